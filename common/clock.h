@@ -1,0 +1,27 @@
+/* clock.h - the two clocks we use: BOOTTIME for intervals, since a lease goes on while the machine
+ * is suspended; REALTIME for what users see. */
+#ifndef RMEMFS_COMMON_CLOCK_H
+#define RMEMFS_COMMON_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static inline int64_t now_ms(void)
+{
+	return clock_ns(CLOCK_BOOTTIME) / 1000000;
+}
+
+static inline int64_t realtime_ns(void)
+{
+	return clock_ns(CLOCK_REALTIME);
+}
+
+#endif

@@ -1,0 +1,44 @@
+/* log.h - one line an event, to standard error.
+ *
+ * Under systemd (JOURNAL_STREAM names our standard error) lines begin with the "<N>" that journald
+ * reads as the level; elsewhere with the time and the level's name. Callers write no newline.
+ *
+ * THREADS    Any. A line is one write(2).
+ */
+#ifndef RMEMFS_COMMON_LOG_H
+#define RMEMFS_COMMON_LOG_H
+
+#include <stdbool.h>
+
+enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+
+/* program: the name that lines begin with; kept. The level is INFO before. */
+void log_init(const char *program, enum log_level level);
+/* "error", "warning", "notice", "info", "debug"; -EINVAL otherwise. */
+int log_level_parse(const char *text, enum log_level *level);
+bool log_enabled(enum log_level level);
+
+void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
+#define log_notice(...)	 log_line(LOG_LEVEL_NOTICE, __VA_ARGS__)
+#define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)                                                                             \
+	do {                                                                                       \
+		if (log_enabled(LOG_LEVEL_DEBUG))                                                  \
+			log_line(LOG_LEVEL_DEBUG, __VA_ARGS__);                                    \
+	} while (0)
+
+/* Rate limit: at most one line per interval from one call site; the next one says how many were
+ * kept back. */
+struct log_ratelimit {
+	long long next_ms;
+	unsigned suppressed;
+};
+bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms);
+
+/* The text of an errno given as -errno or errno. Thread-safe, as strerrordesc_np(3). */
+const char *errno_text(int error);
+
+#endif
