@@ -1,0 +1,60 @@
+/* conf.h - configuration files (libconfig) read by a table of the keys that may stand in them.
+ *
+ * A program describes its keys once; the reader checks names, types and ranges and stores the
+ * values. Errors read "file:line: key: reason". Unknown keys are errors, a repeated key is
+ * libconfig's error.
+ *
+ * ERRORS     0, or -errno with a line in why: -ENOENT and -EACCES from opening the file, -EINVAL for
+ *            what stands in it. On failure nothing was stored that conf_free would not free.
+ */
+#ifndef RMEMFS_COMMON_CONF_H
+#define RMEMFS_COMMON_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum conf_type {
+	CONF_BOOL,    /* bool */
+	CONF_UINT,    /* uint64_t, within min..max; an integer */
+	CONF_SIZE,    /* uint64_t, within min..max; a string as size_parse() takes it, or an integer */
+	CONF_STRING,  /* char *, malloced; min..max bytes long */
+	CONF_STRINGS, /* struct conf_strings: a string, or an array or list of strings */
+	CONF_GROUPS,  /* a list of groups, each read by keys into one element: see element */
+};
+
+struct conf_strings {
+	char **v;
+	size_t n;
+};
+
+/* A growing array of elements of one group list; v is malloced, zeroed elements of element_bytes. */
+struct conf_groups {
+	void *v;
+	size_t n;
+};
+
+struct conf_key {
+	const char *name;
+	enum conf_type type;
+	size_t offset; /* in the struct that conf_read fills */
+	uint64_t min, max; /* max 0: no bound */
+	const struct conf_key *keys; /* CONF_GROUPS: table of the element, ended by a NULL name */
+	size_t element_bytes;
+	bool required;
+};
+
+/* Reads path by the table (ended by a NULL name) into out, which holds the defaults; strings in it
+ * are malloced or NULL. An empty file is valid. */
+int conf_read(const char *path, const struct conf_key *keys, void *out, char *why, size_t whylen);
+
+/* Frees what conf_read may have stored in out. */
+void conf_free(const struct conf_key *keys, void *out);
+
+/* "512MiB", "64GiB", "4096": a number and one of B, KiB, MiB, GiB, TiB (or none: bytes).
+ * -EINVAL: not that; -ERANGE: beyond 2^63. */
+int size_parse(const char *text, uint64_t *bytes);
+/* "1.5 GiB" for people; "512MiB" exact where it is a whole number of a unit. */
+void size_format(uint64_t bytes, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,383 @@
+/* rpc.h - the messages between a client and a server: what each carries, and how it is coded.
+ *
+ * A request is header + body, its reply header + body; an error reply carries a line of text for
+ * people instead of the body. Everything is little-endian, fixed fields first, names with a 16-bit
+ * length, and in some messages an array as the rest of the message ("tail"). One request at a time
+ * is outstanding in a slot of a session.
+ *
+ * Sequence numbers: a slot's first request has 1, each next one more. The server keeps the reply of
+ * the last mutating request of each slot with the change itself. A request with the stored number
+ * is answered from there and not executed again; a lower one is a protocol error. Requests that
+ * change nothing (rpc_op_info.mutates false) may be executed again.
+ *
+ * Inode numbers are the export's own; ROOT_INO is its root. Times are the server's.
+ *
+ * OWNERSHIP  Decoded names, texts and tails point into the message.
+ * THREADS    Pure functions.
+ * ERRORS     -EPROTO: malformed, too short, trailing bytes, a value out of its range (names of
+ *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, unknown ops); -EMSGSIZE: does not fit.
+ */
+#ifndef RMEMFS_COMMON_RPC_H
+#define RMEMFS_COMMON_RPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/types.h"
+#include "common/wire.h"
+
+enum rpc_op {
+	/* Of the session; not in a slot: slot RPC_NO_SLOT, seq 0. */
+	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
+	RPC_REGIONS,	/* the region table with this channel's keys */
+	RPC_PING,
+	RPC_BYE,    /* ends the session: everything is committed and returned */
+	RPC_STATUS, /* admin; needs no ATTACH */
+
+	/* Reading. */
+	RPC_LOOKUP = 16,
+	RPC_GETATTR,
+	RPC_READLINK,
+	RPC_READDIR,
+	RPC_EXTENTS,
+	RPC_STATFS,
+
+	/* Changing. */
+	RPC_SETATTR = 32,
+	RPC_CREATE, /* a regular file, opened */
+	RPC_MKNOD,
+	RPC_MKDIR,
+	RPC_SYMLINK,
+	RPC_LINK,
+	RPC_UNLINK,
+	RPC_RMDIR,
+	RPC_RENAME,
+	RPC_COMMIT, /* size, times and new extents of data that is remote */
+	RPC_GRANT,  /* lend pages */
+	RPC_RETURN, /* unlinked inodes not open any more; unused grants */
+	RPC_OP_MAX,
+};
+
+enum { RPC_NO_SLOT = 0xffff, RPC_MSG_BYTES = 16384, RPC_TEXT_MAX = 200 };
+
+struct rpc_op_info {
+	const char *name; /* "lookup"; NULL: no such op */
+	bool mutates;	  /* its reply is stored */
+	bool slotted;
+};
+const struct rpc_op_info *rpc_op_info(unsigned op);
+
+/* A byte string inside a message; not NUL-terminated. */
+struct rpc_str {
+	const char *s;
+	uint16_t len;
+};
+
+/* The rest of a message: elements of one type. */
+struct rpc_tail {
+	const uint8_t *data;
+	uint32_t len;
+};
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+enum { ATTACH_READ_ONLY = 1 };
+
+struct rpc_attach {
+	uint8_t owner[OWNER_BYTES]; /* who: machine and mount point; the same after a restart */
+	uint64_t instance;	    /* which run of the owner: a newer one ends the older at once */
+	uint64_t session;	    /* 0: make one; else join or resume this one */
+	uint16_t channel;	    /* 0 .. nchannels-1: which of the session's channels this is */
+	uint16_t nchannels;
+	uint32_t flags;
+	uint32_t wait_ms; /* how long to wait for an export that is in use */
+	struct rpc_str export_name;
+	struct rpc_str client; /* for people: "host:/mnt/rmem (pid 311)" */
+};
+
+struct rpc_regions {
+	uint32_t first; /* index of the first region wanted */
+};
+
+/* Totals since the session began, for status and metrics. */
+struct rpc_counters {
+	uint64_t reads, writes, read_bytes, write_bytes; /* one-sided works and their bytes */
+	uint64_t rpcs;
+	uint64_t rpc_data_bytes; /* file bytes carried in messages: 0 */
+};
+
+struct rpc_status {
+	uint32_t offset; /* into the JSON text; 0 takes a new snapshot */
+};
+
+struct rpc_name_request { /* LOOKUP, UNLINK, RMDIR */
+	uint64_t parent;
+	struct rpc_str name;
+};
+
+struct rpc_ino_request { /* GETATTR, READLINK */
+	uint64_t ino;
+};
+
+struct rpc_readdir {
+	uint64_t ino;
+	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
+	uint32_t bytes;	 /* of tail wanted at most */
+	bool plus;	 /* with attributes */
+};
+
+struct rpc_extents {
+	uint64_t ino;
+	uint64_t fpage; /* from the extent that holds or follows this page on */
+};
+
+enum {
+	SET_MODE = 1,
+	SET_UID = 2,
+	SET_GID = 4,
+	SET_SIZE = 8,
+	SET_ATIME = 16,
+	SET_MTIME = 32,
+	SET_ATIME_NOW = 64,
+	SET_MTIME_NOW = 128,
+	SET_CTIME = 256,
+};
+
+struct rpc_setattr {
+	uint64_t ino;
+	uint32_t valid;
+	uint32_t mode, uid, gid;
+	uint64_t size;
+	int64_t atime, mtime, ctime;
+};
+
+struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK */
+	uint64_t parent;
+	uint32_t mode; /* with the umask applied, S_IFMT included */
+	uint32_t uid, gid;
+	uint32_t rdev;
+	uint32_t want_pages;   /* CREATE: grant wanted along, 0: none */
+	bool exclusive;	       /* CREATE: -EEXIST if it is there; else it is opened */
+	struct rpc_str name;
+	struct rpc_str target; /* SYMLINK */
+};
+
+struct rpc_link {
+	uint64_t ino;
+	uint64_t parent;
+	struct rpc_str name;
+};
+
+struct rpc_rename {
+	uint64_t parent, new_parent;
+	uint32_t flags; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
+	struct rpc_str name, new_name;
+};
+
+enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2 };
+
+struct rpc_commit {
+	uint64_t ino;
+	uint32_t flags;
+	uint64_t size;	/* COMMIT_SIZE: the size grows to this, never shrinks */
+	int64_t mtime;	/* COMMIT_MTIME: mtime and ctime become this */
+	uint32_t want_pages;
+	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
+};
+
+struct rpc_grant {
+	uint32_t want_pages;
+	bool wait; /* -ENOSPC only after reaping and scrubbing have been waited for */
+};
+
+enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS };
+
+struct rpc_return {
+	uint32_t kind;
+	struct rpc_tail tail; /* inode numbers (u64), or extents */
+};
+
+struct rpc_request {
+	uint16_t op; /* enum rpc_op */
+	uint16_t slot;
+	uint64_t seq;
+	union {
+		struct rpc_attach attach;
+		struct rpc_regions regions;
+		struct rpc_counters ping; /* PING and BYE */
+		struct rpc_status status;
+		struct rpc_name_request name;
+		struct rpc_ino_request ino;
+		struct rpc_readdir readdir;
+		struct rpc_extents extents;
+		struct rpc_setattr setattr;
+		struct rpc_create create;
+		struct rpc_link link;
+		struct rpc_rename rename;
+		struct rpc_commit commit;
+		struct rpc_grant grant;
+		struct rpc_return ret;
+	};
+};
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+struct rpc_attach_reply {
+	uint64_t session;
+	uint8_t store_id[16]; /* the store's birth */
+	uint64_t incarnation; /* the server process's run */
+	bool resumed;
+	uint16_t nslots;	  /* of this channel: the session's slots channel*nslots .. +nslots-1 */
+	uint16_t nreserved;	  /* the last of them, for COMMIT and RETURN */
+	uint32_t lease_ms;	  /* silence after which the session may be ended */
+	int64_t server_time;	  /* ns */
+	uint32_t nregions;	  /* of the export */
+	uint64_t npages;	  /* of the export */
+	struct attr root;
+};
+
+/* REGIONS: table version, then a tail of entries. */
+struct rpc_region {
+	uint32_t index;
+	uint64_t len;
+	uint64_t addr;
+	uint32_t rkey;
+	uint32_t access;
+};
+
+struct rpc_regions_reply {
+	uint32_t version;
+	uint32_t nregions; /* in all; ask on with first = last index + 1 */
+	struct rpc_tail tail;
+};
+
+struct rpc_ping_reply {
+	int64_t server_time;
+};
+
+struct rpc_status_reply {
+	uint32_t total; /* bytes of the text */
+	struct rpc_tail tail;
+};
+
+enum { GRANT_EXTENTS = 8 };
+
+/* LOOKUP, CREATE, MKNOD, MKDIR, SYMLINK, LINK. */
+struct rpc_entry_reply {
+	struct attr attr;
+	struct attr parent; /* mutating ones; else ino 0 */
+	struct lease lease;
+	bool created;	   /* CREATE */
+	uint32_t nextents; /* of the file in all; the first nhead are here */
+	uint8_t nhead, ngrant;
+	struct extent head[INLINE_EXTENTS];
+	struct extent grant[GRANT_EXTENTS];
+};
+
+/* GETATTR, SETATTR, COMMIT. */
+struct rpc_attr_reply {
+	struct attr attr;
+	uint8_t ngrant;
+	struct extent grant[GRANT_EXTENTS];
+};
+
+/* UNLINK, RMDIR. child.nlink 0: the inode lives, without a name, until this session RETURNs it. */
+struct rpc_remove_reply {
+	struct attr child;
+	struct attr parent;
+};
+
+struct rpc_rename_reply {
+	struct attr parent, new_parent;
+	struct attr moved;
+	struct attr other; /* replaced (nlink 0: as in rpc_remove_reply) or exchanged; ino 0: none */
+};
+
+struct rpc_readlink_reply {
+	struct rpc_str target;
+};
+
+/* READDIR: a tail of entries; none: the end. Without "." and "..". */
+struct rpc_dirent {
+	uint64_t cookie;
+	uint64_t ino;
+	uint8_t type; /* DT_* */
+	struct rpc_str name;
+	struct attr attr; /* with plus; else only ino and the type in mode */
+};
+
+struct rpc_readdir_reply {
+	uint64_t parent; /* inode of ".." */
+	bool plus;
+	struct rpc_tail tail;
+};
+
+struct rpc_extents_reply {
+	bool last; /* no extents after these */
+	struct rpc_tail tail;
+};
+
+struct rpc_statfs_reply {
+	uint64_t pages, free_pages;
+	uint64_t inodes, free_inodes;
+};
+
+struct rpc_grant_reply {
+	uint8_t ngrant;
+	struct extent grant[GRANT_EXTENTS];
+};
+
+struct rpc_reply {
+	uint16_t op;
+	uint16_t slot;
+	uint64_t seq;
+	int32_t status; /* 0 or -errno */
+	struct rpc_str text; /* status != 0: why, for people; may be empty */
+	union {
+		struct rpc_attach_reply attach;
+		struct rpc_regions_reply regions;
+		struct rpc_ping_reply ping;
+		struct rpc_status_reply status_text;
+		struct rpc_entry_reply entry;
+		struct rpc_attr_reply attr;
+		struct rpc_remove_reply remove;
+		struct rpc_rename_reply rename;
+		struct rpc_readlink_reply readlink;
+		struct rpc_readdir_reply readdir;
+		struct rpc_extents_reply extents;
+		struct rpc_statfs_reply statfs;
+		struct rpc_grant_reply grant;
+	}; /* BYE and RETURN: nothing */
+};
+
+/* ---- coding ---------------------------------------------------------------------------------- */
+
+/* Codes the whole message and gives its length. A tail in the struct is copied in, unless it is
+ * already at its place: see rpc_reply_tail_at. */
+int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, size_t *len);
+int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len);
+int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len);
+int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len);
+
+/* Bytes before the tail of a reply of this op: who fills a tail in place writes at buf + this. */
+size_t rpc_reply_tail_at(unsigned op);
+size_t rpc_request_tail_at(unsigned op);
+
+/* Elements of tails. Put: beyond the end sets w->overflow. Get: false at the end or on a malformed
+ * element (then r->truncated). */
+enum { RPC_EXTENT_BYTES = 20, RPC_REGION_BYTES = 28 };
+void rpc_put_extent(struct wire_out *w, const struct extent *e);
+bool rpc_get_extent(struct wire_in *r, struct extent *e);
+void rpc_put_region(struct wire_out *w, const struct rpc_region *region);
+bool rpc_get_region(struct wire_in *r, struct rpc_region *region);
+/* All or nothing: an entry that does not fit is not begun (returns false, no overflow). */
+bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus);
+bool rpc_get_dirent(struct wire_in *r, struct rpc_dirent *d, bool plus);
+
+static inline struct wire_in rpc_tail_reader(const struct rpc_tail *tail)
+{
+	return (struct wire_in){.pos = tail->data, .end = tail->data + tail->len};
+}
+
+#endif
