@@ -138,6 +138,8 @@ int evq_arm(struct evq *q);
  * one is an error. */
 int transport_listen(
 	struct evq *q, const struct transport_address *address, struct listener **out);
+/* What it is bound to: with the port that the system chose where port 0 was asked for. */
+const struct transport_address *listener_address(const struct listener *l);
 void listener_delete(struct listener *l);
 
 /* Answers EV_INCOMING. Accepting is followed by EV_OPEN or EV_CLOSED; a rejected channel is gone. */

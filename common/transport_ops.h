@@ -45,7 +45,7 @@ struct evq {
 
 struct listener {
 	struct evq *q;
-	struct transport_address address;
+	struct transport_address address; /* the one bound, where the implementation sets it */
 };
 
 struct channel {
@@ -53,6 +53,7 @@ struct channel {
 	struct evq *q;
 	enum channel_state state; /* kept by transport.c from the calls and the events it passes on */
 	bool server;
+	bool ending; /* channel_disconnect was called */
 	struct channel_limits limits; /* set by the implementation before EV_OPEN */
 	struct channel_counters counters; /* reads, writes, their bytes and doorbells are counted by
 					   * the implementation, the others by transport.c */
@@ -69,6 +70,7 @@ struct channel {
 struct transport_ops {
 	enum transport_kind kind;
 
+	/* Fills transport->config with what was asked, cut to what the device can do. */
 	int (*open)(const struct transport_address *address, const struct transport_config *config,
 		int timeout_ms, struct transport **out);
 	void (*close)(struct transport *t);
