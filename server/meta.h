@@ -1,0 +1,140 @@
+/* meta.h - the metadata core: executes file RPCs on the store and the space of every export.
+ *
+ * The metadata thread collects the requests that are pending, opens one batch, executes them, and
+ * sends the replies only after the batch has been committed:
+ *
+ *     meta_begin
+ *       meta_reply_find -> stored reply, or meta_execute, then meta_reply_store for mutating ones
+ *       meta_session_put, meta_session_end, meta_reclaim ...
+ *     meta_commit        (or meta_abort: nothing of the batch has happened, in memory neither)
+ *
+ * After an error of the store the batch is aborted and its requests are run again one by one, so
+ * that one request's failure is its own.
+ *
+ * Every page of an export is in one state: free (zero) -> granted to a session -> in a file ->
+ * dirty (nobody can reach it; to be scrubbed) -> free. States but "in a file" are stored as runs.
+ * The scrubber's thread zeroes dirty pages; deleting long files is cut into pieces (the reaper).
+ *
+ * OWNERSHIP  struct meta owns the LMDB environment, the space tables and the scrubber's thread. The
+ *            regions' mappings are the caller's and outlive it.
+ * THREADS    The metadata thread only. The scrubber touches dirty pages, nothing else.
+ * ERRORS     0 or -errno. why gets a line for people.
+ */
+#ifndef RMEMFS_SERVER_META_H
+#define RMEMFS_SERVER_META_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/rpc.h"
+#include "common/types.h"
+
+struct meta;
+
+struct meta_export {
+	const char *name;
+	uint64_t npages;      /* of data */
+	uint32_t nregions;
+	uint64_t region_pages; /* of each region but the last, which has the rest */
+	void *const *bases;   /* [nregions] where each is mapped */
+};
+
+struct meta_config {
+	const char *dir;	/* of the store: on tmpfs, exists */
+	uint64_t store_bytes;	/* LMDB's map size, allocated whole at open */
+	const struct meta_export *exports;
+	unsigned nexports;
+};
+
+/* Opens or makes the store. An export that is not in the store is made, one with another size than
+ * the stored one is refused (-EINVAL), one that is stored but not configured is kept untouched.
+ * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged. */
+int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
+void meta_close(struct meta *m);
+const uint8_t *meta_store_id(const struct meta *m); /* 16 bytes */
+/* True where meta_open made the store new. */
+bool meta_is_new(const struct meta *m);
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+int meta_begin(struct meta *m);
+int meta_commit(struct meta *m);
+void meta_abort(struct meta *m);
+
+/* On whose behalf a request runs. */
+struct meta_ctx {
+	unsigned export_index; /* into meta_config.exports */
+	uint64_t session;
+	bool read_only; /* mutating requests: -EROFS */
+	int64_t now;	/* ns, the server's clock: one value a batch */
+};
+
+enum meta_result {
+	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */
+	META_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
+		    * meta_reclaim has freed some. Nothing was changed. */
+};
+
+/* Executes one request of RPC_LOOKUP and above. rep: op, slot and seq are the caller's; status and
+ * body are filled. tail: where a reply's tail may be written, in place; rep's tail points there.
+ * READLINK's target points into the batch's transaction: encode the reply before the batch ends.
+ * Returns a meta_result, or -errno when the store failed: abort the batch. */
+int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
+	struct rpc_reply *rep, struct wire_out *tail);
+
+/* The root's attributes, and totals for ATTACH and status. */
+struct meta_usage {
+	uint64_t npages, free_pages, granted_pages, dirty_pages;
+	uint64_t inodes;
+	uint64_t store_bytes, store_used_bytes;
+};
+int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
+void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
+
+/* ---- stored replies -------------------------------------------------------------------------- */
+
+/* The last stored reply of a slot: its sequence number and the encoded message, which stays valid
+ * until the batch ends. -ENOENT: none. */
+int meta_reply_find(struct meta *m, uint64_t session, unsigned slot, uint64_t *seq,
+	const void **msg, size_t *len);
+int meta_reply_store(struct meta *m, uint64_t session, unsigned slot, uint64_t seq,
+	const void *msg, size_t len);
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+struct meta_session {
+	uint64_t id; /* never 0, never used twice */
+	uint32_t export_index;
+	uint32_t flags; /* of ATTACH */
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance;
+	uint16_t nchannels;
+	char client[128]; /* for people */
+};
+
+/* A new id; stored in the batch. */
+int meta_session_new(struct meta *m, struct meta_session *session);
+/* Calls fn for every stored session (configured exports only). Outside batches, at start. */
+int meta_session_each(
+	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg);
+/* Forgets the session: its grants become dirty, the unlinked inodes it kept are freed (by the
+ * reaper), its replies dropped. Call it when no channel of it can touch memory any more. */
+int meta_session_end(struct meta *m, unsigned export_index, uint64_t session);
+
+/* ---- reaping and scrubbing ------------------------------------------------------------------- */
+
+/* Readable when the scrubber has finished something: call meta_reclaim then. */
+int meta_scrub_fd(const struct meta *m);
+
+/* Within a batch: frees a bounded number of extents of reaped files, takes in what has been
+ * scrubbed, gives the scrubber more. *more: call again soon (reaping is left). *freed: pages that
+ * became free, so that parked requests are worth another try. */
+int meta_reclaim(struct meta *m, bool *more, uint64_t *freed);
+
+/* After a restart, pages that were not free are not reused (scrubbed) before this was called for
+ * the export: when all its stored sessions have come back or ended, and one lease time has passed,
+ * since a dying process's connections may outlive it. Exports that meta_open made need no call. */
+void meta_allow_reuse(struct meta *m, unsigned export_index);
+
+#endif
