@@ -1,0 +1,71 @@
+/* fs.h - the filesystem as the FUSE port and the I/O threads see it: where requests go.
+ *
+ *     fs_open        options -> transport, session's name and tables; no I/O thread runs yet
+ *     fs_connect     blocks until thread 0's channel is attached, or the time is over
+ *     (mount, start of the I/O threads, which attach their own channels)
+ *     fs_dispatch    each request              fs_event   each event of the thread's queue
+ *     fs_tick        about every 100 ms        fs_interrupt  INTERRUPT
+ *     fs_stop        the mount is gone: commit what is dirty, return, BYE; fs_stopped tells when
+ *     fs_close
+ *
+ * ERRORS     0 or -errno with a line in why.
+ */
+#ifndef RMEMFS_DAEMON_FS_H
+#define RMEMFS_DAEMON_FS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/address.h"
+#include "common/transport.h"
+#include "daemon/io_thread.h"
+#include "daemon/request.h"
+
+struct fs_options {
+	struct source source;
+	char mountpoint[4096];
+	bool auto_transport; /* else transport */
+	enum transport_kind transport;
+	unsigned port; /* 0: not given */
+	bool read_only;
+	unsigned connect_timeout_ms;
+	unsigned io_threads;  /* 1 .. 16 */
+	unsigned merge_pages; /* pages that may share an SGE; 1: page-sized SGEs */
+	uint64_t instance;    /* of this run */
+};
+
+struct fs;
+
+int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen);
+struct transport *fs_transport(struct fs *fs);
+/* Makes the thread's event queue and its end of the session. */
+int fs_thread_init(struct fs *fs, struct io_thread *thread);
+void fs_thread_fini(struct io_thread *thread);
+/* -EHOSTUNREACH, -ETIMEDOUT, -ENOENT, -EBUSY, -EPROTO ...: why names the server and the reason. */
+int fs_connect(struct fs *fs, char *why, size_t whylen);
+void fs_close(struct fs *fs);
+
+/* What the kernel offered in INIT and the port took. Set before the first request. */
+struct fs_features {
+	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.6) */
+	bool parallel_direct_writes;
+	bool handle_killpriv_v2;
+};
+void fs_set_features(struct fs *fs, const struct fs_features *features);
+
+void fs_dispatch(struct request *req);
+/* Called for each element of FORGET and BATCH_FORGET; has no reply. */
+void fs_forget(struct io_thread *thread, const struct forget *forget);
+/* The caller of req was signalled. A request that waits for the server is ended by -EINTR
+ * (request_abandon if something of it is on the way), one that is nearly through is left alone. */
+void fs_interrupt(struct request *req);
+void fs_event(struct io_thread *thread, const struct event *ev);
+void fs_tick(struct io_thread *thread, int64_t now);
+
+/* The mount is gone: no further requests come. Ends what is left, within limit_ms even if the
+ * server does not answer. Called in each thread once; fs_stopped() is asked after every turn. */
+void fs_stop(struct io_thread *thread, unsigned limit_ms);
+bool fs_stopped(struct io_thread *thread);
+
+#endif

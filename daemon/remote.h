@@ -1,0 +1,87 @@
+/* remote.h - a thread's end of the session with the memory server: RPCs and one-sided I/O that
+ * outlive connections.
+ *
+ * Callers start a call and are told when it is done; a lost connection is no error of theirs. The
+ * channel is connected again with a back-off of at most one second, the session resumed, and then
+ * - RPCs without a reply are sent again in their slots, with their sequence numbers, so that the
+ *   server answers from its stored reply if it had executed them;
+ * - I/O that ended in error is posted again, after the server has confirmed the old channel fenced.
+ * A session that the server no longer knows is lost: every call ends with -ESTALE from then on.
+ *
+ * OWNERSHIP  Calls are embedded in the caller's struct, which lives until done() is called. What a
+ *            request names (names, tails, works, SGEs, data) stays as it is until then.
+ * THREADS    Everything belongs to the I/O thread. The session's shared facts (id, server's time,
+ *            lease) are read by all threads and have a lock of their own in session.c.
+ */
+#ifndef RMEMFS_DAEMON_REMOTE_H
+#define RMEMFS_DAEMON_REMOTE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "common/rpc.h"
+#include "common/transport.h"
+#include "daemon/io_thread.h"
+
+struct rpc_call {
+	struct list link;
+	struct rpc_request req; /* op and body are the caller's; slot and seq are filled in */
+	/* rep->status tells of the server's refusal; rep is valid during the call only. With
+	 * -ESTALE (session lost) rep has nothing but op and status. */
+	void (*done)(struct rpc_call *call, const struct rpc_reply *rep);
+	/* remote.c's: */
+	bool sent;
+	int64_t started_ms;
+};
+
+/* Starts an RPC of RPC_LOOKUP or above. Waits in order for a free slot; COMMIT and RETURN have
+ * slots of their own. done() is never called from within. */
+void rpc_start(struct io_thread *thread, struct rpc_call *call);
+/* Takes a call back that has not been sent yet: true, and done() is not called. */
+bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);
+
+struct io_call {
+	struct list link;
+	enum io_dir dir;
+	const struct work *works; /* regions are export's indices; within io_limits() */
+	uint32_t nworks;
+	void (*done)(struct io_call *call, int status); /* 0, or -ESTALE, -EIO */
+	/* remote.c's: */
+	uint32_t nposted, nbatches;
+	int status;
+};
+
+/* Starts a transfer: any number of works, cut into batches as the channel allows. */
+void io_start(struct io_thread *thread, struct io_call *call);
+/* Takes a transfer back of which nothing is posted: true, and done() is not called. */
+bool io_cancel(struct io_thread *thread, struct io_call *call);
+
+/* What one work may hold; settled when the session connects and kept over reconnects. */
+struct io_limits {
+	uint32_t max_sge_read, max_sge_write, max_work_bytes;
+};
+const struct io_limits *io_limits(const struct io_thread *thread);
+
+/* Whether the server answers now: false between a loss and the resumption. */
+bool remote_connected(const struct io_thread *thread);
+
+/* ---- the session, for all threads (session.c) --------------------------------------------------- */
+
+struct session;
+struct session_info {
+	uint32_t nregions;
+	uint64_t npages;   /* of the export */
+	uint32_t lease_ms;
+	struct attr root;
+};
+struct session *fs_session(struct fs *fs);
+const struct session_info *session_info(const struct session *s);
+/* The server's clock now, ns: ours and the offset learned from its replies. */
+int64_t session_time(const struct session *s);
+/* How long the kernel may keep what this session knows: the rest of the lease, in ms, counted from
+ * when its renewal was sent; 0 while nothing renews it. */
+uint32_t session_ttl_ms(const struct session *s);
+bool session_lost(const struct session *s);
+
+#endif

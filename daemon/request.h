@@ -1,0 +1,149 @@
+/* request.h - one request of the kernel's, from the moment it was read to its reply.
+ *
+ * The FUSE port reads and decodes it (fuse_decode.c), the file operations carry it out, perhaps in
+ * several steps that wait for the network, and answer it by exactly one reply_*() call, which also
+ * ends it. This header knows nothing of the kernel's FUSE structs: those stay in the port.
+ *
+ * OWNERSHIP  A request and its data buffer come from its I/O thread's pools and go back by the
+ *            reply. Names and payload point into the request's memory and live as long as it does.
+ * THREADS    A request belongs to the I/O thread that read it, from beginning to end. Another
+ *            thread that has to wake it does so by io_thread_call().
+ */
+#ifndef RMEMFS_DAEMON_REQUEST_H
+#define RMEMFS_DAEMON_REQUEST_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "common/transport.h"
+#include "common/types.h"
+
+struct io_thread;
+
+/* The longest READ or WRITE of the kernel's; libfuse's and the kernel's own limit. */
+enum { IO_BYTES_MAX = 1 << 20, IO_PAGES_MAX = IO_BYTES_MAX >> PAGE_SHIFT };
+
+/* A page-aligned, registered piece of memory for one READ's or WRITE's bytes, and room for the plan
+ * of its transfer, so that nothing is allocated on the way. */
+struct data_buffer {
+	struct list link;
+	uint8_t *data; /* IO_BYTES_MAX bytes */
+	const struct buffer *mem;
+	struct sge sges[IO_PAGES_MAX + 2];
+	struct work works[IO_PAGES_MAX + 2];
+};
+
+/* What the kernel asks for, in our words. */
+enum request_op {
+	OP_LOOKUP, OP_FORGET, OP_GETATTR, OP_SETATTR, OP_READLINK, OP_SYMLINK, OP_MKNOD, OP_MKDIR,
+	OP_UNLINK, OP_RMDIR, OP_RENAME, OP_LINK, OP_OPEN, OP_READ, OP_WRITE, OP_STATFS, OP_RELEASE,
+	OP_FSYNC, OP_FLUSH, OP_OPENDIR, OP_READDIR, OP_RELEASEDIR, OP_FSYNCDIR, OP_CREATE,
+	OP_LSEEK, OP_NOPS,
+};
+
+/* Node ids are given to the kernel by reply_entry(); ROOT_INO is the root's. */
+struct request_args {
+	uint64_t fh;		   /* of OPEN's reply; has_fh says whether the kernel gave one */
+	bool has_fh;
+	const char *name, *name2;  /* NUL-terminated; LOOKUP.., RENAME's and LINK's new name */
+	uint32_t flags;		   /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_* */
+	uint64_t offset;	   /* READ, WRITE, READDIR (cookie), LSEEK */
+	uint32_t size;		   /* READ, WRITE, READDIR */
+	bool cached;		   /* READ, WRITE: of the page cache; its fh may be a guess */
+	bool kill_priv;		   /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
+	bool plus;		   /* READDIR: with attributes */
+	bool datasync;		   /* FSYNC */
+	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR */
+	uint64_t node2;		   /* RENAME: new parent; LINK: the inode */
+	uint64_t lock_owner;	   /* FLUSH, RELEASE */
+	uint32_t whence;	   /* LSEEK: SEEK_DATA or SEEK_HOLE */
+	struct {		   /* SETATTR: as in struct rpc_setattr */
+		uint32_t valid;
+		uint32_t mode, uid, gid;
+		uint64_t size;
+		int64_t atime, mtime, ctime;
+	} set;
+};
+
+/* FORGET and BATCH_FORGET: the n-th of them. Decoded one by one, so that any number fits. */
+struct forget {
+	uint64_t node;
+	uint64_t nlookup;
+};
+
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1024 };
+
+struct request {
+	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */
+	struct list all;  /* in use: in the thread's list of requests, for INTERRUPT */
+	struct io_thread *thread;
+	enum request_op op;
+	uint64_t unique;
+	uint64_t node;
+	uint32_t uid, gid, pid;
+	bool interrupted; /* the caller was signalled: see fs_interrupt() */
+	bool replied;	  /* by request_abandon() */
+	struct request_args args;
+	struct data_buffer *buf; /* WRITE: holds the payload; READ, READDIR: taken by
+				  * request_take_buffer(); else NULL */
+	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
+	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
+};
+
+/* The operation's own state: struct write_state *st = request_state(req, struct write_state); */
+#define request_state(req, type)                                                                   \
+	({                                                                                         \
+		static_assert(sizeof(type) <= REQUEST_STATE_BYTES, "grow REQUEST_STATE_BYTES");    \
+		(type *)(void *)(req)->state;                                                      \
+	})
+#define request_of_state(st) container_of((uint8_t(*)[REQUEST_STATE_BYTES])(st), struct request, state)
+
+/* Gives the request a data buffer at once (true), or queues it (by link) and calls then(req) when
+ * one is free. */
+bool request_take_buffer(struct request *req, void (*then)(struct request *req));
+
+/* ---- replies: exactly one each, but for FORGET, which has request_end() ----------------------- */
+
+/* Time that the kernel may keep an answer without asking again. */
+struct ttl {
+	uint32_t entry_ms, attr_ms;
+};
+
+enum { OPEN_DIRECT = 1, OPEN_KEEP_CACHE = 2, OPEN_PARALLEL_WRITES = 4, OPEN_CACHE_DIR = 8, OPEN_NONSEEKABLE = 16 };
+
+void reply_error(struct request *req, int error); /* -errno, or 0: success without a body */
+/* node 0 with attr NULL: a negative entry, kept for entry_ms. */
+void reply_entry(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl);
+void reply_create(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl,
+	uint64_t fh, unsigned open_flags);
+void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl);
+void reply_open(struct request *req, uint64_t fh, unsigned open_flags);
+void reply_write(struct request *req, uint32_t written);
+/* The first len bytes of the data buffer, without a copy: READ, READDIR. */
+void reply_buffer(struct request *req, uint32_t len);
+void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
+void reply_lseek(struct request *req, uint64_t offset);
+struct statfs_values {
+	uint64_t blocks, bfree, bavail, files, ffree; /* blocks of PAGE_BYTES */
+};
+void reply_statfs(struct request *req, const struct statfs_values *st);
+void request_end(struct request *req); /* FORGET */
+
+/* Answers -EINTR now, though the operation goes on by itself; its later reply ends it unseen. */
+void request_abandon(struct request *req);
+
+/* Packs directory entries into the data buffer for READDIR. False: no room, the entry was not put.
+ * plus: with node and attr, as a LOOKUP would count; node 0: no node is handed out. */
+struct dir_packer {
+	uint8_t *start;
+	uint32_t used, size;
+	bool plus;
+};
+void dir_packer_init(struct dir_packer *p, struct request *req);
+bool dir_pack(struct dir_packer *p, const char *name, uint16_t namelen, uint64_t next_cookie,
+	uint64_t node, const struct attr *attr, struct ttl ttl);
+
+#endif
