@@ -1,0 +1,167 @@
+#include "common/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+
+/* A longer message is cut: one line is one write, and so never mixed with another thread's. */
+enum { LINE_BYTES = 2048 };
+
+static const struct {
+	const char *name;
+	enum log_level level;
+} levels[] = {
+	{"error", LOG_LEVEL_ERROR},
+	{"warning", LOG_LEVEL_WARNING},
+	{"notice", LOG_LEVEL_NOTICE},
+	{"info", LOG_LEVEL_INFO},
+	{"debug", LOG_LEVEL_DEBUG},
+};
+
+/* Set once by log_init, before threads start. */
+static struct {
+	const char *program;
+	enum log_level level;
+	bool journal;
+} state = {.program = "rmemfs", .level = LOG_LEVEL_INFO};
+
+/* systemd sets JOURNAL_STREAM to "device:inode" of the stream it gave us; a child whose standard
+ * error goes elsewhere inherits the variable but not the stream. */
+static bool stderr_is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	if (!stream || sscanf(stream, "%llu:%llu", &dev, &ino) != 2 ||
+		fstat(STDERR_FILENO, &st) < 0)
+		return false;
+	return st.st_dev == dev && st.st_ino == ino;
+}
+
+void log_init(const char *program, enum log_level level)
+{
+	state.program = program;
+	state.level = level;
+	state.journal = stderr_is_journal();
+}
+
+int log_level_parse(const char *text, enum log_level *level)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		if (strcmp(levels[i].name, text) == 0) {
+			*level = levels[i].level;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+bool log_enabled(enum log_level level)
+{
+	return level <= state.level;
+}
+
+static const char *level_name(enum log_level level)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
+		if (levels[i].level == level)
+			return levels[i].name;
+	return "?";
+}
+
+static size_t format_prefix(char *buf, size_t len, enum log_level level)
+{
+	struct timespec now;
+	struct tm tm;
+	char day[32];
+
+	if (state.journal)
+		return (size_t)snprintf(buf, len, "<%d>", level);
+	clock_gettime(CLOCK_REALTIME, &now);
+	localtime_r(&now.tv_sec, &tm);
+	strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
+	return (size_t)snprintf(buf, len, "%.64s %s.%03ld %s: ", state.program, day,
+		now.tv_nsec / 1000000, level_name(level));
+}
+
+/* Names and texts come from peers: they must not forge lines or steer a terminal. */
+static void blank_controls(char *text, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (iscntrl((unsigned char)text[i]))
+			text[i] = '?';
+}
+
+static void write_line(const char *line, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(STDERR_FILENO, line, len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return;
+		line += n;
+		len -= (size_t)n;
+	}
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+	int saved_errno = errno;
+	char line[LINE_BYTES];
+	size_t prefix, len;
+	va_list args;
+	int n;
+
+	if (!log_enabled(level))
+		return;
+	prefix = format_prefix(line, sizeof(line), level);
+	/* The callee's view of errno is the caller's, so that %m works. */
+	errno = saved_errno;
+	va_start(args, format);
+	n = vsnprintf(line + prefix, sizeof(line) - prefix, format, args);
+	va_end(args);
+	if (n >= 0) {
+		len = min_u64(prefix + (size_t)n, sizeof(line) - 1);
+		blank_controls(line + prefix, len - prefix);
+		line[len] = '\n';
+		write_line(line, len + 1);
+	}
+	errno = saved_errno;
+}
+
+bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
+{
+	long long now = now_ms();
+	long long next = __atomic_load_n(&limit->next_ms, __ATOMIC_RELAXED);
+	unsigned suppressed;
+
+	/* Of several threads that find the interval over, one gets through. */
+	if (now < next || !__atomic_compare_exchange_n(&limit->next_ms, &next, now + interval_ms,
+				  false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+		__atomic_fetch_add(&limit->suppressed, 1, __ATOMIC_RELAXED);
+		return false;
+	}
+	suppressed = __atomic_exchange_n(&limit->suppressed, 0, __ATOMIC_RELAXED);
+	if (suppressed)
+		log_notice("%u lines like the next were kept back", suppressed);
+	return true;
+}
+
+const char *errno_text(int error)
+{
+	const char *text = strerrordesc_np(error < 0 ? -error : error);
+
+	return text ? text : "unknown error";
+}
