@@ -1,24 +1,17 @@
-/* conf.c - the table-driven reader over libconfig, which is used nowhere else.
- *
- * The file is read by us and handed to libconfig as a string: its scanner ends the process on a
- * read error, as a directory gives one.
- */
+/* conf.c - the table-driven reader over libconfig, which is used nowhere else. */
 #include "common/conf.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <libconfig.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/conf_text.h"
 #include "common/log.h"
 #include "common/util.h"
-
-enum { FILE_BYTES_MAX = 1 << 20 };
 
 struct reader {
 	const char *path;
@@ -29,11 +22,10 @@ struct reader {
 static int read_group(
 	struct reader *r, config_setting_t *group, const struct conf_key *keys, void *out);
 
-/* The line for people, prefixed by where the setting stands (in an included file, maybe). */
+/* The line for people, prefixed by where the setting stands. */
 __attribute__((format(printf, 4, 5))) static int refuse(
 	struct reader *r, const config_setting_t *at, const char *key, const char *format, ...)
 {
-	const char *file = config_setting_source_file(at);
 	unsigned line = config_setting_source_line(at);
 	char reason[256];
 	va_list args;
@@ -41,8 +33,8 @@ __attribute__((format(printf, 4, 5))) static int refuse(
 	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
-	snprintf(r->why, r->whylen, "%s:%u: %s: %s", file ? file : r->path, line ? line : 1, key,
-		reason);
+	/* The file as a whole has line 0. */
+	snprintf(r->why, r->whylen, "%s:%u: %s: %s", r->path, line ? line : 1, key, reason);
 	return -EINVAL;
 }
 
@@ -279,70 +271,17 @@ static int read_group(
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* Up to max bytes of fd, NUL-terminated. -EFBIG: there is more. */
-static int read_text(int fd, char *text, size_t max, size_t *len)
-{
-	for (*len = 0; *len <= max;) {
-		ssize_t n = read(fd, text + *len, max + 1 - *len);
-
-		if (n == 0) {
-			text[*len] = '\0';
-			return 0;
-		}
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0)
-			*len += (size_t)n;
-	}
-	return -EFBIG;
-}
-
-static int load_text(const char *path, char **out)
-{
-	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-	autofree char *text = NULL;
-	size_t len;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	text = malloc(FILE_BYTES_MAX + 1);
-	if (!text)
-		return -ENOMEM;
-	err = read_text(fd, text, FILE_BYTES_MAX, &len);
-	if (err)
-		return err;
-	/* libconfig would take what stands before a NUL for the whole file. */
-	if (strlen(text) != len)
-		return -EINVAL;
-	*out = steal_ptr(&text);
-	return 0;
-}
-
-/* @include means a file beside this one, wherever the program was started. */
-static void set_include_dir(config_t *config, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	autofree char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : NULL;
-
-	if (dir)
-		config_set_include_dir(config, dir);
-}
-
 static int parse_text(struct reader *r, const char *text, const struct conf_key *keys, void *out)
 {
 	config_t config;
 	int err;
 
 	config_init(&config);
-	set_include_dir(&config, r->path);
 	if (config_read_string(&config, text) == CONFIG_TRUE) {
 		err = read_group(r, config_root_setting(&config), keys, out);
 	} else {
-		const char *file = config_error_file(&config);
-
-		snprintf(r->why, r->whylen, "%s:%d: %s", file ? file : r->path,
-			config_error_line(&config), config_error_text(&config));
+		snprintf(r->why, r->whylen, "%s:%d: %s", r->path, config_error_line(&config),
+			config_error_text(&config));
 		err = -EINVAL;
 	}
 	config_destroy(&config);
@@ -355,12 +294,9 @@ int conf_read(const char *path, const struct conf_key *keys, void *out, char *wh
 	autofree char *text = NULL;
 	int err;
 
-	err = load_text(path, &text);
-	if (err) {
-		snprintf(why, whylen, "%s: %s", path,
-			err == -EINVAL ? "not a text file" : errno_text(err));
+	err = conf_text_load(path, &text, why, whylen);
+	if (err)
 		return err;
-	}
 	err = parse_text(&r, text, keys, out);
 	if (err == -ENOMEM)
 		snprintf(why, whylen, "%s: %s", path, errno_text(err));

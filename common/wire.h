@@ -80,7 +80,7 @@ static inline void wire_get(struct wire_in *r, void *data, size_t len)
 
 	if (at && len)
 		memcpy(data, at, len);
-	else
+	else if (len)
 		memset(data, 0, len);
 }
 

@@ -1,0 +1,206 @@
+/* What log.h promises of a line: its prefix, its level, that it is one line. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+struct capture {
+	int read_fd, saved_stderr;
+};
+
+static void capture_start(struct capture *c)
+{
+	int fds[2];
+
+	assert_int_equal(pipe(fds), 0);
+	c->read_fd = fds[0];
+	c->saved_stderr = dup(STDERR_FILENO);
+	assert_true(c->saved_stderr >= 0);
+	assert_true(dup2(fds[1], STDERR_FILENO) >= 0);
+	close(fds[1]);
+}
+
+/* Puts standard error back; text gets what was written meanwhile. */
+static void capture_end(struct capture *c, char *text, size_t len)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	dup2(c->saved_stderr, STDERR_FILENO);
+	close(c->saved_stderr);
+	while ((n = read(c->read_fd, text + have, len - 1 - have)) > 0)
+		have += (size_t)n;
+	close(c->read_fd);
+	text[have] = '\0';
+}
+
+static void line__has_program_time_level_and_text(void **state)
+{
+	struct capture c;
+	char text[256];
+	int year, month, day, h, m, s, ms, end = 0;
+
+	unsetenv("JOURNAL_STREAM");
+	log_init("prog", LOG_LEVEL_INFO);
+	capture_start(&c);
+	log_warning("disk %d of %s", 3, "box");
+	capture_end(&c, text, sizeof(text));
+	assert_int_equal(sscanf(text, "prog %d-%d-%d %d:%d:%d.%d %n", &year, &month, &day, &h, &m,
+				 &s, &ms, &end),
+		7);
+	assert_string_equal(text + end, "warning: disk 3 of box\n");
+}
+
+static void line__under_the_journal_begins_with_the_level(void **state)
+{
+	struct capture c;
+	struct stat st;
+	char stream[64], text[256];
+
+	capture_start(&c);
+	fstat(STDERR_FILENO, &st);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_init("prog", LOG_LEVEL_INFO);
+	log_error("broken");
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(text, "<3>broken\n");
+}
+
+static void line__with_another_journal_stream_is_for_people(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	setenv("JOURNAL_STREAM", "1:1", 1);
+	log_init("prog", LOG_LEVEL_INFO);
+	capture_start(&c);
+	log_error("broken");
+	capture_end(&c, text, sizeof(text));
+	assert_memory_equal(text, "prog ", 5);
+}
+
+static void line__below_the_level_is_not_written(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	log_init("prog", LOG_LEVEL_WARNING);
+	capture_start(&c);
+	log_notice("no");
+	log_debug("no");
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_true(log_enabled(LOG_LEVEL_WARNING));
+	assert_false(log_enabled(LOG_LEVEL_NOTICE));
+}
+
+static void line__stays_one_line_whatever_a_peer_sends(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	unsetenv("JOURNAL_STREAM");
+	log_init("prog", LOG_LEVEL_INFO);
+	capture_start(&c);
+	log_info("name %s", "a\nb\033[2J\x7f");
+	capture_end(&c, text, sizeof(text));
+	assert_non_null(strstr(text, "name a?b?[2J?\n"));
+}
+
+static void line__too_long_is_cut_and_ended(void **state)
+{
+	struct capture c;
+	char text[8192], message[4096];
+
+	memset(message, 'x', sizeof(message) - 1);
+	message[sizeof(message) - 1] = '\0';
+	capture_start(&c);
+	log_info("%s", message);
+	capture_end(&c, text, sizeof(text));
+	assert_int_equal(strlen(text), 2048);
+	assert_int_equal(text[2047], '\n');
+}
+
+static void line__leaves_errno_alone(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	capture_start(&c);
+	errno = ENOSPC;
+	log_info("why: %m");
+	assert_int_equal(errno, ENOSPC);
+	capture_end(&c, text, sizeof(text));
+	assert_non_null(strstr(text, "why: No space left on device\n"));
+}
+
+static void level_parse__knows_every_name(void **state)
+{
+	static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
+	enum log_level level;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		assert_int_equal(log_level_parse(names[i], &level), 0);
+		assert_int_equal(level, LOG_LEVEL_ERROR + i);
+	}
+}
+
+static void level_parse__refuses_others(void **state)
+{
+	enum log_level level = LOG_LEVEL_INFO;
+
+	assert_int_equal(log_level_parse("loud", &level), -EINVAL);
+	assert_int_equal(log_level_parse("", &level), -EINVAL);
+	assert_int_equal(level, LOG_LEVEL_INFO);
+}
+
+static void ratelimit__lets_one_through_and_counts_the_rest(void **state)
+{
+	struct log_ratelimit limit = {0};
+	struct capture c;
+	char text[256];
+
+	log_init("prog", LOG_LEVEL_INFO);
+	assert_true(log_ratelimit_ok(&limit, 3600 * 1000));
+	assert_false(log_ratelimit_ok(&limit, 3600 * 1000));
+	assert_false(log_ratelimit_ok(&limit, 3600 * 1000));
+	limit.next_ms = 0;
+	capture_start(&c);
+	assert_true(log_ratelimit_ok(&limit, 3600 * 1000));
+	capture_end(&c, text, sizeof(text));
+	assert_non_null(strstr(text, "2 lines like the next were kept back\n"));
+}
+
+static void errno_text__takes_either_sign(void **state)
+{
+	assert_string_equal(errno_text(ENOENT), "No such file or directory");
+	assert_string_equal(errno_text(-ENOENT), "No such file or directory");
+	assert_string_equal(errno_text(99999), "unknown error");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(line__has_program_time_level_and_text),
+		cmocka_unit_test(line__under_the_journal_begins_with_the_level),
+		cmocka_unit_test(line__with_another_journal_stream_is_for_people),
+		cmocka_unit_test(line__below_the_level_is_not_written),
+		cmocka_unit_test(line__stays_one_line_whatever_a_peer_sends),
+		cmocka_unit_test(line__too_long_is_cut_and_ended),
+		cmocka_unit_test(line__leaves_errno_alone),
+		cmocka_unit_test(level_parse__knows_every_name),
+		cmocka_unit_test(level_parse__refuses_others),
+		cmocka_unit_test(ratelimit__lets_one_through_and_counts_the_rest),
+		cmocka_unit_test(errno_text__takes_either_sign),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
