@@ -1,0 +1,108 @@
+/* rpc.c - what operations there are, and the elements of tails. */
+#include "common/rpc.h"
+
+#include "common/rpc_fields.h"
+#include "common/util.h"
+
+const struct rpc_op_info *rpc_op_info(unsigned op)
+{
+	static const struct rpc_op_info none;
+	static const struct rpc_op_info ops[RPC_OP_MAX] = {
+		[RPC_ATTACH] = {"attach"},
+		[RPC_REGIONS] = {"regions"},
+		[RPC_PING] = {"ping"},
+		[RPC_BYE] = {"bye"},
+		[RPC_STATUS] = {"status"},
+		[RPC_LOOKUP] = {"lookup", .slotted = true},
+		[RPC_GETATTR] = {"getattr", .slotted = true},
+		[RPC_READLINK] = {"readlink", .slotted = true},
+		[RPC_READDIR] = {"readdir", .slotted = true},
+		[RPC_EXTENTS] = {"extents", .slotted = true},
+		[RPC_STATFS] = {"statfs", .slotted = true},
+		[RPC_SETATTR] = {"setattr", .mutates = true, .slotted = true},
+		[RPC_CREATE] = {"create", .mutates = true, .slotted = true},
+		[RPC_MKNOD] = {"mknod", .mutates = true, .slotted = true},
+		[RPC_MKDIR] = {"mkdir", .mutates = true, .slotted = true},
+		[RPC_SYMLINK] = {"symlink", .mutates = true, .slotted = true},
+		[RPC_LINK] = {"link", .mutates = true, .slotted = true},
+		[RPC_UNLINK] = {"unlink", .mutates = true, .slotted = true},
+		[RPC_RMDIR] = {"rmdir", .mutates = true, .slotted = true},
+		[RPC_RENAME] = {"rename", .mutates = true, .slotted = true},
+		[RPC_COMMIT] = {"commit", .mutates = true, .slotted = true},
+		[RPC_GRANT] = {"grant", .mutates = true, .slotted = true},
+		[RPC_RETURN] = {"return", .mutates = true, .slotted = true},
+	};
+
+	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
+}
+
+/* ---- elements of tails ----------------------------------------------------------------------- */
+
+#define REGION_FIELDS(F) \
+	F(u32, index)    \
+	F(u64, len)      \
+	F(u64, addr)     \
+	F(u32, rkey)     \
+	F(u32, access)
+RPC_MESSAGE(region, struct rpc_region, REGION_FIELDS)
+
+#define DIRENT_FIELDS(F) \
+	F(u64, cookie)   \
+	F(u64, ino)      \
+	F(u8, type)      \
+	F(name, name)
+RPC_MESSAGE(dirent, struct rpc_dirent, DIRENT_FIELDS)
+
+/* DT_* are the type bits of st_mode, shifted. */
+enum { DT_MAX = 15, DT_SHIFT = 12, ATTR_BYTES = 80, DIRENT_FIXED_BYTES = 19 };
+
+void rpc_put_extent(struct wire_out *w, const struct extent *e)
+{
+	put_extent(w, e);
+}
+
+bool rpc_get_extent(struct wire_in *r, struct extent *e)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_extent(r, e);
+	return !r->truncated;
+}
+
+void rpc_put_region(struct wire_out *w, const struct rpc_region *region)
+{
+	put_region(w, region);
+}
+
+bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_region(r, region);
+	return !r->truncated;
+}
+
+bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus)
+{
+	size_t bytes = DIRENT_FIXED_BYTES + d->name.len + (plus ? ATTR_BYTES : 0u);
+
+	if (w->overflow || bytes > wire_out_room(w))
+		return false;
+	put_dirent(w, d);
+	if (plus)
+		put_attr(w, &d->attr);
+	return true;
+}
+
+bool rpc_get_dirent(struct wire_in *r, struct rpc_dirent *d, bool plus)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_dirent(r, d);
+	r->truncated |= d->type > DT_MAX;
+	if (plus)
+		get_attr(r, &d->attr);
+	else
+		d->attr = (struct attr){.ino = d->ino, .mode = (uint32_t)d->type << DT_SHIFT};
+	return !r->truncated;
+}

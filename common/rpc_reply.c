@@ -1,0 +1,295 @@
+/* rpc_reply.c - replies: what the server answers. */
+#include "common/rpc.h"
+
+#include <errno.h>
+
+#include "common/rpc_fields.h"
+
+/* Header: op, slot, status, seq. With a status other than 0, a text is the body. */
+
+#define ATTACH_FIELDS(F)    \
+	F(u64, session)     \
+	F(id, store_id)     \
+	F(u64, incarnation) \
+	F(flag, resumed)    \
+	F(u16, nslots)      \
+	F(u16, nreserved)   \
+	F(u32, lease_ms)    \
+	F(i64, server_time) \
+	F(u32, nregions)    \
+	F(u64, npages)      \
+	F(attr, root)
+RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
+
+#define REGIONS_FIELDS(F) \
+	F(u32, version)   \
+	F(u32, nregions)  \
+	F(tail, tail)
+RPC_MESSAGE(regions, struct rpc_regions_reply, REGIONS_FIELDS)
+
+#define PING_FIELDS(F) F(i64, server_time)
+RPC_MESSAGE(ping, struct rpc_ping_reply, PING_FIELDS)
+
+#define STATUS_FIELDS(F) \
+	F(u32, total)    \
+	F(tail, tail)
+RPC_MESSAGE(status, struct rpc_status_reply, STATUS_FIELDS)
+
+#define LEASE_FIELDS(F) \
+	F(u8, type)     \
+	F(u32, ms)
+RPC_MESSAGE(lease_fields, struct lease, LEASE_FIELDS)
+
+#define put_lease put_lease_fields
+static inline void get_lease(struct wire_in *r, struct lease *lease)
+{
+	get_lease_fields(r, lease);
+	r->truncated |= lease->type > LEASE_EXCLUSIVE;
+}
+
+#define ENTRY_FIXED_FIELDS(F) \
+	F(attr, attr)         \
+	F(attr, parent)       \
+	F(lease, lease)       \
+	F(flag, created)      \
+	F(u32, nextents)
+RPC_MESSAGE(entry_fixed, struct rpc_entry_reply, ENTRY_FIXED_FIELDS)
+
+static void put_entry(struct wire_out *w, const struct rpc_entry_reply *m)
+{
+	put_entry_fixed(w, m);
+	put_extents(w, m->nhead, m->head, INLINE_EXTENTS);
+	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
+}
+
+static void get_entry(struct wire_in *r, struct rpc_entry_reply *m)
+{
+	get_entry_fixed(r, m);
+	get_extents(r, &m->nhead, m->head, INLINE_EXTENTS);
+	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
+	r->truncated |= m->nhead > m->nextents;
+}
+
+static void put_attr_reply(struct wire_out *w, const struct rpc_attr_reply *m)
+{
+	put_attr(w, &m->attr);
+	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
+}
+
+static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
+{
+	get_attr(r, &m->attr);
+	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
+}
+
+#define REMOVE_FIELDS(F) \
+	F(attr, child)   \
+	F(attr, parent)
+RPC_MESSAGE(remove, struct rpc_remove_reply, REMOVE_FIELDS)
+
+#define RENAME_FIELDS(F)    \
+	F(attr, parent)     \
+	F(attr, new_parent) \
+	F(attr, moved)      \
+	F(attr, other)
+RPC_MESSAGE(rename, struct rpc_rename_reply, RENAME_FIELDS)
+
+#define READLINK_FIELDS(F) F(target, target)
+RPC_MESSAGE(readlink, struct rpc_readlink_reply, READLINK_FIELDS)
+
+#define READDIR_FIELDS(F) \
+	F(u64, parent)    \
+	F(flag, plus)     \
+	F(tail, tail)
+RPC_MESSAGE(readdir, struct rpc_readdir_reply, READDIR_FIELDS)
+
+#define EXTENTS_FIELDS(F) \
+	F(flag, last)     \
+	F(tail, tail)
+RPC_MESSAGE(extents_reply, struct rpc_extents_reply, EXTENTS_FIELDS)
+
+enum {
+	REGIONS_FIXED_BYTES = 8,
+	STATUS_FIXED_BYTES = 4,
+	READDIR_FIXED_BYTES = 9,
+	EXTENTS_FIXED_BYTES = 1,
+};
+
+#define STATFS_FIELDS(F)   \
+	F(u64, pages)      \
+	F(u64, free_pages) \
+	F(u64, inodes)     \
+	F(u64, free_inodes)
+RPC_MESSAGE(statfs, struct rpc_statfs_reply, STATFS_FIELDS)
+
+static void put_body(struct wire_out *w, const struct rpc_reply *p)
+{
+	switch ((enum rpc_op)p->op) {
+	case RPC_ATTACH:
+		put_attach(w, &p->attach);
+		break;
+	case RPC_REGIONS:
+		put_regions(w, &p->regions);
+		break;
+	case RPC_PING:
+		put_ping(w, &p->ping);
+		break;
+	case RPC_STATUS:
+		put_status(w, &p->status_text);
+		break;
+	case RPC_LOOKUP:
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+	case RPC_LINK:
+		put_entry(w, &p->entry);
+		break;
+	case RPC_GETATTR:
+	case RPC_SETATTR:
+	case RPC_COMMIT:
+		put_attr_reply(w, &p->attr);
+		break;
+	case RPC_UNLINK:
+	case RPC_RMDIR:
+		put_remove(w, &p->remove);
+		break;
+	case RPC_RENAME:
+		put_rename(w, &p->rename);
+		break;
+	case RPC_READLINK:
+		put_readlink(w, &p->readlink);
+		break;
+	case RPC_READDIR:
+		put_readdir(w, &p->readdir);
+		break;
+	case RPC_EXTENTS:
+		put_extents_reply(w, &p->extents);
+		break;
+	case RPC_STATFS:
+		put_statfs(w, &p->statfs);
+		break;
+	case RPC_GRANT:
+		put_extents(w, p->grant.ngrant, p->grant.grant, GRANT_EXTENTS);
+		break;
+	case RPC_BYE:
+	case RPC_RETURN:
+	case RPC_OP_MAX:
+		break;
+	}
+}
+
+static void get_body(struct wire_in *r, struct rpc_reply *p)
+{
+	switch ((enum rpc_op)p->op) {
+	case RPC_ATTACH:
+		get_attach(r, &p->attach);
+		break;
+	case RPC_REGIONS:
+		get_regions(r, &p->regions);
+		break;
+	case RPC_PING:
+		get_ping(r, &p->ping);
+		break;
+	case RPC_STATUS:
+		get_status(r, &p->status_text);
+		break;
+	case RPC_LOOKUP:
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+	case RPC_LINK:
+		get_entry(r, &p->entry);
+		break;
+	case RPC_GETATTR:
+	case RPC_SETATTR:
+	case RPC_COMMIT:
+		get_attr_reply(r, &p->attr);
+		break;
+	case RPC_UNLINK:
+	case RPC_RMDIR:
+		get_remove(r, &p->remove);
+		break;
+	case RPC_RENAME:
+		get_rename(r, &p->rename);
+		break;
+	case RPC_READLINK:
+		get_readlink(r, &p->readlink);
+		break;
+	case RPC_READDIR:
+		get_readdir(r, &p->readdir);
+		break;
+	case RPC_EXTENTS:
+		get_extents_reply(r, &p->extents);
+		break;
+	case RPC_STATFS:
+		get_statfs(r, &p->statfs);
+		break;
+	case RPC_GRANT:
+		get_extents(r, &p->grant.ngrant, p->grant.grant, GRANT_EXTENTS);
+		break;
+	case RPC_BYE:
+	case RPC_RETURN:
+	case RPC_OP_MAX:
+		break;
+	}
+}
+
+int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len)
+{
+	struct wire_out w;
+
+	if (!rpc_op_info(rep->op)->name || rep->status > 0)
+		return -EPROTO;
+	wire_out_init(&w, buf, buflen);
+	wire_put_u16(&w, rep->op);
+	wire_put_u16(&w, rep->slot);
+	wire_put_u32(&w, (uint32_t)rep->status);
+	wire_put_u64(&w, rep->seq);
+	if (rep->status)
+		put_text(&w, &rep->text);
+	else
+		put_body(&w, rep);
+	if (w.overflow)
+		return -EMSGSIZE;
+	*len = wire_out_len(&w);
+	return 0;
+}
+
+/* Only the members of a body's arrays that are in use are set: replies are large, and one is
+ * decoded for each operation. */
+int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
+{
+	struct wire_in r;
+
+	wire_in_init(&r, buf, len);
+	rep->op = wire_get_u16(&r);
+	rep->slot = wire_get_u16(&r);
+	rep->status = (int32_t)wire_get_u32(&r);
+	rep->seq = wire_get_u64(&r);
+	rep->text = (struct rpc_str){0};
+	if (r.truncated || !rpc_op_info(rep->op)->name || rep->status > 0)
+		return -EPROTO;
+	if (rep->status)
+		get_text(&r, &rep->text);
+	else
+		get_body(&r, rep);
+	return r.truncated || wire_in_left(&r) ? -EPROTO : 0;
+}
+
+size_t rpc_reply_tail_at(unsigned op)
+{
+	switch (op) {
+	case RPC_REGIONS:
+		return RPC_HEADER_BYTES + REGIONS_FIXED_BYTES;
+	case RPC_STATUS:
+		return RPC_HEADER_BYTES + STATUS_FIXED_BYTES;
+	case RPC_READDIR:
+		return RPC_HEADER_BYTES + READDIR_FIXED_BYTES;
+	case RPC_EXTENTS:
+		return RPC_HEADER_BYTES + EXTENTS_FIXED_BYTES;
+	default:
+		return 0;
+	}
+}

@@ -1,0 +1,86 @@
+/* fuzz_rpc.c - any bytes as a request and as a reply: what decodes is walked to its last element,
+ * and codes into the same bytes again. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/rpc.h"
+#include "common/util.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+static uint8_t out[1 << 17];
+
+static void demand(bool truth)
+{
+	if (!truth)
+		abort();
+}
+
+static void demand_same(int err, size_t out_len, const uint8_t *data, size_t len)
+{
+	demand(!err && out_len == len && memcmp(out, data, len) == 0);
+}
+
+static void walk_extents(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct extent e;
+
+	while (rpc_get_extent(&r, &e))
+		demand(e.npages > 0);
+}
+
+static void walk_regions(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_region region;
+
+	while (rpc_get_region(&r, &region))
+		;
+}
+
+static void walk_dirents(const struct rpc_readdir_reply *rep)
+{
+	struct wire_in r = rpc_tail_reader(&rep->tail);
+	struct rpc_dirent d;
+
+	while (rpc_get_dirent(&r, &d, rep->plus))
+		demand(d.name.len && !memchr(d.name.s, '/', d.name.len));
+}
+
+static void try_request(const uint8_t *data, size_t len)
+{
+	struct rpc_request q;
+	size_t out_len;
+
+	if (rpc_request_decode(&q, data, len))
+		return;
+	if (q.op == RPC_COMMIT)
+		walk_extents(&q.commit.tail);
+	demand_same(rpc_request_encode(&q, out, sizeof(out), &out_len), out_len, data, len);
+}
+
+static void try_reply(const uint8_t *data, size_t len)
+{
+	struct rpc_reply p;
+	size_t out_len;
+
+	if (rpc_reply_decode(&p, data, len))
+		return;
+	if (!p.status && p.op == RPC_EXTENTS)
+		walk_extents(&p.extents.tail);
+	if (!p.status && p.op == RPC_REGIONS)
+		walk_regions(&p.regions.tail);
+	if (!p.status && p.op == RPC_READDIR)
+		walk_dirents(&p.readdir);
+	demand_same(rpc_reply_encode(&p, out, sizeof(out), &out_len), out_len, data, len);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+	if (len <= sizeof(out)) {
+		try_request(data, len);
+		try_reply(data, len);
+	}
+	return 0;
+}

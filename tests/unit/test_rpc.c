@@ -1,0 +1,705 @@
+/* test_rpc.c - messages survive the wire; nothing malformed does. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#include "common/rpc.h"
+#include "common/util.h"
+
+enum { HEADER_BYTES = 16 };
+
+static uint8_t buf[RPC_MSG_BYTES];
+static uint8_t again[RPC_MSG_BYTES];
+static uint8_t tail_bytes[4 * RPC_EXTENT_BYTES];
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static struct attr attr_of(uint64_t ino)
+{
+	return (struct attr){
+		.ino = ino,
+		.size = ino << 40,
+		.npages = 7,
+		.atime = -1,
+		.mtime = INT64_MAX,
+		.ctime = INT64_MIN,
+		.btime = 4,
+		.mode = 0100644,
+		.nlink = 2,
+		.uid = UINT32_MAX,
+		.gid = 1000,
+		.rdev = 0x801,
+		.generation = 9,
+	};
+}
+
+static struct extent extent_of(uint64_t fpage)
+{
+	return (struct extent){.fpage = fpage, .npages = 3, .page = 5, .target = 0, .region = 2};
+}
+
+static struct rpc_tail extents_tail(void)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, tail_bytes, sizeof(tail_bytes));
+	for (unsigned i = 0; i < 4; i++)
+		rpc_put_extent(&w, &(struct extent){.fpage = i, .npages = 1, .page = i});
+	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
+}
+
+/* A request of op with every field set. */
+static struct rpc_request request_of(unsigned op)
+{
+	bool slotted = rpc_op_info(op)->slotted;
+	struct rpc_request q = {
+		.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = slotted ? 77 : 0};
+
+	switch ((enum rpc_op)op) {
+	case RPC_ATTACH:
+		q.attach = (struct rpc_attach){.owner = "0123456789abcde",
+			.instance = 5,
+			.session = 6,
+			.channel = 1,
+			.nchannels = 2,
+			.flags = ATTACH_READ_ONLY,
+			.wait_ms = 5000,
+			.export_name = str("default"),
+			.client = str("host:/mnt/rmem (pid 311)")};
+		break;
+	case RPC_REGIONS:
+		q.regions.first = 8;
+		break;
+	case RPC_PING:
+	case RPC_BYE:
+		q.ping = (struct rpc_counters){1, 2, 3, 4, 5, 6};
+		break;
+	case RPC_STATUS:
+		q.status.offset = 4096;
+		break;
+	case RPC_LOOKUP:
+	case RPC_UNLINK:
+	case RPC_RMDIR:
+		q.name = (struct rpc_name_request){1, str("name")};
+		break;
+	case RPC_GETATTR:
+	case RPC_READLINK:
+		q.ino.ino = 44;
+		break;
+	case RPC_READDIR:
+		q.readdir = (struct rpc_readdir){1, UINT64_MAX, 8192, true};
+		break;
+	case RPC_EXTENTS:
+		q.extents = (struct rpc_extents){9, 1ull << 40};
+		break;
+	case RPC_SETATTR:
+		q.setattr = (struct rpc_setattr){
+			3, SET_MODE | SET_CTIME, 0644, 1, 2, INT64_MAX, -1, 2, 3};
+		break;
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+		q.create = (struct rpc_create){.parent = 1,
+			.mode = 0100600,
+			.uid = 1,
+			.gid = 2,
+			.rdev = 3,
+			.want_pages = 256,
+			.exclusive = true,
+			.name = str("n"),
+			.target = op == RPC_SYMLINK ? str("../a/target") : (struct rpc_str){0}};
+		break;
+	case RPC_LINK:
+		q.link = (struct rpc_link){4, 1, str("again")};
+		break;
+	case RPC_RENAME:
+		q.rename = (struct rpc_rename){1, 2, RENAME_EXCHANGE, str("old"), str("new")};
+		break;
+	case RPC_COMMIT:
+		q.commit = (struct rpc_commit){
+			5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, 12, extents_tail()};
+		break;
+	case RPC_GRANT:
+		q.grant = (struct rpc_grant){256, true};
+		break;
+	case RPC_RETURN:
+		q.ret = (struct rpc_return){RETURN_GRANTS, extents_tail()};
+		break;
+	case RPC_STATFS:
+	case RPC_OP_MAX:
+		break;
+	}
+	return q;
+}
+
+static void fill_entry(struct rpc_entry_reply *entry)
+{
+	*entry = (struct rpc_entry_reply){.attr = attr_of(3),
+		.parent = attr_of(1),
+		.lease = {LEASE_EXCLUSIVE, 10000},
+		.created = true,
+		.nextents = 9,
+		.nhead = INLINE_EXTENTS,
+		.ngrant = GRANT_EXTENTS};
+	for (unsigned i = 0; i < INLINE_EXTENTS; i++)
+		entry->head[i] = extent_of(i);
+	for (unsigned i = 0; i < GRANT_EXTENTS; i++)
+		entry->grant[i] = extent_of(100 + i);
+}
+
+static struct rpc_reply reply_of(unsigned op)
+{
+	bool slotted = rpc_op_info(op)->slotted;
+	struct rpc_reply p = {
+		.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = slotted ? 77 : 0};
+
+	switch ((enum rpc_op)op) {
+	case RPC_ATTACH:
+		p.attach = (struct rpc_attach_reply){.session = 1,
+			.store_id = "sixteen bytes..",
+			.incarnation = 2,
+			.resumed = true,
+			.nslots = 16,
+			.nreserved = 2,
+			.lease_ms = 10000,
+			.server_time = -3,
+			.nregions = 4,
+			.npages = 5,
+			.root = attr_of(1)};
+		break;
+	case RPC_REGIONS:
+		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
+		break;
+	case RPC_PING:
+		p.ping.server_time = INT64_MAX;
+		break;
+	case RPC_STATUS:
+		p.status_text = (struct rpc_status_reply){99, extents_tail()};
+		break;
+	case RPC_LOOKUP:
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+	case RPC_LINK:
+		fill_entry(&p.entry);
+		break;
+	case RPC_GETATTR:
+	case RPC_SETATTR:
+	case RPC_COMMIT:
+		p.attr = (struct rpc_attr_reply){attr_of(8), 1, {extent_of(0)}};
+		break;
+	case RPC_UNLINK:
+	case RPC_RMDIR:
+		p.remove = (struct rpc_remove_reply){attr_of(8), attr_of(1)};
+		break;
+	case RPC_RENAME:
+		p.rename =
+			(struct rpc_rename_reply){attr_of(1), attr_of(2), attr_of(3), attr_of(4)};
+		break;
+	case RPC_READLINK:
+		p.readlink.target = str("/some/where");
+		break;
+	case RPC_READDIR:
+		p.readdir = (struct rpc_readdir_reply){1, true, extents_tail()};
+		break;
+	case RPC_EXTENTS:
+		p.extents = (struct rpc_extents_reply){true, extents_tail()};
+		break;
+	case RPC_STATFS:
+		p.statfs = (struct rpc_statfs_reply){1, 2, 3, 4};
+		break;
+	case RPC_GRANT:
+		p.grant = (struct rpc_grant_reply){2, {extent_of(1), extent_of(2)}};
+		break;
+	case RPC_BYE:
+	case RPC_RETURN:
+	case RPC_OP_MAX:
+		break;
+	}
+	return p;
+}
+
+static int decode_request(const void *msg, size_t len)
+{
+	struct rpc_request q;
+
+	return rpc_request_decode(&q, msg, len);
+}
+
+static int decode_reply(const void *msg, size_t len)
+{
+	struct rpc_reply p;
+
+	return rpc_reply_decode(&p, msg, len);
+}
+
+#define for_each_op(op)                              \
+	for (unsigned op = 0; op < RPC_OP_MAX; op++) \
+		if (rpc_op_info(op)->name)
+
+static void op_info__unknown_ops_have_no_name(void **state)
+{
+	assert_null(rpc_op_info(0)->name);
+	assert_null(rpc_op_info(RPC_STATUS + 1)->name);
+	assert_null(rpc_op_info(RPC_OP_MAX)->name);
+	assert_null(rpc_op_info(UINT32_MAX)->name);
+	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");
+	assert_true(rpc_op_info(RPC_RENAME)->mutates);
+	assert_false(rpc_op_info(RPC_STATFS)->mutates);
+}
+
+static void request__comes_back_the_same(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_request in = request_of(op), out;
+		size_t len, len_again;
+
+		assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_decode(&out, buf, len), 0);
+		assert_int_equal(rpc_request_encode(&out, again, sizeof(again), &len_again), 0);
+		assert_int_equal(len, len_again);
+		assert_memory_equal(buf, again, len);
+	}
+}
+
+static void request__fields_arrive_in_their_places(void **state)
+{
+	struct rpc_request in = request_of(RPC_RENAME), out;
+	size_t len;
+
+	assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_request_decode(&out, buf, len), 0);
+	assert_int_equal(out.slot, 3);
+	assert_int_equal(out.seq, 77);
+	assert_int_equal(out.rename.new_parent, 2);
+	assert_int_equal(out.rename.flags, RENAME_EXCHANGE);
+	assert_memory_equal(out.rename.name.s, "old", 3);
+	assert_memory_equal(out.rename.new_name.s, "new", 3);
+}
+
+static void reply__comes_back_the_same(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_reply in = reply_of(op), out;
+		size_t len, len_again;
+
+		assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+		assert_int_equal(rpc_reply_encode(&out, again, sizeof(again), &len_again), 0);
+		assert_int_equal(len, len_again);
+		assert_memory_equal(buf, again, len);
+	}
+}
+
+static void reply__fields_arrive_in_their_places(void **state)
+{
+	struct rpc_reply in = reply_of(RPC_CREATE), out;
+	size_t len;
+
+	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_memory_equal(&out.entry.attr, &in.entry.attr, sizeof(struct attr));
+	assert_memory_equal(&out.entry.parent, &in.entry.parent, sizeof(struct attr));
+	assert_int_equal(out.entry.lease.type, LEASE_EXCLUSIVE);
+	assert_true(out.entry.created);
+	assert_int_equal(out.entry.grant[7].fpage, 107);
+	assert_int_equal(out.entry.head[3].region, 2);
+}
+
+static void error_reply__carries_its_text(void **state)
+{
+	struct rpc_reply in = {.op = RPC_CREATE, .slot = 1, .seq = 2, .status = -ENOSPC};
+	struct rpc_reply out;
+	size_t len;
+
+	in.text = str("no pages left");
+	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(out.status, -ENOSPC);
+	assert_int_equal(out.text.len, in.text.len);
+	assert_memory_equal(out.text.s, in.text.s, in.text.len);
+}
+
+static void error_reply__long_text_is_cut(void **state)
+{
+	struct rpc_reply in = {.op = RPC_CREATE, .slot = 1, .seq = 2, .status = -EIO}, out;
+	char text[RPC_TEXT_MAX + 100];
+	size_t len;
+
+	memset(text, 'x', sizeof(text));
+	in.text = (struct rpc_str){text, sizeof(text)};
+	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
+	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	assert_int_equal(out.text.len, RPC_TEXT_MAX);
+}
+
+static void reply__positive_status_is_refused(void **state)
+{
+	struct rpc_reply p = {.op = RPC_PING, .slot = RPC_NO_SLOT, .status = 5};
+	size_t len;
+
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EPROTO);
+	p.status = 0;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	buf[4] = 5;
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+}
+
+/* What remains after cutting within a tail may be well-formed: tails have no count. */
+static size_t fixed_part(size_t tail_at, size_t len)
+{
+	return tail_at ? tail_at : len;
+}
+
+static void decode__truncated_anywhere(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_request q = request_of(op);
+		struct rpc_reply p = reply_of(op);
+		size_t len;
+
+		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		for (size_t cut = 0; cut < fixed_part(rpc_request_tail_at(op), len); cut++)
+			assert_int_equal(decode_request(buf, cut), -EPROTO);
+		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		for (size_t cut = 0; cut < fixed_part(rpc_reply_tail_at(op), len); cut++)
+			assert_int_equal(decode_reply(buf, cut), -EPROTO);
+	}
+}
+
+static void decode__trailing_bytes(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_request q = request_of(op);
+		struct rpc_reply p = reply_of(op);
+		size_t len;
+
+		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_request(buf, len + 1), -EPROTO);
+		if (rpc_reply_tail_at(op))
+			continue;
+		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		assert_int_equal(decode_reply(buf, len + 1), -EPROTO);
+	}
+}
+
+static void encode__does_not_fit(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_request q = request_of(op);
+		struct rpc_reply p = reply_of(op);
+		size_t len, ignored;
+
+		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_encode(&q, buf, len - 1, &ignored), -EMSGSIZE);
+		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_reply_encode(&p, buf, len - 1, &ignored), -EMSGSIZE);
+	}
+}
+
+static void encode__unknown_op(void **state)
+{
+	size_t len;
+
+	assert_int_equal(rpc_request_encode(&(struct rpc_request){.op = 9}, buf, sizeof(buf), &len),
+		-EPROTO);
+	assert_int_equal(
+		rpc_reply_encode(&(struct rpc_reply){.op = 9}, buf, sizeof(buf), &len), -EPROTO);
+}
+
+static void assert_refused(const struct rpc_request *q)
+{
+	size_t len;
+
+	assert_int_equal(rpc_request_encode(q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), -EPROTO);
+}
+
+static void request__slot_and_sequence_follow_the_op(void **state)
+{
+	struct rpc_request q = request_of(RPC_LOOKUP);
+
+	q.seq = 0;
+	assert_refused(&q);
+	q = request_of(RPC_LOOKUP);
+	q.slot = RPC_NO_SLOT;
+	assert_refused(&q);
+	q = request_of(RPC_PING);
+	q.slot = 0;
+	assert_refused(&q);
+	q = request_of(RPC_PING);
+	q.seq = 1;
+	assert_refused(&q);
+}
+
+static void request__names_out_of_range(void **state)
+{
+	static const char *const bad[] = {"", "a/b", "/", ".", ".."};
+	char long_name[NAME_BYTES_MAX + 1];
+	struct rpc_request q = request_of(RPC_LOOKUP);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		q.name.name = str(bad[i]);
+		assert_refused(&q);
+	}
+	q.name.name = (struct rpc_str){"a\0b", 3};
+	assert_refused(&q);
+	memset(long_name, 'n', sizeof(long_name));
+	q.name.name = (struct rpc_str){long_name, sizeof(long_name)};
+	assert_refused(&q);
+}
+
+static void request__longest_name_passes(void **state)
+{
+	char name[NAME_BYTES_MAX];
+	struct rpc_request q = request_of(RPC_UNLINK);
+	size_t len;
+
+	memset(name, 'n', sizeof(name));
+	q.name.name = (struct rpc_str){name, sizeof(name)};
+	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), 0);
+	q.name.name = str("...");
+	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), 0);
+}
+
+static void attach__out_of_range(void **state)
+{
+	char name[EXPORT_NAME_MAX + 1];
+	struct rpc_request q = request_of(RPC_ATTACH);
+
+	q.attach.channel = q.attach.nchannels;
+	assert_refused(&q);
+	q = request_of(RPC_ATTACH);
+	q.attach.flags = 2;
+	assert_refused(&q);
+	q = request_of(RPC_ATTACH);
+	memset(name, 'e', sizeof(name));
+	q.attach.export_name = (struct rpc_str){name, sizeof(name)};
+	assert_refused(&q);
+}
+
+static void changes__out_of_range(void **state)
+{
+	struct rpc_request q = request_of(RPC_SETATTR);
+
+	q.setattr.valid = SET_CTIME << 1;
+	assert_refused(&q);
+	q = request_of(RPC_SETATTR);
+	q.setattr.size = 1ull << 63;
+	assert_refused(&q);
+	q = request_of(RPC_RENAME);
+	q.rename.flags = RENAME_NOREPLACE | RENAME_EXCHANGE;
+	assert_refused(&q);
+	q.rename.flags = RENAME_WHITEOUT;
+	assert_refused(&q);
+	q = request_of(RPC_COMMIT);
+	q.commit.flags = 4;
+	assert_refused(&q);
+	q = request_of(RPC_COMMIT);
+	q.commit.size = UINT64_MAX;
+	assert_refused(&q);
+	q = request_of(RPC_RETURN);
+	q.ret.kind = 0;
+	assert_refused(&q);
+	q.ret.kind = RETURN_INODES;
+	q.ret.tail.len = 12;
+	assert_refused(&q);
+}
+
+static void symlink__target_out_of_range(void **state)
+{
+	static char target[SYMLINK_BYTES_MAX + 1];
+	struct rpc_request q = request_of(RPC_SYMLINK);
+
+	q.create.target.len = 0;
+	assert_refused(&q);
+	q.create.target = (struct rpc_str){"a\0b", 3};
+	assert_refused(&q);
+	memset(target, 't', sizeof(target));
+	q.create.target = (struct rpc_str){target, sizeof(target)};
+	assert_refused(&q);
+	q = request_of(RPC_MKDIR);
+	q.create.target = str("none of this");
+	assert_refused(&q);
+}
+
+static void reply__counts_and_types_out_of_range(void **state)
+{
+	struct rpc_reply p = reply_of(RPC_GRANT);
+	size_t len;
+
+	p.grant.ngrant = GRANT_EXTENTS + 1;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EMSGSIZE);
+	p = reply_of(RPC_GRANT);
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	buf[HEADER_BYTES] = GRANT_EXTENTS + 1;
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p = reply_of(RPC_GRANT);
+	p.grant.grant[0].npages = 0;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p = reply_of(RPC_LOOKUP);
+	p.entry.lease.type = LEASE_EXCLUSIVE + 1;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+}
+
+static void tail__filled_in_place_is_not_copied(void **state)
+{
+	struct rpc_reply p = reply_of(RPC_EXTENTS), out;
+	size_t at = rpc_reply_tail_at(RPC_EXTENTS), len;
+	struct extent e = extent_of(1), got;
+	struct wire_in r;
+	struct wire_out w;
+
+	wire_out_init(&w, buf + at, sizeof(buf) - at);
+	rpc_put_extent(&w, &e);
+	p.extents.tail = (struct rpc_tail){buf + at, (uint32_t)wire_out_len(&w)};
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(len, at + RPC_EXTENT_BYTES);
+	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
+	r = rpc_tail_reader(&out.extents.tail);
+	assert_true(rpc_get_extent(&r, &got));
+	assert_int_equal(got.page, e.page);
+	assert_false(rpc_get_extent(&r, &got));
+	assert_false(r.truncated);
+}
+
+static void tail_at__is_where_the_tail_lands(void **state)
+{
+	for_each_op(op)
+	{
+		struct rpc_request q = request_of(op);
+		struct rpc_reply p = reply_of(op);
+		size_t len;
+
+		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		if (rpc_request_tail_at(op))
+			assert_int_equal(len - rpc_request_tail_at(op), sizeof(tail_bytes));
+		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+		if (rpc_reply_tail_at(op))
+			assert_int_equal(len - rpc_reply_tail_at(op), sizeof(tail_bytes));
+	}
+}
+
+static void extent__malformed(void **state)
+{
+	static const struct extent bad[] = {{.npages = 0}, {.npages = 2, .page = UINT32_MAX},
+		{.npages = 2, .fpage = UINT64_MAX}};
+	struct extent e;
+	struct wire_out w;
+	struct wire_in r;
+
+	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+		wire_out_init(&w, buf, sizeof(buf));
+		rpc_put_extent(&w, &bad[i]);
+		wire_in_init(&r, buf, wire_out_len(&w));
+		assert_false(rpc_get_extent(&r, &e));
+		assert_true(r.truncated);
+	}
+}
+
+static void region__comes_back_the_same(void **state)
+{
+	struct rpc_region in = {1, 1ull << 40, UINT64_MAX - 9, 0xdeadbeef, 3}, out;
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	rpc_put_region(&w, &in);
+	assert_int_equal(wire_out_len(&w), RPC_REGION_BYTES);
+	wire_in_init(&r, buf, RPC_REGION_BYTES);
+	assert_true(rpc_get_region(&r, &out));
+	assert_int_equal(out.addr, in.addr);
+	assert_int_equal(out.rkey, in.rkey);
+	wire_in_init(&r, buf, RPC_REGION_BYTES - 1);
+	assert_false(rpc_get_region(&r, &out));
+	assert_true(r.truncated);
+}
+
+static void dirent__is_put_whole_or_not(void **state)
+{
+	struct rpc_dirent in = {11, 12, 8, str("entry"), attr_of(12)}, out;
+
+	for (int plus = 0; plus <= 1; plus++) {
+		struct wire_out w;
+		struct wire_in r;
+		size_t len;
+
+		wire_out_init(&w, buf, sizeof(buf));
+		assert_true(rpc_put_dirent(&w, &in, plus));
+		len = wire_out_len(&w);
+		wire_in_init(&r, buf, len);
+		assert_true(rpc_get_dirent(&r, &out, plus));
+		assert_int_equal(out.attr.ino, 12);
+		assert_int_equal(out.attr.mode, plus ? 0100644 : 0100000);
+		assert_int_equal(out.attr.nlink, plus ? 2 : 0);
+		assert_memory_equal(out.name.s, "entry", 5);
+		wire_out_init(&w, buf, len - 1);
+		assert_false(rpc_put_dirent(&w, &in, plus));
+		assert_int_equal(wire_out_len(&w), 0);
+		assert_false(w.overflow);
+	}
+}
+
+static void dirent__malformed(void **state)
+{
+	struct rpc_dirent in = {11, 12, 16, str("entry"), attr_of(12)}, out;
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	assert_true(rpc_put_dirent(&w, &in, false));
+	wire_in_init(&r, buf, wire_out_len(&w));
+	assert_false(rpc_get_dirent(&r, &out, false));
+	assert_true(r.truncated);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(op_info__unknown_ops_have_no_name),
+		cmocka_unit_test(request__comes_back_the_same),
+		cmocka_unit_test(request__fields_arrive_in_their_places),
+		cmocka_unit_test(reply__comes_back_the_same),
+		cmocka_unit_test(reply__fields_arrive_in_their_places),
+		cmocka_unit_test(error_reply__carries_its_text),
+		cmocka_unit_test(error_reply__long_text_is_cut),
+		cmocka_unit_test(reply__positive_status_is_refused),
+		cmocka_unit_test(decode__truncated_anywhere),
+		cmocka_unit_test(decode__trailing_bytes),
+		cmocka_unit_test(encode__does_not_fit),
+		cmocka_unit_test(encode__unknown_op),
+		cmocka_unit_test(request__slot_and_sequence_follow_the_op),
+		cmocka_unit_test(request__names_out_of_range),
+		cmocka_unit_test(request__longest_name_passes),
+		cmocka_unit_test(attach__out_of_range),
+		cmocka_unit_test(changes__out_of_range),
+		cmocka_unit_test(symlink__target_out_of_range),
+		cmocka_unit_test(reply__counts_and_types_out_of_range),
+		cmocka_unit_test(tail__filled_in_place_is_not_copied),
+		cmocka_unit_test(tail_at__is_where_the_tail_lands),
+		cmocka_unit_test(extent__malformed),
+		cmocka_unit_test(region__comes_back_the_same),
+		cmocka_unit_test(dirent__is_put_whole_or_not),
+		cmocka_unit_test(dirent__malformed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
