@@ -15,7 +15,8 @@
  * OWNERSHIP  Decoded names, texts and tails point into the message.
  * THREADS    Pure functions.
  * ERRORS     -EPROTO: malformed, too short, trailing bytes, a value out of its range (names of
- *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and "..", unknown ops); -EMSGSIZE: does not fit.
+ *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and "..", unknown ops);
+ *            -EMSGSIZE: does not fit.
  */
 #ifndef RMEMFS_COMMON_RPC_H
 #define RMEMFS_COMMON_RPC_H
