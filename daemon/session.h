@@ -1,0 +1,55 @@
+/* session.h - the mounted client's session at one export, and how the I/O threads drive their ends
+ * of it. What calls and I/O need of it stands in remote.h.
+ *
+ *     session_new       chooses and opens the transport; nothing is sent yet
+ *     remote_init       for each thread, before it runs: its event queue, no channel yet
+ *     session_connect   blocks, in the place of thread 0, until its channel is attached
+ *     remote_event      each event of the thread's queue
+ *     remote_tick       about every 100 ms: connects, pings, gives up; the first one of a thread
+ *                       connects its channel
+ *     remote_stop       the thread has no calls any more; the last thread to say so sends BYE
+ *     remote_stopped    whether the thread may end
+ *     remote_fini, session_delete
+ *
+ * OWNERSHIP  The session owns the transport; buffers registered with it are deregistered, and all
+ *            remotes ended, before session_delete().
+ * THREADS    session_new, session_connect, session_delete, remote_init and remote_fini while no
+ *            other thread uses the session. remote_* else in the thread they are about.
+ * ERRORS     0 or -errno; why gets one line for people.
+ */
+#ifndef RMEMFS_DAEMON_SESSION_H
+#define RMEMFS_DAEMON_SESSION_H
+
+#include "daemon/fs.h"
+#include "daemon/remote.h"
+
+/* Resolves the host and opens the transport, which may block for connect_timeout_ms.
+ * -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host. -ENODEV: no RDMA device
+ * has a route to it. */
+int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen);
+void session_delete(struct session *s);
+
+struct transport *session_transport(struct session *s);
+/* "tcp 127.0.0.1:7470": for logs. */
+const char *session_server(const struct session *s);
+
+/* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
+ * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
+ * -ENOENT: it has no such export; -EBUSY: another session has it, still after the time allowed. */
+int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen);
+
+/* Sets thread->evq and thread->remote. */
+int remote_init(struct io_thread *thread, struct session *s);
+/* Calls that are still under way are forgotten: done() is not called, and nothing touches their
+ * memory any more. */
+void remote_fini(struct io_thread *thread);
+
+void remote_event(struct io_thread *thread, const struct event *ev);
+void remote_tick(struct io_thread *thread, int64_t now);
+
+/* Ends the thread's part. The last of all threads to call this sends BYE, as soon as its channel
+ * is ready, and has stopped when the answer is there or limit_ms have passed. */
+void remote_stop(struct io_thread *thread, unsigned limit_ms);
+bool remote_stopped(const struct io_thread *thread);
+
+#endif
