@@ -163,7 +163,7 @@ static int parse_host_port(enum transport_kind kind, const char *text,
 	const char *colon = strrchr(bracket ? bracket : text, ':');
 	size_t hostlen = colon ? (size_t)(colon - text) : strlen(text);
 	unsigned port = 0;
-	char host[256];
+	char host[256] = "";
 	int err;
 
 	err = copy_host(text, hostlen, host, sizeof(host), why, whylen);

@@ -1,4 +1,5 @@
-/* address.h - the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket, HOST:/EXPORT.
+/* address.h - the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket,
+ * HOST:/EXPORT.
  *
  * ERRORS     0 or -errno; why gets one line for people, without a prefix: "no such host: foo".
  */
@@ -12,7 +13,8 @@
 #define RMEMFS_DEFAULT_PORT   7470
 #define RMEMFS_DEFAULT_SOCKET "/run/rmemfs/server.sock"
 
-/* "verbs:HOST[:PORT]", "tcp:HOST[:PORT]", "shm:/PATH": what --listen takes. Blocks for the resolver. */
+/* "verbs:HOST[:PORT]", "tcp:HOST[:PORT]", "shm:/PATH": what --listen takes. Blocks for the
+ * resolver. */
 int address_parse_listen(const char *text, struct transport_address *out, char *why, size_t whylen);
 
 /* Resolves a host name or address to an address of the given kind. For shm, host is a path.

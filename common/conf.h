@@ -4,8 +4,8 @@
  * values. Errors read "file:line: key: reason". Unknown keys are errors, a repeated key is
  * libconfig's error.
  *
- * ERRORS     0, or -errno with a line in why: -ENOENT and -EACCES from opening the file, -EINVAL for
- *            what stands in it. On failure nothing was stored that conf_free would not free.
+ * ERRORS     0, or -errno with a line in why: -ENOENT and -EACCES from opening the file, -EINVAL
+ * for what stands in it. On failure nothing was stored that conf_free would not free.
  */
 #ifndef RMEMFS_COMMON_CONF_H
 #define RMEMFS_COMMON_CONF_H
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 enum conf_type {
-	CONF_BOOL,    /* bool */
-	CONF_UINT,    /* uint64_t, within min..max; an integer */
-	CONF_SIZE,    /* uint64_t, within min..max; a string as size_parse() takes it, or an integer */
+	CONF_BOOL, /* bool */
+	CONF_UINT, /* uint64_t, within min..max; an integer */
+	CONF_SIZE, /* uint64_t, within min..max; a string as size_parse() takes it, or an integer */
 	CONF_STRING,  /* char *, malloced; min..max bytes long */
 	CONF_STRINGS, /* struct conf_strings: a string, or an array or list of strings */
 	CONF_GROUPS,  /* a list of groups, each read by keys into one element: see element */
@@ -28,7 +28,8 @@ struct conf_strings {
 	size_t n;
 };
 
-/* A growing array of elements of one group list; v is malloced, zeroed elements of element_bytes. */
+/* A growing array of elements of one group list; v is malloced, zeroed elements of element_bytes.
+ */
 struct conf_groups {
 	void *v;
 	size_t n;
@@ -37,8 +38,8 @@ struct conf_groups {
 struct conf_key {
 	const char *name;
 	enum conf_type type;
-	size_t offset; /* in the struct that conf_read fills */
-	uint64_t min, max; /* max 0: no bound */
+	size_t offset;               /* in the struct that conf_read fills */
+	uint64_t min, max;           /* max 0: no bound */
 	const struct conf_key *keys; /* CONF_GROUPS: table of the element, ended by a NULL name */
 	size_t element_bytes;
 	bool required;

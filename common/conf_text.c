@@ -45,11 +45,13 @@ static const char *skip_string(const char *p)
 
 static const char *skip_comment(const char *p)
 {
-	const char *end = p[0] == '/' && p[1] == '*' ? strstr(p + 2, "*/") : strchr(p, '\n');
+	const char *end;
 
-	if (!end)
-		return p + strlen(p);
-	return *end == '*' ? end + 2 : end;
+	if (p[0] == '/' && p[1] == '*') {
+		end = strstr(p + 2, "*/");
+		return end ? end + 2 : p + strlen(p);
+	}
+	return p + strcspn(p, "\n");
 }
 
 static bool is_comment(const char *p)

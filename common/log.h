@@ -10,7 +10,13 @@
 
 #include <stdbool.h>
 
-enum log_level { LOG_LEVEL_ERROR = 3, LOG_LEVEL_WARNING, LOG_LEVEL_NOTICE, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
+enum log_level {
+	LOG_LEVEL_ERROR = 3,
+	LOG_LEVEL_WARNING,
+	LOG_LEVEL_NOTICE,
+	LOG_LEVEL_INFO,
+	LOG_LEVEL_DEBUG
+};
 
 /* program: the name that lines begin with; kept. The level is INFO before. */
 void log_init(const char *program, enum log_level level);
@@ -20,14 +26,14 @@ bool log_enabled(enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-#define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_error(...)   log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_notice(...)	 log_line(LOG_LEVEL_NOTICE, __VA_ARGS__)
-#define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
-#define log_debug(...)                                                                             \
-	do {                                                                                       \
-		if (log_enabled(LOG_LEVEL_DEBUG))                                                  \
-			log_line(LOG_LEVEL_DEBUG, __VA_ARGS__);                                    \
+#define log_notice(...)  log_line(LOG_LEVEL_NOTICE, __VA_ARGS__)
+#define log_info(...)    log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...)                                          \
+	do {                                                    \
+		if (log_enabled(LOG_LEVEL_DEBUG))               \
+			log_line(LOG_LEVEL_DEBUG, __VA_ARGS__); \
 	} while (0)
 
 /* Rate limit: at most one line per interval from one call site; the next one says how many were

@@ -197,7 +197,7 @@ static void parse_source__bounds_both_parts(void **state)
 	assert_string_equal(why, "an export's name has at most 63 bytes");
 
 	memset(text, 'a', sizeof(text));
-	strcpy(text + 256, ":/a");
+	memcpy(text + 256, ":/a", 4);
 	assert_int_equal(address_parse_source(text, &source, why, sizeof(why)), -ENAMETOOLONG);
 	text[0] = '/';
 	assert_int_equal(address_parse_source(text, &source, why, sizeof(why)), -ENAMETOOLONG);

@@ -1,0 +1,56 @@
+# shellcheck shell=bash disable=SC2034
+# packages.sh - Debian packages for the quick start and the tests; sourced. Installs only what is
+# missing, and keeps services that packages bring from starting.
+
+PACKAGES_BUILD=(gcc libc6-dev cmake ninja-build pkg-config libibverbs-dev librdmacm-dev libfuse3-dev
+	libconfig-dev liblmdb-dev libjansson-dev libsystemd-dev)
+# ibverbs-providers: the devices' drivers; without them no RDMA device is found.
+PACKAGES_RUN=(fuse3 ibverbs-providers)
+
+packages_missing() {
+	local package
+	for package in "$@"; do
+		[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+			echo "$package"
+	done
+}
+
+# Debian asks /usr/sbin/policy-rc.d before it starts a service; 101 forbids it. Whatever stood there
+# before is put back.
+packages_install_quietly() {
+	local policy=/usr/sbin/policy-rc.d kept='' status=0
+	if [ -e $policy ] || [ -L $policy ]; then
+		kept=$policy.rmemfs-kept
+		mv -f $policy $kept
+	fi
+	printf '#!/bin/sh\nexit 101\n' >$policy
+	chmod 755 $policy
+	apt-get -q -y --no-install-recommends install "$@" || status=$?
+	rm -f $policy
+	[ -z "$kept" ] || mv -f $kept $policy
+	return $status
+}
+
+# packages_install PACKAGE...: those of them that are missing.
+packages_install() {
+	local missing log
+	mapfile -t missing < <(packages_missing "$@")
+	[ ${#missing[@]} -gt 0 ] || return 0
+	echo "installing ${missing[*]}"
+	if ! command -v apt-get >/dev/null || [ "$(id -u)" -ne 0 ]; then
+		echo "can't install them: that takes root and apt-get" >&2
+		return 1
+	fi
+	log=$(mktemp)
+	if (
+		export DEBIAN_FRONTEND=noninteractive
+		apt-get -q update && packages_install_quietly "${missing[@]}"
+	) </dev/null >"$log" 2>&1; then
+		rm -f "$log"
+	else
+		cat "$log" >&2
+		rm -f "$log"
+		echo "installing packages failed" >&2
+		return 1
+	fi
+}

@@ -1,0 +1,21 @@
+#!/bin/bash
+# run.sh [AREA]... - the end-to-end tests (all areas if none is named) over $RMEMFS_TEST_TRANSPORT,
+# with the programs in $RMEMFS_BIN; TAP on standard output.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+: "${RMEMFS_TEST_TRANSPORT:?shm, tcp or verbs}" "${RMEMFS_BIN:?the folder of the programs}"
+export RMEMFS_TEST_TRANSPORT RMEMFS_BIN
+
+files=()
+for area in "$@"; do
+	files+=("$here/$area.bats")
+done
+[ $# -gt 0 ] || files=("$here"/*.bats)
+
+# A test that can only be made on one transport carries its tag, and is no test of the others.
+tags=
+for transport in shm tcp verbs; do
+	[ $transport = "$RMEMFS_TEST_TRANSPORT" ] || tags+="${tags:+,}!only:$transport"
+done
+exec bats --formatter tap --filter-tags "$tags" "${files[@]}"

@@ -1,0 +1,141 @@
+#!/bin/bash
+# lint.sh [BUILD] - format, static analysis, spelling, and the rules of who may include what; TAP on
+# standard output. BUILD is a configured build folder (build/dev): the analysers take the compiler's
+# flags from its compile_commands.json.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+build=${1:-build/dev}
+failed=0 checks=0
+
+# check NAME COMMAND...
+check() {
+	local name=$1 output
+	shift
+	checks=$((checks + 1))
+	if output=$("$@" 2>&1); then
+		echo "ok $checks - $name"
+	else
+		failed=1
+		echo "not ok $checks - $name"
+		printf '%s\n' "$output" | sed 's/^/# /'
+	fi
+}
+
+sources() {
+	find common server daemon tests -name '*.[ch]' -type f | sort
+}
+
+scripts() {
+	find config tests .ci -type f \( -name '*.sh' -o -name '*.bash' -o -name '*.bats' \) | sort
+	find config tests .ci -type f ! -name '*.*' -exec grep -lE '^#!/bin/(ba)?sh' {} + | sort
+}
+
+format() {
+	sources | xargs clang-format --dry-run -Werror
+}
+
+tidy() {
+	[ -e "$build/compile_commands.json" ] || {
+		echo "$build is not configured: cmake --preset dev"
+		return 1
+	}
+	sources | grep '\.c$' | while read -r file; do
+		# Fuzzers and other programs that this build leaves out have no flags to go by.
+		! grep -qF "/$file\"" "$build/compile_commands.json" || echo "$file"
+	done | xargs -P 2 -n 4 clang-tidy -p "$build" --quiet
+}
+
+static_analysis() {
+	cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
+		--suppressions-list=.cppcheck-suppressions --error-exitcode=1 -j 2 -I . \
+		-D_GNU_SOURCE -D__linux__ common server daemon
+}
+
+shell() {
+	scripts | xargs shellcheck -x
+}
+
+spelling() {
+	codespell common server daemon config systemd tests .ci ./*.md CMakeLists.txt CMakePresets.json
+}
+
+# Each header by itself, with the flags of the build's own files.
+headers_alone() {
+	local flags header status=0
+	flags=$(pkg-config --cflags fuse3 libibverbs librdmacm libconfig jansson libsystemd)
+	for header in $(find common server daemon -name '*.h' | sort); do
+		# shellcheck disable=SC2086 # flags are several
+		gcc -std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Wall -Wextra -Wundef -Werror \
+			-Wno-unused-parameter -Wno-missing-field-initializers -I . $flags \
+			-fsyntax-only -x c -include "$header" /dev/null || status=1
+	done
+	return "$status"
+}
+
+# forbid PATTERN WHY FILE...: no file may have a line that matches.
+forbid() {
+	local pattern=$1 why=$2
+	shift 2
+	[ $# -gt 0 ] || return 0
+	! grep -nE "$pattern" "$@" /dev/null || {
+		echo "$why"
+		return 1
+	}
+}
+
+# home PATTERN HOME: only files whose path matches HOME may include what matches PATTERN.
+home() {
+	local others
+	mapfile -t others < <(find common server daemon -name '*.[ch]' | grep -vE "$2" | sort)
+	forbid "^#include [<\"]($1)" "$1 may only be included by $2" "${others[@]}"
+}
+
+in_folder() {
+	find "$1" -name '*.[ch]' | sort
+}
+
+# Dependencies run downward only, and external headers have one home each (ARCHITECTURE.md).
+include_rules() {
+	local status=0
+	# shellcheck disable=SC2046 # paths without spaces
+	{
+		forbid '^#include "(server|daemon)/' "common/ knows neither program" \
+			$(in_folder common) || status=1
+		forbid '^#include "daemon/' "the server never includes the daemon" \
+			$(in_folder server) || status=1
+		forbid '^#include "server/' "the daemon never includes the server" \
+			$(in_folder daemon) || status=1
+		forbid '^#include "[^/"]+"' "our headers are included by their path from the top" \
+			$(sources) || status=1
+	}
+	home 'fuse|linux/fuse' '^daemon/fuse' || status=1
+	home 'infiniband/|rdma/' '^common/verbs' || status=1
+	home 'lmdb\.h' '^server/store' || status=1
+	home 'libconfig\.h' '^common/conf' || status=1
+	return "$status"
+}
+
+# Long files and functions hide two concepts; the style allows neither beyond what is flat.
+sizes() {
+	local status=0 file lines
+	while read -r file; do
+		lines=$(wc -l <"$file")
+		[ "$lines" -le 1000 ] || {
+			echo "$file has $lines lines"
+			status=1
+		}
+	done < <(sources)
+	return "$status"
+}
+
+check "clang-format" format
+check "every header compiles alone" headers_alone
+check "include rules" include_rules
+check "file sizes" sizes
+check "shellcheck" shell
+check "codespell" spelling
+check "cppcheck" static_analysis
+check "clang-tidy" tidy
+echo "1..$checks"
+exit "$failed"

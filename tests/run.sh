@@ -1,0 +1,241 @@
+#!/bin/bash
+# run.sh [STAGE]... - installs what the tests need, builds, runs them; see usage below.
+#
+# Every stage speaks TAP. Its output goes to the screen and to a log, the log is counted, and a stage
+# that ends badly, or with fewer results than it announced, counts as failed: nothing is lost by a
+# crash in the middle.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+builds=${RMEMFS_BUILD:-$root/build}
+# shellcheck source=config/packages.sh
+. "$root/config/packages.sh"
+
+usage() {
+	cat <<-END
+		usage: tests/run.sh [STAGE]...
+		  unit     every module by itself, and the transports' contract over shm and tcp
+		  e2e      both programs, mounted, over shm and over tcp
+		  vm       the contract and e2e over verbs, in a guest with Soft-RoCE
+		  lint     format, static analysis, spelling, include rules
+		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
+		  tsan     the same under the thread sanitizer
+		  all      all of these (the default); here a skipped test is a failure
+		  nightly  all, then what takes longer: fuzzers, all of e2e under the sanitizers
+	END
+}
+
+# ---- packages ------------------------------------------------------------------------------------
+
+stage_packages() {
+	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
+	case $1 in
+	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq tar diffutils iproute2 procps ;;
+	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq diffutils iproute2 procps ;;
+	vm) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
+	lint) echo clang-format clang-tidy cppcheck shellcheck codespell ;;
+	fuzz) echo clang ;;
+	esac
+}
+
+install_packages() {
+	local stage packages=()
+	for stage in "$@"; do
+		# shellcheck disable=SC2207 # names without spaces
+		packages+=($(stage_packages "$stage"))
+	done
+	packages_install "${packages[@]}"
+}
+
+# ---- results -------------------------------------------------------------------------------------
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+: >"$work/results"
+
+# result STAGE TRANSPORT PASSED FAILED SKIPPED
+result() {
+	echo "$*" >>"$work/results"
+}
+
+# Counts a TAP log: cmocka writes a skip as "not ok N # SKIP", bats as "ok N name # skip".
+count_tap() {
+	awk '
+		/^1\.\.[0-9]+/ { planned += substr($0, 4) + 0; next }
+		/^(not )?ok [0-9].*# [Ss][Kk][Ii][Pp]/ { skipped++; next }
+		/^ok [0-9]/ { passed++; next }
+		/^not ok [0-9]/ { failed++ }
+		END {
+			missing = planned - passed - failed - skipped
+			if (missing > 0) failed += missing
+			print passed + 0, failed + 0, skipped + 0
+		}' "$1"
+}
+
+# run_tap STAGE TRANSPORT COMMAND...
+run_tap() {
+	local stage=$1 transport=$2 log=$work/$1.$2.log status=0 passed failed skipped
+	shift 2
+	echo "== $stage ($transport)"
+	"$@" </dev/null 2>&1 | tee "$log" || status=$?
+	read -r passed failed skipped < <(count_tap "$log")
+	if [ "$status" -ne 0 ] && [ "$failed" -eq 0 ]; then
+		echo "== $stage ($transport) ended with status $status"
+		failed=1
+	elif [ $((passed + failed + skipped)) -eq 0 ]; then
+		echo "== $stage ($transport) ran no test"
+		failed=1
+	fi
+	result "$stage" "$transport" "$passed" "$failed" "$skipped"
+}
+
+# Prints the lines people look for, and returns whether all is well.
+report() {
+	local strict=$1
+	echo
+	awk '
+		$2 != "none" { passed[$2] += $3 }
+		END { for (t in passed) printf "over %s: %d passed\n", t, passed[t] }
+	' "$work/results" | sort
+	awk '
+		$4 + $5 > 0 { printf "%s (%s): %d failed, %d skipped\n", $1, $2, $4, $5 }
+	' "$work/results"
+	if [ "$strict" = yes ]; then
+		for transport in shm tcp verbs; do
+			awk -v t=$transport '$2 == t { n += $3 } END { exit n == 0 }' "$work/results" || {
+				echo "nothing passed over $transport"
+				result missing $transport 0 1 0
+			}
+		done
+	fi
+	awk -v strict="$strict" '
+		{ passed += $3; failed += $4; skipped += $5 }
+		END {
+			printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped
+			exit failed > 0 || (strict == "yes" && skipped > 0) || passed == 0
+		}' "$work/results"
+}
+
+# ---- stages --------------------------------------------------------------------------------------
+
+# build PRESET: once a run.
+build() {
+	local preset=$1 dir=$builds/$1
+	[ ! -e "$work/built.$preset" ] || return "$(cat "$work/built.$preset")"
+	echo "== build ($preset)"
+	if (cd "$root" && cmake --preset "$preset" -B "$dir") >"$work/build.log" 2>&1 &&
+		cmake --build "$dir" >>"$work/build.log" 2>&1; then
+		echo 0 >"$work/built.$preset"
+		return 0
+	fi
+	cat "$work/build.log"
+	result "build-$preset" none 0 1 0
+	echo 1 >"$work/built.$preset"
+	return 1
+}
+
+# One program that ctest knows by "NAME<tab>COMMAND<tab>ARGUMENTS..." as a TAP log of its own.
+run_unit_program() {
+	local stage=$1 name=$2 transport=none
+	shift 2
+	case $name in
+	*_shm | *_tcp | *_verbs) transport=${name##*_} ;;
+	esac
+	CMOCKA_MESSAGE_OUTPUT=TAP run_tap "$stage:$name" "$transport" timeout 300 "$@"
+}
+
+run_unit() {
+	local stage=$1 dir=$2 list=$work/unit.list line
+	shift 2
+	ctest --test-dir "$dir" --show-only=json-v1 >"$work/ctest.json"
+	jq -r '.tests[] | select(.command) | [.name] + .command | @tsv' "$work/ctest.json" >"$list"
+	if [ ! -s "$list" ]; then
+		echo "== $stage: no tests were built"
+		result "$stage" none 0 1 0
+	fi
+	while IFS=$'\t' read -r -a line; do
+		run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}"
+	done <"$list"
+}
+
+# run_bats STAGE TRANSPORT PRESET FILE...
+run_bats() {
+	local stage=$1 transport=$2 preset=$3
+	shift 3
+	RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/$preset/bin \
+		run_tap "$stage" "$transport" "$root/tests/e2e/run.sh" "$@"
+}
+
+stage_unit() {
+	build dev || return 0
+	run_unit unit "$builds/dev"
+}
+
+stage_e2e() {
+	build dev || return 0
+	run_bats e2e shm dev
+	run_bats e2e tcp dev
+}
+
+stage_vm() {
+	build dev || return 0
+	RMEMFS_BIN=$builds/dev/bin run_tap vm verbs \
+		"$root/tests/vm/run.sh" --timeout 1200 -- "$root/tests/e2e/guest.sh"
+}
+
+stage_lint() {
+	build dev || return 0
+	run_tap lint none "$root/tests/lint.sh" "$builds/dev"
+}
+
+stage_asan() {
+	build asan || return 0
+	run_unit asan "$builds/asan"
+	run_bats asan tcp asan "${sanitized[@]}"
+}
+
+stage_tsan() {
+	build tsan || return 0
+	# The thread sanitizer can't place its shadow under some kernels' address randomisation.
+	run_unit tsan "$builds/tsan" setarch -R
+	run_bats tsan tcp tsan "${sanitized[@]}"
+}
+
+stage_fuzz() {
+	local fuzzer
+	build fuzz || return 0
+	for fuzzer in "$builds"/fuzz/bin/fuzz_*; do
+		run_tap "fuzz:${fuzzer##*/}" none "$root/tests/fuzz/run.sh" "$fuzzer" 120
+	done
+}
+
+# What the sanitizers run of e2e: all of it takes too long for every day.
+sanitized=(namespace)
+
+# ---- main ----------------------------------------------------------------------------------------
+
+stages=() strict=no
+for stage in "${@:-all}"; do
+	case $stage in
+	unit | e2e | vm | lint | asan | tsan) stages+=("$stage") ;;
+	all) stages+=(lint unit e2e asan tsan vm) strict=yes ;;
+	nightly)
+		stages+=(lint unit e2e asan tsan vm fuzz)
+		strict=yes
+		sanitized=()
+		;;
+	-h | --help)
+		usage
+		exit 0
+		;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+done
+install_packages "${stages[@]}" jq
+for stage in "${stages[@]}"; do
+	"stage_$stage"
+done
+report "$strict"
