@@ -30,13 +30,14 @@ struct rpc_call {
 	/* rep->status tells of the server's refusal; rep is valid during the call only. With
 	 * -ESTALE (session lost) rep has nothing but op and status. */
 	void (*done)(struct rpc_call *call, const struct rpc_reply *rep);
-	/* remote.c's: */
+	/* remote_rpc.c's: */
 	bool sent;
-	int64_t started_ms;
+	int status;
 };
 
 /* Starts an RPC of RPC_LOOKUP or above. Waits in order for a free slot; COMMIT and RETURN have
- * slots of their own. done() is never called from within. */
+ * slots of their own. done() is never called from within. A request that can't be coded (a name
+ * that is too long) ends with the status that rpc_request_encode() gave. */
 void rpc_start(struct io_thread *thread, struct rpc_call *call);
 /* Takes a call back that has not been sent yet: true, and done() is not called. */
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);
@@ -47,14 +48,16 @@ struct io_call {
 	const struct work *works; /* regions are export's indices; within io_limits() */
 	uint32_t nworks;
 	void (*done)(struct io_call *call, int status); /* 0, or -ESTALE, -EIO */
-	/* remote.c's: */
+	/* remote_io.c's: */
 	uint32_t nposted, nbatches;
 	int status;
+	uint8_t nrefused;
+	bool tried;
 };
 
 /* Starts a transfer: any number of works, cut into batches as the channel allows. */
 void io_start(struct io_thread *thread, struct io_call *call);
-/* Takes a transfer back of which nothing is posted: true, and done() is not called. */
+/* Takes a transfer back of which nothing was posted ever: true, and done() is not called. */
 bool io_cancel(struct io_thread *thread, struct io_call *call);
 
 /* What one work may hold; settled when the session connects and kept over reconnects. */
@@ -66,12 +69,13 @@ const struct io_limits *io_limits(const struct io_thread *thread);
 /* Whether the server answers now: false between a loss and the resumption. */
 bool remote_connected(const struct io_thread *thread);
 
-/* ---- the session, for all threads (session.c) --------------------------------------------------- */
+/* ---- the session, for all threads (session.c) ---------------------------------------------------
+ */
 
 struct session;
 struct session_info {
 	uint32_t nregions;
-	uint64_t npages;   /* of the export */
+	uint64_t npages; /* of the export */
 	uint32_t lease_ms;
 	struct attr root;
 };

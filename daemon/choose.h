@@ -1,0 +1,21 @@
+/* choose.h - which transport reaches a server, and under what address.
+ *
+ * A host that begins with '/' is the path of a local server's socket: shm. With transport=auto
+ *   1. shm, if the host is this machine, no port was given and the default socket answers;
+ *   2. verbs, if an RDMA device has a route to the host;
+ *   3. tcp.
+ *
+ * THREADS    Any; blocks for the resolver and for the route, connect_timeout_ms at most for the
+ * latter. ERRORS     0 or -errno; why gets one line for people.
+ */
+#ifndef RMEMFS_DAEMON_CHOOSE_H
+#define RMEMFS_DAEMON_CHOOSE_H
+
+#include "daemon/fs.h"
+
+/* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
+ * -ENODEV: transport=verbs without a device that has a route. */
+int choose_transport(const struct fs_options *options, const struct transport_config *config,
+	struct transport_address *address, struct transport **out, char *why, size_t whylen);
+
+#endif

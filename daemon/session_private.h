@@ -1,0 +1,84 @@
+/* session_private.h - what session.c shares with the threads' ends of the session, remote_*.c.
+ *
+ * THREADS    The facts settled by the first ATTACH are written by session_connect()'s thread before
+ *            the others run. The atomics and what the lock guards change at any time. The lock is
+ *            held for a few assignments and log lines, never on the data path.
+ */
+#ifndef RMEMFS_DAEMON_SESSION_PRIVATE_H
+#define RMEMFS_DAEMON_SESSION_PRIVATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/address.h"
+#include "daemon/session.h"
+
+enum { SESSION_THREADS_MAX = 16, SESSION_WHY_BYTES = 256 };
+
+struct session {
+	struct transport *transport;
+	struct transport_address address;
+	char server[160]; /* "tcp 127.0.0.1:7470" */
+	bool chosen;      /* the transport was, by us: a hint in errors */
+
+	/* What ATTACH says of us. */
+	char export_name[EXPORT_NAME_MAX + 1];
+	char client[160];
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance;
+	unsigned nchannels;
+	bool read_only;
+	unsigned connect_timeout_ms;
+
+	/* While session_connect() runs any failure is final, and told here. */
+	bool connecting;
+	int connect_error;
+	char connect_why[SESSION_WHY_BYTES];
+
+	/* Settled by the first ATTACH. */
+	uint64_t id; /* 0: none yet */
+	uint8_t store_id[16];
+	struct session_info info;
+	struct io_limits limits;
+
+	struct remote *remotes[SESSION_THREADS_MAX];
+	atomic_uint nrunning; /* threads that have not called remote_stop() */
+
+	atomic_bool lost;
+	_Atomic int64_t clock_offset_ns; /* the server's time less our BOOTTIME */
+	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
+	_Atomic uint32_t lease_ms;
+
+	pthread_mutex_t lock; /* a leaf: nothing is locked under it */
+	int64_t clock_error_ns, clock_sampled_ns;
+	uint64_t incarnation;
+	bool restarted; /* since the loss that is being mended */
+	unsigned ndown; /* channels that were ready and are to be again */
+	int64_t down_ms, complain_ms;
+};
+
+/* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. */
+void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
+
+/* Takes the answer to an ATTACH, or compares it with what the session is; the session is lost when
+ * it is another's. -EPROTO, -E2BIG, -ESTALE. */
+int session_attached(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen);
+
+/* An answer of the server's: the lease counts from when the request left, and its clock was at
+ * server_time at some moment between then and now. */
+void session_renew(struct session *s, int64_t sent_ns, int64_t server_time);
+
+/* The server knows us no more. Logged once. */
+void session_lose(struct session *s, const char *why);
+
+/* A ready channel went down, came back, could not be brought back. They keep the log to one line
+ * for a loss and one for the end of it, whatever the number of channels and attempts. */
+void session_channel_down(struct session *s, const char *why);
+void session_channel_back(struct session *s);
+void session_complain(struct session *s, const char *why);
+
+/* The sum over all threads. */
+void session_totals(struct session *s, struct rpc_counters *totals);
+
+#endif
