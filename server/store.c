@@ -1,0 +1,510 @@
+/* store.c - see store.h. LMDB without syncing, written through the map: a kill loses nothing that
+ * was committed, since the map is memory of the kernel's; the two meta pages make commits atomic. */
+#include "server/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <lmdb.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+static const char *const table_names[STORE_TABLES] = {
+	[STORE_META] = "meta",
+	[STORE_INODE] = "inode",
+	[STORE_SPACE] = "space",
+	[STORE_REAP] = "reap",
+	[STORE_SYMLINK] = "symlink",
+	[STORE_SESSION] = "session",
+	[STORE_DIRENT] = "dirent",
+	[STORE_EXTENT] = "extent",
+	[STORE_ORPHAN] = "orphan",
+	[STORE_REPLY] = "reply",
+};
+
+/* LMDB's own tables: the list of free pages, and the names of ours. */
+enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
+
+enum { KEY_BYTES_MAX = 16 };
+
+struct store {
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi[STORE_TABLES];
+	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
+	uint64_t map_pages;
+	int failed;
+
+	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
+	 * exact: available counts what is on the list of free pages too. */
+	uint64_t available, planned;
+	bool exact;
+};
+
+static int to_errno(int rc)
+{
+	switch (rc) {
+	case MDB_SUCCESS:
+		return 0;
+	case MDB_NOTFOUND:
+		return -ENOENT;
+	case MDB_KEYEXIST:
+		return -EEXIST;
+	case MDB_MAP_FULL:
+	case MDB_TXN_FULL:
+		return -ENOSPC;
+	case MDB_CORRUPTED:
+	case MDB_PAGE_NOTFOUND:
+	case MDB_INVALID:
+	case MDB_VERSION_MISMATCH:
+	case MDB_INCOMPATIBLE:
+		return -EBADMSG;
+	default:
+		return rc > 0 ? -rc : -EIO;
+	}
+}
+
+int store_fail(struct store *s, int err)
+{
+	if (!s->failed)
+		s->failed = err;
+	return err;
+}
+
+/* The result of an access to a record. */
+static int accessed(struct store *s, int rc)
+{
+	int err = to_errno(rc);
+
+	return err && err != -ENOENT ? store_fail(s, err) : err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* All of the file's memory is taken now: a write into the map of a sparse file would end in SIGBUS
+ * when the tmpfs is full. The size stays, since LMDB takes a file of size 0 for a new one. */
+static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t whylen)
+{
+	autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct statvfs vfs = {0};
+	struct stat st;
+	int err;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		err = -errno;
+		snprintf(why, whylen, "cannot open the store %s: %s", path, errno_text(err));
+		return err;
+	}
+	if ((uint64_t)st.st_size > *bytes)
+		*bytes = (uint64_t)st.st_size;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)*bytes) == 0)
+		return 0;
+	err = -errno;
+	fstatvfs(fd, &vfs);
+	snprintf(why, whylen,
+		"cannot allocate the store %s: %s (%" PRIu64 " MiB needed, %" PRIu64 " MiB free)", path,
+		errno_text(err), *bytes >> 20, (uint64_t)vfs.f_bavail * vfs.f_frsize >> 20);
+	if (st.st_size == 0)
+		unlink(path);
+	return err;
+}
+
+static int open_env(struct store *s, const char *path, uint64_t bytes)
+{
+	int rc = mdb_env_create(&s->env);
+
+	if (rc)
+		return to_errno(rc);
+	rc = mdb_env_set_maxdbs(s->env, STORE_TABLES);
+	if (!rc)
+		rc = mdb_env_set_mapsize(s->env, bytes);
+	if (!rc)
+		rc = mdb_env_open(s->env, path,
+			MDB_NOSUBDIR | MDB_NOSYNC | MDB_WRITEMAP | MDB_NOLOCK | MDB_NORDAHEAD,
+			0600);
+	if (!rc)
+		return 0;
+	mdb_env_close(s->env);
+	s->env = NULL;
+	return to_errno(rc);
+}
+
+static void lock_map(struct store *s)
+{
+	MDB_envinfo info;
+
+	mdb_env_info(s->env, &info);
+	s->map_pages = info.me_mapsize / PAGE_BYTES;
+	if (mlock(info.me_mapaddr, info.me_mapsize) < 0)
+		log_info("the store is not locked in memory: %s (RLIMIT_MEMLOCK)", errno_text(errno));
+}
+
+static int open_tables(struct store *s, bool *is_new)
+{
+	MDB_stat stat;
+	int err = store_begin(s);
+
+	if (err)
+		return err;
+	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
+	for (unsigned i = 0; !err && i < STORE_TABLES; i++) {
+		unsigned flags = stat.ms_entries == 0 ? MDB_CREATE : 0;
+
+		if (i < STORE_PAIRS)
+			flags |= MDB_INTEGERKEY;
+		err = to_errno(mdb_dbi_open(s->txn, table_names[i], flags, &s->dbi[i]));
+	}
+	if (err) {
+		store_abort(s);
+		return err == -ENOENT ? -EBADMSG : err;
+	}
+	*is_new = stat.ms_entries == 0;
+	return store_commit(s);
+}
+
+int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
+	size_t whylen)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	bytes = div_round_up(bytes, PAGE_BYTES) * PAGE_BYTES;
+	err = allocate_file(path, &bytes, why, whylen);
+	if (err)
+		goto err_free;
+	err = open_env(s, path, bytes);
+	if (err) {
+		snprintf(why, whylen, "cannot open the store %s: %s", path,
+			err == -EBADMSG ? "it is damaged or of another version" : errno_text(err));
+		goto err_free;
+	}
+	lock_map(s);
+	err = open_tables(s, is_new);
+	if (err) {
+		snprintf(why, whylen, "cannot open the tables of the store %s: %s", path,
+			err == -EBADMSG ? "it is damaged" : errno_text(err));
+		goto err_env;
+	}
+	*out = s;
+	return 0;
+
+err_env:
+	mdb_env_close(s->env);
+err_free:
+	free(s);
+	return err;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	store_abort(s);
+	mdb_env_close(s->env);
+	free(s);
+}
+
+/* ---- transactions ---------------------------------------------------------------------------- */
+
+static int begin(struct store *s, unsigned flags)
+{
+	MDB_envinfo info;
+	int err;
+
+	assert(!s->txn);
+	s->failed = 0;
+	err = to_errno(mdb_txn_begin(s->env, NULL, flags, &s->txn));
+	if (err)
+		return err;
+	mdb_env_info(s->env, &info);
+	s->available = s->map_pages - min_u64(s->map_pages, info.me_last_pgno + 1);
+	s->planned = 0;
+	s->exact = false;
+	return 0;
+}
+
+int store_begin(struct store *s)
+{
+	return begin(s, 0);
+}
+
+int store_begin_read(struct store *s)
+{
+	return begin(s, MDB_RDONLY);
+}
+
+static void close_cursors(struct store *s)
+{
+	for (unsigned i = 0; i < STORE_TABLES; i++) {
+		if (s->cursor[i])
+			mdb_cursor_close(s->cursor[i]);
+		s->cursor[i] = NULL;
+	}
+}
+
+int store_commit(struct store *s)
+{
+	int err;
+
+	assert(s->txn);
+	if (s->failed) {
+		err = s->failed;
+		store_abort(s);
+		return err;
+	}
+	close_cursors(s);
+	err = to_errno(mdb_txn_commit(s->txn));
+	s->txn = NULL;
+	return err;
+}
+
+void store_abort(struct store *s)
+{
+	if (!s->txn)
+		return;
+	close_cursors(s);
+	mdb_txn_abort(s->txn);
+	s->txn = NULL;
+}
+
+bool store_in_transaction(const struct store *s)
+{
+	return s->txn != NULL;
+}
+
+int store_failed(const struct store *s)
+{
+	return s->failed;
+}
+
+int store_damaged(struct store *s, enum store_table table, struct store_key key)
+{
+	log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi, key.lo,
+		table_names[table]);
+	return store_fail(s, -EBADMSG);
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static uint64_t pages_of_table(struct store *s, MDB_dbi dbi)
+{
+	MDB_stat stat;
+
+	if (mdb_stat(s->txn, dbi, &stat) != 0)
+		return 0;
+	return stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+}
+
+static uint64_t pages_in_use(struct store *s)
+{
+	uint64_t n = LMDB_META_PAGES;
+
+	n += pages_of_table(s, FREE_TABLE) + pages_of_table(s, MAIN_TABLE);
+	for (unsigned i = 0; i < STORE_TABLES; i++)
+		n += pages_of_table(s, s->dbi[i]);
+	return n;
+}
+
+/* Pages that the last transaction freed may be taken by the one after the next only: until then
+ * they are what a crash in the next one falls back to. The list's records are {count, pages...}
+ * under the number of the transaction. */
+static uint64_t pages_in_limbo(struct store *s)
+{
+	size_t now = mdb_txn_id(s->txn);
+	MDB_val key, val;
+	MDB_cursor *c;
+	uint64_t n = 0;
+	size_t id, count;
+
+	if (mdb_cursor_open(s->txn, FREE_TABLE, &c) != 0)
+		return 0;
+	for (int rc = mdb_cursor_get(c, &key, &val, MDB_LAST); rc == 0;
+		rc = mdb_cursor_get(c, &key, &val, MDB_PREV)) {
+		memcpy(&id, key.mv_data, sizeof(id));
+		if (id + 1 < now)
+			break;
+		memcpy(&count, val.mv_data, sizeof(count));
+		n += count;
+	}
+	mdb_cursor_close(c);
+	return n;
+}
+
+/* Before the transaction's first change only: after that, pages are on their way. */
+static uint64_t pages_available(struct store *s)
+{
+	uint64_t taken = pages_in_use(s) + pages_in_limbo(s);
+
+	return s->map_pages - min_u64(s->map_pages, taken);
+}
+
+int store_room(struct store *s, uint64_t npages, uint64_t reserve)
+{
+	if (s->planned + npages + reserve <= s->available) {
+		s->planned += npages;
+		return 0;
+	}
+	if (s->planned)
+		return store_fail(s, -EAGAIN);
+	if (!s->exact) {
+		s->available = pages_available(s);
+		s->exact = true;
+	}
+	if (npages + reserve > s->available)
+		return -ENOSPC;
+	s->planned = npages;
+	return 0;
+}
+
+void store_usage(struct store *s, struct store_usage *usage)
+{
+	bool own = !s->txn;
+
+	usage->npages = s->map_pages;
+	usage->used_pages = 0;
+	if (own && store_begin_read(s) != 0)
+		return;
+	usage->used_pages = pages_in_use(s);
+	if (own)
+		store_abort(s);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static MDB_val pack_key(enum store_table table, const struct store_key *key, uint64_t buf[2])
+{
+	if (table < STORE_PAIRS) {
+		buf[0] = key->hi;
+		return (MDB_val){sizeof(buf[0]), buf};
+	}
+	buf[0] = htobe64(key->hi);
+	buf[1] = htobe64(key->lo);
+	return (MDB_val){KEY_BYTES_MAX, buf};
+}
+
+static void unpack_key(enum store_table table, const MDB_val *val, struct store_key *key)
+{
+	uint64_t buf[2] = {0};
+
+	memcpy(buf, val->mv_data, table < STORE_PAIRS ? sizeof(buf[0]) : sizeof(buf));
+	if (table < STORE_PAIRS)
+		*key = STORE_KEY(buf[0]);
+	else
+		*key = STORE_KEY(be64toh(buf[0]), be64toh(buf[1]));
+}
+
+int store_get(struct store *s, enum store_table table, struct store_key key, struct store_val *val)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf), v;
+	int err = accessed(s, mdb_get(s->txn, s->dbi[table], &k, &v));
+
+	if (!err)
+		*val = (struct store_val){v.mv_data, v.mv_size};
+	return err;
+}
+
+int store_put(struct store *s, enum store_table table, struct store_key key, const void *data,
+	size_t len)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};
+
+	return accessed(s, mdb_put(s->txn, s->dbi[table], &k, &v, 0));
+}
+
+int store_append(struct store *s, enum store_table table, struct store_key key, const void *data,
+	size_t len)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};
+	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, MDB_APPEND);
+
+	if (rc == MDB_KEYEXIST) /* not the greatest key */
+		return store_put(s, table, key, data, len);
+	return accessed(s, rc);
+}
+
+int store_del(struct store *s, enum store_table table, struct store_key key)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+
+	return accessed(s, mdb_del(s->txn, s->dbi[table], &k, NULL));
+}
+
+static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
+{
+	if (!s->cursor[table]) {
+		int err = accessed(s, mdb_cursor_open(s->txn, s->dbi[table], &s->cursor[table]));
+
+		if (err)
+			return err;
+	}
+	*c = s->cursor[table];
+	return 0;
+}
+
+static int move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
+	struct store_key *found, struct store_val *val)
+{
+	MDB_cursor *c;
+	MDB_val v;
+	int err = cursor_of(s, table, &c);
+
+	if (err)
+		return err;
+	err = accessed(s, mdb_cursor_get(c, k, &v, op));
+	if (err)
+		return err;
+	if (found)
+		unpack_key(table, k, found);
+	if (val)
+		*val = (struct store_val){v.mv_data, v.mv_size};
+	return 0;
+}
+
+int store_seek(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+
+	return move(s, table, &k, MDB_SET_RANGE, found, val);
+}
+
+int store_seek_back(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val)
+{
+	struct store_key at;
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+	int err = move(s, table, &k, MDB_SET_RANGE, &at, val);
+
+	if (err == -ENOENT)
+		return move(s, table, &k, MDB_LAST, found, val);
+	if (err)
+		return err;
+	if (at.hi == key.hi && at.lo == key.lo) {
+		if (found)
+			*found = at;
+		return 0;
+	}
+	return move(s, table, &k, MDB_PREV, found, val);
+}
+
+int store_next(
+	struct store *s, enum store_table table, struct store_key *found, struct store_val *val)
+{
+	MDB_val k;
+
+	return move(s, table, &k, MDB_NEXT, found, val);
+}

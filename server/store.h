@@ -1,0 +1,99 @@
+/* store.h - the server's records in LMDB: tables of small keys, one write transaction a batch.
+ *
+ * A transaction must never run out of the store's pages half way, since there are no nested ones:
+ * an operation asks store_room() for its worst case before its first change.
+ *
+ * OWNERSHIP  Values that are found point into the map: valid until the next change or the end of
+ *            the transaction, whichever is first.
+ * THREADS    One thread. No other process may have the store open (the directory is locked).
+ * ERRORS     0 or -errno, with LMDB's own errors made errnos: -ENOENT no such record, -ENOSPC the
+ *            map is full, -EBADMSG damaged. All but -ENOENT also make store_failed() true: then the
+ *            transaction can only be aborted.
+ */
+#ifndef RMEMFS_SERVER_STORE_H
+#define RMEMFS_SERVER_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct store;
+
+enum store_table {
+	STORE_META,    /* 0: the superblock; export id: its record */
+	STORE_INODE,   /* inode key */
+	STORE_SPACE,   /* page key: a run of pages that are in no file */
+	STORE_REAP,    /* inode key: pages of it that are to be freed */
+	STORE_SYMLINK, /* inode key: the target */
+	STORE_SESSION, /* session id */
+	STORE_PAIRS,   /* tables from here on have both halves of the key */
+	STORE_DIRENT = STORE_PAIRS, /* inode key of the directory, cookie */
+	STORE_EXTENT,		    /* inode key, first page within the file */
+	STORE_ORPHAN,		    /* session, inode key: unlinked, kept open */
+	STORE_REPLY,		    /* session, slot */
+	STORE_TABLES,
+};
+
+/* Ordered by hi, then lo. */
+struct store_key {
+	uint64_t hi, lo;
+};
+#define STORE_KEY(...) ((struct store_key){__VA_ARGS__})
+
+struct store_val {
+	const void *data;
+	size_t len;
+};
+
+/* Opens or makes the store at path. bytes are allocated and mapped, more if it was larger before.
+ * *is_new: it has no records yet. -ENOSPC: the memory is not there. */
+int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
+	size_t whylen);
+void store_close(struct store *s);
+
+/* ---- transactions ---------------------------------------------------------------------------- */
+
+int store_begin(struct store *s);
+int store_begin_read(struct store *s);
+int store_commit(struct store *s);
+void store_abort(struct store *s); /* also ends one for reading */
+bool store_in_transaction(const struct store *s);
+
+/* The error that spoilt the transaction, or 0. */
+int store_failed(const struct store *s);
+/* Spoils it: something else than the store failed half way. Returns err. */
+int store_fail(struct store *s, int err);
+/* Notes that a record is not what it must be; returns -EBADMSG. */
+int store_damaged(struct store *s, enum store_table table, struct store_key key);
+
+/* May an operation touch up to npages pages and leave `reserve` for what must always be possible?
+ * -ENOSPC: no. Where operations before it in the same transaction may be the reason, the
+ * transaction fails with -EAGAIN instead, so that the operation is run again alone. */
+int store_room(struct store *s, uint64_t npages, uint64_t reserve);
+
+struct store_usage {
+	uint64_t npages, used_pages;
+};
+void store_usage(struct store *s, struct store_usage *usage);
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+int store_get(struct store *s, enum store_table table, struct store_key key, struct store_val *val);
+/* Adds or replaces. */
+int store_put(struct store *s, enum store_table table, struct store_key key, const void *data,
+	size_t len);
+/* As store_put; packs pages full where keys grow. */
+int store_append(struct store *s, enum store_table table, struct store_key key, const void *data,
+	size_t len);
+int store_del(struct store *s, enum store_table table, struct store_key key);
+
+/* A table has one position, for as long as the table is not changed. Seek: the first record at or
+ * after the key; the last one at or before it. found and val may be NULL. -ENOENT: none. */
+int store_seek(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val);
+int store_seek_back(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val);
+int store_next(
+	struct store *s, enum store_table table, struct store_key *found, struct store_val *val);
+
+#endif
