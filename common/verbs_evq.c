@@ -1,0 +1,219 @@
+/* verbs_evq.c - event queues: an epoll descriptor over the connection manager's events and the
+ * completion queues' notifications.
+ *
+ * Each channel has a completion queue of its own. It is hot while it is worth polling: from a
+ * notification on, until it is found empty after it was armed again. So a busy queue is polled
+ * without a system call, and a thousand silent channels cost nothing. */
+#include "common/verbs_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+
+#include "common/log.h"
+#include "common/util.h"
+
+enum {
+	BUSY_POLLS = 64, /* polls of a busy queue between two looks at the descriptors */
+	ACK_BATCH = 64,  /* acknowledging takes a lock: not for each event */
+};
+
+/* The verbs library waits in its reads unless told otherwise. */
+static int watch(int epoll, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+static int watch_all(struct verbs_evq *q)
+{
+	int err = watch(q->epoll, q->cm->fd);
+
+	return err ? err : watch(q->epoll, q->comp->fd);
+}
+
+int verbs_evq_new(struct transport *t, struct evq **out)
+{
+	struct verbs_evq *q = calloc(1, sizeof(*q));
+	int err;
+
+	if (!q)
+		return -ENOMEM;
+	list_init(&q->ready);
+	list_init(&q->hot);
+	q->idle = true;
+	q->cm = rdma_create_event_channel();
+	if (!q->cm) {
+		err = -errno;
+		goto err_free;
+	}
+	q->comp = ibv_create_comp_channel(verbs_transport(t)->context);
+	if (!q->comp) {
+		err = -errno;
+		goto err_cm;
+	}
+	q->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (q->epoll < 0) {
+		err = -errno;
+		goto err_comp;
+	}
+	err = watch_all(q);
+	if (err)
+		goto err_epoll;
+	*out = &q->base;
+	return 0;
+
+err_epoll:
+	close(q->epoll);
+err_comp:
+	ibv_destroy_comp_channel(q->comp);
+err_cm:
+	rdma_destroy_event_channel(q->cm);
+err_free:
+	free(q);
+	return err;
+}
+
+void verbs_evq_delete(struct evq *base)
+{
+	struct verbs_evq *q = verbs_evq(base);
+
+	close(q->epoll);
+	ibv_destroy_comp_channel(q->comp);
+	rdma_destroy_event_channel(q->cm);
+	free(q);
+}
+
+int verbs_evq_fd(const struct evq *base)
+{
+	return verbs_evq(base)->epoll;
+}
+
+int verbs_evq_arm(struct evq *base)
+{
+	struct verbs_evq *q = verbs_evq(base);
+
+	list_for_each (node, &q->hot) {
+		struct verbs_channel *ch = list_entry(node, struct verbs_channel, hot_node);
+		int err;
+
+		if (ch->armed)
+			continue;
+		err = ibv_req_notify_cq(ch->cq, 0);
+		if (err)
+			return -err;
+		ch->armed = true;
+	}
+	return 0;
+}
+
+void verbs_evq_ready(struct verbs_channel *ch)
+{
+	if (list_empty(&ch->ready_node))
+		list_add_tail(&verbs_evq(ch->base.q)->ready, &ch->ready_node);
+}
+
+void verbs_evq_hot(struct verbs_channel *ch)
+{
+	if (list_empty(&ch->hot_node))
+		list_add_tail(&verbs_evq(ch->base.q)->hot, &ch->hot_node);
+}
+
+void verbs_evq_forget(struct verbs_channel *ch)
+{
+	list_del(&ch->ready_node);
+	list_del(&ch->hot_node);
+}
+
+/* ---- polling --------------------------------------------------------------------------------- */
+
+static int take_notifications(struct verbs_evq *q)
+{
+	struct verbs_channel *ch;
+	struct ibv_cq *cq;
+	void *context;
+
+	while (ibv_get_cq_event(q->comp, &cq, &context) == 0) {
+		ch = context;
+		ch->armed = false;
+		if (++ch->cq_events == ACK_BATCH) {
+			ibv_ack_cq_events(cq, ch->cq_events);
+			ch->cq_events = 0;
+		}
+		verbs_evq_hot(ch);
+	}
+	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+}
+
+static int look_at_descriptors(struct verbs_evq *q)
+{
+	struct epoll_event events[2];
+	int n = epoll_wait(q->epoll, events, ARRAY_SIZE(events), 0);
+	int err = 0;
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n && !err; i++)
+		err = events[i].data.fd == q->cm->fd ? verbs_connect_poll(q)
+						     : take_notifications(q);
+	return err;
+}
+
+static int take_ready(struct verbs_evq *q, struct event *events, int max)
+{
+	int n = 0;
+
+	while (n < max && !list_empty(&q->ready)) {
+		struct verbs_channel *ch =
+			list_entry(q->ready.next, struct verbs_channel, ready_node);
+
+		n += verbs_channel_events(ch, &events[n], max - n);
+		if (n < max)
+			list_del(&ch->ready_node);
+	}
+	return n;
+}
+
+/* The channels that could not be asked for want of room come first the next time. */
+static int poll_hot(struct verbs_evq *q, struct event *events, int max)
+{
+	struct list asked;
+	int n = 0;
+
+	list_init(&asked);
+	while (n < max && !list_empty(&q->hot)) {
+		struct verbs_channel *ch =
+			list_entry(list_pop(&q->hot), struct verbs_channel, hot_node);
+		int got = verbs_io_poll(ch, &events[n], max - n);
+
+		n += got;
+		/* One that began to die is hot again already: its drain goes on at once. */
+		if (ch->phase < PHASE_DEAD && (got || !ch->armed) && list_empty(&ch->hot_node))
+			list_add_tail(&asked, &ch->hot_node);
+	}
+	list_splice_tail(&q->hot, &asked);
+	return n;
+}
+
+int verbs_evq_poll(struct evq *base, struct event *events, int max)
+{
+	struct verbs_evq *q = verbs_evq(base);
+	int n, err;
+
+	if (q->idle || ++q->polls % BUSY_POLLS == 0) {
+		err = look_at_descriptors(q);
+		if (err)
+			return err;
+	}
+	n = take_ready(q, events, max);
+	n += poll_hot(q, events + n, max - n);
+	/* A channel that died during the poll has its last events to give. */
+	n += take_ready(q, events + n, max - n);
+	q->idle = n == 0;
+	return n;
+}
