@@ -1,0 +1,66 @@
+/* config.h - what the server is told: its configuration file, and the command line over it.
+ *
+ * OWNERSHIP  server_config_fini() frees what the others stored.
+ * ERRORS     0 or -errno with a line in why.
+ */
+#ifndef RMEMFS_SERVER_CONFIG_H
+#define RMEMFS_SERVER_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf.h"
+#include "common/log.h"
+#include "common/transport.h"
+
+#define SERVER_CONFIG_PATH RMEMFS_SYSCONFDIR "/server.conf"
+
+enum huge_pages { HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE, HUGE_PAGES_ALWAYS };
+
+struct export_config {
+	char *name;
+	uint64_t size; /* bytes of data: whole pages */
+};
+
+struct server_config {
+	char *memory_dir;
+	struct conf_strings listen;
+	struct conf_groups exports; /* struct export_config */
+	uint64_t region_size;
+	uint64_t lease_time; /* seconds */
+	uint64_t io_threads;
+	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
+	char *huge_pages_name, *log_level_name;
+
+	/* From server_config_finish(). */
+	enum huge_pages huge_pages;
+	enum log_level log_level;
+	struct transport_address *addresses; /* [listen.n]; sockets last */
+};
+
+void server_config_init(struct server_config *config);
+void server_config_fini(struct server_config *config);
+
+int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen);
+
+/* For the command line: each adds one, after what the file named was dropped. */
+void server_config_clear_exports(struct server_config *config);
+void server_config_clear_listen(struct server_config *config);
+int server_config_add_export(
+	struct server_config *config, const char *name_size, char *why, size_t whylen);
+int server_config_add_listen(struct server_config *config, const char *address);
+int server_config_set_memory_dir(struct server_config *config, const char *dir);
+
+/* Fills in what was not named, and checks all of it together. Resolves addresses. */
+int server_config_finish(struct server_config *config, char *why, size_t whylen);
+
+static inline const struct export_config *server_config_export(
+	const struct server_config *config, size_t i)
+{
+	return (const struct export_config *)config->exports.v + i;
+}
+
+/* Bytes of the store. */
+uint64_t server_config_store_bytes(const struct server_config *config);
+
+#endif

@@ -1,0 +1,51 @@
+/* exports.h - the volumes that a server offers, and the memory that each consists of.
+ *
+ * An export's pages lie in regions: files REGIONS/NAME.NNNN, allocated in full, mapped for as long
+ * as the server runs, all of one size but the last.
+ *
+ * OWNERSHIP  exports_new() maps; exports_delete() unmaps, and leaves the files. A start that fails
+ *            later calls exports_discard_new(), which removes the files that this start made.
+ * THREADS    Regions are prepared by several threads within exports_new(); else the main thread.
+ * ERRORS     0 or -errno; the reason is logged.
+ */
+#ifndef RMEMFS_SERVER_EXPORTS_H
+#define RMEMFS_SERVER_EXPORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/rpc.h"
+#include "server/config.h"
+#include "server/memdir.h"
+#include "server/regions.h"
+
+struct export
+{
+	char name[EXPORT_NAME_MAX + 1];
+	unsigned index;
+	uint64_t npages;
+	uint64_t region_pages;
+	uint32_t nregions;
+	uint32_t first_region;     /* of this export in exports.regions */
+	void **bases;              /* [nregions] */
+	bool reuse_allowed;        /* meta_allow_reuse was called */
+	struct rpc_counters ended; /* of sessions that have ended */
+};
+
+struct exports {
+	struct export *v;
+	unsigned n;
+	struct region_file *regions; /* of all exports, one after the other */
+	uint32_t nregions;
+};
+
+int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out);
+void exports_delete(struct exports *exports);
+void exports_discard_new(struct exports *exports);
+
+/* NULL: none of that name. */
+struct export *exports_find(struct exports *exports, const struct rpc_str *name);
+/* "a, b, c": for people. */
+void exports_names(const struct exports *exports, char *buf, size_t len);
+
+#endif

@@ -1,0 +1,266 @@
+/* memdir.c - the memory directory is made or taken over. */
+#include "server/memdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include "common/conf.h"
+#include "common/log.h"
+#include "common/util.h"
+
+enum { BOOT_ID_BYTES = 64 };
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+static int make_directory(const char *path)
+{
+	if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+		int err = -errno;
+
+		log_error("memory directory: can't make %s: %s", path, errno_text(err));
+		return err;
+	}
+	return 0;
+}
+
+static const char *filesystem_name(unsigned long magic, char *hex, size_t len)
+{
+	switch (magic) {
+	case EXT4_SUPER_MAGIC:
+		return "ext2/3/4";
+	case XFS_SUPER_MAGIC:
+		return "xfs";
+	case BTRFS_SUPER_MAGIC:
+		return "btrfs";
+	case OVERLAYFS_SUPER_MAGIC:
+		return "overlay";
+	case NFS_SUPER_MAGIC:
+		return "nfs";
+	case RAMFS_MAGIC:
+		return "ramfs";
+	case HUGETLBFS_MAGIC:
+		return "hugetlbfs";
+	default:
+		snprintf(hex, len, "filesystem type %#lx", magic);
+		return hex;
+	}
+}
+
+static int check_filesystem(const char *path, bool huge_ok, uint64_t *block)
+{
+	struct statfs fs;
+	char hex[48];
+
+	if (statfs(path, &fs) != 0) {
+		int err = -errno;
+
+		log_error("memory directory: %s: %s", path, errno_text(err));
+		return err;
+	}
+	if ((unsigned long)fs.f_type == TMPFS_MAGIC ||
+		(huge_ok && (unsigned long)fs.f_type == HUGETLBFS_MAGIC)) {
+		*block = (uint64_t)fs.f_bsize;
+		return 0;
+	}
+	log_error("memory directory: %s is on %s; it must be on tmpfs%s, such as below /dev/shm",
+		path, filesystem_name((unsigned long)fs.f_type, hex, sizeof(hex)),
+		huge_ok ? " or hugetlbfs" : "");
+	return -EINVAL;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+static int take_lock(struct memdir *dir)
+{
+	char path[1200], holder[32] = "";
+	ssize_t n;
+	int fd, err;
+
+	snprintf(path, sizeof(path), "%s/lock", dir->path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		err = -errno;
+		log_error("memory directory: %s: %s", path, errno_text(err));
+		return err;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		n = read(fd, holder, sizeof(holder) - 1);
+		holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+		log_error("memory directory: %s is in use by another server (pid %s)", dir->path,
+			holder[0] ? holder : "unknown");
+		close(fd);
+		return -EBUSY;
+	}
+	if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", getpid()) < 0)
+		log_warning("memory directory: can't write to %s: %s", path, errno_text(errno));
+	dir->lock_fd = fd;
+	return 0;
+}
+
+/* ---- the boot -------------------------------------------------------------------------------- */
+
+static int read_line(const char *path, char *line, size_t len)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, line, len - 1);
+	if (n < 0)
+		return -errno;
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return 0;
+}
+
+static int write_line(const char *path, const char *line)
+{
+	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	return dprintf(fd, "%s\n", line) < 0 ? -errno : 0;
+}
+
+static int remove_files(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!d)
+		return -errno;
+	while ((entry = readdir(d)))
+		if (entry->d_name[0] != '.' && unlinkat(dirfd(d), entry->d_name, 0) != 0)
+			err = -errno;
+	closedir(d);
+	return err;
+}
+
+static int start_empty(struct memdir *dir)
+{
+	int err = remove_files(dir->store);
+
+	if (!err)
+		err = remove_files(dir->regions);
+	if (err)
+		log_error("memory directory: can't empty %s: %s", dir->path, errno_text(err));
+	return err;
+}
+
+/* Regions without a store hold what nobody can name: its pages would pass for zeros. */
+static int drop_orphans(struct memdir *dir)
+{
+	char data[1300];
+
+	snprintf(data, sizeof(data), "%s/data.mdb", dir->store);
+	if (access(data, F_OK) == 0)
+		return 0;
+	return start_empty(dir);
+}
+
+static int check_boot(struct memdir *dir)
+{
+	char path[1200], stored[BOOT_ID_BYTES], current[BOOT_ID_BYTES];
+	int err = read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current));
+
+	if (err) {
+		log_error("can't read the machine's boot id: %s", errno_text(err));
+		return err;
+	}
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
+	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
+		return drop_orphans(dir);
+	if (access(path, F_OK) == 0)
+		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
+	err = start_empty(dir);
+	if (err)
+		return err;
+	err = write_line(path, current);
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+int memdir_open(const char *path, struct memdir *dir)
+{
+	uint64_t block;
+	int err;
+
+	snprintf(dir->path, sizeof(dir->path), "%s", path);
+	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
+	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
+	err = make_directory(dir->path);
+	if (!err)
+		err = check_filesystem(dir->path, false, &block);
+	if (err)
+		return err;
+	err = take_lock(dir);
+	if (!err)
+		err = make_directory(dir->regions);
+	if (!err)
+		err = make_directory(dir->store);
+	if (!err)
+		err = check_filesystem(dir->regions, true, &dir->regions_block);
+	if (!err)
+		err = check_filesystem(dir->store, false, &block);
+	if (!err)
+		err = check_boot(dir);
+	return err;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static int refuse_room(const char *what, uint64_t bytes, uint64_t room, const char *where)
+{
+	char need[32], have[32];
+
+	size_format(bytes, need, sizeof(need));
+	size_format(room, have, sizeof(have));
+	log_error("%s: needed %s, free %s in %s; make the exports smaller or the memory larger",
+		what, need, have, where);
+	return -ENOSPC;
+}
+
+/* MemAvailable, or UINT64_MAX where it can't be told. */
+static uint64_t available_memory(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX >> 10;
+	char line[128];
+
+	if (!f)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
+			break;
+	fclose(f);
+	return kib << 10;
+}
+
+int memdir_check_room(const char *path, uint64_t bytes, const char *what)
+{
+	struct statfs fs;
+	uint64_t room;
+
+	if (!bytes)
+		return 0;
+	if (statfs(path, &fs) != 0)
+		return -errno;
+	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	/* A tmpfs without a size limit reports no blocks at all. */
+	if (fs.f_blocks && bytes > room)
+		return refuse_room(what, bytes, room, path);
+	/* Huge pages are set aside already. */
+	if ((unsigned long)fs.f_type == TMPFS_MAGIC && bytes > available_memory())
+		return refuse_room(what, bytes, available_memory(), "this machine's memory");
+	return 0;
+}

@@ -1,0 +1,31 @@
+/* memdir.h - the memory directory: where the regions and the store live, one server at a time.
+ *
+ *     DIR/lock            held by flock(2) for as long as the process lives
+ *     DIR/boot_id         the machine's boot that what is here belongs to
+ *     DIR/regions/        on tmpfs or hugetlbfs
+ *     DIR/store/          on tmpfs
+ *
+ * The lock is taken before any device is opened and never given up: at exit the kernel closes files
+ * newest first, so a successor that gets the lock meets no queue pair of ours any more.
+ *
+ * ERRORS     0 or -errno; the reason is logged.
+ */
+#ifndef RMEMFS_SERVER_MEMDIR_H
+#define RMEMFS_SERVER_MEMDIR_H
+
+#include <stdint.h>
+
+struct memdir {
+	int lock_fd;
+	char path[1100], regions[1200], store[1200];
+	uint64_t regions_block; /* the unit of allocation: page or huge page */
+};
+
+/* -EBUSY: another server has it. -EINVAL: not in memory. Empties a directory of another boot. */
+int memdir_open(const char *path, struct memdir *dir);
+
+/* Whether there is room for bytes more in a directory, and in the machine; -ENOSPC names needed
+ * and free. what: "the regions of 2 exports". */
+int memdir_check_room(const char *path, uint64_t bytes, const char *what);
+
+#endif

@@ -1,0 +1,18 @@
+/* options.h - the command line of rmemfs-server. */
+#ifndef RMEMFS_SERVER_OPTIONS_H
+#define RMEMFS_SERVER_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "server/config.h"
+
+enum options_result {
+	OPTIONS_RUN,   /* config is complete */
+	OPTIONS_DONE,  /* --help, --version, --check-config: said what was asked, exit 0 */
+	OPTIONS_WRONG, /* the reason is on standard error, exit 1 */
+};
+
+/* Reads the command line and the configuration that it names into config, which was initialised. */
+enum options_result options_parse(int argc, char **argv, struct server_config *config);
+
+#endif

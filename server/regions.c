@@ -1,0 +1,223 @@
+/* regions.c - the memory itself.
+ *
+ * THREADS  for_all() starts workers that take the next region until none is left or one failed, and
+ *          waits for them. What they share is struct crew; the caller owns everything else.
+ */
+#include "server/regions.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+
+enum { WORKERS_MAX = 16, PROGRESS_MS = 2000 };
+
+/* ---- a crew of threads ----------------------------------------------------------------------- */
+
+struct crew {
+	const char *doing; /* "allocated" */
+	int (*work)(struct crew *crew, uint32_t i);
+	const struct region_file *files;
+	uint32_t n;
+	atomic_uint next, done;
+	atomic_int err;           /* the first failure stops all */
+	atomic_llong progress_ms; /* when the next line is due */
+
+	/* For the work. */
+	struct region_file *prepare;
+	enum huge_pages huge;
+	atomic_bool unlocked; /* some memory could not be locked */
+	struct transport *transport;
+	struct region **out;
+};
+
+static void tell_progress(struct crew *crew)
+{
+	long long due = atomic_load(&crew->progress_ms), now = now_ms();
+
+	if (now < due ||
+		!atomic_compare_exchange_strong(&crew->progress_ms, &due, now + PROGRESS_MS))
+		return;
+	log_info("%s %u of %u regions", crew->doing, atomic_load(&crew->done), crew->n);
+}
+
+static void *crew_run(void *arg)
+{
+	struct crew *crew = arg;
+	uint32_t i;
+
+	while (!atomic_load(&crew->err) && (i = atomic_fetch_add(&crew->next, 1)) < crew->n) {
+		int none = 0, err = crew->work(crew, i);
+
+		if (err)
+			atomic_compare_exchange_strong(&crew->err, &none, err);
+		atomic_fetch_add(&crew->done, 1);
+		tell_progress(crew);
+	}
+	return NULL;
+}
+
+static int for_all(struct crew *crew)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	uint64_t wanted = min_u64(min_u64(crew->n, WORKERS_MAX), cpus > 0 ? (uint64_t)cpus : 1);
+	pthread_t threads[WORKERS_MAX];
+	unsigned started = 0;
+
+	atomic_store(&crew->progress_ms, now_ms() + PROGRESS_MS);
+	/* The caller works too: so it goes on, if slower, where no thread can be had. */
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, crew_run, crew) == 0)
+		started++;
+	crew_run(crew);
+	for (unsigned i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+	return atomic_load(&crew->err);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+static int fail(const struct region_file *file, const char *doing, int err)
+{
+	char size[32];
+
+	size_format(file->len, size, sizeof(size));
+	log_error("region %s (%s): can't %s: %s", file->path, size, doing, errno_text(err));
+	return err;
+}
+
+/* Length 0 is what a start that was killed leaves before it gave the file its length. */
+static int open_file(struct region_file *file)
+{
+	struct stat st;
+
+	file->fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (file->fd < 0 || fstat(file->fd, &st) != 0)
+		return fail(file, "open", -errno);
+	file->made = st.st_size == 0;
+	file->rofd = open(file->path, O_RDONLY | O_CLOEXEC);
+	if (file->rofd < 0)
+		return fail(file, "open", -errno);
+	if (file->made && ftruncate(file->fd, (off_t)file->len) != 0)
+		return fail(file, "set the length", -errno);
+	return 0;
+}
+
+/* A page that is first touched through an advised mapping becomes part of a huge one;
+ * fallocate() afterwards makes sure of every page, and is the one that tells of failure. */
+static int allocate_file(struct region_file *file, enum huge_pages huge)
+{
+	void *addr = mmap(NULL, file->len, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+
+	if (addr == MAP_FAILED)
+		return fail(file, "map", -errno);
+	file->addr = addr;
+	if (huge != HUGE_PAGES_NEVER && madvise(addr, file->len, MADV_HUGEPAGE) == 0 &&
+		(file->made || huge == HUGE_PAGES_ALWAYS))
+		madvise(addr, file->len, MADV_POPULATE_WRITE);
+	if (fallocate(file->fd, 0, 0, (off_t)file->len) != 0)
+		return fail(file, "allocate", -errno);
+	return 0;
+}
+
+static int prepare_one(struct crew *crew, uint32_t i)
+{
+	struct region_file *file = &crew->prepare[i];
+	int err = open_file(file);
+
+	if (!err)
+		err = allocate_file(file, crew->huge);
+	if (err)
+		return err;
+	if (mlock(file->addr, file->len) != 0)
+		atomic_store(&crew->unlocked, true);
+	return 0;
+}
+
+static void format_memlock(char *buf, size_t len)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0)
+		snprintf(buf, len, "unknown");
+	else if (limit.rlim_cur == RLIM_INFINITY)
+		snprintf(buf, len, "unlimited");
+	else
+		size_format(limit.rlim_cur, buf, len);
+}
+
+int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge)
+{
+	struct crew crew = {
+		.doing = "allocated",
+		.work = prepare_one,
+		.files = files,
+		.n = n,
+		.prepare = files,
+		.huge = huge,
+	};
+	char memlock[32];
+	int err = for_all(&crew);
+
+	if (!err && atomic_load(&crew.unlocked)) {
+		format_memlock(memlock, sizeof(memlock));
+		log_warning(
+			"the regions are not locked in memory and may be swapped out: "
+			"RLIMIT_MEMLOCK is %s; set LimitMEMLOCK=infinity or ulimit -l unlimited",
+			memlock);
+	}
+	return err;
+}
+
+void region_file_close(struct region_file *file)
+{
+	if (file->addr)
+		munmap(file->addr, file->len);
+	if (file->rofd >= 0)
+		close(file->rofd);
+	if (file->fd >= 0)
+		close(file->fd);
+	file->addr = NULL;
+	file->fd = file->rofd = -1;
+}
+
+/* ---- registration ---------------------------------------------------------------------------- */
+
+static int register_one(struct crew *crew, uint32_t i)
+{
+	const struct region_file *file = &crew->files[i];
+	char size[32], memlock[32];
+	int err;
+
+	err = region_register(
+		crew->transport, file->fd, file->rofd, file->addr, file->len, &crew->out[i]);
+	if (!err)
+		return 0;
+	size_format(file->len, size, sizeof(size));
+	format_memlock(memlock, sizeof(memlock));
+	log_error("can't register %s (%s) with %s: %s; RLIMIT_MEMLOCK is %s: set "
+		  "LimitMEMLOCK=infinity or ulimit -l unlimited, or make region_size smaller",
+		file->path, size, transport_device(crew->transport), errno_text(err), memlock);
+	return err;
+}
+
+int regions_register(
+	struct transport *t, const struct region_file *files, uint32_t n, struct region **out)
+{
+	struct crew crew = {
+		.doing = "registered",
+		.work = register_one,
+		.files = files,
+		.n = n,
+		.transport = t,
+		.out = out,
+	};
+
+	return for_all(&crew);
+}
