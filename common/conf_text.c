@@ -146,7 +146,7 @@ int conf_text_load(const char *path, char **out, char *why, size_t whylen)
 	int err;
 
 	err = load(path, &text);
-	if (err) {
+	if (!text) {
 		snprintf(why, whylen, "%s: %s", path,
 			err == -EINVAL ? "not a text file" : errno_text(err));
 		return err;

@@ -52,8 +52,12 @@ static_analysis() {
 		-D_GNU_SOURCE -D__linux__ common server daemon
 }
 
+# In bats every command is checked, and variables come from the helpers.
 shell() {
-	scripts | xargs shellcheck -x
+	local status=0
+	scripts | grep -v '\.bats$' | xargs shellcheck -x || status=1
+	scripts | grep '\.bats$' | xargs shellcheck -x -e SC2154,SC2164,SC2030,SC2031 || status=1
+	return "$status"
 }
 
 spelling() {

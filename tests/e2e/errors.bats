@@ -1,0 +1,259 @@
+#!/usr/bin/env bats
+# errors.bats - what goes wrong is said, in one line that names it, and loses nothing.
+
+load helpers
+
+setup() {
+	setup_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# refused [OPTION]... SOURCE MOUNTPOINT: the mount fails, by itself, with one line: $output.
+refused() {
+	run timeout 30 rmemfs -c /dev/null "$@" 3>&-
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[ "${#lines[@]}" -eq 1 ]
+	! mountpoint -q "$mnt"
+}
+
+# check_config TEXT: the server's opinion of a configuration: $output, $status.
+check_config() {
+	printf '%s\n' "$1" >"$dir/server.conf"
+	run rmemfs-server -c "$dir/server.conf" --check-config
+	echo "$output"
+}
+
+@test "unknown export" {
+	start_server
+	refused -o "$(mount_options)" "$(mount_source nosuch)" "$mnt"
+	[[ $output == *nosuch* ]]
+	grep -q nosuch "$dir/server.log"
+}
+
+@test "no server" {
+	refused -o "$(mount_options),connect_timeout=2" "$(mount_source)" "$mnt"
+	case $transport in
+	shm) [[ $output == *"$socket"* ]] ;;
+	*) [[ $output == *"$port"* ]] ;;
+	esac
+}
+
+@test "wrong options" {
+	refused -o nosuchoption "$(mount_source)" "$mnt"
+	[[ $output == *nosuchoption* ]]
+	refused -o transport=pigeon "$(mount_source)" "$mnt"
+	[[ $output == *pigeon* ]]
+	refused -o port=seven "$(mount_source)" "$mnt"
+	[[ $output == *seven* ]]
+	refused -o connect_timeout=soon "$(mount_source)" "$mnt"
+	[[ $output == *soon* ]]
+}
+
+@test "wrong sources" {
+	refused nothing "$mnt"
+	[[ $output == *"HOST:/EXPORT"* ]]
+	refused "[::1:/default" "$mnt"
+	refused "127.0.0.1:/" "$mnt"
+	[[ $output == *export* ]]
+}
+
+@test "missing mount point" {
+	start_server
+	refused -o "$(mount_options)" "$(mount_source)" "$dir/missing"
+	[[ $output == *"$dir/missing"* ]]
+	[[ $output == *"No such file or directory"* ]]
+}
+
+@test "a file as mount point" {
+	start_server
+	touch "$dir/file"
+	refused -o "$(mount_options)" "$(mount_source)" "$dir/file"
+	[[ $output == *"$dir/file"* ]]
+}
+
+@test "unreadable client configuration" {
+	run rmemfs -c "$dir/missing.conf" "$(mount_source)" "$mnt"
+	[ "$status" -ne 0 ]
+	[[ $output == *"$dir/missing.conf: No such file or directory"* ]]
+	printf 'speed = 3\n' >"$dir/client.conf"
+	run rmemfs -c "$dir/client.conf" "$(mount_source)" "$mnt"
+	[ "$status" -ne 0 ]
+	[[ $output == *"$dir/client.conf:1: speed: unknown key"* ]]
+}
+
+@test "unreadable server configuration" {
+	run rmemfs-server -c "$dir/missing.conf" --check-config
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/missing.conf: No such file or directory"* ]]
+	mkdir "$dir/folder.conf"
+	run rmemfs-server -c "$dir/folder.conf"
+	[ "$status" -ne 0 ]
+	[[ $output == *"$dir/folder.conf: Is a directory"* ]]
+}
+
+@test "--check-config names file, line and key" {
+	check_config 'exports = ( { name = "a"; size = "1GiB" } );'
+	[ "$status" -eq 0 ]
+	check_config $'\n\nspeed = 3'
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/server.conf:3: speed: unknown key"* ]]
+	check_config 'region_size = "many"'
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/server.conf:1: region_size: "* ]]
+	check_config $'exports = (\n { name = "a"; size = "none" } )'
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/server.conf:2: size: "* ]]
+	check_config 'listen = "pigeon:here"'
+	[ "$status" -eq 1 ]
+	[[ $output == *pigeon* ]]
+	check_config 'exports = ('
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/server.conf:"* ]]
+}
+
+@test "the shipped examples pass --check-config" {
+	run rmemfs-server -c "$repository/config/server.conf" --check-config
+	echo "$output"
+	[ "$status" -eq 0 ]
+}
+
+@test "wrong flags of the server" {
+	run rmemfs-server --nosuchflag
+	[ "$status" -ne 0 ]
+	run rmemfs-server -c /dev/null --export "nosize" --check-config
+	[ "$status" -ne 0 ]
+	[[ $output == *nosize* ]]
+	run rmemfs-server -c /dev/null --listen "tcp:127.0.0.1:99999" --check-config
+	[ "$status" -ne 0 ]
+	[[ $output == *99999* ]]
+}
+
+@test "--version and --help" {
+	for program in rmemfs rmemfs-server rmemfsctl; do
+		run $program --version
+		[ "$status" -eq 0 ]
+		[[ $output == *[0-9].[0-9]* ]]
+		run $program --help
+		[ "$status" -eq 0 ]
+		[[ $output == *"$program"* ]]
+	done
+}
+
+@test "an export larger than the memory there is" {
+	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" --export huge:8TiB \
+		--listen "shm:$socket"
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *8TiB* ]]
+	[[ $output == *free* ]]
+}
+
+@test "a memory folder that is not in memory" {
+	disk=$(mktemp -d /var/tmp/rmemfs-test.XXXXXX)
+	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$disk" --export a:64MiB \
+		--listen "shm:$socket"
+	rmdir "$disk"
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *tmpfs* ]]
+}
+
+@test "a size that differs from the existing export's" {
+	start_server
+	stop_server
+	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" --export default:64MiB \
+		--listen "shm:$socket"
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *default* ]]
+	[[ $output == *64MiB* ]]
+	[[ $output == *"$export_size"* ]]
+	start_server
+}
+
+@test "a second server on the same memory" {
+	start_server
+	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" --listen "shm:$dir/other.sock"
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *"$memory"* ]]
+}
+
+@test "a second server on the same socket, and a stale socket" {
+	start_server
+	other=$(mktemp -d "$memory/other.XXXXXX")
+	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$other" --export a:64MiB \
+		--listen "shm:$socket"
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *"$socket"* ]]
+	kill_server
+	[ -S "$socket" ]
+	start_server
+}
+
+@test "a second mount is refused, and told who has the export" {
+	start_server
+	mount_rmem
+	mkdir "$dir/second"
+	run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=1" \
+		"$(mount_source)" "$dir/second" 3>&-
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -ne 124 ]
+	[[ $output == *"$mnt"* ]]
+	echo "still works" >"$mnt/a"
+}
+
+@test "a full export: ENOSPC, then deleting works and there is room again" {
+	start_server
+	mount_rmem
+	random_file "$dir/kept" 8
+	cp "$dir/kept" "$mnt/kept"
+	run dd if=/dev/zero of="$mnt/big" bs=1M conv=fsync
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[[ $output == *"No space left on device"* ]]
+	cmp "$dir/kept" "$mnt/kept"
+	rm "$mnt/big"
+	cp "$dir/kept" "$mnt/again"
+	cmp "$dir/kept" "$mnt/again"
+	remount
+	cmp "$dir/kept" "$mnt/kept"
+	cmp "$dir/kept" "$mnt/again"
+	random_file "$mnt/half" $((${export_size%MiB} / 2))
+}
+
+@test "what was full and deleted can all be written again" {
+	export_size=64MiB
+	start_server
+	mount_rmem
+	for _ in 1 2 3; do
+		random_file "$dir/a" 48
+		cp "$dir/a" "$mnt/a"
+		cmp "$dir/a" "$mnt/a"
+		rm "$mnt/a"
+	done
+}
+
+@test "a read-only mount" {
+	start_server
+	mount_rmem
+	echo data >"$mnt/a"
+	remount -o ro
+	[ "$(cat "$mnt/a")" = data ]
+	run touch "$mnt/b"
+	[ "$status" -ne 0 ]
+	[[ $output == *"Read-only file system"* ]]
+}

@@ -1,0 +1,141 @@
+#!/usr/bin/env bats
+# faults.bats - the server dies, the wire is cut, the daemon is killed: what was promised holds.
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+	mount_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# The bytes that process $1 has passed to write(2).
+written() {
+	awk '$1 == "wchar:" { print $2 }' "/proc/$1/io"
+}
+
+has_written() {
+	! alive "$1" || [ "$(written "$1")" -ge "$2" ]
+}
+
+# copy_in_background SOURCE TARGET [DD-OPTION]...: as $copy, seen to be in the middle.
+copy_in_background() {
+	local size
+	size=$(stat -c %s "$1")
+	dd if="$1" of="$2" bs=64k status=none "${@:3}" 3>&- &
+	copy=$!
+	until_true 60 has_written $copy $((size / 4))
+	alive $copy
+}
+
+@test "the server is killed in the middle of a copy, which goes on" {
+	random_file "$dir/a" "$(mib 256 32)"
+	copy_in_background "$dir/a" "$mnt/a" conv=fsync
+	crash_server
+	wait $copy
+	drop_caches
+	cmp "$dir/a" "$mnt/a"
+	remount
+	cmp "$dir/a" "$mnt/a"
+}
+
+@test "the server is killed several times in the middle of copying a tree" {
+	make_tree "$dir/tree"
+	for n in 1 2 3; do
+		cp -a "$dir/tree" "$mnt/$n" 3>&- &
+		copies[n]=$!
+		until_true 20 test -e "$mnt/$n/deep"
+		crash_server
+	done
+	for n in 1 2 3; do
+		wait "${copies[n]}"
+		same_tree "$dir/tree" "$mnt/$n"
+	done
+	remount
+	for n in 1 2 3; do
+		same_tree "$dir/tree" "$mnt/$n"
+	done
+}
+
+@test "a server that stands still holds a copy up and does not harm it" {
+	random_file "$dir/a" "$(mib 128 16)"
+	copy_in_background "$dir/a" "$mnt/a" conv=fsync
+	kill -STOP "$server_pid"
+	kill -CONT "$server_pid"
+	wait $copy
+	remount
+	cmp "$dir/a" "$mnt/a"
+}
+
+# bats test_tags=only:tcp
+@test "connections are cut in the middle of a copy, which goes on" {
+	random_file "$dir/a" 256
+	copy_in_background "$dir/a" "$mnt/a" conv=fsync
+	ss -K dst 127.0.0.1 dport = ":$port" >"$dir/cut.log" 2>&1
+	alive $copy
+	wait $copy
+	grep -q ESTAB "$dir/cut.log"
+	remount
+	cmp "$dir/a" "$mnt/a"
+}
+
+# bats test_tags=only:tcp
+@test "connections are cut while names are made, each is made once" {
+	(for i in {1..2000}; do mkdir "$mnt/$i" || exit 1; done) 3>&- &
+	maker=$!
+	for n in 200 600 1000 1400; do
+		until_true 30 test -e "$mnt/$n"
+		ss -K dst 127.0.0.1 dport = ":$port" >>"$dir/cut.log" 2>&1
+	done
+	wait $maker
+	grep -q ESTAB "$dir/cut.log"
+	# shellcheck disable=SC2012 # plain names
+	[ "$(ls "$mnt" | wc -l)" -eq 2000 ]
+	[ "$(stat -c %h "$mnt")" -eq 2002 ]
+}
+
+@test "the daemon is killed: what was synced is there on the next mount" {
+	random_file "$dir/a" "$(mib 32 8)"
+	dd if="$dir/a" of="$mnt/a" bs=1M conv=fsync status=none
+	cp -a "$dir/a" "$mnt/b"
+	pid=$daemon_pid
+	daemon_pid=
+	kill -KILL "$pid"
+	exit_status "$pid" 10 || [ $? -eq 137 ]
+	umount -l "$mnt"
+	mount_rmem
+	cmp "$dir/a" "$mnt/a"
+	cmp "$dir/a" "$mnt/b"
+}
+
+@test "both are killed, and everything closed is there" {
+	make_tree "$dir/tree"
+	cp -a "$dir/tree" "$mnt/"
+	pid=$daemon_pid
+	daemon_pid=
+	kill_server
+	kill -KILL "$pid"
+	exit_status "$pid" 10 || [ $? -eq 137 ]
+	umount -l "$mnt"
+	start_server
+	mount_rmem
+	same_tree "$dir/tree" "$mnt/tree"
+}
+
+@test "a process that waits for a dead server can be killed" {
+	echo there >"$mnt/a"
+	remount
+	kill_server
+	cat "$mnt/a" >"$dir/out" 2>&1 3>&- &
+	reader=$!
+	run timeout 2 tail --pid=$reader -s 0.02 -f /dev/null
+	[ "$status" -eq 124 ]
+	kill -KILL $reader
+	exit_status $reader 10 || [ $? -eq 137 ]
+	start_server
+	[ "$(cat "$mnt/a")" = there ]
+}

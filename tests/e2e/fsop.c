@@ -1,0 +1,165 @@
+/* fsop.c - the file operations that no shell command makes: fsop OPERATION ARGUMENTS...
+ *
+ * Exit status 0; or 1 with the errno's name on standard error, as in "fsop: EEXIST".
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+static int rename_noreplace(char **args)
+{
+	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+static int rename_exchange(char **args)
+{
+	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE) < 0 ? -errno : 0;
+}
+
+/* Prints where lseek(2) lands. */
+static int seek(const char *path, const char *from, int whence)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	off_t at;
+
+	if (fd < 0)
+		return -errno;
+	at = lseek(fd, strtoll(from, NULL, 10), whence);
+	if (at < 0)
+		return -errno;
+	printf("%lld\n", (long long)at);
+	return 0;
+}
+
+static int seek_data(char **args)
+{
+	return seek(args[0], args[1], SEEK_DATA);
+}
+
+static int seek_hole(char **args)
+{
+	return seek(args[0], args[1], SEEK_HOLE);
+}
+
+static int write_all(int fd, const char *buf, size_t len)
+{
+	while (len > 0) {
+		ssize_t n = write(fd, buf, len);
+
+		if (n < 0)
+			return -errno;
+		buf += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+static int compare(int fd, const char *expected, size_t len)
+{
+	autofree char *buf = malloc(len);
+	size_t have = 0;
+
+	while (buf && have < len) {
+		ssize_t n = pread(fd, buf + have, len - have, (off_t)have);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		have += (size_t)n;
+	}
+	return buf && memcmp(buf, expected, len) == 0 ? 0 : -EILSEQ;
+}
+
+/* A file that has lost its name still takes and gives bytes. */
+static int unlinked(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	static char data[300000];
+	struct stat st;
+	int err;
+
+	if (fd < 0 || unlink(args[0]) < 0)
+		return -errno;
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = (char)(i * 31 >> 3);
+	err = write_all(fd, data, sizeof(data));
+	if (!err)
+		err = compare(fd, data, sizeof(data));
+	if (!err && (fstat(fd, &st) < 0 || st.st_nlink != 0 || st.st_size != sizeof(data)))
+		err = -ESTALE;
+	return err;
+}
+
+/* Writes through a shared mapping, and finds that in the file after msync. */
+static int map_shared(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	enum { LEN = 3 * 4096 + 17 };
+	char *map;
+	int err;
+
+	if (fd < 0 || ftruncate(fd, LEN) < 0)
+		return -errno;
+	map = mmap(NULL, LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	memset(map, 'm', LEN);
+	err = msync(map, LEN, MS_SYNC) < 0 ? -errno : compare(fd, map, LEN);
+	munmap(map, LEN);
+	return err;
+}
+
+/* Holds a file open, says so, and reads it to the end once standard input ends. */
+static int hold(char **args)
+{
+	autoclose int fd = open(args[0], O_RDONLY | O_CLOEXEC);
+	char buf[4096];
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	puts("held");
+	fflush(stdout);
+	while (read(STDIN_FILENO, buf, sizeof(buf)) > 0)
+		;
+	while ((n = read(fd, buf, sizeof(buf))) > 0)
+		if (write_all(STDOUT_FILENO, buf, (size_t)n) < 0)
+			return -EIO;
+	return n < 0 ? -errno : 0;
+}
+
+static const struct {
+	const char *name;
+	int nargs;
+	int (*run)(char **args);
+} operations[] = {
+	{"rename-noreplace", 2, rename_noreplace},
+	{"rename-exchange", 2, rename_exchange},
+	{"seek-data", 2, seek_data},
+	{"seek-hole", 2, seek_hole},
+	{"unlinked", 1, unlinked},
+	{"map-shared", 1, map_shared},
+	{"hold", 1, hold},
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(operations); i++) {
+		int err;
+
+		if (strcmp(operations[i].name, argv[1]) != 0 || operations[i].nargs != argc - 2)
+			continue;
+		err = operations[i].run(argv + 2);
+		if (err)
+			fprintf(stderr, "fsop: %s\n", strerrorname_np(-err));
+		return err ? 1 : 0;
+	}
+	fprintf(stderr, "fsop: no such operation, or not its arguments\n");
+	return 2;
+}

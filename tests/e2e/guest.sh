@@ -1,0 +1,17 @@
+#!/bin/bash
+# guest.sh - what runs over verbs in the guest (see ../vm): the transport contract, then the
+# end-to-end tests. What is read often is copied from the host's slow file system first.
+set -uo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+: "${RMEMFS_BIN:?the folder of the programs}"
+status=0
+tmp=$(mktemp -d)
+mkdir "$tmp/bin"
+for program in rmemfs rmemfs-server rmemfsctl fsop test_transport_contract; do
+	cp "$RMEMFS_BIN/$program" "$tmp/bin/" || status=1
+done
+export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
+CMOCKA_MESSAGE_OUTPUT=TAP "$tmp/bin/test_transport_contract" verbs || status=1
+"$here/run.sh" "$@" || status=1
+exit $status

@@ -1,0 +1,273 @@
+# shellcheck shell=bash disable=SC2034,SC2119,SC2120
+# helpers.bash - a server and a mount for a test, and their orderly end.
+#
+# Each test has a folder of its own ($dir), a memory folder of its own in /dev/shm, a socket and a
+# port. Both programs run in the foreground as our children, so that teardown can demand their exit
+# status: 0, unless the test has killed them on purpose. Over which transport it all runs, the
+# environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller.
+
+transport=${RMEMFS_TEST_TRANSPORT:?}
+bin=${RMEMFS_BIN:?}
+export PATH=$bin:$PATH
+verbs_address=${RMEMFS_TEST_VERBS_ADDRESS:-10.9.0.1}
+repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+
+server_pid='' daemon_pid=''
+export_size=768MiB
+
+small() {
+	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
+}
+
+# mib NATIVE SMALL: how many MiB a test is to use.
+mib() {
+	if small; then echo "$2"; else echo "$1"; fi
+}
+
+# Explains itself and fails the test.
+die() {
+	echo "$*" >&2
+	return 1
+}
+
+# ---- conditions ----------------------------------------------------------------------------------
+
+# until_true SECONDS COMMAND...: looks every 20 ms.
+until_true() {
+	local deadline=$((SECONDS + $1 + 1))
+	shift
+	until "$@"; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.02
+	done
+}
+
+alive() {
+	kill -0 "$1" 2>/dev/null
+}
+
+# exit_status PID SECONDS: waits for a child; its exit status, or 124 when it lasts longer.
+exit_status() {
+	timeout "$2" tail --pid="$1" -s 0.02 -f /dev/null || return 124
+	wait "$1"
+}
+
+# ---- the server ----------------------------------------------------------------------------------
+
+free_port() {
+	local port
+	while :; do
+		port=$((20000 + RANDOM % 10000))
+		[ -n "$(ss -Hltn "sport = :$port")" ] || break
+	done
+	echo $port
+}
+
+listen_address() {
+	case $transport in
+	tcp) echo "tcp:127.0.0.1:$port" ;;
+	verbs) echo "verbs:$verbs_address:$port" ;;
+	esac
+}
+
+server_answers() {
+	! alive "$server_pid" || rmemfsctl status "$socket" >/dev/null 2>&1 3>&-
+}
+
+# start_server [OPTION]...: and waits until it serves. Its Unix socket is the last to open.
+start_server() {
+	local listen=(--listen "shm:$socket")
+	[ "$transport" = shm ] || listen+=(--listen "$(listen_address)")
+	rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
+		"${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
+	server_pid=$!
+	until_true 60 server_answers || die "the server does not answer"
+	alive "$server_pid" || die "the server ended at its start"
+}
+
+stop_server() {
+	local pid=$server_pid status=0
+	server_pid=''
+	kill -TERM "$pid"
+	exit_status "$pid" 20 || status=$?
+	[ $status -eq 0 ] || die "the server ended with status $status on SIGTERM"
+}
+
+# As a crash: nothing of it is asked or told before.
+kill_server() {
+	local pid=$server_pid
+	server_pid=''
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+}
+
+crash_server() {
+	kill_server
+	start_server "$@"
+}
+
+# ---- the mount -----------------------------------------------------------------------------------
+
+# The source and options that reach the test's server over the test's transport.
+mount_source() {
+	case $transport in
+	shm) echo "$socket:/${1:-default}" ;;
+	tcp) echo "127.0.0.1:/${1:-default}" ;;
+	verbs) echo "$verbs_address:/${1:-default}" ;;
+	esac
+}
+
+mount_options() {
+	if [ "$transport" = shm ]; then
+		echo transport=shm
+	else
+		echo "transport=$transport,port=$port"
+	fi
+}
+
+mounted_or_dead() {
+	mountpoint -q "$mnt" || ! alive "$daemon_pid"
+}
+
+# mount_rmem [OPTION]...: mounts the export at $mnt; the daemon stays our child.
+mount_rmem() {
+	mkdir -p "$mnt"
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$@" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 30 mounted_or_dead || die "nothing was mounted"
+	alive "$daemon_pid" || die "the daemon ended at its start"
+}
+
+umount_rmem() {
+	local pid=$daemon_pid status=0
+	umount "$mnt"
+	daemon_pid=''
+	exit_status "$pid" 10 || status=$?
+	[ $status -eq 0 ] || die "the daemon ended with status $status after umount"
+}
+
+remount() {
+	umount_rmem
+	mount_rmem "$@"
+}
+
+# What the kernel has cached would hide what the server has lost.
+drop_caches() {
+	sync
+	echo 3 2>/dev/null >/proc/sys/vm/drop_caches || true
+}
+
+# holds_everywhere CHECK...: the check passes now, after the server was killed and started again
+# under the mount, and on a new mount.
+holds_everywhere() {
+	echo "now"
+	"$@"
+	echo "after umount and a new mount"
+	remount
+	"$@"
+	echo "after kill -9 of the server and its restart"
+	crash_server
+	drop_caches
+	"$@"
+	echo "on a new mount after that"
+	remount
+	"$@"
+}
+
+# status_of JQ-FILTER: from rmemfsctl status --json.
+status_of() {
+	rmemfsctl status --json "$socket" | jq -r "$1"
+}
+
+# ---- data ----------------------------------------------------------------------------------------
+
+# random_file PATH MIB
+random_file() {
+	dd if=/dev/urandom of="$1" bs=1M count="$2" status=none
+}
+
+# make_tree FOLDER: what cp, tar and rsync stumble over.
+make_tree() {
+	local size
+	mkdir -p "$1/deep/er/and deeper" "$1/empty"
+	for size in 0 1 511 4095 4096 4097 65536 100000 1048577 3000000; do
+		head -c $size /dev/urandom >"$1/deep/file.$size"
+	done
+	for size in {1..200}; do
+		echo "small $size" >"$1/deep/er/small.$size"
+	done
+	printf 'odd' >"$1/deep/er/and deeper/"$'a name\twith \\ "odd"\nbytes \303\251'
+	ln -s ../deep/file.4096 "$1/empty/relative"
+	ln -s /nowhere/at/all "$1/dangling"
+	ln -s "$(head -c 1000 /dev/zero | tr '\0' x)" "$1/dangling-long"
+	ln "$1/deep/file.100000" "$1/deep/er/hard"
+	truncate -s 10M "$1/deep/sparse"
+	printf 'end' | dd of="$1/deep/sparse" bs=1 seek=9000000 conv=notrunc status=none
+	chmod 0755 "$1/deep/file.4095"
+	chmod 0400 "$1/deep/file.4097"
+	chmod 1777 "$1/empty"
+	chown 1234:5678 "$1/deep/file.511"
+	touch -d '2001-02-03 04:05:06.123456789' "$1/deep/file.4096"
+	mkfifo "$1/fifo"
+}
+
+listing() {
+	(cd "$1" && find . ! -type d -printf '%p %y %m %U %G %n %s %T@ %l\n' -o \
+		-printf '%p %y %m %U %G\n' | LC_ALL=C sort)
+}
+
+# same_tree A B: names, types, modes, owners, times, links and every byte.
+same_tree() {
+	diff <(listing "$1") <(listing "$2")
+	diff -r --no-dereference -x fifo "$1" "$2"
+}
+
+# ---- for every test ------------------------------------------------------------------------------
+
+setup_rmem() {
+	[ "$(id -u)" -eq 0 ] || skip "mounting takes root"
+	[ -c /dev/fuse ] || skip "there is no /dev/fuse"
+	dir=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-test.XXXXXX")
+	memory=$(mktemp -d /dev/shm/rmemfs-test.XXXXXX)
+	mnt=$dir/mnt
+	socket=$dir/server.sock
+	port=$(free_port)
+	small && export_size=320MiB
+	mkdir "$mnt"
+}
+
+show_logs() {
+	local log
+	for log in "$dir"/*.log; do
+		[ -s "$log" ] || continue
+		echo "--- ${log##*/}"
+		tail -n 60 "$log"
+	done
+}
+
+# Ends what is left, whatever state the test was in; fails if that does not end well.
+teardown_rmem() {
+	local failed=0
+	[ -n "${dir:-}" ] || return 0
+	if mountpoint -q "$mnt"; then
+		if [ -n "$daemon_pid" ]; then
+			umount_rmem || failed=1
+		else
+			umount "$mnt" || failed=1
+		fi
+		! mountpoint -q "$mnt" || umount -l "$mnt"
+	fi
+	if [ -n "$server_pid" ]; then
+		stop_server || failed=1
+	fi
+	for pid in $(jobs -p); do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	if [ $failed -ne 0 ] || [ -z "${BATS_TEST_COMPLETED:-}" ]; then
+		show_logs
+	fi
+	rm -rf "$memory" "$dir"
+	return $failed
+}

@@ -1,0 +1,172 @@
+#!/usr/bin/env bats
+# lifecycle.bats - starting, stopping, and what the programs tell about themselves.
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# daemon_of_mount: the process that serves $mnt, by its command line.
+daemon_of_mount() {
+	local cmdline
+	for cmdline in /proc/[0-9]*/cmdline; do
+		if tr '\0' '\n' <"$cmdline" 2>/dev/null | grep -qxF "$mnt" &&
+			[ "$(readlink "${cmdline%/cmdline}/exe")" = "$(readlink -f "$bin/rmemfs")" ]; then
+			cmdline=${cmdline#/proc/}
+			echo "${cmdline%/cmdline}"
+		fi
+	done
+}
+
+background_mount() {
+	rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" </dev/null \
+		>"$dir/daemon.log" 2>&1 3>&-
+}
+
+@test "a mount in the background returns when it is usable" {
+	background_mount
+	echo at once >"$mnt/a"
+	[ "$(cat "$mnt/a")" = "at once" ]
+	pid=$(daemon_of_mount)
+	[ -n "$pid" ]
+	umount "$mnt"
+	timeout 2 tail --pid="$pid" -s 0.02 -f /dev/null
+	[ ! -s "$dir/daemon.log" ]
+}
+
+@test "the daemon ends within 2 s of umount" {
+	mount_rmem
+	random_file "$mnt/a" 16
+	pid=$daemon_pid
+	daemon_pid=
+	umount "$mnt"
+	exit_status "$pid" 2
+}
+
+@test "the daemon ends within 2 s of umount without a server, too" {
+	mount_rmem
+	random_file "$mnt/a" 16
+	sync -f "$mnt/a"
+	kill_server
+	pid=$daemon_pid
+	daemon_pid=
+	umount "$mnt"
+	exit_status "$pid" 2
+}
+
+@test "fusermount3 -u ends it as well, and all that was written is there" {
+	random_file "$dir/a" 16
+	mount_rmem
+	cp "$dir/a" "$mnt/a"
+	pid=$daemon_pid
+	daemon_pid=
+	fusermount3 -u "$mnt"
+	exit_status "$pid" 2
+	mount_rmem
+	cmp "$dir/a" "$mnt/a"
+}
+
+@test "SIGTERM unmounts and ends the daemon" {
+	mount_rmem
+	echo a >"$mnt/a"
+	pid=$daemon_pid
+	daemon_pid=
+	kill -TERM "$pid"
+	exit_status "$pid" 5
+	run mountpoint -q "$mnt"
+	[ "$status" -ne 0 ]
+}
+
+@test "SIGTERM ends the server in order, with and without a mount" {
+	stop_server
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	stop_server
+	start_server
+	[ "$(cat "$mnt/a")" = a ]
+}
+
+@test "mounting right after umount does not wait" {
+	for _ in 1 2 3 4 5; do
+		mount_rmem
+		umount_rmem
+	done
+}
+
+@test "a mount waits for the former one's end" {
+	mount_rmem
+	mkdir "$dir/second"
+	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=20" "$(mount_source)" \
+		"$dir/second" >"$dir/second.log" 2>&1 3>&- &
+	second=$!
+	umount_rmem
+	until_true 20 mountpoint -q "$dir/second"
+	umount "$dir/second"
+	exit_status $second 2
+}
+
+@test "status tells regions, exports, sessions and counters" {
+	mount_rmem
+	random_file "$mnt/a" 8
+	sync -f "$mnt/a"
+	rmemfsctl status --json "$socket" | tee "$dir/status.json" | jq .
+	jq -e '.incarnation and (.regions | length > 0)' "$dir/status.json"
+	jq -e '.exports[] | select(.name == "default") | .used >= 8388608 and .free > 0 and .files >= 1' \
+		"$dir/status.json"
+	jq -e --arg t "$transport" '.sessions | length == 1 and (.[0] | tostring | contains($t))' \
+		"$dir/status.json"
+	run rmemfsctl status "$socket"
+	[ "$status" -eq 0 ]
+	[[ $output == *default* ]]
+}
+
+@test "file bytes go one-sided, none in RPCs" {
+	mount_rmem
+	random_file "$dir/a" "$(mib 64 16)"
+	cp "$dir/a" "$mnt/a"
+	remount
+	cmp "$dir/a" "$mnt/a"
+	until_true 20 counted "$(stat -c %s "$dir/a")"
+	[ "$(status_of '[.. | .rpc_data_bytes? // empty] | add')" -eq 0 ]
+}
+
+# Counters come with the heartbeat.
+counted() {
+	[ "$(status_of '[.. | .read_bytes? // empty] | add // 0')" -ge "$1" ]
+}
+
+hw_counter() {
+	cat /sys/class/infiniband/*/ports/1/hw_counters/"$1"
+}
+
+# bats test_tags=only:verbs
+@test "the device saw the bytes as one-sided packets, and few messages" {
+	mount_rmem
+	random_file "$dir/a" 16
+	packets=$(hw_counter sent_pkts)
+	messages=$(($(hw_counter rdma_sends) + $(hw_counter rdma_recvs)))
+	cp "$dir/a" "$mnt/a"
+	remount
+	cmp "$dir/a" "$mnt/a"
+	packets=$(($(hw_counter sent_pkts) - packets))
+	messages=$(($(hw_counter rdma_sends) + $(hw_counter rdma_recvs) - messages))
+	echo "$packets packets, $messages messages"
+	# 32 MiB in packets of at most 4 KiB.
+	[ "$packets" -ge 8192 ]
+	[ "$messages" -lt 1000 ]
+}
+
+@test "nothing is left in the folders of a server that ended" {
+	mount_rmem
+	echo a >"$mnt/a"
+	umount_rmem
+	stop_server
+	[ ! -e "$socket" ]
+}
