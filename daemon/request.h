@@ -48,11 +48,12 @@ enum request_op {
 struct request_args {
 	uint64_t fh;		   /* of OPEN's reply; has_fh says whether the kernel gave one */
 	bool has_fh;
-	const char *name, *name2;  /* NUL-terminated; LOOKUP.., RENAME's and LINK's new name */
+	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
+	const char *name, *name2;
 	uint32_t flags;		   /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_* */
 	uint64_t offset;	   /* READ, WRITE, READDIR (cookie), LSEEK */
 	uint32_t size;		   /* READ, WRITE, READDIR */
-	bool cached;		   /* READ, WRITE: of the page cache; its fh may be a guess */
+	bool cached;		   /* WRITE: from the page cache; its fh may be a guess */
 	bool kill_priv;		   /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;		   /* READDIR: with attributes */
 	bool datasync;		   /* FSYNC */
@@ -87,6 +88,7 @@ struct request {
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
 	bool replied;	  /* by request_abandon() */
 	struct request_args args;
+	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
 	struct data_buffer *buf; /* WRITE: holds the payload; READ, READDIR: taken by
 				  * request_take_buffer(); else NULL */
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
