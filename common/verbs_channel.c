@@ -146,7 +146,6 @@ int verbs_channel_build(struct verbs_channel *ch)
 	return 0;
 
 err_unbuild:
-	log_error("verbs: no queue pair for %s: %s", ch->base.peer, errno_text(err));
 	verbs_channel_unbuild(ch);
 	return err;
 }
@@ -161,7 +160,7 @@ static int destroy_qp(struct verbs_channel *ch)
 	/* Not rdma_destroy_qp, which does not tell whether it did. */
 	err = ibv_destroy_qp(ch->id->qp);
 	if (err) {
-		log_error("verbs: %s: the queue pair cannot be destroyed: %s", ch->base.peer,
+		log_error("%s: the queue pair cannot be destroyed: %s", ch->base.peer,
 			errno_text(err));
 		return -err;
 	}
@@ -214,7 +213,7 @@ static void set_rnr_timer(struct verbs_channel *ch)
 	int err = ibv_modify_qp(ch->id->qp, &attr, IBV_QP_MIN_RNR_TIMER);
 
 	if (err)
-		log_debug("verbs: %s: the RNR timer stays: %s", ch->base.peer, errno_text(err));
+		log_debug("%s: the RNR timer stays: %s", ch->base.peer, errno_text(err));
 }
 
 void verbs_channel_opened(struct verbs_channel *ch)

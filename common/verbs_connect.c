@@ -51,8 +51,7 @@ static void set_ack_timeout(struct verbs_channel *ch)
 
 	if (rdma_set_option(
 		    ch->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout)))
-		log_warning("verbs: %s: cannot set the ACK timeout: %s", ch->base.peer,
-			errno_text(errno));
+		log_warning("%s: cannot set the ACK timeout: %s", ch->base.peer, errno_text(errno));
 }
 
 /* ---- hellos ---------------------------------------------------------------------------------- */
@@ -78,11 +77,11 @@ static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 	struct transport_hello hello;
 
 	if (!event->has_hello || transport_hello_decode(event->hello, &hello)) {
-		log_warning("verbs: %s does not speak our protocol", ch->base.peer);
+		log_warning("%s does not speak our protocol", ch->base.peer);
 		return -EPROTO;
 	}
 	if (hello.version != RMEMFS_WIRE_VERSION) {
-		log_warning("verbs: %s speaks version %u of the protocol, we %d: install the same "
+		log_warning("%s speaks version %u of the protocol, we %d: install the same "
 			    "release on both machines",
 			ch->base.peer, hello.version, RMEMFS_WIRE_VERSION);
 		return -EPROTO;
@@ -210,7 +209,7 @@ int verbs_accept(struct channel *base)
 		return err;
 	if (rdma_accept(ch->id, &param)) {
 		err = -errno;
-		log_warning("verbs: cannot accept %s: %s", base->peer, errno_text(err));
+		log_warning("%s: cannot accept: %s", base->peer, errno_text(err));
 		verbs_channel_unbuild(ch);
 		return err;
 	}
@@ -301,7 +300,7 @@ static int established(struct verbs_channel *ch, const struct cm_event *event)
 			return err;
 		ch->read_depth_out = (uint8_t)min_u64(ch->read_depth_out, event->read_depth_out);
 		if (!ch->read_depth_out) {
-			log_warning("verbs: %s allows no READ", ch->base.peer);
+			log_warning("%s allows no READ", ch->base.peer);
 			return -EPROTO;
 		}
 	}

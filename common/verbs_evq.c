@@ -94,9 +94,10 @@ int verbs_evq_fd(const struct evq *base)
 	return verbs_evq(base)->epoll;
 }
 
-int verbs_evq_arm(struct evq *base)
+/* Returns how many completion queues it armed, or -errno. */
+static int arm_hot(struct verbs_evq *q)
 {
-	struct verbs_evq *q = verbs_evq(base);
+	int n = 0;
 
 	list_for_each (node, &q->hot) {
 		struct verbs_channel *ch = list_entry(node, struct verbs_channel, hot_node);
@@ -108,7 +109,19 @@ int verbs_evq_arm(struct evq *base)
 		if (err)
 			return -err;
 		ch->armed = true;
+		n++;
 	}
+	return n;
+}
+
+int verbs_evq_arm(struct evq *base)
+{
+	struct verbs_evq *q = verbs_evq(base);
+	int n = arm_hot(q);
+
+	if (n < 0)
+		return n;
+	q->armed = true;
 	return 0;
 }
 
@@ -118,9 +131,10 @@ void verbs_evq_ready(struct verbs_channel *ch)
 		list_add_tail(&verbs_evq(ch->base.q)->ready, &ch->ready_node);
 }
 
+/* A late notification of a dead channel must not revive it. */
 void verbs_evq_hot(struct verbs_channel *ch)
 {
-	if (list_empty(&ch->hot_node))
+	if (ch->phase != PHASE_DEAD && list_empty(&ch->hot_node))
 		list_add_tail(&verbs_evq(ch->base.q)->hot, &ch->hot_node);
 }
 
@@ -200,9 +214,8 @@ static int poll_hot(struct verbs_evq *q, struct event *events, int max)
 	return n;
 }
 
-int verbs_evq_poll(struct evq *base, struct event *events, int max)
+static int poll_once(struct verbs_evq *q, struct event *events, int max)
 {
-	struct verbs_evq *q = verbs_evq(base);
 	int n, err;
 
 	if (q->idle || ++q->polls % BUSY_POLLS == 0) {
@@ -215,5 +228,23 @@ int verbs_evq_poll(struct evq *base, struct event *events, int max)
 	/* A channel that died during the poll has its last events to give. */
 	n += take_ready(q, events + n, max - n);
 	q->idle = n == 0;
+	return n;
+}
+
+/* A notification can come long after its completion was polled. Taken here, it takes along the
+ * arming that the caller is about to sleep on: arm again then. */
+int verbs_evq_poll(struct evq *base, struct event *events, int max)
+{
+	struct verbs_evq *q = verbs_evq(base);
+	int n = poll_once(q, events, max), armed;
+
+	while (n == 0 && q->armed) {
+		armed = arm_hot(q);
+		if (armed <= 0)
+			return armed;
+		n = poll_once(q, events, max);
+	}
+	if (n)
+		q->armed = false;
 	return n;
 }

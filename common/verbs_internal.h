@@ -67,7 +67,8 @@ struct verbs_evq {
 	struct list ready; /* channels with pending events */
 	struct list hot;   /* channels whose completion queue is to be polled */
 	unsigned polls;
-	bool idle; /* the last poll found nothing */
+	bool idle;  /* the last poll found nothing */
+	bool armed; /* the caller may sleep on the descriptor */
 };
 
 struct verbs_listener {

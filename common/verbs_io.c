@@ -159,8 +159,15 @@ void verbs_recv_done(struct channel *base, const void *data)
 static int post_one(struct verbs_channel *ch, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
-	int err = ibv_post_send(ch->id->qp, wr, &bad);
+	int err;
 
+	if (wr->opcode == IBV_WR_SEND)
+		err = rdma_post_sendv(ch->id, (void *)(uintptr_t)wr->wr_id, wr->sg_list,
+			      wr->num_sge, (int)wr->send_flags)
+			      ? errno
+			      : 0;
+	else
+		err = ibv_post_send(ch->id->qp, wr, &bad);
 	if (err) {
 		ch->sq_posted--;
 		verbs_channel_fail(ch, -err);
@@ -219,6 +226,7 @@ void verbs_send_cancel(struct channel *base, void *buf)
 int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm)
 {
 	struct verbs_channel *ch = verbs_channel(base);
+	/* A length of 0 in an SGE means 2 GiB to some devices: then none. */
 	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = len, .lkey = ch->messages_mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
 		.num_sge = len ? 1 : 0,
@@ -379,8 +387,8 @@ static void failed(struct verbs_channel *ch, const struct ibv_wc *wc)
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
 
 	if (!flushed && !ch->cause && ch->phase <= PHASE_DYING)
-		log_info("verbs: %s: %s (vendor's code %#x)", ch->base.peer,
-			ibv_wc_status_str(wc->status), wc->vendor_err);
+		log_info("%s: %s (vendor's code %#x)", ch->base.peer, ibv_wc_status_str(wc->status),
+			wc->vendor_err);
 	verbs_channel_fail(ch, flushed ? 0 : wc_errno(wc));
 }
 
@@ -416,7 +424,7 @@ static int received(struct verbs_channel *ch, const struct ibv_wc *wc, struct ev
 		return 0;
 	}
 	if (wc->opcode != IBV_WC_RECV || wc->byte_len > ch->base.limits.msg_bytes) {
-		log_warning("verbs: %s sent what is no message", ch->base.peer);
+		log_warning("%s sent what is no message", ch->base.peer);
 		verbs_channel_fail(ch, -EPROTO);
 		return 0;
 	}

@@ -177,7 +177,7 @@ int verbs_windows_free(struct verbs_channel *ch)
 		int err = grant->mw ? ibv_dealloc_mw(grant->mw) : 0;
 
 		if (err) {
-			log_error("verbs: %s: a memory window cannot be freed: %s", ch->base.peer,
+			log_error("%s: a memory window cannot be freed: %s", ch->base.peer,
 				errno_text(err));
 			return -err;
 		}
