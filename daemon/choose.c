@@ -47,7 +47,8 @@ static bool is_loopback(const struct transport_address *address)
 		       IN_LOOPBACKNET;
 }
 
-/* Whether somebody listens there whom we may talk to. */
+/* Whether a server of ours to talk to has this socket. Asked with another type of socket, the kernel
+ * tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices nothing. */
 static bool socket_answers(const char *path)
 {
 	struct transport_address address;
@@ -56,8 +57,10 @@ static bool socket_answers(const char *path)
 
 	if (address_resolve(TRANSPORT_SHM, path, 0, &address, why, sizeof(why)) != 0)
 		return false;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	return fd >= 0 && connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) == 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 &&
+	       connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) < 0 &&
+	       errno == EPROTOTYPE;
 }
 
 static int choose_auto(const struct fs_options *options, const struct transport_config *config,

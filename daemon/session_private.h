@@ -19,7 +19,8 @@ struct session {
 	struct transport *transport;
 	struct transport_address address;
 	char server[160]; /* "tcp 127.0.0.1:7470" */
-	bool chosen;      /* the transport was, by us: a hint in errors */
+	uint32_t max_regions;
+	bool chosen; /* the transport was, by us: a hint in errors */
 
 	/* What ATTACH says of us. */
 	char export_name[EXPORT_NAME_MAX + 1];

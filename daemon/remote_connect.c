@@ -1,0 +1,432 @@
+/* remote_connect.c - the life of a thread's channel.
+ *
+ *     DOWN -> CONNECTING -> ATTACHING -> FETCHING -> READY -> (loss) DOWN ...
+ *
+ * The first channel of thread 0 makes the session, all others join or resume it. The answer to
+ * ATTACH is the server's word that the channel before is fenced; only after it, and with the new
+ * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
+ * manager may take minutes. A ready channel on which something is under way is pinged; one that is
+ * silent for SILENCE_MS is given up.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/remote_private.h"
+
+enum {
+	BACKOFF_MIN_MS = 50,
+	BACKOFF_MAX_MS = 1000,
+	SETTLED_MS = 1000, /* a channel that lasted as long starts the back-off anew */
+	ANSWER_MS = 5000,  /* for one answer of a server that is there */
+	SILENCE_MS = 5000,
+	PING_MS = 1000,
+	STALL_MS = 1000, /* we did not run ourselves: no time to judge the server's silence */
+};
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* While session_connect() waits, the first failure is its result. */
+__attribute__((format(printf, 3, 4))) static void connect_failed(
+	struct session *s, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (!s->connecting || s->connect_error)
+		return;
+	va_start(args, format);
+	vsnprintf(s->connect_why, sizeof(s->connect_why), format, args);
+	va_end(args);
+	s->connect_error = err;
+}
+
+static void explain_closed(struct session *s, enum remote_state state, int status)
+{
+	int err = status ? status : -ECONNRESET;
+
+	if (status == -EPROTO)
+		connect_failed(
+			s, err, "%s: no rmemfs server, or one of another version", s->server);
+	else if (status == -EHOSTUNREACH || status == -ENETUNREACH)
+		connect_failed(s, -EHOSTUNREACH, "no route to %s", s->server);
+	else if (state == REMOTE_CONNECTING)
+		connect_failed(s, err, "no server at %s: %s%s", s->server, errno_text(err),
+			s->chosen && s->address.kind == TRANSPORT_VERBS
+				? " (for one that serves tcp only: transport=tcp)"
+				: "");
+	else
+		connect_failed(s, err, "%s closed the connection: %s", s->server, errno_text(err));
+}
+
+static const char *closed_text(int status)
+{
+	return status ? errno_text(status) : "closed by the server";
+}
+
+void connection_drop(struct remote *r, const char *format, ...)
+{
+	va_list args;
+
+	if (r->state == REMOTE_DROPPING || !r->ch)
+		return;
+	va_start(args, format);
+	vsnprintf(r->reason, sizeof(r->reason), format, args);
+	va_end(args);
+	connect_failed(r->session, -EPROTO, "%s: %s", r->session->server, r->reason);
+	r->state = REMOTE_DROPPING;
+}
+
+/* A channel that was ready for a while is replaced at once, anything else after a pause. */
+static void schedule_connect(struct remote *r, int64_t now)
+{
+	if (r->ready_ms && now - r->ready_ms >= SETTLED_MS)
+		r->backoff_ms = 0;
+	else if (r->backoff_ms < BACKOFF_MIN_MS)
+		r->backoff_ms = BACKOFF_MIN_MS;
+	else
+		r->backoff_ms = (unsigned)min_u64(r->backoff_ms * 2, BACKOFF_MAX_MS);
+	r->connect_ms = now + r->backoff_ms;
+}
+
+static void report_loss(struct remote *r, const char *why)
+{
+	if (r->stopping || r->session->connecting || session_lost(r->session))
+		return;
+	if (!r->ready_ms) {
+		session_complain(r->session, why);
+	} else if (!r->down) {
+		r->down = true;
+		session_channel_down(r->session, why);
+	}
+}
+
+static void channel_remove(struct remote *r)
+{
+	if (!r->ch)
+		return;
+	remote_counters_keep(r);
+	channel_delete(r->ch);
+	r->ch = NULL;
+	r->ping_ns = 0;
+	slots_channel_lost(r);
+	transfers_channel_lost(r);
+}
+
+/* The channel is no more, or is not wanted any more. */
+static void channel_lost(struct remote *r, const char *why, int64_t now)
+{
+	report_loss(r, why);
+	channel_remove(r);
+	schedule_connect(r, now);
+	r->ready_ms = 0;
+	r->state = REMOTE_DOWN;
+	if (r->bye_sent)
+		r->stopped = true;
+}
+
+void connection_end(struct remote *r)
+{
+	channel_remove(r);
+	r->state = REMOTE_OVER;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+static void connect_begin(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+	int err;
+
+	assert(!r->ch);
+	err = channel_connect(r->thread->evq, &s->address, &r->ch);
+	if (err) {
+		explain_closed(s, REMOTE_CONNECTING, err);
+		session_complain(s, errno_text(err));
+		schedule_connect(r, now);
+		return;
+	}
+	r->state = REMOTE_CONNECTING;
+	r->deadline_ms = now + s->connect_timeout_ms;
+}
+
+/* A message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
+static int ask(struct remote *r, const struct rpc_request *req)
+{
+	int err = remote_send(r, req);
+
+	if (err && err != -ENOTCONN && err != -EAGAIN)
+		connection_drop(
+			r, "%s can't be sent: %s", rpc_op_info(req->op)->name, errno_text(err));
+	return err;
+}
+
+static void attach_begin(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
+	struct session *s = r->session;
+
+	/* Had an earlier attempt been executed unseen, this one would supersede it. */
+	if (!s->id)
+		s->instance++;
+	session_attach_request(s, r->thread->index, &req.attach);
+	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
+	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
+	r->state = REMOTE_ATTACHING;
+	ask(r, &req);
+}
+
+static void fetch_regions(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
+
+	req.regions.first = r->next_region;
+	r->deadline_ms = now_ms() + ANSWER_MS;
+	r->state = REMOTE_FETCHING;
+	ask(r, &req);
+}
+
+static void attach_refused(struct remote *r, const struct rpc_reply *rep)
+{
+	struct session *s = r->session;
+	char why[RPC_TEXT_MAX + 1];
+
+	if (rep->text.len)
+		snprintf(why, sizeof(why), "%.*s", (int)rep->text.len, rep->text.s);
+	else
+		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
+	connect_failed(s, rep->status, "%s: %s", s->server, why);
+	if (s->id && (rep->status == -ESTALE || rep->status == -EBUSY))
+		session_lose(s, why);
+	connection_drop(r, "refused: %s", why);
+}
+
+static void attach_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	const struct rpc_attach_reply *attach = &rep->attach;
+	char why[RPC_TEXT_MAX];
+	int err;
+
+	if (rep->status) {
+		attach_refused(r, rep);
+		return;
+	}
+	err = slots_set(r, attach->nslots, attach->nreserved);
+	if (err) {
+		connection_drop(r, "%u slots, %u reserved, are not what we can use", attach->nslots,
+			attach->nreserved);
+		return;
+	}
+	err = session_attached(r->session, attach, channel_limits(r->ch), why, sizeof(why));
+	if (err) {
+		connect_failed(r->session, err, "%s: %s", r->session->server, why);
+		connection_drop(r, "%s", why);
+		return;
+	}
+	session_renew(r->session, r->attach_ns, attach->server_time);
+	r->next_region = 0;
+	fetch_regions(r);
+}
+
+static void channel_ready(struct remote *r)
+{
+	int64_t now = now_ms();
+
+	r->state = REMOTE_READY;
+	r->ready_ms = r->next_ping_ms = r->heard_ms = now;
+	if (r->down) {
+		r->down = false;
+		session_channel_back(r->session);
+	}
+	slots_pump(r);
+	transfers_pump(r);
+}
+
+/* Regions come in the order of their indices. */
+static int take_region(struct remote *r, const struct rpc_region *region, uint32_t nregions)
+{
+	struct region_key key = {
+		.addr = region->addr,
+		.len = region->len,
+		.rkey = region->rkey,
+		.access = region->access,
+	};
+
+	if (region->index < r->next_region || region->index >= nregions)
+		return -EPROTO;
+	r->next_region = region->index + 1;
+	return channel_set_key(r->ch, region->index, &key);
+}
+
+static int take_regions(struct remote *r, const struct rpc_regions_reply *reply)
+{
+	struct wire_in in = rpc_tail_reader(&reply->tail);
+	uint32_t before = r->next_region;
+	struct rpc_region region;
+	int err;
+
+	while (rpc_get_region(&in, &region)) {
+		err = take_region(r, &region, reply->nregions);
+		if (err)
+			return err;
+	}
+	return in.truncated || (r->next_region == before && before < reply->nregions) ? -EPROTO : 0;
+}
+
+static void regions_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	int err = rep->status ? rep->status : take_regions(r, &rep->regions);
+
+	if (err == -ENOTCONN)
+		return;
+	if (err)
+		connection_drop(r, "no use of the region table: %s", errno_text(err));
+	else if (r->next_region < rep->regions.nregions)
+		fetch_regions(r);
+	else
+		channel_ready(r);
+}
+
+/* ---- ready ----------------------------------------------------------------------------------- */
+
+static void ping(struct remote *r, int64_t now)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	uint32_t lease_ms = atomic_load_explicit(&r->session->lease_ms, memory_order_relaxed);
+
+	int64_t sent_ns = clock_ns(CLOCK_BOOTTIME);
+
+	session_totals(r->session, &req.ping);
+	if (ask(r, &req) != 0)
+		return;
+	r->ping_ns = sent_ns;
+	r->next_ping_ms = now + (int64_t)min_u64(PING_MS, lease_ms / 3);
+}
+
+/* Thread 0 keeps the session alive, another one while thread 0 can't. A busy channel is pinged to
+ * learn whether anybody is there to answer what was asked. */
+static bool ping_due(const struct remote *r, int64_t now)
+{
+	const struct session *s = r->session;
+	int64_t renewed = atomic_load_explicit(&s->renewed_ms, memory_order_relaxed);
+
+	if (r->ping_ns || now < r->next_ping_ms)
+		return false;
+	return r->thread->index == 0 || remote_busy(r) || now - renewed >= 2 * PING_MS;
+}
+
+static void ready_tick(struct remote *r, int64_t now)
+{
+	int64_t asked_ms = r->ping_ns / 1000000;
+
+	if (r->heard || now - r->ticked_ms > STALL_MS)
+		r->heard_ms = now;
+	r->heard = false;
+	if (r->ping_ns && now - asked_ms > SILENCE_MS && now - r->heard_ms > SILENCE_MS)
+		connection_drop(r, "no answer for %d s", SILENCE_MS / 1000);
+	else if (ping_due(r, now))
+		ping(r, now);
+}
+
+static void ping_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	if (rep->status || !r->ping_ns) {
+		connection_drop(r, "unexpected answer to a ping: %s", errno_text(rep->status));
+		return;
+	}
+	session_renew(r->session, r->ping_ns, rep->ping.server_time);
+	r->ping_ns = 0;
+}
+
+void connection_bye(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_BYE, .slot = RPC_NO_SLOT};
+
+	session_totals(r->session, &req.ping);
+	r->bye_sent = ask(r, &req) == 0;
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+void connection_reply(struct remote *r, const struct rpc_reply *rep)
+{
+	if (rep->op == RPC_ATTACH && r->state == REMOTE_ATTACHING)
+		attach_answered(r, rep);
+	else if (rep->op == RPC_REGIONS && r->state == REMOTE_FETCHING)
+		regions_answered(r, rep);
+	else if (rep->op == RPC_PING && r->state == REMOTE_READY)
+		ping_answered(r, rep);
+	else if (rep->op == RPC_BYE && r->bye_sent)
+		r->stopped = true;
+	else
+		connection_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
+}
+
+static void connection_closed(struct remote *r, int status)
+{
+	bool ours = r->state == REMOTE_DROPPING;
+	char why[SESSION_WHY_BYTES];
+	int64_t now = now_ms();
+
+	snprintf(why, sizeof(why), "%s", ours ? r->reason : closed_text(status));
+	explain_closed(r->session, r->state, status);
+	channel_lost(r, why, now);
+	connection_tick(r, now);
+}
+
+void connection_event(struct remote *r, const struct event *ev)
+{
+	if (ev->type == EV_OPEN && r->state == REMOTE_CONNECTING)
+		attach_begin(r);
+	else if (ev->type == EV_CLOSED)
+		connection_closed(r, ev->status);
+}
+
+/* Thread 0's first channel makes the session, which the others join. */
+static bool may_connect(const struct remote *r)
+{
+	const struct session *s = r->session;
+
+	return !s->connect_error && !r->stopped && !session_lost(s) &&
+	       (s->id || r->thread->index == 0);
+}
+
+static void step_timed_out(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+
+	if (r->state == REMOTE_CONNECTING)
+		connect_failed(s, -ETIMEDOUT, "no answer from %s within %u s", s->server,
+			(s->connect_timeout_ms + 999) / 1000);
+	else
+		connect_failed(s, -ETIMEDOUT, "%s is connected but does not answer", s->server);
+	channel_lost(r, "no answer in time", now);
+}
+
+void connection_tick(struct remote *r, int64_t now)
+{
+	switch (r->state) {
+	case REMOTE_DOWN:
+		if (may_connect(r) && now >= r->connect_ms)
+			connect_begin(r, now);
+		break;
+	case REMOTE_CONNECTING:
+	case REMOTE_ATTACHING:
+	case REMOTE_FETCHING:
+		if (now >= r->deadline_ms)
+			step_timed_out(r, now);
+		break;
+	case REMOTE_READY:
+		ready_tick(r, now);
+		break;
+	case REMOTE_DROPPING:
+		channel_lost(r, r->reason, now);
+		break;
+	case REMOTE_OVER:
+		break;
+	}
+	r->ticked_ms = now;
+}

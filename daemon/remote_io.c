@@ -1,0 +1,257 @@
+/* remote_io.c - one-sided transfers, cut into batches that fit what the channel still has room for.
+ *
+ * READs and WRITEs queue apart, since their limits are apart. In each queue calls are posted in
+ * order. A call none of whose batches failed is done with its last EV_DONE. One that lost a batch
+ * stays, and when its channel is gone, goes to the head of the queue as a whole: repeating it is
+ * safe only on the next channel, whose ATTACH was answered after the server had fenced this one.
+ * Until then its outcome is open, and it can't be taken back.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/remote_private.h"
+
+/* A peer that refuses an access ends the channel. Once may be its restart; twice is our call's
+ * fault, and it must not end one channel after the other. */
+enum { REFUSED_MAX = 2 };
+
+static void batches_reset(struct remote *r)
+{
+	r->free_batches = NULL;
+	for (unsigned i = BATCHES_MAX; i-- > 0;) {
+		r->batches[i].next_free = r->free_batches;
+		r->free_batches = &r->batches[i];
+	}
+}
+
+void transfers_init(struct remote *r)
+{
+	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++) {
+		list_init(&r->io[dir].waiting);
+		list_init(&r->io[dir].posted);
+	}
+	list_init(&r->io_refused);
+	batches_reset(r);
+}
+
+static bool call_broken(const struct io_call *call)
+{
+	return call->status == -EIO;
+}
+
+/* ---- posting --------------------------------------------------------------------------------- */
+
+static uint32_t depth(const struct remote *r, enum io_dir dir)
+{
+	const struct channel_limits *limits = channel_limits(r->ch);
+
+	return dir == IO_READ ? limits->max_works_read : limits->max_works_write;
+}
+
+/* How many works the next batch of a call may have now. A call that needs the depth more than once
+ * goes in halves of it, so that one half travels while the other's end is being noticed. */
+static uint32_t batch_size(const struct remote *r, const struct io_call *call)
+{
+	uint32_t left = call->nworks - call->nposted;
+	uint32_t max = depth(r, call->dir);
+	uint32_t room = max - r->io[call->dir].nworks;
+
+	if (left > max)
+		left = (max + 1) / 2;
+	return left < room ? left : room;
+}
+
+static int batch_post(struct remote *r, struct io_call *call, uint32_t nworks)
+{
+	struct io_batch *batch = r->free_batches;
+	int err;
+
+	if (!batch)
+		return -EAGAIN;
+	*batch = (struct io_batch){.call = call, .nworks = nworks, .next_free = batch->next_free};
+	err = channel_post(r->ch, call->dir, call->works + call->nposted, nworks, batch);
+	if (err)
+		return err;
+	r->free_batches = batch->next_free;
+	r->io[call->dir].nworks += nworks;
+	call->nposted += nworks;
+	call->nbatches++;
+	call->tried = true;
+	return 0;
+}
+
+static void call_refuse(struct remote *r, struct io_call *call, int err)
+{
+	const struct work *work = &call->works[call->nposted];
+
+	log_error("%s of region %u at %llu can't be posted: %s",
+		call->dir == IO_READ ? "READ" : "WRITE", work->region,
+		(unsigned long long)work->offset, errno_text(err));
+	call->status = -EIO;
+	list_del(&call->link);
+	list_add_tail(call->nbatches ? &r->io[call->dir].posted : &r->io_refused, &call->link);
+}
+
+static void queue_pump(struct remote *r, struct io_queue *q)
+{
+	while (!list_empty(&q->waiting)) {
+		struct io_call *call = list_entry(q->waiting.next, struct io_call, link);
+		uint32_t n = batch_size(r, call);
+		int err = n ? batch_post(r, call, n) : -EAGAIN;
+
+		if (err == -EAGAIN || err == -ENOTCONN)
+			return;
+		if (err) {
+			call_refuse(r, call, err);
+		} else if (call->nposted == call->nworks) {
+			list_del(&call->link);
+			list_add_tail(&q->posted, &call->link);
+		}
+	}
+}
+
+void transfers_pump(struct remote *r)
+{
+	if (r->state != REMOTE_READY)
+		return;
+	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++)
+		queue_pump(r, &r->io[dir]);
+}
+
+void io_start(struct io_thread *thread, struct io_call *call)
+{
+	struct remote *r = thread->remote;
+	struct io_queue *q = &r->io[call->dir];
+
+	assert(call->nworks);
+	call->nposted = call->nbatches = 0;
+	call->status = 0;
+	call->nrefused = 0;
+	call->tried = false;
+	list_add_tail(&q->waiting, &call->link);
+	if (r->state == REMOTE_READY)
+		queue_pump(r, q);
+}
+
+bool io_cancel(struct io_thread *thread, struct io_call *call)
+{
+	if (call->tried || call->status)
+		return false;
+	list_del(&call->link);
+	return true;
+}
+
+const struct io_limits *io_limits(const struct io_thread *thread)
+{
+	return &thread->remote->session->limits;
+}
+
+/* ---- completions ----------------------------------------------------------------------------- */
+
+static struct io_call *batch_take(struct remote *r, struct io_batch *batch)
+{
+	struct io_call *call = batch->call;
+
+	assert(call && call->nbatches);
+	r->io[call->dir].nworks -= batch->nworks;
+	batch->call = NULL;
+	batch->next_free = r->free_batches;
+	r->free_batches = batch;
+	call->nbatches--;
+	return call;
+}
+
+static void call_failed(struct io_call *call, int status)
+{
+	if (status == -EACCES && ++call->nrefused >= REFUSED_MAX)
+		call->status = -EIO;
+	else if (!call_broken(call))
+		call->status = -EAGAIN;
+}
+
+/* None of the call's batches is on the way any more, and the last one ended well. */
+static void call_settle(struct remote *r, struct io_call *call)
+{
+	if (call_broken(call)) {
+		list_del(&call->link);
+		list_add_tail(&r->io_refused, &call->link);
+	} else if (!call->status && call->nposted == call->nworks) {
+		list_del(&call->link);
+		call->done(call, 0);
+	}
+}
+
+void transfers_done(struct remote *r, const struct event *ev)
+{
+	struct io_call *call = batch_take(r, ev->cookie);
+
+	if (ev->status) {
+		call_failed(call, ev->status);
+		connection_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
+	} else if (call->nbatches == 0) {
+		call_settle(r, call);
+	}
+	transfers_pump(r);
+}
+
+/* Puts the posted calls before the waiting ones again, the broken ones aside. */
+static void queue_rewind(struct remote *r, struct io_queue *q)
+{
+	struct list calls;
+	struct list *node;
+
+	list_init(&calls);
+	list_splice_tail(&calls, &q->posted);
+	list_splice_tail(&calls, &q->waiting);
+	q->nworks = 0;
+	while ((node = list_pop(&calls)) != NULL) {
+		struct io_call *call = list_entry(node, struct io_call, link);
+
+		call->nposted = call->nbatches = 0;
+		if (!call_broken(call))
+			call->status = 0;
+		list_add_tail(call_broken(call) ? &r->io_refused : &q->waiting, &call->link);
+	}
+}
+
+void transfers_channel_lost(struct remote *r)
+{
+	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++)
+		queue_rewind(r, &r->io[dir]);
+	batches_reset(r);
+}
+
+static void calls_end(struct list *calls, int status)
+{
+	struct list *node;
+
+	while ((node = list_pop(calls)) != NULL) {
+		struct io_call *call = list_entry(node, struct io_call, link);
+
+		call->done(call, status);
+	}
+}
+
+void transfers_tick(struct remote *r)
+{
+	struct list refused;
+
+	list_init(&refused);
+	if (r->state == REMOTE_READY)
+		list_splice_tail(&refused, &r->io_refused);
+	calls_end(&refused, -EIO);
+	transfers_pump(r);
+}
+
+void transfers_fail_all(struct remote *r)
+{
+	struct list failed;
+
+	list_init(&failed);
+	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++)
+		list_splice_tail(&failed, &r->io[dir].waiting);
+	list_splice_tail(&failed, &r->io_refused);
+	calls_end(&failed, -ESTALE);
+}

@@ -1,0 +1,220 @@
+/* remote_rpc.c - RPCs in the slots that the server gave to this channel.
+ *
+ * A slot carries one call at a time, with the slot's next sequence number. Slots and numbers belong
+ * to the session: when the channel is lost they stay as they are, and the calls in them go out
+ * again unchanged on the next channel, before anything new. The server answers what it had executed
+ * from its stored reply, so each call is done once however often it is sent.
+ */
+#include <assert.h>
+#include <errno.h>
+
+#include "daemon/remote_private.h"
+
+static uint64_t mask_below(unsigned n)
+{
+	return n >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << n) - 1;
+}
+
+/* The last nreserved slots; only COMMIT and RETURN may take them. */
+static uint64_t reserved_mask(const struct remote *r)
+{
+	return mask_below(r->nslots) & ~mask_below(r->nslots - r->nreserved);
+}
+
+static bool may_use_reserved(const struct rpc_call *call)
+{
+	return call->req.op == RPC_COMMIT || call->req.op == RPC_RETURN;
+}
+
+void slots_init(struct remote *r)
+{
+	list_init(&r->rpc_waiting);
+	list_init(&r->rpc_waiting_reserved);
+	list_init(&r->rpc_refused);
+}
+
+int slots_set(struct remote *r, unsigned nslots, unsigned nreserved)
+{
+	/* The messages outside the slots: one PING, and ATTACH, REGIONS or BYE. */
+	uint32_t others = 2;
+	unsigned first = r->thread->index * nslots;
+
+	if (r->nslots)
+		return nslots == r->nslots && nreserved == r->nreserved ? 0 : -EPROTO;
+	if (nslots < 1 || nslots > SLOTS_MAX || nreserved >= nslots ||
+		first + nslots > RPC_NO_SLOT || nslots + others > channel_limits(r->ch)->peer_nrecv)
+		return -EPROTO;
+	r->nslots = nslots;
+	r->nreserved = nreserved;
+	r->free_slots = mask_below(nslots);
+	return 0;
+}
+
+void slots_channel_lost(struct remote *r)
+{
+	r->unsent_slots = mask_below(r->nslots) & ~r->free_slots;
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void slot_take(struct remote *r, unsigned i, struct rpc_call *call)
+{
+	struct slot *slot = &r->slots[i];
+
+	slot->call = call;
+	slot->left = false;
+	call->req.slot = (uint16_t)(r->thread->index * r->nslots + i);
+	call->req.seq = ++slot->seq;
+	call->sent = true;
+	r->free_slots &= ~((uint64_t)1 << i);
+	r->unsent_slots |= (uint64_t)1 << i;
+	r->nrpcs++;
+}
+
+static struct rpc_call *slot_release(struct remote *r, unsigned i)
+{
+	struct rpc_call *call = r->slots[i].call;
+
+	r->slots[i].call = NULL;
+	r->free_slots |= (uint64_t)1 << i;
+	r->unsent_slots &= ~((uint64_t)1 << i);
+	return call;
+}
+
+/* The number of a request that never left is used again, so that the server sees each in turn. */
+static void slot_refuse(struct remote *r, unsigned i, int err)
+{
+	struct rpc_call *call = slot_release(r, i);
+
+	if (!r->slots[i].left) {
+		r->slots[i].seq--;
+		r->nrpcs--;
+	}
+	call->status = err;
+	list_add_tail(&r->rpc_refused, &call->link);
+}
+
+/* False: no more can be sent now. */
+static bool slots_send_unsent(struct remote *r)
+{
+	while (r->unsent_slots) {
+		unsigned i = (unsigned)__builtin_ctzll(r->unsent_slots);
+		int err = remote_send(r, &r->slots[i].call->req);
+
+		if (err == -EPROTO || err == -EMSGSIZE) {
+			slot_refuse(r, i, err);
+			continue;
+		}
+		if (err)
+			return false;
+		r->slots[i].left = true;
+		r->unsent_slots &= ~((uint64_t)1 << i);
+	}
+	return true;
+}
+
+static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usable)
+{
+	while (!list_empty(waiting) && (r->free_slots & usable)) {
+		struct list *node = list_pop(waiting);
+
+		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & usable),
+			list_entry(node, struct rpc_call, link));
+		if (!slots_send_unsent(r))
+			return false;
+	}
+	return true;
+}
+
+void slots_pump(struct remote *r)
+{
+	uint64_t reserved = reserved_mask(r);
+
+	if (r->state != REMOTE_READY || !slots_send_unsent(r))
+		return;
+	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
+		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))
+		return;
+	slots_fill_from(r, &r->rpc_waiting, ~reserved);
+}
+
+void rpc_start(struct io_thread *thread, struct rpc_call *call)
+{
+	struct remote *r = thread->remote;
+
+	assert(rpc_op_info(call->req.op)->slotted);
+	call->sent = false;
+	list_add_tail(
+		may_use_reserved(call) ? &r->rpc_waiting_reserved : &r->rpc_waiting, &call->link);
+	slots_pump(r);
+}
+
+bool rpc_cancel(struct io_thread *thread, struct rpc_call *call)
+{
+	if (call->sent)
+		return false;
+	list_del(&call->link);
+	return true;
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+void slots_reply(struct remote *r, const struct rpc_reply *rep)
+{
+	unsigned i = rep->slot - r->thread->index * r->nslots;
+	struct rpc_call *call = i < r->nslots ? r->slots[i].call : NULL;
+
+	if (!call || (r->unsent_slots >> i & 1) || rep->seq != call->req.seq ||
+		rep->op != call->req.op) {
+		connection_drop(r, "unexpected reply to %s in slot %u", rpc_op_info(rep->op)->name,
+			rep->slot);
+		return;
+	}
+	slot_release(r, i);
+	call->done(call, rep);
+	slots_pump(r);
+}
+
+static void call_end(struct rpc_call *call, int status)
+{
+	struct rpc_reply rep = {
+		.op = call->req.op,
+		.slot = call->req.slot,
+		.seq = call->req.seq,
+		.status = status,
+	};
+
+	call->done(call, &rep);
+}
+
+void slots_tick(struct remote *r)
+{
+	struct list refused;
+	struct list *node;
+
+	list_init(&refused);
+	list_splice_tail(&refused, &r->rpc_refused);
+	while ((node = list_pop(&refused)) != NULL) {
+		struct rpc_call *call = list_entry(node, struct rpc_call, link);
+
+		call_end(call, call->status);
+	}
+	slots_pump(r);
+}
+
+/* What done() starts anew meanwhile waits for the next time. */
+void slots_fail_all(struct remote *r)
+{
+	struct list failed;
+	struct list *node;
+
+	list_init(&failed);
+	for (unsigned i = 0; i < r->nslots; i++)
+		if (r->slots[i].call)
+			list_add_tail(&failed, &slot_release(r, i)->link);
+	list_splice_tail(&failed, &r->rpc_waiting_reserved);
+	list_splice_tail(&failed, &r->rpc_waiting);
+	list_splice_tail(&failed, &r->rpc_refused);
+	while ((node = list_pop(&failed)) != NULL)
+		call_end(list_entry(node, struct rpc_call, link), -ESTALE);
+}

@@ -1,0 +1,323 @@
+/* session.c - the facts all threads share: who we are, what the server said we have, how long it
+ * holds, and what is told to people about it. The connections are remote_connect.c's. */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/choose.h"
+#include "daemon/owner.h"
+#include "daemon/remote_private.h"
+#include "daemon/session_private.h"
+
+enum {
+	COMPLAIN_MS = 30000, /* between two lines about one loss */
+	CLOCK_DRIFT_PPM = 100,
+	CONNECT_POLL_MS = 20,
+};
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static void describe_client(struct session *s, const char *mountpoint)
+{
+	char host[64] = "?";
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(
+		s->client, sizeof(s->client), "%s:%.64s (pid %d)", host, mountpoint, (int)getpid());
+}
+
+static void describe_server(struct session *s)
+{
+	char text[sizeof(s->server) - 8];
+
+	address_format(&s->address, text, sizeof(text));
+	snprintf(s->server, sizeof(s->server), "%s %s", transport_kind_name(s->address.kind), text);
+}
+
+int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen)
+{
+	struct transport_config config;
+	struct session *s;
+	int err;
+
+	assert(options->io_threads >= 1 && options->io_threads <= SESSION_THREADS_MAX);
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		snprintf(why, whylen, "out of memory");
+		return -ENOMEM;
+	}
+	transport_config_default(&config);
+	config.io_threads = 0;
+	err = choose_transport(options, &config, &s->address, &s->transport, why, whylen);
+	if (err) {
+		free(s);
+		return err;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
+	s->chosen = options->auto_transport && options->source.host[0] != '/';
+	s->max_regions = config.max_regions;
+	s->nchannels = options->io_threads;
+	s->read_only = options->read_only;
+	s->connect_timeout_ms = options->connect_timeout_ms;
+	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
+	owner_id(options->mountpoint, s->owner);
+	describe_client(s, options->mountpoint);
+	describe_server(s);
+	*out = s;
+	return 0;
+}
+
+void session_delete(struct session *s)
+{
+	if (!s)
+		return;
+	transport_close(s->transport);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+struct transport *session_transport(struct session *s)
+{
+	return s->transport;
+}
+
+const char *session_server(const struct session *s)
+{
+	return s->server;
+}
+
+/* One turn of what an I/O thread's loop does later. */
+static int connect_turn(struct io_thread *thread)
+{
+	struct event events[16];
+	int n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+
+	if (n == 0) {
+		struct pollfd pfd = {.fd = evq_fd(thread->evq), .events = POLLIN};
+		int err = evq_arm(thread->evq);
+
+		if (err)
+			return err;
+		n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+		if (n == 0)
+			poll(&pfd, 1, CONNECT_POLL_MS);
+	}
+	for (int i = 0; i < n; i++)
+		remote_event(thread, &events[i]);
+	remote_tick(thread, now_ms());
+	return n < 0 ? n : 0;
+}
+
+int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen)
+{
+	int err = 0;
+
+	s->connecting = true;
+	while (!err && !s->connect_error && !remote_connected(thread))
+		err = connect_turn(thread);
+	s->connecting = false;
+	if (s->connect_error) {
+		snprintf(why, whylen, "%s", s->connect_why);
+		return s->connect_error;
+	}
+	if (err)
+		snprintf(why, whylen, "%s: %s", s->server, errno_text(err));
+	return err;
+}
+
+/* ---- ATTACH ---------------------------------------------------------------------------------- */
+
+static struct rpc_str text(const char *s)
+{
+	return (struct rpc_str){.s = s, .len = (uint16_t)strlen(s)};
+}
+
+void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach)
+{
+	*attach = (struct rpc_attach){
+		.instance = s->instance,
+		.session = s->id,
+		.channel = (uint16_t)channel,
+		.nchannels = (uint16_t)s->nchannels,
+		.flags = s->read_only ? ATTACH_READ_ONLY : 0,
+		.wait_ms = s->id ? 0 : s->connect_timeout_ms,
+		.export_name = text(s->export_name),
+		.client = text(s->client),
+	};
+	memcpy(attach->owner, s->owner, sizeof(attach->owner));
+}
+
+static int first_attach(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen)
+{
+	if (reply->nregions > s->max_regions) {
+		snprintf(why, whylen, "the export has %u regions, more than the %u we can reach",
+			reply->nregions, s->max_regions);
+		return -E2BIG;
+	}
+	s->id = reply->session;
+	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
+	s->incarnation = reply->incarnation;
+	s->info = (struct session_info){
+		.nregions = reply->nregions,
+		.npages = reply->npages,
+		.lease_ms = reply->lease_ms,
+		.root = reply->root,
+	};
+	s->limits = (struct io_limits){
+		.max_sge_read = limits->max_sge_read,
+		.max_sge_write = limits->max_sge_write,
+		.max_work_bytes = limits->max_work_bytes,
+	};
+	return 0;
+}
+
+static int attach_again(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen)
+{
+	if (reply->session != s->id ||
+		memcmp(reply->store_id, s->store_id, sizeof(s->store_id)) != 0) {
+		snprintf(why, whylen, "the server's memory was lost, this is another store");
+		session_lose(s, why);
+		return -ESTALE;
+	}
+	if (limits->max_sge_read < s->limits.max_sge_read ||
+		limits->max_sge_write < s->limits.max_sge_write ||
+		limits->max_work_bytes < s->limits.max_work_bytes) {
+		snprintf(why, whylen, "the connection grants less than the first one did");
+		return -EPROTO;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->restarted |= reply->incarnation != s->incarnation;
+	s->incarnation = reply->incarnation;
+	pthread_mutex_unlock(&s->lock);
+	return 0;
+}
+
+int session_attached(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen)
+{
+	if (!reply->session || !reply->lease_ms) {
+		snprintf(why, whylen, "the server's answer to ATTACH makes no sense");
+		return -EPROTO;
+	}
+	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
+	return s->id ? attach_again(s, reply, limits, why, whylen)
+		     : first_attach(s, reply, limits, why, whylen);
+}
+
+/* ---- the server's clock and the lease -------------------------------------------------------- */
+
+/* Takes a sample of the offset if it is no worse than what we have, aged by the clocks' drift, or
+ * proves that wrong: then the server's clock was set. */
+static void clock_sample(struct session *s, int64_t sent_ns, int64_t now_ns, int64_t server_time)
+{
+	int64_t error = (now_ns - sent_ns) / 2;
+	int64_t offset = server_time - (sent_ns + error);
+	int64_t old = atomic_load_explicit(&s->clock_offset_ns, memory_order_relaxed);
+	int64_t aged =
+		s->clock_error_ns + (now_ns - s->clock_sampled_ns) / 1000000 * CLOCK_DRIFT_PPM;
+
+	if (s->clock_sampled_ns && error > aged && llabs(offset - old) <= error + aged)
+		return;
+	atomic_store_explicit(&s->clock_offset_ns, offset, memory_order_relaxed);
+	s->clock_error_ns = error;
+	s->clock_sampled_ns = now_ns;
+}
+
+void session_renew(struct session *s, int64_t sent_ns, int64_t server_time)
+{
+	int64_t sent_ms = sent_ns / 1000000;
+
+	pthread_mutex_lock(&s->lock);
+	clock_sample(s, sent_ns, clock_ns(CLOCK_BOOTTIME), server_time);
+	if (sent_ms > atomic_load_explicit(&s->renewed_ms, memory_order_relaxed))
+		atomic_store_explicit(&s->renewed_ms, sent_ms, memory_order_relaxed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+const struct session_info *session_info(const struct session *s)
+{
+	return &s->info;
+}
+
+int64_t session_time(const struct session *s)
+{
+	return clock_ns(CLOCK_BOOTTIME) +
+	       atomic_load_explicit(&s->clock_offset_ns, memory_order_relaxed);
+}
+
+uint32_t session_ttl_ms(const struct session *s)
+{
+	int64_t end = atomic_load_explicit(&s->renewed_ms, memory_order_relaxed) +
+		      atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+	int64_t left = end - now_ms();
+
+	return left <= 0 || session_lost(s) ? 0 : (uint32_t)left;
+}
+
+bool session_lost(const struct session *s)
+{
+	return atomic_load_explicit(&s->lost, memory_order_acquire);
+}
+
+/* ---- what people are told -------------------------------------------------------------------- */
+
+void session_lose(struct session *s, const char *why)
+{
+	if (!atomic_exchange(&s->lost, true))
+		log_error("server %s: session lost: %s; every operation fails now, unmount and "
+			  "mount again",
+			s->server, why);
+}
+
+void session_channel_down(struct session *s, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->ndown++ == 0) {
+		log_warning("server %s: connection lost: %s; reconnecting", s->server, why);
+		s->down_ms = now_ms();
+		s->complain_ms = s->down_ms + COMPLAIN_MS;
+		s->restarted = false;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_channel_back(struct session *s)
+{
+	int64_t pause;
+
+	pthread_mutex_lock(&s->lock);
+	if (--s->ndown == 0) {
+		pause = now_ms() - s->down_ms;
+		log_notice("server %s: connected again after %lld.%lld s%s", s->server,
+			(long long)pause / 1000, (long long)pause % 1000 / 100,
+			s->restarted ? ", the server was restarted" : "");
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_complain(struct session *s, const char *why)
+{
+	int64_t now = now_ms();
+
+	pthread_mutex_lock(&s->lock);
+	if (now >= s->complain_ms) {
+		log_warning("server %s: still not connected: %s", s->server, why);
+		s->complain_ms = now + COMPLAIN_MS;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_totals(struct session *s, struct rpc_counters *totals)
+{
+	*totals = (struct rpc_counters){0};
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (s->remotes[i])
+			remote_counters_add(s->remotes[i], totals);
+}
