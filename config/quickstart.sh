@@ -1,0 +1,242 @@
+#!/bin/bash
+# quickstart.sh [--stop] - builds rmemfs, starts a server on this machine with a 3 GiB export, mounts
+# it at /mnt/rmem, copies files in and out and compares them. --stop ends and removes all of it.
+#
+# Safe to run again: what runs already is used. The server's memory and socket are of its own, apart
+# from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+bin=$root/build/release/bin
+mnt=${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}
+run=/run/rmemfs-quickstart
+memory=/dev/shm/rmemfs-quickstart
+socket=$run/server.sock
+export_gib=3
+# shellcheck source=config/packages.sh
+. "$root/config/packages.sh"
+
+say() {
+	printf '%s\n' "$@"
+}
+
+die() {
+	printf 'quickstart: %s\n' "$@" >&2
+	exit 1
+}
+
+# ---- what runs already ---------------------------------------------------------------------------
+
+# The server that we started: the file may name a process long gone, whose number another one has.
+server_pid() {
+	local pid exe
+	[ -s $run/server.pid ] || return 1
+	pid=$(cat $run/server.pid)
+	exe=$(readlink "/proc/$pid/exe") || return 1
+	[[ $exe == "$bin/rmemfs-server"* ]] || return 1
+	echo "$pid"
+}
+
+mounted_type() {
+	awk -v at="$mnt" '$5 == at { for (i = 6; i <= NF; i++) if ($i == "-") type = $(i + 1) }
+		END { print type }' /proc/self/mountinfo
+}
+
+stop() {
+	local pid deadline
+	if [ "$(mounted_type)" = fuse.rmemfs ]; then
+		umount "$mnt" || die "$mnt is in use: leave it (cd /), and run this again"
+		say "unmounted $mnt"
+	fi
+	if pid=$(server_pid); then
+		kill -TERM "$pid"
+		deadline=$((SECONDS + 30))
+		while kill -0 "$pid" 2>/dev/null; do
+			[ $SECONDS -lt $deadline ] || die "the server (process $pid) does not end"
+			sleep 0.1
+		done
+		say "stopped the server"
+	fi
+	rm -rf $memory $run
+	say "its memory is free again"
+}
+
+# ---- requirements --------------------------------------------------------------------------------
+
+need_memory() {
+	local free available need=$(((export_gib * 1024 + export_gib * 1024 / 16 + 64) << 10))
+	[ ! -d $memory ] || return 0
+	free=$(df --output=avail -k /dev/shm | tail -n 1)
+	[ "$free" -ge $need ] || die "/dev/shm has $((free >> 10)) MiB free; $((need >> 10)) are needed." \
+		"Make it larger: mount -o remount,size=$(((need >> 20) + 1))G /dev/shm" \
+		"(in a container: docker run --shm-size=$(((need >> 20) + 1))g ...)"
+	available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)
+	[ "$available" -ge $need ] ||
+		die "$((available >> 10)) MiB of memory are available; $((need >> 10)) are needed."
+}
+
+need_mount_point() {
+	case $(mounted_type) in
+	'') ;;
+	fuse.rmemfs) return 0 ;;
+	*) die "something else is mounted at $mnt: umount $mnt, or choose another place:" \
+		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh" ;;
+	esac
+	mkdir -p "$mnt"
+	[ -z "$(ls -A "$mnt")" ] || die "$mnt is not empty: choose another place:" \
+		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
+	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null || true
+	[ -c /dev/fuse ] || die "there is no /dev/fuse (in a container: docker run --device /dev/fuse" \
+		"--cap-add SYS_ADMIN --security-opt apparmor=unconfined ...)"
+}
+
+need_disk() {
+	local free
+	free=$(df --output=avail -m "$tmp" | tail -n 1)
+	[ "$free" -ge 2200 ] || die "$tmp has $free MiB free; 2200 are needed for the files to compare." \
+		"Choose another folder: TMPDIR=/some/where config/quickstart.sh"
+}
+
+build() {
+	say "building (log: $root/build/quickstart.log)"
+	mkdir -p "$root/build"
+	(
+		cd "$root"
+		cmake --preset release
+		cmake --build --preset release --target rmemfs rmemfs-server rmemfsctl
+	) </dev/null >"$root/build/quickstart.log" 2>&1 || {
+		tail -n 30 "$root/build/quickstart.log" >&2
+		die "the build failed"
+	}
+}
+
+# ---- server and mount ----------------------------------------------------------------------------
+
+# An IPv4 address that belongs to an active RDMA device's interface; nothing if there is none.
+rdma_address() {
+	local port state netdev address
+	for port in /sys/class/infiniband/*/ports/*; do
+		state=$(cat "$port/state" 2>/dev/null) || continue
+		[[ $state == *ACTIVE* ]] || continue
+		netdev=$(cat "$port/gid_attrs/ndevs/0" 2>/dev/null) || continue
+		address=$(ip -4 -o addr show dev "$netdev" | awk '{ sub("/.*", "", $4); print $4 }')
+		address=${address%%$'\n'*}
+		if [ -n "$address" ]; then
+			echo "$address"
+			return
+		fi
+	done
+}
+
+choose_transport() {
+	local address=
+	[ ! -e /sys/class/infiniband ] || address=$(rdma_address)
+	if [ -n "$address" ]; then
+		transport=verbs source=$address:/default
+		listen=(--listen "verbs:$address" --listen "shm:$socket")
+		say "transport: verbs, by the RDMA device at $address"
+	else
+		transport=shm source=$socket:/default
+		listen=(--listen "shm:$socket")
+		say "transport: shm (this machine has no RDMA device)"
+	fi
+}
+
+server_answers() {
+	"$bin/rmemfsctl" status "$socket" >/dev/null 2>&1
+}
+
+start_server() {
+	local pid deadline
+	if server_pid >/dev/null; then
+		say "the server runs already"
+		return
+	fi
+	mkdir -p $run
+	ulimit -l unlimited 2>/dev/null || true
+	setsid "$bin/rmemfs-server" -c /dev/null --memory-dir $memory \
+		--export default:${export_gib}GiB "${listen[@]}" </dev/null >>$run/server.log 2>&1 &
+	pid=$!
+	echo $pid >$run/server.pid
+	deadline=$((SECONDS + 120))
+	until server_answers; do
+		if ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge $deadline ]; then
+			tail -n 20 $run/server.log >&2
+			die "the server did not start; its log is $run/server.log"
+		fi
+		sleep 0.1
+	done
+	say "server started with a $export_gib GiB export (log: $run/server.log)"
+}
+
+mount_it() {
+	if [ "$(mounted_type)" = fuse.rmemfs ]; then
+		if stat "$mnt" >/dev/null 2>&1; then
+			say "$mnt is mounted already"
+			return
+		fi
+		umount -l "$mnt"
+	fi
+	"$bin/rmemfs" -c /dev/null -o "transport=$transport" "$source" "$mnt" </dev/null ||
+		die "mounting failed; the server's log is $run/server.log"
+	say "mounted $source at $mnt"
+}
+
+# ---- copying -------------------------------------------------------------------------------------
+
+# timed TEXT MIB COMMAND...
+timed() {
+	local text=$1 mib=$2 begin ms
+	shift 2
+	begin=$(date +%s%N)
+	"$@"
+	ms=$((($(date +%s%N) - begin) / 1000000 + 1))
+	say "  $text: $((mib * 1000 / ms)) MiB/s ($mib MiB in $ms ms)"
+}
+
+copy_tree() {
+	local tree=/usr/include
+	say "copying $tree in and comparing"
+	rm -rf "$mnt/quickstart"
+	mkdir "$mnt/quickstart"
+	timed "tree in" "$(du -sm --apparent-size $tree | cut -f 1)" cp -a $tree "$mnt/quickstart/tree"
+	diff -r --no-dereference $tree "$mnt/quickstart/tree" || die "the trees differ"
+	say "  $(find "$mnt/quickstart/tree" | wc -l) files and folders are equal"
+}
+
+copy_file() {
+	local sum back
+	say "copying a file of 1 GiB in and out and comparing"
+	head -c 1G /dev/urandom >"$tmp/in"
+	timed "file in" 1024 cp "$tmp/in" "$mnt/quickstart/file"
+	timed "file out" 1024 cp "$mnt/quickstart/file" "$tmp/out"
+	sum=$(sha256sum <"$tmp/in")
+	back=$(sha256sum <"$tmp/out")
+	[ "$sum" = "$back" ] || die "the file came back different: sha256 $sum, then $back"
+	say "  sha256 of both: ${sum%% *}"
+}
+
+main() {
+	[ "$(id -u)" -eq 0 ] || die "mounting takes root: sudo config/quickstart.sh"
+	if [ "${1:-}" = --stop ]; then
+		stop
+		return
+	fi
+	[ $# -eq 0 ] || die "usage: config/quickstart.sh [--stop]"
+	tmp=$(mktemp -d "${TMPDIR:-/var/tmp}/rmemfs-quickstart.XXXXXX")
+	trap 'rm -rf "$tmp"' EXIT
+	need_mount_point
+	need_memory
+	need_disk
+	packages_install "${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" diffutils
+	build
+	choose_transport
+	start_server
+	mount_it
+	copy_tree
+	copy_file
+	say "" "$mnt is yours. What the server says: $bin/rmemfsctl status $socket" \
+		"Unmount: umount $mnt    Unmount, stop the server, free its memory: config/quickstart.sh --stop"
+}
+
+main "$@"
