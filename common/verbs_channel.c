@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/log.h"
 #include "common/util.h"
 
 int verbs_channel_new(

@@ -10,11 +10,10 @@
 #include <stdio.h>
 
 #include "common/address.h"
-#include "common/log.h"
 #include "common/util.h"
 #include "common/wire.h"
 
-enum { LISTEN_BACKLOG = 128 };
+enum { LISTEN_BACKLOG = 128, STRANGERS_LOG_MS = 1000 };
 
 /* Reasons for a rejection that we tell apart; the InfiniBand specification's numbers. */
 enum { REJ_STALE_CONNECTION = 10, REJ_CONSUMER_DEFINED = 28 };
@@ -74,16 +73,19 @@ static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 {
 	const struct transport_config *config = &ch->base.transport->config;
 	struct channel_limits *limits = &ch->base.limits;
+	struct log_ratelimit *strangers = &verbs_evq(ch->base.q)->strangers;
 	struct transport_hello hello;
 
 	if (!event->has_hello || transport_hello_decode(event->hello, &hello)) {
-		log_warning("%s does not speak our protocol", ch->base.peer);
+		if (log_ratelimit_ok(strangers, STRANGERS_LOG_MS))
+			log_warning("%s does not speak our protocol", ch->base.peer);
 		return -EPROTO;
 	}
 	if (hello.version != RMEMFS_WIRE_VERSION) {
-		log_warning("%s speaks version %u of the protocol, we %d: install the same "
-			    "release on both machines",
-			ch->base.peer, hello.version, RMEMFS_WIRE_VERSION);
+		if (log_ratelimit_ok(strangers, STRANGERS_LOG_MS))
+			log_warning("%s speaks version %u of the protocol, we %d: install the same "
+				    "release on both machines",
+				ch->base.peer, hello.version, RMEMFS_WIRE_VERSION);
 		return -EPROTO;
 	}
 	if (!hello.msg_bytes || !hello.nrecv || !hello.nwork)

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
-#include "common/log.h"
 #include "common/util.h"
 
 enum {

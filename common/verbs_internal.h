@@ -23,6 +23,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "common/list.h"
+#include "common/log.h"
 #include "common/transport_ops.h"
 
 enum {
@@ -67,8 +68,9 @@ struct verbs_evq {
 	struct list ready; /* channels with pending events */
 	struct list hot;   /* channels whose completion queue is to be polled */
 	unsigned polls;
-	bool idle;  /* the last poll found nothing */
-	bool armed; /* the caller may sleep on the descriptor */
+	struct log_ratelimit strangers; /* peers with a wrong hello */
+	bool idle;                      /* the last poll found nothing */
+	bool armed;                     /* the caller may sleep on the descriptor */
 };
 
 struct verbs_listener {

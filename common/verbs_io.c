@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/log.h"
 #include "common/util.h"
 
 #define RECV_FLAG (UINT64_C(1) << 63)

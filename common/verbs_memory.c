@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "common/log.h"
 #include "common/util.h"
 
 static void log_refused(const struct verbs_transport *t, const char *what, uint64_t len, int err)

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "common/log.h"
 #include "common/util.h"
 
 /* Waits for one event of the transport's id. */
