@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "common/util.h"
@@ -114,17 +113,6 @@ static struct shm_key *key_at(struct shm_channel *ch, uint32_t i)
 	return (struct shm_key *)msg->data;
 }
 
-/* Half random, so that no key of one channel works by chance on another; half its place. */
-static int make_rkey(uint32_t index, uint32_t *rkey)
-{
-	uint16_t random;
-
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		return -EIO;
-	*rkey = (uint32_t)random << 16 | index;
-	return 0;
-}
-
 int shm_publish(struct channel *base, struct region *r, unsigned access, struct region_key *key)
 {
 	struct shm_channel *ch = shm_channel_of(base);
@@ -140,7 +128,7 @@ int shm_publish(struct channel *base, struct region *r, unsigned access, struct 
 	for (uint32_t i = 0; i < ch->keys.fresh; i++)
 		if (key_at(ch, i)->region == r)
 			return -EEXIST;
-	err = make_rkey(ch->keys.fresh, &rkey);
+	err = sock_make_rkey(ch->keys.fresh, &rkey);
 	if (err)
 		return err;
 	msg = sock_pool_get(&ch->keys);

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/un.h>
 
 #include "common/address.h"
@@ -117,6 +118,16 @@ void sock_channel_recv_done(struct channel *base, const void *data)
 	sock_channel_watch(ch);
 	/* A frame may be waiting in our own buffers, of which the socket knows nothing. */
 	sock_source_pend(&ch->source);
+}
+
+int sock_make_rkey(uint32_t index, uint32_t *rkey)
+{
+	uint16_t random;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -EIO;
+	*rkey = (uint32_t)random << 16 | index;
+	return 0;
 }
 
 int sock_peer_status(int32_t status)

@@ -81,6 +81,10 @@ void *sock_channel_send_buffer(struct channel *base);
 void sock_channel_send_cancel(struct channel *base, void *buf);
 void sock_channel_recv_done(struct channel *base, const void *data);
 
+/* A key for the region published as the index-th: half its place, half random, so that a key of one
+ * channel works on another by chance only. */
+int sock_make_rkey(uint32_t index, uint32_t *rkey);
+
 /* A status that a peer sent, by hello or BYE; -EPROTO if it is none. */
 int sock_peer_status(int32_t status);
 
