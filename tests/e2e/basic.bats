@@ -74,9 +74,9 @@ teardown() {
 @test "tar in, tar out" {
 	make_tree "$dir/tree"
 	mkdir "$mnt/tree" "$dir/out"
-	tar -C "$dir/tree" -c . | tar -C "$mnt/tree" -xp
+	tar -C "$dir/tree" --format=posix -c . | tar -C "$mnt/tree" -xp
 	holds_everywhere same_tree "$dir/tree" "$mnt/tree"
-	tar -C "$mnt/tree" -c . | tar -C "$dir/out" -xp
+	tar -C "$mnt/tree" --format=posix -c . | tar -C "$dir/out" -xp
 	same_tree "$dir/tree" "$dir/out"
 }
 

@@ -61,10 +61,11 @@ copy_in_background() {
 	done
 }
 
-@test "a server that stands still holds a copy up and does not harm it" {
+@test "a server that stands still for a second holds a copy up and does not harm it" {
 	random_file "$dir/a" "$(mib 128 16)"
 	copy_in_background "$dir/a" "$mnt/a" conv=fsync
 	kill -STOP "$server_pid"
+	sleep 1
 	kill -CONT "$server_pid"
 	wait $copy
 	remount

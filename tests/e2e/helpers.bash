@@ -219,7 +219,12 @@ listing() {
 
 # same_tree A B: names, types, modes, owners, times, links and every byte.
 same_tree() {
-	diff <(listing "$1") <(listing "$2")
+	listing "$1" >"$dir/listing.a"
+	listing "$2" >"$dir/listing.b"
+	diff "$dir/listing.a" "$dir/listing.b" >"$dir/listing.diff" || {
+		head -n 30 "$dir/listing.diff"
+		return 1
+	}
 	diff -r --no-dereference -x fifo "$1" "$2"
 }
 
