@@ -1,0 +1,26 @@
+/* background.h - leaving the terminal, and telling the one who waits there how it went.
+ *
+ * The fork comes first: devices opened before it would not work after it. The parent waits until
+ * the child says that the mount is usable, or why there is none, and ends with that.
+ *
+ * THREADS    main, while it is the only one, but for background_ready().
+ */
+#ifndef RMEMFS_DAEMON_BACKGROUND_H
+#define RMEMFS_DAEMON_BACKGROUND_H
+
+/* Opens what is missing of standard input, output and error, so that nothing else becomes them. */
+void background_hold_standard_fds(void);
+
+/* Returns the descriptor to report by in the child. In the parent it does not return: it prints
+ * the child's reason, if there is one, and exits. -errno: no child. */
+int background_fork(void);
+
+/* The mount is usable: leaves the terminal's session, its directory and its descriptors, and lets
+ * the parent go. Lines of the log go to the journal from then on, or where standard error went if
+ * that is a file. */
+void background_ready(int report);
+
+/* There is no mount. */
+void background_failed(int report, const char *why);
+
+#endif

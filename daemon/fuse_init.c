@@ -1,0 +1,140 @@
+/* fuse_init.c - INIT: what the kernel offers and what of it we take. Gated on each offered feature,
+ * never on the kernel's version. */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs.h"
+#include "daemon/fuse_port.h"
+#include "daemon/fuse_private.h"
+
+#ifndef FUSE_DIRECT_IO_ALLOW_MMAP /* 7.39, Linux 6.6 */
+#define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
+#endif
+
+enum {
+	INIT_TIMEOUT_MS = 5000,
+	MINOR_MIN = 23,      /* init_out has had its present length since */
+	MINOR_PARALLEL = 38, /* FOPEN_PARALLEL_DIRECT_WRITES, which no INIT flag announces */
+	PAGES_WITHOUT_MAX_PAGES = 32,
+	MAX_BACKGROUND = 256,
+};
+
+/* AUTO_INVAL_DATA would drop the page cache after our own writes; we invalidate by notification.
+ * Without HANDLE_KILLPRIV_V2 every buffered write asks for security.capability. Locks stay the
+ * kernel's own. */
+static const uint64_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES |
+			       FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO |
+			       FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS |
+			       FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |
+			       FUSE_HANDLE_KILLPRIV_V2 | FUSE_INIT_EXT | FUSE_DIRECT_IO_ALLOW_MMAP;
+
+/* Older kernels send a shorter struct, newer ones a longer. */
+static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
+{
+	uint64_t flags = in->flags;
+
+	if ((flags & FUSE_INIT_EXT) && len >= offsetof(struct fuse_init_in, unused))
+		flags |= (uint64_t)in->flags2 << 32;
+	return flags;
+}
+
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, struct fuse_init_out *out,
+	struct fs_features *features)
+{
+	uint64_t flags;
+
+	if (len < offsetof(struct fuse_init_in, flags2))
+		return -EPROTO;
+	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
+		return -EPROTO;
+	flags = offered_flags(in, len) & wanted;
+	*out = (struct fuse_init_out){
+		.major = FUSE_KERNEL_VERSION,
+		.minor = FUSE_KERNEL_MINOR_VERSION,
+		.max_readahead = in->max_readahead,
+		.flags = (uint32_t)flags,
+		.flags2 = (uint32_t)(flags >> 32),
+		.max_background = MAX_BACKGROUND,
+		.congestion_threshold = MAX_BACKGROUND * 3 / 4,
+		.max_write = flags & FUSE_MAX_PAGES ? IO_BYTES_MAX
+						    : PAGES_WITHOUT_MAX_PAGES * PAGE_BYTES,
+		.max_pages = IO_PAGES_MAX,
+		.time_gran = 1,
+	};
+	*features = (struct fs_features){
+		.direct_io_allow_mmap = flags & FUSE_DIRECT_IO_ALLOW_MMAP,
+		.parallel_direct_writes = in->minor >= MINOR_PARALLEL,
+		.handle_killpriv_v2 = flags & FUSE_HANDLE_KILLPRIV_V2,
+	};
+	return 0;
+}
+
+struct init_message {
+	struct fuse_in_header header;
+	uint8_t body[FUSE_MIN_READ_BUFFER - sizeof(struct fuse_in_header)];
+};
+
+static int read_init(struct fuse_port *port, struct init_message *msg, size_t *bodylen)
+{
+	struct pollfd pfd = {.fd = port->fd, .events = POLLIN};
+	ssize_t n;
+
+	if (poll(&pfd, 1, INIT_TIMEOUT_MS) <= 0)
+		return -ETIMEDOUT;
+	n = read(port->fd, msg, sizeof(*msg));
+	if (n < 0)
+		return -errno;
+	if ((size_t)n < sizeof(msg->header) || msg->header.opcode != FUSE_INIT)
+		return -EPROTO;
+	*bodylen = (size_t)n - sizeof(msg->header);
+	return 0;
+}
+
+static int answer_init(
+	struct fuse_port *port, uint64_t unique, int error, const struct fuse_init_out *out)
+{
+	struct fuse_out_header header = {
+		.len = sizeof(header) + (error ? 0 : sizeof(*out)),
+		.error = error,
+		.unique = unique,
+	};
+	struct iovec iov[2] = {{&header, sizeof(header)}, {(void *)out, sizeof(*out)}};
+
+	return writev(port->fd, iov, error ? 1 : 2) < 0 ? -errno : 0;
+}
+
+int fuse_port_init(struct fuse_port *port, struct fs_features *features, char *why, size_t whylen)
+{
+	struct init_message msg;
+	const struct fuse_init_in *in = (const void *)msg.body;
+	struct fuse_init_out out;
+	size_t len = 0;
+	int err;
+
+	err = read_init(port, &msg, &len);
+	if (err) {
+		snprintf(why, whylen, "the kernel's FUSE did not begin: %s", errno_text(err));
+		return err;
+	}
+	err = fuse_init_negotiate(in, len, &out, features);
+	if (err) {
+		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %u.%u is needed",
+			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);
+		answer_init(port, msg.header.unique, err, NULL);
+		return err;
+	}
+	err = answer_init(port, msg.header.unique, 0, &out);
+	if (err)
+		snprintf(why, whylen, "the kernel refused our FUSE settings: %s", errno_text(err));
+	log_debug("fuse: kernel %u.%u, flags %08x:%08x of %08x:%08x, max_write %u", in->major,
+		in->minor, out.flags2, out.flags,
+		len >= offsetof(struct fuse_init_in, unused) ? in->flags2 : 0, in->flags,
+		out.max_write);
+	return err;
+}

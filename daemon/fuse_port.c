@@ -1,0 +1,186 @@
+#include "daemon/fuse_port.h"
+
+#define FUSE_USE_VERSION 314
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse3/fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fuse_private.h"
+
+/* libfuse reports by its log function alone, which has no argument of ours: the last line, while
+ * mounting in main. */
+static char libfuse_said[512];
+
+__attribute__((format(printf, 2, 0))) static void keep_message(
+	enum fuse_log_level level, const char *format, va_list args)
+{
+	size_t len;
+
+	vsnprintf(libfuse_said, sizeof(libfuse_said), format, args);
+	len = strlen(libfuse_said);
+	if (len && libfuse_said[len - 1] == '\n')
+		libfuse_said[len - 1] = '\0';
+}
+
+/* "-o" and its value: fsname may hold commas, which fuse_opt_add_opt_escaped hides. */
+static int build_args(struct fuse_args *args, const char *source, const char *options)
+{
+	autofree char *fsname = NULL;
+	char *list = NULL;
+	int failed;
+
+	if (asprintf(&fsname, "fsname=%s", source) < 0)
+		return -ENOMEM;
+	failed = fuse_opt_add_opt_escaped(&list, fsname) ||
+		 fuse_opt_add_opt(&list, "subtype=rmemfs,default_permissions") ||
+		 (options[0] && fuse_opt_add_opt(&list, options)) ||
+		 fuse_opt_add_arg(args, "rmemfs") || fuse_opt_add_arg(args, "-o") ||
+		 fuse_opt_add_arg(args, list);
+	free(list);
+	return failed ? -ENOMEM : 0;
+}
+
+/* libfuse never sees a request, so its session needs no operations. */
+static int new_session(const char *source, const char *options, struct fuse_session **out)
+{
+	static const struct fuse_lowlevel_ops no_ops;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_session *session = NULL;
+	int err;
+
+	err = build_args(&args, source, options);
+	if (!err) {
+		session = fuse_session_new(&args, &no_ops, sizeof(no_ops), NULL);
+		err = session ? 0 : -EINVAL;
+	}
+	fuse_opt_free_args(&args);
+	*out = session;
+	return err;
+}
+
+int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
+	struct fuse_port **out, char *why, size_t whylen)
+{
+	struct fuse_port *port = calloc(1, sizeof(*port));
+	int err;
+
+	if (!port)
+		return -ENOMEM;
+	libfuse_said[0] = '\0';
+	fuse_set_log_func(keep_message);
+	err = new_session(source, options, &port->session);
+	if (err)
+		goto err_port;
+	if (fuse_session_mount(port->session, mountpoint) != 0) {
+		err = -EIO;
+		goto err_session;
+	}
+	/* The session closes its own before it unmounts; notifications may still be under way. */
+	port->fd = fcntl(fuse_session_fd(port->session), F_DUPFD_CLOEXEC, 3);
+	if (port->fd < 0) {
+		err = -errno;
+		goto err_mounted;
+	}
+	port->mounted = true;
+	*out = port;
+	return 0;
+
+err_mounted:
+	fuse_session_unmount(port->session);
+err_session:
+	fuse_session_destroy(port->session);
+err_port:
+	snprintf(why, whylen, "%s: cannot mount: %s", mountpoint,
+		libfuse_said[0] ? libfuse_said : errno_text(err));
+	free(port);
+	return err;
+}
+
+int fuse_port_clone(struct fuse_port *port, int *out)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	uint32_t master = (uint32_t)port->fd;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, FUSE_DEV_IOC_CLONE, &master) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return 0;
+}
+
+void fuse_port_unmount(struct fuse_port *port)
+{
+	if (!port->mounted)
+		return;
+	port->mounted = false;
+	fuse_session_unmount(port->session);
+}
+
+bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms)
+{
+	struct pollfd pfd = {.fd = port->fd};
+
+	return poll(&pfd, 1, timeout_ms) == 1 && (pfd.revents & POLLERR);
+}
+
+bool fuse_port_gone(const struct fuse_port *port)
+{
+	return __atomic_load_n(&port->gone, __ATOMIC_ACQUIRE);
+}
+
+void fuse_port_set_gone(struct fuse_port *port)
+{
+	__atomic_store_n(&port->gone, true, __ATOMIC_RELEASE);
+}
+
+void fuse_port_delete(struct fuse_port *port)
+{
+	fuse_port_unmount(port);
+	close(port->fd);
+	fuse_session_destroy(port->session);
+	free(port);
+}
+
+/* ---- notifications -----------------------------------------------------------------------------
+ */
+
+/* A message with unique 0; error carries its kind. */
+static int notify(struct fuse_port *port, int code, struct iovec *iov, int niov)
+{
+	struct fuse_out_header out = {.error = code};
+
+	iov[0] = (struct iovec){&out, sizeof(out)};
+	for (int i = 0; i < niov; i++)
+		out.len += (uint32_t)iov[i].iov_len;
+	return writev(port->fd, iov, niov) < 0 ? -errno : 0;
+}
+
+int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len)
+{
+	struct fuse_notify_inval_inode_out out = {.ino = node, .off = off, .len = len};
+	struct iovec iov[2] = {{0}, {&out, sizeof(out)}};
+
+	return notify(port, FUSE_NOTIFY_INVAL_INODE, iov, 2);
+}
+
+int fuse_port_inval_entry(struct fuse_port *port, uint64_t parent, const char *name)
+{
+	size_t len = strlen(name);
+	struct fuse_notify_inval_entry_out out = {.parent = parent, .namelen = (uint32_t)len};
+	struct iovec iov[3] = {{0}, {&out, sizeof(out)}, {(void *)name, len + 1}};
+
+	return notify(port, FUSE_NOTIFY_INVAL_ENTRY, iov, 3);
+}

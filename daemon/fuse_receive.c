@@ -1,0 +1,259 @@
+/* fuse_receive.c - reading the kernel's messages: which of them becomes a request, where it lives,
+ * and what happens when there is no room for it.
+ *
+ * A message is read into the buffer that its payload, if it has one, is sent from. When all
+ * requests or buffers are in use the rest waits in the kernel: that is the back-pressure. But then
+ * INTERRUPTs wait there, too, and with a server that doesn't answer nothing would end any more,
+ * SIGKILL or not. So after STARVED_MS without any request having ended reading goes on, into the
+ * spare buffer, and what needs room is parked: copied to the heap, until there is room or its
+ * caller gives up.
+ */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs.h"
+#include "daemon/fuse_decode.h"
+#include "daemon/fuse_port.h"
+#include "daemon/io_thread_private.h"
+
+enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
+
+struct parked {
+	struct list link;
+	size_t len;
+	_Alignas(16) uint8_t msg[];
+};
+
+static const struct fuse_in_header *header_of(const void *msg)
+{
+	return msg;
+}
+
+/* ---- interrupts --------------------------------------------------------------------------------
+ */
+
+static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	list_for_each (pos, &priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (header_of(parked->msg)->unique == unique) {
+			fuse_reply_status(thread, unique, -EINTR);
+			list_del(&parked->link);
+			priv->parked_bytes -= parked->len;
+			free(parked);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool interrupt_here(struct io_thread *thread, uint64_t unique)
+{
+	struct request *req = request_find(thread, unique);
+
+	if (!req)
+		return interrupt_parked(thread, unique);
+	if (!req->replied) {
+		req->interrupted = true;
+		fs_interrupt(req);
+	}
+	return true;
+}
+
+/* An INTERRUPT is read by any thread, its request belongs to one, which has read it before, since
+ * the kernel queues an INTERRUPT only then. So each thread that is asked in its own turn either has
+ * the request in its list or has answered it: what nobody has needs no answer, and never EAGAIN. */
+static void pass_note(struct thread_call *call)
+{
+	struct interrupt_note *note = container_of(call, struct interrupt_note, call);
+	struct io_thread *at = note->at;
+
+	if (at == note->home) {
+		list_add_tail(&at->priv->free_notes, &note->link);
+		return;
+	}
+	note->at = interrupt_here(at, note->unique) ? note->home
+						    : io_thread_sibling(at, at->index + 1);
+	io_thread_call(note->at, &note->call);
+}
+
+static void handle_interrupt(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct interrupt_note *note;
+	uint64_t unique;
+
+	if (fuse_decode_interrupt(msg, len, &unique) != 0 || interrupt_here(thread, unique))
+		return;
+	if (io_thread_siblings(thread) == 1)
+		return;
+	/* fuse_receive_ready() saw to it that there is one. */
+	note = list_entry(list_pop(&thread->priv->free_notes), struct interrupt_note, link);
+	note->call.run = pass_note;
+	note->unique = unique;
+	note->home = thread;
+	note->at = io_thread_sibling(thread, thread->index + 1);
+	io_thread_call(note->at, &note->call);
+}
+
+/* ---- messages ----------------------------------------------------------------------------------
+ */
+
+static void handle_forgets(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct forget forget;
+	uint32_t n;
+
+	if (fuse_decode_nforgets(msg, len, &n) != 0) {
+		log_error("fuse: malformed FORGET of %zu bytes", len);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		fuse_decode_forget(msg, i, &forget);
+		fs_forget(thread, &forget);
+	}
+}
+
+static void start_request(struct io_thread *thread, struct request *req, void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+	int err;
+
+	err = fuse_decode(msg, len, req);
+	if (err == -EIO)
+		log_error("fuse: malformed request, opcode %u, %zu bytes", header_of(msg)->opcode,
+			len);
+	if (err) {
+		reply_error(req, err);
+		return;
+	}
+	if (req->op == OP_WRITE)
+		req->buf = steal_ptr(&priv->recv);
+	else
+		fuse_decode_keep(req, msg, len);
+	fs_dispatch(req);
+}
+
+static void park(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct parked *parked = malloc(sizeof(*parked) + len);
+
+	if (!parked) {
+		fuse_reply_status(thread, header_of(msg)->unique, -ENOMEM);
+		return;
+	}
+	parked->len = len;
+	memcpy(parked->msg, msg, len);
+	list_add_tail(&priv->parked, &parked->link);
+	priv->parked_bytes += len;
+}
+
+static void handle_message(struct io_thread *thread, void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+	const struct fuse_in_header *h = header_of(msg);
+
+	switch (h->opcode) {
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+		handle_forgets(thread, msg, len);
+		break;
+	case FUSE_INTERRUPT:
+		handle_interrupt(thread, msg, len);
+		break;
+	case FUSE_DESTROY:
+		fuse_reply_status(thread, h->unique, 0);
+		break;
+	default:
+		if (list_empty(&priv->free_requests) || (h->opcode == FUSE_WRITE && !priv->recv))
+			park(thread, msg, len);
+		else
+			start_request(thread, request_new(thread), msg, len);
+	}
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+bool fuse_receive_ready(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	if (list_empty(&priv->free_notes))
+		return false;
+	if (!list_empty(&priv->free_requests) && list_empty(&priv->parked) &&
+		request_refill_recv(priv)) {
+		priv->starved_since = 0;
+		return true;
+	}
+	if (!priv->starved_since)
+		priv->starved_since = priv->now;
+	return priv->now - priv->starved_since >= STARVED_MS &&
+	       priv->parked_bytes < PARKED_BYTES_MAX;
+}
+
+int fuse_receive(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - FUSE_WRITE_HEAD_BYTES;
+	ssize_t n = read(priv->fuse_fd, msg, FUSE_MESSAGE_BYTES_MAX);
+
+	if (n < 0) {
+		switch (errno) {
+		case ENOENT: /* its caller gave up while we read it */
+		case EINTR:
+			return RECEIVE_ONE;
+		case EAGAIN:
+			return RECEIVE_NOTHING;
+		case ENODEV:
+		case ECONNABORTED:
+			return RECEIVE_GONE;
+		default:
+			log_error("fuse: cannot read requests: %s", errno_text(errno));
+			return RECEIVE_GONE;
+		}
+	}
+	if ((size_t)n < sizeof(struct fuse_in_header) || header_of(msg)->len != (size_t)n) {
+		log_error("fuse: a message of %zd bytes is none", n);
+		return RECEIVE_ONE;
+	}
+	handle_message(thread, msg, (size_t)n);
+	return RECEIVE_ONE;
+}
+
+/* ---- parked messages ---------------------------------------------------------------------------
+ */
+
+unsigned fuse_receive_parked(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	unsigned n = 0;
+
+	while (!list_empty(&priv->parked) && !list_empty(&priv->free_requests) &&
+		request_refill_recv(priv)) {
+		struct parked *parked = list_entry(list_pop(&priv->parked), struct parked, link);
+		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
+		size_t len = parked->len;
+
+		memcpy(msg, parked->msg, len);
+		priv->parked_bytes -= len;
+		free(parked);
+		start_request(thread, request_new(thread), msg, len);
+		n++;
+	}
+	return n;
+}
+
+void fuse_receive_drop_parked(struct io_thread *thread)
+{
+	struct list *link;
+
+	while ((link = list_pop(&thread->priv->parked)))
+		free(list_entry(link, struct parked, link));
+}

@@ -1,0 +1,298 @@
+/* fuse_reply.c - the kernel's answers: laid out on the stack and written at once, data straight
+ * from the buffer that it arrived in. */
+#include <errno.h>
+#include <linux/fuse.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fuse_port.h"
+#include "daemon/io_thread_private.h"
+
+enum {
+	ERROR_MAX = 511,        /* the kernel takes no higher one */
+	FILE_BLKSIZE = 1 << 20, /* programs size their buffers by it */
+	ATTR_BLOCK_SHIFT = 9,   /* st_blocks counts 512 bytes */
+};
+
+/* ---- writing -----------------------------------------------------------------------------------
+ */
+
+static int write_out(struct io_thread *thread, const struct iovec *iov, int niov)
+{
+	ssize_t n;
+
+	do {
+		n = writev(thread->priv->fuse_fd, iov, niov);
+	} while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : 0;
+}
+
+static int send_status(struct io_thread *thread, uint64_t unique, int error)
+{
+	struct fuse_out_header out = {sizeof(out), error, unique};
+	struct iovec iov = {&out, sizeof(out)};
+
+	return write_out(thread, &iov, 1);
+}
+
+static void report_failure(struct io_thread *thread, uint64_t unique, int err)
+{
+	/* Interrupted and given up by its caller, or the mount is gone. */
+	if (err == -ENOENT || err == -ENODEV || err == -ECONNABORTED ||
+		fuse_port_gone(thread->port))
+		return;
+	log_error("fuse: cannot answer request %llu: %s", (unsigned long long)unique,
+		errno_text(err));
+}
+
+void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
+{
+	int err;
+
+	if (error > 0 || error < -ERROR_MAX)
+		error = -EIO;
+	err = send_status(thread, unique, error);
+	if (err)
+		report_failure(thread, unique, err);
+}
+
+/* The request has got its answer, or does now. */
+static void send_and_end(struct request *req, const void *data, size_t len)
+{
+	struct fuse_out_header out = {(uint32_t)(sizeof(out) + len), 0, req->unique};
+	struct iovec iov[2] = {{&out, sizeof(out)}, {(void *)data, len}};
+	int err;
+
+	if (!req->replied) {
+		err = write_out(req->thread, iov, len ? 2 : 1);
+		if (err) {
+			report_failure(req->thread, req->unique, err);
+			/* Its caller must not wait for ever. */
+			send_status(req->thread, req->unique, -EIO);
+		}
+	}
+	request_end(req);
+}
+
+void reply_error(struct request *req, int error)
+{
+	if (!req->replied)
+		fuse_reply_status(req->thread, req->unique, error);
+	request_end(req);
+}
+
+void request_abandon(struct request *req)
+{
+	if (req->replied)
+		return;
+	fuse_reply_status(req->thread, req->unique, -EINTR);
+	req->replied = true;
+}
+
+/* ---- attributes and entries --------------------------------------------------------------------
+ */
+
+struct seconds {
+	uint64_t sec;
+	uint32_t nsec;
+};
+
+/* Rounded down, so that nsec is positive before 1970, too. */
+static struct seconds split_ns(int64_t ns)
+{
+	int64_t sec = ns / 1000000000, rest = ns % 1000000000;
+
+	if (rest < 0) {
+		sec--;
+		rest += 1000000000;
+	}
+	return (struct seconds){(uint64_t)sec, (uint32_t)rest};
+}
+
+static struct seconds split_ms(uint32_t ms)
+{
+	return (struct seconds){ms / 1000, ms % 1000 * 1000000};
+}
+
+static void put_attr(struct fuse_attr *out, const struct attr *attr)
+{
+	struct seconds atime = split_ns(attr->atime);
+	struct seconds mtime = split_ns(attr->mtime);
+	struct seconds ctime = split_ns(attr->ctime);
+
+	*out = (struct fuse_attr){
+		.ino = attr->ino,
+		.size = attr->size,
+		.blocks = attr->npages << (PAGE_SHIFT - ATTR_BLOCK_SHIFT),
+		.atime = atime.sec,
+		.atimensec = atime.nsec,
+		.mtime = mtime.sec,
+		.mtimensec = mtime.nsec,
+		.ctime = ctime.sec,
+		.ctimensec = ctime.nsec,
+		.mode = attr->mode,
+		.nlink = attr->nlink,
+		.uid = attr->uid,
+		.gid = attr->gid,
+		.rdev = attr->rdev,
+		.blksize = S_ISREG(attr->mode) ? FILE_BLKSIZE : PAGE_BYTES,
+	};
+}
+
+static void put_entry(
+	struct fuse_entry_out *out, uint64_t node, const struct attr *attr, struct ttl ttl)
+{
+	struct seconds entry = split_ms(ttl.entry_ms), attributes = split_ms(ttl.attr_ms);
+
+	*out = (struct fuse_entry_out){
+		.nodeid = node,
+		.entry_valid = entry.sec,
+		.entry_valid_nsec = entry.nsec,
+		.attr_valid = attributes.sec,
+		.attr_valid_nsec = attributes.nsec,
+	};
+	if (!attr)
+		return;
+	out->generation = attr->generation;
+	put_attr(&out->attr, attr);
+}
+
+static void put_open(struct fuse_open_out *out, uint64_t fh, unsigned flags)
+{
+	static const struct {
+		unsigned ours;
+		uint32_t fopen;
+	} map[] = {
+		{OPEN_DIRECT, FOPEN_DIRECT_IO},
+		{OPEN_KEEP_CACHE, FOPEN_KEEP_CACHE},
+		{OPEN_PARALLEL_WRITES, FOPEN_PARALLEL_DIRECT_WRITES},
+		{OPEN_CACHE_DIR, FOPEN_CACHE_DIR},
+		{OPEN_NONSEEKABLE, FOPEN_NONSEEKABLE},
+	};
+
+	*out = (struct fuse_open_out){.fh = fh};
+	for (size_t i = 0; i < ARRAY_SIZE(map); i++)
+		if (flags & map[i].ours)
+			out->open_flags |= map[i].fopen;
+}
+
+void reply_entry(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl)
+{
+	struct fuse_entry_out out;
+
+	put_entry(&out, node, attr, ttl);
+	send_and_end(req, &out, sizeof(out));
+}
+
+void reply_create(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl,
+	uint64_t fh, unsigned open_flags)
+{
+	struct {
+		struct fuse_entry_out entry;
+		struct fuse_open_out open;
+	} out;
+
+	put_entry(&out.entry, node, attr, ttl);
+	put_open(&out.open, fh, open_flags);
+	send_and_end(req, &out, sizeof(out));
+}
+
+void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl)
+{
+	struct seconds valid = split_ms(ttl.attr_ms);
+	struct fuse_attr_out out = {.attr_valid = valid.sec, .attr_valid_nsec = valid.nsec};
+
+	put_attr(&out.attr, attr);
+	send_and_end(req, &out, sizeof(out));
+}
+
+/* ---- the others --------------------------------------------------------------------------------
+ */
+
+void reply_open(struct request *req, uint64_t fh, unsigned open_flags)
+{
+	struct fuse_open_out out;
+
+	put_open(&out, fh, open_flags);
+	send_and_end(req, &out, sizeof(out));
+}
+
+void reply_write(struct request *req, uint32_t written)
+{
+	struct fuse_write_out out = {.size = written};
+
+	send_and_end(req, &out, sizeof(out));
+}
+
+void reply_buffer(struct request *req, uint32_t len)
+{
+	assert(len <= IO_BYTES_MAX && (req->buf || len == 0));
+	send_and_end(req, len ? req->buf->data : NULL, len);
+}
+
+void reply_bytes(struct request *req, const void *data, uint32_t len)
+{
+	send_and_end(req, data, len);
+}
+
+void reply_lseek(struct request *req, uint64_t offset)
+{
+	struct fuse_lseek_out out = {.offset = offset};
+
+	send_and_end(req, &out, sizeof(out));
+}
+
+void reply_statfs(struct request *req, const struct statfs_values *st)
+{
+	struct fuse_statfs_out out = {.st = {
+					      .blocks = st->blocks,
+					      .bfree = st->bfree,
+					      .bavail = st->bavail,
+					      .files = st->files,
+					      .ffree = st->ffree,
+					      .bsize = PAGE_BYTES,
+					      .frsize = PAGE_BYTES,
+					      .namelen = NAME_BYTES_MAX,
+				      }};
+
+	send_and_end(req, &out, sizeof(out));
+}
+
+/* ---- directories -------------------------------------------------------------------------------
+ */
+
+void dir_packer_init(struct dir_packer *p, struct request *req)
+{
+	*p = (struct dir_packer){
+		.start = req->buf->data,
+		.size = (uint32_t)min_u64(req->args.size, IO_BYTES_MAX),
+		.plus = req->args.plus,
+	};
+}
+
+bool dir_pack(struct dir_packer *p, const char *name, uint16_t namelen, uint64_t next_cookie,
+	uint64_t node, const struct attr *attr, struct ttl ttl)
+{
+	uint32_t head = p->plus ? sizeof(struct fuse_entry_out) : 0;
+	uint32_t used = head + FUSE_NAME_OFFSET + namelen;
+	uint32_t padded = FUSE_DIRENT_ALIGN(used);
+	uint8_t *at = p->start + p->used;
+	struct fuse_dirent *dirent = (void *)(at + head);
+
+	if (padded > p->size - p->used)
+		return false;
+	if (p->plus)
+		put_entry((void *)at, node, attr, ttl);
+	*dirent = (struct fuse_dirent){
+		.ino = attr->ino,
+		.off = next_cookie,
+		.namelen = namelen,
+		.type = (attr->mode & S_IFMT) >> 12,
+	};
+	memcpy(dirent->name, name, namelen);
+	memset(at + used, 0, padded - used);
+	p->used += padded;
+	return true;
+}

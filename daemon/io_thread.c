@@ -1,0 +1,230 @@
+/* io_thread.c - the loop of an I/O thread: requests in, transfers and replies, answers out.
+ *
+ * main starts the thread (io_threads.c), waits for it and owns its struct. A turn of the loop looks
+ * at every source once without blocking; when turns find nothing the thread spins for a while and
+ * then sleeps on all its descriptors at once.
+ */
+#include "daemon/io_thread.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs.h"
+#include "daemon/fuse_port.h"
+#include "daemon/io_thread_private.h"
+#include "daemon/io_threads.h"
+
+enum {
+	TICK_MS = 100,
+	RECEIVE_BATCH = 16, /* messages read before events are looked at again */
+	EVENT_BATCH = 32,
+	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
+};
+
+/* ---- calls from other threads ------------------------------------------------------------------
+ */
+
+void io_thread_call(struct io_thread *thread, struct thread_call *call)
+{
+	struct io_thread_private *priv = thread->priv;
+	bool first;
+
+	pthread_mutex_lock(&priv->inbox_lock);
+	first = list_empty(&priv->inbox);
+	list_add_tail(&priv->inbox, &call->link);
+	__atomic_store_n(&priv->inbox_filled, true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&priv->inbox_lock);
+	if (first)
+		io_thread_wake(thread);
+}
+
+void io_thread_wake(struct io_thread *thread)
+{
+	eventfd_write(thread->priv->wake_fd, 1);
+}
+
+static unsigned run_calls(struct io_thread_private *priv)
+{
+	struct list calls, *link;
+	unsigned n = 0;
+
+	if (!__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
+		return 0;
+	list_init(&calls);
+	pthread_mutex_lock(&priv->inbox_lock);
+	list_splice_tail(&calls, &priv->inbox);
+	__atomic_store_n(&priv->inbox_filled, false, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&priv->inbox_lock);
+	while ((link = list_pop(&calls))) {
+		struct thread_call *call = list_entry(link, struct thread_call, link);
+
+		call->run(call);
+		n++;
+	}
+	return n;
+}
+
+int64_t io_thread_now(const struct io_thread *thread)
+{
+	return thread->priv->now;
+}
+
+/* ---- a turn ------------------------------------------------------------------------------------
+ */
+
+static unsigned receive_requests(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	/* A lone request is more often than not the only one: no second read to be told so. */
+	unsigned max = priv->nused ? RECEIVE_BATCH : 1, n = 0;
+
+	while (n < max && !fuse_port_gone(thread->port) && fuse_receive_ready(thread)) {
+		int got = fuse_receive(thread);
+
+		if (got == RECEIVE_GONE)
+			io_threads_stop(priv->group);
+		if (got != RECEIVE_ONE)
+			break;
+		n++;
+	}
+	return n;
+}
+
+static unsigned handle_events(struct io_thread *thread)
+{
+	struct event events[EVENT_BATCH];
+	int n = evq_poll(thread->evq, events, EVENT_BATCH);
+
+	if (n < 0) {
+		static struct log_ratelimit limit;
+
+		if (log_ratelimit_ok(&limit, 10000))
+			log_error("transport: event queue of thread %u is broken: %s",
+				thread->index, errno_text(n));
+		return 0;
+	}
+	for (int i = 0; i < n; i++)
+		fs_event(thread, &events[i]);
+	return (unsigned)n;
+}
+
+static void tick(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	if (priv->now < priv->next_tick)
+		return;
+	priv->next_tick = priv->now + TICK_MS;
+	fs_tick(thread, priv->now);
+}
+
+static unsigned turn(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	unsigned n;
+
+	priv->now = now_ms();
+	n = receive_requests(thread);
+	n += handle_events(thread);
+	n += run_calls(priv);
+	n += request_serve_waiters(thread);
+	n += fuse_receive_parked(thread);
+	tick(thread);
+	return n;
+}
+
+/* ---- sleeping ----------------------------------------------------------------------------------
+ */
+
+/* All threads' clones share the kernel's queue: EPOLLEXCLUSIVE wakes one for each message. A thread
+ * that can't read must not be the one. */
+static void watch_fuse(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = priv->fuse_fd};
+	bool watch = !fuse_port_gone(thread->port) && fuse_receive_ready(thread);
+
+	if (watch == priv->polling_fuse)
+		return;
+	if (epoll_ctl(priv->epoll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, priv->fuse_fd, &ev) <
+		0)
+		log_error("epoll: cannot watch /dev/fuse: %s", errno_text(errno));
+	else
+		priv->polling_fuse = watch;
+}
+
+static void sleep_on_descriptors(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct epoll_event events[3];
+	eventfd_t count;
+	int64_t timeout;
+	int n;
+
+	watch_fuse(thread);
+	if (evq_arm(thread->evq) != 0 || handle_events(thread) ||
+		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
+		return;
+	timeout = priv->next_tick - now_ms();
+	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);
+	for (int i = 0; i < n; i++)
+		if (events[i].data.fd == priv->wake_fd)
+			eventfd_read(priv->wake_fd, &count);
+}
+
+/* ---- the thread --------------------------------------------------------------------------------
+ */
+
+/* Once the mount is gone: whether the thread has nothing left to do. */
+static bool ended(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	if (!fuse_port_gone(thread->port))
+		return false;
+	if (!priv->stopping) {
+		priv->stopping = true;
+		fuse_receive_drop_parked(thread);
+		fs_stop(thread, STOP_LIMIT_MS);
+	}
+	return fs_stopped(thread);
+}
+
+static void prepare(struct io_thread *thread)
+{
+	static const struct sched_param param;
+
+	/* Woken threads that do not push others off their CPU; measured to be faster. */
+	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
+	/* We clean pages for the kernel: reclaim within our allocations must not wait for us. */
+	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
+}
+
+void io_thread_run(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	int64_t idle_since = 0, now;
+
+	prepare(thread);
+	while (!ended(thread)) {
+		if (turn(thread) > 0) {
+			idle_since = 0;
+			continue;
+		}
+		if (priv->spin_us) {
+			now = clock_ns(CLOCK_MONOTONIC);
+			if (!idle_since)
+				idle_since = now;
+			if (now - idle_since < priv->spin_us * INT64_C(1000))
+				continue;
+		}
+		sleep_on_descriptors(thread);
+		idle_since = 0;
+	}
+}

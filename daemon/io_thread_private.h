@@ -1,0 +1,118 @@
+/* io_thread_private.h - what the files that make up an I/O thread share: its loop (io_thread.c),
+ * its pools (request.c), what it reads (fuse_receive.c), what it answers (fuse_reply.c).
+ *
+ * THREADS    All of it is the thread's own, but for the inbox, whose lock and flag are said below.
+ */
+#ifndef RMEMFS_DAEMON_IO_THREAD_PRIVATE_H
+#define RMEMFS_DAEMON_IO_THREAD_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "daemon/io_thread.h"
+#include "daemon/request.h"
+
+struct io_threads;
+
+/* Requests that one thread works on at once, and INTERRUPTs that it may have the others look for.
+ */
+enum { THREAD_REQUESTS = 256, THREAD_NOTES = 32 };
+
+/* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
+struct interrupt_note {
+	struct thread_call call;
+	struct list link; /* free_notes */
+	uint64_t unique;
+	struct io_thread *home, *at;
+};
+
+struct io_thread_private {
+	struct io_threads *group;
+	pthread_t pthread;
+	bool started;
+
+	int fuse_fd, wake_fd, epoll_fd;
+	bool polling_fuse; /* fuse_fd is in epoll_fd */
+	int64_t now, next_tick;
+	unsigned spin_us;
+	bool stopping; /* fs_stop was called */
+
+	/* Calls from other threads. The flag lets the loop pass without the lock. */
+	pthread_mutex_t inbox_lock;
+	struct list inbox; /* under inbox_lock */
+	bool inbox_filled; /* atomic */
+
+	struct request *requests;                 /* [THREAD_REQUESTS] */
+	struct list free_requests, used_requests; /* by link; by all */
+	unsigned nused;
+
+	uint8_t *arena;
+	size_t arena_bytes;
+	struct data_buffer *buffers;
+	unsigned nbuffers;
+	struct data_buffer *recv; /* where the next message is read to; NULL: all are in use */
+	struct list free_buffers;
+	struct list buffer_waiters; /* requests, by link */
+
+	struct interrupt_note notes[THREAD_NOTES];
+	struct list free_notes;
+
+	/* Messages read while there was no request or buffer for them: see fuse_receive.c. */
+	uint8_t *spare;
+	struct list parked;
+	size_t parked_bytes;
+	int64_t starved_since; /* 0: not */
+};
+
+/* ---- request.c ---------------------------------------------------------------------------------
+ */
+
+int request_pools_init(struct io_thread *thread, unsigned nbuffers);
+void request_pools_fini(struct io_thread *thread);
+
+/* A request with nothing set but its thread; NULL: all are in use. */
+struct request *request_new(struct io_thread *thread);
+/* Sees to it that recv is set. False: no buffer is free. */
+bool request_refill_recv(struct io_thread_private *priv);
+/* Gives free buffers to those that wait. Returns how many got one. */
+unsigned request_serve_waiters(struct io_thread *thread);
+struct request *request_find(struct io_thread *thread, uint64_t unique);
+
+/* ---- fuse_receive.c ----------------------------------------------------------------------------
+ */
+
+enum { RECEIVE_GONE = -1, RECEIVE_NOTHING = 0, RECEIVE_ONE = 1 };
+
+/* Whether a message may be read now. */
+bool fuse_receive_ready(struct io_thread *thread);
+/* Reads a message, if there is one, and starts what it asks for. */
+int fuse_receive(struct io_thread *thread);
+/* Starts parked messages for which there is room now. Returns how many. */
+unsigned fuse_receive_parked(struct io_thread *thread);
+void fuse_receive_drop_parked(struct io_thread *thread);
+
+/* ---- fuse_reply.c ------------------------------------------------------------------------------
+ */
+
+/* Answers a message that never became a request. */
+void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
+
+/* ---- io_thread.c -------------------------------------------------------------------------------
+ */
+
+/* The thread's life, until the mount is gone and all is done. */
+void io_thread_run(struct io_thread *thread);
+/* Any thread may call it. */
+void io_thread_wake(struct io_thread *thread);
+
+/* ---- io_threads.c ------------------------------------------------------------------------------
+ */
+
+/* The index-th thread of the same mount, counted round. */
+struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
+unsigned io_thread_siblings(const struct io_thread *thread);
+
+#endif

@@ -1,0 +1,285 @@
+/* main.c - rmemfs: parse, build, run, unwind.
+ *
+ * main starts the I/O threads (io_threads.c) and waits for their end, or for a signal, which
+ * unmounts. The threads end when the mount is gone.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/background.h"
+#include "daemon/fs.h"
+#include "daemon/fuse_port.h"
+#include "daemon/io_threads.h"
+#include "daemon/mountpoint.h"
+#include "daemon/options.h"
+
+enum {
+	WHY_BYTES = 512,
+	READAHEAD_KIB = 1024,
+	UNMOUNT_GRACE_MS = 300, /* for the kernel to end the connection, unless files are open */
+};
+
+struct daemon {
+	struct fs_options fs_options;
+	struct fs *fs;
+	struct io_threads *threads;
+	struct fuse_port *port;
+	sigset_t signals;
+	int signal_fd;
+	int report; /* -1: in the foreground */
+	char why[WHY_BYTES];
+};
+
+/* ---- building ----------------------------------------------------------------------------------
+ */
+
+static void set_fs_options(struct fs_options *fs, const struct options *options)
+{
+	const struct client_config *config = &options->config;
+
+	fs->source = options->source;
+	fs->auto_transport = config->auto_transport;
+	fs->transport = config->transport;
+	fs->port = (unsigned)config->port;
+	fs->read_only = options->read_only;
+	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
+	fs->io_threads = (unsigned)config->io_threads;
+	fs->merge_pages = (unsigned)config->merge_pages;
+	fs->instance = (uint64_t)realtime_ns();
+}
+
+/* Registered memory counts against it. */
+static void raise_memlock_limit(void)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* All threads inherit the mask, so that signals come by the descriptor alone. */
+static int catch_signals(struct daemon *d)
+{
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&d->signals);
+	sigaddset(&d->signals, SIGTERM);
+	sigaddset(&d->signals, SIGINT);
+	sigaddset(&d->signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+	d->signal_fd = signalfd(-1, &d->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signal_fd < 0) {
+		snprintf(d->why, sizeof(d->why), "cannot wait for signals: %s", errno_text(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+/* Nothing is mounted yet: a signal may simply end the process. */
+static int connect_session(struct daemon *d)
+{
+	int err;
+
+	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
+	err = fs_connect(d->fs, d->why, sizeof(d->why));
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+	return err;
+}
+
+static int mount_and_start(struct daemon *d, const struct options *options)
+{
+	struct fs_features features;
+	int err;
+
+	err = fuse_port_mount(options->source_text, d->fs_options.mountpoint,
+		options->mount_options, &d->port, d->why, sizeof(d->why));
+	if (err)
+		return err;
+	err = fuse_port_init(d->port, &features, d->why, sizeof(d->why));
+	if (err)
+		goto err_mounted;
+	fs_set_features(d->fs, &features);
+	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
+	if (err)
+		goto err_started;
+	return 0;
+
+err_started:
+	io_threads_stop(d->threads);
+	io_threads_join(d->threads);
+err_mounted:
+	fuse_port_unmount(d->port);
+	return err;
+}
+
+static int start(struct daemon *d, const struct options *options)
+{
+	const struct client_config *config = &options->config;
+	int err;
+
+	err = catch_signals(d);
+	if (err)
+		return err;
+	raise_memlock_limit();
+	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
+	if (err)
+		goto err_signals;
+	err = io_threads_new((unsigned)config->io_threads, (unsigned)config->buffers,
+		(unsigned)config->spin_us, &d->threads);
+	if (err) {
+		snprintf(d->why, sizeof(d->why), "cannot set up the I/O threads: %s",
+			errno_text(err));
+		goto err_fs;
+	}
+	err = io_threads_attach(d->threads, d->fs, d->why, sizeof(d->why));
+	if (err)
+		goto err_threads;
+	err = connect_session(d);
+	if (!err)
+		err = mount_and_start(d, options);
+	if (err)
+		goto err_attached;
+	return 0;
+
+err_attached:
+	io_threads_detach(d->threads);
+err_threads:
+	fs_close(d->fs);
+	io_threads_delete(d->threads);
+	if (d->port)
+		fuse_port_delete(d->port);
+	goto err_signals;
+err_fs:
+	fs_close(d->fs);
+err_signals:
+	close(d->signal_fd);
+	return err;
+}
+
+/* ---- running -----------------------------------------------------------------------------------
+ */
+
+static void tell_ready(struct daemon *d, const struct options *options)
+{
+	mountpoint_set_readahead(d->fs_options.mountpoint, READAHEAD_KIB);
+	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);
+	if (d->report >= 0)
+		background_ready(d->report);
+	else
+		sd_notify(0, "READY=1");
+}
+
+static void unmount(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+	ssize_t n = read(d->signal_fd, &info, sizeof(info));
+
+	if (n != (ssize_t)sizeof(info))
+		return;
+	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.mountpoint);
+	sd_notify(0, "STOPPING=1");
+	fuse_port_unmount(d->port);
+	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
+	io_threads_stop(d->threads);
+}
+
+static void wait_for_end(struct daemon *d)
+{
+	struct pollfd fds[2] = {
+		{.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
+		{.fd = d->signal_fd, .events = POLLIN},
+	};
+
+	while (!(fds[0].revents & POLLIN)) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents & POLLIN)
+			unmount(d);
+	}
+}
+
+static void finish(struct daemon *d)
+{
+	sd_notify(0, "STOPPING=1");
+	io_threads_join(d->threads);
+	io_threads_detach(d->threads);
+	fs_close(d->fs);
+	io_threads_delete(d->threads);
+	fuse_port_delete(d->port);
+	close(d->signal_fd);
+	log_info("%s is unmounted", d->fs_options.mountpoint);
+}
+
+static int run(struct daemon *d, const struct options *options)
+{
+	if (start(d, options) != 0) {
+		if (d->report >= 0)
+			background_failed(d->report, d->why);
+		else
+			fprintf(stderr, "rmemfs: %s\n", d->why);
+		return EXIT_FAILURE;
+	}
+	tell_ready(d, options);
+	wait_for_end(d);
+	finish(d);
+	return EXIT_SUCCESS;
+}
+
+/* ---- the program -------------------------------------------------------------------------------
+ */
+
+static int run_options(struct options *options)
+{
+	struct daemon d = {.report = -1};
+	int err;
+
+	err = mountpoint_resolve(options->mountpoint_text, d.fs_options.mountpoint,
+		sizeof(d.fs_options.mountpoint), d.why, sizeof(d.why));
+	if (err) {
+		fprintf(stderr, "rmemfs: %s\n", d.why);
+		return EXIT_FAILURE;
+	}
+	log_init("rmemfs", options->config.log_level);
+	set_fs_options(&d.fs_options, options);
+	if (!options->foreground) {
+		d.report = background_fork();
+		if (d.report < 0) {
+			fprintf(stderr, "rmemfs: cannot fork: %s\n", errno_text(d.report));
+			return EXIT_FAILURE;
+		}
+	}
+	return run(&d, options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	char why[WHY_BYTES] = "out of memory";
+	int status = EXIT_SUCCESS;
+
+	background_hold_standard_fds();
+	if (options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why)) != 0) {
+		fprintf(stderr, "rmemfs: %s\n", why);
+		status = EXIT_FAILURE;
+	} else if (options.help) {
+		fputs(options_help, stdout);
+	} else if (options.version) {
+		puts("rmemfs " RMEMFS_VERSION);
+	} else {
+		status = run_options(&options);
+	}
+	options_fini(&options);
+	return status;
+}

@@ -1,0 +1,332 @@
+#include "daemon/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+const char options_help[] =
+	"Usage: rmemfs [-o OPTIONS] [-f] [-c FILE] SOURCE MOUNTPOINT\n"
+	"Mounts the memory of another machine as a filesystem.\n"
+	"\n"
+	"SOURCE is HOST:/EXPORT; a HOST that begins with / is the socket of a server on this\n"
+	"machine, [ADDRESS] an IPv6 address. Returns when the mount is usable.\n"
+	"\n"
+	"  -o OPTIONS            mount options, separated by commas\n"
+	"  -f                    stay in the foreground\n"
+	"  -c FILE               read FILE instead of " CLIENT_CONFIG_PATH "\n"
+	"  -h, --help            print this\n"
+	"  -V, --version         print the version\n"
+	"\n"
+	"Mount options:\n"
+	"  transport=KIND        auto, verbs, tcp or shm (auto)\n"
+	"  port=N                the server's port (7470)\n"
+	"  connect_timeout=N     seconds to wait for the server at the start (5)\n"
+	"  io_threads=N          threads that carry requests (one a CPU, at most 4)\n"
+	"  buffers=N             data buffers of 1 MiB for each thread (16)\n"
+	"  merge_pages=N         pages that may share a scatter/gather element (256)\n"
+	"  spin_us=N             microseconds to spin before sleeping (20, or 0 where CPUs are few)\n"
+	"  log_level=LEVEL       error, warning, notice, info or debug (info)\n"
+	"  allow_other           let other users in\n"
+	"  ro, nosuid, nodev, noexec, noatime, sync, ...  as for mount(8)\n"
+	"\n"
+	"Unmount by umount MOUNTPOINT, or fusermount3 -u MOUNTPOINT.\n";
+
+static const struct option long_options[] = {
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, 'V'},
+	{"options", required_argument, NULL, 'o'},
+	{"foreground", no_argument, NULL, 'f'},
+	{"config", required_argument, NULL, 'c'},
+	{0},
+};
+
+__attribute__((format(printf, 3, 4))) static int refuse(
+	char *why, size_t whylen, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, whylen, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+/* ---- mount options -----------------------------------------------------------------------------
+ */
+
+/* Generic options that libfuse knows. */
+static const char *const passed[] = {
+	"ro",
+	"rw",
+	"suid",
+	"nosuid",
+	"dev",
+	"nodev",
+	"exec",
+	"noexec",
+	"async",
+	"sync",
+	"dirsync",
+	"atime",
+	"noatime",
+	"nodiratime",
+	"norelatime",
+	"nostrictatime",
+	"allow_other",
+};
+
+/* For mount(8) and fstab; or about access times, which the server keeps as relatime does. */
+static const char *const ignored[] = {
+	"defaults",
+	"auto",
+	"noauto",
+	"user",
+	"nouser",
+	"users",
+	"nousers",
+	"owner",
+	"noowner",
+	"group",
+	"nogroup",
+	"nofail",
+	"_netdev",
+	"diratime",
+	"relatime",
+	"strictatime",
+	"lazytime",
+	"nolazytime",
+	"default_permissions",
+};
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	return false;
+}
+
+/* x-systemd.automount, comment=backup, user=joe. */
+static bool is_remark(const char *item)
+{
+	return strncmp(item, "x-", 2) == 0 || strncmp(item, "X-", 2) == 0 ||
+	       strncmp(item, "comment=", 8) == 0 || strncmp(item, "user=", 5) == 0;
+}
+
+static int append_item(char **list, const char *item)
+{
+	char *longer;
+
+	if (asprintf(&longer, "%s%s%s", *list, (*list)[0] ? "," : "", item) < 0)
+		return -ENOMEM;
+	free(*list);
+	*list = longer;
+	return 0;
+}
+
+static bool was_given(const struct options *options, const char *name)
+{
+	autofree char *copy = strdup(options->given);
+	char *save;
+
+	for (char *at = copy ? strtok_r(copy, ",", &save) : NULL; at;
+		at = strtok_r(NULL, ",", &save))
+		if (strcmp(at, name) == 0)
+			return true;
+	return false;
+}
+
+static int apply_setting(struct options *options, const char *item, const char *name,
+	const char *value, char *why, size_t whylen)
+{
+	char must[64];
+	int err;
+
+	if (!value)
+		return refuse(why, whylen, "option '%s': needs a value", name);
+	if (was_given(options, name))
+		return refuse(why, whylen, "option '%s': given twice", name);
+	err = append_item(&options->given, name);
+	if (err)
+		return err;
+	err = client_config_set(&options->config, name, value, must, sizeof(must));
+	if (err == -EINVAL)
+		return refuse(why, whylen, "option '%s': %s", item, must);
+	return err;
+}
+
+static int apply_flag(
+	struct options *options, const char *name, const char *value, char *why, size_t whylen)
+{
+	bool pass = is_one_of(name, passed, ARRAY_SIZE(passed));
+
+	if (!pass && !is_one_of(name, ignored, ARRAY_SIZE(ignored)))
+		return refuse(why, whylen, "option '%s': unknown; see rmemfs --help", name);
+	if (value)
+		return refuse(why, whylen, "option '%s': takes no value", name);
+	if (strcmp(name, "ro") == 0)
+		options->read_only = true;
+	else if (strcmp(name, "rw") == 0)
+		options->read_only = false;
+	return pass ? append_item(&options->mount_options, name) : 0;
+}
+
+static int apply_item(struct options *options, const char *item, char *why, size_t whylen)
+{
+	const char *equals = strchr(item, '=');
+	autofree char *name = equals ? strndup(item, (size_t)(equals - item)) : strdup(item);
+	const char *value = equals ? equals + 1 : NULL;
+
+	if (!name)
+		return -ENOMEM;
+	if (is_remark(item))
+		return 0;
+	if (client_config_has(name))
+		return apply_setting(options, item, name, value, why, whylen);
+	return apply_flag(options, name, value, why, whylen);
+}
+
+static int apply_list(struct options *options, const char *list, char *why, size_t whylen)
+{
+	autofree char *copy = strdup(list);
+	char *rest = copy, *item;
+	int err;
+
+	if (!copy)
+		return -ENOMEM;
+	while ((item = strsep(&rest, ","))) {
+		if (item[0] == '\0')
+			continue;
+		err = apply_item(options, item, why, whylen);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- the command line --------------------------------------------------------------------------
+ */
+
+static int wrong_switch(char **argv, int c, char *why, size_t whylen)
+{
+	/* getopt leaves optopt 0 for a long option that it doesn't know. */
+	if (!optopt)
+		return refuse(
+			why, whylen, "option '%s': unknown; see rmemfs --help", argv[optind - 1]);
+	if (c == ':')
+		return refuse(why, whylen, "option '-%c': needs a value", optopt);
+	return refuse(why, whylen, "option '-%c': unknown; see rmemfs --help", optopt);
+}
+
+static int parse_switch(struct options *options, char **argv, int c, char *why, size_t whylen)
+{
+	switch (c) {
+	case 'h':
+		options->help = true;
+		return 0;
+	case 'V':
+		options->version = true;
+		return 0;
+	case 'f':
+		options->foreground = true;
+		return 0;
+	case 'c':
+		if (options->config_path)
+			return refuse(why, whylen, "option '-c': given twice");
+		options->config_path = optarg;
+		return 0;
+	case 'o':
+		options->lists[options->nlists++] = optarg;
+		return 0;
+	case 'n':
+	case 's':
+	case 'v': /* mount(8)'s */
+		return 0;
+	default:
+		return wrong_switch(argv, c, why, whylen);
+	}
+}
+
+static int parse_operands(struct options *options, int argc, char **argv, char *why, size_t whylen)
+{
+	char reason[192];
+	int err;
+
+	if (argc - optind < 1)
+		return refuse(why, whylen, "SOURCE and MOUNTPOINT are missing; see rmemfs --help");
+	if (argc - optind < 2)
+		return refuse(why, whylen, "MOUNTPOINT is missing; see rmemfs --help");
+	if (argc - optind > 2)
+		return refuse(why, whylen, "'%s': one operand too many; see rmemfs --help",
+			argv[optind + 2]);
+	options->source_text = argv[optind];
+	options->mountpoint_text = argv[optind + 1];
+	err = address_parse_source(options->source_text, &options->source, reason, sizeof(reason));
+	if (err)
+		snprintf(why, whylen, "source '%s': %s", options->source_text, reason);
+	return err;
+}
+
+/* The file that was named must be there, the default one need not. */
+static int read_config(
+	struct options *options, const char *default_config, char *why, size_t whylen)
+{
+	const char *path = options->config_path ? options->config_path : default_config;
+	int err;
+
+	err = client_config_read(&options->config, path, why, whylen);
+	return err == -ENOENT && !options->config_path ? 0 : err;
+}
+
+static int cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+int options_parse(int argc, char **argv, const char *default_config, struct options *options,
+	char *why, size_t whylen)
+{
+	int c, err;
+
+	*options = (struct options){0};
+	client_config_init(&options->config);
+	options->lists = calloc((size_t)argc + 1, sizeof(*options->lists));
+	options->given = strdup("");
+	options->mount_options = strdup("");
+	if (!options->lists || !options->given || !options->mount_options)
+		return -ENOMEM;
+	opterr = 0;
+	optind = 0;
+	while ((c = getopt_long(argc, argv, ":o:fc:hVnsv", long_options, NULL)) != -1) {
+		err = parse_switch(options, argv, c, why, whylen);
+		if (err)
+			return err;
+	}
+	if (options->help || options->version)
+		return 0;
+	err = parse_operands(options, argc, argv, why, whylen);
+	if (!err)
+		err = read_config(options, default_config, why, whylen);
+	for (unsigned i = 0; !err && i < options->nlists; i++)
+		err = apply_list(options, options->lists[i], why, whylen);
+	if (err)
+		return err;
+	return client_config_finish(&options->config, (unsigned)cpus(), why, whylen);
+}
+
+void options_fini(struct options *options)
+{
+	client_config_fini(&options->config);
+	free(options->lists);
+	free(options->given);
+	free(options->mount_options);
+}

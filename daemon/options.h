@@ -1,0 +1,45 @@
+/* options.h - the command line of rmemfs.
+ *
+ *     rmemfs [-o OPTIONS] [-f] [-c FILE] SOURCE MOUNTPOINT
+ *
+ * Also as mount(8) and its helpers call it: rmemfs SOURCE MOUNTPOINT -o rw,nofail,...
+ *
+ * OWNERSHIP  options_fini() frees what options_parse() stored, after a failure, too.
+ * ERRORS     0 or -errno with a line in why.
+ */
+#ifndef RMEMFS_DAEMON_OPTIONS_H
+#define RMEMFS_DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/address.h"
+#include "daemon/config.h"
+
+struct options {
+	bool help, version; /* asked for: nothing else is set */
+	bool foreground;
+	bool read_only;
+	const char *config_path; /* as given; NULL: the default one, which may be absent */
+	const char *source_text, *mountpoint_text;
+	struct source source;
+	char *mount_options; /* for libfuse, comma-separated; may be empty */
+	struct client_config config;
+
+	/* While parsing. */
+	const char **lists; /* values of -o */
+	unsigned nlists;
+	char *given; /* settings seen, each with a comma */
+};
+
+/* Reads the command line and the configuration that it names. default_config: where the
+ * configuration is when none is named. */
+int options_parse(int argc, char **argv, const char *default_config, struct options *options,
+	char *why, size_t whylen);
+void options_fini(struct options *options);
+
+/* The text of --help. */
+extern const char options_help[];
+
+#endif
