@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# cost.bats - what an operation costs: RPCs, one-sided works, allocations.
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# The export's totals, which are whole once a session has said BYE.
+total() {
+	status_of ".exports[0].counters.$1"
+}
+
+# cost COUNTER COMMAND...: how much a fresh mount's run of the command adds to the counter.
+cost() {
+	local before
+	before=$(total "$1")
+	mount_rmem >&2
+	"${@:2}" >&2
+	umount_rmem >&2
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+	echo $(($(total "$1") - before))
+}
+
+fill() {
+	local i
+	for ((i = 0; i < ${1}; i++)); do
+		head -c 1000 /dev/zero >"$mnt/small.$i"
+	done
+}
+
+read_all() {
+	local i
+	for ((i = 0; i < ${1}; i++)); do
+		cat "$mnt/small.$i" >/dev/null
+	done
+}
+
+@test "a small file costs a LOOKUP, a CREATE, a COMMIT and one WRITE" {
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs fill 100)
+	echo "RPCs: $none for nothing, $rpcs for 100 files"
+	[ $((rpcs - none)) -le 303 ]
+	[ "$(total writes)" -eq 100 ]
+}
+
+@test "opening, reading and closing a small file costs one RPC and one READ" {
+	cost rpcs fill 100
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs read_all 100)
+	echo "RPCs: $none for nothing, $rpcs for 100 files"
+	[ $((rpcs - none)) -le 103 ]
+	[ "$(total reads)" -eq 100 ]
+}
+
+overwrite() {
+	dd if=/dev/zero of="$mnt/data" bs=4k count="$1" oflag=direct conv=notrunc status=none
+}
+
+read_direct() {
+	dd if="$mnt/data" of=/dev/null bs=4k count="$1" iflag=direct status=none
+}
+
+@test "reading and overwriting costs one work each and no RPC" {
+	mount_rmem
+	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
+	umount_rmem
+	reads=$(total reads) writes=$(total writes)
+	few=$(cost rpcs read_direct 1)
+	many=$(cost rpcs read_direct 2000)
+	echo "RPCs: $few for one read, $many for 2000"
+	[ $((many - few)) -le 3 ]
+	[ $(($(total reads) - reads)) -eq 2001 ]
+	few=$(cost rpcs overwrite 1)
+	many=$(cost rpcs overwrite 2000)
+	echo "RPCs: $few for one overwrite, $many for 2000"
+	[ $((many - few)) -le 6 ]
+	[ $(($(total writes) - writes)) -eq 2001 ]
+	[ "$(total rpc_data_bytes)" -eq 0 ]
+}
+
+allocations() {
+	od -An -t u8 "$dir/count" | tr -d ' '
+}
+
+# allocating COMMAND...: allocations of the daemon while the command runs.
+allocating() {
+	local before
+	before=$(allocations)
+	"$@"
+	echo $(($(allocations) - before))
+}
+
+@test "reading and overwriting allocates nothing" {
+	truncate -s 8 "$dir/count"
+	LD_PRELOAD=$bin/liballocount.so RMEMFS_ALLOCOUNT=$dir/count mount_rmem
+	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
+	[ "$(allocations)" -gt 0 ]
+	read_direct 100
+	overwrite 100
+	for what in read_direct overwrite; do
+		few=$(allocating $what 10)
+		many=$(allocating $what 2000)
+		echo "allocations of $what: $few for 10, $many for 2000"
+		[ "$many" -le "$few" ]
+	done
+}
