@@ -156,15 +156,23 @@ static int start_empty(struct memdir *dir)
 	return err;
 }
 
+static bool is_empty(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry = NULL;
+
+	if (!d)
+		return true;
+	while ((entry = readdir(d)) && entry->d_name[0] == '.')
+		;
+	closedir(d);
+	return !entry;
+}
+
 /* Regions without a store hold what nobody can name: its pages would pass for zeros. */
 static int drop_orphans(struct memdir *dir)
 {
-	char data[1300];
-
-	snprintf(data, sizeof(data), "%s/data.mdb", dir->store);
-	if (access(data, F_OK) == 0)
-		return 0;
-	return start_empty(dir);
+	return is_empty(dir->store) ? start_empty(dir) : 0;
 }
 
 static int check_boot(struct memdir *dir)

@@ -1,0 +1,370 @@
+/* conn.c - events of channels become requests. */
+#include "server/conn.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/session.h"
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void init_requests(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_SLOTS; i++) {
+		list_init(&c->slots[i].link);
+		c->slots[i].conn = c;
+	}
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++) {
+		list_init(&c->controls[i].link);
+		c->controls[i].conn = c;
+	}
+}
+
+static struct conn *conn_new(struct port *port, struct channel *ch)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->server = port->server;
+	c->port = port;
+	c->channel = ch;
+	c->since_ms = now_ms();
+	init_requests(c);
+	list_init(&c->link);
+	list_add_tail(&c->server->conns, &c->all);
+	c->server->nconns++;
+	return c;
+}
+
+static void conn_free(struct conn *c)
+{
+	list_del(&c->all);
+	c->server->nconns--;
+	free(c->keys);
+	free(c->status_text);
+	free(c);
+}
+
+static void unattached_del(struct conn *c)
+{
+	list_del(&c->link);
+	c->server->nunattached--;
+}
+
+/* Its session, if any, goes on without it. */
+static void conn_delete(struct conn *c)
+{
+	if (c->session || c->state == CONN_FENCING)
+		list_del(&c->link);
+	else
+		unattached_del(c);
+	channel_delete(c->channel);
+	conn_free(c);
+}
+
+bool conn_is_silent(const struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (c->controls[i].msg)
+			return false;
+	return true;
+}
+
+/* When too many have said nothing, the one that has done so longest makes room. */
+static bool bound_unattached(struct server *s)
+{
+	if (s->nunattached < UNATTACHED_MAX)
+		return true;
+	list_for_each (pos, &s->unattached) {
+		struct conn *c = list_entry(pos, struct conn, link);
+
+		if (conn_is_silent(c)) {
+			conn_breach(c, "too many channels have not attached");
+			return true;
+		}
+	}
+	return false;
+}
+
+void conn_incoming(struct port *port, struct channel *ch)
+{
+	struct server *s = port->server;
+	struct conn *c = NULL;
+	int err;
+
+	if (!s->stopping && bound_unattached(s))
+		c = conn_new(port, ch);
+	if (!c) {
+		channel_reject(ch);
+		return;
+	}
+	channel_set_user(ch, c);
+	list_add_tail(&s->unattached, &c->link);
+	s->nunattached++;
+	err = channel_accept(ch);
+	if (err) {
+		log_warning("%s: can't accept: %s", channel_peer(ch), errno_text(err));
+		unattached_del(c);
+		conn_free(c);
+		channel_reject(ch);
+	}
+}
+
+void conn_attach(struct conn *c, struct session *session, uint16_t index)
+{
+	unattached_del(c);
+	c->session = session;
+	c->index = index;
+	list_add_tail(&session->conns, &c->link);
+}
+
+static void drop_requests(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_SLOTS; i++)
+		request_drop(&c->slots[i]);
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		request_drop(&c->controls[i]);
+}
+
+void conn_fence(struct conn *c)
+{
+	int err;
+
+	if (c->state == CONN_FENCING)
+		return;
+	drop_requests(c);
+	c->state = CONN_FENCING;
+	if (!c->session) {
+		unattached_del(c);
+		list_init(&c->link);
+	}
+	err = channel_fence(c->channel);
+	/* It stays with its session, whose pages are then never given to anybody else. */
+	if (err)
+		log_error("%s: can't fence: %s", channel_peer(c->channel), errno_text(err));
+}
+
+void conn_breach(struct conn *c, const char *reason)
+{
+	if (c->state == CONN_FENCING)
+		return;
+	log_warning("%s: channel closed: %s", channel_peer(c->channel), reason);
+	conn_fence(c);
+}
+
+static void conn_fenced(struct conn *c)
+{
+	struct server *s = c->server;
+	struct session *session = c->session;
+	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
+
+	conn_delete(c);
+	if (session)
+		session_lost_conn(session, process_gone);
+	session_retry_waiting(s);
+}
+
+void conns_disconnect(struct server *s)
+{
+	list_for_each (pos, &s->conns)
+		channel_disconnect(list_entry(pos, struct conn, all)->channel);
+}
+
+unsigned conns_open(const struct server *s)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->conns)
+		n += list_entry(pos, struct conn, all)->state != CONN_FENCING;
+	return n;
+}
+
+void conns_delete(struct server *s)
+{
+	list_for_each_safe (pos, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, all);
+
+		if (c->state == CONN_FENCING)
+			continue;
+		drop_requests(c);
+		conn_delete(c);
+	}
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+void request_drop(struct request *req)
+{
+	if (!req->msg)
+		return;
+	list_del(&req->link);
+	channel_recv_done(req->conn->channel, req->msg);
+	req->msg = NULL;
+}
+
+void request_reply(struct request *req, void *buf, uint32_t len)
+{
+	struct channel *ch = req->conn->channel;
+
+	/* The receive is back before the reply can bring the next request. */
+	request_drop(req);
+	/* A channel that can't send ends with an event of its own. */
+	channel_send(ch, buf, len, 0, 0);
+}
+
+void request_answer(struct request *req, struct rpc_reply *rep)
+{
+	struct conn *c = req->conn;
+	void *buf = channel_send_buffer(c->channel);
+	size_t len;
+	int err;
+
+	if (!buf) {
+		conn_breach(c, "it does not take its replies");
+		return;
+	}
+	rep->op = req->rpc.op;
+	rep->slot = req->rpc.slot;
+	rep->seq = req->rpc.seq;
+	err = rpc_reply_encode(rep, buf, RPC_MSG_BYTES, &len);
+	if (err) {
+		log_error("can't encode a reply to %s: %s", rpc_op_info(rep->op)->name,
+			errno_text(err));
+		channel_send_cancel(c->channel, buf);
+		conn_fence(c);
+		return;
+	}
+	request_reply(req, buf, (uint32_t)len);
+}
+
+void request_refuse(struct request *req, int err, const char *format, ...)
+{
+	char text[RPC_TEXT_MAX + 1];
+	struct rpc_reply rep = {.status = err};
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
+	request_answer(req, &rep);
+}
+
+static struct request *free_control(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (!c->controls[i].msg)
+			return &c->controls[i];
+	return NULL;
+}
+
+/* The entry that a request belongs into, or NULL and why there is none. */
+static struct request *place_request(
+	struct conn *c, const struct rpc_request *rpc, const char **breach)
+{
+	struct session *session = c->session;
+	unsigned slot;
+
+	if (!rpc_op_info(rpc->op)->slotted) {
+		struct request *req = free_control(c);
+
+		*breach = "too many requests outside slots";
+		return req;
+	}
+	if (!session) {
+		*breach = "a request before it has attached";
+		return NULL;
+	}
+	slot = rpc->slot - c->index * (unsigned)CHANNEL_SLOTS;
+	if (slot >= CHANNEL_SLOTS) {
+		*breach = "a slot of another channel";
+		return NULL;
+	}
+	if (rpc->seq < session->last_seq[rpc->slot]) {
+		*breach = "a sequence number of the past";
+		return NULL;
+	}
+	*breach = "two requests in one slot";
+	session->last_seq[rpc->slot] = rpc->seq;
+	return c->slots[slot].msg ? NULL : &c->slots[slot];
+}
+
+static void receive(struct conn *c, const struct event *event)
+{
+	struct rpc_request rpc;
+	struct request *req;
+	const char *breach = "a malformed message";
+
+	if (rpc_request_decode(&rpc, event->data, event->len))
+		req = NULL;
+	else
+		req = place_request(c, &rpc, &breach);
+	if (!req) {
+		channel_recv_done(c->channel, event->data);
+		conn_breach(c, breach);
+		return;
+	}
+	req->rpc = rpc;
+	req->msg = event->data;
+	req->reply = NULL;
+	req->deadline_ms = 0;
+	if (c->session)
+		c->session->heard_ms = now_ms();
+	list_add_tail(&c->server->ready, &req->link);
+}
+
+static void opened(struct conn *c)
+{
+	const struct channel_limits *limits = channel_limits(c->channel);
+
+	c->state = CONN_OPEN;
+	if (limits->msg_bytes < RPC_MSG_BYTES)
+		conn_breach(c, "its messages are too small");
+	else if (limits->peer_nrecv < CHANNEL_SLOTS + CHANNEL_CONTROLS)
+		conn_breach(c, "it receives too few messages");
+}
+
+/* When the process ends, so does all that a peer can reach through it: no fence is needed. */
+static void closed(struct conn *c)
+{
+	if (!c->server->stopping) {
+		conn_fence(c);
+		return;
+	}
+	drop_requests(c);
+	conn_delete(c);
+}
+
+void conn_event(struct conn *c, const struct event *event)
+{
+	if (event->type == EV_FENCED) {
+		conn_fenced(c);
+		return;
+	}
+	if (c->state == CONN_FENCING)
+		return;
+	switch (event->type) {
+	case EV_OPEN:
+		opened(c);
+		break;
+	case EV_RECV:
+		receive(c, event);
+		break;
+	case EV_CLOSED:
+		if (event->status && c->session)
+			log_info("%s: channel of session %llu lost: %s", channel_peer(c->channel),
+				(unsigned long long)c->session->stored.id,
+				errno_text(event->status));
+		closed(c);
+		break;
+	case EV_INCOMING:
+	case EV_DONE:
+	case EV_FENCED:
+		break;
+	}
+}

@@ -1,0 +1,92 @@
+/* conn.h - the server's side of one channel: what it may send, what of it is outstanding, its end.
+ *
+ * Requests are decoded where they were received; that memory goes back to the transport when the
+ * request has been answered. A peer that breaks the protocol loses this channel and nothing else.
+ *
+ *     EV_INCOMING -> conn_new -> unattached -> conn_attach -> (session) -> conn_fence -> EV_FENCED
+ *
+ * OWNERSHIP  A conn is its channel's user pointer, and is freed after EV_FENCED.
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_CONN_H
+#define RMEMFS_SERVER_CONN_H
+
+#include "server/server.h"
+
+struct session;
+
+enum outcome {
+	OUTCOME_REPLY, /* reply is encoded */
+	OUTCOME_PARK,
+	OUTCOME_BREACH, /* of the protocol: the channel is closed */
+};
+
+struct request {
+	struct list link; /* in one of the server's lists; alone: free or being run */
+	struct conn *conn;
+	const void *msg; /* as received; NULL: free */
+	struct rpc_request rpc;
+	int64_t deadline_ms; /* ATTACH */
+	/* While it runs. */
+	enum outcome outcome;
+	const char *breach;
+	void *reply;
+	uint32_t reply_len;
+};
+
+enum conn_state {
+	CONN_OPENING,
+	CONN_OPEN,
+	CONN_FENCING,
+};
+
+struct conn {
+	struct list all;  /* server.conns */
+	struct list link; /* server.unattached, or session.conns */
+	struct server *server;
+	struct port *port;
+	struct channel *channel;
+	struct session *session; /* NULL: unattached */
+	enum conn_state state;
+	uint16_t index; /* within the session */
+	int64_t since_ms;
+	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
+	struct region_key *keys; /* of the export's regions, the first nkeys of them */
+	uint32_t nkeys;
+	char *status_text; /* snapshot that STATUS reads from */
+	uint32_t status_len;
+};
+
+/* Answers EV_INCOMING. */
+void conn_incoming(struct port *port, struct channel *ch);
+/* Every other event of a channel. EV_FENCED ends it. */
+void conn_event(struct conn *c, const struct event *event);
+
+/* Moves an unattached conn into a session's list. */
+void conn_attach(struct conn *c, struct session *session, uint16_t index);
+
+/* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
+bool conn_is_silent(const struct conn *c);
+
+/* Starts the channel's end; drops what of it is outstanding. Harmless when it has begun. */
+void conn_fence(struct conn *c);
+/* The same, with a line that names the peer and the reason. */
+void conn_breach(struct conn *c, const char *reason);
+
+/* At the end of the process: closes all in order; how many are not closed yet; frees all but those
+ * that are being fenced, which only the end of the process can end. */
+void conns_disconnect(struct server *s);
+unsigned conns_open(const struct server *s);
+void conns_delete(struct server *s);
+
+/* The send buffer was filled: sends it and frees the request. */
+void request_reply(struct request *req, void *buf, uint32_t len);
+/* Frees it without an answer. */
+void request_drop(struct request *req);
+/* Encodes rep, with the request's op, slot and sequence number, and sends it. */
+void request_answer(struct request *req, struct rpc_reply *rep);
+/* An error with a line for people. */
+void request_refuse(struct request *req, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,314 @@
+/* dispatch.c - batches of requests.
+ *
+ * A reply is encoded into the channel's send buffer while the batch runs, stored with the change it
+ * tells of, and sent after the commit. If the store fails, nothing of the batch has happened; each
+ * of its requests is then run alone, so that only the one that fails is told so.
+ */
+#include "server/dispatch.h"
+
+#include <errno.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/conn.h"
+#include "server/session.h"
+#include "server/status.h"
+
+enum { BATCH_MAX = 256 };
+
+struct batch {
+	struct list requests; /* struct request */
+	unsigned n;
+	int64_t now;
+};
+
+/* ---- one request within a batch -------------------------------------------------------------- */
+
+static int breach(struct request *req, const char *reason)
+{
+	req->outcome = OUTCOME_BREACH;
+	req->breach = reason;
+	return 0;
+}
+
+/* The reply of an earlier execution, if there is one. 1: it was taken. */
+static int take_stored(struct meta *m, struct request *req)
+{
+	const struct rpc_request *rpc = &req->rpc;
+	struct rpc_reply rep;
+	const void *msg;
+	uint64_t seq;
+	size_t len;
+	int err;
+
+	err = meta_reply_find(m, req->conn->session->stored.id, rpc->slot, &seq, &msg, &len);
+	if (err == -ENOENT || (!err && rpc->seq > seq))
+		return 0;
+	if (err)
+		return err;
+	if (rpc->seq < seq) {
+		breach(req, "a sequence number of the past");
+		return 1;
+	}
+	if (len > RPC_MSG_BYTES || rpc_reply_decode(&rep, msg, len))
+		return -EBADMSG;
+	if (rep.op != rpc->op) {
+		breach(req, "another request under a sequence number that was used");
+		return 1;
+	}
+	memcpy(req->reply, msg, len);
+	req->reply_len = (uint32_t)len;
+	return 1;
+}
+
+static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
+{
+	switch (rep->op) {
+	case RPC_LOOKUP:
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+	case RPC_LINK:
+		if (rep->entry.lease.type != LEASE_NONE)
+			rep->entry.lease.ms = lease_ms;
+		break;
+	default:
+		break;
+	}
+}
+
+static int encode_reply(struct server *s, struct request *req, struct rpc_reply *rep)
+{
+	size_t len;
+	int err;
+
+	if (!rep->status)
+		fill_lease(rep, s->lease_ms);
+	err = rpc_reply_encode(rep, req->reply, RPC_MSG_BYTES, &len);
+	if (err)
+		return err;
+	req->reply_len = (uint32_t)len;
+	if (!rpc_op_info(rep->op)->mutates)
+		return 0;
+	return meta_reply_store(s->meta, req->conn->session->stored.id, req->rpc.slot, req->rpc.seq,
+		req->reply, len);
+}
+
+static int run(struct server *s, struct request *req, int64_t now)
+{
+	const struct session *session = req->conn->session;
+	struct meta_ctx ctx = {
+		.export_index = session->export->index,
+		.session = session->stored.id,
+		.read_only = session->stored.flags & ATTACH_READ_ONLY,
+		.now = now,
+	};
+	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
+	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
+	struct wire_out tail;
+	int result;
+
+	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
+	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
+	if (result == META_PARK) {
+		req->outcome = OUTCOME_PARK;
+		return 0;
+	}
+	return result < 0 ? result : encode_reply(s, req, &rep);
+}
+
+static int execute(struct server *s, struct request *req, int64_t now)
+{
+	int taken = 0;
+
+	req->outcome = OUTCOME_REPLY;
+	req->reply = channel_send_buffer(req->conn->channel);
+	if (!req->reply)
+		return breach(req, "it does not take its replies");
+	if (rpc_op_info(req->rpc.op)->mutates)
+		taken = take_stored(s->meta, req);
+	if (taken)
+		return taken < 0 ? taken : 0;
+	return run(s, req, now);
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static void cancel_reply(struct request *req)
+{
+	channel_send_cancel(req->conn->channel, req->reply);
+	req->reply = NULL;
+}
+
+static int execute_all(struct server *s, struct batch *batch)
+{
+	list_for_each (pos, &batch->requests) {
+		int err = execute(s, list_entry(pos, struct request, link), batch->now);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* One transaction; after a failure nothing of it has happened. */
+static int transact(struct server *s, struct batch *batch)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	err = execute_all(s, batch);
+	if (!err)
+		return meta_commit(s->meta);
+	meta_abort(s->meta);
+	return err;
+}
+
+static void finish(struct server *s, struct request *req)
+{
+	if (req->outcome == OUTCOME_REPLY) {
+		request_reply(req, req->reply, req->reply_len);
+		return;
+	}
+	cancel_reply(req);
+	if (req->outcome == OUTCOME_PARK)
+		list_add_tail(&s->parked, &req->link);
+	else
+		conn_breach(req->conn, req->breach);
+}
+
+static void finish_all(struct server *s, struct batch *batch)
+{
+	for (struct list *pos; (pos = list_pop(&batch->requests));)
+		finish(s, list_entry(pos, struct request, link));
+}
+
+static void run_alone(struct server *s, struct request *req, int64_t now)
+{
+	static struct log_ratelimit limit;
+	struct batch batch = {.n = 1, .now = now};
+	int err;
+
+	list_init(&batch.requests);
+	list_add_tail(&batch.requests, &req->link);
+	err = transact(s, &batch);
+	if (!err) {
+		finish_all(s, &batch);
+		return;
+	}
+	list_del(&req->link);
+	cancel_reply(req);
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("%s of session %llu: the store failed: %s",
+			rpc_op_info(req->rpc.op)->name,
+			(unsigned long long)req->conn->session->stored.id, errno_text(err));
+	request_refuse(req, err, "the store failed: %s", errno_text(err));
+}
+
+static void run_batch(struct server *s, struct batch *batch)
+{
+	struct list *pos;
+
+	if (!transact(s, batch)) {
+		finish_all(s, batch);
+		return;
+	}
+	list_for_each (each, &batch->requests)
+		cancel_reply(list_entry(each, struct request, link));
+	while ((pos = list_pop(&batch->requests)))
+		run_alone(s, list_entry(pos, struct request, link), batch->now);
+}
+
+/* ---- reclaiming ------------------------------------------------------------------------------ */
+
+static int reclaim_step(struct server *s, bool *more, uint64_t *freed)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	err = meta_reclaim(s->meta, more, freed);
+	if (!err)
+		return meta_commit(s->meta);
+	meta_abort(s->meta);
+	return err;
+}
+
+/* A piece at a time, so that requests don't wait for long files to be deleted. */
+static void reclaim(struct server *s)
+{
+	static struct log_ratelimit limit;
+	uint64_t freed = 0;
+	bool more = false;
+	int err = reclaim_step(s, &more, &freed);
+
+	if (err && log_ratelimit_ok(&limit, 1000))
+		log_error("the store failed while pages were reclaimed: %s", errno_text(err));
+	s->reclaim = !err && more;
+	/* Where nothing more is to be freed, the answer is that there is no space. */
+	if (freed || !s->reclaim)
+		list_splice_tail(&s->ready, &s->parked);
+}
+
+/* ---- outside slots --------------------------------------------------------------------------- */
+
+static void run_control(struct request *req)
+{
+	if (req->rpc.op == RPC_STATUS) {
+		status_answer(req);
+		return;
+	}
+	if (req->rpc.op == RPC_ATTACH) {
+		session_attach(req);
+		return;
+	}
+	if (!req->conn->session) {
+		conn_breach(req->conn, "a request before it has attached");
+		return;
+	}
+	if (req->rpc.op == RPC_REGIONS)
+		session_regions(req);
+	else if (req->rpc.op == RPC_PING)
+		session_ping(req);
+	else
+		session_bye(req);
+}
+
+/* Takes requests of slots up to the first other one. */
+static void collect(struct server *s, struct batch *batch)
+{
+	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
+		struct request *req = list_entry(s->ready.next, struct request, link);
+		const struct rpc_op_info *info = rpc_op_info(req->rpc.op);
+
+		if (!info->slotted)
+			return;
+		list_del(&req->link);
+		list_add_tail(&batch->requests, &req->link);
+		batch->n++;
+	}
+}
+
+bool dispatch_run(struct server *s)
+{
+	struct batch batch = {.now = realtime_ns()};
+
+	list_init(&batch.requests);
+	collect(s, &batch);
+	if (batch.n)
+		run_batch(s, &batch);
+	if (s->reclaim)
+		reclaim(s);
+	if (!list_empty(&s->ready)) {
+		struct request *req = list_entry(s->ready.next, struct request, link);
+
+		if (!rpc_op_info(req->rpc.op)->slotted) {
+			list_del(&req->link);
+			run_control(req);
+		}
+	}
+	return !list_empty(&s->ready) || s->reclaim;
+}

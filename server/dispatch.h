@@ -1,0 +1,17 @@
+/* dispatch.h - received requests are executed: many in one transaction, answered after its commit.
+ *
+ * Requests that the store has no pages for yet are parked and run again when pages were freed.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_DISPATCH_H
+#define RMEMFS_SERVER_DISPATCH_H
+
+#include <stdbool.h>
+
+#include "server/server.h"
+
+/* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
+bool dispatch_run(struct server *s);
+
+#endif

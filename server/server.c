@@ -1,0 +1,447 @@
+/* server.c - the parts are built in the order that their rules demand, and run in one loop. */
+#include "server/server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/conn.h"
+#include "server/dispatch.h"
+#include "server/session.h"
+
+enum {
+	EVENTS = 64,
+	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
+	TICK_MS = 20,      /* how late a busy loop may be with what is due */
+	OPEN_MS = 10000,   /* to resolve the route to a device */
+	GOODBYE_MS = 2000, /* for the last replies to go out */
+};
+
+/* ---- ports ----------------------------------------------------------------------------------- */
+
+static void close_port(const struct server *s, struct port *port)
+{
+	listener_delete(port->listener);
+	for (uint32_t i = 0; port->regions && i < s->exports->nregions; i++)
+		region_deregister(port->regions[i]);
+	evq_delete(port->q);
+	transport_close(port->transport);
+	free(port->regions);
+}
+
+static int open_transport(
+	struct server *s, struct port *port, const struct transport_address *address)
+{
+	struct transport_config config;
+	int err;
+
+	transport_config_default(&config);
+	config.io_threads = (unsigned)s->config->io_threads;
+	config.max_regions = (uint32_t)max_u64(config.max_regions, s->exports->nregions);
+	config.msg_bytes = RPC_MSG_BYTES;
+	err = transport_open(address, &config, OPEN_MS, &port->transport);
+	if (err) {
+		log_error("can't open %s: %s", port->name, errno_text(err));
+		return err;
+	}
+	return evq_new(port->transport, &port->q);
+}
+
+static int open_port(struct server *s, const struct transport_address *address)
+{
+	struct port *port = &s->ports[s->nports];
+	char text[128];
+	int err;
+
+	address_format(address, text, sizeof(text));
+	snprintf(port->name, sizeof(port->name), "%s:%s", transport_kind_name(address->kind), text);
+	port->server = s;
+	port->regions = calloc(s->exports->nregions, sizeof(struct region *));
+	if (!port->regions)
+		return -ENOMEM;
+	s->nports++;
+	err = open_transport(s, port, address);
+	if (err)
+		return err;
+	return regions_register(
+		port->transport, s->exports->regions, s->exports->nregions, port->regions);
+}
+
+/* The default socket's directory is systemd's to make, where there is systemd. */
+static void make_socket_directory(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	autofree char *dir = NULL;
+
+	if (!slash || slash == path)
+		return;
+	dir = strndup(path, (size_t)(slash - path));
+	if (dir && mkdir(dir, 0755) == 0)
+		log_info("made %s", dir);
+}
+
+static int listen_port(struct port *port, const struct transport_address *address)
+{
+	char text[128];
+	int err;
+
+	if (address->kind == TRANSPORT_SHM)
+		make_socket_directory(strchr(port->name, ':') + 1);
+	err = transport_listen(port->q, address, &port->listener);
+	if (err) {
+		log_error("can't listen on %s: %s", port->name,
+			err == -EADDRINUSE ? "another process listens there" : errno_text(err));
+		return err;
+	}
+	address_format(listener_address(port->listener), text, sizeof(text));
+	snprintf(port->name, sizeof(port->name), "%s:%s", transport_kind_name(address->kind), text);
+	return 0;
+}
+
+/* All transports first, the listeners when all can serve. */
+static int open_ports(struct server *s)
+{
+	int err = 0;
+
+	s->ports = calloc(s->config->listen.n, sizeof(*s->ports));
+	if (!s->ports)
+		return -ENOMEM;
+	for (size_t i = 0; !err && i < s->config->listen.n; i++)
+		err = open_port(s, &s->config->addresses[i]);
+	for (size_t i = 0; !err && i < s->config->listen.n; i++)
+		err = listen_port(&s->ports[i], &s->config->addresses[i]);
+	return err;
+}
+
+/* ---- what the loop sleeps on ----------------------------------------------------------------- */
+
+static int watch(struct server *s, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_signals(struct server *s)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : watch(s, s->signal_fd);
+}
+
+static int watch_all(struct server *s)
+{
+	int err;
+
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return -errno;
+	err = open_signals(s);
+	if (!err)
+		err = watch(s, meta_scrub_fd(s->meta));
+	for (unsigned i = 0; !err && i < s->nports; i++)
+		err = watch(s, evq_fd(s->ports[i].q));
+	if (err)
+		log_error("can't watch for events: %s", errno_text(err));
+	return err;
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static int open_meta(struct server *s)
+{
+	autofree struct meta_export *exports = calloc(s->exports->n, sizeof(*exports));
+	struct meta_config config = {
+		.dir = s->dir.store,
+		.store_bytes = server_config_store_bytes(s->config),
+		.exports = exports,
+		.nexports = s->exports->n,
+	};
+	char why[512] = "";
+	int err;
+
+	if (!exports)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		const struct export *e = &s->exports->v[i];
+
+		exports[i] = (struct meta_export){
+			.name = e->name,
+			.npages = e->npages,
+			.nregions = e->nregions,
+			.region_pages = e->region_pages,
+			.bases = e->bases,
+		};
+	}
+	err = meta_open(&config, &s->meta, why, sizeof(why));
+	if (err)
+		log_error("%s", why[0] ? why : errno_text(err));
+	return err;
+}
+
+/* Signals are for the loop's descriptor, in the threads that start from here too. */
+static void block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void announce(struct server *s)
+{
+	char names[1024];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < s->nports && at < sizeof(names); i++)
+		at += (size_t)snprintf(
+			names + at, sizeof(names) - at, "%s%s", i ? ", " : "", s->ports[i].name);
+	log_notice("ready: %u export%s, %u region%s, listening on %s", s->exports->n,
+		s->exports->n == 1 ? "" : "s", s->exports->nregions,
+		s->exports->nregions == 1 ? "" : "s", names);
+	sd_notify(0, "READY=1");
+}
+
+static void init_lists(struct server *s)
+{
+	list_init(&s->sessions);
+	list_init(&s->conns);
+	list_init(&s->unattached);
+	list_init(&s->ready);
+	list_init(&s->parked);
+	list_init(&s->waiting);
+	list_init(&s->stalled);
+}
+
+static int start_meta(struct server *s)
+{
+	int err = open_meta(s);
+
+	if (err) {
+		exports_discard_new(s->exports);
+		return err;
+	}
+	for (unsigned i = 0; i < s->exports->n; i++)
+		s->exports->v[i].reuse_allowed = meta_is_new(s->meta);
+	return sessions_restore(s);
+}
+
+int server_new(const struct server_config *config, struct server **out)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->config = config;
+	s->epoll_fd = s->signal_fd = s->dir.lock_fd = -1;
+	s->incarnation = (uint64_t)realtime_ns();
+	s->lease_ms = (uint32_t)(config->lease_time * 1000);
+	s->reclaim = true;
+	init_lists(s);
+	block_signals();
+	err = memdir_open(config->memory_dir, &s->dir);
+	if (!err)
+		err = exports_new(config, &s->dir, &s->exports);
+	if (!err)
+		err = start_meta(s);
+	if (!err)
+		err = open_ports(s);
+	if (!err)
+		err = watch_all(s);
+	if (err) {
+		server_delete(s);
+		return err;
+	}
+	s->start_ms = now_ms();
+	announce(s);
+	*out = s;
+	return 0;
+}
+
+/* Channels that are being fenced (shm: their process lives) have the regions and their transport
+ * until the process ends, which is now. */
+static void server_leave(struct server *s)
+{
+	static struct server *left;
+
+	left = s;
+	meta_close(left->meta);
+}
+
+void server_delete(struct server *s)
+{
+	conns_delete(s);
+	if (s->nconns) {
+		server_leave(s);
+		return;
+	}
+	for (unsigned i = 0; i < s->nports; i++)
+		close_port(s, &s->ports[i]);
+	sessions_delete(s);
+	if (s->meta)
+		meta_close(s->meta);
+	exports_delete(s->exports);
+	if (s->signal_fd >= 0)
+		close(s->signal_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	free(s->ports);
+	/* The lock is the process's: see memdir.h. */
+	free(s);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static int poll_port(struct port *port)
+{
+	struct event events[EVENTS];
+	int n = evq_poll(port->q, events, EVENTS);
+
+	if (n < 0)
+		log_error("%s: the event queue is broken: %s", port->name, errno_text(n));
+	for (int i = 0; i < n; i++) {
+		if (events[i].type == EV_INCOMING)
+			conn_incoming(port, events[i].channel);
+		else
+			conn_event(channel_user(events[i].channel), &events[i]);
+	}
+	return n;
+}
+
+/* How many events there were, or -errno. */
+static int poll_ports(struct server *s)
+{
+	int total = 0;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		int n = poll_port(&s->ports[i]);
+
+		if (n < 0)
+			return n;
+		total += n;
+	}
+	session_retry_stalled(s);
+	return total;
+}
+
+/* Everything that can be done without waiting: 1: something was, 0: nothing is left. */
+static int work(struct server *s)
+{
+	int events = poll_ports(s);
+	bool more;
+
+	if (events < 0)
+		return events;
+	more = dispatch_run(s);
+	return events || more;
+}
+
+static int work_until_idle(struct server *s, int64_t tick_at)
+{
+	int64_t spin_until = 0;
+
+	for (;;) {
+		int busy = work(s);
+		int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		if (busy < 0)
+			return busy;
+		if (busy)
+			spin_until = now + SPIN_US * 1000;
+		if (now >= spin_until || now >= tick_at)
+			return 0;
+	}
+}
+
+static void read_signals(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	log_notice("%s: stopping", info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	s->stopping = true;
+}
+
+static int sleep_until_event(struct server *s, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	int busy, n;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		int err = evq_arm(s->ports[i].q);
+
+		if (err)
+			return err;
+	}
+	/* What came before the queues were armed would wake nobody. */
+	busy = work(s);
+	if (busy < 0)
+		return busy;
+	n = epoll_wait(s->epoll_fd, events, EVENTS, busy ? 0 : timeout_ms);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.fd == s->signal_fd)
+			read_signals(s);
+		else if (events[i].data.fd == meta_scrub_fd(s->meta))
+			s->reclaim = true;
+	}
+	return 0;
+}
+
+/* Refuses new work, lets what was answered go out, and closes every channel in order. */
+static int say_goodbye(struct server *s)
+{
+	int64_t until = now_ms() + GOODBYE_MS;
+
+	sd_notify(0, "STOPPING=1");
+	for (unsigned i = 0; i < s->nports; i++) {
+		listener_delete(s->ports[i].listener);
+		s->ports[i].listener = NULL;
+	}
+	while (!list_empty(&s->ready))
+		dispatch_run(s);
+	conns_disconnect(s);
+	while (conns_open(s) && now_ms() < until) {
+		int err = sleep_until_event(s, (int)max_u64(1, (uint64_t)(until - now_ms())));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int server_run(struct server *s)
+{
+	int64_t tick_at = 0;
+
+	while (!s->stopping) {
+		int err = work_until_idle(s, tick_at), timeout_ms;
+
+		if (err)
+			return err;
+		timeout_ms = sessions_tick(s);
+		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
+		err = sleep_until_event(s, timeout_ms);
+		if (err)
+			return err;
+	}
+	return say_goodbye(s);
+}

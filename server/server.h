@@ -1,0 +1,79 @@
+/* server.h - the server process: what its parts share, and its life from start to end.
+ *
+ *     main ── server_run ── evq_poll ── conn (receive) ── dispatch (batches) ── meta
+ *                                         └ session (ATTACH, BYE, fencing)
+ *
+ * One thread, the metadata thread, runs all of it: it polls the event queues of all listeners,
+ * executes what has arrived in one transaction, answers, and sleeps when nothing is left.
+ *
+ * OWNERSHIP  struct server owns everything below it.
+ * THREADS    The metadata thread. Start-up uses more (regions.h), the tcp transport and the
+ *            scrubber have their own.
+ */
+#ifndef RMEMFS_SERVER_SERVER_H
+#define RMEMFS_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "common/rpc.h"
+#include "common/transport.h"
+#include "server/config.h"
+#include "server/exports.h"
+#include "server/memdir.h"
+#include "server/meta.h"
+
+enum {
+	CHANNEL_SLOTS = 16,    /* of each channel */
+	CHANNEL_RESERVED = 2,  /* the last of them */
+	CHANNEL_CONTROLS = 4,  /* requests outside slots that may be outstanding */
+	SESSION_CHANNELS = 64, /* of one session at most */
+	UNATTACHED_MAX = 256,  /* channels that have not attached */
+	UNATTACHED_MS = 10000, /* how long they may take */
+	ATTACH_WAIT_MAX_MS = 300000,
+};
+
+/* One --listen. */
+struct port {
+	struct server *server;
+	struct transport *transport;
+	struct evq *q;
+	struct listener *listener;
+	struct region **regions; /* [exports->nregions] as this transport knows them */
+	char name[160];          /* "tcp:127.0.0.1:7470" */
+};
+
+struct server {
+	const struct server_config *config;
+	struct memdir dir;
+	struct exports *exports;
+	struct meta *meta;
+	struct port *ports; /* [config->listen.n] */
+	unsigned nports;
+	int epoll_fd, signal_fd;
+
+	uint64_t incarnation; /* this run of the process */
+	int64_t start_ms;
+	uint32_t lease_ms;
+	bool stopping;
+	bool reclaim; /* meta_reclaim has something to do */
+
+	struct list sessions;   /* struct session */
+	struct list conns;      /* struct conn: all of them */
+	struct list unattached; /* those without a session, oldest first */
+	unsigned nconns, nunattached;
+
+	/* struct request; each is in one of these, or in a batch, or free. */
+	struct list ready;   /* received, in the order of arrival */
+	struct list parked;  /* waiting for pages */
+	struct list waiting; /* ATTACHes that wait for another session or channel to end */
+	struct list stalled; /* REGIONS that wait for the transport to make keys */
+};
+
+int server_new(const struct server_config *config, struct server **out);
+/* Serves until SIGTERM or SIGINT: 0, or -errno when it can't go on. */
+int server_run(struct server *s);
+void server_delete(struct server *s);
+
+#endif

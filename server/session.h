@@ -1,0 +1,58 @@
+/* session.h - who is mounted: making, resuming and ending sessions.
+ *
+ * Until leases exist an export serves one session at a time. Another owner's ATTACH waits for it; a
+ * newer instance of the same owner ends it at once. A session ends in this order: all its channels
+ * are fenced, then it is forgotten by the store, then whoever waits is served: no page of it is
+ * given away while anything of it can still reach memory.
+ *
+ * A channel of a session that is attached again counts as the confirmation that its predecessor is
+ * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.
+ * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
+ * over when it does.
+ *
+ * OWNERSHIP  Sessions belong to server.sessions; their conns end by conn.h's rules.
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SESSION_H
+#define RMEMFS_SERVER_SESSION_H
+
+#include "server/conn.h"
+#include "server/server.h"
+
+struct session {
+	struct list link; /* server.sessions */
+	struct server *server;
+	struct export *export;
+	struct meta_session stored;
+	struct list conns;  /* all that are not fenced yet */
+	uint64_t attached;  /* bit of each channel that has ever been attached */
+	uint64_t *last_seq; /* [slots] of this run of the server */
+	int64_t heard_ms;   /* the last message, or when the last channel was lost */
+	bool restored;      /* of an earlier run of the server, and not resumed yet */
+	bool process_gone;  /* shm: its process has ended */
+	bool said_bye;
+	bool ending; /* all channels are being fenced */
+	struct rpc_counters counters;
+};
+
+/* Takes over what the store has from earlier runs. */
+int sessions_restore(struct server *s);
+void sessions_delete(struct server *s);
+
+/* The requests that are outside slots. */
+void session_attach(struct request *req);
+void session_regions(struct request *req);
+void session_ping(struct request *req);
+void session_bye(struct request *req);
+
+/* A channel of it has been fenced. */
+void session_lost_conn(struct session *session, bool process_gone);
+/* Looks again at what waits for a session's or channel's end. */
+void session_retry_waiting(struct server *s);
+void session_retry_stalled(struct server *s);
+
+/* What is due: late attaches, silent channels, pages that may be reused. Returns how long until
+ * there is something next, in ms; -1: nothing is to come. */
+int sessions_tick(struct server *s);
+
+#endif

@@ -1,0 +1,214 @@
+/* status.c - the state of everything as one JSON text. */
+#include "server/status.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+#include "server/conn.h"
+#include "server/session.h"
+
+static json_t *json_u64(uint64_t n)
+{
+	return json_integer((json_int_t)n);
+}
+
+static json_t *describe_counters(const struct rpc_counters *n)
+{
+	return json_pack("{s:I s:I s:I s:I s:I s:I}", "reads", (json_int_t)n->reads, "writes",
+		(json_int_t)n->writes, "read_bytes", (json_int_t)n->read_bytes, "write_bytes",
+		(json_int_t)n->write_bytes, "rpcs", (json_int_t)n->rpcs, "rpc_data_bytes",
+		(json_int_t)n->rpc_data_bytes);
+}
+
+static void add_counters(struct rpc_counters *sum, const struct rpc_counters *n)
+{
+	sum->reads += n->reads;
+	sum->writes += n->writes;
+	sum->read_bytes += n->read_bytes;
+	sum->write_bytes += n->write_bytes;
+	sum->rpcs += n->rpcs;
+	sum->rpc_data_bytes += n->rpc_data_bytes;
+}
+
+/* Of the sessions that were and those that are; export NULL: of all exports. */
+static struct rpc_counters sum_counters(const struct server *s, const struct export *export)
+{
+	struct rpc_counters sum = {0};
+
+	for (unsigned i = 0; i < s->exports->n; i++)
+		if (!export || export == &s->exports->v[i])
+			add_counters(&sum, &s->exports->v[i].ended);
+	list_for_each (pos, &s->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (!export || export == session->export)
+			add_counters(&sum, &session->counters);
+	}
+	return sum;
+}
+
+static json_t *describe_export(const struct server *s, const struct export *export)
+{
+	struct rpc_counters sum = sum_counters(s, export);
+	struct meta_usage u = {0};
+	uint64_t used;
+
+	meta_usage(s->meta, export->index, &u);
+	used = u.npages - u.free_pages - u.granted_pages - u.dirty_pages;
+	return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:i s:o}", "name", export->name, "bytes",
+		(json_int_t)(u.npages * PAGE_BYTES), "used", (json_int_t)(used * PAGE_BYTES),
+		"free", (json_int_t)(u.free_pages * PAGE_BYTES), "granted",
+		(json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
+		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes, "regions",
+		(int)export->nregions, "counters", describe_counters(&sum));
+}
+
+static json_t *describe_regions(const struct server *s)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		const struct export *export = &s->exports->v[i];
+
+		for (uint32_t j = 0; j < export->nregions; j++) {
+			const struct region_file *file =
+				&s->exports->regions[export->first_region + j];
+
+			json_array_append_new(
+				list, json_pack("{s:s s:i s:I s:s}", "export", export->name,
+					      "index", (int)j, "bytes", (json_int_t)file->len,
+					      "file", file->path));
+		}
+	}
+	return list;
+}
+
+static const char *conn_state_name(const struct conn *c)
+{
+	switch (c->state) {
+	case CONN_OPENING:
+		return "opening";
+	case CONN_OPEN:
+		return "open";
+	case CONN_FENCING:
+		return "fencing";
+	}
+	return "unknown";
+}
+
+static json_t *describe_channel(const struct conn *c)
+{
+	const char *transport = transport_kind_name(transport_kind_of(c->port->transport));
+
+	return json_pack("{s:i s:s s:s s:s s:s s:i}", "index", (int)c->index, "transport",
+		transport, "device", transport_device(c->port->transport), "peer",
+		channel_peer(c->channel), "state", conn_state_name(c), "keys", (int)c->nkeys);
+}
+
+static const char *session_state_name(const struct session *session)
+{
+	if (session->ending || session->said_bye)
+		return "ending";
+	if (session->restored)
+		return "restored";
+	return list_empty(&session->conns) ? "disconnected" : "active";
+}
+
+static json_t *describe_session(const struct session *session)
+{
+	json_t *channels = json_array();
+
+	list_for_each (pos, &session->conns)
+		json_array_append_new(
+			channels, describe_channel(list_entry(pos, struct conn, link)));
+	return json_pack("{s:I s:s s:s s:s s:b s:I s:o s:o}", "id", (json_int_t)session->stored.id,
+		"client", session->stored.client, "export", session->export->name, "state",
+		session_state_name(session), "read_only",
+		(int)(session->stored.flags & ATTACH_READ_ONLY), "silent_ms",
+		(json_int_t)(now_ms() - session->heard_ms), "channels", channels, "counters",
+		describe_counters(&session->counters));
+}
+
+static json_t *describe_identity(const struct server *s)
+{
+	const uint8_t *id = meta_store_id(s->meta);
+	char hex[33];
+
+	for (unsigned i = 0; i < 16; i++)
+		snprintf(hex + 2 * i, 3, "%02x", id[i]);
+	return json_pack("{s:s s:i s:i s:I s:s s:I s:s}", "version", RMEMFS_VERSION, "wire_version",
+		(int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
+		(json_int_t)s->incarnation, "store_id", hex, "uptime_ms",
+		(json_int_t)(now_ms() - s->start_ms), "memory_dir", s->dir.path);
+}
+
+static json_t *describe_store(const struct server *s)
+{
+	struct meta_usage u = {0};
+
+	meta_usage(s->meta, 0, &u);
+	return json_pack("{s:I s:I}", "bytes", (json_int_t)u.store_bytes, "used",
+		(json_int_t)u.store_used_bytes);
+}
+
+static json_t *describe(const struct server *s)
+{
+	json_t *root = describe_identity(s);
+	json_t *listen = json_array(), *exports = json_array(), *sessions = json_array();
+	struct rpc_counters sum = sum_counters(s, NULL);
+
+	for (unsigned i = 0; i < s->nports; i++)
+		json_array_append_new(listen, json_string(s->ports[i].name));
+	for (unsigned i = 0; i < s->exports->n; i++)
+		json_array_append_new(exports, describe_export(s, &s->exports->v[i]));
+	list_for_each (pos, &s->sessions)
+		json_array_append_new(
+			sessions, describe_session(list_entry(pos, struct session, link)));
+	json_object_set_new(root, "listen", listen);
+	json_object_set_new(root, "store", describe_store(s));
+	json_object_set_new(root, "exports", exports);
+	json_object_set_new(root, "regions", describe_regions(s));
+	json_object_set_new(root, "sessions", sessions);
+	json_object_set_new(root, "totals", describe_counters(&sum));
+	json_object_set_new(root, "channels", json_u64(s->nconns));
+	return root;
+}
+
+/* -ENOMEM where jansson had none. */
+static int take_snapshot(struct conn *c)
+{
+	json_t *root = describe(c->server);
+	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+
+	json_decref(root);
+	if (!text)
+		return -ENOMEM;
+	free(c->status_text);
+	c->status_text = text;
+	c->status_len = (uint32_t)strlen(text);
+	return 0;
+}
+
+void status_answer(struct request *req)
+{
+	struct conn *c = req->conn;
+	uint32_t offset = req->rpc.status.offset;
+	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_STATUS);
+	struct rpc_reply rep = {0};
+
+	if (!offset && take_snapshot(c)) {
+		request_refuse(req, -ENOMEM, "the server is out of memory");
+		return;
+	}
+	if (offset > c->status_len) {
+		request_refuse(req, -EINVAL, "the status has %u bytes", c->status_len);
+		return;
+	}
+	rep.status_text.total = c->status_len;
+	rep.status_text.tail.data = (const uint8_t *)c->status_text + offset;
+	rep.status_text.tail.len = (uint32_t)min_u64(room, c->status_len - offset);
+	request_answer(req, &rep);
+}
