@@ -124,7 +124,8 @@ int meta_session_end(struct meta *m, unsigned export_index, uint64_t session);
 
 /* ---- reaping and scrubbing ------------------------------------------------------------------- */
 
-/* Readable when the scrubber has finished something: call meta_reclaim then. */
+/* Readable when there is something to reclaim: the scrubber has finished a job, a committed batch
+ * has left work for it or for the reaper. Call meta_reclaim then. */
 int meta_scrub_fd(const struct meta *m);
 
 /* Within a batch: frees a bounded number of extents of reaped files, takes in what has been

@@ -75,8 +75,8 @@ static int put_run(struct space *sp, const struct run *r)
 	wire_put_u8(&w, (uint8_t)r->state);
 	if (r->state == PAGE_GRANTED)
 		wire_put_u64(&w, r->session);
-	return store_put(sp->store, STORE_SPACE, run_key(sp, r->region, r->page), buf,
-		wire_out_len(&w));
+	return store_put(
+		sp->store, STORE_SPACE, run_key(sp, r->region, r->page), buf, wire_out_len(&w));
 }
 
 static int del_run(struct space *sp, const struct run *r)
@@ -114,8 +114,8 @@ static int add_run(struct space *sp, const struct run *add)
 	}
 	after.hi += run_end(&r);
 	err = run_end(&r) < space_region_pages(sp, r.region)
-		? store_get(sp->store, STORE_SPACE, after, &val)
-		: -ENOENT;
+		      ? store_get(sp->store, STORE_SPACE, after, &val)
+		      : -ENOENT;
 	if (!err)
 		err = decode_run(sp, after, &val, &near);
 	if (err && err != -ENOENT)
@@ -473,6 +473,15 @@ bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run)
 	return false;
 }
 
+bool space_has_dirty(const struct space *sp)
+{
+	for (uint32_t i = 0; sp->reuse && i < sp->nregions; i++) {
+		if (runmap_longest(sp->dirty[i]))
+			return true;
+	}
+	return false;
+}
+
 /* ---- walks ----------------------------------------------------------------------------------- */
 
 static int next_run(struct space *sp, uint64_t *at, struct run *r)
@@ -505,8 +514,8 @@ int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bo
 			break;
 		if (r.state != PAGE_GRANTED || r.session != session)
 			continue;
-		err = space_return(sp, session,
-			(struct page_run){(uint16_t)r.region, r.page, r.npages});
+		err = space_return(
+			sp, session, (struct page_run){(uint16_t)r.region, r.page, r.npages});
 		if (err)
 			return err;
 		ngrants++;

@@ -80,6 +80,7 @@ int space_scrubbed(struct space *sp, struct page_run run);
 
 /* Takes a run of at most npages that is to be scrubbed. False: none, or reuse is not allowed. */
 bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run);
+bool space_has_dirty(const struct space *sp);
 
 /* Takes back a bounded number of a session's grants. *position: 0 at first, then as it was left.
  * *done: that was all. */

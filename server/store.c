@@ -1,5 +1,6 @@
 /* store.c - see store.h. LMDB without syncing, written through the map: a kill loses nothing that
- * was committed, since the map is memory of the kernel's; the two meta pages make commits atomic. */
+ * was committed, since the map is memory of the kernel's; the two meta pages make commits atomic.
+ */
 #include "server/store.h"
 
 #include <assert.h>
@@ -108,8 +109,8 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 	err = -errno;
 	fstatvfs(fd, &vfs);
 	snprintf(why, whylen,
-		"cannot allocate the store %s: %s (%" PRIu64 " MiB needed, %" PRIu64 " MiB free)", path,
-		errno_text(err), *bytes >> 20, (uint64_t)vfs.f_bavail * vfs.f_frsize >> 20);
+		"cannot allocate the store %s: %s (%" PRIu64 " MiB needed, %" PRIu64 " MiB free)",
+		path, errno_text(err), *bytes >> 20, (uint64_t)vfs.f_bavail * vfs.f_frsize >> 20);
 	if (st.st_size == 0)
 		unlink(path);
 	return err;
@@ -142,7 +143,8 @@ static void lock_map(struct store *s)
 	mdb_env_info(s->env, &info);
 	s->map_pages = info.me_mapsize / PAGE_BYTES;
 	if (mlock(info.me_mapaddr, info.me_mapsize) < 0)
-		log_info("the store is not locked in memory: %s (RLIMIT_MEMLOCK)", errno_text(errno));
+		log_info("the store is not locked in memory: %s (RLIMIT_MEMLOCK)",
+			errno_text(errno));
 }
 
 static int open_tables(struct store *s, bool *is_new)
@@ -412,8 +414,8 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 	return err;
 }
 
-int store_put(struct store *s, enum store_table table, struct store_key key, const void *data,
-	size_t len)
+int store_put(
+	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};
@@ -421,8 +423,8 @@ int store_put(struct store *s, enum store_table table, struct store_key key, con
 	return accessed(s, mdb_put(s->txn, s->dbi[table], &k, &v, 0));
 }
 
-int store_append(struct store *s, enum store_table table, struct store_key key, const void *data,
-	size_t len)
+int store_append(
+	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};

@@ -20,17 +20,17 @@
 struct store;
 
 enum store_table {
-	STORE_META,    /* 0: the superblock; export id: its record */
-	STORE_INODE,   /* inode key */
-	STORE_SPACE,   /* page key: a run of pages that are in no file */
-	STORE_REAP,    /* inode key: pages of it that are to be freed */
-	STORE_SYMLINK, /* inode key: the target */
-	STORE_SESSION, /* session id */
-	STORE_PAIRS,   /* tables from here on have both halves of the key */
+	STORE_META,                 /* 0: the superblock; export id: its record */
+	STORE_INODE,                /* inode key */
+	STORE_SPACE,                /* page key: a run of pages that are in no file */
+	STORE_REAP,                 /* inode key: pages of it that are to be freed */
+	STORE_SYMLINK,              /* inode key: the target */
+	STORE_SESSION,              /* session id */
+	STORE_PAIRS,                /* tables from here on have both halves of the key */
 	STORE_DIRENT = STORE_PAIRS, /* inode key of the directory, cookie */
-	STORE_EXTENT,		    /* inode key, first page within the file */
-	STORE_ORPHAN,		    /* session, inode key: unlinked, kept open */
-	STORE_REPLY,		    /* session, slot */
+	STORE_EXTENT,               /* inode key, first page within the file */
+	STORE_ORPHAN,               /* session, inode key: unlinked, kept open */
+	STORE_REPLY,                /* session, slot */
 	STORE_TABLES,
 };
 

@@ -1,0 +1,112 @@
+/* dirent.c - see dirent.h. The record: ino 8, type 1, then the name. */
+#include "server/dirent.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "common/wire.h"
+
+enum { COLLISION_BITS = 8, COLLISIONS = 1 << COLLISION_BITS };
+enum { FIXED_BYTES = 9, DIRENT_BYTES_MAX = FIXED_BYTES + NAME_BYTES_MAX };
+
+uint8_t dirent_type(uint32_t mode)
+{
+	return (uint8_t)IFTODT(mode);
+}
+
+static uint64_t first_cookie(const struct dirent_hash *hash, const struct rpc_str *name)
+{
+	uint64_t h = namehash(hash->key, name->s, name->len) & hash->mask;
+
+	return (h ? h : 1) << COLLISION_BITS;
+}
+
+int dirent_decode(struct volume *v, struct store_key key, const struct store_val *val,
+	struct dirent_entry *out)
+{
+	struct wire_in r;
+
+	wire_in_init(&r, val->data, val->len);
+	out->cookie = key.lo;
+	out->ino = wire_get_u64(&r);
+	out->type = wire_get_u8(&r);
+	if (r.truncated || !wire_in_left(&r) || wire_in_left(&r) > NAME_BYTES_MAX)
+		return store_damaged(v->store, STORE_DIRENT, key);
+	out->name = (struct rpc_str){(const char *)r.pos, (uint16_t)wire_in_left(&r)};
+	return 0;
+}
+
+static bool same_name(const struct rpc_str *a, const struct rpc_str *b)
+{
+	return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
+}
+
+int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
+	const struct rpc_str *name, struct dirent_slot *slot)
+{
+	uint64_t first = first_cookie(hash, name), unused = first;
+	struct store_key key;
+	struct store_val val;
+	struct dirent_entry e;
+	int err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, first), &key, &val);
+
+	for (; !err && key.hi == dir && key.lo < first + COLLISIONS;
+		err = store_next(v->store, STORE_DIRENT, &key, &val)) {
+		err = dirent_decode(v, key, &val, &e);
+		if (err)
+			return err;
+		if (same_name(&e.name, name)) {
+			*slot = (struct dirent_slot){dir, e.cookie, e.ino, e.type};
+			return 0;
+		}
+		if (key.lo == unused)
+			unused++;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*slot = (struct dirent_slot){.dir = dir, .cookie = unused};
+	return unused < first + COLLISIONS ? 0 : -ENOSPC;
+}
+
+int dirent_put(struct volume *v, const struct dirent_slot *slot, const struct rpc_str *name,
+	uint64_t ino, uint8_t type)
+{
+	uint8_t buf[DIRENT_BYTES_MAX];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u64(&w, ino);
+	wire_put_u8(&w, type);
+	wire_put(&w, name->s, name->len);
+	return store_put(
+		v->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie), buf, wire_out_len(&w));
+}
+
+int dirent_del(struct volume *v, const struct dirent_slot *slot)
+{
+	return store_del(v->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie));
+}
+
+int dirent_next(struct volume *v, uint64_t dir, uint64_t cookie, struct dirent_entry *out)
+{
+	struct store_key key;
+	struct store_val val;
+	int err;
+
+	if (cookie == UINT64_MAX)
+		return -ENOENT;
+	err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, cookie + 1), &key, &val);
+	if (!err && key.hi != dir)
+		err = -ENOENT;
+	return err ? err : dirent_decode(v, key, &val, out);
+}
+
+int dirent_empty(struct volume *v, uint64_t dir, bool *empty)
+{
+	struct dirent_entry e;
+	int err = dirent_next(v, dir, 0, &e);
+
+	*empty = err == -ENOENT;
+	return *empty ? 0 : err;
+}

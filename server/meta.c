@@ -1,0 +1,193 @@
+/* meta.c - batches, and the table of operations. */
+#include "server/meta.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/ns.h"
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+int meta_room(struct meta *m, uint64_t npages, bool grows)
+{
+	uint64_t granted = 0;
+
+	for (unsigned i = 0; grows && i < m->nvolumes; i++)
+		granted += m->volumes[i].space.now.granted;
+	return store_room(
+		m->store, npages, grows ? m->reserve + granted / PAGES_PER_STORE_PAGE : 0);
+}
+
+int meta_begin(struct meta *m)
+{
+	int err = store_begin(m->store);
+
+	if (err)
+		return err;
+	m->saved = m->now;
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		struct volume *v = &m->volumes[i];
+
+		v->saved = v->now;
+		space_begin(&v->space);
+	}
+	return 0;
+}
+
+static void roll_back(struct meta *m)
+{
+	m->now = m->saved;
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		struct volume *v = &m->volumes[i];
+
+		v->now = v->saved;
+		space_abort(&v->space);
+	}
+	m->nused = 0;
+	m->ntodo = 0;
+	m->ending_session = 0;
+	if (m->reclaiming)
+		scrub_kick(m->scrub);
+	m->reclaiming = false;
+}
+
+/* What was scrubbed is free now; what is dirty now can be scrubbed. */
+static void settle(struct meta *m)
+{
+	m->ndone -= m->nused;
+	memmove(m->done, m->done + m->nused, m->ndone * sizeof(m->done[0]));
+	m->nused = 0;
+	for (unsigned i = 0; i < m->ntodo; i++)
+		scrub_post(m->scrub, &m->todo[i]);
+	m->ntodo = 0;
+	m->reclaiming = false;
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		space_commit(&m->volumes[i].space);
+	if (meta_has_reclaim(m))
+		scrub_kick(m->scrub);
+}
+
+static int save_volumes(struct meta *m)
+{
+	int err = store_failed(m->store);
+
+	for (unsigned i = 0; !err && i < m->nvolumes; i++) {
+		const struct volume *v = &m->volumes[i];
+
+		if (v->now.next_ino != v->saved.next_ino || v->now.inodes != v->saved.inodes)
+			err = meta_save_volume(m, v);
+	}
+	return err;
+}
+
+int meta_commit(struct meta *m)
+{
+	int err = save_volumes(m);
+
+	if (err)
+		store_abort(m->store);
+	else
+		err = store_commit(m->store);
+	if (err)
+		roll_back(m);
+	else
+		settle(m);
+	return err;
+}
+
+void meta_abort(struct meta *m)
+{
+	if (!store_in_transaction(m->store))
+		return;
+	store_abort(m->store);
+	roll_back(m);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
+	[RPC_LOOKUP] = ns_lookup,
+	[RPC_GETATTR] = ns_getattr,
+	[RPC_READLINK] = ns_readlink,
+	[RPC_READDIR] = ns_readdir,
+	[RPC_EXTENTS] = ns_extents,
+	[RPC_STATFS] = ns_statfs,
+	[RPC_SETATTR] = ns_setattr,
+	[RPC_CREATE] = ns_create,
+	[RPC_MKNOD] = ns_mknod,
+	[RPC_MKDIR] = ns_mkdir,
+	[RPC_SYMLINK] = ns_symlink,
+	[RPC_LINK] = ns_link,
+	[RPC_UNLINK] = ns_unlink,
+	[RPC_RMDIR] = ns_rmdir,
+	[RPC_RENAME] = ns_rename,
+	[RPC_COMMIT] = ns_commit,
+	[RPC_GRANT] = ns_grant,
+	[RPC_RETURN] = ns_return,
+};
+
+static int refuse(struct rpc_reply *rep, int err)
+{
+	static const char read_only[] = "the session is read-only";
+
+	*rep = (struct rpc_reply){.op = rep->op,
+		.slot = rep->slot,
+		.seq = rep->seq,
+		.status = err,
+		.text = rep->text};
+	if (err == -EROFS)
+		rep->text = (struct rpc_str){read_only, sizeof(read_only) - 1};
+	return META_DONE;
+}
+
+int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
+	struct rpc_reply *rep, struct wire_out *tail)
+{
+	struct ns_call call = {m, &m->volumes[ctx->export_index], ctx, req, rep, tail};
+	int err;
+
+	*rep = (struct rpc_reply){.op = rep->op, .slot = rep->slot, .seq = rep->seq};
+	if (req->op >= RPC_OP_MAX || !operations[req->op])
+		return refuse(rep, -EOPNOTSUPP);
+	if (ctx->read_only && req->op >= RPC_SETATTR)
+		return refuse(rep, -EROFS);
+	err = operations[req->op](&call);
+	if (store_failed(m->store))
+		return store_failed(m->store);
+	if (err == NS_PARK)
+		return META_PARK;
+	return err ? refuse(rep, err) : META_DONE;
+}
+
+int meta_root(struct meta *m, unsigned export_index, struct attr *attr)
+{
+	bool own = !store_in_transaction(m->store);
+	struct inode root;
+	int err = own ? store_begin_read(m->store) : 0;
+
+	if (err)
+		return err;
+	err = inode_load(&m->volumes[export_index], ROOT_INO, &root);
+	if (!err)
+		*attr = root.attr;
+	if (own)
+		store_abort(m->store);
+	return err;
+}
+
+void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
+{
+	const struct volume *v = &m->volumes[export_index];
+	struct store_usage store;
+
+	store_usage(m->store, &store);
+	*usage = (struct meta_usage){
+		.npages = v->space.npages,
+		.free_pages = v->space.now.free,
+		.granted_pages = v->space.now.granted,
+		.dirty_pages = v->space.now.dirty + v->now.reap_pages,
+		.inodes = v->now.inodes,
+		.store_bytes = store.npages * PAGE_BYTES,
+		.store_used_bytes = store.used_pages * PAGE_BYTES,
+	};
+}

@@ -1,0 +1,74 @@
+/* meta_internal.h - what the parts of the metadata core share: meta_*.c, ns_*.c, check.c.
+ *
+ *     meta_open.c     the store's superblock and exports
+ *     meta.c          batches, and the table of operations
+ *     ns_*.c          the operations
+ *     meta_session.c  sessions and stored replies
+ *     meta_reclaim.c  reaper, ended sessions, scrubber
+ *
+ * What a batch changes in memory is here, in struct volume and in struct space; each has the value
+ * from before the batch beside it.
+ */
+#ifndef RMEMFS_SERVER_META_INTERNAL_H
+#define RMEMFS_SERVER_META_INTERNAL_H
+
+#include "server/dirent.h"
+#include "server/meta.h"
+#include "server/scrub.h"
+#include "server/volume.h"
+
+enum { STORE_ID_BYTES = 16 };
+
+struct meta_counts {
+	uint64_t next_session;
+	unsigned nending; /* ended sessions of our exports that still have something */
+};
+
+struct meta {
+	struct store *store;
+	struct scrub *scrub;
+	uint8_t store_id[STORE_ID_BYTES];
+	struct dirent_hash hash;
+	bool is_new;
+	struct volume *volumes; /* in the order of the configuration */
+	unsigned nvolumes;
+	struct meta_counts now, saved;
+	uint64_t reserve; /* store pages that only deletes and the like may take */
+
+	/* Finished jobs whose pages are still dirty in the store; the batch took in nused of them.
+	 */
+	struct scrub_job done[SCRUB_JOBS];
+	unsigned ndone, nused;
+	/* Dirty runs that go to the scrubber once the batch is committed: before that they may
+	 * still be in a file. */
+	struct scrub_job todo[SCRUB_JOBS];
+	unsigned ntodo;
+	bool reclaiming; /* meta_reclaim ran in this batch */
+
+	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
+	uint64_t ending_position;
+};
+
+/* Store pages that an operation may touch: paths to some records and their splits. */
+enum { ROOM_PAGES = 64, ROOM_PAGES_PER_EXTENT = 2, ROOM_PAGES_PER_REAPED = 6 };
+
+/* Every granted page may become an extent of its own, and COMMIT must always be possible: some
+ * hundred bytes of records each are kept for that. */
+enum { PAGES_PER_STORE_PAGE = 32 };
+
+/* See store_room(). grows: the operation must leave the reserve alone. */
+int meta_room(struct meta *m, uint64_t npages, bool grows);
+
+/* meta_open.c */
+int meta_save_super(struct meta *m);
+int meta_save_volume(struct meta *m, const struct volume *v);
+
+/* meta_session.c */
+int meta_count_ended(struct meta *m, unsigned *n);
+/* One bounded step for one ended session. */
+int meta_drain_session(struct meta *m, bool *more);
+
+/* meta_reclaim.c */
+bool meta_has_reclaim(const struct meta *m);
+
+#endif

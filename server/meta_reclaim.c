@@ -1,0 +1,107 @@
+/* meta_reclaim.c - pages on their way back to free: reaped, taken from ended sessions, scrubbed. */
+#include "server/meta_internal.h"
+
+#include "common/util.h"
+#include "server/reaper.h"
+
+/* How many extents a step frees, so that it fits into the store's reserve. */
+enum { STEP_SHARE = 16, STEP_MAX = 128 };
+
+bool meta_has_reclaim(const struct meta *m)
+{
+	bool room = scrub_room(m->scrub) > 0;
+
+	if (m->now.nending || m->ndone)
+		return true;
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		const struct volume *v = &m->volumes[i];
+
+		if (v->now.reap_pages || (room && space_has_dirty(&v->space)))
+			return true;
+	}
+	return false;
+}
+
+static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
+{
+	scrub_clear(m->scrub);
+	while (m->ndone < SCRUB_JOBS && scrub_take(m->scrub, &m->done[m->ndone]))
+		m->ndone++;
+	*more |= m->ndone == SCRUB_JOBS;
+	for (; m->nused < m->ndone; m->nused++) {
+		const struct scrub_job *job = &m->done[m->nused];
+		int err = space_scrubbed(&m->volumes[job->export_index].space, job->run);
+
+		if (err)
+			return err;
+		*freed += job->run.npages;
+	}
+	return 0;
+}
+
+static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
+{
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		struct volume *v = &m->volumes[i];
+		uint64_t finished = 0;
+		bool left = false;
+		int err = v->now.reap_pages ? reap_step(v, nextents, &left, &finished) : 0;
+
+		if (err)
+			return err;
+		*more |= left;
+		/* A file that was cut short can grow again: also worth another try. */
+		*freed += finished;
+	}
+	return 0;
+}
+
+static void choose_dirty(struct meta *m, unsigned index, unsigned room)
+{
+	struct volume *v = &m->volumes[index];
+	struct page_run run;
+
+	while (m->ntodo < room && space_next_dirty(&v->space, SCRUB_JOB_PAGES, &run))
+		m->todo[m->ntodo++] = (struct scrub_job){
+			.export_index = index,
+			.run = run,
+			.addr = (char *)v->bases[run.region] + (size_t)run.page * PAGE_BYTES,
+			.len = (size_t)run.npages * PAGE_BYTES,
+		};
+}
+
+int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
+{
+	unsigned nextents = (unsigned)min_u64(m->reserve / STEP_SHARE, STEP_MAX);
+	bool left = false;
+	int err;
+
+	*more = false;
+	*freed = 0;
+	err = meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
+	if (err)
+		return err;
+	m->reclaiming = true;
+	err = take_scrubbed(m, more, freed);
+	if (!err)
+		err = reap(m, nextents, more, freed);
+	if (!err && m->now.nending)
+		err = meta_drain_session(m, &left);
+	if (err)
+		return err;
+	*more |= left;
+	for (unsigned i = 0, room = scrub_room(m->scrub); i < m->nvolumes; i++)
+		choose_dirty(m, i, room);
+	return 0;
+}
+
+int meta_scrub_fd(const struct meta *m)
+{
+	return scrub_fd(m->scrub);
+}
+
+void meta_allow_reuse(struct meta *m, unsigned export_index)
+{
+	m->volumes[export_index].space.reuse = true;
+	scrub_kick(m->scrub);
+}

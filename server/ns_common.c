@@ -1,0 +1,106 @@
+/* ns_common.c - what the operations share; see ns.h. */
+#include "server/ns.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/extents.h"
+
+static const char store_full[] = "the memory for metadata is full";
+
+int ns_room(struct ns_call *c, uint64_t npages, bool grows)
+{
+	int err = meta_room(c->m, npages, grows);
+
+	if (err == -ENOSPC)
+		c->rep->text = (struct rpc_str){store_full, sizeof(store_full) - 1};
+	return err;
+}
+
+static bool is_dot(const struct rpc_str *name)
+{
+	return name->len <= 2 && memcmp(name->s, "..", name->len) == 0;
+}
+
+int ns_check_name(const struct rpc_str *name)
+{
+	if (name->len == 0)
+		return -ENOENT;
+	if (name->len > NAME_BYTES_MAX)
+		return -ENAMETOOLONG;
+	return is_dot(name) ? -EINVAL : 0;
+}
+
+int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct inode *dir,
+	struct dirent_slot *slot)
+{
+	int err = ns_check_name(name);
+
+	if (!err)
+		err = inode_load_dir(c->v, parent, dir);
+	return err ? err : dirent_find(c->v, &c->m->hash, dir->key, name, slot);
+}
+
+int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inode *out)
+{
+	int err = inode_load(c->v, slot->ino, out);
+
+	if (err == -ESTALE)
+		return store_damaged(c->m->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie));
+	return err;
+}
+
+int ns_touch_dir(struct ns_call *c, struct inode *dir)
+{
+	dir->attr.mtime = dir->attr.ctime = c->ctx->now;
+	return inode_save(c->v, dir);
+}
+
+int ns_drop_link(struct ns_call *c, struct inode *i)
+{
+	static const uint8_t nothing;
+	int err = 0;
+
+	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
+	i->attr.ctime = c->ctx->now;
+	if (i->attr.nlink == 0)
+		err = store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key),
+			&nothing, sizeof(nothing));
+	return err ? err : inode_save(c->v, i);
+}
+
+void ns_fill_entry(struct ns_call *c, const struct inode *i, const struct inode *parent)
+{
+	struct rpc_entry_reply *entry = &c->rep->entry;
+
+	entry->attr = i->attr;
+	if (parent)
+		entry->parent = parent->attr;
+	entry->lease.type = LEASE_EXCLUSIVE;
+	entry->nextents = i->nextents;
+	entry->nhead = (uint8_t)inode_nhead(i);
+	memcpy(entry->head, i->head, entry->nhead * sizeof(entry->head[0]));
+}
+
+int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *want)
+{
+	int err;
+
+	*want = min_u64(*want, c->v->space.now.free);
+	if (*want == 0)
+		return ns_room(c, npages, grows);
+	err = meta_room(c->m, npages + *want / PAGES_PER_STORE_PAGE, true);
+	if (err != -ENOSPC)
+		return err;
+	*want = 0;
+	return ns_room(c, npages, grows);
+}
+
+int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n)
+{
+	unsigned count = 0;
+	int err = space_grant(&c->v->space, c->ctx->session, want, grant, GRANT_EXTENTS, &count);
+
+	*n = (uint8_t)count;
+	return err;
+}

@@ -1,0 +1,190 @@
+/* ns_create.c - operations that make names: CREATE, MKNOD, MKDIR, SYMLINK, LINK. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/ns.h"
+
+/* A target that is longer shares no page with others and needs pages in a row, which only the
+ * store's untouched end is sure to have. */
+enum { TARGET_LONG = 1900, ROOM_PAGES_LONG_TARGET = 4 };
+
+/* Where a new inode goes. */
+struct place {
+	struct inode dir;
+	struct dirent_slot slot;
+};
+
+/* -EEXIST with the slot filled: the name is taken. */
+static int find_place(
+	struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct place *place)
+{
+	int err = ns_find(c, parent, name, &place->dir, &place->slot);
+
+	return !err && place->slot.ino ? -EEXIST : err;
+}
+
+static void init_child(struct ns_call *c, const struct inode *dir, uint32_t mode, struct inode *i)
+{
+	const struct rpc_create *req = &c->req->create;
+	uint32_t gid = req->gid;
+
+	if (dir->attr.mode & S_ISGID) {
+		gid = dir->attr.gid;
+		if (S_ISDIR(mode))
+			mode |= S_ISGID;
+	}
+	inode_init(c->v, i, mode, req->uid, gid, c->ctx->now);
+	i->parent = dir->attr.ino;
+}
+
+static int add_name(
+	struct ns_call *c, struct place *place, const struct rpc_str *name, const struct inode *i)
+{
+	int err = dirent_put(c->v, &place->slot, name, i->attr.ino, dirent_type(i->attr.mode));
+
+	if (!err)
+		err = ns_touch_dir(c, &place->dir);
+	if (!err)
+		ns_fill_entry(c, i, &place->dir);
+	return err;
+}
+
+static int add_child(struct ns_call *c, struct place *place, uint32_t mode, struct inode *i)
+{
+	int err;
+
+	init_child(c, &place->dir, mode, i);
+	if (S_ISCHR(mode) || S_ISBLK(mode))
+		i->attr.rdev = c->req->create.rdev;
+	if (S_ISLNK(mode))
+		i->attr.size = c->req->create.target.len;
+	if (S_ISDIR(mode))
+		place->dir.attr.nlink++;
+	err = inode_add(c->v, i);
+	return err ? err : add_name(c, place, &c->req->create.name, i);
+}
+
+/* A file that is there already. What can't be opened as a file came between the kernel's lookup
+ * and now: -ESTALE makes it look again. */
+static int open_existing(struct ns_call *c, struct place *place, struct inode *i)
+{
+	int err;
+
+	if (c->req->create.exclusive)
+		return -EEXIST;
+	err = ns_load_entry(c, &place->slot, i);
+	if (err)
+		return err;
+	if (inode_is_dir(i))
+		return -EISDIR;
+	return S_ISREG(i->attr.mode) ? 0 : -ESTALE;
+}
+
+int ns_create(struct ns_call *c)
+{
+	const struct rpc_create *req = &c->req->create;
+	uint64_t want = req->want_pages;
+	struct place place;
+	struct inode inode;
+	bool created;
+	int err = S_ISREG(req->mode) ? find_place(c, req->parent, &req->name, &place) : -EINVAL;
+
+	created = !err;
+	if (err == -EEXIST)
+		err = open_existing(c, &place, &inode);
+	if (!err)
+		err = ns_room_and_grant(c, ROOM_PAGES, created, &want);
+	if (err)
+		return err;
+	if (created)
+		err = add_child(c, &place, S_IFREG | (req->mode & 07777), &inode);
+	else
+		ns_fill_entry(c, &inode, &place.dir);
+	if (err)
+		return err;
+	c->rep->entry.created = created;
+	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
+}
+
+static int make(struct ns_call *c, uint32_t mode)
+{
+	const struct rpc_create *req = &c->req->create;
+	struct place place;
+	struct inode inode;
+	int err = find_place(c, req->parent, &req->name, &place);
+
+	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
+		err = -EMLINK;
+	if (!err)
+		err = ns_room(c, ROOM_PAGES, true);
+	return err ? err : add_child(c, &place, mode, &inode);
+}
+
+int ns_mknod(struct ns_call *c)
+{
+	uint32_t mode = c->req->create.mode;
+
+	switch (mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFIFO:
+	case S_IFSOCK:
+	case S_IFCHR:
+	case S_IFBLK:
+		return make(c, mode & (S_IFMT | 07777));
+	default:
+		return -EINVAL;
+	}
+}
+
+int ns_mkdir(struct ns_call *c)
+{
+	return make(c, S_IFDIR | (c->req->create.mode & 07777));
+}
+
+int ns_symlink(struct ns_call *c)
+{
+	const struct rpc_create *req = &c->req->create;
+	bool is_long = req->target.len > TARGET_LONG;
+	struct place place;
+	struct inode inode;
+	int err;
+
+	if (req->target.len == 0)
+		return -ENOENT;
+	if (req->target.len > SYMLINK_BYTES_MAX)
+		return -ENAMETOOLONG;
+	err = find_place(c, req->parent, &req->name, &place);
+	if (!err)
+		err = ns_room(c, ROOM_PAGES + (is_long ? ROOM_PAGES_LONG_TARGET : 0), true);
+	if (!err)
+		err = add_child(c, &place, S_IFLNK | 0777, &inode);
+	if (err)
+		return err;
+	return store_put(
+		c->m->store, STORE_SYMLINK, STORE_KEY(inode.key), req->target.s, req->target.len);
+}
+
+int ns_link(struct ns_call *c)
+{
+	const struct rpc_link *req = &c->req->link;
+	struct place place;
+	struct inode inode;
+	int err = inode_load(c->v, req->ino, &inode);
+
+	if (!err && inode_is_dir(&inode))
+		err = -EPERM;
+	if (!err && inode.attr.nlink == 0)
+		err = -ENOENT;
+	if (!err && inode.attr.nlink >= NLINK_MAX)
+		err = -EMLINK;
+	if (!err)
+		err = find_place(c, req->parent, &req->name, &place);
+	if (!err)
+		err = ns_room(c, ROOM_PAGES, true);
+	if (err)
+		return err;
+	inode.attr.nlink++;
+	inode.attr.ctime = c->ctx->now;
+	err = inode_save(c->v, &inode);
+	return err ? err : add_name(c, &place, &req->name, &inode);
+}

@@ -1,0 +1,185 @@
+/* ns_rename.c - RENAME, with NOREPLACE and EXCHANGE. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "server/ns.h"
+
+/* One end of the move: a directory, a place in it, and what is there. dir points to the other
+ * end's when both are one directory, so that it is changed and saved as one. */
+struct end {
+	struct inode own_dir, *dir;
+	struct dirent_slot slot;
+	const struct rpc_str *name;
+	struct inode inode; /* if slot.ino */
+};
+
+static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct end *end)
+{
+	int err = ns_find(c, parent, name, &end->own_dir, &end->slot);
+
+	end->dir = &end->own_dir;
+	end->name = name;
+	if (!err && end->slot.ino)
+		err = ns_load_entry(c, &end->slot, &end->inode);
+	return err;
+}
+
+/* Is dir the directory `above`, or somewhere below it? */
+static int is_within(struct ns_call *c, const struct inode *dir, uint64_t above, bool *within)
+{
+	struct inode at = *dir;
+
+	while (at.attr.ino != above && at.attr.ino != ROOT_INO) {
+		int err = inode_load(c->v, at.parent, &at);
+
+		if (err == -ESTALE)
+			return store_damaged(c->m->store, STORE_INODE, STORE_KEY(at.key));
+		if (err)
+			return err;
+	}
+	*within = at.attr.ino == above;
+	return 0;
+}
+
+/* A directory can't move below itself. */
+static int check_loop(struct ns_call *c, const struct end *moving, const struct end *to)
+{
+	bool within = false;
+	int err;
+
+	if (!inode_is_dir(&moving->inode))
+		return 0;
+	err = is_within(c, to->dir, moving->slot.ino, &within);
+	return !err && within ? -EINVAL : err;
+}
+
+static int check_replace(struct ns_call *c, const struct end *from, const struct end *to)
+{
+	bool from_dir = inode_is_dir(&from->inode), to_dir = inode_is_dir(&to->inode);
+	bool empty = true;
+	int err = 0;
+
+	if (from_dir && !to_dir)
+		return -ENOTDIR;
+	if (!from_dir && to_dir)
+		return -EISDIR;
+	if (to_dir)
+		err = dirent_empty(c->v, to->inode.key, &empty);
+	return !err && !empty ? -ENOTEMPTY : err;
+}
+
+static int check_links(const struct end *from, const struct end *to)
+{
+	bool gains = inode_is_dir(&from->inode) && !(to->slot.ino && inode_is_dir(&to->inode));
+
+	return gains && from->dir != to->dir && to->dir->attr.nlink >= NLINK_MAX ? -EMLINK : 0;
+}
+
+static int check(struct ns_call *c, struct end *from, struct end *to)
+{
+	uint32_t flags = c->req->rename.flags;
+	int err;
+
+	if (!from->slot.ino)
+		return -ENOENT;
+	if (flags == RENAME_EXCHANGE && !to->slot.ino)
+		return -ENOENT;
+	if (flags == RENAME_NOREPLACE && to->slot.ino)
+		return -EEXIST;
+	err = check_loop(c, from, to);
+	if (!err && flags == RENAME_EXCHANGE)
+		err = check_loop(c, to, from);
+	else if (!err && to->slot.ino && to->slot.ino != from->slot.ino)
+		err = check_replace(c, from, to);
+	if (!err)
+		err = check_links(from, to);
+	if (!err && flags == RENAME_EXCHANGE)
+		err = check_links(to, from);
+	return err;
+}
+
+/* end's inode now has the other end's name and parent. */
+static int move(struct ns_call *c, struct end *end, struct end *to)
+{
+	struct inode *i = &end->inode;
+	int err = dirent_put(c->v, &to->slot, to->name, i->attr.ino, dirent_type(i->attr.mode));
+
+	if (err)
+		return err;
+	if (inode_is_dir(i)) {
+		i->parent = to->dir->attr.ino;
+		end->dir->attr.nlink--;
+		to->dir->attr.nlink++;
+	}
+	i->attr.ctime = c->ctx->now;
+	return inode_save(c->v, i);
+}
+
+static int replace(struct ns_call *c, struct end *from, struct end *to)
+{
+	int err = dirent_del(c->v, &from->slot);
+
+	if (!err && to->slot.ino) {
+		if (inode_is_dir(&to->inode))
+			to->dir->attr.nlink--;
+		err = ns_drop_link(c, &to->inode);
+	}
+	return err ? err : move(c, from, to);
+}
+
+static int exchange(struct ns_call *c, struct end *from, struct end *to)
+{
+	int err = move(c, from, to);
+
+	return err ? err : move(c, to, from);
+}
+
+static void fill(struct ns_call *c, const struct end *from, const struct end *to)
+{
+	struct rpc_rename_reply *rep = &c->rep->rename;
+
+	rep->parent = from->dir->attr;
+	rep->new_parent = to->dir->attr;
+	rep->moved = from->inode.attr;
+	if (to->slot.ino && to->slot.ino != from->slot.ino)
+		rep->other = to->inode.attr;
+}
+
+static int change(struct ns_call *c, struct end *from, struct end *to)
+{
+	int err = c->req->rename.flags == RENAME_EXCHANGE ? exchange(c, from, to)
+							  : replace(c, from, to);
+
+	if (!err)
+		err = ns_touch_dir(c, from->dir);
+	if (!err && to->dir != from->dir)
+		err = ns_touch_dir(c, to->dir);
+	return err;
+}
+
+int ns_rename(struct ns_call *c)
+{
+	const struct rpc_rename *req = &c->req->rename;
+	struct end from, to;
+	int err;
+
+	if (req->flags && req->flags != RENAME_NOREPLACE && req->flags != RENAME_EXCHANGE)
+		return -EINVAL;
+	err = load_end(c, req->parent, &req->name, &from);
+	if (!err)
+		err = load_end(c, req->new_parent, &req->new_name, &to);
+	if (err)
+		return err;
+	if (req->parent == req->new_parent)
+		to.dir = from.dir;
+	err = check(c, &from, &to);
+	if (!err && to.slot.ino != from.slot.ino) {
+		err = ns_room(c, ROOM_PAGES, true);
+		if (!err)
+			err = change(c, &from, &to);
+	}
+	/* Two names of one inode: POSIX leaves both. */
+	if (!err)
+		fill(c, &from, &to);
+	return err;
+}

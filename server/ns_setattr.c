@@ -1,0 +1,102 @@
+/* ns_setattr.c - SETATTR: modes, owners, times and truncation. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/extents.h"
+#include "server/ns.h"
+
+/* What a cut may free at once: the head's extents and a few of the table's. */
+enum { CUT_EXTENTS = 40 };
+
+/* From here to the end of its page nothing may be seen when the file grows: neither what was cut
+ * off nor what a client wrote and never committed. It is done within the batch: should the batch
+ * be aborted, this truncation is run again before anything else can ask for these bytes. */
+static int zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
+{
+	uint64_t fpage = from >> PAGE_SHIFT;
+	size_t keep = from & (PAGE_BYTES - 1);
+	struct extent e;
+	int err = keep ? extents_at(c->v, i, fpage, &e) : -ENOENT;
+
+	if (!err && e.fpage <= fpage) {
+		size_t page = (size_t)(e.page + (fpage - e.fpage));
+
+		memset((char *)c->v->bases[e.region] + page * PAGE_BYTES + keep, 0,
+			PAGE_BYTES - keep);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static int set_size(struct ns_call *c, struct inode *i)
+{
+	uint64_t size = c->req->setattr.size, old = i->attr.size;
+	int err = 0;
+
+	if (size < old)
+		err = extents_cut(c->v, i, div_round_up(size, PAGE_BYTES));
+	if (!err)
+		err = zero_tail(c, i, min_u64(size, old));
+	i->attr.size = size;
+	i->attr.mtime = c->ctx->now;
+	return err;
+}
+
+static uint64_t room_for(const struct rpc_setattr *req)
+{
+	bool cuts = req->valid & SET_SIZE;
+
+	return ROOM_PAGES + (cuts ? ROOM_PAGES_PER_REAPED * CUT_EXTENTS : 0);
+}
+
+static int check(const struct inode *i, const struct rpc_setattr *req)
+{
+	if (!(req->valid & SET_SIZE) || S_ISREG(i->attr.mode))
+		return req->valid & SET_SIZE && req->size > INT64_MAX ? -EFBIG : 0;
+	return inode_is_dir(i) ? -EISDIR : -EINVAL;
+}
+
+static void set_owner_and_mode(struct attr *a, const struct rpc_setattr *req)
+{
+	if (req->valid & SET_MODE)
+		a->mode = (a->mode & S_IFMT) | (req->mode & 07777);
+	if (req->valid & SET_UID)
+		a->uid = req->uid;
+	if (req->valid & SET_GID)
+		a->gid = req->gid;
+}
+
+static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now)
+{
+	if (req->valid & SET_ATIME)
+		a->atime = req->atime;
+	if (req->valid & SET_ATIME_NOW)
+		a->atime = now;
+	if (req->valid & SET_MTIME)
+		a->mtime = req->mtime;
+	if (req->valid & SET_MTIME_NOW)
+		a->mtime = now;
+	a->ctime = req->valid & SET_CTIME ? req->ctime : now;
+}
+
+int ns_setattr(struct ns_call *c)
+{
+	const struct rpc_setattr *req = &c->req->setattr;
+	struct inode inode;
+	int err = inode_load(c->v, req->ino, &inode);
+
+	if (!err)
+		err = check(&inode, req);
+	if (!err && req->valid)
+		err = ns_room(c, room_for(req), false);
+	if (!err && req->valid & SET_SIZE)
+		err = set_size(c, &inode);
+	if (err)
+		return err;
+	if (req->valid) {
+		set_owner_and_mode(&inode.attr, req);
+		set_times(&inode.attr, req, c->ctx->now);
+		err = inode_save(c->v, &inode);
+	}
+	c->rep->attr.attr = inode.attr;
+	return err;
+}

@@ -1,0 +1,43 @@
+/* volume.h - an export as the metadata core has it: its pages, its counts, where it is mapped.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_VOLUME_H
+#define RMEMFS_SERVER_VOLUME_H
+
+#include <stdint.h>
+
+#include "common/types.h"
+#include "server/space.h"
+#include "server/store.h"
+
+/* What the store keys inodes by: the export in the upper 16 bits. */
+enum { INO_BITS = 48 };
+
+struct volume_counts {
+	uint64_t next_ino;
+	uint64_t inodes;
+	uint64_t reap_pages; /* of no visible file any more, but not dirty yet */
+};
+
+struct volume {
+	struct store *store;
+	char name[EXPORT_NAME_MAX + 1];
+	uint16_t id; /* in the store; from 1 on, never used twice */
+	uint32_t generation;
+	void **bases; /* [space.nregions] */
+	struct space space;
+	struct volume_counts now, saved;
+};
+
+static inline uint64_t inode_key(const struct volume *v, uint64_t ino)
+{
+	return (uint64_t)v->id << INO_BITS | ino;
+}
+
+static inline uint64_t ino_of_key(uint64_t key)
+{
+	return key & ((UINT64_C(1) << INO_BITS) - 1);
+}
+
+#endif
