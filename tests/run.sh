@@ -39,12 +39,9 @@ stage_packages() {
 }
 
 install_packages() {
-	local stage packages=()
-	for stage in "$@"; do
-		# shellcheck disable=SC2207 # names without spaces
-		packages+=($(stage_packages "$stage"))
-	done
-	packages_install "${packages[@]}"
+	local stage packages
+	mapfile -t packages < <(for stage in "$@"; do stage_packages "$stage"; done | tr ' ' '\n' | sort -u)
+	packages_install jq "${packages[@]}"
 }
 
 # ---- results -------------------------------------------------------------------------------------
@@ -234,7 +231,7 @@ for stage in "${@:-all}"; do
 		;;
 	esac
 done
-install_packages "${stages[@]}" jq
+install_packages "${stages[@]}"
 for stage in "${stages[@]}"; do
 	"stage_$stage"
 done
