@@ -94,8 +94,11 @@ static int take_messages(struct shm_channel *ch, struct event *events, int max)
 	struct sock_msg *msg;
 	int n = 0, fd;
 
-	while (n < max && ch->sock.phase == SOCK_OPEN && shm_link_recv(ch, &msg, &fd)) {
-		if (msg->frame.type == FRAME_REGION)
+	/* The socket is asked only when epoll knows of something: a READ should cost no call. */
+	while (n < max && ch->sock.phase == SOCK_OPEN && ch->sock.source.ready) {
+		if (!shm_link_recv(ch, &msg, &fd))
+			ch->sock.source.ready = false;
+		else if (msg->frame.type == FRAME_REGION)
 			take_region(ch, msg, fd);
 		else
 			events[n++] = sock_event_message(&ch->sock, msg);
@@ -117,8 +120,9 @@ static int client_poll(struct sock_source *s, struct event *events, int max)
 	}
 	if (sock->phase == SOCK_OPEN && sock->blocked)
 		shm_link_flush(ch);
-	n += take_done(ch, events + n, max - n);
+	/* Messages first: a caller that posts as fast as it polls would never get to them. */
 	n += take_messages(ch, events + n, max - n);
+	n += take_done(ch, events + n, max - n);
 	if (n < max && sock->phase == SOCK_FAILED && !ch->ndone) {
 		sock->phase = SOCK_OVER;
 		events[n++] = sock_event(sock, EV_CLOSED, sock->status);

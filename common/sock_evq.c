@@ -90,8 +90,12 @@ static int wait_ready(struct sock_evq *q)
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
-	for (int i = 0; i < n; i++)
-		sock_source_pend(ready[i].data.ptr);
+	for (int i = 0; i < n; i++) {
+		struct sock_source *s = ready[i].data.ptr;
+
+		s->ready = true;
+		sock_source_pend(s);
+	}
 	return 0;
 }
 

@@ -25,6 +25,7 @@ struct sock_source {
 	struct list notified; /* in q->notified, under q->lock */
 	int fd;               /* watched; -1: none */
 	uint32_t interest;    /* of epoll */
+	bool ready;           /* epoll said so; for poll to look at and to clear */
 	/* Makes up to max (at least 1) events and returns how many; pends the source itself where
 	 * more is to be done. It may free the source. */
 	int (*poll)(struct sock_source *s, struct event *events, int max);

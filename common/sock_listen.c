@@ -124,6 +124,7 @@ static int guest_identify(struct sock_guest *guest)
 
 static void guest_new(struct sock_listener *l, int fd)
 {
+	static struct log_ratelimit limit;
 	struct sock_guest *guest = calloc(1, sizeof(*guest));
 	int err;
 
@@ -131,21 +132,26 @@ static void guest_new(struct sock_listener *l, int fd)
 		close(fd);
 		return;
 	}
-	if (l->nguests >= GUESTS_MAX)
-		drop_oldest_guest(l);
 	guest->listener = l;
 	guest->fd = fd;
 	guest->pidfd = -1;
+	list_init(&guest->node);
 	sock_source_init(&guest->source, l->source.q, guest_poll);
-	list_add_tail(&l->guests, &guest->node);
 	l->nguests++;
-	err = guest_identify(guest);
+	do
+		err = guest_identify(guest);
+	while ((err == -EMFILE || err == -ENFILE) && drop_oldest_guest(l));
 	if (!err)
 		err = sock_source_watch(&guest->source, fd, EPOLLIN);
 	if (err) {
-		log_error("a connection was dropped: %s", errno_text(err));
+		if (log_ratelimit_ok(&limit, 1000))
+			log_error("a connection was dropped: %s", errno_text(err));
 		guest_delete(guest);
+		return;
 	}
+	if (l->nguests > GUESTS_MAX)
+		drop_oldest_guest(l);
+	list_add_tail(&l->guests, &guest->node);
 }
 
 /* ---- listener -------------------------------------------------------------------------------- */
