@@ -1,0 +1,231 @@
+#include "daemon/commit.h"
+
+#include <errno.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+
+/* Extents in one COMMIT. */
+enum { COMMIT_EXTENTS = 256 };
+
+void commit_init(struct commit *c)
+{
+	list_init(&c->waiters);
+	list_init(&c->dirty);
+}
+
+bool commit_is_clean_locked(const struct inode *inode)
+{
+	return inode->commit.changes == inode->commit.done || inode->returned;
+}
+
+void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+
+	inode->changed = true;
+	c->changes++;
+	c->refused = false;
+	if (c->listed)
+		return;
+	c->listed = true;
+	list_add_tail(&fs_thread_of(thread)->dirty, &c->dirty);
+	inode_ref(inode);
+}
+
+/* ---- one COMMIT ------------------------------------------------------------------------------ */
+
+static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+/* Fills the request's tail with new extents. *more: not all of them fit. */
+static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool *more)
+{
+	struct extent batch[COMMIT_EXTENTS];
+	size_t n = extent_map_collect(&inode->map, batch, COMMIT_EXTENTS, more);
+	struct commit *c = &inode->commit;
+	struct wire_out w;
+
+	*tail = (struct rpc_tail){0};
+	if (!n)
+		return 0;
+	c->tail = malloc(n * RPC_EXTENT_BYTES);
+	if (!c->tail) {
+		extent_map_collected(&inode->map, false);
+		return -ENOMEM;
+	}
+	wire_out_init(&w, c->tail, n * RPC_EXTENT_BYTES);
+	for (size_t i = 0; i < n; i++)
+		rpc_put_extent(&w, &batch[i]);
+	*tail = (struct rpc_tail){.data = c->tail, .len = (uint32_t)wire_out_len(&w)};
+	return 0;
+}
+
+/* The size goes with the last extents: a file is never longer than what is there of it. */
+static int fill_request_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+	struct rpc_commit *req = &c->call.req.commit;
+	bool more;
+	int r;
+
+	c->call = (struct rpc_call){.done = commit_answered};
+	c->call.req.op = RPC_COMMIT;
+	*req = (struct rpc_commit){.ino = inode->ino};
+	r = take_extents_locked(inode, &req->tail, &more);
+	if (r)
+		return r;
+	c->covers = more ? c->done : c->changes;
+	if (c->size_dirty && !more) {
+		req->flags |= COMMIT_SIZE;
+		req->size = c->sent_size = inode->attr.size;
+	}
+	if (c->times_dirty && !more) {
+		req->flags |= COMMIT_MTIME;
+		req->mtime = inode->attr.mtime;
+	}
+	return 0;
+}
+
+static void tell_failure_locked(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+
+	c->refused = true;
+	if (list_empty(&c->waiters))
+		c->error = status;
+	waiters_wake(&c->waiters, status);
+}
+
+static void start_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+	int r = fill_request_locked(inode);
+
+	if (r) {
+		tell_failure_locked(inode, r);
+		return;
+	}
+	c->call.req.commit.want_pages = refill_along(thread);
+	c->running = true;
+	c->thread = thread;
+	inode_ref(inode);
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &c->call);
+}
+
+static void wake_covered_locked(struct commit *c)
+{
+	list_for_each_safe (pos, &c->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (w->until > c->done)
+			continue;
+		list_del(pos);
+		waiter_wake(w, 0);
+	}
+}
+
+static void succeed_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+	bool more = c->covers == c->done && c->changes != c->done;
+
+	c->done = c->covers;
+	if (c->call.req.commit.flags & COMMIT_SIZE)
+		c->size_dirty = inode->attr.size != c->sent_size;
+	if (c->call.req.commit.flags & COMMIT_MTIME)
+		c->times_dirty = c->changes != c->done;
+	wake_covered_locked(c);
+	if (more || !list_empty(&c->waiters))
+		start_locked(inode, thread);
+}
+
+static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, commit.call);
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
+	bool orphan;
+	uint64_t npages;
+
+	if (call->req.commit.want_pages)
+		refill_along_done(thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
+	if (rep->status)
+		log_error("inode %llu: the server did not take what was written: %s",
+			(unsigned long long)inode->ino, errno_text(rep->status));
+	pthread_mutex_lock(&inode->lock);
+	free(steal_ptr(&c->tail));
+	c->running = false;
+	npages = extent_map_collected(&inode->map, !rep->status);
+	if (rep->status) {
+		tell_failure_locked(inode, rep->status);
+	} else {
+		inode->attr.npages += npages;
+		succeed_locked(inode, thread);
+	}
+	orphan = inode->orphan;
+	pthread_mutex_unlock(&inode->lock);
+	fs_thread_of(thread)->nbackground--;
+	if (orphan)
+		returns_settle(inode, thread);
+	inode_put(inode);
+}
+
+/* ---- who wants one --------------------------------------------------------------------------- */
+
+bool commit_wait(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status))
+{
+	struct commit *c = &inode->commit;
+	struct op *op = op_of(req);
+	bool clean;
+
+	pthread_mutex_lock(&inode->lock);
+	*status = c->error;
+	c->error = 0;
+	clean = commit_is_clean_locked(inode);
+	if (!clean && !*status) {
+		waiter_init(&op->waiter, req, then);
+		op->waiter.until = c->changes;
+		op->wait = OP_AT_INODE;
+		list_add_tail(&c->waiters, &op->waiter.link);
+		if (!c->running)
+			start_locked(inode, req->thread);
+	}
+	clean = clean || *status;
+	pthread_mutex_unlock(&inode->lock);
+	return clean;
+}
+
+void commit_start(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!inode->commit.running && !commit_is_clean_locked(inode))
+		start_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool commit_tick(struct io_thread *thread)
+{
+	struct list *dirty = &fs_thread_of(thread)->dirty;
+
+	list_for_each_safe (pos, dirty) {
+		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
+		struct commit *c = &inode->commit;
+		bool unlist;
+
+		pthread_mutex_lock(&inode->lock);
+		unlist = !c->running && (commit_is_clean_locked(inode) || c->refused);
+		if (unlist) {
+			list_del(pos);
+			c->listed = false;
+		} else if (!c->running) {
+			start_locked(inode, thread);
+		}
+		pthread_mutex_unlock(&inode->lock);
+		if (unlist)
+			inode_put(inode);
+	}
+	return list_empty(dirty);
+}

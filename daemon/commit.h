@@ -1,0 +1,59 @@
+/* commit.h - telling the server what was written: new extents, size and times of data that is
+ * remote already.
+ *
+ * Done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for what is
+ * dirty. An inode has one COMMIT on its way at most; a file with many new extents takes several,
+ * the last of which carries the size.
+ *
+ * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
+ *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in their
+ * own.
+ */
+#ifndef RMEMFS_DAEMON_COMMIT_H
+#define RMEMFS_DAEMON_COMMIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "daemon/remote.h"
+
+struct inode;
+struct request;
+
+struct commit {
+	struct rpc_call call;
+	struct io_thread *thread; /* that sent the one on its way */
+	bool running;
+	bool size_dirty, times_dirty;
+	/* Counts changes; what is on its way covers those up to `covers`. Clean: changes == done.
+	 */
+	uint64_t changes, covers, done;
+	uint64_t sent_size;
+	int error;           /* of a COMMIT that nobody waited for; told once */
+	bool refused;        /* the last one failed: not tried again before the next change */
+	uint8_t *tail;       /* of the extents on their way */
+	struct list waiters; /* struct waiter */
+	struct list dirty;   /* in fs_thread.dirty of the thread that listed it */
+	bool listed;
+};
+
+void commit_init(struct commit *c);
+
+/* Something of the inode was changed in this thread: it is committed within about a second. Takes
+ * a reference where it lists the inode. */
+void commit_dirty_locked(struct inode *inode, struct io_thread *thread);
+bool commit_is_clean_locked(const struct inode *inode);
+
+/* Waits until all that has been written so far is committed, then calls then(req, status). True:
+ * nothing is to be done, and then() is not called; *status is an error left from before, or 0. */
+bool commit_wait(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status));
+
+/* Starts one if something is dirty, for nobody in particular. */
+void commit_start(struct inode *inode, struct io_thread *thread);
+
+/* Commits what is on the thread's dirty list. Returns whether the list is empty now. */
+bool commit_tick(struct io_thread *thread);
+
+#endif

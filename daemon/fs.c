@@ -1,0 +1,235 @@
+#include "daemon/fs.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+	int r;
+
+	if (!fs || inode_table_init(&fs->inodes)) {
+		free(fs);
+		snprintf(why, whylen, "out of memory");
+		return -ENOMEM;
+	}
+	fs->options = *options;
+	grants_init(&fs->grants);
+	refill_init(&fs->refill);
+	returns_init(&fs->returns);
+	r = notifier_start(&fs->notifier);
+	if (r) {
+		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
+		goto err_tables;
+	}
+	r = session_new(options, &fs->session, why, whylen);
+	if (r)
+		goto err_notifier;
+	*out = fs;
+	return 0;
+
+err_notifier:
+	notifier_stop(&fs->notifier);
+err_tables:
+	returns_fini(&fs->returns);
+	grants_fini(&fs->grants);
+	inode_table_fini(&fs->inodes);
+	free(fs);
+	return r;
+}
+
+void fs_close(struct fs *fs)
+{
+	notifier_stop(&fs->notifier);
+	inode_table_fini(&fs->inodes);
+	returns_fini(&fs->returns);
+	grants_fini(&fs->grants);
+	session_delete(fs->session);
+	free(fs);
+}
+
+struct transport *fs_transport(struct fs *fs)
+{
+	return session_transport(fs->session);
+}
+
+struct session *fs_session(struct fs *fs)
+{
+	return fs->session;
+}
+
+void fs_set_features(struct fs *fs, const struct fs_features *features)
+{
+	fs->features = *features;
+}
+
+int fs_thread_init(struct fs *fs, struct io_thread *thread)
+{
+	struct fs_thread *ft;
+
+	if (thread->index >= FS_THREADS_MAX)
+		return -EINVAL;
+	ft = &fs->threads[thread->index];
+	*ft = (struct fs_thread){.thread = thread};
+	list_init(&ft->dirty);
+	list_init(&ft->interrupted);
+	return remote_init(thread, fs->session);
+}
+
+void fs_thread_fini(struct io_thread *thread)
+{
+	remote_fini(thread);
+}
+
+/* The root is there from the beginning to the end. */
+static int make_root(struct fs *fs, const struct attr *attr)
+{
+	fs->root = inode_get(fs, ROOT_INO);
+	if (!fs->root)
+		return -ENOMEM;
+	inode_learn(fs->root, attr, inode_epoch(fs));
+	return 0;
+}
+
+int fs_connect(struct fs *fs, char *why, size_t whylen)
+{
+	int r = session_connect(fs->session, fs->threads[0].thread, why, whylen);
+
+	if (r)
+		return r;
+	refill_set_limit(&fs->refill, session_info(fs->session)->npages);
+	r = make_root(fs, &session_info(fs->session)->root);
+	if (r)
+		snprintf(why, whylen, "out of memory");
+	return r;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+void fs_dispatch(struct request *req)
+{
+	static void (*const ops[OP_NOPS])(struct request * req) = {
+		[OP_LOOKUP] = op_lookup,
+		[OP_FORGET] = request_end,
+		[OP_GETATTR] = op_getattr,
+		[OP_SETATTR] = op_setattr,
+		[OP_READLINK] = op_readlink,
+		[OP_SYMLINK] = op_symlink,
+		[OP_MKNOD] = op_mknod,
+		[OP_MKDIR] = op_mkdir,
+		[OP_UNLINK] = op_unlink,
+		[OP_RMDIR] = op_rmdir,
+		[OP_RENAME] = op_rename,
+		[OP_LINK] = op_link,
+		[OP_OPEN] = op_open,
+		[OP_READ] = op_read,
+		[OP_WRITE] = op_write,
+		[OP_STATFS] = op_statfs,
+		[OP_RELEASE] = op_release,
+		[OP_FSYNC] = op_fsync,
+		[OP_FLUSH] = op_flush,
+		[OP_OPENDIR] = op_opendir,
+		[OP_READDIR] = op_readdir,
+		[OP_RELEASEDIR] = op_releasedir,
+		[OP_FSYNCDIR] = op_fsyncdir,
+		[OP_CREATE] = op_create,
+		[OP_LSEEK] = op_lseek,
+	};
+
+	ops[req->op](req);
+}
+
+void fs_forget(struct io_thread *thread, const struct forget *forget)
+{
+	if (forget->node != ROOT_INO)
+		inode_forget(inode_of_node(thread->fs, forget->node), forget->nlookup);
+}
+
+/* While the server answers, every wait ends soon by itself, and an EINTR that the application does
+ * not expect of a file would do harm. Without it nothing may hang that was signalled. */
+static bool give_up(struct request *req)
+{
+	struct op *op = op_of(req);
+	bool connected = remote_connected(req->thread);
+
+	if (connected && op->wait != OP_AT_PAGES)
+		return false;
+	list_del(&op->interrupted);
+	if (!op_cancel(req) && !connected)
+		request_abandon(req);
+	return true;
+}
+
+void fs_interrupt(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	list_del(&op->interrupted);
+	if (!give_up(req))
+		list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+}
+
+static void give_up_interrupted(struct fs_thread *ft)
+{
+	list_for_each_safe (pos, &ft->interrupted)
+		give_up(request_of_state(list_entry(pos, struct op, interrupted)));
+}
+
+/* ---- the threads' turns ---------------------------------------------------------------------- */
+
+enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
+
+void fs_event(struct io_thread *thread, const struct event *ev)
+{
+	remote_event(thread, ev);
+}
+
+void fs_tick(struct io_thread *thread, int64_t now)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	remote_tick(thread, now);
+	give_up_interrupted(ft);
+	if (now >= ft->next_commit_ms) {
+		ft->next_commit_ms = now + COMMIT_MS;
+		commit_tick(thread);
+	}
+	returns_flush(thread);
+	if (!thread->index && now >= ft->next_idle_ms) {
+		ft->next_idle_ms = now + IDLE_CHECK_MS;
+		refill_tick(thread, now);
+	}
+}
+
+void fs_stop(struct io_thread *thread, unsigned limit_ms)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	ft->stopping = true;
+	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
+}
+
+/* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
+ */
+bool fs_stopped(struct io_thread *thread)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+	int64_t left = ft->stop_by_ms - io_thread_now(thread);
+
+	if (!ft->stopped) {
+		bool through = commit_tick(thread) && !ft->nbackground;
+
+		if (!through && left > 0)
+			return false;
+		ft->stopped = true;
+		remote_stop(thread, left > 0 ? (unsigned)left : 0);
+	}
+	return remote_stopped(thread);
+}

@@ -1,0 +1,44 @@
+/* fs_internal.h - struct fs, for the files of the filesystem itself. */
+#ifndef RMEMFS_DAEMON_FS_INTERNAL_H
+#define RMEMFS_DAEMON_FS_INTERNAL_H
+
+#include "daemon/fs.h"
+#include "daemon/grants.h"
+#include "daemon/inode.h"
+#include "daemon/notifier.h"
+#include "daemon/refill.h"
+#include "daemon/returns.h"
+#include "daemon/session.h"
+
+enum { FS_THREADS_MAX = 16 };
+
+/* What belongs to one I/O thread. */
+struct fs_thread {
+	struct io_thread *thread;
+	struct list dirty;       /* inodes, by commit.dirty */
+	struct list interrupted; /* ops, by interrupted */
+	unsigned nbackground;    /* RPCs on their way for no request */
+	int64_t next_commit_ms, next_idle_ms;
+	bool stopping, stopped; /* fs_stop was called; remote_stop was */
+	int64_t stop_by_ms;
+};
+
+struct fs {
+	struct fs_options options;
+	struct fs_features features;
+	struct session *session;
+	struct inode_table inodes;
+	struct inode *root;
+	struct grants grants;
+	struct refill refill;
+	struct returns returns;
+	struct notifier notifier;
+	struct fs_thread threads[FS_THREADS_MAX];
+};
+
+static inline struct fs_thread *fs_thread_of(struct io_thread *thread)
+{
+	return &thread->fs->threads[thread->index];
+}
+
+#endif

@@ -1,0 +1,308 @@
+#include "daemon/inode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs_internal.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { SHARDS = 256, SHARD_BUCKETS = 256 };
+
+struct inode_shard {
+	pthread_mutex_t lock;
+	struct list buckets[SHARD_BUCKETS];
+};
+
+int inode_table_init(struct inode_table *t)
+{
+	*t = (struct inode_table){.shards = calloc(SHARDS, sizeof(*t->shards))};
+	if (!t->shards)
+		return -ENOMEM;
+	for (unsigned s = 0; s < SHARDS; s++) {
+		pthread_mutex_init(&t->shards[s].lock, NULL);
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			list_init(&t->shards[s].buckets[b]);
+	}
+	return 0;
+}
+
+static void inode_delete(struct inode *inode)
+{
+	extent_map_fini(&inode->map);
+	free(inode->commit.tail);
+	pthread_mutex_destroy(&inode->lock);
+	free(inode);
+}
+
+void inode_table_fini(struct inode_table *t)
+{
+	struct list *link;
+
+	for (unsigned s = 0; t->shards && s < SHARDS; s++) {
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			while ((link = list_pop(&t->shards[s].buckets[b])))
+				inode_delete(list_entry(link, struct inode, hash));
+		pthread_mutex_destroy(&t->shards[s].lock);
+	}
+	free(t->shards);
+}
+
+static struct inode_shard *shard_of(struct fs *fs, uint64_t ino)
+{
+	return &fs->inodes.shards[ino % SHARDS];
+}
+
+static struct list *bucket_of(struct inode_shard *shard, uint64_t ino)
+{
+	return &shard->buckets[ino / SHARDS % SHARD_BUCKETS];
+}
+
+static struct inode *find_locked(struct inode_shard *shard, uint64_t ino)
+{
+	list_for_each (pos, bucket_of(shard, ino)) {
+		struct inode *inode = list_entry(pos, struct inode, hash);
+
+		if (inode->ino == ino)
+			return inode_ref(inode);
+	}
+	return NULL;
+}
+
+static struct inode *inode_new(struct fs *fs, uint64_t ino)
+{
+	struct inode *inode = calloc(1, sizeof(*inode));
+
+	if (!inode)
+		return NULL;
+	inode->fs = fs;
+	inode->ino = ino;
+	inode->refs = 1;
+	pthread_mutex_init(&inode->lock, NULL);
+	extent_map_init(&inode->map);
+	list_init(&inode->fetchers);
+	gate_init(&inode->gate);
+	commit_init(&inode->commit);
+	return inode;
+}
+
+struct inode *inode_get(struct fs *fs, uint64_t ino)
+{
+	struct inode_shard *shard = shard_of(fs, ino);
+	struct inode *inode;
+
+	pthread_mutex_lock(&shard->lock);
+	inode = find_locked(shard, ino);
+	if (!inode) {
+		inode = inode_new(fs, ino);
+		if (inode)
+			list_add_tail(bucket_of(shard, ino), &inode->hash);
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return inode;
+}
+
+struct inode *inode_find(struct fs *fs, uint64_t ino)
+{
+	struct inode_shard *shard = shard_of(fs, ino);
+	struct inode *inode;
+
+	pthread_mutex_lock(&shard->lock);
+	inode = find_locked(shard, ino);
+	pthread_mutex_unlock(&shard->lock);
+	return inode;
+}
+
+struct inode *inode_ref(struct inode *inode)
+{
+	__atomic_add_fetch(&inode->refs, 1, __ATOMIC_RELAXED);
+	return inode;
+}
+
+void inode_put(struct inode *inode)
+{
+	struct inode_shard *shard = shard_of(inode->fs, inode->ino);
+	uint64_t refs = __atomic_load_n(&inode->refs, __ATOMIC_RELAXED);
+	bool last;
+
+	while (refs > 1)
+		if (__atomic_compare_exchange_n(&inode->refs, &refs, refs - 1, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return;
+	pthread_mutex_lock(&shard->lock);
+	last = !__atomic_sub_fetch(&inode->refs, 1, __ATOMIC_ACQ_REL);
+	if (last) {
+		if (inode->changed)
+			__atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+		list_del(&inode->hash);
+	}
+	pthread_mutex_unlock(&shard->lock);
+	if (!last)
+		return;
+	window_return(&inode->window, &inode->fs->grants);
+	inode_delete(inode);
+}
+
+void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg)
+{
+	for (unsigned s = 0; s < SHARDS; s++) {
+		struct inode_shard *shard = &fs->inodes.shards[s];
+
+		pthread_mutex_lock(&shard->lock);
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			list_for_each (pos, &shard->buckets[b])
+				fn(list_entry(pos, struct inode, hash), arg);
+		pthread_mutex_unlock(&shard->lock);
+	}
+}
+
+/* ---- what the kernel knows ------------------------------------------------------------------- */
+
+uint64_t inode_node(const struct inode *inode)
+{
+	return inode->ino == ROOT_INO ? (uint64_t)ROOT_INO : (uint64_t)(uintptr_t)inode;
+}
+
+struct inode *inode_of_node(struct fs *fs, uint64_t node)
+{
+	return node == ROOT_INO ? fs->root : (struct inode *)(uintptr_t)node;
+}
+
+void inode_remember(struct inode *inode)
+{
+	if (!__atomic_fetch_add(&inode->nlookup, 1, __ATOMIC_ACQ_REL))
+		inode_ref(inode);
+}
+
+void inode_forget(struct inode *inode, uint64_t n)
+{
+	uint64_t had = __atomic_fetch_sub(&inode->nlookup, n, __ATOMIC_ACQ_REL);
+
+	assert(had >= n);
+	if (had == n && n)
+		inode_put(inode);
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+uint64_t inode_epoch(struct fs *fs)
+{
+	return __atomic_load_n(&fs->inodes.epoch, __ATOMIC_RELAXED);
+}
+
+/* A file's size, pages and mtime change by us only; what a reply says of them may be older. */
+static void take_attr_locked(struct inode *inode, const struct attr *attr)
+{
+	struct attr own = inode->attr;
+
+	inode->attr = *attr;
+	inode->attr_valid = true;
+	if (!S_ISREG(attr->mode))
+		return;
+	if (inode->sized) {
+		inode->attr.size = own.size;
+		inode->attr.npages = own.npages;
+		inode->attr.mtime = own.mtime;
+		if (own.ctime > attr->ctime)
+			inode->attr.ctime = own.ctime;
+		return;
+	}
+	inode->sized = true;
+	if (!attr->npages)
+		inode->map.known_end = UINT64_MAX;
+}
+
+static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	if (inode->orphan)
+		return false;
+	if (inode->attr_valid)
+		return true;
+	if (!inode->sized && epoch != inode_epoch(inode->fs))
+		return false;
+	if (!inode->nchanging)
+		take_attr_locked(inode, attr);
+	return true;
+}
+
+bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	bool ok;
+
+	pthread_mutex_lock(&inode->lock);
+	ok = learn_locked(inode, attr, epoch);
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+/* What can't be put in is fetched when it is needed. */
+static void learn_extents_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+{
+	unsigned i;
+
+	for (i = 0; i < entry->nhead; i++) {
+		const struct extent *e = &entry->head[i];
+
+		if (e->fpage < inode->map.known_end ||
+			extent_map_insert(&inode->map, e, EXTENT_COMMITTED))
+			break;
+		inode->map.known_end = e->fpage + e->npages;
+	}
+	if (i == entry->nextents)
+		inode->map.known_end = UINT64_MAX;
+}
+
+bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch)
+{
+	bool ok, first;
+
+	pthread_mutex_lock(&inode->lock);
+	first = !inode->sized;
+	ok = learn_locked(inode, &entry->attr, epoch);
+	if (ok && first && inode->sized)
+		learn_extents_locked(inode, entry);
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+void inode_change_begin(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->changed = true;
+	if (inode->nchanging++)
+		inode->doubt = true;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_change_end(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (attr && !inode->doubt)
+		take_attr_locked(inode, attr);
+	assert(inode->nchanging);
+	if (!--inode->nchanging && inode->doubt) {
+		inode->attr_valid = false;
+		inode->doubt = false;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_attr_locked(const struct inode *inode, struct attr *attr)
+{
+	*attr = inode->attr;
+	attr->npages += inode->map.uncommitted;
+}
+
+bool inode_attr(struct inode *inode, struct attr *attr)
+{
+	bool valid;
+
+	pthread_mutex_lock(&inode->lock);
+	valid = inode->attr_valid;
+	inode_attr_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+	return valid;
+}

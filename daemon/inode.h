@@ -1,0 +1,110 @@
+/* inode.h - what this client knows of one file or directory, and the table of all of them.
+ *
+ * One client at a time has an export, so what is known here is the truth while the session lives:
+ * attributes are answered locally, and a file's size and times are newer here than at the server
+ * until they are committed (commit.h).
+ *
+ * OWNERSHIP  Counted: the kernel (while it has lookups of it), open handles, requests on their way,
+ *            the dirty list and a running commit hold references. Node ids are addresses of inodes
+ *            that the kernel has lookups of; ROOT_INO is the root's.
+ * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Lock order: a shard of
+ *            the table, an inode, then the grant pool or the list of returns. Two inodes are never
+ *            locked at once, and inode_put() is not called with any of these locks held.
+ */
+#ifndef RMEMFS_DAEMON_INODE_H
+#define RMEMFS_DAEMON_INODE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "common/list.h"
+#include "common/types.h"
+#include "daemon/commit.h"
+#include "daemon/extent_map.h"
+#include "daemon/gate.h"
+#include "daemon/grants.h"
+
+struct fs;
+struct rpc_entry_reply;
+
+struct inode {
+	struct list hash; /* under the shard's lock */
+	uint64_t ino;
+	struct fs *fs;
+	uint64_t refs;    /* atomic; the last one goes under the shard's lock */
+	uint64_t nlookup; /* atomic: the kernel's; together one reference */
+
+	pthread_mutex_t lock;
+	struct attr attr; /* npages without the map's uncommitted ones */
+	bool attr_valid;
+	bool sized;   /* size, npages and mtime of a file are known, and ours from then on */
+	bool changed; /* by us, since it is in the table */
+	bool cached;  /* the kernel may have pages of it in its cache */
+	bool orphan;  /* has no name any more; the server keeps it until we return it */
+	bool returned;
+	unsigned nchanging; /* RPCs on their way that change attributes */
+	bool doubt;         /* several of them at once: whose answer is newer is not known */
+	unsigned nopen, nopen_cached;
+
+	struct extent_map map;
+	bool fetching;        /* an RPC for more of the map is on its way */
+	struct list fetchers; /* struct waiter */
+	struct gate gate;     /* of struct op.pass */
+	struct window window;
+	int64_t filled_ms; /* when the window was last used */
+	struct commit commit;
+};
+
+struct inode_shard;
+struct inode_table {
+	struct inode_shard *shards;
+	uint64_t epoch; /* atomic: how many inodes were forgotten that we had changed */
+};
+int inode_table_init(struct inode_table *t);
+/* Frees all inodes, whoever refers to them. */
+void inode_table_fini(struct inode_table *t);
+
+/* Finds or makes it and takes a reference. NULL: no memory. */
+struct inode *inode_get(struct fs *fs, uint64_t ino);
+/* Finds it if it is there, and takes a reference; else NULL. */
+struct inode *inode_find(struct fs *fs, uint64_t ino);
+struct inode *inode_ref(struct inode *inode);
+void inode_put(struct inode *inode);
+
+/* Calls fn for each inode, under its shard's lock. */
+void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg);
+
+/* The kernel's name for it, and back. */
+uint64_t inode_node(const struct inode *inode);
+struct inode *inode_of_node(struct fs *fs, uint64_t node);
+/* The kernel learns of it, or forgets n of its lookups. */
+void inode_remember(struct inode *inode);
+void inode_forget(struct inode *inode, uint64_t n);
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+/* What a reply that changes nothing says: taken if nothing better is known. epoch is that of the
+ * table when the request was started: an inode that was changed and forgotten since may have been
+ * newer than the reply. False: so it is, or the inode has lost its last name; ask again. */
+bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch);
+/* The same for a LOOKUP or CREATE, which bring the first extents. */
+bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch);
+uint64_t inode_epoch(struct fs *fs);
+
+/* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
+void inode_change_begin(struct inode *inode);
+void inode_change_end(struct inode *inode, const struct attr *attr);
+
+/* As the kernel is to see them. False: they have to be fetched first. */
+bool inode_attr(struct inode *inode, struct attr *attr);
+void inode_attr_locked(const struct inode *inode, struct attr *attr);
+
+/* Types never change: needs no lock once the kernel knows the inode. */
+static inline bool inode_is_regular(const struct inode *inode)
+{
+	return S_ISREG(inode->attr.mode);
+}
+
+#endif

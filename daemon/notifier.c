@@ -1,0 +1,75 @@
+/* The notifier's thread is started by fs_open() and ended by fs_close(). */
+#include "daemon/notifier.h"
+
+#include "common/util.h"
+#include "daemon/fuse_port.h"
+
+static struct notifier_job *next_job(struct notifier *n)
+{
+	struct list *link;
+
+	pthread_mutex_lock(&n->lock);
+	while (list_empty(&n->jobs) && !n->stop)
+		pthread_cond_wait(&n->filled, &n->lock);
+	link = n->stop ? NULL : list_pop(&n->jobs);
+	pthread_mutex_unlock(&n->lock);
+	return link ? list_entry(link, struct notifier_job, link) : NULL;
+}
+
+static void job_done(struct thread_call *call)
+{
+	struct notifier_job *job = container_of(call, struct notifier_job, call);
+
+	job->done(job);
+}
+
+/* A node that the kernel does not know has no pages there either: the result does not matter. */
+static void *notifier_run(void *arg)
+{
+	struct notifier *n = arg;
+	struct notifier_job *job;
+
+	while ((job = next_job(n))) {
+		fuse_port_inval_inode(job->thread->port, job->node, job->off, job->len);
+		job->call.run = job_done;
+		io_thread_call(job->thread, &job->call);
+	}
+	return NULL;
+}
+
+int notifier_start(struct notifier *n)
+{
+	int r;
+
+	*n = (struct notifier){0};
+	list_init(&n->jobs);
+	pthread_mutex_init(&n->lock, NULL);
+	pthread_cond_init(&n->filled, NULL);
+	r = pthread_create(&n->pthread, NULL, notifier_run, n);
+	if (r) {
+		pthread_cond_destroy(&n->filled);
+		pthread_mutex_destroy(&n->lock);
+	}
+	return -r;
+}
+
+void notifier_stop(struct notifier *n)
+{
+	pthread_mutex_lock(&n->lock);
+	n->stop = true;
+	pthread_cond_signal(&n->filled);
+	pthread_mutex_unlock(&n->lock);
+	pthread_join(n->pthread, NULL);
+	pthread_cond_destroy(&n->filled);
+	pthread_mutex_destroy(&n->lock);
+}
+
+void notifier_inval(struct notifier *n, struct notifier_job *job)
+{
+	list_init(&job->link);
+	list_init(&job->call.link);
+	pthread_mutex_lock(&n->lock);
+	list_add_tail(&n->jobs, &job->link);
+	pthread_cond_signal(&n->filled);
+	pthread_mutex_unlock(&n->lock);
+}

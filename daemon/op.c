@@ -1,0 +1,320 @@
+#include "daemon/op.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+
+struct op *op_of(struct request *req)
+{
+	return (struct op *)(void *)req->state;
+}
+
+static struct request *request_of(struct op *op)
+{
+	return request_of_state(op);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void waiter_run(struct thread_call *call)
+{
+	struct waiter *w = container_of(call, struct waiter, call);
+
+	op_of(w->req)->wait = OP_RUNS;
+	w->resume(w->req, w->status);
+}
+
+void waiter_init(
+	struct waiter *w, struct request *req, void (*resume)(struct request *req, int status))
+{
+	*w = (struct waiter){.req = req, .resume = resume, .call = {.run = waiter_run}};
+	list_init(&w->link);
+	list_init(&w->call.link);
+}
+
+void waiter_wake(struct waiter *w, int status)
+{
+	w->status = status;
+	io_thread_call(w->req->thread, &w->call);
+}
+
+void waiters_wake(struct list *waiters, int status)
+{
+	struct list *link;
+
+	while ((link = list_pop(waiters)))
+		waiter_wake(list_entry(link, struct waiter, link), status);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+struct op *op_begin(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	list_init(&op->interrupted);
+	op->inode = inode_ref(inode_of_node(req->thread->fs, req->node));
+	return op;
+}
+
+void op_end(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	list_del(&op->interrupted);
+	if (op->inside)
+		op_leave(req);
+	inode_put(steal_ptr(&op->inode));
+}
+
+void op_finish(struct request *req, int status)
+{
+	op_end(req);
+	reply_error(req, status);
+}
+
+struct ttl op_ttl(const struct request *req)
+{
+	uint32_t ms = session_ttl_ms(req->thread->fs->session);
+
+	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
+}
+
+void op_reply_entry(struct request *req, struct inode *inode)
+{
+	struct ttl ttl = op_ttl(req);
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	if (!req->replied)
+		inode_remember(inode);
+	op_end(req);
+	reply_entry(req, inode_node(inode), &attr, ttl);
+	inode_put(inode);
+}
+
+/* ---- the network ----------------------------------------------------------------------------- */
+
+static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct op *op = container_of(call, struct op, call);
+
+	op->wait = OP_RUNS;
+	op->answered(request_of(op), rep);
+}
+
+void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+
+	list_init(&op->call.link);
+	op->call.done = rpc_done;
+	op->answered = answered;
+	op->wait = OP_AT_RPC;
+	rpc_start(req->thread, &op->call);
+}
+
+static void io_done(struct io_call *io, int status)
+{
+	struct op *op = container_of(io, struct op, io);
+
+	op->wait = OP_RUNS;
+	op->moved(request_of(op), status);
+}
+
+void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
+	void (*moved)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->io = (struct io_call){
+		.dir = dir, .works = req->buf->works, .nworks = nworks, .done = io_done};
+	list_init(&op->io.link);
+	op->moved = moved;
+	op->wait = OP_AT_IO;
+	io_start(req->thread, &op->io);
+}
+
+/* ---- the gate -------------------------------------------------------------------------------- */
+
+bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+
+	op->pass = (struct gate_pass){.kind = kind, .first = first, .end = end};
+	waiter_init(&op->waiter, req, then);
+	pthread_mutex_lock(&inode->lock);
+	op->inside = gate_enter(&inode->gate, &op->pass);
+	if (!op->inside)
+		op->wait = OP_AT_GATE;
+	pthread_mutex_unlock(&inode->lock);
+	return op->wait != OP_AT_GATE;
+}
+
+/* Another thread's op is told by its own inode's lock that it is inside now. */
+static void admit_waiting_locked(struct inode *inode)
+{
+	struct gate_pass *pass;
+
+	while ((pass = gate_next(&inode->gate))) {
+		struct op *op = container_of(pass, struct op, pass);
+
+		op->inside = true;
+		waiter_wake(&op->waiter, 0);
+	}
+}
+
+void op_leave(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	bool orphan;
+
+	pthread_mutex_lock(&inode->lock);
+	op->inside = false;
+	gate_leave(&inode->gate, &op->pass);
+	admit_waiting_locked(inode);
+	orphan = inode->orphan;
+	pthread_mutex_unlock(&inode->lock);
+	if (orphan)
+		returns_settle(inode, req->thread);
+}
+
+/* ---- the map --------------------------------------------------------------------------------- */
+
+static int put_extents_locked(struct inode *inode, const struct rpc_extents_reply *rep)
+{
+	struct wire_in r = rpc_tail_reader(&rep->tail);
+	uint64_t known = inode->map.known_end;
+	struct extent e;
+	int status;
+
+	while (rpc_get_extent(&r, &e)) {
+		if (e.fpage < inode->map.known_end)
+			return -EPROTO;
+		status = extent_map_insert(&inode->map, &e, EXTENT_COMMITTED);
+		if (status)
+			return status;
+		inode->map.known_end = e.fpage + e.npages;
+	}
+	if (r.truncated || (!rep->last && inode->map.known_end == known))
+		return -EPROTO;
+	if (rep->last)
+		inode->map.known_end = UINT64_MAX;
+	return 0;
+}
+
+static void extents_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	int status = rep->status;
+
+	pthread_mutex_lock(&inode->lock);
+	if (!status)
+		status = put_extents_locked(inode, &rep->extents);
+	inode->fetching = false;
+	/* Who waited asks for itself if this one was only taken back. */
+	waiters_wake(&inode->fetchers, status == -EINTR ? 0 : status);
+	pthread_mutex_unlock(&inode->lock);
+	if (status == -EPROTO)
+		log_error("inode %llu: the server's list of extents makes no sense",
+			(unsigned long long)inode->ino);
+	op->waiter.resume(req, status == -EPROTO ? -EIO : status);
+}
+
+bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	uint64_t known;
+	bool fetch;
+
+	pthread_mutex_lock(&inode->lock);
+	known = inode->map.known_end;
+	if (known >= end) {
+		pthread_mutex_unlock(&inode->lock);
+		return true;
+	}
+	waiter_init(&op->waiter, req, then);
+	fetch = !inode->fetching;
+	inode->fetching = true;
+	if (!fetch) {
+		op->wait = OP_AT_INODE;
+		list_add_tail(&inode->fetchers, &op->waiter.link);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (fetch) {
+		op->call.req.op = RPC_EXTENTS;
+		op->call.req.extents = (struct rpc_extents){.ino = inode->ino, .fpage = known};
+		op_rpc(req, extents_answered);
+	}
+	return false;
+}
+
+/* ---- taking back ----------------------------------------------------------------------------- */
+
+static bool leave_list(struct op *op, pthread_mutex_t *lock)
+{
+	bool waiting;
+
+	pthread_mutex_lock(lock);
+	waiting = !list_empty(&op->waiter.link);
+	list_del(&op->waiter.link);
+	pthread_mutex_unlock(lock);
+	return waiting;
+}
+
+static bool leave_gate(struct op *op)
+{
+	struct inode *inode = op->inode;
+	bool waiting;
+
+	pthread_mutex_lock(&inode->lock);
+	waiting = gate_withdraw(&op->pass);
+	if (waiting)
+		admit_waiting_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	return waiting;
+}
+
+/* Each way out is the operation's own, as if what it waited for had failed. */
+bool op_cancel(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct rpc_reply taken_back = {.op = op->call.req.op, .status = -EINTR};
+
+	switch (op->wait) {
+	case OP_AT_RPC:
+		if (!rpc_cancel(req->thread, &op->call))
+			return false;
+		rpc_done(&op->call, &taken_back);
+		return true;
+	case OP_AT_IO:
+		if (!io_cancel(req->thread, &op->io))
+			return false;
+		io_done(&op->io, -EINTR);
+		return true;
+	case OP_AT_GATE:
+		if (!leave_gate(op))
+			return false;
+		break;
+	case OP_AT_INODE:
+		if (!leave_list(op, &op->inode->lock))
+			return false;
+		break;
+	case OP_AT_PAGES:
+		if (!leave_list(op, &req->thread->fs->grants.lock))
+			return false;
+		break;
+	case OP_RUNS:
+		return false;
+	}
+	op->wait = OP_RUNS;
+	op->waiter.resume(req, -EINTR);
+	return true;
+}

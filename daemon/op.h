@@ -1,0 +1,108 @@
+/* op.h - what the file operations share: how one waits, is woken, is taken back, and ends.
+ *
+ * An operation is a chain of small functions on its request. Each step either goes on at once or
+ * leaves word where it wants to be continued: an RPC's or a transfer's completion, the inode's
+ * gate, a commit, the grant pool, the notifier. Its state begins with struct op and lives in the
+ * request, so nothing is allocated.
+ *
+ *     op_begin -> steps -> op_end, then one reply
+ *
+ * THREADS    A request's steps run in its own thread. Whoever wakes it uses waiter_wake().
+ */
+#ifndef RMEMFS_DAEMON_OP_H
+#define RMEMFS_DAEMON_OP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "daemon/gate.h"
+#include "daemon/inode.h"
+#include "daemon/io_thread.h"
+#include "daemon/remote.h"
+#include "daemon/request.h"
+
+/* A request in a list of others that wait for the same. */
+struct waiter {
+	struct list link; /* under the lock of what it waits for */
+	struct request *req;
+	void (*resume)(struct request *req, int status);
+	int status;
+	uint64_t until; /* commit: the change to be covered */
+	struct thread_call call;
+};
+
+void waiter_init(
+	struct waiter *w, struct request *req, void (*resume)(struct request *req, int status));
+/* Any thread, with the list's lock held or the waiter taken out of it. */
+void waiter_wake(struct waiter *w, int status);
+void waiters_wake(struct list *waiters, int status);
+
+/* What an operation waits for: decides how it can be taken back. */
+enum op_wait { OP_RUNS, OP_AT_RPC, OP_AT_IO, OP_AT_GATE, OP_AT_INODE, OP_AT_PAGES };
+
+struct op {
+	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
+	struct inode *inode;     /* of the request's node; referenced */
+	enum op_wait wait;
+	struct waiter waiter;
+	struct rpc_call call;
+	void (*answered)(struct request *req, const struct rpc_reply *rep);
+	struct io_call io;
+	void (*moved)(struct request *req, int status);
+	struct gate_pass pass;
+	bool inside;            /* of the gate */
+	struct rpc_setattr set; /* op_set_attr's */
+	void (*set_done)(struct request *req, int status);
+};
+
+static inline struct rpc_str op_name(const char *name)
+{
+	return (struct rpc_str){.s = name, .len = (uint16_t)strlen(name)};
+}
+
+/* The op of any request. */
+struct op *op_of(struct request *req);
+
+/* First and last of every operation. op_end leaves the gate and drops the inode; the reply follows
+ * at once. */
+struct op *op_begin(struct request *req);
+void op_end(struct request *req);
+/* Both ends in one, without a body: 0 or -errno. */
+void op_finish(struct request *req, int status);
+
+/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. */
+void op_rpc(
+	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
+
+/* Starts the transfer of the request's works; moved(req, status) goes on. */
+void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
+	void (*moved)(struct request *req, int status));
+
+/* Passes the inode's gate. True: inside. False: then(req, 0) is called when it is. */
+bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
+	void (*then)(struct request *req, int status));
+void op_leave(struct request *req);
+
+/* Fetches the inode's extents until all is known below page `end`, while inside the gate. True:
+ * it is known. False: then(req, status) follows, and is to ask again. */
+bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status));
+
+/* Changes the inode's attributes (op->set.ino is filled in). A change of size lets no I/O of the
+ * inode run meanwhile; before one of size or times all that was written is committed. */
+void op_set_attr(struct request *req, const struct rpc_setattr *set,
+	void (*then)(struct request *req, int status));
+/* The mode without what a write or a change of owner takes away. */
+uint32_t op_mode_without_privileges(uint32_t mode);
+
+/* Ends the operation with an entry for the inode, whose reference it takes over. */
+void op_reply_entry(struct request *req, struct inode *inode);
+
+/* Takes the request back from where it waits, and ends it with -EINTR: true. False: something of
+ * it is on the way. */
+bool op_cancel(struct request *req);
+
+/* The time that the kernel may keep what it is told now. */
+struct ttl op_ttl(const struct request *req);
+
+#endif

@@ -1,0 +1,75 @@
+/* GETATTR, answered from what is known here; STATFS. */
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+struct getattr_state {
+	struct op op;
+	uint64_t epoch;
+};
+
+static void getattr_reply(struct request *req)
+{
+	struct ttl ttl = op_ttl(req);
+	struct attr attr;
+
+	inode_attr(op_of(req)->inode, &attr);
+	op_end(req);
+	reply_attr(req, &attr, ttl);
+}
+
+static void getattr_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct getattr_state *st = request_state(req, struct getattr_state);
+
+	if (rep->status) {
+		op_finish(req, rep->status);
+		return;
+	}
+	inode_learn(st->op.inode, &rep->attr.attr, st->epoch);
+	getattr_reply(req);
+}
+
+/* Only after changes whose order is in doubt does the server have to be asked. */
+void op_getattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct getattr_state *st = request_state(req, struct getattr_state);
+	struct attr attr;
+
+	if (inode_attr(op->inode, &attr)) {
+		getattr_reply(req);
+		return;
+	}
+	st->epoch = inode_epoch(req->thread->fs);
+	op->call.req.op = RPC_GETATTR;
+	op->call.req.ino = (struct rpc_ino_request){.ino = op->inode->ino};
+	op_rpc(req, getattr_answered);
+}
+
+/* Pages lent to us are as good as free. */
+static void statfs_answered(struct request *req, const struct rpc_reply *rep)
+{
+	uint64_t granted = grants_count(&req->thread->fs->grants);
+	struct statfs_values values = {
+		.blocks = rep->statfs.pages,
+		.bfree = rep->statfs.free_pages + granted,
+		.bavail = rep->statfs.free_pages + granted,
+		.files = rep->statfs.inodes,
+		.ffree = rep->statfs.free_inodes,
+	};
+
+	op_end(req);
+	if (rep->status)
+		reply_error(req, rep->status);
+	else
+		reply_statfs(req, &values);
+}
+
+void op_statfs(struct request *req)
+{
+	struct op *op = op_begin(req);
+
+	op->call.req.op = RPC_STATFS;
+	op_rpc(req, statfs_answered);
+}

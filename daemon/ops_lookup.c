@@ -1,0 +1,64 @@
+/* LOOKUP: one RPC brings the attributes and the first extents, so that opening and reading a small
+ * file needs no other. */
+#include <errno.h>
+
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+struct lookup_state {
+	struct op op;
+	uint64_t epoch;
+};
+
+static void lookup_answered(struct request *req, const struct rpc_reply *rep);
+
+static void lookup_ask(struct request *req)
+{
+	struct lookup_state *st = request_state(req, struct lookup_state);
+
+	st->epoch = inode_epoch(req->thread->fs);
+	st->op.call.req.op = RPC_LOOKUP;
+	st->op.call.req.name = (struct rpc_name_request){
+		.parent = st->op.inode->ino,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, lookup_answered);
+}
+
+static void lookup_found(struct request *req, const struct rpc_entry_reply *entry)
+{
+	struct lookup_state *st = request_state(req, struct lookup_state);
+	struct inode *inode = inode_get(req->thread->fs, entry->attr.ino);
+
+	if (!inode) {
+		op_finish(req, -ENOMEM);
+		return;
+	}
+	if (inode_learn_entry(inode, entry, st->epoch)) {
+		op_reply_entry(req, inode);
+		return;
+	}
+	inode_put(inode);
+	lookup_ask(req);
+}
+
+static void lookup_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct ttl ttl = op_ttl(req);
+
+	if (!rep->status) {
+		lookup_found(req, &rep->entry);
+		return;
+	}
+	op_end(req);
+	if (rep->status == -ENOENT)
+		reply_entry(req, 0, NULL, ttl);
+	else
+		reply_error(req, rep->status);
+}
+
+void op_lookup(struct request *req)
+{
+	op_begin(req);
+	lookup_ask(req);
+}

@@ -1,0 +1,72 @@
+/* LSEEK: SEEK_DATA and SEEK_HOLE, to the page, by the extent map. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+/* Both find what they look for at or behind *offset: 0; -ENXIO: there is none; -EAGAIN: more of
+ * the map has to be known. */
+static int find_data_locked(const struct inode *inode, uint64_t *offset)
+{
+	struct extent_cursor at;
+	struct mapped_extent e;
+
+	if (*offset >= inode->attr.size)
+		return -ENXIO;
+	if (!extent_map_seek(&inode->map, *offset >> PAGE_SHIFT, &at, &e))
+		return inode->map.known_end == UINT64_MAX ? -ENXIO : -EAGAIN;
+	*offset = max_u64(*offset, e.fpage << PAGE_SHIFT);
+	return *offset < inode->attr.size ? 0 : -ENXIO;
+}
+
+static int find_hole_locked(const struct inode *inode, uint64_t *offset)
+{
+	uint64_t page = *offset >> PAGE_SHIFT;
+	struct extent_cursor at;
+	struct mapped_extent e;
+	bool found;
+
+	if (*offset >= inode->attr.size)
+		return -ENXIO;
+	found = extent_map_seek(&inode->map, page, &at, &e);
+	for (; found && e.fpage <= page; found = extent_map_next(&inode->map, &at, &e))
+		page = e.fpage + e.npages;
+	if (page >= inode->map.known_end)
+		return -EAGAIN;
+	*offset = min_u64(max_u64(*offset, page << PAGE_SHIFT), inode->attr.size);
+	return 0;
+}
+
+static void lseek_go(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint64_t offset = req->args.offset, known;
+
+	if (!status) {
+		pthread_mutex_lock(&inode->lock);
+		known = inode->map.known_end;
+		status = req->args.whence == SEEK_DATA ? find_data_locked(inode, &offset)
+						       : find_hole_locked(inode, &offset);
+		pthread_mutex_unlock(&inode->lock);
+	}
+	if (status == -EAGAIN) {
+		if (op_know_map(req, known + 1, lseek_go))
+			lseek_go(req, 0);
+		return;
+	}
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_lseek(req, offset);
+}
+
+void op_lseek(struct request *req)
+{
+	op_begin(req);
+	if (req->args.whence != SEEK_DATA && req->args.whence != SEEK_HOLE)
+		op_finish(req, -EINVAL);
+	else if (op_enter(req, GATE_READ, 0, 0, lseek_go))
+		lseek_go(req, 0);
+}

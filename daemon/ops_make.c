@@ -1,0 +1,146 @@
+/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/open.h"
+#include "daemon/ops.h"
+
+struct make_state {
+	struct op op;
+	uint64_t epoch;
+	struct inode *target; /* LINK */
+};
+
+/* The parent and what it has now are known from the reply. */
+static struct inode *made_inode(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct inode *inode;
+
+	inode_change_end(
+		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
+	if (rep->status)
+		return NULL;
+	inode = inode_get(req->thread->fs, rep->entry.attr.ino);
+	if (inode)
+		inode_learn_entry(inode, &rep->entry, st->epoch);
+	return inode;
+}
+
+static void make_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct inode *inode = made_inode(req, rep);
+
+	if (inode)
+		op_reply_entry(req, inode);
+	else
+		op_finish(req, rep->status ? rep->status : -ENOMEM);
+}
+
+static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
+	void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_begin(req);
+
+	request_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
+	inode_change_begin(op->inode);
+	op->call.req.op = rpc;
+	op->call.req.create = *create;
+	op->call.req.create.parent = op->inode->ino;
+	op->call.req.create.uid = req->uid;
+	op->call.req.create.gid = req->gid;
+	op->call.req.create.name = op_name(req->args.name);
+	op_rpc(req, answered);
+}
+
+void op_mknod(struct request *req)
+{
+	uint32_t mode = req->args.mode & ~req->args.umask;
+
+	if (!(mode & S_IFMT))
+		mode |= S_IFREG;
+	make(req, RPC_MKNOD, &(struct rpc_create){.mode = mode, .rdev = req->args.rdev},
+		make_answered);
+}
+
+void op_mkdir(struct request *req)
+{
+	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFDIR;
+
+	make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
+}
+
+void op_symlink(struct request *req)
+{
+	make(req, RPC_SYMLINK,
+		&(struct rpc_create){.mode = S_IFLNK | 0777, .target = op_name(req->args.name2)},
+		make_answered);
+}
+
+/* ---- LINK ------------------------------------------------------------------------------------ */
+
+static void link_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct inode *target = st->target;
+
+	inode_change_end(target, rep->status ? NULL : &rep->entry.attr);
+	inode_change_end(
+		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
+	if (!rep->status) {
+		op_reply_entry(req, target);
+		return;
+	}
+	op_finish(req, rep->status);
+	inode_put(target);
+}
+
+void op_link(struct request *req)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct op *op = op_begin(req);
+
+	st->target = inode_ref(inode_of_node(req->thread->fs, req->args.node2));
+	inode_change_begin(op->inode);
+	inode_change_begin(st->target);
+	op->call.req.op = RPC_LINK;
+	op->call.req.link = (struct rpc_link){
+		.ino = st->target->ino,
+		.parent = op->inode->ino,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, link_answered);
+}
+
+/* ---- CREATE ---------------------------------------------------------------------------------- */
+
+/* From here on the request is about the file. */
+static void create_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = made_inode(req, rep);
+
+	if (op->call.req.create.want_pages)
+		refill_along_done(
+			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
+	if (!inode) {
+		op_finish(req, rep->status ? rep->status : -ENOMEM);
+		return;
+	}
+	inode_put(op->inode);
+	op->inode = inode;
+	open_inode(req, !rep->entry.created && (req->args.flags & O_TRUNC));
+}
+
+void op_create(struct request *req)
+{
+	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFREG;
+
+	make(req, RPC_CREATE,
+		&(struct rpc_create){.mode = mode,
+			.want_pages = refill_along(req->thread),
+			.exclusive = req->args.flags & O_EXCL},
+		create_answered);
+}

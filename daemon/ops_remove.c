@@ -1,0 +1,103 @@
+/* Names that go: UNLINK, RMDIR, RENAME. An inode that has lost its last name is kept by the server
+ * until we return it (returns.h). */
+#include "daemon/op.h"
+#include "daemon/ops.h"
+#include "daemon/returns.h"
+
+struct remove_state {
+	struct op op;
+	struct inode *new_parent; /* RENAME to another directory */
+};
+
+/* An inode that lost a name, got another one, or whose ctime changed. */
+static void take_child(struct request *req, const struct attr *attr)
+{
+	struct inode *inode;
+
+	if (!attr->ino)
+		return;
+	inode = inode_find(req->thread->fs, attr->ino);
+	if (!inode) {
+		if (!attr->nlink)
+			returns_add(req->thread, attr->ino);
+		return;
+	}
+	inode_change_begin(inode);
+	inode_change_end(inode, attr);
+	if (!attr->nlink)
+		returns_orphan(inode, req->thread);
+	inode_put(inode);
+}
+
+static void remove_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+
+	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
+	if (!rep->status)
+		take_child(req, &rep->remove.child);
+	op_finish(req, rep->status);
+}
+
+static void remove_name(struct request *req, enum rpc_op rpc)
+{
+	struct op *op = op_begin(req);
+
+	inode_change_begin(op->inode);
+	op->call.req.op = rpc;
+	op->call.req.name = (struct rpc_name_request){
+		.parent = op->inode->ino,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, remove_answered);
+}
+
+void op_unlink(struct request *req)
+{
+	remove_name(req, RPC_UNLINK);
+}
+
+void op_rmdir(struct request *req)
+{
+	remove_name(req, RPC_RMDIR);
+}
+
+/* ---- RENAME ---------------------------------------------------------------------------------- */
+
+static void rename_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct remove_state *st = request_state(req, struct remove_state);
+
+	inode_change_end(st->op.inode, rep->status ? NULL : &rep->rename.parent);
+	if (st->new_parent) {
+		inode_change_end(st->new_parent, rep->status ? NULL : &rep->rename.new_parent);
+		inode_put(st->new_parent);
+	}
+	if (!rep->status) {
+		take_child(req, &rep->rename.moved);
+		take_child(req, &rep->rename.other);
+	}
+	op_finish(req, rep->status);
+}
+
+void op_rename(struct request *req)
+{
+	struct remove_state *st = request_state(req, struct remove_state);
+	struct inode *new_parent = inode_of_node(req->thread->fs, req->args.node2);
+	struct op *op = op_begin(req);
+
+	inode_change_begin(op->inode);
+	if (new_parent != op->inode) {
+		st->new_parent = inode_ref(new_parent);
+		inode_change_begin(new_parent);
+	}
+	op->call.req.op = RPC_RENAME;
+	op->call.req.rename = (struct rpc_rename){
+		.parent = op->inode->ino,
+		.new_parent = new_parent->ino,
+		.flags = req->args.flags,
+		.name = op_name(req->args.name),
+		.new_name = op_name(req->args.name2),
+	};
+	op_rpc(req, rename_answered);
+}

@@ -1,0 +1,54 @@
+/* SETATTR: what the kernel asks for, and what that takes away. */
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+static void setattr_done(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	struct ttl ttl = op_ttl(req);
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_attr(req, &attr, ttl);
+}
+
+/* Who changes a file's owner or cuts it without being privileged leaves no set-user-id behind. */
+static void drop_privileges(
+	const struct request *req, const struct inode *inode, struct rpc_setattr *set)
+{
+	uint32_t mode = op_mode_without_privileges(inode->attr.mode);
+
+	if ((set->valid & SET_MODE) || !inode_is_regular(inode))
+		return;
+	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
+		return;
+	if (mode != inode->attr.mode) {
+		set->valid |= SET_MODE;
+		set->mode = mode;
+	}
+}
+
+void op_setattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct rpc_setattr set = {
+		.valid = req->args.set.valid,
+		.mode = req->args.set.mode,
+		.uid = req->args.set.uid,
+		.gid = req->args.set.gid,
+		.size = req->args.set.size,
+		.atime = req->args.set.atime,
+		.mtime = req->args.set.mtime,
+		.ctime = req->args.set.ctime,
+	};
+
+	drop_privileges(req, op->inode, &set);
+	if (set.valid)
+		op_set_attr(req, &set, setattr_done);
+	else
+		setattr_done(req, 0);
+}

@@ -1,0 +1,256 @@
+/* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
+ * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC] -> [the kernel's cache] -> reply.
+ *
+ * New pages come from the session's grants, so that a WRITE needs no RPC; they belong to the file
+ * for good when they have been committed (commit.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/open.h"
+#include "daemon/ops.h"
+#include "daemon/transfer.h"
+
+struct write_state {
+	struct op op;
+	uint32_t len; /* what is written: less than asked when pages run out */
+	struct notifier_job job;
+};
+
+static uint64_t first_page(const struct request *req)
+{
+	return req->args.offset >> PAGE_SHIFT;
+}
+
+static uint64_t end_page(const struct request *req)
+{
+	return div_round_up(req->args.offset + req->args.size, PAGE_BYTES);
+}
+
+/* ---- after the transfer ---------------------------------------------------------------------- */
+
+static void write_reply(struct request *req)
+{
+	uint32_t len = request_state(req, struct write_state)->len;
+
+	op_end(req);
+	reply_write(req, len);
+}
+
+static void write_invalidated(struct notifier_job *job)
+{
+	write_reply(request_of_state(container_of(job, struct write_state, job)));
+}
+
+/* What was written past the kernel's cache must not be read from there any more. */
+static void write_committed(struct request *req, int status)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct inode *inode = st->op.inode;
+	bool cached;
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	pthread_mutex_lock(&inode->lock);
+	cached = inode->cached;
+	pthread_mutex_unlock(&inode->lock);
+	if (!cached || req->args.cached || req->args.fh != OPENED_DIRECT) {
+		write_reply(req);
+		return;
+	}
+	st->job = (struct notifier_job){
+		.thread = req->thread,
+		.node = req->node,
+		.off = (int64_t)req->args.offset,
+		.len = st->len,
+		.done = write_invalidated,
+	};
+	notifier_inval(&req->thread->fs->notifier, &st->job);
+}
+
+static void account_locked(struct request *req, struct inode *inode)
+{
+	uint64_t end = req->args.offset + request_state(req, struct write_state)->len;
+	struct commit *c = &inode->commit;
+
+	if (end > inode->attr.size) {
+		inode->attr.size = end;
+		c->size_dirty = true;
+	}
+	inode->attr.mtime = inode->attr.ctime = session_time(req->thread->fs->session);
+	c->times_dirty = true;
+}
+
+/* Pages that were filled are the file's, even if what was meant for them did not arrive. */
+static void write_account(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	pthread_mutex_lock(&inode->lock);
+	extent_map_filled(&inode->map, first_page(req), end_page(req));
+	if (!status)
+		account_locked(req, inode);
+	else if (status != -EINTR)
+		inode->commit.error = status;
+	commit_dirty_locked(inode, req->thread);
+	pthread_mutex_unlock(&inode->lock);
+	op_leave(req);
+}
+
+static void log_lost_write(const struct request *req, int status)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("inode %llu: %u bytes at %llu could not be written: %s",
+			(unsigned long long)op_of((struct request *)req)->inode->ino,
+			req->args.size, (unsigned long long)req->args.offset, errno_text(status));
+}
+
+static void write_moved(struct request *req, int status)
+{
+	bool sync = (req->args.flags & O_DSYNC) && !req->args.cached;
+
+	if (status && status != -EINTR)
+		log_lost_write(req, status);
+	write_account(req, status);
+	if (!status && sync && !commit_wait(req, op_of(req)->inode, &status, write_committed))
+		return;
+	write_committed(req, status);
+}
+
+/* ---- before it ------------------------------------------------------------------------------- */
+
+/* Gives the holes of [first, end) pages, in order. *filled: so far all is mapped.
+ * -EAGAIN: no more pages are granted. */
+static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64_t *filled)
+{
+	struct grants *grants = &inode->fs->grants;
+	struct extent_cursor at;
+	struct mapped_extent e;
+	struct extent run;
+	int r;
+
+	for (*filled = first; *filled < end; *filled += run.npages) {
+		uint64_t hole_end = end;
+
+		if (extent_map_seek(&inode->map, *filled, &at, &e)) {
+			run.npages = (uint32_t)(e.fpage + e.npages - *filled);
+			if (e.fpage <= *filled)
+				continue;
+			hole_end = min_u64(end, e.fpage);
+		}
+		if (!window_take(&inode->window, grants, (uint32_t)(hole_end - *filled), &run))
+			return -EAGAIN;
+		run.fpage = *filled;
+		r = extent_map_insert(&inode->map, &run, EXTENT_FILLING);
+		if (r) {
+			grants_add(grants, &run);
+			return r;
+		}
+	}
+	return 0;
+}
+
+static int write_fill(struct request *req, uint64_t *filled)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint32_t had, left;
+	int r;
+
+	pthread_mutex_lock(&inode->lock);
+	had = inode->window.rest.npages;
+	r = fill_locked(inode, first_page(req), end_page(req), filled);
+	left = inode->window.rest.npages;
+	inode->filled_ms = io_thread_now(req->thread);
+	pthread_mutex_unlock(&inode->lock);
+	if (left > had || r == -EAGAIN)
+		refill_check(req->thread);
+	return r;
+}
+
+/* Writes what there are pages for. */
+static void write_post(struct request *req, uint64_t filled, int status)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct inode *inode = st->op.inode;
+	uint64_t offset = req->args.offset;
+	uint64_t end = min_u64(offset + req->args.size, filled << PAGE_SHIFT);
+	uint32_t nworks;
+
+	if (end <= offset) {
+		op_finish(req, status);
+		return;
+	}
+	st->len = (uint32_t)(end - offset);
+	pthread_mutex_lock(&inode->lock);
+	nworks = transfer_plan_write_locked(req, inode, offset, st->len);
+	pthread_mutex_unlock(&inode->lock);
+	op_io(req, IO_WRITE, nworks, write_moved);
+}
+
+static void write_granted(struct request *req, int status);
+
+static void write_go(struct request *req, int status)
+{
+	uint64_t filled;
+	int r;
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	if (!op_know_map(req, end_page(req), write_go))
+		return;
+	do {
+		r = write_fill(req, &filled);
+	} while (r == -EAGAIN && refill_wait(req, write_granted));
+	if (r != -EAGAIN)
+		write_post(req, filled, r);
+}
+
+static void write_granted(struct request *req, int status)
+{
+	uint64_t filled;
+
+	if (!status) {
+		write_go(req, 0);
+		return;
+	}
+	if (status != -ENOSPC) {
+		write_moved(req, status);
+		return;
+	}
+	write_fill(req, &filled);
+	write_post(req, filled, status);
+}
+
+static void write_enter(struct request *req, int status)
+{
+	if (status)
+		op_finish(req, status);
+	else if (op_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
+		write_go(req, 0);
+}
+
+void op_write(struct request *req)
+{
+	struct op *op = op_begin(req);
+	uint32_t mode = op->inode->attr.mode;
+	uint32_t left = op_mode_without_privileges(mode);
+
+	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
+		op_finish(req, -EFBIG);
+	else if (!req->args.size)
+		write_reply(req);
+	else if (req->args.kill_priv && left != mode)
+		op_set_attr(
+			req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left}, write_enter);
+	else
+		write_enter(req, 0);
+}

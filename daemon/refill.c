@@ -1,0 +1,282 @@
+#include "daemon/refill.h"
+
+#include <errno.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+
+enum { IDLE_MS = 5000, HOLD_MS = 1000 };
+
+void refill_init(struct refill *r)
+{
+	*r = (struct refill){.target = REFILL_PAGES_MIN, .max = REFILL_PAGES_MIN};
+	list_init(&r->waiters);
+}
+
+void refill_set_limit(struct refill *r, uint64_t export_pages)
+{
+	r->max = (uint32_t)max_u64(REFILL_PAGES_MIN, min_u64(REFILL_PAGES_MAX, export_pages / 16));
+}
+
+static void grow_target_locked(struct refill *r)
+{
+	r->target = (uint32_t)min_u64((uint64_t)r->target * 2, r->max);
+}
+
+static bool low_locked(const struct fs *fs)
+{
+	return fs->grants.npages < fs->refill.target / 2;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+static void ask(struct io_thread *thread, uint32_t want, bool wait)
+{
+	struct refill *r = &thread->fs->refill;
+
+	r->thread = thread;
+	r->call = (struct rpc_call){.done = grant_answered};
+	r->call.req.op = RPC_GRANT;
+	r->call.req.grant = (struct rpc_grant){.want_pages = want, .wait = wait};
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &r->call);
+}
+
+/* The asking is over: writers try again, or learn that there is nothing. */
+static void settle(struct fs *fs, int status)
+{
+	pthread_mutex_lock(&fs->grants.lock);
+	fs->refill.busy = false;
+	waiters_wake(&fs->refill.waiters, status);
+	pthread_mutex_unlock(&fs->grants.lock);
+}
+
+static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		grants_add(&fs->grants, &grant[i]);
+}
+
+/* What an inode's window holds can serve a writer that has nothing. */
+static void empty_window(struct inode *inode, void *arg)
+{
+	const int64_t *before = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->filled_ms < *before)
+		window_return(&inode->window, &inode->fs->grants);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Everything that could be returned has been: now the server may take its time to free it. */
+static void ask_patiently(struct io_thread *thread)
+{
+	ask(thread, REFILL_PAGES_MIN, true);
+}
+
+static void squeeze(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	int64_t always = INT64_MAX;
+
+	inode_each(fs, empty_window, &always);
+	if (grants_count(&fs->grants))
+		settle(fs, 0);
+	else
+		returns_drain(thread, ask_patiently);
+}
+
+static void grant_refused(struct io_thread *thread, bool waited, int status)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	bool needed;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	r->target = REFILL_PAGES_MIN;
+	r->hold_ms = io_thread_now(thread) + HOLD_MS;
+	needed = !list_empty(&r->waiters);
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (status == -ENOSPC && !waited && needed)
+		squeeze(thread);
+	else
+		settle(fs, status);
+}
+
+static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct refill *r = container_of(call, struct refill, call);
+	struct io_thread *thread = r->thread;
+	int status = rep->status;
+
+	fs_thread_of(thread)->nbackground--;
+	if (!status && !rep->grant.ngrant)
+		status = -ENOSPC;
+	if (status) {
+		grant_refused(thread, call->req.grant.wait, status);
+		return;
+	}
+	add_all(thread->fs, rep->grant.grant, rep->grant.ngrant);
+	settle(thread->fs, 0);
+}
+
+/* Whether the caller is to call ask(). */
+static bool begin_locked(struct refill *r)
+{
+	if (r->busy || r->along)
+		return false;
+	r->busy = true;
+	return true;
+}
+
+void refill_check(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	int64_t now = io_thread_now(thread);
+	uint32_t want = 0;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	r->used_ms = now;
+	r->idle = false;
+	if (low_locked(fs) && now >= r->hold_ms && begin_locked(r)) {
+		want = r->target;
+		grow_target_locked(r);
+	}
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (want)
+		ask(thread, want, false);
+}
+
+bool refill_wait(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct fs *fs = req->thread->fs;
+	struct refill *r = &fs->refill;
+	struct op *op = op_of(req);
+	uint32_t want = 0;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	if (fs->grants.npages) {
+		pthread_mutex_unlock(&fs->grants.lock);
+		return true;
+	}
+	waiter_init(&op->waiter, req, then);
+	list_add_tail(&r->waiters, &op->waiter.link);
+	op->wait = OP_AT_PAGES;
+	if (begin_locked(r)) {
+		want = r->target;
+		grow_target_locked(r);
+	}
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (want)
+		ask(req->thread, want, false);
+	return false;
+}
+
+uint32_t refill_along(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	uint32_t want = 0;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	if (low_locked(fs) && !r->busy && !r->along && io_thread_now(thread) >= r->hold_ms) {
+		r->along = true;
+		r->used_ms = io_thread_now(thread);
+		r->idle = false;
+		want = r->target;
+		grow_target_locked(r);
+	}
+	pthread_mutex_unlock(&fs->grants.lock);
+	return want;
+}
+
+void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	bool asked = false;
+
+	add_all(fs, grant, n);
+	pthread_mutex_lock(&fs->grants.lock);
+	r->along = false;
+	if (!n)
+		r->hold_ms = io_thread_now(thread) + HOLD_MS;
+	if (n)
+		waiters_wake(&r->waiters, 0);
+	else if (!list_empty(&r->waiters))
+		asked = begin_locked(r);
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (asked)
+		ask(thread, REFILL_PAGES_MIN, false);
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct refill *r = container_of(call, struct refill, call);
+	struct io_thread *thread = r->thread;
+	struct fs *fs = thread->fs;
+	bool asked = false;
+
+	fs_thread_of(thread)->nbackground--;
+	if (rep->status && rep->status != -ESTALE)
+		log_warning("the server refused to take back granted pages: %s",
+			errno_text(rep->status));
+	pthread_mutex_lock(&fs->grants.lock);
+	r->busy = false;
+	if (!list_empty(&r->waiters))
+		asked = begin_locked(r);
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (asked)
+		ask(thread, REFILL_PAGES_MIN, false);
+}
+
+static void give_back(struct io_thread *thread)
+{
+	struct refill *r = &thread->fs->refill;
+	struct extent run;
+	struct wire_out w;
+
+	wire_out_init(&w, r->tail, sizeof(r->tail));
+	while (wire_out_room(&w) >= RPC_EXTENT_BYTES &&
+		grants_take(&thread->fs->grants, UINT32_MAX, NULL, &run))
+		rpc_put_extent(&w, &run);
+	r->thread = thread;
+	r->call = (struct rpc_call){.done = give_back_answered};
+	r->call.req.op = RPC_RETURN;
+	r->call.req.ret = (struct rpc_return){
+		.kind = RETURN_GRANTS,
+		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
+	};
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &r->call);
+}
+
+void refill_tick(struct io_thread *thread, int64_t now)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	int64_t before = now - IDLE_MS;
+	bool first, give = false;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	first = !r->idle && r->used_ms < before;
+	if (first) {
+		r->idle = true;
+		r->target = REFILL_PAGES_MIN;
+	}
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (first)
+		inode_each(fs, empty_window, &before);
+
+	pthread_mutex_lock(&fs->grants.lock);
+	give = r->idle && fs->grants.npages && begin_locked(r);
+	pthread_mutex_unlock(&fs->grants.lock);
+	if (give)
+		give_back(thread);
+}

@@ -1,0 +1,57 @@
+/* refill.h - keeps the grant pool filled: asks the server for pages before they are needed, more
+ * each time while files grow, and gives back what has not been used for some seconds.
+ *
+ * When the server has no more: first the windows of inodes are emptied into the pool, then nameless
+ * inodes are returned, then the server is asked to wait for what it is freeing, and only then do
+ * the writers that wait get -ENOSPC.
+ *
+ * THREADS    Fields belong to the grant pool's lock. One request to the server at a time, from the
+ *            thread that noticed.
+ */
+#ifndef RMEMFS_DAEMON_REFILL_H
+#define RMEMFS_DAEMON_REFILL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "daemon/remote.h"
+
+struct fs;
+struct request;
+
+enum { REFILL_PAGES_MIN = 256, REFILL_PAGES_MAX = 16384, RETURN_EXTENTS = 256 };
+
+struct refill {
+	bool busy;            /* GRANT, or a RETURN of grants, is on its way or is being prepared */
+	bool along;           /* another RPC asks for pages by the way */
+	uint32_t target, max; /* pages to ask for next, and at most */
+	int64_t used_ms;      /* when pages were last taken */
+	int64_t hold_ms;      /* the server has none: not asked ahead before this */
+	bool idle;            /* the windows were emptied since used_ms */
+	struct list waiters;  /* struct waiter: writers without pages */
+	struct io_thread *thread; /* that asks */
+	struct rpc_call call;
+	uint8_t tail[RETURN_EXTENTS * RPC_EXTENT_BYTES];
+};
+
+void refill_init(struct refill *r);
+/* Once the session tells how large the export is. */
+void refill_set_limit(struct refill *r, uint64_t export_pages);
+
+/* Pages were taken: asks ahead where the pool has become low. */
+void refill_check(struct io_thread *thread);
+
+/* The pool had nothing for req. True: it has now. False: then(req, status) follows; 0: try again,
+ * -ENOSPC: there is nothing anywhere. */
+bool refill_wait(struct request *req, void (*then)(struct request *req, int status));
+
+/* Pages that an RPC is to ask for by the way, or 0. If not 0, refill_along_done() has to follow,
+ * with what came. */
+uint32_t refill_along(struct io_thread *thread);
+void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);
+
+/* Gives unused pages back. */
+void refill_tick(struct io_thread *thread, int64_t now);
+
+#endif

@@ -1,0 +1,154 @@
+#include "daemon/returns.h"
+
+#include <errno.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+
+void returns_init(struct returns *r)
+{
+	*r = (struct returns){0};
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+void returns_fini(struct returns *r)
+{
+	pthread_mutex_destroy(&r->lock);
+	free(r->inos);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void send_batch_locked(struct returns *r, struct io_thread *thread);
+
+static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct returns *r = container_of(call, struct returns, call);
+	struct io_thread *thread = r->thread;
+	void (*drained)(struct io_thread * thread) = NULL;
+
+	fs_thread_of(thread)->nbackground--;
+	if (rep->status && rep->status != -ESTALE)
+		log_warning("the server refused to take back unlinked files: %s",
+			errno_text(rep->status));
+	pthread_mutex_lock(&r->lock);
+	r->sending = false;
+	if (r->n && (r->drained || r->n >= RETURNS_BATCH)) {
+		send_batch_locked(r, thread);
+	} else if (!r->n) {
+		drained = r->drained;
+		r->drained = NULL;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (drained)
+		drained(thread);
+}
+
+static void send_batch_locked(struct returns *r, struct io_thread *thread)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, r->tail, sizeof(r->tail));
+	while (r->n && wire_out_room(&w))
+		wire_put_u64(&w, r->inos[--r->n]);
+	r->sending = true;
+	r->thread = thread;
+	r->call = (struct rpc_call){.done = returns_answered};
+	r->call.req.op = RPC_RETURN;
+	r->call.req.ret = (struct rpc_return){
+		.kind = RETURN_INODES,
+		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
+	};
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &r->call);
+}
+
+void returns_flush(struct io_thread *thread)
+{
+	struct returns *r = &thread->fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->n && !r->sending)
+		send_batch_locked(r, thread);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread))
+{
+	struct returns *r = &thread->fs->returns;
+	bool busy;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->n && !r->sending)
+		send_batch_locked(r, thread);
+	busy = r->sending;
+	if (busy)
+		r->drained = drained;
+	pthread_mutex_unlock(&r->lock);
+	if (!busy)
+		drained(thread);
+}
+
+/* ---- gathering ------------------------------------------------------------------------------- */
+
+static bool put_locked(struct returns *r, uint64_t ino)
+{
+	if (r->n == r->cap) {
+		size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
+		uint64_t *grown = realloc(r->inos, cap * sizeof(*grown));
+
+		if (!grown)
+			return false;
+		r->inos = grown;
+		r->cap = cap;
+	}
+	r->inos[r->n++] = ino;
+	return true;
+}
+
+/* Without memory for its entry the inode is freed when the session ends. */
+void returns_add(struct io_thread *thread, uint64_t ino)
+{
+	struct returns *r = &thread->fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	if (put_locked(r, ino) && r->n >= RETURNS_BATCH && !r->sending)
+		send_batch_locked(r, thread);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static bool in_use_locked(const struct inode *inode)
+{
+	return inode->nopen || inode->commit.running || !gate_idle(&inode->gate);
+}
+
+void returns_settle(struct inode *inode, struct io_thread *thread)
+{
+	bool commit = false, give = false;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->orphan && !inode->returned && !in_use_locked(inode)) {
+		/* Pages that were written to are no grants any more, and go with the file. */
+		commit = inode->map.uncommitted && !inode->commit.refused &&
+			 !commit_is_clean_locked(inode);
+		give = !commit;
+	}
+	if (give) {
+		inode->returned = true;
+		window_return(&inode->window, &inode->fs->grants);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (commit)
+		commit_start(inode, thread);
+	if (give)
+		returns_add(thread, inode->ino);
+}
+
+void returns_orphan(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->orphan = true;
+	inode->attr.nlink = 0;
+	pthread_mutex_unlock(&inode->lock);
+	returns_settle(inode, thread);
+}

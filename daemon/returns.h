@@ -1,0 +1,52 @@
+/* returns.h - inodes without a name: the server keeps each for us until we say that it is not open
+ * any more, so that files which were unlinked while open go on working.
+ *
+ * They are told in batches: when 64 have gathered, about every 100 ms, and when pages run out.
+ *
+ * THREADS    A lock of its own, taken inside inodes' locks. Any thread sends.
+ */
+#ifndef RMEMFS_DAEMON_RETURNS_H
+#define RMEMFS_DAEMON_RETURNS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/remote.h"
+
+struct fs;
+struct inode;
+
+enum { RETURNS_BATCH = 64 };
+
+struct returns {
+	pthread_mutex_t lock;
+	uint64_t *inos;
+	size_t n, cap;
+	bool sending;
+	struct io_thread *thread; /* that sends */
+	struct rpc_call call;
+	uint8_t tail[RETURNS_BATCH * sizeof(uint64_t)];
+	void (*drained)(struct io_thread *thread);
+};
+
+void returns_init(struct returns *r);
+void returns_fini(struct returns *r);
+
+/* The inode's last name is gone. */
+void returns_orphan(struct inode *inode, struct io_thread *thread);
+/* An inode that knows itself nameless may have ended its last use: if so, it is returned. Called
+ * after a handle was closed, the gate was left, a commit has ended. */
+void returns_settle(struct inode *inode, struct io_thread *thread);
+
+/* An inode that is not in the table. */
+void returns_add(struct io_thread *thread, uint64_t ino);
+
+/* Sends what has gathered. */
+void returns_flush(struct io_thread *thread);
+/* The same, and calls drained(thread) when all is answered, in the thread that got the last
+ * answer; at once if there is nothing. One caller at a time. */
+void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
+
+#endif

@@ -1,0 +1,92 @@
+/* setattr.c - changing attributes, for SETATTR itself and for what implies it: O_TRUNC, and the
+ * loss of set-user-id by writing.
+ *
+ *     [gate, if the size changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
+ */
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+
+enum { SET_TIMES = SET_MTIME | SET_MTIME_NOW };
+
+uint32_t op_mode_without_privileges(uint32_t mode)
+{
+	mode &= ~(uint32_t)S_ISUID;
+	if (mode & S_IXGRP)
+		mode &= ~(uint32_t)S_ISGID;
+	return mode;
+}
+
+static void set_finish(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (op->inside)
+		op_leave(req);
+	op->set_done(req, status);
+}
+
+/* All that was written is committed and nothing runs, so the server's numbers are exact. */
+static void set_size_locked(struct inode *inode, const struct attr *attr)
+{
+	inode->attr.size = attr->size;
+	inode->attr.npages = attr->npages;
+	inode->attr.ctime = attr->ctime;
+	extent_map_cut(&inode->map, div_round_up(attr->size, PAGE_BYTES));
+	/* The kernel has dropped its pages, and nobody may make it read new ones. */
+	if (!attr->size && !inode->nopen_cached)
+		inode->cached = false;
+}
+
+static void set_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	const struct attr *attr = rep->status ? NULL : &rep->attr.attr;
+
+	inode_change_end(inode, attr);
+	if (attr && inode_is_regular(inode)) {
+		pthread_mutex_lock(&inode->lock);
+		if (op->set.valid & SET_SIZE)
+			set_size_locked(inode, attr);
+		if (op->set.valid & (SET_SIZE | SET_TIMES))
+			inode->attr.mtime = attr->mtime;
+		pthread_mutex_unlock(&inode->lock);
+	}
+	set_finish(req, rep->status);
+}
+
+static void set_send(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status) {
+		set_finish(req, status);
+		return;
+	}
+	inode_change_begin(op->inode);
+	op->call.req.op = RPC_SETATTR;
+	op->call.req.setattr = op->set;
+	op_rpc(req, set_answered);
+}
+
+static void set_commit(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (!status && inode_is_regular(op->inode) && (op->set.valid & (SET_SIZE | SET_TIMES)) &&
+		!commit_wait(req, op->inode, &status, set_send))
+		return;
+	set_send(req, status);
+}
+
+void op_set_attr(struct request *req, const struct rpc_setattr *set,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->set = *set;
+	op->set.ino = op->inode->ino;
+	op->set_done = then;
+	if (!(set->valid & SET_SIZE) || op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
+		set_commit(req, 0);
+}

@@ -1,0 +1,22 @@
+/* transfer.h - plans the transfer of a range of a file: its extents into works on the request's
+ * data buffer.
+ *
+ * THREADS    The caller holds the inode's lock, and is inside its gate, so that what was planned
+ *            stays where it is until the transfer has ended.
+ */
+#ifndef RMEMFS_DAEMON_TRANSFER_H
+#define RMEMFS_DAEMON_TRANSFER_H
+
+#include <stdint.h>
+
+#include "daemon/inode.h"
+#include "daemon/request.h"
+
+/* Fills req->buf's works and returns how many. Bytes of holes are set to zero in the buffer: there
+ * are none where pages were filled for a write. */
+uint32_t transfer_plan_read_locked(
+	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
+uint32_t transfer_plan_write_locked(
+	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
+
+#endif
