@@ -1,0 +1,721 @@
+/* test_server_ns.c - the operations on names and attributes, one by one, with their errors. */
+#include "tests/unit/meta_fixture.h"
+
+#include <dirent.h>
+
+#include "server/inode.h"
+
+enum { FILE_MODE = S_IFREG | 0644 };
+
+/* ---- lookup, getattr ------------------------------------------------------------------------- */
+
+static void root__is_there(void **state)
+{
+	struct attr root;
+
+	assert_int_equal(meta_root(fx.m, 0, &root), 0);
+	assert_int_equal(root.ino, ROOT_INO);
+	assert_int_equal(root.mode, S_IFDIR | 0755);
+	assert_int_equal(root.nlink, 2);
+	assert_true(meta_is_new(fx.m));
+}
+
+static void lookup__finds_what_was_made(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	assert_int_equal(fx.rep.entry.parent.ino, ROOT_INO);
+	assert_int_equal(fx_lookup(ROOT_INO, "file"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+	assert_int_equal(fx.rep.entry.parent.ino, 0);
+	assert_int_equal(fx.rep.entry.lease.type, LEASE_EXCLUSIVE);
+	assert_int_equal(fx.rep.entry.nextents, 0);
+}
+
+static void lookup__errors(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	char name[NAME_BYTES_MAX + 2];
+
+	memset(name, 'x', sizeof(name));
+	name[NAME_BYTES_MAX + 1] = '\0';
+	assert_int_equal(fx_lookup(ROOT_INO, "none"), -ENOENT);
+	assert_int_equal(fx_lookup(ROOT_INO, name), -ENAMETOOLONG);
+	assert_int_equal(fx_lookup(ino, "file"), -ENOTDIR);
+	assert_int_equal(fx_lookup(999, "file"), -ESTALE);
+	assert_int_equal(fx_lookup(0, "file"), -ESTALE);
+	assert_int_equal(fx_lookup(UINT64_MAX, "file"), -ESTALE);
+	assert_int_equal(fx_lookup(UINT64_C(1) << 48 | ROOT_INO, "file"), -ESTALE);
+}
+
+static void lookup__dots(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), sub = fx_dir(dir, "sub");
+
+	assert_int_equal(fx_lookup(sub, "."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, sub);
+	assert_int_equal(fx_lookup(sub, ".."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, dir);
+	assert_int_equal(fx_lookup(ROOT_INO, ".."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ROOT_INO);
+}
+
+static void getattr__of_no_inode_is_stale(void **state)
+{
+	assert_int_equal(fx_getattr(12345), -ESTALE);
+}
+
+static void execute__unknown_operation(void **state)
+{
+	assert_int_equal(FX_RUN(.op = RPC_ATTACH), -EOPNOTSUPP);
+	assert_int_equal(FX_RUN(.op = 9999), -EOPNOTSUPP);
+}
+
+static void execute__read_only_session_changes_nothing(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	fx.ctx.read_only = true;
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "new", FILE_MODE), -EROFS);
+	assert_true(fx.rep.text.len > 0);
+	assert_int_equal(fx_truncate(ino, 0), -EROFS);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), -EROFS);
+	assert_int_equal(fx_grant(1, false), -EROFS);
+	assert_int_equal(fx_lookup(ROOT_INO, "file"), 0);
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static void create__sets_attributes_and_touches_the_directory(void **state)
+{
+	struct attr a, dir;
+
+	fx.ctx.now = 5000;
+	fx_file(ROOT_INO, "file");
+	a = fx.rep.entry.attr;
+	dir = fx.rep.entry.parent;
+	assert_true(fx.rep.entry.created);
+	assert_int_equal(a.mode, FILE_MODE);
+	assert_int_equal(a.nlink, 1);
+	assert_int_equal(a.uid, 10);
+	assert_int_equal(a.gid, 20);
+	assert_int_equal(a.size, 0);
+	assert_int_equal(a.atime, 5000);
+	assert_int_equal(a.mtime, 5000);
+	assert_int_equal(a.ctime, 5000);
+	assert_int_equal(a.btime, 5000);
+	assert_int_equal(dir.mtime, 5000);
+	assert_int_equal(dir.ctime, 5000);
+}
+
+static int create_shared(const char *name, uint32_t want)
+{
+	return FX_RUN(.op = RPC_CREATE, .create = {.parent = ROOT_INO,
+						.name = fx_str(name),
+						.mode = FILE_MODE,
+						.want_pages = want});
+}
+
+static void create__errors(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "file", FILE_MODE), -EEXIST);
+	assert_int_equal(fx_make(RPC_CREATE, ino, "below", FILE_MODE), -ENOTDIR);
+	assert_int_equal(fx_make(RPC_CREATE, 999, "file", FILE_MODE), -ESTALE);
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, ".", FILE_MODE), -EINVAL);
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "..", FILE_MODE), -EINVAL);
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "dir", S_IFDIR | 0755), -EINVAL);
+	fx_dir(ROOT_INO, "dir");
+	assert_int_equal(create_shared("dir", 0), -EISDIR);
+	assert_int_equal(fx_make(RPC_SYMLINK, ROOT_INO, "link", 0), 0);
+	assert_int_equal(create_shared("link", 0), -ESTALE);
+}
+
+static void create__opens_an_existing_file(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	fx_fill(ino, 3, 4);
+	assert_int_equal(create_shared("file", 0), 0);
+	assert_false(fx.rep.entry.created);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+	assert_int_equal(fx.rep.entry.nhead, 1);
+	assert_int_equal(fx.rep.entry.head[0].fpage, 3);
+	assert_int_equal(fx.rep.entry.head[0].npages, 4);
+}
+
+static void create__brings_a_grant_along(void **state)
+{
+	assert_int_equal(create_shared("file", 16), 0);
+	assert_true(fx.rep.entry.created);
+	assert_int_equal(fx.rep.entry.ngrant, 1);
+	assert_int_equal(fx.rep.entry.grant[0].npages, 16);
+	assert_int_equal(fx_usage().granted_pages, 16);
+}
+
+static void create__goes_on_without_free_pages(void **state)
+{
+	fx_grant(FX_PAGES, false);
+	assert_int_equal(create_shared("file", 16), 0);
+	assert_int_equal(fx.rep.entry.ngrant, 0);
+}
+
+static void setgid_directory__gives_its_group(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir");
+
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = {.ino = dir,
+							   .valid = SET_MODE | SET_GID,
+							   .mode = S_ISGID | 0775,
+							   .gid = 77}),
+		0);
+	fx_file(dir, "file");
+	assert_int_equal(fx.rep.entry.attr.gid, 77);
+	assert_int_equal(fx.rep.entry.attr.mode, FILE_MODE);
+	fx_dir(dir, "sub");
+	assert_int_equal(fx.rep.entry.attr.gid, 77);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFDIR | S_ISGID | 0755);
+}
+
+static void mknod__makes_every_type(void **state)
+{
+	static const uint32_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(types); i++) {
+		char name[8];
+
+		snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(FX_RUN(.op = RPC_MKNOD, .create = {.parent = ROOT_INO,
+								 .name = fx_str(name),
+								 .mode = types[i] | 0600,
+								 .rdev = 0x105}),
+			0);
+		assert_int_equal(fx_lookup(ROOT_INO, name), 0);
+		assert_int_equal(fx.rep.entry.attr.mode, types[i] | 0600);
+		assert_int_equal(
+			fx.rep.entry.attr.rdev, S_ISCHR(types[i]) || S_ISBLK(types[i]) ? 0x105 : 0);
+	}
+	assert_int_equal(fx_make(RPC_MKNOD, ROOT_INO, "d", S_IFDIR | 0755), -EINVAL);
+	assert_int_equal(fx_make(RPC_MKNOD, ROOT_INO, "n0", FILE_MODE), -EEXIST);
+}
+
+static void mkdir__counts_links(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir");
+
+	assert_int_equal(fx.rep.entry.attr.nlink, 2);
+	assert_int_equal(fx.rep.entry.parent.nlink, 3);
+	fx_dir(dir, "a");
+	fx_dir(dir, "b");
+	fx_file(dir, "file");
+	assert_int_equal(fx_attr(dir).nlink, 4);
+	assert_int_equal(fx_make(RPC_MKDIR, ROOT_INO, "dir", 0755), -EEXIST);
+}
+
+static int symlink_to(const char *name, const char *target)
+{
+	return FX_RUN(.op = RPC_SYMLINK,
+		.create = {.parent = ROOT_INO, .name = fx_str(name), .target = fx_str(target)});
+}
+
+static void symlink__keeps_targets_of_every_length(void **state)
+{
+	static const unsigned lengths[] = {1, 60, 1900, 2100, SYMLINK_BYTES_MAX};
+	char target[SYMLINK_BYTES_MAX + 2], name[8];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(lengths); i++) {
+		memset(target, 'a' + (int)i, lengths[i]);
+		target[lengths[i]] = '\0';
+		snprintf(name, sizeof(name), "l%u", i);
+		assert_int_equal(symlink_to(name, target), 0);
+		assert_int_equal(fx.rep.entry.attr.size, lengths[i]);
+		assert_int_equal(meta_begin(fx.m), 0);
+		assert_int_equal(fx_execute(&(struct rpc_request){
+					 .op = RPC_READLINK, .ino = {fx.rep.entry.attr.ino}}),
+			0);
+		assert_int_equal(fx.rep.readlink.target.len, lengths[i]);
+		assert_memory_equal(fx.rep.readlink.target.s, target, lengths[i]);
+		meta_abort(fx.m);
+	}
+	memset(target, 'x', sizeof(target));
+	target[SYMLINK_BYTES_MAX + 1] = '\0';
+	assert_int_equal(symlink_to("long", target), -ENAMETOOLONG);
+	assert_int_equal(symlink_to("empty", ""), -ENOENT);
+	assert_int_equal(symlink_to("l0", "x"), -EEXIST);
+}
+
+static void readlink__of_a_file_is_invalid(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	assert_int_equal(FX_RUN(.op = RPC_READLINK, .ino = {ino}), -EINVAL);
+	assert_int_equal(FX_RUN(.op = RPC_READLINK, .ino = {999}), -ESTALE);
+}
+
+static int link_to(uint64_t ino, uint64_t parent, const char *name)
+{
+	return FX_RUN(.op = RPC_LINK, .link = {ino, parent, fx_str(name)});
+}
+
+static void link__adds_a_name(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
+
+	fx.ctx.now = 7000;
+	assert_int_equal(link_to(ino, dir, "other"), 0);
+	assert_int_equal(fx.rep.entry.attr.nlink, 2);
+	assert_int_equal(fx.rep.entry.attr.ctime, 7000);
+	assert_int_equal(fx.rep.entry.attr.mtime, 1000);
+	assert_int_equal(fx.rep.entry.parent.ino, dir);
+	assert_int_equal(fx_lookup(dir, "other"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+}
+
+static void link__errors(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
+	struct inode inode;
+
+	assert_int_equal(link_to(dir, ROOT_INO, "d2"), -EPERM);
+	assert_int_equal(link_to(ino, ROOT_INO, "dir"), -EEXIST);
+	assert_int_equal(link_to(ino, ino, "x"), -ENOTDIR);
+	assert_int_equal(link_to(999, ROOT_INO, "x"), -ESTALE);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(link_to(ino, ROOT_INO, "again"), -ENOENT);
+
+	ino = fx_file(ROOT_INO, "many");
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(inode_load(fx_volume(), ino, &inode), 0);
+	inode.attr.nlink = NLINK_MAX;
+	assert_int_equal(inode_save(fx_volume(), &inode), 0);
+	assert_int_equal(fx_execute(&(struct rpc_request){
+				 .op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("more")}}),
+		-EMLINK);
+	meta_abort(fx.m);
+}
+
+/* ---- removing -------------------------------------------------------------------------------- */
+
+static void unlink__keeps_the_inode_until_it_is_returned(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	fx_fill(ino, 0, 3);
+	fx.ctx.now = 9000;
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx.rep.remove.child.nlink, 0);
+	assert_int_equal(fx.rep.remove.child.ctime, 9000);
+	assert_int_equal(fx.rep.remove.parent.mtime, 9000);
+	assert_int_equal(fx_lookup(ROOT_INO, "file"), -ENOENT);
+	assert_int_equal(fx_attr(ino).npages, 3);
+	assert_int_equal(fx_usage().inodes, 2);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+	assert_int_equal(fx_usage().inodes, 1);
+	assert_int_equal(fx_usage().dirty_pages, 3);
+	assert_int_equal(fx_return_inode(ino), 0);
+}
+
+static void unlink__of_one_of_two_names(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	link_to(ino, ROOT_INO, "other");
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx.rep.remove.child.nlink, 1);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "other"), 0);
+}
+
+static void unlink__errors(void **state)
+{
+	fx_dir(ROOT_INO, "dir");
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "dir"), -EISDIR);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "none"), -ENOENT);
+	assert_int_equal(fx_name(RPC_UNLINK, 999, "none"), -ESTALE);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "."), -EINVAL);
+}
+
+static void return__only_the_keeper_can(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), first = fx.ctx.session;
+
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	fx.ctx.session = fx_new_session();
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_getattr(ino), 0);
+	fx.ctx.session = first;
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+}
+
+static void rmdir__takes_empty_directories_only(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir");
+
+	fx_file(dir, "file");
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), -ENOTEMPTY);
+	assert_int_equal(fx_name(RPC_RMDIR, dir, "file"), -ENOTDIR);
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "none"), -ENOENT);
+	assert_int_equal(fx_name(RPC_UNLINK, dir, "file"), 0);
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), 0);
+	assert_int_equal(fx.rep.remove.child.nlink, 0);
+	assert_int_equal(fx.rep.remove.parent.nlink, 2);
+	/* Still open somewhere: nothing can be made in it. */
+	assert_int_equal(fx_make(RPC_CREATE, dir, "late", FILE_MODE), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "late"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, ".."), 0);
+	assert_int_equal(fx_return_inode(dir), 0);
+	assert_int_equal(fx_getattr(dir), -ESTALE);
+}
+
+/* ---- rename ---------------------------------------------------------------------------------- */
+
+static void rename__moves_a_file(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "a"), dir = fx_dir(ROOT_INO, "dir");
+
+	fx.ctx.now = 3000;
+	assert_int_equal(fx_rename(ROOT_INO, "a", dir, "b", 0), 0);
+	assert_int_equal(fx.rep.rename.moved.ino, ino);
+	assert_int_equal(fx.rep.rename.moved.ctime, 3000);
+	assert_int_equal(fx.rep.rename.moved.mtime, 1000);
+	assert_int_equal(fx.rep.rename.other.ino, 0);
+	assert_int_equal(fx.rep.rename.parent.mtime, 3000);
+	assert_int_equal(fx.rep.rename.new_parent.ino, dir);
+	assert_int_equal(fx.rep.rename.new_parent.mtime, 3000);
+	assert_int_equal(fx_lookup(ROOT_INO, "a"), -ENOENT);
+	assert_int_equal(fx_lookup(dir, "b"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+}
+
+static void rename__moves_a_directory(void **state)
+{
+	uint64_t from = fx_dir(ROOT_INO, "from"), to = fx_dir(ROOT_INO, "to");
+	uint64_t dir = fx_dir(from, "dir");
+
+	assert_int_equal(fx_rename(from, "dir", to, "dir", 0), 0);
+	assert_int_equal(fx_attr(from).nlink, 2);
+	assert_int_equal(fx_attr(to).nlink, 3);
+	assert_int_equal(fx_lookup(dir, ".."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, to);
+	assert_int_equal(fx_rename(to, "dir", to, "again", 0), 0);
+	assert_int_equal(fx_attr(to).nlink, 3);
+}
+
+static void rename__replaces_a_file(void **state)
+{
+	uint64_t a = fx_file(ROOT_INO, "a"), b = fx_file(ROOT_INO, "b");
+
+	fx_fill(b, 0, 2);
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "b", 0), 0);
+	assert_int_equal(fx.rep.rename.other.ino, b);
+	assert_int_equal(fx.rep.rename.other.nlink, 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "b"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, a);
+	assert_int_equal(fx_attr(b).npages, 2);
+	assert_int_equal(fx_return_inode(b), 0);
+	assert_int_equal(fx_getattr(b), -ESTALE);
+}
+
+static void rename__replaces_an_empty_directory(void **state)
+{
+	uint64_t a = fx_dir(ROOT_INO, "a"), b = fx_dir(ROOT_INO, "b");
+
+	fx_file(b, "file");
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "b", 0), -ENOTEMPTY);
+	assert_int_equal(fx_name(RPC_UNLINK, b, "file"), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "b", 0), 0);
+	assert_int_equal(fx.rep.rename.moved.ino, a);
+	assert_int_equal(fx.rep.rename.other.nlink, 0);
+	assert_int_equal(fx_attr(ROOT_INO).nlink, 3);
+}
+
+static void rename__errors(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), sub = fx_dir(dir, "sub");
+
+	fx_file(ROOT_INO, "file");
+	assert_int_equal(fx_rename(ROOT_INO, "none", ROOT_INO, "x", 0), -ENOENT);
+	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "dir", 0), -EISDIR);
+	assert_int_equal(fx_rename(ROOT_INO, "dir", ROOT_INO, "file", 0), -ENOTDIR);
+	assert_int_equal(fx_rename(ROOT_INO, "dir", dir, "x", 0), -EINVAL);
+	assert_int_equal(fx_rename(ROOT_INO, "dir", sub, "x", 0), -EINVAL);
+	assert_int_equal(fx_rename(dir, "sub", ROOT_INO, "dir", 0), -ENOTEMPTY);
+	assert_int_equal(fx_rename(ROOT_INO, "file", 999, "x", 0), -ESTALE);
+	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "x", 4), -EINVAL);
+	assert_int_equal(
+		fx_rename(ROOT_INO, "file", ROOT_INO, "x", RENAME_NOREPLACE | RENAME_EXCHANGE),
+		-EINVAL);
+}
+
+static void rename__noreplace(void **state)
+{
+	fx_file(ROOT_INO, "a");
+	fx_file(ROOT_INO, "b");
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "b", RENAME_NOREPLACE), -EEXIST);
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "c", RENAME_NOREPLACE), 0);
+}
+
+static void rename__of_two_names_of_one_inode_does_nothing(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "a");
+
+	link_to(ino, ROOT_INO, "b");
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "b", 0), 0);
+	assert_int_equal(fx.rep.rename.other.ino, 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "a"), 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "b"), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "a", ROOT_INO, "a", 0), 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "a"), 0);
+}
+
+static void rename__exchange(void **state)
+{
+	uint64_t one = fx_dir(ROOT_INO, "one"), two = fx_dir(ROOT_INO, "two");
+	uint64_t file = fx_file(one, "x"), dir = fx_dir(two, "y"), below;
+
+	assert_int_equal(fx_rename(one, "x", two, "none", RENAME_EXCHANGE), -ENOENT);
+	assert_int_equal(fx_rename(one, "x", two, "y", RENAME_EXCHANGE), 0);
+	assert_int_equal(fx.rep.rename.moved.ino, file);
+	assert_int_equal(fx.rep.rename.other.ino, dir);
+	assert_int_equal(fx.rep.rename.other.nlink, 2);
+	assert_int_equal(fx_lookup(two, "y"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, file);
+	assert_int_equal(fx_lookup(one, "x"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, dir);
+	assert_int_equal(fx_attr(one).nlink, 3);
+	assert_int_equal(fx_attr(two).nlink, 2);
+	assert_int_equal(fx_lookup(dir, ".."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, one);
+
+	below = fx_file(dir, "below");
+	assert_int_not_equal(below, 0);
+	assert_int_equal(fx_rename(ROOT_INO, "one", dir, "below", RENAME_EXCHANGE), -EINVAL);
+	assert_int_equal(fx_rename(dir, "below", ROOT_INO, "one", RENAME_EXCHANGE), -EINVAL);
+}
+
+/* ---- setattr --------------------------------------------------------------------------------- */
+
+static void setattr__changes_what_is_asked_for(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct rpc_setattr set = {.ino = ino,
+		.mode = 04711,
+		.uid = 1,
+		.gid = 2,
+		.atime = 50,
+		.mtime = 60,
+		.ctime = 70};
+	struct attr a;
+
+	fx.ctx.now = 2000;
+	set.valid = SET_MODE;
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), 0);
+	a = fx.rep.attr.attr;
+	assert_int_equal(a.mode, S_IFREG | 04711);
+	assert_int_equal(a.uid, 10);
+	assert_int_equal(a.mtime, 1000);
+	assert_int_equal(a.ctime, 2000);
+
+	set.valid = SET_UID | SET_GID | SET_ATIME | SET_MTIME | SET_CTIME;
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), 0);
+	a = fx_attr(ino);
+	assert_int_equal(a.uid, 1);
+	assert_int_equal(a.gid, 2);
+	assert_int_equal(a.atime, 50);
+	assert_int_equal(a.mtime, 60);
+	assert_int_equal(a.ctime, 70);
+
+	set.valid = SET_ATIME_NOW | SET_MTIME_NOW;
+	assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), 0);
+	a = fx_attr(ino);
+	assert_int_equal(a.atime, 2000);
+	assert_int_equal(a.mtime, 2000);
+	assert_int_equal(a.ctime, 2000);
+}
+
+static void setattr__errors(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
+
+	assert_int_equal(fx_truncate(dir, 0), -EISDIR);
+	assert_int_equal(fx_make(RPC_SYMLINK, ROOT_INO, "link", 0), 0);
+	assert_int_equal(fx_truncate(fx.rep.entry.attr.ino, 0), -EINVAL);
+	assert_int_equal(fx_truncate(ino, (uint64_t)INT64_MAX + 1), -EFBIG);
+	assert_int_equal(fx_truncate(ino, INT64_MAX), 0);
+	assert_int_equal(fx_truncate(999, 0), -ESTALE);
+}
+
+/* ---- readdir --------------------------------------------------------------------------------- */
+
+struct listing {
+	unsigned n;
+	uint64_t inos, last_cookie;
+};
+
+/* One READDIR; false at the end. */
+static bool read_some(uint64_t dir, uint32_t bytes, bool plus, struct listing *list)
+{
+	struct rpc_dirent d;
+	struct wire_in r;
+	unsigned before = list->n;
+
+	assert_int_equal(
+		FX_RUN(.op = RPC_READDIR, .readdir = {dir, list->last_cookie, bytes, plus}), 0);
+	r = rpc_tail_reader(&fx.rep.readdir.tail);
+	assert_true(fx.rep.readdir.tail.len <= bytes);
+	while (rpc_get_dirent(&r, &d, plus)) {
+		assert_true(d.cookie > list->last_cookie && d.cookie >= 256);
+		assert_true(d.cookie <= INT64_MAX);
+		assert_int_equal(d.attr.ino, d.ino);
+		assert_int_equal(IFTODT(d.attr.mode), d.type);
+		if (plus)
+			assert_int_equal(d.attr.mode, FILE_MODE);
+		list->last_cookie = d.cookie;
+		list->inos += d.ino;
+		list->n++;
+	}
+	assert_false(r.truncated);
+	return list->n > before;
+}
+
+static void readdir__gives_every_entry_once(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), inos = 0;
+
+	for (unsigned i = 0; i < 500; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "file-%u", i);
+		inos += fx_file(dir, name);
+	}
+	for (int plus = 0; plus < 2; plus++) {
+		struct listing list = {0};
+
+		while (read_some(dir, 1000, plus, &list))
+			;
+		assert_int_equal(list.n, 500);
+		assert_int_equal(list.inos, inos);
+		assert_int_equal(fx.rep.readdir.parent, ROOT_INO);
+	}
+}
+
+static void readdir__is_steady_while_entries_come_and_go(void **state)
+{
+	struct listing list = {0};
+	char name[16];
+
+	for (unsigned i = 0; i < 200; i++) {
+		snprintf(name, sizeof(name), "stay-%u", i);
+		fx_file(ROOT_INO, name);
+	}
+	for (unsigned i = 0; read_some(ROOT_INO, 300, false, &list); i++) {
+		snprintf(name, sizeof(name), "go-%u", i);
+		fx_return_inode(fx_file(ROOT_INO, name));
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
+	}
+	assert_int_equal(list.n, 200);
+}
+
+static void readdir__errors(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	assert_int_equal(FX_RUN(.op = RPC_READDIR, .readdir = {ino, 0, 1000, 0}), -ENOTDIR);
+	assert_int_equal(FX_RUN(.op = RPC_READDIR, .readdir = {999, 0, 1000, 0}), -ESTALE);
+	assert_int_equal(FX_RUN(.op = RPC_READDIR, .readdir = {ROOT_INO, 0, 4, 0}), -EINVAL);
+	assert_int_equal(FX_RUN(.op = RPC_READDIR, .readdir = {ROOT_INO, UINT64_MAX, 1000, 0}), 0);
+	assert_int_equal(fx.rep.readdir.tail.len, 0);
+}
+
+/* ---- colliding names ------------------------------------------------------------------------- */
+
+static void collisions__are_told_apart(void **state)
+{
+	struct listing list = {0};
+	char name[16];
+
+	fx.m->hash.mask = 3;
+	for (unsigned i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		fx_file(ROOT_INO, name);
+	}
+	for (unsigned i = 0; i < 300; i += 2) {
+		snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
+	}
+	for (unsigned i = 0; i < 300; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		assert_int_equal(fx_lookup(ROOT_INO, name), i % 2 ? 0 : -ENOENT);
+	}
+	while (read_some(ROOT_INO, 1000, false, &list))
+		;
+	assert_int_equal(list.n, 150);
+}
+
+static void collisions__end_at_256(void **state)
+{
+	char name[16];
+
+	fx.m->hash.mask = 0;
+	for (unsigned i = 0; i < 256; i++) {
+		snprintf(name, sizeof(name), "n%u", i);
+		fx_file(ROOT_INO, name);
+	}
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "more", FILE_MODE), -ENOSPC);
+	assert_int_equal(fx_lookup(ROOT_INO, "more"), -ENOENT);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "more"), -ENOENT);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "n7"), 0);
+	fx_file(ROOT_INO, "more");
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fx_set_up, fx_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(root__is_there),
+		CASE(lookup__finds_what_was_made),
+		CASE(lookup__errors),
+		CASE(lookup__dots),
+		CASE(getattr__of_no_inode_is_stale),
+		CASE(execute__unknown_operation),
+		CASE(execute__read_only_session_changes_nothing),
+		CASE(create__sets_attributes_and_touches_the_directory),
+		CASE(create__errors),
+		CASE(create__opens_an_existing_file),
+		CASE(create__brings_a_grant_along),
+		CASE(create__goes_on_without_free_pages),
+		CASE(setgid_directory__gives_its_group),
+		CASE(mknod__makes_every_type),
+		CASE(mkdir__counts_links),
+		CASE(symlink__keeps_targets_of_every_length),
+		CASE(readlink__of_a_file_is_invalid),
+		CASE(link__adds_a_name),
+		CASE(link__errors),
+		CASE(unlink__keeps_the_inode_until_it_is_returned),
+		CASE(unlink__of_one_of_two_names),
+		CASE(unlink__errors),
+		CASE(return__only_the_keeper_can),
+		CASE(rmdir__takes_empty_directories_only),
+		CASE(rename__moves_a_file),
+		CASE(rename__moves_a_directory),
+		CASE(rename__replaces_a_file),
+		CASE(rename__replaces_an_empty_directory),
+		CASE(rename__errors),
+		CASE(rename__noreplace),
+		CASE(rename__of_two_names_of_one_inode_does_nothing),
+		CASE(rename__exchange),
+		CASE(setattr__changes_what_is_asked_for),
+		CASE(setattr__errors),
+		CASE(readdir__gives_every_entry_once),
+		CASE(readdir__is_steady_while_entries_come_and_go),
+		CASE(readdir__errors),
+		CASE(collisions__are_told_apart),
+		CASE(collisions__end_at_256),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
