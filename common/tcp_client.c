@@ -299,6 +299,7 @@ static int read_answers(struct tcp_client *ch, struct event *events, int max)
 {
 	int n = 0;
 
+	ch->in.drained = false;
 	while (n < max && ch->sock.phase == SOCK_OPEN && !ch->sock.stalled) {
 		ssize_t got;
 

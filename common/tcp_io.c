@@ -217,6 +217,7 @@ static int read_requests(struct tcp_server *ch)
 {
 	int fills = 0;
 
+	ch->in.drained = false;
 	while (may_go_on(ch)) {
 		ssize_t got;
 		int err;

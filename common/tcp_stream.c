@@ -96,9 +96,12 @@ ssize_t tcp_in_fill(struct tcp_in *in, int fd)
 {
 	struct iovec iov[TCP_IOV_MAX];
 	struct msghdr mh = {.msg_iov = iov};
+	size_t want = 0;
 	uint32_t n = 0;
 	ssize_t got;
 
+	if (in->drained)
+		return 0;
 	for (; n < in->niov && n < TCP_IOV_MAX - 1; n++)
 		iov[n] = in->iov[n];
 	if (n) {
@@ -111,11 +114,14 @@ ssize_t tcp_in_fill(struct tcp_in *in, int fd)
 			.iov_len = FRAME_BYTES - in->header_got,
 		};
 	mh.msg_iovlen = n;
+	for (uint32_t i = 0; i < n; i++)
+		want += iov[i].iov_len;
 	got = recvmsg(fd, &mh, MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (got == 0)
 		return -ECONNRESET;
+	in->drained = (size_t)got < want;
 	advance(in, (size_t)got);
 	return got;
 }

@@ -36,7 +36,8 @@ struct tcp_in {
 	const struct iovec *iov;
 	uint32_t niov;
 	size_t skip;
-	bool hold; /* what follows the payload is no header: don't read on */
+	bool hold;    /* what follows the payload is no header: don't read on */
+	bool drained; /* the last read took all there was; the caller clears it for a new turn */
 	uint32_t header_got;
 	uint8_t header[FRAME_BYTES];
 };
@@ -54,7 +55,8 @@ static inline bool tcp_in_header_done(const struct tcp_in *in)
 	return in->header_got == FRAME_BYTES;
 }
 
-/* One read into payload and header. Bytes, 0: nothing there, or -errno; -ECONNRESET: the end. */
+/* One read into payload and header. Bytes, 0: nothing there (no call is made when drained), or
+ * -errno; -ECONNRESET: the end. */
 ssize_t tcp_in_fill(struct tcp_in *in, int fd);
 
 #endif

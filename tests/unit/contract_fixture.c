@@ -105,14 +105,14 @@ void fill_pattern(uint8_t *at, size_t len, unsigned seed)
 void assert_pattern(const uint8_t *at, size_t len, unsigned seed)
 {
 	uint8_t *want = malloc(len);
+	bool same;
 
 	assert_non_null(want);
 	fill_pattern(want, len, seed);
-	if (memcmp(at, want, len) != 0) {
-		free(want);
-		fail_msg("%zu bytes differ from pattern %u", len, seed);
-	}
+	same = memcmp(at, want, len) == 0;
 	free(want);
+	if (!same)
+		fail_msg("%zu bytes differ from pattern %u", len, seed);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

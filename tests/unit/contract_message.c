@@ -100,20 +100,27 @@ static void recv__given_back_in_any_order(void **state)
 	}
 }
 
-/* A server that gave no buffer back yet is only late. */
+/* A server that gave no buffer back yet is only late. One message more than it has room for may
+ * wait or not (verbs keeps one receive for itself); it is not lost. */
 static void send__to_a_busy_peer(void **state)
 {
 	struct fixture *f = *state;
+	uint64_t held = 0, echoed = 0;
 
 	for (uint64_t i = 0; i < NRECV; i++)
 		send_ask(f->ch, (struct ask){.op = ASK_HOLD, .value = i});
-	/* It has all of them when it is through with this: nothing is skipped. */
 	expect_silence(f->q, 50);
 	send_ask(f->ch, (struct ask){.op = ASK_ECHO, .value = NRECV});
-	expect_silence(f->q, 50);
 	peer_tell(&f->peer, PEER_RELEASE);
-	for (uint64_t i = 0; i <= NRECV; i++)
-		assert_int_equal(expect_ask(f->q).value, i);
+	while (held + echoed < NRECV + 1) {
+		struct ask answer = expect_ask(f->q);
+
+		if (answer.op == ASK_ECHO)
+			echoed++;
+		else
+			assert_int_equal(answer.value, held++);
+	}
+	assert_int_equal(echoed, 1);
 }
 
 static void send__arrives_after_the_write(void **state)
