@@ -148,7 +148,7 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 	err = plan_all(exports, config, dir);
 	if (err)
 		goto err_delete;
-	snprintf(what, sizeof(what), "memory of %u export%s", exports->n,
+	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
 		exports->n == 1 ? "" : "s");
 	err = memdir_check_room(dir->regions, bytes_missing(exports), what);
 	if (err)

@@ -1,0 +1,235 @@
+/* ctl_client.c - a channel that asks for the status piece by piece and attaches to nothing. */
+#include "daemon/ctl_client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/rpc.h"
+#include "common/transport.h"
+#include "common/util.h"
+
+enum { STATUS_BYTES_MAX = 64 << 20 };
+
+struct ctl {
+	struct transport *transport;
+	struct evq *q;
+	struct channel *channel; /* NULL: closed */
+	int64_t until_ms;
+	char *text;
+	uint32_t len, total;
+	char *why;
+	size_t whylen;
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(
+	struct ctl *ctl, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(ctl->why, ctl->whylen, format, args);
+	va_end(args);
+	return err;
+}
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static bool names_transport(const char *where)
+{
+	return strncmp(where, "tcp:", 4) == 0 || strncmp(where, "verbs:", 6) == 0 ||
+	       strncmp(where, "shm:", 4) == 0;
+}
+
+static int parse_where(const char *where, struct transport_address *address, char *why, size_t len)
+{
+	struct source source;
+	char text[300];
+	int err;
+
+	if (names_transport(where))
+		return address_parse_listen(where, address, why, len);
+	if (strstr(where, ":/")) {
+		err = address_parse_source(where, &source, why, len);
+		if (err)
+			return err;
+		where = source.host;
+	}
+	if (where[0] == '/')
+		return address_resolve(TRANSPORT_SHM, where, 0, address, why, len);
+	snprintf(text, sizeof(text), "tcp:%s", where);
+	return address_parse_listen(text, address, why, len);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int ask(struct ctl *ctl)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = ctl->len};
+	void *buf = channel_send_buffer(ctl->channel);
+	size_t len;
+	int err;
+
+	if (!buf)
+		return fail(ctl, -EPROTO, "the server takes no requests");
+	err = rpc_request_encode(&req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
+	if (err) {
+		channel_send_cancel(ctl->channel, buf);
+		return fail(ctl, err, "the server's messages are too small");
+	}
+	err = channel_send(ctl->channel, buf, (uint32_t)len, 0, 0);
+	return err ? fail(ctl, err, "can't send: %s", errno_text(err)) : 0;
+}
+
+static int take_piece(struct ctl *ctl, const struct event *event)
+{
+	struct rpc_reply rep;
+	const struct rpc_tail *piece = &rep.status_text.tail;
+	int err = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (err || rep.op != RPC_STATUS)
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	if (rep.status)
+		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	if (!ctl->text) {
+		ctl->total = rep.status_text.total;
+		if (ctl->total > STATUS_BYTES_MAX)
+			return fail(ctl, -EPROTO, "the server's answer is malformed");
+		ctl->text = calloc(1, (size_t)ctl->total + 1);
+		if (!ctl->text)
+			return fail(ctl, -ENOMEM, "out of memory");
+	}
+	if (piece->len > ctl->total - ctl->len || (!piece->len && ctl->len < ctl->total))
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	memcpy(ctl->text + ctl->len, piece->data, piece->len);
+	ctl->len += piece->len;
+	return 0;
+}
+
+static int take_closed(struct ctl *ctl, int status)
+{
+	switch (status) {
+	case -ECONNREFUSED:
+	case -ENOENT:
+		return fail(ctl, status, "no server listens there");
+	case -EPROTO:
+		return fail(ctl, status, "what listens there is no rmemfs-server of this version");
+	case 0:
+	case -ECONNRESET:
+		return fail(ctl, -ECONNRESET, "the server closed the connection");
+	default:
+		return fail(ctl, status, "%s", errno_text(status));
+	}
+}
+
+static int take_event(struct ctl *ctl, const struct event *event)
+{
+	int err;
+
+	switch (event->type) {
+	case EV_OPEN:
+		return ask(ctl);
+	case EV_RECV:
+		err = take_piece(ctl, event);
+		channel_recv_done(ctl->channel, event->data);
+		return err || ctl->len == ctl->total ? err : ask(ctl);
+	case EV_CLOSED:
+		return take_closed(ctl, event->status);
+	default:
+		return 0;
+	}
+}
+
+/* One event: 1, none: 0. */
+static int poll_event(struct ctl *ctl)
+{
+	struct event event;
+	int n = evq_poll(ctl->q, &event, 1);
+	int err;
+
+	if (n <= 0)
+		return n;
+	err = take_event(ctl, &event);
+	return err ? err : 1;
+}
+
+static int wait_event(struct ctl *ctl)
+{
+	struct pollfd fd = {.fd = evq_fd(ctl->q), .events = POLLIN};
+	int64_t left = ctl->until_ms - now_ms();
+	int n = evq_arm(ctl->q);
+
+	if (!n)
+		n = poll_event(ctl);
+	if (n)
+		return n < 0 ? n : 0;
+	if (left <= 0)
+		return fail(ctl, -ETIMEDOUT, "the server does not answer");
+	if (poll(&fd, 1, (int)left) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+static int converse(struct ctl *ctl)
+{
+	while (!ctl->text || ctl->len < ctl->total) {
+		int n = poll_event(ctl);
+
+		if (!n)
+			n = wait_event(ctl);
+		if (n < 0)
+			return n;
+	}
+	return 0;
+}
+
+static int connect_and_ask(struct ctl *ctl, const struct transport_address *address)
+{
+	struct transport_config config;
+	int err;
+
+	transport_config_default(&config);
+	config.io_threads = 0;
+	config.msg_bytes = RPC_MSG_BYTES;
+	err = transport_open(address, &config, (int)(ctl->until_ms - now_ms()), &ctl->transport);
+	if (err)
+		return fail(ctl, err, "%s", errno_text(err));
+	err = evq_new(ctl->transport, &ctl->q);
+	if (err)
+		goto err_close;
+	err = channel_connect(ctl->q, address, &ctl->channel);
+	if (err) {
+		take_closed(ctl, err);
+		goto err_evq;
+	}
+	err = converse(ctl);
+	channel_delete(ctl->channel);
+err_evq:
+	evq_delete(ctl->q);
+err_close:
+	transport_close(ctl->transport);
+	return err;
+}
+
+int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen)
+{
+	struct ctl ctl = {.until_ms = now_ms() + timeout_ms, .why = why, .whylen = whylen};
+	struct transport_address address;
+	int err;
+
+	snprintf(why, whylen, "can't talk to the server");
+	err = parse_where(where, &address, why, whylen);
+	if (err)
+		return err;
+	err = connect_and_ask(&ctl, &address);
+	if (err) {
+		free(ctl.text);
+		return err;
+	}
+	*text = ctl.text;
+	return 0;
+}
