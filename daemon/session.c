@@ -307,6 +307,8 @@ void session_complain(struct session *s, const char *why)
 	int64_t now = now_ms();
 
 	pthread_mutex_lock(&s->lock);
+	if (!s->complain_ms)
+		s->complain_ms = now + COMPLAIN_MS;
 	if (now >= s->complain_ms) {
 		log_warning("server %s: still not connected: %s", s->server, why);
 		s->complain_ms = now + COMPLAIN_MS;
