@@ -5,8 +5,8 @@
  * does (accept, publish, send, fence), tcp_io.c the I/O threads, which read the socket, move bytes
  * between it and the regions, and pass messages on; tcp_output.c is sending, which both do.
  *
- * LOCKS      tcp_server.lock, then sock_evq.lock. tcp_io.lock, then sock_evq.lock. None is held
- *            over a system call that could wait.
+ * LOCKS      tcp_io.lock, then tcp_server.lock, then sock_evq.lock. None is held over a system call
+ *            that could wait.
  */
 #ifndef RMEMFS_COMMON_TCP_INTERNAL_H
 #define RMEMFS_COMMON_TCP_INTERNAL_H

@@ -227,7 +227,8 @@ struct region_key {
 
 /* Server: opens a region to this channel's peer and fills the key. What the peer learns by a
  * message sent after this is in force when the message arrives. -EAGAIN: try again after other
- * events were polled. One key a channel and region. */
+ * events were polled. One key a channel and region: -EEXIST to a second one; -ENOSPC beyond
+ * max_regions. */
 int channel_publish(
 	struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 
