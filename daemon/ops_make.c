@@ -13,19 +13,19 @@ struct make_state {
 	struct inode *target; /* LINK */
 };
 
-/* The parent and what it has now are known from the reply. */
+/* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
 static struct inode *made_inode(struct request *req, const struct rpc_reply *rep)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct fs *fs = req->thread->fs;
 	struct inode *inode;
 
-	inode_change_end(
-		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
+	inode_change_end(op_of(req)->inode,
+		!rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (rep->status)
 		return NULL;
-	inode = inode_get(req->thread->fs, rep->entry.attr.ino);
-	if (inode)
-		inode_learn_entry(inode, &rep->entry, st->epoch);
+	inode = inode_get(fs, rep->entry.attr.ino);
+	if (inode && (req->op != OP_CREATE || rep->entry.created))
+		inode_learn_entry(inode, &rep->entry, inode_epoch(fs));
 	return inode;
 }
 
@@ -42,7 +42,7 @@ static void make_answered(struct request *req, const struct rpc_reply *rep)
 static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))
 {
-	struct op *op = op_begin(req);
+	struct op *op = op_of(req);
 
 	request_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
 	inode_change_begin(op->inode);
@@ -61,6 +61,7 @@ void op_mknod(struct request *req)
 
 	if (!(mode & S_IFMT))
 		mode |= S_IFREG;
+	op_begin(req);
 	make(req, RPC_MKNOD, &(struct rpc_create){.mode = mode, .rdev = req->args.rdev},
 		make_answered);
 }
@@ -69,11 +70,13 @@ void op_mkdir(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFDIR;
 
+	op_begin(req);
 	make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
 }
 
 void op_symlink(struct request *req)
 {
+	op_begin(req);
 	make(req, RPC_SYMLINK,
 		&(struct rpc_create){.mode = S_IFLNK | 0777, .target = op_name(req->args.name2)},
 		make_answered);
@@ -116,25 +119,32 @@ void op_link(struct request *req)
 
 /* ---- CREATE ---------------------------------------------------------------------------------- */
 
-/* From here on the request is about the file. */
+static void create_ask(struct request *req);
+
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct op *op = op_of(req);
+	struct make_state *st = request_state(req, struct make_state);
 	struct inode *inode = made_inode(req, rep);
 
-	if (op->call.req.create.want_pages)
+	if (st->op.call.req.create.want_pages)
 		refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
 	if (!inode) {
 		op_finish(req, rep->status ? rep->status : -ENOMEM);
 		return;
 	}
-	inode_put(op->inode);
-	op->inode = inode;
+	if (!rep->entry.created && !inode_learn_entry(inode, &rep->entry, st->epoch)) {
+		inode_put(inode);
+		create_ask(req);
+		return;
+	}
+	/* From here on the request is about the file. */
+	inode_put(st->op.inode);
+	st->op.inode = inode;
 	open_inode(req, !rep->entry.created && (req->args.flags & O_TRUNC));
 }
 
-void op_create(struct request *req)
+static void create_ask(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFREG;
 
@@ -143,4 +153,10 @@ void op_create(struct request *req)
 			.want_pages = refill_along(req->thread),
 			.exclusive = req->args.flags & O_EXCL},
 		create_answered);
+}
+
+void op_create(struct request *req)
+{
+	op_begin(req);
+	create_ask(req);
 }
