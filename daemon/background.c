@@ -71,6 +71,14 @@ static int wait_for_child(int fd, pid_t child)
 	return EXIT_FAILURE;
 }
 
+/* What the caller left open must not stay so as long as the mount: a pipe's reader would wait. */
+static void close_others(int report)
+{
+	if (report > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)report - 1, 0);
+	close_range((unsigned)report + 1, ~0U, 0);
+}
+
 int background_fork(void)
 {
 	int fds[2];
@@ -90,7 +98,7 @@ int background_fork(void)
 		close(fds[1]);
 		exit(wait_for_child(fds[0], child));
 	}
-	close(fds[0]);
+	close_others(fds[1]);
 	return fds[1];
 }
 

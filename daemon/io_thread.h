@@ -34,8 +34,8 @@ struct io_thread {
 	unsigned index;
 	struct fs *fs;
 	struct fuse_port *port;
-	struct evq *evq;	/* made by remote_init() */
-	struct remote *remote;	/* likewise */
+	struct evq *evq;          /* made by remote_init() */
+	struct remote *remote;    /* likewise */
 	const struct buffer *mem; /* all the data buffers, registered once */
 	struct io_thread_private *priv;
 };

@@ -174,11 +174,11 @@ err_signals:
 static void tell_ready(struct daemon *d, const struct options *options)
 {
 	mountpoint_set_readahead(d->fs_options.mountpoint, READAHEAD_KIB);
-	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);
 	if (d->report >= 0)
 		background_ready(d->report);
 	else
 		sd_notify(0, "READY=1");
+	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);
 }
 
 static void unmount(struct daemon *d)
