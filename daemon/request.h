@@ -38,30 +38,52 @@ struct data_buffer {
 
 /* What the kernel asks for, in our words. */
 enum request_op {
-	OP_LOOKUP, OP_FORGET, OP_GETATTR, OP_SETATTR, OP_READLINK, OP_SYMLINK, OP_MKNOD, OP_MKDIR,
-	OP_UNLINK, OP_RMDIR, OP_RENAME, OP_LINK, OP_OPEN, OP_READ, OP_WRITE, OP_STATFS, OP_RELEASE,
-	OP_FSYNC, OP_FLUSH, OP_OPENDIR, OP_READDIR, OP_RELEASEDIR, OP_FSYNCDIR, OP_CREATE,
-	OP_LSEEK, OP_NOPS,
+	OP_LOOKUP,
+	OP_FORGET,
+	OP_GETATTR,
+	OP_SETATTR,
+	OP_READLINK,
+	OP_SYMLINK,
+	OP_MKNOD,
+	OP_MKDIR,
+	OP_UNLINK,
+	OP_RMDIR,
+	OP_RENAME,
+	OP_LINK,
+	OP_OPEN,
+	OP_READ,
+	OP_WRITE,
+	OP_STATFS,
+	OP_RELEASE,
+	OP_FSYNC,
+	OP_FLUSH,
+	OP_OPENDIR,
+	OP_READDIR,
+	OP_RELEASEDIR,
+	OP_FSYNCDIR,
+	OP_CREATE,
+	OP_LSEEK,
+	OP_NOPS,
 };
 
 /* Node ids are given to the kernel by reply_entry(); ROOT_INO is the root's. */
 struct request_args {
-	uint64_t fh;		   /* of OPEN's reply; has_fh says whether the kernel gave one */
+	uint64_t fh; /* of OPEN's reply; has_fh says whether the kernel gave one */
 	bool has_fh;
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
-	uint32_t flags;		   /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_* */
-	uint64_t offset;	   /* READ, WRITE, READDIR (cookie), LSEEK */
-	uint32_t size;		   /* READ, WRITE, READDIR */
-	bool cached;		   /* WRITE: from the page cache; its fh may be a guess */
-	bool kill_priv;		   /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
-	bool plus;		   /* READDIR: with attributes */
-	bool datasync;		   /* FSYNC */
+	uint32_t flags;             /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_* */
+	uint64_t offset;            /* READ, WRITE, READDIR (cookie), LSEEK */
+	uint32_t size;              /* READ, WRITE, READDIR */
+	bool cached;                /* WRITE: from the page cache; its fh may be a guess */
+	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
+	bool plus;                  /* READDIR: with attributes */
+	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR */
-	uint64_t node2;		   /* RENAME: new parent; LINK: the inode */
-	uint64_t lock_owner;	   /* FLUSH, RELEASE */
-	uint32_t whence;	   /* LSEEK: SEEK_DATA or SEEK_HOLE */
-	struct {		   /* SETATTR: as in struct rpc_setattr */
+	uint64_t node2;             /* RENAME: new parent; LINK: the inode */
+	uint64_t lock_owner;        /* FLUSH, RELEASE */
+	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
+	struct {                    /* SETATTR: as in struct rpc_setattr */
 		uint32_t valid;
 		uint32_t mode, uid, gid;
 		uint64_t size;
@@ -86,35 +108,43 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
-	bool replied;	  /* by request_abandon() */
+	bool replied;     /* by request_abandon() */
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
-	struct data_buffer *buf; /* WRITE: holds the payload; READ, READDIR: taken by
-				  * request_take_buffer(); else NULL */
+	struct data_buffer *buf;          /* WRITE: holds the payload; READ, READDIR: taken by
+					   * request_take_buffer(); else NULL */
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
 
 /* The operation's own state: struct write_state *st = request_state(req, struct write_state); */
-#define request_state(req, type)                                                                   \
-	({                                                                                         \
-		static_assert(sizeof(type) <= REQUEST_STATE_BYTES, "grow REQUEST_STATE_BYTES");    \
-		(type *)(void *)(req)->state;                                                      \
+#define request_state(req, type)                                                                \
+	({                                                                                      \
+		static_assert(sizeof(type) <= REQUEST_STATE_BYTES, "grow REQUEST_STATE_BYTES"); \
+		(type *)(void *)(req)->state;                                                   \
 	})
-#define request_of_state(st) container_of((uint8_t(*)[REQUEST_STATE_BYTES])(st), struct request, state)
+#define request_of_state(st) \
+	container_of((uint8_t(*)[REQUEST_STATE_BYTES])(st), struct request, state)
 
 /* Gives the request a data buffer at once (true), or queues it (by link) and calls then(req) when
  * one is free. */
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
 
-/* ---- replies: exactly one each, but for FORGET, which has request_end() ----------------------- */
+/* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
+ */
 
 /* Time that the kernel may keep an answer without asking again. */
 struct ttl {
 	uint32_t entry_ms, attr_ms;
 };
 
-enum { OPEN_DIRECT = 1, OPEN_KEEP_CACHE = 2, OPEN_PARALLEL_WRITES = 4, OPEN_CACHE_DIR = 8, OPEN_NONSEEKABLE = 16 };
+enum {
+	OPEN_DIRECT = 1,
+	OPEN_KEEP_CACHE = 2,
+	OPEN_PARALLEL_WRITES = 4,
+	OPEN_CACHE_DIR = 8,
+	OPEN_NONSEEKABLE = 16
+};
 
 void reply_error(struct request *req, int error); /* -errno, or 0: success without a body */
 /* node 0 with attr NULL: a negative entry, kept for entry_ms. */
