@@ -200,7 +200,7 @@ static struct rdma_conn_param conn_param(
 int verbs_accept(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);
-	uint8_t hello[TRANSPORT_HELLO_BYTES];
+	uint8_t hello[TRANSPORT_HELLO_BYTES] = {0};
 	struct rdma_conn_param param = conn_param(ch, hello);
 	int err;
 
@@ -268,7 +268,7 @@ static int address_resolved(struct verbs_channel *ch)
 
 static int route_resolved(struct verbs_channel *ch)
 {
-	uint8_t hello[TRANSPORT_HELLO_BYTES];
+	uint8_t hello[TRANSPORT_HELLO_BYTES] = {0};
 	struct rdma_conn_param param = conn_param(ch, hello);
 	int err;
 

@@ -41,7 +41,7 @@ static int find_hole_locked(const struct inode *inode, uint64_t *offset)
 static void lseek_go(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
-	uint64_t offset = req->args.offset, known;
+	uint64_t offset = req->args.offset, known = 0;
 
 	if (!status) {
 		pthread_mutex_lock(&inode->lock);
