@@ -36,7 +36,7 @@ struct check {
 	uint8_t *states;     /* [npages] of the export: enum page_state or PAGE_IN_FILE */
 	struct inos named;   /* an inode once for each of its names */
 	struct inos parents; /* a directory once for each directory in it */
-	uint64_t inodes, symlinks, orphans, reap_pages;
+	uint64_t inodes, symlinks, orphans, reap_files, reap_pages;
 };
 
 static void problem(struct check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -236,6 +236,7 @@ static int check_extents(struct check *c, const struct inode *i)
 			" pages are to be reaped, and it has %" PRIu64,
 			i->attr.ino, record.npages, sums.hidden);
 	c->reap_pages += record.npages;
+	c->reap_files += (i->flags & INODE_REAPING) != 0;
 	return 0;
 }
 
@@ -373,6 +374,7 @@ static int check_totals(struct check *c)
 	expect(c, "inodes", c->v->now.inodes, c->inodes);
 	expect(c, "targets of symlinks", symlinks, c->symlinks);
 	expect(c, "unlinked inodes kept", orphans, c->orphans);
+	expect(c, "files to be reaped", c->v->now.reap_files, c->reap_files);
 	expect(c, "pages to be reaped", c->v->now.reap_pages, c->reap_pages);
 	return 0;
 }

@@ -216,7 +216,7 @@ static int load_volume(struct meta *m, struct volume *v, const struct meta_expor
 
 	if (!err)
 		err = space_open(&v->space, false);
-	return err ? err : reap_total(v, &v->now.reap_pages);
+	return err ? err : reap_open(v);
 }
 
 static int open_volume(

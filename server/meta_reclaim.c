@@ -16,7 +16,7 @@ bool meta_has_reclaim(const struct meta *m)
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];
 
-		if (v->now.reap_pages || (room && space_has_dirty(&v->space)))
+		if (v->now.reap_files || (room && space_has_dirty(&v->space)))
 			return true;
 	}
 	return false;
@@ -45,7 +45,7 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		struct volume *v = &m->volumes[i];
 		uint64_t finished = 0;
 		bool left = false;
-		int err = v->now.reap_pages ? reap_step(v, nextents, &left, &finished) : 0;
+		int err = v->now.reap_files ? reap_step(v, nextents, &left, &finished) : 0;
 
 		if (err)
 			return err;

@@ -56,6 +56,8 @@ int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
 		err = decode(v, key, &val, &before);
 	if (err && err != -ENOENT)
 		return err;
+	if (err == -ENOENT)
+		v->now.reap_files++;
 	err = put(v, key, record);
 	if (!err)
 		v->now.reap_pages += record->npages - before.npages;
@@ -94,6 +96,7 @@ static int finish(struct volume *v, struct inode *i)
 
 	if (err)
 		return err;
+	v->now.reap_files--;
 	if (i->flags & INODE_DEAD)
 		return inode_delete(v, i);
 	i->flags &= (uint8_t)~INODE_REAPING;
@@ -155,6 +158,8 @@ int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finishe
 		err = reap_file(v, key.hi, &nextents, finished);
 		if (err)
 			return err;
+		if (nextents) /* a file counts too */
+			nextents--;
 	}
 	if (err && err != -ENOENT)
 		return err;
@@ -162,17 +167,18 @@ int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finishe
 	return 0;
 }
 
-int reap_total(struct volume *v, uint64_t *npages)
+int reap_open(struct volume *v)
 {
 	struct store_key key, start = STORE_KEY(inode_key(v, 0));
 	struct reap_record record;
 	struct store_val val;
 	int err = store_seek(v->store, STORE_REAP, start, &key, &val);
 
-	*npages = 0;
+	v->now.reap_files = v->now.reap_pages = 0;
 	while (!err && key.hi >> INO_BITS == v->id) {
 		err = decode(v, key.hi, &val, &record);
-		*npages += record.npages;
+		v->now.reap_files++;
+		v->now.reap_pages += record.npages;
 		if (!err)
 			err = store_next(v->store, STORE_REAP, &key, &val);
 	}

@@ -34,7 +34,7 @@ int reap_inode_later(struct volume *v, struct inode *i);
 /* Frees at most nextents extents. *more: there is more to do. *finished: files done. */
 int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished);
 
-/* The sum of all records, for the volume's count when it is opened. */
-int reap_total(struct volume *v, uint64_t *npages);
+/* Sets the volume's counts when it is opened. */
+int reap_open(struct volume *v);
 
 #endif

@@ -17,7 +17,8 @@ enum { INO_BITS = 48 };
 struct volume_counts {
 	uint64_t next_ino;
 	uint64_t inodes;
-	uint64_t reap_pages; /* of no visible file any more, but not dirty yet */
+	uint64_t reap_files; /* left to the reaper */
+	uint64_t reap_pages; /* theirs: of no visible file any more, but not dirty yet */
 };
 
 struct volume {

@@ -75,7 +75,7 @@ static inline void fx_set_up_sized(uint64_t npages, uint64_t region_pages, uint6
 	uint64_t len = region_pages * PAGE_BYTES;
 
 	memset(&fx, 0, sizeof(fx));
-	snprintf(fx.dir, sizeof(fx.dir), "/dev/shm/rmemfs-test-XXXXXX");
+	snprintf(fx.dir, sizeof(fx.dir), "/dev/shm/rmemfs-meta-XXXXXX");
 	assert_non_null(mkdtemp(fx.dir));
 	for (unsigned i = 0; i < FX_REGIONS; i++) {
 		fx.bases[i] =
@@ -329,7 +329,7 @@ static inline void fx_settle(void)
 	struct pollfd p = {meta_scrub_fd(fx.m), POLLIN, 0};
 	bool more;
 
-	while (fx.m->now.nending || fx_usage().dirty_pages) {
+	while (fx.m->now.nending || fx_volume()->now.reap_files || fx_usage().dirty_pages) {
 		assert_int_equal(poll(&p, 1, 5000), 1);
 		fx_reclaim(&more);
 	}
