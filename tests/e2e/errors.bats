@@ -66,7 +66,7 @@ check_config() {
 	start_server
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/missing"
 	[[ $output == *"$dir/missing"* ]]
-	[[ $output == *"No such file or directory"* ]]
+	[[ $output == *"no such directory"* ]]
 }
 
 @test "a file as mount point" {

@@ -13,7 +13,7 @@ verbs_address=${RMEMFS_TEST_VERBS_ADDRESS:-10.9.0.1}
 repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 
 server_pid='' daemon_pid=''
-export_size=768MiB
+export_size=512MiB
 
 small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
