@@ -42,7 +42,7 @@ static int build_messages(struct verbs_channel *ch)
 
 	/* One more than promised to the peer, for its bye. */
 	ch->nrecv = config->nrecv + 1;
-	ch->nsend = config->nsend;
+	ch->nsend = config->nsend + verbs_send_slack(config);
 	len = (size_t)slot_count(ch) * config->msg_bytes;
 	ch->free_slots = calloc(ch->nsend, sizeof(*ch->free_slots));
 	if (!ch->free_slots)
@@ -101,7 +101,7 @@ static int build_queues(struct verbs_channel *ch)
 {
 	struct verbs_transport *t = verbs_transport(ch->base.transport);
 	const struct transport_config *config = &t->base.config;
-	uint32_t sq_depth = config->nsend + 1 + (ch->base.server ? VERBS_NBIND : config->nwork);
+	uint32_t sq_depth = ch->nsend + 1 + (ch->base.server ? VERBS_NBIND : config->nwork);
 	int err = verbs_io_init(ch, sq_depth);
 
 	if (err)

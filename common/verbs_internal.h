@@ -121,8 +121,9 @@ struct verbs_channel {
 	/* Messages: slots of base.transport->config.msg_bytes, first those for receiving. */
 	uint8_t *messages;
 	struct ibv_mr *messages_mr;
-	uint32_t nrecv, nsend;
+	uint32_t nrecv, nsend; /* slots of either kind: more than the configuration's numbers */
 	uint32_t *free_slots, nfree;
+	uint32_t nlent; /* send slots with the caller */
 	uint32_t max_inline;
 
 	/* Send queue. Completions are in order, so two counters tell what is on the way. */
@@ -218,6 +219,10 @@ void verbs_delete(struct channel *base);
 int verbs_fence(struct channel *base);
 
 /* verbs_io.c */
+/* Every how many send work requests one is signalled at least; and the send slots needed beyond
+ * config->nsend because a message that has arrived is known to be so only some later. */
+uint32_t verbs_signal_every(const struct transport_config *config);
+uint32_t verbs_send_slack(const struct transport_config *config);
 /* Allocates the send queue's books and the arrays that works are built in. */
 int verbs_io_init(struct verbs_channel *ch, uint32_t sq_depth);
 void verbs_io_fini(struct verbs_channel *ch);

@@ -17,11 +17,22 @@
 #include "common/util.h"
 
 #define RECV_FLAG (UINT64_C(1) << 63)
-enum { POLL_CHUNK = 16 };
+enum { POLL_CHUNK = 16, LATE_ACKS = 4 };
 
 static uint32_t round_up_pow2(uint32_t n)
 {
 	return n <= 1 ? 1 : UINT32_C(1) << (32 - __builtin_clz(n - 1));
+}
+
+uint32_t verbs_signal_every(const struct transport_config *config)
+{
+	return (uint32_t)max_u64(min_u64(config->nsend, VERBS_NBIND) / 4, 1);
+}
+
+/* Unsignalled ones, and those whose acknowledgement the peer's answer has overtaken. */
+uint32_t verbs_send_slack(const struct transport_config *config)
+{
+	return verbs_signal_every(config) + LATE_ACKS;
 }
 
 int verbs_io_init(struct verbs_channel *ch, uint32_t sq_depth)
@@ -34,7 +45,7 @@ int verbs_io_init(struct verbs_channel *ch, uint32_t sq_depth)
 	if (!ch->sq)
 		return -ENOMEM;
 	ch->sq_mask = entries - 1;
-	ch->signal_every = (uint32_t)max_u64(min_u64(ch->nsend, VERBS_NBIND) / 4, 1);
+	ch->signal_every = verbs_signal_every(&t->base.config);
 	if (!nwork)
 		return 0;
 	ch->wrs = calloc(nwork, sizeof(*ch->wrs));
@@ -212,13 +223,17 @@ void *verbs_send_buffer(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);
 
-	return ch->nfree ? slot_memory(ch, ch->free_slots[--ch->nfree]) : NULL;
+	if (!ch->nfree || ch->nlent == base->transport->config.nsend)
+		return NULL;
+	ch->nlent++;
+	return slot_memory(ch, ch->free_slots[--ch->nfree]);
 }
 
 void verbs_send_cancel(struct channel *base, void *buf)
 {
 	struct verbs_channel *ch = verbs_channel(base);
 
+	ch->nlent--;
 	ch->free_slots[ch->nfree++] = slot_of(ch, buf);
 }
 
@@ -243,6 +258,8 @@ int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, ui
 	err = post_one(ch, &wr);
 	if (err)
 		verbs_send_cancel(base, buf);
+	else
+		ch->nlent--;
 	return err;
 }
 

@@ -89,7 +89,7 @@ static int apply_depths(struct verbs_transport *t)
 	struct transport_config *config = &t->base.config;
 	uint32_t max_wr =
 		(uint32_t)min_u64((uint64_t)t->device.max_qp_wr, (uint64_t)t->device.max_cqe / 2);
-	uint32_t fixed = config->nsend + VERBS_NBIND + 1;
+	uint32_t fixed = config->nsend + verbs_send_slack(config) + VERBS_NBIND + 1;
 
 	if (config->nrecv + 1 > max_wr || fixed >= max_wr) {
 		log_error("verbs: %s allows %u work requests a queue, %u receives and %u sends are "
