@@ -27,12 +27,15 @@ trap cleanup EXIT
 
 start() {
 	mkdir "$work/mnt"
-	mkfifo "$work/ready"
+	mkfifo "$work/log"
+	exec 9<> "$work/log"
 	"$bin/rmemfs-server" -c /dev/null --memory-dir "$memory/store" --export "default:256MiB" \
-		--listen "verbs:$address" 2> >(tee "$work/server.log" > "$work/ready") &
+		--listen "verbs:$address" 2>&9 9>&- &
 	server_pid=$!
-	grep -qm1 'ready' "$work/ready" || { cat "$work/server.log" >&2; return 1; }
-	cat "$work/ready" > /dev/null &
+	until read -t 20 -r line <&9 && [[ $line == *ready* ]]; do
+		echo "$line" >&2
+		kill -0 "$server_pid" || return 1
+	done
 	"$bin/rmemfs" -o "transport=verbs" "$address:/default" "$work/mnt"
 	dd if=/dev/zero of="$work/mnt/data" bs=1M count=$file_mib conv=fsync status=none
 }
