@@ -1,0 +1,98 @@
+/* rpc_client.h - for tests: a real rmemfs-server in a process of its own, and a client that speaks
+ * its protocol message by message.
+ *
+ * Failures end the running cmocka test. Nothing here sleeps: every wait is for an event and has a
+ * limit of WAIT_MS.
+ *
+ * OWNERSHIP  A server's directory, process and descriptors end with server_fini(); a client's
+ *            channel, queue and transport with client_fini().
+ */
+#ifndef RMEMFS_TESTS_RPC_CLIENT_H
+#define RMEMFS_TESTS_RPC_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/rpc.h"
+#include "common/transport.h"
+
+enum { WAIT_MS = 20000, CLIENT_SLOTS = 16, CLIENT_MEMORY = 1 << 20, CLIENT_REGIONS = 8 };
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+struct test_server {
+	enum transport_kind kind;
+	char dir[64], memory[96], config[96], log[96], notify[96];
+	char listen[128]; /* "tcp:127.0.0.1:40123" */
+	char export[64];  /* "default:64MiB" */
+	pid_t pid;        /* 0: not running */
+	int notify_fd;
+};
+
+/* Makes the directory and starts; lease_time is one second. */
+void server_init(struct test_server *s, enum transport_kind kind);
+/* Returns when it is ready. */
+void server_start(struct test_server *s);
+void server_kill(struct test_server *s);
+/* SIGTERM; demands exit status 0. */
+void server_stop(struct test_server *s);
+void server_fini(struct test_server *s);
+/* Runs another one on the same directory that must fail, and say so with these words. */
+void server_refuses(struct test_server *s, const char *export, const char *words);
+
+/* ---- the client ------------------------------------------------------------------------------ */
+
+struct rpc_client {
+	struct test_server *server;
+	struct transport *transport;
+	struct evq *q;
+	struct channel *channel; /* NULL: none */
+	struct buffer *buffer;
+	uint8_t *memory; /* CLIENT_MEMORY, registered */
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance;
+	uint16_t index, nchannels;
+	uint32_t flags;
+	struct rpc_attach_reply attached;
+	struct rpc_region regions[CLIENT_REGIONS];
+	uint64_t seq[CLIENT_SLOTS];
+	uint8_t reply[RPC_MSG_BYTES]; /* the last one as it came */
+	size_t reply_len;
+};
+
+void client_init(struct rpc_client *c, struct test_server *s, const char *owner, uint64_t instance);
+void client_fini(struct rpc_client *c);
+
+void client_connect(struct rpc_client *c);
+/* Drops the channel without a word. */
+void client_drop(struct rpc_client *c);
+/* Until the server has ended the channel. */
+void client_wait_closed(struct rpc_client *c);
+
+/* Sends as it is; receives the next message of any kind and decodes it. */
+void client_send(struct rpc_client *c, const struct rpc_request *req);
+void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
+void client_receive(struct rpc_client *c, struct rpc_reply *rep);
+
+/* ATTACH on the connected channel; returns the status, and the text if it was refused. */
+int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
+	char text[RPC_TEXT_MAX + 1]);
+/* Connects and attaches, must succeed: a new session, or the one it had. */
+void client_begin(struct rpc_client *c);
+void client_resume(struct rpc_client *c);
+/* Fetches the table and sets the keys. */
+void client_regions(struct rpc_client *c);
+void client_bye(struct rpc_client *c);
+
+/* A request in a slot of this channel with the slot's next number, and its reply; the status. */
+int client_call(
+	struct rpc_client *c, unsigned slot, struct rpc_request *req, struct rpc_reply *rep);
+/* Only numbers it, for client_send(). */
+void client_number(struct rpc_client *c, unsigned slot, struct rpc_request *req);
+
+/* One work over the channel between the client's memory and a region. */
+int client_transfer(
+	struct rpc_client *c, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
+
+#endif

@@ -1,0 +1,14 @@
+/* rpc_driver.h - the groups of test_rpc_driver: each runs its tests over driver_kind and returns
+ * how many failed. */
+#ifndef RMEMFS_TESTS_RPC_DRIVER_H
+#define RMEMFS_TESTS_RPC_DRIVER_H
+
+#include "common/transport.h"
+
+extern enum transport_kind driver_kind;
+
+int driver_run_mutations(void);
+int driver_run_sessions(void);
+int driver_run_data(void);
+
+#endif

@@ -1,0 +1,425 @@
+/* rpc_driver_sessions.c - who may be mounted, and what ends a session or only a channel. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "tests/unit/rpc_client.h"
+#include "tests/unit/rpc_driver.h"
+
+static struct test_server server;
+static struct rpc_client client;
+static char text[RPC_TEXT_MAX + 1];
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static struct rpc_request lookup_request(const char *name)
+{
+	return (struct rpc_request){.op = RPC_LOOKUP, .name = {ROOT_INO, str(name)}};
+}
+
+static struct rpc_request mkdir_request(const char *name)
+{
+	return (struct rpc_request){.op = RPC_MKDIR,
+		.create = {.parent = ROOT_INO, .mode = S_IFDIR | 0755, .name = str(name)}};
+}
+
+/* ---- another client, in a process of its own ------------------------------------------------- */
+
+struct holder {
+	pid_t pid;
+	int go; /* closing it lets the holder say BYE and end */
+};
+
+/* It has keys to the regions when this returns. No device is open here yet, or it could not fork.
+ */
+static void hold_export(struct holder *h, const char *owner, uint64_t instance)
+{
+	int ready[2], go[2];
+	char byte = 0;
+
+	assert_int_equal(pipe(ready), 0);
+	assert_int_equal(pipe(go), 0);
+	h->pid = fork();
+	assert_true(h->pid >= 0);
+	if (!h->pid) {
+		close(go[1]);
+		client_init(&client, &server, owner, instance);
+		client_begin(&client);
+		client_regions(&client);
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
+			_exit(1);
+		client_bye(&client);
+		_exit(0);
+	}
+	close(ready[1]);
+	close(go[0]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	h->go = go[1];
+}
+
+static void wait_holder(const struct holder *h)
+{
+	int status;
+
+	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
+}
+
+static void kill_holder(struct holder *h)
+{
+	kill(h->pid, SIGKILL);
+	wait_holder(h);
+	close(h->go);
+}
+
+/* ---- exports and owners ---------------------------------------------------------------------- */
+
+static void attach__unknown_export_names_those_there_are(void **state)
+{
+	client_init(&client, &server, "owner", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "nosuch", 0, 0, text), -ENOENT);
+	assert_non_null(strstr(text, "no export 'nosuch'"));
+	assert_non_null(strstr(text, "default"));
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
+	client_fini(&client);
+}
+
+static void attach__second_owner_is_refused_naming_the_first(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	client_init(&client, &server, "second", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "client first"));
+	assert_non_null(strstr(text, transport_kind_name(driver_kind)));
+	kill_holder(&h);
+	client_fini(&client);
+}
+
+static void attach__second_owner_gets_in_when_the_first_says_bye(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	close(h.go);
+	client_init(&client, &server, "second", 1);
+	client_begin(&client);
+	assert_false(client.attached.resumed);
+	wait_holder(&h);
+	client_fini(&client);
+}
+
+static void attach__second_owner_gets_in_when_the_first_is_dead(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	kill_holder(&h);
+	client_init(&client, &server, "second", 1);
+	client_begin(&client);
+	client_fini(&client);
+}
+
+/* On shm the older instance's process must have ended; elsewhere it is cut off. */
+static void attach__newer_instance_ends_the_older(void **state)
+{
+	struct holder h;
+	uint64_t first;
+
+	hold_export(&h, "owner", 1);
+	client_init(&client, &server, "owner", 2);
+	client_connect(&client);
+	if (driver_kind == TRANSPORT_SHM) {
+		assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+		kill_holder(&h);
+		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	} else {
+		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+		kill_holder(&h);
+	}
+	first = client.attached.session;
+	client.instance = 1;
+	client_drop(&client);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), -ESTALE);
+	assert_int_equal(client_attach(&client, "default", first, 0, text), -ESTALE);
+	client_fini(&client);
+}
+
+static void attach__unknown_session_is_stale(void **state)
+{
+	client_init(&client, &server, "owner", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 12345, 0, text), -ESTALE);
+	client_fini(&client);
+}
+
+static void attach__twice_on_a_channel(void **state)
+{
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), -EPROTO);
+	client_fini(&client);
+}
+
+static void attach__channels_out_of_range(void **state)
+{
+	client_init(&client, &server, "owner", 1);
+	client_connect(&client);
+	client.nchannels = 65;
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), -EINVAL);
+	client.nchannels = 2;
+	client.index = 1;
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), -EPROTO);
+	client_fini(&client);
+}
+
+static void attach__another_channel_joins_and_is_replaced(void **state)
+{
+	struct rpc_client second, third;
+	struct rpc_request req = mkdir_request("by-the-second");
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client.nchannels = 2;
+	client_begin(&client);
+	client_init(&second, &server, "owner", 1);
+	second.nchannels = 2;
+	second.index = 1;
+	second.attached = client.attached;
+	client_resume(&second);
+	assert_false(second.attached.resumed);
+	assert_int_equal(client_call(&second, 0, &req, &rep), 0);
+
+	client_init(&third, &server, "owner", 1);
+	third.nchannels = 2;
+	third.index = 1;
+	third.attached = client.attached;
+	client_resume(&third);
+	assert_true(third.attached.resumed);
+	if (driver_kind != TRANSPORT_SHM)
+		client_wait_closed(&second);
+	third.seq[0] = second.seq[0];
+	req = lookup_request("by-the-second");
+	assert_int_equal(client_call(&third, 0, &req, &rep), 0);
+	client_fini(&third);
+	client_fini(&second);
+	client_fini(&client);
+}
+
+/* ---- reading only ---------------------------------------------------------------------------- */
+
+static void read_only__changes_are_refused(void **state)
+{
+	struct rpc_request req = mkdir_request("no");
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client.flags = ATTACH_READ_ONLY;
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &req, &rep), -EROFS);
+	req = (struct rpc_request){.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_regions(&client);
+	assert_int_equal(client.regions[0].access, REGION_READ);
+	assert_int_equal(client_transfer(&client, IO_READ, 0, 0, PAGE_BYTES), 0);
+	client_fini(&client);
+}
+
+/* ---- breaches of the protocol ---------------------------------------------------------------- */
+
+static void slots__lower_sequence_number_closes_the_channel(void **state)
+{
+	struct rpc_request req = mkdir_request("a");
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	req = mkdir_request("b");
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	req.seq--;
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	client_fini(&client);
+}
+
+static void slots__used_number_for_another_request_closes_the_channel(void **state)
+{
+	struct rpc_request req = mkdir_request("a");
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	req.op = RPC_RMDIR;
+	req.name = (struct rpc_name_request){ROOT_INO, str("a")};
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	client_fini(&client);
+}
+
+static void slots__of_another_channel_closes_the_channel(void **state)
+{
+	struct rpc_request req = mkdir_request("a");
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_number(&client, 0, &req);
+	req.slot = CLIENT_SLOTS;
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	client_fini(&client);
+}
+
+static void request__before_attach_closes_the_channel(void **state)
+{
+	struct rpc_request req = mkdir_request("a");
+
+	client_init(&client, &server, "owner", 1);
+	client_connect(&client);
+	client_number(&client, 0, &req);
+	client_send(&client, &req);
+	client_wait_closed(&client);
+	client_fini(&client);
+}
+
+static void garbage__closes_one_channel_and_nothing_else(void **state)
+{
+	struct rpc_request req = mkdir_request("still-here");
+	struct rpc_client bad;
+	struct rpc_reply rep;
+	uint8_t bytes[512];
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_init(&bad, &server, "bad", 1);
+	srand(7);
+	for (unsigned round = 0; round < 20; round++) {
+		for (unsigned i = 0; i < sizeof(bytes); i++)
+			bytes[i] = (uint8_t)rand();
+		client_connect(&bad);
+		client_send_bytes(&bad, bytes, round * 25);
+		client_wait_closed(&bad);
+	}
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_fini(&bad);
+	client_fini(&client);
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+static void sigterm__exits_0_and_sessions_resume(void **state)
+{
+	struct rpc_request req = mkdir_request("kept");
+	struct rpc_reply rep;
+	uint64_t incarnation;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	incarnation = client.attached.incarnation;
+	server_stop(&server);
+	client_wait_closed(&client);
+	server_start(&server);
+	client_resume(&client);
+	assert_int_not_equal(client.attached.incarnation, incarnation);
+	req = lookup_request("kept");
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_fini(&client);
+}
+
+static void restart__unresumed_session_gives_way_after_the_lease(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	server_kill(&server);
+	server_start(&server);
+	kill_holder(&h);
+	client_init(&client, &server, "second", 1);
+	client_begin(&client);
+	assert_false(client.attached.resumed);
+	client_fini(&client);
+}
+
+static void start__second_server_on_a_directory_is_refused(void **state)
+{
+	server_refuses(&server, server.export, "is in use by another server");
+}
+
+static void start__other_size_is_refused_and_harms_nothing(void **state)
+{
+	struct rpc_request req = mkdir_request("kept");
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	server_stop(&server);
+	client_wait_closed(&client);
+	server_refuses(&server, "default:128MiB", "64 MiB");
+	server_refuses(&server, "default:32MiB", "64MiB");
+	server_refuses(&server, "default:48MiB", "64MiB");
+	server_start(&server);
+	client_resume(&client);
+	req = lookup_request("kept");
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_fini(&client);
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_sessions(void)
+{
+#define SESSION_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		SESSION_TEST(attach__unknown_export_names_those_there_are),
+		SESSION_TEST(attach__second_owner_is_refused_naming_the_first),
+		SESSION_TEST(attach__second_owner_gets_in_when_the_first_says_bye),
+		SESSION_TEST(attach__second_owner_gets_in_when_the_first_is_dead),
+		SESSION_TEST(attach__newer_instance_ends_the_older),
+		SESSION_TEST(attach__unknown_session_is_stale),
+		SESSION_TEST(attach__twice_on_a_channel),
+		SESSION_TEST(attach__channels_out_of_range),
+		SESSION_TEST(attach__another_channel_joins_and_is_replaced),
+		SESSION_TEST(read_only__changes_are_refused),
+		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
+		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),
+		SESSION_TEST(slots__of_another_channel_closes_the_channel),
+		SESSION_TEST(request__before_attach_closes_the_channel),
+		SESSION_TEST(garbage__closes_one_channel_and_nothing_else),
+		SESSION_TEST(sigterm__exits_0_and_sessions_resume),
+		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
+		SESSION_TEST(start__second_server_on_a_directory_is_refused),
+		SESSION_TEST(start__other_size_is_refused_and_harms_nothing),
+	};
+
+	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
+}

@@ -1,0 +1,203 @@
+/* rpc_server.c - the server's process, for tests. */
+#include "tests/unit/rpc_client.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <cmocka.h>
+
+#include "common/util.h"
+
+extern char **environ;
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+/* One that nobody listens at, as far as can be told. */
+static unsigned free_port(void)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(addr);
+	autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	return ntohs(addr.sin_port);
+}
+
+static void choose_listen(struct test_server *s)
+{
+	const char *host = getenv("RMEMFS_TEST_ADDRESS");
+
+	if (s->kind == TRANSPORT_SHM)
+		snprintf(s->listen, sizeof(s->listen), "shm:%s/socket", s->dir);
+	else if (s->kind == TRANSPORT_TCP)
+		snprintf(s->listen, sizeof(s->listen), "tcp:127.0.0.1:%u", free_port());
+	else
+		snprintf(s->listen, sizeof(s->listen), "verbs:%s:%u", host ? host : "10.9.0.1",
+			free_port());
+}
+
+static void open_notify(struct test_server *s)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+
+	snprintf(s->notify, sizeof(s->notify), "%s/notify", s->dir);
+	memcpy(addr.sun_path, s->notify, strlen(s->notify));
+	s->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(s->notify_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+}
+
+void server_init(struct test_server *s, enum transport_kind kind)
+{
+	FILE *f;
+
+	*s = (struct test_server){.kind = kind, .export = "default:64MiB"};
+	snprintf(s->dir, sizeof(s->dir), "/dev/shm/rmemfs-driver.XXXXXX");
+	assert_non_null(mkdtemp(s->dir));
+	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
+	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
+	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
+	f = fopen(s->config, "we");
+	assert_non_null(f);
+	fputs("lease_time = 1;\nregion_size = \"32MiB\";\n", f);
+	fclose(f);
+	choose_listen(s);
+	open_notify(s);
+	server_start(s);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+void server_fini(struct test_server *s)
+{
+	if (s->pid)
+		server_stop(s);
+	close(s->notify_fd);
+	nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* ---- the process ----------------------------------------------------------------------------- */
+
+static const char *program(void)
+{
+	static char path[512];
+	const char *bin = getenv("RMEMFS_BIN");
+
+	snprintf(path, sizeof(path), "%s/rmemfs-server", bin ? bin : RMEMFS_BIN_DIR);
+	return path;
+}
+
+static pid_t spawn(const struct test_server *s, const char *export)
+{
+	const char *const argv[] = {program(), "-c", s->config, "--memory-dir", s->memory,
+		"--export", export, "--listen", s->listen, NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(
+		&actions, STDERR_FILENO, s->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+	setenv("NOTIFY_SOCKET", s->notify, 1);
+	assert_int_equal(
+		posix_spawn(&pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
+	unsetenv("NOTIFY_SOCKET");
+	posix_spawn_file_actions_destroy(&actions);
+	return pid;
+}
+
+static void print_log(const struct test_server *s)
+{
+	char line[512];
+	FILE *f = fopen(s->log, "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		print_message("%s", line);
+	if (f)
+		fclose(f);
+}
+
+void server_start(struct test_server *s)
+{
+	char text[256];
+	autoclose int pidfd = -1;
+
+	s->pid = spawn(s, s->export);
+	pidfd = pidfd_open(s->pid, 0);
+	for (;;) {
+		struct pollfd fds[] = {
+			{.fd = s->notify_fd, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
+		ssize_t n;
+
+		if (poll(fds, 2, WAIT_MS) <= 0 || !(fds[0].revents & POLLIN)) {
+			print_log(s);
+			fail_msg("the server did not become ready");
+		}
+		n = recv(s->notify_fd, text, sizeof(text) - 1, 0);
+		text[n > 0 ? n : 0] = '\0';
+		if (strstr(text, "READY=1"))
+			return;
+	}
+}
+
+static int end(struct test_server *s, int sig)
+{
+	int status;
+
+	assert_int_equal(kill(s->pid, sig), 0);
+	assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
+	s->pid = 0;
+	return status;
+}
+
+void server_kill(struct test_server *s)
+{
+	assert_true(WIFSIGNALED(end(s, SIGKILL)));
+}
+
+void server_stop(struct test_server *s)
+{
+	int status = end(s, SIGTERM);
+
+	if (status)
+		print_log(s);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+void server_refuses(struct test_server *s, const char *export, const char *words)
+{
+	char text[8192];
+	ssize_t n;
+	int status, fd;
+	pid_t pid;
+
+	assert_int_equal(truncate(s->log, 0), 0);
+	pid = spawn(s, export);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 1);
+	fd = open(s->log, O_RDONLY | O_CLOEXEC);
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[n > 0 ? n : 0] = '\0';
+	if (!strstr(text, words))
+		fail_msg("'%s' does not say '%s'", text, words);
+}
