@@ -19,6 +19,7 @@ static const struct cases *const all_cases[] = {
 	&end_cases,
 	&socket_cases,
 	&shm_cases,
+	&verbs_cases,
 };
 
 static int parse_kind(const char *text)
