@@ -121,6 +121,7 @@ static inline void fx_remove_store(void)
 static inline int fx_tear_down(void **state)
 {
 	if (fx.m) {
+		meta_abort(fx.m); /* of a case that failed within a batch */
 		fx_check();
 		meta_close(fx.m);
 	}
