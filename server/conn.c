@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/peers.h"
 #include "server/session.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -163,6 +164,8 @@ static void conn_fenced(struct conn *c)
 	struct session *session = c->session;
 	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
 
+	if (process_gone && session)
+		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
 	conn_delete(c);
 	if (session)
 		session_lost_conn(session, process_gone);

@@ -151,6 +151,8 @@ static int start_empty(struct memdir *dir)
 
 	if (!err)
 		err = remove_files(dir->regions);
+	if (!err)
+		err = remove_files(dir->peers);
 	if (err)
 		log_error("memory directory: can't empty %s: %s", dir->path, errno_text(err));
 	return err;
@@ -206,6 +208,7 @@ int memdir_open(const char *path, struct memdir *dir)
 	snprintf(dir->path, sizeof(dir->path), "%s", path);
 	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
 	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
+	snprintf(dir->peers, sizeof(dir->peers), "%s/peers", path);
 	err = make_directory(dir->path);
 	if (!err)
 		err = check_filesystem(dir->path, false, &block);
@@ -216,6 +219,8 @@ int memdir_open(const char *path, struct memdir *dir)
 		err = make_directory(dir->regions);
 	if (!err)
 		err = make_directory(dir->store);
+	if (!err)
+		err = make_directory(dir->peers);
 	if (!err)
 		err = check_filesystem(dir->regions, true, &dir->regions_block);
 	if (!err)

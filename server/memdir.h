@@ -4,6 +4,7 @@
  *     DIR/boot_id         the machine's boot that what is here belongs to
  *     DIR/regions/        on tmpfs or hugetlbfs
  *     DIR/store/          on tmpfs
+ *     DIR/peers/          see peers.h
  *
  * The lock is taken before any device is opened and never given up: at exit the kernel closes files
  * newest first, so a successor that gets the lock meets no queue pair of ours any more.
@@ -17,7 +18,7 @@
 
 struct memdir {
 	int lock_fd;
-	char path[1100], regions[1200], store[1200];
+	char path[1100], regions[1200], store[1200], peers[1200];
 	uint64_t regions_block; /* the unit of allocation: page or huge page */
 };
 

@@ -15,6 +15,7 @@
 #include "common/util.h"
 #include "server/conn.h"
 #include "server/dispatch.h"
+#include "server/peers.h"
 #include "server/session.h"
 
 enum {
@@ -153,6 +154,8 @@ static int watch_all(struct server *s)
 		err = watch(s, meta_scrub_fd(s->meta));
 	for (unsigned i = 0; !err && i < s->nports; i++)
 		err = watch(s, evq_fd(s->ports[i].q));
+	if (!err)
+		err = peers_restore(s);
 	if (err)
 		log_error("can't watch for events: %s", errno_text(err));
 	return err;
@@ -220,6 +223,7 @@ static void announce(struct server *s)
 static void init_lists(struct server *s)
 {
 	list_init(&s->sessions);
+	list_init(&s->peers);
 	list_init(&s->conns);
 	list_init(&s->unattached);
 	list_init(&s->ready);
@@ -294,6 +298,7 @@ void server_delete(struct server *s)
 	for (unsigned i = 0; i < s->nports; i++)
 		close_port(s, &s->ports[i]);
 	sessions_delete(s);
+	peers_delete(s);
 	if (s->meta)
 		meta_close(s->meta);
 	exports_delete(s->exports);
@@ -402,6 +407,8 @@ static int sleep_until_event(struct server *s, int timeout_ms)
 			read_signals(s);
 		else if (events[i].data.fd == meta_scrub_fd(s->meta))
 			s->reclaim = true;
+		else
+			peers_event(s, events[i].data.fd);
 	}
 	return 0;
 }

@@ -60,6 +60,7 @@ struct server {
 	bool reclaim; /* meta_reclaim has something to do */
 
 	struct list sessions;   /* struct session */
+	struct list peers;      /* see peers.h */
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;

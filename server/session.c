@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/peers.h"
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -128,23 +129,35 @@ static void finish(struct session *session)
 	s->reclaim = true;
 }
 
+static bool reaches_memory(const struct session *session)
+{
+	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
+}
+
 /* The session may be gone after this. */
 static void end_session(struct session *session)
 {
 	session->ending = true;
 	list_for_each (pos, &session->conns)
 		conn_fence(list_entry(pos, struct conn, link));
-	if (list_empty(&session->conns))
+	if (!reaches_memory(session))
 		finish(session);
 }
 
 void session_lost_conn(struct session *session, bool process_gone)
 {
 	session->process_gone |= process_gone;
-	if (!list_empty(&session->conns))
-		return;
-	if (session->ending || session->said_bye)
+	if (!reaches_memory(session) && (session->ending || session->said_bye))
 		finish(session);
+}
+
+void session_lost_process(struct server *s, uint64_t id)
+{
+	struct session *session = session_find(s, id);
+
+	if (session)
+		session_lost_conn(session, true);
+	session_retry_waiting(s);
 }
 
 /* When nobody has heard of it for as long as a lease lasts. */
@@ -156,6 +169,8 @@ static int64_t expires_ms(const struct session *session)
 /* On shm a process that lives may use its mappings: then only its own BYE ends the session. */
 static bool expired(const struct session *session)
 {
+	if (peers_left(session->server, session->stored.id))
+		return false;
 	list_for_each (pos, &session->conns)
 		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
 			return false;
@@ -417,19 +432,21 @@ static int publish(struct conn *c, uint32_t end)
 {
 	const struct session *session = c->session;
 	unsigned access = REGION_READ;
+	int err = 0;
 
 	if (!(session->stored.flags & ATTACH_READ_ONLY))
 		access |= REGION_WRITE;
-	while (c->nkeys < end) {
+	if (!c->nkeys && channel_peer_pid(c->channel))
+		err = peers_note(c->server, session->stored.id, channel_peer_pid(c->channel));
+	while (!err && c->nkeys < end) {
 		uint32_t i = session->export->first_region + c->nkeys;
-		int err = channel_publish(
-			c->channel, c->port->regions[i], access, &c->keys[c->nkeys]);
 
-		if (err)
-			return err;
-		c->nkeys++;
+		err = channel_publish(c->channel, c->port->regions[i], access, &c->keys[c->nkeys]);
+
+		if (!err)
+			c->nkeys++;
 	}
-	return 0;
+	return err;
 }
 
 static void answer_regions(struct request *req, uint32_t first, uint32_t end)

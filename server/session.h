@@ -47,6 +47,8 @@ void session_bye(struct request *req);
 
 /* A channel of it has been fenced. */
 void session_lost_conn(struct session *session, bool process_gone);
+/* A process of an earlier run of the server, which had its memory mapped, has ended. */
+void session_lost_process(struct server *s, uint64_t id);
 /* Looks again at what waits for a session's or channel's end. */
 void session_retry_waiting(struct server *s);
 void session_retry_stalled(struct server *s);

@@ -359,6 +359,26 @@ static void restart__unresumed_session_gives_way_after_the_lease(void **state)
 	client_fini(&client);
 }
 
+/* The server that gave the memory out is gone; on shm the client's mapping is not. */
+static void restart__living_shm_process_keeps_the_export(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	server_kill(&server);
+	server_start(&server);
+	client_init(&client, &server, "second", 1);
+	client_connect(&client);
+	if (driver_kind == TRANSPORT_SHM)
+		assert_int_equal(client_attach(&client, "default", 0, 2000, text), -EBUSY);
+	else
+		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	kill_holder(&h);
+	if (driver_kind == TRANSPORT_SHM)
+		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	client_fini(&client);
+}
+
 static void start__second_server_on_a_directory_is_refused(void **state)
 {
 	server_refuses(&server, server.export, "is in use by another server");
@@ -417,6 +437,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(garbage__closes_one_channel_and_nothing_else),
 		SESSION_TEST(sigterm__exits_0_and_sessions_resume),
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
+		SESSION_TEST(restart__living_shm_process_keeps_the_export),
 		SESSION_TEST(start__second_server_on_a_directory_is_refused),
 		SESSION_TEST(start__other_size_is_refused_and_harms_nothing),
 	};
