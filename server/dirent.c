@@ -48,7 +48,7 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	uint64_t first = first_cookie(hash, name), unused = first;
 	struct store_key key;
 	struct store_val val;
-	struct dirent_entry e;
+	struct dirent_entry e = {0};
 	int err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, first), &key, &val);
 
 	for (; !err && key.hi == dir && key.lo < first + COLLISIONS;

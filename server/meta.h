@@ -34,15 +34,15 @@ struct meta;
 
 struct meta_export {
 	const char *name;
-	uint64_t npages;      /* of data */
+	uint64_t npages; /* of data */
 	uint32_t nregions;
 	uint64_t region_pages; /* of each region but the last, which has the rest */
-	void *const *bases;   /* [nregions] where each is mapped */
+	void *const *bases;    /* [nregions] where each is mapped */
 };
 
 struct meta_config {
-	const char *dir;	/* of the store: on tmpfs, exists */
-	uint64_t store_bytes;	/* LMDB's map size, allocated whole at open */
+	const char *dir;      /* of the store: on tmpfs, exists */
+	uint64_t store_bytes; /* LMDB's map size, allocated whole at open */
 	const struct meta_export *exports;
 	unsigned nexports;
 };
@@ -67,7 +67,7 @@ struct meta_ctx {
 	unsigned export_index; /* into meta_config.exports */
 	uint64_t session;
 	bool read_only; /* mutating requests: -EROFS */
-	int64_t now;	/* ns, the server's clock: one value a batch */
+	int64_t now;    /* ns, the server's clock: one value a batch */
 };
 
 enum meta_result {
@@ -98,8 +98,8 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
  * until the batch ends. -ENOENT: none. */
 int meta_reply_find(struct meta *m, uint64_t session, unsigned slot, uint64_t *seq,
 	const void **msg, size_t *len);
-int meta_reply_store(struct meta *m, uint64_t session, unsigned slot, uint64_t seq,
-	const void *msg, size_t len);
+int meta_reply_store(
+	struct meta *m, uint64_t session, unsigned slot, uint64_t seq, const void *msg, size_t len);
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 

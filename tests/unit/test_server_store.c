@@ -198,10 +198,10 @@ static void namehash__is_siphash(void **state)
 {
 	uint8_t key[NAMEHASH_KEY_BYTES], data[15];
 
-	for (uint8_t i = 0; i < sizeof(key); i++)
-		key[i] = i;
-	for (uint8_t i = 0; i < sizeof(data); i++)
-		data[i] = i;
+	for (unsigned i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)i;
+	for (unsigned i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
 	/* The paper's own example, and the empty string. */
 	assert_true(namehash(key, data, 15) == UINT64_C(0xa129ca6149be45e5));
 	assert_true(namehash(key, data, 0) == UINT64_C(0x726fdb47dd0e0e31));
