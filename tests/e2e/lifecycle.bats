@@ -37,7 +37,8 @@ background_mount() {
 	[ -n "$pid" ]
 	umount "$mnt"
 	timeout 2 tail --pid="$pid" -s 0.02 -f /dev/null
-	[ ! -s "$dir/daemon.log" ]
+	run grep -E "warning|error" "$dir/daemon.log"
+	[ "$status" -eq 1 ]
 }
 
 @test "the daemon ends within 2 s of umount" {
