@@ -124,7 +124,7 @@ int fuse_port_init(struct fuse_port *port, struct fs_features *features, char *w
 	}
 	err = fuse_init_negotiate(in, len, &out, features);
 	if (err) {
-		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %u.%u is needed",
+		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %d.%d is needed",
 			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);
 		answer_init(port, msg.header.unique, err, NULL);
 		return err;

@@ -157,30 +157,34 @@ void fuse_port_delete(struct fuse_port *port)
 /* ---- notifications -----------------------------------------------------------------------------
  */
 
-/* A message with unique 0; error carries its kind. */
-static int notify(struct fuse_port *port, int code, struct iovec *iov, int niov)
+/* A message with unique 0, whose error carries its kind. */
+static int notify(struct fuse_port *port, int code, const void *body, size_t bodylen,
+	const char *name, size_t namelen)
 {
-	struct fuse_out_header out = {.error = code};
+	struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + bodylen + namelen),
+		.error = code,
+	};
+	struct iovec iov[3] = {
+		{&out, sizeof(out)},
+		{(void *)body, bodylen},
+		{(void *)name, namelen},
+	};
 
-	iov[0] = (struct iovec){&out, sizeof(out)};
-	for (int i = 0; i < niov; i++)
-		out.len += (uint32_t)iov[i].iov_len;
-	return writev(port->fd, iov, niov) < 0 ? -errno : 0;
+	return writev(port->fd, iov, namelen ? 3 : 2) < 0 ? -errno : 0;
 }
 
 int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len)
 {
 	struct fuse_notify_inval_inode_out out = {.ino = node, .off = off, .len = len};
-	struct iovec iov[2] = {{0}, {&out, sizeof(out)}};
 
-	return notify(port, FUSE_NOTIFY_INVAL_INODE, iov, 2);
+	return notify(port, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), NULL, 0);
 }
 
 int fuse_port_inval_entry(struct fuse_port *port, uint64_t parent, const char *name)
 {
 	size_t len = strlen(name);
 	struct fuse_notify_inval_entry_out out = {.parent = parent, .namelen = (uint32_t)len};
-	struct iovec iov[3] = {{0}, {&out, sizeof(out)}, {(void *)name, len + 1}};
 
-	return notify(port, FUSE_NOTIFY_INVAL_ENTRY, iov, 3);
+	return notify(port, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out), name, len + 1);
 }

@@ -1,0 +1,81 @@
+#!/usr/bin/env bats
+# signals.bats - programs that wait for the mount can be killed, whatever the server does; and so
+# can the daemon.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# A killed child that nobody has waited for is a zombie, and has ended.
+ended() {
+	local pid
+	for pid in "$@"; do
+		[[ ! -r /proc/$pid/stat || $(<"/proc/$pid/stat") == *") Z "* ]] || return 1
+	done
+}
+
+# In the kernel's queue or with the daemon: in a wait that a signal has to be brought to.
+waiting() {
+	local pid
+	for pid in "$@"; do
+		[[ -r /proc/$pid/stat && $(<"/proc/$pid/stat") == *") "[SD]" "* ]] || return 1
+	done
+}
+
+@test "SIGKILL ends more waiting writers and readers than there are buffers" {
+	local pids=() n
+	mount_rmem -o io_threads=2,buffers=2
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	kill_server
+	for n in {1..12}; do
+		dd if=/dev/zero of="$mnt/b.$n" bs=1M count=1 oflag=direct status=none 3>&- 2>&- &
+		pids+=($!)
+		dd if=/dev/zero of="$mnt/a" bs=1M seek=8 count=1 oflag=direct conv=notrunc \
+			status=none 3>&- 2>&- &
+		pids+=($!)
+		dd if="$mnt/a" of=/dev/null bs=1M iflag=direct status=none 3>&- 2>&- &
+		pids+=($!)
+	done
+	until_true 10 waiting "${pids[@]}"
+	kill -KILL "${pids[@]}"
+	until_true 10 ended "${pids[@]}"
+	start_server
+	cmp -n $((8 << 20)) "$dir/a" "$mnt/a"
+	remount
+	cmp -n $((8 << 20)) "$dir/a" "$mnt/a"
+}
+
+@test "SIGTERM ends the daemon though a file is open" {
+	mount_rmem
+	random_file "$dir/a" 4
+	cp "$dir/a" "$mnt/a"
+	exec 9<"$mnt/a"
+	kill -TERM "$daemon_pid"
+	exit_status "$daemon_pid" 2
+	daemon_pid=''
+	run ! mountpoint -q "$mnt"
+	run cat <&9
+	[ "$status" -ne 0 ]
+	exec 9<&-
+	mount_rmem
+	cmp "$dir/a" "$mnt/a"
+}
+
+@test "a mount in the background holds nothing that its caller had open" {
+	local output
+	# Ends when the last writer to the pipe has closed it.
+	output=$(timeout 30 rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
+		2>&1 9>&1 3>&-)
+	[ -z "$output" ]
+	mountpoint -q "$mnt"
+	umount "$mnt"
+}
