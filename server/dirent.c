@@ -31,8 +31,10 @@ int dirent_decode(struct volume *v, struct store_key key, const struct store_val
 	out->cookie = key.lo;
 	out->ino = wire_get_u64(&r);
 	out->type = wire_get_u8(&r);
-	if (r.truncated || !wire_in_left(&r) || wire_in_left(&r) > NAME_BYTES_MAX)
-		return store_damaged(v->store, STORE_DIRENT, key);
+	if (r.truncated || !wire_in_left(&r) || wire_in_left(&r) > NAME_BYTES_MAX) {
+		store_damaged(v->store, STORE_DIRENT, key);
+		return -EBADMSG;
+	}
 	out->name = (struct rpc_str){(const char *)r.pos, (uint16_t)wire_in_left(&r)};
 	return 0;
 }
@@ -48,7 +50,7 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	uint64_t first = first_cookie(hash, name), unused = first;
 	struct store_key key;
 	struct store_val val;
-	struct dirent_entry e = {0};
+	struct dirent_entry e;
 	int err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, first), &key, &val);
 
 	for (; !err && key.hi == dir && key.lo < first + COLLISIONS;
