@@ -174,11 +174,13 @@ err_signals:
 static void tell_ready(struct daemon *d, const struct options *options)
 {
 	mountpoint_set_readahead(d->fs_options.mountpoint, READAHEAD_KIB);
-	if (d->report >= 0)
+	if (d->report >= 0) {
+		/* What went well is told by the exit status alone. */
 		background_ready(d->report);
-	else
-		sd_notify(0, "READY=1");
+		return;
+	}
 	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);
+	sd_notify(0, "READY=1");
 }
 
 static void unmount(struct daemon *d)
