@@ -24,6 +24,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	grants_init(&fs->grants);
 	refill_init(&fs->refill);
 	returns_init(&fs->returns);
+	statfs_init(&fs->statfs);
 	r = notifier_start(&fs->notifier);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
@@ -38,6 +39,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 err_notifier:
 	notifier_stop(&fs->notifier);
 err_tables:
+	statfs_fini(&fs->statfs);
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	inode_table_fini(&fs->inodes);
@@ -49,6 +51,7 @@ void fs_close(struct fs *fs)
 {
 	notifier_stop(&fs->notifier);
 	inode_table_fini(&fs->inodes);
+	statfs_fini(&fs->statfs);
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	session_delete(fs->session);

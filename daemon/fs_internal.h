@@ -9,6 +9,7 @@
 #include "daemon/refill.h"
 #include "daemon/returns.h"
 #include "daemon/session.h"
+#include "daemon/statfs.h"
 
 enum { FS_THREADS_MAX = 16 };
 
@@ -33,6 +34,7 @@ struct fs {
 	struct refill refill;
 	struct returns returns;
 	struct notifier notifier;
+	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };
 

@@ -200,7 +200,9 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 
 	inode->attr = *attr;
 	inode->attr_valid = true;
-	if (!S_ISREG(attr->mode))
+	if (!inode->type)
+		inode->type = attr->mode & S_IFMT;
+	if (!inode_is_regular(inode))
 		return;
 	if (inode->sized) {
 		inode->attr.size = own.size;
@@ -305,4 +307,14 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 	inode_attr_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 	return valid;
+}
+
+uint32_t inode_mode(struct inode *inode)
+{
+	uint32_t mode;
+
+	pthread_mutex_lock(&inode->lock);
+	mode = inode->attr.mode;
+	pthread_mutex_unlock(&inode->lock);
+	return mode;
 }

@@ -33,6 +33,7 @@ struct inode {
 	struct list hash; /* under the shard's lock */
 	uint64_t ino;
 	struct fs *fs;
+	uint32_t type;    /* S_IFMT bits; set once, before the kernel knows the inode */
 	uint64_t refs;    /* atomic; the last one goes under the shard's lock */
 	uint64_t nlookup; /* atomic: the kernel's; together one reference */
 
@@ -101,10 +102,10 @@ void inode_change_end(struct inode *inode, const struct attr *attr);
 bool inode_attr(struct inode *inode, struct attr *attr);
 void inode_attr_locked(const struct inode *inode, struct attr *attr);
 
-/* Types never change: needs no lock once the kernel knows the inode. */
 static inline bool inode_is_regular(const struct inode *inode)
 {
-	return S_ISREG(inode->attr.mode);
+	return S_ISREG(inode->type);
 }
+uint32_t inode_mode(struct inode *inode);
 
 #endif

@@ -9,6 +9,7 @@ struct request;
 void op_lookup(struct request *req);
 /* ops_attr.c */
 void op_getattr(struct request *req);
+/* ops_statfs.c */
 void op_statfs(struct request *req);
 /* ops_setattr.c */
 void op_setattr(struct request *req);

@@ -1,5 +1,4 @@
-/* GETATTR, answered from what is known here; STATFS. */
-#include "daemon/fs_internal.h"
+/* GETATTR, answered from what is known here. */
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -45,31 +44,4 @@ void op_getattr(struct request *req)
 	op->call.req.op = RPC_GETATTR;
 	op->call.req.ino = (struct rpc_ino_request){.ino = op->inode->ino};
 	op_rpc(req, getattr_answered);
-}
-
-/* Pages lent to us are as good as free. */
-static void statfs_answered(struct request *req, const struct rpc_reply *rep)
-{
-	uint64_t granted = grants_count(&req->thread->fs->grants);
-	struct statfs_values values = {
-		.blocks = rep->statfs.pages,
-		.bfree = rep->statfs.free_pages + granted,
-		.bavail = rep->statfs.free_pages + granted,
-		.files = rep->statfs.inodes,
-		.ffree = rep->statfs.free_inodes,
-	};
-
-	op_end(req);
-	if (rep->status)
-		reply_error(req, rep->status);
-	else
-		reply_statfs(req, &values);
-}
-
-void op_statfs(struct request *req)
-{
-	struct op *op = op_begin(req);
-
-	op->call.req.op = RPC_STATFS;
-	op_rpc(req, statfs_answered);
 }

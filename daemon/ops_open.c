@@ -98,15 +98,17 @@ void open_inode(struct request *req, bool truncate)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct rpc_setattr set = {.valid = SET_SIZE};
-	uint32_t mode = op_mode_without_privileges(inode->attr.mode);
+	uint32_t mode, left;
 
 	if (!truncate || !inode_is_regular(inode)) {
 		open_done(req, 0);
 		return;
 	}
-	if (req->args.kill_priv && mode != inode->attr.mode) {
+	mode = inode_mode(inode);
+	left = op_mode_without_privileges(mode);
+	if (req->args.kill_priv && left != mode) {
 		set.valid |= SET_MODE;
-		set.mode = mode;
+		set.mode = left;
 	}
 	op_set_attr(req, &set, open_done);
 }

@@ -17,18 +17,17 @@ static void setattr_done(struct request *req, int status)
 }
 
 /* Who changes a file's owner or cuts it without being privileged leaves no set-user-id behind. */
-static void drop_privileges(
-	const struct request *req, const struct inode *inode, struct rpc_setattr *set)
+static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
-	uint32_t mode = op_mode_without_privileges(inode->attr.mode);
+	uint32_t mode = inode_mode(inode), left = op_mode_without_privileges(mode);
 
 	if ((set->valid & SET_MODE) || !inode_is_regular(inode))
 		return;
 	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
 		return;
-	if (mode != inode->attr.mode) {
+	if (left != mode) {
 		set->valid |= SET_MODE;
-		set->mode = mode;
+		set->mode = left;
 	}
 }
 

@@ -238,19 +238,28 @@ static void write_enter(struct request *req, int status)
 		write_go(req, 0);
 }
 
+static void write_drop_privileges(struct request *req)
+{
+	uint32_t mode = inode_mode(op_of(req)->inode);
+	uint32_t left = op_mode_without_privileges(mode);
+
+	if (left == mode)
+		write_enter(req, 0);
+	else
+		op_set_attr(
+			req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left}, write_enter);
+}
+
 void op_write(struct request *req)
 {
-	struct op *op = op_begin(req);
-	uint32_t mode = op->inode->attr.mode;
-	uint32_t left = op_mode_without_privileges(mode);
+	op_begin(req);
 
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);
 	else if (!req->args.size)
 		write_reply(req);
-	else if (req->args.kill_priv && left != mode)
-		op_set_attr(
-			req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left}, write_enter);
+	else if (req->args.kill_priv)
+		write_drop_privileges(req);
 	else
 		write_enter(req, 0);
 }

@@ -1,0 +1,75 @@
+/* STATFS. umount(8) asks it before anything else, so it is answered without the server, too: then
+ * by what the server said last. */
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+void statfs_init(struct statfs_memory *m)
+{
+	*m = (struct statfs_memory){0};
+	pthread_mutex_init(&m->lock, NULL);
+}
+
+void statfs_fini(struct statfs_memory *m)
+{
+	pthread_mutex_destroy(&m->lock);
+}
+
+static void keep(struct statfs_memory *m, const struct statfs_values *values)
+{
+	pthread_mutex_lock(&m->lock);
+	m->last = *values;
+	pthread_mutex_unlock(&m->lock);
+}
+
+static struct statfs_values recall(struct fs *fs)
+{
+	struct statfs_memory *m = &fs->statfs;
+	struct statfs_values values;
+
+	pthread_mutex_lock(&m->lock);
+	values = m->last;
+	pthread_mutex_unlock(&m->lock);
+	if (!values.blocks)
+		values.blocks = session_info(fs->session)->npages;
+	return values;
+}
+
+/* Pages lent to us are as good as free. */
+static void statfs_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct fs *fs = req->thread->fs;
+	uint64_t granted = grants_count(&fs->grants);
+	struct statfs_values values = {
+		.blocks = rep->statfs.pages,
+		.bfree = rep->statfs.free_pages + granted,
+		.bavail = rep->statfs.free_pages + granted,
+		.files = rep->statfs.inodes,
+		.ffree = rep->statfs.free_inodes,
+	};
+
+	if (!rep->status)
+		keep(&fs->statfs, &values);
+	op_end(req);
+	if (rep->status)
+		reply_error(req, rep->status);
+	else
+		reply_statfs(req, &values);
+}
+
+void op_statfs(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct statfs_values values;
+
+	if (!remote_connected(req->thread)) {
+		values = recall(req->thread->fs);
+		op_end(req);
+		reply_statfs(req, &values);
+		return;
+	}
+	/* As if it had been interrupted: given up as soon as the server is lost. */
+	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+	op->call.req.op = RPC_STATFS;
+	op_rpc(req, statfs_answered);
+}

@@ -1,0 +1,17 @@
+/* statfs.h - what the server said last of the export's size and room. */
+#ifndef RMEMFS_DAEMON_STATFS_H
+#define RMEMFS_DAEMON_STATFS_H
+
+#include <pthread.h>
+
+#include "daemon/request.h"
+
+struct statfs_memory {
+	pthread_mutex_t lock;
+	struct statfs_values last;
+};
+
+void statfs_init(struct statfs_memory *m);
+void statfs_fini(struct statfs_memory *m);
+
+#endif
