@@ -84,8 +84,10 @@ static void round_trip__through_keys(void **state)
 	assert_memory_equal(client.memory, expected, LEN);
 }
 
+enum { EXTENTS = 64 };
+
 /* All pages of the export, in as many extents as it takes. */
-static unsigned grant_all(struct extent *e)
+static unsigned grant_all(struct extent e[EXTENTS])
 {
 	unsigned n = 0;
 
@@ -96,6 +98,7 @@ static unsigned grant_all(struct extent *e)
 		if (client_call(&client, 0, &req, &rep) == -ENOSPC)
 			return n;
 		assert_int_equal(rep.status, 0);
+		assert_true(n + rep.grant.ngrant <= EXTENTS);
 		memcpy(e + n, rep.grant.grant, rep.grant.ngrant * sizeof(*e));
 		n += rep.grant.ngrant;
 	}
@@ -104,7 +107,7 @@ static unsigned grant_all(struct extent *e)
 static void grant__without_pages_is_enospc(void **state)
 {
 	struct rpc_request req = {.op = RPC_GRANT, .grant = {1, true}};
-	struct extent e[64];
+	struct extent e[EXTENTS];
 	struct rpc_reply rep;
 
 	grant_all(e);
@@ -115,10 +118,10 @@ static void grant__without_pages_is_enospc(void **state)
 /* Both are sent at once: the second can only be answered when the first one's pages are zero. */
 static void grant__waits_for_scrubbing(void **state)
 {
-	uint8_t tail[64 * RPC_EXTENT_BYTES];
+	uint8_t tail[EXTENTS * RPC_EXTENT_BYTES];
 	struct rpc_request give = {.op = RPC_RETURN}, take = {.op = RPC_GRANT, .grant = {64, true}};
 	struct rpc_reply rep;
-	struct extent e[64];
+	struct extent e[EXTENTS] = {0};
 	unsigned n;
 
 	client_regions(&client);
