@@ -3,9 +3,14 @@
 #ifndef RMEMFS_TESTS_RPC_DRIVER_H
 #define RMEMFS_TESTS_RPC_DRIVER_H
 
+#include <stdint.h>
+
 #include "common/transport.h"
 
 extern enum transport_kind driver_kind;
+
+/* Another client: attaches, writes a byte to standard output, says BYE when standard input ends. */
+int driver_hold(const char *listen, const char *owner, uint64_t instance);
 
 int driver_run_mutations(void);
 int driver_run_sessions(void);

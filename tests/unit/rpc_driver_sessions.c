@@ -1,7 +1,9 @@
 /* rpc_driver_sessions.c - who may be mounted, and what ends a session or only a channel. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +17,8 @@
 #include "common/util.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
+
+extern char **environ;
 
 static struct test_server server;
 static struct rpc_client client;
@@ -43,27 +47,40 @@ struct holder {
 	int go; /* closing it lets the holder say BYE and end */
 };
 
-/* It has keys to the regions when this returns. No device is open here yet, or it could not fork.
- */
-static void hold_export(struct holder *h, const char *owner, uint64_t instance)
+/* The other program: attaches, says so on standard output, and holds until standard input ends. */
+int driver_hold(const char *listen, const char *owner, uint64_t instance)
 {
+	char byte = 0;
+
+	snprintf(server.listen, sizeof(server.listen), "%s", listen);
+	client_init(&client, &server, owner, instance);
+	client_begin(&client);
+	client_regions(&client);
+	if (write(STDOUT_FILENO, &byte, 1) != 1 || read(STDIN_FILENO, &byte, 1) != 0)
+		return 1;
+	client_bye(&client);
+	client_fini(&client);
+	return 0;
+}
+
+/* It has keys to the regions when this returns. A program, since librdmacm forbids fork(2). */
+static void hold_export(struct holder *h, const char *owner, unsigned instance)
+{
+	char number[16];
+	const char *const argv[] = {"/proc/self/exe", "hold", server.listen, owner, number, NULL};
+	posix_spawn_file_actions_t actions;
 	int ready[2], go[2];
 	char byte = 0;
 
-	assert_int_equal(pipe(ready), 0);
-	assert_int_equal(pipe(go), 0);
-	h->pid = fork();
-	assert_true(h->pid >= 0);
-	if (!h->pid) {
-		close(go[1]);
-		client_init(&client, &server, owner, instance);
-		client_begin(&client);
-		client_regions(&client);
-		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 0)
-			_exit(1);
-		client_bye(&client);
-		_exit(0);
-	}
+	snprintf(number, sizeof(number), "%u", instance);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, go[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, ready[1], STDOUT_FILENO);
+	assert_int_equal(
+		posix_spawn(&h->pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
+	posix_spawn_file_actions_destroy(&actions);
 	close(ready[1]);
 	close(go[0]);
 	assert_int_equal(read(ready[0], &byte, 1), 1);

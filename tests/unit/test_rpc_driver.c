@@ -26,13 +26,17 @@ int main(int argc, char **argv)
 {
 	int kind = argc == 2 ? kind_of(argv[1]) : -1;
 
+	signal(SIGPIPE, SIG_IGN);
+	log_init("test_rpc_driver", LOG_LEVEL_WARNING);
+	if (argc == 5 && strcmp(argv[1], "hold") == 0)
+		return driver_hold(argv[2], argv[3], strtoull(argv[4], NULL, 10));
+
 	if (kind < 0) {
 		fprintf(stderr, "usage: test_rpc_driver shm|tcp|verbs\n");
 		return EXIT_FAILURE;
 	}
 	driver_kind = (enum transport_kind)kind;
-	signal(SIGPIPE, SIG_IGN);
-	log_init("test_rpc_driver", LOG_LEVEL_WARNING);
+
 	return driver_run_mutations() + driver_run_sessions() + driver_run_data() ? EXIT_FAILURE
 										  : EXIT_SUCCESS;
 }
