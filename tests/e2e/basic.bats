@@ -96,7 +96,8 @@ source_repository() {
 @test "git clone" {
 	export HOME=$dir
 	git config --global safe.directory '*'
-	from=$(source_repository)
+	from=$dir/origin
+	git clone -q --bare --no-local "$(source_repository)" "$from"
 	git clone -q --no-local "$from" "$mnt/clone"
 	mkdir "$dir/expected"
 	git -C "$from" archive HEAD | tar -C "$dir/expected" -x

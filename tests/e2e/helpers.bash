@@ -81,6 +81,7 @@ start_server() {
 	rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
 		"${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
 	server_pid=$!
+	echo $server_pid >"$dir/server.pid"
 	until_true 60 server_answers || die "the server does not answer"
 	alive "$server_pid" || die "the server ended at its start"
 }
@@ -135,6 +136,7 @@ mount_rmem() {
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$@" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!
+	echo $daemon_pid >"$dir/daemon.pid"
 	until_true 30 mounted_or_dead || die "nothing was mounted"
 	alive "$daemon_pid" || die "the daemon ended at its start"
 }
@@ -230,6 +232,19 @@ same_tree() {
 
 # ---- for every test ------------------------------------------------------------------------------
 
+# What hangs is a failure of that test and not of the whole run: without its daemon, whatever waits
+# for the mount goes on with an error.
+watch_over() {
+	mkfifo "$dir/never"
+	(
+		read -r -t "$1" <>"$dir/never" || true
+		echo "the test took longer than $1 s" >>"$dir/watch.log"
+		cat "$dir"/*.pid | while read -r pid; do
+			[[ $(readlink "/proc/$pid/exe") != "$(readlink -f "$bin")"/* ]] || kill -KILL "$pid"
+		done
+	) 3>&- >/dev/null 2>&1 &
+}
+
 setup_rmem() {
 	[ "$(id -u)" -eq 0 ] || skip "mounting takes root"
 	[ -c /dev/fuse ] || skip "there is no /dev/fuse"
@@ -238,8 +253,13 @@ setup_rmem() {
 	mnt=$dir/mnt
 	socket=$dir/server.sock
 	port=$(free_port)
-	small && export_size=320MiB
 	mkdir "$mnt"
+	if small; then
+		export_size=320MiB
+		watch_over 400
+	else
+		watch_over 150
+	fi
 }
 
 show_logs() {

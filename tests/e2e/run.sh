@@ -18,6 +18,4 @@ tags=
 for transport in shm tcp verbs; do
 	[ $transport = "$RMEMFS_TEST_TRANSPORT" ] || tags+="${tags:+,}!only:$transport"
 done
-# What hangs is a failure of that test and not of the whole run.
-export BATS_TEST_TIMEOUT=300
 exec bats --formatter tap --filter-tags "$tags" "${files[@]}"
