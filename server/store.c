@@ -40,6 +40,7 @@ struct store {
 	MDB_dbi dbi[STORE_TABLES];
 	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
 	uint64_t map_pages;
+	void *locked; /* a mapping of our own that keeps the store's pages in memory */
 	int failed;
 
 	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
@@ -136,15 +137,26 @@ static int open_env(struct store *s, const char *path, uint64_t bytes)
 	return to_errno(rc);
 }
 
+/* LMDB does not tell where its map is; pages of a shared mapping are locked for all of them. */
 static void lock_map(struct store *s)
 {
 	MDB_envinfo info;
+	int fd;
 
 	mdb_env_info(s->env, &info);
 	s->map_pages = info.me_mapsize / PAGE_BYTES;
-	if (mlock(info.me_mapaddr, info.me_mapsize) < 0)
-		log_info("the store is not locked in memory: %s (RLIMIT_MEMLOCK)",
-			errno_text(errno));
+	mdb_env_get_fd(s->env, &fd);
+	s->locked = mmap(NULL, info.me_mapsize, PROT_READ, MAP_SHARED, fd, 0);
+	if (s->locked != MAP_FAILED && mlock(s->locked, info.me_mapsize) == 0)
+		return;
+	log_info("the store is not locked in memory and may be swapped out: %s (RLIMIT_MEMLOCK)",
+		errno_text(errno));
+}
+
+static void unlock_map(struct store *s)
+{
+	if (s->locked != MAP_FAILED)
+		munmap(s->locked, s->map_pages * PAGE_BYTES);
 }
 
 static int open_tables(struct store *s, bool *is_new)
@@ -199,6 +211,7 @@ int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_ne
 	return 0;
 
 err_env:
+	unlock_map(s);
 	mdb_env_close(s->env);
 err_free:
 	free(s);
@@ -210,6 +223,7 @@ void store_close(struct store *s)
 	if (!s)
 		return;
 	store_abort(s);
+	unlock_map(s);
 	mdb_env_close(s->env);
 	free(s);
 }
