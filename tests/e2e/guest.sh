@@ -8,10 +8,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 status=0
 tmp=$(mktemp -d)
 mkdir "$tmp/bin"
-for program in rmemfs rmemfs-server rmemfsctl fsop test_transport_contract; do
+for program in rmemfs rmemfs-server rmemfsctl fsop liballocount.so test_transport_contract \
+	test_rpc_driver; do
 	cp "$RMEMFS_BIN/$program" "$tmp/bin/" || status=1
 done
 export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
-CMOCKA_MESSAGE_OUTPUT=TAP "$tmp/bin/test_transport_contract" verbs || status=1
+export CMOCKA_MESSAGE_OUTPUT=TAP
+"$tmp/bin/test_transport_contract" verbs || status=1
+RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_transport_contract" verbs || status=1
+"$tmp/bin/test_rpc_driver" verbs || status=1
 "$here/run.sh" "$@" || status=1
 exit $status
