@@ -95,7 +95,8 @@ void op_reply_entry(struct request *req, struct inode *inode)
 	inode_put(inode);
 }
 
-/* ---- the network ----------------------------------------------------------------------------- */
+/* ---- the network, the kernel
+ * ----------------------------------------------------------------------------- */
 
 static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 {
@@ -135,6 +136,29 @@ void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
 	op->moved = moved;
 	op->wait = OP_AT_IO;
 	io_start(req->thread, &op->io);
+}
+
+static void job_done(struct notifier_job *job)
+{
+	struct op *op = container_of(job, struct op, job);
+
+	op->invalidated(request_of(op), 0);
+}
+
+void op_invalidate(struct request *req, int64_t off, int64_t len,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->job = (struct notifier_job){
+		.thread = req->thread,
+		.node = inode_node(op->inode),
+		.off = off,
+		.len = len,
+		.done = job_done,
+	};
+	op->invalidated = then;
+	notifier_inval(&req->thread->fs->notifier, &op->job);
 }
 
 /* ---- the gate -------------------------------------------------------------------------------- */

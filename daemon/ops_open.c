@@ -94,6 +94,15 @@ static void open_done(struct request *req, int status)
 		open_reply(req, inode, kind);
 }
 
+/* The kernel does not learn from the answer that the mode has changed. */
+static void open_truncated(struct request *req, int status)
+{
+	if (!status && (op_of(req)->set.valid & SET_MODE))
+		op_invalidate(req, -1, 0, open_done);
+	else
+		open_done(req, status);
+}
+
 void open_inode(struct request *req, bool truncate)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -110,7 +119,7 @@ void open_inode(struct request *req, bool truncate)
 		set.valid |= SET_MODE;
 		set.mode = left;
 	}
-	op_set_attr(req, &set, open_done);
+	op_set_attr(req, &set, open_truncated);
 }
 
 void op_open(struct request *req)

@@ -17,7 +17,6 @@
 struct write_state {
 	struct op op;
 	uint32_t len; /* what is written: less than asked when pages run out */
-	struct notifier_job job;
 };
 
 static uint64_t first_page(const struct request *req)
@@ -32,45 +31,36 @@ static uint64_t end_page(const struct request *req)
 
 /* ---- after the transfer ---------------------------------------------------------------------- */
 
-static void write_reply(struct request *req)
+static void write_reply(struct request *req, int status)
 {
 	uint32_t len = request_state(req, struct write_state)->len;
 
 	op_end(req);
-	reply_write(req, len);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_write(req, len);
 }
 
-static void write_invalidated(struct notifier_job *job)
+static bool past_the_cache(const struct request *req, struct inode *inode)
 {
-	write_reply(request_of_state(container_of(job, struct write_state, job)));
+	bool cached;
+
+	pthread_mutex_lock(&inode->lock);
+	cached = inode->cached;
+	pthread_mutex_unlock(&inode->lock);
+	return cached && !req->args.cached && req->args.fh == OPENED_DIRECT;
 }
 
 /* What was written past the kernel's cache must not be read from there any more. */
 static void write_committed(struct request *req, int status)
 {
 	struct write_state *st = request_state(req, struct write_state);
-	struct inode *inode = st->op.inode;
-	bool cached;
 
-	if (status) {
-		op_finish(req, status);
-		return;
-	}
-	pthread_mutex_lock(&inode->lock);
-	cached = inode->cached;
-	pthread_mutex_unlock(&inode->lock);
-	if (!cached || req->args.cached || req->args.fh != OPENED_DIRECT) {
-		write_reply(req);
-		return;
-	}
-	st->job = (struct notifier_job){
-		.thread = req->thread,
-		.node = req->node,
-		.off = (int64_t)req->args.offset,
-		.len = st->len,
-		.done = write_invalidated,
-	};
-	notifier_inval(&req->thread->fs->notifier, &st->job);
+	if (!status && past_the_cache(req, st->op.inode))
+		op_invalidate(req, (int64_t)req->args.offset, st->len, write_reply);
+	else
+		write_reply(req, status);
 }
 
 static void account_locked(struct request *req, struct inode *inode)
@@ -238,6 +228,15 @@ static void write_enter(struct request *req, int status)
 		write_go(req, 0);
 }
 
+/* The kernel does not know that the mode has changed, and would go on granting what is gone. */
+static void write_dropped_privileges(struct request *req, int status)
+{
+	if (status)
+		op_finish(req, status);
+	else
+		op_invalidate(req, -1, 0, write_enter);
+}
+
 static void write_drop_privileges(struct request *req)
 {
 	uint32_t mode = inode_mode(op_of(req)->inode);
@@ -246,18 +245,17 @@ static void write_drop_privileges(struct request *req)
 	if (left == mode)
 		write_enter(req, 0);
 	else
-		op_set_attr(
-			req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left}, write_enter);
+		op_set_attr(req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left},
+			write_dropped_privileges);
 }
 
 void op_write(struct request *req)
 {
 	op_begin(req);
-
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);
 	else if (!req->args.size)
-		write_reply(req);
+		write_reply(req, 0);
 	else if (req->args.kill_priv)
 		write_drop_privileges(req);
 	else
