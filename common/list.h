@@ -12,10 +12,11 @@ struct list {
 };
 
 #define list_entry(node, type, member) container_of(node, type, member)
-#define list_for_each(pos, head) for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
+#define list_for_each(pos, head) \
+	for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 /* The body may unlink pos. */
-#define list_for_each_safe(pos, head)                                                              \
-	for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head);              \
+#define list_for_each_safe(pos, head)                                                 \
+	for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head); \
 		pos = pos##_next, pos##_next = pos->next)
 
 static inline void list_init(struct list *head)

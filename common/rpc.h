@@ -31,7 +31,7 @@
 enum rpc_op {
 	/* Of the session; not in a slot: slot RPC_NO_SLOT, seq 0. */
 	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
-	RPC_REGIONS,	/* the region table with this channel's keys */
+	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,
 	RPC_BYE,    /* ends the session: everything is committed and returned */
 	RPC_STATUS, /* admin; needs no ATTACH */
@@ -64,7 +64,7 @@ enum { RPC_NO_SLOT = 0xffff, RPC_MSG_BYTES = 16384, RPC_TEXT_MAX = 200 };
 
 struct rpc_op_info {
 	const char *name; /* "lookup"; NULL: no such op */
-	bool mutates;	  /* its reply is stored */
+	bool mutates;     /* its reply is stored */
 	bool slotted;
 };
 const struct rpc_op_info *rpc_op_info(unsigned op);
@@ -87,9 +87,9 @@ enum { ATTACH_READ_ONLY = 1 };
 
 struct rpc_attach {
 	uint8_t owner[OWNER_BYTES]; /* who: machine and mount point; the same after a restart */
-	uint64_t instance;	    /* which run of the owner: a newer one ends the older at once */
-	uint64_t session;	    /* 0: make one; else join or resume this one */
-	uint16_t channel;	    /* 0 .. nchannels-1: which of the session's channels this is */
+	uint64_t instance;          /* which run of the owner: a newer one ends the older at once */
+	uint64_t session;           /* 0: make one; else join or resume this one */
+	uint16_t channel;           /* 0 .. nchannels-1: which of the session's channels this is */
 	uint16_t nchannels;
 	uint32_t flags;
 	uint32_t wait_ms; /* how long to wait for an export that is in use */
@@ -124,8 +124,8 @@ struct rpc_ino_request { /* GETATTR, READLINK */
 struct rpc_readdir {
 	uint64_t ino;
 	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
-	uint32_t bytes;	 /* of tail wanted at most */
-	bool plus;	 /* with attributes */
+	uint32_t bytes;  /* of tail wanted at most */
+	bool plus;       /* with attributes */
 };
 
 struct rpc_extents {
@@ -158,8 +158,8 @@ struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK */
 	uint32_t mode; /* with the umask applied, S_IFMT included */
 	uint32_t uid, gid;
 	uint32_t rdev;
-	uint32_t want_pages;   /* CREATE: grant wanted along, 0: none */
-	bool exclusive;	       /* CREATE: -EEXIST if it is there; else it is opened */
+	uint32_t want_pages; /* CREATE: grant wanted along, 0: none */
+	bool exclusive;      /* CREATE: -EEXIST if it is there; else it is opened */
 	struct rpc_str name;
 	struct rpc_str target; /* SYMLINK */
 };
@@ -181,8 +181,8 @@ enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2 };
 struct rpc_commit {
 	uint64_t ino;
 	uint32_t flags;
-	uint64_t size;	/* COMMIT_SIZE: the size grows to this, never shrinks */
-	int64_t mtime;	/* COMMIT_MTIME: mtime and ctime become this */
+	uint64_t size; /* COMMIT_SIZE: the size grows to this, never shrinks */
+	int64_t mtime; /* COMMIT_MTIME: mtime and ctime become this */
 	uint32_t want_pages;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };
@@ -229,12 +229,12 @@ struct rpc_attach_reply {
 	uint8_t store_id[16]; /* the store's birth */
 	uint64_t incarnation; /* the server process's run */
 	bool resumed;
-	uint16_t nslots;	  /* of this channel: the session's slots channel*nslots .. +nslots-1 */
-	uint16_t nreserved;	  /* the last of them, for COMMIT and RETURN */
-	uint32_t lease_ms;	  /* silence after which the session may be ended */
-	int64_t server_time;	  /* ns */
-	uint32_t nregions;	  /* of the export */
-	uint64_t npages;	  /* of the export */
+	uint16_t nslots;     /* of this channel: the session's slots channel*nslots .. +nslots-1 */
+	uint16_t nreserved;  /* the last of them, for COMMIT and RETURN */
+	uint32_t lease_ms;   /* silence after which the session may be ended */
+	int64_t server_time; /* ns */
+	uint32_t nregions;   /* of the export */
+	uint64_t npages;     /* of the export */
 	struct attr root;
 };
 
@@ -269,7 +269,7 @@ struct rpc_entry_reply {
 	struct attr attr;
 	struct attr parent; /* mutating ones; else ino 0 */
 	struct lease lease;
-	bool created;	   /* CREATE */
+	bool created;      /* CREATE */
 	uint32_t nextents; /* of the file in all; the first nhead are here */
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
@@ -292,7 +292,8 @@ struct rpc_remove_reply {
 struct rpc_rename_reply {
 	struct attr parent, new_parent;
 	struct attr moved;
-	struct attr other; /* replaced (nlink 0: as in rpc_remove_reply) or exchanged; ino 0: none */
+	struct attr
+		other; /* replaced (nlink 0: as in rpc_remove_reply) or exchanged; ino 0: none */
 };
 
 struct rpc_readlink_reply {
@@ -333,7 +334,7 @@ struct rpc_reply {
 	uint16_t op;
 	uint16_t slot;
 	uint64_t seq;
-	int32_t status; /* 0 or -errno */
+	int32_t status;      /* 0 or -errno */
 	struct rpc_str text; /* status != 0: why, for people; may be empty */
 	union {
 		struct rpc_attach_reply attach;

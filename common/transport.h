@@ -6,11 +6,10 @@
  * event queue that the channel was made on.
  *
  *     server: transport_open, region_register.., evq_new, transport_listen,
- *             EV_INCOMING -> channel_accept -> EV_OPEN -> EV_RECV.. -> channel_publish, channel_send
- *             EV_CLOSED -> channel_fence -> EV_FENCED -> channel_delete
- *     client: transport_open, buffer_register.., evq_new, channel_connect -> EV_OPEN ->
- *             channel_send, EV_RECV -> channel_set_key -> channel_post -> EV_DONE
- *             EV_CLOSED -> channel_delete
+ *             EV_INCOMING -> channel_accept -> EV_OPEN -> EV_RECV.. -> channel_publish,
+ * channel_send EV_CLOSED -> channel_fence -> EV_FENCED -> channel_delete client: transport_open,
+ * buffer_register.., evq_new, channel_connect -> EV_OPEN -> channel_send, EV_RECV ->
+ * channel_set_key -> channel_post -> EV_DONE EV_CLOSED -> channel_delete
  *
  * OWNERSHIP  Objects are deleted by their maker in the reverse order: channels and listeners, then
  *            queues, then regions and buffers, then the transport.
@@ -57,12 +56,13 @@ struct transport_address {
 /* Sizes that both sides settle when a channel opens: each asks, the smaller one counts, but for
  * nrecv, which each side states for itself. What the device grants may be less again. */
 struct transport_config {
-	uint32_t msg_bytes;  /* the longest message */
-	uint32_t nrecv;	     /* messages the peer may have on the way to us: receives kept posted */
-	uint32_t nsend;	     /* messages of ours that may be on the way */
-	uint32_t nwork;	     /* works (see channel_post) outstanding on one channel; client */
+	uint32_t msg_bytes; /* the longest message */
+	uint32_t nrecv;     /* messages the peer may have on the way to us: receives kept posted */
+	uint32_t nsend;     /* messages of ours that may be on the way */
+	uint32_t nwork;     /* works (see channel_post) outstanding on one channel; client */
 	uint32_t max_regions; /* regions that a channel may publish or hold keys to */
-	unsigned io_threads; /* threads that serve the peers' READs and WRITEs: tcp server; else 0 */
+	unsigned
+		io_threads; /* threads that serve the peers' READs and WRITEs: tcp server; else 0 */
 	unsigned ack_timeout; /* verbs: local ACK timeout, 4.096 us * 2^n; 14 is 67 ms */
 };
 
@@ -83,7 +83,8 @@ const char *transport_device(const struct transport *t);
 /* ---- memory ---------------------------------------------------------------------------------- */
 
 /* Registers local memory of a client as source of WRITEs and sink of READs. The caller keeps the
- * memory until buffer_deregister. -ENOMEM with a logged reason (RLIMIT_MEMLOCK) when it is refused. */
+ * memory until buffer_deregister. -ENOMEM with a logged reason (RLIMIT_MEMLOCK) when it is refused.
+ */
 int buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out);
 void buffer_deregister(struct buffer *b);
 
@@ -136,20 +137,19 @@ int evq_arm(struct evq *q);
 
 /* Server. -EADDRINUSE: somebody listens there; for shm a stale socket is replaced and only a live
  * one is an error. */
-int transport_listen(
-	struct evq *q, const struct transport_address *address, struct listener **out);
+int transport_listen(struct evq *q, const struct transport_address *address, struct listener **out);
 /* What it is bound to: with the port that the system chose where port 0 was asked for. */
 const struct transport_address *listener_address(const struct listener *l);
 void listener_delete(struct listener *l);
 
-/* Answers EV_INCOMING. Accepting is followed by EV_OPEN or EV_CLOSED; a rejected channel is gone. */
+/* Answers EV_INCOMING. Accepting is followed by EV_OPEN or EV_CLOSED; a rejected channel is gone.
+ */
 int channel_accept(struct channel *ch);
 void channel_reject(struct channel *ch);
 
 /* Client. Starts to connect; EV_OPEN or EV_CLOSED follows. There is no time limit here: the caller
  * keeps its own and deletes the channel when it has passed. */
-int channel_connect(
-	struct evq *q, const struct transport_address *address, struct channel **out);
+int channel_connect(struct evq *q, const struct transport_address *address, struct channel **out);
 
 /* The caller's own pointer, NULL at first. */
 void channel_set_user(struct channel *ch, void *user);
@@ -177,9 +177,9 @@ int channel_fence(struct channel *ch);
 
 /* What the connection grants. */
 struct channel_limits {
-	uint32_t msg_bytes;	 /* longest message either way */
-	uint32_t peer_nrecv;	 /* messages that may be on the way to the peer */
-	uint32_t max_sge_read;	 /* SGEs in one READ work */
+	uint32_t msg_bytes;    /* longest message either way */
+	uint32_t peer_nrecv;   /* messages that may be on the way to the peer */
+	uint32_t max_sge_read; /* SGEs in one READ work */
 	uint32_t max_sge_write;
 	uint32_t max_work_bytes; /* bytes in one work */
 	uint32_t max_works_read; /* works outstanding at once (READ depth), so also in one batch */
@@ -189,9 +189,10 @@ const struct channel_limits *channel_limits(const struct channel *ch);
 
 /* Counted since the channel opened. */
 struct channel_counters {
-	uint64_t reads, writes;	    /* works completed well */
+	uint64_t reads, writes; /* works completed well */
 	uint64_t read_bytes, write_bytes;
-	uint64_t batches, doorbells; /* posted batches; calls that rang the device or socket for them */
+	uint64_t batches,
+		doorbells; /* posted batches; calls that rang the device or socket for them */
 	uint64_t sends, recvs, send_bytes, recv_bytes;
 };
 const struct channel_counters *channel_counters(const struct channel *ch);
@@ -219,7 +220,7 @@ enum { REGION_READ = 1, REGION_WRITE = 2 };
 
 /* What a client needs in order to reach a region through one channel. Travels in messages. */
 struct region_key {
-	uint64_t addr;	 /* of the region's first byte, in the peer's terms */
+	uint64_t addr; /* of the region's first byte, in the peer's terms */
 	uint64_t len;
 	uint32_t rkey;
 	uint32_t access; /* REGION_READ | REGION_WRITE */
@@ -229,8 +230,7 @@ struct region_key {
  * message sent after this is in force when the message arrives. -EAGAIN: try again after other
  * events were polled. One key a channel and region: -EEXIST to a second one; -ENOSPC beyond
  * max_regions. */
-int channel_publish(
-	struct channel *ch, struct region *r, unsigned access, struct region_key *key);
+int channel_publish(struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 
 /* Client: from now on works of this channel may name region index. */
 int channel_set_key(struct channel *ch, uint32_t index, const struct region_key *key);
@@ -244,7 +244,7 @@ struct sge {
 /* One work request: local pieces, in order, against one contiguous remote range. */
 struct work {
 	const struct sge *sge;
-	uint32_t nsge;	 /* 1 .. max_sge_read or max_sge_write */
+	uint32_t nsge;   /* 1 .. max_sge_read or max_sge_write */
 	uint32_t region; /* index given to channel_set_key */
 	uint64_t offset; /* in the region; the length is the sum of the SGEs' */
 };

@@ -2,8 +2,8 @@
  * that it puts first in its own.
  *
  * transport.c checks the arguments and states, keeps the base structs' common fields, and calls the
- * table; so an implementation may rely on what transport.h promises of its callers. Only transport.c
- * and the implementations include this.
+ * table; so an implementation may rely on what transport.h promises of its callers. Only
+ * transport.c and the implementations include this.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_OPS_H
 #define RMEMFS_COMMON_TRANSPORT_OPS_H
@@ -51,14 +51,15 @@ struct listener {
 struct channel {
 	struct transport *transport;
 	struct evq *q;
-	enum channel_state state; /* kept by transport.c from the calls and the events it passes on */
+	enum channel_state
+		state; /* kept by transport.c from the calls and the events it passes on */
 	bool server;
-	bool ending; /* channel_disconnect was called */
-	struct channel_limits limits; /* set by the implementation before EV_OPEN */
+	bool ending;                      /* channel_disconnect was called */
+	struct channel_limits limits;     /* set by the implementation before EV_OPEN */
 	struct channel_counters counters; /* reads, writes, their bytes and doorbells are counted by
 					   * the implementation, the others by transport.c */
-	struct region_key *keys; /* client: [config.max_regions], len 0: no key */
-	char peer[128];		 /* set by the implementation before EV_INCOMING or EV_OPEN */
+	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
+	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
 	int peer_pid;
 	void *user;
 };
@@ -87,10 +88,12 @@ struct transport_ops {
 	int (*evq_fd)(const struct evq *q);
 	int (*evq_arm)(struct evq *q);
 
-	int (*listen)(struct evq *q, const struct transport_address *address, struct listener **out);
+	int (*listen)(
+		struct evq *q, const struct transport_address *address, struct listener **out);
 	void (*listener_delete)(struct listener *l);
 
-	int (*connect)(struct evq *q, const struct transport_address *address, struct channel **out);
+	int (*connect)(
+		struct evq *q, const struct transport_address *address, struct channel **out);
 	int (*accept)(struct channel *ch);
 	void (*reject)(struct channel *ch); /* frees the channel */
 	void (*disconnect)(struct channel *ch);
@@ -102,7 +105,8 @@ struct transport_ops {
 	int (*send)(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm);
 	void (*recv_done)(struct channel *ch, const void *data);
 
-	int (*publish)(struct channel *ch, struct region *r, unsigned access, struct region_key *key);
+	int (*publish)(
+		struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 	/* The key has been checked and stored in ch->keys[index]. NULL: nothing more to do. */
 	int (*set_key)(struct channel *ch, uint32_t index, const struct region_key *key);
 	/* Within ch->limits; SGEs within their buffers; ranges within ch->keys[region].len and
@@ -133,7 +137,8 @@ struct transport_hello {
 	int32_t status; /* of an answer: 0, or -errno why the channel is refused */
 };
 enum { TRANSPORT_HELLO_BYTES = 32 };
-void transport_hello_encode(const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
+void transport_hello_encode(
+	const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
 /* -EPROTO: not the magic. The version is the caller's to compare. */
 int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct transport_hello *hello);
 

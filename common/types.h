@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum {
-	NAME_BYTES_MAX = 255,	  /* one name, without NUL */
+	NAME_BYTES_MAX = 255,     /* one name, without NUL */
 	SYMLINK_BYTES_MAX = 4095, /* a link's target, without NUL */
 	EXPORT_NAME_MAX = 63,
 	OWNER_BYTES = 16,
@@ -18,9 +18,9 @@ enum { ROOT_INO = 1 };
 
 /* Where a run of a file's pages lives. */
 struct extent {
-	uint64_t fpage;	 /* first page within the file; 0 for grants */
+	uint64_t fpage;  /* first page within the file; 0 for grants */
 	uint32_t npages; /* at least 1 */
-	uint32_t page;	 /* first page within the region */
+	uint32_t page;   /* first page within the region */
 	uint16_t target; /* memory server: 0, until there are several */
 	uint16_t region;
 };
@@ -28,13 +28,13 @@ struct extent {
 /* Times are nanoseconds since the epoch, by the server's clock. */
 struct attr {
 	uint64_t ino;
-	uint64_t size;	 /* bytes */
+	uint64_t size;   /* bytes */
 	uint64_t npages; /* allocated */
 	int64_t atime, mtime, ctime, btime;
 	uint32_t mode; /* S_IFMT and permission bits */
 	uint32_t nlink;
 	uint32_t uid, gid;
-	uint32_t rdev; /* new_encode_dev() form, as FUSE has it */
+	uint32_t rdev;       /* new_encode_dev() form, as FUSE has it */
 	uint32_t generation; /* changes with the store: part of no lookup, shown to NFS exporters */
 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
-#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define ARRAY_SIZE(array)               (sizeof(array) / sizeof((array)[0]))
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 /* The unit of allocation in an export and of an SGE. */
 enum { PAGE_SHIFT = 12, PAGE_BYTES = 1 << PAGE_SHIFT };
@@ -37,11 +37,11 @@ static inline bool range_within(uint64_t off, uint64_t len, uint64_t size)
 }
 
 /* Takes the pointer out of a variable that has a cleanup attribute. */
-#define steal_ptr(pp)                                                                              \
-	({                                                                                         \
-		__typeof__(*(pp)) stolen_ = *(pp);                                                 \
-		*(pp) = NULL;                                                                      \
-		stolen_;                                                                           \
+#define steal_ptr(pp)                              \
+	({                                         \
+		__typeof__(*(pp)) stolen_ = *(pp); \
+		*(pp) = NULL;                      \
+		stolen_;                           \
 	})
 
 static inline int steal_fd(int *fd)
@@ -63,7 +63,7 @@ static inline void cleanup_close(int *fd)
 		close(*fd);
 }
 
-#define autofree __attribute__((cleanup(cleanup_free)))
+#define autofree  __attribute__((cleanup(cleanup_free)))
 #define autoclose __attribute__((cleanup(cleanup_close)))
 
 #endif

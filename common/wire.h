@@ -1,7 +1,8 @@
 /* wire.h - cursors that put little-endian values into a message and take them out again.
  *
  * A cursor never passes its end: a put or get beyond it sets the cursor's error and does nothing
- * (get gives zeros), so that a whole message is coded first and checked once. No I/O, no allocation.
+ * (get gives zeros), so that a whole message is coded first and checked once. No I/O, no
+ * allocation.
  */
 #ifndef RMEMFS_COMMON_WIRE_H
 #define RMEMFS_COMMON_WIRE_H
@@ -84,17 +85,17 @@ static inline void wire_get(struct wire_in *r, void *data, size_t len)
 		memset(data, 0, len);
 }
 
-#define WIRE_SCALAR(bits)                                                                          \
-	static inline void wire_put_u##bits(struct wire_out *w, uint##bits##_t value)              \
-	{                                                                                          \
-		uint##bits##_t le = htole##bits(value);                                            \
-		wire_put(w, &le, sizeof(le));                                                      \
-	}                                                                                          \
-	static inline uint##bits##_t wire_get_u##bits(struct wire_in *r)                           \
-	{                                                                                          \
-		uint##bits##_t le;                                                                 \
-		wire_get(r, &le, sizeof(le));                                                      \
-		return le##bits##toh(le);                                                          \
+#define WIRE_SCALAR(bits)                                                             \
+	static inline void wire_put_u##bits(struct wire_out *w, uint##bits##_t value) \
+	{                                                                             \
+		uint##bits##_t le = htole##bits(value);                               \
+		wire_put(w, &le, sizeof(le));                                         \
+	}                                                                             \
+	static inline uint##bits##_t wire_get_u##bits(struct wire_in *r)              \
+	{                                                                             \
+		uint##bits##_t le;                                                    \
+		wire_get(r, &le, sizeof(le));                                         \
+		return le##bits##toh(le);                                             \
 	}
 #define htole8(x) (x)
 #define le8toh(x) (x)
