@@ -247,6 +247,7 @@ void request_answer(struct request *req, struct rpc_reply *rep)
 
 void request_refuse(struct request *req, int err, const char *format, ...)
 {
+	static struct log_ratelimit limit;
 	char text[RPC_TEXT_MAX + 1];
 	struct rpc_reply rep = {.status = err};
 	va_list args;
@@ -254,6 +255,10 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	/* Before the answer: who was refused finds the reason here, too. */
+	if (log_ratelimit_ok(&limit, 100))
+		log_warning("%s: %s is refused: %s", channel_peer(req->conn->channel),
+			rpc_op_info(req->rpc.op)->name, text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	request_answer(req, &rep);
 }
