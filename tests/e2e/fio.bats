@@ -18,7 +18,7 @@ teardown() {
 fio_verify() {
 	local direct=$1 engine=$2 depth=$3
 	shift 3
-	fio --name=verify --directory="$mnt" --size="$(mib 64 16)M" --rw=randwrite \
+	fio --name=verify --aux-path="$dir" --directory="$mnt" --size="$(mib 64 16)M" --rw=randwrite \
 		--bsrange=512-4M --ioengine="$engine" --iodepth="$depth" --direct="$direct" \
 		--verify=crc32c --verify_fatal=1 --randrepeat=1 --output="$dir/fio.log" "$@"
 }
@@ -45,13 +45,13 @@ fio_everywhere() {
 
 @test "fio, small random blocks over written ones, direct, 16 at once" {
 	random_file "$mnt/verify.0.0" "$(mib 32 8)"
-	fio --name=verify --directory="$mnt" --size="$(mib 32 8)M" --rw=randwrite --bs=4k \
+	fio --name=verify --aux-path="$dir" --directory="$mnt" --size="$(mib 32 8)M" --rw=randwrite --bs=4k \
 		--ioengine=libaio --iodepth=16 --direct=1 --verify=crc32c --verify_fatal=1 \
 		--do_verify=1 --output="$dir/fio.log"
 }
 
 @test "fio, two processes on a file each, mapped" {
-	fio --name=verify --directory="$mnt" --numjobs=2 --size="$(mib 16 4)M" --rw=randwrite \
+	fio --name=verify --aux-path="$dir" --directory="$mnt" --numjobs=2 --size="$(mib 16 4)M" --rw=randwrite \
 		--bs=4k --ioengine=mmap --verify=crc32c --verify_fatal=1 --do_verify=1 \
 		--output="$dir/fio.log"
 }
