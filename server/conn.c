@@ -152,9 +152,13 @@ void conn_fence(struct conn *c)
 
 void conn_breach(struct conn *c, const char *reason)
 {
+	static struct log_ratelimit strangers;
+
 	if (c->state == CONN_FENCING)
 		return;
-	log_warning("%s: channel closed: %s", channel_peer(c->channel), reason);
+	/* Anybody may connect, but not fill the log. */
+	if (c->session || log_ratelimit_ok(&strangers, 100))
+		log_warning("%s: channel closed: %s", channel_peer(c->channel), reason);
 	conn_fence(c);
 }
 

@@ -32,6 +32,7 @@ enum {
 	UNATTACHED_MAX = 256,  /* channels that have not attached */
 	UNATTACHED_MS = 10000, /* how long they may take */
 	ATTACH_WAIT_MAX_MS = 300000,
+	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2, /* that wait for another owner's session */
 };
 
 /* One --listen. */

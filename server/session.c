@@ -181,6 +181,17 @@ static bool expired(const struct session *session)
 
 /* ---- attaching ------------------------------------------------------------------------------- */
 
+/* Whoever waits can't be told from a stranger, and holds one of the places for channels that have
+ * not attached: so there are places that no number of them takes. */
+static bool too_many_wait(const struct server *s)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->waiting)
+		n++;
+	return n >= ATTACH_WAITING_MAX;
+}
+
 static void wait_more(struct request *req)
 {
 	list_del(&req->link);
@@ -311,7 +322,7 @@ static void attach_new(struct request *req, struct export *export)
 		holder = session_of_export(s, export);
 	}
 	if (holder) {
-		if (now_ms() >= req->deadline_ms)
+		if (now_ms() >= req->deadline_ms || too_many_wait(s))
 			refuse_busy(req, holder);
 		else
 			wait_more(req);
@@ -377,6 +388,11 @@ static void attach_try(struct request *req)
 	struct export *export = exports_find(s->exports, &a->export_name);
 	char names[RPC_TEXT_MAX];
 
+	/* Also by another ATTACH, which was answered while this one waited. */
+	if (req->conn->session) {
+		request_refuse(req, -EPROTO, "this channel is attached already");
+		return;
+	}
 	if (!export) {
 		exports_names(s->exports, names, sizeof(names));
 		request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", a->export_name.len,
@@ -394,10 +410,6 @@ void session_attach(struct request *req)
 	struct server *s = req->conn->server;
 	int64_t wait_ms = (int64_t)min_u64(a->wait_ms, ATTACH_WAIT_MAX_MS);
 
-	if (req->conn->session) {
-		request_refuse(req, -EPROTO, "this channel is attached already");
-		return;
-	}
 	if (a->nchannels > SESSION_CHANNELS) {
 		request_refuse(req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);
 		return;

@@ -13,7 +13,7 @@
 #include "common/clock.h"
 #include "common/util.h"
 
-static void server_address(const struct test_server *s, struct transport_address *address)
+void server_address(const struct test_server *s, struct transport_address *address)
 {
 	char why[256];
 
@@ -49,7 +49,7 @@ void client_fini(struct rpc_client *c)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void next_event(struct rpc_client *c, struct event *event)
+void client_event(struct rpc_client *c, struct event *event)
 {
 	struct pollfd fd = {.fd = evq_fd(c->q), .events = POLLIN};
 	int64_t until = now_ms() + WAIT_MS;
@@ -77,7 +77,7 @@ void client_connect(struct rpc_client *c)
 
 	server_address(c->server, &address);
 	assert_int_equal(channel_connect(c->q, &address, &c->channel), 0);
-	next_event(c, &event);
+	client_event(c, &event);
 	assert_int_equal(event.type, EV_OPEN);
 }
 
@@ -92,7 +92,7 @@ void client_wait_closed(struct rpc_client *c)
 	struct event event;
 
 	do {
-		next_event(c, &event);
+		client_event(c, &event);
 	} while (event.type != EV_CLOSED);
 	client_drop(c);
 }
@@ -121,7 +121,7 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep)
 {
 	struct event event;
 
-	next_event(c, &event);
+	client_event(c, &event);
 	assert_int_equal(event.type, EV_RECV);
 	assert_true(event.len <= sizeof(c->reply));
 	memcpy(c->reply, event.data, event.len);
@@ -251,7 +251,7 @@ int client_transfer(
 
 	if (err)
 		return err;
-	next_event(c, &event);
+	client_event(c, &event);
 	assert_int_equal(event.type, EV_DONE);
 	assert_ptr_equal(event.cookie, c);
 	return event.status;

@@ -35,6 +35,8 @@ void server_init(struct test_server *s, enum transport_kind kind);
 /* Returns when it is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
+/* Where it listens. */
+void server_address(const struct test_server *s, struct transport_address *address);
 /* SIGTERM; demands exit status 0. */
 void server_stop(struct test_server *s);
 void server_fini(struct test_server *s);
@@ -69,6 +71,9 @@ void client_connect(struct rpc_client *c);
 void client_drop(struct rpc_client *c);
 /* Until the server has ended the channel. */
 void client_wait_closed(struct rpc_client *c);
+
+/* The next event of any of the queue's channels. */
+void client_event(struct rpc_client *c, struct event *event);
 
 /* Sends as it is; receives the next message of any kind and decodes it. */
 void client_send(struct rpc_client *c, const struct rpc_request *req);

@@ -15,5 +15,6 @@ int driver_hold(const char *listen, const char *owner, uint64_t instance);
 int driver_run_mutations(void);
 int driver_run_sessions(void);
 int driver_run_data(void);
+int driver_run_strangers(void);
 
 #endif

@@ -1,0 +1,126 @@
+/* rpc_driver_strangers.c - peers that do what no client of ours does: they may lose what is theirs,
+ * and nobody else may notice. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "common/util.h"
+#include "tests/unit/rpc_client.h"
+#include "tests/unit/rpc_driver.h"
+
+static struct test_server server;
+static struct rpc_client client, stranger;
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static struct rpc_request mkdir_request(const char *name)
+{
+	return (struct rpc_request){.op = RPC_MKDIR,
+		.create = {.parent = ROOT_INO, .mode = S_IFDIR | 0755, .name = str(name)}};
+}
+
+static void assert_works(struct rpc_client *c, const char *name)
+{
+	struct rpc_request req = mkdir_request(name);
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(c, 0, &req, &rep), 0);
+}
+
+static void send_attach(struct rpc_client *c)
+{
+	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
+
+	req.attach = (struct rpc_attach){
+		.instance = c->instance,
+		.nchannels = 1,
+		.wait_ms = WAIT_MS,
+		.export_name = str("default"),
+		.client = str("a stranger"),
+	};
+	memcpy(req.attach.owner, c->owner, OWNER_BYTES);
+	client_send(c, &req);
+}
+
+/* ---- ATTACH ---------------------------------------------------------------------------------- */
+
+/* When the export is free the first gets it; then the channel is attached. */
+static void attach__twice_while_waiting(void **state)
+{
+	struct rpc_reply rep;
+
+	client_begin(&client);
+	client_connect(&stranger);
+	send_attach(&stranger);
+	send_attach(&stranger);
+	client_bye(&client);
+	client_receive(&stranger, &rep);
+	assert_int_equal(rep.status, 0);
+	client_receive(&stranger, &rep);
+	assert_int_equal(rep.status, -EPROTO);
+	assert_works(&stranger, "still-here");
+}
+
+/* More channels than may be unattached, each with an ATTACH that waits for the client's session:
+ * the client itself can still come back. */
+static void attach__many_that_wait_keep_nobody_out(void **state)
+{
+	enum { MANY = 300 };
+	static struct channel *many[MANY];
+	struct transport_address address;
+	struct event event;
+
+	client_begin(&client);
+	for (unsigned i = 0; i < MANY; i++) {
+		server_address(&server, &address);
+		assert_int_equal(channel_connect(stranger.q, &address, &many[i]), 0);
+		do
+			client_event(&stranger, &event);
+		while (event.channel != many[i]);
+		assert_int_equal(event.type, EV_OPEN);
+		stranger.channel = many[i];
+		send_attach(&stranger);
+	}
+	stranger.channel = NULL;
+	client_drop(&client);
+	client_resume(&client);
+	assert_works(&client, "still-here");
+	for (unsigned i = 0; i < MANY; i++)
+		channel_delete(many[i]);
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	client_init(&client, &server, "client", 1);
+	client_init(&stranger, &server, "stranger", 1);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	client_fini(&stranger);
+	client_fini(&client);
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_strangers(void)
+{
+#define STRANGER_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		STRANGER_TEST(attach__twice_while_waiting),
+		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
+	};
+
+	return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);
+}
