@@ -159,26 +159,33 @@ static void unlock_map(struct store *s)
 		munmap(s->locked, s->map_pages * PAGE_BYTES);
 }
 
+/* A start that was killed leaves tables without records: such a store is new, too. */
 static int open_tables(struct store *s, bool *is_new)
 {
 	MDB_stat stat;
+	size_t records = 0;
+	bool make;
 	int err = store_begin(s);
 
 	if (err)
 		return err;
 	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
+	make = stat.ms_entries == 0;
 	for (unsigned i = 0; !err && i < STORE_TABLES; i++) {
-		unsigned flags = stat.ms_entries == 0 ? MDB_CREATE : 0;
+		unsigned flags = make ? MDB_CREATE : 0;
 
 		if (i < STORE_PAIRS)
 			flags |= MDB_INTEGERKEY;
 		err = to_errno(mdb_dbi_open(s->txn, table_names[i], flags, &s->dbi[i]));
+		if (!err)
+			err = to_errno(mdb_stat(s->txn, s->dbi[i], &stat));
+		records += stat.ms_entries;
 	}
 	if (err) {
 		store_abort(s);
 		return err == -ENOENT ? -EBADMSG : err;
 	}
-	*is_new = stat.ms_entries == 0;
+	*is_new = records == 0;
 	return store_commit(s);
 }
 

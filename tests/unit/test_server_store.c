@@ -127,6 +127,23 @@ static void pairs__are_ordered_by_both_halves(void **state)
 	assert_int_equal(at.lo, 300);
 }
 
+/* A start may be killed before its first record is there; its successor begins anew. */
+static void open__without_records_is_new(void **state)
+{
+	bool is_new = false;
+
+	store_close(store);
+	assert_int_equal(store_open(path, 4 << 20, &store, &is_new, why, sizeof(why)), 0);
+	assert_true(is_new);
+	assert_int_equal(store_begin(store), 0);
+	put(STORE_INODE, STORE_KEY(1), "a record");
+	assert_int_equal(store_commit(store), 0);
+	store_close(store);
+	assert_int_equal(store_open(path, 4 << 20, &store, &is_new, why, sizeof(why)), 0);
+	assert_false(is_new);
+	assert_int_equal(store_begin(store), 0);
+}
+
 static void abort__forgets(void **state)
 {
 	struct store_val val;
@@ -216,6 +233,7 @@ int main(void)
 		CASE(append__takes_keys_in_any_order),
 		CASE(seek__goes_to_the_neighbours),
 		CASE(pairs__are_ordered_by_both_halves),
+		CASE(open__without_records_is_new),
 		CASE(abort__forgets),
 		CASE(failed__can_only_be_aborted),
 		CASE(room__ends_before_the_map_does),
