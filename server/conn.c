@@ -132,6 +132,15 @@ static void drop_requests(struct conn *c)
 		request_drop(&c->controls[i]);
 }
 
+void conn_disconnect(struct conn *c)
+{
+	if (c->state >= CONN_CLOSING)
+		return;
+	drop_requests(c);
+	c->state = CONN_CLOSING;
+	channel_disconnect(c->channel);
+}
+
 void conn_fence(struct conn *c)
 {
 	int err;
@@ -179,7 +188,7 @@ static void conn_fenced(struct conn *c)
 void conns_disconnect(struct server *s)
 {
 	list_for_each (pos, &s->conns)
-		channel_disconnect(list_entry(pos, struct conn, all)->channel);
+		conn_disconnect(list_entry(pos, struct conn, all));
 }
 
 unsigned conns_open(const struct server *s)
@@ -312,6 +321,10 @@ static void receive(struct conn *c, const struct event *event)
 	struct request *req;
 	const char *breach = "a malformed message";
 
+	if (c->state == CONN_CLOSING) {
+		channel_recv_done(c->channel, event->data);
+		return;
+	}
 	if (rpc_request_decode(&rpc, event->data, event->len))
 		req = NULL;
 	else
@@ -334,6 +347,8 @@ static void opened(struct conn *c)
 {
 	const struct channel_limits *limits = channel_limits(c->channel);
 
+	if (c->state != CONN_OPENING)
+		return;
 	c->state = CONN_OPEN;
 	if (limits->msg_bytes < RPC_MSG_BYTES)
 		conn_breach(c, "its messages are too small");

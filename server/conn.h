@@ -37,6 +37,7 @@ struct request {
 enum conn_state {
 	CONN_OPENING,
 	CONN_OPEN,
+	CONN_CLOSING, /* conn_disconnect: nothing more is received */
 	CONN_FENCING,
 };
 
@@ -68,12 +69,14 @@ void conn_attach(struct conn *c, struct session *session, uint16_t index);
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);
 
-/* Starts the channel's end; drops what of it is outstanding. Harmless when it has begun. */
+/* Starts the channel's end in order: what was answered still goes out, the rest is dropped. */
+void conn_disconnect(struct conn *c);
+/* Starts the channel's end at once; drops what of it is outstanding. Harmless when it has begun. */
 void conn_fence(struct conn *c);
 /* The same, with a line that names the peer and the reason. */
 void conn_breach(struct conn *c, const char *reason);
 
-/* At the end of the process: closes all in order; how many are not closed yet; frees all but those
+/* At the end of the process: disconnects all; how many are not closed yet; frees all but those
  * that are being fenced, which only the end of the process can end. */
 void conns_disconnect(struct server *s);
 unsigned conns_open(const struct server *s);

@@ -530,7 +530,7 @@ void session_bye(struct request *req)
 	session->said_bye = true;
 	request_answer(req, &rep);
 	list_for_each (pos, &session->conns)
-		channel_disconnect(list_entry(pos, struct conn, link)->channel);
+		conn_disconnect(list_entry(pos, struct conn, link));
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */

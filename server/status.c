@@ -93,6 +93,8 @@ static const char *conn_state_name(const struct conn *c)
 		return "opening";
 	case CONN_OPEN:
 		return "open";
+	case CONN_CLOSING:
+		return "closing";
 	case CONN_FENCING:
 		return "fencing";
 	}

@@ -37,8 +37,11 @@ void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
 /* Where it listens. */
 void server_address(const struct test_server *s, struct transport_address *address);
-/* SIGTERM; demands exit status 0. */
+/* SIGTERM, or the wait for its end after one; demands exit status 0. */
 void server_stop(struct test_server *s);
+void server_wait(struct test_server *s);
+/* Whether it has logged these words. */
+bool server_logged(const struct test_server *s, const char *words);
 void server_fini(struct test_server *s);
 /* Runs another one on the same directory that must fail, and say so with these words. */
 void server_refuses(struct test_server *s, const char *export, const char *words);

@@ -2,6 +2,7 @@
  * and nobody else may notice. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -98,6 +99,40 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static bool listens(void)
+{
+	struct transport_address address;
+	struct channel *ch;
+	struct event event;
+
+	server_address(&server, &address);
+	assert_int_equal(channel_connect(stranger.q, &address, &ch), 0);
+	client_event(&stranger, &event);
+	channel_delete(ch);
+	return event.type == EV_OPEN;
+}
+
+/* A request on a channel that the server is closing is no breach of the protocol. */
+static void sigterm__request_that_comes_too_late(void **state)
+{
+	struct rpc_request req = mkdir_request("late");
+
+	client_begin(&client);
+	assert_int_equal(kill(server.pid, SIGTERM), 0);
+	while (listens())
+		continue;
+	for (unsigned slot = 0; slot < CLIENT_SLOTS; slot++) {
+		client_number(&client, slot, &req);
+		client_send(&client, &req);
+	}
+	client_wait_closed(&client);
+	server_wait(&server);
+	assert_false(server_logged(&server, "warning"));
+	server_start(&server);
+}
+
 static int set_up(void **state)
 {
 	server_init(&server, driver_kind);
@@ -120,6 +155,7 @@ int driver_run_strangers(void)
 	static const struct CMUnitTest tests[] = {
 		STRANGER_TEST(attach__twice_while_waiting),
 		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
+		STRANGER_TEST(sigterm__request_that_comes_too_late),
 	};
 
 	return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);

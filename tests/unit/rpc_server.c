@@ -157,11 +157,10 @@ void server_start(struct test_server *s)
 	}
 }
 
-static int end(struct test_server *s, int sig)
+static int wait_end(struct test_server *s)
 {
 	int status;
 
-	assert_int_equal(kill(s->pid, sig), 0);
 	assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
 	s->pid = 0;
 	return status;
@@ -169,12 +168,19 @@ static int end(struct test_server *s, int sig)
 
 void server_kill(struct test_server *s)
 {
-	assert_true(WIFSIGNALED(end(s, SIGKILL)));
+	assert_int_equal(kill(s->pid, SIGKILL), 0);
+	assert_true(WIFSIGNALED(wait_end(s)));
 }
 
 void server_stop(struct test_server *s)
 {
-	int status = end(s, SIGTERM);
+	assert_int_equal(kill(s->pid, SIGTERM), 0);
+	server_wait(s);
+}
+
+void server_wait(struct test_server *s)
+{
+	int status = wait_end(s);
 
 	if (status)
 		print_log(s);
@@ -182,11 +188,26 @@ void server_stop(struct test_server *s)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static void read_log(const struct test_server *s, char *log_text, size_t size)
+{
+	autoclose int fd = open(s->log, O_RDONLY | O_CLOEXEC);
+	ssize_t n = read(fd, log_text, size - 1);
+
+	log_text[n > 0 ? n : 0] = '\0';
+}
+
+bool server_logged(const struct test_server *s, const char *words)
+{
+	char text[8192];
+
+	read_log(s, text, sizeof(text));
+	return strstr(text, words);
+}
+
 void server_refuses(struct test_server *s, const char *export, const char *words)
 {
 	char text[8192];
-	ssize_t n;
-	int status, fd;
+	int status;
 	pid_t pid;
 
 	assert_int_equal(truncate(s->log, 0), 0);
@@ -194,10 +215,7 @@ void server_refuses(struct test_server *s, const char *export, const char *words
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
-	fd = open(s->log, O_RDONLY | O_CLOEXEC);
-	n = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = '\0';
+	read_log(s, text, sizeof(text));
 	if (!strstr(text, words))
 		fail_msg("'%s' does not say '%s'", text, words);
 }
