@@ -8,15 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 #include "common/address.h"
 #include "common/log.h"
 #include "common/sock_unix.h"
+#include "common/util.h"
 #include "common/wire.h"
 
 enum {
 	BACKLOG = 1024,
 	GUESTS_MAX = 1024,
+	GUESTS_SHARE = 8, /* a listener's guests are at most one to so many descriptors */
 	ACCEPTS_PER_POLL = 32,
 };
 
@@ -32,6 +35,16 @@ static void guest_delete(struct sock_guest *guest)
 	if (guest->pidfd >= 0)
 		close(guest->pidfd);
 	free(guest);
+}
+
+/* Looked up each time, since others may change the limit of a running process. */
+static unsigned guests_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return GUESTS_MAX;
+	return (unsigned)max_u64(1, min_u64(limit.rlim_cur / GUESTS_SHARE, GUESTS_MAX));
 }
 
 static bool drop_oldest_guest(struct sock_listener *l)
@@ -149,8 +162,9 @@ static void guest_new(struct sock_listener *l, int fd)
 		guest_delete(guest);
 		return;
 	}
-	if (l->nguests > GUESTS_MAX)
-		drop_oldest_guest(l);
+	for (unsigned max = guests_max(); l->nguests > max;)
+		if (!drop_oldest_guest(l))
+			break;
 	list_add_tail(&l->guests, &guest->node);
 }
 

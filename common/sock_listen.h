@@ -1,9 +1,10 @@
 /* sock_listen.h - listeners of the socket transports, and their guests: connections that have not
  * said hello yet.
  *
- * A guest costs a descriptor and a few hundred bytes. There may be GUESTS_MAX of them, then the
- * oldest goes; so connections that stay silent keep nobody else out. Out of descriptors, the oldest
- * guest goes too, and if there is none, the newcomer.
+ * A guest costs a descriptor or two and a few hundred bytes. There may be GUESTS_MAX of them, but no
+ * more than a small part of the descriptors that the process may have; then the oldest goes. So
+ * connections that stay silent keep nobody else out, be it from this listener, another one or a
+ * file. Out of descriptors, the oldest guest goes too, and if there is none, the newcomer.
  *
  * OWNERSHIP  A guest's descriptors become the channel's when admit takes them.
  * THREADS    The queue's thread.

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -206,6 +207,18 @@ static void block_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+/* Channels are many and their number is up to the clients; the usual limit of 1024 is kept low for
+ * the sake of select(2), which nobody uses here. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void announce(struct server *s)
 {
 	char names[1024];
@@ -259,6 +272,7 @@ int server_new(const struct server_config *config, struct server **out)
 	s->reclaim = true;
 	init_lists(s);
 	block_signals();
+	raise_descriptor_limit();
 	err = memdir_open(config->memory_dir, &s->dir);
 	if (!err)
 		err = exports_new(config, &s->dir, &s->exports);

@@ -25,6 +25,7 @@ struct test_server {
 	enum transport_kind kind;
 	char dir[64], memory[96], config[96], log[96], notify[96];
 	char listen[128]; /* "tcp:127.0.0.1:40123" */
+	char listen_too[128];
 	char export[64];  /* "default:64MiB" */
 	pid_t pid;        /* 0: not running */
 	int notify_fd;
@@ -35,6 +36,8 @@ void server_init(struct test_server *s, enum transport_kind kind);
 /* Returns when it is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);
+/* Starts it again with a second listener, on tcp. */
+void server_listen_too(struct test_server *s, struct transport_address *address);
 /* Where it listens. */
 void server_address(const struct test_server *s, struct transport_address *address);
 /* SIGTERM, or the wait for its end after one; demands exit status 0. */

@@ -8,7 +8,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/util.h"
@@ -99,6 +102,36 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
+/* ---- silent connections ---------------------------------------------------------------------- */
+
+static int connect_to(const struct transport_address *address)
+{
+	int fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (const struct sockaddr *)&address->addr, address->addrlen), 0);
+	return fd;
+}
+
+/* On another listener more connections than the server may have descriptors. */
+static void connect__silent_crowd_at_one_listener_keeps_none_from_another(void **state)
+{
+	enum { LIMIT = 256, SILENT = 600 };
+	static const struct rlimit few = {LIMIT, LIMIT};
+	struct transport_address address;
+	int silent[SILENT];
+
+	server_listen_too(&server, &address);
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, &few, NULL), 0);
+	for (unsigned i = 0; i < SILENT; i++)
+		silent[i] = connect_to(&address);
+	client_begin(&client);
+	client_regions(&client);
+	assert_works(&client, "still-here");
+	for (unsigned i = 0; i < SILENT; i++)
+		close(silent[i]);
+}
+
 /* ---- the end --------------------------------------------------------------------------------- */
 
 static bool listens(void)
@@ -155,6 +188,7 @@ int driver_run_strangers(void)
 	static const struct CMUnitTest tests[] = {
 		STRANGER_TEST(attach__twice_while_waiting),
 		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
+		STRANGER_TEST(connect__silent_crowd_at_one_listener_keeps_none_from_another),
 		STRANGER_TEST(sigterm__request_that_comes_too_late),
 	};
 

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
+#include "common/address.h"
 #include "common/util.h"
 
 extern char **environ;
@@ -81,6 +82,16 @@ void server_init(struct test_server *s, enum transport_kind kind)
 	server_start(s);
 }
 
+void server_listen_too(struct test_server *s, struct transport_address *address)
+{
+	char why[256];
+
+	server_stop(s);
+	snprintf(s->listen_too, sizeof(s->listen_too), "tcp:127.0.0.1:%u", free_port());
+	assert_int_equal(address_parse_listen(s->listen_too, address, why, sizeof(why)), 0);
+	server_start(s);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	return remove(path);
@@ -108,7 +119,8 @@ static const char *program(void)
 static pid_t spawn(const struct test_server *s, const char *export)
 {
 	const char *const argv[] = {program(), "-c", s->config, "--memory-dir", s->memory,
-		"--export", export, "--listen", s->listen, NULL};
+		"--export", export, "--listen", s->listen, s->listen_too[0] ? "--listen" : NULL,
+		s->listen_too, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 
