@@ -1,8 +1,8 @@
 /* sock_listen.h - listeners of the socket transports, and their guests: connections that have not
  * said hello yet.
  *
- * A guest costs a descriptor or two and a few hundred bytes. There may be GUESTS_MAX of them, but no
- * more than a small part of the descriptors that the process may have; then the oldest goes. So
+ * A guest costs a descriptor or two and a few hundred bytes. There may be GUESTS_MAX of them, but
+ * no more than a small part of the descriptors that the process may have; then the oldest goes. So
  * connections that stay silent keep nobody else out, be it from this listener, another one or a
  * file. Out of descriptors, the oldest guest goes too, and if there is none, the newcomer.
  *

@@ -15,6 +15,18 @@ static json_t *json_u64(uint64_t n)
 	return json_integer((json_int_t)n);
 }
 
+/* JSON is UTF-8; names of clients and files need not be. */
+static json_t *json_text(const char *text)
+{
+	json_t *string = json_string(text);
+	autofree char *ascii = string ? NULL : strdup(text);
+
+	for (char *c = ascii; c && *c; c++)
+		if (*c & 0x80)
+			*c = '?';
+	return ascii ? json_string(ascii) : string;
+}
+
 static json_t *describe_counters(const struct rpc_counters *n)
 {
 	return json_pack("{s:I s:I s:I s:I s:I s:I}", "reads", (json_int_t)n->reads, "writes",
@@ -78,9 +90,9 @@ static json_t *describe_regions(const struct server *s)
 				&s->exports->regions[export->first_region + j];
 
 			json_array_append_new(
-				list, json_pack("{s:s s:i s:I s:s}", "export", export->name,
+				list, json_pack("{s:s s:i s:I s:o}", "export", export->name,
 					      "index", (int)j, "bytes", (json_int_t)file->len,
-					      "file", file->path));
+					      "file", json_text(file->path)));
 		}
 	}
 	return list;
@@ -126,9 +138,9 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:s s:s s:s s:b s:I s:o s:o}", "id", (json_int_t)session->stored.id,
-		"client", session->stored.client, "export", session->export->name, "state",
-		session_state_name(session), "read_only",
+	return json_pack("{s:I s:o s:s s:s s:b s:I s:o s:o}", "id", (json_int_t)session->stored.id,
+		"client", json_text(session->stored.client), "export", session->export->name,
+		"state", session_state_name(session), "read_only",
 		(int)(session->stored.flags & ATTACH_READ_ONLY), "silent_ms",
 		(json_int_t)(now_ms() - session->heard_ms), "channels", channels, "counters",
 		describe_counters(&session->counters));
@@ -141,10 +153,10 @@ static json_t *describe_identity(const struct server *s)
 
 	for (unsigned i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	return json_pack("{s:s s:i s:i s:I s:s s:I s:s}", "version", RMEMFS_VERSION, "wire_version",
+	return json_pack("{s:s s:i s:i s:I s:s s:I s:o}", "version", RMEMFS_VERSION, "wire_version",
 		(int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
 		(json_int_t)s->incarnation, "store_id", hex, "uptime_ms",
-		(json_int_t)(now_ms() - s->start_ms), "memory_dir", s->dir.path);
+		(json_int_t)(now_ms() - s->start_ms), "memory_dir", json_text(s->dir.path));
 }
 
 static json_t *describe_store(const struct server *s)
@@ -163,7 +175,7 @@ static json_t *describe(const struct server *s)
 	struct rpc_counters sum = sum_counters(s, NULL);
 
 	for (unsigned i = 0; i < s->nports; i++)
-		json_array_append_new(listen, json_string(s->ports[i].name));
+		json_array_append_new(listen, json_text(s->ports[i].name));
 	for (unsigned i = 0; i < s->exports->n; i++)
 		json_array_append_new(exports, describe_export(s, &s->exports->v[i]));
 	list_for_each (pos, &s->sessions)

@@ -102,6 +102,22 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static void status__shows_a_client_whose_name_is_not_utf8(void **state)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+
+	memcpy(client.owner, "caf\xe9", 5);
+	client_begin(&client);
+	client_send(&client, &req);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, 0);
+	assert_non_null(memmem(rep.status_text.tail.data, rep.status_text.tail.len,
+		"\"client caf?\"", strlen("\"client caf?\"")));
+}
+
 /* ---- silent connections ---------------------------------------------------------------------- */
 
 static int connect_to(const struct transport_address *address)
@@ -188,6 +204,7 @@ int driver_run_strangers(void)
 	static const struct CMUnitTest tests[] = {
 		STRANGER_TEST(attach__twice_while_waiting),
 		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
+		STRANGER_TEST(status__shows_a_client_whose_name_is_not_utf8),
 		STRANGER_TEST(connect__silent_crowd_at_one_listener_keeps_none_from_another),
 		STRANGER_TEST(sigterm__request_that_comes_too_late),
 	};
