@@ -19,15 +19,35 @@ enum { BOOT_ID_BYTES = 64 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
+/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, to
+ * read what is kept there. */
+static int check_owner(const char *path, const struct stat *st)
+{
+	if (st->st_uid != geteuid() && st->st_uid != 0) {
+		log_error("memory directory: %s belongs to user %u, not to us (%u): remove it, or "
+			  "run as that user",
+			path, st->st_uid, geteuid());
+		return -EPERM;
+	}
+	if (st->st_mode & S_IWOTH) {
+		log_error("memory directory: everybody can write to %s: chmod o-w it, or remove it",
+			path);
+		return -EPERM;
+	}
+	return 0;
+}
+
 static int make_directory(const char *path)
 {
-	if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+	struct stat st;
+
+	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || stat(path, &st) != 0) {
 		int err = -errno;
 
 		log_error("memory directory: can't make %s: %s", path, errno_text(err));
 		return err;
 	}
-	return 0;
+	return check_owner(path, &st);
 }
 
 static const char *filesystem_name(unsigned long magic, char *hex, size_t len)

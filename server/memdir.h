@@ -22,7 +22,8 @@ struct memdir {
 	uint64_t regions_block; /* the unit of allocation: page or huge page */
 };
 
-/* -EBUSY: another server has it. -EINVAL: not in memory. Empties a directory of another boot. */
+/* -EBUSY: another server has it. -EINVAL: not in memory. -EPERM: others can change it. Empties a
+ * directory of another boot. */
 int memdir_open(const char *path, struct memdir *dir);
 
 /* Whether there is room for bytes more in a directory, and in the machine; -ENOSPC names needed

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "common/util.h"
@@ -401,6 +402,20 @@ static void start__second_server_on_a_directory_is_refused(void **state)
 	server_refuses(&server, server.export, "is in use by another server");
 }
 
+static void start__directory_that_others_can_change_is_refused(void **state)
+{
+	server_stop(&server);
+	assert_int_equal(chmod(server.memory, 0777), 0);
+	server_refuses(&server, server.export, "everybody can write");
+	assert_int_equal(chmod(server.memory, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(server.memory, 12345, 0), 0);
+		server_refuses(&server, server.export, "belongs to user 12345");
+		assert_int_equal(chown(server.memory, 0, 0), 0);
+	}
+	server_start(&server);
+}
+
 static void start__other_size_is_refused_and_harms_nothing(void **state)
 {
 	struct rpc_request req = mkdir_request("kept");
@@ -456,6 +471,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
 		SESSION_TEST(restart__living_shm_process_keeps_the_export),
 		SESSION_TEST(start__second_server_on_a_directory_is_refused),
+		SESSION_TEST(start__directory_that_others_can_change_is_refused),
 		SESSION_TEST(start__other_size_is_refused_and_harms_nothing),
 	};
 
