@@ -279,10 +279,30 @@ static uint64_t available_memory(void)
 	return kib << 10;
 }
 
+static uint64_t count_huge_pages(uint64_t page_bytes, const char *which)
+{
+	char path[128], line[32];
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s",
+		(unsigned long long)page_bytes >> 10, which);
+	return read_line(path, line, sizeof(line)) ? 0 : strtoull(line, NULL, 10);
+}
+
+/* Those set aside and promised to nobody, and those that the kernel may still make. */
+static uint64_t available_huge_bytes(uint64_t page_bytes)
+{
+	uint64_t have = count_huge_pages(page_bytes, "free_hugepages") +
+			count_huge_pages(page_bytes, "nr_overcommit_hugepages");
+	uint64_t taken = count_huge_pages(page_bytes, "resv_hugepages") +
+			 count_huge_pages(page_bytes, "surplus_hugepages");
+
+	return (have - min_u64(have, taken)) * page_bytes;
+}
+
 int memdir_check_room(const char *path, uint64_t bytes, const char *what)
 {
 	struct statfs fs;
-	uint64_t room;
+	uint64_t room, available;
 
 	if (!bytes)
 		return 0;
@@ -292,8 +312,12 @@ int memdir_check_room(const char *path, uint64_t bytes, const char *what)
 	/* A tmpfs without a size limit reports no blocks at all. */
 	if (fs.f_blocks && bytes > room)
 		return refuse_room(what, bytes, room, path);
-	/* Huge pages are set aside already. */
-	if ((unsigned long)fs.f_type == TMPFS_MAGIC && bytes > available_memory())
-		return refuse_room(what, bytes, available_memory(), "this machine's memory");
-	return 0;
+	if ((unsigned long)fs.f_type == HUGETLBFS_MAGIC) {
+		available = available_huge_bytes((uint64_t)fs.f_bsize);
+		return bytes > available ? refuse_room(what, bytes, available,
+						   "this machine's huge pages (vm.nr_hugepages)")
+					 : 0;
+	}
+	available = available_memory();
+	return bytes > available ? refuse_room(what, bytes, available, "this machine's memory") : 0;
 }

@@ -1,6 +1,7 @@
 /* rpc_driver_sessions.c - who may be mounted, and what ends a session or only a channel. */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -416,6 +418,26 @@ static void start__directory_that_others_can_change_is_refused(void **state)
 	server_start(&server);
 }
 
+/* More than any machine has set aside. */
+static void start__too_few_huge_pages_are_named(void **state)
+{
+	char regions[128];
+
+	if (geteuid() != 0) {
+		print_message("only root may mount hugetlbfs\n");
+		return;
+	}
+	snprintf(regions, sizeof(regions), "%s/regions", server.memory);
+	server_stop(&server);
+	/* The mount is this process's own: it ends with it at the latest. */
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", regions, "hugetlbfs", 0, NULL), 0);
+	server_refuses(&server, "default:1TiB", "huge pages (vm.nr_hugepages)");
+	assert_int_equal(umount(regions), 0);
+	server_start(&server);
+}
+
 static void start__other_size_is_refused_and_harms_nothing(void **state)
 {
 	struct rpc_request req = mkdir_request("kept");
@@ -472,6 +494,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(restart__living_shm_process_keeps_the_export),
 		SESSION_TEST(start__second_server_on_a_directory_is_refused),
 		SESSION_TEST(start__directory_that_others_can_change_is_refused),
+		SESSION_TEST(start__too_few_huge_pages_are_named),
 		SESSION_TEST(start__other_size_is_refused_and_harms_nothing),
 	};
 
