@@ -40,21 +40,36 @@ static void session_delete(struct session *session)
 	free(session);
 }
 
+struct restoring {
+	struct server *server;
+	int err;
+};
+
 static void restore_one(const struct meta_session *stored, void *arg)
 {
-	struct server *s = arg;
+	struct restoring *r = arg;
 	struct session *session;
 
-	session = session_new(s, stored, &s->exports->v[stored->export_index]);
-	if (!session)
+	session = session_new(r->server, stored, &r->server->exports->v[stored->export_index]);
+	if (!session) {
+		r->err = -ENOMEM;
 		return;
+	}
 	session->restored = true;
 	session->attached = UINT64_MAX;
 }
 
+/* All or none: pages of a session that was left out would be given to others. */
 int sessions_restore(struct server *s)
 {
-	return meta_session_each(s->meta, restore_one, s);
+	struct restoring r = {s, 0};
+	int err = meta_session_each(s->meta, restore_one, &r);
+
+	if (!err)
+		err = r.err;
+	if (err)
+		log_error("can't take over the stored sessions: %s", errno_text(err));
+	return err;
 }
 
 void sessions_delete(struct server *s)

@@ -27,7 +27,7 @@ struct session {
 	struct list conns;  /* all that are not fenced yet */
 	uint64_t attached;  /* bit of each channel that has ever been attached */
 	uint64_t *last_seq; /* [slots] of this run of the server */
-	int64_t heard_ms;   /* the last message, or when the last channel was lost */
+	int64_t heard_ms;   /* the last message, or when a channel was attached */
 	bool restored;      /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;  /* shm: its process has ended */
 	bool said_bye;
