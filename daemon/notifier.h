@@ -1,7 +1,9 @@
 /* notifier.h - drops pages from the kernel's cache after they were written past it.
  *
  * The kernel's call waits for pages that are locked by reads, which are answered by our own I/O
- * threads, so a thread of its own makes it.
+ * threads, so a thread of its own makes it. Whoever waits for it holds nothing that a READ or WRITE
+ * from the page cache needs: no data buffer, no gate, no place among the kernel's background
+ * requests that others could be out of.
  *
  * OWNERSHIP  fs starts and ends the notifier. A job is embedded in the request's state and stays
  *            in place until done() is called, in the request's own thread.

@@ -57,10 +57,12 @@ static void write_committed(struct request *req, int status)
 {
 	struct write_state *st = request_state(req, struct write_state);
 
-	if (!status && past_the_cache(req, st->op.inode))
-		op_invalidate(req, (int64_t)req->args.offset, st->len, write_reply);
-	else
+	if (status || !past_the_cache(req, st->op.inode)) {
 		write_reply(req, status);
+		return;
+	}
+	request_drop_buffer(req);
+	op_invalidate(req, (int64_t)req->args.offset, st->len, write_reply);
 }
 
 static void account_locked(struct request *req, struct inode *inode)
