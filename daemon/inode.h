@@ -48,6 +48,7 @@ struct inode {
 	unsigned nchanging; /* RPCs on their way that change attributes */
 	bool doubt;         /* several of them at once: whose answer is newer is not known */
 	unsigned nopen, nopen_cached;
+	unsigned nopen_both; /* for reading and writing: may be mapped, and stored into unseen */
 
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */

@@ -25,8 +25,13 @@ static unsigned reply_flags(const struct fs *fs, enum open_kind kind)
 	return OPEN_DIRECT | (fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
 }
 
+static bool opens_both(uint32_t flags)
+{
+	return (flags & O_ACCMODE) == O_RDWR;
+}
+
 /* -ESTALE makes the kernel look the name up again: the file had lost its last one. */
-static int open_count(struct inode *inode, bool cached)
+static int open_count(struct inode *inode, bool cached, uint32_t flags)
 {
 	int r = 0;
 
@@ -36,19 +41,21 @@ static int open_count(struct inode *inode, bool cached)
 	} else {
 		inode->nopen++;
 		inode->nopen_cached += cached;
+		inode->nopen_both += opens_both(flags);
 		inode->cached |= cached;
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return r;
 }
 
-static void close_count(struct inode *inode, bool cached, struct io_thread *thread)
+static void close_count(struct inode *inode, bool cached, uint32_t flags, struct io_thread *thread)
 {
 	bool commit, orphan;
 
 	pthread_mutex_lock(&inode->lock);
 	inode->nopen--;
 	inode->nopen_cached -= cached;
+	inode->nopen_both -= opens_both(flags);
 	if (!inode->nopen)
 		window_return(&inode->window, &inode->fs->grants);
 	orphan = inode->orphan;
@@ -87,7 +94,7 @@ static void open_done(struct request *req, int status)
 	bool wanted = !req->replied;
 
 	if (!status && wanted)
-		status = open_count(inode, kind == OPENED_CACHED);
+		status = open_count(inode, kind == OPENED_CACHED, req->args.flags);
 	if (status || !wanted)
 		op_finish(req, status);
 	else
@@ -132,7 +139,7 @@ void op_release(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	close_count(op->inode, req->args.fh == OPENED_CACHED, req->thread);
+	close_count(op->inode, req->args.fh == OPENED_CACHED, req->args.flags, req->thread);
 	op_finish(req, 0);
 }
 
@@ -141,7 +148,7 @@ void op_release(struct request *req)
 void op_opendir(struct request *req)
 {
 	struct op *op = op_begin(req);
-	int r = open_count(op->inode, false);
+	int r = open_count(op->inode, false, O_RDONLY);
 
 	op_end(req);
 	if (r)
@@ -154,6 +161,6 @@ void op_releasedir(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	close_count(op->inode, false, req->thread);
+	close_count(op->inode, false, O_RDONLY, req->thread);
 	op_finish(req, 0);
 }
