@@ -26,8 +26,8 @@ struct test_server {
 	char dir[64], memory[96], config[96], log[96], notify[96];
 	char listen[128]; /* "tcp:127.0.0.1:40123" */
 	char listen_too[128];
-	char export[64];  /* "default:64MiB" */
-	pid_t pid;        /* 0: not running */
+	char export[64]; /* "default:64MiB" */
+	pid_t pid;       /* 0: not running */
 	int notify_fd;
 };
 
