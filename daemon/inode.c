@@ -270,6 +270,14 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
 	return ok;
 }
 
+void inode_learn_new(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!inode->attr_valid && !inode->nchanging)
+		take_attr_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
 void inode_change_begin(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);

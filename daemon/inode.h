@@ -93,6 +93,8 @@ void inode_forget(struct inode *inode, uint64_t n);
 bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch);
 /* The same for a LOOKUP or CREATE, which bring the first extents. */
 bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch);
+/* The same for one that was made just now: none that was forgotten can have been this one. */
+void inode_learn_new(struct inode *inode, const struct attr *attr);
 uint64_t inode_epoch(struct fs *fs);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */

@@ -25,7 +25,7 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 		return NULL;
 	inode = inode_get(fs, rep->entry.attr.ino);
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
-		inode_learn_entry(inode, &rep->entry, inode_epoch(fs));
+		inode_learn_new(inode, &rep->entry.attr);
 	return inode;
 }
 

@@ -581,7 +581,8 @@ static void play(struct player *p, unsigned seconds, int report)
 			(off_t)(p->index * sizeof(p->nlogged))) == sizeof(p->nlogged),
 		"report");
 	printf("fsx %u: %u steps\n", p->index, nsteps);
-	exit(0);
+	fflush(stdout);
+	_exit(0);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
