@@ -22,8 +22,7 @@ enum {
 	MINOR_MIN = 23,      /* init_out has had its present length since */
 	MINOR_PARALLEL = 38, /* FOPEN_PARALLEL_DIRECT_WRITES, which no INIT flag announces */
 	PAGES_WITHOUT_MAX_PAGES = 32,
-	/* Readahead must not queue behind direct WRITEs that wait for it (notifier.h). */
-	MAX_BACKGROUND = 2048,
+	MAX_BACKGROUND = 256,
 };
 
 /* AUTO_INVAL_DATA would drop the page cache after our own writes; we invalidate by notification.

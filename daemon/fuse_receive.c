@@ -171,7 +171,7 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 		fuse_reply_status(thread, h->unique, 0);
 		break;
 	default:
-		if (!request_available(thread) || (h->opcode == FUSE_WRITE && !priv->recv))
+		if (list_empty(&priv->free_requests) || (h->opcode == FUSE_WRITE && !priv->recv))
 			park(thread, msg, len);
 		else
 			start_request(thread, request_new(thread), msg, len);
@@ -187,7 +187,8 @@ bool fuse_receive_ready(struct io_thread *thread)
 
 	if (list_empty(&priv->free_notes))
 		return false;
-	if (request_available(thread) && list_empty(&priv->parked) && request_refill_recv(priv)) {
+	if (!list_empty(&priv->free_requests) && list_empty(&priv->parked) &&
+		request_refill_recv(priv)) {
 		priv->starved_since = 0;
 		return true;
 	}
@@ -234,7 +235,7 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 	struct io_thread_private *priv = thread->priv;
 	unsigned n = 0;
 
-	while (!list_empty(&priv->parked) && request_available(thread) &&
+	while (!list_empty(&priv->parked) && !list_empty(&priv->free_requests) &&
 		request_refill_recv(priv)) {
 		struct parked *parked = list_entry(list_pop(&priv->parked), struct parked, link);
 		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;

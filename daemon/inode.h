@@ -42,13 +42,12 @@ struct inode {
 	bool attr_valid;
 	bool sized;   /* size, npages and mtime of a file are known, and ours from then on */
 	bool changed; /* by us, since it is in the table */
-	bool cached;  /* the kernel may have pages of it in its cache */
+	bool stale;   /* written past the kernel's cache, which may have older pages */
 	bool orphan;  /* has no name any more; the server keeps it until we return it */
 	bool returned;
 	unsigned nchanging; /* RPCs on their way that change attributes */
 	bool doubt;         /* several of them at once: whose answer is newer is not known */
-	unsigned nopen, nopen_cached;
-	unsigned nopen_both; /* for reading and writing: may be mapped, and stored into unseen */
+	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (ops_open.c) */
 
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */

@@ -17,10 +17,9 @@
 
 struct io_threads;
 
-/* Requests that one thread works on at once: more than the kernel sends in the background, since
- * direct WRITEs may wait for a READ behind them (notifier.h). And INTERRUPTs that it may have the
- * others look for. */
-enum { THREAD_REQUESTS = 4096, THREAD_NOTES = 32 };
+/* Requests that one thread works on at once, and INTERRUPTs that it may have the others look for.
+ */
+enum { THREAD_REQUESTS = 256, THREAD_NOTES = 32 };
 
 /* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
 struct interrupt_note {
@@ -48,7 +47,6 @@ struct io_thread_private {
 
 	struct request *requests;                 /* [THREAD_REQUESTS] */
 	struct list free_requests, used_requests; /* by link; by all */
-	unsigned nfresh;                          /* the first so many were never used */
 	unsigned nused;
 
 	uint8_t *arena;
@@ -75,7 +73,6 @@ struct io_thread_private {
 int request_pools_init(struct io_thread *thread, unsigned nbuffers);
 void request_pools_fini(struct io_thread *thread);
 
-bool request_available(const struct io_thread *thread);
 /* A request with nothing set but its thread; NULL: all are in use. */
 struct request *request_new(struct io_thread *thread);
 /* Sees to it that recv is set. False: no buffer is free. */

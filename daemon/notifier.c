@@ -23,14 +23,15 @@ static void job_done(struct thread_call *call)
 	job->done(job);
 }
 
-/* A node that the kernel does not know has no pages there either: the result does not matter. */
+/* A node that the kernel does not know has no attributes there either: the result does not matter.
+ */
 static void *notifier_run(void *arg)
 {
 	struct notifier *n = arg;
 	struct notifier_job *job;
 
 	while ((job = next_job(n))) {
-		fuse_port_inval_inode(job->thread->port, job->node, job->off, job->len);
+		fuse_port_inval_inode(job->thread->port, job->node, -1, 0);
 		job->call.run = job_done;
 		io_thread_call(job->thread, &job->call);
 	}
@@ -64,7 +65,7 @@ void notifier_stop(struct notifier *n)
 	pthread_mutex_destroy(&n->lock);
 }
 
-void notifier_inval(struct notifier *n, struct notifier_job *job)
+void notifier_expire(struct notifier *n, struct notifier_job *job)
 {
 	list_init(&job->link);
 	list_init(&job->call.link);

@@ -1,9 +1,8 @@
-/* notifier.h - drops pages from the kernel's cache after they were written past it.
+/* notifier.h - tells the kernel to ask anew for attributes that an answer can't carry.
  *
- * The kernel's call waits for pages that are locked by reads, which are answered by our own I/O
- * threads, so a thread of its own makes it. Whoever waits for it holds nothing that a READ or WRITE
- * from the page cache needs: no data buffer, no gate, no place among the kernel's background
- * requests that others could be out of.
+ * The kernel's call may wait for an inode that it is just letting go of, which takes our answers:
+ * so a thread of its own makes it. Attributes only: dropping pages waits for I/O on them, which is
+ * ours to answer, and can't be ended by a signal.
  *
  * OWNERSHIP  fs starts and ends the notifier. A job is embedded in the request's state and stays
  *            in place until done() is called, in the request's own thread.
@@ -30,7 +29,6 @@ struct notifier_job {
 	struct list link;
 	struct io_thread *thread; /* that the job is of */
 	uint64_t node;
-	int64_t off, len;
 	struct thread_call call;
 	void (*done)(struct notifier_job *job);
 };
@@ -39,6 +37,6 @@ int notifier_start(struct notifier *n);
 /* Ends the thread. Jobs that are left are not done. */
 void notifier_stop(struct notifier *n);
 
-void notifier_inval(struct notifier *n, struct notifier_job *job);
+void notifier_expire(struct notifier *n, struct notifier_job *job);
 
 #endif

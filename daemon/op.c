@@ -142,23 +142,20 @@ static void job_done(struct notifier_job *job)
 {
 	struct op *op = container_of(job, struct op, job);
 
-	op->invalidated(request_of(op), 0);
+	op->expired(request_of(op), 0);
 }
 
-void op_invalidate(struct request *req, int64_t off, int64_t len,
-	void (*then)(struct request *req, int status))
+void op_expire_attr(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 
 	op->job = (struct notifier_job){
 		.thread = req->thread,
 		.node = inode_node(op->inode),
-		.off = off,
-		.len = len,
 		.done = job_done,
 	};
-	op->invalidated = then;
-	notifier_inval(&req->thread->fs->notifier, &op->job);
+	op->expired = then;
+	notifier_expire(&req->thread->fs->notifier, &op->job);
 }
 
 /* ---- the gate -------------------------------------------------------------------------------- */

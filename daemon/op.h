@@ -55,8 +55,8 @@ struct op {
 	bool inside;            /* of the gate */
 	struct rpc_setattr set; /* op_set_attr's */
 	void (*set_done)(struct request *req, int status);
-	struct notifier_job job; /* op_invalidate's */
-	void (*invalidated)(struct request *req, int status);
+	struct notifier_job job; /* op_expire_attr's */
+	void (*expired)(struct request *req, int status);
 };
 
 static inline struct rpc_str op_name(const char *name)
@@ -98,10 +98,8 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 /* The mode without what a write or a change of owner takes away. */
 uint32_t op_mode_without_privileges(uint32_t mode);
 
-/* Makes the kernel drop what it has cached of the inode's bytes [off, off + len) and attributes;
- * off -1: attributes only. */
-void op_invalidate(struct request *req, int64_t off, int64_t len,
-	void (*then)(struct request *req, int status));
+/* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
+void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
 
 /* Ends the operation with an entry for the inode, whose reference it takes over. */
 void op_reply_entry(struct request *req, struct inode *inode);

@@ -1,5 +1,4 @@
-/* LSEEK: [what was stored into mappings is written] -> gate -> SEEK_DATA and SEEK_HOLE, to the
- * page, by the extent map. */
+/* LSEEK: SEEK_DATA and SEEK_HOLE, to the page, by the extent map. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -63,32 +62,11 @@ static void lseek_go(struct request *req, int status)
 		reply_lseek(req, offset);
 }
 
-static void lseek_enter(struct request *req, int status)
-{
-	if (op_enter(req, GATE_READ, 0, 0, lseek_go))
-		lseek_go(req, 0);
-}
-
-static bool may_be_stored_into(struct inode *inode)
-{
-	bool may;
-
-	pthread_mutex_lock(&inode->lock);
-	may = inode->nopen_both;
-	pthread_mutex_unlock(&inode->lock);
-	return may;
-}
-
-/* Pages that were stored into through a mapping are in the kernel only, and may lie in what is a
- * hole here. Nothing but dropping them makes it write them. */
 void op_lseek(struct request *req)
 {
-	struct op *op = op_begin(req);
-
+	op_begin(req);
 	if (req->args.whence != SEEK_DATA && req->args.whence != SEEK_HOLE)
 		op_finish(req, -EINVAL);
-	else if (may_be_stored_into(op->inode))
-		op_invalidate(req, (int64_t)req->args.offset, 0, lseek_enter);
-	else
-		lseek_enter(req, 0);
+	else if (op_enter(req, GATE_READ, 0, 0, lseek_go))
+		lseek_go(req, 0);
 }

@@ -1,8 +1,11 @@
 /* OPEN, RELEASE and those of directories. No RPC, unless the file is to be cut.
  *
  * A file opened for writing only goes past the kernel's cache: large copies then arrive in requests
- * of 1 MiB. The others use the cache and keep it, since nobody else changes the file; what is
- * written past it is dropped from it (ops_write.c).
+ * of 1 MiB. The others use the cache and keep it, since nobody else changes the file. While a file
+ * is open, the first handle decides for all: with both kinds at once, what is written past the
+ * cache would have to be dropped from it before each answer, and that waits for other answers of
+ * ours. What was written past the cache is dropped by the kernel itself when it is opened cached
+ * the next time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,26 +15,30 @@
 #include "daemon/open.h"
 #include "daemon/ops.h"
 
-static enum open_kind kind_of(uint32_t flags)
+static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {
+	if (inode->nopen)
+		return inode->nopen_cached ? OPENED_CACHED : OPENED_DIRECT;
 	return (flags & O_ACCMODE) == O_WRONLY || (flags & O_DIRECT) ? OPENED_DIRECT
 								     : OPENED_CACHED;
 }
 
-static unsigned reply_flags(const struct fs *fs, enum open_kind kind)
+/* What the handle given to the kernel says, and what is told with it. */
+struct opened {
+	enum open_kind kind;
+	unsigned flags;
+};
+
+static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
 {
 	if (kind == OPENED_CACHED)
-		return OPEN_KEEP_CACHE;
-	return OPEN_DIRECT | (fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
-}
-
-static bool opens_both(uint32_t flags)
-{
-	return (flags & O_ACCMODE) == O_RDWR;
+		return inode->stale ? 0 : OPEN_KEEP_CACHE;
+	return OPEN_DIRECT |
+	       (inode->fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
 }
 
 /* -ESTALE makes the kernel look the name up again: the file had lost its last one. */
-static int open_count(struct inode *inode, bool cached, uint32_t flags)
+static int open_count(struct inode *inode, uint32_t flags, struct opened *opened)
 {
 	int r = 0;
 
@@ -39,23 +46,25 @@ static int open_count(struct inode *inode, bool cached, uint32_t flags)
 	if (inode->returned) {
 		r = -ESTALE;
 	} else {
+		opened->kind = kind_locked(inode, flags);
+		opened->flags = flags_locked(inode, opened->kind);
 		inode->nopen++;
-		inode->nopen_cached += cached;
-		inode->nopen_both += opens_both(flags);
-		inode->cached |= cached;
+		inode->nopen_cached += opened->kind == OPENED_CACHED;
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return r;
 }
 
-static void close_count(struct inode *inode, bool cached, uint32_t flags, struct io_thread *thread)
+static void close_count(struct inode *inode, bool cached, struct io_thread *thread)
 {
 	bool commit, orphan;
 
 	pthread_mutex_lock(&inode->lock);
 	inode->nopen--;
 	inode->nopen_cached -= cached;
-	inode->nopen_both -= opens_both(flags);
+	/* Not at the open, whose pages the kernel drops only when it has our answer. */
+	if (cached && !inode->nopen_cached)
+		inode->stale = false;
 	if (!inode->nopen)
 		window_return(&inode->window, &inode->fs->grants);
 	orphan = inode->orphan;
@@ -69,43 +78,42 @@ static void close_count(struct inode *inode, bool cached, uint32_t flags, struct
 
 /* ---- OPEN ------------------------------------------------------------------------------------ */
 
-static void open_reply(struct request *req, struct inode *inode, enum open_kind kind)
+static void open_reply(struct request *req, struct inode *inode, struct opened opened)
 {
-	unsigned flags = reply_flags(req->thread->fs, kind);
 	struct ttl ttl = op_ttl(req);
 	struct attr attr;
 
 	if (req->op == OP_OPEN) {
 		op_end(req);
-		reply_open(req, kind, flags);
+		reply_open(req, opened.kind, opened.flags);
 		return;
 	}
 	inode_attr(inode, &attr);
 	inode_remember(inode);
 	op_end(req);
-	reply_create(req, inode_node(inode), &attr, ttl, kind, flags);
+	reply_create(req, inode_node(inode), &attr, ttl, opened.kind, opened.flags);
 }
 
 static void open_done(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
-	enum open_kind kind = kind_of(req->args.flags);
+	struct opened opened;
 	/* Whoever was told that it failed does not close it. */
 	bool wanted = !req->replied;
 
 	if (!status && wanted)
-		status = open_count(inode, kind == OPENED_CACHED, req->args.flags);
+		status = open_count(inode, req->args.flags, &opened);
 	if (status || !wanted)
 		op_finish(req, status);
 	else
-		open_reply(req, inode, kind);
+		open_reply(req, inode, opened);
 }
 
 /* The kernel does not learn from the answer that the mode has changed. */
 static void open_truncated(struct request *req, int status)
 {
 	if (!status && (op_of(req)->set.valid & SET_MODE))
-		op_invalidate(req, -1, 0, open_done);
+		op_expire_attr(req, open_done);
 	else
 		open_done(req, status);
 }
@@ -139,7 +147,7 @@ void op_release(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	close_count(op->inode, req->args.fh == OPENED_CACHED, req->args.flags, req->thread);
+	close_count(op->inode, req->args.fh == OPENED_CACHED, req->thread);
 	op_finish(req, 0);
 }
 
@@ -148,7 +156,8 @@ void op_release(struct request *req)
 void op_opendir(struct request *req)
 {
 	struct op *op = op_begin(req);
-	int r = open_count(op->inode, false, O_RDONLY);
+	struct opened opened;
+	int r = open_count(op->inode, O_DIRECT, &opened);
 
 	op_end(req);
 	if (r)
@@ -161,6 +170,6 @@ void op_releasedir(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	close_count(op->inode, false, O_RDONLY, req->thread);
+	close_count(op->inode, false, req->thread);
 	op_finish(req, 0);
 }

@@ -1,5 +1,5 @@
 /* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
- * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC] -> [the kernel's cache] -> reply.
+ * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
  *
  * New pages come from the session's grants, so that a WRITE needs no RPC; they belong to the file
  * for good when they have been committed (commit.h).
@@ -42,29 +42,6 @@ static void write_reply(struct request *req, int status)
 		reply_write(req, len);
 }
 
-static bool past_the_cache(const struct request *req, struct inode *inode)
-{
-	bool cached;
-
-	pthread_mutex_lock(&inode->lock);
-	cached = inode->cached;
-	pthread_mutex_unlock(&inode->lock);
-	return cached && !req->args.cached && req->args.fh == OPENED_DIRECT;
-}
-
-/* What was written past the kernel's cache must not be read from there any more. */
-static void write_committed(struct request *req, int status)
-{
-	struct write_state *st = request_state(req, struct write_state);
-
-	if (status || !past_the_cache(req, st->op.inode)) {
-		write_reply(req, status);
-		return;
-	}
-	request_drop_buffer(req);
-	op_invalidate(req, (int64_t)req->args.offset, st->len, write_reply);
-}
-
 static void account_locked(struct request *req, struct inode *inode)
 {
 	uint64_t end = req->args.offset + request_state(req, struct write_state)->len;
@@ -74,6 +51,7 @@ static void account_locked(struct request *req, struct inode *inode)
 		inode->attr.size = end;
 		c->size_dirty = true;
 	}
+	inode->stale |= !req->args.cached && req->args.fh == OPENED_DIRECT;
 	inode->attr.mtime = inode->attr.ctime = session_time(req->thread->fs->session);
 	c->times_dirty = true;
 }
@@ -104,16 +82,31 @@ static void log_lost_write(const struct request *req, int status)
 			req->args.size, (unsigned long long)req->args.offset, errno_text(status));
 }
 
+/* O_SYNC waits for everything; O_DSYNC and O_DIRECT for what the bytes are found again by. Pages of
+ * the kernel's cache are followed by an FSYNC where that is wanted. */
+static bool must_commit(const struct request *req, struct inode *inode)
+{
+	uint32_t flags = req->args.cached ? 0 : req->args.flags;
+	bool must = (flags & O_SYNC) == O_SYNC;
+
+	if (must || !(flags & (O_DSYNC | O_DIRECT)))
+		return must;
+	pthread_mutex_lock(&inode->lock);
+	must = inode->commit.size_dirty || inode->map.uncommitted;
+	pthread_mutex_unlock(&inode->lock);
+	return must;
+}
+
 static void write_moved(struct request *req, int status)
 {
-	bool sync = (req->args.flags & O_DSYNC) && !req->args.cached;
+	struct inode *inode = op_of(req)->inode;
 
 	if (status && status != -EINTR)
 		log_lost_write(req, status);
 	write_account(req, status);
-	if (!status && sync && !commit_wait(req, op_of(req)->inode, &status, write_committed))
+	if (!status && must_commit(req, inode) && !commit_wait(req, inode, &status, write_reply))
 		return;
-	write_committed(req, status);
+	write_reply(req, status);
 }
 
 /* ---- before it ------------------------------------------------------------------------------- */
@@ -236,7 +229,7 @@ static void write_dropped_privileges(struct request *req, int status)
 	if (status)
 		op_finish(req, status);
 	else
-		op_invalidate(req, -1, 0, write_enter);
+		op_expire_attr(req, write_enter);
 }
 
 static void write_drop_privileges(struct request *req)

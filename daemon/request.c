@@ -55,10 +55,15 @@ static int make_requests(struct io_thread *thread)
 
 	list_init(&priv->free_requests);
 	list_init(&priv->used_requests);
-	/* Memory is taken for those only that were in use at once. */
 	priv->requests = calloc(THREAD_REQUESTS, sizeof(*priv->requests));
-	priv->nfresh = THREAD_REQUESTS;
-	return priv->requests ? 0 : -ENOMEM;
+	if (!priv->requests)
+		return -ENOMEM;
+	for (unsigned i = 0; i < THREAD_REQUESTS; i++) {
+		priv->requests[i].thread = thread;
+		list_init(&priv->requests[i].all);
+		list_add_tail(&priv->free_requests, &priv->requests[i].link);
+	}
+	return 0;
 }
 
 int request_pools_init(struct io_thread *thread, unsigned nbuffers)
@@ -90,30 +95,15 @@ void request_pools_fini(struct io_thread *thread)
 /* ---- requests ----------------------------------------------------------------------------------
  */
 
-bool request_available(const struct io_thread *thread)
-{
-	return !list_empty(&thread->priv->free_requests) || thread->priv->nfresh;
-}
-
-static struct request *take_fresh(struct io_thread *thread)
-{
-	struct request *req = &thread->priv->requests[--thread->priv->nfresh];
-
-	req->thread = thread;
-	list_init(&req->link);
-	list_init(&req->all);
-	return req;
-}
-
 struct request *request_new(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 	struct list *link = list_pop(&priv->free_requests);
 	struct request *req;
 
-	if (!link && !priv->nfresh)
+	if (!link)
 		return NULL;
-	req = link ? list_entry(link, struct request, link) : take_fresh(thread);
+	req = list_entry(link, struct request, link);
 	req->interrupted = false;
 	req->replied = false;
 	req->args = (struct request_args){0};
@@ -130,8 +120,9 @@ void request_end(struct request *req)
 
 	list_del(&req->link);
 	list_del(&req->all);
+	/* The one used last is the one in the cache. */
 	if (req->buf)
-		request_drop_buffer(req);
+		list_add_head(&priv->free_buffers, &req->buf->link);
 	list_add_head(&priv->free_requests, &req->link);
 	priv->nused--;
 	/* Requests end, so those that wait for room will get it. */
@@ -180,13 +171,6 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 	req->buffer_then = then;
 	list_add_tail(&priv->buffer_waiters, &req->link);
 	return false;
-}
-
-void request_drop_buffer(struct request *req)
-{
-	/* The one used last is the one in the cache. */
-	list_add_head(&req->thread->priv->free_buffers, &req->buf->link);
-	req->buf = NULL;
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

@@ -129,8 +129,6 @@ struct request {
 /* Gives the request a data buffer at once (true), or queues it (by link) and calls then(req) when
  * one is free. */
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
-/* Gives it back before the reply, which will not need it. */
-void request_drop_buffer(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
  */

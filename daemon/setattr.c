@@ -32,9 +32,6 @@ static void set_size_locked(struct inode *inode, const struct attr *attr)
 	inode->attr.npages = attr->npages;
 	inode->attr.ctime = attr->ctime;
 	extent_map_cut(&inode->map, div_round_up(attr->size, PAGE_BYTES));
-	/* The kernel has dropped its pages, and nobody may make it read new ones. */
-	if (!attr->size && !inode->nopen_cached)
-		inode->cached = false;
 }
 
 static void set_answered(struct request *req, const struct rpc_reply *rep)

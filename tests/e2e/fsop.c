@@ -115,26 +115,6 @@ static int map_shared(char **args)
 	return err;
 }
 
-/* Prints where the first data of an empty, long enough file is, once a byte was stored into its
- * mapping. */
-static int seek_stored(char **args)
-{
-	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
-	size_t at = strtoul(args[1], NULL, 10);
-	char *map;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	map = mmap(NULL, at + 1, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	map[at] = 's';
-	err = seek(args[0], "0", SEEK_DATA);
-	munmap(map, at + 1);
-	return err;
-}
-
 /* Holds a file open, says so, and reads it to the end once standard input ends. */
 static int hold(char **args)
 {
@@ -165,7 +145,6 @@ static const struct {
 	{"seek-hole", 2, seek_hole},
 	{"unlinked", 1, unlinked},
 	{"map-shared", 1, map_shared},
-	{"seek-stored", 2, seek_stored},
 	{"hold", 1, hold},
 };
 

@@ -259,7 +259,8 @@ static void file_read(struct player *p, struct file *f)
 	compare(p, f->name, p->buf, f->bytes + offset, offset, there);
 }
 
-/* Whatever is said to be a hole reads as zeros. */
+/* Whatever is said to be a hole reads as zeros. What was stored into a mapping is known to the
+ * kernel alone until it is synced. */
 static void file_seek(struct player *p, struct file *f)
 {
 	size_t hole, data;
@@ -269,6 +270,7 @@ static void file_seek(struct player *p, struct file *f)
 	if (!f->size || !usable(f, CACHED))
 		return;
 	fd = file_open(p, f, CACHED);
+	need(p, fdatasync(fd) == 0, "fdatasync");
 	at = lseek(fd, (off_t)below(p, f->size), SEEK_HOLE);
 	need(p, at >= 0, "SEEK_HOLE");
 	hole = (size_t)at;

@@ -46,9 +46,3 @@ checksums() {
 	wait "${readers[1]}"
 	wait "${readers[2]}"
 }
-
-@test "what was stored into a mapping is no hole" {
-	truncate -s 1M "$mnt/a"
-	fsop seek-stored "$mnt/a" 500000 >"$dir/data"
-	[ "$(cat "$dir/data")" -eq $((500000 / 4096 * 4096)) ]
-}
