@@ -47,8 +47,9 @@ static bool is_loopback(const struct transport_address *address)
 		       IN_LOOPBACKNET;
 }
 
-/* Whether a server of ours to talk to has this socket. Asked with another type of socket, the kernel
- * tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices nothing. */
+/* Whether a server of ours to talk to has this socket. Asked with another type of socket, the
+ * kernel tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices
+ * nothing. */
 static bool socket_answers(const char *path)
 {
 	struct transport_address address;

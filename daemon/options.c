@@ -285,6 +285,24 @@ static int read_config(
 	return err == -ENOENT && !options->config_path ? 0 : err;
 }
 
+/* Options, which the file gives the defaults of. */
+static int apply_options(struct options *options, char *why, size_t whylen)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < options->nlists; i++)
+		err = apply_list(options, options->lists[i], why, whylen);
+	return err;
+}
+
+static bool means_shm(const struct options *options)
+{
+	const struct client_config *config = &options->config;
+
+	return options->source.host[0] == '/' ||
+	       (!config->auto_transport && config->transport == TRANSPORT_SHM);
+}
+
 static int cpus(void)
 {
 	cpu_set_t set;
@@ -295,6 +313,7 @@ static int cpus(void)
 int options_parse(int argc, char **argv, const char *default_config, struct options *options,
 	char *why, size_t whylen)
 {
+	uint64_t file_port;
 	int c, err;
 
 	*options = (struct options){0};
@@ -316,11 +335,16 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	err = parse_operands(options, argc, argv, why, whylen);
 	if (!err)
 		err = read_config(options, default_config, why, whylen);
-	for (unsigned i = 0; !err && i < options->nlists; i++)
-		err = apply_list(options, options->lists[i], why, whylen);
-	if (err)
-		return err;
-	return client_config_finish(&options->config, (unsigned)cpus(), why, whylen);
+	/* The file's port is that of other machines' servers: with a socket it is no mistake. */
+	file_port = options->config.port;
+	options->config.port = 0;
+	if (!err)
+		err = apply_options(options, why, whylen);
+	if (!err)
+		err = client_config_finish(&options->config, (unsigned)cpus(), why, whylen);
+	if (!err && !options->config.port && !means_shm(options))
+		options->config.port = file_port;
+	return err;
 }
 
 void options_fini(struct options *options)

@@ -37,7 +37,8 @@ struct rpc_call {
 
 /* Starts an RPC of RPC_LOOKUP or above. Waits in order for a free slot; COMMIT and RETURN have
  * slots of their own. done() is never called from within. A request longer than a message ends with
- * -EMSGSIZE; its values (lengths and characters of names, ranges) are the caller's to have checked. */
+ * -EMSGSIZE; its values (lengths and characters of names, ranges) are the caller's to have checked.
+ */
 void rpc_start(struct io_thread *thread, struct rpc_call *call);
 /* Takes a call back that has not been sent yet: true, and done() is not called. */
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);

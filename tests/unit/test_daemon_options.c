@@ -257,6 +257,22 @@ static void options_parse__options_come_before_the_file(void **state)
 	options_fini(&o);
 }
 
+static void options_parse__port_of_the_file_is_not_for_sockets(void **state)
+{
+	struct options o;
+
+	write_config("port = 1000;\n");
+	assert_int_equal(parse_with("/run/s:/e /m", config_path, &o), 0);
+	assert_int_equal(o.config.port, 0);
+	options_fini(&o);
+	assert_int_equal(parse_with("-o transport=shm h:/e /m", config_path, &o), 0);
+	assert_int_equal(o.config.port, 0);
+	options_fini(&o);
+	assert_int_equal(parse_with("h:/e /m", config_path, &o), 0);
+	assert_int_equal(o.config.port, 1000);
+	options_fini(&o);
+}
+
 static void options_parse__file_errors_name_the_line(void **state)
 {
 	static const struct {
@@ -331,6 +347,7 @@ int main(void)
 		cmocka_unit_test(options_parse__refusals),
 		cmocka_unit_test(options_parse__source_is_named),
 		cmocka_unit_test(options_parse__options_come_before_the_file),
+		cmocka_unit_test(options_parse__port_of_the_file_is_not_for_sockets),
 		cmocka_unit_test(options_parse__file_errors_name_the_line),
 		cmocka_unit_test(options_parse__named_file_must_exist),
 		cmocka_unit_test(mountpoint_resolve__refusals),
