@@ -74,6 +74,17 @@ static void attach__twice_while_waiting(void **state)
 	assert_works(&stranger, "still-here");
 }
 
+/* Says that the session is in use, as long as the strangers take to gather. */
+static void stay_alive(void)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+
+	client_send(&client, &req);
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, 0);
+}
+
 /* More channels than may be unattached, each with an ATTACH that waits for the client's session:
  * the client itself can still come back. */
 static void attach__many_that_wait_keep_nobody_out(void **state)
@@ -93,6 +104,7 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		assert_int_equal(event.type, EV_OPEN);
 		stranger.channel = many[i];
 		send_attach(&stranger);
+		stay_alive();
 	}
 	stranger.channel = NULL;
 	client_drop(&client);
