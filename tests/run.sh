@@ -180,7 +180,7 @@ stage_e2e() {
 stage_vm() {
 	build dev || return 0
 	RMEMFS_BIN=$builds/dev/bin run_tap vm verbs \
-		"$root/tests/vm/run.sh" --timeout 1200 -- "$root/tests/e2e/guest.sh"
+		"$root/tests/vm/run.sh" --timeout 1800 -- "$root/tests/e2e/guest.sh"
 }
 
 stage_lint() {
