@@ -160,9 +160,11 @@ run_unit() {
 
 # run_bats STAGE TRANSPORT PRESET FILE...
 run_bats() {
-	local stage=$1 transport=$2 preset=$3
+	local stage=$1 transport=$2 preset=$3 instrumented=1
 	shift 3
+	[ "$preset" != dev ] || instrumented=0
 	RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/$preset/bin \
+		RMEMFS_TEST_SANITIZED=$instrumented \
 		run_tap "$stage" "$transport" "$root/tests/e2e/run.sh" "$@"
 }
 

@@ -99,6 +99,7 @@ allocating() {
 	echo $(($(allocations) - before))
 }
 
+# bats test_tags=unsanitized
 @test "reading and overwriting allocates nothing" {
 	truncate -s 8 "$dir/count"
 	LD_PRELOAD=$bin/liballocount.so RMEMFS_ALLOCOUNT=$dir/count mount_rmem
