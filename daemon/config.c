@@ -19,6 +19,10 @@ static const struct conf_key keys[] = {
 	KEY(CONF_STRING, "transport", transport_name, 1, 16),
 	KEY(CONF_UINT, "port", port, 1, 65535),
 	KEY(CONF_UINT, "connect_timeout", connect_timeout, 1, 3600),
+	KEY(CONF_UINT, "peer_timeout", peer_timeout, 1, 3600),
+	KEY(CONF_BOOL, "soft", soft, 0, 0),
+	KEY(CONF_UINT, "timeo", timeo, 1, 3600),
+	KEY(CONF_BOOL, "debug_io", debug_io, 0, 0),
 	KEY(CONF_UINT, "io_threads", io_threads, 1, THREADS_MAX),
 	KEY(CONF_UINT, "buffers", buffers, 2, 256),
 	KEY(CONF_UINT, "merge_pages", merge_pages, 1, IO_PAGES_MAX),
@@ -31,6 +35,8 @@ void client_config_init(struct client_config *config)
 {
 	*config = (struct client_config){
 		.connect_timeout = 5,
+		.peer_timeout = 5,
+		.timeo = 60,
 		.buffers = 16,
 		.merge_pages = IO_PAGES_MAX,
 		.spin_us = SPIN_AUTO,

@@ -18,8 +18,12 @@
 struct client_config {
 	uint64_t port;            /* 0: not given */
 	uint64_t connect_timeout; /* seconds */
-	uint64_t io_threads;      /* 0: by the number of CPUs */
-	uint64_t buffers;         /* data buffers of each I/O thread */
+	uint64_t peer_timeout;    /* seconds */
+	bool soft; /* operations end with EIO after timeo seconds without the server */
+	uint64_t timeo;
+	bool debug_io;
+	uint64_t io_threads; /* 0: by the number of CPUs */
+	uint64_t buffers;    /* data buffers of each I/O thread */
 	uint64_t merge_pages;
 	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
 	char *transport_name, *log_level_name;

@@ -54,6 +54,9 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
+	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
+	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
+	fs->debug_io = config->debug_io;
 	fs->io_threads = (unsigned)config->io_threads;
 	fs->merge_pages = (unsigned)config->merge_pages;
 	fs->instance = (uint64_t)realtime_ns();

@@ -36,6 +36,7 @@ static const struct conf_key server_keys[] = {
 		REGION_SIZE_MAX},
 	{"huge_pages", CONF_STRING, offsetof(struct server_config, huge_pages_name), 1, 16},
 	{"lease_time", CONF_UINT, offsetof(struct server_config, lease_time), 1, 3600},
+	{"peer_timeout", CONF_UINT, offsetof(struct server_config, peer_timeout), 1, 3600},
 	{"io_threads", CONF_UINT, offsetof(struct server_config, io_threads), 1, 256},
 	{"log_level", CONF_STRING, offsetof(struct server_config, log_level_name), 1, 16},
 	{"metadata_reserve", CONF_SIZE, offsetof(struct server_config, metadata_reserve), MIB, TIB},
@@ -44,7 +45,8 @@ static const struct conf_key server_keys[] = {
 
 void server_config_init(struct server_config *config)
 {
-	*config = (struct server_config){.region_size = GIB, .lease_time = 10, .io_threads = 1};
+	*config = (struct server_config){
+		.region_size = GIB, .lease_time = 10, .peer_timeout = 5, .io_threads = 1};
 }
 
 void server_config_fini(struct server_config *config)

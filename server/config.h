@@ -27,7 +27,8 @@ struct server_config {
 	struct conf_strings listen;
 	struct conf_groups exports; /* struct export_config */
 	uint64_t region_size;
-	uint64_t lease_time; /* seconds */
+	uint64_t lease_time;   /* seconds */
+	uint64_t peer_timeout; /* seconds */
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
 	char *huge_pages_name, *log_level_name;

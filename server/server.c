@@ -269,6 +269,7 @@ int server_new(const struct server_config *config, struct server **out)
 	s->epoll_fd = s->signal_fd = s->dir.lock_fd = -1;
 	s->incarnation = (uint64_t)realtime_ns();
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
+	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
 	s->reclaim = true;
 	init_lists(s);
 	block_signals();

@@ -57,6 +57,7 @@ struct server {
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
 	uint32_t lease_ms;
+	uint32_t peer_timeout_ms; /* of silence, after which a channel is closed */
 	bool stopping;
 	bool reclaim; /* meta_reclaim has something to do */
 
