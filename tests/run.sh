@@ -50,6 +50,10 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 : >"$work/results"
 
+# What tests leave behind is found by these.
+mkdir "$work/tmp"
+export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work
+
 # result STAGE TRANSPORT PASSED FAILED SKIPPED
 result() {
 	echo "$*" >>"$work/results"
@@ -87,6 +91,32 @@ run_tap() {
 		failed=1
 	fi
 	result "$stage" "$transport" "$passed" "$failed" "$skipped"
+}
+
+# ---- leftovers -----------------------------------------------------------------------------------
+
+left_more_than_before() {
+	"$root/tests/leftovers.sh" >"$work/after"
+	comm -13 "$work/before" "$work/after" >"$work/left"
+	[ -s "$work/left" ]
+}
+
+# demand_nothing_left STAGE: some take a moment to end. What is left then is named and ended, so that
+# it harms nothing after it.
+demand_nothing_left() {
+	local deadline=$((SECONDS + 5)) what name
+	while left_more_than_before; do
+		if [ $SECONDS -ge $deadline ]; then
+			sed "s/^/== $1 left /" "$work/left"
+			result "$1:leftovers" none 0 1 0
+			while read -r what name _; do
+				[ "$what" != process ] || kill -KILL "$name" 2>/dev/null || true
+				[ "$what" != mount ] || umount -l "$name" || true
+			done <"$work/left"
+			return
+		fi
+		sleep 0.1
+	done
 }
 
 # Prints the lines people look for, and returns whether all is well.
@@ -238,6 +268,10 @@ for stage in "${@:-all}"; do
 done
 install_packages "${stages[@]}"
 for stage in "${stages[@]}"; do
+	begin=$SECONDS
+	"$root/tests/leftovers.sh" >"$work/before"
 	"stage_$stage"
+	demand_nothing_left "$stage"
+	echo "== $stage took $((SECONDS - begin)) s"
 done
 report "$strict"

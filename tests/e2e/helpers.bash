@@ -249,7 +249,7 @@ setup_rmem() {
 	[ "$(id -u)" -eq 0 ] || skip "mounting takes root"
 	[ -c /dev/fuse ] || skip "there is no /dev/fuse"
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-test.XXXXXX")
-	memory=$(mktemp -d /dev/shm/rmemfs-test.XXXXXX)
+	memory=$(mktemp -d "${RMEMFS_TEST_SHM:-/dev/shm}/rmemfs-test.XXXXXX")
 	mnt=$dir/mnt
 	socket=$dir/server.sock
 	port=$(free_port)

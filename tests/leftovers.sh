@@ -1,0 +1,42 @@
+#!/bin/bash
+# leftovers.sh - lists what tests have left on this machine, a line each, sorted: processes that
+# carry the run's mark (RMEMFS_TEST_RUN in their environment, guests too), mounts, memory, sockets,
+# folders of temporary files. Whoever runs tests compares the lists from before and after.
+set -euo pipefail
+
+mark=${RMEMFS_TEST_RUN:?what marks the processes of this run}
+
+# descends PID ANCESTOR
+descends() {
+	local pid=$1
+	while [ "$pid" -gt 1 ]; do
+		[ "$pid" -ne "$2" ] || return 0
+		pid=$(awk '$1 == "PPid:" { print $2 }' "/proc/$pid/status") || return 1
+	done
+	return 1
+}
+
+# We, and whoever waits for us, are not left over.
+is_ours() {
+	descends "$1" $$ || descends $$ "$1"
+}
+
+processes() {
+	local environ pid command
+	for environ in /proc/[0-9]*/environ; do
+		pid=${environ#/proc/}
+		pid=${pid%/environ}
+		{ grep -qzxF "RMEMFS_TEST_RUN=$mark" "$environ"; } 2>/dev/null || continue
+		command=$(tr '\0' ' ' <"/proc/$pid/cmdline")
+		# One that has ended and was not waited for has no command line.
+		[ -z "$command" ] || is_ours "$pid" || echo "process $pid $command"
+	done 2>/dev/null
+}
+
+{
+	processes
+	awk '$3 == "fuse.rmemfs" { print "mount", $2 }' /proc/mounts
+	find "${RMEMFS_TEST_SHM:-/dev/shm}" "${TMPDIR:-/tmp}" /var/tmp -maxdepth 1 -name '*rmemfs*' \
+		! -name rmemfs-vm -printf 'file %p\n'
+	find /run/rmemfs -mindepth 1 -printf 'file %p\n' 2>/dev/null || true
+} | sort
