@@ -2,10 +2,11 @@
  *
  * The epoll set is level-triggered, so a source that leaves something unread is found again, and
  * the epoll descriptor is itself what evq_fd hands out. Only notifications from other threads need
- * arming: without a sleeper they cost no system call. */
+ * arming: without a sleeper they cost no system call. The first one after arming makes the wake
+ * descriptor readable, and only the next arming makes it quiet again: a poll in between that came
+ * too early for the notification must not take away what would end the sleep after it. */
 #include "common/sock_evq.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -28,19 +29,11 @@ static void wake_take(struct sock_evq *q)
 	pthread_mutex_unlock(&q->lock);
 }
 
-static int wake_poll(struct sock_source *s, struct event *events, int max)
-{
-	uint64_t count;
-
-	if (read(s->fd, &count, sizeof(count)) < 0)
-		assert(errno == EAGAIN);
-	return 0;
-}
-
 int sock_evq_new(struct transport *t, struct evq **out)
 {
+	struct epoll_event wake = {.events = EPOLLIN};
 	struct sock_evq *q = calloc(1, sizeof(*q));
-	int wakefd, err;
+	int err;
 
 	if (!q)
 		return -ENOMEM;
@@ -51,21 +44,21 @@ int sock_evq_new(struct transport *t, struct evq **out)
 		err = -errno;
 		goto err_free;
 	}
-	wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (wakefd < 0) {
+	q->wakefd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (q->wakefd < 0) {
 		err = -errno;
 		goto err_epoll;
 	}
-	sock_source_init(&q->wake, q, wake_poll);
-	err = sock_source_watch(&q->wake, wakefd, EPOLLIN);
-	if (err)
+	if (epoll_ctl(q->epfd, EPOLL_CTL_ADD, q->wakefd, &wake) < 0) {
+		err = -errno;
 		goto err_wake;
+	}
 	pthread_mutex_init(&q->lock, NULL);
 	*out = &q->base;
 	return 0;
 
 err_wake:
-	close(wakefd);
+	close(q->wakefd);
 err_epoll:
 	close(q->epfd);
 err_free:
@@ -78,7 +71,7 @@ void sock_evq_delete(struct evq *base)
 	struct sock_evq *q = container_of(base, struct sock_evq, base);
 
 	pthread_mutex_destroy(&q->lock);
-	close(q->wake.fd);
+	close(q->wakefd);
 	close(q->epfd);
 	free(q);
 }
@@ -93,6 +86,8 @@ static int wait_ready(struct sock_evq *q)
 	for (int i = 0; i < n; i++) {
 		struct sock_source *s = ready[i].data.ptr;
 
+		if (!s)
+			continue; /* the wake descriptor: what it tells of is in notified */
 		s->ready = true;
 		sock_source_pend(s);
 	}
@@ -145,8 +140,11 @@ int sock_evq_fd(const struct evq *base)
 int sock_evq_arm(struct evq *base)
 {
 	struct sock_evq *q = container_of(base, struct sock_evq, base);
+	eventfd_t count;
 
 	pthread_mutex_lock(&q->lock);
+	if (!q->armed)
+		eventfd_read(q->wakefd, &count);
 	q->armed = true;
 	pthread_mutex_unlock(&q->lock);
 	return 0;
@@ -203,17 +201,13 @@ void sock_source_pend(struct sock_source *s)
 void sock_source_notify(struct sock_source *s)
 {
 	struct sock_evq *q = s->q;
-	uint64_t one = 1;
-	bool wake;
-
 	pthread_mutex_lock(&q->lock);
 	if (list_empty(&s->notified))
 		list_add_tail(&q->notified, &s->notified);
 	q->any_notified = true;
-	wake = q->armed;
-	q->armed = false;
 	/* Within the lock: the queue may be deleted as soon as its thread can see the source. */
-	if (wake && write(q->wake.fd, &one, sizeof(one)) < 0)
-		assert(errno == EAGAIN);
+	if (q->armed)
+		eventfd_write(q->wakefd, 1);
+	q->armed = false;
 	pthread_mutex_unlock(&q->lock);
 }

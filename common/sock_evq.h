@@ -36,10 +36,10 @@ struct sock_evq {
 	int epfd;
 	struct list pending;
 	unsigned polls_since_wait;
-	struct sock_source wake; /* an eventfd, written when a source is notified while we sleep */
-	pthread_mutex_t lock;    /* innermost: taken with a channel's lock held */
-	struct list notified;    /* under lock */
-	bool armed;              /* under lock */
+	int wakefd;           /* an eventfd, written when a source is notified while armed */
+	pthread_mutex_t lock; /* innermost: taken with a channel's lock held */
+	struct list notified; /* under lock */
+	bool armed;           /* under lock */
 	_Atomic bool any_notified;
 };
 

@@ -109,12 +109,18 @@ static bool send_some_locked(struct tcp_server *ch)
 
 void tcp_output_once(struct tcp_server *ch)
 {
+	bool replying;
+
 	pthread_mutex_lock(&ch->lock);
 	if (!ch->sending && !ch->sock.blocked) {
+		replying = ch->replying;
 		ch->sending = true;
 		send_some_locked(ch);
 		ch->sending = false;
-		if (!list_empty(&ch->out.pieces))
+		/* When a reply went out along with a message, the I/O thread may have the next
+		 * request already, and its socket nothing more to read: that it is writable gets it
+		 * going. */
+		if (!list_empty(&ch->out.pieces) || (replying && !ch->replying))
 			ch->sock.blocked = true;
 		tcp_watch_locked(ch);
 	}
