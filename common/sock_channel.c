@@ -223,7 +223,6 @@ static int connect_status(int error)
 {
 	switch (error) {
 	case ENOENT:
-	case EAGAIN: /* a Unix listener whose backlog is full */
 	case ECONNREFUSED:
 		return -ECONNREFUSED;
 	case ENETUNREACH:
@@ -316,6 +315,7 @@ int sock_channel_greet(struct sock_channel *ch)
 	ret = transport_hello_decode(ch->hello, &peer);
 	if (ret)
 		return ret;
+	ch->base.peer_version = peer.version;
 	if (peer.status)
 		return sock_peer_status(peer.status);
 	if (peer.version != RMEMFS_WIRE_VERSION || peer.msg_bytes > config->msg_bytes ||

@@ -317,6 +317,11 @@ const char *channel_peer(const struct channel *ch)
 	return ch->peer;
 }
 
+uint32_t channel_peer_version(const struct channel *ch)
+{
+	return ch->peer_version;
+}
+
 int channel_peer_pid(const struct channel *ch)
 {
 	return ch->peer_pid;

@@ -110,8 +110,9 @@ enum event_type {
 struct event {
 	enum event_type type;
 	int status; /* 0 or -errno. EV_CLOSED: -ECONNRESET peer gone, -ECONNREFUSED nobody listens,
-		     * -EHOSTUNREACH, -ETIMEDOUT, -EPROTO not our protocol or version, -EACCES a
-		     * refused access, 0 closed by the peer in order */
+		     * -EAGAIN the listener's queue is full, -EHOSTUNREACH, -ETIMEDOUT, -EPROTO not
+		     * our protocol or version, -EACCES a refused access, 0 closed by the peer in
+		     * order */
 	struct channel *channel;
 	void *cookie; /* EV_DONE */
 	const void *data;
@@ -159,6 +160,8 @@ void *channel_user(const struct channel *ch);
 const char *channel_peer(const struct channel *ch);
 /* shm: the peer's process, else 0. */
 int channel_peer_pid(const struct channel *ch);
+/* Client: the version of the protocol that the server's hello named; 0: it has not spoken it. */
+uint32_t channel_peer_version(const struct channel *ch);
 
 /* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with
  * status 0, we get ours. Harmless on a closed one. */

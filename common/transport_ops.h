@@ -61,6 +61,7 @@ struct channel {
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
 	int peer_pid;
+	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
 	void *user;
 };
 

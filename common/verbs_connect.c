@@ -68,23 +68,30 @@ static void hello_encode(const struct transport *t, int status, uint8_t out[TRAN
 	transport_hello_encode(&hello, out);
 }
 
+/* A server's line about a stranger; a client's caller tells of its one server. */
+static bool may_tell(const struct verbs_channel *ch)
+{
+	return ch->base.server &&
+	       log_ratelimit_ok(&verbs_evq(ch->base.q)->strangers, STRANGERS_LOG_MS);
+}
+
 /* Settles the sizes with the peer's; -EPROTO: not our protocol or version, or impossible sizes. */
 static int hello_settle(struct verbs_channel *ch, const struct cm_event *event)
 {
 	const struct transport_config *config = &ch->base.transport->config;
 	struct channel_limits *limits = &ch->base.limits;
-	struct log_ratelimit *strangers = &verbs_evq(ch->base.q)->strangers;
 	struct transport_hello hello;
 
 	if (!event->has_hello || transport_hello_decode(event->hello, &hello)) {
-		if (log_ratelimit_ok(strangers, STRANGERS_LOG_MS))
-			log_warning("%s does not speak our protocol", ch->base.peer);
+		if (may_tell(ch))
+			log_warning("%s: refused: it does not speak our protocol", ch->base.peer);
 		return -EPROTO;
 	}
+	ch->base.peer_version = hello.version;
 	if (hello.version != RMEMFS_WIRE_VERSION) {
-		if (log_ratelimit_ok(strangers, STRANGERS_LOG_MS))
-			log_warning("%s speaks version %u of the protocol, we %d: install the same "
-				    "release on both machines",
+		if (may_tell(ch))
+			log_warning("%s: refused: it speaks version %u of the protocol, we %d: "
+				    "install the same release on both machines",
 				ch->base.peer, hello.version, RMEMFS_WIRE_VERSION);
 		return -EPROTO;
 	}
@@ -279,7 +286,7 @@ static int route_resolved(struct verbs_channel *ch)
 	return rdma_connect(ch->id, &param) ? -errno : 0;
 }
 
-static int rejected(const struct cm_event *event)
+static int rejected(struct verbs_channel *ch, const struct cm_event *event)
 {
 	struct transport_hello hello;
 
@@ -287,7 +294,10 @@ static int rejected(const struct cm_event *event)
 		return -ECONNRESET;
 	if (event->status != REJ_CONSUMER_DEFINED || !event->has_hello)
 		return -ECONNREFUSED;
-	if (transport_hello_decode(event->hello, &hello) || hello.version != RMEMFS_WIRE_VERSION)
+	if (transport_hello_decode(event->hello, &hello))
+		return -EPROTO;
+	ch->base.peer_version = hello.version;
+	if (hello.version != RMEMFS_WIRE_VERSION)
 		return -EPROTO;
 	return hello.status == -EPROTO ? -EPROTO : -ECONNREFUSED;
 }
@@ -332,7 +342,7 @@ static int connecting_event(struct verbs_channel *ch, const struct cm_event *eve
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return unreachable(event);
 	case RDMA_CM_EVENT_REJECTED:
-		return rejected(event);
+		return rejected(ch, event);
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:

@@ -44,27 +44,47 @@ __attribute__((format(printf, 3, 4))) static void connect_failed(
 	s->connect_error = err;
 }
 
-static void explain_closed(struct session *s, enum remote_state state, int status)
+static void closed_why(const struct remote *r, int status, char *buf, size_t len)
 {
+	uint32_t version = r->ch ? channel_peer_version(r->ch) : 0;
+
+	if (status == -EPROTO && version && version != RMEMFS_WIRE_VERSION)
+		snprintf(buf, len,
+			"it speaks version %u of the protocol, we %u: install the same release on "
+			"both machines",
+			version, RMEMFS_WIRE_VERSION);
+	else if (status == -EPROTO)
+		snprintf(buf, len, "no rmemfs server: it does not speak our protocol");
+	else
+		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
+}
+
+/* A server may be too busy with others for a moment; nobody is there for longer. */
+static bool may_pass(const struct session *s, int status)
+{
+	return (status == -EAGAIN || status == -ECONNRESET) && now_ms() < s->connect_until_ms;
+}
+
+static void explain_closed(struct remote *r, int status)
+{
+	struct session *s = r->session;
+	char why[SESSION_WHY_BYTES / 2];
 	int err = status ? status : -ECONNRESET;
 
+	if (may_pass(s, status))
+		return;
+	closed_why(r, status, why, sizeof(why));
 	if (status == -EPROTO)
-		connect_failed(
-			s, err, "%s: no rmemfs server, or one of another version", s->server);
+		connect_failed(s, err, "%s: %s", s->server, why);
 	else if (status == -EHOSTUNREACH || status == -ENETUNREACH)
 		connect_failed(s, -EHOSTUNREACH, "no route to %s", s->server);
-	else if (state == REMOTE_CONNECTING)
+	else if (r->state == REMOTE_CONNECTING)
 		connect_failed(s, err, "no server at %s: %s%s", s->server, errno_text(err),
 			s->chosen && s->address.kind == TRANSPORT_VERBS
 				? " (for one that serves tcp only: transport=tcp)"
 				: "");
 	else
 		connect_failed(s, err, "%s closed the connection: %s", s->server, errno_text(err));
-}
-
-static const char *closed_text(int status)
-{
-	return status ? errno_text(status) : "closed by the server";
 }
 
 void connection_drop(struct remote *r, const char *format, ...)
@@ -144,7 +164,9 @@ static void connect_begin(struct remote *r, int64_t now)
 	assert(!r->ch);
 	err = channel_connect(r->thread->evq, &s->address, &r->ch);
 	if (err) {
-		explain_closed(s, REMOTE_CONNECTING, err);
+		r->state = REMOTE_CONNECTING;
+		explain_closed(r, err);
+		r->state = REMOTE_DOWN;
 		session_complain(s, errno_text(err));
 		schedule_connect(r, now);
 		return;
@@ -371,8 +393,11 @@ static void connection_closed(struct remote *r, int status)
 	char why[SESSION_WHY_BYTES];
 	int64_t now = now_ms();
 
-	snprintf(why, sizeof(why), "%s", ours ? r->reason : closed_text(status));
-	explain_closed(r->session, r->state, status);
+	if (ours)
+		snprintf(why, sizeof(why), "%s", r->reason);
+	else
+		closed_why(r, status, why, sizeof(why));
+	explain_closed(r, status);
 	channel_lost(r, why, now);
 	connection_tick(r, now);
 }

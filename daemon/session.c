@@ -117,6 +117,7 @@ int session_connect(struct session *s, struct io_thread *thread, char *why, size
 {
 	int err = 0;
 
+	s->connect_until_ms = now_ms() + s->connect_timeout_ms;
 	s->connecting = true;
 	while (!err && !s->connect_error && !remote_connected(thread))
 		err = connect_turn(thread);

@@ -34,6 +34,7 @@ struct session {
 	/* While session_connect() runs any failure is final, and told here. */
 	bool connecting;
 	int connect_error;
+	int64_t connect_until_ms;
 	char connect_why[SESSION_WHY_BYTES];
 
 	/* Settled by the first ATTACH. */

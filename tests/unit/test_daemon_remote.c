@@ -144,7 +144,7 @@ static void connect__another_kind_of_server(void **state)
 
 	options = options_for(port, 1);
 	assert_int_equal(pthread_create(&thread, NULL, talk_http, &fd), 0);
-	connect_fails(&options, -EPROTO, "no rmemfs server, or one of another version");
+	connect_fails(&options, -EPROTO, "no rmemfs server: it does not speak our protocol");
 	pthread_join(thread, NULL);
 	close(fd);
 }
