@@ -1,0 +1,361 @@
+#!/bin/bash
+# docs.sh [BUILD] - manual pages, README and examples against the programs; TAP on standard output.
+# BUILD is a build folder with the programs in it (build/dev).
+#
+# What a page documents is read from its source: options stand in ".It Fl", mount options in ".It Cm",
+# keys in ".It Ic" with type, range and default in the line after it, messages in ".It Sy".
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+bin=${1:-build/dev}/bin
+failed=0 checks=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-docs.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+programs=(rmemfs rmemfs-server rmemfsctl)
+manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
+conf_page=config/rmemfs.conf.5
+
+# check NAME COMMAND...
+check() {
+	local name=$1 output
+	shift
+	checks=$((checks + 1))
+	if output=$("$@" 2>&1); then
+		echo "ok $checks - $name"
+	else
+		failed=1
+		echo "not ok $checks - $name"
+		printf '%s\n' "$output" | sed 's/^/# /'
+	fi
+}
+
+complain() {
+	echo "$*"
+	return 1
+}
+
+page_of() {
+	printf '%s\n' "${manuals[@]}" | grep "/$1\.8$"
+}
+
+# same WHAT FIRST SECOND: two lists, each a file, of the same lines and not empty.
+same() {
+	sort -u "$2" >"$work/first"
+	sort -u "$3" >"$work/second"
+	[ -s "$work/first" ] || complain "$1: nothing was found" || return
+	diff "$work/first" "$work/second" || complain "$1: < only in ${2##*/}, > only in ${3##*/}"
+}
+
+# all_in WHAT FIRST SECOND: each line of the first, which is not empty, is in the second.
+all_in() {
+	sort -u "$2" >"$work/first"
+	sort -u "$3" >"$work/second"
+	[ -s "$work/first" ] || complain "$1: nothing was found" || return
+	comm -23 "$work/first" "$work/second" >"$work/missing"
+	[ ! -s "$work/missing" ] || complain "$1 not in ${3##*/}: $(paste -sd ' ' "$work/missing")"
+}
+
+# section PAGE HEADING: its source.
+section() {
+	awk -v heading="$2" '/^\.Sh / { on = substr($0, 5) == heading } on' "$1"
+}
+
+# ---- options -------------------------------------------------------------------------------------
+
+help_options() {
+	"$bin/$1" --help | grep -E '^ +-' | sed -E 's/^ +//; s/  .*//' |
+		grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,'
+}
+
+# ".It Fl c , Fl -config Ar file" is -c and --config.
+page_options() {
+	grep -E '^\.It Fl ' "$1" | grep -oE 'Fl [^ ]+' | sed 's/^Fl /-/'
+}
+
+# What getopt is told.
+source_options() {
+	sed -nE 's/^\t\{"([a-z-]+)", (no|required)_argument.*/--\1/p' "$1"
+}
+
+options() {
+	local source=$2
+	help_options "$1" >"$work/--help"
+	page_options "$(page_of "$1")" >"$work/page"
+	source_options "$source" >"$work/source"
+	same "options of $1" "$work/--help" "$work/page" || return
+	all_in "options of $source" "$work/source" "$work/--help"
+}
+
+# ---- mount options -------------------------------------------------------------------------------
+
+help_mount_options() {
+	"$bin/rmemfs" --help | sed -n '/^Mount options:/,/^$/p' | grep -E '^  [a-z]' |
+		sed -E 's/^  //; s/  .*//; s/, /\n/g' | sed 's/=.*//' | grep -v '^\.\.\.$'
+}
+
+page_mount_options() {
+	section daemon/rmemfs.8 'MOUNT OPTIONS' | sed -n 's/^\.It Cm //p' | sed 's/ Ns .*//; s/ , /\n/g'
+}
+
+# Nothing is mounted: the mount point is looked at after the options.
+accepted() {
+	local said
+	said=$("$bin/rmemfs" "$@" 192.0.2.1:/none "$work/none" 2>&1) || true
+	[[ $said == *"$work/none: no such directory" ]] || complain "$said"
+}
+
+accepts() {
+	accepted -c /dev/null -o "$1" >/dev/null
+}
+
+accepts_some_value() {
+	accepts "soft,$1" || accepts "soft,$1=2" || accepts "$1=auto" || accepts "$1=info"
+}
+
+mount_options() {
+	local option status=0
+	help_mount_options >"$work/--help"
+	page_mount_options >"$work/page"
+	all_in "mount options of --help" "$work/--help" "$work/page" || return
+	while read -r option; do
+		accepts_some_value "$option" || complain "mount option $option is refused" || status=1
+	done <"$work/page"
+	! accepts nosuchoption || complain "everything is accepted"
+	return "$status"
+}
+
+# ---- everything else that is named ---------------------------------------------------------------
+
+# ".It Sy" has the fixed words of messages that the sources print; placeholders are in capitals.
+messages() {
+	local text status=0
+	# String constants that the compiler joins are joined here.
+	cat common/*.c server/*.c daemon/*.c | tr -d '\n' | sed -E 's/"[[:space:]]*"//g; s/\\"/"/g' \
+		>"$work/sources"
+	sed -n 's/^\.It Sy //p' "$1" | tr -d '"' | sed -E 's/[A-Z]{2,}|\bN\b/\n/g; s/\\&//g' |
+		sed -E "s/^[ ':();,]+//; s/[ ':();,]+\$//" | grep -E '.{6}' >"$work/messages"
+	[ -s "$work/messages" ] || complain "no messages were found" || return
+	while read -r text; do
+		grep -qF -- "$text" "$work/sources" ||
+			complain "no program says: $text" || status=1
+	done <"$work/messages"
+	return "$status"
+}
+
+words_of() {
+	grep -oE '"[a-z_]+"' | tr -d '"'
+}
+
+# Members of the status' JSON: words of status.c, but for those that describe states.
+json() {
+	sed '/_state_name(const/,/^}/d' server/status.c | words_of >"$work/status.c"
+	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
+		grep . >"$work/rmemfsctl.8"
+	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"
+}
+
+states() {
+	sed -n '/_state_name(const/,/^}/p' server/status.c | words_of | grep -v unknown >"$work/status.c"
+	section daemon/rmemfsctl.8 OUTPUT | sed -n 's/^\.Cm //p' | tr -d ' :' | tr ',' '\n' |
+		grep . >"$work/rmemfsctl.8"
+	same "states" "$work/status.c" "$work/rmemfsctl.8"
+}
+
+environment() {
+	grep -rhoE 'getenv\("[A-Z_]+"' common server daemon --include='*.c' | cut -d '"' -f 2 \
+		>"$work/sources"
+	section "$1" ENVIRONMENT | sed -n 's/^\.It Ev //p' | sed 's/ , /\n/g' >"$work/page"
+	grep RMEMFS_ "$work/page" >"$work/ours"
+	all_in "variables of the sources" "$work/sources" "$work/page" || return
+	all_in "variables of the page" "$work/ours" "$work/sources"
+}
+
+# ---- what is shown as an example -----------------------------------------------------------------
+
+# blocks FILE: fenced blocks of Markdown as $work/block.N; those for a shell end in .sh.
+blocks() {
+	rm -f "$work"/block.*
+	awk -v to="$work/block." '
+		/^```/ { on = !on; out = to (++n) ($0 == "```sh" ? ".sh" : ""); next }
+		on { print > out }' "$1"
+}
+
+# Commands, one a line: continued lines joined, comments and redirections gone.
+commands() {
+	sed -e ':a; /\\$/ { N; s/\\\n//; ba }' "$@" | sed -E 's/(^|[[:space:]])#.*//; s/&&/\n/g' |
+		sed -E 's/^[[:space:]]+//; s/[[:space:]]+$//' | grep . || true
+}
+
+# What stands in backquotes within a line is a command, too, if it begins with a program of ours.
+inline_commands() {
+	# shellcheck disable=SC2016 # backquotes of Markdown
+	grep -oE '`(rmemfs|rmemfsctl|rmemfs-server) [^`]*`' "$1" | tr -d '`' || true
+}
+
+# known_command PROGRAM ARGUMENTS...: its options exist, and so do those in -o.
+known_command() {
+	local program=$1 previous='' word item items status=0
+	shift
+	for word in "$@"; do
+		case $previous in
+		-o)
+			IFS=, read -ra items <<<"$word"
+			for item in "${items[@]}"; do
+				accepts "$item" || accepts "soft,$item" ||
+					complain "$program: mount option $item is refused" || status=1
+			done
+			;;
+		esac
+		previous=$word
+		[[ $word == -* ]] || continue
+		help_options "$program" | grep -qx -e "${word%%=*}" ||
+			complain "$program has no option $word" || status=1
+	done
+	return "$status"
+}
+
+command_exists() {
+	local -a words
+	read -ra words <<<"$1"
+	case ${words[0]} in
+	rmemfs | rmemfs-server | rmemfsctl) known_command "${words[@]}" ;;
+	config/* | tests/*) [ -x "${words[0]}" ] || complain "${words[0]} is not there" ;;
+	esac
+}
+
+readme_commands() {
+	local line seen=0 status=0
+	blocks README.md
+	while read -r line; do
+		seen=$((seen + 1))
+		command_exists "$line" || status=1
+	done < <(
+		commands "$work"/block.*.sh
+		inline_commands README.md
+	)
+	[ "$seen" -gt 10 ] || complain "only $seen commands were found" || status=1
+	return "$status"
+}
+
+# Configuration that is shown as such is accepted; an fstab line's options, too.
+readme_files() {
+	local file kinds='' options
+	blocks README.md
+	for file in "$work"/block.*; do
+		case $(head -n 1 "$file") in
+		*server.conf*)
+			"$bin/rmemfs-server" -c "$file" --check-config || return
+			kinds+=s
+			;;
+		*fstab*)
+			options=$(awk '!/^#/ { print $4 }' "$file")
+			accepts "$options" || complain "fstab: $options are refused" || return
+			kinds+=f
+			;;
+		*.env*)
+			options=$(sed -n 's/^OPTIONS=//p' "$file")
+			accepts "$options" || complain "$file: $options are refused" || return
+			kinds+=e
+			;;
+		esac
+	done
+	[ "$(fold -w 1 <<<"$kinds" | sort -u | paste -sd '')" = efs ] ||
+		complain "not all files are shown: $kinds"
+}
+
+readme_packages() {
+	# shellcheck source=config/packages.sh
+	. config/packages.sh
+	blocks README.md
+	commands "$work"/block.*.sh | sed -n 's/^apt-get install //p' | tr -s ' ' '\n' >"$work/README.md"
+	printf '%s\n' "${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" >"$work/packages.sh"
+	same "packages" "$work/packages.sh" "$work/README.md"
+}
+
+# Both examples of rmemfs.conf(5), the server's first.
+conf_examples() {
+	section "$conf_page" EXAMPLES | awk -v to="$work/conf." '
+		/^\.Bd / { on = 1; out = to (++n); next }
+		/^\.Ed/ { on = 0 }
+		on { print > out }'
+	"$bin/rmemfs-server" -c "$work/conf.1" --check-config || return
+	accepted -c "$work/conf.2"
+}
+
+# ---- the documents themselves --------------------------------------------------------------------
+
+# Of pages that are referred to only ours must be here.
+manual_lint() {
+	local page status=0
+	for page in "${manuals[@]}"; do
+		{
+			mandoc -T lint "$page" 2>&1 || true
+			groff -m mdoc -ww -z "$page" 2>&1
+		} | grep -vE 'referenced manual not found|outdated mandoc.db|makewhatis' || continue
+		status=1
+	done
+	return "$status"
+}
+
+manual_references() {
+	local name number status=0
+	while read -r name number; do
+		printf '%s\n' "${manuals[@]}" | grep -q "/$name\.$number\$" ||
+			complain "there is no $name($number)" || status=1
+	done < <(sed -nE 's/^\.Xr (rmemfs[^ ]*) ([0-9]).*/\1 \2/p' "${manuals[@]}" | sort -u)
+	return "$status"
+}
+
+manual_width() {
+	local page status=0
+	for page in "${manuals[@]}"; do
+		! mandoc -T utf8 -O width=80 "$page" 2>"$work/said" | col -b | grep -nE '.{81}' ||
+			complain "$page is wider than 80 columns" || status=1
+	done
+	return "$status"
+}
+
+links() {
+	local file link status=0
+	for file in *.md; do
+		while read -r link; do
+			[ -e "$link" ] || complain "$file: $link is not there" || status=1
+		done < <(grep -oE '\]\([^)#]+' "$file" | sed 's/^](//' | grep -vE '^[a-z]+:' || true)
+	done
+	return "$status"
+}
+
+changelog() {
+	local version
+	version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+	grep -qE "^## ${version//./\\.}( |\$)" CHANGELOG.md ||
+		complain "CHANGELOG.md has no heading for version '$version'"
+}
+
+[ -x "$bin/rmemfs" ] || {
+	echo "$bin has no programs: cmake --build" >&2
+	exit 1
+}
+check "options of rmemfs" options rmemfs daemon/options.c
+check "options of rmemfs-server" options rmemfs-server server/options.c
+check "options of rmemfsctl" options rmemfsctl daemon/rmemfsctl.c
+check "mount options" mount_options
+for name in "${programs[@]}"; do
+	check "messages in $name(8)" messages "$(page_of "$name")"
+done
+check "members of the status" json
+check "states in the status" states
+check "environment of rmemfs" environment daemon/rmemfs.8
+check "environment of rmemfs-server" environment server/rmemfs-server.8
+check "commands of the README" readme_commands
+check "configuration shown in the README" readme_files
+check "packages in the README" readme_packages
+check "examples of rmemfs.conf(5)" conf_examples
+check "manual pages: mandoc and groff" manual_lint
+check "manual pages: references" manual_references
+check "manual pages: 80 columns" manual_width
+check "links" links
+check "version in the CHANGELOG" changelog
+echo "1..$checks"
+exit "$failed"
