@@ -144,12 +144,14 @@ void log_line(enum log_level level, const char *format, ...)
 bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
 {
 	long long now = now_ms();
+	long long ahead = limit->burst > 1 ? (limit->burst - 1) * interval_ms : 0;
 	long long next = __atomic_load_n(&limit->next_ms, __ATOMIC_RELAXED);
+	long long then = (now > next ? now : next) + interval_ms;
 	unsigned suppressed;
 
 	/* Of several threads that find the interval over, one gets through. */
-	if (now < next || !__atomic_compare_exchange_n(&limit->next_ms, &next, now + interval_ms,
-				  false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+	if (now < next - ahead || !__atomic_compare_exchange_n(&limit->next_ms, &next, then, false,
+					  __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(&limit->suppressed, 1, __ATOMIC_RELAXED);
 		return false;
 	}

@@ -36,10 +36,11 @@ void log_line(enum log_level level, const char *format, ...) __attribute__((form
 			log_line(LOG_LEVEL_DEBUG, __VA_ARGS__); \
 	} while (0)
 
-/* Rate limit: at most one line per interval from one call site; the next one says how many were
- * kept back. */
+/* Rate limit: one line per interval from one call site, and up to burst at once after a quiet time;
+ * the next one says how many were kept back. */
 struct log_ratelimit {
-	long long next_ms;
+	unsigned burst;    /* 0 is 1 */
+	long long next_ms; /* when the next line is on time; a burst is ahead of it */
 	unsigned suppressed;
 };
 bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms);

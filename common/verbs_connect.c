@@ -13,7 +13,7 @@
 #include "common/util.h"
 #include "common/wire.h"
 
-enum { LISTEN_BACKLOG = 128, STRANGERS_LOG_MS = 1000 };
+enum { LISTEN_BACKLOG = 128 };
 
 /* Reasons for a rejection that we tell apart; the InfiniBand specification's numbers. */
 enum { REJ_STALE_CONNECTION = 10, REJ_CONSUMER_DEFINED = 28 };
@@ -46,10 +46,12 @@ static void set_peer(struct verbs_channel *ch)
  * resolved, or before the connection is accepted. */
 static void set_ack_timeout(struct verbs_channel *ch)
 {
+	static struct log_ratelimit limit;
 	uint8_t timeout = (uint8_t)ch->base.transport->config.ack_timeout;
 
-	if (rdma_set_option(
-		    ch->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, sizeof(timeout)))
+	if (rdma_set_option(ch->id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout,
+		    sizeof(timeout)) &&
+		log_ratelimit_ok(&limit, VERBS_LOG_MS))
 		log_warning("%s: cannot set the ACK timeout: %s", ch->base.peer, errno_text(errno));
 }
 
@@ -71,8 +73,7 @@ static void hello_encode(const struct transport *t, int status, uint8_t out[TRAN
 /* A server's line about a stranger; a client's caller tells of its one server. */
 static bool may_tell(const struct verbs_channel *ch)
 {
-	return ch->base.server &&
-	       log_ratelimit_ok(&verbs_evq(ch->base.q)->strangers, STRANGERS_LOG_MS);
+	return ch->base.server && log_ratelimit_ok(&verbs_evq(ch->base.q)->strangers, VERBS_LOG_MS);
 }
 
 /* Settles the sizes with the peer's; -EPROTO: not our protocol or version, or impossible sizes. */
@@ -218,7 +219,6 @@ int verbs_accept(struct channel *base)
 		return err;
 	if (rdma_accept(ch->id, &param)) {
 		err = -errno;
-		log_warning("%s: cannot accept: %s", base->peer, errno_text(err));
 		verbs_channel_unbuild(ch);
 		return err;
 	}

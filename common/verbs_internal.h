@@ -36,6 +36,8 @@ enum {
 	VERBS_RETRIES = 6,        /* 7 is for ever on Soft-RoCE */
 	VERBS_RNR_RETRIES = 7,    /* for ever: the peer may be stopped for long and still live */
 	VERBS_RNR_TIMER = 12,     /* 0.64 ms; the kernel's 0 means 655 ms */
+	VERBS_LOG_MS = 1000,      /* between lines that a peer can provoke, after */
+	VERBS_LOG_BURST = 10,     /* so many */
 };
 
 struct verbs_transport {

@@ -400,9 +400,11 @@ static int wc_errno(const struct ibv_wc *wc)
  * that there was a cause. */
 static void failed(struct verbs_channel *ch, const struct ibv_wc *wc)
 {
+	static struct log_ratelimit limit = {.burst = VERBS_LOG_BURST};
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
 
-	if (!flushed && !ch->cause && ch->phase <= PHASE_DYING)
+	if (!flushed && !ch->cause && ch->phase <= PHASE_DYING &&
+		log_ratelimit_ok(&limit, VERBS_LOG_MS))
 		log_info("%s: %s (vendor's code %#x)", ch->base.peer, ibv_wc_status_str(wc->status),
 			wc->vendor_err);
 	verbs_channel_fail(ch, flushed ? 0 : wc_errno(wc));
@@ -432,6 +434,7 @@ static int sent(struct verbs_channel *ch, const struct ibv_wc *wc, struct event 
 
 static int received(struct verbs_channel *ch, const struct ibv_wc *wc, struct event *event)
 {
+	static struct log_ratelimit limit = {.burst = VERBS_LOG_BURST};
 	uint32_t slot = (uint32_t)(wc->wr_id & ~RECV_FLAG);
 
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc->byte_len == 0 &&
@@ -440,7 +443,8 @@ static int received(struct verbs_channel *ch, const struct ibv_wc *wc, struct ev
 		return 0;
 	}
 	if (wc->opcode != IBV_WC_RECV || wc->byte_len > ch->base.limits.msg_bytes) {
-		log_warning("%s sent what is no message", ch->base.peer);
+		if (log_ratelimit_ok(&limit, VERBS_LOG_MS))
+			log_warning("%s sent what is no message", ch->base.peer);
 		verbs_channel_fail(ch, -EPROTO);
 		return 0;
 	}

@@ -107,16 +107,18 @@ static int publish_window(
 	struct verbs_channel *ch, struct verbs_grant *grant, unsigned access, uint32_t *rkey)
 {
 	struct verbs_region *r = container_of(grant->region, struct verbs_region, base);
+	static struct log_ratelimit limit;
 	struct ibv_mw *mw = ibv_alloc_mw(r->mr->pd, IBV_MW_TYPE_2);
 	int err;
 
 	if (!mw) {
 		err = errno ? -errno : -ENOMEM;
-		log_error(
-			"verbs: %s has no memory window left for %s: %s; it has %d for all channels "
-			"and regions: use fewer, larger regions",
-			ch->base.transport->device, ch->base.peer, errno_text(err),
-			verbs_transport(ch->base.transport)->device.max_mw);
+		if (log_ratelimit_ok(&limit, VERBS_LOG_MS))
+			log_error(
+				"verbs: %s has no memory window left for %s: %s; it has %d for all "
+				"channels and regions: use fewer, larger regions",
+				ch->base.transport->device, ch->base.peer, errno_text(err),
+				verbs_transport(ch->base.transport)->device.max_mw);
 		return err;
 	}
 	err = verbs_bind_post(ch, mw, r->mr, (uintptr_t)grant->region->addr, grant->region->len,

@@ -11,6 +11,10 @@
 #include "server/peers.h"
 #include "server/session.h"
 
+/* What peers can provoke: anybody may connect, but not fill the log, nor take the lines of those
+ * that have a session. */
+enum { LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void init_requests(struct conn *c)
@@ -94,6 +98,7 @@ static bool bound_unattached(struct server *s)
 
 void conn_incoming(struct port *port, struct channel *ch)
 {
+	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
 	struct server *s = port->server;
 	struct conn *c = NULL;
 	int err;
@@ -101,6 +106,9 @@ void conn_incoming(struct port *port, struct channel *ch)
 	if (!s->stopping && bound_unattached(s))
 		c = conn_new(port, ch);
 	if (!c) {
+		if (!s->stopping && log_ratelimit_ok(&limit, LOG_MS))
+			log_warning("%s: refused: too many channels wait, or memory is short",
+				channel_peer(ch));
 		channel_reject(ch);
 		return;
 	}
@@ -109,7 +117,8 @@ void conn_incoming(struct port *port, struct channel *ch)
 	s->nunattached++;
 	err = channel_accept(ch);
 	if (err) {
-		log_warning("%s: can't accept: %s", channel_peer(ch), errno_text(err));
+		if (log_ratelimit_ok(&limit, LOG_MS))
+			log_warning("%s: can't accept: %s", channel_peer(ch), errno_text(err));
 		unattached_del(c);
 		conn_free(c);
 		channel_reject(ch);
@@ -159,15 +168,27 @@ void conn_fence(struct conn *c)
 		log_error("%s: can't fence: %s", channel_peer(c->channel), errno_text(err));
 }
 
+static void tell_closed(const struct conn *c, enum log_level level, const char *reason)
+{
+	static struct log_ratelimit strangers = {.burst = STRANGERS_LOG_BURST};
+	static struct log_ratelimit clients = {.burst = CLIENTS_LOG_BURST};
+	const char *peer = channel_peer(c->channel);
+
+	if (!log_ratelimit_ok(c->session ? &clients : &strangers, LOG_MS))
+		return;
+	if (c->session)
+		log_line(level, "%s: channel of session %llu at export '%s' closed: %s", peer,
+			(unsigned long long)c->session->stored.id, c->session->export->name,
+			reason);
+	else
+		log_line(level, "%s: channel closed: %s", peer, reason);
+}
+
 void conn_breach(struct conn *c, const char *reason)
 {
-	static struct log_ratelimit strangers;
-
 	if (c->state == CONN_FENCING)
 		return;
-	/* Anybody may connect, but not fill the log. */
-	if (c->session || log_ratelimit_ok(&strangers, 100))
-		log_warning("%s: channel closed: %s", channel_peer(c->channel), reason);
+	tell_closed(c, LOG_LEVEL_WARNING, reason);
 	conn_fence(c);
 }
 
@@ -260,7 +281,7 @@ void request_answer(struct request *req, struct rpc_reply *rep)
 
 void request_refuse(struct request *req, int err, const char *format, ...)
 {
-	static struct log_ratelimit limit;
+	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
 	char text[RPC_TEXT_MAX + 1];
 	struct rpc_reply rep = {.status = err};
 	va_list args;
@@ -269,7 +290,7 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	/* Before the answer: who was refused finds the reason here, too. */
-	if (log_ratelimit_ok(&limit, 100))
+	if (log_ratelimit_ok(&limit, LOG_MS))
 		log_warning("%s: %s is refused: %s", channel_peer(req->conn->channel),
 			rpc_op_info(req->rpc.op)->name, text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
@@ -356,6 +377,17 @@ static void opened(struct conn *c)
 		conn_breach(c, "it receives too few messages");
 }
 
+/* Why, where it was not in order. A stranger may go as it came. */
+static void tell_lost(const struct conn *c, int status)
+{
+	if (status == -EPROTO)
+		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
+	else if (status == -EACCES)
+		tell_closed(c, LOG_LEVEL_WARNING, "it asked for memory that it has no right to");
+	else if (status && c->session)
+		tell_closed(c, LOG_LEVEL_INFO, errno_text(status));
+}
+
 /* When the process ends, so does all that a peer can reach through it: no fence is needed. */
 static void closed(struct conn *c)
 {
@@ -383,10 +415,7 @@ void conn_event(struct conn *c, const struct event *event)
 		receive(c, event);
 		break;
 	case EV_CLOSED:
-		if (event->status && c->session)
-			log_info("%s: channel of session %llu lost: %s", channel_peer(c->channel),
-				(unsigned long long)c->session->stored.id,
-				errno_text(event->status));
+		tell_lost(c, event->status);
 		closed(c);
 		break;
 	case EV_INCOMING:

@@ -10,6 +10,9 @@
 #include "common/util.h"
 #include "server/peers.h"
 
+/* A client may come and go as often as it likes, but not fill the log. */
+enum { LOG_MS = 1000, LOG_BURST = 64 };
+
 /* ---- objects --------------------------------------------------------------------------------- */
 
 static struct session *session_new(
@@ -129,6 +132,7 @@ static int forget(struct server *s, const struct session *session)
 /* No channel of it is left: what it held goes back. */
 static void finish(struct session *session)
 {
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
 	int err = forget(s, session);
 
@@ -137,8 +141,9 @@ static void finish(struct session *session)
 			session->stored.client, errno_text(err));
 		return;
 	}
-	log_info("session %" PRIu64 " of %s at export '%s' has ended", session->stored.id,
-		session->stored.client, session->export->name);
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_info("session %" PRIu64 " of %s at export '%s' has ended", session->stored.id,
+			session->stored.client, session->export->name);
 	add_counters(&session->export->ended, &session->counters);
 	session_delete(session);
 	s->reclaim = true;
@@ -239,6 +244,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 /* The channel becomes the session's. */
 static void join(struct request *req, struct session *session)
 {
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct conn *c = req->conn;
 	bool resumed = session->attached >> a->channel & 1;
@@ -253,7 +259,7 @@ static void join(struct request *req, struct session *session)
 	session->attached |= UINT64_C(1) << a->channel;
 	session->heard_ms = now_ms();
 	session->restored = session->process_gone = false;
-	if (a->channel == 0)
+	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
 		log_info("session %" PRIu64 " of %s at export '%s' %s over %s", session->stored.id,
 			session->stored.client, session->export->name,
 			resumed ? "resumed" : "begins", channel_peer(c->channel));
@@ -506,9 +512,8 @@ void session_regions(struct request *req)
 	int err = publish(c, end);
 
 	if (err && err != -EAGAIN) {
-		log_error("%s: can't make a key to region %u of '%s': %s", channel_peer(c->channel),
-			c->nkeys, c->session->export->name, errno_text(err));
-		request_refuse(req, err, "can't make a key to a region: %s", errno_text(err));
+		request_refuse(req, err, "can't make a key to region %u of '%s': %s", c->nkeys,
+			c->session->export->name, errno_text(err));
 	} else if (err && c->nkeys <= first) {
 		list_del(&req->link);
 		list_add_tail(&c->server->stalled, &req->link);

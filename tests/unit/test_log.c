@@ -186,6 +186,19 @@ static void errno_text__takes_either_sign(void **state)
 	assert_string_equal(errno_text(99999), "unknown error");
 }
 
+static void ratelimit__burst(void **state)
+{
+	struct log_ratelimit limit = {.burst = 3};
+
+	for (unsigned i = 0; i < limit.burst; i++)
+		assert_true(log_ratelimit_ok(&limit, 3600 * 1000));
+	assert_false(log_ratelimit_ok(&limit, 3600 * 1000));
+	/* An interval later there is room for one more. */
+	limit.next_ms -= 3600 * 1000;
+	assert_true(log_ratelimit_ok(&limit, 3600 * 1000));
+	assert_false(log_ratelimit_ok(&limit, 3600 * 1000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +212,7 @@ int main(void)
 		cmocka_unit_test(level_parse__knows_every_name),
 		cmocka_unit_test(level_parse__refuses_others),
 		cmocka_unit_test(ratelimit__lets_one_through_and_counts_the_rest),
+		cmocka_unit_test(ratelimit__burst),
 		cmocka_unit_test(errno_text__takes_either_sign),
 	};
 
