@@ -12,12 +12,10 @@
 #include "common/wire.h"
 #include "server/inode.h"
 #include "server/reaper.h"
-
-enum { STORE_VERSION = 1, MAGIC_BYTES = 8 };
-static const char store_magic[MAGIC_BYTES] = "rmemfsM";
+#include "server/store_format.h"
 
 enum {
-	SUPER_BYTES = MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8,
+	SUPER_BYTES = STORE_MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8,
 	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
 };
 
@@ -38,7 +36,7 @@ int meta_save_super(struct meta *m)
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
-	wire_put(&w, store_magic, MAGIC_BYTES);
+	wire_put(&w, STORE_MAGIC, STORE_MAGIC_BYTES);
 	wire_put_u32(&w, STORE_VERSION);
 	wire_put(&w, m->store_id, STORE_ID_BYTES);
 	wire_put(&w, m->hash.key, NAMEHASH_KEY_BYTES);
@@ -57,10 +55,9 @@ static int make_super(struct meta *m)
 
 static int load_super(struct meta *m, const struct reason *why)
 {
-	char magic[MAGIC_BYTES];
+	char magic[STORE_MAGIC_BYTES];
 	struct store_val val;
 	struct wire_in r;
-	uint32_t version;
 	int err = store_get(m->store, STORE_META, STORE_KEY(0), &val);
 
 	if (err == -ENOENT) {
@@ -70,21 +67,11 @@ static int load_super(struct meta *m, const struct reason *why)
 	if (err)
 		return err;
 	wire_in_init(&r, val.data, val.len);
-	wire_get(&r, magic, MAGIC_BYTES);
-	version = wire_get_u32(&r);
+	wire_get(&r, magic, STORE_MAGIC_BYTES); /* store_open() has read it, and the version */
+	wire_get_u32(&r);
 	wire_get(&r, m->store_id, STORE_ID_BYTES);
 	wire_get(&r, m->hash.key, NAMEHASH_KEY_BYTES);
 	m->now.next_session = wire_get_u64(&r);
-	if (memcmp(magic, store_magic, MAGIC_BYTES) != 0) {
-		snprintf(why->text, why->len, "the store is damaged: its superblock is unreadable");
-		return -EBADMSG;
-	}
-	if (version != STORE_VERSION) {
-		snprintf(why->text, why->len,
-			"the store has format version %u, this program reads version %d", version,
-			STORE_VERSION);
-		return -EBADMSG;
-	}
 	if (r.truncated || wire_in_left(&r)) {
 		snprintf(why->text, why->len,
 			"the store is damaged: its superblock has the wrong length");

@@ -15,24 +15,13 @@
 
 #include "common/log.h"
 #include "common/util.h"
-
-static const char *const table_names[STORE_TABLES] = {
-	[STORE_META] = "meta",
-	[STORE_INODE] = "inode",
-	[STORE_SPACE] = "space",
-	[STORE_REAP] = "reap",
-	[STORE_SYMLINK] = "symlink",
-	[STORE_SESSION] = "session",
-	[STORE_DIRENT] = "dirent",
-	[STORE_EXTENT] = "extent",
-	[STORE_ORPHAN] = "orphan",
-	[STORE_REPLY] = "reply",
-};
+#include "server/store_format.h"
+#include "server/store_verify.h"
 
 /* LMDB's own tables: the list of free pages, and the names of ours. */
 enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
 
-enum { KEY_BYTES_MAX = 16 };
+enum { TELL_AGAIN_MS = 60000 };
 
 struct store {
 	MDB_env *env;
@@ -42,6 +31,11 @@ struct store {
 	uint64_t map_pages;
 	void *locked; /* a mapping of our own that keeps the store's pages in memory */
 	int failed;
+
+	/* The damaged record that was logged last. */
+	bool told;
+	enum store_table told_table;
+	struct store_key told_key;
 
 	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
 	 * exact: available counts what is on the list of free pages too. */
@@ -176,7 +170,7 @@ static int open_tables(struct store *s, bool *is_new)
 
 		if (i < STORE_PAIRS)
 			flags |= MDB_INTEGERKEY;
-		err = to_errno(mdb_dbi_open(s->txn, table_names[i], flags, &s->dbi[i]));
+		err = to_errno(mdb_dbi_open(s->txn, store_table_names[i], flags, &s->dbi[i]));
 		if (!err)
 			err = to_errno(mdb_stat(s->txn, s->dbi[i], &stat));
 		records += stat.ms_entries;
@@ -189,12 +183,28 @@ static int open_tables(struct store *s, bool *is_new)
 	return store_commit(s);
 }
 
+/* Before anything is changed. */
+static int check_file(const char *path, char *why, size_t whylen)
+{
+	char text[256] = "";
+	int err = store_verify(path, text, sizeof(text));
+
+	if (!err || err == -ENOENT)
+		return 0;
+	snprintf(why, whylen, "the store %s %s: %s", path,
+		err == -EBADMSG ? "is damaged" : "can't be used", text[0] ? text : errno_text(err));
+	return err;
+}
+
 int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
 	size_t whylen)
 {
-	struct store *s = calloc(1, sizeof(*s));
-	int err;
+	struct store *s;
+	int err = check_file(path, why, whylen);
 
+	if (err)
+		return err;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	bytes = div_round_up(bytes, PAGE_BYTES) * PAGE_BYTES;
@@ -310,8 +320,19 @@ int store_failed(const struct store *s)
 
 int store_damaged(struct store *s, enum store_table table, struct store_key key)
 {
-	log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi, key.lo,
-		table_names[table]);
+	static struct log_ratelimit limit;
+	bool again = s->told && s->told_table == table && s->told_key.hi == key.hi &&
+		     s->told_key.lo == key.lo;
+
+	/* What meets it once meets it again and again. */
+	if (!again || log_ratelimit_ok(&limit, TELL_AGAIN_MS))
+		log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi,
+			key.lo, store_table_names[table]);
+	if (!again)
+		log_ratelimit_ok(&limit, TELL_AGAIN_MS);
+	s->told = true;
+	s->told_table = table;
+	s->told_key = key;
 	return store_fail(s, -EBADMSG);
 }
 
@@ -404,24 +425,14 @@ void store_usage(struct store *s, struct store_usage *usage)
 
 static MDB_val pack_key(enum store_table table, const struct store_key *key, uint64_t buf[2])
 {
-	if (table < STORE_PAIRS) {
-		buf[0] = key->hi;
-		return (MDB_val){sizeof(buf[0]), buf};
-	}
-	buf[0] = htobe64(key->hi);
-	buf[1] = htobe64(key->lo);
-	return (MDB_val){KEY_BYTES_MAX, buf};
+	return (MDB_val){store_key_pack(table, key, buf), buf};
 }
 
-static void unpack_key(enum store_table table, const MDB_val *val, struct store_key *key)
+static int take_val(struct store *s, enum store_table table, const struct store_key *key,
+	const MDB_val *v, struct store_val *val)
 {
-	uint64_t buf[2] = {0};
-
-	memcpy(buf, val->mv_data, table < STORE_PAIRS ? sizeof(buf[0]) : sizeof(buf));
-	if (table < STORE_PAIRS)
-		*key = STORE_KEY(buf[0]);
-	else
-		*key = STORE_KEY(be64toh(buf[0]), be64toh(buf[1]));
+	*val = (struct store_val){v->mv_data, v->mv_size};
+	return store_val_check(table, key, val) ? 0 : store_damaged(s, table, *key);
 }
 
 int store_get(struct store *s, enum store_table table, struct store_key key, struct store_val *val)
@@ -430,29 +441,38 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 	MDB_val k = pack_key(table, &key, buf), v;
 	int err = accessed(s, mdb_get(s->txn, s->dbi[table], &k, &v));
 
-	if (!err)
-		*val = (struct store_val){v.mv_data, v.mv_size};
-	return err;
+	return err ? err : take_val(s, table, &key, &v, val);
+}
+
+/* The value is written where it is to stay, and its sum after it. */
+static int put(struct store *s, enum store_table table, const struct store_key *key,
+	const void *data, size_t len, unsigned flags)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, key, buf), v = {len + STORE_SUM_BYTES, NULL};
+	uint32_t sum = store_sum(table, key, data, len);
+	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, flags | MDB_RESERVE);
+
+	if (rc)
+		return rc;
+	memcpy(v.mv_data, data, len);
+	memcpy((char *)v.mv_data + len, &sum, sizeof(sum));
+	return 0;
 }
 
 int store_put(
 	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
-	uint64_t buf[2];
-	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};
-
-	return accessed(s, mdb_put(s->txn, s->dbi[table], &k, &v, 0));
+	return accessed(s, put(s, table, &key, data, len, 0));
 }
 
 int store_append(
 	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
-	uint64_t buf[2];
-	MDB_val k = pack_key(table, &key, buf), v = {len, (void *)(uintptr_t)data};
-	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, MDB_APPEND);
+	int rc = put(s, table, &key, data, len, MDB_APPEND);
 
 	if (rc == MDB_KEYEXIST) /* not the greatest key */
-		return store_put(s, table, key, data, len);
+		rc = put(s, table, &key, data, len, 0);
 	return accessed(s, rc);
 }
 
@@ -479,20 +499,19 @@ static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
 static int move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
 	struct store_key *found, struct store_val *val)
 {
+	struct store_key key;
 	MDB_cursor *c;
 	MDB_val v;
 	int err = cursor_of(s, table, &c);
 
+	if (!err)
+		err = accessed(s, mdb_cursor_get(c, k, &v, op));
 	if (err)
 		return err;
-	err = accessed(s, mdb_cursor_get(c, k, &v, op));
-	if (err)
-		return err;
+	key = store_key_unpack(table, k->mv_data);
 	if (found)
-		unpack_key(table, k, found);
-	if (val)
-		*val = (struct store_val){v.mv_data, v.mv_size};
-	return 0;
+		*found = key;
+	return val ? take_val(s, table, &key, &v, val) : 0;
 }
 
 int store_seek(struct store *s, enum store_table table, struct store_key key,
@@ -510,18 +529,14 @@ int store_seek_back(struct store *s, enum store_table table, struct store_key ke
 	struct store_key at;
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf);
-	int err = move(s, table, &k, MDB_SET_RANGE, &at, val);
+	int err = move(s, table, &k, MDB_SET_RANGE, &at, NULL);
 
 	if (err == -ENOENT)
 		return move(s, table, &k, MDB_LAST, found, val);
 	if (err)
 		return err;
-	if (at.hi == key.hi && at.lo == key.lo) {
-		if (found)
-			*found = at;
-		return 0;
-	}
-	return move(s, table, &k, MDB_PREV, found, val);
+	return move(s, table, &k, at.hi == key.hi && at.lo == key.lo ? MDB_GET_CURRENT : MDB_PREV,
+		found, val);
 }
 
 int store_next(

@@ -8,7 +8,8 @@
  * THREADS    One thread. No other process may have the store open (the directory is locked).
  * ERRORS     0 or -errno, with LMDB's own errors made errnos: -ENOENT no such record, -ENOSPC the
  *            map is full, -EBADMSG damaged. All but -ENOENT also make store_failed() true: then the
- *            transaction can only be aborted.
+ *            transaction can only be aborted. Each value is stored with a sum, which every reader
+ *            of it checks: no damaged value is ever found.
  */
 #ifndef RMEMFS_SERVER_STORE_H
 #define RMEMFS_SERVER_STORE_H
@@ -46,7 +47,8 @@ struct store_val {
 };
 
 /* Opens or makes the store at path. bytes are allocated and mapped, more if it was larger before.
- * *is_new: it has no records yet. -ENOSPC: the memory is not there. */
+ * *is_new: it has no records yet. -ENOSPC: the memory is not there; -EBADMSG, -EPROTONOSUPPORT: see
+ * store_verify.h, and nothing was changed. */
 int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
 	size_t whylen);
 void store_close(struct store *s);

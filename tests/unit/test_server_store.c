@@ -174,7 +174,7 @@ static void failed__can_only_be_aborted(void **state)
 
 static void room__ends_before_the_map_does(void **state)
 {
-	static const char record[1000];
+	static const char record[990];
 	uint64_t n = 0;
 
 	store_abort(store);

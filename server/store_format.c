@@ -1,0 +1,66 @@
+/* store_format.c - see store_format.h. */
+#include "server/store_format.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "common/util.h"
+
+const char *const store_table_names[STORE_TABLES] = {
+	[STORE_META] = "meta",
+	[STORE_INODE] = "inode",
+	[STORE_SPACE] = "space",
+	[STORE_REAP] = "reap",
+	[STORE_SYMLINK] = "symlink",
+	[STORE_SESSION] = "session",
+	[STORE_DIRENT] = "dirent",
+	[STORE_EXTENT] = "extent",
+	[STORE_ORPHAN] = "orphan",
+	[STORE_REPLY] = "reply",
+};
+
+size_t store_key_bytes(enum store_table table)
+{
+	return table < STORE_PAIRS ? sizeof(uint64_t) : STORE_KEY_BYTES_MAX;
+}
+
+size_t store_key_pack(enum store_table table, const struct store_key *key, uint64_t buf[2])
+{
+	if (table < STORE_PAIRS) {
+		buf[0] = key->hi;
+	} else {
+		buf[0] = htobe64(key->hi);
+		buf[1] = htobe64(key->lo);
+	}
+	return store_key_bytes(table);
+}
+
+struct store_key store_key_unpack(enum store_table table, const void *data)
+{
+	uint64_t buf[2] = {0};
+
+	memcpy(buf, data, store_key_bytes(table));
+	if (table < STORE_PAIRS)
+		return STORE_KEY(buf[0]);
+	return STORE_KEY(be64toh(buf[0]), be64toh(buf[1]));
+}
+
+uint32_t store_sum(
+	enum store_table table, const struct store_key *key, const void *data, size_t len)
+{
+	const uint64_t place[] = {table, key->hi, table < STORE_PAIRS ? 0 : key->lo};
+	XXH64_hash_t seed = XXH3_64bits(place, sizeof(place));
+
+	return (uint32_t)XXH3_64bits_withSeed(data, len, seed);
+}
+
+bool store_val_check(enum store_table table, const struct store_key *key, struct store_val *stored)
+{
+	uint32_t sum;
+
+	if (stored->len < STORE_SUM_BYTES)
+		return false;
+	stored->len -= STORE_SUM_BYTES;
+	memcpy(&sum, (const char *)stored->data + stored->len, STORE_SUM_BYTES);
+	return sum == store_sum(table, key, stored->data, stored->len);
+}
