@@ -125,6 +125,26 @@ mount_options() {
 	return "$status"
 }
 
+# ---- configuration keys --------------------------------------------------------------------------
+
+# ".It Ic KEY" and the line after it, in the words of docs_keys.c.
+page_keys() {
+	section "$conf_page" "$1" |
+		awk '/^\.It Ic / { key = $3; getline; print key "\t" $0 }'
+}
+
+keys() {
+	"$bin/$1" >"$work/table"
+	page_keys "$2" >"$work/page"
+	same "keys" "$work/table" "$work/page"
+}
+
+client_keys_are_options() {
+	"$bin/docs_keys_client" | cut -f 1 >"$work/table"
+	page_mount_options >"$work/page"
+	all_in "keys" "$work/table" "$work/page"
+}
+
 # ---- everything else that is named ---------------------------------------------------------------
 
 # ".It Sy" has the fixed words of messages that the sources print; placeholders are in capitals.
@@ -310,7 +330,8 @@ manual_references() {
 manual_width() {
 	local page status=0
 	for page in "${manuals[@]}"; do
-		! mandoc -T utf8 -O width=80 "$page" 2>"$work/said" | col -b | grep -nE '.{81}' ||
+		! mandoc -T utf8 -O width=80 "$page" 2>"$work/said" | sed 's/.\x08//g' |
+			grep -nE '.{81}' ||
 			complain "$page is wider than 80 columns" || status=1
 	done
 	return "$status"
@@ -341,6 +362,9 @@ check "options of rmemfs" options rmemfs daemon/options.c
 check "options of rmemfs-server" options rmemfs-server server/options.c
 check "options of rmemfsctl" options rmemfsctl daemon/rmemfsctl.c
 check "mount options" mount_options
+check "keys of server.conf" keys docs_keys_server SERVER.CONF
+check "keys of client.conf" keys docs_keys_client CLIENT.CONF
+check "every key of client.conf is a mount option" client_keys_are_options
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done
