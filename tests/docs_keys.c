@@ -59,6 +59,8 @@ static void print_type(const struct conf_key *key)
 	case CONF_GROUPS:
 		printf("List of groups");
 		break;
+	default:
+		break;
 	}
 }
 
@@ -123,6 +125,8 @@ static void print_default(const struct conf_key *key)
 		break;
 	case CONF_GROUPS:
 		print_groups(field);
+		break;
+	default:
 		break;
 	}
 }
