@@ -229,12 +229,13 @@ struct rpc_attach_reply {
 	uint8_t store_id[16]; /* the store's birth */
 	uint64_t incarnation; /* the server process's run */
 	bool resumed;
-	uint16_t nslots;     /* of this channel: the session's slots channel*nslots .. +nslots-1 */
-	uint16_t nreserved;  /* the last of them, for COMMIT and RETURN */
-	uint32_t lease_ms;   /* silence after which the session may be ended */
-	int64_t server_time; /* ns */
-	uint32_t nregions;   /* of the export */
-	uint64_t npages;     /* of the export */
+	uint16_t nslots;    /* of this channel: the session's slots channel*nslots .. +nslots-1 */
+	uint16_t nreserved; /* the last of them, for COMMIT and RETURN */
+	uint32_t lease_ms;  /* silence after which the session may be ended */
+	uint32_t peer_timeout_ms; /* silence after which this channel is closed; 0: it never is */
+	int64_t server_time;      /* ns */
+	uint32_t nregions;        /* of the export */
+	uint64_t npages;          /* of the export */
 	struct attr root;
 };
 

@@ -7,17 +7,18 @@
 
 /* Header: op, slot, status, seq. With a status other than 0, a text is the body. */
 
-#define ATTACH_FIELDS(F)    \
-	F(u64, session)     \
-	F(id, store_id)     \
-	F(u64, incarnation) \
-	F(flag, resumed)    \
-	F(u16, nslots)      \
-	F(u16, nreserved)   \
-	F(u32, lease_ms)    \
-	F(i64, server_time) \
-	F(u32, nregions)    \
-	F(u64, npages)      \
+#define ATTACH_FIELDS(F)        \
+	F(u64, session)         \
+	F(id, store_id)         \
+	F(u64, incarnation)     \
+	F(flag, resumed)        \
+	F(u16, nslots)          \
+	F(u16, nreserved)       \
+	F(u32, lease_ms)        \
+	F(u32, peer_timeout_ms) \
+	F(i64, server_time)     \
+	F(u32, nregions)        \
+	F(u64, npages)          \
 	F(attr, root)
 RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
 

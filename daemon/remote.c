@@ -51,11 +51,14 @@ bool remote_connected(const struct io_thread *thread)
 	return thread->remote->state == REMOTE_READY;
 }
 
-bool remote_busy(const struct remote *r)
+bool remote_away(const struct remote *r)
 {
-	uint64_t all = r->nslots >= 64 ? ~(uint64_t)0 : ((uint64_t)1 << r->nslots) - 1;
+	return r->session->soft_ms && r->mute_ms >= r->session->soft_ms;
+}
 
-	return r->free_slots != all || r->io[IO_READ].nworks || r->io[IO_WRITE].nworks;
+bool remote_gives_up(const struct io_thread *thread)
+{
+	return remote_away(thread->remote);
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -110,7 +113,9 @@ void remote_event(struct io_thread *thread, const struct event *ev)
 
 	if (!r->ch || ev->channel != r->ch)
 		return;
-	r->heard = true;
+	/* That a connection was refused or closed is no sign of a server. */
+	if (ev->type == EV_RECV || (ev->type == EV_DONE && !ev->status))
+		r->heard = true;
 	switch (ev->type) {
 	case EV_RECV:
 		message_event(r, ev);

@@ -70,6 +70,13 @@ const struct io_limits *io_limits(const struct io_thread *thread);
 /* Whether the server answers now: false between a loss and the resumption. */
 bool remote_connected(const struct io_thread *thread);
 
+/* Whether calls that nothing was sent of are to be taken back, and the others not waited for, since
+ * this is a soft mount and the server has given no sign of life for soft_ms. The connection has the
+ * clock and not the call: pings keep it running without traffic, and it is mended without traffic,
+ * so that a first call after an idle time finds a server that is there, while calls to one that
+ * is known to be away don't wait for soft_ms each. Nothing new is sent before it is back. */
+bool remote_gives_up(const struct io_thread *thread);
+
 /* ---- the session, for all threads (session.c) ---------------------------------------------------
  */
 

@@ -5,8 +5,8 @@
  * The first channel of thread 0 makes the session, all others join or resume it. The answer to
  * ATTACH is the server's word that the channel before is fenced; only after it, and with the new
  * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
- * manager may take minutes. A ready channel on which something is under way is pinged; one that is
- * silent for SILENCE_MS is given up.
+ * manager may take minutes. A ready channel is pinged, busy or not: the server, too, wants to hear
+ * of it, and sees nothing of one-sided transfers. One that is silent for peer_timeout is given up.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,9 +23,8 @@ enum {
 	BACKOFF_MAX_MS = 1000,
 	SETTLED_MS = 1000, /* a channel that lasted as long starts the back-off anew */
 	ANSWER_MS = 5000,  /* for one answer of a server that is there */
-	SILENCE_MS = 5000,
-	PING_MS = 1000,
-	STALL_MS = 1000, /* we did not run ourselves: no time to judge the server's silence */
+	PATIENCE = 4,      /* peer_timeouts for a PING, whatever else is heard */
+	LATE_MS = 200,     /* no more than this counts between two ticks, which come every 100 ms */
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -258,7 +257,8 @@ static void channel_ready(struct remote *r)
 	int64_t now = now_ms();
 
 	r->state = REMOTE_READY;
-	r->ready_ms = r->next_ping_ms = r->heard_ms = now;
+	r->ready_ms = r->next_ping_ms = now;
+	r->mute_ms = r->unanswered_ms = 0;
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
@@ -317,39 +317,31 @@ static void regions_answered(struct remote *r, const struct rpc_reply *rep)
 static void ping(struct remote *r, int64_t now)
 {
 	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
-	uint32_t lease_ms = atomic_load_explicit(&r->session->lease_ms, memory_order_relaxed);
-
 	int64_t sent_ns = clock_ns(CLOCK_BOOTTIME);
 
 	session_totals(r->session, &req.ping);
 	if (ask(r, &req) != 0)
 		return;
 	r->ping_ns = sent_ns;
-	r->next_ping_ms = now + (int64_t)min_u64(PING_MS, lease_ms / 3);
+	r->unanswered_ms = 0;
+	r->next_ping_ms = now + session_ping_ms(r->session);
 }
 
-/* Thread 0 keeps the session alive, another one while thread 0 can't. A busy channel is pinged to
- * learn whether anybody is there to answer what was asked. */
-static bool ping_due(const struct remote *r, int64_t now)
+/* A transfer that ends is a sign of life of the server's device at least. What its process owes is
+ * the answer to a PING, which may be held up by transfers before it, but not for ever. */
+static bool is_silent(const struct remote *r)
 {
-	const struct session *s = r->session;
-	int64_t renewed = atomic_load_explicit(&s->renewed_ms, memory_order_relaxed);
+	int64_t timeout_ms = r->session->peer_timeout_ms;
 
-	if (r->ping_ns || now < r->next_ping_ms)
-		return false;
-	return r->thread->index == 0 || remote_busy(r) || now - renewed >= 2 * PING_MS;
+	return r->mute_ms >= timeout_ms ||
+	       (r->ping_ns && r->unanswered_ms >= PATIENCE * timeout_ms);
 }
 
 static void ready_tick(struct remote *r, int64_t now)
 {
-	int64_t asked_ms = r->ping_ns / 1000000;
-
-	if (r->heard || now - r->ticked_ms > STALL_MS)
-		r->heard_ms = now;
-	r->heard = false;
-	if (r->ping_ns && now - asked_ms > SILENCE_MS && now - r->heard_ms > SILENCE_MS)
-		connection_drop(r, "no answer for %d s", SILENCE_MS / 1000);
-	else if (ping_due(r, now))
+	if (is_silent(r))
+		connection_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
+	else if (!r->ping_ns && now >= r->next_ping_ms)
 		ping(r, now);
 }
 
@@ -431,8 +423,21 @@ static void step_timed_out(struct remote *r, int64_t now)
 	channel_lost(r, "no answer in time", now);
 }
 
+/* Time in which this thread did not run (SIGSTOP, a machine's pause) is no silence of the server's:
+ * its answers may be here, unread. */
+static void measure_silence(struct remote *r, int64_t now)
+{
+	int64_t passed_ms = (int64_t)min_u64((uint64_t)(now - r->ticked_ms), LATE_MS);
+
+	r->mute_ms = r->heard && r->state == REMOTE_READY ? 0 : r->mute_ms + passed_ms;
+	r->unanswered_ms += passed_ms;
+	r->heard = false;
+	r->ticked_ms = now;
+}
+
 void connection_tick(struct remote *r, int64_t now)
 {
+	measure_silence(r, now);
 	switch (r->state) {
 	case REMOTE_DOWN:
 		if (may_connect(r) && now >= r->connect_ms)
@@ -453,5 +458,4 @@ void connection_tick(struct remote *r, int64_t now)
 	case REMOTE_OVER:
 		break;
 	}
-	r->ticked_ms = now;
 }

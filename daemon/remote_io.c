@@ -96,7 +96,7 @@ static void call_refuse(struct remote *r, struct io_call *call, int err)
 
 static void queue_pump(struct remote *r, struct io_queue *q)
 {
-	while (!list_empty(&q->waiting)) {
+	while (!list_empty(&q->waiting) && !remote_away(r)) {
 		struct io_call *call = list_entry(q->waiting.next, struct io_call, link);
 		uint32_t n = batch_size(r, call);
 		int err = n ? batch_post(r, call, n) : -EAGAIN;

@@ -68,8 +68,10 @@ struct remote {
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
 	int64_t next_ping_ms;
-	bool heard;       /* a sign of life came since the last tick */
-	int64_t heard_ms; /* the tick that saw the last one */
+	bool heard; /* a sign of life came since the last tick */
+	/* Without a sign of life, of any channel; and with a PING unanswered, on this one. In time
+	 * that this thread itself ran: see connection_tick(). */
+	int64_t mute_ms, unanswered_ms;
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
 
@@ -107,8 +109,9 @@ int remote_send(struct remote *r, const struct rpc_request *req);
 void remote_counters_keep(struct remote *r);
 void remote_counters_publish(struct remote *r);
 void remote_counters_add(struct remote *r, struct rpc_counters *totals);
-/* True while calls are under way on the channel. */
-bool remote_busy(const struct remote *r);
+/* Soft: the server has been away for so long that calls are taken back; none is sent before it
+ * has given a sign of life. */
+bool remote_away(const struct remote *r);
 
 /* ---- remote_connect.c ------------------------------------------------------------------------ */
 

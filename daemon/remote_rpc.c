@@ -130,7 +130,7 @@ void slots_pump(struct remote *r)
 {
 	uint64_t reserved = reserved_mask(r);
 
-	if (r->state != REMOTE_READY || !slots_send_unsent(r))
+	if (r->state != REMOTE_READY || remote_away(r) || !slots_send_unsent(r))
 		return;
 	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
 		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))

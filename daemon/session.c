@@ -17,6 +17,7 @@ enum {
 	COMPLAIN_MS = 30000, /* between two lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
 	CONNECT_POLL_MS = 20,
+	PING_MAX_MS = 1000,
 };
 
 /* ---- making it ------------------------------------------------------------------------------- */
@@ -44,6 +45,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	struct session *s;
 	int err;
 
+	assert(options->peer_timeout_ms);
 	assert(options->io_threads >= 1 && options->io_threads <= SESSION_THREADS_MAX);
 	s = calloc(1, sizeof(*s));
 	if (!s) {
@@ -64,6 +66,8 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->nchannels = options->io_threads;
 	s->read_only = options->read_only;
 	s->connect_timeout_ms = options->connect_timeout_ms;
+	s->peer_timeout_ms = options->peer_timeout_ms;
+	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
 	owner_id(options->mountpoint, s->owner);
 	describe_client(s, options->mountpoint);
@@ -208,6 +212,7 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 		return -EPROTO;
 	}
 	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
+	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
 	return s->id ? attach_again(s, reply, limits, why, whylen)
 		     : first_attach(s, reply, limits, why, whylen);
 }
@@ -240,6 +245,19 @@ void session_renew(struct session *s, int64_t sent_ns, int64_t server_time)
 	if (sent_ms > atomic_load_explicit(&s->renewed_ms, memory_order_relaxed))
 		atomic_store_explicit(&s->renewed_ms, sent_ms, memory_order_relaxed);
 	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t session_ping_ms(const struct session *s)
+{
+	uint32_t lease_ms = atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+	uint32_t server_ms = atomic_load_explicit(&s->server_timeout_ms, memory_order_relaxed);
+	uint64_t silence_ms = s->peer_timeout_ms;
+
+	if (server_ms)
+		silence_ms = min_u64(silence_ms, server_ms);
+	if (s->soft_ms)
+		silence_ms = min_u64(silence_ms, s->soft_ms);
+	return (uint32_t)min_u64(min_u64(silence_ms / 4, lease_ms / 3), PING_MAX_MS);
 }
 
 const struct session_info *session_info(const struct session *s)

@@ -30,6 +30,7 @@ struct session {
 	unsigned nchannels;
 	bool read_only;
 	unsigned connect_timeout_ms;
+	unsigned peer_timeout_ms, soft_ms;
 
 	/* While session_connect() runs any failure is final, and told here. */
 	bool connecting;
@@ -50,6 +51,8 @@ struct session {
 	_Atomic int64_t clock_offset_ns; /* the server's time less our BOOTTIME */
 	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
 	_Atomic uint32_t lease_ms;
+	_Atomic uint32_t
+		server_timeout_ms; /* it closes a channel that is silent for so long; 0: not */
 
 	pthread_mutex_t lock; /* a leaf: nothing is locked under it */
 	int64_t clock_error_ns, clock_sampled_ns;
@@ -66,6 +69,9 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
  * it is another's. -EPROTO, -E2BIG, -ESTALE. */
 int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen);
+
+/* How often a channel is to be pinged, so that neither side takes the other for silent. */
+uint32_t session_ping_ms(const struct session *s);
 
 /* An answer of the server's: the lease counts from when the request left, and its clock was at
  * server_time at some moment between then and now. */

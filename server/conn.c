@@ -15,6 +15,79 @@
  * that have a session. */
 enum { LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
 
+/* ---- silence --------------------------------------------------------------------------------- */
+
+uint32_t conn_timeout_ms(const struct conn *c)
+{
+	return channel_peer_pid(c->channel) ? 0 : c->server->peer_timeout_ms;
+}
+
+/* While this process was stopped the clients' messages gathered unread: that was not their silence.
+ * So of a time in which nothing was judged only a small part counts. */
+static int64_t running_ms(const struct server *s, int64_t now)
+{
+	return s->running_ms +
+	       (int64_t)min_u64((uint64_t)(now - s->judged_ms), s->peer_timeout_ms / 4);
+}
+
+static void hear(struct conn *c)
+{
+	int64_t now = now_ms();
+
+	c->heard_ms = running_ms(c->server, now);
+	if (c->session)
+		c->session->heard_ms = now;
+}
+
+static void close_silent(struct conn *c, int64_t silent_ms)
+{
+	static struct log_ratelimit limit = {.burst = CLIENTS_LOG_BURST};
+	struct session *session = c->session;
+
+	if (!session->fell_silent && log_ratelimit_ok(&limit, LOG_MS))
+		log_warning("%s: %s at export '%s' has been silent for %lld.%lld s: closed",
+			channel_peer(c->channel), session->stored.client, session->export->name,
+			(long long)silent_ms / 1000, (long long)silent_ms % 1000 / 100);
+	session->fell_silent = true;
+	conn_fence(c);
+}
+
+static bool is_judged(const struct conn *c)
+{
+	return c->session && c->state == CONN_OPEN && conn_timeout_ms(c);
+}
+
+static void sooner(int64_t *next, int64_t at)
+{
+	if (at < *next)
+		*next = at;
+}
+
+int64_t conns_judge(struct server *s, int64_t now)
+{
+	int64_t timeout_ms = s->peer_timeout_ms, next = INT64_MAX;
+
+	s->running_ms = running_ms(s, now);
+	s->judged_ms = now;
+	list_for_each (pos, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, all);
+		int64_t silent_ms = s->running_ms - c->heard_ms;
+
+		if (!is_judged(c))
+			continue;
+		/* Whoever waits for keys is not expected to speak. */
+		if (!conn_is_silent(c))
+			c->heard_ms = s->running_ms;
+		else if (silent_ms >= timeout_ms)
+			close_silent(c, silent_ms);
+		else
+			sooner(&next, now + timeout_ms - silent_ms);
+		/* Often enough that a longer pause between two looks is one of ours. */
+		sooner(&next, now + timeout_ms / 8);
+	}
+	return next;
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void init_requests(struct conn *c)
@@ -130,6 +203,8 @@ void conn_attach(struct conn *c, struct session *session, uint16_t index)
 	unattached_del(c);
 	c->session = session;
 	c->index = index;
+	c->heard_ms = running_ms(c->server, now_ms());
+	c->server->judge_ms = 0;
 	list_add_tail(&session->conns, &c->link);
 }
 
@@ -359,8 +434,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->msg = event->data;
 	req->reply = NULL;
 	req->deadline_ms = 0;
-	if (c->session)
-		c->session->heard_ms = now_ms();
+	hear(c);
 	list_add_tail(&c->server->ready, &req->link);
 }
 

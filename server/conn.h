@@ -51,6 +51,7 @@ struct conn {
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;
+	int64_t heard_ms; /* the last message, in server.running_ms */
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
@@ -65,6 +66,13 @@ void conn_event(struct conn *c, const struct event *event);
 
 /* Moves an unattached conn into a session's list. */
 void conn_attach(struct conn *c, struct session *session, uint16_t index);
+
+/* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its
+ * process. A client says something at least four times as often, over every channel. */
+uint32_t conn_timeout_ms(const struct conn *c);
+/* Closes the attached channels that have been silent for as long. Returns when to ask next;
+ * INT64_MAX: after the next message. */
+int64_t conns_judge(struct server *s, int64_t now);
 
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);

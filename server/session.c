@@ -228,6 +228,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 					.nslots = CHANNEL_SLOTS,
 					.nreserved = CHANNEL_RESERVED,
 					.lease_ms = s->lease_ms,
+					.peer_timeout_ms = conn_timeout_ms(req->conn),
 					.server_time = realtime_ns(),
 					.nregions = session->export->nregions,
 					.npages = session->export->npages,
@@ -258,7 +259,7 @@ static void join(struct request *req, struct session *session)
 	conn_attach(c, session, a->channel);
 	session->attached |= UINT64_C(1) << a->channel;
 	session->heard_ms = now_ms();
-	session->restored = session->process_gone = false;
+	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
 		log_info("session %" PRIu64 " of %s at export '%s' %s over %s", session->stored.id,
 			session->stored.client, session->export->name,
@@ -577,6 +578,14 @@ static void tick_unattached(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
+static void tick_silent(struct server *s, int64_t now, int64_t *next)
+{
+	if (now >= s->judge_ms)
+		s->judge_ms = conns_judge(s, now);
+	if (s->judge_ms < INT64_MAX)
+		sooner(next, s->judge_ms);
+}
+
 static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 {
 	if (list_empty(&s->waiting))
@@ -618,6 +627,7 @@ int sessions_tick(struct server *s)
 	int64_t now = now_ms(), next = -1;
 
 	tick_unattached(s, now, &next);
+	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
 	tick_reuse(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));

@@ -31,7 +31,8 @@ struct session {
 	bool restored;      /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;  /* shm: its process has ended */
 	bool said_bye;
-	bool ending; /* all channels are being fenced */
+	bool fell_silent; /* told once, until a channel is attached again */
+	bool ending;      /* all channels are being fenced */
 	struct rpc_counters counters;
 };
 

@@ -34,6 +34,7 @@ struct script_channel {
 	struct channel *ch;        /* attached now */
 	struct channel *fencing;   /* the one before, until EV_FENCED */
 	struct rpc_request attach; /* answered then */
+	bool ping_owed;            /* to ch */
 };
 
 struct script {
@@ -53,12 +54,14 @@ struct script {
 	atomic_uint drop_every;   /* end the channel instead of every nth reply */
 	atomic_uint cut_once;     /* end all channels now */
 	atomic_bool hold;         /* answer only COMMITs */
-	atomic_bool silent;       /* answer no PING */
+	atomic_bool silent;       /* answer no PING before this ends */
 	atomic_bool garbage_once; /* answer the next PING with garbage */
 	atomic_int refuse;        /* status of the next ATTACHs */
+	atomic_uint timeout_ms;   /* told to those that attach */
 
 	/* What happened. */
-	atomic_uint nattached, nexecuted, nreplayed, nviolations, npings, nbyes;
+	atomic_uint nattached, nexecuted, nreplayed, nviolations, nbyes;
+	atomic_uint npings[SCRIPT_CHANNELS];
 	struct rpc_counters bye; /* after the thread was joined */
 };
 
@@ -91,6 +94,7 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 			.nslots = SCRIPT_SLOTS,
 			.nreserved = SCRIPT_RESERVED,
 			.lease_ms = SCRIPT_LEASE_MS,
+			.peer_timeout_ms = atomic_load(&sc->timeout_ms),
 			.server_time = realtime_ns(),
 			.nregions = SCRIPT_REGIONS,
 			.npages = SCRIPT_REGIONS * (SCRIPT_REGION_BYTES / PAGE_BYTES),
@@ -112,6 +116,7 @@ static inline void script_attach(
 		channel_fence(c->fencing);
 	}
 	c->ch = ch;
+	c->ping_owed = false;
 	if (!c->fencing)
 		script_attach_answer(sc, req->attach.channel);
 }
@@ -142,20 +147,36 @@ static inline void script_regions(
 	script_reply(ch, &rep);
 }
 
-static inline void script_ping(struct script *sc, struct channel *ch)
+static inline void script_pong(struct script_channel *c)
 {
 	struct rpc_reply rep = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+
+	c->ping_owed = false;
+	rep.ping.server_time = realtime_ns();
+	script_reply(c->ch, &rep);
+}
+
+static inline void script_ping(struct script *sc, struct script_channel *c)
+{
 	void *buf;
 
-	atomic_fetch_add(&sc->npings, 1);
+	atomic_fetch_add(&sc->npings[c - sc->channels], 1);
 	if (atomic_exchange(&sc->garbage_once, false)) {
-		buf = channel_send_buffer(ch);
+		buf = channel_send_buffer(c->ch);
 		memset(buf, 0xa5, 40);
-		channel_send(ch, buf, 40, 0, 0);
-	} else if (!atomic_load(&sc->silent)) {
-		rep.ping.server_time = realtime_ns();
-		script_reply(ch, &rep);
+		channel_send(c->ch, buf, 40, 0, 0);
+	} else if (atomic_load(&sc->silent)) {
+		c->ping_owed = true;
+	} else {
+		script_pong(c);
 	}
+}
+
+static inline void script_speak_again(struct script *sc)
+{
+	for (unsigned i = 0; i < SCRIPT_CHANNELS && !atomic_load(&sc->silent); i++)
+		if (sc->channels[i].ping_owed)
+			script_pong(&sc->channels[i]);
 }
 
 static inline void script_bye(struct script *sc, struct channel *ch, const struct rpc_request *req)
@@ -234,8 +255,8 @@ static inline void script_message(struct script *sc, const struct event *ev)
 		script_attach(sc, ev->channel, &req);
 	else if (req.op == RPC_REGIONS)
 		script_regions(sc, ev->channel, &req);
-	else if (req.op == RPC_PING)
-		script_ping(sc, ev->channel);
+	else if (req.op == RPC_PING && c)
+		script_ping(sc, c);
 	else if (req.op == RPC_BYE)
 		script_bye(sc, ev->channel, &req);
 	else
@@ -255,6 +276,7 @@ static inline void script_end(struct script *sc, struct channel *ch)
 		return;
 	c->fencing = ch;
 	c->ch = NULL;
+	c->ping_owed = false;
 	channel_fence(ch);
 }
 
@@ -318,6 +340,7 @@ static inline void *script_run(void *arg)
 			script_cut(sc);
 		}
 		script_cut(sc);
+		script_speak_again(sc);
 	}
 	return NULL;
 }

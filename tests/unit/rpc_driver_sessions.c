@@ -1,6 +1,7 @@
 /* rpc_driver_sessions.c - who may be mounted, and what ends a session or only a channel. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
@@ -343,6 +345,91 @@ static void garbage__closes_one_channel_and_nothing_else(void **state)
 	client_fini(&client);
 }
 
+/* ---- silence --------------------------------------------------------------------------------- */
+
+static void begin_with_timeout(unsigned seconds)
+{
+	FILE *f;
+
+	server_stop(&server);
+	f = fopen(server.config, "we");
+	assert_non_null(f);
+	fprintf(f, "lease_time = 1;\npeer_timeout = %u;\nregion_size = \"32MiB\";\n", seconds);
+	fclose(f);
+	server_start(&server);
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+}
+
+static void ping(void)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+
+	client_send(&client, &req);
+}
+
+static void ping_is_answered(void)
+{
+	struct rpc_reply rep;
+
+	client_receive(&client, &rep);
+	assert_int_equal(rep.op, RPC_PING);
+	assert_int_equal(rep.status, 0);
+}
+
+/* On shm the process is known, and a socket that closes tells of its end. */
+static void silence__closes_the_channel_but_on_shm(void **state)
+{
+	struct rpc_request req = mkdir_request("still-mine");
+	struct rpc_reply rep;
+	int64_t start;
+
+	begin_with_timeout(1);
+	start = now_ms();
+	if (driver_kind == TRANSPORT_SHM) {
+		assert_int_equal(client.attached.peer_timeout_ms, 0);
+		poll(NULL, 0, 2000);
+	} else {
+		assert_int_equal(client.attached.peer_timeout_ms, 1000);
+		client_wait_closed(&client);
+		assert_in_range(now_ms() - start, 900, 4000);
+		assert_true(server_logged(
+			&server, ": client owner at export 'default' has been silent for 1."));
+		client_resume(&client);
+		assert_true(client.attached.resumed);
+	}
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_fini(&client);
+}
+
+static void silence__whoever_pings_is_kept(void **state)
+{
+	int64_t start;
+
+	begin_with_timeout(1);
+	for (start = now_ms(); now_ms() - start < 3000; poll(NULL, 0, 250)) {
+		ping();
+		ping_is_answered();
+	}
+	assert_false(server_logged(&server, "has been silent"));
+	client_fini(&client);
+}
+
+/* What a client said meanwhile waits in the server's sockets. */
+static void silence__not_while_the_server_itself_stands_still(void **state)
+{
+	begin_with_timeout(1);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(kill(server.pid, SIGSTOP), 0);
+		ping();
+		poll(NULL, 0, 2000);
+		assert_int_equal(kill(server.pid, SIGCONT), 0);
+		ping_is_answered();
+	}
+	assert_false(server_logged(&server, "has been silent"));
+	client_fini(&client);
+}
+
 /* ---- the process ----------------------------------------------------------------------------- */
 
 static void sigterm__exits_0_and_sessions_resume(void **state)
@@ -489,6 +576,9 @@ int driver_run_sessions(void)
 		SESSION_TEST(slots__of_another_channel_closes_the_channel),
 		SESSION_TEST(request__before_attach_closes_the_channel),
 		SESSION_TEST(garbage__closes_one_channel_and_nothing_else),
+		SESSION_TEST(silence__closes_the_channel_but_on_shm),
+		SESSION_TEST(silence__whoever_pings_is_kept),
+		SESSION_TEST(silence__not_while_the_server_itself_stands_still),
 		SESSION_TEST(sigterm__exits_0_and_sessions_resume),
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
 		SESSION_TEST(restart__living_shm_process_keeps_the_export),

@@ -75,7 +75,8 @@ void server_init(struct test_server *s, enum transport_kind kind)
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
 	f = fopen(s->config, "we");
 	assert_non_null(f);
-	fputs("lease_time = 1;\nregion_size = \"32MiB\";\n", f);
+	/* Clients here send no pings of themselves, but for those that are about silence. */
+	fputs("lease_time = 1;\npeer_timeout = 3600;\nregion_size = \"32MiB\";\n", f);
 	fclose(f);
 	choose_listen(s);
 	open_notify(s);

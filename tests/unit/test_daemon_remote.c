@@ -11,6 +11,7 @@ static struct fs_options options_for(unsigned port, unsigned nthreads)
 		.transport = TRANSPORT_TCP,
 		.port = port,
 		.connect_timeout_ms = 1000,
+		.peer_timeout_ms = 5000,
 		.io_threads = nthreads,
 		.merge_pages = 1,
 	};
@@ -23,16 +24,25 @@ struct bench {
 	struct drive d;
 };
 
-static void bench_open(struct bench *b, unsigned nthreads)
+static void bench_open_for(struct bench *b, unsigned nthreads, unsigned peer_timeout_ms,
+	unsigned soft_ms, unsigned server_timeout_ms)
 {
 	struct fs_options options;
 
 	script_init(&b->script, 0);
+	atomic_store(&b->script.timeout_ms, server_timeout_ms);
 	script_start(&b->script);
 	options = options_for(script_port(&b->script), nthreads);
+	options.peer_timeout_ms = peer_timeout_ms;
+	options.soft_ms = soft_ms;
 	assert_int_equal(drive_open(&b->d, &options), 0);
 	if (drive_connect(&b->d) != 0)
 		fail_msg("%s", b->d.why);
+}
+
+static void bench_open(struct bench *b, unsigned nthreads)
+{
+	bench_open_for(b, nthreads, 5000, 0, 0);
 }
 
 static void bench_close(struct bench *b)
@@ -442,20 +452,144 @@ static void io_cancel__only_before_it_is_posted(void **state)
 	bench_close(&b);
 }
 
-/* ---- the session's end ----------------------------------------------------------------------- */
+/* ---- silence --------------------------------------------------------------------------------- */
 
-static void session__silent_server_is_given_up(void **state)
+static void ping__every_idle_channel(void **state)
+{
+	struct bench b;
+
+	bench_open_for(&b, 2, 1000, 0, 0);
+	drive_until(&b.d,
+		atomic_load(&b.script.npings[0]) >= 4 && atomic_load(&b.script.npings[1]) >= 4);
+	assert_int_equal(atomic_load(&b.script.nattached), 2);
+	bench_close(&b);
+}
+
+/* The server sees nothing of transfers that it has no part in. */
+static void ping__a_channel_with_nothing_but_transfers(void **state)
+{
+	struct bench b;
+
+	bench_open_for(&b, 1, 1000, 0, 0);
+	while (atomic_load(&b.script.npings[0]) < 4) {
+		ios_start(&b.d, &ios, IO_WRITE);
+		ios_finish(&b.d, &ios);
+	}
+	bench_close(&b);
+}
+
+static void ping__as_often_as_the_server_wants_to_hear(void **state)
 {
 	struct bench b;
 	int64_t start = now_ms();
 
-	bench_open(&b, 1);
+	bench_open_for(&b, 1, 60000, 0, 400);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= 20);
+	assert_in_range(now_ms() - start, 1000, 12000);
+	bench_close(&b);
+}
+
+static void silence__idle_channel_is_given_up_in_time(void **state)
+{
+	struct bench b;
+	int64_t start;
+
+	bench_open_for(&b, 1, 1000, 0, 0);
+	start = now_ms();
 	atomic_store(&b.script.silent, true);
 	drive_until(&b.d, atomic_load(&b.script.nattached) == 2);
-	assert_in_range(now_ms() - start, 4500, 9000);
+	/* The last sign of life was the answer to ATTACH, or to a PING before this. */
+	assert_in_range(now_ms() - start, 600, 3000);
 	assert_true(session_ttl_ms(b.d.session) > 0);
 	bench_close(&b);
 }
+
+/* Transfers go on, but whoever is to answer does not. */
+static void silence__not_hidden_by_transfers_for_ever(void **state)
+{
+	struct bench b;
+	int64_t start;
+
+	bench_open_for(&b, 1, 500, 0, 0);
+	start = now_ms();
+	atomic_store(&b.script.silent, true);
+	while (atomic_load(&b.script.nattached) < 2) {
+		assert_true(now_ms() - start < DRIVE_LIMIT_MS);
+		ios_start(&b.d, &ios, IO_WRITE);
+		ios_finish(&b.d, &ios);
+	}
+	assert_true(now_ms() - start >= 1500);
+	bench_close(&b);
+}
+
+/* The answers are here, but the time is looked at before them. */
+static void silence__our_own_pause_is_none(void **state)
+{
+	struct bench b;
+	unsigned npings;
+
+	bench_open_for(&b, 1, 1000, 0, 0);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= 1);
+	poll(NULL, 0, 1500);
+	remote_tick(&b.d.threads[0], now_ms());
+	npings = atomic_load(&b.script.npings[0]);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= npings + 4);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
+/* Nothing is sent to a server that is away, so that nothing of it is in doubt. */
+static void soft__calls_can_be_taken_back_while_the_server_is_away(void **state)
+{
+	struct bench b;
+	int64_t start;
+
+	bench_open_for(&b, 1, 60000, 1000, 0);
+	start = now_ms();
+	atomic_store(&b.script.silent, true);
+	drive_until(&b.d, remote_gives_up(b.d.threads));
+	assert_in_range(now_ms() - start, 600, 3000);
+	rpcs_start(&b, 2);
+	ios_start(&b.d, &ios, IO_WRITE);
+	assert_true(rpc_cancel(b.d.threads, &calls[1].call));
+	for (unsigned i = 1; i < NIOS; i++)
+		assert_true(io_cancel(b.d.threads, &ios.io[i].call));
+	atomic_store(&b.script.silent, false);
+	drive_until(&b.d, calls[0].ndone && ios.io[0].ndone);
+	assert_false(remote_gives_up(b.d.threads));
+	assert_int_equal(calls[0].status, 0);
+	assert_int_equal(ios.io[0].status, 0);
+	assert_int_equal(atomic_load(&b.script.nexecuted), 1);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
+static void soft__lost_connection_counts_from_the_last_sign_of_life(void **state)
+{
+	struct bench b;
+	int64_t start = now_ms();
+
+	bench_open_for(&b, 1, 5000, 800, 0);
+	script_fini(&b.script);
+	drive_until(&b.d, !remote_connected(b.d.threads));
+	assert_false(remote_gives_up(b.d.threads));
+	drive_until(&b.d, remote_gives_up(b.d.threads));
+	assert_in_range(now_ms() - start, 800, 3000);
+	drive_close(&b.d);
+}
+
+static void hard__never_gives_up(void **state)
+{
+	struct bench b;
+
+	bench_open_for(&b, 1, 400, 0, 0);
+	atomic_store(&b.script.silent, true);
+	drive_until(&b.d, atomic_load(&b.script.nattached) >= 3);
+	assert_false(remote_gives_up(b.d.threads));
+	bench_close(&b);
+}
+
+/* ---- the session's end ----------------------------------------------------------------------- */
 
 static void session__refused_when_it_resumes_is_lost(void **state)
 {
@@ -581,7 +715,15 @@ int main(void)
 		cmocka_unit_test(io__comes_back_equal_though_channels_are_cut),
 		cmocka_unit_test(io__beyond_a_region_is_an_error_of_the_call),
 		cmocka_unit_test(io_cancel__only_before_it_is_posted),
-		cmocka_unit_test(session__silent_server_is_given_up),
+		cmocka_unit_test(ping__every_idle_channel),
+		cmocka_unit_test(ping__a_channel_with_nothing_but_transfers),
+		cmocka_unit_test(ping__as_often_as_the_server_wants_to_hear),
+		cmocka_unit_test(silence__idle_channel_is_given_up_in_time),
+		cmocka_unit_test(silence__not_hidden_by_transfers_for_ever),
+		cmocka_unit_test(silence__our_own_pause_is_none),
+		cmocka_unit_test(soft__calls_can_be_taken_back_while_the_server_is_away),
+		cmocka_unit_test(soft__lost_connection_counts_from_the_last_sign_of_life),
+		cmocka_unit_test(hard__never_gives_up),
 		cmocka_unit_test(session__refused_when_it_resumes_is_lost),
 		cmocka_unit_test(stop__says_bye_with_the_totals),
 		cmocka_unit_test(stop__without_a_server_ends_in_time),

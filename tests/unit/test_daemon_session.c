@@ -147,6 +147,7 @@ static struct fs_options options_for(const char *mountpoint)
 		.transport = sv.kind,
 		.port = sv.kind == TRANSPORT_TCP ? sv.port : 0,
 		.connect_timeout_ms = 3000,
+		.peer_timeout_ms = 5000,
 		.io_threads = DRIVE_THREADS,
 		.merge_pages = 1,
 	};

@@ -170,6 +170,7 @@ static struct rpc_reply reply_of(unsigned op)
 			.nslots = 16,
 			.nreserved = 2,
 			.lease_ms = 10000,
+			.peer_timeout_ms = 5000,
 			.server_time = -3,
 			.nregions = 4,
 			.npages = 5,
