@@ -39,7 +39,7 @@ enum {
 	LMDB_PAGE_BYTES_MAX = 0x8000,
 };
 
-struct page {
+struct page { /* its header; a leaf's or branch's goes on with the offsets of its nodes */
 	uint64_t number;
 	uint16_t pad, flags;
 	union {
@@ -48,7 +48,6 @@ struct page {
 		};
 		uint32_t npages; /* of an overflow run */
 	};
-	uint16_t nodes[]; /* offsets within the page */
 };
 enum { HEADER_BYTES = sizeof(struct page) };
 
@@ -152,9 +151,14 @@ static int place(struct verify *v, uint64_t number, uint64_t npages, const char 
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
+static uint16_t node_offset(const struct page *p, unsigned i)
+{
+	return ((const uint16_t *)(const void *)(p + 1))[i];
+}
+
 static const struct node *node_at(const struct page *p, unsigned i)
 {
-	return (const struct node *)(const void *)((const uint8_t *)p + p->nodes[i]);
+	return (const struct node *)(const void *)((const uint8_t *)p + node_offset(p, i));
 }
 
 static uint64_t node_child(const struct node *n)
@@ -184,7 +188,7 @@ static int check_nodes(struct verify *v, const struct walk *w, const struct page
 
 	memset(v->node_bytes, 0, v->page_bytes / 2 * sizeof(v->node_bytes[0]));
 	for (unsigned i = 0; i < n; i++) {
-		uint64_t offset = p->nodes[i], len;
+		uint64_t offset = node_offset(p, i), len;
 
 		if (offset % 2 || offset < p->upper ||
 			!range_within(offset, sizeof(struct node), v->page_bytes))
