@@ -21,7 +21,8 @@ usage() {
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure
-		  nightly  all, then what takes longer: fuzzers, all of e2e under the sanitizers
+		  nightly  all, then what takes longer: fuzzers, all of e2e under the sanitizers, the
+		           server under valgrind
 	END
 }
 
@@ -34,7 +35,8 @@ stage_packages() {
 	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq diffutils iproute2 procps ;;
 	vm) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell ;;
-	fuzz) echo clang ;;
+	fuzz) echo clang libclang-rt-14-dev ;;
+	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq diffutils iproute2 procps ;;
 	esac
 }
 
@@ -233,6 +235,17 @@ stage_tsan() {
 	run_bats tsan tcp tsan "${sanitized[@]}"
 }
 
+# The server's memory, where sanitizers do not look: what is used before it is set.
+stage_valgrind() {
+	local memcheck=(valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
+		"--errors-for-leak-kinds=definite,indirect,possible")
+	build dev || return 0
+	CMOCKA_MESSAGE_OUTPUT=TAP run_tap valgrind:contract tcp \
+		"${memcheck[@]}" "$builds/dev/bin/test_transport_contract" tcp
+	RMEMFS_TEST_SMALL=1 RMEMFS_TEST_SERVER_UNDER=${memcheck[*]} \
+		run_bats valgrind tcp dev basic namespace faults
+}
+
 stage_fuzz() {
 	local fuzzer
 	build fuzz || return 0
@@ -249,10 +262,10 @@ sanitized=(namespace)
 stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
-	unit | e2e | vm | lint | asan | tsan) stages+=("$stage") ;;
+	unit | e2e | vm | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
 	all) stages+=(lint unit e2e asan tsan vm) strict=yes ;;
 	nightly)
-		stages+=(lint unit e2e asan tsan vm fuzz)
+		stages+=(lint unit e2e asan tsan vm fuzz valgrind)
 		strict=yes
 		sanitized=()
 		;;

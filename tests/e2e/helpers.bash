@@ -4,7 +4,8 @@
 # Each test has a folder of its own ($dir), a memory folder of its own in /dev/shm, a socket and a
 # port. Both programs run in the foreground as our children, so that teardown can demand their exit
 # status: 0, unless the test has killed them on purpose. Over which transport it all runs, the
-# environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller.
+# environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller,
+# RMEMFS_TEST_SERVER_UNDER names a command that the server is run by.
 
 transport=${RMEMFS_TEST_TRANSPORT:?}
 bin=${RMEMFS_BIN:?}
@@ -78,7 +79,9 @@ server_answers() {
 start_server() {
 	local listen=(--listen "shm:$socket")
 	[ "$transport" = shm ] || listen+=(--listen "$(listen_address)")
-	rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
+	# shellcheck disable=SC2086 # a command and its arguments
+	${RMEMFS_TEST_SERVER_UNDER:-} rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" \
 		"${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
 	server_pid=$!
 	echo $server_pid >"$dir/server.pid"
