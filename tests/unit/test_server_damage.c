@@ -6,6 +6,9 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
 
 #include "server/namehash.h"
 #include "server/store_verify.h"
@@ -316,6 +319,72 @@ static void open__shorter_than_it_was(void **state)
 	assert_non_null(strstr(fx.why, "cut short: 1 bytes"));
 }
 
+/* ---- kills ----------------------------------------------------------------------------------- */
+
+enum { KILLS = 150, KILLED_STORE_BYTES = 2 << 20, KEYS = 1500 };
+
+/* Puts and deletes in all tables, some on pages of their own, near to a full store. */
+static void change_until_killed(atomic_uint *commits)
+{
+	static uint8_t data[BIG_REPLY];
+	struct store *s;
+	bool is_new;
+
+	if (store_open(path, KILLED_STORE_BYTES, &s, &is_new, fx.why, sizeof(fx.why)))
+		_exit(1);
+	for (;; atomic_fetch_add(commits, 1)) {
+		uint64_t n = 1 + draw(40);
+
+		if (store_begin(s))
+			_exit(1);
+		for (uint64_t i = 0; i < n && !store_room(s, 70, 20); i++) {
+			enum store_table table = (enum store_table)draw(STORE_TABLES);
+			struct store_key key = {draw(KEYS), draw(2)};
+
+			if (draw(5) < 2)
+				store_del(s, table, key);
+			else
+				store_put(s, table, key, data, draw(60) ? draw(300) : BIG_REPLY);
+		}
+		if (store_failed(s) || draw(10) == 0)
+			store_abort(s);
+		else if (store_commit(s))
+			_exit(1);
+	}
+}
+
+static void kill_at(atomic_uint *commits, unsigned n)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		change_until_killed(commits);
+	while (atomic_load(commits) < n && waitpid(pid, &status, WNOHANG) == 0)
+		;
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	assert_true(WIFSIGNALED(status));
+}
+
+/* Whatever a kill leaves is whole, and no page gets lost over many of them. */
+static void verify__after_kills_is_whole(void **state)
+{
+	atomic_uint *commits = mmap(
+		NULL, sizeof(*commits), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(commits, MAP_FAILED);
+	assert_int_equal(unlink(path), 0);
+	for (number = 0; number < KILLS; number++) {
+		seed = number;
+		atomic_store(commits, 0);
+		kill_at(commits, (unsigned)draw(100));
+		expect(store_verify(path, fx.why, sizeof(fx.why)) == 0, "not whole");
+	}
+	munmap(commits, sizeof(*commits));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -325,6 +394,7 @@ int main(void)
 		CASE(open__damaged_anywhere_is_refused_or_whole),
 		CASE(open__names_the_record_that_was_overwritten),
 		CASE(open__shorter_than_it_was),
+		CASE(verify__after_kills_is_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
