@@ -240,8 +240,6 @@ stage_valgrind() {
 	local memcheck=(valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
 		"--errors-for-leak-kinds=definite,indirect,possible")
 	build dev || return 0
-	CMOCKA_MESSAGE_OUTPUT=TAP run_tap valgrind:contract tcp \
-		"${memcheck[@]}" "$builds/dev/bin/test_transport_contract" tcp
 	RMEMFS_TEST_SMALL=1 RMEMFS_TEST_SERVER_UNDER=${memcheck[*]} \
 		run_bats valgrind tcp dev basic namespace faults
 }
