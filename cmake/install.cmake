@@ -1,0 +1,65 @@
+# What `cmake --install` lays out, for the prefix that was configured: it stands in the units and in
+# the programs (where their configuration is). DESTDIR moves it all for packaging.
+install(CODE "
+  if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
+    message(FATAL_ERROR \"The units and the programs were made for ${CMAKE_INSTALL_PREFIX}: \"
+      \"configure with -DCMAKE_INSTALL_PREFIX=\${CMAKE_INSTALL_PREFIX}, or set DESTDIR.\")
+  endif()")
+
+# rmemfs carries the mount(8) helper and rmemfs-server is a system daemon: sbin. rmemfsctl asks a
+# server over the network and takes no rights: bin, in everybody's PATH.
+install(TARGETS rmemfs rmemfs-server RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
+install(TARGETS rmemfsctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/installed)
+
+# mount(8) runs /sbin/mount.TYPE. By its name rmemfs knows who calls.
+foreach(helper mount.rmemfs mount.fuse.rmemfs)
+  file(CREATE_LINK rmemfs ${CMAKE_BINARY_DIR}/installed/${helper} SYMBOLIC)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${helper} DESTINATION ${CMAKE_INSTALL_SBINDIR})
+endforeach()
+
+# lib and not ${CMAKE_INSTALL_LIBDIR}, which may name an architecture: systemd looks in
+# /usr/lib and /usr/local/lib.
+set(RMEMFS_SYSTEMD_UNIT_DIR lib/systemd/system CACHE PATH "Where systemd units go")
+set(RMEMFS_SYSUSERS_DIR lib/sysusers.d CACHE PATH "Where systemd-sysusers looks")
+foreach(unit rmemfs-server.service rmemfs@.service)
+  configure_file(systemd/${unit}.in installed/${unit} @ONLY)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${unit} DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR})
+endforeach()
+install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
+
+install(FILES README.md ARCHITECTURE.md CHANGELOG.md LICENSE config/example.env
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# The pages speak of /etc/rmemfs.
+foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${page})
+  cmake_path(GET page FILENAME name)
+  cmake_path(GET page EXTENSION LAST_ONLY section)
+  string(SUBSTRING ${section} 1 1 section)
+  file(READ ${page} text)
+  string(REPLACE "/etc/rmemfs" "${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs" text "${text}")
+  file(WRITE ${CMAKE_BINARY_DIR}/installed/${name} "${text}")
+  install(FILES ${CMAKE_BINARY_DIR}/installed/${name}
+    DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+endforeach()
+
+# An administrator's file is never replaced: the examples are installed where nothing is.
+install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts)
+foreach(file server.conf client.conf)
+  install(CODE "
+    set(file ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/${file})
+    if(EXISTS \"\$ENV{DESTDIR}\${file}\" OR IS_SYMLINK \"\$ENV{DESTDIR}\${file}\")
+      message(STATUS \"Kept: \$ENV{DESTDIR}\${file}\")
+    else()
+      file(INSTALL ${CMAKE_SOURCE_DIR}/config/${file} DESTINATION \"${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs\")
+    endif()")
+endforeach()
+
+install(CODE "
+  if(NOT CMAKE_INSTALL_PREFIX MATCHES \"^/(usr)?$\")
+    message(NOTICE \"mount(8) finds helpers in /sbin only. For mount -t rmemfs and fstab:\\n\"
+      \"  ln -s ${CMAKE_INSTALL_FULL_SBINDIR}/rmemfs /sbin/mount.rmemfs\\n\"
+      \"  ln -s ${CMAKE_INSTALL_FULL_SBINDIR}/rmemfs /sbin/mount.fuse.rmemfs\")
+  endif()")
