@@ -213,21 +213,26 @@ inline_commands() {
 	grep -oE '`(rmemfs|rmemfsctl|rmemfs-server) [^`]*`' "$1" | tr -d '`' || true
 }
 
-# known_command PROGRAM ARGUMENTS...: its options exist, and so do those in -o.
-known_command() {
-	local program=$1 previous='' word item items status=0
-	shift
+# known_settings ARGUMENTS...: what stands in -o is accepted.
+known_settings() {
+	local word item previous='' items status=0
 	for word in "$@"; do
-		case $previous in
-		-o)
+		if [ "$previous" = -o ]; then
 			IFS=, read -ra items <<<"$word"
 			for item in "${items[@]}"; do
 				accepts "$item" || accepts "soft,$item" ||
-					complain "$program: mount option $item is refused" || status=1
+					complain "mount option $item is refused" || status=1
 			done
-			;;
-		esac
+		fi
 		previous=$word
+	done
+	return "$status"
+}
+
+known_flags() {
+	local program=$1 word status=0
+	shift
+	for word in "$@"; do
 		[[ $word == -* ]] || continue
 		help_options "$program" | grep -qx -e "${word%%=*}" ||
 			complain "$program has no option $word" || status=1
@@ -235,11 +240,13 @@ known_command() {
 	return "$status"
 }
 
-command_exists() {
+known_command() {
 	local -a words
 	read -ra words <<<"$1"
 	case ${words[0]} in
-	rmemfs | rmemfs-server | rmemfsctl) known_command "${words[@]}" ;;
+	rmemfs) known_flags "${words[@]}" && known_settings "${words[@]}" ;;
+	rmemfs-server | rmemfsctl) known_flags "${words[@]}" ;;
+	mount) [[ $1 != *"-t rmemfs"* ]] || known_settings "${words[@]}" ;;
 	config/* | tests/*) [ -x "${words[0]}" ] || complain "${words[0]} is not there" ;;
 	esac
 }
@@ -249,7 +256,7 @@ readme_commands() {
 	blocks README.md
 	while read -r line; do
 		seen=$((seen + 1))
-		command_exists "$line" || status=1
+		known_command "$line" || status=1
 	done < <(
 		commands "$work"/block.*.sh
 		inline_commands README.md
