@@ -35,10 +35,9 @@ static int resolve_path(const char *path, struct transport_address *out, char *w
 	size_t len = strlen(path);
 
 	if (path[0] != '/')
-		return refuse(why, whylen, -EINVAL, "'%s': a socket's path begins with /", path);
+		return refuse(why, whylen, -EINVAL, "a socket's path begins with /");
 	if (len >= sizeof(un.sun_path))
-		return refuse(why, whylen, -ENAMETOOLONG,
-			"'%s': a socket's path has at most %zu bytes", path,
+		return refuse(why, whylen, -ENAMETOOLONG, "a socket's path has at most %zu bytes",
 			sizeof(un.sun_path) - 1);
 	memcpy(un.sun_path, path, len + 1);
 	*out = (struct transport_address){
@@ -189,8 +188,8 @@ int address_parse_listen(const char *text, struct transport_address *out, char *
 			return resolve_path(text + len + 1, out, why, whylen);
 		return parse_host_port(kind, text + len + 1, out, why, whylen);
 	}
-	return refuse(why, whylen, -EINVAL,
-		"'%s': must be verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH", text);
+	return refuse(
+		why, whylen, -EINVAL, "must be verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH");
 }
 
 /* Where the colon stands before "/EXPORT": the last one, as a socket's path may have its own. */
@@ -211,13 +210,13 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 	int err;
 
 	if (!colon)
-		return refuse(why, whylen, -EINVAL, "'%s': must be HOST:/EXPORT", text);
+		return refuse(why, whylen, -EINVAL, "must be HOST:/EXPORT");
 	hostlen = (size_t)(colon - text);
 	namelen = strlen(colon + 2);
 	if (namelen == 0)
-		return refuse(why, whylen, -EINVAL, "'%s': no export is named after :/", text);
+		return refuse(why, whylen, -EINVAL, "no export is named after :/");
 	if (strchr(colon + 2, '/'))
-		return refuse(why, whylen, -EINVAL, "'%s': an export's name has no /", text);
+		return refuse(why, whylen, -EINVAL, "an export's name has no /");
 	if (namelen >= sizeof(source.export_name))
 		return refuse(why, whylen, -ENAMETOOLONG, "an export's name has at most %zu bytes",
 			sizeof(source.export_name) - 1);
@@ -225,9 +224,9 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 		err = copy_host(text, hostlen, source.host, sizeof(source.host), why, whylen);
 		if (err)
 			return err;
-	} else if (hostlen >= sizeof(source.host)) {
+	} else if (hostlen >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
 		return refuse(why, whylen, -ENAMETOOLONG, "a socket's path has at most %zu bytes",
-			sizeof(source.host) - 1);
+			sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 	} else {
 		memcpy(source.host, text, hostlen);
 	}

@@ -1,7 +1,8 @@
 /* address.h - the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket,
  * HOST:/EXPORT.
  *
- * ERRORS     0 or -errno; why gets one line for people, without a prefix: "no such host: foo".
+ * ERRORS     0 or -errno; why gets one line for people, without the text that was wrong:
+ * "must be HOST:/EXPORT".
  */
 #ifndef RMEMFS_COMMON_ADDRESS_H
 #define RMEMFS_COMMON_ADDRESS_H

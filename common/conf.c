@@ -2,7 +2,6 @@
 #include "common/conf.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <libconfig.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,31 +21,29 @@ struct reader {
 static int read_group(
 	struct reader *r, config_setting_t *group, const struct conf_key *keys, void *out);
 
+/* The file as a whole has line 0. */
+static unsigned line_of(const config_setting_t *at)
+{
+	unsigned line = config_setting_source_line(at);
+
+	return line ? line : 1;
+}
+
 /* The line for people, prefixed by where the setting stands. */
 __attribute__((format(printf, 4, 5))) static int refuse(
 	struct reader *r, const config_setting_t *at, const char *key, const char *format, ...)
 {
-	unsigned line = config_setting_source_line(at);
-	char reason[256];
+	char reason[512];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(reason, sizeof(reason), format, args);
 	va_end(args);
-	/* The file as a whole has line 0. */
-	snprintf(r->why, r->whylen, "%s:%u: %s: %s", r->path, line ? line : 1, key, reason);
+	snprintf(r->why, r->whylen, "%s:%u: %s: %s", r->path, line_of(at), key, reason);
 	return -EINVAL;
 }
 
-/* ---- one value ------------------------------------------------------------------------------- */
-
-static int store_bool(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
-{
-	if (config_setting_type(s) != CONFIG_TYPE_BOOL)
-		return refuse(r, s, key->name, "must be true or false");
-	*(bool *)to = config_setting_get_bool(s);
-	return 0;
-}
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool is_integer(const config_setting_t *s)
 {
@@ -54,197 +51,152 @@ static bool is_integer(const config_setting_t *s)
 	       config_setting_type(s) == CONFIG_TYPE_INT64;
 }
 
-static bool out_of_bounds(const struct conf_key *key, uint64_t n)
+/* The setting as conf_set() takes it, in buf if need be; NULL: not of a type that the key has. */
+static const char *value_text(
+	const config_setting_t *s, const struct conf_key *key, char *buf, size_t len)
 {
-	return n < key->min || (key->max && n > key->max);
-}
-
-static int store_uint(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
-{
-	long long n;
-
-	if (!is_integer(s))
-		return refuse(r, s, key->name, "must be a whole number");
-	n = config_setting_get_int64(s);
-	if (n < 0 || out_of_bounds(key, (uint64_t)n)) {
-		if (!key->max)
-			return refuse(
-				r, s, key->name, "%lld: must be at least %" PRIu64, n, key->min);
-		return refuse(r, s, key->name, "%lld: must be %" PRIu64 " to %" PRIu64, n, key->min,
-			key->max);
+	switch (key->type) {
+	case CONF_BOOL:
+		if (config_setting_type(s) != CONFIG_TYPE_BOOL)
+			return NULL;
+		return config_setting_get_bool(s) ? "true" : "false";
+	case CONF_SIZE:
+		if (config_setting_type(s) == CONFIG_TYPE_STRING)
+			return config_setting_get_string(s);
+		/* fall through */
+	case CONF_UINT:
+		if (!is_integer(s))
+			return NULL;
+		snprintf(buf, len, "%lld", config_setting_get_int64(s));
+		return buf;
+	default:
+		return config_setting_get_string(s);
 	}
-	*(uint64_t *)to = (uint64_t)n;
-	return 0;
 }
 
-static int refuse_size(
-	struct reader *r, config_setting_t *s, const struct conf_key *key, const char *text)
+static int refuse_type(struct reader *r, const config_setting_t *s, const struct conf_key *key)
 {
-	char min[32], max[32];
-
-	size_format(key->min, min, sizeof(min));
-	size_format(key->max, max, sizeof(max));
-	if (!key->max)
-		return refuse(r, s, key->name, "%s: must be at least %s", text, min);
-	return refuse(r, s, key->name, "%s: must be %s to %s", text, min, max);
+	switch (key->type) {
+	case CONF_BOOL:
+		return refuse(r, s, key->name, "must be true or false");
+	case CONF_UINT:
+		return refuse(r, s, key->name, "must be a whole number");
+	case CONF_SIZE:
+		return refuse(r, s, key->name, "must be a size like \"64GiB\"");
+	default:
+		return refuse(r, s, key->name, "must be a string in double quotes");
+	}
 }
 
-static int store_size(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
+static int store_value(
+	struct reader *r, const config_setting_t *s, const struct conf_key *key, void *out)
 {
-	char digits[32];
-	const char *text;
-	uint64_t n;
+	char digits[32], must[256], quoted[WORD_QUOTED_BYTES];
+	const char *text = value_text(s, key, digits, sizeof(digits));
 	int err;
 
-	if (config_setting_type(s) == CONFIG_TYPE_STRING) {
-		text = config_setting_get_string(s);
-	} else if (is_integer(s)) {
-		snprintf(digits, sizeof(digits), "%lld", config_setting_get_int64(s));
-		text = digits;
-	} else {
-		return refuse(r, s, key->name, "must be a size like \"64GiB\"");
-	}
-	err = size_parse(text, &n);
-	if (err == -EINVAL)
-		return refuse(
-			r, s, key->name, "'%s' is no size; write \"512MiB\" or \"64GiB\"", text);
-	if (err)
-		return refuse(r, s, key->name, "%s: too large", text);
-	if (out_of_bounds(key, n))
-		return refuse_size(r, s, key, text);
-	*(uint64_t *)to = n;
-	return 0;
+	if (!text)
+		return refuse_type(r, s, key);
+	err = conf_set(key, out, text, must, sizeof(must));
+	if (err != -EINVAL)
+		return err;
+	if (text[0] == '\0')
+		return refuse(r, s, key->name, "%s", must);
+	return refuse(r, s, key->name, "%s: %s", word_quote(text, quoted), must);
 }
 
-/* A copy of a string setting, checked; the key's bounds are for its length. */
-static int copy_string(
-	struct reader *r, config_setting_t *s, const struct conf_key *key, char **copy)
+/* ---- lists ----------------------------------------------------------------------------------- */
+
+static int refuse_empty(struct reader *r, const config_setting_t *s, const struct conf_key *key)
+{
+	return refuse(r, s, key->name, "must not be empty; leave it out for the default");
+}
+
+static int store_string(struct reader *r, const config_setting_t *s, const struct conf_key *key,
+	struct conf_strings *strings)
 {
 	const char *text = config_setting_get_string(s);
 
 	if (!text)
 		return refuse(r, s, key->name, "must be a string in double quotes");
-	if (out_of_bounds(key, strlen(text))) {
-		if (text[0] == '\0')
-			return refuse(r, s, key->name, "must not be empty");
-		return refuse(r, s, key->name,
-			"'%s': must be %" PRIu64 " to %" PRIu64 " bytes long", text, key->min,
-			key->max);
-	}
-	*copy = strdup(text);
-	return *copy ? 0 : -ENOMEM;
-}
-
-static int store_string(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
-{
-	char **field = to;
-	char *copy;
-	int err;
-
-	err = copy_string(r, s, key, &copy);
-	if (err)
-		return err;
-	free(*field);
-	*field = copy;
-	return 0;
-}
-
-static void free_strings(struct conf_strings *strings)
-{
-	for (size_t i = 0; i < strings->n; i++)
-		free(strings->v[i]);
-	free(strings->v);
-	*strings = (struct conf_strings){0};
+	if (text[0] == '\0')
+		return refuse(r, s, key->name, "must not be empty");
+	return conf_add_string(strings, text, line_of(s));
 }
 
 static int store_strings(
-	struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
+	struct reader *r, const config_setting_t *s, const struct conf_key *key, void *out)
 {
-	struct conf_strings *strings = to;
-	bool single = config_setting_type(s) == CONFIG_TYPE_STRING;
-	size_t n = single ? 1 : (size_t)config_setting_length(s);
-	int err;
+	struct conf_strings *strings = (void *)((char *)out + key->offset);
+	int n = config_setting_length(s), err = 0;
 
-	if (!single && !config_setting_is_array(s) && !config_setting_is_list(s))
+	conf_clear(key, out);
+	if (config_setting_type(s) == CONFIG_TYPE_STRING)
+		return store_string(r, s, key, strings);
+	if (!config_setting_is_array(s) && !config_setting_is_list(s))
 		return refuse(r, s, key->name, "must be a string or a list of strings");
-	free_strings(strings);
 	if (n == 0)
-		return 0;
-	strings->v = calloc(n, sizeof(*strings->v));
-	if (!strings->v)
-		return -ENOMEM;
-	strings->n = n;
-	for (size_t i = 0; i < n; i++) {
-		err = copy_string(r, single ? s : config_setting_get_elem(s, (unsigned)i), key,
-			&strings->v[i]);
-		if (err)
-			return err;
-	}
-	return 0;
+		return refuse_empty(r, s, key);
+	for (int i = 0; !err && i < n; i++)
+		err = store_string(r, config_setting_get_elem(s, (unsigned)i), key, strings);
+	return err;
 }
 
-static void free_groups(const struct conf_key *key, struct conf_groups *groups)
+static int store_group(struct reader *r, config_setting_t *s, const struct conf_key *key,
+	struct conf_groups *groups)
 {
-	for (size_t i = 0; i < groups->n; i++)
-		conf_free(key->keys, (char *)groups->v + i * key->element_bytes);
-	free(groups->v);
-	*groups = (struct conf_groups){0};
+	void *element;
+
+	if (!config_setting_is_group(s))
+		return refuse(r, s, key->name, "each element must be a group { ... }");
+	element = conf_add_group(key, groups, line_of(s));
+	return element ? read_group(r, s, key->keys, element) : -ENOMEM;
 }
 
-static int store_groups(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
+static int store_groups(
+	struct reader *r, const config_setting_t *s, const struct conf_key *key, void *out)
 {
-	struct conf_groups *groups = to;
-	size_t n = (size_t)config_setting_length(s);
-	config_setting_t *group;
-	int err;
+	struct conf_groups *groups = (void *)((char *)out + key->offset);
+	int n = config_setting_length(s), err = 0;
 
 	if (!config_setting_is_list(s))
 		return refuse(r, s, key->name, "must be a list of groups: ( { ... }, { ... } )");
-	free_groups(key, groups);
+	conf_clear(key, out);
 	if (n == 0)
-		return 0;
-	groups->v = calloc(n, key->element_bytes);
-	if (!groups->v)
-		return -ENOMEM;
-	groups->n = n;
-	for (size_t i = 0; i < n; i++) {
-		group = config_setting_get_elem(s, (unsigned)i);
-		if (!config_setting_is_group(group))
-			return refuse(r, group, key->name, "each element must be a group { ... }");
-		err = read_group(r, group, key->keys, (char *)groups->v + i * key->element_bytes);
-		if (err)
-			return err;
-	}
-	return 0;
+		return refuse_empty(r, s, key);
+	for (int i = 0; !err && i < n; i++)
+		err = store_group(r, config_setting_get_elem(s, (unsigned)i), key, groups);
+	return err;
 }
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-static int store(struct reader *r, config_setting_t *s, const struct conf_key *key, void *to)
-{
-	switch (key->type) {
-	case CONF_BOOL:
-		return store_bool(r, s, key, to);
-	case CONF_UINT:
-		return store_uint(r, s, key, to);
-	case CONF_SIZE:
-		return store_size(r, s, key, to);
-	case CONF_STRING:
-		return store_string(r, s, key, to);
-	case CONF_STRINGS:
-		return store_strings(r, s, key, to);
-	case CONF_GROUPS:
-		return store_groups(r, s, key, to);
-	}
-	return -EINVAL;
-}
-
-static const struct conf_key *find_key(const struct conf_key *keys, const char *name)
+const struct conf_key *conf_find(const struct conf_key *keys, const char *name)
 {
 	for (; keys->name; keys++)
 		if (strcmp(keys->name, name) == 0)
 			return keys;
 	return NULL;
+}
+
+static int refuse_unknown(struct reader *r, const config_setting_t *s, const struct conf_key *keys)
+{
+	struct word_guess guess = {.unknown = config_setting_name(s)};
+
+	for (; keys->name; keys++)
+		word_guess_offer(&guess, keys->name);
+	if (!guess.nearest)
+		return refuse(r, s, guess.unknown, "unknown key");
+	return refuse(r, s, guess.unknown, "unknown key; did you mean '%s'?", guess.nearest);
+}
+
+static int store(struct reader *r, const config_setting_t *s, const struct conf_key *key, void *out)
+{
+	if (key->type == CONF_STRINGS)
+		return store_strings(r, s, key, out);
+	if (key->type == CONF_GROUPS)
+		return store_groups(r, s, key, out);
+	return store_value(r, s, key, out);
 }
 
 static int read_group(
@@ -254,12 +206,9 @@ static int read_group(
 
 	for (int i = 0; i < n; i++) {
 		config_setting_t *s = config_setting_get_elem(group, (unsigned)i);
-		const struct conf_key *key = find_key(keys, config_setting_name(s));
-		int err;
+		const struct conf_key *key = conf_find(keys, config_setting_name(s));
+		int err = key ? store(r, s, key, out) : refuse_unknown(r, s, keys);
 
-		if (!key)
-			return refuse(r, s, config_setting_name(s), "unknown key");
-		err = store(r, s, key, (char *)out + key->offset);
 		if (err)
 			return err;
 	}
@@ -301,20 +250,4 @@ int conf_read(const char *path, const struct conf_key *keys, void *out, char *wh
 	if (err == -ENOMEM)
 		snprintf(why, whylen, "%s: %s", path, errno_text(err));
 	return err;
-}
-
-void conf_free(const struct conf_key *keys, void *out)
-{
-	for (; keys->name; keys++) {
-		void *field = (char *)out + keys->offset;
-
-		if (keys->type == CONF_STRING) {
-			free(*(char **)field);
-			*(char **)field = NULL;
-		} else if (keys->type == CONF_STRINGS) {
-			free_strings(field);
-		} else if (keys->type == CONF_GROUPS) {
-			free_groups(keys, field);
-		}
-	}
 }

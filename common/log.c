@@ -16,18 +16,16 @@
 /* A longer message is cut: one line is one write, and so never mixed with another thread's. */
 enum { LINE_BYTES = 2048 };
 
-static const struct {
-	const char *name;
-	enum log_level level;
-} levels[] = {
+const struct word log_level_words[] = {
 	{"error", LOG_LEVEL_ERROR},
 	{"warning", LOG_LEVEL_WARNING},
 	{"notice", LOG_LEVEL_NOTICE},
 	{"info", LOG_LEVEL_INFO},
 	{"debug", LOG_LEVEL_DEBUG},
+	{0},
 };
 
-/* Set once by log_init, before threads start. */
+/* Set by log_init before threads start; journal also later, where the stream itself is replaced. */
 static struct {
 	const char *program;
 	enum log_level level;
@@ -48,22 +46,16 @@ static bool stderr_is_journal(void)
 	return st.st_dev == dev && st.st_ino == ino;
 }
 
+void log_set_journal(bool journal)
+{
+	__atomic_store_n(&state.journal, journal, __ATOMIC_RELAXED);
+}
+
 void log_init(const char *program, enum log_level level)
 {
 	state.program = program;
 	state.level = level;
-	state.journal = stderr_is_journal();
-}
-
-int log_level_parse(const char *text, enum log_level *level)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
-		if (strcmp(levels[i].name, text) == 0) {
-			*level = levels[i].level;
-			return 0;
-		}
-	}
-	return -EINVAL;
+	log_set_journal(stderr_is_journal());
 }
 
 bool log_enabled(enum log_level level)
@@ -73,9 +65,9 @@ bool log_enabled(enum log_level level)
 
 static const char *level_name(enum log_level level)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(levels); i++)
-		if (levels[i].level == level)
-			return levels[i].name;
+	for (const struct word *word = log_level_words; word->text; word++)
+		if (word->value == (int)level)
+			return word->text;
 	return "?";
 }
 
@@ -85,7 +77,7 @@ static size_t format_prefix(char *buf, size_t len, enum log_level level)
 	struct tm tm;
 	char day[32];
 
-	if (state.journal)
+	if (__atomic_load_n(&state.journal, __ATOMIC_RELAXED))
 		return (size_t)snprintf(buf, len, "<%d>", level);
 	clock_gettime(CLOCK_REALTIME, &now);
 	localtime_r(&now.tv_sec, &tm);
@@ -141,6 +133,19 @@ void log_line(enum log_level level, const char *format, ...)
 	errno = saved_errno;
 }
 
+void log_complaint(const char *program, const char *text)
+{
+	char line[LINE_BYTES];
+	int n = stderr_is_journal()
+			? snprintf(line, sizeof(line) - 1, "<%d>%s", LOG_LEVEL_ERROR, text)
+			: snprintf(line, sizeof(line) - 1, "%s: %s", program, text);
+	size_t len = min_u64((uint64_t)n, sizeof(line) - 2);
+
+	blank_controls(line, len);
+	line[len] = '\n';
+	write_line(line, len + 1);
+}
+
 bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
 {
 	long long now = now_ms();
@@ -157,7 +162,8 @@ bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
 	}
 	suppressed = __atomic_exchange_n(&limit->suppressed, 0, __ATOMIC_RELAXED);
 	if (suppressed)
-		log_notice("%u lines like the next were kept back", suppressed);
+		log_notice("%u line%s like the next %s kept back", suppressed,
+			suppressed == 1 ? "" : "s", suppressed == 1 ? "was" : "were");
 	return true;
 }
 

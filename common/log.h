@@ -1,7 +1,9 @@
 /* log.h - one line an event, to standard error.
  *
- * Under systemd (JOURNAL_STREAM names our standard error) lines begin with the "<N>" that journald
- * reads as the level; elsewhere with the time and the level's name. Callers write no newline.
+ * Where standard error leads to the journal, lines begin with the "<N>" that journald reads as the
+ * level; elsewhere with program, time and the level's name. It does so under systemd, which says so
+ * by JOURNAL_STREAM, and where a program has made it so (log_set_journal). Callers write no
+ * newline.
  *
  * THREADS    Any. A line is one write(2).
  */
@@ -9,6 +11,8 @@
 #define RMEMFS_COMMON_LOG_H
 
 #include <stdbool.h>
+
+#include "common/word.h"
 
 enum log_level {
 	LOG_LEVEL_ERROR = 3,
@@ -20,11 +24,17 @@ enum log_level {
 
 /* program: the name that lines begin with; kept. The level is INFO before. */
 void log_init(const char *program, enum log_level level);
-/* "error", "warning", "notice", "info", "debug"; -EINVAL otherwise. */
-int log_level_parse(const char *text, enum log_level *level);
+/* Whether standard error leads to the journal from now on, which log_init found out before. */
+void log_set_journal(bool journal);
+/* "error", "warning", "notice", "info", "debug". */
+extern const struct word log_level_words[];
 bool log_enabled(enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Why a program does not start, for the one who started it: "PROGRAM: TEXT" without a time, or an
+ * error's line in the journal. Needs no log_init. */
+void log_complaint(const char *program, const char *text);
 
 #define log_error(...)   log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)

@@ -60,14 +60,16 @@ static int wait_for_child(int fd, pid_t child)
 	if (strcmp(text, ready_word) == 0)
 		return EXIT_SUCCESS;
 	if (len) {
-		fprintf(stderr, "rmemfs: %s", text);
+		text[strcspn(text, "\n")] = '\0';
+		log_complaint("rmemfs", text);
 		return EXIT_FAILURE;
 	}
 	if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
-		fprintf(stderr, "rmemfs: ended by signal %d before the mount was usable\n",
+		snprintf(text, sizeof(text), "ended by signal %d before the mount was usable",
 			WTERMSIG(status));
 	else
-		fprintf(stderr, "rmemfs: ended before the mount was usable\n");
+		snprintf(text, sizeof(text), "ended before the mount was usable");
+	log_complaint("rmemfs", text);
 	return EXIT_FAILURE;
 }
 
@@ -132,11 +134,12 @@ static void redirect(void)
 	}
 	if (keep_stderr())
 		return;
-	journal = sd_journal_stream_fd("rmemfs", LOG_LEVEL_INFO, 0);
+	journal = sd_journal_stream_fd("rmemfs", LOG_LEVEL_INFO, 1);
 	if (journal >= 0)
 		dup2(journal, STDERR_FILENO);
 	else if (null >= 0)
 		dup2(null, STDERR_FILENO);
+	log_set_journal(journal >= 0);
 }
 
 void background_ready(int report)

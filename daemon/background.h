@@ -16,8 +16,8 @@ void background_hold_standard_fds(void);
 int background_fork(void);
 
 /* The mount is usable: leaves the terminal's session, its directory and its descriptors, and lets
- * the parent go. Lines of the log go to the journal from then on, or where standard error went if
- * that is a file. */
+ * the parent go. Lines of the log go to the journal from then on, with their levels, or where
+ * standard error went if that is a file. */
 void background_ready(int report);
 
 /* There is no mount. */

@@ -1,4 +1,5 @@
 /* config.h - what a mount is set to: the defaults, client.conf over them, mount options over that.
+ * Mount options are set by conf_set() with a key of client_config_keys.
  *
  * OWNERSHIP  client_config_fini() frees what the others stored.
  * ERRORS     0 or -errno with a line in why.
@@ -10,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/conf.h"
 #include "common/log.h"
 #include "common/transport.h"
 
@@ -21,33 +23,27 @@ struct client_config {
 	uint64_t peer_timeout;    /* seconds */
 	bool soft; /* operations end with EIO after timeo seconds without the server */
 	uint64_t timeo;
-	bool debug_io;
+	bool debug_io;       /* a line for each request of the data path */
 	uint64_t io_threads; /* 0: by the number of CPUs */
 	uint64_t buffers;    /* data buffers of each I/O thread */
 	uint64_t merge_pages;
 	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
-	char *transport_name, *log_level_name;
-
-	/* From client_config_finish(). */
-	bool auto_transport; /* else transport */
-	enum transport_kind transport;
+	int transport;    /* enum transport_kind, or TRANSPORT_AUTO */
 	enum log_level log_level;
 };
 
-#define SPIN_AUTO UINT64_MAX
+#define TRANSPORT_AUTO (-1)
+#define SPIN_AUTO      UINT64_MAX
+
+/* The file's keys, each a mount option, too. */
+extern const struct conf_key client_config_keys[];
 
 void client_config_init(struct client_config *config);
 void client_config_fini(struct client_config *config);
 
 int client_config_read(struct client_config *config, const char *path, char *why, size_t whylen);
 
-/* Whether name is a setting, which mount options may give as name=value. */
-bool client_config_has(const char *name);
-/* Sets one. -EINVAL: why says what the value must be, without naming the setting. */
-int client_config_set(struct client_config *config, const char *name, const char *value, char *why,
-	size_t whylen);
-
-/* Checks the words and settles what is left to the number of CPUs. */
-int client_config_finish(struct client_config *config, unsigned ncpus, char *why, size_t whylen);
+/* Settles what is left to the number of CPUs, or follows from another setting. */
+void client_config_finish(struct client_config *config, unsigned ncpus);
 
 #endif

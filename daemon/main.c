@@ -49,8 +49,9 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	const struct client_config *config = &options->config;
 
 	fs->source = options->source;
-	fs->auto_transport = config->auto_transport;
-	fs->transport = config->transport;
+	fs->auto_transport = config->transport == TRANSPORT_AUTO;
+	if (!fs->auto_transport)
+		fs->transport = (enum transport_kind)config->transport;
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
@@ -233,7 +234,7 @@ static int run(struct daemon *d, const struct options *options)
 		if (d->report >= 0)
 			background_failed(d->report, d->why);
 		else
-			fprintf(stderr, "rmemfs: %s\n", d->why);
+			log_complaint("rmemfs", d->why);
 		return EXIT_FAILURE;
 	}
 	tell_ready(d, options);
@@ -253,7 +254,7 @@ static int run_options(struct options *options)
 	err = mountpoint_resolve(options->mountpoint_text, d.fs_options.mountpoint,
 		sizeof(d.fs_options.mountpoint), d.why, sizeof(d.why));
 	if (err) {
-		fprintf(stderr, "rmemfs: %s\n", d.why);
+		log_complaint("rmemfs", d.why);
 		return EXIT_FAILURE;
 	}
 	log_init("rmemfs", options->config.log_level);
@@ -261,7 +262,8 @@ static int run_options(struct options *options)
 	if (!options->foreground) {
 		d.report = background_fork();
 		if (d.report < 0) {
-			fprintf(stderr, "rmemfs: cannot fork: %s\n", errno_text(d.report));
+			snprintf(d.why, sizeof(d.why), "cannot fork: %s", errno_text(d.report));
+			log_complaint("rmemfs", d.why);
 			return EXIT_FAILURE;
 		}
 	}
@@ -276,7 +278,7 @@ int main(int argc, char **argv)
 
 	background_hold_standard_fds();
 	if (options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why)) != 0) {
-		fprintf(stderr, "rmemfs: %s\n", why);
+		log_complaint("rmemfs", why);
 		status = EXIT_FAILURE;
 	} else if (options.help) {
 		fputs(options_help, stdout);

@@ -1,7 +1,7 @@
 #include "daemon/options.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,34 +9,46 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/args.h"
 #include "common/util.h"
 
 const char options_help[] =
-	"Usage: rmemfs [-o OPTIONS] [-f] [-c FILE] SOURCE MOUNTPOINT\n"
+	"Usage: rmemfs [-o OPTIONS] [-f] [-c FILE] [--log-level LEVEL] SOURCE MOUNTPOINT\n"
 	"Mounts the memory of another machine as a filesystem.\n"
 	"\n"
 	"SOURCE is HOST:/EXPORT; a HOST that begins with / is the socket of a server on this\n"
 	"machine, [ADDRESS] an IPv6 address. Returns when the mount is usable.\n"
 	"\n"
-	"  -o OPTIONS            mount options, separated by commas\n"
-	"  -f                    stay in the foreground\n"
-	"  -c FILE               read FILE instead of " CLIENT_CONFIG_PATH "\n"
-	"  -h, --help            print this\n"
-	"  -V, --version         print the version\n"
+	"  -o, --options OPTIONS   mount options, separated by commas; may be repeated\n"
+	"  -f, --foreground        stay in the foreground\n"
+	"  -c, --config FILE       read FILE instead of " CLIENT_CONFIG_PATH "\n"
+	"      --log-level LEVEL   the same as -o log_level=LEVEL, and not beside it\n"
+	"  -h, --help              print this\n"
+	"  -V, --version           print the version\n"
 	"\n"
 	"Mount options:\n"
-	"  transport=KIND        auto, verbs, tcp or shm (auto)\n"
-	"  port=N                the server's port (7470)\n"
-	"  connect_timeout=N     seconds to wait for the server at the start (5)\n"
-	"  io_threads=N          threads that carry requests (one a CPU, at most 4)\n"
-	"  buffers=N             data buffers of 1 MiB for each thread (16)\n"
-	"  merge_pages=N         pages that may share a scatter/gather element (256)\n"
-	"  spin_us=N             microseconds to spin before sleeping (20, or 0 where CPUs are few)\n"
-	"  log_level=LEVEL       error, warning, notice, info or debug (info)\n"
-	"  allow_other           let other users in\n"
+	"  transport=KIND          auto, verbs, tcp or shm (auto)\n"
+	"  port=N                  the server's port (7470)\n"
+	"  connect_timeout=N       seconds to wait for the server at the start (5)\n"
+	"  peer_timeout=N          seconds of silence after which a connection is made anew (5)\n"
+	"  hard                    operations wait for a server that is away (the default)\n"
+	"  soft                    they end with EIO after timeo seconds without it\n"
+	"  timeo=N                 seconds; needs soft (60)\n"
+	"  io_threads=N            threads that carry requests (one a CPU, at most 4)\n"
+	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
+	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
+	"  spin_us=N               microseconds to spin before sleeping (20; 0 where CPUs are few)\n"
+	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
+	"  debug_io                log each request of the data path, at level debug\n"
+	"  allow_other             let other users in\n"
 	"  ro, nosuid, nodev, noexec, noatime, sync, ...  as for mount(8)\n"
 	"\n"
+	"They come before the configuration. Each value is given once; of hard and soft, and of ro\n"
+	"and rw, the last one holds.\n"
+	"\n"
 	"Unmount by umount MOUNTPOINT, or fusermount3 -u MOUNTPOINT.\n";
+
+enum { OPT_LOG_LEVEL = 256 };
 
 static const struct option long_options[] = {
 	{"help", no_argument, NULL, 'h'},
@@ -44,6 +56,7 @@ static const struct option long_options[] = {
 	{"options", required_argument, NULL, 'o'},
 	{"foreground", no_argument, NULL, 'f'},
 	{"config", required_argument, NULL, 'c'},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{0},
 };
 
@@ -143,54 +156,89 @@ static bool was_given(const struct options *options, const char *name)
 	return false;
 }
 
-static int apply_setting(struct options *options, const char *item, const char *name,
+/* option: as it was written. */
+static int apply_setting(struct options *options, const char *option, const struct conf_key *key,
 	const char *value, char *why, size_t whylen)
 {
-	char must[64];
+	char must[256], quoted[WORD_QUOTED_BYTES];
 	int err;
 
-	if (!value)
-		return refuse(why, whylen, "option '%s': needs a value", name);
-	if (was_given(options, name))
-		return refuse(why, whylen, "option '%s': given twice", name);
-	err = append_item(&options->given, name);
+	if (was_given(options, key->name))
+		return refuse(why, whylen, "option '%s': given twice", key->name);
+	err = append_item(&options->given, key->name);
 	if (err)
 		return err;
-	err = client_config_set(&options->config, name, value, must, sizeof(must));
+	err = conf_set(key, &options->config, value, must, sizeof(must));
 	if (err == -EINVAL)
-		return refuse(why, whylen, "option '%s': %s", item, must);
+		return refuse(why, whylen, "option %s: %s", word_quote(option, quoted), must);
 	return err;
 }
 
-static int apply_flag(
-	struct options *options, const char *name, const char *value, char *why, size_t whylen)
+static int refuse_unknown(const char *name, char *why, size_t whylen)
 {
-	bool pass = is_one_of(name, passed, ARRAY_SIZE(passed));
+	struct word_guess guess = {.unknown = name};
+	char quoted[WORD_QUOTED_BYTES];
 
-	if (!pass && !is_one_of(name, ignored, ARRAY_SIZE(ignored)))
-		return refuse(why, whylen, "option '%s': unknown; see rmemfs --help", name);
-	if (value)
-		return refuse(why, whylen, "option '%s': takes no value", name);
-	if (strcmp(name, "ro") == 0)
+	word_guess_offer(&guess, "soft");
+	word_guess_offer(&guess, "hard");
+	for (const struct conf_key *key = client_config_keys; key->name; key++)
+		word_guess_offer(&guess, key->name);
+	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
+		word_guess_offer(&guess, passed[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		word_guess_offer(&guess, ignored[i]);
+	word_quote(name, quoted);
+	if (guess.nearest)
+		return refuse(why, whylen, "option %s: unknown; did you mean '%s'?", quoted,
+			guess.nearest);
+	return refuse(why, whylen, "option %s: unknown; see --help", quoted);
+}
+
+/* What is said by its name alone. */
+static int apply_flag(struct options *options, const char *name)
+{
+	const struct conf_key *key = conf_find(client_config_keys, name);
+
+	if (key)
+		return conf_set(key, &options->config, "true", NULL, 0);
+	if (strcmp(name, "hard") == 0)
+		options->config.soft = false;
+	else if (strcmp(name, "ro") == 0)
 		options->read_only = true;
 	else if (strcmp(name, "rw") == 0)
 		options->read_only = false;
-	return pass ? append_item(&options->mount_options, name) : 0;
+	if (!is_one_of(name, passed, ARRAY_SIZE(passed)))
+		return 0;
+	return append_item(&options->mount_options, name);
+}
+
+static bool is_flag(const char *name)
+{
+	return strcmp(name, "hard") == 0 || is_one_of(name, passed, ARRAY_SIZE(passed)) ||
+	       is_one_of(name, ignored, ARRAY_SIZE(ignored));
 }
 
 static int apply_item(struct options *options, const char *item, char *why, size_t whylen)
 {
 	const char *equals = strchr(item, '=');
 	autofree char *name = equals ? strndup(item, (size_t)(equals - item)) : strdup(item);
-	const char *value = equals ? equals + 1 : NULL;
+	const struct conf_key *key;
 
 	if (!name)
 		return -ENOMEM;
 	if (is_remark(item))
 		return 0;
-	if (client_config_has(name))
-		return apply_setting(options, item, name, value, why, whylen);
-	return apply_flag(options, name, value, why, whylen);
+	key = conf_find(client_config_keys, name);
+	if (!key && !is_flag(name))
+		return refuse_unknown(name, why, whylen);
+	if (!key || key->type == CONF_BOOL) {
+		if (equals)
+			return refuse(why, whylen, "option '%s': takes no value", name);
+		return apply_flag(options, name);
+	}
+	if (!equals)
+		return refuse(why, whylen, "option '%s': needs a value", name);
+	return apply_setting(options, item, key, equals + 1, why, whylen);
 }
 
 static int apply_list(struct options *options, const char *list, char *why, size_t whylen)
@@ -214,15 +262,14 @@ static int apply_list(struct options *options, const char *list, char *why, size
 /* ---- the command line --------------------------------------------------------------------------
  */
 
-static int wrong_switch(char **argv, int c, char *why, size_t whylen)
+static int take_once(const char **value, const char *option, char *why, size_t whylen)
 {
-	/* getopt leaves optopt 0 for a long option that it doesn't know. */
-	if (!optopt)
-		return refuse(
-			why, whylen, "option '%s': unknown; see rmemfs --help", argv[optind - 1]);
-	if (c == ':')
-		return refuse(why, whylen, "option '-%c': needs a value", optopt);
-	return refuse(why, whylen, "option '-%c': unknown; see rmemfs --help", optopt);
+	if (*value)
+		return refuse(why, whylen, "option '%s': given twice", option);
+	if (optarg[0] == '\0')
+		return refuse(why, whylen, "option '%s': must not be empty", option);
+	*value = optarg;
+	return 0;
 }
 
 static int parse_switch(struct options *options, char **argv, int c, char *why, size_t whylen)
@@ -238,10 +285,9 @@ static int parse_switch(struct options *options, char **argv, int c, char *why, 
 		options->foreground = true;
 		return 0;
 	case 'c':
-		if (options->config_path)
-			return refuse(why, whylen, "option '-c': given twice");
-		options->config_path = optarg;
-		return 0;
+		return take_once(&options->config_path, "-c", why, whylen);
+	case OPT_LOG_LEVEL:
+		return take_once(&options->log_level, "--log-level", why, whylen);
 	case 'o':
 		options->lists[options->nlists++] = optarg;
 		return 0;
@@ -250,27 +296,32 @@ static int parse_switch(struct options *options, char **argv, int c, char *why, 
 	case 'v': /* mount(8)'s */
 		return 0;
 	default:
-		return wrong_switch(argv, c, why, whylen);
+		args_explain(argv, c, long_options, why, whylen);
+		return -EINVAL;
 	}
 }
 
 static int parse_operands(struct options *options, int argc, char **argv, char *why, size_t whylen)
 {
-	char reason[192];
+	char reason[192], quoted[WORD_QUOTED_BYTES];
 	int err;
 
 	if (argc - optind < 1)
-		return refuse(why, whylen, "SOURCE and MOUNTPOINT are missing; see rmemfs --help");
+		return refuse(why, whylen, "SOURCE and MOUNTPOINT are missing; see --help");
 	if (argc - optind < 2)
-		return refuse(why, whylen, "MOUNTPOINT is missing; see rmemfs --help");
+		return refuse(why, whylen, "MOUNTPOINT is missing; see --help");
 	if (argc - optind > 2)
-		return refuse(why, whylen, "'%s': one operand too many; see rmemfs --help",
-			argv[optind + 2]);
+		return refuse(why, whylen, "%s: one operand too many; see --help",
+			word_quote(argv[optind + 2], quoted));
 	options->source_text = argv[optind];
 	options->mountpoint_text = argv[optind + 1];
+	if (strlen(options->mountpoint_text) >= PATH_MAX)
+		return refuse(why, whylen, "mount point %s: must be at most %d bytes long",
+			word_quote(options->mountpoint_text, quoted), PATH_MAX - 1);
 	err = address_parse_source(options->source_text, &options->source, reason, sizeof(reason));
 	if (err)
-		snprintf(why, whylen, "source '%s': %s", options->source_text, reason);
+		snprintf(why, whylen, "source %s: %s", word_quote(options->source_text, quoted),
+			reason);
 	return err;
 }
 
@@ -285,13 +336,29 @@ static int read_config(
 	return err == -ENOENT && !options->config_path ? 0 : err;
 }
 
+static int apply_log_level(struct options *options, char *why, size_t whylen)
+{
+	const struct conf_key *key = conf_find(client_config_keys, "log_level");
+	autofree char *option = NULL;
+
+	if (asprintf(&option, "--log-level=%s", options->log_level) < 0)
+		return -ENOMEM;
+	return apply_setting(options, option, key, options->log_level, why, whylen);
+}
+
 /* Options, which the file gives the defaults of. */
 static int apply_options(struct options *options, char *why, size_t whylen)
 {
 	int err = 0;
 
+	if (options->log_level)
+		err = apply_log_level(options, why, whylen);
 	for (unsigned i = 0; !err && i < options->nlists; i++)
 		err = apply_list(options, options->lists[i], why, whylen);
+	/* As a default of the file it waits for soft mounts. */
+	if (!err && was_given(options, "timeo") && !options->config.soft)
+		return refuse(
+			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
 	return err;
 }
 
@@ -299,8 +366,7 @@ static bool means_shm(const struct options *options)
 {
 	const struct client_config *config = &options->config;
 
-	return options->source.host[0] == '/' ||
-	       (!config->auto_transport && config->transport == TRANSPORT_SHM);
+	return options->source.host[0] == '/' || config->transport == TRANSPORT_SHM;
 }
 
 static int cpus(void)
@@ -340,11 +406,12 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	options->config.port = 0;
 	if (!err)
 		err = apply_options(options, why, whylen);
-	if (!err)
-		err = client_config_finish(&options->config, (unsigned)cpus(), why, whylen);
-	if (!err && !options->config.port && !means_shm(options))
+	if (err)
+		return err;
+	client_config_finish(&options->config, (unsigned)cpus());
+	if (!options->config.port && !means_shm(options))
 		options->config.port = file_port;
-	return err;
+	return 0;
 }
 
 void options_fini(struct options *options)

@@ -1,6 +1,6 @@
 /* options.h - the command line of rmemfs.
  *
- *     rmemfs [-o OPTIONS] [-f] [-c FILE] SOURCE MOUNTPOINT
+ *     rmemfs [-o OPTIONS] [-f] [-c FILE] [--log-level LEVEL] SOURCE MOUNTPOINT
  *
  * Also as mount(8) and its helpers call it: rmemfs SOURCE MOUNTPOINT -o rw,nofail,...
  *
@@ -22,6 +22,7 @@ struct options {
 	bool foreground;
 	bool read_only;
 	const char *config_path; /* as given; NULL: the default one, which may be absent */
+	const char *log_level;   /* of --log-level, or NULL */
 	const char *source_text, *mountpoint_text;
 	struct source source;
 	char *mount_options; /* for libfuse, comma-separated; may be empty */

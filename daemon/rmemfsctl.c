@@ -1,11 +1,12 @@
 /* rmemfsctl.c - the admin tool: what a server is doing. */
-#include <getopt.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/address.h"
+#include "common/args.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/ctl_client.h"
@@ -22,32 +23,61 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfsctl status [HOST] [--json]\n"
+	"       rmemfsctl --version | --help\n"
 	"Shows what a server is doing: exports, sessions, counters.\n"
 	"\n"
 	"  HOST       the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET "),\n"
-	"             HOST[:PORT], HOST:/EXPORT, or verbs:HOST[:PORT]\n"
+	"             HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT], shm:/PATH,\n"
+	"             or a mount's source: HOST:/EXPORT\n"
 	"  --json     print the server's answer as it is\n"
 	"  --version  print the version and exit\n"
 	"  --help     print this and exit\n";
 
 struct arguments {
-	const char *command, *where;
+	const char *where;
 	bool json;
 };
 
-static int wrong(const char *why, const char *what)
+__attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
 {
-	fprintf(stderr, "rmemfsctl: %s%s%s; try 'rmemfsctl --help'\n", why, what ? " " : "",
-		what ? what : "");
+	char text[256];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	log_complaint("rmemfsctl", text);
 	return EXIT_FAILURE;
 }
 
 /* -1: go on; else the exit status. */
+static int read_operands(int argc, char **argv, struct arguments *args)
+{
+	char quoted[WORD_QUOTED_BYTES];
+
+	if (optind == argc)
+		return wrong("a command is missing: status; see --help");
+	if (strcmp(argv[optind], "status") != 0)
+		return wrong(
+			"command %s: unknown; must be status", word_quote(argv[optind], quoted));
+	if (++optind < argc)
+		args->where = argv[optind++];
+	if (optind < argc)
+		return wrong(
+			"%s: one operand too many; see --help", word_quote(argv[optind], quoted));
+	if (args->where[0] == '\0')
+		return wrong("HOST must not be empty");
+	return -1;
+}
+
 static int read_arguments(int argc, char **argv, struct arguments *args)
 {
+	char why[256];
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_JSON:
 			args->json = true;
@@ -59,20 +89,11 @@ static int read_arguments(int argc, char **argv, struct arguments *args)
 			fputs(help, stdout);
 			return EXIT_SUCCESS;
 		default:
-			return EXIT_FAILURE;
+			args_explain(argv, opt, long_options, why, sizeof(why));
+			return wrong("%s", why);
 		}
 	}
-	if (optind < argc)
-		args->command = argv[optind++];
-	if (optind < argc)
-		args->where = argv[optind++];
-	if (optind < argc)
-		return wrong("unexpected argument", argv[optind]);
-	if (!args->command)
-		return wrong("no command given", NULL);
-	if (strcmp(args->command, "status") != 0)
-		return wrong("unknown command", args->command);
-	return -1;
+	return read_operands(argc, argv, args);
 }
 
 static int show_status(const struct arguments *args)

@@ -2,6 +2,8 @@
 #include "server/config.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "common/address.h"
@@ -12,248 +14,285 @@
 #define GIB (1ull << 30)
 #define TIB (1ull << 40)
 
-/* Region numbers have 16 bits, page numbers within a region 32. */
-enum { REGIONS_MAX = 1 << 16 };
+/* Region numbers have 16 bits, page numbers within a region 31. */
+enum { REGIONS_MAX = UINT16_MAX };
 #define REGION_SIZE_MIN (2 * MIB)
-#define REGION_SIZE_MAX (8 * TIB)
+#define REGION_SIZE_MAX (4 * TIB)
+#define EXPORT_SIZE_MAX (REGIONS_MAX * REGION_SIZE_MAX)
 #define METADATA_MIN    (64 * MIB)
 #define METADATA_SHARE  16
 
-static const struct conf_key export_keys[] = {
-	{"name", CONF_STRING, offsetof(struct export_config, name), 1, EXPORT_NAME_MAX,
-		.required = true},
-	{"size", CONF_SIZE, offsetof(struct export_config, size), PAGE_BYTES, INT64_MAX,
-		.required = true},
+static const struct word huge_pages_words[] = {
+	{"never", HUGE_PAGES_NEVER},
+	{"advise", HUGE_PAGES_ADVISE},
+	{"always", HUGE_PAGES_ALWAYS},
 	{0},
 };
 
-static const struct conf_key server_keys[] = {
-	{"memory_dir", CONF_STRING, offsetof(struct server_config, memory_dir), 1, 1024},
-	{"listen", CONF_STRINGS, offsetof(struct server_config, listen)},
-	{"exports", CONF_GROUPS, offsetof(struct server_config, exports), .keys = export_keys,
-		.element_bytes = sizeof(struct export_config)},
-	{"region_size", CONF_SIZE, offsetof(struct server_config, region_size), REGION_SIZE_MIN,
-		REGION_SIZE_MAX},
-	{"huge_pages", CONF_STRING, offsetof(struct server_config, huge_pages_name), 1, 16},
-	{"lease_time", CONF_UINT, offsetof(struct server_config, lease_time), 1, 3600},
-	{"peer_timeout", CONF_UINT, offsetof(struct server_config, peer_timeout), 1, 3600},
-	{"io_threads", CONF_UINT, offsetof(struct server_config, io_threads), 1, 256},
-	{"log_level", CONF_STRING, offsetof(struct server_config, log_level_name), 1, 16},
-	{"metadata_reserve", CONF_SIZE, offsetof(struct server_config, metadata_reserve), MIB, TIB},
+/* Names become parts of file names and of SOURCE operands. */
+static const char *check_export_name(const char *name)
+{
+	if (name[strspn(name,
+		    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] != '\0')
+		return "must be of letters, digits, '.', '_' and '-'";
+	return name[0] == '.' ? "must not begin with '.'" : NULL;
+}
+
+#define EXPORT_KEY(key, field) \
+	.name = (key), .offset = offsetof(struct export_config, field), .required = true
+
+static const struct conf_key export_keys[] = {
+	{EXPORT_KEY("name", name), .type = CONF_STRING, .min = 1, .max = EXPORT_NAME_MAX,
+		.check = check_export_name},
+	{EXPORT_KEY("size", size), .type = CONF_SIZE, .min = PAGE_BYTES, .max = EXPORT_SIZE_MAX,
+		.multiple = PAGE_BYTES},
 	{0},
 };
+
+#define KEY(key) .name = #key, .offset = offsetof(struct server_config, key)
+
+const struct conf_key server_config_keys[] = {
+	{KEY(memory_dir), .type = CONF_STRING, .min = 1, .max = 1024},
+	{KEY(listen), .type = CONF_STRINGS},
+	{KEY(exports), .type = CONF_GROUPS, .keys = export_keys,
+		.element_bytes = sizeof(struct export_config)},
+	{KEY(region_size), .type = CONF_SIZE, .min = REGION_SIZE_MIN, .max = REGION_SIZE_MAX,
+		.multiple = PAGE_BYTES},
+	{KEY(huge_pages), .type = CONF_ENUM, .words = huge_pages_words},
+	{KEY(lease_time), .type = CONF_UINT, .min = 1, .max = 3600},
+	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
+	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = 256},
+	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
+	{KEY(metadata_reserve), .type = CONF_SIZE, .min = MIB, .max = TIB, .multiple = PAGE_BYTES},
+	{0},
+};
+
+static const struct conf_key *key_of(const char *name)
+{
+	return conf_find(server_config_keys, name);
+}
 
 void server_config_init(struct server_config *config)
 {
 	*config = (struct server_config){
-		.region_size = GIB, .lease_time = 10, .peer_timeout = 5, .io_threads = 1};
+		.region_size = GIB,
+		.lease_time = 10,
+		.peer_timeout = 5,
+		.io_threads = 1,
+		.huge_pages = HUGE_PAGES_ADVISE,
+		.log_level = LOG_LEVEL_INFO,
+	};
 }
 
 void server_config_fini(struct server_config *config)
 {
-	conf_free(server_keys, config);
+	conf_free(server_config_keys, config);
 	free(config->addresses);
 	config->addresses = NULL;
 }
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)
 {
-	return conf_read(path, server_keys, config, why, whylen);
+	config->path = path;
+	return conf_read(path, server_config_keys, config, why, whylen);
 }
 
-void server_config_clear_exports(struct server_config *config)
+/* ---- the command line ------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 4, 5))) static int refuse_option(
+	const char *option, char *why, size_t whylen, const char *format, ...)
 {
-	for (size_t i = 0; i < config->exports.n; i++)
-		free(((struct export_config *)config->exports.v)[i].name);
-	free(config->exports.v);
-	config->exports = (struct conf_groups){0};
+	char reason[384];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	snprintf(why, whylen, "%s: %s", option, reason);
+	return -EINVAL;
 }
 
-void server_config_clear_listen(struct server_config *config)
+int server_config_set(struct server_config *config, const char *option, const char *key,
+	const char *text, char *why, size_t whylen)
 {
-	for (size_t i = 0; i < config->listen.n; i++)
-		free(config->listen.v[i]);
-	free(config->listen.v);
-	config->listen = (struct conf_strings){0};
+	char must[256], quoted[WORD_QUOTED_BYTES];
+	int err = conf_set(key_of(key), config, text, must, sizeof(must));
+
+	if (err == -EINVAL)
+		return refuse_option(option, why, whylen, "%s: %s", word_quote(text, quoted), must);
+	return err;
 }
 
-int server_config_add_export(
-	struct server_config *config, const char *name_size, char *why, size_t whylen)
+/* NAME:SIZE; the last colon counts, as the text for a wrong name is then about the name. */
+static int add_export(struct server_config *config, const char *name_size, char *why, size_t whylen)
 {
+	static const char option[] = "--export";
 	const char *colon = strrchr(name_size, ':');
-	struct export_config *grown, export = {0};
+	size_t namelen = colon ? (size_t)(colon - name_size) : 0;
+	autofree char *name = strndup(name_size, namelen);
+	char must[256], quoted[WORD_QUOTED_BYTES];
+	struct export_config *export;
 	int err;
 
-	if (!colon || colon == name_size) {
-		snprintf(why, whylen, "'%s' is not NAME:SIZE", name_size);
-		return -EINVAL;
-	}
-	err = size_parse(colon + 1, &export.size);
-	if (err) {
-		snprintf(why, whylen, "'%s' is not a size such as 512MiB or 64GiB", colon + 1);
-		return err;
-	}
-	grown = reallocarray(config->exports.v, config->exports.n + 1, sizeof(*grown));
-	if (!grown)
+	word_quote(name_size, quoted);
+	if (!colon)
+		return refuse_option(
+			option, why, whylen, "%s: must be NAME:SIZE, as in data:64GiB", quoted);
+	export = conf_add_group(key_of("exports"), &config->exports, 0);
+	if (!name || !export)
 		return -ENOMEM;
-	config->exports.v = grown;
-	export.name = strndup(name_size, (size_t)(colon - name_size));
-	if (!export.name)
-		return -ENOMEM;
-	grown[config->exports.n++] = export;
-	return 0;
+	err = conf_set(&export_keys[0], export, name, must, sizeof(must));
+	if (err == -EINVAL)
+		return refuse_option(option, why, whylen, "%s: the name %s", quoted, must);
+	if (!err)
+		err = conf_set(&export_keys[1], export, colon + 1, must, sizeof(must));
+	if (err == -EINVAL)
+		return refuse_option(option, why, whylen, "%s: the size %s", quoted, must);
+	return err;
 }
 
-int server_config_add_listen(struct server_config *config, const char *address)
+int server_config_set_exports(struct server_config *config, const char *const *names_sizes,
+	size_t n, char *why, size_t whylen)
 {
-	char **grown = reallocarray(config->listen.v, config->listen.n + 1, sizeof(*grown));
+	int err = 0;
 
-	if (!grown)
-		return -ENOMEM;
-	config->listen.v = grown;
-	grown[config->listen.n] = strdup(address);
-	if (!grown[config->listen.n])
-		return -ENOMEM;
-	config->listen.n++;
-	return 0;
+	conf_clear(key_of("exports"), config);
+	for (size_t i = 0; !err && i < n; i++)
+		err = add_export(config, names_sizes[i], why, whylen);
+	return err;
 }
 
-int server_config_set_memory_dir(struct server_config *config, const char *dir)
+int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
+	char *why, size_t whylen)
 {
-	char *copy = strdup(dir);
+	int err = 0;
 
-	if (!copy)
-		return -ENOMEM;
-	free(config->memory_dir);
-	config->memory_dir = copy;
-	return 0;
+	conf_clear(key_of("listen"), config);
+	for (size_t i = 0; !err && i < n; i++)
+		err = conf_add_string(&config->listen, addresses[i], 0);
+	return err;
 }
+
+/* ---- all of it together ---------------------------------------------------------------------- */
 
 /* One export in memory, reachable from this machine only. */
 static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 {
+	static const char *const export = "default:1GiB";
+	static const char *const listen[] = {"shm:" RMEMFS_DEFAULT_SOCKET, "tcp:127.0.0.1"};
 	int err = 0;
 
 	if (!config->memory_dir)
-		err = server_config_set_memory_dir(config, "/dev/shm/rmemfs");
+		err = server_config_set(
+			config, "memory_dir", "memory_dir", "/dev/shm/rmemfs", why, whylen);
 	if (!err && !config->exports.n)
-		err = server_config_add_export(config, "default:1GiB", why, whylen);
-	if (!err && !config->listen.n) {
-		err = server_config_add_listen(config, "shm:" RMEMFS_DEFAULT_SOCKET);
-		if (!err)
-			err = server_config_add_listen(config, "tcp:127.0.0.1");
-	}
+		err = server_config_set_exports(config, &export, 1, why, whylen);
+	if (!err && !config->listen.n)
+		err = server_config_set_listen(config, listen, ARRAY_SIZE(listen), why, whylen);
 	return err;
 }
 
-static int check_words(struct server_config *config, char *why, size_t whylen)
+/* About an element of a list; line 0: the command line's. */
+__attribute__((format(printf, 6, 7))) static int refuse_element(const struct server_config *config,
+	const char *key, unsigned line, char *why, size_t whylen, const char *format, ...)
 {
-	static const char *const words[] = {
-		[HUGE_PAGES_NEVER] = "never",
-		[HUGE_PAGES_ADVISE] = "advise",
-		[HUGE_PAGES_ALWAYS] = "always",
-	};
-	const char *word = config->huge_pages_name ? config->huge_pages_name : "advise";
-	const char *level = config->log_level_name ? config->log_level_name : "info";
-	unsigned i = 0;
+	char reason[384];
+	va_list args;
 
-	while (i < ARRAY_SIZE(words) && strcmp(words[i], word) != 0)
-		i++;
-	if (i == ARRAY_SIZE(words)) {
-		snprintf(why, whylen, "huge_pages: '%s' is none of never, advise, always", word);
-		return -EINVAL;
-	}
-	config->huge_pages = (enum huge_pages)i;
-	if (log_level_parse(level, &config->log_level)) {
-		snprintf(why, whylen,
-			"log_level: '%s' is none of error, warning, notice, info, debug", level);
-		return -EINVAL;
-	}
+	va_start(args, format);
+	vsnprintf(reason, sizeof(reason), format, args);
+	va_end(args);
+	if (line)
+		snprintf(why, whylen, "%s:%u: %s: %s", config->path, line, key, reason);
+	else
+		snprintf(why, whylen, "--%s: %s", strcmp(key, "exports") == 0 ? "export" : key,
+			reason);
+	return -EINVAL;
+}
+
+static int check_names(const struct server_config *config, size_t i, char *why, size_t whylen)
+{
+	const char *name = server_config_export(config, i)->name;
+
+	for (size_t j = 0; j < i; j++)
+		if (strcmp(server_config_export(config, j)->name, name) == 0)
+			return refuse_element(config, "exports", config->exports.lines[i], why,
+				whylen, "'%s': there is another export of this name", name);
 	return 0;
 }
 
-/* Names become parts of file names and of SOURCE operands. */
-static bool export_name_ok(const char *name)
-{
-	size_t len = strlen(name);
-
-	return len >= 1 && len <= EXPORT_NAME_MAX && name[0] != '.' &&
-	       strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-		       len;
-}
-
-static int check_export(
+static int check_regions(
 	const struct server_config *config, size_t i, uint64_t *regions, char *why, size_t whylen)
 {
 	const struct export_config *export = server_config_export(config, i);
+	uint64_t n = div_round_up(export->size, config->region_size);
+	char size[32], region_size[32];
 
-	if (!export_name_ok(export->name)) {
-		snprintf(why, whylen,
-			"exports: '%s' is no name: 1 to %d letters, digits, '.', '_', '-'",
-			export->name, EXPORT_NAME_MAX);
-		return -EINVAL;
-	}
-	for (size_t j = 0; j < i; j++) {
-		if (strcmp(server_config_export(config, j)->name, export->name) == 0) {
-			snprintf(why, whylen, "exports: '%s' is there twice", export->name);
-			return -EINVAL;
-		}
-	}
-	if (export->size < PAGE_BYTES || export->size % PAGE_BYTES) {
-		snprintf(why, whylen,
-			"exports: the size of '%s' is not a whole number of pages (%d bytes)",
-			export->name, PAGE_BYTES);
-		return -EINVAL;
-	}
-	*regions += div_round_up(export->size, config->region_size);
-	return 0;
+	*regions += n;
+	if (*regions <= REGIONS_MAX)
+		return 0;
+	size_format(export->size, size, sizeof(size));
+	size_format(config->region_size, region_size, sizeof(region_size));
+	return refuse_element(config, "exports", config->exports.lines[i], why, whylen,
+		"'%s': %s make %" PRIu64 " regions with a region_size of %s; a server has at most "
+		"%d, so make region_size larger",
+		export->name, size, n, region_size, REGIONS_MAX);
 }
 
 static int check_exports(const struct server_config *config, char *why, size_t whylen)
 {
 	uint64_t regions = 0;
+	int err = 0;
 
-	if (config->region_size % PAGE_BYTES) {
-		snprintf(why, whylen, "region_size: not a whole number of pages (%d bytes)",
-			PAGE_BYTES);
-		return -EINVAL;
+	for (size_t i = 0; !err && i < config->exports.n; i++) {
+		err = check_names(config, i, why, whylen);
+		if (!err)
+			err = check_regions(config, i, &regions, why, whylen);
 	}
-	for (size_t i = 0; i < config->exports.n; i++) {
-		int err = check_export(config, i, &regions, why, whylen);
+	return err;
+}
 
-		if (err)
-			return err;
-	}
-	if (regions > REGIONS_MAX) {
-		snprintf(why, whylen, "region_size: makes %llu regions, at most %d are possible",
-			(unsigned long long)regions, REGIONS_MAX);
-		return -EINVAL;
-	}
-	return 0;
+static bool same_address(const struct transport_address *a, const struct transport_address *b)
+{
+	return a->kind == b->kind && a->addrlen == b->addrlen &&
+	       memcmp(&a->addr, &b->addr, a->addrlen) == 0;
+}
+
+static int resolve_address(struct server_config *config, size_t i, struct transport_address *to,
+	char *why, size_t whylen)
+{
+	const char *text = config->listen.v[i];
+	unsigned line = config->listen.lines[i];
+	char reason[256], quoted[WORD_QUOTED_BYTES];
+	int err = address_parse_listen(text, to, reason, sizeof(reason));
+
+	word_quote(text, quoted);
+	if (err)
+		refuse_element(config, "listen", line, why, whylen, "%s: %s", quoted, reason);
+	return err;
 }
 
 /* Sockets of this machine come last: who finds one there finds the whole server ready. */
 static int resolve_addresses(struct server_config *config, char *why, size_t whylen)
 {
-	struct transport_address *sorted;
-	size_t front = 0, back = config->listen.n;
+	size_t front = 0, back = config->listen.n, n = config->listen.n;
 
-	sorted = calloc(config->listen.n, sizeof(*sorted));
-	if (!sorted)
-		return -ENOMEM;
 	free(config->addresses);
-	config->addresses = sorted;
-	for (size_t i = 0; i < config->listen.n; i++) {
+	config->addresses = calloc(n, sizeof(*config->addresses));
+	if (!config->addresses)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
 		struct transport_address address;
-		char reason[256] = "";
-		int err =
-			address_parse_listen(config->listen.v[i], &address, reason, sizeof(reason));
+		int err = resolve_address(config, i, &address, why, whylen);
 
-		if (err) {
-			snprintf(why, whylen, "listen: '%s': %s", config->listen.v[i], reason);
+		if (err)
 			return err;
-		}
-		sorted[address.kind == TRANSPORT_SHM ? --back : front++] = address;
+		for (size_t j = 0; j < n; j++)
+			if (same_address(&config->addresses[j], &address))
+				return refuse_element(config, "listen", config->listen.lines[i],
+					why, whylen, "'%s': the same address is there twice",
+					config->listen.v[i]);
+		config->addresses[address.kind == TRANSPORT_SHM ? --back : front++] = address;
 	}
 	return 0;
 }
@@ -264,8 +303,6 @@ int server_config_finish(struct server_config *config, char *why, size_t whylen)
 
 	snprintf(why, whylen, "out of memory");
 	err = fill_defaults(config, why, whylen);
-	if (!err)
-		err = check_words(config, why, whylen);
 	if (!err)
 		err = check_exports(config, why, whylen);
 	if (!err)

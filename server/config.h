@@ -31,26 +31,29 @@ struct server_config {
 	uint64_t peer_timeout; /* seconds */
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
-	char *huge_pages_name, *log_level_name;
-
-	/* From server_config_finish(). */
 	enum huge_pages huge_pages;
 	enum log_level log_level;
-	struct transport_address *addresses; /* [listen.n]; sockets last */
+
+	const char *path;                    /* what server_config_read() read; borrowed */
+	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
 };
+
+/* The file's keys. */
+extern const struct conf_key server_config_keys[];
 
 void server_config_init(struct server_config *config);
 void server_config_fini(struct server_config *config);
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen);
 
-/* For the command line: each adds one, after what the file named was dropped. */
-void server_config_clear_exports(struct server_config *config);
-void server_config_clear_listen(struct server_config *config);
-int server_config_add_export(
-	struct server_config *config, const char *name_size, char *why, size_t whylen);
-int server_config_add_listen(struct server_config *config, const char *address);
-int server_config_set_memory_dir(struct server_config *config, const char *dir);
+/* For the command line, over what the file named; reasons name the option: "--listen: ...". */
+int server_config_set_exports(struct server_config *config, const char *const *names_sizes,
+	size_t n, char *why, size_t whylen);
+int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
+	char *why, size_t whylen);
+/* option is the one that text was given by, key its name in the file. */
+int server_config_set(struct server_config *config, const char *option, const char *key,
+	const char *text, char *why, size_t whylen);
 
 /* Fills in what was not named, and checks all of it together. Resolves addresses. */
 int server_config_finish(struct server_config *config, char *why, size_t whylen);

@@ -1,19 +1,29 @@
-/* options.c - flags of rmemfs-server; those that name exports or addresses replace the file's. */
+/* options.c - flags of rmemfs-server; what they name replaces the file's. */
 #include "server/options.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 
+#include "common/args.h"
 #include "common/util.h"
 
-enum { OPT_MEMORY_DIR = 256, OPT_EXPORT, OPT_LISTEN, OPT_CHECK, OPT_VERSION, OPT_HELP };
+enum {
+	OPT_MEMORY_DIR = 256,
+	OPT_EXPORT,
+	OPT_LISTEN,
+	OPT_LOG_LEVEL,
+	OPT_CHECK,
+	OPT_VERSION,
+	OPT_HELP
+};
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"memory-dir", required_argument, NULL, OPT_MEMORY_DIR},
 	{"export", required_argument, NULL, OPT_EXPORT},
 	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"check-config", no_argument, NULL, OPT_CHECK},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
@@ -22,7 +32,8 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfs-server [-c FILE] [--memory-dir DIR] [--export NAME:SIZE]...\n"
-	"                     [--listen TRANSPORT:ADDRESS]... [--check-config] [--version] [--help]\n"
+	"                     [--listen TRANSPORT:ADDRESS]... [--log-level LEVEL]\n"
+	"                     [--check-config] [--version] [--help]\n"
 	"Serves this machine's memory to rmemfs clients.\n"
 	"\n"
 	"  -c, --config FILE            configuration, instead of " SERVER_CONFIG_PATH "\n"
@@ -31,57 +42,89 @@ static const char help[] =
 	"      --export NAME:SIZE       a volume to serve, e.g. data:64GiB (default default:1GiB)\n"
 	"      --listen TRANSPORT:ADDR  verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH\n"
 	"                               (default shm:/run/rmemfs/server.sock and tcp:127.0.0.1:7470)\n"
+	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
 	"      --check-config           check the configuration and exit\n"
 	"      --version                print the version and exit\n"
 	"      --help                   print this and exit\n"
 	"\n"
-	"--export and --listen may be repeated; they replace those of the configuration.\n";
+	"What is given here comes before the configuration. --export and --listen may be repeated;\n"
+	"they replace all those of the configuration. The others are given once.\n";
 
 /* What the command line names is applied after the file has been read. */
 struct arguments {
-	const char *config_path, *memory_dir;
+	const char *config_path, *memory_dir, *log_level;
 	const char **exports, **listen;
 	size_t nexports, nlisten;
 	bool check;
 };
 
+__attribute__((format(printf, 1, 2))) static enum options_result complain(const char *format, ...)
+{
+	char text[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	log_complaint("rmemfs-server", text);
+	return OPTIONS_WRONG;
+}
+
+static enum options_result take_once(const char **value, const char *option)
+{
+	if (*value)
+		return complain("option '%s': given twice", option);
+	if (optarg[0] == '\0')
+		return complain("option '%s': must not be empty", option);
+	*value = optarg;
+	return OPTIONS_RUN;
+}
+
+static enum options_result take_option(int opt, char **argv, struct arguments *args)
+{
+	char why[256];
+
+	switch (opt) {
+	case 'c':
+		return take_once(&args->config_path, "-c");
+	case OPT_MEMORY_DIR:
+		return take_once(&args->memory_dir, "--memory-dir");
+	case OPT_LOG_LEVEL:
+		return take_once(&args->log_level, "--log-level");
+	case OPT_EXPORT:
+		args->exports[args->nexports++] = optarg;
+		return OPTIONS_RUN;
+	case OPT_LISTEN:
+		args->listen[args->nlisten++] = optarg;
+		return OPTIONS_RUN;
+	case OPT_CHECK:
+		args->check = true;
+		return OPTIONS_RUN;
+	case OPT_VERSION:
+		puts("rmemfs-server " RMEMFS_VERSION);
+		return OPTIONS_DONE;
+	case OPT_HELP:
+		fputs(help, stdout);
+		return OPTIONS_DONE;
+	default:
+		args_explain(argv, opt, long_options, why, sizeof(why));
+		return complain("%s", why);
+	}
+}
+
 static enum options_result read_arguments(int argc, char **argv, struct arguments *args)
 {
+	enum options_result result = OPTIONS_RUN;
 	int opt;
 
-	while ((opt = getopt_long(argc, argv, "c:", long_options, NULL)) != -1) {
-		switch (opt) {
-		case 'c':
-			args->config_path = optarg;
-			break;
-		case OPT_MEMORY_DIR:
-			args->memory_dir = optarg;
-			break;
-		case OPT_EXPORT:
-			args->exports[args->nexports++] = optarg;
-			break;
-		case OPT_LISTEN:
-			args->listen[args->nlisten++] = optarg;
-			break;
-		case OPT_CHECK:
-			args->check = true;
-			break;
-		case OPT_VERSION:
-			puts("rmemfs-server " RMEMFS_VERSION);
-			return OPTIONS_DONE;
-		case OPT_HELP:
-			fputs(help, stdout);
-			return OPTIONS_DONE;
-		default:
-			fputs("Try 'rmemfs-server --help'.\n", stderr);
-			return OPTIONS_WRONG;
-		}
-	}
-	if (optind < argc) {
-		fprintf(stderr, "rmemfs-server: unexpected argument '%s'\n", argv[optind]);
-		return OPTIONS_WRONG;
-	}
-	return OPTIONS_RUN;
+	opterr = 0;
+	optind = 0;
+	while (result == OPTIONS_RUN &&
+		(opt = getopt_long(argc, argv, ":c:", long_options, NULL)) != -1)
+		result = take_option(opt, argv, args);
+	if (result == OPTIONS_RUN && optind < argc)
+		return complain("'%s': takes no operands; see --help", argv[optind]);
+	return result;
 }
 
 static int read_file(
@@ -97,28 +140,19 @@ static int read_file(
 static int apply(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
-	char reason[256] = "out of memory";
 	int err = 0;
 
 	if (args->memory_dir)
-		err = server_config_set_memory_dir(config, args->memory_dir);
-	if (args->nexports)
-		server_config_clear_exports(config);
-	if (args->nlisten)
-		server_config_clear_listen(config);
-	for (size_t i = 0; !err && i < args->nlisten; i++)
-		err = server_config_add_listen(config, args->listen[i]);
-	for (size_t i = 0; !err && i < args->nexports; i++)
-		err = server_config_add_export(config, args->exports[i], reason, sizeof(reason));
-	if (err)
-		snprintf(why, whylen, "--export: %s", reason);
+		err = server_config_set(
+			config, "--memory-dir", "memory_dir", args->memory_dir, why, whylen);
+	if (!err && args->log_level)
+		err = server_config_set(
+			config, "--log-level", "log_level", args->log_level, why, whylen);
+	if (!err && args->nlisten)
+		err = server_config_set_listen(config, args->listen, args->nlisten, why, whylen);
+	if (!err && args->nexports)
+		err = server_config_set_exports(config, args->exports, args->nexports, why, whylen);
 	return err;
-}
-
-static enum options_result complain(const char *why)
-{
-	fprintf(stderr, "rmemfs-server: %s\n", why);
-	return OPTIONS_WRONG;
 }
 
 enum options_result options_parse(int argc, char **argv, struct server_config *config)
@@ -127,15 +161,15 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 	autofree const char **listen = calloc((size_t)argc, sizeof(*listen));
 	struct arguments args = {.exports = exports, .listen = listen};
 	enum options_result result;
-	char why[512] = "";
+	char why[512] = "out of memory";
 
 	if (!exports || !listen)
-		return complain("out of memory");
+		return complain("%s", why);
 	result = read_arguments(argc, argv, &args);
 	if (result != OPTIONS_RUN)
 		return result;
 	if (read_file(config, &args, why, sizeof(why)) || apply(config, &args, why, sizeof(why)) ||
 		server_config_finish(config, why, sizeof(why)))
-		return complain(why);
+		return complain("%s", why);
 	return args.check ? OPTIONS_DONE : OPTIONS_RUN;
 }

@@ -19,14 +19,23 @@ struct volume {
 struct settings {
 	bool flag;
 	uint64_t count, bytes;
+	int colour;
 	char *word;
 	struct conf_strings words;
 	struct conf_groups volumes;
 };
 
+static const struct word colours[] = {{"red", 1}, {"green", 2}, {"blue", 3}, {0}};
+
+static const char *check_word(const char *text)
+{
+	return text[0] == 'x' ? "must not begin with x" : NULL;
+}
+
 static const struct conf_key volume_keys[] = {
 	{"name", CONF_STRING, offsetof(struct volume, name), .min = 1, .max = 8, .required = true},
-	{"size", CONF_SIZE, offsetof(struct volume, size), .min = 4096, .required = true},
+	{"size", CONF_SIZE, offsetof(struct volume, size), .min = 4096, .multiple = 4096,
+		.required = true},
 	{0},
 };
 
@@ -34,7 +43,9 @@ static const struct conf_key keys[] = {
 	{"flag", CONF_BOOL, offsetof(struct settings, flag)},
 	{"count", CONF_UINT, offsetof(struct settings, count), .min = 1, .max = 64},
 	{"bytes", CONF_SIZE, offsetof(struct settings, bytes), .min = 4096, .max = 1 << 30},
-	{"word", CONF_STRING, offsetof(struct settings, word), .min = 1, .max = 8},
+	{"colour", CONF_ENUM, offsetof(struct settings, colour), .words = colours},
+	{"word", CONF_STRING, offsetof(struct settings, word), .min = 1, .max = 8,
+		.check = check_word},
 	{"words", CONF_STRINGS, offsetof(struct settings, words)},
 	{"volumes", CONF_GROUPS, offsetof(struct settings, volumes), .keys = volume_keys,
 		.element_bytes = sizeof(struct volume)},
@@ -92,6 +103,7 @@ static void read__stores_every_type(void **state)
 
 	assert_int_equal(read_text("# a comment\n"
 				   "flag = true; count = 64; bytes = \"512MiB\"; word = \"hello\"\n"
+				   "colour = \"blue\"\n"
 				   "words = [ \"a\", \"b\" ]\n"
 				   "volumes = ( { name = \"x\"; size = 8192 },\n"
 				   "            { name = \"y\"; size = \"64GiB\" } )\n",
@@ -102,6 +114,7 @@ static void read__stores_every_type(void **state)
 	assert_int_equal(s.count, 64);
 	assert_int_equal(s.bytes, 512 << 20);
 	assert_string_equal(s.word, "hello");
+	assert_int_equal(s.colour, 3);
 	assert_int_equal(s.words.n, 2);
 	assert_string_equal(s.words.v[1], "b");
 	assert_int_equal(s.volumes.n, 2);
@@ -126,8 +139,25 @@ static void read__replaces_default_lists(void **state)
 	assert_int_equal(read_text("words = ( \"two\", \"three\" )", &s, why, sizeof(why)), 0);
 	assert_int_equal(s.words.n, 2);
 	assert_string_equal(s.words.v[0], "two");
-	assert_int_equal(read_text("words = ()", &s, why, sizeof(why)), 0);
-	assert_int_equal(s.words.n, 0);
+	assert_int_equal(read_text("words = [ \"three\" ]", &s, why, sizeof(why)), 0);
+	assert_int_equal(s.words.n, 1);
+	conf_free(keys, &s);
+}
+
+static void read__lists_remember_their_lines(void **state)
+{
+	struct settings s = {0};
+	char why[256];
+
+	assert_int_equal(
+		read_text("words = [ \"a\",\n\n \"b\" ]\nvolumes = (\n"
+			  "{ name = \"a\"; size = 4096 },\n{ name = \"b\"; size = 4096 } )",
+			&s, why, sizeof(why)),
+		0);
+	assert_int_equal(s.words.lines[0], 1);
+	assert_int_equal(s.words.lines[1], 3);
+	assert_int_equal(s.volumes.lines[0], 5);
+	assert_int_equal(s.volumes.lines[1], 6);
 	conf_free(keys, &s);
 }
 
@@ -137,30 +167,60 @@ static void read__refuses_and_says_where(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{"\nspeed = 3", ":2: speed: unknown key"},
+		{"wrod = 3", ":1: wrod: unknown key; did you mean 'word'?"},
 		{"flag = 1", ":1: flag: must be true or false"},
+		{"flag = \"true\"", ":1: flag: must be true or false"},
 		{"count = \"x\"", ":1: count: must be a whole number"},
 		{"count = 1.5", ":1: count: must be a whole number"},
-		{"count = 0", ":1: count: 0: must be 1 to 64"},
-		{"count = -1", ":1: count: -1: must be 1 to 64"},
-		{"count = 65", ":1: count: 65: must be 1 to 64"},
-		{"count = 5000000000L", ":1: count: 5000000000: must be 1 to 64"},
+		{"count = 0", ":1: count: '0': must be a whole number from 1 to 64"},
+		{"count = -1", ":1: count: '-1': must be a whole number from 1 to 64"},
+		{"count = 65", ":1: count: '65': must be a whole number from 1 to 64"},
+		{"count = 5000000000L",
+			":1: count: '5000000000': must be a whole number from 1 to 64"},
 		{"bytes = true", ":1: bytes: must be a size like \"64GiB\""},
 		{"bytes = \"5 lots\"",
-			":1: bytes: '5 lots' is no size; write \"512MiB\" or \"64GiB\""},
-		{"bytes = -5", ":1: bytes: '-5' is no size; write \"512MiB\" or \"64GiB\""},
-		{"bytes = \"1B\"", ":1: bytes: 1B: must be 4KiB to 1GiB"},
-		{"bytes = \"2GiB\"", ":1: bytes: 2GiB: must be 4KiB to 1GiB"},
-		{"bytes = \"99999999999TiB\"", ":1: bytes: 99999999999TiB: too large"},
+			":1: bytes: '5 lots': must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = \"1.5GiB\"",
+			":1: bytes: '1.5GiB': must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = \"1XiB\"",
+			":1: bytes: '1XiB': must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = \"-1GiB\"",
+			":1: bytes: '-1GiB': must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = \"\"",
+			":1: bytes: must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = -5",
+			":1: bytes: '-5': must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"bytes = 0", ":1: bytes: '0': must be 4KiB to 1GiB"},
+		{"bytes = \"1B\"", ":1: bytes: '1B': must be 4KiB to 1GiB"},
+		{"bytes = \"2GiB\"", ":1: bytes: '2GiB': must be 4KiB to 1GiB"},
+		{"bytes = \"99999999TiB\"", ":1: bytes: '99999999TiB': must be 4KiB to 1GiB"},
+		{"colour = \"pink\"", ":1: colour: 'pink': must be red, green or blue"},
+		{"colour = \"Red\"", ":1: colour: 'Red': must be red, green or blue"},
+		{"colour = \"\"", ":1: colour: must be red, green or blue"},
+		{"colour = 1", ":1: colour: must be a string in double quotes"},
 		{"word = 1", ":1: word: must be a string in double quotes"},
 		{"word = \"\"", ":1: word: must not be empty"},
 		{"word = \"far too long\"", ":1: word: 'far too long': must be 1 to 8 bytes long"},
+		{"word = \"xa\"", ":1: word: 'xa': must not begin with x"},
+		{"word = \"a\\nb long one\"",
+			":1: word: 'a?b long one': must be 1 to 8 bytes long"},
 		{"words = 5", ":1: words: must be a string or a list of strings"},
 		{"words = ( \"a\",\n 5 )", ":2: words: must be a string in double quotes"},
+		{"words = [ \"a\",\n \"\" ]", ":2: words: must not be empty"},
+		{"words = [ ]", ":1: words: must not be empty; leave it out for the default"},
 		{"volumes = 5", ":1: volumes: must be a list of groups: ( { ... }, { ... } )"},
 		{"volumes = ( 5 )", ":1: volumes: each element must be a group { ... }"},
+		{"volumes = ( )", ":1: volumes: must not be empty; leave it out for the default"},
 		{"volumes = ( { name = \"x\";\n  colour = 1 } )", ":2: colour: unknown key"},
+		{"volumes = ( { name = \"x\";\n  sise = 1 } )",
+			":2: sise: unknown key; did you mean 'size'?"},
 		{"volumes = ( { name = \"x\" } )", ":1: size: is missing"},
-		{"volumes = ( { name = \"x\"; size = 5 } )", ":1: size: 5: must be at least 4KiB"},
+		{"volumes = ( { name = \"x\"; size = 5 } )",
+			":1: size: '5': must be at least 4KiB"},
+		{"volumes = ( { name = \"x\"; size = 4097 } )",
+			":1: size: '4097': must be a multiple of 4KiB"},
+		{"volumes = ( { name = \"x\"; size = \"99999999TiB\" } )",
+			":1: size: '99999999TiB': is too large"},
 		{"count = 5\nflag =", ":2: syntax error"},
 		{"count = 5; count = 6", ":1: duplicate setting name"},
 	};
@@ -266,6 +326,107 @@ static void read__endless_file_is_refused(void **state)
 	assert_int_equal(conf_read("/dev/zero", keys, &s, why, sizeof(why)), -EFBIG);
 }
 
+static void read__a_long_value_leaves_room_for_the_reason(void **state)
+{
+	struct settings s = {0};
+	char text[4096] = "word = \"", why[256];
+
+	memset(text + 8, 'a', sizeof(text) - 10);
+	text[sizeof(text) - 2] = '"';
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(read_text(text, &s, why, sizeof(why)), -EINVAL);
+	assert_non_null(strstr(why, "aaa...': must be 1 to 8 bytes long"));
+}
+
+static const struct conf_key *key_of(const char *name)
+{
+	return conf_find(keys, name);
+}
+
+static void set__takes_text(void **state)
+{
+	struct settings s = {0};
+	char must[128] = "";
+
+	assert_int_equal(conf_set(key_of("flag"), &s, "true", must, sizeof(must)), 0);
+	assert_int_equal(conf_set(key_of("count"), &s, "64", must, sizeof(must)), 0);
+	assert_int_equal(conf_set(key_of("bytes"), &s, "1MiB", must, sizeof(must)), 0);
+	assert_int_equal(conf_set(key_of("colour"), &s, "green", must, sizeof(must)), 0);
+	assert_int_equal(conf_set(key_of("word"), &s, "hello", must, sizeof(must)), 0);
+	assert_true(s.flag);
+	assert_int_equal(s.count, 64);
+	assert_int_equal(s.bytes, 1 << 20);
+	assert_int_equal(s.colour, 2);
+	assert_string_equal(s.word, "hello");
+	assert_string_equal(must, "");
+	conf_free(keys, &s);
+}
+
+static void set__refuses_and_leaves_the_value(void **state)
+{
+	static const char count_must[] = "must be a whole number from 1 to 64";
+	static const struct {
+		const char *key, *text, *must;
+	} cases[] = {
+		{"flag", "yes", "must be true or false"},
+		{"flag", "", "must be true or false"},
+		{"count", "", count_must},
+		{"count", "0", count_must},
+		{"count", "65", count_must},
+		{"count", "-1", count_must},
+		{"count", "+7", count_must},
+		{"count", " 7", count_must},
+		{"count", "7 ", count_must},
+		{"count", "0x10", count_must},
+		{"count", "7.0", count_must},
+		{"count", "18446744073709551617", count_must},
+		{"count", "99999999999999999999999999999", count_must},
+		{"bytes", "0", "must be 4KiB to 1GiB"},
+		{"bytes", "1.5GiB",
+			"must be a whole number and B, KiB, MiB, GiB or TiB, as in 512MiB or 64GiB"},
+		{"colour", "pink", "must be red, green or blue"},
+		{"word", "", "must not be empty"},
+		{"word", "xyz", "must not begin with x"},
+		{"words", "a", "cannot be set like this"},
+	};
+	char must[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct settings s = {.count = 7, .bytes = 7, .colour = 7, .word = strdup("old")};
+
+		assert_int_equal(
+			conf_set(key_of(cases[i].key), &s, cases[i].text, must, sizeof(must)),
+			-EINVAL);
+		assert_string_equal(must, cases[i].must);
+		assert_false(s.flag);
+		assert_true(s.count == 7 && s.bytes == 7 && s.colour == 7);
+		assert_string_equal(s.word, "old");
+		conf_free(keys, &s);
+	}
+}
+
+static void add__lists_grow_from_nothing(void **state)
+{
+	struct settings s = {0};
+	struct volume *v;
+
+	for (unsigned i = 0; i < 100; i++) {
+		assert_int_equal(conf_add_string(&s.words, "text", i), 0);
+		v = conf_add_group(key_of("volumes"), &s.volumes, i);
+		assert_non_null(v);
+		assert_true(!v->name && !v->size);
+		v->name = strdup("name");
+	}
+	assert_int_equal(s.words.n, 100);
+	assert_int_equal(s.volumes.n, 100);
+	assert_int_equal(s.words.lines[99], 99);
+	assert_int_equal(s.volumes.lines[99], 99);
+	conf_clear(key_of("words"), &s);
+	assert_true(!s.words.n && !s.words.v && !s.words.lines);
+	assert_int_equal(s.volumes.n, 100);
+	conf_free(keys, &s);
+}
+
 static void size_parse__takes_units(void **state)
 {
 	static const struct {
@@ -335,6 +496,7 @@ int main(void)
 		cmocka_unit_test(read__empty_file_leaves_the_defaults),
 		cmocka_unit_test(read__stores_every_type),
 		cmocka_unit_test(read__replaces_default_lists),
+		cmocka_unit_test(read__lists_remember_their_lines),
 		cmocka_unit_test(read__refuses_and_says_where),
 		cmocka_unit_test(read__refuses_what_would_be_misread),
 		cmocka_unit_test(read__big_numbers_in_strings_and_comments_are_no_numbers),
@@ -343,6 +505,10 @@ int main(void)
 		cmocka_unit_test(read__directory_is_an_error_and_not_the_end),
 		cmocka_unit_test(read__binary_file_is_refused),
 		cmocka_unit_test(read__endless_file_is_refused),
+		cmocka_unit_test(read__a_long_value_leaves_room_for_the_reason),
+		cmocka_unit_test(set__takes_text),
+		cmocka_unit_test(set__refuses_and_leaves_the_value),
+		cmocka_unit_test(add__lists_grow_from_nothing),
 		cmocka_unit_test(size_parse__takes_units),
 		cmocka_unit_test(size_parse__refuses_others),
 		cmocka_unit_test(size_format__is_exact_where_it_is_short),

@@ -65,9 +65,12 @@ static void options_parse__defaults(void **state)
 	assert_string_equal(o.source_text, "host:/exp");
 	assert_string_equal(o.mountpoint_text, "/mnt");
 	assert_false(o.foreground || o.read_only || o.help || o.version);
-	assert_true(o.config.auto_transport);
+	assert_int_equal(o.config.transport, TRANSPORT_AUTO);
 	assert_int_equal(o.config.port, 0);
 	assert_int_equal(o.config.connect_timeout, 5);
+	assert_int_equal(o.config.peer_timeout, 5);
+	assert_false(o.config.soft || o.config.debug_io);
+	assert_int_equal(o.config.timeo, 60);
 	assert_in_range(o.config.io_threads, 1, 4);
 	assert_int_equal(o.config.buffers, 16);
 	assert_int_equal(o.config.log_level, LOG_LEVEL_INFO);
@@ -80,11 +83,13 @@ static void options_parse__every_setting(void **state)
 	struct options o;
 
 	assert_int_equal(parse("-f -o transport=tcp,port=65535,connect_timeout=60,io_threads=3,"
-			       "buffers=4,merge_pages=1,spin_us=0,log_level=debug,allow_other,ro "
-			       "[fe80::1]:/exp dir",
+			       "buffers=4,merge_pages=1,spin_us=0,log_level=error,allow_other,ro,"
+			       "soft,timeo=3600,peer_timeout=1 [fe80::1]:/exp dir",
 				 &o),
 		0);
-	assert_true(o.foreground && o.read_only && !o.config.auto_transport);
+	assert_true(o.foreground && o.read_only && o.config.soft);
+	assert_int_equal(o.config.timeo, 3600);
+	assert_int_equal(o.config.peer_timeout, 1);
 	assert_int_equal(o.config.transport, TRANSPORT_TCP);
 	assert_int_equal(o.config.port, 65535);
 	assert_int_equal(o.config.connect_timeout, 60);
@@ -92,7 +97,7 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(o.config.buffers, 4);
 	assert_int_equal(o.config.merge_pages, 1);
 	assert_int_equal(o.config.spin_us, 0);
-	assert_int_equal(o.config.log_level, LOG_LEVEL_DEBUG);
+	assert_int_equal(o.config.log_level, LOG_LEVEL_ERROR);
 	assert_string_equal(o.mount_options, "allow_other,ro");
 	assert_string_equal(o.source.host, "fe80::1");
 	options_fini(&o);
@@ -123,26 +128,69 @@ static void options_parse__last_of_ro_and_rw_counts(void **state)
 	options_fini(&o);
 }
 
-static void options_parse__transports(void **state)
+static void options_parse__last_of_hard_and_soft_counts(void **state)
 {
 	static const struct {
 		const char *line;
-		bool automatic;
-		enum transport_kind kind;
+		bool soft;
 	} cases[] = {
-		{"-o transport=auto h:/e /m", true, 0},
-		{"-o transport=verbs h:/e /m", false, TRANSPORT_VERBS},
-		{"-o transport=tcp h:/e /m", false, TRANSPORT_TCP},
-		{"-o transport=shm h:/e /m", false, TRANSPORT_SHM},
+		{"-o soft h:/e /m", true},
+		{"-o hard h:/e /m", false},
+		{"-o soft,hard h:/e /m", false},
+		{"-o hard -o soft h:/e /m", true},
+		{"-o soft,soft h:/e /m", true},
+		{"-o timeo=7,soft h:/e /m", true},
+		{"-o soft,timeo=7,hard,soft h:/e /m", true},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct options o;
 
 		assert_int_equal(parse(cases[i].line, &o), 0);
-		assert_int_equal(o.config.auto_transport, cases[i].automatic);
-		if (!cases[i].automatic)
-			assert_int_equal(o.config.transport, cases[i].kind);
+		assert_int_equal(o.config.soft, cases[i].soft);
+		options_fini(&o);
+	}
+}
+
+static void options_parse__debug_io_raises_the_log_level(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("-o log_level=error,debug_io h:/e /m", &o), 0);
+	assert_true(o.config.debug_io);
+	assert_int_equal(o.config.log_level, LOG_LEVEL_DEBUG);
+	options_fini(&o);
+}
+
+static void options_parse__log_level_as_an_option_of_its_own(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("--log-level warning h:/e /m", &o), 0);
+	assert_int_equal(o.config.log_level, LOG_LEVEL_WARNING);
+	options_fini(&o);
+	assert_int_equal(parse("h:/e /m --log-level=debug -o ro", &o), 0);
+	assert_int_equal(o.config.log_level, LOG_LEVEL_DEBUG);
+	options_fini(&o);
+}
+
+static void options_parse__transports(void **state)
+{
+	static const struct {
+		const char *line;
+		int transport;
+	} cases[] = {
+		{"-o transport=auto h:/e /m", TRANSPORT_AUTO},
+		{"-o transport=verbs h:/e /m", TRANSPORT_VERBS},
+		{"-o transport=tcp h:/e /m", TRANSPORT_TCP},
+		{"-o transport=shm h:/e /m", TRANSPORT_SHM},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct options o;
+
+		assert_int_equal(parse(cases[i].line, &o), 0);
+		assert_int_equal(o.config.transport, cases[i].transport);
 		options_fini(&o);
 	}
 }
@@ -167,54 +215,195 @@ static void options_parse__refusals(void **state)
 	static const struct {
 		const char *line, *text;
 	} cases[] = {
-		{"", "SOURCE and MOUNTPOINT are missing; see rmemfs --help"},
-		{"h:/e", "MOUNTPOINT is missing; see rmemfs --help"},
-		{"h:/e /m extra", "'extra': one operand too many; see rmemfs --help"},
-		{"-x h:/e /m", "option '-x': unknown; see rmemfs --help"},
-		{"--fast h:/e /m", "option '--fast': unknown; see rmemfs --help"},
+		{"", "SOURCE and MOUNTPOINT are missing; see --help"},
+		{"h:/e", "MOUNTPOINT is missing; see --help"},
+		{"h:/e /m extra", "'extra': one operand too many; see --help"},
+		{"-x h:/e /m", "option '-x': unknown; see --help"},
+		{"-f -xf h:/e /m", "option '-x': unknown; see --help"},
+		{"--foreground -fx h:/e /m", "option '-x': unknown; see --help"},
+		{"--fast h:/e /m", "option '--fast': unknown; see --help"},
+		{"--fast=1 h:/e /m", "option '--fast': unknown; see --help"},
+		{"--froeground h:/e /m",
+			"option '--froeground': unknown; did you mean '--foreground'?"},
+		{"--foreground=1 h:/e /m", "option '--foreground': takes no value"},
 		{"h:/e /m -o", "option '-o': needs a value"},
+		{"h:/e /m -fo", "option '-o': needs a value"},
+		{"h:/e /m --options", "option '--options': needs a value"},
 		{"h:/e /m -c", "option '-c': needs a value"},
+		{"h:/e /m --log-level", "option '--log-level': needs a value"},
+		{"h:/e /m --config=", "option '-c': must not be empty"},
+		{"h:/e /m --log-level=", "option '--log-level': must not be empty"},
 		{"-c a -c b h:/e /m", "option '-c': given twice"},
-		{"-o port=0 h:/e /m", "option 'port=0': must be 1..65535"},
-		{"-o port=65536 h:/e /m", "option 'port=65536': must be 1..65535"},
-		{"-o port=-1 h:/e /m", "option 'port=-1': must be 1..65535"},
-		{"-o port=+1 h:/e /m", "option 'port=+1': must be 1..65535"},
-		{"-o port= h:/e /m", "option 'port=': must be 1..65535"},
-		{"-o port=12x h:/e /m", "option 'port=12x': must be 1..65535"},
+		{"-c a --config b h:/e /m", "option '-c': given twice"},
+		{"--log-level info --log-level info h:/e /m", "option '--log-level': given twice"},
+		{"--log-level info -o log_level=info h:/e /m", "option 'log_level': given twice"},
+		{"--log-level loud h:/e /m",
+			"option '--log-level=loud': must be error, warning, notice, info or debug"},
+		{"-o port=0 h:/e /m", "option 'port=0': must be a whole number from 1 to 65535"},
+		{"-o port=65536 h:/e /m",
+			"option 'port=65536': must be a whole number from 1 to 65535"},
+		{"-o port=-1 h:/e /m", "option 'port=-1': must be a whole number from 1 to 65535"},
+		{"-o port=+7 h:/e /m", "option 'port=+7': must be a whole number from 1 to 65535"},
+		{"-o port=0x10 h:/e /m",
+			"option 'port=0x10': must be a whole number from 1 to 65535"},
+		{"-o port= h:/e /m", "option 'port=': must be a whole number from 1 to 65535"},
+		{"-o port=12x h:/e /m",
+			"option 'port=12x': must be a whole number from 1 to 65535"},
+		{"-o port=1.5 h:/e /m",
+			"option 'port=1.5': must be a whole number from 1 to 65535"},
+		{"-o port=18446744073709551617 h:/e /m",
+			"option 'port=18446744073709551617': must be a whole number from 1 to 65535"},
 		{"-o port=99999999999999999999999 h:/e /m",
-			"option 'port=99999999999999999999999': must be 1..65535"},
+			"option 'port=99999999999999999999999': must be a whole number from 1 to 65535"},
 		{"-o port h:/e /m", "option 'port': needs a value"},
 		{"-o port=1,port=1 h:/e /m", "option 'port': given twice"},
 		{"-o port=1 -o port=2 h:/e /m", "option 'port': given twice"},
-		{"-o connect_timeout=0 h:/e /m", "option 'connect_timeout=0': must be 1..3600"},
+		{"-o connect_timeout=0 h:/e /m",
+			"option 'connect_timeout=0': must be a whole number from 1 to 3600"},
 		{"-o connect_timeout=3601 h:/e /m",
-			"option 'connect_timeout=3601': must be 1..3600"},
-		{"-o io_threads=17 h:/e /m", "option 'io_threads=17': must be 1..16"},
-		{"-o buffers=1 h:/e /m", "option 'buffers=1': must be 2..256"},
-		{"-o merge_pages=257 h:/e /m", "option 'merge_pages=257': must be 1..256"},
-		{"-o spin_us=10001 h:/e /m", "option 'spin_us=10001': must be 0..10000"},
+			"option 'connect_timeout=3601': must be a whole number from 1 to 3600"},
+		{"-o peer_timeout=0 h:/e /m",
+			"option 'peer_timeout=0': must be a whole number from 1 to 3600"},
+		{"-o peer_timeout=3601 h:/e /m",
+			"option 'peer_timeout=3601': must be a whole number from 1 to 3600"},
+		{"-o peer_timeout=-5 h:/e /m",
+			"option 'peer_timeout=-5': must be a whole number from 1 to 3600"},
+		{"-o peer_timeout=5s h:/e /m",
+			"option 'peer_timeout=5s': must be a whole number from 1 to 3600"},
+		{"-o timeo=0 h:/e /m", "option 'timeo=0': must be a whole number from 1 to 3600"},
+		{"-o timeo=3601 h:/e /m",
+			"option 'timeo=3601': must be a whole number from 1 to 3600"},
+		{"-o timeo=soon h:/e /m",
+			"option 'timeo=soon': must be a whole number from 1 to 3600"},
+		{"-o io_threads=0 h:/e /m",
+			"option 'io_threads=0': must be a whole number from 1 to 16"},
+		{"-o io_threads=17 h:/e /m",
+			"option 'io_threads=17': must be a whole number from 1 to 16"},
+		{"-o buffers=1 h:/e /m",
+			"option 'buffers=1': must be a whole number from 2 to 256"},
+		{"-o buffers=257 h:/e /m",
+			"option 'buffers=257': must be a whole number from 2 to 256"},
+		{"-o merge_pages=0 h:/e /m",
+			"option 'merge_pages=0': must be a whole number from 1 to 256"},
+		{"-o merge_pages=257 h:/e /m",
+			"option 'merge_pages=257': must be a whole number from 1 to 256"},
+		{"-o spin_us=10001 h:/e /m",
+			"option 'spin_us=10001': must be a whole number from 0 to 10000"},
+		{"-o spin_us=-1 h:/e /m",
+			"option 'spin_us=-1': must be a whole number from 0 to 10000"},
+		{"-o timeo=7 h:/e /m",
+			"option 'timeo': needs soft; a hard mount waits without end"},
+		{"-o soft,timeo=7,hard h:/e /m",
+			"option 'timeo': needs soft; a hard mount waits without end"},
+		{"-o soft=yes h:/e /m", "option 'soft': takes no value"},
+		{"-o soft= h:/e /m", "option 'soft': takes no value"},
+		{"-o hard=1 h:/e /m", "option 'hard': takes no value"},
+		{"-o debug_io=true h:/e /m", "option 'debug_io': takes no value"},
 		{"-o transport=ib h:/e /m",
 			"option 'transport=ib': must be auto, verbs, tcp or shm"},
+		{"-o transport=TCP h:/e /m",
+			"option 'transport=TCP': must be auto, verbs, tcp or shm"},
 		{"-o transport= h:/e /m", "option 'transport=': must be auto, verbs, tcp or shm"},
 		{"-o transport h:/e /m", "option 'transport': needs a value"},
 		{"-o log_level=loud h:/e /m",
 			"option 'log_level=loud': must be error, warning, notice, info or debug"},
 		{"-o ro=1 h:/e /m", "option 'ro': takes no value"},
-		{"-o prot=1 h:/e /m", "option 'prot': unknown; see rmemfs --help"},
-		{"-o remount h:/e /m", "option 'remount': unknown; see rmemfs --help"},
-		{"-o =5 h:/e /m", "option '': unknown; see rmemfs --help"},
+		{"-o prot=1 h:/e /m", "option 'prot': unknown; did you mean 'port'?"},
+		{"-o loglevel=info h:/e /m",
+			"option 'loglevel': unknown; did you mean 'log_level'?"},
+		{"-o sofd h:/e /m", "option 'sofd': unknown; did you mean 'soft'?"},
+		{"-o noatimes h:/e /m", "option 'noatimes': unknown; did you mean 'noatime'?"},
+		{"-o nofial h:/e /m", "option 'nofial': unknown; did you mean 'nofail'?"},
+		{"-o remount h:/e /m", "option 'remount': unknown; see --help"},
+		{"-o =5 h:/e /m", "option '': unknown; see --help"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		expect_refusal(cases[i].line, cases[i].text);
 }
 
-static void options_parse__source_is_named(void **state)
+static void options_parse__sources(void **state)
 {
+	expect_refusal("nonsense /m", "source 'nonsense': must be HOST:/EXPORT");
+	expect_refusal("host: /m", "source 'host:': must be HOST:/EXPORT");
+	expect_refusal("host:/ /m", "source 'host:/': no export is named after :/");
+	expect_refusal(":/e /m", "source ':/e': no host is named");
+	expect_refusal("h:/a/b /m", "source 'h:/a/b': an export's name has no /");
+	expect_refusal(
+		"::1:/e /m", "source '::1:/e': an IPv6 address stands in brackets, as in [::1]");
+}
+
+/* Blanks and lengths that a split line can't hold. */
+static void expect_refusal_of(const char *option, const char *source, const char *text)
+{
+	char program[] = "rmemfs", switch_o[] = "-o", mountpoint[] = "/m";
+	autofree char *item = strdup(option), *from = strdup(source);
+	char *argv[] = {program, switch_o, item, from, mountpoint, NULL};
 	struct options o;
 
-	assert_int_not_equal(parse("nonsense /m", &o), 0);
-	assert_memory_equal(why, "source 'nonsense': ", strlen("source 'nonsense': "));
+	assert_int_not_equal(
+		options_parse(5, argv, "/nonexistent/client.conf", &o, why, sizeof(why)), 0);
+	assert_string_equal(why, text);
+	options_fini(&o);
+}
+
+static void options_parse__blanks_are_no_digits(void **state)
+{
+	expect_refusal_of(
+		"port= 7", "h:/e", "option 'port= 7': must be a whole number from 1 to 65535");
+	expect_refusal_of(
+		"port=7 ", "h:/e", "option 'port=7 ': must be a whole number from 1 to 65535");
+	expect_refusal_of("ro, rw", "h:/e", "option ' rw': unknown; did you mean 'rw'?");
+	expect_refusal_of("", "", "source '': must be HOST:/EXPORT");
+}
+
+static void options_parse__limits_of_length(void **state)
+{
+	char text[5000];
+
+	memset(text, 'x', sizeof(text));
+	text[64] = '\0';
+	memcpy(text, "h:/", 3);
+	text[3 + 64] = '\0';
+	memset(text + 3, 'x', 64);
+	expect_refusal_of("ro", text,
+		"source 'h:/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': "
+		"an export's name has at most 63 bytes");
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "/run/", 5);
+	memcpy(text + 108, ":/e", 4);
+	expect_refusal_of("ro", text,
+		"source '/run/xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': "
+		"a socket's path has at most 107 bytes");
+	memset(text, 'x', sizeof(text));
+	memcpy(text + 256, ":/e", 4);
+	expect_refusal_of("ro", text,
+		"source 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': "
+		"a host's name has at most 255 bytes");
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	expect_refusal_of(text, "h:/e",
+		"option 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...': "
+		"unknown; see --help");
+}
+
+static void options_parse__mount_point_is_a_path(void **state)
+{
+	char program[] = "rmemfs", source[] = "h:/e", path[5000];
+	char *argv[] = {program, source, path, NULL};
+	struct options o;
+
+	memset(path, 'x', sizeof(path));
+	path[4096] = '\0';
+	assert_int_equal(
+		options_parse(3, argv, "/nonexistent/client.conf", &o, why, sizeof(why)), -EINVAL);
+	assert_string_equal(why,
+		"mount point 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx...'"
+		": must be at most 4095 bytes long");
+	options_fini(&o);
+	path[4095] = '\0';
+	assert_int_equal(
+		options_parse(3, argv, "/nonexistent/client.conf", &o, why, sizeof(why)), 0);
 	options_fini(&o);
 }
 
@@ -278,11 +467,15 @@ static void options_parse__file_errors_name_the_line(void **state)
 	static const struct {
 		const char *text, *expected;
 	} cases[] = {
-		{"port = 1;\nprot = 2;\n", "%s:2: prot: unknown key"},
-		{"port = 70000;\n", "%s:1: port: 70000: must be 1 to 65535"},
-		{"transport = \"ib\";\n", "%s: transport: must be auto, verbs, tcp or shm"},
-		{"log_level = \"loud\";\n",
-			"%s: log_level: must be error, warning, notice, info or debug"},
+		{"port = 1;\nprot = 2;\n", "%s:2: prot: unknown key; did you mean 'port'?"},
+		{"port = 70000;\n", "%s:1: port: '70000': must be a whole number from 1 to 65535"},
+		{"\ntransport = \"ib\";\n",
+			"%s:2: transport: 'ib': must be auto, verbs, tcp or shm"},
+		{"\n\nlog_level = \"loud\";\n",
+			"%s:3: log_level: 'loud': must be error, warning, notice, info or debug"},
+		{"soft = 1;\n", "%s:1: soft: must be true or false"},
+		{"timeo = 3601;\n", "%s:1: timeo: '3601': must be a whole number from 1 to 3600"},
+		{"hard = true;\n", "%s:1: hard: unknown key"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -298,6 +491,39 @@ static void options_parse__file_errors_name_the_line(void **state)
 		assert_string_equal(why, expected);
 		options_fini(&o);
 	}
+}
+
+static void options_parse__the_file_may_say_soft_and_timeo(void **state)
+{
+	struct options o;
+
+	/* timeo alone is a default for soft mounts. */
+	write_config("timeo = 7;\n");
+	assert_int_equal(parse_with("h:/e /m", config_path, &o), 0);
+	assert_false(o.config.soft);
+	options_fini(&o);
+	assert_int_equal(parse_with("-o soft h:/e /m", config_path, &o), 0);
+	assert_true(o.config.soft);
+	assert_int_equal(o.config.timeo, 7);
+	options_fini(&o);
+	write_config("soft = true;\n");
+	assert_int_equal(parse_with("-o timeo=9 h:/e /m", config_path, &o), 0);
+	assert_true(o.config.soft);
+	assert_int_equal(o.config.timeo, 9);
+	options_fini(&o);
+	assert_int_equal(parse_with("-o hard h:/e /m", config_path, &o), 0);
+	assert_false(o.config.soft);
+	options_fini(&o);
+}
+
+static void options_parse__log_level_comes_before_the_file(void **state)
+{
+	struct options o;
+
+	write_config("log_level = \"error\";\n");
+	assert_int_equal(parse_with("--log-level debug h:/e /m", config_path, &o), 0);
+	assert_int_equal(o.config.log_level, LOG_LEVEL_DEBUG);
+	options_fini(&o);
 }
 
 static void options_parse__named_file_must_exist(void **state)
@@ -342,13 +568,21 @@ int main(void)
 		cmocka_unit_test(options_parse__every_setting),
 		cmocka_unit_test(options_parse__as_mount_calls_it),
 		cmocka_unit_test(options_parse__last_of_ro_and_rw_counts),
+		cmocka_unit_test(options_parse__last_of_hard_and_soft_counts),
+		cmocka_unit_test(options_parse__debug_io_raises_the_log_level),
+		cmocka_unit_test(options_parse__log_level_as_an_option_of_its_own),
 		cmocka_unit_test(options_parse__transports),
 		cmocka_unit_test(options_parse__help_and_version_need_nothing_else),
 		cmocka_unit_test(options_parse__refusals),
-		cmocka_unit_test(options_parse__source_is_named),
+		cmocka_unit_test(options_parse__sources),
+		cmocka_unit_test(options_parse__blanks_are_no_digits),
+		cmocka_unit_test(options_parse__limits_of_length),
+		cmocka_unit_test(options_parse__mount_point_is_a_path),
 		cmocka_unit_test(options_parse__options_come_before_the_file),
 		cmocka_unit_test(options_parse__port_of_the_file_is_not_for_sockets),
 		cmocka_unit_test(options_parse__file_errors_name_the_line),
+		cmocka_unit_test(options_parse__the_file_may_say_soft_and_timeo),
+		cmocka_unit_test(options_parse__log_level_comes_before_the_file),
 		cmocka_unit_test(options_parse__named_file_must_exist),
 		cmocka_unit_test(mountpoint_resolve__refusals),
 		cmocka_unit_test(mountpoint_resolve__absolute),

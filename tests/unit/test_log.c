@@ -40,6 +40,18 @@ static void capture_end(struct capture *c, char *text, size_t len)
 	text[have] = '\0';
 }
 
+/* Sets JOURNAL_STREAM to what standard error is. */
+static void name_journal_stream(void)
+{
+	char stream[64];
+	struct stat st;
+
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+}
+
 static void line__has_program_time_level_and_text(void **state)
 {
 	struct capture c;
@@ -60,14 +72,10 @@ static void line__has_program_time_level_and_text(void **state)
 static void line__under_the_journal_begins_with_the_level(void **state)
 {
 	struct capture c;
-	struct stat st;
-	char stream[64], text[256];
+	char text[256];
 
 	capture_start(&c);
-	fstat(STDERR_FILENO, &st);
-	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
-		(unsigned long long)st.st_ino);
-	setenv("JOURNAL_STREAM", stream, 1);
+	name_journal_stream();
 	log_init("prog", LOG_LEVEL_INFO);
 	log_error("broken");
 	capture_end(&c, text, sizeof(text));
@@ -142,24 +150,91 @@ static void line__leaves_errno_alone(void **state)
 	assert_non_null(strstr(text, "why: No space left on device\n"));
 }
 
-static void level_parse__knows_every_name(void **state)
+static void words__are_every_level(void **state)
 {
 	static const char *const names[] = {"error", "warning", "notice", "info", "debug"};
-	enum log_level level;
+	int level;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		assert_int_equal(log_level_parse(names[i], &level), 0);
+		assert_true(word_find(log_level_words, names[i], &level));
 		assert_int_equal(level, LOG_LEVEL_ERROR + i);
 	}
+	assert_null(log_level_words[ARRAY_SIZE(names)].text);
 }
 
-static void level_parse__refuses_others(void **state)
+static void line__follows_a_stream_that_is_replaced(void **state)
 {
-	enum log_level level = LOG_LEVEL_INFO;
+	struct capture c;
+	char text[256];
 
-	assert_int_equal(log_level_parse("loud", &level), -EINVAL);
-	assert_int_equal(log_level_parse("", &level), -EINVAL);
-	assert_int_equal(level, LOG_LEVEL_INFO);
+	unsetenv("JOURNAL_STREAM");
+	log_init("prog", LOG_LEVEL_INFO);
+	capture_start(&c);
+	log_set_journal(true);
+	log_notice("to the journal");
+	log_set_journal(false);
+	log_notice("to a file");
+	capture_end(&c, text, sizeof(text));
+	assert_memory_equal(text, "<5>to the journal\nprog ", 23);
+	assert_non_null(strstr(text, "notice: to a file\n"));
+}
+
+static void line__with_a_malformed_journal_stream_is_for_people(void **state)
+{
+	static const char *const streams[] = {"", ":", "1", "a:b", "1:"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(streams); i++) {
+		struct capture c;
+		char text[256];
+
+		setenv("JOURNAL_STREAM", streams[i], 1);
+		log_init("prog", LOG_LEVEL_INFO);
+		capture_start(&c);
+		log_error("broken");
+		capture_end(&c, text, sizeof(text));
+		assert_memory_equal(text, "prog ", 5);
+	}
+	unsetenv("JOURNAL_STREAM");
+}
+
+static void complaint__has_no_time(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	unsetenv("JOURNAL_STREAM");
+	capture_start(&c);
+	log_complaint("prog", "option 'a\nb': unknown");
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(text, "prog: option 'a?b': unknown\n");
+}
+
+static void complaint__under_the_journal_is_an_error(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	capture_start(&c);
+	name_journal_stream();
+	log_complaint("prog", "option 'a': unknown");
+	capture_end(&c, text, sizeof(text));
+	unsetenv("JOURNAL_STREAM");
+	assert_string_equal(text, "<3>option 'a': unknown\n");
+}
+
+static void complaint__too_long_is_cut_and_ended(void **state)
+{
+	struct capture c;
+	char text[8192], message[4096];
+
+	memset(message, 'x', sizeof(message) - 1);
+	message[sizeof(message) - 1] = '\0';
+	capture_start(&c);
+	log_complaint("prog", message);
+	capture_end(&c, text, sizeof(text));
+	assert_true(strlen(text) <= 2048);
+	assert_int_equal(text[strlen(text) - 1], '\n');
+	assert_memory_equal(text, "prog: xxx", 9);
 }
 
 static void ratelimit__lets_one_through_and_counts_the_rest(void **state)
@@ -209,8 +284,12 @@ int main(void)
 		cmocka_unit_test(line__stays_one_line_whatever_a_peer_sends),
 		cmocka_unit_test(line__too_long_is_cut_and_ended),
 		cmocka_unit_test(line__leaves_errno_alone),
-		cmocka_unit_test(level_parse__knows_every_name),
-		cmocka_unit_test(level_parse__refuses_others),
+		cmocka_unit_test(line__follows_a_stream_that_is_replaced),
+		cmocka_unit_test(line__with_a_malformed_journal_stream_is_for_people),
+		cmocka_unit_test(complaint__has_no_time),
+		cmocka_unit_test(complaint__under_the_journal_is_an_error),
+		cmocka_unit_test(complaint__too_long_is_cut_and_ended),
+		cmocka_unit_test(words__are_every_level),
 		cmocka_unit_test(ratelimit__lets_one_through_and_counts_the_rest),
 		cmocka_unit_test(ratelimit__burst),
 		cmocka_unit_test(errno_text__takes_either_sign),
