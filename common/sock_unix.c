@@ -30,7 +30,7 @@ static int check_stale(const struct transport_address *address)
 	if (lstat(path_of(address), &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
-		return -EADDRINUSE;
+		return -EEXIST;
 	if (!connect(fd, (const struct sockaddr *)&address->addr, address->addrlen))
 		return -EADDRINUSE;
 	/* A live one may also be busy (EAGAIN) or of another type (EPROTOTYPE). */

@@ -10,7 +10,7 @@
 #include "common/transport.h"
 
 /* Binds fd to the path, with mode 0600. A socket that nobody listens on is replaced; -EADDRINUSE:
- * somebody does, or the file is no socket. dev and ino tell our file from another's. */
+ * somebody does; -EEXIST: the file is no socket. dev and ino tell our file from another's. */
 int sock_unix_bind(int fd, const struct transport_address *address, dev_t *dev, ino_t *ino);
 /* Removes the file if it is still ours. */
 void sock_unix_unbind(const struct transport_address *address, dev_t dev, ino_t ino);

@@ -137,7 +137,7 @@ int evq_arm(struct evq *q);
 /* ---- channels -------------------------------------------------------------------------------- */
 
 /* Server. -EADDRINUSE: somebody listens there; for shm a stale socket is replaced and only a live
- * one is an error. */
+ * one is an error; -EEXIST: a file that is no socket. Others as bind(2) has them. */
 int transport_listen(struct evq *q, const struct transport_address *address, struct listener **out);
 /* What it is bound to: with the port that the system chose where port 0 was asked for. */
 const struct transport_address *listener_address(const struct listener *l);

@@ -175,7 +175,8 @@ int verbs_publish(struct channel *base, struct region *r, unsigned access, struc
  * holds a queue pair while a window is bound to it; registrations of the channel's own after it. */
 int verbs_windows_free(struct verbs_channel *ch);
 void verbs_grants_free(struct verbs_channel *ch);
-/* ibv_reg_mr, with the reason logged when it fails; NULL and *err. */
+/* ibv_reg_mr; NULL and *err when it fails, with the reason logged unless what is NULL: then the
+ * caller tells of it. */
 struct ibv_mr *verbs_mr_new(struct verbs_transport *t, struct ibv_pd *pd, void *addr, uint64_t len,
 	int access, const char *what, int *err);
 

@@ -10,20 +10,24 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+#include "common/conf.h"
 #include "common/util.h"
 
 static void log_refused(const struct verbs_transport *t, const char *what, uint64_t len, int err)
 {
+	static struct log_ratelimit peers;
 	struct rlimit limit = {0};
-	char memlock[32] = "unlimited";
+	char size[32], memlock[32] = "unlimited";
 
+	if (!log_ratelimit_ok(&peers, VERBS_LOG_MS))
+		return;
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	if (limit.rlim_cur != RLIM_INFINITY)
-		snprintf(memlock, sizeof(memlock), "%llu KiB",
-			(unsigned long long)limit.rlim_cur / 1024);
-	log_error("verbs: %s refuses to register %llu bytes for %s: %s; RLIMIT_MEMLOCK is %s "
-		  "(ulimit -l unlimited, or LimitMEMLOCK=infinity in the unit)",
-		t->base.device, (unsigned long long)len, what, errno_text(err), memlock);
+		size_format(limit.rlim_cur, memlock, sizeof(memlock));
+	size_format(len, size, sizeof(size));
+	log_error("verbs: %s can't register %s for %s: %s; RLIMIT_MEMLOCK is %s: set "
+		  "LimitMEMLOCK=infinity or ulimit -l unlimited",
+		t->base.device, size, what, errno_text(err), memlock);
 }
 
 struct ibv_mr *verbs_mr_new(struct verbs_transport *t, struct ibv_pd *pd, void *addr, uint64_t len,
@@ -34,7 +38,8 @@ struct ibv_mr *verbs_mr_new(struct verbs_transport *t, struct ibv_pd *pd, void *
 	if (mr)
 		return mr;
 	*err = errno ? -errno : -ENOMEM;
-	log_refused(t, what, len, *err);
+	if (what)
+		log_refused(t, what, len, *err);
 	return NULL;
 }
 
@@ -74,7 +79,7 @@ int verbs_region_register(
 		return -ENOMEM;
 	if (t->windows) {
 		r->mr = verbs_mr_new(t, t->pd, addr, len,
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, "a region", &err);
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND, NULL, &err);
 		if (!r->mr) {
 			free(r);
 			return err;

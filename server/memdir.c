@@ -19,8 +19,48 @@ enum { BOOT_ID_BYTES = 64 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
-/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, to
- * read what is kept there. */
+static const char *remedy(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return ": make the directory above it first";
+	case -EACCES:
+	case -EPERM:
+		return ": run as a user who may, or name another directory (memory_dir)";
+	case -ENOSPC:
+		return ": its filesystem is full";
+	default:
+		return "";
+	}
+}
+
+static int fail(const char *doing, const char *path, int err)
+{
+	log_error("memory directory: can't %s %s: %s%s", doing, path, errno_text(err), remedy(err));
+	return err;
+}
+
+static int check_path(const char *path)
+{
+	enum { LONGEST = 1024 };
+
+	if (path[0] != '/') {
+		log_error("memory directory: '%s' depends on where the server is started: name it "
+			  "from / on (memory_dir)",
+			path);
+		return -EINVAL;
+	}
+	if (strlen(path) > LONGEST) {
+		log_error("memory directory: its path has %zu bytes, at most %d are possible "
+			  "(memory_dir)",
+			strlen(path), LONGEST);
+		return -ENAMETOOLONG;
+	}
+	return 0;
+}
+
+/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
+ * link to it, to read what is kept there. */
 static int check_owner(const char *path, const struct stat *st)
 {
 	if (st->st_uid != geteuid() && st->st_uid != 0) {
@@ -29,8 +69,9 @@ static int check_owner(const char *path, const struct stat *st)
 			path, st->st_uid, geteuid());
 		return -EPERM;
 	}
-	if (st->st_mode & S_IWOTH) {
-		log_error("memory directory: everybody can write to %s: chmod o-w it, or remove it",
+	if (!S_ISLNK(st->st_mode) && (st->st_mode & S_IWOTH)) {
+		log_error("memory directory: everybody can write to %s: chmod o-w it, or name "
+			  "another directory (memory_dir)",
 			path);
 		return -EPERM;
 	}
@@ -40,12 +81,22 @@ static int check_owner(const char *path, const struct stat *st)
 static int make_directory(const char *path)
 {
 	struct stat st;
+	int err;
 
-	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || stat(path, &st) != 0) {
-		int err = -errno;
-
-		log_error("memory directory: can't make %s: %s", path, errno_text(err));
-		return err;
+	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &st) != 0)
+		return fail("make", path, -errno);
+	if (S_ISLNK(st.st_mode)) {
+		err = check_owner(path, &st);
+		if (err)
+			return err;
+		if (stat(path, &st) != 0)
+			return fail("follow", path, -errno);
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		log_error("memory directory: %s is not a directory: remove it, or name another one "
+			  "(memory_dir)",
+			path);
+		return -ENOTDIR;
 	}
 	return check_owner(path, &st);
 }
@@ -78,12 +129,8 @@ static int check_filesystem(const char *path, bool huge_ok, uint64_t *block)
 	struct statfs fs;
 	char hex[48];
 
-	if (statfs(path, &fs) != 0) {
-		int err = -errno;
-
-		log_error("memory directory: %s: %s", path, errno_text(err));
-		return err;
-	}
+	if (statfs(path, &fs) != 0)
+		return fail("look at", path, -errno);
 	if ((unsigned long)fs.f_type == TMPFS_MAGIC ||
 		(huge_ok && (unsigned long)fs.f_type == HUGETLBFS_MAGIC)) {
 		*block = (uint64_t)fs.f_bsize;
@@ -101,20 +148,18 @@ static int take_lock(struct memdir *dir)
 {
 	char path[1200], holder[32] = "";
 	ssize_t n;
-	int fd, err;
+	int fd;
 
 	snprintf(path, sizeof(path), "%s/lock", dir->path);
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		err = -errno;
-		log_error("memory directory: %s: %s", path, errno_text(err));
-		return err;
-	}
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fail("open", path, -errno);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		n = read(fd, holder, sizeof(holder) - 1);
 		holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
-		log_error("memory directory: %s is in use by another server (pid %s)", dir->path,
-			holder[0] ? holder : "unknown");
+		log_error("memory directory: %s is in use by another server (pid %s): stop it, or "
+			  "name another directory (memory_dir)",
+			dir->path, holder[0] ? holder : "unknown");
 		close(fd);
 		return -EBUSY;
 	}
@@ -223,8 +268,10 @@ static int check_boot(struct memdir *dir)
 int memdir_open(const char *path, struct memdir *dir)
 {
 	uint64_t block;
-	int err;
+	int err = check_path(path);
 
+	if (err)
+		return err;
 	snprintf(dir->path, sizeof(dir->path), "%s", path);
 	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
 	snprintf(dir->store, sizeof(dir->store), "%s/store", path);

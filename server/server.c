@@ -51,7 +51,10 @@ static int open_transport(
 	config.msg_bytes = RPC_MSG_BYTES;
 	err = transport_open(address, &config, OPEN_MS, &port->transport);
 	if (err) {
-		log_error("can't open %s: %s", port->name, errno_text(err));
+		log_error("can't open %s: %s", port->name,
+			err == -ENODEV ? "no RDMA device has this address: see 'rdma link show', "
+					 "or listen on tcp"
+				       : errno_text(err));
 		return err;
 	}
 	return evq_new(port->transport, &port->q);
@@ -90,6 +93,32 @@ static void make_socket_directory(const char *path)
 		log_info("made %s", dir);
 }
 
+/* What is the matter, and what to do. */
+static const char *listen_error(const struct transport_address *address, int err)
+{
+	bool path = address->kind == TRANSPORT_SHM;
+
+	switch (err) {
+	case -EADDRINUSE:
+		return "another process listens there: stop it, or choose another address";
+	case -EEXIST:
+		return "a file that is no socket is there: remove it, or choose another path";
+	case -ENOENT:
+		return "no such directory: make it first";
+	case -EADDRNOTAVAIL:
+		return "not an address of this machine: see 'ip address'";
+	case -ENODEV:
+		return "no RDMA device has this address: see 'rdma link show', or listen on tcp";
+	case -EACCES:
+		return path ? "no right to make a socket there: run as a user who may, or choose "
+			      "another path"
+			    : "no right to this port: choose one from 1024 on, or give the server "
+			      "CAP_NET_BIND_SERVICE";
+	default:
+		return errno_text(err);
+	}
+}
+
 static int listen_port(struct port *port, const struct transport_address *address)
 {
 	char text[128];
@@ -99,8 +128,7 @@ static int listen_port(struct port *port, const struct transport_address *addres
 		make_socket_directory(strchr(port->name, ':') + 1);
 	err = transport_listen(port->q, address, &port->listener);
 	if (err) {
-		log_error("can't listen on %s: %s", port->name,
-			err == -EADDRINUSE ? "another process listens there" : errno_text(err));
+		log_error("can't listen on %s: %s", port->name, listen_error(address, err));
 		return err;
 	}
 	address_format(listener_address(port->listener), text, sizeof(text));

@@ -154,17 +154,6 @@ check_config() {
 	[[ $output == *free* ]]
 }
 
-@test "a memory folder that is not in memory" {
-	disk=$(mktemp -d /var/tmp/rmemfs-test.XXXXXX)
-	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$disk" --export a:64MiB \
-		--listen "shm:$socket"
-	rmdir "$disk"
-	echo "$output"
-	[ "$status" -ne 0 ]
-	[ "$status" -ne 124 ]
-	[[ $output == *tmpfs* ]]
-}
-
 @test "a size that differs from the existing export's" {
 	start_server
 	stop_server
@@ -177,16 +166,6 @@ check_config() {
 	[[ $output == *64MiB* ]]
 	[[ $output == *"$export_size"* ]]
 	start_server
-}
-
-@test "a second server on the same memory" {
-	start_server
-	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" \
-		--export "default:$export_size" --listen "shm:$dir/other.sock"
-	echo "$output"
-	[ "$status" -ne 0 ]
-	[ "$status" -ne 124 ]
-	[[ $output == *"$memory"* ]]
 }
 
 @test "a second server on the same socket, and a stale socket" {
