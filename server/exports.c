@@ -25,29 +25,38 @@ static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Whether the regions that are there are a beginning of what is planned; *sum: their bytes. */
-static bool existing_fit(
-	const struct memdir *dir, const struct export_config *ec, uint64_t planned, uint64_t *sum)
+/* Whether the regions that are there are a beginning of what is planned; *sum: their bytes.
+ * *misfit: the first one that is not. */
+static bool existing_fit(const struct memdir *dir, const struct export_config *ec, uint64_t planned,
+	uint64_t *sum, uint32_t *misfit)
 {
 	bool fit = true;
 	uint64_t bytes;
 
 	*sum = 0;
 	for (uint32_t i = 0; (bytes = region_bytes(dir, ec->name, i)); i++) {
-		fit = fit && *sum < ec->size && bytes == min_u64(planned, ec->size - *sum);
+		bool fits = *sum < ec->size && bytes == min_u64(planned, ec->size - *sum);
+
+		if (fit && !fits)
+			*misfit = i;
+		fit = fit && fits;
 		*sum += bytes;
 	}
 	return fit;
 }
 
-static int refuse_size(const struct export_config *config, uint64_t sum)
+static int refuse_size(
+	const struct memdir *dir, const struct export_config *config, uint64_t sum, uint32_t misfit)
 {
-	char have[32], want[32];
+	char path[1400], have[32], want[32];
 
+	region_path(path, sizeof(path), dir, config->name, misfit);
 	size_format(sum, have, sizeof(have));
 	size_format(config->size, want, sizeof(want));
-	log_error("export '%s' exists with %s and is configured with %s: its size can't be changed",
-		config->name, have, want);
+	log_error(
+		"export '%s' exists with %s and is configured with %s: its size can't be changed; "
+		"if it was not, %s has lost or gained bytes",
+		config->name, have, want, path);
 	return -EINVAL;
 }
 
@@ -57,12 +66,13 @@ static int plan_export(const struct server_config *config, const struct memdir *
 	const struct export_config *ec, struct export *export)
 {
 	uint64_t first = region_bytes(dir, ec->name, 0), planned = config->region_size, sum;
+	uint32_t misfit;
 
 	planned = min_u64(div_round_up(planned, dir->regions_block) * dir->regions_block, ec->size);
 	if (first)
 		planned = first;
-	if (!existing_fit(dir, ec, planned, &sum))
-		return refuse_size(ec, sum);
+	if (!existing_fit(dir, ec, planned, &sum, &misfit))
+		return refuse_size(dir, ec, sum, misfit);
 	if (ec->size % dir->regions_block) {
 		log_error("export '%s': its size is not a whole number of huge pages (%llu bytes)",
 			ec->name, (unsigned long long)dir->regions_block);
@@ -187,6 +197,14 @@ void exports_discard_new(struct exports *exports)
 	for (uint32_t i = 0; i < exports->nregions; i++)
 		if (exports->regions[i].made)
 			unlink(exports->regions[i].path);
+}
+
+const char *exports_made(const struct exports *exports, const struct export *export)
+{
+	for (uint32_t i = 0; i < export->nregions; i++)
+		if (exports->regions[export->first_region + i].made)
+			return exports->regions[export->first_region + i].path;
+	return NULL;
 }
 
 struct export *exports_find(struct exports *exports, const struct rpc_str *name)

@@ -43,6 +43,9 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 void exports_delete(struct exports *exports);
 void exports_discard_new(struct exports *exports);
 
+/* The path of the first region that this start made for the export; NULL: all were there. */
+const char *exports_made(const struct exports *exports, const struct export *export);
+
 /* NULL: none of that name. */
 struct export *exports_find(struct exports *exports, const struct rpc_str *name);
 /* "a, b, c": for people. */

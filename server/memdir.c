@@ -15,7 +15,7 @@
 #include "common/log.h"
 #include "common/util.h"
 
-enum { BOOT_ID_BYTES = 64 };
+enum { BOOT_ID_BYTES = 64, BOOT_ID_DIGITS = 36, STORE_ID_BYTES_MAX = 32 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
@@ -186,13 +186,20 @@ static int read_line(const char *path, char *line, size_t len)
 	return 0;
 }
 
+/* All or nothing of it, whenever this is killed. */
 static int write_line(const char *path, const char *line)
 {
-	autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	char made[1300];
+	int fd, err = 0;
 
+	snprintf(made, sizeof(made), "%s.new", path);
+	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	return dprintf(fd, "%s\n", line) < 0 ? -errno : 0;
+	if (dprintf(fd, "%s\n", line) < 0 || rename(made, path) != 0)
+		err = -errno;
+	close(fd);
+	return err;
 }
 
 static int remove_files(const char *path)
@@ -212,8 +219,14 @@ static int remove_files(const char *path)
 
 static int start_empty(struct memdir *dir)
 {
-	int err = remove_files(dir->store);
+	char path[1200];
+	int err = 0;
 
+	snprintf(path, sizeof(path), "%s/store_id", dir->path);
+	if (unlink(path) != 0 && errno != ENOENT)
+		err = -errno;
+	if (!err)
+		err = remove_files(dir->store);
 	if (!err)
 		err = remove_files(dir->regions);
 	if (!err)
@@ -223,28 +236,49 @@ static int start_empty(struct memdir *dir)
 	return err;
 }
 
-static bool is_empty(const char *path)
+/* Files without length are what is left of a first start that was killed. */
+static bool has_bytes(const char *path)
 {
 	DIR *d = opendir(path);
-	struct dirent *entry = NULL;
+	struct dirent *entry;
+	bool found = false;
+	struct stat st;
 
 	if (!d)
-		return true;
-	while ((entry = readdir(d)) && entry->d_name[0] == '.')
-		;
+		return false;
+	while (!found && (entry = readdir(d)))
+		found = entry->d_name[0] != '.' && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 &&
+			st.st_size > 0;
 	closedir(d);
-	return !entry;
+	return found;
 }
 
 /* Regions without a store hold what nobody can name: its pages would pass for zeros. */
 static int drop_orphans(struct memdir *dir)
 {
-	return is_empty(dir->store) ? start_empty(dir) : 0;
+	char path[1200];
+
+	if (has_bytes(dir->store))
+		return 0;
+	snprintf(path, sizeof(path), "%s/store_id", dir->path);
+	if (access(path, F_OK) != 0 || !has_bytes(dir->regions))
+		return start_empty(dir);
+	log_error("memory directory: the store in %s is missing or empty, and the regions in %s "
+		  "belong to one",
+		dir->store, dir->regions);
+	memdir_tell_remedy(dir, -EBADMSG);
+	return -EBADMSG;
+}
+
+static bool is_boot_id(const char *text)
+{
+	return strlen(text) == BOOT_ID_DIGITS &&
+	       strspn(text, "0123456789abcdef-") == BOOT_ID_DIGITS;
 }
 
 static int check_boot(struct memdir *dir)
 {
-	char path[1200], stored[BOOT_ID_BYTES], current[BOOT_ID_BYTES];
+	char path[1200], stored[BOOT_ID_BYTES] = "", current[BOOT_ID_BYTES];
 	int err = read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current));
 
 	if (err) {
@@ -254,8 +288,15 @@ static int check_boot(struct memdir *dir)
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
 	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
 		return drop_orphans(dir);
-	if (access(path, F_OK) == 0)
+	if (is_boot_id(stored)) {
 		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
+	} else if (has_bytes(dir->store)) {
+		log_error("memory directory: %s is missing or damaged: whether the store beside it "
+			  "is of this boot can't be told",
+			path);
+		memdir_tell_remedy(dir, -EBADMSG);
+		return -EBADMSG;
+	}
 	err = start_empty(dir);
 	if (err)
 		return err;
@@ -263,6 +304,45 @@ static int check_boot(struct memdir *dir)
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
 	return err;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len)
+{
+	char path[1200], text[2 * STORE_ID_BYTES_MAX + 1] = "", stored[sizeof(text) + 1] = "";
+	int err;
+
+	for (size_t i = 0; i < len && i < STORE_ID_BYTES_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+	snprintf(path, sizeof(path), "%s/store_id", dir->path);
+	if (access(path, F_OK) == 0) {
+		err = read_line(path, stored, sizeof(stored));
+		if (!err && strcmp(stored, text) == 0)
+			return 0;
+		log_error("memory directory: the regions belong to store '%s' (%s), and in %s is "
+			  "store '%s'",
+			stored, path, dir->store, text);
+		return err ? err : -EBADMSG;
+	}
+	err = write_line(path, text);
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+void memdir_tell_remedy(const struct memdir *dir, int err)
+{
+	if (err == -EPROTONOSUPPORT)
+		log_error("memory directory: %s was left as it is: start the rmemfs-server that "
+			  "made it, or, to begin empty, move it away or remove it with all files: "
+			  "rm -r %s",
+			dir->path, dir->path);
+	else if (err == -EBADMSG)
+		log_error(
+			"memory directory: %s is not served and was left as it is; its files can't "
+			"be recovered from it. To begin empty, move it away or remove it: rm -r %s",
+			dir->path, dir->path);
 }
 
 int memdir_open(const char *path, struct memdir *dir)

@@ -2,6 +2,7 @@
  *
  *     DIR/lock            held by flock(2) for as long as the process lives
  *     DIR/boot_id         the machine's boot that what is here belongs to
+ *     DIR/store_id        the store that the regions belong to, once it has been served
  *     DIR/regions/        on tmpfs or hugetlbfs
  *     DIR/store/          on tmpfs
  *     DIR/peers/          see peers.h
@@ -14,6 +15,7 @@
 #ifndef RMEMFS_SERVER_MEMDIR_H
 #define RMEMFS_SERVER_MEMDIR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct memdir {
@@ -22,9 +24,17 @@ struct memdir {
 	uint64_t regions_block; /* the unit of allocation: page or huge page */
 };
 
-/* -EBUSY: another server has it. -EINVAL: not in memory. -EPERM: others can change it. Empties a
- * directory of another boot. */
+/* -EBUSY: another server has it. -EINVAL: not in memory. -EPERM: others can change it. -EBADMSG:
+ * the store is gone, or it can't be told which boot all belongs to. Empties a directory of another
+ * boot, and one whose first start was killed before it had a store. */
 int memdir_open(const char *path, struct memdir *dir);
+
+/* Notes the store's id with the first start that serves it. -EBADMSG: the regions belong to another
+ * store. */
+int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);
+
+/* After -EBADMSG or -EPROTONOSUPPORT of any part: a line about what can be done. */
+void memdir_tell_remedy(const struct memdir *dir, int err);
 
 /* Whether there is room for bytes more in a directory, and in the machine; -ENOSPC names needed
  * and free. what: "the regions of 2 exports". */

@@ -38,6 +38,7 @@ struct meta_export {
 	uint32_t nregions;
 	uint64_t region_pages; /* of each region but the last, which has the rest */
 	void *const *bases;    /* [nregions] where each is mapped */
+	const char *missing;   /* a region's file that this start had to make, or NULL */
 };
 
 struct meta_config {
@@ -49,10 +50,13 @@ struct meta_config {
 
 /* Opens or makes the store. An export that is not in the store is made, one with another size than
  * the stored one is refused (-EINVAL), one that is stored but not configured is kept untouched.
- * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged. */
+ * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged, or a
+ * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
+ * nothing has changed. */
 int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
 void meta_close(struct meta *m);
-const uint8_t *meta_store_id(const struct meta *m); /* 16 bytes */
+enum { META_STORE_ID_BYTES = 16 };
+const uint8_t *meta_store_id(const struct meta *m);
 /* True where meta_open made the store new. */
 bool meta_is_new(const struct meta *m);
 

@@ -17,7 +17,7 @@
 #include "server/scrub.h"
 #include "server/volume.h"
 
-enum { STORE_ID_BYTES = 16 };
+enum { STORE_ID_BYTES = META_STORE_ID_BYTES };
 
 struct meta_counts {
 	uint64_t next_session;

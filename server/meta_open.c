@@ -151,12 +151,33 @@ static int check_shape(
 	if (stored->space.npages == want->npages && stored->space.nregions == want->nregions &&
 		stored->space.region_pages == want->region_pages)
 		return 0;
+	if (stored->space.npages == want->npages) {
+		snprintf(why->text, why->len,
+			"export %s has %u regions of %" PRIu64
+			" bytes, and its files are %u of %" PRIu64
+			": a region's file has lost or gained bytes",
+			want->name, stored->space.nregions, stored->space.region_pages * PAGE_BYTES,
+			want->nregions, want->region_pages * PAGE_BYTES);
+		return -EBADMSG;
+	}
 	snprintf(why->text, why->len,
 		"export %s has %" PRIu64 " MiB in %u regions, the configuration asks for %" PRIu64
 		" MiB in %u: an export can't be resized",
 		want->name, stored->space.npages >> (20 - PAGE_SHIFT), stored->space.nregions,
 		want->npages >> (20 - PAGE_SHIFT), want->nregions);
 	return -EINVAL;
+}
+
+/* Its files had bytes there. */
+static int check_regions(const struct meta_export *e, const struct reason *why)
+{
+	if (!e->missing)
+		return 0;
+	snprintf(why->text, why->len,
+		"export %s: its region %s was missing or empty: put it back, or leave the export out "
+		"of the configuration",
+		e->name, e->missing);
+	return -EBADMSG;
 }
 
 static bool shape_is_possible(const struct meta_export *e)
@@ -221,6 +242,8 @@ static int open_volume(
 		return make_volume(m, v, id, e);
 	if (!err)
 		err = check_shape(e, v, why);
+	if (!err)
+		err = check_regions(e, why);
 	if (err) {
 		*v = (struct volume){0};
 		return err;
@@ -287,17 +310,19 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 			 : -ENOMEM;
 	if (err)
 		goto err_volumes;
-	err = load(m, config, &why);
-	if (err)
-		goto err_store;
 	err = scrub_new(&m->scrub);
 	if (err)
 		goto err_store;
+	err = load(m, config, &why); /* the last that can fail: it commits */
+	if (err)
+		goto err_scrub;
 	if (meta_has_reclaim(m))
 		scrub_kick(m->scrub);
 	*out = m;
 	return 0;
 
+err_scrub:
+	scrub_delete(m->scrub);
 err_store:
 	store_close(m->store);
 err_volumes:

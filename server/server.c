@@ -215,11 +215,14 @@ static int open_meta(struct server *s)
 			.nregions = e->nregions,
 			.region_pages = e->region_pages,
 			.bases = e->bases,
+			.missing = exports_made(s->exports, e),
 		};
 	}
 	err = meta_open(&config, &s->meta, why, sizeof(why));
-	if (err)
+	if (err) {
 		log_error("%s", why[0] ? why : errno_text(err));
+		memdir_tell_remedy(&s->dir, err);
+	}
 	return err;
 }
 
@@ -279,6 +282,11 @@ static int start_meta(struct server *s)
 
 	if (err) {
 		exports_discard_new(s->exports);
+		return err;
+	}
+	err = memdir_bind_store(&s->dir, meta_store_id(s->meta), META_STORE_ID_BYTES);
+	if (err) {
+		memdir_tell_remedy(&s->dir, err);
 		return err;
 	}
 	for (unsigned i = 0; i < s->exports->n; i++)
