@@ -140,9 +140,28 @@ keys() {
 }
 
 client_keys_are_options() {
-	"$bin/docs_keys_client" | cut -f 1 >"$work/table"
+	"$bin/docs_keys_daemon" | cut -f 1 >"$work/table"
 	page_mount_options >"$work/page"
 	all_in "keys" "$work/table" "$work/page"
+}
+
+# Numbers as the mount options' own page and --help repeat them: "1 to 3600, 5 by default"; "(5)".
+repeated_numbers() {
+	local key range default text seen=0 status=0
+	while read -r key range default; do
+		text=$(section daemon/rmemfs.8 'MOUNT OPTIONS' | awk -v key="$key" '
+			/^\.It / { on = $3 == key }
+			on' | paste -sd ' ')
+		seen=$((seen + 1))
+		[[ $text == *"${range/-/ to }"* ]] || complain "$key: ${range/-/ to }" || status=1
+		[ "$default" != automatic ] || continue
+		[[ $text == *"$default by default"* ]] || complain "$key: $default by default" || status=1
+		"$bin/rmemfs" --help | grep -qE "^ +$key=.*\($default\)" ||
+			complain "--help: $key: ($default)" || status=1
+	done < <("$bin/docs_keys_daemon" |
+		sed -nE 's/^([a-z_]+)\tWhole number, ([0-9]+) to ([0-9]+); default (.*)\./\1 \2-\3 \4/p')
+	[ "$seen" -gt 0 ] || complain "no numbers were found" || status=1
+	return "$status"
 }
 
 # ---- everything else that is named ---------------------------------------------------------------
@@ -370,8 +389,9 @@ check "options of rmemfs-server" options rmemfs-server server/options.c
 check "options of rmemfsctl" options rmemfsctl daemon/rmemfsctl.c
 check "mount options" mount_options
 check "keys of server.conf" keys docs_keys_server SERVER.CONF
-check "keys of client.conf" keys docs_keys_client CLIENT.CONF
+check "keys of client.conf" keys docs_keys_daemon CLIENT.CONF
 check "every key of client.conf is a mount option" client_keys_are_options
+check "numbers of mount options" repeated_numbers
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done

@@ -1,21 +1,79 @@
 /* docs_keys.c - the keys of a configuration file in the words of rmemfs.conf(5): "KEY<tab>TYPE,
- * RANGE; DEFAULT." for each. They come from the program's own table and defaults, whose source is
- * compiled in here, once for each program.
+ * RANGE; DEFAULT." for each, from the program's own table and defaults. Linked with each program's
+ * library in turn.
  */
-#ifdef DOCS_SERVER
-#include "server/config.c" /* NOLINT(bugprone-suspicious-include): its table is static */
-typedef struct server_config docs_config;
-static const struct conf_key *const table = server_keys;
+#ifdef DOCS_server
+#include "server/config.h"
 #else
-#include "daemon/config.c" /* NOLINT(bugprone-suspicious-include) */
-typedef struct client_config docs_config;
-static const struct conf_key *const table = keys;
+#include "daemon/config.h"
 #endif
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-static docs_config defaults;
+#include "common/util.h"
+
+/* ---- what differs between the programs --------------------------------------------------------
+ */
+
+#ifdef DOCS_server
+static struct server_config defaults;
+static const struct conf_key *const table = server_config_keys;
+
+static bool settle_defaults(void)
+{
+	char why[512];
+
+	server_config_init(&defaults);
+	if (server_config_finish(&defaults, why, sizeof(why)) == 0)
+		return true;
+	fprintf(stderr, "%s\n", why);
+	return false;
+}
+
+static void free_defaults(void)
+{
+	server_config_fini(&defaults);
+}
+
+static void print_groups(void)
+{
+	char size[32];
+
+	for (size_t i = 0; i < defaults.exports.n; i++) {
+		const struct export_config *export = server_config_export(&defaults, i);
+
+		size_format(export->size, size, sizeof(size));
+		printf("%s { name = \"%s\"; size = \"%s\"; }", i ? "," : "(", export->name, size);
+	}
+	printf(" )");
+}
+#else
+static struct client_config defaults;
+static const struct conf_key *const table = client_config_keys;
+
+static bool settle_defaults(void)
+{
+	client_config_init(&defaults);
+	return true;
+}
+
+static void free_defaults(void)
+{
+	client_config_fini(&defaults);
+}
+
+static void print_groups(void)
+{
+}
+#endif
+
+/* A limit that no machine reaches says nothing to its administrator. */
+#define BEYOND_ANY (1ull << 50)
+
+/* ---- types and ranges -------------------------------------------------------------------------
+ */
 
 static void print_range(const struct conf_key *key)
 {
@@ -28,10 +86,17 @@ static void print_range(const struct conf_key *key)
 		snprintf(min, sizeof(min), "%" PRIu64, key->min);
 		snprintf(max, sizeof(max), "%" PRIu64, key->max);
 	}
-	if (key->max == INT64_MAX)
+	if (key->max >= BEYOND_ANY)
 		printf(", at least %s", min);
 	else
 		printf(", %s to %s", min, max);
+}
+
+static void print_words(const struct word *words)
+{
+	printf("One of ");
+	for (const struct word *word = words; word->text; word++)
+		printf("%s%s", word == words ? "" : ", ", word->text);
 }
 
 static void print_type(const struct conf_key *key)
@@ -48,6 +113,9 @@ static void print_type(const struct conf_key *key)
 		printf("Size");
 		print_range(key);
 		break;
+	case CONF_ENUM:
+		print_words(key->words);
+		break;
 	case CONF_STRING:
 		printf("String");
 		print_range(key);
@@ -59,39 +127,13 @@ static void print_type(const struct conf_key *key)
 	case CONF_GROUPS:
 		printf("List of groups");
 		break;
-	default:
-		break;
 	}
 }
 
-static void print_strings(const struct conf_strings *list)
-{
-	for (size_t i = 0; i < list->n; i++)
-		printf("%s \"%s\"", i ? "," : "[", list->v[i]);
-	printf(" ]");
-}
+/* ---- defaults ----------------------------------------------------------------------------------
+ */
 
-#ifdef DOCS_SERVER
-static void print_groups(const struct conf_groups *list)
-{
-	char size[32];
-
-	for (size_t i = 0; i < list->n; i++) {
-		const struct export_config *export = (const struct export_config *)list->v + i;
-
-		size_format(export->size, size, sizeof(size));
-		printf("%s { name = \"%s\"; size = \"%s\"; }", i ? "," : "(", export->name, size);
-	}
-	printf(" )");
-}
-#else
-static void print_groups(const struct conf_groups *list)
-{
-	printf("%zu", list->n);
-}
-#endif
-
-/* Where the value is outside of its range, it is found out at the start. */
+/* What is out of its range is found out at the start. */
 static void print_number(const struct conf_key *key, uint64_t n)
 {
 	char size[32];
@@ -103,6 +145,20 @@ static void print_number(const struct conf_key *key, uint64_t n)
 		printf("%s", size);
 	else
 		printf("%" PRIu64, n);
+}
+
+static void print_word(const struct word *words, int value)
+{
+	while (words->text && words->value != value)
+		words++;
+	printf("%s", words->text ? words->text : "automatic");
+}
+
+static void print_strings(const struct conf_strings *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		printf("%s \"%s\"", i ? "," : "[", list->v[i]);
+	printf(" ]");
 }
 
 static void print_default(const struct conf_key *key)
@@ -117,6 +173,9 @@ static void print_default(const struct conf_key *key)
 	case CONF_SIZE:
 		print_number(key, *(const uint64_t *)field);
 		break;
+	case CONF_ENUM:
+		print_word(key->words, *(const int *)field);
+		break;
 	case CONF_STRING:
 		printf("%s", *(char *const *)field);
 		break;
@@ -124,48 +183,33 @@ static void print_default(const struct conf_key *key)
 		print_strings(field);
 		break;
 	case CONF_GROUPS:
-		print_groups(field);
-		break;
-	default:
+		print_groups();
 		break;
 	}
 }
 
-static void print_keys(const struct conf_key *keys_of, bool nested)
+static void print_keys(void)
 {
-	for (const struct conf_key *key = keys_of; key->name; key++) {
+	for (const struct conf_key *key = table; key->name; key++) {
 		printf("%s\t", key->name);
 		print_type(key);
-		if (nested) {
-			printf("; %s.\n", key->required ? "required" : "optional");
-			continue;
-		}
 		printf("; default ");
 		print_default(key);
 		printf(".\n");
-		if (key->keys)
-			print_keys(key->keys, true);
+		for (const struct conf_key *part = key->keys; part && part->name; part++) {
+			printf("%s\t", part->name);
+			print_type(part);
+			printf("; %s.\n", part->required ? "required" : "optional");
+		}
 	}
 }
 
 int main(void)
 {
-#ifdef DOCS_SERVER
-	char why[512];
+	bool settled = settle_defaults();
 
-	server_config_init(&defaults);
-	if (server_config_finish(&defaults, why, sizeof(why))) {
-		fprintf(stderr, "%s\n", why);
-		return EXIT_FAILURE;
-	}
-#else
-	client_config_init(&defaults);
-#endif
-	print_keys(table, false);
-#ifdef DOCS_SERVER
-	server_config_fini(&defaults);
-#else
-	client_config_fini(&defaults);
-#endif
-	return EXIT_SUCCESS;
+	if (settled)
+		print_keys();
+	free_defaults();
+	return settled ? EXIT_SUCCESS : EXIT_FAILURE;
 }

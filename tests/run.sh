@@ -17,7 +17,7 @@ usage() {
 		  unit     every module by itself, and the transports' contract over shm and tcp
 		  e2e      both programs, mounted, over shm and over tcp
 		  vm       the contract and e2e over verbs, in a guest with Soft-RoCE
-		  lint     format, static analysis, spelling, include rules
+		  lint     format, static analysis, spelling, include rules, documents
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure
@@ -34,7 +34,7 @@ stage_packages() {
 	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq tar diffutils iproute2 procps ;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq diffutils iproute2 procps ;;
 	vm) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
-	lint) echo clang-format clang-tidy cppcheck shellcheck codespell ;;
+	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base ;;
 	fuzz) echo clang libclang-rt-14-dev ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq diffutils iproute2 procps ;;
 	esac
@@ -220,6 +220,7 @@ stage_vm() {
 stage_lint() {
 	build dev || return 0
 	run_tap lint none "$root/tests/lint.sh" "$builds/dev"
+	run_tap lint:docs none "$root/tests/docs.sh" "$builds/dev"
 }
 
 stage_asan() {
