@@ -290,16 +290,16 @@ readme_files() {
 	blocks README.md
 	for file in "$work"/block.*; do
 		case $(head -n 1 "$file") in
-		*server.conf*)
+		"# "*server.conf*)
 			"$bin/rmemfs-server" -c "$file" --check-config || return
 			kinds+=s
 			;;
-		*fstab*)
+		"# "*fstab*)
 			options=$(awk '!/^#/ { print $4 }' "$file")
 			accepts "$options" || complain "fstab: $options are refused" || return
 			kinds+=f
 			;;
-		*.env*)
+		"# "*.env*)
 			options=$(sed -n 's/^OPTIONS=//p' "$file")
 			accepts "$options" || complain "$file: $options are refused" || return
 			kinds+=e
