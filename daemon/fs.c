@@ -8,6 +8,8 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
+enum { FAILING_LOG_MS = 30000 };
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
@@ -114,6 +116,56 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 	return r;
 }
 
+/* ---- a soft mount without its server ----------------------------------------------------------
+ */
+
+static void log_unsafe(struct request *req)
+{
+	static struct log_ratelimit limit;
+	const struct inode *inode = op_of(req)->inode;
+
+	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
+		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
+			    "the server comes back before the mount ends",
+			(unsigned long long)inode->ino);
+}
+
+static void log_failing(const struct fs *fs)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, FAILING_LOG_MS))
+		log_warning("server %s: no sign of life for %u s: operations fail with EIO (soft "
+			    "mount)",
+			session_server(fs->session), fs->options.soft_ms / 1000);
+}
+
+/* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
+ * there is always room for the next request, or it can be refused at once. */
+static void fail_one(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	if (op->wait == OP_RUNS)
+		return;
+	if (!req->replied) {
+		log_failing(req->thread->fs);
+		log_unsafe(req);
+	}
+	if (!op_cancel(req, -EIO) && op_is_sent(op))
+		request_abandon(req, -EIO);
+}
+
+static void fail_waiting(struct io_thread *thread)
+{
+	request_each(thread, fail_one);
+}
+
+bool fs_gives_up(const struct io_thread *thread)
+{
+	return remote_gives_up(thread);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 void fs_dispatch(struct request *req)
@@ -147,6 +199,8 @@ void fs_dispatch(struct request *req)
 	};
 
 	ops[req->op](req);
+	if (remote_gives_up(req->thread))
+		fail_waiting(req->thread);
 }
 
 void fs_forget(struct io_thread *thread, const struct forget *forget)
@@ -165,8 +219,8 @@ static bool give_up(struct request *req)
 	if (connected && op->wait != OP_AT_PAGES)
 		return false;
 	list_del(&op->interrupted);
-	if (!op_cancel(req) && !connected)
-		request_abandon(req);
+	if (!op_cancel(req, -EINTR) && !connected)
+		request_abandon(req, -EINTR);
 	return true;
 }
 
@@ -200,6 +254,8 @@ void fs_tick(struct io_thread *thread, int64_t now)
 
 	remote_tick(thread, now);
 	give_up_interrupted(ft);
+	if (remote_gives_up(thread))
+		fail_waiting(thread);
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
 		commit_tick(thread);

@@ -6,7 +6,8 @@
  * INTERRUPTs wait there, too, and with a server that doesn't answer nothing would end any more,
  * SIGKILL or not. So after STARVED_MS without any request having ended reading goes on, into the
  * spare buffer, and what needs room is parked: copied to the heap, until there is room or its
- * caller gives up.
+ * caller gives up. While a soft mount gives up on its server there is no point in waiting for room:
+ * what needs it fails at once, but for what has to be done sooner or later (RELEASE).
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -35,6 +36,13 @@ static const struct fuse_in_header *header_of(const void *msg)
 /* ---- interrupts --------------------------------------------------------------------------------
  */
 
+static void unpark(struct io_thread_private *priv, struct parked *parked)
+{
+	list_del(&parked->link);
+	priv->parked_bytes -= parked->len;
+	free(parked);
+}
+
 static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -44,9 +52,7 @@ static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 
 		if (header_of(parked->msg)->unique == unique) {
 			fuse_reply_status(thread, unique, -EINTR);
-			list_del(&parked->link);
-			priv->parked_bytes -= parked->len;
-			free(parked);
+			unpark(priv, parked);
 			return true;
 		}
 	}
@@ -139,11 +145,23 @@ static void start_request(struct io_thread *thread, struct request *req, void *m
 	fs_dispatch(req);
 }
 
+static bool may_be_refused(const void *msg)
+{
+	uint32_t opcode = header_of(msg)->opcode;
+
+	return opcode != FUSE_RELEASE && opcode != FUSE_RELEASEDIR;
+}
+
 static void park(struct io_thread *thread, const void *msg, size_t len)
 {
 	struct io_thread_private *priv = thread->priv;
-	struct parked *parked = malloc(sizeof(*parked) + len);
+	struct parked *parked;
 
+	if (fs_gives_up(thread) && may_be_refused(msg)) {
+		fuse_reply_status(thread, header_of(msg)->unique, -EIO);
+		return;
+	}
+	parked = malloc(sizeof(*parked) + len);
 	if (!parked) {
 		fuse_reply_status(thread, header_of(msg)->unique, -ENOMEM);
 		return;
@@ -194,7 +212,7 @@ bool fuse_receive_ready(struct io_thread *thread)
 	}
 	if (!priv->starved_since)
 		priv->starved_since = priv->now;
-	return priv->now - priv->starved_since >= STARVED_MS &&
+	return (priv->now - priv->starved_since >= STARVED_MS || fs_gives_up(thread)) &&
 	       priv->parked_bytes < PARKED_BYTES_MAX;
 }
 
@@ -237,17 +255,30 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 
 	while (!list_empty(&priv->parked) && !list_empty(&priv->free_requests) &&
 		request_refill_recv(priv)) {
-		struct parked *parked = list_entry(list_pop(&priv->parked), struct parked, link);
+		struct parked *parked = list_entry(priv->parked.next, struct parked, link);
 		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
 		size_t len = parked->len;
 
 		memcpy(msg, parked->msg, len);
-		priv->parked_bytes -= len;
-		free(parked);
+		unpark(priv, parked);
 		start_request(thread, request_new(thread), msg, len);
 		n++;
 	}
 	return n;
+}
+
+void fuse_receive_refuse_parked(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	list_for_each_safe (pos, &priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (!may_be_refused(parked->msg))
+			continue;
+		fuse_reply_status(thread, header_of(parked->msg)->unique, -EIO);
+		unpark(priv, parked);
+	}
 }
 
 void fuse_receive_drop_parked(struct io_thread *thread)

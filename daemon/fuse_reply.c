@@ -78,16 +78,18 @@ static void send_and_end(struct request *req, const void *data, size_t len)
 
 void reply_error(struct request *req, int error)
 {
+	if (error == -ECANCELED)
+		error = req->taken_back;
 	if (!req->replied)
 		fuse_reply_status(req->thread, req->unique, error);
 	request_end(req);
 }
 
-void request_abandon(struct request *req)
+void request_abandon(struct request *req, int error)
 {
 	if (req->replied)
 		return;
-	fuse_reply_status(req->thread, req->unique, -EINTR);
+	fuse_reply_status(req->thread, req->unique, error);
 	req->replied = true;
 }
 

@@ -122,6 +122,8 @@ static void tick(struct io_thread *thread)
 		return;
 	priv->next_tick = priv->now + TICK_MS;
 	fs_tick(thread, priv->now);
+	if (fs_gives_up(thread))
+		fuse_receive_refuse_parked(thread);
 }
 
 static unsigned turn(struct io_thread *thread)

@@ -158,6 +158,24 @@ void op_expire_attr(struct request *req, void (*then)(struct request *req, int s
 	notifier_expire(&req->thread->fs->notifier, &op->job);
 }
 
+static void buffer_taken(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	op->wait = OP_RUNS;
+	op->buffered(req, 0);
+}
+
+void op_take_buffer(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->buffered = then;
+	op->wait = OP_AT_BUFFER;
+	if (request_take_buffer(req, buffer_taken))
+		buffer_taken(req);
+}
+
 /* ---- the gate -------------------------------------------------------------------------------- */
 
 bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
@@ -240,7 +258,7 @@ static void extents_answered(struct request *req, const struct rpc_reply *rep)
 		status = put_extents_locked(inode, &rep->extents);
 	inode->fetching = false;
 	/* Who waited asks for itself if this one was only taken back. */
-	waiters_wake(&inode->fetchers, status == -EINTR ? 0 : status);
+	waiters_wake(&inode->fetchers, status == -ECANCELED ? 0 : status);
 	pthread_mutex_unlock(&inode->lock);
 	if (status == -EPROTO)
 		log_error("inode %llu: the server's list of extents makes no sense",
@@ -304,12 +322,18 @@ static bool leave_gate(struct op *op)
 }
 
 /* Each way out is the operation's own, as if what it waited for had failed. */
-bool op_cancel(struct request *req)
+bool op_cancel(struct request *req, int error)
 {
 	struct op *op = op_of(req);
-	struct rpc_reply taken_back = {.op = op->call.req.op, .status = -EINTR};
+	struct rpc_reply taken_back = {.op = op->call.req.op, .status = -ECANCELED};
 
+	req->taken_back = error;
 	switch (op->wait) {
+	case OP_AT_BUFFER:
+		request_leave_buffers(req);
+		op->wait = OP_RUNS;
+		op->buffered(req, -ECANCELED);
+		return true;
 	case OP_AT_RPC:
 		if (!rpc_cancel(req->thread, &op->call))
 			return false;
@@ -318,7 +342,7 @@ bool op_cancel(struct request *req)
 	case OP_AT_IO:
 		if (!io_cancel(req->thread, &op->io))
 			return false;
-		io_done(&op->io, -EINTR);
+		io_done(&op->io, -ECANCELED);
 		return true;
 	case OP_AT_GATE:
 		if (!leave_gate(op))
@@ -336,6 +360,12 @@ bool op_cancel(struct request *req)
 		return false;
 	}
 	op->wait = OP_RUNS;
-	op->waiter.resume(req, -EINTR);
+	op->waiter.resume(req, -ECANCELED);
 	return true;
+}
+
+bool op_is_sent(const struct op *op)
+{
+	return (op->wait == OP_AT_RPC && op->call.sent) ||
+	       (op->wait == OP_AT_IO && (op->io.tried || op->io.status));
 }

@@ -40,7 +40,15 @@ void waiter_wake(struct waiter *w, int status);
 void waiters_wake(struct list *waiters, int status);
 
 /* What an operation waits for: decides how it can be taken back. */
-enum op_wait { OP_RUNS, OP_AT_RPC, OP_AT_IO, OP_AT_GATE, OP_AT_INODE, OP_AT_PAGES };
+enum op_wait {
+	OP_RUNS,
+	OP_AT_BUFFER,
+	OP_AT_RPC,
+	OP_AT_IO,
+	OP_AT_GATE,
+	OP_AT_INODE,
+	OP_AT_PAGES,
+};
 
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
@@ -55,6 +63,7 @@ struct op {
 	bool inside;            /* of the gate */
 	struct rpc_setattr set; /* op_set_attr's */
 	void (*set_done)(struct request *req, int status);
+	void (*buffered)(struct request *req, int status);
 	struct notifier_job job; /* op_expire_attr's */
 	void (*expired)(struct request *req, int status);
 };
@@ -73,6 +82,9 @@ struct op *op_begin(struct request *req);
 void op_end(struct request *req);
 /* Both ends in one, without a body: 0 or -errno. */
 void op_finish(struct request *req, int status);
+
+/* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
+void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
 
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. */
 void op_rpc(
@@ -104,9 +116,13 @@ void op_expire_attr(struct request *req, void (*then)(struct request *req, int s
 /* Ends the operation with an entry for the inode, whose reference it takes over. */
 void op_reply_entry(struct request *req, struct inode *inode);
 
-/* Takes the request back from where it waits, and ends it with -EINTR: true. False: something of
- * it is on the way. */
-bool op_cancel(struct request *req);
+/* Takes the request back from where it waits, and ends it with `error`: true. Its steps see
+ * -ECANCELED, which tells them from a failure: nothing of what they waited for has happened, and
+ * whoever waits with them tries for himself. False: something of it is on the way, or it is about
+ * to go on. */
+bool op_cancel(struct request *req, int error);
+/* Whether something of it is on the way to the server, and the outcome open. */
+bool op_is_sent(const struct op *op);
 
 /* The time that the kernel may keep what it is told now. */
 struct ttl op_ttl(const struct request *req);

@@ -53,15 +53,16 @@ static void read_go(struct request *req, int status)
 		read_moved(req, 0);
 }
 
-static void read_enter(struct request *req)
+static void read_enter(struct request *req, int status)
 {
-	if (op_enter(req, GATE_READ, 0, 0, read_go))
+	if (status)
+		op_finish(req, status);
+	else if (op_enter(req, GATE_READ, 0, 0, read_go))
 		read_go(req, 0);
 }
 
 void op_read(struct request *req)
 {
 	op_begin(req);
-	if (request_take_buffer(req, read_enter))
-		read_enter(req);
+	op_take_buffer(req, read_enter);
 }

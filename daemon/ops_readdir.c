@@ -85,12 +85,16 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 	reply_buffer(req, used);
 }
 
-static void readdir_ask(struct request *req)
+static void readdir_ask(struct request *req, int status)
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
 	uint64_t offset = req->args.offset;
 	size_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_READDIR);
 
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
 	st->epoch = inode_epoch(req->thread->fs);
 	st->op.call.req.op = RPC_READDIR;
 	st->op.call.req.readdir = (struct rpc_readdir){
@@ -105,6 +109,5 @@ static void readdir_ask(struct request *req)
 void op_readdir(struct request *req)
 {
 	op_begin(req);
-	if (request_take_buffer(req, readdir_ask))
-		readdir_ask(req);
+	op_take_buffer(req, readdir_ask);
 }

@@ -65,7 +65,7 @@ static void write_account(struct request *req, int status)
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	if (!status)
 		account_locked(req, inode);
-	else if (status != -EINTR)
+	else if (status != -ECANCELED)
 		inode->commit.error = status;
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
@@ -101,7 +101,7 @@ static void write_moved(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 
-	if (status && status != -EINTR)
+	if (status && status != -ECANCELED)
 		log_lost_write(req, status);
 	write_account(req, status);
 	if (!status && must_commit(req, inode) && !commit_wait(req, inode, &status, write_reply))

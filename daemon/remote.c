@@ -107,15 +107,22 @@ static void message_event(struct remote *r, const struct event *ev)
 
 /* ---- events and ticks ------------------------------------------------------------------------ */
 
+/* That a connection was refused or closed tells of no server, nor do copies that we make ourselves.
+ */
+static bool is_sign_of_life(const struct remote *r, const struct event *ev)
+{
+	if (ev->type == EV_DONE)
+		return !ev->status && r->session->address.kind != TRANSPORT_SHM;
+	return ev->type == EV_RECV;
+}
+
 void remote_event(struct io_thread *thread, const struct event *ev)
 {
 	struct remote *r = thread->remote;
 
 	if (!r->ch || ev->channel != r->ch)
 		return;
-	/* That a connection was refused or closed is no sign of a server. */
-	if (ev->type == EV_RECV || (ev->type == EV_DONE && !ev->status))
-		r->heard = true;
+	r->heard |= is_sign_of_life(r, ev);
 	switch (ev->type) {
 	case EV_RECV:
 		message_event(r, ev);

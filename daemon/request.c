@@ -106,6 +106,7 @@ struct request *request_new(struct io_thread *thread)
 	req = list_entry(link, struct request, link);
 	req->interrupted = false;
 	req->replied = false;
+	req->taken_back = 0;
 	req->args = (struct request_args){0};
 	req->buf = NULL;
 	memset(req->state, 0, sizeof(req->state));
@@ -141,6 +142,12 @@ struct request *request_find(struct io_thread *thread, uint64_t unique)
 	return NULL;
 }
 
+void request_each(struct io_thread *thread, void (*fn)(struct request *req))
+{
+	list_for_each_safe (pos, &thread->priv->used_requests)
+		fn(list_entry(pos, struct request, all));
+}
+
 /* ---- buffers -----------------------------------------------------------------------------------
  */
 
@@ -171,6 +178,11 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 	req->buffer_then = then;
 	list_add_tail(&priv->buffer_waiters, &req->link);
 	return false;
+}
+
+void request_leave_buffers(struct request *req)
+{
+	list_del(&req->link);
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

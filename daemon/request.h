@@ -109,6 +109,7 @@ struct request {
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
 	bool replied;     /* by request_abandon() */
+	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
 	struct data_buffer *buf;          /* WRITE: holds the payload; READ, READDIR: taken by
@@ -129,6 +130,8 @@ struct request {
 /* Gives the request a data buffer at once (true), or queues it (by link) and calls then(req) when
  * one is free. */
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
+/* Takes it out of that queue; then() is not called. */
+void request_leave_buffers(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
  */
@@ -164,8 +167,13 @@ struct statfs_values {
 void reply_statfs(struct request *req, const struct statfs_values *st);
 void request_end(struct request *req); /* FORGET */
 
-/* Answers -EINTR now, though the operation goes on by itself; its later reply ends it unseen. */
-void request_abandon(struct request *req);
+/* Answers with an error now, though the operation goes on by itself; its later reply ends it
+ * unseen. Harmless when that was done before. */
+void request_abandon(struct request *req, int error);
+
+/* Calls fn for each of the thread's requests that have not ended, abandoned ones included. fn may
+ * end the one that it is called for. */
+void request_each(struct io_thread *thread, void (*fn)(struct request *req));
 
 /* Packs directory entries into the data buffer for READDIR. False: no room, the entry was not put.
  * plus: with node and attr, as a LOOKUP would count; node 0: no node is handed out. */

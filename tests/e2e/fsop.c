@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,6 +135,99 @@ static int hold(char **args)
 	return n < 0 ? -errno : 0;
 }
 
+/* Writes the source's bytes into the target, from the beginning again when they end, until that
+ * fails; then says how that, fsync and close ended. */
+static int write_on(char **args)
+{
+	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
+	int to = open(args[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char buf[4096];
+	off_t at = 0;
+	ssize_t n;
+
+	if (from < 0 || to < 0)
+		return -errno;
+	do {
+		n = pread(from, buf, sizeof(buf), at);
+		if (n < 0)
+			return -errno;
+		at = n ? at + n : 0;
+	} while (!n || pwrite(to, buf, (size_t)n, at - n) == n);
+	printf("write %s\n", strerrorname_np(errno));
+	printf("fsync %s\n", fsync(to) ? strerrorname_np(errno) : "0");
+	printf("close %s\n", close(to) ? strerrorname_np(errno) : "0");
+	return 0;
+}
+
+/* One of many operations at the same time: a read of DIR/a, a write of the same bytes to DIR/b, a
+ * name that is not there. */
+struct strike {
+	pthread_t thread;
+	const char *dir;
+	unsigned n;
+	int err;
+};
+
+enum { STRIKE_BYTES = 1 << 20 };
+
+static int strike_copy(const struct strike *s, bool write)
+{
+	void *buf = aligned_alloc(4096, STRIKE_BYTES);
+	autofree char *a = NULL, *b = NULL;
+	autoclose int from = -1, to = -1;
+	off_t at = s->n % 4 * STRIKE_BYTES;
+	int err = 0;
+
+	if (!buf || asprintf(&a, "%s/a", s->dir) < 0 || asprintf(&b, "%s/b", s->dir) < 0)
+		return -ENOMEM;
+	from = open(write ? "a" : a, O_RDONLY | O_CLOEXEC | (write ? 0 : O_DIRECT));
+	if (write)
+		to = open(b, O_WRONLY | O_DIRECT | O_CLOEXEC);
+	if (from < 0 || (write && to < 0) || pread(from, buf, STRIKE_BYTES, at) < 0 ||
+		(write && pwrite(to, buf, STRIKE_BYTES, at) < 0))
+		err = -errno;
+	free(buf);
+	return err;
+}
+
+static void *strike(void *arg)
+{
+	struct strike *s = arg;
+	autofree char *name = NULL;
+	struct stat st;
+
+	if (s->n % 3)
+		s->err = strike_copy(s, s->n % 3 == 2);
+	else if (asprintf(&name, "%s/nosuch.%d.%u", s->dir, (int)getpid(), s->n) < 0 ||
+		 stat(name, &st) < 0)
+		s->err = errno == ENOENT ? 0 : -errno;
+	return NULL;
+}
+
+/* Many of them, in a folder that has the file a, too; prints how many ended well and how many with
+ * EIO. */
+static int storm(char **args)
+{
+	unsigned n = (unsigned)strtoul(args[1], NULL, 10), well = 0, eio = 0;
+	struct strike *strikes = calloc(n, sizeof(*strikes));
+
+	if (!strikes)
+		return -ENOMEM;
+	for (unsigned i = 0; i < n; i++) {
+		strikes[i] = (struct strike){.dir = args[0], .n = i};
+		if (pthread_create(&strikes[i].thread, NULL, strike, &strikes[i]))
+			abort();
+	}
+	for (unsigned i = 0; i < n; i++) {
+		pthread_join(strikes[i].thread, NULL);
+		well += strikes[i].err == 0;
+		eio += strikes[i].err == -EIO;
+	}
+	free(strikes);
+	printf("%u well, %u EIO\n", well, eio);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int nargs;
@@ -146,6 +240,8 @@ static const struct {
 	{"unlinked", 1, unlinked},
 	{"map-shared", 1, map_shared},
 	{"hold", 1, hold},
+	{"write-on", 2, write_on},
+	{"storm", 2, storm},
 };
 
 int main(int argc, char **argv)

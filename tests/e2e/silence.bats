@@ -1,0 +1,246 @@
+#!/usr/bin/env bats
+# silence.bats - the peer is there and says nothing: who notices, when, and what applications see.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+	setup_rmem
+}
+
+asked=0
+
+teardown() {
+	# A stopped process can't be ended in order.
+	[ -z "$server_pid" ] || kill -CONT "$server_pid"
+	[ -z "$daemon_pid" ] || kill -CONT "$daemon_pid"
+	teardown_rmem
+}
+
+stop_answering() {
+	kill -STOP "$server_pid"
+}
+
+answer_again() {
+	kill -CONT "$server_pid"
+}
+
+mount_soft() {
+	mount_rmem -o soft,timeo=1,peer_timeout=1,connect_timeout=1,io_threads=1 "$@"
+}
+
+daemon_logged() {
+	grep -q -- "$1" "$dir/daemon.log"
+}
+
+server_said() {
+	grep -q -- "$1" "$dir/server.log"
+}
+
+back() {
+	[ "$(grep -c 'connected again' "$dir/daemon.log")" -ge "$1" ]
+}
+
+# fails COMMAND...: in time, by EIO.
+fails() {
+	run timeout 20 "$@"
+	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]] ||
+		die "status $status of $*: $output"
+}
+
+# A name that the kernel does not know has to be asked for.
+name_fails() {
+	asked=$((asked + 1))
+	[[ $(timeout 20 stat "$mnt/asked.$asked" 2>&1) == *"Input/output error"* ]]
+}
+
+# storm_is RESULT: of 600 operations at once.
+storm_is() {
+	local result
+	result=$(timeout 30 fsop storm "$mnt" 600) || return
+	[ "$result" = "$1" ] || die "$result"
+}
+
+# Each of them in one way or the other.
+storm_ends() {
+	local well eio
+	read -r well _ eio _ < <(timeout 30 fsop storm "$mnt" 600)
+	[ $((well + eio)) -eq 600 ]
+}
+
+name_is_looked_up() {
+	asked=$((asked + 1))
+	[[ $(timeout 20 stat "$mnt/asked.$asked" 2>&1) == *"No such file"* ]]
+}
+
+@test "an idle mount notices a silent server within peer_timeout, and goes on with it" {
+	start_server
+	mount_rmem -o peer_timeout=1,connect_timeout=1
+	echo before >"$mnt/a"
+	stop_answering
+	until_true 3 daemon_logged 'connection lost: no answer for 1 s; reconnecting'
+	answer_again
+	until_true 10 back 1
+	[ "$(cat "$mnt/a")" = before ]
+	echo after >"$mnt/b"
+	remount
+	[ "$(cat "$mnt/b")" = after ]
+}
+
+@test "a mount that does nothing is not taken for silent, nor is its server" {
+	start_server
+	mount_rmem -o peer_timeout=1
+	echo there >"$mnt/a"
+	sleep 6.5
+	[ "$(cat "$mnt/a")" = there ]
+	run ! daemon_logged 'connection lost'
+	run ! server_said 'has been silent'
+}
+
+# On shm the server knows that the process lives.
+@test "a client that stands still is closed by the server but on shm, and goes on" {
+	start_server
+	mount_rmem
+	echo before >"$mnt/a"
+	session=$(status_of '.sessions[0].id')
+	silent="$HOSTNAME:$mnt (pid $daemon_pid) at export 'default' has been silent for 5"
+	kill -STOP "$daemon_pid"
+	if [ "$transport" = shm ]; then
+		sleep 6.5
+		run ! server_said 'has been silent'
+	else
+		until_true 8 server_said "$silent"
+	fi
+	kill -CONT "$daemon_pid"
+	[ "$transport" = shm ] || until_true 10 back 1
+	[ "$(cat "$mnt/a")" = before ]
+	echo after >"$mnt/b"
+	[ "$(status_of '.sessions[0].id')" = "$session" ]
+	remount
+	[ "$(cat "$mnt/b")" = after ]
+}
+
+@test "hard: operations wait for a silent server, however long" {
+	random_file "$dir/a" 4
+	start_server
+	mount_rmem -o peer_timeout=1
+	cp "$dir/a" "$mnt/a"
+	stop_answering
+	dd if="$dir/a" of="$mnt/b" bs=1M oflag=direct conv=fsync status=none 2>"$dir/dd.err" 3>&- &
+	writer=$!
+	until_true 5 daemon_logged 'connection lost'
+	run timeout 3 tail --pid=$writer -s 0.02 -f /dev/null
+	[ "$status" -eq 124 ]
+	answer_again
+	wait $writer
+	[ ! -s "$dir/dd.err" ]
+	drop_caches
+	cmp "$dir/a" "$mnt/a"
+	cmp "$dir/a" "$mnt/b"
+}
+
+@test "soft: operations fail with EIO while the server is silent, and work when it is back" {
+	random_file "$dir/a" 4
+	random_file "$dir/b" 4
+	start_server
+	mount_soft
+	cp "$dir/a" "$mnt/a"
+	mkdir "$mnt/dir"
+	exec 8>"$mnt/open"
+	dd if="$dir/b" bs=1M count=2 iflag=fullblock status=none >&8
+	drop_caches
+	stop_answering
+	fails stat "$mnt/nosuch"
+	fails dd if="$mnt/a" of=/dev/null bs=1M iflag=direct
+	fails dd if="$dir/b" of="$mnt/a" bs=1M oflag=direct conv=notrunc
+	fails touch "$mnt/new"
+	fails mkdir "$mnt/dir/new"
+	fails mv "$mnt/dir" "$mnt/moved"
+	fails truncate -s 100 "$mnt/a"
+	daemon_logged 'operations fail with EIO (soft mount)'
+	answer_again
+	until_true 10 name_is_looked_up
+	dd if="$dir/b" bs=1M skip=2 iflag=fullblock status=none >&8
+	exec 8>&-
+	[ ! -e "$mnt/moved" ]
+	cp "$dir/b" "$mnt/b"
+	mkdir "$mnt/dir/later"
+	remount
+	cmp "$dir/b" "$mnt/open"
+	cmp "$dir/b" "$mnt/b"
+	[ -d "$mnt/dir/later" ]
+	[ "$(stat -c %s "$mnt/a")" -eq $((4 << 20)) ]
+}
+
+@test "soft: fsync and close fail, and what they were about is safe when the server is back" {
+	random_file "$dir/a" 1
+	start_server
+	mount_soft
+	fsop write-on "$dir/a" "$mnt/a" >"$dir/ended" 3>&- &
+	writer=$!
+	until_true 10 cmp -s "$dir/a" "$mnt/a"
+	ino=$(stat -c %i "$mnt/a")
+	stop_answering
+	wait $writer
+	[ "$(cat "$dir/ended")" = $'write EIO\nfsync EIO\nclose EIO' ]
+	daemon_logged "inode $ino: what was written is not safe yet"
+	answer_again
+	until_true 10 name_is_looked_up
+	sync "$mnt/a"
+	crash_server
+	remount
+	cmp "$dir/a" "$mnt/a"
+}
+
+@test "soft: more operations than there are requests and buffers all fail, none hangs" {
+	random_file "$dir/a" 4
+	start_server
+	mount_soft -o buffers=2
+	cp "$dir/a" "$mnt/a"
+	cp "$dir/a" "$mnt/b"
+	cd "$dir"
+	storm_is "600 well, 0 EIO"
+	stop_answering
+	# Memory is reached without the server's process but over tcp, until the connection is given up.
+	if [ "$transport" = tcp ]; then
+		storm_is "0 well, 600 EIO"
+	else
+		storm_ends
+	fi
+	storm_is "0 well, 600 EIO"
+	answer_again
+	until_true 20 storm_is "600 well, 0 EIO"
+	drop_caches
+	cmp "$dir/a" "$mnt/a"
+	cmp "$dir/a" "$mnt/b"
+	remount
+	cmp "$dir/a" "$mnt/b"
+}
+
+@test "soft: a server that is killed is given up, and found again" {
+	start_server
+	mount_soft
+	echo there >"$mnt/a"
+	kill_server
+	until_true 10 name_fails
+	fails touch "$mnt/b"
+	start_server
+	until_true 10 name_is_looked_up
+	[ "$(cat "$mnt/a")" = there ]
+	[ ! -e "$mnt/b" ]
+	echo new >"$mnt/b"
+	remount
+	[ "$(cat "$mnt/b")" = new ]
+}
+
+@test "soft: umount of a mount without its server ends" {
+	start_server
+	mount_soft
+	echo there >"$mnt/a"
+	stop_answering
+	fails stat "$mnt/nosuch"
+	umount_rmem
+	answer_again
+	mount_rmem
+	[ "$(cat "$mnt/a")" = there ]
+}
