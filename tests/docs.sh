@@ -310,6 +310,13 @@ readme_files() {
 		complain "not all files are shown: $kinds"
 }
 
+unit_example() {
+	local options
+	options=$(sed -n 's/^OPTIONS=//p' config/example.env)
+	[ -n "$options" ] || complain "config/example.env has no OPTIONS" || return
+	accepts "$options" || complain "config/example.env: $options are refused"
+}
+
 readme_packages() {
 	# shellcheck source=config/packages.sh
 	. config/packages.sh
@@ -401,6 +408,7 @@ check "environment of rmemfs" environment daemon/rmemfs.8
 check "environment of rmemfs-server" environment server/rmemfs-server.8
 check "commands of the README" readme_commands
 check "configuration shown in the README" readme_files
+check "example of rmemfs@" unit_example
 check "packages in the README" readme_packages
 check "examples of rmemfs.conf(5)" conf_examples
 check "manual pages: mandoc and groff" manual_lint
