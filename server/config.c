@@ -18,7 +18,6 @@
 enum { REGIONS_MAX = UINT16_MAX };
 #define REGION_SIZE_MIN (2 * MIB)
 #define REGION_SIZE_MAX (4 * TIB)
-#define EXPORT_SIZE_MAX (REGIONS_MAX * REGION_SIZE_MAX)
 #define METADATA_MIN    (64 * MIB)
 #define METADATA_SHARE  16
 
@@ -44,8 +43,7 @@ static const char *check_export_name(const char *name)
 static const struct conf_key export_keys[] = {
 	{EXPORT_KEY("name", name), .type = CONF_STRING, .min = 1, .max = EXPORT_NAME_MAX,
 		.check = check_export_name},
-	{EXPORT_KEY("size", size), .type = CONF_SIZE, .min = PAGE_BYTES, .max = EXPORT_SIZE_MAX,
-		.multiple = PAGE_BYTES},
+	{EXPORT_KEY("size", size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES},
 	{0},
 };
 
@@ -225,18 +223,17 @@ static int check_regions(
 	const struct server_config *config, size_t i, uint64_t *regions, char *why, size_t whylen)
 {
 	const struct export_config *export = server_config_export(config, i);
-	uint64_t n = div_round_up(export->size, config->region_size);
 	char size[32], region_size[32];
 
-	*regions += n;
+	*regions += div_round_up(export->size, config->region_size);
 	if (*regions <= REGIONS_MAX)
 		return 0;
 	size_format(export->size, size, sizeof(size));
 	size_format(config->region_size, region_size, sizeof(region_size));
 	return refuse_element(config, "exports", config->exports.lines[i], why, whylen,
-		"'%s': %s make %" PRIu64 " regions with a region_size of %s; a server has at most "
-		"%d, so make region_size larger",
-		export->name, size, n, region_size, REGIONS_MAX);
+		"'%s': %s by a region_size of %s make %" PRIu64
+		" regions in all, of at most %d; make region_size larger",
+		export->name, size, region_size, *regions, REGIONS_MAX);
 }
 
 static int check_exports(const struct server_config *config, char *why, size_t whylen)
