@@ -1,0 +1,129 @@
+#!/usr/bin/env bats
+# options.bats - what a user can write wrong on a command line or in a file, said by the programs in
+# one line. The whole table of cases stands in the unit tests; here is how it comes out.
+
+load helpers
+
+setup() {
+	setup_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# says EXPECTED PROGRAM [ARGUMENT]...: it fails with this line and no other.
+says() {
+	local expected=$1
+	shift
+	run timeout 30 "$@" 3>&-
+	echo "$output"
+	[ "$status" -eq 1 ] && [ "$output" = "$expected" ]
+}
+
+# With a source that leads nowhere, in case that the mount were tried.
+mount_says() {
+	local expected=$1
+	shift
+	says "rmemfs: $expected" rmemfs -c /dev/null "$@" 192.0.2.1:/none "$mnt"
+}
+
+server_says() {
+	local expected=$1
+	shift
+	says "rmemfs-server: $expected" rmemfs-server --check-config "$@"
+}
+
+@test "wrong options of rmemfs are named" {
+	mount_says "option '--fast': unknown; see --help" --fast
+	mount_says "option '--foregruond': unknown; did you mean '--foreground'?" --foregruond
+	mount_says "option '--foreground': takes no value" --foreground=yes
+	mount_says "option '-c': given twice" -c /dev/null
+	mount_says "option 'port': given twice" -o port=1 -o port=2
+	mount_says "option 'prot': unknown; did you mean 'port'?" -o prot=1
+	mount_says "option 'port= 7': must be a whole number from 1 to 65535" -o 'port= 7'
+	mount_says "option 'timeo': needs soft; a hard mount waits without end" -o timeo=5
+	mount_says "option '--log-level=loud': must be error, warning, notice, info or debug" \
+		--log-level loud
+	mount_says "option 'log_level': given twice" --log-level info -o log_level=debug
+	says "rmemfs: option '--config': needs a value" rmemfs --config
+	says "rmemfs: MOUNTPOINT is missing; see --help" rmemfs a:/b
+}
+
+@test "a wrong client configuration is named by its line" {
+	printf '# ours\ntransport = "ib";\n' >"$dir/client.conf"
+	says "rmemfs: $dir/client.conf:2: transport: 'ib': must be auto, verbs, tcp or shm" \
+		rmemfs -c "$dir/client.conf" 192.0.2.1:/none "$mnt"
+}
+
+@test "wrong options of rmemfs-server are named" {
+	server_says "option '--exprot': unknown; did you mean '--export'?" --exprot a:1GiB
+	server_says "option '-x': unknown; see --help" -x
+	server_says "option '--listen': needs a value" --listen
+	server_says "option '--check-config': takes no value" --check-config=1
+	server_says "'extra': takes no operands; see --help" extra
+	server_says "option '-c': given twice" -c /dev/null --config /dev/null
+	server_says "option '--memory-dir': given twice" --memory-dir /a --memory-dir /b
+	server_says "option '--memory-dir': must not be empty" --memory-dir ""
+	server_says "option '--log-level': given twice" --log-level info --log-level info
+	server_says "--log-level: 'loud': must be error, warning, notice, info or debug" \
+		-c /dev/null --log-level loud
+	server_says "--export: 'a b:1GiB': the name must be of letters, digits, '.', '_' and '-'" \
+		-c /dev/null --export 'a b:1GiB'
+	server_says "--export: 'a': there is another export of this name" \
+		-c /dev/null --export a:1GiB --export a:2GiB
+	server_says "--listen: 'tcp:127.0.0.1:65536': port '65536' is not in 1..65535" \
+		-c /dev/null --listen tcp:127.0.0.1:65536
+}
+
+@test "a wrong server configuration is named by its line" {
+	cat >"$dir/server.conf" <<-'END'
+		exports = (
+			{ name = "a"; size = "1GiB"; },
+			{ name = "a"; size = "2GiB"; }
+		);
+	END
+	server_says "$dir/server.conf:3: exports: 'a': there is another export of this name" \
+		-c "$dir/server.conf"
+	printf 'listen = [ "tcp:127.0.0.1",\n "shm:/x", "tcp:127.0.0.1:7470" ];\n' >"$dir/server.conf"
+	server_says "$dir/server.conf:2: listen: 'tcp:127.0.0.1:7470': the same address is there twice" \
+		-c "$dir/server.conf"
+}
+
+@test "wrong options of rmemfsctl are named" {
+	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'?" rmemfsctl status --jsno
+	says "rmemfsctl: option '--json': takes no value" rmemfsctl status --json=1
+	says "rmemfsctl: option '-j': unknown; see --help" rmemfsctl -j status
+	says "rmemfsctl: a command is missing: status; see --help" rmemfsctl
+	says "rmemfsctl: command 'statsu': unknown; must be status" rmemfsctl statsu
+	says "rmemfsctl: 'b': one operand too many; see --help" rmemfsctl status a b
+	says "rmemfsctl: HOST must not be empty" rmemfsctl status ""
+}
+
+@test "under systemd a refusal is an error's line" {
+	mkfifo "$dir/journal"
+	cat "$dir/journal" >"$dir/said" 3>&- &
+	(
+		exec 2>"$dir/journal"
+		JOURNAL_STREAM=$(stat -L -c '%d:%i' /proc/self/fd/2) rmemfs-server --nothing || true
+	)
+	wait $!
+	[ "$(cat "$dir/said")" = "<3>option '--nothing': unknown; see --help" ]
+}
+
+@test "--log-level says what the server logs" {
+	start_server --log-level error
+	stop_server
+	[ ! -s "$dir/server.log" ]
+	start_server --log-level notice
+	grep -q ' notice: ready' "$dir/server.log"
+}
+
+@test "hard, soft and the rest are taken by a mount" {
+	start_server
+	mount_rmem --log-level warning -o soft,timeo=30,peer_timeout=20,debug_io,hard,soft
+	random_file "$mnt/a" 1
+	cp "$mnt/a" "$dir/a"
+	remount -o hard
+	cmp "$mnt/a" "$dir/a"
+}

@@ -1,0 +1,127 @@
+/* conf_example.h - a shipped example of a configuration: each line "#key = value;" of it in a file
+ * of its own, as if that line alone were uncommented, with the line's number kept. */
+#ifndef RMEMFS_TESTS_CONF_EXAMPLE_H
+#define RMEMFS_TESTS_CONF_EXAMPLE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/conf.h"
+#include "common/util.h"
+
+enum { EXAMPLE_KEYS_MAX = 32 };
+
+struct conf_example {
+	char path[64];                 /* of the line that is uncommented now */
+	char *names[EXAMPLE_KEYS_MAX]; /* keys seen */
+	size_t n;
+};
+
+/* The key's length of a line that is a key commented out; 0: of another. */
+static inline size_t example_key_len(const char *line)
+{
+	size_t len = line[0] == '#' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+
+	return len && strncmp(line + 1 + len, " = ", 3) == 0 ? len : 0;
+}
+
+static inline bool example_seen(const struct conf_example *example, const char *name)
+{
+	for (size_t i = 0; i < example->n; i++)
+		if (strcmp(example->names[i], name) == 0)
+			return true;
+	return false;
+}
+
+static inline void example_write(
+	const struct conf_example *example, unsigned number, const char *line)
+{
+	FILE *f = fopen(example->path, "w");
+
+	assert_non_null(f);
+	for (unsigned i = 1; i < number; i++)
+		fputc('\n', f);
+	fputs(line, f);
+	assert_int_equal(fclose(f), 0);
+}
+
+/* Calls each(file, key, first) for every such line; first: of its key, which shows the default. */
+static inline void example_each(const char *path,
+	void (*each)(const char *file, const char *key, bool first), struct conf_example *example)
+{
+	FILE *f = fopen(path, "r");
+	autofree char *line = NULL;
+	unsigned number = 0;
+	size_t size = 0, len;
+	int fd;
+
+	assert_non_null(f);
+	*example = (struct conf_example){.path = "/tmp/rmemfs-test-example.XXXXXX"};
+	fd = mkstemp(example->path);
+	assert_true(fd >= 0);
+	close(fd);
+	while (getline(&line, &size, f) > 0) {
+		char *name;
+
+		number++;
+		len = example_key_len(line);
+		if (!len)
+			continue;
+		example_write(example, number, line + 1);
+		name = strndup(line + 1, len);
+		assert_non_null(name);
+		each(example->path, name, !example_seen(example, name));
+		assert_true(example->n < EXAMPLE_KEYS_MAX);
+		example->names[example->n++] = name;
+	}
+	fclose(f);
+	unlink(example->path);
+}
+
+/* Every key of the table was there. */
+static inline void example_is_complete(struct conf_example *example, const struct conf_key *keys)
+{
+	for (; keys->name; keys++)
+		if (!example_seen(example, keys->name))
+			fail_msg("the example lacks %s", keys->name);
+	for (size_t i = 0; i < example->n; i++)
+		free(example->names[i]);
+}
+
+/* The key's value is the same in both; groups are the caller's. */
+static inline bool example_same_value(const struct conf_key *key, const void *a, const void *b)
+{
+	const void *x = (const char *)a + key->offset, *y = (const char *)b + key->offset;
+	const struct conf_strings *s = x, *t = y;
+	bool same = true;
+
+	switch (key->type) {
+	case CONF_BOOL:
+		return *(const bool *)x == *(const bool *)y;
+	case CONF_UINT:
+	case CONF_SIZE:
+		return *(const uint64_t *)x == *(const uint64_t *)y;
+	case CONF_ENUM:
+		return *(const int *)x == *(const int *)y;
+	case CONF_STRING:
+		return strcmp(*(char *const *)x, *(char *const *)y) == 0;
+	case CONF_STRINGS:
+		for (size_t i = 0; same && i < s->n; i++)
+			same = s->n == t->n && strcmp(s->v[i], t->v[i]) == 0;
+		return same && s->n == t->n;
+	case CONF_GROUPS:
+		break;
+	}
+	return false;
+}
+
+#endif
