@@ -69,9 +69,6 @@ static void print_groups(void)
 }
 #endif
 
-/* A limit that no machine reaches says nothing to its administrator. */
-#define BEYOND_ANY (1ull << 50)
-
 /* ---- types and ranges -------------------------------------------------------------------------
  */
 
@@ -86,7 +83,7 @@ static void print_range(const struct conf_key *key)
 		snprintf(min, sizeof(min), "%" PRIu64, key->min);
 		snprintf(max, sizeof(max), "%" PRIu64, key->max);
 	}
-	if (key->max >= BEYOND_ANY)
+	if (!key->max)
 		printf(", at least %s", min);
 	else
 		printf(", %s to %s", min, max);
