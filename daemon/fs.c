@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "daemon/debug_io.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -198,6 +199,8 @@ void fs_dispatch(struct request *req)
 		[OP_LSEEK] = op_lseek,
 	};
 
+	if (req->thread->fs->options.debug_io)
+		debug_io_begin(req, inode_of_node(req->thread->fs, req->node)->ino);
 	ops[req->op](req);
 	if (remote_gives_up(req->thread))
 		fail_waiting(req->thread);

@@ -7,6 +7,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/debug_io.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"
 
@@ -65,6 +66,8 @@ static void send_and_end(struct request *req, const void *data, size_t len)
 	struct iovec iov[2] = {{&out, sizeof(out)}, {(void *)data, len}};
 	int err;
 
+	if (req->trace.begun_ns)
+		debug_io_end(req, 0, len);
 	if (!req->replied) {
 		err = write_out(req->thread, iov, len ? 2 : 1);
 		if (err) {
@@ -80,6 +83,8 @@ void reply_error(struct request *req, int error)
 {
 	if (error == -ECANCELED)
 		error = req->taken_back;
+	if (req->trace.begun_ns)
+		debug_io_end(req, error, 0);
 	if (!req->replied)
 		fuse_reply_status(req->thread, req->unique, error);
 	request_end(req);

@@ -107,6 +107,7 @@ struct request *request_new(struct io_thread *thread)
 	req->interrupted = false;
 	req->replied = false;
 	req->taken_back = 0;
+	req->trace.begun_ns = 0;
 	req->args = (struct request_args){0};
 	req->buf = NULL;
 	memset(req->state, 0, sizeof(req->state));

@@ -110,6 +110,10 @@ struct request {
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
 	bool replied;     /* by request_abandon() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
+	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
+		int64_t begun_ns;
+		uint64_t ino;
+	} trace;
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
 	struct data_buffer *buf;          /* WRITE: holds the payload; READ, READDIR: taken by
