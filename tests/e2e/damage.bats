@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # damage.bats - a memory directory that was damaged while no server had it is refused, and named.
 
+# bats file_tags=once
+
 load helpers
 
 setup() {

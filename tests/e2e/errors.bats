@@ -43,6 +43,7 @@ check_config() {
 	esac
 }
 
+# bats test_tags=once
 @test "wrong options" {
 	refused -o nosuchoption "$(mount_source)" "$mnt"
 	[[ $output == *nosuchoption* ]]
@@ -54,6 +55,7 @@ check_config() {
 	[[ $output == *soon* ]]
 }
 
+# bats test_tags=once
 @test "wrong sources" {
 	refused nothing "$mnt"
 	[[ $output == *"HOST:/EXPORT"* ]]
@@ -62,6 +64,7 @@ check_config() {
 	[[ $output == *export* ]]
 }
 
+# bats test_tags=once
 @test "missing mount point" {
 	start_server
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/missing"
@@ -69,6 +72,7 @@ check_config() {
 	[[ $output == *"no such directory"* ]]
 }
 
+# bats test_tags=once
 @test "a file as mount point" {
 	start_server
 	touch "$dir/file"
@@ -76,6 +80,7 @@ check_config() {
 	[[ $output == *"$dir/file"* ]]
 }
 
+# bats test_tags=once
 @test "unreadable client configuration" {
 	run rmemfs -c "$dir/missing.conf" "$(mount_source)" "$mnt"
 	[ "$status" -ne 0 ]
@@ -86,6 +91,7 @@ check_config() {
 	[[ $output == *"$dir/client.conf:1: speed: unknown key"* ]]
 }
 
+# bats test_tags=once
 @test "unreadable server configuration" {
 	run rmemfs-server -c "$dir/missing.conf" --check-config
 	[ "$status" -eq 1 ]
@@ -96,6 +102,7 @@ check_config() {
 	[[ $output == *"$dir/folder.conf: Is a directory"* ]]
 }
 
+# bats test_tags=once
 @test "--check-config names file, line and key" {
 	check_config 'exports = ( { name = "a"; size = "1GiB" } );'
 	[ "$status" -eq 0 ]
@@ -116,12 +123,14 @@ check_config() {
 	[[ $output == *"$dir/server.conf:"* ]]
 }
 
+# bats test_tags=once
 @test "the shipped examples pass --check-config" {
 	run rmemfs-server -c "$repository/config/server.conf" --check-config
 	echo "$output"
 	[ "$status" -eq 0 ]
 }
 
+# bats test_tags=once
 @test "wrong flags of the server" {
 	run rmemfs-server --nosuchflag
 	[ "$status" -ne 0 ]
@@ -133,6 +142,7 @@ check_config() {
 	[[ $output == *99999* ]]
 }
 
+# bats test_tags=once
 @test "--version and --help" {
 	for program in rmemfs rmemfs-server rmemfsctl; do
 		run $program --version
@@ -144,6 +154,7 @@ check_config() {
 	done
 }
 
+# bats test_tags=once
 @test "an export larger than the memory there is" {
 	run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" --export huge:8TiB \
 		--listen "shm:$socket"
@@ -154,6 +165,7 @@ check_config() {
 	[[ $output == *free* ]]
 }
 
+# bats test_tags=once
 @test "a size that differs from the existing export's" {
 	start_server
 	stop_server
@@ -168,6 +180,7 @@ check_config() {
 	start_server
 }
 
+# bats test_tags=once
 @test "a second server on the same socket, and a stale socket" {
 	start_server
 	other=$(mktemp -d "$memory/other.XXXXXX")

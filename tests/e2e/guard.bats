@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # guard.bats - the tests themselves: what fails leaves nothing behind.
 
+# bats file_tags=once
+
 load helpers
 
 setup() {

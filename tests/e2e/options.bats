@@ -2,6 +2,8 @@
 # options.bats - what a user can write wrong on a command line or in a file, said by the programs in
 # one line. The whole table of cases stands in the unit tests; here is how it comes out.
 
+# bats file_tags=once
+
 load helpers
 
 setup() {

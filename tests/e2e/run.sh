@@ -18,6 +18,8 @@ tags=
 for transport in shm tcp verbs; do
 	[ $transport = "$RMEMFS_TEST_TRANSPORT" ] || tags+="${tags:+,}!only:$transport"
 done
+# What has nothing to do with the transport is tested once.
+[ "$RMEMFS_TEST_TRANSPORT" = tcp ] || tags+=',!once'
 # Counting allocations replaces the allocator, which is a sanitizer's own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"
 exec bats --formatter tap --filter-tags "$tags" "${files[@]}"
