@@ -381,10 +381,13 @@ links() {
 }
 
 changelog() {
-	local version
+	local version wire
 	version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
+	wire=$(sed -nE 's/.*RMEMFS_WIRE_VERSION = ([0-9]+).*/\1/p' common/wire.h)
 	grep -qE "^## ${version//./\\.}( |\$)" CHANGELOG.md ||
-		complain "CHANGELOG.md has no heading for version '$version'"
+		complain "CHANGELOG.md has no heading for version '$version'" || return
+	grep -q "wire protocol $wire)" CHANGELOG.md ||
+		complain "CHANGELOG.md does not name wire protocol '$wire'"
 }
 
 [ -x "$bin/rmemfs" ] || {
@@ -415,6 +418,6 @@ check "manual pages: mandoc and groff" manual_lint
 check "manual pages: references" manual_references
 check "manual pages: 80 columns" manual_width
 check "links" links
-check "version in the CHANGELOG" changelog
+check "versions in the CHANGELOG" changelog
 echo "1..$checks"
 exit "$failed"

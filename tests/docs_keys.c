@@ -136,7 +136,7 @@ static void print_number(const struct conf_key *key, uint64_t n)
 	char size[32];
 
 	size_format(n, size, sizeof(size));
-	if (n < key->min || n > key->max)
+	if (n < key->min || (key->max && n > key->max))
 		printf("automatic");
 	else if (key->type == CONF_SIZE)
 		printf("%s", size);
