@@ -1,0 +1,209 @@
+#!/usr/bin/env bats
+# badpeer.bats - peers that no program of ours is: they lose what is theirs, and nobody else notices.
+#
+# They speak tcp, or shm where the test's transport is another one: the server listens there, too.
+
+load helpers
+
+setup() {
+	setup_rmem
+	if [ "$transport" = tcp ]; then
+		address=tcp:127.0.0.1:$port source=127.0.0.1:/default options=transport=tcp,port=$port
+	else
+		address=shm:$socket source=$socket:/default options=transport=shm
+	fi
+	version=$(sed -n 's/^enum { RMEMFS_WIRE_VERSION = \([0-9]*\) };/\1/p' \
+		"$repository/common/wire.h")
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# bad ARGUMENT...: in the background, as $bad_pid; its output is in $dir/bad.log.
+bad() {
+	badpeer "$@" >"$dir/bad.log" 2>&1 3>&- &
+	bad_pid=$!
+	echo $bad_pid >"$dir/bad.pid"
+}
+
+bad_is_ready() {
+	! alive "$bad_pid" || grep -q ready "$dir/bad.log"
+}
+
+# bad_ends: well, within a minute.
+bad_ends() {
+	exit_status "$bad_pid" 60 || {
+		cat "$dir/bad.log"
+		return 1
+	}
+}
+
+descriptors() {
+	find "/proc/$server_pid/fd" -mindepth 1 | wc -l
+}
+
+descriptors_at_most() {
+	[ "$(descriptors)" -le "$1" ]
+}
+
+resident_kib() {
+	awk '/^VmRSS:/ { print $2 }' "/proc/$server_pid/status"
+}
+
+# told WORDS: how many lines with these words the server has written or kept back.
+told() {
+	awk -v words="$1" '
+		/ lines like the next were kept back$/ { kept = $(NF - 7); next }
+		index($0, words) { n += 1 + kept }
+		{ kept = 0 }
+		END { print n + 0 }' "$dir/server.log"
+}
+
+# copies N: N times a file goes there, and back after the cache was dropped, and is compared.
+copies() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		cp "$dir/data" "$mnt/copy.$i"
+		drop_caches
+		cmp "$dir/data" "$mnt/copy.$i"
+		rm "$mnt/copy.$i"
+	done
+}
+
+# refused: the mount fails by itself, with one line: $output.
+refused() {
+	run timeout 30 rmemfs -c /dev/null -o "$options,connect_timeout=1" "$source" "$mnt" 3>&-
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[ "${#lines[@]}" -eq 1 ]
+}
+
+# ---- a crowd -------------------------------------------------------------------------------------
+
+@test "a crowd of silent connections: clients mount and work, and all of the crowd is closed" {
+	crowd=$(mib 10000 2000)
+	start_server
+	random_file "$dir/data" 8
+	before=$(descriptors) resident=$(resident_kib)
+	bad silent "$address" "$crowd"
+	mount_rmem
+	copies 3
+	until_true 60 bad_is_ready
+	remount
+	copies 3
+	descriptors_at_most $((before + 1024 * 2 + 100))
+	[ $(($(resident_kib) - resident)) -lt 65536 ]
+	bad_ends
+	grep -q "^closed $crowd$" "$dir/bad.log"
+	[ "$(grep -c "connection closed: " "$dir/server.log")" -lt 100 ]
+	copies 1
+	until_true 10 descriptors_at_most $((before + 50))
+	remount
+	copies 1
+}
+
+@test "a crowd while clients mount: none is turned away" {
+	start_server
+	for _ in 1 2 3; do
+		bad silent "$address" "$(mib 4000 1000)"
+		mount_rmem
+		umount_rmem
+		mount_rmem
+		umount_rmem
+		kill "$bad_pid"
+		wait "$bad_pid" || true
+	done
+}
+
+@test "a flood of bad connections makes few lines, which count the others" {
+	start_server
+	words="refused: it does not speak our protocol" sent=500
+	badpeer garbage "$address" 1000 1
+	all_are_counted() {
+		badpeer garbage "$address" 2 1
+		sent=$((sent + 1))
+		[ "$(told "$words")" -eq $sent ]
+	}
+	until_true 10 all_are_counted
+	grep "$words" "$dir/server.log"
+	[ "$(wc -l <"$dir/server.log")" -lt 120 ]
+	case $address in
+	tcp:*) grep -q "warning: tcp 127.0.0.1:[0-9]*: $words" "$dir/server.log" ;;
+	shm:*) grep -q "warning: shm pid [0-9]*: $words" "$dir/server.log" ;;
+	esac
+	grep -q "channel closed: a malformed message" "$dir/server.log"
+	grep -q "channel closed: what it sent is not our protocol" "$dir/server.log"
+}
+
+# ---- garbage -------------------------------------------------------------------------------------
+
+@test "garbage on new connections: another session's data is what was written" {
+	start_server
+	mount_rmem
+	random_file "$dir/data" 16
+	bad garbage "$address" "$(mib 3000 500)" 2
+	while alive "$bad_pid"; do
+		copies 1
+	done
+	bad_ends
+	copies 1
+	remount
+	copies 1
+}
+
+@test "broken rules within a session: it is closed, and another session's data is what was written" {
+	start_server --export other:64MiB
+	mount_rmem
+	random_file "$dir/data" 16
+	bad session "$address" other "$(mib 800 160)" 3
+	while alive "$bad_pid"; do
+		copies 1
+	done
+	bad_ends
+	copies 1
+	for reason in "a slot of another channel" "a sequence number of the past" \
+		"two requests in one slot"; do
+		grep "at export 'other' closed: $reason" "$dir/server.log"
+	done
+	[ "$(wc -l <"$dir/server.log")" -lt 500 ]
+	remount
+	copies 1
+	umount_rmem
+	mount_source() { echo "${source%default}other"; }
+	mount_options() { echo "$options"; }
+	mount_rmem
+	copies 1
+}
+
+# ---- versions ------------------------------------------------------------------------------------
+
+@test "a client of another version is refused, and the log names both versions" {
+	start_server
+	run badpeer hello "$address" 99
+	echo "$output"
+	[ "$output" = "version $version status -71" ]
+	grep "refused: it speaks version 99 of the protocol, we $version: install the same release on both machines" "$dir/server.log"
+	run badpeer hello "$address" "$version"
+	[ "$output" = "version $version status 0" ]
+}
+
+@test "a server of another version is refused, and the client names both versions" {
+	bad serve "$address" 99
+	until_true 10 bad_is_ready
+	refused
+	[[ $output == *"${address#*:}: it speaks version 99 of the protocol, we $version: install the same release on both machines" ]]
+	kill "$bad_pid"
+	wait "$bad_pid" || true
+}
+
+@test "a server that talks nonsense: the mount fails in one line" {
+	bad serve "$address" "$version"
+	until_true 10 bad_is_ready
+	for _ in 1 2 3 4 5 6 7 8; do
+		refused
+		[[ $output == *"${address#*:}"* ]]
+	done
+	kill "$bad_pid"
+	wait "$bad_pid" || true
+}

@@ -1,0 +1,421 @@
+/* badpeer.c - peers that no program of ours is, for end-to-end tests, on raw sockets of tcp and
+ * shm.
+ *
+ *     badpeer silent ADDRESS N               connections that say nothing, until the server has
+ *                                            closed them all; says "ready" when all are there
+ *     badpeer hello ADDRESS VERSION          prints what answers a hello of that version
+ *     badpeer garbage ADDRESS N SEED         connections with random bytes: as hello, as frames,
+ *                                            as messages, or cut off in the middle
+ *     badpeer session ADDRESS EXPORT N SEED  attaches and breaks a rule, N times; then says BYE
+ *     badpeer serve ADDRESS VERSION          a server that answers every hello by one of that
+ *                                            version and then talks nonsense; says "ready"
+ *
+ * ADDRESS as with --listen. What should end and does not within WAIT_S is a failure: status 1.
+ */
+#include <err.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "common/address.h"
+#include "common/clock.h"
+#include "common/rpc.h"
+#include "common/sock_frame.h"
+#include "common/transport_ops.h"
+#include "common/util.h"
+
+enum { WAIT_S = 30, MSG_BYTES = RPC_MSG_BYTES };
+
+static struct transport_address address;
+static uint64_t random_state = 1;
+
+static uint64_t random_u64(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static void random_bytes(void *to, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		((uint8_t *)to)[i] = (uint8_t)random_u64();
+}
+
+static int open_socket(void)
+{
+	int type = address.kind == TRANSPORT_SHM ? SOCK_SEQPACKET : SOCK_STREAM;
+	struct timeval wait = {.tv_sec = WAIT_S};
+	int fd = socket(address.addr.ss_family, type | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		err(1, "socket");
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+	return fd;
+}
+
+static int dial(void)
+{
+	int fd = open_socket();
+
+	if (connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) < 0)
+		err(1, "connect");
+	return fd;
+}
+
+/* The server may have closed: then there is nobody to annoy. */
+static void put(int fd, const void *data, size_t len)
+{
+	(void)!send(fd, data, len, MSG_NOSIGNAL);
+}
+
+/* Bytes received; 0: closed. */
+static size_t get(int fd, void *data, size_t len)
+{
+	ssize_t n = recv(fd, data, len, address.kind == TRANSPORT_SHM ? 0 : MSG_WAITALL);
+
+	if (n < 0 && errno != ECONNRESET)
+		err(1, "neither an answer nor an end");
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void await_close(int fd)
+{
+	uint8_t bytes[4096];
+
+	while (get(fd, bytes, sizeof(bytes)))
+		continue;
+	close(fd);
+}
+
+static void put_hello(int fd, uint32_t version)
+{
+	struct transport_hello hello = {
+		.version = version, .msg_bytes = MSG_BYTES, .nrecv = 64, .nwork = 64};
+	uint8_t bytes[TRANSPORT_HELLO_BYTES];
+
+	transport_hello_encode(&hello, bytes);
+	put(fd, bytes, sizeof(bytes));
+}
+
+static bool get_hello(int fd, struct transport_hello *hello)
+{
+	uint8_t bytes[TRANSPORT_HELLO_BYTES];
+
+	return get(fd, bytes, sizeof(bytes)) == sizeof(bytes) &&
+	       transport_hello_decode(bytes, hello) == 0;
+}
+
+/* A frame and what follows it, as one packet where there are packets. */
+static void put_frame(int fd, const struct sock_frame *frame, const void *data, size_t len)
+{
+	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
+
+	sock_frame_encode(frame, bytes);
+	memcpy(bytes + FRAME_BYTES, data, len);
+	put(fd, bytes, FRAME_BYTES + len);
+}
+
+static void put_message(int fd, const void *data, size_t len)
+{
+	put_frame(fd, &(struct sock_frame){.type = FRAME_MESSAGE, .len = len}, data, len);
+}
+
+static void put_request(int fd, const struct rpc_request *req)
+{
+	uint8_t msg[MSG_BYTES];
+	size_t len;
+
+	if (rpc_request_encode(req, msg, sizeof(msg), &len))
+		errx(1, "can't encode");
+	put_message(fd, msg, len);
+}
+
+/* The payload's bytes of one message; 0: closed. */
+static size_t get_message(int fd, uint8_t msg[FRAME_BYTES + MSG_BYTES])
+{
+	struct sock_frame frame;
+	size_t n =
+		get(fd, msg, address.kind == TRANSPORT_SHM ? FRAME_BYTES + MSG_BYTES : FRAME_BYTES);
+
+	if (n < FRAME_BYTES || sock_frame_decode(msg, &frame) || frame.type != FRAME_MESSAGE)
+		return 0;
+	if (address.kind == TRANSPORT_SHM)
+		return n - FRAME_BYTES;
+	return get(fd, msg + FRAME_BYTES, frame.len);
+}
+
+/* ---- silent ---------------------------------------------------------------------------------- */
+
+static void silent(unsigned n)
+{
+	int64_t until;
+	int *fds = calloc(n, sizeof(*fds));
+	char byte;
+
+	for (unsigned i = 0; fds && i < n; i++)
+		fds[i] = dial();
+	puts("ready");
+	fflush(stdout);
+	until = now_ms() + WAIT_S * 1000;
+	for (unsigned i = 0; fds && i < n; i++) {
+		if (now_ms() > until || get(fds[i], &byte, 1))
+			errx(1, "connection %u is still open", i);
+		close(fds[i]);
+	}
+	free(fds);
+	printf("closed %u\n", n);
+}
+
+/* ---- hello ----------------------------------------------------------------------------------- */
+
+static void hello(uint32_t version)
+{
+	struct transport_hello answer;
+	int fd = dial();
+
+	put_hello(fd, version);
+	if (!get_hello(fd, &answer))
+		errx(1, "no hello");
+	printf("version %u status %d\n", answer.version, answer.status);
+	if (version != RMEMFS_WIRE_VERSION)
+		await_close(fd);
+	else
+		close(fd);
+}
+
+/* ---- garbage --------------------------------------------------------------------------------- */
+
+/* A hello, then: a frame of any kind, a message of any bytes, or half a frame and the end. */
+static void garbage_after_hello(int fd)
+{
+	uint8_t bytes[1024];
+	struct transport_hello answer;
+
+	put_hello(fd, RMEMFS_WIRE_VERSION);
+	if (!get_hello(fd, &answer))
+		return;
+	random_bytes(bytes, sizeof(bytes));
+	switch (random_u64() % 3) {
+	case 0:
+		put(fd, bytes, sizeof(bytes));
+		break;
+	case 1:
+		put_message(fd, bytes, random_u64() % sizeof(bytes));
+		break;
+	default:
+		put(fd, bytes, 7);
+		shutdown(fd, SHUT_WR);
+	}
+}
+
+static void garbage(unsigned n)
+{
+	uint8_t bytes[TRANSPORT_HELLO_BYTES];
+
+	for (unsigned i = 0; i < n; i++) {
+		int fd = dial();
+
+		if (i % 2) {
+			random_bytes(bytes, sizeof(bytes));
+			put(fd, bytes, sizeof(bytes));
+		} else {
+			garbage_after_hello(fd);
+		}
+		await_close(fd);
+	}
+}
+
+/* ---- session --------------------------------------------------------------------------------- */
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static int attach(const char *export, uint64_t instance)
+{
+	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
+	uint8_t msg[FRAME_BYTES + MSG_BYTES];
+	struct transport_hello answer;
+	struct rpc_reply rep;
+	int fd = dial();
+	size_t len;
+
+	put_hello(fd, RMEMFS_WIRE_VERSION);
+	if (!get_hello(fd, &answer))
+		errx(1, "no hello");
+	req.attach = (struct rpc_attach){
+		.owner = "badpeer",
+		.instance = instance,
+		.nchannels = 1,
+		.wait_ms = WAIT_S * 1000,
+		.export_name = str(export),
+		.client = str("badpeer"),
+	};
+	put_request(fd, &req);
+	len = get_message(fd, msg);
+	if (!len || rpc_reply_decode(&rep, msg + FRAME_BYTES, len) || rep.status)
+		errx(1, "not attached");
+	return fd;
+}
+
+static struct rpc_request request(unsigned op, uint16_t slot, uint64_t seq)
+{
+	return (struct rpc_request){.op = (uint16_t)op, .slot = slot, .seq = seq};
+}
+
+/* Whether an answer or the end must follow. */
+static bool break_rule(int fd, unsigned rule)
+{
+	struct rpc_request req = request(RPC_MKDIR, 0, 1);
+	uint8_t bytes[512];
+
+	random_bytes(bytes, sizeof(bytes));
+	req.create = (struct rpc_create){.parent = random_u64(), .mode = 040755, .name = str("x")};
+	switch (rule) {
+	case 0: /* no such slot */
+		req.slot = (uint16_t)(16 + random_u64() % 60000);
+		put_request(fd, &req);
+		return true;
+	case 1: /* no such inode; then a number of the past */
+		req.seq = 9;
+		put_request(fd, &req);
+		req.seq = 3;
+		put_request(fd, &req);
+		return true;
+	case 2: /* extents that nobody has lent */
+		req = request(RPC_COMMIT, 0, 1);
+		req.commit = (struct rpc_commit){
+			.ino = ROOT_INO, .size = random_u64(), .tail = {bytes, 480}};
+		put_request(fd, &req);
+		return true;
+	case 3: /* nor these */
+		req = request(RPC_RETURN, 0, 1);
+		req.ret.kind = 1 + random_u64() % 2;
+		req.ret.tail = (struct rpc_tail){bytes, 240};
+		put_request(fd, &req);
+		return true;
+	case 4: /* a good header, any body */
+		memcpy(bytes,
+			(uint8_t[]){(uint8_t)(16 + random_u64() % 28), 0, 0, 0, 0, 0, 0, 0, 1}, 9);
+		memset(bytes + 9, 0, 7);
+		put_message(fd, bytes, 16 + random_u64() % 400);
+		return true;
+	case 5: /* one slot, twice at once */
+		req = request(RPC_GETATTR, 0, 1);
+		for (unsigned i = 0; i < 30; i++)
+			put_request(fd, &req);
+		return true;
+	case 6: /* memory that no key was given to; tcp */
+		put_frame(fd,
+			&(struct sock_frame){.type = FRAME_READ,
+				.count = 1,
+				.rkey = 0,
+				.addr = random_u64(),
+				.len = 4096},
+			"", 0);
+		return true;
+	default: /* half a message */
+		put_frame(fd, &(struct sock_frame){.type = FRAME_MESSAGE, .len = 500}, bytes, 100);
+		return false;
+	}
+}
+
+/* Nobody else shall wait for a session that nobody ends. */
+static void leave(const char *export, uint64_t instance)
+{
+	struct rpc_request req = request(RPC_BYE, RPC_NO_SLOT, 0);
+	uint8_t msg[FRAME_BYTES + MSG_BYTES];
+	int fd = attach(export, instance);
+
+	put_request(fd, &req);
+	if (!get_message(fd, msg))
+		errx(1, "BYE is not answered");
+	close(fd);
+}
+
+static void session(const char *export, unsigned n)
+{
+	uint8_t msg[FRAME_BYTES + MSG_BYTES];
+
+	for (unsigned i = 0; i < n; i++) {
+		int fd = attach(export, i + 1);
+
+		if (break_rule(fd, i % 8))
+			get_message(fd, msg);
+		close(fd);
+	}
+	leave(export, n + 1);
+}
+
+/* ---- serve ----------------------------------------------------------------------------------- */
+
+static void serve(uint32_t version)
+{
+	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
+	struct transport_hello theirs;
+	int lfd = open_socket(), one = 1;
+
+	setsockopt(lfd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(lfd, (const struct sockaddr *)&address.addr, address.addrlen) < 0 ||
+		listen(lfd, 64) < 0)
+		err(1, "listen");
+	puts("ready");
+	fflush(stdout);
+	for (;;) {
+		int fd = accept(lfd, NULL, NULL);
+
+		if (fd < 0)
+			continue;
+		if (get_hello(fd, &theirs))
+			put_hello(fd, version);
+		get_message(fd, bytes);
+		random_bytes(bytes, sizeof(bytes));
+		/* An ATTACH is answered by a well-framed message of nonsense. */
+		if (random_u64() % 2)
+			put_message(fd, bytes, 64);
+		else
+			put(fd, bytes, 1024);
+		close(fd);
+	}
+}
+
+/* ---- main ------------------------------------------------------------------------------------ */
+
+static unsigned number(const char *text)
+{
+	return text ? (unsigned)strtoul(text, NULL, 10) : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit;
+	char why[256];
+
+	if (argc < 4)
+		errx(2, "see badpeer.c");
+	if (address_parse_listen(argv[2], &address, why, sizeof(why)))
+		errx(2, "%s", why);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	random_state = 1 + number(argv[argc - 1]);
+	if (strcmp(argv[1], "silent") == 0)
+		silent(number(argv[3]));
+	else if (strcmp(argv[1], "hello") == 0)
+		hello(number(argv[3]));
+	else if (strcmp(argv[1], "garbage") == 0)
+		garbage(number(argv[3]));
+	else if (strcmp(argv[1], "session") == 0 && argc > 5)
+		session(argv[3], number(argv[4]));
+	else if (strcmp(argv[1], "serve") == 0)
+		serve(number(argv[3]));
+	else
+		errx(2, "see badpeer.c");
+	return 0;
+}
