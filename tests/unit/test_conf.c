@@ -167,7 +167,7 @@ static void read__refuses_and_says_where(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{"\nspeed = 3", ":2: speed: unknown key"},
-		{"wrod = 3", ":1: wrod: unknown key; did you mean 'word'?"},
+		{"wrd = 3", ":1: wrd: unknown key; did you mean 'word'?"},
 		{"flag = 1", ":1: flag: must be true or false"},
 		{"flag = \"true\"", ":1: flag: must be true or false"},
 		{"count = \"x\"", ":1: count: must be a whole number"},
@@ -212,8 +212,8 @@ static void read__refuses_and_says_where(void **state)
 		{"volumes = ( 5 )", ":1: volumes: each element must be a group { ... }"},
 		{"volumes = ( )", ":1: volumes: must not be empty; leave it out for the default"},
 		{"volumes = ( { name = \"x\";\n  colour = 1 } )", ":2: colour: unknown key"},
-		{"volumes = ( { name = \"x\";\n  sise = 1 } )",
-			":2: sise: unknown key; did you mean 'size'?"},
+		{"volumes = ( { name = \"x\";\n  sizr = 1 } )",
+			":2: sizr: unknown key; did you mean 'size'?"},
 		{"volumes = ( { name = \"x\" } )", ":1: size: is missing"},
 		{"volumes = ( { name = \"x\"; size = 5 } )",
 			":1: size: '5': must be at least 4KiB"},

@@ -45,7 +45,7 @@ static void read__refuses_and_says_where(void **state)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{"exprots = ( )", ":1: exprots: unknown key; did you mean 'exports'?"},
+		{"exporst = ( )", ":1: exporst: unknown key; did you mean 'exports'?"},
 		{"speed = 1", ":1: speed: unknown key"},
 		{"exports = ( )", ":1: exports: must not be empty; leave it out for the default"},
 		{"exports = (\n { name = \"a b\"; size = 4096 } )",

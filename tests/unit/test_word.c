@@ -83,7 +83,7 @@ static void guess__finds_the_nearest(void **state)
 		{"export", "exports"},      /* at the end */
 		{"loglevel", "log_level"},  /* in the middle */
 		{"tarnsprot", "transport"}, /* two slips */
-		{"sise", "size"},
+		{"sizr", "size"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
