@@ -205,7 +205,8 @@ static void run_alone(struct server *s, struct request *req, int64_t now)
 		log_error("%s of session %llu: the store failed: %s",
 			rpc_op_info(req->rpc.op)->name,
 			(unsigned long long)req->conn->session->stored.id, errno_text(err));
-	request_refuse(req, err, "the store failed: %s", errno_text(err));
+	/* What is damaged is data that can't be read: callers know that as EIO. */
+	request_refuse(req, err == -EBADMSG ? -EIO : err, "the store failed: %s", errno_text(err));
 }
 
 static void run_batch(struct server *s, struct batch *batch)

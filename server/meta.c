@@ -46,7 +46,7 @@ static void roll_back(struct meta *m)
 	m->nused = 0;
 	m->ntodo = 0;
 	m->ending_session = 0;
-	if (m->reclaiming)
+	if (m->reclaiming && meta_has_reclaim(m))
 		scrub_kick(m->scrub);
 	m->reclaiming = false;
 }

@@ -134,7 +134,9 @@ int meta_scrub_fd(const struct meta *m);
 
 /* Within a batch: frees a bounded number of extents of reaped files, takes in what has been
  * scrubbed, gives the scrubber more. *more: call again soon (reaping is left). *freed: pages that
- * became free, so that parked requests are worth another try. */
+ * became free, so that parked requests are worth another try. What fails, for a damaged record,
+ * rests for a time that grows to a minute, and the rest of it goes on without; nothing parks for
+ * it. */
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed);
 
 /* After a restart, pages that were not free are not reused (scrubbed) before this was called for

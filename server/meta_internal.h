@@ -44,6 +44,7 @@ struct meta {
 	struct scrub_job todo[SCRUB_JOBS];
 	unsigned ntodo;
 	bool reclaiming; /* meta_reclaim ran in this batch */
+	struct rest scrub_rest, drain_rest;
 
 	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
 	uint64_t ending_position;

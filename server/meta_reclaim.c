@@ -9,14 +9,16 @@ enum { STEP_SHARE = 16, STEP_MAX = 128 };
 
 bool meta_has_reclaim(const struct meta *m)
 {
-	bool room = scrub_room(m->scrub) > 0;
+	bool scrubs = rest_over(&m->scrub_rest);
+	bool room = scrubs && scrub_room(m->scrub) > 0;
 
-	if (m->now.nending || m->ndone)
+	if ((m->now.nending && rest_over(&m->drain_rest)) || (m->ndone && scrubs))
 		return true;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];
 
-		if (v->now.reap_files || (room && space_has_dirty(&v->space)))
+		if ((v->now.reap_files && rest_over(&v->reap_rest)) ||
+			(room && space_has_dirty(&v->space)))
 			return true;
 	}
 	return false;
@@ -24,7 +26,6 @@ bool meta_has_reclaim(const struct meta *m)
 
 static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
 {
-	scrub_clear(m->scrub);
 	while (m->ndone < SCRUB_JOBS && scrub_take(m->scrub, &m->done[m->ndone]))
 		m->ndone++;
 	*more |= m->ndone == SCRUB_JOBS;
@@ -45,7 +46,8 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		struct volume *v = &m->volumes[i];
 		uint64_t finished = 0;
 		bool left = false;
-		int err = v->now.reap_files ? reap_step(v, nextents, &left, &finished) : 0;
+		bool due = v->now.reap_files && rest_over(&v->reap_rest);
+		int err = due ? reap_step(v, nextents, &left, &finished) : 0;
 
 		if (err)
 			return err;
@@ -70,26 +72,38 @@ static void choose_dirty(struct meta *m, unsigned index, unsigned room)
 		};
 }
 
+static int drain(struct meta *m, bool *more)
+{
+	bool left = false;
+	int err;
+
+	if (!m->now.nending || !rest_over(&m->drain_rest))
+		return 0;
+	err = rest_after(&m->drain_rest, meta_drain_session(m, &left));
+	*more |= left;
+	return err;
+}
+
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 {
 	unsigned nextents = (unsigned)min_u64(m->reserve / STEP_SHARE, STEP_MAX);
-	bool left = false;
 	int err;
 
 	*more = false;
 	*freed = 0;
+	scrub_clear(m->scrub);
 	err = meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
 	if (err)
 		return err;
 	m->reclaiming = true;
-	err = take_scrubbed(m, more, freed);
+	if (rest_over(&m->scrub_rest))
+		err = rest_after(&m->scrub_rest, take_scrubbed(m, more, freed));
 	if (!err)
 		err = reap(m, nextents, more, freed);
-	if (!err && m->now.nending)
-		err = meta_drain_session(m, &left);
+	if (!err)
+		err = drain(m, more);
 	if (err)
 		return err;
-	*more |= left;
 	for (unsigned i = 0, room = scrub_room(m->scrub); i < m->nvolumes; i++)
 		choose_dirty(m, i, room);
 	return 0;

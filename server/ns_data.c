@@ -80,7 +80,7 @@ static int check_extent(struct ns_call *c, const struct inode *i, const struct e
 		return -EFBIG;
 	/* Pages of a truncation before are still in the table there. */
 	if (e->fpage + e->npages > i->cut)
-		return NS_PARK;
+		return rest_over(&c->v->reap_rest) ? NS_PARK : -EIO;
 	err = extents_at(c->v, i, e->fpage, &there);
 	if (!err && there.fpage < e->fpage + e->npages)
 		return -EEXIST;
@@ -150,7 +150,9 @@ int ns_commit(struct ns_call *c)
 
 static bool pages_may_come(const struct ns_call *c)
 {
-	return c->v->space.now.dirty || c->v->now.reap_pages || c->m->now.nending;
+	return (c->v->space.now.dirty && rest_over(&c->m->scrub_rest)) ||
+	       (c->v->now.reap_pages && rest_over(&c->v->reap_rest)) ||
+	       (c->m->now.nending && rest_over(&c->m->drain_rest));
 }
 
 int ns_grant(struct ns_call *c)

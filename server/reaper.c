@@ -56,8 +56,10 @@ int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
 		err = decode(v, key, &val, &before);
 	if (err && err != -ENOENT)
 		return err;
-	if (err == -ENOENT)
+	if (err == -ENOENT) {
 		v->now.reap_files++;
+		rest_end(&v->reap_rest);
+	}
 	err = put(v, key, record);
 	if (!err)
 		v->now.reap_pages += record->npages - before.npages;
@@ -146,18 +148,45 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 	return finish(v, &inode);
 }
 
+/* The next file, from where the last failure was on; *again: those before that are next. */
+static int next_file(struct volume *v, struct store_key *key, bool *again)
+{
+	struct store_key start = STORE_KEY(max_u64(v->reap_from, inode_key(v, 0)));
+	int err = store_seek(v->store, STORE_REAP, start, key, NULL);
+
+	if (!err && key->hi >> INO_BITS != v->id)
+		err = -ENOENT;
+	if (err != -ENOENT || !v->reap_from)
+		return err;
+	*again = true;
+	v->reap_from = 0;
+	return next_file(v, key, again);
+}
+
+/* A file that it fails with is passed over: the transaction is aborted, and the next step begins
+ * behind it. Come round to it again with nothing done, it rests. */
+static int failed(struct volume *v, uint64_t key, bool again, int err)
+{
+	v->reap_from = key + 1;
+	return again ? rest_after(&v->reap_rest, err) : err;
+}
+
 int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished)
 {
-	struct store_key start = STORE_KEY(inode_key(v, 0)), key;
+	bool again = false, done = false;
+	struct store_key key;
 	int err = 0;
 
 	while (nextents) {
-		err = store_seek(v->store, STORE_REAP, start, &key, NULL);
-		if (err || key.hi >> INO_BITS != v->id)
+		err = next_file(v, &key, &again);
+		if (err || (again && done))
 			break;
 		err = reap_file(v, key.hi, &nextents, finished);
 		if (err)
-			return err;
+			return failed(v, key.hi, again, err);
+		done = true;
+		if (again)
+			rest_after(&v->reap_rest, 0);
 		if (nextents) /* a file counts too */
 			nextents--;
 	}

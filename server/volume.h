@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/types.h"
+#include "server/rest.h"
 #include "server/space.h"
 #include "server/store.h"
 
@@ -29,6 +30,11 @@ struct volume {
 	void **bases; /* [space.nregions] */
 	struct space space;
 	struct volume_counts now, saved;
+
+	/* The reaper goes on from this key, past files that it failed with; it rests when it has
+	 * come round to them again. */
+	uint64_t reap_from;
+	struct rest reap_rest;
 };
 
 static inline uint64_t inode_key(const struct volume *v, uint64_t ino)

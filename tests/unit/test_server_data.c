@@ -480,6 +480,91 @@ static void scrub__begins_after_the_commit(void **state)
 	assert_int_equal(fx_attr(ino).npages, 4);
 }
 
+static bool wants_reclaim(void)
+{
+	struct pollfd p = {meta_scrub_fd(fx.m), POLLIN, 0};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static int put_reap_record(uint64_t ino, const void *data, size_t len)
+{
+	struct store_key key = STORE_KEY(inode_key(fx_volume(), ino));
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(store_put(fx.m->store, STORE_REAP, key, data, len), 0);
+	return meta_commit(fx.m);
+}
+
+static int try_reclaim(bool *more)
+{
+	uint64_t freed;
+	int err;
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	err = meta_reclaim(fx.m, more, &freed);
+	if (!err)
+		return meta_commit(fx.m);
+	meta_abort(fx.m);
+	return err;
+}
+
+/* It is met once, then rests: nothing turns round it, and all else goes on. */
+static void reclaim__goes_on_beside_a_damaged_record(void **state)
+{
+	uint64_t ino = fx_fragmented("file", 40), other = fx_fragmented("other", 40);
+	struct extent e = fx_grant_run(8);
+	struct store_val val;
+	uint8_t whole[64];
+	size_t len;
+	bool more;
+
+	assert_int_equal(fx_truncate(ino, PAGE_BYTES), 0);
+	assert_int_equal(store_begin_read(fx.m->store), 0);
+	assert_int_equal(
+		store_get(fx.m->store, STORE_REAP, STORE_KEY(inode_key(fx_volume(), ino)), &val),
+		0);
+	len = val.len;
+	memcpy(whole, val.data, len);
+	store_abort(fx.m->store);
+	assert_int_equal(put_reap_record(ino, "junk", 4), 0);
+	assert_int_equal(fx_return_grants(&e, 1), 0);
+	assert_true(wants_reclaim());
+
+	/* It is passed over, come round to, and then rests. */
+	assert_int_equal(try_reclaim(&more), -EBADMSG);
+	assert_true(wants_reclaim());
+	assert_int_equal(try_reclaim(&more), -EBADMSG);
+	while (fx_usage().dirty_pages > fx_volume()->now.reap_pages) {
+		struct pollfd p = {meta_scrub_fd(fx.m), POLLIN, 0};
+
+		assert_int_equal(poll(&p, 1, 5000), 1);
+		assert_int_equal(try_reclaim(&more), 0);
+		assert_false(more);
+	}
+	assert_false(wants_reclaim());
+	/* Nobody waits for pages that do not come. */
+	e = fx_grant_run(1);
+	while (fx_grant(FX_PAGES, false) == 0)
+		;
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	assert_false(wants_reclaim());
+
+	/* Another file's pages come all the same. */
+	assert_int_equal(fx_truncate(other, PAGE_BYTES), 0);
+	assert_true(wants_reclaim());
+	do
+		assert_int_equal(try_reclaim(&more), 0);
+	while (more);
+	assert_int_equal(fx_volume()->now.reap_files, 1);
+
+	/* It is tried again after a while, and if all is well then, all is as before. */
+	assert_int_equal(put_reap_record(ino, whole, len), 0);
+	rest_end(&fx_volume()->reap_rest);
+	fx_reclaim(&more);
+	fx_settle();
+}
+
 /* ---- ended sessions -------------------------------------------------------------------------- */
 
 static void session_end__takes_everything_back(void **state)
@@ -547,6 +632,7 @@ int main(void)
 		CASE(return__of_many_inodes),
 		CASE(reuse__waits_for_leave_after_a_restart),
 		CASE(scrub__begins_after_the_commit),
+		CASE(reclaim__goes_on_beside_a_damaged_record),
 		CASE(session_end__takes_everything_back),
 	};
 

@@ -6,11 +6,13 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 
 #include "common/util.h"
 #include "server/namehash.h"
 #include "server/store.h"
+#include "server/store_format.h"
 
 static char dir[64], path[96], why[256];
 static struct store *store;
@@ -172,6 +174,60 @@ static void failed__can_only_be_aborted(void **state)
 	assert_int_equal(store_get(store, STORE_INODE, STORE_KEY(1), &val), -ENOENT);
 }
 
+static int store_next_of_first(struct store_val *val)
+{
+	assert_int_equal(store_seek(store, STORE_EXTENT, STORE_KEY(0), NULL, NULL), 0);
+	return store_next(store, STORE_EXTENT, NULL, val);
+}
+
+/* Memory that is overwritten while the store is in use. */
+static void get__never_finds_a_damaged_value(void **state)
+{
+	static const char text[] = "a value to be found and changed";
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	static uint8_t bytes[4 << 20];
+	struct store_val val;
+	uint8_t *at;
+
+	put(STORE_EXTENT, STORE_KEY(1, 1), "before it");
+	put(STORE_EXTENT, STORE_KEY(1, 2), text);
+	assert_int_equal(store_commit(store), 0);
+	assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
+	at = memmem(bytes, sizeof(bytes), text, strlen(text));
+	assert_non_null(at);
+	assert_int_equal(pwrite(fd, "A", 1, at - bytes), 1);
+	close(fd);
+	for (unsigned i = 0; i < 4; i++) {
+		assert_int_equal(store_begin(store), 0);
+		expect(STORE_EXTENT, STORE_KEY(1, 1), "before it");
+		assert_int_equal(store_failed(store), 0);
+		assert_int_equal(
+			i == 0   ? store_get(store, STORE_EXTENT, STORE_KEY(1, 2), &val)
+			: i == 1 ? store_seek(store, STORE_EXTENT, STORE_KEY(1, 2), NULL, &val)
+			: i == 2 ? store_seek_back(store, STORE_EXTENT, STORE_KEY(9), NULL, &val)
+				 : store_next_of_first(&val),
+			-EBADMSG);
+		assert_int_equal(store_failed(store), -EBADMSG);
+		store_abort(store);
+	}
+	assert_int_equal(store_begin(store), 0);
+	put(STORE_EXTENT, STORE_KEY(1, 2), "anew");
+	expect(STORE_EXTENT, STORE_KEY(1, 2), "anew");
+}
+
+/* A value that is right, under another key or in another table, is wrong. */
+static void sum__knows_the_place(void **state)
+{
+	struct store_key key = {1, 2}, other = {1, 3};
+
+	assert_true(store_sum(STORE_EXTENT, &key, "x", 1) == store_sum(STORE_EXTENT, &key, "x", 1));
+	assert_true(store_sum(STORE_EXTENT, &key, "x", 1) != store_sum(STORE_DIRENT, &key, "x", 1));
+	assert_true(
+		store_sum(STORE_EXTENT, &key, "x", 1) != store_sum(STORE_EXTENT, &other, "x", 1));
+	assert_true(store_sum(STORE_EXTENT, &key, "x", 1) != store_sum(STORE_EXTENT, &key, "y", 1));
+	assert_true(store_sum(STORE_EXTENT, &key, "x", 1) != store_sum(STORE_EXTENT, &key, "x", 2));
+}
+
 static void room__ends_before_the_map_does(void **state)
 {
 	static const char record[990];
@@ -236,6 +292,8 @@ int main(void)
 		CASE(open__without_records_is_new),
 		CASE(abort__forgets),
 		CASE(failed__can_only_be_aborted),
+		CASE(get__never_finds_a_damaged_value),
+		cmocka_unit_test(sum__knows_the_place),
 		CASE(room__ends_before_the_map_does),
 		CASE(usage__counts_pages),
 		cmocka_unit_test(namehash__is_siphash),
