@@ -64,6 +64,14 @@ overwrite() {
 	dd if=/dev/urandom of="$1" bs=4096 seek="$2" count="$3" conv=notrunc status=none
 }
 
+# The record of one name, wherever the store has a copy of it.
+change_name() {
+	local store=$memory/store/store.mdb offset
+	while IFS=: read -r offset _; do
+		printf 'A' | dd of="$store" bs=1 seek="$offset" conv=notrunc status=none
+	done < <(grep -abo 'a file of some length 77' "$store")
+}
+
 @test "a store with overwritten pages is refused" {
 	local store=$memory/store/store.mdb
 	cp "$store" "$dir/store"
@@ -77,10 +85,7 @@ overwrite() {
 }
 
 @test "a store with one changed byte in a record is refused" {
-	local store=$memory/store/store.mdb offset
-	while IFS=: read -r offset _; do
-		printf 'A' | dd of="$store" bs=1 seek="$offset" conv=notrunc status=none
-	done < <(grep -abo 'a file of some length 77' "$store")
+	change_name
 	refused "of table dirent was overwritten"
 }
 
@@ -131,6 +136,21 @@ overwrite() {
 @test "what stands in the lock file does not matter" {
 	overwrite "$memory/lock" 0 1
 	serves_what_was_there
+}
+
+@test "a record that is overwritten under a running server is an EIO, and the others are served" {
+	start_server
+	mount_rmem
+	change_name
+	run stat "$mnt/a file of some length 77"
+	[ "$status" -eq 1 ]
+	[[ $output == *"Input/output error"* ]]
+	[ "$(cat "$mnt/a file of some length 78")" = "content of 78" ]
+	echo new >"$mnt/new"
+	[ "$(cat "$mnt/new")" = new ]
+	sha256sum <"$mnt/random" | diff "$dir/random.sum" -
+	run grep -c "damaged record .* in table dirent" "$dir/server.log"
+	[ "$output" = 1 ]
 }
 
 @test "the remedy that is named works" {
