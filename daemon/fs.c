@@ -9,7 +9,7 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
-enum { FAILING_LOG_MS = 30000 };
+enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -115,6 +115,14 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 	if (r)
 		snprintf(why, whylen, "out of memory");
 	return r;
+}
+
+void fs_disconnect(struct fs *fs)
+{
+	for (unsigned i = FS_THREADS_MAX; i-- > 0;)
+		if (fs->threads[i].thread)
+			remote_stop(fs->threads[i].thread, DISCONNECT_MS);
+	session_disconnect(fs->session, fs->threads[0].thread);
 }
 
 /* ---- a soft mount without its server ----------------------------------------------------------

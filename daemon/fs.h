@@ -48,6 +48,8 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
 /* -EHOSTUNREACH, -ETIMEDOUT, -ENOENT, -EBUSY, -EPROTO ...: why names the server and the reason. */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
+/* Ends what fs_connect() made, if the threads are not to run after all. */
+void fs_disconnect(struct fs *fs);
 void fs_close(struct fs *fs);
 
 /* What the kernel offered in INIT and the port took. Set before the first request. */

@@ -151,12 +151,16 @@ static int start(struct daemon *d, const struct options *options)
 	if (err)
 		goto err_threads;
 	err = connect_session(d);
-	if (!err)
-		err = mount_and_start(d, options);
 	if (err)
 		goto err_attached;
+	err = mount_and_start(d, options);
+	if (err)
+		goto err_connected;
 	return 0;
 
+err_connected:
+	/* Or the export would be taken until the server notices. */
+	fs_disconnect(d->fs);
 err_attached:
 	io_threads_detach(d->threads);
 err_threads:

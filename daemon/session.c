@@ -135,6 +135,13 @@ int session_connect(struct session *s, struct io_thread *thread, char *why, size
 	return err;
 }
 
+void session_disconnect(struct session *s, struct io_thread *thread)
+{
+	while (!remote_stopped(thread))
+		if (connect_turn(thread) != 0)
+			return;
+}
+
 /* ---- ATTACH ---------------------------------------------------------------------------------- */
 
 static struct rpc_str text(const char *s)

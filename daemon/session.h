@@ -4,6 +4,7 @@
  *     session_new       chooses and opens the transport; nothing is sent yet
  *     remote_init       for each thread, before it runs: its event queue, no channel yet
  *     session_connect   blocks, in the place of thread 0, until its channel is attached
+ *     session_disconnect  ends it again, if the threads are not to run
  *     remote_event      each event of the thread's queue
  *     remote_tick       about every 100 ms: connects, pings, gives up; the first one of a thread
  *                       connects its channel
@@ -37,6 +38,10 @@ const char *session_server(const struct session *s);
  * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
  * -ENOENT: it has no such export; -EBUSY: another session has it, still after the time allowed. */
 int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen);
+
+/* Instead of running the threads: returns when thread has stopped. Before it remote_stop() was
+ * called for all of them, for this one last. */
+void session_disconnect(struct session *s, struct io_thread *thread);
 
 /* Sets thread->evq and thread->remote. */
 int remote_init(struct io_thread *thread, struct session *s);
