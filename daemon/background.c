@@ -13,6 +13,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/mount_status.h"
 
 /* What the child writes: this alone, or its reason. */
 static const char ready_word[] = "\n";
@@ -58,11 +59,11 @@ static int wait_for_child(int fd, pid_t child)
 	int status;
 
 	if (strcmp(text, ready_word) == 0)
-		return EXIT_SUCCESS;
+		return MOUNT_DONE;
 	if (len) {
 		text[strcspn(text, "\n")] = '\0';
 		log_complaint("rmemfs", text);
-		return EXIT_FAILURE;
+		return MOUNT_FAILED;
 	}
 	if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
 		snprintf(text, sizeof(text), "ended by signal %d before the mount was usable",
@@ -70,7 +71,7 @@ static int wait_for_child(int fd, pid_t child)
 	else
 		snprintf(text, sizeof(text), "ended before the mount was usable");
 	log_complaint("rmemfs", text);
-	return EXIT_FAILURE;
+	return MOUNT_FAILED;
 }
 
 /* What the caller left open must not stay so as long as the mount: a pipe's reader would wait. */

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "common/log.h"
@@ -30,6 +31,14 @@ __attribute__((format(printf, 2, 0))) static void keep_message(
 		libfuse_said[len - 1] = '\0';
 }
 
+/* libfuse begins with nosuid,nodev, for everybody. What root mounts is as mount(8) mounts it: suid
+ * and dev unless told otherwise. For others fusermount3 insists on both. */
+static const char *first_options(void)
+{
+	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,suid,dev"
+			      : "subtype=rmemfs,default_permissions";
+}
+
 /* "-o" and its value: fsname may hold commas, which fuse_opt_add_opt_escaped hides. */
 static int build_args(struct fuse_args *args, const char *source, const char *options)
 {
@@ -40,7 +49,7 @@ static int build_args(struct fuse_args *args, const char *source, const char *op
 	if (asprintf(&fsname, "fsname=%s", source) < 0)
 		return -ENOMEM;
 	failed = fuse_opt_add_opt_escaped(&list, fsname) ||
-		 fuse_opt_add_opt(&list, "subtype=rmemfs,default_permissions") ||
+		 fuse_opt_add_opt(&list, first_options()) ||
 		 (options[0] && fuse_opt_add_opt(&list, options)) ||
 		 fuse_opt_add_arg(args, "rmemfs") || fuse_opt_add_arg(args, "-o") ||
 		 fuse_opt_add_arg(args, list);
@@ -66,6 +75,33 @@ static int new_session(const char *source, const char *options, struct fuse_sess
 	return err;
 }
 
+/* What fusermount3 has written, as one line. */
+static void read_said(int fd)
+{
+	ssize_t len = pread(fd, libfuse_said, sizeof(libfuse_said) - 1, 0);
+
+	if (len <= 0)
+		return;
+	libfuse_said[len] = '\0';
+	libfuse_said[strcspn(libfuse_said, "\n")] = '\0';
+}
+
+/* fusermount3 tells its reasons on standard error, which is ours: held back, to be told once. */
+static int session_mount(struct fuse_session *session, const char *mountpoint)
+{
+	autoclose int said = memfd_create("fusermount3", MFD_CLOEXEC);
+	autoclose int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	int failed;
+
+	if (said < 0 || kept < 0)
+		return -errno;
+	dup2(said, STDERR_FILENO);
+	failed = fuse_session_mount(session, mountpoint);
+	dup2(kept, STDERR_FILENO);
+	read_said(said);
+	return failed ? -EIO : 0;
+}
+
 int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
 	struct fuse_port **out, char *why, size_t whylen)
 {
@@ -79,10 +115,11 @@ int fuse_port_mount(const char *source, const char *mountpoint, const char *opti
 	err = new_session(source, options, &port->session);
 	if (err)
 		goto err_port;
-	if (fuse_session_mount(port->session, mountpoint) != 0) {
-		err = -EIO;
+	err = session_mount(port->session, mountpoint);
+	if (err)
 		goto err_session;
-	}
+	if (libfuse_said[0])
+		log_warning("%s: %s", mountpoint, libfuse_said);
 	/* The session closes its own before it unmounts; notifications may still be under way. */
 	port->fd = fcntl(fuse_session_fd(port->session), F_DUPFD_CLOEXEC, 3);
 	if (port->fd < 0) {

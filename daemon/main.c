@@ -21,6 +21,7 @@
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_threads.h"
+#include "daemon/mount_status.h"
 #include "daemon/mountpoint.h"
 #include "daemon/options.h"
 
@@ -239,36 +240,62 @@ static int run(struct daemon *d, const struct options *options)
 			background_failed(d->report, d->why);
 		else
 			log_complaint("rmemfs", d->why);
-		return EXIT_FAILURE;
+		return MOUNT_FAILED;
 	}
 	tell_ready(d, options);
 	wait_for_end(d);
 	finish(d);
-	return EXIT_SUCCESS;
+	return MOUNT_DONE;
 }
 
 /* ---- the program -------------------------------------------------------------------------------
  */
+
+static int enter_namespace(struct daemon *d, const struct options *options)
+{
+	if (!options->mount_namespace)
+		return 0;
+	return mountpoint_enter_namespace(options->mount_namespace, d->why, sizeof(d->why));
+}
+
+static int find_place(struct daemon *d, const struct options *options)
+{
+	if (!options->fake)
+		mountpoint_drop_dead(options->mountpoint_text);
+	return mountpoint_resolve(options->mountpoint_text, d->fs_options.mountpoint,
+		sizeof(d->fs_options.mountpoint), d->why, sizeof(d->why));
+}
+
+static int remount(struct daemon *d, const struct options *options)
+{
+	if (options->fake)
+		return 0;
+	return mountpoint_remount(
+		options->mountpoint_text, options->mount_options, d->why, sizeof(d->why));
+}
 
 static int run_options(struct options *options)
 {
 	struct daemon d = {.report = -1};
 	int err;
 
-	err = mountpoint_resolve(options->mountpoint_text, d.fs_options.mountpoint,
-		sizeof(d.fs_options.mountpoint), d.why, sizeof(d.why));
+	log_init("rmemfs", options->config.log_level);
+	err = enter_namespace(&d, options);
+	if (!err)
+		err = options->remount ? remount(&d, options) : find_place(&d, options);
 	if (err) {
 		log_complaint("rmemfs", d.why);
-		return EXIT_FAILURE;
+		return MOUNT_FAILED;
 	}
-	log_init("rmemfs", options->config.log_level);
+	if (options->fake || options->remount)
+		return MOUNT_DONE;
 	set_fs_options(&d.fs_options, options);
 	if (!options->foreground) {
 		d.report = background_fork();
 		if (d.report < 0) {
 			snprintf(d.why, sizeof(d.why), "cannot fork: %s", errno_text(d.report));
 			log_complaint("rmemfs", d.why);
-			return EXIT_FAILURE;
+			return MOUNT_SYSTEM;
 		}
 	}
 	return run(&d, options);
@@ -278,12 +305,13 @@ int main(int argc, char **argv)
 {
 	struct options options;
 	char why[WHY_BYTES] = "out of memory";
-	int status = EXIT_SUCCESS;
+	int status = MOUNT_DONE, err;
 
 	background_hold_standard_fds();
-	if (options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why)) != 0) {
+	err = options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why));
+	if (err) {
 		log_complaint("rmemfs", why);
-		status = EXIT_FAILURE;
+		status = err == -ENOMEM ? MOUNT_SYSTEM : MOUNT_USAGE;
 	} else if (options.help) {
 		fputs(options_help, stdout);
 	} else if (options.version) {

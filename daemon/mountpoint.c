@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "common/log.h"
@@ -16,6 +18,7 @@ struct mount {
 	char *dir;
 	char *type;
 	char *source;
+	bool read_only; /* the filesystem itself, for whoever mounted it */
 };
 
 /* Blanks, tabs, newlines and backslashes are written as \ooo. */
@@ -54,8 +57,10 @@ static bool parse_mount(char *line, struct mount *mount)
 	mount->dir = fields[4];
 	mount->type = strtok_r(tail + 3, " ", &save);
 	mount->source = mount->type ? strtok_r(NULL, " ", &save) : NULL;
-	if (!mount->source)
+	fields[0] = mount->source ? strtok_r(NULL, " ", &save) : NULL;
+	if (!fields[0])
 		return false;
+	mount->read_only = strncmp(fields[0], "ro", 2) == 0 && strchr(",\n", fields[0][2]);
 	unescape(mount->dir);
 	unescape(mount->source);
 	return true;
@@ -82,6 +87,11 @@ static bool find_mount(const char *dir, struct mount *found, char **line)
 	}
 	fclose(f);
 	return *line != NULL;
+}
+
+static bool is_ours(const struct mount *mount)
+{
+	return strcmp(mount->type, "fuse.rmemfs") == 0;
 }
 
 static int check_directory(const char *path, char *why, size_t whylen)
@@ -124,7 +134,7 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
 		snprintf(why, whylen, "mount point %s: %s", path, errno_text(err));
 		return err;
 	}
-	if (find_mount(absolute, &mount, &line) && strcmp(mount.type, "fuse.rmemfs") == 0) {
+	if (find_mount(absolute, &mount, &line) && is_ours(&mount)) {
 		snprintf(why, whylen, "mount point %s: %s is mounted there already", path,
 			mount.source);
 		return -EBUSY;
@@ -132,6 +142,96 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
 	strcpy(out, absolute);
 	return 0;
 }
+
+void mountpoint_drop_dead(const char *path)
+{
+	autofree char *absolute = NULL;
+	autofree char *line = NULL;
+	struct mount mount;
+	struct stat st;
+
+	if (stat(path, &st) == 0 || errno != ENOTCONN)
+		return;
+	absolute = realpath(path, NULL);
+	if (!absolute || !find_mount(absolute, &mount, &line) || !is_ours(&mount))
+		return;
+	if (umount2(absolute, MNT_DETACH) == 0)
+		log_warning("%s: took a mount away that had lost its daemon", absolute);
+}
+
+/* ---- remounting --------------------------------------------------------------------------------
+ */
+
+static unsigned long mount_flags(const char *options)
+{
+	static const struct {
+		const char *on, *off;
+		unsigned long flag;
+	} flags[] = {
+		{"ro", "rw", MS_RDONLY},
+		{"nosuid", "suid", MS_NOSUID},
+		{"nodev", "dev", MS_NODEV},
+		{"noexec", "exec", MS_NOEXEC},
+		{"noatime", "atime", MS_NOATIME},
+		{"nodiratime", "diratime", MS_NODIRATIME},
+	};
+	autofree char *copy = strdup(options);
+	unsigned long all = 0;
+	char *save;
+
+	for (char *at = copy ? strtok_r(copy, ",", &save) : NULL; at;
+		at = strtok_r(NULL, ",", &save)) {
+		for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+			if (strcmp(at, flags[i].on) == 0)
+				all |= flags[i].flag;
+			else if (strcmp(at, flags[i].off) == 0)
+				all &= ~flags[i].flag;
+		}
+	}
+	return all;
+}
+
+int mountpoint_remount(const char *path, const char *options, char *why, size_t whylen)
+{
+	autofree char *absolute = realpath(path, NULL);
+	unsigned long flags = mount_flags(options);
+	autofree char *line = NULL;
+	struct mount mount_there;
+	int err;
+
+	if (!absolute || !find_mount(absolute, &mount_there, &line) || !is_ours(&mount_there)) {
+		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
+		return -EINVAL;
+	}
+	if (mount_there.read_only && !(flags & MS_RDONLY)) {
+		snprintf(why, whylen,
+			"cannot remount %s: it was mounted read-only; umount it and mount it again",
+			path);
+		return -EROFS;
+	}
+	/* Of the mount, not of the filesystem: that one's "ro" tells what the server was told. */
+	if (mount(NULL, absolute, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0)
+		return 0;
+	err = -errno;
+	snprintf(why, whylen, "cannot remount %s: %s", path,
+		err == -EBUSY ? "files are open for writing" : errno_text(err));
+	return err;
+}
+
+int mountpoint_enter_namespace(const char *file, char *why, size_t whylen)
+{
+	autoclose int fd = open(file, O_RDONLY | O_CLOEXEC);
+	int err;
+
+	if (fd >= 0 && setns(fd, CLONE_NEWNS) == 0)
+		return 0;
+	err = -errno;
+	snprintf(why, whylen, "mount namespace %s: %s", file, errno_text(err));
+	return err;
+}
+
+/* ---- tuning ------------------------------------------------------------------------------------
+ */
 
 void mountpoint_set_readahead(const char *path, unsigned kib)
 {

@@ -11,6 +11,19 @@
 /* The absolute path of a directory on which no rmemfs is mounted. -ENOENT, -ENOTDIR, -EBUSY. */
 int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, size_t whylen);
 
+/* Takes a mount of ours away whose daemon has died: it would be in the way of the next one. Root's
+ * privilege; without it, or without such a mount, nothing happens. */
+void mountpoint_drop_dead(const char *path);
+
+/* Gives the mount at path the flags that options (comma-separated, of mount(8)) name: ro, nosuid
+ * and so on. Which ones it has otherwise, mount(8) has put among them. What was mounted read-only
+ * stays so, since the server refuses changes: -EROFS. -EINVAL: there is no mount of ours. */
+int mountpoint_remount(const char *path, const char *options, char *why, size_t whylen);
+
+/* Goes on in another mount namespace: file stands for it, as /proc/PID/ns/mnt does. Before any
+ * thread is started. */
+int mountpoint_enter_namespace(const char *file, char *why, size_t whylen);
+
 /* Lets the kernel read kib ahead on the filesystem mounted at path (absolute); it begins with 128.
  * Where we may not, it stays at that. */
 void mountpoint_set_readahead(const char *path, unsigned kib);

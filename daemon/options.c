@@ -133,6 +133,13 @@ static bool is_remark(const char *item)
 	       strncmp(item, "comment=", 8) == 0 || strncmp(item, "user=", 5) == 0;
 }
 
+/* What the kernel shows of a mount: mount(8) hands it back to us when it is to be remounted. */
+static bool is_kernels(const char *item)
+{
+	return strncmp(item, "user_id=", 8) == 0 || strncmp(item, "group_id=", 9) == 0 ||
+	       strncmp(item, "max_read=", 9) == 0;
+}
+
 static int append_item(char **list, const char *item)
 {
 	char *longer;
@@ -201,7 +208,9 @@ static int apply_flag(struct options *options, const char *name)
 
 	if (key)
 		return conf_set(key, &options->config, "true", NULL, 0);
-	if (strcmp(name, "hard") == 0)
+	if (strcmp(name, "remount") == 0)
+		options->remount = true;
+	else if (strcmp(name, "hard") == 0)
 		options->config.soft = false;
 	else if (strcmp(name, "ro") == 0)
 		options->read_only = true;
@@ -214,7 +223,8 @@ static int apply_flag(struct options *options, const char *name)
 
 static bool is_flag(const char *name)
 {
-	return strcmp(name, "hard") == 0 || is_one_of(name, passed, ARRAY_SIZE(passed)) ||
+	return strcmp(name, "hard") == 0 || strcmp(name, "remount") == 0 ||
+	       is_one_of(name, passed, ARRAY_SIZE(passed)) ||
 	       is_one_of(name, ignored, ARRAY_SIZE(ignored));
 }
 
@@ -228,9 +238,13 @@ static int apply_item(struct options *options, const char *item, char *why, size
 		return -ENOMEM;
 	if (is_remark(item))
 		return 0;
+	if (is_kernels(item)) {
+		options->kernels = true;
+		return 0;
+	}
 	key = conf_find(client_config_keys, name);
 	if (!key && !is_flag(name))
-		return refuse_unknown(name, why, whylen);
+		return options->sloppy ? 0 : refuse_unknown(name, why, whylen);
 	if (!key || key->type == CONF_BOOL) {
 		if (equals)
 			return refuse(why, whylen, "option '%s': takes no value", name);
@@ -282,7 +296,12 @@ static int parse_switch(struct options *options, char **argv, int c, char *why, 
 		options->version = true;
 		return 0;
 	case 'f':
-		options->foreground = true;
+		*(options->helper ? &options->fake : &options->foreground) = true;
+		return 0;
+	case 'N':
+		return take_once(&options->mount_namespace, "-N", why, whylen);
+	case 's':
+		options->sloppy = true;
 		return 0;
 	case 'c':
 		return take_once(&options->config_path, "-c", why, whylen);
@@ -292,7 +311,6 @@ static int parse_switch(struct options *options, char **argv, int c, char *why, 
 		options->lists[options->nlists++] = optarg;
 		return 0;
 	case 'n':
-	case 's':
 	case 'v': /* mount(8)'s */
 		return 0;
 	default:
@@ -355,11 +373,22 @@ static int apply_options(struct options *options, char *why, size_t whylen)
 		err = apply_log_level(options, why, whylen);
 	for (unsigned i = 0; !err && i < options->nlists; i++)
 		err = apply_list(options, options->lists[i], why, whylen);
+	if (!err && options->kernels && !options->remount && !options->sloppy)
+		return refuse(
+			why, whylen, "options user_id=, group_id= and max_read= are the kernel's");
 	/* As a default of the file it waits for soft mounts. */
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
 	return err;
+}
+
+/* mount(8) runs /sbin/mount.TYPE, a link to us. */
+static bool is_helper(const char *argv0)
+{
+	const char *slash = strrchr(argv0, '/');
+
+	return strncmp(slash ? slash + 1 : argv0, "mount.", 6) == 0;
 }
 
 static bool means_shm(const struct options *options)
@@ -389,9 +418,10 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	options->mount_options = strdup("");
 	if (!options->lists || !options->given || !options->mount_options)
 		return -ENOMEM;
+	options->helper = is_helper(argv[0]);
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, ":o:fc:hVnsv", long_options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, ":o:fc:hVnsvN:", long_options, NULL)) != -1) {
 		err = parse_switch(options, argv, c, why, whylen);
 		if (err)
 			return err;

@@ -2,7 +2,9 @@
  *
  *     rmemfs [-o OPTIONS] [-f] [-c FILE] [--log-level LEVEL] SOURCE MOUNTPOINT
  *
- * Also as mount(8) and its helpers call it: rmemfs SOURCE MOUNTPOINT -o rw,nofail,...
+ * Also as mount(8) calls it by the name of mount.rmemfs:
+ *
+ *     mount.rmemfs SOURCE MOUNTPOINT [-sfnv] [-N NAMESPACE] [-o OPTIONS]
  *
  * OWNERSHIP  options_fini() frees what options_parse() stored, after a failure, too.
  * ERRORS     0 or -errno with a line in why.
@@ -20,15 +22,21 @@
 struct options {
 	bool help, version; /* asked for: nothing else is set */
 	bool foreground;
+	bool fake;    /* mount -f: all but mounting */
+	bool remount; /* change the flags of a mount that is there */
 	bool read_only;
-	const char *config_path; /* as given; NULL: the default one, which may be absent */
-	const char *log_level;   /* of --log-level, or NULL */
+	const char *mount_namespace; /* a file that stands for it; NULL: ours */
+	const char *config_path;     /* as given; NULL: the default one, which may be absent */
+	const char *log_level;       /* of --log-level, or NULL */
 	const char *source_text, *mountpoint_text;
 	struct source source;
 	char *mount_options; /* for libfuse, comma-separated; may be empty */
 	struct client_config config;
 
 	/* While parsing. */
+	bool helper;        /* called by mount(8) */
+	bool sloppy;        /* options that nobody knows are no mistake */
+	bool kernels;       /* options were given that only a remount brings along */
 	const char **lists; /* values of -o */
 	unsigned nlists;
 	char *given; /* settings seen, each with a comma */

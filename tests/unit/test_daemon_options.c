@@ -314,7 +314,7 @@ static void options_parse__refusals(void **state)
 		{"-o sofd h:/e /m", "option 'sofd': unknown; did you mean 'soft'?"},
 		{"-o noatimes h:/e /m", "option 'noatimes': unknown; did you mean 'noatime'?"},
 		{"-o nofial h:/e /m", "option 'nofial': unknown; did you mean 'nofail'?"},
-		{"-o remount h:/e /m", "option 'remount': unknown; see --help"},
+		{"-o remount=1 h:/e /m", "option 'remount': takes no value"},
 		{"-o =5 h:/e /m", "option '': unknown; see --help"},
 	};
 

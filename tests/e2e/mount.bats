@@ -1,0 +1,376 @@
+#!/usr/bin/env bats
+# mount.bats - mount(8), fstab, umount(8), and mounts by ordinary users.
+#
+# mount(8) finds its helpers in /sbin and its table in /etc. Both are laid over this machine's in a
+# mount namespace of the test's own: nothing of it is seen outside, or stays.
+
+# shellcheck disable=SC2154 # what helpers set
+load helpers
+
+setup() {
+	setup_rmem
+	chmod 711 "$dir"
+	place=$dir/place
+	mkdir "$place"
+	own_mounts
+	start_server
+}
+
+teardown() {
+	local failed=0
+	end_own_mounts || failed=1
+	teardown_rmem || failed=1
+	return $failed
+}
+
+# ---- a mount namespace ---------------------------------------------------------------------------
+
+inside() {
+	nsenter --mount="/proc/$holder/ns/mnt" -- "$@"
+}
+
+# separated PID: it has left our mount namespace.
+separated() {
+	[ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]
+}
+
+# over FOLDER: what is written to $place/up/FOLDER appears there.
+over() {
+	inside mkdir -p "$place/up/$1" "$place/work/$1"
+	inside mount -t overlay -o "lowerdir=/$1,upperdir=$place/up/$1,workdir=$place/work/$1" none "/$1"
+}
+
+# Mounts of others are not to be kept up by their copies.
+drop_mounts() {
+	inside findmnt -n -r -t fuse.rmemfs -o TARGET | while read -r target; do
+		inside umount -l "$target"
+	done
+}
+
+own_mounts() {
+	unshare --mount --propagation private sleep infinity 3>&- &
+	holder=$!
+	echo $holder >"$dir/holder.pid"
+	until_true 5 separated $holder
+	drop_mounts
+	inside mount -t tmpfs -o mode=755 none "$place"
+	over usr/sbin
+	over etc
+	inside ln -s "$bin/rmemfs" /usr/sbin/rmemfs
+	inside ln -s rmemfs /usr/sbin/mount.rmemfs
+	inside ln -s rmemfs /usr/sbin/mount.fuse.rmemfs
+	inside mkdir -p /etc/rmemfs
+	inside cp /dev/null /etc/rmemfs/client.conf
+	inside cp /dev/null /etc/fuse.conf
+	# As udev leaves it: everybody may ask fusermount3 for a mount.
+	inside mknod -m 666 "$place/fuse" c 10 229
+	inside mount --bind "$place/fuse" /dev/fuse
+}
+
+daemons_inside() {
+	local process
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/exe")" != "$(readlink -f "$bin/rmemfs")" ] ||
+			[ "$(readlink "$process/ns/mnt")" != "$(readlink "/proc/$holder/ns/mnt")" ] ||
+			echo "${process#/proc/}"
+	done
+}
+
+no_daemon_inside() {
+	[ -z "$(daemons_inside)" ]
+}
+
+# Every daemon ends by itself.
+end_own_mounts() {
+	local failed=0 pid
+	[ -n "${holder:-}" ] || return 0
+	drop_mounts
+	until_true 5 no_daemon_inside || {
+		failed=1
+		for pid in $(daemons_inside); do
+			echo "daemon $pid did not end"
+			kill -KILL "$pid"
+		done
+	}
+	kill -KILL "$holder"
+	wait "$holder" 2>/dev/null || true
+	holder=
+	return $failed
+}
+
+# options [MORE]: -o and what reaches the test's server.
+options() {
+	echo "-o$(mount_options)${1:+,$1}"
+}
+
+shown() {
+	inside findmnt -n -r -o "$1" "${2:-$mnt}"
+}
+
+# has_flags LIST, lacks_flags LIST: the kernel's flags of the mount at $mnt.
+has_flags() {
+	local flag
+	for flag in ${1//,/ }; do
+		[[ ,$(shown VFS-OPTIONS), == *,$flag,* ]] || die "$flag is not in $(shown VFS-OPTIONS)"
+	done
+}
+
+lacks_flags() {
+	local flag
+	for flag in ${1//,/ }; do
+		[[ ,$(shown VFS-OPTIONS), != *,$flag,* ]] || die "$flag is in $(shown VFS-OPTIONS)"
+	done
+}
+
+# The last mount's daemon is gone, and with it its session.
+unmount() {
+	inside umount "$mnt"
+	until_true 5 no_daemon_inside
+}
+
+# fails STATUS TEXT COMMAND...: inside, with one line that has the text.
+fails() {
+	local expected=$1 text=$2
+	shift 2
+	run inside "$@" 3>&-
+	echo "$output"
+	[ "$status" -eq "$expected" ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"$text"* ]]
+}
+
+# ---- root ----------------------------------------------------------------------------------------
+
+@test "mount -t rmemfs and -t fuse.rmemfs mount, with suid and dev as other filesystems" {
+	for type in rmemfs fuse.rmemfs; do
+		inside mount -t $type "$(options)" "$(mount_source)" "$mnt"
+		[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+		has_flags rw
+		lacks_flags nosuid,nodev,noexec
+		inside sh -c "echo $type >$mnt/a && cat $mnt/a"
+		unmount
+	done
+}
+
+@test "the options of mount(8) hold" {
+	inside mount -t rmemfs "$(options nosuid,nodev,noexec,noatime)" -r "$(mount_source)" "$mnt"
+	has_flags ro,nosuid,nodev,noexec,noatime
+	run inside touch "$mnt/a"
+	[[ $output == *"Read-only file system"* ]]
+}
+
+@test "a line of fstab is mounted by mount -a, by its mount point and by its source" {
+	inside tee /etc/fstab >/dev/null <<-END
+		$(mount_source) $mnt rmemfs _netdev,nofail,x-systemd.automount,comment=ours,nosuid,$(mount_options) 0 0
+	END
+	for argument in -a "$mnt" "$(mount_source)"; do
+		inside mount "$argument"
+		[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+		has_flags rw,nosuid
+		# Once is enough.
+		inside mount -a
+		[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+		unmount
+	done
+	inside sed -i 's/ rmemfs / fuse.rmemfs noauto,/' /etc/fstab
+	inside mount -a
+	no_daemon_inside
+	inside mount "$mnt"
+	has_flags rw,nosuid
+}
+
+@test "mount.fuse3 mounts it where there is no helper of ours" {
+	inside rm /usr/sbin/mount.fuse.rmemfs
+	inside mount -t fuse.rmemfs "$(options)" "$(mount_source)" "$mnt"
+	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+}
+
+@test "umount -l lets go of the name, and of the mount with the last open file" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	mkfifo "$dir/release"
+	inside sh -c "exec 3>$mnt/a; read -r x <$dir/release; echo still here >&3" 3>&- &
+	user=$!
+	until_true 5 inside test -e "$mnt/a"
+	run inside umount "$mnt"
+	[[ $output == *busy* ]]
+	inside umount -l "$mnt"
+	run inside mountpoint -q "$mnt"
+	[ "$status" -ne 0 ]
+	[ -n "$(daemons_inside)" ]
+	echo >"$dir/release"
+	exit_status $user 5
+	until_true 5 no_daemon_inside
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	[ "$(inside cat "$mnt/a")" = "still here" ]
+}
+
+@test "remount changes ro, rw, nosuid and so on, and nothing else" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	inside mount -o remount,ro "$mnt"
+	has_flags ro
+	run inside touch "$mnt/a"
+	[[ $output == *"Read-only file system"* ]]
+	inside mount -o remount,rw,nosuid,noexec "$mnt"
+	has_flags rw,nosuid,noexec
+	lacks_flags nodev
+	inside touch "$mnt/a"
+	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+}
+
+@test "remount tells what it can't do" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	mkfifo "$dir/release"
+	inside sh -c "exec 3>$mnt/a; read -r x <$dir/release" 3>&- &
+	user=$!
+	until_true 5 inside test -e "$mnt/a"
+	fails 32 "cannot remount $mnt: files are open for writing" mount -o remount,ro "$mnt"
+	echo >"$dir/release"
+	exit_status $user 5
+	unmount
+	fails 32 "cannot remount $mnt: no rmemfs is mounted there" \
+		mount.rmemfs "$(mount_source)" "$mnt" -o remount,ro
+	inside mount -t rmemfs "$(options ro)" "$(mount_source)" "$mnt"
+	fails 32 "cannot remount $mnt: it was mounted read-only; umount it and mount it again" \
+		mount -o remount,rw "$mnt"
+	has_flags ro
+}
+
+@test "mount -f does all but mounting" {
+	inside mount -f -v -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	no_daemon_inside
+	fails 32 "no such directory" mount -f -t rmemfs "$(options)" "$(mount_source)" "$dir/missing"
+	fails 1 "nosuch" mount -f -t rmemfs -o nosuch "$(mount_source)" "$mnt"
+}
+
+@test "exit statuses are those of a mount helper, and the reason is said once" {
+	fails 1 "option 'nosuch': unknown" mount -t rmemfs "$(options nosuch)" "$(mount_source)" "$mnt"
+	fails 1 "source 'here'" mount -t rmemfs here "$mnt"
+	fails 32 "no such directory" mount -t rmemfs "$(options)" "$(mount_source)" "$dir/missing"
+	fails 32 "no export 'nosuch'" mount -t rmemfs "$(options)" "$(mount_source nosuch)" "$mnt"
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	fails 32 "is mounted there already" mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+}
+
+@test "mount -s passes over options that nobody knows" {
+	inside mount -s -t rmemfs "$(options nosuch,vers=3)" "$(mount_source)" "$mnt"
+	inside touch "$mnt/a"
+}
+
+@test "mount -N mounts in another mount namespace" {
+	unshare --mount --propagation private sleep infinity 3>&- &
+	other=$!
+	echo $other >"$dir/other.pid"
+	until_true 5 separated $other
+	inside mount -N $other -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	run inside mountpoint -q "$mnt"
+	[ "$status" -ne 0 ]
+	run mountpoint -q "$mnt"
+	[ "$status" -ne 0 ]
+	nsenter -t $other -m findmnt -n -t fuse.rmemfs "$mnt"
+	nsenter -t $other -m touch "$mnt/a"
+	nsenter -t $other -m umount "$mnt"
+	kill -KILL $other
+	fails 32 "mount namespace /nowhere: No such file or directory" \
+		mount.rmemfs "$(mount_source)" "$mnt" -N /nowhere
+}
+
+@test "a mount that has lost its daemon is replaced" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	kill -KILL "$(daemons_inside)"
+	until_true 5 no_daemon_inside
+	run inside ls "$mnt"
+	[[ $output == *"Transport endpoint is not connected"* ]]
+	run inside mount -f -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	[[ $output == *"a mount without its daemon is there"* ]]
+	inside mount -t rmemfs "$(options connect_timeout=60)" "$(mount_source)" "$mnt" 2>"$dir/mount.log"
+	grep -qF "$mnt: took a mount away that had lost its daemon" "$dir/mount.log"
+	inside touch "$mnt/a"
+	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+}
+
+# ---- ordinary users ------------------------------------------------------------------------------
+
+# With little memory to lock, as users have it.
+as_user() {
+	prlimit --memlock=65536:65536 nsenter --mount="/proc/$holder/ns/mnt" -- \
+		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
+}
+
+users_folder() {
+	mnt=$place/home
+	inside mkdir "$mnt"
+	inside chown 65534:65534 "$mnt"
+}
+
+# bats test_tags=only:tcp
+@test "a user mounts a folder of their own, without suid and dev whatever they ask for" {
+	users_folder
+	as_user rmemfs "$(options suid,dev)" "$(mount_source)" "$mnt" 2>"$dir/mount.log"
+	has_flags nosuid,nodev
+	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+	[[ ,$(shown FS-OPTIONS), == *,user_id=65534,* ]]
+	as_user stat "$mnt"
+	# It is not root's business either, until they say so.
+	run inside ls "$mnt"
+	[ "$status" -ne 0 ]
+	as_user fusermount3 -u "$mnt"
+	until_true 5 no_daemon_inside
+	as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
+	as_user umount "$mnt"
+}
+
+# bats test_tags=only:tcp
+@test "fstab's user, users and owner let users mount, nosuid and nodev, and noexec for the first two" {
+	users_folder
+	for word in user users owner user,exec; do
+		inside tee /etc/fstab >/dev/null <<-END
+			$(mount_source) $mnt rmemfs noauto,$word,$(mount_options) 0 0
+		END
+		# owner: of the source, which is no device.
+		if [ $word != owner ]; then
+			as_user mount "$mnt"
+			has_flags nosuid,nodev
+			case $word in
+			user | users) has_flags noexec ;;
+			*) lacks_flags noexec ;;
+			esac
+			as_user umount "$mnt"
+			until_true 5 no_daemon_inside
+		fi
+		inside mount "$mnt"
+		has_flags nosuid,nodev
+		unmount
+	done
+}
+
+# bats test_tags=only:tcp
+@test "a user's mount that is refused says why once, and leaves the export free" {
+	users_folder
+	run as_user rmemfs "$(options allow_other)" "$(mount_source)" "$mnt"
+	echo "$output"
+	[ "$status" -eq 32 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == "rmemfs: $mnt: cannot mount: fusermount3: option allow_other only allowed if 'user_allow_other' is set in /etc/fuse.conf" ]]
+	inside mkdir "$place/roots"
+	run as_user rmemfs "$(options connect_timeout=1)" "$(mount_source)" "$place/roots"
+	echo "$output"
+	[ "$status" -eq 32 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"user has no write access to mountpoint $place/roots" ]]
+	echo user_allow_other | inside tee /etc/fuse.conf
+	as_user rmemfs "$(options allow_other,connect_timeout=1)" "$(mount_source)" "$mnt"
+	inside ls "$mnt"
+}
+
+# bats test_tags=only:shm
+@test "over a socket a user needs the right to connect" {
+	users_folder
+	chmod 600 "$socket"
+	run as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
+	echo "$output"
+	[ "$status" -eq 32 ]
+	[[ $output == *"$socket"*"Permission denied"* ]]
+	chmod 666 "$socket"
+	as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
+	as_user stat "$mnt"
+}
