@@ -18,7 +18,10 @@ static int open_transport(const struct fs_options *options, const struct transpo
 		return 0;
 	address_format(address, text, sizeof(text));
 	if (err == -ENODEV)
-		snprintf(why, whylen, "no RDMA device has a route to %s", text);
+		snprintf(why, whylen,
+			"no RDMA device has a route to %s: see 'rdma link show', or mount with "
+			"transport=tcp",
+			text);
 	else
 		snprintf(why, whylen, "can't open transport %s to %s: %s",
 			transport_kind_name(address->kind), text, errno_text(err));

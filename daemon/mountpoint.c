@@ -106,12 +106,12 @@ static int check_directory(const char *path, char *why, size_t whylen)
 	}
 	if (errno == ENOTCONN) {
 		snprintf(why, whylen,
-			"mount point %s: a mount without its daemon is there; umount it first",
+			"mount point %s: a mount without its daemon is there: umount it first",
 			path);
 		return -ENOTCONN;
 	}
 	if (errno == ENOENT) {
-		snprintf(why, whylen, "mount point %s: no such directory", path);
+		snprintf(why, whylen, "mount point %s: no such directory: make it first", path);
 		return -ENOENT;
 	}
 	snprintf(why, whylen, "mount point %s: %s", path, errno_text(errno));
@@ -135,8 +135,10 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
 		return err;
 	}
 	if (find_mount(absolute, &mount, &line) && is_ours(&mount)) {
-		snprintf(why, whylen, "mount point %s: %s is mounted there already", path,
-			mount.source);
+		snprintf(why, whylen,
+			"mount point %s: %s is mounted there already: umount it first, or choose "
+			"another directory",
+			path, mount.source);
 		return -EBUSY;
 	}
 	strcpy(out, absolute);

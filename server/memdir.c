@@ -42,19 +42,11 @@ static int fail(const char *doing, const char *path, int err)
 
 static int check_path(const char *path)
 {
-	enum { LONGEST = 1024 };
-
 	if (path[0] != '/') {
 		log_error("memory directory: '%s' depends on where the server is started: name it "
 			  "from / on (memory_dir)",
 			path);
 		return -EINVAL;
-	}
-	if (strlen(path) > LONGEST) {
-		log_error("memory directory: its path has %zu bytes, at most %d are possible "
-			  "(memory_dir)",
-			strlen(path), LONGEST);
-		return -ENAMETOOLONG;
 	}
 	return 0;
 }

@@ -75,7 +75,8 @@ copies() {
 refused() {
 	run timeout 30 rmemfs -c /dev/null -o "$options,connect_timeout=1" "$source" "$mnt" 3>&-
 	echo "$output"
-	[ "$status" -eq 1 ]
+	[ "$status" -ne 0 ]
+	[ "$status" -lt 124 ]
 	[ "${#lines[@]}" -eq 1 ]
 }
 

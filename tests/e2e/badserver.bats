@@ -78,7 +78,7 @@ small_tmpfs() {
 	refuses "$memory/$(printf 'x%.0s' {1..300})"
 	[[ $output == *"File name too long" ]]
 	refuses "$memory/$(printf 'x/%.0s' {1..600})"
-	[[ $output == *"bytes, at most 1024 are possible (memory_dir)" ]]
+	[[ $output == *"must be 1 to 1024 bytes long" ]]
 }
 
 @test "a memory directory of another user is refused" {

@@ -8,6 +8,11 @@ setup() {
 }
 
 teardown() {
+	cd /
+	# Two mounts, one on the other, and the test has failed in between.
+	if [ -n "${stacked:-}" ] && [ -z "${BATS_TEST_COMPLETED:-}" ]; then
+		umount -l "$mnt" "$mnt" || true
+	fi
 	teardown_rmem
 }
 
@@ -65,22 +70,69 @@ check_config() {
 }
 
 # bats test_tags=once
-@test "missing mount point" {
+@test "a mount point that is missing, a file, or out of reach" {
 	start_server
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/missing"
-	[[ $output == *"$dir/missing"* ]]
-	[[ $output == *"no such directory"* ]]
-}
-
-# bats test_tags=once
-@test "a file as mount point" {
-	start_server
+	[[ $output == *"mount point $dir/missing: no such directory: make it first" ]]
 	touch "$dir/file"
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/file"
-	[[ $output == *"$dir/file"* ]]
+	[[ $output == *"mount point $dir/file: not a directory" ]]
+	refused -o "$(mount_options)" "$(mount_source)" "$dir/file/below"
+	[[ $output == *"mount point $dir/file/below: Not a directory" ]]
+	mkdir -m 0700 "$dir/closed"
+	run timeout 30 setpriv --reuid=65534 --regid=65534 --clear-groups --bounding-set=-all \
+		"$(readlink -f "$(command -v rmemfs)")" -c /dev/null -o "$(mount_options)" \
+		"$(mount_source)" "$dir/closed" 3>&-
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[[ $output == *"Permission denied"* ]]
 }
 
-# bats test_tags=once
+@test "a mount point that has a mount of ours already" {
+	start_server --export other:64MiB
+	mount_rmem
+	echo data >"$mnt/a"
+	run timeout 30 rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source other)" "$mnt" 3>&-
+	echo "$output"
+	[ "$status" -ne 0 ]
+	[ "$status" -lt 124 ]
+	[ "${#lines[@]}" -eq 1 ]
+	[[ $output == *"mount point $mnt: $(mount_source) is mounted there already: umount it first, or choose another directory" ]]
+	[ "$(cat "$mnt/a")" = data ]
+}
+
+@test "a mount point that is not empty, in use, or another filesystem's: covered, and back after umount" {
+	start_server
+	stacked=yes
+	mount -t tmpfs tmpfs "$mnt"
+	echo below >"$mnt/below"
+	cd "$mnt"
+	mount_rmem
+	until_true 10 grep -q "is mounted on $mnt" "$dir/daemon.log"
+	[ ! -e "$mnt/below" ]
+	echo data >"$mnt/a"
+	[ "$(cat below)" = below ]
+	umount_rmem
+	[ "$(cat "$mnt/below")" = below ]
+	cd /
+	umount "$mnt"
+}
+
+@test "an export's name beyond the limits" {
+	start_server
+	refused -o "$(mount_options)" "$(mount_source "$(printf 'x%.0s' {1..300})")" "$mnt"
+	[[ $output == *"an export's name has at most "*" bytes" ]]
+	refused -o "$(mount_options)" "$(mount_source a/b)" "$mnt"
+	[[ $output == *"an export's name has no /" ]]
+}
+
+# bats test_tags=only:tcp
+@test "no RDMA device on the way" {
+	start_server
+	refused -o transport=verbs,port="$port" 127.0.0.1:/default "$mnt"
+	[[ $output == *"no RDMA device has a route to 127.0.0.1:$port: see 'rdma link show', or mount with transport=tcp" ]]
+}
+
 @test "unreadable client configuration" {
 	run rmemfs -c "$dir/missing.conf" "$(mount_source)" "$mnt"
 	[ "$status" -ne 0 ]

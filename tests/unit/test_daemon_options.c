@@ -544,7 +544,7 @@ static void mountpoint_resolve__refusals(void **state)
 
 	assert_int_equal(mountpoint_resolve("/nonexistent/dir", out, sizeof(out), why, sizeof(why)),
 		-ENOENT);
-	assert_string_equal(why, "mount point /nonexistent/dir: no such directory");
+	assert_string_equal(why, "mount point /nonexistent/dir: no such directory: make it first");
 	assert_int_equal(
 		mountpoint_resolve("/dev/null", out, sizeof(out), why, sizeof(why)), -ENOTDIR);
 	assert_string_equal(why, "mount point /dev/null: not a directory");
