@@ -39,6 +39,7 @@ struct daemon {
 	sigset_t signals;
 	int signal_fd;
 	int report; /* -1: in the foreground */
+	bool told_stopping;
 	char why[WHY_BYTES];
 };
 
@@ -192,6 +193,14 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	sd_notify(0, "READY=1");
 }
 
+/* Once, at the first sign of the end. */
+static void tell_stopping(struct daemon *d)
+{
+	if (!d->told_stopping)
+		sd_notify(0, "STOPPING=1");
+	d->told_stopping = true;
+}
+
 static void unmount(struct daemon *d)
 {
 	struct signalfd_siginfo info;
@@ -200,7 +209,7 @@ static void unmount(struct daemon *d)
 	if (n != (ssize_t)sizeof(info))
 		return;
 	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.mountpoint);
-	sd_notify(0, "STOPPING=1");
+	tell_stopping(d);
 	fuse_port_unmount(d->port);
 	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
 	io_threads_stop(d->threads);
@@ -223,7 +232,7 @@ static void wait_for_end(struct daemon *d)
 
 static void finish(struct daemon *d)
 {
-	sd_notify(0, "STOPPING=1");
+	tell_stopping(d);
 	io_threads_join(d->threads);
 	io_threads_detach(d->threads);
 	fs_close(d->fs);
