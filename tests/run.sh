@@ -31,7 +31,7 @@ usage() {
 stage_packages() {
 	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
 	case $1 in
-	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq tar diffutils iproute2 procps ;;
+	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq systemd tar diffutils iproute2 procps ;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq diffutils iproute2 procps ;;
 	vm) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base ;;

@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# install.bats - what `cmake --install` lays out, used in its place: laid over this machine's /usr and
+# /etc, in a mount namespace of the test's own.
+# bats file_tags=only:shm
+
+# shellcheck disable=SC2154 # what helpers set
+load helpers
+
+setup() {
+	setup_rmem
+	root=$dir/root
+	chmod 711 "$dir"
+	install_to "$root"
+}
+
+teardown() {
+	teardown_rmem
+}
+
+install_to() {
+	DESTDIR=$1 cmake --install "${bin%/bin}" >"$dir/install.log"
+}
+
+# installed SCRIPT [ARGUMENT]...: bash where all is in its place. /etc can be written to.
+installed() {
+	local script=$1
+	shift
+	# shellcheck disable=SC2016 # the inner shell's
+	unshare --mount --propagation private -- bash -euc '
+		mount -t overlay -o "lowerdir=$1/usr:/usr" none /usr
+		mkdir "$2/over"
+		mount -t tmpfs none "$2/over"
+		mkdir "$2/over/upper" "$2/over/work"
+		mount -t overlay -o "lowerdir=$1/etc:/etc,upperdir=$2/over/upper,workdir=$2/over/work" none /etc
+		export PATH=/usr/sbin:/usr/bin
+		script=$3
+		shift 3
+		eval "$script"' bash "$root" "$dir" "$script" "$@"
+}
+
+@test "exactly this is installed" {
+	(cd "$root" && find . ! -type d -printf '%M %P %l\n' -o -empty -printf '%M %P\n') |
+		sed 's/ *$//' | LC_ALL=C sort >"$dir/found"
+	LC_ALL=C sort >"$dir/expected" <<-END
+		-rw-r--r-- etc/rmemfs/client.conf
+		-rw-r--r-- etc/rmemfs/server.conf
+		drwxr-xr-x etc/rmemfs/mounts
+		-rwxr-xr-x usr/bin/rmemfsctl
+		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
+		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
+		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
+		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
+		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
+		-rwxr-xr-x usr/sbin/rmemfs
+		-rwxr-xr-x usr/sbin/rmemfs-server
+		-rw-r--r-- usr/share/doc/rmemfs/ARCHITECTURE.md
+		-rw-r--r-- usr/share/doc/rmemfs/CHANGELOG.md
+		-rw-r--r-- usr/share/doc/rmemfs/LICENSE
+		-rw-r--r-- usr/share/doc/rmemfs/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/example.env
+		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5
+		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
+		-rw-r--r-- usr/share/man/man8/rmemfs.8
+		-rw-r--r-- usr/share/man/man8/rmemfsctl.8
+	END
+	diff "$dir/expected" "$dir/found"
+	for page in daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5; do
+		cmp "$repository/$page" "$root/usr/share/man/man${page##*.}/${page##*/}"
+	done
+}
+
+@test "the installed programs run, with the installed configuration" {
+	# shellcheck disable=SC2016 # the inner shell's
+	installed '
+		for program in rmemfs rmemfs-server rmemfsctl; do
+			[[ $($program --version) == "$program "[0-9]* ]]
+			$program --help
+			ldd "$(command -v $program)"
+		done
+		rmemfs-server --check-config
+		mount -f -t rmemfs host:/default "$1"
+	' "$mnt" >"$dir/run.log" 2>&1 || {
+		cat "$dir/run.log"
+		false
+	}
+	run grep "not found" "$dir/run.log"
+	[ "$status" -eq 1 ]
+}
+
+@test "the installed programs read the configuration of their prefix" {
+	echo "nonsense = 1" >>"$root/etc/rmemfs/server.conf"
+	echo "nonsense = 1" >>"$root/etc/rmemfs/client.conf"
+	run installed 'rmemfs-server --check-config'
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"/etc/rmemfs/server.conf:"*"nonsense"* ]]
+	rm -r "$dir/over"
+	# shellcheck disable=SC2016
+	run installed 'mount -f -t rmemfs host:/default "$1"' "$mnt"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"/etc/rmemfs/client.conf:"*"nonsense"* ]]
+}
+
+@test "an edited configuration is kept, a missing one comes back" {
+	echo '# ours' >"$root/etc/rmemfs/server.conf"
+	rm "$root/etc/rmemfs/client.conf"
+	echo damaged >"$root/usr/share/doc/rmemfs/README.md"
+	install_to "$root"
+	[ "$(cat "$root/etc/rmemfs/server.conf")" = '# ours' ]
+	grep -qxF -- "-- Kept: $root/etc/rmemfs/server.conf" "$dir/install.log"
+	cmp "$repository/config/client.conf" "$root/etc/rmemfs/client.conf"
+	cmp "$repository/README.md" "$root/usr/share/doc/rmemfs/README.md"
+}
+
+@test "the units are sound, and the server's is hardened" {
+	for unit in rmemfs-server.service rmemfs@data.service; do
+		# shellcheck disable=SC2016
+		run installed 'systemd-analyze verify --man=no "$1"' $unit
+		echo "$output"
+		[ "$status" -eq 0 ]
+		[ -z "$output" ]
+		rm -r "$dir/over"
+	done
+	# As verify would tell a mistake of ours.
+	sed -i 's/^ProtectSystem=/ProtectSystems=/' "$root/usr/lib/systemd/system/rmemfs-server.service"
+	run installed 'systemd-analyze verify --man=no rmemfs-server.service'
+	[[ $output == *"Unknown key 'ProtectSystems'"* ]]
+	rm -r "$dir/over"
+	install_to "$root"
+	installed 'systemd-analyze security --offline=true --threshold=25 rmemfs-server.service' >/dev/null
+}
+
+@test "the server's user is made" {
+	systemd-sysusers --root="$root" rmemfs.conf
+	grep '^rmemfs:.*:/usr/sbin/nologin$' "$root/etc/passwd"
+}
+
+# exec_start UNIT: its command, as systemd runs it: ${X} is one word.
+exec_start() {
+	sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/$1" | sed 's/\${[A-Z]*}/"&"/g'
+}
+
+@test "the units' commands serve and mount by what is configured" {
+	cat >"$root/etc/rmemfs/server.conf" <<-END
+		memory_dir = "$memory/server";
+		exports = ( { name = "data"; size = "64MiB"; } );
+		listen = [ "shm:$socket" ];
+	END
+	sed -e "s|^SOURCE=.*|SOURCE=$socket:/data|" -e "s|^MOUNTPOINT=.*|MOUNTPOINT=$mnt|" \
+		"$root/usr/share/doc/rmemfs/example.env" >"$root/etc/rmemfs/mounts/data.env"
+	# shellcheck disable=SC2016 # the inner shell's
+	installed '
+		export OPTIONS=defaults
+		set -a
+		. /etc/rmemfs/mounts/data.env
+		set +a
+		eval "exec 3>&-; $1 &"
+		server=$!
+		until rmemfsctl status "$3" >/dev/null 2>&1; do
+			kill -0 $server || exit 1
+			sleep 0.05
+		done
+		eval "$2 &"
+		daemon=$!
+		until mountpoint -q "$MOUNTPOINT"; do
+			kill -0 $daemon || exit 1
+			sleep 0.05
+		done
+		findmnt -n -o SOURCE,FSTYPE,FS-OPTIONS "$MOUNTPOINT"
+		echo kept >"$MOUNTPOINT/a"
+		kill -TERM $daemon
+		wait $daemon
+		if mountpoint -q "$MOUNTPOINT"; then exit 1; fi
+		kill -TERM $server
+		wait $server
+	' "$(exec_start rmemfs-server.service)" "$(exec_start rmemfs@.service)" "$socket" \
+		>"$dir/run.log" 2>&1 || {
+		cat "$dir/run.log"
+		false
+	}
+	grep -q "^$socket:/data *fuse.rmemfs *.*allow_other" "$dir/run.log"
+}
+
+@test "another prefix is configured, not chosen while installing" {
+	run cmake --install "${bin%/bin}" --prefix "$dir/elsewhere"
+	[ "$status" -ne 0 ]
+	[[ $output == *"-DCMAKE_INSTALL_PREFIX=$dir/elsewhere"* ]]
+	[ ! -e "$dir/elsewhere" ]
+	cmake -S "$repository" -B "$dir/build" -G Ninja -DCMAKE_INSTALL_PREFIX=/usr/local \
+		-DRMEMFS_TESTS=OFF >"$dir/configure.log"
+	cd "$dir/build"
+	grep -qxF 'ExecStart=/usr/local/sbin/rmemfs-server -c /usr/local/etc/rmemfs/server.conf' \
+		installed/rmemfs-server.service
+	grep -qxF 'EnvironmentFile=/usr/local/etc/rmemfs/mounts/%i.env' installed/rmemfs@.service
+	grep -qF '/usr/local/etc/rmemfs/client.conf' installed/rmemfs.8
+	grep -qF 'RMEMFS_SYSCONFDIR=\"/usr/local/etc/rmemfs\"' build.ninja
+	# Nothing speaks of another place.
+	run grep -rE '(^|[^l])/etc/rmemfs|/usr/(s?bin|share)|@[A-Z_]+@' installed --exclude='mount.*'
+	echo "$output"
+	[ "$status" -eq 1 ]
+}

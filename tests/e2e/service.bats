@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# service.bats - what a service manager is told, and how SIGTERM ends what it started.
+
+# shellcheck disable=SC2154 # what helpers set
+load helpers
+
+setup() {
+	setup_rmem
+	export NOTIFY_SOCKET=$dir/notify
+	# shellcheck disable=SC2016 # perl's variables
+	perl -MSocket -e '
+		my ($s, $m);
+		socket($s, AF_UNIX, SOCK_DGRAM, 0) && bind($s, sockaddr_un($ARGV[0])) or die $!;
+		$| = 1;
+		print "$m\n" while defined recv($s, $m, 4096, 0);' "$NOTIFY_SOCKET" >>"$dir/told" 3>&- &
+	listener=$!
+	until_true 5 test -S "$NOTIFY_SOCKET"
+}
+
+teardown() {
+	kill -KILL "$listener"
+	wait "$listener" 2>/dev/null || true
+	teardown_rmem
+}
+
+# told TEXT...: these and nothing else, in this order.
+# shellcheck disable=SC2120 # none at all, too
+told() {
+	[ "$(cat "$dir/told")" = "$(printf '%s\n' "$@")" ]
+}
+
+# ends_within SECONDS: the daemon, by SIGTERM, with its mount gone and status 0.
+ends_within() {
+	local pid=$daemon_pid
+	daemon_pid=
+	kill -TERM "$pid"
+	exit_status "$pid" "$1"
+	run mountpoint -q "$mnt"
+	[ "$status" -ne 0 ]
+}
+
+@test "the server tells when it serves and when it stops" {
+	start_server
+	until_true 5 told READY=1
+	stop_server
+	until_true 5 told READY=1 STOPPING=1
+}
+
+@test "a mount tells when it is usable and when it ends" {
+	start_server
+	until_true 5 told READY=1
+	: >"$dir/told"
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" >>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 20 told READY=1
+	mountpoint -q "$mnt"
+	touch "$mnt/a"
+	ends_within 5
+	until_true 5 told READY=1 STOPPING=1
+}
+
+@test "a mount that umount(8) ends tells so" {
+	start_server
+	mount_rmem
+	: >"$dir/told"
+	umount_rmem
+	until_true 5 told STOPPING=1
+}
+
+@test "what does not start is not ready" {
+	run rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt"
+	[ "$status" -eq 32 ]
+	run rmemfs-server -c /dev/null --memory-dir "$dir/nowhere/memory"
+	[ "$status" -ne 0 ]
+	# shellcheck disable=SC2119
+	told
+}
+
+@test "SIGTERM unmounts within 2 s though the server is dead" {
+	start_server
+	mount_rmem
+	random_file "$mnt/a" 4
+	kill_server
+	ends_within 2
+}
+
+@test "SIGTERM unmounts within 2 s though the server is stopped" {
+	start_server
+	mount_rmem
+	random_file "$mnt/a" 4
+	kill -STOP "$server_pid"
+	ends_within 2
+	kill -CONT "$server_pid"
+}
+
+# waits PID: in a call of the kernel that only the daemon can end.
+waits() {
+	grep -q fuse "/proc/$1/stack"
+}
+
+@test "SIGTERM unmounts within 2 s while a file is open and its user waits for a dead server" {
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	kill_server
+	(exec 4>>"$mnt/a" && echo b >&4) 3>&- 2>/dev/null &
+	user=$!
+	until_true 5 waits $user
+	ends_within 2
+	run exit_status $user 5
+	echo "the user of the file ended with $status"
+	[ "$status" -ne 124 ]
+}
