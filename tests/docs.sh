@@ -166,20 +166,32 @@ repeated_numbers() {
 
 # ---- everything else that is named ---------------------------------------------------------------
 
-# ".It Sy" has the fixed words of messages that the sources print; placeholders are in capitals.
-messages() {
+# said FILE: each line has the fixed words of a message that some program prints.
+said() {
 	local text status=0
 	# String constants that the compiler joins are joined here.
 	cat common/*.c server/*.c daemon/*.c | tr -d '\n' | sed -E 's/"[[:space:]]*"//g; s/\\"/"/g' \
 		>"$work/sources"
-	sed -n 's/^\.It Sy //p' "$1" | tr -d '"' | sed -E 's/[A-Z]{2,}|\bN\b/\n/g; s/\\&//g' |
-		sed -E "s/^[ ':();,]+//; s/[ ':();,]+\$//" | grep -E '.{6}' >"$work/messages"
-	[ -s "$work/messages" ] || complain "no messages were found" || return
+	[ -s "$1" ] || complain "no messages were found" || return
 	while read -r text; do
 		grep -qF -- "$text" "$work/sources" ||
 			complain "no program says: $text" || status=1
-	done <"$work/messages"
+	done < <(sed -E "s/^[ ':();,]+//; s/[ ':();,]+\$//" "$1" | grep -E '.{6}')
 	return "$status"
+}
+
+# In ".It Sy" what differs from case to case is in capitals; in the README's table it is "...".
+messages() {
+	sed -n 's/^\.It Sy //p' "$1" | tr -d '"' | sed -E 's/[A-Z]{2,}|\bN\b/\n/g; s/\\&//g' \
+		>"$work/messages"
+	said "$work/messages"
+}
+
+readme_messages() {
+	# shellcheck disable=SC2016 # backquotes of Markdown
+	sed -n '/^## Troubleshooting/,/^## /p' README.md | grep '^|' | cut -d '|' -f 2 |
+		grep -oE '`[^`]+`' | tr -d '`' | sed -E 's/\.\.\.|[A-Z]{2,}_?[A-Z]*/\n/g' >"$work/messages"
+	said "$work/messages"
 }
 
 words_of() {
@@ -411,6 +423,7 @@ check "numbers of mount options" repeated_numbers
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done
+check "messages in the README" readme_messages
 check "members of the status" json
 check "states in the status" states
 check "environment of rmemfs" environment daemon/rmemfs.8
