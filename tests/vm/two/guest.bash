@@ -1,0 +1,210 @@
+# shellcheck shell=bash disable=SC2154,SC2119,SC2120
+# guest.bash - what the tests of two machines have run in a guest, each function by a shell of its
+# own: what is to last is a program in the background, known by the files of its name in $dir.
+
+set -euo pipefail
+two_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+RMEMFS_BIN=$TMPDIR/bin RMEMFS_TEST_SMALL=1 BATS_TEST_DIRNAME=$two_here/../../e2e
+# shellcheck source=tests/e2e/helpers.bash
+. "$BATS_TEST_DIRNAME/helpers.bash"
+dir=$TMPDIR/test mnt=$TMPDIR/test/mnt memory=/dev/shm/rmemfs-test
+socket=$dir/server.sock server_address=10.9.0.1 port=7470
+export_size=192MiB
+mkdir -p "$dir"
+
+# ---- programs ------------------------------------------------------------------------------------
+
+# program NAME COMMAND...: $dir has its NAME.pid and NAME.log, and NAME.status when it has ended.
+program() {
+	local name=$1 status=0
+	shift
+	rm -f "$dir/$name".{pid,status}
+	{
+		"$@" >>"$dir/$name.log" 2>&1 &
+		echo $! >"$dir/$name.pid"
+		wait $! || status=$?
+		echo $status >"$dir/$name.status"
+	} </dev/null >/dev/null 2>&1 &
+	until_true 10 test -s "$dir/$name.pid"
+}
+
+pid_of() {
+	cat "$dir/$1.pid"
+}
+
+has_ended() {
+	[ -s "$dir/$1.status" ]
+}
+
+# ends NAME SECONDS [STATUS]: within the time, and well.
+ends() {
+	local status
+	until_true "$2" has_ended "$1" || die "the $1 runs still after $2 s" || return
+	status=$(cat "$dir/$1.status")
+	[ "$status" -eq "${3:-0}" ] || die "the $1 ended with status $status"
+}
+
+# Milliseconds of this machine's clock.
+now_ms() {
+	echo $((${EPOCHREALTIME/./} / 1000))
+}
+
+# log_says NAME SECONDS PATTERN: in that time at the latest.
+log_says() {
+	until_true "$2" grep -qE "$3" "$dir/$1.log" || die "the $1's log has no line with: $3"
+}
+
+# logged_ms NAME PATTERN: when the line was logged.
+logged_ms() {
+	date -d "$(grep -m 1 -E "$2" "$dir/$1.log" | cut -d ' ' -f 2,3)" +%s%3N
+}
+
+# ---- server and mount ----------------------------------------------------------------------------
+
+served_or_ended() {
+	has_ended server || rmemfsctl status "$socket" >/dev/null 2>&1
+}
+
+serve() {
+	program server rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" --listen "shm:$socket" \
+		--listen "$transport:$server_address:$port" "$@"
+	until_true 60 served_or_ended || die "the server does not answer"
+	! has_ended server || die "the server ended at its start"
+}
+
+stop_server() {
+	kill -TERM "$(pid_of server)"
+	ends server 20
+}
+
+mounted_or_ended() {
+	mountpoint -q "$mnt" || has_ended daemon
+}
+
+# mount_remote [OPTIONS]: the export of the other machine.
+mount_remote() {
+	mkdir -p "$mnt"
+	program daemon rmemfs -f -c /dev/null \
+		-o "transport=$transport,port=$port,connect_timeout=30${1:+,$1}" \
+		"$server_address:/default" "$mnt"
+	until_true 60 mounted_or_ended || die "nothing was mounted"
+	! has_ended daemon || die "the daemon ended at its start"
+}
+
+# On the server's own machine, as another client.
+mount_here() {
+	mkdir -p "$mnt"
+	program daemon rmemfs -f -c /dev/null -o transport=shm,connect_timeout=60 \
+		"$socket:/default" "$mnt"
+	until_true 60 mounted_or_ended || die "nothing was mounted"
+	! has_ended daemon || die "the daemon ended at its start"
+}
+
+# What asks for it asynchronously (libaio) can't be killed while it waits: the kernel interrupts no
+# such request. Forced, umount ends them, and says that the mount is busy with those who wait yet.
+unmount_by_force() {
+	umount -f "$mnt" || until_true 10 umount "$mnt"
+	ends daemon 2
+}
+
+unmount() {
+	timeout 10 umount "$mnt"
+	ends daemon 2
+}
+
+remount() {
+	unmount
+	mount_remote
+}
+
+show_logs() {
+	local log
+	for log in "$dir"/*.log; do
+		[ ! -s "$log" ] || {
+			echo "--- ${log##*/}"
+			tail -n 40 "$log"
+		}
+	done
+}
+
+# Whatever state the test has left; false if not all of it ends well.
+clean_up() {
+	local failed=0 pid
+	show_logs
+	if mountpoint -q "$mnt"; then
+		unmount || failed=1
+		! mountpoint -q "$mnt" || umount -l "$mnt"
+	fi
+	if [ -e "$dir/server.pid" ] && ! has_ended server; then
+		stop_server || failed=1
+	fi
+	for pid in "$dir"/*.pid; do
+		[ ! -e "$pid" ] || kill -KILL "$(cat "$pid")" 2>/dev/null || true
+	done
+	rm -rf "$dir" "$memory"
+	return $failed
+}
+
+# ---- data ----------------------------------------------------------------------------------------
+
+# verified_file MIB NAME: random, copied onto the mount and synced; its sum goes out.
+verified_file() {
+	random_file "$dir/$2" "$1"
+	dd if="$dir/$2" of="$mnt/$2" bs=1M conv=fsync status=none
+	sum "$dir/$2"
+}
+
+sum() {
+	sha256sum <"$1" | cut -d ' ' -f 1
+}
+
+# sum_here NAME: as it is read from the mount, past what the kernel has cached.
+sum_here() {
+	drop_caches
+	sum "$mnt/$1"
+}
+
+# Becomes fio, so that as a program it is killed with its pid.
+fio_verify() {
+	exec fio --name=verify --aux-path="$dir" --directory="$mnt" --rw=randwrite --randrepeat=1 \
+		--verify=crc32c --verify_fatal=1 --output="$dir/fio.log" "$@"
+}
+
+hold_open() {
+	exec 3<"$mnt/$1"
+	read -r <"$dir/gate"
+	cat <&3
+}
+
+# The bytes that a program has passed to write(2).
+written() {
+	awk '$1 == "wchar:" { print $2 }' "/proc/$(pid_of "$1")/io" 2>/dev/null || echo 0
+}
+
+has_written() {
+	has_ended "$1" || [ "$(written "$1")" -ge "$2" ]
+}
+
+# writes_on NAME MIB: it has written that much more and goes on.
+writes_on() {
+	until_true 60 has_written "$1" $(($2 << 20)) || die "the $1 does not get on"
+	! has_ended "$1" || die "the $1 has ended with status $(cat "$dir/$1.status")"
+}
+
+# A file of its own grows: the kernel does not count what is written asynchronously.
+io_under_way() {
+	until_true 60 test -s "$mnt/verify.0.0" || die "the $1 does not get on"
+	! has_ended "$1" || die "the $1 has ended with status $(cat "$dir/$1.status")"
+}
+
+# killed NAME...: each is gone within 5 s of SIGKILL.
+killed() {
+	local name
+	for name in "$@"; do
+		kill -KILL "$(pid_of "$name")"
+	done
+	for name in "$@"; do
+		ends "$name" 5 137
+	done
+}

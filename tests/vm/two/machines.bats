@@ -1,0 +1,176 @@
+#!/usr/bin/env bats
+# machines.bats - a server and a client that are two machines: what holds over the wire, and when the
+# wire or one of them is gone.
+
+load machines
+
+setup() {
+	setup_machines
+	on server serve
+	on client mount_remote
+}
+
+teardown() {
+	teardown_machines
+}
+
+# ---- all is well ---------------------------------------------------------------------------------
+
+@test "a tree copied over the wire is the same on a new mount" {
+	on client eval 'make_tree "$dir/tree"; cp -a "$dir/tree" "$mnt/"'
+	on client remount
+	on client eval 'same_tree "$dir/tree" "$mnt/tree"'
+}
+
+# bats test_tags=only:verbs
+@test "32 MiB over the wire have the same sum on a new mount" {
+	sum=$(on client verified_file 32 a)
+	on client remount
+	[ "$(on client sum_here a)" = "$sum" ]
+}
+
+# bats test_tags=only:verbs
+@test "names made, moved and removed over the wire" {
+	on client eval 'cd "$mnt"
+		mkdir -p a/b c
+		for n in {1..100}; do echo "$n" >"a/b/$n"; done
+		mv a/b c/moved
+		ln c/moved/1 c/link
+		rm c/moved/{51..100}
+		! mkdir c 2>/dev/null
+		! rmdir c 2>/dev/null'
+	on client remount
+	on client eval 'cd "$mnt"
+		[ ! -e a/b ] && [ "$(ls c/moved | wc -l)" -eq 50 ]
+		[ "$(stat -c %h c/link)" -eq 2 ] && [ "$(cat c/moved/50)" = 50 ]'
+}
+
+# bats test_tags=only:verbs
+@test "fio over the wire, random blocks, direct, 8 at once, each verified" {
+	on client fio_verify --size=8M --bsrange=512-1M --ioengine=libaio --iodepth=8 --direct=1
+}
+
+# ---- the wire is cut -----------------------------------------------------------------------------
+
+@test "the wire is cut for 20 s in the middle of a copy, which goes on" {
+	on client eval 'random_file "$dir/a" 96
+		program copy dd if="$dir/a" of="$mnt/a" bs=256k conv=fsync'
+	on client writes_on copy 8
+	cut_wire
+	sleep 5
+	before=$(on client written copy)
+	sleep 15
+	[ "$(on client written copy)" -eq "$before" ]
+	[ "$before" -lt $((96 << 20)) ]
+	heal_wire
+	on client ends copy 90
+	on client log_says daemon 1 'connection lost'
+	on client log_says daemon 1 'connected again after'
+	on client eval '[ "$(sum_here a)" = "$(sum "$dir/a")" ]'
+	on client remount
+	on client eval '[ "$(sum_here a)" = "$(sum "$dir/a")" ]'
+}
+
+# The machine of the server takes the export over while the client, cut off, is in the middle of
+# writing the same file.
+@test "a client that was cut off and fenced writes nothing over its successor's bytes" {
+	on client eval 'truncate -s 8M "$mnt/a"
+		program writer fio_verify --filename=a --thread --loops=1000 --size=8M --bs=1M --direct=1 \
+			--do_verify=0'
+	on client writes_on writer 4
+	cut_wire
+	on server mount_here
+	sum=$(on server verified_file 8 a)
+	heal_wire
+	on client log_says daemon 30 'session lost'
+	on client ends writer 30 1
+	on client log_says writer 1 'Stale file handle'
+	[ "$(on server sum_here a)" = "$sum" ]
+	on server log_says server 1 'session 1 of client:.* has ended'
+}
+
+# ---- the server's machine dies -------------------------------------------------------------------
+
+@test "an idle client notices within peer_timeout that the server's machine is gone" {
+	before=$(on client now_ms)
+	power_off server
+	on client log_says daemon 15 'connection lost'
+	passed=$(($(on client logged_ms daemon 'connection lost') - before))
+	echo "noticed after $passed ms"
+	[ $passed -le 7000 ]
+}
+
+# bats test_tags=only:verbs
+@test "the server's machine dies: who waits for it can be killed, umount works, the daemon ends" {
+	on client verified_file 8 a
+	on client eval 'program writer fio_verify --thread --loops=1000 --size=16M --bsrange=512-1M'
+	on client writes_on writer 4
+	power_off server
+	on client eval 'program reader dd if="$mnt/a" of=/dev/null bs=64k iflag=direct
+		program lister ls -l "$mnt"'
+	on client log_says daemon 15 'connection lost'
+	for name in writer reader lister; do
+		run on client has_ended $name
+		[ "$status" -eq 1 ]
+	done
+	on client killed writer reader lister
+	on client unmount
+}
+
+# bats test_tags=only:verbs
+@test "the server's machine dies: umount -f ends asynchronous I/O and the daemon" {
+	on client eval 'program writer fio_verify --thread --loops=1000 --size=16M --bs=64k --direct=1 \
+		--ioengine=libaio --iodepth=8'
+	on client io_under_way writer
+	power_off server
+	on client log_says daemon 15 'connection lost'
+	on client unmount_by_force
+	on client ends writer 10 1
+}
+
+# bats test_tags=only:verbs
+@test "the server's machine comes back with nothing: what is open is stale, a new mount works" {
+	on client eval 'echo old >"$mnt/a"
+		mkfifo "$dir/gate"
+		drop_caches
+		program holder hold_open a'
+	power_off server
+	power_on server
+	on server serve
+	on client log_says daemon 30 'session lost'
+	on client eval 'echo go >"$dir/gate"'
+	on client ends holder 10 1
+	on client log_says holder 1 'Stale file handle'
+	on client unmount
+	on client mount_remote
+	on client eval '[ -z "$(ls "$mnt")" ]'
+	sum=$(on client verified_file 4 b)
+	[ "$(on client sum_here b)" = "$sum" ]
+}
+
+# ---- the client's machine dies -------------------------------------------------------------------
+
+@test "the server notices within peer_timeout that an idle client's machine is gone" {
+	before=$(on server now_ms)
+	power_off client
+	on server log_says server 15 'client:.* has been silent'
+	passed=$(($(on server logged_ms server 'client:.* has been silent') - before))
+	echo "noticed after $passed ms"
+	[ $passed -le 7000 ]
+}
+
+# bats test_tags=only:verbs
+@test "the client's machine dies while it writes: another one mounts, what was synced is there" {
+	sum=$(on client verified_file 16 a)
+	on client eval 'program writer fio_verify --thread --loops=1000 --size=16M --bs=64k'
+	on client writes_on writer 4
+	power_off client
+	power_on client
+	on client hostname successor
+	on client mount_remote
+	[ "$(on client sum_here a)" = "$sum" ]
+	on server log_says server 1 'session 1 of client:.* has ended'
+	on server log_says server 1 'session 2 of successor:.* begins'
+	sum=$(on client verified_file 16 a)
+	[ "$(on client sum_here a)" = "$sum" ]
+}
