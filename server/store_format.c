@@ -48,9 +48,11 @@ struct store_key store_key_unpack(enum store_table table, const void *data)
 uint32_t store_sum(
 	enum store_table table, const struct store_key *key, const void *data, size_t len)
 {
-	const uint64_t place[] = {table, key->hi, table < STORE_PAIRS ? 0 : key->lo};
-	XXH64_hash_t seed = XXH3_64bits(place, sizeof(place));
+	/* Odd multipliers, so that no part of the place is lost. */
+	uint64_t seed = (key->hi ^ (uint64_t)table << 56) * UINT64_C(0x9e3779b97f4a7c15);
 
+	if (table >= STORE_PAIRS)
+		seed ^= key->lo * UINT64_C(0xc2b2ae3d27d4eb4f);
 	return (uint32_t)XXH3_64bits_withSeed(data, len, seed);
 }
 

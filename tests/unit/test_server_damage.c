@@ -339,7 +339,7 @@ static void change_until_killed(atomic_uint *commits)
 			_exit(1);
 		for (uint64_t i = 0; i < n && !store_room(s, 70, 20); i++) {
 			enum store_table table = (enum store_table)draw(STORE_TABLES);
-			struct store_key key = {draw(KEYS), draw(2)};
+			struct store_key key = {1 + draw(KEYS), draw(2)}; /* 0: the superblock */
 
 			if (draw(5) < 2)
 				store_del(s, table, key);
