@@ -2,7 +2,8 @@
 # mount.bats - mount(8), fstab, umount(8), and mounts by ordinary users.
 #
 # mount(8) finds its helpers in /sbin and its table in /etc. Both are laid over this machine's in a
-# mount namespace of the test's own: nothing of it is seen outside, or stays.
+# mount namespace of the test's own: nothing of it is seen outside, or stays. No transport makes a
+# difference to that: each test runs over one.
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
@@ -141,6 +142,7 @@ fails() {
 
 # ---- root ----------------------------------------------------------------------------------------
 
+# bats test_tags=only:shm
 @test "mount -t rmemfs and -t fuse.rmemfs mount, with suid and dev as other filesystems" {
 	for type in rmemfs fuse.rmemfs; do
 		inside mount -t $type "$(options)" "$(mount_source)" "$mnt"
@@ -152,6 +154,7 @@ fails() {
 	done
 }
 
+# bats test_tags=only:shm
 @test "the options of mount(8) hold" {
 	inside mount -t rmemfs "$(options nosuid,nodev,noexec,noatime)" -r "$(mount_source)" "$mnt"
 	has_flags ro,nosuid,nodev,noexec,noatime
@@ -159,6 +162,7 @@ fails() {
 	[[ $output == *"Read-only file system"* ]]
 }
 
+# bats test_tags=only:shm
 @test "a line of fstab is mounted by mount -a, by its mount point and by its source" {
 	inside tee /etc/fstab >/dev/null <<-END
 		$(mount_source) $mnt rmemfs _netdev,nofail,x-systemd.automount,comment=ours,nosuid,$(mount_options) 0 0
@@ -179,12 +183,14 @@ fails() {
 	has_flags rw,nosuid
 }
 
+# bats test_tags=only:shm
 @test "mount.fuse3 mounts it where there is no helper of ours" {
 	inside rm /usr/sbin/mount.fuse.rmemfs
 	inside mount -t fuse.rmemfs "$(options)" "$(mount_source)" "$mnt"
 	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
 }
 
+# bats test_tags=only:shm
 @test "umount -l lets go of the name, and of the mount with the last open file" {
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	mkfifo "$dir/release"
@@ -204,6 +210,7 @@ fails() {
 	[ "$(inside cat "$mnt/a")" = "still here" ]
 }
 
+# bats test_tags=only:shm
 @test "remount changes ro, rw, nosuid and so on, and nothing else" {
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	inside mount -o remount,ro "$mnt"
@@ -217,6 +224,7 @@ fails() {
 	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
 }
 
+# bats test_tags=only:shm
 @test "remount tells what it can't do" {
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	mkfifo "$dir/release"
@@ -235,6 +243,7 @@ fails() {
 	has_flags ro
 }
 
+# bats test_tags=only:shm
 @test "mount -f does all but mounting" {
 	inside mount -f -v -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	no_daemon_inside
@@ -242,6 +251,7 @@ fails() {
 	fails 1 "nosuch" mount -f -t rmemfs -o nosuch "$(mount_source)" "$mnt"
 }
 
+# bats test_tags=only:shm
 @test "exit statuses are those of a mount helper, and the reason is said once" {
 	fails 1 "option 'nosuch': unknown" mount -t rmemfs "$(options nosuch)" "$(mount_source)" "$mnt"
 	fails 1 "source 'here'" mount -t rmemfs here "$mnt"
@@ -251,11 +261,13 @@ fails() {
 	fails 32 "is mounted there already" mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 }
 
+# bats test_tags=only:shm
 @test "mount -s passes over options that nobody knows" {
 	inside mount -s -t rmemfs "$(options nosuch,vers=3)" "$(mount_source)" "$mnt"
 	inside touch "$mnt/a"
 }
 
+# bats test_tags=only:shm
 @test "mount -N mounts in another mount namespace" {
 	unshare --mount --propagation private sleep infinity 3>&- &
 	other=$!
@@ -274,6 +286,7 @@ fails() {
 		mount.rmemfs "$(mount_source)" "$mnt" -N /nowhere
 }
 
+# bats test_tags=only:shm
 @test "a mount that has lost its daemon is replaced" {
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	kill -KILL "$(daemons_inside)"
