@@ -17,6 +17,7 @@ usage() {
 		  unit     every module by itself, and the transports' contract over shm and tcp
 		  e2e      both programs, mounted, over shm and over tcp
 		  vm       the contract and e2e over verbs, in a guest with Soft-RoCE
+		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
 		  lint     format, static analysis, spelling, include rules, documents
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
@@ -33,7 +34,7 @@ stage_packages() {
 	case $1 in
 	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq systemd tar diffutils iproute2 procps ;;
 	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq diffutils iproute2 procps ;;
-	vm) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
+	vm | vm2) echo "${PACKAGES_RUN[@]}" bats fio git jq qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base ;;
 	fuzz) echo clang libclang-rt-14-dev ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq diffutils iproute2 procps ;;
@@ -217,6 +218,15 @@ stage_vm() {
 		"$root/tests/vm/run.sh" --timeout 1800 -- "$root/tests/e2e/guest.sh"
 }
 
+stage_vm2() {
+	local transport
+	build dev || return 0
+	for transport in verbs tcp; do
+		RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/dev/bin \
+			run_tap vm2 "$transport" "$root/tests/vm/two.sh"
+	done
+}
+
 stage_lint() {
 	build dev || return 0
 	run_tap lint none "$root/tests/lint.sh" "$builds/dev"
@@ -261,10 +271,10 @@ sanitized=(namespace)
 stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
-	unit | e2e | vm | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
-	all) stages+=(lint unit e2e asan tsan vm) strict=yes ;;
+	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
+	all) stages+=(lint unit e2e asan tsan vm vm2) strict=yes ;;
 	nightly)
-		stages+=(lint unit e2e asan tsan vm fuzz valgrind)
+		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
 		sanitized=()
 		;;
