@@ -28,7 +28,7 @@
 enum {
 	WHY_BYTES = 512,
 	READAHEAD_KIB = 1024,
-	UNMOUNT_GRACE_MS = 300, /* for the kernel to end the connection, unless files are open */
+	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };
 
 struct daemon {
