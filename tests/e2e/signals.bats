@@ -14,11 +14,19 @@ teardown() {
 	teardown_rmem
 }
 
+# state PID: one letter, as ps(1) shows it; nothing if there is no such process (any more).
+state() {
+	local stat=''
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || true
+	stat=${stat##*) }
+	echo "${stat:0:1}"
+}
+
 # A killed child that nobody has waited for is a zombie, and has ended.
 ended() {
 	local pid
 	for pid in "$@"; do
-		[[ ! -r /proc/$pid/stat || $(<"/proc/$pid/stat") == *") Z "* ]] || return 1
+		[[ -z $(state "$pid" | tr -d Z) ]] || return 1
 	done
 }
 
@@ -26,7 +34,7 @@ ended() {
 waiting() {
 	local pid
 	for pid in "$@"; do
-		[[ -r /proc/$pid/stat && $(<"/proc/$pid/stat") == *") "[SD]" "* ]] || return 1
+		[[ $(state "$pid") == [SD] ]] || return 1
 	done
 }
 
