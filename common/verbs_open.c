@@ -41,12 +41,9 @@ static int bind_device(
 		((struct sockaddr_in6 *)&addr)->sin6_port = 0;
 	else
 		return -EINVAL;
-	if (rdma_bind_addr(t->id, sa) == 0) {
-		if (t->id->verbs)
-			return 0;
-		log_error("verbs: a listener needs the address of an RDMA device, not any address");
-		return -ENODEV;
-	}
+	/* Bound without a device: any address, or one of another interface of ours. */
+	if (rdma_bind_addr(t->id, sa) == 0)
+		return t->id->verbs ? 0 : -ENODEV;
 	if (rdma_resolve_addr(t->id, NULL, sa, timeout_ms))
 		return -errno;
 	err = cm_await(t->cm, RDMA_CM_EVENT_ADDR_RESOLVED, timeout_ms);

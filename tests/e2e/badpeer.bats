@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # badpeer.bats - peers that no program of ours is: they lose what is theirs, and nobody else notices.
 #
-# They speak tcp, or shm where the test's transport is another one: the server listens there, too.
+# bats file_tags=sockets
 
 load helpers
 

@@ -114,6 +114,30 @@ static void attach__many_that_wait_keep_nobody_out(void **state)
 		channel_delete(many[i]);
 }
 
+/* More channels than may be unattached, which ask for nothing: the oldest make room. */
+static void connect__many_that_never_attach_keep_nobody_out(void **state)
+{
+	enum { MANY = 300 };
+	static struct channel *many[MANY];
+	struct transport_address address;
+	struct event event;
+
+	server_address(&server, &address);
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(channel_connect(stranger.q, &address, &many[i]), 0);
+		do
+			client_event(&stranger, &event);
+		while (event.channel != many[i]);
+		assert_int_equal(event.type, EV_OPEN);
+	}
+	client_begin(&client);
+	client_regions(&client);
+	assert_works(&client, "still-here");
+	assert_true(server_logged(&server, "too many channels have not attached"));
+	for (unsigned i = 0; i < MANY; i++)
+		channel_delete(many[i]);
+}
+
 /* ---- names ----------------------------------------------------------------------------------- */
 
 static void status__shows_a_client_whose_name_is_not_utf8(void **state)
@@ -216,6 +240,7 @@ int driver_run_strangers(void)
 	static const struct CMUnitTest tests[] = {
 		STRANGER_TEST(attach__twice_while_waiting),
 		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
+		STRANGER_TEST(connect__many_that_never_attach_keep_nobody_out),
 		STRANGER_TEST(status__shows_a_client_whose_name_is_not_utf8),
 		STRANGER_TEST(connect__silent_crowd_at_one_listener_keeps_none_from_another),
 		STRANGER_TEST(sigterm__request_that_comes_too_late),
