@@ -129,6 +129,22 @@ teardown() {
 }
 
 # bats test_tags=only:verbs
+@test "the server's machine dies: a soft mount gives EIO in its time" {
+	on client unmount
+	on client mount_remote soft,timeo=5
+	on client verified_file 4 a
+	on client eval 'program writer dd if=/dev/zero of="$mnt/b" bs=64k count=2000 oflag=direct'
+	on client writes_on writer 4
+	power_off server
+	on client ends writer 10 1
+	on client log_says writer 1 'Input/output error'
+	on client eval 'program reader dd if="$mnt/a" of=/dev/null bs=64k iflag=direct'
+	on client ends reader 10 1
+	on client log_says reader 1 'Input/output error'
+	on client unmount
+}
+
+# bats test_tags=only:verbs
 @test "the server's machine comes back with nothing: what is open is stale, a new mount works" {
 	on client eval 'echo old >"$mnt/a"
 		mkfifo "$dir/gate"
