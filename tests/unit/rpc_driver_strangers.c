@@ -133,7 +133,9 @@ static void connect__many_that_never_attach_keep_nobody_out(void **state)
 	client_begin(&client);
 	client_regions(&client);
 	assert_works(&client, "still-here");
-	assert_true(server_logged(&server, "too many channels have not attached"));
+	/* Where connecting takes long, their time is over before they are too many. */
+	assert_true(server_logged(&server, "too many channels have not attached") ||
+		    server_logged(&server, "it has not attached in time"));
 	for (unsigned i = 0; i < MANY; i++)
 		channel_delete(many[i]);
 }
