@@ -49,6 +49,7 @@ small_tmpfs() {
 
 # ---- the memory directory ------------------------------------------------------------------------
 
+# bats test_tags=once
 @test "a memory directory on a disk is refused" {
 	disk=$(mktemp -d /var/tmp/rmemfs-test.XXXXXX)
 	refuses "$disk" || failed=1
@@ -58,6 +59,7 @@ small_tmpfs() {
 	[[ $output == *"memory directory: $disk is on "*"; it must be on tmpfs, such as below /dev/shm" ]]
 }
 
+# bats test_tags=once
 @test "a memory directory that is a file is refused" {
 	echo data >"$place"
 	refuses "$place"
@@ -65,11 +67,13 @@ small_tmpfs() {
 	[ "$(cat "$place")" = data ]
 }
 
+# bats test_tags=once
 @test "a memory directory below one that does not exist is refused" {
 	refuses "$memory/no/such"
 	[[ $output == *"can't make $memory/no/such: No such file or directory: make the directory above it first" ]]
 }
 
+# bats test_tags=once
 @test "a memory directory with a relative or too long path is refused" {
 	cd "$memory"
 	refuses relative
@@ -81,6 +85,7 @@ small_tmpfs() {
 	[[ $output == *"must be 1 to 1024 bytes long" ]]
 }
 
+# bats test_tags=once
 @test "a memory directory of another user is refused" {
 	mkdir "$place"
 	chown 65533 "$place"
@@ -90,6 +95,7 @@ small_tmpfs() {
 	[ -z "$(ls -A "$place")" ]
 }
 
+# bats test_tags=once
 @test "a memory directory without the right to write there is refused" {
 	mkdir -m 0755 "$place"
 	chmod 0755 "$memory"
@@ -99,6 +105,7 @@ small_tmpfs() {
 	[[ $output == *"can't make $memory/other: Permission denied: run as a user who may"* ]]
 }
 
+# bats test_tags=once
 @test "a memory directory that everybody can write to is refused" {
 	mkdir "$place"
 	chmod 0777 "$place"
@@ -107,6 +114,7 @@ small_tmpfs() {
 	[ -z "$(ls -A "$place")" ]
 }
 
+# bats test_tags=once
 @test "a memory directory behind a link: our own is followed, another user's is refused" {
 	mkdir "$memory/real"
 	ln -s real "$place"
@@ -123,6 +131,7 @@ small_tmpfs() {
 	stop_server
 }
 
+# bats test_tags=once
 @test "a tmpfs too small for the regions is named with needed and free, and stays empty" {
 	small_tmpfs 48M
 	refuses "$place"
@@ -130,6 +139,7 @@ small_tmpfs() {
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
 }
 
+# bats test_tags=once
 @test "a tmpfs too small for the store is named with needed and free, and stays empty" {
 	small_tmpfs 100M
 	refuses "$place"
@@ -137,6 +147,7 @@ small_tmpfs() {
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
 }
 
+# bats test_tags=once
 @test "a tmpfs too small for one more export leaves the others' files as they are" {
 	# shellcheck disable=SC2034 # start_server reads it
 	export_size=64MiB
@@ -158,6 +169,7 @@ small_tmpfs() {
 	stop_server
 }
 
+# bats test_tags=once
 @test "a memory directory in use is refused and its server named" {
 	start_server
 	mount_rmem
@@ -168,6 +180,7 @@ small_tmpfs() {
 	[ "$(cat "$mnt/a")" = data ]
 }
 
+# bats test_tags=once
 @test "a memory directory of another boot: the server starts empty and says so" {
 	start_server
 	mount_rmem
@@ -228,6 +241,7 @@ few_locked=(setpriv --bounding-set=-ipc_lock,-sys_resource prlimit --memlock=104
 	mount_rmem
 }
 
+# bats test_tags=once
 @test "a file in the socket's place is refused and kept" {
 	echo data >"$dir/file"
 	refuses_address "shm:$dir/file"
@@ -235,6 +249,7 @@ few_locked=(setpriv --bounding-set=-ipc_lock,-sys_resource prlimit --memlock=104
 	[ "$(cat "$dir/file")" = data ]
 }
 
+# bats test_tags=once
 @test "a socket in a folder that can't be made, or without the right to it, is refused" {
 	refuses_address "shm:$dir/no/such/socket"
 	[[ $output == *"can't listen on shm:$dir/no/such/socket: no such directory: make it first" ]]
@@ -260,6 +275,7 @@ few_locked=(setpriv --bounding-set=-ipc_lock,-sys_resource prlimit --memlock=104
 	[[ $output == *"can't listen on tcp:127.0.0.1:80: no right to this port: choose one from 1024 on, or give the server CAP_NET_BIND_SERVICE" ]]
 }
 
+# bats test_tags=once
 @test "a name that does not resolve, and an IPv6 address without brackets, are refused" {
 	refuses_address tcp:no-such-host.invalid:7470
 	[[ $output == *"no-such-host.invalid"* ]]
