@@ -567,7 +567,7 @@ static int check_length(struct verify *v, const struct meta_page *m, uint64_t le
 
 static int verify_all(struct verify *v, uint64_t len)
 {
-	const struct meta_page *m;
+	const struct meta_page *m = NULL;
 	int err = choose_meta(v, &m);
 
 	if (!err)
