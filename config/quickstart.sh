@@ -3,13 +3,14 @@
 # it at /mnt/rmem, copies files in and out and compares them. --stop ends and removes all of it.
 #
 # Safe to run again: what runs already is used. The server's memory and socket are of its own, apart
-# from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point.
+# from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point; --stop knows
+# which one it was.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 bin=$root/build/release/bin
-mnt=${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}
 run=/run/rmemfs-quickstart
+mnt=$(realpath -m "${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}")
 memory=/dev/shm/rmemfs-quickstart
 socket=$run/server.sock
 export_gib=3
@@ -37,14 +38,22 @@ server_pid() {
 	echo "$pid"
 }
 
+# What an earlier run mounted and is mounted still, perhaps not where this run would mount.
+mount_point_in_use() {
+	local earlier
+	earlier=$(cat $run/mountpoint 2>/dev/null) || return 0
+	[ "$(mounted_type "$earlier")" != fuse.rmemfs ] || echo "$earlier"
+}
+
 mounted_type() {
-	awk -v at="$mnt" '$5 == at { for (i = 6; i <= NF; i++) if ($i == "-") type = $(i + 1) }
+	awk -v at="$1" '$5 == at { for (i = 6; i <= NF; i++) if ($i == "-") type = $(i + 1) }
 		END { print type }' /proc/self/mountinfo
 }
 
 stop() {
 	local pid deadline
-	if [ "$(mounted_type)" = fuse.rmemfs ]; then
+	mnt=$(mount_point_in_use)
+	if [ -n "$mnt" ]; then
 		umount "$mnt" || die "$mnt is in use: leave it (cd /), and run this again"
 		say "unmounted $mnt"
 	fi
@@ -76,12 +85,13 @@ need_memory() {
 }
 
 need_mount_point() {
-	case $(mounted_type) in
-	'') ;;
-	fuse.rmemfs) return 0 ;;
-	*) die "something else is mounted at $mnt: umount $mnt, or choose another place:" \
-		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh" ;;
-	esac
+	local other
+	other=$(mount_point_in_use)
+	[ "$other" != "$mnt" ] || return 0
+	[ -z "$other" ] || die "it is mounted at $other already: umount $other, to mount it at $mnt"
+	[ -z "$(mounted_type "$mnt")" ] ||
+		die "something else is mounted at $mnt: umount $mnt, or choose another place:" \
+			"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
 	mkdir -p "$mnt"
 	[ -z "$(ls -A "$mnt")" ] || die "$mnt is not empty: choose another place:" \
 		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
@@ -170,13 +180,14 @@ start_server() {
 }
 
 mount_it() {
-	if [ "$(mounted_type)" = fuse.rmemfs ]; then
+	if [ "$(mounted_type "$mnt")" = fuse.rmemfs ]; then
 		if stat "$mnt" >/dev/null 2>&1; then
 			say "$mnt is mounted already"
 			return
 		fi
 		umount -l "$mnt"
 	fi
+	echo "$mnt" >$run/mountpoint
 	"$bin/rmemfs" -c /dev/null -o "transport=$transport" "$source" "$mnt" </dev/null ||
 		die "mounting failed; the server's log is $run/server.log"
 	say "mounted $source at $mnt"
