@@ -76,7 +76,7 @@ void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, uns
 /* "512MiB", "64GiB", "4096": a number and one of B, KiB, MiB, GiB, TiB (or none: bytes).
  * -EINVAL: not that; -ERANGE: beyond 2^63. */
 int size_parse(const char *text, uint64_t *bytes);
-/* "1.5 GiB" for people; "512MiB" exact where it is a whole number of a unit. */
+/* "1.5GiB" for people; "512MiB" exact where it is a whole number of a unit. */
 void size_format(uint64_t bytes, char *buf, size_t len);
 
 #endif

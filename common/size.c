@@ -67,6 +67,6 @@ void size_format(uint64_t bytes, char *buf, size_t len)
 			return;
 		}
 	}
-	snprintf(buf, len, "%.1f %s", (double)bytes / (double)(UINT64_C(1) << units[unit].shift),
+	snprintf(buf, len, "%.1f%s", (double)bytes / (double)(UINT64_C(1) << units[unit].shift),
 		units[unit].name);
 }

@@ -478,9 +478,9 @@ static void size_format__is_exact_where_it_is_short(void **state)
 		{512 << 20, "512MiB"},
 		{UINT64_C(3) << 29, "1536MiB"},
 		{UINT64_C(64) << 30, "64GiB"},
-		{123456789, "117.7 MiB"},
-		{(UINT64_C(3) << 29) + 1, "1.5 GiB"},
-		{UINT64_MAX, "16777216.0 TiB"},
+		{123456789, "117.7MiB"},
+		{(UINT64_C(3) << 29) + 1, "1.5GiB"},
+		{UINT64_MAX, "16777216.0TiB"},
 	};
 	char buf[32];
 

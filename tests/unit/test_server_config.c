@@ -75,10 +75,10 @@ static void read__refuses_and_says_where(void **state)
 			"all, of at most 65535; make region_size larger"},
 		{"exports = ( { name = \"a\"; size = \"40000GiB\" },\n"
 		 "{ name = \"b\"; size = \"40000GiB\" } )",
-			":2: exports: 'b': 39.1 TiB by a region_size of 1GiB make 80000 regions in "
+			":2: exports: 'b': 39.1TiB by a region_size of 1GiB make 80000 regions in "
 			"all, of at most 65535; make region_size larger"},
 		{"exports = ( { name = \"a\"; size = \"8388608TiB\" } )",
-			":1: exports: 'a': 8388608.0 TiB by a region_size of 1GiB make 8589934592 "
+			":1: exports: 'a': 8388608.0TiB by a region_size of 1GiB make 8589934592 "
 			"regions in all, of at most 65535; make region_size larger"},
 		{"region_size = \"8TiB\"", ":1: region_size: '8TiB': must be 2MiB to 4TiB"},
 		{"region_size = \"1MiB\"", ":1: region_size: '1MiB': must be 2MiB to 4TiB"},
