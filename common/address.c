@@ -192,6 +192,15 @@ int address_parse_listen(const char *text, struct transport_address *out, char *
 		why, whylen, -EINVAL, "must be verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH");
 }
 
+/* HOST:PORT or [ADDRESS]:PORT, which belongs elsewhere. */
+static bool has_port(const char *host, size_t len)
+{
+	const char *colon = memrchr(host, ':', len);
+
+	return colon && colon > host &&
+	       (colon[-1] == ']' || !memchr(host, ':', (size_t)(colon - host)));
+}
+
 /* Where the colon stands before "/EXPORT": the last one, as a socket's path may have its own. */
 static const char *find_export(const char *text)
 {
@@ -210,7 +219,7 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 	int err;
 
 	if (!colon)
-		return refuse(why, whylen, -EINVAL, "must be HOST:/EXPORT");
+		return refuse(why, whylen, -EINVAL, "must be HOST:/EXPORT or /SOCKET:/EXPORT");
 	hostlen = (size_t)(colon - text);
 	namelen = strlen(colon + 2);
 	if (namelen == 0)
@@ -221,6 +230,8 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 		return refuse(why, whylen, -ENAMETOOLONG, "an export's name has at most %zu bytes",
 			sizeof(source.export_name) - 1);
 	if (text[0] != '/') {
+		if (has_port(text, hostlen))
+			return refuse(why, whylen, -EINVAL, "the port is set by port=, not here");
 		err = copy_host(text, hostlen, source.host, sizeof(source.host), why, whylen);
 		if (err)
 			return err;

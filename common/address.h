@@ -2,7 +2,7 @@
  * HOST:/EXPORT.
  *
  * ERRORS     0 or -errno; why gets one line for people, without the text that was wrong:
- * "must be HOST:/EXPORT".
+ * "must be HOST:/EXPORT or /SOCKET:/EXPORT".
  */
 #ifndef RMEMFS_COMMON_ADDRESS_H
 #define RMEMFS_COMMON_ADDRESS_H

@@ -160,14 +160,16 @@ static void parse_source__refuses_and_says_why(void **state)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{"", "must be HOST:/EXPORT"},
-		{"box", "must be HOST:/EXPORT"},
-		{"box:default", "must be HOST:/EXPORT"},
-		{"/some/path", "must be HOST:/EXPORT"},
+		{"", "must be HOST:/EXPORT or /SOCKET:/EXPORT"},
+		{"box", "must be HOST:/EXPORT or /SOCKET:/EXPORT"},
+		{"box:default", "must be HOST:/EXPORT or /SOCKET:/EXPORT"},
+		{"/some/path", "must be HOST:/EXPORT or /SOCKET:/EXPORT"},
 		{"box:/", "no export is named after :/"},
 		{":/a", "no host is named"},
 		{"[]:/a", "no host is named"},
 		{"box:/a/b", "an export's name has no /"},
+		{"box:7470:/a", "the port is set by port=, not here"},
+		{"[::1]:7470:/a", "the port is set by port=, not here"},
 		{"::1:/a", "an IPv6 address stands in brackets, as in [::1]"},
 	};
 	struct source source;

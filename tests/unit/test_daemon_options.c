@@ -324,8 +324,8 @@ static void options_parse__refusals(void **state)
 
 static void options_parse__sources(void **state)
 {
-	expect_refusal("nonsense /m", "source 'nonsense': must be HOST:/EXPORT");
-	expect_refusal("host: /m", "source 'host:': must be HOST:/EXPORT");
+	expect_refusal("nonsense /m", "source 'nonsense': must be HOST:/EXPORT or /SOCKET:/EXPORT");
+	expect_refusal("host: /m", "source 'host:': must be HOST:/EXPORT or /SOCKET:/EXPORT");
 	expect_refusal("host:/ /m", "source 'host:/': no export is named after :/");
 	expect_refusal(":/e /m", "source ':/e': no host is named");
 	expect_refusal("h:/a/b /m", "source 'h:/a/b': an export's name has no /");
@@ -354,7 +354,7 @@ static void options_parse__blanks_are_no_digits(void **state)
 	expect_refusal_of(
 		"port=7 ", "h:/e", "option 'port=7 ': must be a whole number from 1 to 65535");
 	expect_refusal_of("ro, rw", "h:/e", "option ' rw': unknown; did you mean 'rw'?");
-	expect_refusal_of("", "", "source '': must be HOST:/EXPORT");
+	expect_refusal_of("", "", "source '': must be HOST:/EXPORT or /SOCKET:/EXPORT");
 }
 
 static void options_parse__limits_of_length(void **state)
