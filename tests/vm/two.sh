@@ -38,7 +38,7 @@ vm_prepare "$VM_WORK"
 tags='!only:tcp'
 [ "$RMEMFS_TEST_TRANSPORT" = verbs ] || tags='!only:verbs'
 # In the background: a signal would else wait for the end of all tests.
-bats --formatter tap --filter-tags "$tags" "$@" "$here/two/machines.bats" &
+TMPDIR=$VM_WORK bats --formatter tap --filter-tags "$tags" "$@" "$here/two/machines.bats" &
 tests=$!
 status=0
 wait "$tests" || status=$?

@@ -53,7 +53,7 @@ teardown() {
 # ---- the wire is cut -----------------------------------------------------------------------------
 
 @test "the wire is cut for 20 s in the middle of a copy, which goes on" {
-	on client eval 'random_file "$dir/a" 96
+	on client eval 'random_file "$dir/a" 64
 		program copy dd if="$dir/a" of="$mnt/a" bs=256k conv=fsync'
 	on client writes_on copy 8
 	cut_wire
@@ -61,7 +61,7 @@ teardown() {
 	before=$(on client written copy)
 	sleep 15
 	[ "$(on client written copy)" -eq "$before" ]
-	[ "$before" -lt $((96 << 20)) ]
+	[ "$before" -lt $((64 << 20)) ]
 	heal_wire
 	on client ends copy 90
 	on client log_says daemon 1 'connection lost'
