@@ -154,7 +154,7 @@ static size_t get_message(int fd, uint8_t msg[FRAME_BYTES + MSG_BYTES])
 static void silent(unsigned n)
 {
 	int64_t until;
-	int *fds = calloc(n, sizeof(*fds));
+	int *fds = calloc((size_t)n + 1, sizeof(*fds));
 	char byte;
 
 	for (unsigned i = 0; fds && i < n; i++)
