@@ -53,7 +53,9 @@ bool remote_connected(const struct io_thread *thread)
 
 bool remote_away(const struct remote *r)
 {
-	return r->session->soft_ms && r->mute_ms >= r->session->soft_ms;
+	const struct session *s = r->session;
+
+	return s->soft_ms && r->mute_ms >= s->soft_ms && !session_lost(s);
 }
 
 bool remote_gives_up(const struct io_thread *thread)

@@ -74,7 +74,8 @@ bool remote_connected(const struct io_thread *thread);
  * this is a soft mount and the server has given no sign of life for soft_ms. The connection has the
  * clock and not the call: pings keep it running without traffic, and it is mended without traffic,
  * so that a first call after an idle time finds a server that is there, while calls to one that
- * is known to be away don't wait for soft_ms each. Nothing new is sent before it is back. */
+ * is known to be away don't wait for soft_ms each. Nothing new is sent before it is back. Whoever
+ * says that it knows us no more is not away: false once the session is lost. */
 bool remote_gives_up(const struct io_thread *thread);
 
 /* ---- the session, for all threads (session.c) ---------------------------------------------------

@@ -110,7 +110,7 @@ void remote_counters_keep(struct remote *r);
 void remote_counters_publish(struct remote *r);
 void remote_counters_add(struct remote *r, struct rpc_counters *totals);
 /* Soft: the server has been away for so long that calls are taken back; none is sent before it
- * has given a sign of life. */
+ * has given a sign of life. Not when the session is lost: then they end with -ESTALE. */
 bool remote_away(const struct remote *r);
 
 /* ---- remote_connect.c ------------------------------------------------------------------------ */

@@ -244,3 +244,16 @@ name_is_looked_up() {
 	mount_rmem
 	[ "$(cat "$mnt/a")" = there ]
 }
+
+@test "soft: a server that comes back without our memory is told by ESTALE, not by EIO" {
+	start_server
+	mount_soft
+	echo there >"$mnt/a"
+	kill_server
+	until_true 10 name_fails
+	rm -rf "${memory:?}"/*
+	start_server
+	until_true 10 daemon_logged 'session lost'
+	run timeout 20 stat "$mnt/nosuch"
+	[[ $output == *"Stale file handle"* ]]
+}

@@ -578,6 +578,24 @@ static void soft__lost_connection_counts_from_the_last_sign_of_life(void **state
 	drive_close(&b.d);
 }
 
+/* It was away, and comes back without what we had there: that is not EIO. */
+static void soft__lost_session_is_not_given_up(void **state)
+{
+	struct bench b;
+
+	bench_open_for(&b, 1, 60000, 500, 0);
+	atomic_store(&b.script.silent, true);
+	drive_until(&b.d, remote_gives_up(b.d.threads));
+	atomic_store(&b.script.refuse, -ESTALE);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, session_lost(b.d.session));
+	assert_false(remote_gives_up(b.d.threads));
+	rpcs_start(&b, 1);
+	drive_until(&b.d, calls[0].ndone);
+	assert_int_equal(calls[0].status, -ESTALE);
+	bench_close(&b);
+}
+
 static void hard__never_gives_up(void **state)
 {
 	struct bench b;
@@ -723,6 +741,7 @@ int main(void)
 		cmocka_unit_test(silence__our_own_pause_is_none),
 		cmocka_unit_test(soft__calls_can_be_taken_back_while_the_server_is_away),
 		cmocka_unit_test(soft__lost_connection_counts_from_the_last_sign_of_life),
+		cmocka_unit_test(soft__lost_session_is_not_given_up),
 		cmocka_unit_test(hard__never_gives_up),
 		cmocka_unit_test(session__refused_when_it_resumes_is_lost),
 		cmocka_unit_test(stop__says_bye_with_the_totals),
