@@ -12,12 +12,12 @@
 #include "daemon/ctl_client.h"
 #include "daemon/ctl_print.h"
 
-enum { TIMEOUT_MS = 5000, OPT_JSON = 256, OPT_VERSION, OPT_HELP };
+enum { TIMEOUT_MS = 5000, OPT_JSON = 256 };
 
 static const struct option long_options[] = {
 	{"json", no_argument, NULL, OPT_JSON},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
@@ -26,12 +26,13 @@ static const char help[] =
 	"       rmemfsctl --version | --help\n"
 	"Shows what a server is doing: exports, sessions, counters.\n"
 	"\n"
-	"  HOST       the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET "),\n"
-	"             HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT], shm:/PATH,\n"
-	"             or a mount's source: HOST:/EXPORT\n"
-	"  --json     print the server's answer as it is\n"
-	"  --version  print the version and exit\n"
-	"  --help     print this and exit\n";
+	"  HOST           the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET
+	"),\n"
+	"                 HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT], shm:/PATH,\n"
+	"                 or a mount's source: HOST:/EXPORT\n"
+	"      --json     print the server's answer as it is\n"
+	"  -V, --version  print the version and exit\n"
+	"  -h, --help     print this and exit\n";
 
 struct arguments {
 	const char *where;
@@ -77,15 +78,15 @@ static int read_arguments(int argc, char **argv, struct arguments *args)
 
 	opterr = 0;
 	optind = 0;
-	while ((opt = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
 		switch (opt) {
 		case OPT_JSON:
 			args->json = true;
 			break;
-		case OPT_VERSION:
+		case 'V':
 			puts("rmemfsctl " RMEMFS_VERSION);
 			return EXIT_SUCCESS;
-		case OPT_HELP:
+		case 'h':
 			fputs(help, stdout);
 			return EXIT_SUCCESS;
 		default:

@@ -8,15 +8,7 @@
 #include "common/args.h"
 #include "common/util.h"
 
-enum {
-	OPT_MEMORY_DIR = 256,
-	OPT_EXPORT,
-	OPT_LISTEN,
-	OPT_LOG_LEVEL,
-	OPT_CHECK,
-	OPT_VERSION,
-	OPT_HELP
-};
+enum { OPT_MEMORY_DIR = 256, OPT_EXPORT, OPT_LISTEN, OPT_LOG_LEVEL, OPT_CHECK };
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
@@ -25,8 +17,8 @@ static const struct option long_options[] = {
 	{"listen", required_argument, NULL, OPT_LISTEN},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"check-config", no_argument, NULL, OPT_CHECK},
-	{"version", no_argument, NULL, OPT_VERSION},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
@@ -44,8 +36,8 @@ static const char help[] =
 	"                               (default shm:/run/rmemfs/server.sock and tcp:127.0.0.1:7470)\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
 	"      --check-config           check the configuration and exit\n"
-	"      --version                print the version and exit\n"
-	"      --help                   print this and exit\n"
+	"  -V, --version                print the version and exit\n"
+	"  -h, --help                   print this and exit\n"
 	"\n"
 	"What is given here comes before the configuration. --export and --listen may be repeated;\n"
 	"they replace all those of the configuration. The others are given once.\n";
@@ -100,10 +92,10 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 	case OPT_CHECK:
 		args->check = true;
 		return OPTIONS_RUN;
-	case OPT_VERSION:
+	case 'V':
 		puts("rmemfs-server " RMEMFS_VERSION);
 		return OPTIONS_DONE;
-	case OPT_HELP:
+	case 'h':
 		fputs(help, stdout);
 		return OPTIONS_DONE;
 	default:
@@ -120,7 +112,7 @@ static enum options_result read_arguments(int argc, char **argv, struct argument
 	opterr = 0;
 	optind = 0;
 	while (result == OPTIONS_RUN &&
-		(opt = getopt_long(argc, argv, ":c:", long_options, NULL)) != -1)
+		(opt = getopt_long(argc, argv, ":c:hV", long_options, NULL)) != -1)
 		result = take_option(opt, argv, args);
 	if (result == OPTIONS_RUN && optind < argc)
 		return complain("'%s': takes no operands; see --help", argv[optind]);
