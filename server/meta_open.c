@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "common/clock.h"
+#include "common/conf.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "common/wire.h"
@@ -148,6 +149,8 @@ static int make_root(struct volume *v)
 static int check_shape(
 	const struct meta_export *want, const struct volume *stored, const struct reason *why)
 {
+	char have[32], wanted[32];
+
 	if (stored->space.npages == want->npages && stored->space.nregions == want->nregions &&
 		stored->space.region_pages == want->region_pages)
 		return 0;
@@ -160,11 +163,11 @@ static int check_shape(
 			want->nregions, want->region_pages * PAGE_BYTES);
 		return -EBADMSG;
 	}
+	size_format(stored->space.npages << PAGE_SHIFT, have, sizeof(have));
+	size_format(want->npages << PAGE_SHIFT, wanted, sizeof(wanted));
 	snprintf(why->text, why->len,
-		"export %s has %" PRIu64 " MiB in %u regions, the configuration asks for %" PRIu64
-		" MiB in %u: an export can't be resized",
-		want->name, stored->space.npages >> (20 - PAGE_SHIFT), stored->space.nregions,
-		want->npages >> (20 - PAGE_SHIFT), want->nregions);
+		"export '%s' exists with %s and is configured with %s: its size can't be changed",
+		want->name, have, wanted);
 	return -EINVAL;
 }
 
