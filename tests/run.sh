@@ -17,13 +17,13 @@ usage() {
 		  unit     every module by itself, and the transports' contract over shm and tcp
 		  e2e      both programs, mounted, over shm and over tcp
 		  vm       the contract and a part of e2e over verbs, in a guest with Soft-RoCE
-		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
+		  vm2      two guests on a wire, over verbs: the wire is cut, one of them dies
 		  lint     format, static analysis, spelling, include rules, documents
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure
-		  nightly  all, and what takes longer: all of e2e over verbs and under the sanitizers,
-		           fuzzers, the server under valgrind
+		  nightly  all, and what takes longer: all of e2e over verbs and under the sanitizers, two
+		           guests over tcp, fuzzers, the server under valgrind
 	END
 }
 
@@ -221,7 +221,7 @@ stage_vm() {
 stage_vm2() {
 	local transport
 	build dev || return 0
-	for transport in verbs tcp; do
+	for transport in "${wires[@]}"; do
 		RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/dev/bin \
 			run_tap vm2 "$transport" "$root/tests/vm/two.sh"
 	done
@@ -266,6 +266,7 @@ stage_fuzz() {
 # What the sanitizers and the guest run of e2e: all of it takes too long for every day.
 sanitized=(namespace)
 emulated=(basic cost faults fio lifecycle namespace signals silence badserver)
+wires=(verbs)
 
 # ---- main ----------------------------------------------------------------------------------------
 
@@ -277,7 +278,7 @@ for stage in "${@:-all}"; do
 	nightly)
 		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
-		sanitized=() emulated=()
+		sanitized=() emulated=() wires=(verbs tcp)
 		;;
 	-h | --help)
 		usage
