@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "common/conf.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/store_format.h"
@@ -89,6 +90,7 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 {
 	autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	struct statvfs vfs = {0};
+	char need[32], have[32];
 	struct stat st;
 	int err;
 
@@ -103,9 +105,12 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 		return 0;
 	err = -errno;
 	fstatvfs(fd, &vfs);
+	size_format(*bytes, need, sizeof(need));
+	size_format((uint64_t)vfs.f_bavail * vfs.f_frsize, have, sizeof(have));
 	snprintf(why, whylen,
-		"cannot allocate the store %s: %s (%" PRIu64 " MiB needed, %" PRIu64 " MiB free)",
-		path, errno_text(err), *bytes >> 20, (uint64_t)vfs.f_bavail * vfs.f_frsize >> 20);
+		"the store %s: %s: needed %s, free %s; make the exports smaller or the memory "
+		"larger",
+		path, errno_text(err), need, have);
 	if (st.st_size == 0)
 		unlink(path);
 	return err;

@@ -143,7 +143,7 @@ small_tmpfs() {
 @test "a tmpfs too small for the store is named with needed and free, and stays empty" {
 	small_tmpfs 100M
 	refuses "$place"
-	[[ $output == *"$place/store"*"64 MiB needed, "*" free"* ]]
+	[[ $output == *"$place/store"*"needed 64MiB, free "*"memory larger"* ]]
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
 }
 

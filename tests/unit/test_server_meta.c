@@ -121,7 +121,7 @@ static void open__names_the_memory_that_is_missing(void **state)
 	fx.m = NULL;
 	fx.config.store_bytes = UINT64_C(1) << 46;
 	assert_int_equal(fx_open(), -ENOSPC);
-	assert_non_null(strstr(fx.why, "MiB needed"));
+	assert_non_null(strstr(fx.why, ": needed "));
 }
 
 static void open__without_a_directory(void **state)
