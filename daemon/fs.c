@@ -286,6 +286,19 @@ void fs_stop(struct io_thread *thread, unsigned limit_ms)
 	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
 }
 
+/* Nobody who wrote it waits for an answer any more. */
+static void log_uncommitted(struct fs_thread *ft)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &ft->dirty)
+		n++;
+	if (n)
+		log_error("server %s: it did not answer before the mount's end: what was written "
+			  "last to %u %s may be lost",
+			session_server(ft->thread->fs->session), n, n == 1 ? "file" : "files");
+}
+
 /* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
  */
 bool fs_stopped(struct io_thread *thread)
@@ -298,6 +311,7 @@ bool fs_stopped(struct io_thread *thread)
 
 		if (!through && left > 0)
 			return false;
+		log_uncommitted(ft);
 		ft->stopped = true;
 		remote_stop(thread, left > 0 ? (unsigned)left : 0);
 	}

@@ -257,3 +257,21 @@ name_is_looked_up() {
 	run timeout 20 stat "$mnt/nosuch"
 	[[ $output == *"Stale file handle"* ]]
 }
+
+@test "soft: what could not be committed before the mount ended is told" {
+	random_file "$dir/a" 1
+	start_server
+	mount_soft
+	fsop write-on "$dir/a" "$mnt/a" >"$dir/ended" 3>&- &
+	writer=$!
+	until_true 10 cmp -s "$dir/a" "$mnt/a"
+	stop_answering
+	wait $writer
+	umount_rmem
+	daemon_logged 'what was written last to 1 file may be lost'
+	answer_again
+	mount_soft
+	cp "$dir/a" "$mnt/b"
+	umount_rmem
+	[ "$(grep -c 'may be lost' "$dir/daemon.log")" -eq 1 ]
+}
