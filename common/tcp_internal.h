@@ -137,6 +137,11 @@ static inline struct tcp_client *tcp_client_of(struct channel *ch)
 	return container_of(ch, struct tcp_client, sock.base);
 }
 
+static inline void tcp_server_passed(struct tcp_server *ch, ssize_t bytes)
+{
+	atomic_fetch_add_explicit(&ch->sock.base.progress, (uint64_t)bytes, memory_order_relaxed);
+}
+
 extern const struct channel_limits tcp_limits;
 
 /* Fills a BYE and the piece that sends it. */

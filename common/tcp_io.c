@@ -240,6 +240,7 @@ static int read_requests(struct tcp_server *ch)
 		got = tcp_in_fill(&ch->in, ch->sock.fd);
 		if (got <= 0)
 			return (int)got;
+		tcp_server_passed(ch, got);
 	}
 	return 0;
 }

@@ -101,6 +101,7 @@ static bool send_some_locked(struct tcp_server *ch)
 		output_died_locked(ch);
 		return false;
 	}
+	tcp_server_passed(ch, sent);
 	list_init(&done);
 	tcp_out_advance(&ch->out, (size_t)sent, &done);
 	pieces_done_locked(ch, &done);

@@ -317,6 +317,11 @@ const char *channel_peer(const struct channel *ch)
 	return ch->peer;
 }
 
+uint64_t channel_progress(const struct channel *ch)
+{
+	return atomic_load_explicit(&ch->progress, memory_order_relaxed);
+}
+
 uint32_t channel_peer_version(const struct channel *ch)
 {
 	return ch->peer_version;

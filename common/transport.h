@@ -163,6 +163,10 @@ int channel_peer_pid(const struct channel *ch);
 /* Client: the version of the protocol that the server's hello named; 0: it has not spoken it. */
 uint32_t channel_peer_version(const struct channel *ch);
 
+/* Server: it has changed when bytes of the peer's, or taken by it, have passed. Where the device
+ * does the transfers (verbs) or the peer itself (shm), none of them is seen. */
+uint64_t channel_progress(const struct channel *ch);
+
 /* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with
  * status 0, we get ours. Harmless on a closed one. */
 void channel_disconnect(struct channel *ch);

@@ -8,6 +8,8 @@
 #ifndef RMEMFS_COMMON_TRANSPORT_OPS_H
 #define RMEMFS_COMMON_TRANSPORT_OPS_H
 
+#include <stdatomic.h>
+
 #include "common/transport.h"
 
 enum channel_state {
@@ -62,6 +64,7 @@ struct channel {
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
 	int peer_pid;
 	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
+	_Atomic uint64_t progress; /* server: bytes passed, counted where they are seen */
 	void *user;
 };
 

@@ -63,6 +63,15 @@ static void sooner(int64_t *next, int64_t at)
 		*next = at;
 }
 
+/* A message waits behind the transfers before it, on a slow link for long. */
+static bool has_progressed(struct conn *c)
+{
+	uint64_t before = c->progress;
+
+	c->progress = channel_progress(c->channel);
+	return c->progress != before;
+}
+
 int64_t conns_judge(struct server *s, int64_t now)
 {
 	int64_t timeout_ms = s->peer_timeout_ms, next = INT64_MAX;
@@ -71,10 +80,13 @@ int64_t conns_judge(struct server *s, int64_t now)
 	s->judged_ms = now;
 	list_for_each (pos, &s->conns) {
 		struct conn *c = list_entry(pos, struct conn, all);
-		int64_t silent_ms = s->running_ms - c->heard_ms;
+		int64_t silent_ms;
 
 		if (!is_judged(c))
 			continue;
+		if (has_progressed(c))
+			hear(c);
+		silent_ms = s->running_ms - c->heard_ms;
 		/* Whoever waits for keys is not expected to speak. */
 		if (!conn_is_silent(c))
 			c->heard_ms = s->running_ms;

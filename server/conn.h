@@ -51,7 +51,8 @@ struct conn {
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;
-	int64_t heard_ms; /* the last message, in server.running_ms */
+	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
+	uint64_t progress; /* channel_progress then */
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
@@ -68,7 +69,8 @@ void conn_event(struct conn *c, const struct event *event);
 void conn_attach(struct conn *c, struct session *session, uint16_t index);
 
 /* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its
- * process. A client says something at least four times as often, over every channel. */
+ * process. A client says something at least four times as often, over every channel; what it says
+ * may be held up by transfers before it, which are a sign of life where they are seen. */
 uint32_t conn_timeout_ms(const struct conn *c);
 /* Closes the attached channels that have been silent for as long. Returns when to ask next;
  * INT64_MAX: after the next message. */

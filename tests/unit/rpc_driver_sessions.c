@@ -415,6 +415,21 @@ static void silence__whoever_pings_is_kept(void **state)
 	client_fini(&client);
 }
 
+/* What it says waits behind them, on a slow link for longer than it may be silent. */
+static void silence__not_while_transfers_are_seen(void **state)
+{
+	int64_t start;
+
+	if (driver_kind == TRANSPORT_VERBS)
+		return; /* the device alone sees them */
+	begin_with_timeout(1);
+	client_regions(&client);
+	for (start = now_ms(); now_ms() - start < 3000; poll(NULL, 0, 100))
+		assert_int_equal(client_transfer(&client, IO_READ, 0, 0, 512), 0);
+	assert_false(server_logged(&server, "has been silent"));
+	client_fini(&client);
+}
+
 /* What a client said meanwhile waits in the server's sockets. */
 static void silence__not_while_the_server_itself_stands_still(void **state)
 {
@@ -578,6 +593,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(garbage__closes_one_channel_and_nothing_else),
 		SESSION_TEST(silence__closes_the_channel_but_on_shm),
 		SESSION_TEST(silence__whoever_pings_is_kept),
+		SESSION_TEST(silence__not_while_transfers_are_seen),
 		SESSION_TEST(silence__not_while_the_server_itself_stands_still),
 		SESSION_TEST(sigterm__exits_0_and_sessions_resume),
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
