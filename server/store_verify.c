@@ -84,6 +84,7 @@ struct verify {
 	uint64_t txnid;
 	struct tree_record tables[STORE_TABLES];
 	bool has_table[STORE_TABLES];
+	bool has_strange; /* a table that is none of ours */
 	char *why;
 	size_t whylen;
 	uint16_t node_bytes[LMDB_PAGE_BYTES_MAX / 2]; /* of the node at offset / 2 */
@@ -402,13 +403,18 @@ static int find_table(const struct bytes *name)
 	return -1;
 }
 
+/* A table that is none of ours may be one of another version, which the superblock tells. */
 static int take_table(struct verify *v, struct walk *w, const struct bytes *key, uint16_t flags,
 	const struct bytes *val)
 {
 	int table = find_table(key);
 
-	if (table < 0 || flags != NODE_TABLE || val->len != sizeof(v->tables[0]))
-		return damage(v, "%s has something else than our tables", w->name);
+	if (flags != NODE_TABLE || val->len != sizeof(v->tables[0]))
+		return damage(v, "%s has something else than tables", w->name);
+	if (table < 0) {
+		v->has_strange = true;
+		return 0;
+	}
 	memcpy(&v->tables[table], val->at, sizeof(v->tables[table]));
 	v->has_table[table] = true;
 	return 0;
@@ -505,8 +511,11 @@ static int verify_tables(struct verify *v, const struct meta_page *m)
 	int err = 0;
 
 	/* A first start that was killed has made none. */
-	for (int i = 0; !err && m->main.entries && i < STORE_TABLES; i++)
+	for (int i = 0; !err && m->main.entries && i < STORE_TABLES; i++) {
 		err = verify_table(v, (enum store_table)i);
+		if (!err && v->has_strange)
+			err = damage(v, "the list of tables has one that is none of ours");
+	}
 	return err;
 }
 

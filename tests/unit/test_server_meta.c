@@ -115,6 +115,42 @@ static void open__refuses_another_version(void **state)
 	assert_non_null(strstr(fx.why, "version 99; this server reads 2"));
 }
 
+/* As a version to come may have it: a table that this one does not know. */
+static void rename_table(void)
+{
+	static const char name[] = "symlink"; /* the last one, before and after */
+	int fd = store_fd();
+	struct stat st;
+	char *map, *at;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	map = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	at = memmem(map, (size_t)st.st_size, name, strlen(name));
+	assert_non_null(at);
+	for (; at; at = memmem(at, (size_t)(map + st.st_size - at), name, strlen(name)))
+		at[strlen(name) - 1] = 'x';
+	munmap(map, (size_t)st.st_size);
+	close(fd);
+}
+
+static void open__refuses_another_version_with_other_tables(void **state)
+{
+	put_super("rmemfsM\0\x63\0\0\0", 12);
+	rename_table();
+	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
+	assert_non_null(strstr(fx.why, "version 99; this server reads 2"));
+}
+
+static void open__refuses_other_tables(void **state)
+{
+	meta_close(fx.m);
+	fx.m = NULL;
+	rename_table();
+	assert_int_equal(fx_open(), -EBADMSG);
+	assert_non_null(strstr(fx.why, "one that is none of ours"));
+}
+
 static void open__names_the_memory_that_is_missing(void **state)
 {
 	meta_close(fx.m);
@@ -429,6 +465,8 @@ int main(void)
 		CASE(open__refuses_a_damaged_store),
 		CASE(open__refuses_a_damaged_superblock),
 		CASE(open__refuses_another_version),
+		CASE(open__refuses_another_version_with_other_tables),
+		CASE(open__refuses_other_tables),
 		CASE(open__names_the_memory_that_is_missing),
 		CASE(open__without_a_directory),
 		CASE(commit__takes_many_requests),
