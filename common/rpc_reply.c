@@ -237,11 +237,17 @@ static void get_body(struct wire_in *r, struct rpc_reply *p)
 	}
 }
 
+/* 0 or -errno, but for the one by which a client marks what it has taken back itself. */
+static bool is_status(int32_t status)
+{
+	return status <= 0 && status != -ECANCELED;
+}
+
 int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len)
 {
 	struct wire_out w;
 
-	if (!rpc_op_info(rep->op)->name || rep->status > 0)
+	if (!rpc_op_info(rep->op)->name || !is_status(rep->status))
 		return -EPROTO;
 	wire_out_init(&w, buf, buflen);
 	wire_put_u16(&w, rep->op);
@@ -270,7 +276,7 @@ int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
 	rep->status = (int32_t)wire_get_u32(&r);
 	rep->seq = wire_get_u64(&r);
 	rep->text = (struct rpc_str){0};
-	if (r.truncated || !rpc_op_info(rep->op)->name || rep->status > 0)
+	if (r.truncated || !rpc_op_info(rep->op)->name || !is_status(rep->status))
 		return -EPROTO;
 	if (rep->status)
 		get_text(&r, &rep->text);

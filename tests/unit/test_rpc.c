@@ -357,6 +357,19 @@ static void reply__positive_status_is_refused(void **state)
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 }
 
+static void reply__taken_back_is_no_answer(void **state)
+{
+	struct rpc_reply p = {.op = RPC_STATFS, .status = -ECANCELED};
+	int32_t status = -ECANCELED;
+	size_t len;
+
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), -EPROTO);
+	p.status = -EIO;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	memcpy(buf + 4, &status, sizeof(status));
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+}
+
 /* What remains after cutting within a tail may be well-formed: tails have no count. */
 static size_t fixed_part(size_t tail_at, size_t len)
 {
@@ -683,6 +696,7 @@ int main(void)
 		cmocka_unit_test(error_reply__carries_its_text),
 		cmocka_unit_test(error_reply__long_text_is_cut),
 		cmocka_unit_test(reply__positive_status_is_refused),
+		cmocka_unit_test(reply__taken_back_is_no_answer),
 		cmocka_unit_test(decode__truncated_anywhere),
 		cmocka_unit_test(decode__trailing_bytes),
 		cmocka_unit_test(encode__does_not_fit),
