@@ -95,7 +95,7 @@ static const char *const passed[] = {
 	"allow_other",
 };
 
-/* For mount(8) and fstab; or about access times, which the server keeps as relatime does. */
+/* For mount(8) and fstab; or about access times, which reading does not change. */
 static const char *const ignored[] = {
 	"defaults",
 	"auto",

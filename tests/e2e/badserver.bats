@@ -211,7 +211,7 @@ small_tmpfs() {
 }
 
 # Root's programs may lock what they like, or raise the limit, unless they can't get the capabilities.
-few_locked=(setpriv --bounding-set=-ipc_lock,-sys_resource prlimit --memlock=1048576)
+few_locked=(setpriv "--bounding-set=-ipc_lock,-sys_resource" prlimit --memlock=1048576)
 
 # bats test_tags=only:verbs
 @test "RLIMIT_MEMLOCK too low: over RDMA the server names region, size, limit and remedy" {
