@@ -295,8 +295,8 @@ static void log_uncommitted(struct fs_thread *ft)
 		n++;
 	if (n)
 		log_error("server %s: it did not answer before the mount's end: what was written "
-			  "last to %u %s may be lost",
-			session_server(ft->thread->fs->session), n, n == 1 ? "file" : "files");
+			  "last may be lost (files: %u)",
+			session_server(ft->thread->fs->session), n);
 }
 
 /* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
