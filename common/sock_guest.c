@@ -200,8 +200,9 @@ static int guest_poll(struct sock_source *s, struct event *events, int max)
 
 	if (ret == 0)
 		return 0;
+	/* A refusal has been told to the peer and the log. */
 	if (ret > 0)
-		ret = admit(guest, &ch);
+		admit(guest, &ch);
 	guest_delete(guest);
 	if (!ch)
 		return 0;

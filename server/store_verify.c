@@ -4,6 +4,7 @@
  */
 #include "server/store_verify.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -579,8 +580,10 @@ static int verify_all(struct verify *v, uint64_t len)
 	const struct meta_page *m = NULL;
 	int err = choose_meta(v, &m);
 
-	if (!err)
-		err = check_length(v, m, len);
+	if (err)
+		return err;
+	assert(m);
+	err = check_length(v, m, len);
 	if (err)
 		return err;
 	v->txnid = m->txnid;

@@ -53,8 +53,9 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 : >"$work/results"
 
-# What tests leave behind is found by these.
+# What tests leave behind is found by these. Ordinary users have a part in some.
 mkdir "$work/tmp"
+chmod 755 "$work" "$work/tmp"
 export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work
 
 # result STAGE TRANSPORT PASSED FAILED SKIPPED

@@ -25,6 +25,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/background.h"
+#include "daemon/mount_status.h"
 
 static char dir[] = "/tmp/rmemfs-test-background.XXXXXX";
 static char file[64];
@@ -187,7 +188,7 @@ static void failed__is_told_by_the_caller(void **state)
 	char text[256];
 
 	unsetenv("JOURNAL_STREAM");
-	assert_int_equal(run_in_background("no server at 192.0.2.1", -1), 1);
+	assert_int_equal(run_in_background("no server at 192.0.2.1", -1), MOUNT_FAILED);
 	read_stderr(text, sizeof(text));
 	assert_string_equal(text, "rmemfs: no server at 192.0.2.1\n");
 }
