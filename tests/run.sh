@@ -209,7 +209,7 @@ stage_unit() {
 
 stage_e2e() {
 	build dev || return 0
-	run_bats e2e shm dev "${local[@]}"
+	run_bats e2e shm dev "${shared[@]}"
 	run_bats e2e tcp dev
 }
 
@@ -266,7 +266,7 @@ stage_fuzz() {
 
 # All of e2e runs over tcp; what else runs every day, area by area, is what the transport, the
 # sanitizers or the guest's kernel may make a difference to. Nightly all of it runs everywhere.
-local=(badserver basic cost faults install lifecycle mount namespace signals)
+shared=(badserver basic cost faults install lifecycle mount namespace signals)
 sanitized=(namespace)
 emulated=(badserver basic cost faults fio lifecycle namespace signals)
 wires=(verbs)
@@ -281,7 +281,7 @@ for stage in "${@:-all}"; do
 	nightly)
 		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
-		local=() sanitized=() emulated=() wires=(verbs tcp)
+		shared=() sanitized=() emulated=() wires=(verbs tcp)
 		export RMEMFS_TEST_NIGHTLY=1
 		;;
 	-h | --help)
