@@ -237,14 +237,14 @@ stage_lint() {
 stage_asan() {
 	build asan || return 0
 	run_unit asan "$builds/asan"
-	run_bats asan tcp asan "${sanitized[@]}"
+	run_bats asan tcp asan "${asan[@]}"
 }
 
 stage_tsan() {
 	build tsan || return 0
 	# The thread sanitizer can't place its shadow under some kernels' address randomisation.
 	run_unit tsan "$builds/tsan" setarch -R
-	run_bats tsan tcp tsan "${sanitized[@]}"
+	run_bats tsan tcp tsan "${tsan[@]}"
 }
 
 # The server's memory, where sanitizers do not look: what is used before it is set.
@@ -266,9 +266,9 @@ stage_fuzz() {
 
 # All of e2e runs over tcp; what else runs every day, area by area, is what the transport, the
 # sanitizers or the guest's kernel may make a difference to. Nightly all of it runs everywhere.
-shared=(badserver basic cost faults install lifecycle mount namespace signals)
-sanitized=(namespace)
-emulated=(badserver basic cost faults fio lifecycle namespace signals)
+shared=(basic cost faults install lifecycle mount)
+asan=(namespace) tsan=(basic)
+emulated=(badserver basic cost faults fio lifecycle signals)
 wires=(verbs)
 
 # ---- main ----------------------------------------------------------------------------------------
@@ -281,7 +281,7 @@ for stage in "${@:-all}"; do
 	nightly)
 		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
-		shared=() sanitized=() emulated=() wires=(verbs tcp)
+		shared=() asan=() tsan=() emulated=() wires=(verbs tcp)
 		export RMEMFS_TEST_NIGHTLY=1
 		;;
 	-h | --help)

@@ -15,8 +15,9 @@ done
 export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
 export CMOCKA_MESSAGE_OUTPUT=TAP
 "$tmp/bin/test_transport_contract" verbs || status=1
-[ "${RMEMFS_TEST_NIGHTLY:-0}" = 0 ] ||
+if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
 	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_transport_contract" verbs || status=1
-"$tmp/bin/test_rpc_driver" verbs || status=1
+	"$tmp/bin/test_rpc_driver" verbs || status=1
+fi
 "$here/run.sh" "$@" || status=1
 exit $status
