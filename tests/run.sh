@@ -17,13 +17,13 @@ usage() {
 		  unit     every module by itself, and the transports' contract over shm and tcp
 		  e2e      both programs, mounted, over tcp, and a part of it over shm
 		  vm       the contract and a part of e2e over verbs, in a guest with Soft-RoCE
-		  vm2      two guests on a wire, over verbs: the wire is cut, one of them dies
 		  lint     format, static analysis, spelling, include rules, documents
 		  asan     unit and a part of e2e under the address and undefined behaviour sanitizers
 		  tsan     the same under the thread sanitizer
 		  all      all of these (the default); here a skipped test is a failure
-		  nightly  all, and what takes longer: all of e2e over shm, verbs and under the
-		           sanitizers, two guests over tcp, fuzzers, the server under valgrind
+		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
+		  nightly  all, and what takes longer: vm2, all of e2e over shm, verbs and under the
+		           sanitizers, fuzzers, the server under valgrind
 	END
 }
 
@@ -266,10 +266,10 @@ stage_fuzz() {
 
 # All of e2e runs over tcp; what else runs every day, area by area, is what the transport, the
 # sanitizers or the guest's kernel may make a difference to. Nightly all of it runs everywhere.
-shared=(basic cost faults install lifecycle mount)
+shared=(basic cost faults install mount)
 asan=(namespace) tsan=(basic)
-emulated=(badserver basic cost faults fio lifecycle signals)
-wires=(verbs)
+emulated=(basic cost faults)
+wires=(verbs tcp)
 
 # ---- main ----------------------------------------------------------------------------------------
 
@@ -277,11 +277,11 @@ stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
 	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
-	all) stages+=(lint unit e2e asan tsan vm vm2) strict=yes ;;
+	all) stages+=(lint unit e2e asan tsan vm) strict=yes ;;
 	nightly)
 		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
-		shared=() asan=() tsan=() emulated=() wires=(verbs tcp)
+		shared=() asan=() tsan=() emulated=()
 		export RMEMFS_TEST_NIGHTLY=1
 		;;
 	-h | --help)

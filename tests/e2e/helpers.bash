@@ -258,7 +258,7 @@ setup_rmem() {
 	port=$(free_port)
 	mkdir "$mnt"
 	if small; then
-		export_size=320MiB
+		export_size=160MiB
 		watch_over 400
 	else
 		watch_over 150

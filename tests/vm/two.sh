@@ -37,7 +37,6 @@ trap 'exit 143' TERM HUP
 vm_prepare "$VM_WORK"
 tags='!only:tcp'
 [ "$RMEMFS_TEST_TRANSPORT" = verbs ] || tags='!only:verbs'
-[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] || tags+=',!nightly'
 # In the background: a signal would else wait for the end of all tests.
 TMPDIR=$VM_WORK bats --formatter tap --filter-tags "$tags" "$@" "$here/two/machines.bats" &
 tests=$!

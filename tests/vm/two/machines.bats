@@ -22,14 +22,14 @@ teardown() {
 	on client eval 'same_tree "$dir/tree" "$mnt/tree"'
 }
 
-# bats test_tags=only:verbs,nightly
+# bats test_tags=only:verbs
 @test "32 MiB over the wire have the same sum on a new mount" {
 	sum=$(on client verified_file 32 a)
 	on client remount
 	[ "$(on client sum_here a)" = "$sum" ]
 }
 
-# bats test_tags=only:verbs,nightly
+# bats test_tags=only:verbs
 @test "names made, moved and removed over the wire" {
 	on client eval 'cd "$mnt"
 		mkdir -p a/b c
@@ -117,7 +117,7 @@ teardown() {
 	on client unmount
 }
 
-# bats test_tags=only:verbs,nightly
+# bats test_tags=only:verbs
 @test "the server's machine dies: umount -f ends asynchronous I/O and the daemon" {
 	on client eval 'program writer fio_verify --thread --loops=1000 --size=16M --bs=64k --direct=1 \
 		--ioengine=libaio --iodepth=8'
