@@ -42,7 +42,7 @@ copy_in_background() {
 	copy_in_background "$dir/a" "$mnt/a"
 	crash_server
 	wait $copy
-	drop_caches
+	fsop uncache "$mnt"
 	cmp "$dir/a" "$mnt/a"
 	remount
 	cmp "$dir/a" "$mnt/a"

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -228,6 +229,26 @@ static int storm(char **args)
 	return 0;
 }
 
+static int uncache_file(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	autoclose int fd = -1;
+
+	if (type != FTW_F || !S_ISREG(st->st_mode))
+		return 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0 || fdatasync(fd) < 0)
+		return errno;
+	return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+/* Drops what the kernel has cached of the bytes of all files below a folder, and nothing else. */
+static int uncache(char **args)
+{
+	int err = nftw(args[0], uncache_file, 16, FTW_PHYS);
+
+	return err < 0 ? -errno : -err;
+}
+
 static const struct {
 	const char *name;
 	int nargs;
@@ -242,6 +263,7 @@ static const struct {
 	{"hold", 1, hold},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},
+	{"uncache", 1, uncache},
 };
 
 int main(int argc, char **argv)
