@@ -268,7 +268,7 @@ stage_fuzz() {
 # sanitizers or the guest's kernel may make a difference to. Nightly all of it runs everywhere.
 shared=(basic cost faults install mount)
 asan=(namespace) tsan=(basic)
-emulated=(basic cost faults)
+emulated=(cost faults)
 wires=(verbs tcp)
 
 # ---- main ----------------------------------------------------------------------------------------
