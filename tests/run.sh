@@ -222,7 +222,7 @@ stage_vm() {
 stage_vm2() {
 	local transport
 	build dev || return 0
-	for transport in "${wires[@]}"; do
+	for transport in verbs tcp; do
 		RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/dev/bin \
 			run_tap vm2 "$transport" "$root/tests/vm/two.sh"
 	done
@@ -269,7 +269,6 @@ stage_fuzz() {
 shared=(basic cost faults install mount)
 asan=(namespace) tsan=(basic)
 emulated=(cost faults)
-wires=(verbs tcp)
 
 # ---- main ----------------------------------------------------------------------------------------
 
