@@ -13,12 +13,17 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_PING] = {"ping"},
 		[RPC_BYE] = {"bye"},
 		[RPC_STATUS] = {"status"},
+		[RPC_SNAPSHOT] = {"snapshot"},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},
 		[RPC_READLINK] = {"readlink", .slotted = true},
 		[RPC_READDIR] = {"readdir", .slotted = true},
 		[RPC_EXTENTS] = {"extents", .slotted = true},
 		[RPC_STATFS] = {"statfs", .slotted = true},
+		[RPC_GETXATTR] = {"getxattr", .slotted = true},
+		[RPC_LISTXATTR] = {"listxattr", .slotted = true},
+		[RPC_FROZEN] = {"frozen", .slotted = true},
+		[RPC_UNPROTECT] = {"unprotect", .slotted = true},
 		[RPC_SETATTR] = {"setattr", .mutates = true, .slotted = true},
 		[RPC_CREATE] = {"create", .mutates = true, .slotted = true},
 		[RPC_MKNOD] = {"mknod", .mutates = true, .slotted = true},
@@ -31,6 +36,13 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_COMMIT] = {"commit", .mutates = true, .slotted = true},
 		[RPC_GRANT] = {"grant", .mutates = true, .slotted = true},
 		[RPC_RETURN] = {"return", .mutates = true, .slotted = true},
+		[RPC_TMPFILE] = {"tmpfile", .mutates = true, .slotted = true},
+		[RPC_SETXATTR] = {"setxattr", .mutates = true, .slotted = true},
+		[RPC_REMOVEXATTR] = {"removexattr", .mutates = true, .slotted = true},
+		[RPC_STAGE] = {"stage", .mutates = true, .slotted = true},
+		[RPC_FALLOCATE] = {"fallocate", .mutates = true, .slotted = true},
+		[RPC_COPY] = {"copy", .mutates = true, .slotted = true},
+		[RPC_QUOTA] = {"quota", .mutates = true, .slotted = true},
 	};
 
 	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
@@ -54,7 +66,7 @@ RPC_MESSAGE(region, struct rpc_region, REGION_FIELDS)
 RPC_MESSAGE(dirent, struct rpc_dirent, DIRENT_FIELDS)
 
 /* DT_* are the type bits of st_mode, shifted. */
-enum { DT_MAX = 15, DT_SHIFT = 12, ATTR_BYTES = 80, DIRENT_FIXED_BYTES = 19 };
+enum { DT_MAX = 15, DT_SHIFT = 12, ATTR_BYTES = 84, DIRENT_FIXED_BYTES = 19 };
 
 void rpc_put_extent(struct wire_out *w, const struct extent *e)
 {
@@ -79,6 +91,29 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
 	if (!wire_in_left(r))
 		return false;
 	get_region(r, region);
+	return !r->truncated;
+}
+
+#define XATTR_ENTRY_FIELDS(F) \
+	F(u64, cookie)        \
+	F(xattr_name, name)
+RPC_MESSAGE(xattr_entry, struct rpc_xattr_entry, XATTR_ENTRY_FIELDS)
+
+enum { XATTR_ENTRY_FIXED_BYTES = 10 };
+
+bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e)
+{
+	if (w->overflow || (size_t)XATTR_ENTRY_FIXED_BYTES + e->name.len > wire_out_room(w))
+		return false;
+	put_xattr_entry(w, e);
+	return true;
+}
+
+bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_xattr_entry(r, e);
 	return !r->truncated;
 }
 

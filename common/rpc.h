@@ -33,8 +33,9 @@ enum rpc_op {
 	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
 	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,
-	RPC_BYE,    /* ends the session: everything is committed and returned */
-	RPC_STATUS, /* admin; needs no ATTACH */
+	RPC_BYE,      /* ends the session: everything is committed and returned */
+	RPC_STATUS,   /* admin; needs no ATTACH */
+	RPC_SNAPSHOT, /* the same */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -43,6 +44,10 @@ enum rpc_op {
 	RPC_READDIR,
 	RPC_EXTENTS,
 	RPC_STATFS,
+	RPC_GETXATTR,
+	RPC_LISTXATTR,
+	RPC_FROZEN,    /* this session's writes have ended; answered when they may go on */
+	RPC_UNPROTECT, /* pages of a snapshot on its way are going to be written */
 
 	/* Changing. */
 	RPC_SETATTR = 32,
@@ -54,9 +59,16 @@ enum rpc_op {
 	RPC_UNLINK,
 	RPC_RMDIR,
 	RPC_RENAME,
-	RPC_COMMIT, /* size, times and new extents of data that is remote */
-	RPC_GRANT,  /* lend pages */
-	RPC_RETURN, /* unlinked inodes not open any more; unused grants */
+	RPC_COMMIT,  /* size, times and new extents of data that is remote */
+	RPC_GRANT,   /* lend pages */
+	RPC_RETURN,  /* unlinked inodes not open any more; unused grants */
+	RPC_TMPFILE, /* a regular file without a name, opened */
+	RPC_SETXATTR,
+	RPC_REMOVEXATTR,
+	RPC_STAGE, /* the first parts of a long value, for SETXATTR */
+	RPC_FALLOCATE,
+	RPC_COPY,  /* from file to file, within the server */
+	RPC_QUOTA, /* reserve of somebody's quota, or give back */
 	RPC_OP_MAX,
 };
 
@@ -112,6 +124,14 @@ struct rpc_status {
 	uint32_t offset; /* into the JSON text; 0 takes a new snapshot */
 };
 
+enum rpc_snapshot_command { SNAPSHOT_START = 1, SNAPSHOT_POLL, SNAPSHOT_CANCEL };
+
+struct rpc_snapshot {
+	uint8_t command;
+	struct rpc_str export_name;
+	struct rpc_str dir; /* START: on the server's machine; else empty */
+};
+
 struct rpc_name_request { /* LOOKUP, UNLINK, RMDIR */
 	uint64_t parent;
 	struct rpc_str name;
@@ -143,6 +163,7 @@ enum {
 	SET_ATIME_NOW = 64,
 	SET_MTIME_NOW = 128,
 	SET_CTIME = 256,
+	SET_NO_CAPS = 512, /* security.capability goes */
 };
 
 struct rpc_setattr {
@@ -153,9 +174,10 @@ struct rpc_setattr {
 	int64_t atime, mtime, ctime;
 };
 
-struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK */
+struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name */
 	uint64_t parent;
-	uint32_t mode; /* with the umask applied, S_IFMT included */
+	uint32_t mode;  /* S_IFMT included */
+	uint32_t umask; /* taken from the mode, unless the parent has a default ACL */
 	uint32_t uid, gid;
 	uint32_t rdev;
 	uint32_t want_pages; /* CREATE: grant wanted along, 0: none */
@@ -176,13 +198,14 @@ struct rpc_rename {
 	struct rpc_str name, new_name;
 };
 
-enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2 };
+enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2, COMMIT_ATIME = 4 };
 
 struct rpc_commit {
 	uint64_t ino;
 	uint32_t flags;
 	uint64_t size; /* COMMIT_SIZE: the size grows to this, never shrinks */
 	int64_t mtime; /* COMMIT_MTIME: mtime and ctime become this */
+	int64_t atime; /* COMMIT_ATIME */
 	uint32_t want_pages;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };
@@ -197,6 +220,77 @@ enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS };
 struct rpc_return {
 	uint32_t kind;
 	struct rpc_tail tail; /* inode numbers (u64), or extents */
+};
+
+/* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
+ * all of them came from one value. */
+struct rpc_getxattr {
+	uint64_t ino;
+	uint32_t offset;
+	struct rpc_str name;
+};
+
+struct rpc_listxattr {
+	uint64_t ino;
+	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
+};
+
+enum { SETXATTR_CREATE = 1, SETXATTR_REPLACE = 2, SETXATTR_KILL_SGID = 4 };
+
+struct rpc_setxattr {
+	uint64_t ino;
+	uint32_t flags;
+	uint32_t stage; /* where the first total - tail.len bytes were put by STAGE; else 0 */
+	uint32_t total; /* bytes of the value */
+	struct rpc_str name;
+	struct rpc_tail tail; /* the last of them */
+};
+
+struct rpc_removexattr {
+	uint64_t ino;
+	struct rpc_str name;
+};
+
+struct rpc_stage {
+	uint32_t stage;  /* of the client's choice; offset 0 begins it anew */
+	uint32_t offset; /* where the part before ended */
+	struct rpc_tail tail;
+};
+
+/* What the server can do of it at once: the reply tells how far it is. The session has nothing of
+ * the file that is not committed, and no I/O of it on the way. */
+struct rpc_fallocate {
+	uint64_t ino;
+	uint32_t mode; /* of fallocate(2) */
+	uint64_t offset, len;
+};
+
+/* The same. What is a hole in the destination and none in the source is filled with the session's
+ * granted pages of the tail; after an error they are not zero any more. */
+struct rpc_copy {
+	uint64_t src, src_offset;
+	uint64_t dst, dst_offset;
+	uint64_t len;
+	struct rpc_tail tail; /* extents, fpage of the destination */
+};
+
+enum rpc_quota_kind { QUOTA_USER = 1, QUOTA_GROUP };
+#define QUOTA_UNLIMITED UINT64_MAX
+
+/* Pages of an owner's quota, to be accounted for before data is accepted. */
+struct rpc_quota {
+	uint8_t kind;
+	uint32_t id;
+	uint64_t npages;
+	bool give_back; /* else they are wanted */
+};
+
+struct rpc_unprotect {
+	struct rpc_tail tail; /* extents; fpage 0 */
+};
+
+struct rpc_frozen {
+	uint64_t snapshot; /* as PING's reply told it */
 };
 
 struct rpc_request {
@@ -219,6 +313,17 @@ struct rpc_request {
 		struct rpc_commit commit;
 		struct rpc_grant grant;
 		struct rpc_return ret;
+		struct rpc_snapshot snapshot;
+		struct rpc_getxattr getxattr;
+		struct rpc_listxattr listxattr;
+		struct rpc_setxattr setxattr;
+		struct rpc_removexattr removexattr;
+		struct rpc_stage stage;
+		struct rpc_fallocate fallocate;
+		struct rpc_copy copy;
+		struct rpc_quota quota;
+		struct rpc_unprotect unprotect;
+		struct rpc_frozen frozen;
 	};
 };
 
@@ -236,6 +341,8 @@ struct rpc_attach_reply {
 	int64_t server_time;      /* ns */
 	uint32_t nregions;        /* of the export */
 	uint64_t npages;          /* of the export */
+	bool quotas;              /* some owners are limited: see QUOTA */
+	uint64_t snapshot;        /* as in PING's reply */
 	struct attr root;
 };
 
@@ -256,6 +363,9 @@ struct rpc_regions_reply {
 
 struct rpc_ping_reply {
 	int64_t server_time;
+	/* The snapshot on its way, or 0; frozen: it waits for this session's FROZEN. */
+	uint64_t snapshot;
+	bool frozen;
 };
 
 struct rpc_status_reply {
@@ -263,21 +373,36 @@ struct rpc_status_reply {
 	struct rpc_tail tail;
 };
 
+enum rpc_snapshot_state {
+	SNAPSHOT_NONE,
+	SNAPSHOT_FREEZING,
+	SNAPSHOT_COPYING,
+	SNAPSHOT_DONE,
+	SNAPSHOT_FAILED,
+};
+
+struct rpc_snapshot_reply {
+	uint8_t state;
+	uint64_t done, total; /* pages */
+	uint64_t pause_ns;    /* for which clients could not write */
+	struct rpc_str text;  /* FAILED: why; else where it is */
+};
+
 enum { GRANT_EXTENTS = 8 };
 
-/* LOOKUP, CREATE, MKNOD, MKDIR, SYMLINK, LINK. */
+/* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK. */
 struct rpc_entry_reply {
 	struct attr attr;
 	struct attr parent; /* mutating ones; else ino 0 */
 	struct lease lease;
-	bool created;      /* CREATE */
+	bool created;      /* CREATE, TMPFILE */
 	uint32_t nextents; /* of the file in all; the first nhead are here */
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];
 };
 
-/* GETATTR, SETATTR, COMMIT. */
+/* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */
 struct rpc_attr_reply {
 	struct attr attr;
 	uint8_t ngrant;
@@ -326,6 +451,33 @@ struct rpc_statfs_reply {
 	uint64_t inodes, free_inodes;
 };
 
+struct rpc_getxattr_reply {
+	uint32_t total; /* bytes of the value */
+	uint64_t sum;
+	struct rpc_tail tail;
+};
+
+struct rpc_listxattr_reply {
+	bool last; /* no entries after these */
+	struct rpc_tail tail;
+};
+
+/* An element of that tail. */
+struct rpc_xattr_entry {
+	uint64_t cookie;
+	struct rpc_str name;
+};
+
+/* FALLOCATE, COPY. */
+struct rpc_progress_reply {
+	struct attr attr; /* COPY: of the destination */
+	uint64_t done;    /* bytes from the offset on; the rest is to be asked for again */
+};
+
+struct rpc_quota_reply {
+	uint64_t npages; /* reserved, perhaps fewer; QUOTA_UNLIMITED: nobody counts */
+};
+
 struct rpc_grant_reply {
 	uint8_t ngrant;
 	struct extent grant[GRANT_EXTENTS];
@@ -351,7 +503,12 @@ struct rpc_reply {
 		struct rpc_extents_reply extents;
 		struct rpc_statfs_reply statfs;
 		struct rpc_grant_reply grant;
-	}; /* BYE and RETURN: nothing */
+		struct rpc_snapshot_reply snapshot;
+		struct rpc_getxattr_reply getxattr;
+		struct rpc_listxattr_reply listxattr;
+		struct rpc_progress_reply progress;
+		struct rpc_quota_reply quota;
+	}; /* BYE, RETURN, STAGE, FROZEN, UNPROTECT: nothing */
 };
 
 /* ---- coding ---------------------------------------------------------------------------------- */
@@ -377,6 +534,9 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region);
 /* All or nothing: an entry that does not fit is not begun (returns false, no overflow). */
 bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus);
 bool rpc_get_dirent(struct wire_in *r, struct rpc_dirent *d, bool plus);
+
+bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e);
+bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e);
 
 static inline struct wire_in rpc_tail_reader(const struct rpc_tail *tail)
 {

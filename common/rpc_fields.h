@@ -110,6 +110,14 @@ static inline void get_text(struct wire_in *r, struct rpc_str *v)
 	r->truncated |= v->len > RPC_TEXT_MAX;
 }
 
+/* An extended attribute's name, prefix included. */
+#define put_xattr_name put_str
+static inline void get_xattr_name(struct wire_in *r, struct rpc_str *v)
+{
+	get_str(r, v);
+	r->truncated |= v->len < 1 || v->len > NAME_BYTES_MAX || memchr(v->s, '\0', v->len);
+}
+
 /* A symbolic link's target; empty where there is none. */
 #define put_target put_str
 static inline void get_target(struct wire_in *r, struct rpc_str *v)
@@ -162,7 +170,8 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 	F(u32, uid)        \
 	F(u32, gid)        \
 	F(u32, rdev)       \
-	F(u32, generation)
+	F(u32, generation) \
+	F(u32, flags)
 RPC_MESSAGE(attr, struct attr, RPC_ATTR_FIELDS)
 
 #define RPC_EXTENT_FIELDS(F) \

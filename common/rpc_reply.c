@@ -19,6 +19,8 @@
 	F(i64, server_time)     \
 	F(u32, nregions)        \
 	F(u64, npages)          \
+	F(flag, quotas)         \
+	F(u64, snapshot)        \
 	F(attr, root)
 RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
 
@@ -28,13 +30,50 @@ RPC_MESSAGE(attach, struct rpc_attach_reply, ATTACH_FIELDS)
 	F(tail, tail)
 RPC_MESSAGE(regions, struct rpc_regions_reply, REGIONS_FIELDS)
 
-#define PING_FIELDS(F) F(i64, server_time)
+#define PING_FIELDS(F)      \
+	F(i64, server_time) \
+	F(u64, snapshot)    \
+	F(flag, frozen)
 RPC_MESSAGE(ping, struct rpc_ping_reply, PING_FIELDS)
 
 #define STATUS_FIELDS(F) \
 	F(u32, total)    \
 	F(tail, tail)
 RPC_MESSAGE(status, struct rpc_status_reply, STATUS_FIELDS)
+
+#define SNAPSHOT_FIELDS(F) \
+	F(u8, state)       \
+	F(u64, done)       \
+	F(u64, total)      \
+	F(u64, pause_ns)   \
+	F(text, text)
+RPC_MESSAGE(snapshot_fields, struct rpc_snapshot_reply, SNAPSHOT_FIELDS)
+
+#define put_snapshot put_snapshot_fields
+static inline void get_snapshot(struct wire_in *r, struct rpc_snapshot_reply *m)
+{
+	get_snapshot_fields(r, m);
+	r->truncated |= m->state > SNAPSHOT_FAILED;
+}
+
+#define GETXATTR_FIELDS(F) \
+	F(u32, total)      \
+	F(u64, sum)        \
+	F(tail, tail)
+RPC_MESSAGE(getxattr, struct rpc_getxattr_reply, GETXATTR_FIELDS)
+
+#define LISTXATTR_FIELDS(F) \
+	F(flag, last)       \
+	F(tail, tail)
+RPC_MESSAGE(listxattr, struct rpc_listxattr_reply, LISTXATTR_FIELDS)
+
+#define PROGRESS_FIELDS(F) \
+	F(attr, attr)      \
+	F(u64, done)
+RPC_MESSAGE(progress, struct rpc_progress_reply, PROGRESS_FIELDS)
+
+#define QUOTA_FIELDS(F) F(u64, npages)
+RPC_MESSAGE(quota, struct rpc_quota_reply, QUOTA_FIELDS)
 
 #define LEASE_FIELDS(F) \
 	F(u8, type)     \
@@ -114,6 +153,8 @@ enum {
 	STATUS_FIXED_BYTES = 4,
 	READDIR_FIXED_BYTES = 9,
 	EXTENTS_FIXED_BYTES = 1,
+	GETXATTR_FIXED_BYTES = 12,
+	LISTXATTR_FIXED_BYTES = 1,
 };
 
 #define STATFS_FIELDS(F)   \
@@ -138,8 +179,25 @@ static void put_body(struct wire_out *w, const struct rpc_reply *p)
 	case RPC_STATUS:
 		put_status(w, &p->status_text);
 		break;
+	case RPC_SNAPSHOT:
+		put_snapshot(w, &p->snapshot);
+		break;
+	case RPC_GETXATTR:
+		put_getxattr(w, &p->getxattr);
+		break;
+	case RPC_LISTXATTR:
+		put_listxattr(w, &p->listxattr);
+		break;
+	case RPC_FALLOCATE:
+	case RPC_COPY:
+		put_progress(w, &p->progress);
+		break;
+	case RPC_QUOTA:
+		put_quota(w, &p->quota);
+		break;
 	case RPC_LOOKUP:
 	case RPC_CREATE:
+	case RPC_TMPFILE:
 	case RPC_MKNOD:
 	case RPC_MKDIR:
 	case RPC_SYMLINK:
@@ -149,6 +207,8 @@ static void put_body(struct wire_out *w, const struct rpc_reply *p)
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_COMMIT:
+	case RPC_SETXATTR:
+	case RPC_REMOVEXATTR:
 		put_attr_reply(w, &p->attr);
 		break;
 	case RPC_UNLINK:
@@ -175,6 +235,9 @@ static void put_body(struct wire_out *w, const struct rpc_reply *p)
 		break;
 	case RPC_BYE:
 	case RPC_RETURN:
+	case RPC_STAGE:
+	case RPC_FROZEN:
+	case RPC_UNPROTECT:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -195,8 +258,25 @@ static void get_body(struct wire_in *r, struct rpc_reply *p)
 	case RPC_STATUS:
 		get_status(r, &p->status_text);
 		break;
+	case RPC_SNAPSHOT:
+		get_snapshot(r, &p->snapshot);
+		break;
+	case RPC_GETXATTR:
+		get_getxattr(r, &p->getxattr);
+		break;
+	case RPC_LISTXATTR:
+		get_listxattr(r, &p->listxattr);
+		break;
+	case RPC_FALLOCATE:
+	case RPC_COPY:
+		get_progress(r, &p->progress);
+		break;
+	case RPC_QUOTA:
+		get_quota(r, &p->quota);
+		break;
 	case RPC_LOOKUP:
 	case RPC_CREATE:
+	case RPC_TMPFILE:
 	case RPC_MKNOD:
 	case RPC_MKDIR:
 	case RPC_SYMLINK:
@@ -206,6 +286,8 @@ static void get_body(struct wire_in *r, struct rpc_reply *p)
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_COMMIT:
+	case RPC_SETXATTR:
+	case RPC_REMOVEXATTR:
 		get_attr_reply(r, &p->attr);
 		break;
 	case RPC_UNLINK:
@@ -232,6 +314,9 @@ static void get_body(struct wire_in *r, struct rpc_reply *p)
 		break;
 	case RPC_BYE:
 	case RPC_RETURN:
+	case RPC_STAGE:
+	case RPC_FROZEN:
+	case RPC_UNPROTECT:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -296,6 +381,10 @@ size_t rpc_reply_tail_at(unsigned op)
 		return RPC_HEADER_BYTES + READDIR_FIXED_BYTES;
 	case RPC_EXTENTS:
 		return RPC_HEADER_BYTES + EXTENTS_FIXED_BYTES;
+	case RPC_GETXATTR:
+		return RPC_HEADER_BYTES + GETXATTR_FIXED_BYTES;
+	case RPC_LISTXATTR:
+		return RPC_HEADER_BYTES + LISTXATTR_FIXED_BYTES;
 	default:
 		return 0;
 	}

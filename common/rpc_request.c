@@ -35,6 +35,12 @@ RPC_MESSAGE(counters, struct rpc_counters, COUNTERS_FIELDS)
 #define STATUS_FIELDS(F) F(u32, offset)
 RPC_MESSAGE(status, struct rpc_status, STATUS_FIELDS)
 
+#define SNAPSHOT_FIELDS(F)          \
+	F(u8, command)              \
+	F(export_name, export_name) \
+	F(target, dir)
+RPC_MESSAGE(snapshot, struct rpc_snapshot, SNAPSHOT_FIELDS)
+
 #define NAME_REQUEST_FIELDS(F) \
 	F(u64, parent)         \
 	F(name, name)
@@ -70,6 +76,7 @@ RPC_MESSAGE(setattr, struct rpc_setattr, SETATTR_FIELDS)
 #define CREATE_FIELDS(F)   \
 	F(u64, parent)     \
 	F(u32, mode)       \
+	F(u32, umask)      \
 	F(u32, uid)        \
 	F(u32, gid)        \
 	F(u32, rdev)       \
@@ -78,6 +85,15 @@ RPC_MESSAGE(setattr, struct rpc_setattr, SETATTR_FIELDS)
 	F(name, name)      \
 	F(target, target)
 RPC_MESSAGE(create, struct rpc_create, CREATE_FIELDS)
+
+#define TMPFILE_FIELDS(F) \
+	F(u64, parent)    \
+	F(u32, mode)      \
+	F(u32, umask)     \
+	F(u32, uid)       \
+	F(u32, gid)       \
+	F(u32, want_pages)
+RPC_MESSAGE(tmpfile, struct rpc_create, TMPFILE_FIELDS)
 
 #define LINK_FIELDS(F) \
 	F(u64, ino)    \
@@ -98,12 +114,19 @@ RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 	F(u32, flags)          \
 	F(u64, size)           \
 	F(i64, mtime)          \
+	F(i64, atime)          \
 	F(u32, want_pages)
 #define COMMIT_FIELDS(F)       \
 	COMMIT_FIXED_FIELDS(F) \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
-enum { COMMIT_FIXED_BYTES = 32, RETURN_FIXED_BYTES = 4, INO_BYTES = 8 };
+enum {
+	COMMIT_FIXED_BYTES = 40,
+	RETURN_FIXED_BYTES = 4,
+	STAGE_FIXED_BYTES = 8,
+	COPY_FIXED_BYTES = 40,
+	INO_BYTES = 8,
+};
 
 #define GRANT_FIELDS(F)    \
 	F(u32, want_pages) \
@@ -114,6 +137,63 @@ RPC_MESSAGE(grant, struct rpc_grant, GRANT_FIELDS)
 	F(u32, kind)     \
 	F(tail, tail)
 RPC_MESSAGE(return, struct rpc_return, RETURN_FIELDS)
+
+#define GETXATTR_FIELDS(F) \
+	F(u64, ino)        \
+	F(u32, offset)     \
+	F(xattr_name, name)
+RPC_MESSAGE(getxattr, struct rpc_getxattr, GETXATTR_FIELDS)
+
+#define LISTXATTR_FIELDS(F) \
+	F(u64, ino)         \
+	F(u64, cookie)
+RPC_MESSAGE(listxattr, struct rpc_listxattr, LISTXATTR_FIELDS)
+
+#define SETXATTR_FIELDS(F)  \
+	F(u64, ino)         \
+	F(u32, flags)       \
+	F(u32, stage)       \
+	F(u32, total)       \
+	F(xattr_name, name) \
+	F(tail, tail)
+RPC_MESSAGE(setxattr, struct rpc_setxattr, SETXATTR_FIELDS)
+
+#define REMOVEXATTR_FIELDS(F) \
+	F(u64, ino)           \
+	F(xattr_name, name)
+RPC_MESSAGE(removexattr, struct rpc_removexattr, REMOVEXATTR_FIELDS)
+
+#define STAGE_FIELDS(F) \
+	F(u32, stage)   \
+	F(u32, offset)  \
+	F(tail, tail)
+RPC_MESSAGE(stage, struct rpc_stage, STAGE_FIELDS)
+
+#define FALLOCATE_FIELDS(F) \
+	F(u64, ino)         \
+	F(u32, mode)        \
+	F(u64, offset)      \
+	F(u64, len)
+RPC_MESSAGE(fallocate, struct rpc_fallocate, FALLOCATE_FIELDS)
+
+#define COPY_FIELDS(F)     \
+	F(u64, src)        \
+	F(u64, src_offset) \
+	F(u64, dst)        \
+	F(u64, dst_offset) \
+	F(u64, len)        \
+	F(tail, tail)
+RPC_MESSAGE(copy, struct rpc_copy, COPY_FIELDS)
+
+#define QUOTA_FIELDS(F) \
+	F(u8, kind)     \
+	F(u32, id)      \
+	F(u64, npages)  \
+	F(flag, give_back)
+RPC_MESSAGE(quota, struct rpc_quota, QUOTA_FIELDS)
+
+#define FROZEN_FIELDS(F) F(u64, snapshot)
+RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 
 static void put_body(struct wire_out *w, const struct rpc_request *q)
 {
@@ -169,6 +249,42 @@ static void put_body(struct wire_out *w, const struct rpc_request *q)
 		break;
 	case RPC_RETURN:
 		put_return(w, &q->ret);
+		break;
+	case RPC_SNAPSHOT:
+		put_snapshot(w, &q->snapshot);
+		break;
+	case RPC_GETXATTR:
+		put_getxattr(w, &q->getxattr);
+		break;
+	case RPC_LISTXATTR:
+		put_listxattr(w, &q->listxattr);
+		break;
+	case RPC_FROZEN:
+		put_frozen(w, &q->frozen);
+		break;
+	case RPC_UNPROTECT:
+		put_tail(w, &q->unprotect.tail);
+		break;
+	case RPC_TMPFILE:
+		put_tmpfile(w, &q->create);
+		break;
+	case RPC_SETXATTR:
+		put_setxattr(w, &q->setxattr);
+		break;
+	case RPC_REMOVEXATTR:
+		put_removexattr(w, &q->removexattr);
+		break;
+	case RPC_STAGE:
+		put_stage(w, &q->stage);
+		break;
+	case RPC_FALLOCATE:
+		put_fallocate(w, &q->fallocate);
+		break;
+	case RPC_COPY:
+		put_copy(w, &q->copy);
+		break;
+	case RPC_QUOTA:
+		put_quota(w, &q->quota);
 		break;
 	case RPC_STATFS:
 	case RPC_OP_MAX:
@@ -231,6 +347,42 @@ static void get_body(struct wire_in *r, struct rpc_request *q)
 	case RPC_RETURN:
 		get_return(r, &q->ret);
 		break;
+	case RPC_SNAPSHOT:
+		get_snapshot(r, &q->snapshot);
+		break;
+	case RPC_GETXATTR:
+		get_getxattr(r, &q->getxattr);
+		break;
+	case RPC_LISTXATTR:
+		get_listxattr(r, &q->listxattr);
+		break;
+	case RPC_FROZEN:
+		get_frozen(r, &q->frozen);
+		break;
+	case RPC_UNPROTECT:
+		get_tail(r, &q->unprotect.tail);
+		break;
+	case RPC_TMPFILE:
+		get_tmpfile(r, &q->create);
+		break;
+	case RPC_SETXATTR:
+		get_setxattr(r, &q->setxattr);
+		break;
+	case RPC_REMOVEXATTR:
+		get_removexattr(r, &q->removexattr);
+		break;
+	case RPC_STAGE:
+		get_stage(r, &q->stage);
+		break;
+	case RPC_FALLOCATE:
+		get_fallocate(r, &q->fallocate);
+		break;
+	case RPC_COPY:
+		get_copy(r, &q->copy);
+		break;
+	case RPC_QUOTA:
+		get_quota(r, &q->quota);
+		break;
 	case RPC_STATFS:
 	case RPC_OP_MAX:
 		break;
@@ -239,14 +391,38 @@ static void get_body(struct wire_in *r, struct rpc_request *q)
 
 enum {
 	SET_ALL = SET_MODE | SET_UID | SET_GID | SET_SIZE | SET_ATIME | SET_MTIME | SET_ATIME_NOW |
-		  SET_MTIME_NOW | SET_CTIME,
+		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS,
 	RENAME_ALL = RENAME_NOREPLACE | RENAME_EXCHANGE,
-	COMMIT_ALL = COMMIT_SIZE | COMMIT_MTIME,
+	COMMIT_ALL = COMMIT_SIZE | COMMIT_MTIME | COMMIT_ATIME,
+	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
 
 static bool tail_of(const struct rpc_tail *tail, size_t element_bytes)
 {
 	return tail->len % element_bytes == 0;
+}
+
+static bool range_ok(uint64_t offset, uint64_t len)
+{
+	return len <= INT64_MAX && offset <= INT64_MAX - len;
+}
+
+static bool setxattr_ok(const struct rpc_setxattr *q)
+{
+	return !(q->flags & ~(uint32_t)SETXATTR_ALL) && q->total <= XATTR_VALUE_MAX &&
+	       q->tail.len <= q->total && (q->stage != 0) == (q->tail.len < q->total);
+}
+
+static bool copy_ok(const struct rpc_copy *q)
+{
+	return range_ok(q->src_offset, q->len) && range_ok(q->dst_offset, q->len) &&
+	       tail_of(&q->tail, RPC_EXTENT_BYTES);
+}
+
+static bool snapshot_ok(const struct rpc_snapshot *q)
+{
+	return q->command >= SNAPSHOT_START && q->command <= SNAPSHOT_CANCEL &&
+	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
 }
 
 /* Values that only together, or with the op, are in range. */
@@ -272,6 +448,21 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_RETURN:
 		return (q->ret.kind == RETURN_INODES && tail_of(&q->ret.tail, INO_BYTES)) ||
 		       (q->ret.kind == RETURN_GRANTS && tail_of(&q->ret.tail, RPC_EXTENT_BYTES));
+	case RPC_SNAPSHOT:
+		return snapshot_ok(&q->snapshot);
+	case RPC_SETXATTR:
+		return setxattr_ok(&q->setxattr);
+	case RPC_STAGE:
+		return q->stage.stage && q->stage.tail.len && q->stage.offset <= XATTR_VALUE_MAX &&
+		       q->stage.tail.len <= XATTR_VALUE_MAX - q->stage.offset;
+	case RPC_FALLOCATE:
+		return q->fallocate.len && range_ok(q->fallocate.offset, q->fallocate.len);
+	case RPC_COPY:
+		return copy_ok(&q->copy);
+	case RPC_QUOTA:
+		return q->quota.kind == QUOTA_USER || q->quota.kind == QUOTA_GROUP;
+	case RPC_UNPROTECT:
+		return tail_of(&q->unprotect.tail, RPC_EXTENT_BYTES);
 	default:
 		return true;
 	}
@@ -331,6 +522,12 @@ size_t rpc_request_tail_at(unsigned op)
 		return RPC_HEADER_BYTES + COMMIT_FIXED_BYTES;
 	case RPC_RETURN:
 		return RPC_HEADER_BYTES + RETURN_FIXED_BYTES;
+	case RPC_STAGE:
+		return RPC_HEADER_BYTES + STAGE_FIXED_BYTES;
+	case RPC_COPY:
+		return RPC_HEADER_BYTES + COPY_FIXED_BYTES;
+	case RPC_UNPROTECT:
+		return RPC_HEADER_BYTES;
 	default:
 		return 0;
 	}

@@ -9,6 +9,7 @@ enum {
 	NAME_BYTES_MAX = 255,     /* one name, without NUL */
 	SYMLINK_BYTES_MAX = 4095, /* a link's target, without NUL */
 	EXPORT_NAME_MAX = 63,
+	XATTR_VALUE_MAX = 65536, /* of an extended attribute; the kernel's limit, as for the list */
 	OWNER_BYTES = 16,
 	INLINE_EXTENTS = 4, /* extents kept with the inode and sent with LOOKUP, CREATE and OPEN */
 };
@@ -36,6 +37,16 @@ struct attr {
 	uint32_t uid, gid;
 	uint32_t rdev;       /* new_encode_dev() form, as FUSE has it */
 	uint32_t generation; /* changes with the store: part of no lookup, shown to NFS exporters */
+	uint32_t flags;      /* ATTR_* */
+};
+
+/* What an inode has beside its data, so that asking for what is not there costs no message. */
+enum {
+	ATTR_XATTRS = 1,      /* extended attributes, of whatever name */
+	ATTR_ACL = 2,         /* among them system.posix_acl_access */
+	ATTR_DEFAULT_ACL = 4, /* system.posix_acl_default */
+	ATTR_CAPS = 8,        /* security.capability, which a write takes away */
+	ATTR_FLAGS_ALL = 15,
 };
 
 /* A client's right to cache one inode; see ARCHITECTURE.md. */

@@ -1,9 +1,9 @@
 /* inode.c - see inode.h.
  *
- * The record, little-endian: flags 1, mode 4, nlink 4, uid 4, gid 4, size 8, npages 8, atime 8,
- * mtime 8, ctime 8, btime 8, device or parent 8, nextents 4; then extents of fpage 8, npages 4,
- * page 4, region 2. A regular file has room for one extent from the start: most get one, and
- * pages of records that never grow stay full. */
+ * The record, little-endian: flags 1 (ATTR_* in the upper half), mode 4, nlink 4, uid 4, gid 4,
+ * size 8, npages 8, atime 8, mtime 8, ctime 8, btime 8, device or parent 8, nextents 4; then
+ * extents of fpage 8, npages 4, page 4, region 2. A regular file has room for one extent from the
+ * start: most get one, and pages of records that never grow stay full. */
 #include "server/inode.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 enum {
 	FIXED_BYTES = 77,
+	ATTR_FLAGS_SHIFT = 4,
 	EXTENT_BYTES = 18,
 	INODE_BYTES_MAX = FIXED_BYTES + INLINE_EXTENTS * EXTENT_BYTES,
 };
@@ -31,7 +32,7 @@ static size_t encode(const struct inode *i, uint8_t buf[INODE_BYTES_MAX])
 	struct wire_out w;
 
 	wire_out_init(&w, buf, INODE_BYTES_MAX);
-	wire_put_u8(&w, i->flags);
+	wire_put_u8(&w, (uint8_t)(i->flags | a->flags << ATTR_FLAGS_SHIFT));
 	wire_put_u32(&w, a->mode);
 	wire_put_u32(&w, a->nlink);
 	wire_put_u32(&w, a->uid);
@@ -73,10 +74,13 @@ int inode_decode(
 	struct attr *a = &i->attr;
 	struct wire_in r;
 	uint64_t aux;
+	uint8_t flags;
 
 	*i = (struct inode){.key = key.hi, .cut = NO_CUT};
 	wire_in_init(&r, val->data, val->len);
-	i->flags = wire_get_u8(&r);
+	flags = wire_get_u8(&r);
+	i->flags = flags & INODE_FLAGS_ALL;
+	a->flags = flags >> ATTR_FLAGS_SHIFT;
 	a->ino = ino_of_key(key.hi);
 	a->generation = v->generation;
 	a->mode = wire_get_u32(&r);

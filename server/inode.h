@@ -18,7 +18,7 @@
 #include "common/types.h"
 #include "server/volume.h"
 
-enum { INODE_REAPING = 1, INODE_DEAD = 2 };
+enum { INODE_REAPING = 1, INODE_DEAD = 2, INODE_FLAGS_ALL = 3 };
 
 enum { NLINK_MAX = INT32_MAX };
 

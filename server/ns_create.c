@@ -33,6 +33,8 @@ static void init_child(struct ns_call *c, const struct inode *dir, uint32_t mode
 		if (S_ISDIR(mode))
 			mode |= S_ISGID;
 	}
+	if (!S_ISLNK(mode))
+		mode &= ~(req->umask & 0777);
 	inode_init(c->v, i, mode, req->uid, gid, c->ctx->now);
 	i->parent = dir->attr.ino;
 }

@@ -27,11 +27,16 @@ enum store_table {
 	STORE_REAP,                 /* inode key: pages of it that are to be freed */
 	STORE_SYMLINK,              /* inode key: the target */
 	STORE_SESSION,              /* session id */
+	STORE_QUOTA,                /* export, user or group, id: what is used */
 	STORE_PAIRS,                /* tables from here on have both halves of the key */
 	STORE_DIRENT = STORE_PAIRS, /* inode key of the directory, cookie */
 	STORE_EXTENT,               /* inode key, first page within the file */
 	STORE_ORPHAN,               /* session, inode key: unlinked, kept open */
 	STORE_REPLY,                /* session, slot */
+	STORE_XATTR,                /* inode key, cookie of the name */
+	STORE_XVALUE,               /* inode key, part of a long value */
+	STORE_STAGE,                /* session, part of a value that is on its way */
+	STORE_HELD,                 /* session, user or group and id: reserved of a quota */
 	STORE_TABLES,
 };
 

@@ -13,10 +13,15 @@ const char *const store_table_names[STORE_TABLES] = {
 	[STORE_REAP] = "reap",
 	[STORE_SYMLINK] = "symlink",
 	[STORE_SESSION] = "session",
+	[STORE_QUOTA] = "quota",
 	[STORE_DIRENT] = "dirent",
 	[STORE_EXTENT] = "extent",
 	[STORE_ORPHAN] = "orphan",
 	[STORE_REPLY] = "reply",
+	[STORE_XATTR] = "xattr",
+	[STORE_XVALUE] = "xvalue",
+	[STORE_STAGE] = "stage",
+	[STORE_HELD] = "held",
 };
 
 size_t store_key_bytes(enum store_table table)

@@ -21,6 +21,9 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
+/* Without the padding at its end. */
+enum { ATTR_USED = offsetof(struct attr, flags) + sizeof(uint32_t) };
+
 static struct attr attr_of(uint64_t ino)
 {
 	return (struct attr){
@@ -37,6 +40,7 @@ static struct attr attr_of(uint64_t ino)
 		.gid = 1000,
 		.rdev = 0x801,
 		.generation = 9,
+		.flags = ATTR_FLAGS_ALL,
 	};
 }
 
@@ -109,6 +113,7 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_SYMLINK:
 		q.create = (struct rpc_create){.parent = 1,
 			.mode = 0100600,
+			.umask = 022,
 			.uid = 1,
 			.gid = 2,
 			.rdev = 3,
@@ -125,13 +130,55 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){
-			5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, 12, extents_tail()};
+			5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, 12, extents_tail()};
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
 		break;
 	case RPC_RETURN:
 		q.ret = (struct rpc_return){RETURN_GRANTS, extents_tail()};
+		break;
+	case RPC_SNAPSHOT:
+		q.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str("/srv/s")};
+		break;
+	case RPC_GETXATTR:
+		q.getxattr = (struct rpc_getxattr){3, 12000, str("user.a/b")};
+		break;
+	case RPC_LISTXATTR:
+		q.listxattr = (struct rpc_listxattr){3, UINT64_MAX};
+		break;
+	case RPC_FROZEN:
+		q.frozen.snapshot = 1ull << 50;
+		break;
+	case RPC_UNPROTECT:
+		q.unprotect.tail = extents_tail();
+		break;
+	case RPC_TMPFILE:
+		q.create = (struct rpc_create){.parent = 1,
+			.mode = 0100600,
+			.umask = 077,
+			.uid = 1,
+			.gid = 2,
+			.want_pages = 256};
+		break;
+	case RPC_SETXATTR:
+		q.setxattr = (struct rpc_setxattr){3, SETXATTR_CREATE, 0, sizeof(tail_bytes),
+			str("user.name"), extents_tail()};
+		break;
+	case RPC_REMOVEXATTR:
+		q.removexattr = (struct rpc_removexattr){3, str("trusted.x")};
+		break;
+	case RPC_STAGE:
+		q.stage = (struct rpc_stage){9, 12000, extents_tail()};
+		break;
+	case RPC_FALLOCATE:
+		q.fallocate = (struct rpc_fallocate){3, 1, 4096, INT64_MAX - 4096};
+		break;
+	case RPC_COPY:
+		q.copy = (struct rpc_copy){3, 1ull << 33, 4, 5, 1ull << 32, extents_tail()};
+		break;
+	case RPC_QUOTA:
+		q.quota = (struct rpc_quota){QUOTA_GROUP, UINT32_MAX, 4096, true};
 		break;
 	case RPC_STATFS:
 	case RPC_OP_MAX:
@@ -174,19 +221,22 @@ static struct rpc_reply reply_of(unsigned op)
 			.server_time = -3,
 			.nregions = 4,
 			.npages = 5,
+			.quotas = true,
+			.snapshot = 6,
 			.root = attr_of(1)};
 		break;
 	case RPC_REGIONS:
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
 		break;
 	case RPC_PING:
-		p.ping.server_time = INT64_MAX;
+		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true};
 		break;
 	case RPC_STATUS:
 		p.status_text = (struct rpc_status_reply){99, extents_tail()};
 		break;
 	case RPC_LOOKUP:
 	case RPC_CREATE:
+	case RPC_TMPFILE:
 	case RPC_MKNOD:
 	case RPC_MKDIR:
 	case RPC_SYMLINK:
@@ -196,6 +246,8 @@ static struct rpc_reply reply_of(unsigned op)
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_COMMIT:
+	case RPC_SETXATTR:
+	case RPC_REMOVEXATTR:
 		p.attr = (struct rpc_attr_reply){attr_of(8), 1, {extent_of(0)}};
 		break;
 	case RPC_UNLINK:
@@ -221,8 +273,27 @@ static struct rpc_reply reply_of(unsigned op)
 	case RPC_GRANT:
 		p.grant = (struct rpc_grant_reply){2, {extent_of(1), extent_of(2)}};
 		break;
+	case RPC_SNAPSHOT:
+		p.snapshot = (struct rpc_snapshot_reply){SNAPSHOT_FAILED, 1, 2, 3, str("why")};
+		break;
+	case RPC_GETXATTR:
+		p.getxattr = (struct rpc_getxattr_reply){65536, 5, extents_tail()};
+		break;
+	case RPC_LISTXATTR:
+		p.listxattr = (struct rpc_listxattr_reply){true, extents_tail()};
+		break;
+	case RPC_FALLOCATE:
+	case RPC_COPY:
+		p.progress = (struct rpc_progress_reply){attr_of(4), 1ull << 32};
+		break;
+	case RPC_QUOTA:
+		p.quota.npages = QUOTA_UNLIMITED;
+		break;
 	case RPC_BYE:
 	case RPC_RETURN:
+	case RPC_STAGE:
+	case RPC_FROZEN:
+	case RPC_UNPROTECT:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -250,7 +321,7 @@ static int decode_reply(const void *msg, size_t len)
 static void op_info__unknown_ops_have_no_name(void **state)
 {
 	assert_null(rpc_op_info(0)->name);
-	assert_null(rpc_op_info(RPC_STATUS + 1)->name);
+	assert_null(rpc_op_info(RPC_SNAPSHOT + 1)->name);
 	assert_null(rpc_op_info(RPC_OP_MAX)->name);
 	assert_null(rpc_op_info(UINT32_MAX)->name);
 	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");
@@ -310,8 +381,8 @@ static void reply__fields_arrive_in_their_places(void **state)
 
 	assert_int_equal(rpc_reply_encode(&in, buf, sizeof(buf), &len), 0);
 	assert_int_equal(rpc_reply_decode(&out, buf, len), 0);
-	assert_memory_equal(&out.entry.attr, &in.entry.attr, sizeof(struct attr));
-	assert_memory_equal(&out.entry.parent, &in.entry.parent, sizeof(struct attr));
+	assert_memory_equal(&out.entry.attr, &in.entry.attr, ATTR_USED);
+	assert_memory_equal(&out.entry.parent, &in.entry.parent, ATTR_USED);
 	assert_int_equal(out.entry.lease.type, LEASE_EXCLUSIVE);
 	assert_true(out.entry.created);
 	assert_int_equal(out.entry.grant[7].fpage, 107);
@@ -402,7 +473,8 @@ static void decode__trailing_bytes(void **state)
 		size_t len;
 
 		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
-		assert_int_equal(decode_request(buf, len + 1), -EPROTO);
+		if (op != RPC_STAGE) /* its tail is any bytes */
+			assert_int_equal(decode_request(buf, len + 1), -EPROTO);
 		if (rpc_reply_tail_at(op))
 			continue;
 		assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
@@ -512,7 +584,7 @@ static void changes__out_of_range(void **state)
 {
 	struct rpc_request q = request_of(RPC_SETATTR);
 
-	q.setattr.valid = SET_CTIME << 1;
+	q.setattr.valid = SET_NO_CAPS << 1;
 	assert_refused(&q);
 	q = request_of(RPC_SETATTR);
 	q.setattr.size = 1ull << 63;
@@ -523,7 +595,7 @@ static void changes__out_of_range(void **state)
 	q.rename.flags = RENAME_WHITEOUT;
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
-	q.commit.flags = 4;
+	q.commit.flags = COMMIT_ATIME << 1;
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.size = UINT64_MAX;
@@ -533,6 +605,62 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q.ret.kind = RETURN_INODES;
 	q.ret.tail.len = 12;
+	assert_refused(&q);
+}
+
+static void xattr__out_of_range(void **state)
+{
+	struct rpc_request q = request_of(RPC_SETXATTR);
+
+	q.setxattr.flags = SETXATTR_KILL_SGID << 1;
+	assert_refused(&q);
+	q = request_of(RPC_SETXATTR);
+	q.setxattr.total = XATTR_VALUE_MAX + 1;
+	assert_refused(&q);
+	q = request_of(RPC_SETXATTR);
+	q.setxattr.stage = 9; /* and nothing to be there */
+	assert_refused(&q);
+	q.setxattr.stage = 0;
+	q.setxattr.total++; /* and nowhere for the first byte */
+	assert_refused(&q);
+	q.setxattr.total -= 2;
+	assert_refused(&q);
+	q = request_of(RPC_GETXATTR);
+	q.getxattr.name = (struct rpc_str){"a\0b", 3};
+	assert_refused(&q);
+	q.getxattr.name.len = 0;
+	assert_refused(&q);
+	q = request_of(RPC_STAGE);
+	q.stage.offset = XATTR_VALUE_MAX;
+	assert_refused(&q);
+	q.stage = (struct rpc_stage){0, 0, extents_tail()};
+	assert_refused(&q);
+}
+
+static void ranges__out_of_range(void **state)
+{
+	struct rpc_request q = request_of(RPC_FALLOCATE);
+
+	q.fallocate.offset++;
+	assert_refused(&q);
+	q.fallocate.len = 0;
+	assert_refused(&q);
+	q = request_of(RPC_COPY);
+	q.copy.src_offset = INT64_MAX;
+	assert_refused(&q);
+	q = request_of(RPC_COPY);
+	q.copy.tail.len--;
+	assert_refused(&q);
+	q = request_of(RPC_QUOTA);
+	q.quota.kind = 0;
+	assert_refused(&q);
+	q = request_of(RPC_UNPROTECT);
+	q.unprotect.tail.len--;
+	assert_refused(&q);
+	q = request_of(RPC_SNAPSHOT);
+	q.snapshot.command = SNAPSHOT_POLL; /* has no directory */
+	assert_refused(&q);
+	q.snapshot.command = 0;
 	assert_refused(&q);
 }
 
@@ -706,6 +834,8 @@ int main(void)
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(changes__out_of_range),
+		cmocka_unit_test(xattr__out_of_range),
+		cmocka_unit_test(ranges__out_of_range),
 		cmocka_unit_test(symlink__target_out_of_range),
 		cmocka_unit_test(reply__counts_and_types_out_of_range),
 		cmocka_unit_test(tail__filled_in_place_is_not_copied),

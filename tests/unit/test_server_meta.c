@@ -112,13 +112,13 @@ static void open__refuses_another_version(void **state)
 {
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 2"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 3"));
 }
 
 /* As a version to come may have it: a table that this one does not know. */
 static void rename_table(void)
 {
-	static const char name[] = "symlink"; /* the last one, before and after */
+	static const char name[] = "xvalue"; /* the last one, before and after */
 	int fd = store_fd();
 	struct stat st;
 	char *map, *at;
@@ -139,7 +139,7 @@ static void open__refuses_another_version_with_other_tables(void **state)
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	rename_table();
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 2"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 3"));
 }
 
 static void open__refuses_other_tables(void **state)
