@@ -33,6 +33,10 @@ static const char *op_text(enum request_op op)
 		[OP_FSYNCDIR] = "fsyncdir",
 		[OP_CREATE] = "create",
 		[OP_LSEEK] = "lseek",
+		[OP_GETXATTR] = "getxattr",
+		[OP_LISTXATTR] = "listxattr",
+		[OP_SETXATTR] = "setxattr",
+		[OP_REMOVEXATTR] = "removexattr",
 	};
 
 	return names[op];

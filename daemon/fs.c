@@ -205,6 +205,10 @@ void fs_dispatch(struct request *req)
 		[OP_FSYNCDIR] = op_fsyncdir,
 		[OP_CREATE] = op_create,
 		[OP_LSEEK] = op_lseek,
+		[OP_GETXATTR] = op_getxattr,
+		[OP_LISTXATTR] = op_listxattr,
+		[OP_SETXATTR] = op_setxattr,
+		[OP_REMOVEXATTR] = op_removexattr,
 	};
 
 	if (req->thread->fs->options.debug_io)

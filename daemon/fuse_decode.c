@@ -5,6 +5,7 @@
 #include <linux/fuse.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "common/rpc.h"
 #include "common/util.h"
@@ -64,6 +65,21 @@ static int take_name(struct cursor *c, const char **out)
 static int last_name(struct cursor *c, const char **out)
 {
 	int err = take_name(c, out);
+
+	return err ? err : finish(c);
+}
+
+/* Of an extended attribute: longer than a file's name is -ERANGE for xattr(7). */
+static int take_xattr_name(struct cursor *c, const char **out)
+{
+	int err = take_string(c, NAME_BYTES_MAX, out);
+
+	return err == -ENAMETOOLONG ? -ERANGE : err;
+}
+
+static int last_xattr_name(struct cursor *c, const char **out)
+{
+	int err = take_xattr_name(c, out);
 
 	return err ? err : finish(c);
 }
@@ -367,6 +383,74 @@ static int decode_lseek(struct request *req, struct cursor *c)
 	return in->whence == SEEK_DATA || in->whence == SEEK_HOLE ? 0 : -EINVAL;
 }
 
+static int decode_getxattr(struct request *req, struct cursor *c)
+{
+	const struct fuse_getxattr_in *in = start(c, struct fuse_getxattr_in);
+
+	if (!in)
+		return -EIO;
+	req->args.size = (uint32_t)min_u64(in->size, XATTR_VALUE_MAX);
+	return last_xattr_name(c, &req->args.name);
+}
+
+static int decode_listxattr(struct request *req, struct cursor *c)
+{
+	const struct fuse_getxattr_in *in = whole(c, struct fuse_getxattr_in);
+
+	if (!in)
+		return -EIO;
+	req->args.size = (uint32_t)min_u64(in->size, XATTR_VALUE_MAX);
+	return 0;
+}
+
+static int decode_removexattr(struct request *req, struct cursor *c)
+{
+	return last_xattr_name(c, &req->args.name);
+}
+
+/* With SETXATTR_EXT, which is taken where it is offered, the struct is longer: two words more, of
+ * which one is 0 or 1 and the other 0. No attribute's name begins so. */
+static bool is_long_setxattr(const struct cursor *c)
+{
+	const struct fuse_setxattr_in *in = (const void *)c->at;
+
+	return c->left >= sizeof(*in) && !in->padding &&
+	       !(in->setxattr_flags & ~(uint32_t)FUSE_SETXATTR_ACL_KILL_SGID);
+}
+
+static uint32_t setxattr_flags(const struct fuse_setxattr_in *in, bool is_long)
+{
+	uint32_t flags = 0;
+
+	if (in->flags & XATTR_CREATE)
+		flags |= SETXATTR_CREATE;
+	if (in->flags & XATTR_REPLACE)
+		flags |= SETXATTR_REPLACE;
+	if (is_long && (in->setxattr_flags & FUSE_SETXATTR_ACL_KILL_SGID))
+		flags |= SETXATTR_KILL_SGID;
+	return flags;
+}
+
+static int decode_setxattr(struct request *req, struct cursor *c)
+{
+	bool is_long = is_long_setxattr(c);
+	const struct fuse_setxattr_in *in =
+		take(c, is_long ? sizeof(*in) : FUSE_COMPAT_SETXATTR_IN_SIZE);
+	int err;
+
+	if (!in)
+		return -EIO;
+	req->args.flags = setxattr_flags(in, is_long);
+	req->args.size = in->size;
+	err = take_xattr_name(c, &req->args.name);
+	if (err)
+		return err;
+	if (in->size != c->left)
+		return -EIO;
+	req->args.value = c->at;
+	return in->size <= XATTR_VALUE_MAX ? 0 : -E2BIG;
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -402,6 +486,10 @@ static const struct decoder decoders[] = {
 	[FUSE_FSYNCDIR] = {decode_fsync, OP_FSYNCDIR},
 	[FUSE_CREATE] = {decode_create, OP_CREATE},
 	[FUSE_LSEEK] = {decode_lseek, OP_LSEEK},
+	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},
+	[FUSE_LISTXATTR] = {decode_listxattr, OP_LISTXATTR},
+	[FUSE_SETXATTR] = {decode_setxattr, OP_SETXATTR},
+	[FUSE_REMOVEXATTR] = {decode_removexattr, OP_REMOVEXATTR},
 };
 
 /* The body without the extensions that newer kernels append to it. */
@@ -434,6 +522,11 @@ int fuse_decode(const void *msg, size_t len, struct request *req)
 	req->op = decoder->op;
 	err = body_of(h, len, &c);
 	return err ? err : decoder->decode(req, &c);
+}
+
+bool fuse_decode_has_payload(uint32_t opcode)
+{
+	return opcode == FUSE_WRITE || opcode == FUSE_SETXATTR;
 }
 
 static const char *moved(const char *name, const void *from, const void *to)

@@ -5,11 +5,13 @@
  * THREADS    Pure functions.
  * ERRORS     -ENOSYS: an operation that we don't have; the kernel then never asks again.
  *            -ENAMETOOLONG: a name over NAME_BYTES_MAX or a target over SYMLINK_BYTES_MAX.
+ *            -ERANGE, -E2BIG: an extended attribute's name or value that is too long.
  *            -EINVAL: a value out of its range. -EIO: too short, too long, a name without end.
  */
 #ifndef RMEMFS_DAEMON_FUSE_DECODE_H
 #define RMEMFS_DAEMON_FUSE_DECODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,7 +28,11 @@ enum { FUSE_MESSAGE_BYTES_MAX = FUSE_WRITE_HEAD_BYTES + IO_BYTES_MAX };
  * the link's name in name and its target in name2. */
 int fuse_decode(const void *msg, size_t len, struct request *req);
 
-/* Moves the decoded names, and what else req points to in msg, into req->head. Not for WRITE. */
+/* Whether a request of FUSE's opcode carries a payload: it keeps the buffer it was read into. */
+bool fuse_decode_has_payload(uint32_t opcode);
+
+/* Moves the decoded names, and what else req points to in msg, into req->head. Not for what has a
+ * payload. */
 void fuse_decode_keep(struct request *req, const void *msg, size_t len);
 
 /* FORGET and BATCH_FORGET: how many there are, and one of them. */

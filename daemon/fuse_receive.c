@@ -138,7 +138,7 @@ static void start_request(struct io_thread *thread, struct request *req, void *m
 		reply_error(req, err);
 		return;
 	}
-	if (req->op == OP_WRITE)
+	if (fuse_decode_has_payload(header_of(msg)->opcode))
 		req->buf = steal_ptr(&priv->recv);
 	else
 		fuse_decode_keep(req, msg, len);
@@ -189,7 +189,8 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 		fuse_reply_status(thread, h->unique, 0);
 		break;
 	default:
-		if (list_empty(&priv->free_requests) || (h->opcode == FUSE_WRITE && !priv->recv))
+		if (list_empty(&priv->free_requests) ||
+			(fuse_decode_has_payload(h->opcode) && !priv->recv))
 			park(thread, msg, len);
 		else
 			start_request(thread, request_new(thread), msg, len);

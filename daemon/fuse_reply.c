@@ -251,6 +251,13 @@ void reply_lseek(struct request *req, uint64_t offset)
 	send_and_end(req, &out, sizeof(out));
 }
 
+void reply_length(struct request *req, uint32_t len)
+{
+	struct fuse_getxattr_out out = {.size = len};
+
+	send_and_end(req, &out, sizeof(out));
+}
+
 void reply_statfs(struct request *req, const struct statfs_values *st)
 {
 	struct fuse_statfs_out out = {.st = {

@@ -42,5 +42,10 @@ void op_read(struct request *req);
 void op_write(struct request *req);
 /* ops_lseek.c */
 void op_lseek(struct request *req);
+/* ops_xattr.c */
+void op_getxattr(struct request *req);
+void op_listxattr(struct request *req);
+void op_setxattr(struct request *req);
+void op_removexattr(struct request *req);
 
 #endif

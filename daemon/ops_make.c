@@ -49,6 +49,7 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	op->call.req.op = rpc;
 	op->call.req.create = *create;
 	op->call.req.create.parent = op->inode->ino;
+	op->call.req.create.umask = req->args.umask;
 	op->call.req.create.uid = req->uid;
 	op->call.req.create.gid = req->gid;
 	op->call.req.create.name = op_name(req->args.name);
@@ -57,7 +58,7 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 
 void op_mknod(struct request *req)
 {
-	uint32_t mode = req->args.mode & ~req->args.umask;
+	uint32_t mode = req->args.mode;
 
 	if (!(mode & S_IFMT))
 		mode |= S_IFREG;
@@ -68,7 +69,7 @@ void op_mknod(struct request *req)
 
 void op_mkdir(struct request *req)
 {
-	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFDIR;
+	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFDIR;
 
 	op_begin(req);
 	make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
@@ -146,7 +147,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 
 static void create_ask(struct request *req)
 {
-	uint32_t mode = (req->args.mode & ~req->args.umask & ~(uint32_t)S_IFMT) | S_IFREG;
+	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
 
 	make(req, RPC_CREATE,
 		&(struct rpc_create){.mode = mode,

@@ -63,6 +63,10 @@ enum request_op {
 	OP_FSYNCDIR,
 	OP_CREATE,
 	OP_LSEEK,
+	OP_GETXATTR,
+	OP_LISTXATTR,
+	OP_SETXATTR,
+	OP_REMOVEXATTR,
 	OP_NOPS,
 };
 
@@ -72,9 +76,12 @@ struct request_args {
 	bool has_fh;
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
-	uint32_t flags;             /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_* */
+	uint32_t flags;             /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_*;
+				     * SETXATTR: SETXATTR_* of rpc.h */
 	uint64_t offset;            /* READ, WRITE, READDIR (cookie), LSEEK */
-	uint32_t size;              /* READ, WRITE, READDIR */
+	uint32_t size;              /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
+				     * LISTXATTR: room for it, 0: its length is wanted */
+	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
 	bool cached;                /* WRITE: from the page cache; its fh may be a guess */
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;                  /* READDIR: with attributes */
@@ -116,8 +123,8 @@ struct request {
 	} trace;
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
-	struct data_buffer *buf;          /* WRITE: holds the payload; READ, READDIR: taken by
-					   * request_take_buffer(); else NULL */
+	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
+					   * taken by request_take_buffer(); else NULL */
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
@@ -136,6 +143,8 @@ struct request {
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
 /* Takes it out of that queue; then() is not called. */
 void request_leave_buffers(struct request *req);
+/* Which of all threads' data buffers it holds, from 0. */
+unsigned request_buffer_index(const struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
  */
@@ -161,10 +170,12 @@ void reply_create(struct request *req, uint64_t node, const struct attr *attr, s
 void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl);
 void reply_open(struct request *req, uint64_t fh, unsigned open_flags);
 void reply_write(struct request *req, uint32_t written);
-/* The first len bytes of the data buffer, without a copy: READ, READDIR. */
+/* The first len bytes of the data buffer, without a copy: READ, READDIR, GETXATTR, LISTXATTR. */
 void reply_buffer(struct request *req, uint32_t len);
 void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
 void reply_lseek(struct request *req, uint64_t offset);
+/* GETXATTR and LISTXATTR with size 0: how much there would be. */
+void reply_length(struct request *req, uint32_t len);
 struct statfs_values {
 	uint64_t blocks, bfree, bavail, files, ffree; /* blocks of PAGE_BYTES */
 };

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		decode_forgets(h, size);
 	else if (h->opcode == FUSE_INTERRUPT)
 		fuse_decode_interrupt(h, size, &unique);
-	else if (fuse_decode(h, size, &req) == 0 && req.op != OP_WRITE)
+	else if (fuse_decode(h, size, &req) == 0 && !fuse_decode_has_payload(h->opcode))
 		fuse_decode_keep(&req, h, size);
 	free(h);
 	return 0;

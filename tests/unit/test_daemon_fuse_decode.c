@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 
 #include "common/rpc.h"
 #include "common/util.h"
@@ -60,13 +61,14 @@ static void put_name(struct message *m, const char *name)
 static int decode_cut(const struct message *m, size_t len, struct request *req)
 {
 	void *exact = aligned_alloc(16, (len + 15) / 16 * 16);
+	struct fuse_in_header *header = exact;
 	int err;
 
 	memcpy(exact, m->bytes, len);
-	((struct fuse_in_header *)exact)->len = (uint32_t)len;
+	header->len = (uint32_t)len;
 	memset(req, 0, sizeof(*req));
 	err = fuse_decode(exact, len, req);
-	if (!err && req->op != OP_WRITE)
+	if (!err && !fuse_decode_has_payload(header->opcode))
 		fuse_decode_keep(req, exact, len);
 	free(exact);
 	return err;
@@ -115,6 +117,10 @@ static const struct sample samples[] = {
 	{FUSE_FSYNCDIR, OP_FSYNCDIR, sizeof(struct fuse_fsync_in), NULL, NULL, 0},
 	{FUSE_CREATE, OP_CREATE, sizeof(struct fuse_create_in), "made", NULL, 0},
 	{FUSE_LSEEK, OP_LSEEK, sizeof(struct fuse_lseek_in), NULL, NULL, 0},
+	{FUSE_GETXATTR, OP_GETXATTR, sizeof(struct fuse_getxattr_in), "user.x", NULL, 0},
+	{FUSE_LISTXATTR, OP_LISTXATTR, sizeof(struct fuse_getxattr_in), NULL, NULL, 0},
+	{FUSE_SETXATTR, OP_SETXATTR, sizeof(struct fuse_setxattr_in), "user.x", NULL, 100},
+	{FUSE_REMOVEXATTR, OP_REMOVEXATTR, 0, "user.x", NULL, 0},
 };
 
 static void put_fixed(struct message *m, const struct sample *s)
@@ -122,11 +128,17 @@ static void put_fixed(struct message *m, const struct sample *s)
 	uint8_t zeros[128] = {0};
 	struct fuse_write_in write = {.size = (uint32_t)s->payload};
 	struct fuse_lseek_in lseek = {.whence = SEEK_DATA};
+	struct fuse_setxattr_in setxattr = {
+		.size = (uint32_t)s->payload,
+		.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID,
+	};
 
 	if (s->opcode == FUSE_WRITE)
 		put(m, &write, sizeof(write));
 	else if (s->opcode == FUSE_LSEEK)
 		put(m, &lseek, sizeof(lseek));
+	else if (s->opcode == FUSE_SETXATTR)
+		put(m, &setxattr, sizeof(setxattr));
 	else
 		put(m, zeros, s->fixed);
 }
@@ -161,6 +173,8 @@ static void fuse_decode__well_formed(void **state)
 		assert_int_equal(req.gid, 2);
 		assert_int_equal(req.pid, 3);
 		/* The names were moved out of the message, which is gone. */
+		if (fuse_decode_has_payload(s->opcode))
+			continue;
 		if (s->name)
 			assert_string_equal(req.args.name, s->name);
 		if (s->name2)
@@ -209,9 +223,8 @@ static void fuse_decode__extensions_are_skipped(void **state)
 
 static void fuse_decode__unknown_operation(void **state)
 {
-	static const uint32_t opcodes[] = {0, FUSE_SETXATTR, FUSE_GETXATTR, FUSE_GETLK, FUSE_ACCESS,
-		FUSE_IOCTL, FUSE_FALLOCATE, FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, FUSE_TMPFILE, 52,
-		4096, UINT32_MAX};
+	static const uint32_t opcodes[] = {0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL, FUSE_FALLOCATE,
+		FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, FUSE_TMPFILE, 52, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
 
@@ -402,6 +415,84 @@ static void fuse_decode__lseek_whence(void **state)
 	}
 }
 
+static int decode_setxattr(size_t head, uint32_t size, const char *name, struct request *req)
+{
+	struct fuse_setxattr_in in = {
+		.size = size,
+		.flags = XATTR_CREATE,
+		.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID,
+	};
+	static struct message m;
+
+	begin(&m, FUSE_SETXATTR);
+	put(&m, &in, head);
+	put_name(&m, name);
+	put(&m, "value", 5);
+	memset(req, 0, sizeof(*req));
+	return fuse_decode(m.bytes, m.len, req);
+}
+
+static void fuse_decode__setxattr_of_both_lengths(void **state)
+{
+	struct request req;
+
+	assert_int_equal(decode_setxattr(sizeof(struct fuse_setxattr_in), 5, "user.n", &req), 0);
+	assert_string_equal(req.args.name, "user.n");
+	assert_memory_equal(req.args.value, "value", 5);
+	assert_int_equal(req.args.size, 5);
+	assert_int_equal(req.args.flags, SETXATTR_CREATE | SETXATTR_KILL_SGID);
+
+	assert_int_equal(decode_setxattr(FUSE_COMPAT_SETXATTR_IN_SIZE, 5, "user.n", &req), 0);
+	assert_string_equal(req.args.name, "user.n");
+	assert_memory_equal(req.args.value, "value", 5);
+	assert_int_equal(req.args.flags, SETXATTR_CREATE);
+}
+
+static void fuse_decode__setxattr_out_of_range(void **state)
+{
+	size_t head = sizeof(struct fuse_setxattr_in);
+	char name[NAME_BYTES_MAX + 2];
+	struct request req;
+
+	assert_int_equal(decode_setxattr(head, 4, "user.n", &req), -EIO);
+	assert_int_equal(decode_setxattr(head, 6, "user.n", &req), -EIO);
+	assert_int_equal(decode_setxattr(head, UINT32_MAX, "user.n", &req), -EIO);
+	memset(name, 'n', sizeof(name));
+	name[NAME_BYTES_MAX + 1] = '\0';
+	assert_int_equal(decode_setxattr(head, 5, name, &req), -ERANGE);
+	name[NAME_BYTES_MAX] = '\0';
+	assert_int_equal(decode_setxattr(head, 5, name, &req), 0);
+}
+
+static void fuse_decode__setxattr_value_too_long(void **state)
+{
+	struct fuse_setxattr_in in = {.size = XATTR_VALUE_MAX + 1};
+	size_t len = sizeof(struct fuse_in_header) + sizeof(in) + 7 + in.size;
+	uint8_t *msg = calloc(1, len);
+	struct message head;
+	struct request req;
+
+	begin(&head, FUSE_SETXATTR);
+	put(&head, &in, sizeof(in));
+	put_name(&head, "user.n");
+	memcpy(msg, head.bytes, head.len);
+	assert_int_equal(fuse_decode(msg, len, &req), -E2BIG);
+	free(msg);
+}
+
+static void fuse_decode__getxattr_room(void **state)
+{
+	struct fuse_getxattr_in in = {.size = UINT32_MAX};
+	struct message m;
+	struct request req;
+
+	begin(&m, FUSE_GETXATTR);
+	put(&m, &in, sizeof(in));
+	put_name(&m, "user.n");
+	assert_int_equal(decode(&m, &req), 0);
+	assert_int_equal(req.args.size, XATTR_VALUE_MAX);
+}
+
 /* ---- FORGET, INTERRUPT -------------------------------------------------------------------------
  */
 
@@ -492,6 +583,9 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	assert_int_equal(out.flags & FUSE_AUTO_INVAL_DATA, 0);
 	assert_int_equal(out.flags & FUSE_WRITEBACK_CACHE, 0);
 	assert_true(out.flags & FUSE_PARALLEL_DIROPS);
+	assert_true(out.flags & FUSE_POSIX_ACL);
+	assert_true(out.flags & FUSE_DONT_MASK);
+	assert_true(out.flags & FUSE_SETXATTR_EXT);
 	assert_false(features.direct_io_allow_mmap);
 	assert_false(features.parallel_direct_writes);
 	assert_true(features.handle_killpriv_v2);
@@ -554,6 +648,10 @@ int main(void)
 		cmocka_unit_test(fuse_decode__ranges),
 		cmocka_unit_test(fuse_decode__rename_flags),
 		cmocka_unit_test(fuse_decode__lseek_whence),
+		cmocka_unit_test(fuse_decode__setxattr_of_both_lengths),
+		cmocka_unit_test(fuse_decode__setxattr_out_of_range),
+		cmocka_unit_test(fuse_decode__setxattr_value_too_long),
+		cmocka_unit_test(fuse_decode__getxattr_room),
 		cmocka_unit_test(fuse_decode_forget__single),
 		cmocka_unit_test(fuse_decode_forget__batch),
 		cmocka_unit_test(fuse_decode_forget__count_beyond_message),

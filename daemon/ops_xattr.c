@@ -1,0 +1,384 @@
+/* GETXATTR, LISTXATTR, SETXATTR, REMOVEXATTR. What the inode's attributes say is not there needs no
+ * RPC: so the kernel may ask before each write whether there are capabilities, and before each
+ * access whether there is an access control list.
+ *
+ * A value may be longer than a message. It is then read in parts, from the start again if it has
+ * changed meanwhile, and sent in parts that the server keeps (STAGE) until the last one comes with
+ * SETXATTR. Both lie in the request's data buffer, whose number tells its parts from others'. */
+#include <errno.h>
+#include <stddef.h>
+
+#include "common/log.h"
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/ops.h"
+
+struct xattr_state {
+	struct op op;
+	uint32_t at;     /* bytes of the value or list that have been moved */
+	uint64_t sum;    /* of the value that they came from */
+	uint64_t cookie; /* of the last name that was put into the list */
+};
+
+enum {
+	STAGE_BYTES = 16000, /* in one message */
+	LAST_BYTES = STAGE_BYTES - NAME_BYTES_MAX,
+};
+
+static_assert(STAGE_BYTES <= RPC_MSG_BYTES - 128, "a part and its fields are one message");
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static const struct xattr_kind {
+	const char *name;
+	bool is_prefix;
+	bool is_acl;
+	uint32_t flag; /* of the attributes, without which there is none */
+} kinds[] = {
+	{"system.posix_acl_access", .is_acl = true, .flag = ATTR_ACL},
+	{"system.posix_acl_default", .is_acl = true, .flag = ATTR_DEFAULT_ACL},
+	{"security.capability", .flag = ATTR_CAPS},
+	{"security.", .is_prefix = true, .flag = ATTR_XATTRS},
+	{"trusted.", .is_prefix = true, .flag = ATTR_XATTRS},
+	{"user.", .is_prefix = true, .flag = ATTR_XATTRS},
+};
+
+static bool is_of_kind(const char *name, const struct xattr_kind *kind)
+{
+	return kind->is_prefix ? strncmp(name, kind->name, strlen(kind->name)) == 0
+			       : strcmp(name, kind->name) == 0;
+}
+
+/* -EOPNOTSUPP: no name that anybody keeps; -EINVAL: nothing but a prefix. */
+static int kind_of(const char *name, const struct xattr_kind **out)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		if (!is_of_kind(name, &kinds[i]))
+			continue;
+		*out = &kinds[i];
+		return kinds[i].is_prefix && !name[strlen(kinds[i].name)] ? -EINVAL : 0;
+	}
+	return -EOPNOTSUPP;
+}
+
+static bool may_have(struct inode *inode, uint32_t flag)
+{
+	struct attr attr;
+
+	return !inode_attr(inode, &attr) || (attr.flags & flag);
+}
+
+/* ---- GETXATTR -------------------------------------------------------------------------------- */
+
+static int bad_answer(const struct request *req)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("inode %llu: the server's extended attributes make no sense",
+			(unsigned long long)op_of((struct request *)req)->inode->ino);
+	return -EIO;
+}
+
+/* Takes what the reply brings. True: that was all of it. */
+static bool take_part(struct request *req, const struct rpc_getxattr_reply *rep, int *status)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	if (st->at && rep->sum != st->sum) {
+		st->at = 0;
+		return false;
+	}
+	if (rep->total > XATTR_VALUE_MAX || st->at > rep->total ||
+		rep->tail.len > rep->total - st->at || (!rep->tail.len && st->at < rep->total))
+		*status = bad_answer(req);
+	else if (rep->total > req->args.size)
+		*status = -ERANGE;
+	if (*status)
+		return true;
+	memcpy(req->buf->data + st->at, rep->tail.data, rep->tail.len);
+	st->at += rep->tail.len;
+	st->sum = rep->sum;
+	return st->at == rep->total;
+}
+
+static void getxattr_ask(struct request *req, int status);
+
+static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	int status = rep->status;
+	uint32_t len;
+
+	if (!status && !req->args.size) {
+		len = rep->getxattr.total;
+		op_end(req);
+		reply_length(req, len);
+		return;
+	}
+	if (!status && !take_part(req, &rep->getxattr, &status) && !req->replied) {
+		getxattr_ask(req, 0);
+		return;
+	}
+	len = st->at;
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_buffer(req, len);
+}
+
+static void getxattr_ask(struct request *req, int status)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	st->op.call.req.op = RPC_GETXATTR;
+	st->op.call.req.getxattr = (struct rpc_getxattr){
+		.ino = st->op.inode->ino,
+		.offset = st->at,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, getxattr_answered);
+}
+
+void op_getxattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	const struct xattr_kind *kind;
+	int status = kind_of(req->args.name, &kind);
+
+	if (!status && !may_have(op->inode, kind->flag))
+		status = -ENODATA;
+	if (status)
+		op_finish(req, status);
+	else if (req->args.size)
+		op_take_buffer(req, getxattr_ask);
+	else
+		getxattr_ask(req, 0);
+}
+
+/* ---- LISTXATTR ------------------------------------------------------------------------------- */
+
+/* The kernel leaves it to us not to show them to those who can't read them. */
+static bool is_hidden(const struct request *req, const struct rpc_str *name)
+{
+	static const char trusted[] = "trusted.";
+
+	return req->uid != 0 && name->len >= sizeof(trusted) - 1 &&
+	       memcmp(name->s, trusted, sizeof(trusted) - 1) == 0;
+}
+
+static int put_name(struct request *req, const struct rpc_str *name)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	uint32_t len = (uint32_t)name->len + 1;
+
+	if (len > XATTR_VALUE_MAX - st->at)
+		return -E2BIG;
+	if (req->args.size) {
+		if (len > req->args.size - st->at)
+			return -ERANGE;
+		memcpy(req->buf->data + st->at, name->s, name->len);
+		req->buf->data[st->at + name->len] = '\0';
+	}
+	st->at += len;
+	return 0;
+}
+
+static int put_names(struct request *req, const struct rpc_listxattr_reply *rep)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct wire_in r = rpc_tail_reader(&rep->tail);
+	uint64_t before = st->cookie;
+	struct rpc_xattr_entry e;
+	int status = 0;
+
+	while (!status && rpc_get_xattr_entry(&r, &e)) {
+		if (e.cookie <= st->cookie)
+			return bad_answer(req);
+		st->cookie = e.cookie;
+		if (!is_hidden(req, &e.name))
+			status = put_name(req, &e.name);
+	}
+	if (!status && (r.truncated || (!rep->last && st->cookie == before)))
+		status = bad_answer(req);
+	return status;
+}
+
+static void list_reply(struct request *req, int status)
+{
+	uint32_t len = request_state(req, struct xattr_state)->at;
+
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else if (req->args.size)
+		reply_buffer(req, len);
+	else
+		reply_length(req, len);
+}
+
+static void list_ask(struct request *req, int status);
+
+static void list_answered(struct request *req, const struct rpc_reply *rep)
+{
+	int status = rep->status;
+
+	if (!status)
+		status = put_names(req, &rep->listxattr);
+	if (status || rep->listxattr.last || req->replied)
+		list_reply(req, status);
+	else
+		list_ask(req, 0);
+}
+
+static void list_ask(struct request *req, int status)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	st->op.call.req.op = RPC_LISTXATTR;
+	st->op.call.req.listxattr = (struct rpc_listxattr){
+		.ino = st->op.inode->ino,
+		.cookie = st->cookie,
+	};
+	op_rpc(req, list_answered);
+}
+
+void op_listxattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+
+	if (!may_have(op->inode, ATTR_XATTRS))
+		list_reply(req, 0);
+	else if (req->args.size)
+		op_take_buffer(req, list_ask);
+	else
+		list_ask(req, 0);
+}
+
+/* ---- SETXATTR -------------------------------------------------------------------------------- */
+
+static void change_answered(struct request *req, const struct rpc_reply *rep)
+{
+	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
+	op_finish(req, rep->status);
+}
+
+/* 0 is none. */
+static uint32_t stage_of(const struct request *req)
+{
+	return request_buffer_index(req) + 1;
+}
+
+static struct rpc_tail rest_of_value(const struct request *req, uint32_t at, uint32_t max)
+{
+	return (struct rpc_tail){
+		.data = req->args.value + at,
+		.len = (uint32_t)min_u64(req->args.size - at, max),
+	};
+}
+
+static void setxattr_send(struct request *req)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	inode_change_begin(st->op.inode);
+	st->op.call.req.op = RPC_SETXATTR;
+	st->op.call.req.setxattr = (struct rpc_setxattr){
+		.ino = st->op.inode->ino,
+		.flags = req->args.flags,
+		.stage = st->at ? stage_of(req) : 0,
+		.total = req->args.size,
+		.name = op_name(req->args.name),
+		.tail = rest_of_value(req, st->at, LAST_BYTES),
+	};
+	op_rpc(req, change_answered);
+}
+
+static void setxattr_go(struct request *req);
+
+static void staged(struct request *req, const struct rpc_reply *rep)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	if (rep->status || req->replied) {
+		op_finish(req, rep->status);
+		return;
+	}
+	st->at += st->op.call.req.stage.tail.len;
+	setxattr_go(req);
+}
+
+static void setxattr_go(struct request *req)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	if (req->args.size - st->at <= LAST_BYTES) {
+		setxattr_send(req);
+		return;
+	}
+	st->op.call.req.op = RPC_STAGE;
+	st->op.call.req.stage = (struct rpc_stage){
+		.stage = stage_of(req),
+		.offset = st->at,
+		.tail = rest_of_value(req, st->at, STAGE_BYTES),
+	};
+	op_rpc(req, staged);
+}
+
+void op_setxattr(struct request *req)
+{
+	const struct xattr_kind *kind;
+	int status = kind_of(req->args.name, &kind);
+
+	op_begin(req);
+	if (status)
+		op_finish(req, status);
+	else
+		setxattr_go(req);
+}
+
+/* ---- REMOVEXATTR ----------------------------------------------------------------------------- */
+
+/* An access control list that is not there says no less than the mode: taking it away succeeds. */
+static void remove_answered(struct request *req, const struct rpc_reply *rep)
+{
+	const struct xattr_kind *kind = NULL;
+	int status = rep->status;
+
+	inode_change_end(op_of(req)->inode, status ? NULL : &rep->attr.attr);
+	if (status == -ENODATA && !kind_of(req->args.name, &kind) && kind->is_acl)
+		status = 0;
+	op_finish(req, status);
+}
+
+void op_removexattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	const struct xattr_kind *kind;
+	int status = kind_of(req->args.name, &kind);
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	if (!may_have(op->inode, kind->flag)) {
+		op_finish(req, kind->is_acl ? 0 : -ENODATA);
+		return;
+	}
+	inode_change_begin(op->inode);
+	op->call.req.op = RPC_REMOVEXATTR;
+	op->call.req.removexattr = (struct rpc_removexattr){
+		.ino = op->inode->ino,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, remove_answered);
+}
