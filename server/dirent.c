@@ -7,7 +7,9 @@
 
 #include "common/wire.h"
 
-enum { COLLISION_BITS = 8, COLLISIONS = 1 << COLLISION_BITS };
+enum { COLLISION_BITS = 8 };
+_Static_assert(DIRENT_COLLISIONS == 1 << COLLISION_BITS, "cookies have room for them");
+
 enum { FIXED_BYTES = 9, DIRENT_BYTES_MAX = FIXED_BYTES + NAME_BYTES_MAX };
 
 uint8_t dirent_type(uint32_t mode)
@@ -15,7 +17,7 @@ uint8_t dirent_type(uint32_t mode)
 	return (uint8_t)IFTODT(mode);
 }
 
-static uint64_t first_cookie(const struct dirent_hash *hash, const struct rpc_str *name)
+uint64_t dirent_first_cookie(const struct dirent_hash *hash, const struct rpc_str *name)
 {
 	uint64_t h = namehash(hash->key, name->s, name->len) & hash->mask;
 
@@ -47,13 +49,13 @@ static bool same_name(const struct rpc_str *a, const struct rpc_str *b)
 int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	const struct rpc_str *name, struct dirent_slot *slot)
 {
-	uint64_t first = first_cookie(hash, name), unused = first;
+	uint64_t first = dirent_first_cookie(hash, name), unused = first;
 	struct store_key key;
 	struct store_val val;
 	struct dirent_entry e;
 	int err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, first), &key, &val);
 
-	for (; !err && key.hi == dir && key.lo < first + COLLISIONS;
+	for (; !err && key.hi == dir && key.lo < first + DIRENT_COLLISIONS;
 		err = store_next(v->store, STORE_DIRENT, &key, &val)) {
 		err = dirent_decode(v, key, &val, &e);
 		if (err)
@@ -68,7 +70,7 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	if (err && err != -ENOENT)
 		return err;
 	*slot = (struct dirent_slot){.dir = dir, .cookie = unused};
-	return unused < first + COLLISIONS ? 0 : -ENOSPC;
+	return unused < first + DIRENT_COLLISIONS ? 0 : -ENOSPC;
 }
 
 int dirent_put(struct volume *v, const struct dirent_slot *slot, const struct rpc_str *name,

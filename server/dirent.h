@@ -24,6 +24,9 @@ struct dirent_hash {
 };
 #define DIRENT_HASH_MASK ((UINT64_C(1) << 55) - 1)
 
+/* Names with one hash that a directory may have. */
+enum { DIRENT_COLLISIONS = 256 };
+
 struct dirent_entry {
 	uint64_t cookie;
 	uint64_t ino;
@@ -53,6 +56,9 @@ int dirent_del(struct volume *v, const struct dirent_slot *slot);
 /* The first entry beyond the cookie; -ENOENT: none. */
 int dirent_next(struct volume *v, uint64_t dir, uint64_t cookie, struct dirent_entry *out);
 int dirent_empty(struct volume *v, uint64_t dir, bool *empty);
+
+/* For checks: an entry's cookie is one of DIRENT_COLLISIONS from here on. */
+uint64_t dirent_first_cookie(const struct dirent_hash *hash, const struct rpc_str *name);
 
 int dirent_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct dirent_entry *out);

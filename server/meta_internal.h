@@ -1,4 +1,4 @@
-/* meta_internal.h - what the parts of the metadata core share: meta_*.c, ns_*.c, check.c.
+/* meta_internal.h - what the parts of the metadata core share: meta_*.c, ns_*.c, check*.c.
  *
  *     meta_open.c     the store's superblock and exports
  *     meta.c          batches, and the table of operations
@@ -30,6 +30,7 @@ struct meta {
 	uint8_t store_id[STORE_ID_BYTES];
 	struct dirent_hash hash;
 	bool is_new;
+	bool inspected;         /* see meta_inspect() */
 	struct volume *volumes; /* in the order of the configuration */
 	unsigned nvolumes;
 	struct meta_counts now, saved;
@@ -64,7 +65,15 @@ int meta_room(struct meta *m, uint64_t npages, bool grows);
 int meta_save_super(struct meta *m);
 int meta_save_volume(struct meta *m, const struct volume *v);
 
+/* For checks: the store of a stopped server with all exports that it has, to be read only. Nothing
+ * is loaded but the superblock and the exports' records (bases are NULL), and nothing is changed.
+ * ERRORS as meta_open; -ENOENT: there is no store, or none that was ever written to. */
+int meta_inspect(const char *dir, struct meta **out, char *why, size_t whylen);
+
 /* meta_session.c */
+/* For checks: a session as it is stored, of whatever export and ended or not. */
+int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
+	struct meta_session *session, uint16_t *export_id);
 int meta_count_ended(struct meta *m, unsigned *n);
 /* One bounded step for one ended session. */
 int meta_drain_session(struct meta *m, bool *more);

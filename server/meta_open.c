@@ -254,7 +254,7 @@ static int open_volume(
 	return load_volume(m, v, e);
 }
 
-/* ---- opening and closing --------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void close_volumes(struct meta *m)
 {
@@ -335,6 +335,102 @@ err_volumes:
 	default_reason(&why, config, err);
 	return err;
 }
+
+/* ---- for checks ------------------------------------------------------------------------------ */
+
+static int inspect_volume(struct meta *m, struct store_key key, const struct store_val *val)
+{
+	struct volume *v = &m->volumes[m->nvolumes];
+	struct meta_export shape;
+	int err = decode_volume(m, key, val, v);
+
+	if (err)
+		return err;
+	shape = (struct meta_export){
+		v->name, v->space.npages, v->space.nregions, v->space.region_pages, NULL, NULL};
+	if (key.hi > UINT16_MAX || !shape_is_possible(&shape))
+		return store_damaged(m->store, STORE_META, key);
+	v->store = v->space.store = m->store;
+	v->space.export_id = v->id;
+	memcpy(&v->generation, m->store_id, sizeof(v->generation));
+	v->bases = calloc(v->space.nregions, sizeof(*v->bases));
+	m->nvolumes++;
+	return v->bases ? 0 : -ENOMEM;
+}
+
+static int count_volumes(struct meta *m, size_t *n)
+{
+	struct store_key key;
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, NULL);
+
+	for (*n = 0; !err; ++*n)
+		err = store_next(m->store, STORE_META, &key, NULL);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int inspect_volumes(struct meta *m)
+{
+	struct store_key key;
+	struct store_val val;
+	size_t n;
+	int err = count_volumes(m, &n);
+
+	if (err)
+		return err;
+	m->volumes = calloc(n + 1, sizeof(*m->volumes));
+	if (!m->volumes)
+		return -ENOMEM;
+	err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	while (!err) {
+		err = inspect_volume(m, key, &val);
+		if (!err)
+			err = store_next(m->store, STORE_META, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static int inspect(struct meta *m, const struct reason *why)
+{
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = load_super(m, why);
+	if (!err)
+		err = inspect_volumes(m);
+	store_abort(m->store);
+	if (err == -EBADMSG && !*why->text)
+		snprintf(why->text, why->len, "the store is damaged: the record of an export is");
+	return err;
+}
+
+int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
+{
+	struct reason why = {text, len};
+	autofree char *path = NULL;
+	struct meta *m;
+	int err;
+
+	*text = '\0';
+	m = calloc(1, sizeof(*m));
+	if (!m || asprintf(&path, "%s/store.mdb", dir) < 0) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->inspected = true;
+	m->hash.mask = DIRENT_HASH_MASK;
+	err = store_open_read(path, &m->store, text, len);
+	if (!err)
+		err = inspect(m, &why);
+	if (!err) {
+		*out = m;
+		return 0;
+	}
+	meta_close(m);
+	return err;
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
 
 void meta_close(struct meta *m)
 {

@@ -62,6 +62,17 @@ static int decode(
 	return 0;
 }
 
+int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
+	struct meta_session *session, uint16_t *export_id)
+{
+	struct record rec;
+	int err = decode(m, key, val, &rec);
+
+	*session = rec.session;
+	*export_id = rec.export_id;
+	return err;
+}
+
 static int index_of(const struct meta *m, uint16_t export_id)
 {
 	for (unsigned i = 0; i < m->nvolumes; i++) {

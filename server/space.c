@@ -47,19 +47,34 @@ uint32_t space_region_pages(const struct space *sp, uint32_t region)
 
 /* ---- the stored runs ------------------------------------------------------------------------- */
 
-static int decode_run(
-	struct space *sp, struct store_key key, const struct store_val *val, struct run *r)
+int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,
+	struct page_run *run, enum page_state *state, uint64_t *session)
 {
 	struct wire_in in;
 
 	wire_in_init(&in, val->data, val->len);
-	r->region = (uint16_t)(key.hi >> 32);
-	r->page = (uint32_t)key.hi;
-	r->npages = wire_get_u32(&in);
-	r->state = wire_get_u8(&in);
-	r->session = r->state == PAGE_GRANTED ? wire_get_u64(&in) : 0;
-	if (in.truncated || wire_in_left(&in) || r->state < PAGE_FREE || r->state > PAGE_DIRTY ||
-		r->region >= sp->nregions || !r->npages ||
+	run->region = (uint16_t)(key.hi >> 32);
+	run->page = (uint32_t)key.hi;
+	run->npages = wire_get_u32(&in);
+	*state = wire_get_u8(&in);
+	*session = *state == PAGE_GRANTED ? wire_get_u64(&in) : 0;
+	if (in.truncated || wire_in_left(&in) || *state < PAGE_FREE || *state > PAGE_DIRTY)
+		return store_damaged(sp->store, STORE_SPACE, key);
+	return 0;
+}
+
+static int decode_run(
+	struct space *sp, struct store_key key, const struct store_val *val, struct run *r)
+{
+	struct page_run run;
+	int err = space_decode_run(sp, key, val, &run, &r->state, &r->session);
+
+	if (err)
+		return err;
+	r->region = run.region;
+	r->page = run.page;
+	r->npages = run.npages;
+	if (r->region >= sp->nregions || !r->npages ||
 		!range_within(r->page, r->npages, space_region_pages(sp, r->region)))
 		return store_damaged(sp->store, STORE_SPACE, key);
 	return 0;
@@ -523,19 +538,5 @@ int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bo
 	if (err && err != -ENOENT)
 		return err;
 	*done = err == -ENOENT;
-	return 0;
-}
-
-int space_stored_run(struct space *sp, uint64_t *at, struct page_run *run, enum page_state *state,
-	uint64_t *session)
-{
-	struct run r;
-	int err = next_run(sp, at, &r);
-
-	if (err)
-		return err;
-	*run = (struct page_run){(uint16_t)r.region, r.page, r.npages};
-	*state = r.state;
-	*session = r.session;
 	return 0;
 }

@@ -30,7 +30,8 @@ struct store {
 	MDB_dbi dbi[STORE_TABLES];
 	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
 	uint64_t map_pages;
-	void *locked; /* a mapping of our own that keeps the store's pages in memory */
+	bool read_only; /* whoever reads reports what is damaged */
+	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
 	int failed;
 
 	/* The damaged record that was logged last. */
@@ -118,6 +119,7 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 
 static int open_env(struct store *s, const char *path, uint64_t bytes)
 {
+	unsigned flags = s->read_only ? MDB_RDONLY : MDB_NOSYNC | MDB_WRITEMAP;
 	int rc = mdb_env_create(&s->env);
 
 	if (rc)
@@ -126,9 +128,8 @@ static int open_env(struct store *s, const char *path, uint64_t bytes)
 	if (!rc)
 		rc = mdb_env_set_mapsize(s->env, bytes);
 	if (!rc)
-		rc = mdb_env_open(s->env, path,
-			MDB_NOSUBDIR | MDB_NOSYNC | MDB_WRITEMAP | MDB_NOLOCK | MDB_NORDAHEAD,
-			0600);
+		rc = mdb_env_open(
+			s->env, path, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD | flags, 0600);
 	if (!rc)
 		return 0;
 	mdb_env_close(s->env);
@@ -164,12 +165,12 @@ static int open_tables(struct store *s, bool *is_new)
 	MDB_stat stat;
 	size_t records = 0;
 	bool make;
-	int err = store_begin(s);
+	int err = s->read_only ? store_begin_read(s) : store_begin(s);
 
 	if (err)
 		return err;
 	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
-	make = stat.ms_entries == 0;
+	make = stat.ms_entries == 0 && !s->read_only;
 	for (unsigned i = 0; !err && i < STORE_TABLES; i++) {
 		unsigned flags = make ? MDB_CREATE : 0;
 
@@ -188,14 +189,14 @@ static int open_tables(struct store *s, bool *is_new)
 	return store_commit(s);
 }
 
-/* Before anything is changed. */
+/* Before anything is changed. -ENOENT: there is nothing yet. */
 static int check_file(const char *path, char *why, size_t whylen)
 {
 	char text[256] = "";
 	int err = store_verify(path, text, sizeof(text));
 
 	if (!err || err == -ENOENT)
-		return 0;
+		return err;
 	snprintf(why, whylen, "the store %s %s: %s", path,
 		err == -EBADMSG ? "is damaged" : "can't be used", text[0] ? text : errno_text(err));
 	return err;
@@ -207,7 +208,7 @@ int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_ne
 	struct store *s;
 	int err = check_file(path, why, whylen);
 
-	if (err)
+	if (err && err != -ENOENT)
 		return err;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -236,6 +237,44 @@ err_env:
 	unlock_map(s);
 	mdb_env_close(s->env);
 err_free:
+	free(s);
+	return err;
+}
+
+int store_open_read(const char *path, struct store **out, char *why, size_t whylen)
+{
+	bool is_new = false;
+	struct store *s;
+	struct stat st;
+	int err = check_file(path, why, whylen);
+
+	if (err)
+		return err;
+	if (stat(path, &st) != 0)
+		return -errno;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->read_only = true;
+	s->locked = MAP_FAILED;
+	err = open_env(s, path, (uint64_t)st.st_size);
+	if (err)
+		goto err_free;
+	err = open_tables(s, &is_new);
+	if (err)
+		goto err_env;
+	if (is_new) {
+		err = -ENOENT;
+		goto err_env;
+	}
+	*out = s;
+	return 0;
+
+err_env:
+	mdb_env_close(s->env);
+err_free:
+	if (err != -ENOENT)
+		snprintf(why, whylen, "cannot open the store %s: %s", path, errno_text(err));
 	free(s);
 	return err;
 }
@@ -329,6 +368,8 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
 	bool again = s->told && s->told_table == table && s->told_key.hi == key.hi &&
 		     s->told_key.lo == key.lo;
 
+	if (s->read_only)
+		return -EBADMSG;
 	/* What meets it once meets it again and again. */
 	if (!again || log_ratelimit_ok(&limit, TELL_AGAIN_MS))
 		log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi,

@@ -56,6 +56,9 @@ struct store_val {
  * store_verify.h, and nothing was changed. */
 int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
 	size_t whylen);
+/* The same to be read only, of a store that nobody has open: nothing is changed, allocated or
+ * logged. -ENOENT: there is none, or one that was never written to. */
+int store_open_read(const char *path, struct store **out, char *why, size_t whylen);
 void store_close(struct store *s);
 
 /* ---- transactions ---------------------------------------------------------------------------- */

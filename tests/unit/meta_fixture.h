@@ -49,9 +49,10 @@ static inline void fx_fail(const char *line, void *arg)
 
 static inline void fx_check(void)
 {
+	const struct check_report report = {.problem = fx_fail};
 	uint64_t nproblems;
 
-	assert_int_equal(meta_check(fx.m, fx_fail, NULL, &nproblems), 0);
+	assert_int_equal(meta_check(fx.m, &report, &nproblems), 0);
 	assert_int_equal(nproblems, 0);
 }
 
@@ -62,7 +63,7 @@ static inline int fx_open(void)
 
 static inline uint64_t fx_new_session(void)
 {
-	struct meta_session s = {.instance = 7, .nchannels = 2, .client = "test:/mnt"};
+	struct meta_session s = {.instance = 7, .nchannels = 16, .client = "test:/mnt"};
 
 	assert_int_equal(meta_begin(fx.m), 0);
 	assert_int_equal(meta_session_new(fx.m, &s), 0);
