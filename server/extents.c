@@ -343,6 +343,92 @@ int extents_cut(struct volume *v, struct inode *i, uint64_t fpage)
 	return err;
 }
 
+/* ---- punching -------------------------------------------------------------------------------- */
+
+/* What an extent becomes when some of its pages go; npages 0: there is no such part. */
+struct parts {
+	struct extent front, gone, back;
+};
+
+/* Some of [first, end) is e's. */
+static struct parts take_out(const struct extent *e, uint64_t first, uint64_t end)
+{
+	struct parts p = {.front = *e};
+
+	p.gone = split_off(&p.front, first);
+	p.back = split_off(&p.gone, min_u64(end, end_of(e)));
+	return p;
+}
+
+static int punch_head(struct volume *v, struct inode *i, uint32_t pos, const struct parts *p)
+{
+	struct extent *e = &i->head[pos];
+
+	if (p->front.npages && p->back.npages) {
+		*e = p->front;
+		if (pos + 1 < INLINE_EXTENTS)
+			return insert_in_head(v, i, pos + 1, &p->back);
+		i->nextents++;
+		return put(v, i, &p->back);
+	}
+	if (p->front.npages || p->back.npages) {
+		*e = p->front.npages ? p->front : p->back;
+		return 0;
+	}
+	memmove(e, e + 1, (inode_nhead(i) - pos - 1) * sizeof(*e));
+	i->nextents--;
+	return refill_head(v, i);
+}
+
+static int punch_table(
+	struct volume *v, struct inode *i, const struct extent *e, const struct parts *p)
+{
+	int err = p->front.npages ? put(v, i, &p->front) : del(v, i, e->fpage);
+
+	if (!p->front.npages)
+		i->nextents--;
+	if (err || !p->back.npages)
+		return err;
+	i->nextents++;
+	return put(v, i, &p->back);
+}
+
+static int punch_one(
+	struct volume *v, struct inode *i, const struct extent *e, uint64_t first, uint64_t end)
+{
+	struct parts p = take_out(e, first, end);
+	uint32_t pos = 0, n = inode_nhead(i);
+	int err;
+
+	while (pos < n && i->head[pos].fpage != e->fpage)
+		pos++;
+	err = pos < n ? punch_head(v, i, pos, &p) : punch_table(v, i, e, &p);
+	return err ? err : release(v, i, &p.gone);
+}
+
+int extents_punch(struct volume *v, struct inode *i, uint64_t first, uint64_t end, unsigned *budget,
+	uint64_t *reached)
+{
+	struct extent e;
+	int err;
+
+	for (*reached = first; *reached < end && *budget; --*budget) {
+		err = extents_at(v, i, *reached, &e);
+		if (err == -ENOENT || (!err && e.fpage >= end)) {
+			*reached = end;
+			return 0;
+		}
+		if (!err)
+			err = punch_one(v, i, &e, first, end);
+		if (err)
+			return err;
+		*reached = min_u64(end, end_of(&e));
+	}
+	return 0;
+}
+
+/* ---- what is hidden -------------------------------------------------------------------------- */
+
 int extents_free_hidden(
 	struct volume *v, struct inode *i, unsigned *budget, uint64_t *npages, bool *done)
 {

@@ -124,6 +124,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_COMMIT] = ns_commit,
 	[RPC_GRANT] = ns_grant,
 	[RPC_RETURN] = ns_return,
+	[RPC_FALLOCATE] = ns_fallocate,
 };
 
 static int refuse(struct rpc_reply *rep, int err)

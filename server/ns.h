@@ -42,6 +42,7 @@ int ns_rename(struct ns_call *c);
 int ns_commit(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
+int ns_fallocate(struct ns_call *c);
 
 /* ---- shared by them, ns_common.c ------------------------------------------------------------- */
 
@@ -73,5 +74,26 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 
 /* Up to want pages into grant[GRANT_EXTENTS]. */
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n);
+
+/* Nothing is free: NS_PARK where pages are on their way to be, else -ENOSPC, with a text. */
+int ns_no_pages(struct ns_call *c);
+/* Pages of a truncation before are still in the table where the caller wants to map: NS_PARK, or
+ * -EIO where they can't be reaped. */
+int ns_wait_for_reaper(const struct ns_call *c);
+
+/* ---- bytes and holes of files, ns_pages.c ----------------------------------------------------
+ *
+ * The server's own CPU touches bytes only that no client reads or writes meanwhile (it has ended
+ * its I/O of the file), and within the batch: should that be aborted, or the process be killed, the
+ * request is run again before anything else can ask for these bytes. */
+
+/* What is mapped of [from, to) becomes zero. */
+int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to);
+/* The same from there to the end of its page. Before a file grows: neither what was cut off nor
+ * what a client wrote and never committed may be seen then. */
+int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from);
+/* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where it ends. NS_PARK,
+ * -ENOSPC, -EIO: see above, and nothing was changed. */
+int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end);
 
 #endif

@@ -6,6 +6,7 @@
 #include "common/util.h"
 #include "server/extents.h"
 
+static const char full[] = "the export is full";
 static const char store_full[] = "the memory for metadata is full";
 
 int ns_room(struct ns_call *c, uint64_t npages, bool grows)
@@ -103,4 +104,22 @@ int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EX
 
 	*n = (uint8_t)count;
 	return err;
+}
+
+static bool pages_may_come(const struct ns_call *c)
+{
+	return (c->v->space.now.dirty && rest_over(&c->m->scrub_rest)) ||
+	       (c->v->now.reap_pages && rest_over(&c->v->reap_rest)) ||
+	       (c->m->now.nending && rest_over(&c->m->drain_rest));
+}
+
+int ns_no_pages(struct ns_call *c)
+{
+	c->rep->text = (struct rpc_str){full, sizeof(full) - 1};
+	return pages_may_come(c) ? NS_PARK : -ENOSPC;
+}
+
+int ns_wait_for_reaper(const struct ns_call *c)
+{
+	return rest_over(&c->v->reap_rest) ? NS_PARK : -EIO;
 }

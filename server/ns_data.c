@@ -15,8 +15,6 @@ enum {
 /* The last page that a file of the greatest size has. */
 #define FPAGE_MAX ((uint64_t)INT64_MAX >> PAGE_SHIFT)
 
-static const char full[] = "the export is full";
-
 static int decode_extents(const struct rpc_tail *tail, struct extent *e, unsigned *n)
 {
 	struct wire_in r = rpc_tail_reader(tail);
@@ -78,9 +76,8 @@ static int check_extent(struct ns_call *c, const struct inode *i, const struct e
 		return err;
 	if (e->fpage > FPAGE_MAX || e->npages - 1 > FPAGE_MAX - e->fpage)
 		return -EFBIG;
-	/* Pages of a truncation before are still in the table there. */
 	if (e->fpage + e->npages > i->cut)
-		return rest_over(&c->v->reap_rest) ? NS_PARK : -EIO;
+		return ns_wait_for_reaper(c);
 	err = extents_at(c->v, i, e->fpage, &there);
 	if (!err && there.fpage < e->fpage + e->npages)
 		return -EEXIST;
@@ -148,13 +145,6 @@ int ns_commit(struct ns_call *c)
 
 /* ---- GRANT ----------------------------------------------------------------------------------- */
 
-static bool pages_may_come(const struct ns_call *c)
-{
-	return (c->v->space.now.dirty && rest_over(&c->m->scrub_rest)) ||
-	       (c->v->now.reap_pages && rest_over(&c->v->reap_rest)) ||
-	       (c->m->now.nending && rest_over(&c->m->drain_rest));
-}
-
 int ns_grant(struct ns_call *c)
 {
 	const struct rpc_grant *req = &c->req->grant;
@@ -164,10 +154,9 @@ int ns_grant(struct ns_call *c)
 	if (!req->want_pages)
 		return -EINVAL;
 	if (!want) {
-		if (req->wait && pages_may_come(c))
-			return NS_PARK;
-		c->rep->text = (struct rpc_str){full, sizeof(full) - 1};
-		return -ENOSPC;
+		int none = ns_no_pages(c);
+
+		return req->wait ? none : -ENOSPC;
 	}
 	err = ns_room(c, ROOM_PAGES + want / PAGES_PER_STORE_PAGE, true);
 	return err ? err : ns_take_grant(c, want, c->rep->grant.grant, &c->rep->grant.ngrant);

@@ -8,34 +8,16 @@
 /* What a cut may free at once: the head's extents and a few of the table's. */
 enum { CUT_EXTENTS = 40 };
 
-/* From here to the end of its page nothing may be seen when the file grows: neither what was cut
- * off nor what a client wrote and never committed. It is done within the batch: should the batch
- * be aborted, this truncation is run again before anything else can ask for these bytes. */
-static int zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
-{
-	uint64_t fpage = from >> PAGE_SHIFT;
-	size_t keep = from & (PAGE_BYTES - 1);
-	struct extent e;
-	int err = keep ? extents_at(c->v, i, fpage, &e) : -ENOENT;
-
-	if (!err && e.fpage <= fpage) {
-		size_t page = (size_t)(e.page + (fpage - e.fpage));
-
-		memset((char *)c->v->bases[e.region] + page * PAGE_BYTES + keep, 0,
-			PAGE_BYTES - keep);
-	}
-	return err == -ENOENT ? 0 : err;
-}
-
 static int set_size(struct ns_call *c, struct inode *i)
 {
 	uint64_t size = c->req->setattr.size, old = i->attr.size;
 	int err = 0;
 
-	if (size < old)
+	/* Also what was allocated beyond the end and not written. */
+	if (size <= old)
 		err = extents_cut(c->v, i, div_round_up(size, PAGE_BYTES));
 	if (!err)
-		err = zero_tail(c, i, min_u64(size, old));
+		err = ns_zero_tail(c, i, min_u64(size, old));
 	i->attr.size = size;
 	i->attr.mtime = c->ctx->now;
 	return err;

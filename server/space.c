@@ -421,6 +421,20 @@ int space_grant(struct space *sp, uint64_t session, uint64_t npages, struct exte
 	return 0;
 }
 
+int space_take(struct space *sp, uint64_t npages, struct page_run *run)
+{
+	int err;
+
+	if (!find_free(sp, npages, run))
+		return -ENOSPC;
+	err = reserve_change(sp);
+	if (!err)
+		err = leave(sp, as_run(*run, PAGE_FREE, 0));
+	if (!err)
+		change_map(sp, sp->free[run->region], run->page, run->npages, false);
+	return err;
+}
+
 int space_check_granted(struct space *sp, uint64_t session, struct page_run run)
 {
 	struct run want = as_run(run, PAGE_GRANTED, session), r;

@@ -2,7 +2,7 @@
  *
  *     free (zero) --grant--> granted to a session --use--> in a file --release--> dirty
  *                                   \----------return----------------------------/
- *     dirty --next_dirty, scrubbed--> free
+ *     dirty --next_dirty, scrubbed--> free --take--> in a file
  *
  * The store has runs of every state but "in a file"; in memory are the free ones and the dirty ones
  * that no scrubber has yet, as sets that find long runs.
@@ -73,6 +73,8 @@ int space_grant(struct space *sp, uint64_t session, uint64_t npages, struct exte
 /* -EINVAL: not all of these pages are granted to the session. Changes nothing. */
 int space_check_granted(struct space *sp, uint64_t session, struct page_run run);
 
+/* One run of up to npages for a file, the longest that is free: *run. -ENOSPC: nothing is free. */
+int space_take(struct space *sp, uint64_t npages, struct page_run *run);
 int space_use(struct space *sp, uint64_t session, struct page_run run);
 int space_release(struct space *sp, struct page_run run);
 int space_return(struct space *sp, uint64_t session, struct page_run run);

@@ -1,0 +1,58 @@
+/* ns_pages.c - what the server itself does to the bytes and holes of files; see ns.h. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/extents.h"
+#include "server/ns.h"
+
+static uint8_t *byte_of(const struct ns_call *c, const struct extent *e, uint64_t offset)
+{
+	uint64_t within = offset - (e->fpage << PAGE_SHIFT);
+
+	return (uint8_t *)c->v->bases[e->region] + ((uint64_t)e->page << PAGE_SHIFT) + within;
+}
+
+int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to)
+{
+	struct extent e;
+	int err = 0;
+
+	while (from < to) {
+		uint64_t begin, end;
+
+		err = extents_at(c->v, i, from >> PAGE_SHIFT, &e);
+		if (err)
+			break;
+		begin = max_u64(from, e.fpage << PAGE_SHIFT);
+		end = min_u64(to, (e.fpage + e.npages) << PAGE_SHIFT);
+		if (begin >= end)
+			break;
+		memset(byte_of(c, &e, begin), 0, end - begin);
+		from = end;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
+{
+	return ns_zero(c, i, from, div_round_up(from, PAGE_BYTES) << PAGE_SHIFT);
+}
+
+int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end)
+{
+	struct page_run run;
+	struct extent e;
+	int err;
+
+	if (fpage >= i->cut)
+		return ns_wait_for_reaper(c);
+	if (!c->v->space.now.free)
+		return ns_no_pages(c);
+	err = space_take(&c->v->space, min_u64(*end, i->cut) - fpage, &run);
+	if (err)
+		return err;
+	e = (struct extent){
+		.fpage = fpage, .npages = run.npages, .page = run.page, .region = run.region};
+	*end = fpage + run.npages;
+	return extents_add(c->v, i, &e);
+}
