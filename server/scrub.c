@@ -40,8 +40,8 @@ static void *scrub_main(void *arg)
 		memset(job.addr, 0, job.len);
 		pthread_mutex_lock(&s->lock);
 		s->finished++;
+		scrub_kick(s); /* not later than the job can be taken */
 		pthread_mutex_unlock(&s->lock);
-		scrub_kick(s);
 	}
 	return NULL;
 }
