@@ -448,7 +448,7 @@ struct rpc_extents_reply {
 
 struct rpc_statfs_reply {
 	uint64_t pages, free_pages;
-	uint64_t inodes, free_inodes;
+	uint64_t inodes, free_inodes; /* used; left by the limit and the store */
 };
 
 struct rpc_getxattr_reply {

@@ -163,7 +163,7 @@ static int check_exports_of(struct check *c, enum store_table table)
 static int check_strangers(struct check *c)
 {
 	static const enum store_table tables[] = {STORE_INODE, STORE_SPACE, STORE_REAP,
-		STORE_SYMLINK, STORE_DIRENT, STORE_EXTENT, STORE_XATTR, STORE_XVALUE};
+		STORE_SYMLINK, STORE_DIRENT, STORE_EXTENT, STORE_XATTR, STORE_XVALUE, STORE_QUOTA};
 	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(tables); i++)
@@ -199,7 +199,11 @@ static int check_records(struct check *c)
 	if (!err)
 		err = check_names(c);
 	if (!err)
+		err = check_begin_quotas(c);
+	if (!err)
 		err = check_inodes(c);
+	if (!err)
+		err = check_quotas(c);
 	return err ? err : check_tree(c);
 }
 

@@ -227,8 +227,10 @@ static int check_inode(struct check *c, struct store_key key, const struct store
 	struct inode i;
 	int err;
 
-	c->inodes++;
 	err = inode_decode(c->v, key, val, &i);
+	c->inodes += err || i.counted.inodes;
+	if (!err)
+		err = check_count_inode(c, &i);
 	if (err)
 		return err;
 	check_attributes(c, &i);

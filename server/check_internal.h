@@ -5,6 +5,7 @@
  *     check_names.c     entries, and the tree that they make
  *     check_inodes.c    attributes, links, extents, targets
  *     check_sessions.c  sessions, and what is kept for them
+ *     check_quota.c     what owners use and have reserved
  *
  * Each goes over the records of its tables in the order of their keys and reports what contradicts
  * another; what a record names too much or too little is counted from what was collected before.
@@ -20,6 +21,7 @@
 #include "server/check.h"
 #include "server/inode.h"
 #include "server/meta_internal.h"
+#include "server/quota_count.h"
 
 /* Numbers, collected and then counted. */
 struct check_list {
@@ -39,14 +41,16 @@ struct check {
 	struct volume *v; /* NULL: what is looked at belongs to no export */
 	const struct check_report *report;
 	uint64_t nproblems;
-	uint8_t *states;            /* [npages] of the export; 0: none yet */
-	struct check_list sessions; /* that are at the export */
-	struct check_list kept;     /* inodes that a session keeps without a name */
-	struct check_list named;    /* an inode once for each of its names */
-	struct check_list subdirs;  /* a directory once for each directory in it */
-	struct check_list dirs;     /* with names of their own, by number ... */
-	struct check_list parents;  /* ... and each one's parent */
-	uint64_t inodes, reap_files, reap_pages;
+	uint8_t *states;                         /* [npages] of the export; 0: none yet */
+	struct check_list sessions;              /* that are at the export */
+	struct check_list kept;                  /* inodes that a session keeps without a name */
+	struct check_list named;                 /* an inode once for each of its names */
+	struct check_list subdirs;               /* a directory once for each directory in it */
+	struct check_list dirs;                  /* with names of their own, by number ... */
+	struct check_list parents;               /* ... and each one's parent */
+	uint64_t inodes, reap_files, reap_pages; /* inodes: but for dead ones */
+	bool has_quotas;                         /* the export's usage is kept */
+	struct quota_sums quotas;
 };
 
 void check_problem(struct check *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -80,5 +84,12 @@ int check_inodes(struct check *c);
 int check_sessions(struct check *c); /* of all exports */
 int check_collect_sessions(struct check *c);
 int check_orphans(struct check *c);
+
+/* check_quota.c: before the inodes, for each, and after them. */
+int check_begin_quotas(struct check *c);
+int check_count_inode(struct check *c, const struct inode *i);
+int check_quotas(struct check *c);
+/* Each reservation's export is there. */
+int check_held_exports(struct check *c, struct store_key key, const struct store_val *val);
 
 #endif

@@ -125,5 +125,7 @@ int check_sessions(struct check *c)
 	err = check_each(c, STORE_SESSION, 0, UINT64_MAX, check_session);
 	if (!err)
 		err = check_each(c, STORE_REPLY, 0, UINT64_MAX, check_reply);
-	return err ? err : check_each(c, STORE_ORPHAN, 0, UINT64_MAX, check_orphan_export);
+	if (!err)
+		err = check_each(c, STORE_ORPHAN, 0, UINT64_MAX, check_orphan_export);
+	return err ? err : check_each(c, STORE_HELD, 0, UINT64_MAX, check_held_exports);
 }

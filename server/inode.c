@@ -102,6 +102,7 @@ int inode_decode(
 	decode_extents(i, &r);
 	if (r.truncated || wire_in_left(&r))
 		return store_damaged(v->store, STORE_INODE, key);
+	i->counted = inode_share(i);
 	return 0;
 }
 
@@ -143,10 +144,38 @@ int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out)
 	return err;
 }
 
-int inode_save(struct volume *v, const struct inode *i)
-{
-	uint8_t buf[INODE_BYTES_MAX];
+/* ---- writing --------------------------------------------------------------------------------- */
 
+struct quota_share inode_share(const struct inode *i)
+{
+	bool dead = i->flags & INODE_DEAD;
+
+	return (struct quota_share){
+		.uid = i->attr.uid,
+		.gid = i->attr.gid,
+		.npages = dead ? 0 : i->attr.npages,
+		.inodes = dead ? 0 : 1,
+	};
+}
+
+static int count(struct volume *v, const struct quota_share *from, const struct quota_share *to)
+{
+	int err = quota_charge(v, from, to);
+
+	if (!err)
+		v->now.inodes += to->inodes - from->inodes;
+	return err;
+}
+
+int inode_save(struct volume *v, struct inode *i)
+{
+	struct quota_share share = inode_share(i);
+	uint8_t buf[INODE_BYTES_MAX];
+	int err = count(v, &i->counted, &share);
+
+	i->counted = share;
+	if (err)
+		return err;
 	return store_put(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
 }
 
@@ -175,23 +204,26 @@ void inode_init(
 	};
 }
 
-int inode_add(struct volume *v, const struct inode *i)
+int inode_add(struct volume *v, struct inode *i)
 {
 	uint8_t buf[INODE_BYTES_MAX];
-	int err = store_append(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
+	int err;
 
-	if (!err)
-		v->now.inodes++;
-	return err;
+	i->counted = inode_share(i);
+	err = count(v, &(struct quota_share){0}, &i->counted);
+	if (err)
+		return err;
+	return store_append(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
 }
 
 int inode_delete(struct volume *v, const struct inode *i)
 {
+	const struct quota_share gone = {.uid = i->counted.uid, .gid = i->counted.gid};
 	int err = store_del(v->store, STORE_INODE, STORE_KEY(i->key));
 
 	if (!err && S_ISLNK(i->attr.mode))
 		err = store_del(v->store, STORE_SYMLINK, STORE_KEY(i->key));
 	if (!err)
-		v->now.inodes--;
+		err = count(v, &i->counted, &gone);
 	return err == -ENOENT ? store_damaged(v->store, STORE_INODE, STORE_KEY(i->key)) : err;
 }

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "common/types.h"
+#include "server/quota.h"
 #include "server/volume.h"
 
 enum { INODE_REAPING = 1, INODE_DEAD = 2, INODE_FLAGS_ALL = 3 };
@@ -32,7 +33,8 @@ struct inode {
 	uint64_t parent;   /* directories: inode of ".." */
 	uint32_t nextents; /* that are not hidden */
 	struct extent head[INLINE_EXTENTS];
-	uint64_t cut; /* INODE_REAPING; kept in the reaper's record */
+	uint64_t cut;               /* INODE_REAPING; kept in the reaper's record */
+	struct quota_share counted; /* what its stored record counts as */
 };
 
 static inline bool inode_is_dir(const struct inode *i)
@@ -51,14 +53,19 @@ int inode_load(struct volume *v, uint64_t ino, struct inode *out);
 int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out);
 /* Also dead ones. */
 int inode_load_any(struct volume *v, uint64_t ino, struct inode *out);
-int inode_save(struct volume *v, const struct inode *i);
+/* Each of the three that write keeps the export's count of inodes and its quotas: what a record
+ * says is what is counted. A dead inode counts for nobody. */
+int inode_save(struct volume *v, struct inode *i);
 
 /* Takes the next number and fills the record, with one link (two for a directory); not saved. */
 void inode_init(
 	struct volume *v, struct inode *i, uint32_t mode, uint32_t uid, uint32_t gid, int64_t now);
 /* The first save: packs the table. */
-int inode_add(struct volume *v, const struct inode *i);
+int inode_add(struct volume *v, struct inode *i);
 int inode_delete(struct volume *v, const struct inode *i);
+
+/* What it will count as once it is saved. */
+struct quota_share inode_share(const struct inode *i);
 
 /* For walks over records of any inode. */
 int inode_decode(

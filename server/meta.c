@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "server/ns.h"
+#include "server/quota.h"
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
@@ -125,6 +126,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_GRANT] = ns_grant,
 	[RPC_RETURN] = ns_return,
 	[RPC_FALLOCATE] = ns_fallocate,
+	[RPC_QUOTA] = ns_quota,
 };
 
 static int refuse(struct rpc_reply *rep, int err)
@@ -188,7 +190,25 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.granted_pages = v->space.now.granted,
 		.dirty_pages = v->space.now.dirty + v->now.reap_pages,
 		.inodes = v->now.inodes,
+		.max_inodes = v->max_inodes,
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
 	};
+}
+
+bool meta_has_quotas(const struct meta *m, unsigned export_index)
+{
+	return quota_on(&m->volumes[export_index]);
+}
+
+int meta_quotas(struct meta *m, unsigned export_index,
+	void (*fn)(const struct quota_entry *entry, void *arg), void *arg)
+{
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = quota_each(&m->volumes[export_index], fn, arg);
+	store_abort(m->store);
+	return err;
 }

@@ -29,6 +29,7 @@
 
 #include "common/rpc.h"
 #include "common/types.h"
+#include "server/quota_limit.h"
 
 struct meta;
 
@@ -36,9 +37,12 @@ struct meta_export {
 	const char *name;
 	uint64_t npages; /* of data */
 	uint32_t nregions;
-	uint64_t region_pages; /* of each region but the last, which has the rest */
-	void *const *bases;    /* [nregions] where each is mapped */
-	const char *missing;   /* a region's file that this start had to make, or NULL */
+	uint64_t region_pages;            /* of each region but the last, which has the rest */
+	void *const *bases;               /* [nregions] where each is mapped */
+	const char *missing;              /* a region's file that this start had to make, or NULL */
+	uint64_t max_inodes;              /* 0: as many as the store has room for */
+	const struct quota_limit *quotas; /* [nquotas] */
+	unsigned nquotas;
 };
 
 struct meta_config {
@@ -90,11 +94,17 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 /* The root's attributes, and totals for ATTACH and status. */
 struct meta_usage {
 	uint64_t npages, free_pages, granted_pages, dirty_pages;
-	uint64_t inodes;
+	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
 };
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
+/* Whether somebody is limited: clients then reserve before they accept data. */
+bool meta_has_quotas(const struct meta *m, unsigned export_index);
+/* Calls fn for each owner that has a limit or something; outside batches. */
+struct quota_entry;
+int meta_quotas(struct meta *m, unsigned export_index,
+	void (*fn)(const struct quota_entry *entry, void *arg), void *arg);
 
 /* ---- stored replies -------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
+#include "server/quota.h"
 #include "server/reaper.h"
 #include "server/store_format.h"
 
@@ -201,6 +202,7 @@ static int set_volume(struct meta *m, struct volume *v, const struct meta_export
 	if (!v->bases)
 		return -ENOMEM;
 	memcpy(v->bases, e->bases, e->nregions * sizeof(*v->bases));
+	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
 	return 0;
 }
 
@@ -217,6 +219,8 @@ static int make_volume(struct meta *m, struct volume *v, uint16_t id, const stru
 	if (!err)
 		err = space_open(&v->space, true);
 	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
 		err = make_root(v);
 	return err ? err : meta_save_volume(m, v);
 }
@@ -227,6 +231,8 @@ static int load_volume(struct meta *m, struct volume *v, const struct meta_expor
 
 	if (!err)
 		err = space_open(&v->space, false);
+	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
 	return err ? err : reap_open(v);
 }
 
@@ -260,6 +266,7 @@ static void close_volumes(struct meta *m)
 {
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		space_close(&m->volumes[i].space);
+		quota_close(&m->volumes[i]);
 		free(m->volumes[i].bases);
 	}
 	free(m->volumes);

@@ -6,10 +6,11 @@
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
+#include "server/quota.h"
 #include "server/reaper.h"
 
 /* Of one step of an ended session. */
-enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32 };
+enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32 };
 
 enum { SESSION_ENDED = 1 };
 
@@ -233,6 +234,8 @@ static int drain(struct meta *m, struct volume *v, uint64_t session, bool *done)
 		err = drain_orphans(m, v, session, done);
 	if (!err && *done)
 		err = drain_replies(m, session, done);
+	if (!err && *done)
+		err = quota_end_session(v, session, DRAIN_QUOTAS, done);
 	return err;
 }
 

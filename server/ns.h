@@ -43,11 +43,20 @@ int ns_commit(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);
+int ns_quota(struct ns_call *c);
 
 /* ---- shared by them, ns_common.c ------------------------------------------------------------- */
 
 /* Room in the store for the operation; grows: it makes records that stay. */
 int ns_room(struct ns_call *c, uint64_t npages, bool grows);
+
+/* A quota is used up: -EDQUOT with its text, or NS_PARK where an ended session may give some back.
+ */
+int ns_no_quota(struct ns_call *c);
+/* What an inode counts as may change so; else ns_no_quota(). */
+int ns_check_quota(struct ns_call *c, const struct quota_share *from, const struct quota_share *to);
+/* The same for one more inode; -ENOSPC: the export may not have it. */
+int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid);
 
 /* A name that can be made or removed: -EINVAL for "." and "..", -ENAMETOOLONG. */
 int ns_check_name(const struct rpc_str *name);

@@ -8,14 +8,45 @@
 
 static const char full[] = "the export is full";
 static const char store_full[] = "the memory for metadata is full";
+static const char inodes_used[] = "the export has as many inodes as it may have";
+static const char quota_used[] = "the owner's quota is used up";
+
+/* Store pages for the usage and the reservations of an operation's owners. */
+enum { ROOM_PAGES_QUOTA = 16 };
 
 int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 {
-	int err = meta_room(c->m, npages, grows);
+	int err = meta_room(c->m, npages + (quota_on(c->v) ? ROOM_PAGES_QUOTA : 0), grows);
 
 	if (err == -ENOSPC)
 		c->rep->text = (struct rpc_str){store_full, sizeof(store_full) - 1};
 	return err;
+}
+
+int ns_no_quota(struct ns_call *c)
+{
+	if (c->m->now.nending && rest_over(&c->m->drain_rest))
+		return NS_PARK;
+	c->rep->text = (struct rpc_str){quota_used, sizeof(quota_used) - 1};
+	return -EDQUOT;
+}
+
+int ns_check_quota(struct ns_call *c, const struct quota_share *from, const struct quota_share *to)
+{
+	int err = quota_check(c->v, from, to);
+
+	return err == -EDQUOT ? ns_no_quota(c) : err;
+}
+
+int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid)
+{
+	const struct quota_share nothing = {0}, share = {.uid = uid, .gid = gid, .inodes = 1};
+
+	if (c->v->now.inodes >= c->v->max_inodes) {
+		c->rep->text = (struct rpc_str){inodes_used, sizeof(inodes_used) - 1};
+		return -ENOSPC;
+	}
+	return ns_check_quota(c, &nothing, &share);
 }
 
 static bool is_dot(const struct rpc_str *name)
@@ -90,7 +121,7 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 	*want = min_u64(*want, c->v->space.now.free);
 	if (*want == 0)
 		return ns_room(c, npages, grows);
-	err = meta_room(c->m, npages + *want / PAGES_PER_STORE_PAGE, true);
+	err = meta_room(c->m, npages + ROOM_PAGES_QUOTA + *want / PAGES_PER_STORE_PAGE, true);
 	if (err != -ENOSPC)
 		return err;
 	*want = 0;

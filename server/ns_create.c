@@ -23,19 +23,26 @@ static int find_place(
 	return !err && place->slot.ino ? -EEXIST : err;
 }
 
+static uint32_t child_gid(const struct ns_call *c, const struct inode *dir)
+{
+	return dir->attr.mode & S_ISGID ? dir->attr.gid : c->req->create.gid;
+}
+
+/* Room for one more inode, in the export and in its owner's quota. */
+static int check_child(struct ns_call *c, const struct place *place)
+{
+	return ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
+}
+
 static void init_child(struct ns_call *c, const struct inode *dir, uint32_t mode, struct inode *i)
 {
 	const struct rpc_create *req = &c->req->create;
-	uint32_t gid = req->gid;
 
-	if (dir->attr.mode & S_ISGID) {
-		gid = dir->attr.gid;
-		if (S_ISDIR(mode))
-			mode |= S_ISGID;
-	}
+	if (dir->attr.mode & S_ISGID && S_ISDIR(mode))
+		mode |= S_ISGID;
 	if (!S_ISLNK(mode))
 		mode &= ~(req->umask & 0777);
-	inode_init(c->v, i, mode, req->uid, gid, c->ctx->now);
+	inode_init(c->v, i, mode, req->uid, child_gid(c, dir), c->ctx->now);
 	i->parent = dir->attr.ino;
 }
 
@@ -94,6 +101,8 @@ int ns_create(struct ns_call *c)
 	created = !err;
 	if (err == -EEXIST)
 		err = open_existing(c, &place, &inode);
+	if (!err && created)
+		err = check_child(c, &place);
 	if (!err)
 		err = ns_room_and_grant(c, ROOM_PAGES, created, &want);
 	if (err)
@@ -117,6 +126,8 @@ static int make(struct ns_call *c, uint32_t mode)
 
 	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
 		err = -EMLINK;
+	if (!err)
+		err = check_child(c, &place);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, true);
 	return err ? err : add_child(c, &place, mode, &inode);
@@ -156,6 +167,8 @@ int ns_symlink(struct ns_call *c)
 	if (req->target.len > SYMLINK_BYTES_MAX)
 		return -ENAMETOOLONG;
 	err = find_place(c, req->parent, &req->name, &place);
+	if (!err)
+		err = check_child(c, &place);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES + (is_long ? ROOM_PAGES_LONG_TARGET : 0), true);
 	if (!err)

@@ -118,7 +118,7 @@ static int map_extents(struct ns_call *c, struct inode *i, const struct extent *
 int ns_commit(struct ns_call *c)
 {
 	const struct rpc_commit *req = &c->req->commit;
-	uint64_t want = req->want_pages;
+	uint64_t want = req->want_pages, had;
 	struct extent e[EXTENTS_MAX];
 	struct inode inode;
 	unsigned n = 0;
@@ -130,8 +130,12 @@ int ns_commit(struct ns_call *c)
 		err = check_commit(c, &inode, e, n);
 	if (!err)
 		err = ns_room_and_grant(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * n, false, &want);
+	had = inode.attr.npages;
 	if (!err)
 		err = map_extents(c, &inode, e, n);
+	if (!err)
+		err = quota_use(c->v, c->ctx->session, inode.attr.uid, inode.attr.gid,
+			inode.attr.npages - had);
 	if (err)
 		return err;
 	if (req->flags & COMMIT_SIZE)

@@ -40,15 +40,20 @@ int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
 
 int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end)
 {
+	uint64_t left = UINT64_MAX;
 	struct page_run run;
 	struct extent e;
-	int err;
+	int err = quota_left(c->v, &i->counted, i->attr.npages, &left);
 
+	if (err)
+		return err;
+	if (!left)
+		return ns_no_quota(c);
 	if (fpage >= i->cut)
 		return ns_wait_for_reaper(c);
 	if (!c->v->space.now.free)
 		return ns_no_pages(c);
-	err = space_take(&c->v->space, min_u64(*end, i->cut) - fpage, &run);
+	err = space_take(&c->v->space, min_u64(min_u64(*end, i->cut) - fpage, left), &run);
 	if (err)
 		return err;
 	e = (struct extent){

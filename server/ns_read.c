@@ -173,7 +173,7 @@ int ns_statfs(struct ns_call *c)
 	rep->pages = sp->npages;
 	rep->free_pages = sp->now.free + sp->now.dirty + c->v->now.reap_pages;
 	rep->inodes = c->v->now.inodes;
-	rep->free_inodes =
-		(usage.npages - min_u64(usage.npages, taken)) * PAGE_BYTES / BYTES_PER_INODE;
+	rep->free_inodes = min_u64(c->v->max_inodes - min_u64(c->v->max_inodes, rep->inodes),
+		(usage.npages - min_u64(usage.npages, taken)) * PAGE_BYTES / BYTES_PER_INODE);
 	return 0;
 }

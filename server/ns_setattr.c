@@ -30,11 +30,24 @@ static uint64_t room_for(const struct rpc_setattr *req)
 	return ROOM_PAGES + (cuts ? ROOM_PAGES_PER_REAPED * CUT_EXTENTS : 0);
 }
 
-static int check(const struct inode *i, const struct rpc_setattr *req)
+static int check_size(const struct inode *i, const struct rpc_setattr *req)
 {
 	if (!(req->valid & SET_SIZE) || S_ISREG(i->attr.mode))
 		return req->valid & SET_SIZE && req->size > INT64_MAX ? -EFBIG : 0;
 	return inode_is_dir(i) ? -EISDIR : -EINVAL;
+}
+
+/* Another owner has to have room for it. */
+static int check_owner(struct ns_call *c, const struct inode *i)
+{
+	const struct rpc_setattr *req = &c->req->setattr;
+	struct quota_share share = i->counted;
+
+	if (req->valid & SET_UID)
+		share.uid = req->uid;
+	if (req->valid & SET_GID)
+		share.gid = req->gid;
+	return ns_check_quota(c, &i->counted, &share);
 }
 
 static void set_owner_and_mode(struct attr *a, const struct rpc_setattr *req)
@@ -67,7 +80,9 @@ int ns_setattr(struct ns_call *c)
 	int err = inode_load(c->v, req->ino, &inode);
 
 	if (!err)
-		err = check(&inode, req);
+		err = check_size(&inode, req);
+	if (!err)
+		err = check_owner(c, &inode);
 	if (!err && req->valid)
 		err = ns_room(c, room_for(req), false);
 	if (!err && req->valid & SET_SIZE)

@@ -12,12 +12,14 @@
 #include "server/space.h"
 #include "server/store.h"
 
+struct quotas;
+
 /* What the store keys inodes by: the export in the upper 16 bits. */
 enum { INO_BITS = 48 };
 
 struct volume_counts {
 	uint64_t next_ino;
-	uint64_t inodes;
+	uint64_t inodes;     /* but for dead ones */
 	uint64_t reap_files; /* left to the reaper */
 	uint64_t reap_pages; /* theirs: of no visible file any more, but not dirty yet */
 };
@@ -30,6 +32,8 @@ struct volume {
 	void **bases; /* [space.nregions] */
 	struct space space;
 	struct volume_counts now, saved;
+	struct quotas *quotas; /* NULL: nobody is limited */
+	uint64_t max_inodes;   /* UINT64_MAX: as many as the store has room for */
 
 	/* The reaper goes on from this key, past files that it failed with; it rests when it has
 	 * come round to them again. */
