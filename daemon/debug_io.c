@@ -37,6 +37,7 @@ static const char *op_text(enum request_op op)
 		[OP_LISTXATTR] = "listxattr",
 		[OP_SETXATTR] = "setxattr",
 		[OP_REMOVEXATTR] = "removexattr",
+		[OP_FALLOCATE] = "fallocate",
 	};
 
 	return names[op];

@@ -396,12 +396,10 @@ static void cut_chunk(
 	chunk->npending = count_pending(chunk->e, keep);
 }
 
-void extent_map_cut(struct extent_map *map, uint64_t fpage)
+static void drop_from(struct extent_map *map, uint64_t fpage)
 {
 	struct extent_cursor at;
 
-	if (map->known_end >= fpage)
-		map->known_end = UINT64_MAX;
 	if (!locate(map, fpage, &at))
 		return;
 	cut_chunk(map, map->chunks[at.chunk], at.index, fpage);
@@ -413,4 +411,17 @@ void extent_map_cut(struct extent_map *map, uint64_t fpage)
 	for (size_t c = keep; c < map->nchunks; c++)
 		free(map->chunks[c]);
 	map->nchunks = keep;
+}
+
+void extent_map_cut(struct extent_map *map, uint64_t fpage)
+{
+	if (map->known_end >= fpage)
+		map->known_end = UINT64_MAX;
+	drop_from(map, fpage);
+}
+
+void extent_map_forget(struct extent_map *map, uint64_t fpage)
+{
+	map->known_end = min_u64(map->known_end, fpage);
+	drop_from(map, fpage);
 }

@@ -69,6 +69,10 @@ uint64_t extent_map_collected(struct extent_map *map, bool committed);
 /* Drops all pages from fpage on; those from there on are known to be a hole. */
 void extent_map_cut(struct extent_map *map, uint64_t fpage);
 
+/* Forgets what is known from fpage on, of which nothing is uncommitted: it is to be fetched anew.
+ */
+void extent_map_forget(struct extent_map *map, uint64_t fpage);
+
 size_t extent_map_count(const struct extent_map *map);
 
 #endif

@@ -209,6 +209,7 @@ void fs_dispatch(struct request *req)
 		[OP_LISTXATTR] = op_listxattr,
 		[OP_SETXATTR] = op_setxattr,
 		[OP_REMOVEXATTR] = op_removexattr,
+		[OP_FALLOCATE] = op_fallocate,
 	};
 
 	if (req->thread->fs->options.debug_io)

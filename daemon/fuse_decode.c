@@ -451,6 +451,21 @@ static int decode_setxattr(struct request *req, struct cursor *c)
 	return in->size <= XATTR_VALUE_MAX ? 0 : -E2BIG;
 }
 
+static int decode_fallocate(struct request *req, struct cursor *c)
+{
+	const struct fuse_fallocate_in *in = whole(c, struct fuse_fallocate_in);
+
+	if (!in)
+		return -EIO;
+	set_fh(req, in->fh);
+	req->args.offset = in->offset;
+	req->args.len = in->length;
+	req->args.mode = in->mode;
+	if (!in->length)
+		return -EINVAL;
+	return range_within(in->offset, in->length, INT64_MAX) ? 0 : -EFBIG;
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -486,6 +501,7 @@ static const struct decoder decoders[] = {
 	[FUSE_FSYNCDIR] = {decode_fsync, OP_FSYNCDIR},
 	[FUSE_CREATE] = {decode_create, OP_CREATE},
 	[FUSE_LSEEK] = {decode_lseek, OP_LSEEK},
+	[FUSE_FALLOCATE] = {decode_fallocate, OP_FALLOCATE},
 	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},
 	[FUSE_LISTXATTR] = {decode_listxattr, OP_LISTXATTR},
 	[FUSE_SETXATTR] = {decode_setxattr, OP_SETXATTR},

@@ -300,6 +300,22 @@ void inode_change_end(struct inode *inode, const struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* Pages were added, or taken away, but not both: with as many as before they are the same. */
+void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64_t fpage)
+{
+	inode_change_end(inode, attr);
+	if (!attr)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	if (inode->attr.npages != attr->npages)
+		extent_map_forget(&inode->map, fpage);
+	inode->attr.size = attr->size;
+	inode->attr.npages = attr->npages;
+	inode->attr.mtime = attr->mtime;
+	inode->attr.ctime = attr->ctime;
+	pthread_mutex_unlock(&inode->lock);
+}
+
 void inode_attr_locked(const struct inode *inode, struct attr *attr)
 {
 	*attr = inode->attr;

@@ -100,6 +100,10 @@ uint64_t inode_epoch(struct fs *fs);
 void inode_change_begin(struct inode *inode);
 void inode_change_end(struct inode *inode, const struct attr *attr);
 
+/* The same for one that changed a file's size or pages, these from fpage on, while nothing of the
+ * file was uncommitted and no I/O of it ran: the server's numbers are exact then. */
+void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64_t fpage);
+
 /* As the kernel is to see them. False: they have to be fetched first. */
 bool inode_attr(struct inode *inode, struct attr *attr);
 void inode_attr_locked(const struct inode *inode, struct attr *attr);

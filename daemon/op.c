@@ -225,6 +225,19 @@ void op_leave(struct request *req)
 
 /* ---- the map --------------------------------------------------------------------------------- */
 
+/* Leaves what lies from fpage on. False: nothing. */
+static bool cut_front(struct extent *e, uint64_t fpage)
+{
+	uint64_t before = fpage - e->fpage;
+
+	if (before >= e->npages)
+		return false;
+	e->fpage = fpage;
+	e->page += (uint32_t)before;
+	e->npages -= (uint32_t)before;
+	return true;
+}
+
 static int put_extents_locked(struct inode *inode, const struct rpc_extents_reply *rep)
 {
 	struct wire_in r = rpc_tail_reader(&rep->tail);
@@ -233,6 +246,9 @@ static int put_extents_locked(struct inode *inode, const struct rpc_extents_repl
 	int status;
 
 	while (rpc_get_extent(&r, &e)) {
+		/* The first one may begin among those that are known. */
+		if (e.fpage < known && !cut_front(&e, known))
+			return -EPROTO;
 		if (e.fpage < inode->map.known_end)
 			return -EPROTO;
 		status = extent_map_insert(&inode->map, &e, EXTENT_COMMITTED);

@@ -63,6 +63,7 @@ struct op {
 	bool inside;            /* of the gate */
 	struct rpc_setattr set; /* op_set_attr's */
 	void (*set_done)(struct request *req, int status);
+	void (*dropped)(struct request *req, int status); /* op_drop_privileges' */
 	void (*buffered)(struct request *req, int status);
 	struct notifier_job job; /* op_expire_attr's */
 	void (*expired)(struct request *req, int status);
@@ -109,6 +110,10 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	void (*then)(struct request *req, int status));
 /* The mode without what a write or a change of owner takes away. */
 uint32_t op_mode_without_privileges(uint32_t mode);
+
+/* Takes away from a file what its change by this caller does: set-user-id, unless it is root's, and
+ * capabilities; for requests that don't say what the caller may. Then then(req, 0) goes on. */
+void op_drop_privileges(struct request *req, void (*then)(struct request *req, int status));
 
 /* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
 void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));

@@ -47,5 +47,7 @@ void op_getxattr(struct request *req);
 void op_listxattr(struct request *req);
 void op_setxattr(struct request *req);
 void op_removexattr(struct request *req);
+/* ops_fallocate.c */
+void op_fallocate(struct request *req);
 
 #endif

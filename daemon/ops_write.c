@@ -8,6 +8,7 @@
 #include <fcntl.h>
 
 #include "common/log.h"
+#include "daemon/fill.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/open.h"
@@ -111,52 +112,9 @@ static void write_moved(struct request *req, int status)
 
 /* ---- before it ------------------------------------------------------------------------------- */
 
-/* Gives the holes of [first, end) pages, in order. *filled: so far all is mapped.
- * -EAGAIN: no more pages are granted. */
-static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64_t *filled)
-{
-	struct grants *grants = &inode->fs->grants;
-	struct extent_cursor at;
-	struct mapped_extent e;
-	struct extent run;
-	int r;
-
-	for (*filled = first; *filled < end; *filled += run.npages) {
-		uint64_t hole_end = end;
-
-		if (extent_map_seek(&inode->map, *filled, &at, &e)) {
-			run.npages = (uint32_t)(e.fpage + e.npages - *filled);
-			if (e.fpage <= *filled)
-				continue;
-			hole_end = min_u64(end, e.fpage);
-		}
-		if (!window_take(&inode->window, grants, (uint32_t)(hole_end - *filled), &run))
-			return -EAGAIN;
-		run.fpage = *filled;
-		r = extent_map_insert(&inode->map, &run, EXTENT_FILLING);
-		if (r) {
-			grants_add(grants, &run);
-			return r;
-		}
-	}
-	return 0;
-}
-
 static int write_fill(struct request *req, uint64_t *filled)
 {
-	struct inode *inode = op_of(req)->inode;
-	uint32_t had, left;
-	int r;
-
-	pthread_mutex_lock(&inode->lock);
-	had = inode->window.rest.npages;
-	r = fill_locked(inode, first_page(req), end_page(req), filled);
-	left = inode->window.rest.npages;
-	inode->filled_ms = io_thread_now(req->thread);
-	pthread_mutex_unlock(&inode->lock);
-	if (left > had || r == -EAGAIN)
-		refill_check(req->thread);
-	return r;
+	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
 /* Writes what there are pages for. */

@@ -67,6 +67,7 @@ enum request_op {
 	OP_LISTXATTR,
 	OP_SETXATTR,
 	OP_REMOVEXATTR,
+	OP_FALLOCATE,
 	OP_NOPS,
 };
 
@@ -78,7 +79,8 @@ struct request_args {
 	const char *name, *name2;
 	uint32_t flags;             /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_*;
 				     * SETXATTR: SETXATTR_* of rpc.h */
-	uint64_t offset;            /* READ, WRITE, READDIR (cookie), LSEEK */
+	uint64_t offset;            /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE */
+	uint64_t len;               /* FALLOCATE: bytes from offset on, within INT64_MAX */
 	uint32_t size;              /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
 				     * LISTXATTR: room for it, 0: its length is wanted */
 	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
@@ -86,7 +88,7 @@ struct request_args {
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;                  /* READDIR: with attributes */
 	bool datasync;              /* FSYNC */
-	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR */
+	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
 	uint64_t node2;             /* RENAME: new parent; LINK: the inode */
 	uint64_t lock_owner;        /* FLUSH, RELEASE */
 	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */

@@ -28,10 +28,12 @@ static void set_finish(struct request *req, int status)
 /* All that was written is committed and nothing runs, so the server's numbers are exact. */
 static void set_size_locked(struct inode *inode, const struct attr *attr)
 {
+	/* A file that grows keeps what was allocated beyond its end. */
+	if (attr->size <= inode->attr.size)
+		extent_map_cut(&inode->map, div_round_up(attr->size, PAGE_BYTES));
 	inode->attr.size = attr->size;
 	inode->attr.npages = attr->npages;
 	inode->attr.ctime = attr->ctime;
-	extent_map_cut(&inode->map, div_round_up(attr->size, PAGE_BYTES));
 }
 
 static void set_answered(struct request *req, const struct rpc_reply *rep)
@@ -86,4 +88,36 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set_done = then;
 	if (!(set->valid & SET_SIZE) || op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
+}
+
+/* ---- privileges ------------------------------------------------------------------------------ */
+
+/* The kernel does not know that the mode has changed, and would go on granting what is gone. */
+static void dropped(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status)
+		op->dropped(req, status);
+	else
+		op_expire_attr(req, op->dropped);
+}
+
+void op_drop_privileges(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct rpc_setattr set = {.valid = 0};
+	struct attr attr;
+
+	inode_attr(op->inode, &attr);
+	set.mode = op_mode_without_privileges(attr.mode);
+	if (req->uid && set.mode != attr.mode)
+		set.valid |= SET_MODE;
+	if (attr.flags & ATTR_CAPS)
+		set.valid |= SET_NO_CAPS;
+	op->dropped = then;
+	if (set.valid)
+		op_set_attr(req, &set, dropped);
+	else
+		then(req, 0);
 }

@@ -117,6 +117,40 @@ static int map_shared(char **args)
 	return err;
 }
 
+static bool all_zero(const uint8_t *at, size_t len)
+{
+	while (len && !*at) {
+		at++;
+		len--;
+	}
+	return !len;
+}
+
+/* What was stored into a mapping and not synced goes with the hole, and all else stays. */
+static int map_punch(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	size_t from = strtoul(args[1], NULL, 10), len = strtoul(args[2], NULL, 10);
+	size_t whole = from + 2 * len;
+	uint8_t *map;
+	int err = 0;
+
+	if (fd < 0)
+		return -errno;
+	map = mmap(NULL, whole, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	memset(map, 'd', whole);
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)from, (off_t)len) < 0)
+		err = -errno;
+	else if (!all_zero(map + from, len) || map[from - 1] != 'd' || map[from + len] != 'd')
+		err = -EILSEQ;
+	else
+		err = compare(fd, (const char *)map, whole);
+	munmap(map, whole);
+	return err;
+}
+
 /* Holds a file open, says so, and reads it to the end once standard input ends. */
 static int hold(char **args)
 {
@@ -260,6 +294,7 @@ static const struct {
 	{"seek-hole", 2, seek_hole},
 	{"unlinked", 1, unlinked},
 	{"map-shared", 1, map_shared},
+	{"map-punch", 3, map_punch},
 	{"hold", 1, hold},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},

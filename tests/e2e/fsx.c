@@ -327,6 +327,29 @@ static void file_truncate(struct player *p, struct file *f)
 	f->size = size;
 }
 
+/* Pages, holes and zeros. */
+static void file_fallocate(struct player *p, struct file *f)
+{
+	static const int modes[] = {0, FALLOC_FL_KEEP_SIZE,
+		FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
+		FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE};
+	int mode = modes[below(p, ARRAY_SIZE(modes))];
+	enum way way = below(p, WAYS);
+	size_t offset, len;
+
+	range(p, SIZE_MAX_BYTES, &offset, &len);
+	if (!usable(f, way))
+		return;
+	note(p, "fallocate %s %u mode %d %zu+%zu", f->name, way, mode, offset, len);
+	need(p, fallocate(file_open(p, f, way), mode, (off_t)offset, (off_t)len) == 0, "fallocate");
+	if (mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
+		memset(f->bytes + offset, 0, len);
+	if (!(mode & FALLOC_FL_KEEP_SIZE) && offset + len > f->size)
+		f->size = offset + len;
+	else
+		memset(f->bytes + f->size, 0, SIZE_MAX_BYTES - f->size);
+}
+
 static void file_sync(struct player *p, struct file *f)
 {
 	enum way way = below(p, WAYS);
@@ -514,8 +537,9 @@ static void own_file(struct player *p)
 {
 	static void (*const ops[])(struct player * p, struct file * f) = {file_write, file_write,
 		file_write, file_write, file_append, file_read, file_read, file_read, file_map,
-		file_map, file_truncate, file_sync, file_seek, file_forget, file_check, file_reopen,
-		file_unlink, file_renew, file_rename_over, file_exchange};
+		file_map, file_truncate, file_fallocate, file_fallocate, file_sync, file_seek,
+		file_forget, file_check, file_reopen, file_unlink, file_renew, file_rename_over,
+		file_exchange};
 
 	ops[below(p, ARRAY_SIZE(ops))](p, &p->files[below(p, FILES)]);
 }

@@ -257,6 +257,30 @@ static void model_step(struct extent_map *map, struct model *m, unsigned *seed)
 	}
 }
 
+static void forget__what_is_before_stays_known(void **state)
+{
+	struct extent_map map;
+	struct extent_cursor at;
+	struct mapped_extent e;
+
+	extent_map_init(&map);
+	map.known_end = UINT64_MAX;
+	assert_int_equal(put(&map, 0, 10, 100, EXTENT_COMMITTED), 0);
+	assert_int_equal(put(&map, 20, 10, 300, EXTENT_COMMITTED), 0);
+	extent_map_forget(&map, 5);
+	assert_int_equal(map.known_end, 5);
+	assert_int_equal(extent_map_count(&map), 1);
+	assert_true(extent_map_seek(&map, 0, &at, &e));
+	assert_int_equal(e.npages, 5);
+	/* Beyond what is known there is nothing to forget. */
+	extent_map_forget(&map, 8);
+	assert_int_equal(map.known_end, 5);
+	extent_map_forget(&map, 0);
+	assert_int_equal(map.known_end, 0);
+	assert_int_equal(extent_map_count(&map), 0);
+	extent_map_fini(&map);
+}
+
 static void map__random__as_the_model(void **state)
 {
 	static struct model model;
@@ -306,6 +330,7 @@ int main(void)
 		cmocka_unit_test(collect__more_than_fit__in_pieces),
 		cmocka_unit_test(cut__shortens_and_drops),
 		cmocka_unit_test(cut__beyond_what_is_known__knows_no_more),
+		cmocka_unit_test(forget__what_is_before_stays_known),
 		cmocka_unit_test(map__random__as_the_model),
 		cmocka_unit_test(map__100000_extents__all_found),
 	};

@@ -117,6 +117,7 @@ static const struct sample samples[] = {
 	{FUSE_FSYNCDIR, OP_FSYNCDIR, sizeof(struct fuse_fsync_in), NULL, NULL, 0},
 	{FUSE_CREATE, OP_CREATE, sizeof(struct fuse_create_in), "made", NULL, 0},
 	{FUSE_LSEEK, OP_LSEEK, sizeof(struct fuse_lseek_in), NULL, NULL, 0},
+	{FUSE_FALLOCATE, OP_FALLOCATE, sizeof(struct fuse_fallocate_in), NULL, NULL, 0},
 	{FUSE_GETXATTR, OP_GETXATTR, sizeof(struct fuse_getxattr_in), "user.x", NULL, 0},
 	{FUSE_LISTXATTR, OP_LISTXATTR, sizeof(struct fuse_getxattr_in), NULL, NULL, 0},
 	{FUSE_SETXATTR, OP_SETXATTR, sizeof(struct fuse_setxattr_in), "user.x", NULL, 100},
@@ -128,6 +129,7 @@ static void put_fixed(struct message *m, const struct sample *s)
 	uint8_t zeros[128] = {0};
 	struct fuse_write_in write = {.size = (uint32_t)s->payload};
 	struct fuse_lseek_in lseek = {.whence = SEEK_DATA};
+	struct fuse_fallocate_in fallocate = {.length = 1};
 	struct fuse_setxattr_in setxattr = {
 		.size = (uint32_t)s->payload,
 		.setxattr_flags = FUSE_SETXATTR_ACL_KILL_SGID,
@@ -137,6 +139,8 @@ static void put_fixed(struct message *m, const struct sample *s)
 		put(m, &write, sizeof(write));
 	else if (s->opcode == FUSE_LSEEK)
 		put(m, &lseek, sizeof(lseek));
+	else if (s->opcode == FUSE_FALLOCATE)
+		put(m, &fallocate, sizeof(fallocate));
 	else if (s->opcode == FUSE_SETXATTR)
 		put(m, &setxattr, sizeof(setxattr));
 	else
@@ -223,7 +227,7 @@ static void fuse_decode__extensions_are_skipped(void **state)
 
 static void fuse_decode__unknown_operation(void **state)
 {
-	static const uint32_t opcodes[] = {0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL, FUSE_FALLOCATE,
+	static const uint32_t opcodes[] = {0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL,
 		FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, FUSE_TMPFILE, 52, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
@@ -322,6 +326,28 @@ static void fuse_decode__setattr(void **state)
 	begin(&m, FUSE_SETATTR);
 	put(&m, &in, sizeof(in));
 	assert_int_equal(decode(&m, &req), -EFBIG);
+}
+
+static void fuse_decode__fallocate(void **state)
+{
+	struct fuse_fallocate_in in = {.fh = 5, .offset = 7, .length = INT64_MAX - 7, .mode = 3};
+	struct message m;
+	struct request req;
+
+	begin(&m, FUSE_FALLOCATE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), 0);
+	assert_int_equal(req.args.offset, 7);
+	assert_true(req.args.len == (uint64_t)INT64_MAX - 7);
+	assert_int_equal(req.args.mode, 3);
+	in.offset++;
+	begin(&m, FUSE_FALLOCATE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), -EFBIG);
+	in.length = 0;
+	begin(&m, FUSE_FALLOCATE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), -EINVAL);
 }
 
 static void fuse_decode__write(void **state)
@@ -644,6 +670,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode__names),
 		cmocka_unit_test(fuse_decode__longest_symlink),
 		cmocka_unit_test(fuse_decode__setattr),
+		cmocka_unit_test(fuse_decode__fallocate),
 		cmocka_unit_test(fuse_decode__write),
 		cmocka_unit_test(fuse_decode__ranges),
 		cmocka_unit_test(fuse_decode__rename_flags),

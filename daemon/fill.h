@@ -1,0 +1,19 @@
+/* fill.h - gives the holes of a file pages of the session's grants.
+ *
+ * The new extents are FILLING until extent_map_filled(). When the pool has nothing left, refill.h
+ * gets more.
+ *
+ * THREADS    The request's own. It is inside the inode's gate, exclusively or for these pages.
+ */
+#ifndef RMEMFS_DAEMON_FILL_H
+#define RMEMFS_DAEMON_FILL_H
+
+#include <stdint.h>
+
+struct request;
+
+/* The holes of pages [first, end) of the request's inode, in order, as far as they are known.
+ * *filled: so far all is mapped. -EAGAIN: the pool has no more; -ENOMEM. */
+int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *filled);
+
+#endif

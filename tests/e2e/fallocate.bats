@@ -1,0 +1,202 @@
+#!/usr/bin/env bats
+# fallocate.bats - pages for holes, holes for pages, zeros: what is left of bytes, sizes and blocks.
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+	mount_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# blocks FILE: in pages.
+blocks() {
+	echo $(($(stat -c %b "$1") / 8))
+}
+
+free_pages() {
+	stat -f -c %f "$mnt"
+}
+
+# twins: the same file on the mount and beside it, to which the same is done.
+twins() {
+	random_file "$dir/a" "$1"
+	cp "$dir/a" "$mnt/a"
+}
+
+# both ARGUMENT...: fallocate(1) of both twins.
+both() {
+	fallocate "$@" "$dir/a"
+	fallocate "$@" "$mnt/a"
+}
+
+@test "allocated pages are zeros, counted, and the file has the size" {
+	fallocate -l 10000000 "$mnt/a"
+	[ "$(stat -c %s "$mnt/a")" -eq 10000000 ]
+	[ "$(blocks "$mnt/a")" -eq 2442 ]
+	head -c 10000000 /dev/zero >"$dir/a"
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 2442 ]
+}
+
+@test "what is allocated beyond the end is counted, and written to later" {
+	echo begin >"$mnt/a"
+	fallocate -n -l 8M "$mnt/a"
+	[ "$(stat -c %s "$mnt/a")" -eq 6 ]
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	remount
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	{ echo begin && random_file /dev/stdout 4; } >"$dir/a"
+	tail -c +7 "$dir/a" >>"$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "a truncation drops what lies beyond, to the same size too" {
+	fallocate -n -l 8M "$mnt/a"
+	truncate -s 0 "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 0 ]
+	fallocate -n -l 8M "$mnt/a"
+	truncate -s 4M "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	truncate -s 1M "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 256 ]
+}
+
+@test "allocation leaves what is there as it is" {
+	twins 4
+	both -p -o 1000000 -l 1000000
+	both -o 500000 -l 9000000
+	[ "$(blocks "$mnt/a")" -eq 2320 ]
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "holes, at pages' edges and across them" {
+	twins 4
+	both -p -o 0 -l 4096
+	both -p -o 8191 -l 4098
+	both -p -o 100000 -l 100
+	both -p -o 1048576 -l 1048576
+	both -p -o 4000000 -l 9000000
+	cmp "$dir/a" "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq $((1024 - 1 - 1 - 256 - 47)) ]
+	[ "$(fsop seek-hole "$mnt/a" 20000)" -eq 1048576 ]
+	[ "$(fsop seek-data "$mnt/a" 1048576)" -eq 2097152 ]
+	[ "$(stat -c %s "$mnt/a")" -eq 4194304 ]
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "holes are filled again" {
+	twins 2
+	for i in 7 3 11 100 3 7; do
+		both -p -o $((i * 4096)) -l 10000
+		random_file "$dir/piece" 1
+		dd if="$dir/piece" of="$dir/a" bs=5000 count=2 seek=$i conv=notrunc status=none
+		dd if="$dir/piece" of="$mnt/a" bs=5000 count=2 seek=$i conv=notrunc status=none
+	done
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "zeros, within the file and growing it" {
+	twins 4
+	both -z -o 12345 -l 2000000
+	cmp "$dir/a" "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 1024 ]
+	both -z -o 4000000 -l 1000000
+	[ "$(stat -c %s "$mnt/a")" -eq 5000000 ]
+	both -z -n -o 4500000 -l 9000000
+	[ "$(stat -c %s "$mnt/a")" -eq 5000000 ]
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "what is mapped, dirty or cached shows the hole" {
+	twins 2
+	fsop map-punch "$mnt/a" 8192 65536
+}
+
+@test "freed pages come back" {
+	local before
+	before=$(free_pages)
+	fallocate -l 64M "$mnt/a"
+	fallocate -p -o 0 -l 64M "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq 0 ]
+	[ "$(stat -c %s "$mnt/a")" -eq 67108864 ]
+	is_free() { [ "$(free_pages)" -ge "$before" ]; }
+	until_true 10 is_free
+}
+
+@test "all that is free can be allocated, what was lent to this mount too, and no more" {
+	local free
+	free=$(free_pages)
+	random_file "$mnt/b" 4
+	rm "$mnt/b"
+	is_free() { [ "$(free_pages)" -ge "$free" ]; }
+	until_true 10 is_free
+	fallocate -l $((free * 4096)) "$mnt/a"
+	[ "$(blocks "$mnt/a")" -eq "$free" ]
+	run fallocate -l 4096 "$mnt/b"
+	[[ $status -ne 0 && $output == *"No space left"* ]]
+	# It holds what it has promised.
+	dd if=/dev/zero of="$mnt/a" bs=1M conv=notrunc count="$((free / 256))" status=none
+	rm "$mnt/a"
+	fallocate -l 1M "$mnt/b"
+}
+
+@test "more than the export has is refused, and nothing is taken" {
+	local before
+	before=$(free_pages)
+	run fallocate -l 1T "$mnt/a"
+	[[ $status -ne 0 && $output == *"No space left"* ]]
+	[ "$(free_pages)" -eq "$before" ]
+	run fallocate -o 9223372036854775807 -l 1 "$mnt/a"
+	[[ $status -ne 0 && $output == *"File too large"* ]]
+}
+
+@test "other modes are not supported" {
+	echo >"$mnt/a"
+	run fallocate -c -o 0 -l 4096 "$mnt/a"
+	[[ $status -ne 0 && $output == *"not supported"* ]]
+	run fallocate -i -o 0 -l 4096 "$mnt/a"
+	[[ $status -ne 0 && $output == *"not supported"* ]]
+}
+
+@test "a user's allocation takes set-user-id away, root's does not" {
+	umount_rmem
+	chmod 755 "$dir"
+	mount_rmem -o allow_other
+	chmod 1777 "$mnt"
+	setpriv --reuid=1234 --clear-groups bash -c "echo >'$mnt/a'; chmod 6755 '$mnt/a'"
+	fallocate -l 8192 "$mnt/a"
+	[ "$(stat -c %a "$mnt/a")" = 6755 ]
+	setpriv --reuid=1234 --clear-groups fallocate -p -o 0 -l 4096 "$mnt/a"
+	[ "$(stat -c %a "$mnt/a")" = 755 ]
+}
+
+@test "the times change" {
+	touch -d 2001-02-03 "$mnt/a"
+	fallocate -n -l 4096 "$mnt/a"
+	[ "$(stat -c %Y "$mnt/a")" -gt 1700000000 ]
+}
+
+@test "steps that a killed server has not answered are done once" {
+	fallocate -l 64M "$mnt/a"
+	for i in {0..8000..2}; do
+		echo "-p -o $((i * 4096)) -l 4096"
+	done >"$dir/holes"
+	while read -r -a hole; do
+		fallocate "${hole[@]}" "$mnt/a" || echo failed >"$dir/failed"
+	done <"$dir/holes" 3>&- &
+	local punching=$!
+	for _ in 1 2 3; do
+		sleep 0.5
+		crash_server
+	done
+	wait $punching
+	[ ! -e "$dir/failed" ]
+	[ "$(blocks "$mnt/a")" -eq $((16384 - 4001)) ]
+	[ "$(fsop seek-data "$mnt/a" 0)" -eq 4096 ]
+}
