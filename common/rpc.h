@@ -251,6 +251,10 @@ struct rpc_removexattr {
 	struct rpc_str name;
 };
 
+/* A session has at most so many values on their way: -ENOSPC. The SETXATTR that names one ends it,
+ * whatever becomes of it. */
+enum { STAGES_MAX = 256 };
+
 struct rpc_stage {
 	uint32_t stage;  /* of the client's choice; offset 0 begins it anew */
 	uint32_t offset; /* where the part before ended */

@@ -237,6 +237,8 @@ static int check_inode(struct check *c, struct store_key key, const struct store
 	err = check_extents(c, &i);
 	if (!err)
 		err = check_target(c, &i);
+	if (!err)
+		err = check_xattrs(c, &i);
 	return err ? err : check_links(c, &i);
 }
 
@@ -257,6 +259,9 @@ static int check_owner(struct check *c, enum store_table table, uint64_t ino)
 		return err == -ENOENT || err == -EBADMSG ? 0 : err;
 	if (table == STORE_SYMLINK && !S_ISLNK(i.attr.mode))
 		check_problem(c, "inode %" PRIu64 " has a target and is no symlink", ino);
+	if ((table == STORE_XATTR || table == STORE_XVALUE) && !(i.attr.flags & ATTR_XATTRS))
+		check_problem(c, "inode %" PRIu64 " has records in table %s, and does not say so",
+			ino, store_table_names[table]);
 	if (table == STORE_REAP && !(i.flags & INODE_REAPING))
 		check_problem(c,
 			"inode %" PRIu64 " has a record of where it was cut, and does not say so",
@@ -302,5 +307,9 @@ int check_inodes(struct check *c)
 		err = check_owners(c, STORE_SYMLINK);
 	if (!err)
 		err = check_owners(c, STORE_REAP);
+	if (!err)
+		err = check_owners(c, STORE_XATTR);
+	if (!err)
+		err = check_owners(c, STORE_XVALUE);
 	return err ? err : check_owners(c, STORE_EXTENT);
 }

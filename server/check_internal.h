@@ -4,6 +4,7 @@
  *     check_pages.c     in which state each page is
  *     check_names.c     entries, and the tree that they make
  *     check_inodes.c    attributes, links, extents, targets
+ *     check_xattr.c     extended attributes, and values on their way
  *     check_sessions.c  sessions, and what is kept for them
  *     check_quota.c     what owners use and have reserved
  *
@@ -79,6 +80,10 @@ int check_tree(struct check *c);
 
 /* check_inodes.c: after names and runs. */
 int check_inodes(struct check *c);
+
+/* check_xattr.c */
+int check_xattrs(struct check *c, const struct inode *i);
+int check_stages(struct check *c); /* of all sessions */
 
 /* check_sessions.c */
 int check_sessions(struct check *c); /* of all exports */

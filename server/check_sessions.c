@@ -126,6 +126,8 @@ int check_sessions(struct check *c)
 	if (!err)
 		err = check_each(c, STORE_REPLY, 0, UINT64_MAX, check_reply);
 	if (!err)
+		err = check_stages(c);
+	if (!err)
 		err = check_each(c, STORE_ORPHAN, 0, UINT64_MAX, check_orphan_export);
 	return err ? err : check_each(c, STORE_HELD, 0, UINT64_MAX, check_held_exports);
 }

@@ -41,7 +41,7 @@ int dirent_decode(struct volume *v, struct store_key key, const struct store_val
 	return 0;
 }
 
-static bool same_name(const struct rpc_str *a, const struct rpc_str *b)
+bool dirent_same_name(const struct rpc_str *a, const struct rpc_str *b)
 {
 	return a->len == b->len && memcmp(a->s, b->s, a->len) == 0;
 }
@@ -60,7 +60,7 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 		err = dirent_decode(v, key, &val, &e);
 		if (err)
 			return err;
-		if (same_name(&e.name, name)) {
+		if (dirent_same_name(&e.name, name)) {
 			*slot = (struct dirent_slot){dir, e.cookie, e.ino, e.type};
 			return 0;
 		}

@@ -44,6 +44,10 @@ struct dirent_slot {
 
 uint8_t dirent_type(uint32_t mode);
 
+/* The first of the DIRENT_COLLISIONS cookies that an entry of this name may have. */
+uint64_t dirent_first_cookie(const struct dirent_hash *hash, const struct rpc_str *name);
+bool dirent_same_name(const struct rpc_str *a, const struct rpc_str *b);
+
 /* The entry of the name, or where it can be added. -ENOSPC: 256 names with one hash. */
 int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	const struct rpc_str *name, struct dirent_slot *slot);
@@ -56,9 +60,6 @@ int dirent_del(struct volume *v, const struct dirent_slot *slot);
 /* The first entry beyond the cookie; -ENOENT: none. */
 int dirent_next(struct volume *v, uint64_t dir, uint64_t cookie, struct dirent_entry *out);
 int dirent_empty(struct volume *v, uint64_t dir, bool *empty);
-
-/* For checks: an entry's cookie is one of DIRENT_COLLISIONS from here on. */
-uint64_t dirent_first_cookie(const struct dirent_hash *hash, const struct rpc_str *name);
 
 int dirent_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct dirent_entry *out);

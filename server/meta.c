@@ -127,6 +127,11 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_RETURN] = ns_return,
 	[RPC_FALLOCATE] = ns_fallocate,
 	[RPC_QUOTA] = ns_quota,
+	[RPC_GETXATTR] = ns_getxattr,
+	[RPC_LISTXATTR] = ns_listxattr,
+	[RPC_SETXATTR] = ns_setxattr,
+	[RPC_REMOVEXATTR] = ns_removexattr,
+	[RPC_STAGE] = ns_stage,
 };
 
 static int refuse(struct rpc_reply *rep, int err)

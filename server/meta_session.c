@@ -8,9 +8,10 @@
 #include "server/inode.h"
 #include "server/quota.h"
 #include "server/reaper.h"
+#include "server/stage.h"
 
 /* Of one step of an ended session. */
-enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32 };
+enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
 
 enum { SESSION_ENDED = 1 };
 
@@ -236,6 +237,8 @@ static int drain(struct meta *m, struct volume *v, uint64_t session, bool *done)
 		err = drain_replies(m, session, done);
 	if (!err && *done)
 		err = quota_end_session(v, session, DRAIN_QUOTAS, done);
+	if (!err && *done)
+		err = stage_drain(m->store, session, DRAIN_STAGED, done);
 	return err;
 }
 

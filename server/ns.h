@@ -9,6 +9,7 @@
 #ifndef RMEMFS_SERVER_NS_H
 #define RMEMFS_SERVER_NS_H
 
+#include "server/acl.h"
 #include "server/inode.h"
 #include "server/meta_internal.h"
 
@@ -44,6 +45,11 @@ int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);
 int ns_quota(struct ns_call *c);
+int ns_getxattr(struct ns_call *c);
+int ns_listxattr(struct ns_call *c);
+int ns_setxattr(struct ns_call *c);
+int ns_removexattr(struct ns_call *c);
+int ns_stage(struct ns_call *c);
 
 /* ---- shared by them, ns_common.c ------------------------------------------------------------- */
 
@@ -104,5 +110,27 @@ int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from);
 /* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where it ends. NS_PARK,
  * -ENOSPC, -EIO: see above, and nothing was changed. */
 int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end);
+
+/* ---- attributes that go with others, ns_acl.c ------------------------------------------------ */
+
+/* What a new inode has of its directory's default ACL; without one, the mode less the umask. */
+struct heritage {
+	uint32_t mode;
+	size_t naccess, ndefault; /* bytes; 0: no such list */
+	uint8_t access_acl[ACL_BYTES_MAX], default_acl[ACL_BYTES_MAX];
+};
+
+/* Of an inode of this type and mode that is to be made; changes nothing. Adds to *room the store
+ * pages that it may touch. */
+int ns_inherit(struct ns_call *c, const struct inode *dir, uint32_t mode, struct heritage *h,
+	uint64_t *room);
+/* Between inode_init, with h->mode, and inode_add. */
+int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct inode *i);
+
+/* What SETATTR's valid (SET_*) does to ACL and capabilities: adds to *room what it may touch; then,
+ * once the new mode is in the inode, does it. */
+int ns_setattr_xattrs_room(
+	struct ns_call *c, const struct inode *i, uint32_t valid, uint64_t *room);
+int ns_setattr_xattrs(struct ns_call *c, struct inode *i, uint32_t valid);
 
 #endif

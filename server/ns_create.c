@@ -28,21 +28,24 @@ static uint32_t child_gid(const struct ns_call *c, const struct inode *dir)
 	return dir->attr.mode & S_ISGID ? dir->attr.gid : c->req->create.gid;
 }
 
-/* Room for one more inode, in the export and in its owner's quota. */
-static int check_child(struct ns_call *c, const struct place *place)
+/* Room for one more inode, in the export and in its owner's quota; what it inherits, and the store
+ * pages for that. */
+static int check_child(struct ns_call *c, const struct inode *dir, uint32_t mode,
+	struct heritage *h, uint64_t *room)
 {
-	return ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
+	int err = ns_check_new(c, c->req->create.uid, child_gid(c, dir));
+
+	return err ? err : ns_inherit(c, dir, mode, h, room);
 }
 
-static void init_child(struct ns_call *c, const struct inode *dir, uint32_t mode, struct inode *i)
+static void init_child(
+	struct ns_call *c, const struct inode *dir, const struct heritage *h, struct inode *i)
 {
-	const struct rpc_create *req = &c->req->create;
+	uint32_t mode = h->mode;
 
 	if (dir->attr.mode & S_ISGID && S_ISDIR(mode))
 		mode |= S_ISGID;
-	if (!S_ISLNK(mode))
-		mode &= ~(req->umask & 0777);
-	inode_init(c->v, i, mode, req->uid, child_gid(c, dir), c->ctx->now);
+	inode_init(c->v, i, mode, c->req->create.uid, child_gid(c, dir), c->ctx->now);
 	i->parent = dir->attr.ino;
 }
 
@@ -58,18 +61,22 @@ static int add_name(
 	return err;
 }
 
-static int add_child(struct ns_call *c, struct place *place, uint32_t mode, struct inode *i)
+static int add_child(
+	struct ns_call *c, struct place *place, const struct heritage *h, struct inode *i)
 {
+	uint32_t mode = h->mode;
 	int err;
 
-	init_child(c, &place->dir, mode, i);
+	init_child(c, &place->dir, h, i);
 	if (S_ISCHR(mode) || S_ISBLK(mode))
 		i->attr.rdev = c->req->create.rdev;
 	if (S_ISLNK(mode))
 		i->attr.size = c->req->create.target.len;
 	if (S_ISDIR(mode))
 		place->dir.attr.nlink++;
-	err = inode_add(c->v, i);
+	err = ns_heritage_put(c, h, i);
+	if (!err)
+		err = inode_add(c->v, i);
 	return err ? err : add_name(c, place, &c->req->create.name, i);
 }
 
@@ -93,22 +100,24 @@ int ns_create(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages;
+	uint64_t room = ROOM_PAGES;
+	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	bool created;
 	int err = S_ISREG(req->mode) ? find_place(c, req->parent, &req->name, &place) : -EINVAL;
 
 	created = !err;
-	if (err == -EEXIST)
+	if (created)
+		err = check_child(c, &place.dir, S_IFREG | (req->mode & 07777), &heritage, &room);
+	else if (err == -EEXIST)
 		err = open_existing(c, &place, &inode);
-	if (!err && created)
-		err = check_child(c, &place);
 	if (!err)
-		err = ns_room_and_grant(c, ROOM_PAGES, created, &want);
+		err = ns_room_and_grant(c, room, created, &want);
 	if (err)
 		return err;
 	if (created)
-		err = add_child(c, &place, S_IFREG | (req->mode & 07777), &inode);
+		err = add_child(c, &place, &heritage, &inode);
 	else
 		ns_fill_entry(c, &inode, &place.dir);
 	if (err)
@@ -120,6 +129,8 @@ int ns_create(struct ns_call *c)
 static int make(struct ns_call *c, uint32_t mode)
 {
 	const struct rpc_create *req = &c->req->create;
+	uint64_t room = ROOM_PAGES;
+	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	int err = find_place(c, req->parent, &req->name, &place);
@@ -127,10 +138,10 @@ static int make(struct ns_call *c, uint32_t mode)
 	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
 		err = -EMLINK;
 	if (!err)
-		err = check_child(c, &place);
+		err = check_child(c, &place.dir, mode, &heritage, &room);
 	if (!err)
-		err = ns_room(c, ROOM_PAGES, true);
-	return err ? err : add_child(c, &place, mode, &inode);
+		err = ns_room(c, room, true);
+	return err ? err : add_child(c, &place, &heritage, &inode);
 }
 
 int ns_mknod(struct ns_call *c)
@@ -157,7 +168,8 @@ int ns_mkdir(struct ns_call *c)
 int ns_symlink(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
-	bool is_long = req->target.len > TARGET_LONG;
+	uint64_t room = ROOM_PAGES + (req->target.len > TARGET_LONG ? ROOM_PAGES_LONG_TARGET : 0);
+	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	int err;
@@ -168,11 +180,11 @@ int ns_symlink(struct ns_call *c)
 		return -ENAMETOOLONG;
 	err = find_place(c, req->parent, &req->name, &place);
 	if (!err)
-		err = check_child(c, &place);
+		err = check_child(c, &place.dir, S_IFLNK | 0777, &heritage, &room);
 	if (!err)
-		err = ns_room(c, ROOM_PAGES + (is_long ? ROOM_PAGES_LONG_TARGET : 0), true);
+		err = ns_room(c, room, true);
 	if (!err)
-		err = add_child(c, &place, S_IFLNK | 0777, &inode);
+		err = add_child(c, &place, &heritage, &inode);
 	if (err)
 		return err;
 	return store_put(

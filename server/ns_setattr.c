@@ -77,14 +77,17 @@ int ns_setattr(struct ns_call *c)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
 	struct inode inode;
+	uint64_t room = room_for(req);
 	int err = inode_load(c->v, req->ino, &inode);
 
 	if (!err)
 		err = check_size(&inode, req);
 	if (!err)
 		err = check_owner(c, &inode);
+	if (!err)
+		err = ns_setattr_xattrs_room(c, &inode, req->valid, &room);
 	if (!err && req->valid)
-		err = ns_room(c, room_for(req), false);
+		err = ns_room(c, room, false);
 	if (!err && req->valid & SET_SIZE)
 		err = set_size(c, &inode);
 	if (err)
@@ -92,7 +95,9 @@ int ns_setattr(struct ns_call *c)
 	if (req->valid) {
 		set_owner_and_mode(&inode.attr, req);
 		set_times(&inode.attr, req, c->ctx->now);
-		err = inode_save(c->v, &inode);
+		err = ns_setattr_xattrs(c, &inode, req->valid);
+		if (!err)
+			err = inode_save(c->v, &inode);
 	}
 	c->rep->attr.attr = inode.attr;
 	return err;

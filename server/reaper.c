@@ -7,6 +7,7 @@
 #include "common/wire.h"
 #include "server/extents.h"
 #include "server/inode.h"
+#include "server/xattr.h"
 
 enum { REAP_BYTES = 16 };
 
@@ -86,7 +87,7 @@ int reap_inode(struct volume *v, struct inode *i)
 {
 	int err;
 
-	if (i->nextents > INLINE_EXTENTS || i->flags & INODE_REAPING)
+	if (i->nextents > INLINE_EXTENTS || i->flags & INODE_REAPING || i->attr.flags & ATTR_XATTRS)
 		return reap_inode_later(v, i);
 	err = extents_cut(v, i, 0);
 	return err ? err : inode_delete(v, i);
@@ -119,7 +120,7 @@ static int free_head(struct volume *v, struct inode *i, uint64_t *freed)
 	return inode_save(v, i);
 }
 
-/* Frees up to *budget extents of one file. */
+/* Frees up to *budget extents and records of attributes of one file. */
 static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t *finished)
 {
 	struct reap_record record;
@@ -142,6 +143,11 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 		return store_damaged(v->store, STORE_REAP, STORE_KEY(key));
 	v->now.reap_pages -= freed;
 	record.npages -= freed;
+	if (done && inode.flags & INODE_DEAD) {
+		err = xattr_free(v, &inode, budget, &done);
+		if (err)
+			return err;
+	}
 	if (!done)
 		return put(v, key, &record);
 	++*finished;

@@ -61,6 +61,11 @@ uint32_t store_sum(
 	return (uint32_t)XXH3_64bits_withSeed(data, len, seed);
 }
 
+uint64_t store_hash(const void *data, size_t len)
+{
+	return XXH3_64bits(data, len);
+}
+
 bool store_val_check(enum store_table table, const struct store_key *key, struct store_val *stored)
 {
 	uint32_t sum;

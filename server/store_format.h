@@ -32,6 +32,8 @@ struct store_key store_key_unpack(enum store_table table, const void *data);
 /* Of a value, of where it belongs too: a value that is right in another place is wrong here. */
 uint32_t store_sum(
 	enum store_table table, const struct store_key *key, const void *data, size_t len);
+/* The same for bytes that have no place. */
+uint64_t store_hash(const void *data, size_t len);
 /* Takes the sum off a stored value; false: it is not the value that was stored. */
 bool store_val_check(enum store_table table, const struct store_key *key, struct store_val *stored);
 
