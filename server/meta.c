@@ -113,6 +113,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_READDIR] = ns_readdir,
 	[RPC_EXTENTS] = ns_extents,
 	[RPC_STATFS] = ns_statfs,
+	[RPC_UNPROTECT] = ns_unprotect,
 	[RPC_SETATTR] = ns_setattr,
 	[RPC_CREATE] = ns_create,
 	[RPC_MKNOD] = ns_mknod,

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
+#include "server/protect.h"
 #include "server/quota.h"
 #include "server/reaper.h"
 #include "server/store_format.h"
@@ -203,7 +204,8 @@ static int set_volume(struct meta *m, struct volume *v, const struct meta_export
 		return -ENOMEM;
 	memcpy(v->bases, e->bases, e->nregions * sizeof(*v->bases));
 	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
-	return 0;
+	v->protect = protect_new(&v->space, v->bases);
+	return v->protect ? 0 : -ENOMEM;
 }
 
 static int make_volume(struct meta *m, struct volume *v, uint16_t id, const struct meta_export *e)
@@ -267,6 +269,7 @@ static void close_volumes(struct meta *m)
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		space_close(&m->volumes[i].space);
 		quota_close(&m->volumes[i]);
+		protect_delete(m->volumes[i].protect);
 		free(m->volumes[i].bases);
 	}
 	free(m->volumes);
@@ -443,6 +446,8 @@ void meta_close(struct meta *m)
 {
 	if (!m)
 		return;
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		protect_end(m->volumes[i].protect);
 	scrub_delete(m->scrub);
 	store_close(m->store);
 	close_volumes(m);

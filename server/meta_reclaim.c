@@ -65,6 +65,7 @@ static void choose_dirty(struct meta *m, unsigned index, unsigned room)
 
 	while (m->ntodo < room && space_next_dirty(&v->space, SCRUB_JOB_PAGES, &run))
 		m->todo[m->ntodo++] = (struct scrub_job){
+			.protect = v->protect,
 			.export_index = index,
 			.run = run,
 			.addr = (char *)v->bases[run.region] + (size_t)run.page * PAGE_BYTES,

@@ -31,6 +31,7 @@ int ns_readlink(struct ns_call *c);
 int ns_readdir(struct ns_call *c);
 int ns_extents(struct ns_call *c);
 int ns_statfs(struct ns_call *c);
+int ns_unprotect(struct ns_call *c);
 int ns_setattr(struct ns_call *c);
 int ns_create(struct ns_call *c);
 int ns_mknod(struct ns_call *c);
@@ -63,6 +64,12 @@ int ns_no_quota(struct ns_call *c);
 int ns_check_quota(struct ns_call *c, const struct quota_share *from, const struct quota_share *to);
 /* The same for one more inode; -ENOSPC: the export may not have it. */
 int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid);
+
+/* A snapshot may want the bytes of files as they are. So an operation that changes bytes itself
+ * asks, with the checks before its first change, whether there is room to keep them: 0 or NS_PARK;
+ * and before each change it gives the pages up. */
+int ns_may_change_bytes(struct ns_call *c);
+void ns_give_up_pages(struct ns_call *c, struct page_run run);
 
 /* A name that can be made or removed: -EINVAL for "." and "..", -ENAMETOOLONG. */
 int ns_check_name(const struct rpc_str *name);
@@ -102,7 +109,7 @@ int ns_wait_for_reaper(const struct ns_call *c);
  * its I/O of the file), and within the batch: should that be aborted, or the process be killed, the
  * request is run again before anything else can ask for these bytes. */
 
-/* What is mapped of [from, to) becomes zero. */
+/* What is mapped of [from, to) becomes zero. After ns_may_change_bytes(). */
 int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to);
 /* The same from there to the end of its page. Before a file grows: neither what was cut off nor
  * what a client wrote and never committed may be seen then. */

@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "server/extents.h"
+#include "server/protect.h"
 
 static const char full[] = "the export is full";
 static const char store_full[] = "the memory for metadata is full";
@@ -52,6 +53,16 @@ int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid)
 static bool is_dot(const struct rpc_str *name)
 {
 	return name->len <= 2 && memcmp(name->s, "..", name->len) == 0;
+}
+
+int ns_may_change_bytes(struct ns_call *c)
+{
+	return protect_has_room(c->v->protect) ? 0 : NS_PARK;
+}
+
+void ns_give_up_pages(struct ns_call *c, struct page_run run)
+{
+	protect_give_up_now(c->v->protect, run);
 }
 
 int ns_check_name(const struct rpc_str *name)

@@ -4,6 +4,7 @@
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
+#include "server/protect.h"
 #include "server/reaper.h"
 
 enum {
@@ -63,6 +64,30 @@ compare_all:
 		}
 	}
 	return false;
+}
+
+/* ---- UNPROTECT ------------------------------------------------------------------------------- */
+
+static bool in_export(const struct ns_call *c, const struct extent *e)
+{
+	const struct space *sp = &c->v->space;
+
+	return e->region < sp->nregions &&
+	       range_within(e->page, e->npages, space_region_pages(sp, e->region));
+}
+
+/* Any page of the export may be named: what is not protected is given up already. */
+int ns_unprotect(struct ns_call *c)
+{
+	struct extent e[EXTENTS_MAX];
+	unsigned n;
+	int err = decode_extents(&c->req->unprotect.tail, e, &n);
+
+	for (unsigned k = 0; !err && k < n; k++)
+		err = in_export(c, &e[k]) ? 0 : -EINVAL;
+	for (unsigned k = 0; !err && k < n; k++)
+		err = protect_give_up(c->v->protect, page_run_of(&e[k])) ? NS_PARK : 0;
+	return err;
 }
 
 /* ---- COMMIT ---------------------------------------------------------------------------------- */

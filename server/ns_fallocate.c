@@ -180,6 +180,8 @@ int ns_fallocate(struct ns_call *c)
 	if (!err)
 		err = check(&inode, req);
 	if (!err)
+		err = ns_may_change_bytes(c);
+	if (!err)
 		err = req->mode & FALLOC_FL_PUNCH_HOLE ? punch(c, &inode, &r, &reached)
 						       : allocate(c, &inode, &r, &reached);
 	if (!err && reached == r.to)

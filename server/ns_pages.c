@@ -12,6 +12,18 @@ static uint8_t *byte_of(const struct ns_call *c, const struct extent *e, uint64_
 	return (uint8_t *)c->v->bases[e->region] + ((uint64_t)e->page << PAGE_SHIFT) + within;
 }
 
+/* The pages of an extent that bytes [begin, end) of the file lie in. */
+static struct page_run pages_of(const struct extent *e, uint64_t begin, uint64_t end)
+{
+	uint64_t first = begin >> PAGE_SHIFT;
+
+	return (struct page_run){
+		.region = e->region,
+		.page = (uint32_t)(e->page + (first - e->fpage)),
+		.npages = (uint32_t)(div_round_up(end, PAGE_BYTES) - first),
+	};
+}
+
 int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to)
 {
 	struct extent e;
@@ -27,6 +39,7 @@ int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to
 		end = min_u64(to, (e.fpage + e.npages) << PAGE_SHIFT);
 		if (begin >= end)
 			break;
+		ns_give_up_pages(c, pages_of(&e, begin, end));
 		memset(byte_of(c, &e, begin), 0, end - begin);
 		from = end;
 	}

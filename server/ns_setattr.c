@@ -89,6 +89,8 @@ int ns_setattr(struct ns_call *c)
 	if (!err && req->valid)
 		err = ns_room(c, room, false);
 	if (!err && req->valid & SET_SIZE)
+		err = ns_may_change_bytes(c);
+	if (!err && req->valid & SET_SIZE)
 		err = set_size(c, &inode);
 	if (err)
 		return err;

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include "common/util.h"
+#include "server/protect.h"
 
 struct scrub {
 	pthread_t thread;
@@ -37,6 +38,7 @@ static void *scrub_main(void *arg)
 	struct scrub_job job;
 
 	while (next_job(s, &job)) {
+		protect_give_up_wait(job.protect, job.run);
 		memset(job.addr, 0, job.len);
 		pthread_mutex_lock(&s->lock);
 		s->finished++;

@@ -12,6 +12,7 @@
 
 #include "server/space.h"
 
+struct protect;
 struct scrub;
 
 enum {
@@ -20,6 +21,7 @@ enum {
 };
 
 struct scrub_job {
+	struct protect *protect; /* the pages are given up before they are zeroed */
 	unsigned export_index;
 	struct page_run run;
 	void *addr;

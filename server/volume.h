@@ -17,6 +17,8 @@ struct quotas;
 /* What the store keys inodes by: the export in the upper 16 bits. */
 enum { INO_BITS = 48 };
 
+struct protect;
+
 struct volume_counts {
 	uint64_t next_ino;
 	uint64_t inodes;     /* but for dead ones */
@@ -31,6 +33,7 @@ struct volume {
 	uint32_t generation;
 	void **bases; /* [space.nregions] */
 	struct space space;
+	struct protect *protect; /* see there: asked before a page of a file is changed */
 	struct volume_counts now, saved;
 	struct quotas *quotas; /* NULL: nobody is limited */
 	uint64_t max_inodes;   /* UINT64_MAX: as many as the store has room for */
