@@ -1,4 +1,4 @@
-/* rmemfsctl.c - the admin tool: what a server is doing. */
+/* rmemfsctl.c - the admin tool: what a server is doing, and whether what it left is whole. */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "common/args.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/ctl_check.h"
 #include "daemon/ctl_client.h"
 #include "daemon/ctl_print.h"
 
@@ -23,59 +24,88 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfsctl status [HOST] [--json]\n"
+	"       rmemfsctl check DIR\n"
 	"       rmemfsctl --version | --help\n"
-	"Shows what a server is doing: exports, sessions, counters.\n"
+	"Shows what a server is doing: exports, sessions, counters. Checks what a stopped one left.\n"
 	"\n"
 	"  HOST           the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET
 	"),\n"
 	"                 HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT], shm:/PATH,\n"
 	"                 or a mount's source: HOST:/EXPORT\n"
+	"  DIR            a stopped server's memory directory, on this machine\n"
 	"      --json     print the server's answer as it is\n"
 	"  -V, --version  print the version and exit\n"
-	"  -h, --help     print this and exit\n";
+	"  -h, --help     print this and exit\n"
+	"\n"
+	"check exits with 0: clean, 1: there are problems, 2: it could not be checked.\n";
 
 struct arguments {
-	const char *where;
+	const char *command; /* "status" or "check" */
+	const char *operand; /* HOST or DIR; NULL: none */
 	bool json;
+	int wrong; /* exit status of wrong usage */
 };
 
-__attribute__((format(printf, 1, 2))) static int wrong(const char *format, ...)
+__attribute__((format(printf, 2, 3))) static int wrong(
+	const struct arguments *args, const char *format, ...)
 {
 	char text[256];
-	va_list args;
+	va_list list;
 
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
 	log_complaint("rmemfsctl", text);
-	return EXIT_FAILURE;
+	return args->wrong;
+}
+
+static bool is_check(const struct arguments *args)
+{
+	return strcmp(args->command, "check") == 0;
 }
 
 /* -1: go on; else the exit status. */
+static int check_arguments(const struct arguments *args)
+{
+	if (strcmp(args->command, "status") != 0 && !is_check(args)) {
+		char quoted[WORD_QUOTED_BYTES];
+
+		return wrong(args, "command %s: unknown; must be status or check",
+			word_quote(args->command, quoted));
+	}
+	if (args->operand && args->operand[0] == '\0')
+		return wrong(args, "%s must not be empty", is_check(args) ? "DIR" : "HOST");
+	if (is_check(args) && !args->operand)
+		return wrong(args, "DIR is missing: a stopped server's memory directory");
+	if (is_check(args) && args->json)
+		return wrong(args, "option '--json': has no meaning for check");
+	return -1;
+}
+
 static int read_operands(int argc, char **argv, struct arguments *args)
 {
 	char quoted[WORD_QUOTED_BYTES];
+	int status;
 
-	if (optind == argc)
-		return wrong("a command is missing: status; see --help");
-	if (strcmp(argv[optind], "status") != 0)
-		return wrong(
-			"command %s: unknown; must be status", word_quote(argv[optind], quoted));
-	if (++optind < argc)
-		args->where = argv[optind++];
+	if (optind >= argc)
+		return wrong(args, "a command is missing: status or check; see --help");
+	args->command = argv[optind++];
 	if (optind < argc)
-		return wrong(
-			"%s: one operand too many; see --help", word_quote(argv[optind], quoted));
-	if (args->where[0] == '\0')
-		return wrong("HOST must not be empty");
-	return -1;
+		args->operand = argv[optind++];
+	status = check_arguments(args);
+	if (status < 0 && optind < argc)
+		return wrong(args, "%s: one operand too many; see --help",
+			word_quote(argv[optind], quoted));
+	return status;
 }
 
 static int read_arguments(int argc, char **argv, struct arguments *args)
 {
+	bool check = argc > 1 && strcmp(argv[1], "check") == 0;
 	char why[256];
 	int opt;
 
+	args->wrong = check ? CTL_CHECK_IMPOSSIBLE : EXIT_FAILURE;
 	opterr = 0;
 	optind = 0;
 	while ((opt = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
@@ -91,7 +121,7 @@ static int read_arguments(int argc, char **argv, struct arguments *args)
 			return EXIT_SUCCESS;
 		default:
 			args_explain(argv, opt, long_options, why, sizeof(why));
-			return wrong("%s", why);
+			return wrong(args, "%s", why);
 		}
 	}
 	return read_operands(argc, argv, args);
@@ -99,17 +129,18 @@ static int read_arguments(int argc, char **argv, struct arguments *args)
 
 static int show_status(const struct arguments *args)
 {
+	const char *where = args->operand ? args->operand : RMEMFS_DEFAULT_SOCKET;
 	autofree char *text = NULL;
 	char why[256];
 
-	if (ctl_fetch_status(args->where, TIMEOUT_MS, &text, why, sizeof(why))) {
-		fprintf(stderr, "rmemfsctl: %s: %s\n", args->where, why);
+	if (ctl_fetch_status(where, TIMEOUT_MS, &text, why, sizeof(why))) {
+		fprintf(stderr, "rmemfsctl: %s: %s\n", where, why);
 		return EXIT_FAILURE;
 	}
 	if (args->json) {
 		puts(text);
 	} else if (ctl_print_status(text)) {
-		fprintf(stderr, "rmemfsctl: %s: the server's answer is malformed\n", args->where);
+		fprintf(stderr, "rmemfsctl: %s: the server's answer is malformed\n", where);
 		return EXIT_FAILURE;
 	}
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -117,10 +148,12 @@ static int show_status(const struct arguments *args)
 
 int main(int argc, char **argv)
 {
-	struct arguments args = {.where = RMEMFS_DEFAULT_SOCKET};
+	struct arguments args = {.command = "status"};
 	int status;
 
 	log_init("rmemfsctl", LOG_LEVEL_ERROR);
 	status = read_arguments(argc, argv, &args);
-	return status >= 0 ? status : show_status(&args);
+	if (status >= 0)
+		return status;
+	return is_check(&args) ? ctl_check(args.operand) : show_status(&args);
 }

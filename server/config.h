@@ -34,6 +34,7 @@ struct server_config {
 	enum huge_pages huge_pages;
 	enum log_level log_level;
 
+	const char *check;                   /* the directory of --check, or NULL; borrowed */
 	const char *path;                    /* what server_config_read() read; borrowed */
 	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
 };

@@ -9,7 +9,7 @@
 
 /* ---- what is there already ------------------------------------------------------------------- */
 
-static void region_path(
+void exports_region_path(
 	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i)
 {
 	snprintf(buf, len, "%s/%s.%04u", dir->regions, name, i);
@@ -21,7 +21,7 @@ static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_
 	char path[1400];
 	struct stat st;
 
-	region_path(path, sizeof(path), dir, name, i);
+	exports_region_path(path, sizeof(path), dir, name, i);
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
@@ -50,7 +50,7 @@ static int refuse_size(
 {
 	char path[1400], have[32], want[32];
 
-	region_path(path, sizeof(path), dir, config->name, misfit);
+	exports_region_path(path, sizeof(path), dir, config->name, misfit);
 	size_format(sum, have, sizeof(have));
 	size_format(config->size, want, sizeof(want));
 	log_error(
@@ -95,7 +95,7 @@ static void plan_regions(
 	for (uint32_t i = 0; i < export->nregions; i++) {
 		struct region_file *file = &exports->regions[export->first_region + i];
 
-		region_path(file->path, sizeof(file->path), dir, export->name, i);
+		exports_region_path(file->path, sizeof(file->path), dir, export->name, i);
 		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
 		file->fd = file->rofd = -1;
 		left -= file->len;

@@ -43,6 +43,10 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 void exports_delete(struct exports *exports);
 void exports_discard_new(struct exports *exports);
 
+/* Of the file of a region: of an export that need not be configured. */
+void exports_region_path(
+	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i);
+
 /* The path of the first region that this start made for the export; NULL: all were there. */
 const char *exports_made(const struct exports *exports, const struct export *export);
 

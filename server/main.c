@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
+#include "server/check_dir.h"
 #include "server/options.h"
 #include "server/server.h"
 
@@ -29,8 +30,12 @@ int main(int argc, char **argv)
 	case OPTIONS_RUN:
 		status = serve(&config);
 		break;
+	case OPTIONS_CHECK:
+		log_init("rmemfs-server", LOG_LEVEL_WARNING);
+		status = (int)check_directory(config.check);
+		break;
 	case OPTIONS_WRONG:
-		status = EXIT_FAILURE;
+		status = config.check ? CHECK_IMPOSSIBLE : EXIT_FAILURE;
 		break;
 	case OPTIONS_DONE:
 		break;

@@ -15,7 +15,12 @@
 #include "common/log.h"
 #include "common/util.h"
 
-enum { BOOT_ID_BYTES = 64, BOOT_ID_DIGITS = 36, STORE_ID_BYTES_MAX = 32 };
+enum {
+	BOOT_ID_BYTES = 64,
+	BOOT_ID_DIGITS = 36,
+	STORE_ID_BYTES_MAX = 32,
+	STORE_ID_TEXT = 2 * STORE_ID_BYTES_MAX + 1,
+};
 
 /* ---- where it is ----------------------------------------------------------------------------- */
 
@@ -136,10 +141,19 @@ static int check_filesystem(const char *path, bool huge_ok, uint64_t *block)
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
+/* As it stands in the lock's file. */
+static void read_holder(int fd, char *holder, size_t len)
+{
+	ssize_t n = read(fd, holder, len - 1);
+
+	holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+	if (!holder[0])
+		snprintf(holder, len, "unknown");
+}
+
 static int take_lock(struct memdir *dir)
 {
 	char path[1200], holder[32] = "";
-	ssize_t n;
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/lock", dir->path);
@@ -147,11 +161,10 @@ static int take_lock(struct memdir *dir)
 	if (fd < 0)
 		return fail("open", path, -errno);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-		n = read(fd, holder, sizeof(holder) - 1);
-		holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+		read_holder(fd, holder, sizeof(holder));
 		log_error("memory directory: %s is in use by another server (pid %s): stop it, or "
 			  "name another directory (memory_dir)",
-			dir->path, holder[0] ? holder : "unknown");
+			dir->path, holder);
 		close(fd);
 		return -EBUSY;
 	}
@@ -300,23 +313,55 @@ static int check_boot(struct memdir *dir)
 
 /* ---- the store ------------------------------------------------------------------------------- */
 
-int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len)
+static void format_store_id(const uint8_t *id, size_t len, char text[STORE_ID_TEXT])
 {
-	char path[1200], text[2 * STORE_ID_BYTES_MAX + 1] = "", stored[sizeof(text) + 1] = "";
-	int err;
-
+	text[0] = '\0';
 	for (size_t i = 0; i < len && i < STORE_ID_BYTES_MAX; i++)
 		snprintf(text + 2 * i, 3, "%02x", id[i]);
-	snprintf(path, sizeof(path), "%s/store_id", dir->path);
-	if (access(path, F_OK) == 0) {
-		err = read_line(path, stored, sizeof(stored));
-		if (!err && strcmp(stored, text) == 0)
-			return 0;
-		log_error("memory directory: the regions belong to store '%s' (%s), and in %s is "
-			  "store '%s'",
-			stored, path, dir->store, text);
-		return err ? err : -EBADMSG;
-	}
+}
+
+static void store_id_path(const struct memdir *dir, char *path, size_t len)
+{
+	snprintf(path, len, "%s/store_id", dir->path);
+}
+
+bool memdir_has_store_id(const struct memdir *dir)
+{
+	char path[1200];
+
+	store_id_path(dir, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+int memdir_check_store_id(
+	const struct memdir *dir, const uint8_t *id, size_t len, char *why, size_t whylen)
+{
+	char path[1200], text[STORE_ID_TEXT], stored[STORE_ID_TEXT + 1] = "";
+	int err;
+
+	if (!memdir_has_store_id(dir))
+		return 0;
+	format_store_id(id, len, text);
+	store_id_path(dir, path, sizeof(path));
+	err = read_line(path, stored, sizeof(stored));
+	if (!err && strcmp(stored, text) == 0)
+		return 0;
+	snprintf(why, whylen, "the regions belong to store '%s' (%s), and in %s is store '%s'",
+		stored, path, dir->store, text);
+	return err ? err : -EBADMSG;
+}
+
+int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len)
+{
+	char path[1200], text[STORE_ID_TEXT], why[4096];
+	int err = memdir_check_store_id(dir, id, len, why, sizeof(why));
+
+	if (err)
+		log_error("memory directory: %s", why);
+	if (err || memdir_has_store_id(dir))
+		return err;
+	format_store_id(id, len, text);
+	store_id_path(dir, path, sizeof(path));
 	err = write_line(path, text);
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
@@ -337,6 +382,14 @@ void memdir_tell_remedy(const struct memdir *dir, int err)
 			dir->path, dir->path);
 }
 
+static void set_paths(struct memdir *dir, const char *path)
+{
+	snprintf(dir->path, sizeof(dir->path), "%s", path);
+	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
+	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
+	snprintf(dir->peers, sizeof(dir->peers), "%s/peers", path);
+}
+
 int memdir_open(const char *path, struct memdir *dir)
 {
 	uint64_t block;
@@ -344,10 +397,7 @@ int memdir_open(const char *path, struct memdir *dir)
 
 	if (err)
 		return err;
-	snprintf(dir->path, sizeof(dir->path), "%s", path);
-	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
-	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
-	snprintf(dir->peers, sizeof(dir->peers), "%s/peers", path);
+	set_paths(dir, path);
 	err = make_directory(dir->path);
 	if (!err)
 		err = check_filesystem(dir->path, false, &block);
@@ -367,6 +417,46 @@ int memdir_open(const char *path, struct memdir *dir)
 	if (!err)
 		err = check_boot(dir);
 	return err;
+}
+
+/* ---- for checks ------------------------------------------------------------------------------ */
+
+int memdir_inspect(const char *path, struct memdir *dir)
+{
+	char lock[1200], holder[32] = "";
+	struct stat st;
+
+	set_paths(dir, path);
+	snprintf(lock, sizeof(lock), "%s/lock", dir->path);
+	dir->lock_fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir->lock_fd < 0 && (errno == EACCES || errno == EPERM))
+		return fail("open", lock, -errno);
+	if (dir->lock_fd < 0 || stat(dir->store, &st) != 0) {
+		log_error("%s is no memory directory of rmemfs-server: there is no %s", path,
+			dir->lock_fd < 0 ? "lock" : "store");
+		return -EINVAL;
+	}
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	read_holder(dir->lock_fd, holder, sizeof(holder));
+	log_error("%s is in use by a server (pid %s): stop it first", path, holder);
+	return -EBUSY;
+}
+
+int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)
+{
+	char path[1200], stored[BOOT_ID_BYTES] = "", current[BOOT_ID_BYTES] = "";
+
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
+	if (read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current)) == 0 &&
+		read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
+		return 0;
+	if (is_boot_id(stored))
+		snprintf(why, whylen,
+			"%s is of another boot of this machine: a start would begin empty", path);
+	else
+		snprintf(why, whylen, "%s is missing or damaged", path);
+	return -EBADMSG;
 }
 
 /* ---- room ------------------------------------------------------------------------------------ */

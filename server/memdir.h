@@ -15,6 +15,7 @@
 #ifndef RMEMFS_SERVER_MEMDIR_H
 #define RMEMFS_SERVER_MEMDIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,6 +36,17 @@ int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);
 
 /* After -EBADMSG or -EPROTONOSUPPORT of any part: a line about what can be done. */
 void memdir_tell_remedy(const struct memdir *dir, int err);
+
+/* For checks, of a stopped server's directory: fills dir and takes the lock, and changes nothing.
+ * -EBUSY: a server has it; -EINVAL: it is no memory directory. */
+int memdir_inspect(const char *path, struct memdir *dir);
+/* -EBADMSG, and a line in why: the contents are of another boot, or that can't be told ... */
+int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen);
+/* ... or the regions belong to another store than this. */
+int memdir_check_store_id(
+	const struct memdir *dir, const uint8_t *id, size_t len, char *why, size_t whylen);
+/* Whether a start has ever served what is here. */
+bool memdir_has_store_id(const struct memdir *dir);
 
 /* Whether there is room for bytes more in a directory, and in the machine; -ENOSPC names needed
  * and free. what: "the regions of 2 exports". */

@@ -8,7 +8,7 @@
 #include "common/args.h"
 #include "common/util.h"
 
-enum { OPT_MEMORY_DIR = 256, OPT_EXPORT, OPT_LISTEN, OPT_LOG_LEVEL, OPT_CHECK };
+enum { OPT_MEMORY_DIR = 256, OPT_EXPORT, OPT_LISTEN, OPT_LOG_LEVEL, OPT_CHECK_CONFIG, OPT_CHECK };
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
@@ -16,7 +16,8 @@ static const struct option long_options[] = {
 	{"export", required_argument, NULL, OPT_EXPORT},
 	{"listen", required_argument, NULL, OPT_LISTEN},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
-	{"check-config", no_argument, NULL, OPT_CHECK},
+	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
+	{"check", required_argument, NULL, OPT_CHECK},
 	{"version", no_argument, NULL, 'V'},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -26,6 +27,7 @@ static const char help[] =
 	"Usage: rmemfs-server [-c FILE] [--memory-dir DIR] [--export NAME:SIZE]...\n"
 	"                     [--listen TRANSPORT:ADDRESS]... [--log-level LEVEL]\n"
 	"                     [--check-config] [--version] [--help]\n"
+	"       rmemfs-server --check DIR\n"
 	"Serves this machine's memory to rmemfs clients.\n"
 	"\n"
 	"  -c, --config FILE            configuration, instead of " SERVER_CONFIG_PATH "\n"
@@ -36,6 +38,8 @@ static const char help[] =
 	"                               (default shm:/run/rmemfs/server.sock and tcp:127.0.0.1:7470)\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
 	"      --check-config           check the configuration and exit\n"
+	"      --check DIR              check a stopped server's memory directory and exit: status\n"
+	"                               0 clean, 1 problems, 2 it could not be checked\n"
 	"  -V, --version                print the version and exit\n"
 	"  -h, --help                   print this and exit\n"
 	"\n"
@@ -47,7 +51,8 @@ struct arguments {
 	const char *config_path, *memory_dir, *log_level;
 	const char **exports, **listen;
 	size_t nexports, nlisten;
-	bool check;
+	bool check_config;
+	const char *check; /* a directory */
 };
 
 __attribute__((format(printf, 1, 2))) static enum options_result complain(const char *format, ...)
@@ -72,6 +77,16 @@ static enum options_result take_once(const char **value, const char *option)
 	return OPTIONS_RUN;
 }
 
+/* That it was asked for decides on the exit status, whatever is wrong with it. */
+static enum options_result take_check(struct arguments *args)
+{
+	enum options_result result = take_once(&args->check, "--check");
+
+	if (!args->check)
+		args->check = "";
+	return result;
+}
+
 static enum options_result take_option(int opt, char **argv, struct arguments *args)
 {
 	char why[256];
@@ -89,9 +104,11 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 	case OPT_LISTEN:
 		args->listen[args->nlisten++] = optarg;
 		return OPTIONS_RUN;
-	case OPT_CHECK:
-		args->check = true;
+	case OPT_CHECK_CONFIG:
+		args->check_config = true;
 		return OPTIONS_RUN;
+	case OPT_CHECK:
+		return take_check(args);
 	case 'V':
 		puts("rmemfs-server " RMEMFS_VERSION);
 		return OPTIONS_DONE;
@@ -99,6 +116,8 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 		fputs(help, stdout);
 		return OPTIONS_DONE;
 	default:
+		if (optopt == OPT_CHECK)
+			args->check = "";
 		args_explain(argv, opt, long_options, why, sizeof(why));
 		return complain("%s", why);
 	}
@@ -147,6 +166,15 @@ static int apply(
 	return err;
 }
 
+/* What a directory holds does not depend on what is configured. */
+static enum options_result check_alone(const struct arguments *args)
+{
+	if (args->config_path || args->memory_dir || args->log_level || args->nexports ||
+		args->nlisten || args->check_config)
+		return complain("option '--check': takes no other option beside it");
+	return OPTIONS_CHECK;
+}
+
 enum options_result options_parse(int argc, char **argv, struct server_config *config)
 {
 	autofree const char **exports = calloc((size_t)argc, sizeof(*exports));
@@ -158,10 +186,13 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 	if (!exports || !listen)
 		return complain("%s", why);
 	result = read_arguments(argc, argv, &args);
+	config->check = args.check;
+	if (result == OPTIONS_RUN && args.check)
+		return check_alone(&args);
 	if (result != OPTIONS_RUN)
 		return result;
 	if (read_file(config, &args, why, sizeof(why)) || apply(config, &args, why, sizeof(why)) ||
 		server_config_finish(config, why, sizeof(why)))
 		return complain("%s", why);
-	return args.check ? OPTIONS_DONE : OPTIONS_RUN;
+	return args.check_config ? OPTIONS_DONE : OPTIONS_RUN;
 }

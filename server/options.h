@@ -9,7 +9,8 @@
 enum options_result {
 	OPTIONS_RUN,   /* config is complete */
 	OPTIONS_DONE,  /* --help, --version, --check-config: said what was asked, exit 0 */
-	OPTIONS_WRONG, /* the reason is on standard error, exit 1 */
+	OPTIONS_CHECK, /* config.check is a directory; nothing else was read */
+	OPTIONS_WRONG, /* the reason is on standard error; exit 1, or with config.check 2 */
 };
 
 /* Reads the command line and the configuration that it names into config, which was initialised. */

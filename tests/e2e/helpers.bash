@@ -97,12 +97,21 @@ stop_server() {
 	[ $status -eq 0 ] || die "the server ended with status $status on SIGTERM"
 }
 
+# What a server left is whole, however it ended.
+check_memory() {
+	rmemfsctl check "$memory" >"$dir/check.log" 2>&1 3>&- || {
+		cat "$dir/check.log"
+		die "the memory directory is not whole"
+	}
+}
+
 # As a crash: nothing of it is asked or told before.
 kill_server() {
 	local pid=$server_pid
 	server_pid=''
 	kill -KILL "$pid"
 	exit_status "$pid" 20 || [ $? -eq 137 ]
+	check_memory
 }
 
 crash_server() {

@@ -102,7 +102,7 @@ static struct inode load(uint64_t ino)
 	return i;
 }
 
-static void save(const struct inode *i)
+static void save(struct inode *i)
 {
 	assert_int_equal(inode_save(fx_volume(), i), 0);
 }
@@ -204,7 +204,7 @@ static void save_volume(void)
 
 static void free_and_in_file(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 	struct inode i = load(file);
 
 	find_run(PAGE_FREE, &run);
@@ -243,7 +243,7 @@ static void twice_in_one_file(void)
 
 static void lost_pages(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 	struct store_key key = find_run(PAGE_FREE, &run);
 
 	del(STORE_SPACE, key.hi, 0);
@@ -251,7 +251,7 @@ static void lost_pages(void)
 
 static void lost_grant(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 	struct store_key key = find_run(PAGE_GRANTED, &run);
 
 	del(STORE_SPACE, key.hi, 0);
@@ -259,7 +259,7 @@ static void lost_grant(void)
 
 static void granted_to_nobody(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 
 	find_run(PAGE_GRANTED, &run);
 	put_run(run.region, run.page, run.npages, PAGE_GRANTED, 77);
@@ -277,7 +277,7 @@ static void run_of_no_region(void)
 
 static void run_unreadable(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 	struct store_key key = find_run(PAGE_FREE, &run);
 
 	put(STORE_SPACE, key.hi, 0, "x", 1);
@@ -293,7 +293,7 @@ static void extent_beyond_region(void)
 
 static void free_not_zero(void)
 {
-	struct page_run run;
+	struct page_run run = {0};
 
 	find_run(PAGE_FREE, &run);
 	((uint8_t *)fx.bases[run.region])[run.page * (size_t)PAGE_BYTES + 4000] = 1;
