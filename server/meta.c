@@ -116,6 +116,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_UNPROTECT] = ns_unprotect,
 	[RPC_SETATTR] = ns_setattr,
 	[RPC_CREATE] = ns_create,
+	[RPC_TMPFILE] = ns_tmpfile,
 	[RPC_MKNOD] = ns_mknod,
 	[RPC_MKDIR] = ns_mkdir,
 	[RPC_SYMLINK] = ns_symlink,

@@ -34,6 +34,7 @@ int ns_statfs(struct ns_call *c);
 int ns_unprotect(struct ns_call *c);
 int ns_setattr(struct ns_call *c);
 int ns_create(struct ns_call *c);
+int ns_tmpfile(struct ns_call *c);
 int ns_mknod(struct ns_call *c);
 int ns_mkdir(struct ns_call *c);
 int ns_symlink(struct ns_call *c);
@@ -83,6 +84,9 @@ int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inod
 
 /* Entries came or went: mtime and ctime. */
 int ns_touch_dir(struct ns_call *c, struct inode *dir);
+
+/* An inode without a name, for as long as the session wants it. */
+int ns_keep_orphan(struct ns_call *c, const struct inode *i);
 
 /* Takes a name away from an inode: fewer links, or all of a directory's; without any it is kept
  * for the session. */

@@ -99,16 +99,22 @@ int ns_touch_dir(struct ns_call *c, struct inode *dir)
 	return inode_save(c->v, dir);
 }
 
-int ns_drop_link(struct ns_call *c, struct inode *i)
+int ns_keep_orphan(struct ns_call *c, const struct inode *i)
 {
 	static const uint8_t nothing;
+
+	return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key), &nothing,
+		sizeof(nothing));
+}
+
+int ns_drop_link(struct ns_call *c, struct inode *i)
+{
 	int err = 0;
 
 	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
 	i->attr.ctime = c->ctx->now;
 	if (i->attr.nlink == 0)
-		err = store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key),
-			&nothing, sizeof(nothing));
+		err = ns_keep_orphan(c, i);
 	return err ? err : inode_save(c->v, i);
 }
 

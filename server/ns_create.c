@@ -1,4 +1,5 @@
-/* ns_create.c - operations that make names: CREATE, MKNOD, MKDIR, SYMLINK, LINK. */
+/* ns_create.c - operations that make names or inodes: CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK.
+ */
 #include <errno.h>
 
 #include "common/util.h"
@@ -126,6 +127,41 @@ int ns_create(struct ns_call *c)
 	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
 }
 
+/* Kept for the session, like a file whose last name went while it was open. */
+static int add_nameless(
+	struct ns_call *c, const struct inode *dir, const struct heritage *h, struct inode *i)
+{
+	int err;
+
+	init_child(c, dir, h, i);
+	i->attr.nlink = 0;
+	err = ns_heritage_put(c, h, i);
+	if (!err)
+		err = inode_add(c->v, i);
+	return err ? err : ns_keep_orphan(c, i);
+}
+
+int ns_tmpfile(struct ns_call *c)
+{
+	const struct rpc_create *req = &c->req->create;
+	uint64_t want = req->want_pages, room = ROOM_PAGES;
+	struct heritage heritage;
+	struct inode dir, inode;
+	int err = S_ISREG(req->mode) ? inode_load_dir(c->v, req->parent, &dir) : -EINVAL;
+
+	if (!err)
+		err = check_child(c, &dir, S_IFREG | (req->mode & 07777), &heritage, &room);
+	if (!err)
+		err = ns_room_and_grant(c, room, true, &want);
+	if (!err)
+		err = add_nameless(c, &dir, &heritage, &inode);
+	if (err)
+		return err;
+	ns_fill_entry(c, &inode, NULL);
+	c->rep->entry.created = true;
+	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
+}
+
 static int make(struct ns_call *c, uint32_t mode)
 {
 	const struct rpc_create *req = &c->req->create;
@@ -191,6 +227,19 @@ int ns_symlink(struct ns_call *c)
 		c->m->store, STORE_SYMLINK, STORE_KEY(inode.key), req->target.s, req->target.len);
 }
 
+/* A file without a name can get one while the session keeps it. */
+static int check_linkable(struct ns_call *c, const struct inode *i)
+{
+	struct store_val val;
+
+	if (inode_is_dir(i))
+		return -EPERM;
+	if (i->attr.nlink == 0)
+		return store_get(
+			c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key), &val);
+	return i->attr.nlink >= NLINK_MAX ? -EMLINK : 0;
+}
+
 int ns_link(struct ns_call *c)
 {
 	const struct rpc_link *req = &c->req->link;
@@ -198,16 +247,14 @@ int ns_link(struct ns_call *c)
 	struct inode inode;
 	int err = inode_load(c->v, req->ino, &inode);
 
-	if (!err && inode_is_dir(&inode))
-		err = -EPERM;
-	if (!err && inode.attr.nlink == 0)
-		err = -ENOENT;
-	if (!err && inode.attr.nlink >= NLINK_MAX)
-		err = -EMLINK;
+	if (!err)
+		err = check_linkable(c, &inode);
 	if (!err)
 		err = find_place(c, req->parent, &req->name, &place);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, true);
+	if (!err && inode.attr.nlink == 0)
+		err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, inode.key));
 	if (err)
 		return err;
 	inode.attr.nlink++;

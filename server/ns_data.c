@@ -114,7 +114,10 @@ static int check_commit(
 {
 	const struct rpc_commit *req = &c->req->commit;
 
-	if (!S_ISREG(i->attr.mode) || any_twice(e, n, true))
+	/* Reading leaves its time on whatever is read. */
+	if (!S_ISREG(i->attr.mode) && (req->flags != COMMIT_ATIME || n))
+		return -EINVAL;
+	if (any_twice(e, n, true))
 		return -EINVAL;
 	if (req->flags & COMMIT_SIZE && req->size > INT64_MAX)
 		return -EFBIG;
@@ -167,6 +170,8 @@ int ns_commit(struct ns_call *c)
 		inode.attr.size = max_u64(inode.attr.size, req->size);
 	if (req->flags & COMMIT_MTIME)
 		inode.attr.mtime = inode.attr.ctime = req->mtime;
+	if (req->flags & COMMIT_ATIME)
+		inode.attr.atime = req->atime;
 	err = inode_save(c->v, &inode);
 	c->rep->attr.attr = inode.attr;
 	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);

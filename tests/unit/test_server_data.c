@@ -136,6 +136,28 @@ static void commit__of_size_and_time_alone(void **state)
 	assert_int_equal(fx_attr(ino).mtime, 5);
 }
 
+static int commit_atime(uint64_t ino, uint32_t flags, int64_t atime)
+{
+	return FX_RUN(.op = RPC_COMMIT,
+		.commit = {.ino = ino, .flags = flags | COMMIT_ATIME, .atime = atime});
+}
+
+static void commit__of_the_time_of_reading(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
+
+	fx.ctx.now = 3000;
+	assert_int_equal(commit_atime(ino, 0, 2000), 0);
+	assert_int_equal(fx_attr(ino).atime, 2000);
+	assert_int_equal(fx_attr(ino).mtime, 1000);
+	assert_int_equal(fx_attr(ino).ctime, 1000);
+	assert_int_equal(commit_atime(dir, 0, -5), 0);
+	assert_int_equal(fx_attr(dir).atime, -5);
+	assert_int_equal(commit_atime(dir, COMMIT_SIZE, 7), -EINVAL);
+	assert_int_equal(commit_atime(dir, COMMIT_MTIME, 7), -EINVAL);
+	assert_int_equal(fx_attr(dir).atime, -5);
+}
+
 static void commit__joins_what_adjoins(void **state)
 {
 	struct extent e = fx_grant_run(30), part[3];
@@ -621,6 +643,7 @@ int main(void)
 		CASE(return__errors),
 		CASE(commit__maps_parts_of_grants),
 		CASE(commit__of_size_and_time_alone),
+		CASE(commit__of_the_time_of_reading),
 		CASE(commit__joins_what_adjoins),
 		CASE(commit__brings_a_grant_along),
 		CASE(commit__errors),

@@ -282,7 +282,9 @@ static void link__errors(void **state)
 	assert_int_equal(link_to(ino, ino, "x"), -ENOTDIR);
 	assert_int_equal(link_to(999, ROOT_INO, "x"), -ESTALE);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	fx.ctx.session++;
 	assert_int_equal(link_to(ino, ROOT_INO, "again"), -ENOENT);
+	fx.ctx.session--;
 
 	ino = fx_file(ROOT_INO, "many");
 	assert_int_equal(meta_begin(fx.m), 0);
@@ -293,6 +295,86 @@ static void link__errors(void **state)
 				 .op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("more")}}),
 		-EMLINK);
 	meta_abort(fx.m);
+}
+
+/* ---- without a name -------------------------------------------------------------------------- */
+
+static int tmpfile_in(uint64_t dir, uint32_t mode, uint32_t want_pages)
+{
+	return FX_RUN(.op = RPC_TMPFILE, .create = {.parent = dir,
+						 .mode = mode,
+						 .umask = 027,
+						 .uid = 10,
+						 .gid = 20,
+						 .want_pages = want_pages});
+}
+
+static void tmpfile__is_kept_until_it_is_returned(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), ino;
+
+	fx.ctx.now = 5000;
+	assert_int_equal(tmpfile_in(dir, S_IFREG | 0666, 0), 0);
+	assert_true(fx.rep.entry.created);
+	assert_int_equal(fx.rep.entry.attr.nlink, 0);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFREG | 0640);
+	assert_int_equal(fx.rep.entry.attr.uid, 10);
+	assert_int_equal(fx.rep.entry.attr.gid, 20);
+	assert_int_equal(fx.rep.entry.attr.btime, 5000);
+	assert_int_equal(fx.rep.entry.parent.ino, 0);
+	ino = fx.rep.entry.attr.ino;
+	assert_int_equal(fx_attr(dir).mtime, 1000);
+	fx_fill(ino, 0, 3);
+	assert_int_equal(fx_attr(ino).npages, 3);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+	assert_int_equal(fx_usage().dirty_pages, 3);
+}
+
+static void tmpfile__brings_a_grant_along(void **state)
+{
+	assert_int_equal(tmpfile_in(ROOT_INO, S_IFREG | 0600, 12), 0);
+	assert_int_equal(fx.rep.entry.ngrant, 1);
+	assert_int_equal(fx.rep.entry.grant[0].npages, 12);
+}
+
+static void tmpfile__ends_with_its_session(void **state)
+{
+	assert_int_equal(tmpfile_in(ROOT_INO, S_IFREG | 0600, 0), 0);
+	assert_int_equal(fx_usage().inodes, 2);
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_end(fx.m, 0, fx.ctx.session), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	fx_settle();
+	assert_int_equal(fx_usage().inodes, 1);
+}
+
+static void tmpfile__errors(void **state)
+{
+	uint64_t file = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
+
+	assert_int_equal(tmpfile_in(ROOT_INO, S_IFDIR | 0700, 0), -EINVAL);
+	assert_int_equal(tmpfile_in(file, S_IFREG | 0600, 0), -ENOTDIR);
+	assert_int_equal(tmpfile_in(999, S_IFREG | 0600, 0), -ESTALE);
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), 0);
+	assert_int_equal(tmpfile_in(dir, S_IFREG | 0600, 0), -ENOENT);
+}
+
+static void link__names_what_had_no_name(void **state)
+{
+	uint64_t ino;
+
+	assert_int_equal(tmpfile_in(ROOT_INO, S_IFREG | 0600, 0), 0);
+	ino = fx.rep.entry.attr.ino;
+	fx_fill(ino, 0, 3);
+	fx.ctx.session++;
+	assert_int_equal(link_to(ino, ROOT_INO, "stolen"), -ENOENT);
+	fx.ctx.session--;
+	assert_int_equal(link_to(ino, ROOT_INO, "named"), 0);
+	assert_int_equal(fx.rep.entry.attr.nlink, 1);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "named"), 0);
+	assert_int_equal(fx.rep.entry.attr.npages, 3);
 }
 
 /* ---- removing -------------------------------------------------------------------------------- */
@@ -695,6 +777,11 @@ int main(void)
 		CASE(readlink__of_a_file_is_invalid),
 		CASE(link__adds_a_name),
 		CASE(link__errors),
+		CASE(tmpfile__is_kept_until_it_is_returned),
+		CASE(tmpfile__brings_a_grant_along),
+		CASE(tmpfile__ends_with_its_session),
+		CASE(tmpfile__errors),
+		CASE(link__names_what_had_no_name),
 		CASE(unlink__keeps_the_inode_until_it_is_returned),
 		CASE(unlink__of_one_of_two_names),
 		CASE(unlink__errors),
