@@ -38,6 +38,8 @@ static const char *op_text(enum request_op op)
 		[OP_SETXATTR] = "setxattr",
 		[OP_REMOVEXATTR] = "removexattr",
 		[OP_FALLOCATE] = "fallocate",
+		[OP_TMPFILE] = "tmpfile",
+		[OP_STATX] = "statx",
 	};
 
 	return names[op];

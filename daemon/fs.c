@@ -210,6 +210,8 @@ void fs_dispatch(struct request *req)
 		[OP_SETXATTR] = op_setxattr,
 		[OP_REMOVEXATTR] = op_removexattr,
 		[OP_FALLOCATE] = op_fallocate,
+		[OP_TMPFILE] = op_tmpfile,
+		[OP_STATX] = op_getattr,
 	};
 
 	if (req->thread->fs->options.debug_io)

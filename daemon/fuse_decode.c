@@ -9,6 +9,7 @@
 
 #include "common/rpc.h"
 #include "common/util.h"
+#include "daemon/fuse_statx.h"
 
 static_assert(FUSE_WRITE_HEAD_BYTES == sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
 	"a WRITE's payload must land on a page");
@@ -111,6 +112,17 @@ static int decode_name(struct request *req, struct cursor *c)
 static int decode_getattr(struct request *req, struct cursor *c)
 {
 	const struct fuse_getattr_in *in = whole(c, struct fuse_getattr_in);
+
+	if (!in)
+		return -EIO;
+	if (in->getattr_flags & FUSE_GETATTR_FH)
+		set_fh(req, in->fh);
+	return 0;
+}
+
+static int decode_statx(struct request *req, struct cursor *c)
+{
+	const struct fuse_statx_in *in = whole(c, struct fuse_statx_in);
 
 	if (!in)
 		return -EIO;
@@ -278,6 +290,22 @@ static int decode_create(struct request *req, struct cursor *c)
 	req->args.umask = in->umask;
 	req->args.kill_priv = in->open_flags & FUSE_OPEN_KILL_SUIDGID;
 	return last_name(c, &req->args.name);
+}
+
+/* The name stands for none. */
+static int decode_tmpfile(struct request *req, struct cursor *c)
+{
+	const struct fuse_create_in *in = start(c, struct fuse_create_in);
+	const char *name;
+	int err;
+
+	if (!in)
+		return -EIO;
+	req->args.flags = in->flags;
+	req->args.mode = in->mode;
+	req->args.umask = in->umask;
+	err = take_string(c, NAME_BYTES_MAX, &name);
+	return err ? err : finish(c);
 }
 
 /* Within what a data buffer holds, and within what an off_t counts. */
@@ -502,6 +530,8 @@ static const struct decoder decoders[] = {
 	[FUSE_CREATE] = {decode_create, OP_CREATE},
 	[FUSE_LSEEK] = {decode_lseek, OP_LSEEK},
 	[FUSE_FALLOCATE] = {decode_fallocate, OP_FALLOCATE},
+	[FUSE_TMPFILE] = {decode_tmpfile, OP_TMPFILE},
+	[FUSE_STATX] = {decode_statx, OP_STATX},
 	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},
 	[FUSE_LISTXATTR] = {decode_listxattr, OP_LISTXATTR},
 	[FUSE_SETXATTR] = {decode_setxattr, OP_SETXATTR},

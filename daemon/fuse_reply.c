@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "daemon/debug_io.h"
 #include "daemon/fuse_port.h"
+#include "daemon/fuse_statx.h"
 #include "daemon/io_thread_private.h"
 
 enum {
@@ -212,6 +213,45 @@ void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl)
 	struct fuse_attr_out out = {.attr_valid = valid.sec, .attr_valid_nsec = valid.nsec};
 
 	put_attr(&out.attr, attr);
+	send_and_end(req, &out, sizeof(out));
+}
+
+static struct fuse_sx_time sx_time(int64_t ns)
+{
+	struct seconds s = split_ns(ns);
+
+	return (struct fuse_sx_time){.tv_sec = (int64_t)s.sec, .tv_nsec = s.nsec};
+}
+
+void reply_statx(struct request *req, const struct attr *attr, struct ttl ttl)
+{
+	struct seconds valid = split_ms(ttl.attr_ms);
+	struct fuse_attr basic;
+	struct fuse_statx_out out;
+
+	put_attr(&basic, attr);
+	out = (struct fuse_statx_out){
+		.attr_valid = valid.sec,
+		.attr_valid_nsec = valid.nsec,
+		.stat =
+			{
+				.mask = STATX_BASIC_STATS | STATX_BTIME,
+				.blksize = basic.blksize,
+				.nlink = basic.nlink,
+				.uid = basic.uid,
+				.gid = basic.gid,
+				.mode = (uint16_t)basic.mode,
+				.ino = basic.ino,
+				.size = basic.size,
+				.blocks = basic.blocks,
+				.atime = sx_time(attr->atime),
+				.btime = sx_time(attr->btime),
+				.ctime = sx_time(attr->ctime),
+				.mtime = sx_time(attr->mtime),
+				.rdev_major = (basic.rdev & 0xfff00) >> 8,
+				.rdev_minor = (basic.rdev & 0xff) | (basic.rdev >> 12 & 0xfff00),
+			},
+	};
 	send_and_end(req, &out, sizeof(out));
 }
 

@@ -40,11 +40,13 @@ struct inode {
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */
 	bool attr_valid;
-	bool sized;   /* size, npages and mtime of a file are known, and ours from then on */
-	bool changed; /* by us, since it is in the table */
-	bool stale;   /* written past the kernel's cache, which may have older pages */
-	bool orphan;  /* has no name any more; the server keeps it until we return it */
+	bool sized;    /* size, npages and mtime of a file are known, and ours from then on */
+	bool changed;  /* by us, since it is in the table */
+	bool stale;    /* written past the kernel's cache, which may have older pages */
+	bool orphan;   /* has no name any more; the server keeps it until we return it */
+	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */
 	bool returned;
+	unsigned nlinking;  /* LINKs of it on their way: it is not returned meanwhile */
 	unsigned nchanging; /* RPCs on their way that change attributes */
 	bool doubt;         /* several of them at once: whose answer is newer is not known */
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (ops_open.c) */

@@ -7,7 +7,7 @@ struct request;
 
 /* ops_lookup.c */
 void op_lookup(struct request *req);
-/* ops_attr.c */
+/* ops_attr.c: also STATX */
 void op_getattr(struct request *req);
 /* ops_statfs.c */
 void op_statfs(struct request *req);
@@ -19,6 +19,7 @@ void op_mkdir(struct request *req);
 void op_symlink(struct request *req);
 void op_link(struct request *req);
 void op_create(struct request *req);
+void op_tmpfile(struct request *req);
 /* ops_remove.c */
 void op_unlink(struct request *req);
 void op_rmdir(struct request *req);

@@ -1,4 +1,4 @@
-/* GETATTR, answered from what is known here. */
+/* GETATTR and STATX, answered from what is known here. */
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -14,7 +14,10 @@ static void getattr_reply(struct request *req)
 
 	inode_attr(op_of(req)->inode, &attr);
 	op_end(req);
-	reply_attr(req, &attr, ttl);
+	if (req->op == OP_STATX)
+		reply_statx(req, &attr, ttl);
+	else
+		reply_attr(req, &attr, ttl);
 }
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep)

@@ -1,4 +1,4 @@
-/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE. */
+/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE; and TMPFILE, which has none yet. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -24,6 +24,8 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	if (rep->status)
 		return NULL;
 	inode = inode_get(fs, rep->entry.attr.ino);
+	if (inode && req->op == OP_TMPFILE)
+		returns_nameless(inode);
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
 		inode_learn_new(inode, &rep->entry.attr);
 	return inode;
@@ -52,7 +54,8 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	op->call.req.create.umask = req->args.umask;
 	op->call.req.create.uid = req->uid;
 	op->call.req.create.gid = req->gid;
-	op->call.req.create.name = op_name(req->args.name);
+	if (req->args.name)
+		op->call.req.create.name = op_name(req->args.name);
 	op_rpc(req, answered);
 }
 
@@ -91,6 +94,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	struct inode *target = st->target;
 
 	inode_change_end(target, rep->status ? NULL : &rep->entry.attr);
+	returns_link_end(target, !rep->status, req->thread);
 	inode_change_end(
 		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (!rep->status) {
@@ -107,6 +111,11 @@ void op_link(struct request *req)
 	struct op *op = op_begin(req);
 
 	st->target = inode_ref(inode_of_node(req->thread->fs, req->args.node2));
+	if (!returns_link_begin(st->target)) {
+		op_finish(req, -ENOENT);
+		inode_put(st->target);
+		return;
+	}
 	inode_change_begin(op->inode);
 	inode_change_begin(st->target);
 	op->call.req.op = RPC_LINK;
@@ -118,7 +127,8 @@ void op_link(struct request *req)
 	op_rpc(req, link_answered);
 }
 
-/* ---- CREATE ---------------------------------------------------------------------------------- */
+/* ---- CREATE, TMPFILE
+ * ---------------------------------------------------------------------------------- */
 
 static void create_ask(struct request *req);
 
@@ -149,7 +159,7 @@ static void create_ask(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
 
-	make(req, RPC_CREATE,
+	make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
 		&(struct rpc_create){.mode = mode,
 			.want_pages = refill_along(req->thread),
 			.exclusive = req->args.flags & O_EXCL},
@@ -157,6 +167,12 @@ static void create_ask(struct request *req)
 }
 
 void op_create(struct request *req)
+{
+	op_begin(req);
+	create_ask(req);
+}
+
+void op_tmpfile(struct request *req)
 {
 	op_begin(req);
 	create_ask(req);

@@ -103,10 +103,13 @@ static void open_done(struct request *req, int status)
 
 	if (!status && wanted)
 		status = open_count(inode, req->args.flags, &opened);
-	if (status || !wanted)
-		op_finish(req, status);
-	else
+	if (!status && wanted) {
 		open_reply(req, inode, opened);
+		return;
+	}
+	/* One that was made without a name for this is not wanted any more. */
+	returns_settle(inode, req->thread);
+	op_finish(req, status);
 }
 
 /* The kernel does not learn from the answer that the mode has changed. */

@@ -68,6 +68,8 @@ enum request_op {
 	OP_SETXATTR,
 	OP_REMOVEXATTR,
 	OP_FALLOCATE,
+	OP_TMPFILE,
+	OP_STATX,
 	OP_NOPS,
 };
 
@@ -170,6 +172,8 @@ void reply_entry(struct request *req, uint64_t node, const struct attr *attr, st
 void reply_create(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl,
 	uint64_t fh, unsigned open_flags);
 void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl);
+/* The same, and the birth time: STATX. */
+void reply_statx(struct request *req, const struct attr *attr, struct ttl ttl);
 void reply_open(struct request *req, uint64_t fh, unsigned open_flags);
 void reply_write(struct request *req, uint32_t written);
 /* The first len bytes of the data buffer, without a copy: READ, READDIR, GETXATTR, LISTXATTR. */

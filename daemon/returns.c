@@ -119,7 +119,7 @@ void returns_add(struct io_thread *thread, uint64_t ino)
 
 static bool in_use_locked(const struct inode *inode)
 {
-	return inode->nopen || inode->commit.running || !gate_idle(&inode->gate);
+	return inode->nopen || inode->nlinking || inode->commit.running || !gate_idle(&inode->gate);
 }
 
 void returns_settle(struct inode *inode, struct io_thread *thread)
@@ -148,7 +148,36 @@ void returns_orphan(struct inode *inode, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->orphan = true;
+	inode->nameless = false;
 	inode->attr.nlink = 0;
+	pthread_mutex_unlock(&inode->lock);
+	returns_settle(inode, thread);
+}
+
+void returns_nameless(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->orphan = inode->nameless = true;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool returns_link_begin(struct inode *inode)
+{
+	bool ok;
+
+	pthread_mutex_lock(&inode->lock);
+	ok = !inode->returned;
+	inode->nlinking += ok;
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->nlinking--;
+	if (linked && inode->nameless)
+		inode->orphan = inode->nameless = false;
 	pthread_mutex_unlock(&inode->lock);
 	returns_settle(inode, thread);
 }

@@ -36,8 +36,14 @@ void returns_fini(struct returns *r);
 
 /* The inode's last name is gone. */
 void returns_orphan(struct inode *inode, struct io_thread *thread);
-/* An inode that knows itself nameless may have ended its last use: if so, it is returned. Called
- * after a handle was closed, the gate was left, a commit has ended. */
+/* A file that is made without a name. */
+void returns_nameless(struct inode *inode);
+/* Around a LINK of it: what never had a name has got one. False: it is returned already, and can't
+ * be linked any more. */
+bool returns_link_begin(struct inode *inode);
+void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread);
+/* An inode that has no name may have ended its last use: if so, it is returned. Called after a
+ * handle was closed, the gate was left, a commit has ended. */
 void returns_settle(struct inode *inode, struct io_thread *thread);
 
 /* An inode that is not in the table. */

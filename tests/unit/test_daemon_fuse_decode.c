@@ -20,6 +20,7 @@
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_private.h"
+#include "daemon/fuse_statx.h"
 
 enum { UNIQUE = 4242, NODE = 77 };
 
@@ -118,6 +119,8 @@ static const struct sample samples[] = {
 	{FUSE_CREATE, OP_CREATE, sizeof(struct fuse_create_in), "made", NULL, 0},
 	{FUSE_LSEEK, OP_LSEEK, sizeof(struct fuse_lseek_in), NULL, NULL, 0},
 	{FUSE_FALLOCATE, OP_FALLOCATE, sizeof(struct fuse_fallocate_in), NULL, NULL, 0},
+	{FUSE_TMPFILE, OP_TMPFILE, sizeof(struct fuse_create_in), "/", NULL, 0},
+	{FUSE_STATX, OP_STATX, sizeof(struct fuse_statx_in), NULL, NULL, 0},
 	{FUSE_GETXATTR, OP_GETXATTR, sizeof(struct fuse_getxattr_in), "user.x", NULL, 0},
 	{FUSE_LISTXATTR, OP_LISTXATTR, sizeof(struct fuse_getxattr_in), NULL, NULL, 0},
 	{FUSE_SETXATTR, OP_SETXATTR, sizeof(struct fuse_setxattr_in), "user.x", NULL, 100},
@@ -177,7 +180,7 @@ static void fuse_decode__well_formed(void **state)
 		assert_int_equal(req.gid, 2);
 		assert_int_equal(req.pid, 3);
 		/* The names were moved out of the message, which is gone. */
-		if (fuse_decode_has_payload(s->opcode))
+		if (fuse_decode_has_payload(s->opcode) || s->op == OP_TMPFILE)
 			continue;
 		if (s->name)
 			assert_string_equal(req.args.name, s->name);
@@ -228,7 +231,7 @@ static void fuse_decode__extensions_are_skipped(void **state)
 static void fuse_decode__unknown_operation(void **state)
 {
 	static const uint32_t opcodes[] = {0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL,
-		FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, FUSE_TMPFILE, 52, 4096, UINT32_MAX};
+		FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
 
