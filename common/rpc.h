@@ -95,7 +95,11 @@ struct rpc_tail {
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-enum { ATTACH_READ_ONLY = 1 };
+enum {
+	ATTACH_READ_ONLY = 1,
+	ATTACH_EXCLUSIVE = 2, /* no other session has the export meanwhile, whatever it asks for */
+	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,
+};
 
 struct rpc_attach {
 	uint8_t owner[OWNER_BYTES]; /* who: machine and mount point; the same after a restart */

@@ -431,7 +431,7 @@ static bool body_ok(const struct rpc_request *q)
 	switch ((enum rpc_op)q->op) {
 	case RPC_ATTACH:
 		return q->attach.channel < q->attach.nchannels &&
-		       !(q->attach.flags & ~(uint32_t)ATTACH_READ_ONLY);
+		       !(q->attach.flags & ~(uint32_t)ATTACH_ALL);
 	case RPC_SETATTR:
 		return !(q->setattr.valid & ~(uint32_t)SET_ALL) && q->setattr.size <= INT64_MAX;
 	case RPC_SYMLINK:

@@ -80,9 +80,10 @@ static void print_session(const json_t *session)
 	const json_t *channel;
 	size_t i;
 
-	printf("\nSESSION %" PRIu64 ": %s at export %s, %s%s\n", number_of(session, "id"),
+	printf("\nSESSION %" PRIu64 ": %s at export %s, %s%s%s\n", number_of(session, "id"),
 		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"),
-		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "");
+		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
+		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "");
 	json_array_foreach(json_object_get(session, "channels"), i, channel)
 		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
 			text_of(channel, "peer"), text_of(channel, "state"));

@@ -310,19 +310,29 @@ static int begin_session(struct request *req, struct export *export, struct sess
 	return 0;
 }
 
+/* One session has an export, whatever its flags; those who asked for that are told of it. */
+static const char *why_alone(const struct request *req, const struct session *holder)
+{
+	if (holder->stored.flags & ATTACH_EXCLUSIVE)
+		return ", for itself alone (cache=exclusive)";
+	if (req->rpc.attach.flags & ATTACH_EXCLUSIVE)
+		return "; cache=exclusive takes an export that nobody uses";
+	return "";
+}
+
 static void refuse_busy(struct request *req, const struct session *holder)
 {
 	const struct conn *c;
 
 	if (list_empty(&holder->conns)) {
 		request_refuse(req, -EBUSY,
-			"export '%s' is in use by %s, which has no connection now",
-			holder->export->name, holder->stored.client);
+			"export '%s' is in use by %s, which has no connection now%s",
+			holder->export->name, holder->stored.client, why_alone(req, holder));
 		return;
 	}
 	c = list_entry(holder->conns.next, struct conn, link);
-	request_refuse(req, -EBUSY, "export '%s' is in use by %s over %s", holder->export->name,
-		holder->stored.client, channel_peer(c->channel));
+	request_refuse(req, -EBUSY, "export '%s' is in use by %s over %s%s", holder->export->name,
+		holder->stored.client, channel_peer(c->channel), why_alone(req, holder));
 }
 
 /* A client that knows of no session: a new one, as soon as the export is free. */

@@ -138,10 +138,11 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:I s:o s:o}", "id", (json_int_t)session->stored.id,
-		"client", json_text(session->stored.client), "export", session->export->name,
-		"state", session_state_name(session), "read_only",
-		(int)(session->stored.flags & ATTACH_READ_ONLY), "silent_ms",
+	return json_pack("{s:I s:o s:s s:s s:b s:b s:I s:o s:o}", "id",
+		(json_int_t)session->stored.id, "client", json_text(session->stored.client),
+		"export", session->export->name, "state", session_state_name(session), "read_only",
+		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
+		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "silent_ms",
 		(json_int_t)(now_ms() - session->heard_ms), "channels", channels, "counters",
 		describe_counters(&session->counters));
 }

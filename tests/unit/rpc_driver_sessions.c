@@ -134,6 +134,36 @@ static void attach__second_owner_is_refused_naming_the_first(void **state)
 	client_fini(&client);
 }
 
+static void attach__who_wants_the_export_alone_is_refused_while_another_has_it(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "first", 1);
+	client_init(&client, &server, "second", 1);
+	client.flags = ATTACH_EXCLUSIVE;
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "client first"));
+	assert_non_null(strstr(text, "cache=exclusive takes an export that nobody uses"));
+	kill_holder(&h);
+	client_fini(&client);
+}
+
+static void attach__nobody_gets_in_beside_one_that_has_the_export_alone(void **state)
+{
+	struct rpc_client alone;
+
+	client_init(&alone, &server, "first", 1);
+	alone.flags = ATTACH_EXCLUSIVE;
+	client_begin(&alone);
+	client_init(&client, &server, "second", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "for itself alone (cache=exclusive)"));
+	client_fini(&client);
+	client_fini(&alone);
+}
+
 static void attach__second_owner_gets_in_when_the_first_says_bye(void **state)
 {
 	struct holder h;
@@ -578,6 +608,8 @@ int driver_run_sessions(void)
 	static const struct CMUnitTest tests[] = {
 		SESSION_TEST(attach__unknown_export_names_those_there_are),
 		SESSION_TEST(attach__second_owner_is_refused_naming_the_first),
+		SESSION_TEST(attach__who_wants_the_export_alone_is_refused_while_another_has_it),
+		SESSION_TEST(attach__nobody_gets_in_beside_one_that_has_the_export_alone),
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_says_bye),
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_is_dead),
 		SESSION_TEST(attach__newer_instance_ends_the_older),

@@ -73,7 +73,7 @@ static struct rpc_request request_of(unsigned op)
 			.session = 6,
 			.channel = 1,
 			.nchannels = 2,
-			.flags = ATTACH_READ_ONLY,
+			.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,
 			.wait_ms = 5000,
 			.export_name = str("default"),
 			.client = str("host:/mnt/rmem (pid 311)")};
@@ -572,7 +572,7 @@ static void attach__out_of_range(void **state)
 	q.attach.channel = q.attach.nchannels;
 	assert_refused(&q);
 	q = request_of(RPC_ATTACH);
-	q.attach.flags = 2;
+	q.attach.flags = ATTACH_ALL + 1;
 	assert_refused(&q);
 	q = request_of(RPC_ATTACH);
 	memset(name, 'e', sizeof(name));
