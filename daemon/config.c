@@ -1,6 +1,7 @@
 #include "daemon/config.h"
 
 #include "common/util.h"
+#include "daemon/cache.h"
 #include "daemon/request.h"
 
 enum { THREADS_MAX = 16, THREADS_DEFAULT_MAX = 4, SPIN_DEFAULT_US = 20 };
@@ -13,6 +14,13 @@ static const struct word transport_words[] = {
 	{0},
 };
 
+static const struct word cache_words[] = {
+	{"none", CACHE_NONE},
+	{"shared", CACHE_SHARED},
+	{"exclusive", CACHE_EXCLUSIVE},
+	{0},
+};
+
 #define KEY(key) .name = #key, .offset = offsetof(struct client_config, key)
 
 const struct conf_key client_config_keys[] = {
@@ -22,6 +30,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(soft), .type = CONF_BOOL},
 	{KEY(timeo), .type = CONF_UINT, .min = 1, .max = 3600},
+	{KEY(cache), .type = CONF_ENUM, .words = cache_words},
 	{KEY(debug_io), .type = CONF_BOOL},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
@@ -41,6 +50,7 @@ void client_config_init(struct client_config *config)
 		.merge_pages = IO_PAGES_MAX,
 		.spin_us = SPIN_AUTO,
 		.transport = TRANSPORT_AUTO,
+		.cache = CACHE_SHARED,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }

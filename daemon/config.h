@@ -29,6 +29,7 @@ struct client_config {
 	uint64_t merge_pages;
 	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
 	int transport;    /* enum transport_kind, or TRANSPORT_AUTO */
+	int cache;        /* enum cache_mode */
 	enum log_level log_level;
 };
 

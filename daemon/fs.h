@@ -19,6 +19,7 @@
 
 #include "common/address.h"
 #include "common/transport.h"
+#include "daemon/cache.h"
 #include "daemon/io_thread.h"
 #include "daemon/request.h"
 
@@ -29,6 +30,7 @@ struct fs_options {
 	enum transport_kind transport;
 	unsigned port; /* 0: not given */
 	bool read_only;
+	enum cache_mode cache;
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
 	unsigned soft_ms;     /* operations that the server leaves waiting as long end with EIO; 0:
@@ -57,6 +59,9 @@ struct fs_features {
 	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.6) */
 	bool parallel_direct_writes;
 	bool handle_killpriv_v2;
+	/* The kernel writes its cache back when it likes, and owns regular files' size and times.
+	 */
+	bool writeback;
 };
 void fs_set_features(struct fs *fs, const struct fs_features *features);
 

@@ -47,8 +47,13 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 	return flags;
 }
 
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, struct fuse_init_out *out,
-	struct fs_features *features)
+static uint64_t wanted_with(enum cache_mode cache)
+{
+	return wanted | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
+}
+
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
+	struct fuse_init_out *out, struct fs_features *features)
 {
 	uint64_t flags;
 
@@ -56,7 +61,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, struct fuse_i
 		return -EPROTO;
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
-	flags = offered_flags(in, len) & wanted;
+	flags = offered_flags(in, len) & wanted_with(cache);
 	*out = (struct fuse_init_out){
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,
@@ -74,6 +79,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, struct fuse_i
 		.direct_io_allow_mmap = flags & FUSE_DIRECT_IO_ALLOW_MMAP,
 		.parallel_direct_writes = in->minor >= MINOR_PARALLEL,
 		.handle_killpriv_v2 = flags & FUSE_HANDLE_KILLPRIV_V2,
+		.writeback = flags & FUSE_WRITEBACK_CACHE,
 	};
 	return 0;
 }
@@ -112,7 +118,8 @@ static int answer_init(
 	return writev(port->fd, iov, error ? 1 : 2) < 0 ? -errno : 0;
 }
 
-int fuse_port_init(struct fuse_port *port, struct fs_features *features, char *why, size_t whylen)
+int fuse_port_init(struct fuse_port *port, enum cache_mode cache, struct fs_features *features,
+	char *why, size_t whylen)
 {
 	struct init_message msg;
 	const struct fuse_init_in *in = (const void *)msg.body;
@@ -125,7 +132,7 @@ int fuse_port_init(struct fuse_port *port, struct fs_features *features, char *w
 		snprintf(why, whylen, "the kernel's FUSE did not begin: %s", errno_text(err));
 		return err;
 	}
-	err = fuse_init_negotiate(in, len, &out, features);
+	err = fuse_init_negotiate(in, len, cache, &out, features);
 	if (err) {
 		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %d.%d is needed",
 			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/cache.h"
+
 struct fs_features;
 struct fuse_init_in;
 struct fuse_init_out;
@@ -22,7 +24,7 @@ struct fuse_port {
 };
 
 /* The answer to INIT: the offered features that we want. -EPROTO: the kernel is too old. */
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, struct fuse_init_out *out,
-	struct fs_features *features);
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
+	struct fuse_init_out *out, struct fs_features *features);
 
 #endif

@@ -49,7 +49,7 @@ struct inode {
 	unsigned nlinking;  /* LINKs of it on their way: it is not returned meanwhile */
 	unsigned nchanging; /* RPCs on their way that change attributes */
 	bool doubt;         /* several of them at once: whose answer is newer is not known */
-	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (ops_open.c) */
+	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
 
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */

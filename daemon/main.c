@@ -56,6 +56,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 		fs->transport = (enum transport_kind)config->transport;
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
+	fs->cache = (enum cache_mode)config->cache;
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
 	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
 	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
@@ -113,7 +114,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 		options->mount_options, &d->port, d->why, sizeof(d->why));
 	if (err)
 		return err;
-	err = fuse_port_init(d->port, &features, d->why, sizeof(d->why));
+	err = fuse_port_init(d->port, d->fs_options.cache, &features, d->why, sizeof(d->why));
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);

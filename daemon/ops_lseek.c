@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -62,10 +63,14 @@ static void lseek_go(struct request *req, int status)
 		reply_lseek(req, offset);
 }
 
+/* Where the kernel writes back when it likes, what it has and we have not seen is no hole: it is
+ * told to take each file for all data. */
 void op_lseek(struct request *req)
 {
 	op_begin(req);
-	if (req->args.whence != SEEK_DATA && req->args.whence != SEEK_HOLE)
+	if (req->thread->fs->features.writeback)
+		op_finish(req, -ENOSYS);
+	else if (req->args.whence != SEEK_DATA && req->args.whence != SEEK_HOLE)
 		op_finish(req, -EINVAL);
 	else if (op_enter(req, GATE_READ, 0, 0, lseek_go))
 		lseek_go(req, 0);

@@ -1,15 +1,13 @@
 /* OPEN, RELEASE and those of directories. No RPC, unless the file is to be cut.
  *
- * A file opened for writing only goes past the kernel's cache: large copies then arrive in requests
- * of 1 MiB. The others use the cache and keep it, since nobody else changes the file. While a file
- * is open, the first handle decides for all: with both kinds at once, what is written past the
- * cache would have to be dropped from it before each answer, and that waits for other answers of
- * ours. What was written past the cache is dropped by the kernel itself when it is opened cached
- * the next time.
+ * Whether a file uses the kernel's cache is decided in cache.c. Those that do keep it, since nobody
+ * else changes the file. What was written past the cache is dropped by the kernel itself when it is
+ * opened cached the next time.
  */
 #include <errno.h>
 #include <fcntl.h>
 
+#include "daemon/cache.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/open.h"
@@ -17,10 +15,10 @@
 
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {
-	if (inode->nopen)
-		return inode->nopen_cached ? OPENED_CACHED : OPENED_DIRECT;
-	return (flags & O_ACCMODE) == O_WRONLY || (flags & O_DIRECT) ? OPENED_DIRECT
-								     : OPENED_CACHED;
+	const struct fs *fs = inode->fs;
+	struct cache_handles handles = {inode->nopen, inode->nopen_cached};
+
+	return cache_open_kind(fs->options.cache, &fs->features, handles, flags);
 }
 
 /* What the handle given to the kernel says, and what is told with it. */

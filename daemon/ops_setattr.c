@@ -1,4 +1,5 @@
 /* SETATTR: what the kernel asks for, and what that takes away. */
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -31,6 +32,26 @@ static void drop_privileges(const struct request *req, struct inode *inode, stru
 	}
 }
 
+/* A writeback cache tells the times of writes by a SETATTR of their own, at each close. They go
+ * with the COMMIT that follows, which sets both to one value. */
+static bool take_times(struct request *req, struct inode *inode, const struct rpc_setattr *set)
+{
+	bool take;
+
+	if (!inode->fs->features.writeback || set->valid != (SET_MTIME | SET_CTIME) ||
+		set->mtime != set->ctime || !inode_is_regular(inode))
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	take = inode->sized && inode->attr_valid && !inode->returned;
+	if (take) {
+		inode->attr.mtime = inode->attr.ctime = set->mtime;
+		inode->commit.times_dirty = true;
+		commit_dirty_locked(inode, req->thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return take;
+}
+
 void op_setattr(struct request *req)
 {
 	struct op *op = op_begin(req);
@@ -46,7 +67,7 @@ void op_setattr(struct request *req)
 	};
 
 	drop_privileges(req, op->inode, &set);
-	if (set.valid)
+	if (set.valid && !take_times(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else
 		setattr_done(req, 0);

@@ -18,6 +18,7 @@
 struct write_state {
 	struct op op;
 	uint32_t len; /* what is written: less than asked when pages run out */
+	int why_less;
 };
 
 static uint64_t first_page(const struct request *req)
@@ -32,10 +33,14 @@ static uint64_t end_page(const struct request *req)
 
 /* ---- after the transfer ---------------------------------------------------------------------- */
 
+/* The kernel takes pages of its cache for written by any answer that is no error. */
 static void write_reply(struct request *req, int status)
 {
-	uint32_t len = request_state(req, struct write_state)->len;
+	const struct write_state *st = request_state(req, struct write_state);
+	uint32_t len = st->len;
 
+	if (!status && req->args.cached && len < req->args.size)
+		status = st->why_less;
 	op_end(req);
 	if (status)
 		reply_error(req, status);
@@ -53,7 +58,11 @@ static void account_locked(struct request *req, struct inode *inode)
 		c->size_dirty = true;
 	}
 	inode->stale |= !req->args.cached && req->args.fh == OPENED_DIRECT;
-	inode->attr.mtime = inode->attr.ctime = session_time(req->thread->fs->session);
+	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
+	 */
+	if (inode->fs->features.writeback)
+		return;
+	inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
 	c->times_dirty = true;
 }
 
@@ -131,6 +140,7 @@ static void write_post(struct request *req, uint64_t filled, int status)
 		return;
 	}
 	st->len = (uint32_t)(end - offset);
+	st->why_less = status;
 	pthread_mutex_lock(&inode->lock);
 	nworks = transfer_plan_write_locked(req, inode, offset, st->len);
 	pthread_mutex_unlock(&inode->lock);

@@ -34,6 +34,7 @@ const char options_help[] =
 	"  hard                    operations wait for a server that is away (the default)\n"
 	"  soft                    they end with EIO after timeo seconds without it\n"
 	"  timeo=N                 seconds; needs soft (60)\n"
+	"  cache=MODE              the kernel's page cache: none, shared or exclusive (shared)\n"
 	"  io_threads=N            threads that carry requests (one a CPU, at most 4)\n"
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"

@@ -65,6 +65,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	s->read_only = options->read_only;
+	s->exclusive = options->cache == CACHE_EXCLUSIVE;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->peer_timeout_ms = options->peer_timeout_ms;
 	s->soft_ms = options->soft_ms;
@@ -156,7 +157,8 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.session = s->id,
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
-		.flags = s->read_only ? ATTACH_READ_ONLY : 0,
+		.flags = (s->read_only ? ATTACH_READ_ONLY : 0) |
+			 (s->exclusive ? ATTACH_EXCLUSIVE : 0),
 		.wait_ms = s->id ? 0 : s->connect_timeout_ms,
 		.export_name = text(s->export_name),
 		.client = text(s->client),

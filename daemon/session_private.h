@@ -28,7 +28,7 @@ struct session {
 	uint8_t owner[OWNER_BYTES];
 	uint64_t instance;
 	unsigned nchannels;
-	bool read_only;
+	bool read_only, exclusive;
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms, soft_ms;
 

@@ -110,7 +110,8 @@ accepts() {
 }
 
 accepts_some_value() {
-	accepts "soft,$1" || accepts "soft,$1=2" || accepts "$1=auto" || accepts "$1=info"
+	accepts "soft,$1" || accepts "soft,$1=2" || accepts "$1=auto" || accepts "$1=info" ||
+		accepts "$1=none"
 }
 
 mount_options() {

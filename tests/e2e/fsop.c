@@ -151,6 +151,25 @@ static int map_punch(char **args)
 	return err;
 }
 
+/* Stores a byte into a shared mapping, where the offset says, and syncs it. */
+static int map_store(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	off_t at = (off_t)strtoll(args[1], NULL, 10);
+	char *map;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at & ~(off_t)4095);
+	if (map == MAP_FAILED)
+		return -errno;
+	map[at & 4095] = 's';
+	err = msync(map, 4096, MS_SYNC) < 0 ? -errno : 0;
+	munmap(map, 4096);
+	return err;
+}
+
 /* Holds a file open, says so, and reads it to the end once standard input ends. */
 static int hold(char **args)
 {
@@ -295,6 +314,7 @@ static const struct {
 	{"unlinked", 1, unlinked},
 	{"map-shared", 1, map_shared},
 	{"map-punch", 3, map_punch},
+	{"map-store", 2, map_store},
 	{"hold", 1, hold},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},

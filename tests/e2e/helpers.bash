@@ -5,7 +5,8 @@
 # port. Both programs run in the foreground as our children, so that teardown can demand their exit
 # status: 0, unless the test has killed them on purpose. Over which transport it all runs, the
 # environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller,
-# RMEMFS_TEST_SERVER_UNDER names a command that the server is run by.
+# RMEMFS_TEST_CACHE sets the mounts' cache mode, RMEMFS_TEST_SERVER_UNDER names a command that the
+# server is run by.
 
 transport=${RMEMFS_TEST_TRANSPORT:?}
 bin=${RMEMFS_BIN:?}
@@ -15,6 +16,8 @@ repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 
 server_pid='' daemon_pid=''
 export_size=512MiB
+# Of the mounts; empty: the default.
+cache_mode=${RMEMFS_TEST_CACHE:-}
 
 small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
@@ -131,10 +134,11 @@ mount_source() {
 }
 
 mount_options() {
+	local cache=${cache_mode:+,cache=$cache_mode}
 	if [ "$transport" = shm ]; then
-		echo transport=shm
+		echo "transport=shm$cache"
 	else
-		echo "transport=$transport,port=$port"
+		echo "transport=$transport,port=$port$cache"
 	fi
 }
 

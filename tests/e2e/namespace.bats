@@ -168,6 +168,10 @@ remount_here() {
 }
 
 @test "SEEK_DATA and SEEK_HOLE" {
+	if [ "$cache_mode" = exclusive ]; then
+		cache_mode=shared
+		remount_here
+	fi
 	truncate -s 1M a
 	printf x | dd of=a bs=1 seek=$((512 << 10)) conv=notrunc status=none
 	[ "$(fsop seek-data a 0)" -eq $((512 << 10)) ]

@@ -604,7 +604,7 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), 0);
 	assert_int_equal(out.flags & ~in.flags, 0);
 	assert_int_equal(out.flags2 & ~in.flags2, 0);
 	assert_int_equal(out.max_write, IO_BYTES_MAX);
@@ -628,7 +628,8 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in) + 64, &out, &features), 0);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in) + 64, CACHE_SHARED, &out, &features), 0);
 	assert_int_equal(out.flags2, 1 << (36 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
@@ -641,8 +642,8 @@ static void fuse_init_negotiate__without_max_pages(void **state)
 	struct fuse_init_out out;
 
 	in.flags &= ~(uint32_t)(FUSE_MAX_PAGES | FUSE_INIT_EXT);
-	assert_int_equal(
-		fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2), &out, &features),
+	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2),
+				 CACHE_SHARED, &out, &features),
 		0);
 	assert_int_equal(out.max_write, 131072);
 	assert_int_equal(out.flags2, 0);
@@ -654,12 +655,14 @@ static void fuse_init_negotiate__too_old_or_short(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, 15, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, 15, CACHE_SHARED, &out, &features), -EPROTO);
 	in.minor = 22;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &out, &features), -EPROTO);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), -EPROTO);
 	in = init_61;
 	in.major = 8;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), &out, &features), -EPROTO);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), -EPROTO);
 }
 
 int main(void)

@@ -1,0 +1,237 @@
+#!/usr/bin/env bats
+# cache.bats - the modes of -o cache=: who is let in, and what holds while the kernel writes back later.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+}
+
+teardown() {
+	[ -z "$server_pid" ] || kill -CONT "$server_pid"
+	teardown_rmem
+}
+
+exclusive() {
+	cache_mode=exclusive
+	mount_rmem "$@"
+}
+
+# ---- who is let in -------------------------------------------------------------------------------
+
+# second_mount: its message, of a mount that must be refused.
+second_mount() {
+	mkdir -p "$dir/second"
+	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$dir/second" 2>&1
+}
+
+@test "an exclusive mount is alone, and both sides say so" {
+	local said
+	exclusive
+	cache_mode=shared
+	said=$(second_mount)
+	[[ $said == *"export 'default' is in use by "*"for itself alone (cache=exclusive)"* ]]
+	grep -q 'for itself alone (cache=exclusive)' "$dir/server.log"
+	[ "$(status_of '.sessions[0].exclusive')" = true ]
+	[[ $(rmemfsctl status "$socket") == *", exclusive"* ]]
+}
+
+@test "an exclusive mount is refused while another has the export" {
+	local said
+	cache_mode=shared
+	mount_rmem
+	cache_mode=exclusive
+	said=$(second_mount)
+	[[ $said == *"cache=exclusive takes an export that nobody uses"* ]]
+	[ "$(status_of '.sessions[0].exclusive')" = false ]
+}
+
+@test "an exclusive session is still so after kill -9 of the server" {
+	exclusive
+	crash_server
+	until_true 20 test "$(status_of '.sessions | length')" = 1
+	[ "$(status_of '.sessions[0].exclusive')" = true ]
+}
+
+# ---- sizes and bytes -----------------------------------------------------------------------------
+
+@test "exclusive: closed files are whole after kill -9 of the server and the daemon" {
+	exclusive
+	random_file "$dir/a" 8
+	cp "$dir/a" "$mnt/a"
+	for i in {1..50}; do
+		echo "small $i" >"$mnt/small.$i"
+	done
+	kill_server
+	kill -KILL "$daemon_pid"
+	exit_status "$daemon_pid" 10 || true
+	daemon_pid=''
+	umount "$mnt"
+	start_server
+	exclusive
+	cmp "$dir/a" "$mnt/a"
+	for i in {1..50}; do
+		[ "$(cat "$mnt/small.$i")" = "small $i" ]
+	done
+}
+
+@test "exclusive: pages that are written in part keep the rest of their bytes" {
+	exclusive
+	random_file "$dir/a" 2
+	cp "$dir/a" "$mnt/a"
+	fsop uncache "$mnt"
+	for at in 100 5000 70001 1048575 2000000; do
+		for file in "$dir/a" "$mnt/a"; do
+			printf 'over' | dd of="$file" bs=1 seek=$at conv=notrunc status=none
+		done
+	done
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "exclusive: what many append, one after the other, is all there" {
+	exclusive
+	for i in {1..500}; do
+		echo "line $i" >>"$mnt/a"
+	done
+	for i in {501..1000}; do
+		echo "line $i"
+	done >>"$mnt/a"
+	check() {
+		for i in {1..1000}; do echo "line $i"; done | cmp - "$mnt/a"
+	}
+	holds_everywhere check
+}
+
+@test "exclusive: two processes append to one file, no line is lost or torn" {
+	exclusive
+	append() {
+		for i in {1..2000}; do echo "$1 $i"; done >>"$mnt/a"
+	}
+	append one 3>&- &
+	append two
+	wait $!
+	check() {
+		[ "$(sort -u "$mnt/a" | grep -cE '^(one|two) [0-9]+$')" -eq 4000 ]
+	}
+	holds_everywhere check
+}
+
+@test "exclusive: truncation of a file that is not written back yet" {
+	exclusive
+	head -c 100000 /dev/urandom >"$dir/a"
+	exec 5<>"$mnt/a"
+	cat "$dir/a" >&5
+	truncate -s 50001 "$dir/a" "$mnt/a"
+	cmp "$dir/a" "$mnt/a"
+	truncate -s 200000 "$dir/a" "$mnt/a"
+	cmp "$dir/a" "$mnt/a"
+	exec 5>&-
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+@test "exclusive: what is not written back yet is no hole" {
+	exclusive
+	exec 5>"$mnt/a"
+	echo some >&5
+	[ "$(fsop seek-data "$mnt/a" 0)" = 0 ]
+	[ "$(fsop seek-hole "$mnt/a" 0)" = 5 ]
+	cp "$mnt/a" "$dir/a"
+	exec 5>&-
+	[ "$(cat "$dir/a")" = some ]
+}
+
+@test "exclusive: a write-only handle writes into pages that have to be read first" {
+	exclusive
+	random_file "$dir/a" 1
+	cp "$dir/a" "$mnt/a"
+	fsop uncache "$mnt"
+	exec 5>>"$mnt/a"
+	printf 'tail' >&5
+	printf 'tail' >>"$dir/a"
+	exec 5>&-
+	holds_everywhere cmp "$dir/a" "$mnt/a"
+}
+
+# ---- times ---------------------------------------------------------------------------------------
+
+times_of() {
+	stat -c '%n %.9Y %.9Z %s' "$mnt"/*
+}
+
+@test "exclusive: times are the same on every later mount" {
+	exclusive
+	echo written >"$mnt/written"
+	cp "$mnt/written" "$mnt/copied"
+	echo more >>"$mnt/copied"
+	fsop map-shared "$mnt/mapped"
+	touch -d '2001-02-03 04:05:06.123456789' "$mnt/written"
+	cp -p "$mnt/written" "$mnt/kept"
+	truncate -s 3 "$mnt/copied"
+	chmod 600 "$mnt/mapped"
+	[[ $(stat -c %y "$mnt/kept") == '2001-02-03 04:05:06.123456789'* ]]
+	times_of >"$dir/times"
+	check() {
+		times_of | diff "$dir/times" -
+	}
+	holds_everywhere check
+}
+
+@test "exclusive: writing makes a file newer, whatever its time was set to" {
+	exclusive
+	echo a >"$mnt/a"
+	touch -d 2001-01-01 "$mnt/a"
+	echo b >>"$mnt/a"
+	check() {
+		[ "$(stat -c %Y "$mnt/a")" -gt "$(date -d 2020-01-01 +%s)" ]
+	}
+	holds_everywhere check
+}
+
+# ---- errors --------------------------------------------------------------------------------------
+
+@test "exclusive: fsync and close tell of full memory, and what fits is whole" {
+	exclusive
+	random_file "$dir/a" 4
+	cp "$dir/a" "$mnt/a"
+	run dd if=/dev/zero of="$mnt/full" bs=1M count=600 conv=fsync status=none
+	[ "$status" -ne 0 ] && [[ $output == *"No space left on device"* ]]
+	run cp "$dir/a" "$mnt/b"
+	[ "$status" -ne 0 ] && [[ $output == *"No space left on device"* ]]
+	rm "$mnt/full" "$mnt/b"
+	cp "$dir/a" "$mnt/b"
+	check() {
+		cmp "$dir/a" "$mnt/a" && cmp "$dir/a" "$mnt/b"
+	}
+	holds_everywhere check
+}
+
+@test "exclusive: on a soft mount close tells that the server is away" {
+	cache_mode=exclusive
+	mount_rmem -o soft,timeo=1,peer_timeout=1,connect_timeout=1
+	exec 5>"$mnt/a"
+	kill -STOP "$server_pid"
+	run timeout 30 dd if=/dev/zero of=/dev/fd/5 bs=64k count=4 conv=fsync,notrunc status=none
+	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]]
+	exec 5>&-
+	kill -CONT "$server_pid"
+	until_true 20 grep -q 'connected again' "$dir/daemon.log"
+	echo after >"$mnt/b"
+	remount -o soft,timeo=10
+	[ "$(cat "$mnt/b")" = after ]
+}
+
+# ---- rights --------------------------------------------------------------------------------------
+
+@test "an ordinary user's write takes set-user-id away, in every mode" {
+	for cache_mode in none shared exclusive; do
+		mount_rmem -o allow_other
+		echo a >"$mnt/$cache_mode"
+		chmod 6777 "$mnt/$cache_mode"
+		chmod 755 "$dir"
+		setpriv --reuid=65534 --regid=65534 --clear-groups sh -c "echo b >>'$mnt/$cache_mode'"
+		[ "$(stat -c %a "$mnt/$cache_mode")" = 777 ]
+		umount_rmem
+	done
+}
