@@ -106,6 +106,18 @@ int inode_decode(
 	return 0;
 }
 
+struct inode_glance inode_glance(const struct store_val *val)
+{
+	struct inode_glance g;
+	struct wire_in r;
+
+	wire_in_init(&r, val->data, val->len);
+	g.flags = wire_get_u8(&r) & INODE_FLAGS_ALL;
+	g.mode = wire_get_u32(&r);
+	g.nlink = wire_get_u32(&r);
+	return g;
+}
+
 int inode_load_any(struct volume *v, uint64_t ino, struct inode *out)
 {
 	struct store_key key = STORE_KEY(inode_key(v, ino));

@@ -67,6 +67,13 @@ int inode_delete(struct volume *v, const struct inode *i);
 /* What it will count as once it is saved. */
 struct quota_share inode_share(const struct inode *i);
 
+/* What of a stored value tells whether the inode is visible; any thread. */
+struct inode_glance {
+	uint8_t flags;
+	uint32_t mode, nlink;
+};
+struct inode_glance inode_glance(const struct store_val *val);
+
 /* For walks over records of any inode. */
 int inode_decode(
 	struct volume *v, struct store_key key, const struct store_val *val, struct inode *out);

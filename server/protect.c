@@ -137,6 +137,8 @@ void protect_end(struct protect *p)
 {
 	struct list *pos;
 
+	if (!p)
+		return;
 	atomic_store(&p->active, false);
 	pthread_mutex_lock(&p->lock);
 	free(steal_ptr(&p->bits));

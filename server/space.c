@@ -530,6 +530,16 @@ static int next_run(struct space *sp, uint64_t *at, struct run *r)
 	return err;
 }
 
+int space_next_run(struct space *sp, uint64_t *at, struct page_run *run)
+{
+	struct run r;
+	int err = next_run(sp, at, &r);
+
+	if (!err)
+		*run = (struct page_run){(uint16_t)r.region, r.page, r.npages};
+	return err;
+}
+
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done)
 {
 	unsigned ngrants = 0;

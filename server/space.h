@@ -88,6 +88,9 @@ bool space_has_dirty(const struct space *sp);
  * *done: that was all. */
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done);
 
+/* A stored run, from the page key (region << 32 | page) *at on; advances it. -ENOENT: no more. */
+int space_next_run(struct space *sp, uint64_t *at, struct page_run *run);
+
 /* For checks: a stored run as it says, whether or not there are such pages. */
 int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,
 	struct page_run *run, enum page_state *state, uint64_t *session);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <lmdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -24,6 +25,21 @@ enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
 
 enum { TELL_AGAIN_MS = 60000 };
 
+/* LMDB's table of readers. */
+enum { LOCK_BYTES = 16384 };
+
+/* With more transactions since a view was opened its end is cheaper than counting what they hold.
+ */
+enum { VIEW_LIMBO_RECORDS = 4096 };
+
+struct store_view {
+	struct store *store;
+	pthread_mutex_t lock; /* guards what follows; held for one access */
+	MDB_txn *txn;         /* NULL: taken away */
+	MDB_cursor *cursor;   /* of cursor_table */
+	enum store_table cursor_table;
+};
+
 struct store {
 	MDB_env *env;
 	MDB_txn *txn;
@@ -33,6 +49,7 @@ struct store {
 	bool read_only; /* whoever reads reports what is damaged */
 	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
 	int failed;
+	struct store_view *view; /* NULL: nobody has one */
 
 	/* The damaged record that was logged last. */
 	bool told;
@@ -117,9 +134,20 @@ static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t wh
 	return err;
 }
 
-static int open_env(struct store *s, const char *path, uint64_t bytes)
+/* LMDB would make it sparse: see allocate_file(). */
+static int allocate_lock(const char *path)
 {
-	unsigned flags = s->read_only ? MDB_RDONLY : MDB_NOSYNC | MDB_WRITEMAP;
+	autoclose int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	return fallocate(fd, 0, 0, LOCK_BYTES) ? -errno : 0;
+}
+
+static int set_up_env(struct store *s, const char *path, uint64_t bytes)
+{
+	unsigned flags =
+		s->read_only ? MDB_RDONLY | MDB_NOLOCK : MDB_NOSYNC | MDB_WRITEMAP | MDB_NOTLS;
 	int rc = mdb_env_create(&s->env);
 
 	if (rc)
@@ -128,13 +156,30 @@ static int open_env(struct store *s, const char *path, uint64_t bytes)
 	if (!rc)
 		rc = mdb_env_set_mapsize(s->env, bytes);
 	if (!rc)
-		rc = mdb_env_open(
-			s->env, path, MDB_NOSUBDIR | MDB_NOLOCK | MDB_NORDAHEAD | flags, 0600);
+		rc = mdb_env_open(s->env, path, MDB_NOSUBDIR | MDB_NORDAHEAD | flags, 0600);
 	if (!rc)
 		return 0;
 	mdb_env_close(s->env);
 	s->env = NULL;
 	return to_errno(rc);
+}
+
+/* All readers are of this process: once it is open the table needs no name, and is nothing that a
+ * later start finds. */
+static int open_env(struct store *s, const char *path, uint64_t bytes)
+{
+	autofree char *lock = NULL;
+	int err;
+
+	if (s->read_only)
+		return set_up_env(s, path, bytes);
+	if (asprintf(&lock, "%s-lock", path) < 0)
+		return -ENOMEM;
+	err = allocate_lock(lock);
+	if (!err)
+		err = set_up_env(s, path, bytes);
+	unlink(lock);
+	return err;
 }
 
 /* LMDB does not tell where its map is; pages of a shared mapping are locked for all of them. */
@@ -382,6 +427,110 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
 	return store_fail(s, -EBADMSG);
 }
 
+/* ---- a view ---------------------------------------------------------------------------------- */
+
+int store_view_open(struct store *s, struct store_view **out)
+{
+	struct store_view *v;
+	int err;
+
+	if (s->view)
+		return -EBUSY;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	err = to_errno(mdb_txn_begin(s->env, NULL, MDB_RDONLY, &v->txn));
+	if (err) {
+		free(v);
+		return err;
+	}
+	v->store = s;
+	pthread_mutex_init(&v->lock, NULL);
+	s->view = v;
+	*out = v;
+	return 0;
+}
+
+void store_view_drop(struct store_view *v)
+{
+	pthread_mutex_lock(&v->lock);
+	if (v->cursor)
+		mdb_cursor_close(steal_ptr(&v->cursor));
+	if (v->txn)
+		mdb_txn_abort(steal_ptr(&v->txn));
+	pthread_mutex_unlock(&v->lock);
+}
+
+void store_view_close(struct store_view *v)
+{
+	if (!v)
+		return;
+	store_view_drop(v);
+	v->store->view = NULL;
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+static int view_cursor(struct store_view *v, enum store_table table)
+{
+	if (v->cursor && v->cursor_table == table)
+		return 0;
+	if (v->cursor)
+		mdb_cursor_close(steal_ptr(&v->cursor));
+	v->cursor_table = table;
+	return to_errno(mdb_cursor_open(v->txn, v->store->dbi[table], &v->cursor));
+}
+
+static int view_seek(struct store_view *v, enum store_table table, struct store_key key,
+	struct store_key *found, void *buf, size_t buflen, size_t *len)
+{
+	uint64_t packed[2];
+	MDB_val k = {store_key_pack(table, &key, packed), packed}, val;
+	struct store_val stored;
+	int err = v->txn ? view_cursor(v, table) : -ESTALE;
+
+	if (!err)
+		err = to_errno(mdb_cursor_get(v->cursor, &k, &val, MDB_SET_RANGE));
+	if (err)
+		return err;
+	*found = store_key_unpack(table, k.mv_data);
+	stored = (struct store_val){val.mv_data, val.mv_size};
+	if (!store_val_check(table, found, &stored))
+		return -EBADMSG;
+	if (stored.len > buflen)
+		return -EMSGSIZE;
+	memcpy(buf, stored.data, stored.len);
+	*len = stored.len;
+	return 0;
+}
+
+int store_view_seek(struct store_view *v, enum store_table table, struct store_key key,
+	struct store_key *found, void *buf, size_t buflen, size_t *len)
+{
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = view_seek(v, table, key, found, buf, buflen, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+/* The oldest transaction whose pages may be read still; *viewed: by a view. */
+static size_t oldest_read(struct store *s, bool *viewed)
+{
+	size_t oldest = mdb_txn_id(s->txn) - 1;
+
+	*viewed = false;
+	if (!s->view)
+		return oldest;
+	pthread_mutex_lock(&s->view->lock);
+	*viewed = s->view->txn;
+	if (*viewed)
+		oldest = min_u64(oldest, mdb_txn_id(s->view->txn));
+	pthread_mutex_unlock(&s->view->lock);
+	return oldest;
+}
+
 /* ---- room ------------------------------------------------------------------------------------ */
 
 static uint64_t pages_of_table(struct store *s, MDB_dbi dbi)
@@ -405,10 +554,11 @@ static uint64_t pages_in_use(struct store *s)
 
 /* Pages that the last transaction freed may be taken by the one after the next only: until then
  * they are what a crash in the next one falls back to. The list's records are {count, pages...}
- * under the number of the transaction. */
+ * under the number of the transaction. What a view reads is not reused either. */
 static uint64_t pages_in_limbo(struct store *s)
 {
-	size_t now = mdb_txn_id(s->txn);
+	bool viewed;
+	size_t oldest = oldest_read(s, &viewed), nrecords = 0;
 	MDB_val key, val;
 	MDB_cursor *c;
 	uint64_t n = 0;
@@ -419,8 +569,12 @@ static uint64_t pages_in_limbo(struct store *s)
 	for (int rc = mdb_cursor_get(c, &key, &val, MDB_LAST); rc == 0;
 		rc = mdb_cursor_get(c, &key, &val, MDB_PREV)) {
 		memcpy(&id, key.mv_data, sizeof(id));
-		if (id + 1 < now)
+		if (id < oldest)
 			break;
+		if (viewed && ++nrecords > VIEW_LIMBO_RECORDS) {
+			n = s->map_pages;
+			break;
+		}
 		memcpy(&count, val.mv_data, sizeof(count));
 		n += count;
 	}
@@ -447,6 +601,10 @@ int store_room(struct store *s, uint64_t npages, uint64_t reserve)
 	if (!s->exact) {
 		s->available = pages_available(s);
 		s->exact = true;
+	}
+	if (npages + reserve > s->available && s->view) {
+		store_view_drop(s->view);
+		s->available = pages_available(s);
 	}
 	if (npages + reserve > s->available)
 		return -ENOSPC;

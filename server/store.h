@@ -86,6 +86,22 @@ struct store_usage {
 };
 void store_usage(struct store *s, struct store_usage *usage);
 
+/* ---- a view ---------------------------------------------------------------------------------- */
+
+/* The records as they were last committed, for another thread to read, while transactions go on.
+ * Pages that these give up stay in use as long; when that would leave them without room the view is
+ * taken away. One at a time; opened outside transactions, closed by the same thread. */
+struct store_view;
+int store_view_open(struct store *s, struct store_view **out);
+void store_view_close(struct store_view *v);
+
+/* Any thread: done with it, or it was taken away, and reads nothing any more. */
+void store_view_drop(struct store_view *v);
+/* The first record at or after the key; its value, without its sum, is copied to buf[len].
+ * -ENOENT: none; -ESTALE: the view was taken away; -EMSGSIZE; -EBADMSG. */
+int store_view_seek(struct store_view *v, enum store_table table, struct store_key key,
+	struct store_key *found, void *buf, size_t buflen, size_t *len);
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 int store_get(struct store *s, enum store_table table, struct store_key key, struct store_val *val);
