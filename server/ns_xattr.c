@@ -123,6 +123,8 @@ struct change {
 	const void *data;
 	uint32_t len;
 	uint32_t mode;
+	uint64_t room; /* store pages for what else goes with it ... */
+	bool has_room; /* ... have been asked for: that can be done once */
 };
 
 static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct change *ch)
@@ -130,7 +132,6 @@ static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, str
 	int err = inode_load(c->v, ino, &ch->inode);
 
 	ch->name = name;
-	ch->removes = false;
 	ch->mode = ch->inode.attr.mode;
 	if (!err)
 		err = check_name(name);
@@ -175,8 +176,10 @@ static int apply(struct ns_call *c, struct change *ch)
 		return err;
 	err = check_names_len(c, ch);
 	if (!err)
-		err = ns_room(c, ROOM_PAGES + xattr_room(&ch->there, ch->removes ? 0 : ch->len),
+		err = ns_room(c,
+			ROOM_PAGES + ch->room + xattr_room(&ch->there, ch->removes ? 0 : ch->len),
 			!ch->removes);
+	ch->has_room = !err;
 	if (!err && !same)
 		err = change_records(c, ch);
 	if (err)
@@ -222,35 +225,33 @@ static int set_value(struct ns_call *c, struct change *ch)
 	return apply(c, ch);
 }
 
-static int set(struct ns_call *c, const void *data)
+static int set(struct ns_call *c, struct change *ch, const void *data)
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
-	struct change ch;
-	int err = load(c, req->ino, &req->name, &ch);
+	int err = load(c, req->ino, &req->name, ch);
 
 	if (err)
 		return err;
-	ch.data = data;
-	ch.len = req->total;
-	return is_acl(&req->name) ? set_acl(c, &ch) : set_value(c, &ch);
+	ch->data = data;
+	ch->len = req->total;
+	return is_acl(&req->name) ? set_acl(c, ch) : set_value(c, ch);
 }
 
 int ns_removexattr(struct ns_call *c)
 {
 	const struct rpc_removexattr *req = &c->req->removexattr;
-	struct change ch;
+	struct change ch = {.removes = true};
 	int err = load(c, req->ino, &req->name, &ch);
 
 	/* As other filesystems have it: an ACL that is not there says what the mode says. */
 	if (err == -ENOSPC || (!err && !ch.there.exists && !is_acl(&req->name)))
 		return -ENODATA;
-	ch.removes = true;
 	return err ? err : apply(c, &ch);
 }
 
 /* ---- long values ----------------------------------------------------------------------------- */
 
-/* Puts the value together in buf, where room to drop the stage is there as well. */
+/* Puts the value together in buf. */
 static int collect(struct ns_call *c, uint8_t buf[XATTR_VALUE_MAX])
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
@@ -260,38 +261,42 @@ static int collect(struct ns_call *c, uint8_t buf[XATTR_VALUE_MAX])
 	if (!err && len != staged)
 		err = -EINVAL;
 	if (!err)
-		err = ns_room(c, ROOM_PAGES + stage_room(len), false);
-	if (!err)
 		err = stage_read(c->m->store, c->ctx->session, req->stage, buf, len);
 	if (!err)
 		memcpy(buf + staged, req->tail.data, req->tail.len);
 	return err;
 }
 
-/* The stage goes, whether its value was taken or not. */
 static int set_staged(struct ns_call *c)
 {
+	const struct rpc_setxattr *req = &c->req->setxattr;
+	struct change ch = {.room = stage_room(req->total - req->tail.len)};
 	uint8_t buf[XATTR_VALUE_MAX];
-	int err = collect(c, buf), dropped;
+	int err = collect(c, buf), dropped = 0;
 
 	if (err)
 		return err;
-	err = set(c, buf);
+	err = set(c, &ch, buf);
 	if (store_failed(c->m->store))
 		return err;
-	dropped = stage_drop(c->m->store, c->ctx->session, c->req->setxattr.stage);
+	/* The stage goes, whether its value was taken or not. */
+	if (!ch.has_room)
+		dropped = ns_room(c, ROOM_PAGES + ch.room, false);
+	if (!dropped)
+		dropped = stage_drop(c->m->store, c->ctx->session, req->stage);
 	return err ? err : dropped;
 }
 
 int ns_setxattr(struct ns_call *c)
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
+	struct change ch = {0};
 
 	if (req->total > XATTR_VALUE_MAX)
 		return -E2BIG;
 	if (req->tail.len > req->total || (req->stage != 0) != (req->tail.len < req->total))
 		return -EINVAL;
-	return req->stage ? set_staged(c) : set(c, req->tail.data);
+	return req->stage ? set_staged(c) : set(c, &ch, req->tail.data);
 }
 
 /* A session has few of them: what it leaves lying takes memory from all. */
