@@ -166,6 +166,50 @@ static struct rpc_request try_return_inodes(void)
 		.op = RPC_RETURN, .ret = {RETURN_INODES, {tail_buf, sizeof(le)}}};
 }
 
+static struct rpc_request setxattr_request(uint64_t ino, uint32_t staged)
+{
+	static const char value[] = "a value in two parts";
+
+	return (struct rpc_request){.op = RPC_SETXATTR,
+		.setxattr = {.ino = ino,
+			.stage = staged ? 1 : 0,
+			.total = sizeof(value),
+			.name = str("user.name"),
+			.tail = {(const uint8_t *)value + staged,
+				(uint32_t)sizeof(value) - staged}}};
+}
+
+static struct rpc_request try_setxattr(void)
+{
+	return setxattr_request(make_file("setxattr"), 0);
+}
+
+static struct rpc_request try_stage(void)
+{
+	return (struct rpc_request){.op = RPC_STAGE, .stage = {2, 0, {tail_buf, 4}}};
+}
+
+/* Executed twice it would not find its stage any more. */
+static struct rpc_request try_setxattr_staged(void)
+{
+	struct rpc_reply rep;
+
+	assert_int_equal(call((struct rpc_request){.op = RPC_STAGE,
+				      .stage = {1, 0, {(const uint8_t *)"a value ", 8}}},
+				 &rep),
+		0);
+	return setxattr_request(make_file("setxattr staged"), 8);
+}
+
+static struct rpc_request try_removexattr(void)
+{
+	uint64_t ino = make_file("removexattr");
+	struct rpc_reply rep;
+
+	assert_int_equal(call(setxattr_request(ino, 0), &rep), 0);
+	return (struct rpc_request){.op = RPC_REMOVEXATTR, .removexattr = {ino, str("user.name")}};
+}
+
 static struct rpc_request try_refused(void)
 {
 	make_file("there");
@@ -191,6 +235,10 @@ static const struct attempt {
 	{"grant", try_grant},
 	{"return grants", try_return_grants},
 	{"return inodes", try_return_inodes},
+	{"setxattr", try_setxattr},
+	{"stage", try_stage},
+	{"setxattr of a staged value", try_setxattr_staged},
+	{"removexattr", try_removexattr},
 	{"a refused mkdir", try_refused, -EEXIST},
 };
 

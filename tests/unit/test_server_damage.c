@@ -2,7 +2,7 @@
  * refuses it by a named reason or serves what was there, byte by byte.
  *
  * The damages are random, from seeds that each failure names: RMEMFS_SEED=N runs that one alone. */
-#include "tests/unit/meta_fixture.h"
+#include "tests/unit/xattr_fixture.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,6 +70,21 @@ static void put_reply(unsigned slot, size_t len)
 	assert_int_equal(meta_commit(fx.m), 0);
 }
 
+/* Short values and long ones, and one that is on its way. */
+static void put_xattrs(uint64_t ino)
+{
+	static uint8_t data[20000];
+
+	for (unsigned i = 0; i < 30; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "user.%u", i);
+		fx_pattern(data, sizeof(data), i);
+		assert_int_equal(fx_setxattr(ino, name, data, i % 10 ? 50 : 20000, 0), 0);
+	}
+	assert_int_equal(fx_stage(1, 0, data, 9000), 0);
+}
+
 /* All tables have records, the list of free pages too, and some trees have branches. */
 static void build(void)
 {
@@ -92,6 +107,7 @@ static void build(void)
 	}
 	file = fx_fragmented("fragmented", 300);
 	assert_int_equal(fx_truncate(file, 20 * PAGE_BYTES), 0);
+	put_xattrs(file);
 	for (unsigned i = 0; i < 8; i++)
 		put_reply(i, i % 2 ? 100 : BIG_REPLY);
 }
