@@ -273,13 +273,12 @@ struct rpc_fallocate {
 	uint64_t offset, len;
 };
 
-/* The same. What is a hole in the destination and none in the source is filled with the session's
- * granted pages of the tail; after an error they are not zero any more. */
+/* The same for two files, or one whose ranges don't overlap; of the source within its size. A step
+ * that has given the destination pages may be of no bytes. */
 struct rpc_copy {
 	uint64_t src, src_offset;
 	uint64_t dst, dst_offset;
 	uint64_t len;
-	struct rpc_tail tail; /* extents, fpage of the destination */
 };
 
 enum rpc_quota_kind { QUOTA_USER = 1, QUOTA_GROUP };

@@ -124,7 +124,6 @@ enum {
 	COMMIT_FIXED_BYTES = 40,
 	RETURN_FIXED_BYTES = 4,
 	STAGE_FIXED_BYTES = 8,
-	COPY_FIXED_BYTES = 40,
 	INO_BYTES = 8,
 };
 
@@ -181,8 +180,7 @@ RPC_MESSAGE(fallocate, struct rpc_fallocate, FALLOCATE_FIELDS)
 	F(u64, src_offset) \
 	F(u64, dst)        \
 	F(u64, dst_offset) \
-	F(u64, len)        \
-	F(tail, tail)
+	F(u64, len)
 RPC_MESSAGE(copy, struct rpc_copy, COPY_FIELDS)
 
 #define QUOTA_FIELDS(F) \
@@ -415,8 +413,7 @@ static bool setxattr_ok(const struct rpc_setxattr *q)
 
 static bool copy_ok(const struct rpc_copy *q)
 {
-	return range_ok(q->src_offset, q->len) && range_ok(q->dst_offset, q->len) &&
-	       tail_of(&q->tail, RPC_EXTENT_BYTES);
+	return q->len && range_ok(q->src_offset, q->len) && range_ok(q->dst_offset, q->len);
 }
 
 static bool snapshot_ok(const struct rpc_snapshot *q)
@@ -524,8 +521,6 @@ size_t rpc_request_tail_at(unsigned op)
 		return RPC_HEADER_BYTES + RETURN_FIXED_BYTES;
 	case RPC_STAGE:
 		return RPC_HEADER_BYTES + STAGE_FIXED_BYTES;
-	case RPC_COPY:
-		return RPC_HEADER_BYTES + COPY_FIXED_BYTES;
 	case RPC_UNPROTECT:
 		return RPC_HEADER_BYTES;
 	default:

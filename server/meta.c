@@ -128,6 +128,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_GRANT] = ns_grant,
 	[RPC_RETURN] = ns_return,
 	[RPC_FALLOCATE] = ns_fallocate,
+	[RPC_COPY] = ns_copy,
 	[RPC_QUOTA] = ns_quota,
 	[RPC_GETXATTR] = ns_getxattr,
 	[RPC_LISTXATTR] = ns_listxattr,

@@ -46,6 +46,7 @@ int ns_commit(struct ns_call *c);
 int ns_grant(struct ns_call *c);
 int ns_return(struct ns_call *c);
 int ns_fallocate(struct ns_call *c);
+int ns_copy(struct ns_call *c);
 int ns_quota(struct ns_call *c);
 int ns_getxattr(struct ns_call *c);
 int ns_listxattr(struct ns_call *c);
@@ -118,6 +119,12 @@ int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to
 /* The same from there to the end of its page. Before a file grows: neither what was cut off nor
  * what a client wrote and never committed may be seen then. */
 int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from);
+/* What there is from a byte of a file on: *at, or NULL for a hole; *len: so many bytes at least. */
+int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t **at,
+	uint64_t *len);
+/* Writes to what is mapped of len bytes at offset. After ns_may_change_bytes(). */
+int ns_write(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t *from,
+	uint64_t len);
 /* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where it ends. NS_PARK,
  * -ENOSPC, -EIO: see above, and nothing was changed. */
 int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end);

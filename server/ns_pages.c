@@ -24,26 +24,63 @@ static struct page_run pages_of(const struct extent *e, uint64_t begin, uint64_t
 	};
 }
 
-int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to)
+int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t **at,
+	uint64_t *len)
 {
+	struct extent e;
+	int err = extents_at(c->v, i, offset >> PAGE_SHIFT, &e);
+
+	*at = NULL;
+	if (err) {
+		*len = UINT64_MAX;
+		return err == -ENOENT ? 0 : err;
+	}
+	if (e.fpage > offset >> PAGE_SHIFT) {
+		*len = (e.fpage << PAGE_SHIFT) - offset;
+		return 0;
+	}
+	*at = byte_of(c, &e, offset);
+	*len = ((e.fpage + e.npages) << PAGE_SHIFT) - offset;
+	return 0;
+}
+
+/* from NULL: zeros. */
+static int put_bytes(struct ns_call *c, const struct inode *i, uint64_t offset, uint64_t end,
+	const uint8_t *from)
+{
+	uint64_t at = offset;
 	struct extent e;
 	int err = 0;
 
-	while (from < to) {
-		uint64_t begin, end;
+	while (at < end) {
+		uint64_t first, last;
 
-		err = extents_at(c->v, i, from >> PAGE_SHIFT, &e);
+		err = extents_at(c->v, i, at >> PAGE_SHIFT, &e);
 		if (err)
 			break;
-		begin = max_u64(from, e.fpage << PAGE_SHIFT);
-		end = min_u64(to, (e.fpage + e.npages) << PAGE_SHIFT);
-		if (begin >= end)
+		first = max_u64(at, e.fpage << PAGE_SHIFT);
+		last = min_u64(end, (e.fpage + e.npages) << PAGE_SHIFT);
+		if (first >= last)
 			break;
-		ns_give_up_pages(c, pages_of(&e, begin, end));
-		memset(byte_of(c, &e, begin), 0, end - begin);
-		from = end;
+		ns_give_up_pages(c, pages_of(&e, first, last));
+		if (from)
+			memcpy(byte_of(c, &e, first), from + (first - offset), last - first);
+		else
+			memset(byte_of(c, &e, first), 0, last - first);
+		at = last;
 	}
 	return err == -ENOENT ? 0 : err;
+}
+
+int ns_write(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t *from,
+	uint64_t len)
+{
+	return put_bytes(c, i, offset, offset + len, from);
+}
+
+int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to)
+{
+	return put_bytes(c, i, from, to, NULL);
 }
 
 int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
