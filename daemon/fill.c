@@ -1,7 +1,5 @@
 #include "daemon/fill.h"
 
-#include <errno.h>
-
 #include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -16,6 +14,7 @@ static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64
 
 	for (*filled = first; *filled < end; *filled += run.npages) {
 		uint64_t hole_end = end;
+		uint32_t allowed;
 
 		if (extent_map_seek(&inode->map, *filled, &at, &e)) {
 			run.npages = (uint32_t)(e.fpage + e.npages - *filled);
@@ -23,7 +22,11 @@ static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64
 				continue;
 			hole_end = min_u64(end, e.fpage);
 		}
-		if (!window_take(&inode->window, grants, (uint32_t)(hole_end - *filled), &run))
+		allowed = allowance_ready_locked(
+			inode, (uint32_t)min_u64(hole_end - *filled, UINT32_MAX));
+		if (!allowed)
+			return -EDQUOT;
+		if (!window_take(&inode->window, grants, allowed, &run))
 			return -EAGAIN;
 		run.fpage = *filled;
 		r = extent_map_insert(&inode->map, &run, EXTENT_FILLING);
@@ -31,6 +34,7 @@ static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64
 			grants_add(grants, &run);
 			return r;
 		}
+		allowance_use_locked(inode, run.npages);
 	}
 	return 0;
 }
@@ -50,4 +54,9 @@ int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *fill
 	if (left > had || r == -EAGAIN)
 		refill_check(req->thread);
 	return r;
+}
+
+bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
+{
+	return lacks == -EDQUOT ? allowance_wait(req, then) : refill_wait(req, then);
 }

@@ -27,6 +27,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	grants_init(&fs->grants);
 	refill_init(&fs->refill);
 	returns_init(&fs->returns);
+	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	r = notifier_start(&fs->notifier);
 	if (r) {
@@ -43,6 +44,7 @@ err_notifier:
 	notifier_stop(&fs->notifier);
 err_tables:
 	statfs_fini(&fs->statfs);
+	allowances_fini(&fs->allowances);
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	inode_table_fini(&fs->inodes);
@@ -55,6 +57,7 @@ void fs_close(struct fs *fs)
 	notifier_stop(&fs->notifier);
 	inode_table_fini(&fs->inodes);
 	statfs_fini(&fs->statfs);
+	allowances_fini(&fs->allowances);
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	session_delete(fs->session);
@@ -234,7 +237,7 @@ static bool give_up(struct request *req)
 	struct op *op = op_of(req);
 	bool connected = remote_connected(req->thread);
 
-	if (connected && op->wait != OP_AT_PAGES)
+	if (connected && op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA)
 		return false;
 	list_del(&op->interrupted);
 	if (!op_cancel(req, -EINTR) && !connected)
@@ -282,6 +285,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	if (!thread->index && now >= ft->next_idle_ms) {
 		ft->next_idle_ms = now + IDLE_CHECK_MS;
 		refill_tick(thread, now);
+		allowance_tick(thread, now);
 	}
 }
 

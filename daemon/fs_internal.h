@@ -2,6 +2,7 @@
 #ifndef RMEMFS_DAEMON_FS_INTERNAL_H
 #define RMEMFS_DAEMON_FS_INTERNAL_H
 
+#include "daemon/allowance.h"
 #include "daemon/fs.h"
 #include "daemon/grants.h"
 #include "daemon/inode.h"
@@ -33,6 +34,7 @@ struct fs {
 	struct grants grants;
 	struct refill refill;
 	struct returns returns;
+	struct allowances allowances;
 	struct notifier notifier;
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];

@@ -122,6 +122,12 @@ struct inode *inode_ref(struct inode *inode)
 	return inode;
 }
 
+void inode_return_unused_locked(struct inode *inode)
+{
+	window_return(&inode->window, &inode->fs->grants);
+	allowance_return_locked(inode);
+}
+
 void inode_put(struct inode *inode)
 {
 	struct inode_shard *shard = shard_of(inode->fs, inode->ino);
@@ -142,7 +148,7 @@ void inode_put(struct inode *inode)
 	pthread_mutex_unlock(&shard->lock);
 	if (!last)
 		return;
-	window_return(&inode->window, &inode->fs->grants);
+	inode_return_unused_locked(inode);
 	inode_delete(inode);
 }
 

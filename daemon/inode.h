@@ -8,8 +8,8 @@
  *            the dirty list and a running commit hold references. Node ids are addresses of inodes
  *            that the kernel has lookups of; ROOT_INO is the root's.
  * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Lock order: a shard of
- *            the table, an inode, then the grant pool or the list of returns. Two inodes are never
- *            locked at once, and inode_put() is not called with any of these locks held.
+ *            the table, an inode, then the grant pool, the allowances or the list of returns. Two
+ * inodes are never locked at once, and inode_put() is not called with any of these locks held.
  */
 #ifndef RMEMFS_DAEMON_INODE_H
 #define RMEMFS_DAEMON_INODE_H
@@ -21,6 +21,7 @@
 
 #include "common/list.h"
 #include "common/types.h"
+#include "daemon/allowance.h"
 #include "daemon/commit.h"
 #include "daemon/extent_map.h"
 #include "daemon/gate.h"
@@ -56,7 +57,8 @@ struct inode {
 	struct list fetchers; /* struct waiter */
 	struct gate gate;     /* of struct op.pass */
 	struct window window;
-	int64_t filled_ms; /* when the window was last used */
+	struct share share; /* of its owners' quotas */
+	int64_t filled_ms;  /* when they were last used */
 	struct commit commit;
 };
 
@@ -75,6 +77,9 @@ struct inode *inode_get(struct fs *fs, uint64_t ino);
 struct inode *inode_find(struct fs *fs, uint64_t ino);
 struct inode *inode_ref(struct inode *inode);
 void inode_put(struct inode *inode);
+
+/* What it was going to be filled with goes back to all. */
+void inode_return_unused_locked(struct inode *inode);
 
 /* Calls fn for each inode, under its shard's lock. */
 void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg);

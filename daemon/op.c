@@ -98,12 +98,34 @@ void op_reply_entry(struct request *req, struct inode *inode)
 /* ---- the network, the kernel
  * ----------------------------------------------------------------------------- */
 
+static void rpc_again(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status)
+		op->answered(req, &(struct rpc_reply){.op = op->call.req.op, .status = status});
+	else
+		op_rpc(req, op->answered);
+}
+
+static bool lacks_room(const struct op *op, int status)
+{
+	return (status == -EDQUOT || status == -ENOSPC) && !op->released &&
+	       op->call.req.op >= RPC_SETATTR;
+}
+
 static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct op *op = container_of(call, struct op, call);
+	struct request *req = request_of(op);
 
 	op->wait = OP_RUNS;
-	op->answered(request_of(op), rep);
+	if (lacks_room(op, rep->status)) {
+		op->released = true;
+		if (!allowance_release(req, rpc_again))
+			return;
+	}
+	op->answered(req, rep);
 }
 
 void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
@@ -370,6 +392,10 @@ bool op_cancel(struct request *req, int error)
 		break;
 	case OP_AT_PAGES:
 		if (!leave_list(op, &req->thread->fs->grants.lock))
+			return false;
+		break;
+	case OP_AT_QUOTA:
+		if (!leave_list(op, &req->thread->fs->allowances.lock))
 			return false;
 		break;
 	case OP_RUNS:

@@ -48,6 +48,7 @@ enum op_wait {
 	OP_AT_GATE,
 	OP_AT_INODE,
 	OP_AT_PAGES,
+	OP_AT_QUOTA,
 };
 
 struct op {
@@ -57,6 +58,7 @@ struct op {
 	struct waiter waiter;
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
+	bool released; /* what this client had reserved, for want of room */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	struct gate_pass pass;
@@ -87,7 +89,8 @@ void op_finish(struct request *req, int status);
 /* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
 
-/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. */
+/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
+ * the server has no room for is tried once more, when nothing is kept from it by this client. */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 

@@ -118,8 +118,8 @@ static void fill(struct request *req, int status)
 		return;
 	do {
 		status = fill_holes(req, st->at >> PAGE_SHIFT, fill_end(st), &filled);
-	} while (status == -EAGAIN && refill_wait(req, fill_granted));
-	if (status != -EAGAIN)
+	} while (fill_lacks(status) && fill_wait(req, status, fill_granted));
+	if (!fill_lacks(status))
 		fill_done(req, status);
 }
 

@@ -64,7 +64,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	if (cached && !inode->nopen_cached)
 		inode->stale = false;
 	if (!inode->nopen)
-		window_return(&inode->window, &inode->fs->grants);
+		inode_return_unused_locked(inode);
 	orphan = inode->orphan;
 	commit = !orphan && !commit_is_clean_locked(inode);
 	pthread_mutex_unlock(&inode->lock);

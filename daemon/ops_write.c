@@ -162,8 +162,8 @@ static void write_go(struct request *req, int status)
 		return;
 	do {
 		r = write_fill(req, &filled);
-	} while (r == -EAGAIN && refill_wait(req, write_granted));
-	if (r != -EAGAIN)
+	} while (fill_lacks(r) && fill_wait(req, r, write_granted));
+	if (!fill_lacks(r))
 		write_post(req, filled, r);
 }
 
@@ -175,7 +175,7 @@ static void write_granted(struct request *req, int status)
 		write_go(req, 0);
 		return;
 	}
-	if (status != -ENOSPC) {
+	if (status != -ENOSPC && status != -EDQUOT) {
 		write_moved(req, status);
 		return;
 	}

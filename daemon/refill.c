@@ -67,12 +67,12 @@ static void empty_window(struct inode *inode, void *arg)
 
 	pthread_mutex_lock(&inode->lock);
 	if (inode->filled_ms < *before)
-		window_return(&inode->window, &inode->fs->grants);
+		inode_return_unused_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 }
 
 /* Everything that could be returned has been: now the server may take its time to free it. */
-static void ask_patiently(struct io_thread *thread)
+static void ask_patiently(struct returns_wait *w, struct io_thread *thread)
 {
 	ask(thread, REFILL_PAGES_MIN, true);
 }
@@ -86,7 +86,7 @@ static void squeeze(struct io_thread *thread)
 	if (grants_count(&fs->grants))
 		settle(fs, 0);
 	else
-		returns_drain(thread, ask_patiently);
+		returns_drain(thread, &fs->refill.drain, ask_patiently);
 }
 
 static void grant_refused(struct io_thread *thread, bool waited, int status)

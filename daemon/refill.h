@@ -16,6 +16,7 @@
 
 #include "common/list.h"
 #include "daemon/remote.h"
+#include "daemon/returns.h"
 
 struct fs;
 struct request;
@@ -32,6 +33,7 @@ struct refill {
 	struct list waiters;  /* struct waiter: writers without pages */
 	struct io_thread *thread; /* that asks */
 	struct rpc_call call;
+	struct returns_wait drain;
 	uint8_t tail[RETURN_EXTENTS * RPC_EXTENT_BYTES];
 };
 

@@ -8,6 +8,7 @@
 void returns_init(struct returns *r)
 {
 	*r = (struct returns){0};
+	list_init(&r->waits);
 	pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -25,7 +26,9 @@ static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct returns *r = container_of(call, struct returns, call);
 	struct io_thread *thread = r->thread;
-	void (*drained)(struct io_thread * thread) = NULL;
+	struct list drained, *link;
+
+	list_init(&drained);
 
 	fs_thread_of(thread)->nbackground--;
 	if (rep->status && rep->status != -ESTALE)
@@ -33,15 +36,16 @@ static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 			errno_text(rep->status));
 	pthread_mutex_lock(&r->lock);
 	r->sending = false;
-	if (r->n && (r->drained || r->n >= RETURNS_BATCH)) {
+	if (r->n && (!list_empty(&r->waits) || r->n >= RETURNS_BATCH))
 		send_batch_locked(r, thread);
-	} else if (!r->n) {
-		drained = r->drained;
-		r->drained = NULL;
-	}
+	else if (!r->n)
+		list_splice_tail(&drained, &r->waits);
 	pthread_mutex_unlock(&r->lock);
-	if (drained)
-		drained(thread);
+	while ((link = list_pop(&drained))) {
+		struct returns_wait *w = list_entry(link, struct returns_wait, link);
+
+		w->drained(w, thread);
+	}
 }
 
 static void send_batch_locked(struct returns *r, struct io_thread *thread)
@@ -73,20 +77,33 @@ void returns_flush(struct io_thread *thread)
 	pthread_mutex_unlock(&r->lock);
 }
 
-void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread))
+void returns_drain(struct io_thread *thread, struct returns_wait *w,
+	void (*drained)(struct returns_wait *w, struct io_thread *thread))
 {
 	struct returns *r = &thread->fs->returns;
 	bool busy;
 
+	w->drained = drained;
+	list_init(&w->link);
 	pthread_mutex_lock(&r->lock);
 	if (r->n && !r->sending)
 		send_batch_locked(r, thread);
 	busy = r->sending;
 	if (busy)
-		r->drained = drained;
+		list_add_tail(&r->waits, &w->link);
 	pthread_mutex_unlock(&r->lock);
 	if (!busy)
-		drained(thread);
+		drained(w, thread);
+}
+
+bool returns_pending(struct returns *r)
+{
+	bool pending;
+
+	pthread_mutex_lock(&r->lock);
+	pending = r->n || r->sending;
+	pthread_mutex_unlock(&r->lock);
+	return pending;
 }
 
 /* ---- gathering ------------------------------------------------------------------------------- */
@@ -135,7 +152,7 @@ void returns_settle(struct inode *inode, struct io_thread *thread)
 	}
 	if (give) {
 		inode->returned = true;
-		window_return(&inode->window, &inode->fs->grants);
+		inode_return_unused_locked(inode);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (commit)

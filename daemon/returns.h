@@ -13,12 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/list.h"
 #include "daemon/remote.h"
 
 struct fs;
 struct inode;
 
 enum { RETURNS_BATCH = 64 };
+
+/* Of one who wants to know when all is answered. */
+struct returns_wait {
+	struct list link;
+	void (*drained)(struct returns_wait *w, struct io_thread *thread);
+};
 
 struct returns {
 	pthread_mutex_t lock;
@@ -28,7 +35,7 @@ struct returns {
 	struct io_thread *thread; /* that sends */
 	struct rpc_call call;
 	uint8_t tail[RETURNS_BATCH * sizeof(uint64_t)];
-	void (*drained)(struct io_thread *thread);
+	struct list waits; /* struct returns_wait */
 };
 
 void returns_init(struct returns *r);
@@ -51,8 +58,11 @@ void returns_add(struct io_thread *thread, uint64_t ino);
 
 /* Sends what has gathered. */
 void returns_flush(struct io_thread *thread);
-/* The same, and calls drained(thread) when all is answered, in the thread that got the last
- * answer; at once if there is nothing. One caller at a time. */
-void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
+/* The same, and calls drained() when all is answered, in the thread that got the last answer; at
+ * once if there is nothing. */
+void returns_drain(struct io_thread *thread, struct returns_wait *w,
+	void (*drained)(struct returns_wait *w, struct io_thread *thread));
+/* Whether there is something. */
+bool returns_pending(struct returns *r);
 
 #endif

@@ -221,6 +221,8 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 		return -EPROTO;
 	}
 	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
+	atomic_store_explicit(
+		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
 	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
 	return s->id ? attach_again(s, reply, limits, why, whylen)
 		     : first_attach(s, reply, limits, why, whylen);
@@ -287,6 +289,11 @@ uint32_t session_ttl_ms(const struct session *s)
 	int64_t left = end - now_ms();
 
 	return left <= 0 || session_lost(s) ? 0 : (uint32_t)left;
+}
+
+uint64_t session_quotas(const struct session *s)
+{
+	return atomic_load_explicit(&s->quotas, memory_order_relaxed);
 }
 
 bool session_lost(const struct session *s)

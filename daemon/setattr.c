@@ -2,6 +2,8 @@
  * loss of set-user-id by writing.
  *
  *     [gate, if the size changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
+ *
+ * With quotas a new owner is a change like that of the size: what was written is the old one's.
  */
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -36,6 +38,15 @@ static void set_size_locked(struct inode *inode, const struct attr *attr)
 	inode->attr.ctime = attr->ctime;
 }
 
+/* Known even if other changes are on their way: whose quota is to be used. */
+static void set_owner_locked(const struct op *op, const struct attr *attr)
+{
+	if (op->set.valid & SET_UID)
+		op->inode->attr.uid = attr->uid;
+	if (op->set.valid & SET_GID)
+		op->inode->attr.gid = attr->gid;
+}
+
 static void set_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);
@@ -49,9 +60,23 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 			set_size_locked(inode, attr);
 		if (op->set.valid & (SET_SIZE | SET_TIMES))
 			inode->attr.mtime = attr->mtime;
+		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
 	}
 	set_finish(req, rep->status);
+}
+
+static bool moves_quota(const struct op *op)
+{
+	return (op->set.valid & (SET_UID | SET_GID)) && inode_is_regular(op->inode) &&
+	       session_quotas(op->inode->fs->session);
+}
+
+static void return_share(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	allowance_return_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
 }
 
 static void set_send(struct request *req, int status)
@@ -62,6 +87,8 @@ static void set_send(struct request *req, int status)
 		set_finish(req, status);
 		return;
 	}
+	if (moves_quota(op))
+		return_share(op->inode);
 	inode_change_begin(op->inode);
 	op->call.req.op = RPC_SETATTR;
 	op->call.req.setattr = op->set;
@@ -72,7 +99,9 @@ static void set_commit(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
-	if (!status && inode_is_regular(op->inode) && (op->set.valid & (SET_SIZE | SET_TIMES)) &&
+	bool after_data = op->set.valid & (SET_SIZE | SET_TIMES) || moves_quota(op);
+
+	if (!status && inode_is_regular(op->inode) && after_data &&
 		!commit_wait(req, op->inode, &status, set_send))
 		return;
 	set_send(req, status);
@@ -86,7 +115,8 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set = *set;
 	op->set.ino = op->inode->ino;
 	op->set_done = then;
-	if (!(set->valid & SET_SIZE) || op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
+	if (!(set->valid & SET_SIZE || moves_quota(op)) ||
+		op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
 }
 

@@ -1,0 +1,82 @@
+/* allowance.h - what this client may fill of the quotas of files' owners before it has to ask
+ * again.
+ *
+ *     server --QUOTA--> an owner's pool --share--> an inode's own --fill--> COMMIT makes it usage
+ *
+ * A page that is filled costs the file's user one and its group one. What is in pools and shares is
+ * reserved at the server, as are pages that were filled and not committed yet; so data that was
+ * accepted is never refused later. A share grows with the inode's appetite, so that writers meet at
+ * the pools' lock once a share only. Whom nothing limits, the server says once, and is asked again
+ * when it was restarted.
+ *
+ * Where an owner's quota has nothing left: first the shares of inodes are emptied into the pools,
+ * then nameless inodes are returned, then the server is asked once more, and only then do the
+ * writers that wait get -EDQUOT. So the last page is found, wherever it is.
+ *
+ * An export without quotas costs the test of session_quotas().
+ *
+ * THREADS    Pools have one lock, taken inside inodes' locks. A share belongs to its inode's lock.
+ *            Requests to the server are sent by the thread that noticed, one at a time for each
+ *            owner.
+ */
+#ifndef RMEMFS_DAEMON_ALLOWANCE_H
+#define RMEMFS_DAEMON_ALLOWANCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "daemon/remote.h"
+#include "daemon/returns.h"
+
+struct fs;
+struct inode;
+struct request;
+
+enum { ALLOWANCE_BUCKETS = 64 };
+enum { ALLOWANCE_ASK_MIN = 256, ALLOWANCE_ASK_MAX = 16384 };
+enum { SHARE_PAGES_MIN = 16, SHARE_PAGES_MAX = 2048 };
+
+struct allowances {
+	pthread_mutex_t lock;
+	struct list buckets[ALLOWANCE_BUCKETS]; /* struct allowance */
+
+	/* Giving back: see allowance_release(). */
+	unsigned ngiving; /* requests on their way */
+	bool releasing;
+	uint64_t round;
+	struct list releases; /* struct waiter; until: the round to be over */
+	struct returns_wait drain;
+};
+
+void allowances_init(struct allowances *a);
+void allowances_fini(struct allowances *a);
+
+/* Of one inode. */
+struct share {
+	uint32_t npages;
+	uint32_t appetite;
+	bool user, group; /* which of the two is limited, and gave them */
+	uint64_t epoch;   /* session_quotas() at that time */
+};
+
+/* How many of `want` pages the inode may be given now; 0: see allowance_wait(). Then, how many it
+ * was given. */
+uint32_t allowance_ready_locked(struct inode *inode, uint32_t want);
+void allowance_use_locked(struct inode *inode, uint32_t npages);
+/* What is left goes back to its owners. */
+void allowance_return_locked(struct inode *inode);
+
+/* Nothing was ready for req's inode. True: try again. False: then(req, status) follows; 0: try
+ * again, -EDQUOT: there is nothing left. */
+bool allowance_wait(struct request *req, void (*then)(struct request *req, int status));
+
+/* The server has no room for something else than pages: gives back all that this client has only
+ * reserved, and returns nameless inodes. False: then(req, 0) follows. True: there is nothing. */
+bool allowance_release(struct request *req, void (*then)(struct request *req, int status));
+
+/* Gives back what was not used for some seconds. */
+void allowance_tick(struct io_thread *thread, int64_t now);
+
+#endif
