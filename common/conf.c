@@ -61,6 +61,7 @@ static const char *value_text(
 			return NULL;
 		return config_setting_get_bool(s) ? "true" : "false";
 	case CONF_SIZE:
+	case CONF_ID:
 		if (config_setting_type(s) == CONFIG_TYPE_STRING)
 			return config_setting_get_string(s);
 		/* fall through */
@@ -83,6 +84,9 @@ static int refuse_type(struct reader *r, const config_setting_t *s, const struct
 		return refuse(r, s, key->name, "must be a whole number");
 	case CONF_SIZE:
 		return refuse(r, s, key->name, "must be a size like \"64GiB\"");
+	case CONF_ID:
+		return refuse(
+			r, s, key->name, "must be a string in double quotes or a whole number");
 	default:
 		return refuse(r, s, key->name, "must be a string in double quotes");
 	}

@@ -22,6 +22,7 @@ enum conf_type {
 	CONF_SIZE, /* uint64_t, within min..max; a string as size_parse() takes it, or an integer */
 	CONF_ENUM, /* an enum or int: the value of one of words */
 	CONF_STRING,  /* char *, malloced; min..max bytes long */
+	CONF_ID,      /* the same; or an integer, as its digits */
 	CONF_STRINGS, /* struct conf_strings: a string, or an array or list of strings */
 	CONF_GROUPS,  /* a list of groups, each read by keys into one element: see element */
 };

@@ -152,6 +152,7 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *why,
 	case CONF_ENUM:
 		return set_enum(key, to, text, &must);
 	case CONF_STRING:
+	case CONF_ID:
 		return set_string(key, to, text, &must);
 	case CONF_STRINGS:
 	case CONF_GROUPS:
@@ -227,7 +228,7 @@ void conf_clear(const struct conf_key *key, void *out)
 {
 	void *field = (char *)out + key->offset;
 
-	if (key->type == CONF_STRING) {
+	if (key->type == CONF_STRING || key->type == CONF_ID) {
 		free(*(char **)field);
 		*(char **)field = NULL;
 	} else if (key->type == CONF_STRINGS) {

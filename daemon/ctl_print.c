@@ -2,8 +2,11 @@
 #include "daemon/ctl_print.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pwd.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #include "common/conf.h"
@@ -44,6 +47,19 @@ static void print_server(const json_t *root)
 		printf("listening on %s\n", json_string_value(address));
 }
 
+/* How many there are, and of how many if that is limited. */
+static const char *count_of(
+	const json_t *object, const char *key, const char *limit, char buf[SIZE_CHARS])
+{
+	uint64_t max = number_of(object, limit);
+
+	if (max)
+		snprintf(buf, SIZE_CHARS, "%" PRIu64 "/%" PRIu64, number_of(object, key), max);
+	else
+		snprintf(buf, SIZE_CHARS, "%" PRIu64, number_of(object, key));
+	return buf;
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -54,13 +70,14 @@ static void print_exports(const json_t *root)
 	json_array_foreach(json_object_get(root, "exports"), i, export)
 	{
 		char size[SIZE_CHARS], used[SIZE_CHARS], unused[SIZE_CHARS], granted[SIZE_CHARS],
-			dirty[SIZE_CHARS];
+			dirty[SIZE_CHARS], files[SIZE_CHARS];
 
-		printf("%-20s %10s %10s %10s %10s %10s %8" PRIu64 " %7" PRIu64 "\n",
-			text_of(export, "name"), size_of(export, "bytes", size),
-			size_of(export, "used", used), size_of(export, "free", unused),
-			size_of(export, "granted", granted), size_of(export, "dirty", dirty),
-			number_of(export, "files"), number_of(export, "regions"));
+		printf("%-20s %10s %10s %10s %10s %10s %8s %7" PRIu64 "\n", text_of(export, "name"),
+			size_of(export, "bytes", size), size_of(export, "used", used),
+			size_of(export, "free", unused), size_of(export, "granted", granted),
+			size_of(export, "dirty", dirty),
+			count_of(export, "files", "max_inodes", files),
+			number_of(export, "regions"));
 	}
 }
 
@@ -89,6 +106,75 @@ static void print_session(const json_t *session)
 			text_of(channel, "peer"), text_of(channel, "state"));
 	print_counters("  ", json_object_get(session, "counters"));
 }
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
+
+enum { OWNER_CHARS = 64 };
+
+/* As this machine calls them, which need not be what the clients do. */
+static const char *owner_of(const json_t *quota, char buf[OWNER_CHARS])
+{
+	bool is_user = json_object_get(quota, "user");
+	uint32_t id = (uint32_t)number_of(quota, is_user ? "user" : "group");
+	const struct passwd *user = is_user ? getpwuid(id) : NULL;
+	const struct group *group = is_user ? NULL : getgrgid(id);
+	const char *name = user ? user->pw_name : group ? group->gr_name : NULL;
+
+	if (json_is_true(json_object_get(quota, "everybody")))
+		snprintf(buf, OWNER_CHARS, "*");
+	else if (name)
+		snprintf(buf, OWNER_CHARS, "%s", name);
+	else
+		snprintf(buf, OWNER_CHARS, "%" PRIu32, id);
+	return buf;
+}
+
+static void print_quota(const char *export, const json_t *quota)
+{
+	char owner[OWNER_CHARS], used[SIZE_CHARS], reserved[SIZE_CHARS], limit[SIZE_CHARS];
+	uint64_t max = number_of(quota, "max_inodes");
+
+	printf("%-20s %-5s %-16s %10s %10s %10s %10" PRIu64, export,
+		json_object_get(quota, "user") ? "user" : "group", owner_of(quota, owner),
+		size_of(quota, "used", used), size_of(quota, "reserved", reserved),
+		number_of(quota, "limit") ? size_of(quota, "limit", limit) : "-",
+		number_of(quota, "inodes"));
+	if (max)
+		printf(" %10" PRIu64 "\n", max);
+	else
+		printf(" %10s\n", "-");
+}
+
+static void print_quotas(const json_t *export)
+{
+	uint64_t unlisted = number_of(export, "unlisted");
+	const json_t *quota;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "quotas"), i, quota)
+		print_quota(text_of(export, "name"), quota);
+	if (unlisted)
+		printf("%s: %" PRIu64 " more\n", text_of(export, "name"), unlisted);
+}
+
+int ctl_print_quotas(const char *json)
+{
+	json_t *root = json_loads(json, 0, NULL);
+	const json_t *export;
+	size_t i;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return -EPROTO;
+	}
+	printf("%-20s %-5s %-16s %10s %10s %10s %10s %10s\n", "EXPORT", "OF", "OWNER", "USED",
+		"RESERVED", "LIMIT", "INODES", "LIMIT");
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_quotas(export);
+	json_decref(root);
+	return 0;
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
 
 int ctl_print_status(const char *json)
 {

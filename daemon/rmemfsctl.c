@@ -24,9 +24,11 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfsctl status [HOST] [--json]\n"
+	"       rmemfsctl quota [HOST]\n"
 	"       rmemfsctl check DIR\n"
 	"       rmemfsctl --version | --help\n"
-	"Shows what a server is doing: exports, sessions, counters. Checks what a stopped one left.\n"
+	"Shows what a server is doing: exports, sessions, counters; what users and groups have of their\n"
+	"quotas. Checks what a stopped one left.\n"
 	"\n"
 	"  HOST           the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET
 	"),\n"
@@ -40,7 +42,7 @@ static const char help[] =
 	"check exits with 0: clean, 1: there are problems, 2: it could not be checked.\n";
 
 struct arguments {
-	const char *command; /* "status" or "check" */
+	const char *command; /* "status", "quota" or "check" */
 	const char *operand; /* HOST or DIR; NULL: none */
 	bool json;
 	int wrong; /* exit status of wrong usage */
@@ -64,13 +66,18 @@ static bool is_check(const struct arguments *args)
 	return strcmp(args->command, "check") == 0;
 }
 
+static bool is_quota(const struct arguments *args)
+{
+	return strcmp(args->command, "quota") == 0;
+}
+
 /* -1: go on; else the exit status. */
 static int check_arguments(const struct arguments *args)
 {
-	if (strcmp(args->command, "status") != 0 && !is_check(args)) {
+	if (strcmp(args->command, "status") != 0 && !is_quota(args) && !is_check(args)) {
 		char quoted[WORD_QUOTED_BYTES];
 
-		return wrong(args, "command %s: unknown; must be status or check",
+		return wrong(args, "command %s: unknown; must be status, quota or check",
 			word_quote(args->command, quoted));
 	}
 	if (args->operand && args->operand[0] == '\0')
@@ -79,6 +86,8 @@ static int check_arguments(const struct arguments *args)
 		return wrong(args, "DIR is missing: a stopped server's memory directory");
 	if (is_check(args) && args->json)
 		return wrong(args, "option '--json': has no meaning for check");
+	if (is_quota(args) && args->json)
+		return wrong(args, "option '--json': has no meaning for quota; see status");
 	return -1;
 }
 
@@ -88,7 +97,7 @@ static int read_operands(int argc, char **argv, struct arguments *args)
 	int status;
 
 	if (optind >= argc)
-		return wrong(args, "a command is missing: status or check; see --help");
+		return wrong(args, "a command is missing: status, quota or check; see --help");
 	args->command = argv[optind++];
 	if (optind < argc)
 		args->operand = argv[optind++];
@@ -139,7 +148,7 @@ static int show_status(const struct arguments *args)
 	}
 	if (args->json) {
 		puts(text);
-	} else if (ctl_print_status(text)) {
+	} else if (is_quota(args) ? ctl_print_quotas(text) : ctl_print_status(text)) {
 		fprintf(stderr, "rmemfsctl: %s: the server's answer is malformed\n", where);
 		return EXIT_FAILURE;
 	}

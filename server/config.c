@@ -21,6 +21,9 @@ enum { REGIONS_MAX = UINT16_MAX };
 #define METADATA_MIN    (64 * MIB)
 #define METADATA_SHARE  16
 
+/* The root, and something in it. */
+enum { INODES_MIN = 2 };
+
 static const struct word huge_pages_words[] = {
 	{"never", HUGE_PAGES_NEVER},
 	{"advise", HUGE_PAGES_ADVISE},
@@ -37,13 +40,16 @@ static const char *check_export_name(const char *name)
 	return name[0] == '.' ? "must not begin with '.'" : NULL;
 }
 
-#define EXPORT_KEY(key, field) \
-	.name = (key), .offset = offsetof(struct export_config, field), .required = true
+#define EXPORT_KEY(key) .name = #key, .offset = offsetof(struct export_config, key)
 
 static const struct conf_key export_keys[] = {
-	{EXPORT_KEY("name", name), .type = CONF_STRING, .min = 1, .max = EXPORT_NAME_MAX,
-		.check = check_export_name},
-	{EXPORT_KEY("size", size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES},
+	{EXPORT_KEY(name), .type = CONF_STRING, .min = 1, .max = EXPORT_NAME_MAX,
+		.check = check_export_name, .required = true},
+	{EXPORT_KEY(size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES,
+		.required = true},
+	{EXPORT_KEY(inodes), .type = CONF_UINT, .min = INODES_MIN},
+	{EXPORT_KEY(quotas), .type = CONF_GROUPS, .keys = quota_config_keys,
+		.element_bytes = sizeof(struct quota_config)},
 	{0},
 };
 
@@ -82,8 +88,17 @@ void server_config_init(struct server_config *config)
 	};
 }
 
+static void free_limits(struct server_config *config)
+{
+	struct export_config *export = config->exports.v;
+
+	for (size_t i = 0; i < config->exports.n; i++)
+		free(steal_ptr(&export[i].limits));
+}
+
 void server_config_fini(struct server_config *config)
 {
+	free_limits(config);
 	conf_free(server_config_keys, config);
 	free(config->addresses);
 	config->addresses = NULL;
@@ -154,6 +169,7 @@ int server_config_set_exports(struct server_config *config, const char *const *n
 {
 	int err = 0;
 
+	free_limits(config);
 	conf_clear(key_of("exports"), config);
 	for (size_t i = 0; !err && i < n; i++)
 		err = add_export(config, names_sizes[i], why, whylen);
@@ -236,7 +252,15 @@ static int check_regions(
 		export->name, size, region_size, *regions, REGIONS_MAX);
 }
 
-static int check_exports(const struct server_config *config, char *why, size_t whylen)
+static int resolve_quotas(struct server_config *config, size_t i, char *why, size_t whylen)
+{
+	struct export_config *export = (struct export_config *)config->exports.v + i;
+
+	free(steal_ptr(&export->limits));
+	return config_quotas_resolve(&export->quotas, config->path, &export->limits, why, whylen);
+}
+
+static int check_exports(struct server_config *config, char *why, size_t whylen)
 {
 	uint64_t regions = 0;
 	int err = 0;
@@ -245,6 +269,8 @@ static int check_exports(const struct server_config *config, char *why, size_t w
 		err = check_names(config, i, why, whylen);
 		if (!err)
 			err = check_regions(config, i, &regions, why, whylen);
+		if (!err)
+			err = resolve_quotas(config, i, why, whylen);
 	}
 	return err;
 }

@@ -12,6 +12,7 @@
 #include "common/conf.h"
 #include "common/log.h"
 #include "common/transport.h"
+#include "server/config_quotas.h"
 
 #define SERVER_CONFIG_PATH RMEMFS_SYSCONFDIR "/server.conf"
 
@@ -19,7 +20,10 @@ enum huge_pages { HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE, HUGE_PAGES_ALWAYS };
 
 struct export_config {
 	char *name;
-	uint64_t size; /* bytes of data: whole pages */
+	uint64_t size;              /* bytes of data: whole pages */
+	uint64_t inodes;            /* at most; 0: as many as fit */
+	struct conf_groups quotas;  /* struct quota_config */
+	struct quota_limit *limits; /* [quotas.n]; server_config_finish() */
 };
 
 struct server_config {

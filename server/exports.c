@@ -79,6 +79,7 @@ static int plan_export(const struct server_config *config, const struct memdir *
 		return -EINVAL;
 	}
 	snprintf(export->name, sizeof(export->name), "%s", ec->name);
+	export->config = ec;
 	export->npages = ec->size / PAGE_BYTES;
 	export->region_pages = planned / PAGE_BYTES;
 	export->nregions = (uint32_t)div_round_up(export->npages, export->region_pages);

@@ -26,8 +26,9 @@ struct export
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
-	uint32_t first_region;     /* of this export in exports.regions */
-	void **bases;              /* [nregions] */
+	uint32_t first_region; /* of this export in exports.regions */
+	void **bases;          /* [nregions] */
+	const struct export_config *config;
 	bool reuse_allowed;        /* meta_allow_reuse was called */
 	struct rpc_counters ended; /* of sessions that have ended */
 };

@@ -216,6 +216,9 @@ static int open_meta(struct server *s)
 			.region_pages = e->region_pages,
 			.bases = e->bases,
 			.missing = exports_made(s->exports, e),
+			.max_inodes = e->config->inodes,
+			.quotas = e->config->limits,
+			.nquotas = (unsigned)e->config->quotas.n,
 		};
 	}
 	err = meta_open(&config, &s->meta, why, sizeof(why));

@@ -232,6 +232,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 					.server_time = realtime_ns(),
 					.nregions = session->export->nregions,
 					.npages = session->export->npages,
+					.quotas = meta_has_quotas(s->meta, session->export->index),
 				}};
 	int err = meta_root(s->meta, session->export->index, &rep.attach.root);
 

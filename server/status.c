@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/util.h"
 #include "server/conn.h"
+#include "server/quota.h"
 #include "server/session.h"
 
 static json_t *json_u64(uint64_t n)
@@ -62,20 +63,61 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 	return sum;
 }
 
+/* Owners that are listed of one export: there may be one for each file. */
+enum { QUOTAS_LISTED = 4096 };
+
+struct quota_list {
+	json_t *array;
+	uint64_t unlisted;
+};
+
+static void add_quota(const struct quota_entry *e, void *arg)
+{
+	struct quota_list *list = arg;
+
+	if (json_array_size(list->array) == QUOTAS_LISTED) {
+		list->unlisted++;
+		return;
+	}
+	json_array_append_new(list->array,
+		json_pack("{s:I s:b s:I s:I s:I s:I s:I}",
+			e->limit.kind == QUOTA_USER ? "user" : "group", (json_int_t)e->limit.id,
+			"everybody", (int)e->limit.everybody, "used",
+			(json_int_t)(e->usage.npages * PAGE_BYTES), "reserved",
+			(json_int_t)(e->usage.held * PAGE_BYTES), "limit",
+			(json_int_t)(e->limit.npages * PAGE_BYTES), "inodes",
+			(json_int_t)e->usage.inodes, "max_inodes", (json_int_t)e->limit.inodes));
+}
+
+static void describe_quotas(const struct server *s, const struct export *export, json_t *to)
+{
+	struct quota_list list = {.array = json_array()};
+
+	if (list.array && meta_quotas(s->meta, export->index, add_quota, &list))
+		log_warning("export %s: its quotas can't be read", export->name);
+	json_object_set_new(to, "quotas", list.array);
+	json_object_set_new(to, "unlisted", json_u64(list.unlisted));
+}
+
 static json_t *describe_export(const struct server *s, const struct export *export)
 {
 	struct rpc_counters sum = sum_counters(s, export);
 	struct meta_usage u = {0};
 	uint64_t used;
+	json_t *object;
 
 	meta_usage(s->meta, export->index, &u);
 	used = u.npages - u.free_pages - u.granted_pages - u.dirty_pages;
-	return json_pack("{s:s s:I s:I s:I s:I s:I s:I s:i s:o}", "name", export->name, "bytes",
-		(json_int_t)(u.npages * PAGE_BYTES), "used", (json_int_t)(used * PAGE_BYTES),
-		"free", (json_int_t)(u.free_pages * PAGE_BYTES), "granted",
-		(json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
-		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes, "regions",
-		(int)export->nregions, "counters", describe_counters(&sum));
+	object = json_pack("{s:s s:I s:I s:I s:I s:I s:I s:I s:i s:o}", "name", export->name,
+		"bytes", (json_int_t)(u.npages * PAGE_BYTES), "used",
+		(json_int_t)(used * PAGE_BYTES), "free", (json_int_t)(u.free_pages * PAGE_BYTES),
+		"granted", (json_int_t)(u.granted_pages * PAGE_BYTES), "dirty",
+		(json_int_t)(u.dirty_pages * PAGE_BYTES), "files", (json_int_t)u.inodes,
+		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
+		"counters", describe_counters(&sum));
+	if (object)
+		describe_quotas(s, export, object);
+	return object;
 }
 
 static json_t *describe_regions(const struct server *s)

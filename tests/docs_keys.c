@@ -118,6 +118,11 @@ static void print_type(const struct conf_key *key)
 		print_range(key);
 		printf(" bytes");
 		break;
+	case CONF_ID:
+		printf("String");
+		print_range(key);
+		printf(" bytes, or whole number");
+		break;
 	case CONF_STRINGS:
 		printf("List of strings");
 		break;
@@ -174,6 +179,7 @@ static void print_default(const struct conf_key *key)
 		print_word(key->words, *(const int *)field);
 		break;
 	case CONF_STRING:
+	case CONF_ID:
 		printf("%s", *(char *const *)field);
 		break;
 	case CONF_STRINGS:
@@ -185,6 +191,16 @@ static void print_default(const struct conf_key *key)
 	}
 }
 
+static void print_parts(const struct conf_key *part)
+{
+	for (; part && part->name; part++) {
+		printf("%s\t", part->name);
+		print_type(part);
+		printf("; %s.\n", part->required ? "required" : "optional");
+		print_parts(part->keys);
+	}
+}
+
 static void print_keys(void)
 {
 	for (const struct conf_key *key = table; key->name; key++) {
@@ -193,11 +209,7 @@ static void print_keys(void)
 		printf("; default ");
 		print_default(key);
 		printf(".\n");
-		for (const struct conf_key *part = key->keys; part && part->name; part++) {
-			printf("%s\t", part->name);
-			print_type(part);
-			printf("; %s.\n", part->required ? "required" : "optional");
-		}
+		print_parts(key->keys);
 	}
 }
 

@@ -115,6 +115,7 @@ static inline bool example_same_value(const struct conf_key *key, const void *a,
 	case CONF_ENUM:
 		return *(const int *)x == *(const int *)y;
 	case CONF_STRING:
+	case CONF_ID:
 		return strcmp(*(char *const *)x, *(char *const *)y) == 0;
 	case CONF_STRINGS:
 		for (size_t i = 0; same && i < s->n; i++)

@@ -40,6 +40,8 @@ static int read_and_finish(const char *text, struct server_config *config)
 	"/23456789012345678901234567890123456789012345678901234567890123456789012345678901234" \
 	"5678901234567890123456."
 
+#define EXPORT_WITH(quotas) "exports = ( { name = \"a\"; size = 4096; quotas = (\n" quotas " ) } )"
+
 static void read__refuses_and_says_where(void **state)
 {
 	static const struct {
@@ -83,6 +85,31 @@ static void read__refuses_and_says_where(void **state)
 		{"region_size = \"8TiB\"", ":1: region_size: '8TiB': must be 2MiB to 4TiB"},
 		{"region_size = \"1MiB\"", ":1: region_size: '1MiB': must be 2MiB to 4TiB"},
 		{"region_size = 2097153", ":1: region_size: '2097153': must be a multiple of 4KiB"},
+		{"exports = ( { name = \"a\"; size = 4096; inodes = 1 } )",
+			":1: inodes: '1': must be a whole number of at least 2"},
+		{EXPORT_WITH("{ size = 4096 }"),
+			":2: quotas: each needs a user or a group, and not both"},
+		{EXPORT_WITH("{ user = 1; group = 1; size = 4096 }"),
+			":2: quotas: each needs a user or a group, and not both"},
+		{EXPORT_WITH("{ user = 1 }"), ":2: quotas: each needs a size, inodes or both"},
+		{EXPORT_WITH("{ user = 1; size = 5000 }"),
+			":2: size: '5000': must be a multiple of 4KiB"},
+		{EXPORT_WITH("{ user = 1; inodes = 0 }"),
+			":2: inodes: '0': must be a whole number of at least 1"},
+		{EXPORT_WITH("{ user = true; inodes = 1 }"),
+			":2: user: must be a string in double quotes or a whole number"},
+		{EXPORT_WITH("{ user = \"nobody-of-that-name\"; inodes = 1 }"),
+			":2: user: 'nobody-of-that-name': there is no such user on this machine; a "
+			"number needs none"},
+		{EXPORT_WITH("{ group = \"4294967295\"; inodes = 1 }"),
+			":2: group: '4294967295': there is no such group on this machine; a "
+			"number needs none"},
+		{EXPORT_WITH("{ user = 0; inodes = 1 },\n{ user = \"root\"; size = 4096 }"),
+			":3: user: 'root': has another quota in this export"},
+		{EXPORT_WITH("{ group = \"*\"; inodes = 1 },\n{ group = \"*\"; size = 4096 }"),
+			":3: group: '*': has another quota in this export"},
+		{EXPORT_WITH("{ usr = 1; size = 4096 }"),
+			":2: usr: unknown key; did you mean 'user'?"},
 		{"listen = \"pigeon:here\"",
 			":1: listen: 'pigeon:here': must be verbs:HOST[:PORT], tcp:HOST[:PORT] or "
 			"shm:/PATH"},
@@ -128,6 +155,32 @@ static void read__refuses_and_says_where(void **state)
 		assert_string_equal(why, expected);
 		server_config_fini(&config);
 	}
+}
+
+static void read__quotas_become_limits(void **state)
+{
+	struct server_config config;
+	const struct quota_limit *limits;
+
+	assert_int_equal(
+		read_and_finish(EXPORT_WITH("{ user = \"root\"; size = \"1MiB\" },"
+					    "{ user = 1000; inodes = 7 },"
+					    "{ group = \"*\"; size = \"2MiB\"; inodes = 3 }"),
+			&config),
+		0);
+	limits = server_config_export(&config, 0)->limits;
+	assert_int_equal(server_config_export(&config, 0)->quotas.n, 3);
+	assert_int_equal(limits[0].kind, QUOTA_USER);
+	assert_int_equal(limits[0].id, 0);
+	assert_int_equal(limits[0].npages, 256);
+	assert_int_equal(limits[0].inodes, 0);
+	assert_int_equal(limits[1].id, 1000);
+	assert_int_equal(limits[1].npages, 0);
+	assert_int_equal(limits[1].inodes, 7);
+	assert_int_equal(limits[2].kind, QUOTA_GROUP);
+	assert_true(limits[2].everybody);
+	assert_int_equal(limits[2].npages, 512);
+	server_config_fini(&config);
 }
 
 static void read__memory_dir_has_a_limit(void **state)
@@ -361,6 +414,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(read__refuses_and_says_where),
+		cmocka_unit_test(read__quotas_become_limits),
 		cmocka_unit_test(read__memory_dir_has_a_limit),
 		cmocka_unit_test(read__takes_what_is_just_within),
 		cmocka_unit_test(read__exactly_the_most_regions),
