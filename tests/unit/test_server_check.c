@@ -1,8 +1,8 @@
 /* test_server_check.c - a store is corrupted through its own layer, with right sums, in every way
  * that the check knows; it names each by its own words, and says nothing of a store that is whole.
  *
- * A corruption is a function that changes records and the words that a line about it must have. */
-#include "tests/unit/meta_fixture.h"
+ * See corruption.h; extended attributes are in test_server_check_xattr.c. */
+#include "tests/unit/corruption.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,13 +12,11 @@
 #include "server/inode.h"
 #include "server/reaper.h"
 
-enum { STORE_BYTES = 4 << 20, LINES = 64 };
+enum { STORE_BYTES = 4 << 20 };
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
 static uint64_t dir, subdir, file, other, linked, many, cut, symlink_ino, orphan;
-static uint8_t *image;
-static size_t image_len;
 
 static void make_files(void)
 {
@@ -42,43 +40,15 @@ static void make_files(void)
 	fx_grant_run(8);
 }
 
-static void store_path(char path[128])
-{
-	snprintf(path, 128, "%s/store.mdb", fx.dir);
-}
-
 static int set_up(void **state)
 {
-	char path[128];
-	struct stat st;
-	int fd;
-
 	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, STORE_BYTES);
 	make_files();
 	assert_int_equal(meta_begin(fx.m), 0);
 	assert_int_equal(meta_reply_store(fx.m, fx.ctx.session, 3, 9, "reply", 5), 0);
 	assert_int_equal(meta_commit(fx.m), 0);
-	meta_close(fx.m);
-	fx.m = NULL;
-	store_path(path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	assert_int_equal(fstat(fd, &st), 0);
-	image_len = (size_t)st.st_size;
-	image = malloc(image_len);
-	assert_int_equal(pread(fd, image, image_len, 0), (ssize_t)image_len);
-	close(fd);
+	keep_image();
 	return 0;
-}
-
-static void restore(void)
-{
-	char path[128];
-	int fd;
-
-	store_path(path);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	assert_int_equal(pwrite(fd, image, image_len, 0), (ssize_t)image_len);
-	close(fd);
 }
 
 static int tear_down(void **state)
@@ -88,34 +58,6 @@ static int tear_down(void **state)
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
-
-static uint64_t key_of(uint64_t ino)
-{
-	return inode_key(fx_volume(), ino);
-}
-
-static struct inode load(uint64_t ino)
-{
-	struct inode i;
-
-	assert_int_equal(inode_load_any(fx_volume(), ino, &i), 0);
-	return i;
-}
-
-static void save(struct inode *i)
-{
-	assert_int_equal(inode_save(fx_volume(), i), 0);
-}
-
-static void put(enum store_table table, uint64_t hi, uint64_t lo, const void *data, size_t len)
-{
-	assert_int_equal(store_put(fx.m->store, table, STORE_KEY(hi, lo), data, len), 0);
-}
-
-static void del(enum store_table table, uint64_t hi, uint64_t lo)
-{
-	assert_int_equal(store_del(fx.m->store, table, STORE_KEY(hi, lo)), 0);
-}
 
 static struct dirent_slot slot_of(uint64_t parent, const char *name)
 {
@@ -686,10 +628,7 @@ static void export_unreadable(void)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static const struct corruption {
-	void (*inflict)(void);
-	const char *words; /* N is any number */
-} corruptions[] = {
+static const struct corruption corruptions[] = {
 	{free_and_in_file, "pages N+4 of region N are free and in inode N"},
 	{free_and_granted, "pages N+2 of region N are granted and free"},
 	{in_two_files, "pages N+4 of region N are in a file and in inode N"},
@@ -762,101 +701,16 @@ static const struct corruption {
 	{export_unreadable, "the record of an export is"},
 };
 
-/* ---- checking -------------------------------------------------------------------------------- */
-
-static char lines[LINES][256];
-static unsigned nlines;
-
-static void collect(const char *line, void *arg)
-{
-	if (nlines < LINES)
-		snprintf(lines[nlines++], sizeof(lines[0]), "%s", line);
-}
-
-/* Of a stopped server, with the pages that the fixture has. */
-static void check_stored(void)
-{
-	const struct check_report report = {.problem = collect};
-	uint64_t nproblems;
-	struct meta *m;
-	char why[256];
-
-	nlines = 0;
-	if (meta_inspect(fx.dir, &m, why, sizeof(why))) {
-		collect(why, NULL);
-		return;
-	}
-	for (unsigned i = 0; i < m->nvolumes; i++)
-		memcpy(m->volumes[i].bases, fx.bases, sizeof(fx.bases));
-	assert_int_equal(meta_check(m, &report, &nproblems), 0);
-	if (nproblems < LINES)
-		assert_int_equal(nproblems, nlines);
-	meta_close(m);
-}
-
-static bool begins_with(const char *line, const char *words)
-{
-	for (; *words; words++) {
-		if (*words != 'N') {
-			if (*line++ != *words)
-				return false;
-			continue;
-		}
-		if (*line < '0' || *line > '9')
-			return false;
-		while (*line >= '0' && *line <= '9')
-			line++;
-	}
-	return true;
-}
-
-static bool is_named(const char *words)
-{
-	for (unsigned i = 0; i < nlines; i++)
-		for (const char *at = lines[i]; *at; at++)
-			if (begins_with(at, words))
-				return true;
-	return false;
-}
-
-static void inflict(const struct corruption *c)
-{
-	assert_int_equal(fx_open(), 0);
-	assert_int_equal(store_begin(fx.m->store), 0);
-	c->inflict();
-	assert_int_equal(store_commit(fx.m->store), 0);
-	meta_close(fx.m);
-	fx.m = NULL;
-}
-
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void check__whole_store_has_no_problem(void **state)
 {
-	check_stored();
-	for (unsigned i = 0; i < nlines; i++)
-		print_error("%s\n", lines[i]);
-	assert_int_equal(nlines, 0);
+	assert_whole();
 }
 
 static void check__names_each_corruption(void **state)
 {
-	unsigned failed = 0;
-
-	for (size_t n = 0; n < ARRAY_SIZE(corruptions); n++) {
-		inflict(&corruptions[n]);
-		check_stored();
-		if (!is_named(corruptions[n].words)) {
-			failed++;
-			print_error("not named: %s; but:\n", corruptions[n].words);
-			for (unsigned i = 0; i < nlines; i++)
-				print_error("\t%s\n", lines[i]);
-		}
-		restore();
-		for (unsigned i = 0; i < FX_REGIONS; i++)
-			memset(fx.bases[i], 0, FX_REGION_PAGES * (size_t)PAGE_BYTES);
-	}
-	assert_int_equal(failed, 0);
+	assert_all_named(corruptions, ARRAY_SIZE(corruptions));
 }
 
 static void check__changes_nothing(void **state)
