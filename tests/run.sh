@@ -50,7 +50,7 @@ install_packages() {
 # ---- results -------------------------------------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+trap '[ -z "${behind:-}" ] || kill -- "-$behind" 2>/dev/null; rm -rf "$work"' EXIT
 : >"$work/results"
 
 # What tests leave behind is found by these. Ordinary users have a part in some.
@@ -152,20 +152,27 @@ report() {
 
 # ---- stages --------------------------------------------------------------------------------------
 
-# build PRESET: once a run.
+# build PRESET: once a run; who comes meanwhile waits.
 build() {
-	local preset=$1 dir=$builds/$1
-	[ ! -e "$work/built.$preset" ] || return "$(cat "$work/built.$preset")"
+	local preset=$1 lock
+	exec {lock}>"$work/lock.$preset"
+	flock "$lock"
+	[ -e "$work/built.$preset" ] || build_now "$preset" {lock}>&-
+	exec {lock}>&-
+	return "$(cat "$work/built.$preset")"
+}
+
+build_now() {
+	local preset=$1 dir=$builds/$1 log=$work/build.$1.log status=0
 	echo "== build ($preset)"
-	if (cd "$root" && cmake --preset "$preset" -B "$dir") >"$work/build.log" 2>&1 &&
-		cmake --build "$dir" >>"$work/build.log" 2>&1; then
-		echo 0 >"$work/built.$preset"
-		return 0
+	{
+		(cd "$root" && cmake --preset "$preset" -B "$dir") && cmake --build "$dir"
+	} >"$log" 2>&1 || status=1
+	if [ $status -ne 0 ]; then
+		cat "$log"
+		result "build-$preset" none 0 1 0
 	fi
-	cat "$work/build.log"
-	result "build-$preset" none 0 1 0
-	echo 1 >"$work/built.$preset"
-	return 1
+	echo $status >"$work/built.$preset"
 }
 
 # One program that ctest knows by "NAME<tab>COMMAND<tab>ARGUMENTS..." as a TAP log of its own.
@@ -270,6 +277,39 @@ shared=(basic cost faults install mount)
 asan=(namespace) tsan=(basic)
 emulated=(cost faults)
 
+# What needs only the processors is begun behind the first tests, most of whose time is waiting.
+behind=
+begin_behind() {
+	build dev || return 0
+	mkdir "$work/behind"
+	set -m # a process group of its own, to end it by
+	do_behind "$@" >"$work/behind.log" 2>&1 &
+	behind=$!
+	set +m
+	renice -n 19 -g $behind >/dev/null
+}
+
+do_behind() {
+	local stage begin=$SECONDS
+	export TMPDIR=$work/behind
+	for stage in "$@"; do
+		case $stage in
+		lint)
+			stage_lint
+			echo "== lint took $((SECONDS - begin)) s, behind others"
+			;;
+		asan | tsan | fuzz) build "$stage" || true ;;
+		esac
+	done
+}
+
+end_behind() {
+	[ -n "$behind" ] || return 0
+	wait $behind || result behind none 0 1 0
+	behind=
+	cat "$work/behind.log"
+}
+
 # ---- main ----------------------------------------------------------------------------------------
 
 stages=() strict=no
@@ -294,11 +334,14 @@ for stage in "${@:-all}"; do
 	esac
 done
 install_packages "${stages[@]}"
+[ ${#stages[@]} -eq 1 ] || begin_behind "${stages[@]}"
 for stage in "${stages[@]}"; do
+	[ "$stage" != lint ] || [ -z "$behind" ] || continue
 	begin=$SECONDS
 	"$root/tests/leftovers.sh" >"$work/before"
 	"stage_$stage"
 	demand_nothing_left "$stage"
 	echo "== $stage took $((SECONDS - begin)) s"
 done
+end_behind
 report "$strict"
