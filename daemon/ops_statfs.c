@@ -44,7 +44,7 @@ static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 		.blocks = rep->statfs.pages,
 		.bfree = rep->statfs.free_pages + granted,
 		.bavail = rep->statfs.free_pages + granted,
-		.files = rep->statfs.inodes,
+		.files = rep->statfs.inodes + rep->statfs.free_inodes,
 		.ffree = rep->statfs.free_inodes,
 	};
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -189,6 +190,52 @@ static int hold(char **args)
 	return n < 0 ? -errno : 0;
 }
 
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+/* Each kind of lock has ten bytes, or all of the file. */
+static int lock_bytes(int fd, int cmd, off_t start)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_start = start, .l_len = 10};
+
+	return fcntl(fd, cmd, &lock);
+}
+
+/* Takes a lock of each kind, says so, and keeps them until standard input ends. */
+static int hold_locks(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	char buf[64];
+
+	if (fd < 0 || flock(fd, LOCK_EX) < 0 || lock_bytes(fd, F_SETLK, 0) < 0 ||
+		lock_bytes(fd, F_OFD_SETLK, 10) < 0)
+		return -errno;
+	puts("held");
+	fflush(stdout);
+	while (read(STDIN_FILENO, buf, sizeof(buf)) > 0)
+		;
+	return 0;
+}
+
+/* Prints how many of them can't be taken. */
+static int count_locks(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	printf("%d\n", (flock(fd, LOCK_EX | LOCK_NB) < 0) + (lock_bytes(fd, F_SETLK, 0) < 0) +
+			       (lock_bytes(fd, F_OFD_SETLK, 10) < 0));
+	return 0;
+}
+
+/* Waits for the one that bytes have of a process. */
+static int wait_for_lock(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || lock_bytes(fd, F_SETLKW, 0) < 0 ? -errno : 0;
+}
+
 /* Writes the source's bytes into the target, from the beginning again when they end, until that
  * fails; then says how that, fsync and close ended. */
 static int write_on(char **args)
@@ -316,6 +363,9 @@ static const struct {
 	{"map-punch", 3, map_punch},
 	{"map-store", 2, map_store},
 	{"hold", 1, hold},
+	{"hold-locks", 1, hold_locks},
+	{"count-locks", 1, count_locks},
+	{"wait-for-lock", 1, wait_for_lock},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},
 	{"uncache", 1, uncache},

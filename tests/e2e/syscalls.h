@@ -1,0 +1,111 @@
+/* syscalls.h - what the tables of system calls are written in.
+ *
+ * Each area is a table of cases. A case has a name and a function, which runs in a process of its
+ * own, in an empty folder of its own, with umask 0. What it expects are lines of these words:
+ *
+ *     works(mkdir("d", 0755));                  the call's value, which is not -1
+ *     fails(mkdir("d", 0755), EEXIST);          -1 with this errno
+ *     equal(mode_of("d"), 0755);                two numbers
+ *     same(target_of("l"), "nowhere");          two strings
+ *     holds(access_is("f", R_OK));              true
+ *
+ * The first that is not so ends the case: it names the line, the call, and both values.
+ *
+ * A case that needs privileges says NEEDS_ROOT, and is left out for ordinary users; NOT_ROOT is the
+ * other way round. One where tmpfs, by which the table itself is proved, does something else says
+ * so in `differs`, and why.
+ */
+#ifndef RMEMFS_TESTS_SYSCALLS_H
+#define RMEMFS_TESTS_SYSCALLS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+enum { NEEDS_ROOT = 1, NOT_ROOT = 2 };
+
+struct syscall_case {
+	const char *name;
+	void (*run)(void);
+	unsigned needs;
+	const char *differs; /* how tmpfs does, or NULL */
+};
+
+struct syscall_area {
+	const char *name;
+	const struct syscall_case *cases;
+	size_t ncases;
+};
+
+/* Defines an area from its table. */
+#define SYSCALL_AREA(area, table)                                              \
+	const struct syscall_area area = {.name = #area + sizeof("area_") - 1, \
+		.cases = (table),                                              \
+		.ncases = ARRAY_SIZE(table)}
+
+extern const struct syscall_area area_paths, area_names, area_links, area_rename, area_remove,
+	area_permissions, area_owners, area_open, area_directories, area_times, area_special,
+	area_truncate, area_unlinked, area_io, area_limits, area_flock, area_records;
+
+/* ---- what a case expects --------------------------------------------------------------------- */
+
+#define works(call)            expect_works(__FILE__, __LINE__, #call, (call))
+#define fails(call, error)     expect_fails(__FILE__, __LINE__, #call, (errno = 0, (call)), (error))
+#define equal(value, expected) expect_equal(__FILE__, __LINE__, #value, (value), (expected))
+#define same(value, expected)  expect_same(__FILE__, __LINE__, #value, (value), (expected))
+#define holds(condition)       expect_true(__FILE__, __LINE__, #condition, (condition))
+
+long expect_works(const char *file, int line, const char *call, long value);
+void expect_fails(const char *file, int line, const char *call, long value, int error);
+void expect_equal(
+	const char *file, int line, const char *what, long long value, long long expected);
+void expect_same(
+	const char *file, int line, const char *what, const char *value, const char *expected);
+void expect_true(const char *file, int line, const char *what, bool value);
+
+/* ---- what cases do --------------------------------------------------------------------------- */
+
+/* Nobody of these has an account, or is in another's group. */
+enum { ALICE = 41001, BOB = 41002, THEIR_GROUP = 42000 };
+
+/* Root acts as somebody, with these groups; as_root() ends it. */
+void as(uid_t uid, gid_t gid);
+void as_with_group(uid_t uid, gid_t gid, gid_t also);
+void as_root(void);
+
+/* A name of n bytes, and a path of n bytes that leads to here; valid until the next two calls. */
+const char *name_of(size_t n);
+const char *path_of(size_t n);
+
+/* Makes a file with these bytes. */
+void make(const char *path, const char *text);
+void make_mode(const char *path, mode_t mode);
+/* The whole of a short file, or of what an open one has. */
+const char *text_of(const char *path);
+const char *text_of_fd(int fd);
+
+/* lstat's fields; -1 if there is no such file. */
+long long mode_of(const char *path); /* without the type */
+long long type_of(const char *path);
+long long links_of(const char *path);
+long long size_of(const char *path);
+long long inode_of(const char *path);
+long long uid_of(const char *path);
+long long gid_of(const char *path);
+const char *target_of(const char *path);
+
+/* Runs fn in a process of its own, as its parent is; its failure is the case's. */
+pid_t child(void (*fn)(void *arg), void *arg);
+void finished(pid_t pid);
+
+#endif

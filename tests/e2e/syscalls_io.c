@@ -1,0 +1,235 @@
+/* syscalls_io.c - the other ways to move bytes, and hints about them. */
+#include "syscalls.h"
+
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+static void vectors(void)
+{
+	/* The compiler is not to know them. */
+	volatile int negative = -1, too_many = 1025;
+	char a[4] = "", b[8] = "";
+	struct iovec out[3] = {{(char *)"one", 3}, {NULL, 0}, {(char *)"two", 3}};
+	struct iovec in[2] = {{a, 3}, {b, 8}};
+	int fd = (int)works(open("f", O_RDWR | O_CREAT, 0644));
+
+	equal(writev(fd, out, 3), 6);
+	equal(pwritev(fd, out, 3, 6), 6);
+	equal(preadv(fd, in, 2, 1), 11);
+	same(a, "net");
+	equal(memcmp(b, "woonetwo", 8), 0);
+	equal(lseek(fd, 0, SEEK_CUR), 6);
+	fails(writev(fd, out, negative), EINVAL);
+	fails(readv(fd, in, too_many), EINVAL);
+	equal(writev(fd, out, 0), 0);
+}
+
+static void flags_of_one_call(void)
+{
+	char buf[8] = "";
+	struct iovec out = {(char *)"text", 4}, in = {buf, 8};
+	int fd = (int)works(open("f", O_RDWR | O_CREAT, 0644));
+
+	equal(pwritev2(fd, &out, 1, 0, RWF_DSYNC), 4);
+	equal(pwritev2(fd, &out, 1, 0, RWF_SYNC), 4);
+	equal(pwritev2(fd, &out, 1, 0, RWF_APPEND), 4);
+	equal(pwritev2(fd, &out, 1, -1, RWF_HIPRI), 4);
+	equal(preadv2(fd, &in, 1, 0, RWF_HIPRI), 8);
+	equal(memcmp(buf, "texttext", 8), 0);
+	fails(preadv2(fd, &in, 1, 0, 0x40000000), EOPNOTSUPP);
+	fails(pwritev2(fd, &out, 1, 0, 0x40000000), EOPNOTSUPP);
+}
+
+/* Either it is there at once, or the call says that it would wait, or that this can't be said. */
+static void no_wait(void)
+{
+	char buf[8] = "";
+	struct iovec in = {buf, 4};
+	ssize_t n;
+	int fd;
+
+	make("f", "text");
+	fd = (int)works(open("f", O_RDONLY));
+	same(text_of_fd(fd), "text");
+	n = preadv2(fd, &in, 1, 0, RWF_NOWAIT);
+	if (n < 0)
+		holds(errno == EAGAIN || errno == EOPNOTSUPP);
+	else
+		same(buf, "text");
+}
+
+static void send_a_file(void)
+{
+	off_t at = 2;
+	int from, to;
+
+	make("f", "0123456789");
+	from = (int)works(open("f", O_RDONLY));
+	to = (int)works(open("g", O_RDWR | O_CREAT, 0644));
+	equal(sendfile(to, from, &at, 5), 5);
+	equal(at, 7);
+	same(text_of("g"), "23456");
+	equal(sendfile(to, from, NULL, 100), 10);
+	same(text_of("g"), "234560123456789");
+	equal(sendfile(to, from, NULL, 100), 0);
+}
+
+static void splices(void)
+{
+	loff_t at = 3;
+	int ends[2], more[2], fd;
+	char buf[16] = "";
+
+	make("f", "0123456789");
+	fd = (int)works(open("f", O_RDWR));
+	works(pipe(ends));
+	works(pipe(more));
+	equal(splice(fd, &at, ends[1], NULL, 4, 0), 4);
+	equal(tee(ends[0], more[1], 4, 0), 4);
+	equal(read(more[0], buf, sizeof(buf)), 4);
+	same(buf, "3456");
+	at = 8;
+	equal(splice(ends[0], NULL, fd, &at, 4, 0), 4);
+	same(text_of("f"), "012345673456");
+	equal(vmsplice(ends[1], &(struct iovec){(char *)"pages", 5}, 1, 0), 5);
+	at = 0;
+	equal(splice(ends[0], NULL, fd, &at, 5, SPLICE_F_MOVE), 5);
+	same(text_of("f"), "pages5673456");
+	fails(splice(fd, NULL, fd, NULL, 4, 0), EINVAL);
+}
+
+static void hints(void)
+{
+	int ends[2];
+	int fd;
+
+	make("f", "0123456789");
+	fd = (int)works(open("f", O_RDWR));
+	for (int advice = POSIX_FADV_NORMAL; advice <= POSIX_FADV_NOREUSE; advice++)
+		equal(posix_fadvise(fd, 0, 0, advice), 0);
+	equal(posix_fadvise(fd, 0, 0, 77), EINVAL);
+	works(readahead(fd, 0, 4096));
+	works(sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
+	fails(sync_file_range(fd, 0, 0, 0x100), EINVAL);
+	fails(sync_file_range(fd, -1, 0, 0), EINVAL);
+	works(pipe(ends));
+	equal(posix_fadvise(ends[0], 0, 0, POSIX_FADV_NORMAL), ESPIPE);
+	fails(readahead(ends[0], 0, 10), EINVAL);
+	same(text_of("f"), "0123456789");
+}
+
+static void syncing(void)
+{
+	int fd = (int)works(open("f", O_RDWR | O_CREAT, 0644));
+
+	equal(write(fd, "text", 4), 4);
+	works(fdatasync(fd));
+	works(fsync(fd));
+	works(syncfs(fd));
+	works(fsync((int)works(open("f", O_RDONLY))));
+	works(fsync((int)works(open(".", O_RDONLY | O_DIRECTORY))));
+	fails(fsync(99), EBADF);
+	fails(syncfs(99), EBADF);
+}
+
+static void ioctls(void)
+{
+	struct fsxattr attributes;
+	long flags = 0;
+	int fd = (int)works(open("f", O_RDWR | O_CREAT, 0644));
+
+	fails(ioctl(fd, FS_IOC_GETFLAGS, &flags), ENOTTY);
+	flags = FS_IMMUTABLE_FL;
+	fails(ioctl(fd, FS_IOC_SETFLAGS, &flags), ENOTTY);
+	fails(ioctl(fd, FS_IOC_FSGETXATTR, &attributes), ENOTTY);
+	fails(ioctl(fd, _IO('x', 99), 0), ENOTTY);
+	fails(ioctl((int)works(open(".", O_RDONLY)), FS_IOC_GETFLAGS, &flags), ENOTTY);
+}
+
+struct handle {
+	struct file_handle head;
+	unsigned char bytes[MAX_HANDLE_SZ];
+};
+
+static void handles(void)
+{
+	struct handle handle = {.head.handle_bytes = 0};
+	int mount_id;
+
+	make("f", "");
+	fails(name_to_handle_at(AT_FDCWD, "f", &handle.head, &mount_id, 0), EOVERFLOW);
+	handle.head.handle_bytes = MAX_HANDLE_SZ;
+	works(name_to_handle_at(AT_FDCWD, "f", &handle.head, &mount_id, 0));
+	fails(name_to_handle_at(AT_FDCWD, "missing", &handle.head, &mount_id, 0), ENOENT);
+}
+
+/* An open file is found by its handle; what nobody knows any more is stale. */
+static void opens_by_handle(void)
+{
+	struct handle handle = {.head.handle_bytes = MAX_HANDLE_SZ};
+	int here = (int)works(open(".", O_RDONLY)), fd, mount_id;
+
+	make("f", "by handle");
+	fd = (int)works(open("f", O_RDONLY));
+	works(name_to_handle_at(AT_FDCWD, "f", &handle.head, &mount_id, 0));
+	same(text_of_fd((int)works(open_by_handle_at(here, &handle.head, O_RDONLY))), "by handle");
+	works(close(fd));
+	memset(handle.bytes, 0x5a, handle.head.handle_bytes);
+	fails(open_by_handle_at(here, &handle.head, O_RDONLY), ESTALE);
+}
+
+/* Whole pages between the file and the caller's memory. */
+static void direct(void)
+{
+	_Alignas(4096) static char page[8192], back[8192];
+	int fd = (int)works(open("f", O_RDWR | O_CREAT | O_DIRECT, 0644));
+
+	memset(page, 'd', sizeof(page));
+	equal(write(fd, page, sizeof(page)), sizeof(page));
+	equal(pread(fd, back, 4096, 4096), 4096);
+	equal(memcmp(page, back, 4096), 0);
+	equal(pread(fd, back, 8192, 4096), 4096);
+	works(ftruncate(fd, 5000));
+	equal(pread(fd, back, 8192, 0), 5000);
+	equal(pread(fd, back, 4096, 8192), 0);
+}
+
+/* The same bytes by whichever way they are read or written. */
+static void direct_and_cached(void)
+{
+	_Alignas(4096) static char page[4096];
+	int direct = (int)works(open("f", O_RDWR | O_CREAT | O_DIRECT, 0644));
+	int cached = (int)works(open("f", O_RDWR));
+
+	for (char c = 'a'; c < 'h'; c++) {
+		char seen = 0;
+
+		memset(page, c, sizeof(page));
+		equal(pwrite(direct, page, sizeof(page), 0), sizeof(page));
+		equal(pread(cached, &seen, 1, 77), 1);
+		equal(seen, c);
+		equal(pwrite(cached, "X", 1, 99), 1);
+		equal(pread(direct, page, sizeof(page), 0), sizeof(page));
+		equal(page[99], 'X');
+		equal(page[98], c);
+	}
+}
+
+static const struct syscall_case table[] = {
+	{"readv and writev", vectors},
+	{"preadv2 and pwritev2 with flags", flags_of_one_call},
+	{"RWF_NOWAIT", no_wait},
+	{"sendfile", send_a_file},
+	{"splice, tee and vmsplice", splices},
+	{"posix_fadvise, readahead, sync_file_range", hints},
+	{"fsync, fdatasync, syncfs", syncing},
+	{"ioctls that no filesystem has to know", ioctls, .differs = "tmpfs keeps such flags"},
+	{"name_to_handle_at", handles},
+	{"open_by_handle_at", opens_by_handle, NEEDS_ROOT},
+	{"O_DIRECT", direct},
+	{"O_DIRECT and the page cache, side by side", direct_and_cached},
+};
+SYSCALL_AREA(area_io, table);

@@ -1,0 +1,418 @@
+/* syscalls_times.c - which call changes which time, and who may set them. */
+#include "syscalls.h"
+
+#include <sys/time.h>
+#include <time.h>
+#include <utime.h>
+
+static bool later(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+static struct stat stat_of(const char *path)
+{
+	struct stat st;
+
+	works(lstat(path, &st));
+	return st;
+}
+
+/* Until the filesystem's clock is past all that was stamped before. */
+static void let_time_pass(void)
+{
+	struct timespec now = stat_of(".").st_ctim;
+
+	do {
+		works(chmod(".", 0755));
+	} while (!later(stat_of(".").st_ctim, now));
+}
+
+static void does_nothing(void)
+{
+	works(access("d/f", F_OK));
+}
+
+static void does_write(void)
+{
+	int fd = (int)works(open("d/f", O_WRONLY));
+
+	equal(write(fd, "x", 1), 1);
+	works(close(fd));
+}
+
+static void does_write_nothing(void)
+{
+	int fd = (int)works(open("d/f", O_WRONLY));
+
+	equal(write(fd, "x", 0), 0);
+	works(close(fd));
+}
+
+static void does_truncate_shorter(void)
+{
+	works(truncate("d/f", 1));
+}
+
+static void does_truncate_longer(void)
+{
+	works(truncate("d/f", 100));
+}
+
+static void does_truncate_to_same(void)
+{
+	works(truncate("d/f", 4));
+}
+
+static void does_ftruncate_to_same(void)
+{
+	int fd = (int)works(open("d/f", O_WRONLY));
+
+	works(ftruncate(fd, 4));
+	works(close(fd));
+}
+
+static void does_open_truncating(void)
+{
+	works(close((int)works(open("d/f", O_WRONLY | O_TRUNC))));
+}
+
+static void does_open_creating(void)
+{
+	works(close((int)works(open("d/f", O_WRONLY | O_CREAT, 0644))));
+}
+
+static void does_chmod(void)
+{
+	works(chmod("d/f", 0600));
+}
+
+static void does_chown(void)
+{
+	works(chown("d/f", geteuid(), getegid()));
+}
+
+static void does_utimensat(void)
+{
+	const struct timespec old[2] = {{1000000000, 1}, {1000000000, 2}};
+
+	works(utimensat(AT_FDCWD, "d/f", old, 0));
+}
+
+static void does_link(void)
+{
+	works(link("d/f", "d/new"));
+}
+
+static void does_link_elsewhere(void)
+{
+	works(link("d/f", "new"));
+}
+
+static void does_unlink_other_name(void)
+{
+	works(unlink("d/second"));
+}
+
+static void does_rename(void)
+{
+	works(rename("d/second", "d/third"));
+}
+
+static void does_rename_elsewhere(void)
+{
+	works(rename("d/second", "new"));
+}
+
+static void does_rename_over(void)
+{
+	works(rename("d/other", "d/second"));
+}
+
+static void does_create(void)
+{
+	make("d/new", "");
+}
+
+static void does_mkdir(void)
+{
+	works(mkdir("d/new", 0755));
+}
+
+static void does_mknod(void)
+{
+	works(mkfifo("d/new", 0644));
+}
+
+static void does_symlink(void)
+{
+	works(symlink("x", "d/new"));
+}
+
+static void does_unlink(void)
+{
+	works(unlink("d/other"));
+}
+
+static void does_rmdir(void)
+{
+	works(rmdir("d/sub"));
+}
+
+static void does_mkdir_below(void)
+{
+	works(mkdir("d/sub/new", 0755));
+}
+
+static void does_fail(void)
+{
+	fails(mkdir("d/f", 0755), EEXIST);
+	fails(rmdir("d"), ENOTEMPTY);
+	fails(rename("d/f", "d/sub"), EISDIR);
+	fails(open("d/f", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
+}
+
+enum { MTIME = 1, CTIME = 2, BOTH = 3 };
+
+/* What happens to d/f, which d/second is another name of, and to the folder d. */
+static const struct effect {
+	const char *name;
+	void (*does)(void);
+	unsigned on_file, on_folder;
+} effects[] = {
+	{"access", does_nothing, 0, 0},
+	{"write", does_write, BOTH, 0},
+	{"write of nothing", does_write_nothing, 0, 0},
+	{"truncate shorter", does_truncate_shorter, BOTH, 0},
+	{"truncate longer", does_truncate_longer, BOTH, 0},
+	{"truncate to the same", does_truncate_to_same, BOTH, 0},
+	{"ftruncate to the same", does_ftruncate_to_same, BOTH, 0},
+	{"O_TRUNC", does_open_truncating, BOTH, 0},
+	{"O_CREAT of what is there", does_open_creating, 0, 0},
+	{"chmod", does_chmod, CTIME, 0},
+	{"chown", does_chown, CTIME, 0},
+	{"utimensat", does_utimensat, CTIME, 0},
+	{"link", does_link, CTIME, BOTH},
+	{"link elsewhere", does_link_elsewhere, CTIME, 0},
+	{"unlink of another name", does_unlink_other_name, CTIME, BOTH},
+	{"rename", does_rename, CTIME, BOTH},
+	{"rename elsewhere", does_rename_elsewhere, CTIME, BOTH},
+	{"rename over another name", does_rename_over, CTIME, BOTH},
+	{"create", does_create, 0, BOTH},
+	{"mkdir", does_mkdir, 0, BOTH},
+	{"mknod", does_mknod, 0, BOTH},
+	{"symlink", does_symlink, 0, BOTH},
+	{"unlink", does_unlink, 0, BOTH},
+	{"rmdir", does_rmdir, 0, BOTH},
+	{"mkdir below", does_mkdir_below, 0, 0},
+	{"what fails", does_fail, 0, 0},
+};
+
+static void make_folder(void)
+{
+	const struct timespec old[2] = {{1000000000, 1}, {1000000000, 2}};
+
+	works(mkdir("d", 0755));
+	works(mkdir("d/sub", 0755));
+	make("d/f", "text");
+	make("d/other", "");
+	works(link("d/f", "d/second"));
+	works(utimensat(AT_FDCWD, "d/f", old, 0));
+	works(utimensat(AT_FDCWD, "d", old, 0));
+}
+
+static unsigned changes(const struct stat *before, const struct stat *after)
+{
+	return (later(after->st_mtim, before->st_mtim) ? MTIME : 0) |
+	       (later(after->st_ctim, before->st_ctim) ? CTIME : 0);
+}
+
+static void what_changes_what(void)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(effects); i++) {
+		struct stat file, folder, file_after, folder_after;
+
+		make_folder();
+		file = stat_of("d/f");
+		folder = stat_of("d");
+		let_time_pass();
+		effects[i].does();
+		file_after = stat_of("d/f");
+		folder_after = stat_of("d");
+		expect_equal(effects[i].name, 0, "on the file", changes(&file, &file_after),
+			effects[i].on_file);
+		expect_equal(effects[i].name, 0, "on the folder", changes(&folder, &folder_after),
+			effects[i].on_folder);
+		works(system("rm -rf d new"));
+	}
+}
+
+/* All at once, and no earlier than what was before. */
+static void stamps_of_what_is_new(void)
+{
+	struct stat before = stat_of("."), st;
+
+	let_time_pass();
+	make("f", "");
+	st = stat_of("f");
+	holds(later(st.st_mtim, before.st_mtim));
+	equal(st.st_ctim.tv_nsec, st.st_mtim.tv_nsec);
+	equal(st.st_atim.tv_nsec, st.st_mtim.tv_nsec);
+	works(mkdir("d", 0755));
+	st = stat_of("d");
+	equal(st.st_ctim.tv_nsec, st.st_mtim.tv_nsec);
+	equal(stat_of(".").st_mtim.tv_nsec, st.st_mtim.tv_nsec);
+}
+
+static void set_to_the_nanosecond(void)
+{
+	static const struct timespec times[] = {
+		{1, 1},
+		{0, 0},
+		{-1, 999999999},
+		{-2000000000, 5},
+		{2147483647, 999999999},
+		{4294967296, 123456789},
+		{8000000000, 1},
+	};
+
+	make("f", "");
+	works(mkdir("d", 0755));
+	works(symlink("f", "l"));
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++) {
+		const struct timespec both[2] = {times[i], times[ARRAY_SIZE(times) - 1 - i]};
+
+		for (const char *name = "f"; name; name = *name == 'f'   ? "d"
+							  : *name == 'd' ? "l"
+									 : NULL) {
+			struct stat st;
+
+			works(utimensat(AT_FDCWD, name, both, AT_SYMLINK_NOFOLLOW));
+			st = stat_of(name);
+			equal(st.st_atim.tv_sec, both[0].tv_sec);
+			equal(st.st_atim.tv_nsec, both[0].tv_nsec);
+			equal(st.st_mtim.tv_sec, both[1].tv_sec);
+			equal(st.st_mtim.tv_nsec, both[1].tv_nsec);
+		}
+	}
+}
+
+static void now_and_omit(void)
+{
+	const struct timespec old[2] = {{1000, 1}, {2000, 2}};
+	const struct timespec mtime[2] = {{0, UTIME_OMIT}, {3000, 3}};
+	const struct timespec atime[2] = {{4000, 4}, {0, UTIME_OMIT}};
+	const struct timespec none[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
+	const struct timespec one_now[2] = {{5000, 5}, {0, UTIME_NOW}};
+	const struct timespec now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+	struct stat st, was;
+
+	make("f", "");
+	works(utimensat(AT_FDCWD, "f", old, 0));
+	works(utimensat(AT_FDCWD, "f", mtime, 0));
+	st = stat_of("f");
+	equal(st.st_atim.tv_sec, 1000);
+	equal(st.st_mtim.tv_sec, 3000);
+	works(utimensat(AT_FDCWD, "f", atime, 0));
+	was = stat_of("f");
+	equal(was.st_atim.tv_sec, 4000);
+	equal(was.st_mtim.tv_nsec, 3);
+	let_time_pass();
+	works(utimensat(AT_FDCWD, "f", none, 0));
+	st = stat_of("f");
+	equal(st.st_mtim.tv_sec, 3000);
+	equal(st.st_ctim.tv_nsec, was.st_ctim.tv_nsec);
+	works(utimensat(AT_FDCWD, "f", one_now, 0));
+	st = stat_of("f");
+	equal(st.st_atim.tv_sec, 5000);
+	holds(st.st_mtim.tv_sec > 1000000);
+	equal(st.st_mtim.tv_nsec, st.st_ctim.tv_nsec);
+	works(utimensat(AT_FDCWD, "f", now, 0));
+	st = stat_of("f");
+	equal(st.st_atim.tv_nsec, st.st_mtim.tv_nsec);
+	holds(st.st_atim.tv_sec > 1000000);
+}
+
+static void wrong_times(void)
+{
+	const struct timespec much[2] = {{0, 1000000000}, {0, 0}};
+	const struct timespec less[2] = {{0, 0}, {0, -5}};
+
+	make("f", "");
+	fails(utimensat(AT_FDCWD, "f", much, 0), EINVAL);
+	fails(utimensat(AT_FDCWD, "f", less, 0), EINVAL);
+	fails(utimensat(AT_FDCWD, "f", NULL, 0x8000), EINVAL);
+	fails(futimens(99, NULL), EBADF);
+	fails(futimens((int)works(open("f", O_PATH)), NULL), EBADF);
+}
+
+static void older_calls(void)
+{
+	const struct utimbuf times = {.actime = 100, .modtime = 200};
+	const struct timeval values[2] = {{300, 5}, {400, 6}};
+
+	make("f", "");
+	works(utime("f", &times));
+	equal(stat_of("f").st_mtim.tv_sec, 200);
+	works(utimes("f", values));
+	equal(stat_of("f").st_atim.tv_sec, 300);
+	equal(stat_of("f").st_mtim.tv_nsec, 6000);
+	works(utime("f", NULL));
+	holds(stat_of("f").st_mtim.tv_sec > 1000);
+}
+
+/* Who may write may set them to now; to anything else, the owner alone. */
+static void who_may_set_them(void)
+{
+	const struct timespec now[2] = {{0, UTIME_NOW}, {0, UTIME_NOW}};
+	const struct timespec one_now[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+	const struct timespec none[2] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
+	const struct timespec old[2] = {{1, 1}, {1, 1}};
+
+	make_mode("writable", 0666);
+	make_mode("readable", 0644);
+	make_mode("owned", 0);
+	works(chown("owned", ALICE, ALICE));
+	as(ALICE, ALICE);
+	works(utimensat(AT_FDCWD, "writable", NULL, 0));
+	works(utimensat(AT_FDCWD, "writable", now, 0));
+	fails(utimensat(AT_FDCWD, "writable", one_now, 0), EPERM);
+	fails(utimensat(AT_FDCWD, "writable", old, 0), EPERM);
+	works(utimensat(AT_FDCWD, "writable", none, 0));
+	fails(utimensat(AT_FDCWD, "readable", NULL, 0), EACCES);
+	fails(utimensat(AT_FDCWD, "readable", now, 0), EACCES);
+	fails(utimensat(AT_FDCWD, "readable", old, 0), EPERM);
+	works(utimensat(AT_FDCWD, "readable", none, 0));
+	works(utimensat(AT_FDCWD, "owned", NULL, 0));
+	works(utimensat(AT_FDCWD, "owned", old, 0));
+	works(utimensat(AT_FDCWD, "owned", one_now, 0));
+}
+
+/* Times that were set stay, also when what was written before is committed after. */
+static void set_after_a_write(void)
+{
+	const struct timespec old[2] = {{1000, 1}, {2000, 2}};
+	struct stat st;
+	int fd = (int)works(open("f", O_RDWR | O_CREAT, 0644));
+
+	equal(write(fd, "text", 4), 4);
+	works(futimens(fd, old));
+	works(fsync(fd));
+	works(close(fd));
+	st = stat_of("f");
+	equal(st.st_mtim.tv_sec, 2000);
+	equal(st.st_mtim.tv_nsec, 2);
+	equal(st.st_atim.tv_sec, 1000);
+}
+
+static const struct syscall_case table[] = {
+	{"what changes mtime and ctime, of file and folder", what_changes_what},
+	{"times of what is new", stamps_of_what_is_new},
+	{"times are kept to the nanosecond, far ones too", set_to_the_nanosecond},
+	{"UTIME_NOW and UTIME_OMIT", now_and_omit},
+	{"times that can't be", wrong_times},
+	{"utime and utimes", older_calls},
+	{"who may set them", who_may_set_them, NEEDS_ROOT},
+	{"times that are set after a write stay", set_after_a_write},
+};
+SYSCALL_AREA(area_times, table);
