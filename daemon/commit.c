@@ -84,6 +84,10 @@ static int fill_request_locked(struct inode *inode)
 		req->flags |= COMMIT_MTIME;
 		req->mtime = inode->attr.mtime;
 	}
+	if (inode->access.dirty && !more) {
+		req->flags |= COMMIT_ATIME;
+		req->atime = inode->attr.atime;
+	}
 	return 0;
 }
 
@@ -136,8 +140,30 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 		c->size_dirty = inode->attr.size != c->sent_size;
 	if (c->call.req.commit.flags & COMMIT_MTIME)
 		c->times_dirty = c->changes != c->done;
+	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
+		c->call.req.commit.atime == inode->attr.atime)
+		inode->access.dirty = false;
 	wake_covered_locked(c);
 	if (more || !list_empty(&c->waiters))
+		start_locked(inode, thread);
+}
+
+/* Nobody waits for the time of reading alone; whoever has come to wait meanwhile, waits for more.
+ */
+static bool only_access(const struct rpc_commit *req)
+{
+	return req->flags == COMMIT_ATIME && !req->tail.len;
+}
+
+static void fail_locked(struct inode *inode, struct io_thread *thread, int status)
+{
+	struct commit *c = &inode->commit;
+
+	if (c->call.req.commit.flags & COMMIT_ATIME)
+		inode->access.dirty = false;
+	if (!only_access(&c->call.req.commit))
+		tell_failure_locked(inode, status);
+	else if (!list_empty(&c->waiters))
 		start_locked(inode, thread);
 }
 
@@ -151,7 +177,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 
 	if (call->req.commit.want_pages)
 		refill_along_done(thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
-	if (rep->status)
+	if (rep->status && !only_access(&call->req.commit))
 		log_error("inode %llu: the server did not take what was written: %s",
 			(unsigned long long)inode->ino, errno_text(rep->status));
 	pthread_mutex_lock(&inode->lock);
@@ -159,7 +185,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	c->running = false;
 	npages = extent_map_collected(&inode->map, !rep->status);
 	if (rep->status) {
-		tell_failure_locked(inode, rep->status);
+		fail_locked(inode, thread, rep->status);
 	} else {
 		inode->attr.npages += npages;
 		succeed_locked(inode, thread);
@@ -201,7 +227,7 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 void commit_start(struct inode *inode, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
-	if (!inode->commit.running && !commit_is_clean_locked(inode))
+	if (!inode->commit.running && (!commit_is_clean_locked(inode) || inode->access.dirty))
 		start_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
 }

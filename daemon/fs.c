@@ -88,6 +88,7 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	ft = &fs->threads[thread->index];
 	*ft = (struct fs_thread){.thread = thread};
 	list_init(&ft->dirty);
+	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
 	return remote_init(thread, fs->session);
 }
@@ -280,6 +281,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
 		commit_tick(thread);
+		access_tick(thread);
 	}
 	returns_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {
@@ -318,7 +320,7 @@ bool fs_stopped(struct io_thread *thread)
 	int64_t left = ft->stop_by_ms - io_thread_now(thread);
 
 	if (!ft->stopped) {
-		bool through = commit_tick(thread) && !ft->nbackground;
+		bool through = commit_tick(thread) & access_tick(thread) && !ft->nbackground;
 
 		if (!through && left > 0)
 			return false;

@@ -19,6 +19,7 @@
 
 #include "common/address.h"
 #include "common/transport.h"
+#include "daemon/access.h"
 #include "daemon/cache.h"
 #include "daemon/io_thread.h"
 #include "daemon/request.h"
@@ -31,6 +32,8 @@ struct fs_options {
 	unsigned port; /* 0: not given */
 	bool read_only;
 	enum cache_mode cache;
+	enum access_mode access;
+	bool nodiratime;
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
 	unsigned soft_ms;     /* operations that the server leaves waiting as long end with EIO; 0:

@@ -18,6 +18,7 @@ enum { FS_THREADS_MAX = 16 };
 struct fs_thread {
 	struct io_thread *thread;
 	struct list dirty;       /* inodes, by commit.dirty */
+	struct list accessed;    /* the same, by access.link: the longest waiting first */
 	struct list interrupted; /* ops, by interrupted */
 	unsigned nbackground;    /* RPCs on their way for no request */
 	int64_t next_commit_ms, next_idle_ms;

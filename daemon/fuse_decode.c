@@ -338,6 +338,7 @@ static int decode_readdir(struct request *req, struct cursor *c)
 	if (!in)
 		return -EIO;
 	set_fh(req, in->fh);
+	req->args.flags = in->flags;
 	req->args.offset = in->offset;
 	req->args.size = (uint32_t)min_u64(in->size, IO_BYTES_MAX);
 	return 0;

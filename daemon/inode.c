@@ -86,6 +86,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	list_init(&inode->fetchers);
 	gate_init(&inode->gate);
 	commit_init(&inode->commit);
+	access_init(&inode->access);
 	return inode;
 }
 
@@ -199,14 +200,18 @@ uint64_t inode_epoch(struct fs *fs)
 	return __atomic_load_n(&fs->inodes.epoch, __ATOMIC_RELAXED);
 }
 
-/* A file's size, pages and mtime change by us only; what a reply says of them may be older. */
+/* The time of reading, and a file's size, pages and mtime change by us only; what a reply says of
+ * them may be older. */
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
 {
 	struct attr own = inode->attr;
 
 	inode->attr = *attr;
 	inode->attr_valid = true;
-	if (!inode->type)
+	__atomic_store_n(&inode->has_caps, attr->flags & ATTR_CAPS, __ATOMIC_RELAXED);
+	if (inode->type)
+		inode->attr.atime = own.atime;
+	else
 		inode->type = attr->mode & S_IFMT;
 	if (!inode_is_regular(inode))
 		return;

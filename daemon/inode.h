@@ -21,6 +21,7 @@
 
 #include "common/list.h"
 #include "common/types.h"
+#include "daemon/access.h"
 #include "daemon/allowance.h"
 #include "daemon/commit.h"
 #include "daemon/extent_map.h"
@@ -37,6 +38,7 @@ struct inode {
 	uint32_t type;    /* S_IFMT bits; set once, before the kernel knows the inode */
 	uint64_t refs;    /* atomic; the last one goes under the shard's lock */
 	uint64_t nlookup; /* atomic: the kernel's; together one reference */
+	bool has_caps;    /* atomic: ATTR_CAPS is among attr.flags, which a write takes away */
 
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */
@@ -60,6 +62,7 @@ struct inode {
 	struct share share; /* of its owners' quotas */
 	int64_t filled_ms;  /* when they were last used */
 	struct commit commit;
+	struct access access;
 };
 
 struct inode_shard;
@@ -120,5 +123,10 @@ static inline bool inode_is_regular(const struct inode *inode)
 	return S_ISREG(inode->type);
 }
 uint32_t inode_mode(struct inode *inode);
+
+static inline bool inode_has_caps(const struct inode *inode)
+{
+	return __atomic_load_n(&inode->has_caps, __ATOMIC_RELAXED);
+}
 
 #endif

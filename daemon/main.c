@@ -57,6 +57,8 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
 	fs->cache = (enum cache_mode)config->cache;
+	fs->access = options->access;
+	fs->nodiratime = options->nodiratime;
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
 	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
 	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;

@@ -114,9 +114,10 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 /* The mode without what a write or a change of owner takes away. */
 uint32_t op_mode_without_privileges(uint32_t mode);
 
-/* Takes away from a file what its change by this caller does: set-user-id, unless it is root's, and
- * capabilities; for requests that don't say what the caller may. Then then(req, 0) goes on. */
-void op_drop_privileges(struct request *req, void (*then)(struct request *req, int status));
+/* Takes away from a file what changing its data does: capabilities, and with set_ids set-user-id.
+ * Then then(req, 0) goes on. */
+void op_drop_privileges(
+	struct request *req, bool set_ids, void (*then)(struct request *req, int status));
 
 /* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
 void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));

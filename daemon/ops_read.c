@@ -20,14 +20,16 @@ static void read_moved(struct request *req, int status)
 		reply_buffer(req, len);
 }
 
-static uint32_t bytes_there(struct inode *inode, uint64_t offset, uint32_t len)
+static uint32_t bytes_there(struct request *req)
 {
-	uint64_t size;
+	struct inode *inode = op_of(req)->inode;
+	uint64_t offset = req->args.offset, size;
 
 	pthread_mutex_lock(&inode->lock);
+	access_mark_locked(req);
 	size = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
-	return offset < size ? (uint32_t)min_u64(len, size - offset) : 0;
+	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;
 }
 
 static void read_go(struct request *req, int status)
@@ -37,7 +39,7 @@ static void read_go(struct request *req, int status)
 	uint64_t offset = req->args.offset;
 	uint32_t nworks;
 
-	st->len = status ? 0 : bytes_there(inode, offset, req->args.size);
+	st->len = status ? 0 : bytes_there(req);
 	if (!st->len) {
 		read_moved(req, status);
 		return;

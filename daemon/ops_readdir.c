@@ -75,6 +75,7 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 		return;
 	}
+	access_mark(req);
 	dir_packer_init(&st->packer, req);
 	if (pack_dot(req, ".", COOKIE_DOT, st->op.inode->ino) &&
 		pack_dot(req, "..", COOKIE_DOTDOT, rep->readdir.parent))

@@ -191,36 +191,16 @@ static void write_enter(struct request *req, int status)
 		write_go(req, 0);
 }
 
-/* The kernel does not know that the mode has changed, and would go on granting what is gone. */
-static void write_dropped_privileges(struct request *req, int status)
-{
-	if (status)
-		op_finish(req, status);
-	else
-		op_expire_attr(req, write_enter);
-}
-
-static void write_drop_privileges(struct request *req)
-{
-	uint32_t mode = inode_mode(op_of(req)->inode);
-	uint32_t left = op_mode_without_privileges(mode);
-
-	if (left == mode)
-		write_enter(req, 0);
-	else
-		op_set_attr(req, &(struct rpc_setattr){.valid = SET_MODE, .mode = left},
-			write_dropped_privileges);
-}
-
 void op_write(struct request *req)
 {
-	op_begin(req);
+	struct op *op = op_begin(req);
+
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);
 	else if (!req->args.size)
 		write_reply(req, 0);
-	else if (req->args.kill_priv)
-		write_drop_privileges(req);
+	else if (req->args.kill_priv || inode_has_caps(op->inode))
+		op_drop_privileges(req, req->args.kill_priv, write_enter);
 	else
 		write_enter(req, 0);
 }

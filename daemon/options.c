@@ -42,7 +42,8 @@ const char options_help[] =
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
 	"  debug_io                log each request of the data path, at level debug\n"
 	"  allow_other             let other users in\n"
-	"  ro, nosuid, nodev, noexec, noatime, sync, ...  as for mount(8)\n"
+	"  relatime, strictatime, noatime, nodiratime     when reading changes access times\n"
+	"  ro, nosuid, nodev, noexec, sync, ...           as for mount(8)\n"
 	"\n"
 	"They come before the configuration. Each value is given once; of hard and soft, and of ro\n"
 	"and rw, the last one holds.\n"
@@ -90,13 +91,10 @@ static const char *const passed[] = {
 	"dirsync",
 	"atime",
 	"noatime",
-	"nodiratime",
-	"norelatime",
-	"nostrictatime",
 	"allow_other",
 };
 
-/* For mount(8) and fstab; or about access times, which reading does not change. */
+/* For mount(8) and fstab; or about access times, which are ours to keep. */
 static const char *const ignored[] = {
 	"defaults",
 	"auto",
@@ -112,8 +110,11 @@ static const char *const ignored[] = {
 	"nofail",
 	"_netdev",
 	"diratime",
+	"nodiratime",
 	"relatime",
+	"norelatime",
 	"strictatime",
+	"nostrictatime",
 	"lazytime",
 	"nolazytime",
 	"default_permissions",
@@ -202,6 +203,20 @@ static int refuse_unknown(const char *name, char *why, size_t whylen)
 	return refuse(why, whylen, "option %s: unknown; see --help", quoted);
 }
 
+static void apply_access(struct options *options, const char *name)
+{
+	if (strcmp(name, "noatime") == 0)
+		options->access = ACCESS_NEVER;
+	else if (strcmp(name, "strictatime") == 0)
+		options->access = ACCESS_STRICT;
+	else if (strcmp(name, "atime") == 0 || strcmp(name, "relatime") == 0)
+		options->access = ACCESS_RELATIVE;
+	else if (strcmp(name, "nodiratime") == 0)
+		options->nodiratime = true;
+	else if (strcmp(name, "diratime") == 0)
+		options->nodiratime = false;
+}
+
 /* What is said by its name alone. */
 static int apply_flag(struct options *options, const char *name)
 {
@@ -217,6 +232,7 @@ static int apply_flag(struct options *options, const char *name)
 		options->read_only = true;
 	else if (strcmp(name, "rw") == 0)
 		options->read_only = false;
+	apply_access(options, name);
 	if (!is_one_of(name, passed, ARRAY_SIZE(passed)))
 		return 0;
 	return append_item(&options->mount_options, name);

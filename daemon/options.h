@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "common/address.h"
+#include "daemon/access.h"
 #include "daemon/config.h"
 
 struct options {
@@ -25,6 +26,8 @@ struct options {
 	bool fake;    /* mount -f: all but mounting */
 	bool remount; /* change the flags of a mount that is there */
 	bool read_only;
+	enum access_mode access;
+	bool nodiratime;
 	const char *mount_namespace; /* a file that stands for it; NULL: ours */
 	const char *config_path;     /* as given; NULL: the default one, which may be absent */
 	const char *log_level;       /* of --log-level, or NULL */

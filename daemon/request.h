@@ -79,12 +79,12 @@ struct request_args {
 	bool has_fh;
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
-	uint32_t flags;             /* OPEN, CREATE, READ, WRITE: open(2) flags; RENAME: RENAME_*;
-				     * SETXATTR: SETXATTR_* of rpc.h */
-	uint64_t offset;            /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE */
-	uint64_t len;               /* FALLOCATE: bytes from offset on, within INT64_MAX */
-	uint32_t size;              /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
-				     * LISTXATTR: room for it, 0: its length is wanted */
+	uint32_t flags;  /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;
+			  * SETXATTR: SETXATTR_* of rpc.h */
+	uint64_t offset; /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE */
+	uint64_t len;    /* FALLOCATE: bytes from offset on, within INT64_MAX */
+	uint32_t size;   /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
+			  * LISTXATTR: room for it, 0: its length is wanted */
 	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
 	bool cached;                /* WRITE: from the page cache; its fh may be a guess */
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */

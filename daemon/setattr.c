@@ -8,7 +8,10 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
-enum { SET_TIMES = SET_MTIME | SET_MTIME_NOW };
+enum {
+	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
+	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
+};
 
 uint32_t op_mode_without_privileges(uint32_t mode)
 {
@@ -18,10 +21,13 @@ uint32_t op_mode_without_privileges(uint32_t mode)
 	return mode;
 }
 
-static void set_finish(struct request *req, int status)
+/* atime: the new one, if it was changed. */
+static void set_finish(struct request *req, int status, const int64_t *atime)
 {
 	struct op *op = op_of(req);
 
+	if (op->set.valid & SET_ATIMES)
+		access_release(op->inode, atime);
 	if (op->inside)
 		op_leave(req);
 	op->set_done(req, status);
@@ -58,12 +64,12 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		pthread_mutex_lock(&inode->lock);
 		if (op->set.valid & SET_SIZE)
 			set_size_locked(inode, attr);
-		if (op->set.valid & (SET_SIZE | SET_TIMES))
+		if (op->set.valid & (SET_SIZE | SET_MTIMES))
 			inode->attr.mtime = attr->mtime;
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
 	}
-	set_finish(req, rep->status);
+	set_finish(req, rep->status, attr ? &attr->atime : NULL);
 }
 
 static bool moves_quota(const struct op *op)
@@ -84,7 +90,7 @@ static void set_send(struct request *req, int status)
 	struct op *op = op_of(req);
 
 	if (status) {
-		set_finish(req, status);
+		set_finish(req, status, NULL);
 		return;
 	}
 	if (moves_quota(op))
@@ -99,10 +105,9 @@ static void set_commit(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
-	bool after_data = op->set.valid & (SET_SIZE | SET_TIMES) || moves_quota(op);
+	bool after_data = op->set.valid & (SET_SIZE | SET_MTIMES | SET_ATIMES) || moves_quota(op);
 
-	if (!status && inode_is_regular(op->inode) && after_data &&
-		!commit_wait(req, op->inode, &status, set_send))
+	if (!status && after_data && !commit_wait(req, op->inode, &status, set_send))
 		return;
 	set_send(req, status);
 }
@@ -115,6 +120,8 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set = *set;
 	op->set.ino = op->inode->ino;
 	op->set_done = then;
+	if (set->valid & SET_ATIMES)
+		access_hold(op->inode);
 	if (!(set->valid & SET_SIZE || moves_quota(op)) ||
 		op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
@@ -127,13 +134,14 @@ static void dropped(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
-	if (status)
-		op->dropped(req, status);
-	else
+	if (!status && (op->set.valid & SET_MODE))
 		op_expire_attr(req, op->dropped);
+	else
+		op->dropped(req, status);
 }
 
-void op_drop_privileges(struct request *req, void (*then)(struct request *req, int status))
+void op_drop_privileges(
+	struct request *req, bool set_ids, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 	struct rpc_setattr set = {.valid = 0};
@@ -141,7 +149,7 @@ void op_drop_privileges(struct request *req, void (*then)(struct request *req, i
 
 	inode_attr(op->inode, &attr);
 	set.mode = op_mode_without_privileges(attr.mode);
-	if (req->uid && set.mode != attr.mode)
+	if (set_ids && set.mode != attr.mode)
 		set.valid |= SET_MODE;
 	if (attr.flags & ATTR_CAPS)
 		set.valid |= SET_NO_CAPS;

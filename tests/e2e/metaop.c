@@ -137,6 +137,17 @@ static int unlinked_link(char **args)
 	return link_fd(fd, args[1]);
 }
 
+/* ---- times ----------------------------------------------------------------------------------- */
+
+/* FILE */
+static int read_noatime(char **args)
+{
+	autoclose int fd = open(args[0], O_RDONLY | O_NOATIME | O_CLOEXEC);
+	char buf[100];
+
+	return fd < 0 || read(fd, buf, sizeof(buf)) < 0 ? -errno : 0;
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct {
@@ -150,6 +161,7 @@ static const struct {
 	{"tmpfile-link-write", 2, tmpfile_link_write},
 	{"tmpfile-exclusive-link", 2, tmpfile_exclusive_link},
 	{"unlinked-link", 2, unlinked_link},
+	{"read-noatime", 1, read_noatime},
 };
 
 int main(int argc, char **argv)

@@ -118,6 +118,32 @@ static void options_parse__as_mount_calls_it(void **state)
 	options_fini(&o);
 }
 
+static void options_parse__when_reading_is_noted(void **state)
+{
+	static const struct {
+		const char *line;
+		enum access_mode access;
+		bool nodiratime;
+		const char *mount_options;
+	} cases[] = {
+		{"h:/e /m", ACCESS_RELATIVE, false, ""},
+		{"-o noatime h:/e /m", ACCESS_NEVER, false, "noatime"},
+		{"-o noatime,relatime h:/e /m", ACCESS_RELATIVE, false, "noatime"},
+		{"-o strictatime,nodiratime h:/e /m", ACCESS_STRICT, true, ""},
+		{"-o nodiratime,diratime,nostrictatime h:/e /m", ACCESS_RELATIVE, false, ""},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct options o;
+
+		assert_int_equal(parse(cases[i].line, &o), 0);
+		assert_int_equal(o.access, cases[i].access);
+		assert_int_equal(o.nodiratime, cases[i].nodiratime);
+		assert_string_equal(o.mount_options, cases[i].mount_options);
+		options_fini(&o);
+	}
+}
+
 static void options_parse__last_of_ro_and_rw_counts(void **state)
 {
 	struct options o;
@@ -285,8 +311,7 @@ static void options_parse__refusals(void **state)
 			"option 'buffers=1': must be a whole number from 2 to 256"},
 		{"-o buffers=257 h:/e /m",
 			"option 'buffers=257': must be a whole number from 2 to 256"},
-		{"-o cache=some h:/e /m",
-			"option 'cache=some': must be none, shared or exclusive"},
+		{"-o cache=some h:/e /m", "option 'cache=some': must be none, shared or exclusive"},
 		{"-o merge_pages=0 h:/e /m",
 			"option 'merge_pages=0': must be a whole number from 1 to 256"},
 		{"-o merge_pages=257 h:/e /m",
@@ -571,6 +596,7 @@ int main(void)
 		cmocka_unit_test(options_parse__defaults),
 		cmocka_unit_test(options_parse__every_setting),
 		cmocka_unit_test(options_parse__as_mount_calls_it),
+		cmocka_unit_test(options_parse__when_reading_is_noted),
 		cmocka_unit_test(options_parse__last_of_ro_and_rw_counts),
 		cmocka_unit_test(options_parse__last_of_hard_and_soft_counts),
 		cmocka_unit_test(options_parse__debug_io_raises_the_log_level),
