@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/conn.h"
@@ -182,8 +183,11 @@ static void finish(struct server *s, struct request *req)
 
 static void finish_all(struct server *s, struct batch *batch)
 {
-	for (struct list *pos; (pos = list_pop(&batch->requests));)
+	CRASH_POINT("reply.none");
+	for (struct list *pos; (pos = list_pop(&batch->requests));) {
 		finish(s, list_entry(pos, struct request, link));
+		CRASH_POINT("reply.sent");
+	}
 }
 
 static void run_alone(struct server *s, struct request *req, int64_t now)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
@@ -314,6 +315,7 @@ static int hide_table(struct volume *v, struct inode *i, uint64_t fpage, uint64_
 
 	if (err)
 		return err;
+	CRASH_POINT("cut.hidden");
 	record.cut = fpage;
 	record.npages += npages;
 	i->flags |= INODE_REAPING;

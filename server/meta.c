@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/ns.h"
 #include "server/quota.h"
@@ -81,6 +82,16 @@ static int save_volumes(struct meta *m)
 	return err;
 }
 
+static int commit_store(struct meta *m)
+{
+	int err;
+
+	CRASH_POINT("commit.before");
+	err = store_commit(m->store);
+	CRASH_POINT("commit.after");
+	return err;
+}
+
 int meta_commit(struct meta *m)
 {
 	int err = save_volumes(m);
@@ -88,7 +99,7 @@ int meta_commit(struct meta *m)
 	if (err)
 		store_abort(m->store);
 	else
-		err = store_commit(m->store);
+		err = commit_store(m);
 	if (err)
 		roll_back(m);
 	else

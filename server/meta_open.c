@@ -8,6 +8,7 @@
 
 #include "common/clock.h"
 #include "common/conf.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "common/wire.h"
@@ -289,6 +290,7 @@ static int load(struct meta *m, const struct meta_config *config, const struct r
 		err = open_volume(m, &m->volumes[i], &config->exports[i], why);
 	if (!err)
 		err = meta_count_ended(m, &m->now.nending);
+	CRASH_POINT("store.loaded");
 	if (!err)
 		return store_commit(m->store);
 	store_abort(m->store);
@@ -326,6 +328,7 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 	err = scrub_new(&m->scrub);
 	if (err)
 		goto err_store;
+	CRASH_POINT("store.tables");
 	err = load(m, config, &why); /* the last that can fail: it commits */
 	if (err)
 		goto err_scrub;

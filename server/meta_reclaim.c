@@ -1,6 +1,7 @@
 /* meta_reclaim.c - pages on their way back to free: reaped, taken from ended sessions, scrubbed. */
 #include "server/meta_internal.h"
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/reaper.h"
 
@@ -36,6 +37,7 @@ static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
 		if (err)
 			return err;
 		*freed += job->run.npages;
+		CRASH_POINT("scrub.taken");
 	}
 	return 0;
 }
@@ -51,6 +53,8 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 
 		if (err)
 			return err;
+		if (due)
+			CRASH_POINT("reap.step");
 		*more |= left;
 		/* A file that was cut short can grow again: also worth another try. */
 		*freed += finished;
@@ -81,6 +85,7 @@ static int drain(struct meta *m, bool *more)
 	if (!m->now.nending || !rest_over(&m->drain_rest))
 		return 0;
 	err = rest_after(&m->drain_rest, meta_drain_session(m, &left));
+	CRASH_POINT("session.drained");
 	*more |= left;
 	return err;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/protect.h"
@@ -150,6 +151,8 @@ int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EX
 	unsigned count = 0;
 	int err = space_grant(&c->v->space, c->ctx->session, want, grant, GRANT_EXTENTS, &count);
 
+	if (count)
+		CRASH_POINT("grant");
 	*n = (uint8_t)count;
 	return err;
 }

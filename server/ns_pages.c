@@ -1,6 +1,7 @@
 /* ns_pages.c - what the server itself does to the bytes and holes of files; see ns.h. */
 #include <errno.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
@@ -63,10 +64,12 @@ static int put_bytes(struct ns_call *c, const struct inode *i, uint64_t offset, 
 		if (first >= last)
 			break;
 		ns_give_up_pages(c, pages_of(&e, first, last));
+		CRASH_POINT("zero.before");
 		if (from)
 			memcpy(byte_of(c, &e, first), from + (first - offset), last - first);
 		else
 			memset(byte_of(c, &e, first), 0, last - first);
+		CRASH_POINT("zero.after");
 		at = last;
 	}
 	return err == -ENOENT ? 0 : err;

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/util.h"
 
 enum { WORKERS_MAX = 16, PROGRESS_MS = 2000 };
@@ -104,8 +105,10 @@ static int open_file(struct region_file *file)
 	file->rofd = open(file->path, O_RDONLY | O_CLOEXEC);
 	if (file->rofd < 0)
 		return fail(file, "open", -errno);
+	CRASH_POINT("region.made");
 	if (file->made && ftruncate(file->fd, (off_t)file->len) != 0)
 		return fail(file, "set the length", -errno);
+	CRASH_POINT("region.sized");
 	return 0;
 }
 
@@ -135,6 +138,7 @@ static int prepare_one(struct crew *crew, uint32_t i)
 		err = allocate_file(file, crew->huge);
 	if (err)
 		return err;
+	CRASH_POINT("region.allocated");
 	if (mlock(file->addr, file->len) != 0)
 		atomic_store(&crew->unlocked, true);
 	return 0;
@@ -195,6 +199,7 @@ static int register_one(struct crew *crew, uint32_t i)
 	char size[32], memlock[32];
 	int err;
 
+	CRASH_POINT("region.register");
 	err = region_register(
 		crew->transport, file->fd, file->rofd, file->addr, file->len, &crew->out[i]);
 	if (!err)

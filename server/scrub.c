@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/protect.h"
 
@@ -39,7 +40,11 @@ static void *scrub_main(void *arg)
 
 	while (next_job(s, &job)) {
 		protect_give_up_wait(job.protect, job.run);
-		memset(job.addr, 0, job.len);
+		CRASH_POINT("scrub.before");
+		memset(job.addr, 0, job.len / 2);
+		CRASH_POINT("scrub.half");
+		memset((char *)job.addr + job.len / 2, 0, job.len - job.len / 2);
+		CRASH_POINT("scrub.zeroed");
 		pthread_mutex_lock(&s->lock);
 		s->finished++;
 		scrub_kick(s); /* not later than the job can be taken */

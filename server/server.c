@@ -12,6 +12,7 @@
 
 #include "common/address.h"
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/conn.h"
@@ -287,6 +288,7 @@ static int start_meta(struct server *s)
 		exports_discard_new(s->exports);
 		return err;
 	}
+	CRASH_POINT("store.opened");
 	err = memdir_bind_store(&s->dir, meta_store_id(s->meta), META_STORE_ID_BYTES);
 	if (err) {
 		memdir_tell_remedy(&s->dir, err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/peers.h"
@@ -122,6 +123,7 @@ static int forget(struct server *s, const struct session *session)
 	if (err)
 		return err;
 	err = meta_session_end(s->meta, session->export->index, session->stored.id);
+	CRASH_POINT("session.ending");
 	if (err)
 		meta_abort(s->meta);
 	else
@@ -302,7 +304,9 @@ static int begin_session(struct request *req, struct export *export, struct sess
 	session = session_new(s, &stored, export);
 	if (!session)
 		return -ENOMEM;
+	CRASH_POINT("attach.before");
 	err = store_session(s, &session->stored);
+	CRASH_POINT("attach.stored");
 	if (err) {
 		session_delete(session);
 		return err;

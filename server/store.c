@@ -15,6 +15,7 @@
 #include <sys/statvfs.h>
 
 #include "common/conf.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/store_format.h"
@@ -269,6 +270,7 @@ int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_ne
 		goto err_free;
 	}
 	lock_map(s);
+	CRASH_POINT("store.allocated");
 	err = open_tables(s, is_new);
 	if (err) {
 		snprintf(why, whylen, "cannot open the tables of the store %s: %s", path,
