@@ -449,7 +449,7 @@ void meta_close(struct meta *m)
 {
 	if (!m)
 		return;
-	for (unsigned i = 0; i < m->nvolumes; i++)
+	for (unsigned i = 0; !m->inspected && i < m->nvolumes; i++)
 		protect_end(m->volumes[i].protect);
 	scrub_delete(m->scrub);
 	store_close(m->store);
