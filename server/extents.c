@@ -27,7 +27,7 @@ static bool adjoins(const struct extent *a, const struct extent *b)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static int decode(
+int extents_decode(
 	struct volume *v, struct store_key key, const struct store_val *val, struct extent *e)
 {
 	struct wire_in r;
@@ -71,7 +71,7 @@ int extents_stored_at(struct volume *v, const struct inode *i, uint64_t fpage, s
 
 	if (!err && key.hi != i->key)
 		err = -ENOENT;
-	return err ? err : decode(v, key, &val, out);
+	return err ? err : extents_decode(v, key, &val, out);
 }
 
 /* The last one that begins at or before the page. */
@@ -87,7 +87,7 @@ static int stored_before(
 	err = store_seek_back(v->store, STORE_EXTENT, STORE_KEY(i->key, fpage), &key, &val);
 	if (!err && (key.hi != i->key || key.lo >= i->cut))
 		err = -ENOENT;
-	return err ? err : decode(v, key, &val, out);
+	return err ? err : extents_decode(v, key, &val, out);
 }
 
 /* The first one that begins at or after the page and is not hidden. */
@@ -283,7 +283,7 @@ static int count_table(
 	*n = 0;
 	*npages = 0;
 	while (!err && key.hi == i->key && key.lo < i->cut) {
-		err = decode(v, key, &val, &e);
+		err = extents_decode(v, key, &val, &e);
 		if (err)
 			break;
 		++*n;

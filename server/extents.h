@@ -40,4 +40,8 @@ int extents_free_hidden(
 /* For checks: the record of the extent in the table at or after fpage, hidden ones too. */
 int extents_stored_at(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out);
 
+/* For walks over records of any inode. */
+int extents_decode(
+	struct volume *v, struct store_key key, const struct store_val *val, struct extent *e);
+
 #endif

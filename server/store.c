@@ -557,30 +557,42 @@ static uint64_t pages_in_use(struct store *s)
 /* Pages that the last transaction freed may be taken by the one after the next only: until then
  * they are what a crash in the next one falls back to. The list's records are {count, pages...}
  * under the number of the transaction. What a view reads is not reused either. */
-static uint64_t pages_in_limbo(struct store *s)
+static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint64_t *n)
 {
-	bool viewed;
-	size_t oldest = oldest_read(s, &viewed), nrecords = 0;
 	MDB_val key, val;
-	MDB_cursor *c;
-	uint64_t n = 0;
 	size_t id, count;
 
-	if (mdb_cursor_open(s->txn, FREE_TABLE, &c) != 0)
-		return 0;
+	*n = 0;
 	for (int rc = mdb_cursor_get(c, &key, &val, MDB_LAST); rc == 0;
 		rc = mdb_cursor_get(c, &key, &val, MDB_PREV)) {
 		memcpy(&id, key.mv_data, sizeof(id));
 		if (id < oldest)
-			break;
-		if (viewed && ++nrecords > VIEW_LIMBO_RECORDS) {
-			n = s->map_pages;
-			break;
-		}
+			return 0;
+		if (!max_records--)
+			return -E2BIG;
 		memcpy(&count, val.mv_data, sizeof(count));
-		n += count;
+		*n += count;
 	}
-	mdb_cursor_close(c);
+	return 0;
+}
+
+/* LMDB shows the list to readers only; before the first change they see the same. */
+static uint64_t pages_in_limbo(struct store *s)
+{
+	uint64_t n = s->map_pages;
+	bool viewed;
+	size_t oldest = oldest_read(s, &viewed);
+	MDB_cursor *c;
+	MDB_txn *txn;
+
+	if (mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn) != 0)
+		return n;
+	if (mdb_cursor_open(txn, FREE_TABLE, &c) == 0) {
+		if (count_limbo(c, oldest, viewed ? VIEW_LIMBO_RECORDS : UINT64_MAX, &n))
+			n = s->map_pages;
+		mdb_cursor_close(c);
+	}
+	mdb_txn_abort(txn);
 	return n;
 }
 

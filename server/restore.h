@@ -1,0 +1,27 @@
+/* restore.h - an export is made from a snapshot's directory.
+ *
+ * Numbers, names, attributes, times and bytes are those of the snapshot; where pages lie is chosen
+ * anew, so that the export may have another size. It is done in many batches, before anything is
+ * served: the caller sees to it that a memory directory in which this was begun and not ended is
+ * never served (memdir_begin_restore).
+ *
+ * THREADS  The metadata thread, outside batches.
+ * ERRORS   0 or -errno with a line in why: -EBADMSG and -EPROTONOSUPPORT as image.h's; -EEXIST: the
+ *          export has files; -EXDEV: names of a store that has some are hashed by another key;
+ *          -ENOSPC: the export or the store is too small.
+ */
+#ifndef RMEMFS_SERVER_RESTORE_H
+#define RMEMFS_SERVER_RESTORE_H
+
+#include "server/image.h"
+
+struct meta;
+
+/* Reads all of it, and finds what the export could not be made from; changes nothing. */
+int restore_check(struct meta *m, unsigned export_index, struct image_reader *image,
+	const struct image_why *why);
+/* After that. */
+int restore_export(struct meta *m, unsigned export_index, struct image_reader *image,
+	const struct image_why *why);
+
+#endif
