@@ -1,6 +1,7 @@
 /* acl.c - see acl.h. In the attribute: version 4; then entries of tag 2, permissions 2, id 4. */
 #include "server/acl.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <linux/posix_acl.h>
 #include <linux/posix_acl_xattr.h>
@@ -126,6 +127,7 @@ static struct classes classes_of(struct acl *acl)
 		else if (e->tag == ACL_OTHER)
 			classes.other = &e->perm;
 	}
+	assert(classes.user && classes.group && classes.other); /* or it is not valid */
 	return classes;
 }
 

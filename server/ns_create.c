@@ -9,10 +9,11 @@
  * store's untouched end is sure to have. */
 enum { TARGET_LONG = 1900, ROOM_PAGES_LONG_TARGET = 4 };
 
-/* Where a new inode goes. */
+/* Where a new inode goes, and what it gets from there. */
 struct place {
 	struct inode dir;
-	struct dirent_slot slot;
+	struct dirent_slot slot; /* not of TMPFILE */
+	struct heritage heritage;
 };
 
 /* -EEXIST with the slot filled: the name is taken. */
@@ -31,18 +32,17 @@ static uint32_t child_gid(const struct ns_call *c, const struct inode *dir)
 
 /* Room for one more inode, in the export and in its owner's quota; what it inherits, and the store
  * pages for that. */
-static int check_child(struct ns_call *c, const struct inode *dir, uint32_t mode,
-	struct heritage *h, uint64_t *room)
+static int check_child(struct ns_call *c, struct place *place, uint32_t mode, uint64_t *room)
 {
-	int err = ns_check_new(c, c->req->create.uid, child_gid(c, dir));
+	int err = ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
 
-	return err ? err : ns_inherit(c, dir, mode, h, room);
+	return err ? err : ns_inherit(c, &place->dir, mode, &place->heritage, room);
 }
 
-static void init_child(
-	struct ns_call *c, const struct inode *dir, const struct heritage *h, struct inode *i)
+static void init_child(struct ns_call *c, const struct place *place, struct inode *i)
 {
-	uint32_t mode = h->mode;
+	const struct inode *dir = &place->dir;
+	uint32_t mode = place->heritage.mode;
 
 	if (dir->attr.mode & S_ISGID && S_ISDIR(mode))
 		mode |= S_ISGID;
@@ -62,20 +62,19 @@ static int add_name(
 	return err;
 }
 
-static int add_child(
-	struct ns_call *c, struct place *place, const struct heritage *h, struct inode *i)
+static int add_child(struct ns_call *c, struct place *place, struct inode *i)
 {
-	uint32_t mode = h->mode;
+	uint32_t mode = place->heritage.mode;
 	int err;
 
-	init_child(c, &place->dir, h, i);
+	init_child(c, place, i);
 	if (S_ISCHR(mode) || S_ISBLK(mode))
 		i->attr.rdev = c->req->create.rdev;
 	if (S_ISLNK(mode))
 		i->attr.size = c->req->create.target.len;
 	if (S_ISDIR(mode))
 		place->dir.attr.nlink++;
-	err = ns_heritage_put(c, h, i);
+	err = ns_heritage_put(c, &place->heritage, i);
 	if (!err)
 		err = inode_add(c->v, i);
 	return err ? err : add_name(c, place, &c->req->create.name, i);
@@ -102,7 +101,6 @@ int ns_create(struct ns_call *c)
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages;
 	uint64_t room = ROOM_PAGES;
-	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	bool created;
@@ -110,7 +108,7 @@ int ns_create(struct ns_call *c)
 
 	created = !err;
 	if (created)
-		err = check_child(c, &place.dir, S_IFREG | (req->mode & 07777), &heritage, &room);
+		err = check_child(c, &place, S_IFREG | (req->mode & 07777), &room);
 	else if (err == -EEXIST)
 		err = open_existing(c, &place, &inode);
 	if (!err)
@@ -118,7 +116,7 @@ int ns_create(struct ns_call *c)
 	if (err)
 		return err;
 	if (created)
-		err = add_child(c, &place, &heritage, &inode);
+		err = add_child(c, &place, &inode);
 	else
 		ns_fill_entry(c, &inode, &place.dir);
 	if (err)
@@ -128,14 +126,13 @@ int ns_create(struct ns_call *c)
 }
 
 /* Kept for the session, like a file whose last name went while it was open. */
-static int add_nameless(
-	struct ns_call *c, const struct inode *dir, const struct heritage *h, struct inode *i)
+static int add_nameless(struct ns_call *c, const struct place *place, struct inode *i)
 {
 	int err;
 
-	init_child(c, dir, h, i);
+	init_child(c, place, i);
 	i->attr.nlink = 0;
-	err = ns_heritage_put(c, h, i);
+	err = ns_heritage_put(c, &place->heritage, i);
 	if (!err)
 		err = inode_add(c->v, i);
 	return err ? err : ns_keep_orphan(c, i);
@@ -145,16 +142,16 @@ int ns_tmpfile(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages, room = ROOM_PAGES;
-	struct heritage heritage;
-	struct inode dir, inode;
-	int err = S_ISREG(req->mode) ? inode_load_dir(c->v, req->parent, &dir) : -EINVAL;
+	struct place place;
+	struct inode inode;
+	int err = S_ISREG(req->mode) ? inode_load_dir(c->v, req->parent, &place.dir) : -EINVAL;
 
 	if (!err)
-		err = check_child(c, &dir, S_IFREG | (req->mode & 07777), &heritage, &room);
+		err = check_child(c, &place, S_IFREG | (req->mode & 07777), &room);
 	if (!err)
 		err = ns_room_and_grant(c, room, true, &want);
 	if (!err)
-		err = add_nameless(c, &dir, &heritage, &inode);
+		err = add_nameless(c, &place, &inode);
 	if (err)
 		return err;
 	ns_fill_entry(c, &inode, NULL);
@@ -166,7 +163,6 @@ static int make(struct ns_call *c, uint32_t mode)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES;
-	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	int err = find_place(c, req->parent, &req->name, &place);
@@ -174,10 +170,10 @@ static int make(struct ns_call *c, uint32_t mode)
 	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
 		err = -EMLINK;
 	if (!err)
-		err = check_child(c, &place.dir, mode, &heritage, &room);
+		err = check_child(c, &place, mode, &room);
 	if (!err)
 		err = ns_room(c, room, true);
-	return err ? err : add_child(c, &place, &heritage, &inode);
+	return err ? err : add_child(c, &place, &inode);
 }
 
 int ns_mknod(struct ns_call *c)
@@ -205,7 +201,6 @@ int ns_symlink(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES + (req->target.len > TARGET_LONG ? ROOM_PAGES_LONG_TARGET : 0);
-	struct heritage heritage;
 	struct place place;
 	struct inode inode;
 	int err;
@@ -216,11 +211,11 @@ int ns_symlink(struct ns_call *c)
 		return -ENAMETOOLONG;
 	err = find_place(c, req->parent, &req->name, &place);
 	if (!err)
-		err = check_child(c, &place.dir, S_IFLNK | 0777, &heritage, &room);
+		err = check_child(c, &place, S_IFLNK | 0777, &room);
 	if (!err)
 		err = ns_room(c, room, true);
 	if (!err)
-		err = add_child(c, &place, &heritage, &inode);
+		err = add_child(c, &place, &inode);
 	if (err)
 		return err;
 	return store_put(

@@ -125,6 +125,7 @@ struct change {
 	uint32_t mode;
 	uint64_t room; /* store pages for what else goes with it ... */
 	bool has_room; /* ... have been asked for: that can be done once */
+	uint8_t acl[ACL_BYTES_MAX];
 };
 
 static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct change *ch)
@@ -194,7 +195,6 @@ static int apply(struct ns_call *c, struct change *ch)
 static int set_acl(struct ns_call *c, struct change *ch)
 {
 	bool is_access = xattr_flag(ch->name) == ATTR_ACL;
-	uint8_t buf[ACL_BYTES_MAX];
 	struct acl acl;
 	int err = acl_decode(&acl, ch->data, ch->len);
 
@@ -209,8 +209,8 @@ static int set_acl(struct ns_call *c, struct change *ch)
 		ch->mode &= ~(uint32_t)S_ISGID;
 	if (!is_access && acl.n && !inode_is_dir(&ch->inode))
 		return -EACCES;
-	ch->data = buf;
-	ch->len = (uint32_t)acl_encode(&acl, buf);
+	ch->data = ch->acl;
+	ch->len = (uint32_t)acl_encode(&acl, ch->acl);
 	return apply(c, ch);
 }
 

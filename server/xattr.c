@@ -91,7 +91,7 @@ int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct in
 	const struct rpc_str *name, struct xattr *x)
 {
 	uint64_t first = dirent_first_cookie(hash, name), unused = first;
-	struct store_key key;
+	struct store_key key = {0};
 	struct store_val val;
 	int err = -ENOENT;
 

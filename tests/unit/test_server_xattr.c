@@ -708,6 +708,7 @@ static void create__inherits_the_default_acl(void **state)
 		{RPC_CREATE, S_IFREG | 0666, S_IFREG | 0664, S_IFREG | 0600},
 		{RPC_MKNOD, S_IFIFO | 0646, S_IFIFO | 0644, S_IFIFO | 0600},
 		{RPC_MKNOD, S_IFREG | 0600, S_IFREG | 0600, S_IFREG | 0600},
+		{RPC_TMPFILE, S_IFREG | 0666, S_IFREG | 0664, S_IFREG | 0600},
 		{RPC_MKDIR, 0777, S_IFDIR | 0774, S_IFDIR | 0700},
 	};
 	struct acl lists[] = {named_acl(7, 5, 7, 4), long_acl(ACL_ENTRIES_MAX)};
