@@ -95,7 +95,7 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 static void open_done(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
-	struct opened opened;
+	struct opened opened = {0};
 	/* Whoever was told that it failed does not close it. */
 	bool wanted = !req->replied;
 

@@ -16,7 +16,7 @@ teardown() {
 
 exclusive() {
 	cache_mode=exclusive
-	mount_rmem "$@"
+	mount_rmem
 }
 
 # ---- who is let in -------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ static int map_shared(int fd, char **out)
 static int written_is_mapped(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	int err = make(path, O_RDWR, &fd);
 
 	if (!err)
@@ -107,7 +107,7 @@ static int written_is_mapped(const char *path)
 static int stored_is_read(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	int err = make(path, O_RDWR, &fd);
 
 	if (!err)
@@ -126,7 +126,7 @@ static int stored_is_read(const char *path)
 static int store_and_write_share_a_page(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN] = {0}, *at;
+	char want[LEN] = {0}, *at = NULL;
 	int err = make(path, O_RDWR, &fd);
 
 	if (!err)
@@ -153,7 +153,7 @@ static int beside(const char *path, int flags, int first, int prot)
 {
 	autoclose int writer = -1, mapped = -1;
 	static _Alignas(PAGE) char want[LEN];
-	char *at;
+	char *at = NULL;
 	int err = make(path, first, &writer);
 
 	if (!err)
@@ -220,7 +220,7 @@ static int appended_is_mapped(const char *path)
 {
 	autoclose int writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	autoclose int mapped = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	struct stat st;
 	int err;
 
@@ -265,7 +265,7 @@ static int truncated_under_a_mapping(const char *path)
 {
 	static const char zeros[LEN];
 	autoclose int fd = -1;
-	char *at;
+	char *at = NULL;
 	int err = make(path, O_RDWR, &fd);
 
 	if (!err)
@@ -288,7 +288,7 @@ static int truncated_under_a_mapping(const char *path)
 static int private_is_nobody_elses(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at, *shared;
+	char want[LEN], *at = NULL, *shared = NULL;
 	int err = make(path, O_RDWR, &fd);
 
 	pattern(want, LEN, 1);
@@ -321,7 +321,7 @@ static int stored_into_holes(const char *path)
 {
 	enum { LONG = 1 << 20 };
 	autoclose int fd = -1;
-	char *at;
+	char *at = NULL;
 
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, LONG) < 0)

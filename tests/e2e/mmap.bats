@@ -19,7 +19,7 @@ can_map_direct() {
 		maps_direct=no
 		! mapping written-is-mapped "$mnt/probe" 2>/dev/null || maps_direct=yes
 	fi
-	[ $maps_direct = yes ]
+	[ "$maps_direct" = yes ]
 }
 
 # in_each_mode COMMAND...: on a mount of its own in each cache mode, in an empty folder of it.
@@ -41,7 +41,7 @@ maps() {
 }
 
 maps_here() {
-	if [ $cache_mode = none ] && ! can_map_direct; then
+	if [ "$cache_mode" = none ] && ! can_map_direct; then
 		[[ $(mapping "$1" a 2>&1) == *ENODEV* ]]
 	else
 		mapping "$1" a
@@ -74,6 +74,34 @@ maps_here() {
 
 @test "direct and buffered handles read what each other wrote" {
 	in_each_mode mapping direct-and-buffered a
+}
+
+# cached_readers_and_direct_writers FILE: at the same time, while a handle keeps the file in the cache.
+cached_readers_and_direct_writers() {
+	local readers=()
+	exec 5<"$1"
+	for _ in 1 2; do
+		(until [ -e "$dir/enough" ]; do cat "$1" || exit 1; done) >/dev/null 3>&- 5>&- &
+		readers+=($!)
+	done
+	timeout 60 fio --name=writers --filename="$1" --size="$(mib 16 4)M" --rw=randwrite --bs=64k \
+		--ioengine=libaio --iodepth=16 --direct=1 --time_based --runtime=2 --output="$dir/fio.log"
+	touch "$dir/enough"
+	wait "${readers[@]}"
+	rm "$dir/enough"
+	cat <&5 >"$dir/seen"
+	exec 5<&-
+}
+
+@test "many direct writes at once leave nothing older in the cache" {
+	for cache_mode in shared exclusive; do
+		mount_rmem
+		random_file "$mnt/$cache_mode" "$(mib 16 4)"
+		cached_readers_and_direct_writers "$mnt/$cache_mode"
+		remount
+		cmp "$dir/seen" "$mnt/$cache_mode"
+		umount_rmem
+	done
 }
 
 @test "a mapping shows what another handle appends" {
