@@ -4,7 +4,13 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
-static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64_t *filled)
+static void count_taken(struct fs_thread *ft, uint32_t npages)
+{
+	__atomic_store_n(&ft->taken, ft->taken + npages, __ATOMIC_RELAXED);
+}
+
+static int fill_locked(
+	struct inode *inode, struct fs_thread *ft, uint64_t first, uint64_t end, uint64_t *filled)
 {
 	struct grants *grants = &inode->fs->grants;
 	struct extent_cursor at;
@@ -28,6 +34,7 @@ static int fill_locked(struct inode *inode, uint64_t first, uint64_t end, uint64
 			return -EDQUOT;
 		if (!window_take(&inode->window, grants, allowed, &run))
 			return -EAGAIN;
+		count_taken(ft, run.npages);
 		run.fpage = *filled;
 		r = extent_map_insert(&inode->map, &run, EXTENT_FILLING);
 		if (r) {
@@ -47,7 +54,7 @@ int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *fill
 
 	pthread_mutex_lock(&inode->lock);
 	had = inode->window.rest.npages;
-	r = fill_locked(inode, first, end, filled);
+	r = fill_locked(inode, fs_thread_of(req->thread), first, end, filled);
 	left = inode->window.rest.npages;
 	inode->filled_ms = io_thread_now(req->thread);
 	pthread_mutex_unlock(&inode->lock);

@@ -21,6 +21,7 @@ struct fs_thread {
 	struct list accessed;    /* the same, by access.link: the longest waiting first */
 	struct list interrupted; /* ops, by interrupted */
 	unsigned nbackground;    /* RPCs on their way for no request */
+	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;

@@ -137,25 +137,33 @@ static size_t choose(const struct grants *g, uint32_t want, const struct extent 
 	return best_fit(g, want);
 }
 
+static bool take_locked(
+	struct grants *g, uint32_t want, const struct extent *goal, struct extent *out)
+{
+	struct extent *run;
+	size_t i;
+
+	if (!g->nruns || !want)
+		return false;
+	i = choose(g, want, goal);
+	run = &g->runs[i];
+	*out = *run;
+	if (out->npages > want)
+		out->npages = want;
+	run->page += out->npages;
+	run->npages -= out->npages;
+	if (!run->npages)
+		remove_run(g, i);
+	g->npages -= out->npages;
+	return true;
+}
+
 bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, struct extent *out)
 {
-	bool taken = false;
+	bool taken;
 
 	pthread_mutex_lock(&g->lock);
-	if (g->nruns && want) {
-		size_t i = choose(g, want, goal);
-		struct extent *run = &g->runs[i];
-
-		*out = *run;
-		if (out->npages > want)
-			out->npages = want;
-		run->page += out->npages;
-		run->npages -= out->npages;
-		if (!run->npages)
-			remove_run(g, i);
-		g->npages -= out->npages;
-		taken = true;
-	}
+	taken = take_locked(g, want, goal, out);
 	pthread_mutex_unlock(&g->lock);
 	return taken;
 }
@@ -170,13 +178,29 @@ uint64_t grants_count(struct grants *g)
 	return npages;
 }
 
+uint64_t grants_count_unused(struct grants *g, uint64_t taken)
+{
+	uint64_t npages;
+
+	pthread_mutex_lock(&g->lock);
+	npages = g->npages + g->windowed;
+	pthread_mutex_unlock(&g->lock);
+	return npages - min_u64(npages, taken);
+}
+
 /* ---- windows --------------------------------------------------------------------------------- */
 
 static bool window_refill(struct window *w, struct grants *g, uint32_t want)
 {
 	uint32_t n = (uint32_t)max_u64(want, max_u64(w->appetite, WINDOW_PAGES_MIN));
+	bool taken;
 
-	if (!grants_take(g, n, w->begun ? &w->rest : NULL, &w->rest))
+	pthread_mutex_lock(&g->lock);
+	taken = take_locked(g, n, w->begun ? &w->rest : NULL, &w->rest);
+	if (taken)
+		g->windowed += w->rest.npages;
+	pthread_mutex_unlock(&g->lock);
+	if (!taken)
 		return false;
 	w->begun = true;
 	w->appetite = (uint32_t)min_u64((uint64_t)n * 2, WINDOW_PAGES_MAX);
@@ -197,6 +221,12 @@ bool window_take(struct window *w, struct grants *g, uint32_t want, struct exten
 
 void window_return(struct window *w, struct grants *g)
 {
-	grants_add(g, &w->rest);
+	if (w->rest.npages) {
+		pthread_mutex_lock(&g->lock);
+		if (add_locked(g, &w->rest))
+			g->npages += w->rest.npages;
+		g->windowed -= w->rest.npages;
+		pthread_mutex_unlock(&g->lock);
+	}
 	*w = (struct window){0};
 }

@@ -28,6 +28,7 @@ struct grants {
 	struct extent *runs; /* sorted by target, region, page; neighbours merged; fpage 0 */
 	size_t nruns, cap;
 	uint64_t npages;
+	uint64_t windowed; /* pages that went into windows, and did not come back */
 };
 
 void grants_init(struct grants *g);
@@ -41,6 +42,8 @@ void grants_add(struct grants *g, const struct extent *run);
 bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, struct extent *out);
 
 uint64_t grants_count(struct grants *g);
+/* The same with windows, if so many pages were ever taken from them. */
+uint64_t grants_count_unused(struct grants *g, uint64_t taken);
 
 struct window {
 	struct extent rest; /* npages 0: used up; region and page are then where it ended */

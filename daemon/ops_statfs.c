@@ -35,15 +35,24 @@ static struct statfs_values recall(struct fs *fs)
 	return values;
 }
 
-/* Pages lent to us are as good as free. */
+/* Pages lent to us that no file has are as good as free. */
+static uint64_t count_unused(struct fs *fs)
+{
+	uint64_t taken = 0;
+
+	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
+		taken += __atomic_load_n(&fs->threads[i].taken, __ATOMIC_RELAXED);
+	return grants_count_unused(&fs->grants, taken);
+}
+
 static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct fs *fs = req->thread->fs;
-	uint64_t granted = grants_count(&fs->grants);
+	uint64_t unused = rep->statfs.free_pages + count_unused(fs);
 	struct statfs_values values = {
 		.blocks = rep->statfs.pages,
-		.bfree = rep->statfs.free_pages + granted,
-		.bavail = rep->statfs.free_pages + granted,
+		.bfree = unused,
+		.bavail = unused,
 		.files = rep->statfs.inodes + rep->statfs.free_inodes,
 		.ffree = rep->statfs.free_inodes,
 	};

@@ -143,6 +143,27 @@ static void window__fragments__takes_what_there_is(void **state)
 	grants_fini(&g);
 }
 
+static void count_unused__pool_and_windows(void **state)
+{
+	struct grants g;
+	struct window w = {0}, v = {0};
+	struct extent out;
+
+	grants_init(&g);
+	add(&g, 0, 0, 100);
+	assert_int_equal(grants_count_unused(&g, 0), 100);
+	assert_true(window_take(&w, &g, 3, &out));
+	assert_true(window_take(&v, &g, 1, &out));
+	assert_int_equal(grants_count(&g), 100 - 2 * WINDOW_PAGES_MIN);
+	assert_int_equal(grants_count_unused(&g, 4), 96);
+	window_return(&w, &g);
+	assert_int_equal(grants_count_unused(&g, 4), 96);
+	window_return(&v, &g);
+	assert_int_equal(grants_count(&g), 96);
+	assert_int_equal(grants_count_unused(&g, 4), 96);
+	grants_fini(&g);
+}
+
 /* Against a map of which pages are in the pool. */
 static void pool__random__no_page_twice(void **state)
 {
@@ -183,6 +204,7 @@ int main(void)
 		cmocka_unit_test(window__sequential_writes__contiguous_and_growing),
 		cmocka_unit_test(window__small_file__gives_back_the_rest),
 		cmocka_unit_test(window__fragments__takes_what_there_is),
+		cmocka_unit_test(count_unused__pool_and_windows),
 		cmocka_unit_test(pool__random__no_page_twice),
 	};
 
