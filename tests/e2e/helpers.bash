@@ -16,6 +16,7 @@ repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 
 server_pid='' daemon_pid=''
 export_size=512MiB
+server_conf='' # a configuration file that names the exports
 # Of the mounts; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
 
@@ -80,12 +81,12 @@ server_answers() {
 
 # start_server [OPTION]...: and waits until it serves. Its Unix socket is the last to open.
 start_server() {
-	local listen=(--listen "shm:$socket")
+	local listen=(--listen "shm:$socket") exports=()
 	[ "$transport" = shm ] || listen+=(--listen "$(listen_address)")
+	[ -n "$server_conf" ] || exports=(--export "default:$export_size")
 	# shellcheck disable=SC2086 # a command and its arguments
-	${RMEMFS_TEST_SERVER_UNDER:-} rmemfs-server -c /dev/null --memory-dir "$memory" \
-		--export "default:$export_size" \
-		"${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
+	${RMEMFS_TEST_SERVER_UNDER:-} rmemfs-server -c "${server_conf:-/dev/null}" \
+		--memory-dir "$memory" "${exports[@]}" "${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
 	server_pid=$!
 	echo $server_pid >"$dir/server.pid"
 	until_true 60 server_answers || die "the server does not answer"
