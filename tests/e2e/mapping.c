@@ -70,19 +70,17 @@ static int open_again(const char *path, int flags, int *out)
 	return *out < 0 ? -errno : 0;
 }
 
-static int map(int fd, int prot, int kind, char **out)
+/* NULL, with errno, on failure. */
+static char *map(int fd, int prot, int kind)
 {
 	char *at = mmap(NULL, LEN, prot, kind, fd, 0);
 
-	if (at == MAP_FAILED)
-		return -errno;
-	*out = at;
-	return 0;
+	return at == MAP_FAILED ? NULL : at;
 }
 
-static int map_shared(int fd, char **out)
+static char *map_shared(int fd)
 {
-	return map(fd, PROT_READ | PROT_WRITE, MAP_SHARED, out);
+	return map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
 }
 
 /* ---- one handle ------------------------------------------------------------------------------ */
@@ -90,11 +88,12 @@ static int map_shared(int fd, char **out)
 static int written_is_mapped(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at = NULL;
+	char want[LEN], *at;
 	int err = make(path, O_RDWR, &fd);
 
-	if (!err)
-		err = map_shared(fd, &at);
+	at = err ? NULL : map_shared(fd);
+	if (!at)
+		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		err = put(fd, want, LEN, 0);
@@ -107,11 +106,12 @@ static int written_is_mapped(const char *path)
 static int stored_is_read(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at = NULL;
+	char want[LEN], *at;
 	int err = make(path, O_RDWR, &fd);
 
-	if (!err)
-		err = map_shared(fd, &at);
+	at = err ? NULL : map_shared(fd);
+	if (!at)
+		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		memcpy(at, want, LEN);
@@ -126,11 +126,12 @@ static int stored_is_read(const char *path)
 static int store_and_write_share_a_page(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN] = {0}, *at = NULL;
+	char want[LEN] = {0}, *at;
 	int err = make(path, O_RDWR, &fd);
 
-	if (!err)
-		err = map_shared(fd, &at);
+	at = err ? NULL : map_shared(fd);
+	if (!at)
+		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		size_t stored = n * 70, written = stored + 35;
 
@@ -153,13 +154,14 @@ static int beside(const char *path, int flags, int first, int prot)
 {
 	autoclose int writer = -1, mapped = -1;
 	static _Alignas(PAGE) char want[LEN];
-	char *at = NULL;
+	char *at;
 	int err = make(path, first, &writer);
 
 	if (!err)
 		err = open_again(path, flags, &mapped);
-	if (!err)
-		err = map(mapped, prot, MAP_SHARED, &at);
+	at = err ? NULL : map(mapped, prot, MAP_SHARED);
+	if (!at)
+		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		err = put(writer, want, LEN, 0);
@@ -220,15 +222,16 @@ static int appended_is_mapped(const char *path)
 {
 	autoclose int writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	autoclose int mapped = -1;
-	char want[LEN], *at = NULL;
+	char want[LEN], *at;
 	struct stat st;
 	int err;
 
 	if (writer < 0)
 		return -errno;
 	err = open_again(path, O_RDONLY, &mapped);
-	if (!err)
-		err = map(mapped, PROT_READ, MAP_SHARED, &at);
+	at = err ? NULL : map(mapped, PROT_READ, MAP_SHARED);
+	if (!at)
+		return err ? err : -errno;
 	pattern(want, LEN, 1);
 	for (size_t have = 0; !err && have < LEN; have += 512) {
 		if (write(writer, want + have, 512) != 512 || fstat(mapped, &st) < 0)
@@ -265,13 +268,12 @@ static int truncated_under_a_mapping(const char *path)
 {
 	static const char zeros[LEN];
 	autoclose int fd = -1;
-	char *at = NULL;
+	char *at;
 	int err = make(path, O_RDWR, &fd);
 
-	if (!err)
-		err = map_shared(fd, &at);
-	if (err)
-		return err;
+	at = err ? NULL : map_shared(fd);
+	if (!at)
+		return err ? err : -errno;
 	memset(at, 'x', LEN);
 	if (ftruncate(fd, PAGE + 100) < 0)
 		return -errno;
@@ -288,14 +290,15 @@ static int truncated_under_a_mapping(const char *path)
 static int private_is_nobody_elses(const char *path)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at = NULL, *shared = NULL;
+	char want[LEN], *at, *shared;
 	int err = make(path, O_RDWR, &fd);
 
 	pattern(want, LEN, 1);
 	if (!err)
 		err = put(fd, want, LEN, 0);
-	if (!err)
-		err = map(fd, PROT_READ | PROT_WRITE, MAP_PRIVATE, &at);
+	at = err ? NULL : map(fd, PROT_READ | PROT_WRITE, MAP_PRIVATE);
+	if (!at)
+		return err ? err : -errno;
 	if (!err)
 		err = equal(at, want, LEN);
 	if (err)
@@ -308,9 +311,8 @@ static int private_is_nobody_elses(const char *path)
 		err = put(fd, "new", 3, 0);
 	if (!err && at[0] != 'p')
 		err = -EILSEQ;
-	if (!err && map_shared(fd, &shared) == 0)
-		err = equal(shared, "new", 3);
-	return err;
+	shared = err ? NULL : map_shared(fd);
+	return shared ? equal(shared, "new", 3) : err;
 }
 
 /* ---- memory that is full --------------------------------------------------------------------- */
@@ -321,7 +323,7 @@ static int stored_into_holes(const char *path)
 {
 	enum { LONG = 1 << 20 };
 	autoclose int fd = -1;
-	char *at = NULL;
+	char *at;
 
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, LONG) < 0)
