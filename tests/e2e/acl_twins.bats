@@ -105,7 +105,7 @@ same_look() {
 # bats test_tags=once
 @test "random work with ACLs leaves what it leaves on a tmpfs" {
 	local seed
-	for seed in 1 2; do
+	for seed in 5 6; do
 		echo "seed $seed"
 		make_script $seed 120 >"$dir/script"
 		(cd "$dir/twin" && bash "$dir/script") >"$dir/said.twin" 2>&1
@@ -113,12 +113,14 @@ same_look() {
 		diff "$dir/said.twin" "$dir/said.mnt"
 		look "$dir/twin" >"$dir/look.twin"
 		same_look
-		[ "$seed" -ne 2 ] || holds_everywhere same_look
+		cat "$dir/look.twin" >>"$dir/looks"
+		[ "$seed" -ne 6 ] || holds_everywhere same_look
 		find "$dir/twin" "$mnt" -mindepth 1 -delete
 		setfacl -bk "$dir/twin" "$mnt"
 		chmod 755 "$dir/twin" "$mnt"
 		chown 0:0 "$dir/twin" "$mnt"
 	done
-	grep -q '^default:user:100' "$dir/look.twin"
-	grep -q '^mask::' "$dir/look.twin"
+	# There was something to compare.
+	grep -q '^default:user:100' "$dir/looks"
+	grep -q '^user:100' "$dir/looks"
 }
