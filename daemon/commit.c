@@ -215,6 +215,7 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 		waiter_init(&op->waiter, req, then);
 		op->waiter.until = c->changes;
 		op->wait = OP_AT_INODE;
+		op->at_inode = inode;
 		list_add_tail(&c->waiters, &op->waiter.link);
 		if (!c->running)
 			start_locked(inode, req->thread);

@@ -38,6 +38,7 @@ static const char *op_text(enum request_op op)
 		[OP_SETXATTR] = "setxattr",
 		[OP_REMOVEXATTR] = "removexattr",
 		[OP_FALLOCATE] = "fallocate",
+		[OP_COPY] = "copy",
 		[OP_TMPFILE] = "tmpfile",
 		[OP_STATX] = "statx",
 	};

@@ -214,6 +214,7 @@ void fs_dispatch(struct request *req)
 		[OP_SETXATTR] = op_setxattr,
 		[OP_REMOVEXATTR] = op_removexattr,
 		[OP_FALLOCATE] = op_fallocate,
+		[OP_COPY] = op_copy,
 		[OP_TMPFILE] = op_tmpfile,
 		[OP_STATX] = op_getattr,
 	};

@@ -495,6 +495,25 @@ static int decode_fallocate(struct request *req, struct cursor *c)
 	return range_within(in->offset, in->length, INT64_MAX) ? 0 : -EFBIG;
 }
 
+/* What lies beyond the greatest size there can be is left out, as with a read. */
+static int decode_copy(struct request *req, struct cursor *c)
+{
+	const struct fuse_copy_file_range_in *in = whole(c, struct fuse_copy_file_range_in);
+
+	if (!in)
+		return -EIO;
+	set_fh(req, in->fh_in);
+	req->args.offset = in->off_in;
+	req->args.node2 = in->nodeid_out;
+	req->args.offset2 = in->off_out;
+	if (in->flags)
+		return -EINVAL;
+	if (in->off_in > INT64_MAX || in->off_out > INT64_MAX)
+		return -EFBIG;
+	req->args.len = min_u64(in->len, INT64_MAX - max_u64(in->off_in, in->off_out));
+	return req->args.len || !in->len ? 0 : -EFBIG;
+}
+
 /* ---- the table ---------------------------------------------------------------------------------
  */
 
@@ -531,6 +550,7 @@ static const struct decoder decoders[] = {
 	[FUSE_CREATE] = {decode_create, OP_CREATE},
 	[FUSE_LSEEK] = {decode_lseek, OP_LSEEK},
 	[FUSE_FALLOCATE] = {decode_fallocate, OP_FALLOCATE},
+	[FUSE_COPY_FILE_RANGE] = {decode_copy, OP_COPY},
 	[FUSE_TMPFILE] = {decode_tmpfile, OP_TMPFILE},
 	[FUSE_STATX] = {decode_statx, OP_STATX},
 	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},

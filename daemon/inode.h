@@ -57,7 +57,7 @@ struct inode {
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */
 	struct list fetchers; /* struct waiter */
-	struct gate gate;     /* of struct op.pass */
+	struct gate gate;     /* of struct op_pass */
 	struct window window;
 	struct share share; /* of its owners' quotas */
 	int64_t filled_ms;  /* when they were last used */

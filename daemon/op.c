@@ -64,7 +64,7 @@ void op_end(struct request *req)
 	struct op *op = op_of(req);
 
 	list_del(&op->interrupted);
-	if (op->inside)
+	if (op->pass.inside)
 		op_leave(req);
 	inode_put(steal_ptr(&op->inode));
 }
@@ -200,49 +200,72 @@ void op_take_buffer(struct request *req, void (*then)(struct request *req, int s
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
+static bool enter(
+	struct request *req, struct op_pass *pass, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = pass->inode;
+
+	pass->op = op;
+	waiter_init(&op->waiter, req, then);
+	pthread_mutex_lock(&inode->lock);
+	pass->inside = gate_enter(&inode->gate, &pass->pass);
+	if (!pass->inside) {
+		op->wait = OP_AT_GATE;
+		op->at_gate = pass;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return op->wait != OP_AT_GATE;
+}
+
 bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
-	struct inode *inode = op->inode;
 
-	op->pass = (struct gate_pass){.kind = kind, .first = first, .end = end};
-	waiter_init(&op->waiter, req, then);
-	pthread_mutex_lock(&inode->lock);
-	op->inside = gate_enter(&inode->gate, &op->pass);
-	if (!op->inside)
-		op->wait = OP_AT_GATE;
-	pthread_mutex_unlock(&inode->lock);
-	return op->wait != OP_AT_GATE;
+	op->pass = (struct op_pass){
+		.inode = op->inode, .pass = {.kind = kind, .first = first, .end = end}};
+	return enter(req, &op->pass, then);
+}
+
+bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,
+	enum gate_kind kind, void (*then)(struct request *req, int status))
+{
+	*pass = (struct op_pass){.inode = inode, .pass = {.kind = kind, .end = UINT64_MAX}};
+	return enter(req, pass, then);
 }
 
 /* Another thread's op is told by its own inode's lock that it is inside now. */
 static void admit_waiting_locked(struct inode *inode)
 {
-	struct gate_pass *pass;
+	struct gate_pass *next;
 
-	while ((pass = gate_next(&inode->gate))) {
-		struct op *op = container_of(pass, struct op, pass);
+	while ((next = gate_next(&inode->gate))) {
+		struct op_pass *pass = container_of(next, struct op_pass, pass);
 
-		op->inside = true;
-		waiter_wake(&op->waiter, 0);
+		pass->inside = true;
+		waiter_wake(&pass->op->waiter, 0);
 	}
 }
 
-void op_leave(struct request *req)
+void op_leave_pass(struct request *req, struct op_pass *pass)
 {
-	struct op *op = op_of(req);
-	struct inode *inode = op->inode;
+	struct inode *inode = pass->inode;
 	bool orphan;
 
 	pthread_mutex_lock(&inode->lock);
-	op->inside = false;
-	gate_leave(&inode->gate, &op->pass);
+	pass->inside = false;
+	gate_leave(&inode->gate, &pass->pass);
 	admit_waiting_locked(inode);
 	orphan = inode->orphan;
 	pthread_mutex_unlock(&inode->lock);
 	if (orphan)
 		returns_settle(inode, req->thread);
+}
+
+void op_leave(struct request *req)
+{
+	op_leave_pass(req, &op_of(req)->pass);
 }
 
 /* ---- the map --------------------------------------------------------------------------------- */
@@ -322,6 +345,7 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
 	inode->fetching = true;
 	if (!fetch) {
 		op->wait = OP_AT_INODE;
+		op->at_inode = inode;
 		list_add_tail(&inode->fetchers, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -348,11 +372,11 @@ static bool leave_list(struct op *op, pthread_mutex_t *lock)
 
 static bool leave_gate(struct op *op)
 {
-	struct inode *inode = op->inode;
+	struct inode *inode = op->at_gate->inode;
 	bool waiting;
 
 	pthread_mutex_lock(&inode->lock);
-	waiting = gate_withdraw(&op->pass);
+	waiting = gate_withdraw(&op->at_gate->pass);
 	if (waiting)
 		admit_waiting_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
@@ -387,7 +411,7 @@ bool op_cancel(struct request *req, int error)
 			return false;
 		break;
 	case OP_AT_INODE:
-		if (!leave_list(op, &op->inode->lock))
+		if (!leave_list(op, &op->at_inode->lock))
 			return false;
 		break;
 	case OP_AT_PAGES:

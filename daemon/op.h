@@ -51,6 +51,14 @@ enum op_wait {
 	OP_AT_QUOTA,
 };
 
+/* An operation's way through the gate of an inode. */
+struct op_pass {
+	struct gate_pass pass;
+	struct op *op;
+	struct inode *inode;
+	bool inside;
+};
+
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
 	struct inode *inode;     /* of the request's node; referenced */
@@ -61,9 +69,10 @@ struct op {
 	bool released; /* what this client had reserved, for want of room */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
-	struct gate_pass pass;
-	bool inside;            /* of the gate */
-	struct rpc_setattr set; /* op_set_attr's */
+	struct op_pass pass;     /* its own inode's */
+	struct op_pass *at_gate; /* OP_AT_GATE: where */
+	struct inode *at_inode;  /* OP_AT_INODE: whose lock the list is under */
+	struct rpc_setattr set;  /* op_set_attr's */
 	void (*set_done)(struct request *req, int status);
 	void (*dropped)(struct request *req, int status); /* op_drop_privileges' */
 	void (*buffered)(struct request *req, int status);
@@ -102,6 +111,11 @@ void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
 bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status));
 void op_leave(struct request *req);
+/* The same for another inode, or both of them: in the order of their numbers, so that no two wait
+ * for each other. */
+bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,
+	enum gate_kind kind, void (*then)(struct request *req, int status));
+void op_leave_pass(struct request *req, struct op_pass *pass);
 
 /* Fetches the inode's extents until all is known below page `end`, while inside the gate. True:
  * it is known. False: then(req, status) follows, and is to ask again. */

@@ -50,5 +50,7 @@ void op_setxattr(struct request *req);
 void op_removexattr(struct request *req);
 /* ops_fallocate.c */
 void op_fallocate(struct request *req);
+/* ops_copy.c */
+void op_copy(struct request *req);
 
 #endif

@@ -70,6 +70,7 @@ enum request_op {
 	OP_FALLOCATE,
 	OP_TMPFILE,
 	OP_STATX,
+	OP_COPY,
 	OP_NOPS,
 };
 
@@ -79,19 +80,20 @@ struct request_args {
 	bool has_fh;
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
-	uint32_t flags;  /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;
-			  * SETXATTR: SETXATTR_* of rpc.h */
-	uint64_t offset; /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE */
-	uint64_t len;    /* FALLOCATE: bytes from offset on, within INT64_MAX */
-	uint32_t size;   /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
-			  * LISTXATTR: room for it, 0: its length is wanted */
+	uint32_t flags;   /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;
+			   * SETXATTR: SETXATTR_* of rpc.h */
+	uint64_t offset;  /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE, COPY */
+	uint64_t offset2; /* COPY: in node2 */
+	uint64_t len;     /* FALLOCATE, COPY: bytes from there on, within INT64_MAX */
+	uint32_t size;    /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
+			   * LISTXATTR: room for it, 0: its length is wanted */
 	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
 	bool cached;                /* WRITE: from the page cache; its fh may be a guess */
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;                  /* READDIR: with attributes */
 	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
-	uint64_t node2;             /* RENAME: new parent; LINK: the inode */
+	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
 	uint64_t lock_owner;        /* FLUSH, RELEASE */
 	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
 	struct {                    /* SETATTR: as in struct rpc_setattr */

@@ -28,7 +28,7 @@ static void set_finish(struct request *req, int status, const int64_t *atime)
 
 	if (op->set.valid & SET_ATIMES)
 		access_release(op->inode, atime);
-	if (op->inside)
+	if (op->pass.inside)
 		op_leave(req);
 	op->set_done(req, status);
 }

@@ -171,6 +171,25 @@ static int map_store(char **args)
 	return err;
 }
 
+/* Copies len bytes from one offset to another, and prints how many that were. */
+static int copy_range(char **args)
+{
+	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
+	autoclose int to = open(args[2], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	off_t in = strtoll(args[1], NULL, 10), out = strtoll(args[3], NULL, 10);
+	size_t left = strtoul(args[4], NULL, 10), done = 0;
+	ssize_t n;
+
+	if (from < 0 || to < 0)
+		return -errno;
+	while ((n = copy_file_range(from, &in, to, &out, left - done, 0)) > 0)
+		done += (size_t)n;
+	if (n < 0)
+		return -errno;
+	printf("%zu\n", done);
+	return 0;
+}
+
 /* Holds a file open, says so, and reads it to the end once standard input ends. */
 static int hold(char **args)
 {
@@ -362,6 +381,7 @@ static const struct {
 	{"map-shared", 1, map_shared},
 	{"map-punch", 3, map_punch},
 	{"map-store", 2, map_store},
+	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},
 	{"hold-locks", 1, hold_locks},
 	{"count-locks", 1, count_locks},

@@ -350,6 +350,38 @@ static void file_fallocate(struct player *p, struct file *f)
 		memset(f->bytes + f->size, 0, SIZE_MAX_BYTES - f->size);
 }
 
+/* From one file to another, or within one. */
+static void file_copy(struct player *p, struct file *f)
+{
+	struct file *from = &p->files[below(p, FILES)];
+	size_t offset, len, to, done = 0;
+	enum way way = below(p, WAYS);
+	off_t in, out;
+
+	if (!from->size || !usable(f, way) || !usable(from, CACHED))
+		return;
+	range(p, from->size, &offset, &len);
+	to = below(p, SIZE_MAX_BYTES - len + 1);
+	if (!below(p, 3))
+		to &= ~(size_t)4095;
+	if (from == f && offset < to + len && to < offset + len)
+		return;
+	note(p, "copy %s %zu+%zu to %s %u %zu", from->name, offset, len, f->name, way, to);
+	in = (off_t)offset;
+	out = (off_t)to;
+	while (done < len) {
+		ssize_t n = copy_file_range(
+			file_open(p, from, CACHED), &in, file_open(p, f, way), &out, len - done, 0);
+
+		need(p, n > 0, "copy_file_range");
+		done += (size_t)n;
+	}
+	memmove(f->bytes + to, from->bytes + offset, len);
+	if (to + len > f->size)
+		f->size = to + len;
+	check_size(p, f, file_open(p, f, way));
+}
+
 static void file_sync(struct player *p, struct file *f)
 {
 	enum way way = below(p, WAYS);
@@ -537,9 +569,9 @@ static void own_file(struct player *p)
 {
 	static void (*const ops[])(struct player * p, struct file * f) = {file_write, file_write,
 		file_write, file_write, file_append, file_read, file_read, file_read, file_map,
-		file_map, file_truncate, file_fallocate, file_fallocate, file_sync, file_seek,
-		file_forget, file_check, file_reopen, file_unlink, file_renew, file_rename_over,
-		file_exchange};
+		file_map, file_truncate, file_fallocate, file_fallocate, file_copy, file_sync,
+		file_seek, file_forget, file_check, file_reopen, file_unlink, file_renew,
+		file_rename_over, file_exchange};
 
 	ops[below(p, ARRAY_SIZE(ops))](p, &p->files[below(p, FILES)]);
 }

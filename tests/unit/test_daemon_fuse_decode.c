@@ -119,6 +119,7 @@ static const struct sample samples[] = {
 	{FUSE_CREATE, OP_CREATE, sizeof(struct fuse_create_in), "made", NULL, 0},
 	{FUSE_LSEEK, OP_LSEEK, sizeof(struct fuse_lseek_in), NULL, NULL, 0},
 	{FUSE_FALLOCATE, OP_FALLOCATE, sizeof(struct fuse_fallocate_in), NULL, NULL, 0},
+	{FUSE_COPY_FILE_RANGE, OP_COPY, sizeof(struct fuse_copy_file_range_in), NULL, NULL, 0},
 	{FUSE_TMPFILE, OP_TMPFILE, sizeof(struct fuse_create_in), "/", NULL, 0},
 	{FUSE_STATX, OP_STATX, sizeof(struct fuse_statx_in), NULL, NULL, 0},
 	{FUSE_GETXATTR, OP_GETXATTR, sizeof(struct fuse_getxattr_in), "user.x", NULL, 0},
@@ -230,8 +231,8 @@ static void fuse_decode__extensions_are_skipped(void **state)
 
 static void fuse_decode__unknown_operation(void **state)
 {
-	static const uint32_t opcodes[] = {0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL,
-		FUSE_COPY_FILE_RANGE, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
+	static const uint32_t opcodes[] = {
+		0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
 
@@ -349,6 +350,30 @@ static void fuse_decode__fallocate(void **state)
 	assert_int_equal(decode(&m, &req), -EFBIG);
 	in.length = 0;
 	begin(&m, FUSE_FALLOCATE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), -EINVAL);
+}
+
+static void fuse_decode__copy(void **state)
+{
+	struct fuse_copy_file_range_in in = {
+		.fh_in = 5, .off_in = 7, .nodeid_out = 8, .off_out = 9, .len = UINT64_MAX};
+	struct message m;
+	struct request req;
+
+	begin(&m, FUSE_COPY_FILE_RANGE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), 0);
+	assert_int_equal(req.args.offset, 7);
+	assert_int_equal(req.args.node2, 8);
+	assert_int_equal(req.args.offset2, 9);
+	assert_true(req.args.len == (uint64_t)INT64_MAX - 9);
+	in.off_in = INT64_MAX;
+	begin(&m, FUSE_COPY_FILE_RANGE);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), -EFBIG);
+	in.flags = 1;
+	begin(&m, FUSE_COPY_FILE_RANGE);
 	put(&m, &in, sizeof(in));
 	assert_int_equal(decode(&m, &req), -EINVAL);
 }
@@ -677,6 +702,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode__longest_symlink),
 		cmocka_unit_test(fuse_decode__setattr),
 		cmocka_unit_test(fuse_decode__fallocate),
+		cmocka_unit_test(fuse_decode__copy),
 		cmocka_unit_test(fuse_decode__write),
 		cmocka_unit_test(fuse_decode__ranges),
 		cmocka_unit_test(fuse_decode__rename_flags),
