@@ -32,9 +32,9 @@ usage() {
 stage_packages() {
 	echo "${PACKAGES_BUILD[@]}" libcmocka-dev
 	case $1 in
-	e2e) echo "${PACKAGES_RUN[@]}" bats fio git jq sqlite3 systemd tar diffutils iproute2 procps ;;
-	asan | tsan) echo "${PACKAGES_RUN[@]}" bats fio git jq sqlite3 diffutils iproute2 procps ;;
-	vm | vm2) echo "${PACKAGES_RUN[@]}" bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
+	e2e) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 systemd tar diffutils iproute2 procps ;;
+	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
+	vm | vm2) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base ;;
 	fuzz) echo clang libclang-rt-14-dev ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;

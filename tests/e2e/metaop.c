@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -148,6 +149,143 @@ static int read_noatime(char **args)
 	return fd < 0 || read(fd, buf, sizeof(buf)) < 0 ? -errno : 0;
 }
 
+/* ---- extended attributes --------------------------------------------------------------------- */
+
+enum { VALUE_ROOM = 100000 };
+
+static char value[VALUE_ROOM];
+
+static int put_value(ssize_t len)
+{
+	if (len < 0)
+		return -errno;
+	return fwrite(value, 1, (size_t)len, stdout) == (size_t)len ? 0 : -EIO;
+}
+
+/* NAME FILE: the value to standard output. */
+static int get_xattr(char **args)
+{
+	return put_value(getxattr(args[1], args[0], value, sizeof(value)));
+}
+
+/* NAME FILE ROOM */
+static int get_xattr_room(char **args)
+{
+	return put_value(getxattr(args[1], args[0], value, strtoul(args[2], NULL, 10)));
+}
+
+static int print_length(ssize_t len)
+{
+	if (len < 0)
+		return -errno;
+	printf("%zd\n", len);
+	return 0;
+}
+
+/* NAME FILE */
+static int xattr_length(char **args)
+{
+	return print_length(getxattr(args[1], args[0], NULL, 0));
+}
+
+/* FILE */
+static int list_length(char **args)
+{
+	return print_length(listxattr(args[0], NULL, 0));
+}
+
+/* FILE ROOM */
+static int list_room(char **args)
+{
+	return put_value(listxattr(args[0], value, strtoul(args[1], NULL, 10)));
+}
+
+static int set_from(char **args, int flags)
+{
+	autoclose int fd = open(args[2], O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, value, sizeof(value));
+
+	if (len < 0 || setxattr(args[1], args[0], value, (size_t)len, flags) < 0)
+		return -errno;
+	return 0;
+}
+
+/* NAME FILE BYTES: the value is a file's. */
+static int set_xattr(char **args)
+{
+	return set_from(args, 0);
+}
+
+static int set_xattr_create(char **args)
+{
+	return set_from(args, XATTR_CREATE);
+}
+
+static int set_xattr_replace(char **args)
+{
+	return set_from(args, XATTR_REPLACE);
+}
+
+/* NAME FILE */
+static int lset_xattr(char **args)
+{
+	return lsetxattr(args[1], args[0], "x", 1, 0) < 0 ? -errno : 0;
+}
+
+static int remove_xattr(char **args)
+{
+	return removexattr(args[1], args[0]) < 0 ? -errno : 0;
+}
+
+static int expect_value(int fd, const char *name, const char *want)
+{
+	ssize_t len = fgetxattr(fd, name, value, sizeof(value));
+
+	if (len < 0)
+		return -errno;
+	return (size_t)len == strlen(want) && memcmp(value, want, (size_t)len) == 0 ? 0 : -EILSEQ;
+}
+
+/* FILE */
+static int fd_xattr(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int err;
+
+	if (fd < 0 || fsetxattr(fd, "user.a", "before", 6, 0) < 0)
+		return -errno;
+	err = expect_value(fd, "user.a", "before");
+	if (err)
+		return err;
+	if (unlink(args[0]) < 0 || fsetxattr(fd, "user.b", "after", 5, 0) < 0)
+		return -errno;
+	err = expect_value(fd, "user.a", "before");
+	if (!err)
+		err = expect_value(fd, "user.b", "after");
+	if (!err && fremovexattr(fd, "user.a") < 0)
+		err = -errno;
+	return err ? err : fgetxattr(fd, "user.a", value, 1) < 0 && errno == ENODATA ? 0 : -EILSEQ;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+/* FILE: through a handle that reads, too. */
+static int rewrite(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	char byte;
+
+	return fd < 0 || pread(fd, &byte, 1, 0) != 1 || pwrite(fd, &byte, 1, 0) != 1 ? -errno : 0;
+}
+
+/* FILE */
+static int cat(char **args)
+{
+	autoclose int fd = open(args[0], O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : copy(fd, STDOUT_FILENO);
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct {
@@ -162,6 +300,19 @@ static const struct {
 	{"tmpfile-exclusive-link", 2, tmpfile_exclusive_link},
 	{"unlinked-link", 2, unlinked_link},
 	{"read-noatime", 1, read_noatime},
+	{"getxattr", 2, get_xattr},
+	{"getxattr-room", 3, get_xattr_room},
+	{"xattr-length", 2, xattr_length},
+	{"list-length", 1, list_length},
+	{"list-room", 2, list_room},
+	{"setxattr", 3, set_xattr},
+	{"setxattr-create", 3, set_xattr_create},
+	{"setxattr-replace", 3, set_xattr_replace},
+	{"lsetxattr", 2, lset_xattr},
+	{"removexattr", 2, remove_xattr},
+	{"fd-xattr", 1, fd_xattr},
+	{"rewrite", 1, rewrite},
+	{"cat", 1, cat},
 };
 
 int main(int argc, char **argv)

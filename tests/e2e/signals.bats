@@ -62,6 +62,35 @@ waiting() {
 	cmp -n $((8 << 20)) "$dir/a" "$mnt/a"
 }
 
+@test "SIGKILL ends who waits for extended attributes, and the value is the old or the new one" {
+	local pids=() n
+	mount_rmem -o io_threads=2,buffers=4
+	head -c 60000 /dev/urandom >"$dir/old"
+	head -c 60000 /dev/urandom >"$dir/new"
+	touch "$mnt/a"
+	metaop setxattr user.a "$mnt/a" "$dir/old"
+	kill_server
+	for n in {1..10}; do
+		metaop setxattr user.a "$mnt/a" "$dir/new" 3>&- 2>&- &
+		pids+=($!)
+		metaop getxattr user.a "$mnt/a" 3>&- >/dev/null 2>&1 &
+		pids+=($!)
+		metaop list-length "$mnt/a" 3>&- >/dev/null 2>&1 &
+		pids+=($!)
+		metaop tmpfile-readback "$mnt" 100000 3>&- 2>&- &
+		pids+=($!)
+	done
+	until_true 10 waiting "${pids[@]}"
+	kill -KILL "${pids[@]}"
+	until_true 10 ended "${pids[@]}"
+	start_server
+	metaop getxattr user.a "$mnt/a" >"$dir/back"
+	cmp -s "$dir/back" "$dir/old" || cmp "$dir/back" "$dir/new"
+	metaop setxattr user.a "$mnt/a" "$dir/new"
+	metaop getxattr user.a "$mnt/a" | cmp - "$dir/new"
+	[ "$(ls -A "$mnt")" = a ]
+}
+
 @test "SIGTERM ends the daemon though a file is open" {
 	mount_rmem
 	random_file "$dir/a" 4

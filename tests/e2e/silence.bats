@@ -157,6 +157,7 @@ name_is_looked_up() {
 	fails mkdir "$mnt/dir/new"
 	fails mv "$mnt/dir" "$mnt/moved"
 	fails truncate -s 100 "$mnt/a"
+	fails setfattr -n user.new -v x "$mnt/a"
 	daemon_logged 'operations fail with EIO (soft mount)'
 	answer_again
 	until_true 10 name_is_looked_up
