@@ -12,6 +12,7 @@
 #include <sys/statfs.h>
 
 #include "common/conf.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 
@@ -201,8 +202,10 @@ static int write_line(const char *path, const char *line)
 	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
+	CRASH_POINT("memdir.write");
 	if (dprintf(fd, "%s\n", line) < 0 || rename(made, path) != 0)
 		err = -errno;
+	CRASH_POINT("memdir.written");
 	close(fd);
 	return err;
 }
@@ -404,6 +407,7 @@ int memdir_open(const char *path, struct memdir *dir)
 	if (err)
 		return err;
 	err = take_lock(dir);
+	CRASH_POINT("memdir.locked");
 	if (!err)
 		err = make_directory(dir->regions);
 	if (!err)
@@ -421,19 +425,35 @@ int memdir_open(const char *path, struct memdir *dir)
 
 /* ---- for checks ------------------------------------------------------------------------------ */
 
+/* A first start makes the lock, regions/, and then store/; it may have been killed between. */
+static bool is_foreign(const struct memdir *dir)
+{
+	struct dirent *entry;
+	bool foreign = false;
+	DIR *d;
+
+	if (access(dir->store, F_OK) == 0)
+		return false;
+	d = opendir(dir->path);
+	while (d && (entry = readdir(d)))
+		foreign |= entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0 &&
+			   strcmp(entry->d_name, "regions") != 0;
+	if (d)
+		closedir(d);
+	return foreign || !d;
+}
+
 int memdir_inspect(const char *path, struct memdir *dir)
 {
 	char lock[1200], holder[32] = "";
-	struct stat st;
 
 	set_paths(dir, path);
 	snprintf(lock, sizeof(lock), "%s/lock", dir->path);
 	dir->lock_fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir->lock_fd < 0 && (errno == EACCES || errno == EPERM))
 		return fail("open", lock, -errno);
-	if (dir->lock_fd < 0 || stat(dir->store, &st) != 0) {
-		log_error("%s is no memory directory of rmemfs-server: there is no %s", path,
-			dir->lock_fd < 0 ? "lock" : "store");
+	if (dir->lock_fd < 0 || is_foreign(dir)) {
+		log_error("%s is no memory directory of rmemfs-server", path);
 		return -EINVAL;
 	}
 	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
@@ -451,6 +471,8 @@ int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)
 	if (read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current)) == 0 &&
 		read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
 		return 0;
+	if (!is_boot_id(stored) && !has_bytes(dir->store))
+		return 0; /* a first start that was killed */
 	if (is_boot_id(stored))
 		snprintf(why, whylen,
 			"%s is of another boot of this machine: a start would begin empty", path);

@@ -216,7 +216,12 @@ static int open_tables(struct store *s, bool *is_new)
 	if (err)
 		return err;
 	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
-	make = stat.ms_entries == 0 && !s->read_only;
+	make = stat.ms_entries == 0;
+	if (!err && make && s->read_only) {
+		*is_new = true;
+		store_abort(s);
+		return 0;
+	}
 	for (unsigned i = 0; !err && i < STORE_TABLES; i++) {
 		unsigned flags = make ? MDB_CREATE : 0;
 

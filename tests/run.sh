@@ -273,7 +273,7 @@ stage_fuzz() {
 
 # All of e2e runs over tcp; what else runs every day, area by area, is what the transport, the
 # sanitizers or the guest's kernel may make a difference to. Nightly all of it runs everywhere.
-shared=(basic cost faults install mount)
+shared=(basic cost faults install kill mount)
 asan=(namespace) tsan=(basic)
 emulated=(cost faults)
 

@@ -8,8 +8,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 status=0
 tmp=$(mktemp -d)
 mkdir "$tmp/bin"
-for program in rmemfs rmemfs-server rmemfsctl fsop metaop mapping fsx badpeer liballocount.so \
-	test_transport_contract test_rpc_driver; do
+for program in rmemfs rmemfs-server rmemfsctl acklog fsop metaop mapping fsx badpeer \
+	liballocount.so test_transport_contract test_rpc_driver; do
 	cp "$RMEMFS_BIN/$program" "$tmp/bin/" || status=1
 done
 export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1

@@ -19,6 +19,7 @@ export_size=512MiB
 server_conf='' # a configuration file that names the exports
 # Of the mounts; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
+test_seconds=150 # a test may take
 
 small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
@@ -79,8 +80,8 @@ server_answers() {
 	! alive "$server_pid" || rmemfsctl status "$socket" >/dev/null 2>&1 3>&-
 }
 
-# start_server [OPTION]...: and waits until it serves. Its Unix socket is the last to open.
-start_server() {
+# spawn_server [OPTION]...
+spawn_server() {
 	local listen=(--listen "shm:$socket") exports=()
 	[ "$transport" = shm ] || listen+=(--listen "$(listen_address)")
 	[ -n "$server_conf" ] || exports=(--export "default:$export_size")
@@ -89,6 +90,11 @@ start_server() {
 		--memory-dir "$memory" "${exports[@]}" "${listen[@]}" "$@" >>"$dir/server.log" 2>&1 3>&- &
 	server_pid=$!
 	echo $server_pid >"$dir/server.pid"
+}
+
+# start_server [OPTION]...: and waits until it serves. Its Unix socket is the last to open.
+start_server() {
+	spawn_server "$@"
 	until_true 60 server_answers || die "the server does not answer"
 	alive "$server_pid" || die "the server ended at its start"
 }
@@ -274,9 +280,9 @@ setup_rmem() {
 	mkdir "$mnt"
 	if small; then
 		export_size=160MiB
-		watch_over 400
+		watch_over $((test_seconds * 8 / 3))
 	else
-		watch_over 150
+		watch_over "$test_seconds"
 	fi
 }
 

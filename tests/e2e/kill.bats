@@ -1,0 +1,304 @@
+#!/usr/bin/env bats
+# kill.bats - the server is killed and started again, under a mixed load or while it starts, at named
+# points of its code (see common/crash_point.h) and at random times. A log of what was acknowledged is
+# kept outside the mount (see acklog.c); what was is there, was done once, and the memory directory
+# is whole each time.
+#
+# RMEMFS_TEST_SEED=N repeats the points and times of a run; each run prints its own.
+
+load helpers
+
+nightly() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
+}
+
+setup() {
+	# shellcheck disable=SC2034 # the helpers take it
+	! nightly || test_seconds=1500
+	setup_rmem
+	seed=${RMEMFS_TEST_SEED:-$RANDOM}
+	echo "RMEMFS_TEST_SEED=$seed"
+	RANDOM=$seed
+	# Freed pages come back soon after a restart.
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		lease_time = 1;
+		exports = ({ name = "default"; size = "$export_size"; });
+	END
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# ---- points --------------------------------------------------------------------------------------
+
+# Those of a load; of what is passed all the time a later passage is as good as the first.
+often=(commit.before commit.after reply.none reply.sent)
+seldom=(grant scrub.before scrub.half scrub.zeroed scrub.taken reap.step cut.hidden zero.before
+	zero.after)
+
+random_point() {
+	if [ $((RANDOM % 2)) -eq 0 ]; then
+		echo "${often[RANDOM % ${#often[@]}]}:$((1 + RANDOM % 200))"
+	else
+		echo "${seldom[RANDOM % ${#seldom[@]}]}:$((1 + RANDOM % 4))"
+	fi
+}
+
+# spawn_armed POINT: a server that will die there.
+spawn_armed() {
+	export RMEMFS_CRASH_AT=$1
+	spawn_server
+	unset RMEMFS_CRASH_AT
+}
+
+# It has, by itself, and what it left is whole.
+expect_death() {
+	local pid=$server_pid status=0
+	server_pid=''
+	exit_status "$pid" 60 || status=$?
+	[ $status -eq 137 ] || die "the server ended with status $status, not at $1"
+	check_memory
+}
+
+# ---- the load ------------------------------------------------------------------------------------
+
+loggers=2
+
+run_loggers() {
+	local n
+	for ((n = 0; n < loggers; n++)); do
+		rm -f "$dir/ack.$n.stop"
+		acklog run "$mnt/ack.$n" "$dir/ack.$n" $((seed + n)) >>"$dir/load.log" 2>&1 3>&- &
+		logger_pids[n]=$!
+	done
+}
+
+stop_loggers() {
+	local n
+	for ((n = 0; n < loggers; n++)); do
+		touch "$dir/ack.$n.stop"
+	done
+	for ((n = 0; n < loggers; n++)); do
+		exit_status "${logger_pids[n]}" 60 || die "an operation was answered wrongly"
+	done
+}
+
+verify_loggers() {
+	local n
+	for ((n = 0; n < loggers; n++)); do
+		acklog verify "$mnt/ack.$n" "$dir/ack.$n"
+	done
+}
+
+acknowledged() {
+	cat "$dir"/ack.? 2>/dev/null | grep -c '^done' || true
+}
+
+has_acknowledged() {
+	[ "$(acknowledged)" -ge "$1" ]
+}
+
+# 200 operations more have been answered.
+go_on() {
+	until_true 60 has_acknowledged $(($(acknowledged) + 200)) || die "nothing goes on"
+}
+
+# Pages in random order make many extents; cutting and removing them makes work for the reaper.
+fio_load() {
+	while [ ! -e "$dir/enough" ]; do
+		fio --name=load --verify_state_save=0 --filename="$mnt/fio" --size=4M --rw=randwrite --bs=4k --fallocate=none \
+			--verify=crc32c --do_verify=1 --verify_fatal=1 --fsync=64 --randseed="$RANDOM" \
+			--output="$dir/fio.log" || exit 1
+		truncate -s 5000 "$mnt/fio" || exit 1
+		rm "$mnt/fio" || exit 1
+	done
+}
+
+# Each row that was committed is counted outside.
+sqlite_load() {
+	local n=0
+	sqlite3 "$mnt/db" 'CREATE TABLE t (n INTEGER PRIMARY KEY, pad TEXT)' || exit 1
+	while [ ! -e "$dir/enough" ]; do
+		n=$((n + 1))
+		sqlite3 "$mnt/db" "INSERT INTO t VALUES ($n, hex(randomblob(500)))" || exit 1
+		echo $n >"$dir/rows"
+	done
+}
+
+start_load() {
+	fio_load >>"$dir/load.log" 2>&1 3>&- &
+	fio_pid=$!
+	sqlite_load >>"$dir/load.log" 2>&1 3>&- &
+	sqlite_pid=$!
+}
+
+stop_load() {
+	touch "$dir/enough"
+	exit_status $fio_pid 60 || die "fio failed"
+	exit_status $sqlite_pid 60 || die "SQLite failed"
+	[ "$(sqlite3 "$mnt/db" 'PRAGMA integrity_check')" = ok ]
+	[ "$(sqlite3 "$mnt/db" 'SELECT count(*), max(n) FROM t')" = "$(cat "$dir/rows")|$(cat "$dir/rows")" ]
+}
+
+# ---- cycles --------------------------------------------------------------------------------------
+
+# At a point of the code: the server that runs is killed for one that will die there.
+kill_at_point() {
+	local point
+	point=$(random_point)
+	echo "cycle $1: $point"
+	kill_server
+	spawn_armed "$point"
+	expect_death "$point"
+}
+
+kill_at_random() {
+	local ms=$((RANDOM % 1500))
+	echo "cycle $1: after $ms ms"
+	sleep "$(printf '%d.%03d' $((ms / 1000)) $((ms % 1000)))"
+	kill_server
+}
+
+cycle() {
+	run_loggers
+	if [ $(($1 % 2)) -eq 0 ]; then
+		kill_at_point "$1"
+	else
+		kill_at_random "$1"
+	fi
+	start_server
+	go_on
+	stop_loggers
+	verify_loggers
+}
+
+@test "what was acknowledged under load is there after each kill, and was done once" {
+	local cycles=5 n
+	! nightly || cycles=100
+	start_server
+	mount_rmem
+	start_load
+	for ((n = 1; n <= cycles; n++)); do
+		cycle $n
+	done
+	stop_load
+	remount
+	verify_loggers
+	umount_rmem
+	stop_server
+	check_memory
+}
+
+@test "every point of the code that a load passes is one to die at" {
+	local point
+	start_server
+	mount_rmem
+	start_load
+	for point in "${often[@]}" "${seldom[@]}"; do
+		echo "$point"
+		run_loggers
+		kill_server
+		spawn_armed "$point"
+		expect_death "$point"
+		start_server
+		go_on
+		stop_loggers
+		verify_loggers
+	done
+	stop_load
+}
+
+@test "the operation that was on its way when all were killed was done or was not" {
+	local n pid
+	start_server
+	mount_rmem
+	for n in 1 2 3; do
+		rm -f "$dir"/ack.*
+		run_loggers
+		go_on
+		kill_server
+		kill -KILL "${logger_pids[@]}"
+		wait "${logger_pids[@]}" || true
+		pid=$daemon_pid
+		daemon_pid=''
+		kill -KILL "$pid"
+		exit_status "$pid" 10 || [ $? -eq 137 ]
+		umount -l "$mnt"
+		start_server
+		mount_rmem
+		verify_loggers
+		rm -r "$mnt"/ack.*
+	done
+}
+
+# bats test_tags=once
+@test "a server that is killed at any point of its first start leaves nothing that hinders the next" {
+	local point
+	for point in memdir.locked memdir.write memdir.written:1 region.made region.sized \
+		region.allocated store.allocated store.tables store.loaded store.opened \
+		memdir.written:2 region.register; do
+		echo "$point"
+		spawn_armed "$point"
+		expect_death "$point"
+		start_server
+		mount_rmem
+		echo content >"$mnt/file"
+		umount_rmem
+		stop_server
+		check_memory
+		rm -r "${memory:?}"/*
+	done
+}
+
+# bats test_tags=once
+@test "a server that is killed at any point of a restart has lost nothing" {
+	local point
+	start_server
+	mount_rmem
+	random_file "$dir/a" 4
+	cp "$dir/a" "$mnt/a"
+	for point in memdir.locked region.allocated store.allocated store.tables store.loaded \
+		store.opened region.register; do
+		echo "$point"
+		kill_server
+		spawn_armed "$point"
+		expect_death "$point"
+		start_server
+		fsop uncache "$mnt"
+		cmp "$dir/a" "$mnt/a"
+	done
+}
+
+# The mount may fail, or not come to its end; it must not hang, nor hinder the next one.
+mount_and_umount() {
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 30 mounted_or_dead || die "the mount hangs"
+	! mountpoint -q "$mnt" || umount "$mnt"
+}
+
+@test "a server that is killed at any point of a mount or its end has lost nothing" {
+	local point
+	start_server
+	mount_rmem
+	random_file "$dir/a" 4
+	cp "$dir/a" "$mnt/a"
+	umount_rmem
+	for point in attach.before attach.stored session.ending session.drained; do
+		echo "$point"
+		kill_server
+		spawn_armed "$point"
+		until_true 60 server_answers || die "the server does not answer"
+		mount_and_umount
+		expect_death "$point"
+		start_server
+		exit_status "$daemon_pid" 60 || echo "the daemon ended with status $?"
+		daemon_pid=''
+		mount_rmem
+		cmp "$dir/a" "$mnt/a"
+		umount_rmem
+	done
+}
