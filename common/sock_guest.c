@@ -223,6 +223,8 @@ int sock_guest_move(struct sock_guest *guest, struct sock_channel *ch,
 	memcpy(ch->hello, guest->hello, sizeof(ch->hello));
 	format_peer(guest, ch->base.peer, sizeof(ch->base.peer));
 	ch->base.peer_pid = guest->pid;
+	ch->base.peer_uid_known = kind_of(guest) == TRANSPORT_SHM;
+	ch->base.peer_uid = guest->uid;
 	ch->fd = steal_fd(&guest->fd);
 	return 0;
 }
@@ -234,7 +236,7 @@ static int guest_identify(struct sock_guest *guest)
 	int one = 1;
 
 	if (kind_of(guest) == TRANSPORT_SHM)
-		return sock_unix_peer(guest->fd, &guest->pid, &guest->pidfd);
+		return sock_unix_peer(guest->fd, &guest->pid, &guest->uid, &guest->pidfd);
 	setsockopt(guest->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return 0;
 }

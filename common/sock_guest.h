@@ -27,6 +27,7 @@ struct sock_guest {
 	int fd;
 	int pidfd; /* shm: the peer's process, else -1 */
 	int pid;
+	uid_t uid; /* shm */
 	uint8_t hello[TRANSPORT_HELLO_BYTES];
 	uint32_t hello_got;
 };

@@ -73,7 +73,7 @@ void sock_unix_unbind(const struct transport_address *address, dev_t dev, ino_t 
 		unlink(path_of(address));
 }
 
-int sock_unix_peer(int fd, int *pid, int *pidfd)
+int sock_unix_peer(int fd, int *pid, uid_t *uid, int *pidfd)
 {
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -87,6 +87,7 @@ int sock_unix_peer(int fd, int *pid, int *pidfd)
 	if (made < 0)
 		return -errno;
 	*pid = cred.pid;
+	*uid = cred.uid;
 	*pidfd = made;
 	return 0;
 }

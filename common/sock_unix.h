@@ -15,7 +15,7 @@ int sock_unix_bind(int fd, const struct transport_address *address, dev_t *dev, 
 /* Removes the file if it is still ours. */
 void sock_unix_unbind(const struct transport_address *address, dev_t dev, ino_t ino);
 
-/* The process at the other end: its id, and a pidfd of the caller's. */
-int sock_unix_peer(int fd, int *pid, int *pidfd);
+/* The process at the other end: its id, whose it is, and a pidfd of the caller's. */
+int sock_unix_peer(int fd, int *pid, uid_t *uid, int *pidfd);
 
 #endif

@@ -332,6 +332,12 @@ int channel_peer_pid(const struct channel *ch)
 	return ch->peer_pid;
 }
 
+bool channel_peer_uid(const struct channel *ch, uid_t *uid)
+{
+	*uid = ch->peer_uid;
+	return ch->peer_uid_known;
+}
+
 const struct channel_limits *channel_limits(const struct channel *ch)
 {
 	return &ch->limits;

@@ -160,6 +160,8 @@ void *channel_user(const struct channel *ch);
 const char *channel_peer(const struct channel *ch);
 /* shm: the peer's process, else 0. */
 int channel_peer_pid(const struct channel *ch);
+/* shm, server: whose process that is. False: not known. */
+bool channel_peer_uid(const struct channel *ch, uid_t *uid);
 /* Client: the version of the protocol that the server's hello named; 0: it has not spoken it. */
 uint32_t channel_peer_version(const struct channel *ch);
 

@@ -63,6 +63,8 @@ struct channel {
 	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
 	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
 	int peer_pid;
+	bool peer_uid_known; /* shm, server */
+	uid_t peer_uid;
 	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
 	_Atomic uint64_t progress; /* server: bytes passed, counted where they are seen */
 	void *user;

@@ -20,8 +20,13 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	int64_t until_ms;
+	/* STATUS */
 	char *text;
 	uint32_t len, total;
+	/* SNAPSHOT; NULL: it is STATUS */
+	const struct rpc_snapshot *snapshot;
+	struct ctl_snapshot_state *state;
+	bool answered;
 	char *why;
 	size_t whylen;
 };
@@ -74,6 +79,10 @@ static int ask(struct ctl *ctl)
 	size_t len;
 	int err;
 
+	if (ctl->snapshot) {
+		req.op = RPC_SNAPSHOT;
+		req.snapshot = *ctl->snapshot;
+	}
 	if (!buf)
 		return fail(ctl, -EPROTO, "the server takes no requests");
 	err = rpc_request_encode(&req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
@@ -110,6 +119,32 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 	return 0;
 }
 
+static int take_snapshot(struct ctl *ctl, const struct event *event)
+{
+	struct rpc_reply rep;
+	int err = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (err || rep.op != RPC_SNAPSHOT)
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	if (rep.status)
+		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	*ctl->state = (struct ctl_snapshot_state){
+		.state = (enum rpc_snapshot_state)rep.snapshot.state,
+		.done = rep.snapshot.done,
+		.total = rep.snapshot.total,
+		.pause_ns = rep.snapshot.pause_ns,
+	};
+	snprintf(ctl->state->text, sizeof(ctl->state->text), "%.*s", rep.snapshot.text.len,
+		rep.snapshot.text.s);
+	ctl->answered = true;
+	return 0;
+}
+
+static bool is_answered(const struct ctl *ctl)
+{
+	return ctl->snapshot ? ctl->answered : ctl->text && ctl->len == ctl->total;
+}
+
 static int take_closed(struct ctl *ctl, int status)
 {
 	switch (status) {
@@ -134,9 +169,9 @@ static int take_event(struct ctl *ctl, const struct event *event)
 	case EV_OPEN:
 		return ask(ctl);
 	case EV_RECV:
-		err = take_piece(ctl, event);
+		err = ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
 		channel_recv_done(ctl->channel, event->data);
-		return err || ctl->len == ctl->total ? err : ask(ctl);
+		return err || is_answered(ctl) ? err : ask(ctl);
 	case EV_CLOSED:
 		return take_closed(ctl, event->status);
 	default:
@@ -176,7 +211,7 @@ static int wait_event(struct ctl *ctl)
 
 static int converse(struct ctl *ctl)
 {
-	while (!ctl->text || ctl->len < ctl->total) {
+	while (!is_answered(ctl)) {
 		int n = poll_event(ctl);
 
 		if (!n)
@@ -232,4 +267,29 @@ int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, 
 	}
 	*text = ctl.text;
 	return 0;
+}
+
+static struct rpc_str string(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,
+	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
+	size_t whylen)
+{
+	const struct rpc_snapshot snapshot = {.command = (uint8_t)command,
+		.export_name = string(export_name),
+		.dir = string(dir)};
+	struct ctl ctl = {.until_ms = now_ms() + timeout_ms,
+		.snapshot = &snapshot,
+		.state = state,
+		.why = why,
+		.whylen = whylen};
+	struct transport_address address;
+	int err;
+
+	snprintf(why, whylen, "can't talk to the server");
+	err = parse_where(where, &address, why, whylen);
+	return err ? err : connect_and_ask(&ctl, &address);
 }

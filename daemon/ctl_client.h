@@ -1,4 +1,4 @@
-/* ctl_client.h - asks a server for its status.
+/* ctl_client.h - asks a server for its status, or for a snapshot.
  *
  * ERRORS     0 or -errno with a line in why.
  */
@@ -6,9 +6,23 @@
 #define RMEMFS_DAEMON_CTL_CLIENT_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#include "common/rpc.h"
 
 /* where: a socket's path, HOST[:PORT], HOST:/EXPORT, or TRANSPORT:ADDRESS as the server's --listen
  * takes it. *text: JSON, malloced. Takes at most timeout_ms, the resolver's time aside. */
 int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen);
+
+struct ctl_snapshot_state {
+	enum rpc_snapshot_state state;
+	uint64_t done, total, pause_ns; /* pages */
+	char text[RPC_TEXT_MAX + 1];
+};
+
+/* dir: of SNAPSHOT_START; else "". */
+int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,
+	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
+	size_t whylen);
 
 #endif

@@ -29,6 +29,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	returns_init(&fs->returns);
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
+	freeze_init(&fs->freeze, fs);
 	r = notifier_start(&fs->notifier);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
@@ -43,6 +44,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 err_notifier:
 	notifier_stop(&fs->notifier);
 err_tables:
+	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
 	returns_fini(&fs->returns);
@@ -56,6 +58,7 @@ void fs_close(struct fs *fs)
 {
 	notifier_stop(&fs->notifier);
 	inode_table_fini(&fs->inodes);
+	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
 	returns_fini(&fs->returns);
@@ -90,6 +93,7 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
+	freeze_thread_init(&ft->freeze, thread);
 	return remote_init(thread, fs->session);
 }
 
@@ -269,6 +273,7 @@ enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
 void fs_event(struct io_thread *thread, const struct event *ev)
 {
 	remote_event(thread, ev);
+	freeze_step(thread);
 }
 
 void fs_tick(struct io_thread *thread, int64_t now)
@@ -276,6 +281,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	struct fs_thread *ft = fs_thread_of(thread);
 
 	remote_tick(thread, now);
+	freeze_step(thread);
 	give_up_interrupted(ft);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);

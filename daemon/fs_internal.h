@@ -4,6 +4,7 @@
 
 #include "daemon/allowance.h"
 #include "daemon/fs.h"
+#include "daemon/freeze.h"
 #include "daemon/grants.h"
 #include "daemon/inode.h"
 #include "daemon/notifier.h"
@@ -23,6 +24,7 @@ struct fs_thread {
 	unsigned nbackground;    /* RPCs on their way for no request */
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
+	struct freeze_thread freeze;
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;
 };
@@ -37,6 +39,7 @@ struct fs {
 	struct refill refill;
 	struct returns returns;
 	struct allowances allowances;
+	struct freeze freeze;
 	struct notifier notifier;
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];

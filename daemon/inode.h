@@ -57,6 +57,7 @@ struct inode {
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */
 	struct list fetchers; /* struct waiter */
+	uint64_t written_to;  /* the page that a write ended before, or in, last */
 	struct gate gate;     /* of struct op_pass */
 	struct window window;
 	struct share share; /* of its owners' quotas */

@@ -66,6 +66,8 @@ void op_end(struct request *req)
 	list_del(&op->interrupted);
 	if (op->pass.inside)
 		op_leave(req);
+	if (op->writing)
+		freeze_leave(req);
 	inode_put(steal_ptr(&op->inode));
 }
 
@@ -413,6 +415,11 @@ bool op_cancel(struct request *req, int error)
 	case OP_AT_INODE:
 		if (!leave_list(op, &op->at_inode->lock))
 			return false;
+		break;
+	case OP_AT_FREEZE:
+		if (list_empty(&op->waiter.link))
+			return false;
+		list_del(&op->waiter.link);
 		break;
 	case OP_AT_PAGES:
 		if (!leave_list(op, &req->thread->fs->grants.lock))

@@ -48,6 +48,7 @@ enum op_wait {
 	OP_AT_GATE,
 	OP_AT_INODE,
 	OP_AT_PAGES,
+	OP_AT_FREEZE,
 	OP_AT_QUOTA,
 };
 
@@ -72,6 +73,7 @@ struct op {
 	struct op_pass pass;     /* its own inode's */
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
 	struct inode *at_inode;  /* OP_AT_INODE: whose lock the list is under */
+	bool writing;            /* counted by freeze.h */
 	struct rpc_setattr set;  /* op_set_attr's */
 	void (*set_done)(struct request *req, int status);
 	void (*dropped)(struct request *req, int status); /* op_drop_privileges' */

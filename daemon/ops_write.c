@@ -15,10 +15,17 @@
 #include "daemon/ops.h"
 #include "daemon/transfer.h"
 
+enum { ASK_EXTENTS = 8 };
+
 struct write_state {
 	struct op op;
 	uint32_t len; /* what is written: less than asked when pages run out */
 	int why_less;
+	/* While a snapshot is on its way: how far was asked, and what is being asked. */
+	uint64_t asked_to;
+	struct extent asked[ASK_EXTENTS];
+	unsigned nasked;
+	uint8_t tail[ASK_EXTENTS * RPC_EXTENT_BYTES];
 };
 
 static uint64_t first_page(const struct request *req)
@@ -53,6 +60,7 @@ static void account_locked(struct request *req, struct inode *inode)
 	uint64_t end = req->args.offset + request_state(req, struct write_state)->len;
 	struct commit *c = &inode->commit;
 
+	inode->written_to = end >> PAGE_SHIFT;
 	if (end > inode->attr.size) {
 		inode->attr.size = end;
 		c->size_dirty = true;
@@ -126,14 +134,70 @@ static int write_fill(struct request *req, uint64_t *filled)
 	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
+static void write_transfer(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct inode *inode = st->op.inode;
+	uint32_t nworks;
+
+	pthread_mutex_lock(&inode->lock);
+	nworks = transfer_plan_write_locked(req, inode, req->args.offset, st->len);
+	pthread_mutex_unlock(&inode->lock);
+	op_io(req, IO_WRITE, nworks, write_moved);
+}
+
+/* ---- pages that a snapshot wants ------------------------------------------------------------- */
+
+static void write_unprotect(struct request *req);
+
+static void write_unprotected(struct request *req, const struct rpc_reply *rep)
+{
+	struct write_state *st = request_state(req, struct write_state);
+
+	if (rep->status) {
+		write_moved(req, rep->status);
+		return;
+	}
+	freeze_unprotected(req->thread->fs, st->asked, st->nasked);
+	write_unprotect(req);
+}
+
+static void ask_unprotect(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct wire_out w;
+
+	wire_out_init(&w, st->tail, sizeof(st->tail));
+	for (unsigned i = 0; i < st->nasked; i++)
+		rpc_put_extent(&w, &st->asked[i]);
+	st->op.call.req.op = RPC_UNPROTECT;
+	st->op.call.req.unprotect.tail =
+		(struct rpc_tail){.data = st->tail, .len = (uint32_t)wire_out_len(&w)};
+	op_rpc(req, write_unprotected);
+}
+
+/* Goes on when all pages of the write may be changed. */
+static void write_unprotect(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t end = div_round_up(req->args.offset + st->len, PAGE_BYTES);
+	struct inode *inode = st->op.inode;
+
+	pthread_mutex_lock(&inode->lock);
+	st->nasked = freeze_protected_locked(inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
+	pthread_mutex_unlock(&inode->lock);
+	if (st->nasked)
+		ask_unprotect(req);
+	else
+		write_transfer(req);
+}
+
 /* Writes what there are pages for. */
 static void write_post(struct request *req, uint64_t filled, int status)
 {
 	struct write_state *st = request_state(req, struct write_state);
-	struct inode *inode = st->op.inode;
 	uint64_t offset = req->args.offset;
 	uint64_t end = min_u64(offset + req->args.size, filled << PAGE_SHIFT);
-	uint32_t nworks;
 
 	if (end <= offset) {
 		op_finish(req, status);
@@ -141,10 +205,11 @@ static void write_post(struct request *req, uint64_t filled, int status)
 	}
 	st->len = (uint32_t)(end - offset);
 	st->why_less = status;
-	pthread_mutex_lock(&inode->lock);
-	nworks = transfer_plan_write_locked(req, inode, offset, st->len);
-	pthread_mutex_unlock(&inode->lock);
-	op_io(req, IO_WRITE, nworks, write_moved);
+	st->asked_to = first_page(req);
+	if (session_snapshot(req->thread->fs->session))
+		write_unprotect(req);
+	else
+		write_transfer(req);
 }
 
 static void write_granted(struct request *req, int status);
@@ -187,6 +252,8 @@ static void write_enter(struct request *req, int status)
 {
 	if (status)
 		op_finish(req, status);
+	else if (!freeze_enter(req, write_enter))
+		return;
 	else if (op_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
 		write_go(req, 0);
 }

@@ -99,5 +99,13 @@ uint32_t session_ttl_ms(const struct session *s);
  * incarnation. */
 uint64_t session_quotas(const struct session *s);
 bool session_lost(const struct session *s);
+uint64_t session_region_pages(const struct session *s);
+
+/* The server's snapshot on its way, whose pages are to be asked for before they are written, and
+ * the one that waits until this client has ended its writes; 0: none. */
+uint64_t session_snapshot(const struct session *s);
+uint64_t session_freezing(const struct session *s);
+/* FROZEN was answered: it waits no more. */
+void session_thaw(struct session *s, uint64_t snapshot);
 
 #endif

@@ -248,6 +248,7 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 		return;
 	}
 	session_renew(r->session, r->attach_ns, attach->server_time);
+	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
 	r->next_region = 0;
 	fetch_regions(r);
 }
@@ -280,6 +281,8 @@ static int take_region(struct remote *r, const struct rpc_region *region, uint32
 	if (region->index < r->next_region || region->index >= nregions)
 		return -EPROTO;
 	r->next_region = region->index + 1;
+	if (!region->index)
+		atomic_store(&r->session->region_bytes, region->len);
 	return channel_set_key(r->ch, region->index, &key);
 }
 
@@ -352,6 +355,7 @@ static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 		return;
 	}
 	session_renew(r->session, r->ping_ns, rep->ping.server_time);
+	session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
 	r->ping_ns = 0;
 }
 

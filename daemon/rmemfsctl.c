@@ -12,6 +12,7 @@
 #include "daemon/ctl_check.h"
 #include "daemon/ctl_client.h"
 #include "daemon/ctl_print.h"
+#include "daemon/ctl_snapshot.h"
 
 enum { TIMEOUT_MS = 5000, OPT_JSON = 256 };
 
@@ -26,15 +27,18 @@ static const char help[] =
 	"Usage: rmemfsctl status [HOST] [--json]\n"
 	"       rmemfsctl quota [HOST]\n"
 	"       rmemfsctl check DIR\n"
+	"       rmemfsctl snapshot EXPORT DIR [HOST]\n"
 	"       rmemfsctl --version | --help\n"
 	"Shows what a server is doing: exports, sessions, counters; what users and groups have of their\n"
-	"quotas. Checks what a stopped one left.\n"
+	"quotas. Checks what a stopped one left. Writes an export as it is now to a new directory on\n"
+	"the server's machine, while it is in use.\n"
 	"\n"
 	"  HOST           the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET
 	"),\n"
 	"                 HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT], shm:/PATH,\n"
 	"                 or a mount's source: HOST:/EXPORT\n"
-	"  DIR            a stopped server's memory directory, on this machine\n"
+	"  DIR            a stopped server's memory directory, on this machine; of snapshot: a new\n"
+	"                 directory on a disk\n"
 	"      --json     print the server's answer as it is\n"
 	"  -V, --version  print the version and exit\n"
 	"  -h, --help     print this and exit\n"
@@ -42,8 +46,9 @@ static const char help[] =
 	"check exits with 0: clean, 1: there are problems, 2: it could not be checked.\n";
 
 struct arguments {
-	const char *command; /* "status", "quota" or "check" */
-	const char *operand; /* HOST or DIR; NULL: none */
+	const char *command;      /* "status", "quota", "check" or "snapshot" */
+	const char *operand;      /* HOST or DIR; NULL: none */
+	const char *export, *dir; /* snapshot */
 	bool json;
 	int wrong; /* exit status of wrong usage */
 };
@@ -71,17 +76,36 @@ static bool is_quota(const struct arguments *args)
 	return strcmp(args->command, "quota") == 0;
 }
 
+static bool is_snapshot(const struct arguments *args)
+{
+	return strcmp(args->command, "snapshot") == 0;
+}
+
+static int check_snapshot(const struct arguments *args)
+{
+	if (!args->export || !args->dir)
+		return wrong(args, "snapshot takes an export and a directory: EXPORT DIR");
+	if (!args->export[0] || !args->dir[0])
+		return wrong(args, "EXPORT and DIR must not be empty");
+	if (args->json)
+		return wrong(args, "option '--json': has no meaning for snapshot");
+	return -1;
+}
+
 /* -1: go on; else the exit status. */
 static int check_arguments(const struct arguments *args)
 {
-	if (strcmp(args->command, "status") != 0 && !is_quota(args) && !is_check(args)) {
+	if (strcmp(args->command, "status") != 0 && !is_quota(args) && !is_check(args) &&
+		!is_snapshot(args)) {
 		char quoted[WORD_QUOTED_BYTES];
 
-		return wrong(args, "command %s: unknown; must be status, quota or check",
+		return wrong(args, "command %s: unknown; must be status, quota, check or snapshot",
 			word_quote(args->command, quoted));
 	}
 	if (args->operand && args->operand[0] == '\0')
 		return wrong(args, "%s must not be empty", is_check(args) ? "DIR" : "HOST");
+	if (is_snapshot(args))
+		return check_snapshot(args);
 	if (is_check(args) && !args->operand)
 		return wrong(args, "DIR is missing: a stopped server's memory directory");
 	if (is_check(args) && args->json)
@@ -97,8 +121,13 @@ static int read_operands(int argc, char **argv, struct arguments *args)
 	int status;
 
 	if (optind >= argc)
-		return wrong(args, "a command is missing: status, quota or check; see --help");
+		return wrong(
+			args, "a command is missing: status, quota, check or snapshot; see --help");
 	args->command = argv[optind++];
+	if (is_snapshot(args) && optind < argc)
+		args->export = argv[optind++];
+	if (is_snapshot(args) && optind < argc)
+		args->dir = argv[optind++];
 	if (optind < argc)
 		args->operand = argv[optind++];
 	status = check_arguments(args);
@@ -164,5 +193,8 @@ int main(int argc, char **argv)
 	status = read_arguments(argc, argv, &args);
 	if (status >= 0)
 		return status;
+	if (is_snapshot(&args))
+		return ctl_snapshot(
+			args.operand ? args.operand : RMEMFS_DEFAULT_SOCKET, args.export, args.dir);
 	return is_check(&args) ? ctl_check(args.operand) : show_status(&args);
 }

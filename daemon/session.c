@@ -301,6 +301,51 @@ bool session_lost(const struct session *s)
 	return atomic_load_explicit(&s->lost, memory_order_acquire);
 }
 
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Replies on several channels may overtake each other: that there is none is believed of one that
+ * was asked for after we had learned of it. */
+void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns)
+{
+	if (!snapshot && !session_snapshot(s))
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (snapshot && snapshot >= s->snapshot) {
+		if (snapshot != s->snapshot)
+			s->snapshot_ns = clock_ns(CLOCK_BOOTTIME);
+		s->snapshot = snapshot;
+		if (frozen && snapshot != s->thawed)
+			s->freezing = snapshot;
+	} else if (!snapshot && sent_ns > s->snapshot_ns) {
+		s->snapshot = s->freezing = 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t session_snapshot(const struct session *s)
+{
+	return atomic_load_explicit(&s->snapshot, memory_order_acquire);
+}
+
+uint64_t session_freezing(const struct session *s)
+{
+	return atomic_load_explicit(&s->freezing, memory_order_acquire);
+}
+
+void session_thaw(struct session *s, uint64_t snapshot)
+{
+	pthread_mutex_lock(&s->lock);
+	s->thawed = snapshot;
+	if (s->freezing == snapshot)
+		s->freezing = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t session_region_pages(const struct session *s)
+{
+	return atomic_load(&s->region_bytes) >> PAGE_SHIFT;
+}
+
 /* ---- what people are told -------------------------------------------------------------------- */
 
 void session_lose(struct session *s, const char *why)

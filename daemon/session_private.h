@@ -55,11 +55,17 @@ struct session {
 	_Atomic uint32_t
 		server_timeout_ms; /* it closes a channel that is silent for so long; 0: not */
 
+	_Atomic uint64_t region_bytes; /* of all regions but the last */
+	_Atomic uint64_t snapshot;     /* on its way; 0: none */
+	_Atomic uint64_t freezing;     /* the one that waits for us; 0: none does */
+
 	pthread_mutex_t lock; /* a leaf: nothing is locked under it */
 	int64_t clock_error_ns, clock_sampled_ns;
 	uint64_t incarnation;
-	bool restarted; /* since the loss that is being mended */
-	unsigned ndown; /* channels that were ready and are to be again */
+	uint64_t thawed;     /* the last one that waits no more */
+	int64_t snapshot_ns; /* when we learned of it */
+	bool restarted;      /* since the loss that is being mended */
+	unsigned ndown;      /* channels that were ready and are to be again */
 	int64_t down_ms, complain_ms;
 };
 
@@ -77,6 +83,9 @@ uint32_t session_ping_ms(const struct session *s);
 /* An answer of the server's: the lease counts from when the request left, and its clock was at
  * server_time at some moment between then and now. */
 void session_renew(struct session *s, int64_t sent_ns, int64_t server_time);
+
+/* What a reply says of snapshots, whose request left at sent_ns. */
+void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns);
 
 /* The server knows us no more. Logged once. */
 void session_lose(struct session *s, const char *why);

@@ -102,6 +102,11 @@ void server_config_fini(struct server_config *config)
 	conf_free(server_config_keys, config);
 	free(config->addresses);
 	config->addresses = NULL;
+	for (size_t i = 0; i < config->restore.n; i++)
+		free(config->restore.v[i]);
+	free(config->restore.v);
+	free(config->restore.lines);
+	config->restore = (struct conf_strings){0};
 }
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)

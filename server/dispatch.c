@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "server/conn.h"
 #include "server/session.h"
+#include "server/snapshot.h"
 #include "server/status.h"
 
 enum { BATCH_MAX = 256 };
@@ -266,6 +267,10 @@ static void run_control(struct request *req)
 		status_answer(req);
 		return;
 	}
+	if (req->rpc.op == RPC_SNAPSHOT) {
+		snapshot_request(req);
+		return;
+	}
 	if (req->rpc.op == RPC_ATTACH) {
 		session_attach(req);
 		return;
@@ -278,8 +283,16 @@ static void run_control(struct request *req)
 		session_regions(req);
 	else if (req->rpc.op == RPC_PING)
 		session_ping(req);
+	else if (req->rpc.op == RPC_FROZEN)
+		snapshot_frozen(req);
 	else
 		session_bye(req);
+}
+
+/* FROZEN has a slot, but nothing to do with the store. */
+static bool is_control(const struct request *req)
+{
+	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
 }
 
 /* Takes requests of slots up to the first other one. */
@@ -287,9 +300,8 @@ static void collect(struct server *s, struct batch *batch)
 {
 	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
 		struct request *req = list_entry(s->ready.next, struct request, link);
-		const struct rpc_op_info *info = rpc_op_info(req->rpc.op);
 
-		if (!info->slotted)
+		if (is_control(req))
 			return;
 		list_del(&req->link);
 		list_add_tail(&batch->requests, &req->link);
@@ -310,7 +322,7 @@ bool dispatch_run(struct server *s)
 	if (!list_empty(&s->ready)) {
 		struct request *req = list_entry(s->ready.next, struct request, link);
 
-		if (!rpc_op_info(req->rpc.op)->slotted) {
+		if (is_control(req)) {
 			list_del(&req->link);
 			run_control(req);
 		}

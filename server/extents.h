@@ -1,8 +1,8 @@
 /* extents.h - where a file's pages lie: the extents of an inode, in its record and beyond.
  *
  * The caller loads the inode, checks, changes, and saves it: extents_add, extents_cut and
- * extents_punch change the struct and the table, not the record. They are sorted by file page, never
- * overlap, and two that adjoin in the file and in memory are one.
+ * extents_punch change the struct and the table, not the record. They are sorted by file page,
+ * never overlap, and two that adjoin in the file and in memory are one.
  *
  * THREADS  The metadata thread, in a transaction.
  * ERRORS   The store failed, but for -ENOENT where said.

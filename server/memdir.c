@@ -278,6 +278,23 @@ static int drop_orphans(struct memdir *dir)
 	return -EBADMSG;
 }
 
+static void restore_mark(const struct memdir *dir, char *path, size_t len);
+
+/* Whether a start ended while it restored a snapshot. */
+static int drop_unrestored(struct memdir *dir)
+{
+	char path[1200];
+	int err;
+
+	restore_mark(dir, path, sizeof(path));
+	if (access(path, F_OK) != 0)
+		return drop_orphans(dir);
+	log_notice("%s holds a part of a snapshot, whose restoration was not ended: starting empty",
+		dir->path);
+	err = start_empty(dir);
+	return err ? err : memdir_end_restore(dir);
+}
+
 static bool is_boot_id(const char *text)
 {
 	return strlen(text) == BOOT_ID_DIGITS &&
@@ -295,7 +312,7 @@ static int check_boot(struct memdir *dir)
 	}
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
 	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
-		return drop_orphans(dir);
+		return drop_unrestored(dir);
 	if (is_boot_id(stored)) {
 		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
 	} else if (has_bytes(dir->store)) {
@@ -391,6 +408,35 @@ static void set_paths(struct memdir *dir, const char *path)
 	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
 	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
 	snprintf(dir->peers, sizeof(dir->peers), "%s/peers", path);
+}
+
+static void restore_mark(const struct memdir *dir, char *path, size_t len)
+{
+	snprintf(path, len, "%s/restoring", dir->path);
+}
+
+int memdir_begin_restore(const struct memdir *dir)
+{
+	char path[1200];
+	int err;
+
+	restore_mark(dir, path, sizeof(path));
+	err = write_line(path, "incomplete");
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+int memdir_end_restore(const struct memdir *dir)
+{
+	char path[1200];
+	int err;
+
+	restore_mark(dir, path, sizeof(path));
+	err = unlink(path) ? -errno : 0;
+	if (err)
+		log_error("memory directory: can't remove %s: %s", path, errno_text(err));
+	return err;
 }
 
 int memdir_open(const char *path, struct memdir *dir)

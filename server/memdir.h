@@ -6,6 +6,7 @@
  *     DIR/regions/        on tmpfs or hugetlbfs
  *     DIR/store/          on tmpfs
  *     DIR/peers/          see peers.h
+ *     DIR/restoring       while a snapshot is being restored
  *
  * The lock is taken before any device is opened and never given up: at exit the kernel closes files
  * newest first, so a successor that gets the lock meets no queue pair of ours any more.
@@ -33,6 +34,11 @@ int memdir_open(const char *path, struct memdir *dir);
 /* Notes the store's id with the first start that serves it. -EBADMSG: the regions belong to another
  * store. */
 int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);
+
+/* Between the two the directory holds a part of what is restored: a start that finds it so empties
+ * it. */
+int memdir_begin_restore(const struct memdir *dir);
+int memdir_end_restore(const struct memdir *dir);
 
 /* After -EBADMSG or -EPROTONOSUPPORT of any part: a line about what can be done. */
 void memdir_tell_remedy(const struct memdir *dir, int err);

@@ -8,13 +8,22 @@
 #include "common/args.h"
 #include "common/util.h"
 
-enum { OPT_MEMORY_DIR = 256, OPT_EXPORT, OPT_LISTEN, OPT_LOG_LEVEL, OPT_CHECK_CONFIG, OPT_CHECK };
+enum {
+	OPT_MEMORY_DIR = 256,
+	OPT_EXPORT,
+	OPT_LISTEN,
+	OPT_LOG_LEVEL,
+	OPT_RESTORE,
+	OPT_CHECK_CONFIG,
+	OPT_CHECK
+};
 
 static const struct option long_options[] = {
 	{"config", required_argument, NULL, 'c'},
 	{"memory-dir", required_argument, NULL, OPT_MEMORY_DIR},
 	{"export", required_argument, NULL, OPT_EXPORT},
 	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"restore", required_argument, NULL, OPT_RESTORE},
 	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
 	{"check", required_argument, NULL, OPT_CHECK},
@@ -25,8 +34,8 @@ static const struct option long_options[] = {
 
 static const char help[] =
 	"Usage: rmemfs-server [-c FILE] [--memory-dir DIR] [--export NAME:SIZE]...\n"
-	"                     [--listen TRANSPORT:ADDRESS]... [--log-level LEVEL]\n"
-	"                     [--check-config] [--version] [--help]\n"
+	"                     [--listen TRANSPORT:ADDRESS]... [--restore DIR]...\n"
+	"                     [--log-level LEVEL] [--check-config] [--version] [--help]\n"
 	"       rmemfs-server --check DIR\n"
 	"Serves this machine's memory to rmemfs clients.\n"
 	"\n"
@@ -36,6 +45,8 @@ static const char help[] =
 	"      --export NAME:SIZE       a volume to serve, e.g. data:64GiB (default default:1GiB)\n"
 	"      --listen TRANSPORT:ADDR  verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH\n"
 	"                               (default shm:/run/rmemfs/server.sock and tcp:127.0.0.1:7470)\n"
+	"      --restore DIR            make an export from a snapshot of it before it is served; the\n"
+	"                               memory directory must have no files yet\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
 	"      --check-config           check the configuration and exit\n"
 	"      --check DIR              check a stopped server's memory directory and exit: status\n"
@@ -50,7 +61,8 @@ static const char help[] =
 struct arguments {
 	const char *config_path, *memory_dir, *log_level;
 	const char **exports, **listen;
-	size_t nexports, nlisten;
+	const char **restore;
+	size_t nexports, nlisten, nrestore;
 	bool check_config;
 	const char *check; /* a directory */
 };
@@ -106,6 +118,11 @@ static enum options_result take_option(int opt, char **argv, struct arguments *a
 		return OPTIONS_RUN;
 	case OPT_CHECK_CONFIG:
 		args->check_config = true;
+		return OPTIONS_RUN;
+	case OPT_RESTORE:
+		if (!*optarg)
+			return complain("option '--restore': must not be empty");
+		args->restore[args->nrestore++] = optarg;
 		return OPTIONS_RUN;
 	case OPT_CHECK:
 		return take_check(args);
@@ -163,6 +180,8 @@ static int apply(
 		err = server_config_set_listen(config, args->listen, args->nlisten, why, whylen);
 	if (!err && args->nexports)
 		err = server_config_set_exports(config, args->exports, args->nexports, why, whylen);
+	for (size_t i = 0; !err && i < args->nrestore; i++)
+		err = conf_add_string(&config->restore, args->restore[i], 0);
 	return err;
 }
 
@@ -179,11 +198,12 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 {
 	autofree const char **exports = calloc((size_t)argc, sizeof(*exports));
 	autofree const char **listen = calloc((size_t)argc, sizeof(*listen));
-	struct arguments args = {.exports = exports, .listen = listen};
+	autofree const char **restore = calloc((size_t)argc, sizeof(*restore));
+	struct arguments args = {.exports = exports, .listen = listen, .restore = restore};
 	enum options_result result;
 	char why[512] = "out of memory";
 
-	if (!exports || !listen)
+	if (!exports || !listen || !restore)
 		return complain("%s", why);
 	result = read_arguments(argc, argv, &args);
 	config->check = args.check;

@@ -18,7 +18,9 @@
 #include "server/conn.h"
 #include "server/dispatch.h"
 #include "server/peers.h"
+#include "server/restore.h"
 #include "server/session.h"
+#include "server/snapshot.h"
 
 enum {
 	EVENTS = 64,
@@ -182,6 +184,8 @@ static int watch_all(struct server *s)
 	err = open_signals(s);
 	if (!err)
 		err = watch(s, meta_scrub_fd(s->meta));
+	if (!err)
+		err = watch(s, snapshot_fd(s));
 	for (unsigned i = 0; !err && i < s->nports; i++)
 		err = watch(s, evq_fd(s->ports[i].q));
 	if (!err)
@@ -280,6 +284,54 @@ static void init_lists(struct server *s)
 	list_init(&s->stalled);
 }
 
+static int restore_into(struct server *s, struct image_reader *image, const struct image_why *why)
+{
+	const struct marker_facts *facts = image_facts(image);
+	struct rpc_str name = {facts->name, (uint16_t)strlen(facts->name)};
+	const struct export *export = exports_find(s->exports, &name);
+	int err;
+
+	if (!export)
+		return image_fail(
+			why, -ENOENT, "it is of export '%s', which is not configured", facts->name);
+	err = restore_check(s->meta, export->index, image, why);
+	if (!err)
+		err = memdir_begin_restore(&s->dir);
+	if (!err)
+		err = restore_export(s->meta, export->index, image, why);
+	return err ? err : memdir_end_restore(&s->dir);
+}
+
+/* Before anybody is served. */
+static int restore_one(struct server *s, const char *dir)
+{
+	char text[512] = "see above";
+	const struct image_why why = {text, sizeof(text)};
+	struct image_reader *image;
+	int err = image_open(dir, &image, &why);
+
+	if (!err) {
+		err = restore_into(s, image, &why);
+		if (!err)
+			log_notice("export '%s' is restored from %s: %llu pages of files",
+				image_facts(image)->name, dir,
+				(unsigned long long)image_totals(image)->pages);
+		image_close(image);
+	}
+	if (err)
+		log_error("can't restore %s: %s", dir, text);
+	return err;
+}
+
+static int restore_all(struct server *s)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < s->config->restore.n; i++)
+		err = restore_one(s, s->config->restore.v[i]);
+	return err;
+}
+
 static int start_meta(struct server *s)
 {
 	int err = open_meta(s);
@@ -294,6 +346,9 @@ static int start_meta(struct server *s)
 		memdir_tell_remedy(&s->dir, err);
 		return err;
 	}
+	err = restore_all(s);
+	if (err)
+		return err;
 	for (unsigned i = 0; i < s->exports->n; i++)
 		s->exports->v[i].reuse_allowed = meta_is_new(s->meta);
 	return sessions_restore(s);
@@ -320,6 +375,8 @@ int server_new(const struct server_config *config, struct server **out)
 		err = exports_new(config, &s->dir, &s->exports);
 	if (!err)
 		err = start_meta(s);
+	if (!err)
+		err = snapshot_init(s);
 	if (!err)
 		err = open_ports(s);
 	if (!err)
@@ -348,6 +405,7 @@ static void server_leave(struct server *s)
 void server_delete(struct server *s)
 {
 	conns_delete(s);
+	snapshot_end(s);
 	if (s->nconns) {
 		server_leave(s);
 		return;
@@ -464,6 +522,8 @@ static int sleep_until_event(struct server *s, int timeout_ms)
 			read_signals(s);
 		else if (events[i].data.fd == meta_scrub_fd(s->meta))
 			s->reclaim = true;
+		else if (events[i].data.fd == snapshot_fd(s))
+			snapshot_event(s);
 		else
 			peers_event(s, events[i].data.fd);
 	}

@@ -54,6 +54,8 @@ struct server {
 	unsigned nports;
 	int epoll_fd, signal_fd;
 
+	struct snapshot *snapshot; /* see there */
+
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
 	uint32_t lease_ms;

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "server/peers.h"
+#include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
@@ -149,6 +150,7 @@ static void finish(struct session *session)
 	add_counters(&session->export->ended, &session->counters);
 	session_delete(session);
 	s->reclaim = true;
+	snapshot_lost_session(s);
 }
 
 static bool reaches_memory(const struct session *session)
@@ -201,6 +203,16 @@ static bool expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
+void sessions_end_expired(struct server *s, const struct export *export)
+{
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (session->export == export && !session->ending && expired(session))
+			end_session(session);
+	}
+}
+
 /* ---- attaching ------------------------------------------------------------------------------- */
 
 /* Whoever waits can't be told from a stranger, and holds one of the places for channels that have
@@ -237,9 +249,11 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 					.quotas = meta_has_quotas(s->meta, session->export->index),
 				}};
 	int err = meta_root(s->meta, session->export->index, &rep.attach.root);
+	bool frozen;
 
 	if (err)
 		return err;
+	rep.attach.snapshot = snapshot_of(session, &frozen);
 	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
 	request_answer(req, &rep);
 	return 0;
@@ -553,6 +567,7 @@ void session_ping(struct request *req)
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
 
 	req->conn->session->counters = req->rpc.ping;
+	rep.ping.snapshot = snapshot_of(req->conn->session, &rep.ping.frozen);
 	request_answer(req, &rep);
 }
 
@@ -637,6 +652,14 @@ static void tick_reuse(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
+static void tick_snapshot(struct server *s, int64_t now, int64_t *next)
+{
+	int64_t at = snapshot_tick(s, now);
+
+	if (at >= 0)
+		sooner(next, at);
+}
+
 int sessions_tick(struct server *s)
 {
 	int64_t now = now_ms(), next = -1;
@@ -645,5 +668,6 @@ int sessions_tick(struct server *s)
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
 	tick_reuse(s, now, &next);
+	tick_snapshot(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }

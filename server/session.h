@@ -28,6 +28,7 @@ struct session {
 	uint64_t attached;  /* bit of each channel that has ever been attached */
 	uint64_t *last_seq; /* [slots] of this run of the server */
 	int64_t heard_ms;   /* the last message, or when a channel was attached */
+	uint64_t frozen;    /* the snapshot that it has ended its writes for */
 	bool restored;      /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;  /* shm: its process has ended */
 	bool said_bye;
@@ -45,6 +46,9 @@ void session_attach(struct request *req);
 void session_regions(struct request *req);
 void session_ping(struct request *req);
 void session_bye(struct request *req);
+
+/* Ends those of the export that nobody has heard of for as long as a lease lasts. */
+void sessions_end_expired(struct server *s, const struct export *export);
 
 /* A channel of it has been fenced. */
 void session_lost_conn(struct session *session, bool process_gone);

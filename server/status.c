@@ -10,6 +10,7 @@
 #include "server/conn.h"
 #include "server/quota.h"
 #include "server/session.h"
+#include "server/snapshot.h"
 
 static json_t *json_u64(uint64_t n)
 {
@@ -99,6 +100,22 @@ static void describe_quotas(const struct server *s, const struct export *export,
 	json_object_set_new(to, "unlisted", json_u64(list.unlisted));
 }
 
+static json_t *describe_snapshot(const struct server *s, const struct export *export)
+{
+	static const char *const names[] = {[SNAPSHOT_FREEZING] = "freezing",
+		[SNAPSHOT_COPYING] = "copying",
+		[SNAPSHOT_DONE] = "done",
+		[SNAPSHOT_FAILED] = "failed"};
+	struct snapshot_view view;
+
+	snapshot_look(s, export, &view);
+	if (view.state == SNAPSHOT_NONE)
+		return json_null();
+	return json_pack("{s:s s:o s:I s:I s:I}", "state", names[view.state], "dir",
+		json_text(view.dir), "done", (json_int_t)(view.done * PAGE_BYTES), "total",
+		(json_int_t)(view.total * PAGE_BYTES), "pause_ns", (json_int_t)view.pause_ns);
+}
+
 static json_t *describe_export(const struct server *s, const struct export *export)
 {
 	struct rpc_counters sum = sum_counters(s, export);
@@ -116,7 +133,8 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
 		"counters", describe_counters(&sum));
 	if (object)
-		describe_quotas(s, export, object);
+		json_object_set_new(object, "snapshot", describe_snapshot(s, export));
+	describe_quotas(s, export, object);
 	return object;
 }
 

@@ -1,0 +1,419 @@
+/* snapshot.c - see snapshot.h. */
+#include "server/snapshot.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/marker.h"
+#include "server/protect.h"
+#include "server/session.h"
+#include "server/snapshot_copy.h"
+
+enum { FREEZE_MS = 5000, ASIDE_BYTES = 64 << 20, DIR_BYTES = 1024, WHY_BYTES = 256 };
+
+struct snapshot {
+	struct server *server;
+	int wake_fd;
+
+	/* Of the last one; state says how far it is. */
+	enum rpc_snapshot_state state;
+	struct export *export;
+	uint64_t id; /* grows from one to the next, over restarts too */
+	char dir[DIR_BYTES];
+	char why[WHY_BYTES]; /* FAILED */
+	uint64_t done, total;
+	int64_t began_ms, told_ns, pause_ns; /* told: the first client; 0: none yet */
+	int64_t deadline_ms;                 /* of the freeze; 0: not begun */
+	struct snapshot_copy *copy;
+	struct marker *marker;
+	struct list frozen; /* struct request: FROZEN that waits for the others' */
+};
+
+static bool is_running(const struct snapshot *sn)
+{
+	return sn->state == SNAPSHOT_FREEZING || sn->state == SNAPSHOT_COPYING;
+}
+
+int snapshot_init(struct server *s)
+{
+	struct snapshot *sn = calloc(1, sizeof(*sn));
+
+	if (!sn)
+		return -ENOMEM;
+	sn->server = s;
+	list_init(&sn->frozen);
+	sn->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (sn->wake_fd < 0) {
+		free(sn);
+		return -errno;
+	}
+	s->snapshot = sn;
+	return 0;
+}
+
+int snapshot_fd(const struct server *s)
+{
+	return s->snapshot->wake_fd;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void note_progress(struct snapshot *sn)
+{
+	if (sn->marker)
+		protect_progress(marker_pages(sn->marker), &sn->done, &sn->total);
+}
+
+static void answer_frozen(struct snapshot *sn)
+{
+	struct rpc_reply rep = {0};
+
+	for (struct list *pos; (pos = list_pop(&sn->frozen));)
+		request_answer(list_entry(pos, struct request, link), &rep);
+}
+
+/* Nobody waits for it any more. */
+static void release_clients(struct snapshot *sn)
+{
+	note_progress(sn);
+	if (sn->marker)
+		protect_end(marker_pages(sn->marker));
+	answer_frozen(sn);
+	list_splice_tail(&sn->server->ready, &sn->server->parked);
+}
+
+/* The thread has ended, or its end is waited for. */
+static void remove_copy(struct snapshot *sn)
+{
+	snapshot_copy_delete(steal_ptr(&sn->copy));
+	if (sn->marker)
+		marker_delete(steal_ptr(&sn->marker));
+}
+
+__attribute__((format(printf, 2, 3))) static void give_up(
+	struct snapshot *sn, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(sn->why, sizeof(sn->why), format, args);
+	va_end(args);
+	sn->state = SNAPSHOT_FAILED;
+	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
+	release_clients(sn);
+	snapshot_copy_cancel(sn->copy);
+}
+
+static void tell_done(const struct snapshot *sn)
+{
+	int64_t ms = now_ms() - sn->began_ms, pause_us = sn->pause_ns / 1000;
+	char size[32];
+
+	size_format(sn->done << PAGE_SHIFT, size, sizeof(size));
+	log_notice("snapshot of export '%s' in %s: %s in %lld.%lld s, clients paused for "
+		   "%lld.%03lld ms",
+		sn->export->name, sn->dir, size, (long long)ms / 1000, (long long)ms % 1000 / 100,
+		(long long)pause_us / 1000, (long long)pause_us % 1000);
+}
+
+static void copy_ended(struct snapshot *sn)
+{
+	char why[WHY_BYTES];
+	int err = snapshot_copy_result(sn->copy, why, sizeof(why));
+
+	if (is_running(sn) && err) {
+		give_up(sn, "%s", why);
+	} else if (is_running(sn)) {
+		sn->state = SNAPSHOT_DONE;
+		release_clients(sn);
+		tell_done(sn);
+	}
+	remove_copy(sn);
+}
+
+void snapshot_end(struct server *s)
+{
+	struct snapshot *sn = s->snapshot;
+
+	if (!sn)
+		return;
+	/* The requests are gone with their channels. */
+	list_init(&sn->frozen);
+	if (is_running(sn))
+		give_up(sn, "the server ends");
+	if (sn->copy)
+		remove_copy(sn);
+	close(sn->wake_fd);
+	free(sn);
+	s->snapshot = NULL;
+}
+
+/* ---- freeze and marker ----------------------------------------------------------------------- */
+
+/* It can have written, and is not known to have stopped. */
+static bool is_waited_for(const struct snapshot *sn, const struct session *session)
+{
+	return session->export == sn->export && !session->said_bye && !session->ending &&
+	       !(session->stored.flags & ATTACH_READ_ONLY) && session->frozen != sn->id;
+}
+
+static const struct session *find_waited_for(const struct snapshot *sn)
+{
+	list_for_each (pos, &sn->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (is_waited_for(sn, session))
+			return session;
+	}
+	return NULL;
+}
+
+static void mark(struct snapshot *sn)
+{
+	int err = marker_new(
+		sn->server->meta, sn->export->index, ASIDE_BYTES, sn->wake_fd, &sn->marker);
+
+	if (err) {
+		give_up(sn, "the store can't be read: %s", errno_text(err));
+		return;
+	}
+	sn->state = SNAPSHOT_COPYING;
+	if (sn->told_ns)
+		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
+	note_progress(sn);
+	snapshot_copy_go(sn->copy, sn->marker);
+	answer_frozen(sn);
+}
+
+static void mark_if_frozen(struct snapshot *sn)
+{
+	if (sn->state == SNAPSHOT_FREEZING && sn->deadline_ms && !find_waited_for(sn))
+		mark(sn);
+}
+
+static void freeze(struct snapshot *sn)
+{
+	sn->deadline_ms = now_ms() + FREEZE_MS;
+	sessions_end_expired(sn->server, sn->export);
+	mark_if_frozen(sn);
+}
+
+void snapshot_lost_session(struct server *s)
+{
+	if (s->snapshot)
+		mark_if_frozen(s->snapshot);
+}
+
+static void check_deadline(struct snapshot *sn, int64_t now)
+{
+	const struct session *session = find_waited_for(sn);
+
+	if (now >= sn->deadline_ms && session)
+		give_up(sn, "%s %s", session->stored.client,
+			list_empty(&session->conns)
+				? "has no connection, and may have written what is not here yet"
+				: "did not end its writes in time");
+}
+
+int64_t snapshot_tick(struct server *s, int64_t now)
+{
+	struct snapshot *sn = s->snapshot;
+
+	if (sn->state != SNAPSHOT_FREEZING || !sn->deadline_ms)
+		return -1;
+	mark_if_frozen(sn);
+	if (sn->state == SNAPSHOT_FREEZING)
+		check_deadline(sn, now);
+	return sn->state == SNAPSHOT_FREEZING ? sn->deadline_ms : -1;
+}
+
+void snapshot_event(struct server *s)
+{
+	struct snapshot *sn = s->snapshot;
+	eventfd_t n;
+
+	eventfd_read(sn->wake_fd, &n);
+	if (!sn->copy)
+		return;
+	switch (snapshot_copy_phase(sn->copy)) {
+	case COPY_ENDED:
+		copy_ended(sn);
+		break;
+	case COPY_READY:
+		if (is_running(sn) && !sn->deadline_ms)
+			freeze(sn);
+		break;
+	case COPY_STARTING:
+	case COPY_COPYING:
+		break;
+	}
+	/* Those that found no room aside. */
+	list_splice_tail(&s->ready, &s->parked);
+}
+
+/* ---- what clients are told, and say ---------------------------------------------------------- */
+
+uint64_t snapshot_of(const struct session *session, bool *frozen)
+{
+	struct snapshot *sn = session->server->snapshot;
+
+	*frozen = false;
+	if (!is_running(sn) || sn->export != session->export)
+		return 0;
+	if (sn->state == SNAPSHOT_FREEZING) {
+		*frozen = sn->deadline_ms && is_waited_for(sn, session);
+		if (*frozen && !sn->told_ns)
+			sn->told_ns = clock_ns(CLOCK_MONOTONIC);
+	}
+	return sn->id;
+}
+
+void snapshot_frozen(struct request *req)
+{
+	struct session *session = req->conn->session;
+	struct snapshot *sn = session->server->snapshot;
+	struct rpc_reply rep = {0};
+
+	if (sn->state != SNAPSHOT_FREEZING || sn->export != session->export ||
+		sn->id != req->rpc.frozen.snapshot) {
+		request_answer(req, &rep);
+		return;
+	}
+	session->frozen = sn->id;
+	list_del(&req->link);
+	list_add_tail(&sn->frozen, &req->link);
+	mark_if_frozen(sn);
+}
+
+/* ---- the admin's requests -------------------------------------------------------------------- */
+
+static void begin(struct request *req, struct export *export)
+{
+	struct server *s = req->conn->server;
+	const struct rpc_str *dir = &req->rpc.snapshot.dir;
+	struct snapshot *sn = s->snapshot, before = *sn;
+	int err;
+
+	*sn = (struct snapshot){
+		.server = s,
+		.wake_fd = before.wake_fd,
+		.state = SNAPSHOT_FREEZING,
+		.export = export,
+		.id = max_u64((uint64_t)realtime_ns(), before.id + 1),
+		.began_ms = now_ms(),
+	};
+	list_init(&sn->frozen);
+	snprintf(sn->dir, sizeof(sn->dir), "%.*s", dir->len, dir->s);
+	err = snapshot_copy_new(sn->dir, sn->wake_fd, &sn->copy);
+	if (err) {
+		sn->state = SNAPSHOT_NONE;
+		request_refuse(req, err, "can't start a thread: %s", errno_text(err));
+		return;
+	}
+	log_info("snapshot of export '%s' to %s begins", export->name, sn->dir);
+	request_answer(req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
+}
+
+static void start(struct request *req, struct export *export)
+{
+	const struct rpc_str *dir = &req->rpc.snapshot.dir;
+	const struct snapshot *sn = req->conn->server->snapshot;
+
+	if (sn->copy)
+		request_refuse(req, -EBUSY, "a snapshot of export '%s' to %s is on its way",
+			sn->export->name, sn->dir);
+	else if (dir->s[0] != '/' || dir->len >= DIR_BYTES)
+		request_refuse(req, -EINVAL,
+			"'%.*s': must be a path from / on, of at most %d bytes", dir->len, dir->s,
+			DIR_BYTES - 1);
+	else
+		begin(req, export);
+}
+
+static void poll_state(struct request *req, const struct export *export)
+{
+	struct snapshot *sn = req->conn->server->snapshot;
+	struct rpc_reply rep = {0};
+	const char *text;
+
+	if (sn->export == export) {
+		if (is_running(sn))
+			note_progress(sn);
+		text = sn->state == SNAPSHOT_FAILED ? sn->why : sn->dir;
+		rep.snapshot = (struct rpc_snapshot_reply){
+			.state = (uint8_t)sn->state,
+			.done = sn->done,
+			.total = sn->total,
+			.pause_ns = (uint64_t)sn->pause_ns,
+			.text = {text, (uint16_t)strnlen(text, RPC_TEXT_MAX)},
+		};
+	}
+	request_answer(req, &rep);
+}
+
+static void cancel(struct request *req, const struct export *export)
+{
+	struct snapshot *sn = req->conn->server->snapshot;
+
+	if (is_running(sn) && sn->export == export)
+		give_up(sn, "it was cancelled");
+	poll_state(req, export);
+}
+
+/* Its memory is written to files that the server's user may write. */
+static bool is_allowed(const struct conn *c)
+{
+	uid_t uid;
+
+	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
+}
+
+void snapshot_request(struct request *req)
+{
+	const struct rpc_snapshot *q = &req->rpc.snapshot;
+	struct server *s = req->conn->server;
+	struct export *export = exports_find(s->exports, &q->export_name);
+	char names[RPC_TEXT_MAX];
+
+	if (!is_allowed(req->conn)) {
+		request_refuse(req, -EPERM,
+			"snapshots are for root and the server's user, by the socket on the "
+			"server's machine");
+		return;
+	}
+	if (!export) {
+		exports_names(s->exports, names, sizeof(names));
+		request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", q->export_name.len,
+			q->export_name.s, names);
+		return;
+	}
+	switch ((enum rpc_snapshot_command)q->command) {
+	case SNAPSHOT_START:
+		start(req, export);
+		break;
+	case SNAPSHOT_POLL:
+		poll_state(req, export);
+		break;
+	case SNAPSHOT_CANCEL:
+		cancel(req, export);
+		break;
+	}
+}
+
+void snapshot_look(const struct server *s, const struct export *export, struct snapshot_view *view)
+{
+	struct snapshot *sn = s->snapshot;
+
+	*view = (struct snapshot_view){.state = SNAPSHOT_NONE};
+	if (sn->export != export)
+		return;
+	if (is_running(sn))
+		note_progress(sn);
+	*view = (struct snapshot_view){
+		sn->state, sn->done, sn->total, (uint64_t)sn->pause_ns, sn->dir};
+}

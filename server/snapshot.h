@@ -1,0 +1,56 @@
+/* snapshot.h - a snapshot of an export while it is in use: freeze, marker, thaw, copy.
+ *
+ *     START -> (directory is made) -> every client is told by PING's reply -> it ends its writes,
+ *     commits what is dirty, sends FROZEN -> when all have: marker -> FROZEN is answered -> copying
+ *
+ * The server sees no client's writes. So all that a client wrote before it sent FROZEN is in the
+ * snapshot, and nothing that it writes after the answer is: pages of the marker's files are
+ * protected (protect.h), and who is going to write to one asks first (UNPROTECT). What names and
+ * attributes do needs no pause: they change here, one after the other, and the marker is a moment
+ * between two of them.
+ *
+ * A client that is away or does not answer within FREEZE_MS makes the snapshot fail, not the
+ * service. One snapshot at a time. Allowed to root and to the server's own user, by the socket of
+ * this machine.
+ *
+ * OWNERSHIP  server.snapshot; snapshot_end() ends it before the regions go.
+ * THREADS    The metadata thread; snapshot_copy.h has one of its own.
+ */
+#ifndef RMEMFS_SERVER_SNAPSHOT_H
+#define RMEMFS_SERVER_SNAPSHOT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/conn.h"
+#include "server/server.h"
+
+struct session;
+
+/* Makes the descriptor that the loop watches. */
+int snapshot_init(struct server *s);
+void snapshot_end(struct server *s);
+int snapshot_fd(const struct server *s);
+/* It is readable: a phase has ended, or there is room again for pages to be put aside. */
+void snapshot_event(struct server *s);
+/* What is due; returns when to ask next in ms, or -1. */
+int64_t snapshot_tick(struct server *s, int64_t now);
+
+/* RPC_SNAPSHOT and RPC_FROZEN. */
+void snapshot_request(struct request *req);
+void snapshot_frozen(struct request *req);
+
+/* What a session is told: the snapshot of its export, 0 without; whether it is waited for. */
+uint64_t snapshot_of(const struct session *session, bool *frozen);
+/* A session has ended, which may be the one that was waited for. */
+void snapshot_lost_session(struct server *s);
+
+/* For status: state, pages done and in all; SNAPSHOT_NONE: there was none of this export. */
+struct snapshot_view {
+	enum rpc_snapshot_state state;
+	uint64_t done, total, pause_ns;
+	const char *dir;
+};
+void snapshot_look(const struct server *s, const struct export *export, struct snapshot_view *view);
+
+#endif

@@ -1,0 +1,259 @@
+#!/usr/bin/env bats
+# snapshot.bats - an export is written to a disk while it is in use, and made anew from that.
+
+load helpers
+
+setup() {
+	setup_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+snapshot() {
+	rmemfsctl snapshot default "${1:-$dir/image}" "$socket"
+}
+
+# As after a power cut: nothing is left in memory.
+lose_memory() {
+	[ -z "$daemon_pid" ] || umount_rmem
+	stop_server
+	rm -rf "${memory:?}"/*
+}
+
+restore() {
+	lose_memory
+	start_server --restore "$dir/image"
+	mount_rmem
+}
+
+state_is() {
+	[ "$(status_of '.exports[0].snapshot.state // "none"')" = "$1" ]
+}
+
+@test "all that is there comes back: names, attributes, bytes" {
+	start_server
+	mount_rmem
+	make_tree "$dir/tree"
+	cp -a "$dir/tree" "$mnt/tree"
+	setfattr -n user.note -v "of some length" "$mnt/tree/deep/file.4096" 2>/dev/null || true
+	snapshot | tee "$dir/out"
+	grep -E 'pause [0-9.]+ ms' "$dir/out"
+	restore
+	same_tree "$dir/tree" "$mnt/tree"
+	umount_rmem
+	stop_server
+	rmemfsctl check "$memory"
+}
+
+# Counts in A first, then in B, each safe before the next: at every moment B <= A <= B + 1.
+count_in_two() {
+	local n
+	for ((n = 1; ; n++)); do
+		printf '%08d' $n | dd of="$mnt/A" conv=notrunc,fsync status=none
+		printf '%08d' $n | dd of="$mnt/B" conv=notrunc,fsync status=none
+	done
+}
+
+counted_to() {
+	[ "$((10#$(cat "$mnt/B")))" -ge "$1" ]
+}
+
+@test "a snapshot during writes is one moment of them" {
+	local a b
+	start_server
+	mount_rmem
+	random_file "$mnt/idle" "$(mib 64 16)"
+	sha256sum <"$mnt/idle" >"$dir/idle.sum"
+	printf '%08d' 0 | tee "$mnt/A" >"$mnt/B"
+	count_in_two 3>&- &
+	writer=$!
+	until_true 20 counted_to 20
+	snapshot
+	until_true 20 counted_to $((10#$(cat "$mnt/B") + 20))
+	kill $writer
+	wait $writer || true
+	restore
+	a=$((10#$(cat "$mnt/A"))) b=$((10#$(cat "$mnt/B")))
+	echo "A $a, B $b"
+	[ "$b" -ge 20 ] && [ "$b" -le "$a" ] && [ "$a" -le $((b + 1)) ]
+	sha256sum <"$mnt/idle" | cmp - "$dir/idle.sum"
+}
+
+@test "what is written meanwhile is in the file, and not in the snapshot" {
+	start_server
+	mount_rmem
+	random_file "$dir/old" "$(mib 128 32)"
+	random_file "$dir/new" "$(mib 128 32)"
+	cp "$dir/old" "$mnt/a"
+	sync -f "$mnt/a"
+	rmemfsctl snapshot default "$dir/image" "$socket" >"$dir/out" 3>&- &
+	taking=$!
+	until_true 20 state_past_freeze
+	dd if="$dir/new" of="$mnt/a" bs=256K conv=notrunc,fsync status=none
+	wait $taking
+	cmp "$dir/new" "$mnt/a"
+	remount
+	cmp "$dir/new" "$mnt/a"
+	restore
+	cmp "$dir/old" "$mnt/a"
+}
+
+state_past_freeze() {
+	state_is copying || state_is "done"
+}
+
+@test "files that are removed and cut meanwhile are in the snapshot" {
+	start_server
+	mount_rmem
+	random_file "$dir/old" "$(mib 64 16)"
+	cp "$dir/old" "$mnt/gone"
+	cp "$dir/old" "$mnt/cut"
+	sync -f "$mnt/cut"
+	rmemfsctl snapshot default "$dir/image" "$socket" >"$dir/out" 3>&- &
+	taking=$!
+	until_true 20 state_past_freeze
+	rm "$mnt/gone"
+	truncate -s 4097 "$mnt/cut"
+	dd if=/dev/urandom of="$mnt/other" bs=1M count="$(mib 64 16)" status=none
+	wait $taking
+	restore
+	cmp "$dir/old" "$mnt/gone"
+	cmp "$dir/old" "$mnt/cut"
+	[ ! -e "$mnt/other" ]
+}
+
+@test "fio verifies what it writes during snapshots" {
+	start_server
+	mount_rmem
+	fio --name=v --directory="$mnt" --size="$(mib 64 16)"M --rw=randwrite --bs=4k-64k --iodepth=8 \
+		--ioengine=libaio --direct=1 --verify=crc32c --do_verify=1 --verify_state_save=0 \
+		--loops=3 --output="$dir/fio.log" 3>&- &
+	fio=$!
+	for n in 1 2 3; do
+		snapshot "$dir/image.$n"
+	done
+	wait $fio
+}
+
+@test "a client that was killed, and one that is gone, hold up no snapshot for ever" {
+	start_server --log-level debug
+	mount_rmem
+	echo a >"$mnt/a"
+	sync -f "$mnt/a"
+	kill -STOP "$daemon_pid"
+	run snapshot
+	kill -CONT "$daemon_pid"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$mnt"* ]]
+	[ ! -e "$dir/image" ]
+	echo b >"$mnt/b"
+	snapshot
+}
+
+@test "an interrupt cancels it, and leaves nothing" {
+	start_server
+	mount_rmem
+	random_file "$mnt/a" "$(mib 256 64)"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
+	taking=$!
+	until_true 20 state_is freezing
+	kill -INT $taking
+	! wait $taking
+	kill -CONT "$daemon_pid"
+	until_true 10 state_is failed
+	until_true 10 test ! -e "$dir/image"
+	echo a >"$mnt/b"
+}
+
+# bats test_tags=once
+@test "a full disk ends it, and nothing else" {
+	start_server
+	mount_rmem
+	mkdir "$dir/disk"
+	mount -t tmpfs -o size=8M none "$dir/disk"
+	random_file "$mnt/a" 32
+	run snapshot "$dir/disk/image"
+	umount "$dir/disk"
+	[ "$status" -eq 1 ]
+	[[ $output == *"No space left"* ]]
+	echo b >"$mnt/b"
+	snapshot
+}
+
+@test "a server that is killed leaves an incomplete snapshot, which is refused" {
+	start_server
+	mount_rmem
+	random_file "$mnt/a" 16
+	sync -f "$mnt/a"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
+	taking=$!
+	until_true 20 state_is freezing
+	kill_server
+	kill -CONT "$daemon_pid"
+	! wait $taking
+	start_server
+	echo b >"$mnt/b"
+	umount_rmem
+	stop_server
+	rm -rf "${memory:?}"/*
+	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
+		--listen "shm:$socket" --restore "$dir/image"
+	[ "$status" -eq 1 ]
+	[[ $output == *"no complete snapshot"* ]]
+}
+
+# bats test_tags=once
+@test "a snapshot is restored only into a directory without files" {
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	snapshot
+	umount_rmem
+	stop_server
+	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
+		--listen "shm:$socket" --restore "$dir/image"
+	[ "$status" -eq 1 ]
+	[[ $output == *"has files"* ]]
+	start_server
+	mount_rmem
+	[ "$(cat "$mnt/a")" = a ]
+}
+
+# bats test_tags=once
+@test "snapshots are refused over the network, and wrong arguments by name" {
+	start_server
+	run rmemfsctl snapshot default "$dir/image" "127.0.0.1:$port"
+	[ "$status" -eq 1 ]
+	[[ $output == *"root and the server's user"* ]]
+	run rmemfsctl snapshot other "$dir/image" "$socket"
+	[ "$status" -eq 1 ]
+	[[ $output == *"no export 'other'"* ]]
+	mkdir "$dir/used"
+	touch "$dir/used/file"
+	run snapshot "$dir/used"
+	[ "$status" -eq 1 ]
+	[[ $output == *"not empty"* ]]
+	run rmemfsctl snapshot default
+	[ "$status" -eq 1 ]
+	[[ $output == *"EXPORT DIR"* ]]
+}
+
+# bats test_tags=once
+@test "old mounts see no other file's bytes after a restoration" {
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	snapshot
+	kill_server
+	rm -rf "${memory:?}"/*
+	start_server --restore "$dir/image"
+	run cat "$mnt/a"
+	[ "$status" -ne 0 ]
+	umount_rmem
+	mount_rmem
+	[ "$(cat "$mnt/a")" = a ]
+}
