@@ -272,7 +272,7 @@ static void loop_at_the_end(void)
 
 static void forty_links(void)
 {
-	char from[16], to[16] = "file";
+	char from[24], to[24] = "file";
 
 	make("file", "far");
 	for (int i = 1; i <= 41; i++) {
