@@ -131,12 +131,12 @@ splice() {
 	for i in 1 2; do
 		(for _ in {1..100}; do fsop copy-range "$mnt/a" 0 "$mnt/b" 2097152 2097152; done) \
 			>/dev/null 3>&- &
-		copying+=($!)
+		copiers+=($!)
 		(for _ in {1..100}; do fsop copy-range "$mnt/b" 0 "$mnt/a" 2097152 2097152; done) \
 			>/dev/null 3>&- &
-		copying+=($!)
+		copiers+=($!)
 	done
-	for i in "${copying[@]}"; do
+	for i in "${copiers[@]}"; do
 		wait "$i"
 	done
 }
