@@ -14,8 +14,10 @@ nightly() {
 
 setup() {
 	# shellcheck disable=SC2034 # the helpers take it
-	! nightly || test_seconds=1500
+	if nightly; then test_seconds=1800; else test_seconds=400; fi
 	setup_rmem
+	# Each start and each check look at all of it.
+	export_size=160MiB
 	seed=${RMEMFS_TEST_SEED:-$RANDOM}
 	echo "RMEMFS_TEST_SEED=$seed"
 	RANDOM=$seed
@@ -191,6 +193,7 @@ cycle() {
 	check_memory
 }
 
+# bats test_tags=once
 @test "every point of the code that a load passes is one to die at" {
 	local point
 	start_server
