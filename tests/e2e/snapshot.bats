@@ -47,6 +47,13 @@ state_is() {
 	rmemfsctl check "$memory"
 }
 
+# ended_badly PID: a child, as one that has failed.
+ended_badly() {
+	local status=0
+	wait "$1" || status=$?
+	[ $status -eq 1 ]
+}
+
 # Counts in A first, then in B, each safe before the next: at every moment B <= A <= B + 1.
 count_in_two() {
 	local n
@@ -161,7 +168,7 @@ state_past_freeze() {
 	taking=$!
 	until_true 20 state_is freezing
 	kill -INT $taking
-	! wait $taking
+	ended_badly $taking
 	kill -CONT "$daemon_pid"
 	until_true 10 state_is failed
 	until_true 10 test ! -e "$dir/image"
@@ -194,7 +201,7 @@ state_past_freeze() {
 	until_true 20 state_is freezing
 	kill_server
 	kill -CONT "$daemon_pid"
-	! wait $taking
+	ended_badly $taking
 	start_server
 	echo b >"$mnt/b"
 	umount_rmem
