@@ -228,7 +228,7 @@ int quota_check(struct volume *v, const struct quota_share *from, const struct q
 static int left_of(struct volume *v, enum rpc_quota_kind kind, uint32_t id, uint64_t *left)
 {
 	struct quota_limit limit = limit_of(v, kind, id);
-	struct quota_usage usage;
+	struct quota_usage usage = {0};
 	int err = limit.npages ? load(v, owner_key(v, kind, id), &usage) : 0;
 
 	*left = UINT64_MAX;
