@@ -174,7 +174,7 @@ int ns_fallocate(struct ns_call *c)
 	const struct rpc_fallocate *req = &c->req->fallocate;
 	struct range r = range_of(req);
 	struct inode inode;
-	uint64_t reached;
+	uint64_t reached = 0;
 	int err = inode_load(c->v, req->ino, &inode);
 
 	if (!err)
