@@ -93,13 +93,14 @@ changes_ctime() {
 	[[ $(stat -c %z "$mnt/dir/renamed") > $before ]]
 }
 
-# touches_dir DIR COMMAND...: its mtime and ctime become new and equal.
+# touches_dir "DIR..." COMMAND...: their mtimes and ctimes become new and equal.
 touches_dir() {
-	local dirs=$1 folder
+	local folders folder
+	read -ra folders <<<"$1"
 	shift
-	age $dirs
+	age "${folders[@]}"
 	"$@"
-	for folder in $dirs; do
+	for folder in "${folders[@]}"; do
 		is_new Y "$folder" || die "mtime of $folder: not changed by $*"
 		[ "$(stat -c %y "$folder")" = "$(stat -c %z "$folder")" ]
 	done
@@ -244,6 +245,7 @@ were_not_read() {
 	holder=$!
 	exec 7>"$dir/go" 8<"$dir/held"
 	read -r line <&8
+	[ "$line" = held ]
 	rm "$mnt/file"
 	fsop uncache "$mnt"
 	exec 7>&-
