@@ -13,6 +13,24 @@ enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+static int notifiers_start(struct fs *fs)
+{
+	int r = notifier_start(&fs->notifier);
+
+	if (r)
+		return r;
+	r = notifier_start(&fs->dropper);
+	if (r)
+		notifier_stop(&fs->notifier);
+	return r;
+}
+
+static void notifiers_stop(struct fs *fs)
+{
+	notifier_stop(&fs->dropper);
+	notifier_stop(&fs->notifier);
+}
+
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
 {
 	struct fs *fs = calloc(1, sizeof(*fs));
@@ -30,19 +48,19 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
-	r = notifier_start(&fs->notifier);
+	r = notifiers_start(fs);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
 		goto err_tables;
 	}
 	r = session_new(options, &fs->session, why, whylen);
 	if (r)
-		goto err_notifier;
+		goto err_notifiers;
 	*out = fs;
 	return 0;
 
-err_notifier:
-	notifier_stop(&fs->notifier);
+err_notifiers:
+	notifiers_stop(fs);
 err_tables:
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
@@ -56,7 +74,7 @@ err_tables:
 
 void fs_close(struct fs *fs)
 {
-	notifier_stop(&fs->notifier);
+	notifiers_stop(fs);
 	inode_table_fini(&fs->inodes);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);

@@ -40,7 +40,8 @@ struct fs {
 	struct returns returns;
 	struct allowances allowances;
 	struct freeze freeze;
-	struct notifier notifier;
+	struct notifier notifier; /* of attributes */
+	struct notifier dropper;  /* of pages */
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };

@@ -24,6 +24,7 @@
 #include "daemon/access.h"
 #include "daemon/allowance.h"
 #include "daemon/commit.h"
+#include "daemon/drop.h"
 #include "daemon/extent_map.h"
 #include "daemon/gate.h"
 #include "daemon/grants.h"
@@ -64,6 +65,7 @@ struct inode {
 	int64_t filled_ms;  /* when they were last used */
 	struct commit commit;
 	struct access access;
+	struct drop drop;
 };
 
 struct inode_shard;

@@ -1,4 +1,4 @@
-/* The notifier's thread is started by fs_open() and ended by fs_close(). */
+/* A notifier's thread is started by fs_open() and ended by fs_close(). */
 #include "daemon/notifier.h"
 
 #include "common/util.h"
@@ -23,17 +23,19 @@ static void job_done(struct thread_call *call)
 	job->done(job);
 }
 
-/* A node that the kernel does not know has no attributes there either: the result does not matter.
- */
+/* A node that the kernel does not know has nothing to be dropped: the result does not matter. */
 static void *notifier_run(void *arg)
 {
 	struct notifier *n = arg;
 	struct notifier_job *job;
 
 	while ((job = next_job(n))) {
-		fuse_port_inval_inode(job->thread->port, job->node, -1, 0);
+		fuse_port_inval_inode(job->port, job->node, job->off, job->len);
 		job->call.run = job_done;
-		io_thread_call(job->thread, &job->call);
+		if (job->thread)
+			io_thread_call(job->thread, &job->call);
+		else
+			job->done(job);
 	}
 	return NULL;
 }
@@ -65,7 +67,7 @@ void notifier_stop(struct notifier *n)
 	pthread_mutex_destroy(&n->lock);
 }
 
-void notifier_expire(struct notifier *n, struct notifier_job *job)
+void notifier_add(struct notifier *n, struct notifier_job *job)
 {
 	list_init(&job->link);
 	list_init(&job->call.link);

@@ -1,11 +1,13 @@
-/* notifier.h - tells the kernel to ask anew for attributes that an answer can't carry.
+/* notifier.h - tells the kernel what of its own it is to drop: attributes that an answer can't
+ * carry, and pages.
  *
- * The kernel's call may wait for an inode that it is just letting go of, which takes our answers:
- * so a thread of its own makes it. Attributes only: dropping pages waits for I/O on them, which is
- * ours to answer, and can't be ended by a signal.
+ * The kernel's call may wait for an inode that it is just letting go of, or for I/O on the pages,
+ * which takes our answers: so a thread of its own makes it. Attributes alone wait for no I/O; pages
+ * may wait for as long as the server is away, so their jobs have a notifier of their own, and
+ * nobody waits for them.
  *
- * OWNERSHIP  fs starts and ends the notifier. A job is embedded in the request's state and stays
- *            in place until done() is called, in the request's own thread.
+ * OWNERSHIP  fs starts and ends the notifiers. A job is embedded in the state of whoever made it
+ * and stays in place until done() is called: in job.thread, or in the notifier's own.
  */
 #ifndef RMEMFS_DAEMON_NOTIFIER_H
 #define RMEMFS_DAEMON_NOTIFIER_H
@@ -17,6 +19,8 @@
 #include "common/list.h"
 #include "daemon/io_thread.h"
 
+struct fuse_port;
+
 struct notifier {
 	pthread_t pthread;
 	pthread_mutex_t lock;
@@ -27,8 +31,10 @@ struct notifier {
 
 struct notifier_job {
 	struct list link;
-	struct io_thread *thread; /* that the job is of */
+	struct fuse_port *port;
 	uint64_t node;
+	int64_t off, len;         /* as fuse_port_inval_inode() takes them */
+	struct io_thread *thread; /* NULL: done() is called at once */
 	struct thread_call call;
 	void (*done)(struct notifier_job *job);
 };
@@ -37,6 +43,6 @@ int notifier_start(struct notifier *n);
 /* Ends the thread. Jobs that are left are not done. */
 void notifier_stop(struct notifier *n);
 
-void notifier_expire(struct notifier *n, struct notifier_job *job);
+void notifier_add(struct notifier *n, struct notifier_job *job);
 
 #endif

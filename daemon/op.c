@@ -174,12 +174,14 @@ void op_expire_attr(struct request *req, void (*then)(struct request *req, int s
 	struct op *op = op_of(req);
 
 	op->job = (struct notifier_job){
-		.thread = req->thread,
+		.port = req->thread->port,
 		.node = inode_node(op->inode),
+		.off = -1,
+		.thread = req->thread,
 		.done = job_done,
 	};
 	op->expired = then;
-	notifier_expire(&req->thread->fs->notifier, &op->job);
+	notifier_add(&req->thread->fs->notifier, &op->job);
 }
 
 static void buffer_taken(struct request *req)

@@ -55,6 +55,12 @@ static void write_reply(struct request *req, int status)
 		reply_write(req, len);
 }
 
+/* By a handle that uses the kernel's cache else. */
+static bool passes_cache(const struct request *req)
+{
+	return !req->args.cached && req->args.fh == OPENED_CACHED && (req->args.flags & O_DIRECT);
+}
+
 static void account_locked(struct request *req, struct inode *inode)
 {
 	uint64_t end = req->args.offset + request_state(req, struct write_state)->len;
@@ -66,6 +72,8 @@ static void account_locked(struct request *req, struct inode *inode)
 		c->size_dirty = true;
 	}
 	inode->stale |= !req->args.cached && req->args.fh == OPENED_DIRECT;
+	if (passes_cache(req))
+		drop_note_locked(inode, req->thread->port, req->args.offset, end);
 	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
 	 */
 	if (inode->fs->features.writeback)

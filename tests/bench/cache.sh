@@ -4,7 +4,8 @@
 # Prints the medians in seconds, and how many times the tmpfs's they are.
 #
 # usage: cache.sh [REPETITIONS]
-#   RMEMFS_BIN: where the programs are; RMEMFS_TEST_TRANSPORT: shm or tcp; RMEMFS_BENCH_MODES
+#   RMEMFS_BIN: where the programs are; RMEMFS_TEST_TRANSPORT: shm or tcp
+#   RMEMFS_BENCH_MODES, RMEMFS_BENCH_WORKS: some of them only; RMEMFS_BENCH_MIB: the files' size
 set -euo pipefail
 
 repetitions=${1:-5}
@@ -12,8 +13,9 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 bin=${RMEMFS_BIN:-$root/build/release/bin}
 transport=${RMEMFS_TEST_TRANSPORT:-shm}
 read -r -a modes <<<"${RMEMFS_BENCH_MODES:-none shared exclusive}"
-works=(cp-in cp-out dd-4k-in dd-4k-out dd-1M-in dd-1M-out randread randwrite git-clone git-status build)
-file_mib=256
+all="cp-in cp-out dd-4k-in dd-4k-out dd-1M-in dd-1M-out randread randwrite git-clone git-status build"
+read -r -a works <<<"${RMEMFS_BENCH_WORKS:-$all}"
+file_mib=${RMEMFS_BENCH_MIB:-256}
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-cache.XXXXXX")
 memory=$(mktemp -d /dev/shm/rmemfs-cache.XXXXXX)
 mnt=$work/mnt
@@ -167,7 +169,7 @@ print_table() {
 }
 
 start_server
-dd if=/dev/urandom of="$memory/source" bs=1M count=$file_mib status=none
+dd if=/dev/urandom of="$memory/source" bs=1M count="$file_mib" status=none
 git clone -q --bare "$root" "$memory/repository"
 for ((i = 0; i < repetitions; i++)); do
 	one_round
