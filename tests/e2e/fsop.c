@@ -26,6 +26,45 @@ static int rename_exchange(char **args)
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
+/* ---- one more name, in every way: of or beside what is there -----------------------------------
+ */
+
+static int make_file(char **args)
+{
+	autoclose int fd = open(args[1], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	return fd < 0 ? -errno : 0;
+}
+
+static int make_directory(char **args)
+{
+	return mkdir(args[1], 0700) < 0 ? -errno : 0;
+}
+
+static int make_fifo(char **args)
+{
+	return mkfifo(args[1], 0600) < 0 ? -errno : 0;
+}
+
+static int make_symlink(char **args)
+{
+	return symlink("target", args[1]) < 0 ? -errno : 0;
+}
+
+static int make_long_symlink(char **args)
+{
+	char target[4000];
+
+	memset(target, 't', sizeof(target) - 1);
+	target[sizeof(target) - 1] = '\0';
+	return symlink(target, args[1]) < 0 ? -errno : 0;
+}
+
+static int make_link(char **args)
+{
+	return link(args[0], args[1]) < 0 ? -errno : 0;
+}
+
 /* Prints where lseek(2) lands. */
 static int seek(const char *path, const char *from, int whence)
 {
@@ -255,6 +294,37 @@ static int wait_for_lock(char **args)
 	return fd < 0 || lock_bytes(fd, F_SETLKW, 0) < 0 ? -errno : 0;
 }
 
+/* How writing, fsync and close ended. */
+static void print_ends(int fd, int err)
+{
+	printf("write %s\n", strerrorname_np(-err));
+	printf("fsync %s\n", fsync(fd) ? strerrorname_np(errno) : "0");
+	printf("close %s\n", close(fd) ? strerrorname_np(errno) : "0");
+}
+
+/* Writes the source's bytes into the target, over and over one after the other, until that fails;
+ * then says how it all ended. */
+static int fill(char **args)
+{
+	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
+	int to = open(args[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600), err;
+	char buf[4096];
+	off_t at = 0;
+	ssize_t n;
+
+	if (from < 0 || to < 0)
+		return -errno;
+	do {
+		n = pread(from, buf, sizeof(buf), at);
+		if (n < 0)
+			return -errno;
+		at = n ? at + n : 0;
+		err = write_all(to, buf, (size_t)n);
+	} while (!err);
+	print_ends(to, err);
+	return 0;
+}
+
 /* Writes the source's bytes into the target, from the beginning again when they end, until that
  * fails; then says how that, fsync and close ended. */
 static int write_on(char **args)
@@ -273,9 +343,7 @@ static int write_on(char **args)
 			return -errno;
 		at = n ? at + n : 0;
 	} while (!n || pwrite(to, buf, (size_t)n, at - n) == n);
-	printf("write %s\n", strerrorname_np(errno));
-	printf("fsync %s\n", fsync(to) ? strerrorname_np(errno) : "0");
-	printf("close %s\n", close(to) ? strerrorname_np(errno) : "0");
+	print_ends(to, -errno);
 	return 0;
 }
 
@@ -375,6 +443,12 @@ static const struct {
 } operations[] = {
 	{"rename-noreplace", 2, rename_noreplace},
 	{"rename-exchange", 2, rename_exchange},
+	{"make-file", 2, make_file},
+	{"make-directory", 2, make_directory},
+	{"make-fifo", 2, make_fifo},
+	{"make-symlink", 2, make_symlink},
+	{"make-long-symlink", 2, make_long_symlink},
+	{"make-link", 2, make_link},
 	{"seek-data", 2, seek_data},
 	{"seek-hole", 2, seek_hole},
 	{"unlinked", 1, unlinked},
@@ -386,6 +460,7 @@ static const struct {
 	{"hold-locks", 1, hold_locks},
 	{"count-locks", 1, count_locks},
 	{"wait-for-lock", 1, wait_for_lock},
+	{"fill", 2, fill},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},
 	{"uncache", 1, uncache},

@@ -136,8 +136,8 @@ static void removing_while_reading(void)
 
 static void positions_stay(void)
 {
-	long at[MANY + 2];
-	char names[MANY + 2][16];
+	long at[MANY + 2] = {0};
+	char names[MANY + 2][16] = {""};
 	struct dirent *entry;
 	int n = 0;
 	DIR *dir;

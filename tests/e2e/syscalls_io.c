@@ -204,7 +204,7 @@ static void direct_and_cached(void)
 	int direct = (int)works(open("f", O_RDWR | O_CREAT | O_DIRECT, 0644));
 	int cached = (int)works(open("f", O_RDWR));
 
-	for (char c = 'a'; c < 'h'; c++) {
+	for (int c = 'a'; c < 'h'; c++) {
 		char seen = 0;
 
 		memset(page, c, sizeof(page));

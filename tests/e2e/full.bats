@@ -1,0 +1,153 @@
+#!/usr/bin/env bats
+# full.bats - no memory is left, for bytes or for names: who is told so, and that all else goes on.
+
+load helpers
+
+setup() {
+	setup_rmem
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-'END'
+		metadata_reserve = "4MiB";
+		exports = ( { name = "default"; size = "16MiB"; } );
+	END
+	start_server
+	mount_rmem
+	cp -r "$repository/common" "$dir/kept"
+	cp -r "$dir/kept" "$mnt/kept"
+}
+
+teardown() {
+	teardown_rmem
+}
+
+# What was there before is whole, and stays so over a restart; the check finds the store clean.
+kept_is_whole() {
+	diff -r "$dir/kept" "$mnt/kept"
+}
+
+all_is_well() {
+	kept_is_whole
+	crash_server
+	fsop uncache "$mnt"
+	kept_is_whole
+}
+
+fill_bytes() {
+	! dd if=/dev/urandom of="$mnt/filler" bs=64k conv=fsync status=none 2>"$dir/dd.log"
+	grep -q "No space left on device" "$dir/dd.log"
+}
+
+# Names until there is no room for one more.
+fill_names() {
+	run scale names "$mnt/names"
+	[ "$status" -eq 1 ]
+	[[ $output == *"No space left on device" ]]
+}
+
+# Names made in one way, until that ends so. A few may find room: what the store gets back from
+# earlier work comes a little later.
+no_space() {
+	local n=0
+	while run fsop "$1" "$2" "$3.$1.$n" && [ "$status" -eq 0 ]; do
+		n=$((n + 1))
+	done
+	echo "fsop $1: $output after $n"
+	[ "$output" = "fsop: ENOSPC" ]
+}
+
+@test "no page is left: who writes is told, at once" {
+	fill_bytes
+	: >"$mnt/new"
+	printf x | dd of="$mnt/new" bs=1 status=none 2>"$dir/dd.log" && false
+	grep -q "No space left on device" "$dir/dd.log"
+	[ "$(stat -c %s "$mnt/new")" -eq 0 ]
+	all_is_well
+}
+
+@test "no page is left: what needs none works" {
+	fill_bytes
+	mkdir "$mnt/d"
+	ln "$mnt/filler" "$mnt/d/linked"
+	ln -s target "$mnt/d/symbolic"
+	mv "$mnt/d/symbolic" "$mnt/moved"
+	truncate -s 1G "$mnt/filler"
+	printf overwritten | dd of="$mnt/filler" conv=notrunc status=none
+	chmod 600 "$mnt/filler"
+	[ "$(head -c 11 "$mnt/filler")" = overwritten ]
+	all_is_well
+}
+
+@test "no page is left: what write has accepted, fsync and close keep" {
+	random_file "$dir/a" 1
+	fsop fill "$dir/a" "$mnt/a" >"$dir/ends"
+	[ "$(cat "$dir/ends")" = $'write ENOSPC\nfsync 0\nclose 0' ]
+	size=$(stat -c %s "$mnt/a")
+	[ "$size" -gt $((8 << 20)) ]
+	# The source again and again, as far as it came.
+	while cat "$dir/a"; do :; done 2>/dev/null | head -c "$size" | cmp - "$mnt/a"
+	all_is_well
+}
+
+@test "no page is left: several writers, each knows what it has" {
+	for n in 1 2 3 4; do
+		random_file "$dir/$n" 1
+		fsop fill "$dir/$n" "$mnt/$n" >"$dir/ends.$n" 3>&- &
+		writers[n]=$!
+	done
+	wait "${writers[@]}"
+	for n in 1 2 3 4; do
+		[ "$(cat "$dir/ends.$n")" = $'write ENOSPC\nfsync 0\nclose 0' ]
+		size=$(stat -c %s "$mnt/$n")
+		while cat "$dir/$n"; do :; done 2>/dev/null | head -c "$size" | cmp - "$mnt/$n"
+	done
+	all_is_well
+}
+
+@test "no page is left: what is deleted can be written again" {
+	for _ in 1 2 3; do
+		fill_bytes
+		size=$(stat -c %s "$mnt/filler")
+		[ "$size" -gt $((8 << 20)) ]
+		rm "$mnt/filler"
+		head -c "$size" /dev/urandom >"$dir/a"
+		cp "$dir/a" "$mnt/a"
+		cmp "$dir/a" "$mnt/a"
+		rm "$mnt/a"
+	done
+	all_is_well
+}
+
+@test "no room for names: who makes one is told, in every way" {
+	echo linked >"$mnt/a"
+	fill_names
+	for way in make-file make-directory make-fifo make-symlink make-long-symlink make-link; do
+		no_space $way "$mnt/a" "$mnt/new"
+	done
+	[ "$(cat "$mnt/a")" = linked ]
+	all_is_well
+}
+
+@test "no room for names: what is there is overwritten, cut and removed" {
+	random_file "$mnt/a" 2
+	random_file "$dir/a" 2
+	fill_names
+	dd if="$dir/a" of="$mnt/a" bs=64k conv=notrunc,fsync status=none
+	cmp "$dir/a" "$mnt/a"
+	truncate -s 1000 "$mnt/a"
+	cmp -n 1000 "$dir/a" "$mnt/a"
+	chmod 640 "$mnt/a"
+	rm "$mnt/a"
+	all_is_well
+}
+
+@test "no room for names: what is deleted can be made again" {
+	fill_names
+	rm -r "$mnt/names"
+	mkdir "$mnt/names"
+	fill_names
+	rm -r "$mnt/names"
+	[ "$(ls "$mnt")" = kept ]
+	cp -r "$mnt/kept" "$mnt/again"
+	diff -r "$mnt/kept" "$mnt/again"
+	all_is_well
+}

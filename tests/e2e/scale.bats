@@ -1,0 +1,122 @@
+#!/usr/bin/env bats
+# scale.bats - many files in one directory, and files of many extents. How fast that is, is printed
+# and not judged: what it takes of the store, and that nobody is held up, is.
+
+load helpers
+
+setup() {
+	# shellcheck disable=SC2034 # for setup_rmem
+	test_seconds=2400
+	setup_rmem
+	few=10000 many=100000 reserve=160MiB size=768MiB
+	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
+		many=1000000 reserve=1GiB size=4352MiB
+	fi
+	if small; then
+		few=1000 many=10000 size=160MiB
+	fi
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		metadata_reserve = "$reserve";
+		exports = ( { name = "default"; size = "$size"; } );
+	END
+	start_server
+	mount_rmem
+}
+
+teardown() {
+	teardown_rmem
+}
+
+note() {
+	echo "# $*" >&3
+}
+
+# begin_churn FOLDER: another process makes and removes directories there until end_churn; then
+# $made is how many.
+begin_churn() {
+	mkfifo "$dir/go"
+	scale churn "$1" <"$dir/go" >"$dir/made" 3>&- &
+	churn=$!
+	exec 5>"$dir/go"
+}
+
+end_churn() {
+	exec 5>&-
+	wait "$churn"
+	made=$(cat "$dir/made")
+}
+
+# make_files FOLDER COUNT
+make_files() {
+	mkdir "$1"
+	scale create "$1" "$2"
+}
+
+@test "many files are made, listed, found and removed" {
+	make_files "$mnt/few" "$few"
+	remount
+	before=$(status_of .store.used)
+	make_files "$mnt/many" "$many"
+	remount
+	used=$(($(status_of .store.used) - before))
+	note "$many files: $((used / many)) bytes of the store each"
+	[ "$used" -le $((600 * many)) ]
+
+	[ "$(scale list "$mnt/many" "$many")" = "$many names" ]
+	remount
+	for _ in 1 2 3; do
+		a=$(scale look-up "$mnt/few" "$few" 1000)
+		b=$(scale look-up "$mnt/many" "$many" 1000)
+		note "a lookup among $few takes $a ns, among $many $b ns"
+		remount
+	done
+
+	mkdir "$mnt/other"
+	begin_churn "$mnt/other"
+	rm -r "$mnt/many"
+	end_churn
+	note "$made directories were made and removed while they were removed"
+	[ "$made" -ge 100 ]
+	[ "$(ls "$mnt")" = $'few\nother' ]
+	[ "$(scale list "$mnt/few" "$few")" = "$few names" ]
+}
+
+@test "positions in a big directory stay while names come and go" {
+	make_files "$mnt/many" "$few"
+	begin_churn "$mnt/many"
+	[ "$(scale seek "$mnt/many" "$few")" = "$few positions" ]
+	end_churn
+	[ "$made" -gt 0 ]
+}
+
+free_bytes() {
+	status_of '.exports[0].free + .exports[0].granted'
+}
+
+# Prints each amount of free bytes that there is until all are back.
+watch_free() {
+	local now
+	until now=$(free_bytes) && [ "$now" -ge "$1" ]; do
+		echo "$now"
+	done
+}
+
+@test "freeing a file of many extents stalls nobody" {
+	extents=100000
+	! small || extents=10000
+	mkdir "$mnt/other"
+	free=$(free_bytes)
+	scale pieces "$mnt/a" $extents
+	[ "$(stat -c %b "$mnt/a")" -eq $((extents * 8)) ]
+	begin_churn "$mnt/other"
+	rm "$mnt/a"
+	watch_free $((free - (8 << 20))) >"$dir/free"
+	end_churn
+	note "$made directories were made and removed meanwhile"
+	[ "$made" -ge 10 ]
+	# It was freed step by step, and others' calls were answered between the steps.
+	[ "$(sort -u "$dir/free" | wc -l)" -ge 3 ]
+	echo "still here" >"$mnt/b"
+	[ "$(cat "$mnt/b")" = "still here" ]
+}
