@@ -198,9 +198,12 @@ struct rpc_link {
 
 struct rpc_rename {
 	uint64_t parent, new_parent;
-	uint32_t flags; /* RENAME_NOREPLACE, RENAME_EXCHANGE */
+	uint32_t flags; /* RENAME_NOREPLACE and RENAME_WHITEOUT, or RENAME_EXCHANGE */
 	struct rpc_str name, new_name;
+	uint32_t uid, gid; /* of a whiteout */
 };
+/* May these flags stand together? */
+bool rpc_rename_flags_ok(uint32_t flags);
 
 enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2, COMMIT_ATIME = 4 };
 

@@ -105,6 +105,8 @@ RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 	F(u64, parent)     \
 	F(u64, new_parent) \
 	F(u32, flags)      \
+	F(u32, uid)        \
+	F(u32, gid)        \
 	F(name, name)      \
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
@@ -390,10 +392,15 @@ static void get_body(struct wire_in *r, struct rpc_request *q)
 enum {
 	SET_ALL = SET_MODE | SET_UID | SET_GID | SET_SIZE | SET_ATIME | SET_MTIME | SET_ATIME_NOW |
 		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS,
-	RENAME_ALL = RENAME_NOREPLACE | RENAME_EXCHANGE,
 	COMMIT_ALL = COMMIT_SIZE | COMMIT_MTIME | COMMIT_ATIME,
 	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
+
+bool rpc_rename_flags_ok(uint32_t flags)
+{
+	return !(flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_WHITEOUT)) ||
+	       flags == RENAME_EXCHANGE;
+}
 
 static bool tail_of(const struct rpc_tail *tail, size_t element_bytes)
 {
@@ -438,7 +445,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_MKDIR:
 		return q->create.target.len == 0;
 	case RPC_RENAME:
-		return !(q->rename.flags & ~(uint32_t)RENAME_ALL) && q->rename.flags != RENAME_ALL;
+		return rpc_rename_flags_ok(q->rename.flags);
 	case RPC_COMMIT:
 		return !(q->commit.flags & ~(uint32_t)COMMIT_ALL) && q->commit.size <= INT64_MAX &&
 		       tail_of(&q->commit.tail, RPC_EXTENT_BYTES);

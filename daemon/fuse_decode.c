@@ -255,7 +255,7 @@ static int decode_rename2(struct request *req, struct cursor *c)
 	err = decode_two_names(req, c);
 	if (err)
 		return err;
-	return in->flags & ~(uint32_t)(RENAME_NOREPLACE | RENAME_EXCHANGE) ? -EINVAL : 0;
+	return rpc_rename_flags_ok(in->flags) ? 0 : -EINVAL;
 }
 
 static int decode_link(struct request *req, struct cursor *c)

@@ -98,6 +98,8 @@ void op_rename(struct request *req)
 		.flags = req->args.flags,
 		.name = op_name(req->args.name),
 		.new_name = op_name(req->args.name2),
+		.uid = req->uid,
+		.gid = req->gid,
 	};
 	op_rpc(req, rename_answered);
 }

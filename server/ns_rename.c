@@ -1,4 +1,5 @@
-/* ns_rename.c - RENAME, with NOREPLACE and EXCHANGE. */
+/* ns_rename.c - RENAME, with NOREPLACE, EXCHANGE and WHITEOUT. */
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -75,6 +76,14 @@ static int check_links(const struct end *from, const struct end *to)
 	return gains && from->dir != to->dir && to->dir->attr.nlink >= NLINK_MAX ? -EMLINK : 0;
 }
 
+/* Devices 0:0 hide names of a lower layer from overlay mounts. */
+static uint32_t whiteout_gid(const struct ns_call *c, const struct end *from)
+{
+	const struct attr *dir = &from->dir->attr;
+
+	return dir->mode & S_ISGID ? dir->gid : c->req->rename.gid;
+}
+
 static int check(struct ns_call *c, struct end *from, struct end *to)
 {
 	uint32_t flags = c->req->rename.flags;
@@ -84,7 +93,7 @@ static int check(struct ns_call *c, struct end *from, struct end *to)
 		return -ENOENT;
 	if (flags == RENAME_EXCHANGE && !to->slot.ino)
 		return -ENOENT;
-	if (flags == RENAME_NOREPLACE && to->slot.ino)
+	if (flags & RENAME_NOREPLACE && to->slot.ino)
 		return -EEXIST;
 	err = check_loop(c, from, to);
 	if (!err && flags == RENAME_EXCHANGE)
@@ -95,6 +104,8 @@ static int check(struct ns_call *c, struct end *from, struct end *to)
 		err = check_links(from, to);
 	if (!err && flags == RENAME_EXCHANGE)
 		err = check_links(to, from);
+	if (!err && flags & RENAME_WHITEOUT)
+		err = ns_check_new(c, c->req->rename.uid, whiteout_gid(c, from));
 	return err;
 }
 
@@ -127,6 +138,17 @@ static int replace(struct ns_call *c, struct end *from, struct end *to)
 	return err ? err : move(c, from, to);
 }
 
+static int leave_whiteout(struct ns_call *c, struct end *from)
+{
+	struct inode i;
+	int err;
+
+	inode_init(c->v, &i, S_IFCHR, c->req->rename.uid, whiteout_gid(c, from), c->ctx->now);
+	i.parent = from->dir->attr.ino;
+	err = inode_add(c->v, &i);
+	return err ? err : dirent_put(c->v, &from->slot, from->name, i.attr.ino, DT_CHR);
+}
+
 static int exchange(struct ns_call *c, struct end *from, struct end *to)
 {
 	int err = move(c, from, to);
@@ -147,9 +169,11 @@ static void fill(struct ns_call *c, const struct end *from, const struct end *to
 
 static int change(struct ns_call *c, struct end *from, struct end *to)
 {
-	int err = c->req->rename.flags == RENAME_EXCHANGE ? exchange(c, from, to)
-							  : replace(c, from, to);
+	uint32_t flags = c->req->rename.flags;
+	int err = flags == RENAME_EXCHANGE ? exchange(c, from, to) : replace(c, from, to);
 
+	if (!err && flags & RENAME_WHITEOUT)
+		err = leave_whiteout(c, from);
 	if (!err)
 		err = ns_touch_dir(c, from->dir);
 	if (!err && to->dir != from->dir)
@@ -163,7 +187,7 @@ int ns_rename(struct ns_call *c)
 	struct end from, to;
 	int err;
 
-	if (req->flags && req->flags != RENAME_NOREPLACE && req->flags != RENAME_EXCHANGE)
+	if (!rpc_rename_flags_ok(req->flags))
 		return -EINVAL;
 	err = load_end(c, req->parent, &req->name, &from);
 	if (!err)

@@ -208,6 +208,26 @@ static void flags_that_do_not_go_together(void)
 	equal(inode_of("c"), -1);
 }
 
+static void whiteout(void)
+{
+	struct stat st;
+
+	make("a", "moved");
+	make("b", "replaced");
+	works(renameat2(AT_FDCWD, "a", AT_FDCWD, "b", RENAME_WHITEOUT));
+	same(text_of("b"), "moved");
+	works(lstat("a", &st));
+	equal(st.st_mode, S_IFCHR);
+	equal(st.st_rdev, 0);
+	works(unlink("a"));
+	works(mkdir("d", 0755));
+	works(mkdir("d/e", 0755));
+	works(renameat2(AT_FDCWD, "d/e", AT_FDCWD, "f", RENAME_WHITEOUT | RENAME_NOREPLACE));
+	equal(type_of("d/e"), S_IFCHR);
+	equal(links_of("d"), 2);
+	equal(links_of("."), 4);
+}
+
 static void another_filesystem(void)
 {
 	make("f", "here");
@@ -230,6 +250,7 @@ static const struct syscall_case table[] = {
 	{"RENAME_NOREPLACE", noreplace_refuses},
 	{"RENAME_EXCHANGE", exchange_swaps},
 	{"flags that do not go together", flags_that_do_not_go_together},
+	{"RENAME_WHITEOUT leaves a device 0:0", whiteout},
 	{"to and from another filesystem", another_filesystem},
 };
 SYSCALL_AREA(area_rename, table);

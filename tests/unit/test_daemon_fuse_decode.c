@@ -436,7 +436,9 @@ static void fuse_decode__rename_flags(void **state)
 		{0, 0},
 		{RENAME_NOREPLACE, 0},
 		{RENAME_EXCHANGE, 0},
-		{RENAME_WHITEOUT, -EINVAL},
+		{RENAME_WHITEOUT, 0},
+		{RENAME_WHITEOUT | RENAME_NOREPLACE, 0},
+		{RENAME_WHITEOUT | RENAME_EXCHANGE, -EINVAL},
 		{8, -EINVAL},
 	};
 

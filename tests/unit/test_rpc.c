@@ -126,7 +126,7 @@ static struct rpc_request request_of(unsigned op)
 		q.link = (struct rpc_link){4, 1, str("again")};
 		break;
 	case RPC_RENAME:
-		q.rename = (struct rpc_rename){1, 2, RENAME_EXCHANGE, str("old"), str("new")};
+		q.rename = (struct rpc_rename){1, 2, RENAME_EXCHANGE, str("old"), str("new"), 3, 4};
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){
@@ -355,6 +355,8 @@ static void request__fields_arrive_in_their_places(void **state)
 	assert_int_equal(out.seq, 77);
 	assert_int_equal(out.rename.new_parent, 2);
 	assert_int_equal(out.rename.flags, RENAME_EXCHANGE);
+	assert_int_equal(out.rename.uid, 3);
+	assert_int_equal(out.rename.gid, 4);
 	assert_memory_equal(out.rename.name.s, "old", 3);
 	assert_memory_equal(out.rename.new_name.s, "new", 3);
 }
@@ -592,7 +594,7 @@ static void changes__out_of_range(void **state)
 	q = request_of(RPC_RENAME);
 	q.rename.flags = RENAME_NOREPLACE | RENAME_EXCHANGE;
 	assert_refused(&q);
-	q.rename.flags = RENAME_WHITEOUT;
+	q.rename.flags = RENAME_WHITEOUT | RENAME_EXCHANGE;
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.flags = COMMIT_ATIME << 1;

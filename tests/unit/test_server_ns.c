@@ -526,7 +526,10 @@ static void rename__errors(void **state)
 	assert_int_equal(fx_rename(ROOT_INO, "dir", sub, "x", 0), -EINVAL);
 	assert_int_equal(fx_rename(dir, "sub", ROOT_INO, "dir", 0), -ENOTEMPTY);
 	assert_int_equal(fx_rename(ROOT_INO, "file", 999, "x", 0), -ESTALE);
-	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "x", 4), -EINVAL);
+	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "x", 8), -EINVAL);
+	assert_int_equal(
+		fx_rename(ROOT_INO, "file", ROOT_INO, "dir", RENAME_EXCHANGE | RENAME_WHITEOUT),
+		-EINVAL);
 	assert_int_equal(
 		fx_rename(ROOT_INO, "file", ROOT_INO, "x", RENAME_NOREPLACE | RENAME_EXCHANGE),
 		-EINVAL);
@@ -576,6 +579,39 @@ static void rename__exchange(void **state)
 	assert_int_not_equal(below, 0);
 	assert_int_equal(fx_rename(ROOT_INO, "one", dir, "below", RENAME_EXCHANGE), -EINVAL);
 	assert_int_equal(fx_rename(dir, "below", ROOT_INO, "one", RENAME_EXCHANGE), -EINVAL);
+}
+
+static int rename_leaving_whiteout(uint64_t parent, const char *name, uint64_t new_parent,
+	const char *new_name, uint32_t flags)
+{
+	return FX_RUN(.op = RPC_RENAME, .rename = {parent, new_parent, flags | RENAME_WHITEOUT,
+						fx_str(name), fx_str(new_name), 5, 6});
+}
+
+static void rename__leaves_a_whiteout(void **state)
+{
+	uint64_t one = fx_dir(ROOT_INO, "one"), sub = fx_dir(one, "sub");
+	uint64_t a = fx_file(ROOT_INO, "a"), b = fx_file(ROOT_INO, "b");
+
+	assert_int_equal(
+		rename_leaving_whiteout(ROOT_INO, "a", ROOT_INO, "b", RENAME_NOREPLACE), -EEXIST);
+	assert_int_equal(rename_leaving_whiteout(ROOT_INO, "a", ROOT_INO, "b", 0), 0);
+	assert_int_equal(fx.rep.rename.moved.ino, a);
+	assert_int_equal(fx.rep.rename.other.ino, b);
+	assert_int_equal(fx.rep.rename.other.nlink, 0);
+	assert_int_equal(fx_lookup(ROOT_INO, "a"), 0);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFCHR);
+	assert_int_equal(fx.rep.entry.attr.rdev, 0);
+	assert_int_equal(fx.rep.entry.attr.nlink, 1);
+	assert_int_equal(fx.rep.entry.attr.uid, 5);
+	assert_int_equal(fx.rep.entry.attr.gid, 6);
+	assert_int_equal(
+		rename_leaving_whiteout(one, "sub", ROOT_INO, "moved", RENAME_NOREPLACE), 0);
+	assert_int_equal(fx_attr(one).nlink, 2);
+	assert_int_equal(fx_lookup(ROOT_INO, "moved"), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, sub);
+	assert_int_equal(fx_lookup(one, "sub"), 0);
+	assert_int_equal(fx.rep.entry.attr.mode, S_IFCHR);
 }
 
 /* ---- setattr --------------------------------------------------------------------------------- */
@@ -795,6 +831,7 @@ int main(void)
 		CASE(rename__noreplace),
 		CASE(rename__of_two_names_of_one_inode_does_nothing),
 		CASE(rename__exchange),
+		CASE(rename__leaves_a_whiteout),
 		CASE(setattr__changes_what_is_asked_for),
 		CASE(setattr__errors),
 		CASE(readdir__gives_every_entry_once),
