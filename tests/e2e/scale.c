@@ -198,7 +198,7 @@ static int seek(char **args)
 			return failed("more names than there are");
 		positions[told] = (struct position){before, number};
 	}
-	for (uint64_t i = 0; i < 1000; i++) {
+	for (uint64_t i = 0; told && i < 1000; i++) {
 		const struct position *p = &positions[i * scatter % told];
 
 		seekdir(dir, p->before);

@@ -82,6 +82,7 @@ static void of_space(void)
 {
 	static char data[1 << 20];
 	struct statvfs before, after;
+	uint64_t taken;
 	int fd;
 
 	works(statvfs(".", &before));
@@ -90,7 +91,9 @@ static void of_space(void)
 	equal(write(fd, data, sizeof(data)), sizeof(data));
 	works(fsync(fd));
 	works(statvfs(".", &after));
-	equal(before.f_bfree - after.f_bfree, sizeof(data) / 4096);
+	/* What cases before this one have removed may come back in the meantime. */
+	taken = before.f_bfree - after.f_bfree;
+	holds(taken <= sizeof(data) / 4096 && taken >= sizeof(data) / 4096 - 16);
 	equal(after.f_blocks, before.f_blocks);
 }
 
