@@ -303,7 +303,7 @@ static int resolve_address(struct server_config *config, size_t i, struct transp
 /* Sockets of this machine come last: who finds one there finds the whole server ready. */
 static int resolve_addresses(struct server_config *config, char *why, size_t whylen)
 {
-	size_t front = 0, back = config->listen.n, n = config->listen.n;
+	size_t n = config->listen.n, front = 0, back = n;
 
 	free(config->addresses);
 	config->addresses = calloc(n, sizeof(*config->addresses));

@@ -228,6 +228,7 @@ static int next_block(
 	uint8_t header[BLOCK_HEADER_BYTES];
 	int err;
 
+	*b = (struct block){0};
 	if (s->at == s->nblocks)
 		return s->items == items ? -ENOENT : damaged(r, file, why);
 	err = read_all(s->fd, header, sizeof(header));

@@ -158,9 +158,10 @@ int ns_commit(struct ns_call *c)
 		err = check_commit(c, &inode, e, n);
 	if (!err)
 		err = ns_room_and_grant(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * n, false, &want);
+	if (err)
+		return err;
 	had = inode.attr.npages;
-	if (!err)
-		err = map_extents(c, &inode, e, n);
+	err = map_extents(c, &inode, e, n);
 	if (!err)
 		err = quota_use(c->v, c->ctx->session, inode.attr.uid, inode.attr.gid,
 			inode.attr.npages - had);

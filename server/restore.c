@@ -1,6 +1,7 @@
 /* restore.c - see restore.h. First come the records, with places for all pages, then the bytes. */
 #include "server/restore.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -189,6 +190,7 @@ static int note_place(struct restoring *r, uint64_t first, struct page_run run)
 		r->places = places;
 		r->places_room = room;
 	}
+	assert(r->places);
 	r->places[r->nplaces++] = (struct place){first, run};
 	return 0;
 }
