@@ -101,23 +101,6 @@ static void tell_failure_locked(struct inode *inode, int status)
 	waiters_wake(&c->waiters, status);
 }
 
-static void start_locked(struct inode *inode, struct io_thread *thread)
-{
-	struct commit *c = &inode->commit;
-	int r = fill_request_locked(inode);
-
-	if (r) {
-		tell_failure_locked(inode, r);
-		return;
-	}
-	c->call.req.commit.want_pages = refill_along(thread);
-	c->running = true;
-	c->thread = thread;
-	inode_ref(inode);
-	fs_thread_of(thread)->nbackground++;
-	rpc_start(thread, &c->call);
-}
-
 static void wake_covered_locked(struct commit *c)
 {
 	list_for_each_safe (pos, &c->waiters) {
@@ -128,6 +111,34 @@ static void wake_covered_locked(struct commit *c)
 		list_del(pos);
 		waiter_wake(w, 0);
 	}
+}
+
+static bool tells_nothing(const struct rpc_commit *req)
+{
+	return !req->flags && !req->tail.len;
+}
+
+static void start_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+	int r = fill_request_locked(inode);
+
+	if (r) {
+		tell_failure_locked(inode, r);
+		return;
+	}
+	/* Bytes that changed in their place, or an access time that is set by hand now. */
+	if (tells_nothing(&c->call.req.commit)) {
+		c->done = c->covers;
+		wake_covered_locked(c);
+		return;
+	}
+	c->call.req.commit.want_pages = refill_along(thread);
+	c->running = true;
+	c->thread = thread;
+	inode_ref(inode);
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &c->call);
 }
 
 static void succeed_locked(struct inode *inode, struct io_thread *thread)
