@@ -266,6 +266,13 @@ static void write_enter(struct request *req, int status)
 		write_go(req, 0);
 }
 
+/* Pages of the kernel's cache were changed earlier, when it took away itself what there was: what
+ * the file has got since, it keeps. */
+static bool takes_caps(const struct request *req, const struct inode *inode)
+{
+	return !req->args.cached && inode_has_caps(inode);
+}
+
 void op_write(struct request *req)
 {
 	struct op *op = op_begin(req);
@@ -274,7 +281,7 @@ void op_write(struct request *req)
 		op_finish(req, -EFBIG);
 	else if (!req->args.size)
 		write_reply(req, 0);
-	else if (req->args.kill_priv || inode_has_caps(op->inode))
+	else if (req->args.kill_priv || takes_caps(req, op->inode))
 		op_drop_privileges(req, req->args.kill_priv, write_enter);
 	else
 		write_enter(req, 0);

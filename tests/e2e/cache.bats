@@ -235,3 +235,24 @@ times_of() {
 		umount_rmem
 	done
 }
+
+@test "exclusive: capabilities stay that were given before the file's pages were written back" {
+	exclusive
+	metaop write-caps "$mnt/prog"
+	check() {
+		[[ $(getcap "$mnt/prog") == *cap_net_raw=ep* ]]
+	}
+	holds_everywhere check
+}
+
+@test "exclusive: a write takes capabilities away" {
+	exclusive
+	cp "$bin/fsop" "$mnt/prog"
+	setcap cap_net_raw+ep "$mnt/prog"
+	echo more >>"$mnt/prog"
+	check() {
+		[ -z "$(getcap "$mnt/prog")" ]
+	}
+	check
+	holds_everywhere check
+}

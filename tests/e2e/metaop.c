@@ -4,6 +4,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/xattr.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -286,6 +288,20 @@ static int cat(char **args)
 	return fd < 0 ? -errno : copy(fd, STDOUT_FILENO);
 }
 
+/* FILE: bytes, then the capability to open raw sockets, by one handle. */
+static int write_caps(char **args)
+{
+	static const struct vfs_cap_data caps = {
+		.magic_etc = VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE,
+		.data = {{.permitted = 1u << CAP_NET_RAW}},
+	};
+	autoclose int fd = open(args[0], O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+
+	if (fd < 0 || write(fd, &caps, sizeof(caps)) != sizeof(caps))
+		return -errno;
+	return fsetxattr(fd, XATTR_NAME_CAPS, &caps, sizeof(caps), 0) < 0 ? -errno : 0;
+}
+
 /* ---- the command line ------------------------------------------------------------------------ */
 
 static const struct {
@@ -313,6 +329,7 @@ static const struct {
 	{"fd-xattr", 1, fd_xattr},
 	{"rewrite", 1, rewrite},
 	{"cat", 1, cat},
+	{"write-caps", 1, write_caps},
 };
 
 int main(int argc, char **argv)
