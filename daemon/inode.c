@@ -303,6 +303,8 @@ void inode_change_end(struct inode *inode, const struct attr *attr)
 	pthread_mutex_lock(&inode->lock);
 	if (attr && !inode->doubt)
 		take_attr_locked(inode, attr);
+	else if (attr && attr->flags & ATTR_CAPS)
+		__atomic_store_n(&inode->has_caps, true, __ATOMIC_RELAXED);
 	assert(inode->nchanging);
 	if (!--inode->nchanging && inode->doubt) {
 		inode->attr_valid = false;

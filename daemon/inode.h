@@ -39,7 +39,7 @@ struct inode {
 	uint32_t type;    /* S_IFMT bits; set once, before the kernel knows the inode */
 	uint64_t refs;    /* atomic; the last one goes under the shard's lock */
 	uint64_t nlookup; /* atomic: the kernel's; together one reference */
-	bool has_caps;    /* atomic: ATTR_CAPS is among attr.flags, which a write takes away */
+	bool has_caps;    /* atomic: there are capabilities, or may be; a write takes them away */
 
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */

@@ -145,13 +145,12 @@ void op_drop_privileges(
 {
 	struct op *op = op_of(req);
 	struct rpc_setattr set = {.valid = 0};
-	struct attr attr;
+	uint32_t mode = inode_mode(op->inode);
 
-	inode_attr(op->inode, &attr);
-	set.mode = op_mode_without_privileges(attr.mode);
-	if (set_ids && set.mode != attr.mode)
+	set.mode = op_mode_without_privileges(mode);
+	if (set_ids && set.mode != mode)
 		set.valid |= SET_MODE;
-	if (attr.flags & ATTR_CAPS)
+	if (inode_has_caps(op->inode))
 		set.valid |= SET_NO_CAPS;
 	op->dropped = then;
 	if (set.valid)

@@ -86,6 +86,44 @@ static void inode_learn_new__leaves_what_is_known(void **state)
 	inode_put(inode);
 }
 
+/* The access time of a directory is on its way, and set by hand meanwhile: what waits for it finds
+ * nothing left to be told, which the server would refuse for a directory. */
+static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct commit *c = &inode->commit;
+
+	c->running = true;
+	c->call.req.commit.flags = COMMIT_ATIME;
+	access_hold(inode);
+	c->running = false;
+	assert_false(commit_is_clean_locked(inode));
+	commit_start(inode, NULL); /* with no thread to send by */
+	assert_false(c->running);
+	assert_true(commit_is_clean_locked(inode));
+	access_release(inode, NULL);
+	inode_put(inode);
+}
+
+/* Of two answers one tells of capabilities: a write is to take them away. */
+static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr with = file;
+
+	inode_learn_new(inode, &file);
+	assert_false(inode_has_caps(inode));
+	with.flags = ATTR_XATTRS | ATTR_CAPS;
+	inode_change_begin(inode);
+	inode_change_begin(inode);
+	inode_change_end(inode, &with);
+	inode_change_end(inode, &file);
+	assert_true(inode_has_caps(inode));
+	assert_true(inode_learn(inode, &file, inode_epoch(*state)));
+	assert_false(inode_has_caps(inode));
+	inode_put(inode);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -96,6 +134,10 @@ int main(void)
 			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_learn_new__leaves_what_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_end__in_doubt_there_may_be_capabilities, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
