@@ -144,6 +144,7 @@ void protect_end(struct protect *p)
 	free(steal_ptr(&p->bits));
 	while ((pos = list_pop(&p->aside)))
 		free(list_entry(pos, struct aside, link));
+	p->lost |= p->left > 0;
 	p->left = 0;
 	pthread_cond_broadcast(&p->room);
 	pthread_mutex_unlock(&p->lock);

@@ -40,7 +40,7 @@ void protect_delete(struct protect *p);
 int protect_begin(struct protect *p, uint64_t aside_bytes, int wake_fd);
 void protect_clear(struct protect *p, struct page_run run);
 void protect_start(struct protect *p);
-/* Nothing is protected any more; who waits goes on. */
+/* Nothing is protected any more; who waits goes on. What was not taken is lost. */
 void protect_end(struct protect *p);
 
 /* The pages may be changed after 0. -EAGAIN: no room aside now, nothing is promised. */
@@ -57,7 +57,8 @@ void protect_give_up_wait(struct protect *p, struct page_run run);
 bool protect_take_aside(struct protect *p, void *buf, struct page_run *run);
 bool protect_take_next(struct protect *p, void *buf, struct page_run *run);
 
-/* True: there was no memory to keep what was given up at once. */
+/* True: not all can be taken. There was no memory to keep what was given up at once, or the end
+ * came first. */
 bool protect_lost(struct protect *p);
 /* Protected at the start, and taken since. */
 void protect_progress(struct protect *p, uint64_t *done, uint64_t *total);

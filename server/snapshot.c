@@ -105,8 +105,9 @@ __attribute__((format(printf, 2, 3))) static void give_up(
 	va_end(args);
 	sn->state = SNAPSHOT_FAILED;
 	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
-	release_clients(sn);
+	/* First: the thread shall not take pages that are gone for pages that it has. */
 	snapshot_copy_cancel(sn->copy);
+	release_clients(sn);
 }
 
 static void tell_done(const struct snapshot *sn)

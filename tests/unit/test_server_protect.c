@@ -132,6 +132,23 @@ static void give_up__no_room_says_so_and_later(void **state)
 	assert_int_equal(give_up(1, 5, 1), 0);
 }
 
+static void end__what_was_not_taken_is_lost(void **state)
+{
+	uint8_t seen[PAGES + 1] = {0};
+
+	begin();
+	protect_start(fx.p);
+	assert_int_equal(take_all(seen), PAGES);
+	protect_end(fx.p);
+	assert_false(protect_lost(fx.p));
+	begin();
+	protect_start(fx.p);
+	assert_false(protect_lost(fx.p));
+	assert_int_equal(give_up(0, 7, 1), 0);
+	protect_end(fx.p);
+	assert_true(protect_lost(fx.p));
+}
+
 static void give_up__nothing_outside_of_a_snapshot(void **state)
 {
 	struct page_run run;
@@ -190,6 +207,7 @@ int main(void)
 		CASE(take__every_protected_page_once),
 		CASE(give_up__bytes_of_before_are_taken),
 		CASE(give_up__no_room_says_so_and_later),
+		CASE(end__what_was_not_taken_is_lost),
 		CASE(give_up__nothing_outside_of_a_snapshot),
 		CASE(give_up_wait__goes_on_with_room),
 		CASE(give_up_wait__goes_on_at_the_end),

@@ -3,11 +3,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/eventfd.h>
 
 #include "server/image.h"
 #include "server/marker.h"
 #include "server/protect.h"
 #include "server/restore.h"
+#include "server/snapshot_copy.h"
 
 enum { ASIDE_BYTES = 1 << 20 };
 
@@ -338,6 +340,37 @@ static void unfinished__leaves_nothing(void **state)
 	assert_int_equal(access(image_dir, F_OK), -1);
 }
 
+static void wait_for_phase(struct snapshot_copy *copy, int fd, enum copy_phase phase)
+{
+	eventfd_t n;
+
+	while (snapshot_copy_phase(copy) != phase)
+		assert_int_equal(eventfd_read(fd, &n), 0);
+}
+
+/* As when it is given up after the marker, and the thread has not been told yet. */
+static void copy__pages_that_were_let_go_make_no_snapshot(void **state)
+{
+	uint64_t file = fx_file(ROOT_INO, "file");
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct snapshot_copy *copy;
+	struct extent e;
+
+	e = fx_fill(file, 0, 7);
+	write_pages(&e, 1);
+	assert_int_equal(snapshot_copy_new(image_dir, fd, &copy), 0);
+	wait_for_phase(copy, fd, COPY_READY);
+	mark();
+	protect_end(marker_pages(marker));
+	snapshot_copy_go(copy, marker);
+	wait_for_phase(copy, fd, COPY_ENDED);
+	assert_int_not_equal(snapshot_copy_result(copy, why_text, sizeof(why_text)), 0);
+	assert_int_equal(access(image_dir, F_OK), -1);
+	snapshot_copy_delete(copy);
+	marker_delete(marker);
+	close(fd);
+}
+
 static void open__without_a_manifest(void **state)
 {
 	char path[200];
@@ -445,6 +478,7 @@ int main(void)
 		CASE(restore__too_small),
 		CASE(create__not_into_a_used_directory),
 		CASE(unfinished__leaves_nothing),
+		CASE(copy__pages_that_were_let_go_make_no_snapshot),
 		CASE(open__without_a_manifest),
 		FLIP_CASE("manifest"),
 		FLIP_CASE("records"),
