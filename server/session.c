@@ -153,7 +153,7 @@ static void finish(struct session *session)
 	snapshot_lost_session(s);
 }
 
-static bool reaches_memory(const struct session *session)
+bool session_reaches_memory(const struct session *session)
 {
 	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
 }
@@ -164,14 +164,14 @@ static void end_session(struct session *session)
 	session->ending = true;
 	list_for_each (pos, &session->conns)
 		conn_fence(list_entry(pos, struct conn, link));
-	if (!reaches_memory(session))
+	if (!session_reaches_memory(session))
 		finish(session);
 }
 
 void session_lost_conn(struct session *session, bool process_gone)
 {
 	session->process_gone |= process_gone;
-	if (!reaches_memory(session) && (session->ending || session->said_bye))
+	if (!session_reaches_memory(session) && (session->ending || session->said_bye))
 		finish(session);
 }
 

@@ -50,6 +50,8 @@ void session_bye(struct request *req);
 /* Ends those of the export that nobody has heard of for as long as a lease lasts. */
 void sessions_end_expired(struct server *s, const struct export *export);
 
+/* Whether anything that it writes can still arrive. */
+bool session_reaches_memory(const struct session *session);
 /* A channel of it has been fenced. */
 void session_lost_conn(struct session *session, bool process_gone);
 /* A process of an earlier run of the server, which had its memory mapped, has ended. */

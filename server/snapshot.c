@@ -156,10 +156,12 @@ void snapshot_end(struct server *s)
 
 /* ---- freeze and marker ----------------------------------------------------------------------- */
 
-/* It can have written, and is not known to have stopped. */
+/* It can have written, and is not known to have stopped. One that is being ended writes until its
+ * last channel is fenced. */
 static bool is_waited_for(const struct snapshot *sn, const struct session *session)
 {
-	return session->export == sn->export && !session->said_bye && !session->ending &&
+	return session->export == sn->export && !session->said_bye &&
+	       !(session->ending && !session_reaches_memory(session)) &&
 	       !(session->stored.flags & ATTACH_READ_ONLY) && session->frozen != sn->id;
 }
 

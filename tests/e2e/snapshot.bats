@@ -159,6 +159,32 @@ state_past_freeze() {
 	snapshot
 }
 
+session_is() {
+	[ "$(status_of '.sessions[0].state')" = "$1" ]
+}
+
+# Over shm a process has its mapping until it ends.
+# bats test_tags=only:shm
+@test "no snapshot is taken while a client that is being ended can still write" {
+	local stopped
+	start_server
+	mount_rmem
+	stopped=$daemon_pid
+	kill -STOP "$stopped"
+	umount -l "$mnt"
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 20 session_is ending
+	run snapshot
+	kill -KILL "$stopped"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$mnt"* ]]
+	until_true 30 mounted_or_dead
+	snapshot
+}
+
 @test "an interrupt cancels it, and leaves nothing" {
 	start_server
 	mount_rmem
