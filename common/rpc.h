@@ -170,6 +170,8 @@ enum {
 	SET_NO_CAPS = 512, /* security.capability goes */
 };
 
+/* A file that is to become longer over pages that were allocated beyond its end may do so in steps:
+ * the reply's size tells how far it is, and the rest is to be asked for again. */
 struct rpc_setattr {
 	uint64_t ino;
 	uint32_t valid;
@@ -277,7 +279,7 @@ struct rpc_fallocate {
 };
 
 /* The same for two files, or one whose ranges don't overlap; of the source within its size. A step
- * that has given the destination pages may be of no bytes. */
+ * that has given the destination pages, or has made it longer, may be of no bytes. */
 struct rpc_copy {
 	uint64_t src, src_offset;
 	uint64_t dst, dst_offset;

@@ -47,13 +47,14 @@ static void copy_finish(struct request *req, int status)
 
 static void copy_step(struct request *req);
 
-/* A step without bytes must have given the target pages, or there would be no end. */
+/* A step without bytes must have given the target pages, or length, or there would be no end. */
 static bool makes_sense(struct copy_state *st, const struct rpc_progress_reply *rep)
 {
 	struct attr attr;
 
 	inode_attr(st->op.inode, &attr);
-	return rep->done <= st->len - st->done && (rep->done || rep->attr.npages > attr.npages);
+	return rep->done <= st->len - st->done &&
+	       (rep->done || rep->attr.npages > attr.npages || rep->attr.size > attr.size);
 }
 
 static void copy_answered(struct request *req, const struct rpc_reply *rep)

@@ -3,8 +3,13 @@
  *
  *     [gate, if the size changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
  *
+ * SETATTR is sent again as long as the file has not grown to its size.
+ *
  * With quotas a new owner is a change like that of the size: what was written is the old one's.
  */
+#include <errno.h>
+
+#include "common/log.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
@@ -53,12 +58,31 @@ static void set_owner_locked(const struct op *op, const struct attr *attr)
 		op->inode->attr.gid = attr->gid;
 }
 
+static void set_send(struct request *req, int status);
+
+/* A file may grow in several steps. */
+static bool is_to_grow_on(
+	const struct op *op, const struct attr *attr, uint64_t before, int *status)
+{
+	if (!attr || !(op->set.valid & SET_SIZE) || attr->size >= op->set.size)
+		return false;
+	if (attr->size > before)
+		return true;
+	log_error(
+		"inode %llu: the server's size makes no sense", (unsigned long long)op->inode->ino);
+	*status = -EIO;
+	return false;
+}
+
 static void set_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);
 	struct inode *inode = op->inode;
 	const struct attr *attr = rep->status ? NULL : &rep->attr.attr;
+	int status = rep->status;
+	struct attr before;
 
+	inode_attr(inode, &before);
 	inode_change_end(inode, attr);
 	if (attr && inode_is_regular(inode)) {
 		pthread_mutex_lock(&inode->lock);
@@ -69,7 +93,10 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
 	}
-	set_finish(req, rep->status, attr ? &attr->atime : NULL);
+	if (is_to_grow_on(op, attr, before.size, &status))
+		set_send(req, req->interrupted ? -EINTR : 0);
+	else
+		set_finish(req, status, attr ? &attr->atime : NULL);
 }
 
 static bool moves_quota(const struct op *op)

@@ -116,9 +116,11 @@ int ns_wait_for_reaper(const struct ns_call *c);
 
 /* What is mapped of [from, to) becomes zero. After ns_may_change_bytes(). */
 int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to);
-/* The same from there to the end of its page. Before a file grows: neither what was cut off nor
- * what a client wrote and never committed may be seen then. */
+/* The same from there to the end of its page: what was cut off may not be seen again. */
 int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from);
+/* What is mapped of what a file is going to grow over, from its end up to `size`, becomes zero: *to
+ * is how far, a bounded number of extents and pages. After ns_may_change_bytes(). */
+int ns_zero_growth(struct ns_call *c, const struct inode *i, uint64_t size, uint64_t *to);
 /* What there is from a byte of a file on: *at, or NULL for a hole; *len: so many bytes at least. */
 int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t **at,
 	uint64_t *len);

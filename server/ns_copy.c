@@ -117,18 +117,18 @@ static int copy_bytes(struct copy *copy, uint64_t len)
 	return err;
 }
 
-/* The file reaches to `end` from now on; what is between its old end and the copy is zero. */
-static int grow(struct copy *copy, uint64_t end)
+/* What is between the file's end and the copy is zero: the file reaches so far from now on. Where
+ * that is much, nothing is copied in this step. */
+static int grow(struct copy *copy, uint64_t *len)
 {
-	uint64_t size = copy->dst.attr.size;
+	uint64_t *size = &copy->dst.attr.size;
+	int err = 0;
 
-	if (end <= size)
-		return 0;
-	copy->dst.attr.size = end;
-	if (copy->req->dst_offset <= size)
-		return 0;
-	return ns_zero(copy->c, &copy->dst, size,
-		min_u64(copy->req->dst_offset, div_round_up(size, PAGE_BYTES) << PAGE_SHIFT));
+	if (*len && copy->req->dst_offset > *size)
+		err = ns_zero_growth(copy->c, &copy->dst, copy->req->dst_offset, size);
+	if (copy->req->dst_offset > *size)
+		*len = 0;
+	return err;
 }
 
 int ns_copy(struct ns_call *c)
@@ -149,11 +149,13 @@ int ns_copy(struct ns_call *c)
 	if (err)
 		return err;
 	done = filled ? 0 : min_u64(done, STEP_BYTES);
-	err = copy_bytes(&copy, done);
-	if (!err && done)
-		err = grow(&copy, copy.req->dst_offset + done);
-	if (done)
+	err = grow(&copy, &done);
+	if (!err)
+		err = copy_bytes(&copy, done);
+	if (done) {
+		copy.dst.attr.size = max_u64(copy.dst.attr.size, copy.req->dst_offset + done);
 		copy.dst.attr.mtime = copy.dst.attr.ctime = c->ctx->now;
+	}
 	c->rep->progress.attr = copy.dst.attr;
 	c->rep->progress.done = done;
 	return err ? err : inode_save(c->v, &copy.dst);

@@ -6,6 +6,9 @@
 #include "server/extents.h"
 #include "server/ns.h"
 
+/* Of one step: a tenth of a millisecond of this thread's time. */
+enum { GROWTH_PAGES = 256, GROWTH_EXTENTS = 32 };
+
 static uint8_t *byte_of(const struct ns_call *c, const struct extent *e, uint64_t offset)
 {
 	uint64_t within = offset - (e->fpage << PAGE_SHIFT);
@@ -89,6 +92,33 @@ int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to
 int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
 {
 	return ns_zero(c, i, from, div_round_up(from, PAGE_BYTES) << PAGE_SHIFT);
+}
+
+/* All that is mapped there may have been written to by a client that did not live to commit. */
+int ns_zero_growth(struct ns_call *c, const struct inode *i, uint64_t size, uint64_t *to)
+{
+	uint64_t at = i->attr.size, end = div_round_up(size, PAGE_BYTES), npages = GROWTH_PAGES;
+	struct extent e;
+	int err = 0;
+
+	for (unsigned n = 0; !err && n < GROWTH_EXTENTS && npages && at < size; n++) {
+		uint64_t first, last;
+
+		err = extents_at(c->v, i, at >> PAGE_SHIFT, &e);
+		if (!err && e.fpage >= end)
+			err = -ENOENT;
+		if (err)
+			break;
+		first = max_u64(e.fpage, at >> PAGE_SHIFT);
+		last = min_u64(min_u64(e.fpage + e.npages, end), first + npages);
+		err = ns_zero(c, i, max_u64(at, first << PAGE_SHIFT), last << PAGE_SHIFT);
+		npages -= last - first;
+		at = last << PAGE_SHIFT;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*to = err ? size : min_u64(at, size);
+	return 0;
 }
 
 int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end)

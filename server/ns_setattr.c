@@ -10,14 +10,17 @@ enum { CUT_EXTENTS = 40 };
 
 static int set_size(struct ns_call *c, struct inode *i)
 {
-	uint64_t size = c->req->setattr.size, old = i->attr.size;
-	int err = 0;
+	uint64_t size = c->req->setattr.size;
+	int err;
 
-	/* Also what was allocated beyond the end and not written. */
-	if (size <= old)
+	if (size > i->attr.size) {
+		err = ns_zero_growth(c, i, size, &size);
+	} else {
+		/* Also what was allocated beyond the end and not written. */
 		err = extents_cut(c->v, i, div_round_up(size, PAGE_BYTES));
-	if (!err)
-		err = ns_zero_tail(c, i, min_u64(size, old));
+		if (!err)
+			err = ns_zero_tail(c, i, size);
+	}
 	i->attr.size = size;
 	i->attr.mtime = c->ctx->now;
 	return err;

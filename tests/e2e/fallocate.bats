@@ -68,6 +68,33 @@ both() {
 	[ "$(blocks "$mnt/a")" -eq 256 ]
 }
 
+@test "what a client that died had written beyond the end does not come to light" {
+	local pid writer size
+	echo begin >"$mnt/a"
+	fallocate -n -l 8M "$mnt/a"
+	mkfifo "$dir/pipe"
+	dd if="$dir/pipe" of="$mnt/a" bs=1M seek=6 oflag=seek_bytes conv=notrunc status=none &
+	writer=$!
+	exec 9>"$dir/pipe"
+	head -c 3M /dev/urandom >&9
+	until_true 10 eval '[ "$(stat -c %s "$mnt/a")" -gt 2000000 ]'
+	pid=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$pid"
+	exit_status "$pid" 10 || true
+	umount -l "$mnt"
+	exec 9>&-
+	wait "$writer" || true
+	mount_rmem
+	size=$(stat -c %s "$mnt/a")
+	truncate -s 8M "$mnt/a"
+	zeros() {
+		[ "$(blocks "$mnt/a")" -eq 2048 ]
+		tail -c +$((size + 1)) "$mnt/a" | cmp - <(head -c $((8388608 - size)) /dev/zero)
+	}
+	holds_everywhere zeros
+}
+
 @test "allocation leaves what is there as it is" {
 	twins 4
 	both -p -o 1000000 -l 1000000

@@ -181,6 +181,48 @@ static void allocate__grows_over_zeros(void **state)
 	assert_bytes(&e, 10, 4 * PAGE_BYTES, 0);
 }
 
+/* So does a change of size, and in steps where that is much. */
+static void size__grows_over_zeros(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), size = 700 * PAGE_BYTES - 5;
+	struct extent e[2] = {fx_grant_run(4), fx_grant_run(600)};
+	struct rpc_request req = {
+		.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_SIZE, .size = size}};
+	unsigned nsteps = 0;
+
+	e[1].fpage = 100;
+	assert_int_equal(fx_commit(ino, e, 2, 10), 0);
+	memset(fx_page(&e[0], 0), 0x55, 4 * PAGE_BYTES);
+	memset(fx_page(&e[1], 0), 0x55, 600 * PAGE_BYTES);
+	do {
+		assert_int_equal(fx_run(&req), 0);
+		assert_in_range(fx.rep.attr.attr.size, 11, size);
+		nsteps++;
+	} while (fx.rep.attr.attr.size < size);
+	assert_int_equal(nsteps, 3);
+	assert_int_equal(fx.rep.attr.attr.npages, 604);
+	assert_bytes(&e[0], 0, 10, 0x55);
+	assert_bytes(&e[0], 10, 4 * PAGE_BYTES, 0);
+	assert_bytes(&e[1], 0, 600 * PAGE_BYTES, 0);
+}
+
+/* A growth that ends before what is allocated leaves that alone. */
+static void size__grows_before_pages(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct extent e = fx_grant_run(4);
+
+	e.fpage = 10;
+	assert_int_equal(fx_commit(ino, &e, 1, 10), 0);
+	memset(fx_page(&e, 0), 0x55, 4 * PAGE_BYTES);
+	assert_int_equal(fx_truncate(ino, 10 * PAGE_BYTES), 0);
+	assert_int_equal(fx_attr(ino).size, 10 * PAGE_BYTES);
+	assert_bytes(&e, 0, 4 * PAGE_BYTES, 0x55);
+	assert_int_equal(fx_truncate(ino, 11 * PAGE_BYTES - 1), 0);
+	assert_bytes(&e, 0, PAGE_BYTES, 0);
+	assert_bytes(&e, PAGE_BYTES, 4 * PAGE_BYTES, 0x55);
+}
+
 /* ---- punching -------------------------------------------------------------------------------- */
 
 static void punch__whole_pages_go_and_edges_are_zero(void **state)
@@ -350,6 +392,8 @@ int main(void)
 		CASE(allocate__waits_for_pages_that_are_scrubbed),
 		CASE(allocate__waits_for_the_reaper),
 		CASE(allocate__grows_over_zeros),
+		CASE(size__grows_over_zeros),
+		CASE(size__grows_before_pages),
 		CASE(punch__whole_pages_go_and_edges_are_zero),
 		CASE(punch__within_a_page),
 		CASE(punch__of_many_extents_in_steps),
