@@ -113,6 +113,32 @@ static int read_through(const struct restoring *r)
 	return err == -ENOENT ? 0 : err;
 }
 
+static int check_no_files(struct meta *m, const struct image_why *why)
+{
+	bool empty;
+	int err = table_is_empty(m->store, STORE_DIRENT, 0, UINT64_MAX, &empty);
+
+	if (err)
+		return image_fail(why, err, "the store failed: %s", errno_text(err));
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		empty = empty && m->volumes[i].space.now.free == m->volumes[i].space.npages;
+	return empty ? 0
+		     : image_fail(why, -EEXIST,
+			       "an export in the memory directory has files, or a session: a "
+			       "snapshot is restored into an empty one");
+}
+
+int restore_may_begin(struct meta *m, const struct image_why *why)
+{
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return image_fail(why, err, "the store failed: %s", errno_text(err));
+	err = check_no_files(m, why);
+	store_abort(m->store);
+	return err;
+}
+
 int restore_check(struct meta *m, unsigned export_index, struct image_reader *image,
 	const struct image_why *why)
 {

@@ -17,6 +17,9 @@
 
 struct meta;
 
+/* Before the first of those that a start restores. An end half way leaves none of the memory
+ * directory, so -EEXIST: an export of it, this one or another, has files or a session. */
+int restore_may_begin(struct meta *m, const struct image_why *why);
 /* Reads all of it, and finds what the export could not be made from; changes nothing. */
 int restore_check(struct meta *m, unsigned export_index, struct image_reader *image,
 	const struct image_why *why);

@@ -299,37 +299,40 @@ static int restore_into(struct server *s, struct image_reader *image, const stru
 		err = memdir_begin_restore(&s->dir);
 	if (!err)
 		err = restore_export(s->meta, export->index, image, why);
-	return err ? err : memdir_end_restore(&s->dir);
+	return err;
 }
 
-/* Before anybody is served. */
-static int restore_one(struct server *s, const char *dir)
+static int restore_one(struct server *s, const char *dir, bool first)
 {
 	char text[512] = "see above";
 	const struct image_why why = {text, sizeof(text)};
-	struct image_reader *image;
-	int err = image_open(dir, &image, &why);
+	struct image_reader *image = NULL;
+	int err = first ? restore_may_begin(s->meta, &why) : 0;
 
+	if (!err)
+		err = image_open(dir, &image, &why);
 	if (!err) {
 		err = restore_into(s, image, &why);
 		if (!err)
 			log_notice("export '%s' is restored from %s: %llu pages of files",
 				image_facts(image)->name, dir,
 				(unsigned long long)image_totals(image)->pages);
-		image_close(image);
 	}
+	image_close(image);
 	if (err)
 		log_error("can't restore %s: %s", dir, text);
 	return err;
 }
 
+/* Before anybody is served: all or none. */
 static int restore_all(struct server *s)
 {
+	size_t n = s->config->restore.n;
 	int err = 0;
 
-	for (size_t i = 0; !err && i < s->config->restore.n; i++)
-		err = restore_one(s, s->config->restore.v[i]);
-	return err;
+	for (size_t i = 0; !err && i < n; i++)
+		err = restore_one(s, s->config->restore.v[i], i == 0);
+	return !err && n ? memdir_end_restore(&s->dir) : err;
 }
 
 static int start_meta(struct server *s)

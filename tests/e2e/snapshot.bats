@@ -257,6 +257,46 @@ session_is() {
 }
 
 # bats test_tags=once
+@test "a snapshot is not restored beside another export's files" {
+	start_server --export other:64MiB
+	mount_rmem
+	echo a >"$mnt/a"
+	snapshot
+	rm "$mnt/a"
+	umount_rmem
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source other)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 30 mounted_or_dead
+	echo b >"$mnt/b"
+	umount_rmem
+	stop_server
+	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" --export other:64MiB --listen "shm:$socket" \
+		--restore "$dir/image"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"has files"* ]]
+	[ ! -e "$memory/restoring" ]
+}
+
+@test "a second snapshot that is refused leaves nothing of the first" {
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	snapshot
+	snapshot "$dir/second"
+	lose_memory
+	printf x | dd of="$dir/second/manifest" conv=notrunc status=none
+	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" --listen "shm:$socket" \
+		--restore "$dir/image" --restore "$dir/second"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$dir/second/manifest is damaged"* ]]
+	start_server --restore "$dir/image"
+}
+
 @test "snapshots are refused over the network, and wrong arguments by name" {
 	start_server
 	run rmemfsctl snapshot default "$dir/image" "127.0.0.1:$port"
