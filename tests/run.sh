@@ -292,6 +292,7 @@ begin_behind() {
 do_behind() {
 	local stage begin=$SECONDS
 	export TMPDIR=$work/behind
+	unset RMEMFS_TEST_RUN # what runs here is no test's leftover
 	for stage in "$@"; do
 		case $stage in
 		lint)
