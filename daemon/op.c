@@ -110,10 +110,16 @@ static void rpc_again(struct request *req, int status)
 		op_rpc(req, op->answered);
 }
 
+/* The parts of a long value are used up by its first try. */
+static bool can_be_repeated(const struct rpc_request *rpc)
+{
+	return rpc->op >= RPC_SETATTR && (rpc->op != RPC_SETXATTR || !rpc->setxattr.stage);
+}
+
 static bool lacks_room(const struct op *op, int status)
 {
 	return (status == -EDQUOT || status == -ENOSPC) && !op->released &&
-	       op->call.req.op >= RPC_SETATTR;
+	       can_be_repeated(&op->call.req);
 }
 
 static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)

@@ -101,7 +101,8 @@ void op_finish(struct request *req, int status);
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
 
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
- * the server has no room for is tried once more, when nothing is kept from it by this client. */
+ * the server has no room for is tried once more, when nothing is kept from it by this client (but
+ * not one whose parts were staged). */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 

@@ -368,3 +368,17 @@ df_says() {
 	[ "$iused" -eq 5 ]
 	[ "$total" -eq $((iused + iavail)) ]
 }
+
+@test "a long attribute that has no room is refused as a short one is" {
+	serve 'quotas = ( { user = 41001; size = "1MiB"; } );'
+	touch "$mnt/a"
+	name=user.$(head -c 247 /dev/zero | tr '\0' n)
+	for i in {100..355}; do
+		setfattr -n "$name$i" -v x "$mnt/a"
+	done
+	for bytes in 10 60000; do
+		head -c $bytes /dev/zero >"$dir/value"
+		run metaop setxattr user.one-more "$mnt/a" "$dir/value"
+		[ "$output" = 'metaop: ENOSPC' ]
+	done
+}
