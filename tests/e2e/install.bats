@@ -27,6 +27,7 @@ installed() {
 	shift
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare --mount --propagation private -- bash -euc '
+		umount -a -t fuse.rmemfs # the copies of other tests
 		mount -t overlay -o "lowerdir=$1/usr:/usr" none /usr
 		mkdir "$2/over"
 		mount -t tmpfs none "$2/over"

@@ -96,8 +96,8 @@ server_says() {
 	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'?" rmemfsctl status --jsno
 	says "rmemfsctl: option '--json': takes no value" rmemfsctl status --json=1
 	says "rmemfsctl: option '-j': unknown; see --help" rmemfsctl -j status
-	says "rmemfsctl: a command is missing: status or check; see --help" rmemfsctl
-	says "rmemfsctl: command 'statsu': unknown; must be status or check" rmemfsctl statsu
+	says "rmemfsctl: a command is missing: status, quota, check or snapshot; see --help" rmemfsctl
+	says "rmemfsctl: command 'statsu': unknown; must be status, quota, check or snapshot" rmemfsctl statsu
 	says "rmemfsctl: 'b': one operand too many; see --help" rmemfsctl status a b
 	says "rmemfsctl: HOST must not be empty" rmemfsctl status ""
 }

@@ -91,6 +91,7 @@ area() {
 # Its mount goes with the namespace.
 on_tmpfs() {
 	unshare -m sh -euc '
+		umount -a -t fuse.rmemfs # the copies of other tests
 		mount -t tmpfs -o mode=755 none "$1"
 		for area in $2; do
 			syscalls --tmpfs "$area" "$1"
