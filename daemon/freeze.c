@@ -51,16 +51,17 @@ static void wake_all(struct fs *fs)
 /* While nobody writes: all is to be asked for. Without memory it is, each time. */
 static void forget_pages(struct freeze *f, uint64_t id)
 {
-	uint64_t words;
+	uint64_t nbits, words;
 
 	f->region_pages = session_region_pages(f->fs->session);
-	f->nbits = session_info(f->fs->session)->nregions * f->region_pages;
-	words = f->nbits / WORD_BITS + 1;
+	nbits = session_info(f->fs->session)->nregions * f->region_pages;
+	words = nbits / WORD_BITS + 1;
 	if (!f->bits)
 		f->bits = calloc(words, sizeof(*f->bits));
 	else
 		for (uint64_t i = 0; i < words; i++)
 			atomic_store_explicit(&f->bits[i], 0, memory_order_relaxed);
+	f->nbits = f->bits ? nbits : 0;
 	atomic_store(&f->bits_id, f->bits ? id : 0);
 }
 
@@ -93,7 +94,8 @@ static bool must_ask(const struct freeze *f, bool remembered, const struct mappe
 {
 	uint64_t bit = e->region * f->region_pages + e->page + (from - e->fpage);
 
-	if (e->state != EXTENT_COMMITTED)
+	/* One whose COMMIT has no answer yet may be in the marker. */
+	if (e->state != EXTENT_COMMITTED && e->state != EXTENT_COMMITTING)
 		return false;
 	while (remembered && from < to && was_asked(f, bit)) {
 		from++;
