@@ -58,6 +58,7 @@ ended_badly() {
 count_in_two() {
 	local n
 	for ((n = 1; ; n++)); do
+		[ ! -e "$dir/enough" ] || return 0
 		printf '%08d' $n | dd of="$mnt/A" conv=notrunc,fsync status=none
 		printf '%08d' $n | dd of="$mnt/B" conv=notrunc,fsync status=none
 	done
@@ -79,8 +80,8 @@ counted_to() {
 	until_true 20 counted_to 20
 	snapshot
 	until_true 20 counted_to $((10#$(cat "$mnt/B") + 20))
-	kill $writer
-	wait $writer || true
+	touch "$dir/enough"
+	wait $writer
 	restore
 	a=$((10#$(cat "$mnt/A"))) b=$((10#$(cat "$mnt/B")))
 	echo "A $a, B $b"
