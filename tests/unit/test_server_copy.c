@@ -288,8 +288,7 @@ static void client_write(struct model_file *f)
 	struct extent e;
 
 	pick_range(MODEL_BYTES, &offset, &len);
-	/* Clients that leave a gap behind a file's end cut it there first, which is seen to here.
-	 */
+	/* A gap behind a file's end shows what was written there before: none is left here. */
 	if (offset > f->size)
 		assert_int_equal(fx_truncate(f->ino, f->size), 0);
 	end = offset + len;
