@@ -209,6 +209,12 @@ static inline int fx_getattr(uint64_t ino)
 	return FX_RUN(.op = RPC_GETATTR, .ino = {ino});
 }
 
+/* All that two of them say; the padding at the end says nothing. */
+static inline void fx_assert_same(const struct attr *a, const struct attr *b)
+{
+	assert_memory_equal(a, b, offsetof(struct attr, flags) + sizeof(a->flags));
+}
+
 static inline struct attr fx_attr(uint64_t ino)
 {
 	assert_int_equal(fx_getattr(ino), 0);

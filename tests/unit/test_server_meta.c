@@ -22,7 +22,7 @@ static void open__again_shows_the_same(void **state)
 	assert_false(meta_is_new(fx.m));
 	assert_memory_equal(id, meta_store_id(fx.m), sizeof(id));
 	assert_int_equal(fx_lookup(dir, "file"), 0);
-	assert_memory_equal(&before, &fx.rep.entry.attr, sizeof(before));
+	fx_assert_same(&fx.rep.entry.attr, &before);
 	assert_int_equal(fx.rep.entry.head[0].fpage, 7);
 	assert_int_equal(fx_usage().free_pages, FX_PAGES - 9);
 	assert_int_equal(fx_name(RPC_UNLINK, dir, "file"), 0);

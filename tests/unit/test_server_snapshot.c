@@ -158,7 +158,7 @@ static void restore__names_attributes_and_bytes(void **state)
 	assert_true(S_ISLNK(fx.rep.entry.attr.mode));
 	assert_int_equal(fx_lookup(dir, "file"), 0);
 	before.generation = fx.rep.entry.attr.generation;
-	assert_memory_equal(&fx.rep.entry.attr, &before, sizeof(before));
+	fx_assert_same(&fx.rep.entry.attr, &before);
 	check_file(file, 3, 7, 40);
 	assert_true(fx_file(ROOT_INO, "new") > file);
 }
