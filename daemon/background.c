@@ -117,14 +117,14 @@ static void report_text(int fd, const char *text)
 }
 
 /* A pipe's reader would wait for its end as long as we live, a terminal goes away. */
-static bool keep_stderr(void)
+static bool stderr_is_file(void)
 {
 	struct stat st;
 
 	return fstat(STDERR_FILENO, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static void redirect(void)
+static void redirect(bool keep_file)
 {
 	autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	autoclose int journal = -1;
@@ -133,7 +133,7 @@ static void redirect(void)
 		dup2(null, STDIN_FILENO);
 		dup2(null, STDOUT_FILENO);
 	}
-	if (keep_stderr())
+	if (keep_file && stderr_is_file())
 		return;
 	journal = sd_journal_stream_fd("rmemfs", LOG_LEVEL_INFO, 1);
 	if (journal >= 0)
@@ -143,12 +143,12 @@ static void redirect(void)
 	log_set_journal(journal >= 0);
 }
 
-void background_ready(int report)
+void background_ready(int report, bool keep_file)
 {
 	setsid();
 	if (chdir("/") < 0)
 		log_warning("cannot leave the working directory: %s", errno_text(errno));
-	redirect();
+	redirect(keep_file);
 	report_text(report, ready_word);
 }
 

@@ -8,6 +8,8 @@
 #ifndef RMEMFS_DAEMON_BACKGROUND_H
 #define RMEMFS_DAEMON_BACKGROUND_H
 
+#include <stdbool.h>
+
 /* Opens what is missing of standard input, output and error, so that nothing else becomes them. */
 void background_hold_standard_fds(void);
 
@@ -16,9 +18,9 @@ void background_hold_standard_fds(void);
 int background_fork(void);
 
 /* The mount is usable: leaves the terminal's session, its directory and its descriptors, and lets
- * the parent go. Lines of the log go to the journal from then on, with their levels, or where
- * standard error went if that is a file. */
-void background_ready(int report);
+ * the parent go. Lines of the log go to the journal from then on, with their levels; or where
+ * standard error went, with keep_file and if that is a file. */
+void background_ready(int report, bool keep_file);
 
 /* There is no mount. */
 void background_failed(int report, const char *why);

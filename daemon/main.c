@@ -189,7 +189,8 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	mountpoint_set_readahead(d->fs_options.mountpoint, READAHEAD_KIB);
 	if (d->report >= 0) {
 		/* What went well is told by the exit status alone. */
-		background_ready(d->report);
+		/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
+		background_ready(d->report, !options->helper);
 		return;
 	}
 	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);

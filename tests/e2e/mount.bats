@@ -184,6 +184,17 @@ fails() {
 }
 
 # bats test_tags=only:shm
+@test "what mount(8) was called with as standard error is nobody's when it has ended" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt" >"$dir/said" 2>&1
+	local pid
+	pid=$(daemons_inside)
+	[ -n "$pid" ]
+	[ "$(readlink "/proc/$pid/fd/2")" != "$dir/said" ]
+	unmount
+	[ ! -s "$dir/said" ]
+}
+
+# bats test_tags=only:shm
 @test "mount.fuse3 mounts it where there is no helper of ours" {
 	inside rm /usr/sbin/mount.fuse.rmemfs
 	inside mount -t fuse.rmemfs "$(options)" "$(mount_source)" "$mnt"
