@@ -1,10 +1,13 @@
 #!/bin/bash
-# leftovers.sh - lists what tests have left on this machine, a line each, sorted: processes that
-# carry the run's mark (RMEMFS_TEST_RUN in their environment, guests too), mounts, memory, sockets,
-# folders of temporary files. Whoever runs tests compares the lists from before and after.
+# leftovers.sh - lists what a run of tests has left on this machine, a line each, sorted: processes
+# that carry the run's mark (RMEMFS_TEST_RUN in their environment, guests too), mounts, memory,
+# sockets, folders of temporary files. Whoever runs tests compares the lists from before and after.
+# TMPDIR and RMEMFS_TEST_SHM, its folders on disk and in memory, are a run's own, or what others do
+# at the same time is seen too.
 set -euo pipefail
 
 mark=${RMEMFS_TEST_RUN:?what marks the processes of this run}
+places=("${RMEMFS_TEST_SHM:-/dev/shm}" "${TMPDIR:-/tmp}")
 
 # descends PID ANCESTOR
 descends() {
@@ -33,10 +36,18 @@ processes() {
 	done 2>/dev/null
 }
 
+mounts() {
+	local place
+	for place in "${places[@]}"; do
+		place=$(realpath "$place")/ awk '$3 == "fuse.rmemfs" && index($2, ENVIRON["place"]) == 1 {
+			print "mount", $2
+		}' /proc/mounts
+	done
+}
+
 {
 	processes
-	awk '$3 == "fuse.rmemfs" { print "mount", $2 }' /proc/mounts
-	find "${RMEMFS_TEST_SHM:-/dev/shm}" "${TMPDIR:-/tmp}" /var/tmp -maxdepth 1 -name '*rmemfs*' \
-		! -name rmemfs-vm -printf 'file %p\n'
+	mounts
+	find "${places[@]}" /var/tmp -maxdepth 1 -name '*rmemfs*' ! -name rmemfs-vm -printf 'file %p\n'
 	find /run/rmemfs -mindepth 1 -printf 'file %p\n' 2>/dev/null || true
 } | sort

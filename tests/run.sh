@@ -23,7 +23,7 @@ usage() {
 		  all      all of these (the default); here a skipped test is a failure
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
 		  nightly  all, and what takes longer: vm2, all of e2e over shm, verbs and under the
-		           sanitizers, fuzzers, the server under valgrind
+		           sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
 }
 
@@ -50,13 +50,14 @@ install_packages() {
 # ---- results -------------------------------------------------------------------------------------
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
-trap '[ -z "${behind:-}" ] || kill -- "-$behind" 2>/dev/null; rm -rf "$work"' EXIT
+memory=$(mktemp -d /dev/shm/rmemfs-run.XXXXXX)
+trap '[ -z "${behind:-}" ] || kill -- "-$behind" 2>/dev/null; rm -rf "$work" "$memory"' EXIT
 : >"$work/results"
 
 # What tests leave behind is found by these. Ordinary users have a part in some.
 mkdir "$work/tmp"
-chmod 755 "$work" "$work/tmp"
-export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work
+chmod 755 "$work" "$work/tmp" "$memory"
+export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work RMEMFS_TEST_SHM=$memory
 
 # result STAGE TRANSPORT PASSED FAILED SKIPPED
 result() {
@@ -175,18 +176,24 @@ build_now() {
 	echo $status >"$work/built.$preset"
 }
 
-# One program that ctest knows by "NAME<tab>COMMAND<tab>ARGUMENTS..." as a TAP log of its own.
+# One program that ctest knows by "NAME<tab>COMMAND<tab>ARGUMENTS..." as a TAP log of its own, shown
+# whole when it has ended: others run at the same time.
 run_unit_program() {
-	local stage=$1 name=$2 transport=none
+	local stage=$1 name=$2 transport=none out
+	out=$work/$stage.$name.out
 	shift 2
 	case $name in
 	*_shm | *_tcp | *_verbs) transport=${name##*_} ;;
 	esac
-	CMOCKA_MESSAGE_OUTPUT=TAP run_tap "$stage:$name" "$transport" "$@"
+	CMOCKA_MESSAGE_OUTPUT=TAP run_tap "$stage:$name" "$transport" "$@" >"$out" 2>&1
+	flock "$work" cat "$out"
+	rm "$out"
 }
 
-run_unit() {
-	local stage=$1 dir=$2 list=$work/unit.list line
+# Most of them are one thread: as many at a time as there are processors. (A subshell, so that only
+# these are waited for.)
+run_unit() (
+	stage=$1 dir=$2 list=$work/unit.list running=0
 	shift 2
 	ctest --test-dir "$dir" --show-only=json-v1 >"$work/ctest.json"
 	jq -r '.tests[] | select(.command) | [.name] + .command | @tsv' "$work/ctest.json" >"$list"
@@ -196,9 +203,15 @@ run_unit() {
 	fi
 	while IFS=$'\t' read -r -a line; do
 		[[ " ${left_out[*]-} " != *" ${line[0]} "* ]] || continue
-		run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}"
+		if [ $running -eq "$(nproc)" ]; then
+			wait -n
+			running=$((running - 1))
+		fi
+		run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}" &
+		running=$((running + 1))
 	done <"$list"
-}
+	wait
+)
 
 # run_bats STAGE TRANSPORT PRESET FILE...
 run_bats() {
@@ -226,9 +239,12 @@ stage_e2e() {
 	cat "$log"
 }
 
+# A guest's memory is elsewhere.
+in_guest=(env -u RMEMFS_TEST_SHM)
+
 stage_vm() {
 	build dev || return 0
-	RMEMFS_BIN=$builds/dev/bin run_tap vm verbs \
+	RMEMFS_BIN=$builds/dev/bin run_tap vm verbs "${in_guest[@]}" \
 		"$root/tests/vm/run.sh" --timeout 2400 -- "$root/tests/e2e/guest.sh" "${emulated[@]}"
 }
 
@@ -237,7 +253,7 @@ stage_vm2() {
 	build dev || return 0
 	for transport in verbs tcp; do
 		RMEMFS_TEST_TRANSPORT=$transport RMEMFS_BIN=$builds/dev/bin \
-			run_tap vm2 "$transport" "$root/tests/vm/two.sh"
+			run_tap vm2 "$transport" "${in_guest[@]}" "$root/tests/vm/two.sh"
 	done
 }
 
@@ -294,6 +310,11 @@ one_threaded=(test_server_copy test_server_damage test_server_model test_server_
 	test_server_xattr_model)
 emulated=(cost faults)
 
+take_all() {
+	shared=() remote=() asan=() tsan=() emulated=() one_threaded=()
+	export RMEMFS_TEST_NIGHTLY=1
+}
+
 # What needs only the processors is begun behind the first tests, most of whose time is waiting.
 behind=
 begin_behind() {
@@ -309,7 +330,7 @@ begin_behind() {
 do_behind() {
 	local stage begin=$SECONDS
 	export TMPDIR=$work/behind
-	unset RMEMFS_TEST_RUN # what runs here is no test's leftover
+	unset RMEMFS_TEST_RUN RMEMFS_TEST_SHM # what runs here is no test's leftover
 	for stage in "$@"; do
 		case $stage in
 		lint)
@@ -338,8 +359,11 @@ for stage in "${@:-all}"; do
 	nightly)
 		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
 		strict=yes
-		shared=() remote=() asan=() tsan=() emulated=() one_threaded=()
-		export RMEMFS_TEST_NIGHTLY=1
+		take_all
+		;;
+	nightly:unit | nightly:e2e | nightly:vm | nightly:asan | nightly:tsan)
+		stages+=("${stage#nightly:}")
+		take_all
 		;;
 	-h | --help)
 		usage

@@ -16,7 +16,7 @@ teardown() {
 	teardown_rmem
 }
 
-# Other tests' mounts may come and go.
+# In /var/tmp and /run others may come and go.
 left() {
 	"$repository/tests/leftovers.sh" >"$dir/after"
 	comm -13 "$dir/before" "$dir/after" | grep -E "^process|$dir|$memory" || true

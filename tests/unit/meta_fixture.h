@@ -22,6 +22,7 @@
 #include "server/check.h"
 #include "server/meta.h"
 #include "server/meta_internal.h"
+#include "tests/unit/memory_dir.h"
 
 enum { FX_REGIONS = 2, FX_REGION_PAGES = 1024, FX_PAGES = 1800, FX_STORE_MIB = 16 };
 
@@ -76,8 +77,7 @@ static inline void fx_set_up_sized(uint64_t npages, uint64_t region_pages, uint6
 	uint64_t len = region_pages * PAGE_BYTES;
 
 	memset(&fx, 0, sizeof(fx));
-	snprintf(fx.dir, sizeof(fx.dir), "/dev/shm/rmemfs-meta-XXXXXX");
-	assert_non_null(mkdtemp(fx.dir));
+	memory_dir(fx.dir, sizeof(fx.dir));
 	for (unsigned i = 0; i < FX_REGIONS; i++) {
 		fx.bases[i] =
 			mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

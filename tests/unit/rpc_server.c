@@ -22,6 +22,7 @@
 
 #include "common/address.h"
 #include "common/util.h"
+#include "tests/unit/memory_dir.h"
 
 extern char **environ;
 
@@ -68,8 +69,7 @@ void server_init(struct test_server *s, enum transport_kind kind)
 	FILE *f;
 
 	*s = (struct test_server){.kind = kind, .export = "default:64MiB"};
-	snprintf(s->dir, sizeof(s->dir), "/dev/shm/rmemfs-driver.XXXXXX");
-	assert_non_null(mkdtemp(s->dir));
+	memory_dir(s->dir, sizeof(s->dir));
 	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
 	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 
 #include "common/log.h"
+#include "tests/unit/memory_dir.h"
 
 enum { READY_MS = 20000 };
 
@@ -101,9 +102,8 @@ static void server_start(void)
 
 static void server_init(void **state)
 {
-	sv = (struct server){
-		.kind = *(const enum transport_kind *)*state, .dir = "/dev/shm/rmemfs-unit.XXXXXX"};
-	assert_non_null(mkdtemp(sv.dir));
+	sv = (struct server){.kind = *(const enum transport_kind *)*state};
+	memory_dir(sv.dir, sizeof(sv.dir));
 	sv.port = free_port();
 	server_start();
 }

@@ -13,6 +13,7 @@
 #include "server/namehash.h"
 #include "server/store.h"
 #include "server/store_format.h"
+#include "tests/unit/memory_dir.h"
 
 static char dir[64], path[96], why[256];
 static struct store *store;
@@ -21,8 +22,7 @@ static int set_up(void **state)
 {
 	bool is_new;
 
-	snprintf(dir, sizeof(dir), "/dev/shm/rmemfs-store-XXXXXX");
-	assert_non_null(mkdtemp(dir));
+	memory_dir(dir, sizeof(dir));
 	snprintf(path, sizeof(path), "%s/store", dir);
 	assert_int_equal(store_open(path, 4 << 20, &store, &is_new, why, sizeof(why)), 0);
 	assert_true(is_new);
