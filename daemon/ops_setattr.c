@@ -17,12 +17,13 @@ static void setattr_done(struct request *req, int status)
 		reply_attr(req, &attr, ttl);
 }
 
-/* Who changes a file's owner or cuts it without being privileged leaves no set-user-id behind. */
+/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
+ * directories these bits are no privileges. */
 static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	uint32_t mode = inode_mode(inode), left = op_mode_without_privileges(mode);
 
-	if ((set->valid & SET_MODE) || !inode_is_regular(inode))
+	if ((set->valid & SET_MODE) || S_ISDIR(mode))
 		return;
 	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
 		return;

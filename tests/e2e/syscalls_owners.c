@@ -221,6 +221,30 @@ static void privileges_are_lost(void)
 	}
 }
 
+/* Of whatever has them: by chown all but directories lose them, also to their owner and to root. */
+static void privileges_of_special_files(void)
+{
+	static const mode_t types[] = {S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK};
+
+	for (size_t i = 0; i < ARRAY_SIZE(types); i++) {
+		works(mknod("f", types[i] | 0644, 0));
+		works(chown("f", ALICE, ALICE));
+		works(chmod("f", 06555));
+		works(chown("f", BOB, (gid_t)-1));
+		equal(mode_of("f"), 0555);
+		works(chown("f", ALICE, ALICE));
+		works(chmod("f", 06555));
+		as_with_group(ALICE, ALICE, THEIR_GROUP);
+		works(lchown("f", (uid_t)-1, THEIR_GROUP));
+		equal(mode_of("f"), 0555);
+		works(chmod("f", 02644));
+		works(chown("f", ALICE, ALICE));
+		equal(mode_of("f"), 02644);
+		as_root();
+		works(unlink("f"));
+	}
+}
+
 static void directories_keep_theirs(void)
 {
 	works(mkdir("d", 0755));
@@ -308,6 +332,7 @@ static const struct syscall_case table[] = {
 	{"chown by the owner, to groups he is in", chown_by_the_owner, NEEDS_ROOT},
 	{"chown by others", chown_by_others, NEEDS_ROOT},
 	{"what takes set-user-id and set-group-id away", privileges_are_lost, NEEDS_ROOT},
+	{"chown takes them from special files, too", privileges_of_special_files, NEEDS_ROOT},
 	{"directories keep theirs", directories_keep_theirs, NEEDS_ROOT},
 	{"what is made has its maker's owner and group", group_of_the_maker, NEEDS_ROOT},
 	{"in a set-group-id folder it has the folder's group", group_of_the_folder, NEEDS_ROOT},
