@@ -49,11 +49,13 @@ int image_add_record(
 /* At most PROTECT_TAKE_PAGES pages; first is by region * region_pages + page. */
 int image_add_pages(struct image_writer *w, uint64_t first, uint32_t npages, const void *data,
 	const struct image_why *why);
-/* Makes it a snapshot. */
+/* All of it is on the disk after this, and it is no snapshot yet. */
 int image_finish(
 	struct image_writer *w, const struct marker_facts *facts, const struct image_why *why);
+/* After image_finish(): makes it a snapshot, which image_writer_delete() leaves alone. */
+int image_publish(struct image_writer *w, const struct image_why *why);
 const struct image_totals *image_written(const struct image_writer *w);
-/* Without image_finish() before: removes what was written. */
+/* Without image_publish() before: removes what was written. */
 void image_writer_delete(struct image_writer *w);
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "common/wire.h"
@@ -18,7 +19,7 @@
 struct image_writer {
 	char *dir;
 	bool made; /* the directory, by us */
-	bool finished;
+	bool published;
 	int dirfd;
 	int fds[IMAGE_FILES];
 	uint64_t id;
@@ -128,7 +129,7 @@ void image_writer_delete(struct image_writer *w)
 {
 	if (!w)
 		return;
-	if (!w->finished && w->dirfd >= 0)
+	if (!w->published && w->dirfd >= 0)
 		remove_files(w);
 	for (unsigned i = 0; i < IMAGE_FILES; i++)
 		if (w->fds[i] >= 0)
@@ -263,7 +264,7 @@ static size_t format_manifest(
 }
 
 static int write_manifest(
-	struct image_writer *w, const struct marker_facts *facts, const struct image_why *why)
+	const struct image_writer *w, const struct marker_facts *facts, const struct image_why *why)
 {
 	char text[IMAGE_MANIFEST_MAX];
 	struct iovec iov = {text, format_manifest(w, facts, text)};
@@ -272,8 +273,6 @@ static int write_manifest(
 	int err = fd < 0 ? -errno : write_all(fd, &iov, 1);
 
 	if (!err && fsync(fd) != 0)
-		err = -errno;
-	if (!err && renameat(w->dirfd, IMAGE_MANIFEST_NEW, w->dirfd, IMAGE_MANIFEST) != 0)
 		err = -errno;
 	return err ? fail_write(w, IMAGE_MANIFEST, err, why) : 0;
 }
@@ -296,11 +295,17 @@ int image_finish(
 			err = fail_write(w, image_file_names[i], -errno, why);
 	if (!err && fsync(w->dirfd) != 0)
 		err = fail_write(w, ".", -errno, why);
-	if (!err)
-		err = write_manifest(w, facts, why);
-	if (err)
-		return err;
-	w->finished = true;
+	return err ? err : write_manifest(w, facts, why);
+}
+
+int image_publish(struct image_writer *w, const struct image_why *why)
+{
+	int err;
+
+	if (renameat(w->dirfd, IMAGE_MANIFEST_NEW, w->dirfd, IMAGE_MANIFEST) != 0)
+		return fail_write(w, IMAGE_MANIFEST, -errno, why);
+	w->published = true;
+	CRASH_POINT("snapshot.renamed");
 	err = fsync(w->dirfd) != 0 ? -errno : sync_above(w);
 	return err ? fail_write(w, IMAGE_MANIFEST, err, why) : 0;
 }

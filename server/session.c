@@ -32,7 +32,7 @@ static struct session *session_new(
 	session->server = s;
 	session->export = export;
 	session->stored = *stored;
-	session->heard_ms = now_ms();
+	session->heard_ms = session->lost_ms = now_ms();
 	list_init(&session->conns);
 	list_add_tail(&s->sessions, &session->link);
 	return session;
@@ -171,6 +171,7 @@ static void end_session(struct session *session)
 void session_lost_conn(struct session *session, bool process_gone)
 {
 	session->process_gone |= process_gone;
+	session->lost_ms = now_ms();
 	if (!session_reaches_memory(session) && (session->ending || session->said_bye))
 		finish(session);
 }

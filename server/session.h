@@ -28,6 +28,7 @@ struct session {
 	uint64_t attached;  /* bit of each channel that has ever been attached */
 	uint64_t *last_seq; /* [slots] of this run of the server */
 	int64_t heard_ms;   /* the last message, or when a channel was attached */
+	int64_t lost_ms;    /* without conns: since when */
 	uint64_t frozen;    /* the snapshot that it has ended its writes for */
 	bool restored;      /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;  /* shm: its process has ended */

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 
 #include "common/clock.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/marker.h"
@@ -14,7 +15,13 @@
 #include "server/session.h"
 #include "server/snapshot_copy.h"
 
-enum { FREEZE_MS = 5000, ASIDE_BYTES = 64 << 20, DIR_BYTES = 1024, WHY_BYTES = 256 };
+enum {
+	FREEZE_MS = 5000,
+	AWAY_MS = 2000,
+	ASIDE_BYTES = 64 << 20,
+	DIR_BYTES = 1024,
+	WHY_BYTES = 256
+};
 
 struct snapshot {
 	struct server *server;
@@ -77,6 +84,13 @@ static void answer_frozen(struct snapshot *sn)
 		request_answer(list_entry(pos, struct request, link), &rep);
 }
 
+/* Those that found no room aside, the scrubber among them. */
+static void go_on(struct server *s)
+{
+	list_splice_tail(&s->ready, &s->parked);
+	s->reclaim = true;
+}
+
 /* Nobody waits for it any more. */
 static void release_clients(struct snapshot *sn)
 {
@@ -84,15 +98,7 @@ static void release_clients(struct snapshot *sn)
 	if (sn->marker)
 		protect_end(marker_pages(sn->marker));
 	answer_frozen(sn);
-	list_splice_tail(&sn->server->ready, &sn->server->parked);
-}
-
-/* The thread has ended, or its end is waited for. */
-static void remove_copy(struct snapshot *sn)
-{
-	snapshot_copy_delete(steal_ptr(&sn->copy));
-	if (sn->marker)
-		marker_delete(steal_ptr(&sn->marker));
+	go_on(sn->server);
 }
 
 __attribute__((format(printf, 2, 3))) static void give_up(
@@ -106,7 +112,8 @@ __attribute__((format(printf, 2, 3))) static void give_up(
 	sn->state = SNAPSHOT_FAILED;
 	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
 	/* First: the thread shall not take pages that are gone for pages that it has. */
-	snapshot_copy_cancel(sn->copy);
+	if (sn->copy)
+		snapshot_copy_cancel(sn->copy);
 	release_clients(sn);
 }
 
@@ -122,10 +129,11 @@ static void tell_done(const struct snapshot *sn)
 		(long long)pause_us / 1000, (long long)pause_us % 1000);
 }
 
+/* The thread has ended, or its end is waited for. */
 static void copy_ended(struct snapshot *sn)
 {
 	char why[WHY_BYTES];
-	int err = snapshot_copy_result(sn->copy, why, sizeof(why));
+	int err = snapshot_copy_end(steal_ptr(&sn->copy), why, sizeof(why));
 
 	if (is_running(sn) && err) {
 		give_up(sn, "%s", why);
@@ -134,7 +142,8 @@ static void copy_ended(struct snapshot *sn)
 		release_clients(sn);
 		tell_done(sn);
 	}
-	remove_copy(sn);
+	if (sn->marker)
+		marker_delete(steal_ptr(&sn->marker));
 }
 
 void snapshot_end(struct server *s)
@@ -145,10 +154,10 @@ void snapshot_end(struct server *s)
 		return;
 	/* The requests are gone with their channels. */
 	list_init(&sn->frozen);
-	if (is_running(sn))
+	if (is_running(sn) && snapshot_copy_cancel(sn->copy))
 		give_up(sn, "the server ends");
 	if (sn->copy)
-		remove_copy(sn);
+		copy_ended(sn);
 	close(sn->wake_fd);
 	free(sn);
 	s->snapshot = NULL;
@@ -185,6 +194,7 @@ static void mark(struct snapshot *sn)
 		give_up(sn, "the store can't be read: %s", errno_text(err));
 		return;
 	}
+	CRASH_POINT("snapshot.marked");
 	sn->state = SNAPSHOT_COPYING;
 	if (sn->told_ns)
 		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
@@ -212,15 +222,36 @@ void snapshot_lost_session(struct server *s)
 		mark_if_frozen(s->snapshot);
 }
 
-static void check_deadline(struct snapshot *sn, int64_t now)
+static int64_t deadline_of(const struct snapshot *sn, const struct session *session)
 {
-	const struct session *session = find_waited_for(sn);
+	bool away = list_empty(&session->conns);
+	int64_t ms = away ? session->lost_ms + AWAY_MS : sn->deadline_ms;
 
-	if (now >= sn->deadline_ms && session)
+	return ms < sn->deadline_ms ? ms : sn->deadline_ms;
+}
+
+/* When to look again. */
+static int64_t check_deadlines(struct snapshot *sn, int64_t now)
+{
+	int64_t next = sn->deadline_ms;
+
+	list_for_each (pos, &sn->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+		int64_t at = deadline_of(sn, session);
+
+		if (!is_waited_for(sn, session))
+			continue;
+		if (now < at) {
+			next = at < next ? at : next;
+			continue;
+		}
 		give_up(sn, "%s %s", session->stored.client,
 			list_empty(&session->conns)
 				? "has no connection, and may have written what is not here yet"
 				: "did not end its writes in time");
+		return -1;
+	}
+	return next;
 }
 
 int64_t snapshot_tick(struct server *s, int64_t now)
@@ -229,10 +260,9 @@ int64_t snapshot_tick(struct server *s, int64_t now)
 
 	if (sn->state != SNAPSHOT_FREEZING || !sn->deadline_ms)
 		return -1;
+	sessions_end_expired(s, sn->export);
 	mark_if_frozen(sn);
-	if (sn->state == SNAPSHOT_FREEZING)
-		check_deadline(sn, now);
-	return sn->state == SNAPSHOT_FREEZING ? sn->deadline_ms : -1;
+	return sn->state == SNAPSHOT_FREEZING ? check_deadlines(sn, now) : -1;
 }
 
 void snapshot_event(struct server *s)
@@ -255,8 +285,7 @@ void snapshot_event(struct server *s)
 	case COPY_COPYING:
 		break;
 	}
-	/* Those that found no room aside. */
-	list_splice_tail(&s->ready, &s->parked);
+	go_on(s);
 }
 
 /* ---- what clients are told, and say ---------------------------------------------------------- */
@@ -363,7 +392,7 @@ static void cancel(struct request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 
-	if (is_running(sn) && sn->export == export)
+	if (is_running(sn) && sn->export == export && snapshot_copy_cancel(sn->copy))
 		give_up(sn, "it was cancelled");
 	poll_state(req, export);
 }

@@ -9,9 +9,10 @@
  * attributes do needs no pause: they change here, one after the other, and the marker is a moment
  * between two of them.
  *
- * A client that is away or does not answer within FREEZE_MS makes the snapshot fail, not the
- * service. One snapshot at a time. Allowed to root and to the server's own user, by the socket of
- * this machine.
+ * A client that does not answer within FREEZE_MS, or has had no connection for AWAY_MS (its own
+ * attempts are less than that apart), makes the snapshot fail, not the service. One whose process
+ * is known to have ended is not waited for. One snapshot at a time. Allowed to root and to the
+ * server's own user, by the socket of this machine.
  *
  * OWNERSHIP  server.snapshot; snapshot_end() ends it before the regions go.
  * THREADS    The metadata thread; snapshot_copy.h has one of its own.

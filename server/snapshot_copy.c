@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/image.h"
@@ -20,14 +21,15 @@ struct snapshot_copy {
 	int wake_fd;
 	atomic_bool cancelled;
 
-	pthread_mutex_t lock; /* guards phase, marker, err, why */
+	pthread_mutex_t lock; /* guards phase, publishing, marker */
 	pthread_cond_t go;
 	enum copy_phase phase;
+	bool publishing; /* too late to cancel it */
 	struct marker *marker;
-	int err;
-	char why[WHY_BYTES];
 
 	/* The thread's own. */
+	int err;
+	char why[WHY_BYTES];
 	struct image_writer *image;
 	uint8_t buf[PROTECT_TAKE_PAGES * PAGE_BYTES];
 };
@@ -115,15 +117,33 @@ static int write_pages(struct snapshot_copy *c, const struct image_why *why)
 	return err ? err : write_aside(c, why);
 }
 
+/* Either this or a cancellation is first. */
+static int begin_publishing(struct snapshot_copy *c, const struct image_why *why)
+{
+	bool cancelled;
+
+	pthread_mutex_lock(&c->lock);
+	cancelled = atomic_load(&c->cancelled);
+	c->publishing = !cancelled;
+	pthread_mutex_unlock(&c->lock);
+	return cancelled ? image_fail(why, -ECANCELED, "it was cancelled") : 0;
+}
+
 static int copy(struct snapshot_copy *c, const struct image_why *why)
 {
 	int err = write_records(c, why);
 
+	CRASH_POINT("snapshot.half");
 	if (!err)
 		err = write_pages(c, why);
 	if (!err)
 		err = stopped(c, why);
-	return err ? err : image_finish(c->image, marker_facts(c->marker), why);
+	if (!err)
+		err = image_finish(c->image, marker_facts(c->marker), why);
+	CRASH_POINT("snapshot.written");
+	if (!err)
+		err = begin_publishing(c, why);
+	return err ? err : image_publish(c->image, why);
 }
 
 /* False: cancelled. */
@@ -146,15 +166,12 @@ static void *copy_main(void *arg)
 {
 	struct snapshot_copy *c = arg;
 	const struct image_why why = {c->why, sizeof(c->why)};
-	int err = image_create(c->dir, &c->image, &why);
 
-	if (!err)
-		err = wait_for_go(c) ? copy(c, &why)
-				     : image_fail(&why, -ECANCELED, "it was cancelled");
+	c->err = image_create(c->dir, &c->image, &why);
+	if (!c->err)
+		c->err = wait_for_go(c) ? copy(c, &why)
+					: image_fail(&why, -ECANCELED, "it was cancelled");
 	image_writer_delete(c->image);
-	pthread_mutex_lock(&c->lock);
-	c->err = err;
-	pthread_mutex_unlock(&c->lock);
 	set_phase(c, COPY_ENDED);
 	return NULL;
 }
@@ -193,12 +210,16 @@ void snapshot_copy_go(struct snapshot_copy *c, struct marker *marker)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void snapshot_copy_cancel(struct snapshot_copy *c)
+bool snapshot_copy_cancel(struct snapshot_copy *c)
 {
+	bool in_time;
+
 	pthread_mutex_lock(&c->lock);
+	in_time = !c->publishing && c->phase != COPY_ENDED;
 	atomic_store(&c->cancelled, true);
 	pthread_cond_signal(&c->go);
 	pthread_mutex_unlock(&c->lock);
+	return in_time;
 }
 
 enum copy_phase snapshot_copy_phase(struct snapshot_copy *c)
@@ -211,25 +232,17 @@ enum copy_phase snapshot_copy_phase(struct snapshot_copy *c)
 	return phase;
 }
 
-int snapshot_copy_result(struct snapshot_copy *c, char *why, size_t len)
+int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len)
 {
 	int err;
 
-	pthread_mutex_lock(&c->lock);
-	err = c->err;
-	snprintf(why, len, "%s", c->why);
-	pthread_mutex_unlock(&c->lock);
-	return err;
-}
-
-void snapshot_copy_delete(struct snapshot_copy *c)
-{
-	if (!c)
-		return;
 	snapshot_copy_cancel(c);
 	pthread_join(c->thread, NULL);
+	err = c->err;
+	snprintf(why, len, "%s", c->why);
 	pthread_cond_destroy(&c->go);
 	pthread_mutex_destroy(&c->lock);
 	free(c->dir);
 	free(c);
+	return err;
 }

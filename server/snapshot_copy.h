@@ -2,8 +2,9 @@
  *
  *     metadata thread                       this thread
  *     snapshot_copy_new       ->            makes the directory          -> COPY_READY
- *     (freeze, marker) snapshot_copy_go ->  records, pages, manifest     -> COPY_ENDED
- *     snapshot_copy_delete    (cancels what is not done, waits for the thread's end)
+ *     (freeze, marker) snapshot_copy_go ->  records, pages, manifest,
+ *                                           its name                     -> COPY_ENDED
+ *     snapshot_copy_end       (cancels what is not done, waits for the thread's end)
  *
  * Nothing that is on a disk is touched by the metadata thread.
  *
@@ -13,6 +14,7 @@
 #ifndef RMEMFS_SERVER_SNAPSHOT_COPY_H
 #define RMEMFS_SERVER_SNAPSHOT_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,11 +26,11 @@ enum copy_phase { COPY_STARTING, COPY_READY, COPY_COPYING, COPY_ENDED };
 /* wake_fd is written to when the phase changes. 0 or -errno. */
 int snapshot_copy_new(const char *dir, int wake_fd, struct snapshot_copy **out);
 void snapshot_copy_go(struct snapshot_copy *c, struct marker *marker);
-/* It ends soon, with -ECANCELED. */
-void snapshot_copy_cancel(struct snapshot_copy *c);
+/* True: it ends soon, with -ECANCELED, and nothing is left. False: the snapshot is whole on the
+ * disk and gets its name just now, or has ended; the result follows as ever. */
+bool snapshot_copy_cancel(struct snapshot_copy *c);
 enum copy_phase snapshot_copy_phase(struct snapshot_copy *c);
-/* COPY_ENDED: 0 or -errno and why. */
-int snapshot_copy_result(struct snapshot_copy *c, char *why, size_t len);
-void snapshot_copy_delete(struct snapshot_copy *c);
+/* Frees it. 0: the snapshot is whole; or -errno and why. */
+int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len);
 
 #endif

@@ -11,7 +11,7 @@
 #include "server/restore.h"
 #include "server/snapshot_copy.h"
 
-enum { ASIDE_BYTES = 1 << 20 };
+enum { ASIDE_BYTES = 1 << 20, TRIALS = 50 };
 
 static char image_dir[128], why_text[512];
 static const struct image_why why = {why_text, sizeof(why_text)};
@@ -82,6 +82,7 @@ static void write_image(void)
 	assert_int_equal(image_create(image_dir, &w, &why), 0);
 	write_all(w);
 	assert_int_equal(image_finish(w, marker_facts(marker), &why), 0);
+	assert_int_equal(image_publish(w, &why), 0);
 	image_writer_delete(w);
 	marker_delete(marker);
 }
@@ -364,11 +365,56 @@ static void copy__pages_that_were_let_go_make_no_snapshot(void **state)
 	protect_end(marker_pages(marker));
 	snapshot_copy_go(copy, marker);
 	wait_for_phase(copy, fd, COPY_ENDED);
-	assert_int_not_equal(snapshot_copy_result(copy, why_text, sizeof(why_text)), 0);
+	assert_int_not_equal(snapshot_copy_end(copy, why_text, sizeof(why_text)), 0);
 	assert_int_equal(access(image_dir, F_OK), -1);
-	snapshot_copy_delete(copy);
 	marker_delete(marker);
 	close(fd);
+}
+
+/* How long one takes, in turns of a loop; then one is cancelled after `turns` of them. */
+static unsigned copy_cancelled_after(unsigned turns, bool *in_time, int *result)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct snapshot_copy *copy;
+	unsigned n = 0;
+
+	assert_int_equal(snapshot_copy_new(image_dir, fd, &copy), 0);
+	wait_for_phase(copy, fd, COPY_READY);
+	mark();
+	snapshot_copy_go(copy, marker);
+	while (n < turns && snapshot_copy_phase(copy) != COPY_ENDED)
+		n++;
+	*in_time = snapshot_copy_cancel(copy);
+	*result = snapshot_copy_end(copy, why_text, sizeof(why_text));
+	marker_delete(marker);
+	close(fd);
+	return n;
+}
+
+static void copy__cancelled_at_any_time_is_whole_or_nothing(void **state)
+{
+	uint64_t file = fx_file(ROOT_INO, "file");
+	struct image_reader *r;
+	unsigned turns, too_late = 0;
+	bool in_time;
+	int result;
+
+	fx_fill(file, 0, 300);
+	turns = copy_cancelled_after(UINT32_MAX, &in_time, &result);
+	assert_int_equal(result, 0);
+	assert_false(in_time);
+	for (unsigned i = 0; i < TRIALS; i++) {
+		remove_image();
+		copy_cancelled_after(turns / TRIALS * i, &in_time, &result);
+		assert_int_equal(result, in_time ? -ECANCELED : 0);
+		assert_int_equal(access(image_dir, F_OK), in_time ? -1 : 0);
+		too_late += !in_time;
+		if (in_time)
+			continue;
+		assert_int_equal(image_open(image_dir, &r, &why), 0);
+		image_close(r);
+	}
+	assert_in_range(too_late, 0, TRIALS - 1);
 }
 
 static void open__without_a_manifest(void **state)
@@ -479,6 +525,7 @@ int main(void)
 		CASE(create__not_into_a_used_directory),
 		CASE(unfinished__leaves_nothing),
 		CASE(copy__pages_that_were_let_go_make_no_snapshot),
+		CASE(copy__cancelled_at_any_time_is_whole_or_nothing),
 		CASE(open__without_a_manifest),
 		FLIP_CASE("manifest"),
 		FLIP_CASE("records"),
