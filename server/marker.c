@@ -39,29 +39,6 @@ struct marker {
 
 /* ---- made ------------------------------------------------------------------------------------ */
 
-/* Pages that are in a file are those that no run of another state has. */
-static int clear_others(struct volume *v)
-{
-	struct page_run run;
-	uint64_t at = 0;
-	int err;
-
-	while (!(err = space_next_run(&v->space, &at, &run)))
-		protect_clear(v->protect, run);
-	return err == -ENOENT ? 0 : err;
-}
-
-static int protect_files(struct meta *m, struct volume *v)
-{
-	int err = store_begin_read(m->store);
-
-	if (err)
-		return err;
-	err = clear_others(v);
-	store_abort(m->store);
-	return err;
-}
-
 static void take_facts(struct marker *mk, const struct meta *m, const struct volume *v)
 {
 	memcpy(mk->facts.name, v->name, sizeof(mk->facts.name));
@@ -93,14 +70,11 @@ int marker_new(struct meta *m, unsigned export_index, uint64_t aside_bytes, int 
 	begin_table(mk, 0);
 	err = protect_begin(v->protect, aside_bytes, wake_fd);
 	if (!err)
-		err = protect_files(m, v);
-	if (!err)
 		err = store_view_open(m->store, &mk->view);
 	if (err) {
 		marker_delete(mk);
 		return err;
 	}
-	protect_start(v->protect);
 	*out = mk;
 	return 0;
 }

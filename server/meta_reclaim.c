@@ -3,10 +3,18 @@
 
 #include "common/crash_point.h"
 #include "common/util.h"
+#include "server/protect.h"
 #include "server/reaper.h"
 
 /* How many extents a step frees, so that it fits into the store's reserve. */
 enum { STEP_SHARE = 16, STEP_MAX = 128 };
+
+/* While a snapshot has no room aside for what it protects, its export's pages wait and other
+ * exports' don't. */
+static bool may_scrub(const struct volume *v)
+{
+	return space_has_dirty(&v->space) && protect_has_room(v->protect);
+}
 
 bool meta_has_reclaim(const struct meta *m)
 {
@@ -18,11 +26,20 @@ bool meta_has_reclaim(const struct meta *m)
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];
 
-		if ((v->now.reap_files && rest_over(&v->reap_rest)) ||
-			(room && space_has_dirty(&v->space)))
+		if ((v->now.reap_files && rest_over(&v->reap_rest)) || (room && may_scrub(v)))
 			return true;
 	}
 	return false;
+}
+
+static int take_job(struct meta *m, const struct scrub_job *job, uint64_t *freed)
+{
+	struct space *sp = &m->volumes[job->export_index].space;
+
+	if (job->refused)
+		return space_still_dirty(sp, job->run);
+	*freed += job->run.npages;
+	return space_scrubbed(sp, job->run);
 }
 
 static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
@@ -31,12 +48,10 @@ static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
 		m->ndone++;
 	*more |= m->ndone == SCRUB_JOBS;
 	for (; m->nused < m->ndone; m->nused++) {
-		const struct scrub_job *job = &m->done[m->nused];
-		int err = space_scrubbed(&m->volumes[job->export_index].space, job->run);
+		int err = take_job(m, &m->done[m->nused], freed);
 
 		if (err)
 			return err;
-		*freed += job->run.npages;
 		CRASH_POINT("scrub.taken");
 	}
 	return 0;
@@ -67,6 +82,8 @@ static void choose_dirty(struct meta *m, unsigned index, unsigned room)
 	struct volume *v = &m->volumes[index];
 	struct page_run run;
 
+	if (!may_scrub(v))
+		return;
 	while (m->ntodo < room && space_next_dirty(&v->space, SCRUB_JOB_PAGES, &run))
 		m->todo[m->ntodo++] = (struct scrub_job){
 			.protect = v->protect,

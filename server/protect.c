@@ -8,8 +8,7 @@
 
 #include "common/list.h"
 #include "common/util.h"
-
-enum { WORD_BITS = 64 };
+#include "server/bits.h"
 
 struct aside {
 	struct list link;
@@ -23,8 +22,7 @@ struct protect {
 	atomic_bool active;
 
 	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t room;
-	uint64_t *bits; /* by region * region_pages + page */
+	uint64_t *bits;       /* by region * region_pages + page */
 	struct list aside;
 	uint64_t aside_pages, aside_max;
 	uint64_t next; /* where protect_take_next() goes on */
@@ -43,7 +41,6 @@ struct protect *protect_new(const struct space *space, void *const *bases)
 	p->space = space;
 	p->bases = bases;
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->room, NULL);
 	list_init(&p->aside);
 	return p;
 }
@@ -52,7 +49,6 @@ void protect_delete(struct protect *p)
 {
 	if (!p)
 		return;
-	pthread_cond_destroy(&p->room);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -64,17 +60,9 @@ static uint64_t index_of(const struct protect *p, struct page_run run)
 	return run.region * p->space->region_pages + run.page;
 }
 
-static bool is_set(const struct protect *p, uint64_t i)
-{
-	return p->bits[i / WORD_BITS] >> i % WORD_BITS & 1;
-}
-
 static void clear_bits(struct protect *p, struct page_run run)
 {
-	uint64_t i = index_of(p, run);
-
-	for (uint32_t n = 0; n < run.npages; n++, i++)
-		p->bits[i / WORD_BITS] &= ~(UINT64_C(1) << i % WORD_BITS);
+	bits_assign(p->bits, index_of(p, run), run.npages, false);
 }
 
 /* The first protected run within `in`, of at most PROTECT_TAKE_PAGES. False: none. */
@@ -83,9 +71,9 @@ static bool first_run(const struct protect *p, struct page_run in, struct page_r
 	uint64_t i = index_of(p, in);
 	uint32_t n = 0, len = 0;
 
-	while (n < in.npages && !is_set(p, i + n))
+	while (n < in.npages && !bits_get(p->bits, i + n))
 		n++;
-	while (len < PROTECT_TAKE_PAGES && n + len < in.npages && is_set(p, i + n + len))
+	while (len < PROTECT_TAKE_PAGES && n + len < in.npages && bits_get(p->bits, i + n + len))
 		len++;
 	*out = (struct page_run){in.region, in.page + n, len};
 	return len > 0;
@@ -100,37 +88,22 @@ static const void *address_of(const struct protect *p, struct page_run run)
 
 int protect_begin(struct protect *p, uint64_t aside_bytes, int wake_fd)
 {
-	uint64_t npages = p->space->npages;
-	uint64_t nwords = npages / WORD_BITS + 1;
-	uint64_t *bits = malloc(nwords * sizeof(*bits));
+	size_t len = bits_bytes(p->space->npages);
+	uint64_t *bits = malloc(len);
 
 	if (!bits)
 		return -ENOMEM;
-	memset(bits, 0xff, nwords * sizeof(*bits));
-	bits[npages / WORD_BITS] = (UINT64_C(1) << npages % WORD_BITS) - 1;
+	memcpy(bits, p->space->in_file, len);
 	pthread_mutex_lock(&p->lock);
 	p->bits = bits;
 	p->aside_max = aside_bytes / PAGE_BYTES;
 	p->aside_pages = p->next = 0;
-	p->left = p->total = npages;
+	p->left = p->total = space_in_file(p->space);
 	p->wake_fd = wake_fd;
 	p->refused = p->lost = false;
 	pthread_mutex_unlock(&p->lock);
-	return 0;
-}
-
-void protect_clear(struct protect *p, struct page_run run)
-{
-	pthread_mutex_lock(&p->lock);
-	clear_bits(p, run);
-	p->left -= run.npages;
-	p->total = p->left;
-	pthread_mutex_unlock(&p->lock);
-}
-
-void protect_start(struct protect *p)
-{
 	atomic_store(&p->active, true);
+	return 0;
 }
 
 void protect_end(struct protect *p)
@@ -146,7 +119,6 @@ void protect_end(struct protect *p)
 		free(list_entry(pos, struct aside, link));
 	p->lost |= p->left > 0;
 	p->left = 0;
-	pthread_cond_broadcast(&p->room);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -170,33 +142,42 @@ static int put_aside(struct protect *p, struct page_run run, uint64_t max)
 	return 0;
 }
 
-static int give_up_locked(struct protect *p, struct page_run in, uint64_t max)
+/* A piece of it, which is then taken off; *in is empty when that was all. */
+static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 {
 	struct page_run run;
+	int err;
 
-	while (p->bits && first_run(p, in, &run)) {
-		int err = put_aside(p, run, max);
-
-		if (err) {
-			p->refused = true;
-			return err;
-		}
-		in.npages -= run.page + run.npages - in.page;
-		in.page = run.page + run.npages;
+	if (!p->bits || !first_run(p, *in, &run)) {
+		in->npages = 0;
+		return 0;
 	}
+	err = put_aside(p, run, max);
+	if (err) {
+		p->refused = true;
+		return err;
+	}
+	in->npages -= run.page + run.npages - in->page;
+	in->page = run.page + run.npages;
 	return 0;
+}
+
+/* Others have their turn between two pieces. */
+static int give_up(struct protect *p, struct page_run run, uint64_t max)
+{
+	int err = 0;
+
+	while (!err && run.npages) {
+		pthread_mutex_lock(&p->lock);
+		err = give_up_locked(p, &run, max);
+		pthread_mutex_unlock(&p->lock);
+	}
+	return err;
 }
 
 int protect_give_up(struct protect *p, struct page_run run)
 {
-	int err;
-
-	if (!atomic_load(&p->active))
-		return 0;
-	pthread_mutex_lock(&p->lock);
-	err = give_up_locked(p, run, p->aside_max);
-	pthread_mutex_unlock(&p->lock);
-	return err;
+	return atomic_load(&p->active) ? give_up(p, run, p->aside_max) : 0;
 }
 
 bool protect_has_room(struct protect *p)
@@ -206,7 +187,7 @@ bool protect_has_room(struct protect *p)
 	if (!atomic_load(&p->active))
 		return true;
 	pthread_mutex_lock(&p->lock);
-	room = p->aside_pages < p->aside_max;
+	room = p->aside_pages + PROTECT_TAKE_PAGES <= p->aside_max;
 	p->refused |= !room;
 	pthread_mutex_unlock(&p->lock);
 	return room;
@@ -214,10 +195,10 @@ bool protect_has_room(struct protect *p)
 
 void protect_give_up_now(struct protect *p, struct page_run run)
 {
-	if (!atomic_load(&p->active))
+	if (!atomic_load(&p->active) || give_up(p, run, UINT64_MAX) == 0)
 		return;
 	pthread_mutex_lock(&p->lock);
-	p->lost |= give_up_locked(p, run, UINT64_MAX) != 0;
+	p->lost = true;
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -231,16 +212,6 @@ bool protect_lost(struct protect *p)
 	return lost;
 }
 
-void protect_give_up_wait(struct protect *p, struct page_run run)
-{
-	if (!atomic_load(&p->active))
-		return;
-	pthread_mutex_lock(&p->lock);
-	while (give_up_locked(p, run, p->aside_max))
-		pthread_cond_wait(&p->room, &p->lock);
-	pthread_mutex_unlock(&p->lock);
-}
-
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 /* Who was refused may find room for what it wants when half is empty. */
@@ -249,7 +220,6 @@ static void tell_room(struct protect *p)
 	if (!p->refused || p->aside_pages > p->aside_max / 2)
 		return;
 	p->refused = false;
-	pthread_cond_broadcast(&p->room);
 	eventfd_write(p->wake_fd, 1);
 }
 
@@ -288,8 +258,8 @@ static bool next_run(struct protect *p, struct page_run *run)
 			.npages = (uint32_t)min_u64(end - p->next, PROTECT_TAKE_PAGES),
 		};
 
-		if (p->next % WORD_BITS == 0 && !p->bits[p->next / WORD_BITS]) {
-			p->next += WORD_BITS;
+		if (p->next % BITS_WORD == 0 && !p->bits[p->next / BITS_WORD]) {
+			p->next += BITS_WORD;
 			continue;
 		}
 		if (first_run(p, in, run)) {

@@ -6,15 +6,16 @@
  * memory, from where the snapshot's thread takes it then. A page is taken once, by whoever is
  * first.
  *
- *     protect_begin, protect_clear (pages in no file), protect_start
+ *     protect_begin
  *       protect_give_up       before each change of a page: metadata thread, scrubber
  *       protect_take_*        the snapshot's thread
  *     protect_end
  *
  * Outside of a snapshot protect_give_up() is a test of a flag.
  *
- * THREADS    Begin, clear, start and end: the metadata thread. The lock is held for the copy of a
- *            few hundred kilobytes at most, never over I/O.
+ * THREADS    Begin and end: the metadata thread. The lock is held for the copy of a few hundred
+ *            kilobytes at most, never over I/O, and none of them waits for room: who is refused has
+ *            other work.
  * ERRORS     0 or -errno.
  */
 #ifndef RMEMFS_SERVER_PROTECT_H
@@ -35,22 +36,20 @@ struct protect *protect_new(const struct space *space, void *const *bases);
 /* After protect_end(). */
 void protect_delete(struct protect *p);
 
-/* Protects all pages; at most aside_bytes (PROTECT_TAKE_PAGES or more) are copied aside at a time.
- * wake_fd is written to when somebody was refused and there is room again. -ENOMEM. */
+/* Protects all pages that are in files, outside batches; at most aside_bytes (PROTECT_TAKE_PAGES or
+ * more) are copied aside at a time. wake_fd is written to when somebody was refused and there is
+ * room again. Its time is that of a copy of one bit a page. -ENOMEM. */
 int protect_begin(struct protect *p, uint64_t aside_bytes, int wake_fd);
-void protect_clear(struct protect *p, struct page_run run);
-void protect_start(struct protect *p);
 /* Nothing is protected any more; who waits goes on. What was not taken is lost. */
 void protect_end(struct protect *p);
 
-/* The pages may be changed after 0. -EAGAIN: no room aside now, nothing is promised. */
+/* The pages may be changed after 0. -EAGAIN: no room aside now, nothing is promised; and
+ * protect_has_room() is false until there is some. */
 int protect_give_up(struct protect *p, struct page_run run);
 /* For who can't stop half way: asks before it begins, and then is never refused; what little that
  * takes more than the bounds is in memory until it has been taken. */
 bool protect_has_room(struct protect *p);
 void protect_give_up_now(struct protect *p, struct page_run run);
-/* The same, and waits for room; for threads that may. */
-void protect_give_up_wait(struct protect *p, struct page_run run);
 
 /* Takes a run and copies its bytes to buf[PROTECT_TAKE_PAGES pages]: one that was copied aside, or
  * the next one in memory. False: there is none. */

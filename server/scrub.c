@@ -33,22 +33,34 @@ static bool next_job(struct scrub *s, struct scrub_job *job)
 	return !stop;
 }
 
+static void zero(const struct scrub_job *job)
+{
+	CRASH_POINT("scrub.before");
+	memset(job->addr, 0, job->len / 2);
+	CRASH_POINT("scrub.half");
+	memset((char *)job->addr + job->len / 2, 0, job->len - job->len / 2);
+	CRASH_POINT("scrub.zeroed");
+}
+
+static void finish_job(struct scrub *s, bool refused)
+{
+	pthread_mutex_lock(&s->lock);
+	s->ring[s->finished++ % SCRUB_JOBS].refused = refused;
+	scrub_kick(s); /* not later than the job can be taken */
+	pthread_mutex_unlock(&s->lock);
+}
+
 static void *scrub_main(void *arg)
 {
 	struct scrub *s = arg;
 	struct scrub_job job;
 
 	while (next_job(s, &job)) {
-		protect_give_up_wait(job.protect, job.run);
-		CRASH_POINT("scrub.before");
-		memset(job.addr, 0, job.len / 2);
-		CRASH_POINT("scrub.half");
-		memset((char *)job.addr + job.len / 2, 0, job.len - job.len / 2);
-		CRASH_POINT("scrub.zeroed");
-		pthread_mutex_lock(&s->lock);
-		s->finished++;
-		scrub_kick(s); /* not later than the job can be taken */
-		pthread_mutex_unlock(&s->lock);
+		bool refused = protect_give_up(job.protect, job.run) != 0;
+
+		if (!refused)
+			zero(&job);
+		finish_job(s, refused);
 	}
 	return NULL;
 }

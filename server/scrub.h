@@ -22,6 +22,7 @@ enum {
 
 struct scrub_job {
 	struct protect *protect; /* the pages are given up before they are zeroed */
+	bool refused; /* once finished: that was not possible now, and nothing is zeroed */
 	unsigned export_index;
 	struct page_run run;
 	void *addr;

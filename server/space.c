@@ -6,15 +6,20 @@
 
 #include "common/util.h"
 #include "common/wire.h"
+#include "server/bits.h"
 #include "server/runmap.h"
 
 enum { SESSION_END_RUNS = 2048, SESSION_END_GRANTS = 128 };
 
 struct space_change {
-	struct runmap *map;
-	uint32_t page, npages;
+	struct runmap *map; /* NULL: in_file, and page counts over all regions */
+	uint64_t page;
+	uint32_t npages;
 	bool added;
 };
+
+/* At most, of one change of a state. */
+enum { CHANGES_MAX = 2 };
 
 /* A stored run: npages, state, and for grants the session. The key is export, region, page. */
 struct run {
@@ -188,7 +193,7 @@ static int reserve_change(struct space *sp)
 	size_t room = sp->changes_room ? sp->changes_room * 2 : 1024;
 	struct space_change *changes;
 
-	if (sp->nchanges < sp->changes_room)
+	if (sp->nchanges + CHANGES_MAX <= sp->changes_room)
 		return 0;
 	changes = realloc(sp->changes, room * sizeof(*changes));
 	if (!changes)
@@ -198,16 +203,34 @@ static int reserve_change(struct space *sp)
 	return 0;
 }
 
+static void apply(struct space *sp, const struct space_change *c, bool add)
+{
+	if (!c->map)
+		bits_assign(sp->in_file, c->page, c->npages, add);
+	else if (add)
+		runmap_add(c->map, (uint32_t)c->page, c->npages);
+	else
+		runmap_remove(c->map, (uint32_t)c->page, c->npages);
+}
+
 /* Room for the note was reserved before. */
-static void change_map(
-	struct space *sp, struct runmap *map, uint32_t page, uint32_t npages, bool add)
+static void change(struct space *sp, struct space_change c)
 {
 	assert(sp->nchanges < sp->changes_room);
-	sp->changes[sp->nchanges++] = (struct space_change){map, page, npages, add};
-	if (add)
-		runmap_add(map, page, npages);
-	else
-		runmap_remove(map, page, npages);
+	sp->changes[sp->nchanges++] = c;
+	apply(sp, &c, c.added);
+}
+
+static void change_map(struct space *sp, struct runmap *map, struct page_run run, bool add)
+{
+	change(sp, (struct space_change){map, run.page, run.npages, add});
+}
+
+static void change_in_file(struct space *sp, struct page_run run, bool add)
+{
+	uint64_t first = run.region * sp->region_pages + run.page;
+
+	change(sp, (struct space_change){NULL, first, run.npages, add});
 }
 
 void space_begin(struct space *sp)
@@ -224,12 +247,9 @@ void space_commit(struct space *sp)
 void space_abort(struct space *sp)
 {
 	while (sp->nchanges) {
-		struct space_change *c = &sp->changes[--sp->nchanges];
+		const struct space_change *c = &sp->changes[--sp->nchanges];
 
-		if (c->added)
-			runmap_remove(c->map, c->page, c->npages);
-		else
-			runmap_add(c->map, c->page, c->npages);
+		apply(sp, c, !c->added);
 	}
 	sp->now = sp->saved;
 }
@@ -252,6 +272,7 @@ static uint64_t *count_of(struct space *sp, enum page_state state)
 static int load_run(struct space *sp, const struct run *r)
 {
 	*count_of(sp, r->state) += r->npages;
+	bits_assign(sp->in_file, r->region * sp->region_pages + r->page, r->npages, false);
 	if (r->state == PAGE_FREE)
 		runmap_add(sp->free[r->region], r->page, r->npages);
 	else if (r->state == PAGE_DIRTY)
@@ -299,8 +320,10 @@ int space_open(struct space *sp, bool fresh)
 
 	sp->free = calloc(sp->nregions, sizeof(struct runmap *));
 	sp->dirty = calloc(sp->nregions, sizeof(struct runmap *));
-	if (!sp->free || !sp->dirty)
+	sp->in_file = bits_new(sp->npages);
+	if (!sp->free || !sp->dirty || !sp->in_file)
 		goto err_close;
+	bits_assign(sp->in_file, 0, sp->npages, true);
 	for (uint32_t i = 0; i < sp->nregions; i++) {
 		sp->free[i] = runmap_new(space_region_pages(sp, i));
 		sp->dirty[i] = runmap_new(space_region_pages(sp, i));
@@ -328,6 +351,7 @@ void space_close(struct space *sp)
 	}
 	free(sp->free);
 	free(sp->dirty);
+	free(steal_ptr(&sp->in_file));
 	free(sp->changes);
 	sp->free = sp->dirty = NULL;
 	sp->changes = NULL;
@@ -365,7 +389,7 @@ static int make_dirty(struct space *sp, struct page_run run)
 	if (!err)
 		err = enter(sp, as_run(run, PAGE_DIRTY, 0));
 	if (!err)
-		change_map(sp, sp->dirty[run.region], run.page, run.npages, true);
+		change_map(sp, sp->dirty[run.region], run, true);
 	return err;
 }
 
@@ -378,7 +402,7 @@ static int grant_run(struct space *sp, uint64_t session, struct page_run run)
 	if (!err)
 		err = enter(sp, as_run(run, PAGE_GRANTED, session));
 	if (!err)
-		change_map(sp, sp->free[run.region], run.page, run.npages, false);
+		change_map(sp, sp->free[run.region], run, false);
 	return err;
 }
 
@@ -430,9 +454,11 @@ int space_take(struct space *sp, uint64_t npages, struct page_run *run)
 	err = reserve_change(sp);
 	if (!err)
 		err = leave(sp, as_run(*run, PAGE_FREE, 0));
-	if (!err)
-		change_map(sp, sp->free[run->region], run->page, run->npages, false);
-	return err;
+	if (err)
+		return err;
+	change_map(sp, sp->free[run->region], *run, false);
+	change_in_file(sp, *run, true);
+	return 0;
 }
 
 int space_check_granted(struct space *sp, uint64_t session, struct page_run run)
@@ -456,12 +482,22 @@ int space_check_granted(struct space *sp, uint64_t session, struct page_run run)
 
 int space_use(struct space *sp, uint64_t session, struct page_run run)
 {
-	return leave(sp, as_run(run, PAGE_GRANTED, session));
+	int err = reserve_change(sp);
+
+	if (!err)
+		err = leave(sp, as_run(run, PAGE_GRANTED, session));
+	if (!err)
+		change_in_file(sp, run, true);
+	return err;
 }
 
 int space_release(struct space *sp, struct page_run run)
 {
-	return make_dirty(sp, run);
+	int err = make_dirty(sp, run);
+
+	if (!err)
+		change_in_file(sp, run, false);
+	return err;
 }
 
 int space_return(struct space *sp, uint64_t session, struct page_run run)
@@ -480,7 +516,7 @@ int space_scrubbed(struct space *sp, struct page_run run)
 	if (!err)
 		err = enter(sp, as_run(run, PAGE_FREE, 0));
 	if (!err)
-		change_map(sp, sp->free[run.region], run.page, run.npages, true);
+		change_map(sp, sp->free[run.region], run, true);
 	return err;
 }
 
@@ -496,10 +532,19 @@ bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run)
 		run->region = (uint16_t)i;
 		run->npages = (uint32_t)min_u64(longest, npages);
 		run->page = runmap_find(sp->dirty[i], run->npages);
-		change_map(sp, sp->dirty[i], run->page, run->npages, false);
+		change_map(sp, sp->dirty[i], *run, false);
 		return true;
 	}
 	return false;
+}
+
+int space_still_dirty(struct space *sp, struct page_run run)
+{
+	int err = reserve_change(sp);
+
+	if (!err)
+		change_map(sp, sp->dirty[run.region], run, true);
+	return err;
 }
 
 bool space_has_dirty(const struct space *sp)
@@ -511,8 +556,14 @@ bool space_has_dirty(const struct space *sp)
 	return false;
 }
 
+uint64_t space_in_file(const struct space *sp)
+{
+	return sp->npages - sp->now.free - sp->now.granted - sp->now.dirty;
+}
+
 /* ---- walks ----------------------------------------------------------------------------------- */
 
+/* From the page key (region << 32 | page) *at on; advances it. -ENOENT: no more. */
 static int next_run(struct space *sp, uint64_t *at, struct run *r)
 {
 	struct store_key key, start = run_key(sp, 0, 0);
@@ -527,16 +578,6 @@ static int next_run(struct space *sp, uint64_t *at, struct run *r)
 		err = decode_run(sp, key, &val, r);
 	if (!err)
 		*at = ((uint64_t)r->region << 32) + run_end(r);
-	return err;
-}
-
-int space_next_run(struct space *sp, uint64_t *at, struct page_run *run)
-{
-	struct run r;
-	int err = next_run(sp, at, &r);
-
-	if (!err)
-		*run = (struct page_run){(uint16_t)r.region, r.page, r.npages};
 	return err;
 }
 

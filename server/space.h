@@ -5,7 +5,8 @@
  *     dirty --next_dirty, scrubbed--> free --take--> in a file
  *
  * The store has runs of every state but "in a file"; in memory are the free ones and the dirty ones
- * that no scrubber has yet, as sets that find long runs.
+ * that no scrubber has yet, as sets that find long runs, and one bit for each page that is in a
+ * file, so that a snapshot need not walk the store for them.
  *
  * OWNERSHIP  space_open() fills the caller's struct; space_close() frees what it holds.
  * THREADS    The metadata thread, within a batch: begin, changes, then commit or abort.
@@ -48,6 +49,7 @@ struct space {
 	uint32_t nregions;
 	uint64_t npages, region_pages;
 	struct runmap **free, **dirty; /* [nregions] */
+	uint64_t *in_file;             /* bits, by region * region_pages + page; see bits.h */
 	struct space_counts now, saved;
 	bool reuse; /* dirty pages may be scrubbed */
 
@@ -82,14 +84,16 @@ int space_scrubbed(struct space *sp, struct page_run run);
 
 /* Takes a run of at most npages that is to be scrubbed. False: none, or reuse is not allowed. */
 bool space_next_dirty(struct space *sp, uint32_t npages, struct page_run *run);
+/* It could not be scrubbed now. */
+int space_still_dirty(struct space *sp, struct page_run run);
 bool space_has_dirty(const struct space *sp);
+
+/* How many pages are in files. */
+uint64_t space_in_file(const struct space *sp);
 
 /* Takes back a bounded number of a session's grants. *position: 0 at first, then as it was left.
  * *done: that was all. */
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done);
-
-/* A stored run, from the page key (region << 32 | page) *at on; advances it. -ENOENT: no more. */
-int space_next_run(struct space *sp, uint64_t *at, struct page_run *run);
 
 /* For checks: a stored run as it says, whether or not there are such pages. */
 int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,

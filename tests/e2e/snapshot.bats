@@ -160,6 +160,32 @@ state_past_freeze() {
 	snapshot
 }
 
+# Over shm its process is known to
+# have ended; else it may be about to come back.
+@test "a client that is killed while it is waited for is not waited for to the end" {
+	local killed
+	start_server
+	mount_rmem
+	echo a >"$mnt/a"
+	sync -f "$mnt/a"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/image" "$socket" >"$dir/out" 2>&1 3>&- &
+	taking=$!
+	until_true 4 test -e "$dir/image/records"
+	killed=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$killed"
+	wait "$killed" || true
+	if [ "$transport" = shm ]; then
+		wait $taking
+		[ "$(sed -n 's/.*pause \([0-9]*\)\..*/\1/p' "$dir/out")" -lt 4000 ]
+	else
+		ended_badly $taking
+		grep "has no connection" "$dir/out"
+	fi
+	umount "$mnt"
+}
+
 session_is() {
 	[ "$(status_of '.sessions[0].state')" = "$1" ]
 }
@@ -215,6 +241,63 @@ session_is() {
 	[[ $output == *"No space left"* ]]
 	echo b >"$mnt/b"
 	snapshot
+}
+
+# mount_export NAME: at $dir/NAME, by a daemon that is $mounted.
+mount_export() {
+	mkdir "$dir/$1"
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source "$1")" "$dir/$1" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	mounted=$!
+	until_true 30 mountpoint -q "$dir/$1"
+}
+
+umount_export() {
+	umount "$dir/$1"
+	exit_status "$2" 10
+}
+
+nothing_is_dirty() {
+	[ "$(status_of '.exports[0].dirty')" -eq 0 ]
+}
+
+# bats test_tags=once
+@test "a disk that stands still holds up no other export's pages" {
+	local disk other n
+	start_server --export disk:256MiB --export other:64MiB
+	mount_rmem
+	mount_export disk
+	disk=$mounted
+	mount_export other
+	other=$mounted
+	random_file "$dir/a" 96
+	cp "$dir/a" "$mnt/a"
+	sync -f "$mnt/a"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/disk/image" "$socket" >"$dir/out" 2>&1 3>&- &
+	taking=$!
+	until_true 4 test -e "$dir/disk/image/pages"
+	kill -STOP "$disk"
+	kill -CONT "$daemon_pid"
+	until_true 10 state_is copying
+	# More than is put aside.
+	rm "$mnt/a"
+	for n in 1 2; do
+		timeout 20 dd if="$dir/a" of="$dir/other/b" bs=1M count=48 conv=fsync status=none
+		timeout 20 cmp -n $((48 << 20)) "$dir/a" "$dir/other/b"
+		rm "$dir/other/b"
+	done
+	state_is copying
+	! nothing_is_dirty
+	kill -CONT "$disk"
+	wait $taking
+	until_true 20 nothing_is_dirty
+	umount_export other "$other"
+	mkdir "$dir/image"
+	cp "$dir"/disk/image/* "$dir/image"
+	umount_export disk "$disk"
+	restore
+	cmp "$dir/a" "$mnt/a"
 }
 
 @test "a server that is killed leaves an incomplete snapshot, which is refused" {

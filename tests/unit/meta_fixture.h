@@ -19,6 +19,7 @@
 
 #include "common/rpc.h"
 #include "common/util.h"
+#include "server/bits.h"
 #include "server/check.h"
 #include "server/meta.h"
 #include "server/meta_internal.h"
@@ -48,6 +49,34 @@ static inline void fx_fail(const char *line, void *arg)
 	print_error("%s\n", line);
 }
 
+/* What is in a file in memory is what no stored run has. */
+static inline void fx_check_in_file(struct volume *v)
+{
+	struct store_key start = STORE_KEY((uint64_t)v->id << 48), key;
+	struct space *sp = &v->space;
+	uint64_t *bits = bits_new(sp->npages), session, total = 0;
+	enum page_state state;
+	struct store_val val;
+	struct page_run run;
+	int err;
+
+	assert_non_null(bits);
+	bits_assign(bits, 0, sp->npages, true);
+	assert_int_equal(store_begin_read(fx.m->store), 0);
+	err = store_seek(fx.m->store, STORE_SPACE, start, &key, &val);
+	while (!err && key.hi >> 48 == v->id) {
+		assert_int_equal(space_decode_run(sp, key, &val, &run, &state, &session), 0);
+		bits_assign(bits, run.region * sp->region_pages + run.page, run.npages, false);
+		err = store_next(fx.m->store, STORE_SPACE, &key, &val);
+	}
+	store_abort(fx.m->store);
+	assert_memory_equal(bits, sp->in_file, bits_bytes(sp->npages));
+	for (uint64_t i = 0; i < sp->npages; i++)
+		total += bits_get(bits, i);
+	assert_int_equal(space_in_file(sp), total);
+	free(bits);
+}
+
 static inline void fx_check(void)
 {
 	const struct check_report report = {.problem = fx_fail};
@@ -55,6 +84,8 @@ static inline void fx_check(void)
 
 	assert_int_equal(meta_check(fx.m, &report, &nproblems), 0);
 	assert_int_equal(nproblems, 0);
+	for (unsigned i = 0; i < fx.m->nvolumes; i++)
+		fx_check_in_file(&fx.m->volumes[i]);
 }
 
 static inline int fx_open(void)

@@ -6,10 +6,10 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 
 #include "common/util.h"
+#include "server/bits.h"
 #include "server/protect.h"
 
 enum { REGION_PAGES = 300, PAGES = 500, ASIDE_PAGES = PROTECT_TAKE_PAGES };
@@ -31,6 +31,9 @@ static uint8_t pattern(struct page_run run, uint32_t i)
 static int set_up(void **state)
 {
 	fx.space = (struct space){.nregions = 2, .npages = PAGES, .region_pages = REGION_PAGES};
+	fx.space.in_file = bits_new(PAGES);
+	assert_non_null(fx.space.in_file);
+	bits_assign(fx.space.in_file, 0, PAGES, true);
 	for (uint16_t r = 0; r < 2; r++) {
 		fx.memory[r] = malloc((size_t)REGION_PAGES * PAGE_BYTES);
 		fx.bases[r] = fx.memory[r];
@@ -48,6 +51,7 @@ static int tear_down(void **state)
 {
 	protect_end(fx.p);
 	protect_delete(fx.p);
+	free(fx.space.in_file);
 	free(fx.memory[0]);
 	free(fx.memory[1]);
 	close(fx.fd);
@@ -91,10 +95,11 @@ static void take__every_protected_page_once(void **state)
 	uint8_t seen[PAGES + 1] = {0};
 	uint64_t done, total;
 
+	bits_assign(fx.space.in_file, 3, 100, false);
+	bits_assign(fx.space.in_file, 499, 1, false);
+	fx.space.now.free = 100;
+	fx.space.now.dirty = 1;
 	begin();
-	protect_clear(fx.p, (struct page_run){0, 3, 100});
-	protect_clear(fx.p, (struct page_run){1, 199, 1});
-	protect_start(fx.p);
 	assert_int_equal(take_all(seen), PAGES - 101);
 	assert_int_equal(seen[3], 0);
 	assert_int_equal(seen[102], 0);
@@ -110,7 +115,6 @@ static void give_up__bytes_of_before_are_taken(void **state)
 	uint8_t seen[PAGES + 1] = {0};
 
 	begin();
-	protect_start(fx.p);
 	assert_int_equal(give_up(0, 298, 2), 0);
 	memset(fx.memory[0] + 298 * PAGE_BYTES, 0xee, (size_t)2 * PAGE_BYTES);
 	assert_int_equal(take_all(seen), PAGES);
@@ -122,7 +126,6 @@ static void give_up__no_room_says_so_and_later(void **state)
 	eventfd_t n;
 
 	begin();
-	protect_start(fx.p);
 	assert_int_equal(give_up(0, 0, ASIDE_PAGES), 0);
 	assert_int_equal(give_up(0, 0, ASIDE_PAGES), 0);
 	assert_int_equal(give_up(1, 5, 1), -EAGAIN);
@@ -137,12 +140,10 @@ static void end__what_was_not_taken_is_lost(void **state)
 	uint8_t seen[PAGES + 1] = {0};
 
 	begin();
-	protect_start(fx.p);
 	assert_int_equal(take_all(seen), PAGES);
 	protect_end(fx.p);
 	assert_false(protect_lost(fx.p));
 	begin();
-	protect_start(fx.p);
 	assert_false(protect_lost(fx.p));
 	assert_int_equal(give_up(0, 7, 1), 0);
 	protect_end(fx.p);
@@ -155,48 +156,32 @@ static void give_up__nothing_outside_of_a_snapshot(void **state)
 
 	assert_int_equal(give_up(0, 0, 300), 0);
 	begin();
-	protect_start(fx.p);
 	protect_end(fx.p);
 	assert_int_equal(give_up(0, 0, 300), 0);
 	assert_false(protect_take_aside(fx.p, fx.buf, &run));
 	assert_false(protect_take_next(fx.p, fx.buf, &run));
 }
 
-static void *wait_for_room(void *arg)
-{
-	protect_give_up_wait(fx.p, (struct page_run){0, 0, 300});
-	return NULL;
-}
-
-static void give_up_wait__goes_on_with_room(void **state)
+static void give_up__more_than_there_is_room_for_in_turns(void **state)
 {
 	uint8_t seen[PAGES + 1] = {0};
 	struct page_run run;
-	pthread_t thread;
-	uint32_t n = 0;
+	unsigned refused = 0;
 
 	begin();
-	protect_start(fx.p);
-	assert_int_equal(pthread_create(&thread, NULL, wait_for_room, NULL), 0);
-	while (n < 300) {
-		if (!protect_take_aside(fx.p, fx.buf, &run))
-			continue;
-		check_bytes(run);
-		n += run.npages;
+	assert_true(protect_has_room(fx.p));
+	for (; give_up(0, 0, 300) == -EAGAIN; refused++) {
+		assert_false(protect_has_room(fx.p));
+		while (protect_take_aside(fx.p, fx.buf, &run)) {
+			check_bytes(run);
+			memset(seen + run.page, 1, run.npages);
+		}
+		assert_true(protect_has_room(fx.p));
 	}
-	pthread_join(thread, NULL);
-	assert_int_equal(take_all(seen), PAGES - 300);
-}
-
-static void give_up_wait__goes_on_at_the_end(void **state)
-{
-	pthread_t thread;
-
-	begin();
-	protect_start(fx.p);
-	assert_int_equal(pthread_create(&thread, NULL, wait_for_room, NULL), 0);
-	protect_end(fx.p);
-	pthread_join(thread, NULL);
+	assert_int_equal(refused, 300 / ASIDE_PAGES);
+	take_all(seen);
+	for (unsigned i = 0; i < PAGES; i++)
+		assert_int_equal(seen[i], 1);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -209,8 +194,7 @@ int main(void)
 		CASE(give_up__no_room_says_so_and_later),
 		CASE(end__what_was_not_taken_is_lost),
 		CASE(give_up__nothing_outside_of_a_snapshot),
-		CASE(give_up_wait__goes_on_with_room),
-		CASE(give_up_wait__goes_on_at_the_end),
+		CASE(give_up__more_than_there_is_room_for_in_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
