@@ -345,13 +345,3 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 	return valid;
 }
-
-uint32_t inode_mode(struct inode *inode)
-{
-	uint32_t mode;
-
-	pthread_mutex_lock(&inode->lock);
-	mode = inode->attr.mode;
-	pthread_mutex_unlock(&inode->lock);
-	return mode;
-}

@@ -125,7 +125,6 @@ static inline bool inode_is_regular(const struct inode *inode)
 {
 	return S_ISREG(inode->type);
 }
-uint32_t inode_mode(struct inode *inode);
 
 static inline bool inode_has_caps(const struct inode *inode)
 {

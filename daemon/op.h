@@ -128,8 +128,9 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
  * inode run meanwhile; before one of size or times all that was written is committed. */
 void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	void (*then)(struct request *req, int status));
-/* The mode without what a write or a change of owner takes away. */
-uint32_t op_mode_without_privileges(uint32_t mode);
+/* The inode's mode, and what is left of it when the caller, who is not privileged, has written or
+ * changed the owner. */
+uint32_t op_mode_without_privileges(const struct request *req, struct inode *inode, uint32_t *mode);
 
 /* Takes away from a file what changing its data does: capabilities, and with set_ids set-user-id.
  * Then then(req, 0) goes on. */

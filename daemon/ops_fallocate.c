@@ -125,13 +125,17 @@ static void fill(struct request *req, int status)
 
 /* ---- the server's steps ---------------------------------------------------------------------- */
 
+/* Whether what was lent to us can be enough, with what the file may have of the range already. */
 static bool may_fill(struct request *req, int status)
 {
 	const struct fallocate_state *st = state_of(req);
 	uint64_t npages = div_round_up(st->to, PAGE_BYTES) - (st->at >> PAGE_SHIFT);
+	struct attr attr;
 
-	return status == -ENOSPC && !st->filled && !(st->mode & FALLOC_FL_PUNCH_HOLE) &&
-	       npages <= session_info(req->thread->fs->session)->npages;
+	if (status != -ENOSPC || st->filled || st->mode & FALLOC_FL_PUNCH_HOLE)
+		return false;
+	inode_attr(st->op.inode, &attr);
+	return npages <= attr.npages + statfs_unused_pages(req->thread->fs);
 }
 
 static bool is_first_of_two(const struct request *req, const struct fallocate_state *st)

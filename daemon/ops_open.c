@@ -123,17 +123,16 @@ void open_inode(struct request *req, bool truncate)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct rpc_setattr set = {.valid = SET_SIZE};
-	uint32_t mode, left;
+	uint32_t mode;
 
 	if (!truncate || !inode_is_regular(inode)) {
 		open_done(req, 0);
 		return;
 	}
-	mode = inode_mode(inode);
-	left = op_mode_without_privileges(mode);
-	if (req->args.kill_priv && left != mode) {
-		set.valid |= SET_MODE;
-		set.mode = left;
+	if (req->args.kill_priv) {
+		set.mode = op_mode_without_privileges(req, inode, &mode);
+		if (set.mode != mode)
+			set.valid |= SET_MODE;
 	}
 	op_set_attr(req, &set, open_truncated);
 }

@@ -21,12 +21,13 @@ static void setattr_done(struct request *req, int status)
  * directories these bits are no privileges. */
 static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
-	uint32_t mode = inode_mode(inode), left = op_mode_without_privileges(mode);
+	uint32_t mode, left;
 
 	if ((set->valid & SET_MODE) || S_ISDIR(mode))
 		return;
 	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
 		return;
+	left = op_mode_without_privileges(req, inode, &mode);
 	if (left != mode) {
 		set->valid |= SET_MODE;
 		set->mode = left;

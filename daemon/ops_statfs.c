@@ -35,8 +35,7 @@ static struct statfs_values recall(struct fs *fs)
 	return values;
 }
 
-/* Pages lent to us that no file has are as good as free. */
-static uint64_t count_unused(struct fs *fs)
+uint64_t statfs_unused_pages(struct fs *fs)
 {
 	uint64_t taken = 0;
 
@@ -48,7 +47,7 @@ static uint64_t count_unused(struct fs *fs)
 static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct fs *fs = req->thread->fs;
-	uint64_t unused = rep->statfs.free_pages + count_unused(fs);
+	uint64_t unused = rep->statfs.free_pages + statfs_unused_pages(fs);
 	struct statfs_values values = {
 		.blocks = rep->statfs.pages,
 		.bfree = unused,

@@ -10,6 +10,7 @@
 #include <errno.h>
 
 #include "common/log.h"
+#include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
@@ -18,12 +19,22 @@ enum {
 	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
 };
 
-uint32_t op_mode_without_privileges(uint32_t mode)
+/* The mode changes for its set-user-id bit, and who changes a mode without being in the file's
+ * group leaves no set-group-id bit, for which group's execution or locking it ever was. */
+uint32_t op_mode_without_privileges(const struct request *req, struct inode *inode, uint32_t *mode)
 {
-	mode &= ~(uint32_t)S_ISUID;
-	if (mode & S_IXGRP)
-		mode &= ~(uint32_t)S_ISGID;
-	return mode;
+	uint32_t left, gid;
+
+	pthread_mutex_lock(&inode->lock);
+	left = *mode = inode->attr.mode;
+	gid = inode->attr.gid;
+	pthread_mutex_unlock(&inode->lock);
+	left &= ~(uint32_t)S_ISUID;
+	if (!(left & S_ISGID))
+		return left;
+	if (left & S_IXGRP || (left != *mode && req->uid != 0 && !caller_in_group(req, gid)))
+		left &= ~(uint32_t)S_ISGID;
+	return left;
 }
 
 /* atime: the new one, if it was changed. */
@@ -172,11 +183,13 @@ void op_drop_privileges(
 {
 	struct op *op = op_of(req);
 	struct rpc_setattr set = {.valid = 0};
-	uint32_t mode = inode_mode(op->inode);
+	uint32_t mode;
 
-	set.mode = op_mode_without_privileges(mode);
-	if (set_ids && set.mode != mode)
-		set.valid |= SET_MODE;
+	if (set_ids) {
+		set.mode = op_mode_without_privileges(req, op->inode, &mode);
+		if (set.mode != mode)
+			set.valid |= SET_MODE;
+	}
 	if (inode_has_caps(op->inode))
 		set.valid |= SET_NO_CAPS;
 	op->dropped = then;

@@ -6,6 +6,8 @@
 
 #include "daemon/request.h"
 
+struct fs;
+
 struct statfs_memory {
 	pthread_mutex_t lock;
 	struct statfs_values last;
@@ -13,5 +15,8 @@ struct statfs_memory {
 
 void statfs_init(struct statfs_memory *m);
 void statfs_fini(struct statfs_memory *m);
+
+/* Pages lent to this session that no file has: as good as free. */
+uint64_t statfs_unused_pages(struct fs *fs);
 
 #endif

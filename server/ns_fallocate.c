@@ -99,13 +99,21 @@ static int allocate_one(struct ns_call *c, struct inode *i, const struct range *
 	return ns_fill_hole(c, i, at, end);
 }
 
+/* Pages that a range of the file may have in the end. For more nothing is begun, or all that is
+ * free would be in the file when that fails. */
+static uint64_t obtainable(const struct volume *v, const struct inode *i)
+{
+	const struct space_counts *now = &v->space.now;
+
+	return i->attr.npages + now->free + now->granted + now->dirty + v->now.reap_pages;
+}
+
 static int allocate(struct ns_call *c, struct inode *i, const struct range *r, uint64_t *reached)
 {
 	uint64_t at = r->first, end, zero_pages = STEP_ZERO_PAGES;
 	int err;
 
-	/* More than there can ever be: nothing is begun. */
-	if (r->end - r->first > c->v->space.npages)
+	if (r->end - r->first > obtainable(c->v, i))
 		return -ENOSPC;
 	err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_REAPED * STEP_EXTENTS, true);
 	for (unsigned n = 0; !err && at < r->end && n < STEP_EXTENTS && zero_pages; n++) {

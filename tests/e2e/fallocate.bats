@@ -174,11 +174,17 @@ both() {
 	fallocate -l 1M "$mnt/b"
 }
 
-@test "more than the export has is refused, and nothing is taken" {
+@test "more than can be had is refused, and nothing is taken" {
 	local before
 	before=$(free_pages)
 	run fallocate -l 1T "$mnt/a"
 	[[ $status -ne 0 && $output == *"No space left"* ]]
+	[ "$(free_pages)" -eq "$before" ]
+	random_file "$mnt/b" 1
+	before=$(free_pages)
+	run fallocate -l $(((before + 1) * 4096)) "$mnt/a"
+	[[ $status -ne 0 && $output == *"No space left"* ]]
+	[ "$(blocks "$mnt/a")" -eq 0 ]
 	[ "$(free_pages)" -eq "$before" ]
 	run fallocate -o 9223372036854775807 -l 1 "$mnt/a"
 	[[ $status -ne 0 && $output == *"File too large"* ]]
@@ -202,6 +208,28 @@ both() {
 	[ "$(stat -c %a "$mnt/a")" = 6755 ]
 	setpriv --reuid=1234 --clear-groups fallocate -p -o 0 -l 4096 "$mnt/a"
 	[ "$(stat -c %a "$mnt/a")" = 755 ]
+}
+
+@test "set-group-id without execution goes with set-user-id, unless the caller is in the group" {
+	umount_rmem
+	chmod 755 "$dir"
+	mount_rmem -o allow_other
+	# The user's other groups, and what is left of 6666.
+	while read -r groups left; do
+		for change in "fallocate -l 8192" "truncate -s 5000" "tee -a" "cp /etc/passwd"; do
+			for case in 6666:$left 2666:2666; do
+				rm -f "$mnt/a"
+				echo >"$mnt/a"
+				chmod "${case%:*}" "$mnt/a"
+				# shellcheck disable=SC2086 # a command and its arguments
+				setpriv --reuid=1234 --regid=1234 $groups $change "$mnt/a" <<<"more" >/dev/null
+				[ "$(stat -c %a "$mnt/a")" = "${case#*:}" ]
+			done
+		done
+	done <<-END
+		--clear-groups 666
+		--groups=5,0,7 2666
+	END
 }
 
 @test "the times change" {

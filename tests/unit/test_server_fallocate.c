@@ -132,6 +132,12 @@ static void allocate__no_space(void **state)
 	assert_int_equal(step(ino, 0, 0, size + 1), -ENOSPC);
 	assert_int_equal(fx_attr(ino).npages, 0);
 	assert_int_equal(step(ino, 0, 0, INT64_MAX), -ENOSPC);
+	/* Nor is what can't be while others have files. */
+	assert_int_equal(whole(fx_file(ROOT_INO, "other"), 0, 0, PAGE_BYTES), 1);
+	assert_int_equal(step(ino, 0, 0, size), -ENOSPC);
+	assert_int_equal(fx_attr(ino).npages, 0);
+	assert_int_equal(fx_usage().free_pages, FX_PAGES - 1);
+	size -= PAGE_BYTES;
 	/* What is lent to a client can't be had now: as far as it goes. */
 	fx_grant_run(100);
 	assert_int_equal(step(ino, 0, 0, size), 0);
