@@ -124,6 +124,15 @@ static bool put_locked(struct returns *r, uint64_t ino)
 }
 
 /* Without memory for its entry the inode is freed when the session ends. */
+void returns_add_later(struct fs *fs, uint64_t ino)
+{
+	struct returns *r = &fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	put_locked(r, ino);
+	pthread_mutex_unlock(&r->lock);
+}
+
 void returns_add(struct io_thread *thread, uint64_t ino)
 {
 	struct returns *r = &thread->fs->returns;
@@ -134,9 +143,11 @@ void returns_add(struct io_thread *thread, uint64_t ino)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* A file's pages are wanted by others as soon as no handle is left. */
 static bool in_use_locked(const struct inode *inode)
 {
-	return inode->nopen || inode->nlinking || inode->commit.running || !gate_idle(&inode->gate);
+	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
+	       inode->commit.running || !gate_idle(&inode->gate);
 }
 
 void returns_settle(struct inode *inode, struct io_thread *thread)

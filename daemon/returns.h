@@ -1,5 +1,7 @@
 /* returns.h - inodes without a name: the server keeps each for us until we say that it is not open
- * any more, so that files which were unlinked while open go on working.
+ * any more, so that files which were unlinked while open go on working. Of directories and special
+ * files, whose use the kernel does not tell us of (a working directory, an open FIFO), it is the
+ * last reference that counts.
  *
  * They are told in batches: when 64 have gathered, about every 100 ms, and when pages run out.
  *
@@ -49,12 +51,14 @@ void returns_nameless(struct inode *inode);
  * be linked any more. */
 bool returns_link_begin(struct inode *inode);
 void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread);
-/* An inode that has no name may have ended its last use: if so, it is returned. Called after a
- * handle was closed, the gate was left, a commit has ended. */
+/* A file that has no name may have ended its last use: if so, it is returned. Called after a handle
+ * was closed, the gate was left, a commit has ended. */
 void returns_settle(struct inode *inode, struct io_thread *thread);
 
 /* An inode that is not in the table. */
 void returns_add(struct io_thread *thread, uint64_t ino);
+/* The same, for whoever can't send. */
+void returns_add_later(struct fs *fs, uint64_t ino);
 
 /* Sends what has gathered. */
 void returns_flush(struct io_thread *thread);

@@ -240,6 +240,7 @@ static void removed_while_open(void)
 static void removed_working_directory(void)
 {
 	char path[PATH_MAX];
+	int fd;
 
 	works(mkdir("d", 0755));
 	works(chdir("d"));
@@ -249,6 +250,15 @@ static void removed_working_directory(void)
 	fails(mkdir("e", 0755), ENOENT);
 	fails(stat("f", &(struct stat){0}), ENOENT);
 	works(stat(".", &(struct stat){0}));
+	works(chmod(".", 0700));
+	equal(mode_of("."), 0700);
+	equal(links_of("."), 0);
+	fd = (int)works(open(".", O_RDONLY | O_DIRECTORY));
+	fails(getdents64(fd, path, sizeof(path)), ENOENT);
+	works(fchmod(fd, 0750));
+	equal(mode_of("."), 0750);
+	works(close(fd));
+	works(futimens((int)works(open(".", O_RDONLY)), NULL));
 	works(chdir(".."));
 	works(mkdir("d", 0755));
 	holds(getcwd(path, sizeof(path)) != NULL);

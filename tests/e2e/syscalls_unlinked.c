@@ -139,6 +139,30 @@ static void many_of_them(void)
 	}
 }
 
+/* Open FIFOs: the kernel tells nobody that they are. */
+static void special_files(void)
+{
+	struct stat st;
+	int fds[200];
+
+	for (int i = 0; i < 200; i++) {
+		works(mkfifo("p", 0644));
+		fds[i] = (int)works(open("p", O_RDWR));
+		works(unlink("p"));
+	}
+	for (int i = 0; i < 200; i++) {
+		works(fchmod(fds[i], 0600));
+		works(futimens(fds[i], (struct timespec[2]){{1, 1}, {2, 2}}));
+		works(fstat(fds[i], &st));
+		equal(st.st_mode, S_IFIFO | 0600);
+		equal(st.st_mtim.tv_sec, 2);
+		equal(st.st_nlink, 0);
+		equal(write(fds[i], "text", 4), 4);
+		equal(read(fds[i], (char[4]){0}, 4), 4);
+		works(close(fds[i]));
+	}
+}
+
 static const struct syscall_case table[] = {
 	{"everything is as before, but for the name", all_is_as_before},
 	{"opened again by its number", opened_again_by_number},
@@ -148,5 +172,6 @@ static const struct syscall_case table[] = {
 	{"its folder is removed, too", removed_folder_below},
 	{"one name goes and another stays", by_the_other_name},
 	{"many of one name", many_of_them},
+	{"FIFOs that are open", special_files},
 };
 SYSCALL_AREA(area_unlinked, table);
