@@ -2,6 +2,7 @@
 #include "syscalls.h"
 
 #include <linux/fs.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
@@ -181,6 +182,137 @@ static void opens_by_handle(void)
 	fails(open_by_handle_at(here, &handle.head, O_RDONLY), ESTALE);
 }
 
+/* Of directories, too; what a symbolic link's handle leads to is not opened. */
+static void handles_of_every_type(void)
+{
+	static const int flags[] = {O_RDONLY, O_WRONLY, O_RDWR};
+	struct handle handle;
+	int mount_id, fd;
+
+	works(mkdir("d", 0755));
+	works(symlink("d", "l"));
+	make("d/f", "text");
+	for (const char *path = "d"; path; path = path[1] ? NULL : *path == 'd' ? "l" : "d/f") {
+		handle.head.handle_bytes = MAX_HANDLE_SZ;
+		works(name_to_handle_at(AT_FDCWD, path, &handle.head, &mount_id, 0));
+		for (size_t i = 0; i < ARRAY_SIZE(flags); i++)
+			if (*path == 'l')
+				fails(open_by_handle_at(AT_FDCWD, &handle.head, flags[i]), ELOOP);
+			else if (path[1] || flags[i] == O_RDONLY)
+				works(open_by_handle_at(AT_FDCWD, &handle.head, flags[i]));
+			else
+				fails(open_by_handle_at(AT_FDCWD, &handle.head, flags[i]), EISDIR);
+	}
+	fd = (int)works(open("d", O_PATH));
+	handle.head.handle_bytes = MAX_HANDLE_SZ;
+	works(name_to_handle_at(fd, "", &handle.head, &mount_id, AT_EMPTY_PATH));
+	fd = (int)works(open_by_handle_at(AT_FDCWD, &handle.head, O_RDONLY | O_DIRECTORY));
+	same(text_of_fd((int)works(openat(fd, "f", O_RDONLY))), "text");
+}
+
+/* ---- leases and signals of changes ----------------------------------------------------------- */
+
+/* Of SIGIO, which is blocked. */
+static void expect_signal(void)
+{
+	static const struct timespec limit = {.tv_sec = 20};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	equal(works(sigtimedwait(&set, NULL, &limit)), SIGIO);
+}
+
+static void block_signal(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	works(sigprocmask(SIG_BLOCK, &set, NULL));
+}
+
+static void breaks_by_reading(void *arg)
+{
+	same(text_of("f"), "text");
+}
+
+static void breaks_by_truncating(void *arg)
+{
+	works(truncate("f", 4));
+}
+
+static void breaks_by_writing(void *arg)
+{
+	works(open("f", O_RDWR));
+}
+
+static void leases(void)
+{
+	static const struct {
+		int lease;
+		void (*breaks)(void *arg);
+	} conflicts[] = {
+		{F_WRLCK, breaks_by_reading},
+		{F_WRLCK, breaks_by_writing},
+		{F_WRLCK, breaks_by_truncating},
+		{F_RDLCK, breaks_by_writing},
+		{F_RDLCK, breaks_by_truncating},
+	};
+	int fd, other;
+
+	block_signal();
+	make("f", "text");
+	fd = (int)works(open("f", O_RDONLY));
+	for (size_t i = 0; i < ARRAY_SIZE(conflicts); i++) {
+		pid_t pid;
+
+		works(fcntl(fd, F_SETLEASE, conflicts[i].lease));
+		equal(fcntl(fd, F_GETLEASE), conflicts[i].lease);
+		pid = child(conflicts[i].breaks, NULL);
+		expect_signal();
+		works(fcntl(fd, F_SETLEASE, F_UNLCK));
+		finished(pid);
+	}
+	other = (int)works(open("f", O_RDONLY));
+	fails(fcntl(fd, F_SETLEASE, F_WRLCK), EAGAIN);
+	works(fcntl(fd, F_SETLEASE, F_RDLCK));
+	works(close(other));
+	other = (int)works(open("f", O_RDONLY));
+	works(fcntl(fd, F_SETLEASE, F_UNLCK));
+	works(close(other));
+	works(close(fd));
+	fd = (int)works(open("f", O_WRONLY));
+	fails(fcntl(fd, F_SETLEASE, F_RDLCK), EAGAIN);
+}
+
+static void signals_of_changes(void)
+{
+	int fd;
+
+	block_signal();
+	works(mkdir("d", 0755));
+	fd = (int)works(open("d", O_RDONLY));
+	works(fcntl(fd, F_NOTIFY, DN_CREATE));
+	make("d/f", "");
+	expect_signal();
+	works(fcntl(fd, F_NOTIFY, DN_MODIFY));
+	make("d/f", "text");
+	expect_signal();
+	works(fcntl(fd, F_NOTIFY, DN_ATTRIB));
+	works(chmod("d/f", 0600));
+	expect_signal();
+	works(fcntl(fd, F_NOTIFY, DN_RENAME));
+	works(rename("d/f", "d/g"));
+	expect_signal();
+	works(fcntl(fd, F_NOTIFY, DN_DELETE));
+	works(unlink("d/g"));
+	expect_signal();
+	fails(fcntl((int)works(open("g", O_RDWR | O_CREAT, 0644)), F_NOTIFY, DN_CREATE), ENOTDIR);
+}
+
+/* ---- past the page cache --------------------------------------------------------------------- */
+
 /* Whole pages between the file and the caller's memory. */
 static void direct(void)
 {
@@ -229,6 +361,9 @@ static const struct syscall_case table[] = {
 	{"ioctls that no filesystem has to know", ioctls, .differs = "tmpfs keeps such flags"},
 	{"name_to_handle_at", handles},
 	{"open_by_handle_at", opens_by_handle, NEEDS_ROOT},
+	{"handles of directories and symbolic links", handles_of_every_type, NEEDS_ROOT},
+	{"leases are broken", leases},
+	{"F_NOTIFY", signals_of_changes},
 	{"O_DIRECT", direct},
 	{"O_DIRECT and the page cache, side by side", direct_and_cached},
 };

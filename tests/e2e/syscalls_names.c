@@ -161,6 +161,41 @@ static void made_after_it_was_missing(void)
 	equal(type_of("name"), S_IFLNK);
 }
 
+/* Directories and a name that make a path of 4095 bytes, and one with a byte more. */
+static void longest_path(void)
+{
+	enum { NAME = 127, LONGEST = 4095 };
+	char path[LONGEST + 2], *at = path;
+
+	while (at + NAME + 1 < path + LONGEST) {
+		memset(at, 'd', NAME);
+		at[NAME] = '\0';
+		works(mkdir(path, 0755));
+		at[NAME] = '/';
+		at += NAME + 1;
+	}
+	memset(at, 'f', (size_t)(path + LONGEST - at));
+	path[LONGEST] = '\0';
+	make(path, "deep");
+	same(text_of(path), "deep");
+	works(link(path, "linked"));
+	works(rename(path, "renamed"));
+	works(rename("linked", path));
+	works(chmod(path, 0600));
+	equal(mode_of(path), 0600);
+	works(unlink(path));
+	works(mkdir(path, 0755));
+	works(rmdir(path));
+	works(symlink("target", path));
+	same(target_of(path), "target");
+	strcpy(path + LONGEST, "f");
+	fails(open(path, O_RDONLY), ENAMETOOLONG);
+	fails(mkdir(path, 0755), ENAMETOOLONG);
+	fails(rename("renamed", path), ENAMETOOLONG);
+	/* With the folder's own path before them they are too long for whoever tidies up. */
+	works(system("rm -r d*"));
+}
+
 static const struct syscall_case table[] = {
 	{"names of 255 bytes", names_of_255},
 	{"names of every byte but two", every_byte},
@@ -171,5 +206,6 @@ static const struct syscall_case table[] = {
 	{"a slash after a file", slash_after_a_file},
 	{"names that are there", names_that_are_there},
 	{"what was missing is found when it is made", made_after_it_was_missing},
+	{"a path of 4095 bytes, all of them names", longest_path},
 };
 SYSCALL_AREA(area_names, table);

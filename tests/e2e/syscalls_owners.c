@@ -91,6 +91,7 @@ static void chown_by_others(void)
 {
 	make_mode("f", 0666);
 	as(ALICE, ALICE);
+	works(chown("f", (uid_t)-1, (gid_t)-1));
 	fails(chown("f", ALICE, (gid_t)-1), EPERM);
 	fails(chown("f", (uid_t)-1, ALICE), EPERM);
 	fails(lchown("f", ALICE, ALICE), EPERM);
@@ -245,6 +246,28 @@ static void privileges_of_special_files(void)
 	}
 }
 
+/* The descriptor that has written sees it at once. */
+static void privileges_seen_at_once(void)
+{
+	struct stat st;
+	int fd;
+
+	make("f", "");
+	for (int flags = O_WRONLY; flags <= O_RDWR; flags += O_RDWR - O_WRONLY) {
+		works(chmod("f", 06777));
+		as(ALICE, ALICE);
+		fd = (int)works(open("f", flags));
+		works(fstat(fd, &st));
+		equal(st.st_mode, S_IFREG | 06777);
+		equal(write(fd, "x", 1), 1);
+		works(fstat(fd, &st));
+		equal(st.st_mode, S_IFREG | 0777);
+		equal(mode_of("f"), 0777);
+		works(close(fd));
+		as_root();
+	}
+}
+
 static void directories_keep_theirs(void)
 {
 	works(mkdir("d", 0755));
@@ -333,6 +356,7 @@ static const struct syscall_case table[] = {
 	{"chown by others", chown_by_others, NEEDS_ROOT},
 	{"what takes set-user-id and set-group-id away", privileges_are_lost, NEEDS_ROOT},
 	{"chown takes them from special files, too", privileges_of_special_files, NEEDS_ROOT},
+	{"who has written sees that they are gone", privileges_seen_at_once, NEEDS_ROOT},
 	{"directories keep theirs", directories_keep_theirs, NEEDS_ROOT},
 	{"what is made has its maker's owner and group", group_of_the_maker, NEEDS_ROOT},
 	{"in a set-group-id folder it has the folder's group", group_of_the_folder, NEEDS_ROOT},

@@ -2,6 +2,7 @@
 #include "syscalls.h"
 
 #include <sys/time.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <utime.h>
 
@@ -172,6 +173,84 @@ static void does_fail(void)
 	fails(open("d/f", O_RDWR | O_CREAT | O_EXCL, 0644), EEXIST);
 }
 
+static void does_exchange(void)
+{
+	works(renameat2(AT_FDCWD, "d/f", AT_FDCWD, "d/other", RENAME_EXCHANGE));
+	works(renameat2(AT_FDCWD, "d/f", AT_FDCWD, "d/other", RENAME_EXCHANGE));
+}
+
+/* Another file takes the place of one of its names. */
+static void does_lose_a_name(void)
+{
+	make("new", "");
+	works(rename("new", "d/second"));
+}
+
+static void does_whiteout(void)
+{
+	works(renameat2(AT_FDCWD, "d/second", AT_FDCWD, "new", RENAME_WHITEOUT));
+}
+
+static void does_rename_onto_itself(void)
+{
+	works(rename("d/f", "d/second"));
+	works(rename("d/f", "d/f"));
+}
+
+static void does_move_a_directory_out(void)
+{
+	works(rename("d/sub", "new"));
+}
+
+static void does_setxattr(void)
+{
+	works(setxattr("d/f", "user.name", "value", 5, 0));
+}
+
+static void does_allocate(void)
+{
+	int fd = (int)works(open("d/f", O_WRONLY));
+
+	works(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 10000));
+	works(close(fd));
+}
+
+static void does_copy(void)
+{
+	int from = (int)works(open("d/other", O_RDONLY)), to = (int)works(open("d/f", O_WRONLY));
+
+	equal(copy_file_range(from, NULL, to, NULL, 4, 0), 4);
+	works(close(from));
+	works(close(to));
+}
+
+static void does_read(void)
+{
+	struct stat st;
+
+	works(stat("d/f", &st));
+	same(text_of("d/f"), "text");
+	works(close((int)works(open("d", O_RDONLY | O_DIRECTORY))));
+	works(listxattr("d/f", NULL, 0));
+	works(fsync((int)works(open("d/f", O_RDONLY))));
+}
+
+static void does_fail_by_rights(void)
+{
+	if (geteuid() != 0)
+		return;
+	as(ALICE, ALICE);
+	fails(chmod("d/f", 0600), EPERM);
+	fails(chown("d/f", ALICE, (gid_t)-1), EPERM);
+	fails(unlink("d/f"), EACCES);
+	fails(rename("d/f", "d/new"), EACCES);
+	fails(mkdir("d/new", 0755), EACCES);
+	fails(open("d/f", O_WRONLY | O_TRUNC), EACCES);
+	fails(truncate("d/f", 0), EACCES);
+	fails(setxattr("d/f", "user.name", "value", 5, 0), EACCES);
+	as_root();
+}
+
 enum { MTIME = 1, CTIME = 2, BOTH = 3 };
 
 /* What happens to d/f, which d/second is another name of, and to the folder d. */
@@ -205,7 +284,17 @@ static const struct effect {
 	{"unlink", does_unlink, 0, BOTH},
 	{"rmdir", does_rmdir, 0, BOTH},
 	{"mkdir below", does_mkdir_below, 0, 0},
+	{"RENAME_EXCHANGE", does_exchange, CTIME, BOTH},
+	{"rename over one of its names", does_lose_a_name, CTIME, BOTH},
+	{"RENAME_WHITEOUT", does_whiteout, CTIME, BOTH},
+	{"rename onto itself", does_rename_onto_itself, 0, 0},
+	{"a directory moves out", does_move_a_directory_out, 0, BOTH},
+	{"setxattr", does_setxattr, CTIME, 0},
+	{"fallocate that keeps the size", does_allocate, BOTH, 0},
+	{"copy_file_range", does_copy, BOTH, 0},
+	{"what reads", does_read, 0, 0},
 	{"what fails", does_fail, 0, 0},
+	{"what fails by rights", does_fail_by_rights, 0, 0},
 };
 
 static void make_folder(void)
@@ -215,7 +304,7 @@ static void make_folder(void)
 	works(mkdir("d", 0755));
 	works(mkdir("d/sub", 0755));
 	make("d/f", "text");
-	make("d/other", "");
+	make("d/other", "more");
 	works(link("d/f", "d/second"));
 	works(utimensat(AT_FDCWD, "d/f", old, 0));
 	works(utimensat(AT_FDCWD, "d", old, 0));
