@@ -1,7 +1,6 @@
-/* fsop.c - the file operations that no shell command makes: fsop OPERATION ARGUMENTS...
- *
- * Exit status 0; or 1 with the errno's name on standard error, as in "fsop: EEXIST".
- */
+/* fsop.c - the file operations that no shell command makes: see operation.h. */
+#include "operation.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -90,34 +89,6 @@ static int seek_hole(char **args)
 	return seek(args[0], args[1], SEEK_HOLE);
 }
 
-static int write_all(int fd, const char *buf, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, buf, len);
-
-		if (n < 0)
-			return -errno;
-		buf += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
-static int compare(int fd, const char *expected, size_t len)
-{
-	autofree char *buf = malloc(len);
-	size_t have = 0;
-
-	while (buf && have < len) {
-		ssize_t n = pread(fd, buf + have, len - have, (off_t)have);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		have += (size_t)n;
-	}
-	return buf && memcmp(buf, expected, len) == 0 ? 0 : -EILSEQ;
-}
-
 /* A file that has lost its name still takes and gives bytes. */
 static int unlinked(char **args)
 {
@@ -128,11 +99,10 @@ static int unlinked(char **args)
 
 	if (fd < 0 || unlink(args[0]) < 0)
 		return -errno;
-	for (size_t i = 0; i < sizeof(data); i++)
-		data[i] = (char)(i * 31 >> 3);
-	err = write_all(fd, data, sizeof(data));
+	operation_pattern(data, sizeof(data));
+	err = operation_write(fd, data, sizeof(data));
 	if (!err)
-		err = compare(fd, data, sizeof(data));
+		err = operation_compare(fd, data, sizeof(data));
 	if (!err && (fstat(fd, &st) < 0 || st.st_nlink != 0 || st.st_size != sizeof(data)))
 		err = -ESTALE;
 	return err;
@@ -152,7 +122,7 @@ static int map_shared(char **args)
 	if (map == MAP_FAILED)
 		return -errno;
 	memset(map, 'm', LEN);
-	err = msync(map, LEN, MS_SYNC) < 0 ? -errno : compare(fd, map, LEN);
+	err = msync(map, LEN, MS_SYNC) < 0 ? -errno : operation_compare(fd, map, LEN);
 	munmap(map, LEN);
 	return err;
 }
@@ -186,7 +156,7 @@ static int map_punch(char **args)
 	else if (!all_zero(map + from, len) || map[from - 1] != 'd' || map[from + len] != 'd')
 		err = -EILSEQ;
 	else
-		err = compare(fd, (const char *)map, whole);
+		err = operation_compare(fd, (const char *)map, whole);
 	munmap(map, whole);
 	return err;
 }
@@ -243,7 +213,7 @@ static int hold(char **args)
 	while (read(STDIN_FILENO, buf, sizeof(buf)) > 0)
 		;
 	while ((n = read(fd, buf, sizeof(buf))) > 0)
-		if (write_all(STDOUT_FILENO, buf, (size_t)n) < 0)
+		if (operation_write(STDOUT_FILENO, buf, (size_t)n) < 0)
 			return -EIO;
 	return n < 0 ? -errno : 0;
 }
@@ -302,49 +272,39 @@ static void print_ends(int fd, int err)
 	printf("close %s\n", close(fd) ? strerrorname_np(errno) : "0");
 }
 
-/* Writes the source's bytes into the target, over and over one after the other, until that fails;
- * then says how it all ended. */
-static int fill(char **args)
+/* Writes the source's bytes into the target, over and over, until that fails; then says how it all
+ * ended. Each time they follow those of the time before, or take their place. */
+static int write_until_it_fails(char **args, bool follow)
 {
 	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
-	int to = open(args[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600), err;
+	int to = open(args[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600), err = 0;
 	char buf[4096];
 	off_t at = 0;
-	ssize_t n;
 
 	if (from < 0 || to < 0)
 		return -errno;
-	do {
-		n = pread(from, buf, sizeof(buf), at);
+	while (!err) {
+		ssize_t n = pread(from, buf, sizeof(buf), at);
+
 		if (n < 0)
 			return -errno;
+		if (!n && !follow && lseek(to, 0, SEEK_SET) < 0)
+			return -errno;
 		at = n ? at + n : 0;
-		err = write_all(to, buf, (size_t)n);
-	} while (!err);
+		err = operation_write(to, buf, (size_t)n);
+	}
 	print_ends(to, err);
 	return 0;
 }
 
-/* Writes the source's bytes into the target, from the beginning again when they end, until that
- * fails; then says how that, fsync and close ended. */
+static int fill(char **args)
+{
+	return write_until_it_fails(args, true);
+}
+
 static int write_on(char **args)
 {
-	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
-	int to = open(args[1], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	char buf[4096];
-	off_t at = 0;
-	ssize_t n;
-
-	if (from < 0 || to < 0)
-		return -errno;
-	do {
-		n = pread(from, buf, sizeof(buf), at);
-		if (n < 0)
-			return -errno;
-		at = n ? at + n : 0;
-	} while (!n || pwrite(to, buf, (size_t)n, at - n) == n);
-	print_ends(to, -errno);
-	return 0;
+	return write_until_it_fails(args, false);
 }
 
 /* One of many operations at the same time: a read of DIR/a, a write of the same bytes to DIR/b, a
@@ -436,11 +396,7 @@ static int uncache(char **args)
 	return err < 0 ? -errno : -err;
 }
 
-static const struct {
-	const char *name;
-	int nargs;
-	int (*run)(char **args);
-} operations[] = {
+static const struct operation operations[] = {
 	{"rename-noreplace", 2, rename_noreplace},
 	{"rename-exchange", 2, rename_exchange},
 	{"make-file", 2, make_file},
@@ -468,16 +424,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(operations); i++) {
-		int err;
-
-		if (strcmp(operations[i].name, argv[1]) != 0 || operations[i].nargs != argc - 2)
-			continue;
-		err = operations[i].run(argv + 2);
-		if (err)
-			fprintf(stderr, "fsop: %s\n", strerrorname_np(-err));
-		return err ? 1 : 0;
-	}
-	fprintf(stderr, "fsop: no such operation, or not its arguments\n");
-	return 2;
+	return operation_main("fsop", operations, ARRAY_SIZE(operations), argc, argv);
 }

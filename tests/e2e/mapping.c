@@ -1,8 +1,8 @@
 /* mapping.c - what a shared mapping, read(2) and write(2), through the page cache and past it, see
- * of each other: mapping CHECK FILE, on a file that is not there yet.
- *
- * Exit status 0; or 1 with the errno's name on standard error: EILSEQ where bytes are wrong.
+ * of each other: mapping CHECK FILE, on a file that is not there yet. EILSEQ: bytes are wrong.
  */
+#include "operation.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -70,30 +70,32 @@ static int open_again(const char *path, int flags, int *out)
 	return *out < 0 ? -errno : 0;
 }
 
-/* NULL, with errno, on failure. */
-static char *map(int fd, int prot, int kind)
+static int map(int fd, int prot, int kind, char **out)
 {
-	char *at = mmap(NULL, LEN, prot, kind, fd, 0);
-
-	return at == MAP_FAILED ? NULL : at;
+	*out = mmap(NULL, LEN, prot, kind, fd, 0);
+	return *out == MAP_FAILED ? -errno : 0;
 }
 
-static char *map_shared(int fd)
+static int map_shared(int fd, char **out)
 {
-	return map(fd, PROT_READ | PROT_WRITE, MAP_SHARED);
+	return map(fd, PROT_READ | PROT_WRITE, MAP_SHARED, out);
+}
+
+static int make_mapped(const char *path, int *fd, char **at)
+{
+	int err = make(path, O_RDWR, fd);
+
+	return err ? err : map_shared(*fd, at);
 }
 
 /* ---- one handle ------------------------------------------------------------------------------ */
 
-static int written_is_mapped(const char *path)
+static int written_is_mapped(char **args)
 {
 	autoclose int fd = -1;
 	char want[LEN], *at;
-	int err = make(path, O_RDWR, &fd);
+	int err = make_mapped(args[0], &fd, &at);
 
-	at = err ? NULL : map_shared(fd);
-	if (!at)
-		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		err = put(fd, want, LEN, 0);
@@ -103,15 +105,12 @@ static int written_is_mapped(const char *path)
 	return err;
 }
 
-static int stored_is_read(const char *path)
+static int stored_is_read(char **args)
 {
 	autoclose int fd = -1;
 	char want[LEN], *at;
-	int err = make(path, O_RDWR, &fd);
+	int err = make_mapped(args[0], &fd, &at);
 
-	at = err ? NULL : map_shared(fd);
-	if (!at)
-		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		memcpy(at, want, LEN);
@@ -123,15 +122,12 @@ static int stored_is_read(const char *path)
 }
 
 /* A store and a write of the same page, neither of which may undo the other. */
-static int store_and_write_share_a_page(const char *path)
+static int store_and_write_share_a_page(char **args)
 {
 	autoclose int fd = -1;
 	char want[LEN] = {0}, *at;
-	int err = make(path, O_RDWR, &fd);
+	int err = make_mapped(args[0], &fd, &at);
 
-	at = err ? NULL : map_shared(fd);
-	if (!at)
-		return err ? err : -errno;
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		size_t stored = n * 70, written = stored + 35;
 
@@ -159,9 +155,8 @@ static int beside(const char *path, int flags, int first, int prot)
 
 	if (!err)
 		err = open_again(path, flags, &mapped);
-	at = err ? NULL : map(mapped, prot, MAP_SHARED);
-	if (!at)
-		return err ? err : -errno;
+	if (!err)
+		err = map(mapped, prot, MAP_SHARED, &at);
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		pattern(want, LEN, n);
 		err = put(writer, want, LEN, 0);
@@ -178,32 +173,32 @@ static int beside(const char *path, int flags, int first, int prot)
 	return err;
 }
 
-static int mapped_beside_a_writer(const char *path)
+static int mapped_beside_a_writer(char **args)
 {
-	return beside(path, O_RDWR, O_WRONLY, PROT_READ | PROT_WRITE);
+	return beside(args[0], O_RDWR, O_WRONLY, PROT_READ | PROT_WRITE);
 }
 
-static int mapped_for_reading_beside_a_writer(const char *path)
+static int mapped_for_reading_beside_a_writer(char **args)
 {
-	return beside(path, O_RDONLY, O_WRONLY, PROT_READ);
+	return beside(args[0], O_RDONLY, O_WRONLY, PROT_READ);
 }
 
-static int mapped_beside_a_direct_writer(const char *path)
+static int mapped_beside_a_direct_writer(char **args)
 {
-	return beside(path, O_RDWR, O_WRONLY | O_DIRECT, PROT_READ | PROT_WRITE);
+	return beside(args[0], O_RDWR, O_WRONLY | O_DIRECT, PROT_READ | PROT_WRITE);
 }
 
 /* Each writes a round, and all of them read it. */
-static int direct_and_buffered(const char *path)
+static int direct_and_buffered(char **args)
 {
 	autoclose int buffered = -1, direct = -1, writer = -1;
 	static _Alignas(PAGE) char want[LEN];
-	int err = make(path, O_RDWR, &buffered);
+	int err = make(args[0], O_RDWR, &buffered);
 
 	if (!err)
-		err = open_again(path, O_RDWR | O_DIRECT, &direct);
+		err = open_again(args[0], O_RDWR | O_DIRECT, &direct);
 	if (!err)
-		err = open_again(path, O_WRONLY, &writer);
+		err = open_again(args[0], O_WRONLY, &writer);
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
 		const int writers[] = {buffered, direct, writer};
 
@@ -218,9 +213,10 @@ static int direct_and_buffered(const char *path)
 }
 
 /* What one appends the other finds in its mapping, once the file is as long. */
-static int appended_is_mapped(const char *path)
+static int appended_is_mapped(char **args)
 {
-	autoclose int writer = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+	autoclose int writer =
+		open(args[0], O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	autoclose int mapped = -1;
 	char want[LEN], *at;
 	struct stat st;
@@ -228,10 +224,9 @@ static int appended_is_mapped(const char *path)
 
 	if (writer < 0)
 		return -errno;
-	err = open_again(path, O_RDONLY, &mapped);
-	at = err ? NULL : map(mapped, PROT_READ, MAP_SHARED);
-	if (!at)
-		return err ? err : -errno;
+	err = open_again(args[0], O_RDONLY, &mapped);
+	if (!err)
+		err = map(mapped, PROT_READ, MAP_SHARED, &at);
 	pattern(want, LEN, 1);
 	for (size_t have = 0; !err && have < LEN; have += 512) {
 		if (write(writer, want + have, 512) != 512 || fstat(mapped, &st) < 0)
@@ -264,16 +259,15 @@ static bool is_beyond(const volatile char *at)
 	return beyond;
 }
 
-static int truncated_under_a_mapping(const char *path)
+static int truncated_under_a_mapping(char **args)
 {
 	static const char zeros[LEN];
 	autoclose int fd = -1;
 	char *at;
-	int err = make(path, O_RDWR, &fd);
+	int err = make_mapped(args[0], &fd, &at);
 
-	at = err ? NULL : map_shared(fd);
-	if (!at)
-		return err ? err : -errno;
+	if (err)
+		return err;
 	memset(at, 'x', LEN);
 	if (ftruncate(fd, PAGE + 100) < 0)
 		return -errno;
@@ -287,18 +281,17 @@ static int truncated_under_a_mapping(const char *path)
 
 /* ---- private mappings ------------------------------------------------------------------------ */
 
-static int private_is_nobody_elses(const char *path)
+static int private_is_nobody_elses(char **args)
 {
 	autoclose int fd = -1;
 	char want[LEN], *at, *shared;
-	int err = make(path, O_RDWR, &fd);
+	int err = make(args[0], O_RDWR, &fd);
 
 	pattern(want, LEN, 1);
 	if (!err)
 		err = put(fd, want, LEN, 0);
-	at = err ? NULL : map(fd, PROT_READ | PROT_WRITE, MAP_PRIVATE);
-	if (!at)
-		return err ? err : -errno;
+	if (!err)
+		err = map(fd, PROT_READ | PROT_WRITE, MAP_PRIVATE, &at);
 	if (!err)
 		err = equal(at, want, LEN);
 	if (err)
@@ -311,21 +304,22 @@ static int private_is_nobody_elses(const char *path)
 		err = put(fd, "new", 3, 0);
 	if (!err && at[0] != 'p')
 		err = -EILSEQ;
-	shared = err ? NULL : map_shared(fd);
-	return shared ? equal(shared, "new", 3) : err;
+	if (!err)
+		err = map_shared(fd, &shared);
+	return err ? err : equal(shared, "new", 3);
 }
 
 /* ---- memory that is full --------------------------------------------------------------------- */
 
 /* Stores into each page of a file that is all holes, as long as a MiB. msync(2) says whether there
  * was memory for it; what it says must hold. */
-static int stored_into_holes(const char *path)
+static int stored_into_holes(char **args)
 {
 	enum { LONG = 1 << 20 };
 	autoclose int fd = -1;
 	char *at;
 
-	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, LONG) < 0)
 		return -errno;
 	at = mmap(NULL, LONG, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -337,35 +331,21 @@ static int stored_into_holes(const char *path)
 
 /* ---------------------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *name;
-	int (*run)(const char *path);
-} checks[] = {
-	{"written-is-mapped", written_is_mapped},
-	{"stored-is-read", stored_is_read},
-	{"store-and-write-share-a-page", store_and_write_share_a_page},
-	{"mapped-beside-a-writer", mapped_beside_a_writer},
-	{"mapped-for-reading-beside-a-writer", mapped_for_reading_beside_a_writer},
-	{"mapped-beside-a-direct-writer", mapped_beside_a_direct_writer},
-	{"direct-and-buffered", direct_and_buffered},
-	{"appended-is-mapped", appended_is_mapped},
-	{"truncated-under-a-mapping", truncated_under_a_mapping},
-	{"private-is-nobody-elses", private_is_nobody_elses},
-	{"stored-into-holes", stored_into_holes},
+static const struct operation checks[] = {
+	{"written-is-mapped", 1, written_is_mapped},
+	{"stored-is-read", 1, stored_is_read},
+	{"store-and-write-share-a-page", 1, store_and_write_share_a_page},
+	{"mapped-beside-a-writer", 1, mapped_beside_a_writer},
+	{"mapped-for-reading-beside-a-writer", 1, mapped_for_reading_beside_a_writer},
+	{"mapped-beside-a-direct-writer", 1, mapped_beside_a_direct_writer},
+	{"direct-and-buffered", 1, direct_and_buffered},
+	{"appended-is-mapped", 1, appended_is_mapped},
+	{"truncated-under-a-mapping", 1, truncated_under_a_mapping},
+	{"private-is-nobody-elses", 1, private_is_nobody_elses},
+	{"stored-into-holes", 1, stored_into_holes},
 };
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 3 && i < ARRAY_SIZE(checks); i++) {
-		int err;
-
-		if (strcmp(checks[i].name, argv[1]) != 0)
-			continue;
-		err = checks[i].run(argv[2]);
-		if (err)
-			fprintf(stderr, "mapping: %s\n", strerrorname_np(-err));
-		return err ? 1 : 0;
-	}
-	fprintf(stderr, "mapping: no such check, or not its arguments\n");
-	return 2;
+	return operation_main("mapping", checks, ARRAY_SIZE(checks), argc, argv);
 }

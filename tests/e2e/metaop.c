@@ -1,7 +1,6 @@
-/* metaop.c - what shell commands don't do with files' metadata: metaop OPERATION ARGUMENTS...
- *
- * Exit status 0; or 1 with the errno's name on standard error, as in "metaop: EEXIST".
- */
+/* metaop.c - what shell commands don't do with files' metadata: see operation.h. */
+#include "operation.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -25,43 +24,21 @@ static int link_fd(int fd, const char *name)
 	return linkat(AT_FDCWD, path, AT_FDCWD, name, AT_SYMLINK_FOLLOW) < 0 ? -errno : 0;
 }
 
-static int write_all(int fd, const char *buf, size_t len)
-{
-	while (len > 0) {
-		ssize_t n = write(fd, buf, len);
-
-		if (n < 0)
-			return -errno;
-		buf += n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* FOLDER BYTES: written, read back and compared. */
 static int tmpfile_readback(char **args)
 {
 	autoclose int fd = open(args[0], O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	size_t len = strtoul(args[1], NULL, 10);
-	autofree char *data = malloc(len), *back = malloc(len);
-	size_t have = 0;
+	autofree char *data = malloc(len);
 	int err;
 
 	if (fd < 0)
 		return -errno;
-	for (size_t i = 0; i < len; i++)
-		data[i] = (char)(i * 31 >> 3);
-	err = write_all(fd, data, len);
-	while (!err && have < len) {
-		ssize_t n = pread(fd, back + have, len - have, (off_t)have);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -ENODATA;
-		have += (size_t)n;
-	}
-	if (err)
-		return err;
-	return memcmp(data, back, len) == 0 ? 0 : -EILSEQ;
+	if (!data)
+		return -ENOMEM;
+	operation_pattern(data, len);
+	err = operation_write(fd, data, len);
+	return err ? err : operation_compare(fd, data, len);
 }
 
 /* FOLDER MODE: prints links and mode. */
@@ -84,7 +61,7 @@ static int copy(int from, int to)
 	int err = 0;
 
 	while (!err && (n = read(from, buf, sizeof(buf))) > 0)
-		err = write_all(to, buf, (size_t)n);
+		err = operation_write(to, buf, (size_t)n);
 	return err;
 }
 
@@ -116,10 +93,10 @@ static int tmpfile_link_write(char **args)
 
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, "before and ", 11);
+	err = operation_write(fd, "before and ", 11);
 	if (!err)
 		err = link_fd(fd, args[1]);
-	return err ? err : write_all(fd, "after\n", 6);
+	return err ? err : operation_write(fd, "after\n", 6);
 }
 
 /* FOLDER NAME */
@@ -304,11 +281,7 @@ static int write_caps(char **args)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const struct {
-	const char *name;
-	int nargs;
-	int (*run)(char **args);
-} operations[] = {
+static const struct operation operations[] = {
 	{"tmpfile-readback", 2, tmpfile_readback},
 	{"tmpfile-stat", 2, tmpfile_stat},
 	{"tmpfile-link", 3, tmpfile_link},
@@ -334,16 +307,5 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(operations); i++) {
-		int err;
-
-		if (strcmp(operations[i].name, argv[1]) != 0 || operations[i].nargs != argc - 2)
-			continue;
-		err = operations[i].run(argv + 2);
-		if (err)
-			fprintf(stderr, "metaop: %s\n", strerrorname_np(-err));
-		return err ? 1 : 0;
-	}
-	fprintf(stderr, "metaop: no such operation, or not its arguments\n");
-	return 2;
+	return operation_main("metaop", operations, ARRAY_SIZE(operations), argc, argv);
 }
