@@ -1,0 +1,44 @@
+/* null_files.h - files that keep nothing, for the two null servers: what FUSE costs when storage
+ * costs nothing. One directory of names with sizes, which lists none of them; whatever is written
+ * is forgotten, and what is read is always the same: the byte at offset o is null_pattern()[o %
+ * NULL_PATTERN_BYTES].
+ *
+ * A file lives until it has neither a name nor a node that the kernel knows.
+ *
+ * THREADS    Any: one lock for names, none for reading and writing.
+ * ERRORS     0 or -errno.
+ */
+#ifndef RMEMFS_BENCH_NULL_FILES_H
+#define RMEMFS_BENCH_NULL_FILES_H
+
+#include <stdint.h>
+
+enum {
+	NULL_FILES = 256,
+	NULL_ROOT = 1, /* its node; a file's is its index and NULL_ROOT + 1 */
+	NULL_PATTERN_BYTES = 1 << 20,
+	NULL_READ_MAX = 1 << 20,
+};
+
+struct null_attr {
+	uint64_t node, size;
+	uint32_t mode;
+	int64_t mtime; /* ns since the epoch */
+};
+
+void null_files_init(void);
+
+/* A lookup and a creation count the node once more; forgetting takes it back. */
+int null_lookup(const char *name, struct null_attr *attr);
+/* Made, or there already. */
+int null_create(const char *name, uint32_t mode, struct null_attr *attr);
+void null_forget(uint64_t node, uint64_t nlookup);
+int null_unlink(const char *name);
+
+int null_getattr(uint64_t node, struct null_attr *attr);
+int null_truncate(uint64_t node, uint64_t size);
+void null_write(uint64_t node, uint64_t off, uint64_t len);
+/* Bytes that a read of len, at most NULL_READ_MAX, gets, and where they lie. */
+uint32_t null_read(uint64_t node, uint64_t off, uint32_t len, const uint8_t **data);
+
+#endif

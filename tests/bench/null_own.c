@@ -1,0 +1,326 @@
+/* null_own.c - the null files (null_files.h) behind our own FUSE port and I/O threads: what is left
+ * of the daemon when there is no server and no storage.
+ *
+ *     null_own MOUNTPOINT     in the foreground, until it is unmounted
+ *
+ * This is the daemon's main without a session, and fs.h without a filesystem: all that the I/O
+ * threads call of it is here, so that the linker takes nothing of fs.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/log.h"
+#include "common/rpc.h"
+#include "common/transport.h"
+#include "common/util.h"
+#include "daemon/config.h"
+#include "daemon/fs.h"
+#include "daemon/fuse_port.h"
+#include "daemon/io_threads.h"
+#include "daemon/mountpoint.h"
+#include "null_files.h"
+
+enum { TTL_MS = 60000, WHY_BYTES = 512, READAHEAD_KIB = 1024 };
+
+struct fs {
+	struct transport *transport; /* for event queues and buffers; connects to nothing */
+	struct fs_features features;
+};
+
+static const struct ttl ttl = {TTL_MS, TTL_MS};
+
+/* ---- operations --------------------------------------------------------------------------------
+ */
+
+static struct attr attr_of(const struct null_attr *null)
+{
+	return (struct attr){
+		.ino = null->node,
+		.size = null->size,
+		.npages = div_round_up(null->size, PAGE_BYTES),
+		.atime = null->mtime,
+		.mtime = null->mtime,
+		.ctime = null->mtime,
+		.mode = null->mode,
+		.nlink = 1,
+	};
+}
+
+/* As the daemon does with cache=shared: what is only written, or opened direct, goes past the page
+ * cache. */
+static enum open_kind kind_of(const struct request *req)
+{
+	static const struct cache_handles none;
+
+	return cache_open_kind(CACHE_SHARED, &req->thread->fs->features, none, req->args.flags);
+}
+
+static unsigned open_flags(const struct request *req, enum open_kind kind)
+{
+	if (kind == OPENED_CACHED)
+		return OPEN_KEEP_CACHE;
+	return OPEN_DIRECT |
+	       (req->thread->fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
+}
+
+static void lookup(struct request *req)
+{
+	struct null_attr null;
+	struct attr attr;
+	int err = null_lookup(req->args.name, &null);
+
+	if (err) {
+		reply_error(req, err);
+		return;
+	}
+	attr = attr_of(&null);
+	reply_entry(req, null.node, &attr, ttl);
+}
+
+static void create(struct request *req)
+{
+	enum open_kind kind = kind_of(req);
+	struct null_attr null;
+	struct attr attr;
+	int err = null_create(req->args.name, req->args.mode, &null);
+
+	if (!err && (req->args.flags & O_TRUNC)) {
+		null_truncate(null.node, 0);
+		null.size = 0;
+	}
+	if (err) {
+		reply_error(req, err);
+		return;
+	}
+	attr = attr_of(&null);
+	reply_create(req, null.node, &attr, ttl, kind, open_flags(req, kind));
+}
+
+static void open_file(struct request *req)
+{
+	enum open_kind kind = kind_of(req);
+
+	if (req->args.flags & O_TRUNC)
+		null_truncate(req->node, 0);
+	reply_open(req, kind, open_flags(req, kind));
+}
+
+static void getattr(struct request *req)
+{
+	struct null_attr null;
+	struct attr attr;
+	int err = null_getattr(req->node, &null);
+
+	if (err) {
+		reply_error(req, err);
+		return;
+	}
+	attr = attr_of(&null);
+	reply_attr(req, &attr, ttl);
+}
+
+static void setattr(struct request *req)
+{
+	if (req->args.set.valid & SET_SIZE)
+		null_truncate(req->node, req->args.set.size);
+	getattr(req);
+}
+
+static void read_file(struct request *req)
+{
+	const uint8_t *data;
+	uint32_t len = null_read(req->node, req->args.offset, req->args.size, &data);
+
+	reply_bytes(req, data, len);
+}
+
+static void write_file(struct request *req)
+{
+	null_write(req->node, req->args.offset, req->args.size);
+	reply_write(req, req->args.size);
+}
+
+void fs_dispatch(struct request *req)
+{
+	switch (req->op) {
+	case OP_LOOKUP:
+		lookup(req);
+		break;
+	case OP_CREATE:
+		create(req);
+		break;
+	case OP_OPEN:
+		open_file(req);
+		break;
+	case OP_GETATTR:
+		getattr(req);
+		break;
+	case OP_SETATTR:
+		setattr(req);
+		break;
+	case OP_READ:
+		read_file(req);
+		break;
+	case OP_WRITE:
+		write_file(req);
+		break;
+	case OP_UNLINK:
+		reply_error(req, null_unlink(req->args.name));
+		break;
+	case OP_OPENDIR:
+		reply_open(req, 0, 0);
+		break;
+	case OP_RELEASEDIR:
+	case OP_RELEASE:
+	case OP_FSYNC:
+	case OP_FLUSH:
+		reply_error(req, 0);
+		break;
+	case OP_READDIR:
+		reply_bytes(req, NULL, 0);
+		break;
+	default:
+		reply_error(req, -ENOSYS);
+	}
+}
+
+void fs_forget(struct io_thread *thread, const struct forget *forget)
+{
+	null_forget(forget->node, forget->nlookup);
+}
+
+/* ---- what else the threads want ----------------------------------------------------------------
+ */
+
+struct transport *fs_transport(struct fs *fs)
+{
+	return fs->transport;
+}
+
+int fs_thread_init(struct fs *fs, struct io_thread *thread)
+{
+	return evq_new(fs->transport, &thread->evq);
+}
+
+void fs_thread_fini(struct io_thread *thread)
+{
+	evq_delete(thread->evq);
+}
+
+void fs_interrupt(struct request *req)
+{
+}
+
+void fs_event(struct io_thread *thread, const struct event *ev)
+{
+}
+
+void fs_tick(struct io_thread *thread, int64_t now)
+{
+}
+
+bool fs_gives_up(const struct io_thread *thread)
+{
+	return false;
+}
+
+void fs_stop(struct io_thread *thread, unsigned limit_ms)
+{
+}
+
+bool fs_stopped(struct io_thread *thread)
+{
+	return true;
+}
+
+/* ---- the program -------------------------------------------------------------------------------
+ */
+
+static int open_transport(struct fs *fs, char *why, size_t whylen)
+{
+	struct transport_address address = {.kind = TRANSPORT_TCP};
+	struct transport_config config;
+	int err;
+
+	transport_config_default(&config);
+	config.io_threads = 0;
+	err = transport_open(&address, &config, 0, &fs->transport);
+	if (err)
+		snprintf(why, whylen, "cannot open a transport: %s", errno_text(err));
+	return err;
+}
+
+static int serve(
+	struct fs *fs, struct io_threads *threads, const char *mountpoint, char *why, size_t whylen)
+{
+	struct fuse_port *port;
+	int err = fuse_port_mount("null", mountpoint, "allow_other", &port, why, whylen);
+
+	if (err)
+		return err;
+	err = fuse_port_init(port, CACHE_SHARED, &fs->features, why, whylen);
+	if (!err)
+		err = io_threads_start(threads, port, why, whylen);
+	if (err) {
+		fuse_port_unmount(port);
+	} else {
+		mountpoint_set_readahead(mountpoint, READAHEAD_KIB);
+		io_threads_join(threads);
+	}
+	fuse_port_delete(port);
+	return err;
+}
+
+static int run(const char *mountpoint, char *why, size_t whylen)
+{
+	struct client_config config;
+	struct io_threads *threads;
+	struct fs fs = {0};
+	int err;
+
+	client_config_init(&config);
+	client_config_finish(&config, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
+	err = open_transport(&fs, why, whylen);
+	if (err)
+		goto err_config;
+	err = io_threads_new((unsigned)config.io_threads, (unsigned)config.buffers,
+		(unsigned)config.spin_us, &threads);
+	if (err)
+		goto err_transport;
+	err = io_threads_attach(threads, &fs, why, whylen);
+	if (err)
+		goto err_threads;
+	err = serve(&fs, threads, mountpoint, why, whylen);
+	io_threads_detach(threads);
+err_threads:
+	io_threads_delete(threads);
+err_transport:
+	transport_close(fs.transport);
+err_config:
+	client_config_fini(&config);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	char mountpoint[4096], why[WHY_BYTES] = "out of memory";
+
+	if (argc != 2) {
+		fputs("usage: null_own MOUNTPOINT\n", stderr);
+		return 2;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	log_init("null_own", LOG_LEVEL_WARNING);
+	null_files_init();
+	if (mountpoint_resolve(argv[1], mountpoint, sizeof(mountpoint), why, sizeof(why)) != 0 ||
+		run(mountpoint, why, sizeof(why)) != 0) {
+		log_complaint("null_own", why);
+		return 1;
+	}
+	return 0;
+}

@@ -1,0 +1,280 @@
+#!/bin/bash
+# run.sh - the benchmark: rmemfs beside what else there is, in one run on one machine; see README.md.
+# shellcheck disable=SC2034,SC2154 # what the files below share
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=config/packages.sh
+. "$here/../../config/packages.sh"
+# shellcheck source=tests/bench/bench.bash
+. "$here/bench.bash"
+# shellcheck source=tests/bench/works.bash
+. "$here/works.bash"
+# shellcheck source=tests/bench/peers.bash
+. "$here/peers.bash"
+
+usage() {
+	cat <<-END
+		usage: tests/bench/run.sh [native|vm] [--quick] [--parts NAME,...] [--out FOLDER]
+		  native   on this machine, over shm and tcp, beside tmpfs, null FUSE servers, sshfs (the default)
+		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
+		  --quick  small and short: shows that all of it works, and nothing about speed
+		  --parts  some only of: fio, series, copies, files, clients, growth
+		  --out    where the results go (build/bench-native, build/bench-vm)
+		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
+	END
+}
+
+# ---- how much ------------------------------------------------------------------------------------
+
+settings_native() {
+	repetitions=5 copies=8 series=3 run_ms=600
+	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	file_mib=128 copy_mib=512 client_mib=32 stream_mib=4096 export_size=1152MiB
+	files=2000 untar_files=2000 build_sources='common/[a-l]*.c'
+	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
+	[ $quick -eq 0 ] || settings_quick
+}
+
+settings_quick() {
+	repetitions=1 copies=1 series=1 run_ms=100
+	sizes="64k" depths="4" threads="4" clients="1 2"
+	file_mib=16 copy_mib=32 client_mib=8 stream_mib=64 export_size=160MiB
+	files=100 untar_files=200 build_sources='common/word.c'
+	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
+}
+
+settings_guest() {
+	repetitions=5 copies=5 series=3 run_ms=3000
+	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	file_mib=32 copy_mib=64 client_mib=8 stream_mib=256 export_size=256MiB
+	files=300 untar_files=2000 build_sources='common/word.c common/size.c'
+	few=1000 many=10000 extents_most=10000 grown_size=192MiB metadata_reserve=''
+	if [ $quick -eq 1 ]; then
+		settings_quick
+		files=20 untar_files=100 few=20 many=100 extents_most=100
+	fi
+}
+
+# ---- the plan ------------------------------------------------------------------------------------
+
+# compare REPETITIONS PLACES WORK [ARGUMENT]...: on each of the places in turn, as often.
+compare() {
+	local n=$1 places=$2 what=$3 place
+	shift 3
+	for ((rep = 1; rep <= n; rep++)); do
+		for place in $places; do
+			"$what" "$place" "$@"
+		done
+	done
+}
+
+fio_works() {
+	local places=$1 floors=$2 yardstick=$3 rw
+	for rw in read write; do
+		compare "$repetitions" "$places $floors" work_fio $rw 1M 1
+		compare "$repetitions" "$places $floors $yardstick" work_fio $rw 1M 4
+		compare "$repetitions" "$places $floors $wire" work_fio rand$rw 4k 1
+	done
+	compare "$repetitions" "$places $floors $wire" work_fio randread 4k 16
+	compare "$repetitions" "$places $floors" work_fio randread 4k 1 2
+}
+
+fio_series() {
+	local places=$1 size depth jobs rw
+	for rw in read write; do
+		for size in $sizes; do
+			compare "$series" "$places" work_fio $rw "$size" 4
+		done
+	done
+	for depth in $depths; do
+		compare "$series" "$places" work_fio randread 4k "$depth"
+	done
+	for jobs in $threads; do
+		compare "$series" "$places" work_fio randread 4k 1 "$jobs"
+	done
+}
+
+# copy_works PLACES SLOW: the slow ones' copies are not compared as often.
+copy_works() {
+	local what
+	for what in work_cp_in work_cp_out; do
+		compare "$copies" "$1" $what
+		compare "$series" "$2" $what
+	done
+	for what in work_dd_4k_in work_dd_4k_out; do
+		compare "$series" "$1 $2" $what
+	done
+}
+
+file_works() {
+	compare "$repetitions" "$1" work_small_files
+	compare "$repetitions" "$1" work_untar
+	compare "$series" "$1" work_build
+}
+
+client_series() {
+	local n
+	for n in $clients; do
+		compare "$series" "$n" work_clients "$1"
+	done
+}
+
+# growth PLACE TRANSPORT ADDRESS: on a server of its own, for it takes much memory.
+growth() {
+	local place=$1 transport=$2 n
+	server_start "$3" "grown:$grown_size"
+	rmem_mount "$place" "$transport" grown
+	for ((n = 100; n <= extents_most; n *= 10)); do
+		compare "$series" "$place" work_fragments $n
+	done
+	compare "$series" "$place" work_fragments 1
+	rm -f "${folder[$place]}"/pieces.*
+	for ((n = few; n <= many; n *= 10)); do
+		make_many "$place" $n
+	done
+	for ((rep = 1; rep <= repetitions; rep++)); do
+		for ((n = few; n <= many; n *= 10)); do
+			work_lookup "$place" "$transport" grown $n
+		done
+	done
+	bench_undo
+}
+
+# part NAME COMMAND...: unless other parts were asked for.
+part() {
+	local name=$1
+	shift
+	[[ ,${parts:-$name}, != *,$name,* ]] || "$@"
+}
+
+start_native() {
+	rdma_device='' wire=''
+	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
+		client{0..3}:$((client_mib * 2))MiB
+	make_source
+	make_archive
+	tmpfs_place 2g
+	rmem_mount shm shm shm
+	rmem_mount exclusive shm exclusive cache=exclusive
+	rmem_mount tcp tcp tcp
+	null_place null-own null_own
+	null_place null-stock null_stock
+	sshfs_place
+}
+
+run_native() {
+	start_native
+	part fio fio_works "tmpfs shm tcp sshfs" "null-own null-stock" socket
+	part fio compare 1 shm work_memory
+	part series fio_series "tmpfs shm tcp null-own null-stock"
+	part copies copy_works "tmpfs shm tcp null-own" "exclusive sshfs null-stock"
+	part files file_works "tmpfs shm exclusive tcp sshfs"
+	part clients client_series shm
+	bench_undo
+	part growth growth shm shm 127.0.0.1
+}
+
+start_guest() {
+	rdma_device=rxe0 wire=wire
+	server_start 10.9.0.1 "verbs:$export_size" "tcp:$export_size" client{0..3}:$((client_mib * 2))MiB
+	make_source
+	make_archive
+	tmpfs_place 1g
+	rmem_mount verbs verbs verbs
+	rmem_mount tcp tcp tcp
+	null_place null-own null_own
+	null_place null-stock null_stock
+	nfs_serve 1g
+	nfs_place nfs-rdma rdma
+	nfs_place nfs-tcp tcp
+}
+
+run_guest() {
+	start_guest
+	part fio fio_works "tmpfs verbs tcp nfs-rdma nfs-tcp" "null-own null-stock" wire
+	part fio compare 1 verbs work_memory
+	part copies copy_works "verbs nfs-rdma" "tmpfs tcp nfs-tcp"
+	part files file_works "tmpfs verbs tcp nfs-rdma nfs-tcp"
+	part series fio_series "verbs nfs-rdma null-own"
+	part clients client_series verbs
+	bench_undo
+	part growth growth verbs verbs 10.9.0.1
+}
+
+# ---- the run -------------------------------------------------------------------------------------
+
+describe_machine() {
+	echo "$(uname -sr), $(nproc) CPUs: $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)."
+	echo "Load before: $(cut -d' ' -f1-3 /proc/loadavg)."
+	echo "rmemfs $("$bin/rmemfs" --version | cut -d' ' -f2), mount options: ${RMEMFS_BENCH_OPTIONS:-stock}."
+	[ $quick -eq 0 ] || echo "A quick run: these figures say nothing."
+}
+
+# begin RESULTS: what is left of an earlier run would be counted.
+begin() {
+	mkdir -p "$1"
+	rm -f "$1"/{raw.csv,summary.csv,results.json,report.md,verdicts.txt,machine.txt} "$1"/*.{svg,png}
+	bench_begin "$1"
+	describe_machine >"$1/machine.txt"
+}
+
+native() {
+	packages_install fio jq gnuplot-nox sshfs openssh-server gcc fuse3 iproute2
+	settings_native
+	(
+		begin "$out"
+		run_native
+	)
+	"$here/report.sh" "$out" "$here/targets.native"
+}
+
+# What runs in the guest. Its programs are read often, and the host's files slowly.
+guest() {
+	settings_guest
+	cp -r "$bin" "$TMPDIR/bin"
+	bin=$TMPDIR/bin
+	begin "$out"
+	run_guest
+}
+
+vm() {
+	local options=()
+	packages_install fio jq gnuplot-nox gcc fuse3 iproute2 ibverbs-providers perftest nfs-kernel-server nfs-common \
+		qemu-system-x86 cpio kmod
+	[ $quick -eq 0 ] || options+=(--quick)
+	[ -z "$parts" ] || options+=(--parts "$parts")
+	rm -rf "$out/job"
+	"$here/../vm/run.sh" --timeout 5400 --mem "${RMEMFS_BENCH_VM_MEM:-4G}" --job "$out/job" -- \
+		"$here/run.sh" guest "${options[@]}" --out /run/job/results
+	mv "$out"/job/results/* "$out/"
+	rm -rf "$out/job"
+	"$here/report.sh" "$out" "$here/targets.vm"
+}
+
+mode=native quick=0 parts='' out=''
+while [ $# -gt 0 ]; do
+	case $1 in
+	native | vm | guest) mode=$1 ;;
+	--quick) quick=1 ;;
+	--parts)
+		parts=${2:?--parts needs names}
+		shift
+		;;
+	--out)
+		out=${2:?--out needs a folder}
+		shift
+		;;
+	--help | -h)
+		usage
+		exit 0
+		;;
+	*)
+		usage >&2
+		exit 2
+		;;
+	esac
+	shift
+done
+out=$(realpath -m "${out:-$bench_root/build/bench-$mode}")
+"$mode"

@@ -1,0 +1,310 @@
+# shellcheck shell=bash disable=SC2034,SC2154,SC2178
+# works.bash - the works that places are compared by: work_NAME PLACE prepares, measures, records and
+# then checks that the bytes really moved and the files really are there.
+#
+# Sizes are set by run.sh: $file_mib of files that are read and written at random or in parallel,
+# $copy_mib of those that are copied, $files small ones, $run_ms of a fio run.
+
+pattern_number=0 build_sum=''
+
+# Drops what the kernel has cached of a file.
+uncache() {
+	sync "$1"
+	dd if="$1" iflag=nocache count=0 status=none
+}
+
+opens_direct() {
+	dd if="$1" of=/dev/null bs=4k count=1 iflag=direct status=none 2>/dev/null
+}
+
+# same PLACE FILE EXPECTED: the file's bytes, fetched anew; where nothing is kept, their number.
+same() {
+	local direct=()
+	if keeps_data "$1"; then
+		! opens_direct "$2" || direct=(iflag=direct)
+		dd if="$2" bs=1M "${direct[@]}" status=none | cmp - "$3" || bench_die "$2 on $1 differs from what was written"
+	else
+		[ "$(stat -c %s "$2")" = "$(stat -c %s "$3")" ] || bench_die "$2 on $1 has the wrong size"
+	fi
+}
+
+make_source() {
+	dd if=/dev/urandom of="$memory/source" bs=1M count="$copy_mib" status=none
+	dd if="$memory/source" of="$memory/data" bs=1M count="$file_mib" status=none
+}
+
+# The file that fio works on is there once for each place.
+lay_data() {
+	local file=${folder[$1]}/data
+	[ -e "$file" ] || dd if="$memory/data" of="$file" bs=1M status=none
+	same "$1" "$file" "$memory/data"
+}
+
+# ---- fio -----------------------------------------------------------------------------------------
+
+# What fio has to remark stands before it.
+take_fio_json() {
+	sed -n '/^{/,$p' "$work/fio.log" >"$work/fio.json"
+}
+
+# run_fio PLACE FILE RW BS DEPTH JOBS [OPTION]...: the result as JSON in $work/fio.json. Direct where the
+# place can be; all jobs work on the one file.
+run_fio() {
+	local file=$2 rw=$3 bs=$4 depth=$5 jobs=$6 engine=psync past_cache=0
+	[ "$depth" -eq 1 ] || engine=libaio
+	! opens_direct "$file" || past_cache=1
+	shift 6
+	fio --name=bench --filename="$file" --size="${file_mib}M" --rw="$rw" --bs="$bs" --direct=$past_cache \
+		--ioengine=$engine --iodepth="$depth" --numjobs="$jobs" --group_reporting --overwrite=1 \
+		--time_based --runtime="${run_ms}ms" --output-format=json "$@" \
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $file: $(tail -n 3 "$work/fio.log")"
+	take_fio_json
+}
+
+fio_value() {
+	jq -r ".jobs[0].$1" "$work/fio.json"
+}
+
+# A run's writes carry a pattern of their own: as many bytes as fio says it has written have it.
+check_pattern() {
+	local place=$1 file=$2 pattern=$3 written expected found
+	keeps_data "$place" || return 0
+	written=$(fio_value write.io_bytes)
+	expected=$((file_mib << 20))
+	[ "$written" -ge "$expected" ] || expected=$written
+	found=$("$bin/pages" "$file" "$pattern")
+	[ "$found" -eq "$expected" ] || bench_die "$file on $place: fio wrote $expected bytes, and $found are there"
+}
+
+# Bytes a second of what is in sequence, operations a second of what is at random.
+record_fio() {
+	local name=$1 place=$2 rw=$3 bs=$4 depth=$5 jobs=$6 direction=read p
+	[[ $rw != *write ]] || direction="write"
+	if [[ $rw != rand* ]]; then
+		record "$name" "$place" "$(fio_value $direction.bw_bytes)" B/s
+		return
+	fi
+	record "$name" "$place" "$(fio_value $direction.iops)" op/s
+	[ "$depth" -ne 1 ] || record "threads-$rw-$bs" "$place" "$(fio_value $direction.iops)" op/s "$jobs"
+	[ "$jobs" -eq 1 ] || return 0
+	for p in 50 99 99.9; do
+		record "$rw-$bs-p$p" "$place" \
+			"$(jq "[.jobs[0].$direction.clat_ns.percentile | to_entries[] | select((.key | tonumber) == $p)][0].value / 1000" \
+				"$work/fio.json")" us "$depth"
+	done
+}
+
+# record_cpu NAME PLACE SECONDS-BEFORE
+record_cpu() {
+	local bytes
+	bytes=$(jq '.jobs[0] | .read.io_bytes + .write.io_bytes' "$work/fio.json")
+	record "cpu-$1" "$2" "$(awk -v a="$3" -v b="$(cpu_seconds "$2")" -v n="$bytes" \
+		'BEGIN { printf "%.6g", (b - a) * 2^30 / n }')" s/GiB
+}
+
+# work_fio PLACE RW BS DEPTH [JOBS]: named RW-BS-dDEPTH[-jJOBS]. Reads and writes of 1 MiB also tell what
+# CPU the daemon took for a GiB.
+work_fio() {
+	local place=$1 rw=$2 bs=$3 depth=$4 jobs=${5:-1} name=$2-$3-d$4 direction=read options=() before pattern
+	local file
+	[ "$jobs" -eq 1 ] || name+=-j$jobs
+	case $place in
+	socket)
+		work_stream "$name"
+		return
+		;;
+	wire)
+		work_perftest "$name" "$rw" "$bs" "$depth"
+		return
+		;;
+	esac
+	file=${folder[$place]}/data
+	if [[ $rw == *write ]]; then
+		direction=write file=${folder[$place]}/written
+		[ -e "$file" ] || dd if="$memory/data" of="$file" bs=1M status=none
+		pattern_number=$((pattern_number + 1))
+		pattern=$(printf '%08x' $((0x5eed0000 + pattern_number)))
+		options=(--buffer_pattern="0x$pattern")
+	else
+		lay_data "$place"
+	fi
+	[ -z "${daemon[$place]:-}" ] || [ "$bs" != 1M ] || before=$(cpu_seconds "$place")
+	run_fio "$place" "$file" "$rw" "$bs" "$depth" "$jobs" "${options[@]}"
+	record_fio "$name" "$place" "$rw" "$bs" "$depth" "$jobs"
+	[ -z "${before:-}" ] || record_cpu "$name" "$place" "$before"
+	[ $direction = read ] || check_pattern "$place" "$file" "$pattern"
+}
+
+# One bare socket stream, which copies the same bytes.
+work_stream() {
+	record "$1" socket "$("$bin/stream" "$stream_mib")" B/s
+}
+
+# ---- copies --------------------------------------------------------------------------------------
+
+record_copy() {
+	record "$1" "$2" "$(ratio $((copy_mib << 20)) "$seconds")" B/s
+}
+
+# copy_in NAME PLACE COMMAND...: the command makes ${folder[PLACE]}/copy.
+copy_in() {
+	local name=$1 place=$2 file=${folder[$2]}/copy
+	shift 2
+	rm -f "$file"
+	timed "$@"
+	record_copy "$name" "$place"
+	uncache "$file"
+	same "$place" "$file" "$memory/source"
+}
+
+# Cold: nothing of the file is in the page cache. A null server's bytes are its own.
+copy_out() {
+	local name=$1 place=$2 file=${folder[$2]}/copy
+	shift 2
+	[ -e "$file" ] || cp "$memory/source" "$file"
+	uncache "$file"
+	rm -f "$memory/sink"
+	timed "$@"
+	record_copy "$name" "$place"
+	[ ! -e "$memory/sink" ] || ! keeps_data "$place" || cmp "$memory/sink" "$memory/source" ||
+		bench_die "what was copied from $place differs"
+	rm -f "$memory/sink"
+}
+
+work_cp_in() { copy_in cp-in "$1" cp "$memory/source" "${folder[$1]}/copy"; }
+work_cp_out() { copy_out cp-out "$1" cp "${folder[$1]}/copy" "$memory/sink"; }
+work_dd_4k_in() { copy_in dd-4k-in "$1" dd if="$memory/source" of="${folder[$1]}/copy" bs=4k status=none; }
+work_dd_4k_out() { copy_out dd-4k-out "$1" dd if="${folder[$1]}/copy" of="$memory/sink" bs=4k status=none; }
+work_dd_1M_in() { copy_in dd-1M-in "$1" dd if="$memory/source" of="${folder[$1]}/copy" bs=1M status=none; }
+work_dd_1M_out() { copy_out dd-1M-out "$1" dd if="${folder[$1]}/copy" of="$memory/sink" bs=1M status=none; }
+
+# ---- small files ---------------------------------------------------------------------------------
+
+# mdbench checks names, sizes and contents itself.
+work_small_files() {
+	local place=$1 at=${folder[$1]}/small n=$files phase s
+	local -A took
+	mkdir "$at"
+	while read -r phase _ s; do
+		took[$phase]=$s
+	done < <("$bin/mdbench" "$at" "$files" 4096)
+	[ ${#took[@]} -eq 6 ] || bench_die "mdbench failed on $place"
+	rmdir "$at"
+	record create-unlink "$place" "$(awk -v n="$n" -v a="${took[create]}" -v b="${took[remove]}" \
+		'BEGIN { printf "%.6g", n / (a + b) }')" op/s
+	record create-write-close "$place" "$(ratio "$n" "${took[write]}")" op/s
+	record stat-warm "$place" "$(ratio "$n" "${took[stat]}")" op/s
+	record open-read-close "$place" "$(ratio "$n" "${took[read]}")" op/s
+	record unlink "$place" "$(ratio "$n" "${took[unlink]}")" op/s
+}
+
+# An archive of small files: 200 bytes to 8 KiB.
+make_archive() {
+	local i
+	mkdir "$work/tree"
+	for ((i = 0; i < untar_files; i++)); do
+		[ $((i % 100)) -ne 0 ] || mkdir "$work/tree/$((i / 100))"
+		head -c $((200 + i * 7919 % 8000)) "$memory/source" >"$work/tree/$((i / 100))/$i"
+	done
+	tar -C "$work/tree" -cf "$memory/tree.tar" .
+	rm -r "$work/tree"
+}
+
+work_untar() {
+	local at=${folder[$1]}/tree
+	mkdir "$at"
+	timed tar -C "$at" -xf "$memory/tree.tar"
+	record untar "$1" "$(ratio "$untar_files" "$seconds")" file/s
+	tar -C "$at" -df "$memory/tree.tar" || bench_die "the tree on $1 differs from its archive"
+	rm -r "$at"
+}
+
+# ---- a C build -----------------------------------------------------------------------------------
+
+build_here() (
+	local source
+	cd "$1" || exit
+	for source in $build_sources; do
+		gcc -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRMEMFS_VERSION='"0"' -DRMEMFS_SYSCONFDIR='"/etc"' \
+			-I. -c "$source" -o "${source%.c}.o" || exit
+	done
+	ar rcsD libcommon.a common/*.o
+)
+
+# The same library comes out everywhere.
+work_build() {
+	local at=${folder[$1]}/build sum
+	mkdir "$at"
+	cp -r "$bench_root/common" "$at/"
+	timed build_here "$at"
+	record build "$1" "$(ratio 60 "$seconds")" /min
+	sum=$(sha256sum <"$at/libcommon.a")
+	[ "${build_sum:=$sum}" = "$sum" ] || bench_die "the library built on $1 differs"
+	rm -r "$at"
+}
+
+# ---- series --------------------------------------------------------------------------------------
+
+# work_clients N TRANSPORT: one fio for each of N mounts at a time, all together.
+work_clients() {
+	local n=$1 transport=$2 i jobs=() place
+	for ((i = 0; i < n; i++)); do
+		place=client$i
+		rmem_mount "$place" "$transport" "$place"
+		dd if="$memory/data" of="${folder[$place]}/data" bs=1M count="$client_mib" status=none
+		jobs+=(--name="$place" --filename="${folder[$place]}/data")
+	done
+	fio --size="${client_mib}M" --rw=randread --bs=4k --direct=1 --ioengine=psync --group_reporting \
+		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n clients: $(tail -n 3 "$work/fio.log")"
+	take_fio_json
+	record clients-randread-4k "$transport" "$(jq '[.jobs[].read.iops] | add' "$work/fio.json")" op/s "$n"
+	for ((i = 0; i < n; i++)); do
+		cmp -n $((client_mib << 20)) "${folder[client$i]}/data" "$memory/data" || bench_die "client $i reads other bytes"
+		rmem_umount "client$i"
+	done
+}
+
+# work_fragments PLACE EXTENTS: a file of that many extents of a page each, and 1: as long as the most.
+# Only pages that are there are read.
+work_fragments() {
+	local place=$1 n=$2 file=${folder[$1]}/pieces.$2 align=8k size=$((8 * $2))
+	if [ "$n" -eq 1 ]; then
+		align=4k size=$((4 * extents_most))
+	fi
+	if [ ! -e "$file" ]; then
+		if [ "$n" -eq 1 ]; then
+			dd if=/dev/zero of="$file" bs=4k count="$extents_most" status=none
+		else
+			"$bin/scale" pieces "$file" "$n"
+			[ "$(stat -c %b "$file")" -eq $((n * 8)) ] || bench_die "$file has other extents"
+		fi
+	fi
+	run_fio "$place" "$file" randread 4k 1 1 --size="${size}k" --blockalign=$align
+	record fragments-randread-4k "$place" "$(fio_value read.iops)" op/s "$n"
+}
+
+# work_lookup PLACE TRANSPORT EXPORT COUNT: names that the kernel has not seen.
+work_lookup() {
+	local place=$1 n=$4 ns
+	rmem_umount "$place"
+	rmem_mount "$place" "$2" "$3"
+	ns=$("$bin/scale" look-up "${folder[$place]}/many.$n" "$n" "$((n < 1000 ? n : 1000))") || bench_die "a name among $n is missing"
+	record lookup "$place" "$(ratio 1e9 "$ns")" op/s "$n"
+}
+
+make_many() {
+	mkdir "${folder[$1]}/many.$2"
+	"$bin/scale" create "${folder[$1]}/many.$2" "$2"
+}
+
+# ---- what the daemon takes -----------------------------------------------------------------------
+
+# Beside what its data buffers take (16 of 1 MiB for each I/O thread, unless set otherwise) and 64 MiB.
+work_memory() {
+	local place=$1 kib threads
+	kib=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/${daemon[$place]}/status")
+	threads=$(cat "/proc/${daemon[$place]}/task"/*/comm | grep -c '^rmemfs-io/')
+	record daemon-memory "$place" $((kib << 10)) B
+	record daemon-memory bound $(((threads * 16 + 64) << 20)) B
+}
