@@ -443,7 +443,7 @@ static void run_one(struct model *m, uint64_t n)
 static int run(const char *log, const char *seed)
 {
 	char stop[PATH_BYTES];
-	struct model model;
+	static struct model model;
 	struct op last;
 	uint64_t n;
 
@@ -519,7 +519,7 @@ static bool changes_bytes(const struct op *op)
 
 static int verify(void)
 {
-	struct model before, after;
+	static struct model before, after; /* their bytes last as long as we do */
 	struct op last;
 	uint64_t n;
 	bool open_end;

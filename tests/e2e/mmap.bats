@@ -160,11 +160,16 @@ cached_readers_and_direct_writers() {
 	in_each_mode runs
 }
 
+# runs PID PROGRAM: the shell's child has become it.
+runs() {
+	[ "$(readlink "/proc/$1/exe")" = "$PWD/$2" ]
+}
+
 @test "a program that runs is not written to, and can be replaced" {
 	busy() {
 		cp "$(command -v sleep)" program
 		./program 60 3>&- &
-		until_true 10 grep -q program "/proc/$!/exe" || [ "$(readlink "/proc/$!/exe")" = "$PWD/program" ]
+		until_true 10 runs $! program
 		[[ $( (echo x >program) 2>&1) == *"Text file busy"* ]]
 		cp /bin/true new
 		mv new program
