@@ -280,6 +280,47 @@ int extent_map_insert(struct extent_map *map, const struct extent *e, enum exten
 	return r;
 }
 
+/* ---- learning -------------------------------------------------------------------------------- */
+
+int extent_map_learn(struct extent_map *map, const struct extent *e)
+{
+	int r;
+
+	if (e->fpage < map->known_end)
+		return -EEXIST;
+	r = extent_map_insert(map, e, EXTENT_COMMITTED);
+	if (r)
+		return r;
+	map->known_end = e->fpage + e->npages;
+	if (!map->was_whole)
+		map->doubtful_end = map->known_end;
+	return 0;
+}
+
+void extent_map_learned_all(struct extent_map *map)
+{
+	map->known_end = UINT64_MAX;
+	map->was_whole = true;
+}
+
+void extent_map_doubt(struct extent_map *map, uint64_t end)
+{
+	map->doubtful_end = max_u64(map->doubtful_end, end);
+}
+
+bool extent_map_is_doubtful(const struct extent_map *map, uint64_t fpage, uint64_t end)
+{
+	struct extent_cursor at;
+	struct mapped_extent e;
+	bool found = extent_map_seek(map, fpage, &at, &e);
+
+	end = min_u64(end, map->doubtful_end);
+	for (; found && e.fpage < end; found = extent_map_next(map, &at, &e))
+		if (e.state != EXTENT_FILLING && fpage < end)
+			return true;
+	return false;
+}
+
 /* ---- changing states ------------------------------------------------------------------------- */
 
 /* Makes one of neighbours that adjoin. */
@@ -416,7 +457,8 @@ static void drop_from(struct extent_map *map, uint64_t fpage)
 void extent_map_cut(struct extent_map *map, uint64_t fpage)
 {
 	if (map->known_end >= fpage)
-		map->known_end = UINT64_MAX;
+		extent_map_learned_all(map);
+	map->doubtful_end = min_u64(map->doubtful_end, fpage);
 	drop_from(map, fpage);
 }
 

@@ -40,12 +40,26 @@ struct extent_map {
 	size_t nchunks, cap;
 	uint64_t known_end;   /* pages; UINT64_MAX: all is known */
 	uint64_t uncommitted; /* pages that are not COMMITTED */
+	/* What is mapped below it may, beyond the file's size, hold bytes of a write that nobody
+	 * was told of: of a client that did not live to commit it, or one that failed here. */
+	uint64_t doubtful_end;
+	bool was_whole; /* all was known once: what is learned from then on is zero or ours */
 };
 
 void extent_map_init(struct extent_map *map);
 void extent_map_fini(struct extent_map *map);
 
 int extent_map_insert(struct extent_map *map, const struct extent *e, enum extent_state state);
+
+/* What the server says: its next extent, from known_end on, and that there are no more. */
+int extent_map_learn(struct extent_map *map, const struct extent *e);
+void extent_map_learned_all(struct extent_map *map);
+
+/* A write up to page `end` has failed. */
+void extent_map_doubt(struct extent_map *map, uint64_t end);
+/* Whether any of pages [fpage, end), which lie beyond the file's size, may be other than zero. Of
+ * those being filled their writes know. */
+bool extent_map_is_doubtful(const struct extent_map *map, uint64_t fpage, uint64_t end);
 
 /* Steps through the extents in order: the one that holds fpage, or else the first behind it. */
 struct extent_cursor {

@@ -227,7 +227,7 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 	}
 	inode->sized = true;
 	if (!attr->npages)
-		inode->map.known_end = UINT64_MAX;
+		extent_map_learned_all(&inode->map);
 }
 
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
@@ -258,16 +258,11 @@ static void learn_extents_locked(struct inode *inode, const struct rpc_entry_rep
 {
 	unsigned i;
 
-	for (i = 0; i < entry->nhead; i++) {
-		const struct extent *e = &entry->head[i];
-
-		if (e->fpage < inode->map.known_end ||
-			extent_map_insert(&inode->map, e, EXTENT_COMMITTED))
+	for (i = 0; i < entry->nhead; i++)
+		if (extent_map_learn(&inode->map, &entry->head[i]))
 			break;
-		inode->map.known_end = e->fpage + e->npages;
-	}
 	if (i == entry->nextents)
-		inode->map.known_end = UINT64_MAX;
+		extent_map_learned_all(&inode->map);
 }
 
 bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch)
@@ -329,6 +324,19 @@ void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64
 	inode->attr.mtime = attr->mtime;
 	inode->attr.ctime = attr->ctime;
 	pthread_mutex_unlock(&inode->lock);
+}
+
+bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset)
+{
+	uint64_t size;
+	bool doubtful;
+
+	pthread_mutex_lock(&inode->lock);
+	size = inode->attr.size;
+	doubtful = offset > size && extent_map_is_doubtful(&inode->map, size >> PAGE_SHIFT,
+					    div_round_up(offset, PAGE_BYTES));
+	pthread_mutex_unlock(&inode->lock);
+	return doubtful;
 }
 
 void inode_attr_locked(const struct inode *inode, struct attr *attr)

@@ -117,6 +117,10 @@ void inode_change_end(struct inode *inode, const struct attr *attr);
  * file was uncommitted and no I/O of it ran: the server's numbers are exact then. */
 void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64_t fpage);
 
+/* Whether the file, if it were to go on at offset, might show what is not zero between its end and
+ * there: op_grow() has to come first then. Its map is known up to offset. */
+bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset);
+
 /* As the kernel is to see them. False: they have to be fetched first. */
 bool inode_attr(struct inode *inode, struct attr *attr);
 void inode_attr_locked(const struct inode *inode, struct attr *attr);

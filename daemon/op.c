@@ -304,17 +304,14 @@ static int put_extents_locked(struct inode *inode, const struct rpc_extents_repl
 		/* The first one may begin among those that are known. */
 		if (e.fpage < known && !cut_front(&e, known))
 			return -EPROTO;
-		if (e.fpage < inode->map.known_end)
-			return -EPROTO;
-		status = extent_map_insert(&inode->map, &e, EXTENT_COMMITTED);
+		status = extent_map_learn(&inode->map, &e);
 		if (status)
-			return status;
-		inode->map.known_end = e.fpage + e.npages;
+			return status == -EEXIST ? -EPROTO : status;
 	}
 	if (r.truncated || (!rep->last && inode->map.known_end == known))
 		return -EPROTO;
 	if (rep->last)
-		inode->map.known_end = UINT64_MAX;
+		extent_map_learned_all(&inode->map);
 	return 0;
 }
 

@@ -74,7 +74,8 @@ struct op {
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
 	struct inode *at_inode;  /* OP_AT_INODE: whose lock the list is under */
 	bool writing;            /* counted by freeze.h */
-	struct rpc_setattr set;  /* op_set_attr's */
+	struct rpc_setattr set;  /* op_set_attr's and op_grow's */
+	bool stays_inside;       /* op_grow: the gate is its caller's */
 	void (*set_done)(struct request *req, int status);
 	void (*dropped)(struct request *req, int status); /* op_drop_privileges' */
 	void (*buffered)(struct request *req, int status);
@@ -128,6 +129,9 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
  * inode run meanwhile; before one of size or times all that was written is committed. */
 void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	void (*then)(struct request *req, int status));
+/* The file's size, which is less, becomes `size`: what is mapped in between is zero then, whoever
+ * has written there. The caller is inside the inode's gate, exclusively, and stays there. */
+void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status));
 /* The inode's mode, and what is left of it when the caller, who is not privileged, has written or
  * changed the owner. */
 uint32_t op_mode_without_privileges(const struct request *req, struct inode *inode, uint32_t *mode);

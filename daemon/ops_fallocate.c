@@ -6,8 +6,10 @@
  *
  * Zeros are asked for in two passes: first pages for the holes, which may fail and shows nothing,
  * then zeros for what is there. For the kernel drops what it has cached of the range only if it is
- * told of a success. What a signal ends between two steps of the second pass, or of a hole's, is
- * dropped when the file is opened the next time.
+ * told of a success. So it is, too, where the file is to grow from behind its end on over pages
+ * that may be other than zero: between the passes it gets as long as to there. What a signal ends
+ * between two steps of the second pass, or of a hole's, is dropped when the file is opened the next
+ * time.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -27,6 +29,7 @@ struct fallocate_state {
 	uint64_t at, to; /* bytes left of it */
 	bool filled;     /* by grants */
 	bool changed;    /* some of the bytes */
+	bool gap;        /* to be made the file's between the passes */
 };
 
 static struct fallocate_state *state_of(struct request *req)
@@ -143,6 +146,15 @@ static bool is_first_of_two(const struct request *req, const struct fallocate_st
 	return st->mode != req->args.mode;
 }
 
+static void second_pass(struct request *req)
+{
+	begin_pass(req, req->args.mode);
+	if (state_of(req)->gap && !req->interrupted)
+		op_grow(req, req->args.offset, fallocate_step);
+	else
+		fallocate_step(req, req->interrupted ? -EINTR : 0);
+}
+
 static void fallocate_next(struct request *req, uint64_t done)
 {
 	struct fallocate_state *st = state_of(req);
@@ -154,8 +166,9 @@ static void fallocate_next(struct request *req, uint64_t done)
 		return;
 	}
 	if (st->at == st->to)
-		begin_pass(req, req->args.mode);
-	fallocate_step(req, req->interrupted ? -EINTR : 0);
+		second_pass(req);
+	else
+		fallocate_step(req, req->interrupted ? -EINTR : 0);
 }
 
 static void fallocate_answered(struct request *req, const struct rpc_reply *rep)
@@ -199,10 +212,27 @@ static void fallocate_step(struct request *req, int status)
 
 /* ---- before them ----------------------------------------------------------------------------- */
 
+static void fallocate_begin(struct request *req, int status)
+{
+	struct fallocate_state *st = state_of(req);
+	uint64_t offset = req->args.offset;
+
+	if (status || req->args.mode & FALLOC_FL_KEEP_SIZE) {
+		fallocate_step(req, status);
+		return;
+	}
+	if (!op_know_map(req, div_round_up(offset, PAGE_BYTES), fallocate_begin))
+		return;
+	st->gap = inode_has_doubtful_gap(st->op.inode, offset);
+	if (st->gap)
+		st->mode = FALLOC_FL_KEEP_SIZE;
+	fallocate_step(req, 0);
+}
+
 static void fallocate_commit(struct request *req, int status)
 {
-	if (status || commit_wait(req, op_of(req)->inode, &status, fallocate_step))
-		fallocate_step(req, status);
+	if (status || commit_wait(req, op_of(req)->inode, &status, fallocate_begin))
+		fallocate_begin(req, status);
 }
 
 static void fallocate_enter(struct request *req, int status)

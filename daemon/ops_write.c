@@ -1,6 +1,9 @@
 /* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
  * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
  *
+ * One that leaves a gap behind the file's end, with pages in it that may be other than zero, passes
+ * the gate exclusively and lets the server make the gap the file's before the transfer (op_grow).
+ *
  * New pages come from the session's grants, so that a WRITE needs no RPC; they belong to the file
  * for good when they have been committed (commit.h).
  */
@@ -21,6 +24,7 @@ struct write_state {
 	struct op op;
 	uint32_t len; /* what is written: less than asked when pages run out */
 	int why_less;
+	bool alone; /* it passed the gate exclusively, for there is a doubtful gap */
 	/* While a snapshot is on its way: how far was asked, and what is being asked. */
 	uint64_t asked_to;
 	struct extent asked[ASK_EXTENTS];
@@ -82,6 +86,19 @@ static void account_locked(struct request *req, struct inode *inode)
 	c->times_dirty = true;
 }
 
+/* By the one who asked, not by a failure. */
+static bool is_given_up(int status)
+{
+	return status == -ECANCELED || status == -EINTR;
+}
+
+static void account_failure_locked(struct request *req, struct inode *inode, int status)
+{
+	extent_map_doubt(&inode->map, end_page(req));
+	if (!is_given_up(status))
+		inode->commit.error = status;
+}
+
 /* Pages that were filled are the file's, even if what was meant for them did not arrive. */
 static void write_account(struct request *req, int status)
 {
@@ -91,8 +108,8 @@ static void write_account(struct request *req, int status)
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	if (!status)
 		account_locked(req, inode);
-	else if (status != -ECANCELED)
-		inode->commit.error = status;
+	else
+		account_failure_locked(req, inode, status);
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
 	op_leave(req);
@@ -127,7 +144,7 @@ static void write_moved(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 
-	if (status && status != -ECANCELED)
+	if (status && !is_given_up(status))
 		log_lost_write(req, status);
 	write_account(req, status);
 	if (!status && must_commit(req, inode) && !commit_wait(req, inode, &status, write_reply))
@@ -200,6 +217,16 @@ static void write_unprotect(struct request *req)
 		write_transfer(req);
 }
 
+static void write_grown(struct request *req, int status)
+{
+	if (status)
+		write_moved(req, status);
+	else if (session_snapshot(req->thread->fs->session))
+		write_unprotect(req);
+	else
+		write_transfer(req);
+}
+
 /* Writes what there are pages for. */
 static void write_post(struct request *req, uint64_t filled, int status)
 {
@@ -214,16 +241,27 @@ static void write_post(struct request *req, uint64_t filled, int status)
 	st->len = (uint32_t)(end - offset);
 	st->why_less = status;
 	st->asked_to = first_page(req);
-	if (session_snapshot(req->thread->fs->session))
-		write_unprotect(req);
+	if (st->alone && inode_has_doubtful_gap(st->op.inode, offset))
+		op_grow(req, offset, write_grown);
 	else
-		write_transfer(req);
+		write_grown(req, 0);
 }
 
 static void write_granted(struct request *req, int status);
+static void write_go(struct request *req, int status);
+
+/* What is on its way before it may close the gap. */
+static void write_alone(struct request *req)
+{
+	request_state(req, struct write_state)->alone = true;
+	op_leave(req);
+	if (op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
+		write_go(req, 0);
+}
 
 static void write_go(struct request *req, int status)
 {
+	const struct write_state *st = request_state(req, struct write_state);
 	uint64_t filled;
 	int r;
 
@@ -233,6 +271,10 @@ static void write_go(struct request *req, int status)
 	}
 	if (!op_know_map(req, end_page(req), write_go))
 		return;
+	if (!st->alone && inode_has_doubtful_gap(st->op.inode, req->args.offset)) {
+		write_alone(req);
+		return;
+	}
 	do {
 		r = write_fill(req, &filled);
 	} while (fill_lacks(r) && fill_wait(req, r, write_granted));

@@ -1,5 +1,5 @@
 /* setattr.c - changing attributes, for SETATTR itself and for what implies it: O_TRUNC, and the
- * loss of set-user-id by writing.
+ * loss of set-user-id by writing, and growth before what is written or allocated behind the end.
  *
  *     [gate, if the size changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
  *
@@ -44,7 +44,7 @@ static void set_finish(struct request *req, int status, const int64_t *atime)
 
 	if (op->set.valid & SET_ATIMES)
 		access_release(op->inode, atime);
-	if (op->pass.inside)
+	if (op->pass.inside && !op->stays_inside)
 		op_leave(req);
 	op->set_done(req, status);
 }
@@ -163,6 +163,16 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	if (!(set->valid & SET_SIZE || moves_quota(op)) ||
 		op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
+}
+
+void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->set = (struct rpc_setattr){.ino = op->inode->ino, .valid = SET_SIZE, .size = size};
+	op->stays_inside = true;
+	op->set_done = then;
+	set_commit(req, 0);
 }
 
 /* ---- privileges ------------------------------------------------------------------------------ */

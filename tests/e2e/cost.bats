@@ -99,6 +99,24 @@ read_direct() {
 	[ "$(total rpc_data_bytes)" -eq 0 ]
 }
 
+# sparse COUNT: so many pieces of odd lengths, each with a gap before it.
+sparse() {
+	local i
+	for ((i = 1; i <= $1; i++)); do
+		printf 'piece %s' $i | dd of="$mnt/sparse" bs=64 seek=$((i * 10007)) oflag=seek_bytes \
+			conv=notrunc,fsync status=none
+	done
+	rm "$mnt/sparse"
+}
+
+@test "a gap that a write leaves costs no RPC" {
+	few=$(cost rpcs sparse 1)
+	many=$(cost rpcs sparse 41)
+	echo "RPCs: $few for one piece, $many for 41"
+	# Each piece its COMMIT.
+	[ $((many - few)) -le 43 ]
+}
+
 allocations() {
 	od -An -t u8 "$dir/count" | tr -d ' '
 }

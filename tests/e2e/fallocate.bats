@@ -68,8 +68,10 @@ both() {
 	[ "$(blocks "$mnt/a")" -eq 256 ]
 }
 
-@test "what a client that died had written beyond the end does not come to light" {
-	local pid writer size
+# leave_behind: of a client that died, 3 MiB written beyond the end of $mnt/a, where 8 MiB are
+# allocated. $size: where it ends now.
+leave_behind() {
+	local pid writer
 	echo begin >"$mnt/a"
 	fallocate -n -l 8M "$mnt/a"
 	mkfifo "$dir/pipe"
@@ -87,12 +89,43 @@ both() {
 	wait "$writer" || true
 	mount_rmem
 	size=$(stat -c %s "$mnt/a")
+}
+
+# zeros END: from there the file was left at.
+zeros() {
+	tail -c +$((size + 1)) "$mnt/a" | head -c $(($1 - size)) |
+		cmp - <(head -c $(($1 - size)) /dev/zero)
+}
+
+@test "what a client that died had written beyond the end does not come to light" {
+	leave_behind
 	truncate -s 8M "$mnt/a"
-	zeros() {
-		[ "$(blocks "$mnt/a")" -eq 2048 ]
-		tail -c +$((size + 1)) "$mnt/a" | cmp - <(head -c $((8388608 - size)) /dev/zero)
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	holds_everywhere zeros 8388608
+}
+
+@test "nor does it in the gap that a write leaves" {
+	leave_behind
+	printf one | dd of="$mnt/a" bs=1 seek=3200000 conv=notrunc status=none
+	[ "$(stat -c %s "$mnt/a")" -eq 3200003 ]
+	zeros 3200000
+	# What the first one has put behind itself is nobody's, either.
+	printf two | dd of="$mnt/a" bs=1 seek=7000000 conv=notrunc status=none
+	one_and_two() {
+		zeros 3200000
+		[ "$(tail -c +3200001 "$mnt/a" | head -c 3)" = one ]
+		tail -c +3200004 "$mnt/a" | head -c 3799997 | cmp - <(head -c 3799997 /dev/zero)
+		[ "$(tail -c +7000001 "$mnt/a")" = two ]
 	}
-	holds_everywhere zeros
+	[ "$(blocks "$mnt/a")" -eq 2048 ]
+	holds_everywhere one_and_two
+}
+
+@test "nor does it before what is allocated behind the end" {
+	leave_behind
+	fallocate -o 9000000 -l 1000000 "$mnt/a"
+	[ "$(stat -c %s "$mnt/a")" -eq 10000000 ]
+	holds_everywhere zeros 10000000
 }
 
 @test "allocation leaves what is there as it is" {

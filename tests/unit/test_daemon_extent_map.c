@@ -169,6 +169,75 @@ static void cut__beyond_what_is_known__knows_no_more(void **state)
 	extent_map_fini(&map);
 }
 
+/* ---- what others may have written ------------------------------------------------------------ */
+
+static void learn__in_order_only(void **state)
+{
+	struct extent_map map;
+	struct extent e = ext(10, 10, 100), before = ext(19, 1, 500);
+
+	extent_map_init(&map);
+	assert_int_equal(extent_map_learn(&map, &e), 0);
+	assert_int_equal(map.known_end, 20);
+	assert_int_equal(extent_map_learn(&map, &before), -EEXIST);
+	assert_int_equal(map.known_end, 20);
+	extent_map_learned_all(&map);
+	assert_int_equal(map.known_end, UINT64_MAX);
+	extent_map_fini(&map);
+}
+
+static void doubtful__what_was_there_and_not_what_is_ours(void **state)
+{
+	struct extent_map map;
+	struct extent a = ext(10, 10, 100), b = ext(30, 10, 300);
+
+	extent_map_init(&map);
+	assert_int_equal(extent_map_learn(&map, &a), 0);
+	assert_int_equal(extent_map_learn(&map, &b), 0);
+	extent_map_learned_all(&map);
+	assert_int_equal(put(&map, 50, 10, 500, EXTENT_COMMITTED), 0);
+	assert_int_equal(put(&map, 22, 1, 200, EXTENT_FILLING), 0);
+	assert_false(extent_map_is_doubtful(&map, 0, 10));
+	assert_true(extent_map_is_doubtful(&map, 0, 11));
+	assert_true(extent_map_is_doubtful(&map, 19, 30));
+	assert_false(extent_map_is_doubtful(&map, 20, 30));
+	assert_true(extent_map_is_doubtful(&map, 20, 100));
+	assert_false(extent_map_is_doubtful(&map, 40, 100));
+	/* Learned again, after the server has added pages, which are zero. */
+	extent_map_filled(&map, 0, 100);
+	extent_map_forget(&map, 40);
+	a = ext(50, 30, 500);
+	assert_int_equal(extent_map_learn(&map, &a), 0);
+	assert_false(extent_map_is_doubtful(&map, 40, 100));
+	extent_map_doubt(&map, 60);
+	assert_true(extent_map_is_doubtful(&map, 40, 100));
+	assert_false(extent_map_is_doubtful(&map, 60, 100));
+	extent_map_cut(&map, 35);
+	assert_true(extent_map_is_doubtful(&map, 34, 100));
+	assert_false(extent_map_is_doubtful(&map, 35, 100));
+	assert_int_equal(put(&map, 40, 1, 800, EXTENT_COMMITTED), 0);
+	assert_false(extent_map_is_doubtful(&map, 35, 100));
+	extent_map_fini(&map);
+}
+
+/* What was not known yet when the map was forgotten is learned as the rest is. */
+static void doubtful__learned_in_parts(void **state)
+{
+	struct extent_map map;
+	struct extent a = ext(10, 10, 100), b = ext(30, 10, 300);
+
+	extent_map_init(&map);
+	assert_int_equal(extent_map_learn(&map, &a), 0);
+	extent_map_forget(&map, 15);
+	a = ext(15, 5, 105);
+	assert_int_equal(extent_map_learn(&map, &a), 0);
+	assert_int_equal(extent_map_learn(&map, &b), 0);
+	extent_map_learned_all(&map);
+	assert_true(extent_map_is_doubtful(&map, 39, 100));
+	assert_false(extent_map_is_doubtful(&map, 40, 100));
+	extent_map_fini(&map);
+}
+
 /* ---- against a model ------------------------------------------------------------------------- */
 
 enum { PAGES = 3000 };
@@ -331,6 +400,9 @@ int main(void)
 		cmocka_unit_test(cut__shortens_and_drops),
 		cmocka_unit_test(cut__beyond_what_is_known__knows_no_more),
 		cmocka_unit_test(forget__what_is_before_stays_known),
+		cmocka_unit_test(learn__in_order_only),
+		cmocka_unit_test(doubtful__what_was_there_and_not_what_is_ours),
+		cmocka_unit_test(doubtful__learned_in_parts),
 		cmocka_unit_test(map__random__as_the_model),
 		cmocka_unit_test(map__100000_extents__all_found),
 	};
