@@ -50,3 +50,10 @@ void drop_note_locked(struct inode *inode, struct fuse_port *port, uint64_t from
 	inode_ref(inode);
 	start_locked(inode, port);
 }
+
+void drop_unseen_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+{
+	inode->stale = true;
+	if (inode->nopen_cached)
+		drop_note_locked(inode, port, from, to);
+}

@@ -28,10 +28,24 @@ static struct copy_state *state_of(struct request *req)
 	return request_state(req, struct copy_state);
 }
 
+/* The kernel drops by itself what it is told of. */
+static void drop_copied(struct request *req)
+{
+	struct inode *target = op_of(req)->inode;
+	uint64_t from = req->args.offset2;
+
+	pthread_mutex_lock(&target->lock);
+	drop_unseen_locked(target, req->thread->port, from, from + state_of(req)->done);
+	pthread_mutex_unlock(&target->lock);
+}
+
 static void copy_finish(struct request *req, int status)
 {
 	struct copy_state *st = state_of(req);
 	uint32_t done = (uint32_t)st->done;
+
+	if (req->replied && done)
+		drop_copied(req);
 
 	if (st->pass.inside)
 		op_leave_pass(req, &st->pass);

@@ -8,8 +8,7 @@
  * then zeros for what is there. For the kernel drops what it has cached of the range only if it is
  * told of a success. So it is, too, where the file is to grow from behind its end on over pages
  * that may be other than zero: between the passes it gets as long as to there. What a signal ends
- * between two steps of the second pass, or of a hole's, is dropped when the file is opened the next
- * time.
+ * between two steps of the second pass, or of a hole's, drop.h drops.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -40,10 +39,11 @@ static struct fallocate_state *state_of(struct request *req)
 static void fallocate_finish(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
+	uint64_t from = req->args.offset;
 
-	if (status && state_of(req)->changed) {
+	if ((status || req->replied) && state_of(req)->changed) {
 		pthread_mutex_lock(&inode->lock);
-		inode->stale = true;
+		drop_unseen_locked(inode, req->thread->port, from, from + req->args.len);
 		pthread_mutex_unlock(&inode->lock);
 	}
 	op_finish(req, status);

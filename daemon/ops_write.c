@@ -59,10 +59,18 @@ static void write_reply(struct request *req, int status)
 		reply_write(req, len);
 }
 
-/* By a handle that uses the kernel's cache else. */
-static bool passes_cache(const struct request *req)
+/* What the kernel has cached may be older from now on, however the write ended. A buffered write's
+ * pages it has changed itself, or dropped with an error, but not if it did not wait for the end. */
+static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
 {
-	return !req->args.cached && req->args.fh == OPENED_CACHED && (req->args.flags & O_DIRECT);
+	uint64_t from = req->args.offset, to = from + req->args.size;
+
+	if (req->args.cached)
+		return;
+	if (req->args.fh == OPENED_DIRECT)
+		drop_unseen_locked(inode, req->thread->port, from, to);
+	else if (req->args.flags & O_DIRECT || status || req->replied)
+		drop_note_locked(inode, req->thread->port, from, to);
 }
 
 static void account_locked(struct request *req, struct inode *inode)
@@ -75,9 +83,6 @@ static void account_locked(struct request *req, struct inode *inode)
 		inode->attr.size = end;
 		c->size_dirty = true;
 	}
-	inode->stale |= !req->args.cached && req->args.fh == OPENED_DIRECT;
-	if (passes_cache(req))
-		drop_note_locked(inode, req->thread->port, req->args.offset, end);
 	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
 	 */
 	if (inode->fs->features.writeback)
@@ -106,6 +111,7 @@ static void write_account(struct request *req, int status)
 
 	pthread_mutex_lock(&inode->lock);
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
+	make_cache_old_locked(req, inode, status);
 	if (!status)
 		account_locked(req, inode);
 	else

@@ -256,3 +256,35 @@ times_of() {
 	check
 	holds_everywhere check
 }
+
+# ---- what nobody waited for ----------------------------------------------------------------------
+
+# What the server has been sent and has not read.
+bytes_queued() {
+	ss -Htn "sport = :$port" | awk '{ n += $2 } END { exit !(n > 100000) }'
+}
+
+# bats test_tags=only:tcp
+@test "what an interrupted direct write changes later is not hidden by the cache" {
+	local writer reader
+	cache_mode=shared
+	# One thread, so that a close is seen before the next open.
+	mount_rmem -o io_threads=1
+	random_file "$dir/old" 1
+	random_file "$dir/new" 1
+	cp "$dir/old" "$mnt/a"
+	cmp "$dir/old" "$mnt/a"
+	kill -STOP "$server_pid"
+	dd if="$dir/new" of="$mnt/a" bs=1M conv=notrunc status=none 3>&- 2>&- &
+	writer=$!
+	until_true 20 bytes_queued
+	kill_server
+	kill -KILL "$writer"
+	exit_status "$writer" 10 || [ $? -eq 137 ]
+	fsop sees "$mnt/a" "$dir/new" >"$dir/sees" 3>&- &
+	reader=$!
+	until_true 10 grep -q open "$dir/sees"
+	start_server
+	exit_status "$reader" 20
+	cmp "$dir/new" "$mnt/a"
+}

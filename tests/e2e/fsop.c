@@ -376,6 +376,24 @@ static int storm(char **args)
 	return 0;
 }
 
+/* Reads a file by one handle until it begins as another one, a piece; prints "open" before. */
+static int sees(char **args)
+{
+	static char wanted[STRIKE_BYTES], there[STRIKE_BYTES];
+	autoclose int file = open(args[0], O_RDONLY | O_CLOEXEC);
+	autoclose int other = open(args[1], O_RDONLY | O_CLOEXEC);
+
+	if (file < 0 || other < 0 || pread(other, wanted, sizeof(wanted), 0) != sizeof(wanted))
+		return -errno;
+	puts("open");
+	fflush(stdout);
+	do {
+		if (pread(file, there, sizeof(there), 0) != sizeof(there))
+			return -errno;
+	} while (memcmp(wanted, there, sizeof(there)) != 0 && usleep(20000) == 0);
+	return 0;
+}
+
 static int uncache_file(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	autoclose int fd = -1;
@@ -419,6 +437,7 @@ static const struct operation operations[] = {
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},
 	{"storm", 2, storm},
+	{"sees", 2, sees},
 	{"uncache", 1, uncache},
 };
 
