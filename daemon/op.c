@@ -128,6 +128,8 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 	struct request *req = request_of(op);
 
 	op->wait = OP_RUNS;
+	if (!rep->status)
+		op->released = false;
 	if (lacks_room(op, rep->status)) {
 		op->released = true;
 		if (!allowance_release(req, rpc_again))

@@ -67,7 +67,7 @@ struct op {
 	struct waiter waiter;
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
-	bool released; /* what this client had reserved, for want of room */
+	bool released; /* what this client had reserved, for want of room, since the last success */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */
