@@ -1,7 +1,11 @@
 /* setattr.c - changing attributes, for SETATTR itself and for what implies it: O_TRUNC, and the
  * loss of set-user-id by writing, and growth before what is written or allocated behind the end.
  *
- *     [gate, if the size changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
+ *     [gate, if the size or mtime changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
+ *
+ * What changes the mtime by itself, WRITE, FALLOCATE and COPY, is over when it is set, and begins
+ * when that is answered: so it is the same here and at the server, and none that is older comes
+ * back.
  *
  * SETATTR is sent again as long as the file has not grown to its size.
  *
@@ -116,6 +120,12 @@ static bool moves_quota(const struct op *op)
 	       session_quotas(op->inode->fs->session);
 }
 
+static bool changes_data(const struct op *op)
+{
+	return op->set.valid & SET_SIZE || moves_quota(op) ||
+	       (op->set.valid & SET_MTIMES && inode_is_regular(op->inode));
+}
+
 static void return_share(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
@@ -160,8 +170,7 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set_done = then;
 	if (set->valid & SET_ATIMES)
 		access_hold(op->inode);
-	if (!(set->valid & SET_SIZE || moves_quota(op)) ||
-		op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
+	if (!changes_data(op) || op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
 }
 
