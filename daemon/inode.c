@@ -230,6 +230,13 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 		extent_map_learned_all(&inode->map);
 }
 
+/* A file that was made without a name was found by one: it has got it. The LINK's answer comes. */
+static void find_name_locked(struct inode *inode, const struct attr *attr)
+{
+	if (inode->nameless && attr->nlink)
+		inode->orphan = inode->nameless = false;
+}
+
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->orphan)
@@ -271,6 +278,7 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
 
 	pthread_mutex_lock(&inode->lock);
 	first = !inode->sized;
+	find_name_locked(inode, &entry->attr);
 	ok = learn_locked(inode, &entry->attr, epoch);
 	if (ok && first && inode->sized)
 		learn_extents_locked(inode, entry);

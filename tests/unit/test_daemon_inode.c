@@ -124,6 +124,25 @@ static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 	inode_put(inode);
 }
 
+/* Between a LINK at the server and its answer here. */
+static void inode_learn_entry__finds_the_name_of_a_nameless_one(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+	struct rpc_entry_reply entry = {.attr = file};
+
+	inode->orphan = inode->nameless = true;
+	entry.attr.nlink = 0;
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	entry.attr.nlink = 1;
+	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	assert_false(inode->orphan);
+	/* One that has lost its last name has no other. */
+	inode->orphan = true;
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	inode_put(inode);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -134,6 +153,8 @@ int main(void)
 			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_learn_new__leaves_what_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn_entry__finds_the_name_of_a_nameless_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
 		cmocka_unit_test_setup_teardown(
