@@ -261,7 +261,7 @@ struct rpc_removexattr {
 };
 
 /* A session has at most so many values on their way: -ENOSPC. The SETXATTR that names one ends it,
- * whatever becomes of it. */
+ * whatever becomes of it; so does a STAGE of no bytes at offset 0. */
 enum { STAGES_MAX = 256 };
 
 struct rpc_stage {

@@ -457,7 +457,8 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_SETXATTR:
 		return setxattr_ok(&q->setxattr);
 	case RPC_STAGE:
-		return q->stage.stage && q->stage.tail.len && q->stage.offset <= XATTR_VALUE_MAX &&
+		return q->stage.stage && (q->stage.tail.len || !q->stage.offset) &&
+		       q->stage.offset <= XATTR_VALUE_MAX &&
 		       q->stage.tail.len <= XATTR_VALUE_MAX - q->stage.offset;
 	case RPC_FALLOCATE:
 		return q->fallocate.len && range_ok(q->fallocate.offset, q->fallocate.len);

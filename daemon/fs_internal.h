@@ -11,6 +11,7 @@
 #include "daemon/refill.h"
 #include "daemon/returns.h"
 #include "daemon/session.h"
+#include "daemon/stages.h"
 #include "daemon/statfs.h"
 
 enum { FS_THREADS_MAX = 16 };
@@ -38,6 +39,7 @@ struct fs {
 	struct grants grants;
 	struct refill refill;
 	struct returns returns;
+	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;
 	struct notifier notifier; /* of attributes */

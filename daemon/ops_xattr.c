@@ -4,7 +4,8 @@
  *
  * A value may be longer than a message. It is then read in parts, from the start again if it has
  * changed meanwhile, and sent in parts that the server keeps (STAGE) until the last one comes with
- * SETXATTR. Both lie in the request's data buffer, whose number tells its parts from others'. */
+ * SETXATTR. Both lie in the request's data buffer. What was sent of a value that is given up is
+ * dropped, or, where the server can't be told, overwritten by the next one (stages.h). */
 #include <errno.h>
 #include <stddef.h>
 
@@ -17,12 +18,16 @@ struct xattr_state {
 	struct op op;
 	uint32_t at;     /* bytes of the value or list that have been moved */
 	uint64_t sum;    /* of the value that they came from */
+	unsigned ntries; /* to read a value that changed meanwhile */
+	uint32_t stage;  /* of SETXATTR's parts; 0: none */
+	int why;         /* that is being dropped */
 	uint64_t cookie; /* of the last name that was put into the list */
 };
 
 enum {
 	STAGE_BYTES = 16000, /* in one message */
 	LAST_BYTES = STAGE_BYTES - NAME_BYTES_MAX,
+	TRIES_MAX = 100, /* to read a value while it changes */
 };
 
 static_assert(STAGE_BYTES <= RPC_MSG_BYTES - 128, "a part and its fields are one message");
@@ -80,15 +85,20 @@ static int bad_answer(const struct request *req)
 	return -EIO;
 }
 
+/* Parts of two values are none. The server has not even a part where the new one is shorter than
+ * what was read of the old one. */
+static bool has_changed(const struct xattr_state *st, const struct rpc_reply *rep)
+{
+	if (!st->at)
+		return false;
+	return rep->status ? rep->status == -ERANGE : rep->getxattr.sum != st->sum;
+}
+
 /* Takes what the reply brings. True: that was all of it. */
 static bool take_part(struct request *req, const struct rpc_getxattr_reply *rep, int *status)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
 
-	if (st->at && rep->sum != st->sum) {
-		st->at = 0;
-		return false;
-	}
 	if (rep->total > XATTR_VALUE_MAX || st->at > rep->total ||
 		rep->tail.len > rep->total - st->at || (!rep->tail.len && st->at < rep->total))
 		*status = bad_answer(req);
@@ -114,6 +124,11 @@ static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
 		len = rep->getxattr.total;
 		op_end(req);
 		reply_length(req, len);
+		return;
+	}
+	if (has_changed(st, rep)) {
+		st->at = 0;
+		getxattr_ask(req, ++st->ntries < TRIES_MAX && !req->replied ? 0 : -EBUSY);
 		return;
 	}
 	if (!status && !take_part(req, &rep->getxattr, &status) && !req->replied) {
@@ -266,16 +281,19 @@ void op_listxattr(struct request *req)
 
 /* ---- SETXATTR -------------------------------------------------------------------------------- */
 
-static void change_answered(struct request *req, const struct rpc_reply *rep)
+static void setxattr_finish(struct request *req, int status)
 {
-	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
-	op_finish(req, rep->status);
+	uint32_t stage = request_state(req, struct xattr_state)->stage;
+
+	if (stage)
+		stages_give(&req->thread->fs->stages, stage);
+	op_finish(req, status);
 }
 
-/* 0 is none. */
-static uint32_t stage_of(const struct request *req)
+static void setxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
-	return request_buffer_index(req) + 1;
+	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
+	setxattr_finish(req, rep->status);
 }
 
 static struct rpc_tail rest_of_value(const struct request *req, uint32_t at, uint32_t max)
@@ -295,26 +313,45 @@ static void setxattr_send(struct request *req)
 	st->op.call.req.setxattr = (struct rpc_setxattr){
 		.ino = st->op.inode->ino,
 		.flags = req->args.flags,
-		.stage = st->at ? stage_of(req) : 0,
+		.stage = st->stage,
 		.total = req->args.size,
 		.name = op_name(req->args.name),
 		.tail = rest_of_value(req, st->at, LAST_BYTES),
 	};
-	op_rpc(req, change_answered);
+	op_rpc(req, setxattr_answered);
 }
 
 static void setxattr_go(struct request *req);
 
-static void staged(struct request *req, const struct rpc_reply *rep)
+static void stage_dropped(struct request *req, const struct rpc_reply *rep)
+{
+	setxattr_finish(req, request_state(req, struct xattr_state)->why);
+}
+
+/* The server is there, and has parts of a value that nobody waits for, or that it has no room for.
+ */
+static void drop_stage(struct request *req, int status)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
 
-	if (rep->status || req->replied) {
-		op_finish(req, rep->status);
-		return;
+	st->why = status;
+	st->op.call.req.stage = (struct rpc_stage){.stage = st->stage};
+	op_rpc(req, stage_dropped);
+}
+
+static void staged(struct request *req, const struct rpc_reply *rep)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	bool given_up = rep->status == -ENOSPC || (!rep->status && req->replied);
+
+	if (given_up) {
+		drop_stage(req, rep->status);
+	} else if (rep->status) {
+		setxattr_finish(req, rep->status);
+	} else {
+		st->at += st->op.call.req.stage.tail.len;
+		setxattr_go(req);
 	}
-	st->at += st->op.call.req.stage.tail.len;
-	setxattr_go(req);
 }
 
 static void setxattr_go(struct request *req)
@@ -327,7 +364,7 @@ static void setxattr_go(struct request *req)
 	}
 	st->op.call.req.op = RPC_STAGE;
 	st->op.call.req.stage = (struct rpc_stage){
-		.stage = stage_of(req),
+		.stage = st->stage,
 		.offset = st->at,
 		.tail = rest_of_value(req, st->at, STAGE_BYTES),
 	};
@@ -336,10 +373,15 @@ static void setxattr_go(struct request *req)
 
 void op_setxattr(struct request *req)
 {
+	struct xattr_state *st = request_state(req, struct xattr_state);
 	const struct xattr_kind *kind;
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
+	if (!status && req->args.size > LAST_BYTES) {
+		st->stage = stages_take(&req->thread->fs->stages);
+		status = st->stage ? 0 : -ENOSPC;
+	}
 	if (status)
 		op_finish(req, status);
 	else

@@ -186,13 +186,6 @@ void request_leave_buffers(struct request *req)
 	list_del(&req->link);
 }
 
-unsigned request_buffer_index(const struct request *req)
-{
-	const struct io_thread_private *priv = req->thread->priv;
-
-	return req->thread->index * priv->nbuffers + (unsigned)(req->buf - priv->buffers);
-}
-
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */
 unsigned request_serve_waiters(struct io_thread *thread)
 {

@@ -149,8 +149,6 @@ struct request {
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
 /* Takes it out of that queue; then() is not called. */
 void request_leave_buffers(struct request *req);
-/* Which of all threads' data buffers it holds, from 0. */
-unsigned request_buffer_index(const struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
  */

@@ -312,6 +312,14 @@ static int check_count(struct ns_call *c)
 	return -ENOSPC;
 }
 
+/* Its value is not wanted any more. */
+static int drop_stage(struct ns_call *c, uint32_t there)
+{
+	int err = there ? ns_room(c, ROOM_PAGES + stage_room(there), false) : 0;
+
+	return err ? err : stage_drop(c->m->store, c->ctx->session, c->req->stage.stage);
+}
+
 int ns_stage(struct ns_call *c)
 {
 	const struct rpc_stage *req = &c->req->stage;
@@ -322,6 +330,8 @@ int ns_stage(struct ns_call *c)
 
 	if (err)
 		return err;
+	if (req->stage && !req->tail.len && !req->offset)
+		return drop_stage(c, there);
 	if (!req->stage || !req->tail.len || (req->offset && req->offset != there) ||
 		!range_within(req->offset, req->tail.len, XATTR_VALUE_MAX))
 		return -EINVAL;

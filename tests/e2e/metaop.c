@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/xattr.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -205,6 +208,52 @@ static int set_xattr_replace(char **args)
 	return set_from(args, XATTR_REPLACE);
 }
 
+enum { LONG_BYTES = 60000, SHORT_BYTES = 20000 };
+
+static bool is_all(const char *bytes, size_t len, char c)
+{
+	return bytes[0] == c && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* By turns a long value and a short one, until somebody ends it. */
+static void set_in_turns(const char *name, const char *file)
+{
+	static char bytes[LONG_BYTES];
+
+	for (bool is_long = true;; is_long = !is_long) {
+		size_t len = is_long ? LONG_BYTES : SHORT_BYTES;
+
+		memset(bytes, is_long ? 'l' : 's', len);
+		if (setxattr(file, name, bytes, len, 0) < 0)
+			_exit(1);
+	}
+}
+
+/* NAME FILE COUNT: a value is read so often while it changes; -EILSEQ: neither of the two. */
+static int xattr_in_turns(char **args)
+{
+	unsigned long count = strtoul(args[2], NULL, 10);
+	pid_t pid;
+	int err = 0;
+
+	if (setxattr(args[1], args[0], "s", 1, 0) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0)
+		set_in_turns(args[0], args[1]);
+	for (unsigned long i = 0; !err && i < count; i++) {
+		ssize_t len = getxattr(args[1], args[0], value, sizeof(value));
+
+		if (len < 0)
+			err = -errno;
+		else if (!is_all(value, (size_t)len, len == LONG_BYTES ? 'l' : 's'))
+			err = -EILSEQ;
+	}
+	if (kill(pid, SIGKILL) < 0 || waitpid(pid, NULL, 0) < 0)
+		return -errno;
+	return err;
+}
+
 /* NAME FILE */
 static int lset_xattr(char **args)
 {
@@ -297,6 +346,7 @@ static const struct operation operations[] = {
 	{"setxattr", 3, set_xattr},
 	{"setxattr-create", 3, set_xattr_create},
 	{"setxattr-replace", 3, set_xattr_replace},
+	{"xattr-in-turns", 3, xattr_in_turns},
 	{"lsetxattr", 2, lset_xattr},
 	{"removexattr", 2, remove_xattr},
 	{"fd-xattr", 1, fd_xattr},

@@ -222,6 +222,10 @@ all_listed() {
 
 # ---- an ordinary user ----------------------------------------------------------------------------
 
+@test "a value that is read while it gets longer and shorter is one of the two, whole" {
+	metaop xattr-in-turns user.a "$file" 1000
+}
+
 @test "an ordinary user has his own files' user attributes, and sees nothing of trusted ones" {
 	let_users_in
 	setfattr -n trusted.secret -v x "$file"

@@ -637,6 +637,8 @@ static void xattr__out_of_range(void **state)
 	assert_refused(&q);
 	q.stage = (struct rpc_stage){0, 0, extents_tail()};
 	assert_refused(&q);
+	q.stage = (struct rpc_stage){.stage = 9, .offset = 12000}; /* no bytes */
+	assert_refused(&q);
 }
 
 static void ranges__out_of_range(void **state)

@@ -379,7 +379,7 @@ static void stage__errors(void **state)
 	uint64_t ino = fx_file(ROOT_INO, "file");
 
 	assert_int_equal(fx_stage(0, 0, data, 10), -EINVAL);
-	assert_int_equal(fx_stage(1, 0, data, 0), -EINVAL);
+	assert_int_equal(fx_stage(0, 0, data, 0), -EINVAL);
 	assert_int_equal(fx_stage(1, 10, data, 10), -EINVAL);
 	assert_int_equal(fx_stage(1, XATTR_VALUE_MAX, data, 1), -EINVAL);
 	assert_int_equal(fx_stage(1, UINT32_MAX, data, 2), -EINVAL);
@@ -406,6 +406,17 @@ static void stage__goes_when_its_value_is_refused(void **state)
 	assert_int_equal(fx_stage(1, 0, data, 10), 0);
 	assert_int_equal(fx_setxattr_staged(999, "user.a", data, 20, 0, 1, 10), -ESTALE);
 	assert_int_equal(records_of(STORE_STAGE), 0);
+}
+
+static void stage__of_no_bytes_goes(void **state)
+{
+	assert_int_equal(fx_stage(1, 0, data, 16000), 0);
+	assert_int_equal(fx_stage(2, 0, data, 10), 0);
+	assert_int_equal(fx_stage(1, 16000, data, 0), -EINVAL);
+	assert_int_equal(fx_stage(1, 0, data, 0), 0);
+	assert_int_equal(records_of(STORE_STAGE), 1);
+	assert_int_equal(fx_stage(1, 0, data, 0), 0);
+	assert_int_equal(fx_stage(2, 10, data, 10), 0);
 }
 
 static void stage__a_session_has_so_many(void **state)
@@ -785,6 +796,7 @@ int main(void)
 		CASE(stage__begins_anew_at_0),
 		CASE(stage__errors),
 		CASE(stage__goes_when_its_value_is_refused),
+		CASE(stage__of_no_bytes_goes),
 		CASE(stage__a_session_has_so_many),
 		CASE(stage__is_the_sessions_own_and_ends_with_it),
 		CASE(unlink__frees_the_attributes_in_pieces),
