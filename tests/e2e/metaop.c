@@ -239,6 +239,8 @@ static int xattr_in_turns(char **args)
 	if (setxattr(args[1], args[0], "s", 1, 0) < 0)
 		return -errno;
 	pid = fork();
+	if (pid < 0)
+		return -errno;
 	if (pid == 0)
 		set_in_turns(args[0], args[1]);
 	for (unsigned long i = 0; !err && i < count; i++) {

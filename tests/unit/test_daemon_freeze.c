@@ -1,0 +1,220 @@
+/* Which pages a write has to ask for while a snapshot is on its way. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+#include "daemon/session_private.h"
+
+enum { INO = 71, SNAPSHOT = 5, REGION_PAGES = 1000, NREGIONS = 3, MAX = 8 };
+
+struct fixture {
+	struct fs fs;
+	struct session session;
+	struct inode *inode;
+};
+
+/* An answer to FROZEN: nothing was asked for yet. */
+static void remember(struct fixture *fx)
+{
+	struct freeze *f = &fx->fs.freeze;
+
+	f->region_pages = REGION_PAGES;
+	f->nbits = (uint64_t)NREGIONS * REGION_PAGES;
+	f->bits = calloc(f->nbits / 64 + 1, sizeof(*f->bits));
+	assert_non_null(f->bits);
+	atomic_store(&f->bits_id, SNAPSHOT);
+}
+
+static int setup(void **state)
+{
+	struct fixture *fx = calloc(1, sizeof(*fx));
+
+	if (!fx || inode_table_init(&fx->fs.inodes))
+		return -1;
+	fx->fs.session = &fx->session;
+	atomic_store(&fx->session.snapshot, SNAPSHOT);
+	grants_init(&fx->fs.grants);
+	freeze_init(&fx->fs.freeze, &fx->fs);
+	fx->inode = inode_get(&fx->fs, INO);
+	fx->inode->written_to = UINT64_MAX;
+	*state = fx;
+	return fx->inode ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fx = *state;
+
+	inode_table_fini(&fx->fs.inodes);
+	freeze_fini(&fx->fs.freeze);
+	grants_fini(&fx->fs.grants);
+	free(fx);
+	return 0;
+}
+
+static void put(struct fixture *fx, uint64_t fpage, uint32_t npages, uint16_t region, uint32_t page,
+	enum extent_state state)
+{
+	struct extent e = {.fpage = fpage, .npages = npages, .page = page, .region = region};
+
+	assert_int_equal(extent_map_insert(&fx->inode->map, &e, state), 0);
+}
+
+static unsigned ask(struct fixture *fx, uint64_t from, uint64_t end, struct extent out[MAX])
+{
+	uint64_t fpage = from;
+	unsigned n = freeze_protected_locked(fx->inode, &fpage, end, out, MAX);
+
+	assert_true(n == MAX || fpage == end);
+	return n;
+}
+
+static void assert_extent(const struct extent *e, uint16_t region, uint32_t page, uint32_t npages)
+{
+	assert_int_equal(e->region, region);
+	assert_int_equal(e->page, page);
+	assert_int_equal(e->npages, npages);
+}
+
+/* Pages from grants came after the marker; one whose COMMIT is not answered may have come before.
+ */
+static void protected__what_may_be_in_the_marker(void **state)
+{
+	struct fixture *fx = *state;
+	struct extent out[MAX];
+
+	remember(fx);
+	put(fx, 0, 10, 0, 100, EXTENT_COMMITTED);
+	put(fx, 10, 10, 0, 200, EXTENT_DIRTY);
+	put(fx, 20, 10, 0, 300, EXTENT_FILLING);
+	put(fx, 30, 10, 2, 400, EXTENT_COMMITTING);
+	assert_int_equal(ask(fx, 5, 100, out), 2);
+	assert_extent(&out[0], 0, 105, 5);
+	assert_extent(&out[1], 2, 400, 10);
+	assert_int_equal(ask(fx, 10, 30, out), 0);
+	assert_int_equal(ask(fx, 40, 100, out), 0);
+}
+
+static void protected__what_was_asked_for_is_not_asked_again(void **state)
+{
+	struct fixture *fx = *state;
+	struct extent out[MAX], asked = {.npages = 10, .page = 110, .region = 1};
+
+	remember(fx);
+	put(fx, 0, 50, 1, 100, EXTENT_COMMITTED);
+	freeze_unprotected(&fx->fs, &asked, 1);
+	assert_int_equal(ask(fx, 10, 20, out), 0);
+	assert_int_equal(ask(fx, 15, 22, out), 1);
+	assert_extent(&out[0], 1, 120, 2);
+	assert_int_equal(ask(fx, 8, 12, out), 1);
+	assert_extent(&out[0], 1, 108, 4);
+	/* The same pages of other regions are others. */
+	put(fx, 100, 10, 0, 110, EXTENT_COMMITTED);
+	put(fx, 200, 10, 2, 110, EXTENT_COMMITTED);
+	assert_int_equal(ask(fx, 100, 300, out), 2);
+}
+
+static void protected__of_another_snapshot__all_is_asked_for(void **state)
+{
+	struct fixture *fx = *state;
+	struct extent out[MAX], asked = {.npages = 50, .page = 100};
+
+	remember(fx);
+	put(fx, 0, 50, 0, 100, EXTENT_COMMITTED);
+	freeze_unprotected(&fx->fs, &asked, 1);
+	assert_int_equal(ask(fx, 0, 50, out), 0);
+	atomic_store(&fx->session.snapshot, SNAPSHOT + 1);
+	assert_int_equal(ask(fx, 0, 50, out), 1);
+	assert_extent(&out[0], 0, 100, 50);
+	/* Nor is an answer remembered that was meant for that one. */
+	freeze_unprotected(&fx->fs, &asked, 1);
+	atomic_store(&fx->fs.freeze.bits_id, SNAPSHOT + 1);
+	for (unsigned i = 0; i < 50; i++)
+		atomic_store(&fx->fs.freeze.bits[i / 64 + 1], 0);
+	assert_int_equal(ask(fx, 0, 50, out), 1);
+}
+
+/* A file that is written in order asks for what comes next along with it. */
+static void protected__in_order__some_ahead(void **state)
+{
+	struct fixture *fx = *state;
+	struct extent out[MAX];
+
+	remember(fx);
+	put(fx, 0, 900, 0, 0, EXTENT_COMMITTED);
+	assert_int_equal(ask(fx, 10, 20, out), 1);
+	assert_extent(&out[0], 0, 10, 10);
+	fx->inode->written_to = 10;
+	assert_int_equal(ask(fx, 10, 20, out), 1);
+	assert_extent(&out[0], 0, 10, 10 + 512);
+	freeze_unprotected(&fx->fs, out, 1);
+	fx->inode->written_to = 20;
+	assert_int_equal(ask(fx, 20, 532, out), 0);
+	/* To the extent's end at most. */
+	fx->inode->written_to = 850;
+	assert_int_equal(ask(fx, 850, 860, out), 1);
+	assert_extent(&out[0], 0, 850, 50);
+}
+
+static void protected__more_than_fit__in_turns(void **state)
+{
+	struct fixture *fx = *state;
+	struct extent out[MAX];
+	uint64_t fpage = 0;
+	unsigned n, total = 0;
+
+	remember(fx);
+	for (uint32_t i = 0; i < 20; i++)
+		put(fx, i * 2, 1, 0, 900 - i * 3, EXTENT_COMMITTED);
+	do {
+		n = freeze_protected_locked(fx->inode, &fpage, 40, out, MAX);
+		freeze_unprotected(&fx->fs, out, n);
+		for (unsigned i = 0; i < n; i++)
+			assert_extent(&out[i], 0, 900 - (total + i) * 3, 1);
+		total += n;
+	} while (n);
+	assert_int_equal(total, 20);
+	assert_int_equal(fpage, 40);
+	assert_int_equal(ask(fx, 0, 40, out), 0);
+}
+
+static void enter__counted_until_left(void **state)
+{
+	struct fixture *fx = *state;
+	static struct request req;
+	struct io_thread thread = {.fs = &fx->fs};
+	struct freeze_thread *t = &fx->fs.threads[0].freeze;
+
+	freeze_thread_init(t, &thread);
+	req = (struct request){.thread = &thread};
+	assert_true(freeze_enter(&req, NULL));
+	assert_int_equal(t->nwriting, 1);
+	freeze_leave(&req);
+	assert_int_equal(t->nwriting, 0);
+	/* One that is waited for lets none begin. */
+	t->id = SNAPSHOT;
+	assert_false(freeze_enter(&req, NULL));
+	assert_int_equal(t->nwriting, 0);
+	assert_int_equal(op_of(&req)->wait, OP_AT_FREEZE);
+	assert_false(list_empty(&t->held));
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(protected__what_may_be_in_the_marker),
+		CASE(protected__what_was_asked_for_is_not_asked_again),
+		CASE(protected__of_another_snapshot__all_is_asked_for),
+		CASE(protected__in_order__some_ahead),
+		CASE(protected__more_than_fit__in_turns),
+		CASE(enter__counted_until_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
