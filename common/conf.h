@@ -72,6 +72,7 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *must
 
 /* Adds to a list: a copy of text; an element of zeros, NULL for no memory. */
 int conf_add_string(struct conf_strings *strings, const char *text, unsigned line);
+void conf_strings_free(struct conf_strings *strings);
 void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, unsigned line);
 
 /* "512MiB", "64GiB", "4096": a number and one of B, KiB, MiB, GiB, TiB (or none: bytes).

@@ -206,7 +206,7 @@ void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, uns
 	return element;
 }
 
-static void free_strings(struct conf_strings *strings)
+void conf_strings_free(struct conf_strings *strings)
 {
 	for (size_t i = 0; i < strings->n; i++)
 		free(strings->v[i]);
@@ -232,7 +232,7 @@ void conf_clear(const struct conf_key *key, void *out)
 		free(*(char **)field);
 		*(char **)field = NULL;
 	} else if (key->type == CONF_STRINGS) {
-		free_strings(field);
+		conf_strings_free(field);
 	} else if (key->type == CONF_GROUPS) {
 		free_groups(key, field);
 	}

@@ -21,6 +21,9 @@ enum { REGIONS_MAX = UINT16_MAX };
 #define METADATA_MIN    (64 * MIB)
 #define METADATA_SHARE  16
 
+/* Below it are the set's, the export's and the files' names. */
+enum { SNAPSHOT_DIR_MAX = 900 };
+
 /* The root, and something in it. */
 enum { INODES_MIN = 2 };
 
@@ -38,6 +41,11 @@ static const char *check_export_name(const char *name)
 		    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] != '\0')
 		return "must be of letters, digits, '.', '_' and '-'";
 	return name[0] == '.' ? "must not begin with '.'" : NULL;
+}
+
+static const char *check_absolute(const char *path)
+{
+	return path[0] == '/' ? NULL : "must be a path from / on";
 }
 
 #define EXPORT_KEY(key) .name = #key, .offset = offsetof(struct export_config, key)
@@ -66,6 +74,10 @@ const struct conf_key server_config_keys[] = {
 	{KEY(lease_time), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = 256},
+	{KEY(snapshot_dir), .type = CONF_STRING, .min = 1, .max = SNAPSHOT_DIR_MAX,
+		.check = check_absolute},
+	{KEY(snapshot_on_stop), .type = CONF_BOOL},
+	{KEY(restore_on_start), .type = CONF_BOOL},
 	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
 	{KEY(metadata_reserve), .type = CONF_SIZE, .min = MIB, .max = TIB, .multiple = PAGE_BYTES},
 	{0},
@@ -102,11 +114,7 @@ void server_config_fini(struct server_config *config)
 	conf_free(server_config_keys, config);
 	free(config->addresses);
 	config->addresses = NULL;
-	for (size_t i = 0; i < config->restore.n; i++)
-		free(config->restore.v[i]);
-	free(config->restore.v);
-	free(config->restore.lines);
-	config->restore = (struct conf_strings){0};
+	conf_strings_free(&config->restore);
 }
 
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)
@@ -204,6 +212,9 @@ static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 	if (!config->memory_dir)
 		err = server_config_set(
 			config, "memory_dir", "memory_dir", "/dev/shm/rmemfs", why, whylen);
+	if (!err && !config->snapshot_dir)
+		err = server_config_set(
+			config, "snapshot_dir", "snapshot_dir", "/var/lib/rmemfs", why, whylen);
 	if (!err && !config->exports.n)
 		err = server_config_set_exports(config, &export, 1, why, whylen);
 	if (!err && !config->listen.n)
@@ -325,6 +336,28 @@ static int resolve_addresses(struct server_config *config, char *why, size_t why
 	return 0;
 }
 
+static bool is_below(const char *path, const char *dir)
+{
+	size_t len = strlen(dir);
+
+	while (len > 1 && dir[len - 1] == '/')
+		len--;
+	return strncmp(path, dir, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+/* What is kept in the memory directory is lost with it. */
+static int check_snapshots(const struct server_config *config, char *why, size_t whylen)
+{
+	if (is_below(config->snapshot_dir, config->memory_dir)) {
+		snprintf(why, whylen,
+			"%s: snapshot_dir: '%s': must not be in the memory directory, which is lost "
+			"with the machine's memory",
+			config->path ? config->path : "--memory-dir", config->snapshot_dir);
+		return -EINVAL;
+	}
+	return 0;
+}
+
 int server_config_finish(struct server_config *config, char *why, size_t whylen)
 {
 	int err;
@@ -333,6 +366,8 @@ int server_config_finish(struct server_config *config, char *why, size_t whylen)
 	err = fill_defaults(config, why, whylen);
 	if (!err)
 		err = check_exports(config, why, whylen);
+	if (!err)
+		err = check_snapshots(config, why, whylen);
 	if (!err)
 		err = resolve_addresses(config, why, whylen);
 	return err;

@@ -36,6 +36,8 @@ struct server_config {
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
 	enum huge_pages huge_pages;
+	char *snapshot_dir;
+	bool snapshot_on_stop, restore_on_start;
 	enum log_level log_level;
 
 	const char *check;                   /* the directory of --check, or NULL; borrowed */

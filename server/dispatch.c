@@ -295,7 +295,8 @@ static bool is_control(const struct request *req)
 	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
 }
 
-/* Takes requests of slots up to the first other one. */
+/* Takes requests of slots up to the first other one. Those of an export whose last snapshot has
+ * been begun have no answer any more, as if the server had ended. */
 static void collect(struct server *s, struct batch *batch)
 {
 	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
@@ -304,6 +305,10 @@ static void collect(struct server *s, struct batch *batch)
 		if (is_control(req))
 			return;
 		list_del(&req->link);
+		if (req->conn->session->export->closed) {
+			list_add_tail(&s->parked, &req->link);
+			continue;
+		}
 		list_add_tail(&batch->requests, &req->link);
 		batch->n++;
 	}

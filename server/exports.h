@@ -19,6 +19,8 @@
 #include "server/memdir.h"
 #include "server/regions.h"
 
+enum { SNAPSHOT_DIR_BYTES = 1024 };
+
 struct export
 {
 	char name[EXPORT_NAME_MAX + 1];
@@ -29,7 +31,11 @@ struct export
 	uint32_t first_region; /* of this export in exports.regions */
 	void **bases;          /* [nregions] */
 	const struct export_config *config;
-	bool reuse_allowed;        /* meta_allow_reuse was called */
+	bool reuse_allowed; /* meta_allow_reuse was called */
+	bool closed;        /* the server is stopping: see snapshot_take_last() */
+	/* The last snapshot that this run has completed: s of the clock, 0: none. */
+	int64_t completed;
+	char completed_dir[SNAPSHOT_DIR_BYTES];
 	struct rpc_counters ended; /* of sessions that have ended */
 };
 

@@ -67,6 +67,8 @@ int image_open(const char *dir, struct image_reader **out, const struct image_wh
 void image_close(struct image_reader *r);
 const struct marker_facts *image_facts(const struct image_reader *r);
 const struct image_totals *image_totals(const struct image_reader *r);
+/* When it was ended, in seconds of the server's clock. */
+int64_t image_time(const struct image_reader *r);
 
 /* The next record; the data are valid until the next call. -ENOENT: that was the last one. */
 int image_next_record(

@@ -24,6 +24,7 @@ struct image_reader {
 	char *dir;
 	int dirfd;
 	uint64_t id;
+	int64_t time;
 	struct marker_facts facts;
 	struct image_totals totals;
 	struct stream streams[IMAGE_FILES];
@@ -90,13 +91,13 @@ static bool parse_manifest(struct image_reader *r, const char *text)
 	int n = 0;
 
 	sscanf(text,
-		"rmemfs-snapshot %*d\nexport %63s\ntime %*d\nsnapshot %" SCNx64
+		"rmemfs-snapshot %*d\nexport %63s\ntime %" SCNd64 "\nsnapshot %" SCNx64
 		"\nstore %32s\nnames %32s\nexport_pages %" SCNu64 "\nregion_pages %" SCNu64
 		"\nnext_inode %" SCNu64 "\nrecords %" SCNu64 " blocks %" SCNu64 " bytes %" SCNu64
 		"\npages %" SCNu64 " blocks %" SCNu64 " bytes %" SCNu64 "\nsum %n",
-		r->facts.name, &r->id, store, names, &r->facts.npages, &r->facts.region_pages,
-		&r->facts.next_ino, &t->records, &t->record_blocks, &t->record_bytes, &t->pages,
-		&t->page_blocks, &t->page_bytes, &n);
+		r->facts.name, &r->time, &r->id, store, names, &r->facts.npages,
+		&r->facts.region_pages, &r->facts.next_ino, &t->records, &t->record_blocks,
+		&t->record_bytes, &t->pages, &t->page_blocks, &t->page_bytes, &n);
 	if (!n || !r->facts.region_pages)
 		return false;
 	return parse_hex(store, r->facts.store_id, sizeof(r->facts.store_id)) &&
@@ -203,6 +204,11 @@ const struct marker_facts *image_facts(const struct image_reader *r)
 const struct image_totals *image_totals(const struct image_reader *r)
 {
 	return &r->totals;
+}
+
+int64_t image_time(const struct image_reader *r)
+{
+	return r->time;
 }
 
 int image_rewind(struct image_reader *r, const struct image_why *why)

@@ -283,11 +283,9 @@ static void restore_mark(const struct memdir *dir, char *path, size_t len);
 /* Whether a start ended while it restored a snapshot. */
 static int drop_unrestored(struct memdir *dir)
 {
-	char path[1200];
 	int err;
 
-	restore_mark(dir, path, sizeof(path));
-	if (access(path, F_OK) != 0)
+	if (!memdir_is_restoring(dir))
 		return drop_orphans(dir);
 	log_notice("%s holds a part of a snapshot, whose restoration was not ended: starting empty",
 		dir->path);
@@ -425,6 +423,19 @@ int memdir_begin_restore(const struct memdir *dir)
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
 	return err;
+}
+
+bool memdir_is_restoring(const struct memdir *dir)
+{
+	char path[1200];
+
+	restore_mark(dir, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+bool memdir_is_new(const struct memdir *dir)
+{
+	return !has_bytes(dir->store);
 }
 
 int memdir_end_restore(const struct memdir *dir)

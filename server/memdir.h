@@ -38,7 +38,11 @@ int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);
 /* Between the two the directory holds a part of what is restored: a start that finds it so empties
  * it. */
 int memdir_begin_restore(const struct memdir *dir);
+bool memdir_is_restoring(const struct memdir *dir);
 int memdir_end_restore(const struct memdir *dir);
+
+/* After memdir_open(), before there is a store: nothing is kept here. */
+bool memdir_is_new(const struct memdir *dir);
 
 /* After -EBADMSG or -EPROTONOSUPPORT of any part: a line about what can be done. */
 void memdir_tell_remedy(const struct memdir *dir, int err);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "common/conf.h"
+#include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
 #include "server/extents.h"
@@ -24,6 +25,7 @@ struct restoring {
 	struct meta *m;
 	struct volume *v;
 	struct image_reader *image;
+	const struct restore_watch *watch;
 	const struct image_why *why;
 	struct place *places;
 	size_t nplaces, places_room;
@@ -39,6 +41,13 @@ static int fail_store(const struct restoring *r, int err)
 		return image_fail(r->why, err,
 			"the memory for metadata is too small: make metadata_reserve larger");
 	return image_fail(r->why, err, "the store failed: %s", errno_text(err));
+}
+
+static int tick(const struct restoring *r, uint64_t done)
+{
+	int err = r->watch ? r->watch->tick(r->watch->arg, done, image_totals(r->image)->pages) : 0;
+
+	return err ? image_fail(r->why, err, "it was interrupted") : 0;
 }
 
 static int fail_image(const struct restoring *r, const char *what, uint64_t ino)
@@ -100,16 +109,19 @@ static int read_through(const struct restoring *r)
 {
 	struct marker_record rec;
 	const void *data;
-	uint64_t first;
-	uint32_t n;
+	uint64_t first, done = 0;
+	uint32_t n = 0;
 	int err = image_rewind(r->image, r->why);
 
 	while (!err)
 		err = image_next_record(r->image, &rec, r->why);
 	if (err == -ENOENT)
 		err = 0;
-	while (!err)
-		err = image_next_pages(r->image, &first, &n, &data, r->why);
+	while (!err) {
+		err = tick(r, done += n);
+		if (!err)
+			err = image_next_pages(r->image, &first, &n, &data, r->why);
+	}
 	return err == -ENOENT ? 0 : err;
 }
 
@@ -140,9 +152,10 @@ int restore_may_begin(struct meta *m, const struct image_why *why)
 }
 
 int restore_check(struct meta *m, unsigned export_index, struct image_reader *image,
-	const struct image_why *why)
+	const struct restore_watch *watch, const struct image_why *why)
 {
-	struct restoring r = {.m = m, .v = &m->volumes[export_index], .image = image, .why = why};
+	struct restoring r = {
+		.m = m, .v = &m->volumes[export_index], .image = image, .watch = watch, .why = why};
 	int err = store_begin_read(m->store);
 
 	if (err)
@@ -189,6 +202,9 @@ static int count_change(struct restoring *r)
 
 	if (++r->nbatch > BATCH_RECORDS) {
 		err = commit(r);
+		CRASH_POINT("restore.batch");
+		if (!err)
+			err = tick(r, 0);
 		if (!err)
 			err = begin(r);
 	}
@@ -416,7 +432,9 @@ static int restore_pages(struct restoring *r)
 	if (r->nplaces)
 		qsort(r->places, r->nplaces, sizeof(*r->places), compare_places);
 	while (!err) {
-		err = image_next_pages(r->image, &first, &n, &data, r->why);
+		err = tick(r, r->nfilled);
+		if (!err)
+			err = image_next_pages(r->image, &first, &n, &data, r->why);
 		if (!err)
 			fill_pages(r, first, n, data);
 	}
@@ -449,9 +467,10 @@ static int restore_all(struct restoring *r)
 }
 
 int restore_export(struct meta *m, unsigned export_index, struct image_reader *image,
-	const struct image_why *why)
+	const struct restore_watch *watch, const struct image_why *why)
 {
-	struct restoring r = {.m = m, .v = &m->volumes[export_index], .image = image, .why = why};
+	struct restoring r = {
+		.m = m, .v = &m->volumes[export_index], .image = image, .watch = watch, .why = why};
 	int err = restore_all(&r);
 
 	meta_abort(m);

@@ -17,14 +17,21 @@
 
 struct meta;
 
+/* Called again and again with the pages that are done, and are in all; an error ends it. NULL:
+ * nobody looks on. */
+struct restore_watch {
+	int (*tick)(void *arg, uint64_t done, uint64_t total);
+	void *arg;
+};
+
 /* Before the first of those that a start restores. An end half way leaves none of the memory
  * directory, so -EEXIST: an export of it, this one or another, has files or a session. */
 int restore_may_begin(struct meta *m, const struct image_why *why);
 /* Reads all of it, and finds what the export could not be made from; changes nothing. */
 int restore_check(struct meta *m, unsigned export_index, struct image_reader *image,
-	const struct image_why *why);
+	const struct restore_watch *watch, const struct image_why *why);
 /* After that. */
 int restore_export(struct meta *m, unsigned export_index, struct image_reader *image,
-	const struct image_why *why);
+	const struct restore_watch *watch, const struct image_why *why);
 
 #endif

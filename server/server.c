@@ -18,9 +18,10 @@
 #include "server/conn.h"
 #include "server/dispatch.h"
 #include "server/peers.h"
-#include "server/restore.h"
 #include "server/session.h"
 #include "server/snapshot.h"
+#include "server/start.h"
+#include "server/stop.h"
 
 enum {
 	EVENTS = 64,
@@ -284,61 +285,12 @@ static void init_lists(struct server *s)
 	list_init(&s->stalled);
 }
 
-static int restore_into(struct server *s, struct image_reader *image, const struct image_why *why)
-{
-	const struct marker_facts *facts = image_facts(image);
-	struct rpc_str name = {facts->name, (uint16_t)strlen(facts->name)};
-	const struct export *export = exports_find(s->exports, &name);
-	int err;
-
-	if (!export)
-		return image_fail(
-			why, -ENOENT, "it is of export '%s', which is not configured", facts->name);
-	err = restore_check(s->meta, export->index, image, why);
-	if (!err)
-		err = memdir_begin_restore(&s->dir);
-	if (!err)
-		err = restore_export(s->meta, export->index, image, why);
-	return err;
-}
-
-static int restore_one(struct server *s, const char *dir, bool first)
-{
-	char text[512] = "see above";
-	const struct image_why why = {text, sizeof(text)};
-	struct image_reader *image = NULL;
-	int err = first ? restore_may_begin(s->meta, &why) : 0;
-
-	if (!err)
-		err = image_open(dir, &image, &why);
-	if (!err) {
-		err = restore_into(s, image, &why);
-		if (!err)
-			log_notice("export '%s' is restored from %s: %llu pages of files",
-				image_facts(image)->name, dir,
-				(unsigned long long)image_totals(image)->pages);
-	}
-	image_close(image);
-	if (err)
-		log_error("can't restore %s: %s", dir, text);
-	return err;
-}
-
-/* Before anybody is served: all or none. */
-static int restore_all(struct server *s)
-{
-	size_t n = s->config->restore.n;
-	int err = 0;
-
-	for (size_t i = 0; !err && i < n; i++)
-		err = restore_one(s, s->config->restore.v[i], i == 0);
-	return !err && n ? memdir_end_restore(&s->dir) : err;
-}
-
 static int start_meta(struct server *s)
 {
-	int err = open_meta(s);
+	int err = start_plan(s);
 
+	if (!err)
+		err = open_meta(s);
 	if (err) {
 		exports_discard_new(s->exports);
 		return err;
@@ -349,7 +301,7 @@ static int start_meta(struct server *s)
 		memdir_tell_remedy(&s->dir, err);
 		return err;
 	}
-	err = restore_all(s);
+	err = start_restore(s);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < s->exports->n; i++)
@@ -365,7 +317,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!s)
 		return -ENOMEM;
 	s->config = config;
-	s->epoll_fd = s->signal_fd = s->dir.lock_fd = -1;
+	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->slots.fd = -1;
 	s->incarnation = (uint64_t)realtime_ns();
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
@@ -373,7 +325,9 @@ int server_new(const struct server_config *config, struct server **out)
 	init_lists(s);
 	block_signals();
 	raise_descriptor_limit();
-	err = memdir_open(config->memory_dir, &s->dir);
+	err = start_open_slots(s);
+	if (!err)
+		err = memdir_open(config->memory_dir, &s->dir);
 	if (!err)
 		err = exports_new(config, &s->dir, &s->exports);
 	if (!err)
@@ -425,6 +379,9 @@ void server_delete(struct server *s)
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s->ports);
+	if (s->slots.fd >= 0)
+		close(s->slots.fd);
+	conf_strings_free(&s->restores);
 	/* The lock is the process's: see memdir.h. */
 	free(s);
 }
@@ -499,7 +456,13 @@ static void read_signals(struct server *s)
 	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
 	log_notice("%s: stopping", info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
-	s->stopping = true;
+	sd_notify(0, "STOPPING=1");
+	if (s->leaving)
+		stop_cancel(s);
+	else if (s->config->snapshot_on_stop && info.ssi_signo == SIGTERM)
+		stop_begin(s);
+	else
+		s->stopping = true;
 }
 
 static int sleep_until_event(struct server *s, int timeout_ms)
@@ -538,7 +501,6 @@ static int say_goodbye(struct server *s)
 {
 	int64_t until = now_ms() + GOODBYE_MS;
 
-	sd_notify(0, "STOPPING=1");
 	for (unsigned i = 0; i < s->nports; i++) {
 		listener_delete(s->ports[i].listener);
 		s->ports[i].listener = NULL;
@@ -555,20 +517,32 @@ static int say_goodbye(struct server *s)
 	return 0;
 }
 
+/* -1: never. */
+static int sooner(int timeout_ms, int other_ms)
+{
+	return timeout_ms < 0 || other_ms < timeout_ms ? other_ms : timeout_ms;
+}
+
 int server_run(struct server *s)
 {
 	int64_t tick_at = 0;
+	int err;
 
 	while (!s->stopping) {
-		int err = work_until_idle(s, tick_at), timeout_ms;
+		int timeout_ms;
+
+		err = work_until_idle(s, tick_at);
 
 		if (err)
 			return err;
 		timeout_ms = sessions_tick(s);
 		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
+		if (s->leaving)
+			timeout_ms = sooner(timeout_ms, stop_step(s));
 		err = sleep_until_event(s, timeout_ms);
 		if (err)
 			return err;
 	}
-	return say_goodbye(s);
+	err = say_goodbye(s);
+	return err ? err : s->stop_err;
 }

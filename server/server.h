@@ -23,6 +23,8 @@
 #include "server/exports.h"
 #include "server/memdir.h"
 #include "server/meta.h"
+#include "server/progress.h"
+#include "server/slots.h"
 
 enum {
 	CHANNEL_SLOTS = 16,    /* of each channel */
@@ -54,7 +56,18 @@ struct server {
 	unsigned nports;
 	int epoll_fd, signal_fd;
 
-	struct snapshot *snapshot; /* see there */
+	struct snapshot *snapshot;    /* see there */
+	struct slots slots;           /* of snapshot_dir, where something needs it */
+	struct conf_strings restores; /* see start.h */
+	bool restores_latest;
+
+	/* See stop.h. */
+	bool leaving, leaving_cancelled;
+	unsigned leaving_export; /* whose turn it is */
+	char leaving_set[SLOTS_PATH_BYTES];
+	int64_t leaving_since_ms;
+	struct progress leaving_progress;
+	int stop_err;
 
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
@@ -79,7 +92,8 @@ struct server {
 };
 
 int server_new(const struct server_config *config, struct server **out);
-/* Serves until SIGTERM or SIGINT: 0, or -errno when it can't go on. */
+/* Serves until SIGTERM or SIGINT: 0, or -errno when it can't go on, or when its last snapshots were
+ * to be taken and were not. */
 int server_run(struct server *s);
 void server_delete(struct server *s);
 

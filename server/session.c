@@ -449,6 +449,11 @@ static void attach_try(struct request *req)
 		exports_names(s->exports, names, sizeof(names));
 		request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", a->export_name.len,
 			a->export_name.s, names);
+	} else if (export->closed) {
+		if (now_ms() < req->deadline_ms)
+			wait_more(req);
+		else
+			request_refuse(req, -EBUSY, "the server is stopping");
 	} else if (a->session) {
 		attach_again(req, export);
 	} else {

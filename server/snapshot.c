@@ -15,13 +15,7 @@
 #include "server/session.h"
 #include "server/snapshot_copy.h"
 
-enum {
-	FREEZE_MS = 5000,
-	AWAY_MS = 2000,
-	ASIDE_BYTES = 64 << 20,
-	DIR_BYTES = 1024,
-	WHY_BYTES = 256
-};
+enum { FREEZE_MS = 5000, AWAY_MS = 2000, FENCE_MS = 2000, ASIDE_BYTES = 64 << 20, WHY_BYTES = 256 };
 
 struct snapshot {
 	struct server *server;
@@ -30,8 +24,11 @@ struct snapshot {
 	/* Of the last one; state says how far it is. */
 	enum rpc_snapshot_state state;
 	struct export *export;
+	bool last;   /* of a server that is to end */
+	bool forced; /* its clients have had their time */
+	int err;     /* FAILED */
 	uint64_t id; /* grows from one to the next, over restarts too */
-	char dir[DIR_BYTES];
+	char dir[SNAPSHOT_DIR_BYTES];
 	char why[WHY_BYTES]; /* FAILED */
 	uint64_t done, total;
 	int64_t began_ms, told_ns, pause_ns; /* told: the first client; 0: none yet */
@@ -97,12 +94,13 @@ static void release_clients(struct snapshot *sn)
 	note_progress(sn);
 	if (sn->marker)
 		protect_end(marker_pages(sn->marker));
-	answer_frozen(sn);
+	if (!sn->export->closed)
+		answer_frozen(sn);
 	go_on(sn->server);
 }
 
-__attribute__((format(printf, 2, 3))) static void give_up(
-	struct snapshot *sn, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void give_up(
+	struct snapshot *sn, int err, const char *format, ...)
 {
 	va_list args;
 
@@ -110,6 +108,7 @@ __attribute__((format(printf, 2, 3))) static void give_up(
 	vsnprintf(sn->why, sizeof(sn->why), format, args);
 	va_end(args);
 	sn->state = SNAPSHOT_FAILED;
+	sn->err = err;
 	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
 	/* First: the thread shall not take pages that are gone for pages that it has. */
 	if (sn->copy)
@@ -136,9 +135,12 @@ static void copy_ended(struct snapshot *sn)
 	int err = snapshot_copy_end(steal_ptr(&sn->copy), why, sizeof(why));
 
 	if (is_running(sn) && err) {
-		give_up(sn, "%s", why);
+		give_up(sn, err, "%s", why);
 	} else if (is_running(sn)) {
 		sn->state = SNAPSHOT_DONE;
+		sn->export->completed = realtime_ns() / 1000000000;
+		snprintf(sn->export->completed_dir, sizeof(sn->export->completed_dir), "%s",
+			sn->dir);
 		release_clients(sn);
 		tell_done(sn);
 	}
@@ -155,7 +157,7 @@ void snapshot_end(struct server *s)
 	/* The requests are gone with their channels. */
 	list_init(&sn->frozen);
 	if (is_running(sn) && snapshot_copy_cancel(sn->copy))
-		give_up(sn, "the server ends");
+		give_up(sn, -ECANCELED, "the server ends");
 	if (sn->copy)
 		copy_ended(sn);
 	close(sn->wake_fd);
@@ -169,8 +171,9 @@ void snapshot_end(struct server *s)
  * last channel is fenced. */
 static bool is_waited_for(const struct snapshot *sn, const struct session *session)
 {
-	return session->export == sn->export && !session->said_bye &&
-	       !(session->ending && !session_reaches_memory(session)) &&
+	bool cut_off = (session->ending || sn->forced) && !session_reaches_memory(session);
+
+	return session->export == sn->export && !session->said_bye && !cut_off &&
 	       !(session->stored.flags & ATTACH_READ_ONLY) && session->frozen != sn->id;
 }
 
@@ -191,7 +194,7 @@ static void mark(struct snapshot *sn)
 		sn->server->meta, sn->export->index, ASIDE_BYTES, sn->wake_fd, &sn->marker);
 
 	if (err) {
-		give_up(sn, "the store can't be read: %s", errno_text(err));
+		give_up(sn, err, "the store can't be read: %s", errno_text(err));
 		return;
 	}
 	CRASH_POINT("snapshot.marked");
@@ -200,7 +203,10 @@ static void mark(struct snapshot *sn)
 		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
 	note_progress(sn);
 	snapshot_copy_go(sn->copy, sn->marker);
-	answer_frozen(sn);
+	if (sn->last)
+		sn->export->closed = true;
+	else
+		answer_frozen(sn);
 }
 
 static void mark_if_frozen(struct snapshot *sn)
@@ -222,9 +228,37 @@ void snapshot_lost_session(struct server *s)
 		mark_if_frozen(s->snapshot);
 }
 
+/* What it has acknowledged to its callers is in memory, and as far as that goes in the snapshot;
+ * what it has still to commit is not. Its channels are closed, so that it writes no more meanwhile.
+ */
+static void force(struct snapshot *sn, const struct session *session, int64_t now)
+{
+	log_warning("%s did not end its writes in time: the last snapshot of export '%s' is taken "
+		    "without what it has not committed",
+		session->stored.client, sn->export->name);
+	sn->forced = sn->export->closed = true;
+	sn->deadline_ms = now + FENCE_MS;
+	list_for_each (pos, &session->conns)
+		conn_fence(list_entry(pos, struct conn, link));
+}
+
+static void give_up_waiting(struct snapshot *sn, const struct session *session, int64_t now)
+{
+	if (sn->forced)
+		mark(sn);
+	else if (sn->last)
+		force(sn, session, now);
+	else
+		give_up(sn, -ETIMEDOUT, "%s %s", session->stored.client,
+			list_empty(&session->conns)
+				? "has no connection, and may have written what is not here yet"
+				: "did not end its writes in time");
+	mark_if_frozen(sn);
+}
+
 static int64_t deadline_of(const struct snapshot *sn, const struct session *session)
 {
-	bool away = list_empty(&session->conns);
+	bool away = list_empty(&session->conns) && !sn->forced;
 	int64_t ms = away ? session->lost_ms + AWAY_MS : sn->deadline_ms;
 
 	return ms < sn->deadline_ms ? ms : sn->deadline_ms;
@@ -245,11 +279,8 @@ static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 			next = at < next ? at : next;
 			continue;
 		}
-		give_up(sn, "%s %s", session->stored.client,
-			list_empty(&session->conns)
-				? "has no connection, and may have written what is not here yet"
-				: "did not end its writes in time");
-		return -1;
+		give_up_waiting(sn, session, now);
+		return sn->state == SNAPSHOT_FREEZING ? sn->deadline_ms : -1;
 	}
 	return next;
 }
@@ -322,12 +353,11 @@ void snapshot_frozen(struct request *req)
 	mark_if_frozen(sn);
 }
 
-/* ---- the admin's requests -------------------------------------------------------------------- */
+/* ---- taken ------------------------------------------------------------------------------------
+ */
 
-static void begin(struct request *req, struct export *export)
+static int take(struct server *s, struct export *export, const char *dir, const char *clear)
 {
-	struct server *s = req->conn->server;
-	const struct rpc_str *dir = &req->rpc.snapshot.dir;
 	struct snapshot *sn = s->snapshot, before = *sn;
 	int err;
 
@@ -336,19 +366,57 @@ static void begin(struct request *req, struct export *export)
 		.wake_fd = before.wake_fd,
 		.state = SNAPSHOT_FREEZING,
 		.export = export,
+		.last = s->leaving,
 		.id = max_u64((uint64_t)realtime_ns(), before.id + 1),
 		.began_ms = now_ms(),
 	};
 	list_init(&sn->frozen);
-	snprintf(sn->dir, sizeof(sn->dir), "%.*s", dir->len, dir->s);
-	err = snapshot_copy_new(sn->dir, sn->wake_fd, &sn->copy);
-	if (err) {
+	snprintf(sn->dir, sizeof(sn->dir), "%s", dir);
+	err = snapshot_copy_new(sn->dir, clear, sn->wake_fd, &sn->copy);
+	if (err)
 		sn->state = SNAPSHOT_NONE;
+	else
+		log_info("snapshot of export '%s' to %s begins", export->name, sn->dir);
+	return err;
+}
+
+void snapshot_cancel(struct server *s, const char *reason)
+{
+	if (is_running(s->snapshot) && snapshot_copy_cancel(s->snapshot->copy))
+		give_up(s->snapshot, -ECANCELED, "%s", reason);
+}
+
+int snapshot_take_last(struct server *s, struct export *export, const char *dir, const char *clear)
+{
+	snapshot_cancel(s, "the server is stopping");
+	if (s->snapshot->copy)
+		copy_ended(s->snapshot);
+	return take(s, export, dir, clear);
+}
+
+bool snapshot_has_ended(const struct server *s, int *err, const char **why)
+{
+	const struct snapshot *sn = s->snapshot;
+
+	*err = sn->state == SNAPSHOT_FAILED ? sn->err : 0;
+	*why = sn->why;
+	return !sn->copy;
+}
+
+/* ---- the admin's requests -------------------------------------------------------------------- */
+
+static void begin(struct request *req, struct export *export)
+{
+	const struct rpc_str *text = &req->rpc.snapshot.dir;
+	char dir[SNAPSHOT_DIR_BYTES];
+	int err;
+
+	snprintf(dir, sizeof(dir), "%.*s", text->len, text->s);
+	err = take(req->conn->server, export, dir, NULL);
+	if (err)
 		request_refuse(req, err, "can't start a thread: %s", errno_text(err));
-		return;
-	}
-	log_info("snapshot of export '%s' to %s begins", export->name, sn->dir);
-	request_answer(req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
+	else
+		request_answer(req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
 }
 
 static void start(struct request *req, struct export *export)
@@ -356,13 +424,15 @@ static void start(struct request *req, struct export *export)
 	const struct rpc_str *dir = &req->rpc.snapshot.dir;
 	const struct snapshot *sn = req->conn->server->snapshot;
 
-	if (sn->copy)
+	if (req->conn->server->leaving)
+		request_refuse(req, -ESHUTDOWN, "the server is stopping");
+	else if (sn->copy)
 		request_refuse(req, -EBUSY, "a snapshot of export '%s' to %s is on its way",
 			sn->export->name, sn->dir);
-	else if (dir->s[0] != '/' || dir->len >= DIR_BYTES)
+	else if (dir->s[0] != '/' || dir->len >= SNAPSHOT_DIR_BYTES)
 		request_refuse(req, -EINVAL,
 			"'%.*s': must be a path from / on, of at most %d bytes", dir->len, dir->s,
-			DIR_BYTES - 1);
+			SNAPSHOT_DIR_BYTES - 1);
 	else
 		begin(req, export);
 }
@@ -393,7 +463,7 @@ static void cancel(struct request *req, const struct export *export)
 	struct snapshot *sn = req->conn->server->snapshot;
 
 	if (is_running(sn) && sn->export == export && snapshot_copy_cancel(sn->copy))
-		give_up(sn, "it was cancelled");
+		give_up(sn, -ECANCELED, "it was cancelled");
 	poll_state(req, export);
 }
 
@@ -441,11 +511,18 @@ void snapshot_look(const struct server *s, const struct export *export, struct s
 {
 	struct snapshot *sn = s->snapshot;
 
-	*view = (struct snapshot_view){.state = SNAPSHOT_NONE};
+	*view = (struct snapshot_view){
+		.state = SNAPSHOT_NONE,
+		.completed = export->completed,
+		.completed_dir = export->completed_dir,
+	};
 	if (sn->export != export)
 		return;
 	if (is_running(sn))
 		note_progress(sn);
-	*view = (struct snapshot_view){
-		sn->state, sn->done, sn->total, (uint64_t)sn->pause_ns, sn->dir};
+	view->state = sn->state;
+	view->done = sn->done;
+	view->total = sn->total;
+	view->pause_ns = (uint64_t)sn->pause_ns;
+	view->dir = sn->dir;
 }

@@ -10,9 +10,9 @@
  * between two of them.
  *
  * A client that does not answer within FREEZE_MS, or has had no connection for AWAY_MS (its own
- * attempts are less than that apart), makes the snapshot fail, not the service. One whose process
- * is known to have ended is not waited for. One snapshot at a time. Allowed to root and to the
- * server's own user, by the socket of this machine.
+ * attempts are less than that apart), makes the snapshot fail, not the service (but
+ * for a server's last ones). One whose process is known to have ended is not waited for. One
+ * snapshot at a time. Allowed to root and to the server's own user, by the socket of this machine.
  *
  * OWNERSHIP  server.snapshot; snapshot_end() ends it before the regions go.
  * THREADS    The metadata thread; snapshot_copy.h has one of its own.
@@ -41,6 +41,16 @@ int64_t snapshot_tick(struct server *s, int64_t now);
 void snapshot_request(struct request *req);
 void snapshot_frozen(struct request *req);
 
+/* The last one of an export whose server is to end: for what is acknowledged after its moment there
+ * is no other. So with the marker the export is closed (export.closed): no request of its sessions
+ * is run any more, nobody attaches, FROZEN stays without an answer. A client that does not end its
+ * writes in time loses its channels; what it has written so far is in the snapshot. Any other
+ * snapshot is ended first. clear: snapshot_copy_new()'s. 0 or -errno. */
+int snapshot_take_last(struct server *s, struct export *export, const char *dir, const char *clear);
+void snapshot_cancel(struct server *s, const char *reason);
+/* False while one is on its way; then err, and why, say how the last one ended. */
+bool snapshot_has_ended(const struct server *s, int *err, const char **why);
+
 /* What a session is told: the snapshot of its export, 0 without; whether it is waited for. */
 uint64_t snapshot_of(const struct session *session, bool *frozen);
 /* A session has ended, which may be the one that was waited for. */
@@ -51,6 +61,9 @@ struct snapshot_view {
 	enum rpc_snapshot_state state;
 	uint64_t done, total, pause_ns;
 	const char *dir;
+	/* The last one that was completed by this run of the server; s of the clock, 0: none. */
+	int64_t completed;
+	const char *completed_dir;
 };
 void snapshot_look(const struct server *s, const struct export *export, struct snapshot_view *view);
 

@@ -12,12 +12,13 @@
 #include "common/util.h"
 #include "server/image.h"
 #include "server/protect.h"
+#include "server/slots.h"
 
 enum { WHY_BYTES = 256, RECORDS_BETWEEN = 64 };
 
 struct snapshot_copy {
 	pthread_t thread;
-	char *dir;
+	char *dir, *clear; /* clear: or NULL */
 	int wake_fd;
 	atomic_bool cancelled;
 
@@ -167,7 +168,9 @@ static void *copy_main(void *arg)
 	struct snapshot_copy *c = arg;
 	const struct image_why why = {c->why, sizeof(c->why)};
 
-	c->err = image_create(c->dir, &c->image, &why);
+	c->err = c->clear ? slots_clear(c->clear, &why) : 0;
+	if (!c->err)
+		c->err = image_create(c->dir, &c->image, &why);
 	if (!c->err)
 		c->err = wait_for_go(c) ? copy(c, &why)
 					: image_fail(&why, -ECANCELED, "it was cancelled");
@@ -178,7 +181,7 @@ static void *copy_main(void *arg)
 
 /* ---- the metadata thread --------------------------------------------------------------------- */
 
-int snapshot_copy_new(const char *dir, int wake_fd, struct snapshot_copy **out)
+int snapshot_copy_new(const char *dir, const char *clear, int wake_fd, struct snapshot_copy **out)
 {
 	struct snapshot_copy *c = calloc(1, sizeof(*c));
 	int err = -ENOMEM;
@@ -187,9 +190,10 @@ int snapshot_copy_new(const char *dir, int wake_fd, struct snapshot_copy **out)
 		return -ENOMEM;
 	c->wake_fd = wake_fd;
 	c->dir = strdup(dir);
+	c->clear = clear ? strdup(clear) : NULL;
 	pthread_mutex_init(&c->lock, NULL);
 	pthread_cond_init(&c->go, NULL);
-	if (c->dir)
+	if (c->dir && (c->clear || !clear))
 		err = -pthread_create(&c->thread, NULL, copy_main, c);
 	if (!err) {
 		*out = c;
@@ -198,6 +202,7 @@ int snapshot_copy_new(const char *dir, int wake_fd, struct snapshot_copy **out)
 	pthread_cond_destroy(&c->go);
 	pthread_mutex_destroy(&c->lock);
 	free(c->dir);
+	free(c->clear);
 	free(c);
 	return err;
 }
@@ -243,6 +248,7 @@ int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len)
 	pthread_cond_destroy(&c->go);
 	pthread_mutex_destroy(&c->lock);
 	free(c->dir);
+	free(c->clear);
 	free(c);
 	return err;
 }

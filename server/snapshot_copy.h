@@ -1,7 +1,8 @@
 /* snapshot_copy.h - the thread that writes a snapshot to the disk.
  *
  *     metadata thread                       this thread
- *     snapshot_copy_new       ->            makes the directory          -> COPY_READY
+ *     snapshot_copy_new       ->            empties the set that it is to be in, if it is the first
+ *                                           of one; makes the directory  -> COPY_READY
  *     (freeze, marker) snapshot_copy_go ->  records, pages, manifest,
  *                                           its name                     -> COPY_ENDED
  *     snapshot_copy_end       (cancels what is not done, waits for the thread's end)
@@ -23,8 +24,9 @@ struct snapshot_copy;
 
 enum copy_phase { COPY_STARTING, COPY_READY, COPY_COPYING, COPY_ENDED };
 
-/* wake_fd is written to when the phase changes. 0 or -errno. */
-int snapshot_copy_new(const char *dir, int wake_fd, struct snapshot_copy **out);
+/* clear: a set to empty first (slots.h), or NULL. wake_fd is written to when the phase changes. 0
+ * or -errno. */
+int snapshot_copy_new(const char *dir, const char *clear, int wake_fd, struct snapshot_copy **out);
 void snapshot_copy_go(struct snapshot_copy *c, struct marker *marker);
 /* True: it ends soon, with -ECANCELED, and nothing is left. False: the snapshot is whole on the
  * disk and gets its name just now, or has ended; the result follows as ever. */

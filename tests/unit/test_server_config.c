@@ -110,6 +110,17 @@ static void read__refuses_and_says_where(void **state)
 			":3: group: '*': has another quota in this export"},
 		{EXPORT_WITH("{ usr = 1; size = 4096 }"),
 			":2: usr: unknown key; did you mean 'user'?"},
+		{"snapshot_dir = \"snapshots\"",
+			":1: snapshot_dir: 'snapshots': must be a path from / on"},
+		{"snapshot_dir = 1", ":1: snapshot_dir: must be a string in double quotes"},
+		{"snapshot_on_stop = \"yes\"", ":1: snapshot_on_stop: must be true or false"},
+		{"restore_on_start = 1", ":1: restore_on_start: must be true or false"},
+		{"memory_dir = \"/mem/\"\nsnapshot_dir = \"/mem/snapshots\"",
+			": snapshot_dir: '/mem/snapshots': must not be in the memory directory, "
+			"which is lost with the machine's memory"},
+		{"memory_dir = \"/mem\"\nsnapshot_dir = \"/mem\"",
+			": snapshot_dir: '/mem': must not be in the memory directory, which is lost "
+			"with the machine's memory"},
 		{"listen = \"pigeon:here\"",
 			":1: listen: 'pigeon:here': must be verbs:HOST[:PORT], tcp:HOST[:PORT] or "
 			"shm:/PATH"},

@@ -106,9 +106,9 @@ static int restore(void)
 
 	if (err)
 		return err;
-	err = restore_check(fx.m, 0, r, &why);
+	err = restore_check(fx.m, 0, r, NULL, &why);
 	if (!err)
-		err = restore_export(fx.m, 0, r, &why);
+		err = restore_export(fx.m, 0, r, NULL, &why);
 	image_close(r);
 	if (!err)
 		fx.ctx.session = fx_new_session();
@@ -359,7 +359,7 @@ static void copy__pages_that_were_let_go_make_no_snapshot(void **state)
 
 	e = fx_fill(file, 0, 7);
 	write_pages(&e, 1);
-	assert_int_equal(snapshot_copy_new(image_dir, fd, &copy), 0);
+	assert_int_equal(snapshot_copy_new(image_dir, NULL, fd, &copy), 0);
 	wait_for_phase(copy, fd, COPY_READY);
 	mark();
 	protect_end(marker_pages(marker));
@@ -378,7 +378,7 @@ static unsigned copy_cancelled_after(unsigned turns, bool *in_time, int *result)
 	struct snapshot_copy *copy;
 	unsigned n = 0;
 
-	assert_int_equal(snapshot_copy_new(image_dir, fd, &copy), 0);
+	assert_int_equal(snapshot_copy_new(image_dir, NULL, fd, &copy), 0);
 	wait_for_phase(copy, fd, COPY_READY);
 	mark();
 	snapshot_copy_go(copy, marker);
@@ -438,7 +438,7 @@ static int verify(void)
 
 	if (err)
 		return err;
-	err = restore_check(fx.m, 0, r, &why);
+	err = restore_check(fx.m, 0, r, NULL, &why);
 	image_close(r);
 	return err;
 }

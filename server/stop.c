@@ -1,0 +1,97 @@
+/* stop.c - see stop.h. */
+#include "server/stop.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/clock.h"
+#include "common/crash_point.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/progress.h"
+#include "server/snapshot.h"
+
+static void end(struct server *s, int err, const char *why)
+{
+	s->stopping = true;
+	s->stop_err = err;
+	if (err)
+		log_error(
+			"no snapshot was taken at this stop: %s. The one before, if there is one, "
+			"is as it was (%s/latest), and the files are in %s until this machine "
+			"reboots: mend what is named, start the server and stop it again",
+			why, s->slots.dir, s->dir.path);
+}
+
+static void take_next(struct server *s)
+{
+	struct export *export = &s->exports->v[s->leaving_export];
+	char dir[SNAPSHOT_DIR_BYTES];
+	int err;
+
+	snprintf(dir, sizeof(dir), "%s/%s", s->leaving_set, export->name);
+	err = snapshot_take_last(s, export, dir, s->leaving_export ? NULL : s->leaving_set);
+	if (err)
+		end(s, err, errno_text(err));
+}
+
+void stop_begin(struct server *s)
+{
+	slots_next(&s->slots, s->leaving_set);
+	s->leaving = true;
+	s->leaving_since_ms = now_ms();
+	log_notice("writing snapshots of %u export%s to %s; another signal cancels that",
+		s->exports->n, s->exports->n == 1 ? "" : "s", s->leaving_set);
+	take_next(s);
+}
+
+void stop_cancel(struct server *s)
+{
+	s->leaving_cancelled = true;
+	snapshot_cancel(s, "it was cancelled by another signal");
+}
+
+static void publish(struct server *s)
+{
+	char why[256];
+	int err = slots_publish(&s->slots, s->leaving_set, &(struct image_why){why, sizeof(why)});
+
+	if (!err)
+		log_notice("snapshots of %u export%s are in %s, after %lld s", s->exports->n,
+			s->exports->n == 1 ? "" : "s", s->leaving_set,
+			(long long)(now_ms() - s->leaving_since_ms) / 1000);
+	end(s, err, why);
+	CRASH_POINT("stop.published");
+}
+
+static void tell(struct server *s)
+{
+	const struct export *export = &s->exports->v[s->leaving_export];
+	struct snapshot_view view;
+	char what[128];
+
+	snapshot_look(s, export, &view);
+	snprintf(what, sizeof(what), "stopping: snapshot of export '%s'", export->name);
+	progress_tell(&s->leaving_progress, what, view.done, view.total);
+}
+
+int stop_step(struct server *s)
+{
+	const char *why;
+	int err;
+
+	if (s->stopping)
+		return 0;
+	tell(s);
+	if (!snapshot_has_ended(s, &err, &why))
+		return PROGRESS_MS;
+	if (err)
+		end(s, err, why);
+	else if (++s->leaving_export == s->exports->n)
+		publish(s);
+	else if (s->leaving_cancelled)
+		end(s, -ECANCELED, "it was cancelled by another signal");
+	else
+		take_next(s);
+	return s->stopping ? 0 : PROGRESS_MS;
+}

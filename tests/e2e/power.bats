@@ -1,0 +1,360 @@
+#!/usr/bin/env bats
+# power.bats - a server that writes snapshots when it is stopped, and begins with them after its
+# memory was lost.
+
+load helpers
+
+nightly() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
+}
+
+setup() {
+	setup_rmem
+	export_size=96MiB
+	disk=$dir/disk
+	mkdir -m 700 "$disk"
+	configure
+}
+
+teardown() {
+	local failed=0
+	teardown_rmem || failed=1
+	if mountpoint -q "$disk"; then
+		umount "$disk" && rm -rf "${dir:?}"
+	fi
+	return $failed
+}
+
+# Two exports, snapshots both ways.
+configure() {
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-CONF
+		exports = ( { name = "default"; size = "$export_size"; }, { name = "other"; size = "32MiB"; } );
+		snapshot_dir = "$disk";
+		snapshot_on_stop = true;
+		restore_on_start = true;
+	CONF
+}
+
+# As a reboot: nothing is left in memory.
+lose_memory() {
+	rm -rf "${memory:?}"/*
+}
+
+reboot() {
+	[ -z "$daemon_pid" ] || umount_rmem
+	[ -z "$server_pid" ] || stop_server
+	lose_memory
+	start_server
+	mount_rmem
+}
+
+# ends_with STATUS: the server's, without its being told to end.
+ends_with() {
+	local pid=$server_pid status=0
+	server_pid=''
+	exit_status "$pid" 30 || status=$?
+	[ $status -eq "$1" ] || die "the server ended with status $status, not $1"
+}
+
+logged() {
+	grep -qF -- "$1" "$dir/server.log"
+}
+
+# does_not_start TEXT: the server ends by itself, and says why.
+does_not_start() {
+	: >"$dir/server.log"
+	spawn_server
+	ends_with 1
+	logged "$1" || die "it does not say '$1'"
+}
+
+latest_is() {
+	[ "$(readlink "$disk/latest")" = "$1" ]
+}
+
+mount_second() {
+	mkdir -p "$dir/second"
+	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source other)" "$dir/second" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	second=$!
+	echo $second >"$dir/second.pid"
+	until_true 30 mountpoint -q "$dir/second"
+}
+
+# bats test_tags=once
+@test "what was there comes back after a stop and the loss of all memory, export by export" {
+	start_server
+	logged "there is no snapshot in $disk: starting empty"
+	mount_rmem
+	make_tree "$dir/tree"
+	cp -a "$dir/tree" "$mnt/tree"
+	umount_rmem
+	mount_second
+	echo "of the other" >"$dir/second/file"
+	umount "$dir/second"
+	wait $second
+	reboot
+	same_tree "$dir/tree" "$mnt/tree"
+	mount_second
+	[ "$(cat "$dir/second/file")" = "of the other" ]
+	umount "$dir/second"
+	wait $second
+	umount_rmem
+	stop_server
+	rmemfsctl check "$memory"
+}
+
+@test "what is acknowledged up to the stop is in the snapshot, and writers wait for the next server" {
+	local last
+	start_server
+	mount_rmem
+	(
+		for ((n = 1; ; n++)); do
+			printf '%08d' $n | dd of="$mnt/count" conv=notrunc,fsync status=none || exit 0
+			mkdir "$mnt/d.$n" || exit 0
+			echo $n >"$dir/acknowledged"
+		done
+	) 3>&- 2>/dev/null &
+	writer=$!
+	until_true 20 test -s "$dir/acknowledged"
+	stop_server
+	last=$(cat "$dir/acknowledged")
+	kill -KILL $writer
+	umount -l "$mnt"
+	kill -KILL "$daemon_pid"
+	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+	daemon_pid=''
+	lose_memory
+	start_server
+	mount_rmem
+	echo "acknowledged $last"
+	[ -d "$mnt/d.$last" ]
+	[ "$((10#$(cat "$mnt/count")))" -ge "$last" ]
+}
+
+# bats test_tags=once
+@test "memory that is there is served as it is, whatever the snapshots say" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	stop_server
+	latest_is a
+	start_server
+	echo two >"$mnt/file"
+	crash_server
+	[ "$(cat "$mnt/file")" = two ]
+	stop_server
+	latest_is b
+	start_server
+	[ "$(cat "$mnt/file")" = two ]
+	stop_server
+	latest_is a
+	umount_rmem
+	reboot
+	[ "$(cat "$mnt/file")" = two ]
+}
+
+# bats test_tags=once
+@test "old mounts get ESTALE from a restored server" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	stop_server
+	lose_memory
+	start_server
+	run cat "$mnt/file"
+	[ "$status" -ne 0 ]
+	[[ $output == *"Stale file handle"* ]]
+	remount
+	[ "$(cat "$mnt/file")" = one ]
+}
+
+# bats test_tags=once
+@test "a second signal cancels the snapshots, and the one before stays" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	sync -f "$mnt/file"
+	stop_server
+	start_server
+	random_file "$mnt/big" "24"
+	sync -f "$mnt/big"
+	# It waits 5 s for a client that does not answer.
+	kill -STOP "$daemon_pid"
+	kill -TERM "$server_pid"
+	until_true 10 logged "writing snapshots of 2 exports to $disk/b"
+	kill -TERM "$server_pid"
+	ends_with 1
+	kill -CONT "$daemon_pid"
+	logged "cancelled by another signal"
+	latest_is a
+	[ ! -e "$disk/b/whole" ]
+	start_server
+	[ "$(stat -c %s "$mnt/big")" -eq $((24 << 20)) ]
+	stop_server
+	latest_is b
+}
+
+@test "a client that does not answer is not waited for longer than 5 s" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	sync -f "$mnt/file"
+	kill -STOP "$daemon_pid"
+	stop_server
+	kill -CONT "$daemon_pid"
+	latest_is a
+	logged "did not end its writes in time"
+}
+
+# bats test_tags=once
+@test "SIGINT ends the server without snapshots" {
+	start_server
+	kill -INT "$server_pid"
+	ends_with 0
+	[ -z "$(ls -A "$disk")" ]
+	start_server
+}
+
+# bats test_tags=once
+@test "a full disk fails the stop, and nothing else" {
+	mount -t tmpfs -o size=8M,mode=0700 none "$disk"
+	start_server
+	mount_rmem
+	echo small >"$mnt/first"
+	stop_server
+	start_server
+	random_file "$dir/file" 24
+	cp "$dir/file" "$mnt/file"
+	sync -f "$mnt/file"
+	kill -TERM "$server_pid"
+	ends_with 1
+	logged "can't write $disk/b/default/pages: No space left on device"
+	logged "no snapshot was taken at this stop"
+	latest_is a
+	mount -o remount,size=64M "$disk"
+	start_server
+	cmp "$dir/file" "$mnt/file"
+	stop_server
+	latest_is b
+}
+
+# bats test_tags=once
+@test "a server that is killed while it stops leaves memory and the snapshots before as they were" {
+	local point before points=(snapshot.written:2 slots.whole)
+	! nightly || points=(snapshot.written:1 snapshot.written:2 slots.written slots.whole slots.linked
+		stop.published)
+	start_server
+	mount_rmem
+	random_file "$dir/file" 3
+	cp "$dir/file" "$mnt/file"
+	umount_rmem
+	stop_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		before=$(readlink "$disk/latest")
+		RMEMFS_CRASH_AT=$point start_server
+		kill -TERM "$server_pid"
+		ends_with 137
+		[ "$point" = stop.published ] || latest_is "$before"
+		check_memory
+		# What was there may not be lost with memory, either.
+		reboot
+		cmp "$dir/file" "$mnt/file"
+		umount_rmem
+		stop_server
+	done
+}
+
+# bats test_tags=once
+@test "a server that is killed while it restores begins anew, and never empty" {
+	local point points=(store.opened restore.batch:3)
+	! nightly || points=(restore.planned store.opened restore.batch:1 restore.batch:3 restore.done)
+	start_server
+	mount_rmem
+	make_tree "$dir/tree"
+	cp -a "$dir/tree" "$mnt/tree"
+	umount_rmem
+	stop_server
+	for point in "${points[@]}"; do
+		echo "killed at $point"
+		lose_memory
+		RMEMFS_CRASH_AT=$point spawn_server
+		ends_with 137
+		start_server
+		mount_rmem
+		same_tree "$dir/tree" "$mnt/tree"
+		umount_rmem
+		stop_server
+		rmemfsctl check "$memory"
+	done
+}
+
+# bats test_tags=once
+@test "a damaged or incomplete set is refused and named, and an empty start has to be asked for" {
+	start_server
+	mount_rmem
+	random_file "$mnt/file" 2
+	umount_rmem
+	stop_server
+	lose_memory
+	printf 'x' | dd of="$disk/a/default/pages" bs=1 seek=70000 conv=notrunc status=none
+	does_not_start "can't restore $disk/a/default: $disk/a/default/pages is damaged"
+	logged "restore_on_start = false"
+	# The next start does not take what is left in memory for an empty server's.
+	does_not_start "$disk/a/default/pages is damaged"
+	rm "$disk/a/default/manifest"
+	does_not_start "$disk/a/default is no complete snapshot"
+	rm "$disk/a/whole"
+	does_not_start "$disk/latest does not lead to a whole set of snapshots"
+	rm "$disk/latest"
+	does_not_start "$disk holds no whole set of snapshots, but the beginning of one (a)"
+	sed -i 's/restore_on_start = true/restore_on_start = false/' "$server_conf"
+	start_server
+	mount_rmem
+	[ -z "$(ls -A "$mnt")" ]
+}
+
+# bats test_tags=once
+@test "an export that is new begins empty, one that is not configured any more is named" {
+	start_server
+	mount_rmem
+	echo one >"$mnt/file"
+	umount_rmem
+	stop_server
+	lose_memory
+	sed -i 's/"other"/"third"/' "$server_conf"
+	start_server
+	logged "$disk/a/other is not restored: no export 'other' is configured"
+	mount_rmem
+	[ "$(cat "$mnt/file")" = one ]
+}
+
+# bats test_tags=once
+@test "a directory that can't be used is refused at the start" {
+	rmdir "$disk"
+	does_not_start "snapshot_dir: $disk does not exist"
+	touch "$disk"
+	does_not_start "snapshot_dir: can't open $disk: Not a directory"
+	rm "$disk"
+	mkdir -m 777 "$disk"
+	chmod 777 "$disk"
+	does_not_start "snapshot_dir: everybody can write to $disk"
+	chown 1234 "$disk"
+	chmod 755 "$disk"
+	does_not_start "snapshot_dir: $disk belongs to user 1234"
+	chown 0 "$disk"
+	exec 8<"$disk"
+	flock 8
+	does_not_start "snapshot_dir: $disk is in use by another server"
+	exec 8<&-
+	mkdir -p "$disk/a/stranger"
+	touch "$disk/a/stranger/file"
+	sed -i 's/restore_on_start = true/restore_on_start = false/' "$server_conf"
+	start_server
+	kill -TERM "$server_pid"
+	ends_with 1
+	logged "$disk/a/stranger is in the way of a new snapshot"
+	[ -e "$disk/a/stranger/file" ]
+}
