@@ -8,6 +8,8 @@
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+#include <time.h>
 
 #include "common/conf.h"
 
@@ -60,6 +62,31 @@ static const char *count_of(
 	return buf;
 }
 
+/* One that is on its way, and the last that this run of the server has completed. */
+static void print_snapshots(const json_t *export)
+{
+	const json_t *now = json_object_get(export, "snapshot");
+	const json_t *last = json_object_get(export, "last_snapshot");
+	const char *name = text_of(export, "name"), *state = text_of(now, "state");
+	time_t at = (time_t)number_of(last, "completed");
+	char done[SIZE_CHARS], total[SIZE_CHARS], text[SIZE_CHARS] = "?";
+	struct tm tm;
+
+	if (strcmp(state, "freezing") == 0)
+		printf("snapshot of %s: waiting for its client, to %s\n", name,
+			text_of(now, "dir"));
+	else if (strcmp(state, "copying") == 0)
+		printf("snapshot of %s: %s of %s to %s\n", name, size_of(now, "done", done),
+			size_of(now, "total", total), text_of(now, "dir"));
+	else if (strcmp(state, "failed") == 0)
+		printf("snapshot of %s: failed, to %s\n", name, text_of(now, "dir"));
+	if (!at)
+		return;
+	if (localtime_r(&at, &tm))
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+	printf("snapshot of %s: completed %s in %s\n", name, text, text_of(last, "dir"));
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -79,6 +106,7 @@ static void print_exports(const json_t *root)
 			count_of(export, "files", "max_inodes", files),
 			number_of(export, "regions"));
 	}
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
 }
 
 static void print_counters(const char *indent, const json_t *n)

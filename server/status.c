@@ -100,7 +100,7 @@ static void describe_quotas(const struct server *s, const struct export *export,
 	json_object_set_new(to, "unlisted", json_u64(list.unlisted));
 }
 
-static json_t *describe_snapshot(const struct server *s, const struct export *export)
+static json_t *describe_snapshot(const struct server *s, const struct export *export, json_t *to)
 {
 	static const char *const names[] = {[SNAPSHOT_FREEZING] = "freezing",
 		[SNAPSHOT_COPYING] = "copying",
@@ -109,6 +109,10 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 	struct snapshot_view view;
 
 	snapshot_look(s, export, &view);
+	json_object_set_new(to, "last_snapshot",
+		view.completed ? json_pack("{s:I s:o}", "completed", (json_int_t)view.completed,
+					 "dir", json_text(view.completed_dir))
+			       : json_null());
 	if (view.state == SNAPSHOT_NONE)
 		return json_null();
 	return json_pack("{s:s s:o s:I s:I s:I}", "state", names[view.state], "dir",
@@ -133,7 +137,7 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		"max_inodes", (json_int_t) export->config->inodes, "regions", (int)export->nregions,
 		"counters", describe_counters(&sum));
 	if (object)
-		json_object_set_new(object, "snapshot", describe_snapshot(s, export));
+		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
 	describe_quotas(s, export, object);
 	return object;
 }

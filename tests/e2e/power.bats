@@ -358,3 +358,29 @@ mount_second() {
 	logged "$disk/a/stranger is in the way of a new snapshot"
 	[ -e "$disk/a/stranger/file" ]
 }
+
+# bats test_tags=once
+@test "status tells of the snapshot that is on its way, and of the last one" {
+	start_server
+	mount_rmem
+	rmemfsctl status "$socket" >"$dir/out"
+	! grep -i snapshot "$dir/out"
+	mkdir "$dir/image"
+	rmemfsctl snapshot default "$dir/image/1" "$socket"
+	rmemfsctl status "$socket" | tee "$dir/out"
+	grep -E "snapshot of default: completed 20[0-9-]+ [0-9:]+ in $dir/image/1" "$dir/out"
+	# Nobody can be waited for for long here: the state that waits for a client is the one to see.
+	echo one >"$mnt/file"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/image/2" "$socket" >"$dir/out2" 2>&1 3>&- &
+	taking=$!
+	until_true 4 waits_for_clients
+	kill -CONT "$daemon_pid"
+	wait $taking
+}
+
+waits_for_clients() {
+	rmemfsctl status "$socket" >"$dir/out" &&
+		grep "snapshot of default: waiting for its client, to $dir/image/2" "$dir/out" &&
+		grep "snapshot of default: completed .* in $dir/image/1" "$dir/out"
+}
