@@ -164,14 +164,22 @@ mount_rmem() {
 	alive "$daemon_pid" || die "the daemon ended at its start"
 }
 
+# Another mount namespace that began meanwhile has a copy, and keeps the mount alive.
+name_holders() {
+	local process
+	for process in /proc/[0-9]*; do
+		[ "$process/ns/mnt" -ef /proc/self/ns/mnt ] || ! grep -qs " $mnt " "$process/mountinfo" ||
+			echo "$mnt is held by $process: $(tr '\0' ' ' <"$process/cmdline")"
+	done
+}
+
 umount_rmem() {
 	local pid=$daemon_pid status=0
 	umount "$mnt"
 	daemon_pid=''
 	exit_status "$pid" 10 || status=$?
 	[ $status -eq 0 ] || {
-		# Another mount namespace that began meanwhile has a copy, and keeps the mount alive.
-		grep -sl " $mnt " /proc/[0-9]*/mountinfo || true
+		name_holders
 		die "the daemon ended with status $status after umount"
 	}
 }
