@@ -80,19 +80,6 @@ teardown() {
 	same_tree "$dir/tree" "$dir/out"
 }
 
-# This repository, or one made of these sources where they came without.
-source_repository() {
-	if git -C "$repository" rev-parse --git-dir >/dev/null 2>&1; then
-		echo "$repository"
-		return
-	fi
-	git init -q "$dir/repository"
-	cp -r "$repository"/{common,tests,README.md} "$dir/repository/"
-	git -C "$dir/repository" add .
-	git -C "$dir/repository" -c user.name=test -c user.email=test@localhost commit -q -m sources
-	echo "$dir/repository"
-}
-
 @test "git clone" {
 	export HOME=$dir
 	git config --global safe.directory '*'

@@ -266,6 +266,19 @@ same_tree() {
 	diff -r --no-dereference -x fifo "$1" "$2"
 }
 
+# This repository, or one made of these sources where they came without.
+source_repository() {
+	if git -C "$repository" rev-parse --git-dir >/dev/null 2>&1; then
+		echo "$repository"
+		return
+	fi
+	git init -q "$dir/repository"
+	cp -r "$repository"/{common,tests,README.md} "$dir/repository/"
+	git -C "$dir/repository" add .
+	git -C "$dir/repository" -c user.name=test -c user.email=test@localhost commit -q -m sources
+	echo "$dir/repository"
+}
+
 # ---- for every test ------------------------------------------------------------------------------
 
 # What hangs is a failure of that test and not of the whole run: without its daemon, whatever waits

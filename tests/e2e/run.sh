@@ -24,4 +24,7 @@ done
 [ "$RMEMFS_TEST_TRANSPORT" != verbs ] || tags+="${tags:+,}!sockets"
 # Counting allocations replaces the allocator, which is a sanitizer's own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"
+# What takes a minute or more is made nightly, and where nothing slows it down.
+[ "${RMEMFS_TEST_NIGHTLY:-0}${RMEMFS_TEST_SANITIZED:-0}${RMEMFS_TEST_SMALL:-0}" = 100 ] ||
+	tags+="${tags:+,}!long"
 exec bats --formatter tap --filter-tags "$tags" "${files[@]}"
