@@ -2,7 +2,30 @@
  *
  * In a build with RMEMFS_CRASH_POINTS (the presets dev, asan, tsan) the environment variable
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
- * if N is not given. In any other build a crash point is nothing.
+ * if N is not given. In any other build a crash point is nothing. kill.bats and power.bats
+ * die at each of these, and hold this list against the code:
+ *
+ *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
+ *     region.made  region.sized  region.allocated     a region's file
+ *     region.register                                 a device gets to know a region
+ *     store.allocated  store.tables  store.loaded  store.opened
+ *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
+ *     restore.filled  restore.done  restore.ended     a snapshot comes back
+ *     attach.before  attach.stored                    a session begins
+ *     session.ending  session.drained                 it ends; a step of giving back what it had
+ *     commit.before  commit.after                     a batch's transaction
+ *     reply.none  reply.sent                          after it, before the first or between replies
+ *     grant                                           pages are lent
+ *     scrub.before  scrub.half  scrub.zeroed  scrub.taken
+ *     reap.step  cut.hidden                           a long file is freed, or cut
+ *     zero.before  zero.after                         bytes in the middle of a page
+ *     copy.before  copy.after                         a step's bytes of a copy
+ *     fallocate.step                                  a step that allocates, zeroes or punches
+ *     xattr.staged  xattr.set                         a long value: a part of it, and its end
+ *     snapshot.marked                                 clients wait still
+ *     snapshot.half  snapshot.written                 the records are written, all is
+ *     snapshot.renamed                                it has its name
+ *     slots.written  slots.whole  slots.linked  stop.published    the set of a stop
  *
  * THREADS  Any.
  */

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
@@ -150,8 +151,10 @@ int ns_copy(struct ns_call *c)
 		return err;
 	done = filled ? 0 : min_u64(done, STEP_BYTES);
 	err = grow(&copy, &done);
+	CRASH_POINT("copy.before");
 	if (!err)
 		err = copy_bytes(&copy, done);
+	CRASH_POINT("copy.after");
 	if (done) {
 		copy.dst.attr.size = max_u64(copy.dst.attr.size, copy.req->dst_offset + done);
 		copy.dst.attr.mtime = copy.dst.attr.ctime = c->ctx->now;

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
@@ -192,6 +193,7 @@ int ns_fallocate(struct ns_call *c)
 	if (!err)
 		err = req->mode & FALLOC_FL_PUNCH_HOLE ? punch(c, &inode, &r, &reached)
 						       : allocate(c, &inode, &r, &reached);
+	CRASH_POINT("fallocate.step");
 	if (!err && reached == r.to)
 		err = grow(c, &inode, r.to);
 	if (err)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/xattr.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/ns.h"
 #include "server/stage.h"
@@ -284,6 +285,7 @@ static int set_staged(struct ns_call *c)
 		dropped = ns_room(c, ROOM_PAGES + ch.room, false);
 	if (!dropped)
 		dropped = stage_drop(c->m->store, c->ctx->session, req->stage);
+	CRASH_POINT("xattr.set");
 	return err ? err : dropped;
 }
 
@@ -346,5 +348,6 @@ int ns_stage(struct ns_call *c)
 		err = stage_drop(s, session, req->stage);
 	if (!err)
 		err = stage_add(s, session, req->stage, req->offset, req->tail.data, req->tail.len);
+	CRASH_POINT("xattr.staged");
 	return err;
 }

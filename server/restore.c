@@ -8,6 +8,7 @@
 #include "common/conf.h"
 #include "common/crash_point.h"
 #include "common/log.h"
+#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/inode.h"
@@ -461,9 +462,14 @@ static int restore_all(struct restoring *r)
 		return fail_store(r, err);
 	r->v->now.next_ino = max_u64(r->v->now.next_ino, f->next_ino);
 	err = restore_records(r);
+	CRASH_POINT("restore.records");
 	if (!err)
 		err = commit(r);
-	return err ? err : restore_pages(r);
+	CRASH_POINT("restore.stored");
+	if (!err)
+		err = restore_pages(r);
+	CRASH_POINT("restore.filled");
+	return err;
 }
 
 int restore_export(struct meta *m, unsigned export_index, struct image_reader *image,

@@ -155,6 +155,7 @@ static int restore_into(struct server *s, struct image_reader *image, const stru
 	err = restore_check(s->meta, export->index, image, &watch, why);
 	if (!err)
 		err = memdir_begin_restore(&s->dir);
+	CRASH_POINT("restore.begun");
 	snprintf(tick.what, sizeof(tick.what), "restoring export '%s'", facts->name);
 	if (!err)
 		err = restore_export(s->meta, export->index, image, &watch, why);
@@ -205,5 +206,7 @@ int start_restore(struct server *s)
 	if (err || !memdir_is_restoring(&s->dir))
 		return err;
 	CRASH_POINT("restore.done");
-	return memdir_end_restore(&s->dir);
+	err = memdir_end_restore(&s->dir);
+	CRASH_POINT("restore.ended");
+	return err;
 }

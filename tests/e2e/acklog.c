@@ -7,10 +7,11 @@
  * what it must have done follows from the log alone: a model in memory is changed by the same
  * operations, with every byte of every file. So an operation that was lost, or done twice after a
  * repetition (EEXIST, ENOENT), contradicts the model. An operation that has no answer in the log,
- * since its process was killed, may have happened or not; of a write each byte.
+ * since its process was killed, may have happened or not; of what changes bytes each byte.
  *
- * Names are SLOTS entries of one folder, each a file (maybe with several names), an empty
- * directory, or nothing. Exit status 0; 1: a contradiction, or an error, on standard error.
+ * Names are SLOTS entries of one folder, each a file (maybe with several names, maybe with an
+ * extended attribute, short or long), an empty directory, or nothing. Exit status 0; 1: a
+ * contradiction, or an error, on standard error.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -21,11 +22,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/util.h"
 
 enum { SLOTS = 24, FILES = 2 * SLOTS, FILE_BYTES_MAX = 192 * 1024, PATH_BYTES = 4096 };
+enum { VALUE_BYTES_MAX = 65536 };
+
+#define ATTRIBUTE "user.acklog"
 
 enum kind {
 	OP_CREATE,
@@ -37,12 +42,18 @@ enum kind {
 	OP_UNLINK,
 	OP_MKDIR,
 	OP_RMDIR,
+	OP_SETXATTR,
+	OP_REMOVEXATTR,
+	OP_PUNCH,
+	OP_ALLOCATE,
+	OP_COPY,
 	OP_READ,
 	OP_KINDS
 };
 
 static const char *const kind_names[OP_KINDS] = {"create", "write", "append", "truncate", "rename",
-	"link", "unlink", "mkdir", "rmdir", "read"};
+	"link", "unlink", "mkdir", "rmdir", "setxattr", "removexattr", "punch", "allocate", "copy",
+	"read"};
 
 struct op {
 	enum kind kind;
@@ -72,7 +83,9 @@ enum { NOTHING = -1, DIRECTORY = -2 }; /* else a slot's file */
 struct file {
 	unsigned links;
 	uint32_t size;
-	uint8_t *bytes; /* [FILE_BYTES_MAX]; zero beyond the size */
+	uint8_t *bytes;     /* [FILE_BYTES_MAX]; zero beyond the size */
+	uint32_t value_len; /* of the extended attribute; 0: it has none */
+	uint64_t value;     /* what it is made of */
 };
 
 struct model {
@@ -91,12 +104,14 @@ static void model_init(struct model *m)
 	}
 }
 
-static void model_copy(struct model *to, const struct model *from)
+static void model_duplicate(struct model *to, const struct model *from)
 {
 	memcpy(to->slots, from->slots, sizeof(to->slots));
 	for (unsigned i = 0; i < FILES; i++) {
 		to->files[i].links = from->files[i].links;
 		to->files[i].size = from->files[i].size;
+		to->files[i].value_len = from->files[i].value_len;
+		to->files[i].value = from->files[i].value;
 		memcpy(to->files[i].bytes, from->files[i].bytes, FILE_BYTES_MAX);
 	}
 }
@@ -108,10 +123,15 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+static void fill_bytes(uint8_t *bytes, uint32_t len, uint64_t generation)
+{
+	for (uint32_t i = 0; i < len; i++)
+		bytes[i] = (uint8_t)(mix(generation + i / 8) >> i % 8 * 8);
+}
+
 static void make_bytes(uint8_t *bytes, const struct op *op)
 {
-	for (uint32_t i = 0; i < op->len; i++)
-		bytes[i] = (uint8_t)(mix(op->generation + i / 8) >> i % 8 * 8);
+	fill_bytes(bytes, op->len, op->generation);
 }
 
 static int new_file(struct model *m)
@@ -119,7 +139,7 @@ static int new_file(struct model *m)
 	for (int i = 0; i < FILES; i++) {
 		if (!m->files[i].links) {
 			m->files[i].links = 1;
-			m->files[i].size = 0;
+			m->files[i].size = m->files[i].value_len = 0;
 			memset(m->files[i].bytes, 0, FILE_BYTES_MAX);
 			return i;
 		}
@@ -148,6 +168,54 @@ static int model_truncate(struct file *f, uint32_t size)
 	if (size < f->size)
 		memset(f->bytes + size, 0, f->size - size);
 	f->size = size;
+	return 0;
+}
+
+static int model_setxattr(struct file *f, const struct op *op)
+{
+	f->value = op->generation;
+	f->value_len = op->len;
+	return 0;
+}
+
+static int model_removexattr(struct file *f)
+{
+	if (!f->value_len)
+		return ENODATA;
+	f->value_len = 0;
+	return 0;
+}
+
+static int model_punch(struct file *f, const struct op *op)
+{
+	memset(f->bytes + op->off, 0, op->len);
+	return 0;
+}
+
+static int model_allocate(struct file *f, const struct op *op)
+{
+	if (op->off + op->len > f->size)
+		f->size = op->off + op->len;
+	return 0;
+}
+
+/* From and to the same offset. */
+static int model_copy(struct model *m, int a, int b, const struct op *op)
+{
+	struct file *from = &m->files[a], *to;
+	uint32_t len;
+
+	if (b < 0)
+		return b == NOTHING ? ENOENT : EISDIR;
+	to = &m->files[b];
+	if (op->off >= from->size)
+		return 0;
+	if (from == to)
+		return EINVAL; /* the ranges overlap */
+	len = op->off + op->len > from->size ? from->size - op->off : op->len;
+	memcpy(to->bytes + op->off, from->bytes + op->off, len);
+	if (op->off + len > to->size)
+		to->size = op->off + len;
 	return 0;
 }
 
@@ -229,6 +297,16 @@ static int model_apply(struct model *m, const struct op *op)
 		return model_write(&m->files[*a], m->files[*a].size, op);
 	if (op->kind == OP_TRUNCATE)
 		return model_truncate(&m->files[*a], op->off);
+	if (op->kind == OP_SETXATTR)
+		return model_setxattr(&m->files[*a], op);
+	if (op->kind == OP_REMOVEXATTR)
+		return model_removexattr(&m->files[*a]);
+	if (op->kind == OP_PUNCH)
+		return model_punch(&m->files[*a], op);
+	if (op->kind == OP_ALLOCATE)
+		return model_allocate(&m->files[*a], op);
+	if (op->kind == OP_COPY)
+		return model_copy(m, *a, *b, op);
 	return 0;
 }
 
@@ -265,7 +343,33 @@ static int create_file(const char *path)
 	return fd < 0 ? errno : 0;
 }
 
-/* Each byte of the file is as in one of the two; so is the size. */
+/* The extended attribute is as in the model. */
+static int compare_value(const char *path, const struct file *f)
+{
+	static uint8_t value[VALUE_BYTES_MAX], expected[VALUE_BYTES_MAX];
+	ssize_t n = getxattr(path, ATTRIBUTE, value, sizeof(value));
+
+	if (n < 0 && errno != ENODATA)
+		return errno;
+	fill_bytes(expected, f->value_len, f->value);
+	if ((n < 0 && !f->value_len) ||
+		(n == (ssize_t)f->value_len && memcmp(value, expected, f->value_len) == 0))
+		return 0;
+	fprintf(stderr, "acklog: %s: %s is another one, of %zd bytes, and should have %u\n", path,
+		ATTRIBUTE, n, f->value_len);
+	return EILSEQ;
+}
+
+/* Of the one size, the other, or on the way: what is done in steps grows in steps. */
+static bool size_agrees(uint32_t size, const struct file *f, const struct file * or)
+{
+	uint32_t low = f->size < or->size ? f->size : or->size;
+	uint32_t high = f->size + or->size - low;
+
+	return low <= size && size <= high;
+}
+
+/* Each byte of the file is as in one of the two. */
 static int compare_file(const char *path, const struct file *f, const struct file * or)
 {
 	static uint8_t bytes[FILE_BYTES_MAX + 1];
@@ -277,7 +381,7 @@ static int compare_file(const char *path, const struct file *f, const struct fil
 	n = pread(fd, bytes, sizeof(bytes), 0);
 	if (n < 0)
 		return errno;
-	if ((size_t)n != f->size && (size_t)n != or->size) {
+	if (!size_agrees((uint32_t)n, f, or)) {
 		fprintf(stderr, "acklog: %s has %zd bytes, and should have %u\n", path, n, f->size);
 		return EILSEQ;
 	}
@@ -289,6 +393,13 @@ static int compare_file(const char *path, const struct file *f, const struct fil
 		return EILSEQ;
 	}
 	return 0;
+}
+
+static int compare_both(const char *path, const struct file *f, const struct file * or)
+{
+	int err = compare_value(path, f);
+
+	return err ? err : compare_file(path, f, or);
 }
 
 static int truncate_and_sync(const char *path, off_t size)
@@ -309,7 +420,50 @@ static int read_back(const char *path, const struct model *m, unsigned slot)
 		return errno;
 	if (m->slots[slot] < 0)
 		return read(fd, &byte, 1) < 0 ? errno : 0;
-	return compare_file(path, &m->files[m->slots[slot]], &m->files[m->slots[slot]]);
+	return compare_both(path, &m->files[m->slots[slot]], &m->files[m->slots[slot]]);
+}
+
+static int set_value(const char *path, const struct op *op)
+{
+	static uint8_t value[VALUE_BYTES_MAX];
+	autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return errno;
+	make_bytes(value, op);
+	return fsetxattr(fd, ATTRIBUTE, value, op->len, 0) ? errno : 0;
+}
+
+static int remove_value(const char *path)
+{
+	autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || fremovexattr(fd, ATTRIBUTE) ? errno : 0;
+}
+
+static int allocate(const char *path, int mode, const struct op *op)
+{
+	autoclose int fd = open(path, O_WRONLY | O_CLOEXEC);
+
+	return fd < 0 || fallocate(fd, mode, op->off, op->len) ? errno : 0;
+}
+
+static int copy(const char *from, const char *to, const struct op *op)
+{
+	autoclose int in = open(from, O_RDWR | O_CLOEXEC); /* no directory */
+	autoclose int out = in < 0 ? -1 : open(to, O_WRONLY | O_CLOEXEC);
+	loff_t in_off = op->off, out_off = op->off;
+
+	if (out < 0)
+		return errno;
+	for (size_t left = op->len; left;) {
+		ssize_t n = copy_file_range(in, &in_off, out, &out_off, left, 0);
+
+		if (n <= 0)
+			return n ? errno : 0;
+		left -= (size_t)n;
+	}
+	return 0;
 }
 
 static int perform(const struct op *op, const struct model *m)
@@ -337,6 +491,16 @@ static int perform(const struct op *op, const struct model *m)
 		return mkdir(a, 0755) ? errno : 0;
 	case OP_RMDIR:
 		return rmdir(a) ? errno : 0;
+	case OP_SETXATTR:
+		return set_value(a, op);
+	case OP_REMOVEXATTR:
+		return remove_value(a);
+	case OP_PUNCH:
+		return allocate(a, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, op);
+	case OP_ALLOCATE:
+		return allocate(a, 0, op);
+	case OP_COPY:
+		return copy(a, b, op);
 	case OP_READ:
 		return read_back(a, m, op->a);
 	case OP_KINDS:
@@ -406,16 +570,24 @@ static uint32_t draw_length(void)
 	return 1 + draw(draw(4) ? 9000 : 64 * 1024);
 }
 
+static bool has_range(const struct op *op)
+{
+	return op->kind == OP_WRITE || op->kind == OP_PUNCH || op->kind == OP_ALLOCATE ||
+	       op->kind == OP_COPY;
+}
+
 static struct op draw_op(const struct model *m)
 {
 	struct op op = {.kind = (enum kind)draw(OP_KINDS), .a = draw(SLOTS), .b = draw(SLOTS)};
 	int what = m->slots[op.a];
 
 	op.generation = mix(state);
-	if (op.kind == OP_WRITE || op.kind == OP_APPEND)
+	if (has_range(&op) || op.kind == OP_APPEND)
 		op.len = draw_length();
-	if (op.kind == OP_WRITE)
+	if (has_range(&op))
 		op.off = draw(FILE_BYTES_MAX - op.len);
+	if (op.kind == OP_SETXATTR)
+		op.len = 1 + draw(draw(2) ? 200 : VALUE_BYTES_MAX);
 	if (op.kind == OP_TRUNCATE)
 		op.off = draw(FILE_BYTES_MAX);
 	/* What would not fit starts the file anew. */
@@ -474,7 +646,7 @@ static bool slot_agrees(unsigned slot, const struct model *m, const struct file 
 	if (m->slots[slot] < 0)
 		return m->slots[slot] == DIRECTORY && S_ISDIR(st.st_mode);
 	f = &m->files[m->slots[slot]];
-	return S_ISREG(st.st_mode) && st.st_nlink == f->links && compare_file(path, f, or) == 0;
+	return S_ISREG(st.st_mode) && st.st_nlink == f->links && compare_both(path, f, or) == 0;
 }
 
 /* before: what files were before the last operation, where its answer is missing. */
@@ -514,7 +686,7 @@ static void check_strangers(void)
 
 static bool changes_bytes(const struct op *op)
 {
-	return op->kind == OP_WRITE || op->kind == OP_APPEND || op->kind == OP_TRUNCATE;
+	return has_range(op) || op->kind == OP_APPEND || op->kind == OP_TRUNCATE;
 }
 
 static int verify(void)
@@ -527,7 +699,7 @@ static int verify(void)
 	model_init(&before);
 	model_init(&after);
 	open_end = replay(&before, &last, &n);
-	model_copy(&after, &before);
+	model_duplicate(&after, &before);
 	check_strangers();
 	if (open_end)
 		model_apply(&after, &last);

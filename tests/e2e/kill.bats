@@ -21,15 +21,18 @@ setup() {
 	seed=${RMEMFS_TEST_SEED:-$RANDOM}
 	echo "RMEMFS_TEST_SEED=$seed"
 	RANDOM=$seed
-	# Freed pages come back soon after a restart.
+	# Freed pages come back soon after a restart; and a snapshot ends who is away for longer, so
+	# clients must be able to come back within it.
 	server_conf=$dir/server.conf
 	cat >"$server_conf" <<-END
-		lease_time = 1;
+		lease_time = 4;
 		exports = ({ name = "default"; size = "$export_size"; });
 	END
 }
 
 teardown() {
+	[ -z "${dir:-}" ] || touch "$dir/enough"
+	rm -rf "${memory:-/nonexistent}.restored"
 	teardown_rmem
 }
 
@@ -38,7 +41,31 @@ teardown() {
 # Those of a load; of what is passed all the time a later passage is as good as the first.
 often=(commit.before commit.after reply.none reply.sent)
 seldom=(grant scrub.before scrub.half scrub.zeroed scrub.taken reap.step cut.hidden zero.before
-	zero.after)
+	zero.after copy.before copy.after fallocate.step xattr.staged xattr.set snapshot.marked
+	snapshot.half snapshot.written snapshot.renamed)
+# Those of a start, of a mount and its end, of a restoration.
+first_start=(memdir.locked memdir.write memdir.written:1 region.made region.sized region.allocated
+	store.allocated store.tables store.loaded store.opened memdir.written:2 region.register)
+restart=(memdir.locked region.allocated store.allocated store.tables store.loaded store.opened
+	region.register)
+mounting=(attach.before attach.stored session.ending session.drained)
+half_restored=(restore.begun restore.records restore.stored restore.filled)
+restored=(restore.ended)
+
+# bats test_tags=once
+@test "every point that the code has is one that a test dies at" {
+	local points
+	points=$({
+		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
+			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}"
+		tr '\n' ' ' <"$BATS_TEST_DIRNAME/power.bats" | grep -oP '\bpoints=\(\K[^)]+' |
+			tr -s '\t ' '\n'
+	} | grep . | sed 's/:.*//' | sort -u)
+	diff <(echo "$points") <(grep -rhoP 'CRASH_POINT\("\K[^"]+' --include='*.c' \
+		"$repository/common" "$repository/server" "$repository/daemon" | sort -u)
+	diff <(echo "$points") <(sed '/^ \*     /!d' "$repository/common/crash_point.h" |
+		grep -oE '\b[a-z]+\.[a-z]+\b|\bgrant\b' | sort -u)
+}
 
 random_point() {
 	if [ $((RANDOM % 2)) -eq 0 ]; then
@@ -48,19 +75,20 @@ random_point() {
 	fi
 }
 
-# spawn_armed POINT: a server that will die there.
+# spawn_armed POINT [OPTION]...: a server that will die there.
 spawn_armed() {
 	export RMEMFS_CRASH_AT=$1
-	spawn_server
+	spawn_server "${@:2}"
 	unset RMEMFS_CRASH_AT
 }
 
-# It has, by itself, and what it left is whole.
+# expect_death POINT [half]: it has, by itself, and what it left is whole, unless said otherwise.
 expect_death() {
 	local pid=$server_pid status=0
 	server_pid=''
 	exit_status "$pid" 60 || status=$?
 	[ $status -eq 137 ] || die "the server ended with status $status, not at $1"
+	[ "${2:-whole}" != half ] || return 0
 	check_memory
 }
 
@@ -72,6 +100,9 @@ run_loggers() {
 	local n
 	for ((n = 0; n < loggers; n++)); do
 		rm -f "$dir/ack.$n.stop"
+		# Each log is replayed from its beginning.
+		[ "$(wc -l 2>/dev/null <"$dir/ack.$n" || echo 0)" -lt 10000 ] ||
+			rm -r "$mnt/ack.$n" "$dir/ack.$n"
 		acklog run "$mnt/ack.$n" "$dir/ack.$n" $((seed + n)) >>"$dir/load.log" 2>&1 3>&- &
 		logger_pids[n]=$!
 	done
@@ -129,7 +160,35 @@ sqlite_load() {
 	done
 }
 
+# One after the other; a server that dies is one reason to fail. The last whole one is kept.
+snapshot_load() {
+	local n
+	for ((n = 0; ; n++)); do
+		[ ! -e "$dir/enough" ] || return 0
+		if rmemfsctl snapshot default "$dir/image.$n" "$socket" >>"$dir/snapshot.log" 2>&1; then
+			rm -rf "$dir/whole"
+			mv "$dir/image.$n" "$dir/whole"
+		else
+			rm -rf "$dir/image.$n"
+			sleep 0.1 # its pace while there is no server
+		fi
+	done
+}
+
+# A snapshot under load is an export that all agrees in.
+restore_the_last() {
+	local memory=$memory.restored
+	[ -e "$dir/whole/manifest" ] || die "no snapshot came to its end"
+	mkdir "$memory"
+	start_server --restore "$dir/whole"
+	stop_server
+	check_memory
+	rm -r "$memory"
+}
+
 start_load() {
+	snapshot_load >>"$dir/load.log" 2>&1 3>&- &
+	snapshot_pid=$!
 	fio_load >>"$dir/load.log" 2>&1 3>&- &
 	fio_pid=$!
 	sqlite_load >>"$dir/load.log" 2>&1 3>&- &
@@ -138,6 +197,7 @@ start_load() {
 
 stop_load() {
 	touch "$dir/enough"
+	exit_status $snapshot_pid 60 || die "the snapshots failed"
 	exit_status $fio_pid 60 || die "fio failed"
 	exit_status $sqlite_pid 60 || die "SQLite failed"
 	[ "$(sqlite3 "$mnt/db" 'PRAGMA integrity_check')" = ok ]
@@ -191,6 +251,7 @@ cycle() {
 	umount_rmem
 	stop_server
 	check_memory
+	restore_the_last
 }
 
 # bats test_tags=once
@@ -199,17 +260,19 @@ cycle() {
 	start_server
 	mount_rmem
 	start_load
-	for point in "${often[@]}" "${seldom[@]}"; do
+	run_loggers
+	go_on
+	kill_server
+	# Each server goes on with what the one before has left; what is answered is compared all the time.
+	for point in "${seldom[@]}" "${often[@]}"; do
 		echo "$point"
-		run_loggers
-		kill_server
 		spawn_armed "$point"
 		expect_death "$point"
-		start_server
-		go_on
-		stop_loggers
-		verify_loggers
 	done
+	start_server
+	go_on
+	stop_loggers
+	verify_loggers
 	stop_load
 }
 
@@ -239,9 +302,7 @@ cycle() {
 # bats test_tags=once
 @test "a server that is killed at any point of its first start leaves nothing that hinders the next" {
 	local point
-	for point in memdir.locked memdir.write memdir.written:1 region.made region.sized \
-		region.allocated store.allocated store.tables store.loaded store.opened \
-		memdir.written:2 region.register; do
+	for point in "${first_start[@]}"; do
 		echo "$point"
 		spawn_armed "$point"
 		expect_death "$point"
@@ -262,8 +323,7 @@ cycle() {
 	mount_rmem
 	random_file "$dir/a" 4
 	cp "$dir/a" "$mnt/a"
-	for point in memdir.locked region.allocated store.allocated store.tables store.loaded \
-		store.opened region.register; do
+	for point in "${restart[@]}"; do
 		echo "$point"
 		kill_server
 		spawn_armed "$point"
@@ -290,7 +350,7 @@ mount_and_umount() {
 	random_file "$dir/a" 4
 	cp "$dir/a" "$mnt/a"
 	umount_rmem
-	for point in attach.before attach.stored session.ending session.drained; do
+	for point in "${mounting[@]}"; do
 		echo "$point"
 		kill_server
 		spawn_armed "$point"
@@ -303,5 +363,35 @@ mount_and_umount() {
 		mount_rmem
 		cmp "$dir/a" "$mnt/a"
 		umount_rmem
+	done
+}
+
+# bats test_tags=once
+@test "a server that is killed at any point of a restoration leaves nothing that hinders the next" {
+	local point
+	start_server
+	mount_rmem
+	random_file "$dir/a" 4
+	cp "$dir/a" "$mnt/a"
+	sync -f "$mnt/a"
+	rmemfsctl snapshot default "$dir/image" "$socket"
+	umount_rmem
+	stop_server
+	for point in "${half_restored[@]}" "${restored[@]}"; do
+		echo "$point"
+		rm -r "${memory:?}"/*
+		spawn_armed "$point" --restore "$dir/image"
+		if [ "$point" = restore.ended ]; then
+			expect_death "$point"
+			start_server
+		else
+			expect_death "$point" half
+			start_server --restore "$dir/image"
+		fi
+		mount_rmem
+		cmp "$dir/a" "$mnt/a"
+		umount_rmem
+		stop_server
+		check_memory
 	done
 }
