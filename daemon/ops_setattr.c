@@ -23,7 +23,7 @@ static void drop_privileges(const struct request *req, struct inode *inode, stru
 {
 	uint32_t mode, left;
 
-	if ((set->valid & SET_MODE) || S_ISDIR(mode))
+	if ((set->valid & SET_MODE) || S_ISDIR(inode->type))
 		return;
 	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
 		return;
