@@ -31,11 +31,12 @@ __attribute__((format(printf, 2, 0))) static void keep_message(
 		libfuse_said[len - 1] = '\0';
 }
 
-/* libfuse begins with nosuid,nodev, for everybody. What root mounts is as mount(8) mounts it: suid
- * and dev unless told otherwise. For others fusermount3 insists on both. */
+/* libfuse begins with nosuid,nodev, for everybody, and lets nobody else in. What root mounts is as
+ * mount(8) mounts other filesystems: suid and dev unless told otherwise, and there for all users.
+ * For others fusermount3 insists on the first, and on the system's leave for the last. */
 static const char *first_options(void)
 {
-	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,suid,dev"
+	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,allow_other,suid,dev"
 			      : "subtype=rmemfs,default_permissions";
 }
 

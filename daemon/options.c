@@ -41,7 +41,7 @@ const char options_help[] =
 	"  spin_us=N               microseconds to spin before sleeping (20; 0 where CPUs are few)\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
 	"  debug_io                log each request of the data path, at level debug\n"
-	"  allow_other             let other users in\n"
+	"  allow_other             let other users in, as into what root mounts\n"
 	"  relatime, strictatime, noatime, nodiratime     when reading changes access times\n"
 	"  ro, nosuid, nodev, noexec, sync, ...           as for mount(8)\n"
 	"\n"

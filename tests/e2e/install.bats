@@ -168,7 +168,7 @@ exec_start() {
 			kill -0 $daemon || exit 1
 			sleep 0.05
 		done
-		findmnt -n -o SOURCE,FSTYPE,FS-OPTIONS "$MOUNTPOINT"
+		findmnt -n -o SOURCE,FSTYPE,OPTIONS "$MOUNTPOINT"
 		echo kept >"$MOUNTPOINT/a"
 		kill -TERM $daemon
 		wait $daemon
@@ -180,7 +180,7 @@ exec_start() {
 		cat "$dir/run.log"
 		false
 	}
-	grep -q "^$socket:/data *fuse.rmemfs *.*allow_other" "$dir/run.log"
+	grep -q "^$socket:/data *fuse.rmemfs *rw,nosuid,nodev,.*allow_other" "$dir/run.log"
 }
 
 @test "another prefix is configured, not chosen while installing" {

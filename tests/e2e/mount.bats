@@ -143,13 +143,15 @@ fails() {
 # ---- root ----------------------------------------------------------------------------------------
 
 # bats test_tags=only:shm
-@test "mount -t rmemfs and -t fuse.rmemfs mount, with suid and dev as other filesystems" {
+@test "mount -t rmemfs and -t fuse.rmemfs mount for all users, with suid and dev as other filesystems" {
 	for type in rmemfs fuse.rmemfs; do
 		inside mount -t $type "$(options)" "$(mount_source)" "$mnt"
 		[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
 		has_flags rw
 		lacks_flags nosuid,nodev,noexec
 		inside sh -c "echo $type >$mnt/a && cat $mnt/a"
+		run as_user cat "$mnt/a"
+		[ "$output" = $type ]
 		unmount
 	done
 }
