@@ -54,8 +54,8 @@ static int refuse_size(
 	size_format(sum, have, sizeof(have));
 	size_format(config->size, want, sizeof(want));
 	log_error(
-		"export '%s' exists with %s and is configured with %s: its size can't be changed; "
-		"if it was not, %s has lost or gained bytes",
+		"export '%s' exists with %s and is configured with %s: its size can't be changed but "
+		"from whole regions to more of them; if it was not, %s has lost or gained bytes",
 		config->name, have, want, path);
 	return -EINVAL;
 }
@@ -200,11 +200,12 @@ void exports_discard_new(struct exports *exports)
 			unlink(exports->regions[i].path);
 }
 
-const char *exports_made(const struct exports *exports, const struct export *export)
+const char *exports_made(
+	const struct exports *exports, const struct export *export, uint32_t *index)
 {
-	for (uint32_t i = 0; i < export->nregions; i++)
-		if (exports->regions[export->first_region + i].made)
-			return exports->regions[export->first_region + i].path;
+	for (*index = 0; *index < export->nregions; ++*index)
+		if (exports->regions[export->first_region + *index].made)
+			return exports->regions[export->first_region + *index].path;
 	return NULL;
 }
 

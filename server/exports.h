@@ -54,8 +54,10 @@ void exports_discard_new(struct exports *exports);
 void exports_region_path(
 	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i);
 
-/* The path of the first region that this start made for the export; NULL: all were there. */
-const char *exports_made(const struct exports *exports, const struct export *export);
+/* The path of the first region that this start made for the export, and its index; NULL: all were
+ * there. */
+const char *exports_made(
+	const struct exports *exports, const struct export *export, uint32_t *index);
 
 /* NULL: none of that name. */
 struct export *exports_find(struct exports *exports, const struct rpc_str *name);

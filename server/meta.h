@@ -37,10 +37,11 @@ struct meta_export {
 	const char *name;
 	uint64_t npages; /* of data */
 	uint32_t nregions;
-	uint64_t region_pages;            /* of each region but the last, which has the rest */
-	void *const *bases;               /* [nregions] where each is mapped */
-	const char *missing;              /* a region's file that this start had to make, or NULL */
-	uint64_t max_inodes;              /* 0: as many as the store has room for */
+	uint64_t region_pages;   /* of each region but the last, which has the rest */
+	void *const *bases;      /* [nregions] where each is mapped */
+	const char *missing;     /* the first region's file that this start had to make, or NULL */
+	uint32_t missing_region; /* its index */
+	uint64_t max_inodes;     /* 0: as many as the store has room for */
 	const struct quota_limit *quotas; /* [nquotas] */
 	unsigned nquotas;
 };
@@ -52,11 +53,11 @@ struct meta_config {
 	unsigned nexports;
 };
 
-/* Opens or makes the store. An export that is not in the store is made, one with another size than
- * the stored one is refused (-EINVAL), one that is stored but not configured is kept untouched.
- * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged, or a
- * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
- * nothing has changed. */
+/* Opens or makes the store. An export that is not in the store is made; one that is larger than the
+ * stored one by whole regions has grown; another size is refused (-EINVAL); one that is stored but
+ * not configured is kept untouched. -ENOSPC: the memory is not there (needed and free named);
+ * -EBADMSG: the store is damaged, or a region of a stored export is missing; -EPROTONOSUPPORT:
+ * another version made it. After an error nothing has changed. */
 int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
 void meta_close(struct meta *m);
 enum { META_STORE_ID_BYTES = 16 };

@@ -149,13 +149,24 @@ static int make_root(struct volume *v)
 	return inode_add(v, &root);
 }
 
+/* By whole regions: the last one of a session's table never changes its length. */
+static bool has_grown(const struct meta_export *want, const struct volume *stored)
+{
+	uint64_t unit = stored->space.region_pages;
+
+	return want->npages > stored->space.npages && want->region_pages == unit &&
+	       stored->space.npages % unit == 0 && want->npages % unit == 0;
+}
+
 static int check_shape(
 	const struct meta_export *want, const struct volume *stored, const struct reason *why)
 {
-	char have[32], wanted[32];
+	char have[32], wanted[32], unit[32];
 
 	if (stored->space.npages == want->npages && stored->space.nregions == want->nregions &&
 		stored->space.region_pages == want->region_pages)
+		return 0;
+	if (has_grown(want, stored))
 		return 0;
 	if (stored->space.npages == want->npages) {
 		snprintf(why->text, why->len,
@@ -168,16 +179,19 @@ static int check_shape(
 	}
 	size_format(stored->space.npages << PAGE_SHIFT, have, sizeof(have));
 	size_format(want->npages << PAGE_SHIFT, wanted, sizeof(wanted));
+	size_format(stored->space.region_pages << PAGE_SHIFT, unit, sizeof(unit));
 	snprintf(why->text, why->len,
-		"export '%s' exists with %s and is configured with %s: its size can't be changed",
-		want->name, have, wanted);
+		"export '%s' exists with %s and is configured with %s: its size can't be changed "
+		"but from whole regions of %s to more of them",
+		want->name, have, wanted, unit);
 	return -EINVAL;
 }
 
 /* Its files had bytes there. */
-static int check_regions(const struct meta_export *e, const struct reason *why)
+static int check_regions(
+	const struct meta_export *e, const struct volume *stored, const struct reason *why)
 {
-	if (!e->missing)
+	if (!e->missing || e->missing_region >= stored->space.nregions)
 		return 0;
 	snprintf(why->text, why->len,
 		"export %s: its region %s was missing or empty: put it back, or leave the export out "
@@ -228,12 +242,30 @@ static int make_volume(struct meta *m, struct volume *v, uint16_t id, const stru
 	return err ? err : meta_save_volume(m, v);
 }
 
+static int add_regions(struct meta *m, struct volume *v, uint32_t first)
+{
+	int err = space_add_regions(&v->space, first);
+	char size[32];
+
+	if (err)
+		return err;
+	size_format(v->space.npages << PAGE_SHIFT, size, sizeof(size));
+	log_notice("export '%s' has grown to %s", v->name, size);
+	return meta_save_volume(m, v);
+}
+
 static int load_volume(struct meta *m, struct volume *v, const struct meta_export *e)
 {
-	int err = set_volume(m, v, e);
+	uint32_t stored = v->space.nregions;
+	int err;
 
+	v->space.npages = e->npages;
+	v->space.nregions = e->nregions;
+	err = set_volume(m, v, e);
 	if (!err)
 		err = space_open(&v->space, false);
+	if (!err && e->nregions > stored)
+		err = add_regions(m, v, stored);
 	if (!err)
 		err = quota_open(v, e->quotas, e->nquotas);
 	return err ? err : reap_open(v);
@@ -255,7 +287,7 @@ static int open_volume(
 	if (!err)
 		err = check_shape(e, v, why);
 	if (!err)
-		err = check_regions(e, why);
+		err = check_regions(e, v, why);
 	if (err) {
 		*v = (struct volume){0};
 		return err;
@@ -360,7 +392,7 @@ static int inspect_volume(struct meta *m, struct store_key key, const struct sto
 	if (err)
 		return err;
 	shape = (struct meta_export){
-		v->name, v->space.npages, v->space.nregions, v->space.region_pages, NULL, NULL};
+		v->name, v->space.npages, v->space.nregions, v->space.region_pages, NULL, NULL, 0};
 	if (key.hi > UINT16_MAX || !shape_is_possible(&shape))
 		return store_damaged(m->store, STORE_META, key);
 	v->store = v->space.store = m->store;

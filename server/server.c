@@ -221,11 +221,11 @@ static int open_meta(struct server *s)
 			.nregions = e->nregions,
 			.region_pages = e->region_pages,
 			.bases = e->bases,
-			.missing = exports_made(s->exports, e),
 			.max_inodes = e->config->inodes,
 			.quotas = e->config->limits,
 			.nquotas = (unsigned)e->config->quotas.n,
 		};
+		exports[i].missing = exports_made(s->exports, e, &exports[i].missing_region);
 	}
 	err = meta_open(&config, &s->meta, why, sizeof(why));
 	if (err) {

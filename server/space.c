@@ -300,9 +300,9 @@ static int load_runs(struct space *sp)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int make_runs(struct space *sp)
+int space_add_regions(struct space *sp, uint32_t first)
 {
-	for (uint32_t i = 0; i < sp->nregions; i++) {
+	for (uint32_t i = first; i < sp->nregions; i++) {
 		struct run r = {i, 0, space_region_pages(sp, i), PAGE_FREE, 0};
 		int err = put_run(sp, &r);
 
@@ -330,7 +330,7 @@ int space_open(struct space *sp, bool fresh)
 		if (!sp->free[i] || !sp->dirty[i])
 			goto err_close;
 	}
-	err = fresh ? make_runs(sp) : load_runs(sp);
+	err = fresh ? space_add_regions(sp, 0) : load_runs(sp);
 	if (err)
 		goto err_close;
 	sp->reuse = fresh;

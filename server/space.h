@@ -61,6 +61,8 @@ struct space {
  * all is free; else -EBADMSG: what is stored contradicts itself. */
 int space_open(struct space *sp, bool fresh);
 void space_close(struct space *sp);
+/* The regions from `first` on, of an opened one, are new to the store: they are free, and zero. */
+int space_add_regions(struct space *sp, uint32_t first);
 
 void space_begin(struct space *sp);
 void space_commit(struct space *sp);

@@ -43,6 +43,36 @@ static void open__refuses_another_size(void **state)
 	assert_int_equal(fx_open(), 0);
 }
 
+/* The next open is of an export of n pages. */
+static int open_with(uint64_t npages, const char *missing, uint32_t missing_region)
+{
+	meta_close(fx.m);
+	fx.m = NULL;
+	fx.exports[0].npages = npages;
+	fx.exports[0].nregions = (uint32_t)div_round_up(npages, FX_REGION_PAGES);
+	fx.exports[0].missing = missing;
+	fx.exports[0].missing_region = missing_region;
+	return fx_open();
+}
+
+static void open__grows_by_whole_regions(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), free_pages = fx_usage().free_pages;
+
+	assert_int_not_equal(ino, 0);
+	assert_int_equal(open_with(FX_REGION_PAGES + 1, NULL, 0), -EINVAL);
+	assert_non_null(strstr(fx.why, "its size can't be changed but from whole regions"));
+	assert_int_equal(open_with(2 * FX_REGION_PAGES, "region", 0), -EBADMSG);
+	assert_int_equal(open_with(2 * FX_REGION_PAGES, "region", 1), 0);
+	assert_int_equal(fx_usage().npages, 2 * FX_REGION_PAGES);
+	assert_int_equal(fx_usage().free_pages, free_pages + FX_REGION_PAGES);
+	fx_check();
+	assert_int_equal(open_with(2 * FX_REGION_PAGES, "region", 1), -EBADMSG);
+	assert_int_equal(open_with(FX_REGION_PAGES, NULL, 0), -EINVAL);
+	assert_int_equal(open_with(2 * FX_REGION_PAGES, NULL, 0), 0);
+	assert_int_equal(fx_usage().free_pages, free_pages + FX_REGION_PAGES);
+}
+
 static void open__keeps_exports_that_are_not_configured(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file");
@@ -452,14 +482,22 @@ static void full_store__in_a_batch_is_tried_alone(void **state)
 	}
 }
 
-#define CASE(f)       cmocka_unit_test_setup_teardown(f, fx_set_up, fx_tear_down)
-#define SMALL_CASE(f) cmocka_unit_test_setup_teardown(f, small_store, fx_tear_down)
+static int one_region(void **state)
+{
+	fx_set_up_sized(FX_REGION_PAGES, FX_REGION_PAGES, (uint64_t)FX_STORE_MIB << 20);
+	return 0;
+}
+
+#define CASE(f)        cmocka_unit_test_setup_teardown(f, fx_set_up, fx_tear_down)
+#define REGION_CASE(f) cmocka_unit_test_setup_teardown(f, one_region, fx_tear_down)
+#define SMALL_CASE(f)  cmocka_unit_test_setup_teardown(f, small_store, fx_tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(open__again_shows_the_same),
 		CASE(open__refuses_another_size),
+		REGION_CASE(open__grows_by_whole_regions),
 		CASE(open__keeps_exports_that_are_not_configured),
 		CASE(open__refuses_impossible_exports),
 		CASE(open__refuses_a_damaged_store),
