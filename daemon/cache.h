@@ -15,7 +15,6 @@
 
 enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };
 
-/* The file handle given to the kernel tells how its file was opened. */
 enum open_kind { OPENED_DIRECT = 1, OPENED_CACHED = 2 };
 
 /* The handles that a file has. */

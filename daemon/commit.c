@@ -4,6 +4,7 @@
 
 #include "common/log.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/op.h"
 
 /* Extents in one COMMIT. */
@@ -32,6 +33,44 @@ void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
 	c->listed = true;
 	list_add_tail(&fs_thread_of(thread)->dirty, &c->dirty);
 	inode_ref(inode);
+}
+
+/* ---- who is told ----------------------------------------------------------------------------- */
+
+void commit_failed_locked(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+
+	c->error = status;
+	c->nfailures++;
+	c->told = false;
+}
+
+void commit_handle_opened_locked(struct inode *inode, struct handle *handle)
+{
+	const struct commit *c = &inode->commit;
+
+	handle->told = c->nfailures - (c->nfailures && !c->told);
+}
+
+bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *handle)
+{
+	return handle->told != inode->commit.nfailures;
+}
+
+int commit_tell(struct inode *inode, struct handle *handle)
+{
+	struct commit *c = &inode->commit;
+	int error = 0;
+
+	pthread_mutex_lock(&inode->lock);
+	if (commit_has_to_tell_locked(inode, handle)) {
+		handle->told = c->nfailures;
+		c->told = true;
+		error = c->error;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return error;
 }
 
 /* ---- one COMMIT ------------------------------------------------------------------------------ */
@@ -96,8 +135,7 @@ static void tell_failure_locked(struct inode *inode, int status)
 	struct commit *c = &inode->commit;
 
 	c->refused = true;
-	if (list_empty(&c->waiters))
-		c->error = status;
+	commit_failed_locked(inode, status);
 	waiters_wake(&c->waiters, status);
 }
 
@@ -219,10 +257,9 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 	bool clean;
 
 	pthread_mutex_lock(&inode->lock);
-	*status = c->error;
-	c->error = 0;
+	*status = 0;
 	clean = commit_is_clean_locked(inode);
-	if (!clean && !*status) {
+	if (!clean) {
 		waiter_init(&op->waiter, req, then);
 		op->waiter.until = c->changes;
 		op->wait = OP_AT_INODE;
@@ -231,7 +268,6 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 		if (!c->running)
 			start_locked(inode, req->thread);
 	}
-	clean = clean || *status;
 	pthread_mutex_unlock(&inode->lock);
 	return clean;
 }

@@ -5,6 +5,11 @@
  * dirty. An inode has one COMMIT on its way at most; a file with many new extents takes several,
  * the last of which carries the size.
  *
+ * ERRORS     What fails is told to whoever waits for it, and once to the user of each handle that
+ * was open then, at the next fsync or close; while nobody has been told, whoever opens the file
+ * later is, too. So fsync(2) does not say that all is well because another process has asked
+ * before. What waits for a COMMIT for other reasons takes nothing away.
+ *
  * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
  *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in their
  * own.
@@ -18,6 +23,7 @@
 #include "common/list.h"
 #include "daemon/remote.h"
 
+struct handle;
 struct inode;
 struct request;
 
@@ -30,7 +36,9 @@ struct commit {
 	 */
 	uint64_t changes, covers, done;
 	uint64_t sent_size;
-	int error;           /* of a COMMIT that nobody waited for; told once */
+	int error; /* of the last failure */
+	uint64_t nfailures;
+	bool told;           /* somebody, of the last one */
 	bool refused;        /* the last one failed: not tried again before the next change */
 	uint8_t *tail;       /* of the extents on their way */
 	struct list waiters; /* struct waiter */
@@ -45,8 +53,16 @@ void commit_init(struct commit *c);
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread);
 bool commit_is_clean_locked(const struct inode *inode);
 
+/* What was written did not get where it belongs. */
+void commit_failed_locked(struct inode *inode, int status);
+/* From when the handle is opened its user is to be told. */
+void commit_handle_opened_locked(struct inode *inode, struct handle *handle);
+/* The error that its user has not been told of yet, which he is now; or 0. */
+int commit_tell(struct inode *inode, struct handle *handle);
+bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *handle);
+
 /* Waits until all that has been written so far is committed, then calls then(req, status). True:
- * nothing is to be done, and then() is not called; *status is an error left from before, or 0. */
+ * nothing is to be done, and then() is not called; *status is 0. */
 bool commit_wait(struct request *req, struct inode *inode, int *status,
 	void (*then)(struct request *req, int status));
 

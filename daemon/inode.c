@@ -7,6 +7,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -32,6 +33,10 @@ int inode_table_init(struct inode_table *t)
 
 static void inode_delete(struct inode *inode)
 {
+	struct list *link;
+
+	while ((link = list_pop(&inode->handles)))
+		free(list_entry(link, struct handle, link));
 	extent_map_fini(&inode->map);
 	free(inode->commit.tail);
 	pthread_mutex_destroy(&inode->lock);
@@ -84,6 +89,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	pthread_mutex_init(&inode->lock, NULL);
 	extent_map_init(&inode->map);
 	list_init(&inode->fetchers);
+	list_init(&inode->handles);
 	gate_init(&inode->gate);
 	commit_init(&inode->commit);
 	access_init(&inode->access);

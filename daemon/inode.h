@@ -50,9 +50,10 @@ struct inode {
 	bool orphan;   /* has no name any more; the server keeps it until we return it */
 	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */
 	bool returned;
-	unsigned nlinking;  /* LINKs of it on their way: it is not returned meanwhile */
-	unsigned nchanging; /* RPCs on their way that change attributes */
-	bool doubt;         /* several of them at once: whose answer is newer is not known */
+	unsigned nlinking;   /* LINKs of it on their way: it is not returned meanwhile */
+	unsigned nchanging;  /* RPCs on their way that change attributes */
+	bool doubt;          /* several of them at once: whose answer is newer is not known */
+	struct list handles; /* struct handle, of a file */
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
 
 	struct extent_map map;

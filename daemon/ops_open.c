@@ -9,6 +9,7 @@
 
 #include "daemon/cache.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/op.h"
 #include "daemon/open.h"
 #include "daemon/ops.h"
@@ -21,10 +22,11 @@ static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 	return cache_open_kind(fs->options.cache, &fs->features, handles, flags);
 }
 
-/* What the handle given to the kernel says, and what is told with it. */
+/* What the kernel is given: a directory's handle is none. */
 struct opened {
 	enum open_kind kind;
 	unsigned flags;
+	struct handle *handle;
 };
 
 static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
@@ -74,6 +76,33 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 		returns_settle(inode, thread);
 }
 
+static int open_handle(struct inode *inode, uint32_t flags, struct opened *opened)
+{
+	struct handle *handle = malloc(sizeof(*handle));
+	int r = handle ? open_count(inode, flags, opened) : -ENOMEM;
+
+	if (r) {
+		free(handle);
+		return r;
+	}
+	pthread_mutex_lock(&inode->lock);
+	handle->kind = opened->kind;
+	commit_handle_opened_locked(inode, handle);
+	list_add_tail(&inode->handles, &handle->link);
+	pthread_mutex_unlock(&inode->lock);
+	opened->handle = handle;
+	return 0;
+}
+
+static void close_handle(struct inode *inode, struct handle *handle, struct io_thread *thread)
+{
+	close_count(inode, handle->kind == OPENED_CACHED, thread);
+	pthread_mutex_lock(&inode->lock);
+	list_del(&handle->link);
+	pthread_mutex_unlock(&inode->lock);
+	free(handle);
+}
+
 /* ---- OPEN ------------------------------------------------------------------------------------ */
 
 static void open_reply(struct request *req, struct inode *inode, struct opened opened)
@@ -83,13 +112,14 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 
 	if (req->op == OP_OPEN) {
 		op_end(req);
-		reply_open(req, opened.kind, opened.flags);
+		reply_open(req, handle_number(opened.handle), opened.flags);
 		return;
 	}
 	inode_attr(inode, &attr);
 	inode_remember(inode);
 	op_end(req);
-	reply_create(req, inode_node(inode), &attr, ttl, opened.kind, opened.flags);
+	reply_create(
+		req, inode_node(inode), &attr, ttl, handle_number(opened.handle), opened.flags);
 }
 
 static void open_done(struct request *req, int status)
@@ -100,7 +130,7 @@ static void open_done(struct request *req, int status)
 	bool wanted = !req->replied;
 
 	if (!status && wanted)
-		status = open_count(inode, req->args.flags, &opened);
+		status = open_handle(inode, req->args.flags, &opened);
 	if (!status && wanted) {
 		open_reply(req, inode, opened);
 		return;
@@ -147,7 +177,7 @@ void op_release(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	close_count(op->inode, req->args.fh == OPENED_CACHED, req->thread);
+	close_handle(op->inode, handle_of(req), req->thread);
 	op_finish(req, 0);
 }
 

@@ -1,14 +1,25 @@
 /* FLUSH, FSYNC, FSYNCDIR: all that was written is remote already; what is left is to commit it. */
+#include "daemon/handle.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
+
+/* Nobody waits any more for one that was abandoned, whose handle may be gone. */
+static void synced(struct request *req, int status)
+{
+	int failed = req->replied ? 0 : commit_tell(op_of(req)->inode, handle_of(req));
+
+	op_finish(req, status ? status : failed);
+}
 
 static void sync_file(struct request *req)
 {
 	struct op *op = op_begin(req);
-	int status;
+	int status = commit_tell(op->inode, handle_of(req));
 
-	if (commit_wait(req, op->inode, &status, op_finish))
+	if (status)
 		op_finish(req, status);
+	else if (commit_wait(req, op->inode, &status, synced))
+		synced(req, status);
 }
 
 void op_flush(struct request *req)
@@ -17,19 +28,21 @@ void op_flush(struct request *req)
 }
 
 /* Times alone are no data. */
-static bool only_times_dirty(struct inode *inode)
+static bool only_times_dirty(const struct request *req)
 {
+	struct inode *inode = inode_of_node(req->thread->fs, req->node);
 	bool only;
 
 	pthread_mutex_lock(&inode->lock);
-	only = !inode->commit.size_dirty && !inode->map.uncommitted && !inode->commit.error;
+	only = !inode->commit.size_dirty && !inode->map.uncommitted &&
+	       !commit_has_to_tell_locked(inode, handle_of(req));
 	pthread_mutex_unlock(&inode->lock);
 	return only;
 }
 
 void op_fsync(struct request *req)
 {
-	if (req->args.datasync && only_times_dirty(inode_of_node(req->thread->fs, req->node)))
+	if (req->args.datasync && only_times_dirty(req))
 		reply_error(req, 0);
 	else
 		sync_file(req);

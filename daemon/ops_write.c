@@ -13,8 +13,8 @@
 #include "common/log.h"
 #include "daemon/fill.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/op.h"
-#include "daemon/open.h"
 #include "daemon/ops.h"
 #include "daemon/transfer.h"
 
@@ -24,7 +24,8 @@ struct write_state {
 	struct op op;
 	uint32_t len; /* what is written: less than asked when pages run out */
 	int why_less;
-	bool alone; /* it passed the gate exclusively, for there is a doubtful gap */
+	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
+	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
 	/* While a snapshot is on its way: how far was asked, and what is being asked. */
 	uint64_t asked_to;
 	struct extent asked[ASK_EXTENTS];
@@ -44,6 +45,12 @@ static uint64_t end_page(const struct request *req)
 
 /* ---- after the transfer ---------------------------------------------------------------------- */
 
+/* By the one who asked, not by a failure. */
+static bool is_given_up(int status)
+{
+	return status == -ECANCELED || status == -EINTR;
+}
+
 /* The kernel takes pages of its cache for written by any answer that is no error. */
 static void write_reply(struct request *req, int status)
 {
@@ -52,6 +59,9 @@ static void write_reply(struct request *req, int status)
 
 	if (!status && req->args.cached && len < req->args.size)
 		status = st->why_less;
+	/* Who is told by this answer need not be by the next fsync. */
+	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
+		commit_tell(op_of(req)->inode, handle_of(req));
 	op_end(req);
 	if (status)
 		reply_error(req, status);
@@ -63,11 +73,12 @@ static void write_reply(struct request *req, int status)
  * pages it has changed itself, or dropped with an error, but not if it did not wait for the end. */
 static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
 {
+	const struct write_state *st = request_state(req, struct write_state);
 	uint64_t from = req->args.offset, to = from + req->args.size;
 
 	if (req->args.cached)
 		return;
-	if (req->args.fh == OPENED_DIRECT)
+	if (st->kind == OPENED_DIRECT)
 		drop_unseen_locked(inode, req->thread->port, from, to);
 	else if (req->args.flags & O_DIRECT || status || req->replied)
 		drop_note_locked(inode, req->thread->port, from, to);
@@ -91,17 +102,11 @@ static void account_locked(struct request *req, struct inode *inode)
 	c->times_dirty = true;
 }
 
-/* By the one who asked, not by a failure. */
-static bool is_given_up(int status)
-{
-	return status == -ECANCELED || status == -EINTR;
-}
-
 static void account_failure_locked(struct request *req, struct inode *inode, int status)
 {
 	extent_map_doubt(&inode->map, end_page(req));
 	if (!is_given_up(status))
-		inode->commit.error = status;
+		commit_failed_locked(inode, status);
 }
 
 /* Pages that were filled are the file's, even if what was meant for them did not arrive. */
@@ -325,6 +330,7 @@ void op_write(struct request *req)
 {
 	struct op *op = op_begin(req);
 
+	request_state(req, struct write_state)->kind = handle_of(req)->kind;
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);
 	else if (!req->args.size)

@@ -1,0 +1,30 @@
+/* handle.h - a file that was opened once, as the kernel names it in its requests.
+ *
+ * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes. A request may use
+ * its handle for as long as the kernel waits for its answer, and not once it is abandoned. THREADS
+ * The kind never changes. All else is under the inode's lock.
+ */
+#ifndef RMEMFS_DAEMON_HANDLE_H
+#define RMEMFS_DAEMON_HANDLE_H
+
+#include "common/list.h"
+#include "daemon/cache.h"
+#include "daemon/request.h"
+
+struct handle {
+	struct list link; /* inode.handles */
+	enum open_kind kind;
+	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
+};
+
+static inline uint64_t handle_number(const struct handle *handle)
+{
+	return (uint64_t)(uintptr_t)handle;
+}
+
+static inline struct handle *handle_of(const struct request *req)
+{
+	return (struct handle *)(uintptr_t)req->args.fh;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* Who is told of what could not be committed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+
+static struct fs fs;
+static struct inode *inode;
+
+static int setup(void **state)
+{
+	if (inode_table_init(&fs.inodes))
+		return -1;
+	grants_init(&fs.grants);
+	inode = inode_get(&fs, 71);
+	return inode ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	inode_put(inode);
+	inode_table_fini(&fs.inodes);
+	grants_fini(&fs.grants);
+	return 0;
+}
+
+static struct handle opened(void)
+{
+	struct handle handle = {.kind = OPENED_DIRECT};
+
+	commit_handle_opened_locked(inode, &handle);
+	return handle;
+}
+
+static void tell__each_handle_once(void **state)
+{
+	struct handle a = opened(), b = opened();
+
+	assert_int_equal(commit_tell(inode, &a), 0);
+	commit_failed_locked(inode, -EIO);
+	assert_true(commit_has_to_tell_locked(inode, &a));
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+	assert_false(commit_has_to_tell_locked(inode, &a));
+	assert_int_equal(commit_tell(inode, &a), 0);
+	assert_int_equal(commit_tell(inode, &b), -EIO);
+	assert_int_equal(commit_tell(inode, &b), 0);
+}
+
+static void tell__of_several_failures_the_last(void **state)
+{
+	struct handle a = opened();
+
+	commit_failed_locked(inode, -EIO);
+	commit_failed_locked(inode, -ENOSPC);
+	assert_int_equal(commit_tell(inode, &a), -ENOSPC);
+	assert_int_equal(commit_tell(inode, &a), 0);
+	commit_failed_locked(inode, -EIO);
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+}
+
+/* An error that all have missed who could, is not lost; one that is known is not of the past. */
+static void tell__who_opens_later_if_nobody_was(void **state)
+{
+	struct handle later, latest;
+
+	commit_failed_locked(inode, -EIO);
+	later = opened();
+	assert_int_equal(commit_tell(inode, &later), -EIO);
+	latest = opened();
+	assert_int_equal(commit_tell(inode, &latest), 0);
+	commit_failed_locked(inode, -ENOSPC);
+	assert_int_equal(commit_tell(inode, &latest), -ENOSPC);
+	assert_int_equal(commit_tell(inode, &later), -ENOSPC);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(tell__each_handle_once),
+		CASE(tell__of_several_failures_the_last),
+		CASE(tell__who_opens_later_if_nobody_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
