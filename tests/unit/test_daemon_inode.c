@@ -18,6 +18,7 @@ static int setup(void **state)
 	if (!fs || inode_table_init(&fs->inodes))
 		return -1;
 	grants_init(&fs->grants);
+	returns_init(&fs->returns);
 	*state = fs;
 	return 0;
 }
@@ -27,6 +28,7 @@ static int teardown(void **state)
 	struct fs *fs = *state;
 
 	inode_table_fini(&fs->inodes);
+	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	free(fs);
 	return 0;
