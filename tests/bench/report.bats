@@ -102,6 +102,8 @@ verdict() {
 		threads-randread-4k,ours,2,1,1000,op/s
 		threads-randread-4k,ours,4,1,1500,op/s
 		read-64k-d4,ours,,1,3e9,B/s
+		read-1M-d4,ours,,1,5e9,B/s
+		randread-4k-p50,ours,4,1,20,us
 	END
 	verdict
 	grep -F '| w | 2550 op/s (2500 op/s to 2600 op/s) |' "$dir/report.md"
@@ -109,6 +111,7 @@ verdict() {
 	if command -v gnuplot >/dev/null; then
 		grep -q '<svg' "$dir/threads.svg"
 		[ "$(head -c 4 "$dir/blocksize-read.png" | tail -c 3)" = PNG ]
+		[ ! -e "$dir/latency-p50.svg" ] # one point is no series
 		[ ! -e "$dir/clients.svg" ]
 	fi
 }
