@@ -11,24 +11,6 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:?usage: report.sh RESULTS TARGETS} targets=${2:?usage: report.sh RESULTS TARGETS}
 
-# Of an even number of values the median is the mean of the middle two.
-summarise() {
-	echo "work,x,place,unit,n,median,min,max,values"
-	sort -t, -k1,1 -k3,3 -k2,2 -k5,5g "$results/raw.csv" | awk -F, '
-		function put() {
-			if (n == 0) return
-			m = n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
-			printf "%s,%d,%.6g,%.6g,%.6g,%s\n", head, n, m, v[1], v[n], all
-		}
-		{
-			key = $1 "," $3 "," $2 "," $6
-			if (key != head) { put(); head = key; n = 0; all = "" }
-			v[++n] = $5 + 0
-			all = all (all == "" ? "" : " ") sprintf("%.4g", $5)
-		}
-		END { put() }'
-}
-
 to_json() {
 	jq -R -s 'split("\n") | .[1:] | map(select(length > 0) | split(",") | {
 		work: .[0], x: (if .[1] == "" then null else (.[1] | tonumber) end), place: .[2], unit: .[3],
@@ -121,7 +103,7 @@ report() {
 	echo "report.sh: $results/raw.csv is missing or empty" >&2
 	exit 1
 }
-summarise >"$results/summary.csv"
+"$here/summary.sh" "$results" >"$results/summary.csv"
 to_json >"$results/results.json"
 judge >"$results/verdicts.txt"
 if command -v gnuplot >/dev/null; then
