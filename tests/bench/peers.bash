@@ -66,11 +66,14 @@ nfs_serve() {
 	done
 	mkdir -p "$work/nfs" /run/rpcbind /var/lib/nfs/v4recovery /run/sendsigs.omit.d
 	mount -t tmpfs -o size="$1" nfs-bench "$work/nfs"
+	later umount "$work/nfs"
 	mountpoint -q /proc/fs/nfsd || mount -t nfsd nfsd /proc/fs/nfsd
 	mountpoint -q /var/lib/nfs/rpc_pipefs || mount -t rpc_pipefs rpc_pipefs /var/lib/nfs/rpc_pipefs 2>/dev/null || :
-	rpc.mountd -N 2 -N 3
+	rpc.mountd -N 3
 	exportfs -o rw,fsid=0,insecure,no_root_squash,no_subtree_check "*:$work/nfs"
-	rpc.nfsd -N 2 -N 3 8
+	later exportfs -ua
+	rpc.nfsd -N 3 8
+	later rpc.nfsd 0
 	echo "rdma 20049" >/proc/fs/nfsd/portlist
 	# No client of before is waited for.
 	echo Y >/proc/fs/nfsd/v4_end_grace
