@@ -15,8 +15,8 @@
  * OWNERSHIP  Decoded names, texts and tails point into the message.
  * THREADS    Pure functions.
  * ERRORS     -EPROTO: malformed, too short, trailing bytes, a value out of its range (names of
- *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and "..", unknown ops);
- *            -EMSGSIZE: does not fit.
+ *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and ".." but for LOOKUP, unknown
+ * ops); -EMSGSIZE: does not fit.
  */
 #ifndef RMEMFS_COMMON_RPC_H
 #define RMEMFS_COMMON_RPC_H
@@ -136,7 +136,9 @@ struct rpc_snapshot {
 	struct rpc_str dir; /* START: on the server's machine; else empty */
 };
 
-struct rpc_name_request { /* LOOKUP, UNLINK, RMDIR */
+/* LOOKUP, UNLINK, RMDIR. LOOKUP of "." is by the inode number alone: of any kind of inode, while it
+ * has a name. */
+struct rpc_name_request {
 	uint64_t parent;
 	struct rpc_str name;
 };

@@ -72,11 +72,15 @@ static inline void get_str(struct wire_in *r, struct rpc_str *v)
 	v->len = v->s ? len : 0;
 }
 
+static inline bool rpc_name_is_dots(const struct rpc_str *name)
+{
+	return name->len && name->s[0] == '.' &&
+	       (name->len == 1 || (name->len == 2 && name->s[1] == '.'));
+}
+
 static inline bool rpc_name_ok(const struct rpc_str *name)
 {
-	if (name->len < 1 || name->len > NAME_BYTES_MAX)
-		return false;
-	if (name->s[0] == '.' && (name->len == 1 || (name->len == 2 && name->s[1] == '.')))
+	if (name->len < 1 || name->len > NAME_BYTES_MAX || rpc_name_is_dots(name))
 		return false;
 	return !memchr(name->s, '/', name->len) && !memchr(name->s, '\0', name->len);
 }
@@ -87,6 +91,14 @@ static inline void get_name(struct wire_in *r, struct rpc_str *v)
 {
 	get_str(r, v);
 	r->truncated |= !rpc_name_ok(v);
+}
+
+/* Of what is looked up: "." and "..", too. */
+#define put_lookup_name put_str
+static inline void get_lookup_name(struct wire_in *r, struct rpc_str *v)
+{
+	get_str(r, v);
+	r->truncated |= !rpc_name_ok(v) && !rpc_name_is_dots(v);
 }
 
 #define put_export_name put_str

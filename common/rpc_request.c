@@ -46,6 +46,11 @@ RPC_MESSAGE(snapshot, struct rpc_snapshot, SNAPSHOT_FIELDS)
 	F(name, name)
 RPC_MESSAGE(name_request, struct rpc_name_request, NAME_REQUEST_FIELDS)
 
+#define LOOKUP_FIELDS(F) \
+	F(u64, parent)   \
+	F(lookup_name, name)
+RPC_MESSAGE(lookup, struct rpc_name_request, LOOKUP_FIELDS)
+
 #define INO_REQUEST_FIELDS(F) F(u64, ino)
 RPC_MESSAGE(ino_request, struct rpc_ino_request, INO_REQUEST_FIELDS)
 
@@ -212,6 +217,8 @@ static void put_body(struct wire_out *w, const struct rpc_request *q)
 		put_status(w, &q->status);
 		break;
 	case RPC_LOOKUP:
+		put_lookup(w, &q->name);
+		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:
 		put_name_request(w, &q->name);
@@ -309,6 +316,8 @@ static void get_body(struct wire_in *r, struct rpc_request *q)
 		get_status(r, &q->status);
 		break;
 	case RPC_LOOKUP:
+		get_lookup(r, &q->name);
+		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:
 		get_name_request(r, &q->name);

@@ -1,5 +1,6 @@
 #include "daemon/fs.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -242,7 +243,7 @@ void fs_dispatch(struct request *req)
 	};
 
 	if (req->thread->fs->options.debug_io)
-		debug_io_begin(req, inode_of_node(req->thread->fs, req->node)->ino);
+		debug_io_begin(req, req->node);
 	ops[req->op](req);
 	if (remote_gives_up(req->thread))
 		fail_waiting(req->thread);
@@ -250,8 +251,14 @@ void fs_dispatch(struct request *req)
 
 void fs_forget(struct io_thread *thread, const struct forget *forget)
 {
-	if (forget->node != ROOT_INO)
-		inode_forget(inode_of_node(thread->fs, forget->node), forget->nlookup);
+	struct inode *inode;
+
+	if (forget->node == ROOT_INO)
+		return;
+	inode = inode_of_node(thread->fs, forget->node);
+	assert(inode);
+	inode_forget(inode, forget->nlookup);
+	inode_put(inode);
 }
 
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does

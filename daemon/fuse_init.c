@@ -28,14 +28,15 @@ enum {
 /* AUTO_INVAL_DATA would drop the page cache after our own writes; we invalidate by notification.
  * Without HANDLE_KILLPRIV_V2 every buffered write asks for security.capability. With POSIX_ACL the
  * kernel checks permissions by the lists that it asks for as attributes; a new file's umask is then
- * the server's to apply, which knows whether the parent has a default list: DONT_MASK. Locks stay
- * the kernel's own. */
-static const uint64_t wanted = FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES |
-			       FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO |
-			       FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS |
-			       FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |
-			       FUSE_HANDLE_KILLPRIV_V2 | FUSE_POSIX_ACL | FUSE_DONT_MASK |
-			       FUSE_SETXATTR_EXT | FUSE_INIT_EXT | FUSE_DIRECT_IO_ALLOW_MMAP;
+ * the server's to apply, which knows whether the parent has a default list: DONT_MASK. By
+ * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. Locks stay the kernel's
+ * own. */
+static const uint64_t wanted =
+	FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
+	FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
+	FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |
+	FUSE_HANDLE_KILLPRIV_V2 | FUSE_POSIX_ACL | FUSE_DONT_MASK | FUSE_SETXATTR_EXT |
+	FUSE_INIT_EXT | FUSE_EXPORT_SUPPORT | FUSE_DIRECT_IO_ALLOW_MMAP;
 
 /* Older kernels send a shorter struct, newer ones a longer. */
 static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)

@@ -11,8 +11,11 @@
 #include "daemon/cache.h"
 #include "daemon/request.h"
 
+struct inode;
+
 struct handle {
-	struct list link; /* inode.handles */
+	struct list link;    /* inode.handles */
+	struct inode *inode; /* so that the data path has not to look for it */
 	enum open_kind kind;
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
 };
@@ -22,6 +25,7 @@ static inline uint64_t handle_number(const struct handle *handle)
 	return (uint64_t)(uintptr_t)handle;
 }
 
+/* NULL: a directory's. */
 static inline struct handle *handle_of(const struct request *req)
 {
 	return (struct handle *)(uintptr_t)req->args.fh;

@@ -178,12 +178,12 @@ void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void 
 
 uint64_t inode_node(const struct inode *inode)
 {
-	return inode->ino == ROOT_INO ? (uint64_t)ROOT_INO : (uint64_t)(uintptr_t)inode;
+	return inode->ino;
 }
 
 struct inode *inode_of_node(struct fs *fs, uint64_t node)
 {
-	return node == ROOT_INO ? fs->root : (struct inode *)(uintptr_t)node;
+	return node == ROOT_INO ? inode_ref(fs->root) : inode_find(fs, node);
 }
 
 void inode_remember(struct inode *inode)

@@ -5,8 +5,8 @@
  * until they are committed (commit.h).
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it), open handles, requests on their way,
- *            the dirty list and a running commit hold references. Node ids are addresses of inodes
- *            that the kernel has lookups of; ROOT_INO is the root's.
+ *            the dirty list and a running commit hold references. Node ids are inode numbers, which
+ *            are never used again: whoever has kept one as a file handle can come back with it.
  * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Lock order: a shard of
  *            the table, an inode, then the grant pool, the allowances or the list of returns. Two
  * inodes are never locked at once, and inode_put() is not called with any of these locks held.
@@ -91,7 +91,7 @@ void inode_return_unused_locked(struct inode *inode);
 /* Calls fn for each inode, under its shard's lock. */
 void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg);
 
-/* The kernel's name for it, and back. */
+/* The kernel's name for it, and back, with a reference; NULL: the kernel has no lookups of it. */
 uint64_t inode_node(const struct inode *inode);
 struct inode *inode_of_node(struct fs *fs, uint64_t node);
 /* The kernel learns of it, or forgets n of its lookups. */

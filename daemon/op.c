@@ -5,6 +5,7 @@
 
 #include "common/log.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 
 struct op *op_of(struct request *req)
 {
@@ -50,13 +51,28 @@ void waiters_wake(struct list *waiters, int status)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-struct op *op_begin(struct request *req)
+struct inode *op_inode_of(const struct request *req)
+{
+	const struct handle *handle = req->args.has_fh ? handle_of(req) : NULL;
+	struct inode *inode =
+		handle ? inode_ref(handle->inode) : inode_of_node(req->thread->fs, req->node);
+
+	assert(inode && inode->ino == req->node);
+	return inode;
+}
+
+struct op *op_begin_with(struct request *req, struct inode *inode)
 {
 	struct op *op = op_of(req);
 
 	list_init(&op->interrupted);
-	op->inode = inode_ref(inode_of_node(req->thread->fs, req->node));
+	op->inode = inode;
 	return op;
+}
+
+struct op *op_begin(struct request *req)
+{
+	return op_begin_with(req, op_inode_of(req));
 }
 
 void op_end(struct request *req)

@@ -94,6 +94,10 @@ struct op *op_of(struct request *req);
 /* First and last of every operation. op_end leaves the gate and drops the inode; the reply follows
  * at once. */
 struct op *op_begin(struct request *req);
+/* The same with an inode that the caller has a reference to, and gives away. */
+struct op *op_begin_with(struct request *req, struct inode *inode);
+/* The inode that the request is about, with a reference. */
+struct inode *op_inode_of(const struct request *req);
 void op_end(struct request *req);
 /* Both ends in one, without a body: 0 or -errno. */
 void op_finish(struct request *req, int status);

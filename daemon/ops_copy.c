@@ -173,7 +173,7 @@ void op_copy(struct request *req)
 	struct copy_state *st = state_of(req);
 
 	st->source = op->inode;
-	op->inode = inode_ref(inode_of_node(req->thread->fs, req->args.node2));
+	op->inode = inode_of_node(req->thread->fs, req->args.node2);
 	if (inode_is_regular(st->source) && inode_is_regular(op->inode))
 		op_drop_privileges(req, req->uid != 0, copy_enter);
 	else

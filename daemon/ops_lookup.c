@@ -57,8 +57,15 @@ static void lookup_answered(struct request *req, const struct rpc_reply *rep)
 		reply_error(req, rep->status);
 }
 
+/* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
 void op_lookup(struct request *req)
 {
-	op_begin(req);
+	struct inode *inode = inode_get(req->thread->fs, req->node);
+
+	if (!inode) {
+		reply_error(req, -ENOMEM);
+		return;
+	}
+	op_begin_with(req, inode);
 	lookup_ask(req);
 }

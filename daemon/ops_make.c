@@ -110,7 +110,7 @@ void op_link(struct request *req)
 	struct make_state *st = request_state(req, struct make_state);
 	struct op *op = op_begin(req);
 
-	st->target = inode_ref(inode_of_node(req->thread->fs, req->args.node2));
+	st->target = inode_of_node(req->thread->fs, req->args.node2);
 	if (!returns_link_begin(st->target)) {
 		op_finish(req, -ENOENT);
 		inode_put(st->target);

@@ -86,6 +86,7 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 		return r;
 	}
 	pthread_mutex_lock(&inode->lock);
+	handle->inode = inode;
 	handle->kind = opened->kind;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);

@@ -83,18 +83,17 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 void op_rename(struct request *req)
 {
 	struct remove_state *st = request_state(req, struct remove_state);
-	struct inode *new_parent = inode_of_node(req->thread->fs, req->args.node2);
 	struct op *op = op_begin(req);
 
 	inode_change_begin(op->inode);
-	if (new_parent != op->inode) {
-		st->new_parent = inode_ref(new_parent);
-		inode_change_begin(new_parent);
+	if (req->args.node2 != req->node) {
+		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
+		inode_change_begin(st->new_parent);
 	}
 	op->call.req.op = RPC_RENAME;
 	op->call.req.rename = (struct rpc_rename){
 		.parent = op->inode->ino,
-		.new_parent = new_parent->ino,
+		.new_parent = req->args.node2,
 		.flags = req->args.flags,
 		.name = op_name(req->args.name),
 		.new_name = op_name(req->args.name2),

@@ -30,13 +30,14 @@ void op_flush(struct request *req)
 /* Times alone are no data. */
 static bool only_times_dirty(const struct request *req)
 {
-	struct inode *inode = inode_of_node(req->thread->fs, req->node);
+	struct inode *inode = op_inode_of(req);
 	bool only;
 
 	pthread_mutex_lock(&inode->lock);
 	only = !inode->commit.size_dirty && !inode->map.uncommitted &&
 	       !commit_has_to_tell_locked(inode, handle_of(req));
 	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
 	return only;
 }
 

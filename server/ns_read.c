@@ -9,7 +9,8 @@
 /* Store bytes of a small file, for the guess how many more there can be. */
 enum { BYTES_PER_INODE = 320 };
 
-/* "." and ".." come from clients that export the mount over NFS. */
+/* "." and ".." are asked for by whoever has kept a file handle, "." of any kind of inode: it may be
+ * gone meanwhile. */
 static int find_child(
 	struct ns_call *c, const struct inode *dir, const struct rpc_str *name, uint64_t *ino)
 {
@@ -20,8 +21,10 @@ static int find_child(
 		return name->len ? -ENAMETOOLONG : -ENOENT;
 	if (name->len == 1 && *name->s == '.') {
 		*ino = dir->attr.ino;
-		return 0;
+		return dir->attr.nlink ? 0 : -ENOENT;
 	}
+	if (!inode_is_dir(dir))
+		return -ENOTDIR;
 	if (name->len == 2 && memcmp(name->s, "..", 2) == 0) {
 		*ino = dir->parent;
 		return 0;
@@ -40,8 +43,6 @@ int ns_lookup(struct ns_call *c)
 	uint64_t ino;
 	int err = inode_load(c->v, req->parent, &dir);
 
-	if (!err && !inode_is_dir(&dir))
-		err = -ENOTDIR;
 	if (!err)
 		err = find_child(c, &dir, &req->name, &ino);
 	if (!err)

@@ -414,6 +414,50 @@ static int uncache(char **args)
 	return err < 0 ? -errno : -err;
 }
 
+/* ---- file handles ---------------------------------------------------------------------------- */
+
+struct handle {
+	struct file_handle head;
+	uint8_t bytes[MAX_HANDLE_SZ];
+};
+
+/* FILE OUT: the file's handle goes to OUT. */
+static int handle_keep(char **args)
+{
+	struct handle handle = {.head.handle_bytes = MAX_HANDLE_SZ};
+	autoclose int fd = -1;
+	int mount_id;
+
+	if (name_to_handle_at(AT_FDCWD, args[0], &handle.head, &mount_id, 0) < 0)
+		return -errno;
+	fd = open(args[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	return fd < 0 ? -errno : operation_write(fd, (const char *)&handle, sizeof(handle));
+}
+
+/* MOUNT KEPT: prints the path of what the handle leads to, or a file's bytes. */
+static int handle_show(char **args)
+{
+	autoclose int mount = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclose int kept = open(args[1], O_RDONLY | O_CLOEXEC);
+	char text[4096], link[64];
+	struct handle handle;
+	autoclose int fd = -1;
+	struct stat st;
+	ssize_t n;
+
+	if (mount < 0 || kept < 0 || read(kept, &handle, sizeof(handle)) != sizeof(handle))
+		return -EIO;
+	fd = open_by_handle_at(mount, &handle.head, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = S_ISDIR(st.st_mode) ? readlink(link, text, sizeof(text)) : read(fd, text, sizeof(text));
+	if (n < 0)
+		return -errno;
+	printf("%.*s\n", (int)n, text);
+	return 0;
+}
+
 static const struct operation operations[] = {
 	{"rename-noreplace", 2, rename_noreplace},
 	{"rename-exchange", 2, rename_exchange},
@@ -439,6 +483,8 @@ static const struct operation operations[] = {
 	{"storm", 2, storm},
 	{"sees", 2, sees},
 	{"uncache", 1, uncache},
+	{"handle-keep", 2, handle_keep},
+	{"handle-show", 2, handle_show},
 };
 
 int main(int argc, char **argv)

@@ -273,3 +273,30 @@ remount_here() {
 	[ "$(sort -u log | wc -l)" -eq 400 ]
 	[ "$(wc -l <log)" -eq 400 ]
 }
+
+@test "file handles outlive the kernel's caches, the mount and the server" {
+	cd "$dir"
+	mkdir -p "$mnt/a/b"
+	printf bytes >"$mnt/a/file"
+	fsop handle-keep "$mnt/a/file" "$dir/file"
+	fsop handle-keep "$mnt/a/b" "$dir/b"
+	check() {
+		# What is not in use any more is forgotten.
+		echo 2 >/proc/sys/vm/drop_caches
+		[ "$(fsop handle-show "$mnt" "$dir/file")" = bytes ]
+		echo 2 >/proc/sys/vm/drop_caches
+		[ "$(fsop handle-show "$mnt" "$dir/b")" = "$mnt/$1/b" ]
+	}
+	holds_everywhere check a
+	mv "$mnt/a" "$mnt/c"
+	mv "$mnt/c/file" "$mnt/other"
+	check c
+	rm "$mnt/other"
+	rmdir "$mnt/c/b"
+	printf new >"$mnt/c/file"
+	echo 2 >/proc/sys/vm/drop_caches
+	for kept in file b; do
+		run fsop handle-show "$mnt" "$dir/$kept"
+		[ "$output" = "fsop: ESTALE" ]
+	done
+}

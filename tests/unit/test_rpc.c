@@ -538,7 +538,7 @@ static void request__names_out_of_range(void **state)
 {
 	static const char *const bad[] = {"", "a/b", "/", ".", ".."};
 	char long_name[NAME_BYTES_MAX + 1];
-	struct rpc_request q = request_of(RPC_LOOKUP);
+	struct rpc_request q = request_of(RPC_UNLINK);
 
 	for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
 		q.name.name = str(bad[i]);
@@ -548,6 +548,26 @@ static void request__names_out_of_range(void **state)
 	assert_refused(&q);
 	memset(long_name, 'n', sizeof(long_name));
 	q.name.name = (struct rpc_str){long_name, sizeof(long_name)};
+	assert_refused(&q);
+}
+
+static void request__dots_are_looked_up_only(void **state)
+{
+	struct rpc_request q = request_of(RPC_LOOKUP);
+	size_t len;
+
+	q.name.name = str("..");
+	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), 0);
+	q.name.name = str(".");
+	assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_request(buf, len), 0);
+	q.name.name = str("");
+	assert_refused(&q);
+	q.name.name = str("./");
+	assert_refused(&q);
+	q.op = RPC_RMDIR;
+	q.name.name = str(".");
 	assert_refused(&q);
 }
 
@@ -835,6 +855,7 @@ int main(void)
 		cmocka_unit_test(encode__unknown_op),
 		cmocka_unit_test(request__slot_and_sequence_follow_the_op),
 		cmocka_unit_test(request__names_out_of_range),
+		cmocka_unit_test(request__dots_are_looked_up_only),
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(changes__out_of_range),

@@ -51,6 +51,7 @@ static void lookup__errors(void **state)
 static void lookup__dots(void **state)
 {
 	uint64_t dir = fx_dir(ROOT_INO, "dir"), sub = fx_dir(dir, "sub");
+	uint64_t file = fx_file(ROOT_INO, "file");
 
 	assert_int_equal(fx_lookup(sub, "."), 0);
 	assert_int_equal(fx.rep.entry.attr.ino, sub);
@@ -58,6 +59,12 @@ static void lookup__dots(void **state)
 	assert_int_equal(fx.rep.entry.attr.ino, dir);
 	assert_int_equal(fx_lookup(ROOT_INO, ".."), 0);
 	assert_int_equal(fx.rep.entry.attr.ino, ROOT_INO);
+	/* Of a file, as long as it has a name. */
+	assert_int_equal(fx_lookup(file, "."), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, file);
+	assert_int_equal(fx_lookup(file, ".."), -ENOTDIR);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx_lookup(file, "."), -ENOENT);
 }
 
 static void getattr__of_no_inode_is_stale(void **state)
