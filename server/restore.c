@@ -176,7 +176,9 @@ static int begin(struct restoring *r)
 
 	r->nbatch = 0;
 	if (!err)
-		err = meta_room(r->m, ROOM_PAGES + BATCH_RECORDS * ROOM_PER_RECORD, true);
+		/* Of the reserve, too: what a full store held is to find room again, and records
+		 * that come in order take no more than they did. */
+		err = meta_room(r->m, ROOM_PAGES + BATCH_RECORDS * ROOM_PER_RECORD, false);
 	return err ? fail_store(r, err) : 0;
 }
 

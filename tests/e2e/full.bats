@@ -55,6 +55,30 @@ no_space() {
 	[ "$output" = "fsop: ENOSPC" ]
 }
 
+# There and back, until that ends so; the name is where it was.
+no_space_to_rename() {
+	local from=$1 to=$2 n=0 other
+	while run fsop rename-noreplace "$from" "$to" && [ "$status" -eq 0 ]; do
+		other=$from from=$to to=$other
+		n=$((n + 1))
+		[ $n -lt 1000 ] || die "there is always room for one more"
+	done
+	echo "rename: $output after $n"
+	[ "$output" = "fsop: ENOSPC" ]
+	[ -e "$from" ] && [ ! -e "$to" ]
+}
+
+# An attribute each, until that ends so.
+no_space_for_attributes() {
+	local n=0
+	while run metaop setxattr "user.$n" "$mnt/a" "$1" && [ "$status" -eq 0 ]; do
+		n=$((n + 1))
+		[ $n -lt 100 ] || die "there is always room for one more"
+	done
+	echo "$output after $n"
+	[ "$output" = "metaop: ENOSPC" ]
+}
+
 @test "no page is left: who writes is told, at once" {
 	fill_bytes
 	: >"$mnt/new"
@@ -119,11 +143,20 @@ no_space() {
 
 @test "no room for names: who makes one is told, in every way" {
 	echo linked >"$mnt/a"
+	: >"$mnt/b"
+	setfattr -n user.kept -v "of before" "$mnt/a"
+	head -c 300 /dev/urandom >"$dir/short"
+	head -c 60000 /dev/urandom >"$dir/long"
 	fill_names
 	for way in make-file make-directory make-fifo make-symlink make-long-symlink make-link; do
 		no_space $way "$mnt/a" "$mnt/new"
 	done
 	[ "$(cat "$mnt/a")" = linked ]
+	no_space_to_rename "$mnt/b" "$mnt/renamed"
+	no_space_for_attributes "$dir/long"
+	no_space_for_attributes "$dir/short"
+	[ "$(getfattr --only-values -n user.kept "$mnt/a")" = "of before" ]
+	setfattr -x user.kept "$mnt/a"
 	all_is_well
 }
 
@@ -149,5 +182,30 @@ no_space() {
 	[ "$(ls "$mnt")" = kept ]
 	cp -r "$mnt/kept" "$mnt/again"
 	diff -r "$mnt/kept" "$mnt/again"
+	head -c 60000 /dev/urandom >"$dir/long"
+	metaop setxattr user.long "$mnt/again" "$dir/long"
+	metaop getxattr user.long "$mnt/again" | cmp - "$dir/long"
 	all_is_well
+}
+
+# bats test_tags=once
+@test "no room for anything: a snapshot is taken, and comes back" {
+	fill_bytes
+	fill_names
+	(cd "$mnt" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) >"$dir/before"
+	rmemfsctl snapshot default "$dir/image" "$socket"
+	all_is_well
+	umount_rmem
+	stop_server
+	check_memory
+	rm -r "${memory:?}"/*
+	start_server --restore "$dir/image"
+	mount_rmem
+	(cd "$mnt" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) |
+		cmp - "$dir/before"
+	# And there is as much room again.
+	rm -r "$mnt/names" "$mnt/filler"
+	cp -r "$mnt/kept" "$mnt/again"
+	diff -r "$mnt/kept" "$mnt/again"
+	kept_is_whole
 }
