@@ -445,7 +445,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->rpc = rpc;
 	req->msg = event->data;
 	req->reply = NULL;
-	req->deadline_ms = 0;
+	req->deadline_ms = req->parked_ms = 0;
 	hear(c);
 	list_add_tail(&c->server->ready, &req->link);
 }

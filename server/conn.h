@@ -27,6 +27,7 @@ struct request {
 	const void *msg; /* as received; NULL: free */
 	struct rpc_request rpc;
 	int64_t deadline_ms; /* ATTACH */
+	int64_t parked_ms;   /* since when it can't be run; 0: it was not parked */
 	/* While it runs. */
 	enum outcome outcome;
 	const char *breach;

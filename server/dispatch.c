@@ -169,6 +169,13 @@ static int transact(struct server *s, struct batch *batch)
 	return err;
 }
 
+static void park(struct server *s, struct request *req)
+{
+	if (!req->parked_ms)
+		req->parked_ms = now_ms();
+	list_add_tail(&s->parked, &req->link);
+}
+
 static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
@@ -177,7 +184,7 @@ static void finish(struct server *s, struct request *req)
 	}
 	cancel_reply(req);
 	if (req->outcome == OUTCOME_PARK)
-		list_add_tail(&s->parked, &req->link);
+		park(s, req);
 	else
 		conn_breach(req->conn, req->breach);
 }

@@ -202,6 +202,16 @@ void protect_give_up_now(struct protect *p, struct page_run run)
 	pthread_mutex_unlock(&p->lock);
 }
 
+bool protect_has_refused(struct protect *p)
+{
+	bool refused;
+
+	pthread_mutex_lock(&p->lock);
+	refused = p->refused;
+	pthread_mutex_unlock(&p->lock);
+	return refused;
+}
+
 bool protect_lost(struct protect *p)
 {
 	bool lost;

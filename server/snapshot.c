@@ -15,7 +15,14 @@
 #include "server/session.h"
 #include "server/snapshot_copy.h"
 
-enum { FREEZE_MS = 5000, AWAY_MS = 2000, FENCE_MS = 2000, ASIDE_BYTES = 64 << 20, WHY_BYTES = 256 };
+enum {
+	FREEZE_MS = 5000,
+	AWAY_MS = 2000,
+	FENCE_MS = 2000,
+	ROOM_MS = 5000,
+	ASIDE_BYTES = 64 << 20,
+	WHY_BYTES = 256,
+};
 
 struct snapshot {
 	struct server *server;
@@ -285,10 +292,44 @@ static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 	return next;
 }
 
+/* ---- copying --------------------------------------------------------------------------------- */
+
+/* The one that waits longest, for pages or for room to put them aside. */
+static const struct request *find_parked(const struct snapshot *sn)
+{
+	const struct request *first = NULL;
+
+	list_for_each (pos, &sn->server->parked) {
+		const struct request *req = list_entry(pos, struct request, link);
+
+		if (req->conn->session->export == sn->export &&
+			(!first || req->parked_ms < first->parked_ms))
+			first = req;
+	}
+	return first;
+}
+
+/* Of a server's last one nobody waits: nothing of the export is answered any more. */
+static int64_t check_room(struct snapshot *sn, int64_t now)
+{
+	const struct request *req = sn->last ? NULL : find_parked(sn);
+
+	if (!req || !protect_has_refused(marker_pages(sn->marker)))
+		return -1;
+	if (now < req->parked_ms + ROOM_MS)
+		return req->parked_ms + ROOM_MS;
+	give_up(sn, -ETIMEDOUT,
+		"the disk is too slow: %s has waited %d s for room to put aside what it changes",
+		req->conn->session->stored.client, ROOM_MS / 1000);
+	return -1;
+}
+
 int64_t snapshot_tick(struct server *s, int64_t now)
 {
 	struct snapshot *sn = s->snapshot;
 
+	if (sn->state == SNAPSHOT_COPYING)
+		return check_room(sn, now);
 	if (sn->state != SNAPSHOT_FREEZING || !sn->deadline_ms)
 		return -1;
 	sessions_end_expired(s, sn->export);

@@ -11,7 +11,8 @@
  *
  * A client that does not answer within FREEZE_MS, or has had no connection for AWAY_MS (its own
  * attempts are less than that apart), makes the snapshot fail, not the service (but
- * for a server's last ones). One whose process is known to have ended is not waited for. One
+ * for a server's last ones). One whose process is known to have ended is not waited for. So does a
+ * disk for which a client's request has waited ROOM_MS: memory to put pages aside is bounded. One
  * snapshot at a time. Allowed to root and to the server's own user, by the socket of this machine.
  *
  * OWNERSHIP  server.snapshot; snapshot_end() ends it before the regions go.

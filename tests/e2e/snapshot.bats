@@ -300,6 +300,36 @@ nothing_is_dirty() {
 	cmp "$dir/a" "$mnt/a"
 }
 
+# bats test_tags=once
+@test "a disk that stands still ends it, not who writes" {
+	local disk
+	start_server --export disk:256MiB
+	mount_rmem
+	mount_export disk
+	disk=$mounted
+	random_file "$dir/a" 96
+	cp "$dir/a" "$mnt/a"
+	sync -f "$mnt/a"
+	kill -STOP "$daemon_pid"
+	rmemfsctl snapshot default "$dir/disk/image" "$socket" >"$dir/out" 2>&1 3>&- &
+	taking=$!
+	until_true 4 test -e "$dir/disk/image/pages"
+	kill -STOP "$disk"
+	kill -CONT "$daemon_pid"
+	until_true 10 state_is copying
+	# More than is put aside.
+	truncate -s 96M "$dir/b"
+	timeout -s KILL 30 dd if="$dir/b" of="$mnt/a" bs=1M conv=notrunc,fsync status=none
+	ended_badly $taking
+	cat "$dir/out"
+	grep "the disk is too slow: .*$mnt.* has waited 5 s" "$dir/out"
+	kill -CONT "$disk"
+	until_true 20 test ! -e "$dir/disk/image"
+	cmp "$dir/b" "$mnt/a"
+	umount_export disk "$disk"
+	snapshot
+}
+
 @test "a server that is killed leaves an incomplete snapshot, which is refused" {
 	start_server
 	mount_rmem

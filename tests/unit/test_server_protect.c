@@ -172,11 +172,13 @@ static void give_up__more_than_there_is_room_for_in_turns(void **state)
 	assert_true(protect_has_room(fx.p));
 	for (; give_up(0, 0, 300) == -EAGAIN; refused++) {
 		assert_false(protect_has_room(fx.p));
+		assert_true(protect_has_refused(fx.p));
 		while (protect_take_aside(fx.p, fx.buf, &run)) {
 			check_bytes(run);
 			memset(seen + run.page, 1, run.npages);
 		}
 		assert_true(protect_has_room(fx.p));
+		assert_false(protect_has_refused(fx.p));
 	}
 	assert_int_equal(refused, 300 / ASIDE_PAGES);
 	take_all(seen);
