@@ -42,7 +42,7 @@ struct image_totals {
 
 struct image_writer;
 
-/* DIR must be empty, or not exist: then it is made. -ENOTEMPTY. */
+/* DIR must be empty, or not exist: then it is made. -ENOTEMPTY. -EPERM: others can change it. */
 int image_create(const char *dir, struct image_writer **out, const struct image_why *why);
 int image_add_record(
 	struct image_writer *w, const struct marker_record *rec, const struct image_why *why);

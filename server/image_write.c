@@ -59,6 +59,23 @@ static int check_empty(int fd)
 	return err;
 }
 
+/* Below a directory that is everybody's, anybody may have made it before us. */
+static int check_owner(const struct image_writer *w, const struct image_why *why)
+{
+	struct stat st;
+
+	if (fstat(w->dirfd, &st) != 0)
+		return image_fail(why, -errno, "%s: %s", w->dir, errno_text(errno));
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return image_fail(why, -EPERM,
+			"%s belongs to user %u, not to the server's (%u): name a new directory",
+			w->dir, st.st_uid, geteuid());
+	if (st.st_mode & S_IWOTH)
+		return image_fail(
+			why, -EPERM, "everybody can write to %s: name a new directory", w->dir);
+	return 0;
+}
+
 static int open_directory(struct image_writer *w, const struct image_why *why)
 {
 	int err;
@@ -69,6 +86,9 @@ static int open_directory(struct image_writer *w, const struct image_why *why)
 	w->dirfd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (w->dirfd < 0)
 		return image_fail(why, -errno, "can't open %s: %s", w->dir, errno_text(errno));
+	err = check_owner(w, why);
+	if (err)
+		return err;
 	err = check_empty(w->dirfd);
 	if (err)
 		return image_fail(why, err, "%s: %s", w->dir,
@@ -268,8 +288,8 @@ static int write_manifest(
 {
 	char text[IMAGE_MANIFEST_MAX];
 	struct iovec iov = {text, format_manifest(w, facts, text)};
-	autoclose int fd = openat(
-		w->dirfd, IMAGE_MANIFEST_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	autoclose int fd =
+		openat(w->dirfd, IMAGE_MANIFEST_NEW, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	int err = fd < 0 ? -errno : write_all(fd, &iov, 1);
 
 	if (!err && fsync(fd) != 0)

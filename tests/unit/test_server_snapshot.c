@@ -329,6 +329,42 @@ static void create__not_into_a_used_directory(void **state)
 	assert_int_equal(image_create(image_dir, &w, &why), -ENOTEMPTY);
 }
 
+static void create__not_where_others_may_write(void **state)
+{
+	struct image_writer *w;
+
+	assert_int_equal(mkdir(image_dir, 0700), 0);
+	assert_int_equal(chmod(image_dir, 0777), 0);
+	assert_int_equal(image_create(image_dir, &w, &why), -EPERM);
+	assert_non_null(strstr(why_text, "everybody can write"));
+	assert_int_equal(chmod(image_dir, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(image_dir, 1234, 1234), 0);
+		assert_int_equal(image_create(image_dir, &w, &why), -EPERM);
+		assert_non_null(strstr(why_text, "belongs to user 1234"));
+		assert_int_equal(chown(image_dir, 0, 0), 0);
+	}
+	assert_int_equal(rmdir(image_dir), 0);
+}
+
+/* Whoever gets at the directory meanwhile has no file of his written to. */
+static void finish__not_through_a_link(void **state)
+{
+	char victim[300], link[300];
+	struct image_writer *w;
+
+	mark();
+	assert_int_equal(image_create(image_dir, &w, &why), 0);
+	write_all(w);
+	snprintf(victim, sizeof(victim), "%s.victim", image_dir);
+	snprintf(link, sizeof(link), "%s/manifest.new", image_dir);
+	assert_int_equal(symlink(victim, link), 0);
+	assert_int_equal(image_finish(w, marker_facts(marker), &why), -EEXIST);
+	assert_int_equal(access(victim, F_OK), -1);
+	image_writer_delete(w);
+	marker_delete(marker);
+}
+
 static void unfinished__leaves_nothing(void **state)
 {
 	struct image_writer *w;
@@ -523,6 +559,8 @@ int main(void)
 		CASE(restore__only_into_an_empty_export),
 		CASE(restore__too_small),
 		CASE(create__not_into_a_used_directory),
+		CASE(create__not_where_others_may_write),
+		CASE(finish__not_through_a_link),
 		CASE(unfinished__leaves_nothing),
 		CASE(copy__pages_that_were_let_go_make_no_snapshot),
 		CASE(copy__cancelled_at_any_time_is_whole_or_nothing),
