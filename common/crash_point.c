@@ -11,19 +11,23 @@
 #include <string.h>
 
 /* Not one of the variables that users know. */
-#define VARIABLE "RMEMFS_CRASH_AT"
+#define VARIABLE    "RMEMFS_CRASH_AT"
+#define VARIABLE_BY "RMEMFS_CRASH_BY"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char chosen[64];
 static atomic_ulong passages_left;
+static int signal_number = SIGKILL;
 
 static void choose(void)
 {
-	const char *text = getenv(VARIABLE);
+	const char *text = getenv(VARIABLE), *by = getenv(VARIABLE_BY);
 	char *number;
 
 	if (!text)
 		return;
+	if (by && strcmp(by, "TERM") == 0)
+		signal_number = SIGTERM;
 	snprintf(chosen, sizeof(chosen), "%s", text);
 	number = strchr(chosen, ':');
 	if (number)
@@ -35,7 +39,7 @@ void crash_point_pass(const char *name)
 {
 	pthread_once(&once, choose);
 	if (chosen[0] && strcmp(name, chosen) == 0 && atomic_fetch_sub(&passages_left, 1) == 1)
-		raise(SIGKILL);
+		raise(signal_number);
 }
 
 #endif

@@ -2,8 +2,9 @@
  *
  * In a build with RMEMFS_CRASH_POINTS (the presets dev, asan, tsan) the environment variable
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
- * if N is not given. In any other build a crash point is nothing. kill.bats and power.bats
- * die at each of these, and hold this list against the code:
+ * if N is not given; with RMEMFS_CRASH_BY=TERM it is told to end there. In any other build a crash
+ * point is nothing. kill.bats and power.bats die at each of these, and hold this list against the
+ * code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file

@@ -95,6 +95,24 @@ static void show_end(const struct asking *a, const struct ctl_snapshot_state *st
 		mib(state->done) * 1.048576 / (seconds + .001), (double)state->pause_ns / 1e6);
 }
 
+/* The server tells of an export's last snapshot, which need not be ours any more. */
+static bool is_ours(const struct asking *a, const struct ctl_snapshot_state *state)
+{
+	return strncmp(state->text, a->dir, RPC_TEXT_MAX) == 0;
+}
+
+static const char *reason(const struct ctl_snapshot_state *state)
+{
+	switch (state->state) {
+	case SNAPSHOT_FAILED:
+		return state->text;
+	case SNAPSHOT_NONE:
+		return "the server knows nothing of it";
+	default:
+		return "another one has taken its place: see the server's log";
+	}
+}
+
 /* Until it has ended: the exit status. */
 static int follow(const struct asking *a)
 {
@@ -106,11 +124,13 @@ static int follow(const struct asking *a)
 
 		if (ask(a, cancel ? SNAPSHOT_CANCEL : SNAPSHOT_POLL, &state))
 			return EXIT_FAILURE;
-		if (state.state == SNAPSHOT_DONE) {
+		if (state.state == SNAPSHOT_DONE && is_ours(a, &state)) {
 			show_end(a, &state);
 			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 		}
 		if (state.state != SNAPSHOT_FREEZING && state.state != SNAPSHOT_COPYING)
+			break;
+		if (!is_ours(a, &state))
 			break;
 		show_progress(a, &state);
 		nanosleep(&pause, NULL);
@@ -118,7 +138,7 @@ static int follow(const struct asking *a)
 	if (a->terminal)
 		printf("\n");
 	fprintf(stderr, "rmemfsctl: snapshot of '%s' in %s failed: %s\n", a->export_name, a->dir,
-		state.state == SNAPSHOT_FAILED ? state.text : "the server knows nothing of it");
+		reason(&state));
 	return EXIT_FAILURE;
 }
 

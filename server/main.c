@@ -1,4 +1,5 @@
 /* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "common/log.h"
@@ -14,7 +15,7 @@ static int serve(const struct server_config *config)
 	log_init("rmemfs-server", config->log_level);
 	err = server_new(config, &server);
 	if (err)
-		return EXIT_FAILURE;
+		return err == -EINTR ? EXIT_SUCCESS : EXIT_FAILURE;
 	err = server_run(server);
 	server_delete(server);
 	return err ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -8,7 +8,6 @@
 #include "common/conf.h"
 #include "common/crash_point.h"
 #include "common/log.h"
-#include "common/crash_point.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/inode.h"
@@ -114,8 +113,11 @@ static int read_through(const struct restoring *r)
 	uint32_t n = 0;
 	int err = image_rewind(r->image, r->why);
 
-	while (!err)
-		err = image_next_record(r->image, &rec, r->why);
+	for (uint64_t i = 0; !err; i++) {
+		err = i % BATCH_RECORDS ? 0 : tick(r, 0);
+		if (!err)
+			err = image_next_record(r->image, &rec, r->why);
+	}
 	if (err == -ENOENT)
 		err = 0;
 	while (!err) {

@@ -270,7 +270,8 @@ static void announce(struct server *s)
 	log_notice("ready: %u export%s, %u region%s, listening on %s", s->exports->n,
 		s->exports->n == 1 ? "" : "s", s->exports->nregions,
 		s->exports->nregions == 1 ? "" : "s", names);
-	sd_notify(0, "READY=1");
+	sd_notifyf(0, "READY=1\nSTATUS=serving %u export%s", s->exports->n,
+		s->exports->n == 1 ? "" : "s");
 }
 
 static void init_lists(struct server *s)

@@ -63,7 +63,7 @@ struct server {
 
 	/* See stop.h. */
 	bool leaving, leaving_cancelled;
-	unsigned leaving_export; /* whose turn it is */
+	unsigned leaving_begun; /* snapshots: of the first so many exports */
 	char leaving_set[SLOTS_PATH_BYTES];
 	int64_t leaving_since_ms;
 	struct progress leaving_progress;
@@ -91,6 +91,7 @@ struct server {
 	struct list stalled; /* REGIONS that wait for the transport to make keys */
 };
 
+/* 0 or -errno, whose reason is logged; -EINTR: it was told to end before it served. */
 int server_new(const struct server_config *config, struct server **out);
 /* Serves until SIGTERM or SIGINT: 0, or -errno when it can't go on, or when its last snapshots were
  * to be taken and were not. */

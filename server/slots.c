@@ -16,7 +16,7 @@
 #include "server/image_block.h"
 
 static const char *const names[] = {"a", "b"};
-static const char link_name[] = "latest", link_made[] = "latest.new", whole_name[] = "whole";
+static const char link_name[] = "latest", link_made[] = "latest.new", whole_name[] = ".whole";
 
 /* ---- opened ---------------------------------------------------------------------------------- */
 
@@ -53,6 +53,18 @@ static int check_writable(const struct slots *s, const struct image_why *why)
 		s->dir, errno_text(errno), s->dir);
 }
 
+static int lock(const struct slots *s, const struct image_why *why)
+{
+	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return image_fail(why, -errno,
+			"can't lock %s: %s: name a directory on a disk of this machine", s->dir,
+			errno_text(errno));
+	return image_fail(why, -EBUSY,
+		"%s is in use by another server: give each one a directory of its own", s->dir);
+}
+
 static void warn_of_memory(const struct slots *s)
 {
 	struct statfs fs;
@@ -72,10 +84,8 @@ int slots_open(struct slots *s, const char *dir, bool writable, const struct ima
 	err = open_directory(s, why);
 	if (!err && writable)
 		err = check_writable(s, why);
-	if (!err && flock(s->fd, LOCK_EX | LOCK_NB) != 0)
-		err = image_fail(why, -EBUSY,
-			"%s is in use by another server: give each one a directory of its own",
-			dir);
+	if (!err)
+		err = lock(s, why);
 	if (!err)
 		warn_of_memory(s);
 	return err;
@@ -118,6 +128,10 @@ int slots_latest(
 	*newer = false;
 	if (latest == -1 && !is_there(s, 0) && !is_there(s, 1))
 		return -ENOENT;
+	if (latest == -1 && (is_whole(s, 0) || is_whole(s, 1)))
+		return image_fail(why, -EBADMSG,
+			"%s holds a whole set of snapshots, but no link to it: ln -s %s %s/%s",
+			s->dir, names[!is_whole(s, 0)], s->dir, link_name);
 	if (latest == -1)
 		return image_fail(why, -EBADMSG,
 			"%s holds no whole set of snapshots, but the beginning of one (%s)", s->dir,
@@ -132,7 +146,10 @@ int slots_latest(
 
 void slots_next(const struct slots *s, char set[SLOTS_PATH_BYTES])
 {
-	snprintf(set, SLOTS_PATH_BYTES, "%s/%s", s->dir, names[read_link(s) == 0]);
+	int latest = read_link(s);
+	bool second = latest < 0 ? is_whole(s, 0) && !is_whole(s, 1) : latest == 0;
+
+	snprintf(set, SLOTS_PATH_BYTES, "%s/%s", s->dir, names[second]);
 }
 
 /* ---- emptied --------------------------------------------------------------------------------- */
@@ -233,6 +250,9 @@ int slots_publish(const struct slots *s, const char *set, const struct image_why
 	if (!err)
 		err = mark_whole(fd);
 	CRASH_POINT("slots.whole");
+	/* The set's own name, before the link that leads to it. */
+	if (!err && fsync(s->fd) != 0)
+		err = -errno;
 	if (!err)
 		err = turn_link(s, strrchr(set, '/') + 1);
 	return err ? image_fail(why, err, "can't make %s the latest: %s", set, errno_text(err)) : 0;

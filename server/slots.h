@@ -1,7 +1,7 @@
 /* slots.h - the directory that a server's own snapshots are in (snapshot_dir), two sets of them.
  *
  *     DIR/a/EXPORT/   a snapshot of each export (image.h)
- *     DIR/a/whole     once all of them are on the disk
+ *     DIR/a/.whole    once all of them are on the disk; no export has such a name
  *     DIR/b/          the set before, or one that is being made
  *     DIR/latest      a link to the one that is to be restored
  *
@@ -28,15 +28,17 @@ struct slots {
 };
 
 /* Takes the lock. -ENOENT, -ENOTDIR: no such directory; -EPERM: others can change it; -EACCES,
- * -EROFS: `writable` was asked for, and it is not; -EBUSY: another server has it. */
+ * -EROFS: `writable` was asked for, and it is not; -EBUSY: another server has it; others: it can't
+ * be locked. */
 int slots_open(struct slots *s, const char *dir, bool writable, const struct image_why *why);
 
 /* The set that is to be restored. -ENOENT: there is none, nor the beginning of one; -EBADMSG: there
- * is only an incomplete one. *newer: an incomplete set is beside it, which was begun later. */
+ * is only an incomplete one, or no link to one. *newer: an incomplete set is beside it, which was
+ * begun later. */
 int slots_latest(const struct slots *s, char set[SLOTS_PATH_BYTES], bool *newer,
 	const struct image_why *why);
 
-/* Where the next set is to be made. */
+/* Where the next set is to be made: not in the latest, nor, without one, in the only whole one. */
 void slots_next(const struct slots *s, char set[SLOTS_PATH_BYTES]);
 /* Makes that place an empty directory. -ENOTEMPTY: it holds what no snapshot has. */
 int slots_clear(const char *set, const struct image_why *why);

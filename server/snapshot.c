@@ -1,6 +1,7 @@
 /* snapshot.c - see snapshot.h. */
 #include "server/snapshot.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -80,10 +81,13 @@ static void note_progress(struct snapshot *sn)
 		protect_progress(marker_pages(sn->marker), &sn->done, &sn->total);
 }
 
+/* Whose export is closed stays without an answer, like all that is asked of that. */
 static void answer_frozen(struct snapshot *sn)
 {
 	struct rpc_reply rep = {0};
 
+	if (sn->export->closed)
+		list_splice_tail(&sn->server->parked, &sn->frozen);
 	for (struct list *pos; (pos = list_pop(&sn->frozen));)
 		request_answer(list_entry(pos, struct request, link), &rep);
 }
@@ -101,8 +105,7 @@ static void release_clients(struct snapshot *sn)
 	note_progress(sn);
 	if (sn->marker)
 		protect_end(marker_pages(sn->marker));
-	if (!sn->export->closed)
-		answer_frozen(sn);
+	answer_frozen(sn);
 	go_on(sn->server);
 }
 
@@ -210,10 +213,8 @@ static void mark(struct snapshot *sn)
 		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
 	note_progress(sn);
 	snapshot_copy_go(sn->copy, sn->marker);
-	if (sn->last)
-		sn->export->closed = true;
-	else
-		answer_frozen(sn);
+	sn->export->closed |= sn->last;
+	answer_frozen(sn);
 }
 
 static void mark_if_frozen(struct snapshot *sn)
@@ -383,13 +384,17 @@ void snapshot_frozen(struct request *req)
 	struct snapshot *sn = session->server->snapshot;
 	struct rpc_reply rep = {0};
 
+	list_del(&req->link);
+	if (session->export->closed) {
+		list_add_tail(&session->server->parked, &req->link);
+		return;
+	}
 	if (sn->state != SNAPSHOT_FREEZING || sn->export != session->export ||
 		sn->id != req->rpc.frozen.snapshot) {
 		request_answer(req, &rep);
 		return;
 	}
 	session->frozen = sn->id;
-	list_del(&req->link);
 	list_add_tail(&sn->frozen, &req->link);
 	mark_if_frozen(sn);
 }
@@ -429,9 +434,7 @@ void snapshot_cancel(struct server *s, const char *reason)
 
 int snapshot_take_last(struct server *s, struct export *export, const char *dir, const char *clear)
 {
-	snapshot_cancel(s, "the server is stopping");
-	if (s->snapshot->copy)
-		copy_ended(s->snapshot);
+	assert(!s->snapshot->copy);
 	return take(s, export, dir, clear);
 }
 
@@ -503,7 +506,8 @@ static void cancel(struct request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 
-	if (is_running(sn) && sn->export == export && snapshot_copy_cancel(sn->copy))
+	/* A server's last ones are not an administrator's, who may know of one before only. */
+	if (is_running(sn) && sn->export == export && !sn->last && snapshot_copy_cancel(sn->copy))
 		give_up(sn, -ECANCELED, "it was cancelled");
 	poll_state(req, export);
 }

@@ -45,9 +45,11 @@ void snapshot_frozen(struct request *req);
 /* The last one of an export whose server is to end: for what is acknowledged after its moment there
  * is no other. So with the marker the export is closed (export.closed): no request of its sessions
  * is run any more, nobody attaches, FROZEN stays without an answer. A client that does not end its
- * writes in time loses its channels; what it has written so far is in the snapshot. Any other
- * snapshot is ended first. clear: snapshot_copy_new()'s. 0 or -errno. */
+ * writes in time loses its channels; what it has written so far is in the snapshot. Only when any
+ * other snapshot has ended. clear: snapshot_copy_new()'s. 0 or -errno. */
 int snapshot_take_last(struct server *s, struct export *export, const char *dir, const char *clear);
+/* Whatever is on its way ends soon, unless it is too late for that; its thread may take as long as
+ * the disk does. */
 void snapshot_cancel(struct server *s, const char *reason);
 /* False while one is on its way; then err, and why, say how the last one ended. */
 bool snapshot_has_ended(const struct server *s, int *err, const char **why);

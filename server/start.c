@@ -55,7 +55,7 @@ static int add_set(struct server *s, const char *set)
 	if (!d)
 		return -errno;
 	while (!err && (entry = readdir(d))) {
-		if (entry->d_name[0] == '.' || entry->d_type == DT_REG)
+		if (entry->d_name[0] == '.')
 			continue;
 		if (is_configured(s, entry->d_name))
 			err = add(s, set, entry->d_name);
@@ -65,6 +65,18 @@ static int add_set(struct server *s, const char *set)
 	}
 	closedir(d);
 	return err;
+}
+
+static void tell_missing(const struct server *s, const char *set)
+{
+	char path[SNAPSHOT_DIR_BYTES];
+
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", set, s->exports->v[i].name);
+		if (access(path, F_OK) != 0)
+			log_warning("export '%s' begins empty: there is no %s",
+				s->exports->v[i].name, path);
+	}
 }
 
 static void tell_remedy(const struct server *s)
@@ -94,6 +106,7 @@ static int plan_latest(struct server *s)
 		log_warning("beside %s there is a newer set of snapshots that was not completed: "
 			    "what is restored is older",
 			set);
+	tell_missing(s, set);
 	err = add_set(s, set);
 	if (err)
 		log_error("can't read %s: %s", set, errno_text(err));
@@ -189,7 +202,9 @@ static int restore_one(struct server *s, const char *dir, bool first)
 	if (!err)
 		tell_restored(image, dir);
 	image_close(image);
-	if (err)
+	if (err == -EINTR)
+		log_notice("told to end: %s is not restored, and nothing was served", dir);
+	else if (err)
 		log_error("can't restore %s: %s", dir, text);
 	return err;
 }

@@ -5,7 +5,7 @@
  * store: however such a start ends, the next one does not take it for one that began empty.
  *
  * THREADS  The metadata thread.
- * ERRORS   0 or -errno; the reason, and what can be done, is logged.
+ * ERRORS   0 or -errno; the reason, and what can be done, is logged. -EINTR: told to end.
  */
 #ifndef RMEMFS_SERVER_START_H
 #define RMEMFS_SERVER_START_H

@@ -25,12 +25,13 @@ static void end(struct server *s, int err, const char *why)
 
 static void take_next(struct server *s)
 {
-	struct export *export = &s->exports->v[s->leaving_export];
+	bool first = !s->leaving_begun;
+	struct export *export = &s->exports->v[s->leaving_begun++];
 	char dir[SNAPSHOT_DIR_BYTES];
 	int err;
 
 	snprintf(dir, sizeof(dir), "%s/%s", s->leaving_set, export->name);
-	err = snapshot_take_last(s, export, dir, s->leaving_export ? NULL : s->leaving_set);
+	err = snapshot_take_last(s, export, dir, first ? s->leaving_set : NULL);
 	if (err)
 		end(s, err, errno_text(err));
 }
@@ -42,7 +43,9 @@ void stop_begin(struct server *s)
 	s->leaving_since_ms = now_ms();
 	log_notice("writing snapshots of %u export%s to %s; another signal cancels that",
 		s->exports->n, s->exports->n == 1 ? "" : "s", s->leaving_set);
-	take_next(s);
+	/* Another one's. Its thread may be long in a write to a disk: its end is waited for by
+	 * stop_step(), so that clients are answered and systemd is told meanwhile. */
+	snapshot_cancel(s, "the server is stopping");
 }
 
 void stop_cancel(struct server *s)
@@ -66,7 +69,7 @@ static void publish(struct server *s)
 
 static void tell(struct server *s)
 {
-	const struct export *export = &s->exports->v[s->leaving_export];
+	const struct export *export = &s->exports->v[s->leaving_begun ? s->leaving_begun - 1 : 0];
 	struct snapshot_view view;
 	char what[128];
 
@@ -85,9 +88,9 @@ int stop_step(struct server *s)
 	tell(s);
 	if (!snapshot_has_ended(s, &err, &why))
 		return PROGRESS_MS;
-	if (err)
+	if (err && s->leaving_begun)
 		end(s, err, why);
-	else if (++s->leaving_export == s->exports->n)
+	else if (s->leaving_begun == s->exports->n)
 		publish(s);
 	else if (s->leaving_cancelled)
 		end(s, -ECANCELED, "it was cancelled by another signal");
