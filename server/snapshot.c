@@ -481,18 +481,26 @@ static void start(struct request *req, struct export *export)
 		begin(req, export);
 }
 
+/* One that fails is told of when nothing of it is left, and another can begin. */
+static enum rpc_snapshot_state visible_state(const struct snapshot *sn)
+{
+	return sn->state == SNAPSHOT_FAILED && sn->copy ? SNAPSHOT_COPYING : sn->state;
+}
+
 static void poll_state(struct request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
+	enum rpc_snapshot_state state;
 	struct rpc_reply rep = {0};
 	const char *text;
 
 	if (sn->export == export) {
 		if (is_running(sn))
 			note_progress(sn);
-		text = sn->state == SNAPSHOT_FAILED ? sn->why : sn->dir;
+		state = visible_state(sn);
+		text = state == SNAPSHOT_FAILED ? sn->why : sn->dir;
 		rep.snapshot = (struct rpc_snapshot_reply){
-			.state = (uint8_t)sn->state,
+			.state = (uint8_t)state,
 			.done = sn->done,
 			.total = sn->total,
 			.pause_ns = (uint64_t)sn->pause_ns,
