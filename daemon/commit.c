@@ -73,6 +73,18 @@ int commit_tell(struct inode *inode, struct handle *handle)
 	return error;
 }
 
+void commit_told_by_answer(struct inode *inode, struct handle *handle)
+{
+	struct commit *c = &inode->commit;
+
+	pthread_mutex_lock(&inode->lock);
+	if (handle->told + 1 == c->nfailures) {
+		handle->told = c->nfailures;
+		c->told = true;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
 /* ---- one COMMIT ------------------------------------------------------------------------------ */
 
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep);

@@ -6,13 +6,13 @@
  * the last of which carries the size.
  *
  * ERRORS     What fails is told to whoever waits for it, and once to the user of each handle that
- * was open then, at the next fsync or close; while nobody has been told, whoever opens the file
- * later is, too. So fsync(2) does not say that all is well because another process has asked
- * before. What waits for a COMMIT for other reasons takes nothing away.
+ *            was open then, at the next fsync or close; while nobody has been told, whoever opens
+ *            the file later is, too. So fsync(2) does not say that all is well because another
+ *            process has asked before. What waits for a COMMIT for other reasons changes nothing
+ *            of this.
  *
  * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
- *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in their
- * own.
+ *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in theirs.
  */
 #ifndef RMEMFS_DAEMON_COMMIT_H
 #define RMEMFS_DAEMON_COMMIT_H
@@ -59,6 +59,9 @@ void commit_failed_locked(struct inode *inode, int status);
 void commit_handle_opened_locked(struct inode *inode, struct handle *handle);
 /* The error that its user has not been told of yet, which he is now; or 0. */
 int commit_tell(struct inode *inode, struct handle *handle);
+/* The last failure is what his operation is answered by: if it is all that he has to be told of, he
+ * is not again. */
+void commit_told_by_answer(struct inode *inode, struct handle *handle);
 bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *handle);
 
 /* Waits until all that has been written so far is committed, then calls then(req, status). True:

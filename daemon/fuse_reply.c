@@ -41,7 +41,8 @@ static int send_status(struct io_thread *thread, uint64_t unique, int error)
 
 static void report_failure(struct io_thread *thread, uint64_t unique, int err)
 {
-	/* Interrupted and given up by its caller, or the mount is gone. */
+	/* The kernel waits for the answer to whatever was read from it, so it is the mount that is
+	 * gone, and we end: what an OPEN has made needs no other end. */
 	if (err == -ENOENT || err == -ENODEV || err == -ECONNABORTED ||
 		fuse_port_gone(thread->port))
 		return;

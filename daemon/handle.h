@@ -1,8 +1,9 @@
 /* handle.h - a file that was opened once, as the kernel names it in its requests.
  *
- * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes. A request may use
- * its handle for as long as the kernel waits for its answer, and not once it is abandoned. THREADS
- * The kind never changes. All else is under the inode's lock.
+ * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes, which the kernel
+ *            does not forget before its RELEASE is answered. A request may use its handle for as
+ *            long as the kernel waits for its answer, and not once it is abandoned.
+ * THREADS    Inode and kind never change. All else is under the inode's lock.
  */
 #ifndef RMEMFS_DAEMON_HANDLE_H
 #define RMEMFS_DAEMON_HANDLE_H

@@ -4,12 +4,14 @@
  * attributes are answered locally, and a file's size and times are newer here than at the server
  * until they are committed (commit.h).
  *
- * OWNERSHIP  Counted: the kernel (while it has lookups of it), open handles, requests on their way,
- *            the dirty list and a running commit hold references. Node ids are inode numbers, which
- *            are never used again: whoever has kept one as a file handle can come back with it.
+ * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
+ *            their way, the dirty list, a running commit and what is dropped from the cache hold
+ *            references. Node ids are inode numbers, which are never used again: whoever has kept
+ *            one as a file handle can come back with it.
  * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Lock order: a shard of
  *            the table, an inode, then the grant pool, the allowances or the list of returns. Two
- * inodes are never locked at once, and inode_put() is not called with any of these locks held.
+ *            inodes are never locked at once, and inode_put() is not called with any of these locks
+ *            held.
  */
 #ifndef RMEMFS_DAEMON_INODE_H
 #define RMEMFS_DAEMON_INODE_H

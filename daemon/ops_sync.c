@@ -8,7 +8,8 @@ static void synced(struct request *req, int status)
 {
 	int failed = req->replied ? 0 : commit_tell(op_of(req)->inode, handle_of(req));
 
-	op_finish(req, status ? status : failed);
+	/* What he was told of goes before his own giving up. */
+	op_finish(req, failed ? failed : status);
 }
 
 static void sync_file(struct request *req)

@@ -61,7 +61,7 @@ static void write_reply(struct request *req, int status)
 		status = st->why_less;
 	/* Who is told by this answer need not be by the next fsync. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
-		commit_tell(op_of(req)->inode, handle_of(req));
+		commit_told_by_answer(op_of(req)->inode, handle_of(req));
 	op_end(req);
 	if (status)
 		reply_error(req, status);

@@ -280,6 +280,37 @@ check_config() {
 	random_file "$mnt/half" $((${export_size%MiB} / 2))
 }
 
+# replace_in_store FROM TO: as many bytes, wherever a record has them.
+replace_in_store() {
+	local store=$memory/store/store.mdb offset
+	grep -qa "$1" "$store"
+	while IFS=: read -r offset _; do
+		printf '%s' "$2" | dd of="$store" bs=1 seek="$offset" conv=notrunc status=none
+	done < <(grep -abo "$1" "$store")
+}
+
+@test "what could not be committed is told to each who has the file open, once, and no more when it could" {
+	start_server
+	mount_rmem -o cache=none
+	mkfifo "$dir/steps"
+	fsop tells-each "$mnt/a" <"$dir/steps" >"$dir/said" 3>&- &
+	local writer=$! owner=1094861377 # bytes in the record that nothing else has: ABBA
+	exec 5>"$dir/steps"
+	until_true 10 grep -q open "$dir/said"
+	chown $owner "$mnt/a"
+	replace_in_store ABBA ABBC
+	echo write >&5
+	until_true 10 grep -q "the server did not take what was written: Input/output error" "$dir/daemon.log"
+	replace_in_store ABBC ABBA
+	echo tell >&5
+	exec 5>&-
+	exit_status $writer 10
+	diff "$dir/said" <(printf '%s\n' open "first EIO" "second EIO" "first 0" "second 0" "third 0")
+	remount
+	[ "$(cat "$mnt/a")" = written ]
+	[ "$(stat -c %u "$mnt/a")" -eq $owner ]
+}
+
 @test "what was full and deleted can all be written again" {
 	export_size=64MiB
 	start_server

@@ -307,6 +307,44 @@ static int write_on(char **args)
 	return write_until_it_fails(args, false);
 }
 
+static void await_line(void)
+{
+	int c;
+
+	do {
+		c = getchar();
+	} while (c != '\n' && c != EOF);
+}
+
+static void print_fsync(const char *who, int fd)
+{
+	printf("%s %s\n", who, fsync(fd) ? strerrorname_np(errno) : "0");
+}
+
+/* Opens a file twice and, when it is told to by a line, writes to it by the first handle. After
+ * another line: what fsync of both says, twice each, of one that is opened then, and close. */
+static int tells_each(char **args)
+{
+	int first = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int second = open(args[0], O_RDWR | O_CLOEXEC), third;
+
+	if (first < 0 || second < 0)
+		return -errno;
+	puts("open");
+	fflush(stdout);
+	await_line();
+	if (write(first, "written\n", 8) != 8)
+		return -errno;
+	await_line();
+	for (unsigned i = 0; i < 2; i++) {
+		print_fsync("first", first);
+		print_fsync("second", second);
+	}
+	third = open(args[0], O_RDWR | O_CLOEXEC);
+	print_fsync("third", third);
+	return close(first) || close(second) || close(third) ? -errno : 0;
+}
+
 /* One of many operations at the same time: a read of DIR/a, a write of the same bytes to DIR/b, a
  * name that is not there. */
 struct strike {
@@ -480,6 +518,7 @@ static const struct operation operations[] = {
 	{"wait-for-lock", 1, wait_for_lock},
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},
+	{"tells-each", 1, tells_each},
 	{"storm", 2, storm},
 	{"sees", 2, sees},
 	{"uncache", 1, uncache},

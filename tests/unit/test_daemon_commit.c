@@ -63,6 +63,22 @@ static void tell__of_several_failures_the_last(void **state)
 	assert_int_equal(commit_tell(inode, &a), -EIO);
 }
 
+static void told_by_answer__of_that_failure_alone(void **state)
+{
+	struct handle a = opened(), b = opened();
+
+	commit_failed_locked(inode, -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), 0);
+	assert_int_equal(commit_tell(inode, &b), -EIO);
+	commit_failed_locked(inode, -ENOSPC);
+	commit_failed_locked(inode, -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), 0);
+}
+
 /* An error that all have missed who could, is not lost; one that is known is not of the past. */
 static void tell__who_opens_later_if_nobody_was(void **state)
 {
@@ -86,6 +102,7 @@ int main(void)
 		CASE(tell__each_handle_once),
 		CASE(tell__of_several_failures_the_last),
 		CASE(tell__who_opens_later_if_nobody_was),
+		CASE(told_by_answer__of_that_failure_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
