@@ -117,6 +117,31 @@ sparse() {
 	[ $((many - few)) -le 43 ]
 }
 
+# append COUNT: new pages for a user with a quota, each by a write of its own.
+append() {
+	setpriv --reuid=41001 --regid=41001 --clear-groups \
+		dd if=/dev/zero of="$mnt/appended" bs=4k count="$1" oflag=append conv=notrunc status=none
+}
+
+@test "with quotas a write costs no RPC while the allowance lasts" {
+	stop_server
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\";" \
+		'quotas = ( { user = 41001; size = "100MiB"; }, { group = 41001; size = "100MiB"; } ); } )' \
+		>"$server_conf"
+	chmod 755 "$dir"
+	start_server
+	mount_rmem
+	chmod 1777 "$mnt"
+	umount_rmem
+	few=$(cost rpcs append 1)
+	began=$SECONDS
+	many=$(cost rpcs append 4000)
+	echo "RPCs: $few for one page, $many for 4000 in $((SECONDS - began)) s"
+	# Allowances and grants double each time, and a COMMIT a second.
+	[ $((many - few)) -le $((SECONDS - began + 20)) ]
+}
+
 allocations() {
 	od -An -t u8 "$dir/count" | tr -d ' '
 }
