@@ -580,7 +580,7 @@ static void start__other_size_is_refused_and_harms_nothing(void **state)
 	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
 	server_stop(&server);
 	client_wait_closed(&client);
-	server_refuses(&server, "default:128MiB", "64MiB");
+	server_refuses(&server, "default:96MiB", "64MiB");
 	server_refuses(&server, "default:32MiB", "64MiB");
 	server_refuses(&server, "default:48MiB", "64MiB");
 	server_start(&server);

@@ -170,11 +170,24 @@ void server_start(struct test_server *s)
 	}
 }
 
-static int wait_end(struct test_server *s)
+/* The status it ends with. One that goes on is killed, which is seen in the status. */
+static int wait_bounded(pid_t pid)
 {
+	autoclose int fd = pidfd_open(pid, 0);
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
 	int status;
 
-	assert_int_equal(waitpid(s->pid, &status, 0), s->pid);
+	assert_true(fd >= 0);
+	if (poll(&pfd, 1, WAIT_MS) != 1)
+		kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static int wait_end(struct test_server *s)
+{
+	int status = wait_bounded(s->pid);
+
 	s->pid = 0;
 	return status;
 }
@@ -221,11 +234,9 @@ void server_refuses(struct test_server *s, const char *export, const char *words
 {
 	char text[8192];
 	int status;
-	pid_t pid;
 
 	assert_int_equal(truncate(s->log, 0), 0);
-	pid = spawn(s, export);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	status = wait_bounded(spawn(s, export));
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 1);
 	read_log(s, text, sizeof(text));
