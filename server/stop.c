@@ -73,6 +73,9 @@ static void tell(struct server *s)
 	struct snapshot_view view;
 	char what[128];
 
+	/* systemd's patience ends then: a disk that hangs is waited for no longer than that. */
+	if (s->leaving_cancelled)
+		return;
 	snapshot_look(s, export, &view);
 	snprintf(what, sizeof(what), "stopping: snapshot of export '%s'", export->name);
 	progress_tell(&s->leaving_progress, what, view.done, view.total);
