@@ -344,6 +344,7 @@ int server_new(const struct server_config *config, struct server **out)
 		return err;
 	}
 	s->start_ms = now_ms();
+	sessions_expect(s);
 	announce(s);
 	*out = s;
 	return 0;

@@ -13,7 +13,7 @@
 #include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
-enum { LOG_MS = 1000, LOG_BURST = 64 };
+enum { LOG_MS = 1000, LOG_BURST = 64, RETURN_MS = 5000 };
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -75,6 +75,15 @@ int sessions_restore(struct server *s)
 	if (err)
 		log_error("can't take over the stored sessions: %s", errno_text(err));
 	return err;
+}
+
+void sessions_expect(struct server *s)
+{
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		session->heard_ms = session->lost_ms = s->start_ms;
+	}
 }
 
 void sessions_delete(struct server *s)
@@ -204,12 +213,23 @@ static bool expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
+/* A lease may be shorter than what a client that lives needs to come back, or to be heard again. */
+static bool may_come_back(const struct session *session)
+{
+	bool gone = list_empty(&session->conns) && session->process_gone;
+	int64_t since_ms =
+		session->lost_ms > session->heard_ms ? session->lost_ms : session->heard_ms;
+
+	return !gone && now_ms() < since_ms + RETURN_MS;
+}
+
 void sessions_end_expired(struct server *s, const struct export *export)
 {
 	list_for_each_safe (pos, &s->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
 
-		if (session->export == export && !session->ending && expired(session))
+		if (session->export == export && !session->ending && expired(session) &&
+			!may_come_back(session))
 			end_session(session);
 	}
 }

@@ -40,6 +40,9 @@ struct session {
 
 /* Takes over what the store has from earlier runs. */
 int sessions_restore(struct server *s);
+/* The server can be reached from now on (start_ms): before, nobody could come back, however long
+ * its memory took to be registered. */
+void sessions_expect(struct server *s);
 void sessions_delete(struct server *s);
 
 /* The requests that are outside slots. */
@@ -48,7 +51,7 @@ void session_regions(struct request *req);
 void session_ping(struct request *req);
 void session_bye(struct request *req);
 
-/* Ends those of the export that nobody has heard of for as long as a lease lasts. */
+/* Ends those of the export that nobody has heard of for as long as a lease lasts, and RETURN_MS. */
 void sessions_end_expired(struct server *s, const struct export *export);
 
 /* Whether anything that it writes can still arrive. */

@@ -186,6 +186,50 @@ state_past_freeze() {
 	umount "$mnt"
 }
 
+lease_is_over() {
+	[ "$(status_of .uptime_ms)" -gt 1000 ]
+}
+
+# Has a file open that is not committed, and goes on with it.
+write_before_and_after() {
+	echo before
+	read -r _ <"$dir/fifo"
+	echo after
+}
+
+# Over shm a session lasts as long as its process.
+# bats test_tags=only:tcp
+@test "a snapshot ends no client that is about to come back to a restarted server" {
+	local session writer
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-'END'
+		lease_time = 1;
+		exports = ({ name = "default"; size = "64MiB"; });
+	END
+	start_server
+	mount_rmem
+	mkfifo "$dir/fifo"
+	write_before_and_after >"$mnt/a" 3>&- &
+	writer=$!
+	until_true 10 test -s "$mnt/a"
+	session=$(status_of '.sessions[0].id')
+	kill -STOP "$daemon_pid"
+	kill_server
+	start_server
+	until_true 10 lease_is_over
+	run snapshot
+	kill -CONT "$daemon_pid"
+	echo "$output"
+	[ "$status" -eq 1 ]
+	[[ $output == *"$mnt"*"has no connection"* ]]
+	until_true 20 session_is active
+	[ "$(status_of '.sessions[0].id')" -eq "$session" ]
+	echo >"$dir/fifo"
+	wait $writer
+	[ "$(cat "$mnt/a")" = $'before\nafter' ]
+	snapshot
+}
+
 session_is() {
 	[ "$(status_of '.sessions[0].state')" = "$1" ]
 }
