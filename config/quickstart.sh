@@ -52,6 +52,10 @@ mounted_type() {
 
 stop() {
 	local pid deadline
+	if [ ! -e $run ] && [ ! -e $memory ]; then
+		say "nothing of the quick start runs here"
+		return
+	fi
 	mnt=$(mount_point_in_use)
 	if [ -n "$mnt" ]; then
 		umount "$mnt" || die "$mnt is in use: leave it (cd /), and run this again"
@@ -202,7 +206,7 @@ timed() {
 	begin=$(date +%s%N)
 	"$@"
 	ms=$((($(date +%s%N) - begin) / 1000000 + 1))
-	say "  $text: $((mib * 1000 / ms)) MiB/s ($mib MiB in $ms ms)"
+	say "  $text: $mib MiB in $ms ms, $((mib * 1000 / ms)) MiB/s"
 }
 
 copy_tree() {

@@ -78,8 +78,8 @@ static void show_progress(const struct asking *a, const struct ctl_snapshot_stat
 	if (state->state == SNAPSHOT_FREEZING)
 		printf("\rwaiting for the clients ...");
 	else
-		printf("\r%.0f of %.0f MiB, %.0f MB/s, pause %.1f ms  ", mib(state->done),
-			mib(state->total), mib(state->done) * 1.048576 / (seconds + .001),
+		printf("\r%.0f of %.0f MiB, %.0f MiB/s, pause %.1f ms  ", mib(state->done),
+			mib(state->total), mib(state->done) / (seconds + .001),
 			(double)state->pause_ns / 1e6);
 	fflush(stdout);
 }
@@ -90,9 +90,9 @@ static void show_end(const struct asking *a, const struct ctl_snapshot_state *st
 
 	if (a->terminal)
 		printf("\n");
-	printf("snapshot of '%s' in %s: %.0f MiB in %.1f s (%.0f MB/s), pause %.3f ms\n",
+	printf("snapshot of '%s' in %s: %.0f MiB in %.1f s (%.0f MiB/s), pause %.3f ms\n",
 		a->export_name, a->dir, mib(state->done), seconds,
-		mib(state->done) * 1.048576 / (seconds + .001), (double)state->pause_ns / 1e6);
+		mib(state->done) / (seconds + .001), (double)state->pause_ns / 1e6);
 }
 
 /* The server tells of an export's last snapshot, which need not be ours any more. */

@@ -503,12 +503,18 @@ static bool is_foreign(const struct memdir *dir)
 int memdir_inspect(const char *path, struct memdir *dir)
 {
 	char lock[1200], holder[32] = "";
+	int err;
 
 	set_paths(dir, path);
 	snprintf(lock, sizeof(lock), "%s/lock", dir->path);
 	dir->lock_fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir->lock_fd < 0 && (errno == EACCES || errno == EPERM))
 		return fail("open", lock, -errno);
+	if (dir->lock_fd < 0 && access(path, F_OK) != 0) {
+		err = -errno;
+		log_error("can't check %s: %s", path, errno_text(err));
+		return err;
+	}
 	if (dir->lock_fd < 0 || is_foreign(dir)) {
 		log_error("%s is no memory directory of rmemfs-server", path);
 		return -EINVAL;

@@ -48,7 +48,7 @@ bool memdir_is_new(const struct memdir *dir);
 void memdir_tell_remedy(const struct memdir *dir, int err);
 
 /* For checks, of a stopped server's directory: fills dir and takes the lock, and changes nothing.
- * -EBUSY: a server has it; -EINVAL: it is no memory directory. */
+ * -ENOENT: it is not there; -EBUSY: a server has it; -EINVAL: it is no memory directory. */
 int memdir_inspect(const char *path, struct memdir *dir);
 /* -EBADMSG, and a line in why: the contents are of another boot, or that can't be told ... */
 int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen);

@@ -74,7 +74,7 @@ region() {
 
 @test "what is no memory directory is refused" {
 	says 2 "$dir is no memory directory of rmemfs-server" rmemfsctl check "$dir"
-	says 2 "/nowhere is no memory directory of rmemfs-server" rmemfsctl check /nowhere
+	says 2 "can't check /nowhere: No such file or directory" rmemfsctl check /nowhere
 	[ -z "$(find "$dir" -name lock)" ]
 }
 
