@@ -4,8 +4,8 @@
  * descriptor is ready, when its owner pends it, or when another thread notifies it; then evq_poll
  * calls its poll function, which makes events straight into the caller's array.
  *
- * OWNERSHIP  Sources are embedded in their makers' structs; sock_source_fini before those are
- * freed. THREADS    The queue's own thread, but for sock_source_notify, which any thread may call.
+ * OWNERSHIP  Sources are embedded in their makers' structs; sock_source_fini before those go.
+ * THREADS    The queue's own thread, but for sock_source_notify, which any thread may call.
  * ERRORS     0 or -errno.
  */
 #ifndef RMEMFS_COMMON_SOCK_EVQ_H

@@ -29,8 +29,7 @@ void background_hold_standard_fds(void)
 		close(fd);
 }
 
-/* ---- the parent --------------------------------------------------------------------------------
- */
+/* ---- the parent ------------------------------------------------------------------------------ */
 
 static size_t read_report(int fd, char *text, size_t size)
 {
@@ -105,8 +104,7 @@ int background_fork(void)
 	return fds[1];
 }
 
-/* ---- the child ---------------------------------------------------------------------------------
- */
+/* ---- the child ------------------------------------------------------------------------------- */
 
 static void report_text(int fd, const char *text)
 {

@@ -5,8 +5,8 @@
  *   2. verbs, if an RDMA device has a route to the host;
  *   3. tcp.
  *
- * THREADS    Any; blocks for the resolver and for the route, connect_timeout_ms at most for the
- * latter. ERRORS     0 or -errno; why gets one line for people.
+ * THREADS    Any; blocks for the resolver and for the route, for which connect_timeout_ms at most.
+ * ERRORS     0 or -errno; why gets one line for people.
  */
 #ifndef RMEMFS_DAEMON_CHOOSE_H
 #define RMEMFS_DAEMON_CHOOSE_H

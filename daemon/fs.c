@@ -152,8 +152,7 @@ void fs_disconnect(struct fs *fs)
 	session_disconnect(fs->session, fs->threads[0].thread);
 }
 
-/* ---- a soft mount without its server ----------------------------------------------------------
- */
+/* ---- a soft mount without its server --------------------------------------------------------- */
 
 static void log_unsafe(struct request *req)
 {

@@ -36,12 +36,11 @@ struct fs_options {
 	bool nodiratime;
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
-	unsigned soft_ms;     /* operations that the server leaves waiting as long end with EIO; 0:
-				 never */
-	bool debug_io;        /* a line for each request */
-	unsigned io_threads;  /* 1 .. 16 */
-	unsigned merge_pages; /* pages that may share an SGE; 1: page-sized SGEs */
-	uint64_t instance;    /* of this run */
+	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */
+	bool debug_io;            /* a line for each request */
+	unsigned io_threads;      /* 1 .. 16 */
+	unsigned merge_pages;     /* pages that may share an SGE; 1: page-sized SGEs */
+	uint64_t instance;        /* of this run */
 };
 
 struct fs;

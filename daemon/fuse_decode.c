@@ -96,8 +96,7 @@ static void set_fh(struct request *req, uint64_t fh)
 	req->args.has_fh = true;
 }
 
-/* ---- one function for each shape of body -------------------------------------------------------
- */
+/* ---- one function for each shape of body ----------------------------------------------------- */
 
 static int decode_empty(struct request *req, struct cursor *c)
 {
@@ -514,8 +513,7 @@ static int decode_copy(struct request *req, struct cursor *c)
 	return req->args.len || !in->len ? 0 : -EFBIG;
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 struct decoder {
 	int (*decode)(struct request *req, struct cursor *c);
@@ -618,8 +616,7 @@ void fuse_decode_keep(struct request *req, const void *msg, size_t len)
 	req->args.name2 = moved(req->args.name2, msg, req->head);
 }
 
-/* ---- FORGET and INTERRUPT ----------------------------------------------------------------------
- */
+/* ---- FORGET and INTERRUPT -------------------------------------------------------------------- */
 
 int fuse_decode_nforgets(const void *msg, size_t len, uint32_t *n)
 {

@@ -192,8 +192,7 @@ void fuse_port_delete(struct fuse_port *port)
 	free(port);
 }
 
-/* ---- notifications -----------------------------------------------------------------------------
- */
+/* ---- notifications --------------------------------------------------------------------------- */
 
 /* A message with unique 0, whose error carries its kind. */
 static int notify(struct fuse_port *port, int code, const void *body, size_t bodylen,

@@ -33,8 +33,7 @@ static const struct fuse_in_header *header_of(const void *msg)
 	return msg;
 }
 
-/* ---- interrupts --------------------------------------------------------------------------------
- */
+/* ---- interrupts ------------------------------------------------------------------------------ */
 
 static void unpark(struct io_thread_private *priv, struct parked *parked)
 {
@@ -107,8 +106,7 @@ static void handle_interrupt(struct io_thread *thread, const void *msg, size_t l
 	io_thread_call(note->at, &note->call);
 }
 
-/* ---- messages ----------------------------------------------------------------------------------
- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void handle_forgets(struct io_thread *thread, const void *msg, size_t len)
 {
@@ -197,8 +195,7 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 	}
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 bool fuse_receive_ready(struct io_thread *thread)
 {
@@ -246,8 +243,7 @@ int fuse_receive(struct io_thread *thread)
 	return RECEIVE_ONE;
 }
 
-/* ---- parked messages ---------------------------------------------------------------------------
- */
+/* ---- parked messages ------------------------------------------------------------------------- */
 
 unsigned fuse_receive_parked(struct io_thread *thread)
 {

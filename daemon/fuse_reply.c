@@ -18,8 +18,7 @@ enum {
 	ATTR_BLOCK_SHIFT = 9,   /* st_blocks counts 512 bytes */
 };
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int write_out(struct io_thread *thread, const struct iovec *iov, int niov)
 {
@@ -100,8 +99,7 @@ void request_abandon(struct request *req, int error)
 	req->replied = true;
 }
 
-/* ---- attributes and entries --------------------------------------------------------------------
- */
+/* ---- attributes and entries ------------------------------------------------------------------ */
 
 struct seconds {
 	uint64_t sec;
@@ -256,8 +254,7 @@ void reply_statx(struct request *req, const struct attr *attr, struct ttl ttl)
 	send_and_end(req, &out, sizeof(out));
 }
 
-/* ---- the others --------------------------------------------------------------------------------
- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 void reply_open(struct request *req, uint64_t fh, unsigned open_flags)
 {
@@ -315,8 +312,7 @@ void reply_statfs(struct request *req, const struct statfs_values *st)
 	send_and_end(req, &out, sizeof(out));
 }
 
-/* ---- directories -------------------------------------------------------------------------------
- */
+/* ---- directories ----------------------------------------------------------------------------- */
 
 void dir_packer_init(struct dir_packer *p, struct request *req)
 {

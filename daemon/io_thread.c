@@ -27,8 +27,7 @@ enum {
 	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
 };
 
-/* ---- calls from other threads ------------------------------------------------------------------
- */
+/* ---- calls from other threads ---------------------------------------------------------------- */
 
 void io_thread_call(struct io_thread *thread, struct thread_call *call)
 {
@@ -75,8 +74,7 @@ int64_t io_thread_now(const struct io_thread *thread)
 	return thread->priv->now;
 }
 
-/* ---- a turn ------------------------------------------------------------------------------------
- */
+/* ---- a turn ---------------------------------------------------------------------------------- */
 
 static unsigned receive_requests(struct io_thread *thread)
 {
@@ -141,8 +139,7 @@ static unsigned turn(struct io_thread *thread)
 	return n;
 }
 
-/* ---- sleeping ----------------------------------------------------------------------------------
- */
+/* ---- sleeping -------------------------------------------------------------------------------- */
 
 /* All threads' clones share the kernel's queue: EPOLLEXCLUSIVE wakes one for each message. A thread
  * that can't read must not be the one. */
@@ -180,8 +177,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 			eventfd_read(priv->wake_fd, &count);
 }
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Once the mount is gone: whether the thread has nothing left to do. */
 static bool ended(struct io_thread *thread)

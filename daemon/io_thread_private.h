@@ -67,8 +67,7 @@ struct io_thread_private {
 	int64_t starved_since; /* 0: not */
 };
 
-/* ---- request.c ---------------------------------------------------------------------------------
- */
+/* ---- request.c ------------------------------------------------------------------------------- */
 
 int request_pools_init(struct io_thread *thread, unsigned nbuffers);
 void request_pools_fini(struct io_thread *thread);
@@ -81,8 +80,7 @@ bool request_refill_recv(struct io_thread_private *priv);
 unsigned request_serve_waiters(struct io_thread *thread);
 struct request *request_find(struct io_thread *thread, uint64_t unique);
 
-/* ---- fuse_receive.c ----------------------------------------------------------------------------
- */
+/* ---- fuse_receive.c -------------------------------------------------------------------------- */
 
 enum { RECEIVE_GONE = -1, RECEIVE_NOTHING = 0, RECEIVE_ONE = 1 };
 
@@ -96,22 +94,19 @@ unsigned fuse_receive_parked(struct io_thread *thread);
 void fuse_receive_refuse_parked(struct io_thread *thread);
 void fuse_receive_drop_parked(struct io_thread *thread);
 
-/* ---- fuse_reply.c ------------------------------------------------------------------------------
- */
+/* ---- fuse_reply.c ---------------------------------------------------------------------------- */
 
 /* Answers a message that never became a request. */
 void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
 
-/* ---- io_thread.c -------------------------------------------------------------------------------
- */
+/* ---- io_thread.c ----------------------------------------------------------------------------- */
 
 /* The thread's life, until the mount is gone and all is done. */
 void io_thread_run(struct io_thread *thread);
 /* Any thread may call it. */
 void io_thread_wake(struct io_thread *thread);
 
-/* ---- io_threads.c ------------------------------------------------------------------------------
- */
+/* ---- io_threads.c ---------------------------------------------------------------------------- */
 
 /* The index-th thread of the same mount, counted round. */
 struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);

@@ -23,8 +23,7 @@ struct io_threads {
 	unsigned nended; /* atomic */
 };
 
-/* ---- making ------------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 static void delete_thread(struct io_thread *thread)
 {
@@ -117,8 +116,7 @@ void io_threads_delete(struct io_threads *group)
 	free(group);
 }
 
-/* ---- attaching to the filesystem ---------------------------------------------------------------
- */
+/* ---- attaching to the filesystem ------------------------------------------------------------- */
 
 static int attach_thread(struct io_threads *group, unsigned index, struct fs *fs)
 {
@@ -170,8 +168,7 @@ void io_threads_detach(struct io_threads *group)
 	}
 }
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
 {

@@ -43,8 +43,7 @@ struct daemon {
 	char why[WHY_BYTES];
 };
 
-/* ---- building ----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void set_fs_options(struct fs_options *fs, const struct options *options)
 {
@@ -181,8 +180,7 @@ err_signals:
 	return err;
 }
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void tell_ready(struct daemon *d, const struct options *options)
 {
@@ -261,8 +259,7 @@ static int run(struct daemon *d, const struct options *options)
 	return MOUNT_DONE;
 }
 
-/* ---- the program -------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static int enter_namespace(struct daemon *d, const struct options *options)
 {

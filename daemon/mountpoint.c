@@ -161,8 +161,7 @@ void mountpoint_drop_dead(const char *path)
 		log_warning("%s: took a mount away that had lost its daemon", absolute);
 }
 
-/* ---- remounting --------------------------------------------------------------------------------
- */
+/* ---- remounting ------------------------------------------------------------------------------ */
 
 static unsigned long mount_flags(const char *options)
 {
@@ -232,8 +231,7 @@ int mountpoint_enter_namespace(const char *file, char *why, size_t whylen)
 	return err;
 }
 
-/* ---- tuning ------------------------------------------------------------------------------------
- */
+/* ---- tuning ---------------------------------------------------------------------------------- */
 
 void mountpoint_set_readahead(const char *path, unsigned kib)
 {

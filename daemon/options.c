@@ -73,8 +73,7 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 	return -EINVAL;
 }
 
-/* ---- mount options -----------------------------------------------------------------------------
- */
+/* ---- mount options --------------------------------------------------------------------------- */
 
 /* Generic options that libfuse knows. */
 static const char *const passed[] = {
@@ -290,8 +289,7 @@ static int apply_list(struct options *options, const char *list, char *why, size
 	return 0;
 }
 
-/* ---- the command line --------------------------------------------------------------------------
- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 static int take_once(const char **value, const char *option, char *why, size_t whylen)
 {

@@ -78,8 +78,7 @@ bool remote_connected(const struct io_thread *thread);
  * says that it knows us no more is not away: false once the session is lost. */
 bool remote_gives_up(const struct io_thread *thread);
 
-/* ---- the session, for all threads (session.c) ---------------------------------------------------
- */
+/* ---- the session, for all threads (session.c) ------------------------------------------------ */
 
 struct session;
 struct session_info {

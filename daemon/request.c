@@ -20,8 +20,7 @@ enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
 
-/* ---- making the pools --------------------------------------------------------------------------
- */
+/* ---- making the pools ------------------------------------------------------------------------ */
 
 static int make_buffers(struct io_thread_private *priv, unsigned n)
 {
@@ -92,8 +91,7 @@ void request_pools_fini(struct io_thread *thread)
 	priv->requests = NULL;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct request *request_new(struct io_thread *thread)
 {
@@ -149,8 +147,7 @@ void request_each(struct io_thread *thread, void (*fn)(struct request *req))
 		fn(list_entry(pos, struct request, all));
 }
 
-/* ---- buffers -----------------------------------------------------------------------------------
- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 static struct data_buffer *pop_buffer(struct io_thread_private *priv)
 {

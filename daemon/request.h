@@ -150,8 +150,7 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 /* Takes it out of that queue; then() is not called. */
 void request_leave_buffers(struct request *req);
 
-/* ---- replies: exactly one each, but for FORGET, which has request_end() -----------------------
- */
+/* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
 
 /* Time that the kernel may keep an answer without asking again. */
 struct ttl {

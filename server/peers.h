@@ -5,8 +5,9 @@
  * ended. A server that starts finds those that still live, and treats their sessions as it does
  * those with a connection: nothing that they could reach is given to others.
  *
- * OWNERSHIP  Only peers of earlier runs are held here (server.peers); those of this run are
- * channels. THREADS    The metadata thread. ERRORS     0 or -errno; the reason is logged.
+ * OWNERSHIP  Only peers of earlier runs are held here (server.peers); this run's are channels.
+ * THREADS    The metadata thread.
+ * ERRORS     0 or -errno; the reason is logged.
  */
 #ifndef RMEMFS_SERVER_PEERS_H
 #define RMEMFS_SERVER_PEERS_H

@@ -237,8 +237,7 @@ void snapshot_lost_session(struct server *s)
 }
 
 /* What it has acknowledged to its callers is in memory, and as far as that goes in the snapshot;
- * what it has still to commit is not. Its channels are closed, so that it writes no more meanwhile.
- */
+ * what it has still to commit is not. Its channels are closed: it writes no more meanwhile. */
 static void force(struct snapshot *sn, const struct session *session, int64_t now)
 {
 	log_warning("%s did not end its writes in time: the last snapshot of export '%s' is taken "
@@ -399,8 +398,7 @@ void snapshot_frozen(struct request *req)
 	mark_if_frozen(sn);
 }
 
-/* ---- taken ------------------------------------------------------------------------------------
- */
+/* ---- taken ----------------------------------------------------------------------------------- */
 
 static int take(struct server *s, struct export *export, const char *dir, const char *clear)
 {

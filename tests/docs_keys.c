@@ -14,8 +14,7 @@
 
 #include "common/util.h"
 
-/* ---- what differs between the programs --------------------------------------------------------
- */
+/* ---- what differs between the programs ------------------------------------------------------- */
 
 #ifdef DOCS_server
 static struct server_config defaults;
@@ -69,8 +68,7 @@ static void print_groups(void)
 }
 #endif
 
-/* ---- types and ranges -------------------------------------------------------------------------
- */
+/* ---- types and ranges ------------------------------------------------------------------------ */
 
 static void print_range(const struct conf_key *key)
 {
@@ -132,8 +130,7 @@ static void print_type(const struct conf_key *key)
 	}
 }
 
-/* ---- defaults ----------------------------------------------------------------------------------
- */
+/* ---- defaults -------------------------------------------------------------------------------- */
 
 /* What is out of its range is found out at the start. */
 static void print_number(const struct conf_key *key, uint64_t n)

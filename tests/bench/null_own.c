@@ -34,8 +34,7 @@ struct fs {
 
 static const struct ttl ttl = {TTL_MS, TTL_MS};
 
-/* ---- operations --------------------------------------------------------------------------------
- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static struct attr attr_of(const struct null_attr *null)
 {
@@ -194,8 +193,7 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	null_forget(forget->node, forget->nlookup);
 }
 
-/* ---- what else the threads want ----------------------------------------------------------------
- */
+/* ---- what else the threads want -------------------------------------------------------------- */
 
 struct transport *fs_transport(struct fs *fs)
 {
@@ -238,8 +236,7 @@ bool fs_stopped(struct io_thread *thread)
 	return true;
 }
 
-/* ---- the program -------------------------------------------------------------------------------
- */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static int open_transport(struct fs *fs, char *why, size_t whylen)
 {

@@ -25,8 +25,7 @@ static int rename_exchange(char **args)
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
-/* ---- one more name, in every way: of or beside what is there -----------------------------------
- */
+/* ---- one more name, in every way: of or beside what is there --------------------------------- */
 
 static int make_file(char **args)
 {

@@ -18,8 +18,7 @@
 /* An emulated machine takes its time: see RMEMFS_TEST_SMALL in helpers.bash. */
 enum { CASE_SECONDS = 60, CASE_SECONDS_SMALL = 300, TEXT_MAX = 8192 };
 
-/* ---- expectations ------------------------------------------------------------------------------
- */
+/* ---- expectations ---------------------------------------------------------------------------- */
 
 static const char *error_name(int error)
 {
@@ -80,8 +79,7 @@ void expect_true(const char *file, int line, const char *what, bool value)
 		differs(file, line, "%s does not hold (%s)", what, error_name(errno));
 }
 
-/* ---- what cases do ----------------------------------------------------------------------------
- */
+/* ---- what cases do --------------------------------------------------------------------------- */
 
 void as_root(void)
 {
@@ -212,8 +210,7 @@ void finished(pid_t pid)
 	equal(status, 0);
 }
 
-/* ---- running -----------------------------------------------------------------------------------
- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static const struct syscall_area *const areas[] = {
 	&area_paths,

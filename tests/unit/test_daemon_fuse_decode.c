@@ -80,8 +80,7 @@ static int decode(const struct message *m, struct request *req)
 	return decode_cut(m, m->len, req);
 }
 
-/* ---- one well-formed message of each kind ------------------------------------------------------
- */
+/* ---- one well-formed message of each kind ---------------------------------------------------- */
 
 struct sample {
 	uint32_t opcode;
@@ -243,8 +242,7 @@ static void fuse_decode__unknown_operation(void **state)
 	}
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int decode_lookup(const char *name)
 {
@@ -296,8 +294,7 @@ static void fuse_decode__longest_symlink(void **state)
 	assert_int_equal(decode(&m, &req), -ENAMETOOLONG);
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------
- */
+/* ---- arguments ------------------------------------------------------------------------------- */
 
 static void fuse_decode__setattr(void **state)
 {
@@ -549,8 +546,7 @@ static void fuse_decode__getxattr_room(void **state)
 	assert_int_equal(req.args.size, XATTR_VALUE_MAX);
 }
 
-/* ---- FORGET, INTERRUPT -------------------------------------------------------------------------
- */
+/* ---- FORGET, INTERRUPT ----------------------------------------------------------------------- */
 
 static void fuse_decode_forget__single(void **state)
 {
@@ -614,8 +610,7 @@ static void fuse_decode_interrupt__lengths(void **state)
 	assert_int_equal(fuse_decode_interrupt(m.bytes, m.len + 1, &unique), -EIO);
 }
 
-/* ---- INIT --------------------------------------------------------------------------------------
- */
+/* ---- INIT ------------------------------------------------------------------------------------ */
 
 static const struct fuse_init_in init_61 = {
 	.major = 7,

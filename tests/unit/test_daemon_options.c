@@ -53,8 +53,7 @@ static void expect_refusal(const char *line, const char *text)
 	options_fini(&options);
 }
 
-/* ---- what is accepted --------------------------------------------------------------------------
- */
+/* ---- what is accepted ------------------------------------------------------------------------ */
 
 static void options_parse__defaults(void **state)
 {
@@ -235,8 +234,7 @@ static void options_parse__help_and_version_need_nothing_else(void **state)
 	options_fini(&o);
 }
 
-/* ---- what is refused ---------------------------------------------------------------------------
- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void options_parse__refusals(void **state)
 {
@@ -436,8 +434,7 @@ static void options_parse__mount_point_is_a_path(void **state)
 	options_fini(&o);
 }
 
-/* ---- the configuration file --------------------------------------------------------------------
- */
+/* ---- the configuration file ------------------------------------------------------------------ */
 
 static char config_path[] = "/tmp/rmemfs-test-options.XXXXXX";
 
@@ -564,8 +561,7 @@ static void options_parse__named_file_must_exist(void **state)
 	options_fini(&o);
 }
 
-/* ---- mount points ------------------------------------------------------------------------------
- */
+/* ---- mount points ---------------------------------------------------------------------------- */
 
 static void mountpoint_resolve__refusals(void **state)
 {
