@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
@@ -20,6 +19,7 @@
 
 #include "common/clock.h"
 #include "common/util.h"
+#include "tests/unit/own_mounts.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 
@@ -562,8 +562,7 @@ static void start__too_few_huge_pages_are_named(void **state)
 	snprintf(regions, sizeof(regions), "%s/regions", server.memory);
 	server_stop(&server);
 	/* The mount is this process's own: it ends with it at the latest. */
-	assert_int_equal(unshare(CLONE_NEWNS), 0);
-	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_true(own_mounts());
 	assert_int_equal(mount("none", regions, "hugetlbfs", 0, NULL), 0);
 	server_refuses(&server, "default:1TiB", "huge pages (vm.nr_hugepages)");
 	assert_int_equal(umount(regions), 0);

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "common/util.h"
 #include "daemon/background.h"
 #include "daemon/mount_status.h"
+#include "tests/unit/own_mounts.h"
 
 static char dir[] = "/tmp/rmemfs-test-background.XXXXXX";
 static char file[64];
@@ -112,8 +112,7 @@ static int listen_as_journal(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	need(fd >= 0, "socket");
-	need(unshare(CLONE_NEWNS) == 0, "unshare");
-	need(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0, "private mounts");
+	need(own_mounts(), "mounts of its own");
 	need(mount("run", "/run", "tmpfs", 0, NULL) == 0, "tmpfs at /run");
 	need(mkdir("/run/systemd", 0755) == 0, "mkdir");
 	need(mkdir("/run/systemd/journal", 0755) == 0, "mkdir");
