@@ -278,3 +278,7 @@ while [ $# -gt 0 ]; do
 done
 out=$(realpath -m "${out:-$bench_root/build/bench-$mode}")
 "$mode"
+if [ "$mode" != guest ]; then
+	echo "results: $out/report.md"
+	[ $quick -eq 0 ] || echo "a quick run: its figures and verdicts say nothing about speed"
+fi
