@@ -46,14 +46,40 @@ ends_within() {
 
 @test "the server tells when it serves and when it stops" {
 	start_server
-	until_true 5 told READY=1
+	until_true 5 told READY=1 "STATUS=serving 1 export"
 	stop_server
-	until_true 5 told READY=1 STOPPING=1
+	until_true 5 told READY=1 "STATUS=serving 1 export" STOPPING=1
+}
+
+# progress_told WHAT: and that the time which is granted is not enough.
+progress_told() {
+	grep -q "^STATUS=$1: .* of " "$dir/told" &&
+		[ "$(grep -A1 "^STATUS=$1: " "$dir/told" | tail -n 1)" = EXTEND_TIMEOUT_USEC=60000000 ]
+}
+
+@test "snapshots at a stop, and a start from them, tell of themselves and ask for time" {
+	mkdir -m 700 "$dir/disk"
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-CONF
+		exports = ( { name = "default"; size = "32MiB"; } );
+		snapshot_dir = "$dir/disk";
+		snapshot_on_stop = true;
+		restore_on_start = true;
+	CONF
+	start_server
+	stop_server
+	until_true 5 progress_told "stopping: snapshot of export 'default'"
+	rm -rf "${memory:?}"/*
+	: >"$dir/told"
+	start_server
+	until_true 5 progress_told "checking the snapshot of export 'default'"
+	until_true 5 grep -q "^STATUS=serving" "$dir/told"
+	[ "$(grep '^STATUS=' "$dir/told" | tail -n 1)" = "STATUS=serving 1 export" ]
 }
 
 @test "a mount tells when it is usable and when it ends" {
 	start_server
-	until_true 5 told READY=1
+	until_true 5 told READY=1 "STATUS=serving 1 export"
 	: >"$dir/told"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" >>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!
