@@ -3,13 +3,16 @@
  * In a build with RMEMFS_CRASH_POINTS (the presets dev, asan, tsan) the environment variable
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
  * if N is not given; with RMEMFS_CRASH_BY=TERM it is told to end there. In any other build a crash
- * point is nothing. kill.bats and power.bats die at each of these, and hold this list against the
- * code:
+ * point is nothing. kill.bats, power.bats and resize.bats die at each of these, and hold this list
+ * against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
+ *     region.removed                                  one that no export needs any more
  *     region.register                                 a device gets to know a region
  *     store.allocated  store.tables  store.loaded  store.opened
+ *     shrink.claimed  shrink.copied  shrink.moved     pages leave regions that are to go
+ *     shrink.dropped                                  the store has forgotten these
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
  *     restore.filled  restore.done  restore.ended     a snapshot comes back
  *     attach.before  attach.stored                    a session begins

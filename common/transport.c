@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/types.h"
 #include "common/util.h"
 
 /* Bounds of what a configuration may ask for: enough for any use, and sums of them fit 32 bits. */
@@ -44,7 +45,7 @@ void transport_config_default(struct transport_config *config)
 		.nrecv = 64,
 		.nsend = 64,
 		.nwork = 256,
-		.max_regions = 1024,
+		.max_regions = EXPORT_REGIONS_MAX,
 		.io_threads = 1,
 		.ack_timeout = 14,
 	};

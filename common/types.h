@@ -11,6 +11,7 @@ enum {
 	EXPORT_NAME_MAX = 63,
 	XATTR_VALUE_MAX = 65536, /* of an extended attribute; the kernel's limit, as for the list */
 	OWNER_BYTES = 16,
+	EXPORT_REGIONS_MAX = 1024, /* what a client's channels have room for */
 	INLINE_EXTENTS = 4, /* extents kept with the inode and sent with LOOKUP, CREATE and OPEN */
 };
 

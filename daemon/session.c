@@ -169,11 +169,6 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 static int first_attach(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
 {
-	if (reply->nregions > s->max_regions) {
-		snprintf(why, whylen, "the export has %u regions, more than the %u we can reach",
-			reply->nregions, s->max_regions);
-		return -E2BIG;
-	}
 	s->id = reply->session;
 	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
 	s->incarnation = reply->incarnation;
@@ -219,6 +214,13 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	if (!reply->session || !reply->lease_ms) {
 		snprintf(why, whylen, "the server's answer to ATTACH makes no sense");
 		return -EPROTO;
+	}
+	if (reply->nregions > s->max_regions) {
+		snprintf(why, whylen, "the export has %u regions, more than the %u we can reach",
+			reply->nregions, s->max_regions);
+		if (s->id)
+			session_lose(s, why);
+		return -E2BIG;
 	}
 	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
 	atomic_store_explicit(

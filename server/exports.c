@@ -1,11 +1,14 @@
 /* exports.c - from configured names and sizes to mapped regions. */
 #include "server/exports.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "common/crash_point.h"
 #include "common/util.h"
+#include "server/resize.h"
 
 /* ---- what is there already ------------------------------------------------------------------- */
 
@@ -25,38 +28,67 @@ static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
 
-/* Whether the regions that are there are a beginning of what is planned; *sum: their bytes.
- * *misfit: the first one that is not. */
-static bool existing_fit(const struct memdir *dir, const struct export_config *ec, uint64_t planned,
-	uint64_t *sum, uint32_t *misfit)
+/* Bytes of all regions that are there, from the first on without a gap. */
+static uint64_t existing_bytes(const struct memdir *dir, const char *name)
 {
-	bool fit = true;
-	uint64_t bytes;
+	uint64_t sum = 0, bytes;
 
-	*sum = 0;
-	for (uint32_t i = 0; (bytes = region_bytes(dir, ec->name, i)); i++) {
-		bool fits = *sum < ec->size && bytes == min_u64(planned, ec->size - *sum);
-
-		if (fit && !fits)
-			*misfit = i;
-		fit = fit && fits;
-		*sum += bytes;
-	}
-	return fit;
+	for (uint32_t i = 0; (bytes = region_bytes(dir, name, i)); i++)
+		sum += bytes;
+	return sum;
 }
 
-static int refuse_size(
-	const struct memdir *dir, const struct export_config *config, uint64_t sum, uint32_t misfit)
+/* Whether each region that is wanted and there has the length that is planned; *misfit: the first
+ * one that has not. */
+static bool existing_fit(const struct memdir *dir, const struct export_config *ec, uint64_t planned,
+	uint32_t *misfit)
 {
-	char path[1400], have[32], want[32];
+	uint64_t bytes, at = 0;
+
+	for (*misfit = 0; at < ec->size; ++*misfit, at += planned) {
+		bytes = region_bytes(dir, ec->name, *misfit);
+		if (bytes && bytes != min_u64(planned, ec->size - at))
+			return false;
+	}
+	return true;
+}
+
+static int refuse_size(const struct memdir *dir, const struct export_config *config,
+	uint64_t planned, uint32_t misfit)
+{
+	char path[1400], have[32], want[32], choices[192];
+	uint64_t sum = existing_bytes(dir, config->name);
 
 	exports_region_path(path, sizeof(path), dir, config->name, misfit);
 	size_format(sum, have, sizeof(have));
 	size_format(config->size, want, sizeof(want));
-	log_error(
-		"export '%s' exists with %s and is configured with %s: its size can't be changed but "
-		"from whole regions to more of them; if it was not, %s has lost or gained bytes",
-		config->name, have, want, path);
+	resize_choices(sum, config->size, planned, choices, sizeof(choices));
+	log_error("export '%s' exists with %s and is configured with %s: %s; if its size was not "
+		  "changed, %s has lost or gained bytes",
+		config->name, have, want, choices, path);
+	return -EINVAL;
+}
+
+/* More than clients reach. */
+static int refuse_count(const struct export_config *config, uint64_t planned, bool exists)
+{
+	char want[32], unit[32], most[32], needed[32];
+	uint64_t enough = planned;
+
+	while (div_round_up(config->size, enough) > EXPORT_REGIONS_MAX)
+		enough *= 2;
+	size_format(config->size, want, sizeof(want));
+	size_format(planned, unit, sizeof(unit));
+	size_format(planned * EXPORT_REGIONS_MAX, most, sizeof(most));
+	size_format(enough, needed, sizeof(needed));
+	if (exists)
+		log_error("export '%s' is configured with %s and has regions of %s: clients reach "
+			  "%u of them, so it can have %s",
+			config->name, want, unit, EXPORT_REGIONS_MAX, most);
+	else
+		log_error("export '%s' is configured with %s in regions of %s: clients reach %u of "
+			  "them, so make region_size %s or larger",
+			config->name, want, unit, EXPORT_REGIONS_MAX, needed);
 	return -EINVAL;
 }
 
@@ -65,14 +97,16 @@ static int refuse_size(
 static int plan_export(const struct server_config *config, const struct memdir *dir,
 	const struct export_config *ec, struct export *export)
 {
-	uint64_t first = region_bytes(dir, ec->name, 0), planned = config->region_size, sum;
+	uint64_t first = region_bytes(dir, ec->name, 0), planned = config->region_size;
 	uint32_t misfit;
 
 	planned = min_u64(div_round_up(planned, dir->regions_block) * dir->regions_block, ec->size);
 	if (first)
 		planned = first;
-	if (!existing_fit(dir, ec, planned, &sum, &misfit))
-		return refuse_size(dir, ec, sum, misfit);
+	if (div_round_up(ec->size, planned) > EXPORT_REGIONS_MAX)
+		return refuse_count(ec, planned, first);
+	if (!existing_fit(dir, ec, planned, &misfit))
+		return refuse_size(dir, ec, planned, misfit);
 	if (ec->size % dir->regions_block) {
 		log_error("export '%s': its size is not a whole number of huge pages (%llu bytes)",
 			ec->name, (unsigned long long)dir->regions_block);
@@ -88,8 +122,7 @@ static int plan_export(const struct server_config *config, const struct memdir *
 
 /* ---- made ------------------------------------------------------------------------------------ */
 
-static void plan_regions(
-	struct exports *exports, const struct memdir *dir, const struct export *export)
+static void plan_regions(struct exports *exports, const struct memdir *dir, struct export *export)
 {
 	uint64_t left = export->npages * PAGE_BYTES;
 
@@ -100,7 +133,36 @@ static void plan_regions(
 		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
 		file->fd = file->rofd = -1;
 		left -= file->len;
+		export->used[i] = region_bytes(dir, export->name, i) > 0;
 	}
+}
+
+/* Files behind the last region: as long as they go on where the one before ends. */
+static int plan_surplus(const struct memdir *dir, struct export *export)
+{
+	uint64_t whole = export->region_pages * PAGE_BYTES, bytes = whole;
+	uint32_t i, n = 0;
+
+	if (export->npages % export->region_pages)
+		return 0;
+	while (region_bytes(dir, export->name, export->nregions + n))
+		n++;
+	export->surplus = calloc(n + 1, sizeof(*export->surplus));
+	if (!export->surplus)
+		return -ENOMEM;
+	for (i = 0; i < n && bytes == whole; i++) {
+		struct region_file *file = &export->surplus[i];
+
+		bytes = region_bytes(dir, export->name, export->nregions + i);
+		if (bytes > whole)
+			break;
+		exports_region_path(
+			file->path, sizeof(file->path), dir, export->name, export->nregions + i);
+		file->len = bytes;
+		file->fd = file->rofd = -1;
+	}
+	export->nsurplus = i;
+	return 0;
 }
 
 /* Bytes that allocating all regions will take. */
@@ -136,8 +198,12 @@ static int plan_all(
 		export->index = exports->n;
 		export->first_region = exports->nregions;
 		exports->nregions += export->nregions;
-		export->bases = calloc(export->nregions, sizeof(*export->bases));
-		if (!export->bases)
+		err = plan_surplus(dir, export);
+		if (err)
+			return err;
+		export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
+		export->used = calloc(export->nregions, sizeof(*export->used));
+		if (!export->bases || !export->used)
 			return -ENOMEM;
 	}
 	exports->regions = calloc(exports->nregions, sizeof(*exports->regions));
@@ -146,6 +212,24 @@ static int plan_all(
 	for (unsigned i = 0; i < exports->n; i++)
 		plan_regions(exports, dir, &exports->v[i]);
 	return 0;
+}
+
+static int map_surplus(struct export *export)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < export->nsurplus; i++) {
+		err = region_file_map(&export->surplus[i]);
+		export->bases[export->nregions + i] = export->surplus[i].addr;
+	}
+	return err;
+}
+
+static void close_surplus(struct export *export)
+{
+	for (uint32_t i = 0; i < export->nsurplus; i++)
+		region_file_close(&export->surplus[i]);
+	export->nsurplus = 0;
 }
 
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
@@ -165,6 +249,8 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 	if (err)
 		goto err_delete;
 	err = regions_prepare(exports->regions, exports->nregions, config->huge_pages);
+	for (unsigned i = 0; !err && i < exports->n; i++)
+		err = map_surplus(&exports->v[i]);
 	if (err)
 		goto err_discard;
 	for (unsigned i = 0; i < exports->n; i++)
@@ -186,8 +272,12 @@ void exports_delete(struct exports *exports)
 		return;
 	for (uint32_t i = 0; exports->regions && i < exports->nregions; i++)
 		region_file_close(&exports->regions[i]);
-	for (unsigned i = 0; i < exports->n; i++)
+	for (unsigned i = 0; i < exports->n; i++) {
+		close_surplus(&exports->v[i]);
+		free(exports->v[i].surplus);
 		free(exports->v[i].bases);
+		free(exports->v[i].used);
+	}
 	free(exports->regions);
 	free(exports->v);
 	free(exports);
@@ -207,6 +297,76 @@ const char *exports_made(
 		if (exports->regions[export->first_region + *index].made)
 			return exports->regions[export->first_region + *index].path;
 	return NULL;
+}
+
+uint64_t exports_mapped_pages(const struct export *export)
+{
+	uint64_t npages = export->npages;
+
+	for (uint32_t i = 0; i < export->nsurplus; i++)
+		npages += export->surplus[i].len / PAGE_BYTES;
+	return npages;
+}
+
+/* ---- files without a region ------------------------------------------------------------------ */
+
+/* Whether it is the name of a region's file that the export does not have. */
+static bool is_surplus(const struct export *export, const char *file)
+{
+	size_t len = strlen(export->name);
+	char name[EXPORT_NAME_MAX + 16];
+	unsigned long i;
+
+	if (strncmp(file, export->name, len) != 0 || file[len] != '.')
+		return false;
+	i = strtoul(file + len + 1, NULL, 10);
+	snprintf(name, sizeof(name), "%s.%04lu", export->name, i);
+	return i >= export->nregions && strcmp(file, name) == 0;
+}
+
+static int drop_file(const struct memdir *dir, const char *file)
+{
+	char path[1600];
+
+	snprintf(path, sizeof(path), "%s/%s", dir->regions, file);
+	if (unlink(path) != 0) {
+		int err = -errno;
+
+		log_error("can't remove %s: %s", path, errno_text(err));
+		return err;
+	}
+	log_info("removed %s, which no export needs any more", path);
+	CRASH_POINT("region.removed");
+	return 0;
+}
+
+static int drop_files(const struct exports *exports, const struct memdir *dir, DIR *d)
+{
+	struct dirent *entry;
+	int err = 0;
+
+	while (!err && (entry = readdir(d)))
+		for (unsigned i = 0; !err && i < exports->n; i++)
+			if (is_surplus(&exports->v[i], entry->d_name))
+				err = drop_file(dir, entry->d_name);
+	return err;
+}
+
+int exports_drop_surplus(struct exports *exports, const struct memdir *dir)
+{
+	DIR *d = opendir(dir->regions);
+	int err;
+
+	if (!d) {
+		err = -errno;
+		log_error("can't read %s: %s", dir->regions, errno_text(err));
+		return err;
+	}
+	for (unsigned i = 0; i < exports->n; i++)
+		close_surplus(&exports->v[i]);
+	err = drop_files(exports, dir, d);
+	closedir(d);
+	return err;
 }
 
 struct export *exports_find(struct exports *exports, const struct rpc_str *name)

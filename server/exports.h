@@ -1,7 +1,8 @@
 /* exports.h - the volumes that a server offers, and the memory that each consists of.
  *
  * An export's pages lie in regions: files REGIONS/NAME.NNNN, allocated in full, mapped for as long
- * as the server runs, all of one size but the last.
+ * as the server runs, all of one size but the last. Where more files are there than the export is
+ * configured with, it is to become smaller: those are mapped too, until exports_drop_surplus().
  *
  * OWNERSHIP  exports_new() maps; exports_delete() unmaps, and leaves the files. A start that fails
  *            later calls exports_discard_new(), which removes the files that this start made.
@@ -28,8 +29,11 @@ struct export
 	uint64_t npages;
 	uint64_t region_pages;
 	uint32_t nregions;
-	uint32_t first_region; /* of this export in exports.regions */
-	void **bases;          /* [nregions] */
+	uint32_t first_region;       /* of this export in exports.regions */
+	void **bases;                /* [nregions], and of the surplus */
+	bool *used;                  /* [nregions] the file was there before this start */
+	struct region_file *surplus; /* [nsurplus] behind the last region, without a gap */
+	uint32_t nsurplus;
 	const struct export_config *config;
 	bool reuse_allowed; /* meta_allow_reuse was called */
 	bool closed;        /* the server is stopping: see snapshot_take_last() */
@@ -58,6 +62,13 @@ void exports_region_path(
  * there. */
 const char *exports_made(
 	const struct exports *exports, const struct export *export, uint32_t *index);
+
+/* Pages of all that is mapped for it. */
+uint64_t exports_mapped_pages(const struct export *export);
+
+/* Unmaps and removes all files of regions that the exports don't have, once the store knows none of
+ * them. */
+int exports_drop_surplus(struct exports *exports, const struct memdir *dir);
 
 /* NULL: none of that name. */
 struct export *exports_find(struct exports *exports, const struct rpc_str *name);

@@ -37,11 +37,15 @@ struct meta_export {
 	const char *name;
 	uint64_t npages; /* of data */
 	uint32_t nregions;
-	uint64_t region_pages;   /* of each region but the last, which has the rest */
-	void *const *bases;      /* [nregions] where each is mapped */
+	uint64_t region_pages; /* of each region but the last, which has the rest */
+	/* Of regions whose files are there, those to go too; from the first on, without a gap, all
+	 * whole but the last. Less than npages: as many as that. */
+	uint64_t mapped_pages;
+	void *const *bases;      /* [of them all] where each is mapped */
 	const char *missing;     /* the first region's file that this start had to make, or NULL */
 	uint32_t missing_region; /* its index */
-	uint64_t max_inodes;     /* 0: as many as the store has room for */
+	const bool *used;    /* [nregions] the file was there before, with whatever; NULL: none */
+	uint64_t max_inodes; /* 0: as many as the store has room for */
 	const struct quota_limit *quotas; /* [nquotas] */
 	unsigned nquotas;
 };
@@ -54,10 +58,12 @@ struct meta_config {
 };
 
 /* Opens or makes the store. An export that is not in the store is made; one that is larger than the
- * stored one by whole regions has grown; another size is refused (-EINVAL); one that is stored but
- * not configured is kept untouched. -ENOSPC: the memory is not there (needed and free named);
- * -EBADMSG: the store is damaged, or a region of a stored export is missing; -EPROTONOSUPPORT:
- * another version made it. After an error nothing has changed. */
+ * stored one by whole regions has grown; a smaller one shrinks, by whole regions, and then only the
+ * first nregions are used (-EINVAL: more is in use; -EBUSY: a session has pages in what is to go);
+ * another size is refused (-EINVAL); one that is stored but not configured is kept untouched.
+ * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged, or a
+ * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
+ * nothing has changed, but that exports may have shrunk. */
 int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
 void meta_close(struct meta *m);
 enum { META_STORE_ID_BYTES = 16 };

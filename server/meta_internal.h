@@ -1,6 +1,7 @@
 /* meta_internal.h - what the parts of the metadata core share: meta_*.c, ns_*.c, check*.c.
  *
  *     meta_open.c     the store's superblock and exports
+ *     meta_shrink.c   exports that become smaller
  *     meta.c          batches, and the table of operations
  *     ns_*.c          the operations
  *     meta_session.c  sessions and stored replies
@@ -69,6 +70,12 @@ int meta_save_volume(struct meta *m, const struct volume *v);
  * is loaded but the superblock and the exports' records (bases are NULL), and nothing is changed.
  * ERRORS as meta_open; -ENOENT: there is no store, or none that was ever written to. */
 int meta_inspect(const char *dir, struct meta **out, char *why, size_t whylen);
+
+/* meta_shrink.c */
+/* v is the only volume that is open, with all its regions, nothing runs and no transaction is open.
+ * Leaves it with nregions in the store; v can only be closed. -EINVAL: more than that is in use;
+ * -EBUSY: a session has pages in what is to go: nothing has changed. */
+int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
 
 /* meta_session.c */
 /* For checks: a session as it is stored, of whatever export and ended or not. */

@@ -16,6 +16,7 @@
 #include "server/protect.h"
 #include "server/quota.h"
 #include "server/reaper.h"
+#include "server/resize.h"
 #include "server/store_format.h"
 
 enum {
@@ -149,26 +150,18 @@ static int make_root(struct volume *v)
 	return inode_add(v, &root);
 }
 
-/* By whole regions: the last one of a session's table never changes its length. */
-static bool has_grown(const struct meta_export *want, const struct volume *stored)
-{
-	uint64_t unit = stored->space.region_pages;
-
-	return want->npages > stored->space.npages && want->region_pages == unit &&
-	       stored->space.npages % unit == 0 && want->npages % unit == 0;
-}
-
 static int check_shape(
 	const struct meta_export *want, const struct volume *stored, const struct reason *why)
 {
-	char have[32], wanted[32], unit[32];
+	uint64_t unit = stored->space.region_pages << PAGE_SHIFT;
+	uint64_t from = stored->space.npages << PAGE_SHIFT, to = want->npages << PAGE_SHIFT;
+	char have[32], wanted[32], choices[192];
 
-	if (stored->space.npages == want->npages && stored->space.nregions == want->nregions &&
-		stored->space.region_pages == want->region_pages)
+	if (stored->space.region_pages == want->region_pages &&
+		(from != to || stored->space.nregions == want->nregions) &&
+		resize_is_possible(from, to, unit))
 		return 0;
-	if (has_grown(want, stored))
-		return 0;
-	if (stored->space.npages == want->npages) {
+	if (from == to) {
 		snprintf(why->text, why->len,
 			"export %s has %u regions of %" PRIu64
 			" bytes, and its files are %u of %" PRIu64
@@ -177,13 +170,11 @@ static int check_shape(
 			want->nregions, want->region_pages * PAGE_BYTES);
 		return -EBADMSG;
 	}
-	size_format(stored->space.npages << PAGE_SHIFT, have, sizeof(have));
-	size_format(want->npages << PAGE_SHIFT, wanted, sizeof(wanted));
-	size_format(stored->space.region_pages << PAGE_SHIFT, unit, sizeof(unit));
-	snprintf(why->text, why->len,
-		"export '%s' exists with %s and is configured with %s: its size can't be changed "
-		"but from whole regions of %s to more of them",
-		want->name, have, wanted, unit);
+	size_format(from, have, sizeof(have));
+	size_format(to, wanted, sizeof(wanted));
+	resize_choices(from, to, unit, choices, sizeof(choices));
+	snprintf(why->text, why->len, "export '%s' exists with %s and is configured with %s: %s",
+		want->name, have, wanted, choices);
 	return -EINVAL;
 }
 
@@ -191,12 +182,18 @@ static int check_shape(
 static int check_regions(
 	const struct meta_export *e, const struct volume *stored, const struct reason *why)
 {
-	if (!e->missing || e->missing_region >= stored->space.nregions)
+	static const char remedy[] = "put it back, or leave the export out of the configuration";
+	uint64_t there = max_u64(e->npages, e->mapped_pages);
+
+	if (e->missing && e->missing_region < stored->space.nregions)
+		snprintf(why->text, why->len, "export %s: its region %s was missing or empty: %s",
+			e->name, e->missing, remedy);
+	else if (e->npages < stored->space.npages && there < stored->space.npages)
+		snprintf(why->text, why->len,
+			"export %s: its region %s.%04" PRIu64 " is missing or has lost bytes: %s",
+			e->name, e->name, there / stored->space.region_pages, remedy);
+	else
 		return 0;
-	snprintf(why->text, why->len,
-		"export %s: its region %s was missing or empty: put it back, or leave the export out "
-		"of the configuration",
-		e->name, e->missing);
 	return -EBADMSG;
 }
 
@@ -208,16 +205,19 @@ static bool shape_is_possible(const struct meta_export *e)
 	       strlen(e->name) <= EXPORT_NAME_MAX && *e->name;
 }
 
+/* With v's regions, which may be more than the export is to have. */
 static int set_volume(struct meta *m, struct volume *v, const struct meta_export *e)
 {
+	uint32_t n = v->space.nregions;
+
 	v->store = m->store;
 	v->space.store = m->store;
 	v->space.export_id = v->id;
 	memcpy(&v->generation, m->store_id, sizeof(v->generation));
-	v->bases = calloc(e->nregions, sizeof(*v->bases));
+	v->bases = calloc(n, sizeof(*v->bases));
 	if (!v->bases)
 		return -ENOMEM;
-	memcpy(v->bases, e->bases, e->nregions * sizeof(*v->bases));
+	memcpy(v->bases, e->bases, n * sizeof(*v->bases));
 	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
 	v->protect = protect_new(&v->space, v->bases);
 	return v->protect ? 0 : -ENOMEM;
@@ -242,81 +242,174 @@ static int make_volume(struct meta *m, struct volume *v, uint16_t id, const stru
 	return err ? err : meta_save_volume(m, v);
 }
 
-static int add_regions(struct meta *m, struct volume *v, uint32_t first)
+/* What is in a file that was there before is nothing: a start that was killed while it made the
+ * export larger has left it, or one that had made it smaller. */
+static int add_regions(
+	struct meta *m, struct volume *v, uint32_t first, const struct meta_export *e)
 {
-	int err = space_add_regions(&v->space, first);
 	char size[32];
 
-	if (err)
-		return err;
+	for (uint32_t i = first; i < v->space.nregions; i++) {
+		int err = e->used && e->used[i] ? space_add_used_region(&v->space, i)
+						: space_add_region(&v->space, i);
+
+		if (err)
+			return err;
+	}
 	size_format(v->space.npages << PAGE_SHIFT, size, sizeof(size));
 	log_notice("export '%s' has grown to %s", v->name, size);
 	return meta_save_volume(m, v);
 }
 
-static int load_volume(struct meta *m, struct volume *v, const struct meta_export *e)
+/* v has its stored shape; first: regions from there on are new. */
+static int load_volume(
+	struct meta *m, struct volume *v, const struct meta_export *e, uint32_t first)
 {
-	uint32_t stored = v->space.nregions;
-	int err;
+	int err = set_volume(m, v, e);
 
-	v->space.npages = e->npages;
-	v->space.nregions = e->nregions;
-	err = set_volume(m, v, e);
 	if (!err)
 		err = space_open(&v->space, false);
-	if (!err && e->nregions > stored)
-		err = add_regions(m, v, stored);
+	if (!err && first < v->space.nregions)
+		err = add_regions(m, v, first, e);
 	if (!err)
 		err = quota_open(v, e->quotas, e->nquotas);
 	return err ? err : reap_open(v);
 }
 
-static int open_volume(
-	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
+/* The export as it is stored, once it is clear that it can be as it is configured; -ENOENT: it is
+ * new, and *id is its. */
+static int find_checked(struct meta *m, struct volume *v, uint16_t *id, const struct meta_export *e,
+	const struct reason *why)
 {
-	uint16_t id;
 	int err;
 
 	if (!shape_is_possible(e)) {
 		snprintf(why->text, why->len, "export %s: impossible name or regions", e->name);
 		return -EINVAL;
 	}
-	err = find_volume(m, e->name, v, &id);
-	if (err == -ENOENT)
-		return make_volume(m, v, id, e);
+	err = find_volume(m, e->name, v, id);
 	if (!err)
 		err = check_shape(e, v, why);
 	if (!err)
 		err = check_regions(e, v, why);
+	if (err)
+		*v = (struct volume){0};
+	return err;
+}
+
+static int open_volume(
+	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
+{
+	uint32_t stored;
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, why);
+
+	if (err == -ENOENT)
+		return make_volume(m, v, id, e);
+	if (err)
+		return err;
+	stored = v->space.nregions;
+	v->space.npages = e->npages;
+	v->space.nregions = e->nregions;
+	return load_volume(m, v, e, stored);
+}
+
+/* ---- smaller --------------------------------------------------------------------------------- */
+
+static void close_volume(struct volume *v)
+{
+	space_close(&v->space);
+	quota_close(v);
+	protect_delete(v->protect);
+	free(v->bases);
+	*v = (struct volume){0};
+}
+
+/* Opens it with all regions that are stored, if these are more than it is to have. */
+static int open_to_shrink(
+	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
+{
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, why);
+
+	if (!err && v->space.nregions <= e->nregions)
+		err = -ENOENT;
 	if (err) {
 		*v = (struct volume){0};
 		return err;
 	}
-	return load_volume(m, v, e);
+	err = load_volume(m, v, e, v->space.nregions);
+	return err ? err : meta_count_ended(m, &m->now.nending);
+}
+
+static int shrink_one(struct meta *m, const struct meta_export *e, const struct reason *why)
+{
+	struct volume *v = &m->volumes[0];
+	int err = store_begin(m->store);
+
+	if (err)
+		return err;
+	err = open_to_shrink(m, v, e, why);
+	if (err) {
+		store_abort(m->store);
+		return err == -ENOENT ? 0 : err;
+	}
+	err = store_commit(m->store);
+	if (!err)
+		err = meta_shrink(m, v, e->nregions, why->text, why->len);
+	if (!err)
+		close_volume(v);
+	return err;
+}
+
+/* Whether all exports can be as they are configured, as far as can be told before. */
+static int check_all(struct meta *m, const struct meta_config *config, const struct reason *why)
+{
+	struct volume found;
+	uint16_t id;
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = load_super(m, why);
+	for (unsigned i = 0; !err && i < config->nexports; i++) {
+		err = find_checked(m, &found, &id, &config->exports[i], why);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	store_abort(m->store);
+	return err;
+}
+
+/* Each by transactions of its own, before the one that all the rest depends on. The volume of one
+ * that fails is closed with all others. */
+static int shrink_all(struct meta *m, const struct meta_config *config, const struct reason *why)
+{
+	int err = check_all(m, config, why);
+
+	m->nvolumes = 1;
+	for (unsigned i = 0; !err && i < config->nexports; i++)
+		err = shrink_one(m, &config->exports[i], why);
+	if (!err)
+		m->nvolumes = config->nexports;
+	return err;
 }
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
 static void close_volumes(struct meta *m)
 {
-	for (unsigned i = 0; i < m->nvolumes; i++) {
-		space_close(&m->volumes[i].space);
-		quota_close(&m->volumes[i]);
-		protect_delete(m->volumes[i].protect);
-		free(m->volumes[i].bases);
-	}
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		close_volume(&m->volumes[i]);
 	free(m->volumes);
 }
 
 static int load(struct meta *m, const struct meta_config *config, const struct reason *why)
 {
-	struct store_usage usage;
 	int err = store_begin(m->store);
 
 	if (err)
 		return err;
-	store_usage(m->store, &usage);
-	m->reserve = max_u64(RESERVE_MIN, min_u64(usage.npages / RESERVE_SHARE, RESERVE_MAX));
 	err = m->is_new ? make_super(m) : load_super(m, why);
 	for (unsigned i = 0; !err && i < config->nexports; i++)
 		err = open_volume(m, &m->volumes[i], &config->exports[i], why);
@@ -327,6 +420,14 @@ static int load(struct meta *m, const struct meta_config *config, const struct r
 		return store_commit(m->store);
 	store_abort(m->store);
 	return err;
+}
+
+static void set_reserve(struct meta *m)
+{
+	struct store_usage usage;
+
+	store_usage(m->store, &usage);
+	m->reserve = max_u64(RESERVE_MIN, min_u64(usage.npages / RESERVE_SHARE, RESERVE_MAX));
 }
 
 static void default_reason(const struct reason *why, const struct meta_config *config, int err)
@@ -361,7 +462,11 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 	if (err)
 		goto err_store;
 	CRASH_POINT("store.tables");
-	err = load(m, config, &why); /* the last that can fail: it commits */
+	set_reserve(m);
+	if (!m->is_new)
+		err = shrink_all(m, config, &why);
+	if (!err)
+		err = load(m, config, &why); /* the last that can fail: it commits */
 	if (err)
 		goto err_scrub;
 	if (meta_has_reclaim(m))
@@ -391,8 +496,10 @@ static int inspect_volume(struct meta *m, struct store_key key, const struct sto
 
 	if (err)
 		return err;
-	shape = (struct meta_export){
-		v->name, v->space.npages, v->space.nregions, v->space.region_pages, NULL, NULL, 0};
+	shape = (struct meta_export){.name = v->name,
+		.npages = v->space.npages,
+		.nregions = v->space.nregions,
+		.region_pages = v->space.region_pages};
 	if (key.hi > UINT16_MAX || !shape_is_possible(&shape))
 		return store_damaged(m->store, STORE_META, key);
 	v->store = v->space.store = m->store;

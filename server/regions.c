@@ -179,6 +179,19 @@ int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge)
 	return err;
 }
 
+int region_file_map(struct region_file *file)
+{
+	file->fd = open(file->path, O_RDWR | O_CLOEXEC);
+	if (file->fd < 0)
+		return fail(file, "open", -errno);
+	file->addr = mmap(NULL, file->len, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+	if (file->addr == MAP_FAILED) {
+		file->addr = NULL;
+		return fail(file, "map", -errno);
+	}
+	return 0;
+}
+
 void region_file_close(struct region_file *file)
 {
 	if (file->addr)

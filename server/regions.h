@@ -3,7 +3,7 @@
  * Allocation and registration touch every page, which takes seconds for large memory; so each is
  * spread over threads, one region at a time, with a line of progress now and then.
  *
- * OWNERSHIP  regions_prepare() opens and maps; region_file_close() undoes it.
+ * OWNERSHIP  regions_prepare() and region_file_map() open and map; region_file_close() undoes it.
  * THREADS    The threads live within the call that starts them.
  * ERRORS     0 or -errno; the reason is logged.
  */
@@ -26,6 +26,8 @@ struct region_file {
 
 /* Opens, allocates and maps all. On failure some may be open. */
 int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge);
+/* Opens and maps one as it is, with the length it has. */
+int region_file_map(struct region_file *file);
 void region_file_close(struct region_file *file);
 
 /* Registers all with a transport: out[n], NULL at first, is filled also in part on failure. */

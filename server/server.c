@@ -220,7 +220,9 @@ static int open_meta(struct server *s)
 			.npages = e->npages,
 			.nregions = e->nregions,
 			.region_pages = e->region_pages,
+			.mapped_pages = exports_mapped_pages(e),
 			.bases = e->bases,
+			.used = e->used,
 			.max_inodes = e->config->inodes,
 			.quotas = e->config->limits,
 			.nquotas = (unsigned)e->config->quotas.n,
@@ -297,6 +299,9 @@ static int start_meta(struct server *s)
 		return err;
 	}
 	CRASH_POINT("store.opened");
+	err = exports_drop_surplus(s->exports, &s->dir);
+	if (err)
+		return err;
 	err = memdir_bind_store(&s->dir, meta_store_id(s->meta), META_STORE_ID_BYTES);
 	if (err) {
 		memdir_tell_remedy(&s->dir, err);

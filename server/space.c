@@ -300,18 +300,31 @@ static int load_runs(struct space *sp)
 	return err == -ENOENT ? 0 : err;
 }
 
-int space_add_regions(struct space *sp, uint32_t first)
+static int add_region(struct space *sp, uint32_t region, enum page_state state)
 {
-	for (uint32_t i = first; i < sp->nregions; i++) {
-		struct run r = {i, 0, space_region_pages(sp, i), PAGE_FREE, 0};
-		int err = put_run(sp, &r);
+	struct run r = {region, 0, space_region_pages(sp, region), state, 0};
+	int err = put_run(sp, &r);
 
-		if (!err)
-			err = load_run(sp, &r);
-		if (err)
-			return err;
-	}
-	return 0;
+	return err ? err : load_run(sp, &r);
+}
+
+int space_add_region(struct space *sp, uint32_t region)
+{
+	return add_region(sp, region, PAGE_FREE);
+}
+
+int space_add_used_region(struct space *sp, uint32_t region)
+{
+	return add_region(sp, region, PAGE_DIRTY);
+}
+
+static int make_runs(struct space *sp)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < sp->nregions; i++)
+		err = space_add_region(sp, i);
+	return err;
 }
 
 int space_open(struct space *sp, bool fresh)
@@ -330,7 +343,7 @@ int space_open(struct space *sp, bool fresh)
 		if (!sp->free[i] || !sp->dirty[i])
 			goto err_close;
 	}
-	err = fresh ? space_add_regions(sp, 0) : load_runs(sp);
+	err = fresh ? make_runs(sp) : load_runs(sp);
 	if (err)
 		goto err_close;
 	sp->reuse = fresh;
@@ -603,5 +616,102 @@ int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bo
 	if (err && err != -ENOENT)
 		return err;
 	*done = err == -ENOENT;
+	return 0;
+}
+
+/* ---- regions that are to go ------------------------------------------------------------------ */
+
+int space_tail(struct space *sp, uint32_t first, struct space_tail *out)
+{
+	uint64_t at = (uint64_t)first << 32;
+	struct run r;
+	int err;
+
+	*out = (struct space_tail){.in_file = sp->npages - first * sp->region_pages};
+	while (!(err = next_run(sp, &at, &r))) {
+		out->in_file -= r.npages;
+		if (r.state == PAGE_GRANTED)
+			out->granted += r.npages;
+		else if (r.state == PAGE_FREE)
+			out->free += r.npages;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Free pages become dirty ones, zero as they are. */
+static int soil(struct space *sp, struct page_run run)
+{
+	int err = reserve_change(sp);
+
+	if (!err)
+		err = leave(sp, as_run(run, PAGE_FREE, 0));
+	if (!err)
+		err = enter(sp, as_run(run, PAGE_DIRTY, 0));
+	if (err)
+		return err;
+	change_map(sp, sp->free[run.region], run, false);
+	change_map(sp, sp->dirty[run.region], run, true);
+	return 0;
+}
+
+/* A free run of the regions from first on. */
+static bool find_free_from(const struct space *sp, uint32_t first, struct page_run *run)
+{
+	for (uint32_t i = first; i < sp->nregions; i++) {
+		uint32_t longest = runmap_longest(sp->free[i]);
+
+		if (!longest)
+			continue;
+		*run = (struct page_run){(uint16_t)i, runmap_find(sp->free[i], longest), longest};
+		return true;
+	}
+	return false;
+}
+
+int space_close_tail(struct space *sp, uint32_t first, unsigned max, bool *done)
+{
+	struct page_run run;
+
+	while (!(*done = !find_free_from(sp, first, &run)) && max--) {
+		int err = soil(sp, run);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int space_claim(struct space *sp, uint64_t npages, struct page_run *run)
+{
+	return find_free(sp, npages, run) ? soil(sp, *run) : -ENOSPC;
+}
+
+int space_use_claimed(struct space *sp, struct page_run run)
+{
+	int err = reserve_change(sp);
+
+	if (!err)
+		err = leave(sp, as_run(run, PAGE_DIRTY, 0));
+	if (err)
+		return err;
+	change_map(sp, sp->dirty[run.region], run, false);
+	change_in_file(sp, run, true);
+	return 0;
+}
+
+int space_drop_tail(struct space *sp, uint32_t first)
+{
+	for (uint32_t i = first; i < sp->nregions; i++) {
+		uint32_t npages = space_region_pages(sp, i);
+		struct run r;
+		int err = run_at(sp, i, 0, &r);
+
+		if (err == -ENOENT || (!err && (r.state != PAGE_DIRTY || r.npages != npages)))
+			return store_damaged(sp->store, STORE_SPACE, run_key(sp, i, 0));
+		if (!err)
+			err = del_run(sp, &r);
+		if (err)
+			return err;
+	}
 	return 0;
 }

@@ -61,8 +61,10 @@ struct space {
  * all is free; else -EBADMSG: what is stored contradicts itself. */
 int space_open(struct space *sp, bool fresh);
 void space_close(struct space *sp);
-/* The regions from `first` on, of an opened one, are new to the store: they are free, and zero. */
-int space_add_regions(struct space *sp, uint32_t first);
+/* A region of an opened one is new to the store: it is free, and zero... */
+int space_add_region(struct space *sp, uint32_t region);
+/* ... or may hold anything, and is dirty. */
+int space_add_used_region(struct space *sp, uint32_t region);
 
 void space_begin(struct space *sp);
 void space_commit(struct space *sp);
@@ -96,6 +98,24 @@ uint64_t space_in_file(const struct space *sp);
 /* Takes back a bounded number of a session's grants. *position: 0 at first, then as it was left.
  * *done: that was all. */
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done);
+
+/* ---- regions at the end are to go: see meta_shrink.c ---- */
+
+/* What is in the regions from `first` on. */
+struct space_tail {
+	uint64_t in_file, granted, free;
+};
+int space_tail(struct space *sp, uint32_t first, struct space_tail *out);
+/* Makes up to max of their free runs dirty, so that nothing is placed there. *done: none is left.
+ */
+int space_close_tail(struct space *sp, uint32_t first, unsigned max, bool *done);
+/* A run of up to npages that bytes are copied to before a file gets it: it is dirty until then, and
+ * the scrubber must not run. -ENOSPC: nothing is free. */
+int space_claim(struct space *sp, uint64_t npages, struct page_run *run);
+int space_use_claimed(struct space *sp, struct page_run run);
+/* The store forgets the regions, all of whose pages are dirty (-EBADMSG: they are not). Once that
+ * is committed the space can only be closed. */
+int space_drop_tail(struct space *sp, uint32_t first);
 
 /* For checks: a stored run as it says, whether or not there are such pages. */
 int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,

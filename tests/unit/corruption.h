@@ -114,7 +114,8 @@ static inline void check_stored(void)
 		return;
 	}
 	for (unsigned i = 0; i < m->nvolumes; i++)
-		memcpy(m->volumes[i].bases, fx.bases, sizeof(fx.bases));
+		memcpy(m->volumes[i].bases, fx.bases,
+			m->volumes[i].space.nregions * sizeof(fx.bases[0]));
 	assert_int_equal(meta_check(m, &report, &nproblems), 0);
 	if (nproblems < LINES)
 		assert_int_equal(nproblems, nlines);
@@ -178,7 +179,7 @@ static inline void assert_all_named(const struct corruption *corruptions, size_t
 				print_error("\t%s\n", lines[i]);
 		}
 		restore();
-		for (unsigned i = 0; i < FX_REGIONS; i++)
+		for (unsigned i = 0; i < fx.exports[0].nregions; i++)
 			memset(fx.bases[i], 0, FX_REGION_PAGES * (size_t)PAGE_BYTES);
 	}
 	assert_int_equal(failed, 0);

@@ -25,7 +25,7 @@
 #include "server/meta_internal.h"
 #include "tests/unit/memory_dir.h"
 
-enum { FX_REGIONS = 2, FX_REGION_PAGES = 1024, FX_PAGES = 1800, FX_STORE_MIB = 16 };
+enum { FX_REGIONS = 4, FX_REGION_PAGES = 1024, FX_PAGES = 1800, FX_STORE_MIB = 16 };
 
 struct fx {
 	char dir[64], why[256];
@@ -141,6 +141,21 @@ static inline void fx_reopen(void)
 	meta_allow_reuse(fx.m, 0);
 }
 
+/* The next open is of an export of n pages, in files that were there before. */
+static inline int fx_resize(uint64_t npages)
+{
+	static const bool used[FX_REGIONS] = {true, true, true, true};
+	struct meta_export *e = &fx.exports[0];
+
+	meta_close(fx.m);
+	fx.m = NULL;
+	e->npages = npages;
+	e->nregions = (uint32_t)div_round_up(npages, e->region_pages);
+	e->mapped_pages = FX_REGIONS * e->region_pages;
+	e->used = used;
+	return fx_open();
+}
+
 static inline void fx_remove_store(void)
 {
 	char path[128];
@@ -161,6 +176,13 @@ static inline int fx_tear_down(void **state)
 	for (unsigned i = 0; i < FX_REGIONS; i++)
 		munmap(fx.bases[i], fx.exports[0].region_pages * PAGE_BYTES);
 	return 0;
+}
+
+static inline void fx_end_session(void)
+{
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_end(fx.m, 0, fx.ctx.session), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
 }
 
 static inline struct volume *fx_volume(void)

@@ -9,7 +9,7 @@
 
 #include "server/inode.h"
 
-enum { DIRS = 2, NAMES = 4, FILE_PAGES = 160, POOL = 512, BATCHES = 2500 };
+enum { DIRS = 2, NAMES = 4, FILE_PAGES = 160, POOL = 512, BATCHES = 2500, RESIZED_REGION = 512 };
 
 enum page { HOLE, TAGGED, ZERO };
 
@@ -33,6 +33,8 @@ static bool scarce;
 /* Batches after which the reaper had something to do; operations refused: the work must reach both.
  */
 static unsigned nreaping, nrefused;
+/* Exports that became smaller. */
+static unsigned nsmaller;
 
 static unsigned pick(unsigned n)
 {
@@ -424,11 +426,7 @@ static void random_batch(void)
 /* All that the session had goes back. */
 static void change_session(void)
 {
-	uint64_t old = fx.ctx.session;
-
-	assert_int_equal(meta_begin(fx.m), 0);
-	assert_int_equal(meta_session_end(fx.m, 0, old), 0);
-	assert_int_equal(meta_commit(fx.m), 0);
+	fx_end_session();
 	fx.ctx.session = fx_new_session();
 	model.npool = model.ngranted = 0;
 	fx_settle();
@@ -449,6 +447,32 @@ static void workload(void)
 	compare();
 }
 
+/* To a random size, or refused where that is too small; with a session, where its pages lie in
+ * what was to go. */
+static void resize(void)
+{
+	uint64_t npages = (1 + pick(FX_REGIONS)) * RESIZED_REGION, size = fx_usage().npages;
+	bool session = pick(2);
+	int err;
+
+	if (!session)
+		fx_end_session();
+	err = fx_resize(npages);
+	assert_true(!err || npages < size);
+	assert_true(!err || err == -EINVAL || (session && err == -EBUSY));
+	nsmaller += !err && npages < size;
+	if (err)
+		assert_int_equal(fx_resize(size), 0);
+	meta_allow_reuse(fx.m, 0);
+	if (!session) {
+		fx.ctx.session = fx_new_session();
+		model.npool = model.ngranted = 0;
+		fx_settle();
+		assert_true(err != -EINVAL || space_in_file(&fx_volume()->space) > npages);
+	}
+	compare();
+}
+
 static void set_up_files(void)
 {
 	memset(&model, 0, sizeof(model));
@@ -458,6 +482,20 @@ static void set_up_files(void)
 		snprintf(name, sizeof(name), "dir%u", d);
 		dirs[d] = fx_dir(ROOT_INO, name);
 	}
+}
+
+static void random_work__while_the_export_changes_its_size(void **state)
+{
+	seed = 3;
+	scarce = false;
+	nsmaller = 0;
+	set_up_files();
+	for (unsigned i = 0; i < BATCHES; i++) {
+		random_batch();
+		if (i % 20 == 19)
+			resize();
+	}
+	assert_true(nsmaller > 20);
 }
 
 static void remove_all(void)
@@ -511,6 +549,12 @@ static int small_store(void **state)
 	return 0;
 }
 
+static int small_regions(void **state)
+{
+	fx_set_up_sized(FX_REGIONS * RESIZED_REGION, RESIZED_REGION, (uint64_t)FX_STORE_MIB << 20);
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -518,6 +562,8 @@ int main(void)
 			random_work__agrees_with_the_model, fx_set_up, fx_tear_down),
 		cmocka_unit_test_setup_teardown(
 			random_work__in_a_store_that_is_full, small_store, fx_tear_down),
+		cmocka_unit_test_setup_teardown(random_work__while_the_export_changes_its_size,
+			small_regions, fx_tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
