@@ -113,6 +113,7 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
 	freeze_thread_init(&ft->freeze, thread);
+	leftover_thread_init(&ft->leftover);
 	return remote_init(thread, fs->session);
 }
 
@@ -188,7 +189,7 @@ static void fail_one(struct request *req)
 		log_unsafe(req);
 	}
 	if (!op_cancel(req, -EIO) && op_is_sent(op))
-		request_abandon(req, -EIO);
+		leftover_make(req, -EIO);
 }
 
 static void fail_waiting(struct io_thread *thread)
@@ -203,7 +204,7 @@ bool fs_gives_up(const struct io_thread *thread)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-void fs_dispatch(struct request *req)
+static void begin(struct request *req)
 {
 	static void (*const ops[OP_NOPS])(struct request * req) = {
 		[OP_LOOKUP] = op_lookup,
@@ -241,11 +242,27 @@ void fs_dispatch(struct request *req)
 		[OP_STATX] = op_getattr,
 	};
 
-	if (req->thread->fs->options.debug_io)
-		debug_io_begin(req, req->node);
 	ops[req->op](req);
-	if (remote_gives_up(req->thread))
-		fail_waiting(req->thread);
+}
+
+static void begin_held(struct request *req, int status)
+{
+	if (status)
+		reply_error(req, status);
+	else
+		begin(req);
+}
+
+void fs_dispatch(struct request *req)
+{
+	struct io_thread *thread = req->thread;
+
+	if (thread->fs->options.debug_io)
+		debug_io_begin(req, req->node);
+	if (leftover_enter(req, begin_held))
+		begin(req);
+	if (remote_gives_up(thread))
+		fail_waiting(thread);
 }
 
 void fs_forget(struct io_thread *thread, const struct forget *forget)
@@ -260,6 +277,12 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	inode_put(inode);
 }
 
+/* When this thread's connection is up: not on others, or on pages of other clients. */
+static bool ends_by_itself(const struct op *op)
+{
+	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS;
+}
+
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
  * not expect of a file would do harm. Without it nothing may hang that was signalled. */
 static bool give_up(struct request *req)
@@ -267,11 +290,11 @@ static bool give_up(struct request *req)
 	struct op *op = op_of(req);
 	bool connected = remote_connected(req->thread);
 
-	if (connected && op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA)
+	if (connected && ends_by_itself(op))
 		return false;
 	list_del(&op->interrupted);
 	if (!op_cancel(req, -EINTR) && !connected)
-		request_abandon(req, -EINTR);
+		leftover_make(req, -EINTR);
 	return true;
 }
 

@@ -71,12 +71,12 @@ void fs_dispatch(struct request *req);
 /* Called for each element of FORGET and BATCH_FORGET; has no reply. */
 void fs_forget(struct io_thread *thread, const struct forget *forget);
 /* The caller of req was signalled. A request that waits for the server is ended by -EINTR
- * (request_abandon if something of it is on the way), one that is nearly through is left alone. */
+ * (leftover_make if something of it is on the way), one that is nearly through is left alone. */
 void fs_interrupt(struct request *req);
 /* Soft mounts: the server has given no sign of life for soft_ms (remote_gives_up()). Every
  * operation that needs it has been ended with EIO, and every new one is at once, until it is back.
  * - What had not been sent will never happen. What was on its way is undetermined: it may still
- *   land; what is written to the same pages later stays ordered behind it.
+ *   land; what is asked for when the server is back begins after it (leftover.h).
  * - FLUSH (close) and FSYNC that could not be committed in time fail, too; the data stays dirty
  *   here and is committed when the server comes back, which is logged as not safe until then.
  * - A session that the server has lost ends with ESTALE, as on hard mounts. */

@@ -7,6 +7,7 @@
 #include "daemon/freeze.h"
 #include "daemon/grants.h"
 #include "daemon/inode.h"
+#include "daemon/leftover.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
 #include "daemon/returns.h"
@@ -26,6 +27,7 @@ struct fs_thread {
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
 	struct freeze_thread freeze;
+	struct leftover_thread leftover;
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;
 };
@@ -33,6 +35,7 @@ struct fs_thread {
 struct fs {
 	struct fs_options options;
 	struct fs_features features;
+	atomic_uint nleftovers; /* leftover.h; 0 but for moments after the server was away */
 	struct session *session;
 	struct inode_table inodes;
 	struct inode *root;

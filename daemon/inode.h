@@ -38,10 +38,11 @@ struct inode {
 	struct list hash; /* under the shard's lock */
 	uint64_t ino;
 	struct fs *fs;
-	uint32_t type;    /* S_IFMT bits; set once, before the kernel knows the inode */
-	uint64_t refs;    /* atomic; the last one goes under the shard's lock */
-	uint64_t nlookup; /* atomic: the kernel's; together one reference */
-	bool has_caps;    /* atomic: there are capabilities, or may be; a write takes them away */
+	uint32_t type;       /* S_IFMT bits; set once, before the kernel knows the inode */
+	uint64_t refs;       /* atomic; the last one goes under the shard's lock */
+	uint64_t nlookup;    /* atomic: the kernel's; together one reference */
+	unsigned nleftovers; /* atomic: leftover.h */
+	bool has_caps; /* atomic: there are capabilities, or may be; a write takes them away */
 
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */

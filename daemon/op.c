@@ -85,6 +85,7 @@ void op_end(struct request *req)
 	if (op->writing)
 		freeze_leave(req);
 	inode_put(steal_ptr(&op->inode));
+	leftover_end(req);
 }
 
 void op_finish(struct request *req, int status)
@@ -439,6 +440,7 @@ bool op_cancel(struct request *req, int error)
 		if (!leave_list(op, &op->at_inode->lock))
 			return false;
 		break;
+	case OP_AT_LEFTOVERS:
 	case OP_AT_FREEZE:
 		if (list_empty(&op->waiter.link))
 			return false;

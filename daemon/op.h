@@ -42,6 +42,7 @@ void waiters_wake(struct list *waiters, int status);
 /* What an operation waits for: decides how it can be taken back. */
 enum op_wait {
 	OP_RUNS,
+	OP_AT_LEFTOVERS,
 	OP_AT_BUFFER,
 	OP_AT_RPC,
 	OP_AT_IO,
@@ -63,6 +64,7 @@ struct op_pass {
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
 	struct inode *inode;     /* of the request's node; referenced */
+	struct inode *leftover;  /* leftover.h: what it may still change; referenced */
 	enum op_wait wait;
 	struct waiter waiter;
 	struct rpc_call call;

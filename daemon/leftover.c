@@ -1,0 +1,123 @@
+#include "daemon/leftover.h"
+
+#include <fcntl.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/op.h"
+
+static bool there_is_one(struct fs *fs)
+{
+	return atomic_load_explicit(&fs->nleftovers, memory_order_relaxed) > 0;
+}
+
+/* ---- what goes on ---------------------------------------------------------------------------- */
+
+void leftover_make(struct request *req, int error)
+{
+	struct op *op = op_of(req);
+
+	if (req->replied)
+		return;
+	op->leftover = inode_ref(op->inode);
+	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
+	atomic_fetch_add(&req->thread->fs->nleftovers, 1);
+	request_abandon(req, error);
+}
+
+static void wake_all(struct fs *fs)
+{
+	for (unsigned i = 0; i < fs->options.io_threads; i++) {
+		struct fs_thread *ft = &fs->threads[i];
+
+		if (!atomic_exchange(&ft->leftover.called, true))
+			io_thread_call(ft->thread, &ft->leftover.call);
+	}
+}
+
+void leftover_end(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
+
+	if (!op->leftover)
+		return;
+	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
+	inode_put(steal_ptr(&op->leftover));
+	if (atomic_fetch_sub(&fs->nleftovers, 1) == 1)
+		wake_all(fs);
+}
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+static void let_go(struct thread_call *call)
+{
+	struct leftover_thread *t = container_of(call, struct leftover_thread, call);
+	struct fs *fs = container_of(t, struct fs_thread, leftover)->thread->fs;
+	struct list *link;
+
+	atomic_store(&t->called, false);
+	while (!there_is_one(fs) && (link = list_pop(&t->held))) {
+		struct waiter *w = list_entry(link, struct waiter, link);
+
+		op_of(w->req)->wait = OP_RUNS;
+		w->resume(w->req, 0);
+	}
+}
+
+void leftover_thread_init(struct leftover_thread *t)
+{
+	list_init(&t->held);
+	list_init(&t->call.link);
+	t->call.run = let_go;
+}
+
+static bool may_change(const struct request *req)
+{
+	struct inode *inode = op_inode_of(req);
+	bool may = __atomic_load_n(&inode->nleftovers, __ATOMIC_SEQ_CST) > 0;
+
+	inode_put(inode);
+	return may;
+}
+
+/* Attributes are known here, with the server or without it, and asked for by who wants no more than
+ * to take the mount away: only the file whose own are about to change has to wait. */
+static bool must_wait(struct request *req)
+{
+	switch (req->op) {
+	case OP_FORGET:
+	case OP_RELEASE:
+	case OP_RELEASEDIR:
+	case OP_OPENDIR:
+	case OP_STATFS:
+	/* Of what was written, and not of what is yet to be. */
+	case OP_FLUSH:
+	case OP_FSYNC:
+	case OP_FSYNCDIR:
+		return false;
+	case OP_OPEN:
+		return req->args.flags & O_TRUNC;
+	/* The kernel's writing back, which it waits for where no signal reaches: ordered by the
+	 * inode's gate, and of pages that were changed before or read since. */
+	case OP_WRITE:
+		return !req->args.cached;
+	case OP_GETATTR:
+	case OP_STATX:
+		return may_change(req);
+	default:
+		return true;
+	}
+}
+
+bool leftover_enter(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	if (!there_is_one(req->thread->fs) || !must_wait(req))
+		return true;
+	waiter_init(&op->waiter, req, then);
+	list_init(&op->interrupted);
+	op->wait = OP_AT_LEFTOVERS;
+	list_add_tail(&fs_thread_of(req->thread)->leftover.held, &op->waiter.link);
+	return false;
+}

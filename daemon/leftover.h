@@ -1,0 +1,45 @@
+/* leftover.h - operations that go on though their callers were told that they are over, and what
+ * waits for them.
+ *
+ * While the server is away whoever is signalled gets his answer, and so does everybody on a soft
+ * mount that gives up. What had been sent by then happens all the same, perhaps only when the
+ * server is back; each thread finds it back in its own time. A program that is started again must
+ * not meet what the one before has left: the UNLINK of a journal that it is reading, say. So what
+ * comes from the kernel after such an answer is held until everything that was answered so has
+ * ended. Not held is what neither sees nor changes files and names.
+ *
+ * What is held has taken nothing, so nothing that goes on waits for it.
+ *
+ * THREADS    Requests are held by their own thread; the last one to end wakes all threads.
+ */
+#ifndef RMEMFS_DAEMON_LEFTOVER_H
+#define RMEMFS_DAEMON_LEFTOVER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/list.h"
+#include "daemon/io_thread.h"
+
+struct fs;
+struct request;
+
+/* Of each thread. */
+struct leftover_thread {
+	struct list held; /* struct waiter */
+	struct thread_call call;
+	atomic_bool called;
+};
+
+void leftover_thread_init(struct leftover_thread *t);
+
+/* Answers with `error` now; the operation, which has begun, goes on by itself. */
+void leftover_make(struct request *req, int error);
+/* For each operation that ends. */
+void leftover_end(struct request *req);
+
+/* Before a request begins. False: it is held, and then(req, 0) follows, or then(req, -ECANCELED) if
+ * it is taken back. */
+bool leftover_enter(struct request *req, void (*then)(struct request *req, int status));
+
+#endif
