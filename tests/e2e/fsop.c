@@ -179,6 +179,26 @@ static int map_store(char **args)
 	return err;
 }
 
+/* Stores into a mapped page, says so, and goes on: it is never clean for long. */
+static int map_and_store_on(char **args)
+{
+	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
+	char *map;
+
+	if (fd < 0)
+		return -errno;
+	map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	map[0] = 's';
+	puts("stored");
+	fflush(stdout);
+	for (;;) {
+		usleep(1000);
+		*(volatile char *)map = 's';
+	}
+}
+
 /* Copies len bytes from one offset to another, and prints how many that were. */
 static int copy_range(char **args)
 {
@@ -510,6 +530,7 @@ static const struct operation operations[] = {
 	{"map-shared", 1, map_shared},
 	{"map-punch", 3, map_punch},
 	{"map-store", 2, map_store},
+	{"map-and-store-on", 1, map_and_store_on},
 	{"copy-range", 5, copy_range},
 	{"hold", 1, hold},
 	{"hold-locks", 1, hold_locks},

@@ -140,6 +140,29 @@ removing() {
 	echo new | cmp - "$mnt/dir/a"
 }
 
+@test "umount -f ends a killed process whose mapping waits for the server" {
+	local pid
+	mount_rmem
+	echo old >"$mnt/a"
+	fsop map-and-store-on "$mnt/a" >"$dir/stored" 3>&- &
+	pid=$!
+	until_true 10 grep -q stored "$dir/stored"
+	kill_server
+	kill -KILL "$pid"
+	# The kernel writes the page back before it ends it, where no signal reaches.
+	run ! until_true 1 ended "$pid"
+	# It still has the mount in use.
+	run ! umount -f "$mnt"
+	[[ $output == *busy* ]]
+	until_true 10 ended "$pid"
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	umount "$mnt"
+	start_server
+	mount_rmem
+	[[ $(cat "$mnt/a") == [os]ld ]]
+}
+
 @test "SIGTERM ends the daemon though a file is open" {
 	mount_rmem
 	random_file "$dir/a" 4
