@@ -6,10 +6,10 @@
  * the last of which carries the size.
  *
  * ERRORS     What fails is told to whoever waits for it, and once to the user of each handle that
- *            was open then, at the next fsync or close; while nobody has been told, whoever opens
- *            the file later is, too. So fsync(2) does not say that all is well because another
- *            process has asked before. What waits for a COMMIT for other reasons changes nothing
- *            of this.
+ *            was open then, at the next fsync, or close if it may write; while nobody has been
+ *            told, whoever opens the file later is, too. So fsync(2) does not say that all is well
+ *            because another process has asked before. What waits for a COMMIT for other reasons
+ *            changes nothing of this.
  *
  * THREADS    Fields belong to the inode's lock, but for those of the dirty list, which are its
  *            thread's. A COMMIT is sent by the thread that wants it; waiters are woken in theirs.

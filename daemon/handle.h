@@ -3,7 +3,7 @@
  * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes, which the kernel
  *            does not forget before its RELEASE is answered. A request may use its handle for as
  *            long as the kernel waits for its answer, and not once it is abandoned.
- * THREADS    Inode and kind never change. All else is under the inode's lock.
+ * THREADS    Only the link and what was told change. They are under the inode's lock.
  */
 #ifndef RMEMFS_DAEMON_HANDLE_H
 #define RMEMFS_DAEMON_HANDLE_H
@@ -18,6 +18,7 @@ struct handle {
 	struct list link;    /* inode.handles */
 	struct inode *inode; /* so that the data path has not to look for it */
 	enum open_kind kind;
+	bool writes;   /* or may */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
 };
 

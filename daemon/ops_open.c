@@ -88,6 +88,7 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	pthread_mutex_lock(&inode->lock);
 	handle->inode = inode;
 	handle->kind = opened->kind;
+	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);
 	pthread_mutex_unlock(&inode->lock);

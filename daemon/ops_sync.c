@@ -23,9 +23,13 @@ static void sync_file(struct request *req)
 		synced(req, status);
 }
 
+/* Who has only read closes at once: what others could not keep is not for him. */
 void op_flush(struct request *req)
 {
-	sync_file(req);
+	if (handle_of(req)->writes)
+		sync_file(req);
+	else
+		reply_error(req, 0);
 }
 
 /* Times alone are no data. */

@@ -305,7 +305,7 @@ replace_in_store() {
 	echo tell >&5
 	exec 5>&-
 	exit_status $writer 10
-	diff "$dir/said" <(printf '%s\n' open "first EIO" "second EIO" "first 0" "second 0" "third 0")
+	diff "$dir/said" <(printf '%s\n' open "reader 0" "first EIO" "second EIO" "first 0" "second 0" "third 0")
 	remount
 	[ "$(cat "$mnt/a")" = written ]
 	[ "$(stat -c %u "$mnt/a")" -eq $owner ]

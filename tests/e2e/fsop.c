@@ -340,14 +340,16 @@ static void print_fsync(const char *who, int fd)
 	printf("%s %s\n", who, fsync(fd) ? strerrorname_np(errno) : "0");
 }
 
-/* Opens a file twice and, when it is told to by a line, writes to it by the first handle. After
- * another line: what fsync of both says, twice each, of one that is opened then, and close. */
+/* Opens a file twice to write and once to read, and when it is told to by a line, writes to it by
+ * the first handle. After another line: what close says to the reader, fsync to the others, twice
+ * each, and to one who opens the file then. */
 static int tells_each(char **args)
 {
 	int first = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	int second = open(args[0], O_RDWR | O_CLOEXEC), third;
+	int reader = open(args[0], O_RDONLY | O_CLOEXEC);
 
-	if (first < 0 || second < 0)
+	if (first < 0 || second < 0 || reader < 0)
 		return -errno;
 	puts("open");
 	fflush(stdout);
@@ -355,6 +357,7 @@ static int tells_each(char **args)
 	if (write(first, "written\n", 8) != 8)
 		return -errno;
 	await_line();
+	printf("reader %s\n", close(reader) ? strerrorname_np(errno) : "0");
 	for (unsigned i = 0; i < 2; i++) {
 		print_fsync("first", first);
 		print_fsync("second", second);
