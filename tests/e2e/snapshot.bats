@@ -364,11 +364,12 @@ nothing_is_dirty() {
 	# More than is put aside.
 	truncate -s 96M "$dir/b"
 	timeout -s KILL 30 dd if="$dir/b" of="$mnt/a" bs=1M conv=notrunc,fsync status=none
+	# It is told of when nothing of it is left.
+	kill -CONT "$disk"
 	ended_badly $taking
 	cat "$dir/out"
 	grep "the disk is too slow: .*$mnt.* has waited 5 s" "$dir/out"
-	kill -CONT "$disk"
-	until_true 20 test ! -e "$dir/disk/image"
+	[ ! -e "$dir/disk/image" ]
 	cmp "$dir/b" "$mnt/a"
 	umount_export disk "$disk"
 	snapshot
