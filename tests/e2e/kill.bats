@@ -59,7 +59,7 @@ restored=(restore.ended)
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
 			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize}.bats | tr '\n' ' ' |
-			grep -oP '\bpoints=\(\K[^)]+' | tr -s '\t ' '\n'
+			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)
 	diff <(echo "$points") <(grep -rhoP 'CRASH_POINT\("\K[^"]+' --include='*.c' \
 		"$repository/common" "$repository/server" "$repository/daemon" | sort -u)
