@@ -122,6 +122,11 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
+	if (options->nosymfollow)
+		err = mountpoint_forbid_symlinks(
+			d->fs_options.mountpoint, options->mount_options, d->why, sizeof(d->why));
+	if (err)
+		goto err_started;
 	return 0;
 
 err_started:
@@ -280,8 +285,8 @@ static int remount(struct daemon *d, const struct options *options)
 {
 	if (options->fake)
 		return 0;
-	return mountpoint_remount(
-		options->mountpoint_text, options->mount_options, d->why, sizeof(d->why));
+	return mountpoint_remount(options->mountpoint_text, options->mount_options,
+		options->nosymfollow, d->why, sizeof(d->why));
 }
 
 static int run_options(struct options *options)

@@ -192,10 +192,27 @@ static unsigned long mount_flags(const char *options)
 	return all;
 }
 
-int mountpoint_remount(const char *path, const char *options, char *why, size_t whylen)
+/* Of the mount, not of the filesystem: that one's "ro" tells what the server was told. */
+static int set_flags(const char *path, unsigned long flags)
+{
+	return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0 ? 0 : -errno;
+}
+
+int mountpoint_forbid_symlinks(const char *path, const char *options, char *why, size_t whylen)
+{
+	int err = set_flags(path, mount_flags(options) | MS_NOSYMFOLLOW);
+
+	if (err)
+		snprintf(why, whylen, "%s: cannot mount with nosymfollow: %s", path,
+			err == -EPERM ? "only root may" : errno_text(err));
+	return err;
+}
+
+int mountpoint_remount(
+	const char *path, const char *options, bool nosymfollow, char *why, size_t whylen)
 {
 	autofree char *absolute = realpath(path, NULL);
-	unsigned long flags = mount_flags(options);
+	unsigned long flags = mount_flags(options) | (nosymfollow ? MS_NOSYMFOLLOW : 0);
 	autofree char *line = NULL;
 	struct mount mount_there;
 	int err;
@@ -210,10 +227,9 @@ int mountpoint_remount(const char *path, const char *options, char *why, size_t 
 			path);
 		return -EROFS;
 	}
-	/* Of the mount, not of the filesystem: that one's "ro" tells what the server was told. */
-	if (mount(NULL, absolute, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0)
+	err = set_flags(absolute, flags);
+	if (!err)
 		return 0;
-	err = -errno;
 	snprintf(why, whylen, "cannot remount %s: %s", path,
 		err == -EBUSY ? "files are open for writing" : errno_text(err));
 	return err;

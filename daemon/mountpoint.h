@@ -6,6 +6,7 @@
 #ifndef RMEMFS_DAEMON_MOUNTPOINT_H
 #define RMEMFS_DAEMON_MOUNTPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* The absolute path of a directory on which no rmemfs is mounted. -ENOENT, -ENOTDIR, -EBUSY. */
@@ -18,7 +19,12 @@ void mountpoint_drop_dead(const char *path);
 /* Gives the mount at path the flags that options (comma-separated, of mount(8)) name: ro, nosuid
  * and so on. Which ones it has otherwise, mount(8) has put among them. What was mounted read-only
  * stays so, since the server refuses changes: -EROFS. -EINVAL: there is no mount of ours. */
-int mountpoint_remount(const char *path, const char *options, char *why, size_t whylen);
+int mountpoint_remount(
+	const char *path, const char *options, bool nosymfollow, char *why, size_t whylen);
+
+/* Gives the mount at path (absolute), which was mounted with options, the flag that libfuse does
+ * not know. -EPERM: root's privilege. */
+int mountpoint_forbid_symlinks(const char *path, const char *options, char *why, size_t whylen);
 
 /* Goes on in another mount namespace: file stands for it, as /proc/PID/ns/mnt does. Before any
  * thread is started. */

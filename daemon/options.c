@@ -93,7 +93,7 @@ static const char *const passed[] = {
 	"allow_other",
 };
 
-/* For mount(8) and fstab; or about access times, which are ours to keep. */
+/* For mount(8) and fstab; about access times, which are ours to keep; or as it is anyway. */
 static const char *const ignored[] = {
 	"defaults",
 	"auto",
@@ -117,6 +117,23 @@ static const char *const ignored[] = {
 	"lazytime",
 	"nolazytime",
 	"default_permissions",
+	"silent",
+	"loud",
+	"iversion",
+	"noiversion",
+	"mand",
+	"nomand",
+	"acl",
+	"user_xattr",
+	"symfollow",
+};
+
+/* Labels of the kernel's security module. */
+static const char *const contexts[] = {
+	"context",
+	"fscontext",
+	"defcontext",
+	"rootcontext",
 };
 
 static bool is_one_of(const char *name, const char *const *names, size_t n)
@@ -150,6 +167,21 @@ static int append_item(char **list, const char *item)
 	free(*list);
 	*list = longer;
 	return 0;
+}
+
+/* A label may hold commas, for which libfuse wants a backslash. */
+static int append_context(char **list, const char *item)
+{
+	autofree char *escaped = malloc(2 * strlen(item) + 1);
+	char *to = escaped;
+
+	if (!escaped)
+		return -ENOMEM;
+	for (; *item; *to++ = *item++)
+		if (*item == ',' || *item == '\\')
+			*to++ = '\\';
+	*to = '\0';
+	return append_item(list, escaped);
 }
 
 static bool was_given(const struct options *options, const char *name)
@@ -231,6 +263,10 @@ static int apply_flag(struct options *options, const char *name)
 		options->read_only = true;
 	else if (strcmp(name, "rw") == 0)
 		options->read_only = false;
+	else if (strcmp(name, "nosymfollow") == 0)
+		options->nosymfollow = true;
+	else if (strcmp(name, "symfollow") == 0)
+		options->nosymfollow = false;
 	apply_access(options, name);
 	if (!is_one_of(name, passed, ARRAY_SIZE(passed)))
 		return 0;
@@ -240,7 +276,7 @@ static int apply_flag(struct options *options, const char *name)
 static bool is_flag(const char *name)
 {
 	return strcmp(name, "hard") == 0 || strcmp(name, "remount") == 0 ||
-	       is_one_of(name, passed, ARRAY_SIZE(passed)) ||
+	       strcmp(name, "nosymfollow") == 0 || is_one_of(name, passed, ARRAY_SIZE(passed)) ||
 	       is_one_of(name, ignored, ARRAY_SIZE(ignored));
 }
 
@@ -258,6 +294,8 @@ static int apply_item(struct options *options, const char *item, char *why, size
 		options->kernels = true;
 		return 0;
 	}
+	if (equals && is_one_of(name, contexts, ARRAY_SIZE(contexts)))
+		return append_context(&options->mount_options, item);
 	key = conf_find(client_config_keys, name);
 	if (!key && !is_flag(name))
 		return options->sloppy ? 0 : refuse_unknown(name, why, whylen);
@@ -271,6 +309,22 @@ static int apply_item(struct options *options, const char *item, char *why, size
 	return apply_setting(options, item, key, equals + 1, why, whylen);
 }
 
+/* Cuts the first item off. A comma between quotes is the value's. */
+static char *next_item(char **rest)
+{
+	char *item = *rest, *end = item;
+	bool quoted = false;
+
+	if (!item)
+		return NULL;
+	for (; *end && (quoted || *end != ','); end++)
+		if (*end == '"')
+			quoted = !quoted;
+	*rest = *end ? end + 1 : NULL;
+	*end = '\0';
+	return item;
+}
+
 static int apply_list(struct options *options, const char *list, char *why, size_t whylen)
 {
 	autofree char *copy = strdup(list);
@@ -279,7 +333,7 @@ static int apply_list(struct options *options, const char *list, char *why, size
 
 	if (!copy)
 		return -ENOMEM;
-	while ((item = strsep(&rest, ","))) {
+	while ((item = next_item(&rest))) {
 		if (item[0] == '\0')
 			continue;
 		err = apply_item(options, item, why, whylen);

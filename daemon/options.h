@@ -28,6 +28,7 @@ struct options {
 	bool read_only;
 	enum access_mode access;
 	bool nodiratime;
+	bool nosymfollow;            /* which libfuse does not know */
 	const char *mount_namespace; /* a file that stands for it; NULL: ours */
 	const char *config_path;     /* as given; NULL: the default one, which may be absent */
 	const char *log_level;       /* of --log-level, or NULL */

@@ -165,6 +165,22 @@ fails() {
 }
 
 # bats test_tags=only:shm
+@test "nosymfollow holds, and a remount lifts it" {
+	inside mount -t rmemfs "$(options nosymfollow,silent,iversion,acl,user_xattr)" "$(mount_source)" "$mnt"
+	has_flags rw,nosymfollow
+	lacks_flags nosuid,nodev
+	inside sh -c "echo there >$mnt/a && ln -s a $mnt/link"
+	[ "$(inside readlink "$mnt/link")" = a ]
+	run inside cat "$mnt/link"
+	[[ $output == *"Too many levels of symbolic links"* ]]
+	inside mount -o remount,symfollow "$mnt"
+	lacks_flags nosymfollow
+	[ "$(inside cat "$mnt/link")" = there ]
+	inside mount -o remount,ro,nosymfollow "$mnt"
+	has_flags ro,nosymfollow
+}
+
+# bats test_tags=only:shm
 @test "a line of fstab is mounted by mount -a, by its mount point and by its source" {
 	inside tee /etc/fstab >/dev/null <<-END
 		$(mount_source) $mnt rmemfs _netdev,nofail,x-systemd.automount,comment=ours,nosuid,$(mount_options) 0 0

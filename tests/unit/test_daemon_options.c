@@ -143,6 +143,33 @@ static void options_parse__when_reading_is_noted(void **state)
 	}
 }
 
+static void options_parse__what_needs_no_doing_is_taken(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("-o silent,loud,iversion,noiversion,mand,nomand,acl,user_xattr,"
+			       "nosymfollow,symfollow h:/e /m",
+				 &o),
+		0);
+	assert_false(o.nosymfollow);
+	assert_string_equal(o.mount_options, "");
+	options_fini(&o);
+	assert_int_equal(parse("-o symfollow,nosymfollow h:/e /m", &o), 0);
+	assert_true(o.nosymfollow);
+	assert_string_equal(o.mount_options, "");
+	options_fini(&o);
+}
+
+static void options_parse__labels_go_to_the_kernel(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("-o context=\"a:b:c0,c1\",noatime,rootcontext=d h:/e /m", &o), 0);
+	assert_string_equal(o.mount_options, "context=\"a:b:c0\\,c1\",noatime,rootcontext=d");
+	assert_int_equal(o.access, ACCESS_NEVER);
+	options_fini(&o);
+}
+
 static void options_parse__last_of_ro_and_rw_counts(void **state)
 {
 	struct options o;
@@ -242,6 +269,7 @@ static void options_parse__refusals(void **state)
 		const char *line, *text;
 	} cases[] = {
 		{"", "SOURCE and MOUNTPOINT are missing; see --help"},
+		{"-o context h:/e /m", "option 'context': unknown; see --help"},
 		{"h:/e", "MOUNTPOINT is missing; see --help"},
 		{"h:/e /m extra", "'extra': one operand too many; see --help"},
 		{"-x h:/e /m", "option '-x': unknown; see --help"},
@@ -593,6 +621,8 @@ int main(void)
 		cmocka_unit_test(options_parse__every_setting),
 		cmocka_unit_test(options_parse__as_mount_calls_it),
 		cmocka_unit_test(options_parse__when_reading_is_noted),
+		cmocka_unit_test(options_parse__what_needs_no_doing_is_taken),
+		cmocka_unit_test(options_parse__labels_go_to_the_kernel),
 		cmocka_unit_test(options_parse__last_of_ro_and_rw_counts),
 		cmocka_unit_test(options_parse__last_of_hard_and_soft_counts),
 		cmocka_unit_test(options_parse__debug_io_raises_the_log_level),
