@@ -1,10 +1,11 @@
 /* fsx.c - random file operations by several processes, each checked against a model in memory:
- * fsx [-s SEED] [-t SECONDS] [-p PROCESSES] DIRECTORY
+ * fsx [-w] [-s SEED] [-t SECONDS] [-p PROCESSES] DIRECTORY
  *
  * Each process has files of its own, which it writes and reads in every way there is: through the
- * cache, past it, mapped, appending, and while they have no name. Besides, all share two files: of
- * one each owns every n-th cell, of odd length, so that neighbours share pages; to the other all
- * append. The seed is printed; the same seed makes the same operations of each process.
+ * cache, past it, mapped, asynchronously in pieces, appending, and while they have no name.
+ * Besides, all share two files: of one each owns every n-th cell, of odd length, so that neighbours
+ * share pages; to the other all append. The seed is printed; the same seed makes the same
+ * operations of each process.
  *
  * Exit status 0; or 1 with the operations that led to the first difference on standard error. What
  * was written is left in the directory, for whoever wants to look at it again later.
@@ -23,6 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "async.h"
 #include "common/util.h"
 
 enum {
@@ -51,8 +53,10 @@ struct file {
 struct player {
 	unsigned index, nplayers;
 	uint64_t random;
+	bool writes_back;
 	struct file files[FILES];
 	uint8_t *buf; /* aligned for direct I/O */
+	struct async async;
 	uint8_t cells[CELLS];
 	int shared[WAYS], log;
 	uint32_t nlogged;
@@ -218,6 +222,72 @@ static void file_write(struct player *p, struct file *f)
 		f->size = offset + len;
 }
 
+/* Pieces begin and end where they like, unless they go past the cache. */
+static size_t piece_of(struct player *p, enum way way)
+{
+	return way == DIRECT ? SECTOR : 1 + below(p, 5000);
+}
+
+static enum async_kind async_kind(struct player *p)
+{
+	enum async_kind kind = below(p, ASYNC_KINDS);
+
+	return async_has(&p->async, kind) ? kind : ASYNC_AIO;
+}
+
+static void async_write(struct player *p, struct file *f)
+{
+	enum way way = below(p, 3) ? DIRECT : below(p, WAYS);
+	enum async_kind kind = async_kind(p);
+	size_t offset, len;
+	ssize_t n;
+	int fd;
+
+	range(p, SIZE_MAX_BYTES, &offset, &len);
+	if (way == DIRECT)
+		align(&offset, &len);
+	if (!usable(f, way))
+		return;
+	fd = file_open(p, f, way);
+	fill(p, p->buf, len);
+	note(p, "async write %s %u %u %zu+%zu", f->name, way, kind, offset, len);
+	n = async_run(&p->async, kind, true, fd, p->buf, len, (off_t)offset, piece_of(p, way));
+	if (n != (ssize_t)len)
+		fail(p, "%s: wrote %zd instead of %zu", f->name, n, len);
+	memcpy(f->bytes + offset, p->buf, len);
+	if (offset + len > f->size)
+		f->size = offset + len;
+	check_size(p, f, fd);
+}
+
+static void async_read(struct player *p, struct file *f)
+{
+	enum way way = below(p, 3) ? DIRECT : CACHED;
+	enum async_kind kind = async_kind(p);
+	size_t offset, len, there;
+	ssize_t n;
+	int fd;
+
+	range(p, SIZE_MAX_BYTES, &offset, &len);
+	if (way == DIRECT)
+		align(&offset, &len);
+	if (!usable(f, way))
+		return;
+	there = offset < f->size ? f->size - offset : 0;
+	if (there > len)
+		there = len;
+	note(p, "async read %s %u %u %zu+%zu", f->name, way, kind, offset, len);
+	fd = file_open(p, f, way);
+	/* Until the new size is written back, the kernel gets nothing of a hole before it; reads
+	 * that are no asynchronous ones it then makes by the cache. */
+	if (p->writes_back)
+		need(p, fdatasync(fd) == 0, "fdatasync");
+	n = async_run(&p->async, kind, false, fd, p->buf, len, (off_t)offset, piece_of(p, way));
+	if (n != (ssize_t)there)
+		fail(p, "%s: read %zd instead of %zu", f->name, n, there);
+	compare(p, f->name, p->buf, f->bytes + offset, offset, there);
+}
+
 static void file_append(struct player *p, struct file *f)
 {
 	size_t len = 1 + below(p, 20000);
@@ -285,24 +355,38 @@ static void file_seek(struct player *p, struct file *f)
 			fail(p, "%s: there is data at %zu", f->name, i);
 }
 
-/* Stores into a mapping, or reads by it. What lies behind the file's end is not touched. */
+/* What is stored behind a file's end, in its last page, is nobody's: it must not be seen when the
+ * file grows. */
+static void store_behind(struct player *p, struct file *f, uint8_t *map, size_t base, size_t end)
+{
+	size_t page_end = (f->size + 4095) & ~(size_t)4095;
+
+	if (end != f->size || end == page_end || below(p, 2))
+		return;
+	note(p, "store %s behind the end at %zu", f->name, end);
+	fill(p, map + (end - base), page_end - end);
+}
+
+/* Stores into a mapping, or reads by it. */
 static void file_map(struct player *p, struct file *f)
 {
+	enum way way = below(p, 2) ? CACHED : DIRECT;
 	bool store = below(p, 2);
 	size_t offset, len, base;
 	uint8_t *map;
 
-	if (!f->size || !usable(f, CACHED))
+	if (!f->size || !usable(f, way))
 		return;
 	range(p, f->size, &offset, &len);
 	base = offset & ~(size_t)4095;
 	map = mmap(NULL, offset + len - base, PROT_READ | PROT_WRITE, MAP_SHARED,
-		file_open(p, f, CACHED), (off_t)base);
+		file_open(p, f, way), (off_t)base);
 	need(p, map != MAP_FAILED, "mmap");
-	note(p, "%s %s %zu+%zu", store ? "store" : "load", f->name, offset, len);
+	note(p, "%s %s %u %zu+%zu", store ? "store" : "load", f->name, way, offset, len);
 	if (store) {
 		fill(p, f->bytes + offset, len);
 		memcpy(map + (offset - base), f->bytes + offset, len);
+		store_behind(p, f, map, base, offset + len);
 		if (below(p, 2))
 			need(p, msync(map, offset + len - base, MS_SYNC) == 0, "msync");
 		else
@@ -568,10 +652,10 @@ static void log_check(struct player *p, uint32_t *nlogged)
 static void own_file(struct player *p)
 {
 	static void (*const ops[])(struct player * p, struct file * f) = {file_write, file_write,
-		file_write, file_write, file_append, file_read, file_read, file_read, file_map,
-		file_map, file_truncate, file_fallocate, file_fallocate, file_copy, file_sync,
-		file_seek, file_forget, file_check, file_reopen, file_unlink, file_renew,
-		file_rename_over, file_exchange};
+		file_write, file_write, file_append, file_read, file_read, file_read, async_write,
+		async_read, file_map, file_map, file_truncate, file_fallocate, file_fallocate,
+		file_copy, file_sync, file_seek, file_forget, file_check, file_reopen, file_unlink,
+		file_renew, file_rename_over, file_exchange};
 
 	ops[below(p, ARRAY_SIZE(ops))](p, &p->files[below(p, FILES)]);
 }
@@ -598,6 +682,8 @@ static void begin(struct player *p)
 	p->buf = mmap(
 		NULL, IO_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	need(p, p->buf != MAP_FAILED, "mmap");
+	errno = -async_init(&p->async);
+	need(p, errno == 0, "async_init");
 	for (unsigned i = 0; i < FILES; i++) {
 		struct file *f = &p->files[i];
 
@@ -622,6 +708,7 @@ static void end(struct player *p)
 	}
 	for (size_t cell = 0; cell < CELLS; cell++)
 		cell_check(p, cell);
+	async_fini(&p->async);
 	need(p, close(p->log) == 0, "close");
 }
 
@@ -645,7 +732,7 @@ static void play(struct player *p, unsigned seconds, int report)
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static struct player *player_new(unsigned index, unsigned nplayers, uint64_t seed)
+static struct player *player_new(unsigned index, unsigned nplayers, uint64_t seed, bool writes_back)
 {
 	struct player *p = calloc(1, sizeof(*p));
 
@@ -653,6 +740,7 @@ static struct player *player_new(unsigned index, unsigned nplayers, uint64_t see
 		abort();
 	p->index = index;
 	p->nplayers = nplayers;
+	p->writes_back = writes_back;
 	p->random = (seed + index + 1) * UINT64_C(0x9e3779b97f4a7c15);
 	return p;
 }
@@ -666,18 +754,19 @@ static void prepare(struct player *p)
 	need(p, ftruncate(cells, (off_t)p->nplayers * CELLS * CELL_BYTES) == 0, "ftruncate");
 }
 
-static bool play_all(unsigned nplayers, uint64_t seed, unsigned seconds, int report)
+static bool play_all(const struct player *judge, uint64_t seed, unsigned seconds, int report)
 {
 	bool ok = true;
 	int status;
 
-	for (unsigned i = 0; i < nplayers; i++) {
+	for (unsigned i = 0; i < judge->nplayers; i++) {
 		pid_t pid = fork();
 
 		if (pid < 0)
 			return false;
 		if (!pid)
-			play(player_new(i, nplayers, seed), seconds, report);
+			play(player_new(i, judge->nplayers, seed, judge->writes_back), seconds,
+				report);
 	}
 	while (wait(&status) > 0)
 		ok = ok && status == 0;
@@ -705,7 +794,7 @@ static void conclude(struct player *p, int report)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: fsx [-s SEED] [-t SECONDS] [-p PROCESSES] DIRECTORY\n");
+	fprintf(stderr, "usage: fsx [-w] [-s SEED] [-t SECONDS] [-p PROCESSES] DIRECTORY\n");
 	return 1;
 }
 
@@ -713,11 +802,14 @@ int main(int argc, char **argv)
 {
 	unsigned long long seed = (unsigned long long)time(NULL) * 1000 + (unsigned)getpid() % 1000;
 	unsigned seconds = 20, nplayers = 4;
+	bool writes_back = false;
 	struct player *judge;
 	int opt, report;
 
-	while ((opt = getopt(argc, argv, "s:t:p:")) != -1) {
-		if (opt == 's')
+	while ((opt = getopt(argc, argv, "ws:t:p:")) != -1) {
+		if (opt == 'w')
+			writes_back = true;
+		else if (opt == 's')
 			seed = strtoull(optarg, NULL, 10);
 		else if (opt == 't')
 			seconds = (unsigned)strtoul(optarg, NULL, 10);
@@ -731,10 +823,10 @@ int main(int argc, char **argv)
 	printf("fsx: seed %llu\n", seed);
 	fflush(stdout);
 	report = memfd_create("report", MFD_CLOEXEC);
-	judge = player_new(nplayers, nplayers, seed);
+	judge = player_new(nplayers, nplayers, seed, writes_back);
 	need(judge, report >= 0, "memfd_create");
 	prepare(judge);
-	if (!play_all(nplayers, seed, seconds, report))
+	if (!play_all(judge, seed, seconds, report))
 		return 1;
 	conclude(judge, report);
 	free(judge);

@@ -33,6 +33,19 @@ checksums() {
 	holds_everywhere check
 }
 
+# bats test_tags=long
+@test "random operations against a model, by each mode of the cache" {
+	for mode in none shared exclusive; do
+		remount -o cache=$mode
+		local writes_back=()
+		[ $mode != exclusive ] || writes_back=(-w)
+		for seed in 1 2 3; do
+			rm -f "$mnt"/*
+			fsx "${writes_back[@]}" -s $seed -t 10 -p 4 "$mnt"
+		done
+	done
+}
+
 @test "many direct writes at once beside readers through the cache" {
 	random_file "$mnt/a" "$(mib 64 8)"
 	for reader in 1 2; do
