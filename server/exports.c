@@ -206,6 +206,9 @@ static int plan_all(
 		if (!export->bases || !export->used)
 			return -ENOMEM;
 	}
+	/* A configuration without exports is refused before. */
+	if (exports->nregions == 0)
+		return -EINVAL;
 	exports->regions = calloc(exports->nregions, sizeof(*exports->regions));
 	if (!exports->regions)
 		return -ENOMEM;
