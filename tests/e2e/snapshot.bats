@@ -8,6 +8,7 @@ setup() {
 }
 
 teardown() {
+	[ -z "${disk:-}" ] || kill -CONT "$disk" 2>/dev/null || true
 	teardown_rmem
 }
 
@@ -305,15 +306,9 @@ nothing_is_dirty() {
 	[ "$(status_of '.exports[0].dirty')" -eq 0 ]
 }
 
-# bats test_tags=once
-@test "a disk that stands still holds up no other export's pages" {
-	local disk other n
-	start_server --export disk:256MiB --export other:64MiB
-	mount_rmem
-	mount_export disk
-	disk=$mounted
-	mount_export other
-	other=$mounted
+# A snapshot of 96 MiB in $mnt/a is under way ($taking) to the mount at $dir/disk, whose daemon, $disk,
+# stands still when nothing but the first file has been begun.
+begin_on_disk_that_stands() {
 	random_file "$dir/a" 96
 	cp "$dir/a" "$mnt/a"
 	sync -f "$mnt/a"
@@ -324,6 +319,18 @@ nothing_is_dirty() {
 	kill -STOP "$disk"
 	kill -CONT "$daemon_pid"
 	until_true 10 state_is copying
+}
+
+# bats test_tags=once
+@test "a disk that stands still holds up no other export's pages" {
+	local other n
+	start_server --export disk:256MiB --export other:64MiB
+	mount_rmem
+	mount_export disk
+	disk=$mounted
+	mount_export other
+	other=$mounted
+	begin_on_disk_that_stands
 	# More than is put aside.
 	rm "$mnt/a"
 	for n in 1 2; do
@@ -346,21 +353,11 @@ nothing_is_dirty() {
 
 # bats test_tags=once
 @test "a disk that stands still ends it, not who writes" {
-	local disk
 	start_server --export disk:256MiB
 	mount_rmem
 	mount_export disk
 	disk=$mounted
-	random_file "$dir/a" 96
-	cp "$dir/a" "$mnt/a"
-	sync -f "$mnt/a"
-	kill -STOP "$daemon_pid"
-	rmemfsctl snapshot default "$dir/disk/image" "$socket" >"$dir/out" 2>&1 3>&- &
-	taking=$!
-	until_true 4 test -e "$dir/disk/image/pages"
-	kill -STOP "$disk"
-	kill -CONT "$daemon_pid"
-	until_true 10 state_is copying
+	begin_on_disk_that_stands
 	# More than is put aside.
 	truncate -s 96M "$dir/b"
 	timeout -s KILL 30 dd if="$dir/b" of="$mnt/a" bs=1M conv=notrunc,fsync status=none
