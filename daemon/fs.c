@@ -288,12 +288,12 @@ static bool ends_by_itself(const struct op *op)
 static bool give_up(struct request *req)
 {
 	struct op *op = op_of(req);
-	bool connected = remote_connected(req->thread);
+	bool disconnected = remote_disconnected(req->thread);
 
-	if (connected && ends_by_itself(op))
+	if (!disconnected && ends_by_itself(op))
 		return false;
 	list_del(&op->interrupted);
-	if (!op_cancel(req, -EINTR) && !connected)
+	if (!op_cancel(req, -EINTR) && disconnected)
 		leftover_make(req, -EINTR);
 	return true;
 }

@@ -70,7 +70,7 @@ void op_statfs(struct request *req)
 	struct op *op = op_begin(req);
 	struct statfs_values values;
 
-	if (!remote_connected(req->thread) || remote_gives_up(req->thread)) {
+	if (remote_disconnected(req->thread) || remote_gives_up(req->thread)) {
 		values = recall(req->thread->fs);
 		op_end(req);
 		reply_statfs(req, &values);

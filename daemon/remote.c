@@ -51,6 +51,11 @@ bool remote_connected(const struct io_thread *thread)
 	return thread->remote->state == REMOTE_READY;
 }
 
+bool remote_disconnected(const struct io_thread *thread)
+{
+	return thread->remote->missed;
+}
+
 bool remote_away(const struct remote *r)
 {
 	const struct session *s = r->session;

@@ -67,8 +67,13 @@ struct io_limits {
 };
 const struct io_limits *io_limits(const struct io_thread *thread);
 
-/* Whether the server answers now: false between a loss and the resumption. */
+/* Whether the server answers now: false before the first connection and from a loss to the
+ * resumption. */
 bool remote_connected(const struct io_thread *thread);
+/* Whether nobody knows when it will: from a loss, or a first connection that failed, to the next
+ * that stands. While the first is being made neither is true; that ends within the deadlines of its
+ * steps. */
+bool remote_disconnected(const struct io_thread *thread);
 
 /* Whether calls that nothing was sent of are to be taken back, and the others not waited for, since
  * this is a soft mount and the server has given no sign of life for soft_ms. The connection has the

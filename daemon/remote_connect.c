@@ -97,6 +97,7 @@ void connection_drop(struct remote *r, const char *format, ...)
 	va_end(args);
 	connect_failed(r->session, -EPROTO, "%s: %s", r->session->server, r->reason);
 	r->state = REMOTE_DROPPING;
+	r->missed = true;
 }
 
 /* A channel that was ready for a while is replaced at once, anything else after a pause. */
@@ -143,6 +144,7 @@ static void channel_lost(struct remote *r, const char *why, int64_t now)
 	schedule_connect(r, now);
 	r->ready_ms = 0;
 	r->state = REMOTE_DOWN;
+	r->missed = true;
 	if (r->bye_sent)
 		r->stopped = true;
 }
@@ -166,6 +168,7 @@ static void connect_begin(struct remote *r, int64_t now)
 		r->state = REMOTE_CONNECTING;
 		explain_closed(r, err);
 		r->state = REMOTE_DOWN;
+		r->missed = true;
 		session_complain(s, errno_text(err));
 		schedule_connect(r, now);
 		return;
@@ -258,6 +261,7 @@ static void channel_ready(struct remote *r)
 	int64_t now = now_ms();
 
 	r->state = REMOTE_READY;
+	r->missed = false;
 	r->ready_ms = r->next_ping_ms = now;
 	r->mute_ms = r->unanswered_ms = 0;
 	if (r->down) {

@@ -63,6 +63,7 @@ struct remote {
 	unsigned backoff_ms;
 	int64_t deadline_ms; /* CONNECTING to FETCHING: of the step */
 	int64_t ready_ms;    /* since when; 0: this channel was not yet */
+	bool missed;         /* remote_disconnected() */
 	bool down;           /* told session_channel_down() */
 	int64_t attach_ns;   /* when ATTACH was sent */
 	uint32_t next_region;

@@ -354,6 +354,18 @@ df_says() {
 	until_true 20 df_says 0
 }
 
+# Every thread answers, also one whose connection is still being made.
+@test "df tells of free room from a mount's first moment on" {
+	export_size=64MiB
+	serve ''
+	for _ in 1 2 3; do
+		remount -o io_threads=8
+		for _ in 1 2 3 4 5 6 7 8; do
+			[ "$(stat -f -c %f "$mnt")" -eq 16384 ]
+		done
+	done
+}
+
 @test "df -i tells how many inodes there can be" {
 	serve 'inodes = 100;'
 	touch "$mnt/"{1..9}

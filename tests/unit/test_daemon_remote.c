@@ -665,6 +665,41 @@ static void stop__without_a_server_ends_in_time(void **state)
 	drive_close(&b.d);
 }
 
+/* What gives up without a server, or answers without it, does so after a loss or a failure, and not
+ * while a thread makes its first connection beside others that stand. */
+static void disconnected__not_while_the_first_connection_is_made(void **state)
+{
+	struct bench b;
+	struct io_thread *second = &b.d.threads[1];
+
+	bench_open(&b, 2);
+	assert_false(remote_connected(second));
+	assert_false(remote_disconnected(second));
+	drive_turn(second, 0);
+	assert_false(remote_connected(second));
+	assert_false(remote_disconnected(second));
+	drive_until(&b.d, remote_connected(second));
+	assert_false(remote_disconnected(second));
+	script_fini(&b.script);
+	drive_until(&b.d, remote_disconnected(second) && remote_disconnected(&b.d.threads[0]));
+	drive_stop(&b.d, 400);
+	drive_close(&b.d);
+}
+
+static void disconnected__when_the_first_connection_fails(void **state)
+{
+	struct bench b;
+	struct io_thread *second = &b.d.threads[1];
+
+	bench_open(&b, 2);
+	script_fini(&b.script);
+	assert_false(remote_disconnected(second));
+	drive_until(&b.d, remote_disconnected(second));
+	assert_false(remote_connected(second));
+	drive_stop(&b.d, 400);
+	drive_close(&b.d);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 struct worker {
@@ -746,6 +781,8 @@ int main(void)
 		cmocka_unit_test(session__refused_when_it_resumes_is_lost),
 		cmocka_unit_test(stop__says_bye_with_the_totals),
 		cmocka_unit_test(stop__without_a_server_ends_in_time),
+		cmocka_unit_test(disconnected__not_while_the_first_connection_is_made),
+		cmocka_unit_test(disconnected__when_the_first_connection_fails),
 		cmocka_unit_test(threads__each_with_its_channel),
 	};
 
