@@ -216,8 +216,8 @@ times_of() {
 	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]]
 	exec 5>&-
 	kill -CONT "$server_pid"
-	until_true 20 grep -q 'connected again' "$dir/daemon.log"
-	echo after >"$mnt/b"
+	is_written() { echo after >"$mnt/b"; } # by threads that are connected again, one by one
+	until_true 20 is_written
 	remount -o soft,timeo=10
 	[ "$(cat "$mnt/b")" = after ]
 }
