@@ -1,5 +1,8 @@
 /* clock.h - the two clocks we use: BOOTTIME for intervals, since a lease goes on while the machine
- * is suspended; REALTIME for what users see. */
+ * is suspended; REALTIME for what users see.
+ *
+ * Times that users read are local ones of the machine that writes them, with the offset from UTC,
+ * in all programs alike; JSON has seconds since 1970. */
 #ifndef RMEMFS_COMMON_CLOCK_H
 #define RMEMFS_COMMON_CLOCK_H
 
@@ -23,5 +26,9 @@ static inline int64_t realtime_ns(void)
 {
 	return clock_ns(CLOCK_REALTIME);
 }
+
+/* "2026-11-21 09:08:07.006 +0100", seconds being since 1970; ms -1: without them. Returns buf. */
+enum { CLOCK_TEXT_BYTES = 64 };
+const char *clock_format(int64_t seconds, int ms, char buf[CLOCK_TEXT_BYTES]);
 
 #endif

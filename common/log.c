@@ -74,16 +74,13 @@ static const char *level_name(enum log_level level)
 static size_t format_prefix(char *buf, size_t len, enum log_level level)
 {
 	struct timespec now;
-	struct tm tm;
-	char day[32];
+	char at[CLOCK_TEXT_BYTES];
 
 	if (__atomic_load_n(&state.journal, __ATOMIC_RELAXED))
 		return (size_t)snprintf(buf, len, "<%d>", level);
 	clock_gettime(CLOCK_REALTIME, &now);
-	localtime_r(&now.tv_sec, &tm);
-	strftime(day, sizeof(day), "%Y-%m-%d %H:%M:%S", &tm);
-	return (size_t)snprintf(buf, len, "%.64s %s.%03ld %s: ", state.program, day,
-		now.tv_nsec / 1000000, level_name(level));
+	clock_format(now.tv_sec, (int)(now.tv_nsec / 1000000), at);
+	return (size_t)snprintf(buf, len, "%.64s %s %s: ", state.program, at, level_name(level));
 }
 
 /* Names and texts come from peers: they must not forge lines or steer a terminal. */

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/clock.h"
 #include "common/conf.h"
 
 enum { SIZE_CHARS = 32 };
@@ -68,9 +68,8 @@ static void print_snapshots(const json_t *export)
 	const json_t *now = json_object_get(export, "snapshot");
 	const json_t *last = json_object_get(export, "last_snapshot");
 	const char *name = text_of(export, "name"), *state = text_of(now, "state");
-	time_t at = (time_t)number_of(last, "completed");
-	char done[SIZE_CHARS], total[SIZE_CHARS], text[SIZE_CHARS] = "?";
-	struct tm tm;
+	int64_t at = (int64_t)number_of(last, "completed");
+	char done[SIZE_CHARS], total[SIZE_CHARS], text[CLOCK_TEXT_BYTES];
 
 	if (strcmp(state, "freezing") == 0)
 		printf("snapshot of %s: waiting for its client, to %s\n", name,
@@ -80,11 +79,9 @@ static void print_snapshots(const json_t *export)
 			size_of(now, "total", total), text_of(now, "dir"));
 	else if (strcmp(state, "failed") == 0)
 		printf("snapshot of %s: failed, to %s\n", name, text_of(now, "dir"));
-	if (!at)
-		return;
-	if (localtime_r(&at, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	printf("snapshot of %s: completed %s in %s\n", name, text, text_of(last, "dir"));
+	if (at)
+		printf("snapshot of %s: completed %s in %s\n", name, clock_format(at, -1, text),
+			text_of(last, "dir"));
 }
 
 static void print_exports(const json_t *root)

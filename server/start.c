@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "common/clock.h"
 #include "common/crash_point.h"
@@ -177,14 +176,10 @@ static int restore_into(struct server *s, struct image_reader *image, const stru
 
 static void tell_restored(const struct image_reader *image, const char *dir)
 {
-	time_t at = (time_t)image_time(image);
-	char text[32] = "?";
-	struct tm tm;
+	char at[CLOCK_TEXT_BYTES];
 
-	if (gmtime_r(&at, &tm))
-		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
-	log_notice("export '%s' is restored from %s, taken at %s UTC: %llu pages of files",
-		image_facts(image)->name, dir, text,
+	log_notice("export '%s' is restored from %s, taken at %s: %llu pages of files",
+		image_facts(image)->name, dir, clock_format(image_time(image), -1, at),
 		(unsigned long long)image_totals(image)->pages);
 }
 

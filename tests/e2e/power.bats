@@ -411,7 +411,10 @@ mount_second() {
 	mkdir "$dir/image"
 	rmemfsctl snapshot default "$dir/image/1" "$socket"
 	rmemfsctl status "$socket" | tee "$dir/out"
-	grep -E "snapshot of default: completed 20[0-9-]+ [0-9:]+ in $dir/image/1" "$dir/out"
+	completed=$(status_of '.exports[0].last_snapshot.completed')
+	grep -F "snapshot of default: completed $(date -d "@$completed" '+%F %T %z') in $dir/image/1" "$dir/out"
+	completed=$(TZ=IST-5:30 date -d "@$completed" '+%F %T %z')
+	TZ=IST-5:30 rmemfsctl status "$socket" | grep -F "snapshot of default: completed $completed in"
 	# Nobody can be waited for for long here: the state that waits for a client is the one to see.
 	echo one >"$mnt/file"
 	kill -STOP "$daemon_pid"

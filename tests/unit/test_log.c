@@ -56,16 +56,16 @@ static void line__has_program_time_level_and_text(void **state)
 {
 	struct capture c;
 	char text[256];
-	int year, month, day, h, m, s, ms, end = 0;
+	int year, month, day, h, m, s, ms, zone, end = 0;
 
 	unsetenv("JOURNAL_STREAM");
 	log_init("prog", LOG_LEVEL_INFO);
 	capture_start(&c);
 	log_warning("disk %d of %s", 3, "box");
 	capture_end(&c, text, sizeof(text));
-	assert_int_equal(sscanf(text, "prog %d-%d-%d %d:%d:%d.%d %n", &year, &month, &day, &h, &m,
-				 &s, &ms, &end),
-		7);
+	assert_int_equal(sscanf(text, "prog %d-%d-%d %d:%d:%d.%d %5d %n", &year, &month, &day, &h,
+				 &m, &s, &ms, &zone, &end),
+		8);
 	assert_string_equal(text + end, "warning: disk 3 of box\n");
 }
 

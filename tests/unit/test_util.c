@@ -172,6 +172,30 @@ static void clock__goes_forward(void **state)
 	assert_true(realtime_ns() > INT64_C(1577836800) * 1000000000);
 }
 
+static void in_zone(const char *zone)
+{
+	setenv("TZ", zone, 1);
+	tzset();
+}
+
+static void clock_format__is_local_time_with_its_offset(void **state)
+{
+	char at[CLOCK_TEXT_BYTES];
+
+	in_zone("EST5");
+	assert_string_equal(clock_format(1795255149, 7, at), "2026-11-21 04:59:09.007 -0500");
+	in_zone("IST-5:30");
+	assert_string_equal(clock_format(1795255149, -1, at), "2026-11-21 15:29:09 +0530");
+}
+
+static void clock_format__survives_any_number(void **state)
+{
+	char at[CLOCK_TEXT_BYTES];
+
+	assert_string_equal(clock_format(INT64_MAX, -1, at), "?");
+	assert_string_equal(clock_format(INT64_MIN, 0, at), "?");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +211,8 @@ int main(void)
 		cmocka_unit_test(list_pop__takes_the_first),
 		cmocka_unit_test(list_splice_tail__moves_all),
 		cmocka_unit_test(clock__goes_forward),
+		cmocka_unit_test(clock_format__is_local_time_with_its_offset),
+		cmocka_unit_test(clock_format__survives_any_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
