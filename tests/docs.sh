@@ -64,7 +64,7 @@ section() {
 # ---- options -------------------------------------------------------------------------------------
 
 help_options() {
-	"$bin/$1" --help | grep -E '^ +-' | sed -E 's/^ +//; s/  .*//' |
+	"$bin/$1" "${@:2}" --help | grep -E '^ +-' | sed -E 's/^ +//; s/  .*//' |
 		grep -oE '(^|[ ,])--?[a-zA-Z][a-z-]*' | tr -d ' ,'
 }
 
@@ -85,6 +85,37 @@ options() {
 	source_options "$source" >"$work/source"
 	same "options of $1" "$work/--help" "$work/page" || return
 	all_in "options of $source" "$work/source" "$work/--help"
+}
+
+# The synopsis as --help writes it: ".Op Ar host" is "[HOST]". What the program has but no command is
+# left out.
+page_usages() {
+	section daemon/rmemfsctl.8 SYNOPSIS | sed -nE -e 's/^\.Nm.*/\n/p' -e 's/^\.Cm //p' \
+		-e 's/^\.Op Fl (.*)/[-\1]/p' -e 's/^\.Op Ar (.*)/[\U\1]/p' -e 's/^\.Ar (.*)/\U\1/p' |
+		awk -v RS= '{ $1 = $1; print }' | grep '^[a-z]'
+}
+
+# What each command says of itself, its options included, is what the summary and the page have.
+usages() {
+	local command usage status=0
+	page_usages >"$work/page"
+	"$bin/rmemfsctl" --help | sed -nE 's/^.{6} rmemfsctl ([a-z].*)/\1/p' >"$work/--help"
+	same "usages" "$work/--help" "$work/page" || return
+	while read -r usage; do
+		command=${usage%% *}
+		"$bin/rmemfsctl" "$command" --help >"$work/$command"
+		[ "$(head -n 1 "$work/$command")" = "Usage: rmemfsctl $usage" ] ||
+			complain "rmemfsctl $command --help begins with another usage" || status=1
+		"$bin/rmemfsctl" --help | grep -qE "^  $command +[a-z]" ||
+			complain "--help does not say what $command does" || status=1
+		{
+			grep -oE '[-]-[a-z]+' <<<"$usage" || true
+			printf '%s\n' -h --help
+		} >"$work/usage"
+		help_options rmemfsctl "$command" >"$work/options"
+		same "options of rmemfsctl $command" "$work/usage" "$work/options" || status=1
+	done <"$work/page"
+	return "$status"
 }
 
 # ---- mount options -------------------------------------------------------------------------------
@@ -415,7 +446,8 @@ changelog() {
 }
 check "options of rmemfs" options rmemfs daemon/options.c
 check "options of rmemfs-server" options rmemfs-server server/options.c
-check "options of rmemfsctl" options rmemfsctl daemon/rmemfsctl.c
+check "options of rmemfsctl" options rmemfsctl daemon/ctl_args.c
+check "usages of rmemfsctl" usages
 check "mount options" mount_options
 check "keys of server.conf" keys docs_keys_server SERVER.CONF
 check "keys of client.conf" keys docs_keys_daemon CLIENT.CONF

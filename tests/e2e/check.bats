@@ -79,12 +79,14 @@ region() {
 }
 
 @test "wrong usage" {
-	says 2 "rmemfsctl: DIR is missing" rmemfsctl check
-	says 2 "rmemfsctl: DIR must not be empty" rmemfsctl check ""
-	says 2 "rmemfsctl: 'more': one operand too many" rmemfsctl check "$memory" more
-	says 2 "rmemfsctl: option '--json': has no meaning for check" \
+	local usage="(usage: rmemfsctl check DIR)"
+	says 2 "rmemfsctl: DIR is missing $usage" rmemfsctl check
+	says 2 "rmemfsctl: DIR must not be empty $usage" rmemfsctl check ""
+	says 2 "rmemfsctl: 'more': one operand too many $usage" rmemfsctl check "$memory" more
+	says 2 "rmemfsctl: option '--json': has no meaning for check $usage" \
 		rmemfsctl check --json "$memory"
-	says 2 "rmemfsctl: option '--jsno': unknown" rmemfsctl check --jsno "$memory"
+	says 2 "rmemfsctl: option '--jsno': unknown; did you mean '--json'? $usage" \
+		rmemfsctl check --jsno "$memory"
 	says 2 "rmemfs-server: option '--check': needs a value" rmemfs-server --check
 	says 2 "rmemfs-server: option '--check': must not be empty" rmemfs-server --check ""
 	says 2 "rmemfs-server: option '--check': takes no other option beside it" \

@@ -92,14 +92,40 @@ server_says() {
 		-c "$dir/server.conf"
 }
 
-@test "wrong options of rmemfsctl are named" {
-	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'?" rmemfsctl status --jsno
-	says "rmemfsctl: option '--json': takes no value" rmemfsctl status --json=1
-	says "rmemfsctl: option '-j': unknown; see --help" rmemfsctl -j status
+@test "wrong options of rmemfsctl are named, with the usage of the command" {
+	local usage="(usage: rmemfsctl status [HOST] [--json])"
+	local snapshot="(usage: rmemfsctl snapshot EXPORT DIR [HOST])"
 	says "rmemfsctl: a command is missing: status, quota, check or snapshot; see --help" rmemfsctl
 	says "rmemfsctl: command 'statsu': unknown; must be status, quota, check or snapshot" rmemfsctl statsu
-	says "rmemfsctl: 'b': one operand too many; see --help" rmemfsctl status a b
-	says "rmemfsctl: HOST must not be empty" rmemfsctl status ""
+	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'?" rmemfsctl --jsno
+	says "rmemfsctl: option '--jsno': unknown; did you mean '--json'? $usage" rmemfsctl status --jsno
+	says "rmemfsctl: option '--json': takes no value $usage" rmemfsctl status --json=1
+	says "rmemfsctl: option '-j': unknown; see --help $usage" rmemfsctl -j status
+	says "rmemfsctl: 'b': one operand too many $usage" rmemfsctl status a b
+	says "rmemfsctl: HOST must not be empty $usage" rmemfsctl status ""
+	says "rmemfsctl: option '--json': has no meaning for quota (usage: rmemfsctl quota [HOST])" \
+		rmemfsctl --json quota
+	says "rmemfsctl: EXPORT is missing $snapshot" rmemfsctl snapshot
+	says "rmemfsctl: DIR is missing $snapshot" rmemfsctl snapshot a
+	says "rmemfsctl: DIR must not be empty $snapshot" rmemfsctl snapshot a ""
+	says "rmemfsctl: option '--json': has no meaning for snapshot $snapshot" \
+		rmemfsctl snapshot a b --json
+	says "rmemfsctl: 'd': one operand too many $snapshot" rmemfsctl snapshot a b c d
+}
+
+@test "each command of rmemfsctl has a help of its own" {
+	local command
+	for command in status quota check snapshot; do
+		rmemfsctl $command --help >"$dir/$command"
+		[[ $(head -n 1 "$dir/$command") == "Usage: rmemfsctl $command "* ]]
+		rmemfsctl -h $command ignored | diff "$dir/$command" -
+	done
+	grep -q -e --json "$dir/status"
+	[ "$(cat "$dir/quota" "$dir/check" "$dir/snapshot" | grep -c -e --json)" -eq 0 ]
+	[ "$(grep -c HOST "$dir/check")" -eq 0 ]
+	grep -q EXPORT "$dir/snapshot"
+	says "rmemfsctl: command 'all': unknown; must be status, quota, check or snapshot" \
+		rmemfsctl all --help
 }
 
 @test "under systemd a refusal is an error's line" {
