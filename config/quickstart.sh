@@ -4,7 +4,8 @@
 #
 # Safe to run again: what runs already is used. The server's memory and socket are of its own, apart
 # from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point; --stop knows
-# which one it was.
+# which one it was. RMEMFS_QUICKSTART_MIB makes the export larger or smaller; the file that is copied
+# has a third of it.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,7 +14,7 @@ run=/run/rmemfs-quickstart
 mnt=$(realpath -m "${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}")
 memory=/dev/shm/rmemfs-quickstart
 socket=$run/server.sock
-export_gib=3
+export_mib=${RMEMFS_QUICKSTART_MIB:-3072}
 # shellcheck source=config/packages.sh
 . "$root/config/packages.sh"
 
@@ -70,14 +71,26 @@ stop() {
 		done
 		say "stopped the server"
 	fi
+	[ ! -e $memory/lock ] || flock -n $memory/lock true ||
+		die "another server uses $memory: stop it, and run this again"
+	remove_mount_points
 	rm -rf $memory $run
 	say "its memory is free again"
+}
+
+# Those that we have made; not what others have put something into since.
+remove_mount_points() {
+	local made
+	[ -e $run/made ] || return 0
+	while read -r made; do
+		rmdir "$made" 2>/dev/null || true
+	done <$run/made
 }
 
 # ---- requirements --------------------------------------------------------------------------------
 
 need_memory() {
-	local free available need=$(((export_gib * 1024 + export_gib * 1024 / 16 + 64) << 10))
+	local free available need=$(((export_mib + export_mib / 16 + 64) << 10))
 	[ ! -d $memory ] || return 0
 	free=$(df --output=avail -k /dev/shm | tail -n 1)
 	[ "$free" -ge $need ] || die "/dev/shm has $((free >> 10)) MiB free; $((need >> 10)) are needed." \
@@ -96,8 +109,9 @@ need_mount_point() {
 	[ -z "$(mounted_type "$mnt")" ] ||
 		die "something else is mounted at $mnt: umount $mnt, or choose another place:" \
 			"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
-	mkdir -p "$mnt"
-	[ -z "$(ls -A "$mnt")" ] || die "$mnt is not empty: choose another place:" \
+	[ ! -e "$mnt" ] || [ -d "$mnt" ] || die "$mnt is no directory: choose another place:" \
+		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
+	[ ! -e "$mnt" ] || [ -z "$(ls -A "$mnt")" ] || die "$mnt is not empty: choose another place:" \
 		"RMEMFS_QUICKSTART_MOUNT=/mnt/other config/quickstart.sh"
 	[ -c /dev/fuse ] || modprobe fuse 2>/dev/null || true
 	[ -c /dev/fuse ] || die "there is no /dev/fuse (in a container: docker run --device /dev/fuse" \
@@ -105,9 +119,9 @@ need_mount_point() {
 }
 
 need_disk() {
-	local free
+	local free need=$((2 * file_mib + 150))
 	free=$(df --output=avail -m "$tmp" | tail -n 1)
-	[ "$free" -ge 2200 ] || die "$tmp has $free MiB free; 2200 are needed for the files to compare." \
+	[ "$free" -ge $need ] || die "$tmp has $free MiB free; $need are needed for the files to compare." \
 		"Choose another folder: TMPDIR=/some/where config/quickstart.sh"
 }
 
@@ -156,8 +170,9 @@ choose_transport() {
 	fi
 }
 
+# server_answers PID: that process, not another one that had the socket before it.
 server_answers() {
-	"$bin/rmemfsctl" status "$socket" >/dev/null 2>&1
+	"$bin/rmemfsctl" status "$socket" 2>/dev/null | grep -q ", pid $1,"
 }
 
 start_server() {
@@ -169,18 +184,28 @@ start_server() {
 	mkdir -p $run
 	ulimit -l unlimited 2>/dev/null || true
 	setsid "$bin/rmemfs-server" -c /dev/null --memory-dir $memory \
-		--export default:${export_gib}GiB "${listen[@]}" </dev/null >>$run/server.log 2>&1 &
+		--export "default:${export_mib}MiB" "${listen[@]}" </dev/null >>$run/server.log 2>&1 &
 	pid=$!
 	echo $pid >$run/server.pid
 	deadline=$((SECONDS + 120))
-	until server_answers; do
+	until server_answers $pid; do
 		if ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge $deadline ]; then
 			tail -n 20 $run/server.log >&2
 			die "the server did not start; its log is $run/server.log"
 		fi
 		sleep 0.1
 	done
-	say "server started with a $export_gib GiB export (log: $run/server.log)"
+	say "server started with an export of $export_mib MiB (log: $run/server.log)"
+}
+
+# What of its path is not there, the last folder first, is ours to remove again.
+make_mount_point() {
+	local at=$mnt
+	until [ -e "$at" ]; do
+		echo "$at" >>$run/made
+		at=$(dirname "$at")
+	done
+	mkdir -p "$mnt"
 }
 
 mount_it() {
@@ -191,6 +216,7 @@ mount_it() {
 		fi
 		umount -l "$mnt"
 	fi
+	make_mount_point
 	echo "$mnt" >$run/mountpoint
 	"$bin/rmemfs" -c /dev/null -o "transport=$transport" "$source" "$mnt" </dev/null ||
 		die "mounting failed; the server's log is $run/server.log"
@@ -221,11 +247,11 @@ copy_tree() {
 
 copy_file() {
 	local sum back
-	say "copying a file of 1 GiB in and out and comparing"
-	head -c 1G /dev/urandom >"$tmp/in"
-	timed "file in" 1024 cp "$tmp/in" "$mnt/quickstart/file"
-	timed "file out, onto disk" 1024 cp "$mnt/quickstart/file" "$tmp/out"
-	timed "file read" 1024 dd if="$mnt/quickstart/file" of=/dev/null bs=1M iflag=direct status=none
+	say "copying a file of $file_mib MiB in and out and comparing"
+	head -c ${file_mib}M /dev/urandom >"$tmp/in"
+	timed "file in" $file_mib cp "$tmp/in" "$mnt/quickstart/file"
+	timed "file out, onto disk" $file_mib cp "$mnt/quickstart/file" "$tmp/out"
+	timed "file read" $file_mib dd if="$mnt/quickstart/file" of=/dev/null bs=1M iflag=direct status=none
 	sum=$(sha256sum <"$tmp/in")
 	back=$(sha256sum <"$tmp/out")
 	[ "$sum" = "$back" ] || die "the file came back different: sha256 $sum, then $back"
@@ -233,12 +259,15 @@ copy_file() {
 }
 
 main() {
+	[ $# -eq 0 ] || [ "$*" = --stop ] || die "usage: config/quickstart.sh [--stop]"
 	[ "$(id -u)" -eq 0 ] || die "mounting takes root: sudo config/quickstart.sh"
-	if [ "${1:-}" = --stop ]; then
+	if [ $# -eq 1 ]; then
 		stop
 		return
 	fi
-	[ $# -eq 0 ] || die "usage: config/quickstart.sh [--stop]"
+	[[ $export_mib =~ ^[1-9][0-9]{0,8}$ ]] ||
+		die "RMEMFS_QUICKSTART_MIB: '$export_mib': must be a whole number"
+	file_mib=$((export_mib / 3))
 	tmp=$(mktemp -d "${TMPDIR:-/var/tmp}/rmemfs-quickstart.XXXXXX")
 	trap 'rm -rf "$tmp"' EXIT
 	need_mount_point
