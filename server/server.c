@@ -323,7 +323,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!s)
 		return -ENOMEM;
 	s->config = config;
-	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->slots.fd = -1;
+	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
 	s->incarnation = (uint64_t)realtime_ns();
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
@@ -331,7 +331,7 @@ int server_new(const struct server_config *config, struct server **out)
 	init_lists(s);
 	block_signals();
 	raise_descriptor_limit();
-	err = start_open_slots(s);
+	err = start_open_sets(s);
 	if (!err)
 		err = memdir_open(config->memory_dir, &s->dir);
 	if (!err)
@@ -386,8 +386,8 @@ void server_delete(struct server *s)
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
 	free(s->ports);
-	if (s->slots.fd >= 0)
-		close(s->slots.fd);
+	if (s->sets.fd >= 0)
+		close(s->sets.fd);
 	conf_strings_free(&s->restores);
 	/* The lock is the process's: see memdir.h. */
 	free(s);

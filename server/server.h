@@ -24,7 +24,7 @@
 #include "server/memdir.h"
 #include "server/meta.h"
 #include "server/progress.h"
-#include "server/slots.h"
+#include "server/snapshot_sets.h"
 
 enum {
 	CHANNEL_SLOTS = 16,    /* of each channel */
@@ -57,14 +57,14 @@ struct server {
 	int epoll_fd, signal_fd;
 
 	struct snapshot *snapshot;    /* see there */
-	struct slots slots;           /* of snapshot_dir, where something needs it */
+	struct snapshot_sets sets;    /* of snapshot_dir, where something needs it */
 	struct conf_strings restores; /* see start.h */
 	bool restores_latest;
 
 	/* See stop.h. */
 	bool leaving, leaving_cancelled;
 	unsigned leaving_begun; /* snapshots: of the first so many exports */
-	char leaving_set[SLOTS_PATH_BYTES];
+	char leaving_set[SNAPSHOT_SET_PATH_BYTES];
 	int64_t leaving_since_ms;
 	struct progress leaving_progress;
 	int stop_err;

@@ -12,7 +12,7 @@
 #include "common/util.h"
 #include "server/image.h"
 #include "server/protect.h"
-#include "server/slots.h"
+#include "server/snapshot_sets.h"
 
 enum { WHY_BYTES = 256, RECORDS_BETWEEN = 64 };
 
@@ -168,7 +168,7 @@ static void *copy_main(void *arg)
 	struct snapshot_copy *c = arg;
 	const struct image_why why = {c->why, sizeof(c->why)};
 
-	c->err = c->clear ? slots_clear(c->clear, &why) : 0;
+	c->err = c->clear ? snapshot_set_clear(c->clear, &why) : 0;
 	if (!c->err)
 		c->err = image_create(c->dir, &c->image, &why);
 	if (!c->err)

@@ -24,8 +24,8 @@ struct snapshot_copy;
 
 enum copy_phase { COPY_STARTING, COPY_READY, COPY_COPYING, COPY_ENDED };
 
-/* clear: a set to empty first (slots.h), or NULL. wake_fd is written to when the phase changes. 0
- * or -errno. */
+/* clear: a set to empty first (snapshot_sets.h), or NULL. wake_fd is written to when the phase
+ * changes. 0 or -errno. */
 int snapshot_copy_new(const char *dir, const char *clear, int wake_fd, struct snapshot_copy **out);
 void snapshot_copy_go(struct snapshot_copy *c, struct marker *marker);
 /* True: it ends soon, with -ECANCELED, and nothing is left. False: the snapshot is whole on the

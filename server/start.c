@@ -15,7 +15,7 @@
 
 enum { WHY_BYTES = 512 };
 
-int start_open_slots(struct server *s)
+int start_open_sets(struct server *s)
 {
 	const struct server_config *config = s->config;
 	char why[WHY_BYTES];
@@ -23,7 +23,7 @@ int start_open_slots(struct server *s)
 
 	if (!config->snapshot_on_stop && !config->restore_on_start)
 		return 0;
-	err = slots_open(&s->slots, config->snapshot_dir, config->snapshot_on_stop,
+	err = snapshot_sets_open(&s->sets, config->snapshot_dir, config->snapshot_on_stop,
 		&(struct image_why){why, sizeof(why)});
 	if (err)
 		log_error("snapshot_dir: %s", why);
@@ -83,17 +83,18 @@ static void tell_remedy(const struct server *s)
 	log_error("nothing is served, and nothing in %s was changed. To begin with other files, "
 		  "restore another snapshot by --restore; to begin empty, move %s away or set "
 		  "restore_on_start = false",
-		s->slots.dir, s->slots.dir);
+		s->sets.dir, s->sets.dir);
 }
 
 static int plan_latest(struct server *s)
 {
-	char set[SLOTS_PATH_BYTES], why[WHY_BYTES];
+	char set[SNAPSHOT_SET_PATH_BYTES], why[WHY_BYTES];
 	bool newer;
-	int err = slots_latest(&s->slots, set, &newer, &(struct image_why){why, sizeof(why)});
+	int err =
+		snapshot_sets_latest(&s->sets, set, &newer, &(struct image_why){why, sizeof(why)});
 
 	if (err == -ENOENT) {
-		log_notice("there is no snapshot in %s: starting empty", s->slots.dir);
+		log_notice("there is no snapshot in %s: starting empty", s->sets.dir);
 		return 0;
 	}
 	if (err) {

@@ -13,7 +13,7 @@
 #include "server/server.h"
 
 /* Opens snapshot_dir, where something needs it. */
-int start_open_slots(struct server *s);
+int start_open_sets(struct server *s);
 /* Chooses what is to be restored; before the store is opened. */
 int start_plan(struct server *s);
 /* All of it or nothing; after the store was opened. */

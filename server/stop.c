@@ -20,7 +20,7 @@ static void end(struct server *s, int err, const char *why)
 			"no snapshot was taken at this stop: %s. The one before, if there is one, "
 			"is as it was (%s/latest), and the files are in %s until this machine "
 			"reboots: mend what is named, start the server and stop it again",
-			why, s->slots.dir, s->dir.path);
+			why, s->sets.dir, s->dir.path);
 }
 
 static void take_next(struct server *s)
@@ -38,7 +38,7 @@ static void take_next(struct server *s)
 
 void stop_begin(struct server *s)
 {
-	slots_next(&s->slots, s->leaving_set);
+	snapshot_sets_next(&s->sets, s->leaving_set);
 	s->leaving = true;
 	s->leaving_since_ms = now_ms();
 	log_notice("writing snapshots of %u export%s to %s; another signal cancels that",
@@ -57,7 +57,8 @@ void stop_cancel(struct server *s)
 static void publish(struct server *s)
 {
 	char why[256];
-	int err = slots_publish(&s->slots, s->leaving_set, &(struct image_why){why, sizeof(why)});
+	int err = snapshot_sets_publish(
+		&s->sets, s->leaving_set, &(struct image_why){why, sizeof(why)});
 
 	if (!err)
 		log_notice("snapshots of %u export%s are in %s, after %lld s", s->exports->n,

@@ -1,6 +1,7 @@
 /* stop.h - snapshots of all exports before the server ends (snapshot_on_stop).
  *
- *     SIGTERM -> stop_begin -> export after export: snapshot_take_last -> slots_publish -> the end
+ *     SIGTERM -> stop_begin -> export after export: snapshot_take_last ->
+ *     snapshot_sets_publish -> the end
  *
  * An export is served until its clients have ended their writes for its own snapshot, and not any
  * more then: nothing is acknowledged that a restored server would not know of. The set of the stop

@@ -258,8 +258,8 @@ mount_second() {
 
 # bats test_tags=once
 @test "a server that is killed while it stops leaves memory and the snapshots before as they were" {
-	local point before points=(slots.whole)
-	! nightly || points+=(snapshot.written:1 snapshot.written:2 slots.written slots.linked stop.published)
+	local point before points=(set.whole)
+	! nightly || points+=(snapshot.written:1 snapshot.written:2 set.written set.linked stop.published)
 	start_server
 	mount_rmem
 	random_file "$dir/file" 3

@@ -1,5 +1,5 @@
-/* slots.c - see slots.h. */
-#include "server/slots.h"
+/* snapshot_sets.c - see snapshot_sets.h. */
+#include "server/snapshot_sets.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static const char link_name[] = "latest", link_made[] = "latest.new", whole_name
 
 /* ---- opened ---------------------------------------------------------------------------------- */
 
-static int open_directory(struct slots *s, const struct image_why *why)
+static int open_directory(struct snapshot_sets *s, const struct image_why *why)
 {
 	struct stat st;
 
@@ -43,7 +43,7 @@ static int open_directory(struct slots *s, const struct image_why *why)
 	return 0;
 }
 
-static int check_writable(const struct slots *s, const struct image_why *why)
+static int check_writable(const struct snapshot_sets *s, const struct image_why *why)
 {
 	if (faccessat(s->fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return 0;
@@ -53,7 +53,7 @@ static int check_writable(const struct slots *s, const struct image_why *why)
 		s->dir, errno_text(errno), s->dir);
 }
 
-static int lock(const struct slots *s, const struct image_why *why)
+static int lock(const struct snapshot_sets *s, const struct image_why *why)
 {
 	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
@@ -65,7 +65,7 @@ static int lock(const struct slots *s, const struct image_why *why)
 		"%s is in use by another server: give each one a directory of its own", s->dir);
 }
 
-static void warn_of_memory(const struct slots *s)
+static void warn_of_memory(const struct snapshot_sets *s)
 {
 	struct statfs fs;
 
@@ -76,11 +76,12 @@ static void warn_of_memory(const struct slots *s)
 			s->dir);
 }
 
-int slots_open(struct slots *s, const char *dir, bool writable, const struct image_why *why)
+int snapshot_sets_open(
+	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
 {
 	int err;
 
-	*s = (struct slots){dir, -1};
+	*s = (struct snapshot_sets){dir, -1};
 	err = open_directory(s, why);
 	if (!err && writable)
 		err = check_writable(s, why);
@@ -94,7 +95,7 @@ int slots_open(struct slots *s, const char *dir, bool writable, const struct ima
 /* ---- which is which -------------------------------------------------------------------------- */
 
 /* The index of the set that the link names; -1: there is no link; -EBADMSG: it names no set. */
-static int read_link(const struct slots *s)
+static int read_link(const struct snapshot_sets *s)
 {
 	char target[8];
 	ssize_t n = readlinkat(s->fd, link_name, target, sizeof(target));
@@ -107,12 +108,12 @@ static int read_link(const struct slots *s)
 	return -EBADMSG;
 }
 
-static bool is_there(const struct slots *s, unsigned set)
+static bool is_there(const struct snapshot_sets *s, unsigned set)
 {
 	return faccessat(s->fd, names[set], F_OK, AT_EACCESS) == 0;
 }
 
-static bool is_whole(const struct slots *s, unsigned set)
+static bool is_whole(const struct snapshot_sets *s, unsigned set)
 {
 	char path[16];
 
@@ -120,8 +121,8 @@ static bool is_whole(const struct slots *s, unsigned set)
 	return faccessat(s->fd, path, F_OK, AT_EACCESS) == 0;
 }
 
-int slots_latest(
-	const struct slots *s, char set[SLOTS_PATH_BYTES], bool *newer, const struct image_why *why)
+int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES],
+	bool *newer, const struct image_why *why)
 {
 	int latest = read_link(s);
 
@@ -140,16 +141,16 @@ int slots_latest(
 		return image_fail(why, -EBADMSG, "%s/%s does not lead to a whole set of snapshots",
 			s->dir, link_name);
 	*newer = is_there(s, !latest) && !is_whole(s, !latest);
-	snprintf(set, SLOTS_PATH_BYTES, "%s/%s", s->dir, names[latest]);
+	snprintf(set, SNAPSHOT_SET_PATH_BYTES, "%s/%s", s->dir, names[latest]);
 	return 0;
 }
 
-void slots_next(const struct slots *s, char set[SLOTS_PATH_BYTES])
+void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES])
 {
 	int latest = read_link(s);
 	bool second = latest < 0 ? is_whole(s, 0) && !is_whole(s, 1) : latest == 0;
 
-	snprintf(set, SLOTS_PATH_BYTES, "%s/%s", s->dir, names[second]);
+	snprintf(set, SNAPSHOT_SET_PATH_BYTES, "%s/%s", s->dir, names[second]);
 }
 
 /* ---- emptied --------------------------------------------------------------------------------- */
@@ -193,7 +194,7 @@ static int remove_snapshots(DIR *d, const char *set, const struct image_why *why
 	return 0;
 }
 
-int slots_clear(const char *set, const struct image_why *why)
+int snapshot_set_clear(const char *set, const struct image_why *why)
 {
 	int fd, err;
 	DIR *d;
@@ -229,27 +230,28 @@ static int mark_whole(int fd)
 	return whole < 0 || fsync(whole) != 0 || fsync(fd) != 0 ? -errno : 0;
 }
 
-static int turn_link(const struct slots *s, const char *name)
+static int turn_link(const struct snapshot_sets *s, const char *name)
 {
 	int err = unlink_if_there(s->fd, link_made, 0);
 
 	if (!err && symlinkat(name, s->fd, link_made) != 0)
 		err = -errno;
-	CRASH_POINT("slots.linked");
+	CRASH_POINT("set.linked");
 	if (!err && renameat(s->fd, link_made, s->fd, link_name) != 0)
 		err = -errno;
 	return !err && fsync(s->fd) != 0 ? -errno : err;
 }
 
-int slots_publish(const struct slots *s, const char *set, const struct image_why *why)
+int snapshot_sets_publish(
+	const struct snapshot_sets *s, const char *set, const struct image_why *why)
 {
 	autoclose int fd = open(set, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int err = fd < 0 ? -errno : 0;
 
-	CRASH_POINT("slots.written");
+	CRASH_POINT("set.written");
 	if (!err)
 		err = mark_whole(fd);
-	CRASH_POINT("slots.whole");
+	CRASH_POINT("set.whole");
 	/* The set's own name, before the link that leads to it. */
 	if (!err && fsync(s->fd) != 0)
 		err = -errno;

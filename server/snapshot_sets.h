@@ -1,4 +1,4 @@
-/* slots.h - the directory that a server's own snapshots are in (snapshot_dir), two sets of them.
+/* snapshot_sets.h - snapshot_dir, the directory of a server's own snapshots: two sets of them.
  *
  *     DIR/a/EXPORT/   a snapshot of each export (image.h)
  *     DIR/a/.whole    once all of them are on the disk; no export has such a name
@@ -10,19 +10,19 @@
  * until the next is begun: the disk must have the room of two anyway.
  *
  * OWNERSHIP  The directory is locked by flock(2) until the process ends: one server at a time.
- * THREADS    slots_clear() may be called by another thread; the rest by the metadata thread.
+ * THREADS    snapshot_set_clear() may be called by another thread; the rest by the metadata thread.
  * ERRORS     0 or -errno with a line in why.
  */
-#ifndef RMEMFS_SERVER_SLOTS_H
-#define RMEMFS_SERVER_SLOTS_H
+#ifndef RMEMFS_SERVER_SNAPSHOT_SETS_H
+#define RMEMFS_SERVER_SNAPSHOT_SETS_H
 
 #include <stdbool.h>
 
 #include "server/image.h"
 
-enum { SLOTS_PATH_BYTES = 904 }; /* DIR of at most 900 bytes, and the set */
+enum { SNAPSHOT_SET_PATH_BYTES = 904 }; /* DIR of at most 900 bytes, and the set */
 
-struct slots {
+struct snapshot_sets {
 	const char *dir; /* the caller's */
 	int fd;          /* -1: not open */
 };
@@ -30,19 +30,21 @@ struct slots {
 /* Takes the lock. -ENOENT, -ENOTDIR: no such directory; -EPERM: others can change it; -EACCES,
  * -EROFS: `writable` was asked for, and it is not; -EBUSY: another server has it; others: it can't
  * be locked. */
-int slots_open(struct slots *s, const char *dir, bool writable, const struct image_why *why);
+int snapshot_sets_open(
+	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 
 /* The set that is to be restored. -ENOENT: there is none, nor the beginning of one; -EBADMSG: there
  * is only an incomplete one, or no link to one. *newer: an incomplete set is beside it, which was
  * begun later. */
-int slots_latest(const struct slots *s, char set[SLOTS_PATH_BYTES], bool *newer,
-	const struct image_why *why);
+int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES],
+	bool *newer, const struct image_why *why);
 
 /* Where the next set is to be made: not in the latest, nor, without one, in the only whole one. */
-void slots_next(const struct slots *s, char set[SLOTS_PATH_BYTES]);
+void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES]);
 /* Makes that place an empty directory. -ENOTEMPTY: it holds what no snapshot has. */
-int slots_clear(const char *set, const struct image_why *why);
+int snapshot_set_clear(const char *set, const struct image_why *why);
 /* All snapshots of the set are on the disk: it becomes the latest. */
-int slots_publish(const struct slots *s, const char *set, const struct image_why *why);
+int snapshot_sets_publish(
+	const struct snapshot_sets *s, const char *set, const struct image_why *why);
 
 #endif
