@@ -42,7 +42,8 @@ struct image_totals {
 
 struct image_writer;
 
-/* DIR must be empty, or not exist: then it is made. -ENOTEMPTY. -EPERM: others can change it. */
+/* DIR must be empty, or not exist: then it is made, and its name is on the disk. -ENOTEMPTY.
+ * -EPERM: others can change it. -EACCES: the directory it is in can't be read, as syncing takes. */
 int image_create(const char *dir, struct image_writer **out, const struct image_why *why);
 int image_add_record(
 	struct image_writer *w, const struct marker_record *rec, const struct image_why *why);
@@ -52,10 +53,11 @@ int image_add_pages(struct image_writer *w, uint64_t first, uint32_t npages, con
 /* All of it is on the disk after this, and it is no snapshot yet. */
 int image_finish(
 	struct image_writer *w, const struct marker_facts *facts, const struct image_why *why);
-/* After image_finish(): makes it a snapshot, which image_writer_delete() leaves alone. */
+/* After image_finish(): makes it a snapshot, which image_writer_delete() leaves alone. An error: it
+ * is none, as before. */
 int image_publish(struct image_writer *w, const struct image_why *why);
 const struct image_totals *image_written(const struct image_writer *w);
-/* Without image_publish() before: removes what was written. */
+/* Unless image_publish() has made it a snapshot: removes what was written. */
 void image_writer_delete(struct image_writer *w);
 
 /* ---- reading --------------------------------------------------------------------------------- */

@@ -76,6 +76,18 @@ static int check_owner(const struct image_writer *w, const struct image_why *why
 	return 0;
 }
 
+/* The directory's own name is in the one above it. Before anything is written: what can't be kept
+ * is not begun. */
+static int sync_above(const struct image_writer *w, const struct image_why *why)
+{
+	autoclose int above = openat(w->dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (above >= 0 && fsync(above) == 0)
+		return 0;
+	return image_fail(why, -errno, "can't sync the directory that %s is in: %s", w->dir,
+		errno_text(errno));
+}
+
 static int open_directory(struct image_writer *w, const struct image_why *why)
 {
 	int err;
@@ -94,7 +106,7 @@ static int open_directory(struct image_writer *w, const struct image_why *why)
 		return image_fail(why, err, "%s: %s", w->dir,
 			err == -ENOTEMPTY ? "it is not empty: name a new directory"
 					  : errno_text(err));
-	return 0;
+	return sync_above(w, why);
 }
 
 static int open_files(struct image_writer *w, const struct image_why *why)
@@ -134,13 +146,17 @@ int image_create(const char *dir, struct image_writer **out, const struct image_
 	return 0;
 }
 
-/* Its place is left for another attempt. */
+/* Its place is left for another attempt; what was there before is not ours. */
 static void remove_files(struct image_writer *w)
 {
 	for (unsigned i = 0; i < IMAGE_FILES; i++)
 		if (w->fds[i] >= 0)
 			unlinkat(w->dirfd, image_file_names[i], 0);
-	unlinkat(w->dirfd, IMAGE_MANIFEST_NEW, 0);
+	if (w->fds[0] >= 0) {
+		unlinkat(w->dirfd, IMAGE_MANIFEST_NEW, 0);
+		/* It may have got its name, and that not be on the disk. */
+		unlinkat(w->dirfd, IMAGE_MANIFEST, 0);
+	}
 	if (w->made)
 		rmdir(w->dir);
 }
@@ -297,14 +313,6 @@ static int write_manifest(
 	return err ? fail_write(w, IMAGE_MANIFEST, err, why) : 0;
 }
 
-/* The directory's own name is in the one above it. */
-static int sync_above(const struct image_writer *w)
-{
-	autoclose int above = openat(w->dirfd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return above < 0 || fsync(above) != 0 ? -errno : 0;
-}
-
 int image_finish(
 	struct image_writer *w, const struct marker_facts *facts, const struct image_why *why)
 {
@@ -320,12 +328,13 @@ int image_finish(
 
 int image_publish(struct image_writer *w, const struct image_why *why)
 {
-	int err;
+	int err = 0;
 
 	if (renameat(w->dirfd, IMAGE_MANIFEST_NEW, w->dirfd, IMAGE_MANIFEST) != 0)
-		return fail_write(w, IMAGE_MANIFEST, -errno, why);
-	w->published = true;
+		err = -errno;
 	CRASH_POINT("snapshot.renamed");
-	err = fsync(w->dirfd) != 0 ? -errno : sync_above(w);
+	if (!err && fsync(w->dirfd) != 0)
+		err = -errno;
+	w->published = !err;
 	return err ? fail_write(w, IMAGE_MANIFEST, err, why) : 0;
 }

@@ -1,5 +1,6 @@
 /* An export's marker, the directory it is written to, and the export that is made from that. */
 #include "meta_fixture.h"
+#include "failing_fsync.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -327,6 +328,60 @@ static void create__not_into_a_used_directory(void **state)
 	mark();
 	write_image();
 	assert_int_equal(image_create(image_dir, &w, &why), -ENOTEMPTY);
+	restored();
+}
+
+/* Its parent can't be read, and so not be synced: that is told before anything is written. */
+static void create__not_where_its_name_can_t_be_kept(void **state)
+{
+	char dir[200];
+	struct image_writer *w;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(mkdir(image_dir, 0700), 0);
+	assert_int_equal(chmod(image_dir, 0311), 0);
+	assert_int_equal(chown(image_dir, 1234, 1234), 0);
+	snprintf(dir, sizeof(dir), "%s/image", image_dir);
+	assert_int_equal(seteuid(1234), 0);
+	assert_int_equal(image_create(dir, &w, &why), -EACCES);
+	assert_int_equal(seteuid(0), 0);
+	assert_non_null(strstr(why_text, "can't sync the directory that"));
+	assert_int_equal(access(dir, F_OK), -1);
+}
+
+/* A failure after the manifest has its name. */
+static void publish__that_fails_leaves_no_snapshot(void **state)
+{
+	struct image_writer *w;
+
+	mark();
+	assert_int_equal(image_create(image_dir, &w, &why), 0);
+	write_all(w);
+	assert_int_equal(image_finish(w, marker_facts(marker), &why), 0);
+	fsync_fails_after = 0;
+	assert_int_equal(image_publish(w, &why), -EIO);
+	fsync_fails_after = -1;
+	image_writer_delete(w);
+	marker_delete(marker);
+	assert_int_equal(access(image_dir, F_OK), -1);
+}
+
+/* All that is to be synced is synced before the snapshot is one. */
+static void publish__once_it_has_its_name_on_the_disk(void **state)
+{
+	struct image_writer *w;
+
+	mark();
+	assert_int_equal(image_create(image_dir, &w, &why), 0);
+	write_all(w);
+	assert_int_equal(image_finish(w, marker_facts(marker), &why), 0);
+	fsync_fails_after = 1;
+	assert_int_equal(image_publish(w, &why), 0);
+	fsync_fails_after = -1;
+	image_writer_delete(w);
+	marker_delete(marker);
+	restored();
 }
 
 static void create__not_where_others_may_write(void **state)
@@ -560,6 +615,9 @@ int main(void)
 		CASE(restore__too_small),
 		CASE(create__not_into_a_used_directory),
 		CASE(create__not_where_others_may_write),
+		CASE(create__not_where_its_name_can_t_be_kept),
+		CASE(publish__that_fails_leaves_no_snapshot),
+		CASE(publish__once_it_has_its_name_on_the_disk),
 		CASE(finish__not_through_a_link),
 		CASE(unfinished__leaves_nothing),
 		CASE(copy__pages_that_were_let_go_make_no_snapshot),
