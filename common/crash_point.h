@@ -29,7 +29,7 @@
  *     snapshot.marked                                 clients wait still
  *     snapshot.half  snapshot.written                 the records are written, all is
  *     snapshot.renamed                                it has its name
- *     set.written  set.whole  set.linked  stop.published      the set of a stop
+ *     set.written  set.named  set.whole  stop.published       the set of a stop
  *
  * THREADS  Any.
  */

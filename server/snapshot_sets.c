@@ -18,87 +18,13 @@
 static const char *const names[] = {"a", "b"};
 static const char link_name[] = "latest", link_made[] = "latest.new", whole_name[] = ".whole";
 
-/* ---- opened ---------------------------------------------------------------------------------- */
-
-static int open_directory(struct snapshot_sets *s, const struct image_why *why)
-{
-	struct stat st;
-
-	s->fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->fd < 0 && errno == ENOENT)
-		return image_fail(why, -ENOENT,
-			"%s does not exist: make it first (install -d -m 700), for the server's "
-			"user",
-			s->dir);
-	if (s->fd < 0 || fstat(s->fd, &st) != 0)
-		return image_fail(why, -errno, "can't open %s: %s", s->dir, errno_text(errno));
-	if (st.st_uid != geteuid() && st.st_uid != 0)
-		return image_fail(why, -EPERM,
-			"%s belongs to user %u, not to us (%u): chown it, or name another directory",
-			s->dir, st.st_uid, geteuid());
-	if (st.st_mode & S_IWOTH)
-		return image_fail(why, -EPERM,
-			"everybody can write to %s: chmod o-w it, or name another directory",
-			s->dir);
-	return 0;
-}
-
-static int check_writable(const struct snapshot_sets *s, const struct image_why *why)
-{
-	if (faccessat(s->fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
-		return 0;
-	return image_fail(why, -errno,
-		"can't write to %s: %s: give it to the server's user; in a unit it needs a line "
-		"ReadWritePaths=%s",
-		s->dir, errno_text(errno), s->dir);
-}
-
-static int lock(const struct snapshot_sets *s, const struct image_why *why)
-{
-	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
-		return 0;
-	if (errno != EWOULDBLOCK)
-		return image_fail(why, -errno,
-			"can't lock %s: %s: name a directory on a disk of this machine", s->dir,
-			errno_text(errno));
-	return image_fail(why, -EBUSY,
-		"%s is in use by another server: give each one a directory of its own", s->dir);
-}
-
-static void warn_of_memory(const struct snapshot_sets *s)
-{
-	struct statfs fs;
-
-	if (fstatfs(s->fd, &fs) == 0 && ((unsigned long)fs.f_type == TMPFS_MAGIC ||
-						(unsigned long)fs.f_type == RAMFS_MAGIC))
-		log_warning("snapshot_dir: %s is in memory: what is there does not survive a "
-			    "reboot, either",
-			s->dir);
-}
-
-int snapshot_sets_open(
-	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
-{
-	int err;
-
-	*s = (struct snapshot_sets){dir, -1};
-	err = open_directory(s, why);
-	if (!err && writable)
-		err = check_writable(s, why);
-	if (!err)
-		err = lock(s, why);
-	if (!err)
-		warn_of_memory(s);
-	return err;
-}
-
 /* ---- which is which -------------------------------------------------------------------------- */
 
-/* The index of the set that the link names; -1: there is no link; -EBADMSG: it names no set. */
-static int read_link(const struct snapshot_sets *s)
+/* The index of the set that a link names; -1: there is no link; -EBADMSG: it names no set. */
+static int read_link(const struct snapshot_sets *s, const char *link)
 {
 	char target[8];
-	ssize_t n = readlinkat(s->fd, link_name, target, sizeof(target));
+	ssize_t n = readlinkat(s->fd, link, target, sizeof(target));
 
 	if (n < 0)
 		return errno == ENOENT ? -1 : -EBADMSG;
@@ -121,10 +47,26 @@ static bool is_whole(const struct snapshot_sets *s, unsigned set)
 	return faccessat(s->fd, path, F_OK, AT_EACCESS) == 0;
 }
 
+/* A whole set that is to become the latest; -1: none. */
+static int find_unlinked(const struct snapshot_sets *s)
+{
+	int set = read_link(s, link_made);
+
+	return set >= 0 && is_whole(s, (unsigned)set) ? set : -1;
+}
+
+/* As read_link() says it. */
+static int find_latest(const struct snapshot_sets *s)
+{
+	int set = find_unlinked(s);
+
+	return set >= 0 ? set : read_link(s, link_name);
+}
+
 int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES],
 	bool *newer, const struct image_why *why)
 {
-	int latest = read_link(s);
+	int latest = find_latest(s);
 
 	*newer = false;
 	if (latest == -1 && !is_there(s, 0) && !is_there(s, 1))
@@ -147,7 +89,7 @@ int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PA
 
 void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES])
 {
-	int latest = read_link(s);
+	int latest = find_latest(s);
 	bool second = latest < 0 ? is_whole(s, 0) && !is_whole(s, 1) : latest == 0;
 
 	snprintf(set, SNAPSHOT_SET_PATH_BYTES, "%s/%s", s->dir, names[second]);
@@ -223,6 +165,16 @@ int snapshot_set_clear(const char *set, const struct image_why *why)
 
 /* ---- made the latest ------------------------------------------------------------------------- */
 
+/* The link that is to be, and the set's own name; both on the disk. */
+static int announce(const struct snapshot_sets *s, const char *name)
+{
+	int err = unlink_if_there(s->fd, link_made, 0);
+
+	if (!err && symlinkat(name, s->fd, link_made) != 0)
+		err = -errno;
+	return !err && fsync(s->fd) != 0 ? -errno : err;
+}
+
 static int mark_whole(int fd)
 {
 	autoclose int whole = openat(fd, whole_name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -230,16 +182,18 @@ static int mark_whole(int fd)
 	return whole < 0 || fsync(whole) != 0 || fsync(fd) != 0 ? -errno : 0;
 }
 
-static int turn_link(const struct snapshot_sets *s, const char *name)
+/* What the disk has of these nevertheless leads to a whole set. */
+static void withdraw(const struct snapshot_sets *s, int fd)
 {
-	int err = unlink_if_there(s->fd, link_made, 0);
+	unlinkat(fd, whole_name, 0);
+	unlinkat(s->fd, link_made, 0);
+}
 
-	if (!err && symlinkat(name, s->fd, link_made) != 0)
-		err = -errno;
-	CRASH_POINT("set.linked");
-	if (!err && renameat(s->fd, link_made, s->fd, link_name) != 0)
-		err = -errno;
-	return !err && fsync(s->fd) != 0 ? -errno : err;
+static int turn_link(const struct snapshot_sets *s)
+{
+	if (renameat(s->fd, link_made, s->fd, link_name) != 0 || fsync(s->fd) != 0)
+		return -errno;
+	return 0;
 }
 
 int snapshot_sets_publish(
@@ -250,12 +204,110 @@ int snapshot_sets_publish(
 
 	CRASH_POINT("set.written");
 	if (!err)
-		err = mark_whole(fd);
-	CRASH_POINT("set.whole");
-	/* The set's own name, before the link that leads to it. */
-	if (!err && fsync(s->fd) != 0)
-		err = -errno;
+		err = announce(s, strrchr(set, '/') + 1);
+	CRASH_POINT("set.named");
 	if (!err)
-		err = turn_link(s, strrchr(set, '/') + 1);
-	return err ? image_fail(why, err, "can't make %s the latest: %s", set, errno_text(err)) : 0;
+		err = mark_whole(fd);
+	if (err) {
+		withdraw(s, fd);
+		return image_fail(why, err, "can't make %s the latest: %s", set, errno_text(err));
+	}
+	CRASH_POINT("set.whole");
+	err = turn_link(s);
+	if (err)
+		log_warning("%s is the latest set of snapshots, but %s/%s can't be turned to it: "
+			    "%s; the next start does that",
+			set, s->dir, link_name, errno_text(err));
+	return 0;
+}
+
+static int end_publishing(const struct snapshot_sets *s, const struct image_why *why)
+{
+	int set = find_unlinked(s), err;
+
+	if (set < 0)
+		return 0;
+	err = turn_link(s);
+	if (err)
+		return image_fail(why, err, "can't turn %s/%s to %s, which is newer: %s", s->dir,
+			link_name, names[set], errno_text(err));
+	log_notice("%s/%s is the latest set of snapshots: the server was killed when it was whole",
+		s->dir, names[set]);
+	return 0;
+}
+
+/* ---- opened ---------------------------------------------------------------------------------- */
+
+static int open_directory(struct snapshot_sets *s, const struct image_why *why)
+{
+	struct stat st;
+
+	s->fd = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->fd < 0 && errno == ENOENT)
+		return image_fail(why, -ENOENT,
+			"%s does not exist: make it first (install -d -m 700), for the server's "
+			"user",
+			s->dir);
+	if (s->fd < 0 || fstat(s->fd, &st) != 0)
+		return image_fail(why, -errno, "can't open %s: %s", s->dir, errno_text(errno));
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return image_fail(why, -EPERM,
+			"%s belongs to user %u, not to us (%u): chown it, or name another directory",
+			s->dir, st.st_uid, geteuid());
+	if (st.st_mode & S_IWOTH)
+		return image_fail(why, -EPERM,
+			"everybody can write to %s: chmod o-w it, or name another directory",
+			s->dir);
+	return 0;
+}
+
+static int check_writable(const struct snapshot_sets *s, const struct image_why *why)
+{
+	if (faccessat(s->fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+		return 0;
+	return image_fail(why, -errno,
+		"can't write to %s: %s: give it to the server's user; in a unit it needs a line "
+		"ReadWritePaths=%s",
+		s->dir, errno_text(errno), s->dir);
+}
+
+static int lock(const struct snapshot_sets *s, const struct image_why *why)
+{
+	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno != EWOULDBLOCK)
+		return image_fail(why, -errno,
+			"can't lock %s: %s: name a directory on a disk of this machine", s->dir,
+			errno_text(errno));
+	return image_fail(why, -EBUSY,
+		"%s is in use by another server: give each one a directory of its own", s->dir);
+}
+
+static void warn_of_memory(const struct snapshot_sets *s)
+{
+	struct statfs fs;
+
+	if (fstatfs(s->fd, &fs) == 0 && ((unsigned long)fs.f_type == TMPFS_MAGIC ||
+						(unsigned long)fs.f_type == RAMFS_MAGIC))
+		log_warning("snapshot_dir: %s is in memory: what is there does not survive a "
+			    "reboot, either",
+			s->dir);
+}
+
+int snapshot_sets_open(
+	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
+{
+	int err;
+
+	*s = (struct snapshot_sets){dir, -1};
+	err = open_directory(s, why);
+	if (!err && writable)
+		err = check_writable(s, why);
+	if (!err)
+		err = lock(s, why);
+	if (!err && writable)
+		err = end_publishing(s, why);
+	if (!err)
+		warn_of_memory(s);
+	return err;
 }

@@ -4,10 +4,14 @@
  *     DIR/a/.whole    once all of them are on the disk; no export has such a name
  *     DIR/b/          the set before, or one that is being made
  *     DIR/latest      a link to the one that is to be restored
+ *     DIR/latest.new  what that is about to become
  *
- * A new set is made where the latest is not, and the link is turned when it is whole: whenever this
- * is killed, and whatever fails, the latest set stays as it was. The set before that one stays
- * until the next is begun: the disk must have the room of two anyway.
+ * A new set is made where the latest is not. When its snapshots are on the disk latest.new is made,
+ * then the mark .whole, then latest.new is renamed. The mark is the moment: a whole set that
+ * latest.new leads to is the latest, so that a power cut loses nothing that was acknowledged before
+ * it, and without a mark the latest set is the one of before. That one stays until the next is
+ * begun: the disk must have the room of two anyway. latest alone is the administrator's choice,
+ * who may turn it.
  *
  * OWNERSHIP  The directory is locked by flock(2) until the process ends: one server at a time.
  * THREADS    snapshot_set_clear() may be called by another thread; the rest by the metadata thread.
@@ -27,9 +31,9 @@ struct snapshot_sets {
 	int fd;          /* -1: not open */
 };
 
-/* Takes the lock. -ENOENT, -ENOTDIR: no such directory; -EPERM: others can change it; -EACCES,
- * -EROFS: `writable` was asked for, and it is not; -EBUSY: another server has it; others: it can't
- * be locked. */
+/* Takes the lock, and, if writable, turns the link where that was left to do. -ENOENT, -ENOTDIR: no
+ * such directory; -EPERM: others can change it; -EACCES, -EROFS: `writable` was asked for, and it
+ * is not; -EBUSY: another server has it; others: it can't be locked. */
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 
@@ -43,7 +47,7 @@ int snapshot_sets_latest(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PA
 void snapshot_sets_next(const struct snapshot_sets *s, char set[SNAPSHOT_SET_PATH_BYTES]);
 /* Makes that place an empty directory. -ENOTEMPTY: it holds what no snapshot has. */
 int snapshot_set_clear(const char *set, const struct image_why *why);
-/* All snapshots of the set are on the disk: it becomes the latest. */
+/* All snapshots of the set are on the disk: it becomes the latest. An error: it is not. */
 int snapshot_sets_publish(
 	const struct snapshot_sets *s, const char *set, const struct image_why *why);
 
