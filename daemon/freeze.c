@@ -185,47 +185,32 @@ static void send_frozen(struct freeze *f, struct io_thread *thread, uint64_t id)
 	rpc_start(thread, &f->call);
 }
 
-/* Another freeze, or the end of one. */
-static void change(struct fs_thread *ft, struct freeze *f, uint64_t id)
+/* How far the thread is from now on. */
+static void say(struct freeze *f, struct freeze_thread *t, uint64_t id, enum freeze_phase phase)
 {
-	bool others;
-
-	ft->freeze.id = id;
-	ft->freeze.phase = id ? FREEZE_HOLDS : FREEZE_NONE;
 	pthread_mutex_lock(&f->lock);
-	others = f->id != id;
-	if (others) {
-		f->id = id;
-		f->nquiet = f->nclean = 0;
-		f->sent = false;
-	}
-	pthread_mutex_unlock(&f->lock);
-	if (others)
-		wake_all(f->fs);
-	if (!id)
-		waiters_wake(&ft->freeze.held, 0);
-}
-
-/* True: all threads are as far. */
-static bool advance(struct freeze *f, struct freeze_thread *t, enum freeze_phase phase)
-{
-	unsigned *n = phase == FREEZE_QUIET ? &f->nquiet : &f->nclean;
-	bool all = false;
-
+	t->id = id;
 	t->phase = phase;
-	pthread_mutex_lock(&f->lock);
-	if (f->id == t->id)
-		all = ++*n == f->fs->options.io_threads;
 	pthread_mutex_unlock(&f->lock);
-	return all;
 }
 
-static bool all_quiet(struct freeze *f, uint64_t id)
+static bool all_are_locked(const struct freeze *f, uint64_t id, enum freeze_phase phase)
+{
+	for (unsigned i = 0; i < f->fs->options.io_threads; i++) {
+		const struct freeze_thread *t = &f->fs->threads[i].freeze;
+
+		if (t->id != id || t->phase < phase)
+			return false;
+	}
+	return true;
+}
+
+static bool all_are(struct freeze *f, uint64_t id, enum freeze_phase phase)
 {
 	bool all;
 
 	pthread_mutex_lock(&f->lock);
-	all = f->id == id && f->nquiet == f->fs->options.io_threads;
+	all = all_are_locked(f, id, phase);
 	pthread_mutex_unlock(&f->lock);
 	return all;
 }
@@ -236,30 +221,45 @@ static bool may_send(struct freeze *f, uint64_t id)
 	bool send;
 
 	pthread_mutex_lock(&f->lock);
-	send = f->id == id && f->nclean == f->fs->options.io_threads && !f->sent && !f->busy;
-	if (send)
-		f->sent = f->busy = true;
+	send = all_are_locked(f, id, FREEZE_CLEAN) && f->sent != id && !f->busy;
+	if (send) {
+		f->sent = id;
+		f->busy = true;
+	}
 	pthread_mutex_unlock(&f->lock);
 	return send;
+}
+
+/* Another freeze, or the end of one. */
+static void change(struct fs_thread *ft, struct freeze *f, uint64_t id)
+{
+	say(f, &ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
+	wake_all(f->fs);
+	if (!id)
+		waiters_wake(&ft->freeze.held, 0);
 }
 
 void freeze_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
+	struct freeze *f = &fs->freeze;
 	struct fs_thread *ft = fs_thread_of(thread);
 	struct freeze_thread *t = &ft->freeze;
 	uint64_t id = session_freezing(fs->session);
 
 	if (id != t->id)
-		change(ft, &fs->freeze, id);
-	if (!t->id)
+		change(ft, f, id);
+	if (!id)
 		return;
-	if (t->phase == FREEZE_HOLDS && !t->nwriting && advance(&fs->freeze, t, FREEZE_QUIET))
-		wake_all(fs);
+	if (t->phase == FREEZE_HOLDS && !t->nwriting) {
+		say(f, t, id, FREEZE_QUIET);
+		if (all_are(f, id, FREEZE_QUIET))
+			wake_all(fs);
+	}
 	/* Not before: a write of another thread may still make an inode dirty that is listed here.
 	 */
-	if (t->phase == FREEZE_QUIET && all_quiet(&fs->freeze, t->id) && commit_tick(thread))
-		advance(&fs->freeze, t, FREEZE_CLEAN);
-	if (t->phase == FREEZE_CLEAN && may_send(&fs->freeze, t->id))
-		send_frozen(&fs->freeze, thread, t->id);
+	if (t->phase == FREEZE_QUIET && all_are(f, id, FREEZE_QUIET) && commit_tick(thread))
+		say(f, t, id, FREEZE_CLEAN);
+	if (t->phase == FREEZE_CLEAN && may_send(f, id))
+		send_frozen(f, thread, id);
 }

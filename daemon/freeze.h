@@ -8,8 +8,10 @@
  * file's before asks by UNPROTECT first; which were asked for is remembered, one bit a page. Pages
  * that came from grants since need no question. Without a snapshot all of this is a test of a flag.
  *
- * THREADS    A thread's writes and those that it holds are its own; what all threads wait for
- *            together is behind a lock, taken inside no other one and around none.
+ * THREADS    A thread's writes and those that it holds are its own, and so is how far it is: others
+ *            only look at that, and what one thread says takes nothing back of what another has
+ *            said, since each hears of a snapshot in its own time. The lock is taken inside no
+ *            other one and around none.
  */
 #ifndef RMEMFS_DAEMON_FREEZE_H
 #define RMEMFS_DAEMON_FREEZE_H
@@ -31,8 +33,10 @@ enum freeze_phase { FREEZE_NONE, FREEZE_HOLDS, FREEZE_QUIET, FREEZE_CLEAN };
 
 /* Of each thread. */
 struct freeze_thread {
+	/* Changed by the thread, under the lock; others look at them under the lock. */
 	uint64_t id; /* the snapshot that it holds its writes for; 0: it does not */
 	enum freeze_phase phase;
+
 	unsigned nwriting;
 	struct list held; /* struct waiter */
 	struct thread_call call;
@@ -40,11 +44,9 @@ struct freeze_thread {
 };
 
 struct freeze {
-	pthread_mutex_t lock; /* guards the next ones */
-	uint64_t id;
-	unsigned nquiet, nclean; /* threads that are as far */
-	bool sent;               /* FROZEN for it */
-	bool busy;               /* the call is in use */
+	pthread_mutex_t lock; /* guards the next ones, and how far the threads are */
+	uint64_t sent;        /* the snapshot that FROZEN was sent for last */
+	bool busy;            /* the call is in use */
 	struct rpc_call call;
 	struct fs *fs;
 

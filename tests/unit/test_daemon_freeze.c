@@ -1,4 +1,4 @@
-/* Which pages a write has to ask for while a snapshot is on its way. */
+/* Which pages a write has to ask for while a snapshot is on its way, and when FROZEN is sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,10 +6,11 @@
 #include <cmocka.h>
 
 #include "daemon/fs_internal.h"
+#include "daemon/io_thread_private.h"
 #include "daemon/op.h"
-#include "daemon/session_private.h"
+#include "daemon/remote_private.h"
 
-enum { INO = 71, SNAPSHOT = 5, REGION_PAGES = 1000, NREGIONS = 3, MAX = 8 };
+enum { INO = 71, SNAPSHOT = 5, REGION_PAGES = 1000, NREGIONS = 3, MAX = 8, THREADS = 2 };
 
 struct fixture {
 	struct fs fs;
@@ -203,6 +204,146 @@ static void enter__counted_until_left(void **state)
 	assert_false(list_empty(&t->held));
 }
 
+/* ---- several threads ------------------------------------------------------------------------- */
+
+/* Their loops are the test's to turn: what is sent stays with their remotes, which are down. */
+struct crew {
+	struct fixture *fx;
+	struct io_thread threads[THREADS];
+	struct io_thread_private privs[THREADS];
+	struct remote remotes[THREADS];
+};
+
+static void crew_init(struct crew *crew, struct fixture *fx)
+{
+	*crew = (struct crew){.fx = fx};
+	fx->fs.options.io_threads = THREADS;
+	atomic_store(&fx->session.region_bytes, (uint64_t)REGION_PAGES << PAGE_SHIFT);
+	fx->session.info.nregions = NREGIONS;
+	pthread_mutex_init(&fx->session.lock, NULL);
+	for (unsigned i = 0; i < THREADS; i++) {
+		struct fs_thread *ft = &fx->fs.threads[i];
+
+		crew->threads[i] = (struct io_thread){.index = i,
+			.fs = &fx->fs,
+			.priv = &crew->privs[i],
+			.remote = &crew->remotes[i]};
+		pthread_mutex_init(&crew->privs[i].inbox_lock, NULL);
+		list_init(&crew->privs[i].inbox);
+		crew->privs[i].wake_fd = -1;
+		list_init(&crew->remotes[i].rpc_waiting);
+		ft->thread = &crew->threads[i];
+		list_init(&ft->dirty);
+		freeze_thread_init(&ft->freeze, ft->thread);
+	}
+}
+
+/* What the session was told by PING's reply. */
+static void told(struct crew *crew, uint64_t freezing)
+{
+	atomic_store(&crew->fx->session.freezing, freezing);
+}
+
+static void step(struct crew *crew, unsigned thread)
+{
+	freeze_step(&crew->threads[thread]);
+}
+
+/* Runs what threads have been called for until nothing is left of it. */
+static void run_calls(struct crew *crew)
+{
+	struct list *link;
+
+	for (unsigned i = 0; i < THREADS; i++)
+		while ((link = list_pop(&crew->privs[i].inbox))) {
+			struct thread_call *call = list_entry(link, struct thread_call, link);
+
+			call->run(call);
+			i = 0;
+		}
+}
+
+/* Takes the FROZEN that was sent last; 0: none was. */
+static uint64_t take_frozen(struct crew *crew)
+{
+	for (unsigned i = 0; i < THREADS; i++) {
+		struct list *link = list_pop(&crew->remotes[i].rpc_waiting);
+
+		if (link)
+			return list_entry(link, struct rpc_call, link)->req.frozen.snapshot;
+	}
+	return 0;
+}
+
+static void answer_frozen(struct crew *crew)
+{
+	struct rpc_call *call = &crew->fx->fs.freeze.call;
+
+	call->done(call, &(struct rpc_reply){.op = RPC_FROZEN});
+	run_calls(crew);
+}
+
+static void frozen__sent_once_when_no_thread_writes(void **state)
+{
+	static struct crew crew;
+	static struct request req;
+
+	crew_init(&crew, *state);
+	req = (struct request){.thread = &crew.threads[1]};
+	assert_true(freeze_enter(&req, NULL));
+	told(&crew, SNAPSHOT);
+	step(&crew, 0);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), 0);
+	freeze_leave(&req);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), SNAPSHOT);
+	for (unsigned i = 0; i < THREADS; i++)
+		step(&crew, i);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), 0);
+	answer_frozen(&crew);
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(crew.fx->fs.threads[i].freeze.id, 0);
+}
+
+/* What was true when it began its turn is not any more: the others have gone further meanwhile, and
+ * what they have said holds. */
+static void frozen__a_thread_that_hears_late_holds_up_nothing(void **state)
+{
+	static struct crew crew;
+
+	crew_init(&crew, *state);
+	told(&crew, SNAPSHOT);
+	step(&crew, 1);
+	told(&crew, SNAPSHOT + 1);
+	step(&crew, 0);
+	told(&crew, 0);
+	step(&crew, 1);
+	told(&crew, SNAPSHOT + 1);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), SNAPSHOT + 1);
+	answer_frozen(&crew);
+}
+
+static void frozen__of_the_next_snapshot__after_the_answer(void **state)
+{
+	static struct crew crew;
+
+	crew_init(&crew, *state);
+	told(&crew, SNAPSHOT);
+	step(&crew, 0);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), SNAPSHOT);
+	told(&crew, SNAPSHOT + 1);
+	step(&crew, 1);
+	run_calls(&crew);
+	assert_int_equal(take_frozen(&crew), 0);
+	answer_frozen(&crew);
+	assert_int_equal(take_frozen(&crew), SNAPSHOT + 1);
+	answer_frozen(&crew);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -214,6 +355,9 @@ int main(void)
 		CASE(protected__in_order__some_ahead),
 		CASE(protected__more_than_fit__in_turns),
 		CASE(enter__counted_until_left),
+		CASE(frozen__sent_once_when_no_thread_writes),
+		CASE(frozen__a_thread_that_hears_late_holds_up_nothing),
+		CASE(frozen__of_the_next_snapshot__after_the_answer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
