@@ -15,7 +15,7 @@ verbs_address=${RMEMFS_TEST_VERBS_ADDRESS:-10.9.0.1}
 repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
 
 server_pid='' daemon_pid=''
-export_size=512MiB
+export_size=192MiB
 server_conf='' # a configuration file that names the exports
 # Of the mounts; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
@@ -38,13 +38,22 @@ die() {
 
 # ---- conditions ----------------------------------------------------------------------------------
 
+# pause SECONDS: sleeps, in a test without another process.
+pause() {
+	if [ -p "${dir:-}/never" ]; then
+		read -r -t "$1" <>"$dir/never" || true
+	else
+		sleep "$1"
+	fi
+}
+
 # until_true SECONDS COMMAND...: looks every 20 ms.
 until_true() {
 	local deadline=$((SECONDS + $1 + 1))
 	shift
 	until "$@"; do
 		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.02
+		pause 0.02
 	done
 }
 
@@ -77,7 +86,7 @@ listen_address() {
 }
 
 server_answers() {
-	! alive "$server_pid" || rmemfsctl status "$socket" >/dev/null 2>&1 3>&-
+	! alive "$server_pid" || { [ -S "$socket" ] && rmemfsctl status "$socket" >/dev/null 2>&1 3>&-; }
 }
 
 # spawn_server [OPTION]...
@@ -286,7 +295,7 @@ source_repository() {
 watch_over() {
 	mkfifo "$dir/never"
 	(
-		read -r -t "$1" <>"$dir/never" || true
+		pause "$1"
 		echo "the test took longer than $1 s" >>"$dir/watch.log"
 		cat "$dir"/*.pid | while read -r pid; do
 			[[ $(readlink "/proc/$pid/exe") != "$(readlink -f "$bin")"/* ]] || kill -KILL "$pid"

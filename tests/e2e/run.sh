@@ -27,4 +27,4 @@ done
 # What takes a minute or more is made nightly, and where nothing slows it down.
 [ "${RMEMFS_TEST_NIGHTLY:-0}${RMEMFS_TEST_SANITIZED:-0}${RMEMFS_TEST_SMALL:-0}" = 100 ] ||
 	tags+="${tags:+,}!long"
-exec bats --formatter tap --filter-tags "$tags" "${files[@]}"
+exec bats --formatter tap --timing --filter-tags "$tags" "${files[@]}"
