@@ -14,7 +14,7 @@ teardown() {
 }
 
 @test "dd in blocks of 1 MiB" {
-	random_file "$dir/a" "$(mib 256 64)"
+	random_file "$dir/a" "$(mib 128 64)"
 	dd if="$dir/a" of="$mnt/a" bs=1M status=none
 	holds_everywhere cmp "$dir/a" "$mnt/a"
 }

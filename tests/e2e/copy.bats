@@ -143,7 +143,7 @@ splice() {
 
 @test "a copy goes on when the server is killed" {
 	local size
-	size=$(mib 128 32)
+	size=$(mib 64 32)
 	random_file "$dir/a" "$size"
 	cp "$dir/a" "$mnt/a"
 	(for i in 1 2 3 4 5 6; do cp "$mnt/a" "$mnt/b" && cmp "$dir/a" "$mnt/b" || exit 1; done) \

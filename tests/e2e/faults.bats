@@ -38,7 +38,7 @@ copy_in_background() {
 }
 
 @test "the server is killed in the middle of a copy, which goes on" {
-	random_file "$dir/a" "$(mib 256 32)"
+	random_file "$dir/a" "$(mib 128 32)"
 	copy_in_background "$dir/a" "$mnt/a"
 	crash_server
 	wait $copy
@@ -79,7 +79,7 @@ copy_in_background() {
 
 # bats test_tags=only:tcp
 @test "connections are cut in the middle of a copy, which goes on" {
-	random_file "$dir/a" 256
+	random_file "$dir/a" 128
 	copy_in_background "$dir/a" "$mnt/a"
 	ss -K dst 127.0.0.1 dport = ":$port" >"$dir/cut.log" 2>&1
 	wait $copy
