@@ -169,6 +169,35 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 		FIELDS(RPC_GET_FIELD)                                    \
 	}
 
+/* put_body() and get_body() of a union's messages: BODIES(F) lists F(op, name, member) for each op
+ * that has a body, name being the message's; NO_BODIES(F) lists F(op) for the others. */
+#define RPC_PUT_BODY(op, name, member)     \
+	case op:                           \
+		put_##name(w, &m->member); \
+		break;
+#define RPC_GET_BODY(op, name, member)     \
+	case op:                           \
+		get_##name(r, &m->member); \
+		break;
+#define RPC_NO_BODY(op) case op:
+#define RPC_BODIES(type, BODIES, NO_BODIES)                     \
+	static void put_body(struct wire_out *w, const type *m) \
+	{                                                       \
+		switch ((enum rpc_op)m->op) {                   \
+			BODIES(RPC_PUT_BODY)                    \
+			NO_BODIES(RPC_NO_BODY)                  \
+			break;                                  \
+		}                                               \
+	}                                                       \
+	static void get_body(struct wire_in *r, type *m)        \
+	{                                                       \
+		switch ((enum rpc_op)m->op) {                   \
+			BODIES(RPC_GET_BODY)                    \
+			NO_BODIES(RPC_NO_BODY)                  \
+			break;                                  \
+		}                                               \
+	}
+
 #define RPC_ATTR_FIELDS(F) \
 	F(u64, ino)        \
 	F(u64, size)       \

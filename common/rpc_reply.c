@@ -164,163 +164,50 @@ enum {
 	F(u64, free_inodes)
 RPC_MESSAGE(statfs, struct rpc_statfs_reply, STATFS_FIELDS)
 
-static void put_body(struct wire_out *w, const struct rpc_reply *p)
+static void put_grant_reply(struct wire_out *w, const struct rpc_grant_reply *m)
 {
-	switch ((enum rpc_op)p->op) {
-	case RPC_ATTACH:
-		put_attach(w, &p->attach);
-		break;
-	case RPC_REGIONS:
-		put_regions(w, &p->regions);
-		break;
-	case RPC_PING:
-		put_ping(w, &p->ping);
-		break;
-	case RPC_STATUS:
-		put_status(w, &p->status_text);
-		break;
-	case RPC_SNAPSHOT:
-		put_snapshot(w, &p->snapshot);
-		break;
-	case RPC_GETXATTR:
-		put_getxattr(w, &p->getxattr);
-		break;
-	case RPC_LISTXATTR:
-		put_listxattr(w, &p->listxattr);
-		break;
-	case RPC_FALLOCATE:
-	case RPC_COPY:
-		put_progress(w, &p->progress);
-		break;
-	case RPC_QUOTA:
-		put_quota(w, &p->quota);
-		break;
-	case RPC_LOOKUP:
-	case RPC_CREATE:
-	case RPC_TMPFILE:
-	case RPC_MKNOD:
-	case RPC_MKDIR:
-	case RPC_SYMLINK:
-	case RPC_LINK:
-		put_entry(w, &p->entry);
-		break;
-	case RPC_GETATTR:
-	case RPC_SETATTR:
-	case RPC_COMMIT:
-	case RPC_SETXATTR:
-	case RPC_REMOVEXATTR:
-		put_attr_reply(w, &p->attr);
-		break;
-	case RPC_UNLINK:
-	case RPC_RMDIR:
-		put_remove(w, &p->remove);
-		break;
-	case RPC_RENAME:
-		put_rename(w, &p->rename);
-		break;
-	case RPC_READLINK:
-		put_readlink(w, &p->readlink);
-		break;
-	case RPC_READDIR:
-		put_readdir(w, &p->readdir);
-		break;
-	case RPC_EXTENTS:
-		put_extents_reply(w, &p->extents);
-		break;
-	case RPC_STATFS:
-		put_statfs(w, &p->statfs);
-		break;
-	case RPC_GRANT:
-		put_extents(w, p->grant.ngrant, p->grant.grant, GRANT_EXTENTS);
-		break;
-	case RPC_BYE:
-	case RPC_RETURN:
-	case RPC_STAGE:
-	case RPC_FROZEN:
-	case RPC_UNPROTECT:
-	case RPC_OP_MAX:
-		break;
-	}
+	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
 }
 
-static void get_body(struct wire_in *r, struct rpc_reply *p)
+static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 {
-	switch ((enum rpc_op)p->op) {
-	case RPC_ATTACH:
-		get_attach(r, &p->attach);
-		break;
-	case RPC_REGIONS:
-		get_regions(r, &p->regions);
-		break;
-	case RPC_PING:
-		get_ping(r, &p->ping);
-		break;
-	case RPC_STATUS:
-		get_status(r, &p->status_text);
-		break;
-	case RPC_SNAPSHOT:
-		get_snapshot(r, &p->snapshot);
-		break;
-	case RPC_GETXATTR:
-		get_getxattr(r, &p->getxattr);
-		break;
-	case RPC_LISTXATTR:
-		get_listxattr(r, &p->listxattr);
-		break;
-	case RPC_FALLOCATE:
-	case RPC_COPY:
-		get_progress(r, &p->progress);
-		break;
-	case RPC_QUOTA:
-		get_quota(r, &p->quota);
-		break;
-	case RPC_LOOKUP:
-	case RPC_CREATE:
-	case RPC_TMPFILE:
-	case RPC_MKNOD:
-	case RPC_MKDIR:
-	case RPC_SYMLINK:
-	case RPC_LINK:
-		get_entry(r, &p->entry);
-		break;
-	case RPC_GETATTR:
-	case RPC_SETATTR:
-	case RPC_COMMIT:
-	case RPC_SETXATTR:
-	case RPC_REMOVEXATTR:
-		get_attr_reply(r, &p->attr);
-		break;
-	case RPC_UNLINK:
-	case RPC_RMDIR:
-		get_remove(r, &p->remove);
-		break;
-	case RPC_RENAME:
-		get_rename(r, &p->rename);
-		break;
-	case RPC_READLINK:
-		get_readlink(r, &p->readlink);
-		break;
-	case RPC_READDIR:
-		get_readdir(r, &p->readdir);
-		break;
-	case RPC_EXTENTS:
-		get_extents_reply(r, &p->extents);
-		break;
-	case RPC_STATFS:
-		get_statfs(r, &p->statfs);
-		break;
-	case RPC_GRANT:
-		get_extents(r, &p->grant.ngrant, p->grant.grant, GRANT_EXTENTS);
-		break;
-	case RPC_BYE:
-	case RPC_RETURN:
-	case RPC_STAGE:
-	case RPC_FROZEN:
-	case RPC_UNPROTECT:
-	case RPC_OP_MAX:
-		break;
-	}
+	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
 }
+
+#define BODIES(F)                              \
+	F(RPC_ATTACH, attach, attach)          \
+	F(RPC_REGIONS, regions, regions)       \
+	F(RPC_PING, ping, ping)                \
+	F(RPC_STATUS, status, status_text)     \
+	F(RPC_SNAPSHOT, snapshot, snapshot)    \
+	F(RPC_GETXATTR, getxattr, getxattr)    \
+	F(RPC_LISTXATTR, listxattr, listxattr) \
+	F(RPC_FALLOCATE, progress, progress)   \
+	F(RPC_COPY, progress, progress)        \
+	F(RPC_QUOTA, quota, quota)             \
+	F(RPC_LOOKUP, entry, entry)            \
+	F(RPC_CREATE, entry, entry)            \
+	F(RPC_TMPFILE, entry, entry)           \
+	F(RPC_MKNOD, entry, entry)             \
+	F(RPC_MKDIR, entry, entry)             \
+	F(RPC_SYMLINK, entry, entry)           \
+	F(RPC_LINK, entry, entry)              \
+	F(RPC_GETATTR, attr_reply, attr)       \
+	F(RPC_SETATTR, attr_reply, attr)       \
+	F(RPC_COMMIT, attr_reply, attr)        \
+	F(RPC_SETXATTR, attr_reply, attr)      \
+	F(RPC_REMOVEXATTR, attr_reply, attr)   \
+	F(RPC_UNLINK, remove, remove)          \
+	F(RPC_RMDIR, remove, remove)           \
+	F(RPC_RENAME, rename, rename)          \
+	F(RPC_READLINK, readlink, readlink)    \
+	F(RPC_READDIR, readdir, readdir)       \
+	F(RPC_EXTENTS, extents_reply, extents) \
+	F(RPC_STATFS, statfs, statfs)          \
+	F(RPC_GRANT, grant_reply, grant)
+#define NO_BODIES(F) \
+	F(RPC_BYE) F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_OP_MAX)
+RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
 /* 0 or -errno, but for the one by which a client marks what it has taken back itself. */
 static bool is_status(int32_t status)

@@ -200,203 +200,43 @@ RPC_MESSAGE(quota, struct rpc_quota, QUOTA_FIELDS)
 #define FROZEN_FIELDS(F) F(u64, snapshot)
 RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 
-static void put_body(struct wire_out *w, const struct rpc_request *q)
-{
-	switch ((enum rpc_op)q->op) {
-	case RPC_ATTACH:
-		put_attach(w, &q->attach);
-		break;
-	case RPC_REGIONS:
-		put_regions(w, &q->regions);
-		break;
-	case RPC_PING:
-	case RPC_BYE:
-		put_counters(w, &q->ping);
-		break;
-	case RPC_STATUS:
-		put_status(w, &q->status);
-		break;
-	case RPC_LOOKUP:
-		put_lookup(w, &q->name);
-		break;
-	case RPC_UNLINK:
-	case RPC_RMDIR:
-		put_name_request(w, &q->name);
-		break;
-	case RPC_GETATTR:
-	case RPC_READLINK:
-		put_ino_request(w, &q->ino);
-		break;
-	case RPC_READDIR:
-		put_readdir(w, &q->readdir);
-		break;
-	case RPC_EXTENTS:
-		put_extents_request(w, &q->extents);
-		break;
-	case RPC_SETATTR:
-		put_setattr(w, &q->setattr);
-		break;
-	case RPC_CREATE:
-	case RPC_MKNOD:
-	case RPC_MKDIR:
-	case RPC_SYMLINK:
-		put_create(w, &q->create);
-		break;
-	case RPC_LINK:
-		put_link(w, &q->link);
-		break;
-	case RPC_RENAME:
-		put_rename(w, &q->rename);
-		break;
-	case RPC_COMMIT:
-		put_commit(w, &q->commit);
-		break;
-	case RPC_GRANT:
-		put_grant(w, &q->grant);
-		break;
-	case RPC_RETURN:
-		put_return(w, &q->ret);
-		break;
-	case RPC_SNAPSHOT:
-		put_snapshot(w, &q->snapshot);
-		break;
-	case RPC_GETXATTR:
-		put_getxattr(w, &q->getxattr);
-		break;
-	case RPC_LISTXATTR:
-		put_listxattr(w, &q->listxattr);
-		break;
-	case RPC_FROZEN:
-		put_frozen(w, &q->frozen);
-		break;
-	case RPC_UNPROTECT:
-		put_tail(w, &q->unprotect.tail);
-		break;
-	case RPC_TMPFILE:
-		put_tmpfile(w, &q->create);
-		break;
-	case RPC_SETXATTR:
-		put_setxattr(w, &q->setxattr);
-		break;
-	case RPC_REMOVEXATTR:
-		put_removexattr(w, &q->removexattr);
-		break;
-	case RPC_STAGE:
-		put_stage(w, &q->stage);
-		break;
-	case RPC_FALLOCATE:
-		put_fallocate(w, &q->fallocate);
-		break;
-	case RPC_COPY:
-		put_copy(w, &q->copy);
-		break;
-	case RPC_QUOTA:
-		put_quota(w, &q->quota);
-		break;
-	case RPC_STATFS:
-	case RPC_OP_MAX:
-		break;
-	}
-}
-
-static void get_body(struct wire_in *r, struct rpc_request *q)
-{
-	switch ((enum rpc_op)q->op) {
-	case RPC_ATTACH:
-		get_attach(r, &q->attach);
-		break;
-	case RPC_REGIONS:
-		get_regions(r, &q->regions);
-		break;
-	case RPC_PING:
-	case RPC_BYE:
-		get_counters(r, &q->ping);
-		break;
-	case RPC_STATUS:
-		get_status(r, &q->status);
-		break;
-	case RPC_LOOKUP:
-		get_lookup(r, &q->name);
-		break;
-	case RPC_UNLINK:
-	case RPC_RMDIR:
-		get_name_request(r, &q->name);
-		break;
-	case RPC_GETATTR:
-	case RPC_READLINK:
-		get_ino_request(r, &q->ino);
-		break;
-	case RPC_READDIR:
-		get_readdir(r, &q->readdir);
-		break;
-	case RPC_EXTENTS:
-		get_extents_request(r, &q->extents);
-		break;
-	case RPC_SETATTR:
-		get_setattr(r, &q->setattr);
-		break;
-	case RPC_CREATE:
-	case RPC_MKNOD:
-	case RPC_MKDIR:
-	case RPC_SYMLINK:
-		get_create(r, &q->create);
-		break;
-	case RPC_LINK:
-		get_link(r, &q->link);
-		break;
-	case RPC_RENAME:
-		get_rename(r, &q->rename);
-		break;
-	case RPC_COMMIT:
-		get_commit(r, &q->commit);
-		break;
-	case RPC_GRANT:
-		get_grant(r, &q->grant);
-		break;
-	case RPC_RETURN:
-		get_return(r, &q->ret);
-		break;
-	case RPC_SNAPSHOT:
-		get_snapshot(r, &q->snapshot);
-		break;
-	case RPC_GETXATTR:
-		get_getxattr(r, &q->getxattr);
-		break;
-	case RPC_LISTXATTR:
-		get_listxattr(r, &q->listxattr);
-		break;
-	case RPC_FROZEN:
-		get_frozen(r, &q->frozen);
-		break;
-	case RPC_UNPROTECT:
-		get_tail(r, &q->unprotect.tail);
-		break;
-	case RPC_TMPFILE:
-		get_tmpfile(r, &q->create);
-		break;
-	case RPC_SETXATTR:
-		get_setxattr(r, &q->setxattr);
-		break;
-	case RPC_REMOVEXATTR:
-		get_removexattr(r, &q->removexattr);
-		break;
-	case RPC_STAGE:
-		get_stage(r, &q->stage);
-		break;
-	case RPC_FALLOCATE:
-		get_fallocate(r, &q->fallocate);
-		break;
-	case RPC_COPY:
-		get_copy(r, &q->copy);
-		break;
-	case RPC_QUOTA:
-		get_quota(r, &q->quota);
-		break;
-	case RPC_STATFS:
-	case RPC_OP_MAX:
-		break;
-	}
-}
+#define BODIES(F)                                    \
+	F(RPC_ATTACH, attach, attach)                \
+	F(RPC_REGIONS, regions, regions)             \
+	F(RPC_PING, counters, ping)                  \
+	F(RPC_BYE, counters, ping)                   \
+	F(RPC_STATUS, status, status)                \
+	F(RPC_LOOKUP, lookup, name)                  \
+	F(RPC_UNLINK, name_request, name)            \
+	F(RPC_RMDIR, name_request, name)             \
+	F(RPC_GETATTR, ino_request, ino)             \
+	F(RPC_READLINK, ino_request, ino)            \
+	F(RPC_READDIR, readdir, readdir)             \
+	F(RPC_EXTENTS, extents_request, extents)     \
+	F(RPC_SETATTR, setattr, setattr)             \
+	F(RPC_CREATE, create, create)                \
+	F(RPC_MKNOD, create, create)                 \
+	F(RPC_MKDIR, create, create)                 \
+	F(RPC_SYMLINK, create, create)               \
+	F(RPC_LINK, link, link)                      \
+	F(RPC_RENAME, rename, rename)                \
+	F(RPC_COMMIT, commit, commit)                \
+	F(RPC_GRANT, grant, grant)                   \
+	F(RPC_RETURN, return, ret)                   \
+	F(RPC_SNAPSHOT, snapshot, snapshot)          \
+	F(RPC_GETXATTR, getxattr, getxattr)          \
+	F(RPC_LISTXATTR, listxattr, listxattr)       \
+	F(RPC_FROZEN, frozen, frozen)                \
+	F(RPC_UNPROTECT, tail, unprotect.tail)       \
+	F(RPC_TMPFILE, tmpfile, create)              \
+	F(RPC_SETXATTR, setxattr, setxattr)          \
+	F(RPC_REMOVEXATTR, removexattr, removexattr) \
+	F(RPC_STAGE, stage, stage)                   \
+	F(RPC_FALLOCATE, fallocate, fallocate)       \
+	F(RPC_COPY, copy, copy)                      \
+	F(RPC_QUOTA, quota, quota)
+#define NO_BODIES(F) F(RPC_STATFS) F(RPC_OP_MAX)
+RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
 enum {
 	SET_ALL = SET_MODE | SET_UID | SET_GID | SET_SIZE | SET_ATIME | SET_MTIME | SET_ATIME_NOW |
