@@ -183,6 +183,16 @@ static bool usable(const struct file *f, enum way way)
 	return f->named || f->fd[way] >= 0;
 }
 
+/* A range of a file for one way; false: the file can't be used that way. */
+static bool range_for(
+	struct player *p, const struct file *f, enum way way, size_t *offset, size_t *len)
+{
+	range(p, SIZE_MAX_BYTES, offset, len);
+	if (way == DIRECT)
+		align(offset, len);
+	return usable(f, way);
+}
+
 static void file_create(struct player *p, struct file *f)
 {
 	note(p, "create %s", f->name);
@@ -202,24 +212,43 @@ static void check_size(struct player *p, struct file *f, int fd)
 		fail(p, "%s: %lld bytes instead of %zu", f->name, (long long)st.st_size, f->size);
 }
 
+/* n of the buffer's len bytes were written, which must be all. */
+static void take_write(struct player *p, struct file *f, size_t offset, size_t len, ssize_t n)
+{
+	if (n != (ssize_t)len)
+		fail(p, "%s: wrote %zd instead of %zu", f->name, n, len);
+	memcpy(f->bytes + offset, p->buf, len);
+	if (offset + len > f->size)
+		f->size = offset + len;
+}
+
+/* n of len bytes were read into the buffer, which must be all that the file has there. */
+static void check_read(struct player *p, const struct file *f, size_t offset, size_t len, ssize_t n)
+{
+	size_t there = offset < f->size ? f->size - offset : 0;
+
+	if (there > len)
+		there = len;
+	if (n != (ssize_t)there)
+		fail(p, "%s: read %zd instead of %zu", f->name, n, there);
+	compare(p, f->name, p->buf, f->bytes + offset, offset, there);
+}
+
 static void file_write(struct player *p, struct file *f)
 {
 	enum way way = below(p, WAYS);
 	size_t offset, len;
+	ssize_t n;
 	int fd;
 
-	range(p, SIZE_MAX_BYTES, &offset, &len);
-	if (way == DIRECT)
-		align(&offset, &len);
-	if (!usable(f, way))
+	if (!range_for(p, f, way, &offset, &len))
 		return;
 	fd = file_open(p, f, way);
 	fill(p, p->buf, len);
 	note(p, "write %s %u %zu+%zu", f->name, way, offset, len);
-	need(p, pwrite(fd, p->buf, len, (off_t)offset) == (ssize_t)len, "pwrite");
-	memcpy(f->bytes + offset, p->buf, len);
-	if (offset + len > f->size)
-		f->size = offset + len;
+	n = pwrite(fd, p->buf, len, (off_t)offset);
+	need(p, n >= 0, "pwrite");
+	take_write(p, f, offset, len, n);
 }
 
 /* Pieces begin and end where they like, unless they go past the cache. */
@@ -243,20 +272,13 @@ static void async_write(struct player *p, struct file *f)
 	ssize_t n;
 	int fd;
 
-	range(p, SIZE_MAX_BYTES, &offset, &len);
-	if (way == DIRECT)
-		align(&offset, &len);
-	if (!usable(f, way))
+	if (!range_for(p, f, way, &offset, &len))
 		return;
 	fd = file_open(p, f, way);
 	fill(p, p->buf, len);
 	note(p, "async write %s %u %u %zu+%zu", f->name, way, kind, offset, len);
 	n = async_run(&p->async, kind, true, fd, p->buf, len, (off_t)offset, piece_of(p, way));
-	if (n != (ssize_t)len)
-		fail(p, "%s: wrote %zd instead of %zu", f->name, n, len);
-	memcpy(f->bytes + offset, p->buf, len);
-	if (offset + len > f->size)
-		f->size = offset + len;
+	take_write(p, f, offset, len, n);
 	check_size(p, f, fd);
 }
 
@@ -264,18 +286,12 @@ static void async_read(struct player *p, struct file *f)
 {
 	enum way way = below(p, 3) ? DIRECT : CACHED;
 	enum async_kind kind = async_kind(p);
-	size_t offset, len, there;
+	size_t offset, len;
 	ssize_t n;
 	int fd;
 
-	range(p, SIZE_MAX_BYTES, &offset, &len);
-	if (way == DIRECT)
-		align(&offset, &len);
-	if (!usable(f, way))
+	if (!range_for(p, f, way, &offset, &len))
 		return;
-	there = offset < f->size ? f->size - offset : 0;
-	if (there > len)
-		there = len;
 	note(p, "async read %s %u %u %zu+%zu", f->name, way, kind, offset, len);
 	fd = file_open(p, f, way);
 	/* Until the new size is written back, the kernel gets nothing of a hole before it; reads
@@ -283,9 +299,7 @@ static void async_read(struct player *p, struct file *f)
 	if (p->writes_back)
 		need(p, fdatasync(fd) == 0, "fdatasync");
 	n = async_run(&p->async, kind, false, fd, p->buf, len, (off_t)offset, piece_of(p, way));
-	if (n != (ssize_t)there)
-		fail(p, "%s: read %zd instead of %zu", f->name, n, there);
-	compare(p, f->name, p->buf, f->bytes + offset, offset, there);
+	check_read(p, f, offset, len, n);
 }
 
 static void file_append(struct player *p, struct file *f)
@@ -310,23 +324,15 @@ static void file_append(struct player *p, struct file *f)
 static void file_read(struct player *p, struct file *f)
 {
 	enum way way = below(p, 2) ? CACHED : DIRECT;
-	size_t offset, len, there;
+	size_t offset, len;
 	ssize_t n;
 
-	range(p, SIZE_MAX_BYTES, &offset, &len);
-	if (way == DIRECT)
-		align(&offset, &len);
-	if (!usable(f, way))
+	if (!range_for(p, f, way, &offset, &len))
 		return;
-	there = offset < f->size ? f->size - offset : 0;
-	if (there > len)
-		there = len;
 	note(p, "read %s %u %zu+%zu", f->name, way, offset, len);
 	n = pread(file_open(p, f, way), p->buf, len, (off_t)offset);
 	need(p, n >= 0, "pread");
-	if ((size_t)n != there)
-		fail(p, "%s: read %zd bytes instead of %zu", f->name, n, there);
-	compare(p, f->name, p->buf, f->bytes + offset, offset, there);
+	check_read(p, f, offset, len, n);
 }
 
 /* Whatever is said to be a hole reads as zeros. What was stored into a mapping is known to the
