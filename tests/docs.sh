@@ -7,28 +7,15 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/tap.bash
+. tests/tap.bash
 bin=${1:-build/dev}/bin
-failed=0 checks=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-docs.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
 programs=(rmemfs rmemfs-server rmemfsctl)
 manuals=(daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
 conf_page=config/rmemfs.conf.5
-
-# check NAME COMMAND...
-check() {
-	local name=$1 output
-	shift
-	checks=$((checks + 1))
-	if output=$("$@" 2>&1); then
-		echo "ok $checks - $name"
-	else
-		failed=1
-		echo "not ok $checks - $name"
-		printf '%s\n' "$output" | sed 's/^/# /'
-	fi
-}
 
 complain() {
 	echo "$*"
@@ -472,5 +459,4 @@ check "manual pages: references" manual_references
 check "manual pages: 80 columns" manual_width
 check "links" links
 check "versions in the CHANGELOG" changelog
-echo "1..$checks"
-exit "$failed"
+check_end

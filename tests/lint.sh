@@ -5,22 +5,9 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/tap.bash
+. tests/tap.bash
 build=${1:-build/dev}
-failed=0 checks=0
-
-# check NAME COMMAND...
-check() {
-	local name=$1 output
-	shift
-	checks=$((checks + 1))
-	if output=$("$@" 2>&1); then
-		echo "ok $checks - $name"
-	else
-		failed=1
-		echo "not ok $checks - $name"
-		printf '%s\n' "$output" | sed 's/^/# /'
-	fi
-}
 
 sources() {
 	find common server daemon tests -name '*.[ch]' -type f | sort
@@ -142,5 +129,4 @@ check "shellcheck" shell
 check "codespell" spelling
 check "cppcheck" static_analysis
 check "clang-tidy" tidy
-echo "1..$checks"
-exit "$failed"
+check_end

@@ -7,6 +7,8 @@
 
 bench_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bench_root=$(cd "$bench_here/../.." && pwd)
+# shellcheck source=tests/wait.bash
+. "$bench_root/tests/wait.bash"
 bin=${RMEMFS_BIN:-$bench_root/build/release/bin}
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -76,23 +78,15 @@ leave() {
 	wait "$2"
 }
 
-# wait_mounted MOUNTPOINT PID WHAT
-wait_mounted() {
-	local deadline=$((SECONDS + 60))
-	until mountpoint -q "$1"; do
-		kill -0 "$2" 2>/dev/null || bench_die "$3 ended without a mount: $(tail -n 3 "$work/$3.log")"
-		[ $SECONDS -lt $deadline ] || bench_die "$3 mounted nothing within 60 s"
-		sleep 0.02
-	done
+# ended_or PID COMMAND...: the command is true, or never will be.
+ended_or() {
+	"${@:2}" || ! kill -0 "$1" 2>/dev/null
 }
 
-free_port() {
-	local port
-	while :; do
-		port=$((20000 + RANDOM % 10000))
-		[ -n "$(ss -Hltn "sport = :$port")" ] || break
-	done
-	echo "$port"
+# wait_mounted MOUNTPOINT PID WHAT
+wait_mounted() {
+	until_true 60 ended_or "$2" mountpoint -q "$1" || bench_die "$3 mounted nothing within 60 s"
+	mountpoint -q "$1" || bench_die "$3 ended without a mount: $(tail -n 3 "$work/$3.log")"
 }
 
 # ---- rmemfs --------------------------------------------------------------------------------------
@@ -118,11 +112,13 @@ server_start() {
 	"$bin/rmemfs-server" -c "$work/server.conf" --memory-dir "$memory/store" >"$work/server.log" 2>&1 &
 	server=$!
 	later server_stop
-	until "$bin/rmemfsctl" status "$work/socket" >/dev/null 2>&1; do
-		kill -0 "$server" 2>/dev/null || bench_die "the server ended: $(tail -n 3 "$work/server.log")"
-		sleep 0.05
-	done
+	until_true 300 ended_or "$server" server_answers || bench_die "the server does not answer"
+	server_answers || bench_die "the server ended: $(tail -n 3 "$work/server.log")"
 	server_address=$address
+}
+
+server_answers() {
+	"$bin/rmemfsctl" status "$work/socket" >/dev/null 2>&1
 }
 
 # Its mounts first, or their daemons would wait for it.

@@ -13,6 +13,8 @@ bin=${RMEMFS_BIN:?}
 export PATH=$bin:$PATH
 verbs_address=${RMEMFS_TEST_VERBS_ADDRESS:-10.9.0.1}
 repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+# shellcheck source=tests/wait.bash
+. "$repository/tests/wait.bash"
 
 server_pid='' daemon_pid=''
 export_size=192MiB
@@ -38,25 +40,6 @@ die() {
 
 # ---- conditions ----------------------------------------------------------------------------------
 
-# pause SECONDS: sleeps, in a test without another process.
-pause() {
-	if [ -p "${dir:-}/never" ]; then
-		read -r -t "$1" <>"$dir/never" || true
-	else
-		sleep "$1"
-	fi
-}
-
-# until_true SECONDS COMMAND...: looks every 20 ms.
-until_true() {
-	local deadline=$((SECONDS + $1 + 1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $deadline ] || return 1
-		pause 0.02
-	done
-}
-
 alive() {
 	kill -0 "$1" 2>/dev/null
 }
@@ -68,15 +51,6 @@ exit_status() {
 }
 
 # ---- the server ----------------------------------------------------------------------------------
-
-free_port() {
-	local port
-	while :; do
-		port=$((20000 + RANDOM % 10000))
-		[ -n "$(ss -Hltn "sport = :$port")" ] || break
-	done
-	echo $port
-}
 
 listen_address() {
 	case $transport in

@@ -12,19 +12,11 @@
 two_here=$BATS_TEST_DIRNAME
 # shellcheck source=tests/vm/vm.bash
 . "$two_here/../vm.bash"
+# shellcheck source=tests/wait.bash
+. "$two_here/../../wait.bash"
 vm_cpus=1 vm_mem=2G
 guest_seconds=1400 boot_seconds=180
 server_address=10.9.0.1 client_address=10.9.0.2
-
-# until_true SECONDS COMMAND...: looks every 20 ms.
-until_true() {
-	local deadline=$((SECONDS + $1 + 1))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $deadline ] || return 1
-		sleep 0.02
-	done
-}
 
 fail() {
 	echo "$*" >&2
