@@ -280,6 +280,7 @@ watch_over() {
 setup_rmem() {
 	[ "$(id -u)" -eq 0 ] || skip "mounting takes root"
 	[ -c /dev/fuse ] || skip "there is no /dev/fuse"
+	uptime_began=$(cut -d. -f1 /proc/uptime)
 	dir=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-test.XXXXXX")
 	memory=$(mktemp -d "${RMEMFS_TEST_SHM:-/dev/shm}/rmemfs-test.XXXXXX")
 	mnt=$dir/mnt
@@ -294,8 +295,18 @@ setup_rmem() {
 	fi
 }
 
+# What stood still may have had no CPU, or no disk: then the kernel has complained since the test's
+# beginning, of those that it starves too (kworkers).
+kernel_complaints() {
+	dmesg 2>/dev/null | awk -v began="${uptime_began:-0}" -F '[][]' \
+		'$2 + 0 >= began && /lockup|stall|starved|stuck for|blocked for more/'
+}
+
 show_logs() {
-	local log
+	local log complaints
+	complaints=$(kernel_complaints)
+	[ -z "$complaints" ] || echo "--- the kernel
+$complaints"
 	for log in "$dir"/*.log; do
 		[ -s "$log" ] || continue
 		echo "--- ${log##*/}"
