@@ -24,6 +24,7 @@ enum {
 	TICK_MS = 100,
 	RECEIVE_BATCH = 16, /* messages read before events are looked at again */
 	EVENT_BATCH = 32,
+	LATE_MS = 5000,       /* what a tick may be late before it is told */
 	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
 };
 
@@ -112,12 +113,24 @@ static unsigned handle_events(struct io_thread *thread)
 	return (unsigned)n;
 }
 
+/* Its requests stood still, and neither the server nor the connection will tell why. */
+static void tell_late(const struct io_thread *thread, int64_t late_ms)
+{
+	if (late_ms >= LATE_MS)
+		log_warning(
+			"thread %u did not run for %lld.%lld s: the process was stopped, or this "
+			"machine was paused or gave it no CPU",
+			thread->index, (long long)late_ms / 1000, (long long)late_ms % 1000 / 100);
+}
+
 static void tick(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 
 	if (priv->now < priv->next_tick)
 		return;
+	if (priv->next_tick)
+		tell_late(thread, priv->now - priv->next_tick);
 	priv->next_tick = priv->now + TICK_MS;
 	fs_tick(thread, priv->now);
 	if (fs_gives_up(thread))

@@ -112,7 +112,11 @@ name_is_looked_up() {
 		until_true 8 server_said "$silent"
 	fi
 	kill -CONT "$daemon_pid"
-	[ "$transport" = shm ] || until_true 10 back 1
+	if [ "$transport" = shm ]; then
+		until_true 5 daemon_logged 'thread 0 did not run for [0-9.]* s'
+	else
+		until_true 10 back 1
+	fi
 	[ "$(cat "$mnt/a")" = before ]
 	echo after >"$mnt/b"
 	[ "$(status_of '.sessions[0].id')" = "$session" ]
