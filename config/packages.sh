@@ -8,10 +8,10 @@ PACKAGES_BUILD=(gcc libc6-dev cmake ninja-build pkg-config libibverbs-dev librdm
 PACKAGES_RUN=(fuse3 ibverbs-providers)
 
 packages_missing() {
-	local package
+	local package installed
+	installed=$(dpkg-query -W -f='${Package}=${db:Status-Status}\n' "$@" 2>/dev/null) || true
 	for package in "$@"; do
-		[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
-			echo "$package"
+		[[ $'\n'$installed$'\n' == *$'\n'"$package=installed"$'\n'* ]] || echo "$package"
 	done
 }
 
