@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# databases.bats - databases in the mount, while they, or the server, are killed and started again. What
-# they have said is committed is written down outside the mount, and must be there; what they have
-# themselves to find damage must find none.
+# databases.bats - databases in the mount, while they, the server, or the daemon are killed and started
+# again. What they have said is committed is written down outside the mount, and must be there; what they
+# have themselves to find damage must find none.
 #
 # Tests with the tag "long" are made nightly (see run.sh).
 
@@ -93,9 +93,38 @@ sqlite_check() {
 	row=$there
 }
 
-# sqlite_rounds MODE: it is killed in one round, the server in the next, both in the third.
+alone_is_killed() {
+	kill -KILL "$sqlite_pid"
+}
+
+is_killed_after_the_server() {
+	crash_server
+	sqlite_go_on 10
+	kill -KILL "$sqlite_pid"
+}
+
+is_killed_with_the_server() {
+	crash_server
+	sqlite_go_on 10
+	kill_server
+	kill -KILL "$sqlite_pid"
+	start_server
+}
+
+# As its machine does: what the daemon has not told the server yet is lost with it.
+is_killed_with_the_daemon() {
+	local pid=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$sqlite_pid" "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	umount -l "$mnt"
+	mount_rmem -o allow_other
+}
+
+# sqlite_rounds MODE: it ends in one way after the other.
 sqlite_rounds() {
-	local n rounds=3 row=0
+	local n rounds=4 row=0
+	local ends=(alone_is_killed is_killed_after_the_server is_killed_with_the_server is_killed_with_the_daemon)
 	! nightly || rounds=12
 	echo 0 >"$dir/committed"
 	[ "$(sqlite3 "$mnt/db" "PRAGMA journal_mode = $1")" = "$1" ]
@@ -104,13 +133,7 @@ sqlite_rounds() {
 	for ((n = 0; n < rounds; n++)); do
 		sqlite_begin $row
 		sqlite_go_on $((20 + RANDOM % 60))
-		if [ $((n % 3)) -ne 0 ]; then
-			crash_server
-			sqlite_go_on 10
-		fi
-		[ $((n % 3)) -ne 2 ] || kill_server
-		kill -KILL "$sqlite_pid"
-		[ $((n % 3)) -ne 2 ] || start_server
+		"${ends[n % 4]}"
 		sqlite_ended
 		sqlite_check "$1"
 	done
@@ -119,11 +142,11 @@ sqlite_rounds() {
 }
 
 # bats test_tags=long
-@test "SQLite with a journal: what was committed is there when it, or the server, is killed" {
+@test "SQLite with a journal: what was committed is there when it, the server, or the daemon is killed" {
 	sqlite_rounds delete
 }
 
-@test "SQLite with a write-ahead log: what was committed is there when it, or the server, is killed" {
+@test "SQLite with a write-ahead log: what was committed is there when it, the server, or the daemon is killed" {
 	sqlite_rounds wal
 }
 
