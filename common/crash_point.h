@@ -19,6 +19,7 @@
  *     session.ending  session.drained                 it ends; a step of giving back what it had
  *     commit.before  commit.after                     a batch's transaction
  *     reply.none  reply.sent                          after it, before the first or between replies
+ *     name.changed                                    a directory's entry was put or taken
  *     grant                                           pages are lent
  *     scrub.before  scrub.half  scrub.zeroed  scrub.taken
  *     reap.step  cut.hidden                           a long file is freed, or cut

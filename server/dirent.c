@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "common/crash_point.h"
 #include "common/wire.h"
 
 enum { COLLISION_BITS = 8 };
@@ -78,18 +79,24 @@ int dirent_put(struct volume *v, const struct dirent_slot *slot, const struct rp
 {
 	uint8_t buf[DIRENT_BYTES_MAX];
 	struct wire_out w;
+	int err;
 
 	wire_out_init(&w, buf, sizeof(buf));
 	wire_put_u64(&w, ino);
 	wire_put_u8(&w, type);
 	wire_put(&w, name->s, name->len);
-	return store_put(
+	err = store_put(
 		v->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie), buf, wire_out_len(&w));
+	CRASH_POINT("name.changed");
+	return err;
 }
 
 int dirent_del(struct volume *v, const struct dirent_slot *slot)
 {
-	return store_del(v->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie));
+	int err = store_del(v->store, STORE_DIRENT, STORE_KEY(slot->dir, slot->cookie));
+
+	CRASH_POINT("name.changed");
+	return err;
 }
 
 int dirent_next(struct volume *v, uint64_t dir, uint64_t cookie, struct dirent_entry *out)

@@ -112,6 +112,33 @@ crash_server() {
 	start_server "$@"
 }
 
+# use_lease SECONDS: of servers that are started from now on; the kernel keeps for as long what it is
+# told.
+use_lease() {
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		lease_time = $1;
+		exports = ({ name = "default"; size = "$export_size"; });
+	END
+}
+
+# spawn_armed POINT [OPTION]...: a server that will die there (see common/crash_point.h).
+spawn_armed() {
+	export RMEMFS_CRASH_AT=$1
+	spawn_server "${@:2}"
+	unset RMEMFS_CRASH_AT
+}
+
+# expect_death POINT [half]: it has, by itself, and what it left is whole, unless said otherwise.
+expect_death() {
+	local pid=$server_pid status=0
+	server_pid=''
+	exit_status "$pid" 60 || status=$?
+	[ $status -eq 137 ] || die "the server ended with status $status, not at $1"
+	[ "${2:-whole}" != half ] || return 0
+	check_memory
+}
+
 # ---- the mount -----------------------------------------------------------------------------------
 
 # The source and options that reach the test's server over the test's transport.

@@ -17,17 +17,14 @@ setup() {
 	if nightly; then test_seconds=1800; else test_seconds=400; fi
 	setup_rmem
 	# Each start and each check look at all of it.
+	# shellcheck disable=SC2034 # the helpers take it
 	export_size=160MiB
 	seed=${RMEMFS_TEST_SEED:-$RANDOM}
 	echo "RMEMFS_TEST_SEED=$seed"
 	RANDOM=$seed
 	# Freed pages come back soon after a restart; and a snapshot ends who is away for longer, so
 	# clients must be able to come back within it.
-	server_conf=$dir/server.conf
-	cat >"$server_conf" <<-END
-		lease_time = 4;
-		exports = ({ name = "default"; size = "$export_size"; });
-	END
+	use_lease 4
 }
 
 teardown() {
@@ -40,7 +37,7 @@ teardown() {
 
 # Those of a load; of what is passed all the time a later passage is as good as the first.
 often=(commit.before commit.after reply.none reply.sent)
-seldom=(grant scrub.before scrub.half scrub.zeroed scrub.taken reap.step cut.hidden zero.before
+seldom=(name.changed grant scrub.before scrub.half scrub.zeroed scrub.taken reap.step cut.hidden zero.before
 	zero.after copy.before copy.after fallocate.step xattr.staged xattr.set snapshot.marked
 	snapshot.half snapshot.written snapshot.renamed)
 # Those of a start, of a mount and its end, of a restoration.
@@ -73,23 +70,6 @@ random_point() {
 	else
 		echo "${seldom[RANDOM % ${#seldom[@]}]}:$((1 + RANDOM % 4))"
 	fi
-}
-
-# spawn_armed POINT [OPTION]...: a server that will die there.
-spawn_armed() {
-	export RMEMFS_CRASH_AT=$1
-	spawn_server "${@:2}"
-	unset RMEMFS_CRASH_AT
-}
-
-# expect_death POINT [half]: it has, by itself, and what it left is whole, unless said otherwise.
-expect_death() {
-	local pid=$server_pid status=0
-	server_pid=''
-	exit_status "$pid" 60 || status=$?
-	[ $status -eq 137 ] || die "the server ended with status $status, not at $1"
-	[ "${2:-whole}" != half ] || return 0
-	check_memory
 }
 
 # ---- the load ------------------------------------------------------------------------------------
