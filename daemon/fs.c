@@ -22,14 +22,24 @@ static int notifiers_start(struct fs *fs)
 		return r;
 	r = notifier_start(&fs->dropper);
 	if (r)
-		notifier_stop(&fs->notifier);
+		goto err_notifier;
+	r = notifier_start(&fs->expirer);
+	if (r)
+		goto err_dropper;
+	return 0;
+
+err_dropper:
+	notifier_stop(&fs->dropper);
+err_notifier:
+	notifier_stop(&fs->notifier);
 	return r;
 }
 
 static void notifiers_stop(struct fs *fs)
 {
+	notifier_stop(&fs->notifier); /* which gives work to the expirer */
+	notifier_stop(&fs->expirer);
 	notifier_stop(&fs->dropper);
-	notifier_stop(&fs->notifier);
 }
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
@@ -49,6 +59,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
+	expiries_init(&fs->expiries);
 	r = notifiers_start(fs);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
@@ -63,6 +74,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 err_notifiers:
 	notifiers_stop(fs);
 err_tables:
+	expiries_fini(&fs->expiries);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
@@ -77,6 +89,7 @@ void fs_close(struct fs *fs)
 {
 	notifiers_stop(fs);
 	inode_table_fini(&fs->inodes);
+	expiries_fini(&fs->expiries);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);

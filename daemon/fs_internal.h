@@ -3,6 +3,7 @@
 #define RMEMFS_DAEMON_FS_INTERNAL_H
 
 #include "daemon/allowance.h"
+#include "daemon/expire.h"
 #include "daemon/fs.h"
 #include "daemon/freeze.h"
 #include "daemon/grants.h"
@@ -47,6 +48,8 @@ struct fs {
 	struct freeze freeze;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
+	struct notifier expirer;  /* of names */
+	struct expiries expiries;
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };

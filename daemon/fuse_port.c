@@ -218,10 +218,12 @@ int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, in
 	return notify(port, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), NULL, 0);
 }
 
-int fuse_port_inval_entry(struct fuse_port *port, uint64_t parent, const char *name)
+int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name)
 {
 	size_t len = strlen(name);
-	struct fuse_notify_inval_entry_out out = {.parent = parent, .namelen = (uint32_t)len};
+	/* Kernels that do not know the flag take no notice of it. */
+	struct fuse_notify_inval_entry_out out = {
+		.parent = parent, .namelen = (uint32_t)len, .flags = FUSE_EXPIRE_ONLY};
 
 	return notify(port, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out), name, len + 1);
 }

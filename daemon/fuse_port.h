@@ -9,7 +9,7 @@
  *     fuse_port_unmount, or the user's umount(8) -> fuse_port_delete
  *
  * OWNERSHIP  main makes and deletes the port; it outlives the I/O threads.
- * THREADS    fuse_port_inval_*, _gone and _set_gone: any. The rest: main.
+ * THREADS    fuse_port_inval_inode, _expire_entry, _gone and _set_gone: any. The rest: main.
  * ERRORS     0 or -errno; where there is a why, it gets one line for people.
  */
 #ifndef RMEMFS_DAEMON_FUSE_PORT_H
@@ -53,8 +53,10 @@ void fuse_port_delete(struct fuse_port *port);
  * off negative: attributes only. Blocks while pages of the range are locked by READs in flight, so
  * never from an I/O thread. -ENOENT: the kernel doesn't know the node. */
 int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len);
-/* Makes the kernel forget what name is in parent. Takes the parent's inode lock, which an
- * operation in flight may hold: never from an I/O thread. */
-int fuse_port_inval_entry(struct fuse_port *port, uint64_t parent, const char *name);
+/* Makes the kernel ask anew what name is in parent, or that it is not there, at its next use. Below
+ * Linux 6.2 it is forgotten at once, and what is mounted below it goes. Takes the parent's inode
+ * lock, which an operation in flight may hold: never from an I/O thread, and only while operations
+ * are answered, since the wait for it ends by nothing else, SIGKILL included. */
+int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name);
 
 #endif

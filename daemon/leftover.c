@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 
+#include "daemon/expire.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
@@ -41,6 +42,7 @@ void leftover_end(struct request *req)
 
 	if (!op->leftover)
 		return;
+	expire_changed(req);
 	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	inode_put(steal_ptr(&op->leftover));
 	if (atomic_fetch_sub(&fs->nleftovers, 1) == 1)

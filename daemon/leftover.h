@@ -6,7 +6,8 @@
  * server is back; each thread finds it back in its own time. A program that is started again must
  * not meet what the one before has left: the UNLINK of a journal that it is reading, say. So what
  * comes from the kernel after such an answer is held until everything that was answered so has
- * ended. Not held is what neither sees nor changes files and names.
+ * ended. Not held is what neither sees nor changes files and names. What the kernel answers by
+ * itself until then is what was before; when one of them ends it has to ask anew (expire.h).
  *
  * What is held has taken nothing, so nothing that goes on waits for it.
  *
@@ -35,7 +36,7 @@ void leftover_thread_init(struct leftover_thread *t);
 
 /* Answers with `error` now; the operation, which has begun, goes on by itself. */
 void leftover_make(struct request *req, int error);
-/* For each operation that ends. */
+/* For each operation that ends, while it still has its inode. */
 void leftover_end(struct request *req);
 
 /* Before a request begins. False: it is held, and then(req, 0) follows, or then(req, -ECANCELED) if

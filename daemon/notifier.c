@@ -23,14 +23,22 @@ static void job_done(struct thread_call *call)
 	job->done(job);
 }
 
-/* A node that the kernel does not know has nothing to be dropped: the result does not matter. */
+/* What the kernel does not know it has nothing of: the result does not matter. */
+static void tell(const struct notifier_job *job)
+{
+	if (job->name)
+		fuse_port_expire_entry(job->port, job->node, job->name);
+	else
+		fuse_port_inval_inode(job->port, job->node, job->off, job->len);
+}
+
 static void *notifier_run(void *arg)
 {
 	struct notifier *n = arg;
 	struct notifier_job *job;
 
 	while ((job = next_job(n))) {
-		fuse_port_inval_inode(job->port, job->node, job->off, job->len);
+		tell(job);
 		job->call.run = job_done;
 		if (job->thread)
 			io_thread_call(job->thread, &job->call);

@@ -1,10 +1,10 @@
 /* notifier.h - tells the kernel what of its own it is to drop: attributes that an answer can't
- * carry, and pages.
+ * carry, pages, and names.
  *
  * The kernel's call may wait for an inode that it is just letting go of, or for I/O on the pages,
  * which takes our answers: so a thread of its own makes it. Attributes alone wait for no I/O; pages
  * may wait for as long as the server is away, so their jobs have a notifier of their own, and
- * nobody waits for them.
+ * nobody waits for them. So have names, which wait for whoever has locked the directory.
  *
  * OWNERSHIP  fs starts and ends the notifiers. A job is embedded in the state of whoever made it
  * and stays in place until done() is called: in job.thread, or in the notifier's own.
@@ -34,6 +34,7 @@ struct notifier_job {
 	struct fuse_port *port;
 	uint64_t node;
 	int64_t off, len;         /* as fuse_port_inval_inode() takes them */
+	const char *name;         /* NULL: the node itself; else the name in it */
 	struct io_thread *thread; /* NULL: done() is called at once */
 	struct thread_call call;
 	void (*done)(struct notifier_job *job);

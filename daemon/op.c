@@ -84,8 +84,8 @@ void op_end(struct request *req)
 		op_leave(req);
 	if (op->writing)
 		freeze_leave(req);
-	inode_put(steal_ptr(&op->inode));
 	leftover_end(req);
+	inode_put(steal_ptr(&op->inode));
 }
 
 void op_finish(struct request *req, int status)

@@ -61,10 +61,14 @@ struct op_pass {
 	bool inside;
 };
 
+enum { OP_CHILDREN_MAX = 2 };
+
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
 	struct inode *inode;     /* of the request's node; referenced */
 	struct inode *leftover;  /* leftover.h: what it may still change; referenced */
+	/* Inodes that its answer says it has changed, besides those it names; 0: none. */
+	uint64_t children[OP_CHILDREN_MAX];
 	enum op_wait wait;
 	struct waiter waiter;
 	struct rpc_call call;

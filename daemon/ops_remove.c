@@ -9,11 +9,12 @@ struct remove_state {
 	struct inode *new_parent; /* RENAME to another directory */
 };
 
-/* An inode that lost a name, got another one, or whose ctime changed. */
-static void take_child(struct request *req, const struct attr *attr)
+/* The n-th inode that lost a name, got another one, or whose ctime changed. */
+static void take_child(struct request *req, unsigned n, const struct attr *attr)
 {
 	struct inode *inode;
 
+	op_of(req)->children[n] = attr->ino;
 	if (!attr->ino)
 		return;
 	inode = inode_find(req->thread->fs, attr->ino);
@@ -35,7 +36,7 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status)
-		take_child(req, &rep->remove.child);
+		take_child(req, 0, &rep->remove.child);
 	op_finish(req, rep->status);
 }
 
@@ -74,8 +75,8 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 		inode_put(st->new_parent);
 	}
 	if (!rep->status) {
-		take_child(req, &rep->rename.moved);
-		take_child(req, &rep->rename.other);
+		take_child(req, 0, &rep->rename.moved);
+		take_child(req, 1, &rep->rename.other);
 	}
 	op_finish(req, rep->status);
 }

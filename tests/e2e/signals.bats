@@ -91,55 +91,6 @@ waiting() {
 	[ "$(ls -A "$mnt")" = a ]
 }
 
-# hold_thread INDEX: this one of the daemon's reads and sends nothing, until release_thread.
-hold_thread() {
-	hold "$daemon_pid" "rmemfs-io/$1" >"$dir/held" 3>&- &
-	holder=$!
-	until_true 10 grep -q held "$dir/held" || die "the thread was not stopped"
-}
-
-release_thread() {
-	kill -KILL "$holder"
-	exit_status "$holder" 10 || [ $? -eq 137 ]
-}
-
-# As x86 and as newer architectures count system calls.
-removing() {
-	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @(263|35)" "* ]]
-}
-
-@test "what a killed program has left on its way is over before anything that begins later" {
-	local remover writer
-	mount_rmem -o io_threads=2,debug_io,log_level=debug
-	mkdir "$mnt/dir"
-	echo old >"$mnt/dir/a"
-	# A request is sent by one thread, to a server that does not look at it any more, ...
-	kill -STOP "$server_pid"
-	hold_thread 0
-	rm -f "$mnt/dir/a" 3>&- &
-	remover=$!
-	until_true 10 removing "$remover"
-	sync "$mnt"
-	kill_server
-	kill -KILL "$remover"
-	until_true 10 ended "$remover"
-	release_thread
-	# ... and this thread does not see yet that the server is back when the other one does.
-	hold_thread 1
-	start_server
-	(echo new >"$mnt/dir/a") 3>&- &
-	writer=$!
-	if until_true 1 ended "$writer"; then
-		release_thread
-		die "it did not wait"
-	fi
-	release_thread
-	exit_status "$writer" 10
-	grep -q ' unlink .* given up before' "$dir/daemon.log"
-	remount
-	echo new | cmp - "$mnt/dir/a"
-}
-
 @test "umount -f ends a killed process whose mapping waits for the server" {
 	local pid
 	mount_rmem

@@ -1,0 +1,204 @@
+#!/usr/bin/env bats
+# leftover.bats - what was sent to a server that is away, and whose callers were told that it is over:
+# it is done when the server is back, before anything else begins, and then seen by all.
+
+bats_require_minimum_version 1.5.0
+load helpers
+
+setup() {
+	setup_rmem
+	# shellcheck disable=SC2034 # the helpers take it
+	export_size=160MiB # each start looks at all of it
+	# What the kernel was told it keeps for longer than a test takes.
+	use_lease 600
+}
+
+teardown() {
+	# A stopped process can't be ended in order.
+	[ -z "$server_pid" ] || kill -CONT "$server_pid"
+	teardown_rmem
+}
+
+# calling PID NAME: it waits in that system call, as x86 and as newer architectures count them.
+calling() {
+	local numbers
+	case $2 in
+	create) numbers='257|56' ;;
+	rmdir) numbers='84|35' ;;
+	unlink) numbers='263|35' ;;
+	chmod) numbers='268|53' ;;
+	esac
+	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
+}
+
+# killed PID...: and ended, whatever they waited for.
+killed() {
+	local pid
+	kill -KILL "$@"
+	for pid in "$@"; do
+		exit_status "$pid" 10 || [ $? -eq 137 ] || die "process $pid does not end"
+	done
+}
+
+# done_later OPERATION...: each, for a caller who had his answer. The mount has debug_io.
+done_later() {
+	local name
+	for name in "$@"; do
+		grep -q " $name .* answered, given up before" "$dir/daemon.log" || return 1
+	done
+}
+
+# hold_thread INDEX: this one of the daemon's reads and sends nothing, until release_thread.
+hold_thread() {
+	hold "$daemon_pid" "rmemfs-io/$1" >"$dir/held" 3>&- &
+	holder=$!
+	until_true 10 grep -q held "$dir/held" || die "the thread was not stopped"
+}
+
+release_thread() {
+	kill -KILL "$holder"
+	exit_status "$holder" 10 || [ $? -eq 137 ]
+}
+
+@test "what a killed program has left on its way is over before anything that begins later" {
+	local remover writer
+	start_server
+	mount_rmem -o io_threads=2,debug_io,log_level=debug
+	mkdir "$mnt/dir"
+	echo old >"$mnt/dir/a"
+	# A request is sent by one thread, to a server that does not look at it any more, ...
+	kill -STOP "$server_pid"
+	hold_thread 0
+	rm -f "$mnt/dir/a" 3>&- &
+	remover=$!
+	until_true 10 calling "$remover" unlink
+	sync "$mnt"
+	kill_server
+	killed "$remover"
+	release_thread
+	# ... and this thread does not see yet that the server is back when the other one does.
+	hold_thread 1
+	start_server
+	(echo new >"$mnt/dir/a") 3>&- &
+	writer=$!
+	if exit_status "$writer" 1; then
+		release_thread
+		die "it did not wait"
+	fi
+	release_thread
+	exit_status "$writer" 10
+	done_later unlink
+	remount
+	echo new | cmp - "$mnt/dir/a"
+}
+
+# ---- what the kernel knows -----------------------------------------------------------------------
+
+changes=()
+
+# Names and attributes that the kernel is told of, and what is going to change them.
+prepare_changes() {
+	mkdir "$mnt"/{create,unlink,rmdir} "$mnt/rmdir/gone"
+	touch "$mnt/unlink/gone" "$mnt/chmod"
+	ln "$mnt/unlink/gone" "$mnt/other"
+	[ ! -e "$mnt/create/made" ]
+	before=$(stat -c '%h %a %.Z' "$mnt"/{other,chmod,create,unlink,rmdir})
+}
+
+# change NAME COMMAND...: which makes that system call; $changes are their processes.
+change() {
+	"${@:2}" 2>>"$dir/fail.log" 3>&- &
+	changes[$!]=$1
+}
+
+# Each is sent, to a server that does not look at it any more.
+send_changes() {
+	local pid
+	kill -STOP "$server_pid"
+	change create touch "$mnt/create/made"
+	change unlink rm -f "$mnt/unlink/gone"
+	change rmdir rmdir "$mnt/rmdir/gone"
+	change chmod chmod 604 "$mnt/chmod"
+	for pid in "${!changes[@]}"; do
+		until_true 10 calling "$pid" "${changes[pid]}"
+	done
+}
+
+changes_are_seen() {
+	until_true 20 done_later create unlink rmdir setattr
+	until_true 5 test -e "$mnt/create/made"
+	until_true 5 test ! -e "$mnt/unlink/gone"
+	until_true 5 test ! -e "$mnt/rmdir/gone"
+	[ "$(stat -c %h "$mnt/other" "$mnt/rmdir" | xargs)" = '1 2' ]
+	[ "$(stat -c %a "$mnt/chmod")" -eq 604 ]
+	diff <(echo "$before") <(stat -c '%h %a %.Z' "$mnt"/{other,chmod,create,unlink,rmdir}) \
+		>"$dir/changed.log" || true
+	[ "$(grep -c '^>' "$dir/changed.log")" -eq 5 ]
+}
+
+@test "what a killed program has left on its way is seen as soon as it was done" {
+	start_server
+	mount_rmem -o io_threads=1,debug_io,log_level=debug
+	prepare_changes
+	send_changes
+	sync "$mnt" # has come after them
+	kill_server
+	killed "${!changes[@]}"
+	start_server
+	changes_are_seen
+}
+
+@test "soft: what failed and was done after all is seen as soon as it was" {
+	local pid
+	start_server
+	mount_rmem -o soft,timeo=2,peer_timeout=2,connect_timeout=1,io_threads=1,debug_io,log_level=debug
+	prepare_changes
+	send_changes
+	for pid in "${!changes[@]}"; do
+		exit_status "$pid" 20 || [ $? -eq 1 ]
+	done
+	[ "$(grep -c 'Input/output error' "$dir/fail.log")" -eq 4 ]
+	kill -CONT "$server_pid"
+	changes_are_seen
+}
+
+# For whom the server dies in the middle of it.
+dies_with() {
+	local changer
+	"$@" 3>&- &
+	changer=$!
+	expect_death name.changed
+	killed $changer
+}
+
+# bats test_tags=long
+@test "each operation on names that a killed program has left is seen as soon as it was done" {
+	local name
+	start_server
+	mount_rmem -o io_threads=1,debug_io,log_level=debug
+	mkdir "$mnt"/{mkdir,mknod,symlink,link,rename}
+	touch "$mnt/file" "$mnt/rename/old"
+	for name in mkdir mknod symlink link rename; do
+		[ ! -e "$mnt/$name/made" ]
+	done
+	kill_server
+	# Each server comes by what the one before has left before it dies by what is new.
+	spawn_armed name.changed
+	dies_with mkdir "$mnt/mkdir/made"
+	spawn_armed name.changed:2
+	dies_with mkfifo "$mnt/mknod/made"
+	spawn_armed name.changed:2
+	dies_with ln -s target "$mnt/symlink/made"
+	spawn_armed name.changed:2
+	dies_with ln "$mnt/file" "$mnt/link/made"
+	spawn_armed name.changed:2
+	dies_with mv "$mnt/rename/old" "$mnt/rename/made"
+	start_server
+	until_true 20 done_later mkdir mknod symlink link rename
+	for name in mkdir mknod symlink link rename; do
+		until_true 5 test -e "$mnt/$name/made" -o -L "$mnt/$name/made"
+	done
+	until_true 5 test ! -e "$mnt/rename/old"
+	[ "$(stat -c %h "$mnt/file")" -eq 2 ]
+	[ "$(stat -c %h "$mnt/mkdir")" -eq 3 ]
+}
