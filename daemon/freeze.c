@@ -48,19 +48,14 @@ static void wake_all(struct fs *fs)
 
 /* ---- pages that were asked for --------------------------------------------------------------- */
 
-/* While nobody writes: all is to be asked for. Without memory it is, each time. */
-static void forget_pages(struct freeze *f, uint64_t id)
+void freeze_forget_pages(struct freeze *f, uint64_t id)
 {
-	uint64_t nbits, words;
+	uint64_t nbits;
 
 	f->region_pages = session_region_pages(f->fs->session);
-	nbits = session_info(f->fs->session)->nregions * f->region_pages;
-	words = nbits / WORD_BITS + 1;
-	if (!f->bits)
-		f->bits = calloc(words, sizeof(*f->bits));
-	else
-		for (uint64_t i = 0; i < words; i++)
-			atomic_store_explicit(&f->bits[i], 0, memory_order_relaxed);
+	nbits = session_nregions(f->fs->session) * f->region_pages;
+	free(f->bits);
+	f->bits = calloc(nbits / WORD_BITS + 1, sizeof(*f->bits));
 	f->nbits = f->bits ? nbits : 0;
 	atomic_store(&f->bits_id, f->bits ? id : 0);
 }
@@ -177,7 +172,7 @@ static void frozen_answered(struct rpc_call *call, const struct rpc_reply *rep)
 
 static void send_frozen(struct freeze *f, struct io_thread *thread, uint64_t id)
 {
-	forget_pages(f, id);
+	freeze_forget_pages(f, id);
 	f->call = (struct rpc_call){.done = frozen_answered};
 	list_init(&f->call.link);
 	f->call.req.op = RPC_FROZEN;

@@ -71,6 +71,9 @@ void freeze_leave(struct request *req);
  * where the file is being written in order; *fpage: how far was looked. */
 unsigned freeze_protected_locked(
 	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max);
+/* While nobody writes: all are to be asked for, once each for the snapshot `id`; without memory
+ * each time. */
+void freeze_forget_pages(struct freeze *f, uint64_t id);
 /* They were asked for. */
 void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
 

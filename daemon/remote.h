@@ -87,8 +87,7 @@ bool remote_gives_up(const struct io_thread *thread);
 
 struct session;
 struct session_info {
-	uint32_t nregions;
-	uint64_t npages; /* of the export */
+	uint64_t npages; /* of the export, which may have grown or shrunk since */
 	uint32_t lease_ms;
 	struct attr root;
 };
@@ -103,6 +102,8 @@ uint32_t session_ttl_ms(const struct session *s);
  * incarnation. */
 uint64_t session_quotas(const struct session *s);
 bool session_lost(const struct session *s);
+/* The export's regions, as the connection that was made last has found them. */
+uint32_t session_nregions(const struct session *s);
 uint64_t session_region_pages(const struct session *s);
 
 /* The server's snapshot on its way, whose pages are to be asked for before they are written, and

@@ -173,7 +173,6 @@ static int first_attach(struct session *s, const struct rpc_attach_reply *reply,
 	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
 	s->incarnation = reply->incarnation;
 	s->info = (struct session_info){
-		.nregions = reply->nregions,
 		.npages = reply->npages,
 		.lease_ms = reply->lease_ms,
 		.root = reply->root,
@@ -222,6 +221,7 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 			session_lose(s, why);
 		return -E2BIG;
 	}
+	atomic_store(&s->nregions, reply->nregions);
 	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
 	atomic_store_explicit(
 		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
@@ -341,6 +341,11 @@ void session_thaw(struct session *s, uint64_t snapshot)
 	if (s->freezing == snapshot)
 		s->freezing = 0;
 	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t session_nregions(const struct session *s)
+{
+	return atomic_load(&s->nregions);
 }
 
 uint64_t session_region_pages(const struct session *s)

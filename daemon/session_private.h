@@ -55,6 +55,7 @@ struct session {
 	_Atomic uint32_t
 		server_timeout_ms; /* it closes a channel that is silent for so long; 0: not */
 
+	_Atomic uint32_t nregions;
 	_Atomic uint64_t region_bytes; /* of all regions but the last */
 	_Atomic uint64_t snapshot;     /* on its way; 0: none */
 	_Atomic uint64_t freezing;     /* the one that waits for us; 0: none does */

@@ -58,6 +58,7 @@ struct script {
 	atomic_bool garbage_once; /* answer the next PING with garbage */
 	atomic_int refuse;        /* status of the next ATTACHs */
 	atomic_uint timeout_ms;   /* told to those that attach */
+	atomic_uint nregions;     /* so, too; SCRIPT_REGIONS of them can be asked for */
 
 	/* What happened. */
 	atomic_uint nattached, nexecuted, nreplayed, nviolations, nbyes;
@@ -96,7 +97,7 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 			.lease_ms = SCRIPT_LEASE_MS,
 			.peer_timeout_ms = atomic_load(&sc->timeout_ms),
 			.server_time = realtime_ns(),
-			.nregions = SCRIPT_REGIONS,
+			.nregions = atomic_load(&sc->nregions),
 			.npages = SCRIPT_REGIONS * (SCRIPT_REGION_BYTES / PAGE_BYTES),
 			.root = {.ino = ROOT_INO, .mode = 040755},
 		};
@@ -352,7 +353,7 @@ static inline void script_init(struct script *sc, unsigned port)
 	struct transport_config config;
 	char why[128];
 
-	*sc = (struct script){0};
+	*sc = (struct script){.nregions = SCRIPT_REGIONS};
 	transport_config_default(&config);
 	assert_int_equal(
 		address_resolve(TRANSPORT_TCP, "127.0.0.1", 7470, &address, why, sizeof(why)), 0);

@@ -21,13 +21,8 @@ struct fixture {
 /* An answer to FROZEN: nothing was asked for yet. */
 static void remember(struct fixture *fx)
 {
-	struct freeze *f = &fx->fs.freeze;
-
-	f->region_pages = REGION_PAGES;
-	f->nbits = (uint64_t)NREGIONS * REGION_PAGES;
-	f->bits = calloc(f->nbits / 64 + 1, sizeof(*f->bits));
-	assert_non_null(f->bits);
-	atomic_store(&f->bits_id, SNAPSHOT);
+	freeze_forget_pages(&fx->fs.freeze, SNAPSHOT);
+	assert_int_equal(atomic_load(&fx->fs.freeze.bits_id), SNAPSHOT);
 }
 
 static int setup(void **state)
@@ -38,6 +33,8 @@ static int setup(void **state)
 		return -1;
 	fx->fs.session = &fx->session;
 	atomic_store(&fx->session.snapshot, SNAPSHOT);
+	atomic_store(&fx->session.nregions, NREGIONS);
+	atomic_store(&fx->session.region_bytes, (uint64_t)REGION_PAGES << PAGE_SHIFT);
 	grants_init(&fx->fs.grants);
 	freeze_init(&fx->fs.freeze, &fx->fs);
 	fx->inode = inode_get(&fx->fs, INO);
@@ -133,10 +130,28 @@ static void protected__of_another_snapshot__all_is_asked_for(void **state)
 	assert_extent(&out[0], 0, 100, 50);
 	/* Nor is an answer remembered that was meant for that one. */
 	freeze_unprotected(&fx->fs, &asked, 1);
-	atomic_store(&fx->fs.freeze.bits_id, SNAPSHOT + 1);
-	for (unsigned i = 0; i < 50; i++)
-		atomic_store(&fx->fs.freeze.bits[i / 64 + 1], 0);
+	freeze_forget_pages(&fx->fs.freeze, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
+}
+
+/* The server was started again with more regions, or fewer, between two snapshots. */
+static void forget__of_an_export_that_has_another_size(void **state)
+{
+	static const unsigned sizes[] = {NREGIONS, 3 * NREGIONS, NREGIONS - 1};
+	struct fixture *fx = *state;
+	struct extent out[MAX];
+
+	for (unsigned i = 0; i < ARRAY_SIZE(sizes); i++) {
+		uint16_t last = (uint16_t)(sizes[i] - 1);
+		struct extent asked = {.npages = 50, .page = 950, .region = last};
+
+		atomic_store(&fx->session.nregions, sizes[i]);
+		remember(fx);
+		put(fx, i * 100, 50, last, 950, EXTENT_COMMITTED);
+		assert_int_equal(ask(fx, i * 100, i * 100 + 50, out), 1);
+		freeze_unprotected(&fx->fs, &asked, 1);
+		assert_int_equal(ask(fx, i * 100, i * 100 + 50, out), 0);
+	}
 }
 
 /* A file that is written in order asks for what comes next along with it. */
@@ -218,8 +233,6 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 {
 	*crew = (struct crew){.fx = fx};
 	fx->fs.options.io_threads = THREADS;
-	atomic_store(&fx->session.region_bytes, (uint64_t)REGION_PAGES << PAGE_SHIFT);
-	fx->session.info.nregions = NREGIONS;
 	pthread_mutex_init(&fx->session.lock, NULL);
 	for (unsigned i = 0; i < THREADS; i++) {
 		struct fs_thread *ft = &fx->fs.threads[i];
@@ -352,6 +365,7 @@ int main(void)
 		CASE(protected__what_may_be_in_the_marker),
 		CASE(protected__what_was_asked_for_is_not_asked_again),
 		CASE(protected__of_another_snapshot__all_is_asked_for),
+		CASE(forget__of_an_export_that_has_another_size),
 		CASE(protected__in_order__some_ahead),
 		CASE(protected__more_than_fit__in_turns),
 		CASE(enter__counted_until_left),

@@ -61,7 +61,7 @@ static void connect__learns_what_the_session_has(void **state)
 
 	bench_open(&b, 1);
 	info = session_info(b.d.session);
-	assert_int_equal(info->nregions, SCRIPT_REGIONS);
+	assert_int_equal(session_nregions(b.d.session), SCRIPT_REGIONS);
 	assert_int_equal(info->root.ino, ROOT_INO);
 	assert_true(io_limits(&b.d.threads[0])->max_work_bytes >= PAGE_BYTES);
 	assert_in_range(session_ttl_ms(b.d.session), SCRIPT_LEASE_MS - 2000, SCRIPT_LEASE_MS);
@@ -633,6 +633,42 @@ static void session__refused_when_it_resumes_is_lost(void **state)
 	bench_close(&b);
 }
 
+static void session__goes_on_when_the_export_has_grown(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, 1);
+	atomic_store(&b.script.nregions, EXPORT_REGIONS_MAX);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, atomic_load(&b.script.nattached) == 2 && remote_connected(b.d.threads));
+	assert_int_equal(session_nregions(b.d.session), EXPORT_REGIONS_MAX);
+	rpcs_start(&b, 20);
+	drive_until(&b.d, count_done(calls) == 20);
+	rpcs_verify(&b, 20);
+	bench_close(&b);
+}
+
+/* A server that lets an export have more than a client of this version reaches. */
+static void session__more_regions_than_it_reaches_is_lost(void **state)
+{
+	struct fs_options options;
+	struct bench b;
+
+	bench_open(&b, 1);
+	atomic_store(&b.script.hold, true);
+	rpcs_start(&b, 20);
+	atomic_store(&b.script.nregions, EXPORT_REGIONS_MAX + 1);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, count_done(calls) == 20);
+	for (unsigned i = 0; i < 20; i++)
+		assert_int_equal(calls[i].status, -ESTALE);
+	assert_true(session_lost(b.d.session));
+	options = options_for(script_port(&b.script), 1);
+	connect_fails(
+		&options, -E2BIG, "the export has 1025 regions, more than the 1024 we can reach");
+	bench_close(&b);
+}
+
 static void stop__says_bye_with_the_totals(void **state)
 {
 	struct bench b;
@@ -779,6 +815,8 @@ int main(void)
 		cmocka_unit_test(soft__lost_session_is_not_given_up),
 		cmocka_unit_test(hard__never_gives_up),
 		cmocka_unit_test(session__refused_when_it_resumes_is_lost),
+		cmocka_unit_test(session__goes_on_when_the_export_has_grown),
+		cmocka_unit_test(session__more_regions_than_it_reaches_is_lost),
 		cmocka_unit_test(stop__says_bye_with_the_totals),
 		cmocka_unit_test(stop__without_a_server_ends_in_time),
 		cmocka_unit_test(disconnected__not_while_the_first_connection_is_made),
