@@ -268,6 +268,14 @@ bytes_queued() {
 @test "what an interrupted direct write changes later is not hidden by the cache" {
 	local writer reader
 	cache_mode=shared
+	# What was looked up must be good for as long as the server is away.
+	stop_server
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		lease_time = 600;
+		exports = ({ name = "default"; size = "$export_size"; });
+	END
+	start_server
 	# One thread, so that a close is seen before the next open.
 	mount_rmem -o io_threads=1
 	random_file "$dir/old" 1

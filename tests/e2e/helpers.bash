@@ -341,6 +341,16 @@ $complaints"
 	done
 }
 
+# What else a test has mounted in its directory, last first. A daemon that was killed leaves a dead
+# mount, which only a test that has failed may do.
+umount_rest() {
+	local at failed=0
+	for at in $(awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac); do
+		umount "$at" || umount -l "$at" || failed=1
+	done
+	return $failed
+}
+
 # Ends what is left, whatever state the test was in; fails if that does not end well.
 teardown_rmem() {
 	local failed=0
@@ -360,6 +370,7 @@ teardown_rmem() {
 		kill -KILL "$pid" 2>/dev/null || true
 		wait "$pid" 2>/dev/null || true
 	done
+	umount_rest || failed=1
 	if [ $failed -ne 0 ] || [ -z "${BATS_TEST_COMPLETED:-}" ]; then
 		show_logs
 	fi

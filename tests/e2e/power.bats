@@ -17,12 +17,7 @@ setup() {
 }
 
 teardown() {
-	local failed=0
-	teardown_rmem || failed=1
-	if mountpoint -q "$disk"; then
-		umount "$disk" && rm -rf "${dir:?}"
-	fi
-	return $failed
+	teardown_rmem
 }
 
 # Two exports, snapshots both ways. The second is named as what is beside it is not.

@@ -5,10 +5,15 @@ load helpers
 
 setup() {
 	setup_rmem
+	declare -gA exports=()
 }
 
+# A mount of the server that is to end, which it writes a snapshot to, would hold it up.
 teardown() {
-	[ -z "${disk:-}" ] || kill -CONT "$disk" 2>/dev/null || true
+	local pid
+	for pid in "${exports[@]}"; do
+		kill -KILL "$pid" || true
+	done
 	teardown_rmem
 }
 
@@ -288,26 +293,28 @@ session_is() {
 	snapshot
 }
 
-# mount_export NAME: at $dir/NAME, by a daemon that is $mounted.
+# mount_export NAME: at $dir/NAME, by the daemon ${exports[NAME]}.
 mount_export() {
 	mkdir "$dir/$1"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source "$1")" "$dir/$1" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
-	mounted=$!
+	exports[$1]=$!
 	until_true 30 mountpoint -q "$dir/$1"
 }
 
 umount_export() {
+	local pid=${exports[$1]}
 	umount "$dir/$1"
-	exit_status "$2" 10
+	unset "exports[$1]"
+	exit_status "$pid" 10
 }
 
 nothing_is_dirty() {
 	[ "$(status_of '.exports[0].dirty')" -eq 0 ]
 }
 
-# A snapshot of 96 MiB in $mnt/a is under way ($taking) to the mount at $dir/disk, whose daemon, $disk,
-# stands still when nothing but the first file has been begun.
+# A snapshot of 96 MiB in $mnt/a is under way ($taking) to the mount at $dir/disk, whose daemon stands
+# still when nothing but the first file has been begun.
 begin_on_disk_that_stands() {
 	random_file "$dir/a" 96
 	cp "$dir/a" "$mnt/a"
@@ -316,20 +323,18 @@ begin_on_disk_that_stands() {
 	rmemfsctl snapshot default "$dir/disk/image" "$socket" >"$dir/out" 2>&1 3>&- &
 	taking=$!
 	until_true 4 test -e "$dir/disk/image/pages"
-	kill -STOP "$disk"
+	kill -STOP "${exports[disk]}"
 	kill -CONT "$daemon_pid"
 	until_true 10 state_is copying
 }
 
 # bats test_tags=once
 @test "a disk that stands still holds up no other export's pages" {
-	local other n
+	local n
 	start_server --export disk:256MiB --export other:64MiB
 	mount_rmem
 	mount_export disk
-	disk=$mounted
 	mount_export other
-	other=$mounted
 	begin_on_disk_that_stands
 	# More than is put aside.
 	rm "$mnt/a"
@@ -340,13 +345,13 @@ begin_on_disk_that_stands() {
 	done
 	state_is copying
 	[ "$(status_of '.exports[0].dirty')" -gt 0 ]
-	kill -CONT "$disk"
+	kill -CONT "${exports[disk]}"
 	wait $taking
 	until_true 20 nothing_is_dirty
-	umount_export other "$other"
+	umount_export other
 	mkdir "$dir/image"
 	cp "$dir"/disk/image/* "$dir/image"
-	umount_export disk "$disk"
+	umount_export disk
 	restore
 	cmp "$dir/a" "$mnt/a"
 }
@@ -356,19 +361,18 @@ begin_on_disk_that_stands() {
 	start_server --export disk:256MiB
 	mount_rmem
 	mount_export disk
-	disk=$mounted
 	begin_on_disk_that_stands
 	# More than is put aside.
 	truncate -s 96M "$dir/b"
 	timeout -s KILL 30 dd if="$dir/b" of="$mnt/a" bs=1M conv=notrunc,fsync status=none
 	# It is told of when nothing of it is left.
-	kill -CONT "$disk"
+	kill -CONT "${exports[disk]}"
 	ended_badly $taking
 	cat "$dir/out"
 	grep "the disk is too slow: .*$mnt.* has waited 5 s" "$dir/out"
 	[ ! -e "$dir/disk/image" ]
 	cmp "$dir/b" "$mnt/a"
-	umount_export disk "$disk"
+	umount_export disk
 	snapshot
 }
 
