@@ -32,3 +32,12 @@ void progress_tell(struct progress *p, const char *what, uint64_t done, uint64_t
 	log_info("%s: %s of %s", what, have, all);
 	p->logged_ms = now;
 }
+
+bool progress_hangs(struct progress *p, uint64_t steps, int64_t now)
+{
+	if (!p->moved_ms || steps != p->steps) {
+		p->moved_ms = now;
+		p->steps = steps;
+	}
+	return now - p->moved_ms >= PROGRESS_HANG_MS;
+}

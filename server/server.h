@@ -62,8 +62,9 @@ struct server {
 	bool restores_latest;
 
 	/* See stop.h. */
-	bool leaving, leaving_cancelled;
-	unsigned leaving_begun; /* snapshots: of the first so many exports */
+	bool leaving;
+	const char *leaving_cancelled; /* why; NULL: it is not */
+	unsigned leaving_begun;        /* snapshots: of the first so many exports */
 	char leaving_set[SNAPSHOT_SET_PATH_BYTES];
 	int64_t leaving_since_ms;
 	struct progress leaving_progress;

@@ -436,6 +436,11 @@ int snapshot_take_last(struct server *s, struct export *export, const char *dir,
 	return take(s, export, dir, clear);
 }
 
+uint64_t snapshot_steps(const struct server *s)
+{
+	return s->snapshot->copy ? snapshot_copy_steps(s->snapshot->copy) : 0;
+}
+
 bool snapshot_has_ended(const struct server *s, int *err, const char **why)
 {
 	const struct snapshot *sn = s->snapshot;

@@ -54,6 +54,9 @@ void snapshot_cancel(struct server *s, const char *reason);
 /* False while one is on its way; then err, and why, say how the last one ended. */
 bool snapshot_has_ended(const struct server *s, int *err, const char **why);
 
+/* Of the one on its way: they change as long as its disk takes something. */
+uint64_t snapshot_steps(const struct server *s);
+
 /* What a session is told: the snapshot of its export, 0 without; whether it is waited for. */
 uint64_t snapshot_of(const struct session *session, bool *frozen);
 /* A session has ended, which may be the one that was waited for. */

@@ -21,6 +21,7 @@ struct snapshot_copy {
 	char *dir, *clear; /* clear: or NULL */
 	int wake_fd;
 	atomic_bool cancelled;
+	atomic_ullong steps;
 
 	pthread_mutex_t lock; /* guards phase, publishing, marker */
 	pthread_cond_t go;
@@ -59,7 +60,10 @@ static int add_pages(struct snapshot_copy *c, struct page_run run, const struct 
 	uint64_t first = run.region * marker_facts(c->marker)->region_pages + run.page;
 	int err = stopped(c, why);
 
-	return err ? err : image_add_pages(c->image, first, run.npages, c->buf, why);
+	if (!err)
+		err = image_add_pages(c->image, first, run.npages, c->buf, why);
+	atomic_fetch_add(&c->steps, 1);
+	return err;
 }
 
 /* What clients wait to write comes first. */
@@ -97,6 +101,7 @@ static int write_records(struct snapshot_copy *c, const struct image_why *why)
 			return fail_records(err, why);
 		if (!err)
 			err = image_add_record(c->image, &rec, why);
+		atomic_fetch_add(&c->steps, 1);
 	}
 	marker_records_done(c->marker);
 	return err == -ENOENT ? 0 : err;
@@ -235,6 +240,11 @@ enum copy_phase snapshot_copy_phase(struct snapshot_copy *c)
 	phase = c->phase;
 	pthread_mutex_unlock(&c->lock);
 	return phase;
+}
+
+uint64_t snapshot_copy_steps(struct snapshot_copy *c)
+{
+	return atomic_load(&c->steps);
 }
 
 int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len)

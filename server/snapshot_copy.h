@@ -32,6 +32,8 @@ void snapshot_copy_go(struct snapshot_copy *c, struct marker *marker);
  * disk and gets its name just now, or has ended; the result follows as ever. */
 bool snapshot_copy_cancel(struct snapshot_copy *c);
 enum copy_phase snapshot_copy_phase(struct snapshot_copy *c);
+/* How often the disk has taken something: as long as that stays the same it is waited for. */
+uint64_t snapshot_copy_steps(struct snapshot_copy *c);
 /* Frees it. 0: the snapshot is whole; or -errno and why. */
 int snapshot_copy_end(struct snapshot_copy *c, char *why, size_t len);
 

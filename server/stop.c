@@ -48,10 +48,15 @@ void stop_begin(struct server *s)
 	snapshot_cancel(s, "the server is stopping");
 }
 
+static void cancel(struct server *s, const char *why)
+{
+	s->leaving_cancelled = why;
+	snapshot_cancel(s, why);
+}
+
 void stop_cancel(struct server *s)
 {
-	s->leaving_cancelled = true;
-	snapshot_cancel(s, "it was cancelled by another signal");
+	cancel(s, "it was cancelled by another signal");
 }
 
 static void publish(struct server *s)
@@ -68,6 +73,16 @@ static void publish(struct server *s)
 	CRASH_POINT("stop.published");
 }
 
+/* Where the disk hangs for good, so does the thread that writes to it. */
+static void give_up(struct server *s)
+{
+	log_error("the disk of %s has taken nothing for %d minutes: it is given up. The server "
+		  "ends when the disk goes on; systemd is not asked for more time, and kills it. "
+		  "The files are in %s until this machine reboots",
+		s->leaving_set, PROGRESS_HANG_MS / 60000, s->dir.path);
+	cancel(s, "the disk took nothing");
+}
+
 static void tell(struct server *s)
 {
 	const struct export *export = &s->exports->v[s->leaving_begun ? s->leaving_begun - 1 : 0];
@@ -77,6 +92,10 @@ static void tell(struct server *s)
 	/* systemd's patience ends then: a disk that hangs is waited for no longer than that. */
 	if (s->leaving_cancelled)
 		return;
+	if (progress_hangs(&s->leaving_progress, snapshot_steps(s), now_ms())) {
+		give_up(s);
+		return;
+	}
 	snapshot_look(s, export, &view);
 	snprintf(what, sizeof(what), "stopping: snapshot of export '%s'", export->name);
 	progress_tell(&s->leaving_progress, what, view.done, view.total);
@@ -97,7 +116,7 @@ int stop_step(struct server *s)
 	else if (s->leaving_begun == s->exports->n)
 		publish(s);
 	else if (s->leaving_cancelled)
-		end(s, -ECANCELED, "it was cancelled by another signal");
+		end(s, -ECANCELED, s->leaving_cancelled);
 	else
 		take_next(s);
 	return s->stopping ? 0 : PROGRESS_MS;
