@@ -141,7 +141,8 @@ static int refuse_mounted(struct shrink *s)
 	size_format(s->v->space.npages << PAGE_SHIFT, size, sizeof(size));
 	snprintf(s->why, s->whylen,
 		"export '%s' can't be made smaller while %s has it mounted and has pages in the "
-		"regions that are to go: start with %s, unmount it there, then make it smaller",
+		"regions that are to go: start with %s, unmount it there (where that is gone for "
+		"good, mount and unmount it anywhere else), then make it smaller",
 		s->v->name, s->client, size);
 	return -EBUSY;
 }

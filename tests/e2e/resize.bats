@@ -284,7 +284,7 @@ refused() {
 	rm "$mnt/data"
 	remount
 	stop_server
-	refused 32 "start with 64MiB, unmount it there, then make it smaller"
+	refused 32 "start with 64MiB, unmount it there"
 	grep -E "$mnt \(pid [0-9]+\) has it mounted" "$dir/server.log"
 	check_memory
 	regions_are 2
@@ -295,6 +295,32 @@ refused() {
 	resize_to 32
 	mount_rmem
 	cmp "$dir/more" "$mnt/more"
+}
+
+# bats test_tags=once
+@test "a client that is gone for good holds up no shrinking, once somebody else has been there" {
+	local killed
+	start_server
+	resize_to 64
+	random_file "$dir/data" 12
+	place_behind
+	mount_rmem
+	killed=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$killed"
+	wait "$killed" || true
+	umount "$mnt"
+	stop_server
+	refused 32 "(where that is gone for good, mount and unmount it anywhere else)"
+	set_size 64
+	start_server
+	mnt=$dir/elsewhere
+	mkdir "$mnt"
+	mount_rmem
+	leave
+	resize_to 32
+	regions_are 1
+	data_is_whole
 }
 
 # bats test_tags=once

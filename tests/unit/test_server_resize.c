@@ -187,8 +187,9 @@ static void shrink__refuses_what_a_session_can_reach(void **state)
 	assert_int_equal(fx_resize(3 * REGION), -EBUSY);
 	assert_string_equal(fx.why,
 		"export 'default' can't be made smaller while test:/mnt has it mounted and has "
-		"pages in the regions that are to go: start with 1MiB, unmount it there, then "
-		"make it smaller");
+		"pages in the regions that are to go: start with 1MiB, unmount it there "
+		"(where that is gone for good, mount and unmount it anywhere else), then make it "
+		"smaller");
 	assert_int_equal(fx_resize(4 * REGION), 0);
 	assert_int_equal(fx_commit(ino, &e, 1, PAGE_BYTES), 0);
 	assert_int_equal(fx_resize(3 * REGION), -EBUSY);
