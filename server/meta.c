@@ -162,6 +162,14 @@ static int refuse(struct rpc_reply *rep, int err)
 	return META_DONE;
 }
 
+/* What it has, a session may give back, whatever it may do else. */
+static bool changes(const struct rpc_request *req)
+{
+	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
+
+	return req->op >= RPC_SETATTR && !gives_back;
+}
+
 int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
 	struct rpc_reply *rep, struct wire_out *tail)
 {
@@ -171,7 +179,7 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 	*rep = (struct rpc_reply){.op = rep->op, .slot = rep->slot, .seq = rep->seq};
 	if (req->op >= RPC_OP_MAX || !operations[req->op])
 		return refuse(rep, -EOPNOTSUPP);
-	if (ctx->read_only && req->op >= RPC_SETATTR)
+	if (ctx->read_only && changes(req))
 		return refuse(rep, -EROFS);
 	err = operations[req->op](&call);
 	if (store_failed(m->store))

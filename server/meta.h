@@ -81,7 +81,7 @@ void meta_abort(struct meta *m);
 struct meta_ctx {
 	unsigned export_index; /* into meta_config.exports */
 	uint64_t session;
-	bool read_only; /* mutating requests: -EROFS */
+	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
 	int64_t now;    /* ns, the server's clock: one value a batch */
 };
 
@@ -136,6 +136,8 @@ struct meta_session {
 
 /* A new id; stored in the batch. */
 int meta_session_new(struct meta *m, struct meta_session *session);
+/* Stores other flags for a session; within a batch. */
+int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags);
 /* Calls fn for every stored session (configured exports only). Outside batches, at start. */
 int meta_session_each(
 	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg);

@@ -123,6 +123,22 @@ int meta_session_new(struct meta *m, struct meta_session *session)
 	return err;
 }
 
+int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
+{
+	struct store_val val;
+	struct record rec;
+	int err = meta_room(m, ROOM_PAGES, false);
+
+	if (!err)
+		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
+	if (!err)
+		err = decode(m, STORE_KEY(session), &val, &rec);
+	if (err)
+		return err;
+	rec.session.flags = flags;
+	return save(m, &rec);
+}
+
 int meta_session_each(
 	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg)
 {

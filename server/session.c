@@ -424,6 +424,54 @@ static bool predecessor_lives(struct session *session, const struct request *req
 	return lives;
 }
 
+static int store_flags(struct session *session, uint32_t flags)
+{
+	struct meta *m = session->server->meta;
+	int err = meta_begin(m);
+
+	if (err)
+		return err;
+	err = meta_session_set_flags(m, session->stored.id, flags);
+	if (!err)
+		return meta_commit(m);
+	meta_abort(m);
+	return err;
+}
+
+/* It is read-only from now on, or no more. Keys that it has are of the other kind. */
+static int change_flags(struct session *session, uint32_t flags)
+{
+	int err = store_flags(session, flags);
+
+	if (err)
+		return err;
+	session->stored.flags = flags;
+	log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
+		session->stored.client, session->export->name,
+		flags & ATTACH_READ_ONLY ? "is read-only now" : "may write now");
+	list_for_each (pos, &session->conns)
+		conn_fence(list_entry(pos, struct conn, link));
+	return 0;
+}
+
+static bool adopt_flags(struct request *req, struct session *session)
+{
+	uint32_t flags = req->rpc.attach.flags, other = flags ^ session->stored.flags;
+	int err;
+
+	if (other & ~(uint32_t)ATTACH_READ_ONLY) {
+		request_refuse(req, -EINVAL,
+			"session %" PRIu64 " can't become exclusive, or shared",
+			session->stored.id);
+		return false;
+	}
+	err = other ? change_flags(session, flags) : 0;
+	if (err)
+		request_refuse(req, err, "can't change session %" PRIu64 ": %s", session->stored.id,
+			errno_text(err));
+	return !err;
+}
+
 static void attach_again(struct request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -444,6 +492,8 @@ static void attach_again(struct request *req, struct export *export)
 			a->session, session->stored.nchannels, a->nchannels);
 		return;
 	}
+	if (!adopt_flags(req, session))
+		return;
 	if (!predecessor_lives(session, req))
 		join(req, session);
 	else if (now_ms() < req->deadline_ms)

@@ -1,4 +1,4 @@
-/* session.h - who is mounted: making, resuming and ending sessions.
+/* session.h - who is mounted: making, resuming, changing and ending sessions.
  *
  * Until leases exist an export serves one session at a time. Another owner's ATTACH waits for it; a
  * newer instance of the same owner ends it at once. A session ends in this order: all its channels
@@ -9,6 +9,10 @@
  * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.
  * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
  * over when it does.
+ *
+ * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it: that is
+ * stored first, then all its channels are fenced, whose keys are of the other kind. So what is
+ * mounted read-only has no key that writes, from the answer to the last channel's ATTACH on.
  *
  * OWNERSHIP  Sessions belong to server.sessions; their conns end by conn.h's rules.
  * THREADS    The metadata thread.

@@ -294,6 +294,81 @@ static void read_only__changes_are_refused(void **state)
 	client_fini(&client);
 }
 
+/* A channel in the place of old's. */
+static void replace(struct rpc_client *next, const struct rpc_client *old, uint32_t flags)
+{
+	client_init(next, &server, "owner", 1);
+	next->nchannels = old->nchannels;
+	next->index = old->index;
+	next->attached = old->attached;
+	memcpy(next->seq, old->seq, sizeof(next->seq));
+	next->flags = flags;
+	client_resume(next);
+	assert_true(next->attached.resumed);
+	client_regions(next);
+}
+
+static void expect_writes(struct rpc_client *c, const char *name, bool works)
+{
+	struct rpc_request req = mkdir_request(name);
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(c, 0, &req, &rep), works ? 0 : -EROFS);
+	assert_int_equal(c->regions[0].access, works ? REGION_READ | REGION_WRITE : REGION_READ);
+	assert_int_equal(client_transfer(c, IO_READ, 0, 0, PAGE_BYTES), 0);
+	if (works)
+		assert_int_equal(client_transfer(c, IO_WRITE, 0, 0, PAGE_BYTES), 0);
+}
+
+static void read_only__a_session_becomes_so_and_back(void **state)
+{
+	struct rpc_client second, other, writer;
+
+	client_init(&client, &server, "owner", 1);
+	client.nchannels = 2;
+	client_begin(&client);
+	client_regions(&client);
+	expect_writes(&client, "before", true);
+	client_init(&second, &server, "owner", 1);
+	second.nchannels = 2;
+	second.index = 1;
+	second.attached = client.attached;
+	client_resume(&second);
+
+	replace(&other, &client, ATTACH_READ_ONLY);
+	expect_writes(&other, "meanwhile", false);
+	/* Its keys were those of a writer. */
+	client_wait_closed(&second);
+	second.flags = ATTACH_READ_ONLY;
+	client_resume(&second);
+	client_regions(&second);
+	expect_writes(&second, "meanwhile", false);
+
+	server_kill(&server);
+	server_start(&server);
+	replace(&writer, &other, 0);
+	expect_writes(&writer, "after", true);
+	client_fini(&writer);
+	client_fini(&other);
+	client_fini(&second);
+	client_fini(&client);
+}
+
+static void read_only__is_all_that_a_session_can_change(void **state)
+{
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_drop(&client);
+	client_connect(&client);
+	client.flags = ATTACH_EXCLUSIVE;
+	assert_int_equal(
+		client_attach(&client, "default", client.attached.session, 0, text), -EINVAL);
+	assert_non_null(strstr(text, "exclusive"));
+	client.flags = 0;
+	assert_int_equal(client_attach(&client, "default", client.attached.session, 0, text), 0);
+	client_fini(&client);
+}
+
 /* ---- breaches of the protocol ---------------------------------------------------------------- */
 
 static void slots__lower_sequence_number_closes_the_channel(void **state)
@@ -616,6 +691,8 @@ int driver_run_sessions(void)
 		SESSION_TEST(attach__channels_out_of_range),
 		SESSION_TEST(attach__another_channel_joins_and_is_replaced),
 		SESSION_TEST(read_only__changes_are_refused),
+		SESSION_TEST(read_only__a_session_becomes_so_and_back),
+		SESSION_TEST(read_only__is_all_that_a_session_can_change),
 		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
 		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),
 		SESSION_TEST(slots__of_another_channel_closes_the_channel),

@@ -341,6 +341,15 @@ static void session__is_stored(void **state)
 	assert_string_equal(seen.last.client, s.client);
 
 	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_set_flags(fx.m, s.id, ATTACH_EXCLUSIVE), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	fx_reopen();
+	assert_int_equal(meta_session_each(fx.m, see, &seen), 0);
+	assert_int_equal(seen.last.flags, ATTACH_EXCLUSIVE);
+	assert_int_equal(seen.last.instance, 99);
+	assert_string_equal(seen.last.client, s.client);
+
+	assert_int_equal(meta_begin(fx.m), 0);
 	assert_int_equal(meta_session_end(fx.m, 0, s.id), 0);
 	assert_int_equal(meta_commit(fx.m), 0);
 	seen.n = 0;

@@ -81,6 +81,7 @@ static void execute__unknown_operation(void **state)
 static void execute__read_only_session_changes_nothing(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct extent granted = fx_grant_run(4);
 
 	fx.ctx.read_only = true;
 	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "new", FILE_MODE), -EROFS);
@@ -89,6 +90,8 @@ static void execute__read_only_session_changes_nothing(void **state)
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), -EROFS);
 	assert_int_equal(fx_grant(1, false), -EROFS);
 	assert_int_equal(fx_lookup(ROOT_INO, "file"), 0);
+	/* What it had before it became so, it may give back. */
+	assert_int_equal(fx_return_grants(&granted, 1), 0);
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
