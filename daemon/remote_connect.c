@@ -7,6 +7,8 @@
  * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
  * manager may take minutes. A ready channel is pinged, busy or not: the server, too, wants to hear
  * of it, and sees nothing of one-sided transfers. One that is silent for peer_timeout is given up.
+ * One whose keys are of the wrong kind, since the session became read-only or writes again, is
+ * replaced without a word.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,6 +28,14 @@ enum {
 	PATIENCE = 4,      /* peer_timeouts for a PING, whatever else is heard */
 	LATE_MS = 200,     /* no more than this counts between two ticks, which come every 100 ms */
 };
+
+/* What the session may do has changed since: the channel is replaced, by us or by the server. */
+static bool has_old_keys(const struct remote *r)
+{
+	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
+
+	return attached && r->keys != atomic_load(&r->session->keys);
+}
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -97,7 +107,7 @@ void connection_drop(struct remote *r, const char *format, ...)
 	va_end(args);
 	connect_failed(r->session, -EPROTO, "%s: %s", r->session->server, r->reason);
 	r->state = REMOTE_DROPPING;
-	r->missed = true;
+	r->missed |= !has_old_keys(r);
 }
 
 /* A channel that was ready for a while is replaced at once, anything else after a pause. */
@@ -139,12 +149,14 @@ static void channel_remove(struct remote *r)
 /* The channel is no more, or is not wanted any more. */
 static void channel_lost(struct remote *r, const char *why, int64_t now)
 {
-	report_loss(r, why);
+	if (!has_old_keys(r)) {
+		report_loss(r, why);
+		r->missed = true;
+	}
 	channel_remove(r);
 	schedule_connect(r, now);
 	r->ready_ms = 0;
 	r->state = REMOTE_DOWN;
-	r->missed = true;
 	if (r->bye_sent)
 		r->stopped = true;
 }
@@ -196,6 +208,7 @@ static void attach_begin(struct remote *r)
 	/* Had an earlier attempt been executed unseen, this one would supersede it. */
 	if (!s->id)
 		s->instance++;
+	r->keys = atomic_load(&s->keys);
 	session_attach_request(s, r->thread->index, &req.attach);
 	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
 	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
@@ -264,6 +277,7 @@ static void channel_ready(struct remote *r)
 	r->missed = false;
 	r->ready_ms = r->next_ping_ms = now;
 	r->mute_ms = r->unanswered_ms = 0;
+	atomic_store(&r->keys_ready, r->keys);
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
@@ -446,6 +460,8 @@ static void measure_silence(struct remote *r, int64_t now)
 void connection_tick(struct remote *r, int64_t now)
 {
 	measure_silence(r, now);
+	if (has_old_keys(r))
+		channel_lost(r, "the session's keys have changed", now);
 	switch (r->state) {
 	case REMOTE_DOWN:
 		if (may_connect(r) && now >= r->connect_ms)

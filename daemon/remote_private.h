@@ -75,6 +75,8 @@ struct remote {
 	int64_t mute_ms, unanswered_ms;
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
+	unsigned keys;                  /* session.keys when ATTACH was sent */
+	atomic_uint keys_ready;         /* of the last channel that was ready; for all threads */
 
 	/* Stop. */
 	bool stopping, stopped;

@@ -64,7 +64,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->chosen = options->auto_transport && options->source.host[0] != '/';
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
-	s->read_only = options->read_only;
+	atomic_init(&s->read_only, options->read_only);
 	s->exclusive = options->cache == CACHE_EXCLUSIVE;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->peer_timeout_ms = options->peer_timeout_ms;
@@ -157,13 +157,31 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.session = s->id,
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
-		.flags = (s->read_only ? ATTACH_READ_ONLY : 0) |
+		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
 			 (s->exclusive ? ATTACH_EXCLUSIVE : 0),
 		.wait_ms = s->id ? 0 : s->connect_timeout_ms,
 		.export_name = text(s->export_name),
 		.client = text(s->client),
 	};
 	memcpy(attach->owner, s->owner, sizeof(attach->owner));
+}
+
+void session_set_read_only(struct session *s, bool read_only)
+{
+	atomic_store(&s->read_only, read_only);
+	atomic_fetch_add(&s->keys, 1);
+	log_info("server %s: the session %s", s->server,
+		read_only ? "becomes read-only" : "is to write from now on");
+}
+
+bool session_has_keys(const struct session *s)
+{
+	unsigned keys = atomic_load(&s->keys);
+
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (atomic_load(&s->remotes[i]->keys_ready) != keys)
+			return false;
+	return true;
 }
 
 static int first_attach(struct session *s, const struct rpc_attach_reply *reply,

@@ -34,6 +34,13 @@ struct transport *session_transport(struct session *s);
 /* "tcp 127.0.0.1:7470": for logs. */
 const char *session_server(const struct session *s);
 
+/* Has the server take no change from this session any more, or take changes again: each thread
+ * connects its channel anew, for keys of the other kind; what is under way is repeated there. Of a
+ * session that becomes read-only nothing may be under way that changes something. Any thread. */
+void session_set_read_only(struct session *s, bool read_only);
+/* Whether all channels have been attached since then. Any thread, while the remotes are there. */
+bool session_has_keys(const struct session *s);
+
 /* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
  * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
  * -ENOENT: it has no such export; -EBUSY: another session has it, still after the time allowed. */

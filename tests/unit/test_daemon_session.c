@@ -389,6 +389,70 @@ static void unknown_export__is_told_which_there_are(void **state)
 	drive_close(&d);
 }
 
+/* Reads are under way meanwhile, in both threads. */
+static void set_read_only(struct drive *d, bool read_only)
+{
+	ios_start(d, IO_READ);
+	session_set_read_only(d->session, read_only);
+	assert_false(session_has_keys(d->session));
+	drive_until(d, session_has_keys(d->session) && count_done(ios.io) == NIOS);
+	ios_verify();
+}
+
+static void expect_all(struct drive *d, const char *prefix, int status, int io_status)
+{
+	creates_start(d, prefix);
+	ios_start(d, IO_WRITE);
+	drive_until(d, count_done(calls) == ARRAY_SIZE(calls) && count_done(ios.io) == NIOS);
+	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++)
+		assert_int_equal(calls[i].status, status);
+	for (unsigned i = 0; i < NIOS; i++)
+		assert_int_equal(ios.io[i].status, io_status);
+}
+
+static void read_only__is_changed_on_all_channels(void **state)
+{
+	struct drive d;
+
+	server_init(state);
+	drive_begin(&d);
+	grant_pages(&d);
+	fill(&d, 1);
+	expect_all(&d, "before", 0, 0);
+	set_read_only(&d, true);
+	fill(&d, 2);
+	expect_all(&d, "meanwhile", -EROFS, -EIO);
+	read_verify(&d, 1);
+	set_read_only(&d, false);
+	fill(&d, 3);
+	expect_all(&d, "after", 0, 0);
+	read_verify(&d, 3);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
+static void read_only__is_changed_when_the_server_is_back(void **state)
+{
+	struct drive d;
+	int64_t until;
+
+	server_init(state);
+	drive_begin(&d);
+	drive_until(&d, session_has_keys(d.session));
+	server_end(SIGKILL);
+	session_set_read_only(d.session, true);
+	until = now_ms() + 300;
+	drive_until(&d, now_ms() > until);
+	assert_false(session_has_keys(d.session));
+	server_start();
+	drive_until(&d, session_has_keys(d.session));
+	creates_start(&d, "file");
+	drive_until(&d, count_done(calls) == ARRAY_SIZE(calls));
+	assert_int_equal(calls[0].status, -EROFS);
+	drive_stop(&d, 5000);
+	drive_close(&d);
+}
+
 static void remount__ends_what_a_dead_daemon_left(void **state)
 {
 	struct drive d, again;
@@ -418,6 +482,9 @@ int main(void)
 		over(tcp, store_gone__session_is_lost),
 		over(shm, second_mount__is_told_who_has_the_export),
 		over(tcp, second_mount__is_told_who_has_the_export),
+		over(shm, read_only__is_changed_on_all_channels),
+		over(tcp, read_only__is_changed_on_all_channels),
+		over(tcp, read_only__is_changed_when_the_server_is_back),
 		over(tcp, unknown_export__is_told_which_there_are),
 		/* Not over shm: there a session whose process lives, as ours does, is not over. */
 		over(tcp, second_mount__gets_in_after_the_first_has_ended),
