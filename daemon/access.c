@@ -1,6 +1,7 @@
 #include "daemon/access.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 
 #include "common/util.h"
 #include "daemon/fs_internal.h"
@@ -16,14 +17,40 @@ void access_init(struct access *a)
 	list_init(&a->link);
 }
 
+/* ---- what is wanted -------------------------------------------------------------------------- */
+
+void access_set(struct access_policy *policy, unsigned long flags)
+{
+	if (!(flags & (MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)))
+		return;
+	atomic_store(&policy->nodiratime, flags & MS_NODIRATIME);
+	if (flags & MS_NOATIME)
+		atomic_store(&policy->mode, ACCESS_NEVER);
+	else if (flags & MS_STRICTATIME)
+		atomic_store(&policy->mode, ACCESS_STRICT);
+	else
+		atomic_store(&policy->mode, ACCESS_RELATIVE);
+}
+
+void access_set_read_only(struct access_policy *policy, bool read_only)
+{
+	atomic_store(&policy->read_only, read_only);
+}
+
+static enum access_mode mode_of(const struct inode *inode)
+{
+	return atomic_load_explicit(&inode->fs->access.mode, memory_order_relaxed);
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static bool is_wanted(const struct request *req, const struct inode *inode)
 {
-	const struct fs_options *options = &inode->fs->options;
+	const struct access_policy *policy = &inode->fs->access;
 
-	return options->access != ACCESS_NEVER && !options->read_only &&
-	       !(req->args.flags & O_NOATIME) && !(options->nodiratime && S_ISDIR(inode->type));
+	return mode_of(inode) != ACCESS_NEVER && !atomic_load(&policy->read_only) &&
+	       !(req->args.flags & O_NOATIME) &&
+	       !(S_ISDIR(inode->type) && atomic_load(&policy->nodiratime));
 }
 
 static bool is_later_than_changes(const struct attr *attr)
@@ -34,7 +61,7 @@ static bool is_later_than_changes(const struct attr *attr)
 /* Looked at by each read, so without asking what time it is. */
 static bool is_due_locked(const struct request *req, const struct inode *inode)
 {
-	return inode->fs->options.access == ACCESS_STRICT || !is_later_than_changes(&inode->attr) ||
+	return mode_of(inode) == ACCESS_STRICT || !is_later_than_changes(&inode->attr) ||
 	       io_thread_now(req->thread) >= inode->access.until_ms;
 }
 
@@ -61,7 +88,7 @@ void access_mark_locked(struct request *req)
 		return;
 	now = session_time(inode->fs->session);
 	age = inode->attr.atime > now - DAY_NS ? now - inode->attr.atime : DAY_NS;
-	if (inode->fs->options.access == ACCESS_STRICT || age == DAY_NS ||
+	if (mode_of(inode) == ACCESS_STRICT || age == DAY_NS ||
 		!is_later_than_changes(&inode->attr)) {
 		inode->attr.atime = now;
 		age = 0;
@@ -133,14 +160,14 @@ static void commit_one(struct inode *inode, struct io_thread *thread)
 bool access_tick(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
+	bool all = ft->stopping || remount_commits(&thread->fs->remount);
 	int64_t now = io_thread_now(thread);
 	unsigned n = 0;
 
 	list_for_each_safe (pos, &ft->accessed) {
 		struct inode *inode = list_entry(pos, struct inode, access.link);
 
-		if (!ft->stopping &&
-			(n == COMMITS_A_TURN || now - inode->access.since_ms < DELAY_MS))
+		if (!all && (n == COMMITS_A_TURN || now - inode->access.since_ms < DELAY_MS))
 			break;
 		commit_one(inode, thread);
 		n++;

@@ -10,6 +10,7 @@
 #ifndef RMEMFS_DAEMON_ACCESS_H
 #define RMEMFS_DAEMON_ACCESS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,15 @@ struct access {
 
 void access_init(struct access *a);
 
+/* What the mount wants, which may change while it is there. */
+struct access_policy {
+	_Atomic enum access_mode mode;
+	atomic_bool nodiratime, read_only;
+};
+/* By flags of mount(2): without one about access times nothing changes. */
+void access_set(struct access_policy *policy, unsigned long flags);
+void access_set_read_only(struct access_policy *policy, bool read_only);
+
 /* The request reads its inode. */
 void access_mark(struct request *req);
 void access_mark_locked(struct request *req);
@@ -42,8 +52,8 @@ void access_hold(struct inode *inode);
 /* atime: as it is now; NULL: not changed. */
 void access_release(struct inode *inode, const int64_t *atime);
 
-/* Commits what has waited for long enough; all, once the thread is to stop. Returns whether nothing
- * is left. */
+/* Commits what has waited for long enough; all, once the thread is to stop or the mount becomes
+ * read-only. Returns whether nothing is left. */
 bool access_tick(struct io_thread *thread);
 
 #endif

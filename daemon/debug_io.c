@@ -41,6 +41,7 @@ static const char *op_text(enum request_op op)
 		[OP_COPY] = "copy",
 		[OP_TMPFILE] = "tmpfile",
 		[OP_STATX] = "statx",
+		[OP_REMOUNT] = "remount",
 	};
 
 	return names[op];

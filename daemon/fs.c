@@ -60,6 +60,10 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
 	expiries_init(&fs->expiries);
+	remount_init(&fs->remount, options->read_only);
+	atomic_init(&fs->access.mode, options->access);
+	atomic_init(&fs->access.nodiratime, options->nodiratime);
+	access_set_read_only(&fs->access, options->read_only);
 	r = notifiers_start(fs);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
@@ -75,6 +79,7 @@ err_notifiers:
 	notifiers_stop(fs);
 err_tables:
 	expiries_fini(&fs->expiries);
+	remount_fini(&fs->remount);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
@@ -90,6 +95,7 @@ void fs_close(struct fs *fs)
 	notifiers_stop(fs);
 	inode_table_fini(&fs->inodes);
 	expiries_fini(&fs->expiries);
+	remount_fini(&fs->remount);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
@@ -253,6 +259,7 @@ static void begin(struct request *req)
 		[OP_COPY] = op_copy,
 		[OP_TMPFILE] = op_tmpfile,
 		[OP_STATX] = op_getattr,
+		[OP_REMOUNT] = op_remount,
 	};
 
 	ops[req->op](req);
@@ -293,7 +300,8 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 /* When this thread's connection is up: not on others, or on pages of other clients. */
 static bool ends_by_itself(const struct op *op)
 {
-	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS;
+	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS &&
+	       op->wait != OP_AT_REMOUNT;
 }
 
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
@@ -334,6 +342,7 @@ void fs_event(struct io_thread *thread, const struct event *ev)
 {
 	remote_event(thread, ev);
 	freeze_step(thread);
+	remount_step(thread);
 }
 
 void fs_tick(struct io_thread *thread, int64_t now)
@@ -342,6 +351,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 
 	remote_tick(thread, now);
 	freeze_step(thread);
+	remount_step(thread);
 	give_up_interrupted(ft);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);

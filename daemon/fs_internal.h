@@ -11,6 +11,7 @@
 #include "daemon/leftover.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
+#include "daemon/remount.h"
 #include "daemon/returns.h"
 #include "daemon/session.h"
 #include "daemon/stages.h"
@@ -36,6 +37,7 @@ struct fs_thread {
 struct fs {
 	struct fs_options options;
 	struct fs_features features;
+	struct access_policy access;
 	atomic_uint nleftovers; /* leftover.h; 0 but for moments after the server was away */
 	struct session *session;
 	struct inode_table inodes;
@@ -46,6 +48,7 @@ struct fs {
 	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;
+	struct remount remount;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */

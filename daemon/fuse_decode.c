@@ -10,6 +10,7 @@
 #include "common/rpc.h"
 #include "common/util.h"
 #include "daemon/fuse_statx.h"
+#include "daemon/remount.h"
 
 static_assert(FUSE_WRITE_HEAD_BYTES == sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
 	"a WRITE's payload must land on a page");
@@ -513,6 +514,19 @@ static int decode_copy(struct request *req, struct cursor *c)
 	return req->args.len || !in->len ? 0 : -EFBIG;
 }
 
+/* No other ioctl is known. */
+static int decode_ioctl(struct request *req, struct cursor *c)
+{
+	const struct fuse_ioctl_in *in = start(c, struct fuse_ioctl_in);
+
+	if (!in)
+		return -EIO;
+	if (in->cmd != REMOUNT_IOCTL || req->node != ROOT_INO)
+		return -ENOSYS;
+	req->args.flags = in->arg & REMOUNT_FLAGS;
+	return finish(c);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 struct decoder {
@@ -551,6 +565,7 @@ static const struct decoder decoders[] = {
 	[FUSE_COPY_FILE_RANGE] = {decode_copy, OP_COPY},
 	[FUSE_TMPFILE] = {decode_tmpfile, OP_TMPFILE},
 	[FUSE_STATX] = {decode_statx, OP_STATX},
+	[FUSE_IOCTL] = {decode_ioctl, OP_REMOUNT},
 	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},
 	[FUSE_LISTXATTR] = {decode_listxattr, OP_LISTXATTR},
 	[FUSE_SETXATTR] = {decode_setxattr, OP_SETXATTR},

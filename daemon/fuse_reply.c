@@ -289,6 +289,13 @@ void reply_lseek(struct request *req, uint64_t offset)
 	send_and_end(req, &out, sizeof(out));
 }
 
+void reply_ioctl(struct request *req)
+{
+	struct fuse_ioctl_out out = {0};
+
+	send_and_end(req, &out, sizeof(out));
+}
+
 void reply_length(struct request *req, uint32_t len)
 {
 	struct fuse_getxattr_out out = {.size = len};

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
@@ -106,6 +107,18 @@ static int connect_session(struct daemon *d)
 	return err;
 }
 
+/* Flags that libfuse does not know. Those about access times do nothing in the kernel: they are
+ * there to be seen, and to come back with mount -o remount. */
+static int finish_mount(struct daemon *d, const struct options *options)
+{
+	unsigned long flags = options_flags(options);
+	bool to_be_seen = flags & (MS_STRICTATIME | MS_NODIRATIME);
+
+	if (!options->nosymfollow && (!to_be_seen || geteuid() != 0))
+		return 0;
+	return mountpoint_set_flags(d->fs_options.mountpoint, flags, d->why, sizeof(d->why));
+}
+
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	struct fs_features features;
@@ -122,9 +135,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
-	if (options->nosymfollow)
-		err = mountpoint_forbid_symlinks(
-			d->fs_options.mountpoint, options->mount_options, d->why, sizeof(d->why));
+	err = finish_mount(d, options);
 	if (err)
 		goto err_started;
 	return 0;
@@ -285,8 +296,8 @@ static int remount(struct daemon *d, const struct options *options)
 {
 	if (options->fake)
 		return 0;
-	return mountpoint_remount(options->mountpoint_text, options->mount_options,
-		options->nosymfollow, d->why, sizeof(d->why));
+	return mountpoint_remount(
+		options->mountpoint_text, options_flags(options), d->why, sizeof(d->why));
 }
 
 static int run_options(struct options *options)

@@ -6,11 +6,13 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/remount.h"
 
 /* A line of /proc/self/mountinfo, as far as we need it. */
 struct mount {
@@ -18,7 +20,7 @@ struct mount {
 	char *dir;
 	char *type;
 	char *source;
-	bool read_only; /* the filesystem itself, for whoever mounted it */
+	bool read_only, sync; /* the filesystem itself, whatever this mount of it is */
 };
 
 /* Blanks, tabs, newlines and backslashes are written as \ooo. */
@@ -37,6 +39,18 @@ static void unescape(char *text)
 		}
 	}
 	*to = '\0';
+}
+
+static bool has_option(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, len) == 0 && strchr(",\n", at[len]))
+			return true;
+	}
+	return false;
 }
 
 /* "36 35 0:42 / /mnt rw,noatime master:1 - fuse.rmemfs host:/export rw" */
@@ -60,7 +74,8 @@ static bool parse_mount(char *line, struct mount *mount)
 	fields[0] = mount->source ? strtok_r(NULL, " ", &save) : NULL;
 	if (!fields[0])
 		return false;
-	mount->read_only = strncmp(fields[0], "ro", 2) == 0 && strchr(",\n", fields[0][2]);
+	mount->read_only = has_option(fields[0], "ro");
+	mount->sync = has_option(fields[0], "sync");
 	unescape(mount->dir);
 	unescape(mount->source);
 	return true;
@@ -161,78 +176,98 @@ void mountpoint_drop_dead(const char *path)
 		log_warning("%s: took a mount away that had lost its daemon", absolute);
 }
 
-/* ---- remounting ------------------------------------------------------------------------------ */
+/* ---- flags, and remounting ------------------------------------------------------------------- */
 
-static unsigned long mount_flags(const char *options)
-{
-	static const struct {
-		const char *on, *off;
-		unsigned long flag;
-	} flags[] = {
-		{"ro", "rw", MS_RDONLY},
-		{"nosuid", "suid", MS_NOSUID},
-		{"nodev", "dev", MS_NODEV},
-		{"noexec", "exec", MS_NOEXEC},
-		{"noatime", "atime", MS_NOATIME},
-		{"nodiratime", "diratime", MS_NODIRATIME},
-	};
-	autofree char *copy = strdup(options);
-	unsigned long all = 0;
-	char *save;
-
-	for (char *at = copy ? strtok_r(copy, ",", &save) : NULL; at;
-		at = strtok_r(NULL, ",", &save)) {
-		for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-			if (strcmp(at, flags[i].on) == 0)
-				all |= flags[i].flag;
-			else if (strcmp(at, flags[i].off) == 0)
-				all &= ~flags[i].flag;
-		}
-	}
-	return all;
-}
-
-/* Of the mount, not of the filesystem: that one's "ro" tells what the server was told. */
+/* Of this mount alone: nothing is asked of the filesystem. */
 static int set_flags(const char *path, unsigned long flags)
 {
 	return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0 ? 0 : -errno;
 }
 
-int mountpoint_forbid_symlinks(const char *path, const char *options, char *why, size_t whylen)
+int mountpoint_set_flags(const char *path, unsigned long flags, char *why, size_t whylen)
 {
-	int err = set_flags(path, mount_flags(options) | MS_NOSYMFOLLOW);
+	int err = set_flags(path, flags);
 
 	if (err)
-		snprintf(why, whylen, "%s: cannot mount with nosymfollow: %s", path,
+		snprintf(why, whylen, "%s: cannot mount with %s: %s", path,
+			flags & MS_NOSYMFOLLOW ? "nosymfollow" : "strictatime or nodiratime",
 			err == -EPERM ? "only root may" : errno_text(err));
 	return err;
 }
 
-int mountpoint_remount(
-	const char *path, const char *options, bool nosymfollow, char *why, size_t whylen)
+static const char *reason(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return "only who mounted it can reach it; umount it and mount it again";
+	case -EBUSY:
+		return "files are open for writing, or open and unlinked, or another remount is "
+		       "under way";
+	case -EIO:
+		return "the server does not answer";
+	case -ENOSYS:
+	case -ENOTTY:
+		return "its daemon is of another release; umount it and mount it again";
+	case -ENOTCONN:
+		return "its daemon is gone; umount it and mount it again";
+	case -EPERM:
+		return "only root may";
+	default:
+		return errno_text(err);
+	}
+}
+
+/* The daemon, and so the server. root: the mount's root directory, open. */
+static int tell_daemon(int root, unsigned long flags)
+{
+	return ioctl(root, REMOUNT_IOCTL, flags & REMOUNT_FLAGS) == 0 ? 0 : -errno;
+}
+
+/* That the filesystem itself is read-only changes for all its mounts; the kernel then writes back
+ * what it has, and takes "sync" for its own again. */
+static int tell_kernel(const struct mount *there, const char *path, unsigned long flags)
+{
+	if (there->read_only == !!(flags & MS_RDONLY))
+		return set_flags(path, flags);
+	flags |= MS_REMOUNT | (there->sync ? MS_SYNCHRONOUS : 0);
+	return mount(NULL, path, NULL, flags, NULL) == 0 ? 0 : -errno;
+}
+
+/* Keys that write are there before the first write, and go when there can't be one any more. */
+static int change_mount(
+	const struct mount *there, const char *path, unsigned long flags, char *why, size_t whylen)
+{
+	autoclose int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = root < 0 ? -errno : 0;
+
+	if (!err && !(flags & MS_RDONLY))
+		err = tell_daemon(root, flags);
+	if (!err)
+		err = tell_kernel(there, path, flags);
+	if (err) {
+		snprintf(why, whylen, "cannot remount %s: %s", path, reason(err));
+		return err;
+	}
+	if (flags & MS_RDONLY)
+		err = tell_daemon(root, flags);
+	if (err)
+		snprintf(why, whylen,
+			"cannot remount %s: it is read-only here, but not for the server: %s", path,
+			reason(err));
+	return err;
+}
+
+int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t whylen)
 {
 	autofree char *absolute = realpath(path, NULL);
-	unsigned long flags = mount_flags(options) | (nosymfollow ? MS_NOSYMFOLLOW : 0);
 	autofree char *line = NULL;
-	struct mount mount_there;
-	int err;
+	struct mount there;
 
-	if (!absolute || !find_mount(absolute, &mount_there, &line) || !is_ours(&mount_there)) {
+	if (!absolute || !find_mount(absolute, &there, &line) || !is_ours(&there)) {
 		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
 		return -EINVAL;
 	}
-	if (mount_there.read_only && !(flags & MS_RDONLY)) {
-		snprintf(why, whylen,
-			"cannot remount %s: it was mounted read-only; umount it and mount it again",
-			path);
-		return -EROFS;
-	}
-	err = set_flags(absolute, flags);
-	if (!err)
-		return 0;
-	snprintf(why, whylen, "cannot remount %s: %s", path,
-		err == -EBUSY ? "files are open for writing" : errno_text(err));
-	return err;
+	return change_mount(&there, absolute, flags, why, whylen);
 }
 
 int mountpoint_enter_namespace(const char *file, char *why, size_t whylen)

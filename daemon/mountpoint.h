@@ -16,15 +16,15 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
  * privilege; without it, or without such a mount, nothing happens. */
 void mountpoint_drop_dead(const char *path);
 
-/* Gives the mount at path the flags that options (comma-separated, of mount(8)) name: ro, nosuid
- * and so on. Which ones it has otherwise, mount(8) has put among them. What was mounted read-only
- * stays so, since the server refuses changes: -EROFS. -EINVAL: there is no mount of ours. */
-int mountpoint_remount(
-	const char *path, const char *options, bool nosymfollow, char *why, size_t whylen);
+/* Gives the mount at path these flags of mount(2), and takes others away; has its daemon, and so
+ * the server, take changes or refuse them, and keep access times, accordingly (remount.h). Waits
+ * for the server, until a signal comes. -EBUSY: files are open for writing. -EINVAL: there is no
+ * mount of ours. */
+int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t whylen);
 
-/* Gives the mount at path (absolute), which was mounted with options, the flag that libfuse does
- * not know. -EPERM: root's privilege. */
-int mountpoint_forbid_symlinks(const char *path, const char *options, char *why, size_t whylen);
+/* Gives the mount at path (absolute), which was just made, these flags of mount(2): libfuse does
+ * not know all of them. -EPERM: root's privilege. */
+int mountpoint_set_flags(const char *path, unsigned long flags, char *why, size_t whylen);
 
 /* Goes on in another mount namespace: file stands for it, as /proc/PID/ns/mnt does. Before any
  * thread is started. */

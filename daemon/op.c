@@ -454,6 +454,10 @@ bool op_cancel(struct request *req, int error)
 		if (!leave_list(op, &req->thread->fs->allowances.lock))
 			return false;
 		break;
+	case OP_AT_REMOUNT:
+		if (!remount_leave(req))
+			return false;
+		break;
 	case OP_RUNS:
 		return false;
 	}

@@ -51,6 +51,7 @@ enum op_wait {
 	OP_AT_PAGES,
 	OP_AT_FREEZE,
 	OP_AT_QUOTA,
+	OP_AT_REMOUNT,
 };
 
 /* An operation's way through the gate of an inode. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "common/args.h"
@@ -91,6 +92,15 @@ static const char *const passed[] = {
 	"atime",
 	"noatime",
 	"allow_other",
+};
+
+static const char *const access_times[] = {
+	"atime",
+	"noatime",
+	"relatime",
+	"strictatime",
+	"diratime",
+	"nodiratime",
 };
 
 /* For mount(8) and fstab; about access times, which are ours to keep; or as it is anyway. */
@@ -236,6 +246,7 @@ static int refuse_unknown(const char *name, char *why, size_t whylen)
 
 static void apply_access(struct options *options, const char *name)
 {
+	options->access_given |= is_one_of(name, access_times, ARRAY_SIZE(access_times));
 	if (strcmp(name, "noatime") == 0)
 		options->access = ACCESS_NEVER;
 	else if (strcmp(name, "strictatime") == 0)
@@ -511,6 +522,49 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	if (!options->config.port && !means_shm(options))
 		options->config.port = file_port;
 	return 0;
+}
+
+static unsigned long access_flags(const struct options *options)
+{
+	static const unsigned long modes[] = {
+		[ACCESS_RELATIVE] = MS_RELATIME,
+		[ACCESS_STRICT] = MS_STRICTATIME,
+		[ACCESS_NEVER] = MS_NOATIME,
+	};
+
+	if (!options->access_given)
+		return 0;
+	return modes[options->access] | (options->nodiratime ? MS_NODIRATIME : 0);
+}
+
+unsigned long options_flags(const struct options *options)
+{
+	static const struct {
+		const char *on, *off;
+		unsigned long flag;
+	} flags[] = {
+		{"nosuid", "suid", MS_NOSUID},
+		{"nodev", "dev", MS_NODEV},
+		{"noexec", "exec", MS_NOEXEC},
+	};
+	autofree char *copy = strdup(options->mount_options);
+	unsigned long all = access_flags(options);
+	char *save;
+
+	if (options->read_only)
+		all |= MS_RDONLY;
+	if (options->nosymfollow)
+		all |= MS_NOSYMFOLLOW;
+	for (char *at = copy ? strtok_r(copy, ",", &save) : NULL; at;
+		at = strtok_r(NULL, ",", &save)) {
+		for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
+			if (strcmp(at, flags[i].on) == 0)
+				all |= flags[i].flag;
+			else if (strcmp(at, flags[i].off) == 0)
+				all &= ~flags[i].flag;
+		}
+	}
+	return all;
 }
 
 void options_fini(struct options *options)

@@ -24,10 +24,11 @@ struct options {
 	bool help, version; /* asked for: nothing else is set */
 	bool foreground;
 	bool fake;    /* mount -f: all but mounting */
-	bool remount; /* change the flags of a mount that is there */
+	bool remount; /* change a mount that is there */
 	bool read_only;
 	enum access_mode access;
 	bool nodiratime;
+	bool access_given;           /* one of the two */
 	bool nosymfollow;            /* which libfuse does not know */
 	const char *mount_namespace; /* a file that stands for it; NULL: ours */
 	const char *config_path;     /* as given; NULL: the default one, which may be absent */
@@ -51,6 +52,9 @@ struct options {
 int options_parse(int argc, char **argv, const char *default_config, struct options *options,
 	char *why, size_t whylen);
 void options_fini(struct options *options);
+
+/* The flags of mount(2) that the options mean. */
+unsigned long options_flags(const struct options *options);
 
 /* The text of --help. */
 extern const char options_help[];

@@ -71,6 +71,7 @@ enum request_op {
 	OP_TMPFILE,
 	OP_STATX,
 	OP_COPY,
+	OP_REMOUNT,
 	OP_NOPS,
 };
 
@@ -81,7 +82,7 @@ struct request_args {
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
 	uint32_t flags;   /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;
-			   * SETXATTR: SETXATTR_* of rpc.h */
+			   * SETXATTR: SETXATTR_* of rpc.h; REMOUNT: of mount(2) */
 	uint64_t offset;  /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE, COPY */
 	uint64_t offset2; /* COPY: in node2 */
 	uint64_t len;     /* FALLOCATE, COPY: bytes from there on, within INT64_MAX */
@@ -179,6 +180,7 @@ void reply_write(struct request *req, uint32_t written);
 void reply_buffer(struct request *req, uint32_t len);
 void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
 void reply_lseek(struct request *req, uint64_t offset);
+void reply_ioctl(struct request *req); /* REMOUNT: it is done */
 /* GETXATTR and LISTXATTR with size 0: how much there would be. */
 void reply_length(struct request *req, uint32_t len);
 struct statfs_values {

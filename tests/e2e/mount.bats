@@ -217,6 +217,8 @@ fails() {
 	inside rm /usr/sbin/mount.fuse.rmemfs
 	inside mount -t fuse.rmemfs "$(options)" "$(mount_source)" "$mnt"
 	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+	inside mount -o remount,ro "$mnt"
+	has_flags ro
 }
 
 # bats test_tags=only:shm
@@ -251,6 +253,17 @@ fails() {
 	lacks_flags nodev
 	inside touch "$mnt/a"
 	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+	unmount
+	inside mount -t rmemfs "$(options ro,noexec,strictatime)" "$(mount_source)" "$mnt"
+	has_flags ro,noexec
+	lacks_flags relatime
+	inside mount -o remount,rw "$mnt"
+	has_flags rw,noexec
+	lacks_flags relatime
+	inside sh -c "echo more >$mnt/a"
+	inside mount -o remount,ro "$mnt"
+	run inside touch "$mnt/a"
+	[[ $output == *"Read-only file system"* ]]
 }
 
 # bats test_tags=only:shm
@@ -266,10 +279,11 @@ fails() {
 	unmount
 	fails 32 "cannot remount $mnt: no rmemfs is mounted there" \
 		mount.rmemfs "$(mount_source)" "$mnt" -o remount,ro
-	inside mount -t rmemfs "$(options ro)" "$(mount_source)" "$mnt"
-	fails 32 "cannot remount $mnt: it was mounted read-only; umount it and mount it again" \
-		mount -o remount,rw "$mnt"
-	has_flags ro
+	users_folder
+	chmod 666 "$socket"
+	as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
+	fails 32 "cannot remount $mnt: only who mounted it can reach it" mount -o remount,ro "$mnt"
+	has_flags rw
 }
 
 # bats test_tags=only:shm

@@ -21,6 +21,7 @@
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_private.h"
 #include "daemon/fuse_statx.h"
+#include "daemon/remount.h"
 
 enum { UNIQUE = 4242, NODE = 77 };
 
@@ -231,7 +232,7 @@ static void fuse_decode__extensions_are_skipped(void **state)
 static void fuse_decode__unknown_operation(void **state)
 {
 	static const uint32_t opcodes[] = {
-		0, FUSE_GETLK, FUSE_ACCESS, FUSE_IOCTL, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
+		0, FUSE_GETLK, FUSE_ACCESS, FUSE_POLL, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
 
@@ -240,6 +241,31 @@ static void fuse_decode__unknown_operation(void **state)
 		assert_int_equal(decode(&m, &req), -ENOSYS);
 		assert_int_equal(req.unique, UNIQUE);
 	}
+}
+
+static int decode_ioctl(uint64_t node, uint32_t cmd, uint64_t arg, struct request *req)
+{
+	struct fuse_ioctl_in in = {.cmd = cmd, .arg = arg, .flags = FUSE_IOCTL_DIR};
+	struct message m;
+
+	begin(&m, FUSE_IOCTL);
+	((struct fuse_in_header *)(void *)m.bytes)->nodeid = node;
+	put(&m, &in, sizeof(in));
+	return decode(&m, req);
+}
+
+static void fuse_decode__one_ioctl_of_the_root(void **state)
+{
+	struct message m;
+	struct request req;
+
+	assert_int_equal(decode_ioctl(ROOT_INO, REMOUNT_IOCTL, MS_RDONLY | MS_NODEV, &req), 0);
+	assert_int_equal(req.op, OP_REMOUNT);
+	assert_int_equal(req.args.flags, MS_RDONLY);
+	assert_int_equal(decode_ioctl(NODE, REMOUNT_IOCTL, MS_RDONLY, &req), -ENOSYS);
+	assert_int_equal(decode_ioctl(ROOT_INO, REMOUNT_IOCTL + 1, MS_RDONLY, &req), -ENOSYS);
+	begin(&m, FUSE_IOCTL);
+	assert_int_equal(decode(&m, &req), -EIO);
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -695,6 +721,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode__too_long),
 		cmocka_unit_test(fuse_decode__extensions_are_skipped),
 		cmocka_unit_test(fuse_decode__unknown_operation),
+		cmocka_unit_test(fuse_decode__one_ioctl_of_the_root),
 		cmocka_unit_test(fuse_decode__names),
 		cmocka_unit_test(fuse_decode__longest_symlink),
 		cmocka_unit_test(fuse_decode__setattr),

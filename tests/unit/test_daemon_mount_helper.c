@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <sys/mount.h>
 
 #include "common/util.h"
 #include "daemon/options.h"
@@ -112,6 +113,33 @@ static void options_parse__the_kernels_options_are_refused_without_remount(void 
 	options_fini(&o);
 }
 
+static unsigned long flags_of(const char *list)
+{
+	struct options o;
+	unsigned long flags;
+
+	assert_int_equal(
+		parse((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", list, NULL}, &o),
+		0);
+	flags = options_flags(&o);
+	options_fini(&o);
+	return flags;
+}
+
+static void options_flags__are_those_of_mount(void **state)
+{
+	assert_int_equal(flags_of("rw"), 0);
+	assert_int_equal(flags_of("ro,nosuid,nodev,noexec,nosymfollow"),
+		MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOSYMFOLLOW);
+	assert_int_equal(flags_of("ro,nosuid,nodev,rw,suid,exec,symfollow"), MS_NODEV);
+	/* What is not said of access times stays as it is. */
+	assert_int_equal(flags_of("ro,norelatime,sync"), MS_RDONLY);
+	assert_int_equal(flags_of("noatime"), MS_NOATIME);
+	assert_int_equal(flags_of("noatime,atime"), MS_RELATIME);
+	assert_int_equal(flags_of("strictatime,nodiratime"), MS_STRICTATIME | MS_NODIRATIME);
+	assert_int_equal(flags_of("nodiratime,diratime"), MS_RELATIME);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -120,6 +148,7 @@ int main(void)
 		cmocka_unit_test(options_parse__sloppy_passes_over_unknown_options_alone),
 		cmocka_unit_test(options_parse__remount_brings_the_kernels_options_along),
 		cmocka_unit_test(options_parse__the_kernels_options_are_refused_without_remount),
+		cmocka_unit_test(options_flags__are_those_of_mount),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
