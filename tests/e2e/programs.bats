@@ -71,7 +71,9 @@ whole_repository() {
 	PATH=$mnt/build/bin:$PATH ctest --test-dir "$mnt/build" --output-on-failure >"$dir/ctest.log"
 	# The second time nothing has changed, as the times of all files say.
 	[[ $(cmake --build "$mnt/build") == *"no work to do"* ]]
+	listing "$mnt/build" >"$dir/listing"
 	remount
+	listing "$mnt/build" | diff "$dir/listing" -
 	[[ $(cmake --build "$mnt/build") == *"no work to do"* ]]
 }
 
