@@ -265,7 +265,7 @@ session_is() {
 @test "an interrupt cancels it, and leaves nothing" {
 	start_server
 	mount_rmem
-	random_file "$mnt/a" "$(mib 256 64)"
+	random_file "$mnt/a" "$(mib 160 64)"
 	kill -STOP "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
 	taking=$!
