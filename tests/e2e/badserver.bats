@@ -197,8 +197,9 @@ small_tmpfs() {
 
 # ---- locked memory -------------------------------------------------------------------------------
 
-# bats test_tags=only:shm
+# bats test_tags=once
 @test "RLIMIT_MEMLOCK too low: without RDMA the server serves, and says what may be swapped out" {
+	transport=shm
 	mkdir "$place"
 	chown 65534 "$place" "$dir"
 	chmod 0755 "$memory"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bats
 # install.bats - what `cmake --install` lays out, used in its place: laid over this machine's /usr and
 # /etc, in a mount namespace of the test's own.
-# bats file_tags=only:shm
+# bats file_tags=once
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
 
 setup() {
+	# shellcheck disable=SC2034 # the helpers take it
+	transport=shm
 	setup_rmem
 	root=$dir/root
 	chmod 711 "$dir"

@@ -241,9 +241,9 @@ session_is() {
 }
 
 # Over shm a process has its mapping until it ends.
-# bats test_tags=only:shm
+# bats test_tags=once
 @test "no snapshot is taken while a client that is being ended can still write" {
-	local stopped
+	local stopped transport=shm
 	start_server
 	mount_rmem
 	stopped=$daemon_pid
