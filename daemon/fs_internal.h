@@ -53,6 +53,7 @@ struct fs {
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */
 	struct expiries expiries;
+	atomic_uint ndrop_waiters; /* drop.h */
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };

@@ -327,6 +327,8 @@ static int decode_read(struct request *req, struct cursor *c)
 	req->args.size = in->size;
 	req->args.flags = in->flags;
 	req->args.lock_owner = in->lock_owner;
+	/* Direct I/O says whose it is. */
+	req->args.cached = !(in->read_flags & FUSE_READ_LOCKOWNER);
 	return check_range(in->offset, in->size);
 }
 

@@ -92,6 +92,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	list_init(&inode->handles);
 	gate_init(&inode->gate);
 	commit_init(&inode->commit);
+	drop_init(&inode->drop);
 	access_init(&inode->access);
 	return inode;
 }

@@ -29,7 +29,7 @@ struct waiter {
 	struct request *req;
 	void (*resume)(struct request *req, int status);
 	int status;
-	uint64_t until; /* commit: the change to be covered */
+	uint64_t until; /* commit: the change to be covered; drop: the round */
 	struct thread_call call;
 };
 
@@ -72,6 +72,7 @@ struct op {
 	uint64_t children[OP_CHILDREN_MAX];
 	enum op_wait wait;
 	struct waiter waiter;
+	void (*undropped)(struct request *req, int status); /* drop_wait's */
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
 	bool released; /* what this client had reserved, for want of room, since the last success */

@@ -48,6 +48,8 @@ static int open_count(struct inode *inode, uint32_t flags, struct opened *opened
 	} else {
 		opened->kind = kind_locked(inode, flags);
 		opened->flags = flags_locked(inode, opened->kind);
+		if (!inode->nopen && opened->kind == OPENED_DIRECT)
+			drop_forget_reads_locked(inode);
 		inode->nopen++;
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
 	}

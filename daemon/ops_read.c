@@ -27,6 +27,8 @@ static uint32_t bytes_there(struct request *req)
 
 	pthread_mutex_lock(&inode->lock);
 	access_mark_locked(req);
+	if (req->args.cached)
+		drop_read_locked(inode, offset, offset + req->args.size);
 	size = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
 	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;

@@ -26,6 +26,7 @@ struct write_state {
 	int why_less;
 	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
 	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
+	uint64_t drop_round; /* what the answer waits for; 0: nothing */
 	/* While a snapshot is on its way: how far was asked, and what is being asked. */
 	uint64_t asked_to;
 	struct extent asked[ASK_EXTENTS];
@@ -52,7 +53,7 @@ static bool is_given_up(int status)
 }
 
 /* The kernel takes pages of its cache for written by any answer that is no error. */
-static void write_reply(struct request *req, int status)
+static void write_answer(struct request *req, int status)
 {
 	const struct write_state *st = request_state(req, struct write_state);
 	uint32_t len = st->len;
@@ -69,19 +70,27 @@ static void write_reply(struct request *req, int status)
 		reply_write(req, len);
 }
 
+static void write_reply(struct request *req, int status)
+{
+	uint64_t round = request_state(req, struct write_state)->drop_round;
+
+	if (status || !round || req->replied || drop_wait(req, round, write_answer))
+		write_answer(req, status);
+}
+
 /* What the kernel has cached may be older from now on, however the write ended. A buffered write's
  * pages it has changed itself, or dropped with an error, but not if it did not wait for the end. */
 static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
 {
-	const struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = request_state(req, struct write_state);
 	uint64_t from = req->args.offset, to = from + req->args.size;
 
 	if (req->args.cached)
 		return;
 	if (st->kind == OPENED_DIRECT)
-		drop_unseen_locked(inode, req->thread->port, from, to);
+		st->drop_round = drop_unseen_locked(inode, req->thread->port, from, to);
 	else if (req->args.flags & O_DIRECT || status || req->replied)
-		drop_note_locked(inode, req->thread->port, from, to);
+		st->drop_round = drop_note_locked(inode, req->thread->port, from, to);
 }
 
 static void account_locked(struct request *req, struct inode *inode)

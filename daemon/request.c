@@ -120,9 +120,7 @@ void request_end(struct request *req)
 
 	list_del(&req->link);
 	list_del(&req->all);
-	/* The one used last is the one in the cache. */
-	if (req->buf)
-		list_add_head(&priv->free_buffers, &req->buf->link);
+	request_return_buffer(req);
 	list_add_head(&priv->free_requests, &req->link);
 	priv->nused--;
 	/* Requests end, so those that wait for room will get it. */
@@ -181,6 +179,14 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 void request_leave_buffers(struct request *req)
 {
 	list_del(&req->link);
+}
+
+/* The one used last is the one in the cache. */
+void request_return_buffer(struct request *req)
+{
+	if (req->buf)
+		list_add_head(&req->thread->priv->free_buffers, &req->buf->link);
+	req->buf = NULL;
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

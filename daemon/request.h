@@ -89,7 +89,8 @@ struct request_args {
 	uint32_t size;    /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
 			   * LISTXATTR: room for it, 0: its length is wanted */
 	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
-	bool cached;                /* WRITE: from the page cache; its fh may be a guess */
+	bool cached;                /* WRITE: from the page cache; its fh may be a guess.
+				     * READ: for the page cache, or perhaps so */
 	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
 	bool plus;                  /* READDIR: with attributes */
 	bool datasync;              /* FSYNC */
@@ -111,7 +112,7 @@ struct forget {
 	uint64_t nlookup;
 };
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1024 };
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1088 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */
@@ -150,6 +151,8 @@ struct request {
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
 /* Takes it out of that queue; then() is not called. */
 void request_leave_buffers(struct request *req);
+/* The buffer, if it has one, is for others from now on. */
+void request_return_buffer(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
 

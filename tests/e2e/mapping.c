@@ -12,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "async.h"
 #include "common/util.h"
 
 enum { PAGE = 4096, PAGES = 8, LEN = PAGES * PAGE, ROUNDS = 50 };
@@ -212,6 +216,120 @@ static int direct_and_buffered(char **args)
 	return err;
 }
 
+/* ---- asynchronous direct writes -------------------------------------------------------------- */
+
+enum { MANY_PAGES = 160, MANY = MANY_PAGES * PAGE, ASYNC_MS = 500, TOUCHERS = 2 };
+
+static _Alignas(PAGE) char many[2][MANY], seen[MANY];
+
+/* Brings pages of the file into the cache, again and again, until it is killed: by reading, or as a
+ * mapping's. */
+static void touch(int fd, volatile const char *at)
+{
+	for (;;) {
+		if (!at && pread(fd, seen, MANY, 0) < 0)
+			return;
+		for (unsigned page = 0; at && page < MANY_PAGES; page++)
+			(void)at[(size_t)page * PAGE];
+	}
+}
+
+static int start_touching(pid_t pids[TOUCHERS], int fd, const char *at)
+{
+	for (unsigned i = 0; i < TOUCHERS; i++) {
+		pids[i] = fork();
+		if (pids[i] < 0)
+			return -errno;
+		if (pids[i])
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		touch(fd, at);
+		_exit(1);
+	}
+	return 0;
+}
+
+static void end_touching(const pid_t pids[TOUCHERS])
+{
+	for (unsigned i = 0; i < TOUCHERS && pids[i] > 0; i++) {
+		kill(pids[i], SIGKILL);
+		waitpid(pids[i], NULL, 0);
+	}
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+/* What has been written is there, by read(2) of fd or in the mapping. */
+static int write_and_look(struct async *async, int direct, int fd, const char *at, unsigned n)
+{
+	ssize_t r =
+		async_run(async, ASYNC_AIO, true, direct, (uint8_t *)many[n % 2], MANY, 0, PAGE);
+
+	if (r != MANY)
+		return r < 0 ? (int)r : -ENOSPC;
+	if (at)
+		return equal(at, many[n % 2], MANY);
+	r = pread(fd, seen, MANY, 0);
+	return r < 0 ? -errno : equal(seen, many[n % 2], MANY);
+}
+
+static int async_beside(int direct, int fd, const char *at)
+{
+	int64_t until = now_ms() + ASYNC_MS;
+	pid_t pids[TOUCHERS] = {0};
+	struct async async;
+	int err = async_init(&async);
+
+	if (err)
+		return err;
+	err = start_touching(pids, fd, at);
+	for (unsigned n = 1; !err && (n < 4 || now_ms() < until); n++)
+		err = write_and_look(&async, direct, fd, at, n);
+	end_touching(pids);
+	async_fini(&async);
+	return err;
+}
+
+static int make_many(const char *path, int flags, int *fd)
+{
+	int err = make(path, flags, fd);
+
+	pattern(many[0], MANY, 1);
+	pattern(many[1], MANY, 2);
+	return err ? err : put(*fd, many[0], MANY, 0);
+}
+
+static int async_beside_readers(char **args)
+{
+	autoclose int buffered = -1, direct = -1;
+	int err = make_many(args[0], O_RDWR, &buffered);
+
+	if (!err)
+		err = open_again(args[0], O_RDWR | O_DIRECT, &direct);
+	return err ? err : async_beside(direct, buffered, NULL);
+}
+
+static int async_beside_a_mapping(char **args)
+{
+	autoclose int direct = -1;
+	int err = make_many(args[0], O_RDWR | O_DIRECT, &direct);
+	char *at = MAP_FAILED;
+
+	if (!err)
+		at = mmap(NULL, MANY, PROT_READ, MAP_SHARED, direct, 0);
+	if (!err && at == MAP_FAILED)
+		err = -errno;
+	return err ? err : async_beside(direct, direct, at);
+}
+
+/* ---- sizes ----------------------------------------------------------------------------------- */
+
 /* What one appends the other finds in its mapping, once the file is as long. */
 static int appended_is_mapped(char **args)
 {
@@ -339,6 +457,8 @@ static const struct operation checks[] = {
 	{"mapped-for-reading-beside-a-writer", 1, mapped_for_reading_beside_a_writer},
 	{"mapped-beside-a-direct-writer", 1, mapped_beside_a_direct_writer},
 	{"direct-and-buffered", 1, direct_and_buffered},
+	{"async-beside-readers", 1, async_beside_readers},
+	{"async-beside-a-mapping", 1, async_beside_a_mapping},
 	{"appended-is-mapped", 1, appended_is_mapped},
 	{"truncated-under-a-mapping", 1, truncated_under_a_mapping},
 	{"private-is-nobody-elses", 1, private_is_nobody_elses},

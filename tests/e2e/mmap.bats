@@ -76,6 +76,14 @@ maps_here() {
 	in_each_mode mapping direct-and-buffered a
 }
 
+@test "a file is read beside one that writes it direct, asynchronously" {
+	in_each_mode mapping async-beside-readers a
+}
+
+@test "a file is mapped beside one that writes it direct, asynchronously" {
+	maps async-beside-a-mapping
+}
+
 # cached_readers_and_direct_writers FILE: at the same time, while a handle keeps the file in the cache.
 cached_readers_and_direct_writers() {
 	local readers=()

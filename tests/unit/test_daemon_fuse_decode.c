@@ -424,6 +424,23 @@ static void fuse_decode__write(void **state)
 	assert_true(req.args.cached && req.args.kill_priv && req.args.has_fh);
 }
 
+static void fuse_decode__read_for_the_cache(void **state)
+{
+	struct fuse_read_in in = {.fh = 5, .offset = 6, .size = 7, .flags = O_RDWR | O_DIRECT};
+	struct message m;
+	struct request req;
+
+	begin(&m, FUSE_READ);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), 0);
+	assert_true(req.args.cached);
+	in.read_flags = FUSE_READ_LOCKOWNER;
+	begin(&m, FUSE_READ);
+	put(&m, &in, sizeof(in));
+	assert_int_equal(decode(&m, &req), 0);
+	assert_false(req.args.cached);
+}
+
 static int decode_range(uint32_t opcode, uint64_t offset, uint32_t size)
 {
 	struct fuse_read_in in = {.offset = offset, .size = size};
@@ -728,6 +745,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode__fallocate),
 		cmocka_unit_test(fuse_decode__copy),
 		cmocka_unit_test(fuse_decode__write),
+		cmocka_unit_test(fuse_decode__read_for_the_cache),
 		cmocka_unit_test(fuse_decode__ranges),
 		cmocka_unit_test(fuse_decode__rename_flags),
 		cmocka_unit_test(fuse_decode__lseek_whence),
