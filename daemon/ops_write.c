@@ -247,6 +247,24 @@ static void write_grown(struct request *req, int status)
 		write_transfer(req);
 }
 
+/* The kernel may have sent it asynchronously, and takes any answer but all of it for EIO then. */
+static bool must_be_whole(const struct request *req)
+{
+	return !req->args.cached && req->args.flags & O_DIRECT;
+}
+
+/* Pages that there were for a part of it are the file's now, and zero. */
+static void write_nothing(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	pthread_mutex_lock(&inode->lock);
+	extent_map_filled(&inode->map, first_page(req), end_page(req));
+	commit_dirty_locked(inode, req->thread);
+	pthread_mutex_unlock(&inode->lock);
+	op_finish(req, status);
+}
+
 /* Writes what there are pages for. */
 static void write_post(struct request *req, uint64_t filled, int status)
 {
@@ -259,6 +277,10 @@ static void write_post(struct request *req, uint64_t filled, int status)
 		return;
 	}
 	st->len = (uint32_t)(end - offset);
+	if (st->len < req->args.size && must_be_whole(req)) {
+		write_nothing(req, status);
+		return;
+	}
 	st->why_less = status;
 	st->asked_to = first_page(req);
 	if (st->alone && inode_has_doubtful_gap(st->op.inode, offset))

@@ -127,6 +127,21 @@ no_space_for_attributes() {
 	all_is_well
 }
 
+# What the kernel sends asynchronously is done as a whole or not at all for it.
+@test "no page is left: who writes direct is told so, and of no I/O error" {
+	exec 5<>"$mnt/a"
+	dd if=/dev/zero of="$mnt/a" bs=1M oflag=direct status=none 2>"$dir/dd.log" 5>&- && false
+	exec 5>&-
+	cat "$dir/dd.log"
+	grep -q "No space left on device" "$dir/dd.log"
+	rm "$mnt/a"
+	fio --name=b --filename="$mnt/b" --ioengine=libaio --iodepth=4 --direct=1 --rw=write --bs=1M \
+		--size=32M --output="$dir/fio.log" 2>&1 && false
+	grep 'err=' "$dir/fio.log"
+	grep -q 'err=28' "$dir/fio.log"
+	all_is_well
+}
+
 @test "no page is left: what is deleted can be written again" {
 	for _ in 1 2 3; do
 		fill_bytes
