@@ -2,6 +2,7 @@
  *
  * An entry's cookie is its key: 55 bits of hash and 8 that tell colliding names apart. It stays for
  * the entry's life, whatever comes and goes around it, so a directory may be read across changes.
+ * A new name's may lie anywhere, so reading comes to an end though each name is changed meanwhile.
  * Cookies lie from 256 to INT64_MAX.
  *
  * THREADS  The metadata thread, in a transaction.

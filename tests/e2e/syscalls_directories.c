@@ -134,6 +134,26 @@ static void removing_while_reading(void)
 	works(rmdir("d"));
 }
 
+/* Each gets a new name when it is listed: some are met again, but not for ever. */
+static void renaming_while_reading(void)
+{
+	struct dirent *entry;
+	unsigned n = 0;
+	char name[32];
+	DIR *dir;
+
+	make_many();
+	dir = opened(".");
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		holds(n < 4 * MANY);
+		snprintf(name, sizeof(name), "again.%u", n++);
+		works(rename(entry->d_name, name));
+	}
+	closedir(dir);
+}
+
 static void positions_stay(void)
 {
 	long at[MANY + 2] = {0};
@@ -351,6 +371,7 @@ static const struct syscall_case table[] = {
 	{"dots, types and inode numbers", dots_and_types},
 	{"names come and go while a directory is read", changes_while_reading},
 	{"a directory is emptied while it is read", removing_while_reading},
+	{"a directory's names are changed while it is read", renaming_while_reading},
 	{"telldir and seekdir", positions_stay},
 	{"two readers of one directory", two_readers},
 	{"directories give and take no bytes", not_a_directory},
