@@ -438,38 +438,37 @@ static int store_flags(struct session *session, uint32_t flags)
 	return err;
 }
 
-/* It is read-only from now on, or no more. Keys that it has are of the other kind. */
+/* It is read-only from now on, or no more: then keys that it has are of the other kind. */
 static int change_flags(struct session *session, uint32_t flags)
 {
-	int err = store_flags(session, flags);
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	int err;
 
+	if (flags == session->stored.flags)
+		return 0;
+	err = store_flags(session, flags);
 	if (err)
 		return err;
 	session->stored.flags = flags;
-	log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
-		session->stored.client, session->export->name,
-		flags & ATTACH_READ_ONLY ? "is read-only now" : "may write now");
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
+			session->stored.client, session->export->name,
+			flags & ATTACH_READ_ONLY ? "is read-only now" : "may write now");
 	list_for_each (pos, &session->conns)
 		conn_fence(list_entry(pos, struct conn, link));
 	return 0;
 }
 
-static bool adopt_flags(struct request *req, struct session *session)
+/* Once each: one that waits changes nothing meanwhile, which another one may want otherwise. */
+static void change_and_join(struct request *req, struct session *session)
 {
-	uint32_t flags = req->rpc.attach.flags, other = flags ^ session->stored.flags;
-	int err;
+	int err = change_flags(session, req->rpc.attach.flags);
 
-	if (other & ~(uint32_t)ATTACH_READ_ONLY) {
-		request_refuse(req, -EINVAL,
-			"session %" PRIu64 " can't become exclusive, or shared",
-			session->stored.id);
-		return false;
-	}
-	err = other ? change_flags(session, flags) : 0;
 	if (err)
 		request_refuse(req, err, "can't change session %" PRIu64 ": %s", session->stored.id,
 			errno_text(err));
-	return !err;
+	else
+		join(req, session);
 }
 
 static void attach_again(struct request *req, struct export *export)
@@ -492,10 +491,13 @@ static void attach_again(struct request *req, struct export *export)
 			a->session, session->stored.nchannels, a->nchannels);
 		return;
 	}
-	if (!adopt_flags(req, session))
+	if ((a->flags ^ session->stored.flags) & ~(uint32_t)ATTACH_READ_ONLY) {
+		request_refuse(req, -EINVAL,
+			"session %" PRIu64 " can't become exclusive, or shared", a->session);
 		return;
+	}
 	if (!predecessor_lives(session, req))
-		join(req, session);
+		change_and_join(req, session);
 	else if (now_ms() < req->deadline_ms)
 		wait_more(req);
 	else

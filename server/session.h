@@ -10,8 +10,9 @@
  * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
  * over when it does.
  *
- * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it: that is
- * stored first, then all its channels are fenced, whose keys are of the other kind. So what is
+ * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it, once
+ * the one before it in its place is fenced: that is stored first, then all the session's channels
+ * are fenced, whose keys are of the other kind. One that is refused has changed nothing. So what is
  * mounted read-only has no key that writes, from the answer to the last channel's ATTACH on.
  *
  * OWNERSHIP  Sessions belong to server.sessions; their conns end by conn.h's rules.

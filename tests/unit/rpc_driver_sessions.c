@@ -29,6 +29,8 @@ static struct test_server server;
 static struct rpc_client client;
 static char text[RPC_TEXT_MAX + 1];
 
+enum { FIRST_SESSION = 1 }; /* of a new server */
+
 static struct rpc_str str(const char *s)
 {
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
@@ -369,6 +371,27 @@ static void read_only__is_all_that_a_session_can_change(void **state)
 	client_fini(&client);
 }
 
+/* On shm, where the channel of another process can't be fenced while that lives. */
+static void read_only__who_is_refused_has_changed_nothing(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "owner", 1);
+	client_init(&client, &server, "owner", 1);
+	client.flags = ATTACH_READ_ONLY;
+	client_connect(&client);
+	if (driver_kind == TRANSPORT_SHM) {
+		assert_int_equal(client_attach(&client, "default", FIRST_SESSION, 0, text), -EBUSY);
+		assert_non_null(strstr(text, "can't be fenced"));
+		assert_false(server_logged(&server, "is read-only now"));
+	} else {
+		assert_int_equal(client_attach(&client, "default", FIRST_SESSION, 0, text), 0);
+		assert_true(server_logged(&server, "is read-only now"));
+	}
+	kill_holder(&h);
+	client_fini(&client);
+}
+
 /* ---- breaches of the protocol ---------------------------------------------------------------- */
 
 static void slots__lower_sequence_number_closes_the_channel(void **state)
@@ -693,6 +716,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(read_only__changes_are_refused),
 		SESSION_TEST(read_only__a_session_becomes_so_and_back),
 		SESSION_TEST(read_only__is_all_that_a_session_can_change),
+		SESSION_TEST(read_only__who_is_refused_has_changed_nothing),
 		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
 		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),
 		SESSION_TEST(slots__of_another_channel_closes_the_channel),
