@@ -50,10 +50,18 @@ static void settle_locked(struct remount *r, int status)
 	waiters_wake(&r->waiters, status);
 }
 
+/* Kernels before 6.16 take pages for written back as soon as they have sent them. */
+static bool writes(const struct fs_thread *ft)
+{
+	return ft->freeze.nwriting || !list_empty(&ft->freeze.held);
+}
+
 /* The kernel lets nobody write, so what is clean stays so. */
 static bool is_clean(struct io_thread *thread)
 {
-	return commit_tick(thread) & access_tick(thread) && !fs_thread_of(thread)->nbackground;
+	const struct fs_thread *ft = fs_thread_of(thread);
+
+	return commit_tick(thread) & access_tick(thread) && !ft->nbackground && !writes(ft);
 }
 
 void remount_step(struct io_thread *thread)

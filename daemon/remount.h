@@ -6,8 +6,8 @@
  *
  *     to write       ioctl -> all threads attach anew, with keys that write -> answer -> the kernel
  *     to read only   the kernel, which writes back what it has and lets nobody write from then on
- *                    -> ioctl -> all threads commit what is dirty -> they attach anew, with keys
- *                    that only read -> answer
+ *                    -> ioctl -> writes that are on their way end, and all threads commit what is
+ *                    dirty -> they attach anew, with keys that only read -> answer
  *
  * so that the server enforces what is mounted read-only in either case, and refuses no write that
  * the kernel has let in. Without the server the ioctl waits as any operation does: a signal, or on
