@@ -22,27 +22,36 @@ static bool lists(const char *groups, uint32_t gid)
 	}
 }
 
-bool caller_in_group(const struct request *req, uint32_t gid)
+/* What a line of its status says; to be freed. NULL: not known. */
+static char *status_of(const struct request *req, const char *name)
 {
-	static const char name[] = "Groups:";
 	autofree char *line = NULL;
-	bool found = false;
-	size_t size = 0;
+	size_t size = 0, len = strlen(name);
+	char *found = NULL;
 	char path[32];
 	FILE *f;
 
-	if (req->gid == gid)
-		return true;
 	snprintf(path, sizeof(path), "/proc/%u/status", req->pid);
 	f = fopen(path, "re");
 	if (!f)
-		return false;
-	while (getline(&line, &size, f) > 0) {
-		if (strncmp(line, name, sizeof(name) - 1) != 0)
-			continue;
-		found = lists(line + sizeof(name) - 1, gid);
-		break;
-	}
+		return NULL;
+	while (!found && getline(&line, &size, f) > 0)
+		if (strncmp(line, name, len) == 0)
+			found = strdup(line + len);
 	fclose(f);
 	return found;
+}
+
+bool caller_in_group(const struct request *req, uint32_t gid)
+{
+	autofree char *groups = req->gid == gid ? NULL : status_of(req, "Groups:");
+
+	return req->gid == gid || (groups && lists(groups, gid));
+}
+
+bool caller_is_capable(const struct request *req, unsigned capability)
+{
+	autofree char *effective = status_of(req, "CapEff:");
+
+	return effective && strtoull(effective, NULL, 16) >> capability & 1;
 }

@@ -1,5 +1,8 @@
 /* caller.h - what is known of the process that a request came from, but for what the request says.
  *
+ * What can't be known, of another PID namespace's process or one that has ended, it has not. /proc
+ * is read: not for the data path.
+ *
  * THREADS    Any.
  */
 #ifndef RMEMFS_DAEMON_CALLER_H
@@ -10,9 +13,10 @@
 
 struct request;
 
-/* By the group of its own, or one of its others, which only /proc tells: not for the data path.
- * What can't be known, of another PID namespace's process or one that has ended, is no membership.
- */
+/* By the group of its own, which is known without /proc, or one of its others. */
 bool caller_in_group(const struct request *req, uint32_t gid);
+
+/* capability: CAP_* of capabilities(7), in the caller's own user namespace. */
+bool caller_is_capable(const struct request *req, unsigned capability);
 
 #endif

@@ -1,7 +1,9 @@
 #include "daemon/remount.h"
 
 #include <errno.h>
+#include <linux/capability.h>
 
+#include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -137,14 +139,21 @@ bool remount_leave(struct request *req)
 	return waiting;
 }
 
+/* A container's root may have the directory, and is not to change what others have mounted. */
+static bool may_remount(const struct request *req)
+{
+	return req->uid == 0 && caller_is_capable(req, CAP_SYS_ADMIN);
+}
+
 void op_remount(struct request *req)
 {
 	unsigned long flags = req->args.flags;
 	int status = -EPERM;
+	bool may = may_remount(req);
 
 	op_begin(req);
-	if (req->uid == 0)
+	if (may)
 		access_set(&req->thread->fs->access, flags);
-	if (req->uid != 0 || change(req, flags & MS_RDONLY, &status))
+	if (!may || change(req, flags & MS_RDONLY, &status))
 		ended(req, status);
 }

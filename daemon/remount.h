@@ -32,8 +32,8 @@ struct fs;
 struct io_thread;
 struct request;
 
-/* -EPERM: only root may. -EBUSY: another one waits for the opposite. Without a flag about access
- * times they stay as they are. */
+/* -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2). -EBUSY: another one waits for the
+ * opposite. Without a flag about access times they stay as they are. */
 #define REMOUNT_IOCTL _IO('r', 0x6d)
 #define REMOUNT_FLAGS (MS_RDONLY | MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)
 

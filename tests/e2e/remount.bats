@@ -225,11 +225,18 @@ gives_up() {
 }
 
 # bats test_tags=once
-@test "only root may" {
+@test "only root may, and no container's" {
 	mount_rmem
 	run setpriv --reuid 65534 --regid 65534 --clear-groups \
 		rmemfs -c /dev/null -o remount,ro "$(mount_source)" "$mnt"
 	echo "$output"
 	[ "$status" -eq 32 ]
 	are rw
+	umount_rmem
+	mount_rmem -o ro
+	run setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \
+		rmemfs -c /dev/null -o remount,rw "$(mount_source)" "$mnt"
+	echo "$output"
+	[ "$status" -eq 32 ]
+	are ro
 }
