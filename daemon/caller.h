@@ -19,4 +19,10 @@ bool caller_in_group(const struct request *req, uint32_t gid);
 /* capability: CAP_* of capabilities(7), in the caller's own user namespace. */
 bool caller_is_capable(const struct request *req, unsigned capability);
 
+/* Whether the thread that a message names (fuse_in_header.pid) ends by a signal that it was sent,
+ * as soon as it gets it: SIGKILL, or another one that neither it nor its default action lets pass.
+ * A file's operations tell no program of others, with the server away or not: they wait
+ * (signal(7)). Who has ended, or can't be seen from here, waits for nothing. Reads /proc. */
+bool caller_is_dying(uint32_t pid);
+
 #endif

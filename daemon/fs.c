@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "daemon/caller.h"
 #include "daemon/debug_io.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -267,6 +268,7 @@ static void begin(struct request *req)
 
 static void begin_held(struct request *req, int status)
 {
+	list_del(&op_of(req)->interrupted);
 	if (status)
 		reply_error(req, status);
 	else
@@ -304,14 +306,21 @@ static bool ends_by_itself(const struct op *op)
 	       op->wait != OP_AT_REMOUNT;
 }
 
+/* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */
+static bool waits_for_ever(const struct request *req)
+{
+	return req->op != OP_STATFS && !caller_is_dying(req->pid);
+}
+
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
- * not expect of a file would do harm. Without it nothing may hang that was signalled. */
+ * not expect of a file would do harm. Without it whoever is killed must not hang; and the kernel
+ * does not tell of the signal that kills after it has told of another one. */
 static bool give_up(struct request *req)
 {
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
 
-	if (!disconnected && ends_by_itself(op))
+	if ((!disconnected && ends_by_itself(op)) || waits_for_ever(req))
 		return false;
 	list_del(&op->interrupted);
 	if (!op_cancel(req, -EINTR) && disconnected)
@@ -325,7 +334,19 @@ void fs_interrupt(struct request *req)
 
 	list_del(&op->interrupted);
 	if (!give_up(req))
-		list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+		fs_watch(req);
+}
+
+void fs_watch(struct request *req)
+{
+	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op_of(req)->interrupted);
+}
+
+void fs_watch_begin(struct request *req)
+{
+	list_init(&op_of(req)->interrupted);
+	if (req->interrupted)
+		fs_watch(req);
 }
 
 static void give_up_interrupted(struct fs_thread *ft)

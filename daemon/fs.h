@@ -70,9 +70,14 @@ void fs_set_features(struct fs *fs, const struct fs_features *features);
 void fs_dispatch(struct request *req);
 /* Called for each element of FORGET and BATCH_FORGET; has no reply. */
 void fs_forget(struct io_thread *thread, const struct forget *forget);
-/* The caller of req was signalled. A request that waits for the server is ended by -EINTR
- * (leftover_make if something of it is on the way), one that is nearly through is left alone. */
+/* The caller of req was signalled. If that kills it, now or later, a request that waits for a
+ * server that is away, or for other clients, is ended by -EINTR (leftover_make if something of it
+ * is on the way); else it is left alone. */
 void fs_interrupt(struct request *req);
+/* Has the ticks look after req as if its caller had been signalled, until its op ends. */
+void fs_watch(struct request *req);
+/* For an op that begins: nobody looks after it but if its caller was signalled before. */
+void fs_watch_begin(struct request *req);
 /* Soft mounts: the server has given no sign of life for soft_ms (remote_gives_up()). Every
  * operation that needs it has been ended with EIO, and every new one is at once, until it is back.
  * - What had not been sent will never happen. What was on its way is undetermined: it may still

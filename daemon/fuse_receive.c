@@ -15,6 +15,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/caller.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_port.h"
@@ -25,6 +26,8 @@ enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
 struct parked {
 	struct list link;
 	size_t len;
+	bool interrupted; /* its caller was signalled, and may be killed later: see fs_interrupt()
+			   */
 	_Alignas(16) uint8_t msg[];
 };
 
@@ -42,20 +45,38 @@ static void unpark(struct io_thread_private *priv, struct parked *parked)
 	free(parked);
 }
 
+static void give_up_parked(struct io_thread *thread, struct parked *parked)
+{
+	const struct fuse_in_header *h = header_of(parked->msg);
+
+	parked->interrupted = true;
+	if (!caller_is_dying(h->pid))
+		return;
+	fuse_reply_status(thread, h->unique, -EINTR);
+	unpark(thread->priv, parked);
+}
+
 static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 {
-	struct io_thread_private *priv = thread->priv;
-
-	list_for_each (pos, &priv->parked) {
+	list_for_each (pos, &thread->priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
 
 		if (header_of(parked->msg)->unique == unique) {
-			fuse_reply_status(thread, unique, -EINTR);
-			unpark(priv, parked);
+			give_up_parked(thread, parked);
 			return true;
 		}
 	}
 	return false;
+}
+
+void fuse_receive_give_up_parked(struct io_thread *thread)
+{
+	list_for_each_safe (pos, &thread->priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (parked->interrupted)
+			give_up_parked(thread, parked);
+	}
 }
 
 static bool interrupt_here(struct io_thread *thread, uint64_t unique)
@@ -165,6 +186,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 		return;
 	}
 	parked->len = len;
+	parked->interrupted = false;
 	memcpy(parked->msg, msg, len);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
@@ -254,11 +276,13 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 		request_refill_recv(priv)) {
 		struct parked *parked = list_entry(priv->parked.next, struct parked, link);
 		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
+		struct request *req = request_new(thread);
 		size_t len = parked->len;
 
+		req->interrupted = parked->interrupted;
 		memcpy(msg, parked->msg, len);
 		unpark(priv, parked);
-		start_request(thread, request_new(thread), msg, len);
+		start_request(thread, req, msg, len);
 		n++;
 	}
 	return n;

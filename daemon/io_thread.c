@@ -133,6 +133,7 @@ static void tick(struct io_thread *thread)
 		tell_late(thread, priv->now - priv->next_tick);
 	priv->next_tick = priv->now + TICK_MS;
 	fs_tick(thread, priv->now);
+	fuse_receive_give_up_parked(thread);
 	if (fs_gives_up(thread))
 		fuse_receive_refuse_parked(thread);
 }

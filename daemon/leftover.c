@@ -118,7 +118,7 @@ bool leftover_enter(struct request *req, void (*then)(struct request *req, int s
 	if (!there_is_one(req->thread->fs) || !must_wait(req))
 		return true;
 	waiter_init(&op->waiter, req, then);
-	list_init(&op->interrupted);
+	fs_watch_begin(req);
 	op->wait = OP_AT_LEFTOVERS;
 	list_add_tail(&fs_thread_of(req->thread)->leftover.held, &op->waiter.link);
 	return false;

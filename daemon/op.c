@@ -65,7 +65,7 @@ struct op *op_begin_with(struct request *req, struct inode *inode)
 {
 	struct op *op = op_of(req);
 
-	list_init(&op->interrupted);
+	fs_watch_begin(req);
 	op->inode = inode;
 	return op;
 }

@@ -65,7 +65,7 @@ struct op_pass {
 enum { OP_CHILDREN_MAX = 2 };
 
 struct op {
-	struct list interrupted; /* fs_thread.interrupted: signalled, but left alone so far */
+	struct list interrupted; /* fs_thread.interrupted: fs_watch() */
 	struct inode *inode;     /* of the request's node; referenced */
 	struct inode *leftover;  /* leftover.h: what it may still change; referenced */
 	/* Inodes that its answer says it has changed, besides those it names; 0: none. */

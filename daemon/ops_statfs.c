@@ -76,8 +76,7 @@ void op_statfs(struct request *req)
 		reply_statfs(req, &values);
 		return;
 	}
-	/* As if it had been interrupted: given up as soon as the server is lost. */
-	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+	fs_watch(req); /* given up as soon as the server is lost */
 	op->call.req.op = RPC_STATFS;
 	op_rpc(req, statfs_answered);
 }

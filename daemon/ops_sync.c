@@ -1,4 +1,5 @@
 /* FLUSH, FSYNC, FSYNCDIR: all that was written is remote already; what is left is to commit it. */
+#include "daemon/fs.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -12,11 +13,13 @@ static void synced(struct request *req, int status)
 	op_finish(req, failed ? failed : status);
 }
 
+/* The kernel flushes what a process that exits has open, and no signal reaches that. */
 static void sync_file(struct request *req)
 {
 	struct op *op = op_begin(req);
 	int status = commit_tell(op->inode, handle_of(req));
 
+	fs_watch(req);
 	if (status)
 		op_finish(req, status);
 	else if (commit_wait(req, op->inode, &status, synced))

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -283,6 +285,52 @@ static int wait_for_lock(char **args)
 	return fd < 0 || lock_bytes(fd, F_SETLKW, 0) < 0 ? -errno : 0;
 }
 
+static void count_alarm(int signal)
+{
+	(void)signal;
+}
+
+/* Every 10 ms, to a handler that nothing is restarted after. */
+static int have_alarms(void)
+{
+	struct itimerval every = {{0, 10000}, {0, 10000}};
+	struct sigaction action = {.sa_handler = count_alarm};
+
+	return sigaction(SIGALRM, &action, NULL) || setitimer(ITIMER_REAL, &every, NULL) ? -errno
+											 : 0;
+}
+
+static int work_once(int dir, const char *from, const char *to)
+{
+	char back[16] = "";
+	struct stat st;
+	int fd = openat(dir, from, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	if (pwrite(fd, "some bytes", 10, 0) != 10 || fsync(fd) || fstat(fd, &st) ||
+		pread(fd, back, sizeof(back), 0) != 10 || strcmp(back, "some bytes") != 0 ||
+		close(fd) || renameat(dir, from, dir, to) || mkdirat(dir, from, 0700) ||
+		unlinkat(dir, from, AT_REMOVEDIR) || unlinkat(dir, to, 0))
+		return errno ? -errno : -EIO;
+	return 0;
+}
+
+/* Works on files of a directory until the file "enough" is in the present one, and handles a signal
+ * all the time. */
+static int work_on_alarmed(char **args)
+{
+	autoclose int dir = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char from[32], to[32];
+	int err = dir < 0 ? -errno : have_alarms();
+
+	snprintf(from, sizeof(from), "from.%d", getpid());
+	snprintf(to, sizeof(to), "to.%d", getpid());
+	while (!err && access("enough", F_OK) != 0)
+		err = work_once(dir, from, to);
+	return err;
+}
+
 /* How writing, fsync and close ended. */
 static void print_ends(int fd, int err)
 {
@@ -539,6 +587,7 @@ static const struct operation operations[] = {
 	{"hold-locks", 1, hold_locks},
 	{"count-locks", 1, count_locks},
 	{"wait-for-lock", 1, wait_for_lock},
+	{"work-on-alarmed", 1, work_on_alarmed},
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},
 	{"tells-each", 1, tells_each},

@@ -402,7 +402,7 @@ static int truncated_under_a_mapping(char **args)
 static int private_is_nobody_elses(char **args)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at, *shared;
+	char want[LEN], *at;
 	int err = make(args[0], O_RDWR, &fd);
 
 	pattern(want, LEN, 1);
@@ -422,9 +422,7 @@ static int private_is_nobody_elses(char **args)
 		err = put(fd, "new", 3, 0);
 	if (!err && at[0] != 'p')
 		err = -EILSEQ;
-	if (!err)
-		err = map_shared(fd, &shared);
-	return err ? err : equal(shared, "new", 3);
+	return err ? err : same(fd, "new", 3, 0);
 }
 
 /* ---- memory that is full --------------------------------------------------------------------- */

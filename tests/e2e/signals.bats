@@ -91,6 +91,33 @@ waiting() {
 	[ "$(ls -A "$mnt")" = a ]
 }
 
+@test "signals that a program handles end no call, and SIGTERM after them the program" {
+	local pids=() n
+	mount_rmem -o io_threads=2,buffers=2
+	cd "$dir"
+	for n in {1..12}; do
+		mkdir "$mnt/$n" # whose lock another one would wait for, where no signal reaches
+		fsop work-on-alarmed "$mnt/$n" 3>&- &
+		pids+=($!)
+	done
+	pause 0.3
+	kill_server
+	pause 1 # a hundred of them
+	kill -0 "${pids[@]}"
+	kill -TERM "${pids[@]:6}"
+	until_true 10 ended "${pids[@]:6}"
+	start_server
+	pause 0.3
+	touch enough
+	for n in "${pids[@]:0:6}"; do
+		exit_status "$n" 20
+	done
+	remount
+	for n in {1..6}; do
+		rmdir "$mnt/$n"
+	done
+}
+
 @test "umount -f ends a killed process whose mapping waits for the server" {
 	local pid
 	mount_rmem
