@@ -47,8 +47,9 @@ run_test() {
 }
 
 @test "a test that fails leaves nothing behind" {
-	run_test 'sleep 1000 >"$mnt/a" 3>&- & sleep 1000 3>&- & false'
+	run_test 'sleep 1000 >"$mnt/a" 3>&- & sleep 1000 3>&- & echo "came as far"; false'
 	[ "$status" -eq 1 ]
+	[[ $output == *"# came as far"* ]]
 	until_true 5 nothing_left || left
 	nothing_left
 }

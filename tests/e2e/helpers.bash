@@ -12,7 +12,7 @@ transport=${RMEMFS_TEST_TRANSPORT:?}
 bin=${RMEMFS_BIN:?}
 export PATH=$bin:$PATH
 verbs_address=${RMEMFS_TEST_VERBS_ADDRESS:-10.9.0.1}
-repository=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
+repository=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd) # a test may lie elsewhere
 # shellcheck source=tests/wait.bash
 . "$repository/tests/wait.bash"
 
