@@ -172,7 +172,7 @@ choose_transport() {
 
 # server_answers PID: that process, not another one that had the socket before it.
 server_answers() {
-	"$bin/rmemfsctl" status "$socket" 2>/dev/null | grep -q ", pid $1,"
+	grep -q ", pid $1," < <("$bin/rmemfsctl" status "$socket" 2>/dev/null)
 }
 
 start_server() {

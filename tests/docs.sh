@@ -93,7 +93,7 @@ usages() {
 		"$bin/rmemfsctl" "$command" --help >"$work/$command"
 		[ "$(head -n 1 "$work/$command")" = "Usage: rmemfsctl $usage" ] ||
 			complain "rmemfsctl $command --help begins with another usage" || status=1
-		"$bin/rmemfsctl" --help | grep -qE "^  $command +[a-z]" ||
+		grep -qE "^  $command +[a-z]" < <("$bin/rmemfsctl" --help) ||
 			complain "--help does not say what $command does" || status=1
 		{
 			grep -oE '[-]-[a-z]+' <<<"$usage" || true
@@ -175,7 +175,7 @@ repeated_numbers() {
 		[[ $text == *"${range/-/ to }"* ]] || complain "$key: ${range/-/ to }" || status=1
 		[ "$default" != automatic ] || continue
 		[[ $text == *"$default by default"* ]] || complain "$key: $default by default" || status=1
-		"$bin/rmemfs" --help | grep -qE "^ +$key=.*\($default\)" ||
+		grep -qE "^ +$key=.*\($default\)" < <("$bin/rmemfs" --help) ||
 			complain "--help: $key: ($default)" || status=1
 	done < <("$bin/docs_keys_daemon" |
 		sed -nE 's/^([a-z_]+)\tWhole number, ([0-9]+) to ([0-9]+); default (.*)\./\1 \2-\3 \4/p')
@@ -290,7 +290,7 @@ known_flags() {
 	shift
 	for word in "$@"; do
 		[[ $word == -* ]] || continue
-		help_options "$program" | grep -qx -e "${word%%=*}" ||
+		grep -qx -e "${word%%=*}" < <(help_options "$program") ||
 			complain "$program has no option $word" || status=1
 	done
 	return "$status"
@@ -391,7 +391,7 @@ manual_lint() {
 manual_references() {
 	local name number status=0
 	while read -r name number; do
-		printf '%s\n' "${manuals[@]}" | grep -q "/$name\.$number\$" ||
+		grep -q "/$name\.$number\$" < <(printf '%s\n' "${manuals[@]}") ||
 			complain "there is no $name($number)" || status=1
 	done < <(sed -nE 's/^\.Xr (rmemfs[^ ]*) ([0-9]).*/\1 \2/p' "${manuals[@]}" | sort -u)
 	return "$status"
