@@ -107,7 +107,7 @@ prepare_changes() {
 
 # change NAME COMMAND...: which makes that system call; $changes are their processes.
 change() {
-	"${@:2}" 2>>"$dir/fail.log" 3>&- &
+	"${@:2}" 2>"$dir/$1.fail" 3>&- &
 	changes[$!]=$1
 }
 
@@ -157,7 +157,7 @@ changes_are_seen() {
 	for pid in "${!changes[@]}"; do
 		exit_status "$pid" 20 || [ $? -eq 1 ]
 	done
-	[ "$(grep -c 'Input/output error' "$dir/fail.log")" -eq 4 ]
+	[ "$(grep -l 'Input/output error' "$dir"/*.fail | wc -l)" -eq 4 ]
 	kill -CONT "$server_pid"
 	changes_are_seen
 }
