@@ -330,16 +330,16 @@ static bool give_up(struct request *req)
 
 void fs_interrupt(struct request *req)
 {
-	struct op *op = op_of(req);
-
-	list_del(&op->interrupted);
 	if (!give_up(req))
 		fs_watch(req);
 }
 
 void fs_watch(struct request *req)
 {
-	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op_of(req)->interrupted);
+	struct op *op = op_of(req);
+
+	list_del(&op->interrupted); /* it may be looked after already */
+	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
 }
 
 void fs_watch_begin(struct request *req)
@@ -349,10 +349,15 @@ void fs_watch_begin(struct request *req)
 		fs_watch(req);
 }
 
+/* What one that ends has held up may end with it, and is taken from the same list then. */
 static void give_up_interrupted(struct fs_thread *ft)
 {
-	list_for_each_safe (pos, &ft->interrupted)
-		give_up(request_of_state(list_entry(pos, struct op, interrupted)));
+	struct list look, *link;
+
+	list_init(&look);
+	list_splice_tail(&look, &ft->interrupted);
+	while ((link = list_pop(&look)))
+		fs_interrupt(request_of_state(list_entry(link, struct op, interrupted)));
 }
 
 /* ---- the threads' turns ---------------------------------------------------------------------- */

@@ -26,8 +26,7 @@ enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
 struct parked {
 	struct list link;
 	size_t len;
-	bool interrupted; /* its caller was signalled, and may be killed later: see fs_interrupt()
-			   */
+	bool interrupted; /* as in the request that it becomes */
 	_Alignas(16) uint8_t msg[];
 };
 
