@@ -222,6 +222,11 @@ bool fs_gives_up(const struct io_thread *thread)
 	return remote_gives_up(thread);
 }
 
+bool fs_disconnected(const struct io_thread *thread)
+{
+	return remote_disconnected(thread);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void begin(struct request *req)

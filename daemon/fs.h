@@ -74,6 +74,8 @@ void fs_forget(struct io_thread *thread, const struct forget *forget);
  * server that is away, or for other clients, is ended by -EINTR (leftover_make if something of it
  * is on the way); else it is left alone. */
 void fs_interrupt(struct request *req);
+/* Nobody knows when the server will answer: remote_disconnected(). */
+bool fs_disconnected(const struct io_thread *thread);
 /* Has the ticks look after req as if its caller had been signalled, until its op ends. */
 void fs_watch(struct request *req);
 /* For an op that begins: nobody looks after it but if its caller was signalled before. */

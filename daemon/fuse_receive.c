@@ -68,12 +68,19 @@ static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 	return false;
 }
 
+/* The kernel flushes what a process that exits has open, and tells of no signal. */
+static bool is_to_be_watched(const struct io_thread *thread, const struct parked *parked)
+{
+	return parked->interrupted ||
+	       (header_of(parked->msg)->opcode == FUSE_FLUSH && fs_disconnected(thread));
+}
+
 void fuse_receive_give_up_parked(struct io_thread *thread)
 {
 	list_for_each_safe (pos, &thread->priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
 
-		if (parked->interrupted)
+		if (is_to_be_watched(thread, parked))
 			give_up_parked(thread, parked);
 	}
 }

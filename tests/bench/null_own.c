@@ -222,6 +222,11 @@ void fs_tick(struct io_thread *thread, int64_t now)
 {
 }
 
+bool fs_disconnected(const struct io_thread *thread)
+{
+	return false;
+}
+
 bool fs_gives_up(const struct io_thread *thread)
 {
 	return false;
