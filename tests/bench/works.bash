@@ -3,7 +3,7 @@
 # then checks that the bytes really moved and the files really are there.
 #
 # Sizes are set by run.sh: $file_mib of files that are read and written at random or in parallel,
-# $copy_mib of those that are copied, $files small ones, $run_ms of a fio run.
+# $copy_mib of those that are copied, $slow_mib where that takes minutes, $files small ones, $run_ms of a fio run.
 
 pattern_number=0 build_sum=''
 
@@ -17,15 +17,15 @@ opens_direct() {
 	dd if="$1" of=/dev/null bs=4k count=1 iflag=direct status=none 2>/dev/null
 }
 
-# same PLACE FILE EXPECTED: the file's bytes, fetched anew; where nothing is kept, their number.
+# same PLACE FILE EXPECTED [BYTES]: the file's bytes, fetched anew, are the first BYTES (all) of the other's;
+# where nothing is kept, their number.
 same() {
-	local direct=()
-	if keeps_data "$1"; then
-		! opens_direct "$2" || direct=(iflag=direct)
-		dd if="$2" bs=1M "${direct[@]}" status=none | cmp - "$3" || bench_die "$2 on $1 differs from what was written"
-	else
-		[ "$(stat -c %s "$2")" = "$(stat -c %s "$3")" ] || bench_die "$2 on $1 has the wrong size"
-	fi
+	local direct=() bytes=${4:-$(stat -c %s "$3")}
+	[ "$(stat -c %s "$2")" -eq "$bytes" ] || bench_die "$2 on $1 has the wrong size"
+	keeps_data "$1" || return 0
+	! opens_direct "$2" || direct=(iflag=direct)
+	dd if="$2" bs=1M "${direct[@]}" status=none | cmp -n "$bytes" - "$3" ||
+		bench_die "$2 on $1 differs from what was written"
 }
 
 make_source() {
@@ -143,40 +143,53 @@ work_stream() {
 # ---- copies --------------------------------------------------------------------------------------
 
 record_copy() {
-	record "$1" "$2" "$(ratio $((copy_mib << 20)) "$seconds")" B/s
+	record "$1" "$2" "$(ratio $(($3 << 20)) "$seconds")" B/s
 }
 
-# copy_in NAME PLACE COMMAND...: the command makes ${folder[PLACE]}/copy.
+# copy_in NAME PLACE MIB COMMAND...: the command makes ${folder[PLACE]}/copy of the source's first MIB.
 copy_in() {
-	local name=$1 place=$2 file=${folder[$2]}/copy
-	shift 2
+	local name=$1 place=$2 mib=$3 file=${folder[$2]}/copy
+	shift 3
 	rm -f "$file"
 	timed "$@"
-	record_copy "$name" "$place"
+	record_copy "$name" "$place" "$mib"
 	uncache "$file"
-	same "$place" "$file" "$memory/source"
+	same "$place" "$file" "$memory/source" $((mib << 20))
+	[ "$mib" -eq "$copy_mib" ] || rm "$file"
 }
 
-# Cold: nothing of the file is in the page cache. A null server's bytes are its own.
+# copy_out NAME PLACE MIB COMMAND...: the other way. Cold: nothing of the file is in the page cache. A null
+# server's bytes are its own.
 copy_out() {
-	local name=$1 place=$2 file=${folder[$2]}/copy
-	shift 2
+	local name=$1 place=$2 mib=$3 file=${folder[$2]}/copy
+	shift 3
 	[ -e "$file" ] || cp "$memory/source" "$file"
 	uncache "$file"
 	rm -f "$memory/sink"
 	timed "$@"
-	record_copy "$name" "$place"
-	[ ! -e "$memory/sink" ] || ! keeps_data "$place" || cmp "$memory/sink" "$memory/source" ||
+	record_copy "$name" "$place" "$mib"
+	[ ! -e "$memory/sink" ] || ! keeps_data "$place" || cmp -n $((mib << 20)) "$memory/sink" "$memory/source" ||
 		bench_die "what was copied from $place differs"
 	rm -f "$memory/sink"
 }
 
-work_cp_in() { copy_in cp-in "$1" cp "$memory/source" "${folder[$1]}/copy"; }
-work_cp_out() { copy_out cp-out "$1" cp "${folder[$1]}/copy" "$memory/sink"; }
-work_dd_4k_in() { copy_in dd-4k-in "$1" dd if="$memory/source" of="${folder[$1]}/copy" bs=4k status=none; }
-work_dd_4k_out() { copy_out dd-4k-out "$1" dd if="${folder[$1]}/copy" of="$memory/sink" bs=4k status=none; }
-work_dd_1M_in() { copy_in dd-1M-in "$1" dd if="$memory/source" of="${folder[$1]}/copy" bs=1M status=none; }
-work_dd_1M_out() { copy_out dd-1M-out "$1" dd if="${folder[$1]}/copy" of="$memory/sink" bs=1M status=none; }
+# dd_in NAME PLACE BS [MIB], and out: all of the source, or where that takes minutes its first MIB.
+dd_in() {
+	local mib=${4:-$copy_mib}
+	copy_in "$1" "$2" "$mib" dd if="$memory/source" of="${folder[$2]}/copy" bs="$3" count="${mib}M" iflag=count_bytes status=none
+}
+
+dd_out() {
+	local mib=${4:-$copy_mib}
+	copy_out "$1" "$2" "$mib" dd if="${folder[$2]}/copy" of="$memory/sink" bs="$3" count="${mib}M" iflag=count_bytes status=none
+}
+
+work_cp_in() { copy_in cp-in "$1" "$copy_mib" cp "$memory/source" "${folder[$1]}/copy"; }
+work_cp_out() { copy_out cp-out "$1" "$copy_mib" cp "${folder[$1]}/copy" "$memory/sink"; }
+work_dd_4k_in() { dd_in dd-4k-in "$1" 4k "${2:-}"; }
+work_dd_4k_out() { dd_out dd-4k-out "$1" 4k "${2:-}"; }
+work_dd_1M_in() { dd_in dd-1M-in "$1" 1M; }
+work_dd_1M_out() { dd_out dd-1M-out "$1" 1M; }
 
 # ---- small files ---------------------------------------------------------------------------------
 
