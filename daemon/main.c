@@ -22,6 +22,7 @@
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_threads.h"
+#include "daemon/latency.h"
 #include "daemon/mount_status.h"
 #include "daemon/mountpoint.h"
 #include "daemon/options.h"
@@ -39,7 +40,8 @@ struct daemon {
 	struct fuse_port *port;
 	sigset_t signals;
 	int signal_fd;
-	int report; /* -1: in the foreground */
+	int report;     /* -1: in the foreground */
+	int latency_fd; /* -1: not held */
 	bool told_stopping;
 	char why[WHY_BYTES];
 };
@@ -257,6 +259,8 @@ static void finish(struct daemon *d)
 	io_threads_delete(d->threads);
 	fuse_port_delete(d->port);
 	close(d->signal_fd);
+	if (d->latency_fd >= 0)
+		close(d->latency_fd);
 	log_info("%s is unmounted", d->fs_options.mountpoint);
 }
 
@@ -269,6 +273,8 @@ static int run(struct daemon *d, const struct options *options)
 			log_complaint("rmemfs", d->why);
 		return MOUNT_FAILED;
 	}
+	if (options->config.low_latency)
+		d->latency_fd = latency_hold();
 	tell_ready(d, options);
 	wait_for_end(d);
 	finish(d);
@@ -302,7 +308,7 @@ static int remount(struct daemon *d, const struct options *options)
 
 static int run_options(struct options *options)
 {
-	struct daemon d = {.report = -1};
+	struct daemon d = {.report = -1, .latency_fd = -1};
 	int err;
 
 	log_init("rmemfs", options->config.log_level);

@@ -40,6 +40,7 @@ const char options_help[] =
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
 	"  spin_us=N               microseconds to spin before sleeping (20; 0 where CPUs are few)\n"
+	"  low_latency             keep this machine's CPUs awake: faster, and costs power\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
 	"  debug_io                log each request of the data path, at level debug\n"
 	"  allow_other             let other users in, as into what root mounts\n"

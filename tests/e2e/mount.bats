@@ -375,6 +375,14 @@ users_folder() {
 	as_user umount "$mnt"
 }
 
+@test "a user's mount does without low_latency, and says so" {
+	users_folder
+	as_user rmemfs "$(options low_latency)" "$(mount_source)" "$mnt" 2>"$dir/mount.log"
+	grep 'warning: low_latency: /dev/cpu_dma_latency: .*: the CPUs may sleep' "$dir/mount.log"
+	as_user stat "$mnt"
+	as_user fusermount3 -u "$mnt"
+}
+
 # bats test_tags=only:tcp
 @test "fstab's user, users and owner let users mount, nosuid and nodev, and noexec for the first two" {
 	users_folder

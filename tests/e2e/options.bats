@@ -2,6 +2,8 @@
 # options.bats - what a user can write wrong on a command line or in a file, said by the programs in
 # one line. The whole table of cases stands in the unit tests; here is how it comes out.
 
+bats_require_minimum_version 1.5.0
+
 # bats file_tags=once
 
 load helpers
@@ -154,4 +156,19 @@ server_says() {
 	cp "$mnt/a" "$dir/a"
 	remount -o hard
 	cmp "$mnt/a" "$dir/a"
+}
+
+cpus_held_awake() {
+	readlink "/proc/$daemon_pid/fd"/* | grep -qx /dev/cpu_dma_latency
+}
+
+@test "low_latency keeps the CPUs awake while the mount lasts" {
+	[ -c /dev/cpu_dma_latency ] || skip "there is no /dev/cpu_dma_latency"
+	start_server
+	mount_rmem
+	run ! cpus_held_awake
+	remount -o low_latency
+	cpus_held_awake
+	[ "$(od -An -N4 -tdI /dev/cpu_dma_latency)" -eq 0 ]
+	run ! grep low_latency "$dir/daemon.log"
 }
