@@ -13,6 +13,7 @@ bin=${RMEMFS_BIN:-$bench_root/build/release/bin}
 PATH=$PATH:/usr/sbin:/sbin
 
 declare -A folder daemon mounts
+declare -A visits # ${visits[PLACE]}: rmem_mount's arguments, where the mount lasts for one work only
 work='' memory='' results='' server='' rep=0
 undo=() # commands, the last one first
 
@@ -53,7 +54,7 @@ bench_undo() {
 			status=1
 		}
 	done
-	undo=() folder=() daemon=() mounts=()
+	undo=() folder=() daemon=() mounts=() visits=()
 	rm -rf "${work:?}"/* "${memory:?}"/*
 	return $status
 }

@@ -58,13 +58,23 @@ settings_guest() {
 
 # ---- the plan ------------------------------------------------------------------------------------
 
+# visit PLACE WORK [ARGUMENT]...: a place that is there for its own works only is mounted for this one.
+visit() {
+	local place=$1 what=$2
+	shift 2
+	# shellcheck disable=SC2086 # arguments
+	[ -z "${visits[$place]:-}" ] || rmem_mount "$place" ${visits[$place]}
+	"$what" "$place" "$@"
+	[ -z "${visits[$place]:-}" ] || rmem_umount "$place"
+}
+
 # compare REPETITIONS PLACES WORK [ARGUMENT]...: on each of the places in turn, as often.
 compare() {
 	local n=$1 places=$2 what=$3 place
 	shift 3
 	for ((rep = 1; rep <= n; rep++)); do
 		for place in $places; do
-			"$what" "$place" "$@"
+			visit "$place" "$what" "$@"
 		done
 	done
 }
@@ -153,13 +163,15 @@ part() {
 start_native() {
 	rdma_device='' wire=''
 	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
-		client{0..3}:$((client_mib * 2))MiB
+		"latency:$((file_mib * 3))MiB" client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
 	tmpfs_place 2g
 	rmem_mount shm shm shm
 	rmem_mount exclusive shm exclusive cache=exclusive
 	rmem_mount tcp tcp tcp
+	# All places would have what it holds.
+	visits[latency]="shm latency low_latency"
 	null_place null-own null_own
 	null_place null-stock null_stock
 	sshfs_place
@@ -167,7 +179,7 @@ start_native() {
 
 run_native() {
 	start_native
-	part fio fio_works "tmpfs shm tcp sshfs" "null-own null-stock" socket
+	part fio fio_works "tmpfs shm latency tcp sshfs" "null-own null-stock" socket
 	part fio compare 1 shm work_memory
 	part series fio_series "tmpfs shm tcp null-own null-stock"
 	part copies copy_works "tmpfs shm tcp null-own" "exclusive null-stock" sshfs
