@@ -164,4 +164,5 @@ const struct transport_ops shm_transport_ops = {
 	.publish = shm_publish,
 	.set_key = shm_set_key,
 	.post = shm_post,
+	.mapped = shm_mapped,
 };

@@ -1,4 +1,5 @@
-/* shm_client.c - the client's side of a shm channel: maps what is published, and copies. */
+/* shm_client.c - the client's side of a shm channel: maps what is published, and copies or tells
+ * where it is. */
 #include "common/shm_internal.h"
 
 #include <errno.h>
@@ -208,17 +209,23 @@ static void copy_work(const struct work *work, enum io_dir dir, uint8_t *remote)
 	}
 }
 
-static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *work)
+/* NULL: no such key was published, or not so much. */
+static uint8_t *reach(
+	struct shm_channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint64_t bytes)
 {
-	const struct shm_mapping *mapping = &ch->by_index[work->region];
-	uint64_t at = ch->sock.base.keys[work->region].addr + work->offset;
+	const struct shm_mapping *mapping = &ch->by_index[region];
+	uint64_t at = ch->sock.base.keys[region].addr + offset;
 	unsigned access = dir == IO_READ ? REGION_READ : REGION_WRITE;
-	struct channel_counters *counters = &ch->sock.base.counters;
-	uint64_t bytes = work_bytes(work);
 
 	if (!mapping->addr || !(mapping->access & access) || !range_within(at, bytes, mapping->len))
-		return -EACCES;
-	copy_work(work, dir, (uint8_t *)mapping->addr + at);
+		return NULL;
+	return (uint8_t *)mapping->addr + at;
+}
+
+static void count(struct shm_channel *ch, enum io_dir dir, uint64_t bytes)
+{
+	struct channel_counters *counters = &ch->sock.base.counters;
+
 	if (dir == IO_READ) {
 		counters->reads++;
 		counters->read_bytes += bytes;
@@ -226,7 +233,30 @@ static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *
 		counters->writes++;
 		counters->write_bytes += bytes;
 	}
+}
+
+static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *work)
+{
+	uint64_t bytes = work_bytes(work);
+	uint8_t *remote = reach(ch, dir, work->region, work->offset, bytes);
+
+	if (!remote)
+		return -EACCES;
+	copy_work(work, dir, remote);
+	count(ch, dir, bytes);
 	return 0;
+}
+
+const void *shm_mapped(struct channel *base, uint32_t region, uint64_t offset, uint32_t len)
+{
+	struct shm_channel *ch = shm_channel_of(base);
+	const uint8_t *at = NULL;
+
+	if (ch->sock.phase == SOCK_OPEN)
+		at = reach(ch, IO_READ, region, offset, len);
+	if (at)
+		count(ch, IO_READ, len);
+	return at;
 }
 
 int shm_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,

@@ -479,23 +479,28 @@ static bool sge_ok(const struct channel *ch, const struct sge *sge)
 	       range_within((uintptr_t)sge->addr - (uintptr_t)b->addr, sge->len, b->len);
 }
 
+static bool key_allows(
+	const struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint64_t bytes)
+{
+	unsigned access = dir == IO_READ ? REGION_READ : REGION_WRITE;
+
+	return region < ch->transport->config.max_regions && (ch->keys[region].access & access) &&
+	       range_within(offset, bytes, ch->keys[region].len);
+}
+
 static bool work_ok(const struct channel *ch, enum io_dir dir, const struct work *work)
 {
 	uint32_t max_sge = dir == IO_READ ? ch->limits.max_sge_read : ch->limits.max_sge_write;
-	unsigned access = dir == IO_READ ? REGION_READ : REGION_WRITE;
-	const struct region_key *key;
 	uint64_t bytes;
 
-	if (work->nsge < 1 || work->nsge > max_sge ||
-		work->region >= ch->transport->config.max_regions)
+	if (work->nsge < 1 || work->nsge > max_sge)
 		return false;
 	for (uint32_t i = 0; i < work->nsge; i++)
 		if (!sge_ok(ch, &work->sge[i]))
 			return false;
-	key = &ch->keys[work->region];
 	bytes = work_bytes(work);
-	return bytes <= ch->limits.max_work_bytes && (key->access & access) &&
-	       range_within(work->offset, bytes, key->len);
+	return bytes <= ch->limits.max_work_bytes &&
+	       key_allows(ch, dir, work->region, work->offset, bytes);
 }
 
 int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
@@ -516,4 +521,17 @@ int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, 
 	if (!err)
 		ch->counters.batches++;
 	return err;
+}
+
+bool transport_maps_regions(const struct transport *t)
+{
+	return t->ops->mapped;
+}
+
+const void *channel_mapped(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len)
+{
+	if (!ch->transport->ops->mapped || ch->server || !channel_usable(ch) || !len ||
+		!key_allows(ch, IO_READ, region, offset, len))
+		return NULL;
+	return ch->transport->ops->mapped(ch, region, offset, len);
 }

@@ -272,4 +272,15 @@ enum io_dir { IO_READ, IO_WRITE };
 int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
 
+/* Whether channels of this kind map the regions into this process (shm), so that their bytes can be
+ * had without a transfer. */
+bool transport_maps_regions(const struct transport *t);
+
+/* Client: where a range of a region is mapped in this process: a READ without a copy, counted as
+ * one. NULL where it can't be had so, and may be posted as a READ all the same: the kind maps
+ * nothing, the channel is not open, or the key does not allow it. Mapped until channel_delete, and
+ * never the caller's: others write there at any time. A file that its server has cut short is a
+ * SIGBUS to who touches it, and EFAULT to system calls. */
+const void *channel_mapped(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len);
+
 #endif

@@ -119,6 +119,9 @@ struct transport_ops {
 	 * allowed by its access; nworks at least 1. */
 	int (*post)(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 		void *cookie);
+	/* The range is within ch->keys[region].len and may be read by it. NULL: the kind maps
+	 * nothing. */
+	const void *(*mapped)(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len);
 };
 
 extern const struct transport_ops verbs_transport_ops;

@@ -40,13 +40,16 @@ static int send_status(struct io_thread *thread, uint64_t unique, int error)
 
 static void report_failure(struct io_thread *thread, uint64_t unique, int err)
 {
+	static struct log_ratelimit limit;
+
 	/* The kernel waits for the answer to whatever was read from it, so it is the mount that is
 	 * gone, and we end: what an OPEN has made needs no other end. */
 	if (err == -ENOENT || err == -ENODEV || err == -ECONNABORTED ||
 		fuse_port_gone(thread->port))
 		return;
-	log_error("fuse: cannot answer request %llu: %s", (unsigned long long)unique,
-		errno_text(err));
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("fuse: cannot answer request %llu: %s", (unsigned long long)unique,
+			errno_text(err));
 }
 
 void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
@@ -60,23 +63,30 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
 		report_failure(thread, unique, err);
 }
 
-/* The request has got its answer, or does now. */
-static void send_and_end(struct request *req, const void *data, size_t len)
+/* Sends len bytes in iov[1..niov), unless the request has got its answer. */
+static void send_data(struct request *req, struct iovec *iov, unsigned niov, size_t len)
 {
 	struct fuse_out_header out = {(uint32_t)(sizeof(out) + len), 0, req->unique};
-	struct iovec iov[2] = {{&out, sizeof(out)}, {(void *)data, len}};
 	int err;
 
 	if (req->trace.begun_ns)
 		debug_io_end(req, 0, len);
-	if (!req->replied) {
-		err = write_out(req->thread, iov, len ? 2 : 1);
-		if (err) {
-			report_failure(req->thread, req->unique, err);
-			/* Its caller must not wait for ever. */
-			send_status(req->thread, req->unique, -EIO);
-		}
+	if (req->replied)
+		return;
+	iov[0] = (struct iovec){&out, sizeof(out)};
+	err = write_out(req->thread, iov, niov);
+	if (err) {
+		report_failure(req->thread, req->unique, err);
+		/* Its caller must not wait for ever. */
+		send_status(req->thread, req->unique, -EIO);
 	}
+}
+
+static void send_and_end(struct request *req, const void *data, size_t len)
+{
+	struct iovec iov[2] = {{0}, {(void *)data, len}};
+
+	send_data(req, iov, len ? 2 : 1, len);
 	request_end(req);
 }
 
@@ -280,6 +290,26 @@ void reply_buffer(struct request *req, uint32_t len)
 void reply_bytes(struct request *req, const void *data, uint32_t len)
 {
 	send_and_end(req, data, len);
+}
+
+void pieces_init(struct pieces *pieces)
+{
+	pieces->n = 1;
+	pieces->len = 0;
+}
+
+void pieces_add(struct pieces *pieces, const void *data, uint32_t len)
+{
+	assert(pieces->n < ARRAY_SIZE(pieces->iov));
+	pieces->iov[pieces->n++] = (struct iovec){(void *)data, len};
+	pieces->len += len;
+}
+
+void reply_pieces(struct request *req, struct pieces *pieces)
+{
+	send_data(req, pieces->iov, pieces->n, pieces->len);
+	req->trace.begun_ns = 0;
+	req->replied = true;
 }
 
 void reply_lseek(struct request *req, uint64_t offset)

@@ -1,5 +1,6 @@
 /* READ: data buffer -> gate -> extents known -> plan -> one-sided READs into the buffer -> reply
- * from where they arrived. */
+ * from where they arrived. Where the regions are mapped here (shm): gate -> extents known -> reply
+ * from the regions, and only then out of the gate, which keeps the pages from being used anew. */
 #include "daemon/op.h"
 #include "daemon/ops.h"
 #include "daemon/transfer.h"
@@ -34,27 +35,60 @@ static uint32_t bytes_there(struct request *req)
 	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;
 }
 
+static void read_enter(struct request *req, int status);
+
+static bool read_mapped(struct request *req, uint32_t len)
+{
+	struct inode *inode = op_of(req)->inode;
+	struct pieces pieces;
+	bool mapped;
+
+	if (!io_maps(req->thread))
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	mapped = transfer_mapped_locked(req, inode, req->args.offset, len, &pieces);
+	pthread_mutex_unlock(&inode->lock);
+	if (!mapped)
+		return false;
+	reply_pieces(req, &pieces);
+	op_finish(req, 0);
+	return true;
+}
+
+static void read_transfer(struct request *req, uint32_t len)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint32_t nworks;
+
+	pthread_mutex_lock(&inode->lock);
+	nworks = transfer_plan_read_locked(req, inode, req->args.offset, len);
+	pthread_mutex_unlock(&inode->lock);
+	if (nworks)
+		op_io(req, IO_READ, nworks, read_moved);
+	else
+		read_moved(req, 0);
+}
+
 static void read_go(struct request *req, int status)
 {
 	struct read_state *st = request_state(req, struct read_state);
-	struct inode *inode = st->op.inode;
-	uint64_t offset = req->args.offset;
-	uint32_t nworks;
 
 	st->len = status ? 0 : bytes_there(req);
 	if (!st->len) {
 		read_moved(req, status);
 		return;
 	}
-	if (!op_know_map(req, div_round_up(offset + st->len, PAGE_BYTES), read_go))
+	if (!op_know_map(req, div_round_up(req->args.offset + st->len, PAGE_BYTES), read_go))
 		return;
-	pthread_mutex_lock(&inode->lock);
-	nworks = transfer_plan_read_locked(req, inode, offset, st->len);
-	pthread_mutex_unlock(&inode->lock);
-	if (nworks)
-		op_io(req, IO_READ, nworks, read_moved);
-	else
-		read_moved(req, 0);
+	if (read_mapped(req, st->len))
+		return;
+	if (req->buf) {
+		read_transfer(req, st->len);
+		return;
+	}
+	/* The connection was lost since. Others' buffers may be waiting for us to leave. */
+	op_leave(req);
+	op_take_buffer(req, read_enter);
 }
 
 static void read_enter(struct request *req, int status)
@@ -68,5 +102,8 @@ static void read_enter(struct request *req, int status)
 void op_read(struct request *req)
 {
 	op_begin(req);
-	op_take_buffer(req, read_enter);
+	if (io_maps(req->thread))
+		read_enter(req, 0);
+	else
+		op_take_buffer(req, read_enter);
 }

@@ -61,6 +61,12 @@ void io_start(struct io_thread *thread, struct io_call *call);
 /* Takes a transfer back of which nothing was posted ever: true, and done() is not called. */
 bool io_cancel(struct io_thread *thread, struct io_call *call);
 
+/* Whether bytes of regions can be had now without a transfer, since they are mapped here. */
+bool io_maps(const struct io_thread *thread);
+/* Where they are: channel_mapped(), valid until the thread's next turn. NULL: only by a transfer,
+ * as when the connection is not up. */
+const void *io_mapped(struct io_thread *thread, uint32_t region, uint64_t offset, uint32_t len);
+
 /* What one work may hold; settled when the session connects and kept over reconnects. */
 struct io_limits {
 	uint32_t max_sge_read, max_sge_write, max_work_bytes;

@@ -143,6 +143,21 @@ bool io_cancel(struct io_thread *thread, struct io_call *call)
 	return true;
 }
 
+bool io_maps(const struct io_thread *thread)
+{
+	const struct remote *r = thread->remote;
+
+	return r->state == REMOTE_READY && !remote_away(r) &&
+	       transport_maps_regions(session_transport(r->session));
+}
+
+const void *io_mapped(struct io_thread *thread, uint32_t region, uint64_t offset, uint32_t len)
+{
+	struct remote *r = thread->remote;
+
+	return io_maps(thread) ? channel_mapped(r->ch, region, offset, len) : NULL;
+}
+
 const struct io_limits *io_limits(const struct io_thread *thread)
 {
 	return &thread->remote->session->limits;

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #include "common/list.h"
 #include "common/transport.h"
@@ -25,6 +26,10 @@ struct io_thread;
 
 /* The longest READ or WRITE of the kernel's; libfuse's and the kernel's own limit. */
 enum { IO_BYTES_MAX = 1 << 20, IO_PAGES_MAX = IO_BYTES_MAX >> PAGE_SHIFT };
+
+/* Pieces of one READ's answer: each has a page of its own, but where zeros take several. */
+enum { ZEROS_BYTES = 64 << 10 };
+enum { PIECES_MAX = IO_PAGES_MAX + 2 + IO_BYTES_MAX / ZEROS_BYTES };
 
 /* A page-aligned, registered piece of memory for one READ's or WRITE's bytes, and room for the plan
  * of its transfer, so that nothing is allocated on the way. */
@@ -123,7 +128,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
-	bool replied;     /* by request_abandon() */
+	bool replied;     /* by request_abandon(), reply_pieces() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
 	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
 		int64_t begun_ns;
@@ -182,6 +187,16 @@ void reply_write(struct request *req, uint32_t written);
 /* The first len bytes of the data buffer, without a copy: READ, READDIR, GETXATTR, LISTXATTR. */
 void reply_buffer(struct request *req, uint32_t len);
 void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
+/* READ's data where it lies, in pieces. Answers at once and before the operation ends, since the
+ * memory may be others' after that; its later reply ends it unseen. */
+struct pieces {
+	unsigned n;
+	uint32_t len;
+	struct iovec iov[1 + PIECES_MAX]; /* the first is the reply's own */
+};
+void pieces_init(struct pieces *pieces);
+void pieces_add(struct pieces *pieces, const void *data, uint32_t len);
+void reply_pieces(struct request *req, struct pieces *pieces);
 void reply_lseek(struct request *req, uint64_t offset);
 void reply_ioctl(struct request *req); /* REMOUNT: it is done */
 /* GETXATTR and LISTXATTR with size 0: how much there would be. */

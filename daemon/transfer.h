@@ -1,5 +1,5 @@
 /* transfer.h - plans the transfer of a range of a file: its extents into works on the request's
- * data buffer.
+ * data buffer, or into pieces of memory where the regions are mapped here.
  *
  * THREADS    The caller holds the inode's lock, and is inside its gate, so that what was planned
  *            stays where it is until the transfer has ended.
@@ -7,6 +7,7 @@
 #ifndef RMEMFS_DAEMON_TRANSFER_H
 #define RMEMFS_DAEMON_TRANSFER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/inode.h"
@@ -18,5 +19,10 @@ uint32_t transfer_plan_read_locked(
 	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
 uint32_t transfer_plan_write_locked(
 	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
+
+/* Finds the range, holes included, where it lies in this process, without a data buffer. False:
+ * not all of it is mapped here, now. */
+bool transfer_mapped_locked(struct request *req, const struct inode *inode, uint64_t offset,
+	uint32_t len, struct pieces *pieces);
 
 #endif

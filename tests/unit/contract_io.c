@@ -279,6 +279,39 @@ static void post__counts(void **state)
 	assert_int_equal(now->batches - before.batches, 2);
 }
 
+static void mapped__shows_what_a_read_would_fetch(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_counters before = *channel_counters(f->ch);
+	const struct channel_counters *now = channel_counters(f->ch);
+	const uint8_t *at = channel_mapped(f->ch, 1, 777, 1 << 20);
+
+	fill_pattern(f->memory[1].addr + 777, 1 << 20, 13);
+	if (!transport_maps_regions(f->t)) {
+		assert_null(at);
+		assert_int_equal(now->reads - before.reads, 0);
+		return;
+	}
+	assert_non_null(at);
+	assert_pattern(at, 1 << 20, 13);
+	assert_int_equal(now->reads - before.reads, 1);
+	assert_int_equal(now->read_bytes - before.read_bytes, 1 << 20);
+	assert_int_equal(now->batches - before.batches, 0);
+	expect_silence(f->q, 0);
+	/* Of the channel's own: a WRITE that it posts is seen there, too. */
+	at = channel_mapped(f->ch, 0, REGION_BYTES - 100, 100);
+	fill_pattern(f->buf, 100, 14);
+	do_one(f, IO_WRITE, 0, 100, 0, REGION_BYTES - 100);
+	assert_pattern(at, 100, 14);
+}
+
+static void mapped__by_kind(void **state)
+{
+	struct fixture *f = *state;
+
+	assert_int_equal(transport_maps_regions(f->t), contract_kind == TRANSPORT_SHM);
+}
+
 static uint64_t peer_nallocs(struct fixture *f)
 {
 	send_ask(f->ch, (struct ask){.op = ASK_NALLOCS});
@@ -405,6 +438,8 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(post__both_ways_large),
 	CHANNEL_CASE(post__copies_works),
 	CHANNEL_CASE(post__counts),
+	CHANNEL_CASE(mapped__shows_what_a_read_would_fetch),
+	CHANNEL_CASE(mapped__by_kind),
 	CHANNEL_CASE(post__allocates_nothing),
 	CHANNEL_CASE(delete__leaves_read_memory_alone),
 	CHANNEL_CASE(post__two_queues_two_threads),
