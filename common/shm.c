@@ -147,6 +147,7 @@ const struct transport_ops shm_transport_ops = {
 	.evq_new = sock_evq_new,
 	.evq_delete = sock_evq_delete,
 	.evq_poll = sock_evq_poll,
+	.evq_pending = sock_evq_pending,
 	.evq_fd = sock_evq_fd,
 	.evq_arm = sock_evq_arm,
 	.listen = shm_listen,

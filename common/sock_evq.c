@@ -132,6 +132,14 @@ int sock_evq_poll(struct evq *base, struct event *events, int max)
 	return poll_pending(q, events, max);
 }
 
+/* What epoll knows of, the descriptor tells. */
+bool sock_evq_pending(const struct evq *base)
+{
+	const struct sock_evq *q = container_of(base, struct sock_evq, base);
+
+	return !list_empty(&q->pending) || q->any_notified;
+}
+
 int sock_evq_fd(const struct evq *base)
 {
 	return container_of(base, struct sock_evq, base)->epfd;

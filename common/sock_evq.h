@@ -46,6 +46,7 @@ struct sock_evq {
 int sock_evq_new(struct transport *t, struct evq **out);
 void sock_evq_delete(struct evq *base);
 int sock_evq_poll(struct evq *base, struct event *events, int max);
+bool sock_evq_pending(const struct evq *base);
 int sock_evq_fd(const struct evq *base);
 int sock_evq_arm(struct evq *base);
 

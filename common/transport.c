@@ -219,6 +219,11 @@ int evq_poll(struct evq *q, struct event *events, int max)
 	return n < 0 ? n : kept;
 }
 
+bool evq_pending(const struct evq *q)
+{
+	return !q->transport->ops->evq_pending || q->transport->ops->evq_pending(q);
+}
+
 int evq_fd(const struct evq *q)
 {
 	return q->transport->ops->evq_fd(q);

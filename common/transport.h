@@ -128,6 +128,10 @@ void evq_delete(struct evq *q);
  * events there were (0: none), or -errno if the queue itself is broken. Never blocks. */
 int evq_poll(struct evq *q, struct event *events, int max);
 
+/* Whether evq_poll may have something to do that the descriptor does not tell of. False, after
+ * evq_arm, is as good as an evq_poll that gave nothing, and cheaper. */
+bool evq_pending(const struct evq *q);
+
 /* Becomes readable when evq_poll has something to do, once armed. To sleep: evq_arm, then evq_poll
  * once more, and only if that gave nothing poll(2) on the descriptor. Arming holds until an event
  * was seen on the descriptor. */

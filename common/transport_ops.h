@@ -91,6 +91,7 @@ struct transport_ops {
 	int (*evq_new)(struct transport *t, struct evq **out);
 	void (*evq_delete)(struct evq *q);
 	int (*evq_poll)(struct evq *q, struct event *events, int max);
+	bool (*evq_pending)(const struct evq *q); /* NULL: always */
 	int (*evq_fd)(const struct evq *q);
 	int (*evq_arm)(struct evq *q);
 

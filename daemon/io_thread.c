@@ -2,7 +2,9 @@
  *
  * main starts the thread (io_threads.c), waits for it and owns its struct. A turn of the loop looks
  * at every source once without blocking; when turns find nothing the thread spins for a while and
- * then sleeps on all its descriptors at once.
+ * then sleeps on all its descriptors at once. The sleep, which may be none, also tells what there
+ * is to be done: a thread that does not spin goes there after each turn that has left nothing to
+ * do, so that a lone request costs a wait, a read and a reply.
  */
 #include "daemon/io_thread.h"
 
@@ -23,6 +25,8 @@
 enum {
 	TICK_MS = 100,
 	RECEIVE_BATCH = 16, /* messages read before events are looked at again */
+	LUCK_MAX = 3,
+	TRY_EVERY = 8,
 	EVENT_BATCH = 32,
 	LATE_MS = 5000,       /* what a tick may be late before it is told */
 	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
@@ -77,15 +81,36 @@ int64_t io_thread_now(const struct io_thread *thread)
 
 /* ---- a turn ---------------------------------------------------------------------------------- */
 
+/* A read that finds nothing is as dear as asking epoll, one that finds something saves that. So
+ * reading on is worth it as long as the last tries were lucky, and tried now and then. */
+static bool worth_a_try(struct io_thread_private *priv)
+{
+	return priv->spin_us || priv->luck || ++priv->untried % TRY_EVERY == 0;
+}
+
+static void note_try(struct io_thread_private *priv, bool lucky)
+{
+	if (lucky && priv->luck < LUCK_MAX)
+		priv->luck++;
+	else if (!lucky && priv->luck)
+		priv->luck--;
+}
+
 static unsigned receive_requests(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
-	/* A lone request is more often than not the only one: no second read to be told so. */
-	unsigned max = priv->nused ? RECEIVE_BATCH : 1, n = 0;
+	unsigned n = 0;
 
-	while (n < max && !fuse_port_gone(thread->port) && fuse_receive_ready(thread)) {
-		int got = fuse_receive(thread);
+	while (n < RECEIVE_BATCH && !fuse_port_gone(thread->port)) {
+		bool told = priv->fuse_ready;
+		int got;
 
+		if ((!told && !worth_a_try(priv)) || !fuse_receive_ready(thread))
+			break;
+		priv->fuse_ready = false;
+		got = fuse_receive(thread);
+		if (!told)
+			note_try(priv, got == RECEIVE_ONE);
 		if (got == RECEIVE_GONE)
 			io_threads_stop(priv->group);
 		if (got != RECEIVE_ONE)
@@ -138,19 +163,33 @@ static void tick(struct io_thread *thread)
 		fuse_receive_refuse_parked(thread);
 }
 
-static unsigned turn(struct io_thread *thread)
+/* Before a sleep, which tells of events, the queue is not asked for them. */
+static unsigned take_events(struct io_thread *thread, bool sleepy)
 {
 	struct io_thread_private *priv = thread->priv;
-	unsigned n;
+
+	if (sleepy && !priv->events_ready && !evq_pending(thread->evq))
+		return 0;
+	priv->events_ready = false;
+	return handle_events(thread);
+}
+
+/* True: there may be more to do at once. */
+static bool turn(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	unsigned received, n;
+	bool sleepy;
 
 	priv->now = now_ms();
-	n = receive_requests(thread);
-	n += handle_events(thread);
+	received = receive_requests(thread);
+	sleepy = received < RECEIVE_BATCH && !priv->spin_us;
+	n = take_events(thread, sleepy);
 	n += run_calls(priv);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
 	tick(thread);
-	return n;
+	return n || (received && !sleepy);
 }
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
@@ -181,14 +220,19 @@ static void sleep_on_descriptors(struct io_thread *thread)
 	int n;
 
 	watch_fuse(thread);
-	if (evq_arm(thread->evq) != 0 || handle_events(thread) ||
+	if (evq_arm(thread->evq) != 0 || (evq_pending(thread->evq) && handle_events(thread)) ||
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
 		return;
 	timeout = priv->next_tick - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == priv->wake_fd)
 			eventfd_read(priv->wake_fd, &count);
+		else if (events[i].data.fd == priv->fuse_fd)
+			priv->fuse_ready = true;
+		else
+			priv->events_ready = true;
+	}
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -225,7 +269,7 @@ void io_thread_run(struct io_thread *thread)
 
 	prepare(thread);
 	while (!ended(thread)) {
-		if (turn(thread) > 0) {
+		if (turn(thread)) {
 			idle_since = 0;
 			continue;
 		}

@@ -38,7 +38,9 @@ struct io_thread_private {
 	bool polling_fuse; /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick;
 	unsigned spin_us;
-	bool stopping; /* fs_stop was called */
+	bool fuse_ready, events_ready; /* the last sleep has said so */
+	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
+	bool stopping;                 /* fs_stop was called */
 
 	/* Calls from other threads. The flag lets the loop pass without the lock. */
 	pthread_mutex_t inbox_lock;

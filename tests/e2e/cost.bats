@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# cost.bats - what an operation costs: RPCs, one-sided works, allocations.
+# cost.bats - what an operation costs: RPCs, one-sided works, system calls, allocations.
 
 load helpers
 
@@ -97,6 +97,28 @@ read_direct() {
 	[ $((many - few)) -le $((SECONDS - began + 3)) ]
 	[ $(($(total writes) - writes)) -eq 2001 ]
 	[ "$(total rpc_data_bytes)" -eq 0 ]
+}
+
+# calls KIND: calls of the daemon's that read (syscr) or write (syscw), so far.
+calls() {
+	sed -n "s/^$1: //p" "/proc/$daemon_pid/io"
+}
+
+@test "a lone read over shm costs one read call and one write call" {
+	# shellcheck disable=SC2034 # for the helpers
+	transport=shm
+	mount_rmem
+	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
+	read_direct 100
+	reads=$(calls syscr) writes=$(calls syscw)
+	read_direct 2000
+	reads=$(($(calls syscr) - reads)) writes=$(($(calls syscw) - writes))
+	echo "2000 reads: $reads read calls, $writes write calls"
+	# Now and then the daemon reads without having been told, and finds nothing.
+	[ $reads -ge 2000 ]
+	[ $reads -le 2900 ]
+	[ $writes -ge 2000 ]
+	[ $writes -le 2100 ]
 }
 
 # sparse COUNT: so many pieces of odd lengths, each with a gap before it.
