@@ -5,9 +5,11 @@
 #include <stdio.h>
 
 #include "common/log.h"
+#include "common/util.h"
 #include "daemon/caller.h"
 #include "daemon/debug_io.h"
 #include "daemon/fs_internal.h"
+#include "daemon/fuse_port.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -41,6 +43,14 @@ static void notifiers_stop(struct fs *fs)
 	notifier_stop(&fs->notifier); /* which gives work to the expirer */
 	notifier_stop(&fs->expirer);
 	notifier_stop(&fs->dropper);
+}
+
+void fs_stop_telling(struct fs *fs, struct fuse_port *port)
+{
+	struct notifier *const notifiers[] = {&fs->notifier, &fs->expirer, &fs->dropper};
+
+	for (size_t i = 0; i < ARRAY_SIZE(notifiers); i++)
+		fuse_port_refuse_until(port, notifier_end(notifiers[i]));
 }
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)

@@ -6,7 +6,7 @@
  *     fs_dispatch    each request              fs_event   each event of the thread's queue
  *     fs_tick        about every 100 ms        fs_interrupt  INTERRUPT
  *     fs_stop        the mount is gone: commit what is dirty, return, BYE; fs_stopped tells when
- *     fs_close
+ *     (the I/O threads have ended) fs_stop_telling, fs_close
  *
  * ERRORS     0 or -errno with a line in why.
  */
@@ -52,6 +52,9 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
 /* -EHOSTUNREACH, -ETIMEDOUT, -ENOENT, -EBUSY, -EPROTO ...: why names the server and the reason. */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
+/* When no I/O thread runs any more: ends what still tells the kernel of changes. That may wait for
+ * a lock that is held by who waits for an answer, so until then every request is refused. */
+void fs_stop_telling(struct fs *fs, struct fuse_port *port);
 /* Ends what fs_connect() made, if the threads are not to run after all. */
 void fs_disconnect(struct fs *fs);
 void fs_close(struct fs *fs);

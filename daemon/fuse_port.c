@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/fuse_decode.h"
 #include "daemon/fuse_private.h"
 
 /* libfuse reports by its log function alone, which has no argument of ours: the last line, while
@@ -190,6 +191,42 @@ void fuse_port_delete(struct fuse_port *port)
 	close(port->fd);
 	fuse_session_destroy(port->session);
 	free(port);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* FORGET and INTERRUPT have no answer, and the kernel takes none. */
+static void refuse(int fd, const struct fuse_in_header *in)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = in->unique};
+
+	if (write(fd, &out, sizeof(out)) < 0 && errno != ENOENT && errno != EINVAL)
+		log_error("fuse: cannot refuse a request: %s", errno_text(errno));
+}
+
+/* False: there is no connection any more. */
+static bool refuse_next(int fd, void *msg)
+{
+	ssize_t n = read(fd, msg, FUSE_MESSAGE_BYTES_MAX);
+
+	if (n >= (ssize_t)sizeof(struct fuse_in_header))
+		refuse(fd, msg);
+	return n >= 0 || (errno != ENODEV && errno != ECONNABORTED);
+}
+
+void fuse_port_refuse_until(struct fuse_port *port, int done_fd)
+{
+	autofree void *msg = malloc(FUSE_MESSAGE_BYTES_MAX);
+	struct pollfd fds[2] = {{.fd = done_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+
+	/* Where there is no connection any more nobody waits for an answer. */
+	if (!msg || fuse_port_clone(port, &fds[1].fd) != 0)
+		return;
+	while (!(fds[0].revents & POLLIN)) {
+		if (poll(fds, 2, -1) > 0 && fds[1].revents && !refuse_next(fds[1].fd, msg))
+			break;
+	}
+	close(fds[1].fd);
 }
 
 /* ---- notifications --------------------------------------------------------------------------- */

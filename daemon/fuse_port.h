@@ -47,6 +47,9 @@ bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms);
 bool fuse_port_gone(const struct fuse_port *port);
 void fuse_port_set_gone(struct fuse_port *port);
 
+/* When no I/O thread runs any more: answers every request with EIO until done_fd is readable. */
+void fuse_port_refuse_until(struct fuse_port *port, int done_fd);
+
 void fuse_port_delete(struct fuse_port *port);
 
 /* Makes the kernel drop cached pages of [off, off + len) and the attributes; len 0: to the end;

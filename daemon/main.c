@@ -254,6 +254,7 @@ static void finish(struct daemon *d)
 {
 	tell_stopping(d);
 	io_threads_join(d->threads);
+	fs_stop_telling(d->fs, d->port);
 	io_threads_detach(d->threads);
 	fs_close(d->fs);
 	io_threads_delete(d->threads);

@@ -1,6 +1,9 @@
 /* A notifier's thread is started by fs_open() and ended by fs_close(). */
 #include "daemon/notifier.h"
 
+#include <errno.h>
+#include <sys/eventfd.h>
+
 #include "common/util.h"
 #include "daemon/fuse_port.h"
 
@@ -45,6 +48,7 @@ static void *notifier_run(void *arg)
 		else
 			job->done(job);
 	}
+	eventfd_write(n->ended_fd, 1);
 	return NULL;
 }
 
@@ -52,7 +56,9 @@ int notifier_start(struct notifier *n)
 {
 	int r;
 
-	*n = (struct notifier){0};
+	*n = (struct notifier){.ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	if (n->ended_fd < 0)
+		return -errno;
 	list_init(&n->jobs);
 	pthread_mutex_init(&n->lock, NULL);
 	pthread_cond_init(&n->filled, NULL);
@@ -60,19 +66,27 @@ int notifier_start(struct notifier *n)
 	if (r) {
 		pthread_cond_destroy(&n->filled);
 		pthread_mutex_destroy(&n->lock);
+		close(n->ended_fd);
 	}
 	return -r;
 }
 
-void notifier_stop(struct notifier *n)
+int notifier_end(struct notifier *n)
 {
 	pthread_mutex_lock(&n->lock);
 	n->stop = true;
 	pthread_cond_signal(&n->filled);
 	pthread_mutex_unlock(&n->lock);
+	return n->ended_fd;
+}
+
+void notifier_stop(struct notifier *n)
+{
+	notifier_end(n);
 	pthread_join(n->pthread, NULL);
 	pthread_cond_destroy(&n->filled);
 	pthread_mutex_destroy(&n->lock);
+	close(n->ended_fd);
 }
 
 void notifier_add(struct notifier *n, struct notifier_job *job)

@@ -28,6 +28,7 @@ struct notifier {
 	pthread_cond_t filled;
 	struct list jobs;
 	bool stop;
+	int ended_fd; /* see notifier_end() */
 };
 
 struct notifier_job {
@@ -42,7 +43,10 @@ struct notifier_job {
 };
 
 int notifier_start(struct notifier *n);
-/* Ends the thread. Jobs that are left are not done. */
+/* Has the thread end after the job that it is at, which may wait for answers of ours; the others
+ * are not done. The descriptor, the notifier's own, becomes readable when it has. */
+int notifier_end(struct notifier *n);
+/* The same, and waits for it. */
 void notifier_stop(struct notifier *n);
 
 void notifier_add(struct notifier *n, struct notifier_job *job);

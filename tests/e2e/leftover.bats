@@ -202,3 +202,38 @@ dies_with() {
 	[ "$(stat -c %h "$mnt/file")" -eq 2 ]
 	[ "$(stat -c %h "$mnt/mkdir")" -eq 3 ]
 }
+
+# ---- the end -------------------------------------------------------------------------------------
+
+@test "SIGTERM ends the daemon while it tells of a directory whose lock waits for an answer" {
+	local remover maker
+	start_server
+	mount_rmem -o io_threads=1,peer_timeout=1,debug_io,log_level=debug
+	mkdir "$mnt/dir"
+	touch "$mnt/dir/gone"
+	mkfifo "$dir/go"
+	(cd "$mnt/dir" && read -r <"$dir/go" && : >made) 3>&- 2>"$dir/maker.fail" &
+	maker=$!
+	kill -STOP "$server_pid"
+	rm -f "$mnt/dir/gone" 3>&- &
+	remover=$!
+	until_true 10 calling "$remover" unlink
+	killed "$remover"
+	# What is asked for now the thread finds only when it reads no more, ...
+	hold_thread 0
+	kill -TERM "$daemon_pid"
+	until_true 5 grep -q 'signal 15: unmounting' "$dir/daemon.log"
+	echo >"$dir/go"
+	until_true 5 calling "$maker" create
+	pause 0.3
+	# ... and what was left on its way is then done.
+	kill -CONT "$server_pid"
+	release_thread
+	if ! exit_status "$daemon_pid" 10; then
+		kill -KILL "$maker" # or no signal ends the daemon
+		die "the daemon waits for the directory"
+	fi
+	daemon_pid=''
+	done_later unlink
+	run ! exit_status "$maker" 5
+}
