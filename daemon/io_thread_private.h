@@ -51,6 +51,8 @@ struct io_thread_private {
 	struct list free_requests, used_requests; /* by link; by all */
 	unsigned nused;
 
+	void *map; /* the arena lies within it */
+	size_t map_bytes;
 	uint8_t *arena;
 	size_t arena_bytes;
 	struct data_buffer *buffers;

@@ -15,7 +15,7 @@
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"
 
-enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
+enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX, HUGE_PAGE_BYTES = 2 << 20 };
 
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
@@ -24,7 +24,7 @@ static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 
 static int make_buffers(struct io_thread_private *priv, unsigned n)
 {
-	void *arena;
+	void *map;
 
 	list_init(&priv->free_buffers);
 	list_init(&priv->buffer_waiters);
@@ -34,13 +34,16 @@ static int make_buffers(struct io_thread_private *priv, unsigned n)
 	priv->nbuffers = n;
 	/* One stride more: the spare, which is touched in need only. */
 	priv->arena_bytes = (size_t)n * BUFFER_STRIDE;
-	arena = mmap(NULL, priv->arena_bytes + BUFFER_STRIDE, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (arena == MAP_FAILED)
+	priv->map_bytes = HUGE_PAGE_BYTES + priv->arena_bytes + BUFFER_STRIDE;
+	map = mmap(
+		NULL, priv->map_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (map == MAP_FAILED)
 		return -errno;
-	priv->arena = arena;
+	priv->map = map;
+	/* The first buffers are the ones used most: they get whole huge pages. */
+	priv->arena = (uint8_t *)map + (-(uintptr_t)map & (HUGE_PAGE_BYTES - 1));
 	priv->spare = priv->arena + priv->arena_bytes + PAGE_BYTES;
-	madvise(arena, priv->arena_bytes, MADV_HUGEPAGE);
+	madvise(priv->arena, priv->arena_bytes, MADV_HUGEPAGE);
 	for (unsigned i = 0; i < n; i++) {
 		priv->buffers[i].data = priv->arena + (size_t)i * BUFFER_STRIDE + PAGE_BYTES;
 		list_add_tail(&priv->free_buffers, &priv->buffers[i].link);
@@ -82,10 +85,11 @@ void request_pools_fini(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 
-	if (priv->arena)
-		munmap(priv->arena, priv->arena_bytes + BUFFER_STRIDE);
+	if (priv->map)
+		munmap(priv->map, priv->map_bytes);
 	free(priv->buffers);
 	free(priv->requests);
+	priv->map = NULL;
 	priv->arena = NULL;
 	priv->buffers = NULL;
 	priv->requests = NULL;
