@@ -71,6 +71,7 @@ const struct conf_key server_config_keys[] = {
 	{KEY(region_size), .type = CONF_SIZE, .min = REGION_SIZE_MIN, .max = REGION_SIZE_MAX,
 		.multiple = PAGE_BYTES},
 	{KEY(huge_pages), .type = CONF_ENUM, .words = huge_pages_words},
+	{KEY(numa_node), .type = CONF_UINT, .max = NUMA_NODE_MAX},
 	{KEY(lease_time), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = 256},
@@ -96,6 +97,7 @@ void server_config_init(struct server_config *config)
 		.peer_timeout = 5,
 		.io_threads = 1,
 		.huge_pages = HUGE_PAGES_ADVISE,
+		.numa_node = NUMA_AUTO,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }
@@ -358,6 +360,22 @@ static int check_snapshots(const struct server_config *config, char *why, size_t
 	return 0;
 }
 
+/* Of several devices the first one counts. */
+static int settle_numa(struct server_config *config, char *why, size_t whylen)
+{
+	bool only = config->numa_node != NUMA_AUTO;
+
+	config->numa = (struct numa_place){.node = only ? (int)config->numa_node : -1, only};
+	for (size_t i = 0; !only && config->numa.node < 0 && i < config->listen.n; i++)
+		if (config->addresses[i].kind == TRANSPORT_VERBS)
+			config->numa.node = numa_node_of(&config->addresses[i]);
+	if (!only || numa_node_exists((unsigned)config->numa_node))
+		return 0;
+	snprintf(why, whylen, "%s: numa_node: this machine has no node %d: see 'lscpu'",
+		config->path, config->numa.node);
+	return -EINVAL;
+}
+
 int server_config_finish(struct server_config *config, char *why, size_t whylen)
 {
 	int err;
@@ -370,6 +388,8 @@ int server_config_finish(struct server_config *config, char *why, size_t whylen)
 		err = check_snapshots(config, why, whylen);
 	if (!err)
 		err = resolve_addresses(config, why, whylen);
+	if (!err)
+		err = settle_numa(config, why, whylen);
 	return err;
 }
 

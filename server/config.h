@@ -13,6 +13,7 @@
 #include "common/log.h"
 #include "common/transport.h"
 #include "server/config_quotas.h"
+#include "server/numa.h"
 
 #define SERVER_CONFIG_PATH RMEMFS_SYSCONFDIR "/server.conf"
 
@@ -36,6 +37,8 @@ struct server_config {
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
 	enum huge_pages huge_pages;
+	uint64_t numa_node;     /* NUMA_AUTO: the RDMA device's */
+	struct numa_place numa; /* server_config_finish() */
 	char *snapshot_dir;
 	bool snapshot_on_stop, restore_on_start;
 	enum log_level log_level;
@@ -45,6 +48,8 @@ struct server_config {
 	const char *path;                    /* what server_config_read() read; borrowed */
 	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
 };
+
+#define NUMA_AUTO UINT64_MAX
 
 /* The file's keys. */
 extern const struct conf_key server_config_keys[];

@@ -235,23 +235,55 @@ static void close_surplus(struct export *export)
 	export->nsurplus = 0;
 }
 
+/* A node that is full has the kernel kill processes for what is bound to it. */
+static int check_node(const struct server_config *config, uint64_t missing)
+{
+	char want[32], have[32];
+	uint64_t available;
+
+	if (!config->numa.only)
+		return 0;
+	available = numa_node_available(config->numa.node);
+	if (missing <= available)
+		return 0;
+	size_format(missing, want, sizeof(want));
+	size_format(available, have, sizeof(have));
+	log_error("the exports need %s on NUMA node %d, which has %s available: make them smaller, "
+		  "or leave numa_node out",
+		want, config->numa.node, have);
+	return -ENOMEM;
+}
+
+static int check_room(
+	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
+{
+	uint64_t missing = bytes_missing(exports);
+	char what[64];
+	int err;
+
+	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
+		exports->n == 1 ? "" : "s");
+	err = memdir_check_room(dir->regions, missing, what);
+	/* Huge pages that were set aside are no free memory. */
+	if (!err && dir->regions_block == PAGE_BYTES)
+		err = check_node(config, missing);
+	return err;
+}
+
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
 {
 	struct exports *exports = calloc(1, sizeof(*exports));
-	char what[64];
 	int err;
 
 	if (!exports)
 		return -ENOMEM;
 	err = plan_all(exports, config, dir);
+	if (!err)
+		err = check_room(exports, config, dir);
 	if (err)
 		goto err_delete;
-	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
-		exports->n == 1 ? "" : "s");
-	err = memdir_check_room(dir->regions, bytes_missing(exports), what);
-	if (err)
-		goto err_delete;
-	err = regions_prepare(exports->regions, exports->nregions, config->huge_pages);
+	err = regions_prepare(
+		exports->regions, exports->nregions, config->huge_pages, &config->numa);
 	for (unsigned i = 0; !err && i < exports->n; i++)
 		err = map_surplus(&exports->v[i]);
 	if (err)

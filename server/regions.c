@@ -34,6 +34,7 @@ struct crew {
 	/* For the work. */
 	struct region_file *prepare;
 	enum huge_pages huge;
+	const struct numa_place *numa;
 	atomic_bool unlocked; /* some memory could not be locked */
 	struct transport *transport;
 	struct region **out;
@@ -112,15 +113,34 @@ static int open_file(struct region_file *file)
 	return 0;
 }
 
+/* Where it is not asked for it is not worth a start. */
+static int place_file(const struct region_file *file, const struct numa_place *numa)
+{
+	static struct log_ratelimit limit;
+	int err = numa_place_memory(file->addr, file->len, numa);
+
+	if (err && numa->only)
+		return fail(file, "place it on the NUMA node", err);
+	if (err && log_ratelimit_ok(&limit, 1000))
+		log_warning("regions may lie on other NUMA nodes than %d, the RDMA device's: %s",
+			numa->node, errno_text(err));
+	return 0;
+}
+
 /* A page that is first touched through an advised mapping becomes part of a huge one;
  * fallocate() afterwards makes sure of every page, and is the one that tells of failure. */
-static int allocate_file(struct region_file *file, enum huge_pages huge)
+static int allocate_file(
+	struct region_file *file, enum huge_pages huge, const struct numa_place *numa)
 {
+	int err;
 	void *addr = mmap(NULL, file->len, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
 
 	if (addr == MAP_FAILED)
 		return fail(file, "map", -errno);
 	file->addr = addr;
+	err = place_file(file, numa);
+	if (err)
+		return err;
 	if (huge != HUGE_PAGES_NEVER && madvise(addr, file->len, MADV_HUGEPAGE) == 0 &&
 		(file->made || huge == HUGE_PAGES_ALWAYS))
 		madvise(addr, file->len, MADV_POPULATE_WRITE);
@@ -135,7 +155,7 @@ static int prepare_one(struct crew *crew, uint32_t i)
 	int err = open_file(file);
 
 	if (!err)
-		err = allocate_file(file, crew->huge);
+		err = allocate_file(file, crew->huge, crew->numa);
 	if (err)
 		return err;
 	CRASH_POINT("region.allocated");
@@ -156,7 +176,8 @@ static void format_memlock(char *buf, size_t len)
 		size_format(limit.rlim_cur, buf, len);
 }
 
-int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge)
+int regions_prepare(
+	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa)
 {
 	struct crew crew = {
 		.doing = "allocated",
@@ -165,6 +186,7 @@ int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge)
 		.n = n,
 		.prepare = files,
 		.huge = huge,
+		.numa = numa,
 	};
 	char memlock[32];
 	int err = for_all(&crew);

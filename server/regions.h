@@ -25,7 +25,8 @@ struct region_file {
 };
 
 /* Opens, allocates and maps all. On failure some may be open. */
-int regions_prepare(struct region_file *files, uint32_t n, enum huge_pages huge);
+int regions_prepare(
+	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa);
 /* Opens and maps one as it is, with the length it has. */
 int region_file_map(struct region_file *file);
 void region_file_close(struct region_file *file);

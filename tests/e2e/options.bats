@@ -172,3 +172,27 @@ cpus_held_awake() {
 	[ "$(od -An -N4 -tdI /dev/cpu_dma_latency)" -eq 0 ]
 	run ! grep low_latency "$dir/daemon.log"
 }
+
+# numa_conf NODE
+numa_conf() {
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		numa_node = $1;
+		exports = ({ name = "default"; size = "$export_size"; });
+	END
+}
+
+@test "numa_node binds all regions to a node, and is refused where there is none" {
+	[ -e /proc/self/numa_maps ] || skip "the kernel knows no NUMA nodes"
+	numa_conf 1023
+	server_says "$server_conf: numa_node: this machine has no node 1023: see 'lscpu'" \
+		-c "$server_conf"
+	numa_conf 0
+	start_server
+	grep -q "bind:0 file=$memory/regions/default.0000 .*N0=" "/proc/$server_pid/numa_maps"
+	stop_server
+	rm -r "${memory:?}"/*
+	server_conf=''
+	start_server
+	run ! grep bind: "/proc/$server_pid/numa_maps"
+}

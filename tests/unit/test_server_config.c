@@ -390,6 +390,8 @@ static bool same_setting(
 {
 	if (key->type == CONF_GROUPS)
 		return same_exports(a, b);
+	if (strcmp(key->name, "numa_node") == 0) /* by default by the machine */
+		return a->numa_node == 0 || a->numa_node == b->numa_node;
 	if (strcmp(key->name, "metadata_reserve") == 0)
 		return server_config_store_bytes(a) == server_config_store_bytes(b);
 	return example_same_value(key, a, b);
