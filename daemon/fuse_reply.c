@@ -187,6 +187,7 @@ static void put_open(struct fuse_open_out *out, uint64_t fh, unsigned flags)
 		{OPEN_PARALLEL_WRITES, FOPEN_PARALLEL_DIRECT_WRITES},
 		{OPEN_CACHE_DIR, FOPEN_CACHE_DIR},
 		{OPEN_NONSEEKABLE, FOPEN_NONSEEKABLE},
+		{OPEN_NO_FLUSH, FOPEN_NOFLUSH},
 	};
 
 	*out = (struct fuse_open_out){.fh = fh};

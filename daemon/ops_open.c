@@ -91,6 +91,8 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	handle->inode = inode;
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	if (!handle->writes)
+		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);
 	pthread_mutex_unlock(&inode->lock);

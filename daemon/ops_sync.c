@@ -26,7 +26,8 @@ static void sync_file(struct request *req)
 		synced(req, status);
 }
 
-/* Who has only read closes at once: what others could not keep is not for him. */
+/* Who has only read closes at once: what others could not keep is not for him. The kernel asks for
+ * it only where it writes back (OPEN_NO_FLUSH). */
 void op_flush(struct request *req)
 {
 	if (handle_of(req)->writes)

@@ -171,7 +171,8 @@ enum {
 	OPEN_KEEP_CACHE = 2,
 	OPEN_PARALLEL_WRITES = 4,
 	OPEN_CACHE_DIR = 8,
-	OPEN_NONSEEKABLE = 16
+	OPEN_NONSEEKABLE = 16,
+	OPEN_NO_FLUSH = 32
 };
 
 void reply_error(struct request *req, int error); /* -errno, or 0: success without a body */

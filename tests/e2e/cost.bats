@@ -139,6 +139,22 @@ sparse() {
 	[ $((many - few)) -le 43 ]
 }
 
+flushes() {
+	grep -c ' debug: flush ' "$dir/daemon.log"
+}
+
+@test "closing a file asks the daemon if it may have been written, and else nothing" {
+	mount_rmem -o debug_io
+	echo abc >"$mnt/a"
+	before=$(flushes)
+	[ "$before" -gt 0 ]
+	[ "$(cat "$mnt/a")" = abc ]
+	[ "$(dd if="$mnt/a" iflag=direct status=none)" = abc ]
+	[ "$(flushes)" -eq "$before" ]
+	: <>"$mnt/a"
+	[ "$(flushes)" -gt "$before" ]
+}
+
 # append COUNT: new pages for a user with a quota, each by a write of its own.
 append() {
 	setpriv --reuid=41001 --regid=41001 --clear-groups \
