@@ -4,7 +4,12 @@
 #include "daemon/cache.h"
 #include "daemon/request.h"
 
-enum { THREADS_MAX = 16, THREADS_DEFAULT_MAX = 4, SPIN_DEFAULT_US = 20 };
+enum {
+	THREADS_MAX = 16,
+	THREADS_DEFAULT_MAX = 4,
+	SPIN_DEFAULT_US = 20,
+	READAHEAD_MAX = 16 << 20,
+};
 
 static const struct word transport_words[] = {
 	{"auto", TRANSPORT_AUTO},
@@ -31,6 +36,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(soft), .type = CONF_BOOL},
 	{KEY(timeo), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(cache), .type = CONF_ENUM, .words = cache_words},
+	{KEY(readahead), .type = CONF_SIZE, .max = READAHEAD_MAX, .multiple = 1024},
 	{KEY(debug_io), .type = CONF_BOOL},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
@@ -48,6 +54,7 @@ void client_config_init(struct client_config *config)
 		.peer_timeout = 5,
 		.timeo = 60,
 		.buffers = 16,
+		.readahead = 1 << 20,
 		.merge_pages = IO_PAGES_MAX,
 		.spin_us = SPIN_AUTO,
 		.transport = TRANSPORT_AUTO,

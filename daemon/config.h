@@ -27,6 +27,7 @@ struct client_config {
 	bool debug_io;       /* a line for each request of the data path */
 	uint64_t io_threads; /* 0: by the number of CPUs */
 	uint64_t buffers;    /* data buffers of each I/O thread */
+	uint64_t readahead;  /* bytes */
 	uint64_t merge_pages;
 	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
 	int transport;    /* enum transport_kind, or TRANSPORT_AUTO */

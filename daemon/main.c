@@ -29,7 +29,6 @@
 
 enum {
 	WHY_BYTES = 512,
-	READAHEAD_KIB = 1024,
 	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };
 
@@ -202,7 +201,8 @@ err_signals:
 
 static void tell_ready(struct daemon *d, const struct options *options)
 {
-	mountpoint_set_readahead(d->fs_options.mountpoint, READAHEAD_KIB);
+	mountpoint_set_readahead(
+		d->fs_options.mountpoint, (unsigned)(options->config.readahead >> 10));
 	if (d->report >= 0) {
 		/* What went well is told by the exit status alone. */
 		/* mount(8)'s standard error is its caller's, who expects it to end with mount. */

@@ -296,3 +296,26 @@ bytes_queued() {
 	exit_status "$reader" 20
 	cmp "$dir/new" "$mnt/a"
 }
+
+# ---- reading ahead -------------------------------------------------------------------------------
+
+read_ahead_kb() {
+	cat "/sys/class/bdi/$(mountpoint -d "$mnt")/read_ahead_kb"
+}
+
+# The longest READ that the daemon has logged.
+longest_read() {
+	sed -n 's/.* debug: read inode .* length \([0-9]*\):.*/\1/p' "$dir/daemon.log" | sort -n | tail -n 1
+}
+
+@test "readahead says how much the kernel reads ahead" {
+	mount_rmem
+	dd if=/dev/urandom of="$dir/data" bs=1M count=4 status=none
+	cp "$dir/data" "$mnt/data"
+	[ "$(read_ahead_kb)" -eq 1024 ]
+	umount_rmem
+	mount_rmem -o readahead=256KiB,debug_io
+	[ "$(read_ahead_kb)" -eq 256 ]
+	dd if="$mnt/data" bs=4k status=none | cmp - "$dir/data"
+	[ "$(longest_read)" -eq $((256 << 10)) ]
+}

@@ -84,7 +84,8 @@ static void options_parse__every_setting(void **state)
 
 	assert_int_equal(parse("-f -o transport=tcp,port=65535,connect_timeout=60,io_threads=3,"
 			       "buffers=4,merge_pages=1,spin_us=0,log_level=error,allow_other,ro,"
-			       "soft,timeo=3600,peer_timeout=1,cache=exclusive [fe80::1]:/exp dir",
+			       "soft,timeo=3600,peer_timeout=1,cache=exclusive,readahead=128KiB "
+			       "[fe80::1]:/exp dir",
 				 &o),
 		0);
 	assert_true(o.foreground && o.read_only && o.config.soft);
@@ -97,6 +98,7 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(o.config.io_threads, 3);
 	assert_int_equal(o.config.buffers, 4);
 	assert_int_equal(o.config.merge_pages, 1);
+	assert_int_equal(o.config.readahead, 128 << 10);
 	assert_int_equal(o.config.spin_us, 0);
 	assert_int_equal(o.config.log_level, LOG_LEVEL_ERROR);
 	assert_string_equal(o.mount_options, "allow_other,ro");
@@ -346,6 +348,9 @@ static void options_parse__refusals(void **state)
 			"option 'spin_us=10001': must be a whole number from 0 to 10000"},
 		{"-o spin_us=-1 h:/e /m",
 			"option 'spin_us=-1': must be a whole number from 0 to 10000"},
+		{"-o readahead=17MiB h:/e /m", "option 'readahead=17MiB': must be 0B to 16MiB"},
+		{"-o readahead=1000 h:/e /m",
+			"option 'readahead=1000': must be a multiple of 1KiB"},
 		{"-o timeo=7 h:/e /m",
 			"option 'timeo': needs soft; a hard mount waits without end"},
 		{"-o soft,timeo=7,hard h:/e /m",
