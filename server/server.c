@@ -26,6 +26,7 @@
 enum {
 	EVENTS = 64,
 	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
+	SPIN_CPUS = 4,     /* with fewer it would take the CPU that its clients run on */
 	TICK_MS = 20,      /* how late a busy loop may be with what is due */
 	OPEN_MS = 10000,   /* to resolve the route to a device */
 	GOODBYE_MS = 2000, /* for the last replies to go out */
@@ -325,6 +326,8 @@ int server_new(const struct server_config *config, struct server **out)
 	s->config = config;
 	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
 	s->incarnation = (uint64_t)realtime_ns();
+	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
+		s->spin_ns = SPIN_US * INT64_C(1000);
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
 	s->reclaim = true;
@@ -450,7 +453,7 @@ static int work_until_idle(struct server *s, int64_t tick_at)
 		if (busy < 0)
 			return busy;
 		if (busy)
-			spin_until = now + SPIN_US * 1000;
+			spin_until = now + s->spin_ns;
 		if (now >= spin_until || now >= tick_at)
 			return 0;
 	}
