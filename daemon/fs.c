@@ -58,10 +58,11 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	struct fs *fs = calloc(1, sizeof(*fs));
 	int r;
 
-	if (!fs || inode_table_init(&fs->inodes)) {
+	r = fs ? inode_table_init(&fs->inodes) : -ENOMEM;
+	if (r) {
 		free(fs);
-		snprintf(why, whylen, "out of memory");
-		return -ENOMEM;
+		snprintf(why, whylen, "%s", errno_text(r));
+		return r;
 	}
 	fs->options = *options;
 	grants_init(&fs->grants);

@@ -20,9 +20,16 @@ struct inode_shard {
 
 int inode_table_init(struct inode_table *t)
 {
+	int r;
+
 	*t = (struct inode_table){.shards = calloc(SHARDS, sizeof(*t->shards))};
 	if (!t->shards)
 		return -ENOMEM;
+	r = name_sets_init(&t->names);
+	if (r) {
+		free(t->shards);
+		return r;
+	}
 	for (unsigned s = 0; s < SHARDS; s++) {
 		pthread_mutex_init(&t->shards[s].lock, NULL);
 		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
@@ -38,6 +45,7 @@ static void inode_delete(struct inode *inode)
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
 	extent_map_fini(&inode->map);
+	names_forget(&inode->names, &inode->fs->inodes.names);
 	free(inode->commit.tail);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
@@ -293,11 +301,15 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
 	return ok;
 }
 
-void inode_learn_new(struct inode *inode, const struct attr *attr)
+void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	pthread_mutex_lock(&inode->lock);
-	if (!inode->attr_valid && !inode->nchanging)
+	if (!inode->attr_valid && !inode->nchanging) {
 		take_attr_locked(inode, attr);
+		/* With the first answer lost it may have been found, filled and forgotten. */
+		if (S_ISDIR(attr->mode) && !inode->changed && epoch == inode_epoch(inode->fs))
+			names_begin(&inode->names);
+	}
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -369,4 +381,36 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 	inode_attr_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 	return valid;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void inode_name_add(struct inode *dir, const char *name)
+{
+	struct name_sets *sets = &dir->fs->inodes.names;
+	uint64_t hash = name_sets_hash(sets, name);
+
+	pthread_mutex_lock(&dir->lock);
+	names_add(&dir->names, sets, hash);
+	pthread_mutex_unlock(&dir->lock);
+}
+
+void inode_name_remove(struct inode *dir, const char *name)
+{
+	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+
+	pthread_mutex_lock(&dir->lock);
+	names_remove(&dir->names, hash);
+	pthread_mutex_unlock(&dir->lock);
+}
+
+bool inode_lacks_name(struct inode *dir, const char *name)
+{
+	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+	bool lacks;
+
+	pthread_mutex_lock(&dir->lock);
+	lacks = names_lack(&dir->names, hash);
+	pthread_mutex_unlock(&dir->lock);
+	return lacks;
 }

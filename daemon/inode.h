@@ -30,6 +30,7 @@
 #include "daemon/extent_map.h"
 #include "daemon/gate.h"
 #include "daemon/grants.h"
+#include "daemon/names.h"
 
 struct fs;
 struct rpc_entry_reply;
@@ -58,6 +59,7 @@ struct inode {
 	bool doubt;          /* several of them at once: whose answer is newer is not known */
 	struct list handles; /* struct handle, of a file */
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
+	struct names names;           /* of a directory */
 
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */
@@ -76,6 +78,7 @@ struct inode_shard;
 struct inode_table {
 	struct inode_shard *shards;
 	uint64_t epoch; /* atomic: how many inodes were forgotten that we had changed */
+	struct name_sets names;
 };
 int inode_table_init(struct inode_table *t);
 /* Frees all inodes, whoever refers to them. */
@@ -109,8 +112,9 @@ void inode_forget(struct inode *inode, uint64_t n);
 bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch);
 /* The same for a LOOKUP or CREATE, which bring the first extents. */
 bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch);
-/* The same for one that was made just now: none that was forgotten can have been this one. */
-void inode_learn_new(struct inode *inode, const struct attr *attr);
+/* The same for one that was made just now: none that was forgotten can have been this one. Of a
+ * directory that nobody can have used since is known that it is empty. */
+void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch);
 uint64_t inode_epoch(struct fs *fs);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
@@ -128,6 +132,15 @@ bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset);
 /* As the kernel is to see them. False: they have to be fetched first. */
 bool inode_attr(struct inode *inode, struct attr *attr);
 void inode_attr_locked(const struct inode *inode, struct attr *attr);
+
+/* ---- names of a directory -------------------------------------------------------------------- */
+
+/* Before a request is sent that may make the name. */
+void inode_name_add(struct inode *dir, const char *name);
+/* When the name was taken away. */
+void inode_name_remove(struct inode *dir, const char *name);
+/* Whether it is known that there is none. */
+bool inode_lacks_name(struct inode *dir, const char *name);
 
 static inline bool inode_is_regular(const struct inode *inode)
 {

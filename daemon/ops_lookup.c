@@ -1,5 +1,5 @@
 /* LOOKUP: one RPC brings the attributes and the first extents, so that opening and reading a small
- * file needs no other. */
+ * file needs no other. That a new directory lacks a name is known without any. */
 #include <errno.h>
 
 #include "daemon/op.h"
@@ -42,19 +42,27 @@ static void lookup_found(struct request *req, const struct rpc_entry_reply *entr
 	lookup_ask(req);
 }
 
-static void lookup_answered(struct request *req, const struct rpc_reply *rep)
+static void lookup_missing(struct request *req)
 {
 	struct ttl ttl = op_ttl(req);
 
-	if (!rep->status) {
-		lookup_found(req, &rep->entry);
-		return;
-	}
 	op_end(req);
-	if (rep->status == -ENOENT)
-		reply_entry(req, 0, NULL, ttl);
+	reply_entry(req, 0, NULL, ttl);
+}
+
+static void lookup_answered(struct request *req, const struct rpc_reply *rep)
+{
+	if (!rep->status)
+		lookup_found(req, &rep->entry);
+	else if (rep->status == -ENOENT)
+		lookup_missing(req);
 	else
-		reply_error(req, rep->status);
+		op_finish(req, rep->status);
+}
+
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 /* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
@@ -67,5 +75,8 @@ void op_lookup(struct request *req)
 		return;
 	}
 	op_begin_with(req, inode);
-	lookup_ask(req);
+	if (!is_dots(req->args.name) && inode_lacks_name(inode, req->args.name))
+		lookup_missing(req);
+	else
+		lookup_ask(req);
 }

@@ -27,7 +27,8 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	if (inode && req->op == OP_TMPFILE)
 		returns_nameless(inode);
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
-		inode_learn_new(inode, &rep->entry.attr);
+		inode_learn_new(
+			inode, &rep->entry.attr, request_state(req, struct make_state)->epoch);
 	return inode;
 }
 
@@ -54,8 +55,10 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	op->call.req.create.umask = req->args.umask;
 	op->call.req.create.uid = req->uid;
 	op->call.req.create.gid = req->gid;
-	if (req->args.name)
+	if (req->args.name) {
 		op->call.req.create.name = op_name(req->args.name);
+		inode_name_add(op->inode, req->args.name);
+	}
 	op_rpc(req, answered);
 }
 
@@ -118,6 +121,7 @@ void op_link(struct request *req)
 	}
 	inode_change_begin(op->inode);
 	inode_change_begin(st->target);
+	inode_name_add(op->inode, req->args.name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){
 		.ino = st->target->ino,

@@ -35,8 +35,10 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	struct op *op = op_of(req);
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
-	if (!rep->status)
+	if (!rep->status) {
+		inode_name_remove(op->inode, req->args.name);
 		take_child(req, 0, &rep->remove.child);
+	}
 	op_finish(req, rep->status);
 }
 
@@ -91,6 +93,8 @@ void op_rename(struct request *req)
 		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
 		inode_change_begin(st->new_parent);
 	}
+	/* The old name counts as there: which one went, if any, the answer does not tell. */
+	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
 	op->call.req.op = RPC_RENAME;
 	op->call.req.rename = (struct rpc_rename){
 		.parent = op->inode->ino,

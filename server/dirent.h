@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/rpc.h"
-#include "server/namehash.h"
+#include "common/namehash.h"
 #include "server/volume.h"
 
 /* How the names of a store are hashed. */

@@ -51,6 +51,21 @@ read_all() {
 	[ "$(total writes)" -eq 100 ]
 }
 
+# fill_new COUNT: in a folder that the mount has made itself.
+fill_new() {
+	mkdir "$mnt/new"
+	mnt=$mnt/new fill "$1"
+}
+
+@test "in a new folder a small file costs a CREATE, a COMMIT and one WRITE" {
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs fill_new 100)
+	echo "RPCs: $none for nothing, $rpcs for 100 files"
+	# A LOOKUP and a MKDIR for the folder.
+	[ $((rpcs - none)) -le 205 ]
+	[ "$(total writes)" -eq 100 ]
+}
+
 @test "opening, reading and closing a small file costs one RPC and one READ" {
 	cost rpcs fill 100
 	none=$(cost rpcs true)

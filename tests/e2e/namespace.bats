@@ -274,6 +274,35 @@ remount_here() {
 	[ "$(wc -l <log)" -eq 400 ]
 }
 
+@test "in a new folder each name is found that was made, by who asks anew" {
+	mkdir "$mnt/new" "$mnt/old"
+	cd "$mnt/new"
+	stat missing 2>/dev/null && false
+	echo file >created
+	ln created linked
+	ln -s created symbolic
+	mkfifo fifo
+	mkdir folder
+	echo moved >"$mnt/old/name"
+	mv "$mnt/old/name" moved
+	mv created renamed
+	echo created >created
+	rm linked
+	echo again >linked
+	mkdir gone
+	rmdir gone
+	# The folder itself stays, since we are in it.
+	echo 2 >/proc/sys/vm/drop_caches
+	[ "$(cat created linked symbolic renamed moved)" = $'created\nagain\ncreated\nfile\nmoved' ]
+	[ -p fifo ]
+	[ -d folder ]
+	for name in gone missing "$mnt/old/name"; do
+		run stat "$name"
+		[[ $output == *"No such file"* ]]
+	done
+	cd "$dir"
+}
+
 @test "file handles outlive the kernel's caches, the mount and the server" {
 	cd "$dir"
 	mkdir -p "$mnt/a/b"

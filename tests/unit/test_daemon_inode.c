@@ -68,7 +68,7 @@ static void inode_learn_new__takes_it_whatever_is_forgotten(void **state)
 	struct attr attr;
 
 	forget_changed(fs);
-	inode_learn_new(inode, &file);
+	inode_learn_new(inode, &file, inode_epoch(fs));
 	assert_true(inode_attr(inode, &attr));
 	assert_int_equal(attr.mode, file.mode);
 	inode_put(inode);
@@ -82,9 +82,52 @@ static void inode_learn_new__leaves_what_is_known(void **state)
 
 	newer.mode = S_IFREG | 0400;
 	assert_true(inode_learn(inode, &newer, inode_epoch(fs)));
-	inode_learn_new(inode, &file);
+	inode_learn_new(inode, &file, inode_epoch(fs));
 	assert_true(inode_attr(inode, &attr));
 	assert_int_equal(attr.mode, newer.mode);
+	inode_put(inode);
+}
+
+static const struct attr directory = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2};
+
+static void inode_lacks_name__of_a_directory_that_is_new(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_learn_new(inode, &directory, inode_epoch(fs));
+	assert_true(inode_lacks_name(inode, "a"));
+	inode_name_add(inode, "a");
+	assert_false(inode_lacks_name(inode, "a"));
+	assert_true(inode_lacks_name(inode, "b"));
+	inode_name_remove(inode, "a");
+	assert_true(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+}
+
+/* The answer that tells of it came late: it was found meanwhile, and may have names. */
+static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
+{
+	struct fs *fs = *state;
+	uint64_t epoch = inode_epoch(fs);
+	struct inode *inode = inode_get(fs, INO);
+
+	assert_true(inode_learn(inode, &directory, epoch));
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+
+	inode = inode_get(fs, INO);
+	inode_change_begin(inode);
+	inode_change_end(inode, NULL);
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+
+	inode = inode_get(fs, INO);
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
 	inode_put(inode);
 }
 
@@ -113,7 +156,7 @@ static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 	struct inode *inode = inode_get(*state, INO);
 	struct attr with = file;
 
-	inode_learn_new(inode, &file);
+	inode_learn_new(inode, &file, inode_epoch(*state));
 	assert_false(inode_has_caps(inode));
 	with.flags = ATTR_XATTRS | ATTR_CAPS;
 	inode_change_begin(inode);
@@ -155,6 +198,10 @@ int main(void)
 			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_learn_new__leaves_what_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_lacks_name__of_a_directory_that_is_new, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_lacks_name__not_of_one_that_was_used_before, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_learn_entry__finds_the_name_of_a_nameless_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(

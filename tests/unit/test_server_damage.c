@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "server/namehash.h"
+#include "common/namehash.h"
 #include "server/store_verify.h"
 
 enum {

@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "common/util.h"
-#include "server/namehash.h"
+#include "common/namehash.h"
 #include "server/store.h"
 #include "server/store_format.h"
 #include "tests/unit/memory_dir.h"

@@ -1,5 +1,5 @@
 /* namehash.c - see namehash.h. The names of variables and constants are the paper's. */
-#include "server/namehash.h"
+#include "common/namehash.h"
 
 #include <endian.h>
 #include <string.h>

@@ -3,8 +3,8 @@
  *
  * THREADS  A pure function.
  */
-#ifndef RMEMFS_SERVER_NAMEHASH_H
-#define RMEMFS_SERVER_NAMEHASH_H
+#ifndef RMEMFS_COMMON_NAMEHASH_H
+#define RMEMFS_COMMON_NAMEHASH_H
 
 #include <stddef.h>
 #include <stdint.h>
