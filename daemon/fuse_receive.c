@@ -2,12 +2,13 @@
  * and what happens when there is no room for it.
  *
  * A message is read into the buffer that its payload, if it has one, is sent from. When all
- * requests or buffers are in use the rest waits in the kernel: that is the back-pressure. But then
- * INTERRUPTs wait there, too, and with a server that doesn't answer nothing would end any more,
- * SIGKILL or not. So after STARVED_MS without any request having ended reading goes on, into the
- * spare buffer, and what needs room is parked: copied to the heap, until there is room or its
- * caller gives up. While a soft mount gives up on its server there is no point in waiting for room:
- * what needs it fails at once, but for what has to be done sooner or later (RELEASE).
+ * requests or buffers are in use the rest waits in the kernel: that is the back-pressure.
+ * But then INTERRUPTs wait there, too, and with a server that doesn't answer nothing would
+ * end any more, SIGKILL or not. So after STARVED_MS in which nothing of what lacks came back
+ * reading goes on, into the spare buffer, and what needs room is parked: copied to the heap,
+ * until there is room or its caller gives up. While a soft mount gives up on its server
+ * there is no point in waiting for room: what needs it fails at once, but for what has to be
+ * done sooner or later (RELEASE).
  */
 #include <errno.h>
 #include <linux/fuse.h>

@@ -121,14 +121,15 @@ struct request *request_new(struct io_thread *thread)
 void request_end(struct request *req)
 {
 	struct io_thread_private *priv = req->thread->priv;
+	bool gives_room = req->buf || list_empty(&priv->free_requests);
 
 	list_del(&req->link);
 	list_del(&req->all);
 	request_return_buffer(req);
 	list_add_head(&priv->free_requests, &req->link);
 	priv->nused--;
-	/* Requests end, so those that wait for room will get it. */
-	if (priv->starved_since)
+	/* What lacks comes back, so those that wait for room will get it. */
+	if (priv->starved_since && gives_room)
 		priv->starved_since = priv->now;
 }
 

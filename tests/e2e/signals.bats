@@ -91,12 +91,14 @@ waiting() {
 	[ "$(ls -A "$mnt")" = a ]
 }
 
-@test "signals that a program handles end no call, and SIGTERM after them the program" {
-	local pids=() n
-	mount_rmem -o io_threads=2,buffers=2
+# alarmed SURVIVORS KILLED OPTIONS: so many programs, each in a directory of its own, whose lock another
+# one would wait for, where no signal reaches.
+alarmed() {
+	local survivors=$1 killed=$2 pids=() n
+	mount_rmem -o "$3"
 	cd "$dir"
-	for n in {1..12}; do
-		mkdir "$mnt/$n" # whose lock another one would wait for, where no signal reaches
+	for ((n = 0; n < survivors + killed; n++)); do
+		mkdir "$mnt/$n"
 		fsop work-on-alarmed "$mnt/$n" 3>&- &
 		pids+=($!)
 	done
@@ -104,18 +106,27 @@ waiting() {
 	kill_server
 	pause 1 # a hundred of them
 	kill -0 "${pids[@]}"
-	kill -TERM "${pids[@]:6}"
-	until_true 10 ended "${pids[@]:6}"
+	kill -TERM "${pids[@]:survivors}"
+	until_true 20 ended "${pids[@]:survivors}"
 	start_server
 	pause 0.3
 	touch enough
-	for n in "${pids[@]:0:6}"; do
+	for n in "${pids[@]:0:survivors}"; do
 		exit_status "$n" 20
 	done
 	remount
-	for n in {1..6}; do
+	for ((n = 0; n < survivors; n++)); do
 		rmdir "$mnt/$n"
 	done
+}
+
+@test "signals that a program handles end no call, and SIGTERM after them the program" {
+	alarmed 6 6 io_threads=2,buffers=2
+}
+
+# bats test_tags=long
+@test "SIGTERM ends programs that handle signals, and are more than a thread has requests" {
+	alarmed 300 30 io_threads=1,buffers=2
 }
 
 @test "umount -f ends a killed process whose mapping waits for the server" {
