@@ -289,11 +289,12 @@ remount_here() {
 	echo created >created
 	rm linked
 	echo again >linked
+	ln linked second
 	mkdir gone
 	rmdir gone
 	# The folder itself stays, since we are in it.
 	echo 2 >/proc/sys/vm/drop_caches
-	[ "$(cat created linked symbolic renamed moved)" = $'created\nagain\ncreated\nfile\nmoved' ]
+	[ "$(cat created second symbolic renamed moved)" = $'created\nagain\ncreated\nfile\nmoved' ]
 	[ -p fifo ]
 	[ -d folder ]
 	for name in gone missing "$mnt/old/name"; do
