@@ -72,3 +72,13 @@ plot fragments "random read 4 KiB" "extents" "thousand operations a second" 1e3 
 	"fragments-randread-4k@([0-9]+)" "$tens"
 plot clients "random read 4 KiB, all clients" "clients" "thousand operations a second" 1e3 \
 	"clients-randread-4k@([0-9]+)"
+for rw in read write; do
+	plot "merge-$rw" "$rw 1 MiB, depth 4, direct" "pages that may share a scatter/gather element" "GB/s" 1e9 \
+		"merge_pages-$rw-1M-d4@([0-9]+)"
+	plot "channels-$rw" "$rw 1 MiB, depth 4, direct" "I/O threads, each with a channel" "GB/s" 1e9 \
+		"io_threads-$rw-1M-d4@([0-9]+)"
+	plot "channels-rand$rw" "random $rw 4 KiB, depth 16, direct" "I/O threads, each with a channel" \
+		"thousand operations a second" 1e3 "io_threads-rand$rw-4k-d16@([0-9]+)"
+	plot "buffers-$rw" "$rw 1 MiB, depth 4, direct" "buffers of 1 MiB for each I/O thread" "GB/s" 1e9 \
+		"buffers-$rw-1M-d4@([0-9]+)"
+done

@@ -19,7 +19,7 @@ usage() {
 		  native   on this machine, over shm and tcp, beside tmpfs, null FUSE servers, sshfs (the default)
 		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
 		  --quick  small and short: shows that all of it works, and nothing about speed
-		  --parts  some only of: fio, series, copies, files, clients, growth
+		  --parts  some only of: fio, series, copies, files, clients, tuning, growth
 		  --out    where the results go (build/bench-native, build/bench-vm)
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
 	END
@@ -30,6 +30,7 @@ usage() {
 settings_native() {
 	repetitions=5 copies=8 series=3 run_ms=600
 	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
 	files=2000 untar_files=2000 build_sources='common/[a-l]*.c'
 	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
@@ -39,6 +40,7 @@ settings_native() {
 settings_quick() {
 	repetitions=1 copies=1 series=1 run_ms=100
 	sizes="64k" depths="4" threads="4" clients="1 2"
+	merges="1 256" channels="1 8" buffers="2 16"
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
 	files=100 untar_files=200 build_sources='common/word.c'
 	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
@@ -47,6 +49,7 @@ settings_quick() {
 settings_guest() {
 	repetitions=5 copies=5 series=3 run_ms=3000
 	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=32 copy_mib=64 slow_mib=8 client_mib=8 stream_mib=256 export_size=256MiB
 	files=300 untar_files=2000 build_sources='common/word.c common/size.c'
 	few=1000 many=10000 extents_most=10000 grown_size=192MiB metadata_reserve=''
@@ -132,6 +135,17 @@ client_series() {
 	done
 }
 
+# option_series TRANSPORT: an I/O thread is a channel, over verbs a queue pair.
+option_series() {
+	local rw
+	for rw in read write; do
+		compare "$series" "$merges" work_option "$1" merge_pages $rw 1M 4
+		compare "$series" "$channels" work_option "$1" io_threads $rw 1M 4
+		compare "$series" "$buffers" work_option "$1" buffers $rw 1M 4
+		compare "$series" "$channels" work_option "$1" io_threads rand$rw 4k 16
+	done
+}
+
 # growth PLACE TRANSPORT ADDRESS: on a server of its own, for it takes much memory.
 growth() {
 	local place=$1 transport=$2 n
@@ -163,7 +177,8 @@ part() {
 start_native() {
 	rdma_device='' wire=''
 	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
-		"latency:$((file_mib * 3))MiB" client{0..3}:$((client_mib * 2))MiB
+		"latency:$((file_mib * 3))MiB" "option:$((file_mib * 3))MiB" \
+		client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
 	tmpfs_place 2g
@@ -185,13 +200,15 @@ run_native() {
 	part copies copy_works "tmpfs shm tcp null-own" "exclusive null-stock" sshfs
 	part files file_works "tmpfs shm exclusive tcp sshfs"
 	part clients client_series shm
+	part tuning option_series tcp
 	bench_undo
 	part growth growth shm shm 127.0.0.1
 }
 
 start_guest() {
 	rdma_device=rxe0 wire=wire
-	server_start 10.9.0.1 "verbs:$export_size" "tcp:$export_size" client{0..3}:$((client_mib * 2))MiB
+	server_start 10.9.0.1 "verbs:$export_size" "tcp:$export_size" \
+		"option:$((file_mib * 3))MiB" client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
 	tmpfs_place 1g
@@ -212,6 +229,7 @@ run_guest() {
 	part files file_works "tmpfs verbs tcp nfs-rdma nfs-tcp"
 	part series fio_series "verbs nfs-rdma null-own"
 	part clients client_series verbs
+	part tuning option_series verbs
 	bench_undo
 	part growth growth verbs verbs 10.9.0.1
 }

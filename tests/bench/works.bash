@@ -5,7 +5,7 @@
 # Sizes are set by run.sh: $file_mib of files that are read and written at random or in parallel,
 # $copy_mib of those that are copied, $slow_mib where that takes minutes, $files small ones, $run_ms of a fio run.
 
-pattern_number=0 build_sum=''
+pattern_number=0 build_sum='' cpu_used=''
 
 # Drops what the kernel has cached of a file.
 uncache() {
@@ -94,19 +94,37 @@ record_fio() {
 	done
 }
 
-# record_cpu NAME PLACE SECONDS-BEFORE
+# Of the daemon, for what fio has moved.
 record_cpu() {
 	local bytes
 	bytes=$(jq '.jobs[0] | .read.io_bytes + .write.io_bytes' "$work/fio.json")
-	record "cpu-$1" "$2" "$(awk -v a="$3" -v b="$(cpu_seconds "$2")" -v n="$bytes" \
-		'BEGIN { printf "%.6g", (b - a) * 2^30 / n }')" s/GiB
+	record "cpu-$1" "$2" "$(awk -v s="$cpu_used" -v n="$bytes" 'BEGIN { printf "%.6g", s * 2^30 / n }')" s/GiB
+}
+
+# fio_at PLACE RW BS DEPTH JOBS: on a file of the place's own, which is compared before if it is read, and
+# after if it is written. In $cpu_used what the place's daemon took; empty where there is none.
+fio_at() {
+	local place=$1 rw=$2 file=${folder[$1]}/data options=() before pattern=''
+	if [[ $rw == *write ]]; then
+		file=${folder[$place]}/written
+		[ -e "$file" ] || dd if="$memory/data" of="$file" bs=1M status=none
+		pattern_number=$((pattern_number + 1))
+		pattern=$(printf '%08x' $((0x5eed0000 + pattern_number)))
+		options=(--buffer_pattern="0x$pattern")
+	else
+		lay_data "$place"
+	fi
+	cpu_used=''
+	[ -z "${daemon[$place]:-}" ] || before=$(cpu_seconds "$place")
+	run_fio "$place" "$file" "${@:2}" "${options[@]}"
+	[ -z "${daemon[$place]:-}" ] || cpu_used=$(awk -v b="$before" -v e="$(cpu_seconds "$place")" 'BEGIN { print e - b }')
+	[ -z "$pattern" ] || check_pattern "$place" "$file" "$pattern"
 }
 
 # work_fio PLACE RW BS DEPTH [JOBS]: named RW-BS-dDEPTH[-jJOBS]. Reads and writes of 1 MiB also tell what
 # CPU the daemon took for a GiB.
 work_fio() {
-	local place=$1 rw=$2 bs=$3 depth=$4 jobs=${5:-1} name=$2-$3-d$4 direction=read options=() before pattern
-	local file
+	local place=$1 rw=$2 bs=$3 depth=$4 jobs=${5:-1} name=$2-$3-d$4
 	[ "$jobs" -eq 1 ] || name+=-j$jobs
 	case $place in
 	socket)
@@ -118,21 +136,9 @@ work_fio() {
 		return
 		;;
 	esac
-	file=${folder[$place]}/data
-	if [[ $rw == *write ]]; then
-		direction=write file=${folder[$place]}/written
-		[ -e "$file" ] || dd if="$memory/data" of="$file" bs=1M status=none
-		pattern_number=$((pattern_number + 1))
-		pattern=$(printf '%08x' $((0x5eed0000 + pattern_number)))
-		options=(--buffer_pattern="0x$pattern")
-	else
-		lay_data "$place"
-	fi
-	[ -z "${daemon[$place]:-}" ] || [ "$bs" != 1M ] || before=$(cpu_seconds "$place")
-	run_fio "$place" "$file" "$rw" "$bs" "$depth" "$jobs" "${options[@]}"
+	fio_at "$place" "$rw" "$bs" "$depth" "$jobs"
 	record_fio "$name" "$place" "$rw" "$bs" "$depth" "$jobs"
-	[ -z "${before:-}" ] || record_cpu "$name" "$place" "$before"
-	[ $direction = read ] || check_pattern "$place" "$file" "$pattern"
+	[ -z "$cpu_used" ] || [ "$bs" != 1M ] || record_cpu "$name" "$place"
 }
 
 # One bare socket stream, which copies the same bytes.
@@ -276,6 +282,20 @@ work_clients() {
 		cmp -n $((client_mib << 20)) "${folder[client$i]}/data" "$memory/data" || bench_die "client $i reads other bytes"
 		rmem_umount "client$i"
 	done
+}
+
+# work_option VALUE TRANSPORT OPTION RW BS DEPTH: what a mount option does, on a mount of its own. Named
+# OPTION-RW-BS-dDEPTH, over the value.
+work_option() {
+	local value=$1 transport=$2 option=$3 rw=$4 name=$3-$4-$5-d$6
+	rmem_mount option "$transport" option "$option=$value"
+	fio_at option "$rw" "$5" "$6" 1
+	rmem_umount option
+	if [[ $rw == rand* ]]; then
+		record "$name" "$transport" "$(fio_value "${rw#rand}.iops")" op/s "$value"
+	else
+		record "$name" "$transport" "$(fio_value "$rw.bw_bytes")" B/s "$value"
+	fi
 }
 
 # work_fragments PLACE EXTENTS: a file of that many extents of a page each, and 1: as long as the most.
