@@ -112,7 +112,8 @@ static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool 
 	return 0;
 }
 
-/* The size goes with the last extents: a file is never longer than what is there of it. */
+/* The size goes with the last extents, and without writes that are on their way: a file is never
+ * longer than what is there of it. */
 static int fill_request_locked(struct inode *inode)
 {
 	struct commit *c = &inode->commit;
@@ -129,7 +130,7 @@ static int fill_request_locked(struct inode *inode)
 	c->covers = more ? c->done : c->changes;
 	if (c->size_dirty && !more) {
 		req->flags |= COMMIT_SIZE;
-		req->size = c->sent_size = inode->attr.size;
+		req->size = c->sent_size = gate_size(&inode->gate, 0, inode->attr.size);
 	}
 	if (c->times_dirty && !more) {
 		req->flags |= COMMIT_MTIME;

@@ -2,6 +2,7 @@
 
 #include "common/util.h"
 #include "daemon/cache.h"
+#include "daemon/fs.h"
 #include "daemon/request.h"
 
 enum {
@@ -26,6 +27,12 @@ static const struct word cache_words[] = {
 	{0},
 };
 
+static const struct word ack_words[] = {
+	{"remote", ACK_REMOTE},
+	{"local", ACK_LOCAL},
+	{0},
+};
+
 #define KEY(key) .name = #key, .offset = offsetof(struct client_config, key)
 
 const struct conf_key client_config_keys[] = {
@@ -37,6 +44,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(timeo), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(cache), .type = CONF_ENUM, .words = cache_words},
 	{KEY(readahead), .type = CONF_SIZE, .max = READAHEAD_MAX, .multiple = 1024},
+	{KEY(ack), .type = CONF_ENUM, .words = ack_words},
 	{KEY(debug_io), .type = CONF_BOOL},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
@@ -59,6 +67,7 @@ void client_config_init(struct client_config *config)
 		.spin_us = SPIN_AUTO,
 		.transport = TRANSPORT_AUTO,
 		.cache = CACHE_SHARED,
+		.ack = ACK_REMOTE,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }

@@ -32,6 +32,7 @@ struct client_config {
 	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
 	int transport;    /* enum transport_kind, or TRANSPORT_AUTO */
 	int cache;        /* enum cache_mode */
+	int ack;          /* enum ack_mode */
 	enum log_level log_level;
 };
 

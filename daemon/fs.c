@@ -425,10 +425,10 @@ static void log_uncommitted(struct fs_thread *ft)
 
 	list_for_each (pos, &ft->dirty)
 		n++;
-	if (n)
+	if (n || ft->nacked)
 		log_error("server %s: it did not answer before the mount's end: what was written "
-			  "last may be lost (files: %u)",
-			session_server(ft->thread->fs->session), n);
+			  "last may be lost (files: %u, writes on their way: %u)",
+			session_server(ft->thread->fs->session), n, ft->nacked);
 }
 
 /* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
@@ -439,7 +439,8 @@ bool fs_stopped(struct io_thread *thread)
 	int64_t left = ft->stop_by_ms - io_thread_now(thread);
 
 	if (!ft->stopped) {
-		bool through = commit_tick(thread) & access_tick(thread) && !ft->nbackground;
+		bool through = commit_tick(thread) & access_tick(thread) && !ft->nbackground &&
+			       !ft->nacked;
 
 		if (!through && left > 0)
 			return false;

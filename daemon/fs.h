@@ -24,6 +24,9 @@
 #include "daemon/io_thread.h"
 #include "daemon/request.h"
 
+/* When write(2) returns: the data is remote, or on its way there in a registered buffer. */
+enum ack_mode { ACK_REMOTE, ACK_LOCAL };
+
 struct fs_options {
 	struct source source;
 	char mountpoint[4096];
@@ -32,6 +35,7 @@ struct fs_options {
 	unsigned port; /* 0: not given */
 	bool read_only;
 	enum cache_mode cache;
+	enum ack_mode ack;
 	enum access_mode access;
 	bool nodiratime;
 	unsigned connect_timeout_ms;
@@ -39,6 +43,7 @@ struct fs_options {
 	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */
 	bool debug_io;            /* a line for each request */
 	unsigned io_threads;      /* 1 .. 16 */
+	unsigned buffers;         /* data buffers of each of them */
 	unsigned merge_pages;     /* pages that may share an SGE; 1: page-sized SGEs */
 	uint64_t instance;        /* of this run */
 };

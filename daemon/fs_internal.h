@@ -26,6 +26,7 @@ struct fs_thread {
 	struct list accessed;    /* the same, by access.link: the longest waiting first */
 	struct list interrupted; /* ops, by interrupted */
 	unsigned nbackground;    /* RPCs on their way for no request */
+	unsigned nacked;         /* WRITEs on their way that were acknowledged */
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
 	struct freeze_thread freeze;

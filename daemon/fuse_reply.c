@@ -63,14 +63,20 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
 		report_failure(thread, unique, err);
 }
 
+static void trace_end(struct request *req, int error, size_t len)
+{
+	if (req->trace.begun_ns)
+		debug_io_end(req, error, len);
+	req->trace.begun_ns = 0;
+}
+
 /* Sends len bytes in iov[1..niov), unless the request has got its answer. */
 static void send_data(struct request *req, struct iovec *iov, unsigned niov, size_t len)
 {
 	struct fuse_out_header out = {(uint32_t)(sizeof(out) + len), 0, req->unique};
 	int err;
 
-	if (req->trace.begun_ns)
-		debug_io_end(req, 0, len);
+	trace_end(req, 0, len);
 	if (req->replied)
 		return;
 	iov[0] = (struct iovec){&out, sizeof(out)};
@@ -94,8 +100,7 @@ void reply_error(struct request *req, int error)
 {
 	if (error == -ECANCELED)
 		error = req->taken_back;
-	if (req->trace.begun_ns)
-		debug_io_end(req, error, 0);
+	trace_end(req, error, 0);
 	if (!req->replied)
 		fuse_reply_status(req->thread, req->unique, error);
 	request_end(req);
@@ -280,6 +285,15 @@ void reply_write(struct request *req, uint32_t written)
 	struct fuse_write_out out = {.size = written};
 
 	send_and_end(req, &out, sizeof(out));
+}
+
+void request_acknowledge(struct request *req, uint32_t written)
+{
+	struct fuse_write_out out = {.size = written};
+	struct iovec iov[2] = {{0}, {&out, sizeof(out)}};
+
+	send_data(req, iov, 2, sizeof(out));
+	req->replied = true;
 }
 
 void reply_buffer(struct request *req, uint32_t len)

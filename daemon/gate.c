@@ -9,14 +9,21 @@ void gate_init(struct gate *gate)
 	list_init(&gate->waiting);
 }
 
-/* Whether b may not run beside a. */
-static bool conflicts(const struct gate_pass *a, const struct gate_pass *b)
+static bool is_acknowledged(const struct gate_pass *pass)
 {
-	if (a->kind == GATE_EXCLUSIVE || b->kind == GATE_EXCLUSIVE)
+	return pass->kind == GATE_WRITE && pass->acks;
+}
+
+/* Whether `later` may not run beside `pass`. */
+static bool conflicts(const struct gate_pass *pass, const struct gate_pass *later)
+{
+	if (pass->kind == GATE_EXCLUSIVE || later->kind == GATE_EXCLUSIVE)
 		return true;
-	if (a->kind == GATE_READ || b->kind == GATE_READ)
+	if (pass->kind == GATE_READ)
 		return false;
-	return a->first < b->end && b->first < a->end;
+	if (later->kind == GATE_READ && (!is_acknowledged(pass) || pass->acks > later->acks))
+		return false;
+	return pass->first < later->end && later->first < pass->end;
 }
 
 static bool conflicts_inside(const struct gate *gate, const struct gate_pass *pass)
@@ -25,7 +32,7 @@ static bool conflicts_inside(const struct gate *gate, const struct gate_pass *pa
 		return true;
 	if (pass->kind == GATE_EXCLUSIVE)
 		return gate->nreads || !list_empty(&gate->writes);
-	if (pass->kind == GATE_READ)
+	if (pass->kind == GATE_READ && !gate->nacked)
 		return false;
 	list_for_each (pos, &gate->writes)
 		if (conflicts(list_entry(pos, struct gate_pass, link), pass))
@@ -66,6 +73,7 @@ static void admit(struct gate *gate, struct gate_pass *pass)
 bool gate_enter(struct gate *gate, struct gate_pass *pass)
 {
 	list_init(&pass->link);
+	pass->acks = pass->kind == GATE_WRITE ? 0 : gate->acks;
 	if (conflicts_inside(gate, pass) || conflicts_waiting(gate, pass)) {
 		pass->waiting = true;
 		list_add_tail(&gate->waiting, &pass->link);
@@ -84,12 +92,39 @@ void gate_leave(struct gate *gate, struct gate_pass *pass)
 		gate->nreads--;
 		break;
 	case GATE_WRITE:
+		gate->nacked -= is_acknowledged(pass);
 		list_del(&pass->link);
 		break;
 	case GATE_EXCLUSIVE:
 		gate->exclusive = false;
 		break;
 	}
+}
+
+void gate_acknowledge(struct gate *gate, struct gate_pass *pass, uint64_t size_before)
+{
+	assert(pass->kind == GATE_WRITE && !pass->waiting && !pass->acks);
+	pass->acks = ++gate->acks;
+	pass->size_before = size_before;
+	gate->nacked++;
+}
+
+bool gate_has_acknowledged(const struct gate *gate)
+{
+	return gate->nacked;
+}
+
+uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size)
+{
+	if (!gate->nacked)
+		return size;
+	list_for_each (pos, &gate->writes) {
+		const struct gate_pass *pass = list_entry(pos, struct gate_pass, link);
+
+		if (pass->acks > acks && pass->size_before < size)
+			size = pass->size_before;
+	}
+	return size;
 }
 
 bool gate_withdraw(struct gate_pass *pass)

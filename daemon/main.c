@@ -58,6 +58,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
 	fs->cache = (enum cache_mode)config->cache;
+	fs->ack = (enum ack_mode)config->ack;
 	fs->access = options->access;
 	fs->nodiratime = options->nodiratime;
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
@@ -65,6 +66,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
 	fs->debug_io = config->debug_io;
 	fs->io_threads = (unsigned)config->io_threads;
+	fs->buffers = (unsigned)config->buffers;
 	fs->merge_pages = (unsigned)config->merge_pages;
 	fs->instance = (uint64_t)realtime_ns();
 }

@@ -297,6 +297,31 @@ void op_leave(struct request *req)
 	op_leave_pass(req, &op_of(req)->pass);
 }
 
+static void are_remote(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (op->pass.inside)
+		op_leave(req);
+	op->all_remote(req, status);
+}
+
+bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	bool any;
+
+	pthread_mutex_lock(&inode->lock);
+	any = gate_has_acknowledged(&inode->gate);
+	pthread_mutex_unlock(&inode->lock);
+	op->all_remote = then;
+	if (!any || !op_enter(req, GATE_READ, 0, UINT64_MAX, are_remote))
+		return !any;
+	op_leave(req);
+	return true;
+}
+
 /* ---- the map --------------------------------------------------------------------------------- */
 
 /* Leaves what lies from fpage on. False: nothing. */
@@ -415,6 +440,8 @@ bool op_cancel(struct request *req, int error)
 	struct op *op = op_of(req);
 	struct rpc_reply taken_back = {.op = op->call.req.op, .status = -ECANCELED};
 
+	if (op->acked)
+		return false;
 	req->taken_back = error;
 	switch (op->wait) {
 	case OP_AT_BUFFER:

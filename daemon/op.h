@@ -82,10 +82,12 @@ struct op {
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
 	struct inode *at_inode;  /* OP_AT_INODE: whose lock the list is under */
 	bool writing;            /* counted by freeze.h */
+	bool acked;              /* a WRITE whose caller was told that it is done */
 	struct rpc_setattr set;  /* op_set_attr's and op_grow's */
 	bool stays_inside;       /* op_grow: the gate is its caller's */
 	void (*set_done)(struct request *req, int status);
-	void (*dropped)(struct request *req, int status); /* op_drop_privileges' */
+	void (*all_remote)(struct request *req, int status); /* op_wait_acknowledged's */
+	void (*dropped)(struct request *req, int status);    /* op_drop_privileges' */
 	void (*buffered)(struct request *req, int status);
 	struct notifier_job job; /* op_expire_attr's */
 	void (*expired)(struct request *req, int status);
@@ -133,6 +135,10 @@ bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inod
 	enum gate_kind kind, void (*then)(struct request *req, int status));
 void op_leave_pass(struct request *req, struct op_pass *pass);
 
+/* Waits until all writes of the inode that were acknowledged before are remote, or have failed.
+ * True: there are none. False: then(req, status) follows. The caller is outside of the gate. */
+bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req, int status));
+
 /* Fetches the inode's extents until all is known below page `end`, while inside the gate. True:
  * it is known. False: then(req, status) follows, and is to ask again. */
 bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status));
@@ -162,7 +168,7 @@ void op_reply_entry(struct request *req, struct inode *inode);
 /* Takes the request back from where it waits, and ends it with `error`: true. Its steps see
  * -ECANCELED, which tells them from a failure: nothing of what they waited for has happened, and
  * whoever waits with them tries for himself. False: something of it is on the way, or it is about
- * to go on. */
+ * to go on, or it was acknowledged. */
 bool op_cancel(struct request *req, int error);
 /* Whether something of it is on the way to the server, and the outcome open. */
 bool op_is_sent(const struct op *op);

@@ -112,15 +112,26 @@ static void copy_step(struct request *req)
 
 /* ---- before them ----------------------------------------------------------------------------- */
 
+/* Without what was acknowledged since, of which the server does not know. */
+static uint64_t size_to_copy(struct copy_state *st)
+{
+	struct inode *source = st->source;
+	uint64_t size;
+
+	pthread_mutex_lock(&source->lock);
+	size = gate_size(&source->gate, st->pass.pass.acks, source->attr.size);
+	pthread_mutex_unlock(&source->lock);
+	return size;
+}
+
 static void copy_begin(struct request *req, int status)
 {
 	struct copy_state *st = state_of(req);
-	uint64_t offset = req->args.offset;
-	struct attr attr;
+	uint64_t offset = req->args.offset, size;
 
-	inode_attr(st->source, &attr);
-	if (!status && offset < attr.size)
-		st->len = min_u64(min_u64(req->args.len, COPY_BYTES_MAX), attr.size - offset);
+	size = size_to_copy(st);
+	if (!status && offset < size)
+		st->len = min_u64(min_u64(req->args.len, COPY_BYTES_MAX), size - offset);
 	if (status || !st->len)
 		copy_finish(req, status);
 	else

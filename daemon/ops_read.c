@@ -28,9 +28,8 @@ static uint32_t bytes_there(struct request *req)
 
 	pthread_mutex_lock(&inode->lock);
 	access_mark_locked(req);
-	if (req->args.cached)
-		drop_read_locked(inode, offset, offset + req->args.size);
-	size = inode->attr.size;
+	/* Nothing is known yet of the bytes of a write that was acknowledged meanwhile. */
+	size = gate_size(&inode->gate, op_of(req)->pass.pass.acks, inode->attr.size);
 	pthread_mutex_unlock(&inode->lock);
 	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;
 }
@@ -91,11 +90,28 @@ static void read_go(struct request *req, int status)
 	op_take_buffer(req, read_enter);
 }
 
+/* Before it passes the gate: a write either waits for what this makes the kernel drop, or is one
+ * that this waits for. */
+static void note_cached(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint64_t offset = req->args.offset;
+
+	pthread_mutex_lock(&inode->lock);
+	drop_read_locked(inode, offset, offset + req->args.size);
+	pthread_mutex_unlock(&inode->lock);
+}
+
 static void read_enter(struct request *req, int status)
 {
+	uint64_t first = req->args.offset >> PAGE_SHIFT;
+	uint64_t end = div_round_up(req->args.offset + req->args.size, PAGE_BYTES);
+
+	if (!status && req->args.cached)
+		note_cached(req);
 	if (status)
 		op_finish(req, status);
-	else if (op_enter(req, GATE_READ, 0, 0, read_go))
+	else if (op_enter(req, GATE_READ, first, end, read_go))
 		read_go(req, 0);
 }
 

@@ -1,4 +1,4 @@
-/* FLUSH, FSYNC, FSYNCDIR: all that was written is remote already; what is left is to commit it. */
+/* FLUSH, FSYNC, FSYNCDIR: [acknowledged writes are remote] -> COMMIT -> reply. */
 #include "daemon/fs.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"
@@ -13,17 +13,24 @@ static void synced(struct request *req, int status)
 	op_finish(req, failed ? failed : status);
 }
 
+static void sync_commit(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	int failed = commit_tell(inode, handle_of(req));
+
+	if (failed || status)
+		op_finish(req, failed ? failed : status);
+	else if (commit_wait(req, inode, &status, synced))
+		synced(req, status);
+}
+
 /* The kernel flushes what a process that exits has open, and no signal reaches that. */
 static void sync_file(struct request *req)
 {
-	struct op *op = op_begin(req);
-	int status = commit_tell(op->inode, handle_of(req));
-
+	op_begin(req);
 	fs_watch(req);
-	if (status)
-		op_finish(req, status);
-	else if (commit_wait(req, op->inode, &status, synced))
-		synced(req, status);
+	if (op_wait_acknowledged(req, sync_commit))
+		sync_commit(req, 0);
 }
 
 /* Who has only read closes at once: what others could not keep is not for him. The kernel asks for
@@ -44,6 +51,7 @@ static bool only_times_dirty(const struct request *req)
 
 	pthread_mutex_lock(&inode->lock);
 	only = !inode->commit.size_dirty && !inode->map.uncommitted &&
+	       !gate_has_acknowledged(&inode->gate) &&
 	       !commit_has_to_tell_locked(inode, handle_of(req));
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode);

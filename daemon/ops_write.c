@@ -1,6 +1,13 @@
 /* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
  * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
  *
+ * With ack=local a buffered write is acknowledged before the transfer, since it has its pages then:
+ * size, times and reply come first, and the rest goes on in the payload's buffer. For everybody who
+ * asks from then on it is done: reads of the same bytes wait (gate.h), COMMIT tells nothing of it
+ * yet, FLUSH and FSYNC wait and tell of its failure (op_wait_acknowledged, commit.h). It can't be
+ * taken back. Half of a thread's buffers are kept from such writes, and while the server is known
+ * to be away nothing is acknowledged.
+ *
  * One that leaves a gap behind the file's end, with pages in it that may be other than zero, passes
  * the gate exclusively and lets the server make the gap the file's before the transfer (op_grow).
  *
@@ -26,6 +33,7 @@ struct write_state {
 	int why_less;
 	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
 	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
+	bool grew;           /* the file, when it was acknowledged */
 	uint64_t drop_round; /* what the answer waits for; 0: nothing */
 	/* While a snapshot is on its way: how far was asked, and what is being asked. */
 	uint64_t asked_to;
@@ -64,6 +72,7 @@ static void write_answer(struct request *req, int status)
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
 	op_end(req);
+	fs_thread_of(req->thread)->nacked -= op_of(req)->acked;
 	if (status)
 		reply_error(req, status);
 	else
@@ -89,26 +98,24 @@ static void make_cache_old_locked(struct request *req, struct inode *inode, int 
 		return;
 	if (st->kind == OPENED_DIRECT)
 		st->drop_round = drop_unseen_locked(inode, req->thread->port, from, to);
-	else if (req->args.flags & O_DIRECT || status || req->replied)
+	else if (req->args.flags & O_DIRECT || status || (req->replied && !st->op.acked))
 		st->drop_round = drop_note_locked(inode, req->thread->port, from, to);
 }
 
-static void account_locked(struct request *req, struct inode *inode)
+/* What everybody sees of it. */
+static void show_locked(struct request *req, struct inode *inode)
 {
-	uint64_t end = req->args.offset + request_state(req, struct write_state)->len;
-	struct commit *c = &inode->commit;
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t end = req->args.offset + st->len;
 
 	inode->written_to = end >> PAGE_SHIFT;
-	if (end > inode->attr.size) {
+	st->grew = end > inode->attr.size;
+	if (st->grew)
 		inode->attr.size = end;
-		c->size_dirty = true;
-	}
 	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
 	 */
-	if (inode->fs->features.writeback)
-		return;
-	inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
-	c->times_dirty = true;
+	if (!inode->fs->features.writeback)
+		inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
 }
 
 static void account_failure_locked(struct request *req, struct inode *inode, int status)
@@ -116,6 +123,23 @@ static void account_failure_locked(struct request *req, struct inode *inode, int
 	extent_map_doubt(&inode->map, end_page(req));
 	if (!is_given_up(status))
 		commit_failed_locked(inode, status);
+}
+
+/* What the server is to be told. That a file has grown and when it was written has been seen, even
+ * if no byte arrived. */
+static void account_locked(struct request *req, struct inode *inode, int status)
+{
+	const struct write_state *st = request_state(req, struct write_state);
+	struct commit *c = &inode->commit;
+
+	if (status)
+		account_failure_locked(req, inode, status);
+	else if (!st->op.acked)
+		show_locked(req, inode);
+	if (status && !st->op.acked)
+		return;
+	c->size_dirty |= st->grew;
+	c->times_dirty |= !inode->fs->features.writeback;
 }
 
 /* Pages that were filled are the file's, even if what was meant for them did not arrive. */
@@ -126,10 +150,7 @@ static void write_account(struct request *req, int status)
 	pthread_mutex_lock(&inode->lock);
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	make_cache_old_locked(req, inode, status);
-	if (!status)
-		account_locked(req, inode);
-	else
-		account_failure_locked(req, inode, status);
+	account_locked(req, inode, status);
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
 	op_leave(req);
@@ -160,16 +181,22 @@ static bool must_commit(const struct request *req, struct inode *inode)
 	return must;
 }
 
+/* The file is not as long as this write has made it before those in front of it are remote. */
+static void write_commit(struct request *req, int status)
+{
+	if (status || commit_wait(req, op_of(req)->inode, &status, write_reply))
+		write_reply(req, status);
+}
+
 static void write_moved(struct request *req, int status)
 {
-	struct inode *inode = op_of(req)->inode;
-
 	if (status && !is_given_up(status))
 		log_lost_write(req, status);
 	write_account(req, status);
-	if (!status && must_commit(req, inode) && !commit_wait(req, inode, &status, write_reply))
-		return;
-	write_reply(req, status);
+	if (status || !must_commit(req, op_of(req)->inode))
+		write_reply(req, status);
+	else if (op_wait_acknowledged(req, write_commit))
+		write_commit(req, 0);
 }
 
 /* ---- before it ------------------------------------------------------------------------------- */
@@ -179,15 +206,54 @@ static int write_fill(struct request *req, uint64_t *filled)
 	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
+/* Not what has to be committed first, nor pages of the kernel's cache: it takes any answer for the
+ * last word. */
+static bool may_acknowledge(struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return fs->options.ack == ACK_LOCAL && !req->replied && !req->args.cached &&
+	       !(req->args.flags & (O_SYNC | O_DSYNC | O_DIRECT)) &&
+	       !request_state(req, struct write_state)->alone && remote_connected(req->thread) &&
+	       fs_thread_of(req->thread)->nacked < fs->options.buffers / 2;
+}
+
+static void acknowledge_locked(struct request *req, struct inode *inode)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct op *op = &st->op;
+	uint64_t before = inode->attr.size;
+
+	show_locked(req, inode);
+	gate_acknowledge(&inode->gate, &op->pass.pass, st->grew ? before : UINT64_MAX);
+	list_del(&op->interrupted);
+	op->acked = true;
+	fs_thread_of(req->thread)->nacked++;
+}
+
+/* An answer that would wait for what the kernel has to drop is not given early. */
+static bool has_to_drop_locked(struct request *req, struct inode *inode)
+{
+	uint64_t from = req->args.offset, to = from + req->args.size;
+
+	return request_state(req, struct write_state)->kind == OPENED_DIRECT &&
+	       drop_unseen_locked(inode, req->thread->port, from, to);
+}
+
 static void write_transfer(struct request *req)
 {
 	struct write_state *st = request_state(req, struct write_state);
 	struct inode *inode = st->op.inode;
+	bool may = may_acknowledge(req);
 	uint32_t nworks;
 
 	pthread_mutex_lock(&inode->lock);
 	nworks = transfer_plan_write_locked(req, inode, req->args.offset, st->len);
+	if (may && !has_to_drop_locked(req, inode))
+		acknowledge_locked(req, inode);
 	pthread_mutex_unlock(&inode->lock);
+	if (st->op.acked)
+		request_acknowledge(req, st->len);
 	op_io(req, IO_WRITE, nworks, write_moved);
 }
 

@@ -37,6 +37,7 @@ const char options_help[] =
 	"  timeo=N                 seconds; needs soft (60)\n"
 	"  cache=MODE              the kernel's page cache: none, shared or exclusive (shared)\n"
 	"  readahead=SIZE          what the kernel reads ahead into that cache (1MiB)\n"
+	"  ack=WHEN                write(2) returns when data is remote, or on its way: local (remote)\n"
 	"  io_threads=N            threads that carry requests (one a CPU, at most 4)\n"
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"

@@ -128,7 +128,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
-	bool replied;     /* by request_abandon(), reply_pieces() */
+	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
 	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
 		int64_t begun_ns;
@@ -211,6 +211,8 @@ void request_end(struct request *req); /* FORGET */
 /* Answers with an error now, though the operation goes on by itself; its later reply ends it
  * unseen. Harmless when that was done before. */
 void request_abandon(struct request *req, int error);
+/* The same for a WRITE that is going to be done, in its buffer. */
+void request_acknowledge(struct request *req, uint32_t written);
 
 /* Calls fn for each of the thread's requests that have not ended, abandoned ones included. fn may
  * end the one that it is called for. */

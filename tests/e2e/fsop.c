@@ -415,6 +415,61 @@ static int tells_each(char **args)
 	return close(first) || close(second) || close(third) ? -errno : 0;
 }
 
+static int read_and_print(int fd, off_t at, size_t len)
+{
+	char text[64] = "";
+	ssize_t n = pread(fd, text, min_u64(len, sizeof(text) - 1), at);
+
+	if (n >= 0)
+		printf("%s ", text);
+	return n < 0 ? -1 : 0;
+}
+
+static int print_size(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -1;
+	printf("%lld ", (long long)st.st_size);
+	return 0;
+}
+
+static int do_step(int fd, const char *verb, off_t at, const char *text)
+{
+	if (strcmp(verb, "write") == 0)
+		return pwrite(fd, text, strlen(text), at) == (ssize_t)strlen(text) ? 0 : -1;
+	if (strcmp(verb, "read") == 0)
+		return read_and_print(fd, at, strtoul(text, NULL, 10));
+	if (strcmp(verb, "size") == 0)
+		return print_size(fd);
+	if (strcmp(verb, "cut") == 0)
+		return ftruncate(fd, at);
+	return strcmp(verb, "fsync") == 0 ? fsync(fd) : close(fd);
+}
+
+/* Does with a file what each line says: "write AT TEXT", "read AT LEN", "size", "cut AT", "fsync",
+ * "close"; and prints what it was told, how it ended, and "." */
+static int step(char **args)
+{
+	int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	char line[128], verb[16], text[64];
+	long long at;
+
+	if (fd < 0)
+		return -errno;
+	while (fgets(line, sizeof(line), stdin)) {
+		at = 0;
+		text[0] = '\0';
+		if (sscanf(line, "%15s %lld %63s", verb, &at, text) < 1)
+			return -EINVAL;
+		printf("%s ", verb);
+		printf("%s .\n", do_step(fd, verb, at, text) ? strerrorname_np(errno) : "0");
+		fflush(stdout);
+	}
+	return 0;
+}
+
 /* One of many operations at the same time: a read of DIR/a, a write of the same bytes to DIR/b, a
  * name that is not there. */
 struct strike {
@@ -591,6 +646,7 @@ static const struct operation operations[] = {
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},
 	{"tells-each", 1, tells_each},
+	{"step", 1, step},
 	{"storm", 2, storm},
 	{"sees", 2, sees},
 	{"uncache", 1, uncache},

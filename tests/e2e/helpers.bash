@@ -5,8 +5,8 @@
 # port. Both programs run in the foreground as our children, so that teardown can demand their exit
 # status: 0, unless the test has killed them on purpose. Over which transport it all runs, the
 # environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller,
-# RMEMFS_TEST_CACHE sets the mounts' cache mode, RMEMFS_TEST_SERVER_UNDER names a command that the
-# server is run by.
+# RMEMFS_TEST_CACHE and RMEMFS_TEST_ACK set the mounts' cache and ack modes,
+# RMEMFS_TEST_SERVER_UNDER names a command that the server is run by.
 
 transport=${RMEMFS_TEST_TRANSPORT:?}
 bin=${RMEMFS_BIN:?}
@@ -21,6 +21,7 @@ export_size=192MiB
 server_conf='' # a configuration file that names the exports
 # Of the mounts; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
+ack_mode=${RMEMFS_TEST_ACK:-}
 test_seconds=150 # a test may take
 
 small() {
@@ -151,11 +152,11 @@ mount_source() {
 }
 
 mount_options() {
-	local cache=${cache_mode:+,cache=$cache_mode}
+	local modes=${cache_mode:+,cache=$cache_mode}${ack_mode:+,ack=$ack_mode}
 	if [ "$transport" = shm ]; then
-		echo "transport=shm$cache"
+		echo "transport=shm$modes"
 	else
-		echo "transport=$transport,port=$port$cache"
+		echo "transport=$transport,port=$port$modes"
 	fi
 }
 

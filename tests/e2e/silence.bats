@@ -273,7 +273,7 @@ name_is_looked_up() {
 	stop_answering
 	wait $writer
 	umount_rmem
-	daemon_logged 'what was written last may be lost (files: 1)'
+	daemon_logged 'what was written last may be lost (files: 1,'
 	answer_again
 	mount_soft
 	cp "$dir/a" "$mnt/b"

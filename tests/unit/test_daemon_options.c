@@ -15,6 +15,7 @@
 #include "common/util.h"
 #include "daemon/mountpoint.h"
 #include "daemon/cache.h"
+#include "daemon/fs.h"
 #include "daemon/options.h"
 
 enum { ARGS_MAX = 12 };
@@ -84,7 +85,8 @@ static void options_parse__every_setting(void **state)
 
 	assert_int_equal(parse("-f -o transport=tcp,port=65535,connect_timeout=60,io_threads=3,"
 			       "buffers=4,merge_pages=1,spin_us=0,log_level=error,allow_other,ro,"
-			       "soft,timeo=3600,peer_timeout=1,cache=exclusive,readahead=128KiB "
+			       "soft,timeo=3600,peer_timeout=1,cache=exclusive,readahead=128KiB,"
+			       "ack=local "
 			       "[fe80::1]:/exp dir",
 				 &o),
 		0);
@@ -93,6 +95,7 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(o.config.peer_timeout, 1);
 	assert_int_equal(o.config.transport, TRANSPORT_TCP);
 	assert_int_equal(o.config.cache, CACHE_EXCLUSIVE);
+	assert_int_equal(o.config.ack, ACK_LOCAL);
 	assert_int_equal(o.config.port, 65535);
 	assert_int_equal(o.config.connect_timeout, 60);
 	assert_int_equal(o.config.io_threads, 3);
@@ -339,6 +342,7 @@ static void options_parse__refusals(void **state)
 			"option 'buffers=1': must be a whole number from 2 to 256"},
 		{"-o buffers=257 h:/e /m",
 			"option 'buffers=257': must be a whole number from 2 to 256"},
+		{"-o ack=soon h:/e /m", "option 'ack=soon': must be remote or local"},
 		{"-o cache=some h:/e /m", "option 'cache=some': must be none, shared or exclusive"},
 		{"-o merge_pages=0 h:/e /m",
 			"option 'merge_pages=0': must be a whole number from 1 to 256"},
