@@ -81,6 +81,7 @@ static void send_data(struct request *req, struct iovec *iov, unsigned niov, siz
 		return;
 	iov[0] = (struct iovec){&out, sizeof(out)};
 	err = write_out(req->thread, iov, niov);
+	iov[0] = (struct iovec){0}; /* which ends with us */
 	if (err) {
 		report_failure(req->thread, req->unique, err);
 		/* Its caller must not wait for ever. */
