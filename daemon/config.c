@@ -67,7 +67,7 @@ void client_config_init(struct client_config *config)
 		.spin_us = SPIN_AUTO,
 		.transport = TRANSPORT_AUTO,
 		.cache = CACHE_SHARED,
-		.ack = ACK_REMOTE,
+		.ack = ACK_LOCAL,
 		.log_level = LOG_LEVEL_INFO,
 	};
 }
