@@ -65,6 +65,14 @@ static bool is_dots(const char *name)
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
+/* Like what the kernel has noted, it holds for the lease: after that others may be let in. */
+static bool is_missing(struct request *req)
+{
+	const char *name = req->args.name;
+
+	return op_ttl(req).entry_ms && !is_dots(name) && inode_lacks_name(op_of(req)->inode, name);
+}
+
 /* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
 void op_lookup(struct request *req)
 {
@@ -75,7 +83,7 @@ void op_lookup(struct request *req)
 		return;
 	}
 	op_begin_with(req, inode);
-	if (!is_dots(req->args.name) && inode_lacks_name(inode, req->args.name))
+	if (is_missing(req))
 		lookup_missing(req);
 	else
 		lookup_ask(req);

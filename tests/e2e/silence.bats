@@ -263,6 +263,31 @@ name_is_looked_up() {
 	[[ $output == *"Stale file handle"* ]]
 }
 
+# Of the folder that is open as 7, whose own name is not asked for.
+name_there_says() {
+	asked=$((asked + 1))
+	[[ $(timeout 20 stat "/proc/self/fd/7/asked.$asked" 2>&1) == *"$1"* ]]
+}
+
+@test "soft: that a new folder lacks a name is known no longer than the lease" {
+	use_lease 2
+	start_server
+	mount_soft
+	mkdir "$mnt/new"
+	exec 7<"$mnt/new"
+	name_there_says 'No such file'
+	stop_answering
+	until_true 10 name_there_says 'Input/output error'
+	answer_again
+	until_true 10 name_there_says 'No such file'
+	kill_server
+	rm -rf "${memory:?}"/*
+	start_server 7<&-
+	until_true 10 daemon_logged 'session lost'
+	name_there_says 'Stale file handle'
+	exec 7<&-
+}
+
 @test "soft: what could not be committed before the mount ended is told" {
 	random_file "$dir/a" 1
 	start_server
