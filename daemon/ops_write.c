@@ -142,7 +142,8 @@ static void account_locked(struct request *req, struct inode *inode, int status)
 	c->times_dirty |= !inode->fs->features.writeback;
 }
 
-/* Pages that were filled are the file's, even if what was meant for them did not arrive. */
+/* Pages that were filled are the file's, even if what was meant for them did not arrive. A COMMIT
+ * that is told of the change, which may be sent before we have left the gate, tells the size. */
 static void write_account(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -151,6 +152,7 @@ static void write_account(struct request *req, int status)
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	make_cache_old_locked(req, inode, status);
 	account_locked(req, inode, status);
+	gate_moved(&op_of(req)->pass.pass);
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
 	op_leave(req);
