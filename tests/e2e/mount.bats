@@ -375,6 +375,7 @@ users_folder() {
 	as_user umount "$mnt"
 }
 
+# bats test_tags=only:tcp
 @test "a user's mount does without low_latency, and says so" {
 	users_folder
 	as_user rmemfs "$(options low_latency)" "$(mount_source)" "$mnt" 2>"$dir/mount.log"
