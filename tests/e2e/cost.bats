@@ -4,7 +4,8 @@
 load helpers
 
 setup() {
-	options=()
+	options=() files=100 blocks=2000
+	! small || files=20 blocks=400
 	setup_rmem
 	start_server
 }
@@ -45,10 +46,10 @@ read_all() {
 
 @test "a small file costs a LOOKUP, a CREATE, a COMMIT and one WRITE" {
 	none=$(cost rpcs true)
-	rpcs=$(cost rpcs fill 100)
-	echo "RPCs: $none for nothing, $rpcs for 100 files"
-	[ $((rpcs - none)) -le 303 ]
-	[ "$(total writes)" -eq 100 ]
+	rpcs=$(cost rpcs fill "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	[ $((rpcs - none)) -le $((3 * files + 3)) ]
+	[ "$(total writes)" -eq "$files" ]
 }
 
 # fill_new COUNT: in a folder that the mount has made itself.
@@ -59,31 +60,31 @@ fill_new() {
 
 @test "in a new folder a small file costs a CREATE, a COMMIT and one WRITE" {
 	none=$(cost rpcs true)
-	rpcs=$(cost rpcs fill_new 100)
-	echo "RPCs: $none for nothing, $rpcs for 100 files"
+	rpcs=$(cost rpcs fill_new "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files"
 	# A LOOKUP and a MKDIR for the folder.
-	[ $((rpcs - none)) -le 205 ]
-	[ "$(total writes)" -eq 100 ]
+	[ $((rpcs - none)) -le $((2 * files + 5)) ]
+	[ "$(total writes)" -eq "$files" ]
 }
 
 @test "opening, reading and closing a small file costs one RPC and one READ" {
-	cost rpcs fill 100
+	cost rpcs fill "$files"
 	none=$(cost rpcs true)
 	options=(-o noatime)
-	rpcs=$(cost rpcs read_all 100)
-	echo "RPCs: $none for nothing, $rpcs for 100 files"
-	[ $((rpcs - none)) -le 103 ]
-	[ "$(total reads)" -eq 100 ]
+	rpcs=$(cost rpcs read_all "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	[ $((rpcs - none)) -le $((files + 3)) ]
+	[ "$(total reads)" -eq "$files" ]
 }
 
 @test "the access times of what was read cost one RPC a file, the first time" {
-	cost rpcs fill 100
+	cost rpcs fill "$files"
 	none=$(cost rpcs true)
-	first=$(cost rpcs read_all 100)
-	again=$(cost rpcs read_all 100)
-	echo "RPCs: $none for nothing, $first for 100 files the first time, then $again"
-	[ $((first - none)) -le 203 ]
-	[ $((again - none)) -le 103 ]
+	first=$(cost rpcs read_all "$files")
+	again=$(cost rpcs read_all "$files")
+	echo "RPCs: $none for nothing, $first for $files files the first time, then $again"
+	[ $((first - none)) -le $((2 * files + 3)) ]
+	[ $((again - none)) -le $((files + 3)) ]
 }
 
 overwrite() {
@@ -100,17 +101,17 @@ read_direct() {
 	umount_rmem
 	reads=$(total reads) writes=$(total writes)
 	few=$(cost rpcs read_direct 1)
-	many=$(cost rpcs read_direct 2000)
-	echo "RPCs: $few for one read, $many for 2000"
+	many=$(cost rpcs read_direct "$blocks")
+	echo "RPCs: $few for one read, $many for $blocks"
 	[ $((many - few)) -le 3 ]
-	[ $(($(total reads) - reads)) -eq 2001 ]
+	[ $(($(total reads) - reads)) -eq $((blocks + 1)) ]
 	few=$(cost rpcs overwrite 1)
 	began=$SECONDS
-	many=$(cost rpcs overwrite 2000)
-	echo "RPCs: $few for one overwrite, $many for 2000 in $((SECONDS - began)) s"
+	many=$(cost rpcs overwrite "$blocks")
+	echo "RPCs: $few for one overwrite, $many for $blocks in $((SECONDS - began)) s"
 	# The times of what is written are committed once a second.
 	[ $((many - few)) -le $((SECONDS - began + 3)) ]
-	[ $(($(total writes) - writes)) -eq 2001 ]
+	[ $(($(total writes) - writes)) -eq $((blocks + 1)) ]
 	[ "$(total rpc_data_bytes)" -eq 0 ]
 }
 

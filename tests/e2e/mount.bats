@@ -86,7 +86,7 @@ end_own_mounts() {
 	local failed=0 pid
 	[ -n "${holder:-}" ] || return 0
 	drop_mounts
-	until_true 5 no_daemon_inside || {
+	until_true 20 no_daemon_inside || {
 		failed=1
 		for pid in $(daemons_inside); do
 			echo "daemon $pid did not end"
@@ -126,7 +126,7 @@ lacks_flags() {
 # The last mount's daemon is gone, and with it its session.
 unmount() {
 	inside umount "$mnt"
-	until_true 5 no_daemon_inside
+	until_true 20 no_daemon_inside
 }
 
 # fails STATUS TEXT COMMAND...: inside, with one line that has the text.
@@ -236,7 +236,7 @@ fails() {
 	[ -n "$(daemons_inside)" ]
 	echo >"$dir/release"
 	exit_status $user 5
-	until_true 5 no_daemon_inside
+	until_true 20 no_daemon_inside
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	[ "$(inside cat "$mnt/a")" = "still here" ]
 }
@@ -333,7 +333,7 @@ fails() {
 @test "a mount that has lost its daemon is replaced" {
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	kill -KILL "$(daemons_inside)"
-	until_true 5 no_daemon_inside
+	until_true 20 no_daemon_inside
 	run inside ls "$mnt"
 	[[ $output == *"Transport endpoint is not connected"* ]]
 	run inside mount -f -t rmemfs "$(options)" "$(mount_source)" "$mnt"
@@ -370,7 +370,7 @@ users_folder() {
 	run inside ls "$mnt"
 	[ "$status" -ne 0 ]
 	as_user fusermount3 -u "$mnt"
-	until_true 5 no_daemon_inside
+	until_true 20 no_daemon_inside
 	as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
 	as_user umount "$mnt"
 }
@@ -400,7 +400,7 @@ users_folder() {
 			*) lacks_flags noexec ;;
 			esac
 			as_user umount "$mnt"
-			until_true 5 no_daemon_inside
+			until_true 20 no_daemon_inside
 		fi
 		inside mount "$mnt"
 		has_flags nosuid,nodev
