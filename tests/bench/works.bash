@@ -333,10 +333,11 @@ make_many() {
 
 # ---- what the daemon takes -----------------------------------------------------------------------
 
-# Beside what its data buffers take (16 of 1 MiB for each I/O thread, unless set otherwise) and 64 MiB.
+# Beside what its data buffers take (16 of 1 MiB for each I/O thread, unless set otherwise) and 64 MiB. Its own:
+# over shm regions are mapped, too, which are the server's.
 work_memory() {
 	local place=$1 kib threads
-	kib=$(awk '$1 == "VmRSS:" { print $2 }' "/proc/${daemon[$place]}/status")
+	kib=$(awk '$1 == "RssAnon:" { print $2 }' "/proc/${daemon[$place]}/status")
 	threads=$(cat "/proc/${daemon[$place]}/task"/*/comm | grep -c '^rmemfs-io/')
 	record daemon-memory "$place" $((kib << 10)) B
 	record daemon-memory bound $(((threads * 16 + 64) << 20)) B
