@@ -127,11 +127,6 @@ uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size)
 	return size;
 }
 
-void gate_moved(struct gate_pass *pass)
-{
-	pass->size_before = UINT64_MAX;
-}
-
 bool gate_withdraw(struct gate_pass *pass)
 {
 	if (!pass->waiting)

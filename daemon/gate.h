@@ -51,13 +51,9 @@ void gate_leave(struct gate *gate, struct gate_pass *pass);
  * size_before without it; UINT64_MAX: it changes nothing of that. */
 void gate_acknowledge(struct gate *gate, struct gate_pass *pass, uint64_t size_before);
 bool gate_has_acknowledged(const struct gate *gate);
-/* What of the file's size is there without the writes whose transfer has not ended and that were
- * acknowledged after the first `acks` ones. */
+/* What of the file's size is there without the writes that are inside yet and were acknowledged
+ * after the first `acks` ones. */
 uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size);
-
-/* The transfer of an admitted write has ended: what it made of the size counts from now on, though
- * those that wait for it wait until it leaves. */
-void gate_moved(struct gate_pass *pass);
 
 /* Takes a waiting pass back. False: it was admitted already, and is to leave. */
 bool gate_withdraw(struct gate_pass *pass);

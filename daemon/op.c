@@ -277,19 +277,31 @@ static void admit_waiting_locked(struct inode *inode)
 	}
 }
 
+static bool leave_pass_locked(struct op_pass *pass)
+{
+	struct inode *inode = pass->inode;
+
+	pass->inside = false;
+	gate_leave(&inode->gate, &pass->pass);
+	admit_waiting_locked(inode);
+	return inode->orphan;
+}
+
 void op_leave_pass(struct request *req, struct op_pass *pass)
 {
 	struct inode *inode = pass->inode;
 	bool orphan;
 
 	pthread_mutex_lock(&inode->lock);
-	pass->inside = false;
-	gate_leave(&inode->gate, &pass->pass);
-	admit_waiting_locked(inode);
-	orphan = inode->orphan;
+	orphan = leave_pass_locked(pass);
 	pthread_mutex_unlock(&inode->lock);
 	if (orphan)
 		returns_settle(inode, req->thread);
+}
+
+bool op_leave_locked(struct request *req)
+{
+	return leave_pass_locked(&op_of(req)->pass);
 }
 
 void op_leave(struct request *req)

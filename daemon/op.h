@@ -129,6 +129,9 @@ void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
 bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status));
 void op_leave(struct request *req);
+/* The same under the inode's lock, so that nobody sees it inside after what it has changed there.
+ * True: the inode is an orphan, which returns_settle() has to see without the lock. */
+bool op_leave_locked(struct request *req);
 /* The same for another inode, or both of them: in the order of their numbers, so that no two wait
  * for each other. */
 bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,

@@ -143,19 +143,21 @@ static void account_locked(struct request *req, struct inode *inode, int status)
 }
 
 /* Pages that were filled are the file's, even if what was meant for them did not arrive. A COMMIT
- * that is told of the change, which may be sent before we have left the gate, tells the size. */
+ * that covers the change tells the size without those inside the gate: both end in one moment. */
 static void write_account(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
+	bool orphan;
 
 	pthread_mutex_lock(&inode->lock);
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	make_cache_old_locked(req, inode, status);
 	account_locked(req, inode, status);
-	gate_moved(&op_of(req)->pass.pass);
 	commit_dirty_locked(inode, req->thread);
+	orphan = op_leave_locked(req);
 	pthread_mutex_unlock(&inode->lock);
-	op_leave(req);
+	if (orphan)
+		returns_settle(inode, req->thread);
 }
 
 static void log_lost_write(const struct request *req, int status)

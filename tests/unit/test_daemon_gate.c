@@ -248,29 +248,6 @@ static void size__is_what_it_was_before_the_first_that_is_inside(void **state)
 	assert_true(gate_idle(&gate));
 }
 
-static void size__counts_a_write_that_has_moved_before_it_leaves(void **state)
-{
-	struct gate gate;
-	struct gate_pass a = writing(0, 1), b = writing(1, 2), r = reading_pages(0, 1);
-
-	gate_init(&gate);
-	assert_true(gate_enter(&gate, &a));
-	assert_true(gate_enter(&gate, &b));
-	gate_acknowledge(&gate, &a, 0);
-	gate_acknowledge(&gate, &b, 4096);
-	gate_moved(&a);
-	assert_int_equal(gate_size(&gate, 0, 8192), 4096);
-	gate_moved(&b);
-	assert_int_equal(gate_size(&gate, 0, 8192), 8192);
-	assert_true(gate_has_acknowledged(&gate));
-	assert_false(gate_enter(&gate, &r));
-	gate_leave(&gate, &a);
-	assert_ptr_equal(gate_next(&gate), &r);
-	gate_leave(&gate, &b);
-	gate_leave(&gate, &r);
-	assert_true(gate_idle(&gate));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -285,7 +262,6 @@ int main(void)
 		cmocka_unit_test(acknowledged__later_ones_are_not_waited_for),
 		cmocka_unit_test(acknowledged__writes_and_exclusives_wait_as_ever),
 		cmocka_unit_test(size__is_what_it_was_before_the_first_that_is_inside),
-		cmocka_unit_test(size__counts_a_write_that_has_moved_before_it_leaves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
