@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "common/log.h"
+#include "common/map.h"
 #include "common/util.h"
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -18,6 +19,7 @@ static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping
 	int prot = PROT_READ | (frame->arg & REGION_WRITE ? PROT_WRITE : 0);
 	struct stat st;
 	void *addr;
+	int err;
 
 	if (fd < 0 || !frame->len || frame->len > SIZE_MAX)
 		return -EPROTO;
@@ -26,13 +28,12 @@ static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping
 	/* What lies beyond the file's end would be a SIGBUS. */
 	if (st.st_size < 0 || (uint64_t)st.st_size < frame->len)
 		return -EPROTO;
-	addr = mmap(NULL, frame->len, prot, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED)
-		return -errno;
+	err = map_file(fd, frame->len, prot, &addr);
+	if (err)
+		return err;
 	/* The server waits for the end of this process, so no child may inherit the mapping. */
 	if (madvise(addr, frame->len, MADV_DONTFORK) < 0) {
-		int err = -errno;
-
+		err = -errno;
 		munmap(addr, frame->len);
 		return err;
 	}

@@ -11,11 +11,12 @@
 #include <sys/mman.h>
 
 #include "common/log.h"
+#include "common/map.h"
 #include "common/util.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"
 
-enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX, HUGE_PAGE_BYTES = 2 << 20 };
+enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
 
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
