@@ -273,6 +273,7 @@ static int check_room(
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
 {
 	struct exports *exports = calloc(1, sizeof(*exports));
+	enum huge_pages huge;
 	int err;
 
 	if (!exports)
@@ -282,8 +283,9 @@ int exports_new(const struct server_config *config, const struct memdir *dir, st
 		err = check_room(exports, config, dir);
 	if (err)
 		goto err_delete;
-	err = regions_prepare(
-		exports->regions, exports->nregions, config->huge_pages, &config->numa);
+	/* hugetlbfs has no other pages than huge ones. */
+	huge = dir->regions_block == PAGE_BYTES ? config->huge_pages : HUGE_PAGES_NEVER;
+	err = regions_prepare(exports->regions, exports->nregions, huge, &config->numa);
 	for (unsigned i = 0; !err && i < exports->n; i++)
 		err = map_surplus(&exports->v[i]);
 	if (err)

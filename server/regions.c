@@ -16,9 +16,15 @@
 
 #include "common/clock.h"
 #include "common/crash_point.h"
+#include "common/map.h"
 #include "common/util.h"
 
-enum { WORKERS_MAX = 16, PROGRESS_MS = 2000 };
+/* Linux 6.1; older C libraries have no name for it. */
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
+enum { WORKERS_MAX = 16, PROGRESS_MS = 2000, COLLAPSE_BYTES = 256 << 20 };
 
 /* ---- a crew of threads ----------------------------------------------------------------------- */
 
@@ -35,7 +41,8 @@ struct crew {
 	struct region_file *prepare;
 	enum huge_pages huge;
 	const struct numa_place *numa;
-	atomic_bool unlocked; /* some memory could not be locked */
+	atomic_bool unlocked;   /* some memory could not be locked */
+	atomic_int small_pages; /* why some memory could not move to huge pages */
 	struct transport *transport;
 	struct region **out;
 };
@@ -127,23 +134,65 @@ static int place_file(const struct region_file *file, const struct numa_place *n
 	return 0;
 }
 
-/* A page that is first touched through an advised mapping becomes part of a huge one;
- * fallocate() afterwards makes sure of every page, and is the one that tells of failure. */
-static int allocate_file(
-	struct region_file *file, enum huge_pages huge, const struct numa_place *numa)
+static int map_all(struct region_file *file)
+{
+	int err = map_file(file->fd, file->len, PROT_READ | PROT_WRITE, &file->addr);
+
+	return err ? fail(file, "map", err) : 0;
+}
+
+/* Of each huge page a small one has to be there, or the kernel leaves a hole; the rest costs one
+ * zeroing and no fault. What is there already is copied. */
+static int collapse_part(uint8_t *addr, uint64_t len)
+{
+	for (uint64_t at = 0; at < len; at += HUGE_PAGE_BYTES)
+		if (madvise(addr + at, PAGE_BYTES, MADV_POPULATE_WRITE) != 0)
+			return -errno;
+	return madvise(addr, len, MADV_COLLAPSE) == 0 ? 0 : -errno;
+}
+
+/* Has the kernel take huge pages, whatever shmem_enabled says short of "deny". In parts, since no
+ * signal ends a call. A page that was busy keeps no other from it. */
+static int collapse(const struct region_file *file)
+{
+	uint64_t len = file->len / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
+	int err = 0, first = 0;
+
+	for (uint64_t at = 0; at < len && (!err || err == -EAGAIN); at += COLLAPSE_BYTES) {
+		err = collapse_part((uint8_t *)file->addr + at, min_u64(COLLAPSE_BYTES, len - at));
+		first = first ? first : err;
+	}
+	return first;
+}
+
+/* Kernels that can't collapse may still make a page part of a huge one when it is first touched
+ * through an advised mapping. */
+static void take_huge_pages(struct crew *crew, const struct region_file *file)
 {
 	int err;
-	void *addr = mmap(NULL, file->len, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
 
-	if (addr == MAP_FAILED)
-		return fail(file, "map", -errno);
-	file->addr = addr;
-	err = place_file(file, numa);
+	if (crew->huge == HUGE_PAGES_NEVER)
+		return;
+	madvise(file->addr, file->len, MADV_HUGEPAGE);
+	if (!file->made && crew->huge != HUGE_PAGES_ALWAYS)
+		return;
+	err = collapse(file);
+	if (!err)
+		return;
+	atomic_store(&crew->small_pages, err);
+	madvise(file->addr, file->len, MADV_POPULATE_WRITE);
+}
+
+/* The fallocate() at the end makes sure of every page, and is the one that tells of failure. */
+static int allocate_file(struct crew *crew, struct region_file *file)
+{
+	int err = map_all(file);
+
+	if (!err)
+		err = place_file(file, crew->numa);
 	if (err)
 		return err;
-	if (huge != HUGE_PAGES_NEVER && madvise(addr, file->len, MADV_HUGEPAGE) == 0 &&
-		(file->made || huge == HUGE_PAGES_ALWAYS))
-		madvise(addr, file->len, MADV_POPULATE_WRITE);
+	take_huge_pages(crew, file);
 	if (fallocate(file->fd, 0, 0, (off_t)file->len) != 0)
 		return fail(file, "allocate", -errno);
 	return 0;
@@ -155,7 +204,7 @@ static int prepare_one(struct crew *crew, uint32_t i)
 	int err = open_file(file);
 
 	if (!err)
-		err = allocate_file(file, crew->huge, crew->numa);
+		err = allocate_file(crew, file);
 	if (err)
 		return err;
 	CRASH_POINT("region.allocated");
@@ -198,6 +247,9 @@ int regions_prepare(
 			"RLIMIT_MEMLOCK is %s; set LimitMEMLOCK=infinity or ulimit -l unlimited",
 			memlock);
 	}
+	if (!err && atomic_load(&crew.small_pages))
+		log_info("not all regions are on huge pages: %s",
+			errno_text(atomic_load(&crew.small_pages)));
 	return err;
 }
 
@@ -206,12 +258,7 @@ int region_file_map(struct region_file *file)
 	file->fd = open(file->path, O_RDWR | O_CLOEXEC);
 	if (file->fd < 0)
 		return fail(file, "open", -errno);
-	file->addr = mmap(NULL, file->len, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
-	if (file->addr == MAP_FAILED) {
-		file->addr = NULL;
-		return fail(file, "map", -errno);
-	}
-	return 0;
+	return map_all(file);
 }
 
 void region_file_close(struct region_file *file)

@@ -24,7 +24,8 @@ struct region_file {
 	bool made; /* by this start */
 };
 
-/* Opens, allocates and maps all. On failure some may be open. */
+/* Opens, allocates and maps all. On failure some may be open. Where the kernel has no huge pages,
+ * small ones do: that is logged and no failure. */
 int regions_prepare(
 	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa);
 /* Opens and maps one as it is, with the length it has. */

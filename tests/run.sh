@@ -309,7 +309,7 @@ stage_fuzz() {
 # Every day each area of e2e runs over tcp or, where the network has little part in it, over shm; what
 # runs more than once is what the transport, the sanitizers or the guest's kernel may make a
 # difference to. Nightly all of it runs everywhere.
-local_only=(acl cache full locks mmap quota scale times tmpfile xattr)
+local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
 shared=(cost faults mount "${local_only[@]}")
 areas=() remote=()
 for area in "$root"/tests/e2e/*.bats; do

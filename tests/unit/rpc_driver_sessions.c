@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -667,6 +668,36 @@ static void start__too_few_huge_pages_are_named(void **state)
 	server_start(&server);
 }
 
+/* How much of the server's memory is mapped by huge pages. */
+static unsigned long long huge_kib(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", server.pid);
+	f = fopen(line, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "ShmemPmdMapped: %llu kB", &kib) == 1)
+			break;
+	fclose(f);
+	return kib;
+}
+
+/* Where the kernel has none to give, the server is one with small pages. */
+static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
+{
+	assert_false(server_logged(&server, "not all regions are on huge pages"));
+	assert_int_equal(huge_kib(), 64 << 10);
+	server_stop(&server);
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+	snprintf(server.export, sizeof(server.export), "default:96MiB");
+	server_start(&server);
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+	assert_true(server_logged(&server, "not all regions are on huge pages"));
+}
+
 static void start__part_of_a_region_more_or_less_is_refused_and_harms_nothing(void **state)
 {
 	struct rpc_request req = mkdir_request("kept");
@@ -732,6 +763,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(start__second_server_on_a_directory_is_refused),
 		SESSION_TEST(start__directory_that_others_can_change_is_refused),
 		SESSION_TEST(start__too_few_huge_pages_are_named),
+		SESSION_TEST(start__kernel_without_huge_pages_is_no_obstacle),
 		SESSION_TEST(start__part_of_a_region_more_or_less_is_refused_and_harms_nothing),
 	};
 
