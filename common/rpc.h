@@ -211,14 +211,23 @@ struct rpc_rename {
 /* May these flags stand together? */
 bool rpc_rename_flags_ok(uint32_t flags);
 
-enum { COMMIT_SIZE = 1, COMMIT_MTIME = 2, COMMIT_ATIME = 4 };
+/* The same as SETATTR's, so that attributes that were set while the file was written go along. */
+enum {
+	COMMIT_MODE = SET_MODE,
+	COMMIT_UID = SET_UID,
+	COMMIT_GID = SET_GID,
+	COMMIT_SIZE = SET_SIZE,
+	COMMIT_ATIME = SET_ATIME,
+	COMMIT_MTIME = SET_MTIME,
+};
 
 struct rpc_commit {
 	uint64_t ino;
 	uint32_t flags;
-	uint64_t size; /* COMMIT_SIZE: the size grows to this, never shrinks */
-	int64_t mtime; /* COMMIT_MTIME: mtime and ctime become this */
-	int64_t atime; /* COMMIT_ATIME */
+	uint64_t size;        /* COMMIT_SIZE: the size grows to this, never shrinks */
+	int64_t mtime, ctime; /* COMMIT_MTIME: both */
+	int64_t atime;
+	uint32_t mode, uid, gid;
 	uint32_t want_pages;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };

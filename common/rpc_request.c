@@ -121,14 +121,18 @@ RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 	F(u32, flags)          \
 	F(u64, size)           \
 	F(i64, mtime)          \
+	F(i64, ctime)          \
 	F(i64, atime)          \
+	F(u32, mode)           \
+	F(u32, uid)            \
+	F(u32, gid)            \
 	F(u32, want_pages)
 #define COMMIT_FIELDS(F)       \
 	COMMIT_FIXED_FIELDS(F) \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 enum {
-	COMMIT_FIXED_BYTES = 40,
+	COMMIT_FIXED_BYTES = 60,
 	RETURN_FIXED_BYTES = 4,
 	STAGE_FIXED_BYTES = 8,
 	INO_BYTES = 8,
@@ -241,7 +245,8 @@ RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 enum {
 	SET_ALL = SET_MODE | SET_UID | SET_GID | SET_SIZE | SET_ATIME | SET_MTIME | SET_ATIME_NOW |
 		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS,
-	COMMIT_ALL = COMMIT_SIZE | COMMIT_MTIME | COMMIT_ATIME,
+	COMMIT_ALL =
+		COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_SIZE | COMMIT_ATIME | COMMIT_MTIME,
 	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
 

@@ -135,6 +135,7 @@ static int fill_request_locked(struct inode *inode)
 	if (c->times_dirty && !more) {
 		req->flags |= COMMIT_MTIME;
 		req->mtime = inode->attr.mtime;
+		req->ctime = inode->attr.ctime;
 	}
 	if (inode->access.dirty && !more) {
 		req->flags |= COMMIT_ATIME;

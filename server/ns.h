@@ -131,6 +131,10 @@ int ns_write(struct ns_call *c, const struct inode *i, uint64_t offset, const ui
  * -ENOSPC, -EIO: see above, and nothing was changed. */
 int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end);
 
+/* Mode, owners and times, and what goes with them: ns_setattr_xattrs_room() came before. The ctime
+ * is now if nothing is said of it. In ns_setattr.c. */
+int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *set);
+
 /* ---- attributes that go with others, ns_acl.c ------------------------------------------------ */
 
 /* What a new inode has of its directory's default ACL; without one, the mode less the umask. */

@@ -143,11 +143,28 @@ static int map_extents(struct ns_call *c, struct inode *i, const struct extent *
 	return 0;
 }
 
+/* Of times only those that are told. */
+static struct rpc_setattr attributes_of(const struct rpc_commit *req, const struct inode *i)
+{
+	return (struct rpc_setattr){
+		.valid = (req->flags & ~(uint32_t)COMMIT_SIZE) | SET_CTIME,
+		.mode = req->mode,
+		.uid = req->uid,
+		.gid = req->gid,
+		.atime = req->atime,
+		.mtime = req->mtime,
+		.ctime = req->flags & COMMIT_MTIME ? req->ctime : i->attr.ctime,
+	};
+}
+
+/* It is not refused for a new owner's quota, as for no other: with quotas clients set owners by
+ * SETATTR. */
 int ns_commit(struct ns_call *c)
 {
 	const struct rpc_commit *req = &c->req->commit;
-	uint64_t want = req->want_pages, had;
+	uint64_t want = req->want_pages, room = ROOM_PAGES, had;
 	struct extent e[EXTENTS_MAX];
+	struct rpc_setattr set;
 	struct inode inode;
 	unsigned n = 0;
 	int err = decode_extents(&req->tail, e, &n);
@@ -156,8 +173,12 @@ int ns_commit(struct ns_call *c)
 		err = inode_load(c->v, req->ino, &inode);
 	if (!err)
 		err = check_commit(c, &inode, e, n);
+	if (err)
+		return err;
+	set = attributes_of(req, &inode);
+	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)
-		err = ns_room_and_grant(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * n, false, &want);
+		err = ns_room_and_grant(c, room + ROOM_PAGES_PER_EXTENT * n, false, &want);
 	if (err)
 		return err;
 	had = inode.attr.npages;
@@ -169,11 +190,9 @@ int ns_commit(struct ns_call *c)
 		return err;
 	if (req->flags & COMMIT_SIZE)
 		inode.attr.size = max_u64(inode.attr.size, req->size);
-	if (req->flags & COMMIT_MTIME)
-		inode.attr.mtime = inode.attr.ctime = req->mtime;
-	if (req->flags & COMMIT_ATIME)
-		inode.attr.atime = req->atime;
-	err = inode_save(c->v, &inode);
+	err = ns_set_attr(c, &inode, &set);
+	if (!err)
+		err = inode_save(c->v, &inode);
 	c->rep->attr.attr = inode.attr;
 	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);
 }

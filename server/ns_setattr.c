@@ -76,6 +76,13 @@ static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now
 	a->ctime = req->valid & SET_CTIME ? req->ctime : now;
 }
 
+int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *set)
+{
+	set_owner_and_mode(&i->attr, set);
+	set_times(&i->attr, set, c->ctx->now);
+	return ns_setattr_xattrs(c, i, set->valid);
+}
+
 int ns_setattr(struct ns_call *c)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
@@ -98,9 +105,7 @@ int ns_setattr(struct ns_call *c)
 	if (err)
 		return err;
 	if (req->valid) {
-		set_owner_and_mode(&inode.attr, req);
-		set_times(&inode.attr, req, c->ctx->now);
-		err = ns_setattr_xattrs(c, &inode, req->valid);
+		err = ns_set_attr(c, &inode, req);
 		if (!err)
 			err = inode_save(c->v, &inode);
 	}

@@ -303,6 +303,7 @@ static inline int fx_commit(uint64_t ino, const struct extent *e, unsigned n, ui
 		.flags = COMMIT_SIZE | COMMIT_MTIME,
 		.size = size,
 		.mtime = fx.ctx.now,
+		.ctime = fx.ctx.now,
 		.tail = fx_extents_tail(e, n)};
 
 	return FX_RUN(.op = RPC_COMMIT, .commit = commit);

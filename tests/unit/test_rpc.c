@@ -129,8 +129,8 @@ static struct rpc_request request_of(unsigned op)
 		q.rename = (struct rpc_rename){1, 2, RENAME_EXCHANGE, str("old"), str("new"), 3, 4};
 		break;
 	case RPC_COMMIT:
-		q.commit = (struct rpc_commit){
-			5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, 12, extents_tail()};
+		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
+			0100640, 8, 9, 12, extents_tail()};
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
@@ -617,7 +617,7 @@ static void changes__out_of_range(void **state)
 	q.rename.flags = RENAME_WHITEOUT | RENAME_EXCHANGE;
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
-	q.commit.flags = COMMIT_ATIME << 1;
+	q.commit.flags = SET_ATIME_NOW;
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.size = UINT64_MAX;

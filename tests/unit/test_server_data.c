@@ -136,6 +136,31 @@ static void commit__of_size_and_time_alone(void **state)
 	assert_int_equal(fx_attr(ino).mtime, 5);
 }
 
+static void commit__of_attributes(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct rpc_commit commit = {.ino = ino,
+		.flags = COMMIT_MODE | COMMIT_UID | COMMIT_MTIME,
+		.mode = S_IFDIR | 04750,
+		.uid = 41,
+		.gid = 42,
+		.mtime = 5,
+		.ctime = 3000};
+
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
+	assert_int_equal(fx_attr(ino).mode, S_IFREG | 04750);
+	assert_int_equal(fx_attr(ino).uid, 41);
+	assert_int_equal(fx_attr(ino).gid, 20);
+	assert_int_equal(fx_attr(ino).mtime, 5);
+	assert_int_equal(fx_attr(ino).ctime, 3000);
+	commit.flags = COMMIT_GID;
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
+	assert_int_equal(fx_attr(ino).gid, 42);
+	assert_int_equal(fx_attr(ino).ctime, 3000);
+	commit.ino = fx_dir(ROOT_INO, "dir");
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), -EINVAL);
+}
+
 static int commit_atime(uint64_t ino, uint32_t flags, int64_t atime)
 {
 	return FX_RUN(.op = RPC_COMMIT,
@@ -643,6 +668,7 @@ int main(void)
 		CASE(return__errors),
 		CASE(commit__maps_parts_of_grants),
 		CASE(commit__of_size_and_time_alone),
+		CASE(commit__of_attributes),
 		CASE(commit__of_the_time_of_reading),
 		CASE(commit__joins_what_adjoins),
 		CASE(commit__brings_a_grant_along),

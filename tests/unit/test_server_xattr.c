@@ -683,6 +683,22 @@ static void setattr__of_the_mode_rewrites_the_acl(void **state)
 	expect_acl(ino, ACCESS, &want);
 }
 
+static void commit__of_attributes_does_to_others_as_setattr(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct acl acl = named_acl(7, 5, 6, 1), want = named_acl(6, 5, 4, 0);
+	struct rpc_commit commit = {
+		.ino = ino, .flags = COMMIT_MODE | COMMIT_UID, .mode = 0640, .uid = 3};
+
+	assert_int_equal(set_acl(ino, ACCESS, &acl, 0), 0);
+	assert_int_equal(fx_set(ino, XATTR_NAME_CAPS, "caps"), 0);
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
+	assert_int_equal(fx.rep.attr.attr.mode, S_IFREG | 0640);
+	assert_int_equal(fx_flags(ino), ATTR_XATTRS | ATTR_ACL);
+	assert_int_equal(fx_getxattr(ino, XATTR_NAME_CAPS), -ENODATA);
+	expect_acl(ino, ACCESS, &want);
+}
+
 /* A list of many entries is a value in parts. */
 static struct acl long_acl(unsigned n)
 {
@@ -808,6 +824,7 @@ int main(void)
 		CASE(acl__errors),
 		CASE(default_acl__an_empty_one_removes_it),
 		CASE(setattr__of_the_mode_rewrites_the_acl),
+		CASE(commit__of_attributes_does_to_others_as_setattr),
 		CASE(create__inherits_the_default_acl),
 		CASE(create__inherits_a_mode),
 	};
