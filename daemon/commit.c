@@ -137,6 +137,12 @@ static int fill_request_locked(struct inode *inode)
 		req->mtime = inode->attr.mtime;
 		req->ctime = inode->attr.ctime;
 	}
+	if (c->set && !more) {
+		req->flags |= c->set;
+		req->mode = inode->attr.mode;
+		req->uid = inode->attr.uid;
+		req->gid = inode->attr.gid;
+	}
 	if (inode->access.dirty && !more) {
 		req->flags |= COMMIT_ATIME;
 		req->atime = inode->attr.atime;
@@ -203,6 +209,8 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 		c->size_dirty = inode->attr.size != c->sent_size;
 	if (c->call.req.commit.flags & COMMIT_MTIME)
 		c->times_dirty = c->changes != c->done;
+	if (c->changes == c->done)
+		c->set = 0;
 	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
 		c->call.req.commit.atime == inode->attr.atime)
 		inode->access.dirty = false;
@@ -284,6 +292,18 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return clean;
+}
+
+bool commit_wait_set(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status))
+{
+	bool known;
+
+	pthread_mutex_lock(&inode->lock);
+	known = !inode->commit.set;
+	pthread_mutex_unlock(&inode->lock);
+	*status = 0;
+	return known || commit_wait(req, inode, status, then);
 }
 
 void commit_start(struct inode *inode, struct io_thread *thread)

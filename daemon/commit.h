@@ -1,5 +1,5 @@
 /* commit.h - telling the server what was written: new extents, size and times of data that is
- * remote already.
+ * remote already; and mode and owners that were set meanwhile.
  *
  * Done at FLUSH, FSYNC and RELEASE, before a change of size or times, and once a second for what is
  * dirty. An inode has one COMMIT on its way at most; a file with many new extents takes several,
@@ -32,6 +32,7 @@ struct commit {
 	struct io_thread *thread; /* that sent the one on its way */
 	bool running;
 	bool size_dirty, times_dirty;
+	uint32_t set; /* SET_MODE, SET_UID, SET_GID: newer here than in any reply */
 	/* Counts changes; what is on its way covers those up to `covers`. Clean: changes == done.
 	 */
 	uint64_t changes, covers, done;
@@ -67,6 +68,11 @@ bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *h
 /* Waits until all that has been written so far is committed, then calls then(req, status). True:
  * nothing is to be done, and then() is not called; *status is 0. */
 bool commit_wait(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status));
+
+/* Before the server is asked for what depends on mode or owners: the same if it does not know how
+ * they were set. */
+bool commit_wait_set(struct request *req, struct inode *inode, int *status,
 	void (*then)(struct request *req, int status));
 
 /* Starts one if something is dirty, for nobody in particular. */

@@ -114,6 +114,19 @@ bool gate_has_acknowledged(const struct gate *gate)
 	return gate->nacked;
 }
 
+bool gate_is_settled(const struct gate *gate)
+{
+	if (gate->exclusive)
+		return false;
+	list_for_each (pos, &gate->writes)
+		if (!is_acknowledged(list_entry(pos, struct gate_pass, link)))
+			return false;
+	list_for_each (pos, &gate->waiting)
+		if (list_entry(pos, struct gate_pass, link)->kind != GATE_READ)
+			return false;
+	return true;
+}
+
 uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size)
 {
 	if (!gate->nacked)

@@ -51,6 +51,8 @@ void gate_leave(struct gate *gate, struct gate_pass *pass);
  * size_before without it; UINT64_MAX: it changes nothing of that. */
 void gate_acknowledge(struct gate *gate, struct gate_pass *pass, uint64_t size_before);
 bool gate_has_acknowledged(const struct gate *gate);
+/* Whether all that is inside or waits has happened already for whoever asks, or changes nothing. */
+bool gate_is_settled(const struct gate *gate);
 /* What of the file's size is there without the writes that are inside yet and were acknowledged
  * after the first `acks` ones. */
 uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size);

@@ -217,6 +217,19 @@ uint64_t inode_epoch(struct fs *fs)
 	return __atomic_load_n(&fs->inodes.epoch, __ATOMIC_RELAXED);
 }
 
+/* What was set here and is not committed is newer than any reply. */
+static void keep_set_locked(struct inode *inode, const struct attr *own)
+{
+	uint32_t set = inode->commit.set;
+
+	if (set & SET_MODE)
+		inode->attr.mode = own->mode;
+	if (set & SET_UID)
+		inode->attr.uid = own->uid;
+	if (set & SET_GID)
+		inode->attr.gid = own->gid;
+}
+
 /* The time of reading, and a file's size, pages and mtime change by us only; what a reply says of
  * them may be older. */
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
@@ -238,6 +251,7 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 		inode->attr.mtime = own.mtime;
 		if (own.ctime > attr->ctime)
 			inode->attr.ctime = own.ctime;
+		keep_set_locked(inode, &own);
 		return;
 	}
 	inode->sized = true;

@@ -59,6 +59,7 @@ struct inode {
 	bool doubt;          /* several of them at once: whose answer is newer is not known */
 	struct list handles; /* struct handle, of a file */
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
+	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
 
 	struct extent_map map;

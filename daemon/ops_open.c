@@ -91,6 +91,7 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	handle->inode = inode;
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	inode->nwriters += handle->writes;
 	if (!handle->writes)
 		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
@@ -104,6 +105,7 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 {
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
 	pthread_mutex_lock(&inode->lock);
+	inode->nwriters -= handle->writes;
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	free(handle);

@@ -1,4 +1,5 @@
-/* SETATTR: what the kernel asks for, and what that takes away. */
+/* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
+ * being written, with its next COMMIT. */
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -34,24 +35,87 @@ static void drop_privileges(const struct request *req, struct inode *inode, stru
 	}
 }
 
-/* A writeback cache tells the times of writes by a SETATTR of their own, at each close. They go
- * with the COMMIT that follows, which sets both to one value. */
-static bool take_times(struct request *req, struct inode *inode, const struct rpc_setattr *set)
-{
-	bool take;
+/* ---- with the next COMMIT -------------------------------------------------------------------- */
 
-	if (!inode->fs->features.writeback || set->valid != (SET_MTIME | SET_CTIME) ||
-		set->mtime != set->ctime || !inode_is_regular(inode))
+enum {
+	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
+	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
+	SET_OWNERS = SET_UID | SET_GID,
+	SET_PERMISSIONS = SET_MODE | SET_OWNERS,
+};
+
+/* A writeback cache tells the times of writes by a SETATTR of their own, at each close. */
+static bool is_of_written_back(const struct inode *inode, const struct rpc_setattr *set)
+{
+	return inode->fs->features.writeback && set->valid == (SET_MTIME | SET_CTIME);
+}
+
+/* The server would do nothing else, and refuse nothing: there is no quota, nor an access control
+ * list or capabilities that change with it, nor another change on its way. */
+static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid)
+{
+	return !inode->nchanging && !inode->attr.flags && !inode_has_caps(inode) &&
+	       (!(valid & SET_OWNERS) || !session_quotas(inode->fs->session));
+}
+
+/* A file that is open for writing is committed when it is closed, and what was set goes along, as
+ * the times of a writeback cache do. */
+static bool can_go_along_locked(const struct inode *inode, const struct rpc_setattr *set)
+{
+	if (!inode->sized || !inode->attr_valid || inode->returned || (set->valid & SET_SIZE))
+		return false;
+	if (is_of_written_back(inode, set))
+		return true;
+	return inode->nwriters && (!(set->valid & SET_ATIMES) || !inode->access.held) &&
+	       (!(set->valid & SET_MTIMES) || gate_is_settled(&inode->gate)) &&
+	       (!(set->valid & SET_PERMISSIONS) || can_set_permissions_locked(inode, set->valid));
+}
+
+static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
+{
+	int64_t now = session_time(inode->fs->session);
+	struct attr *attr = &inode->attr;
+
+	if (set->valid & SET_ATIMES) {
+		attr->atime = set->valid & SET_ATIME_NOW ? now : set->atime;
+		inode->access.dirty = true;
+		inode->access.until_ms = 0;
+	}
+	if (set->valid & SET_MTIMES)
+		attr->mtime = set->valid & SET_MTIME_NOW ? now : set->mtime;
+	attr->ctime = set->valid & SET_CTIME ? set->ctime : now;
+	inode->commit.times_dirty = true;
+}
+
+static void set_permissions_locked(struct inode *inode, const struct rpc_setattr *set)
+{
+	struct attr *attr = &inode->attr;
+
+	if (set->valid & SET_MODE)
+		attr->mode = (attr->mode & S_IFMT) | (set->mode & 07777);
+	if (set->valid & SET_UID)
+		attr->uid = set->uid;
+	if (set->valid & SET_GID)
+		attr->gid = set->gid;
+	inode->commit.set |= set->valid & SET_PERMISSIONS;
+}
+
+/* Whether it is done, as far as anybody here can see; the next COMMIT tells the server. */
+static bool set_along(struct request *req, struct inode *inode, const struct rpc_setattr *set)
+{
+	bool along;
+
+	if (!inode_is_regular(inode))
 		return false;
 	pthread_mutex_lock(&inode->lock);
-	take = inode->sized && inode->attr_valid && !inode->returned;
-	if (take) {
-		inode->attr.mtime = inode->attr.ctime = set->mtime;
-		inode->commit.times_dirty = true;
+	along = can_go_along_locked(inode, set);
+	if (along) {
+		set_times_locked(inode, set);
+		set_permissions_locked(inode, set);
 		commit_dirty_locked(inode, req->thread);
 	}
 	pthread_mutex_unlock(&inode->lock);
-	return take;
+	return along;
 }
 
 void op_setattr(struct request *req)
@@ -69,7 +133,7 @@ void op_setattr(struct request *req)
 	};
 
 	drop_privileges(req, op->inode, &set);
-	if (set.valid && !take_times(req, op->inode, &set))
+	if (set.valid && !set_along(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else
 		setattr_done(req, 0);

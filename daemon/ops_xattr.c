@@ -371,6 +371,15 @@ static void setxattr_go(struct request *req)
 	op_rpc(req, staged);
 }
 
+static void setxattr_begin(struct request *req, int status)
+{
+	if (status)
+		setxattr_finish(req, status);
+	else
+		setxattr_go(req);
+}
+
+/* An access control list changes the mode, and needs to know it. */
 void op_setxattr(struct request *req)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
@@ -382,10 +391,8 @@ void op_setxattr(struct request *req)
 		st->stage = stages_take(&req->thread->fs->stages);
 		status = st->stage ? 0 : -ENOSPC;
 	}
-	if (status)
-		op_finish(req, status);
-	else
-		setxattr_go(req);
+	if (status || commit_wait_set(req, st->op.inode, &status, setxattr_begin))
+		setxattr_begin(req, status);
 }
 
 /* ---- REMOVEXATTR ----------------------------------------------------------------------------- */

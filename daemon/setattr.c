@@ -155,7 +155,8 @@ static void set_commit(struct request *req, int status)
 
 	bool after_data = op->set.valid & (SET_SIZE | SET_MTIMES | SET_ATIMES) || moves_quota(op);
 
-	if (!status && after_data && !commit_wait(req, op->inode, &status, set_send))
+	if (!status &&
+		!(after_data ? commit_wait : commit_wait_set)(req, op->inode, &status, set_send))
 		return;
 	set_send(req, status);
 }

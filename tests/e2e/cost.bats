@@ -71,6 +71,29 @@ fill_new() {
 	[ "$(total writes)" -eq "$files" ]
 }
 
+# unpack_new COUNT: what tar does to each file is to make, write, date, own, allow and close it.
+unpack_new() {
+	local held
+	mkdir "$mnt/unpacked"
+	exec {held}<"$mnt/unpacked"
+	tar -C "/proc/self/fd/$held" -xf "$dir/$1.tar"
+	exec {held}<&-
+}
+
+@test "unpacking a small file costs a CREATE and a COMMIT" {
+	mkdir "$dir/tree"
+	for ((i = 0; i < files; i++)); do
+		head -c 1000 /dev/zero >"$dir/tree/small.$i"
+	done
+	chown 41001:41002 "$dir"/tree/*
+	(cd "$dir/tree" && tar -cf "$dir/$files.tar" -- *)
+	none=$(cost rpcs true)
+	rpcs=$(cost rpcs unpack_new "$files")
+	echo "RPCs: $none for nothing, $rpcs for $files files"
+	# A LOOKUP and a MKDIR for the folder.
+	[ $((rpcs - none)) -le $((2 * files + 5)) ]
+}
+
 @test "opening, reading and closing a small file costs one RPC and one READ" {
 	cost rpcs fill "$files"
 	none=$(cost rpcs true)

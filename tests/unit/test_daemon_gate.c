@@ -248,6 +248,29 @@ static void size__is_what_it_was_before_the_first_that_is_inside(void **state)
 	assert_true(gate_idle(&gate));
 }
 
+static void is_settled__beside_reads_and_acknowledged_writes(void **state)
+{
+	struct gate gate;
+	struct gate_pass r = reading(), w = writing(0, 10), later = writing(5, 6), x = excluding();
+
+	gate_init(&gate);
+	assert_true(gate_enter(&gate, &r));
+	assert_true(gate_is_settled(&gate));
+	assert_true(gate_enter(&gate, &w));
+	assert_false(gate_is_settled(&gate));
+	gate_acknowledge(&gate, &w, UINT64_MAX);
+	assert_true(gate_is_settled(&gate));
+	assert_false(gate_enter(&gate, &later));
+	assert_false(gate_is_settled(&gate));
+	assert_true(gate_withdraw(&later));
+	gate_leave(&gate, &r);
+	gate_leave(&gate, &w);
+	assert_true(gate_enter(&gate, &x));
+	assert_false(gate_is_settled(&gate));
+	gate_leave(&gate, &x);
+	assert_true(gate_is_settled(&gate));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -262,6 +285,7 @@ int main(void)
 		cmocka_unit_test(acknowledged__later_ones_are_not_waited_for),
 		cmocka_unit_test(acknowledged__writes_and_exclusives_wait_as_ever),
 		cmocka_unit_test(size__is_what_it_was_before_the_first_that_is_inside),
+		cmocka_unit_test(is_settled__beside_reads_and_acknowledged_writes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

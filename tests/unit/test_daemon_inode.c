@@ -150,6 +150,33 @@ static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **sta
 	inode_put(inode);
 }
 
+/* What was set and is not committed is no reply's to take back, and the rest is. */
+static void inode_change_end__leaves_what_was_set_here(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = file, now;
+
+	inode_learn_new(inode, &file, inode_epoch(*state));
+	inode->attr.mode = S_IFREG | 0751;
+	inode->attr.gid = 7;
+	inode->commit.set = SET_MODE | SET_GID;
+	reply.uid = 3;
+	reply.nlink = 2;
+	inode_change_begin(inode);
+	inode_change_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFREG | 0751);
+	assert_int_equal(now.gid, 7);
+	assert_int_equal(now.uid, 3);
+	assert_int_equal(now.nlink, 2);
+	inode->commit.set = 0;
+	inode_change_begin(inode);
+	inode_change_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, file.mode);
+	inode_put(inode);
+}
+
 /* Of two answers one tells of capabilities: a write is to take them away. */
 static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 {
@@ -206,6 +233,8 @@ int main(void)
 			inode_learn_entry__finds_the_name_of_a_nameless_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_end__leaves_what_was_set_here, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_change_end__in_doubt_there_may_be_capabilities, setup, teardown),
 	};

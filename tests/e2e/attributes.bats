@@ -1,0 +1,171 @@
+#!/usr/bin/env bats
+# attributes.bats - mode, owners and times that are set while a file is open for writing, which the server
+# hears of with the data: seen by all at once, and kept by what keeps the data.
+
+load helpers
+
+setup() {
+	setup_rmem
+	start_server
+	mount_rmem
+	old='2001-02-03 04:05:06.123456789'
+}
+
+teardown() {
+	[ -z "${fd:-}" ] || exec {fd}>&-
+	teardown_rmem
+}
+
+# What can be set. By -c touch does not open the file, and so not close it.
+set_all() {
+	chown 41001:41002 "$1"
+	chmod 2750 "$1"
+	TZ=UTC touch -c -d "$old" "$1"
+}
+
+is_set() {
+	local file
+	for file in "$@"; do
+		[ "$(TZ=UTC stat -L -c '%a %u %g %x %y' "$file")" = "2750 41001 41002 $old +0000 $old +0000" ] ||
+			die "$file: $(stat -L "$file")"
+	done
+}
+
+# kill_daemon: by no means in order; what it knew is lost.
+kill_daemon() {
+	local pid=$daemon_pid
+	daemon_pid=''
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	umount -l "$mnt"
+}
+
+@test "what is set of an open file is seen by every name, and stays when it is closed" {
+	exec {fd}>"$mnt/file"
+	ln "$mnt/file" "$mnt/second"
+	head -c 10000 /dev/urandom | tee "$dir/want" >&$fd
+	set_all /proc/self/fd/$fd
+	is_set /proc/self/fd/$fd "$mnt/file" "$mnt/second"
+	exec {fd}>&-
+	is_set "$mnt/file"
+	holds_everywhere is_set "$mnt/file" "$mnt/second"
+	cmp "$mnt/file" "$dir/want"
+}
+
+@test "the server knows it when the file is closed, or synced" {
+	exec {fd}>"$mnt/synced" {other}>"$mnt/closed"
+	echo data | tee /proc/self/fd/$fd >&$other
+	set_all /proc/self/fd/$fd
+	set_all /proc/self/fd/$other
+	exec {other}>&-
+	sync "$mnt/synced"
+	kill_daemon
+	exec {fd}>&-
+	mount_rmem
+	is_set "$mnt/synced" "$mnt/closed"
+	[ "$(cat "$mnt/synced" "$mnt/closed")" = $'data\ndata' ]
+}
+
+@test "unpacking leaves the archive's modes, owners and times" {
+	make_tree "$dir/tree"
+	find "$dir/tree" -type f -exec chown 41001:41002 {} + -exec chmod 4751 {} +
+	tar -C "$dir/tree" --format=posix -cf "$dir/tree.tar" .
+	mkdir "$mnt/tree"
+	tar -C "$mnt/tree" --same-owner -xpf "$dir/tree.tar"
+	same_tree "$dir/tree" "$mnt/tree"
+	kill_daemon
+	crash_server
+	mount_rmem
+	same_tree "$dir/tree" "$mnt/tree"
+}
+
+@test "an mtime that was set stays until the next write" {
+	for cache in shared none exclusive; do
+		remount -o cache=$cache
+		exec {fd}>"$mnt/file.$cache"
+		echo first >&$fd
+		TZ=UTC touch -c -d "$old" /proc/self/fd/$fd
+		sync "$mnt/file.$cache"
+		[ "$(TZ=UTC stat -c %y "$mnt/file.$cache")" = "$old +0000" ]
+		echo second >&$fd
+		[ "$(stat -c %Y "$mnt/file.$cache")" -gt 1700000000 ]
+		TZ=UTC touch -c -d "$old" "$mnt/file.$cache"
+		exec {fd}>&-
+		[ "$(TZ=UTC stat -c '%s %y' "$mnt/file.$cache")" = "13 $old +0000" ]
+		remount
+		[ "$(TZ=UTC stat -c '%s %y' "$mnt/file.$cache")" = "13 $old +0000" ]
+	done
+}
+
+# acl FILE: what the list says beyond the mode.
+acl() {
+	getfacl --no-effective --omit-header --absolute-names --numeric "$1" | grep -E '^(user:.+:|mask)' | tr '\n' ' '
+}
+
+mode_and_acl() {
+	echo "$(stat -L -c %a "$1") $(acl "$1")"
+}
+
+@test "modes and access control lists of an open file agree" {
+	exec {fd}>"$mnt/file"
+	echo data >&$fd
+	chmod 640 /proc/self/fd/$fd
+	setfacl -m u:41001:rwx,m::r-x "$mnt/file"
+	[ "$(mode_and_acl "$mnt/file")" = "650 user:41001:rwx mask::r-x " ]
+	chmod 620 /proc/self/fd/$fd
+	[ "$(mode_and_acl "$mnt/file")" = "620 user:41001:rwx mask::-w- " ]
+	setfacl -b "$mnt/file"
+	chmod 666 "$mnt/file"
+	exec {fd}>&-
+	[ "$(mode_and_acl "$mnt/file")" = "666 " ]
+	remount
+	[ "$(mode_and_acl "$mnt/file")" = "666 " ]
+}
+
+@test "a write takes away the set-user-id that an open file was given" {
+	chmod 755 "$dir"
+	chmod 1777 "$mnt"
+	exec {fd}>"$mnt/file"
+	chmod 6777 /proc/self/fd/$fd
+	[ "$(stat -c %a "$mnt/file")" = 6777 ]
+	setpriv --reuid=41001 --regid=41001 --clear-groups sh -c "echo data >>'$mnt/file'"
+	[ "$(stat -c %a "$mnt/file")" = 777 ]
+	exec {fd}>&-
+	remount
+	[ "$(stat -c %a "$mnt/file")" = 777 ]
+}
+
+@test "an open file's new owner is refused what his quota has no room for" {
+	umount_rmem
+	stop_server
+	server_conf=$dir/server.conf
+	echo "exports = ( { name = \"default\"; size = \"$export_size\";" \
+		'quotas = ( { user = 41001; size = "64KiB"; } ); } )' >"$server_conf"
+	start_server
+	mount_rmem
+	exec {fd}>"$mnt/file"
+	head -c 100000 /dev/zero >&$fd
+	run chown 41001 /proc/self/fd/$fd
+	[ "$status" -ne 0 ]
+	[[ $output == *"quota exceeded"* ]]
+	exec {fd}>&-
+	[ "$(stat -c %u "$mnt/file")" = 0 ]
+}
+
+@test "what was set while the server is away is there when it is back" {
+	mkfifo "$dir/go"
+	{
+		echo data
+		read -r _ <"$dir/go"
+	} >"$mnt/file" 3>&- &
+	writer=$!
+	until_true 10 test -s "$mnt/file"
+	kill_server
+	set_all "$mnt/file"
+	is_set "$mnt/file"
+	# Its close waits for the server.
+	echo >"$dir/go"
+	start_server
+	wait $writer
+	holds_everywhere is_set "$mnt/file"
+}
