@@ -145,4 +145,6 @@ const struct transport_ops tcp_transport_ops = {
 	.recv_done = tcp_recv_done,
 	.publish = tcp_publish,
 	.post = tcp_post,
+	.post_piped = tcp_post_piped,
+	.pipe = tcp_client_pipe,
 };

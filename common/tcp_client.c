@@ -1,5 +1,7 @@
 /* tcp_client.c - a client's tcp channel: all is done by its queue's thread, in channel_post and
- * evq_poll. What is posted is tried at once; a READ's bytes are read straight into its SGEs. */
+ * evq_poll. What is posted is tried at once; a READ's bytes are read straight into its SGEs, or
+ * moved to the channel's pipe. Answers come one after the other, so there is one pipe: an answer
+ * that is whole there is the last event of its poll. */
 #include "common/tcp_internal.h"
 
 #include <errno.h>
@@ -7,6 +9,9 @@
 #include <sys/socket.h>
 
 #include "common/util.h"
+
+/* Below it a copy is cheaper than the calls that save it. */
+enum { PIPED_BYTES_MIN = 64 << 10 };
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
@@ -165,24 +170,37 @@ static struct tcp_batch *batch_new(
 	return batch;
 }
 
-int tcp_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
-	void *cookie)
+static int post(struct tcp_client *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie)
 {
-	struct tcp_client *ch = tcp_client_of(base);
 	struct tcp_batch *batch;
 
 	if (ch->sock.phase != SOCK_OPEN)
 		return -ENOTCONN;
-	if (nworks > base->limits.max_works_read - ch->nworks)
+	if (nworks > ch->sock.base.limits.max_works_read - ch->nworks)
 		return -EAGAIN;
 	batch = batch_new(ch, dir, works, nworks);
 	if (!batch)
 		return -EAGAIN;
 	batch->cookie = cookie;
+	batch->head = batch->bytes >= PIPED_BYTES_MIN ? head : NULL;
+	batch->headlen = headlen;
 	list_add_tail(&ch->batches, &batch->node);
 	ch->nworks += nworks;
 	queue_piece(ch, &batch->piece);
 	return 0;
+}
+
+int tcp_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
+	void *cookie)
+{
+	return post(tcp_client_of(base), dir, works, nworks, NULL, 0, cookie);
+}
+
+int tcp_post_piped(struct channel *base, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie)
+{
+	return post(tcp_client_of(base), IO_READ, works, nworks, head, headlen, cookie);
 }
 
 /* ---- in -------------------------------------------------------------------------------------- */
@@ -208,6 +226,7 @@ static struct event end_batch(struct tcp_client *ch, int status)
 	if (!status)
 		count_done(ch, batch);
 	event.cookie = batch->cookie;
+	event.piped = !status && batch->piped;
 	ch->nworks -= batch->nworks;
 	sock_arena_free(&ch->arena, batch, batch->arena_bytes);
 	return event;
@@ -238,7 +257,9 @@ static int take_done(struct tcp_client *ch, const struct sock_frame *frame)
 	if (frame->len != (read ? batch->bytes : 0) || !list_empty(&batch->piece.node))
 		return -EPROTO;
 	ch->arriving = batch;
-	tcp_in_payload(&ch->in, batch->iov + 1, read ? batch->niov - 1 : 0, false);
+	batch->piped =
+		batch->head && tcp_pipe_begin(&ch->pipe, batch->head, batch->headlen, batch->bytes);
+	tcp_in_payload(&ch->in, batch->iov + 1, read && !batch->piped ? batch->niov - 1 : 0, false);
 	return 0;
 }
 
@@ -280,6 +301,35 @@ static void take_header(struct tcp_client *ch)
 		fail(ch, err);
 }
 
+/* All of the answer goes to memory, then. */
+static int spill(struct tcp_client *ch)
+{
+	struct tcp_batch *batch = ch->arriving;
+
+	batch->piped = false;
+	tcp_in_payload(&ch->in, batch->iov + 1, batch->niov - 1, false);
+	return tcp_pipe_spill(&ch->pipe, &ch->in);
+}
+
+/* One read of what comes, to where it belongs: as tcp_in_fill. */
+static ssize_t fill(struct tcp_client *ch)
+{
+	ssize_t got;
+
+	if (!ch->pipe.left)
+		return tcp_in_fill(&ch->in, ch->sock.fd);
+	if (ch->in.drained)
+		return 0;
+	got = tcp_pipe_fill(&ch->pipe, ch->sock.fd);
+	ch->in.drained = got > 0 && ch->pipe.left;
+	return got;
+}
+
+static bool payload_done(const struct tcp_client *ch)
+{
+	return tcp_in_payload_done(&ch->in) && !ch->pipe.left;
+}
+
 /* What is whole becomes an event. */
 static int take_arrived(struct tcp_client *ch, struct event *event)
 {
@@ -303,16 +353,22 @@ static int read_answers(struct tcp_client *ch, struct event *events, int max)
 	while (n < max && ch->sock.phase == SOCK_OPEN && !ch->sock.stalled) {
 		ssize_t got;
 
-		if (tcp_in_payload_done(&ch->in) && take_arrived(ch, &events[n])) {
-			n++;
+		if (payload_done(ch) && take_arrived(ch, &events[n])) {
+			/* The caller empties the pipe before we go on. */
+			if (events[n++].piped) {
+				sock_source_pend(&ch->sock.source);
+				break;
+			}
 			continue;
 		}
-		if (tcp_in_payload_done(&ch->in) && tcp_in_header_done(&ch->in)) {
+		if (payload_done(ch) && tcp_in_header_done(&ch->in)) {
 			take_header(ch);
 			continue;
 		}
-		got = tcp_in_fill(&ch->in, ch->sock.fd);
-		if (got == 0)
+		got = fill(ch);
+		if (got == -ENOSPC)
+			got = spill(ch);
+		else if (got == 0)
 			break;
 		if (got < 0)
 			fail(ch, got == -ECONNRESET && ch->bye_sent ? 0 : (int)got);
@@ -334,8 +390,10 @@ static void greet(struct tcp_client *ch)
 							  sizeof(struct iovec) + FRAME_BYTES);
 		if (!ret)
 			ret = sock_channel_buffers(&ch->sock);
-		if (!ret)
+		if (!ret) {
+			tcp_pipe_init(&ch->pipe);
 			ch->sock.phase = SOCK_ACCEPTED;
+		}
 	}
 	if (ret < 0)
 		fail(ch, ret);
@@ -395,6 +453,7 @@ int tcp_connect(struct evq *base, const struct transport_address *address, struc
 		return -ENOMEM;
 	list_init(&ch->batches);
 	tcp_out_init(&ch->out);
+	ch->pipe.out = ch->pipe.in = -1;
 	err = sock_channel_init(&ch->sock, q, false, &tcp_limits, client_poll);
 	if (err)
 		goto err_free;
@@ -427,11 +486,17 @@ void tcp_client_disconnect(struct channel *base)
 	queue_piece(ch, &ch->bye);
 }
 
+int tcp_client_pipe(const struct channel *base)
+{
+	return container_of(base, struct tcp_client, sock.base)->pipe.out;
+}
+
 void tcp_client_delete(struct channel *base)
 {
 	struct tcp_client *ch = tcp_client_of(base);
 
 	sock_channel_fini(&ch->sock);
 	sock_arena_fini(&ch->arena);
+	tcp_pipe_fini(&ch->pipe);
 	free(ch);
 }

@@ -17,6 +17,7 @@
 #include "common/sock_arena.h"
 #include "common/sock_channel.h"
 #include "common/sock_listen.h"
+#include "common/tcp_pipe.h"
 #include "common/tcp_stream.h"
 
 /* One I/O thread and its epoll set. */
@@ -52,6 +53,9 @@ struct tcp_batch {
 	enum io_dir dir;
 	int status;
 	void *cookie;
+	const void *head; /* of an answer by the pipe; NULL: by memory */
+	uint32_t headlen;
+	bool piped; /* its answer is in the pipe, or on the way there */
 };
 
 struct tcp_client {
@@ -62,6 +66,7 @@ struct tcp_client {
 	struct sock_msg *message;   /* coming in */
 	uint32_t nworks;            /* in batches */
 	struct tcp_in in;
+	struct tcp_pipe pipe; /* of the answer that is coming in, or was the last event */
 	struct tcp_out out;
 	bool out_dead; /* the peer takes no more; why is told by what it sent */
 	bool bye_sent; /* or queued */
@@ -76,6 +81,9 @@ void tcp_client_delete(struct channel *base);
 int tcp_client_send(struct tcp_client *ch, struct sock_msg *msg);
 int tcp_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
+int tcp_post_piped(struct channel *base, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie);
+int tcp_client_pipe(const struct channel *base);
 
 /* ---- server ---------------------------------------------------------------------------------- */
 

@@ -92,22 +92,42 @@ static void advance(struct tcp_in *in, size_t bytes)
 	in->header_got += (uint32_t)bytes;
 }
 
-ssize_t tcp_in_fill(struct tcp_in *in, int fd)
+/* What the payload lacks; there is room for the header behind it. */
+static uint32_t gather(const struct tcp_in *in, struct iovec iov[TCP_IOV_MAX])
 {
-	struct iovec iov[TCP_IOV_MAX];
-	struct msghdr mh = {.msg_iov = iov};
-	size_t want = 0;
 	uint32_t n = 0;
-	ssize_t got;
 
-	if (in->drained)
-		return 0;
 	for (; n < in->niov && n < TCP_IOV_MAX - 1; n++)
 		iov[n] = in->iov[n];
 	if (n) {
 		iov[0].iov_base = (uint8_t *)iov[0].iov_base + in->skip;
 		iov[0].iov_len -= in->skip;
 	}
+	return n;
+}
+
+ssize_t tcp_in_copy(struct tcp_in *in, int fd)
+{
+	struct iovec iov[TCP_IOV_MAX];
+	ssize_t got = readv(fd, iov, (int)gather(in, iov));
+
+	if (got < 0)
+		return -errno;
+	advance(in, (size_t)got);
+	return got;
+}
+
+ssize_t tcp_in_fill(struct tcp_in *in, int fd)
+{
+	struct iovec iov[TCP_IOV_MAX];
+	struct msghdr mh = {.msg_iov = iov};
+	size_t want = 0;
+	uint32_t n;
+	ssize_t got;
+
+	if (in->drained)
+		return 0;
+	n = gather(in, iov);
 	if (n == in->niov && !in->hold)
 		iov[n++] = (struct iovec){
 			.iov_base = in->header + in->header_got,

@@ -58,5 +58,7 @@ static inline bool tcp_in_header_done(const struct tcp_in *in)
 /* One read into payload and header. Bytes, 0: nothing there (no call is made when drained), or
  * -errno; -ECONNRESET: the end. */
 ssize_t tcp_in_fill(struct tcp_in *in, int fd);
+/* One read into the payload alone, from any descriptor: bytes, or -errno. */
+ssize_t tcp_in_copy(struct tcp_in *in, int fd);
 
 #endif

@@ -508,12 +508,11 @@ static bool work_ok(const struct channel *ch, enum io_dir dir, const struct work
 	       key_allows(ch, dir, work->region, work->offset, bytes);
 }
 
-int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
-	void *cookie)
+static int check_post(
+	const struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks)
 {
 	uint32_t max_works =
 		dir == IO_READ ? ch->limits.max_works_read : ch->limits.max_works_write;
-	int err;
 
 	if (!channel_usable(ch))
 		return -ENOTCONN;
@@ -522,10 +521,43 @@ int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, 
 	for (uint32_t i = 0; i < nworks; i++)
 		if (!work_ok(ch, dir, &works[i]))
 			return -EINVAL;
+	return 0;
+}
+
+int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
+	void *cookie)
+{
+	int err = check_post(ch, dir, works, nworks);
+
+	if (err)
+		return err;
 	err = ch->transport->ops->post(ch, dir, works, nworks, cookie);
 	if (!err)
 		ch->counters.batches++;
 	return err;
+}
+
+int channel_post_piped(struct channel *ch, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie)
+{
+	int err;
+
+	if (!headlen || headlen > CHANNEL_HEAD_MAX)
+		return -EINVAL;
+	if (!ch->transport->ops->post_piped)
+		return channel_post(ch, IO_READ, works, nworks, cookie);
+	err = check_post(ch, IO_READ, works, nworks);
+	if (err)
+		return err;
+	err = ch->transport->ops->post_piped(ch, works, nworks, head, headlen, cookie);
+	if (!err)
+		ch->counters.batches++;
+	return err;
+}
+
+int channel_pipe(const struct channel *ch)
+{
+	return ch->transport->ops->pipe(ch);
 }
 
 bool transport_maps_regions(const struct transport *t)

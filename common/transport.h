@@ -115,6 +115,7 @@ struct event {
 		     * order */
 	struct channel *channel;
 	void *cookie; /* EV_DONE */
+	bool piped;   /* EV_DONE, status 0: the bytes are in the channel_pipe(), not in memory */
 	const void *data;
 	uint32_t len;
 	bool has_imm;
@@ -275,6 +276,19 @@ enum io_dir { IO_READ, IO_WRITE };
  * undefined. An access that the peer refuses ends the channel, on all kinds. */
 int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
+
+enum { CHANNEL_HEAD_MAX = 64 };
+
+/* Posts a batch of READs whose bytes are to be spliced on, behind a head of the caller's (1 ..
+ * CHANNEL_HEAD_MAX bytes, which stay his until EV_DONE). Where a kind can save a copy by it (tcp)
+ * both come in the channel's pipe, and EV_DONE says piped; the works' memory is undefined then. But
+ * they may come in memory, as all others do, and without the head: now and then, or always. */
+int channel_post_piped(struct channel *ch, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie);
+
+/* After an EV_DONE that said piped: the end to read from, which has the head and the bytes and
+ * nothing else. What is left there by the next evq_poll is lost. */
+int channel_pipe(const struct channel *ch);
 
 /* Whether channels of this kind map the regions into this process (shm), so that their bytes can be
  * had without a transfer. */

@@ -120,6 +120,11 @@ struct transport_ops {
 	 * allowed by its access; nworks at least 1. */
 	int (*post)(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 		void *cookie);
+	/* NULL: the kind has no pipes, and post does it. */
+	int (*post_piped)(struct channel *ch, const struct work *works, uint32_t nworks,
+		const void *head, uint32_t headlen, void *cookie);
+	/* Only after an EV_DONE of its own that said piped. */
+	int (*pipe)(const struct channel *ch);
 	/* The range is within ch->keys[region].len and may be read by it. NULL: the kind maps
 	 * nothing. */
 	const void *(*mapped)(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len);

@@ -170,7 +170,7 @@ struct cases {
 enum { ALL_KINDS = 7, SOCKET_KINDS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_SHM };
 
 extern const struct cases connect_cases, message_cases, io_cases, refusal_cases, end_cases,
-	socket_cases, shm_cases, verbs_cases;
+	socket_cases, pipe_cases, tcp_pipe_cases, shm_cases, verbs_cases;
 
 #define CHANNEL_CASE(test) cmocka_unit_test_setup_teardown(test, setup_channel, teardown)
 #define CLIENT_CASE(test)  cmocka_unit_test_setup_teardown(test, setup_client, teardown)

@@ -15,6 +15,8 @@ static const struct cases *const all_cases[] = {
 	&connect_cases,
 	&message_cases,
 	&io_cases,
+	&pipe_cases,
+	&tcp_pipe_cases,
 	&refusal_cases,
 	&end_cases,
 	&socket_cases,
