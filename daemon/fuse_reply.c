@@ -1,6 +1,7 @@
 /* fuse_reply.c - the kernel's answers: laid out on the stack and written at once, data straight
- * from the buffer that it arrived in. */
+ * from the buffer that it arrived in, or by splice(2) from the pipe that it arrived in. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -70,6 +71,13 @@ static void trace_end(struct request *req, int error, size_t len)
 	req->trace.begun_ns = 0;
 }
 
+/* Its caller must not wait for ever. */
+static void could_not_send(struct request *req, int err)
+{
+	report_failure(req->thread, req->unique, err);
+	send_status(req->thread, req->unique, -EIO);
+}
+
 /* Sends len bytes in iov[1..niov), unless the request has got its answer. */
 static void send_data(struct request *req, struct iovec *iov, unsigned niov, size_t len)
 {
@@ -82,11 +90,8 @@ static void send_data(struct request *req, struct iovec *iov, unsigned niov, siz
 	iov[0] = (struct iovec){&out, sizeof(out)};
 	err = write_out(req->thread, iov, niov);
 	iov[0] = (struct iovec){0}; /* which ends with us */
-	if (err) {
-		report_failure(req->thread, req->unique, err);
-		/* Its caller must not wait for ever. */
-		send_status(req->thread, req->unique, -EIO);
-	}
+	if (err)
+		could_not_send(req, err);
 }
 
 static void send_and_end(struct request *req, const void *data, size_t len)
@@ -326,6 +331,40 @@ void reply_pieces(struct request *req, struct pieces *pieces)
 	send_data(req, pieces->iov, pieces->n, pieces->len);
 	req->trace.begun_ns = 0;
 	req->replied = true;
+}
+
+static_assert((int)REPLY_HEAD_BYTES == (int)sizeof(struct fuse_out_header), "the kernel's header");
+
+/* In the page before the data. */
+const void *reply_pipe_head(struct request *req, uint32_t len)
+{
+	struct fuse_out_header *out = (void *)(req->buf->data - sizeof(*out));
+
+	*out = (struct fuse_out_header){(uint32_t)(sizeof(*out) + len), 0, req->unique};
+	return out;
+}
+
+/* Not SPLICE_F_MOVE: the kernel would keep the network's pages in its cache. */
+static int splice_out(struct io_thread *thread, int pipe, size_t len)
+{
+	ssize_t n = splice(pipe, NULL, thread->priv->fuse_fd, NULL, len, 0);
+
+	if (n < 0)
+		return -errno;
+	return (size_t)n == len ? 0 : -EIO;
+}
+
+void reply_pipe(struct request *req, int pipe, uint32_t len)
+{
+	int err;
+
+	trace_end(req, 0, len);
+	if (!req->replied) {
+		err = splice_out(req->thread, pipe, REPLY_HEAD_BYTES + len);
+		if (err)
+			could_not_send(req, err);
+	}
+	request_end(req);
 }
 
 void reply_lseek(struct request *req, uint64_t offset)

@@ -174,17 +174,45 @@ static void io_done(struct io_call *io, int status)
 	op->moved(request_of(op), status);
 }
 
-void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
+static void start_io(struct request *req, const struct io_call *io,
 	void (*moved)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 
-	op->io = (struct io_call){
-		.dir = dir, .works = req->buf->works, .nworks = nworks, .done = io_done};
+	op->io = *io;
+	op->io.works = req->buf->works;
+	op->io.done = io_done;
 	list_init(&op->io.link);
 	op->moved = moved;
 	op->wait = OP_AT_IO;
 	io_start(req->thread, &op->io);
+}
+
+void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
+	void (*moved)(struct request *req, int status))
+{
+	start_io(req, &(struct io_call){.dir = dir, .nworks = nworks}, moved);
+}
+
+void op_io_reply(struct request *req, uint32_t nworks, uint32_t len,
+	void (*moved)(struct request *req, int status))
+{
+	struct io_call io = {
+		.dir = IO_READ,
+		.nworks = nworks,
+		.head = reply_pipe_head(req, len),
+		.headlen = REPLY_HEAD_BYTES,
+	};
+
+	start_io(req, &io, moved);
+}
+
+void op_reply_read(struct request *req, uint32_t len)
+{
+	if (op_of(req)->io.piped)
+		reply_pipe(req, io_pipe(req->thread), len);
+	else
+		reply_buffer(req, len);
 }
 
 static void job_done(struct notifier_job *job)

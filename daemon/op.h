@@ -125,6 +125,12 @@ void op_rpc(
 void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
 	void (*moved)(struct request *req, int status));
 
+/* The same for a READ whose len bytes are what the kernel is to be answered: op_reply_read() does
+ * that, after an end without an error. */
+void op_io_reply(struct request *req, uint32_t nworks, uint32_t len,
+	void (*moved)(struct request *req, int status));
+void op_reply_read(struct request *req, uint32_t len);
+
 /* Passes the inode's gate. True: inside. False: then(req, 0) is called when it is. */
 bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status));

@@ -1,6 +1,7 @@
 /* READ: data buffer -> gate -> extents known -> plan -> one-sided READs into the buffer -> reply
- * from where they arrived. Where the regions are mapped here (shm): gate -> extents known -> reply
- * from the regions, and only then out of the gate, which keeps the pages from being used anew. */
+ * from where they arrived, which may be the channel's pipe. Where the regions are mapped here
+ * (shm): gate -> extents known -> reply from the regions, and only then out of the gate, which
+ * keeps the pages from being used anew. */
 #include "daemon/op.h"
 #include "daemon/ops.h"
 #include "daemon/transfer.h"
@@ -18,7 +19,7 @@ static void read_moved(struct request *req, int status)
 	if (status)
 		reply_error(req, status);
 	else
-		reply_buffer(req, len);
+		op_reply_read(req, len);
 }
 
 static uint32_t bytes_there(struct request *req)
@@ -57,15 +58,17 @@ static bool read_mapped(struct request *req, uint32_t len)
 static void read_transfer(struct request *req, uint32_t len)
 {
 	struct inode *inode = op_of(req)->inode;
-	uint32_t nworks;
+	uint32_t nworks, zeroed;
 
 	pthread_mutex_lock(&inode->lock);
-	nworks = transfer_plan_read_locked(req, inode, req->args.offset, len);
+	nworks = transfer_plan_read_locked(req, inode, req->args.offset, len, &zeroed);
 	pthread_mutex_unlock(&inode->lock);
-	if (nworks)
+	if (!nworks)
+		read_moved(req, 0);
+	else if (zeroed)
 		op_io(req, IO_READ, nworks, read_moved);
 	else
-		read_moved(req, 0);
+		op_io_reply(req, nworks, len, read_moved);
 }
 
 static void read_go(struct request *req, int status)

@@ -48,7 +48,10 @@ struct io_call {
 	enum io_dir dir;
 	const struct work *works; /* regions are export's indices; within io_limits() */
 	uint32_t nworks;
+	const void *head; /* READ: for channel_post_piped(); NULL: wanted in memory */
+	uint32_t headlen;
 	void (*done)(struct io_call *call, int status); /* 0, or -ESTALE, -EIO */
+	bool piped; /* in done(): head and bytes are in the io_pipe() until its return */
 	/* remote_io.c's: */
 	uint32_t nposted, nbatches;
 	int status;
@@ -60,6 +63,9 @@ struct io_call {
 void io_start(struct io_thread *thread, struct io_call *call);
 /* Takes a transfer back of which nothing was posted ever: true, and done() is not called. */
 bool io_cancel(struct io_thread *thread, struct io_call *call);
+
+/* Where a call's bytes are that says piped. */
+int io_pipe(const struct io_thread *thread);
 
 /* Whether bytes of regions can be had now without a transfer, since they are mapped here. */
 bool io_maps(const struct io_thread *thread);

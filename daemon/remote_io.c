@@ -63,6 +63,16 @@ static uint32_t batch_size(const struct remote *r, const struct io_call *call)
 	return left < room ? left : room;
 }
 
+/* Only a whole call's bytes can follow its head. */
+static int post_works(struct remote *r, const struct io_call *call, uint32_t nworks, void *cookie)
+{
+	const struct work *works = call->works + call->nposted;
+
+	if (call->head && nworks == call->nworks)
+		return channel_post_piped(r->ch, works, nworks, call->head, call->headlen, cookie);
+	return channel_post(r->ch, call->dir, works, nworks, cookie);
+}
+
 static int batch_post(struct remote *r, struct io_call *call, uint32_t nworks)
 {
 	struct io_batch *batch = r->free_batches;
@@ -71,7 +81,7 @@ static int batch_post(struct remote *r, struct io_call *call, uint32_t nworks)
 	if (!batch)
 		return -EAGAIN;
 	*batch = (struct io_batch){.call = call, .nworks = nworks, .next_free = batch->next_free};
-	err = channel_post(r->ch, call->dir, call->works + call->nposted, nworks, batch);
+	err = post_works(r, call, nworks, batch);
 	if (err)
 		return err;
 	r->free_batches = batch->next_free;
@@ -125,11 +135,12 @@ void io_start(struct io_thread *thread, struct io_call *call)
 	struct remote *r = thread->remote;
 	struct io_queue *q = &r->io[call->dir];
 
-	assert(call->nworks);
+	assert(call->nworks && (!call->head || call->dir == IO_READ));
 	call->nposted = call->nbatches = 0;
 	call->status = 0;
 	call->nrefused = 0;
 	call->tried = false;
+	call->piped = false;
 	list_add_tail(&q->waiting, &call->link);
 	if (r->state == REMOTE_READY)
 		queue_pump(r, q);
@@ -141,6 +152,11 @@ bool io_cancel(struct io_thread *thread, struct io_call *call)
 		return false;
 	list_del(&call->link);
 	return true;
+}
+
+int io_pipe(const struct io_thread *thread)
+{
+	return channel_pipe(thread->remote->ch);
 }
 
 bool io_maps(const struct io_thread *thread)
@@ -206,6 +222,7 @@ void transfers_done(struct remote *r, const struct event *ev)
 		call_failed(call, ev->status);
 		connection_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
 	} else if (call->nbatches == 0) {
+		call->piped = ev->piped;
 		call_settle(r, call);
 	}
 	transfers_pump(r);

@@ -198,6 +198,11 @@ struct pieces {
 void pieces_init(struct pieces *pieces);
 void pieces_add(struct pieces *pieces, const void *data, uint32_t len);
 void reply_pieces(struct request *req, struct pieces *pieces);
+/* READ's data in a pipe, which has the head before it: made ahead, in memory of the data buffer's.
+ */
+enum { REPLY_HEAD_BYTES = 16 };
+const void *reply_pipe_head(struct request *req, uint32_t len);
+void reply_pipe(struct request *req, int pipe, uint32_t len);
 void reply_lseek(struct request *req, uint64_t offset);
 void reply_ioctl(struct request *req); /* REMOUNT: it is done */
 /* GETXATTR and LISTXATTR with size 0: how much there would be. */

@@ -88,12 +88,12 @@ static uint32_t plan_range(
 }
 
 uint32_t transfer_plan_read_locked(
-	struct request *req, struct inode *inode, uint64_t offset, uint32_t len)
+	struct request *req, struct inode *inode, uint64_t offset, uint32_t len, uint32_t *zeroed)
 {
 	struct plan plan;
 
 	begin_plan(&plan, req, io_limits(req->thread)->max_sge_read);
-	plan_range(&plan, inode, offset, len);
+	*zeroed = plan_range(&plan, inode, offset, len);
 	return plan.nworks;
 }
 

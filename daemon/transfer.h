@@ -13,10 +13,10 @@
 #include "daemon/inode.h"
 #include "daemon/request.h"
 
-/* Fills req->buf's works and returns how many. Bytes of holes are set to zero in the buffer: there
- * are none where pages were filled for a write. */
+/* Fills req->buf's works and returns how many. Bytes of holes are set to zero in the buffer, and
+ * counted: there are none where pages were filled for a write. */
 uint32_t transfer_plan_read_locked(
-	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
+	struct request *req, struct inode *inode, uint64_t offset, uint32_t len, uint32_t *zeroed);
 uint32_t transfer_plan_write_locked(
 	struct request *req, struct inode *inode, uint64_t offset, uint32_t len);
 

@@ -142,7 +142,7 @@ read_direct() {
 	[ "$(total rpc_data_bytes)" -eq 0 ]
 }
 
-# calls KIND: calls of the daemon's that read (syscr) or write (syscw), so far.
+# calls KIND: calls of the daemon's that read (syscr) or write (syscw), or bytes (rchar, wchar), so far.
 calls() {
 	sed -n "s/^$1: //p" "/proc/$daemon_pid/io"
 }
@@ -162,6 +162,19 @@ calls() {
 	[ $reads -le 2900 ]
 	[ $writes -ge 2000 ]
 	[ $writes -le 2100 ]
+}
+
+# bats test_tags=only:tcp
+@test "the bytes of large reads over tcp are not copied by the daemon" {
+	mount_rmem
+	random_file "$dir/a" 16
+	cp "$dir/a" "$mnt/a"
+	before=$(calls wchar)
+	dd if="$mnt/a" of="$dir/b" bs=1M iflag=direct status=none
+	written=$(($(calls wchar) - before))
+	echo "the daemon has written $written bytes"
+	[ $written -lt $((1 << 20)) ]
+	cmp "$dir/a" "$dir/b"
 }
 
 # sparse COUNT: so many pieces of odd lengths, each with a gap before it.

@@ -77,6 +77,45 @@ copy_in_background() {
 	cmp "$dir/a" "$mnt/a"
 }
 
+# read_on: reads $mnt/a over and over past the cache, several MiB at once, and compares, until there is
+# $dir/enough. Each round leaves a line in $dir/rounds.
+read_on() {
+	until [ -e "$dir/enough" ]; do
+		dd if="$mnt/a" bs=4M iflag=direct status=none | cmp - "$dir/a" || return 1
+		echo >>"$dir/rounds"
+	done
+}
+
+has_read() {
+	[ "$(wc -l <"$dir/rounds")" -ge "$1" ]
+}
+
+# more_rounds COUNT: waits until so many have ended from now on.
+more_rounds() {
+	until_true 60 has_read $(($(wc -l <"$dir/rounds") + $1))
+}
+
+@test "the server is killed and connections are cut in the middle of reads, which go on" {
+	random_file "$dir/a" "$(mib 16 8)"
+	cp "$dir/a" "$mnt/a"
+	: >"$dir/rounds"
+	for n in 1 2 3; do
+		read_on 3>&- &
+		readers[n]=$!
+	done
+	for _ in {1..3}; do
+		more_rounds 4
+		crash_server
+		more_rounds 4
+		[ "$transport" != tcp ] || ss -K dst 127.0.0.1 dport = ":$port" >"$dir/cut.log" 2>&1
+	done
+	more_rounds 4
+	touch "$dir/enough"
+	for n in 1 2 3; do
+		wait "${readers[n]}"
+	done
+}
+
 # bats test_tags=only:tcp
 @test "connections are cut in the middle of a copy, which goes on" {
 	random_file "$dir/a" 128

@@ -138,6 +138,7 @@ static inline void test_rpc_create(struct test_rpc *t, const char *format, unsig
 
 struct test_io {
 	struct io_call call;
+	struct io_thread *thread;
 	unsigned ndone;
 	int status;
 };

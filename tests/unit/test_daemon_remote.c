@@ -330,20 +330,50 @@ static void rpc__malformed_reply_costs_the_channel_only(void **state)
 enum { NIOS = 48, IO_WORKS = 24, IO_STRIDE = IO_WORKS * PAGE_BYTES, IO_PAGES = 1000 };
 
 struct ios {
+	bool piped; /* READs by the pipe */
+	unsigned npiped;
 	struct test_io io[NIOS];
 	struct sge sges[NIOS][IO_WORKS];
 	struct work works[NIOS][IO_WORKS];
 };
 
+static const char io_head[] = "what a reply begins with";
+
+/* Puts what came by the pipe where it would have come without. */
+static void ios_take_piped(const struct io_call *call, int fd)
+{
+	char head[sizeof(io_head)];
+
+	assert_int_equal(read(fd, head, sizeof(head)), (ssize_t)sizeof(head));
+	assert_memory_equal(head, io_head, sizeof(head));
+	for (uint32_t w = 0; w < call->nworks; w++) {
+		const struct sge *sge = call->works[w].sge;
+
+		assert_int_equal(read(fd, sge->addr, sge->len), (ssize_t)sge->len);
+	}
+}
+
+static void ios_done(struct io_call *call, int status)
+{
+	if (!status && call->piped)
+		ios_take_piped(call, io_pipe(container_of(call, struct test_io, call)->thread));
+	test_io_done(call, status);
+}
+
 /* Each call moves 24 pages between our memory and all regions, each a work of its own; the last
  * calls do again what the first do. */
 static void ios_start(struct drive *d, struct ios *ios, enum io_dir dir)
 {
+	const char *head = ios->piped && dir == IO_READ ? io_head : NULL;
+
 	for (unsigned i = 0; i < NIOS; i++) {
 		ios->io[i] = (struct test_io){.call = {.dir = dir,
 						      .works = ios->works[i],
 						      .nworks = IO_WORKS,
-						      .done = test_io_done}};
+						      .head = head,
+						      .headlen = sizeof(io_head),
+						      .done = ios_done},
+			.thread = &d->threads[i % d->nthreads]};
 		for (unsigned w = 0; w < IO_WORKS; w++) {
 			unsigned page = (i * IO_WORKS + w) % IO_PAGES;
 
@@ -356,7 +386,7 @@ static void ios_start(struct drive *d, struct ios *ios, enum io_dir dir)
 				.region = page % SCRIPT_REGIONS,
 				.offset = (uint64_t)(page / SCRIPT_REGIONS) * PAGE_BYTES};
 		}
-		io_start(&d->threads[i % d->nthreads], &ios->io[i].call);
+		io_start(ios->io[i].thread, &ios->io[i].call);
 	}
 }
 
@@ -366,6 +396,7 @@ static void ios_finish(struct drive *d, struct ios *ios)
 	for (unsigned i = 0; i < NIOS; i++) {
 		assert_int_equal(ios->io[i].ndone, 1);
 		assert_int_equal(ios->io[i].status, 0);
+		ios->npiped += ios->io[i].call.piped;
 	}
 }
 
@@ -416,6 +447,30 @@ static void io__comes_back_equal_though_channels_are_cut(void **state)
 	write_and_read_back(&b, 5);
 	assert_true(atomic_load(&b.script.nattached) > 4);
 	bench_close(&b);
+}
+
+/* By the pipe those go that fit into one batch. */
+static void by_the_pipe(unsigned cuts)
+{
+	struct bench b;
+
+	ios.piped = true;
+	ios.npiped = 0;
+	bench_open(&b, 2);
+	write_and_read_back(&b, cuts);
+	assert_in_range(ios.npiped, 1, (cuts + 1) * NIOS - 1);
+	bench_close(&b);
+	ios.piped = false;
+}
+
+static void io__comes_back_equal_by_the_pipe(void **state)
+{
+	by_the_pipe(0);
+}
+
+static void io__comes_back_equal_by_the_pipe_though_channels_are_cut(void **state)
+{
+	by_the_pipe(5);
 }
 
 static void io__beyond_a_region_is_an_error_of_the_call(void **state)
@@ -802,6 +857,8 @@ int main(void)
 		cmocka_unit_test(rpc__malformed_reply_costs_the_channel_only),
 		cmocka_unit_test(io__comes_back_equal),
 		cmocka_unit_test(io__comes_back_equal_though_channels_are_cut),
+		cmocka_unit_test(io__comes_back_equal_by_the_pipe),
+		cmocka_unit_test(io__comes_back_equal_by_the_pipe_though_channels_are_cut),
 		cmocka_unit_test(io__beyond_a_region_is_an_error_of_the_call),
 		cmocka_unit_test(io_cancel__only_before_it_is_posted),
 		cmocka_unit_test(ping__every_idle_channel),

@@ -113,8 +113,11 @@ static void gather_pieces(void)
 	assert_int_equal(at, f->pieces.len);
 }
 
-static void run_works(uint32_t nworks)
+/* How many bytes. */
+static uint32_t run_works(uint32_t nworks)
 {
+	uint32_t bytes = 0;
+
 	for (uint32_t w = 0; w < nworks; w++) {
 		const struct work *work = &f->buf.works[w];
 		const uint8_t *from = f->memory[work->region] + work->offset;
@@ -122,19 +125,24 @@ static void run_works(uint32_t nworks)
 		for (uint32_t i = 0; i < work->nsge; i++) {
 			memcpy(work->sge[i].addr, from, work->sge[i].len);
 			from += work->sge[i].len;
+			bytes += work->sge[i].len;
 		}
 	}
+	return bytes;
 }
 
 static void same_either_way(uint64_t offset, uint32_t len)
 {
+	uint32_t nworks, zeroed;
+
 	expect(offset, len);
 	assert_true(transfer_mapped_locked(&f->req, &f->inode, offset, len, &f->pieces));
 	assert_int_equal(f->pieces.len, len);
 	gather_pieces();
 	assert_memory_equal(f->got, f->expected, len);
 	memset(f->buf.data, 0xee, len);
-	run_works(transfer_plan_read_locked(&f->req, &f->inode, offset, len));
+	nworks = transfer_plan_read_locked(&f->req, &f->inode, offset, len, &zeroed);
+	assert_int_equal(run_works(nworks) + zeroed, len);
 	assert_memory_equal(f->buf.data, f->expected, len);
 }
 
