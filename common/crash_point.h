@@ -31,6 +31,7 @@
  *     snapshot.half  snapshot.written                 the records are written, all is
  *     snapshot.renamed                                it has its name
  *     set.written  set.named  set.whole  stop.published       the set of a stop
+ *     landing.arrived                                 the client's: a payload is in granted pages
  *
  * THREADS  Any.
  */

@@ -223,19 +223,6 @@ static uint8_t *reach(
 	return (uint8_t *)mapping->addr + at;
 }
 
-static void count(struct shm_channel *ch, enum io_dir dir, uint64_t bytes)
-{
-	struct channel_counters *counters = &ch->sock.base.counters;
-
-	if (dir == IO_READ) {
-		counters->reads++;
-		counters->read_bytes += bytes;
-	} else {
-		counters->writes++;
-		counters->write_bytes += bytes;
-	}
-}
-
 static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *work)
 {
 	uint64_t bytes = work_bytes(work);
@@ -244,20 +231,16 @@ static int run_work(struct shm_channel *ch, enum io_dir dir, const struct work *
 	if (!remote)
 		return -EACCES;
 	copy_work(work, dir, remote);
-	count(ch, dir, bytes);
+	channel_count_mapped(&ch->sock.base, dir, bytes);
 	return 0;
 }
 
-const void *shm_mapped(struct channel *base, uint32_t region, uint64_t offset, uint32_t len)
+void *shm_mapped(
+	struct channel *base, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len)
 {
 	struct shm_channel *ch = shm_channel_of(base);
-	const uint8_t *at = NULL;
 
-	if (ch->sock.phase == SOCK_OPEN)
-		at = reach(ch, IO_READ, region, offset, len);
-	if (at)
-		count(ch, IO_READ, len);
-	return at;
+	return ch->sock.phase == SOCK_OPEN ? reach(ch, dir, region, offset, len) : NULL;
 }
 
 int shm_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,

@@ -82,7 +82,8 @@ int shm_connect(struct evq *q, const struct transport_address *address, struct c
 int shm_set_key(struct channel *base, uint32_t index, const struct region_key *key);
 int shm_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
-const void *shm_mapped(struct channel *base, uint32_t region, uint64_t offset, uint32_t len);
+void *shm_mapped(
+	struct channel *base, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
 void shm_client_fini(struct shm_channel *ch);
 
 #endif

@@ -565,10 +565,24 @@ bool transport_maps_regions(const struct transport *t)
 	return t->ops->mapped;
 }
 
-const void *channel_mapped(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len)
+void *channel_mapped(
+	struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len)
 {
 	if (!ch->transport->ops->mapped || ch->server || !channel_usable(ch) || !len ||
-		!key_allows(ch, IO_READ, region, offset, len))
+		!key_allows(ch, dir, region, offset, len))
 		return NULL;
-	return ch->transport->ops->mapped(ch, region, offset, len);
+	return ch->transport->ops->mapped(ch, dir, region, offset, len);
+}
+
+void channel_count_mapped(struct channel *ch, enum io_dir dir, uint64_t bytes)
+{
+	struct channel_counters *counters = &ch->counters;
+
+	if (dir == IO_READ) {
+		counters->reads++;
+		counters->read_bytes += bytes;
+	} else {
+		counters->writes++;
+		counters->write_bytes += bytes;
+	}
 }

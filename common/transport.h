@@ -294,11 +294,14 @@ int channel_pipe(const struct channel *ch);
  * had without a transfer. */
 bool transport_maps_regions(const struct transport *t);
 
-/* Client: where a range of a region is mapped in this process: a READ without a copy, counted as
- * one. NULL where it can't be had so, and may be posted as a READ all the same: the kind maps
- * nothing, the channel is not open, or the key does not allow it. Mapped until channel_delete, and
- * never the caller's: others write there at any time. A file that its server has cut short is a
- * SIGBUS to who touches it, and EFAULT to system calls. */
-const void *channel_mapped(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len);
+/* Client: where a range of a region is mapped in this process, to be read there or, with IO_WRITE,
+ * written: a READ or WRITE without a copy. NULL where it can't be had so, and may be posted all the
+ * same: the kind maps nothing, the channel is not open, or the key does not allow it. Mapped until
+ * channel_delete, and never the caller's: others write there at any time. A file that its server
+ * has cut short is a SIGBUS to who touches it, and EFAULT to system calls. */
+void *channel_mapped(
+	struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
+/* Counts what was read or written there as one work. */
+void channel_count_mapped(struct channel *ch, enum io_dir dir, uint64_t bytes);
 
 #endif

@@ -125,9 +125,10 @@ struct transport_ops {
 		const void *head, uint32_t headlen, void *cookie);
 	/* Only after an EV_DONE of its own that said piped. */
 	int (*pipe)(const struct channel *ch);
-	/* The range is within ch->keys[region].len and may be read by it. NULL: the kind maps
+	/* The range is within ch->keys[region].len and allowed by its access. NULL: the kind maps
 	 * nothing. */
-	const void *(*mapped)(struct channel *ch, uint32_t region, uint64_t offset, uint32_t len);
+	void *(*mapped)(struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset,
+		uint32_t len);
 };
 
 extern const struct transport_ops verbs_transport_ops;

@@ -63,6 +63,48 @@ int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *fill
 	return r;
 }
 
+static bool is_hole_locked(const struct inode *inode, uint64_t first, uint64_t end)
+{
+	struct extent_cursor at;
+	struct mapped_extent e;
+
+	return !extent_map_seek(&inode->map, first, &at, &e) || e.fpage >= end;
+}
+
+static bool take_landed_locked(struct request *req, struct inode *inode, uint64_t first)
+{
+	struct extent run;
+
+	landing_peek(req, &run);
+	run.fpage = first;
+	if (allowance_ready_locked(inode, run.npages) < run.npages ||
+		extent_map_insert(&inode->map, &run, EXTENT_FILLING) != 0)
+		return false;
+	allowance_use_locked(inode, run.npages);
+	count_taken(fs_thread_of(req->thread), run.npages);
+	inode->filled_ms = io_thread_now(req->thread);
+	landing_take(req);
+	return true;
+}
+
+bool fill_landed(struct request *req, uint64_t first, uint64_t end)
+{
+	struct inode *inode = op_of(req)->inode;
+	bool could, taken;
+
+	if (req->args.size < LANDING_BYTES_MIN || !io_maps(req->thread))
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	could = req->args.offset % PAGE_BYTES == 0 && is_hole_locked(inode, first, end);
+	taken = could && landing_holds(req) && take_landed_locked(req, inode, first);
+	pthread_mutex_unlock(&inode->lock);
+	if (taken)
+		refill_check(req->thread);
+	else
+		landing_expect(req->thread, could);
+	return taken;
+}
+
 bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
 {
 	return lacks == -EDQUOT ? allowance_wait(req, then) : refill_wait(req, then);

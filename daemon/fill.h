@@ -19,6 +19,10 @@ struct request;
  * no more; -ENOMEM. */
 int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *filled);
 
+/* Where the request's payload has landed in granted pages (landing.h), and all of [first, end) is a
+ * hole: gives it these pages, and true. */
+bool fill_landed(struct request *req, uint64_t first, uint64_t end);
+
 /* One of the first two, which can be waited for. True: there is more by now. False: then(req,
  * status) follows; 0: try again, -ENOSPC, -EDQUOT: there is nothing left. */
 static inline bool fill_lacks(int status)

@@ -8,6 +8,7 @@
 #include "daemon/freeze.h"
 #include "daemon/grants.h"
 #include "daemon/inode.h"
+#include "daemon/landing.h"
 #include "daemon/leftover.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
@@ -29,6 +30,7 @@ struct fs_thread {
 	unsigned nacked;         /* WRITEs on their way that were acknowledged */
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
+	struct landing landing;
 	struct freeze_thread freeze;
 	struct leftover_thread leftover;
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/fuse.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -21,6 +22,7 @@
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"
+#include "daemon/landing.h"
 
 enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
 
@@ -224,6 +226,14 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 	}
 }
 
+static bool is_message(const void *msg, ssize_t n)
+{
+	if ((size_t)n >= sizeof(struct fuse_in_header) && header_of(msg)->len == (size_t)n)
+		return true;
+	log_error("fuse: a message of %zd bytes is none", n);
+	return false;
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 bool fuse_receive_ready(struct io_thread *thread)
@@ -243,33 +253,81 @@ bool fuse_receive_ready(struct io_thread *thread)
 	       priv->parked_bytes < PARKED_BYTES_MAX;
 }
 
+static int receive_failed(int err, bool landing)
+{
+	switch (err) {
+	case ENOENT: /* its caller gave up while we read it */
+	case EINTR:
+		return RECEIVE_ONE;
+	case EAGAIN:
+		return RECEIVE_NOTHING;
+	case ENODEV:
+	case ECONNABORTED:
+		return RECEIVE_GONE;
+	case EFAULT:
+		if (landing) /* which is not our memory: its caller has got EIO */
+			return RECEIVE_ONE;
+		/* fall through */
+	default:
+		log_error("fuse: cannot read requests: %s", errno_text(err));
+		return RECEIVE_GONE;
+	}
+}
+
+static int receive_whole(struct io_thread *thread, uint8_t *msg)
+{
+	ssize_t n = read(thread->priv->fuse_fd, msg, FUSE_MESSAGE_BYTES_MAX);
+
+	if (n < 0)
+		return receive_failed(errno, false);
+	if (is_message(msg, n))
+		handle_message(thread, msg, (size_t)n);
+	return RECEIVE_ONE;
+}
+
+/* The same with the payload, or what of a small message does not fit before it, elsewhere. */
+static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
+{
+	uint64_t unique = header_of(msg)->unique;
+	struct request *req;
+
+	landing_arrived(thread, msg + FUSE_WRITE_HEAD_BYTES,
+		n > FUSE_WRITE_HEAD_BYTES ? (int64_t)(n - FUSE_WRITE_HEAD_BYTES) : 0);
+	if (header_of(msg)->opcode != FUSE_WRITE || list_empty(&thread->priv->free_requests))
+		landing_fetch(thread);
+	handle_message(thread, msg, n);
+	req = request_find(thread, unique);
+	if (req && landing_holds(req)) /* it waits */
+		landing_fetch(thread);
+}
+
+static int receive_apart(struct io_thread *thread, uint8_t *msg, void *landing)
+{
+	struct iovec iov[2] = {{msg, FUSE_WRITE_HEAD_BYTES}, {landing, IO_BYTES_MAX}};
+	ssize_t n = readv(thread->priv->fuse_fd, iov, 2);
+	int got = RECEIVE_ONE;
+
+	if (n < 0) {
+		int err = errno;
+
+		landing_arrived(thread, NULL, -err);
+		got = receive_failed(err, true);
+	} else if (is_message(msg, n)) {
+		handle_landed(thread, msg, (size_t)n);
+	} else {
+		landing_arrived(thread, NULL, -EPROTO);
+	}
+	landing_close(thread);
+	return got;
+}
+
 int fuse_receive(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - FUSE_WRITE_HEAD_BYTES;
-	ssize_t n = read(priv->fuse_fd, msg, FUSE_MESSAGE_BYTES_MAX);
+	void *landing = priv->recv ? landing_open(thread) : NULL;
 
-	if (n < 0) {
-		switch (errno) {
-		case ENOENT: /* its caller gave up while we read it */
-		case EINTR:
-			return RECEIVE_ONE;
-		case EAGAIN:
-			return RECEIVE_NOTHING;
-		case ENODEV:
-		case ECONNABORTED:
-			return RECEIVE_GONE;
-		default:
-			log_error("fuse: cannot read requests: %s", errno_text(errno));
-			return RECEIVE_GONE;
-		}
-	}
-	if ((size_t)n < sizeof(struct fuse_in_header) || header_of(msg)->len != (size_t)n) {
-		log_error("fuse: a message of %zd bytes is none", n);
-		return RECEIVE_ONE;
-	}
-	handle_message(thread, msg, (size_t)n);
-	return RECEIVE_ONE;
+	return landing ? receive_apart(thread, msg, landing) : receive_whole(thread, msg);
 }
 
 /* ---- parked messages ------------------------------------------------------------------------- */

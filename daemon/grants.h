@@ -5,7 +5,7 @@
  * An inode takes its pages from a window, a run cut from the pool that grows with the inode's
  * appetite, so that files grow in long extents and writers of different files meet at the pool's
  * lock once a window only. Granted pages are zero: one goes back into the pool only while nothing
- * was written to it.
+ * was written to it, or when it is zero again (landing.h).
  *
  * THREADS    The pool has a lock of its own, taken inside inodes' locks. A window belongs to its
  *            inode's lock.

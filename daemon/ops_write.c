@@ -32,6 +32,7 @@ struct write_state {
 	uint32_t len; /* what is written: less than asked when pages run out */
 	int why_less;
 	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
+	bool landed;         /* it is where it belongs already (landing.h) */
 	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
 	bool grew;           /* the file, when it was acknowledged */
 	uint64_t drop_round; /* what the answer waits for; 0: nothing */
@@ -207,6 +208,13 @@ static void write_moved(struct request *req, int status)
 
 static int write_fill(struct request *req, uint64_t *filled)
 {
+	struct write_state *st = request_state(req, struct write_state);
+
+	st->landed = fill_landed(req, first_page(req), end_page(req));
+	if (st->landed) {
+		*filled = end_page(req);
+		return 0;
+	}
 	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
@@ -251,6 +259,12 @@ static void write_transfer(struct request *req)
 	bool may = may_acknowledge(req);
 	uint32_t nworks;
 
+	if (st->landed) {
+		write_moved(req, 0);
+		return;
+	}
+	if (landing_holds(req))
+		landing_fetch(req->thread);
 	pthread_mutex_lock(&inode->lock);
 	nworks = transfer_plan_write_locked(req, inode, req->args.offset, st->len);
 	if (may && !has_to_drop_locked(req, inode))

@@ -50,6 +50,8 @@ static void settle(struct fs *fs, int status)
 {
 	pthread_mutex_lock(&fs->grants.lock);
 	fs->refill.busy = false;
+	if (status == -ENOSPC && fs->refill.nlent)
+		status = 0;
 	waiters_wake(&fs->refill.waiters, status);
 	pthread_mutex_unlock(&fs->grants.lock);
 }
@@ -174,6 +176,22 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 	if (want)
 		ask(req->thread, want, false);
 	return false;
+}
+
+void refill_lend_begin(struct fs *fs)
+{
+	pthread_mutex_lock(&fs->grants.lock);
+	fs->refill.nlent++;
+	pthread_mutex_unlock(&fs->grants.lock);
+}
+
+void refill_lend_end(struct fs *fs)
+{
+	pthread_mutex_lock(&fs->grants.lock);
+	fs->refill.nlent--;
+	if (fs->grants.npages)
+		waiters_wake(&fs->refill.waiters, 0);
+	pthread_mutex_unlock(&fs->grants.lock);
 }
 
 uint32_t refill_along(struct io_thread *thread)

@@ -29,6 +29,7 @@ struct refill {
 	uint32_t target, max; /* pages to ask for next, and at most */
 	int64_t used_ms;      /* when pages were last taken */
 	int64_t hold_ms;      /* the server has none: not asked ahead before this */
+	unsigned nlent;       /* threads between refill_lend_begin() and _end() */
 	bool idle;            /* the windows were emptied since used_ms */
 	struct list waiters;  /* struct waiter: writers without pages */
 	struct io_thread *thread; /* that asks */
@@ -47,6 +48,11 @@ void refill_check(struct io_thread *thread);
 /* The pool had nothing for req. True: it has now. False: then(req, status) follows; 0: try again,
  * -ENOSPC: there is nothing anywhere. */
 bool refill_wait(struct request *req, void (*then)(struct request *req, int status));
+
+/* Around a moment for which a thread keeps pages of the pool that it may have no use for: before
+ * they are back nobody is told that there are none. */
+void refill_lend_begin(struct fs *fs);
+void refill_lend_end(struct fs *fs);
 
 /* Pages that an RPC is to ask for by the way, or 0. If not 0, refill_along_done() has to follow,
  * with what came. */

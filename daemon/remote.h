@@ -71,7 +71,10 @@ int io_pipe(const struct io_thread *thread);
 bool io_maps(const struct io_thread *thread);
 /* Where they are: channel_mapped(), valid until the thread's next turn. NULL: only by a transfer,
  * as when the connection is not up. */
-const void *io_mapped(struct io_thread *thread, uint32_t region, uint64_t offset, uint32_t len);
+void *io_mapped(
+	struct io_thread *thread, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
+/* They were read or written there. */
+void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes);
 
 /* What one work may hold; settled when the session connects and kept over reconnects. */
 struct io_limits {

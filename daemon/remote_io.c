@@ -167,11 +167,17 @@ bool io_maps(const struct io_thread *thread)
 	       transport_maps_regions(session_transport(r->session));
 }
 
-const void *io_mapped(struct io_thread *thread, uint32_t region, uint64_t offset, uint32_t len)
+void *io_mapped(
+	struct io_thread *thread, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len)
 {
 	struct remote *r = thread->remote;
 
-	return io_maps(thread) ? channel_mapped(r->ch, region, offset, len) : NULL;
+	return io_maps(thread) ? channel_mapped(r->ch, dir, region, offset, len) : NULL;
+}
+
+void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)
+{
+	channel_count_mapped(thread->remote->ch, dir, bytes);
 }
 
 const struct io_limits *io_limits(const struct io_thread *thread)

@@ -136,9 +136,10 @@ bool transfer_mapped_locked(struct request *req, const struct inode *inode, uint
 			add_zeros(pieces, part.len);
 			continue;
 		}
-		mapped = io_mapped(req->thread, part.region, part.offset, part.len);
+		mapped = io_mapped(req->thread, IO_READ, part.region, part.offset, part.len);
 		if (!mapped)
 			return false;
+		io_count_mapped(req->thread, IO_READ, part.len);
 		pieces_add(pieces, mapped, part.len);
 	}
 	return true;

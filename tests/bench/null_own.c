@@ -22,6 +22,7 @@
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_threads.h"
+#include "daemon/landing.h"
 #include "daemon/mountpoint.h"
 #include "null_files.h"
 
@@ -186,6 +187,28 @@ void fs_dispatch(struct request *req)
 	default:
 		reply_error(req, -ENOSYS);
 	}
+}
+
+void *landing_open(struct io_thread *thread)
+{
+	return NULL;
+}
+
+void landing_arrived(struct io_thread *thread, void *home, int64_t len)
+{
+}
+
+bool landing_holds(const struct request *req)
+{
+	return false;
+}
+
+void landing_fetch(struct io_thread *thread)
+{
+}
+
+void landing_close(struct io_thread *thread)
+{
 }
 
 void fs_forget(struct io_thread *thread, const struct forget *forget)

@@ -1,14 +1,17 @@
-/* allocount.c - a library to be preloaded into a program (LD_PRELOAD) that counts its allocations
- * in the file named by RMEMFS_ALLOCOUNT: one native 64-bit number, shared with all its children. */
+/* allocount.c - a library to be preloaded into a program (LD_PRELOAD) that counts its allocations,
+ * and the bytes that it copies by memcpy(), in the file named by RMEMFS_ALLOCOUNT: two native
+ * 64-bit numbers, shared with all its children. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { ALLOCATIONS, COPIED, COUNTERS };
 static _Atomic uint64_t *count;
 
 /* The C library's own entry points: calling them needs no lookup, which would allocate. */
@@ -25,7 +28,7 @@ __attribute__((constructor)) static void share_count(void)
 
 	if (fd < 0)
 		return;
-	map = mmap(NULL, sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	map = mmap(NULL, COUNTERS * sizeof(*count), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (map != MAP_FAILED)
 		count = map;
@@ -34,7 +37,7 @@ __attribute__((constructor)) static void share_count(void)
 static void counted(void)
 {
 	if (count)
-		atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&count[ALLOCATIONS], 1, memory_order_relaxed);
 }
 
 void *malloc(size_t size)
@@ -66,4 +69,11 @@ void *aligned_alloc(size_t alignment, size_t size)
 {
 	counted();
 	return __libc_memalign(alignment, size);
+}
+
+void *memcpy(void *restrict to, const void *restrict from, size_t len)
+{
+	if (count)
+		atomic_fetch_add_explicit(&count[COPIED], len, memory_order_relaxed);
+	return memmove(to, from, len);
 }

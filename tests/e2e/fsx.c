@@ -31,6 +31,7 @@ enum {
 	FILES = 4,
 	SIZE_MAX_BYTES = 1 << 20,
 	IO_MAX_BYTES = 160 << 10,
+	GROW_MAX_BYTES = 320 << 10,
 	SECTOR = 512,
 	CELL_BYTES = 1500,
 	CELLS = 400, /* of each process */
@@ -249,6 +250,30 @@ static void file_write(struct player *p, struct file *f)
 	n = pwrite(fd, p->buf, len, (off_t)offset);
 	need(p, n >= 0, "pwrite");
 	take_write(p, f, offset, len, n);
+}
+
+/* In large pieces, as a copy is written; behind a gap, if need be, so that they begin with a page.
+ */
+static void file_grow(struct player *p, struct file *f)
+{
+	enum way way = below(p, WAYS);
+	size_t offset = (f->size + 4095) & ~(size_t)4095;
+	size_t len = GROW_MAX_BYTES - below(p, 20) * 4096;
+	ssize_t n;
+	int fd;
+
+	if (!usable(f, way))
+		return;
+	fd = file_open(p, f, way);
+	for (; offset + len <= SIZE_MAX_BYTES; offset += len) {
+		if (way != DIRECT && !below(p, 4))
+			len -= below(p, 4096);
+		fill(p, p->buf, len);
+		note(p, "grow %s %u %zu+%zu", f->name, way, offset, len);
+		n = pwrite(fd, p->buf, len, (off_t)offset);
+		need(p, n >= 0, "pwrite");
+		take_write(p, f, offset, len, n);
+	}
 }
 
 /* Pieces begin and end where they like, unless they go past the cache. */
@@ -658,10 +683,10 @@ static void log_check(struct player *p, uint32_t *nlogged)
 static void own_file(struct player *p)
 {
 	static void (*const ops[])(struct player * p, struct file * f) = {file_write, file_write,
-		file_write, file_write, file_append, file_read, file_read, file_read, async_write,
-		async_read, file_map, file_map, file_truncate, file_fallocate, file_fallocate,
-		file_copy, file_sync, file_seek, file_forget, file_check, file_reopen, file_unlink,
-		file_renew, file_rename_over, file_exchange};
+		file_write, file_write, file_grow, file_append, file_read, file_read, file_read,
+		async_write, async_read, file_map, file_map, file_truncate, file_fallocate,
+		file_fallocate, file_copy, file_sync, file_seek, file_forget, file_check,
+		file_reopen, file_unlink, file_renew, file_rename_over, file_exchange};
 
 	ops[below(p, ARRAY_SIZE(ops))](p, &p->files[below(p, FILES)]);
 }
@@ -686,7 +711,7 @@ static void step(struct player *p)
 static void begin(struct player *p)
 {
 	p->buf = mmap(
-		NULL, IO_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		NULL, GROW_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	need(p, p->buf != MAP_FAILED, "mmap");
 	errno = -async_init(&p->async);
 	need(p, errno == 0, "async_init");

@@ -48,13 +48,15 @@ restart=(memdir.locked region.allocated store.allocated store.tables store.loade
 mounting=(attach.before attach.stored session.ending session.drained)
 half_restored=(restore.begun restore.records restore.stored restore.filled)
 restored=(restore.ended)
+# Of a client, over shm.
+client=(landing.arrived)
 
 # bats test_tags=once
 @test "every point that the code has is one that a test dies at" {
 	local points
 	points=$({
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
-			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}"
+			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)
@@ -369,5 +371,34 @@ mount_and_umount() {
 		umount_rmem
 		stop_server
 		check_memory
+	done
+}
+
+dies_at() {
+	local pid status=0
+	RMEMFS_CRASH_AT=$1 mount_rmem
+	pid=$daemon_pid
+	! cp "$dir/a" "$mnt/b" || die "it did not die at $1"
+	daemon_pid=''
+	exit_status "$pid" 20 || status=$?
+	[ $status -eq 137 ] || die "the daemon ended with status $status, not at $1"
+	umount -l "$mnt"
+}
+
+# bats test_tags=once
+@test "what a client had received when it was killed is in no page that others get" {
+	local point
+	# shellcheck disable=SC2034 # for the helpers
+	transport=shm
+	start_server
+	random_file "$dir/a" 32
+	for point in "${client[@]}"; do
+		dies_at "$point:5"
+		mount_rmem
+		rm -f "$mnt/b"
+		fallocate -l 150M "$mnt/zeros"
+		cmp -n $((150 << 20)) "$mnt/zeros" /dev/zero
+		rm "$mnt/zeros"
+		umount_rmem
 	done
 }

@@ -284,7 +284,7 @@ static void mapped__shows_what_a_read_would_fetch(void **state)
 	struct fixture *f = *state;
 	struct channel_counters before = *channel_counters(f->ch);
 	const struct channel_counters *now = channel_counters(f->ch);
-	const uint8_t *at = channel_mapped(f->ch, 1, 777, 1 << 20);
+	const uint8_t *at = channel_mapped(f->ch, IO_READ, 1, 777, 1 << 20);
 
 	fill_pattern(f->memory[1].addr + 777, 1 << 20, 13);
 	if (!transport_maps_regions(f->t)) {
@@ -294,15 +294,40 @@ static void mapped__shows_what_a_read_would_fetch(void **state)
 	}
 	assert_non_null(at);
 	assert_pattern(at, 1 << 20, 13);
+	channel_count_mapped(f->ch, IO_READ, 1 << 20);
 	assert_int_equal(now->reads - before.reads, 1);
 	assert_int_equal(now->read_bytes - before.read_bytes, 1 << 20);
 	assert_int_equal(now->batches - before.batches, 0);
 	expect_silence(f->q, 0);
 	/* Of the channel's own: a WRITE that it posts is seen there, too. */
-	at = channel_mapped(f->ch, 0, REGION_BYTES - 100, 100);
+	at = channel_mapped(f->ch, IO_READ, 0, REGION_BYTES - 100, 100);
 	fill_pattern(f->buf, 100, 14);
 	do_one(f, IO_WRITE, 0, 100, 0, REGION_BYTES - 100);
 	assert_pattern(at, 100, 14);
+}
+
+static void mapped__takes_what_a_write_would_bring(void **state)
+{
+	struct fixture *f = *state;
+	struct channel_counters before = *channel_counters(f->ch);
+	const struct channel_counters *now = channel_counters(f->ch);
+	uint8_t *at = channel_mapped(f->ch, IO_WRITE, 0, 4096, 300000);
+
+	if (!transport_maps_regions(f->t)) {
+		assert_null(at);
+		return;
+	}
+	assert_non_null(at);
+	assert_int_equal(now->writes - before.writes, 0);
+	fill_pattern(at, 300000, 15);
+	assert_pattern(f->memory[0].addr + 4096, 300000, 15);
+	channel_count_mapped(f->ch, IO_WRITE, 300000);
+	assert_int_equal(now->writes - before.writes, 1);
+	assert_int_equal(now->write_bytes - before.write_bytes, 300000);
+	expect_silence(f->q, 0);
+	/* Of the channel's own: a READ that it posts fetches it. */
+	do_one(f, IO_READ, 0, 300000, 0, 4096);
+	assert_pattern(f->buf, 300000, 15);
 }
 
 static void mapped__by_kind(void **state)
@@ -439,6 +464,7 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(post__copies_works),
 	CHANNEL_CASE(post__counts),
 	CHANNEL_CASE(mapped__shows_what_a_read_would_fetch),
+	CHANNEL_CASE(mapped__takes_what_a_write_would_bring),
 	CHANNEL_CASE(mapped__by_kind),
 	CHANNEL_CASE(post__allocates_nothing),
 	CHANNEL_CASE(delete__leaves_read_memory_alone),

@@ -99,19 +99,23 @@ static void post__one_bad_work(void **state)
 	assert_int_equal(f->memory[0].addr[0], 0);
 }
 
-static void mapped__what_no_read_would_fetch(void **state)
+static void mapped__what_no_transfer_would_reach(void **state)
 {
 	struct fixture *f = *state;
 	struct region_key key = f->keys[2];
 
-	assert_null(channel_mapped(f->ch, NREGIONS, 0, 1));
-	assert_null(channel_mapped(f->ch, UINT32_MAX, 0, 1));
-	assert_null(channel_mapped(f->ch, 0, 0, 0));
-	assert_null(channel_mapped(f->ch, 0, REGION_BYTES - 1, 2));
-	assert_null(channel_mapped(f->ch, 0, UINT64_MAX, 2));
+	assert_null(channel_mapped(f->ch, IO_READ, NREGIONS, 0, 1));
+	assert_null(channel_mapped(f->ch, IO_READ, UINT32_MAX, 0, 1));
+	assert_null(channel_mapped(f->ch, IO_READ, 0, 0, 0));
+	assert_null(channel_mapped(f->ch, IO_READ, 0, REGION_BYTES - 1, 2));
+	assert_null(channel_mapped(f->ch, IO_READ, 0, UINT64_MAX, 2));
 	key.access = REGION_WRITE;
 	assert_int_equal(channel_set_key(f->ch, 2, &key), 0);
-	assert_null(channel_mapped(f->ch, 2, 0, 1));
+	assert_null(channel_mapped(f->ch, IO_READ, 2, 0, 1));
+	key.access = REGION_READ;
+	assert_int_equal(channel_set_key(f->ch, 2, &key), 0);
+	assert_null(channel_mapped(f->ch, IO_WRITE, 2, 0, 1));
+	assert_null(channel_mapped(f->ch, IO_WRITE, 0, REGION_BYTES - 1, 2));
 }
 
 static void set_key__invalid(void **state)
@@ -253,7 +257,7 @@ static void forged__read_beyond_the_end(void **state)
 
 	key.len += 1ULL << 30;
 	forge(f, 0, key);
-	assert_null(channel_mapped(f->ch, 0, REGION_BYTES - PAGE_BYTES + 1, PAGE_BYTES));
+	assert_null(channel_mapped(f->ch, IO_READ, 0, REGION_BYTES - PAGE_BYTES + 1, PAGE_BYTES));
 	expect_refused(f, IO_READ, 0, REGION_BYTES - PAGE_BYTES + 1);
 }
 
@@ -361,7 +365,7 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(post__outside_the_region),
 	CHANNEL_CASE(post__without_key_or_right),
 	CHANNEL_CASE(post__one_bad_work),
-	CHANNEL_CASE(mapped__what_no_read_would_fetch),
+	CHANNEL_CASE(mapped__what_no_transfer_would_reach),
 	CHANNEL_CASE(set_key__invalid),
 	CLIENT_CASE(register__invalid),
 	CHANNEL_CASE(client__may_not_serve),
