@@ -87,8 +87,9 @@ void client_config_finish(struct client_config *config, unsigned ncpus)
 	if (!config->io_threads)
 		config->io_threads = max_u64(min_u64(ncpus, THREADS_DEFAULT_MAX), 1);
 	/* Where others need the CPU, spinning costs more than waking. */
+	config->spin_readers = config->spin_us == SPIN_AUTO ? ncpus / 2 : config->io_threads;
 	if (config->spin_us == SPIN_AUTO)
-		config->spin_us = ncpus >= 2 * config->io_threads ? SPIN_DEFAULT_US : 0;
+		config->spin_us = SPIN_DEFAULT_US;
 	if (config->debug_io)
 		config->log_level = LOG_LEVEL_DEBUG;
 }

@@ -29,10 +29,11 @@ struct client_config {
 	uint64_t buffers;    /* data buffers of each I/O thread */
 	uint64_t readahead;  /* bytes */
 	uint64_t merge_pages;
-	uint64_t spin_us; /* SPIN_AUTO: by the number of CPUs */
-	int transport;    /* enum transport_kind, or TRANSPORT_AUTO */
-	int cache;        /* enum cache_mode */
-	int ack;          /* enum ack_mode */
+	uint64_t spin_us;      /* SPIN_AUTO: as long as there are two CPUs for each reader */
+	uint64_t spin_readers; /* set by client_config_finish() */
+	int transport;         /* enum transport_kind, or TRANSPORT_AUTO */
+	int cache;             /* enum cache_mode */
+	int ack;               /* enum ack_mode */
 	enum log_level log_level;
 };
 

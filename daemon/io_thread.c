@@ -21,6 +21,7 @@
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"
 #include "daemon/io_threads.h"
+#include "daemon/readers.h"
 
 enum {
 	TICK_MS = 100,
@@ -79,13 +80,53 @@ int64_t io_thread_now(const struct io_thread *thread)
 	return thread->priv->now;
 }
 
+/* Thread 0 looks at them. */
+static void count(uint64_t *n)
+{
+	__atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
+}
+
 /* ---- a turn ---------------------------------------------------------------------------------- */
+
+static struct readers *readers_of(const struct io_thread *thread)
+{
+	return io_threads_readers(thread->priv->group);
+}
+
+static bool is_reader(const struct io_thread *thread)
+{
+	return readers_has(readers_of(thread), thread->index);
+}
+
+/* Only readers spin, as long as they leave CPUs to those whom they work for. */
+static unsigned spin_us(const struct io_thread *thread)
+{
+	const struct io_thread_private *priv = thread->priv;
+
+	return is_reader(thread) && readers_now(readers_of(thread)) <= priv->spinning.readers
+		       ? priv->spinning.us
+		       : 0;
+}
+
+static void wake_reader(const struct io_thread *thread, unsigned index)
+{
+	if (index)
+		io_thread_wake(io_thread_sibling(thread, index));
+}
+
+static void call_stand_in(const struct io_thread *thread)
+{
+	wake_reader(thread, readers_stand_in(readers_of(thread), thread->priv->now));
+}
 
 /* A read that finds nothing is as dear as asking epoll, one that finds something saves that. So
  * reading on is worth it as long as the last tries were lucky, and tried now and then. */
-static bool worth_a_try(struct io_thread_private *priv)
+static bool worth_a_try(struct io_thread *thread)
 {
-	return priv->spin_us || priv->luck || ++priv->untried % TRY_EVERY == 0;
+	struct io_thread_private *priv = thread->priv;
+
+	return is_reader(thread) &&
+	       (spin_us(thread) || priv->luck || ++priv->untried % TRY_EVERY == 0);
 }
 
 static void note_try(struct io_thread_private *priv, bool lucky)
@@ -103,9 +144,11 @@ static unsigned receive_requests(struct io_thread *thread)
 
 	while (n < RECEIVE_BATCH && !fuse_port_gone(thread->port)) {
 		bool told = priv->fuse_ready;
+		/* With others on their way, or one after the other without a wait. */
+		bool behind = priv->nused || (!told && priv->luck);
 		int got;
 
-		if ((!told && !worth_a_try(priv)) || !fuse_receive_ready(thread))
+		if ((!told && !worth_a_try(thread)) || !fuse_receive_ready(thread))
 			break;
 		priv->fuse_ready = false;
 		got = fuse_receive(thread);
@@ -115,6 +158,11 @@ static unsigned receive_requests(struct io_thread *thread)
 			io_threads_stop(priv->group);
 		if (got != RECEIVE_ONE)
 			break;
+		count(&priv->nreceived);
+		if (behind)
+			count(&priv->nbehind);
+		if (!priv->polling_fuse && !is_reader(thread))
+			call_stand_in(thread);
 		n++;
 	}
 	return n;
@@ -148,6 +196,23 @@ static void tell_late(const struct io_thread *thread, int64_t late_ms)
 			thread->index, (long long)late_ms / 1000, (long long)late_ms % 1000 / 100);
 }
 
+/* Whether those that read are enough, and not too many. */
+static void review_readers(struct io_thread *thread)
+{
+	uint64_t received = 0, behind = 0;
+
+	if (thread->index != 0 || !readers_review_due(readers_of(thread), thread->priv->now))
+		return;
+	for (unsigned i = 0; i < io_thread_siblings(thread); i++) {
+		const struct io_thread_private *priv = io_thread_sibling(thread, i)->priv;
+
+		received += __atomic_load_n(&priv->nreceived, __ATOMIC_RELAXED);
+		behind += __atomic_load_n(&priv->nbehind, __ATOMIC_RELAXED);
+	}
+	wake_reader(
+		thread, readers_review(readers_of(thread), thread->priv->now, received, behind));
+}
+
 static void tick(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -157,6 +222,7 @@ static void tick(struct io_thread *thread)
 	if (priv->next_tick)
 		tell_late(thread, priv->now - priv->next_tick);
 	priv->next_tick = priv->now + TICK_MS;
+	priv->fuse_ready |= !is_reader(thread);
 	fs_tick(thread, priv->now);
 	fuse_receive_give_up_parked(thread);
 	if (fs_gives_up(thread))
@@ -183,11 +249,12 @@ static bool turn(struct io_thread *thread)
 
 	priv->now = now_ms();
 	received = receive_requests(thread);
-	sleepy = received < RECEIVE_BATCH && !priv->spin_us;
+	sleepy = received < RECEIVE_BATCH && !spin_us(thread);
 	n = take_events(thread, sleepy);
 	n += run_calls(priv);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
+	review_readers(thread);
 	tick(thread);
 	return n || (received && !sleepy);
 }
@@ -200,8 +267,11 @@ static void watch_fuse(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 	struct epoll_event ev = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.fd = priv->fuse_fd};
-	bool watch = !fuse_port_gone(thread->port) && fuse_receive_ready(thread);
+	bool ready = fuse_receive_ready(thread), reader = is_reader(thread);
+	bool watch = !fuse_port_gone(thread->port) && ready && reader;
 
+	if (reader && !ready)
+		call_stand_in(thread);
 	if (watch == priv->polling_fuse)
 		return;
 	if (epoll_ctl(priv->epoll_fd, watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, priv->fuse_fd, &ev) <
@@ -264,7 +334,6 @@ static void prepare(struct io_thread *thread)
 
 void io_thread_run(struct io_thread *thread)
 {
-	struct io_thread_private *priv = thread->priv;
 	int64_t idle_since = 0, now;
 
 	prepare(thread);
@@ -273,11 +342,11 @@ void io_thread_run(struct io_thread *thread)
 			idle_since = 0;
 			continue;
 		}
-		if (priv->spin_us) {
+		if (spin_us(thread)) {
 			now = clock_ns(CLOCK_MONOTONIC);
 			if (!idle_since)
 				idle_since = now;
-			if (now - idle_since < priv->spin_us * INT64_C(1000))
+			if (now - idle_since < spin_us(thread) * INT64_C(1000))
 				continue;
 		}
 		sleep_on_descriptors(thread);

@@ -13,9 +13,11 @@
 
 #include "common/list.h"
 #include "daemon/io_thread.h"
+#include "daemon/io_threads.h"
 #include "daemon/request.h"
 
 struct io_threads;
+struct readers;
 
 /* Requests that one thread works on at once, and INTERRUPTs that it may have the others look for.
  */
@@ -37,9 +39,10 @@ struct io_thread_private {
 	int fuse_fd, wake_fd, epoll_fd;
 	bool polling_fuse; /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick;
-	unsigned spin_us;
+	struct spinning spinning;
 	bool fuse_ready, events_ready; /* the last sleep has said so */
 	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
+	uint64_t nreceived, nbehind;   /* atomic: messages read; without having been told of them */
 	bool stopping;                 /* fs_stop was called */
 
 	/* Calls from other threads. The flag lets the loop pass without the lock. */
@@ -117,5 +120,6 @@ void io_thread_wake(struct io_thread *thread);
 /* The index-th thread of the same mount, counted round. */
 struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
 unsigned io_thread_siblings(const struct io_thread *thread);
+struct readers *io_threads_readers(struct io_threads *group);
 
 #endif

@@ -13,6 +13,7 @@
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"
+#include "daemon/readers.h"
 
 struct io_threads {
 	struct io_thread *threads;
@@ -21,6 +22,7 @@ struct io_threads {
 	struct fuse_port *port;
 	int ended_fd;    /* written by the last thread to end */
 	unsigned nended; /* atomic */
+	struct readers readers;
 };
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -48,7 +50,8 @@ static void init_notes(struct io_thread_private *priv)
 		list_add_tail(&priv->free_notes, &priv->notes[i].link);
 }
 
-static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffers, unsigned spin_us)
+static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffers,
+	const struct spinning *spinning)
 {
 	struct io_thread *thread = &group->threads[index];
 	struct io_thread_private *priv = calloc(1, sizeof(*priv));
@@ -60,7 +63,7 @@ static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffer
 	thread->priv = priv;
 	priv->group = group;
 	priv->fuse_fd = -1;
-	priv->spin_us = spin_us;
+	priv->spinning = *spinning;
 	priv->now = now_ms();
 	pthread_mutex_init(&priv->inbox_lock, NULL);
 	list_init(&priv->inbox);
@@ -77,7 +80,8 @@ static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffer
 	return err;
 }
 
-int io_threads_new(unsigned nthreads, unsigned nbuffers, unsigned spin_us, struct io_threads **out)
+int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *spinning,
+	struct io_threads **out)
 {
 	struct io_threads *group = calloc(1, sizeof(*group));
 	int err = -ENOMEM;
@@ -85,13 +89,14 @@ int io_threads_new(unsigned nthreads, unsigned nbuffers, unsigned spin_us, struc
 	if (!group)
 		return -ENOMEM;
 	group->n = nthreads;
+	readers_init(&group->readers, nthreads);
 	group->threads = calloc(nthreads, sizeof(*group->threads));
 	group->mems = calloc(nthreads, sizeof(*group->mems));
 	group->ended_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!group->threads || !group->mems || group->ended_fd < 0)
 		goto err_group;
 	for (unsigned i = 0; i < nthreads; i++) {
-		err = new_thread(group, i, nbuffers, spin_us);
+		err = new_thread(group, i, nbuffers, spinning);
 		if (err)
 			goto err_group;
 	}
@@ -269,6 +274,11 @@ struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned ind
 	struct io_threads *group = thread->priv->group;
 
 	return &group->threads[index % group->n];
+}
+
+struct readers *io_threads_readers(struct io_threads *group)
+{
+	return &group->readers;
 }
 
 unsigned io_thread_siblings(const struct io_thread *thread)

@@ -20,7 +20,14 @@ struct fs;
 struct fuse_port;
 struct io_threads;
 
-int io_threads_new(unsigned nthreads, unsigned nbuffers, unsigned spin_us, struct io_threads **out);
+/* Threads look for work for us microseconds before they sleep, while at most readers of them read
+ * /dev/fuse (readers.h). */
+struct spinning {
+	unsigned us, readers;
+};
+
+int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *spinning,
+	struct io_threads **out);
 int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t whylen);
 int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why, size_t whylen);
 /* Readable once every thread has ended. */

@@ -154,6 +154,8 @@ err_mounted:
 static int start(struct daemon *d, const struct options *options)
 {
 	const struct client_config *config = &options->config;
+	const struct spinning spinning = {
+		(unsigned)config->spin_us, (unsigned)config->spin_readers};
 	int err;
 
 	err = catch_signals(d);
@@ -163,8 +165,8 @@ static int start(struct daemon *d, const struct options *options)
 	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
 	if (err)
 		goto err_signals;
-	err = io_threads_new((unsigned)config->io_threads, (unsigned)config->buffers,
-		(unsigned)config->spin_us, &d->threads);
+	err = io_threads_new(
+		(unsigned)config->io_threads, (unsigned)config->buffers, &spinning, &d->threads);
 	if (err) {
 		snprintf(d->why, sizeof(d->why), "cannot set up the I/O threads: %s",
 			errno_text(err));

@@ -304,17 +304,19 @@ static int serve(
 static int run(const char *mountpoint, char *why, size_t whylen)
 {
 	struct client_config config;
+	struct spinning spinning;
 	struct io_threads *threads;
 	struct fs fs = {0};
 	int err;
 
 	client_config_init(&config);
 	client_config_finish(&config, (unsigned)sysconf(_SC_NPROCESSORS_ONLN));
+	spinning = (struct spinning){(unsigned)config.spin_us, (unsigned)config.spin_readers};
 	err = open_transport(&fs, why, whylen);
 	if (err)
 		goto err_config;
-	err = io_threads_new((unsigned)config.io_threads, (unsigned)config.buffers,
-		(unsigned)config.spin_us, &threads);
+	err = io_threads_new(
+		(unsigned)config.io_threads, (unsigned)config.buffers, &spinning, &threads);
 	if (err)
 		goto err_transport;
 	err = io_threads_attach(threads, &fs, why, whylen);

@@ -150,7 +150,7 @@ calls() {
 @test "a lone read over shm costs one read call and one write call" {
 	# shellcheck disable=SC2034 # for the helpers
 	transport=shm
-	mount_rmem
+	mount_rmem -o spin_us=0
 	dd if=/dev/zero of="$mnt/data" bs=1M count=8 status=none
 	read_direct 100
 	reads=$(calls syscr) writes=$(calls syscw)

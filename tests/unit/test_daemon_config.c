@@ -53,9 +53,8 @@ static void example__as_it_is_changes_nothing(void **state)
 static void finish__settles_by_the_number_of_cpus(void **state)
 {
 	static const struct {
-		unsigned ncpus, threads, spin_us;
-	} cases[] = {
-		{0, 1, 0}, {1, 1, 0}, {2, 2, 0}, {4, 4, 0}, {7, 4, 0}, {8, 4, 20}, {64, 4, 20}};
+		unsigned ncpus, threads, spin_readers;
+	} cases[] = {{0, 1, 0}, {1, 1, 0}, {2, 2, 1}, {4, 4, 2}, {7, 4, 3}, {64, 4, 32}};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct client_config config;
@@ -63,7 +62,8 @@ static void finish__settles_by_the_number_of_cpus(void **state)
 		client_config_init(&config);
 		client_config_finish(&config, cases[i].ncpus);
 		assert_int_equal(config.io_threads, cases[i].threads);
-		assert_int_equal(config.spin_us, cases[i].spin_us);
+		assert_int_equal(config.spin_us, 20);
+		assert_int_equal(config.spin_readers, cases[i].spin_readers);
 		client_config_fini(&config);
 	}
 }
@@ -78,6 +78,7 @@ static void finish__keeps_what_was_set(void **state)
 	client_config_finish(&config, 1);
 	assert_int_equal(config.io_threads, 16);
 	assert_int_equal(config.spin_us, 7);
+	assert_int_equal(config.spin_readers, 16);
 	assert_int_equal(config.log_level, LOG_LEVEL_INFO);
 	client_config_fini(&config);
 }
