@@ -10,13 +10,16 @@ pause() {
 	fi
 }
 
-# until_true SECONDS COMMAND...: looks every 20 ms.
+# until_true SECONDS COMMAND...: looks every 20 ms. A second in which we did not run, since all of us
+# were stopped or the machine was paused, was none for what we wait for either.
 until_true() {
-	local deadline=$((SECONDS + $1 + 1))
+	local left=$(($1 + 1)) now=$SECONDS
 	shift
 	until "$@"; do
-		[ $SECONDS -lt $deadline ] || return 1
+		[ $left -gt 0 ] || return 1
 		pause 0.02
+		left=$((left - (SECONDS != now)))
+		now=$SECONDS
 	done
 }
 
