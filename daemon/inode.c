@@ -336,9 +336,8 @@ void inode_change_begin(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-void inode_change_end(struct inode *inode, const struct attr *attr)
+static void change_end_locked(struct inode *inode, const struct attr *attr)
 {
-	pthread_mutex_lock(&inode->lock);
 	if (attr && !inode->doubt)
 		take_attr_locked(inode, attr);
 	else if (attr && attr->flags & ATTR_CAPS)
@@ -348,6 +347,28 @@ void inode_change_end(struct inode *inode, const struct attr *attr)
 		inode->attr_valid = false;
 		inode->doubt = false;
 	}
+}
+
+void inode_change_end(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	change_end_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_change_names_end(struct inode *inode, const struct attr *attr)
+{
+	struct attr named;
+
+	pthread_mutex_lock(&inode->lock);
+	if (attr && inode->attr_valid && inode_is_regular(inode)) {
+		named = *attr;
+		named.mode = inode->attr.mode;
+		named.uid = inode->attr.uid;
+		named.gid = inode->attr.gid;
+		attr = &named;
+	}
+	change_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 

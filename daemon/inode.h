@@ -121,6 +121,9 @@ uint64_t inode_epoch(struct fs *fs);
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);
 void inode_change_end(struct inode *inode, const struct attr *attr);
+/* The same for one that gave or took names. What it says of a file's mode and owners may be older
+ * than a COMMIT that was answered meanwhile. */
+void inode_change_names_end(struct inode *inode, const struct attr *attr);
 
 /* The same for one that changed a file's size or pages, these from fpage on, while nothing of the
  * file was uncommitted and no I/O of it ran: the server's numbers are exact then. */

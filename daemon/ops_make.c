@@ -96,7 +96,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = request_state(req, struct make_state);
 	struct inode *target = st->target;
 
-	inode_change_end(target, rep->status ? NULL : &rep->entry.attr);
+	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
 	returns_link_end(target, !rep->status, req->thread);
 	inode_change_end(
 		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);

@@ -24,7 +24,7 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr)
 		return;
 	}
 	inode_change_begin(inode);
-	inode_change_end(inode, attr);
+	inode_change_names_end(inode, attr);
 	if (!attr->nlink)
 		returns_orphan(inode, req->thread);
 	inode_put(inode);

@@ -409,18 +409,12 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	op_finish(req, status);
 }
 
-void op_removexattr(struct request *req)
+static void removexattr_go(struct request *req, int status)
 {
-	struct op *op = op_begin(req);
-	const struct xattr_kind *kind;
-	int status = kind_of(req->args.name, &kind);
+	struct op *op = op_of(req);
 
 	if (status) {
 		op_finish(req, status);
-		return;
-	}
-	if (!may_have(op->inode, kind->flag)) {
-		op_finish(req, kind->is_acl ? 0 : -ENODATA);
 		return;
 	}
 	inode_change_begin(op->inode);
@@ -430,4 +424,19 @@ void op_removexattr(struct request *req)
 		.name = op_name(req->args.name),
 	};
 	op_rpc(req, remove_answered);
+}
+
+/* Its answer has the mode, too. */
+void op_removexattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	const struct xattr_kind *kind;
+	int status = kind_of(req->args.name, &kind);
+
+	if (status)
+		op_finish(req, status);
+	else if (!may_have(op->inode, kind->flag))
+		op_finish(req, kind->is_acl ? 0 : -ENODATA);
+	else if (commit_wait_set(req, op->inode, &status, removexattr_go))
+		removexattr_go(req, 0);
 }

@@ -177,6 +177,45 @@ static void inode_change_end__leaves_what_was_set_here(void **state)
 	inode_put(inode);
 }
 
+/* A RENAME is answered after the COMMIT that came later and told what was set. */
+static void inode_change_names_end__leaves_what_was_committed_meanwhile(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = file, now;
+
+	inode_learn_new(inode, &file, inode_epoch(*state));
+	inode->attr.mode = S_IFREG | 0751;
+	inode->attr.uid = 7;
+	inode->attr.gid = 8;
+	reply.nlink = 2;
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFREG | 0751);
+	assert_int_equal(now.uid, 7);
+	assert_int_equal(now.gid, 8);
+	assert_int_equal(now.nlink, 2);
+	inode_put(inode);
+}
+
+/* Of a directory nothing is set but by SETATTR; and what is not known is learned. */
+static void inode_change_names_end__takes_all_else(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2}, now;
+
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFDIR | 0700);
+	reply.mode = S_IFDIR | 0750;
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFDIR | 0750);
+	inode_put(inode);
+}
+
 /* Of two answers one tells of capabilities: a write is to take them away. */
 static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 {
@@ -235,6 +274,11 @@ int main(void)
 			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_change_end__leaves_what_was_set_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_names_end__leaves_what_was_committed_meanwhile, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_names_end__takes_all_else, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			inode_change_end__in_doubt_there_may_be_capabilities, setup, teardown),
 	};
