@@ -9,7 +9,8 @@
  * Who does not read serves what it has read before, and looks once a tick, so that a reader that
  * stands still holds nobody up for longer.
  *
- * THREADS    readers_review() is thread 0's; all else may be called by any. Nothing waits.
+ * THREADS    readers_review() and readers_review_due() are thread 0's, all else is anybody's.
+ *            Nothing waits.
  */
 #ifndef RMEMFS_DAEMON_READERS_H
 #define RMEMFS_DAEMON_READERS_H
