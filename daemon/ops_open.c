@@ -103,11 +103,12 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 
 static void close_handle(struct inode *inode, struct handle *handle, struct io_thread *thread)
 {
-	close_count(inode, handle->kind == OPENED_CACHED, thread);
+	/* First: what is set from then on this close might not commit. */
 	pthread_mutex_lock(&inode->lock);
 	inode->nwriters -= handle->writes;
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
+	close_count(inode, handle->kind == OPENED_CACHED, thread);
 	free(handle);
 }
 
