@@ -22,7 +22,7 @@ teardown() {
 }
 
 stop_answering() {
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 }
 
 answer_again() {

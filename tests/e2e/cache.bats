@@ -211,7 +211,7 @@ times_of() {
 	cache_mode=exclusive
 	mount_rmem -o soft,timeo=1,peer_timeout=1,connect_timeout=1
 	exec 5>"$mnt/a"
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	run timeout 30 dd if=/dev/zero of=/dev/fd/5 bs=64k count=4 conv=fsync,notrunc status=none
 	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]]
 	exec 5>&-
@@ -282,7 +282,7 @@ bytes_queued() {
 	random_file "$dir/new" 1
 	cp "$dir/old" "$mnt/a"
 	cmp "$dir/old" "$mnt/a"
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	dd if="$dir/new" of="$mnt/a" bs=1M conv=notrunc status=none 3>&- 2>&- &
 	writer=$!
 	until_true 20 bytes_queued

@@ -298,6 +298,7 @@ replace_in_store() {
 	exec 5>"$dir/steps"
 	until_true 10 grep -q open "$dir/said"
 	chown $owner "$mnt/a"
+	sync "$mnt/a" # or it would go with what is written next
 	replace_in_store ABBA ABBC
 	echo write >&5
 	until_true 10 grep -q "the server did not take what was written: Input/output error" "$dir/daemon.log"

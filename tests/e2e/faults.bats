@@ -69,7 +69,7 @@ copy_in_background() {
 @test "a server that stands still for a second holds a copy up and does not harm it" {
 	random_file "$dir/a" "$(mib 128 16)"
 	copy_in_background "$dir/a" "$mnt/a"
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	sleep 1
 	kill -CONT "$server_pid"
 	wait $copy

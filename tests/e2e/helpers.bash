@@ -45,6 +45,16 @@ alive() {
 	kill -0 "$1" 2>/dev/null
 }
 
+all_stand() {
+	! grep -h '^State:' "/proc/$1/task/"*/status 2>/dev/null | grep -qv '(stopped)'
+}
+
+# suspend PID: by SIGSTOP, which one of its threads takes: the others run on until it has.
+suspend() {
+	kill -STOP "$1"
+	until_true 10 all_stand "$1"
+}
+
 # exit_status PID SECONDS: waits for a child; its exit status, or 124 when it lasts longer.
 exit_status() {
 	timeout "$2" tail --pid="$1" -s 0.02 -f /dev/null || return 124

@@ -67,7 +67,7 @@ release_thread() {
 	mkdir "$mnt/dir"
 	echo old >"$mnt/dir/a"
 	# A request is sent by one thread, to a server that does not look at it any more, ...
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	hold_thread 0
 	rm -f "$mnt/dir/a" 3>&- &
 	remover=$!
@@ -114,7 +114,7 @@ change() {
 # Each is sent, to a server that does not look at it any more.
 send_changes() {
 	local pid
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	change create touch "$mnt/create/made"
 	change unlink rm -f "$mnt/unlink/gone"
 	change rmdir rmdir "$mnt/rmdir/gone"
@@ -214,7 +214,7 @@ dies_with() {
 	mkfifo "$dir/go"
 	(cd "$mnt/dir" && read -r <"$dir/go" && : >made) 3>&- 2>"$dir/maker.fail" &
 	maker=$!
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	rm -f "$mnt/dir/gone" 3>&- &
 	remover=$!
 	until_true 10 calling "$remover" unlink

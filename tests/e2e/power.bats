@@ -176,7 +176,7 @@ mount_second() {
 	random_file "$mnt/big" "24"
 	sync -f "$mnt/big"
 	# It waits 5 s for a client that does not answer.
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	kill -TERM "$server_pid"
 	until_true 10 logged "writing snapshots of 2 exports to $disk/b"
 	kill -TERM "$server_pid"
@@ -195,7 +195,7 @@ mount_second() {
 	mount_rmem
 	echo one >"$mnt/file"
 	sync -f "$mnt/file"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	stop_server
 	kill -CONT "$daemon_pid"
 	latest_is a
@@ -209,7 +209,7 @@ mount_second() {
 	mount_rmem
 	echo one >"$mnt/file"
 	sync -f "$mnt/file"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image" "$socket" >"$dir/taking.log" 2>&1 3>&- &
 	taking=$!
 	until_true 4 waits_for_client_to "$dir/image"
@@ -421,7 +421,7 @@ mount_second() {
 	TZ=IST-5:30 rmemfsctl status "$socket" | grep -F "snapshot of default: completed $completed in"
 	# Nobody can be waited for for long here: the state that waits for a client is the one to see.
 	echo one >"$mnt/file"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image/2" "$socket" >"$dir/out2" 2>&1 3>&- &
 	taking=$!
 	until_true 4 waits_for_client_to "$dir/image/2"

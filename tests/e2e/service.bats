@@ -115,7 +115,7 @@ progress_told() {
 	start_server
 	mount_rmem
 	random_file "$mnt/a" 4
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 	ends_soon
 	kill -CONT "$server_pid"
 }

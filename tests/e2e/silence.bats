@@ -18,7 +18,7 @@ teardown() {
 }
 
 stop_answering() {
-	kill -STOP "$server_pid"
+	suspend "$server_pid"
 }
 
 answer_again() {
@@ -104,7 +104,7 @@ name_is_looked_up() {
 	echo before >"$mnt/a"
 	session=$(status_of '.sessions[0].id')
 	silent="$HOSTNAME:$mnt (pid $daemon_pid) at export 'default' has been silent for 5"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	if [ "$transport" = shm ]; then
 		sleep 6.5
 		run ! server_said 'has been silent'

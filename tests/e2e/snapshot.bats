@@ -156,7 +156,7 @@ state_past_freeze() {
 	mount_rmem
 	echo a >"$mnt/a"
 	sync -f "$mnt/a"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	run snapshot
 	kill -CONT "$daemon_pid"
 	[ "$status" -eq 1 ]
@@ -174,7 +174,7 @@ state_past_freeze() {
 	mount_rmem
 	echo a >"$mnt/a"
 	sync -f "$mnt/a"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image" "$socket" >"$dir/out" 2>&1 3>&- &
 	taking=$!
 	until_true 4 test -e "$dir/image/records"
@@ -219,7 +219,7 @@ write_before_and_after() {
 	writer=$!
 	until_true 10 test -s "$mnt/a"
 	session=$(status_of '.sessions[0].id')
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	kill_server
 	start_server
 	until_true 10 lease_is_over
@@ -247,7 +247,7 @@ session_is() {
 	start_server
 	mount_rmem
 	stopped=$daemon_pid
-	kill -STOP "$stopped"
+	suspend "$stopped"
 	umount -l "$mnt"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
@@ -266,7 +266,7 @@ session_is() {
 	start_server
 	mount_rmem
 	random_file "$mnt/a" "$(mib 160 64)"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
 	taking=$!
 	until_true 20 state_is freezing
@@ -319,11 +319,11 @@ begin_on_disk_that_stands() {
 	random_file "$dir/a" 96
 	cp "$dir/a" "$mnt/a"
 	sync -f "$mnt/a"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/disk/image" "$socket" >"$dir/out" 2>&1 3>&- &
 	taking=$!
 	until_true 4 test -e "$dir/disk/image/pages"
-	kill -STOP "${exports[disk]}"
+	suspend "${exports[disk]}"
 	kill -CONT "$daemon_pid"
 	until_true 10 state_is copying
 }
@@ -381,7 +381,7 @@ begin_on_disk_that_stands() {
 	mount_rmem
 	random_file "$mnt/a" 16
 	sync -f "$mnt/a"
-	kill -STOP "$daemon_pid"
+	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image" "$socket" 3>&- &
 	taking=$!
 	until_true 20 state_is freezing
