@@ -196,21 +196,40 @@ static void tell_late(const struct io_thread *thread, int64_t late_ms)
 			thread->index, (long long)late_ms / 1000, (long long)late_ms % 1000 / 100);
 }
 
-/* Whether those that read are enough, and not too many. */
-static void review_readers(struct io_thread *thread)
+static void sum_up(const struct io_thread *thread, uint64_t *received, uint64_t *behind)
 {
-	uint64_t received = 0, behind = 0;
-
-	if (thread->index != 0 || !readers_review_due(readers_of(thread), thread->priv->now))
-		return;
+	*received = *behind = 0;
 	for (unsigned i = 0; i < io_thread_siblings(thread); i++) {
 		const struct io_thread_private *priv = io_thread_sibling(thread, i)->priv;
 
-		received += __atomic_load_n(&priv->nreceived, __ATOMIC_RELAXED);
-		behind += __atomic_load_n(&priv->nbehind, __ATOMIC_RELAXED);
+		*received += __atomic_load_n(&priv->nreceived, __ATOMIC_RELAXED);
+		*behind += __atomic_load_n(&priv->nbehind, __ATOMIC_RELAXED);
 	}
+}
+
+/* Whether those that read are enough, and not too many. */
+static void review_readers(struct io_thread *thread)
+{
+	uint64_t received, behind;
+
+	if (thread->index != 0 || !readers_review_due(readers_of(thread), thread->priv->now))
+		return;
+	sum_up(thread, &received, &behind);
 	wake_reader(
 		thread, readers_review(readers_of(thread), thread->priv->now, received, behind));
+}
+
+/* When the readers have read nothing since the last tick, there is nothing, or they stand still. */
+static void look_after_readers(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint64_t received, behind;
+
+	if (is_reader(thread))
+		return;
+	sum_up(thread, &received, &behind);
+	priv->fuse_ready |= received == priv->received_before;
+	priv->received_before = received;
 }
 
 static void tick(struct io_thread *thread)
@@ -222,7 +241,7 @@ static void tick(struct io_thread *thread)
 	if (priv->next_tick)
 		tell_late(thread, priv->now - priv->next_tick);
 	priv->next_tick = priv->now + TICK_MS;
-	priv->fuse_ready |= !is_reader(thread);
+	look_after_readers(thread);
 	fs_tick(thread, priv->now);
 	fuse_receive_give_up_parked(thread);
 	if (fs_gives_up(thread))

@@ -43,6 +43,7 @@ struct io_thread_private {
 	bool fuse_ready, events_ready; /* the last sleep has said so */
 	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
 	uint64_t nreceived, nbehind;   /* atomic: messages read; without having been told of them */
+	uint64_t received_before;      /* by all threads, at the last tick */
 	bool stopping;                 /* fs_stop was called */
 
 	/* Calls from other threads. The flag lets the loop pass without the lock. */

@@ -6,8 +6,8 @@
  * one request after the other without having to wait, one more reads for a moment, and stays if
  * more was done in it; and now and then one fewer does, and it stays so if as much was.
  *
- * Who does not read serves what it has read before, and looks once a tick, so that a reader that
- * stands still holds nobody up for longer.
+ * Who does not read serves what it has read before, and looks after each tick in which nobody has
+ * read anything, so that a reader that stands still holds nobody up for long.
  *
  * THREADS    readers_review() and readers_review_due() are thread 0's, all else is anybody's.
  *            Nothing waits.
