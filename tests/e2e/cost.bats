@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # cost.bats - what an operation costs: RPCs, one-sided works, system calls, allocations.
 
+# How many messages there are is the same over each transport: some are counted over one only.
+
 load helpers
 
 setup() {
@@ -62,6 +64,7 @@ fill_new() {
 	exec {held}<&-
 }
 
+# bats test_tags=only:tcp
 @test "in a new folder a small file costs a CREATE, a COMMIT and one WRITE" {
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs fill_new "$files")
@@ -80,6 +83,7 @@ unpack_new() {
 	exec {held}<&-
 }
 
+# bats test_tags=only:tcp
 @test "unpacking a small file costs a CREATE and a COMMIT" {
 	mkdir "$dir/tree"
 	for ((i = 0; i < files; i++)); do
@@ -104,6 +108,7 @@ unpack_new() {
 	[ "$(total reads)" -eq "$files" ]
 }
 
+# bats test_tags=only:tcp
 @test "the access times of what was read cost one RPC a file, the first time" {
 	cost rpcs fill "$files"
 	none=$(cost rpcs true)
