@@ -321,7 +321,8 @@ asan=(namespace) tsan=(basic)
 # Long under the thread sanitizer, and the work of one thread.
 one_threaded=(test_server_copy test_server_damage test_server_model test_server_size
 	test_server_xattr_model)
-emulated=(cost faults)
+# What operations cost is counted there nightly: it takes five minutes in an emulated guest.
+emulated=(faults)
 
 take_all() {
 	shared=("${areas[@]}") remote=("${areas[@]}") asan=() tsan=() emulated=() one_threaded=()
