@@ -54,33 +54,29 @@ read_all() {
 	[ "$(total writes)" -eq "$files" ]
 }
 
-# fill_new COUNT: in a folder that the mount has made itself. It is held, and reached by that, since other
-# tests make the kernel forget all that nobody uses.
-fill_new() {
+# in_new COMMAND...: in a folder that the mount has made itself. It is held, and reached by that, since
+# other tests make the kernel forget all that nobody uses.
+in_new() {
 	local held
 	mkdir "$mnt/new"
 	exec {held}<"$mnt/new"
-	mnt=/proc/self/fd/$held fill "$1"
+	mnt=/proc/self/fd/$held "$@"
 	exec {held}<&-
 }
 
 # bats test_tags=only:tcp
 @test "in a new folder a small file costs a CREATE, a COMMIT and one WRITE" {
 	none=$(cost rpcs true)
-	rpcs=$(cost rpcs fill_new "$files")
+	rpcs=$(cost rpcs in_new fill "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"
 	# A LOOKUP and a MKDIR for the folder.
 	[ $((rpcs - none)) -le $((2 * files + 5)) ]
 	[ "$(total writes)" -eq "$files" ]
 }
 
-# unpack_new COUNT: what tar does to each file is to make, write, date, own, allow and close it.
-unpack_new() {
-	local held
-	mkdir "$mnt/unpacked"
-	exec {held}<"$mnt/unpacked"
-	tar -C "/proc/self/fd/$held" -xf "$dir/$1.tar"
-	exec {held}<&-
+# What tar does to each file is to make, write, date, own, allow and close it.
+unpack() {
+	tar -C "$mnt" -xf "$dir/$1.tar"
 }
 
 # bats test_tags=only:tcp
@@ -92,7 +88,7 @@ unpack_new() {
 	chown 41001:41002 "$dir"/tree/*
 	(cd "$dir/tree" && tar -cf "$dir/$files.tar" -- *)
 	none=$(cost rpcs true)
-	rpcs=$(cost rpcs unpack_new "$files")
+	rpcs=$(cost rpcs in_new unpack "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"
 	# A LOOKUP and a MKDIR for the folder.
 	[ $((rpcs - none)) -le $((2 * files + 5)) ]
