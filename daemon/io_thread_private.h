@@ -42,7 +42,7 @@ struct io_thread_private {
 	struct spinning spinning;
 	bool fuse_ready, events_ready; /* the last sleep has said so */
 	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
-	uint64_t nreceived, nbehind;   /* atomic: messages read; without having been told of them */
+	uint64_t nreceived, nbehind;   /* atomic: messages read; of these while behind */
 	uint64_t received_before;      /* by all threads, at the last tick */
 	bool stopping;                 /* fs_stop was called */
 

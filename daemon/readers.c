@@ -120,7 +120,7 @@ unsigned readers_review(struct readers *readers, int64_t now, uint64_t served, u
 	unsigned added = 0;
 	double rate;
 
-	if (readers->since &&
+	if (readers->phase != READERS_NONE &&
 		(!readers_review_due(readers, now) ||
 			(done < PERIOD_REQUESTS && now - readers->since < PERIOD_MAX_MS)))
 		return 0;
