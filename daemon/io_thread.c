@@ -99,13 +99,18 @@ static bool is_reader(const struct io_thread *thread)
 }
 
 /* Only readers spin, as long as they leave CPUs to those whom they work for. */
-static unsigned spin_us(const struct io_thread *thread)
+static int64_t spin_budget_ns(const struct io_thread *thread)
 {
 	const struct io_thread_private *priv = thread->priv;
 
 	return is_reader(thread) && readers_now(readers_of(thread)) <= priv->spinning.readers
-		       ? priv->spinning.us
+		       ? priv->spinning.us * INT64_C(1000)
 		       : 0;
+}
+
+static bool spins(const struct io_thread *thread)
+{
+	return spin_hopes(&thread->priv->spin) && spin_budget_ns(thread);
 }
 
 static void wake_reader(const struct io_thread *thread, unsigned index)
@@ -126,7 +131,7 @@ static bool worth_a_try(struct io_thread *thread)
 	struct io_thread_private *priv = thread->priv;
 
 	return is_reader(thread) &&
-	       (spin_us(thread) || priv->luck || ++priv->untried % TRY_EVERY == 0);
+	       (spins(thread) || priv->luck || ++priv->untried % TRY_EVERY == 0);
 }
 
 static void note_try(struct io_thread_private *priv, bool lucky)
@@ -268,13 +273,15 @@ static bool turn(struct io_thread *thread)
 
 	priv->now = now_ms();
 	received = receive_requests(thread);
-	sleepy = received < RECEIVE_BATCH && !spin_us(thread);
+	sleepy = received < RECEIVE_BATCH && !spins(thread);
 	n = take_events(thread, sleepy);
 	n += run_calls(priv);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
 	review_readers(thread);
 	tick(thread);
+	if (received || n)
+		spin_found(&priv->spin, spin_budget_ns(thread));
 	return n || (received && !sleepy);
 }
 
@@ -353,22 +360,9 @@ static void prepare(struct io_thread *thread)
 
 void io_thread_run(struct io_thread *thread)
 {
-	int64_t idle_since = 0, now;
-
 	prepare(thread);
 	while (!ended(thread)) {
-		if (turn(thread)) {
-			idle_since = 0;
-			continue;
-		}
-		if (spin_us(thread)) {
-			now = clock_ns(CLOCK_MONOTONIC);
-			if (!idle_since)
-				idle_since = now;
-			if (now - idle_since < spin_us(thread) * INT64_C(1000))
-				continue;
-		}
-		sleep_on_descriptors(thread);
-		idle_since = 0;
+		if (!turn(thread) && !spin_again(&thread->priv->spin, spin_budget_ns(thread)))
+			sleep_on_descriptors(thread);
 	}
 }

@@ -2,8 +2,8 @@
  *
  * Each has its own clone of /dev/fuse, its own event queue with one channel, its own requests and
  * data buffers, and runs every request that it reads to completion: read, decode, post, go on
- * reading, reply when the transfer has ended. It spins for spin_us when idle, then sleeps on all
- * its descriptors.
+ * reading, reply when the transfer has ended. When idle it spins for spin_us, where that has paid
+ * lately (spin.h), then sleeps on all its descriptors.
  *
  *     main starts and joins them; fs.h is called from their loops.
  *

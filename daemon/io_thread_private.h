@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/list.h"
+#include "common/spin.h"
 #include "daemon/io_thread.h"
 #include "daemon/io_threads.h"
 #include "daemon/request.h"
@@ -40,6 +41,7 @@ struct io_thread_private {
 	bool polling_fuse; /* fuse_fd is in epoll_fd */
 	int64_t now, next_tick;
 	struct spinning spinning;
+	struct spin spin;
 	bool fuse_ready, events_ready; /* the last sleep has said so */
 	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
 	uint64_t nreceived, nbehind;   /* atomic: messages read; of these while behind */

@@ -20,8 +20,8 @@ struct fs;
 struct fuse_port;
 struct io_threads;
 
-/* Threads look for work for us microseconds before they sleep, while at most readers of them read
- * /dev/fuse (readers.h). */
+/* Threads look for work for us microseconds before they sleep, where that pays (spin.h), while at
+ * most readers of them read /dev/fuse (readers.h). */
 struct spinning {
 	unsigned us, readers;
 };

@@ -41,7 +41,7 @@ const char options_help[] =
 	"  io_threads=N            threads that carry requests (one a CPU, at most 4)\n"
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
-	"  spin_us=N               microseconds to spin before sleeping (20, where CPUs are free)\n"
+	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
 	"  low_latency             keep this machine's CPUs awake: faster, and costs power\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
 	"  debug_io                log each request of the data path, at level debug\n"

@@ -62,7 +62,7 @@ static void finish__settles_by_the_number_of_cpus(void **state)
 		client_config_init(&config);
 		client_config_finish(&config, cases[i].ncpus);
 		assert_int_equal(config.io_threads, cases[i].threads);
-		assert_int_equal(config.spin_us, 20);
+		assert_int_equal(config.spin_us, 100);
 		assert_int_equal(config.spin_readers, cases[i].spin_readers);
 		client_config_fini(&config);
 	}
