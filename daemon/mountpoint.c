@@ -212,6 +212,8 @@ static const char *reason(int err)
 		return "its daemon is gone; umount it and mount it again";
 	case -EPERM:
 		return "only root may";
+	case -EUSERS:
+		return "other mounts read the export; the daemon's log names one";
 	default:
 		return errno_text(err);
 	}

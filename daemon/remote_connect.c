@@ -236,7 +236,9 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 	else
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
 	connect_failed(s, rep->status, "%s: %s", s->server, why);
-	if (s->id && (rep->status == -ESTALE || rep->status == -EBUSY))
+	if (s->id && rep->status == -EROFS)
+		session_may_not_write(s, r->keys, why);
+	else if (s->id && (rep->status == -ESTALE || rep->status == -EBUSY))
 		session_lose(s, why);
 	connection_drop(r, "refused: %s", why);
 }

@@ -52,6 +52,18 @@ static void settle_locked(struct remount *r, int status)
 	waiters_wake(&r->waiters, status);
 }
 
+/* Others read what this mount would write. */
+static bool was_refused(struct remount *r)
+{
+	return !r->read_only && session_is_read_only(fs_of(r)->session);
+}
+
+static void refused_locked(struct remount *r)
+{
+	r->read_only = true;
+	settle_locked(r, -EUSERS);
+}
+
 /* Kernels before 6.16 take pages for written back as soon as they have sent them. */
 static bool writes(const struct fs_thread *ft)
 {
@@ -81,7 +93,9 @@ void remount_step(struct io_thread *thread)
 		if (r->clean == (UINT32_C(1) << fs->options.io_threads) - 1)
 			attach_locked(r);
 	}
-	if (atomic_load(&r->phase) == REMOUNT_ATTACHES && session_has_keys(fs->session))
+	if (atomic_load(&r->phase) == REMOUNT_ATTACHES && was_refused(r))
+		refused_locked(r);
+	else if (atomic_load(&r->phase) == REMOUNT_ATTACHES && session_has_keys(fs->session))
 		settle_locked(r, 0);
 	else if (atomic_load(&r->phase) != REMOUNT_DONE && session_lost(fs->session))
 		settle_locked(r, -ESTALE);

@@ -33,7 +33,8 @@ struct io_thread;
 struct request;
 
 /* -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2). -EBUSY: another one waits for the
- * opposite. Without a flag about access times they stay as they are. */
+ * opposite. -EUSERS: other clients read what this one would write. Without a flag about access
+ * times they stay as they are. */
 #define REMOUNT_IOCTL _IO('r', 0x6d)
 #define REMOUNT_FLAGS (MS_RDONLY | MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)
 

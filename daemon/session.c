@@ -174,6 +174,22 @@ void session_set_read_only(struct session *s, bool read_only)
 		read_only ? "becomes read-only" : "is to write from now on");
 }
 
+void session_may_not_write(struct session *s, unsigned keys, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only)) {
+		atomic_store(&s->read_only, true);
+		atomic_fetch_add(&s->keys, 1);
+		log_notice("server %s: the session stays read-only: %s", s->server, why);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool session_is_read_only(const struct session *s)
+{
+	return atomic_load(&s->read_only);
+}
+
 bool session_has_keys(const struct session *s)
 {
 	unsigned keys = atomic_load(&s->keys);

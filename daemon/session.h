@@ -38,6 +38,10 @@ const char *session_server(const struct session *s);
  * connects its channel anew, for keys of the other kind; what is under way is repeated there. Of a
  * session that becomes read-only nothing may be under way that changes something. Any thread. */
 void session_set_read_only(struct session *s, bool read_only);
+/* The server has refused to let it write, asked with the keys of that number: it is read-only
+ * again, and says why, unless it has changed since. Any thread. */
+void session_may_not_write(struct session *s, unsigned keys, const char *why);
+bool session_is_read_only(const struct session *s);
 /* Whether all channels have been attached since then. Any thread, while the remotes are there. */
 bool session_has_keys(const struct session *s);
 

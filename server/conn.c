@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/attach.h"
 #include "server/peers.h"
 #include "server/session.h"
 
@@ -290,7 +291,7 @@ static void conn_fenced(struct conn *c)
 	conn_delete(c);
 	if (session)
 		session_lost_conn(session, process_gone);
-	session_retry_waiting(s);
+	attach_retry_waiting(s);
 }
 
 void conns_disconnect(struct server *s)

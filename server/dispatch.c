@@ -12,6 +12,7 @@
 #include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/attach.h"
 #include "server/conn.h"
 #include "server/session.h"
 #include "server/snapshot.h"
@@ -279,7 +280,7 @@ static void run_control(struct request *req)
 		return;
 	}
 	if (req->rpc.op == RPC_ATTACH) {
-		session_attach(req);
+		attach_request(req);
 		return;
 	}
 	if (!req->conn->session) {

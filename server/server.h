@@ -31,6 +31,7 @@ enum {
 	CHANNEL_RESERVED = 2,  /* the last of them */
 	CHANNEL_CONTROLS = 4,  /* requests outside slots that may be outstanding */
 	SESSION_CHANNELS = 64, /* of one session at most */
+	EXPORT_SESSIONS = 256, /* of one export at most */
 	UNATTACHED_MAX = 256,  /* channels that have not attached */
 	UNATTACHED_MS = 10000, /* how long they may take */
 	ATTACH_WAIT_MAX_MS = 300000,

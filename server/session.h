@@ -1,19 +1,8 @@
-/* session.h - who is mounted: making, resuming, changing and ending sessions.
+/* session.h - who is mounted: sessions, what they ask outside slots, their end.
  *
- * Until leases exist an export serves one session at a time. Another owner's ATTACH waits for it; a
- * newer instance of the same owner ends it at once. A session ends in this order: all its channels
- * are fenced, then it is forgotten by the store, then whoever waits is served: no page of it is
- * given away while anything of it can still reach memory.
- *
- * A channel of a session that is attached again counts as the confirmation that its predecessor is
- * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.
- * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
- * over when it does.
- *
- * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it, once
- * the one before it in its place is fenced: that is stored first, then all the session's channels
- * are fenced, whose keys are of the other kind. One that is refused has changed nothing. So what is
- * mounted read-only has no key that writes, from the answer to the last channel's ATTACH on.
+ * A session ends in this order: all its channels are fenced, then it is forgotten by the store,
+ * then whoever waits is served: no page of it is given away while anything of it can still reach
+ * memory. How it begins, and comes back, is attach.h's.
  *
  * OWNERSHIP  Sessions belong to server.sessions; their conns end by conn.h's rules.
  * THREADS    The metadata thread.
@@ -50,14 +39,27 @@ int sessions_restore(struct server *s);
 void sessions_expect(struct server *s);
 void sessions_delete(struct server *s);
 
+/* One that begins, from what the store has of it; NULL: no memory. The caller stores it, or deletes
+ * it. */
+struct session *session_new(
+	struct server *s, const struct meta_session *stored, struct export *export);
+void session_delete(struct session *session);
+struct session *session_find(struct server *s, uint64_t id);
+
 /* The requests that are outside slots. */
-void session_attach(struct request *req);
 void session_regions(struct request *req);
 void session_ping(struct request *req);
 void session_bye(struct request *req);
 
-/* Ends those of the export that nobody has heard of for as long as a lease lasts, and RETURN_MS. */
-void sessions_end_expired(struct server *s, const struct export *export);
+/* Whether nobody has heard of it for as long as a lease lasts. On shm a process that lives may use
+ * its mappings: then only its own BYE ends the session. */
+bool session_expired(const struct session *session);
+/* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
+ */
+void session_end(struct session *session);
+/* Ends those of the export, but for one (or NULL), that nobody has heard of for as long as a lease
+ * lasts, and RETURN_MS. */
+void sessions_end_expired(struct server *s, const struct export *export, const struct session *but);
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);
@@ -65,8 +67,6 @@ bool session_reaches_memory(const struct session *session);
 void session_lost_conn(struct session *session, bool process_gone);
 /* A process of an earlier run of the server, which had its memory mapped, has ended. */
 void session_lost_process(struct server *s, uint64_t id);
-/* Looks again at what waits for a session's or channel's end. */
-void session_retry_waiting(struct server *s);
 void session_retry_stalled(struct server *s);
 
 /* What is due: late attaches, silent channels, pages that may be reused. Returns how long until

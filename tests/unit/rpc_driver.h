@@ -10,7 +10,7 @@
 extern enum transport_kind driver_kind;
 
 /* Another client: attaches, writes a byte to standard output, says BYE when standard input ends. */
-int driver_hold(const char *listen, const char *owner, uint64_t instance);
+int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags);
 
 int driver_run_mutations(void);
 int driver_run_sessions(void);

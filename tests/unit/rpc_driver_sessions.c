@@ -56,12 +56,13 @@ struct holder {
 };
 
 /* The other program: attaches, says so on standard output, and holds until standard input ends. */
-int driver_hold(const char *listen, const char *owner, uint64_t instance)
+int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags)
 {
 	char byte = 0;
 
 	snprintf(server.listen, sizeof(server.listen), "%s", listen);
 	client_init(&client, &server, owner, instance);
+	client.flags = flags;
 	client_begin(&client);
 	client_regions(&client);
 	if (write(STDOUT_FILENO, &byte, 1) != 1 || read(STDIN_FILENO, &byte, 1) != 0)
@@ -72,15 +73,18 @@ int driver_hold(const char *listen, const char *owner, uint64_t instance)
 }
 
 /* It has keys to the regions when this returns. A program, since librdmacm forbids fork(2). */
-static void hold_export(struct holder *h, const char *owner, unsigned instance)
+static void hold_export_as(
+	struct holder *h, const char *owner, unsigned instance, uint32_t attach_flags)
 {
-	char number[16];
-	const char *const argv[] = {"/proc/self/exe", "hold", server.listen, owner, number, NULL};
+	char number[16], flags[16];
+	const char *const argv[] = {
+		"/proc/self/exe", "hold", server.listen, owner, number, flags, NULL};
 	posix_spawn_file_actions_t actions;
 	int ready[2], go[2];
 	char byte = 0;
 
 	snprintf(number, sizeof(number), "%u", instance);
+	snprintf(flags, sizeof(flags), "%u", attach_flags);
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 	posix_spawn_file_actions_init(&actions);
@@ -94,6 +98,11 @@ static void hold_export(struct holder *h, const char *owner, unsigned instance)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	h->go = go[1];
+}
+
+static void hold_export(struct holder *h, const char *owner, unsigned instance)
+{
+	hold_export_as(h, owner, instance, 0);
 }
 
 static void wait_holder(const struct holder *h)
@@ -391,6 +400,161 @@ static void read_only__who_is_refused_has_changed_nothing(void **state)
 	}
 	kill_holder(&h);
 	client_fini(&client);
+}
+
+/* ---- readers, who share an export ------------------------------------------------------------ */
+
+enum { READERS = 4 };
+
+static struct rpc_client readers[READERS];
+
+static void begin_readers(unsigned n)
+{
+	char owner[16];
+
+	for (unsigned i = 0; i < n; i++) {
+		snprintf(owner, sizeof(owner), "reader %u", i);
+		client_init(&readers[i], &server, owner, 1);
+		readers[i].flags = ATTACH_READ_ONLY;
+		client_begin(&readers[i]);
+		client_regions(&readers[i]);
+	}
+}
+
+static void end_readers(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		client_fini(&readers[i]);
+}
+
+static void readers__share_an_export(void **state)
+{
+	struct rpc_reply rep;
+
+	begin_readers(READERS);
+	for (unsigned i = 0; i < READERS; i++) {
+		struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+
+		assert_int_equal(client_call(&readers[i], 0, &req, &rep), 0);
+		assert_int_equal(client_transfer(&readers[i], IO_READ, 0, 0, PAGE_BYTES), 0);
+		assert_int_equal(readers[i].attached.session, FIRST_SESSION + i);
+	}
+	end_readers(READERS);
+}
+
+/* Processes of their own: over shm only their end is the end of what they have mapped. */
+static void readers__keep_a_writer_out_and_are_named(void **state)
+{
+	struct holder holders[READERS];
+	char owner[16];
+
+	for (unsigned i = 0; i < READERS; i++) {
+		snprintf(owner, sizeof(owner), "reader %u", i);
+		hold_export_as(&holders[i], owner, 1, ATTACH_READ_ONLY);
+	}
+	client_init(&client, &server, "writer", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "client reader 0"));
+	assert_non_null(strstr(text, "and 3 more, read-only; who writes takes an export"));
+	for (unsigned i = 0; i < READERS; i++)
+		close(holders[i].go);
+	assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	for (unsigned i = 0; i < READERS; i++)
+		wait_holder(&holders[i]);
+	client_fini(&client);
+}
+
+static void readers__are_kept_out_by_a_writer(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "writer", 1);
+	client_init(&client, &server, "reader", 1);
+	client.flags = ATTACH_READ_ONLY;
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "client writer"));
+	assert_non_null(strstr(text, "who may write; read-only mounts share an export only"));
+	kill_holder(&h);
+	client_fini(&client);
+}
+
+static void readers__one_that_wants_the_export_alone_does_not_share(void **state)
+{
+	begin_readers(1);
+	client_init(&client, &server, "alone", 1);
+	client.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE;
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "cache=exclusive takes an export that nobody uses"));
+	client_fini(&client);
+	end_readers(1);
+}
+
+/* The refusal leaves its session as it is, and where it is alone it is none. */
+static void readers__none_becomes_a_writer_while_others_read(void **state)
+{
+	struct rpc_client *reader = &readers[0];
+	struct holder h;
+
+	begin_readers(1);
+	hold_export_as(&h, "other", 1, ATTACH_READ_ONLY);
+	client_drop(reader);
+	client_connect(reader);
+	reader->flags = 0;
+	assert_int_equal(
+		client_attach(reader, "default", reader->attached.session, 0, text), -EROFS);
+	assert_non_null(strstr(text, "1 more read export 'default', client other for one"));
+	reader->flags = ATTACH_READ_ONLY;
+	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
+	close(h.go);
+	wait_holder(&h);
+	client_drop(reader);
+	client_connect(reader);
+	reader->flags = 0;
+	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
+	client_regions(reader);
+	expect_writes(reader, "alone", true);
+	end_readers(1);
+}
+
+/* Nobody writes before all have come back, or their time is over. */
+static void readers__keep_their_sessions_over_a_restart(void **state)
+{
+	begin_readers(2);
+	server_kill(&server);
+	server_start(&server);
+	for (unsigned i = 0; i < 2; i++)
+		client_wait_closed(&readers[i]);
+	client_resume(&readers[1]);
+	assert_true(readers[1].attached.resumed);
+	client_init(&client, &server, "writer", 1);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	client_resume(&readers[0]);
+	client_regions(&readers[0]);
+	assert_int_equal(client_transfer(&readers[0], IO_READ, 0, 0, PAGE_BYTES), 0);
+	client_fini(&client);
+	end_readers(2);
+}
+
+static void readers__newer_instance_ends_the_older_and_nobody_else(void **state)
+{
+	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	struct rpc_reply rep;
+	struct holder h;
+
+	begin_readers(1);
+	hold_export_as(&h, "other", 1, ATTACH_READ_ONLY);
+	kill_holder(&h);
+	client_init(&client, &server, "other", 2);
+	client.flags = ATTACH_READ_ONLY;
+	client_begin(&client);
+	assert_int_equal(client.attached.session, FIRST_SESSION + 2);
+	assert_int_equal(client_call(&readers[0], 0, &req, &rep), 0);
+	client_fini(&client);
+	end_readers(1);
 }
 
 /* ---- breaches of the protocol ---------------------------------------------------------------- */
@@ -748,6 +912,13 @@ int driver_run_sessions(void)
 		SESSION_TEST(read_only__a_session_becomes_so_and_back),
 		SESSION_TEST(read_only__is_all_that_a_session_can_change),
 		SESSION_TEST(read_only__who_is_refused_has_changed_nothing),
+		SESSION_TEST(readers__share_an_export),
+		SESSION_TEST(readers__keep_a_writer_out_and_are_named),
+		SESSION_TEST(readers__are_kept_out_by_a_writer),
+		SESSION_TEST(readers__one_that_wants_the_export_alone_does_not_share),
+		SESSION_TEST(readers__none_becomes_a_writer_while_others_read),
+		SESSION_TEST(readers__keep_their_sessions_over_a_restart),
+		SESSION_TEST(readers__newer_instance_ends_the_older_and_nobody_else),
 		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
 		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),
 		SESSION_TEST(slots__of_another_channel_closes_the_channel),

@@ -28,8 +28,9 @@ int main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	log_init("test_rpc_driver", LOG_LEVEL_WARNING);
-	if (argc == 5 && strcmp(argv[1], "hold") == 0)
-		return driver_hold(argv[2], argv[3], strtoull(argv[4], NULL, 10));
+	if (argc == 6 && strcmp(argv[1], "hold") == 0)
+		return driver_hold(argv[2], argv[3], strtoull(argv[4], NULL, 10),
+			(uint32_t)strtoul(argv[5], NULL, 10));
 
 	if (kind < 0) {
 		fprintf(stderr, "usage: test_rpc_driver shm|tcp|verbs\n");

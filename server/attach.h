@@ -1,0 +1,31 @@
+/* attach.h - ATTACH: who gets a session at an export, and which channels are whose.
+ *
+ * Any number of sessions may read an export that nobody writes. Until leases exist one that writes
+ * has the export for itself: an ATTACH waits for all that are in its way. A newer instance of the
+ * same owner ends the older one at once.
+ *
+ * A channel of a session that is attached again counts as the confirmation that its predecessor is
+ * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.
+ * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
+ * over when it does.
+ *
+ * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it, once
+ * the one before it in its place is fenced: that is stored first, then all the session's channels
+ * are fenced, whose keys are of the other kind. One that is refused has changed nothing: -EROFS,
+ * where it would write what others read. So what is mounted read-only has no key that writes, from
+ * the answer to the last channel's ATTACH on.
+ *
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_ATTACH_H
+#define RMEMFS_SERVER_ATTACH_H
+
+#include "server/conn.h"
+#include "server/server.h"
+
+/* Answers it, or has it wait in server.waiting for what is in its way, as long as it may. */
+void attach_request(struct request *req);
+/* Looks again at what waits for a session's or channel's end. */
+void attach_retry_waiting(struct server *s);
+
+#endif
