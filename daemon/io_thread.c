@@ -362,7 +362,11 @@ void io_thread_run(struct io_thread *thread)
 {
 	prepare(thread);
 	while (!ended(thread)) {
-		if (!turn(thread) && !spin_again(&thread->priv->spin, spin_budget_ns(thread)))
+		if (turn(thread))
+			continue;
+		if (!spin_again(&thread->priv->spin, spin_budget_ns(thread)))
 			sleep_on_descriptors(thread);
+		else
+			sched_yield(); /* to programs that were woken on this CPU */
 	}
 }
