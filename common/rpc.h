@@ -108,7 +108,8 @@ struct rpc_attach {
 	uint16_t channel;           /* 0 .. nchannels-1: which of the session's channels this is */
 	uint16_t nchannels;
 	/* READ_ONLY may be another than before where a session is resumed: that is changed, and the
-	 * session's other channels end, since their keys are of the other kind. */
+	 * session's other channels end, since their keys are of the other kind. -EROFS: it can't
+	 * become one that writes, since others read. */
 	uint32_t flags;
 	uint32_t wait_ms; /* how long to wait for an export that is in use */
 	struct rpc_str export_name;

@@ -7,7 +7,8 @@
  * budget, the next one is hoped to as well. A wait for nothing costs more than one for something
  * gains, and weighs as much more.
  *
- *     found something: spin_found()        found nothing: spin_again() ? look again : sleep
+ *     spin_looks() -> look -> found something: spin_found()
+ *                             found nothing: spin_again() ? look again : sleep
  *
  * THREADS    Its owner's alone.
  */
@@ -41,11 +42,18 @@ static inline void spin_learn(struct spin *s, int64_t waited_ns, int64_t budget_
 		s->hope += SPIN_GAIN;
 }
 
-static inline void spin_found(struct spin *s, int64_t budget_ns)
+/* The time for spin_found(), from before what is found is dealt with, which is no part of the wait;
+ * 0 while nothing is waited for. */
+static inline int64_t spin_looks(const struct spin *s)
+{
+	return s->idle_since ? clock_ns(CLOCK_MONOTONIC) : 0;
+}
+
+static inline void spin_found(struct spin *s, int64_t looked, int64_t budget_ns)
 {
 	if (!s->idle_since)
 		return;
-	spin_learn(s, clock_ns(CLOCK_MONOTONIC) - s->idle_since, budget_ns);
+	spin_learn(s, looked - s->idle_since, budget_ns);
 	s->idle_since = 0;
 }
 

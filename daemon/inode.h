@@ -1,8 +1,8 @@
 /* inode.h - what this client knows of one file or directory, and the table of all of them.
  *
- * One client at a time has an export, so what is known here is the truth while the session lives:
- * attributes are answered locally, and a file's size and times are newer here than at the server
- * until they are committed (commit.h).
+ * A client that may write has its export for itself, and those that share one only read. So what is
+ * known here is the truth while the session lives: attributes are answered locally, and a file's
+ * size and times are newer here than at the server until they are committed (commit.h).
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
  *            their way, the dirty list, a running commit and what is dropped from the cache hold

@@ -268,6 +268,7 @@ static unsigned take_events(struct io_thread *thread, bool sleepy)
 static bool turn(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
+	int64_t looked = spin_looks(&priv->spin);
 	unsigned received, n;
 	bool sleepy;
 
@@ -281,7 +282,7 @@ static bool turn(struct io_thread *thread)
 	review_readers(thread);
 	tick(thread);
 	if (received || n)
-		spin_found(&priv->spin, spin_budget_ns(thread));
+		spin_found(&priv->spin, looked, spin_budget_ns(thread));
 	return n || (received && !sleepy);
 }
 
@@ -307,6 +308,18 @@ static void watch_fuse(struct io_thread *thread)
 		priv->polling_fuse = watch;
 }
 
+/* After the queue was armed: what came before that would wake nobody. */
+static bool found_events(struct io_thread *thread)
+{
+	struct spin *spin = &thread->priv->spin;
+	int64_t looked = spin_looks(spin);
+
+	if (!evq_pending(thread->evq) || !handle_events(thread))
+		return false;
+	spin_found(spin, looked, spin_budget_ns(thread));
+	return true;
+}
+
 static void sleep_on_descriptors(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -316,7 +329,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 	int n;
 
 	watch_fuse(thread);
-	if (evq_arm(thread->evq) != 0 || (evq_pending(thread->evq) && handle_events(thread)) ||
+	if (evq_arm(thread->evq) != 0 || found_events(thread) ||
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
 		return;
 	timeout = priv->next_tick - now_ms();

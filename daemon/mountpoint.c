@@ -244,8 +244,12 @@ static int change_mount(
 
 	if (!err && !(flags & MS_RDONLY))
 		err = tell_daemon(root, flags);
-	if (!err)
+	if (!err) {
 		err = tell_kernel(there, path, flags);
+		/* Who may write keeps readers out. */
+		if (err && there->read_only && !(flags & MS_RDONLY))
+			tell_daemon(root, flags | MS_RDONLY);
+	}
 	if (err) {
 		snprintf(why, whylen, "cannot remount %s: %s", path, reason(err));
 		return err;

@@ -5,6 +5,7 @@
  * us by an ioctl on the root directory, whose argument is flags of mount(2):
  *
  *     to write       ioctl -> all threads attach anew, with keys that write -> answer -> the kernel
+ *                    (or the server refuses that, since others read: they attach as before)
  *     to read only   the kernel, which writes back what it has and lets nobody write from then on
  *                    -> ioctl -> writes that are on their way end, and all threads commit what is
  *                    dirty -> they attach anew, with keys that only read -> answer

@@ -47,7 +47,8 @@ bool session_has_keys(const struct session *s);
 
 /* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
  * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
- * -ENOENT: it has no such export; -EBUSY: another session has it, still after the time allowed. */
+ * -ENOENT: it has no such export; -EBUSY: others are in the way, still after the time allowed;
+ * -EUSERS: too many share it. */
 int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen);
 
 /* Instead of running the threads: returns when thread has stopped. Before it remote_stop() was

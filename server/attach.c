@@ -180,14 +180,28 @@ static bool is_outdated(
 	return false;
 }
 
+static bool gives_way(const struct session *session, const struct rpc_attach *a)
+{
+	return is_of_owner(session, a) || session->ending || session->said_bye ||
+	       session_expired(session);
+}
+
+/* Of those that are expired none, as long as one would stay that keeps the client out all the same.
+ * An owner's older instance in any case. */
 static void end_those_in_the_way(
 	struct server *s, const struct export *export, const struct rpc_attach *a)
 {
+	bool all = true;
+
+	list_for_each (pos, &s->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		all &= !is_in_the_way(session, export, a) || gives_way(session, a);
+	}
 	list_for_each_safe (pos, &s->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
 
-		if (is_in_the_way(session, export, a) &&
-			(is_of_owner(session, a) || session->said_bye || session_expired(session)))
+		if (is_in_the_way(session, export, a) && (all || is_of_owner(session, a)))
 			session_end(session);
 	}
 }
@@ -346,6 +360,11 @@ static void change_and_join(struct request *req, struct session *session)
 		join(req, session);
 }
 
+static bool is_another(const struct session *other, const struct session *session)
+{
+	return other != session && other->export == session->export;
+}
+
 /* Who keeps a session from becoming one that writes, and how many there are. */
 static const struct session *find_other_reader(const struct session *session, unsigned *n)
 {
@@ -355,7 +374,8 @@ static const struct session *find_other_reader(const struct session *session, un
 	list_for_each (pos, &session->server->sessions) {
 		const struct session *other = list_entry(pos, struct session, link);
 
-		if (other == session || !is_at(other, session->export) || other->said_bye)
+		if (!is_another(other, session) || other->ending || other->said_bye ||
+			session_overdue(other))
 			continue;
 		if (!first)
 			first = other;
@@ -364,20 +384,42 @@ static const struct session *find_other_reader(const struct session *session, un
 	return first;
 }
 
-/* True: it was, since others read what it would write. */
-static bool refuse_to_write(struct request *req, const struct session *session)
+/* Of those that end something may still be able to reach memory. */
+static bool has_others(const struct session *session)
 {
-	const struct session *other;
-	unsigned n;
+	list_for_each (pos, &session->server->sessions)
+		if (is_another(list_entry(pos, struct session, link), session))
+			return true;
+	return false;
+}
 
-	if (req->rpc.attach.flags & ATTACH_READ_ONLY || !(session->stored.flags & ATTACH_READ_ONLY))
-		return false;
-	sessions_end_expired(session->server, session->export, session);
-	other = find_other_reader(session, &n);
-	if (other)
+/* Whether a session that reads has the export for itself, to write. False: the request was refused,
+ * or waits for the end of those that no longer read. */
+static bool may_write_now(struct request *req, struct session *session)
+{
+	unsigned n;
+	const struct session *other = find_other_reader(session, &n);
+
+	if (other) {
 		request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
 			session->export->name, other->stored.client);
-	return other;
+		return false;
+	}
+	sessions_end_overdue(session->server, session->export, session);
+	if (!has_others(session))
+		return true;
+	if (now_ms() < req->deadline_ms)
+		wait_more(req);
+	else
+		request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",
+			session->export->name);
+	return false;
+}
+
+static bool wants_to_write(const struct request *req, const struct session *session)
+{
+	return !(req->rpc.attach.flags & ATTACH_READ_ONLY) &&
+	       session->stored.flags & ATTACH_READ_ONLY;
 }
 
 static void attach_again(struct request *req, struct export *export)
@@ -405,7 +447,7 @@ static void attach_again(struct request *req, struct export *export)
 			"session %" PRIu64 " can't become exclusive, or shared", a->session);
 		return;
 	}
-	if (refuse_to_write(req, session))
+	if (wants_to_write(req, session) && !may_write_now(req, session))
 		return;
 	if (!predecessor_lives(session, req))
 		change_and_join(req, session);

@@ -202,22 +202,22 @@ bool session_expired(const struct session *session)
 }
 
 /* A lease may be shorter than what a client that lives needs to come back, or to be heard again. */
-static bool may_come_back(const struct session *session)
+bool session_overdue(const struct session *session)
 {
 	bool gone = list_empty(&session->conns) && session->process_gone;
 	int64_t since_ms =
 		session->lost_ms > session->heard_ms ? session->lost_ms : session->heard_ms;
 
-	return !gone && now_ms() < since_ms + RETURN_MS;
+	return session_expired(session) && (gone || now_ms() >= since_ms + RETURN_MS);
 }
 
-void sessions_end_expired(struct server *s, const struct export *export, const struct session *but)
+void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but)
 {
 	list_for_each_safe (pos, &s->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
 
 		if (session->export == export && session != but && !session->ending &&
-			session_expired(session) && !may_come_back(session))
+			session_overdue(session))
 			session_end(session);
 	}
 }

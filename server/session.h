@@ -57,9 +57,10 @@ bool session_expired(const struct session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
  */
 void session_end(struct session *session);
-/* Ends those of the export, but for one (or NULL), that nobody has heard of for as long as a lease
- * lasts, and RETURN_MS. */
-void sessions_end_expired(struct server *s, const struct export *export, const struct session *but);
+/* Whether it is expired, and has had its time to come back: a lease may be shorter than that. */
+bool session_overdue(const struct session *session);
+/* Ends those of the export that are overdue, but for one (or NULL). */
+void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);

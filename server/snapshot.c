@@ -226,7 +226,7 @@ static void mark_if_frozen(struct snapshot *sn)
 static void freeze(struct snapshot *sn)
 {
 	sn->deadline_ms = now_ms() + FREEZE_MS;
-	sessions_end_expired(sn->server, sn->export, NULL);
+	sessions_end_overdue(sn->server, sn->export, NULL);
 	mark_if_frozen(sn);
 }
 
@@ -332,7 +332,7 @@ int64_t snapshot_tick(struct server *s, int64_t now)
 		return check_room(sn, now);
 	if (sn->state != SNAPSHOT_FREEZING || !sn->deadline_ms)
 		return -1;
-	sessions_end_expired(s, sn->export, NULL);
+	sessions_end_overdue(s, sn->export, NULL);
 	mark_if_frozen(sn);
 	return sn->state == SNAPSHOT_FREEZING ? check_deadlines(sn, now) : -1;
 }

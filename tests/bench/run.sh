@@ -151,10 +151,12 @@ growth() {
 	local place=$1 transport=$2 n
 	server_start "$3" "grown:$grown_size"
 	rmem_mount "$place" "$transport" grown
-	for ((n = 100; n <= extents_most; n *= 10)); do
-		compare "$series" "$place" work_fragments $n
+	for ((rep = 1; rep <= repetitions; rep++)); do
+		work_fragments "$place" 1
+		for ((n = 100; n <= extents_most; n *= 10)); do
+			work_fragments "$place" $n
+		done
 	done
-	compare "$series" "$place" work_fragments 1
 	rm -f "${folder[$place]}"/pieces.*
 	for ((n = few; n <= many; n *= 10)); do
 		make_many "$place" $n

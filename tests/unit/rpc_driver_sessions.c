@@ -539,6 +539,53 @@ static void readers__keep_their_sessions_over_a_restart(void **state)
 	end_readers(2);
 }
 
+/* A writer that others keep out anyway costs nobody his session. */
+static void readers__are_not_ended_for_a_writer_that_is_refused(void **state)
+{
+	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	int64_t lease_is_over = now_ms() + 2000;
+	struct rpc_reply rep;
+
+	begin_readers(2);
+	client_drop(&readers[1]);
+	client_init(&client, &server, "writer", 1);
+	client_connect(&client);
+	do {
+		assert_int_equal(client_call(&readers[0], 0, &req, &rep), 0);
+		assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	} while (now_ms() < lease_is_over);
+	client_resume(&readers[1]);
+	assert_true(readers[1].attached.resumed);
+	client_fini(&client);
+	end_readers(2);
+}
+
+/* One that has been ended and may read all the same: only over shm, elsewhere it is cut off. */
+static void readers__that_are_not_fenced_yet_keep_a_writer_out(void **state)
+{
+	struct rpc_client *reader = &readers[0];
+	struct holder h;
+
+	if (driver_kind != TRANSPORT_SHM)
+		return;
+	begin_readers(1);
+	hold_export_as(&h, "other", 1, ATTACH_READ_ONLY);
+	client_init(&client, &server, "other", 2);
+	client.flags = ATTACH_READ_ONLY;
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	client_fini(&client);
+	client_drop(reader);
+	client_connect(reader);
+	reader->flags = 0;
+	assert_int_equal(
+		client_attach(reader, "default", reader->attached.session, 0, text), -EROFS);
+	assert_non_null(strstr(text, "a client that read export 'default' can't be fenced"));
+	kill_holder(&h);
+	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
+	end_readers(1);
+}
+
 static void readers__newer_instance_ends_the_older_and_nobody_else(void **state)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
@@ -918,6 +965,8 @@ int driver_run_sessions(void)
 		SESSION_TEST(readers__one_that_wants_the_export_alone_does_not_share),
 		SESSION_TEST(readers__none_becomes_a_writer_while_others_read),
 		SESSION_TEST(readers__keep_their_sessions_over_a_restart),
+		SESSION_TEST(readers__are_not_ended_for_a_writer_that_is_refused),
+		SESSION_TEST(readers__that_are_not_fenced_yet_keep_a_writer_out),
 		SESSION_TEST(readers__newer_instance_ends_the_older_and_nobody_else),
 		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
 		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),

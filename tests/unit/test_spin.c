@@ -64,7 +64,7 @@ static void again__until_the_budget_is_used_up(void **state)
 	assert_false(spin_again(&spin, BUDGET));
 	/* A sleep that finds nothing leaves the wait what it is. */
 	assert_false(spin_again(&spin, BUDGET));
-	spin_found(&spin, BUDGET);
+	spin_found(&spin, spin_looks(&spin), BUDGET);
 	assert_int_equal(spin.hope, SPIN_HOPE_MAX - SPIN_LOSS);
 	assert_int_equal(spin.idle_since, 0);
 }
@@ -74,10 +74,11 @@ static void again__without_hope_waits_are_judged_all_the_same(void **state)
 	struct spin spin = {0};
 
 	assert_false(spin_again(&spin, INT64_MAX));
-	spin_found(&spin, INT64_MAX);
+	spin_found(&spin, spin_looks(&spin), INT64_MAX);
 	assert_true(spin_hopes(&spin));
 	/* Nothing was waited for in between. */
-	spin_found(&spin, 1);
+	assert_int_equal(spin_looks(&spin), 0);
+	spin_found(&spin, spin_looks(&spin), 1);
 	assert_int_equal(spin.hope, SPIN_GAIN);
 }
 
