@@ -410,7 +410,7 @@ static struct rpc_client readers[READERS];
 
 static void begin_readers(unsigned n)
 {
-	char owner[16];
+	char owner[32];
 
 	for (unsigned i = 0; i < n; i++) {
 		snprintf(owner, sizeof(owner), "reader %u", i);
@@ -446,7 +446,7 @@ static void readers__share_an_export(void **state)
 static void readers__keep_a_writer_out_and_are_named(void **state)
 {
 	struct holder holders[READERS];
-	char owner[16];
+	char owner[32];
 
 	for (unsigned i = 0; i < READERS; i++) {
 		snprintf(owner, sizeof(owner), "reader %u", i);
