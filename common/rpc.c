@@ -43,6 +43,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_FALLOCATE] = {"fallocate", .mutates = true, .slotted = true},
 		[RPC_COPY] = {"copy", .mutates = true, .slotted = true},
 		[RPC_QUOTA] = {"quota", .mutates = true, .slotted = true},
+		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
 	};
 
 	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
@@ -57,6 +58,19 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 	F(u32, rkey)     \
 	F(u32, access)
 RPC_MESSAGE(region, struct rpc_region, REGION_FIELDS)
+
+#define RECALL_FIELDS(F) \
+	F(u64, ino)      \
+	F(u64, number)   \
+	F(u8, keep)
+RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
+
+#define RETURNED_FIELDS(F) \
+	F(u64, ino)        \
+	F(u64, number)     \
+	F(u8, keep)        \
+	F(flag, unpin)
+RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 
 #define DIRENT_FIELDS(F) \
 	F(u64, cookie)   \
@@ -91,6 +105,40 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
 	if (!wire_in_left(r))
 		return false;
 	get_region(r, region);
+	return !r->truncated;
+}
+
+/* What may be kept is no more than shared. */
+static bool keep_ok(uint8_t keep)
+{
+	return keep == LEASE_NONE || keep == LEASE_SHARED;
+}
+
+void rpc_put_recall(struct wire_out *w, const struct rpc_recall *recall)
+{
+	put_recall(w, recall);
+}
+
+bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_recall(r, recall);
+	r->truncated |= !keep_ok(recall->keep);
+	return !r->truncated;
+}
+
+void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned)
+{
+	put_returned(w, returned);
+}
+
+bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_returned(r, returned);
+	r->truncated |= !keep_ok(returned->keep);
 	return !r->truncated;
 }
 

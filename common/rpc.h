@@ -61,7 +61,7 @@ enum rpc_op {
 	RPC_RENAME,
 	RPC_COMMIT,  /* size, times and new extents of data that is remote */
 	RPC_GRANT,   /* lend pages */
-	RPC_RETURN,  /* unlinked inodes not open any more; unused grants */
+	RPC_RETURN,  /* unlinked inodes not open any more; unused grants; leases */
 	RPC_TMPFILE, /* a regular file without a name, opened */
 	RPC_SETXATTR,
 	RPC_REMOVEXATTR,
@@ -69,6 +69,7 @@ enum rpc_op {
 	RPC_FALLOCATE,
 	RPC_COPY,  /* from file to file, within the server */
 	RPC_QUOTA, /* reserve of somebody's quota, or give back */
+	RPC_LEASE, /* a right to an inode of a shared export */
 	RPC_OP_MAX,
 };
 
@@ -98,7 +99,9 @@ struct rpc_tail {
 enum {
 	ATTACH_READ_ONLY = 1,
 	ATTACH_EXCLUSIVE = 2, /* no other session has the export meanwhile, whatever it asks for */
-	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,
+	/* Others may write, too, that say this: what is known of an inode needs a lease. */
+	ATTACH_SHARED = 4,
+	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE | ATTACH_SHARED,
 };
 
 struct rpc_attach {
@@ -238,11 +241,26 @@ struct rpc_grant {
 	bool wait; /* -ENOSPC only after reaping and scrubbing have been waited for */
 };
 
-enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS };
+enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
 
 struct rpc_return {
 	uint32_t kind;
-	struct rpc_tail tail; /* inode numbers (u64), or extents */
+	struct rpc_tail tail; /* inode numbers (u64), extents, or struct rpc_returned */
+};
+
+enum {
+	LEASE_PIN = 1,     /* the file is open from now on: it lives, whoever unlinks it */
+	LEASE_IF_FREE = 2, /* what others have is not recalled: a smaller lease, or none, will do */
+};
+
+/* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
+ * to change its bytes, size and times, LEASE_NONE for a pin alone. Whatever the session had of it
+ * before it has given back (RETURN): so it waits for nobody who waits for it. Waits until others
+ * have given back what is in the way, or have ended. CREATE and TMPFILE pin what they open. */
+struct rpc_lease {
+	uint64_t ino;
+	uint8_t type; /* enum lease_type, but LEASE_LAYOUT */
+	uint8_t flags;
 };
 
 /* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
@@ -350,6 +368,7 @@ struct rpc_request {
 		struct rpc_quota quota;
 		struct rpc_unprotect unprotect;
 		struct rpc_frozen frozen;
+		struct rpc_lease lease;
 	};
 };
 
@@ -392,6 +411,24 @@ struct rpc_ping_reply {
 	/* The snapshot on its way, or 0; frozen: it waits for this session's FROZEN. */
 	uint64_t snapshot;
 	bool frozen;
+	struct rpc_tail tail; /* struct rpc_recall: what others wait for; all of it, or the first */
+};
+
+/* An element of that tail: what has numbers up to this one is to be given back by RETURN, when what
+ * it was used for has ended and was committed, and `keep` may be kept. Told until it is. A grant
+ * of such a number may still be on its way to the client. */
+struct rpc_recall {
+	uint64_t ino;
+	uint64_t number;
+	uint8_t keep; /* LEASE_NONE or LEASE_SHARED */
+};
+
+/* What RETURN_LEASES has. A lease that got a greater number since stays, a pin too. */
+struct rpc_returned {
+	uint64_t ino;
+	uint64_t number;
+	uint8_t keep;
+	bool unpin; /* and it is open no more */
 };
 
 struct rpc_status_reply {
@@ -416,10 +453,10 @@ struct rpc_snapshot_reply {
 
 enum { GRANT_EXTENTS = 8 };
 
-/* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK. */
+/* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK, LEASE. */
 struct rpc_entry_reply {
 	struct attr attr;
-	struct attr parent; /* mutating ones; else ino 0 */
+	struct attr parent; /* ones that change it; else ino 0 */
 	struct lease lease;
 	bool created;      /* CREATE, TMPFILE */
 	uint32_t nextents; /* of the file in all; the first nhead are here */
@@ -552,7 +589,12 @@ size_t rpc_request_tail_at(unsigned op);
 
 /* Elements of tails. Put: beyond the end sets w->overflow. Get: false at the end or on a malformed
  * element (then r->truncated). */
-enum { RPC_EXTENT_BYTES = 20, RPC_REGION_BYTES = 28 };
+enum {
+	RPC_EXTENT_BYTES = 20,
+	RPC_REGION_BYTES = 28,
+	RPC_RECALL_BYTES = 17,
+	RPC_RETURNED_BYTES = 18
+};
 void rpc_put_extent(struct wire_out *w, const struct extent *e);
 bool rpc_get_extent(struct wire_in *r, struct extent *e);
 void rpc_put_region(struct wire_out *w, const struct rpc_region *region);
@@ -560,6 +602,11 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region);
 /* All or nothing: an entry that does not fit is not begun (returns false, no overflow). */
 bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus);
 bool rpc_get_dirent(struct wire_in *r, struct rpc_dirent *d, bool plus);
+
+void rpc_put_recall(struct wire_out *w, const struct rpc_recall *recall);
+bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall);
+void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned);
+bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned);
 
 bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e);
 bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e);

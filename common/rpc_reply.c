@@ -33,7 +33,8 @@ RPC_MESSAGE(regions, struct rpc_regions_reply, REGIONS_FIELDS)
 #define PING_FIELDS(F)      \
 	F(i64, server_time) \
 	F(u64, snapshot)    \
-	F(flag, frozen)
+	F(flag, frozen)     \
+	F(tail, tail)
 RPC_MESSAGE(ping, struct rpc_ping_reply, PING_FIELDS)
 
 #define STATUS_FIELDS(F) \
@@ -77,7 +78,8 @@ RPC_MESSAGE(quota, struct rpc_quota_reply, QUOTA_FIELDS)
 
 #define LEASE_FIELDS(F) \
 	F(u8, type)     \
-	F(u32, ms)
+	F(u32, ms)      \
+	F(u64, number)
 RPC_MESSAGE(lease_fields, struct lease, LEASE_FIELDS)
 
 #define put_lease put_lease_fields
@@ -149,6 +151,7 @@ RPC_MESSAGE(readdir, struct rpc_readdir_reply, READDIR_FIELDS)
 RPC_MESSAGE(extents_reply, struct rpc_extents_reply, EXTENTS_FIELDS)
 
 enum {
+	PING_FIXED_BYTES = 17,
 	REGIONS_FIXED_BYTES = 8,
 	STATUS_FIXED_BYTES = 4,
 	READDIR_FIXED_BYTES = 9,
@@ -192,6 +195,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_MKDIR, entry, entry)             \
 	F(RPC_SYMLINK, entry, entry)           \
 	F(RPC_LINK, entry, entry)              \
+	F(RPC_LEASE, entry, entry)             \
 	F(RPC_GETATTR, attr_reply, attr)       \
 	F(RPC_SETATTR, attr_reply, attr)       \
 	F(RPC_COMMIT, attr_reply, attr)        \
@@ -262,6 +266,8 @@ size_t rpc_reply_tail_at(unsigned op)
 	switch (op) {
 	case RPC_REGIONS:
 		return RPC_HEADER_BYTES + REGIONS_FIXED_BYTES;
+	case RPC_PING:
+		return RPC_HEADER_BYTES + PING_FIXED_BYTES;
 	case RPC_STATUS:
 		return RPC_HEADER_BYTES + STATUS_FIXED_BYTES;
 	case RPC_READDIR:

@@ -201,6 +201,12 @@ RPC_MESSAGE(copy, struct rpc_copy, COPY_FIELDS)
 	F(flag, give_back)
 RPC_MESSAGE(quota, struct rpc_quota, QUOTA_FIELDS)
 
+#define LEASE_FIELDS(F) \
+	F(u64, ino)     \
+	F(u8, type)     \
+	F(u8, flags)
+RPC_MESSAGE(lease, struct rpc_lease, LEASE_FIELDS)
+
 #define FROZEN_FIELDS(F) F(u64, snapshot)
 RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 
@@ -238,7 +244,8 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_STAGE, stage, stage)                   \
 	F(RPC_FALLOCATE, fallocate, fallocate)       \
 	F(RPC_COPY, copy, copy)                      \
-	F(RPC_QUOTA, quota, quota)
+	F(RPC_QUOTA, quota, quota)                   \
+	F(RPC_LEASE, lease, lease)
 #define NO_BODIES(F) F(RPC_STATFS) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
@@ -247,6 +254,7 @@ enum {
 		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS,
 	COMMIT_ALL =
 		COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_SIZE | COMMIT_ATIME | COMMIT_MTIME,
+	LEASE_FLAGS_ALL = LEASE_PIN | LEASE_IF_FREE,
 	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
 
@@ -283,6 +291,13 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
 }
 
+static bool lease_ok(const struct rpc_lease *q)
+{
+	return !(q->flags & ~LEASE_FLAGS_ALL) &&
+	       (q->type == LEASE_SHARED || q->type == LEASE_EXCLUSIVE ||
+		       (q->type == LEASE_NONE && q->flags & LEASE_PIN));
+}
+
 /* Values that only together, or with the op, are in range. */
 static bool body_ok(const struct rpc_request *q)
 {
@@ -305,7 +320,8 @@ static bool body_ok(const struct rpc_request *q)
 		       tail_of(&q->commit.tail, RPC_EXTENT_BYTES);
 	case RPC_RETURN:
 		return (q->ret.kind == RETURN_INODES && tail_of(&q->ret.tail, INO_BYTES)) ||
-		       (q->ret.kind == RETURN_GRANTS && tail_of(&q->ret.tail, RPC_EXTENT_BYTES));
+		       (q->ret.kind == RETURN_GRANTS && tail_of(&q->ret.tail, RPC_EXTENT_BYTES)) ||
+		       (q->ret.kind == RETURN_LEASES && tail_of(&q->ret.tail, RPC_RETURNED_BYTES));
 	case RPC_SNAPSHOT:
 		return snapshot_ok(&q->snapshot);
 	case RPC_SETXATTR:
@@ -322,6 +338,8 @@ static bool body_ok(const struct rpc_request *q)
 		return q->quota.kind == QUOTA_USER || q->quota.kind == QUOTA_GROUP;
 	case RPC_UNPROTECT:
 		return tail_of(&q->unprotect.tail, RPC_EXTENT_BYTES);
+	case RPC_LEASE:
+		return lease_ok(&q->lease);
 	default:
 		return true;
 	}

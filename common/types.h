@@ -55,7 +55,8 @@ enum lease_type { LEASE_NONE, LEASE_LAYOUT, LEASE_SHARED, LEASE_EXCLUSIVE };
 
 struct lease {
 	uint8_t type;
-	uint32_t ms; /* from when the request was sent */
+	uint32_t ms;     /* from when the request was sent */
+	uint64_t number; /* on a shared export: later ones have greater numbers */
 };
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 
 /* The wire protocol's own version, checked when a channel opens. Any change of a message counts. */
-enum { RMEMFS_WIRE_VERSION = 6 };
+enum { RMEMFS_WIRE_VERSION = 7 };
 
 struct wire_out {
 	uint8_t *start, *pos, *end;

@@ -177,6 +177,9 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_COPY:
 		q.copy = (struct rpc_copy){3, 1ull << 33, 4, 5, 1ull << 32};
 		break;
+	case RPC_LEASE:
+		q.lease = (struct rpc_lease){44, LEASE_EXCLUSIVE, LEASE_PIN};
+		break;
 	case RPC_QUOTA:
 		q.quota = (struct rpc_quota){QUOTA_GROUP, UINT32_MAX, 4096, true};
 		break;
@@ -191,7 +194,7 @@ static void fill_entry(struct rpc_entry_reply *entry)
 {
 	*entry = (struct rpc_entry_reply){.attr = attr_of(3),
 		.parent = attr_of(1),
-		.lease = {LEASE_EXCLUSIVE, 10000},
+		.lease = {LEASE_EXCLUSIVE, 10000, UINT64_MAX},
 		.created = true,
 		.nextents = 9,
 		.nhead = INLINE_EXTENTS,
@@ -229,7 +232,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
 		break;
 	case RPC_PING:
-		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true};
+		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, extents_tail()};
 		break;
 	case RPC_STATUS:
 		p.status_text = (struct rpc_status_reply){99, extents_tail()};
@@ -241,6 +244,7 @@ static struct rpc_reply reply_of(unsigned op)
 	case RPC_MKDIR:
 	case RPC_SYMLINK:
 	case RPC_LINK:
+	case RPC_LEASE:
 		fill_entry(&p.entry);
 		break;
 	case RPC_GETATTR:
@@ -386,6 +390,7 @@ static void reply__fields_arrive_in_their_places(void **state)
 	assert_memory_equal(&out.entry.attr, &in.entry.attr, ATTR_USED);
 	assert_memory_equal(&out.entry.parent, &in.entry.parent, ATTR_USED);
 	assert_int_equal(out.entry.lease.type, LEASE_EXCLUSIVE);
+	assert_int_equal(out.entry.lease.number, UINT64_MAX);
 	assert_true(out.entry.created);
 	assert_int_equal(out.entry.grant[7].fpage, 107);
 	assert_int_equal(out.entry.head[3].region, 2);
@@ -681,6 +686,15 @@ static void ranges__out_of_range(void **state)
 	q = request_of(RPC_UNPROTECT);
 	q.unprotect.tail.len--;
 	assert_refused(&q);
+	q = request_of(RPC_LEASE);
+	q.lease.type = LEASE_LAYOUT;
+	assert_refused(&q);
+	q.lease.type = LEASE_NONE;
+	q.lease.flags = LEASE_IF_FREE; /* a pin would be something */
+	assert_refused(&q);
+	q = request_of(RPC_LEASE);
+	q.lease.flags = 2 * LEASE_IF_FREE;
+	assert_refused(&q);
 	q = request_of(RPC_SNAPSHOT);
 	q.snapshot.command = SNAPSHOT_POLL; /* has no directory */
 	assert_refused(&q);
@@ -799,6 +813,46 @@ static void region__comes_back_the_same(void **state)
 	assert_true(r.truncated);
 }
 
+static void returned__comes_back_the_same(void **state)
+{
+	struct rpc_returned in = {44, 1ull << 40, LEASE_SHARED, true}, out;
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	rpc_put_returned(&w, &in);
+	assert_int_equal(wire_out_len(&w), RPC_RETURNED_BYTES);
+	wire_in_init(&r, buf, RPC_RETURNED_BYTES);
+	assert_true(rpc_get_returned(&r, &out));
+	assert_int_equal(out.ino, in.ino);
+	assert_int_equal(out.number, in.number);
+	assert_int_equal(out.keep, in.keep);
+	assert_true(out.unpin);
+	buf[RPC_RETURNED_BYTES - 2] = LEASE_EXCLUSIVE;
+	wire_in_init(&r, buf, RPC_RETURNED_BYTES);
+	assert_false(rpc_get_returned(&r, &out));
+	assert_true(r.truncated);
+}
+
+static void recall__comes_back_the_same(void **state)
+{
+	struct rpc_recall in = {44, 1ull << 40, LEASE_SHARED}, out;
+	struct wire_out w;
+	struct wire_in r;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	rpc_put_recall(&w, &in);
+	assert_int_equal(wire_out_len(&w), RPC_RECALL_BYTES);
+	wire_in_init(&r, buf, RPC_RECALL_BYTES);
+	assert_true(rpc_get_recall(&r, &out));
+	assert_int_equal(out.ino, in.ino);
+	assert_int_equal(out.number, in.number);
+	assert_int_equal(out.keep, in.keep);
+	wire_in_init(&r, buf, RPC_RECALL_BYTES - 1);
+	assert_false(rpc_get_recall(&r, &out));
+	assert_true(r.truncated);
+}
+
 static void dirent__is_put_whole_or_not(void **state)
 {
 	struct rpc_dirent in = {11, 12, 8, str("entry"), attr_of(12)}, out;
@@ -867,6 +921,8 @@ int main(void)
 		cmocka_unit_test(tail_at__is_where_the_tail_lands),
 		cmocka_unit_test(extent__malformed),
 		cmocka_unit_test(region__comes_back_the_same),
+		cmocka_unit_test(returned__comes_back_the_same),
+		cmocka_unit_test(recall__comes_back_the_same),
 		cmocka_unit_test(dirent__is_put_whole_or_not),
 		cmocka_unit_test(dirent__malformed),
 	};
