@@ -176,7 +176,7 @@ static bool tells_nothing(const struct rpc_commit *req)
 	return !req->flags && !req->tail.len;
 }
 
-static void start_locked(struct inode *inode, struct io_thread *thread)
+void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
 	int r = fill_request_locked(inode);
@@ -216,7 +216,7 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 		inode->access.dirty = false;
 	wake_covered_locked(c);
 	if (more || !list_empty(&c->waiters))
-		start_locked(inode, thread);
+		commit_start_locked(inode, thread);
 }
 
 /* Nobody waits for the time of reading alone; whoever has come to wait meanwhile, waits for more.
@@ -235,7 +235,7 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 	if (!only_access(&c->call.req.commit))
 		tell_failure_locked(inode, status);
 	else if (!list_empty(&c->waiters))
-		start_locked(inode, thread);
+		commit_start_locked(inode, thread);
 }
 
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
@@ -264,6 +264,8 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	orphan = inode->orphan;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
+	if (inode->fs->options.sharing)
+		lease_settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);
 	inode_put(inode);
@@ -288,7 +290,7 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 		op->at_inode = inode;
 		list_add_tail(&c->waiters, &op->waiter.link);
 		if (!c->running)
-			start_locked(inode, req->thread);
+			commit_start_locked(inode, req->thread);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return clean;
@@ -310,8 +312,18 @@ void commit_start(struct inode *inode, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!inode->commit.running && (!commit_is_clean_locked(inode) || inode->access.dirty))
-		start_locked(inode, thread);
+		commit_start_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void commit_forget_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+
+	c->done = c->changes;
+	c->size_dirty = c->times_dirty = false;
+	c->set = 0;
+	wake_covered_locked(c);
 }
 
 bool commit_tick(struct io_thread *thread)
@@ -329,7 +341,7 @@ bool commit_tick(struct io_thread *thread)
 			list_del(pos);
 			c->listed = false;
 		} else if (!c->running) {
-			start_locked(inode, thread);
+			commit_start_locked(inode, thread);
 		}
 		pthread_mutex_unlock(&inode->lock);
 		if (unlist)

@@ -78,6 +78,11 @@ bool commit_wait_set(struct request *req, struct inode *inode, int *status,
 /* Starts one if something is dirty, for nobody in particular. */
 void commit_start(struct inode *inode, struct io_thread *thread);
 
+void commit_start_locked(struct inode *inode, struct io_thread *thread);
+/* The server won't take what there is, and the right to it goes: nothing is dirty any more. Its
+ * failure was told. */
+void commit_forget_locked(struct inode *inode);
+
 /* Commits what is on the thread's dirty list. Returns whether the list is empty now. */
 bool commit_tick(struct io_thread *thread);
 

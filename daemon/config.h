@@ -24,6 +24,7 @@ struct client_config {
 	bool soft; /* operations end with EIO after timeo seconds without the server */
 	uint64_t timeo;
 	bool low_latency;    /* the machine's CPUs are kept awake */
+	bool share;          /* with other mounts that write the export, too */
 	bool debug_io;       /* a line for each request of the data path */
 	uint64_t io_threads; /* 0: by the number of CPUs */
 	uint64_t buffers;    /* data buffers of each I/O thread */

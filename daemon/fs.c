@@ -159,7 +159,7 @@ static int make_root(struct fs *fs, const struct attr *attr)
 	fs->root = inode_get(fs, ROOT_INO);
 	if (!fs->root)
 		return -ENOMEM;
-	inode_learn(fs->root, attr, inode_epoch(fs));
+	inode_learn(fs->root, attr, inode_epoch(fs), NULL);
 	return 0;
 }
 
@@ -240,7 +240,7 @@ bool fs_disconnected(const struct io_thread *thread)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void begin(struct request *req)
+static void run(struct request *req)
 {
 	static void (*const ops[OP_NOPS])(struct request * req) = {
 		[OP_LOOKUP] = op_lookup,
@@ -282,6 +282,21 @@ static void begin(struct request *req)
 	ops[req->op](req);
 }
 
+static void run_leased(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		reply_error(req, status);
+	else
+		run(req);
+}
+
+static void begin(struct request *req)
+{
+	if (!req->thread->fs->options.sharing || lease_admit(req, run_leased))
+		run(req);
+}
+
 static void begin_held(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
@@ -319,7 +334,7 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 static bool ends_by_itself(const struct op *op)
 {
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS &&
-	       op->wait != OP_AT_REMOUNT;
+	       op->wait != OP_AT_REMOUNT && op->wait != OP_AT_LEASE;
 }
 
 /* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */

@@ -38,6 +38,7 @@ struct fs_options {
 	enum ack_mode ack;
 	enum access_mode access;
 	bool nodiratime;
+	bool sharing; /* others may write what this mount does: lease.h */
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
 	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */

@@ -48,13 +48,16 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 	return flags;
 }
 
-static uint64_t wanted_with(enum cache_mode cache)
+/* No mapping is shared where others write what is mapped. */
+static uint64_t wanted_with(enum cache_mode cache, bool sharing)
 {
+	if (sharing)
+		return wanted & ~FUSE_DIRECT_IO_ALLOW_MMAP;
 	return wanted | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
 }
 
 int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
-	struct fuse_init_out *out, struct fs_features *features)
+	bool sharing, struct fuse_init_out *out, struct fs_features *features)
 {
 	uint64_t flags;
 
@@ -62,7 +65,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 		return -EPROTO;
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
-	flags = offered_flags(in, len) & wanted_with(cache);
+	flags = offered_flags(in, len) & wanted_with(cache, sharing);
 	*out = (struct fuse_init_out){
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,
@@ -119,8 +122,8 @@ static int answer_init(
 	return writev(port->fd, iov, error ? 1 : 2) < 0 ? -errno : 0;
 }
 
-int fuse_port_init(struct fuse_port *port, enum cache_mode cache, struct fs_features *features,
-	char *why, size_t whylen)
+int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
+	struct fs_features *features, char *why, size_t whylen)
 {
 	struct init_message msg;
 	const struct fuse_init_in *in = (const void *)msg.body;
@@ -133,7 +136,7 @@ int fuse_port_init(struct fuse_port *port, enum cache_mode cache, struct fs_feat
 		snprintf(why, whylen, "the kernel's FUSE did not begin: %s", errno_text(err));
 		return err;
 	}
-	err = fuse_init_negotiate(in, len, cache, &out, features);
+	err = fuse_init_negotiate(in, len, cache, sharing, &out, features);
 	if (err) {
 		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %d.%d is needed",
 			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);

@@ -30,8 +30,8 @@ int fuse_port_mount(const char *source, const char *mountpoint, const char *opti
 	struct fuse_port **out, char *why, size_t whylen);
 
 /* Waits for the kernel's INIT and answers it. cache: exclusive lets the kernel write back. */
-int fuse_port_init(struct fuse_port *port, enum cache_mode cache, struct fs_features *features,
-	char *why, size_t whylen);
+int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
+	struct fs_features *features, char *why, size_t whylen);
 
 /* A descriptor of its own to read requests from, non-blocking. Requests are answered on the
  * descriptor that they were read from. */

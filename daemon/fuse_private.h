@@ -25,6 +25,6 @@ struct fuse_port {
 
 /* The answer to INIT: the offered features that we want. -EPROTO: the kernel is too old. */
 int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
-	struct fuse_init_out *out, struct fs_features *features);
+	bool sharing, struct fuse_init_out *out, struct fs_features *features);
 
 #endif

@@ -102,6 +102,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	commit_init(&inode->commit);
 	drop_init(&inode->drop);
 	access_init(&inode->access);
+	inode_lease_init(&inode->lease);
 	return inode;
 }
 
@@ -232,6 +233,11 @@ static void keep_set_locked(struct inode *inode, const struct attr *own)
 
 /* The time of reading, and a file's size, pages and mtime change by us only; what a reply says of
  * them may be older. */
+static bool is_ours_locked(const struct inode *inode)
+{
+	return !inode->fs->options.sharing || inode->lease.type != LEASE_NONE;
+}
+
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
 {
 	struct attr own = inode->attr;
@@ -239,11 +245,11 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 	inode->attr = *attr;
 	inode->attr_valid = true;
 	__atomic_store_n(&inode->has_caps, attr->flags & ATTR_CAPS, __ATOMIC_RELAXED);
-	if (inode->type)
+	if (inode->type && (!inode->fs->options.sharing || inode->access.dirty))
 		inode->attr.atime = own.atime;
-	else
+	if (!inode->type)
 		inode->type = attr->mode & S_IFMT;
-	if (!inode_is_regular(inode))
+	if (!inode_is_regular(inode) || !is_ours_locked(inode))
 		return;
 	if (inode->sized) {
 		inode->attr.size = own.size;
@@ -268,6 +274,10 @@ static void find_name_locked(struct inode *inode, const struct attr *attr)
 
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
+	if (inode->fs->options.sharing) {
+		take_attr_locked(inode, attr);
+		return true;
+	}
 	if (inode->orphan)
 		return false;
 	if (inode->attr_valid)
@@ -279,12 +289,14 @@ static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t 
 	return true;
 }
 
-bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch)
+bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, struct attr *seen)
 {
 	bool ok;
 
 	pthread_mutex_lock(&inode->lock);
 	ok = learn_locked(inode, attr, epoch);
+	if (seen)
+		inode_attr_locked(inode, seen);
 	pthread_mutex_unlock(&inode->lock);
 	return ok;
 }
@@ -301,7 +313,8 @@ static void learn_extents_locked(struct inode *inode, const struct rpc_entry_rep
 		extent_map_learned_all(&inode->map);
 }
 
-bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch)
+bool inode_learn_entry(
+	struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch, struct attr *seen)
 {
 	bool ok, first;
 
@@ -311,8 +324,26 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
 	ok = learn_locked(inode, &entry->attr, epoch);
 	if (ok && first && inode->sized)
 		learn_extents_locked(inode, entry);
+	if (seen)
+		inode_attr_locked(inode, seen);
 	pthread_mutex_unlock(&inode->lock);
 	return ok;
+}
+
+void inode_unlease_locked(struct inode *inode)
+{
+	extent_map_fini(&inode->map);
+	extent_map_init(&inode->map);
+	inode->sized = inode->attr_valid = false;
+	inode_return_unused_locked(inode);
+}
+
+void inode_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+{
+	inode_unlease_locked(inode);
+	take_attr_locked(inode, &entry->attr);
+	if (inode->sized)
+		learn_extents_locked(inode, entry);
 }
 
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch)

@@ -1,8 +1,10 @@
 /* inode.h - what this client knows of one file or directory, and the table of all of them.
  *
- * A client that may write has its export for itself, and those that share one only read. So what is
- * known here is the truth while the session lives: attributes are answered locally, and a file's
- * size and times are newer here than at the server until they are committed (commit.h).
+ * A client that may write has its export for itself, and of those that share one either all only
+ * read, or what is known of a file needs a lease (lease.h). So what is known here is the truth
+ * while the session lives, or the lease: attributes are answered locally, and a file's size and
+ * times are newer here than at the server until they are committed (commit.h). On a sharing mount
+ * the rest of what is known is what was told last, and the server is asked again.
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
  *            their way, the dirty list, a running commit and what is dropped from the cache hold
@@ -30,6 +32,7 @@
 #include "daemon/extent_map.h"
 #include "daemon/gate.h"
 #include "daemon/grants.h"
+#include "daemon/lease.h"
 #include "daemon/names.h"
 
 struct fs;
@@ -73,6 +76,7 @@ struct inode {
 	struct commit commit;
 	struct access access;
 	struct drop drop;
+	struct inode_lease lease; /* of a file, where others write, too */
 };
 
 struct inode_shard;
@@ -109,14 +113,20 @@ void inode_forget(struct inode *inode, uint64_t n);
 
 /* What a reply that changes nothing says: taken if nothing better is known. epoch is that of the
  * table when the request was started: an inode that was changed and forgotten since may have been
- * newer than the reply. False: so it is, or the inode has lost its last name; ask again. */
-bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch);
+ * newer than the reply. False: so it is, or the inode has lost its last name; ask again. seen: the
+ * attributes as this reply has left them, for the kernel; NULL: nobody wants to know. */
+bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, struct attr *seen);
 /* The same for a LOOKUP or CREATE, which bring the first extents. */
-bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch);
+bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch,
+	struct attr *seen);
 /* The same for one that was made just now: none that was forgotten can have been this one. Of a
  * directory that nobody can have used since is known that it is empty. */
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch);
 uint64_t inode_epoch(struct fs *fs);
+
+/* A lease was granted, of whatever type lease.type is now, or all of it goes back. */
+void inode_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry);
+void inode_unlease_locked(struct inode *inode);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);

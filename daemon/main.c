@@ -57,7 +57,8 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 		fs->transport = (enum transport_kind)config->transport;
 	fs->port = (unsigned)config->port;
 	fs->read_only = options->read_only;
-	fs->cache = (enum cache_mode)config->cache;
+	fs->sharing = config->share;
+	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
 	fs->access = options->access;
 	fs->nodiratime = options->nodiratime;
@@ -131,7 +132,8 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 		options->mount_options, &d->port, d->why, sizeof(d->why));
 	if (err)
 		return err;
-	err = fuse_port_init(d->port, d->fs_options.cache, &features, d->why, sizeof(d->why));
+	err = fuse_port_init(d->port, d->fs_options.cache, d->fs_options.sharing, &features, d->why,
+		sizeof(d->why));
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);

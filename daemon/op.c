@@ -85,6 +85,8 @@ void op_end(struct request *req)
 	if (op->writing)
 		freeze_leave(req);
 	leftover_end(req);
+	if (op->nleases)
+		lease_leave(req);
 	inode_put(steal_ptr(&op->inode));
 }
 
@@ -96,7 +98,8 @@ void op_finish(struct request *req, int status)
 
 struct ttl op_ttl(const struct request *req)
 {
-	uint32_t ms = session_ttl_ms(req->thread->fs->session);
+	const struct fs *fs = req->thread->fs;
+	uint32_t ms = fs->options.sharing ? 0 : session_ttl_ms(fs->session);
 
 	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
 }
@@ -104,9 +107,8 @@ struct ttl op_ttl(const struct request *req)
 void op_reply_entry(struct request *req, struct inode *inode)
 {
 	struct ttl ttl = op_ttl(req);
-	struct attr attr;
+	struct attr attr = op_of(req)->seen;
 
-	inode_attr(inode, &attr);
 	if (!req->replied)
 		inode_remember(inode);
 	op_end(req);
@@ -161,6 +163,7 @@ void op_rpc(struct request *req, void (*answered)(struct request *req, const str
 
 	list_init(&op->call.link);
 	op->call.done = rpc_done;
+	op->call.nested = op->nleases > 0;
 	op->answered = answered;
 	op->wait = OP_AT_RPC;
 	rpc_start(req->thread, &op->call);
@@ -504,6 +507,7 @@ bool op_cancel(struct request *req, int error)
 			return false;
 		break;
 	case OP_AT_INODE:
+	case OP_AT_LEASE:
 		if (!leave_list(op, &op->at_inode->lock))
 			return false;
 		break;

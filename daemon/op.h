@@ -19,6 +19,7 @@
 #include "daemon/gate.h"
 #include "daemon/inode.h"
 #include "daemon/io_thread.h"
+#include "daemon/lease.h"
 #include "daemon/notifier.h"
 #include "daemon/remote.h"
 #include "daemon/request.h"
@@ -52,6 +53,7 @@ enum op_wait {
 	OP_AT_FREEZE,
 	OP_AT_QUOTA,
 	OP_AT_REMOUNT,
+	OP_AT_LEASE,
 };
 
 /* An operation's way through the gate of an inode. */
@@ -62,7 +64,7 @@ struct op_pass {
 	bool inside;
 };
 
-enum { OP_CHILDREN_MAX = 2 };
+enum { OP_CHILDREN_MAX = 2, OP_LEASES = 2 };
 
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: fs_watch() */
@@ -80,11 +82,17 @@ struct op {
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
-	struct inode *at_inode;  /* OP_AT_INODE: whose lock the list is under */
+	struct inode *at_inode;  /* OP_AT_INODE, OP_AT_LEASE: whose lock the list is under */
 	bool writing;            /* counted by freeze.h */
-	bool acked;              /* a WRITE whose caller was told that it is done */
-	struct rpc_setattr set;  /* op_set_attr's and op_grow's */
-	bool stays_inside;       /* op_grow: the gate is its caller's */
+	/* lease.h: what it uses; the last may be what it waits for. */
+	struct op_lease leases[OP_LEASES];
+	unsigned nleases;
+	struct op_lease *at_lease;
+	void (*lease_then)(struct request *req, int status);
+	struct attr seen;       /* what an answer has told of an inode: op_reply_entry's */
+	bool acked;             /* a WRITE whose caller was told that it is done */
+	struct rpc_setattr set; /* op_set_attr's and op_grow's */
+	bool stays_inside;      /* op_grow: the gate is its caller's */
 	void (*set_done)(struct request *req, int status);
 	void (*all_remote)(struct request *req, int status); /* op_wait_acknowledged's */
 	void (*dropped)(struct request *req, int status);    /* op_drop_privileges' */
@@ -171,7 +179,8 @@ void op_drop_privileges(
 /* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
 void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
 
-/* Ends the operation with an entry for the inode, whose reference it takes over. */
+/* Ends the operation with an entry for the inode, whose reference it takes over, and whose
+ * attributes are in op->seen. */
 void op_reply_entry(struct request *req, struct inode *inode);
 
 /* Takes the request back from where it waits, and ends it with `error`: true. Its steps see

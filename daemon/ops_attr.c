@@ -1,4 +1,6 @@
-/* GETATTR and STATX, answered from what is known here. */
+/* GETATTR and STATX, answered from what is known here; on a sharing mount by the server, who has a
+ * file's writer say first how far it is. */
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -7,40 +9,39 @@ struct getattr_state {
 	uint64_t epoch;
 };
 
-static void getattr_reply(struct request *req)
+static void getattr_reply(struct request *req, const struct attr *attr)
 {
 	struct ttl ttl = op_ttl(req);
-	struct attr attr;
 
-	inode_attr(op_of(req)->inode, &attr);
 	op_end(req);
 	if (req->op == OP_STATX)
-		reply_statx(req, &attr, ttl);
+		reply_statx(req, attr, ttl);
 	else
-		reply_attr(req, &attr, ttl);
+		reply_attr(req, attr, ttl);
 }
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
+	struct attr seen;
 
 	if (rep->status) {
 		op_finish(req, rep->status);
 		return;
 	}
-	inode_learn(st->op.inode, &rep->attr.attr, st->epoch);
-	getattr_reply(req);
+	inode_learn(st->op.inode, &rep->attr.attr, st->epoch, &seen);
+	getattr_reply(req, &seen);
 }
 
-/* Only after changes whose order is in doubt does the server have to be asked. */
+/* Else, only after changes whose order is in doubt does the server have to be asked. */
 void op_getattr(struct request *req)
 {
 	struct op *op = op_begin(req);
 	struct getattr_state *st = request_state(req, struct getattr_state);
 	struct attr attr;
 
-	if (inode_attr(op->inode, &attr)) {
-		getattr_reply(req);
+	if (inode_attr(op->inode, &attr) && !req->thread->fs->options.sharing) {
+		getattr_reply(req, &attr);
 		return;
 	}
 	st->epoch = inode_epoch(req->thread->fs);

@@ -34,7 +34,7 @@ static void lookup_found(struct request *req, const struct rpc_entry_reply *entr
 		op_finish(req, -ENOMEM);
 		return;
 	}
-	if (inode_learn_entry(inode, entry, st->epoch)) {
+	if (inode_learn_entry(inode, entry, st->epoch, &st->op.seen)) {
 		op_reply_entry(req, inode);
 		return;
 	}

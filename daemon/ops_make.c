@@ -36,10 +36,12 @@ static void make_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct inode *inode = made_inode(req, rep);
 
-	if (inode)
-		op_reply_entry(req, inode);
-	else
+	if (!inode) {
 		op_finish(req, rep->status ? rep->status : -ENOMEM);
+		return;
+	}
+	inode_attr(inode, &op_of(req)->seen);
+	op_reply_entry(req, inode);
 }
 
 static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
@@ -101,6 +103,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	inode_change_end(
 		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (!rep->status) {
+		inode_attr(target, &st->op.seen);
 		op_reply_entry(req, target);
 		return;
 	}
@@ -148,7 +151,8 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status ? rep->status : -ENOMEM);
 		return;
 	}
-	if (!rep->entry.created && !inode_learn_entry(inode, &rep->entry, st->epoch)) {
+	if (!rep->entry.created &&
+		!inode_learn_entry(inode, &rep->entry, st->epoch, &st->op.seen)) {
 		inode_put(inode);
 		create_ask(req);
 		return;
@@ -156,6 +160,8 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	/* From here on the request is about the file. */
 	inode_put(st->op.inode);
 	st->op.inode = inode;
+	if (inode->fs->options.sharing)
+		lease_pinned(req, inode, rep->entry.lease.number);
 	open_inode(req, !rep->entry.created && (req->args.flags & O_TRUNC));
 }
 

@@ -74,6 +74,8 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	pthread_mutex_unlock(&inode->lock);
 	if (commit)
 		commit_start(inode, thread);
+	if (inode->fs->options.sharing)
+		lease_settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);
 }
@@ -158,14 +160,14 @@ static void open_truncated(struct request *req, int status)
 		open_done(req, status);
 }
 
-void open_inode(struct request *req, bool truncate)
+static void open_cut(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct rpc_setattr set = {.valid = SET_SIZE};
 	uint32_t mode;
 
-	if (!truncate || !inode_is_regular(inode)) {
-		open_done(req, 0);
+	if (status) {
+		open_done(req, status);
 		return;
 	}
 	if (req->args.kill_priv) {
@@ -174,6 +176,18 @@ void open_inode(struct request *req, bool truncate)
 			set.valid |= SET_MODE;
 	}
 	op_set_attr(req, &set, open_truncated);
+}
+
+/* What OPEN cuts it has a lease of; CREATE learns only now that there is something to cut. */
+void open_inode(struct request *req, bool truncate)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	if (!truncate || !inode_is_regular(inode))
+		open_done(req, 0);
+	else if (req->op != OP_CREATE || !inode->fs->options.sharing ||
+		 lease_take(req, inode, LEASE_EXCLUSIVE, open_cut))
+		open_cut(req, 0);
 }
 
 void op_open(struct request *req)

@@ -24,11 +24,9 @@ static bool pack_plain(struct request *req, const struct rpc_dirent *d)
 static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct inode *inode)
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
-	struct attr attr;
 
-	inode_attr(inode, &attr);
-	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode), &attr,
-		    op_ttl(req)))
+	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
+		    &st->op.seen, op_ttl(req)))
 		return false;
 	if (!req->replied)
 		inode_remember(inode);
@@ -41,10 +39,11 @@ static bool pack_entry(struct request *req, const struct rpc_dirent *d)
 	struct inode *inode;
 	bool packed;
 
-	if (!req->args.plus)
+	/* What another client is writing has no attributes before somebody asks for them. */
+	if (!req->args.plus || !d->attr.nlink)
 		return pack_plain(req, d);
 	inode = inode_get(req->thread->fs, d->ino);
-	if (inode && inode_learn(inode, &d->attr, st->epoch))
+	if (inode && inode_learn(inode, &d->attr, st->epoch, &st->op.seen))
 		packed = pack_inode(req, d, inode);
 	else
 		packed = pack_plain(req, d);

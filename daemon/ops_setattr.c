@@ -105,7 +105,7 @@ static bool set_along(struct request *req, struct inode *inode, const struct rpc
 {
 	bool along;
 
-	if (!inode_is_regular(inode))
+	if (!inode_is_regular(inode) || inode->fs->options.sharing)
 		return false;
 	pthread_mutex_lock(&inode->lock);
 	along = can_go_along_locked(inode, set);

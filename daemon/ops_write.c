@@ -441,10 +441,23 @@ static bool takes_caps(const struct request *req, const struct inode *inode)
 	return !req->args.cached && inode_has_caps(inode);
 }
 
+/* The kernel appends at the end that it knows of, which another client may have moved since. It has
+ * its own writers do so one after the other. */
+static void append(struct request *req, struct inode *inode)
+{
+	if (!(req->args.flags & O_APPEND) || req->args.cached)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	req->args.offset = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+}
+
 void op_write(struct request *req)
 {
 	struct op *op = op_begin(req);
 
+	if (op->inode->fs->options.sharing)
+		append(req, op->inode);
 	request_state(req, struct write_state)->kind = handle_of(req)->kind;
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);

@@ -70,7 +70,7 @@ static bool may_have(struct inode *inode, uint32_t flag)
 {
 	struct attr attr;
 
-	return !inode_attr(inode, &attr) || (attr.flags & flag);
+	return !inode_attr(inode, &attr) || (attr.flags & flag) || inode->fs->options.sharing;
 }
 
 /* ---- GETXATTR -------------------------------------------------------------------------------- */

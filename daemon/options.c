@@ -42,6 +42,7 @@ const char options_help[] =
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
 	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
+	"  share                   let other mounts write the export, too (needs it on each)\n"
 	"  low_latency             keep this machine's CPUs awake: faster, and costs power\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
 	"  debug_io                log each request of the data path, at level debug\n"

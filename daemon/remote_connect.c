@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/lease.h"
 #include "daemon/remote_private.h"
 
 enum {
@@ -377,6 +378,8 @@ static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 	session_renew(r->session, r->ping_ns, rep->ping.server_time);
 	session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
 	r->ping_ns = 0;
+	if (!lease_recalls(r->thread, &rep->ping.tail))
+		connection_drop(r, "recalls that make no sense");
 }
 
 void connection_bye(struct remote *r)

@@ -14,7 +14,8 @@
 
 #include "daemon/session_private.h"
 
-enum { SLOTS_MAX = 64, BATCHES_MAX = 256 };
+/* Of a channel that shares an export, so many slots are only for calls that others may wait for. */
+enum { SLOTS_MAX = 64, BATCHES_MAX = 256, SLOTS_NESTED = 4 };
 
 enum remote_state {
 	REMOTE_DOWN,       /* no channel; connects when connect_ms has come */
@@ -88,7 +89,7 @@ struct remote {
 	unsigned nslots, nreserved; /* 0: not known yet */
 	struct slot slots[SLOTS_MAX];
 	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
-	struct list rpc_waiting, rpc_waiting_reserved;
+	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_reserved;
 	struct list rpc_refused; /* can't be coded; ended by the next tick */
 
 	/* I/O. */

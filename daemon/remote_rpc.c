@@ -21,6 +21,16 @@ static uint64_t reserved_mask(const struct remote *r)
 	return mask_below(r->nslots) & ~mask_below(r->nslots - r->nreserved);
 }
 
+/* Those and the ones before them: what waits for other clients takes none, since who has a lease
+ * that these wait for must get on. */
+static uint64_t nested_mask(const struct remote *r)
+{
+	unsigned kept = r->nreserved + (r->session->sharing ? SLOTS_NESTED : 0);
+
+	return kept < r->nslots ? mask_below(r->nslots) & ~mask_below(r->nslots - kept)
+				: reserved_mask(r);
+}
+
 static bool may_use_reserved(const struct rpc_call *call)
 {
 	return call->req.op == RPC_COMMIT || call->req.op == RPC_RETURN;
@@ -29,6 +39,7 @@ static bool may_use_reserved(const struct rpc_call *call)
 void slots_init(struct remote *r)
 {
 	list_init(&r->rpc_waiting);
+	list_init(&r->rpc_waiting_nested);
 	list_init(&r->rpc_waiting_reserved);
 	list_init(&r->rpc_refused);
 }
@@ -135,17 +146,23 @@ void slots_pump(struct remote *r)
 	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
 		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))
 		return;
-	slots_fill_from(r, &r->rpc_waiting, ~reserved);
+	if (slots_fill_from(r, &r->rpc_waiting_nested, ~reserved))
+		slots_fill_from(r, &r->rpc_waiting, ~nested_mask(r));
 }
 
 void rpc_start(struct io_thread *thread, struct rpc_call *call)
 {
 	struct remote *r = thread->remote;
 
+	struct list *waiting = &r->rpc_waiting;
+
 	assert(rpc_op_info(call->req.op)->slotted);
 	call->sent = false;
-	list_add_tail(
-		may_use_reserved(call) ? &r->rpc_waiting_reserved : &r->rpc_waiting, &call->link);
+	if (may_use_reserved(call))
+		waiting = &r->rpc_waiting_reserved;
+	else if (call->nested)
+		waiting = &r->rpc_waiting_nested;
+	list_add_tail(waiting, &call->link);
 	slots_pump(r);
 }
 
@@ -213,6 +230,7 @@ void slots_fail_all(struct remote *r)
 		if (r->slots[i].call)
 			list_add_tail(&failed, &slot_release(r, i)->link);
 	list_splice_tail(&failed, &r->rpc_waiting_reserved);
+	list_splice_tail(&failed, &r->rpc_waiting_nested);
 	list_splice_tail(&failed, &r->rpc_waiting);
 	list_splice_tail(&failed, &r->rpc_refused);
 	while ((node = list_pop(&failed)) != NULL)

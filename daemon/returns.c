@@ -147,7 +147,7 @@ void returns_add(struct io_thread *thread, uint64_t ino)
 static bool in_use_locked(const struct inode *inode)
 {
 	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
-	       inode->commit.running || !gate_idle(&inode->gate);
+	       inode->commit.running || !gate_idle(&inode->gate) || !lease_is_idle_locked(inode);
 }
 
 void returns_settle(struct inode *inode, struct io_thread *thread)

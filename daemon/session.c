@@ -66,6 +66,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);
 	s->exclusive = options->cache == CACHE_EXCLUSIVE;
+	s->sharing = options->sharing;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->peer_timeout_ms = options->peer_timeout_ms;
 	s->soft_ms = options->soft_ms;
@@ -158,7 +159,7 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
-			 (s->exclusive ? ATTACH_EXCLUSIVE : 0),
+			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0),
 		.wait_ms = s->id ? 0 : s->connect_timeout_ms,
 		.export_name = text(s->export_name),
 		.client = text(s->client),

@@ -28,7 +28,7 @@ struct session {
 	uint8_t owner[OWNER_BYTES];
 	uint64_t instance;
 	unsigned nchannels;
-	bool exclusive;
+	bool exclusive, sharing;
 	atomic_bool read_only;
 	atomic_uint keys; /* counts changes of read_only: channels have the keys of one of them */
 	unsigned connect_timeout_ms;

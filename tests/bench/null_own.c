@@ -288,7 +288,7 @@ static int serve(
 
 	if (err)
 		return err;
-	err = fuse_port_init(port, CACHE_SHARED, &fs->features, why, whylen);
+	err = fuse_port_init(port, CACHE_SHARED, false, &fs->features, why, whylen);
 	if (!err)
 		err = io_threads_start(threads, port, why, whylen);
 	if (err) {

@@ -74,7 +74,8 @@ static void negotiate__writeback_is_asked_for_by_exclusive_alone(void **state)
 	struct fuse_init_out out;
 
 	for (enum cache_mode mode = CACHE_NONE; mode <= CACHE_EXCLUSIVE; mode++) {
-		assert_int_equal(fuse_init_negotiate(&in, sizeof(in), mode, &out, &features), 0);
+		assert_int_equal(
+			fuse_init_negotiate(&in, sizeof(in), mode, false, &out, &features), 0);
 		assert_int_equal((out.flags & FUSE_WRITEBACK_CACHE) != 0, mode == CACHE_EXCLUSIVE);
 		assert_int_equal(features.writeback, mode == CACHE_EXCLUSIVE);
 	}
@@ -86,7 +87,8 @@ static void negotiate__writeback_that_is_not_offered_is_not_relied_on(void **sta
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_EXCLUSIVE, &out, &features), 0);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_EXCLUSIVE, false, &out, &features), 0);
 	assert_false(features.writeback);
 }
 
@@ -96,11 +98,13 @@ static void negotiate__mapping_direct_files_as_the_kernel_offers(void **state)
 	struct fuse_init_out out;
 	struct fuse_init_in in = offer(0, ALLOW_MMAP_2);
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), 0);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
 	assert_true(features.direct_io_allow_mmap);
 	assert_int_equal(out.flags2, ALLOW_MMAP_2);
 	in = offer(0, 0);
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), 0);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
 	assert_false(features.direct_io_allow_mmap);
 	assert_int_equal(out.flags2, 0);
 }

@@ -669,7 +669,8 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), 0);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
 	assert_int_equal(out.flags & ~in.flags, 0);
 	assert_int_equal(out.flags2 & ~in.flags2, 0);
 	assert_int_equal(out.max_write, IO_BYTES_MAX);
@@ -694,7 +695,7 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in) + 64, CACHE_SHARED, &out, &features), 0);
+		fuse_init_negotiate(&in, sizeof(in) + 64, CACHE_SHARED, false, &out, &features), 0);
 	assert_int_equal(out.flags2, 1 << (36 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
@@ -708,7 +709,7 @@ static void fuse_init_negotiate__without_max_pages(void **state)
 
 	in.flags &= ~(uint32_t)(FUSE_MAX_PAGES | FUSE_INIT_EXT);
 	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2),
-				 CACHE_SHARED, &out, &features),
+				 CACHE_SHARED, false, &out, &features),
 		0);
 	assert_int_equal(out.max_write, 131072);
 	assert_int_equal(out.flags2, 0);
@@ -720,14 +721,15 @@ static void fuse_init_negotiate__too_old_or_short(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(fuse_init_negotiate(&in, 15, CACHE_SHARED, &out, &features), -EPROTO);
-	in.minor = 22;
 	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), -EPROTO);
+		fuse_init_negotiate(&in, 15, CACHE_SHARED, false, &out, &features), -EPROTO);
+	in.minor = 22;
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features),
+		-EPROTO);
 	in = init_61;
 	in.major = 8;
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features),
+		-EPROTO);
 }
 
 int main(void)

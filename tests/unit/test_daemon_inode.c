@@ -53,9 +53,9 @@ static void inode_learn__refuses_what_is_older_than_a_forgotten_change(void **st
 
 	forget_changed(fs);
 	inode = inode_get(fs, INO);
-	assert_false(inode_learn(inode, &file, epoch));
+	assert_false(inode_learn(inode, &file, epoch, NULL));
 	assert_false(inode_attr(inode, &attr));
-	assert_true(inode_learn(inode, &file, inode_epoch(fs)));
+	assert_true(inode_learn(inode, &file, inode_epoch(fs), NULL));
 	assert_true(inode_attr(inode, &attr));
 	assert_int_equal(attr.size, SIZE);
 	inode_put(inode);
@@ -81,7 +81,7 @@ static void inode_learn_new__leaves_what_is_known(void **state)
 	struct attr newer = file, attr;
 
 	newer.mode = S_IFREG | 0400;
-	assert_true(inode_learn(inode, &newer, inode_epoch(fs)));
+	assert_true(inode_learn(inode, &newer, inode_epoch(fs), NULL));
 	inode_learn_new(inode, &file, inode_epoch(fs));
 	assert_true(inode_attr(inode, &attr));
 	assert_int_equal(attr.mode, newer.mode);
@@ -113,7 +113,7 @@ static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
 	uint64_t epoch = inode_epoch(fs);
 	struct inode *inode = inode_get(fs, INO);
 
-	assert_true(inode_learn(inode, &directory, epoch));
+	assert_true(inode_learn(inode, &directory, epoch, NULL));
 	inode_learn_new(inode, &directory, epoch);
 	assert_false(inode_lacks_name(inode, "a"));
 	inode_put(inode);
@@ -230,7 +230,7 @@ static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 	inode_change_end(inode, &with);
 	inode_change_end(inode, &file);
 	assert_true(inode_has_caps(inode));
-	assert_true(inode_learn(inode, &file, inode_epoch(*state)));
+	assert_true(inode_learn(inode, &file, inode_epoch(*state), NULL));
 	assert_false(inode_has_caps(inode));
 	inode_put(inode);
 }
@@ -244,13 +244,13 @@ static void inode_learn_entry__finds_the_name_of_a_nameless_one(void **state)
 
 	inode->orphan = inode->nameless = true;
 	entry.attr.nlink = 0;
-	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
 	entry.attr.nlink = 1;
-	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
 	assert_false(inode->orphan);
 	/* One that has lost its last name has no other. */
 	inode->orphan = true;
-	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs)));
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
 	inode_put(inode);
 }
 

@@ -1,0 +1,529 @@
+#include "daemon/lease.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+#include "daemon/op.h"
+
+void inode_lease_init(struct inode_lease *lease)
+{
+	list_init(&lease->waiters);
+}
+
+/* The operation that waits, and what it waits for. */
+static struct op_lease *wanted_by(const struct list *link)
+{
+	return op_of(list_entry(link, struct waiter, link)->req)->at_lease;
+}
+
+/* ---- who may use it -------------------------------------------------------------------------- */
+
+static bool is_recalled(const struct inode_lease *l)
+{
+	return l->recalled && l->recalled >= l->number;
+}
+
+static bool covers(const struct inode_lease *l, const struct op_lease *want)
+{
+	return (!want->pin || l->pinned) && l->type >= want->type;
+}
+
+static bool somebody_waits_for_a_type(const struct inode_lease *l)
+{
+	list_for_each (pos, &l->waiters)
+		if (wanted_by(pos)->type)
+			return true;
+	return false;
+}
+
+/* One that comes now: not past those that wait, nor into what is recalled. */
+static bool may_enter(const struct inode_lease *l, const struct op_lease *want)
+{
+	if (!covers(l, want))
+		return false;
+	return !want->type ||
+	       (!somebody_waits_for_a_type(l) && !(is_recalled(l) && want->type > l->keep));
+}
+
+/* In the order they came; pins pass those who wait for more. */
+static void wake_covered_locked(struct inode_lease *l)
+{
+	bool blocked = false;
+
+	list_for_each_safe (pos, &l->waiters) {
+		const struct op_lease *want = wanted_by(pos);
+
+		if (!covers(l, want) || (want->type && blocked)) {
+			blocked |= want->type != LEASE_NONE;
+			continue;
+		}
+		l->users[want->type]++;
+		list_del(pos);
+		waiter_wake(list_entry(pos, struct waiter, link), 0);
+	}
+}
+
+static bool is_used(const struct inode_lease *l)
+{
+	return l->users[LEASE_NONE] || l->users[LEASE_SHARED] || l->users[LEASE_EXCLUSIVE];
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void step_locked(struct inode *inode, struct io_thread *thread);
+
+static void stepped(struct inode *inode, struct io_thread *thread)
+{
+	bool orphan;
+
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.busy = false;
+	step_locked(inode, thread);
+	orphan = inode->orphan;
+	pthread_mutex_unlock(&inode->lock);
+	if (orphan)
+		returns_settle(inode, thread);
+	inode_put(inode);
+}
+
+static void returned(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, lease.call);
+	struct inode_lease *l = &inode->lease;
+
+	if (rep->status && rep->status != -ESTALE)
+		log_error("inode %llu: the server refused to take a lease back: %s",
+			(unsigned long long)inode->ino, errno_text(rep->status));
+	pthread_mutex_lock(&inode->lock);
+	/* Told again by an answer that was made before. */
+	if (l->recalled <= l->returned && l->type <= l->keep)
+		l->recalled = 0;
+	pthread_mutex_unlock(&inode->lock);
+	stepped(inode, l->thread);
+}
+
+static void send_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+
+	list_init(&l->call.link);
+	l->busy = true;
+	l->thread = thread;
+	inode_ref(inode);
+	rpc_start(thread, &l->call);
+}
+
+static void put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_returned *returned)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, tail, RPC_RETURNED_BYTES);
+	rpc_put_returned(&w, returned);
+	*ret = (struct rpc_return){
+		.kind = RETURN_LEASES,
+		.tail = {.data = tail, .len = RPC_RETURNED_BYTES},
+	};
+}
+
+static void send_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+	bool unpin = l->pinned && !inode->nopen && !l->users[LEASE_NONE] && list_empty(&l->waiters);
+
+	if (!keep)
+		inode_unlease_locked(inode);
+	l->type = keep;
+	l->pinned = l->pinned && !unpin;
+	l->returned = l->number;
+	if (l->recalled <= l->number)
+		l->recalled = 0;
+	l->call = (struct rpc_call){.done = returned};
+	l->call.req.op = RPC_RETURN;
+	put_returned(&l->call.req.ret, l->tail,
+		&(struct rpc_returned){
+			.ino = inode->ino, .number = l->number, .keep = keep, .unpin = unpin});
+	send_locked(inode, thread);
+}
+
+/* As soon as nobody uses more than what is kept, and all that was written is committed: what the
+ * server does not take is lost, and those who wrote it are told. */
+static void give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	const struct inode_lease *l = &inode->lease;
+	const struct commit *c = &inode->commit;
+
+	if (l->users[LEASE_EXCLUSIVE] || (!keep && l->users[LEASE_SHARED]))
+		return;
+	if (c->running)
+		return;
+	if (!commit_is_clean_locked(inode) && !c->refused) {
+		commit_start_locked(inode, thread);
+		if (c->running)
+			return;
+	}
+	if (!commit_is_clean_locked(inode)) {
+		commit_forget_locked(inode);
+		keep = LEASE_NONE;
+	}
+	send_return_locked(inode, thread, keep);
+}
+
+/* Less than what a waiter wants is returned first, so that it holds nothing while it waits. */
+static bool must_give_back(const struct inode *inode, uint8_t *keep)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	*keep = LEASE_NONE;
+	if (is_recalled(l)) {
+		*keep = (uint8_t)min_u64(l->keep, l->type);
+		return true;
+	}
+	if (!list_empty(&l->waiters))
+		return l->type && somebody_waits_for_a_type(l);
+	return !inode->nopen && !is_used(l) && (l->type || l->pinned);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void granted(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, lease.call);
+	struct inode_lease *l = &inode->lease;
+	const struct rpc_lease *asked = &call->req.lease;
+
+	pthread_mutex_lock(&inode->lock);
+	if (rep->status) {
+		waiters_wake(&l->waiters, rep->status);
+	} else {
+		l->number = rep->entry.lease.number;
+		l->pinned = l->pinned || asked->flags & LEASE_PIN;
+		if (asked->type) {
+			l->type = rep->entry.lease.type;
+			inode_lease_locked(inode, &rep->entry);
+		}
+		if (!is_recalled(l))
+			l->recalled = 0;
+		wake_covered_locked(l);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	stepped(inode, l->thread);
+}
+
+/* All that is waited for in one. A pin alone leaves the type as it is. */
+static void ask_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+	struct rpc_lease ask = {.ino = inode->ino};
+	uint8_t hint = LEASE_NONE;
+	bool nested = false;
+
+	list_for_each (pos, &l->waiters) {
+		const struct op_lease *want = wanted_by(pos);
+
+		ask.type = (uint8_t)max_u64(ask.type, want->type);
+		hint = (uint8_t)max_u64(hint, want->hint);
+		if (want->pin && !l->pinned)
+			ask.flags |= LEASE_PIN;
+		nested |= op_of(list_entry(pos, struct waiter, link)->req)->nleases > 1;
+	}
+	if (!ask.type && !l->type && hint) {
+		ask.type = hint;
+		ask.flags |= LEASE_IF_FREE;
+	}
+	l->call = (struct rpc_call){.done = granted, .nested = nested};
+	l->call.req.op = RPC_LEASE;
+	l->call.req.lease = ask;
+	send_locked(inode, thread);
+}
+
+/* What is due: one thing at a time is on its way. */
+static void step_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+	uint8_t keep;
+
+	if (l->busy)
+		return;
+	if (!is_recalled(l))
+		wake_covered_locked(l);
+	if (must_give_back(inode, &keep))
+		give_back_locked(inode, thread, keep);
+	else if (!list_empty(&l->waiters))
+		ask_locked(inode, thread);
+}
+
+void lease_settle(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	step_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool lease_is_idle_locked(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return !l->type && !l->pinned && !l->busy && !is_used(l) && list_empty(&l->waiters);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* Takes over the reference in want. */
+static bool enter(struct request *req, const struct op_lease *want,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = want->inode;
+	struct inode_lease *l = &inode->lease;
+	bool inside;
+
+	op->at_lease = &op->leases[op->nleases++];
+	*op->at_lease = *want;
+	pthread_mutex_lock(&inode->lock);
+	inside = may_enter(l, want);
+	if (inside) {
+		l->users[want->type]++;
+	} else {
+		waiter_init(&op->waiter, req, then);
+		op->wait = OP_AT_LEASE;
+		op->at_inode = inode;
+		list_add_tail(&l->waiters, &op->waiter.link);
+		step_locked(inode, req->thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return inside;
+}
+
+static void leave(struct op_lease *had, struct io_thread *thread)
+{
+	struct inode *inode = steal_ptr(&had->inode);
+
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.users[had->type]--;
+	step_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+}
+
+void lease_leave(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	while (op->nleases)
+		leave(&op->leases[--op->nleases], req->thread);
+}
+
+/* The last one was waited for, and did not come; somebody behind may want less. */
+static void withdraw(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct op_lease *had = &op->leases[--op->nleases];
+	struct inode *inode = steal_ptr(&had->inode);
+
+	pthread_mutex_lock(&inode->lock);
+	step_locked(inode, req->thread);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+}
+
+/* What the request needs of its inode. */
+static struct op_lease need_of(const struct request *req)
+{
+	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY;
+
+	switch (req->op) {
+	case OP_READ:
+	case OP_LSEEK:
+		return (struct op_lease){.type = LEASE_SHARED};
+	case OP_WRITE:
+	case OP_FALLOCATE:
+		return (struct op_lease){.type = LEASE_EXCLUSIVE};
+	case OP_SETATTR:
+		if (req->args.set.valid & SET_SIZE)
+			return (struct op_lease){.type = LEASE_EXCLUSIVE};
+		break;
+	case OP_OPEN:
+		return (struct op_lease){
+			.pin = true,
+			.type = req->args.flags & O_TRUNC ? LEASE_EXCLUSIVE : LEASE_NONE,
+			.hint = writes ? LEASE_EXCLUSIVE : LEASE_SHARED,
+		};
+	default:
+		break;
+	}
+	return (struct op_lease){0};
+}
+
+/* COPY's, in the order of their numbers, so that no two wait for each other. */
+static unsigned needs_of_copy(const struct request *req, struct op_lease needs[OP_LEASES])
+{
+	struct inode *source = op_inode_of(req);
+	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
+	struct op_lease read = {.inode = source, .type = LEASE_SHARED};
+	struct op_lease write = {.inode = target, .type = LEASE_EXCLUSIVE};
+	bool first = source->ino < target->ino;
+
+	if (source == target) {
+		inode_put(source);
+		needs[0] = write;
+		return 1;
+	}
+	needs[0] = first ? read : write;
+	needs[1] = first ? write : read;
+	return 2;
+}
+
+/* With references. Only regular files are leased. */
+static unsigned needs_of(const struct request *req, struct op_lease needs[OP_LEASES])
+{
+	unsigned n = 0, kept = 0;
+
+	if (req->op == OP_COPY) {
+		n = needs_of_copy(req, needs);
+	} else {
+		needs[0] = need_of(req);
+		n = needs[0].type || needs[0].pin;
+		if (n)
+			needs[0].inode = op_inode_of(req);
+	}
+	for (unsigned i = 0; i < n; i++) {
+		if (inode_is_regular(needs[i].inode))
+			needs[kept++] = needs[i];
+		else
+			inode_put(needs[i].inode);
+	}
+	return kept;
+}
+
+static bool admit_rest(struct request *req);
+
+static void admitted(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status) {
+		withdraw(req);
+		lease_leave(req);
+		op->lease_then(req, status);
+	} else if (admit_rest(req)) {
+		op->lease_then(req, 0);
+	}
+}
+
+static bool admit_rest(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct op_lease needs[OP_LEASES];
+	unsigned n = needs_of(req, needs), at = op->nleases;
+	bool inside = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i < at || !inside)
+			inode_put(needs[i].inode);
+		else
+			inside = enter(req, &needs[i], admitted);
+	}
+	return inside;
+}
+
+bool lease_admit(struct request *req, void (*then)(struct request *req, int status))
+{
+	fs_watch_begin(req);
+	op_of(req)->lease_then = then;
+	return admit_rest(req);
+}
+
+static void taken(struct request *req, int status)
+{
+	if (status)
+		withdraw(req);
+	op_of(req)->lease_then(req, status);
+}
+
+bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
+	void (*then)(struct request *req, int status))
+{
+	struct op_lease want = {.inode = inode_ref(inode), .type = (uint8_t)type};
+
+	op_of(req)->lease_then = then;
+	return enter(req, &want, taken);
+}
+
+void lease_pinned(struct request *req, struct inode *inode, uint64_t number)
+{
+	struct op *op = op_of(req);
+	struct inode_lease *l = &inode->lease;
+
+	op->leases[op->nleases++] = (struct op_lease){.inode = inode_ref(inode)};
+	pthread_mutex_lock(&inode->lock);
+	l->users[LEASE_NONE]++;
+	l->pinned = true;
+	if (l->number < number)
+		l->number = number;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* ---- recalls --------------------------------------------------------------------------------- */
+
+/* Of an inode that is not known here any more, which therefore has nothing to be given back. */
+struct disclaimer {
+	struct rpc_call call;
+	uint8_t tail[RPC_RETURNED_BYTES];
+};
+
+static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	free(container_of(call, struct disclaimer, call));
+}
+
+/* Without memory the next PING's reply says it again. */
+static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
+{
+	struct disclaimer *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return;
+	d->call.done = disclaimed;
+	d->call.req.op = RPC_RETURN;
+	list_init(&d->call.link);
+	put_returned(&d->call.req.ret, d->tail,
+		&(struct rpc_returned){.ino = recall->ino, .number = recall->number});
+	rpc_start(thread, &d->call);
+}
+
+static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall)
+{
+	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
+	if (recall->number < l->number)
+		return;
+	if (recall->number <= l->returned && l->type <= recall->keep)
+		return;
+	l->keep = l->recalled ? (uint8_t)min_u64(l->keep, recall->keep) : recall->keep;
+	l->recalled = max_u64(l->recalled, recall->number);
+}
+
+bool lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
+{
+	struct wire_in r = rpc_tail_reader(recalls);
+	struct rpc_recall recall;
+
+	while (rpc_get_recall(&r, &recall)) {
+		struct inode *inode = inode_find(thread->fs, recall.ino);
+
+		if (!inode) {
+			disclaim(thread, &recall);
+			continue;
+		}
+		pthread_mutex_lock(&inode->lock);
+		recall_locked(&inode->lease, &recall);
+		step_locked(inode, thread);
+		pthread_mutex_unlock(&inode->lock);
+		inode_put(inode);
+	}
+	return !r.truncated;
+}

@@ -1,0 +1,84 @@
+/* lease.h - this client's right to a file that others write, too (the mount option share).
+ *
+ * What is known of a file - its size, where its pages are, what was written and not committed - is
+ * known under a lease: LEASE_SHARED to read it, LEASE_EXCLUSIVE to change it. Without one the
+ * server is asked for everything, and answers. Names, and all of an inode but its data, size and
+ * times, the server is asked for in any case.
+ *
+ *     operation -> lease_admit [-> RETURN of less, LEASE -> ...] -> its steps -> op_end
+ *     recall    -> those that use it end, new ones wait -> COMMIT -> forgotten -> RETURN
+ *
+ * A lease is kept while the file is open here, until somebody else wants it. Nobody is granted more
+ * before it has returned what it had, so no two wait for each other; and what a recall waits for
+ * are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a lease is served
+ * once it is there, even if it is recalled already: so it changes hands only for work done.
+ *
+ * A pin keeps an open file alive when its last name goes, whoever takes that; it comes with the
+ * first handle and goes with the last.
+ *
+ * A recall may overtake the grant that it is about, which comes by another channel: grants have
+ * numbers, and the recall is kept until its number has come.
+ *
+ * OWNERSHIP  What uses a lease, or waits for one, has a reference to the inode.
+ * THREADS    Fields belong to the inode's lock. RPCs are sent by the thread that has a reason to.
+ */
+#ifndef RMEMFS_DAEMON_LEASE_H
+#define RMEMFS_DAEMON_LEASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "common/types.h"
+#include "daemon/remote.h"
+
+struct inode;
+struct request;
+
+struct inode_lease {
+	uint8_t type; /* enum lease_type: what may be used */
+	bool pinned;
+	bool busy;         /* a LEASE or RETURN is on its way */
+	uint8_t keep;      /* of what is recalled */
+	uint64_t number;   /* of the last grant */
+	uint64_t returned; /* grants up to this number were returned last */
+	uint64_t recalled; /* what has numbers up to this one is to go back; 0: nothing is */
+	unsigned users[LEASE_EXCLUSIVE + 1]; /* operations, by what they use */
+	struct list waiters;                 /* struct waiter of operations, in order */
+	struct io_thread *thread;            /* that sent what is on its way */
+	struct rpc_call call;
+	uint8_t tail[RPC_RETURNED_BYTES];
+};
+
+/* One operation's use of one inode's lease. */
+struct op_lease {
+	struct inode *inode; /* referenced; NULL: none */
+	uint8_t type;
+	uint8_t hint; /* what comes along with a pin if it is free */
+	bool pin;
+};
+
+void inode_lease_init(struct inode_lease *lease);
+
+/* Before an operation of a sharing mount begins: takes what it needs. True: it may go on. False:
+ * then(req, status) follows. op_end() gives it back. */
+bool lease_admit(struct request *req, void (*then)(struct request *req, int status));
+
+/* The same in the middle of an operation that has changed its mind, or its inode. */
+bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
+	void (*then)(struct request *req, int status));
+/* CREATE and TMPFILE have pinned the file: it stays so until op_end(), and while it is open. */
+void lease_pinned(struct request *req, struct inode *inode, uint64_t number);
+
+/* op_end()'s. */
+void lease_leave(struct request *req);
+
+/* After a COMMIT has ended, or a handle was closed: something may be due. */
+void lease_settle(struct inode *inode, struct io_thread *thread);
+/* Whether the server has something of it to hear. */
+bool lease_is_idle_locked(const struct inode *inode);
+
+/* The tail of a PING's reply. Malformed elements are not looked at: false. */
+bool lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);
+
+#endif
