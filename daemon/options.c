@@ -12,6 +12,7 @@
 
 #include "common/args.h"
 #include "common/util.h"
+#include "daemon/cache.h"
 
 const char options_help[] =
 	"Usage: rmemfs [-o OPTIONS] [-f] [-c FILE] [--log-level LEVEL] SOURCE MOUNTPOINT\n"
@@ -464,6 +465,11 @@ static int apply_options(struct options *options, char *why, size_t whylen)
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
+	if (!err && options->config.share && was_given(options, "cache") &&
+		options->config.cache != CACHE_NONE)
+		return refuse(why, whylen,
+			"option 'share': what others write can't be cached: cache=none, or leave "
+			"'cache' out");
 	return err;
 }
 

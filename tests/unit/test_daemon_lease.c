@@ -1,0 +1,575 @@
+/* When a client asks for a lease, when it gives one back, and who goes on meanwhile. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+#include "daemon/io_thread_private.h"
+#include "daemon/op.h"
+#include "daemon/remote_private.h"
+
+enum { INO = 71, OPS = 4, PAGES = 3 };
+
+/* One thread, whose remote is down: what is sent stays with it until the test answers. */
+struct fixture {
+	struct fs fs;
+	struct session session;
+	struct remote remote;
+	struct io_thread thread;
+	struct io_thread_private priv;
+	struct inode *inode;
+	struct request ops[OPS];
+	int went[OPS]; /* 1: went on, -errno: failed, 0: waits */
+};
+
+static struct fixture fx;
+
+static int setup(void **state)
+{
+	struct fs_thread *ft = &fx.fs.threads[0];
+
+	memset(&fx, 0, sizeof(fx));
+	if (inode_table_init(&fx.fs.inodes))
+		return -1;
+	fx.fs.session = &fx.session;
+	fx.fs.options.sharing = fx.session.sharing = true;
+	fx.fs.options.io_threads = 1;
+	grants_init(&fx.fs.grants);
+	allowances_init(&fx.fs.allowances);
+	returns_init(&fx.fs.returns);
+	refill_init(&fx.fs.refill);
+	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
+	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
+	list_init(&fx.priv.inbox);
+	fx.priv.wake_fd = -1;
+	fx.remote.thread = &fx.thread;
+	fx.remote.session = &fx.session;
+	slots_init(&fx.remote);
+	ft->thread = &fx.thread;
+	list_init(&ft->dirty);
+	list_init(&ft->accessed);
+	list_init(&ft->interrupted);
+	fx.inode = inode_get(&fx.fs, INO);
+	fx.inode->type = S_IFREG;
+	inode_remember(fx.inode);
+	return fx.inode ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	inode_forget(fx.inode, 1);
+	inode_put(fx.inode);
+	inode_table_fini(&fx.fs.inodes);
+	returns_fini(&fx.fs.returns);
+	allowances_fini(&fx.fs.allowances);
+	grants_fini(&fx.fs.grants);
+	return 0;
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+static void op_went(struct request *req, int status)
+{
+	fx.went[req - fx.ops] = status ? status : 1;
+}
+
+static void begin(unsigned i, enum request_op op, uint32_t flags)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread, .op = op, .node = INO};
+	req->args.flags = flags;
+	fx.went[i] = 0;
+	if (lease_admit(req, op_went))
+		fx.went[i] = 1;
+}
+
+static void run_calls(void)
+{
+	struct list *link;
+
+	while ((link = list_pop(&fx.priv.inbox))) {
+		struct thread_call *call = list_entry(link, struct thread_call, link);
+
+		call->run(call);
+	}
+}
+
+static void end(unsigned i)
+{
+	assert_int_equal(fx.went[i], 1);
+	lease_leave(&fx.ops[i]);
+	run_calls();
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static struct rpc_call *take(struct list *waiting)
+{
+	struct list *link = list_pop(waiting);
+
+	return link ? list_entry(link, struct rpc_call, link) : NULL;
+}
+
+static void assert_nothing_sent(void)
+{
+	assert_true(list_empty(&fx.remote.rpc_waiting));
+	assert_true(list_empty(&fx.remote.rpc_waiting_nested));
+	assert_true(list_empty(&fx.remote.rpc_waiting_reserved));
+}
+
+static struct rpc_call *take_lease(enum lease_type type, unsigned flags)
+{
+	struct rpc_call *call = take(&fx.remote.rpc_waiting);
+
+	assert_non_null(call);
+	assert_int_equal(call->req.op, RPC_LEASE);
+	assert_int_equal(call->req.lease.ino, INO);
+	assert_int_equal(call->req.lease.type, type);
+	assert_int_equal(call->req.lease.flags, flags);
+	assert_nothing_sent();
+	return call;
+}
+
+static void grant_size(struct rpc_call *call, enum lease_type type, uint64_t number, uint64_t size)
+{
+	struct rpc_reply rep = {.op = RPC_LEASE};
+
+	rep.entry.attr = (struct attr){
+		.ino = INO, .mode = S_IFREG | 0644, .nlink = 1, .size = size, .npages = PAGES};
+	rep.entry.lease = (struct lease){.type = (uint8_t)type, .number = number};
+	rep.entry.nextents = rep.entry.nhead = 1;
+	rep.entry.head[0] = (struct extent){.npages = PAGES, .page = 9};
+	call->done(call, &rep);
+	run_calls();
+}
+
+static void grant(struct rpc_call *call, enum lease_type type, uint64_t number)
+{
+	grant_size(call, type, number, 100);
+}
+
+static void answer(struct rpc_call *call, int status)
+{
+	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = status});
+	run_calls();
+}
+
+static struct rpc_call *take_return(uint64_t number, enum lease_type keep, bool unpin)
+{
+	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
+	struct rpc_returned r;
+	struct wire_in in;
+
+	assert_non_null(call);
+	assert_int_equal(call->req.op, RPC_RETURN);
+	assert_int_equal(call->req.ret.kind, RETURN_LEASES);
+	in = rpc_tail_reader(&call->req.ret.tail);
+	assert_true(rpc_get_returned(&in, &r));
+	assert_int_equal(wire_in_left(&in), 0);
+	assert_int_equal(r.ino, INO);
+	assert_int_equal(r.number, number);
+	assert_int_equal(r.keep, keep);
+	assert_int_equal(r.unpin, unpin);
+	assert_nothing_sent();
+	return call;
+}
+
+static struct rpc_call *take_commit(void)
+{
+	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
+
+	assert_non_null(call);
+	assert_int_equal(call->req.op, RPC_COMMIT);
+	assert_nothing_sent();
+	return call;
+}
+
+static bool recall_of(uint64_t ino, uint64_t number, uint8_t keep)
+{
+	struct rpc_recall recall = {.ino = ino, .number = number, .keep = keep};
+	uint8_t tail[RPC_RECALL_BYTES];
+	struct wire_out w;
+	bool ok;
+
+	wire_out_init(&w, tail, sizeof(tail));
+	rpc_put_recall(&w, &recall);
+	ok = lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
+	run_calls();
+	return ok;
+}
+
+static void recall(uint64_t number, enum lease_type keep)
+{
+	assert_true(recall_of(INO, number, (uint8_t)keep));
+}
+
+/* An open file with a lease of that number. */
+static void open_with(enum lease_type type, uint64_t number)
+{
+	begin(0, OP_OPEN, type == LEASE_EXCLUSIVE ? O_RDWR : O_RDONLY);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_lease(type, LEASE_PIN | LEASE_IF_FREE), type, number);
+	fx.inode->nopen++;
+	end(0);
+	assert_nothing_sent();
+}
+
+static void close_file(void)
+{
+	fx.inode->nopen--;
+	lease_settle(fx.inode, &fx.thread);
+}
+
+/* Leaves nothing behind for the next test. */
+static void close_and_return(uint64_t number)
+{
+	close_file();
+	answer(take_return(number, LEASE_NONE, true), 0);
+	assert_nothing_sent();
+	assert_true(lease_is_idle_locked(fx.inode));
+}
+
+static void make_dirty(void)
+{
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->attr.size = 5000;
+	fx.inode->commit.size_dirty = true;
+	commit_dirty_locked(fx.inode, &fx.thread);
+	pthread_mutex_unlock(&fx.inode->lock);
+}
+
+static void list_none_dirty(void)
+{
+	assert_true(commit_tick(&fx.thread));
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static void open__pins_and_brings_a_lease_that_is_kept(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	assert_int_equal(fx.inode->attr.size, 100);
+	assert_int_equal(fx.inode->map.known_end, UINT64_MAX);
+	begin(1, OP_READ, O_RDONLY);
+	end(1);
+	assert_nothing_sent();
+	close_and_return(5);
+	assert_int_equal(fx.inode->map.known_end, 0);
+}
+
+static void open__of_an_open_file_asks_nothing(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	begin(1, OP_OPEN, O_RDONLY);
+	end(1);
+	assert_nothing_sent();
+	close_and_return(5);
+}
+
+/* Who opened it knows no size, and nothing of its pages. */
+static void open__where_another_writes__a_pin_alone(void **state)
+{
+	begin(0, OP_OPEN, O_RDONLY);
+	grant(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), LEASE_NONE, 5);
+	fx.inode->nopen++;
+	end(0);
+	assert_false(fx.inode->sized);
+	begin(1, OP_READ, O_RDONLY);
+	assert_int_equal(fx.went[1], 0);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 6);
+	end(1);
+	close_and_return(6);
+}
+
+static void open__refused__says_so(void **state)
+{
+	begin(0, OP_OPEN, O_RDONLY);
+	answer(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
+	assert_int_equal(fx.went[0], -ESTALE);
+	assert_nothing_sent();
+	assert_true(lease_is_idle_locked(fx.inode));
+}
+
+static void close__while_it_is_opened_again__keeps_the_pin(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	begin(1, OP_OPEN, O_RDONLY);
+	close_file();
+	assert_nothing_sent();
+	fx.inode->nopen++;
+	end(1);
+	assert_nothing_sent();
+	close_and_return(5);
+}
+
+static void open__behind_a_return__pins_anew(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	call = take_return(5, LEASE_NONE, true);
+	begin(1, OP_OPEN, O_RDONLY);
+	assert_int_equal(fx.went[1], 0);
+	assert_nothing_sent();
+	answer(call, 0);
+	grant(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), LEASE_SHARED, 6);
+	fx.inode->nopen++;
+	end(1);
+	close_and_return(6);
+}
+
+/* Two that wait for each other's lower lease would wait for ever. */
+static void write__returns_what_it_read_under_first(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	begin(1, OP_READ, O_RDWR);
+	begin(2, OP_WRITE, O_RDWR);
+	assert_int_equal(fx.went[2], 0);
+	assert_nothing_sent(); /* the read goes on */
+	begin(3, OP_READ, O_RDWR);
+	assert_int_equal(fx.went[3], 0); /* not past the write */
+	end(1);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 6);
+	end(2);
+	end(3);
+	close_and_return(6);
+}
+
+static void truncate__of_a_file_that_is_not_open__returns_at_once(void **state)
+{
+	struct request *req = &fx.ops[0];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
+	req->args.set.valid = SET_SIZE;
+	assert_false(lease_admit(req, op_went));
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
+	end(0);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	assert_true(lease_is_idle_locked(fx.inode));
+}
+
+static void setattr__of_mode__needs_none(void **state)
+{
+	struct request *req = &fx.ops[0];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
+	req->args.set.valid = SET_MODE;
+	assert_true(lease_admit(req, op_went));
+	assert_nothing_sent();
+	lease_leave(req);
+}
+
+/* ---- recalls --------------------------------------------------------------------------------- */
+
+static void recall__idle__returned_at_once(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	assert_int_equal(fx.inode->map.known_end, 0);
+	close_and_return(5);
+}
+
+static void recall__waits_for_its_users_and_keeps_new_ones_out(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	begin(1, OP_WRITE, O_RDWR);
+	recall(5, LEASE_NONE);
+	assert_nothing_sent();
+	begin(2, OP_READ, O_RDWR);
+	assert_int_equal(fx.went[2], 0);
+	end(1);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 7);
+	end(2);
+	close_and_return(7);
+}
+
+static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	begin(1, OP_READ, O_RDWR);
+	make_dirty();
+	recall(5, LEASE_SHARED);
+	answer(take_commit(), 0);
+	answer(take_return(5, LEASE_SHARED, false), 0);
+	assert_true(fx.inode->sized);
+	assert_int_equal(fx.inode->attr.size, 5000);
+	begin(2, OP_READ, O_RDWR);
+	end(2);
+	end(1);
+	list_none_dirty();
+	close_and_return(5);
+}
+
+static void recall__of_what_the_server_does_not_take__forgets_it_and_returns(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	make_dirty();
+	recall(5, LEASE_SHARED);
+	answer(take_commit(), -EIO);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	assert_int_equal(fx.inode->commit.error, -EIO);
+	list_none_dirty();
+	assert_nothing_sent();
+	close_and_return(5);
+}
+
+/* It was served once for its waiting. */
+static void recall__before_its_grant__after_who_waited_for_it(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	begin(1, OP_READ, O_RDONLY);
+	call = take_lease(LEASE_SHARED, 0);
+	recall(6, LEASE_NONE);
+	assert_nothing_sent();
+	grant(call, LEASE_SHARED, 6);
+	assert_int_equal(fx.went[1], 1);
+	begin(2, OP_READ, O_RDONLY);
+	assert_int_equal(fx.went[2], 0);
+	end(1);
+	answer(take_return(6, LEASE_NONE, false), 0);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 8);
+	end(2);
+	close_and_return(8);
+}
+
+static void recall__told_again__answered_once(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	recall(5, LEASE_NONE);
+	call = take_return(5, LEASE_NONE, false);
+	recall(5, LEASE_NONE);
+	assert_nothing_sent();
+	answer(call, 0);
+	recall(5, LEASE_NONE);
+	assert_nothing_sent();
+	close_and_return(5);
+}
+
+static void recall__of_an_older_grant__is_none(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	recall(4, LEASE_NONE);
+	assert_nothing_sent();
+	close_and_return(5);
+}
+
+/* A CREATE that opens what is there gives its pin a number, and a RETURN of the one before does
+ * nothing: the server says so. */
+static void recall__of_a_pin_s_number__returns_again(void **state)
+{
+	struct request *req = &fx.ops[1];
+
+	open_with(LEASE_EXCLUSIVE, 5);
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	lease_pinned(req, fx.inode, 6);
+	recall(6, LEASE_NONE);
+	answer(take_return(6, LEASE_NONE, false), 0);
+	lease_leave(req);
+	close_and_return(6);
+}
+
+static void recall__of_an_unknown_inode__is_disclaimed(void **state)
+{
+	struct rpc_call *call;
+	struct rpc_returned r;
+	struct wire_in in;
+
+	assert_true(recall_of(999, 4, LEASE_SHARED));
+	call = take(&fx.remote.rpc_waiting_reserved);
+	assert_non_null(call);
+	in = rpc_tail_reader(&call->req.ret.tail);
+	assert_true(rpc_get_returned(&in, &r));
+	assert_int_equal(r.ino, 999);
+	assert_int_equal(r.number, 4);
+	assert_int_equal(r.keep, LEASE_NONE);
+	assert_false(r.unpin);
+	answer(call, 0);
+}
+
+static void recall__malformed__is_told(void **state)
+{
+	assert_false(recall_of(INO, 5, LEASE_EXCLUSIVE));
+	assert_nothing_sent();
+}
+
+/* ---- taking back ----------------------------------------------------------------------------- */
+
+static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, false), 0);
+	begin(1, OP_WRITE, O_RDWR);
+	call = take_lease(LEASE_EXCLUSIVE, 0);
+	assert_true(op_cancel(&fx.ops[1], -EINTR));
+	assert_int_equal(fx.went[1], -ECANCELED);
+	close_file();
+	assert_nothing_sent();
+	grant(call, LEASE_EXCLUSIVE, 6);
+	answer(take_return(6, LEASE_NONE, true), 0);
+	assert_true(lease_is_idle_locked(fx.inode));
+}
+
+static void session_lost__whoever_waits_is_told(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	begin(1, OP_WRITE, O_RDWR);
+	answer(take_return(5, LEASE_NONE, false), -ESTALE);
+	answer(take_lease(LEASE_EXCLUSIVE, 0), -ESTALE);
+	assert_int_equal(fx.went[1], -ESTALE);
+	assert_nothing_sent();
+	close_file();
+	answer(take_return(5, LEASE_NONE, true), -ESTALE);
+	assert_nothing_sent();
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(open__pins_and_brings_a_lease_that_is_kept),
+		CASE(open__of_an_open_file_asks_nothing),
+		CASE(open__where_another_writes__a_pin_alone),
+		CASE(open__refused__says_so),
+		CASE(close__while_it_is_opened_again__keeps_the_pin),
+		CASE(open__behind_a_return__pins_anew),
+		CASE(write__returns_what_it_read_under_first),
+		CASE(truncate__of_a_file_that_is_not_open__returns_at_once),
+		CASE(setattr__of_mode__needs_none),
+		CASE(recall__idle__returned_at_once),
+		CASE(recall__waits_for_its_users_and_keeps_new_ones_out),
+		CASE(recall__of_a_writer__commits_first_and_may_go_on_reading),
+		CASE(recall__of_what_the_server_does_not_take__forgets_it_and_returns),
+		CASE(recall__before_its_grant__after_who_waited_for_it),
+		CASE(recall__told_again__answered_once),
+		CASE(recall__of_an_older_grant__is_none),
+		CASE(recall__of_a_pin_s_number__returns_again),
+		CASE(recall__of_an_unknown_inode__is_disclaimed),
+		CASE(recall__malformed__is_told),
+		CASE(cancel__of_who_waits__leaves_no_lease_behind),
+		CASE(session_lost__whoever_waits_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
