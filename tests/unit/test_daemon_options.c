@@ -211,6 +211,21 @@ static void options_parse__last_of_hard_and_soft_counts(void **state)
 	}
 }
 
+/* The default of cache, or of the file, waits for mounts that don't share. */
+static void options_parse__share_goes_with_no_cache(void **state)
+{
+	struct options o;
+
+	assert_int_equal(parse("-o share h:/e /m", &o), 0);
+	assert_true(o.config.share);
+	options_fini(&o);
+	assert_int_equal(parse("-o cache=none,share h:/e /m", &o), 0);
+	options_fini(&o);
+	assert_int_equal(parse("-o cache=none h:/e /m", &o), 0);
+	assert_false(o.config.share);
+	options_fini(&o);
+}
+
 static void options_parse__debug_io_raises_the_log_level(void **state)
 {
 	struct options o;
@@ -357,6 +372,12 @@ static void options_parse__refusals(void **state)
 			"option 'readahead=1000': must be a multiple of 1KiB"},
 		{"-o timeo=7 h:/e /m",
 			"option 'timeo': needs soft; a hard mount waits without end"},
+		{"-o share,cache=shared h:/e /m",
+			"option 'share': what others write can't be cached: cache=none, or leave "
+			"'cache' out"},
+		{"-o cache=exclusive,share h:/e /m",
+			"option 'share': what others write can't be cached: cache=none, or leave "
+			"'cache' out"},
 		{"-o soft,timeo=7,hard h:/e /m",
 			"option 'timeo': needs soft; a hard mount waits without end"},
 		{"-o soft=yes h:/e /m", "option 'soft': takes no value"},
@@ -634,6 +655,7 @@ int main(void)
 		cmocka_unit_test(options_parse__labels_go_to_the_kernel),
 		cmocka_unit_test(options_parse__last_of_ro_and_rw_counts),
 		cmocka_unit_test(options_parse__last_of_hard_and_soft_counts),
+		cmocka_unit_test(options_parse__share_goes_with_no_cache),
 		cmocka_unit_test(options_parse__debug_io_raises_the_log_level),
 		cmocka_unit_test(options_parse__log_level_as_an_option_of_its_own),
 		cmocka_unit_test(options_parse__transports),
