@@ -433,9 +433,11 @@ static bool admit_rest(struct request *req)
 
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status))
 {
-	fs_watch_begin(req);
 	op_of(req)->lease_then = then;
-	return admit_rest(req);
+	if (admit_rest(req))
+		return true;
+	fs_watch_begin(req);
+	return false;
 }
 
 static void taken(struct request *req, int status)

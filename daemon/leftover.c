@@ -17,7 +17,8 @@ void leftover_make(struct request *req, int error)
 {
 	struct op *op = op_of(req);
 
-	if (req->replied)
+	/* One that was about to begin is looked at again when it has. */
+	if (req->replied || !op->inode)
 		return;
 	op->leftover = inode_ref(op->inode);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
