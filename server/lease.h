@@ -47,7 +47,7 @@ int lease_put(struct volume *v, const struct lease_record *record);
 /* The first record at or after an inode's key and a session's number. -ENOENT: none. */
 int lease_next(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out);
 
-/* What all sessions but one have of an inode. */
+/* What all sessions but one (0: but none) have of an inode. */
 struct lease_others {
 	uint8_t type; /* the greatest */
 	bool pinned;

@@ -114,13 +114,13 @@ int ns_pin(struct ns_call *c, const struct inode *i)
 int ns_keep(struct ns_call *c, const struct inode *i)
 {
 	static const uint8_t nothing;
-	struct lease_others others;
+	struct lease_others all;
 	struct lease_record own;
-	int err = lease_look(c->v, i->key, c->ctx->session, &others);
+	int err = lease_look(c->v, i->key, 0, &all);
 
 	if (err)
 		return err;
-	if (!c->ctx->shared && !others.any)
+	if (!c->ctx->shared && !all.any)
 		return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key),
 			&nothing, sizeof(nothing));
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
@@ -177,6 +177,16 @@ int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 	return give_back(c, &all, at_once);
 }
 
+static bool is_well_formed(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_returned returned;
+
+	while (rpc_get_returned(&r, &returned))
+		;
+	return !r.truncated;
+}
+
 int ns_return_leases(struct ns_call *c)
 {
 	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
@@ -184,7 +194,8 @@ int ns_return_leases(struct ns_call *c)
 	bool at_once = n <= RETURN_AT_ONCE;
 	unsigned each = ROOM_PAGES_PER_LEASE + (at_once ? ROOM_PAGES_PER_REAPED : 1);
 	struct rpc_returned returned;
-	int err = ns_room(c, ROOM_PAGES + n * each, false);
+	int err = is_well_formed(&c->req->ret.tail) ? ns_room(c, ROOM_PAGES + n * each, false)
+						    : -EINVAL;
 
 	while (!err && rpc_get_returned(&r, &returned))
 		err = give_back(c, &returned, at_once);
