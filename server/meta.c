@@ -70,7 +70,7 @@ static void settle(struct meta *m)
 		scrub_kick(m->scrub);
 }
 
-static int save_volumes(struct meta *m)
+static int save_counts(struct meta *m)
 {
 	int err = store_failed(m->store);
 
@@ -98,7 +98,7 @@ static int commit_store(struct meta *m)
 
 int meta_commit(struct meta *m)
 {
-	int err = save_volumes(m);
+	int err = save_counts(m);
 
 	if (err)
 		store_abort(m->store);

@@ -452,7 +452,7 @@ static int64_t deadline_of(const struct recall *r)
 
 	if (!list_empty(&session->conns))
 		return r->since_ms + lease_ms;
-	if (session_expired(session))
+	if (session->process_gone && !session_reaches_memory(session))
 		return 0;
 	return earlier_of(r->since_ms, heard_ms) + lease_ms;
 }
