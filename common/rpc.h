@@ -256,7 +256,16 @@ enum {
 /* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
  * to change its bytes, size and times, LEASE_NONE for a pin alone. Whatever the session had of it
  * before it has given back (RETURN): so it waits for nobody who waits for it. Waits until others
- * have given back what is in the way, or have ended. CREATE and TMPFILE pin what they open. */
+ * have given back what is in the way, or have ended, and behind those who waited before. CREATE and
+ * TMPFILE pin what they open. The reply's lease is what the session has then, so more than
+ * LEASE_NONE where it had that and asked for a pin; its attributes are sure to be the last ones
+ * only with LEASE_SHARED or more. -ESTALE: the file is gone.
+ *
+ * At a shared export GETATTR, LOOKUP, SETATTR, SETXATTR, REMOVEXATTR, LINK, and CREATE of what is
+ * there, wait until no other session has the file as LEASE_EXCLUSIVE (which may keep LEASE_SHARED).
+ * SETATTR of the size, FALLOCATE, COPY (of the destination; of the source LEASE_SHARED), and COMMIT
+ * of extents, size or mtime need the session's own LEASE_EXCLUSIVE, and COMMIT of mode or owner
+ * that no other has it: -ESTALE. */
 struct rpc_lease {
 	uint64_t ino;
 	uint8_t type; /* enum lease_type, but LEASE_LAYOUT */
@@ -472,7 +481,9 @@ struct rpc_attr_reply {
 	struct extent grant[GRANT_EXTENTS];
 };
 
-/* UNLINK, RMDIR. child.nlink 0: the inode lives, without a name, until this session RETURNs it. */
+/* UNLINK, RMDIR. child.nlink 0: the inode lives, without a name, until this session RETURNs it, and
+ * who else has it open. Here and in RENAME's reply size and times of a file that another session of
+ * a shared export may be changing are as they were committed last. */
 struct rpc_remove_reply {
 	struct attr child;
 	struct attr parent;
@@ -495,7 +506,9 @@ struct rpc_dirent {
 	uint64_t ino;
 	uint8_t type; /* DT_* */
 	struct rpc_str name;
-	struct attr attr; /* with plus; else only ino and the type in mode */
+	/* With plus; else only ino and the type in mode, as of a file that another session of a
+	 * shared export may be changing: nlink 0. */
+	struct attr attr;
 };
 
 struct rpc_readdir_reply {

@@ -129,9 +129,12 @@ static int begin_session(struct request *req, struct export *export, struct sess
 	return 0;
 }
 
-/* What nobody writes may be read, and cached, by any number of clients. */
+/* What nobody writes may be read, and cached, by any number of clients; and those that take leases
+ * share with each other. */
 static bool may_share(uint32_t flags, uint32_t others)
 {
+	if ((flags | others) & ATTACH_SHARED)
+		return flags & others & ATTACH_SHARED;
 	return flags & others & ATTACH_READ_ONLY && !((flags | others) & ATTACH_EXCLUSIVE);
 }
 
@@ -240,6 +243,12 @@ static const char *why_alone(const struct request *req, const struct session *ho
 		return ", for itself alone (cache=exclusive)";
 	if (wanted & ATTACH_EXCLUSIVE)
 		return "; cache=exclusive takes an export that nobody uses";
+	if (had & wanted & ATTACH_SHARED)
+		return "";
+	if (had & ATTACH_SHARED)
+		return ", with -o share; who joins mounts it with -o share, too";
+	if (wanted & ATTACH_SHARED)
+		return ", without -o share; mount it everywhere with -o share";
 	if (had & ATTACH_READ_ONLY)
 		return ", read-only; who writes takes an export that nobody uses";
 	if (wanted & ATTACH_READ_ONLY)
@@ -393,13 +402,16 @@ static bool has_others(const struct session *session)
 	return false;
 }
 
-/* Whether a session that reads has the export for itself, to write. False: the request was refused,
- * or waits for the end of those that no longer read. */
+/* Whether a session that reads has the export for itself, to write, or shares it. False: the
+ * request was refused, or waits for the end of those that no longer read. */
 static bool may_write_now(struct request *req, struct session *session)
 {
+	const struct session *other;
 	unsigned n;
-	const struct session *other = find_other_reader(session, &n);
 
+	if (session->stored.flags & ATTACH_SHARED)
+		return true;
+	other = find_other_reader(session, &n);
 	if (other) {
 		request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
 			session->export->name, other->stored.client);
@@ -494,6 +506,10 @@ void attach_request(struct request *req)
 
 	if (a->nchannels > SESSION_CHANNELS) {
 		request_refuse(req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);
+		return;
+	}
+	if (a->flags & ATTACH_SHARED && a->flags & ATTACH_EXCLUSIVE) {
+		request_refuse(req, -EINVAL, "an export is shared, or somebody's alone: not both");
 		return;
 	}
 	if (!a->session && a->channel) {

@@ -1,10 +1,11 @@
 /* attach.h - ATTACH: who gets a session at an export, and which channels are whose.
  *
- * Any number of sessions may read an export that nobody writes. Until leases exist one that writes
- * has the export for itself: an ATTACH waits for all that are in its way. Those that nobody has
- * heard of for a lease's time are ended if that lets it in. A newer instance of the same owner ends
- * the older one at once. Refusals: -EBUSY; -EUSERS, where EXPORT_SESSIONS are there and none is
- * expired.
+ * Any number of sessions may read an export that nobody writes. Any number that take leases
+ * (ATTACH_SHARED) may be at one export, reading or writing, and no others beside them. Else one
+ * that writes has the export for itself. An ATTACH waits for all that are in its way. Those that
+ * nobody has heard of for a lease's time are ended if that lets it in. A newer instance of the same
+ * owner ends the older one at once. Refusals: -EBUSY; -EUSERS, where EXPORT_SESSIONS are there and
+ * none is expired.
  *
  * A channel of a session that is attached again counts as the confirmation that its predecessor is
  * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.

@@ -163,7 +163,8 @@ static int check_exports_of(struct check *c, enum store_table table)
 static int check_strangers(struct check *c)
 {
 	static const enum store_table tables[] = {STORE_INODE, STORE_SPACE, STORE_REAP,
-		STORE_SYMLINK, STORE_DIRENT, STORE_EXTENT, STORE_XATTR, STORE_XVALUE, STORE_QUOTA};
+		STORE_SYMLINK, STORE_DIRENT, STORE_EXTENT, STORE_XATTR, STORE_XVALUE, STORE_QUOTA,
+		STORE_LEASE};
 	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(tables); i++)
@@ -194,6 +195,8 @@ static int check_records(struct check *c)
 
 	if (!err)
 		err = check_runs(c);
+	if (!err)
+		err = check_leases(c);
 	if (!err)
 		err = check_orphans(c);
 	if (!err)

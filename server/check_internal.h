@@ -6,6 +6,7 @@
  *     check_inodes.c    attributes, links, extents, targets
  *     check_xattr.c     extended attributes, and values on their way
  *     check_sessions.c  sessions, and what is kept for them
+ *     check_leases.c    what they have of inodes
  *     check_quota.c     what owners use and have reserved
  *
  * Each goes over the records of its tables in the order of their keys and reports what contradicts
@@ -21,6 +22,7 @@
 
 #include "server/check.h"
 #include "server/inode.h"
+#include "server/lease.h"
 #include "server/meta_internal.h"
 #include "server/quota_count.h"
 
@@ -50,7 +52,9 @@ struct check {
 	struct check_list dirs;                  /* with names of their own, by number ... */
 	struct check_list parents;               /* ... and each one's parent */
 	uint64_t inodes, reap_files, reap_pages; /* inodes: but for dead ones */
-	bool has_quotas;                         /* the export's usage is kept */
+	struct lease_record lease;               /* the greatest seen of its inode */
+	struct lease_counts leases;
+	bool has_quotas; /* the export's usage is kept */
 	struct quota_sums quotas;
 };
 
@@ -89,6 +93,9 @@ int check_stages(struct check *c); /* of all sessions */
 int check_sessions(struct check *c); /* of all exports */
 int check_collect_sessions(struct check *c);
 int check_orphans(struct check *c);
+
+/* check_leases.c: after the sessions were collected, before the orphans. */
+int check_leases(struct check *c);
 
 /* check_quota.c: before the inodes, for each, and after them. */
 int check_begin_quotas(struct check *c);

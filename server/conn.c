@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/peers.h"
+#include "server/recall.h"
 #include "server/session.h"
 
 /* What peers can provoke: anybody may connect, but not fill the log, nor take the lines of those
@@ -328,6 +329,7 @@ void request_drop(struct request *req)
 	if (!req->msg)
 		return;
 	list_del(&req->link);
+	recall_leave(req);
 	channel_recv_done(req->conn->channel, req->msg);
 	req->msg = NULL;
 }

@@ -16,9 +16,20 @@
 struct session;
 
 enum outcome {
-	OUTCOME_REPLY, /* reply is encoded */
-	OUTCOME_PARK,
+	OUTCOME_REPLY,  /* reply is encoded */
+	OUTCOME_PARK,   /* for pages */
+	OUTCOME_WAIT,   /* for a lease: wants */
 	OUTCOME_BREACH, /* of the protocol: the channel is closed */
+};
+
+/* Its place among those that wait for an inode. */
+struct contested;
+struct lease_wait {
+	struct list link;
+	struct contested *at; /* NULL: it waits for none */
+	uint8_t type;         /* what it wants */
+	bool parked;          /* and isn't being run again */
+	bool blocked;         /* by what others have */
 };
 
 struct request {
@@ -26,10 +37,12 @@ struct request {
 	struct conn *conn;
 	const void *msg; /* as received; NULL: free */
 	struct rpc_request rpc;
-	int64_t deadline_ms; /* ATTACH */
-	int64_t parked_ms;   /* since when it can't be run; 0: it was not parked */
+	int64_t deadline_ms;    /* ATTACH */
+	int64_t parked_ms;      /* since when it can't be run; 0: it was not parked */
+	struct lease_wait wait; /* recall.h's */
 	/* While it runs. */
 	enum outcome outcome;
+	struct meta_wait wants;
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;

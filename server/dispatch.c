@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/conn.h"
+#include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/status.h"
@@ -74,6 +75,7 @@ static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
 	case RPC_MKDIR:
 	case RPC_SYMLINK:
 	case RPC_LINK:
+	case RPC_LEASE:
 		if (rep->entry.lease.type != LEASE_NONE)
 			rep->entry.lease.ms = lease_ms;
 		break;
@@ -106,6 +108,8 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.export_index = session->export->index,
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
+		.shared = session->stored.flags & ATTACH_SHARED,
+		.wanted = req->rpc.op == RPC_LEASE ? recall_wanted(req) : LEASE_NONE,
 		.now = now,
 	};
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
@@ -117,6 +121,11 @@ static int run(struct server *s, struct request *req, int64_t now)
 	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
 	if (result == META_PARK) {
 		req->outcome = OUTCOME_PARK;
+		return 0;
+	}
+	if (result == META_WAIT) {
+		req->outcome = OUTCOME_WAIT;
+		req->wants = meta_wait(s->meta);
 		return 0;
 	}
 	return result < 0 ? result : encode_reply(s, req, &rep);
@@ -172,6 +181,7 @@ static int transact(struct server *s, struct batch *batch)
 
 static void park(struct server *s, struct request *req)
 {
+	recall_leave(req);
 	if (!req->parked_ms)
 		req->parked_ms = now_ms();
 	list_add_tail(&s->parked, &req->link);
@@ -180,12 +190,15 @@ static void park(struct server *s, struct request *req)
 static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
+		recall_changed(req);
 		request_reply(req, req->reply, req->reply_len);
 		return;
 	}
 	cancel_reply(req);
 	if (req->outcome == OUTCOME_PARK)
 		park(s, req);
+	else if (req->outcome == OUTCOME_WAIT)
+		recall_wait(req);
 	else
 		conn_breach(req->conn, req->breach);
 }
@@ -255,13 +268,15 @@ static int reclaim_step(struct server *s, bool *more, uint64_t *freed)
 static void reclaim(struct server *s)
 {
 	static struct log_ratelimit limit;
-	uint64_t freed = 0;
+	uint64_t freed = 0, ended = meta_leases_ended(s->meta);
 	bool more = false;
 	int err = reclaim_step(s, &more, &freed);
 
 	if (err && log_ratelimit_ok(&limit, 1000))
 		log_error("the store failed while pages were reclaimed: %s", errno_text(err));
 	s->reclaim = !err && more;
+	if (meta_leases_ended(s->meta) != ended)
+		recall_look_again(s);
 	/* Where nothing more is to be freed, the answer is that there is no space. */
 	if (freed || !s->reclaim)
 		list_splice_tail(&s->ready, &s->parked);
@@ -327,6 +342,7 @@ bool dispatch_run(struct server *s)
 	struct batch batch = {.now = realtime_ns()};
 
 	list_init(&batch.requests);
+	recalls_look(s);
 	collect(s, &batch);
 	if (batch.n)
 		run_batch(s, &batch);
@@ -340,5 +356,5 @@ bool dispatch_run(struct server *s)
 			run_control(req);
 		}
 	}
-	return !list_empty(&s->ready) || s->reclaim;
+	return recalls_look(s) || !list_empty(&s->ready) || s->reclaim;
 }

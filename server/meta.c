@@ -5,6 +5,7 @@
 
 #include "common/crash_point.h"
 #include "common/util.h"
+#include "server/lease.h"
 #include "server/ns.h"
 #include "server/quota.h"
 
@@ -69,9 +70,12 @@ static void settle(struct meta *m)
 		scrub_kick(m->scrub);
 }
 
-static int save_volumes(struct meta *m)
+static int save_counts(struct meta *m)
 {
 	int err = store_failed(m->store);
+
+	if (!err && m->now.lease_number != m->saved.lease_number)
+		err = meta_save_super(m);
 
 	for (unsigned i = 0; !err && i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];
@@ -94,7 +98,7 @@ static int commit_store(struct meta *m)
 
 int meta_commit(struct meta *m)
 {
-	int err = save_volumes(m);
+	int err = save_counts(m);
 
 	if (err)
 		store_abort(m->store);
@@ -146,6 +150,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_SETXATTR] = ns_setxattr,
 	[RPC_REMOVEXATTR] = ns_removexattr,
 	[RPC_STAGE] = ns_stage,
+	[RPC_LEASE] = ns_lease,
 };
 
 static int refuse(struct rpc_reply *rep, int err)
@@ -162,12 +167,13 @@ static int refuse(struct rpc_reply *rep, int err)
 	return META_DONE;
 }
 
-/* What it has, a session may give back, whatever it may do else. */
+/* What it has, a session may give back, whatever it may do else; and to read takes a lease, too. */
 static bool changes(const struct rpc_request *req)
 {
 	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
+	bool reads = req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE;
 
-	return req->op >= RPC_SETATTR && !gives_back;
+	return req->op >= RPC_SETATTR && !gives_back && !reads;
 }
 
 int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
@@ -186,7 +192,37 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 		return store_failed(m->store);
 	if (err == NS_PARK)
 		return META_PARK;
+	if (err == NS_WAIT)
+		return META_WAIT;
 	return err ? refuse(rep, err) : META_DONE;
+}
+
+struct meta_wait meta_wait(const struct meta *m)
+{
+	return m->wait;
+}
+
+int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lease_record *record, void *arg), void *arg)
+{
+	struct volume *v = &m->volumes[export_index];
+	uint64_t key = inode_key(v, ino), from = 0;
+	struct lease_record record;
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	while (!(err = lease_next(v, key, from, &record)) && record.key == key) {
+		fn(&record, arg);
+		from = record.session + 1;
+	}
+	store_abort(m->store);
+	return err == -ENOENT ? 0 : err;
+}
+
+uint64_t meta_leases_ended(const struct meta *m)
+{
+	return m->now.leases_ended;
 }
 
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr)
@@ -220,6 +256,9 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.max_inodes = v->max_inodes,
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
+		.shared = v->now.leases.shared,
+		.exclusive = v->now.leases.exclusive,
+		.pins = v->now.leases.pins,
 	};
 }
 

@@ -82,6 +82,9 @@ struct meta_ctx {
 	unsigned export_index; /* into meta_config.exports */
 	uint64_t session;
 	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
+	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
+	uint8_t wanted; /* LEASE: the greatest that others wait for who came before, of this inode
+			 */
 	int64_t now;    /* ns, the server's clock: one value a batch */
 };
 
@@ -89,6 +92,15 @@ enum meta_result {
 	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */
 	META_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
 		    * meta_reclaim has freed some. Nothing was changed. */
+	META_WAIT, /* another session has a lease that is in the way, see meta_wait(): run it again
+		    * when that is gone. Nothing was changed. */
+};
+
+/* What the last request that gave META_WAIT waits for: that no other session has of the inode what
+ * conflicts with this type. */
+struct meta_wait {
+	uint64_t ino;
+	uint8_t type; /* enum lease_type */
 };
 
 /* Executes one request of RPC_LOOKUP and above. rep: op, slot and seq are the caller's; status and
@@ -98,11 +110,21 @@ enum meta_result {
 int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
 	struct rpc_reply *rep, struct wire_out *tail);
 
+struct meta_wait meta_wait(const struct meta *m);
+
+/* Calls fn for each record that sessions have of an inode; outside batches. */
+struct lease_record;
+int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lease_record *record, void *arg), void *arg);
+/* Grows with each record that goes because its session has ended. */
+uint64_t meta_leases_ended(const struct meta *m);
+
 /* The root's attributes, and totals for ATTACH and status. */
 struct meta_usage {
 	uint64_t npages, free_pages, granted_pages, dirty_pages;
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
+	uint64_t shared, exclusive, pins; /* leases of sessions at a shared export */
 };
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
@@ -144,6 +166,8 @@ int meta_session_each(
 /* Forgets the session: its grants become dirty, the unlinked inodes it kept are freed (by the
  * reaper), its replies dropped. Call it when no channel of it can touch memory any more. */
 int meta_session_end(struct meta *m, unsigned export_index, uint64_t session);
+/* The same of one that has committed all it changed: no times change for what it had leased. */
+int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session);
 
 /* ---- reaping and scrubbing ------------------------------------------------------------------- */
 

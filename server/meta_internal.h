@@ -22,7 +22,9 @@ enum { STORE_ID_BYTES = META_STORE_ID_BYTES };
 
 struct meta_counts {
 	uint64_t next_session;
-	unsigned nending; /* ended sessions of our exports that still have something */
+	uint64_t lease_number; /* the last one given out */
+	uint64_t leases_ended; /* records of ended sessions that went, in this run */
+	unsigned nending;      /* ended sessions of our exports that still have something */
 };
 
 struct meta {
@@ -50,10 +52,17 @@ struct meta {
 
 	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
 	uint64_t ending_position;
+	struct store_key ending_lease; /* the same of its leases */
+	struct meta_wait wait;         /* of the last request that waits */
 };
 
 /* Store pages that an operation may touch: paths to some records and their splits. */
-enum { ROOM_PAGES = 64, ROOM_PAGES_PER_EXTENT = 2, ROOM_PAGES_PER_REAPED = 6 };
+enum {
+	ROOM_PAGES = 64,
+	ROOM_PAGES_PER_EXTENT = 2,
+	ROOM_PAGES_PER_LEASE = 2,
+	ROOM_PAGES_PER_REAPED = 6,
+};
 
 /* Every granted page may become an extent of its own, and COMMIT must always be possible: some
  * hundred bytes of records each are kept for that. */

@@ -13,6 +13,7 @@
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
+#include "server/lease.h"
 #include "server/protect.h"
 #include "server/quota.h"
 #include "server/reaper.h"
@@ -20,7 +21,7 @@
 #include "server/store_format.h"
 
 enum {
-	SUPER_BYTES = STORE_MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8,
+	SUPER_BYTES = STORE_MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8 + 8,
 	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
 };
 
@@ -46,6 +47,7 @@ int meta_save_super(struct meta *m)
 	wire_put(&w, m->store_id, STORE_ID_BYTES);
 	wire_put(&w, m->hash.key, NAMEHASH_KEY_BYTES);
 	wire_put_u64(&w, m->now.next_session);
+	wire_put_u64(&w, m->now.lease_number);
 	return store_put(m->store, STORE_META, STORE_KEY(0), buf, sizeof(buf));
 }
 
@@ -77,6 +79,7 @@ static int load_super(struct meta *m, const struct reason *why)
 	wire_get(&r, m->store_id, STORE_ID_BYTES);
 	wire_get(&r, m->hash.key, NAMEHASH_KEY_BYTES);
 	m->now.next_session = wire_get_u64(&r);
+	m->now.lease_number = wire_get_u64(&r);
 	if (r.truncated || wire_in_left(&r)) {
 		snprintf(why->text, why->len,
 			"the store is damaged: its superblock has the wrong length");
@@ -273,6 +276,8 @@ static int load_volume(
 		err = add_regions(m, v, first, e);
 	if (!err)
 		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
+		err = lease_open(v);
 	return err ? err : reap_open(v);
 }
 

@@ -3,17 +3,21 @@
 
 #include <errno.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
+#include "server/lease.h"
 #include "server/quota.h"
 #include "server/reaper.h"
 #include "server/stage.h"
 
 /* Of one step of an ended session. */
 enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
+/* Records that are looked at, and those that go. */
+enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16 };
 
-enum { SESSION_ENDED = 1 };
+enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
 
 /* A session as it is stored: by the export's id, since the configuration may change. */
 struct record {
@@ -172,7 +176,7 @@ int meta_count_ended(struct meta *m, unsigned *n)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)
+static int end_session(struct meta *m, unsigned export_index, uint64_t session, uint8_t state)
 {
 	struct store_key key = STORE_KEY(session);
 	struct store_val val;
@@ -186,9 +190,48 @@ int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)
 	err = decode(m, key, &val, &rec);
 	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
 		return err;
-	rec.state |= SESSION_ENDED;
+	rec.state |= state;
 	m->now.nending++;
 	return save(m, &rec);
+}
+
+int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)
+{
+	return end_session(m, export_index, session, SESSION_ENDED);
+}
+
+int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session)
+{
+	return end_session(m, export_index, session, SESSION_ENDED | SESSION_CLEAN);
+}
+
+/* The table is in the order of inodes: it is gone through from one step to the next. */
+static int drain_leases(struct meta *m, struct volume *v, const struct record *rec, bool *done)
+{
+	struct store_key *at = &m->ending_lease;
+	struct lease_record record;
+	int64_t now = realtime_ns();
+	unsigned ended = 0;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; i < DRAIN_LOOK && ended < DRAIN_LEASES; i++) {
+		err = lease_next(v, max_u64(at->hi, inode_key(v, 0)), at->lo, &record);
+		if (err)
+			break;
+		*at = STORE_KEY(record.key, record.session + 1);
+		if (record.session != rec->session.id)
+			continue;
+		err = lease_end(v, &record, rec->state & SESSION_CLEAN, now);
+		if (err)
+			return err;
+		m->now.leases_ended++;
+		ended++;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
 }
 
 /* Frees unlinked inodes that the session kept. */
@@ -238,15 +281,20 @@ static int drain_replies(struct meta *m, uint64_t session, bool *done)
 	return 0;
 }
 
-static int drain(struct meta *m, struct volume *v, uint64_t session, bool *done)
+/* Leases first: others wait for them. */
+static int drain(struct meta *m, struct volume *v, const struct record *rec, bool *done)
 {
+	uint64_t session = rec->session.id;
 	int err;
 
 	if (m->ending_session != session) {
 		m->ending_session = session;
 		m->ending_position = 0;
+		m->ending_lease = STORE_KEY(0);
 	}
-	err = space_end_session(&v->space, session, &m->ending_position, done);
+	err = drain_leases(m, v, rec, done);
+	if (!err && *done)
+		err = space_end_session(&v->space, session, &m->ending_position, done);
 	if (!err && *done)
 		err = drain_orphans(m, v, session, done);
 	if (!err && *done)
@@ -272,7 +320,7 @@ int meta_drain_session(struct meta *m, bool *more)
 		if (err)
 			return err;
 	} while (!(rec.state & SESSION_ENDED));
-	err = drain(m, &m->volumes[rec.session.export_index], rec.session.id, &done);
+	err = drain(m, &m->volumes[rec.session.export_index], &rec, &done);
 	if (!err && done) {
 		err = store_del(m->store, STORE_SESSION, STORE_KEY(rec.session.id));
 		m->now.nending--;

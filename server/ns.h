@@ -13,7 +13,10 @@
 #include "server/inode.h"
 #include "server/meta_internal.h"
 
-enum { NS_PARK = 1 };
+enum {
+	NS_PARK = 1,
+	NS_WAIT, /* for another session's lease: meta.wait says which */
+};
 
 struct ns_call {
 	struct meta *m;
@@ -24,7 +27,7 @@ struct ns_call {
 	struct wire_out *tail;
 };
 
-/* 0, -errno or NS_PARK. */
+/* 0, -errno, NS_PARK or NS_WAIT. */
 int ns_lookup(struct ns_call *c);
 int ns_getattr(struct ns_call *c);
 int ns_readlink(struct ns_call *c);
@@ -53,6 +56,7 @@ int ns_listxattr(struct ns_call *c);
 int ns_setxattr(struct ns_call *c);
 int ns_removexattr(struct ns_call *c);
 int ns_stage(struct ns_call *c);
+int ns_lease(struct ns_call *c);
 
 /* ---- shared by them, ns_common.c ------------------------------------------------------------- */
 
@@ -86,9 +90,6 @@ int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inod
 /* Entries came or went: mtime and ctime. */
 int ns_touch_dir(struct ns_call *c, struct inode *dir);
 
-/* An inode without a name, for as long as the session wants it. */
-int ns_keep_orphan(struct ns_call *c, const struct inode *i);
-
 /* Takes a name away from an inode: fewer links, or all of a directory's; without any it is kept
  * for the session. */
 int ns_drop_link(struct ns_call *c, struct inode *i);
@@ -107,6 +108,34 @@ int ns_no_pages(struct ns_call *c);
 /* Pages of a truncation before are still in the table where the caller wants to map: NS_PARK, or
  * -EIO where they can't be reaped. */
 int ns_wait_for_reaper(const struct ns_call *c);
+
+/* ---- leases, ns_lease.c ----------------------------------------------------------------------
+ *
+ * Sessions that aren't shared need none: for them these cost nothing. The checks come before the
+ * operation's first change. */
+
+/* What the store says of the inode is all that there is: no other session may have changed it. Else
+ * NS_WAIT. */
+int ns_check_known(struct ns_call *c, const struct inode *i);
+int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
+/* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;
+ * it never waits. */
+int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
+int ns_check_commit_lease(struct ns_call *c, const struct inode *i);
+
+/* The session has opened the file; the reply's lease says what it has of it. */
+int ns_pin(struct ns_call *c, const struct inode *i);
+
+/* An inode without a name, for as long as the session wants it. */
+int ns_keep(struct ns_call *c, const struct inode *i);
+/* -ENOENT: the session doesn't keep it. */
+int ns_keeps(struct ns_call *c, const struct inode *i);
+/* It has a name again. */
+int ns_named(struct ns_call *c, const struct inode *i);
+
+/* RETURN: an inode that it no longer keeps, where a pin does so; leases. */
+int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);
+int ns_return_leases(struct ns_call *c);
 
 /* ---- bytes and holes of files, ns_pages.c ----------------------------------------------------
  *

@@ -100,14 +100,6 @@ int ns_touch_dir(struct ns_call *c, struct inode *dir)
 	return inode_save(c->v, dir);
 }
 
-int ns_keep_orphan(struct ns_call *c, const struct inode *i)
-{
-	static const uint8_t nothing;
-
-	return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key), &nothing,
-		sizeof(nothing));
-}
-
 int ns_drop_link(struct ns_call *c, struct inode *i)
 {
 	int err = 0;
@@ -115,7 +107,7 @@ int ns_drop_link(struct ns_call *c, struct inode *i)
 	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
 	i->attr.ctime = c->ctx->now;
 	if (i->attr.nlink == 0)
-		err = ns_keep_orphan(c, i);
+		err = ns_keep(c, i);
 	return err ? err : inode_save(c->v, i);
 }
 
@@ -126,7 +118,7 @@ void ns_fill_entry(struct ns_call *c, const struct inode *i, const struct inode 
 	entry->attr = i->attr;
 	if (parent)
 		entry->parent = parent->attr;
-	entry->lease.type = LEASE_EXCLUSIVE;
+	entry->lease.type = c->ctx->shared ? LEASE_NONE : LEASE_EXCLUSIVE;
 	entry->nextents = i->nextents;
 	entry->nhead = (uint8_t)inode_nhead(i);
 	memcpy(entry->head, i->head, entry->nhead * sizeof(entry->head[0]));

@@ -142,6 +142,10 @@ int ns_copy(struct ns_call *c)
 	if (!err)
 		err = check(&copy);
 	if (!err)
+		err = ns_check_lease(c, &copy.dst, LEASE_EXCLUSIVE);
+	if (!err)
+		err = ns_check_lease(c, copy.src, LEASE_SHARED);
+	if (!err)
 		err = ns_may_change_bytes(c);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * 2 * STEP_PIECES, true);

@@ -93,7 +93,7 @@ static int open_existing(struct ns_call *c, struct place *place, struct inode *i
 		return err;
 	if (inode_is_dir(i))
 		return -EISDIR;
-	return S_ISREG(i->attr.mode) ? 0 : -ESTALE;
+	return S_ISREG(i->attr.mode) ? ns_check_known(c, i) : -ESTALE;
 }
 
 int ns_create(struct ns_call *c)
@@ -119,13 +119,16 @@ int ns_create(struct ns_call *c)
 		err = add_child(c, &place, &inode);
 	else
 		ns_fill_entry(c, &inode, &place.dir);
+	if (!err)
+		err = ns_pin(c, &inode);
 	if (err)
 		return err;
 	c->rep->entry.created = created;
 	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
 }
 
-/* Kept for the session, like a file whose last name went while it was open. */
+/* Kept for the session, like a file whose last name went while it was open: the caller's ns_pin()
+ * does that for one that is shared. */
 static int add_nameless(struct ns_call *c, const struct place *place, struct inode *i)
 {
 	int err;
@@ -135,7 +138,7 @@ static int add_nameless(struct ns_call *c, const struct place *place, struct ino
 	err = ns_heritage_put(c, &place->heritage, i);
 	if (!err)
 		err = inode_add(c->v, i);
-	return err ? err : ns_keep_orphan(c, i);
+	return err || c->ctx->shared ? err : ns_keep(c, i);
 }
 
 int ns_tmpfile(struct ns_call *c)
@@ -155,6 +158,9 @@ int ns_tmpfile(struct ns_call *c)
 	if (err)
 		return err;
 	ns_fill_entry(c, &inode, NULL);
+	err = ns_pin(c, &inode);
+	if (err)
+		return err;
 	c->rep->entry.created = true;
 	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
 }
@@ -225,13 +231,10 @@ int ns_symlink(struct ns_call *c)
 /* A file without a name can get one while the session keeps it. */
 static int check_linkable(struct ns_call *c, const struct inode *i)
 {
-	struct store_val val;
-
 	if (inode_is_dir(i))
 		return -EPERM;
 	if (i->attr.nlink == 0)
-		return store_get(
-			c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key), &val);
+		return ns_keeps(c, i);
 	return i->attr.nlink >= NLINK_MAX ? -EMLINK : 0;
 }
 
@@ -247,9 +250,11 @@ int ns_link(struct ns_call *c)
 	if (!err)
 		err = find_place(c, req->parent, &req->name, &place);
 	if (!err)
+		err = ns_check_known(c, &inode);
+	if (!err)
 		err = ns_room(c, ROOM_PAGES, true);
 	if (!err && inode.attr.nlink == 0)
-		err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, inode.key));
+		err = ns_named(c, &inode);
 	if (err)
 		return err;
 	inode.attr.nlink++;

@@ -172,6 +172,8 @@ int ns_commit(struct ns_call *c)
 	if (!err)
 		err = inode_load(c->v, req->ino, &inode);
 	if (!err)
+		err = ns_check_commit_lease(c, &inode);
+	if (!err)
 		err = check_commit(c, &inode, e, n);
 	if (err)
 		return err;
@@ -243,7 +245,7 @@ static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 	int err = ino >> INO_BITS ? -ENOENT : store_del(c->m->store, STORE_ORPHAN, key);
 
 	if (err)
-		return err == -ENOENT ? 0 : err;
+		return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
 	err = inode_load(c->v, ino, &inode);
 	if (err)
 		return err == -ESTALE ? store_damaged(c->m->store, STORE_ORPHAN, key) : err;
@@ -272,6 +274,8 @@ int ns_return(struct ns_call *c)
 		return return_inodes(c);
 	case RETURN_GRANTS:
 		return return_grants(c);
+	case RETURN_LEASES:
+		return ns_return_leases(c);
 	default:
 		return -EINVAL;
 	}

@@ -189,6 +189,8 @@ int ns_fallocate(struct ns_call *c)
 	if (!err)
 		err = check(&inode, req);
 	if (!err)
+		err = ns_check_lease(c, &inode, LEASE_EXCLUSIVE);
+	if (!err)
 		err = ns_may_change_bytes(c);
 	if (!err)
 		err = req->mode & FALLOC_FL_PUNCH_HOLE ? punch(c, &inode, &r, &reached)

@@ -47,6 +47,8 @@ int ns_lookup(struct ns_call *c)
 		err = find_child(c, &dir, &req->name, &ino);
 	if (!err)
 		err = inode_load(c->v, ino, &child);
+	if (!err)
+		err = ns_check_known(c, &child);
 	if (err)
 		return err;
 	ns_fill_entry(c, &child, NULL);
@@ -58,6 +60,8 @@ int ns_getattr(struct ns_call *c)
 	struct inode inode;
 	int err = inode_load(c->v, c->req->ino.ino, &inode);
 
+	if (!err)
+		err = ns_check_known(c, &inode);
 	if (!err)
 		c->rep->attr.attr = inode.attr;
 	return err;
@@ -93,13 +97,17 @@ static int put_entry(
 		.attr = {.ino = e->ino, .mode = DTTOIF((uint32_t)e->type)},
 	};
 	struct inode inode;
+	bool known;
 
 	if (c->req->readdir.plus) {
 		int err = inode_load(c->v, e->ino, &inode);
 
+		if (!err)
+			err = ns_is_known(c, &inode, &known);
 		if (err)
 			return err;
-		d.attr = inode.attr;
+		if (known)
+			d.attr = inode.attr;
 	}
 	*fits = rpc_put_dirent(w, &d, c->req->readdir.plus);
 	return 0;

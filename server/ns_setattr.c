@@ -93,6 +93,9 @@ int ns_setattr(struct ns_call *c)
 	if (!err)
 		err = check_size(&inode, req);
 	if (!err)
+		err = req->valid & SET_SIZE ? ns_check_lease(c, &inode, LEASE_EXCLUSIVE)
+					    : ns_check_known(c, &inode);
+	if (!err)
 		err = check_owner(c, &inode);
 	if (!err)
 		err = ns_setattr_xattrs_room(c, &inode, req->valid, &room);

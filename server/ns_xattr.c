@@ -139,6 +139,8 @@ static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, str
 		err = check_name(name);
 	if (!err)
 		err = check_type(&ch->inode, name);
+	if (!err)
+		err = ns_check_known(c, &ch->inode);
 	return err ? err : xattr_find(c->v, &c->m->hash, &ch->inode, name, &ch->there);
 }
 
@@ -278,7 +280,7 @@ static int set_staged(struct ns_call *c)
 	if (err)
 		return err;
 	err = set(c, &ch, buf);
-	if (store_failed(c->m->store))
+	if (store_failed(c->m->store) || err == NS_WAIT)
 		return err;
 	/* The stage goes, whether its value was taken or not. */
 	if (!ch.has_room)

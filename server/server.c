@@ -18,6 +18,7 @@
 #include "server/conn.h"
 #include "server/dispatch.h"
 #include "server/peers.h"
+#include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/start.h"
@@ -342,6 +343,8 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!err)
 		err = start_meta(s);
 	if (!err)
+		err = recalls_new(s);
+	if (!err)
 		err = snapshot_init(s);
 	if (!err)
 		err = open_ports(s);
@@ -380,6 +383,7 @@ void server_delete(struct server *s)
 	for (unsigned i = 0; i < s->nports; i++)
 		close_port(s, &s->ports[i]);
 	sessions_delete(s);
+	recalls_delete(s);
 	peers_delete(s);
 	if (s->meta)
 		meta_close(s->meta);

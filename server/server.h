@@ -57,6 +57,7 @@ struct server {
 	unsigned nports;
 	int epoll_fd, signal_fd;
 
+	struct recalls *recalls;      /* see recall.h */
 	struct snapshot *snapshot;    /* see there */
 	struct snapshot_sets sets;    /* of snapshot_dir, where something needs it */
 	struct conf_strings restores; /* see start.h */

@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/peers.h"
+#include "server/recall.h"
 #include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
@@ -35,12 +36,14 @@ struct session *session_new(
 	session->stored = *stored;
 	session->heard_ms = session->lost_ms = now_ms();
 	list_init(&session->conns);
+	list_init(&session->recalls);
 	list_add_tail(&s->sessions, &session->link);
 	return session;
 }
 
 void session_delete(struct session *session)
 {
+	recall_lost_session(session);
 	list_del(&session->link);
 	free(session->last_seq);
 	free(session);
@@ -122,7 +125,10 @@ static int forget(struct server *s, const struct session *session)
 
 	if (err)
 		return err;
-	err = meta_session_end(s->meta, session->export->index, session->stored.id);
+	if (session->said_bye)
+		err = meta_session_leave(s->meta, session->export->index, session->stored.id);
+	else
+		err = meta_session_end(s->meta, session->export->index, session->stored.id);
 	CRASH_POINT("session.ending");
 	if (err)
 		meta_abort(s->meta);
@@ -298,12 +304,21 @@ void session_retry_stalled(struct server *s)
 		session_regions(list_entry(pos, struct request, link));
 }
 
+void session_ring(struct session *session)
+{
+}
+
 void session_ping(struct request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
+	uint8_t tail[RPC_MSG_BYTES];
+	struct wire_out w;
 
+	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	req->conn->session->counters = req->rpc.ping;
 	rep.ping.snapshot = snapshot_of(req->conn->session, &rep.ping.frozen);
+	recalls_put(req->conn->session, &w);
+	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
 }
 
@@ -407,6 +422,14 @@ static void tick_snapshot(struct server *s, int64_t now, int64_t *next)
 		sooner(next, at);
 }
 
+static void tick_recalls(struct server *s, int64_t now, int64_t *next)
+{
+	int64_t at = recalls_tick(s, now);
+
+	if (at >= 0)
+		sooner(next, at);
+}
+
 int sessions_tick(struct server *s)
 {
 	int64_t now = now_ms(), next = -1;
@@ -416,5 +439,6 @@ int sessions_tick(struct server *s)
 	tick_waiting(s, now, &next);
 	tick_reuse(s, now, &next);
 	tick_snapshot(s, now, &next);
+	tick_recalls(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }

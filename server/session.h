@@ -18,14 +18,15 @@ struct session {
 	struct server *server;
 	struct export *export;
 	struct meta_session stored;
-	struct list conns;  /* all that are not fenced yet */
-	uint64_t attached;  /* bit of each channel that has ever been attached */
-	uint64_t *last_seq; /* [slots] of this run of the server */
-	int64_t heard_ms;   /* the last message, or when a channel was attached */
-	int64_t lost_ms;    /* without conns: since when */
-	uint64_t frozen;    /* the snapshot that it has ended its writes for */
-	bool restored;      /* of an earlier run of the server, and not resumed yet */
-	bool process_gone;  /* shm: its process has ended */
+	struct list conns;   /* all that are not fenced yet */
+	struct list recalls; /* see recall.h: what others wait for */
+	uint64_t attached;   /* bit of each channel that has ever been attached */
+	uint64_t *last_seq;  /* [slots] of this run of the server */
+	int64_t heard_ms;    /* the last message, or when a channel was attached */
+	int64_t lost_ms;     /* without conns: since when */
+	uint64_t frozen;     /* the snapshot that it has ended its writes for */
+	bool restored;       /* of an earlier run of the server, and not resumed yet */
+	bool process_gone;   /* shm: its process has ended */
 	bool said_bye;
 	bool fell_silent; /* told once, until a channel is attached again */
 	bool ending;      /* all channels are being fenced */
@@ -61,6 +62,9 @@ void session_end(struct session *session);
 bool session_overdue(const struct session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
+
+/* Has the client send a PING at once. */
+void session_ring(struct session *session);
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);

@@ -377,6 +377,13 @@ uint64_t snapshot_of(const struct session *session, bool *frozen)
 	return sn->id;
 }
 
+bool snapshot_is_freezing(const struct server *s, const struct export *export)
+{
+	const struct snapshot *sn = s->snapshot;
+
+	return sn->state == SNAPSHOT_FREEZING && sn->export == export && sn->deadline_ms;
+}
+
 void snapshot_frozen(struct request *req)
 {
 	struct session *session = req->conn->session;

@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "server/conn.h"
 #include "server/quota.h"
+#include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 
@@ -120,6 +121,14 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 		(json_int_t)(view.total * PAGE_BYTES), "pause_ns", (json_int_t)view.pause_ns);
 }
 
+static json_t *describe_leases(
+	const struct server *s, const struct export *export, const struct meta_usage *u)
+{
+	return json_pack("{s:I s:I s:I s:i}", "shared", (json_int_t)u->shared, "exclusive",
+		(json_int_t)u->exclusive, "pins", (json_int_t)u->pins, "waiting",
+		(int)recalls_waiting(s, export));
+}
+
 static json_t *describe_export(const struct server *s, const struct export *export)
 {
 	struct rpc_counters sum = sum_counters(s, export);
@@ -138,6 +147,8 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		"counters", describe_counters(&sum));
 	if (object)
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
+	if (object)
+		json_object_set_new(object, "leases", describe_leases(s, export, &u));
 	describe_quotas(s, export, object);
 	return object;
 }
@@ -202,13 +213,14 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:b s:I s:o s:o}", "id",
+	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:i s:I s:o s:o}", "id",
 		(json_int_t)session->stored.id, "client", json_text(session->stored.client),
 		"export", session->export->name, "state", session_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
-		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "silent_ms",
-		(json_int_t)(now_ms() - session->heard_ms), "channels", channels, "counters",
-		describe_counters(&session->counters));
+		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
+		(session->stored.flags & ATTACH_SHARED) != 0, "recalls", (int)recalls_of(session),
+		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "channels", channels,
+		"counters", describe_counters(&session->counters));
 }
 
 static json_t *describe_identity(const struct server *s)

@@ -37,6 +37,7 @@ enum store_table {
 	STORE_XVALUE,               /* inode key, part of a long value */
 	STORE_STAGE,                /* session, part of a value that is on its way */
 	STORE_HELD,                 /* session, user or group and id: reserved of a quota */
+	STORE_LEASE,                /* inode key, session */
 	STORE_TABLES,
 };
 

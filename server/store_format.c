@@ -22,6 +22,7 @@ const char *const store_table_names[STORE_TABLES] = {
 	[STORE_XVALUE] = "xvalue",
 	[STORE_STAGE] = "stage",
 	[STORE_HELD] = "held",
+	[STORE_LEASE] = "lease",
 };
 
 size_t store_key_bytes(enum store_table table)

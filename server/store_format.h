@@ -12,7 +12,7 @@
 #define STORE_MAGIC "rmemfsM"
 enum {
 	STORE_MAGIC_BYTES = sizeof(STORE_MAGIC),
-	STORE_VERSION = 3,
+	STORE_VERSION = 4,
 	STORE_VERSION_NO_SUMS = 1,
 };
 

@@ -19,11 +19,17 @@ enum { INO_BITS = 48 };
 
 struct protect;
 
+/* Of sessions at a shared export; see lease.h. */
+struct lease_counts {
+	uint64_t records, shared, exclusive, pins;
+};
+
 struct volume_counts {
 	uint64_t next_ino;
 	uint64_t inodes;     /* but for dead ones */
 	uint64_t reap_files; /* left to the reaper */
 	uint64_t reap_pages; /* theirs: of no visible file any more, but not dirty yet */
+	struct lease_counts leases;
 };
 
 struct volume {

@@ -216,7 +216,7 @@ static inline int fx_run(const struct rpc_request *req)
 	status = fx_execute(req);
 	assert_true(fx.result >= 0);
 	assert_int_equal(meta_commit(fx.m), 0);
-	return fx.result == META_PARK ? -EAGAIN : status;
+	return fx.result == META_PARK || fx.result == META_WAIT ? -EAGAIN : status;
 }
 
 #define FX_RUN(...) fx_run(&(struct rpc_request){__VA_ARGS__})

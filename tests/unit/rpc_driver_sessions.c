@@ -23,8 +23,7 @@
 #include "tests/unit/own_mounts.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
-
-extern char **environ;
+#include "tests/unit/rpc_holder.h"
 
 static struct test_server server;
 static struct rpc_client client;
@@ -50,73 +49,15 @@ static struct rpc_request mkdir_request(const char *name)
 
 /* ---- another client, in a process of its own ------------------------------------------------- */
 
-struct holder {
-	pid_t pid;
-	int go; /* closing it lets the holder say BYE and end */
-};
-
-/* The other program: attaches, says so on standard output, and holds until standard input ends. */
-int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32_t flags)
-{
-	char byte = 0;
-
-	snprintf(server.listen, sizeof(server.listen), "%s", listen);
-	client_init(&client, &server, owner, instance);
-	client.flags = flags;
-	client_begin(&client);
-	client_regions(&client);
-	if (write(STDOUT_FILENO, &byte, 1) != 1 || read(STDIN_FILENO, &byte, 1) != 0)
-		return 1;
-	client_bye(&client);
-	client_fini(&client);
-	return 0;
-}
-
-/* It has keys to the regions when this returns. A program, since librdmacm forbids fork(2). */
 static void hold_export_as(
 	struct holder *h, const char *owner, unsigned instance, uint32_t attach_flags)
 {
-	char number[16], flags[16];
-	const char *const argv[] = {
-		"/proc/self/exe", "hold", server.listen, owner, number, flags, NULL};
-	posix_spawn_file_actions_t actions;
-	int ready[2], go[2];
-	char byte = 0;
-
-	snprintf(number, sizeof(number), "%u", instance);
-	snprintf(flags, sizeof(flags), "%u", attach_flags);
-	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, go[0], STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, ready[1], STDOUT_FILENO);
-	assert_int_equal(
-		posix_spawn(&h->pid, argv[0], &actions, NULL, (char *const *)argv, environ), 0);
-	posix_spawn_file_actions_destroy(&actions);
-	close(ready[1]);
-	close(go[0]);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	close(ready[0]);
-	h->go = go[1];
+	holder_start(h, &server, owner, instance, attach_flags);
 }
 
 static void hold_export(struct holder *h, const char *owner, unsigned instance)
 {
 	hold_export_as(h, owner, instance, 0);
-}
-
-static void wait_holder(const struct holder *h)
-{
-	int status;
-
-	assert_int_equal(waitpid(h->pid, &status, 0), h->pid);
-}
-
-static void kill_holder(struct holder *h)
-{
-	kill(h->pid, SIGKILL);
-	wait_holder(h);
-	close(h->go);
 }
 
 /* ---- exports and owners ---------------------------------------------------------------------- */
@@ -142,7 +83,7 @@ static void attach__second_owner_is_refused_naming_the_first(void **state)
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client first"));
 	assert_non_null(strstr(text, transport_kind_name(driver_kind)));
-	kill_holder(&h);
+	holder_kill(&h);
 	client_fini(&client);
 }
 
@@ -157,7 +98,7 @@ static void attach__who_wants_the_export_alone_is_refused_while_another_has_it(v
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client first"));
 	assert_non_null(strstr(text, "cache=exclusive takes an export that nobody uses"));
-	kill_holder(&h);
+	holder_kill(&h);
 	client_fini(&client);
 }
 
@@ -185,7 +126,7 @@ static void attach__second_owner_gets_in_when_the_first_says_bye(void **state)
 	client_init(&client, &server, "second", 1);
 	client_begin(&client);
 	assert_false(client.attached.resumed);
-	wait_holder(&h);
+	holder_wait(&h);
 	client_fini(&client);
 }
 
@@ -194,7 +135,7 @@ static void attach__second_owner_gets_in_when_the_first_is_dead(void **state)
 	struct holder h;
 
 	hold_export(&h, "first", 1);
-	kill_holder(&h);
+	holder_kill(&h);
 	client_init(&client, &server, "second", 1);
 	client_begin(&client);
 	client_fini(&client);
@@ -211,11 +152,11 @@ static void attach__newer_instance_ends_the_older(void **state)
 	client_connect(&client);
 	if (driver_kind == TRANSPORT_SHM) {
 		assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
-		kill_holder(&h);
+		holder_kill(&h);
 		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
 	} else {
 		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
-		kill_holder(&h);
+		holder_kill(&h);
 	}
 	first = client.attached.session;
 	client.instance = 1;
@@ -398,7 +339,7 @@ static void read_only__who_is_refused_has_changed_nothing(void **state)
 		assert_int_equal(client_attach(&client, "default", FIRST_SESSION, 0, text), 0);
 		assert_true(server_logged(&server, "is read-only now"));
 	}
-	kill_holder(&h);
+	holder_kill(&h);
 	client_fini(&client);
 }
 
@@ -461,7 +402,7 @@ static void readers__keep_a_writer_out_and_are_named(void **state)
 		close(holders[i].go);
 	assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
 	for (unsigned i = 0; i < READERS; i++)
-		wait_holder(&holders[i]);
+		holder_wait(&holders[i]);
 	client_fini(&client);
 }
 
@@ -476,7 +417,7 @@ static void readers__are_kept_out_by_a_writer(void **state)
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client writer"));
 	assert_non_null(strstr(text, "who may write; read-only mounts share an export only"));
-	kill_holder(&h);
+	holder_kill(&h);
 	client_fini(&client);
 }
 
@@ -509,7 +450,7 @@ static void readers__none_becomes_a_writer_while_others_read(void **state)
 	reader->flags = ATTACH_READ_ONLY;
 	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
 	close(h.go);
-	wait_holder(&h);
+	holder_wait(&h);
 	client_drop(reader);
 	client_connect(reader);
 	reader->flags = 0;
@@ -581,7 +522,7 @@ static void readers__that_are_not_fenced_yet_keep_a_writer_out(void **state)
 	assert_int_equal(
 		client_attach(reader, "default", reader->attached.session, 0, text), -EROFS);
 	assert_non_null(strstr(text, "a client that read export 'default' can't be fenced"));
-	kill_holder(&h);
+	holder_kill(&h);
 	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
 	end_readers(1);
 }
@@ -594,7 +535,7 @@ static void readers__newer_instance_ends_the_older_and_nobody_else(void **state)
 
 	begin_readers(1);
 	hold_export_as(&h, "other", 1, ATTACH_READ_ONLY);
-	kill_holder(&h);
+	holder_kill(&h);
 	client_init(&client, &server, "other", 2);
 	client.flags = ATTACH_READ_ONLY;
 	client_begin(&client);
@@ -814,7 +755,7 @@ static void restart__unresumed_session_gives_way_after_the_lease(void **state)
 	hold_export(&h, "first", 1);
 	server_kill(&server);
 	server_start(&server);
-	kill_holder(&h);
+	holder_kill(&h);
 	client_init(&client, &server, "second", 1);
 	client_begin(&client);
 	assert_false(client.attached.resumed);
@@ -835,7 +776,7 @@ static void restart__living_shm_process_keeps_the_export(void **state)
 		assert_int_equal(client_attach(&client, "default", 0, 2000, text), -EBUSY);
 	else
 		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
-	kill_holder(&h);
+	holder_kill(&h);
 	if (driver_kind == TRANSPORT_SHM)
 		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
 	client_fini(&client);

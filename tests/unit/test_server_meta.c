@@ -141,7 +141,7 @@ static void open__refuses_another_version(void **state)
 {
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 3"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 4"));
 }
 
 /* As a version to come may have it: a table that this one does not know. */
@@ -168,7 +168,7 @@ static void open__refuses_another_version_with_other_tables(void **state)
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	rename_table();
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 3"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 4"));
 }
 
 static void open__refuses_other_tables(void **state)

@@ -1,0 +1,191 @@
+/* lease.c - see lease.h. The record, little-endian: type 1, pinned 1, number 8. */
+#include "server/lease.h"
+
+#include <errno.h>
+
+#include "common/util.h"
+#include "common/wire.h"
+#include "server/inode.h"
+#include "server/reaper.h"
+
+enum { LEASE_BYTES = 10 };
+
+int lease_decode(struct volume *v, struct store_key key, const struct store_val *val,
+	struct lease_record *out)
+{
+	struct wire_in r;
+	uint8_t pinned;
+
+	*out = (struct lease_record){.key = key.hi, .session = key.lo};
+	wire_in_init(&r, val->data, val->len);
+	out->type = wire_get_u8(&r);
+	pinned = wire_get_u8(&r);
+	out->pinned = pinned;
+	out->number = wire_get_u64(&r);
+	if (r.truncated || wire_in_left(&r) || out->type > LEASE_EXCLUSIVE || pinned > 1)
+		return store_damaged(v->store, STORE_LEASE, key);
+	return 0;
+}
+
+static void count(struct volume *v, const struct lease_record *record, uint64_t by)
+{
+	struct lease_counts *n = &v->now.leases;
+
+	if (record->type == LEASE_NONE && !record->pinned)
+		return;
+	n->records += by;
+	n->shared += record->type == LEASE_SHARED ? by : 0;
+	n->exclusive += record->type == LEASE_EXCLUSIVE ? by : 0;
+	n->pins += record->pinned ? by : 0;
+}
+
+int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out)
+{
+	struct store_key at = STORE_KEY(key, session);
+	struct store_val val;
+	int err;
+
+	*out = (struct lease_record){.key = key, .session = session};
+	if (!v->now.leases.records)
+		return 0;
+	err = store_get(v->store, STORE_LEASE, at, &val);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return lease_decode(v, at, &val, out);
+}
+
+int lease_put(struct volume *v, const struct lease_record *record)
+{
+	struct store_key at = STORE_KEY(record->key, record->session);
+	struct lease_record before;
+	uint8_t buf[LEASE_BYTES];
+	struct wire_out w;
+	int err = lease_get(v, record->key, record->session, &before);
+
+	if (err)
+		return err;
+	if (record->type == LEASE_NONE && !record->pinned) {
+		err = store_del(v->store, STORE_LEASE, at);
+		if (err == -ENOENT)
+			err = 0;
+	} else {
+		wire_out_init(&w, buf, sizeof(buf));
+		wire_put_u8(&w, record->type);
+		wire_put_u8(&w, record->pinned);
+		wire_put_u64(&w, record->number);
+		err = store_put(v->store, STORE_LEASE, at, buf, sizeof(buf));
+	}
+	if (err)
+		return err;
+	count(v, &before, (uint64_t)-1);
+	count(v, record, 1);
+	return 0;
+}
+
+int lease_next(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out)
+{
+	struct store_key found;
+	struct store_val val;
+	int err = v->now.leases.records
+			  ? store_seek(v->store, STORE_LEASE, STORE_KEY(key, session), &found, &val)
+			  : -ENOENT;
+
+	if (!err && found.hi >> INO_BITS != v->id)
+		err = -ENOENT;
+	return err ? err : lease_decode(v, found, &val, out);
+}
+
+int lease_look(struct volume *v, uint64_t key, uint64_t session, struct lease_others *out)
+{
+	struct lease_record record;
+	uint64_t from = 0;
+	int err;
+
+	*out = (struct lease_others){0};
+	while (!(err = lease_next(v, key, from, &record)) && record.key == key) {
+		from = record.session + 1;
+		if (record.session == session)
+			continue;
+		out->any = true;
+		out->pinned |= record.pinned;
+		out->type = record.type > out->type ? record.type : out->type;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+/* ---- inodes without a name ------------------------------------------------------------------- */
+
+static int forget_all(struct volume *v, uint64_t key)
+{
+	struct lease_record record;
+	int err;
+
+	while (!(err = lease_next(v, key, 0, &record)) && record.key == key) {
+		record.type = LEASE_NONE;
+		record.pinned = false;
+		err = lease_put(v, &record);
+		if (err)
+			break;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+int lease_unpinned(struct volume *v, uint64_t key, bool later)
+{
+	struct lease_others all;
+	struct inode inode;
+	int err = inode_load(v, ino_of_key(key), &inode);
+
+	if (err)
+		return err == -ESTALE ? store_damaged(v->store, STORE_LEASE, STORE_KEY(key)) : err;
+	if (inode.attr.nlink)
+		return 0;
+	err = lease_look(v, key, 0, &all);
+	if (err || all.pinned)
+		return err;
+	err = forget_all(v, key);
+	if (err)
+		return err;
+	return later ? reap_inode_later(v, &inode) : reap_inode(v, &inode);
+}
+
+static int touch(struct volume *v, uint64_t key, int64_t now)
+{
+	struct inode inode;
+	int err = inode_load(v, ino_of_key(key), &inode);
+
+	if (err)
+		return err == -ESTALE ? store_damaged(v->store, STORE_LEASE, STORE_KEY(key)) : err;
+	inode.attr.mtime = inode.attr.ctime = now;
+	return inode_save(v, &inode);
+}
+
+int lease_end(struct volume *v, const struct lease_record *record, bool clean, int64_t now)
+{
+	struct lease_record none = {.key = record->key, .session = record->session};
+	int err = lease_put(v, &none);
+
+	if (!err && record->type == LEASE_EXCLUSIVE && !clean)
+		err = touch(v, record->key, now);
+	if (!err && record->pinned)
+		err = lease_unpinned(v, record->key, false);
+	return err;
+}
+
+int lease_open(struct volume *v)
+{
+	struct store_key key;
+	struct store_val val;
+	struct lease_record record;
+	int err = store_seek(v->store, STORE_LEASE, STORE_KEY(inode_key(v, 0)), &key, &val);
+
+	v->now.leases = (struct lease_counts){0};
+	while (!err && key.hi >> INO_BITS == v->id) {
+		err = lease_decode(v, key, &val, &record);
+		if (err)
+			return err;
+		count(v, &record, 1);
+		err = store_next(v->store, STORE_LEASE, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
+}

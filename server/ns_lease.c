@@ -1,0 +1,260 @@
+/* ns_lease.c - LEASE, the return of leases, and what other operations of shared sessions ask of
+ * them. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/lease.h"
+#include "server/ns.h"
+
+/* Records that are made also when the store is full but for its reserve: else nobody could open a
+ * file any more, to read it. */
+enum { LEASES_ALWAYS = 4096 };
+
+/* RETURN of more leaves inodes that go with them to the reaper. */
+enum { RETURN_AT_ONCE = 16 };
+
+static int refuse(struct ns_call *c, int err, const char *text)
+{
+	c->rep->text = (struct rpc_str){text, (uint16_t)strlen(text)};
+	return err;
+}
+
+static int wait_for(struct ns_call *c, const struct inode *i, uint8_t type)
+{
+	c->m->wait = (struct meta_wait){i->attr.ino, type};
+	return NS_WAIT;
+}
+
+/* ---- what other operations need -------------------------------------------------------------- */
+
+static int others_exclusive(struct ns_call *c, const struct inode *i, bool *exclusive)
+{
+	struct lease_others others;
+	int err;
+
+	*exclusive = false;
+	if (!c->ctx->shared || !S_ISREG(i->attr.mode))
+		return 0;
+	err = lease_look(c->v, i->key, c->ctx->session, &others);
+	*exclusive = others.type == LEASE_EXCLUSIVE;
+	return err;
+}
+
+int ns_is_known(struct ns_call *c, const struct inode *i, bool *known)
+{
+	int err = others_exclusive(c, i, known);
+
+	*known = !*known;
+	return err;
+}
+
+int ns_check_known(struct ns_call *c, const struct inode *i)
+{
+	bool known;
+	int err = ns_is_known(c, i, &known);
+
+	return err || known ? err : wait_for(c, i, LEASE_SHARED);
+}
+
+int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
+{
+	struct lease_record own;
+	int err;
+
+	if (!c->ctx->shared)
+		return 0;
+	err = lease_get(c->v, i->key, c->ctx->session, &own);
+	if (err || own.type >= type)
+		return err;
+	return refuse(c, -ESTALE, "the session has no lease of the file that allows this");
+}
+
+int ns_check_commit_lease(struct ns_call *c, const struct inode *i)
+{
+	const struct rpc_commit *req = &c->req->commit;
+	uint32_t bytes = COMMIT_SIZE | COMMIT_MTIME;
+	bool known = true;
+	int err = 0;
+
+	if (req->flags & bytes || req->tail.len)
+		return ns_check_lease(c, i, LEASE_EXCLUSIVE);
+	if (req->flags & ~(uint32_t)COMMIT_ATIME)
+		err = ns_is_known(c, i, &known);
+	return err || known ? err : refuse(c, -ESTALE, "another session changes the file");
+}
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+static int put_anew(struct ns_call *c, struct lease_record *record)
+{
+	record->number = ++c->m->now.lease_number;
+	return lease_put(c->v, record);
+}
+
+static void tell(struct ns_call *c, const struct lease_record *record)
+{
+	c->rep->entry.lease = (struct lease){.type = record->type, .number = record->number};
+}
+
+int ns_pin(struct ns_call *c, const struct inode *i)
+{
+	struct lease_record own;
+	int err;
+
+	if (!c->ctx->shared)
+		return 0;
+	err = lease_get(c->v, i->key, c->ctx->session, &own);
+	own.pinned = true;
+	if (!err)
+		err = put_anew(c, &own);
+	tell(c, &own);
+	return err;
+}
+
+int ns_keep(struct ns_call *c, const struct inode *i)
+{
+	static const uint8_t nothing;
+	struct lease_others all;
+	struct lease_record own;
+	int err = lease_look(c->v, i->key, 0, &all);
+
+	if (err)
+		return err;
+	if (!c->ctx->shared && !all.any)
+		return store_put(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key),
+			&nothing, sizeof(nothing));
+	err = lease_get(c->v, i->key, c->ctx->session, &own);
+	own.pinned = true;
+	if (err)
+		return err;
+	return own.number ? lease_put(c->v, &own) : put_anew(c, &own);
+}
+
+int ns_keeps(struct ns_call *c, const struct inode *i)
+{
+	struct lease_record own;
+	struct store_val val;
+	int err = store_get(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key), &val);
+
+	if (err != -ENOENT)
+		return err;
+	err = lease_get(c->v, i->key, c->ctx->session, &own);
+	return err || own.pinned ? err : -ENOENT;
+}
+
+int ns_named(struct ns_call *c, const struct inode *i)
+{
+	int err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key));
+
+	return err == -ENOENT ? 0 : err;
+}
+
+/* ---- RETURN ---------------------------------------------------------------------------------- */
+
+/* What the session does not have was returned before: nothing to do. */
+static int give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
+{
+	struct lease_record own;
+	bool unpins;
+	int err = r->ino >> INO_BITS
+			  ? -ENOENT
+			  : lease_get(c->v, inode_key(c->v, r->ino), c->ctx->session, &own);
+
+	if (err || !own.number || own.number > r->number)
+		return err == -ENOENT ? 0 : err;
+	unpins = own.pinned && r->unpin;
+	own.pinned = own.pinned && !r->unpin;
+	own.type = own.type < r->keep ? own.type : r->keep;
+	err = lease_put(c->v, &own);
+	return err || !unpins ? err : lease_unpinned(c->v, own.key, !at_once);
+}
+
+int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
+{
+	const struct rpc_returned all = {
+		.ino = ino, .number = UINT64_MAX, .keep = LEASE_EXCLUSIVE, .unpin = true};
+
+	return give_back(c, &all, at_once);
+}
+
+static bool is_well_formed(const struct rpc_tail *tail)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+	struct rpc_returned returned;
+
+	while (rpc_get_returned(&r, &returned))
+		;
+	return !r.truncated;
+}
+
+int ns_return_leases(struct ns_call *c)
+{
+	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
+	size_t n = wire_in_left(&r) / RPC_RETURNED_BYTES;
+	bool at_once = n <= RETURN_AT_ONCE;
+	unsigned each = ROOM_PAGES_PER_LEASE + (at_once ? ROOM_PAGES_PER_REAPED : 1);
+	struct rpc_returned returned;
+	int err = is_well_formed(&c->req->ret.tail) ? ns_room(c, ROOM_PAGES + n * each, false)
+						    : -EINVAL;
+
+	while (!err && rpc_get_returned(&r, &returned))
+		err = give_back(c, &returned, at_once);
+	return err;
+}
+
+/* ---- LEASE ----------------------------------------------------------------------------------- */
+
+/* What can be had of what is wanted: NS_WAIT where nothing less will do. */
+static int choose(struct ns_call *c, const struct inode *i, uint8_t others, uint8_t *type)
+{
+	const struct rpc_lease *req = &c->req->lease;
+
+	*type = req->type;
+	while (lease_conflict(*type, others) || lease_conflict(*type, c->ctx->wanted)) {
+		if (!(req->flags & LEASE_IF_FREE))
+			return wait_for(c, i, *type);
+		*type = *type == LEASE_EXCLUSIVE ? LEASE_SHARED : LEASE_NONE;
+	}
+	return 0;
+}
+
+static int load(struct ns_call *c, struct inode *i)
+{
+	int err;
+
+	if (!c->ctx->shared)
+		return refuse(c, -EINVAL, "leases are for sessions at a shared export");
+	err = inode_load(c->v, c->req->lease.ino, i);
+	return !err && !S_ISREG(i->attr.mode) ? -EINVAL : err;
+}
+
+int ns_lease(struct ns_call *c)
+{
+	const struct rpc_lease *req = &c->req->lease;
+	struct lease_others others = {0};
+	struct lease_record own;
+	struct inode inode;
+	uint8_t type;
+	int err = load(c, &inode);
+
+	if (!err)
+		err = lease_look(c->v, inode.key, c->ctx->session, &others);
+	if (!err)
+		err = lease_get(c->v, inode.key, c->ctx->session, &own);
+	/* One that a session keeps that isn't shared is nobody else's. */
+	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
+		err = -ESTALE;
+	if (!err)
+		err = choose(c, &inode, others.type, &type);
+	if (!err)
+		err = ns_room(c, ROOM_PAGES, c->v->now.leases.records >= LEASES_ALWAYS);
+	if (err)
+		return err;
+	if (req->type != LEASE_NONE)
+		own.type = type;
+	own.pinned |= (req->flags & LEASE_PIN) != 0;
+	ns_fill_entry(c, &inode, NULL);
+	err = put_anew(c, &own);
+	tell(c, &own);
+	return err;
+}

@@ -1,0 +1,528 @@
+/* recall.c - see recall.h. */
+#include "server/recall.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/util.h"
+#include "server/lease.h"
+#include "server/session.h"
+#include "server/snapshot.h"
+
+enum {
+	BUCKETS = 256,
+	SLOW_MS = 1000,
+	LOG_MS = 1000,
+	LOG_BURST = 64,
+	STILL_SHARE = 4, /* so much of the lease time between two looks may be this process's own */
+};
+
+struct recalls {
+	struct list buckets[BUCKETS]; /* struct contested */
+	struct list changed;          /* the same: to be looked at */
+	struct list parked;           /* struct request */
+	int64_t ticked_ms;
+};
+
+/* An inode that somebody waits for. */
+struct contested {
+	struct list link;    /* of its bucket */
+	struct list changed; /* recalls.changed, or alone */
+	struct export *export;
+	uint64_t ino;
+	struct list waiters; /* struct request, by wait.link, in the order they came */
+	struct list recalls; /* struct recall, by of_inode */
+};
+
+/* What one session is to give back of it. */
+struct recall {
+	struct list of_inode, of_session;
+	struct contested *at;
+	struct session *session;
+	uint64_t number;
+	uint8_t keep;
+	bool wanted; /* by the look that is on its way */
+	bool told_slow;
+	int64_t since_ms; /* when it came up, and what did not count since then */
+};
+
+int recalls_new(struct server *s)
+{
+	struct recalls *rs = calloc(1, sizeof(*rs));
+
+	if (!rs)
+		return -ENOMEM;
+	for (unsigned i = 0; i < BUCKETS; i++)
+		list_init(&rs->buckets[i]);
+	list_init(&rs->changed);
+	list_init(&rs->parked);
+	s->recalls = rs;
+	return 0;
+}
+
+/* ---- inodes that are waited for -------------------------------------------------------------- */
+
+static struct list *bucket_of(struct recalls *rs, uint64_t ino)
+{
+	return &rs->buckets[ino % BUCKETS];
+}
+
+static struct contested *find(struct recalls *rs, const struct export *export, uint64_t ino)
+{
+	list_for_each (pos, bucket_of(rs, ino)) {
+		struct contested *at = list_entry(pos, struct contested, link);
+
+		if (at->export == export && at->ino == ino)
+			return at;
+	}
+	return NULL;
+}
+
+static struct contested *find_or_make(struct recalls *rs, struct export *export, uint64_t ino)
+{
+	struct contested *at = find(rs, export, ino);
+
+	if (at)
+		return at;
+	at = calloc(1, sizeof(*at));
+	if (!at)
+		return NULL;
+	at->export = export;
+	at->ino = ino;
+	list_init(&at->changed);
+	list_init(&at->waiters);
+	list_init(&at->recalls);
+	list_add_tail(bucket_of(rs, ino), &at->link);
+	return at;
+}
+
+static void note_change(struct recalls *rs, struct contested *at)
+{
+	list_del(&at->changed);
+	list_add_tail(&rs->changed, &at->changed);
+}
+
+static void drop_recall(struct recall *r)
+{
+	list_del(&r->of_inode);
+	list_del(&r->of_session);
+	free(r);
+}
+
+static void contested_delete(struct contested *at)
+{
+	list_for_each_safe (pos, &at->recalls)
+		drop_recall(list_entry(pos, struct recall, of_inode));
+	list_del(&at->link);
+	list_del(&at->changed);
+	free(at);
+}
+
+void recalls_delete(struct server *s)
+{
+	for (unsigned i = 0; s->recalls && i < BUCKETS; i++)
+		list_for_each_safe (pos, &s->recalls->buckets[i])
+			contested_delete(list_entry(pos, struct contested, link));
+	free(s->recalls);
+	s->recalls = NULL;
+}
+
+/* ---- requests that wait ---------------------------------------------------------------------- */
+
+static struct request *waiter(struct list *pos)
+{
+	return list_entry(pos, struct request, wait.link);
+}
+
+static uint64_t session_id(const struct request *req)
+{
+	return req->conn->session->stored.id;
+}
+
+void recall_leave(struct request *req)
+{
+	struct contested *at = steal_ptr(&req->wait.at);
+
+	if (!at)
+		return;
+	list_del(&req->wait.link);
+	req->wait.parked = false;
+	note_change(req->conn->server->recalls, at);
+}
+
+void recall_wait(struct request *req)
+{
+	struct recalls *rs = req->conn->server->recalls;
+	struct contested *at = find_or_make(rs, req->conn->session->export, req->wants.ino);
+
+	if (!at) {
+		request_refuse(req, -ENOMEM, "the server is out of memory");
+		return;
+	}
+	if (req->wait.at != at) {
+		recall_leave(req);
+		list_add_tail(&at->waiters, &req->wait.link);
+		req->wait.at = at;
+	}
+	req->wait.type = req->wants.type;
+	req->wait.parked = true;
+	list_add_tail(&rs->parked, &req->link);
+	note_change(rs, at);
+}
+
+/* One that has got what it waited for in the batch on its way is in the store. */
+static bool is_before(const struct request *other, uint64_t session)
+{
+	return session_id(other) != session && other->outcome != OUTCOME_REPLY;
+}
+
+uint8_t recall_wanted(const struct request *req)
+{
+	uint64_t ino = req->rpc.lease.ino, session = session_id(req);
+	const struct contested *at =
+		find(req->conn->server->recalls, req->conn->session->export, ino);
+	uint8_t wanted = LEASE_NONE;
+
+	if (!at)
+		return LEASE_NONE;
+	list_for_each (pos, &at->waiters) {
+		const struct request *other = waiter(pos);
+
+		if (other == req)
+			break;
+		if (is_before(other, session) && other->wait.type > wanted)
+			wanted = other->wait.type;
+	}
+	return wanted;
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static struct recall *find_recall(const struct contested *at, uint64_t session)
+{
+	list_for_each (pos, &at->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_inode);
+
+		if (r->session->stored.id == session)
+			return r;
+	}
+	return NULL;
+}
+
+/* One that has ended gives back by itself: NULL. */
+static struct recall *make_recall(struct contested *at, struct server *s, uint64_t id)
+{
+	struct session *session = session_find(s, id);
+	struct recall *r = session ? calloc(1, sizeof(*r)) : NULL;
+
+	if (!r)
+		return NULL;
+	r->at = at;
+	r->session = session;
+	r->keep = LEASE_EXCLUSIVE;
+	list_add_tail(&at->recalls, &r->of_inode);
+	list_add_tail(&session->recalls, &r->of_session);
+	return r;
+}
+
+struct look {
+	struct server *server;
+	struct contested *at;
+};
+
+static void recall(struct look *look, const struct lease_record *record, uint8_t keep)
+{
+	struct recall *r = find_recall(look->at, record->session);
+
+	if (!r)
+		r = make_recall(look->at, look->server, record->session);
+	if (!r)
+		return;
+	r->wanted = true;
+	if (r->number == record->number && r->keep <= keep)
+		return;
+	if (r->number != record->number)
+		r->since_ms = now_ms();
+	r->number = record->number;
+	r->keep = keep;
+	session_ring(r->session);
+}
+
+/* For each session that has something of the inode. */
+static void look_at_holder(const struct lease_record *record, void *arg)
+{
+	struct look *look = arg;
+	uint8_t keep = record->type;
+
+	list_for_each (pos, &look->at->waiters) {
+		struct request *req = waiter(pos);
+
+		if (session_id(req) == record->session ||
+			!lease_conflict(req->wait.type, record->type))
+			continue;
+		req->wait.blocked = true;
+		if (req->wait.type == LEASE_EXCLUSIVE)
+			keep = LEASE_NONE;
+		else if (keep > LEASE_SHARED)
+			keep = LEASE_SHARED;
+	}
+	if (keep < record->type)
+		recall(look, record, keep);
+}
+
+/* Only a LEASE is behind those who came before: what else waits takes nothing. */
+static bool is_behind(const struct request *req)
+{
+	return req->rpc.op == RPC_LEASE && lease_conflict(req->wait.type, recall_wanted(req));
+}
+
+static void wake(struct server *s, struct contested *at)
+{
+	struct list woken;
+
+	list_init(&woken);
+	list_for_each (pos, &at->waiters) {
+		struct request *req = waiter(pos);
+
+		if (!req->wait.parked || req->wait.blocked || is_behind(req))
+			continue;
+		req->wait.parked = false;
+		list_del(&req->link);
+		list_add_tail(&woken, &req->link);
+	}
+	list_splice_tail(&woken, &s->ready);
+	list_splice_tail(&s->ready, &woken);
+}
+
+static void look_at(struct server *s, struct contested *at)
+{
+	static struct log_ratelimit limit;
+	struct look look = {s, at};
+	int err;
+
+	list_for_each (pos, &at->recalls)
+		list_entry(pos, struct recall, of_inode)->wanted = false;
+	list_for_each (pos, &at->waiters)
+		waiter(pos)->wait.blocked = false;
+	err = meta_leases(s->meta, at->export->index, at->ino, look_at_holder, &look);
+	/* Whoever waits finds the same, and is told so. */
+	if (err && log_ratelimit_ok(&limit, LOG_MS))
+		log_error("export '%s': who has inode %" PRIu64 " can't be read: %s",
+			at->export->name, at->ino, errno_text(err));
+	list_for_each_safe (pos, &at->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_inode);
+
+		if (!r->wanted)
+			drop_recall(r);
+	}
+	wake(s, at);
+}
+
+bool recalls_look(struct server *s)
+{
+	struct recalls *rs = s->recalls;
+	bool any = !list_empty(&rs->changed);
+
+	for (struct list *pos; (pos = list_pop(&rs->changed));) {
+		struct contested *at = list_entry(pos, struct contested, changed);
+
+		if (list_empty(&at->waiters))
+			contested_delete(at);
+		else
+			look_at(s, at);
+	}
+	return any;
+}
+
+/* ---- what changes ---------------------------------------------------------------------------- */
+
+static void changed(const struct request *req, uint64_t ino)
+{
+	struct recalls *rs = req->conn->server->recalls;
+	struct contested *at = find(rs, req->conn->session->export, ino);
+
+	if (at)
+		note_change(rs, at);
+}
+
+static void returned(const struct request *req)
+{
+	struct wire_in r = rpc_tail_reader(&req->rpc.ret.tail);
+	struct rpc_returned one;
+
+	if (req->rpc.ret.kind == RETURN_INODES)
+		while (wire_in_left(&r))
+			changed(req, wire_get_u64(&r));
+	else if (req->rpc.ret.kind == RETURN_LEASES)
+		while (rpc_get_returned(&r, &one))
+			changed(req, one.ino);
+}
+
+void recall_changed(const struct request *req)
+{
+	if (!(req->conn->session->stored.flags & ATTACH_SHARED))
+		return;
+	if (req->rpc.op == RPC_LEASE)
+		changed(req, req->rpc.lease.ino);
+	else if (req->rpc.op == RPC_RETURN)
+		returned(req);
+}
+
+void recall_look_again(struct server *s)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		list_for_each (pos, &s->recalls->buckets[i])
+			note_change(s->recalls, list_entry(pos, struct contested, link));
+}
+
+void recall_lost_session(struct session *session)
+{
+	list_for_each_safe (pos, &session->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_session);
+
+		note_change(session->server->recalls, r->at);
+		drop_recall(r);
+	}
+}
+
+/* ---- what holders are told ------------------------------------------------------------------- */
+
+void recalls_put(const struct session *session, struct wire_out *w)
+{
+	list_for_each (pos, &session->recalls) {
+		const struct recall *r = list_entry(pos, struct recall, of_session);
+
+		if (wire_out_room(w) < RPC_RECALL_BYTES)
+			return;
+		rpc_put_recall(w, &(struct rpc_recall){r->at->ino, r->number, r->keep});
+	}
+}
+
+unsigned recalls_of(const struct session *session)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &session->recalls)
+		n++;
+	return n;
+}
+
+unsigned recalls_waiting(const struct server *s, const struct export *export)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->recalls->parked)
+		n += list_entry(pos, struct request, link)->conn->session->export == export;
+	return n;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static int64_t earlier_of(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* While this process was stopped nobody could give back, and while a client's writes stand still
+ * for a snapshot it need not. */
+static void discount(struct recall *r, int64_t now)
+{
+	const struct server *s = r->session->server;
+	int64_t passed = now - later_of(s->recalls->ticked_ms, r->since_ms);
+	int64_t allowed = s->lease_ms / STILL_SHARE;
+
+	if (snapshot_is_freezing(s, r->at->export))
+		allowed = 0;
+	if (passed > allowed)
+		r->since_ms += passed - allowed;
+}
+
+static int64_t deadline_of(const struct recall *r)
+{
+	const struct session *session = r->session;
+	int64_t lease_ms = session->server->lease_ms;
+	int64_t heard_ms = later_of(session->heard_ms, session->lost_ms);
+
+	if (!list_empty(&session->conns))
+		return r->since_ms + lease_ms;
+	if (session->process_gone && !session_reaches_memory(session))
+		return 0;
+	return earlier_of(r->since_ms, heard_ms) + lease_ms;
+}
+
+static void tell_slow(struct recall *r, int64_t now)
+{
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+
+	r->told_slow = true;
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode "
+			    "%" PRIu64 " for %lld.%lld s, and others wait for it",
+			r->session->stored.id, r->session->stored.client, r->at->export->name,
+			r->at->ino, (long long)(now - r->since_ms) / 1000,
+			(long long)(now - r->since_ms) % 1000 / 100);
+}
+
+static bool is_on_shm(const struct session *session)
+{
+	list_for_each (pos, &session->conns)
+		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
+			return true;
+	return false;
+}
+
+static void end_holder(struct recall *r, int64_t now)
+{
+	struct session *session = r->session;
+
+	log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given back "
+		    "inode %" PRIu64 " for %lld.%lld s%s",
+		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
+		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
+		is_on_shm(session) ? "; its process must end before others get that" : "");
+	session_end(session);
+}
+
+/* True: the session is ended, and may be gone. */
+static bool tick_session(struct session *session, int64_t now, int64_t *next)
+{
+	list_for_each (pos, &session->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_session);
+		int64_t slow_ms = r->since_ms + SLOW_MS, end_ms;
+
+		if (session->ending || r->at->export->closed)
+			return false;
+		discount(r, now);
+		end_ms = deadline_of(r);
+		if (!r->told_slow && now >= slow_ms)
+			tell_slow(r, now);
+		if (now >= end_ms) {
+			end_holder(r, now);
+			return true;
+		}
+		*next = earlier_of(*next, r->told_slow ? end_ms : earlier_of(slow_ms, end_ms));
+	}
+	return false;
+}
+
+int64_t recalls_tick(struct server *s, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (!list_empty(&session->recalls))
+			tick_session(session, now, &next);
+	}
+	s->recalls->ticked_ms = now;
+	/* Often enough that a longer pause between two looks is one of ours. */
+	return next == INT64_MAX ? -1 : earlier_of(next, now + s->lease_ms / STILL_SHARE / 2);
+}

@@ -1,0 +1,59 @@
+/* recall.h - who waits for a lease that others have, and who is told to give it back.
+ *
+ *     META_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring -> RETURN, or the
+ * end of the session -> (look) -> run again, before all that came later
+ *
+ * A request waits for one inode. It keeps its place among those that wait for it until it is
+ * answered or dropped, also while it is run again: what comes after it and conflicts with what it
+ * wants is behind it (recall_wanted), so that nobody who keeps coming keeps others out. What is
+ * wanted of whom is found out anew whenever something changed: who waits for an inode, what is
+ * stored of it, who is there. A recall is told in each PING until nobody wants it any more.
+ *
+ * A holder that doesn't give back within the lease time, or hasn't been heard of for so long, is
+ * ended; time in which this process stood still, or the holder's writes stood still for a
+ * snapshot, does not count. On shm that takes until its process has ended.
+ *
+ * OWNERSHIP  server.recalls; what waits belongs to its channel, as every request.
+ * THREADS    The metadata thread, outside batches.
+ */
+#ifndef RMEMFS_SERVER_RECALL_H
+#define RMEMFS_SERVER_RECALL_H
+
+#include "server/conn.h"
+#include "server/server.h"
+
+struct session;
+
+int recalls_new(struct server *s);
+/* When all requests and sessions are gone. */
+void recalls_delete(struct server *s);
+
+/* Has it wait for req->wants, which it found when it was run; behind those who do so already. */
+void recall_wait(struct request *req);
+/* It waits no more: it was answered, or dropped, or waits for something else. */
+void recall_leave(struct request *req);
+/* For LEASE: the greatest type that other sessions wait for who came before it. */
+uint8_t recall_wanted(const struct request *req);
+
+/* LEASE and RETURN were executed: somebody may have less than before. */
+void recall_changed(const struct request *req);
+/* Something of sessions that have ended has gone. */
+void recall_look_again(struct server *s);
+/* The session is deleted. */
+void recall_lost_session(struct session *session);
+
+/* What has changed since it was called last: tells holders, and makes requests ready that nothing
+ * is in the way of any more. False: nothing had changed. */
+bool recalls_look(struct server *s);
+
+/* For PING: as many as fit. */
+void recalls_put(const struct session *session, struct wire_out *w);
+
+/* Ends who is late. Returns when to ask next in ms, or -1. */
+int64_t recalls_tick(struct server *s, int64_t now);
+
+/* For status. */
+unsigned recalls_waiting(const struct server *s, const struct export *export);
+unsigned recalls_of(const struct session *session);
+
+#endif

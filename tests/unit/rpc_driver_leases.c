@@ -1,0 +1,622 @@
+/* rpc_driver_leases.c - sessions that share an export: who waits for whom, and for how long. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+#include "tests/unit/rpc_client.h"
+#include "tests/unit/rpc_driver.h"
+#include "tests/unit/rpc_holder.h"
+
+enum { CLIENTS = 3, LEASE_MS = 1000 };
+
+static struct test_server server;
+static struct rpc_client clients[CLIENTS];
+static char text[RPC_TEXT_MAX + 1];
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static void begin(unsigned i, uint32_t flags)
+{
+	char owner[16];
+
+	snprintf(owner, sizeof(owner), "client %u", i);
+	client_init(&clients[i], &server, owner, 1);
+	clients[i].flags = flags;
+	client_begin(&clients[i]);
+}
+
+static void begin_all(void)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		begin(i, ATTACH_SHARED);
+}
+
+static void end_all(void)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		client_fini(&clients[i]);
+}
+
+static uint64_t make_file(unsigned i, const char *name)
+{
+	struct rpc_request req = {.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = str(name)}};
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	return rep.entry.attr.ino;
+}
+
+static struct rpc_request lease_request(uint64_t ino, uint8_t type)
+{
+	return (struct rpc_request){.op = RPC_LEASE, .lease = {ino, type, 0}};
+}
+
+static uint64_t take(unsigned i, uint64_t ino, uint8_t type)
+{
+	struct rpc_request req = lease_request(ino, type);
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	assert_int_equal(rep.entry.lease.type, type);
+	assert_int_equal(rep.entry.lease.ms, LEASE_MS);
+	return rep.entry.lease.number;
+}
+
+/* Sends what is expected to wait. */
+static void ask(unsigned i, unsigned slot, struct rpc_request req)
+{
+	client_number(&clients[i], slot, &req);
+	client_send(&clients[i], &req);
+}
+
+static struct rpc_reply expect(unsigned i, uint16_t op, unsigned slot)
+{
+	struct rpc_reply rep;
+
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, op);
+	assert_int_equal(rep.slot, slot);
+	assert_int_equal(rep.status, 0);
+	return rep;
+}
+
+static void send_return(
+	unsigned i, unsigned slot, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+{
+	uint8_t buf[RPC_RETURNED_BYTES];
+	struct rpc_request req = {.op = RPC_RETURN, .ret = {RETURN_LEASES, {buf, sizeof(buf)}}};
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, keep, unpin});
+	ask(i, slot, req);
+}
+
+static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
+{
+	send_return(i, 15, ino, number, keep, false);
+	expect(i, RPC_RETURN, 15);
+}
+
+/* The first recall that a PING tells of, and how many there are. */
+static unsigned ping(unsigned i, struct rpc_recall *recall)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_recall more;
+	struct rpc_reply rep;
+	struct wire_in r;
+	unsigned n = 0;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_PING);
+	r = rpc_tail_reader(&rep.ping.tail);
+	while (rpc_get_recall(&r, n ? &more : recall))
+		n++;
+	assert_false(r.truncated);
+	return n;
+}
+
+static void expect_recall(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
+{
+	struct rpc_recall recall;
+
+	assert_int_equal(ping(i, &recall), 1);
+	assert_int_equal(recall.ino, ino);
+	assert_int_equal(recall.number, number);
+	assert_int_equal(recall.keep, keep);
+}
+
+static void expect_no_recall(unsigned i)
+{
+	struct rpc_recall recall;
+
+	assert_int_equal(ping(i, &recall), 0);
+}
+
+/* Sooner or later: the server sees it by an event of its own. */
+static void await_no_recall(unsigned i)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_recall recall;
+
+	while (ping(i, &recall))
+		assert_true(now_ms() < until);
+}
+
+static struct rpc_request getattr_request(uint64_t ino)
+{
+	return (struct rpc_request){.op = RPC_GETATTR, .ino = {ino}};
+}
+
+static struct rpc_request commit_request(uint64_t ino, uint64_t size)
+{
+	return (struct rpc_request){
+		.op = RPC_COMMIT, .commit = {.ino = ino, .flags = COMMIT_SIZE, .size = size}};
+}
+
+static bool status_says(unsigned i, const char *words)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	return memmem(rep.status_text.tail.data, rep.status_text.tail.len, words, strlen(words));
+}
+
+/* ---- who shares ------------------------------------------------------------------------------ */
+
+static int attach_beside(uint32_t flags, uint32_t others)
+{
+	struct holder h;
+	int status;
+
+	holder_start(&h, &server, "first", 1, others);
+	client_init(&clients[0], &server, "second", 1);
+	clients[0].flags = flags;
+	client_connect(&clients[0]);
+	status = client_attach(&clients[0], "default", 0, 50, text);
+	client_fini(&clients[0]);
+	holder_kill(&h);
+	server_kill(&server);
+	server_start(&server);
+	return status;
+}
+
+static void share__only_with_those_who_do(void **state)
+{
+	static const uint32_t all[] = {ATTACH_SHARED, ATTACH_SHARED | ATTACH_READ_ONLY, 0,
+		ATTACH_READ_ONLY, ATTACH_EXCLUSIVE};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(all); i++) {
+		for (unsigned k = 0; k < ARRAY_SIZE(all); k++) {
+			bool both = all[i] & all[k] & ATTACH_SHARED;
+			bool read = all[i] == ATTACH_READ_ONLY && all[k] == ATTACH_READ_ONLY;
+
+			assert_int_equal(attach_beside(all[i], all[k]), both || read ? 0 : -EBUSY);
+			if ((all[i] ^ all[k]) & ATTACH_SHARED &&
+				!((all[i] | all[k]) & ATTACH_EXCLUSIVE))
+				assert_non_null(strstr(text, "mount"));
+		}
+	}
+}
+
+static void share__is_refused_with_words(void **state)
+{
+	assert_int_equal(attach_beside(ATTACH_SHARED, 0), -EBUSY);
+	assert_non_null(strstr(text, "mount it everywhere with -o share"));
+	assert_int_equal(attach_beside(0, ATTACH_SHARED), -EBUSY);
+	assert_non_null(strstr(text, "who joins mounts it with -o share, too"));
+	assert_int_equal(attach_beside(ATTACH_SHARED | ATTACH_EXCLUSIVE, ATTACH_SHARED), -EINVAL);
+	assert_non_null(strstr(text, "not both"));
+}
+
+static void share__is_for_a_sessions_life(void **state)
+{
+	begin(0, ATTACH_SHARED);
+	client_drop(&clients[0]);
+	client_connect(&clients[0]);
+	clients[0].flags = 0;
+	assert_int_equal(
+		client_attach(&clients[0], "default", clients[0].attached.session, 0, text),
+		-EINVAL);
+	assert_non_null(strstr(text, "shared"));
+	client_fini(&clients[0]);
+}
+
+static void share__one_becomes_a_writer_while_others_read(void **state)
+{
+	begin(0, ATTACH_SHARED | ATTACH_READ_ONLY);
+	begin(1, ATTACH_SHARED | ATTACH_READ_ONLY);
+	client_drop(&clients[0]);
+	client_connect(&clients[0]);
+	clients[0].flags = ATTACH_SHARED;
+	assert_int_equal(
+		client_attach(&clients[0], "default", clients[0].attached.session, 0, text), 0);
+	take(0, make_file(0, "file"), LEASE_EXCLUSIVE);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+/* ---- recalls --------------------------------------------------------------------------------- */
+
+static void recall__is_told_until_nobody_wants_it(void **state)
+{
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	expect_no_recall(0);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1); /* and the server has both */
+	expect_recall(0, ino, number, LEASE_SHARED);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(2);
+	expect_recall(0, ino, number, LEASE_NONE);
+	client_drop(&clients[2]);
+	client_drop(&clients[1]);
+	await_no_recall(0);
+	end_all();
+}
+
+static void recall__of_shared_ones_reaches_all(void **state)
+{
+	uint64_t ino, numbers[2];
+
+	begin_all();
+	ino = make_file(0, "file");
+	numbers[0] = take(0, ino, LEASE_SHARED);
+	numbers[1] = take(1, ino, LEASE_SHARED);
+	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(2);
+	for (unsigned i = 0; i < 2; i++) {
+		expect_recall(i, ino, numbers[i], LEASE_NONE);
+		/* An older number is no answer. */
+		give_back(i, ino, numbers[i] - 1, LEASE_NONE);
+		expect_recall(i, ino, numbers[i], LEASE_NONE);
+		assert_true(status_says(i, "\"waiting\":1"));
+		assert_true(status_says(i, "\"recalls\":1"));
+		give_back(i, ino, numbers[i], LEASE_NONE);
+		expect_no_recall(i);
+	}
+	assert_int_equal(expect(2, RPC_LEASE, 0).entry.lease.type, LEASE_EXCLUSIVE);
+	assert_true(status_says(2, "\"exclusive\":1,\"pins\":1,\"waiting\":0"));
+	end_all();
+}
+
+static void recall__is_of_each_file_that_is_waited_for(void **state)
+{
+	enum { SLOTS = 14 };
+	uint64_t inos[SLOTS];
+	char name[16];
+	struct rpc_recall recall;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		inos[i] = make_file(0, name);
+		take(0, inos[i], LEASE_EXCLUSIVE);
+	}
+	for (unsigned i = 0; i < SLOTS; i++)
+		ask(1, i, getattr_request(inos[i]));
+	expect_no_recall(1);
+	assert_int_equal(ping(0, &recall), SLOTS);
+	assert_int_equal(recall.ino, inos[0]);
+	for (unsigned i = 0; i < SLOTS; i++) {
+		give_back(0, inos[i], UINT64_MAX, LEASE_SHARED);
+		expect(1, RPC_GETATTR, i);
+	}
+	expect_no_recall(0);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void wait__is_over_in_the_order_of_coming(void **state)
+{
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(1);
+	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(2);
+	/* The holder wants it again at once. */
+	send_return(0, 15, ino, number, LEASE_NONE, false);
+	ask(0, 1, lease_request(ino, LEASE_EXCLUSIVE));
+	expect(0, RPC_RETURN, 15);
+	number = expect(1, RPC_LEASE, 0).entry.lease.number;
+	expect_no_recall(2);
+	expect_no_recall(0);
+	expect_recall(1, ino, number, LEASE_NONE);
+	give_back(1, ino, number, LEASE_NONE);
+	number = expect(2, RPC_LEASE, 0).entry.lease.number;
+	expect_no_recall(0);
+	give_back(2, ino, number, LEASE_NONE);
+	expect(0, RPC_LEASE, 1);
+	end_all();
+}
+
+static void wait__of_a_writer_ends_though_readers_keep_coming(void **state)
+{
+	struct rpc_request if_free = {.op = RPC_LEASE};
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_SHARED);
+	ask(1, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(1);
+	if_free.lease = (struct rpc_lease){ino, LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE};
+	assert_int_equal(client_call(&clients[2], 1, &if_free, &rep), 0);
+	assert_int_equal(rep.entry.lease.type, LEASE_NONE);
+	ask(2, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(2);
+	give_back(0, ino, number, LEASE_NONE);
+	number = expect(1, RPC_LEASE, 0).entry.lease.number;
+	expect_recall(1, ino, number, LEASE_SHARED);
+	give_back(1, ino, number, LEASE_SHARED);
+	assert_int_equal(expect(2, RPC_LEASE, 0).entry.lease.type, LEASE_SHARED);
+	end_all();
+}
+
+/* Who waits behind one that goes away waits no longer than for the others. */
+static void wait__is_not_for_those_who_went(void **state)
+{
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_SHARED);
+	ask(1, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(1);
+	ask(2, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(2);
+	expect_recall(0, ino, number, LEASE_NONE);
+	client_drop(&clients[1]);
+	expect(2, RPC_LEASE, 0);
+	expect_no_recall(0);
+	end_all();
+}
+
+static void wait__brings_what_was_committed(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	ask(1, 1, (struct rpc_request){.op = RPC_LOOKUP, .name = {ROOT_INO, str("file")}});
+	expect_no_recall(1);
+	req = commit_request(ino, 12345);
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
+	expect_no_recall(1);
+	give_back(0, ino, number, LEASE_SHARED);
+	assert_int_equal(expect(1, RPC_GETATTR, 0).attr.attr.size, 12345);
+	assert_int_equal(expect(1, RPC_LOOKUP, 1).entry.attr.size, 12345);
+	req = commit_request(ino, 99999);
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), -ESTALE);
+	assert_non_null(memmem(rep.text.s, rep.text.len, "no lease", 8));
+	end_all();
+}
+
+static void wait__for_a_file_that_goes_is_stale(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	req = (struct rpc_request){.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}};
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
+	expect_no_recall(1);
+	send_return(0, 15, ino, number, LEASE_SHARED, true);
+	expect(0, RPC_RETURN, 15);
+	client_receive(&clients[1], &rep);
+	assert_int_equal(rep.status, -ESTALE);
+	end_all();
+}
+
+/* ---- the end of holders ---------------------------------------------------------------------- */
+
+static uint64_t held_ino(unsigned i)
+{
+	struct rpc_request req = {
+		.op = RPC_READDIR, .readdir = {ROOT_INO, 0, RPC_MSG_BYTES, false}};
+	struct rpc_dirent d;
+	struct rpc_reply rep;
+	struct wire_in r;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	r = rpc_tail_reader(&rep.readdir.tail);
+	assert_true(rpc_get_dirent(&r, &d, false));
+	return d.ino;
+}
+
+/* On shm a process that lives may write: others wait for its end. */
+static void end__of_one_that_gives_nothing_back(void **state)
+{
+	int64_t before = realtime_ns(), began;
+	struct holder h;
+	uint64_t ino;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	ino = held_ino(0);
+	began = now_ms();
+	ask(0, 0, getattr_request(ino));
+	if (driver_kind == TRANSPORT_SHM) {
+		while (!server_logged(&server, "its process must end"))
+			usleep(10000);
+		expect_no_recall(0);
+		assert_true(status_says(0, "\"waiting\":1"));
+		holder_kill(&h);
+	}
+	assert_true(expect(0, RPC_GETATTR, 0).attr.attr.mtime > before);
+	assert_true(now_ms() - began >= LEASE_MS);
+	assert_true(server_logged(&server, "is ended: it has not given back inode 2 for 1."));
+	assert_true(server_logged(&server, "of client holder at export 'default'"));
+	if (driver_kind != TRANSPORT_SHM)
+		holder_kill(&h);
+	client_fini(&clients[0]);
+}
+
+static void end__of_one_that_has_died(void **state)
+{
+	int64_t before = realtime_ns();
+	struct holder h;
+	uint64_t ino;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	ino = held_ino(0);
+	holder_kill(&h);
+	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	assert_true(expect(0, RPC_LEASE, 0).entry.attr.mtime > before);
+	client_fini(&clients[0]);
+}
+
+/* It has committed all that it changed: no time is made up. */
+static void end__by_bye_is_in_order(void **state)
+{
+	struct rpc_reply rep;
+	struct holder h;
+	uint64_t ino;
+	int64_t after;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	ino = held_ino(0);
+	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(0);
+	after = realtime_ns();
+	close(h.go);
+	rep = expect(0, RPC_LEASE, 0);
+	assert_true(rep.entry.attr.mtime < after);
+	holder_wait(&h);
+	client_fini(&clients[0]);
+}
+
+static void restart__forgets_no_lease(void **state)
+{
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	server_kill(&server);
+	server_start(&server);
+	for (unsigned i = 0; i < 2; i++) {
+		client_wait_closed(&clients[i]);
+		client_resume(&clients[i]);
+	}
+	expect_no_recall(0);
+	clients[1].seq[0]--;
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	give_back(0, ino, number, LEASE_SHARED);
+	expect(1, RPC_GETATTR, 0);
+	assert_true(take(1, ino, LEASE_SHARED) > number);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+/* One that doesn't come back has its time, from when it could. */
+static void restart__ends_a_holder_that_stays_away(void **state)
+{
+	uint64_t ino;
+	int64_t began;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	take(0, ino, LEASE_EXCLUSIVE);
+	server_kill(&server);
+	server_start(&server);
+	began = now_ms();
+	client_wait_closed(&clients[0]);
+	client_wait_closed(&clients[1]);
+	client_fini(&clients[0]);
+	client_resume(&clients[1]);
+	ask(1, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(1);
+	/* The process that it was lives, as far as shm knows. */
+	if (driver_kind != TRANSPORT_SHM) {
+		expect(1, RPC_LEASE, 0);
+		assert_true(now_ms() - began >= LEASE_MS - 100);
+	}
+	client_fini(&clients[1]);
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_leases(void)
+{
+#define LEASE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		LEASE_TEST(share__only_with_those_who_do),
+		LEASE_TEST(share__is_refused_with_words),
+		LEASE_TEST(share__is_for_a_sessions_life),
+		LEASE_TEST(share__one_becomes_a_writer_while_others_read),
+		LEASE_TEST(recall__is_told_until_nobody_wants_it),
+		LEASE_TEST(recall__of_shared_ones_reaches_all),
+		LEASE_TEST(recall__is_of_each_file_that_is_waited_for),
+		LEASE_TEST(wait__is_over_in_the_order_of_coming),
+		LEASE_TEST(wait__of_a_writer_ends_though_readers_keep_coming),
+		LEASE_TEST(wait__is_not_for_those_who_went),
+		LEASE_TEST(wait__brings_what_was_committed),
+		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
+		LEASE_TEST(end__of_one_that_gives_nothing_back),
+		LEASE_TEST(end__of_one_that_has_died),
+		LEASE_TEST(end__by_bye_is_in_order),
+		LEASE_TEST(restart__forgets_no_lease),
+		LEASE_TEST(restart__ends_a_holder_that_stays_away),
+	};
+
+	return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+}

@@ -1,0 +1,696 @@
+/* test_server_lease.c - leases as they are stored: who gets what, who waits, what keeps a file. */
+#include "tests/unit/meta_fixture.h"
+
+#include "server/lease.h"
+
+/* ---- sessions at a shared export ------------------------------------------------------------- */
+
+enum { SESSIONS = 3 };
+
+static uint64_t sessions[SESSIONS];
+
+static uint64_t new_session(uint32_t flags)
+{
+	struct meta_session s = {
+		.flags = flags, .instance = 7, .nchannels = 1, .client = "test:/mnt"};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	return s.id;
+}
+
+static int set_up(void **state)
+{
+	fx_set_up(state);
+	fx_end_session();
+	fx_settle();
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+	fx.ctx.shared = true;
+	fx.ctx.session = sessions[0];
+	return 0;
+}
+
+static void as(unsigned i)
+{
+	fx.ctx.session = sessions[i];
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+enum { WAITS = -EAGAIN };
+
+static int lease(uint64_t ino, uint8_t type, uint8_t flags)
+{
+	int status = FX_RUN(.op = RPC_LEASE, .lease = {ino, type, flags});
+
+	if (status == WAITS)
+		assert_int_equal(fx.result, META_WAIT);
+	return status;
+}
+
+static void expect_lease(uint8_t type)
+{
+	assert_int_equal(fx.rep.entry.lease.type, type);
+	assert_true(fx.rep.entry.lease.number);
+}
+
+static uint64_t take(unsigned i, uint64_t ino, uint8_t type, uint8_t flags)
+{
+	as(i);
+	assert_int_equal(lease(ino, type, flags), 0);
+	expect_lease(type);
+	return fx.rep.entry.lease.number;
+}
+
+static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+{
+	const struct rpc_returned returned = {ino, number, keep, unpin};
+	struct wire_out w;
+
+	as(i);
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	rpc_put_returned(&w, &returned);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
+							  .tail = {fx.out, RPC_RETURNED_BYTES}}),
+		0);
+}
+
+/* What is stored. */
+static struct lease_record record(unsigned i, uint64_t ino)
+{
+	struct lease_record r;
+
+	assert_int_equal(store_begin_read(fx.m->store), 0);
+	assert_int_equal(lease_get(fx_volume(), inode_key(fx_volume(), ino), sessions[i], &r), 0);
+	store_abort(fx.m->store);
+	return r;
+}
+
+static void expect_waits_for(uint64_t ino, uint8_t type)
+{
+	assert_int_equal(fx.result, META_WAIT);
+	assert_int_equal(meta_wait(fx.m).ino, ino);
+	assert_int_equal(meta_wait(fx.m).type, type);
+}
+
+/* A file that nobody has open, by session 0. */
+static uint64_t make_file(const char *name)
+{
+	uint64_t ino;
+
+	as(0);
+	ino = fx_file(ROOT_INO, name);
+	expect_lease(LEASE_NONE);
+	give_back(0, ino, fx.rep.entry.lease.number, LEASE_NONE, true);
+	assert_false(record(0, ino).pinned);
+	return ino;
+}
+
+static void expect_gone(uint64_t ino, uint64_t inodes)
+{
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+	assert_int_equal(fx_usage().inodes, inodes);
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static void lease__is_shared_by_many(void **state)
+{
+	uint64_t ino = make_file("file"), last = 0;
+
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		uint64_t number = take(i, ino, LEASE_SHARED, 0);
+
+		assert_true(number > last);
+		last = number;
+		assert_int_equal(fx.rep.entry.attr.ino, ino);
+	}
+	assert_int_equal(fx_usage().shared, SESSIONS);
+	as(0);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), WAITS);
+	expect_waits_for(ino, LEASE_EXCLUSIVE);
+	assert_int_equal(record(0, ino).type, LEASE_SHARED);
+}
+
+static void lease__exclusive_is_one_sessions(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_EXCLUSIVE, 0);
+
+	as(1);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), WAITS);
+	expect_waits_for(ino, LEASE_SHARED);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), WAITS);
+	assert_int_equal(fx_usage().exclusive, 1);
+	give_back(0, ino, number, LEASE_SHARED, false);
+	assert_int_equal(fx_usage().shared, 1);
+	take(1, ino, LEASE_SHARED, 0);
+	give_back(0, ino, number, LEASE_NONE, false);
+	give_back(1, ino, UINT64_MAX, LEASE_NONE, false);
+	take(2, ino, LEASE_EXCLUSIVE, 0);
+	assert_int_equal(fx_volume()->now.leases.records, 1);
+}
+
+static void lease__of_its_own_is_replaced(void **state)
+{
+	uint64_t ino = make_file("file"), first = take(0, ino, LEASE_EXCLUSIVE, LEASE_PIN);
+
+	assert_true(take(0, ino, LEASE_SHARED, 0) > first);
+	assert_true(record(0, ino).pinned);
+	take(0, ino, LEASE_EXCLUSIVE, 0);
+	/* A pin alone leaves it what it has. */
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
+	expect_lease(LEASE_EXCLUSIVE);
+}
+
+static void lease__if_free_takes_what_there_is(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_SHARED, 0);
+
+	as(1);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, LEASE_IF_FREE | LEASE_PIN), 0);
+	expect_lease(LEASE_SHARED);
+	give_back(1, ino, fx.rep.entry.lease.number, LEASE_NONE, true);
+	give_back(0, ino, number, LEASE_NONE, false);
+	take(0, ino, LEASE_EXCLUSIVE, 0);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_IF_FREE | LEASE_PIN), 0);
+	expect_lease(LEASE_NONE);
+	assert_true(record(1, ino).pinned);
+	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_IF_FREE), 0);
+	expect_lease(LEASE_NONE);
+}
+
+static void lease__is_behind_those_who_came_before(void **state)
+{
+	uint64_t ino = make_file("file");
+
+	fx.ctx.wanted = LEASE_EXCLUSIVE;
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), WAITS);
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, LEASE_IF_FREE), 0);
+	expect_lease(LEASE_NONE);
+	fx.ctx.wanted = LEASE_SHARED;
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), WAITS);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), 0);
+	fx.ctx.wanted = LEASE_NONE;
+}
+
+static void lease__is_refused(void **state)
+{
+	uint64_t ino = make_file("file"), dir = fx_dir(ROOT_INO, "dir");
+
+	assert_int_equal(lease(4711, LEASE_SHARED, 0), -ESTALE);
+	assert_int_equal(lease(dir, LEASE_SHARED, 0), -EINVAL);
+	fx.ctx.read_only = true;
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), -EROFS);
+	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_PIN), 0);
+	give_back(0, ino, UINT64_MAX, LEASE_NONE, true);
+	fx.ctx.read_only = false;
+	fx.ctx.shared = false;
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), -EINVAL);
+	assert_true(fx.rep.text.len);
+}
+
+static void lease__outlives_a_restart_and_numbers_go_on(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_EXCLUSIVE, LEASE_PIN);
+
+	fx_reopen();
+	assert_int_equal(fx_usage().exclusive, 1);
+	assert_int_equal(fx_usage().pins, 1);
+	assert_int_equal(record(0, ino).number, number);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), WAITS);
+	ino = make_file("other");
+	assert_true(take(1, ino, LEASE_SHARED, 0) > number);
+}
+
+static void lease__of_an_aborted_batch_is_none(void **state)
+{
+	uint64_t ino = make_file("file");
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(fx_execute(&(struct rpc_request){
+				 .op = RPC_LEASE, .lease = {ino, LEASE_EXCLUSIVE, LEASE_PIN}}),
+		0);
+	meta_abort(fx.m);
+	assert_int_equal(fx_usage().exclusive + fx_usage().pins, 0);
+	take(1, ino, LEASE_EXCLUSIVE, 0);
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static void return__of_an_old_number_is_ignored(void **state)
+{
+	uint64_t ino = make_file("file"), old = take(0, ino, LEASE_SHARED, LEASE_PIN), number;
+
+	number = take(0, ino, LEASE_EXCLUSIVE, 0);
+	give_back(0, ino, old, LEASE_NONE, true);
+	assert_int_equal(record(0, ino).type, LEASE_EXCLUSIVE);
+	assert_true(record(0, ino).pinned);
+	give_back(0, ino, number, LEASE_SHARED, false);
+	assert_int_equal(record(0, ino).type, LEASE_SHARED);
+	give_back(0, ino, number, LEASE_SHARED, true);
+	assert_int_equal(record(0, ino).type, LEASE_SHARED);
+	assert_false(record(0, ino).pinned);
+	give_back(0, ino, number, LEASE_NONE, false);
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+}
+
+static void return__that_is_malformed_changes_nothing(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_SHARED, LEASE_PIN);
+	struct wire_out w;
+
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, LEASE_NONE, true});
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, 9, true});
+	assert_int_equal(
+		FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
+						 .tail = {fx.out, (uint32_t)wire_out_len(&w)}}),
+		-EINVAL);
+	assert_true(record(0, ino).pinned);
+}
+
+static void return__of_what_it_has_not_is_nothing(void **state)
+{
+	uint64_t ino = make_file("file");
+
+	take(1, ino, LEASE_SHARED, LEASE_PIN);
+	give_back(0, ino, UINT64_MAX, LEASE_NONE, true);
+	give_back(0, 4711, UINT64_MAX, LEASE_NONE, true);
+	give_back(0, UINT64_MAX, UINT64_MAX, LEASE_NONE, true);
+	assert_true(record(1, ino).pinned);
+}
+
+static void return__takes_as_many_as_a_message_has(void **state)
+{
+	enum { N = 600 };
+	char name[16];
+	uint64_t first = 0, inodes = fx_usage().inodes;
+	struct wire_out w;
+
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	for (unsigned i = 0; i < N; i++) {
+		uint64_t ino;
+
+		snprintf(name, sizeof(name), "%u", i);
+		ino = fx_file(ROOT_INO, name);
+		first = i ? first : ino;
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
+		rpc_put_returned(&w, &(struct rpc_returned){ino, UINT64_MAX, LEASE_NONE, true});
+	}
+	assert_int_equal(fx_usage().pins, N);
+	assert_int_equal(
+		FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
+						 .tail = {fx.out, (uint32_t)wire_out_len(&w)}}),
+		0);
+	expect_gone(first, inodes);
+}
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+static void create__pins_what_it_opens(void **state)
+{
+	uint64_t ino, number;
+
+	ino = fx_file(ROOT_INO, "file");
+	expect_lease(LEASE_NONE);
+	number = fx.rep.entry.lease.number;
+	as(1);
+	assert_int_equal(FX_RUN(.op = RPC_CREATE, .create = {.parent = ROOT_INO,
+							  .name = fx_str("file"),
+							  .mode = S_IFREG | 0644}),
+		0);
+	assert_false(fx.rep.entry.created);
+	expect_lease(LEASE_NONE);
+	assert_true(fx.rep.entry.lease.number > number);
+	assert_int_equal(fx_usage().pins, 2);
+	assert_int_equal(fx_lookup(ROOT_INO, "file"), 0);
+	assert_int_equal(fx.rep.entry.lease.type, LEASE_NONE);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+}
+
+static void unlink__leaves_a_file_to_those_who_pin_it(void **state)
+{
+	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
+
+	take(0, ino, LEASE_SHARED, LEASE_PIN);
+	take(1, ino, LEASE_SHARED, LEASE_PIN);
+	take(2, ino, LEASE_SHARED, 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx.rep.remove.child.nlink, 0);
+	/* Who has removed it keeps it, too, until it says so. */
+	assert_int_equal(fx_usage().pins, 3);
+	fx_check();
+	give_back(0, ino, UINT64_MAX, LEASE_NONE, true);
+	as(2);
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_usage().inodes, inodes);
+	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), 0);
+	give_back(1, ino, UINT64_MAX, LEASE_NONE, true);
+	assert_int_equal(fx_usage().inodes, inodes);
+	give_back(2, ino, UINT64_MAX, LEASE_SHARED, true);
+	expect_gone(ino, inodes - 1);
+	as(0);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ESTALE);
+}
+
+static void unlink__of_what_nobody_has_open_is_the_sessions_to_return(void **state)
+{
+	uint64_t ino = make_file("file"), dir = fx_dir(ROOT_INO, "dir"), inodes = fx_usage().inodes;
+
+	as(1);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "dir"), 0);
+	assert_int_equal(fx_usage().pins, 2);
+	fx_check();
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_return_inode(dir), 0);
+	assert_int_equal(fx_return_inode(dir), 0);
+	expect_gone(ino, inodes - 2);
+}
+
+static void rename__over_a_file_leaves_it_to_those_who_pin_it(void **state)
+{
+	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
+
+	make_file("new");
+	take(1, ino, LEASE_EXCLUSIVE, LEASE_PIN);
+	as(0);
+	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "file", 0), 0);
+	assert_int_equal(fx.rep.rename.other.nlink, 0);
+	assert_int_equal(fx_return_inode(ino), 0);
+	as(1);
+	fx_fill(ino, 0, 3);
+	give_back(1, ino, UINT64_MAX, LEASE_NONE, true);
+	expect_gone(ino, inodes);
+}
+
+static void tmpfile__is_its_sessions_and_can_get_a_name(void **state)
+{
+	uint64_t ino, inodes = fx_usage().inodes;
+
+	assert_int_equal(
+		FX_RUN(.op = RPC_TMPFILE, .create = {.parent = ROOT_INO, .mode = S_IFREG}), 0);
+	expect_lease(LEASE_NONE);
+	ino = fx.rep.entry.attr.ino;
+	as(1);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("name")}), -ENOENT);
+	as(0);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("name")}), 0);
+	give_back(0, ino, UINT64_MAX, LEASE_NONE, true);
+	assert_int_equal(fx_usage().inodes, inodes + 1);
+	assert_int_equal(fx_lookup(ROOT_INO, "name"), 0);
+}
+
+/* ---- what others change is not known --------------------------------------------------------- */
+
+static void attributes__wait_for_who_may_change_them(void **state)
+{
+	uint64_t ino = make_file("file");
+	const struct rpc_request requests[] = {
+		{.op = RPC_GETATTR, .ino = {ino}},
+		{.op = RPC_LOOKUP, .name = {ROOT_INO, fx_str("file")}},
+		{.op = RPC_LOOKUP, .name = {ino, fx_str(".")}},
+		{.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_MODE, .mode = 0600}},
+		{.op = RPC_SETXATTR,
+			.setxattr = {.ino = ino,
+				.name = fx_str("user.a"),
+				.total = 1,
+				.tail = {(const uint8_t *)"1", 1}}},
+		{.op = RPC_REMOVEXATTR, .removexattr = {ino, fx_str("user.a")}},
+		{.op = RPC_CREATE,
+			.create = {.parent = ROOT_INO, .name = fx_str("file"), .mode = S_IFREG}},
+		{.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("link")}},
+	};
+	uint64_t number = take(1, ino, LEASE_EXCLUSIVE, 0);
+
+	for (unsigned i = 0; i < ARRAY_SIZE(requests); i++) {
+		as(1);
+		if (requests[i].op == RPC_GETATTR || requests[i].op == RPC_LOOKUP)
+			assert_int_equal(fx_run(&requests[i]), 0);
+		as(0);
+		assert_int_equal(fx_run(&requests[i]), WAITS);
+		expect_waits_for(ino, LEASE_SHARED);
+	}
+	give_back(1, ino, number, LEASE_SHARED, false);
+	as(0);
+	for (unsigned i = 0; i < ARRAY_SIZE(requests); i++)
+		assert_int_equal(fx_run(&requests[i]), 0);
+}
+
+static void attributes__are_those_of_the_commit(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(1, ino, LEASE_EXCLUSIVE, 0);
+
+	as(0);
+	assert_int_equal(fx_getattr(ino), WAITS);
+	as(1);
+	fx_fill(ino, 0, 3);
+	give_back(1, ino, number, LEASE_SHARED, false);
+	as(0);
+	assert_int_equal(fx_attr(ino).size, 3 * PAGE_BYTES);
+}
+
+/* A staged value stays for when the request is run again. */
+static void setxattr__that_waits_keeps_its_stage(void **state)
+{
+	uint8_t value[2] = "ab";
+	uint64_t ino = make_file("file"), number = take(1, ino, LEASE_EXCLUSIVE, 0);
+	const struct rpc_request set = {.op = RPC_SETXATTR,
+		.setxattr = {.ino = ino,
+			.name = fx_str("user.a"),
+			.stage = 5,
+			.total = 2,
+			.tail = {value + 1, 1}}};
+
+	as(0);
+	assert_int_equal(FX_RUN(.op = RPC_STAGE, .stage = {5, 0, {value, 1}}), 0);
+	assert_int_equal(fx_run(&set), WAITS);
+	give_back(1, ino, number, LEASE_NONE, false);
+	as(0);
+	assert_int_equal(fx_run(&set), 0);
+}
+
+static void readdir__says_that_attributes_are_not_known(void **state)
+{
+	uint64_t ino = make_file("file");
+	struct rpc_dirent d;
+	struct wire_in r;
+
+	take(1, ino, LEASE_EXCLUSIVE, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		as(i);
+		assert_int_equal(
+			FX_RUN(.op = RPC_READDIR, .readdir = {ROOT_INO, 0, RPC_MSG_BYTES, true}),
+			0);
+		r = rpc_tail_reader(&fx.rep.readdir.tail);
+		assert_true(rpc_get_dirent(&r, &d, true));
+		assert_int_equal(d.attr.ino, ino);
+		assert_int_equal(d.attr.nlink, i);
+		assert_int_equal(d.attr.mode & S_IFMT, S_IFREG);
+	}
+}
+
+/* ---- changes of bytes ------------------------------------------------------------------------ */
+
+static void change__of_bytes_needs_the_lease(void **state)
+{
+	uint64_t ino = make_file("file"), src = make_file("src"), number;
+	const struct rpc_request requests[] = {
+		{.op = RPC_COMMIT, .commit = {.ino = ino, .flags = COMMIT_SIZE, .size = 9}},
+		{.op = RPC_COMMIT, .commit = {.ino = ino, .flags = COMMIT_MTIME}},
+		{.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_SIZE, .size = 5}},
+		{.op = RPC_FALLOCATE, .fallocate = {.ino = ino, .len = 4096}},
+		{.op = RPC_COPY, .copy = {.src = src, .dst = ino, .len = 5}},
+	};
+	struct extent e;
+
+	take(0, src, LEASE_EXCLUSIVE, 0);
+	assert_int_equal(fx_truncate(src, 5), 0);
+	number = take(0, ino, LEASE_SHARED, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(requests); i++) {
+		assert_int_equal(fx_run(&requests[i]), -ESTALE);
+		assert_true(fx.rep.text.len);
+	}
+	e = fx_grant_run(1);
+	assert_int_equal(
+		FX_RUN(.op = RPC_COMMIT, .commit = {.ino = ino, .tail = fx_extents_tail(&e, 1)}),
+		-ESTALE);
+	give_back(0, ino, number, LEASE_NONE, false);
+	take(0, ino, LEASE_EXCLUSIVE, 0);
+	for (unsigned i = 0; i < ARRAY_SIZE(requests); i++)
+		assert_int_equal(fx_run(&requests[i]), 0);
+	give_back(0, src, UINT64_MAX, LEASE_NONE, false);
+	assert_int_equal(fx_run(&requests[4]), -ESTALE);
+	take(0, src, LEASE_SHARED, 0);
+	assert_int_equal(fx_run(&requests[4]), 0);
+}
+
+static void commit__of_attributes_alone_needs_that_nobody_changes_them(void **state)
+{
+	const struct rpc_commit atime = {.flags = COMMIT_ATIME, .atime = 5};
+	const struct rpc_commit mode = {.flags = COMMIT_MODE, .mode = 0600};
+	struct rpc_request req = {.op = RPC_COMMIT, .commit = atime};
+	uint64_t ino = make_file("file"), number = take(1, ino, LEASE_EXCLUSIVE, 0);
+
+	as(0);
+	req.commit.ino = ino;
+	assert_int_equal(fx_run(&req), 0);
+	req.commit = mode;
+	req.commit.ino = ino;
+	assert_int_equal(fx_run(&req), -ESTALE);
+	give_back(1, ino, number, LEASE_SHARED, false);
+	as(0);
+	assert_int_equal(fx_run(&req), 0);
+}
+
+/* ---- the end of a session -------------------------------------------------------------------- */
+
+static void end_session(unsigned i, bool clean)
+{
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(clean ? meta_session_leave(fx.m, 0, sessions[i])
+			       : meta_session_end(fx.m, 0, sessions[i]),
+		0);
+	assert_int_equal(meta_commit(fx.m), 0);
+}
+
+static void end__takes_all_that_the_session_had(void **state)
+{
+	enum { N = 100 };
+	uint64_t unlinked = make_file("unlinked"), ended = meta_leases_ended(fx.m);
+	uint64_t ino, inodes;
+	char name[16];
+
+	inodes = fx_usage().inodes;
+	take(0, unlinked, LEASE_SHARED, LEASE_PIN);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "unlinked"), 0);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		ino = make_file(name);
+		take(0, ino, LEASE_SHARED, i % 2 ? LEASE_PIN : 0);
+		take(1, ino, LEASE_SHARED, 0);
+	}
+	end_session(0, false);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), WAITS);
+	fx_check();
+	fx_settle();
+	assert_int_equal(meta_leases_ended(fx.m) - ended, N + 1);
+	assert_int_equal(fx_usage().shared, N);
+	assert_int_equal(fx_usage().pins, 0);
+	assert_int_equal(fx_getattr(unlinked), -ESTALE);
+	assert_int_equal(fx_usage().inodes, inodes - 1 + N);
+	assert_int_equal(lease(ino, LEASE_EXCLUSIVE, 0), 0);
+}
+
+static void end__of_who_may_have_written_touches_the_file(void **state)
+{
+	uint64_t first = make_file("first"), second = make_file("second"),
+		 third = make_file("third");
+
+	take(0, first, LEASE_EXCLUSIVE, LEASE_PIN);
+	take(0, second, LEASE_SHARED, LEASE_PIN);
+	take(1, third, LEASE_EXCLUSIVE, LEASE_PIN);
+	end_session(0, false);
+	end_session(1, true);
+	fx_settle();
+	as(2);
+	assert_true(fx_attr(first).mtime > 1000 && fx_attr(first).ctime > 1000);
+	assert_int_equal(fx_attr(second).mtime, 1000);
+	assert_int_equal(fx_attr(third).mtime, 1000);
+}
+
+static void end__goes_on_after_a_restart(void **state)
+{
+	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
+
+	take(0, ino, LEASE_EXCLUSIVE, LEASE_PIN);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	end_session(0, false);
+	fx_reopen();
+	fx_settle();
+	as(1);
+	expect_gone(ino, inodes - 1);
+}
+
+/* ---- beside sessions of the other kind ------------------------------------------------------- */
+
+/* Records of one that has ended are there for a while yet. */
+static void others__keep_what_ended_sessions_have_records_of(void **state)
+{
+	uint64_t ino = make_file("file"), inodes = fx_usage().inodes, alone;
+
+	take(0, ino, LEASE_SHARED, LEASE_PIN);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		end_session(i, false);
+	alone = new_session(0);
+	fx.ctx.shared = false;
+	fx.ctx.session = alone;
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	fx_check();
+	while (fx_usage().shared) {
+		bool more;
+
+		fx_reclaim(&more);
+	}
+	fx_check();
+	assert_int_equal(fx_getattr(ino), 0);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "again"), 0);
+	assert_int_equal(fx_return_inode(ino), 0);
+	expect_gone(ino, inodes - 1);
+}
+
+static void others__have_no_records(void **state)
+{
+	fx.ctx.session = new_session(0);
+	fx.ctx.shared = false;
+	fx_file(ROOT_INO, "file");
+	assert_int_equal(fx.rep.entry.lease.type, LEASE_EXCLUSIVE);
+	assert_int_equal(fx.rep.entry.lease.number, 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, fx_tear_down)
+	static const struct CMUnitTest tests[] = {
+		CASE(lease__is_shared_by_many),
+		CASE(lease__exclusive_is_one_sessions),
+		CASE(lease__of_its_own_is_replaced),
+		CASE(lease__if_free_takes_what_there_is),
+		CASE(lease__is_behind_those_who_came_before),
+		CASE(lease__is_refused),
+		CASE(lease__outlives_a_restart_and_numbers_go_on),
+		CASE(lease__of_an_aborted_batch_is_none),
+		CASE(return__of_an_old_number_is_ignored),
+		CASE(return__that_is_malformed_changes_nothing),
+		CASE(return__of_what_it_has_not_is_nothing),
+		CASE(return__takes_as_many_as_a_message_has),
+		CASE(create__pins_what_it_opens),
+		CASE(unlink__leaves_a_file_to_those_who_pin_it),
+		CASE(unlink__of_what_nobody_has_open_is_the_sessions_to_return),
+		CASE(rename__over_a_file_leaves_it_to_those_who_pin_it),
+		CASE(tmpfile__is_its_sessions_and_can_get_a_name),
+		CASE(attributes__wait_for_who_may_change_them),
+		CASE(attributes__are_those_of_the_commit),
+		CASE(setxattr__that_waits_keeps_its_stage),
+		CASE(readdir__says_that_attributes_are_not_known),
+		CASE(change__of_bytes_needs_the_lease),
+		CASE(commit__of_attributes_alone_needs_that_nobody_changes_them),
+		CASE(end__takes_all_that_the_session_had),
+		CASE(end__of_who_may_have_written_touches_the_file),
+		CASE(end__goes_on_after_a_restart),
+		CASE(others__keep_what_ended_sessions_have_records_of),
+		CASE(others__have_no_records),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
