@@ -32,10 +32,10 @@ enum rpc_op {
 	/* Of the session; not in a slot: slot RPC_NO_SLOT, seq 0. */
 	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
 	RPC_REGIONS,    /* the region table with this channel's keys */
-	RPC_PING,
-	RPC_BYE,      /* ends the session: everything is committed and returned */
-	RPC_STATUS,   /* admin; needs no ATTACH */
-	RPC_SNAPSHOT, /* the same */
+	RPC_PING,       /* a sign of life; its reply has news, which RPC_RING tells of */
+	RPC_BYE,        /* ends the session: everything is committed and returned */
+	RPC_STATUS,     /* admin; needs no ATTACH */
+	RPC_SNAPSHOT,   /* the same */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -81,6 +81,12 @@ struct rpc_op_info {
 	bool slotted;
 };
 const struct rpc_op_info *rpc_op_info(unsigned op);
+
+/* The one message that a server sends unasked: of no bytes, with the immediate RPC_RING, on a
+ * channel whose ATTACH was answered. It says only that there is something new in PING's reply, and
+ * asks for a PING. No other ring follows on the channel before a PING has arrived there; since that
+ * one may have left before the ring came, a client has room for RPC_RINGS. */
+enum { RPC_RING = 1, RPC_RINGS = 2 };
 
 /* A byte string inside a message; not NUL-terminated. */
 struct rpc_str {

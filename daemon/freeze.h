@@ -1,8 +1,8 @@
 /* freeze.h - what a snapshot that the server takes asks of this client: a moment without writes,
  * and a question before pages of that moment are written again.
  *
- *     PING's reply: frozen -> new writes are held -> those on their way end, in all threads ->
- *     all that is dirty is committed -> FROZEN -> its answer -> the held ones go on
+ *     a ring -> PING's reply: frozen -> new writes are held -> those on their way end, in all
+ *     threads -> all that is dirty is committed -> FROZEN -> its answer -> the held ones go on
  *
  * From then on, until PING's reply says that the snapshot is over, a write into pages that were the
  * file's before asks by UNPROTECT first; which were asked for is remembered, one bit a page. Pages

@@ -509,7 +509,7 @@ static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall
 	l->recalled = max_u64(l->recalled, recall->number);
 }
 
-bool lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
+void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
 {
 	struct wire_in r = rpc_tail_reader(recalls);
 	struct rpc_recall recall;
@@ -527,5 +527,4 @@ bool lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
 		pthread_mutex_unlock(&inode->lock);
 		inode_put(inode);
 	}
-	return !r.truncated;
 }

@@ -78,7 +78,7 @@ void lease_settle(struct inode *inode, struct io_thread *thread);
 /* Whether the server has something of it to hear. */
 bool lease_is_idle_locked(const struct inode *inode);
 
-/* The tail of a PING's reply. Malformed elements are not looked at: false. */
-bool lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);
+/* The tail of a PING's reply, well-formed. */
+void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);
 
 #endif

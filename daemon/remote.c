@@ -103,7 +103,9 @@ static void message_event(struct remote *r, const struct event *ev)
 {
 	struct rpc_reply rep;
 
-	if (ev->has_imm || rpc_reply_decode(&rep, ev->data, ev->len) != 0) {
+	if (ev->has_imm && ev->imm == RPC_RING && !ev->len) {
+		connection_rung(r);
+	} else if (ev->has_imm || rpc_reply_decode(&rep, ev->data, ev->len) != 0) {
 		connection_drop(r, "malformed message of %u bytes", ev->len);
 	} else {
 		r->coded_bytes += ev->len;

@@ -6,7 +6,8 @@
  * ATTACH is the server's word that the channel before is fenced; only after it, and with the new
  * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
  * manager may take minutes. A ready channel is pinged, busy or not: the server, too, wants to hear
- * of it, and sees nothing of one-sided transfers. One that is silent for peer_timeout is given up.
+ * of it, and sees nothing of one-sided transfers; and at once where it rings, since then the answer
+ * has news. One that is silent for peer_timeout is given up.
  * One whose keys are of the wrong kind, since the session became read-only or writes again, is
  * replaced without a word.
  */
@@ -143,6 +144,7 @@ static void channel_remove(struct remote *r)
 	channel_delete(r->ch);
 	r->ch = NULL;
 	r->ping_ns = 0;
+	r->rung = false;
 	slots_channel_lost(r);
 	transfers_channel_lost(r);
 }
@@ -347,8 +349,17 @@ static void ping(struct remote *r, int64_t now)
 	if (ask(r, &req) != 0)
 		return;
 	r->ping_ns = sent_ns;
+	r->rung = false;
 	r->unanswered_ms = 0;
 	r->next_ping_ms = now + session_ping_ms(r->session);
+}
+
+/* One that is on its way is answered with the same, but may have left too early for that to be
+ * believed: see session_told_snapshot(). */
+static void ping_if_rung(struct remote *r)
+{
+	if (r->rung && r->state == REMOTE_READY && !r->ping_ns)
+		ping(r, now_ms());
 }
 
 /* A transfer that ends is a sign of life of the server's device at least. What its process owes is
@@ -365,8 +376,29 @@ static void ready_tick(struct remote *r, int64_t now)
 {
 	if (is_silent(r))
 		connection_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
-	else if (!r->ping_ns && now >= r->next_ping_ms)
+	else if (!r->ping_ns && (r->rung || now >= r->next_ping_ms))
 		ping(r, now);
+}
+
+static bool are_recalls(const struct rpc_tail *tail)
+{
+	struct wire_in in = rpc_tail_reader(tail);
+	struct rpc_recall recall;
+
+	while (rpc_get_recall(&in, &recall))
+		;
+	return !in.truncated;
+}
+
+/* What rings are about. */
+static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64_t sent_ns)
+{
+	if (!are_recalls(&ping->tail)) {
+		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
+		return;
+	}
+	session_told_snapshot(r->session, ping->snapshot, ping->frozen, sent_ns);
+	lease_recalls(r->thread, &ping->tail);
 }
 
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)
@@ -376,10 +408,9 @@ static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 		return;
 	}
 	session_renew(r->session, r->ping_ns, rep->ping.server_time);
-	session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
+	take_news(r, &rep->ping, r->ping_ns);
 	r->ping_ns = 0;
-	if (!lease_recalls(r->thread, &rep->ping.tail))
-		connection_drop(r, "recalls that make no sense");
+	ping_if_rung(r);
 }
 
 void connection_bye(struct remote *r)
@@ -404,6 +435,12 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 		r->stopped = true;
 	else
 		connection_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
+}
+
+void connection_rung(struct remote *r)
+{
+	r->rung = true;
+	ping_if_rung(r);
 }
 
 static void connection_closed(struct remote *r, int status)

@@ -14,8 +14,13 @@
 
 #include "daemon/session_private.h"
 
-/* Of a channel that shares an export, so many slots are only for calls that others may wait for. */
-enum { SLOTS_MAX = 64, BATCHES_MAX = 256, SLOTS_NESTED = 4 };
+enum {
+	SLOTS_MAX = 64,
+	UNSLOTTED_MAX = 2, /* messages outside the slots: one PING, and ATTACH, REGIONS or BYE */
+	/* Of a channel that shares an export, so many are only for calls that others may wait for. */
+	SLOTS_NESTED = 4,
+	BATCHES_MAX = 256,
+};
 
 enum remote_state {
 	REMOTE_DOWN,       /* no channel; connects when connect_ms has come */
@@ -70,6 +75,7 @@ struct remote {
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
 	int64_t next_ping_ms;
+	bool rung;  /* by the server, and no PING has been sent since */
 	bool heard; /* a sign of life came since the last tick */
 	/* Without a sign of life, of any channel; and with a PING unanswered, on this one. In time
 	 * that this thread itself ran: see connection_tick(). */
@@ -122,6 +128,8 @@ bool remote_away(const struct remote *r);
 void connection_event(struct remote *r, const struct event *ev);
 /* The answer to a message that has no slot. */
 void connection_reply(struct remote *r, const struct rpc_reply *rep);
+/* The server's RPC_RING. */
+void connection_rung(struct remote *r);
 void connection_tick(struct remote *r, int64_t now);
 /* Gives the channel up, for good reason; nothing is sent on it any more. It is deleted by a later
  * tick or event, since events of it may be in the caller's hands. */

@@ -46,14 +46,13 @@ void slots_init(struct remote *r)
 
 int slots_set(struct remote *r, unsigned nslots, unsigned nreserved)
 {
-	/* The messages outside the slots: one PING, and ATTACH, REGIONS or BYE. */
-	uint32_t others = 2;
 	unsigned first = r->thread->index * nslots;
 
 	if (r->nslots)
 		return nslots == r->nslots && nreserved == r->nreserved ? 0 : -EPROTO;
 	if (nslots < 1 || nslots > SLOTS_MAX || nreserved >= nslots ||
-		first + nslots > RPC_NO_SLOT || nslots + others > channel_limits(r->ch)->peer_nrecv)
+		first + nslots > RPC_NO_SLOT ||
+		nslots + UNSLOTTED_MAX > channel_limits(r->ch)->peer_nrecv)
 		return -EPROTO;
 	r->nslots = nslots;
 	r->nreserved = nreserved;

@@ -54,6 +54,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	}
 	transport_config_default(&config);
 	config.io_threads = 0;
+	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
 	err = choose_transport(options, &config, &s->address, &s->transport, why, whylen);
 	if (err) {
 		free(s);

@@ -1,6 +1,7 @@
 /* conn.c - events of channels become requests. */
 #include "server/conn.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -230,10 +231,19 @@ static void drop_requests(struct conn *c)
 		request_drop(&c->controls[i]);
 }
 
+/* The PING that it was to bring will not come: another channel is to be rung. */
+static void lose_ring(struct conn *c)
+{
+	if (c->rung)
+		c->session->ring_wanted = c->server->rings_wanted = true;
+	c->rung = false;
+}
+
 void conn_disconnect(struct conn *c)
 {
 	if (c->state >= CONN_CLOSING)
 		return;
+	lose_ring(c);
 	drop_requests(c);
 	c->state = CONN_CLOSING;
 	channel_disconnect(c->channel);
@@ -245,6 +255,7 @@ void conn_fence(struct conn *c)
 
 	if (c->state == CONN_FENCING)
 		return;
+	lose_ring(c);
 	drop_requests(c);
 	c->state = CONN_FENCING;
 	if (!c->session) {
@@ -320,6 +331,22 @@ void conns_delete(struct server *s)
 		drop_requests(c);
 		conn_delete(c);
 	}
+}
+
+int conn_ring(struct conn *c)
+{
+	void *buf;
+	int err;
+
+	assert(c->session && !c->rung);
+	if (c->state != CONN_OPEN)
+		return -ENOTCONN;
+	buf = channel_send_buffer(c->channel);
+	if (!buf)
+		return -EAGAIN;
+	err = channel_send(c->channel, buf, 0, SEND_IMM, RPC_RING);
+	c->rung = !err;
+	return err;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -462,7 +489,7 @@ static void opened(struct conn *c)
 	c->state = CONN_OPEN;
 	if (limits->msg_bytes < RPC_MSG_BYTES)
 		conn_breach(c, "its messages are too small");
-	else if (limits->peer_nrecv < CHANNEL_SLOTS + CHANNEL_CONTROLS)
+	else if (limits->peer_nrecv < CHANNEL_SENDS)
 		conn_breach(c, "it receives too few messages");
 }
 

@@ -67,6 +67,7 @@ struct conn {
 	int64_t since_ms;
 	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
 	uint64_t progress; /* channel_progress then */
+	bool rung;         /* and no PING has come since */
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
@@ -105,6 +106,10 @@ void conn_breach(struct conn *c, const char *reason);
 void conns_disconnect(struct server *s);
 unsigned conns_open(const struct server *s);
 void conns_delete(struct server *s);
+
+/* Sends RPC_RING on an attached channel that is not rung. -ENOTCONN: it has ended, or is about to;
+ * -EAGAIN: no send buffer now. */
+int conn_ring(struct conn *c);
 
 /* The send buffer was filled: sends it and frees the request. */
 void request_reply(struct request *req, void *buf, uint32_t len);

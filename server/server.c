@@ -55,6 +55,7 @@ static int open_transport(
 	config.io_threads = (unsigned)s->config->io_threads;
 	config.max_regions = (uint32_t)max_u64(config.max_regions, s->exports->nregions);
 	config.msg_bytes = RPC_MSG_BYTES;
+	config.nsend = (uint32_t)max_u64(config.nsend, CHANNEL_SENDS);
 	err = transport_open(address, &config, OPEN_MS, &port->transport);
 	if (err) {
 		log_error("can't open %s: %s", port->name,

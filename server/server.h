@@ -27,9 +27,11 @@
 #include "server/snapshot_sets.h"
 
 enum {
-	CHANNEL_SLOTS = 16,    /* of each channel */
-	CHANNEL_RESERVED = 2,  /* the last of them */
-	CHANNEL_CONTROLS = 4,  /* requests outside slots that may be outstanding */
+	CHANNEL_SLOTS = 16,   /* of each channel */
+	CHANNEL_RESERVED = 2, /* the last of them */
+	CHANNEL_CONTROLS = 4, /* requests outside slots that may be outstanding */
+	/* Messages on the way to a peer at most: replies and rings. */
+	CHANNEL_SENDS = CHANNEL_SLOTS + CHANNEL_CONTROLS + RPC_RINGS,
 	SESSION_CHANNELS = 64, /* of one session at most */
 	EXPORT_SESSIONS = 256, /* of one export at most */
 	UNATTACHED_MAX = 256,  /* channels that have not attached */
@@ -80,7 +82,8 @@ struct server {
 	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
 	int64_t judged_ms, judge_ms; /* when silence was judged, and is to be next */
 	bool stopping;
-	bool reclaim; /* meta_reclaim has something to do */
+	bool reclaim;      /* meta_reclaim has something to do */
+	bool rings_wanted; /* by some sessions */
 
 	struct list sessions;   /* struct session */
 	struct list peers;      /* see peers.h */

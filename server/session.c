@@ -15,7 +15,7 @@
 #include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
-enum { LOG_MS = 1000, LOG_BURST = 64, RETURN_MS = 5000 };
+enum { LOG_MS = 1000, LOG_BURST = 64, RETURN_MS = 5000, RING_AGAIN_MS = 20 };
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -304,20 +304,19 @@ void session_retry_stalled(struct server *s)
 		session_regions(list_entry(pos, struct request, link));
 }
 
-void session_ring(struct session *session)
-{
-}
-
 void session_ping(struct request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
+	struct session *session = req->conn->session;
 	uint8_t tail[RPC_MSG_BYTES];
 	struct wire_out w;
 
+	/* First: what is new from here on is not in this answer. */
+	req->conn->rung = session->ring_wanted = false;
+	session->counters = req->rpc.ping;
+	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
-	req->conn->session->counters = req->rpc.ping;
-	rep.ping.snapshot = snapshot_of(req->conn->session, &rep.ping.frozen);
-	recalls_put(req->conn->session, &w);
+	recalls_put(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
 }
@@ -333,6 +332,40 @@ void session_bye(struct request *req)
 	request_answer(req, &rep);
 	list_for_each (pos, &session->conns)
 		conn_disconnect(list_entry(pos, struct conn, link));
+}
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static bool is_rung(const struct session *session)
+{
+	list_for_each (pos, &session->conns)
+		if (list_entry(pos, struct conn, link)->rung)
+			return true;
+	return false;
+}
+
+/* -EAGAIN: it has channels, but not one with a send buffer; -ENOTCONN: it has none. */
+static int ring(struct session *session)
+{
+	int err = -ENOTCONN;
+
+	if (is_rung(session))
+		return 0;
+	list_for_each (pos, &session->conns) {
+		int one = conn_ring(list_entry(pos, struct conn, link));
+
+		if (!one)
+			return 0;
+		if (one == -EAGAIN)
+			err = one;
+	}
+	return err;
+}
+
+void session_ring(struct session *session)
+{
+	session->ring_wanted = ring(session) != 0;
+	session->server->rings_wanted |= session->ring_wanted;
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -430,6 +463,23 @@ static void tick_recalls(struct server *s, int64_t now, int64_t *next)
 		sooner(next, at);
 }
 
+/* A channel that comes back, or is attached, brings the next tick itself. */
+static void tick_rings(struct server *s, int64_t now, int64_t *next)
+{
+	if (!s->rings_wanted)
+		return;
+	s->rings_wanted = false;
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+		int err = session->ring_wanted ? ring(session) : 0;
+
+		session->ring_wanted = err;
+		s->rings_wanted |= session->ring_wanted;
+		if (err == -EAGAIN)
+			sooner(next, now + RING_AGAIN_MS);
+	}
+}
+
 int sessions_tick(struct server *s)
 {
 	int64_t now = now_ms(), next = -1;
@@ -440,5 +490,6 @@ int sessions_tick(struct server *s)
 	tick_reuse(s, now, &next);
 	tick_snapshot(s, now, &next);
 	tick_recalls(s, now, &next);
+	tick_rings(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }

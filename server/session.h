@@ -30,6 +30,7 @@ struct session {
 	bool said_bye;
 	bool fell_silent; /* told once, until a channel is attached again */
 	bool ending;      /* all channels are being fenced */
+	bool ring_wanted; /* could not be sent, or was lost: sessions_tick() tries again */
 	struct rpc_counters counters;
 };
 
@@ -52,6 +53,12 @@ void session_regions(struct request *req);
 void session_ping(struct request *req);
 void session_bye(struct request *req);
 
+/* PING's reply says something else than before: rings on one of the session's channels, so that the
+ * client asks. Not while one is rung and no PING has come there since: that one will bring it.
+ * Nothing is lost: where it can't be sent, or the channel is lost with it, it is sent as soon as it
+ * can be, on whatever channel there is; any PING that comes first does as well. */
+void session_ring(struct session *session);
+
 /* Whether nobody has heard of it for as long as a lease lasts. On shm a process that lives may use
  * its mappings: then only its own BYE ends the session. */
 bool session_expired(const struct session *session);
@@ -63,9 +70,6 @@ bool session_overdue(const struct session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
 
-/* Has the client send a PING at once. */
-void session_ring(struct session *session);
-
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);
 /* A channel of it has been fenced. */
@@ -74,8 +78,8 @@ void session_lost_conn(struct session *session, bool process_gone);
 void session_lost_process(struct server *s, uint64_t id);
 void session_retry_stalled(struct server *s);
 
-/* What is due: late attaches, silent channels, pages that may be reused. Returns how long until
- * there is something next, in ms; -1: nothing is to come. */
+/* What is due: late attaches, silent channels, pages that may be reused, rings that could not be
+ * sent. Returns how long until there is something next, in ms; -1: nothing is to come. */
 int sessions_tick(struct server *s);
 
 #endif

@@ -99,7 +99,18 @@ static void go_on(struct server *s)
 	s->reclaim = true;
 }
 
-/* Nobody waits for it any more. */
+/* PING's reply tells them something else from now on. Those that only read have no use for it. */
+static void ring_writers(const struct snapshot *sn)
+{
+	list_for_each (pos, &sn->server->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (session->export == sn->export && !(session->stored.flags & ATTACH_READ_ONLY))
+			session_ring(session);
+	}
+}
+
+/* Nobody waits for it any more. The state is that of its end. */
 static void release_clients(struct snapshot *sn)
 {
 	note_progress(sn);
@@ -107,6 +118,7 @@ static void release_clients(struct snapshot *sn)
 		protect_end(marker_pages(sn->marker));
 	answer_frozen(sn);
 	go_on(sn->server);
+	ring_writers(sn);
 }
 
 __attribute__((format(printf, 3, 4))) static void give_up(
@@ -227,6 +239,7 @@ static void freeze(struct snapshot *sn)
 {
 	sn->deadline_ms = now_ms() + FREEZE_MS;
 	sessions_end_overdue(sn->server, sn->export, NULL);
+	ring_writers(sn);
 	mark_if_frozen(sn);
 }
 

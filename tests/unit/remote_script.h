@@ -24,6 +24,9 @@ enum {
 	SCRIPT_SESSION = 77,
 };
 
+/* Sent on channel 0. */
+enum script_ring { SCRIPT_RING = 1, SCRIPT_RING_OF_ANOTHER_NUMBER, SCRIPT_RING_WITH_BYTES };
+
 struct script_slot {
 	uint64_t seq;
 	size_t len;
@@ -56,6 +59,8 @@ struct script {
 	atomic_bool hold;         /* answer only COMMITs */
 	atomic_bool silent;       /* answer no PING before this ends */
 	atomic_bool garbage_once; /* answer the next PING with garbage */
+	atomic_uint recall_bytes; /* of zeros, behind the answers to PINGs */
+	atomic_uint ring_once;    /* enum script_ring */
 	atomic_int refuse;        /* status of the next ATTACHs */
 	atomic_uint timeout_ms;   /* told to those that attach */
 	atomic_uint nregions;     /* so, too; SCRIPT_REGIONS of them can be asked for */
@@ -148,12 +153,14 @@ static inline void script_regions(
 	script_reply(ch, &rep);
 }
 
-static inline void script_pong(struct script_channel *c)
+static inline void script_pong(struct script *sc, struct script_channel *c)
 {
+	static const uint8_t zeros[100];
 	struct rpc_reply rep = {.op = RPC_PING, .slot = RPC_NO_SLOT};
 
 	c->ping_owed = false;
 	rep.ping.server_time = realtime_ns();
+	rep.ping.tail = (struct rpc_tail){zeros, atomic_load(&sc->recall_bytes)};
 	script_reply(c->ch, &rep);
 }
 
@@ -169,7 +176,7 @@ static inline void script_ping(struct script *sc, struct script_channel *c)
 	} else if (atomic_load(&sc->silent)) {
 		c->ping_owed = true;
 	} else {
-		script_pong(c);
+		script_pong(sc, c);
 	}
 }
 
@@ -177,7 +184,20 @@ static inline void script_speak_again(struct script *sc)
 {
 	for (unsigned i = 0; i < SCRIPT_CHANNELS && !atomic_load(&sc->silent); i++)
 		if (sc->channels[i].ping_owed)
-			script_pong(&sc->channels[i]);
+			script_pong(sc, &sc->channels[i]);
+}
+
+static inline void script_ring(struct script *sc)
+{
+	unsigned how = atomic_exchange(&sc->ring_once, 0);
+	struct channel *ch = sc->channels[0].ch;
+	uint8_t *buf = how && ch ? channel_send_buffer(ch) : NULL;
+
+	if (!buf)
+		return;
+	buf[0] = 0;
+	channel_send(ch, buf, how == SCRIPT_RING_WITH_BYTES, SEND_IMM,
+		how == SCRIPT_RING_OF_ANOTHER_NUMBER ? RPC_RING + 1 : RPC_RING);
 }
 
 static inline void script_bye(struct script *sc, struct channel *ch, const struct rpc_request *req)
@@ -341,6 +361,7 @@ static inline void *script_run(void *arg)
 			script_cut(sc);
 		}
 		script_cut(sc);
+		script_ring(sc);
 		script_speak_again(sc);
 	}
 	return NULL;

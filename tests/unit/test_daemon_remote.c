@@ -2,6 +2,7 @@
 #include "tests/unit/remote_script.h"
 
 #include "common/log.h"
+#include "daemon/remote_private.h"
 
 static struct fs_options options_for(unsigned port, unsigned nthreads)
 {
@@ -544,6 +545,88 @@ static void ping__as_often_as_the_server_wants_to_hear(void **state)
 	bench_close(&b);
 }
 
+/* Many times faster than an idle channel is pinged. */
+static void ring__is_answered_by_a_ping_at_once(void **state)
+{
+	int64_t start = now_ms();
+	struct bench b;
+
+	bench_open(&b, 1);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= 1);
+	for (unsigned i = 0; i < 30; i++) {
+		unsigned before = atomic_load(&b.script.npings[0]);
+
+		atomic_store(&b.script.ring_once, SCRIPT_RING);
+		drive_until(&b.d, atomic_load(&b.script.npings[0]) > before);
+	}
+	assert_in_range(now_ms() - start, 0, 15000);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
+static void ring__while_a_ping_is_on_its_way_brings_another(void **state)
+{
+	int64_t start = now_ms();
+	struct bench b;
+
+	bench_open(&b, 1);
+	for (unsigned i = 0; i < 20; i++) {
+		unsigned before = atomic_load(&b.script.npings[0]);
+
+		atomic_store(&b.script.silent, true);
+		atomic_store(&b.script.ring_once, SCRIPT_RING);
+		drive_until(&b.d, b.d.threads[0].remote->ping_ns &&
+					  atomic_load(&b.script.npings[0]) > before);
+		before = atomic_load(&b.script.npings[0]);
+		atomic_store(&b.script.ring_once, SCRIPT_RING);
+		drive_until(&b.d, b.d.threads[0].remote->rung);
+		assert_int_equal(atomic_load(&b.script.npings[0]), before);
+		atomic_store(&b.script.silent, false);
+		drive_until(&b.d, atomic_load(&b.script.npings[0]) > before);
+		drive_until(&b.d, !b.d.threads[0].remote->ping_ns);
+	}
+	assert_in_range(now_ms() - start, 0, 15000);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
+static void ring__malformed_costs_the_channel_only(void **state)
+{
+	static const enum script_ring rings[] = {
+		SCRIPT_RING_OF_ANOTHER_NUMBER, SCRIPT_RING_WITH_BYTES};
+	struct bench b;
+
+	bench_open(&b, 1);
+	for (unsigned i = 0; i < ARRAY_SIZE(rings); i++) {
+		atomic_store(&b.script.ring_once, rings[i]);
+		drive_until(&b.d,
+			atomic_load(&b.script.nattached) == i + 2 && remote_connected(b.d.threads));
+	}
+	rpcs_start(&b, 20);
+	drive_until(&b.d, count_done(calls) == 20);
+	rpcs_verify(&b, 20);
+	bench_close(&b);
+}
+
+static void ping__malformed_recalls_cost_the_channel_only(void **state)
+{
+	struct bench b;
+	unsigned npings;
+
+	bench_open(&b, 1);
+	atomic_store(&b.script.recall_bytes, 2 * RPC_RECALL_BYTES);
+	npings = atomic_load(&b.script.npings[0]);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= npings + 3);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	atomic_store(&b.script.recall_bytes, 2 * RPC_RECALL_BYTES + 1);
+	drive_until(&b.d, atomic_load(&b.script.nattached) == 2);
+	atomic_store(&b.script.recall_bytes, 0);
+	rpcs_start(&b, 20);
+	drive_until(&b.d, count_done(calls) == 20);
+	rpcs_verify(&b, 20);
+	bench_close(&b);
+}
+
 static void silence__idle_channel_is_given_up_in_time(void **state)
 {
 	struct bench b;
@@ -864,6 +947,10 @@ int main(void)
 		cmocka_unit_test(ping__every_idle_channel),
 		cmocka_unit_test(ping__a_channel_with_nothing_but_transfers),
 		cmocka_unit_test(ping__as_often_as_the_server_wants_to_hear),
+		cmocka_unit_test(ring__is_answered_by_a_ping_at_once),
+		cmocka_unit_test(ring__while_a_ping_is_on_its_way_brings_another),
+		cmocka_unit_test(ring__malformed_costs_the_channel_only),
+		cmocka_unit_test(ping__malformed_recalls_cost_the_channel_only),
 		cmocka_unit_test(silence__idle_channel_is_given_up_in_time),
 		cmocka_unit_test(silence__not_hidden_by_transfers_for_ever),
 		cmocka_unit_test(silence__our_own_pause_is_none),
