@@ -1,0 +1,174 @@
+/* history.h - what the players of coherence did in one round: each operation with its times, its
+ * arguments and what it saw, in memory that all processes share.
+ *
+ * A round's history begins and ends at rest: nothing was on its way before it, and nothing after.
+ *
+ * OWNERSHIP  history_new() maps it before the players are forked; it lasts as long as the program.
+ * THREADS    A log belongs to its player while the round lasts, and to the referee afterwards.
+ */
+#ifndef RMEMFS_TESTS_HISTORY_H
+#define RMEMFS_TESTS_HISTORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	PLAYERS_MAX = 16,
+	FILES_MAX = 16,
+	LOGS = 2,
+	FILE_BYTES_MAX = 1 << 20,
+	LOG_BYTES_MAX = 1 << 20, /* of a log to which players append; it is emptied before */
+	EVENTS_MAX = 1024,       /* of a player in one round */
+	ARENA_BYTES = 24 << 20,  /* for what a player reads in one round */
+	CELL_BYTES = 8,
+	PAGE = 4096,
+	NAME_DIRS = 3,  /* folders that come and go, besides the one they are in */
+	NAME_FILES = 4, /* names of files in each */
+	HELD_CELLS = 4, /* pages with a cell in a file that has come by a name */
+};
+
+enum op_kind {
+	/* The files that all write, and their sizes. */
+	OP_WRITE,
+	OP_READ,
+	OP_TRUNCATE,
+	OP_PUNCH,
+	OP_ALLOCATE,
+	OP_STAT,
+	/* The logs that all append to. */
+	OP_APPEND,
+	OP_TAIL,
+	OP_LOG_STAT,
+	/* The file that is replaced whole. */
+	OP_PUBLISH,
+	OP_FETCH,
+	/* Files that are kept open while their names go. */
+	OP_HELD_WRITE,
+	OP_HELD_READ,
+	OP_HELD_STAT,
+	/* Names. */
+	OP_CREATE,
+	OP_OPEN,
+	OP_UNLINK,
+	OP_RENAME,
+	OP_LINK,
+	OP_NAME_STAT,
+	OP_LIST,
+	OP_MKDIR,
+	OP_RMDIR,
+	OP_DIR_RENAME,
+	OP_DIR_STAT,
+	OP_KINDS,
+};
+
+/* How the bytes travel, or who is asked. */
+enum way { CACHED, WRITE_ONLY, DIRECT, WAYS };
+enum asked { BY_FD, BY_PATH, BY_SEEK, ASKED };
+
+/* dir 0 is the folder that holds the others. */
+struct name {
+	uint8_t dir, file;
+};
+
+/* What a listing has shown: the inode of each name of a file, and which folders. */
+struct listing {
+	uint64_t ino[NAME_FILES]; /* 0: not there */
+	uint32_t dirs;            /* bit d: folder d */
+	uint32_t twice;           /* bits of names that came twice */
+	char strange[32];         /* a name that nobody makes */
+};
+
+struct event {
+	int64_t start, end; /* CLOCK_MONOTONIC, ns; end 0: not answered */
+	int64_t wall;       /* CLOCK_REALTIME at the start */
+	int64_t mtime;
+	uint64_t off, len; /* of the range asked for */
+	uint64_t n;        /* bytes read */
+	uint64_t size, ino;
+	uint64_t value; /* of the one cell that was written or read */
+	size_t data;    /* where in its log's arena stands what was read */
+	uint32_t seq;   /* of the player's operations that write */
+	uint32_t nlink;
+	int err; /* 0 or errno */
+	unsigned flags;
+	uint8_t kind, player, way, file;
+	struct name a, b;
+};
+
+struct log {
+	uint32_t nevents;
+	size_t used; /* of the arena */
+	struct event events[EVENTS_MAX];
+	uint8_t arena[ARENA_BYTES];
+};
+
+/* The state at rest of the files that all write, as it was when the last round ended, and the round
+ * before: what the referee has found, and what players falsify from. */
+struct rest {
+	uint64_t size[FILES_MAX], previous_size[FILES_MAX];
+	uint64_t cells[FILES_MAX][FILE_BYTES_MAX / CELL_BYTES];
+	uint64_t previous[FILES_MAX][FILE_BYTES_MAX / CELL_BYTES];
+	uint64_t log_size[LOGS];
+	uint64_t conf, previous_conf;
+	uint64_t falsified; /* results that were falsified on purpose */
+};
+
+struct history {
+	unsigned round, nplayers, nfiles;
+	uint64_t file_bytes;          /* none of the files is longer */
+	int64_t began;                /* CLOCK_MONOTONIC */
+	int64_t go;                   /* when players begin */
+	bool counts_folders;          /* a folder's link count tells how many are in it */
+	const char *dir[PLAYERS_MAX]; /* the player's mount */
+	struct rest rest;
+	struct log logs[PLAYERS_MAX];
+};
+
+/* NULL: no memory. */
+struct history *history_new(void);
+
+static inline const void *event_data(const struct history *h, const struct event *e)
+{
+	return h->logs[e->player].arena + e->data;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+/* A cell tells who wrote it, and where: (player, seq) in the upper half, a check over these, the
+ * file and the cell's number in the lower. 0 is what nobody wrote. */
+enum { LOG_ID = 1000, CONF_ID = 2000 };
+
+uint64_t cell_value(unsigned player, uint32_t seq, uint64_t file, uint64_t cell);
+/* Whether somebody may have written it there. */
+bool cell_valid(uint64_t value, uint64_t file, uint64_t cell);
+unsigned cell_player(uint64_t value);
+uint32_t cell_seq(uint64_t value);
+enum { CELL_TEXT = 48 };
+const char *cell_text(uint64_t value, char text[CELL_TEXT]);
+
+/* How many cells a log's record and a version of the replaced file have. */
+unsigned record_cells(unsigned player, uint32_t seq);
+unsigned conf_cells(unsigned player, uint32_t seq);
+
+/* splitmix64's finaliser */
+uint64_t mix(uint64_t x);
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+const char *op_name(enum op_kind kind);
+void event_print(const struct history *h, const struct event *e, const char *mark);
+
+/* Prints what is wrong, and of the events those that `part` says belong to it, around the moment of
+ * the suspect. All of a history's violations end the program. */
+_Noreturn void __attribute__((format(printf, 5, 6))) violation(const struct history *h,
+	const struct event *suspect, bool (*part)(const struct event *e, const void *context),
+	const void *context, const char *format, ...);
+
+/* What the program does, once, when a violation has been told. */
+extern void (*history_before_exit)(void);
+
+int64_t monotonic_ns(void);
+
+#endif

@@ -1,0 +1,121 @@
+/* player.h - one of the processes that work on the filesystem at once, each by its own mount. It
+ * records what it does and sees in its log, and judges nothing.
+ *
+ * What it does next depends on the seed, the round and its number alone, not on what it has seen.
+ */
+#ifndef RMEMFS_TESTS_PLAYER_H
+#define RMEMFS_TESTS_PLAYER_H
+
+#include <errno.h>
+
+#include "tests/stress/history.h"
+
+enum {
+	HELD = 3, /* files that a player keeps open */
+	IO_MAX = 64 << 10,
+	SECTOR = 512,
+};
+
+/* Results that a player falsifies now and then, to see that the referee notices. */
+enum falsify {
+	HONEST,
+	STALE_READ,
+	GARBAGE,
+	LOST_WRITE,
+	LOST_TRUNCATE,
+	STALE_SIZE,
+	STALE_MTIME,
+	LOST_APPEND,
+	DOUBLE_APPEND,
+	ZERO_TAIL,
+	SHORT_TAIL,
+	STALE_LOG_SIZE,
+	STALE_CONF,
+	TORN_CONF,
+	MISSING_CONF,
+	LOST_HELD,
+	STALE_HELD,
+	MISSING_NAME,
+	GHOST_NAME,
+	CREATED_TWICE,
+	UNLINKED_TWICE,
+	LOST_RENAME,
+	STALE_LINKS,
+	LIST_MISSING,
+	LIST_GHOST,
+	FALSIFY_KINDS,
+};
+
+extern const char *const falsify_names[FALSIFY_KINDS];
+
+struct held_file {
+	int fd; /* -1: none */
+	uint64_t ino;
+};
+
+struct player {
+	struct history *h;
+	struct log *log;
+	unsigned index;
+	uint64_t seed, random;
+	uint32_t seq;
+	enum falsify falsify;
+	uint64_t falsify_random;
+	bool reads_all; /* when all is at rest */
+	bool no_direct, no_punch, no_allocate, no_exchange;
+	unsigned nhot;  /* files that are used in this round */
+	unsigned names; /* of eight operations, how many are about names */
+	int fd[FILES_MAX][WAYS];
+	int append[LOGS], tail[LOGS];
+	uint64_t tail_at[LOGS];
+	struct held_file held[HELD];
+	uint8_t *buf; /* IO_MAX bytes, aligned for direct I/O */
+};
+
+/* The player's process: rounds as it is told by `control`, until that is closed. */
+_Noreturn void player_run(struct player *p, const char *folder, unsigned operations, int control);
+
+/* ---- for the operations ---------------------------------------------------------------------- */
+
+uint64_t chance(struct player *p, uint64_t below);
+
+/* A new event of the player; NULL: there is no room in the log for it, or for room bytes of data.
+ */
+struct event *event_new(struct player *p, enum op_kind kind, size_t room);
+
+static inline void *event_room(struct player *p, const struct event *e)
+{
+	return p->log->arena + e->data;
+}
+
+/* Makes one call, with its times, and takes its error. */
+#define TIMED(e, call)                               \
+	({                                           \
+		long long result_;                   \
+		int errno_;                          \
+		(e)->start = monotonic_ns();         \
+		result_ = (call);                    \
+		errno_ = errno;                      \
+		(e)->end = monotonic_ns();           \
+		(e)->err = result_ < 0 ? errno_ : 0; \
+		result_;                             \
+	})
+
+/* Whether now is the time to falsify a result in this manner. */
+bool falsifies(struct player *p, enum falsify how);
+/* It was done. */
+void falsified(struct player *p);
+/* What an honest player must never fail at. */
+void need(const struct player *p, bool ok, const char *what);
+
+/* play_data.c */
+void data_begin(struct player *p);
+void data_round(struct player *p);
+void data_step(struct player *p);
+void data_rest(struct player *p);
+/* play_names.c */
+void names_begin(struct player *p);
+void names_step(struct player *p);
+void names_rest(struct player *p);
+
+#endif

@@ -1,0 +1,58 @@
+#!/bin/bash
+# selftest.sh COHERENCE - coherence finds nothing where one local filesystem is given several times, and
+# finds each kind of falsified result; TAP on standard output.
+set -euo pipefail
+
+# shellcheck source=tests/tap.bash
+. "$(dirname "$0")/../tap.bash"
+coherence=${1:?the program}
+dir=$(mktemp -d "${RMEMFS_TEST_SHM:-/dev/shm}/rmemfs-coherence.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+
+finds_nothing() {
+	local said
+	said=$("$coherence" "$@" "$dir" "$dir" "$dir") || {
+		echo "$said"
+		return 1
+	}
+	[[ $said == *"coherence: consistent: "* ]] || return 1
+	[ -z "$(ls "$dir")" ]
+}
+
+# finds HOW: not by chance alone, so some rounds have to be enough. That the falsified result is the
+# reason, the run without shows.
+finds() {
+	local status=0 said
+	said=$("$coherence" --seconds 30 --break "$1" "$dir" "$dir") || status=$?
+	rm -rf "$dir"/coherence.*
+	[ "$status" -eq 1 ] && [[ $said == *"VIOLATION in round "*" falsified on purpose"* ]] || {
+		echo "status $status"
+		echo "$said" | tail -n 20
+		return 1
+	}
+}
+
+same_operations() {
+	local first second
+	first=$("$coherence" --seed 7 --ops 300 --verbose "$dir" | grep -E ' (write|publish) ')
+	second=$("$coherence" --seed 7 --ops 300 --verbose "$dir" | grep -E ' (write|publish) ')
+	[ -n "$first" ] && [ "$first" = "$second" ]
+}
+
+refuses() {
+	local status=0
+	"$coherence" "$@" >/dev/null 2>&1 || status=$?
+	[ "$status" -eq 2 ]
+}
+
+check "one player a mount" finds_nothing --seconds 3
+check "several players a mount" finds_nothing --seconds 3 --players 4 --files 2
+check "long rounds" finds_nothing --seconds 3 --players 2 --round 200
+check "the same seed, the same operations" same_operations
+check "no directory" refuses
+check "different filesystems" refuses "$dir" "${TMPDIR:-/tmp}"
+rm -rf "$dir"/coherence.*
+for how in $("$coherence" --break list); do
+	check "finds $how" finds "$how"
+done
+check_end
