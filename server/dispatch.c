@@ -101,6 +101,15 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 		req->reply, len);
 }
 
+/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that. */
+static bool others_may_give(const struct request *req, int status)
+{
+	const struct session *session = req->conn->session;
+
+	return (status == -ENOSPC || status == -EDQUOT) && session->stored.flags & ATTACH_SHARED &&
+	       session_others_overdue(session);
+}
+
 static int run(struct server *s, struct request *req, int64_t now)
 {
 	const struct session *session = req->conn->session;
@@ -119,8 +128,9 @@ static int run(struct server *s, struct request *req, int64_t now)
 
 	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
 	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
-	if (result == META_PARK) {
+	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
 		req->outcome = OUTCOME_PARK;
+		session->export->crowded |= !result;
 		return 0;
 	}
 	if (result == META_WAIT) {
@@ -337,6 +347,19 @@ static void collect(struct server *s, struct batch *batch)
 	}
 }
 
+static void end_overdue(struct server *s)
+{
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		struct export *export = &s->exports->v[i];
+
+		if (!export->crowded)
+			continue;
+		export->crowded = false;
+		sessions_end_overdue(s, export, NULL);
+		s->reclaim = true;
+	}
+}
+
 bool dispatch_run(struct server *s)
 {
 	struct batch batch = {.now = realtime_ns()};
@@ -344,8 +367,10 @@ bool dispatch_run(struct server *s)
 	list_init(&batch.requests);
 	recalls_look(s);
 	collect(s, &batch);
-	if (batch.n)
+	if (batch.n) {
 		run_batch(s, &batch);
+		end_overdue(s);
+	}
 	if (s->reclaim)
 		reclaim(s);
 	if (!list_empty(&s->ready)) {

@@ -217,6 +217,18 @@ bool session_overdue(const struct session *session)
 	return session_expired(session) && (gone || now_ms() >= since_ms + RETURN_MS);
 }
 
+bool session_others_overdue(const struct session *session)
+{
+	list_for_each (pos, &session->server->sessions) {
+		const struct session *other = list_entry(pos, struct session, link);
+
+		if (other != session && other->export == session->export && !other->ending &&
+			session_overdue(other))
+			return true;
+	}
+	return false;
+}
+
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but)
 {
 	list_for_each_safe (pos, &s->sessions) {

@@ -67,6 +67,8 @@ bool session_expired(const struct session *session);
 void session_end(struct session *session);
 /* Whether it is expired, and has had its time to come back: a lease may be shorter than that. */
 bool session_overdue(const struct session *session);
+/* Whether another one of its export is. */
+bool session_others_overdue(const struct session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
 

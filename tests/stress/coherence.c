@@ -56,7 +56,7 @@ static struct options {
 	uint64_t size;
 	int64_t slack_ms;
 	enum falsify falsify;
-	bool verbose, keep;
+	bool verbose, keep, strict;
 	const char *dirs[DIRECTORIES_MAX];
 	unsigned ndirs;
 } options = {.seconds = 10,
@@ -73,6 +73,7 @@ static struct {
 	int control[PLAYERS_MAX]; /* -1: closed */
 	char folder[32];          /* in each directory */
 	int at[DIRECTORIES_MAX];  /* the folder in each */
+	uint64_t device[DIRECTORIES_MAX];
 	uint64_t count[OP_KINDS], good[OP_KINDS];
 } game;
 
@@ -226,6 +227,7 @@ static void open_folders(void)
 		game.at[i] = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (game.at[i] < 0 || fstat(game.at[i], &st))
 			give_up("%s: %s", path, strerror(errno));
+		game.device[i] = st.st_dev;
 		if (i == 0)
 			first = st;
 		if (st.st_ino != first.st_ino)
@@ -360,6 +362,9 @@ static void conclude(void)
 	}
 	printf("coherence: consistent: %u rounds, %" PRIu64 " operations, %u searches undecided\n",
 		game.h->round, total, check_undecided);
+	if (game.h->rest.stale)
+		printf("coherence: %" PRIu64 " times a file was opened again after ESTALE\n",
+			game.h->rest.stale);
 	if (game.h->rest.falsified)
 		printf("coherence: %" PRIu64 " falsified results were not noticed\n",
 			game.h->rest.falsified);
@@ -381,6 +386,7 @@ static _Noreturn void usage(void)
 		"  --timeout N    seconds after which a player hangs (default 120)\n"
 		"  --slack MS     by which times may be behind this machine's clock (default 100)\n"
 		"  --break HOW    falsify results: HOW is one of --break list\n"
+		"  --strict       no leniency with those who share a mount: for local filesystems\n"
 		"  --keep         leave the files\n"
 		"  --verbose      tell of each round, and count operations\n",
 		FILES_MAX, ROUND_MAX);
@@ -425,6 +431,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_SLACK,
 	OPT_BREAK,
+	OPT_STRICT,
 	OPT_KEEP,
 	OPT_VERBOSE
 };
@@ -462,6 +469,9 @@ static void take_option(int option, const char *value)
 	case OPT_BREAK:
 		options.falsify = falsify_of(value);
 		break;
+	case OPT_STRICT:
+		options.strict = true;
+		break;
 	case OPT_KEEP:
 		options.keep = true;
 		break;
@@ -486,6 +496,7 @@ static void take_options(int argc, char **argv)
 		{"timeout", required_argument, NULL, OPT_TIMEOUT},
 		{"slack", required_argument, NULL, OPT_SLACK},
 		{"break", required_argument, NULL, OPT_BREAK},
+		{"strict", no_argument, NULL, OPT_STRICT},
 		{"keep", no_argument, NULL, OPT_KEEP},
 		{"verbose", no_argument, NULL, OPT_VERBOSE},
 		{0},
@@ -517,8 +528,11 @@ static void begin(void)
 	make_field();
 	history_before_exit = kill_players;
 	h->nplayers = options.ndirs * options.players;
-	for (unsigned i = 0; i < h->nplayers; i++)
+	h->strict = options.strict;
+	for (unsigned i = 0; i < h->nplayers; i++) {
 		h->dir[i] = options.dirs[i % options.ndirs];
+		h->device[i] = game.device[i % options.ndirs];
+	}
 	start_players();
 }
 

@@ -167,8 +167,9 @@ static void print_data(const struct event *e)
 		printf(" data%u %" PRIu64 "+%" PRIu64 " %s", e->file, e->off, e->len,
 			way_names[e->way]);
 		if (e->kind == OP_READ)
-			printf(": %" PRIu64 " bytes%s%s", e->n, e->flags ? ", there " : "",
-				e->flags ? cell_text(e->value, text) : "");
+			printf(": %" PRIu64 " bytes%s%s", e->n,
+				e->flags & SHOWS_VALUE ? ", there " : "",
+				e->flags & SHOWS_VALUE ? cell_text(e->value, text) : "");
 		else if (e->kind == OP_WRITE)
 			printf(" #%u", e->seq);
 		break;

@@ -72,6 +72,12 @@ struct name {
 	uint8_t dir, file;
 };
 
+/* Notes of the referee. */
+enum {
+	SHOWS_VALUE = 1, /* the value is to be printed */
+	LENIENT = 2,     /* where it seems to end is not held against it */
+};
+
 /* What a listing has shown: the inode of each name of a file, and which folders. */
 struct listing {
 	uint64_t ino[NAME_FILES]; /* 0: not there */
@@ -91,8 +97,8 @@ struct event {
 	size_t data;    /* where in its log's arena stands what was read */
 	uint32_t seq;   /* of the player's operations that write */
 	uint32_t nlink;
-	int err; /* 0 or errno */
-	unsigned flags;
+	int err;        /* 0 or errno */
+	unsigned flags; /* of renameat2; or what the referee notes */
 	uint8_t kind, player, way, file;
 	struct name a, b;
 };
@@ -113,6 +119,7 @@ struct rest {
 	uint64_t log_size[LOGS];
 	uint64_t conf, previous_conf;
 	uint64_t falsified; /* results that were falsified on purpose */
+	uint64_t stale;     /* openings that failed with ESTALE, and were tried again */
 };
 
 struct history {
@@ -122,6 +129,8 @@ struct history {
 	int64_t go;                   /* when players begin */
 	bool counts_folders;          /* a folder's link count tells how many are in it */
 	const char *dir[PLAYERS_MAX]; /* the player's mount */
+	uint64_t device[PLAYERS_MAX]; /* of it */
+	bool strict;                  /* nothing is lenient */
 	struct rest rest;
 	struct log logs[PLAYERS_MAX];
 };

@@ -419,7 +419,7 @@ static void conf_fetch(struct player *p)
 
 	if (!e)
 		return;
-	fd = (int)TIMED(e, open("conf", O_RDONLY | O_CLOEXEC));
+	fd = (int)TIMED(e, open_again(p, "conf", O_RDONLY | O_CLOEXEC));
 	if (e->err)
 		return;
 	if (chance(p, 4) == 0)

@@ -165,7 +165,7 @@ static int open_held(struct player *p, struct name name, uint64_t *ino)
 	if (!e)
 		return -1;
 	e->a = name;
-	fd = (int)TIMED(e, open(name_path(name, path), O_RDWR | O_CLOEXEC));
+	fd = (int)TIMED(e, open_again(p, name_path(name, path), O_RDWR | O_CLOEXEC));
 	if (fd < 0)
 		return fd;
 	need(p, fstat(fd, &st) == 0, "fstat");

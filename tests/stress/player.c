@@ -1,6 +1,7 @@
 /* player.c - see player.h. */
 #include "tests/stress/player.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -79,6 +80,17 @@ void need(const struct player *p, bool ok, const char *what)
 	fprintf(stderr, "coherence: player %u on %s: %s: %s\n", p->index, p->h->dir[p->index], what,
 		strerror(errno));
 	_exit(2);
+}
+
+int open_again(struct player *p, const char *path, int flags)
+{
+	for (unsigned tries = 0;; tries++) {
+		int fd = open(path, flags);
+
+		if (fd >= 0 || errno != ESTALE || tries == 20 || p->h->strict)
+			return fd;
+		__atomic_add_fetch(&p->h->rest.stale, 1, __ATOMIC_RELAXED);
+	}
 }
 
 /* ---- rounds ---------------------------------------------------------------------------------- */

@@ -108,6 +108,10 @@ void falsified(struct player *p);
 /* What an honest player must never fail at. */
 void need(const struct player *p, bool ok, const char *what);
 
+/* open(), again if the name's file is gone before it is open, and another has the name: kernels try
+ * that once themselves before they answer ESTALE. */
+int open_again(struct player *p, const char *path, int flags);
+
 /* play_data.c */
 void data_begin(struct player *p);
 void data_round(struct player *p);

@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 
 finds_nothing() {
 	local said
-	said=$("$coherence" "$@" "$dir" "$dir" "$dir") || {
+	said=$("$coherence" --strict "$@" "$dir" "$dir" "$dir") || {
 		echo "$said"
 		return 1
 	}

@@ -528,6 +528,27 @@ static void end__by_bye_is_in_order(void **state)
 	client_fini(&clients[0]);
 }
 
+/* What it had is somebody's who needs it. */
+static void end__of_one_that_has_died_gives_pages(void **state)
+{
+	struct rpc_request req = {.op = RPC_GRANT, .grant = {16, true}};
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep;
+	struct holder h;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
+	holder_kill(&h);
+	/* Elsewhere than on shm it might come back. */
+	while (client_call(&clients[0], 0, &req, &rep)) {
+		assert_true(now_ms() < until);
+		usleep(50000);
+	}
+	assert_int_equal(rep.grant.ngrant, 1);
+	client_fini(&clients[0]);
+}
+
 static void restart__forgets_no_lease(void **state)
 {
 	uint64_t ino, number;
@@ -614,6 +635,7 @@ int driver_run_leases(void)
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),
 		LEASE_TEST(end__by_bye_is_in_order),
+		LEASE_TEST(end__of_one_that_has_died_gives_pages),
 		LEASE_TEST(restart__forgets_no_lease),
 		LEASE_TEST(restart__ends_a_holder_that_stays_away),
 	};

@@ -24,6 +24,7 @@ static void take_file(struct rpc_client *c)
 	struct rpc_request req = {.op = RPC_CREATE,
 		.create = {.parent = ROOT_INO,
 			.mode = S_IFREG | 0644,
+			.want_pages = UINT32_MAX,
 			.name = {HOLDER_FILE, sizeof(HOLDER_FILE) - 1}}};
 	struct rpc_reply rep;
 

@@ -10,8 +10,8 @@ struct holder {
 	int go; /* closing it lets the holder say BYE and end */
 };
 
-/* The file that one with ATTACH_SHARED, who may write, makes; it has it open, and leased to change
- * it. */
+/* The file that one with ATTACH_SHARED, who may write, makes: it has it open, leased to change it,
+ * and all free pages. */
 #define HOLDER_FILE "held"
 
 /* Attached when this returns, with keys to the regions. */
