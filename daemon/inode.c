@@ -436,6 +436,8 @@ void inode_attr_locked(const struct inode *inode, struct attr *attr)
 {
 	*attr = inode->attr;
 	attr->npages += inode->map.uncommitted;
+	if (inode->growing)
+		attr->size = min_u64(attr->size, inode->size_before);
 }
 
 bool inode_attr(struct inode *inode, struct attr *attr)

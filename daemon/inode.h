@@ -51,8 +51,11 @@ struct inode {
 	pthread_mutex_t lock;
 	struct attr attr; /* npages without the map's uncommitted ones */
 	bool attr_valid;
-	bool sized;    /* size, npages and mtime of a file are known, and ours from then on */
-	bool changed;  /* by us, since it is in the table */
+	bool sized;   /* size, npages and mtime of a file are known, and ours from then on */
+	bool changed; /* by us, since it is in the table */
+	bool growing; /* over a doubtful gap: who looks sees the size from before, until all of it
+		       * is done */
+	uint64_t size_before;
 	bool stale;    /* written past the kernel's cache, which may have older pages */
 	bool orphan;   /* has no name any more; the server keeps it until we return it */
 	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */

@@ -313,6 +313,8 @@ static bool leave_pass_locked(struct op_pass *pass)
 	struct inode *inode = pass->inode;
 
 	pass->inside = false;
+	if (pass->pass.kind == GATE_EXCLUSIVE)
+		inode->growing = false;
 	gate_leave(&inode->gate, &pass->pass);
 	admit_waiting_locked(inode);
 	return inode->orphan;

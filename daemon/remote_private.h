@@ -17,7 +17,8 @@
 enum {
 	SLOTS_MAX = 64,
 	UNSLOTTED_MAX = 2, /* messages outside the slots: one PING, and ATTACH, REGIONS or BYE */
-	/* Of a channel that shares an export, so many are only for calls that others may wait for. */
+	/* Of a channel that shares an export, so many are only for calls that others may wait for.
+	 */
 	SLOTS_NESTED = 4,
 	BATCHES_MAX = 256,
 };

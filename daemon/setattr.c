@@ -95,9 +95,11 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 	struct inode *inode = op->inode;
 	const struct attr *attr = rep->status ? NULL : &rep->attr.attr;
 	int status = rep->status;
-	struct attr before;
+	uint64_t before;
 
-	inode_attr(inode, &before);
+	pthread_mutex_lock(&inode->lock);
+	before = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
 	inode_change_end(inode, attr);
 	if (attr && inode_is_regular(inode)) {
 		pthread_mutex_lock(&inode->lock);
@@ -108,7 +110,7 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
 	}
-	if (is_to_grow_on(op, attr, before.size, &status))
+	if (is_to_grow_on(op, attr, before, &status))
 		set_send(req, req->interrupted ? -EINTR : 0);
 	else
 		set_finish(req, status, attr ? &attr->atime : NULL);
@@ -178,8 +180,13 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
 
-	op->set = (struct rpc_setattr){.ino = op->inode->ino, .valid = SET_SIZE, .size = size};
+	pthread_mutex_lock(&inode->lock);
+	inode->growing = true;
+	inode->size_before = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+	op->set = (struct rpc_setattr){.ino = inode->ino, .valid = SET_SIZE, .size = size};
 	op->stays_inside = true;
 	op->set_done = then;
 	set_commit(req, 0);
