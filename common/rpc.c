@@ -24,6 +24,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_LISTXATTR] = {"listxattr", .slotted = true},
 		[RPC_FROZEN] = {"frozen", .slotted = true},
 		[RPC_UNPROTECT] = {"unprotect", .slotted = true},
+		[RPC_GETLK] = {"getlk", .slotted = true},
 		[RPC_SETATTR] = {"setattr", .mutates = true, .slotted = true},
 		[RPC_CREATE] = {"create", .mutates = true, .slotted = true},
 		[RPC_MKNOD] = {"mknod", .mutates = true, .slotted = true},
@@ -44,6 +45,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_COPY] = {"copy", .mutates = true, .slotted = true},
 		[RPC_QUOTA] = {"quota", .mutates = true, .slotted = true},
 		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
+		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
 	};
 
 	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
@@ -124,7 +126,7 @@ bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall)
 	if (!wire_in_left(r))
 		return false;
 	get_recall(r, recall);
-	r->truncated |= !keep_ok(recall->keep);
+	r->truncated |= !keep_ok(recall->keep) && recall->keep != RECALL_LOCKS;
 	return !r->truncated;
 }
 

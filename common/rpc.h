@@ -48,6 +48,7 @@ enum rpc_op {
 	RPC_LISTXATTR,
 	RPC_FROZEN,    /* this session's writes have ended; answered when they may go on */
 	RPC_UNPROTECT, /* pages of a snapshot on its way are going to be written */
+	RPC_GETLK,     /* which lock is in the way of another one */
 
 	/* Changing. */
 	RPC_SETATTR = 32,
@@ -70,6 +71,7 @@ enum rpc_op {
 	RPC_COPY,  /* from file to file, within the server */
 	RPC_QUOTA, /* reserve of somebody's quota, or give back */
 	RPC_LEASE, /* a right to an inode of a shared export */
+	RPC_LOCK,  /* flock(2) and fcntl(2) at a shared export */
 	RPC_OP_MAX,
 };
 
@@ -278,6 +280,34 @@ struct rpc_lease {
 	uint8_t flags;
 };
 
+enum lock_kind { LOCK_KIND_POSIX = 1, LOCK_KIND_FLOCK };
+enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
+
+/* LOCK, for sessions at a shared export: from then on the owner has [start, end] of the inode as
+ * `type`, instead of what it had of that; of the kind flock all of the file is one lock. What is in
+ * the way is what another owner, of whatever session, has of the same kind: -EAGAIN. -ENOLCK: the
+ * session has too many of the inode, or the server no room for more. A lock is kept until its owner
+ * gives it up, or the session ends, whatever becomes of the server.
+ *
+ * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
+ * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What
+ * comes later, waits, too, and is in its way, comes behind it for a while. When it may have the
+ * lock the session is told so by PING (RECALL_LOCKS), until it sends the same request again, with a
+ * new sequence number. A server that was started again knows of no waits: all are to be sent again
+ * then. -EDEADLK: whoever has the lock waits for this owner. LOCK_FREE: what it was waiting for is
+ * not wanted any more, and its locks stay as they are.
+ *
+ * GETLK: a lock that LOCK of this would find in its way; wait is 0, and the type not LOCK_FREE. */
+struct rpc_lock {
+	uint64_t ino;
+	uint64_t owner;
+	uint64_t wait; /* 0: it doesn't */
+	uint64_t start, end;
+	uint32_t pid; /* for GETLK's reply: the client's own business */
+	uint8_t kind; /* enum lock_kind */
+	uint8_t type; /* enum lock_type */
+};
+
 /* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
  * all of them came from one value. */
 struct rpc_getxattr {
@@ -384,6 +414,7 @@ struct rpc_request {
 		struct rpc_unprotect unprotect;
 		struct rpc_frozen frozen;
 		struct rpc_lease lease;
+		struct rpc_lock lock; /* LOCK and GETLK */
 	};
 };
 
@@ -435,8 +466,11 @@ struct rpc_ping_reply {
 struct rpc_recall {
 	uint64_t ino;
 	uint64_t number;
-	uint8_t keep; /* LEASE_NONE or LEASE_SHARED */
+	uint8_t keep; /* LEASE_NONE or LEASE_SHARED, or RECALL_LOCKS */
 };
+
+/* No recall: a lock of the inode can be had that this session waits for by this number. */
+enum { RECALL_LOCKS = 128 };
 
 /* What RETURN_LEASES has. A lease that got a greater number since stays, a pin too. */
 struct rpc_returned {
@@ -565,6 +599,12 @@ struct rpc_grant_reply {
 	struct extent grant[GRANT_EXTENTS];
 };
 
+struct rpc_getlk_reply {
+	uint8_t type; /* LOCK_FREE: none is in the way */
+	uint32_t pid; /* as its LOCK said */
+	uint64_t start, end;
+};
+
 struct rpc_reply {
 	uint16_t op;
 	uint16_t slot;
@@ -590,7 +630,8 @@ struct rpc_reply {
 		struct rpc_listxattr_reply listxattr;
 		struct rpc_progress_reply progress;
 		struct rpc_quota_reply quota;
-	}; /* BYE, RETURN, STAGE, FROZEN, UNPROTECT: nothing */
+		struct rpc_getlk_reply getlk;
+	}; /* BYE, RETURN, STAGE, FROZEN, UNPROTECT, LOCK: nothing */
 };
 
 /* ---- coding ---------------------------------------------------------------------------------- */

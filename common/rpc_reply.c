@@ -76,6 +76,20 @@ RPC_MESSAGE(progress, struct rpc_progress_reply, PROGRESS_FIELDS)
 #define QUOTA_FIELDS(F) F(u64, npages)
 RPC_MESSAGE(quota, struct rpc_quota_reply, QUOTA_FIELDS)
 
+#define GETLK_FIELDS(F) \
+	F(u8, type)     \
+	F(u32, pid)     \
+	F(u64, start)   \
+	F(u64, end)
+RPC_MESSAGE(getlk_fields, struct rpc_getlk_reply, GETLK_FIELDS)
+
+#define put_getlk put_getlk_fields
+static inline void get_getlk(struct wire_in *r, struct rpc_getlk_reply *m)
+{
+	get_getlk_fields(r, m);
+	r->truncated |= m->type > LOCK_EXCLUSIVE || m->start > m->end;
+}
+
 #define LEASE_FIELDS(F) \
 	F(u8, type)     \
 	F(u32, ms)      \
@@ -188,6 +202,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_FALLOCATE, progress, progress)   \
 	F(RPC_COPY, progress, progress)        \
 	F(RPC_QUOTA, quota, quota)             \
+	F(RPC_GETLK, getlk, getlk)             \
 	F(RPC_LOOKUP, entry, entry)            \
 	F(RPC_CREATE, entry, entry)            \
 	F(RPC_TMPFILE, entry, entry)           \
@@ -210,7 +225,8 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_STATFS, statfs, statfs)          \
 	F(RPC_GRANT, grant_reply, grant)
 #define NO_BODIES(F) \
-	F(RPC_BYE) F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_OP_MAX)
+	F(RPC_BYE)   \
+	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
 /* 0 or -errno, but for the one by which a client marks what it has taken back itself. */

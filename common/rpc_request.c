@@ -207,6 +207,17 @@ RPC_MESSAGE(quota, struct rpc_quota, QUOTA_FIELDS)
 	F(u8, flags)
 RPC_MESSAGE(lease, struct rpc_lease, LEASE_FIELDS)
 
+#define LOCK_FIELDS(F) \
+	F(u64, ino)    \
+	F(u64, owner)  \
+	F(u64, wait)   \
+	F(u64, start)  \
+	F(u64, end)    \
+	F(u32, pid)    \
+	F(u8, kind)    \
+	F(u8, type)
+RPC_MESSAGE(lock, struct rpc_lock, LOCK_FIELDS)
+
 #define FROZEN_FIELDS(F) F(u64, snapshot)
 RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 
@@ -245,7 +256,9 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_FALLOCATE, fallocate, fallocate)       \
 	F(RPC_COPY, copy, copy)                      \
 	F(RPC_QUOTA, quota, quota)                   \
-	F(RPC_LEASE, lease, lease)
+	F(RPC_LEASE, lease, lease)                   \
+	F(RPC_GETLK, lock, lock)                     \
+	F(RPC_LOCK, lock, lock)
 #define NO_BODIES(F) F(RPC_STATFS) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
@@ -298,6 +311,12 @@ static bool lease_ok(const struct rpc_lease *q)
 		       (q->type == LEASE_NONE && q->flags & LEASE_PIN));
 }
 
+static bool lock_ok(const struct rpc_lock *q)
+{
+	return (q->kind == LOCK_KIND_POSIX || q->kind == LOCK_KIND_FLOCK) &&
+	       q->type <= LOCK_EXCLUSIVE && q->start <= q->end;
+}
+
 /* Values that only together, or with the op, are in range. */
 static bool body_ok(const struct rpc_request *q)
 {
@@ -340,6 +359,10 @@ static bool body_ok(const struct rpc_request *q)
 		return tail_of(&q->unprotect.tail, RPC_EXTENT_BYTES);
 	case RPC_LEASE:
 		return lease_ok(&q->lease);
+	case RPC_GETLK:
+		return lock_ok(&q->lock) && q->lock.type != LOCK_FREE && !q->lock.wait;
+	case RPC_LOCK:
+		return lock_ok(&q->lock);
 	default:
 		return true;
 	}

@@ -164,7 +164,7 @@ static int check_strangers(struct check *c)
 {
 	static const enum store_table tables[] = {STORE_INODE, STORE_SPACE, STORE_REAP,
 		STORE_SYMLINK, STORE_DIRENT, STORE_EXTENT, STORE_XATTR, STORE_XVALUE, STORE_QUOTA,
-		STORE_LEASE};
+		STORE_LEASE, STORE_LOCK};
 	int err = 0;
 
 	for (size_t i = 0; !err && i < ARRAY_SIZE(tables); i++)
@@ -197,6 +197,8 @@ static int check_records(struct check *c)
 		err = check_runs(c);
 	if (!err)
 		err = check_leases(c);
+	if (!err)
+		err = check_locks(c);
 	if (!err)
 		err = check_orphans(c);
 	if (!err)

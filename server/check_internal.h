@@ -7,6 +7,7 @@
  *     check_xattr.c     extended attributes, and values on their way
  *     check_sessions.c  sessions, and what is kept for them
  *     check_leases.c    what they have of inodes
+ *     check_locks.c     what they have locked
  *     check_quota.c     what owners use and have reserved
  *
  * Each goes over the records of its tables in the order of their keys and reports what contradicts
@@ -96,6 +97,9 @@ int check_orphans(struct check *c);
 
 /* check_leases.c: after the sessions were collected, before the orphans. */
 int check_leases(struct check *c);
+
+/* check_locks.c: after the sessions were collected. */
+int check_locks(struct check *c);
 
 /* check_quota.c: before the inodes, for each, and after them. */
 int check_begin_quotas(struct check *c);

@@ -14,6 +14,7 @@
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/conn.h"
+#include "server/lock_news.h"
 #include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
@@ -128,6 +129,8 @@ static int run(struct server *s, struct request *req, int64_t now)
 
 	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
 	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
+	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
+		lock_news_wanted(s);
 	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
 		req->outcome = OUTCOME_PARK;
 		session->export->crowded |= !result;
@@ -366,6 +369,7 @@ bool dispatch_run(struct server *s)
 
 	list_init(&batch.requests);
 	recalls_look(s);
+	lock_news_look(s);
 	collect(s, &batch);
 	if (batch.n) {
 		run_batch(s, &batch);
@@ -381,5 +385,6 @@ bool dispatch_run(struct server *s)
 			run_control(req);
 		}
 	}
+	lock_news_look(s);
 	return recalls_look(s) || !list_empty(&s->ready) || s->reclaim;
 }

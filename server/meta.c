@@ -151,6 +151,8 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_REMOVEXATTR] = ns_removexattr,
 	[RPC_STAGE] = ns_stage,
 	[RPC_LEASE] = ns_lease,
+	[RPC_LOCK] = ns_lock,
+	[RPC_GETLK] = ns_getlk,
 };
 
 static int refuse(struct rpc_reply *rep, int err)
@@ -167,11 +169,13 @@ static int refuse(struct rpc_reply *rep, int err)
 	return META_DONE;
 }
 
-/* What it has, a session may give back, whatever it may do else; and to read takes a lease, too. */
+/* What it has, a session may give back, whatever it may do else; and to read takes a lease, too.
+ * Locks are no change of the file. */
 static bool changes(const struct rpc_request *req)
 {
 	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
-	bool reads = req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE;
+	bool reads =
+		(req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE) || req->op == RPC_LOCK;
 
 	return req->op >= RPC_SETATTR && !gives_back && !reads;
 }
@@ -223,6 +227,53 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 uint64_t meta_leases_ended(const struct meta *m)
 {
 	return m->now.leases_ended;
+}
+
+uint64_t meta_lock_holder(struct meta *m)
+{
+	uint64_t session = m->lock_holder;
+
+	m->lock_holder = 0;
+	return session;
+}
+
+bool meta_locks_due(const struct meta *m, int64_t *next_ms)
+{
+	return lock_waits_due(&m->lock_waits, next_ms);
+}
+
+int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg)
+{
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = lock_waits_look(&m->lock_waits, tell, arg);
+	store_abort(m->store);
+	return err;
+}
+
+void meta_locks_told(const struct meta *m, uint64_t session,
+	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
+{
+	lock_waits_told(&m->lock_waits, session, fn, arg);
+}
+
+int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted)
+{
+	int err = store_begin_read(m->store);
+
+	*wanted = false;
+	if (err)
+		return err;
+	err = lock_waits_for(&m->lock_waits, session, wanted);
+	store_abort(m->store);
+	return err;
+}
+
+unsigned meta_locks_waiting(const struct meta *m)
+{
+	return m->lock_waits.n;
 }
 
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr)

@@ -119,6 +119,21 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 /* Grows with each record that goes because its session has ended. */
 uint64_t meta_leases_ended(const struct meta *m);
 
+/* Of a LOCK or GETLK that was run since this was asked last and found a lock in its way: the
+ * session that has it. 0: none. */
+uint64_t meta_lock_holder(struct meta *m);
+/* Those that wait for locks: see lock_wait.h. Outside batches. Whether some may be had now; else
+ * *next_ms is when to ask again, or INT64_MAX. */
+bool meta_locks_due(const struct meta *m, int64_t *next_ms);
+/* Calls tell for each session that is to be told so. */
+int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg);
+/* Calls fn for each wait of which a session has been told so, and has not come. */
+void meta_locks_told(const struct meta *m, uint64_t session,
+	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+/* Whether somebody waits for locks of this session. */
+int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted);
+unsigned meta_locks_waiting(const struct meta *m);
+
 /* The root's attributes, and totals for ATTACH and status. */
 struct meta_usage {
 	uint64_t npages, free_pages, granted_pages, dirty_pages;

@@ -14,6 +14,7 @@
 #define RMEMFS_SERVER_META_INTERNAL_H
 
 #include "server/dirent.h"
+#include "server/lock_wait.h"
 #include "server/meta.h"
 #include "server/scrub.h"
 #include "server/volume.h"
@@ -53,7 +54,11 @@ struct meta {
 	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
 	uint64_t ending_position;
 	struct store_key ending_lease; /* the same of its leases */
+	struct store_key ending_lock;  /* and of its locks */
 	struct meta_wait wait;         /* of the last request that waits */
+
+	struct lock_waits lock_waits;
+	uint64_t lock_holder; /* see meta_lock_holder() */
 };
 
 /* Store pages that an operation may touch: paths to some records and their splits. */

@@ -457,6 +457,7 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 		return -ENOMEM;
 	}
 	m->hash.mask = DIRENT_HASH_MASK;
+	lock_waits_init(&m->lock_waits);
 	m->nvolumes = config->nexports;
 	m->volumes = calloc(m->nvolumes, sizeof(*m->volumes));
 	err = m->volumes ? store_open(path, config->store_bytes, &m->store, &m->is_new, text, len)
@@ -576,6 +577,7 @@ int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
 	}
 	m->inspected = true;
 	m->hash.mask = DIRENT_HASH_MASK;
+	lock_waits_init(&m->lock_waits);
 	err = store_open_read(path, &m->store, text, len);
 	if (!err)
 		err = inspect(m, &why);
@@ -597,6 +599,7 @@ void meta_close(struct meta *m)
 		protect_end(m->volumes[i].protect);
 	scrub_delete(m->scrub);
 	store_close(m->store);
+	lock_waits_fini(&m->lock_waits);
 	close_volumes(m);
 	free(m);
 }

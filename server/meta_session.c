@@ -8,6 +8,7 @@
 #include "common/wire.h"
 #include "server/inode.h"
 #include "server/lease.h"
+#include "server/lock.h"
 #include "server/quota.h"
 #include "server/reaper.h"
 #include "server/stage.h"
@@ -15,7 +16,7 @@
 /* Of one step of an ended session. */
 enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
 /* Records that are looked at, and those that go. */
-enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16 };
+enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16, DRAIN_LOCKS = 4 };
 
 enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
 
@@ -192,6 +193,7 @@ static int end_session(struct meta *m, unsigned export_index, uint64_t session, 
 		return err;
 	rec.state |= state;
 	m->now.nending++;
+	lock_waits_drop_session(&m->lock_waits, session);
 	return save(m, &rec);
 }
 
@@ -226,6 +228,33 @@ static int drain_leases(struct meta *m, struct volume *v, const struct record *r
 		if (err)
 			return err;
 		m->now.leases_ended++;
+		ended++;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
+}
+
+/* The same of the table of locks. */
+static int drain_locks(struct meta *m, struct volume *v, uint64_t session, bool *done)
+{
+	struct store_key *at = &m->ending_lock, key;
+	unsigned ended = 0;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; i < DRAIN_LOOK && ended < DRAIN_LOCKS; i++) {
+		err = lock_next(v, max_u64(at->hi, inode_key(v, 0)), at->lo, &key);
+		if (err)
+			break;
+		*at = STORE_KEY(key.hi, key.lo + 1);
+		if (key.lo != session)
+			continue;
+		err = store_del(m->store, STORE_LOCK, key);
+		if (err)
+			return err;
+		lock_waits_changed(&m->lock_waits, key.hi);
 		ended++;
 	}
 	if (err && err != -ENOENT)
@@ -281,7 +310,7 @@ static int drain_replies(struct meta *m, uint64_t session, bool *done)
 	return 0;
 }
 
-/* Leases first: others wait for them. */
+/* Locks and leases first: others wait for them. */
 static int drain(struct meta *m, struct volume *v, const struct record *rec, bool *done)
 {
 	uint64_t session = rec->session.id;
@@ -290,9 +319,11 @@ static int drain(struct meta *m, struct volume *v, const struct record *rec, boo
 	if (m->ending_session != session) {
 		m->ending_session = session;
 		m->ending_position = 0;
-		m->ending_lease = STORE_KEY(0);
+		m->ending_lease = m->ending_lock = STORE_KEY(0);
 	}
-	err = drain_leases(m, v, rec, done);
+	err = drain_locks(m, v, session, done);
+	if (!err && *done)
+		err = drain_leases(m, v, rec, done);
 	if (!err && *done)
 		err = space_end_session(&v->space, session, &m->ending_position, done);
 	if (!err && *done)

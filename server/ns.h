@@ -57,6 +57,8 @@ int ns_setxattr(struct ns_call *c);
 int ns_removexattr(struct ns_call *c);
 int ns_stage(struct ns_call *c);
 int ns_lease(struct ns_call *c);
+int ns_lock(struct ns_call *c);
+int ns_getlk(struct ns_call *c);
 
 /* ---- shared by them, ns_common.c ------------------------------------------------------------- */
 

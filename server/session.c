@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "server/attach.h"
+#include "server/lock_news.h"
 #include "server/peers.h"
 #include "server/recall.h"
 #include "server/snapshot.h"
@@ -329,6 +330,7 @@ void session_ping(struct request *req)
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	recalls_put(session, &w);
+	lock_news_put(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
 }
@@ -475,6 +477,14 @@ static void tick_recalls(struct server *s, int64_t now, int64_t *next)
 		sooner(next, at);
 }
 
+static void tick_locks(struct server *s, int64_t now, int64_t *next)
+{
+	int64_t at = lock_news_tick(s, now);
+
+	if (at >= 0)
+		sooner(next, at);
+}
+
 /* A channel that comes back, or is attached, brings the next tick itself. */
 static void tick_rings(struct server *s, int64_t now, int64_t *next)
 {
@@ -502,6 +512,7 @@ int sessions_tick(struct server *s)
 	tick_reuse(s, now, &next);
 	tick_snapshot(s, now, &next);
 	tick_recalls(s, now, &next);
+	tick_locks(s, now, &next);
 	tick_rings(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }

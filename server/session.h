@@ -25,6 +25,7 @@ struct session {
 	int64_t heard_ms;    /* the last message, or when a channel was attached */
 	int64_t lost_ms;     /* without conns: since when */
 	uint64_t frozen;     /* the snapshot that it has ended its writes for */
+	int64_t wanted_ms;   /* when somebody found a lock of it in his way last; 0: never */
 	bool restored;       /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;   /* shm: its process has ended */
 	bool said_bye;

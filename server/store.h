@@ -38,6 +38,7 @@ enum store_table {
 	STORE_STAGE,                /* session, part of a value that is on its way */
 	STORE_HELD,                 /* session, user or group and id: reserved of a quota */
 	STORE_LEASE,                /* inode key, session */
+	STORE_LOCK,                 /* inode key, session */
 	STORE_TABLES,
 };
 

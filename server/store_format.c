@@ -23,6 +23,7 @@ const char *const store_table_names[STORE_TABLES] = {
 	[STORE_STAGE] = "stage",
 	[STORE_HELD] = "held",
 	[STORE_LEASE] = "lease",
+	[STORE_LOCK] = "lock",
 };
 
 size_t store_key_bytes(enum store_table table)

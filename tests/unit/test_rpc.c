@@ -180,6 +180,14 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_LEASE:
 		q.lease = (struct rpc_lease){44, LEASE_EXCLUSIVE, LEASE_PIN};
 		break;
+	case RPC_LOCK:
+		q.lock = (struct rpc_lock){
+			44, 1ull << 60, 7, 5, UINT64_MAX, 4711, LOCK_KIND_FLOCK, LOCK_FREE};
+		break;
+	case RPC_GETLK:
+		q.lock = (struct rpc_lock){
+			44, 1ull << 60, 0, 5, 5, 4711, LOCK_KIND_POSIX, LOCK_SHARED};
+		break;
 	case RPC_QUOTA:
 		q.quota = (struct rpc_quota){QUOTA_GROUP, UINT32_MAX, 4096, true};
 		break;
@@ -293,11 +301,15 @@ static struct rpc_reply reply_of(unsigned op)
 	case RPC_QUOTA:
 		p.quota.npages = QUOTA_UNLIMITED;
 		break;
+	case RPC_GETLK:
+		p.getlk = (struct rpc_getlk_reply){LOCK_EXCLUSIVE, 4711, 5, UINT64_MAX};
+		break;
 	case RPC_BYE:
 	case RPC_RETURN:
 	case RPC_STAGE:
 	case RPC_FROZEN:
 	case RPC_UNPROTECT:
+	case RPC_LOCK:
 	case RPC_OP_MAX:
 		break;
 	}
@@ -695,6 +707,24 @@ static void ranges__out_of_range(void **state)
 	q = request_of(RPC_LEASE);
 	q.lease.flags = 2 * LEASE_IF_FREE;
 	assert_refused(&q);
+	q = request_of(RPC_LOCK);
+	q.lock.kind = 0;
+	assert_refused(&q);
+	q.lock.kind = LOCK_KIND_FLOCK + 1;
+	assert_refused(&q);
+	q = request_of(RPC_LOCK);
+	q.lock.type = LOCK_EXCLUSIVE + 1;
+	assert_refused(&q);
+	q = request_of(RPC_LOCK);
+	q.lock.start = 6;
+	q.lock.end = 5;
+	assert_refused(&q);
+	q = request_of(RPC_GETLK);
+	q.lock.type = LOCK_FREE;
+	assert_refused(&q);
+	q = request_of(RPC_GETLK);
+	q.lock.wait = 1;
+	assert_refused(&q);
 	q = request_of(RPC_SNAPSHOT);
 	q.snapshot.command = SNAPSHOT_POLL; /* has no directory */
 	assert_refused(&q);
@@ -732,6 +762,10 @@ static void reply__counts_and_types_out_of_range(void **state)
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GRANT);
 	p.grant.grant[0].npages = 0;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p = reply_of(RPC_GETLK);
+	p.getlk.type = LOCK_EXCLUSIVE + 1;
 	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_LOOKUP);
@@ -848,6 +882,12 @@ static void recall__comes_back_the_same(void **state)
 	assert_int_equal(out.ino, in.ino);
 	assert_int_equal(out.number, in.number);
 	assert_int_equal(out.keep, in.keep);
+	buf[RPC_RECALL_BYTES - 1] = RECALL_LOCKS;
+	wire_in_init(&r, buf, RPC_RECALL_BYTES);
+	assert_true(rpc_get_recall(&r, &out));
+	buf[RPC_RECALL_BYTES - 1] = LEASE_EXCLUSIVE;
+	wire_in_init(&r, buf, RPC_RECALL_BYTES);
+	assert_false(rpc_get_recall(&r, &out));
 	wire_in_init(&r, buf, RPC_RECALL_BYTES - 1);
 	assert_false(rpc_get_recall(&r, &out));
 	assert_true(r.truncated);

@@ -1,0 +1,96 @@
+/* check_locks.c - locks that sessions have: no two that only one can have. */
+#include "server/check_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/util.h"
+#include "server/lock.h"
+
+static int check_session_of(struct check *c, struct store_key key)
+{
+	uint64_t ino = ino_of_key(key.hi);
+	struct meta_session session;
+	struct store_val val;
+	uint16_t export_id;
+	int err;
+
+	if (!check_list_has(&c->sessions, key.lo)) {
+		check_problem(c,
+			"inode %" PRIu64 " is locked by session %" PRIu64 ", which is not there",
+			ino, key.lo);
+		return 0;
+	}
+	err = store_get(c->m->store, STORE_SESSION, STORE_KEY(key.lo), &val);
+	if (!err)
+		err = meta_session_decode(c->m, STORE_KEY(key.lo), &val, &session, &export_id);
+	if (!err && !(session.flags & ATTACH_SHARED))
+		check_problem(c,
+			"inode %" PRIu64 " is locked by session %" PRIu64 ", which is not shared",
+			ino, key.lo);
+	return err == -EBADMSG ? 0 : err;
+}
+
+/* Whether b, the next one, may follow a. */
+static bool in_order(const struct lock *a, const struct lock *b)
+{
+	if (a->kind != b->kind)
+		return a->kind < b->kind;
+	if (a->owner != b->owner)
+		return a->owner < b->owner;
+	return a->end < b->start && (a->type != b->type || a->end + 1 < b->start);
+}
+
+static void check_order(struct check *c, struct store_key key, const struct lock *locks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool whole = !locks[i].start && locks[i].end == UINT64_MAX;
+
+		if ((!i || in_order(&locks[i - 1], &locks[i])) &&
+			(locks[i].kind != LOCK_KIND_FLOCK || whole))
+			continue;
+		check_problem(c,
+			"the locks of inode %" PRIu64 " for session %" PRIu64
+			" are out of order, or not whole",
+			ino_of_key(key.hi), key.lo);
+		return;
+	}
+}
+
+static int check_conflicts(
+	struct check *c, struct store_key key, const struct lock *locks, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct lock other;
+		int err = lock_find_conflict(c->v, key.hi, &locks[i], &other);
+
+		if (err && err != -ENOENT)
+			return err == -EBADMSG ? 0 : err;
+		if (err)
+			continue;
+		check_problem(c,
+			"inode %" PRIu64 " is locked by session %" PRIu64 " and by session %" PRIu64
+			", and one has that alone",
+			ino_of_key(key.hi), key.lo, other.session);
+		return 0;
+	}
+	return 0;
+}
+
+static int check_record(struct check *c, struct store_key key, const struct store_val *val)
+{
+	autofree struct lock *locks = NULL;
+	size_t n;
+	int err = lock_decode(c->v, key, val, &locks, &n);
+
+	if (err)
+		return err;
+	check_order(c, key, locks, n);
+	err = check_session_of(c, key);
+	return err ? err : check_conflicts(c, key, locks, n);
+}
+
+int check_locks(struct check *c)
+{
+	return check_each_of_volume(c, STORE_LOCK, check_record);
+}

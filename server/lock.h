@@ -1,0 +1,69 @@
+/* lock.h - the locks of flock(2) and fcntl(2) that sessions of a shared export have, as they are
+ * stored.
+ *
+ * A lock belongs to an owner, which its session names: a process, or an open file. Owners of two
+ * sessions are never the same. A record is of one inode and one session, and has all their locks,
+ * sorted by kind, owner and start; what one owner has touches nothing of the same type of his own.
+ *
+ * A record may outlive its inode: a file that is locked is open, so that its session gives up what
+ * it has, as with any other.
+ *
+ * THREADS  The metadata thread, in a transaction.
+ * ERRORS   -ENOENT: there is none. Others: the store failed.
+ */
+#ifndef RMEMFS_SERVER_LOCK_H
+#define RMEMFS_SERVER_LOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/rpc.h"
+#include "common/util.h"
+#include "server/volume.h"
+
+/* Of one session and inode. */
+enum { LOCKS_MAX = 4096, LOCK_BYTES = 30 };
+
+struct lock {
+	uint64_t session, owner;
+	uint64_t start, end; /* inclusive */
+	uint32_t pid;
+	uint8_t kind, type; /* enum lock_kind, enum lock_type */
+};
+
+static inline bool lock_same_owner(const struct lock *a, const struct lock *b)
+{
+	return a->session == b->session && a->owner == b->owner && a->kind == b->kind;
+}
+
+/* Whether two owners can't have both. */
+static inline bool lock_conflict(const struct lock *a, const struct lock *b)
+{
+	return a->kind == b->kind && !lock_same_owner(a, b) && a->start <= b->end &&
+	       b->start <= a->end && a->type != LOCK_FREE && b->type != LOCK_FREE &&
+	       (a->type == LOCK_EXCLUSIVE || b->type == LOCK_EXCLUSIVE);
+}
+
+/* Calls fn for each lock of an inode, until it returns false. fn may read the store. */
+int lock_each(
+	struct volume *v, uint64_t key, bool (*fn)(const struct lock *lock, void *arg), void *arg);
+
+/* A lock that `want` can't be had beside. */
+int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, struct lock *found);
+/* Whether this session has one. */
+int lock_find_conflict_of(struct volume *v, uint64_t key, uint64_t session, const struct lock *want,
+	struct lock *found);
+
+/* The owner has the range as this type from now on. -ENOLCK: too many; -ENOMEM. */
+int lock_set(struct volume *v, uint64_t key, const struct lock *lock);
+/* Store pages that it may touch. */
+enum { LOCK_ROOM_PAGES = 2 * (LOCKS_MAX * LOCK_BYTES / PAGE_BYTES + 2) };
+
+/* The key of the first record at or after an inode's key and a session's number. */
+int lock_next(struct volume *v, uint64_t key, uint64_t session, struct store_key *found);
+
+/* The locks of a record, to be freed by the caller; at least one, in order. */
+int lock_decode(struct volume *v, struct store_key key, const struct store_val *val,
+	struct lock **locks, size_t *n);
+
+#endif

@@ -1,0 +1,106 @@
+/* lock_news.c - see lock_news.h. */
+#include "server/lock_news.h"
+
+#include <inttypes.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "server/session.h"
+
+enum { LOG_MS = 1000 };
+
+void lock_news_wanted(struct server *s)
+{
+	uint64_t id = meta_lock_holder(s->meta);
+	struct session *session = id ? session_find(s, id) : NULL;
+
+	if (session)
+		session->wanted_ms = now_ms();
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+static void tell(uint64_t id, void *arg)
+{
+	struct server *s = arg;
+	struct session *session = session_find(s, id);
+
+	if (session)
+		session_ring(session);
+}
+
+void lock_news_look(struct server *s)
+{
+	static struct log_ratelimit limit;
+	int64_t next;
+	int err = meta_locks_due(s->meta, &next) ? meta_locks_look(s->meta, tell, s) : 0;
+
+	if (err && log_ratelimit_ok(&limit, LOG_MS))
+		log_error("locks that are waited for can't be read: %s", errno_text(err));
+}
+
+static void put(uint64_t ino, uint64_t number, void *arg)
+{
+	struct wire_out *w = arg;
+
+	if (wire_out_room(w) >= RPC_RECALL_BYTES)
+		rpc_put_recall(w, &(struct rpc_recall){ino, number, RECALL_LOCKS});
+}
+
+void lock_news_put(const struct session *session, struct wire_out *w)
+{
+	meta_locks_told(session->server->meta, session->stored.id, put, w);
+}
+
+/* ---- the end of holders that are gone -------------------------------------------------------- */
+
+static int64_t later_of(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* By one who came after it was lost, or waits for it. */
+static bool is_wanted(const struct session *session)
+{
+	bool wanted;
+
+	if (session->wanted_ms && session->wanted_ms >= session->lost_ms)
+		return true;
+	return !meta_locks_wanted(session->server->meta, session->stored.id, &wanted) && wanted;
+}
+
+/* -1: not as long as it is there, or nobody may want it. */
+static int64_t ends_ms(const struct session *session)
+{
+	const struct server *s = session->server;
+
+	if (session->ending || session->export->closed || !list_empty(&session->conns) ||
+		(!session->wanted_ms && !meta_locks_waiting(s->meta)))
+		return -1;
+	if (session->process_gone && !session_reaches_memory(session))
+		return 0;
+	return later_of(session->heard_ms, session->lost_ms) + s->lease_ms;
+}
+
+int64_t lock_news_tick(struct server *s, int64_t now)
+{
+	int64_t next = INT64_MAX, look_ms;
+
+	lock_news_look(s);
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+		int64_t at = ends_ms(session);
+
+		if (at > now && at < next)
+			next = at;
+		if (at < 0 || at > now || !is_wanted(session))
+			continue;
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it is gone, and "
+			    "has locks that others want",
+			session->stored.id, session->stored.client, session->export->name);
+		session_end(session);
+	}
+	meta_locks_due(s->meta, &look_ms);
+	next = look_ms < next ? look_ms : next;
+	return next == INT64_MAX ? -1 : next;
+}

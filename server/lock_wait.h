@@ -1,0 +1,89 @@
+/* lock_wait.h - who waits for a lock, in the order they came.
+ *
+ *     LOCK in the way of another -> lock_waits_add -> (something changed, look) -> told ->
+ *     the same LOCK again -> it has it, or waits on in its place
+ *
+ * Waits are in memory only: clients send theirs again to a server that was started anew. None of
+ * them holds anything up but the one who waits.
+ *
+ * Who comes later and wants what one before him wants is behind him, but not for long: for
+ * LOCK_PATIENCE_MS from when he came, or from when the one before him was told to come. So nobody
+ * who comes again and again keeps others out, one who does not come is not waited for, and an order
+ * that nobody asked for never makes two wait for each other. Who doesn't wait is behind nobody: he
+ * is refused for locks that others have, and for nothing else.
+ *
+ * What a batch changes here stays, even if it is aborted: its requests are run again then, and a
+ * wait that nobody needs any more tells its session in vain.
+ *
+ * OWNERSHIP  struct meta's.
+ * THREADS    The metadata thread.
+ * ERRORS     The store failed, but for what is said.
+ */
+#ifndef RMEMFS_SERVER_LOCK_WAIT_H
+#define RMEMFS_SERVER_LOCK_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "server/lock.h"
+
+enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 1 << 18 };
+
+struct lock_inode;
+
+struct lock_wait {
+	struct list of_inode, all;
+	struct lock_inode *at;
+	struct lock want;
+	uint64_t number; /* the session's own */
+	int64_t came_ms;
+	int64_t told_ms;  /* 0: not since it was sent last */
+	uint64_t visited; /* by which search */
+};
+
+struct lock_waits {
+	struct list inodes; /* struct lock_inode: that are waited for */
+	struct list all;    /* struct lock_wait */
+	unsigned n;
+	uint64_t searches;
+	int64_t patience_ms;
+};
+
+void lock_waits_init(struct lock_waits *ws);
+void lock_waits_fini(struct lock_waits *ws);
+
+/* NULL: it isn't there. */
+struct lock_wait *lock_waits_find(
+	struct lock_waits *ws, uint64_t key, uint64_t session, uint64_t number);
+/* Of one that is there: it keeps its place, and is not told any more. -ENOLCK: too many; -ENOMEM.
+ */
+int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const struct lock *want,
+	uint64_t number);
+void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait);
+void lock_waits_drop_session(struct lock_waits *ws, uint64_t session);
+
+/* Whether what this wait (NULL: one that comes now) wants is behind others' waits. */
+bool lock_waits_behind(const struct lock_waits *ws, uint64_t key, const struct lock *want,
+	const struct lock_wait *wait);
+
+/* Whether one who has what this one wants waits for him, himself or by others. */
+int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
+	const struct lock *want, bool *deadlock);
+
+/* Somebody may have less of the inode than before. */
+void lock_waits_changed(struct lock_waits *ws, uint64_t key);
+
+/* In a transaction to read: finds who may come now, and calls tell for the session of each. */
+int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *arg), void *arg);
+/* Whether that has something to do now; else *next is when, in ms, or INT64_MAX. */
+bool lock_waits_due(const struct lock_waits *ws, int64_t *next);
+
+/* Calls fn for each wait of the session that has been told to come. */
+void lock_waits_told(const struct lock_waits *ws, uint64_t session,
+	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+
+/* Whether somebody waits for what this session has. */
+int lock_waits_for(const struct lock_waits *ws, uint64_t session, bool *any);
+
+#endif

@@ -1,0 +1,138 @@
+/* ns_lock.c - LOCK and GETLK. */
+#include <errno.h>
+
+#include "common/util.h"
+#include "server/lock.h"
+#include "server/ns.h"
+
+static int refuse(struct ns_call *c, int err, const char *text)
+{
+	c->rep->text = (struct rpc_str){text, (uint16_t)strlen(text)};
+	return err;
+}
+
+static struct lock wanted(const struct ns_call *c)
+{
+	const struct rpc_lock *req = &c->req->lock;
+	bool whole = req->kind == LOCK_KIND_FLOCK;
+
+	return (struct lock){
+		.session = c->ctx->session,
+		.owner = req->owner,
+		.start = whole ? 0 : req->start,
+		.end = whole ? UINT64_MAX : req->end,
+		.pid = req->pid,
+		.kind = req->kind,
+		.type = req->type,
+	};
+}
+
+/* What is given up may be of an inode that has gone. */
+static int check(struct ns_call *c)
+{
+	const struct rpc_lock *req = &c->req->lock;
+	struct inode inode;
+
+	if (!c->ctx->shared)
+		return refuse(c, -EINVAL, "locks are for sessions at a shared export");
+	if (req->ino >> INO_BITS)
+		return -ESTALE;
+	return req->type == LOCK_FREE ? 0 : inode_load(c->v, req->ino, &inode);
+}
+
+static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
+{
+	int err = ns_room(c, ROOM_PAGES + LOCK_ROOM_PAGES, lock->type != LOCK_FREE);
+
+	if (err)
+		return err == -ENOSPC ? -ENOLCK : err;
+	err = lock_set(c->v, key, lock);
+	if (!err)
+		lock_waits_changed(&c->m->lock_waits, key);
+	return err;
+}
+
+/* So that two who want more than they have don't wait for each other: nobody looks for that. */
+static int give_up_own(struct ns_call *c, uint64_t key, const struct lock *want)
+{
+	struct lock none = *want;
+
+	none.type = LOCK_FREE;
+	return set(c, key, &none);
+}
+
+/* holder: NULL: it is only behind others that wait. */
+static int wait_for(
+	struct ns_call *c, uint64_t key, const struct lock *want, const struct lock *holder)
+{
+	struct lock_waits *ws = &c->m->lock_waits;
+	bool deadlock = false;
+	int err = 0;
+
+	if (holder && want->kind == LOCK_KIND_POSIX)
+		err = lock_waits_deadlock(ws, c->v, key, want, &deadlock);
+	if (err || deadlock)
+		return err ? err : -EDEADLK;
+	err = lock_waits_add(ws, c->v, key, want, c->req->lock.wait);
+	if (!err && want->kind == LOCK_KIND_FLOCK)
+		err = give_up_own(c, key, want);
+	return err ? err : -EINPROGRESS;
+}
+
+static struct lock_wait *find_wait(struct ns_call *c, uint64_t key)
+{
+	return lock_waits_find(&c->m->lock_waits, key, c->ctx->session, c->req->lock.wait);
+}
+
+static void drop_wait(struct ns_call *c, uint64_t key)
+{
+	struct lock_wait *wait = find_wait(c, key);
+
+	if (wait)
+		lock_waits_drop(&c->m->lock_waits, wait);
+}
+
+static int lock(struct ns_call *c, uint64_t key, const struct lock *want)
+{
+	struct lock holder;
+	int err = lock_find_conflict(c->v, key, want, &holder);
+
+	if (!err) {
+		c->m->lock_holder = holder.session;
+		return c->req->lock.wait ? wait_for(c, key, want, &holder) : -EAGAIN;
+	}
+	if (err != -ENOENT)
+		return err;
+	if (c->req->lock.wait && lock_waits_behind(&c->m->lock_waits, key, want, find_wait(c, key)))
+		return wait_for(c, key, want, NULL);
+	return set(c, key, want);
+}
+
+int ns_lock(struct ns_call *c)
+{
+	const struct rpc_lock *req = &c->req->lock;
+	uint64_t key = inode_key(c->v, req->ino);
+	struct lock want = wanted(c);
+	int err = check(c);
+
+	if (!err && !(req->wait && req->type == LOCK_FREE))
+		err = lock(c, key, &want);
+	if (req->wait && err != -EINPROGRESS)
+		drop_wait(c, key);
+	return err;
+}
+
+int ns_getlk(struct ns_call *c)
+{
+	struct rpc_getlk_reply *rep = &c->rep->getlk;
+	struct lock want = wanted(c), holder;
+	int err = check(c);
+
+	if (!err)
+		err = lock_find_conflict(c->v, inode_key(c->v, c->req->lock.ino), &want, &holder);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	c->m->lock_holder = holder.session;
+	*rep = (struct rpc_getlk_reply){holder.type, holder.pid, holder.start, holder.end};
+	return 0;
+}

@@ -1,0 +1,424 @@
+/* test_server_lock.c - locks as they are stored: what conflicts, how ranges split and merge, who
+ * waits for whom, and what the end of a session or of the server leaves. */
+#include "tests/unit/meta_fixture.h"
+
+#include "server/lock.h"
+
+enum { SESSIONS = 3, PATIENCE_MS = 30 };
+
+static uint64_t sessions[SESSIONS], file;
+
+static uint64_t new_session(uint32_t flags)
+{
+	struct meta_session s = {
+		.flags = flags, .instance = 7, .nchannels = 1, .client = "test:/mnt"};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	return s.id;
+}
+
+static int set_up(void **state)
+{
+	fx_set_up(state);
+	fx_end_session();
+	fx_settle();
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+	fx.ctx.shared = true;
+	fx.ctx.session = sessions[0];
+	file = fx_file(ROOT_INO, "file");
+	return 0;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* Owners of the three sessions have the same numbers, and are not the same. */
+static struct rpc_lock record(uint8_t type, uint64_t start, uint64_t end)
+{
+	return (struct rpc_lock){.ino = file,
+		.owner = 1,
+		.start = start,
+		.end = end,
+		.pid = 100,
+		.kind = LOCK_KIND_POSIX,
+		.type = type};
+}
+
+static int lock(unsigned session, struct rpc_lock lk)
+{
+	fx.ctx.session = sessions[session];
+	return FX_RUN(.op = RPC_LOCK, .lock = lk);
+}
+
+static int set(unsigned session, uint8_t type, uint64_t start, uint64_t end)
+{
+	return lock(session, record(type, start, end));
+}
+
+static int await(unsigned session, uint64_t number, uint8_t type, uint64_t start, uint64_t end)
+{
+	struct rpc_lock lk = record(type, start, end);
+
+	lk.wait = number;
+	return lock(session, lk);
+}
+
+static int whole(unsigned session, uint8_t type, uint64_t number)
+{
+	return lock(session, (struct rpc_lock){.ino = file,
+				     .owner = 1,
+				     .wait = number,
+				     .end = UINT64_MAX,
+				     .kind = LOCK_KIND_FLOCK,
+				     .type = type});
+}
+
+/* Bytes 0 to 19 as another session finds them: '.', 'r' or 'w' each. */
+static void expect_seen(const char *seen)
+{
+	fx.ctx.session = sessions[SESSIONS - 1];
+	for (uint64_t i = 0; seen[i]; i++) {
+		static const char letters[] = ".rw";
+
+		assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_EXCLUSIVE, i, i)), 0);
+		assert_int_equal(letters[fx.rep.getlk.type], seen[i]);
+	}
+}
+
+/* Who is told, as "session:number" each. */
+static char told[128];
+
+static void note_told(uint64_t ino, uint64_t number, void *arg)
+{
+	size_t len = strlen(told);
+
+	assert_int_equal(ino, file);
+	snprintf(told + len, sizeof(told) - len, "%s%u:%u", len ? " " : "", *(unsigned *)arg,
+		(unsigned)number);
+}
+
+static void rung(uint64_t session, void *arg)
+{
+	++*(unsigned *)arg;
+}
+
+static void expect_told(unsigned rings, const char *expected)
+{
+	unsigned n = 0;
+	int64_t next;
+
+	if (meta_locks_due(fx.m, &next))
+		assert_int_equal(meta_locks_look(fx.m, rung, &n), 0);
+	assert_int_equal(n, rings);
+	told[0] = '\0';
+	for (unsigned i = 0; i < SESSIONS; i++)
+		meta_locks_told(fx.m, sessions[i], note_told, &i);
+	assert_string_equal(told, expected);
+}
+
+/* ---- having ---------------------------------------------------------------------------------- */
+
+static void lock__split_and_merge(void **state)
+{
+	static const struct {
+		uint8_t type;
+		uint64_t start, end;
+		const char *after;
+	} steps[] = {
+		{LOCK_EXCLUSIVE, 5, 14, ".....wwwwwwwwww....."},
+		{LOCK_FREE, 8, 9, ".....www..wwwww....."},
+		{LOCK_SHARED, 6, 6, ".....wrw..wwwww....."},
+		{LOCK_SHARED, 7, 11, ".....wrrrrrrwww....."},
+		{LOCK_EXCLUSIVE, 8, 9, ".....wrrwwrrwww....."},
+		{LOCK_SHARED, 0, 19, "rrrrrrrrrrrrrrrrrrrr"},
+		{LOCK_FREE, 3, 5, "rrr...rrrrrrrrrrrrrr"},
+		{LOCK_EXCLUSIVE, 4, UINT64_MAX, "rrr.wwwwwwwwwwwwwwww"},
+		{LOCK_FREE, 10, UINT64_MAX, "rrr.wwwwww.........."},
+		{LOCK_FREE, 0, UINT64_MAX, "...................."},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
+		assert_int_equal(set(0, steps[i].type, steps[i].start, steps[i].end), 0);
+		expect_seen(steps[i].after);
+		fx_check();
+	}
+}
+
+static void lock__conflicts(void **state)
+{
+	assert_int_equal(set(0, LOCK_SHARED, 10, 19), 0);
+	assert_int_equal(set(1, LOCK_SHARED, 0, 30), 0);
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 0, 10), -EAGAIN);
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 31, 31), 0);
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 10, 19), -EAGAIN);
+	assert_int_equal(set(1, LOCK_FREE, 5, 25), 0);
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 10, 19), 0);
+	assert_int_equal(set(1, LOCK_SHARED, 19, 19), -EAGAIN);
+	assert_true(meta_lock_holder(fx.m) == sessions[0]);
+	assert_int_equal(meta_lock_holder(fx.m), 0);
+	/* Of the whole file is another kind. */
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(2, LOCK_SHARED, 0), -EAGAIN);
+}
+
+static void lock__of_other_owners_of_a_session(void **state)
+{
+	struct rpc_lock other = record(LOCK_SHARED, 0, 0);
+
+	other.owner = 2;
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 5), 0);
+	assert_int_equal(lock(0, other), -EAGAIN);
+	other.start = other.end = 6;
+	assert_int_equal(lock(0, other), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+	expect_seen("......r.");
+}
+
+static void getlk__names_the_lock(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 5, 9), 0);
+	fx.ctx.session = sessions[1];
+	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_SHARED, 0, 100)), 0);
+	assert_int_equal(fx.rep.getlk.type, LOCK_EXCLUSIVE);
+	assert_int_equal(fx.rep.getlk.pid, 100);
+	assert_int_equal(fx.rep.getlk.start, 5);
+	assert_int_equal(fx.rep.getlk.end, 9);
+	fx.ctx.session = sessions[0];
+	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_SHARED, 0, 100)), 0);
+	assert_int_equal(fx.rep.getlk.type, LOCK_FREE);
+}
+
+static void flock__converts(void **state)
+{
+	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(whole(1, LOCK_FREE, 0), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), -EAGAIN);
+	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+}
+
+/* Both would wait for the other's shared lock. */
+static void flock__is_given_up_while_more_is_waited_for(void **state)
+{
+	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 8), -EINPROGRESS);
+	expect_told(1, "0:7");
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 7), 0);
+}
+
+static void lock__is_refused(void **state)
+{
+	struct rpc_lock gone = record(LOCK_SHARED, 0, 0);
+
+	gone.ino = 4711;
+	assert_int_equal(lock(0, gone), -ESTALE);
+	gone.ino = UINT64_MAX;
+	assert_int_equal(lock(0, gone), -ESTALE);
+	fx.ctx.shared = false;
+	assert_int_equal(set(0, LOCK_SHARED, 0, 0), -EINVAL);
+	assert_true(fx.rep.text.len);
+	fx.ctx.shared = true;
+	/* It is no change of the file. */
+	fx.ctx.read_only = true;
+	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
+	fx.ctx.read_only = false;
+}
+
+static void lock__too_many(void **state)
+{
+	for (uint64_t i = 0; i < LOCKS_MAX; i++)
+		assert_int_equal(set(0, LOCK_SHARED, 2 * i, 2 * i), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 2 * LOCKS_MAX, 2 * LOCKS_MAX), -ENOLCK);
+	assert_int_equal(set(1, LOCK_SHARED, 0, UINT64_MAX), 0);
+	assert_int_equal(set(1, LOCK_FREE, 5, 5), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 5, 5), 0);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void wait__is_told_in_the_order_of_coming(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 13, LOCK_SHARED, 5, 5), -EINPROGRESS);
+	expect_told(0, "");
+	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
+	expect_told(1, "1:11");
+	expect_told(0, "1:11"); /* in each PING */
+	/* Who comes now is behind them; who only tries is not. */
+	assert_int_equal(await(0, 14, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), 0);
+	expect_told(0, "");
+	assert_int_equal(set(1, LOCK_FREE, 0, 9), 0);
+	/* Both are the same owner's, and so not in each other's way. */
+	expect_told(2, "2:12 2:13");
+	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	expect_told(0, "2:13");
+}
+
+static void wait__what_can_be_had_is_granted_at_once(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 10, 19), 0);
+	assert_int_equal(meta_locks_waiting(fx.m), 1);
+}
+
+static void wait__withdrawn(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(1, 11, LOCK_FREE, 0, 9), 0);
+	assert_int_equal(await(1, 99, LOCK_FREE, 0, 9), 0);
+	assert_int_equal(meta_locks_waiting(fx.m), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
+	expect_told(0, "");
+}
+
+/* One that is told, and does not come, is waited for no longer than that. */
+static void wait__patience_ends(void **state)
+{
+	fx.m->lock_waits.patience_ms = PATIENCE_MS;
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
+	expect_told(1, "1:11");
+	usleep((PATIENCE_MS + 5) * 1000);
+	expect_told(1, "1:11 2:12");
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), 0);
+}
+
+/* Readers that keep coming don't keep a writer out; but one who could have it waits not for ever
+ * for one who can't. */
+static void wait__of_a_reader_behind_a_writer(void **state)
+{
+	fx.m->lock_waits.patience_ms = PATIENCE_MS;
+	assert_int_equal(set(0, LOCK_SHARED, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_SHARED, 0, 9), -EINPROGRESS);
+	expect_told(0, "");
+	usleep((PATIENCE_MS + 5) * 1000);
+	expect_told(1, "2:12");
+	assert_int_equal(await(2, 12, LOCK_SHARED, 0, 9), 0);
+}
+
+static void wait__in_a_circle(void **state)
+{
+	for (unsigned i = 0; i < SESSIONS; i++)
+		assert_int_equal(set(i, LOCK_EXCLUSIVE, i, i), 0);
+	assert_int_equal(await(0, 1, LOCK_EXCLUSIVE, 1, 1), -EINPROGRESS);
+	assert_int_equal(await(1, 2, LOCK_SHARED, 2, 2), -EINPROGRESS);
+	assert_int_equal(await(2, 3, LOCK_SHARED, 0, 0), -EDEADLK);
+	assert_int_equal(meta_locks_waiting(fx.m), 2);
+	assert_int_equal(set(2, LOCK_FREE, 2, 2), 0);
+	assert_int_equal(await(2, 3, LOCK_SHARED, 0, 0), -EINPROGRESS);
+}
+
+static void wait__in_a_circle_over_two_files(void **state)
+{
+	struct rpc_lock other = record(LOCK_EXCLUSIVE, 0, 0);
+
+	other.ino = fx_file(ROOT_INO, "other");
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
+	assert_int_equal(lock(1, other), 0);
+	assert_int_equal(await(1, 1, LOCK_EXCLUSIVE, 0, 0), -EINPROGRESS);
+	other.wait = 2;
+	assert_int_equal(lock(0, other), -EDEADLK);
+}
+
+/* ---- ends ------------------------------------------------------------------------------------ */
+
+static void session__ends_with_its_locks_and_waits(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(await(1, 11, LOCK_SHARED, 5, 5), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 5, 5), -EINPROGRESS);
+	fx.ctx.session = sessions[1];
+	fx_end_session();
+	fx.ctx.session = sessions[0];
+	fx_end_session();
+	fx_settle();
+	assert_int_equal(meta_locks_waiting(fx.m), 1);
+	expect_told(1, "2:12");
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 5, 5), 0);
+}
+
+static void session__somebody_wants_what_it_has(void **state)
+{
+	bool wanted;
+
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_SHARED, 5, 5), -EINPROGRESS);
+	assert_int_equal(meta_locks_wanted(fx.m, sessions[0], &wanted), 0);
+	assert_true(wanted);
+	assert_int_equal(meta_locks_wanted(fx.m, sessions[1], &wanted), 0);
+	assert_false(wanted);
+}
+
+static void restart__forgets_waits_and_no_locks(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	assert_int_equal(await(1, 11, LOCK_SHARED, 5, 5), -EINPROGRESS);
+	fx_reopen();
+	assert_int_equal(meta_locks_waiting(fx.m), 0);
+	assert_int_equal(await(1, 11, LOCK_SHARED, 5, 5), -EINPROGRESS);
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
+	expect_told(1, "1:11");
+}
+
+static void file__goes_before_its_lock(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_int_equal(fx_return_inode(file), 0);
+	fx_settle();
+	assert_int_equal(fx_getattr(file), -ESTALE);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 0, 9), -ESTALE);
+	fx_check();
+	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(lock__split_and_merge),
+		CASE(lock__conflicts),
+		CASE(lock__of_other_owners_of_a_session),
+		CASE(getlk__names_the_lock),
+		CASE(flock__converts),
+		CASE(flock__is_given_up_while_more_is_waited_for),
+		CASE(lock__is_refused),
+		CASE(lock__too_many),
+		CASE(wait__is_told_in_the_order_of_coming),
+		CASE(wait__what_can_be_had_is_granted_at_once),
+		CASE(wait__withdrawn),
+		CASE(wait__patience_ends),
+		CASE(wait__of_a_reader_behind_a_writer),
+		CASE(wait__in_a_circle),
+		CASE(wait__in_a_circle_over_two_files),
+		CASE(session__ends_with_its_locks_and_waits),
+		CASE(session__somebody_wants_what_it_has),
+		CASE(restart__forgets_waits_and_no_locks),
+		CASE(file__goes_before_its_lock),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
