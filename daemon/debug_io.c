@@ -42,6 +42,8 @@ static const char *op_text(enum request_op op)
 		[OP_TMPFILE] = "tmpfile",
 		[OP_STATX] = "statx",
 		[OP_REMOUNT] = "remount",
+		[OP_GETLK] = "getlk",
+		[OP_SETLK] = "setlk",
 	};
 
 	return names[op];

@@ -71,6 +71,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
+	locks_init(&fs->locks);
 	expiries_init(&fs->expiries);
 	remount_init(&fs->remount, options->read_only);
 	atomic_init(&fs->access.mode, options->access);
@@ -92,6 +93,7 @@ err_notifiers:
 err_tables:
 	expiries_fini(&fs->expiries);
 	remount_fini(&fs->remount);
+	locks_fini(&fs->locks);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
@@ -108,6 +110,7 @@ void fs_close(struct fs *fs)
 	inode_table_fini(&fs->inodes);
 	expiries_fini(&fs->expiries);
 	remount_fini(&fs->remount);
+	locks_fini(&fs->locks);
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
@@ -143,6 +146,7 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
+	list_init(&ft->lock_waits);
 	freeze_thread_init(&ft->freeze, thread);
 	leftover_thread_init(&ft->leftover);
 	return remote_init(thread, fs->session);
@@ -277,6 +281,8 @@ static void run(struct request *req)
 		[OP_TMPFILE] = op_tmpfile,
 		[OP_STATX] = op_getattr,
 		[OP_REMOUNT] = op_remount,
+		[OP_GETLK] = op_getlk,
+		[OP_SETLK] = op_setlk,
 	};
 
 	ops[req->op](req);
@@ -410,6 +416,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	freeze_step(thread);
 	remount_step(thread);
 	give_up_interrupted(ft);
+	lock_tick(thread);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
 	if (now >= ft->next_commit_ms) {

@@ -10,6 +10,7 @@
 #include "daemon/inode.h"
 #include "daemon/landing.h"
 #include "daemon/leftover.h"
+#include "daemon/lock.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
 #include "daemon/remount.h"
@@ -26,6 +27,7 @@ struct fs_thread {
 	struct list dirty;       /* inodes, by commit.dirty */
 	struct list accessed;    /* the same, by access.link: the longest waiting first */
 	struct list interrupted; /* ops, by interrupted */
+	struct list lock_waits;  /* struct lock_wait, by own */
 	unsigned nbackground;    /* RPCs on their way for no request */
 	unsigned nacked;         /* WRITEs on their way that were acknowledged */
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
@@ -51,6 +53,7 @@ struct fs {
 	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;
+	struct locks locks;
 	struct remount remount;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */

@@ -377,6 +377,7 @@ static int decode_release(struct request *req, struct cursor *c)
 	set_fh(req, in->fh);
 	req->args.flags = in->flags;
 	req->args.lock_owner = in->lock_owner;
+	req->args.flock_ends = in->release_flags & FUSE_RELEASE_FLOCK_UNLOCK;
 	return 0;
 }
 
@@ -400,6 +401,53 @@ static int decode_flush(struct request *req, struct cursor *c)
 	set_fh(req, in->fh);
 	req->args.lock_owner = in->lock_owner;
 	return 0;
+}
+
+static int decode_lock_type(uint32_t type, uint8_t *out)
+{
+	switch (type) {
+	case F_RDLCK:
+		*out = LOCK_SHARED;
+		return 0;
+	case F_WRLCK:
+		*out = LOCK_EXCLUSIVE;
+		return 0;
+	case F_UNLCK:
+		*out = LOCK_FREE;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int decode_lk(struct request *req, struct cursor *c)
+{
+	const struct fuse_lk_in *in = whole(c, struct fuse_lk_in);
+
+	if (!in)
+		return -EIO;
+	set_fh(req, in->fh);
+	req->args.lock_owner = in->owner;
+	req->args.lock.kind = in->lk_flags & FUSE_LK_FLOCK ? LOCK_KIND_FLOCK : LOCK_KIND_POSIX;
+	req->args.lock.start = in->lk.start;
+	req->args.lock.end = in->lk.end;
+	req->args.lock.pid = in->lk.pid;
+	if (in->lk.start > in->lk.end)
+		return -EINVAL;
+	return decode_lock_type(in->lk.type, &req->args.lock.type);
+}
+
+static int decode_getlk(struct request *req, struct cursor *c)
+{
+	int err = decode_lk(req, c);
+
+	return !err && req->args.lock.type == LOCK_FREE ? -EINVAL : err;
+}
+
+static int decode_lk_wait(struct request *req, struct cursor *c)
+{
+	req->args.lock.wait = true;
+	return decode_lk(req, c);
 }
 
 static int decode_lseek(struct request *req, struct cursor *c)
@@ -568,6 +616,9 @@ static const struct decoder decoders[] = {
 	[FUSE_TMPFILE] = {decode_tmpfile, OP_TMPFILE},
 	[FUSE_STATX] = {decode_statx, OP_STATX},
 	[FUSE_IOCTL] = {decode_ioctl, OP_REMOUNT},
+	[FUSE_GETLK] = {decode_getlk, OP_GETLK},
+	[FUSE_SETLK] = {decode_lk, OP_SETLK},
+	[FUSE_SETLKW] = {decode_lk_wait, OP_SETLK},
 	[FUSE_GETXATTR] = {decode_getxattr, OP_GETXATTR},
 	[FUSE_LISTXATTR] = {decode_listxattr, OP_LISTXATTR},
 	[FUSE_SETXATTR] = {decode_setxattr, OP_SETXATTR},

@@ -30,7 +30,7 @@ enum {
  * kernel checks permissions by the lists that it asks for as attributes; a new file's umask is then
  * the server's to apply, which knows whether the parent has a default list: DONT_MASK. By
  * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. Locks stay the kernel's
- * own. */
+ * own, but where others lock the same files. */
 static const uint64_t wanted =
 	FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
 	FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
@@ -48,11 +48,13 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 	return flags;
 }
 
+static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
+
 /* No mapping is shared where others write what is mapped. */
 static uint64_t wanted_with(enum cache_mode cache, bool sharing)
 {
 	if (sharing)
-		return wanted & ~FUSE_DIRECT_IO_ALLOW_MMAP;
+		return (wanted & ~FUSE_DIRECT_IO_ALLOW_MMAP) | wanted_with_others;
 	return wanted | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
 }
 

@@ -23,6 +23,7 @@
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"
 #include "daemon/landing.h"
+#include "daemon/lock.h"
 
 enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
 
@@ -93,7 +94,7 @@ static bool interrupt_here(struct io_thread *thread, uint64_t unique)
 	struct request *req = request_find(thread, unique);
 
 	if (!req)
-		return interrupt_parked(thread, unique);
+		return lock_interrupt(thread, unique) || interrupt_parked(thread, unique);
 	if (!req->replied) {
 		req->interrupted = true;
 		fs_interrupt(req);

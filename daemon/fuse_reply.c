@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #include "common/log.h"
+#include "common/rpc.h"
 #include "common/util.h"
 #include "daemon/debug_io.h"
 #include "daemon/fuse_port.h"
@@ -365,6 +366,25 @@ void reply_pipe(struct request *req, int pipe, uint32_t len)
 			could_not_send(req, err);
 	}
 	request_end(req);
+}
+
+static uint32_t kernel_type(uint8_t type)
+{
+	if (type == LOCK_FREE)
+		return F_UNLCK;
+	return type == LOCK_SHARED ? F_RDLCK : F_WRLCK;
+}
+
+void reply_lock(struct request *req, const struct lock_found *found)
+{
+	struct fuse_lk_out out = {.lk = {
+					  .start = found->start,
+					  .end = found->end,
+					  .type = kernel_type(found->type),
+					  .pid = found->pid,
+				  }};
+
+	send_and_end(req, &out, sizeof(out));
 }
 
 void reply_lseek(struct request *req, uint64_t offset)

@@ -44,6 +44,7 @@ static void inode_delete(struct inode *inode)
 
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
+	inode_locks_fini(&inode->locks);
 	extent_map_fini(&inode->map);
 	names_forget(&inode->names, &inode->fs->inodes.names);
 	free(inode->commit.tail);
@@ -103,6 +104,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	drop_init(&inode->drop);
 	access_init(&inode->access);
 	inode_lease_init(&inode->lease);
+	inode_locks_init(&inode->locks);
 	return inode;
 }
 

@@ -33,6 +33,7 @@
 #include "daemon/gate.h"
 #include "daemon/grants.h"
 #include "daemon/lease.h"
+#include "daemon/lock.h"
 #include "daemon/names.h"
 
 struct fs;
@@ -80,6 +81,7 @@ struct inode {
 	struct access access;
 	struct drop drop;
 	struct inode_lease lease; /* of a file, where others write, too */
+	struct inode_locks locks; /* likewise */
 };
 
 struct inode_shard;

@@ -515,8 +515,13 @@ void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
 	struct rpc_recall recall;
 
 	while (rpc_get_recall(&r, &recall)) {
-		struct inode *inode = inode_find(thread->fs, recall.ino);
+		struct inode *inode;
 
+		if (recall.keep == RECALL_LOCKS) {
+			lock_look_again(thread, recall.number);
+			continue;
+		}
+		inode = inode_find(thread->fs, recall.ino);
 		if (!inode) {
 			disclaim(thread, &recall);
 			continue;

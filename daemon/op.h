@@ -54,6 +54,7 @@ enum op_wait {
 	OP_AT_QUOTA,
 	OP_AT_REMOUNT,
 	OP_AT_LEASE,
+	OP_AT_LOCK,
 };
 
 /* An operation's way through the gate of an inode. */

@@ -43,6 +43,9 @@ void op_read(struct request *req);
 void op_write(struct request *req);
 /* ops_lseek.c */
 void op_lseek(struct request *req);
+/* ops_lock.c */
+void op_getlk(struct request *req);
+void op_setlk(struct request *req);
 /* ops_xattr.c */
 void op_getxattr(struct request *req);
 void op_listxattr(struct request *req);

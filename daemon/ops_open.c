@@ -94,7 +94,8 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
 	inode->nwriters += handle->writes;
-	if (!handle->writes)
+	/* Who has record locks gives them up by FLUSH. */
+	if (!handle->writes && !inode->fs->options.sharing)
 		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);
@@ -200,6 +201,7 @@ void op_release(struct request *req)
 {
 	struct op *op = op_begin(req);
 
+	lock_handle_closed(req, op->inode, handle_of(req));
 	close_handle(op->inode, handle_of(req), req->thread);
 	op_finish(req, 0);
 }

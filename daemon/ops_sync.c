@@ -1,4 +1,5 @@
-/* FLUSH, FSYNC, FSYNCDIR: [acknowledged writes are remote] -> COMMIT -> reply. */
+/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> reply.
+ */
 #include "daemon/fs.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"
@@ -25,22 +26,33 @@ static void sync_commit(struct request *req, int status)
 }
 
 /* The kernel flushes what a process that exits has open, and no signal reaches that. */
-static void sync_file(struct request *req)
+static void sync_begin(struct request *req)
 {
 	op_begin(req);
 	fs_watch(req);
+}
+
+static void sync_file(struct request *req)
+{
 	if (op_wait_acknowledged(req, sync_commit))
 		sync_commit(req, 0);
+}
+
+static void flush_unlocked(struct request *req, int status)
+{
+	if (status || req->replied || !handle_of(req)->writes)
+		op_finish(req, status);
+	else
+		sync_file(req);
 }
 
 /* Who has only read closes at once: what others could not keep is not for him. The kernel asks for
  * it only where it writes back (OPEN_NO_FLUSH). */
 void op_flush(struct request *req)
 {
-	if (handle_of(req)->writes)
-		sync_file(req);
-	else
-		reply_error(req, 0);
+	sync_begin(req);
+	if (lock_flush(req, flush_unlocked))
+		flush_unlocked(req, 0);
 }
 
 /* Times alone are no data. */
@@ -60,10 +72,12 @@ static bool only_times_dirty(const struct request *req)
 
 void op_fsync(struct request *req)
 {
-	if (req->args.datasync && only_times_dirty(req))
+	if (req->args.datasync && only_times_dirty(req)) {
 		reply_error(req, 0);
-	else
-		sync_file(req);
+		return;
+	}
+	sync_begin(req);
+	sync_file(req);
 }
 
 /* Directories change at the server only. */

@@ -20,6 +20,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/lease.h"
+#include "daemon/lock.h"
 #include "daemon/remote_private.h"
 
 enum {
@@ -286,6 +287,7 @@ static void channel_ready(struct remote *r)
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
+		lock_look_at_all(r->thread);
 	}
 	slots_pump(r);
 	transfers_pump(r);

@@ -77,6 +77,8 @@ enum request_op {
 	OP_STATX,
 	OP_COPY,
 	OP_REMOUNT,
+	OP_GETLK,
+	OP_SETLK,
 	OP_NOPS,
 };
 
@@ -101,7 +103,8 @@ struct request_args {
 	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
 	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
-	uint64_t lock_owner;        /* FLUSH, RELEASE */
+	uint64_t lock_owner;        /* FLUSH, RELEASE, GETLK, SETLK */
+	bool flock_ends;            /* RELEASE: what lock_owner has by flock(2) */
 	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
 	struct {                    /* SETATTR: as in struct rpc_setattr */
 		uint32_t valid;
@@ -109,6 +112,12 @@ struct request_args {
 		uint64_t size;
 		int64_t atime, mtime, ctime;
 	} set;
+	struct { /* GETLK, SETLK: as in struct rpc_lock */
+		uint64_t start, end;
+		uint32_t pid;
+		uint8_t kind, type;
+		bool wait; /* SETLKW */
+	} lock;
 };
 
 /* FORGET and BATCH_FORGET: the n-th of them. Decoded one by one, so that any number fits. */
@@ -203,6 +212,13 @@ void reply_pieces(struct request *req, struct pieces *pieces);
 enum { REPLY_HEAD_BYTES = 16 };
 const void *reply_pipe_head(struct request *req, uint32_t len);
 void reply_pipe(struct request *req, int pipe, uint32_t len);
+/* GETLK: type LOCK_FREE: there is none. */
+struct lock_found {
+	uint64_t start, end;
+	uint32_t pid;
+	uint8_t type; /* enum lock_type */
+};
+void reply_lock(struct request *req, const struct lock_found *found);
 void reply_lseek(struct request *req, uint64_t offset);
 void reply_ioctl(struct request *req); /* REMOUNT: it is done */
 /* GETXATTR and LISTXATTR with size 0: how much there would be. */

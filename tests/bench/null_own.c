@@ -23,6 +23,7 @@
 #include "daemon/fuse_port.h"
 #include "daemon/io_threads.h"
 #include "daemon/landing.h"
+#include "daemon/lock.h"
 #include "daemon/mountpoint.h"
 #include "null_files.h"
 
@@ -209,6 +210,11 @@ void landing_fetch(struct io_thread *thread)
 
 void landing_close(struct io_thread *thread)
 {
+}
+
+bool lock_interrupt(struct io_thread *thread, uint64_t unique)
+{
+	return false;
 }
 
 void fs_forget(struct io_thread *thread, const struct forget *forget)

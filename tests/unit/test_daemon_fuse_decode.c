@@ -122,6 +122,9 @@ static const struct sample samples[] = {
 	{FUSE_COPY_FILE_RANGE, OP_COPY, sizeof(struct fuse_copy_file_range_in), NULL, NULL, 0},
 	{FUSE_TMPFILE, OP_TMPFILE, sizeof(struct fuse_create_in), "/", NULL, 0},
 	{FUSE_STATX, OP_STATX, sizeof(struct fuse_statx_in), NULL, NULL, 0},
+	{FUSE_GETLK, OP_GETLK, sizeof(struct fuse_lk_in), NULL, NULL, 0},
+	{FUSE_SETLK, OP_SETLK, sizeof(struct fuse_lk_in), NULL, NULL, 0},
+	{FUSE_SETLKW, OP_SETLK, sizeof(struct fuse_lk_in), NULL, NULL, 0},
 	{FUSE_GETXATTR, OP_GETXATTR, sizeof(struct fuse_getxattr_in), "user.x", NULL, 0},
 	{FUSE_LISTXATTR, OP_LISTXATTR, sizeof(struct fuse_getxattr_in), NULL, NULL, 0},
 	{FUSE_SETXATTR, OP_SETXATTR, sizeof(struct fuse_setxattr_in), "user.x", NULL, 100},
@@ -232,7 +235,7 @@ static void fuse_decode__extensions_are_skipped(void **state)
 static void fuse_decode__unknown_operation(void **state)
 {
 	static const uint32_t opcodes[] = {
-		0, FUSE_GETLK, FUSE_ACCESS, FUSE_POLL, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
+		0, FUSE_BMAP, FUSE_ACCESS, FUSE_POLL, FUSE_SYNCFS, 53, 4096, UINT32_MAX};
 	struct message m;
 	struct request req;
 
@@ -732,6 +735,68 @@ static void fuse_init_negotiate__too_old_or_short(void **state)
 		-EPROTO);
 }
 
+/* ---- locks ----------------------------------------------------------------------------------- */
+
+static int decode_lk(uint32_t opcode, struct fuse_lk_in in, struct request *req)
+{
+	struct message m;
+
+	begin(&m, opcode);
+	put(&m, &in, sizeof(in));
+	return decode(&m, req);
+}
+
+static void locks__what_is_asked_for(void **state)
+{
+	struct fuse_lk_in in = {.fh = 5,
+		.owner = UINT64_MAX,
+		.lk = {.start = 7, .end = INT64_MAX, .type = F_WRLCK, .pid = 4711}};
+	struct request req;
+
+	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), 0);
+	assert_int_equal(req.args.fh, 5);
+	assert_true(req.args.lock_owner == UINT64_MAX);
+	assert_int_equal(req.args.lock.kind, LOCK_KIND_POSIX);
+	assert_int_equal(req.args.lock.type, LOCK_EXCLUSIVE);
+	assert_int_equal(req.args.lock.start, 7);
+	assert_int_equal(req.args.lock.end, INT64_MAX);
+	assert_int_equal(req.args.lock.pid, 4711);
+	assert_false(req.args.lock.wait);
+	in.lk.type = F_RDLCK;
+	in.lk_flags = FUSE_LK_FLOCK;
+	assert_int_equal(decode_lk(FUSE_SETLKW, in, &req), 0);
+	assert_int_equal(req.args.lock.kind, LOCK_KIND_FLOCK);
+	assert_int_equal(req.args.lock.type, LOCK_SHARED);
+	assert_true(req.args.lock.wait);
+	in.lk.type = F_UNLCK;
+	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), 0);
+	assert_int_equal(req.args.lock.type, LOCK_FREE);
+	assert_int_equal(decode_lk(FUSE_GETLK, in, &req), -EINVAL);
+	in.lk.type = 77;
+	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), -EINVAL);
+	in.lk.type = F_RDLCK;
+	in.lk.start = 9;
+	in.lk.end = 8;
+	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), -EINVAL);
+}
+
+static void release__may_end_a_lock(void **state)
+{
+	struct fuse_release_in in = {.lock_owner = 9};
+	struct request req;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct message m;
+
+		in.release_flags = i ? FUSE_RELEASE_FLOCK_UNLOCK : FUSE_RELEASE_FLUSH;
+		begin(&m, FUSE_RELEASE);
+		put(&m, &in, sizeof(in));
+		assert_int_equal(decode(&m, &req), 0);
+		assert_int_equal(req.args.lock_owner, 9);
+		assert_int_equal(req.args.flock_ends, i);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -763,6 +828,8 @@ int main(void)
 		cmocka_unit_test(fuse_init_negotiate__newer_kernel),
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),
 		cmocka_unit_test(fuse_init_negotiate__too_old_or_short),
+		cmocka_unit_test(locks__what_is_asked_for),
+		cmocka_unit_test(release__may_end_a_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

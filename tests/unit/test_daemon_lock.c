@@ -1,0 +1,479 @@
+/* Who waits for a lock: what is asked of the server, when again, and what a signal does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <unistd.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+#include "daemon/io_thread_private.h"
+#include "daemon/op.h"
+#include "daemon/ops.h"
+#include "daemon/remote_private.h"
+
+enum { INO = 71, OWNER = 9, OPS = 4, UNIQUE = 100, NOBODY = INT32_MAX };
+
+/* One thread, whose remote sends nothing: what would be sent stays with it until the test answers.
+ */
+struct fixture {
+	struct fs fs;
+	struct session session;
+	struct remote remote;
+	struct io_thread thread;
+	struct io_thread_private priv;
+	struct inode *inode;
+	struct handle handle;
+	struct request ops[OPS];
+	int kernel[2];
+};
+
+static struct fixture fx;
+static int caller; /* a process's number */
+
+static int setup(void **state)
+{
+	struct fs_thread *ft = &fx.fs.threads[0];
+
+	memset(&fx, 0, sizeof(fx));
+	if (inode_table_init(&fx.fs.inodes) || pipe2(fx.kernel, O_NONBLOCK))
+		return -1;
+	fx.fs.session = &fx.session;
+	fx.fs.options.sharing = fx.session.sharing = true;
+	fx.fs.options.io_threads = 1;
+	locks_init(&fx.fs.locks);
+	grants_init(&fx.fs.grants);
+	allowances_init(&fx.fs.allowances);
+	returns_init(&fx.fs.returns);
+	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
+	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
+	list_init(&fx.priv.inbox);
+	list_init(&fx.priv.free_requests);
+	list_init(&fx.priv.used_requests);
+	fx.priv.wake_fd = -1;
+	fx.priv.fuse_fd = fx.kernel[1];
+	fx.remote.thread = &fx.thread;
+	fx.remote.session = &fx.session;
+	slots_init(&fx.remote);
+	ft->thread = &fx.thread;
+	list_init(&ft->dirty);
+	list_init(&ft->accessed);
+	list_init(&ft->interrupted);
+	list_init(&ft->lock_waits);
+	fx.inode = inode_get(&fx.fs, INO);
+	fx.inode->type = S_IFREG;
+	inode_remember(fx.inode);
+	fx.handle.inode = fx.inode;
+	caller = getpid();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	assert_true(list_empty(&fx.fs.threads[0].lock_waits));
+	assert_true(list_empty(&fx.fs.locks.waits));
+	assert_true(list_empty(&fx.priv.inbox));
+	inode_forget(fx.inode, 1);
+	inode_put(fx.inode);
+	inode_table_fini(&fx.fs.inodes);
+	returns_fini(&fx.fs.returns);
+	allowances_fini(&fx.fs.allowances);
+	grants_fini(&fx.fs.grants);
+	locks_fini(&fx.fs.locks);
+	close(fx.kernel[0]);
+	close(fx.kernel[1]);
+	return 0;
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+static struct request *make(unsigned i, enum request_op op)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread,
+		.op = op,
+		.node = INO,
+		.unique = UNIQUE + i,
+		.pid = (uint32_t)caller};
+	list_init(&req->link);
+	list_init(&req->all);
+	req->args.has_fh = true;
+	req->args.fh = handle_number(&fx.handle);
+	req->args.lock_owner = OWNER;
+	req->args.lock.kind = LOCK_KIND_POSIX;
+	req->args.lock.type = LOCK_EXCLUSIVE;
+	req->args.lock.end = 99;
+	return req;
+}
+
+static void lock(unsigned i)
+{
+	op_setlk(make(i, OP_SETLK));
+}
+
+static void await(unsigned i)
+{
+	struct request *req = make(i, OP_SETLK);
+
+	req->args.lock.wait = true;
+	op_setlk(req);
+}
+
+static void assert_not_told(void)
+{
+	struct fuse_out_header h;
+
+	assert_int_equal(read(fx.kernel[0], &h, sizeof(h)), -1);
+}
+
+static void assert_told(unsigned i, int error)
+{
+	struct fuse_out_header h;
+
+	assert_int_equal(read(fx.kernel[0], &h, sizeof(h)), sizeof(h));
+	assert_int_equal(h.unique, UNIQUE + i);
+	assert_int_equal(h.error, error);
+	assert_not_told();
+}
+
+static void signal_caller(unsigned i)
+{
+	assert_true(lock_interrupt(&fx.thread, UNIQUE + i));
+}
+
+static void run_calls(void)
+{
+	struct list *link;
+
+	while ((link = list_pop(&fx.priv.inbox))) {
+		struct thread_call *call = list_entry(link, struct thread_call, link);
+
+		call->run(call);
+	}
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static struct rpc_call *take_any(void)
+{
+	struct list *link = list_pop(&fx.remote.rpc_waiting_nested);
+
+	if (!link)
+		link = list_pop(&fx.remote.rpc_waiting);
+	return link ? list_entry(link, struct rpc_call, link) : NULL;
+}
+
+/* Sends the next one, which must be this; it can't be taken back then. */
+static struct rpc_call *take(uint8_t type, bool waits)
+{
+	struct rpc_call *call = take_any();
+
+	assert_non_null(call);
+	call->sent = true;
+	assert_int_equal(call->req.op, RPC_LOCK);
+	assert_int_equal(call->req.lock.ino, INO);
+	assert_int_equal(call->req.lock.owner, OWNER);
+	assert_int_equal(call->req.lock.type, type);
+	assert_int_equal(call->req.lock.wait != 0, waits);
+	return call;
+}
+
+static void assert_nothing_sent(void)
+{
+	assert_null(take_any());
+}
+
+static void answer(struct rpc_call *call, int status)
+{
+	call->done(call, &(struct rpc_reply){.op = RPC_LOCK, .status = status});
+	run_calls();
+}
+
+static uint64_t note(unsigned i)
+{
+	struct rpc_call *call;
+	uint64_t number;
+
+	await(i);
+	call = take(LOCK_EXCLUSIVE, true);
+	number = call->req.lock.wait;
+	answer(call, -EINPROGRESS);
+	assert_not_told();
+	assert_nothing_sent();
+	return number;
+}
+
+static void tell_of(uint64_t number)
+{
+	struct rpc_recall recall = {INO, number, RECALL_LOCKS};
+	uint8_t tail[RPC_RECALL_BYTES];
+	struct wire_out w;
+
+	wire_out_init(&w, tail, sizeof(tail));
+	rpc_put_recall(&w, &recall);
+	lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
+	run_calls();
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void wait__free__answered(void **state)
+{
+	await(0);
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(0, 0);
+}
+
+static void wait__told__asks_again_by_the_same_number(void **state)
+{
+	uint64_t one = note(0), two = note(1);
+	struct rpc_call *call;
+
+	assert_true(one != two);
+	tell_of(two);
+	call = take(LOCK_EXCLUSIVE, true);
+	assert_int_equal(call->req.lock.wait, two);
+	assert_nothing_sent();
+	answer(call, 0);
+	assert_told(1, 0);
+	tell_of(two); /* it was on its way */
+	assert_nothing_sent();
+	tell_of(one);
+	answer(take(LOCK_EXCLUSIVE, true), -EINPROGRESS);
+	assert_not_told();
+	tell_of(one);
+	answer(take(LOCK_EXCLUSIVE, true), -EDEADLK);
+	assert_told(0, -EDEADLK);
+}
+
+/* The news may come by another channel. */
+static void wait__told_before_it_is_answered__asks_again(void **state)
+{
+	struct rpc_call *call;
+
+	await(0);
+	call = take(LOCK_EXCLUSIVE, true);
+	tell_of(call->req.lock.wait);
+	assert_nothing_sent();
+	answer(call, -EINPROGRESS);
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(0, 0);
+}
+
+static void wait__server_started_again__asks_again(void **state)
+{
+	note(0);
+	note(1);
+	lock_look_at_all(&fx.thread);
+	run_calls();
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(0, 0);
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(1, 0);
+}
+
+static void wait__session_lost__says_so(void **state)
+{
+	note(0);
+	atomic_store(&fx.session.lost, true);
+	lock_tick(&fx.thread);
+	assert_told(0, -ESTALE);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void signal__withdraws_first(void **state)
+{
+	uint64_t number = note(0);
+	struct rpc_call *call;
+
+	signal_caller(0);
+	assert_not_told();
+	call = take(LOCK_FREE, true);
+	assert_int_equal(call->req.lock.wait, number);
+	tell_of(number);
+	assert_nothing_sent();
+	answer(call, 0);
+	assert_told(0, -EINTR);
+	assert_false(lock_interrupt(&fx.thread, UNIQUE));
+}
+
+static void signal__before_it_was_sent__at_once(void **state)
+{
+	await(0);
+	signal_caller(0);
+	assert_told(0, -EINTR);
+	assert_nothing_sent();
+}
+
+static void signal__while_it_is_on_its_way__waits_for_the_answer(void **state)
+{
+	struct rpc_call *call;
+
+	await(0);
+	call = take(LOCK_EXCLUSIVE, true);
+	signal_caller(0);
+	assert_not_told();
+	answer(call, 0);
+	assert_told(0, 0);
+	await(1);
+	call = take(LOCK_EXCLUSIVE, true);
+	signal_caller(1);
+	answer(call, -EINPROGRESS);
+	answer(take(LOCK_FREE, true), 0);
+	assert_told(1, -EINTR);
+}
+
+static void signal__without_the_server__at_once(void **state)
+{
+	struct rpc_call *call;
+
+	note(0);
+	fx.remote.missed = true;
+	signal_caller(0);
+	assert_told(0, -EINTR);
+	call = take(LOCK_FREE, true);
+	lock_tick(&fx.thread);
+	assert_nothing_sent();
+	answer(call, 0);
+	assert_not_told();
+}
+
+static void signal__that_kills__does_not_wait_for_the_answer(void **state)
+{
+	struct rpc_call *call;
+
+	await(0);
+	call = take(LOCK_EXCLUSIVE, true);
+	fx.remote.missed = true;
+	signal_caller(0);
+	assert_not_told();
+	answer(call, 0);
+	assert_told(0, 0);
+	caller = NOBODY;
+	await(1);
+	call = take(LOCK_EXCLUSIVE, true);
+	signal_caller(1);
+	assert_told(1, -EINTR);
+	/* It was granted to nobody. */
+	answer(call, 0);
+	answer(take(LOCK_FREE, false), 0);
+	assert_not_told();
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+static void flushed(struct request *req, int status)
+{
+	fx.ops[OPS - 1].taken_back = status ? status : 1;
+}
+
+static void flush(unsigned i)
+{
+	struct request *req = make(i, OP_FLUSH);
+
+	fx.ops[OPS - 1].taken_back = 0;
+	op_begin(req);
+	if (lock_flush(req, flushed))
+		flushed(req, 0);
+}
+
+static void flush__gives_up_what_its_owner_may_have(void **state)
+{
+	struct rpc_call *call;
+
+	flush(0);
+	assert_nothing_sent();
+	assert_int_equal(fx.ops[OPS - 1].taken_back, 1);
+	op_end(&fx.ops[0]);
+	lock(1);
+	answer(take(LOCK_EXCLUSIVE, false), -EAGAIN);
+	assert_told(1, -EAGAIN);
+	flush(0);
+	assert_int_equal(fx.ops[OPS - 1].taken_back, 0);
+	call = take(LOCK_FREE, false);
+	assert_true(call->req.lock.end == UINT64_MAX);
+	answer(call, 0);
+	assert_int_equal(fx.ops[OPS - 1].taken_back, 1);
+	op_end(&fx.ops[0]);
+	flush(0);
+	assert_nothing_sent();
+	op_end(&fx.ops[0]);
+}
+
+/* Who closes may be killed; the lock goes all the same. */
+static void flush__taken_back__goes_on_by_itself(void **state)
+{
+	lock(1);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(1, 0);
+	flush(0);
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	assert_int_equal(fx.ops[OPS - 1].taken_back, -ECANCELED);
+	op_end(&fx.ops[0]);
+	answer(take(LOCK_FREE, false), 0);
+}
+
+static void release__gives_up_what_is_the_handles(void **state)
+{
+	struct request *req = make(0, OP_RELEASE);
+	struct rpc_call *call;
+
+	lock(1);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(1, 0);
+	req->args.flock_ends = true;
+	lock_handle_closed(req, fx.inode, &fx.handle);
+	call = take(LOCK_FREE, false);
+	assert_int_equal(call->req.lock.kind, LOCK_KIND_POSIX);
+	answer(call, 0);
+	call = take(LOCK_FREE, false);
+	assert_int_equal(call->req.lock.kind, LOCK_KIND_FLOCK);
+	answer(call, 0);
+	assert_nothing_sent();
+}
+
+/* It was told that it failed. */
+static void lock__granted_to_nobody__is_given_up(void **state)
+{
+	struct rpc_call *call;
+
+	lock(0);
+	call = take(LOCK_EXCLUSIVE, false);
+	request_abandon(&fx.ops[0], -EINTR);
+	assert_told(0, -EINTR);
+	answer(call, 0);
+	call = take(LOCK_FREE, false);
+	assert_int_equal(call->req.lock.end, 99);
+	answer(call, 0);
+	assert_not_told();
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(wait__free__answered),
+		CASE(wait__told__asks_again_by_the_same_number),
+		CASE(wait__told_before_it_is_answered__asks_again),
+		CASE(wait__server_started_again__asks_again),
+		CASE(wait__session_lost__says_so),
+		CASE(signal__withdraws_first),
+		CASE(signal__before_it_was_sent__at_once),
+		CASE(signal__while_it_is_on_its_way__waits_for_the_answer),
+		CASE(signal__without_the_server__at_once),
+		CASE(signal__that_kills__does_not_wait_for_the_answer),
+		CASE(flush__gives_up_what_its_owner_may_have),
+		CASE(flush__taken_back__goes_on_by_itself),
+		CASE(release__gives_up_what_is_the_handles),
+		CASE(lock__granted_to_nobody__is_given_up),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
