@@ -1,0 +1,384 @@
+#!/usr/bin/env bats
+# shared_locks.bats - locks of files that several mounts write (-o share): who has one on one mount
+# keeps those on all others out.
+
+load helpers
+
+lease=2 # seconds
+test_seconds=60
+
+setup() {
+	setup_rmem
+	use_lease $lease
+	mounts=()
+	holders=()
+}
+
+# All end well, and what they leave is whole, unless the test has failed already.
+teardown() {
+	local n failed=0
+	let_go_all
+	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+		for n in "${!mounts[@]}"; do
+			end_mount "$n" || failed=1
+		done
+		[ -z "$server_pid" ] || { stop_server && check_memory; } || failed=1
+		[ $failed -eq 0 ] || show_logs
+	fi
+	teardown_rmem && [ $failed -eq 0 ]
+}
+
+# share N...: mounts the export at $dir/N each, so that all of them write.
+share() {
+	local n
+	for n in "$@"; do
+		mkdir -p "$dir/$n"
+		rmemfs -f -c /dev/null -o "$(mount_options),share" "$(mount_source)" "$dir/$n" \
+			>>"$dir/mount.$n.log" 2>&1 3>&- &
+		mounts[n]=$!
+		echo "${mounts[n]}" >"$dir/mount.$n.pid"
+		until_true 30 mountpoint -q "$dir/$n" || die "mount $n: $(cat "$dir/mount.$n.log")"
+	done
+}
+
+begin() {
+	start_server
+	share "$@"
+}
+
+end_mount() {
+	local pid=${mounts[$1]}
+	unset "mounts[$1]"
+	umount "$dir/$1" || return 1
+	exit_status "$pid" 30 || die "mount $1 ended with status $?"
+}
+
+kill_mount() {
+	kill -KILL "${mounts[$1]}"
+	wait "${mounts[$1]}" || true
+	unset "mounts[$1]"
+}
+
+# start NAME COMMAND...: a program that reads what `tell NAME` says, and whose words `said` shows.
+start() {
+	local name=$1 fd
+	mkfifo "$dir/to.$name"
+	"${@:2}" <"$dir/to.$name" >"$dir/said.$name" 2>&1 3>&- &
+	holders[$!]=$name
+	echo $! >"$dir/pid.$name"
+	exec {fd}>"$dir/to.$name"
+	echo "$fd" >"$dir/fd.$name"
+}
+
+tell() {
+	echo >&"$(cat "$dir/fd.$1")"
+}
+
+said() {
+	[ "$(tr '\n' ' ' <"$dir/said.$1")" = "$2 " ]
+}
+
+# says NAME WORDS: sooner or later.
+says() {
+	until_true 20 said "$1" "$2" || die "$1 said: $(cat "$dir/said.$1")"
+}
+
+# It goes on to its end.
+let_go() {
+	local fd pid
+	fd=$(cat "$dir/fd.$1") pid=$(cat "$dir/pid.$1")
+	tell "$1"
+	exec {fd}>&-
+	timeout 20 tail --pid="$pid" -s 0.02 -f /dev/null || die "$1 does not end"
+	wait "$pid"
+	unset "holders[$pid]"
+}
+
+let_go_all() {
+	local pid fd
+	for pid in "${!holders[@]}"; do
+		fd=$(cat "$dir/fd.${holders[pid]}")
+		exec {fd}>&-
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	holders=()
+}
+
+# finds WORD MOUNT KIND TYPE AT: what who tries it is told.
+finds() {
+	local got
+	got=$(locker try "$3" "$4" "$dir/$2/file" "$5")
+	[ "$got" = "$1" ] || die "$3 $4 at $5 on mount $2: $got"
+}
+
+soon_finds() {
+	until_true 20 finds "$@"
+}
+
+# ---- who has it ----------------------------------------------------------------------------------
+
+@test "who has a lock on one mount keeps those on the others out, until he lets go" {
+	local kind
+	begin 1 2
+	for kind in flock process open; do
+		start "$kind" locker hold $kind alone "$dir/1/file" 5
+		says $kind got
+		finds busy 2 $kind alone 5
+		finds busy 2 $kind shared 5
+		finds busy 1 $kind alone 5
+		[ $kind = flock ] || finds got 2 $kind alone 6
+		let_go $kind
+		soon_finds got 2 $kind alone 5
+	done
+}
+
+@test "shared locks are had by many, and keep out who wants one alone" {
+	local kind n
+	begin 1 2 3
+	for kind in flock process open; do
+		for n in 1 2; do
+			start "$kind.$n" locker hold $kind shared "$dir/$n/file" 5
+			says $kind.$n got
+		done
+		finds got 3 $kind shared 5
+		finds busy 3 $kind alone 5
+		let_go $kind.1
+		finds busy 3 $kind alone 5
+		let_go $kind.2
+		soon_finds got 3 $kind alone 5
+	done
+}
+
+@test "locks of the whole file and of records are nothing to each other" {
+	begin 1 2
+	start one locker hold flock alone "$dir/1/file" 0
+	says one got
+	finds got 2 process alone 0
+	finds busy 2 flock shared 0
+}
+
+@test "F_GETLK tells who has it" {
+	begin 1 2
+	start one locker hold process alone "$dir/1/file" 7
+	says one got
+	[ "$(locker get "$dir/2/file" 7)" = "alone $(cat "$dir/pid.one") 7 1" ]
+	[ "$(locker get "$dir/2/file" 8)" = free ]
+	let_go one
+	[ "$(locker get "$dir/2/file" 7)" = free ]
+}
+
+@test "a process loses its record locks with the first descriptor that it closes" {
+	begin 1 2
+	start one locker close "$dir/1/file"
+	says one got
+	finds busy 2 process alone 0
+	tell one
+	says one "got closed"
+	finds got 2 process alone 0
+}
+
+@test "a lock on a file that is removed goes on, and ends with it" {
+	begin 1 2
+	start one locker hold process alone "$dir/1/file" 0
+	says one got
+	exec 5<>"$dir/2/file"
+	rm "$dir/2/file"
+	[ "$(locker try process alone /dev/fd/5 0)" = busy ] || skip "descriptors can't be opened anew"
+	exec 5>&-
+	let_go one
+}
+
+# What a local filesystem does, but where the kernel's own list of locks is looked at.
+@test "on one mount locks are what they are elsewhere" {
+	begin 1
+	export RMEMFS_TEST_REMOTE_LOCKS=1
+	syscalls flock "$dir/1"
+	syscalls records "$dir/1"
+	unset RMEMFS_TEST_REMOTE_LOCKS
+}
+
+# ---- waiting -------------------------------------------------------------------------------------
+
+@test "who waits gets it when the other lets go" {
+	local kind
+	begin 1 2
+	for kind in flock process open; do
+		start "$kind.1" locker hold $kind alone "$dir/1/file" 3
+		says $kind.1 got
+		start "$kind.2" locker hold $kind alone "$dir/2/file" 3
+		pause 0.3
+		said $kind.2 "" || [ ! -s "$dir/said.$kind.2" ]
+		let_go $kind.1
+		says $kind.2 got
+		let_go $kind.2
+	done
+}
+
+@test "who waits is served in the order of coming" {
+	local n
+	begin 1 2
+	start first locker hold flock alone "$dir/1/file" 0
+	says first got
+	for n in 1 2 3 4 5 6; do
+		flock "$dir/$((n % 2 + 1))/file" -c "echo $n >>$dir/order" 3>&- &
+		pids[n]=$!
+		pause 0.2
+	done
+	let_go first
+	wait "${pids[@]}"
+	[ "$(tr -d '\n' <"$dir/order")" = 123456 ]
+}
+
+@test "a signal interrupts who waits, and he does not get it later" {
+	local kind
+	begin 1 2
+	for kind in flock process open; do
+		start "$kind" locker hold $kind alone "$dir/1/file" 0
+		says $kind got
+		[ "$(locker wait $kind alone "$dir/2/file" 0 300)" = interrupted ]
+		start "$kind.killed" locker hold $kind alone "$dir/2/file" 0
+		pause 0.3
+		kill -TERM "$(cat "$dir/pid.$kind.killed")"
+		! wait "$(cat "$dir/pid.$kind.killed")" || false
+		let_go $kind
+		soon_finds got 1 $kind alone 0
+		finds got 2 $kind alone 0
+	done
+}
+
+@test "two that wait for each other are told so" {
+	begin 1 2
+	start one locker cross "$dir/1/file" 0 1
+	says one got
+	start two locker cross "$dir/2/file" 1 0
+	says two got
+	tell one
+	pause 0.5
+	tell two
+	says two "got deadlock"
+	says one "got got"
+}
+
+@test "many that wait hold up nobody else, and get it one after the other" {
+	local n waiters=()
+	begin 1 2
+	start first locker hold process alone "$dir/1/file" 0
+	says first got
+	for ((n = 0; n < 600; n++)); do
+		locker count process "$dir/2/file" 1 3>&- &
+		waiters[n]=$!
+	done
+	pause 2
+	random_file "$dir/bytes" 4
+	cp "$dir/bytes" "$dir/2/bytes"
+	cmp "$dir/bytes" "$dir/1/bytes"
+	let_go first
+	wait "${waiters[@]}"
+	[ "$(cat "$dir/1/file")" -eq 600 ]
+}
+
+# count_all KIND TIMES: on all mounts at once.
+count_all() {
+	local n pids=()
+	rm -f "$dir/1/file"
+	for n in "${!mounts[@]}"; do
+		locker count "$1" "$dir/$n/file" "$2" 3>&- &
+		pids+=($!)
+		locker count "$1" "$dir/$n/file" "$2" 3>&- &
+		pids+=($!)
+	done
+	for n in "${pids[@]}"; do
+		wait "$n"
+	done
+	[ "$(cat "$dir/1/file")" -eq $((2 * ${#mounts[@]} * $2)) ]
+}
+
+@test "a number that all mounts count up under a lock is right" {
+	local kind
+	begin 1 2 3 4
+	for kind in flock process open; do
+		count_all $kind 200
+	done
+}
+
+# ---- ends ----------------------------------------------------------------------------------------
+
+@test "locks of a mount that is killed are free after the lease time" {
+	begin 1 2 3
+	start one locker hold process alone "$dir/1/file" 0
+	says one got
+	start two locker hold process alone "$dir/2/file" 0
+	pause 0.3
+	kill_mount 1
+	says two got
+	let_go two
+	umount -l "$dir/1"
+	share 1
+	start three locker hold flock alone "$dir/1/file" 0
+	says three got
+	kill_mount 1
+	# Who only tries wants it, too.
+	soon_finds got 2 flock alone 0
+	umount -l "$dir/1"
+}
+
+@test "locks and those that wait for them outlive the server" {
+	local kind n
+	begin 1 2
+	for kind in flock process open; do
+		start "$kind.1" locker hold $kind alone "$dir/1/$kind" 0
+		says $kind.1 got
+		start "$kind.2" locker hold $kind alone "$dir/2/$kind" 0
+	done
+	pause 0.3
+	crash_server
+	for kind in flock process open; do
+		[ "$(locker try $kind alone "$dir/2/$kind" 0)" = busy ]
+		[ ! -s "$dir/said.$kind.2" ]
+		let_go $kind.1
+		says $kind.2 got
+		[ "$(locker try $kind alone "$dir/1/$kind" 0)" = busy ]
+		let_go $kind.2
+	done
+}
+
+@test "without the server who waits is interrupted at once" {
+	begin 1 2
+	start one locker hold process alone "$dir/1/file" 0
+	says one got
+	start two locker wait process alone "$dir/2/file" 0 1500
+	pause 0.3
+	kill_server
+	says two interrupted
+	start_server
+	let_go one
+	soon_finds got 2 process alone 0
+}
+
+# ---- programs ------------------------------------------------------------------------------------
+
+insert() {
+	local i
+	for ((i = 0; i < 25; i++)); do
+		sqlite3 -cmd '.timeout 60000' "$dir/$1/base" "INSERT INTO t VALUES ($1, $i)" || return 1
+	done
+}
+
+@test "a database of SQLite is used from all mounts at once" {
+	local n pids=()
+	command -v sqlite3 >/dev/null || skip "sqlite3 is not there"
+	begin 1 2 3 4
+	sqlite3 "$dir/1/base" 'CREATE TABLE t (mount, i)'
+	for n in 1 2 3 4; do
+		insert $n 3>&- &
+		pids+=($!)
+	done
+	for n in "${pids[@]}"; do
+		wait "$n"
+	done
+	for n in 1 2 3 4; do
+		[ "$(sqlite3 "$dir/$n/base" 'SELECT COUNT(*) FROM t; PRAGMA integrity_check')" = "100
+ok" ]
+	done
+}
