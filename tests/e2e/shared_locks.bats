@@ -2,6 +2,7 @@
 # shared_locks.bats - locks of files that several mounts write (-o share): who has one on one mount
 # keeps those on all others out.
 
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
 
 lease=2 # seconds
