@@ -1,0 +1,233 @@
+/* rpc_driver_locks.c - sessions that share an export and lock its files: who is rung, what PING
+ * tells, and what the end of a holder, or of the server, is to those that wait. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/clock.h"
+#include "common/util.h"
+#include "tests/unit/rpc_client.h"
+#include "tests/unit/rpc_driver.h"
+
+enum { CLIENTS = 3, LEASE_MS = 1000 };
+
+static struct test_server server;
+static struct rpc_client clients[CLIENTS];
+static uint64_t file;
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void begin(unsigned i)
+{
+	char owner[16];
+
+	snprintf(owner, sizeof(owner), "client %u", i);
+	client_init(&clients[i], &server, owner, 1);
+	clients[i].flags = ATTACH_SHARED;
+	client_begin(&clients[i]);
+}
+
+static void make_file(void)
+{
+	struct rpc_request req = {.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = {"file", 4}}};
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
+	file = rep.entry.attr.ino;
+}
+
+static void begin_all(void)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		begin(i);
+	make_file();
+}
+
+static void end_all(void)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		client_fini(&clients[i]);
+}
+
+static int lock(unsigned i, uint8_t type, uint64_t wait)
+{
+	struct rpc_request req = {.op = RPC_LOCK,
+		.lock = {.ino = file,
+			.owner = 1,
+			.wait = wait,
+			.end = UINT64_MAX,
+			.kind = LOCK_KIND_POSIX,
+			.type = type}};
+	struct rpc_reply rep;
+
+	return client_call(&clients[i], 0, &req, &rep);
+}
+
+/* The first wait that a PING tells of: its number, or 0. */
+static uint64_t told(unsigned i)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_recall news;
+	struct rpc_reply rep;
+	struct wire_in r;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_PING);
+	r = rpc_tail_reader(&rep.ping.tail);
+	if (!rpc_get_recall(&r, &news))
+		return 0;
+	assert_int_equal(news.keep, RECALL_LOCKS);
+	assert_int_equal(news.ino, file);
+	return news.number;
+}
+
+static void await_told(unsigned i, uint64_t number)
+{
+	int64_t until = now_ms() + WAIT_MS;
+
+	while (told(i) != number) {
+		assert_true(now_ms() < until);
+		usleep(10000);
+	}
+}
+
+/* ---- cases ----------------------------------------------------------------------------------- */
+
+static void wait__is_told_until_it_comes(void **state)
+{
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(2, LOCK_SHARED, 8), -EINPROGRESS);
+	assert_int_equal(told(1), 0);
+	assert_int_equal(lock(0, LOCK_FREE, 0), 0);
+	assert_int_equal(told(1), 7);
+	assert_int_equal(told(1), 7);
+	assert_int_equal(told(2), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), 0);
+	assert_int_equal(told(1), 0);
+	assert_int_equal(lock(1, LOCK_SHARED, 0), 0);
+	assert_int_equal(told(2), 8);
+	assert_int_equal(lock(2, LOCK_SHARED, 8), 0);
+	end_all();
+}
+
+/* By a message that says only that there is news. */
+static void wait__rings(void **state)
+{
+	struct event event;
+
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(0, LOCK_FREE, 0), 0);
+	client_event(&clients[1], &event);
+	assert_int_equal(event.type, EV_RECV);
+	assert_true(event.has_imm);
+	assert_int_equal(event.imm, RPC_RING);
+	channel_recv_done(clients[1].channel, event.data);
+	end_all();
+}
+
+static void wait__is_passed_when_it_does_not_come(void **state)
+{
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(2, LOCK_EXCLUSIVE, 8), -EINPROGRESS);
+	assert_int_equal(lock(0, LOCK_FREE, 0), 0);
+	await_told(2, 8);
+	assert_int_equal(lock(2, LOCK_EXCLUSIVE, 8), 0);
+	end_all();
+}
+
+static void end__of_a_holder_frees_its_locks(void **state)
+{
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	client_bye(&clients[0]);
+	await_told(1, 7);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), 0);
+	end_all();
+}
+
+/* One that is gone has the lease time to come back. On shm its process lives. */
+static void end__of_a_holder_that_is_gone(void **state)
+{
+	int64_t began, until = now_ms() + WAIT_MS;
+
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	client_drop(&clients[0]);
+	began = now_ms();
+	if (driver_kind != TRANSPORT_SHM) {
+		/* Also for who only tries. */
+		while (lock(1, LOCK_SHARED, 0)) {
+			assert_true(now_ms() < until);
+			usleep(50000);
+		}
+		assert_true(now_ms() - began >= LEASE_MS - 100);
+		assert_true(server_logged(&server, "it is gone, and has locks that others want"));
+	}
+	end_all();
+}
+
+static void restart__keeps_locks(void **state)
+{
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	server_kill(&server);
+	server_start(&server);
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		client_wait_closed(&clients[i]);
+		client_resume(&clients[i]);
+	}
+	/* An answer of before is none of the wait's. */
+	clients[1].seq[0]--;
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(2, LOCK_SHARED, 0), -EAGAIN);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(0, LOCK_FREE, 0), 0);
+	await_told(1, 7);
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 7), 0);
+	end_all();
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_locks(void)
+{
+#define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		LOCK_TEST(wait__is_told_until_it_comes),
+		LOCK_TEST(wait__rings),
+		LOCK_TEST(wait__is_passed_when_it_does_not_come),
+		LOCK_TEST(end__of_a_holder_frees_its_locks),
+		LOCK_TEST(end__of_a_holder_that_is_gone),
+		LOCK_TEST(restart__keeps_locks),
+	};
+
+	return cmocka_run_group_tests_name("locks", tests, NULL, NULL);
+}
