@@ -52,7 +52,7 @@ enum {
 
 static struct options {
 	uint64_t seed, operations;
-	unsigned seconds, players, files, round, timeout;
+	unsigned seconds, players, files, round, timeout, names;
 	uint64_t size;
 	int64_t slack_ms;
 	enum falsify falsify;
@@ -63,6 +63,7 @@ static struct options {
 	.players = 1,
 	.files = 3,
 	.round = 60,
+	.names = NAMES_VARY,
 	.timeout = 120,
 	.size = 128 << 10,
 	.slack_ms = 100};
@@ -118,6 +119,7 @@ static _Noreturn void become_player(unsigned index, int control)
 	p->log = &game.h->logs[index];
 	p->seed = options.seed;
 	p->falsify = options.falsify;
+	p->names = options.names;
 	p->reads_all = index < options.ndirs;
 	snprintf(path, sizeof(path), "%s/%s", game.h->dir[index], game.folder);
 	player_run(p, path, options.round, control);
@@ -328,6 +330,7 @@ static void play_round(void)
 	}
 	all_do('p');
 	all_do('r');
+	check_note_lenient(h);
 	check_mtimes(h, options.slack_ms);
 	check_data(h);
 	check_logs(h, game.at[h->round % options.ndirs]);
@@ -383,6 +386,7 @@ static _Noreturn void usage(void)
 		"  --files N      that all write (default 3, at most %d)\n"
 		"  --size BYTES   of these, at most (default 131072)\n"
 		"  --round N      operations of a player until all rest (default 60, at most %d)\n"
+		"  --names N      of eight operations, how many are about names (default: it varies)\n"
 		"  --timeout N    seconds after which a player hangs (default 120)\n"
 		"  --slack MS     by which times may be behind this machine's clock (default 100)\n"
 		"  --break HOW    falsify results: HOW is one of --break list\n"
@@ -429,6 +433,7 @@ enum {
 	OPT_SIZE,
 	OPT_ROUND,
 	OPT_TIMEOUT,
+	OPT_NAMES,
 	OPT_SLACK,
 	OPT_BREAK,
 	OPT_STRICT,
@@ -463,6 +468,9 @@ static void take_option(int option, const char *value)
 	case OPT_TIMEOUT:
 		options.timeout = (unsigned)number(value, 1, 100000);
 		break;
+	case OPT_NAMES:
+		options.names = (unsigned)number(value, 0, 8);
+		break;
 	case OPT_SLACK:
 		options.slack_ms = (int64_t)number(value, 0, 1000000);
 		break;
@@ -494,6 +502,7 @@ static void take_options(int argc, char **argv)
 		{"size", required_argument, NULL, OPT_SIZE},
 		{"round", required_argument, NULL, OPT_ROUND},
 		{"timeout", required_argument, NULL, OPT_TIMEOUT},
+		{"names", required_argument, NULL, OPT_NAMES},
 		{"slack", required_argument, NULL, OPT_SLACK},
 		{"break", required_argument, NULL, OPT_BREAK},
 		{"strict", no_argument, NULL, OPT_STRICT},
