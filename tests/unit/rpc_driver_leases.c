@@ -679,6 +679,53 @@ static void end__not_for_time_in_which_the_server_stood_still(void **state)
 	client_fini(&clients[0]);
 }
 
+static void freeze(unsigned i)
+{
+	char dir[128];
+	struct rpc_request req = {.op = RPC_SNAPSHOT, .slot = RPC_NO_SLOT};
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep;
+
+	snprintf(dir, sizeof(dir), "%s/snapshot", server.dir);
+	req.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str(dir)};
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.status, 0);
+	do {
+		assert_true(now_ms() < until);
+		req = (struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT};
+		client_send(&clients[i], &req);
+		client_receive(&clients[i], &rep);
+	} while (!rep.ping.frozen);
+}
+
+/* While clients hold their writes for a snapshot, what is committed and given back is taken. */
+static void end__not_for_time_in_which_writes_stand_still(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	/* Who may take snapshots is known by the socket of this machine alone. */
+	if (driver_kind == TRANSPORT_SHM)
+		freeze(0);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	if (driver_kind == TRANSPORT_SHM)
+		usleep(LEASE_MS * 1500);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	req = commit_request(ino, 4321);
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
+	give_back(0, ino, number, LEASE_SHARED);
+	assert_int_equal(expect(1, RPC_GETATTR, 0).attr.attr.size, 4321);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
 /* It has committed all that it changed: no time is made up. */
 static void end__by_bye_is_in_order(void **state)
 {
@@ -808,6 +855,7 @@ int driver_run_leases(void)
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),
 		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),
+		LEASE_TEST(end__not_for_time_in_which_writes_stand_still),
 		LEASE_TEST(end__by_bye_is_in_order),
 		LEASE_TEST(end__of_one_that_has_died_gives_pages),
 		LEASE_TEST(restart__forgets_no_lease),
