@@ -619,6 +619,58 @@ static void end__goes_on_after_a_restart(void **state)
 	expect_gone(ino, inodes - 1);
 }
 
+/* ---- a full store ---------------------------------------------------------------------------- */
+
+static int set_up_small(void **state)
+{
+	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, 4 << 20);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+	fx.ctx.shared = true;
+	as(0);
+	return 0;
+}
+
+static void full_store__still_opens_returns_and_ends(void **state)
+{
+	enum { N = 900 };
+	uint8_t tail[N * RPC_RETURNED_BYTES];
+	uint64_t inos[N];
+	struct wire_out w;
+	char name[128];
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		inos[i] = make_file(name);
+		rpc_put_returned(&w, &(struct rpc_returned){inos[i], UINT64_MAX, LEASE_NONE, true});
+	}
+	for (unsigned i = 0; !fx.rep.status; i++) {
+		snprintf(name, sizeof(name), "a-name-of-some-length-%0100u", i);
+		fx_make(RPC_MKDIR, ROOT_INO, name, 0755);
+	}
+	assert_int_equal(fx.rep.status, -ENOSPC);
+	for (unsigned i = 0; i < N; i++) {
+		take(0, inos[i], LEASE_SHARED, LEASE_PIN);
+		take(1, inos[i], LEASE_SHARED, LEASE_PIN);
+	}
+	as(0);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN,
+				 .ret = {.kind = RETURN_LEASES, .tail = {tail, sizeof(tail)}}),
+		0);
+	assert_int_equal(fx_usage().shared, N);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
+	}
+	end_session(0, false);
+	end_session(1, false);
+	fx_settle();
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+	as(2);
+	assert_int_equal(fx_getattr(inos[0]), -ESTALE);
+}
+
 /* ---- beside sessions of the other kind ------------------------------------------------------- */
 
 /* Records of one that has ended are there for a while yet. */
@@ -688,6 +740,8 @@ int main(void)
 		CASE(end__takes_all_that_the_session_had),
 		CASE(end__of_who_may_have_written_touches_the_file),
 		CASE(end__goes_on_after_a_restart),
+		cmocka_unit_test_setup_teardown(
+			full_store__still_opens_returns_and_ends, set_up_small, fx_tear_down),
 		CASE(others__keep_what_ended_sessions_have_records_of),
 		CASE(others__have_no_records),
 	};
