@@ -470,8 +470,11 @@ static void tell_slow(struct recall *r, int64_t now)
 			(long long)(now - r->since_ms) % 1000 / 100);
 }
 
+/* With this run of the server, or one before. */
 static bool is_on_shm(const struct session *session)
 {
+	if (list_empty(&session->conns))
+		return session_reaches_memory(session);
 	list_for_each (pos, &session->conns)
 		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
 			return true;

@@ -1,6 +1,7 @@
 /* rpc_driver_leases.c - sessions that share an export: who waits for whom, and for how long. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -591,8 +592,8 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 		assert_true(now_ms() < until);
 		answer_recalls(i);
 	}
-	for (uint8_t type = LEASE_SHARED; type <= LEASE_EXCLUSIVE; type++)
-		assert_true(ngranted[type] > STEPS / 100);
+	assert_true(ngranted[LEASE_SHARED] > STEPS / 100);
+	assert_true(ngranted[LEASE_EXCLUSIVE] > STEPS / 100);
 	assert_true(status_says(0, "\"waiting\":0"));
 	end_all();
 }
@@ -653,6 +654,75 @@ static void end__of_one_that_has_died(void **state)
 	holder_kill(&h);
 	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
 	assert_true(expect(0, RPC_LEASE, 0).entry.attr.mtime > before);
+	client_fini(&clients[0]);
+}
+
+/* What can't be answered is nobody's delay. */
+static void end__not_for_time_in_which_the_server_stood_still(void **state)
+{
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	usleep(LEASE_MS * 2000);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	expect_no_recall(1);
+	give_back(0, ino, number, LEASE_SHARED);
+	expect(1, RPC_GETATTR, 0);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+static void freeze(unsigned i)
+{
+	char dir[128];
+	struct rpc_request req = {.op = RPC_SNAPSHOT, .slot = RPC_NO_SLOT};
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep;
+
+	snprintf(dir, sizeof(dir), "%s/snapshot", server.dir);
+	req.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str(dir)};
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.status, 0);
+	do {
+		assert_true(now_ms() < until);
+		req = (struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT};
+		client_send(&clients[i], &req);
+		client_receive(&clients[i], &rep);
+	} while (!rep.ping.frozen);
+}
+
+/* While clients hold their writes for a snapshot, what is committed and given back is taken. */
+static void end__not_for_time_in_which_writes_stand_still(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	/* Who may take snapshots is known by the socket of this machine alone. */
+	if (driver_kind == TRANSPORT_SHM)
+		freeze(0);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	if (driver_kind == TRANSPORT_SHM)
+		usleep(LEASE_MS * 1500);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	req = commit_request(ino, 4321);
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
+	give_back(0, ino, number, LEASE_SHARED);
+	assert_int_equal(expect(1, RPC_GETATTR, 0).attr.attr.size, 4321);
+	client_fini(&clients[1]);
 	client_fini(&clients[0]);
 }
 
@@ -784,6 +854,8 @@ int driver_run_leases(void)
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),
+		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),
+		LEASE_TEST(end__not_for_time_in_which_writes_stand_still),
 		LEASE_TEST(end__by_bye_is_in_order),
 		LEASE_TEST(end__of_one_that_has_died_gives_pages),
 		LEASE_TEST(restart__forgets_no_lease),
