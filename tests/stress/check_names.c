@@ -223,6 +223,32 @@ static enum step observe_stat(const struct names *n, struct cursor *c, const str
 	return close_to(e->nlink, links_of(n, e->ino), e->flags) ? STEP_DONE : STEP_NO;
 }
 
+/* Kernels find both names before they rename, and are done where these are one file. One that
+ * another mount has renamed between the two seems so: the second of two who rename one file in the
+ * same way is told that it has, too. So what the first name was is remembered. */
+static enum step observe_source(
+	const struct search *s, struct cursor *c, const struct event *e, uint64_t source)
+{
+	if (s->history->strict || e->err || e->flags == RENAME_NOREPLACE || !source ||
+		c->local[2] == source)
+		return STEP_NO;
+	c->local[2] = source;
+	return STEP_MORE;
+}
+
+static bool is_done_by_other(const struct cursor *c, const struct event *e, uint64_t target)
+{
+	return !e->err && target && c->local[2] == target;
+}
+
+static enum step observe_rename(
+	const struct search *s, const struct names *n, struct cursor *c, const struct event *e)
+{
+	int slot = e->a.dir == 0 ? 0 : c->step > 0 ? slot_of(n, c->local[0]) : -1;
+
+	return slot < 0 ? STEP_NO : observe_source(s, c, e, n->ino[slot][e->a.file]);
+}
+
 static enum step observe_names(
 	const struct search *s, const void *object, struct cursor *c, const struct event *e)
 {
@@ -249,6 +275,10 @@ static enum step observe_names(
 		if (c->step == 0)
 			return n->dir[e->a.dir] ? STEP_NO : answer(e, ENOENT);
 		return e->kind == OP_LIST ? observe_listing(s, n, c, e) : observe_stat(n, c, e);
+	case OP_RENAME:
+		return observe_rename(s, n, c, e);
+	case OP_DIR_RENAME:
+		return observe_source(s, c, e, n->dir[e->a.dir] & ~DYING);
 	default:
 		return STEP_NO;
 	}
@@ -290,8 +320,10 @@ static enum step take_rename(struct names *n, struct cursor *c, const struct eve
 {
 	uint64_t *from = name_in(n, c->local[0], e->a.file);
 	uint64_t *to = name_in(n, c->local[1], e->b.file);
-	bool noreplace = e->flags == 1, exchange = e->flags == 2;
+	bool noreplace = e->flags == RENAME_NOREPLACE, exchange = e->flags == RENAME_EXCHANGE;
 
+	if (to && (!from || !*from) && is_done_by_other(c, e, *to))
+		return STEP_DONE;
 	if (!from || !to || !*from || (exchange && !*to))
 		return e->err == EEXIST && to && *to && noreplace ? STEP_DONE : answer(e, ENOENT);
 	if (noreplace && *to)
@@ -386,7 +418,7 @@ static enum step take_dir_rename(struct names *n, struct cursor *c, const struct
 	if (*from & DYING || (c->step == 0 && *to & DYING))
 		return STEP_NO;
 	if (!*from)
-		return answer(e, ENOENT);
+		return is_done_by_other(c, e, *to) ? STEP_DONE : answer(e, ENOENT);
 	if (*to && !is_empty(n, e->b.dir))
 		return answer(e, ENOTEMPTY);
 	if (e->err)

@@ -17,7 +17,7 @@
 struct cursor {
 	uint32_t at;
 	uint32_t step;
-	uint64_t local[2]; /* what earlier steps of the operation have found */
+	uint64_t local[3]; /* what earlier steps of the operation have found */
 };
 
 enum step { STEP_NO, STEP_MORE, STEP_DONE };
