@@ -33,8 +33,11 @@ struct search {
 	 * can be. STEP_NO: none such is possible now. */
 	enum step (*observe)(const struct search *s, const void *object, struct cursor *c,
 		const struct event *e);
-	/* Any other step; STEP_NO has changed nothing. */
+	/* Any other step. */
 	enum step (*take)(
+		const struct search *s, void *object, struct cursor *c, const struct event *e);
+	/* What may have happened instead of it, and less likely; may be NULL. */
+	enum step (*take_other)(
 		const struct search *s, void *object, struct cursor *c, const struct event *e);
 };
 
