@@ -21,6 +21,7 @@
  * Exit status: 0; 1 with the history that can't be explained on standard output; 2 where the fault
  * is not the filesystem's. With --break a player falsifies what it sees, and 1 is what should come.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -277,10 +278,16 @@ static void clear_field(void)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* Each time by another mount. */
+/* The referee goes by another mount each time. */
+static int folder_in_turn(void)
+{
+	assert(options.ndirs);
+	return game.at[game.h->round % options.ndirs];
+}
+
 static void empty_logs(void)
 {
-	int at = game.at[game.h->round % options.ndirs];
+	int at = folder_in_turn();
 	bool full = false;
 
 	for (unsigned i = 0; i < LOGS; i++)
@@ -333,7 +340,7 @@ static void play_round(void)
 	check_note_lenient(h);
 	check_mtimes(h, options.slack_ms);
 	check_data(h);
-	check_logs(h, game.at[h->round % options.ndirs]);
+	check_logs(h, folder_in_turn());
 	check_conf(h);
 	check_held(h);
 	check_names(h);
