@@ -108,6 +108,7 @@ int ns_pin(struct ns_call *c, const struct inode *i)
 		return 0;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
 	own.pinned = true;
+	own.nameless |= c->req->op == RPC_TMPFILE;
 	if (!err)
 		err = put_anew(c, &own);
 	tell(c, &own);
@@ -142,14 +143,20 @@ int ns_keeps(struct ns_call *c, const struct inode *i)
 	if (err != -ENOENT)
 		return err;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
-	return err || own.pinned ? err : -ENOENT;
+	return err || own.nameless ? err : -ENOENT;
 }
 
 int ns_named(struct ns_call *c, const struct inode *i)
 {
+	struct lease_record own = {0};
 	int err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key));
 
-	return err == -ENOENT ? 0 : err;
+	if (err == -ENOENT)
+		err = lease_get(c->v, i->key, c->ctx->session, &own);
+	if (err || !own.nameless)
+		return err;
+	own.nameless = false;
+	return lease_put(c->v, &own);
 }
 
 /* ---- RETURN ---------------------------------------------------------------------------------- */

@@ -407,6 +407,30 @@ static void tmpfile__is_its_sessions_and_can_get_a_name(void **state)
 	assert_int_equal(fx_lookup(ROOT_INO, "name"), 0);
 }
 
+/* Its kernel found it by a name that another session took away. */
+static void unlinked__gets_no_name_again(void **state)
+{
+	uint64_t ino = make_file("file");
+
+	take(0, ino, LEASE_SHARED, LEASE_PIN);
+	take(1, ino, LEASE_SHARED, LEASE_PIN);
+	as(1);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		as(i);
+		assert_int_equal(
+			FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
+	}
+	/* Nor has one that never had a name, when it has lost what it got. */
+	as(0);
+	assert_int_equal(
+		FX_RUN(.op = RPC_TMPFILE, .create = {.parent = ROOT_INO, .mode = S_IFREG}), 0);
+	ino = fx.rep.entry.attr.ino;
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("name")}), 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "name"), 0);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
+}
+
 /* ---- what others change is not known --------------------------------------------------------- */
 
 static void attributes__wait_for_who_may_change_them(void **state)
@@ -878,6 +902,7 @@ int main(void)
 		CASE(unlink__of_what_nobody_has_open_is_the_sessions_to_return),
 		CASE(rename__over_a_file_leaves_it_to_those_who_pin_it),
 		CASE(tmpfile__is_its_sessions_and_can_get_a_name),
+		CASE(unlinked__gets_no_name_again),
 		CASE(attributes__wait_for_who_may_change_them),
 		CASE(attributes__are_those_of_the_commit),
 		CASE(setxattr__that_waits_keeps_its_stage),
