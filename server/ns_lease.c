@@ -143,7 +143,7 @@ int ns_keeps(struct ns_call *c, const struct inode *i)
 	if (err != -ENOENT)
 		return err;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
-	return err || own.nameless ? err : -ENOENT;
+	return err || (c->ctx->shared ? own.nameless : own.pinned) ? err : -ENOENT;
 }
 
 int ns_named(struct ns_call *c, const struct inode *i)
