@@ -277,6 +277,8 @@ static void find_name_locked(struct inode *inode, const struct attr *attr)
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->fs->options.sharing) {
+		if (!is_ours_locked(inode) && epoch < inode->unleased)
+			return false;
 		take_attr_locked(inode, attr);
 		return true;
 	}
@@ -337,6 +339,7 @@ void inode_unlease_locked(struct inode *inode)
 	extent_map_fini(&inode->map);
 	extent_map_init(&inode->map);
 	inode->sized = inode->attr_valid = false;
+	inode->unleased = __atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
 	inode_return_unused_locked(inode);
 }
 

@@ -81,13 +81,15 @@ struct inode {
 	struct access access;
 	struct drop drop;
 	struct inode_lease lease; /* of a file, where others write, too */
+	uint64_t unleased;        /* the table's epoch when that was given back last */
 	struct inode_locks locks; /* likewise */
 };
 
 struct inode_shard;
 struct inode_table {
 	struct inode_shard *shards;
-	uint64_t epoch; /* atomic: how many inodes were forgotten that we had changed */
+	/* Atomic: how many inodes were forgotten that we had changed, and leases given back. */
+	uint64_t epoch;
 	struct name_sets names;
 };
 int inode_table_init(struct inode_table *t);
@@ -117,8 +119,9 @@ void inode_forget(struct inode *inode, uint64_t n);
 /* ---- attributes ------------------------------------------------------------------------------ */
 
 /* What a reply that changes nothing says: taken if nothing better is known. epoch is that of the
- * table when the request was started: an inode that was changed and forgotten since may have been
- * newer than the reply. False: so it is, or the inode has lost its last name; ask again. seen: the
+ * table when the request was started: an inode that was changed and forgotten since, or changed
+ * under a lease that was given back, may have been newer than the reply. False: so it is, or the
+ * inode has lost its last name; ask again. seen: the
  * attributes as this reply has left them, for the kernel; NULL: nobody wants to know. */
 bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, struct attr *seen);
 /* The same for a LOOKUP or CREATE, which bring the first extents. */

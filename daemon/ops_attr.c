@@ -20,6 +20,24 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 		reply_attr(req, attr, ttl);
 }
 
+static void getattr_answered(struct request *req, const struct rpc_reply *rep);
+
+static void getattr_ask(struct request *req)
+{
+	struct getattr_state *st = request_state(req, struct getattr_state);
+
+	st->epoch = inode_epoch(req->thread->fs);
+	st->op.call.req.op = RPC_GETATTR;
+	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino};
+	op_rpc(req, getattr_answered);
+}
+
+/* What we have given back since is newer than an answer from before. */
+static bool is_outdated(struct request *req, bool learned)
+{
+	return !learned && req->thread->fs->options.sharing;
+}
+
 static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
@@ -29,23 +47,21 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 		return;
 	}
-	inode_learn(st->op.inode, &rep->attr.attr, st->epoch, &seen);
-	getattr_reply(req, &seen);
+	if (is_outdated(req, inode_learn(st->op.inode, &rep->attr.attr, st->epoch, &seen)))
+		getattr_ask(req);
+	else
+		getattr_reply(req, &seen);
 }
 
 /* Else, only after changes whose order is in doubt does the server have to be asked. */
 void op_getattr(struct request *req)
 {
 	struct op *op = op_begin(req);
-	struct getattr_state *st = request_state(req, struct getattr_state);
 	struct attr attr;
 
 	if (inode_attr(op->inode, &attr) && !req->thread->fs->options.sharing) {
 		getattr_reply(req, &attr);
 		return;
 	}
-	st->epoch = inode_epoch(req->thread->fs);
-	op->call.req.op = RPC_GETATTR;
-	op->call.req.ino = (struct rpc_ino_request){.ino = op->inode->ino};
-	op_rpc(req, getattr_answered);
+	getattr_ask(req);
 }

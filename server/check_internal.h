@@ -24,6 +24,7 @@
 #include "server/check.h"
 #include "server/inode.h"
 #include "server/lease.h"
+#include "server/lock.h"
 #include "server/meta_internal.h"
 #include "server/quota_count.h"
 
@@ -40,6 +41,12 @@ size_t check_list_find(const struct check_list *list, uint64_t number);
 uint64_t check_list_count(const struct check_list *list, uint64_t number);
 bool check_list_has(const struct check_list *list, uint64_t number);
 
+struct check_locks {
+	uint64_t key;
+	struct lock *v;
+	size_t n;
+};
+
 struct check {
 	struct meta *m;
 	struct volume *v; /* NULL: what is looked at belongs to no export */
@@ -55,7 +62,8 @@ struct check {
 	uint64_t inodes, reap_files, reap_pages; /* inodes: but for dead ones */
 	struct lease_record lease;               /* the greatest seen of its inode */
 	struct lease_counts leases;
-	bool has_quotas; /* the export's usage is kept */
+	struct check_locks locks; /* seen of its inode */
+	bool has_quotas;          /* the export's usage is kept */
 	struct quota_sums quotas;
 };
 

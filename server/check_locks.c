@@ -57,40 +57,60 @@ static void check_order(struct check *c, struct store_key key, const struct lock
 	}
 }
 
-static int check_conflicts(
-	struct check *c, struct store_key key, const struct lock *locks, size_t n)
+static void check_conflicts(struct check *c, const struct lock *locks, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct lock other;
-		int err = lock_find_conflict(c->v, key.hi, &locks[i], &other);
+	const struct check_locks *seen = &c->locks;
 
-		if (err && err != -ENOENT)
-			return err == -EBADMSG ? 0 : err;
-		if (err)
-			continue;
-		check_problem(c,
-			"inode %" PRIu64 " is locked by session %" PRIu64 " and by session %" PRIu64
-			", and one has that alone",
-			ino_of_key(key.hi), key.lo, other.session);
-		return 0;
+	for (size_t i = 0; i < n; i++) {
+		for (size_t k = 0; k < seen->n; k++) {
+			if (!lock_conflict(&locks[i], &seen->v[k]))
+				continue;
+			check_problem(c,
+				"inode %" PRIu64 " is locked by session %" PRIu64
+				" and by session %" PRIu64 ", and one has that alone",
+				ino_of_key(seen->key), seen->v[k].session, locks[i].session);
+			return;
+		}
 	}
+}
+
+/* Those of one record after the other, and so those of one session among each other, too. */
+static int see(struct check *c, uint64_t key, const struct lock *locks, size_t n)
+{
+	struct check_locks *seen = &c->locks;
+	struct lock *all;
+
+	if (seen->key != key)
+		seen->n = 0;
+	seen->key = key;
+	all = realloc(seen->v, (seen->n + n) * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	memcpy(all + seen->n, locks, n * sizeof(*all));
+	seen->v = all;
+	seen->n += n;
+	check_conflicts(c, locks, n);
 	return 0;
 }
 
 static int check_record(struct check *c, struct store_key key, const struct store_val *val)
 {
 	autofree struct lock *locks = NULL;
-	size_t n;
+	size_t n = 0;
 	int err = lock_decode(c->v, key, val, &locks, &n);
 
 	if (err)
 		return err;
 	check_order(c, key, locks, n);
 	err = check_session_of(c, key);
-	return err ? err : check_conflicts(c, key, locks, n);
+	return err ? err : see(c, key.hi, locks, n);
 }
 
 int check_locks(struct check *c)
 {
-	return check_each_of_volume(c, STORE_LOCK, check_record);
+	int err = check_each_of_volume(c, STORE_LOCK, check_record);
+
+	free(c->locks.v);
+	c->locks = (struct check_locks){0};
+	return err;
 }

@@ -102,13 +102,14 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 		req->reply, len);
 }
 
-/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that. */
+/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that.
+ * What was refused has changed nothing, and can be run again; but SETXATTR's stage has gone. */
 static bool others_may_give(const struct request *req, int status)
 {
 	const struct session *session = req->conn->session;
 
-	return (status == -ENOSPC || status == -EDQUOT) && session->stored.flags & ATTACH_SHARED &&
-	       session_others_overdue(session);
+	return (status == -ENOSPC || status == -EDQUOT) && req->rpc.op != RPC_SETXATTR &&
+	       session->stored.flags & ATTACH_SHARED && session_others_overdue(session);
 }
 
 static int run(struct server *s, struct request *req, int64_t now)

@@ -1,4 +1,4 @@
-/* lease.c - see lease.h. The record, little-endian: type 1, pinned 1, number 8. */
+/* lease.c - see lease.h. The record, little-endian: type 1, pin 1, number 8. */
 #include "server/lease.h"
 
 #include <errno.h>
@@ -10,19 +10,22 @@
 
 enum { LEASE_BYTES = 10 };
 
+enum pin { PIN_NONE, PIN, PIN_NAMELESS };
+
 int lease_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct lease_record *out)
 {
 	struct wire_in r;
-	uint8_t pinned;
+	uint8_t pin;
 
 	*out = (struct lease_record){.key = key.hi, .session = key.lo};
 	wire_in_init(&r, val->data, val->len);
 	out->type = wire_get_u8(&r);
-	pinned = wire_get_u8(&r);
-	out->pinned = pinned;
+	pin = wire_get_u8(&r);
+	out->pinned = pin != PIN_NONE;
+	out->nameless = pin == PIN_NAMELESS;
 	out->number = wire_get_u64(&r);
-	if (r.truncated || wire_in_left(&r) || out->type > LEASE_EXCLUSIVE || pinned > 1)
+	if (r.truncated || wire_in_left(&r) || out->type > LEASE_EXCLUSIVE || pin > PIN_NAMELESS)
 		return store_damaged(v->store, STORE_LEASE, key);
 	return 0;
 }
@@ -54,6 +57,13 @@ int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_rec
 	return lease_decode(v, at, &val, out);
 }
 
+static uint8_t pin_of(const struct lease_record *record)
+{
+	if (!record->pinned)
+		return PIN_NONE;
+	return record->nameless ? PIN_NAMELESS : PIN;
+}
+
 int lease_put(struct volume *v, const struct lease_record *record)
 {
 	struct store_key at = STORE_KEY(record->key, record->session);
@@ -71,7 +81,7 @@ int lease_put(struct volume *v, const struct lease_record *record)
 	} else {
 		wire_out_init(&w, buf, sizeof(buf));
 		wire_put_u8(&w, record->type);
-		wire_put_u8(&w, record->pinned);
+		wire_put_u8(&w, pin_of(record));
 		wire_put_u64(&w, record->number);
 		err = store_put(v->store, STORE_LEASE, at, buf, sizeof(buf));
 	}

@@ -29,6 +29,7 @@ struct lease_record {
 	uint64_t session;
 	uint8_t type; /* enum lease_type */
 	bool pinned;
+	bool nameless; /* and the inode was made without a name, and may get one */
 	uint64_t number;
 };
 

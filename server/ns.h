@@ -130,7 +130,8 @@ int ns_pin(struct ns_call *c, const struct inode *i);
 
 /* An inode without a name, for as long as the session wants it. */
 int ns_keep(struct ns_call *c, const struct inode *i);
-/* -ENOENT: the session doesn't keep it. */
+/* Whether an inode without a name may get one by the session: -ENOENT. Where others may have taken
+ * its last name meanwhile, only if it never had one. */
 int ns_keeps(struct ns_call *c, const struct inode *i);
 /* It has a name again. */
 int ns_named(struct ns_call *c, const struct inode *i);

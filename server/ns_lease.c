@@ -10,8 +10,11 @@
  * file any more, to read it. */
 enum { LEASES_ALWAYS = 4096 };
 
-/* RETURN of more leaves inodes that go with them to the reaper. */
-enum { RETURN_AT_ONCE = 16 };
+/* RETURN that more inodes go with leaves those to the reaper. */
+enum { RETURN_AT_ONCE = 16, ROOM_PAGES_PER_LATER = 3 };
+
+/* Of the store, at least, where pages are half full. */
+enum { RECORDS_PER_PAGE = 32 };
 
 static int refuse(struct ns_call *c, int err, const char *text)
 {
@@ -105,6 +108,7 @@ int ns_pin(struct ns_call *c, const struct inode *i)
 		return 0;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
 	own.pinned = true;
+	own.nameless |= c->req->op == RPC_TMPFILE;
 	if (!err)
 		err = put_anew(c, &own);
 	tell(c, &own);
@@ -139,29 +143,46 @@ int ns_keeps(struct ns_call *c, const struct inode *i)
 	if (err != -ENOENT)
 		return err;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
-	return err || own.pinned ? err : -ENOENT;
+	return err || (c->ctx->shared ? own.nameless : own.pinned) ? err : -ENOENT;
 }
 
 int ns_named(struct ns_call *c, const struct inode *i)
 {
+	struct lease_record own = {0};
 	int err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key));
 
-	return err == -ENOENT ? 0 : err;
+	if (err == -ENOENT)
+		err = lease_get(c->v, i->key, c->ctx->session, &own);
+	if (err || !own.nameless)
+		return err;
+	own.nameless = false;
+	return lease_put(c->v, &own);
 }
 
 /* ---- RETURN ---------------------------------------------------------------------------------- */
 
-/* What the session does not have was returned before: nothing to do. */
+/* What of it the session has; number 0: nothing. What it has not it has returned before. */
+static int find_returned(struct ns_call *c, const struct rpc_returned *r, struct lease_record *own)
+{
+	int err;
+
+	*own = (struct lease_record){0};
+	if (r->ino >> INO_BITS)
+		return 0;
+	err = lease_get(c->v, inode_key(c->v, r->ino), c->ctx->session, own);
+	if (own->number > r->number)
+		own->number = 0;
+	return err;
+}
+
 static int give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
 {
 	struct lease_record own;
 	bool unpins;
-	int err = r->ino >> INO_BITS
-			  ? -ENOENT
-			  : lease_get(c->v, inode_key(c->v, r->ino), c->ctx->session, &own);
+	int err = find_returned(c, r, &own);
 
-	if (err || !own.number || own.number > r->number)
-		return err == -ENOENT ? 0 : err;
+	if (err || !own.number)
+		return err;
 	unpins = own.pinned && r->unpin;
 	own.pinned = own.pinned && !r->unpin;
 	own.type = own.type < r->keep ? own.type : r->keep;
@@ -177,26 +198,61 @@ int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 	return give_back(c, &all, at_once);
 }
 
-static bool is_well_formed(const struct rpc_tail *tail)
+/* Whether an inode may go with it. */
+static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps)
 {
-	struct wire_in r = rpc_tail_reader(tail);
-	struct rpc_returned returned;
+	struct lease_record own;
+	struct inode inode;
+	int err = find_returned(c, r, &own);
 
-	while (rpc_get_returned(&r, &returned))
-		;
-	return !r.truncated;
+	*reaps = false;
+	if (err || !own.number || !own.pinned || !r->unpin)
+		return err;
+	err = inode_load(c->v, r->ino, &inode);
+	*reaps = !err && !inode.attr.nlink;
+	return err;
+}
+
+/* How many inodes may go; changes nothing. -EINVAL: malformed. */
+static int count_reaped(struct ns_call *c, size_t *n)
+{
+	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
+	struct rpc_returned returned;
+	bool reaps;
+
+	*n = 0;
+	while (rpc_get_returned(&r, &returned)) {
+		int err = may_reap(c, &returned, &reaps);
+
+		if (err)
+			return err;
+		*n += reaps;
+	}
+	return r.truncated ? -EINVAL : 0;
+}
+
+/* No more of the table than there is: it must be possible when the store is full. */
+static uint64_t room_for_records(const struct ns_call *c, size_t n)
+{
+	return min_u64(
+		n * ROOM_PAGES_PER_LEASE, ROOM_PAGES + c->v->now.leases.records / RECORDS_PER_PAGE);
 }
 
 int ns_return_leases(struct ns_call *c)
 {
 	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
-	size_t n = wire_in_left(&r) / RPC_RETURNED_BYTES;
-	bool at_once = n <= RETURN_AT_ONCE;
-	unsigned each = ROOM_PAGES_PER_LEASE + (at_once ? ROOM_PAGES_PER_REAPED : 1);
 	struct rpc_returned returned;
-	int err = is_well_formed(&c->req->ret.tail) ? ns_room(c, ROOM_PAGES + n * each, false)
-						    : -EINVAL;
+	size_t n = wire_in_left(&r) / RPC_RETURNED_BYTES, nreaped;
+	bool at_once;
+	int err = count_reaped(c, &nreaped);
 
+	if (err)
+		return err;
+	at_once = nreaped <= RETURN_AT_ONCE;
+	err = ns_room(c,
+		ROOM_PAGES + room_for_records(c, n) +
+			nreaped * (at_once ? ROOM_PAGES_PER_REAPED : ROOM_PAGES_PER_LATER),
+		false);
 	while (!err && rpc_get_returned(&r, &returned))
 		err = give_back(c, &returned, at_once);
 	return err;

@@ -222,6 +222,7 @@ static struct recall *make_recall(struct contested *at, struct server *s, uint64
 	r->at = at;
 	r->session = session;
 	r->keep = LEASE_EXCLUSIVE;
+	r->since_ms = now_ms();
 	list_add_tail(&at->recalls, &r->of_inode);
 	list_add_tail(&session->recalls, &r->of_session);
 	return r;
@@ -235,19 +236,18 @@ struct look {
 static void recall(struct look *look, const struct lease_record *record, uint8_t keep)
 {
 	struct recall *r = find_recall(look->at, record->session);
+	bool news;
 
 	if (!r)
 		r = make_recall(look->at, look->server, record->session);
 	if (!r)
 		return;
+	news = keep < r->keep || record->number != r->number;
 	r->wanted = true;
-	if (r->number == record->number && r->keep <= keep)
-		return;
-	if (r->number != record->number)
-		r->since_ms = now_ms();
 	r->number = record->number;
 	r->keep = keep;
-	session_ring(r->session);
+	if (news)
+		session_ring(r->session);
 }
 
 /* For each session that has something of the inode. */
@@ -470,8 +470,11 @@ static void tell_slow(struct recall *r, int64_t now)
 			(long long)(now - r->since_ms) % 1000 / 100);
 }
 
+/* With this run of the server, or one before. */
 static bool is_on_shm(const struct session *session)
 {
+	if (list_empty(&session->conns))
+		return session_reaches_memory(session);
 	list_for_each (pos, &session->conns)
 		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
 			return true;

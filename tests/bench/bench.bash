@@ -33,7 +33,7 @@ later() {
 # bench_begin RESULTS: $work is for what is small, $memory for bytes that are measured with.
 bench_begin() {
 	local program
-	for program in rmemfs rmemfs-server rmemfsctl null_own null_stock mdbench pages stream; do
+	for program in rmemfs rmemfs-server rmemfsctl null_own null_stock handover mdbench pages stream; do
 		[ -x "$bin/$program" ] || bench_die "$bin/$program is missing: set RMEMFS_BIN, or build the preset release"
 	done
 	[ "$(id -u)" -eq 0 ] || bench_die "mounting takes root"

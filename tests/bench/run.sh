@@ -19,7 +19,7 @@ usage() {
 		  native   on this machine, over shm and tcp, beside tmpfs, null FUSE servers, sshfs (the default)
 		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
 		  --quick  small and short: shows that all of it works, and nothing about speed
-		  --parts  some only of: fio, series, copies, files, clients, tuning, growth
+		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth
 		  --out    where the results go (build/bench-native, build/bench-vm)
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
 	END
@@ -29,7 +29,7 @@ usage() {
 
 settings_native() {
 	repetitions=5 copies=8 series=3 run_ms=600
-	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4" sharers="1 2 4 8 16"
 	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
 	files=2000 untar_files=2000 build_sources='common/[a-l]*.c'
@@ -39,7 +39,7 @@ settings_native() {
 
 settings_quick() {
 	repetitions=1 copies=1 series=1 run_ms=100
-	sizes="64k" depths="4" threads="4" clients="1 2"
+	sizes="64k" depths="4" threads="4" clients="1 2" sharers="1 2"
 	merges="1 256" channels="1 8" buffers="2 16"
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
 	files=100 untar_files=200 build_sources='common/word.c'
@@ -48,7 +48,7 @@ settings_quick() {
 
 settings_guest() {
 	repetitions=5 copies=5 series=3 run_ms=3000
-	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4"
+	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4" sharers="1 2 4 8 16"
 	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=32 copy_mib=64 slow_mib=8 client_mib=8 stream_mib=256 export_size=256MiB
 	files=300 untar_files=2000 build_sources='common/word.c common/size.c'
@@ -135,6 +135,16 @@ client_series() {
 	done
 }
 
+# sharing_series TRANSPORT: mounts that write one export.
+sharing_series() {
+	local n
+	for ((rep = 1; rep <= series; rep++)); do
+		for n in $sharers; do
+			work_shared "$n" "$1"
+		done
+	done
+}
+
 # option_series TRANSPORT: an I/O thread is a channel, over verbs a queue pair.
 option_series() {
 	local rw
@@ -179,7 +189,7 @@ part() {
 start_native() {
 	rdma_device='' wire=''
 	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
-		"latency:$((file_mib * 3))MiB" "option:$((file_mib * 3))MiB" \
+		"latency:$((file_mib * 3))MiB" "shared:$((client_mib * 2 + 64))MiB" "option:$((file_mib * 3))MiB" \
 		client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
@@ -202,6 +212,8 @@ run_native() {
 	part copies copy_works "tmpfs shm tcp null-own" "exclusive null-stock" sshfs
 	part files file_works "tmpfs shm exclusive tcp sshfs"
 	part clients client_series shm
+	part sharing sharing_series shm
+	part sharing sharing_series tcp
 	part tuning option_series tcp
 	bench_undo
 	part growth growth shm shm 127.0.0.1
@@ -210,7 +222,7 @@ run_native() {
 start_guest() {
 	rdma_device=rxe0 wire=wire
 	server_start 10.9.0.1 "verbs:$export_size" "tcp:$export_size" \
-		"option:$((file_mib * 3))MiB" client{0..3}:$((client_mib * 2))MiB
+		"option:$((file_mib * 3))MiB" "shared:$((client_mib * 2 + 64))MiB" client{0..3}:$((client_mib * 2))MiB
 	make_source
 	make_archive
 	tmpfs_place 1g
@@ -231,6 +243,7 @@ run_guest() {
 	part files file_works "tmpfs verbs tcp nfs-rdma nfs-tcp"
 	part series fio_series "verbs nfs-rdma null-own"
 	part clients client_series verbs
+	part sharing sharing_series verbs
 	part tuning option_series verbs
 	bench_undo
 	part growth growth verbs verbs 10.9.0.1

@@ -284,6 +284,49 @@ work_clients() {
 	done
 }
 
+# work_shared N TRANSPORT: N mounts that write one export: all read one file, each works through small
+# files in a folder of its own. With two of them, what it takes that a file changes hands.
+work_shared() {
+	local n=$1 transport=$2 i jobs=() pids=() began at
+	for ((i = 0; i < n; i++)); do
+		rmem_mount "shared$i" "$transport" shared share
+		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/data")
+	done
+	at=${folder[shared0]}
+	dd if="$memory/data" of="$at/data" bs=1M count="$client_mib" status=none
+	fio --size="${client_mib}M" --rw=randread --bs=4k --direct=1 --ioengine=psync --group_reporting \
+		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(tail -n 3 "$work/fio.log")"
+	take_fio_json
+	record shared-randread-4k "$transport" "$(jq '[.jobs[].read.iops] | add' "$work/fio.json")" op/s "$n"
+	began=$(date +%s.%N)
+	for ((i = 0; i < n; i++)); do
+		mkdir "${folder[shared$i]}/small$i"
+		"$bin/mdbench" "${folder[shared$i]}/small$i" $((files / 4)) 4096 >"$work/mdbench.$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do
+		wait "$i" || bench_die "mdbench failed on one of $n mounts"
+	done
+	record shared-files "$transport" "$(awk -v b="$began" -v e="$(date +%s.%N)" -v n=$((n * (files / 4))) \
+		'BEGIN { printf "%.6g", n / (e - b) }')" file/s "$n"
+	[ "$n" -ne 2 ] || work_handover "$transport"
+	for ((i = n - 1; i >= 0; i--)); do
+		rm -rf "${folder[shared$i]:?}/small$i"
+		cmp -n $((client_mib << 20)) "${folder[shared$i]}/data" "$memory/data" || bench_die "mount $i reads other bytes"
+		[ "$i" -ne 0 ] || rm -f "$at/data" "$at/turns"
+		rmem_umount "shared$i"
+	done
+}
+
+work_handover() {
+	local _ turns s p50 p99
+	read -r _ turns s p50 p99 < <("$bin/handover" "${folder[shared0]}/turns" "${folder[shared1]}/turns" "$files")
+	[ -n "$p99" ] || bench_die "handover failed"
+	record handover-p50 "$1" "$p50" us
+	record handover-p99 "$1" "$p99" us
+}
+
 # work_option VALUE TRANSPORT OPTION RW BS DEPTH: what a mount option does, on a mount of its own. Named
 # OPTION-RW-BS-dDEPTH, over the value.
 work_option() {

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 status=0
 tmp=$(mktemp -d)
 mkdir "$tmp/bin"
-for program in rmemfs rmemfs-server rmemfsctl acklog fsop metaop mapping fsx scale syscalls badpeer \
+for program in rmemfs rmemfs-server rmemfsctl acklog fsop metaop mapping fsx scale syscalls badpeer coherence \
 	liballocount.so test_transport_contract test_rpc_driver; do
 	cp "$RMEMFS_BIN/$program" "$tmp/bin/" || status=1
 done

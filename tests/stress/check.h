@@ -7,6 +7,9 @@
 
 #include "tests/stress/history.h"
 
+/* Before the others: notes what is LENIENT. */
+void check_note_lenient(struct history *h);
+
 /* The files that all write: each cell is a register, written whole and read whole; each size an
  * object that writes and allocations make grow, truncations set, and reads and stats tell. */
 void check_data(struct history *h);

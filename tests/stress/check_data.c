@@ -38,32 +38,55 @@ static void check_answers(struct history *h)
 	}
 }
 
-/* A FUSE mount's kernel tells one who asks for the size while somebody else's write is on its way
- * by the same mount the new one, and goes by the old one for reads until that write is over. */
-static bool is_changing(const struct history *h, const struct event *e)
+/* ---- leniency -------------------------------------------------------------------------------- */
+
+static bool same_file(const struct event *a, const struct event *b)
+{
+	return a->file == b->file && (a->kind <= OP_STAT) == (b->kind <= OP_STAT);
+}
+
+static bool changes_size(const struct event *e)
+{
+	return e->kind == OP_WRITE || e->kind == OP_TRUNCATE || e->kind == OP_ALLOCATE ||
+	       e->kind == OP_APPEND;
+}
+
+static bool is_seek(const struct event *e)
+{
+	return (e->kind == OP_STAT || e->kind == OP_LOG_STAT) && e->way == BY_SEEK;
+}
+
+static bool goes_by_kernel(const struct event *e)
+{
+	return e->kind == OP_READ || e->kind == OP_TAIL || is_seek(e);
+}
+
+/* While somebody else's write is on its way by the same FUSE mount, stat gets the new size from the
+ * daemon, and reads and lseek go by the kernel's, which stays the old one until that write is over.
+ */
+static bool is_lenient(const struct history *h, const struct event *e)
 {
 	for (unsigned i = 0; i < h->nplayers; i++) {
 		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
 			const struct event *c = &h->logs[i].events[j];
 
-			if ((c->kind == OP_WRITE || c->kind == OP_TRUNCATE ||
-				    c->kind == OP_ALLOCATE) &&
-				c->file == e->file && c->player != e->player &&
-				h->device[c->player] == h->device[e->player] &&
-				c->start <= e->end && e->start <= c->end)
+			if (c->player == e->player || h->device[c->player] != h->device[e->player])
+				break;
+			if (is_seek(e) || (changes_size(c) && same_file(c, e) &&
+						  c->start <= e->end && e->start <= c->end))
 				return true;
 		}
 	}
 	return false;
 }
 
-static void note_lenient(struct history *h)
+void check_note_lenient(struct history *h)
 {
 	for (unsigned i = 0; i < h->nplayers && !h->strict; i++) {
 		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
 			struct event *e = &h->logs[i].events[j];
 
-			if (e->kind == OP_READ && e->n < e->len && is_changing(h, e))
+			if (goes_by_kernel(e) && is_lenient(h, e))
 				e->flags |= LENIENT;
 		}
 	}
@@ -104,7 +127,7 @@ static enum step observe_size(
 	const struct size_object *o = object;
 
 	if (e->kind == OP_STAT)
-		return o->size == e->size ? STEP_DONE : STEP_NO;
+		return o->size == e->size || e->flags & LENIENT ? STEP_DONE : STEP_NO;
 	if (e->kind == OP_READ)
 		return observe_read_size(o->size, c, e);
 	return STEP_NO;
@@ -362,7 +385,6 @@ static void check_cells(struct history *h, unsigned file)
 void check_data(struct history *h)
 {
 	check_answers(h);
-	note_lenient(h);
 	for (unsigned file = 0; file < h->nfiles; file++) {
 		check_size(h, file);
 		check_cells(h, file);
@@ -374,11 +396,6 @@ void check_data(struct history *h)
 static bool has_mtime(const struct event *e)
 {
 	return (e->kind == OP_STAT || e->kind == OP_LOG_STAT) && e->mtime;
-}
-
-static bool same_file(const struct event *a, const struct event *b)
-{
-	return a->file == b->file && (a->kind <= OP_STAT) == (b->kind <= OP_STAT);
 }
 
 static bool of_same_file(const struct event *e, const void *context)

@@ -114,7 +114,7 @@ struct held {
 
 /* Those that somebody has seen in this round, and in the one before. */
 static struct held *seen, *known;
-static size_t nseen, nknown;
+static size_t seen_count, known_count;
 
 struct held_cell {
 	uint64_t ino, cell;
@@ -131,7 +131,7 @@ static bool of_held(const struct event *e, const void *context)
 /* What the cells were before the round; zeros of a file that it has made. */
 static struct held before_round(uint64_t ino)
 {
-	for (size_t i = 0; i < nknown; i++)
+	for (size_t i = 0; i < known_count; i++)
 		if (known[i].ino == ino)
 			return known[i];
 	return (struct held){.ino = ino};
@@ -139,7 +139,7 @@ static struct held before_round(uint64_t ino)
 
 static bool is_seen(uint64_t ino)
 {
-	for (size_t i = 0; i < nseen; i++)
+	for (size_t i = 0; i < seen_count; i++)
 		if (seen[i].ino == ino)
 			return true;
 	return false;
@@ -158,7 +158,7 @@ static void judge_held(struct history *h, uint64_t ino)
 		snprintf(what, sizeof(what), "inode %" PRIu64 ", cell %u", ino, cell);
 		file.cells[cell] = judge(h, file.cells[cell], of_held, &c, what);
 	}
-	seen[nseen++] = file;
+	seen[seen_count++] = file;
 }
 
 static void check_held_answer(struct history *h, const struct event *e)
@@ -197,7 +197,7 @@ void check_held(struct history *h)
 		}
 	}
 	known = seen;
-	nknown = nseen;
+	known_count = seen_count;
 	seen = old;
-	nseen = 0;
+	seen_count = 0;
 }

@@ -171,16 +171,19 @@ static void bounds(struct history *h, const struct event *e, uint64_t *least, ui
 	}
 }
 
-/* The sizes that an event has seen the log reach, and not exceed; UINT64_MAX: none. */
+/* The size that an event has seen the log reach; 0: none. */
 static uint64_t reached(const struct event *e)
 {
 	if (e->kind == OP_LOG_STAT)
-		return e->size;
+		return e->flags & LENIENT ? 0 : e->size;
 	return e->kind == OP_TAIL && e->n ? e->off + e->n : 0;
 }
 
+/* And not exceed; UINT64_MAX: none. */
 static uint64_t ended(const struct event *e)
 {
+	if (e->flags & LENIENT)
+		return UINT64_MAX;
 	if (e->kind == OP_LOG_STAT)
 		return e->size;
 	return e->kind == OP_TAIL && e->n < e->len ? e->off + e->n : UINT64_MAX;

@@ -76,6 +76,26 @@ static void note_changes(const struct history *h, struct event *e)
 	e->flags = e->kind == OP_LIST ? bits : nchanges;
 }
 
+static bool renames(const struct event *e)
+{
+	return !e->err && (e->kind == OP_RENAME || e->kind == OP_DIR_RENAME) &&
+	       e->flags != RENAME_NOREPLACE;
+}
+
+/* Whether somebody else renamed meanwhile. */
+static bool meets_rename(const struct history *h, const struct event *e)
+{
+	for (unsigned i = 0; i < h->nplayers; i++) {
+		for (unsigned j = 0; j < h->logs[i].nevents && i != e->player; j++) {
+			const struct event *c = &h->logs[i].events[j];
+
+			if (c->kind == e->kind && !c->err && overlaps(c, e))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool is_judged_calm(const struct event *e)
 {
 	return e->kind == OP_LIST || e->kind == OP_NAME_STAT || e->kind == OP_HELD_STAT ||
@@ -91,6 +111,8 @@ static void prepare(struct history *h)
 
 			if (is_judged_calm(e))
 				note_changes(h, e);
+			if (renames(e))
+				e->value = meets_rename(h, e);
 			if (e->kind != OP_LIST || e->err)
 				continue;
 			if (l->strange[0])
@@ -223,6 +245,19 @@ static enum step observe_stat(const struct names *n, struct cursor *c, const str
 	return close_to(e->nlink, links_of(n, e->ino), e->flags) ? STEP_DONE : STEP_NO;
 }
 
+/* A rename whose source was found, and that waits for its target to be the same: see take_found. */
+static enum step observe_rename(const struct names *n, struct cursor *c, const struct event *e)
+{
+	int slot = slot_of(n, c->local[1]);
+	uint64_t target;
+
+	if (e->kind == OP_DIR_RENAME)
+		target = n->dir[e->b.dir] & ~DYING;
+	else
+		target = slot < 0 ? 0 : n->ino[slot][e->b.file];
+	return c->local[2] && target == c->local[2] ? STEP_DONE : STEP_NO;
+}
+
 static enum step observe_names(
 	const struct search *s, const void *object, struct cursor *c, const struct event *e)
 {
@@ -249,6 +284,9 @@ static enum step observe_names(
 		if (c->step == 0)
 			return n->dir[e->a.dir] ? STEP_NO : answer(e, ENOENT);
 		return e->kind == OP_LIST ? observe_listing(s, n, c, e) : observe_stat(n, c, e);
+	case OP_RENAME:
+	case OP_DIR_RENAME:
+		return observe_rename(n, c, e);
 	default:
 		return STEP_NO;
 	}
@@ -290,7 +328,7 @@ static enum step take_rename(struct names *n, struct cursor *c, const struct eve
 {
 	uint64_t *from = name_in(n, c->local[0], e->a.file);
 	uint64_t *to = name_in(n, c->local[1], e->b.file);
-	bool noreplace = e->flags == 1, exchange = e->flags == 2;
+	bool noreplace = e->flags == RENAME_NOREPLACE, exchange = e->flags == RENAME_EXCHANGE;
 
 	if (!from || !to || !*from || (exchange && !*to))
 		return e->err == EEXIST && to && *to && noreplace ? STEP_DONE : answer(e, ENOENT);
@@ -429,6 +467,8 @@ static enum step take_names(
 {
 	struct names *n = object;
 
+	if (c->local[2])
+		return STEP_NO;
 	switch ((enum op_kind)e->kind) {
 	case OP_CREATE:
 	case OP_UNLINK:
@@ -449,6 +489,33 @@ static enum step take_names(
 	default:
 		return STEP_NO;
 	}
+}
+
+/* Kernels find both names before they rename, and are done where these are one file. One that
+ * another mount has renamed between the two seems so: the second of two who rename one file in the
+ * same way is told that it has, too. */
+static enum step take_found(
+	const struct search *s, void *object, struct cursor *c, const struct event *e)
+{
+	struct names *n = object;
+	const uint64_t *from;
+
+	if (!e->value || c->local[2])
+		return STEP_NO;
+	if (e->kind == OP_DIR_RENAME) {
+		if (c->step)
+			return STEP_NO;
+		c->local[2] = n->dir[e->a.dir] & ~DYING;
+		return c->local[2] ? STEP_MORE : STEP_NO;
+	}
+	if ((e->a.dir && c->step < 1) || (e->b.dir && c->step < 3))
+		return STEP_NO;
+	from = name_in(n, e->a.dir ? c->local[0] : 1, e->a.file);
+	if (!from || !*from)
+		return STEP_NO;
+	c->local[1] = e->b.dir ? c->local[1] : 1;
+	c->local[2] = *from;
+	return STEP_MORE;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------- */
@@ -482,7 +549,10 @@ static void take_last_seen(const struct history *h, struct names *n)
 void check_names(struct history *h)
 {
 	struct names n = rest_names;
-	struct search s = {.object_bytes = sizeof(n), .observe = observe_names, .take = take_names};
+	struct search s = {.object_bytes = sizeof(n),
+		.observe = observe_names,
+		.take = take_names,
+		.take_other = h->strict ? NULL : take_found};
 	const struct event *stuck;
 
 	prepare(h);

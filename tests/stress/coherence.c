@@ -21,6 +21,7 @@
  * Exit status: 0; 1 with the history that can't be explained on standard output; 2 where the fault
  * is not the filesystem's. With --break a player falsifies what it sees, and 1 is what should come.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -52,7 +53,7 @@ enum {
 
 static struct options {
 	uint64_t seed, operations;
-	unsigned seconds, players, files, round, timeout;
+	unsigned seconds, players, files, round, timeout, names;
 	uint64_t size;
 	int64_t slack_ms;
 	enum falsify falsify;
@@ -63,6 +64,7 @@ static struct options {
 	.players = 1,
 	.files = 3,
 	.round = 60,
+	.names = NAMES_VARY,
 	.timeout = 120,
 	.size = 128 << 10,
 	.slack_ms = 100};
@@ -118,6 +120,7 @@ static _Noreturn void become_player(unsigned index, int control)
 	p->log = &game.h->logs[index];
 	p->seed = options.seed;
 	p->falsify = options.falsify;
+	p->names = options.names;
 	p->reads_all = index < options.ndirs;
 	snprintf(path, sizeof(path), "%s/%s", game.h->dir[index], game.folder);
 	player_run(p, path, options.round, control);
@@ -275,10 +278,16 @@ static void clear_field(void)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* Each time by another mount. */
+/* The referee goes by another mount each time. */
+static int folder_in_turn(void)
+{
+	assert(options.ndirs);
+	return game.at[game.h->round % options.ndirs];
+}
+
 static void empty_logs(void)
 {
-	int at = game.at[game.h->round % options.ndirs];
+	int at = folder_in_turn();
 	bool full = false;
 
 	for (unsigned i = 0; i < LOGS; i++)
@@ -328,9 +337,10 @@ static void play_round(void)
 	}
 	all_do('p');
 	all_do('r');
+	check_note_lenient(h);
 	check_mtimes(h, options.slack_ms);
 	check_data(h);
-	check_logs(h, game.at[h->round % options.ndirs]);
+	check_logs(h, folder_in_turn());
 	check_conf(h);
 	check_held(h);
 	check_names(h);
@@ -383,6 +393,7 @@ static _Noreturn void usage(void)
 		"  --files N      that all write (default 3, at most %d)\n"
 		"  --size BYTES   of these, at most (default 131072)\n"
 		"  --round N      operations of a player until all rest (default 60, at most %d)\n"
+		"  --names N      of eight operations, how many are about names (default: it varies)\n"
 		"  --timeout N    seconds after which a player hangs (default 120)\n"
 		"  --slack MS     by which times may be behind this machine's clock (default 100)\n"
 		"  --break HOW    falsify results: HOW is one of --break list\n"
@@ -429,6 +440,7 @@ enum {
 	OPT_SIZE,
 	OPT_ROUND,
 	OPT_TIMEOUT,
+	OPT_NAMES,
 	OPT_SLACK,
 	OPT_BREAK,
 	OPT_STRICT,
@@ -463,6 +475,9 @@ static void take_option(int option, const char *value)
 	case OPT_TIMEOUT:
 		options.timeout = (unsigned)number(value, 1, 100000);
 		break;
+	case OPT_NAMES:
+		options.names = (unsigned)number(value, 0, 8);
+		break;
 	case OPT_SLACK:
 		options.slack_ms = (int64_t)number(value, 0, 1000000);
 		break;
@@ -494,6 +509,7 @@ static void take_options(int argc, char **argv)
 		{"size", required_argument, NULL, OPT_SIZE},
 		{"round", required_argument, NULL, OPT_ROUND},
 		{"timeout", required_argument, NULL, OPT_TIMEOUT},
+		{"names", required_argument, NULL, OPT_NAMES},
 		{"slack", required_argument, NULL, OPT_SLACK},
 		{"break", required_argument, NULL, OPT_BREAK},
 		{"strict", no_argument, NULL, OPT_STRICT},

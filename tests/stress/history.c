@@ -229,7 +229,7 @@ static void print_names(const struct history *h, const struct event *e)
 		print_name(e->a);
 		print_name(e->b);
 		if (e->flags)
-			printf(" %s", e->flags == 1 ? "noreplace" : "exchange");
+			printf(" %s", e->flags == RENAME_NOREPLACE ? "noreplace" : "exchange");
 		break;
 	case OP_UNLINK:
 		print_name(e->a);
@@ -293,7 +293,7 @@ static void print_part(const struct history *h, const struct event *suspect,
 		first = i;
 	first = first > PRINTED_MAX * 3 / 4 ? first - PRINTED_MAX * 3 / 4 : 0;
 	last = n - first > PRINTED_MAX ? first + PRINTED_MAX : n;
-	for (size_t i = first; i < last; i++)
+	for (size_t i = first; i < last && chosen[i]; i++)
 		event_print(h, chosen[i], chosen[i] == suspect ? "* " : "  ");
 }
 

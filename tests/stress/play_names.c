@@ -203,7 +203,7 @@ static void name_rename(struct player *p)
 	struct name a = draw_name(p), b = draw_name(p);
 	struct event *e;
 
-	if (flags > 2 || (flags == 2 && p->no_exchange))
+	if (flags > RENAME_EXCHANGE || (flags == RENAME_EXCHANGE && p->no_exchange))
 		flags = 0;
 	if (a.dir == b.dir && a.file == b.file)
 		return;

@@ -111,7 +111,7 @@ static void plan(struct player *p)
 {
 	p->random = mix(p->seed + p->h->round);
 	p->nhot = 1 + (unsigned)chance(p, p->h->nfiles);
-	p->names = 1 + (unsigned)chance(p, 6);
+	p->nnames = p->names == NAMES_VARY ? 1 + (unsigned)chance(p, 6) : p->names;
 }
 
 static void play(struct player *p, unsigned operations)
@@ -125,7 +125,7 @@ static void play(struct player *p, unsigned operations)
 		linger(p);
 		if (p->log->nevents + REST_EVENTS > EVENTS_MAX)
 			return;
-		if (chance(p, 8) < p->names)
+		if (chance(p, 8) < p->nnames)
 			names_step(p);
 		else
 			data_step(p);

@@ -14,6 +14,7 @@ enum {
 	HELD = 3, /* files that a player keeps open */
 	IO_MAX = 64 << 10,
 	SECTOR = 512,
+	NAMES_VARY = 9,
 };
 
 /* Results that a player falsifies now and then, to see that the referee notices. */
@@ -63,8 +64,9 @@ struct player {
 	uint64_t falsify_random;
 	bool reads_all; /* when all is at rest */
 	bool no_direct, no_punch, no_allocate, no_exchange;
-	unsigned nhot;  /* files that are used in this round */
-	unsigned names; /* of eight operations, how many are about names */
+	unsigned nhot;   /* files that are used in this round */
+	unsigned names;  /* of eight operations, how many are about names, or NAMES_VARY */
+	unsigned nnames; /* in this round */
 	int fd[FILES_MAX][WAYS];
 	int append[LOGS], tail[LOGS];
 	uint64_t tail_at[LOGS];

@@ -168,6 +168,24 @@ static uint8_t *stack_top(const struct stack *st)
 	return st->at + (st->n - 1) * st->bytes;
 }
 
+typedef enum step take_step(
+	const struct search *s, void *object, struct cursor *c, const struct event *e);
+
+static void expand_by(const struct search *s, struct stack *st, uint8_t *from, unsigned who,
+	const struct event *e, take_step *take)
+{
+	uint8_t *to = stack_push(st);
+	enum step step;
+
+	memcpy(to, from, st->bytes);
+	step = take(s, object_of(s, to), &cursors_of(to)[who], e);
+	advance(&cursors_of(to)[who], step);
+	if (step != STEP_NO)
+		observe_all(s, to);
+	if (step == STEP_NO || !met_add(to, st->bytes))
+		st->n--;
+}
+
 /* Pushes each configuration that one step leads to, the operation that ends first last, so that it
  * is looked at first. */
 static void expand(const struct search *s, struct stack *st, uint8_t *from)
@@ -178,8 +196,6 @@ static void expand(const struct search *s, struct stack *st, uint8_t *from)
 	for (;;) {
 		const struct event *e, *last = NULL;
 		unsigned who = 0;
-		uint8_t *to;
-		enum step step;
 
 		for (unsigned i = 0; i < s->nplayers; i++) {
 			e = next_of(s, cursors_of(from), i);
@@ -191,14 +207,9 @@ static void expand(const struct search *s, struct stack *st, uint8_t *from)
 		if (!last)
 			return;
 		tried[who] = true;
-		to = stack_push(st);
-		memcpy(to, from, st->bytes);
-		step = s->take(s, object_of(s, to), &cursors_of(to)[who], last);
-		advance(&cursors_of(to)[who], step);
-		if (step != STEP_NO)
-			observe_all(s, to);
-		if (step == STEP_NO || !met_add(to, st->bytes))
-			st->n--;
+		if (s->take_other)
+			expand_by(s, st, from, who, last, s->take_other);
+		expand_by(s, st, from, who, last, s->take);
 	}
 }
 
@@ -226,7 +237,7 @@ enum search_result search_run(struct search *s, void *object, const struct event
 			result = SEARCH_EXPLAINED;
 			break;
 		}
-		if (met.n + PLAYERS_MAX > CONFIGURATIONS_MAX) {
+		if (met.n + 2 * PLAYERS_MAX > CONFIGURATIONS_MAX) {
 			result = SEARCH_UNDECIDED;
 			break;
 		}

@@ -17,7 +17,7 @@
 struct cursor {
 	uint32_t at;
 	uint32_t step;
-	uint64_t local[2]; /* what earlier steps of the operation have found */
+	uint64_t local[3]; /* what earlier steps of the operation have found */
 };
 
 enum step { STEP_NO, STEP_MORE, STEP_DONE };
@@ -33,8 +33,11 @@ struct search {
 	 * can be. STEP_NO: none such is possible now. */
 	enum step (*observe)(const struct search *s, const void *object, struct cursor *c,
 		const struct event *e);
-	/* Any other step; STEP_NO has changed nothing. */
+	/* Any other step. */
 	enum step (*take)(
+		const struct search *s, void *object, struct cursor *c, const struct event *e);
+	/* What may have happened instead of it, and less likely; may be NULL. */
+	enum step (*take_other)(
 		const struct search *s, void *object, struct cursor *c, const struct event *e);
 };
 

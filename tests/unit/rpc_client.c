@@ -117,11 +117,22 @@ void client_send(struct rpc_client *c, const struct rpc_request *req)
 	client_send_bytes(c, msg, len);
 }
 
+/* Where recalls are looked for by PINGs of the test's own. */
+static bool is_expected_ring(const struct rpc_client *c, const struct event *event)
+{
+	return c->flags & ATTACH_SHARED && event->type == EV_RECV && !event->len &&
+	       event->has_imm && event->imm == RPC_RING;
+}
+
 void client_receive(struct rpc_client *c, struct rpc_reply *rep)
 {
 	struct event event;
 
 	client_event(c, &event);
+	while (is_expected_ring(c, &event)) {
+		channel_recv_done(c->channel, event.data);
+		client_event(c, &event);
+	}
 	assert_int_equal(event.type, EV_RECV);
 	assert_true(event.len <= sizeof(c->reply));
 	memcpy(c->reply, event.data, event.len);

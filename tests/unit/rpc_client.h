@@ -81,7 +81,8 @@ void client_wait_closed(struct rpc_client *c);
 /* The next event of any of the queue's channels. */
 void client_event(struct rpc_client *c, struct event *event);
 
-/* Sends as it is; receives the next message of any kind and decodes it. */
+/* Sends as it is; receives the next message of any kind and decodes it, but passes over rings where
+ * the client shares the export. */
 void client_send(struct rpc_client *c, const struct rpc_request *req);
 void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
 void client_receive(struct rpc_client *c, struct rpc_reply *rep);

@@ -1,6 +1,7 @@
 /* rpc_driver_leases.c - sessions that share an export: who waits for whom, and for how long. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -151,13 +152,16 @@ static void expect_no_recall(unsigned i)
 }
 
 /* Sooner or later: the server sees it by an event of its own. */
-static void await_no_recall(unsigned i)
+static void await_recall(unsigned i, uint8_t keep)
 {
 	int64_t until = now_ms() + WAIT_MS;
 	struct rpc_recall recall;
 
-	while (ping(i, &recall))
+	do {
+		recall.keep = LEASE_EXCLUSIVE; /* of none */
+		ping(i, &recall);
 		assert_true(now_ms() < until);
+	} while (recall.keep != keep);
 }
 
 static struct rpc_request getattr_request(uint64_t ino)
@@ -273,8 +277,9 @@ static void recall__is_told_until_nobody_wants_it(void **state)
 	expect_no_recall(2);
 	expect_recall(0, ino, number, LEASE_NONE);
 	client_drop(&clients[2]);
+	await_recall(0, LEASE_SHARED);
 	client_drop(&clients[1]);
-	await_no_recall(0);
+	await_recall(0, LEASE_EXCLUSIVE);
 	end_all();
 }
 
@@ -448,6 +453,151 @@ static void wait__for_a_file_that_goes_is_stale(void **state)
 	end_all();
 }
 
+/* ---- many at random -------------------------------------------------------------------------- */
+
+enum { FILES = 4, STEPS = 3000, RETURN_SLOT = 15 };
+
+/* What each client has, by what it was told, and what it has asked for. */
+static struct holding {
+	uint8_t type;
+	uint64_t number;
+	bool asked;
+} holdings[CLIENTS][FILES];
+static uint64_t files[FILES];
+static unsigned ngranted[LEASE_EXCLUSIVE + 1];
+
+static unsigned chance(unsigned n)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (unsigned)(state % n);
+}
+
+static void granted(unsigned i, unsigned file, const struct lease *lease)
+{
+	struct holding *h = &holdings[i][file];
+
+	for (unsigned k = 0; k < CLIENTS; k++) {
+		uint8_t other = k == i ? LEASE_NONE : holdings[k][file].type;
+
+		assert_false(lease->type == LEASE_EXCLUSIVE && other != LEASE_NONE);
+		assert_false(lease->type == LEASE_SHARED && other == LEASE_EXCLUSIVE);
+	}
+	assert_true(lease->number > h->number);
+	*h = (struct holding){lease->type, lease->number, false};
+	ngranted[lease->type]++;
+}
+
+static void answered(unsigned i, const struct rpc_reply *rep)
+{
+	assert_int_equal(rep->status, 0);
+	if (rep->op == RPC_LEASE)
+		granted(i, rep->slot, &rep->entry.lease);
+	else if (rep->op == RPC_GETATTR)
+		holdings[i][rep->slot].asked = false;
+}
+
+/* Answers come in any order before this one. */
+static void receive_until(unsigned i, uint16_t op, struct rpc_reply *rep)
+{
+	do {
+		client_receive(&clients[i], rep);
+		answered(i, rep);
+	} while (rep->op != op);
+}
+
+static void return_one(unsigned i, unsigned file, uint8_t keep)
+{
+	struct holding *h = &holdings[i][file];
+	struct rpc_reply rep;
+
+	h->type = h->type < keep ? h->type : keep;
+	send_return(i, RETURN_SLOT, files[file], h->number, keep, chance(2));
+	receive_until(i, RPC_RETURN, &rep);
+}
+
+static unsigned file_of(uint64_t ino)
+{
+	for (unsigned file = 0; file < FILES; file++)
+		if (files[file] == ino)
+			return file;
+	fail();
+	return 0;
+}
+
+static void answer_recalls(unsigned i)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_recall recalls[FILES];
+	struct rpc_reply rep;
+	struct wire_in r;
+	unsigned n = 0;
+
+	client_send(&clients[i], &req);
+	receive_until(i, RPC_PING, &rep);
+	r = rpc_tail_reader(&rep.ping.tail);
+	while (n < FILES && rpc_get_recall(&r, &recalls[n]))
+		n++;
+	assert_int_equal(wire_in_left(&r), 0);
+	for (unsigned k = 0; k < n; k++)
+		return_one(i, file_of(recalls[k].ino), recalls[k].keep);
+}
+
+static void ask_for_something(unsigned i)
+{
+	unsigned file = chance(FILES);
+	struct rpc_request req =
+		lease_request(files[file], chance(3) ? LEASE_SHARED : LEASE_EXCLUSIVE);
+
+	if (holdings[i][file].asked)
+		return;
+	if (!chance(4))
+		req = getattr_request(files[file]);
+	else if (holdings[i][file].type != LEASE_NONE)
+		return_one(i, file, LEASE_NONE);
+	req.lease.flags = req.op == RPC_LEASE ? (uint8_t)chance(4) : 0;
+	holdings[i][file].asked = true;
+	ask(i, file, req);
+}
+
+static bool is_asking(void)
+{
+	for (unsigned i = 0; i < CLIENTS; i++)
+		for (unsigned file = 0; file < FILES; file++)
+			if (holdings[i][file].asked)
+				return true;
+	return false;
+}
+
+static void many__never_have_what_conflicts_and_all_get_it(void **state)
+{
+	int64_t until;
+	char name[8];
+
+	memset(holdings, 0, sizeof(holdings));
+	begin_all();
+	for (unsigned file = 0; file < FILES; file++) {
+		snprintf(name, sizeof(name), "%u", file);
+		files[file] = make_file(0, name);
+	}
+	for (unsigned step = 0; step < STEPS; step++) {
+		ask_for_something(chance(CLIENTS));
+		answer_recalls(step % CLIENTS);
+	}
+	until = now_ms() + WAIT_MS;
+	for (unsigned i = 0; is_asking(); i = (i + 1) % CLIENTS) {
+		assert_true(now_ms() < until);
+		answer_recalls(i);
+	}
+	assert_true(ngranted[LEASE_SHARED] > STEPS / 100);
+	assert_true(ngranted[LEASE_EXCLUSIVE] > STEPS / 100);
+	assert_true(status_says(0, "\"waiting\":0"));
+	end_all();
+}
+
 /* ---- the end of holders ---------------------------------------------------------------------- */
 
 static uint64_t held_ino(unsigned i)
@@ -504,6 +654,75 @@ static void end__of_one_that_has_died(void **state)
 	holder_kill(&h);
 	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
 	assert_true(expect(0, RPC_LEASE, 0).entry.attr.mtime > before);
+	client_fini(&clients[0]);
+}
+
+/* What can't be answered is nobody's delay. */
+static void end__not_for_time_in_which_the_server_stood_still(void **state)
+{
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	usleep(LEASE_MS * 2000);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	expect_no_recall(1);
+	give_back(0, ino, number, LEASE_SHARED);
+	expect(1, RPC_GETATTR, 0);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+static void freeze(unsigned i)
+{
+	char dir[128];
+	struct rpc_request req = {.op = RPC_SNAPSHOT, .slot = RPC_NO_SLOT};
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep;
+
+	snprintf(dir, sizeof(dir), "%s/snapshot", server.dir);
+	req.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str(dir)};
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.status, 0);
+	do {
+		assert_true(now_ms() < until);
+		req = (struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT};
+		client_send(&clients[i], &req);
+		client_receive(&clients[i], &rep);
+	} while (!rep.ping.frozen);
+}
+
+/* While clients hold their writes for a snapshot, what is committed and given back is taken. */
+static void end__not_for_time_in_which_writes_stand_still(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	/* Who may take snapshots is known by the socket of this machine alone. */
+	if (driver_kind == TRANSPORT_SHM)
+		freeze(0);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	if (driver_kind == TRANSPORT_SHM)
+		usleep(LEASE_MS * 1500);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	req = commit_request(ino, 4321);
+	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
+	give_back(0, ino, number, LEASE_SHARED);
+	assert_int_equal(expect(1, RPC_GETATTR, 0).attr.attr.size, 4321);
+	client_fini(&clients[1]);
 	client_fini(&clients[0]);
 }
 
@@ -632,8 +851,11 @@ int driver_run_leases(void)
 		LEASE_TEST(wait__is_not_for_those_who_went),
 		LEASE_TEST(wait__brings_what_was_committed),
 		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
+		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),
+		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),
+		LEASE_TEST(end__not_for_time_in_which_writes_stand_still),
 		LEASE_TEST(end__by_bye_is_in_order),
 		LEASE_TEST(end__of_one_that_has_died_gives_pages),
 		LEASE_TEST(restart__forgets_no_lease),

@@ -407,6 +407,30 @@ static void tmpfile__is_its_sessions_and_can_get_a_name(void **state)
 	assert_int_equal(fx_lookup(ROOT_INO, "name"), 0);
 }
 
+/* Its kernel found it by a name that another session took away. */
+static void unlinked__gets_no_name_again(void **state)
+{
+	uint64_t ino = make_file("file");
+
+	take(0, ino, LEASE_SHARED, LEASE_PIN);
+	take(1, ino, LEASE_SHARED, LEASE_PIN);
+	as(1);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		as(i);
+		assert_int_equal(
+			FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
+	}
+	/* Nor has one that never had a name, when it has lost what it got. */
+	as(0);
+	assert_int_equal(
+		FX_RUN(.op = RPC_TMPFILE, .create = {.parent = ROOT_INO, .mode = S_IFREG}), 0);
+	ino = fx.rep.entry.attr.ino;
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("name")}), 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "name"), 0);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("again")}), -ENOENT);
+}
+
 /* ---- what others change is not known --------------------------------------------------------- */
 
 static void attributes__wait_for_who_may_change_them(void **state)
@@ -619,6 +643,205 @@ static void end__goes_on_after_a_restart(void **state)
 	expect_gone(ino, inodes - 1);
 }
 
+/* ---- a full store ---------------------------------------------------------------------------- */
+
+static int set_up_small(void **state)
+{
+	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, 4 << 20);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+	fx.ctx.shared = true;
+	as(0);
+	return 0;
+}
+
+static void full_store__still_opens_returns_and_ends(void **state)
+{
+	enum { N = 900 };
+	uint8_t tail[N * RPC_RETURNED_BYTES];
+	uint64_t inos[N];
+	struct wire_out w;
+	char name[128];
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		inos[i] = make_file(name);
+		rpc_put_returned(&w, &(struct rpc_returned){inos[i], UINT64_MAX, LEASE_NONE, true});
+	}
+	for (unsigned i = 0; !fx.rep.status; i++) {
+		snprintf(name, sizeof(name), "a-name-of-some-length-%0100u", i);
+		fx_make(RPC_MKDIR, ROOT_INO, name, 0755);
+	}
+	assert_int_equal(fx.rep.status, -ENOSPC);
+	for (unsigned i = 0; i < N; i++) {
+		take(0, inos[i], LEASE_SHARED, LEASE_PIN);
+		take(1, inos[i], LEASE_SHARED, LEASE_PIN);
+	}
+	as(0);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN,
+				 .ret = {.kind = RETURN_LEASES, .tail = {tail, sizeof(tail)}}),
+		0);
+	assert_int_equal(fx_usage().shared, N);
+	for (unsigned i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
+	}
+	end_session(0, false);
+	end_session(1, false);
+	fx_settle();
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+	as(2);
+	assert_int_equal(fx_getattr(inos[0]), -ESTALE);
+}
+
+/* ---- at random ------------------------------------------------------------------------------- */
+
+enum { RANDOM_STEPS = 8000, RANDOM_NAMES = 6, RANDOM_INOS = 12, RANDOM_CHECK = 200 };
+
+static uint64_t random_inos[RANDOM_INOS];
+
+static unsigned chance(unsigned n)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return (unsigned)(state % n);
+}
+
+static struct rpc_str random_name(void)
+{
+	static const char *const names[RANDOM_NAMES] = {"a", "b", "c", "d", "e", "f"};
+
+	return fx_str(names[chance(RANDOM_NAMES)]);
+}
+
+static void remember(uint64_t ino)
+{
+	random_inos[chance(RANDOM_INOS)] = ino;
+}
+
+static void random_create(void)
+{
+	struct rpc_create create = {
+		.parent = ROOT_INO, .name = random_name(), .mode = S_IFREG | 0600};
+
+	if (!FX_RUN(.op = chance(4) ? RPC_CREATE : RPC_TMPFILE, .create = create))
+		remember(fx.rep.entry.attr.ino);
+}
+
+static void random_removal(void)
+{
+	uint64_t ino = 0;
+
+	if (chance(2)) {
+		if (!FX_RUN(.op = RPC_UNLINK, .name = {ROOT_INO, random_name()}))
+			ino = fx.rep.remove.child.nlink ? 0 : fx.rep.remove.child.ino;
+	} else if (!FX_RUN(.op = RPC_RENAME,
+			   .rename = {ROOT_INO, ROOT_INO, 0, random_name(), random_name()})) {
+		ino = fx.rep.rename.other.nlink ? 0 : fx.rep.rename.other.ino;
+	}
+	if (ino && chance(2))
+		fx_return_inode(ino);
+}
+
+static void random_end(unsigned i)
+{
+	end_session(i, chance(2));
+	sessions[i] = new_session(ATTACH_SHARED);
+}
+
+/* One that doesn't share comes, while what others had is still on its way out, and goes. */
+static void random_visit(void)
+{
+	bool more;
+
+	for (unsigned i = 0; i < SESSIONS; i++)
+		end_session(i, chance(2));
+	fx.ctx.session = new_session(0);
+	fx.ctx.shared = false;
+	for (unsigned n = chance(30); n; n--) {
+		if (chance(2))
+			random_removal();
+		else if (chance(4))
+			random_create();
+		else if (chance(2))
+			FX_RUN(.op = RPC_LINK, .link = {random_inos[chance(RANDOM_INOS)], ROOT_INO,
+						       random_name()});
+		else
+			fx_reclaim(&more);
+	}
+	fx_end_session();
+	fx.ctx.shared = true;
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+}
+
+static void random_step(void)
+{
+	unsigned i = chance(SESSIONS);
+	uint64_t ino = random_inos[chance(RANDOM_INOS)];
+	bool more;
+
+	as(i);
+	switch (chance(40)) {
+	case 0:
+		random_end(i);
+		break;
+	case 1:
+		fx_reclaim(&more);
+		break;
+	case 2:
+		if (chance(2))
+			random_visit();
+		else
+			fx_reopen();
+		break;
+	case 3 ... 9:
+		random_create();
+		break;
+	case 10 ... 15:
+		random_removal();
+		break;
+	case 16:
+		FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, random_name()});
+		break;
+	case 17 ... 27:
+		give_back(i, ino, UINT64_MAX, chance(2) ? LEASE_SHARED : LEASE_NONE, chance(2));
+		break;
+	default:
+		lease(ino, chance(2) ? LEASE_SHARED : LEASE_EXCLUSIVE, (uint8_t)chance(4));
+		break;
+	}
+}
+
+static void random__records_agree_and_nothing_is_left(void **state)
+{
+	uint64_t named = 1;
+
+	for (unsigned step = 0; step < RANDOM_STEPS; step++) {
+		random_step();
+		if (step % RANDOM_CHECK == 0)
+			fx_check();
+	}
+	for (unsigned i = 0; i < SESSIONS; i++)
+		end_session(i, false);
+	fx_settle();
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+	fx.ctx.session = new_session(ATTACH_SHARED);
+	assert_int_equal(
+		FX_RUN(.op = RPC_READDIR, .readdir = {ROOT_INO, 0, RPC_MSG_BYTES, false}), 0);
+	for (struct wire_in r = rpc_tail_reader(&fx.rep.readdir.tail); wire_in_left(&r); named++) {
+		struct rpc_dirent d;
+
+		assert_true(rpc_get_dirent(&r, &d, false));
+	}
+	/* Some names may be one file's. */
+	assert_true(fx_usage().inodes <= named);
+}
+
 /* ---- beside sessions of the other kind ------------------------------------------------------- */
 
 /* Records of one that has ended are there for a while yet. */
@@ -679,6 +902,7 @@ int main(void)
 		CASE(unlink__of_what_nobody_has_open_is_the_sessions_to_return),
 		CASE(rename__over_a_file_leaves_it_to_those_who_pin_it),
 		CASE(tmpfile__is_its_sessions_and_can_get_a_name),
+		CASE(unlinked__gets_no_name_again),
 		CASE(attributes__wait_for_who_may_change_them),
 		CASE(attributes__are_those_of_the_commit),
 		CASE(setxattr__that_waits_keeps_its_stage),
@@ -688,6 +912,9 @@ int main(void)
 		CASE(end__takes_all_that_the_session_had),
 		CASE(end__of_who_may_have_written_touches_the_file),
 		CASE(end__goes_on_after_a_restart),
+		cmocka_unit_test_setup_teardown(
+			full_store__still_opens_returns_and_ends, set_up_small, fx_tear_down),
+		CASE(random__records_agree_and_nothing_is_left),
 		CASE(others__keep_what_ended_sessions_have_records_of),
 		CASE(others__have_no_records),
 	};

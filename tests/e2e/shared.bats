@@ -1,0 +1,603 @@
+#!/usr/bin/env bats
+# shared.bats - several mounts of one export that all write (-o share): to whom they belong, they are
+# one filesystem. What `coherence` (see ../stress) checks at random is here asked for by name, with the
+# programs that people use.
+
+load helpers
+
+nightly() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
+}
+
+setup() {
+	# shellcheck disable=SC2034 # the helpers take it
+	if nightly; then test_seconds=900; fi
+	setup_rmem
+	mounts=()
+}
+
+# All end well, and what they leave is whole, unless the test has failed already.
+teardown() {
+	local n failed=0
+	[ -z "${dir:-}" ] || touch "$dir/enough"
+	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+		for n in "${!mounts[@]}"; do
+			end_mount "$n" || failed=1
+		done
+		[ -z "$server_pid" ] || { stop_server && check_memory; } || failed=1
+		[ $failed -eq 0 ] || show_logs
+	fi
+	teardown_rmem && [ $failed -eq 0 ]
+}
+
+# mount_number N OPTIONS: mounts the export at $dir/N.
+mount_number() {
+	local at=$dir/$1 n=$1
+	mkdir -p "$at"
+	rmemfs -f -c /dev/null -o "$(mount_options)$2" "$(mount_source)" "$at" \
+		>>"$dir/mount.$n.log" 2>&1 3>&- &
+	mounts[n]=$!
+	echo "${mounts[n]}" >"$dir/mount.$n.pid"
+	until_true 30 mountpoint -q "$at" || die "mount $n: $(cat "$dir/mount.$n.log")"
+}
+
+# share N...: so that all of them write.
+share() {
+	local n
+	for n in "$@"; do
+		mount_number "$n" ,share
+	done
+}
+
+begin() {
+	start_server
+	share "$@"
+}
+
+end_mount() {
+	local pid=${mounts[$1]}
+	unset "mounts[$1]"
+	umount "$dir/$1" || return 1
+	exit_status "$pid" 30 || die "mount $1 ended with status $?"
+}
+
+# refused OPTIONS: what a mount that must be refused says.
+refused() {
+	mkdir -p "$dir/refused"
+	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1$1" "$(mount_source)" \
+		"$dir/refused" 2>&1
+}
+
+# each COMMAND...: run with the number of each mount as the last argument, all at once.
+each() {
+	local n pids=()
+	for n in "${!mounts[@]}"; do
+		"$@" "$n" 3>&- &
+		pids+=($!)
+	done
+	for n in "${pids[@]}"; do
+		wait "$n"
+	done
+}
+
+# same_everywhere PATH LOCAL: every mount has these bytes there.
+same_everywhere() {
+	local n
+	for n in "${!mounts[@]}"; do
+		cmp "$dir/$n/$1" "$2"
+	done
+}
+
+# ---- who may -------------------------------------------------------------------------------------
+
+@test "who shares and who does not keep each other out, and are told of -o share" {
+	local said
+	begin 1
+	said=$(refused '')
+	[[ $said == *"in use by"*"-o share"* ]]
+	share 2
+	end_mount 1
+	end_mount 2
+	mount_number 1 ''
+	said=$(refused ,share)
+	[[ $said == *"in use by"*"-o share"* ]]
+	echo alone >"$dir/1/file"
+	end_mount 1
+	share 1 2
+	[ "$(cat "$dir/2/file")" = alone ]
+}
+
+# ---- data ----------------------------------------------------------------------------------------
+
+@test "what one has written and closed, all others read" {
+	local n size
+	begin 1 2 3 4
+	for size in 0 1 4095 4097 100000 3000000; do
+		for n in 1 2 3 4; do
+			head -c $size /dev/urandom >"$dir/bytes"
+			cp "$dir/bytes" "$dir/$n/file"
+			same_everywhere file "$dir/bytes"
+		done
+	done
+	# In place, and smaller.
+	for n in 1 2 3 4; do
+		head -c 5000 /dev/urandom >"$dir/patch"
+		dd if="$dir/patch" of="$dir/$n/file" bs=1 seek=$((n * 12345)) conv=notrunc status=none
+		dd if="$dir/patch" of="$dir/bytes" bs=1 seek=$((n * 12345)) conv=notrunc status=none
+		same_everywhere file "$dir/bytes"
+		truncate -s $((2000000 - n)) "$dir/$n/file" "$dir/bytes"
+		same_everywhere file "$dir/bytes"
+	done
+}
+
+@test "a tree that one has made is the others', and each changes it for all" {
+	local n
+	begin 1 2 3
+	make_tree "$dir/tree"
+	cp -a "$dir/tree" "$dir/1/tree"
+	same_tree "$dir/tree" "$dir/2/tree"
+	same_tree "$dir/tree" "$dir/3/tree"
+	for n in 2 3; do
+		rm "$dir/$n/tree/deep/er/small.$n" "$dir/tree/deep/er/small.$n"
+		mv "$dir/$n/tree/deep/er" "$dir/$n/tree/moved"
+		mv "$dir/tree/deep/er" "$dir/tree/moved"
+		chmod 0640 "$dir/$n/tree/moved/small.5" "$dir/tree/moved/small.5"
+		touch -d "2002-02-0$n 04:05:06" "$dir/$n/tree/moved/small.6" "$dir/tree/moved/small.6"
+		same_tree "$dir/tree" "$dir/1/tree"
+		mv "$dir/1/tree/moved" "$dir/1/tree/deep/er"
+		mv "$dir/tree/moved" "$dir/tree/deep/er"
+		same_tree "$dir/tree" "$dir/2/tree"
+		same_tree "$dir/tree" "$dir/3/tree"
+	done
+	rm -r "$dir/3/tree"
+	[ -z "$(ls -A "$dir/1")" ]
+	[ -z "$(ls -A "$dir/2")" ]
+}
+
+append_lines() {
+	local i
+	for ((i = 1; i <= nlines; i++)); do
+		printf '%s %s %*s\n' "$1" $i $((1 + i * 37 % 300)) . >>"$dir/$1/log"
+	done
+}
+
+append_on() {
+	local i
+	exec 7>>"$dir/$1/log"
+	for ((i = 1; i <= nlines; i++)); do
+		printf '%s %s %*s\n' "$1" $i $((1 + i * 37 % 300)) . >&7
+	done
+}
+
+# Each line of each mount is there, whole and once, and they are in order.
+check_lines() {
+	awk -v nlines="$nlines" '
+		NF != 3 || $3 != "." || $2 != ++last[$1] || length($0) != length($1 $2) + 2 + 1 + $2 * 37 % 300 {
+			print "line " NR ": " substr($0, 1, 100)
+			exit bad = 1
+		}
+		END {
+			if (bad) exit 1
+			for (n = 1; n <= 4; n++)
+				if (last[n] != nlines) {
+					print "mount " n ": " last[n] " lines"
+					exit 1
+				}
+		}' "$1"
+}
+
+@test "what four mounts append to one file stands there whole, once and in order" {
+	local nlines n
+	begin 1 2 3 4
+	nlines=$(mib 300 50)
+	: >"$dir/1/log"
+	each append_on
+	cp "$dir/2/log" "$dir/log"
+	check_lines "$dir/log"
+	same_everywhere log "$dir/log"
+	: >"$dir/3/log"
+	each append_lines
+	cp "$dir/4/log" "$dir/log"
+	check_lines "$dir/log"
+	same_everywhere log "$dir/log"
+}
+
+write_log() {
+	local i
+	exec 7>>"$1"
+	for ((i = 1; i <= $2; i++)); do
+		printf '%s %*s\n' $i $((1 + i * 131 % 2000)) . >&7
+	done
+}
+
+@test "a file that grows by one mount is followed by others, and is never zeros" {
+	local nlines n writer pids=()
+	begin 1 2 3
+	nlines=$(mib 2000 300)
+	: >"$dir/1/log"
+	write_log "$dir/1/log" "$nlines" 3>&- &
+	writer=$!
+	for n in 2 3; do
+		tail ---disable-inotify -s 0.01 -c +1 -f --pid=$writer "$dir/$n/log" >"$dir/tail.$n" 3>&- &
+		pids+=($!)
+	done
+	wait $writer
+	wait "${pids[0]}"
+	wait "${pids[1]}"
+	write_log "$dir/expected" "$nlines"
+	cmp "$dir/1/log" "$dir/expected"
+	cmp "$dir/tail.2" "$dir/expected"
+	cmp "$dir/tail.3" "$dir/expected"
+}
+
+read_only_letters() {
+	while [ ! -e "$dir/enough" ]; do
+		[ -z "$(tr -d x <"$1" | head -c 10)" ] || return 1
+	done
+}
+
+@test "a file that one cuts and fills has nothing else in it for who reads" {
+	local reader i
+	begin 1 2
+	head -c 1048576 /dev/zero | tr '\0' x >"$dir/letters"
+	cp "$dir/letters" "$dir/1/file"
+	read_only_letters "$dir/2/file" 3>&- &
+	reader=$!
+	for ((i = 0; i < $(mib 40 8); i++)); do
+		# At a page's end, since the rest of a page is zeroed before all have seen the new end.
+		truncate -s $((RANDOM % 200 * 4096)) "$dir/1/file"
+		head -c $((RANDOM * 10)) "$dir/letters" >>"$dir/1/file"
+	done
+	touch "$dir/enough"
+	wait $reader
+	cp "$dir/1/file" "$dir/last"
+	same_everywhere file "$dir/last"
+}
+
+@test "where one has cut a file, the others know at once, and it grows by zeros" {
+	local i n size
+	begin 1 2 3
+	random_file "$dir/file" 1
+	cp "$dir/file" "$dir/1/file"
+	for ((i = 0; i < $(mib 60 10); i++)); do
+		n=$((1 + RANDOM % 3))
+		size=$((RANDOM * 40))
+		truncate -s $size "$dir/file" "$dir/$n/file"
+		for n in 1 2 3; do
+			[ "$(stat -c %s "$dir/$n/file")" -eq $size ]
+		done
+		same_everywhere file "$dir/file"
+		printf more >>"$dir/file"
+		printf more >>"$dir/$((1 + RANDOM % 3))/file"
+		same_everywhere file "$dir/file"
+	done
+}
+
+# fio_part MOUNT PART DIRECT [OPTION]...: one of two parts of a file of both.
+fio_part() {
+	local mount=$1 part=$2 direct=$3 half
+	half=$(mib 16 4)
+	shift 3
+	fio --name=part --aux-path="$dir" --filename="$dir/$mount/file" --offset=$(((part - 1) * half))M \
+		--size="${half}M" --filesize=$((2 * half))M --rw=randwrite --bsrange=512-256k \
+		--ioengine=psync --direct="$direct" --verify=crc32c --verify_fatal=1 --randrepeat=1 \
+		--randseed="$part" --output="$dir/fio.$mount.$part.log" "$@"
+}
+
+@test "fio, two mounts write parts of one file and read each other's, buffered and direct" {
+	local direct other
+	begin 1 2
+	for direct in 0 1; do
+		fio_part 1 1 $direct --do_verify=0 3>&- &
+		other=$!
+		fio_part 2 2 $direct --do_verify=0
+		wait $other
+		fio_part 1 2 $direct --verify_only=1 3>&- &
+		other=$!
+		fio_part 2 1 $direct --verify_only=1
+		wait $other
+		fio_part 1 1 $((1 - direct)) --verify_only=1
+	done
+	cp "$dir/1/file" "$dir/bytes"
+	same_everywhere file "$dir/bytes"
+}
+
+# ---- attributes ----------------------------------------------------------------------------------
+
+# same_stat FORMAT VALUE PATH
+same_stat() {
+	local n
+	for n in "${!mounts[@]}"; do
+		[ "$(stat -c "$1" "$dir/$n/$3")" = "$2" ] ||
+			die "mount $n: $1 is $(stat -c "$1" "$dir/$n/$3") and not $2"
+	done
+}
+
+@test "stat sees size and time, mode, owner and links of the others at once" {
+	local i n size=0 before after
+	begin 1 2 3
+	: >"$dir/1/file"
+	before=$(stat -c %.Y "$dir/1/file")
+	for ((i = 0; i < $(mib 60 10); i++)); do
+		n=$((1 + i % 3))
+		printf '%*s' $i x >>"$dir/$n/file"
+		size=$((size + (i > 0 ? i : 1)))
+		same_stat %s $size file
+		after=$(stat -c %.Y "$dir/$((1 + (n + i) % 3))/file")
+		same_stat %.Y "$after" file
+		[[ ! $after < $before ]]
+		before=$after
+	done
+	chmod 0751 "$dir/1/file"
+	same_stat %a 751 file
+	chown 12:34 "$dir/2/file"
+	same_stat %u:%g 12:34 file
+	touch -d '2001-02-03 04:05:06.123456789 UTC' "$dir/3/file"
+	same_stat %.Y 981173106.123456789 file
+	ln "$dir/1/file" "$dir/1/second"
+	same_stat %h 2 file
+	rm "$dir/2/file"
+	same_stat %h 1 second
+	mkdir "$dir/3/folder" "$dir/1/folder/in"
+	same_stat %h 3 folder
+	setfattr -n user.key -v value "$dir/2/second"
+	[ "$(getfattr --only-values -n user.key "$dir/3/second" 2>/dev/null)" = value ]
+	setfattr -x user.key "$dir/1/second"
+	run getfattr -n user.key "$dir/2/second"
+	[ "$status" -ne 0 ]
+}
+
+# ---- names ---------------------------------------------------------------------------------------
+
+race() {
+	local i
+	set -C
+	for ((i = 0; i < races; i++)); do
+		{ echo "$1" >"$dir/$1/lock.$i"; } 2>/dev/null && echo "lock.$i" >>"$dir/won.$1"
+		mkdir "$dir/$1/folder.$i" 2>/dev/null && echo "folder.$i" >>"$dir/won.$1"
+		ln -s "$1" "$dir/$1/link.$i" 2>/dev/null && echo "link.$i" >>"$dir/won.$1"
+	done
+	return 0
+}
+
+@test "of four who create one name, one wins" {
+	local races n name
+	begin 1 2 3 4
+	races=$(mib 100 20)
+	each race
+	cat "$dir"/won.* | sort >"$dir/won"
+	[ -z "$(uniq -d "$dir/won")" ]
+	[ "$(wc -l <"$dir/won")" -eq $((3 * races)) ]
+	for n in 1 2 3 4; do
+		(cd "$dir/$n" && printf '%s\n' *) | sort | cmp - "$dir/won"
+		grep '^lock' "$dir/won.$n" | while read -r name; do
+			[ "$(cat "$dir/1/$name")" = "$n" ]
+		done
+		grep '^link' "$dir/won.$n" | while read -r name; do
+			[ "$(readlink "$dir/4/$name")" = "$n" ]
+		done
+	done
+}
+
+# Versions that are whole begin and end with their number.
+read_versions() {
+	local last=0 text first
+	while [ ! -e "$dir/enough" ]; do
+		text=$(cat "$dir/$1/conf") || return 1
+		first=${text%% *}
+		[ "$first" = "${text##* }" ] || die "torn: $first and ${text##* }"
+		[ "$first" -ge "$last" ] || die "$first after $last"
+		last=$first
+	done
+}
+
+@test "a file that is replaced is whole, and never an older one, for who reads it" {
+	local i readers=()
+	begin 1 2 3
+	echo "0 0" >"$dir/1/conf"
+	for i in 2 3; do
+		read_versions $i 3>&- &
+		readers+=($!)
+	done
+	for ((i = 1; i <= $(mib 200 30); i++)); do
+		printf '%s %*s %s\n' $i $((1 + i * 977 % 20000)) . $i >"$dir/1/conf.new"
+		mv "$dir/1/conf.new" "$dir/1/conf"
+	done
+	touch "$dir/enough"
+	wait "${readers[0]}"
+	wait "${readers[1]}"
+}
+
+@test "a file that one replaces or removes stays for who has it open elsewhere" {
+	local n
+	begin 1 2 3
+	random_file "$dir/old" 2
+	cp "$dir/old" "$dir/1/a"
+	cp "$dir/old" "$dir/1/b"
+	exec 7<"$dir/2/a" 8<>"$dir/3/b"
+	echo new >"$dir/1/a.new"
+	mv "$dir/1/a.new" "$dir/1/a"
+	rm "$dir/1/b"
+	# Others use the space meanwhile, if it was given back.
+	random_file "$dir/1/other" "$(mib 32 8)"
+	[ "$(cat "$dir/2/a")" = new ]
+	[ ! -e "$dir/3/b" ]
+	cmp "$dir/old" - <&7
+	[ "$(stat -L -c %h /proc/self/fd/8)" -eq 0 ]
+	printf changed >&8
+	printf changed | dd of="$dir/old" conv=notrunc status=none
+	[ "$(stat -L -c %s /proc/self/fd/8)" -eq $((2 << 20)) ]
+	cmp -i 7:0 "$dir/old" - <&8
+	exec 7<&- 8<&-
+}
+
+deliver() {
+	local i
+	for ((i = 0; i < messages; i++)); do
+		printf 'message %s of %s%*s\n' $i "$1" $((1 + i * 91 % 9000)) . >"$dir/$1/tmp/$1.$i"
+		ln "$dir/$1/tmp/$1.$i" "$dir/$1/new/$1.$i"
+		rm "$dir/$1/tmp/$1.$i"
+	done
+}
+
+# Takes what is there; who comes second finds it gone.
+collect() {
+	local path name
+	until [ -e "$dir/delivered" ] && [ -z "$(ls "$dir/$1/new")" ]; do
+		for path in "$dir/$1"/new/*; do
+			name=${path##*/}
+			mv "$path" "$dir/$1/cur/$name.$1" 2>/dev/null || continue
+			printf 'message %s of %s%*s\n' "${name#*.}" "${name%.*}" \
+				$((1 + ${name#*.} * 91 % 9000)) . | cmp - "$dir/$1/cur/$name.$1" || return 1
+			rm "$dir/$1/cur/$name.$1" || return 1
+			echo "$name" >>"$dir/collected.$1"
+		done
+	done
+}
+
+@test "a spool of two mounts: every message is delivered, and taken once" {
+	local messages n collectors=()
+	begin 1 2
+	messages=$(mib 150 25)
+	mkdir "$dir/1/tmp" "$dir/1/new" "$dir/1/cur"
+	for n in 1 2; do
+		collect $n 3>&- &
+		collectors+=($!)
+	done
+	each deliver
+	touch "$dir/delivered"
+	wait "${collectors[0]}"
+	wait "${collectors[1]}"
+	[ "$(cat "$dir"/collected.* | sort -u | wc -l)" -eq $((2 * messages)) ]
+	[ "$(cat "$dir"/collected.* | wc -l)" -eq $((2 * messages)) ]
+	for n in 1 2; do
+		[ -z "$(find "$dir/$n/tmp" "$dir/$n/new" "$dir/$n/cur" -type f)" ]
+	done
+}
+
+# ---- programs ------------------------------------------------------------------------------------
+
+git_commit() {
+	git -C "$1" -c user.name=test -c user.email=test@localhost commit -q -m "$2"
+}
+
+@test "git: two mounts work in one repository in turn" {
+	local i n
+	begin 1 2
+	git init -q "$dir/1/work"
+	for ((i = 1; i <= $(mib 10 4); i++)); do
+		n=$((1 + i % 2))
+		[ -z "$(git -C "$dir/$n/work" status --porcelain)" ]
+		head -c $((i * 1000)) /dev/urandom >"$dir/$n/work/file.$((i % 3))"
+		echo "$i" >>"$dir/$n/work/log"
+		git -C "$dir/$n/work" add .
+		git_commit "$dir/$n/work" "change $i"
+		[ "$(git -C "$dir/$((3 - n))/work" log --format=%s -1)" = "change $i" ]
+	done
+	git -C "$dir/1/work" gc -q
+	git -C "$dir/2/work" fsck --strict
+	[ "$(git -C "$dir/2/work" log --oneline | wc -l)" -eq $((i - 1)) ]
+}
+
+# Who is too late takes the others' changes and tries again.
+push_changes() {
+	local i tries clone=$dir/$1/clone.$1
+	git clone -q "$dir/$1/bare" "$clone"
+	for ((i = 1; i <= changes; i++)); do
+		echo $i >"$clone/file.$1"
+		git -C "$clone" add . || return 1
+		git_commit "$clone" "change $i of $1" || return 1
+		for ((tries = 0; tries < 50; tries++)); do
+			git -C "$clone" -c user.name=test -c user.email=test@localhost pull -q --rebase &&
+				git -C "$clone" push -q && continue 2
+		done
+		return 1
+	done
+}
+
+@test "git: two mounts push to one repository at once" {
+	local changes
+	begin 1 2
+	changes=$(mib 8 3)
+	git init -q "$dir/first"
+	echo first >"$dir/first/file"
+	git -C "$dir/first" add .
+	git_commit "$dir/first" first
+	git clone -q --bare "$dir/first" "$dir/1/bare"
+	each push_changes 2>"$dir/push.log"
+	git -C "$dir/1/bare" fsck --strict
+	[ "$(git -C "$dir/2/bare" log --oneline | wc -l)" -eq $((1 + 2 * changes)) ]
+	git clone -q "$dir/2/bare" "$dir/last"
+	[ "$(cat "$dir/last/file.1" "$dir/last/file.2")" = "$changes
+$changes" ]
+}
+
+# ---- at random, and with accidents ---------------------------------------------------------------
+
+@test "coherence of three mounts" {
+	begin 1 2 3
+	coherence --seconds 15 "$dir/1" "$dir/2" "$dir/3"
+}
+
+@test "coherence of three mounts, two players each" {
+	begin 1 2 3
+	coherence --seconds 10 --players 2 "$dir/1" "$dir/2" "$dir/3"
+}
+
+@test "coherence of three mounts, while the server is killed" {
+	local tester i
+	begin 1 2 3
+	coherence --seconds 15 "$dir/1" "$dir/2" "$dir/3" >"$dir/coherence.log" 2>&1 3>&- &
+	tester=$!
+	for i in 1 2 3; do
+		sleep 3
+		crash_server
+	done
+	wait $tester
+}
+
+# Takes from the others what they work on, and keeps something of its own.
+disturb() {
+	local i
+	set +e # they come and go
+	for ((i = 0; ; i++)); do
+		cat "$dir/$1"/coherence.*/{data,log,conf}*
+		ls -lR "$dir/$1"
+		printf '%s\n' "$i" >>"$dir/$1/own"
+		touch -a "$dir/$1"/coherence.*/data0
+	done >/dev/null 2>&1
+}
+
+@test "one of three mounts is killed, and the other two go on" {
+	local tester disturber pid
+	use_lease 2
+	begin 1 2 3
+	random_file "$dir/kept" 2
+	cp "$dir/kept" "$dir/3/kept"
+	coherence --seconds 15 --timeout 60 "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
+	tester=$!
+	disturb 3 3>&- &
+	disturber=$!
+	sleep 5
+	pid=${mounts[3]}
+	unset 'mounts[3]'
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	kill "$disturber"
+	wait "$disturber" || true
+	until_true 10 umount "$dir/3"
+	wait $tester
+	same_everywhere kept "$dir/kept"
+	share 3
+	cmp "$dir/3/kept" "$dir/kept"
+	echo after >"$dir/3/own"
+	[ "$(cat "$dir/1/own")" = after ]
+}
+
+# bats test_tags=long
+@test "coherence of four mounts, for minutes" {
+	begin 1 2 3 4
+	coherence --seconds 400 "$dir/1" "$dir/2" "$dir/3" "$dir/4"
+	coherence --seconds 100 --players 3 --files 2 --round 100 "$dir/1" "$dir/2" "$dir/3"
+	coherence --seconds 100 --files 1 --size 16384 --names 0 "$dir/1" "$dir/2" "$dir/3" "$dir/4"
+}
