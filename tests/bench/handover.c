@@ -41,6 +41,7 @@ int main(int argc, char **argv)
 {
 	uint64_t turns = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 	int64_t *took, began;
+	uint64_t median, late;
 	int fds[2];
 
 	if (!turns) {
@@ -65,7 +66,9 @@ int main(int argc, char **argv)
 	printf("handover %llu %.6f", (unsigned long long)turns,
 		(double)(clock_ns(CLOCK_MONOTONIC) - began) / 1e9);
 	qsort(took, turns, sizeof(*took), compare);
-	printf(" %.1f %.1f\n", (double)took[turns / 2] / 1e3, (double)took[turns * 99 / 100] / 1e3);
+	median = turns / 2;
+	late = turns * 99 / 100;
+	printf(" %.1f %.1f\n", (double)took[median] / 1e3, (double)took[late] / 1e3);
 	free(took);
 	return 0;
 }
