@@ -179,14 +179,16 @@ int lock_note_owner(const struct request *req, struct inode *inode)
 static bool forget_owner(struct inode *inode, uint64_t owner)
 {
 	struct lock_owner *o;
+	bool known;
 
 	pthread_mutex_lock(&inode->lock);
 	o = find_owner_locked(inode, owner);
-	if (o)
+	known = o != NULL;
+	if (known)
 		list_del(&o->link);
 	pthread_mutex_unlock(&inode->lock);
 	free(o);
-	return o;
+	return known;
 }
 
 bool lock_flush(struct request *req, void (*then)(struct request *req, int status))

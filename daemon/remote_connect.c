@@ -287,7 +287,8 @@ static void channel_ready(struct remote *r)
 	if (r->down) {
 		r->down = false;
 		session_channel_back(r->session);
-		lock_look_at_all(r->thread);
+		if (r->session->sharing)
+			lock_look_at_all(r->thread);
 	}
 	slots_pump(r);
 	transfers_pump(r);

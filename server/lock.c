@@ -107,7 +107,7 @@ int lock_each(
 
 struct conflict {
 	const struct lock *want;
-	struct lock *found;
+	struct lock found;
 	bool any;
 };
 
@@ -117,23 +117,24 @@ static bool is_no_conflict(const struct lock *lock, void *arg)
 
 	if (!lock_conflict(lock, c->want))
 		return true;
-	*c->found = *lock;
+	c->found = *lock;
 	c->any = true;
 	return false;
 }
 
 int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, struct lock *found)
 {
-	struct conflict c = {want, found, false};
+	struct conflict c = {.want = want};
 	int err = lock_each(v, key, is_no_conflict, &c);
 
+	*found = c.found;
 	return err || c.any ? err : -ENOENT;
 }
 
 int lock_find_conflict_of(struct volume *v, uint64_t key, uint64_t session, const struct lock *want,
 	struct lock *found)
 {
-	struct conflict c = {want, found, false};
+	struct conflict c = {.want = want};
 	struct store_key at = STORE_KEY(key, session);
 	struct store_val val;
 	int err = store_get(v->store, STORE_LOCK, at, &val);
@@ -142,6 +143,7 @@ int lock_find_conflict_of(struct volume *v, uint64_t key, uint64_t session, cons
 		err = each_of_record(v, at, &val, is_no_conflict, &c);
 	if (err && err != 1)
 		return err;
+	*found = c.found;
 	return c.any ? 0 : -ENOENT;
 }
 
