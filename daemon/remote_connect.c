@@ -401,7 +401,9 @@ static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64
 		return;
 	}
 	session_told_snapshot(r->session, ping->snapshot, ping->frozen, sent_ns);
-	lease_recalls(r->thread, &ping->tail);
+	/* Who shares nothing has nothing to give back. */
+	if (r->session->sharing)
+		lease_recalls(r->thread, &ping->tail);
 }
 
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)
