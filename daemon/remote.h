@@ -30,7 +30,8 @@ struct rpc_call {
 	/* rep->status tells of the server's refusal; rep is valid during the call only. With
 	 * -ESTALE (session lost) rep has nothing but op and status. */
 	void (*done)(struct rpc_call *call, const struct rpc_reply *rep);
-	/* Who asks has leases, which others may wait for: it is sent, whatever waits for them. */
+	/* Who asks has leases, which others may wait for: it is sent, whatever waits for others'.
+	 */
 	bool nested;
 	/* remote_rpc.c's: */
 	bool sent;

@@ -20,6 +20,7 @@ enum {
 	/* Of a channel that shares an export, so many are only for calls that others may wait for.
 	 */
 	SLOTS_NESTED = 4,
+	SLOTS_SECOND = 2, /* of them at most for leases of who has one already */
 	BATCHES_MAX = 256,
 };
 
@@ -96,7 +97,8 @@ struct remote {
 	unsigned nslots, nreserved; /* 0: not known yet */
 	struct slot slots[SLOTS_MAX];
 	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
-	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_reserved;
+	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_second, rpc_waiting_reserved;
+	unsigned nsecond;        /* rpc_waiting_second's, in slots */
 	struct list rpc_refused; /* can't be coded; ended by the next tick */
 
 	/* I/O. */

@@ -31,6 +31,31 @@ static uint64_t nested_mask(const struct remote *r)
 				: reserved_mask(r);
 }
 
+/* Until another client has given something back. The others may take these slots. */
+static bool may_wait_for_others(const struct rpc_call *call)
+{
+	switch (call->req.op) {
+	case RPC_LOOKUP:
+	case RPC_GETATTR:
+	case RPC_SETATTR:
+	case RPC_CREATE:
+	case RPC_LINK:
+	case RPC_SETXATTR:
+	case RPC_REMOVEXATTR:
+	case RPC_LEASE:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Of an operation that has another one: such may wait, too, and so they get some only of the slots
+ * that are kept. */
+static bool is_second_lease(const struct rpc_call *call)
+{
+	return call->nested && call->req.op == RPC_LEASE;
+}
+
 static bool may_use_reserved(const struct rpc_call *call)
 {
 	return call->req.op == RPC_COMMIT || call->req.op == RPC_RETURN;
@@ -40,6 +65,7 @@ void slots_init(struct remote *r)
 {
 	list_init(&r->rpc_waiting);
 	list_init(&r->rpc_waiting_nested);
+	list_init(&r->rpc_waiting_second);
 	list_init(&r->rpc_waiting_reserved);
 	list_init(&r->rpc_refused);
 }
@@ -73,6 +99,7 @@ static void slot_take(struct remote *r, unsigned i, struct rpc_call *call)
 
 	slot->call = call;
 	slot->left = false;
+	r->nsecond += is_second_lease(call);
 	call->req.slot = (uint16_t)(r->thread->index * r->nslots + i);
 	call->req.seq = ++slot->seq;
 	call->sent = true;
@@ -85,6 +112,7 @@ static struct rpc_call *slot_release(struct remote *r, unsigned i)
 {
 	struct rpc_call *call = r->slots[i].call;
 
+	r->nsecond -= is_second_lease(call);
 	r->slots[i].call = NULL;
 	r->free_slots |= (uint64_t)1 << i;
 	r->unsent_slots &= ~((uint64_t)1 << i);
@@ -145,8 +173,18 @@ void slots_pump(struct remote *r)
 	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
 		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))
 		return;
-	if (slots_fill_from(r, &r->rpc_waiting_nested, ~reserved))
-		slots_fill_from(r, &r->rpc_waiting, ~nested_mask(r));
+	if (!slots_fill_from(r, &r->rpc_waiting_nested, ~reserved))
+		return;
+	while (r->nsecond < SLOTS_SECOND && !list_empty(&r->rpc_waiting_second) &&
+		r->free_slots & ~reserved) {
+		struct list *node = list_pop(&r->rpc_waiting_second);
+
+		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & ~reserved),
+			list_entry(node, struct rpc_call, link));
+		if (!slots_send_unsent(r))
+			return;
+	}
+	slots_fill_from(r, &r->rpc_waiting, ~nested_mask(r));
 }
 
 void rpc_start(struct io_thread *thread, struct rpc_call *call)
@@ -159,7 +197,9 @@ void rpc_start(struct io_thread *thread, struct rpc_call *call)
 	call->sent = false;
 	if (may_use_reserved(call))
 		waiting = &r->rpc_waiting_reserved;
-	else if (call->nested)
+	else if (is_second_lease(call))
+		waiting = &r->rpc_waiting_second;
+	else if (call->nested || !may_wait_for_others(call))
 		waiting = &r->rpc_waiting_nested;
 	list_add_tail(waiting, &call->link);
 	slots_pump(r);
@@ -230,6 +270,7 @@ void slots_fail_all(struct remote *r)
 			list_add_tail(&failed, &slot_release(r, i)->link);
 	list_splice_tail(&failed, &r->rpc_waiting_reserved);
 	list_splice_tail(&failed, &r->rpc_waiting_nested);
+	list_splice_tail(&failed, &r->rpc_waiting_second);
 	list_splice_tail(&failed, &r->rpc_waiting);
 	list_splice_tail(&failed, &r->rpc_refused);
 	while ((node = list_pop(&failed)) != NULL)
