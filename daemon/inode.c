@@ -277,7 +277,7 @@ static void find_name_locked(struct inode *inode, const struct attr *attr)
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	if (inode->fs->options.sharing) {
-		if (!is_ours_locked(inode) && epoch < inode->unleased)
+		if (epoch < inode->unleased)
 			return false;
 		take_attr_locked(inode, attr);
 		return true;

@@ -81,7 +81,7 @@ struct inode {
 	struct access access;
 	struct drop drop;
 	struct inode_lease lease; /* of a file, where others write, too */
-	uint64_t unleased;        /* the table's epoch when that was given back last */
+	uint64_t unleased;        /* the table's epoch when that was got or given back */
 	struct inode_locks locks; /* likewise */
 };
 

@@ -133,20 +133,26 @@ static void put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc
 static void send_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
 	struct inode_lease *l = &inode->lease;
-	bool unpin = l->pinned && !inode->nopen && !l->users[LEASE_NONE] && list_empty(&l->waiters);
+	/* A recall's number may be that of a pin whose answer is on its way (CREATE): that stays.
+	 */
+	uint64_t number = max_u64(l->number, l->recalled);
+	bool unpin = l->pinned && !inode->nopen && !is_used(l) && list_empty(&l->waiters) &&
+		     number == l->number;
 
-	if (!keep)
+	/* What the kernel has read for private mappings, and the like. */
+	if (!keep) {
+		drop_unseen_locked(inode, thread->port, 0, INT64_MAX);
 		inode_unlease_locked(inode);
+	}
 	l->type = keep;
 	l->pinned = l->pinned && !unpin;
-	l->returned = l->number;
-	if (l->recalled <= l->number)
-		l->recalled = 0;
+	l->returned = number;
+	l->recalled = 0;
 	l->call = (struct rpc_call){.done = returned};
 	l->call.req.op = RPC_RETURN;
 	put_returned(&l->call.req.ret, l->tail,
 		&(struct rpc_returned){
-			.ino = inode->ino, .number = l->number, .keep = keep, .unpin = unpin});
+			.ino = inode->ino, .number = number, .keep = keep, .unpin = unpin});
 	send_locked(inode, thread);
 }
 
@@ -200,7 +206,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 	if (rep->status) {
 		waiters_wake(&l->waiters, rep->status);
 	} else {
-		l->number = rep->entry.lease.number;
+		l->number = max_u64(l->number, rep->entry.lease.number);
 		l->pinned = l->pinned || asked->flags & LEASE_PIN;
 		if (asked->type) {
 			l->type = rep->entry.lease.type;
@@ -212,6 +218,12 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 	}
 	pthread_mutex_unlock(&inode->lock);
 	stepped(inode, l->thread);
+}
+
+/* Besides the one that it waits for, which is the last. A pin keeps nobody waiting. */
+static bool has_another(const struct op *op)
+{
+	return op->nleases > 1 && op->leases[0].type;
 }
 
 /* All that is waited for in one. A pin alone leaves the type as it is. */
@@ -229,7 +241,7 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 		hint = (uint8_t)max_u64(hint, want->hint);
 		if (want->pin && !l->pinned)
 			ask.flags |= LEASE_PIN;
-		nested |= op_of(list_entry(pos, struct waiter, link)->req)->nleases > 1;
+		nested |= has_another(op_of(list_entry(pos, struct waiter, link)->req));
 	}
 	if (!ask.type && !l->type && hint) {
 		ask.type = hint;

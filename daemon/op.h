@@ -93,6 +93,7 @@ struct op {
 	struct attr seen;       /* what an answer has told of an inode: op_reply_entry's */
 	bool acked;             /* a WRITE whose caller was told that it is done */
 	struct rpc_setattr set; /* op_set_attr's and op_grow's */
+	uint64_t set_epoch;     /* the inodes' table's, when it was sent */
 	bool stays_inside;      /* op_grow: the gate is its caller's */
 	void (*set_done)(struct request *req, int status);
 	void (*all_remote)(struct request *req, int status); /* op_wait_acknowledged's */

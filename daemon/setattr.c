@@ -105,7 +105,8 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		pthread_mutex_lock(&inode->lock);
 		if (op->set.valid & SET_SIZE)
 			set_size_locked(inode, attr);
-		if (op->set.valid & (SET_SIZE | SET_MTIMES))
+		/* Not over what a lease has brought since. */
+		if (op->set.valid & (SET_SIZE | SET_MTIMES) && op->set_epoch >= inode->unleased)
 			inode->attr.mtime = attr->mtime;
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
@@ -146,6 +147,7 @@ static void set_send(struct request *req, int status)
 	if (moves_quota(op))
 		return_share(op->inode);
 	inode_change_begin(op->inode);
+	op->set_epoch = inode_epoch(op->inode->fs);
 	op->call.req.op = RPC_SETATTR;
 	op->call.req.setattr = op->set;
 	op_rpc(req, set_answered);

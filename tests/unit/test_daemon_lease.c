@@ -484,6 +484,60 @@ static void recall__of_a_pin_s_number__returns_again(void **state)
 	close_and_return(6);
 }
 
+/* The pin's answer is on its way yet: the lease goes by that number, but the pin stays. */
+static void recall__of_a_number_that_is_to_come__returns_once(void **state)
+{
+	struct request *req = &fx.ops[1];
+
+	open_with(LEASE_EXCLUSIVE, 5);
+	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	recall(6, LEASE_NONE);
+	answer(take_return(6, LEASE_NONE, false), 0);
+	assert_nothing_sent();
+	lease_pinned(req, fx.inode, 6);
+	lease_leave(req);
+	close_and_return(6);
+}
+
+/* Answers of two channels may come in another order than they were made. */
+static void grant__behind_a_later_pin__keeps_its_number(void **state)
+{
+	struct request *req = &fx.ops[1];
+	struct rpc_call *call;
+
+	begin(0, OP_OPEN, O_RDONLY);
+	call = take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE);
+	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	lease_pinned(req, fx.inode, 6);
+	run_calls();
+	grant(call, LEASE_SHARED, 5);
+	fx.inode->nopen++;
+	end(0);
+	lease_leave(req);
+	close_and_return(6);
+}
+
+/* Others that wait for this client may need what these bring. */
+static void rpc__that_waits_for_no_lease__has_slots_of_its_own(void **state)
+{
+	static const enum rpc_op free[] = {RPC_GRANT, RPC_QUOTA, RPC_EXTENTS, RPC_FROZEN};
+	struct rpc_call calls[5] = {0};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(free); i++) {
+		calls[i].req.op = (uint16_t)free[i];
+		rpc_start(&fx.thread, &calls[i]);
+		assert_ptr_equal(take(&fx.remote.rpc_waiting_nested), &calls[i]);
+	}
+	calls[4].req.op = RPC_GETATTR;
+	rpc_start(&fx.thread, &calls[4]);
+	assert_ptr_equal(take(&fx.remote.rpc_waiting), &calls[4]);
+	/* One that has a lease, and waits for another one, has some of those at most. */
+	calls[4].req.op = RPC_LEASE;
+	calls[4].nested = true;
+	rpc_start(&fx.thread, &calls[4]);
+	assert_ptr_equal(take(&fx.remote.rpc_waiting_second), &calls[4]);
+}
+
 static void recall__of_an_unknown_inode__is_disclaimed(void **state)
 {
 	struct rpc_call *call;
@@ -557,6 +611,9 @@ int main(void)
 		CASE(recall__told_again__answered_once),
 		CASE(recall__of_an_older_grant__is_none),
 		CASE(recall__of_a_pin_s_number__returns_again),
+		CASE(recall__of_a_number_that_is_to_come__returns_once),
+		CASE(grant__behind_a_later_pin__keeps_its_number),
+		CASE(rpc__that_waits_for_no_lease__has_slots_of_its_own),
 		CASE(recall__of_an_unknown_inode__is_disclaimed),
 		CASE(cancel__of_who_waits__leaves_no_lease_behind),
 		CASE(session_lost__whoever_waits_is_told),
