@@ -336,9 +336,11 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	inode_put(inode);
 }
 
-/* When this thread's connection is up: not on others, or on pages of other clients. */
-static bool ends_by_itself(const struct op *op)
+/* When this thread's connection is up: not on others, or on pages and leases of other clients. */
+static bool ends_by_itself(const struct request *req, const struct op *op)
 {
+	if (op->wait == OP_AT_RPC && req->thread->fs->options.sharing)
+		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS &&
 	       op->wait != OP_AT_REMOUNT && op->wait != OP_AT_LEASE;
 }
@@ -357,11 +359,17 @@ static bool give_up(struct request *req)
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
 
-	if ((!disconnected && ends_by_itself(op)) || waits_for_ever(req))
+	if ((!disconnected && ends_by_itself(req, op)) || waits_for_ever(req))
 		return false;
 	list_del(&op->interrupted);
-	if (!op_cancel(req, -EINTR) && disconnected)
+	if (op_cancel(req, -EINTR))
+		return true;
+	if (disconnected)
 		leftover_make(req, -EINTR);
+	else if (op->wait == OP_AT_RPC && rpc_op_info(op->call.req.op)->mutates)
+		return false;
+	else if (op->wait == OP_AT_RPC)
+		request_abandon(req, -EINTR);
 	return true;
 }
 

@@ -594,6 +594,37 @@ disturb() {
 	[ "$(cat "$dir/1/own")" = after ]
 }
 
+# in_stat PID: as x86 and as newer architectures count statx(2) and newfstatat(2).
+in_stat() {
+	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @(332|262|291|79)" "* ]]
+}
+
+# A file's size is its writer's to say. Nobody hangs for him who can be killed.
+@test "who asks for what a stopped client has can be killed" {
+	local asker holder stopped
+	use_lease 20
+	begin 1 2
+	# No other process has it open: what that closes would wait for the stopped daemon.
+	(
+		exec >"$dir/1/file"
+		echo more
+		exec sleep 1000
+	) 3>&- &
+	holder=$!
+	until_true 10 test -s "$dir/1/file"
+	stopped=${mounts[1]}
+	suspend "$stopped"
+	stat "$dir/2/file" >/dev/null 3>&- &
+	asker=$!
+	until_true 10 in_stat $asker
+	kill -KILL $asker
+	exit_status $asker 5 || [ $? -eq 137 ]
+	kill -CONT "$stopped"
+	[ "$(stat -c %s "$dir/2/file")" = 5 ]
+	kill $holder
+	exit_status $holder 5 || [ $? -eq 143 ]
+}
+
 # bats test_tags=long
 @test "coherence of four mounts, for minutes" {
 	begin 1 2 3 4
