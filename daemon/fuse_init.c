@@ -50,11 +50,13 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 
 static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 
-/* No mapping is shared where others write what is mapped. */
+/* No mapping is shared where others write what is mapped. And the pieces of a large asynchronous
+ * write come one after the other: one that appends goes to where the one before has ended. */
 static uint64_t wanted_with(enum cache_mode cache, bool sharing)
 {
 	if (sharing)
-		return (wanted & ~FUSE_DIRECT_IO_ALLOW_MMAP) | wanted_with_others;
+		return (wanted & ~(uint64_t)(FUSE_DIRECT_IO_ALLOW_MMAP | FUSE_ASYNC_DIO)) |
+		       wanted_with_others;
 	return wanted | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
 }
 
