@@ -389,15 +389,16 @@ void recall_lost_session(struct session *session)
 
 /* ---- what holders are told ------------------------------------------------------------------- */
 
-void recalls_put(const struct session *session, struct wire_out *w)
+bool recalls_put(const struct session *session, struct wire_out *w)
 {
 	list_for_each (pos, &session->recalls) {
 		const struct recall *r = list_entry(pos, struct recall, of_session);
 
 		if (wire_out_room(w) < RPC_RECALL_BYTES)
-			return;
+			return false;
 		rpc_put_recall(w, &(struct rpc_recall){r->at->ino, r->number, r->keep});
 	}
+	return true;
 }
 
 unsigned recalls_of(const struct session *session)

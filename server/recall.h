@@ -46,8 +46,8 @@ void recall_lost_session(struct session *session);
  * is in the way of any more. False: nothing had changed. */
 bool recalls_look(struct server *s);
 
-/* For PING: as many as fit. */
-void recalls_put(const struct session *session, struct wire_out *w);
+/* For PING: as many as fit. False: there are more. */
+bool recalls_put(const struct session *session, struct wire_out *w);
 
 /* Ends who is late. Returns when to ask next in ms, or -1. */
 int64_t recalls_tick(struct server *s, int64_t now);

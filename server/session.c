@@ -323,16 +323,19 @@ void session_ping(struct request *req)
 	struct session *session = req->conn->session;
 	uint8_t tail[RPC_MSG_BYTES];
 	struct wire_out w;
+	bool all;
 
 	/* First: what is new from here on is not in this answer. */
 	req->conn->rung = session->ring_wanted = false;
 	session->counters = req->rpc.ping;
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
-	recalls_put(session, &w);
+	all = recalls_put(session, &w);
 	lock_news_put(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
+	if (!all)
+		session_ring(session);
 }
 
 /* The answer still goes out; then every channel of the session is ended in order. */
