@@ -83,6 +83,8 @@ static int see(struct check *c, uint64_t key, const struct lock *locks, size_t n
 	if (seen->key != key)
 		seen->n = 0;
 	seen->key = key;
+	if (!n)
+		return 0;
 	all = realloc(seen->v, (seen->n + n) * sizeof(*all));
 	if (!all)
 		return -ENOMEM;

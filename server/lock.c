@@ -245,7 +245,7 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock)
 	r.v = new = calloc(n + 2, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; old && i < n; i++) {
 		if (lock_same_owner(&old[i], lock))
 			cut(&r, &old[i], &whole);
 		else
