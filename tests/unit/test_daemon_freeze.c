@@ -244,7 +244,7 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 		pthread_mutex_init(&crew->privs[i].inbox_lock, NULL);
 		list_init(&crew->privs[i].inbox);
 		crew->privs[i].wake_fd = -1;
-		list_init(&crew->remotes[i].rpc_waiting);
+		slots_init(&crew->remotes[i]);
 		ft->thread = &crew->threads[i];
 		list_init(&ft->dirty);
 		freeze_thread_init(&ft->freeze, ft->thread);
@@ -280,7 +280,7 @@ static void run_calls(struct crew *crew)
 static uint64_t take_frozen(struct crew *crew)
 {
 	for (unsigned i = 0; i < THREADS; i++) {
-		struct list *link = list_pop(&crew->remotes[i].rpc_waiting);
+		struct list *link = list_pop(&crew->remotes[i].rpc_waiting_nested);
 
 		if (link)
 			return list_entry(link, struct rpc_call, link)->req.frozen.snapshot;
