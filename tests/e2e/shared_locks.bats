@@ -4,6 +4,7 @@
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
+load mounts
 
 lease=2 # seconds
 test_seconds=60
@@ -15,43 +16,9 @@ setup() {
 	holders=()
 }
 
-# All end well, and what they leave is whole, unless the test has failed already.
 teardown() {
-	local n failed=0
 	let_go_all
-	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
-		for n in "${!mounts[@]}"; do
-			end_mount "$n" || failed=1
-		done
-		[ -z "$server_pid" ] || { stop_server && check_memory; } || failed=1
-		[ $failed -eq 0 ] || show_logs
-	fi
-	teardown_rmem && [ $failed -eq 0 ]
-}
-
-# share N...: mounts the export at $dir/N each, so that all of them write.
-share() {
-	local n
-	for n in "$@"; do
-		mkdir -p "$dir/$n"
-		rmemfs -f -c /dev/null -o "$(mount_options),share" "$(mount_source)" "$dir/$n" \
-			>>"$dir/mount.$n.log" 2>&1 3>&- &
-		mounts[n]=$!
-		echo "${mounts[n]}" >"$dir/mount.$n.pid"
-		until_true 30 mountpoint -q "$dir/$n" || die "mount $n: $(cat "$dir/mount.$n.log")"
-	done
-}
-
-begin() {
-	start_server
-	share "$@"
-}
-
-end_mount() {
-	local pid=${mounts[$1]}
-	unset "mounts[$1]"
-	umount "$dir/$1" || return 1
-	exit_status "$pid" 30 || die "mount $1 ended with status $?"
+	end_mounts
 }
 
 kill_mount() {

@@ -1,0 +1,46 @@
+# shellcheck shell=bash disable=SC2154 # what helpers set
+# mounts.bash - several mounts of one export at a time, by numbers: N is $dir/N, its process ${mounts[N]}.
+
+# mount_number N OPTIONS
+mount_number() {
+	local at=$dir/$1 n=$1
+	mkdir -p "$at"
+	rmemfs -f -c /dev/null -o "$(mount_options)$2" "$(mount_source)" "$at" \
+		>>"$dir/mount.$n.log" 2>&1 3>&- &
+	mounts[n]=$!
+	echo "${mounts[n]}" >"$dir/mount.$n.pid"
+	until_true 30 mountpoint -q "$at" || die "mount $n: $(cat "$dir/mount.$n.log")"
+}
+
+# share N...: so that all of them write.
+share() {
+	local n
+	for n in "$@"; do
+		mount_number "$n" ,share
+	done
+}
+
+begin() {
+	start_server
+	share "$@"
+}
+
+end_mount() {
+	local pid=${mounts[$1]}
+	unset "mounts[$1]"
+	umount "$dir/$1" || return 1
+	exit_status "$pid" 30 || die "mount $1 ended with status $?"
+}
+
+# All end well, and what they leave is whole, unless the test has failed already.
+end_mounts() {
+	local n failed=0
+	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+		for n in "${!mounts[@]}"; do
+			end_mount "$n" || failed=1
+		done
+		[ -z "$server_pid" ] || { stop_server && check_memory; } || failed=1
+		[ $failed -eq 0 ] || show_logs
+	fi
+	teardown_rmem && [ $failed -eq 0 ]
+}
