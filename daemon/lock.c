@@ -197,7 +197,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 	struct rpc_lock all = all_of(op->inode->ino, req->args.lock_owner, LOCK_KIND_POSIX);
 	struct release *r;
 
-	if (!forget_owner(op->inode, req->args.lock_owner))
+	if (!op->inode->fs->options.sharing || !forget_owner(op->inode, req->args.lock_owner))
 		return true;
 	r = release(req->thread, &all);
 	if (!r)
@@ -213,6 +213,9 @@ void lock_handle_closed(struct request *req, struct inode *inode, const struct h
 	struct list gone, *link;
 	struct rpc_lock all;
 
+	/* Others have the kernel's locks. */
+	if (!inode->fs->options.sharing)
+		return;
 	list_init(&gone);
 	pthread_mutex_lock(&inode->lock);
 	list_for_each_safe (pos, &inode->locks.owners) {

@@ -151,9 +151,10 @@ static bool slots_send_unsent(struct remote *r)
 	return true;
 }
 
-static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usable)
+/* At most so many of those that wait. False: no more can be sent now. */
+static bool slots_fill_some(struct remote *r, struct list *waiting, uint64_t usable, unsigned most)
 {
-	while (!list_empty(waiting) && (r->free_slots & usable)) {
+	while (most-- && !list_empty(waiting) && (r->free_slots & usable)) {
 		struct list *node = list_pop(waiting);
 
 		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & usable),
@@ -162,6 +163,11 @@ static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usa
 			return false;
 	}
 	return true;
+}
+
+static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usable)
+{
+	return slots_fill_some(r, waiting, usable, SLOTS_MAX);
 }
 
 void slots_pump(struct remote *r)
@@ -175,15 +181,8 @@ void slots_pump(struct remote *r)
 		return;
 	if (!slots_fill_from(r, &r->rpc_waiting_nested, ~reserved))
 		return;
-	while (r->nsecond < SLOTS_SECOND && !list_empty(&r->rpc_waiting_second) &&
-		r->free_slots & ~reserved) {
-		struct list *node = list_pop(&r->rpc_waiting_second);
-
-		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & ~reserved),
-			list_entry(node, struct rpc_call, link));
-		if (!slots_send_unsent(r))
-			return;
-	}
+	if (!slots_fill_some(r, &r->rpc_waiting_second, ~reserved, SLOTS_SECOND - r->nsecond))
+		return;
 	slots_fill_from(r, &r->rpc_waiting, ~nested_mask(r));
 }
 
