@@ -282,30 +282,33 @@ struct rpc_lease {
 
 enum lock_kind { LOCK_KIND_POSIX = 1, LOCK_KIND_FLOCK };
 enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
+#define LOCK_END_MAX ((uint64_t)INT64_MAX)
 
 /* LOCK, for sessions at a shared export: from then on the owner has [start, end] of the inode as
  * `type`, instead of what it had of that; of the kind flock all of the file is one lock. What is in
- * the way is what another owner, of whatever session, has of the same kind: -EAGAIN. -ENOLCK: the
- * session has too many of the inode, or the server no room for more. A lock is kept until its owner
- * gives it up, or the session ends, whatever becomes of the server.
+ * the way is what another owner, of whatever session, has of the same kind: -EAGAIN; of the kind
+ * flock the owner's own lock is given up then, as by the kernel. -ENOLCK: the session has too many
+ * of the inode, or waits for too many, or the server has no room for more. A lock is kept until its
+ * owner gives it up, or the session ends, whatever becomes of the server.
  *
  * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
  * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What
- * comes later, waits, too, and is in its way, comes behind it for a while. When it may have the
- * lock the session is told so by PING (RECALL_LOCKS), until it sends the same request again, with a
- * new sequence number. A server that was started again knows of no waits: all are to be sent again
- * then. -EDEADLK: whoever has the lock waits for this owner. LOCK_FREE: what it was waiting for is
- * not wanted any more, and its locks stay as they are.
+ * comes later, waits, too, and is in its way, comes behind it for a while, unless its owner has
+ * record locks of the inode. When it may have the lock the session is told so by PING
+ * (RECALL_LOCKS), until it sends the same request again, with a new sequence number. A server that
+ * was started again knows of no waits: all are to be sent again then. -EDEADLK: whoever has the
+ * lock waits for this owner. LOCK_FREE: what it was waiting for is not wanted any more, and its
+ * locks stay as they are.
  *
  * GETLK: a lock that LOCK of this would find in its way; wait is 0, and the type not LOCK_FREE. */
 struct rpc_lock {
 	uint64_t ino;
 	uint64_t owner;
-	uint64_t wait; /* 0: it doesn't */
-	uint64_t start, end;
-	uint32_t pid; /* for GETLK's reply: the client's own business */
-	uint8_t kind; /* enum lock_kind */
-	uint8_t type; /* enum lock_type */
+	uint64_t wait;       /* 0: it doesn't */
+	uint64_t start, end; /* inclusive, up to LOCK_END_MAX */
+	uint32_t pid;        /* for GETLK's reply */
+	uint8_t kind;        /* enum lock_kind */
+	uint8_t type;        /* enum lock_type */
 };
 
 /* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
@@ -601,7 +604,7 @@ struct rpc_grant_reply {
 
 struct rpc_getlk_reply {
 	uint8_t type; /* LOCK_FREE: none is in the way */
-	uint32_t pid; /* as its LOCK said */
+	uint32_t pid; /* as its LOCK said; 0: of another session */
 	uint64_t start, end;
 };
 

@@ -87,7 +87,7 @@ RPC_MESSAGE(getlk_fields, struct rpc_getlk_reply, GETLK_FIELDS)
 static inline void get_getlk(struct wire_in *r, struct rpc_getlk_reply *m)
 {
 	get_getlk_fields(r, m);
-	r->truncated |= m->type > LOCK_EXCLUSIVE || m->start > m->end;
+	r->truncated |= m->type > LOCK_EXCLUSIVE || m->start > m->end || m->end > LOCK_END_MAX;
 }
 
 #define LEASE_FIELDS(F) \

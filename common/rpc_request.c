@@ -314,7 +314,7 @@ static bool lease_ok(const struct rpc_lease *q)
 static bool lock_ok(const struct rpc_lock *q)
 {
 	return (q->kind == LOCK_KIND_POSIX || q->kind == LOCK_KIND_FLOCK) &&
-	       q->type <= LOCK_EXCLUSIVE && q->start <= q->end;
+	       q->type <= LOCK_EXCLUSIVE && q->start <= q->end && q->end <= LOCK_END_MAX;
 }
 
 /* Values that only together, or with the op, are in range. */

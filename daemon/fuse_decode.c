@@ -376,8 +376,6 @@ static int decode_release(struct request *req, struct cursor *c)
 		return -EIO;
 	set_fh(req, in->fh);
 	req->args.flags = in->flags;
-	req->args.lock_owner = in->lock_owner;
-	req->args.flock_ends = in->release_flags & FUSE_RELEASE_FLOCK_UNLOCK;
 	return 0;
 }
 
@@ -432,7 +430,7 @@ static int decode_lk(struct request *req, struct cursor *c)
 	req->args.lock.start = in->lk.start;
 	req->args.lock.end = in->lk.end;
 	req->args.lock.pid = in->lk.pid;
-	if (in->lk.start > in->lk.end)
+	if (in->lk.start > in->lk.end || in->lk.end > LOCK_END_MAX)
 		return -EINVAL;
 	return decode_lock_type(in->lk.type, &req->args.lock.type);
 }

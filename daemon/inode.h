@@ -33,7 +33,7 @@
 #include "daemon/gate.h"
 #include "daemon/grants.h"
 #include "daemon/lease.h"
-#include "daemon/lock.h"
+#include "daemon/lock_owner.h"
 #include "daemon/names.h"
 
 struct fs;

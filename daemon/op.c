@@ -515,7 +515,6 @@ bool op_cancel(struct request *req, int error)
 		break;
 	case OP_AT_LEFTOVERS:
 	case OP_AT_FREEZE:
-	case OP_AT_LOCK:
 		if (list_empty(&op->waiter.link))
 			return false;
 		list_del(&op->waiter.link);

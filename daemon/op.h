@@ -54,7 +54,6 @@ enum op_wait {
 	OP_AT_QUOTA,
 	OP_AT_REMOUNT,
 	OP_AT_LEASE,
-	OP_AT_LOCK,
 };
 
 /* An operation's way through the gate of an inode. */

@@ -5,6 +5,8 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
+/* ---- GETLK ----------------------------------------------------------------------------------- */
+
 static void getlk_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct lock_found found = {0};
@@ -21,42 +23,83 @@ static void getlk_answered(struct request *req, const struct rpc_reply *rep)
 	reply_lock(req, &found);
 }
 
-void op_getlk(struct request *req)
+static void getlk(struct request *req, int status)
 {
-	struct op *op = op_begin(req);
+	struct op *op = op_of(req);
 
+	if (!status)
+		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
 	op->call.req.op = RPC_GETLK;
-	op->call.req.lock = lock_asked(req);
 	op_rpc(req, getlk_answered);
 }
 
-/* Who was told that it failed does not have it. */
-static void setlk_answered(struct request *req, const struct rpc_reply *rep)
+void op_getlk(struct request *req)
 {
-	if (!rep->status && req->replied && req->args.lock.type != LOCK_FREE)
-		lock_give_up(req);
+	op_begin(req);
+	if (lock_leaving_wait(req, getlk))
+		getlk(req, 0);
+}
+
+/* ---- SETLK ----------------------------------------------------------------------------------- */
+
+/* Who was told that it failed does not have it. */
+static void got_or_not(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+	const struct rpc_lock *lock = &op->call.req.lock;
+	bool granted = !rep->status;
+
+	if (granted && req->replied)
+		lock_give_up(req, op->inode, lock);
+	lock_owner_answered(op->inode, lock->owner, granted && !req->replied);
 	op_finish(req, rep->status);
 }
 
-static void setlk(struct request *req)
+static void try_lock(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (!status)
+		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	op->call.req.op = RPC_LOCK;
+	op_rpc(req, got_or_not);
+}
+
+static void unlocked(struct request *req, const struct rpc_reply *rep)
+{
+	op_finish(req, rep->status);
+}
+
+static void unlock(struct request *req)
 {
 	struct op *op = op_begin(req);
+	int err = lock_owner_asks(req, op->inode, &op->call.req.lock);
 
+	if (err || !op->call.req.lock.owner) {
+		op_finish(req, err);
+		return;
+	}
 	op->call.req.op = RPC_LOCK;
-	op->call.req.lock = lock_asked(req);
-	op_rpc(req, setlk_answered);
+	op_rpc(req, unlocked);
 }
 
 void op_setlk(struct request *req)
 {
-	struct inode *inode = op_inode_of(req);
-	int err = lock_note_owner(req, inode);
-
-	inode_put(inode);
-	if (err)
-		reply_error(req, err);
-	else if (req->args.lock.wait && req->args.lock.type != LOCK_FREE)
+	if (req->args.lock.type == LOCK_FREE) {
+		unlock(req);
+	} else if (req->args.lock.wait) {
 		lock_wait_begin(req);
-	else
-		setlk(req);
+	} else {
+		op_begin(req);
+		if (lock_leaving_wait(req, try_lock))
+			try_lock(req, 0);
+	}
 }

@@ -103,8 +103,7 @@ struct request_args {
 	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
 	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
-	uint64_t lock_owner;        /* FLUSH, RELEASE, GETLK, SETLK */
-	bool flock_ends;            /* RELEASE: what lock_owner has by flock(2) */
+	uint64_t lock_owner;        /* FLUSH, GETLK, SETLK: the kernel's name for him */
 	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
 	struct {                    /* SETATTR: as in struct rpc_setattr */
 		uint32_t valid;

@@ -64,7 +64,7 @@ static int lock(unsigned i, uint8_t type, uint64_t wait)
 		.lock = {.ino = file,
 			.owner = 1,
 			.wait = wait,
-			.end = UINT64_MAX,
+			.end = LOCK_END_MAX,
 			.kind = LOCK_KIND_POSIX,
 			.type = type}};
 	struct rpc_reply rep;

@@ -778,23 +778,8 @@ static void locks__what_is_asked_for(void **state)
 	in.lk.start = 9;
 	in.lk.end = 8;
 	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), -EINVAL);
-}
-
-static void release__may_end_a_lock(void **state)
-{
-	struct fuse_release_in in = {.lock_owner = 9};
-	struct request req;
-
-	for (unsigned i = 0; i < 2; i++) {
-		struct message m;
-
-		in.release_flags = i ? FUSE_RELEASE_FLOCK_UNLOCK : FUSE_RELEASE_FLUSH;
-		begin(&m, FUSE_RELEASE);
-		put(&m, &in, sizeof(in));
-		assert_int_equal(decode(&m, &req), 0);
-		assert_int_equal(req.args.lock_owner, 9);
-		assert_int_equal(req.args.flock_ends, i);
-	}
+	in.lk.end = UINT64_MAX;
+	assert_int_equal(decode_lk(FUSE_SETLK, in, &req), -EINVAL);
 }
 
 int main(void)
@@ -829,7 +814,6 @@ int main(void)
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),
 		cmocka_unit_test(fuse_init_negotiate__too_old_or_short),
 		cmocka_unit_test(locks__what_is_asked_for),
-		cmocka_unit_test(release__may_end_a_lock),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

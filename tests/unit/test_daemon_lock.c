@@ -1,4 +1,5 @@
-/* Who waits for a lock: what is asked of the server, when again, and what a signal does. */
+/* Who waits for a lock: what is asked of the server, when again, and what a signal does; who has
+ * some, and what a close gives up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +17,7 @@
 #include "daemon/ops.h"
 #include "daemon/remote_private.h"
 
-enum { INO = 71, OWNER = 9, OPS = 4, UNIQUE = 100, NOBODY = INT32_MAX };
+enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 
 /* One thread, whose remote sends nothing: what would be sent stays with it until the test answers.
  */
@@ -27,13 +28,14 @@ struct fixture {
 	struct io_thread thread;
 	struct io_thread_private priv;
 	struct inode *inode;
-	struct handle handle;
+	struct handle handles[HANDLES];
 	struct request ops[OPS];
 	int kernel[2];
 };
 
 static struct fixture fx;
-static int caller; /* a process's number */
+static int caller;         /* a process's number */
+static uint64_t at_server; /* the owner by whom the last LOCK was sent */
 
 static int setup(void **state)
 {
@@ -67,7 +69,8 @@ static int setup(void **state)
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
 	inode_remember(fx.inode);
-	fx.handle.inode = fx.inode;
+	for (unsigned i = 0; i < HANDLES; i++)
+		fx.handles[i].inode = fx.inode;
 	caller = getpid();
 	return 0;
 }
@@ -77,6 +80,7 @@ static int teardown(void **state)
 	assert_true(list_empty(&fx.fs.threads[0].lock_waits));
 	assert_true(list_empty(&fx.fs.locks.waits));
 	assert_true(list_empty(&fx.priv.inbox));
+	assert_true(list_empty(&fx.inode->locks.leaving));
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
 	inode_table_fini(&fx.fs.inodes);
@@ -103,7 +107,7 @@ static struct request *make(unsigned i, enum request_op op)
 	list_init(&req->link);
 	list_init(&req->all);
 	req->args.has_fh = true;
-	req->args.fh = handle_number(&fx.handle);
+	req->args.fh = handle_number(&fx.handles[0]);
 	req->args.lock_owner = OWNER;
 	req->args.lock.kind = LOCK_KIND_POSIX;
 	req->args.lock.type = LOCK_EXCLUSIVE;
@@ -114,6 +118,17 @@ static struct request *make(unsigned i, enum request_op op)
 static void lock(unsigned i)
 {
 	op_setlk(make(i, OP_SETLK));
+}
+
+/* By flock(2), by one handle or the other, which the kernel gives the same name. */
+static void whole(unsigned i, unsigned handle, bool wait)
+{
+	struct request *req = make(i, OP_SETLK);
+
+	req->args.fh = handle_number(&fx.handles[handle]);
+	req->args.lock.kind = LOCK_KIND_FLOCK;
+	req->args.lock.wait = wait;
+	op_setlk(req);
 }
 
 static void await(unsigned i)
@@ -177,7 +192,8 @@ static struct rpc_call *take(uint8_t type, bool waits)
 	call->sent = true;
 	assert_int_equal(call->req.op, RPC_LOCK);
 	assert_int_equal(call->req.lock.ino, INO);
-	assert_int_equal(call->req.lock.owner, OWNER);
+	assert_true(call->req.lock.owner);
+	at_server = call->req.lock.owner;
 	assert_int_equal(call->req.lock.type, type);
 	assert_int_equal(call->req.lock.wait != 0, waits);
 	return call;
@@ -192,6 +208,13 @@ static void answer(struct rpc_call *call, int status)
 {
 	call->done(call, &(struct rpc_reply){.op = RPC_LOCK, .status = status});
 	run_calls();
+}
+
+static void get_lock(unsigned i)
+{
+	lock(i);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(i, 0);
 }
 
 static uint64_t note(unsigned i)
@@ -383,6 +406,11 @@ static void flush(unsigned i)
 		flushed(req, 0);
 }
 
+static void release(unsigned i)
+{
+	lock_handle_closed(make(i, OP_RELEASE), fx.inode, &fx.handles[0]);
+}
+
 static void flush__gives_up_what_its_owner_may_have(void **state)
 {
 	struct rpc_call *call;
@@ -395,9 +423,13 @@ static void flush__gives_up_what_its_owner_may_have(void **state)
 	answer(take(LOCK_EXCLUSIVE, false), -EAGAIN);
 	assert_told(1, -EAGAIN);
 	flush(0);
+	assert_nothing_sent();
+	op_end(&fx.ops[0]);
+	get_lock(1);
+	flush(0);
 	assert_int_equal(fx.ops[OPS - 1].taken_back, 0);
 	call = take(LOCK_FREE, false);
-	assert_true(call->req.lock.end == UINT64_MAX);
+	assert_true(call->req.lock.end == LOCK_END_MAX);
 	answer(call, 0);
 	assert_int_equal(fx.ops[OPS - 1].taken_back, 1);
 	op_end(&fx.ops[0]);
@@ -406,12 +438,39 @@ static void flush__gives_up_what_its_owner_may_have(void **state)
 	op_end(&fx.ops[0]);
 }
 
+/* Another thread of the process closes the file, and then it gets the lock all the same. */
+static void flush__before_it_is_answered__remembers_the_owner(void **state)
+{
+	struct rpc_call *call;
+	uint64_t number;
+
+	lock(1);
+	call = take(LOCK_EXCLUSIVE, false);
+	flush(0);
+	assert_nothing_sent();
+	op_end(&fx.ops[0]);
+	answer(call, 0);
+	assert_told(1, 0);
+	flush(0);
+	answer(take(LOCK_FREE, false), 0);
+	op_end(&fx.ops[0]);
+
+	number = note(2);
+	flush(0);
+	assert_nothing_sent();
+	op_end(&fx.ops[0]);
+	tell_of(number);
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(2, 0);
+	flush(0);
+	answer(take(LOCK_FREE, false), 0);
+	op_end(&fx.ops[0]);
+}
+
 /* Who closes may be killed; the lock goes all the same. */
 static void flush__taken_back__goes_on_by_itself(void **state)
 {
-	lock(1);
-	answer(take(LOCK_EXCLUSIVE, false), 0);
-	assert_told(1, 0);
+	get_lock(1);
 	flush(0);
 	assert_true(op_cancel(&fx.ops[0], -EINTR));
 	assert_int_equal(fx.ops[OPS - 1].taken_back, -ECANCELED);
@@ -421,14 +480,13 @@ static void flush__taken_back__goes_on_by_itself(void **state)
 
 static void release__gives_up_what_is_the_handles(void **state)
 {
-	struct request *req = make(0, OP_RELEASE);
 	struct rpc_call *call;
 
-	lock(1);
+	get_lock(1);
+	whole(2, 0, false);
 	answer(take(LOCK_EXCLUSIVE, false), 0);
-	assert_told(1, 0);
-	req->args.flock_ends = true;
-	lock_handle_closed(req, fx.inode, &fx.handle);
+	assert_told(2, 0);
+	release(0);
 	call = take(LOCK_FREE, false);
 	assert_int_equal(call->req.lock.kind, LOCK_KIND_POSIX);
 	answer(call, 0);
@@ -436,6 +494,122 @@ static void release__gives_up_what_is_the_handles(void **state)
 	assert_int_equal(call->req.lock.kind, LOCK_KIND_FLOCK);
 	answer(call, 0);
 	assert_nothing_sent();
+}
+
+/* The kernel gives another file the name of one that is closed, before that is told. */
+static void release__late__is_of_no_other_file(void **state)
+{
+	struct rpc_call *call;
+	uint64_t first;
+
+	whole(1, 0, false);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(1, 0);
+	first = at_server;
+	whole(2, 1, true);
+	call = take(LOCK_EXCLUSIVE, true);
+	assert_true(at_server != first);
+	release(0);
+	answer(take(LOCK_FREE, false), 0);
+	assert_true(at_server == first);
+	answer(call, 0);
+	assert_told(2, 0);
+	assert_nothing_sent();
+}
+
+static void flush__owner_is_another_afterwards(void **state)
+{
+	struct rpc_call *call;
+	uint64_t first;
+
+	get_lock(1);
+	first = at_server;
+	get_lock(1);
+	assert_true(at_server == first);
+	flush(0);
+	call = take(LOCK_FREE, false);
+	assert_true(at_server == first);
+	await(1);
+	answer(take(LOCK_EXCLUSIVE, true), 0);
+	assert_told(1, 0);
+	assert_true(at_server != first);
+	answer(call, 0);
+	op_end(&fx.ops[0]);
+}
+
+static void unlock__of_who_has_nothing__is_nothing(void **state)
+{
+	struct request *req = make(0, OP_SETLK);
+
+	req->args.lock.type = LOCK_FREE;
+	op_setlk(req);
+	assert_told(0, 0);
+	assert_nothing_sent();
+}
+
+/* ---- leaving --------------------------------------------------------------------------------- */
+
+/* Threads overtake each other: all that was closed before has to have gone. */
+static void try__comes_after_what_was_closed_before(void **state)
+{
+	struct rpc_call *first, *second;
+
+	get_lock(1);
+	whole(2, 0, false);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(2, 0);
+	release(0);
+	first = take(LOCK_FREE, false);
+	second = take(LOCK_FREE, false);
+	lock(1);
+	op_getlk(make(2, OP_GETLK));
+	assert_nothing_sent();
+	answer(second, 0);
+	assert_nothing_sent();
+	answer(first, 0);
+	answer(take(LOCK_EXCLUSIVE, false), -EAGAIN);
+	assert_told(1, -EAGAIN);
+	first = take_any();
+	assert_int_equal(first->req.op, RPC_GETLK);
+	assert_true(first->req.lock.owner == at_server);
+	answer(first, -EIO);
+	assert_told(2, -EIO);
+}
+
+static void try__taken_back_before_it_was_sent(void **state)
+{
+	struct rpc_call *call;
+
+	get_lock(1);
+	release(0);
+	call = take(LOCK_FREE, false);
+	lock(2);
+	assert_nothing_sent();
+	assert_true(op_cancel(&fx.ops[2], -EINTR));
+	assert_told(2, -EINTR);
+	answer(call, 0);
+	assert_nothing_sent();
+}
+
+static void try__comes_after_a_wait_whose_caller_was_killed(void **state)
+{
+	struct rpc_call *call;
+
+	caller = NOBODY;
+	await(1);
+	call = take(LOCK_EXCLUSIVE, true);
+	fx.remote.missed = true;
+	signal_caller(1);
+	assert_told(1, -EINTR);
+	fx.remote.missed = false;
+	lock(2);
+	assert_nothing_sent();
+	answer(call, 0);
+	call = take(LOCK_FREE, false);
+	assert_nothing_sent();
+	answer(call, 0);
+	answer(take(LOCK_EXCLUSIVE, false), 0);
+	assert_told(2, 0);
 }
 
 /* It was told that it failed. */
@@ -470,8 +644,15 @@ int main(void)
 		CASE(signal__without_the_server__at_once),
 		CASE(signal__that_kills__does_not_wait_for_the_answer),
 		CASE(flush__gives_up_what_its_owner_may_have),
+		CASE(flush__before_it_is_answered__remembers_the_owner),
 		CASE(flush__taken_back__goes_on_by_itself),
+		CASE(flush__owner_is_another_afterwards),
 		CASE(release__gives_up_what_is_the_handles),
+		CASE(release__late__is_of_no_other_file),
+		CASE(unlock__of_who_has_nothing__is_nothing),
+		CASE(try__comes_after_what_was_closed_before),
+		CASE(try__taken_back_before_it_was_sent),
+		CASE(try__comes_after_a_wait_whose_caller_was_killed),
 		CASE(lock__granted_to_nobody__is_given_up),
 	};
 

@@ -182,7 +182,7 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_LOCK:
 		q.lock = (struct rpc_lock){
-			44, 1ull << 60, 7, 5, UINT64_MAX, 4711, LOCK_KIND_FLOCK, LOCK_FREE};
+			44, 1ull << 60, 7, 5, LOCK_END_MAX, 4711, LOCK_KIND_FLOCK, LOCK_FREE};
 		break;
 	case RPC_GETLK:
 		q.lock = (struct rpc_lock){
@@ -302,7 +302,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.quota.npages = QUOTA_UNLIMITED;
 		break;
 	case RPC_GETLK:
-		p.getlk = (struct rpc_getlk_reply){LOCK_EXCLUSIVE, 4711, 5, UINT64_MAX};
+		p.getlk = (struct rpc_getlk_reply){LOCK_EXCLUSIVE, 4711, 5, LOCK_END_MAX};
 		break;
 	case RPC_BYE:
 	case RPC_RETURN:
@@ -719,6 +719,8 @@ static void ranges__out_of_range(void **state)
 	q.lock.start = 6;
 	q.lock.end = 5;
 	assert_refused(&q);
+	q.lock.end = LOCK_END_MAX + 1;
+	assert_refused(&q);
 	q = request_of(RPC_GETLK);
 	q.lock.type = LOCK_FREE;
 	assert_refused(&q);
@@ -766,6 +768,10 @@ static void reply__counts_and_types_out_of_range(void **state)
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GETLK);
 	p.getlk.type = LOCK_EXCLUSIVE + 1;
+	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
+	assert_int_equal(decode_reply(buf, len), -EPROTO);
+	p = reply_of(RPC_GETLK);
+	p.getlk.end = LOCK_END_MAX + 1; /* the kernel would make an EIO of it */
 	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_LOOKUP);
