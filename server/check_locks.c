@@ -44,7 +44,7 @@ static bool in_order(const struct lock *a, const struct lock *b)
 static void check_order(struct check *c, struct store_key key, const struct lock *locks, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		bool whole = !locks[i].start && locks[i].end == UINT64_MAX;
+		bool whole = !locks[i].start && locks[i].end == LOCK_END_MAX;
 
 		if ((!i || in_order(&locks[i - 1], &locks[i])) &&
 			(locks[i].kind != LOCK_KIND_FLOCK || whole))

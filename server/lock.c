@@ -131,20 +131,44 @@ int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, 
 	return err || c.any ? err : -ENOENT;
 }
 
-int lock_find_conflict_of(struct volume *v, uint64_t key, uint64_t session, const struct lock *want,
-	struct lock *found)
+struct owned {
+	const struct lock *owner;
+	bool any;
+};
+
+static bool is_others(const struct lock *lock, void *arg)
 {
-	struct conflict c = {.want = want};
-	struct store_key at = STORE_KEY(key, session);
+	struct owned *o = arg;
+
+	o->any = lock_same_owner(lock, o->owner);
+	return !o->any;
+}
+
+int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, bool *has)
+{
+	struct store_key at = STORE_KEY(key, owner->session);
+	struct owned o = {.owner = owner};
 	struct store_val val;
 	int err = store_get(v->store, STORE_LOCK, at, &val);
 
 	if (!err)
-		err = each_of_record(v, at, &val, is_no_conflict, &c);
-	if (err && err != 1)
-		return err;
-	*found = c.found;
-	return c.any ? 0 : -ENOENT;
+		err = each_of_record(v, at, &val, is_others, &o);
+	*has = o.any;
+	return err == -ENOENT || err == 1 ? 0 : err;
+}
+
+int lock_of_session(
+	struct volume *v, uint64_t key, uint64_t session, struct lock **locks, size_t *n)
+{
+	struct store_key at = STORE_KEY(key, session);
+	struct store_val val;
+	int err = store_get(v->store, STORE_LOCK, at, &val);
+
+	*locks = NULL;
+	*n = 0;
+	if (!err)
+		err = lock_decode(v, at, &val, locks, n);
+	return err == -ENOENT ? 0 : err;
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */
@@ -234,18 +258,15 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock)
 	autofree struct lock *old = NULL, *new = NULL;
 	struct rebuilt r = {0};
 	struct lock whole = *lock;
-	struct store_val val;
-	size_t n = 0;
-	int err = store_get(v->store, STORE_LOCK, at, &val);
+	size_t n;
+	int err = lock_of_session(v, key, lock->session, &old, &n);
 
-	if (!err)
-		err = lock_decode(v, at, &val, &old, &n);
-	if (err && err != -ENOENT)
+	if (err)
 		return err;
 	r.v = new = calloc(n + 2, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	for (size_t i = 0; old && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		if (lock_same_owner(&old[i], lock))
 			cut(&r, &old[i], &whole);
 		else

@@ -50,9 +50,11 @@ int lock_each(
 
 /* A lock that `want` can't be had beside. */
 int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, struct lock *found);
-/* Whether this session has one. */
-int lock_find_conflict_of(struct volume *v, uint64_t key, uint64_t session, const struct lock *want,
-	struct lock *found);
+/* Whether the owner has any lock of this kind. */
+int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, bool *has);
+/* What a session has, to be freed by the caller; none: NULL. -ENOMEM. */
+int lock_of_session(
+	struct volume *v, uint64_t key, uint64_t session, struct lock **locks, size_t *n);
 
 /* The owner has the range as this type from now on. -ENOLCK: too many; -ENOMEM. */
 int lock_set(struct volume *v, uint64_t key, const struct lock *lock);

@@ -39,17 +39,27 @@ void lock_news_look(struct server *s)
 		log_error("locks that are waited for can't be read: %s", errno_text(err));
 }
 
-static void put(uint64_t ino, uint64_t number, void *arg)
-{
-	struct wire_out *w = arg;
+struct news {
+	struct wire_out *w;
+	bool all;
+};
 
-	if (wire_out_room(w) >= RPC_RECALL_BYTES)
-		rpc_put_recall(w, &(struct rpc_recall){ino, number, RECALL_LOCKS});
+static bool put(uint64_t ino, uint64_t number, void *arg)
+{
+	struct news *news = arg;
+
+	news->all = wire_out_room(news->w) >= RPC_RECALL_BYTES;
+	if (news->all)
+		rpc_put_recall(news->w, &(struct rpc_recall){ino, number, RECALL_LOCKS});
+	return news->all;
 }
 
-void lock_news_put(const struct session *session, struct wire_out *w)
+bool lock_news_put(const struct session *session, struct wire_out *w)
 {
-	meta_locks_told(session->server->meta, session->stored.id, put, w);
+	struct news news = {w, true};
+
+	meta_locks_told(session->server->meta, session->stored.id, put, &news);
+	return news.all;
 }
 
 /* ---- the end of holders that are gone -------------------------------------------------------- */

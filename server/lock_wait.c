@@ -8,7 +8,7 @@
 #include "common/util.h"
 
 /* Of waits that wait for each other's owners; the kernel looks no further than ten. */
-enum { DEADLOCK_DEPTH = 32 };
+enum { DEADLOCK_DEPTH = 32, HELD_MIN = 16 };
 
 struct lock_inode {
 	struct list link;
@@ -18,33 +18,52 @@ struct lock_inode {
 	int64_t look_ms;   /* when to look at it next; INT64_MAX: when something has changed */
 };
 
+struct lock_session {
+	struct list link;
+	uint64_t id;
+	struct list waits; /* struct lock_wait */
+	unsigned n;
+};
+
 void lock_waits_init(struct lock_waits *ws)
 {
-	*ws = (struct lock_waits){.patience_ms = LOCK_PATIENCE_MS};
+	*ws = (struct lock_waits){.patience_ms = LOCK_PATIENCE_MS, .look_ms = INT64_MAX};
 	list_init(&ws->inodes);
-	list_init(&ws->all);
+	list_init(&ws->sessions);
+}
+
+static struct lock_inode *inode_of(struct list *pos)
+{
+	return list_entry(pos, struct lock_inode, link);
+}
+
+static struct lock_wait *wait_of(struct list *pos)
+{
+	return list_entry(pos, struct lock_wait, of_inode);
+}
+
+static struct lock_wait *own_wait_of(struct list *pos)
+{
+	return list_entry(pos, struct lock_wait, of_session);
 }
 
 void lock_waits_fini(struct lock_waits *ws)
 {
-	list_for_each_safe (pos, &ws->all)
-		lock_waits_drop(ws, list_entry(pos, struct lock_wait, all));
+	list_for_each_safe (pos, &ws->sessions)
+		lock_waits_drop_session(ws, list_entry(pos, struct lock_session, link)->id);
 	list_for_each_safe (pos, &ws->inodes)
-		free(list_entry(pos, struct lock_inode, link));
+		free(inode_of(pos));
 }
 
 static struct lock_inode *find_inode(const struct lock_waits *ws, uint64_t key)
 {
-	list_for_each (pos, &ws->inodes) {
-		struct lock_inode *at = list_entry(pos, struct lock_inode, link);
-
-		if (at->key == key)
-			return at;
-	}
+	list_for_each (pos, &ws->inodes)
+		if (inode_of(pos)->key == key)
+			return inode_of(pos);
 	return NULL;
 }
 
-static struct lock_inode *find_or_make(struct lock_waits *ws, struct volume *v, uint64_t key)
+static struct lock_inode *find_or_make_inode(struct lock_waits *ws, struct volume *v, uint64_t key)
 {
 	struct lock_inode *at = find_inode(ws, key);
 
@@ -61,83 +80,130 @@ static struct lock_inode *find_or_make(struct lock_waits *ws, struct volume *v, 
 	return at;
 }
 
-static struct lock_wait *wait_of(struct list *pos)
+static struct lock_session *find_session(const struct lock_waits *ws, uint64_t id)
 {
-	return list_entry(pos, struct lock_wait, of_inode);
+	list_for_each (pos, &ws->sessions) {
+		struct lock_session *by = list_entry(pos, struct lock_session, link);
+
+		if (by->id == id)
+			return by;
+	}
+	return NULL;
 }
 
-static void look_soon(struct lock_inode *at)
+static struct lock_session *find_or_make_session(struct lock_waits *ws, uint64_t id)
 {
-	at->look_ms = 0;
+	struct lock_session *by = find_session(ws, id);
+
+	if (by)
+		return by;
+	by = calloc(1, sizeof(*by));
+	if (!by)
+		return NULL;
+	by->id = id;
+	list_init(&by->waits);
+	list_add_tail(&ws->sessions, &by->link);
+	return by;
+}
+
+static void drop_unused_session(struct lock_session *by)
+{
+	if (by->n)
+		return;
+	list_del(&by->link);
+	free(by);
+}
+
+/* One that nobody waits for any more goes by that, too. */
+static void look_soon(struct lock_waits *ws, struct lock_inode *at)
+{
+	at->look_ms = ws->look_ms = 0;
 }
 
 struct lock_wait *lock_waits_find(
 	struct lock_waits *ws, uint64_t key, uint64_t session, uint64_t number)
 {
-	const struct lock_inode *at = find_inode(ws, key);
+	const struct lock_session *by = find_session(ws, session);
 
-	if (!at)
+	if (!by)
 		return NULL;
-	list_for_each (pos, &at->waits) {
-		struct lock_wait *wait = wait_of(pos);
+	list_for_each (pos, &by->waits) {
+		struct lock_wait *wait = own_wait_of(pos);
 
-		if (wait->want.session == session && wait->number == number)
+		if (wait->number == number && wait->at->key == key)
 			return wait;
 	}
 	return NULL;
 }
 
 /* One that has been told is not any more: whether it may come has to be found out anew. */
-static void comes_again(struct lock_wait *wait, const struct lock *want)
+static void comes_again(struct lock_waits *ws, struct lock_wait *wait, const struct lock *want)
 {
 	wait->want = *want;
 	wait->told_ms = 0;
-	look_soon(wait->at);
+	look_soon(ws, wait->at);
+}
+
+static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session *by,
+	const struct lock *want, uint64_t number)
+{
+	struct lock_wait *wait;
+
+	if (by->n >= LOCK_WAITS_MAX)
+		return -ENOLCK;
+	wait = calloc(1, sizeof(*wait));
+	if (!wait)
+		return -ENOMEM;
+	wait->at = at;
+	wait->by = by;
+	wait->number = number;
+	wait->came_ms = now_ms();
+	comes_again(ws, wait, want);
+	list_add_tail(&at->waits, &wait->of_inode);
+	list_add_tail(&by->waits, &wait->of_session);
+	by->n++;
+	ws->n++;
+	return 0;
 }
 
 int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const struct lock *want,
 	uint64_t number)
 {
 	struct lock_wait *wait = lock_waits_find(ws, key, want->session, number);
+	struct lock_session *by;
 	struct lock_inode *at;
+	int err;
 
 	if (wait) {
-		comes_again(wait, want);
+		comes_again(ws, wait, want);
 		return 0;
 	}
-	if (ws->n >= LOCK_WAITS_MAX)
-		return -ENOLCK;
-	at = find_or_make(ws, v, key);
-	wait = at ? calloc(1, sizeof(*wait)) : NULL;
-	if (!wait)
+	by = find_or_make_session(ws, want->session);
+	if (!by)
 		return -ENOMEM;
-	wait->at = at;
-	wait->number = number;
-	wait->came_ms = now_ms();
-	comes_again(wait, want);
-	list_add_tail(&at->waits, &wait->of_inode);
-	list_add_tail(&ws->all, &wait->all);
-	ws->n++;
-	return 0;
+	at = find_or_make_inode(ws, v, key);
+	err = at ? add(ws, at, by, want, number) : -ENOMEM;
+	if (at)
+		look_soon(ws, at);
+	drop_unused_session(by);
+	return err;
 }
 
 void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait)
 {
-	look_soon(wait->at);
+	look_soon(ws, wait->at);
 	list_del(&wait->of_inode);
-	list_del(&wait->all);
+	list_del(&wait->of_session);
+	wait->by->n--;
+	drop_unused_session(wait->by);
 	free(wait);
 	ws->n--;
 }
 
 void lock_waits_drop_session(struct lock_waits *ws, uint64_t session)
 {
-	list_for_each_safe (pos, &ws->all) {
-		struct lock_wait *wait = list_entry(pos, struct lock_wait, all);
-
-		if (wait->want.session == session)
-			lock_waits_drop(ws, wait);
-	}
+	for (struct lock_session *by; (by = find_session(ws, session));)
+		lock_waits_drop(ws, own_wait_of(by->waits.next));
 }
 
 void lock_waits_changed(struct lock_waits *ws, uint64_t key)
@@ -145,7 +211,7 @@ void lock_waits_changed(struct lock_waits *ws, uint64_t key)
 	struct lock_inode *at = find_inode(ws, key);
 
 	if (at)
-		look_soon(at);
+		look_soon(ws, at);
 }
 
 /* ---- the order ------------------------------------------------------------------------------- */
@@ -157,33 +223,35 @@ static int64_t before_until(
 	return (wait->told_ms ? wait->told_ms : came_ms) + ws->patience_ms;
 }
 
-/* INT64_MIN: he is behind nobody. */
+/* For how long at least; 0: he is behind nobody. */
 static int64_t behind_until(const struct lock_waits *ws, const struct lock_inode *at,
-	const struct lock *want, const struct lock_wait *self, int64_t came_ms)
+	const struct lock *want, const struct lock_wait *self, int64_t came_ms, int64_t now)
 {
-	int64_t until = INT64_MIN;
-
 	list_for_each (pos, &at->waits) {
 		const struct lock_wait *wait = wait_of(pos);
-		int64_t one;
 
 		if (wait == self)
 			break;
-		if (!lock_conflict(&wait->want, want))
-			continue;
-		one = before_until(ws, wait, came_ms);
-		until = one > until ? one : until;
+		if (lock_conflict(&wait->want, want) && before_until(ws, wait, came_ms) > now)
+			return before_until(ws, wait, came_ms);
 	}
-	return until;
+	return 0;
 }
 
-bool lock_waits_behind(const struct lock_waits *ws, uint64_t key, const struct lock *want,
-	const struct lock_wait *wait)
+int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
+	const struct lock *want, const struct lock_wait *wait, bool *behind)
 {
 	const struct lock_inode *at = find_inode(ws, key);
 	int64_t now = now_ms();
+	bool has;
+	int err;
 
-	return at && behind_until(ws, at, want, wait, wait ? wait->came_ms : now) > now;
+	*behind = at && behind_until(ws, at, want, wait, wait ? wait->came_ms : now, now);
+	if (!*behind || want->kind == LOCK_KIND_FLOCK)
+		return 0;
+	err = lock_owner_has(v, key, want, &has);
+	*behind = !has;
+	return err;
 }
 
 /* ---- who waits for each other ---------------------------------------------------------------- */
@@ -192,6 +260,7 @@ struct search {
 	struct lock_waits *ws;
 	const struct lock *first;
 	unsigned depth;
+	unsigned left; /* of LOCK_SEARCH_MAX */
 	bool found;
 	int err;
 };
@@ -203,12 +272,24 @@ struct step {
 
 static void search_from(struct search *s, struct volume *v, uint64_t key, const struct lock *want);
 
+/* False: it is at its end. */
+static bool search_on(struct search *s)
+{
+	if (s->left)
+		s->left--;
+	return s->left && !s->found && !s->err;
+}
+
 static void search_owner(struct search *s, const struct lock *owner)
 {
-	list_for_each (pos, &s->ws->all) {
-		struct lock_wait *wait = list_entry(pos, struct lock_wait, all);
+	const struct lock_session *by = find_session(s->ws, owner->session);
 
-		if (s->found || s->err)
+	if (!by)
+		return;
+	list_for_each (pos, &by->waits) {
+		struct lock_wait *wait = own_wait_of(pos);
+
+		if (!search_on(s))
 			return;
 		if (!lock_same_owner(&wait->want, owner) || wait->visited == s->ws->searches)
 			continue;
@@ -223,12 +304,12 @@ static bool search_holder(const struct lock *lock, void *arg)
 	struct search *s = step->search;
 
 	if (!lock_conflict(lock, step->want))
-		return true;
+		return search_on(s);
 	if (lock_same_owner(lock, s->first))
 		s->found = true;
 	else
 		search_owner(s, lock);
-	return !s->found && !s->err;
+	return search_on(s);
 }
 
 static void search_from(struct search *s, struct volume *v, uint64_t key, const struct lock *want)
@@ -248,7 +329,7 @@ static void search_from(struct search *s, struct volume *v, uint64_t key, const 
 int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 	const struct lock *want, bool *deadlock)
 {
-	struct search s = {.ws = ws, .first = want};
+	struct search s = {.ws = ws, .first = want, .left = LOCK_SEARCH_MAX};
 
 	ws->searches++;
 	search_from(&s, v, key, want);
@@ -263,106 +344,160 @@ static int64_t earlier_of(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* until: when it is to be looked at again; INT64_MAX: when something has changed. */
-static int may_come(const struct lock_waits *ws, const struct lock_inode *at,
-	const struct lock_wait *wait, int64_t now, bool *may, int64_t *until)
-{
-	int64_t behind = behind_until(ws, at, &wait->want, wait, wait->came_ms);
-	struct lock found;
-	int err;
+/* All locks of an inode. */
+struct held {
+	struct lock *v;
+	size_t n, room;
+	bool no_memory;
+};
 
-	*may = false;
-	*until = INT64_MAX;
-	err = lock_find_conflict(at->v, at->key, &wait->want, &found);
-	if (err != -ENOENT)
-		return err;
-	*may = behind <= now;
-	if (!*may)
-		*until = behind;
-	return 0;
+static bool hold(const struct lock *lock, void *arg)
+{
+	struct held *h = arg;
+
+	if (h->n == h->room) {
+		size_t room = h->room ? 2 * h->room : HELD_MIN;
+		struct lock *v = realloc(h->v, room * sizeof(*v));
+
+		h->no_memory = !v;
+		if (!v)
+			return false;
+		h->v = v;
+		h->room = room;
+	}
+	h->v[h->n++] = *lock;
+	return true;
+}
+
+static bool is_held_by_others(const struct held *h, const struct lock *want)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (lock_conflict(&h->v[i], want))
+			return true;
+	return false;
+}
+
+static bool has_some(const struct held *h, const struct lock *owner)
+{
+	for (size_t i = 0; i < h->n; i++)
+		if (lock_same_owner(&h->v[i], owner))
+			return true;
+	return false;
+}
+
+/* 0: now; else when it is to be looked at again; INT64_MAX: when something has changed. */
+static int64_t may_come_ms(const struct lock_waits *ws, const struct lock_wait *wait,
+	const struct held *held, int64_t now)
+{
+	int64_t until;
+
+	if (is_held_by_others(held, &wait->want))
+		return INT64_MAX;
+	until = behind_until(ws, wait->at, &wait->want, wait, wait->came_ms, now);
+	return until && has_some(held, &wait->want) ? 0 : until;
+}
+
+static void look_with(struct lock_waits *ws, struct lock_inode *at, const struct held *held,
+	int64_t now, void (*tell)(uint64_t session, void *arg), void *arg)
+{
+	list_for_each (pos, &at->waits) {
+		struct lock_wait *wait = wait_of(pos);
+		int64_t at_ms = wait->told_ms ? INT64_MAX : may_come_ms(ws, wait, held, now);
+
+		if (at_ms) {
+			at->look_ms = earlier_of(at->look_ms, at_ms);
+			continue;
+		}
+		wait->told_ms = now;
+		tell(wait->want.session, arg);
+	}
 }
 
 static int look_at(struct lock_waits *ws, struct lock_inode *at, int64_t now,
 	void (*tell)(uint64_t session, void *arg), void *arg)
 {
-	at->look_ms = INT64_MAX;
-	list_for_each (pos, &at->waits) {
-		struct lock_wait *wait = wait_of(pos);
-		int64_t until;
-		bool may;
-		int err;
+	struct held held = {0};
+	int err = lock_each(at->v, at->key, hold, &held);
 
-		if (wait->told_ms)
-			continue;
-		err = may_come(ws, at, wait, now, &may, &until);
-		if (err)
-			return err;
-		at->look_ms = earlier_of(at->look_ms, until);
-		if (!may)
-			continue;
-		wait->told_ms = now;
-		tell(wait->want.session, arg);
-	}
-	return 0;
+	if (!err && held.no_memory)
+		err = -ENOMEM;
+	at->look_ms = INT64_MAX;
+	if (!err)
+		look_with(ws, at, &held, now, tell, arg);
+	else
+		at->look_ms = now + ws->patience_ms; /* not at once: what is damaged stays so */
+	free(held.v);
+	return err;
 }
 
 int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *arg), void *arg)
 {
-	int64_t now = now_ms();
+	int64_t now = now_ms(), next = INT64_MAX;
+	int err = 0;
 
 	list_for_each_safe (pos, &ws->inodes) {
-		struct lock_inode *at = list_entry(pos, struct lock_inode, link);
-		int err;
+		struct lock_inode *at = inode_of(pos);
 
-		if (at->look_ms > now)
-			continue;
 		if (list_empty(&at->waits)) {
 			list_del(&at->link);
 			free(at);
 			continue;
 		}
-		err = look_at(ws, at, now, tell, arg);
-		/* Not at once: what is damaged stays so. */
-		if (err) {
-			at->look_ms = now + ws->patience_ms;
-			return err;
+		if (at->look_ms <= now) {
+			int failed = look_at(ws, at, now, tell, arg);
+
+			err = err ? err : failed;
 		}
+		next = earlier_of(next, at->look_ms);
 	}
-	return 0;
+	ws->look_ms = next;
+	return err;
 }
 
 bool lock_waits_due(const struct lock_waits *ws, int64_t *next)
 {
-	*next = INT64_MAX;
-	list_for_each (pos, &ws->inodes)
-		*next = earlier_of(*next, list_entry(pos, struct lock_inode, link)->look_ms);
+	*next = ws->look_ms;
 	return *next <= now_ms();
 }
 
 void lock_waits_told(const struct lock_waits *ws, uint64_t session,
-	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
 {
-	list_for_each (pos, &ws->all) {
-		const struct lock_wait *wait = list_entry(pos, struct lock_wait, all);
+	const struct lock_session *by = find_session(ws, session);
 
-		if (wait->told_ms && wait->want.session == session)
-			fn(ino_of_key(wait->at->key), wait->number, arg);
+	if (!by)
+		return;
+	list_for_each (pos, &by->waits) {
+		const struct lock_wait *wait = own_wait_of(pos);
+
+		if (wait->told_ms && !fn(ino_of_key(wait->at->key), wait->number, arg))
+			return;
 	}
+}
+
+static bool is_waited_for(const struct lock_inode *at, uint64_t session, const struct held *held)
+{
+	list_for_each (pos, &at->waits) {
+		const struct lock *want = &wait_of(pos)->want;
+
+		if (want->session != session && is_held_by_others(held, want))
+			return true;
+	}
+	return false;
 }
 
 int lock_waits_for(const struct lock_waits *ws, uint64_t session, bool *any)
 {
 	*any = false;
-	list_for_each (pos, &ws->all) {
-		const struct lock_wait *wait = list_entry(pos, struct lock_wait, all);
-		struct lock found;
-		int err = lock_find_conflict_of(
-			wait->at->v, wait->at->key, session, &wait->want, &found);
+	list_for_each (pos, &ws->inodes) {
+		const struct lock_inode *at = inode_of(pos);
+		struct held held = {0};
+		int err = lock_of_session(at->v, at->key, session, &held.v, &held.n);
 
-		if (err != -ENOENT) {
-			*any = !err;
+		*any = !err && is_waited_for(at, session, &held);
+		free(held.v);
+		if (err || *any)
 			return err;
-		}
 	}
 	return 0;
 }

@@ -10,10 +10,14 @@
  * LOCK_PATIENCE_MS from when he came, or from when the one before him was told to come. So nobody
  * who comes again and again keeps others out, one who does not come is not waited for, and an order
  * that nobody asked for never makes two wait for each other. Who doesn't wait is behind nobody: he
- * is refused for locks that others have, and for nothing else.
+ * is refused for locks that others have, and for nothing else. Nor is who has record locks of the
+ * inode: those before him may be waiting for him.
  *
  * What a batch changes here stays, even if it is aborted: its requests are run again then, and a
  * wait that nobody needs any more tells its session in vain.
+ *
+ * A session has at most LOCK_WAITS_MAX. A look takes time by the waits and the locks of one inode,
+ * the search for a circle by no more than LOCK_SEARCH_MAX of both.
  *
  * OWNERSHIP  struct meta's.
  * THREADS    The metadata thread.
@@ -28,13 +32,15 @@
 #include "common/list.h"
 #include "server/lock.h"
 
-enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 1 << 18 };
+enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 4096, LOCK_SEARCH_MAX = 1 << 16 };
 
 struct lock_inode;
+struct lock_session;
 
 struct lock_wait {
-	struct list of_inode, all;
+	struct list of_inode, of_session;
 	struct lock_inode *at;
+	struct lock_session *by;
 	struct lock want;
 	uint64_t number; /* the session's own */
 	int64_t came_ms;
@@ -43,10 +49,11 @@ struct lock_wait {
 };
 
 struct lock_waits {
-	struct list inodes; /* struct lock_inode: that are waited for */
-	struct list all;    /* struct lock_wait */
+	struct list inodes;   /* struct lock_inode: that are waited for */
+	struct list sessions; /* struct lock_session: that wait */
 	unsigned n;
 	uint64_t searches;
+	int64_t look_ms; /* when to look next, or before; INT64_MAX: when something has changed */
 	int64_t patience_ms;
 };
 
@@ -64,8 +71,8 @@ void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait);
 void lock_waits_drop_session(struct lock_waits *ws, uint64_t session);
 
 /* Whether what this wait (NULL: one that comes now) wants is behind others' waits. */
-bool lock_waits_behind(const struct lock_waits *ws, uint64_t key, const struct lock *want,
-	const struct lock_wait *wait);
+int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
+	const struct lock *want, const struct lock_wait *wait, bool *behind);
 
 /* Whether one who has what this one wants waits for him, himself or by others. */
 int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
@@ -79,11 +86,11 @@ int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *
 /* Whether that has something to do now; else *next is when, in ms, or INT64_MAX. */
 bool lock_waits_due(const struct lock_waits *ws, int64_t *next);
 
-/* Calls fn for each wait of the session that has been told to come. */
+/* Calls fn for each wait of the session that has been told to come, until it returns false. */
 void lock_waits_told(const struct lock_waits *ws, uint64_t session,
-	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
 
-/* Whether somebody waits for what this session has. */
+/* Whether another one waits for what this session has. */
 int lock_waits_for(const struct lock_waits *ws, uint64_t session, bool *any);
 
 #endif

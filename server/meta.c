@@ -254,7 +254,7 @@ int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), v
 }
 
 void meta_locks_told(const struct meta *m, uint64_t session,
-	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
 {
 	lock_waits_told(&m->lock_waits, session, fn, arg);
 }

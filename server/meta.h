@@ -127,10 +127,11 @@ uint64_t meta_lock_holder(struct meta *m);
 bool meta_locks_due(const struct meta *m, int64_t *next_ms);
 /* Calls tell for each session that is to be told so. */
 int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg);
-/* Calls fn for each wait of which a session has been told so, and has not come. */
+/* Calls fn for each wait of which a session has been told so, and has not come, until it returns
+ * false. */
 void meta_locks_told(const struct meta *m, uint64_t session,
-	void (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
-/* Whether somebody waits for locks of this session. */
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+/* Whether another session waits for locks of this one. */
 int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted);
 unsigned meta_locks_waiting(const struct meta *m);
 

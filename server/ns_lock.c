@@ -20,7 +20,7 @@ static struct lock wanted(const struct ns_call *c)
 		.session = c->ctx->session,
 		.owner = req->owner,
 		.start = whole ? 0 : req->start,
-		.end = whole ? UINT64_MAX : req->end,
+		.end = whole ? LOCK_END_MAX : req->end,
 		.pid = req->pid,
 		.kind = req->kind,
 		.type = req->type,
@@ -52,7 +52,7 @@ static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
 	return err;
 }
 
-/* So that two who want more than they have don't wait for each other: nobody looks for that. */
+/* As the kernel does: of two who want more than they have one can get it. */
 static int give_up_own(struct ns_call *c, uint64_t key, const struct lock *want)
 {
 	struct lock none = *want;
@@ -92,20 +92,33 @@ static void drop_wait(struct ns_call *c, uint64_t key)
 		lock_waits_drop(&c->m->lock_waits, wait);
 }
 
+static int refuse_or_wait(
+	struct ns_call *c, uint64_t key, const struct lock *want, const struct lock *holder)
+{
+	int err = 0;
+
+	c->m->lock_holder = holder->session;
+	if (c->req->lock.wait)
+		return wait_for(c, key, want, holder);
+	if (want->kind == LOCK_KIND_FLOCK)
+		err = give_up_own(c, key, want);
+	return err ? err : -EAGAIN;
+}
+
 static int lock(struct ns_call *c, uint64_t key, const struct lock *want)
 {
 	struct lock holder;
+	bool behind = false;
 	int err = lock_find_conflict(c->v, key, want, &holder);
 
-	if (!err) {
-		c->m->lock_holder = holder.session;
-		return c->req->lock.wait ? wait_for(c, key, want, &holder) : -EAGAIN;
-	}
-	if (err != -ENOENT)
+	if (!err)
+		return refuse_or_wait(c, key, want, &holder);
+	if (err == -ENOENT && c->req->lock.wait)
+		err = lock_waits_behind(
+			&c->m->lock_waits, c->v, key, want, find_wait(c, key), &behind);
+	if (err && err != -ENOENT)
 		return err;
-	if (c->req->lock.wait && lock_waits_behind(&c->m->lock_waits, key, want, find_wait(c, key)))
-		return wait_for(c, key, want, NULL);
-	return set(c, key, want);
+	return behind ? wait_for(c, key, want, NULL) : set(c, key, want);
 }
 
 int ns_lock(struct ns_call *c)
@@ -133,6 +146,9 @@ int ns_getlk(struct ns_call *c)
 	if (err)
 		return err == -ENOENT ? 0 : err;
 	c->m->lock_holder = holder.session;
-	*rep = (struct rpc_getlk_reply){holder.type, holder.pid, holder.start, holder.end};
+	*rep = (struct rpc_getlk_reply){holder.type, 0, holder.start, holder.end};
+	/* Elsewhere it is nobody's number, or another one's. */
+	if (holder.session == c->ctx->session)
+		rep->pid = holder.pid;
 	return 0;
 }

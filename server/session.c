@@ -331,7 +331,7 @@ void session_ping(struct request *req)
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	all = recalls_put(session, &w);
-	lock_news_put(session, &w);
+	all &= lock_news_put(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
 	if (!all)

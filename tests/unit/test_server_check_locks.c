@@ -44,7 +44,7 @@ static int set_up(void **state)
 	file = fx_file(ROOT_INO, "file");
 	lock(first, LOCK_KIND_POSIX, 10, 19);
 	lock(first, LOCK_KIND_POSIX, 30, 39);
-	lock(first, LOCK_KIND_FLOCK, 0, UINT64_MAX);
+	lock(first, LOCK_KIND_FLOCK, 0, LOCK_END_MAX);
 	lock(second, LOCK_KIND_POSIX, 20, 29);
 	keep_image();
 	return 0;

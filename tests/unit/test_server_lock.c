@@ -70,7 +70,7 @@ static int whole(unsigned session, uint8_t type, uint64_t number)
 	return lock(session, (struct rpc_lock){.ino = file,
 				     .owner = 1,
 				     .wait = number,
-				     .end = UINT64_MAX,
+				     .end = LOCK_END_MAX,
 				     .kind = LOCK_KIND_FLOCK,
 				     .type = type});
 }
@@ -90,13 +90,14 @@ static void expect_seen(const char *seen)
 /* Who is told, as "session:number" each. */
 static char told[128];
 
-static void note_told(uint64_t ino, uint64_t number, void *arg)
+static bool note_told(uint64_t ino, uint64_t number, void *arg)
 {
 	size_t len = strlen(told);
 
 	assert_int_equal(ino, file);
 	snprintf(told + len, sizeof(told) - len, "%s%u:%u", len ? " " : "", *(unsigned *)arg,
 		(unsigned)number);
+	return true;
 }
 
 static void rung(uint64_t session, void *arg)
@@ -134,9 +135,9 @@ static void lock__split_and_merge(void **state)
 		{LOCK_EXCLUSIVE, 8, 9, ".....wrrwwrrwww....."},
 		{LOCK_SHARED, 0, 19, "rrrrrrrrrrrrrrrrrrrr"},
 		{LOCK_FREE, 3, 5, "rrr...rrrrrrrrrrrrrr"},
-		{LOCK_EXCLUSIVE, 4, UINT64_MAX, "rrr.wwwwwwwwwwwwwwww"},
-		{LOCK_FREE, 10, UINT64_MAX, "rrr.wwwwww.........."},
-		{LOCK_FREE, 0, UINT64_MAX, "...................."},
+		{LOCK_EXCLUSIVE, 4, LOCK_END_MAX, "rrr.wwwwwwwwwwwwwwww"},
+		{LOCK_FREE, 10, LOCK_END_MAX, "rrr.wwwwww.........."},
+		{LOCK_FREE, 0, LOCK_END_MAX, "...................."},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
@@ -172,29 +173,37 @@ static void lock__of_other_owners_of_a_session(void **state)
 	assert_int_equal(lock(0, other), -EAGAIN);
 	other.start = other.end = 6;
 	assert_int_equal(lock(0, other), 0);
-	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 	expect_seen("......r.");
 }
 
 static void getlk__names_the_lock(void **state)
 {
+	struct rpc_lock another = record(LOCK_SHARED, 0, 100);
+
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 5, 9), 0);
 	fx.ctx.session = sessions[1];
 	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_SHARED, 0, 100)), 0);
 	assert_int_equal(fx.rep.getlk.type, LOCK_EXCLUSIVE);
-	assert_int_equal(fx.rep.getlk.pid, 100);
+	assert_int_equal(fx.rep.getlk.pid, 0); /* of another machine's it is nothing here */
 	assert_int_equal(fx.rep.getlk.start, 5);
 	assert_int_equal(fx.rep.getlk.end, 9);
 	fx.ctx.session = sessions[0];
 	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_SHARED, 0, 100)), 0);
 	assert_int_equal(fx.rep.getlk.type, LOCK_FREE);
+	another.owner = 2;
+	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = another), 0);
+	assert_int_equal(fx.rep.getlk.pid, 100);
 }
 
 static void flock__converts(void **state)
 {
 	assert_int_equal(whole(0, LOCK_SHARED, 0), 0);
 	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	/* What it had is lost, so that of two that try it again and again one gets it. */
 	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(0, LOCK_SHARED, 0), -EAGAIN);
 	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 0), -EAGAIN);
 	assert_int_equal(whole(1, LOCK_FREE, 0), 0);
 	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
@@ -237,9 +246,9 @@ static void lock__too_many(void **state)
 	for (uint64_t i = 0; i < LOCKS_MAX; i++)
 		assert_int_equal(set(0, LOCK_SHARED, 2 * i, 2 * i), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 2 * LOCKS_MAX, 2 * LOCKS_MAX), -ENOLCK);
-	assert_int_equal(set(1, LOCK_SHARED, 0, UINT64_MAX), 0);
+	assert_int_equal(set(1, LOCK_SHARED, 0, LOCK_END_MAX), 0);
 	assert_int_equal(set(1, LOCK_FREE, 5, 5), 0);
-	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 	assert_int_equal(set(2, LOCK_EXCLUSIVE, 5, 5), 0);
 }
 
@@ -264,7 +273,8 @@ static void wait__is_told_in_the_order_of_coming(void **state)
 	expect_told(2, "2:12 2:13");
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
 	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
-	expect_told(0, "2:13");
+	/* Who has some is behind nobody any more. */
+	expect_told(1, "0:14 2:13");
 }
 
 static void wait__what_can_be_had_is_granted_at_once(void **state)
@@ -314,6 +324,32 @@ static void wait__of_a_reader_behind_a_writer(void **state)
 	assert_int_equal(await(2, 12, LOCK_SHARED, 0, 9), 0);
 }
 
+/* Each would wait for the other: one for what the other has, the other for his turn. */
+static void wait__of_one_who_has_some__is_behind_nobody(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(await(1, 11, LOCK_EXCLUSIVE, 0, 19), -EINPROGRESS);
+	assert_int_equal(await(2, 12, LOCK_EXCLUSIVE, 10, 19), -EINPROGRESS);
+	assert_int_equal(await(0, 13, LOCK_SHARED, 0, 9), 0);
+	assert_int_equal(await(0, 14, LOCK_EXCLUSIVE, 15, 19), 0);
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 20, 20), 0);
+	assert_int_equal(set(0, LOCK_FREE, 15, 19), 0);
+	expect_told(1, "2:12");
+}
+
+/* And so nobody else's waits are refused, nor looked at for long. */
+static void wait__too_many(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	for (unsigned i = 1; i <= LOCK_WAITS_MAX; i++)
+		assert_int_equal(await(1, i, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(1, LOCK_WAITS_MAX + 1, LOCK_EXCLUSIVE, 0, 9), -ENOLCK);
+	assert_int_equal(await(1, 1, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(2, 1, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+	assert_int_equal(await(1, 7, LOCK_FREE, 0, 9), 0);
+	assert_int_equal(await(1, LOCK_WAITS_MAX + 1, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
+}
+
 static void wait__in_a_circle(void **state)
 {
 	for (unsigned i = 0; i < SESSIONS; i++)
@@ -359,6 +395,7 @@ static void session__ends_with_its_locks_and_waits(void **state)
 
 static void session__somebody_wants_what_it_has(void **state)
 {
+	struct rpc_lock own = record(LOCK_SHARED, 5, 5);
 	bool wanted;
 
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
@@ -366,6 +403,13 @@ static void session__somebody_wants_what_it_has(void **state)
 	assert_int_equal(meta_locks_wanted(fx.m, sessions[0], &wanted), 0);
 	assert_true(wanted);
 	assert_int_equal(meta_locks_wanted(fx.m, sessions[1], &wanted), 0);
+	assert_false(wanted);
+	/* Its own waits are not what it is ended for. */
+	own.owner = 2;
+	own.wait = 12;
+	assert_int_equal(await(1, 11, LOCK_FREE, 5, 5), 0);
+	assert_int_equal(lock(0, own), -EINPROGRESS);
+	assert_int_equal(meta_locks_wanted(fx.m, sessions[0], &wanted), 0);
 	assert_false(wanted);
 }
 
@@ -391,7 +435,7 @@ static void file__goes_before_its_lock(void **state)
 	assert_int_equal(fx_getattr(file), -ESTALE);
 	assert_int_equal(set(1, LOCK_EXCLUSIVE, 0, 9), -ESTALE);
 	fx_check();
-	assert_int_equal(set(0, LOCK_FREE, 0, UINT64_MAX), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, fx_tear_down)
@@ -412,6 +456,8 @@ int main(void)
 		CASE(wait__withdrawn),
 		CASE(wait__patience_ends),
 		CASE(wait__of_a_reader_behind_a_writer),
+		CASE(wait__of_one_who_has_some__is_behind_nobody),
+		CASE(wait__too_many),
 		CASE(wait__in_a_circle),
 		CASE(wait__in_a_circle_over_two_files),
 		CASE(session__ends_with_its_locks_and_waits),
