@@ -71,7 +71,7 @@ RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
 	F(u64, ino)        \
 	F(u64, number)     \
 	F(u8, keep)        \
-	F(flag, unpin)
+	F(u8, pin)
 RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
 
 #define DIRENT_FIELDS(F) \
@@ -140,7 +140,7 @@ bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
 	if (!wire_in_left(r))
 		return false;
 	get_returned(r, returned);
-	r->truncated |= !keep_ok(returned->keep);
+	r->truncated |= !keep_ok(returned->keep) || returned->pin > RETURN_PIN;
 	return !r->truncated;
 }
 

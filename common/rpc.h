@@ -269,8 +269,18 @@ enum {
  * LEASE_NONE where it had that and asked for a pin; its attributes are sure to be the last ones
  * only with LEASE_SHARED or more. -ESTALE: the file is gone.
  *
+ * A lease may be kept when the file is closed, up to ATTACH's lease_limit of them: beyond it, or
+ * where the server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`.
+ * -ENFILE: the session has far more than that.
+ *
+ * Who has a lease needs no pin, and so may open the file without asking: UNLINK and RENAME wait,
+ * before they take a file's last name, until all other sessions have given back what they have of
+ * it, and RETURN says whether it is open. Nobody has a lease of a file without a name but who pins
+ * it.
+ *
  * At a shared export GETATTR, LOOKUP, SETATTR, SETXATTR, REMOVEXATTR, LINK, and CREATE of what is
- * there, wait until no other session has the file as LEASE_EXCLUSIVE (which may keep LEASE_SHARED).
+ * there, wait until no other session has the file as LEASE_EXCLUSIVE (which may keep LEASE_SHARED);
+ * UNLINK and RENAME as said above.
  * SETATTR of the size, FALLOCATE, COPY (of the destination; of the source LEASE_SHARED), and COMMIT
  * of extents, size or mtime need the session's own LEASE_EXCLUSIVE, and COMMIT of mode or owner
  * that no other has it: -ESTALE. */
@@ -428,9 +438,10 @@ struct rpc_attach_reply {
 	uint8_t store_id[16]; /* the store's birth */
 	uint64_t incarnation; /* the server process's run */
 	bool resumed;
-	uint16_t nslots;    /* of this channel: the session's slots channel*nslots .. +nslots-1 */
-	uint16_t nreserved; /* the last of them, for COMMIT and RETURN */
-	uint32_t lease_ms;  /* silence after which the session may be ended */
+	uint16_t nslots;      /* of this channel: the session's slots channel*nslots .. +nslots-1 */
+	uint16_t nreserved;   /* the last of them, for COMMIT and RETURN */
+	uint32_t lease_ms;    /* silence after which the session may be ended */
+	uint32_t lease_limit; /* see LEASE */
 	uint32_t peer_timeout_ms; /* silence after which this channel is closed; 0: it never is */
 	int64_t server_time;      /* ns */
 	uint32_t nregions;        /* of the export */
@@ -475,12 +486,18 @@ struct rpc_recall {
 /* No recall: a lock of the inode can be had that this session waits for by this number. */
 enum { RECALL_LOCKS = 128 };
 
-/* What RETURN_LEASES has. A lease that got a greater number since stays, a pin too. */
+/* What RETURN_LEASES has. A lease that got a greater number since stays, a pin too. Of who has
+ * neither it changes nothing. */
+enum return_pin {
+	RETURN_PIN_AS_IT_IS, /* the client does not know: an answer may be on its way to it */
+	RETURN_UNPIN,        /* the file is not open, and with nothing kept not pinned any more */
+	RETURN_PIN,          /* it is open, and pinned from now on */
+};
 struct rpc_returned {
 	uint64_t ino;
 	uint64_t number;
 	uint8_t keep;
-	bool unpin; /* and it is open no more */
+	uint8_t pin; /* enum return_pin */
 };
 
 struct rpc_status_reply {
@@ -525,18 +542,21 @@ struct rpc_attr_reply {
 };
 
 /* UNLINK, RMDIR. child.nlink 0: the inode lives, without a name, until this session RETURNs it, and
- * who else has it open. Here and in RENAME's reply size and times of a file that another session of
- * a shared export may be changing are as they were committed last. */
+ * who else has it open: at a shared export by RETURN_LEASES with that number, or that of a lease
+ * which came later. Here and in RENAME's reply size and times of a file that another session of a
+ * shared export may be changing are as they were committed last. */
 struct rpc_remove_reply {
 	struct attr child;
 	struct attr parent;
+	uint64_t number;
 };
 
 struct rpc_rename_reply {
 	struct attr parent, new_parent;
 	struct attr moved;
-	struct attr
-		other; /* replaced (nlink 0: as in rpc_remove_reply) or exchanged; ino 0: none */
+	/* Replaced (nlink 0: as in rpc_remove_reply, with the number) or exchanged; ino 0: none. */
+	struct attr other;
+	uint64_t number;
 };
 
 struct rpc_readlink_reply {

@@ -15,6 +15,7 @@
 	F(u16, nslots)          \
 	F(u16, nreserved)       \
 	F(u32, lease_ms)        \
+	F(u32, lease_limit)     \
 	F(u32, peer_timeout_ms) \
 	F(i64, server_time)     \
 	F(u32, nregions)        \
@@ -93,7 +94,8 @@ static inline void get_getlk(struct wire_in *r, struct rpc_getlk_reply *m)
 #define LEASE_FIELDS(F) \
 	F(u8, type)     \
 	F(u32, ms)      \
-	F(u64, number)
+	F(u64, number)  \
+	F(flag, passing)
 RPC_MESSAGE(lease_fields, struct lease, LEASE_FIELDS)
 
 #define put_lease put_lease_fields
@@ -140,14 +142,16 @@ static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
 
 #define REMOVE_FIELDS(F) \
 	F(attr, child)   \
-	F(attr, parent)
+	F(attr, parent)  \
+	F(u64, number)
 RPC_MESSAGE(remove, struct rpc_remove_reply, REMOVE_FIELDS)
 
 #define RENAME_FIELDS(F)    \
 	F(attr, parent)     \
 	F(attr, new_parent) \
 	F(attr, moved)      \
-	F(attr, other)
+	F(attr, other)      \
+	F(u64, number)
 RPC_MESSAGE(rename, struct rpc_rename_reply, RENAME_FIELDS)
 
 #define READLINK_FIELDS(F) F(target, target)

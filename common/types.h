@@ -3,6 +3,7 @@
 #ifndef RMEMFS_COMMON_TYPES_H
 #define RMEMFS_COMMON_TYPES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
@@ -57,6 +58,9 @@ struct lease {
 	uint8_t type;
 	uint32_t ms;     /* from when the request was sent */
 	uint64_t number; /* on a shared export: later ones have greater numbers */
+	/* The server has no room for more that nobody uses: to be given back when the file is open
+	 * no more. */
+	bool passing;
 };
 
 #endif

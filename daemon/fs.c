@@ -68,6 +68,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	grants_init(&fs->grants);
 	refill_init(&fs->refill);
 	returns_init(&fs->returns);
+	lease_keeper_init(&fs->leases);
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
@@ -100,6 +101,7 @@ err_tables:
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	inode_table_fini(&fs->inodes);
+	lease_keeper_fini(&fs->leases);
 	free(fs);
 	return r;
 }
@@ -115,6 +117,7 @@ void fs_close(struct fs *fs)
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
 	returns_fini(&fs->returns);
+	lease_keeper_fini(&fs->leases);
 	grants_fini(&fs->grants);
 	session_delete(fs->session);
 	free(fs);
@@ -333,6 +336,8 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	inode = inode_of_node(thread->fs, forget->node);
 	assert(inode);
 	inode_forget(inode, forget->nlookup);
+	if (thread->fs->options.sharing)
+		lease_settle(inode, thread);
 	inode_put(inode);
 }
 
@@ -433,6 +438,8 @@ void fs_tick(struct io_thread *thread, int64_t now)
 		access_tick(thread);
 	}
 	returns_flush(thread);
+	if (thread->fs->options.sharing)
+		lease_keep_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {
 		ft->next_idle_ms = now + IDLE_CHECK_MS;
 		refill_tick(thread, now);

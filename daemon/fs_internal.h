@@ -9,6 +9,7 @@
 #include "daemon/grants.h"
 #include "daemon/inode.h"
 #include "daemon/landing.h"
+#include "daemon/lease_keep.h"
 #include "daemon/leftover.h"
 #include "daemon/lock.h"
 #include "daemon/notifier.h"
@@ -50,6 +51,7 @@ struct fs {
 	struct grants grants;
 	struct refill refill;
 	struct returns returns;
+	struct lease_keeper leases;
 	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;

@@ -42,6 +42,7 @@ static void inode_delete(struct inode *inode)
 {
 	struct list *link;
 
+	lease_fini(inode);
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
 	inode_locks_fini(&inode->locks);
@@ -141,6 +142,17 @@ struct inode *inode_ref(struct inode *inode)
 	return inode;
 }
 
+bool inode_try_ref(struct inode *inode)
+{
+	uint64_t refs = __atomic_load_n(&inode->refs, __ATOMIC_RELAXED);
+
+	while (refs)
+		if (__atomic_compare_exchange_n(&inode->refs, &refs, refs + 1, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
 void inode_return_unused_locked(struct inode *inode)
 {
 	window_return(&inode->window, &inode->fs->grants);
@@ -162,13 +174,16 @@ void inode_put(struct inode *inode)
 	if (last) {
 		if (inode->changed)
 			__atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+		/* What it knows of answers that are still to come. */
+		if (inode->lease.returned)
+			lease_note(inode->fs, inode->ino);
 		list_del(&inode->hash);
 	}
 	pthread_mutex_unlock(&shard->lock);
 	if (!last)
 		return;
 	if (inode->orphan && !inode->returned)
-		returns_add_later(inode->fs, inode->ino);
+		returns_add_later(inode->fs, inode->ino, inode->lease.number);
 	inode_return_unused_locked(inode);
 	inode_delete(inode);
 }
@@ -233,11 +248,16 @@ static void keep_set_locked(struct inode *inode, const struct attr *own)
 		inode->attr.gid = own->gid;
 }
 
-/* The time of reading, and a file's size, pages and mtime change by us only; what a reply says of
- * them may be older. */
+/* A file's size and pages change by us only; what a reply says of them may be older. */
 static bool is_ours_locked(const struct inode *inode)
 {
 	return !inode->fs->options.sharing || inode->lease.type != LEASE_NONE;
+}
+
+/* The same of its mtime, which others may set beside who only reads. */
+static bool is_mtime_ours_locked(const struct inode *inode)
+{
+	return !inode->fs->options.sharing || inode->lease.type == LEASE_EXCLUSIVE;
 }
 
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
@@ -256,7 +276,8 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 	if (inode->sized) {
 		inode->attr.size = own.size;
 		inode->attr.npages = own.npages;
-		inode->attr.mtime = own.mtime;
+		if (is_mtime_ours_locked(inode))
+			inode->attr.mtime = own.mtime;
 		if (own.ctime > attr->ctime)
 			inode->attr.ctime = own.ctime;
 		keep_set_locked(inode, &own);
@@ -334,12 +355,17 @@ bool inode_learn_entry(
 	return ok;
 }
 
+void inode_share_locked(struct inode *inode)
+{
+	inode->unleased = __atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+}
+
 void inode_unlease_locked(struct inode *inode)
 {
 	extent_map_fini(&inode->map);
 	extent_map_init(&inode->map);
 	inode->sized = inode->attr_valid = false;
-	inode->unleased = __atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+	inode_share_locked(inode);
 	inode_return_unused_locked(inode);
 }
 
@@ -369,11 +395,16 @@ void inode_change_begin(struct inode *inode)
 	inode->changed = true;
 	if (inode->nchanging++)
 		inode->doubt = true;
+	else
+		inode->change_epoch = inode_epoch(inode->fs);
 	pthread_mutex_unlock(&inode->lock);
 }
 
 static void change_end_locked(struct inode *inode, const struct attr *attr)
 {
+	/* What was leased since is newer than the answer, perhaps. */
+	if (inode->change_epoch < inode->unleased)
+		inode->doubt = true;
 	if (attr && !inode->doubt)
 		take_attr_locked(inode, attr);
 	else if (attr && attr->flags & ATTR_CAPS)

@@ -7,13 +7,12 @@
  * the rest of what is known is what was told last, and the server is asked again.
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
- *            their way, the dirty list, a running commit and what is dropped from the cache hold
- *            references. Node ids are inode numbers, which are never used again: whoever has kept
- *            one as a file handle can come back with it.
- * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Lock order: a shard of
- *            the table, an inode, then the grant pool, the allowances or the list of returns. Two
- *            inodes are never locked at once, and inode_put() is not called with any of these locks
- *            held.
+ *            their way, the dirty list, a running commit, what is dropped from the cache and a
+ * lease on its way back hold references. Node ids are inode numbers, which are never used again:
+ * whoever has kept one as a file handle can come back with it. THREADS    Fields belong to
+ * inode.lock, but for what is said to be atomic. Lock order: a shard of the table, an inode, then
+ * the grant pool, the allowances or the list of returns. Two inodes are never locked at once, and
+ * inode_put() is not called with any of these locks held.
  */
 #ifndef RMEMFS_DAEMON_INODE_H
 #define RMEMFS_DAEMON_INODE_H
@@ -61,10 +60,12 @@ struct inode {
 	bool orphan;   /* has no name any more; the server keeps it until we return it */
 	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */
 	bool returned;
-	unsigned nlinking;   /* LINKs of it on their way: it is not returned meanwhile */
-	unsigned nchanging;  /* RPCs on their way that change attributes */
-	bool doubt;          /* several of them at once: whose answer is newer is not known */
-	struct list handles; /* struct handle, of a file */
+	unsigned nlinking;     /* LINKs of it on their way: it is not returned meanwhile */
+	unsigned nchanging;    /* RPCs on their way that change attributes */
+	uint64_t change_epoch; /* the table's, when the first of them was sent */
+	bool doubt; /* several of them at once, or a lease beside one: whose answer is newer is not
+		     * known */
+	struct list handles;          /* struct handle, of a file */
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
@@ -101,6 +102,8 @@ struct inode *inode_get(struct fs *fs, uint64_t ino);
 /* Finds it if it is there, and takes a reference; else NULL. */
 struct inode *inode_find(struct fs *fs, uint64_t ino);
 struct inode *inode_ref(struct inode *inode);
+/* The same of one that is found where it has none. False: its last reference is gone. */
+bool inode_try_ref(struct inode *inode);
 void inode_put(struct inode *inode);
 
 /* What it was going to be filled with goes back to all. */
@@ -132,8 +135,10 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch);
 uint64_t inode_epoch(struct fs *fs);
 
-/* A lease was granted, of whatever type lease.type is now, or all of it goes back. */
+/* A lease was granted, of whatever type lease.type is now; it becomes a shared one, so that answers
+ * from before are too old; or all of it goes back. */
 void inode_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry);
+void inode_share_locked(struct inode *inode);
 void inode_unlease_locked(struct inode *inode);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */

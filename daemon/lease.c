@@ -13,6 +13,25 @@
 void inode_lease_init(struct inode_lease *lease)
 {
 	list_init(&lease->waiters);
+	list_init(&lease->listed);
+	list_init(&lease->leaving);
+}
+
+static void set_type_locked(struct inode *inode, struct io_thread *thread, uint8_t type)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (type != LEASE_NONE && l->type == LEASE_NONE)
+		lease_list_locked(inode, thread);
+	else if (type == LEASE_NONE && l->type != LEASE_NONE)
+		lease_unlist_locked(inode);
+	l->type = type;
+}
+
+void lease_fini(struct inode *inode)
+{
+	if (inode->lease.type != LEASE_NONE)
+		lease_unlist_locked(inode);
 }
 
 /* The operation that waits, and what it waits for. */
@@ -28,9 +47,10 @@ static bool is_recalled(const struct inode_lease *l)
 	return l->recalled && l->recalled >= l->number;
 }
 
+/* Any lease is as good as a pin. */
 static bool covers(const struct inode_lease *l, const struct op_lease *want)
 {
-	return (!want->pin || l->pinned) && l->type >= want->type;
+	return (!want->pin || l->pinned || l->type != LEASE_NONE) && l->type >= want->type;
 }
 
 static bool somebody_waits_for_a_type(const struct inode_lease *l)
@@ -50,6 +70,14 @@ static bool may_enter(const struct inode_lease *l, const struct op_lease *want)
 	       (!somebody_waits_for_a_type(l) && !(is_recalled(l) && want->type > l->keep));
 }
 
+static void use(struct inode_lease *l, uint8_t type)
+{
+	l->users[type]++;
+	l->evicted = false;
+	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
+		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
+}
+
 /* In the order they came; pins pass those who wait for more. */
 static void wake_covered_locked(struct inode_lease *l)
 {
@@ -62,7 +90,7 @@ static void wake_covered_locked(struct inode_lease *l)
 			blocked |= want->type != LEASE_NONE;
 			continue;
 		}
-		l->users[want->type]++;
+		use(l, want->type);
 		list_del(pos);
 		waiter_wake(list_entry(pos, struct waiter, link), 0);
 	}
@@ -77,12 +105,11 @@ static bool is_used(const struct inode_lease *l)
 
 static void step_locked(struct inode *inode, struct io_thread *thread);
 
-static void stepped(struct inode *inode, struct io_thread *thread)
+/* Unlocks, too. */
+static void step_and_put(struct inode *inode, struct io_thread *thread)
 {
 	bool orphan;
 
-	pthread_mutex_lock(&inode->lock);
-	inode->lease.busy = false;
 	step_locked(inode, thread);
 	orphan = inode->orphan;
 	pthread_mutex_unlock(&inode->lock);
@@ -91,20 +118,33 @@ static void stepped(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
-static void returned(struct rpc_call *call, const struct rpc_reply *rep)
+static void stepped(struct inode *inode, struct io_thread *thread)
 {
-	struct inode *inode = container_of(call, struct inode, lease.call);
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.busy = false;
+	step_and_put(inode, thread);
+}
+
+void lease_left(struct inode *inode, struct io_thread *thread)
+{
 	struct inode_lease *l = &inode->lease;
 
-	if (rep->status && rep->status != -ESTALE)
-		log_error("inode %llu: the server refused to take a lease back: %s",
-			(unsigned long long)inode->ino, errno_text(rep->status));
 	pthread_mutex_lock(&inode->lock);
 	/* Told again by an answer that was made before. */
 	if (l->recalled <= l->returned && l->type <= l->keep)
 		l->recalled = 0;
 	pthread_mutex_unlock(&inode->lock);
-	stepped(inode, l->thread);
+	stepped(inode, thread);
+}
+
+static void returned(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, lease.call);
+
+	if (rep->status && rep->status != -ESTALE)
+		log_error("inode %llu: the server refused to take a lease back: %s",
+			(unsigned long long)inode->ino, errno_text(rep->status));
+	lease_left(inode, inode->lease.thread);
 }
 
 static void send_locked(struct inode *inode, struct io_thread *thread)
@@ -130,53 +170,86 @@ static void put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc
 	};
 }
 
-static void send_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+static bool is_open(const struct inode *inode)
+{
+	return inode->nopen || is_used(&inode->lease) || !list_empty(&inode->lease.waiters);
+}
+
+/* From here on it is as if that had been returned. A recall's number may be that of a grant whose
+ * answer is on its way (CREATE): its pin stays. */
+static struct rpc_returned give_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
 	struct inode_lease *l = &inode->lease;
-	/* A recall's number may be that of a pin whose answer is on its way (CREATE): that stays.
-	 */
-	uint64_t number = max_u64(l->number, l->recalled);
-	bool unpin = l->pinned && !inode->nopen && !is_used(l) && list_empty(&l->waiters) &&
-		     number == l->number;
+	struct rpc_returned r = {
+		.ino = inode->ino, .number = max_u64(l->number, l->recalled), .keep = keep};
 
+	if (r.number > l->number)
+		lease_note(inode->fs, inode->ino);
+	if (!keep) {
+		l->pinned = is_open(inode);
+		l->unsure = false;
+		if (l->pinned)
+			r.pin = RETURN_PIN;
+		else if (r.number == l->number)
+			r.pin = RETURN_UNPIN;
+	}
 	/* What the kernel has read for private mappings, and the like. */
 	if (!keep) {
 		drop_unseen_locked(inode, thread->port, 0, INT64_MAX);
 		inode_unlease_locked(inode);
+	} else {
+		inode_share_locked(inode);
 	}
-	l->type = keep;
-	l->pinned = l->pinned && !unpin;
-	l->returned = number;
+	set_type_locked(inode, thread, keep);
+	l->returned = r.number;
 	l->recalled = 0;
+	l->evicted = false;
+	return r;
+}
+
+static void send_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+	struct rpc_returned r = give_locked(inode, thread, keep);
+
 	l->call = (struct rpc_call){.done = returned};
 	l->call.req.op = RPC_RETURN;
-	put_returned(&l->call.req.ret, l->tail,
-		&(struct rpc_returned){
-			.ino = inode->ino, .number = number, .keep = keep, .unpin = unpin});
+	put_returned(&l->call.req.ret, l->tail, &r);
 	send_locked(inode, thread);
 }
 
-/* As soon as nobody uses more than what is kept, and all that was written is committed: what the
- * server does not take is lost, and those who wrote it are told. */
-static void give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+/* As soon as nobody uses more than what is kept, and all that was written is committed. What the
+ * server does not take is lost, and those who wrote it are told: nothing is kept then. */
+static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
 	const struct commit *c = &inode->commit;
 
-	if (l->users[LEASE_EXCLUSIVE] || (!keep && l->users[LEASE_SHARED]))
-		return;
+	if (l->users[LEASE_EXCLUSIVE] || (!*keep && l->users[LEASE_SHARED]))
+		return false;
 	if (c->running)
-		return;
+		return false;
 	if (!commit_is_clean_locked(inode) && !c->refused) {
 		commit_start_locked(inode, thread);
 		if (c->running)
-			return;
+			return false;
 	}
 	if (!commit_is_clean_locked(inode)) {
 		commit_forget_locked(inode);
-		keep = LEASE_NONE;
+		*keep = LEASE_NONE;
 	}
-	send_return_locked(inode, thread, keep);
+	return true;
+}
+
+/* Nobody else has a use for it while it is here, and nobody here either. */
+static bool is_of_no_use(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	/* Of one whose last name we have taken all goes at once: returns.h. */
+	if (inode->nopen || is_used(l) || inode->orphan)
+		return false;
+	return l->type ? l->passing || !inode->attr.nlink : l->pinned || l->unsure;
 }
 
 /* Less than what a waiter wants is returned first, so that it holds nothing while it waits. */
@@ -191,7 +264,47 @@ static bool must_give_back(const struct inode *inode, uint8_t *keep)
 	}
 	if (!list_empty(&l->waiters))
 		return l->type && somebody_waits_for_a_type(l);
-	return !inode->nopen && !is_used(l) && (l->type || l->pinned);
+	return is_of_no_use(inode);
+}
+
+/* With others: who is known to nobody any more, or was not used for long. */
+static bool is_to_leave(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return l->type && !l->busy && !is_used(l) && list_empty(&l->waiters) && !is_recalled(l) &&
+	       !inode->orphan &&
+	       (l->evicted || !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED));
+}
+
+bool lease_leave_locked(
+	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned)
+{
+	uint8_t keep = LEASE_NONE;
+
+	if (!is_to_leave(inode) || !can_give_back_locked(inode, thread, &keep))
+		return false;
+	*returned = give_locked(inode, thread, keep);
+	inode->lease.busy = true;
+	return true;
+}
+
+void lease_evict(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.evicted = true;
+	step_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+}
+
+void lease_end_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	set_type_locked(inode, NULL, LEASE_NONE);
+	l->pinned = l->unsure = false;
+	l->returned = l->number;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -207,9 +320,13 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 		waiters_wake(&l->waiters, rep->status);
 	} else {
 		l->number = max_u64(l->number, rep->entry.lease.number);
-		l->pinned = l->pinned || asked->flags & LEASE_PIN;
+		if (asked->flags & LEASE_PIN) {
+			l->pinned = true;
+			l->unsure = false;
+		}
 		if (asked->type) {
-			l->type = rep->entry.lease.type;
+			l->passing = rep->entry.lease.passing;
+			set_type_locked(inode, l->thread, rep->entry.lease.type);
 			inode_lease_locked(inode, &rep->entry);
 		}
 		if (!is_recalled(l))
@@ -263,10 +380,14 @@ static void step_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	if (!is_recalled(l))
 		wake_covered_locked(l);
-	if (must_give_back(inode, &keep))
-		give_back_locked(inode, thread, keep);
-	else if (!list_empty(&l->waiters))
+	if (must_give_back(inode, &keep)) {
+		if (can_give_back_locked(inode, thread, &keep))
+			send_return_locked(inode, thread, keep);
+	} else if (!list_empty(&l->waiters)) {
 		ask_locked(inode, thread);
+	} else if (is_to_leave(inode)) {
+		lease_leave_later_locked(inode, thread);
+	}
 }
 
 void lease_settle(struct inode *inode, struct io_thread *thread)
@@ -280,7 +401,7 @@ bool lease_is_idle_locked(const struct inode *inode)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	return !l->type && !l->pinned && !l->busy && !is_used(l) && list_empty(&l->waiters);
+	return !l->busy && !is_used(l) && list_empty(&l->waiters);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -299,7 +420,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 	pthread_mutex_lock(&inode->lock);
 	inside = may_enter(l, want);
 	if (inside) {
-		l->users[want->type]++;
+		use(l, want->type);
 	} else {
 		waiter_init(&op->waiter, req, then);
 		op->wait = OP_AT_LEASE;
@@ -317,9 +438,7 @@ static void leave(struct op_lease *had, struct io_thread *thread)
 
 	pthread_mutex_lock(&inode->lock);
 	inode->lease.users[had->type]--;
-	step_locked(inode, thread);
-	pthread_mutex_unlock(&inode->lock);
-	inode_put(inode);
+	step_and_put(inode, thread);
 }
 
 void lease_leave(struct request *req)
@@ -338,9 +457,7 @@ static void withdraw(struct request *req)
 	struct inode *inode = steal_ptr(&had->inode);
 
 	pthread_mutex_lock(&inode->lock);
-	step_locked(inode, req->thread);
-	pthread_mutex_unlock(&inode->lock);
-	inode_put(inode);
+	step_and_put(inode, req->thread);
 }
 
 /* What the request needs of its inode. */
@@ -468,18 +585,40 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	return enter(req, &want, taken);
 }
 
-void lease_pinned(struct request *req, struct inode *inode, uint64_t number)
+/* An answer that was overtaken says less than what is known here, or nothing any more: what it
+ * brings is only taken if nothing of it can have been given back. */
+static void open_locked(struct inode *inode, struct io_thread *thread,
+	const struct rpc_entry_reply *entry, bool noted)
 {
-	struct op *op = op_of(req);
 	struct inode_lease *l = &inode->lease;
+	const struct lease *lease = &entry->lease;
+	bool newest = lease->number > l->number;
 
-	op->leases[op->nleases++] = (struct op_lease){.inode = inode_ref(inode)};
-	pthread_mutex_lock(&inode->lock);
-	l->users[LEASE_NONE]++;
+	l->number = max_u64(l->number, lease->number);
+	l->unsure = noted || lease->number <= l->returned;
+	if (l->unsure)
+		return;
 	l->pinned = true;
-	if (l->number < number)
-		l->number = number;
+	if (!entry->created || !newest || l->busy || lease->type == LEASE_NONE)
+		return;
+	l->passing = lease->passing;
+	set_type_locked(inode, thread, lease->type);
+	inode_lease_locked(inode, entry);
+}
+
+bool lease_take_opened(struct request *req, struct inode *inode,
+	const struct rpc_entry_reply *entry, uint64_t notes,
+	void (*then)(struct request *req, int status))
+{
+	struct op_lease want = {.inode = inode_ref(inode), .pin = true, .hint = LEASE_EXCLUSIVE};
+
+	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
+
+	pthread_mutex_lock(&inode->lock);
+	open_locked(inode, req->thread, entry, noted);
 	pthread_mutex_unlock(&inode->lock);
+	op_of(req)->lease_then = then;
+	return enter(req, &want, taken);
 }
 
 /* ---- recalls --------------------------------------------------------------------------------- */
@@ -510,6 +649,20 @@ static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
 	rpc_start(thread, &d->call);
 }
 
+/* NULL: it is disclaimed. What CREATE's answer brings just now is seen here, or sees the note. */
+static struct inode *find_recalled(struct io_thread *thread, const struct rpc_recall *recall)
+{
+	struct inode *inode = inode_find(thread->fs, recall->ino);
+
+	if (inode)
+		return inode;
+	lease_note(thread->fs, recall->ino);
+	inode = inode_find(thread->fs, recall->ino);
+	if (!inode)
+		disclaim(thread, recall);
+	return inode;
+}
+
 static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall)
 {
 	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
@@ -533,11 +686,9 @@ void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
 			lock_look_again(thread, recall.number);
 			continue;
 		}
-		inode = inode_find(thread->fs, recall.ino);
-		if (!inode) {
-			disclaim(thread, &recall);
+		inode = find_recalled(thread, &recall);
+		if (!inode)
 			continue;
-		}
 		pthread_mutex_lock(&inode->lock);
 		recall_locked(&inode->lease, &recall);
 		step_locked(inode, thread);

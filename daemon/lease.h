@@ -8,16 +8,21 @@
  *     operation -> lease_admit [-> RETURN of less, LEASE -> ...] -> its steps -> op_end
  *     recall    -> those that use it end, new ones wait -> COMMIT -> forgotten -> RETURN
  *
- * A lease is kept while the file is open here, until somebody else wants it. Nobody is granted more
- * before it has returned what it had, so no two wait for each other; and what a recall waits for
- * are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a lease is served
- * once it is there, even if it is recalled already: so it changes hands only for work done.
+ * A lease is kept, whether the file is open or not, until somebody else wants it, the kernel
+ * forgets the inode, its last name has gone, or there are too many (lease_keep.h). Nobody is
+ * granted more before it has returned what it had, so no two wait for each other; and what a recall
+ * waits for are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a lease is
+ * served once it is there, even if it is recalled already: so it changes hands only for work done.
  *
- * A pin keeps an open file alive when its last name goes, whoever takes that; it comes with the
- * first handle and goes with the last.
+ * A pin keeps an open file alive when its last name goes, whoever takes that. It comes with the
+ * first handle and goes with the last where there is no lease. Who has one needs no pin: others
+ * have it recalled before they take the last name, and its RETURN says that the file is open. So
+ * under a lease OPEN and RELEASE cost no RPC.
  *
  * A recall may overtake the grant that it is about, which comes by another channel: grants have
- * numbers, and the recall is kept until its number has come.
+ * numbers, and the recall is kept until its number has come, if that is on its way by LEASE. What
+ * CREATE brings is given back unseen, but for the pin, and noted, so that nobody believes its
+ * answer.
  *
  * OWNERSHIP  What uses a lease, or waits for one, has a reference to the inode.
  * THREADS    Fields belong to the inode's lock. RPCs are sent by the thread that has a reason to.
@@ -36,15 +41,19 @@ struct inode;
 struct request;
 
 struct inode_lease {
-	uint8_t type; /* enum lease_type: what may be used */
-	bool pinned;
-	bool busy;         /* a LEASE or RETURN is on its way */
-	uint8_t keep;      /* of what is recalled */
-	uint64_t number;   /* of the last grant */
-	uint64_t returned; /* grants up to this number were returned last */
-	uint64_t recalled; /* what has numbers up to this one is to go back; 0: nothing is */
+	uint8_t type;        /* enum lease_type: what may be used */
+	bool pinned, unsure; /* the server keeps it; or may, and is told when it is closed */
+	bool busy;           /* a LEASE or RETURN is on its way */
+	bool passing;        /* to be given back when the file is closed */
+	bool evicted;        /* it is to leave, unless it is used before */
+	bool used;           /* since it was looked at last; atomic */
+	uint8_t keep;        /* of what is recalled */
+	uint64_t number;     /* of the last grant */
+	uint64_t returned;   /* grants up to this number were returned last */
+	uint64_t recalled;   /* what has numbers up to this one is to go back; 0: nothing is */
 	unsigned users[LEASE_EXCLUSIVE + 1]; /* operations, by what they use */
 	struct list waiters;                 /* struct waiter of operations, in order */
+	struct list listed, leaving;         /* lease_keep.h's */
 	struct io_thread *thread;            /* that sent what is on its way */
 	struct rpc_call call;
 	uint8_t tail[RPC_RETURNED_BYTES];
@@ -59,6 +68,8 @@ struct op_lease {
 };
 
 void inode_lease_init(struct inode_lease *lease);
+/* The inode goes. */
+void lease_fini(struct inode *inode);
 
 /* Before an operation of a sharing mount begins: takes what it needs. True: it may go on. False:
  * then(req, status) follows. op_end() gives it back. */
@@ -67,16 +78,30 @@ bool lease_admit(struct request *req, void (*then)(struct request *req, int stat
 /* The same in the middle of an operation that has changed its mind, or its inode. */
 bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	void (*then)(struct request *req, int status));
-/* CREATE and TMPFILE have pinned the file: it stays so until op_end(), and while it is open. */
-void lease_pinned(struct request *req, struct inode *inode, uint64_t number);
+/* CREATE and TMPFILE have pinned the file, which stays so until op_end(), and while it is open; one
+ * that was made comes with its lease. notes: lease_notes() from before. True: so it is. False:
+ * then(req, status) follows, since it was given back meanwhile and is asked for anew. */
+bool lease_take_opened(struct request *req, struct inode *inode,
+	const struct rpc_entry_reply *entry, uint64_t notes,
+	void (*then)(struct request *req, int status));
 
 /* op_end()'s. */
 void lease_leave(struct request *req);
 
-/* After a COMMIT has ended, or a handle was closed: something may be due. */
+/* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
+ * may be due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);
-/* Whether the server has something of it to hear. */
+/* Nobody uses it, or waits for it, and nothing of it is on its way. */
 bool lease_is_idle_locked(const struct inode *inode);
+/* The inode is given back as a whole (returns.h), from then on there is nothing of it here. */
+void lease_end_locked(struct inode *inode);
+
+/* lease_keep.c's: there are too many, gives back the caller's reference; whether it still leaves,
+ * and as what, with the batch that is made now; and that batch is answered. */
+void lease_evict(struct inode *inode, struct io_thread *thread);
+bool lease_leave_locked(
+	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned);
+void lease_left(struct inode *inode, struct io_thread *thread);
 
 /* The tail of a PING's reply, well-formed. */
 void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);

@@ -8,5 +8,7 @@ struct request;
 
 /* Opens op->inode for the request, cutting it to nothing before, and answers: OPEN or CREATE. */
 void open_inode(struct request *req, bool truncate);
+/* It can't be opened after all. */
+void open_refuse(struct request *req, int status);
 
 #endif

@@ -9,8 +9,9 @@
 
 struct make_state {
 	struct op op;
-	uint64_t epoch;
+	uint64_t epoch, notes;
 	struct inode *target; /* LINK */
+	bool created;         /* CREATE */
 };
 
 /* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
@@ -50,6 +51,7 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	struct op *op = op_of(req);
 
 	request_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
+	request_state(req, struct make_state)->notes = lease_notes(req->thread->fs);
 	inode_change_begin(op->inode);
 	op->call.req.op = rpc;
 	op->call.req.create = *create;
@@ -139,6 +141,16 @@ void op_link(struct request *req)
 
 static void create_ask(struct request *req);
 
+static void create_opened(struct request *req, int status)
+{
+	struct make_state *st = request_state(req, struct make_state);
+
+	if (status)
+		open_refuse(req, status);
+	else
+		open_inode(req, !st->created && (req->args.flags & O_TRUNC));
+}
+
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct make_state *st = request_state(req, struct make_state);
@@ -160,9 +172,10 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	/* From here on the request is about the file. */
 	inode_put(st->op.inode);
 	st->op.inode = inode;
-	if (inode->fs->options.sharing)
-		lease_pinned(req, inode, rep->entry.lease.number);
-	open_inode(req, !rep->entry.created && (req->args.flags & O_TRUNC));
+	st->created = rep->entry.created;
+	if (!inode->fs->options.sharing ||
+		lease_take_opened(req, inode, &rep->entry, st->notes, create_opened))
+		create_opened(req, 0);
 }
 
 static void create_ask(struct request *req)

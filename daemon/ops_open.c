@@ -191,6 +191,11 @@ void open_inode(struct request *req, bool truncate)
 		open_cut(req, 0);
 }
 
+void open_refuse(struct request *req, int status)
+{
+	open_done(req, status);
+}
+
 void op_open(struct request *req)
 {
 	op_begin(req);

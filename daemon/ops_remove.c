@@ -1,5 +1,6 @@
 /* Names that go: UNLINK, RMDIR, RENAME. An inode that has lost its last name is kept by the server
  * until we return it (returns.h). */
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 #include "daemon/returns.h"
@@ -9,24 +10,37 @@ struct remove_state {
 	struct inode *new_parent; /* RENAME to another directory */
 };
 
+/* NULL: it is unknown, and is given back. A CREATE's answer that comes just now is seen here, or
+ * sees the note. */
+static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_t number)
+{
+	struct inode *inode = inode_find(thread->fs, ino);
+
+	if (inode)
+		return inode;
+	lease_note(thread->fs, ino);
+	inode = inode_find(thread->fs, ino);
+	if (!inode)
+		returns_add(thread, ino, number);
+	return inode;
+}
+
 /* The n-th inode that lost a name, got another one, or whose ctime changed. */
-static void take_child(struct request *req, unsigned n, const struct attr *attr)
+static void take_child(struct request *req, unsigned n, const struct attr *attr, uint64_t number)
 {
 	struct inode *inode;
 
 	op_of(req)->children[n] = attr->ino;
 	if (!attr->ino)
 		return;
-	inode = inode_find(req->thread->fs, attr->ino);
-	if (!inode) {
-		if (!attr->nlink)
-			returns_add(req->thread, attr->ino);
+	inode = attr->nlink ? inode_find(req->thread->fs, attr->ino)
+			    : find_orphan(req->thread, attr->ino, number);
+	if (!inode)
 		return;
-	}
 	inode_change_begin(inode);
 	inode_change_names_end(inode, attr);
 	if (!attr->nlink)
-		returns_orphan(inode, req->thread);
+		returns_orphan(inode, number, req->thread);
 	inode_put(inode);
 }
 
@@ -37,7 +51,7 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status) {
 		inode_name_remove(op->inode, req->args.name);
-		take_child(req, 0, &rep->remove.child);
+		take_child(req, 0, &rep->remove.child, rep->remove.number);
 	}
 	op_finish(req, rep->status);
 }
@@ -77,8 +91,8 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 		inode_put(st->new_parent);
 	}
 	if (!rep->status) {
-		take_child(req, 0, &rep->rename.moved);
-		take_child(req, 1, &rep->rename.other);
+		take_child(req, 0, &rep->rename.moved, 0);
+		take_child(req, 1, &rep->rename.other, rep->rename.number);
 	}
 	op_finish(req, rep->status);
 }

@@ -40,6 +40,8 @@ static bool may_wait_for_others(const struct rpc_call *call)
 	case RPC_SETATTR:
 	case RPC_CREATE:
 	case RPC_LINK:
+	case RPC_UNLINK:
+	case RPC_RENAME:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
 	case RPC_LEASE:

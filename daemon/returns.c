@@ -15,7 +15,7 @@ void returns_init(struct returns *r)
 void returns_fini(struct returns *r)
 {
 	pthread_mutex_destroy(&r->lock);
-	free(r->inos);
+	free(r->v);
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -48,19 +48,33 @@ static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	}
 }
 
+static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kind kind)
+{
+	for (unsigned i = 0; i < RETURNS_BATCH && r->n; i++) {
+		const struct returned_inode *one = &r->v[--r->n];
+
+		if (kind == RETURN_LEASES)
+			rpc_put_returned(w, &(struct rpc_returned){.ino = one->ino,
+						    .number = one->number,
+						    .pin = RETURN_UNPIN});
+		else
+			wire_put_u64(w, one->ino);
+	}
+}
+
 static void send_batch_locked(struct returns *r, struct io_thread *thread)
 {
+	enum rpc_return_kind kind = thread->fs->options.sharing ? RETURN_LEASES : RETURN_INODES;
 	struct wire_out w;
 
 	wire_out_init(&w, r->tail, sizeof(r->tail));
-	while (r->n && wire_out_room(&w))
-		wire_put_u64(&w, r->inos[--r->n]);
+	put_batch(r, &w, kind);
 	r->sending = true;
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = returns_answered};
 	r->call.req.op = RPC_RETURN;
 	r->call.req.ret = (struct rpc_return){
-		.kind = RETURN_INODES,
+		.kind = kind,
 		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
 	};
 	fs_thread_of(thread)->nbackground++;
@@ -108,37 +122,37 @@ bool returns_pending(struct returns *r)
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
-static bool put_locked(struct returns *r, uint64_t ino)
+static bool put_locked(struct returns *r, uint64_t ino, uint64_t number)
 {
 	if (r->n == r->cap) {
 		size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
-		uint64_t *grown = realloc(r->inos, cap * sizeof(*grown));
+		struct returned_inode *grown = realloc(r->v, cap * sizeof(*grown));
 
 		if (!grown)
 			return false;
-		r->inos = grown;
+		r->v = grown;
 		r->cap = cap;
 	}
-	r->inos[r->n++] = ino;
+	r->v[r->n++] = (struct returned_inode){ino, number};
 	return true;
 }
 
 /* Without memory for its entry the inode is freed when the session ends. */
-void returns_add_later(struct fs *fs, uint64_t ino)
+void returns_add_later(struct fs *fs, uint64_t ino, uint64_t number)
 {
 	struct returns *r = &fs->returns;
 
 	pthread_mutex_lock(&r->lock);
-	put_locked(r, ino);
+	put_locked(r, ino, number);
 	pthread_mutex_unlock(&r->lock);
 }
 
-void returns_add(struct io_thread *thread, uint64_t ino)
+void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 {
 	struct returns *r = &thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
-	if (put_locked(r, ino) && r->n >= RETURNS_BATCH && !r->sending)
+	if (put_locked(r, ino, number) && r->n >= RETURNS_BATCH && !r->sending)
 		send_batch_locked(r, thread);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -153,6 +167,7 @@ static bool in_use_locked(const struct inode *inode)
 void returns_settle(struct inode *inode, struct io_thread *thread)
 {
 	bool commit = false, give = false;
+	uint64_t number = 0;
 
 	pthread_mutex_lock(&inode->lock);
 	if (inode->orphan && !inode->returned && !in_use_locked(inode)) {
@@ -164,17 +179,20 @@ void returns_settle(struct inode *inode, struct io_thread *thread)
 	if (give) {
 		inode->returned = true;
 		inode_return_unused_locked(inode);
+		lease_end_locked(inode);
+		number = inode->lease.number;
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (commit)
 		commit_start(inode, thread);
 	if (give)
-		returns_add(thread, inode->ino);
+		returns_add(thread, inode->ino, number);
 }
 
-void returns_orphan(struct inode *inode, struct io_thread *thread)
+void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
+	inode->lease.number = max_u64(inode->lease.number, number);
 	inode->orphan = true;
 	inode->nameless = false;
 	inode->attr.nlink = 0;

@@ -3,7 +3,9 @@
  * files, whose use the kernel does not tell us of (a working directory, an open FIFO), it is the
  * last reference that counts.
  *
- * They are told in batches: when 64 have gathered, about every 100 ms, and when pages run out.
+ * They are told in batches: when 64 have gathered, about every 100 ms, and when pages run out. On a
+ * sharing mount with the number up to which all that this client has of it goes back (lease.h):
+ * that of the answer which told of its last name's end, or of what has come since.
  *
  * THREADS    A lock of its own, taken inside inodes' locks. Any thread sends.
  */
@@ -29,22 +31,26 @@ struct returns_wait {
 	void (*drained)(struct returns_wait *w, struct io_thread *thread);
 };
 
+struct returned_inode {
+	uint64_t ino, number;
+};
+
 struct returns {
 	pthread_mutex_t lock;
-	uint64_t *inos;
+	struct returned_inode *v;
 	size_t n, cap;
 	bool sending;
 	struct io_thread *thread; /* that sends */
 	struct rpc_call call;
-	uint8_t tail[RETURNS_BATCH * sizeof(uint64_t)];
+	uint8_t tail[RETURNS_BATCH * RPC_RETURNED_BYTES];
 	struct list waits; /* struct returns_wait */
 };
 
 void returns_init(struct returns *r);
 void returns_fini(struct returns *r);
 
-/* The inode's last name is gone. */
-void returns_orphan(struct inode *inode, struct io_thread *thread);
+/* The inode's last name is gone, as was told with that number. */
+void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread);
 /* A file that is made without a name. */
 void returns_nameless(struct inode *inode);
 /* Around a LINK of it: what never had a name has got one. False: it is returned already, and can't
@@ -56,9 +62,9 @@ void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread
 void returns_settle(struct inode *inode, struct io_thread *thread);
 
 /* An inode that is not in the table. */
-void returns_add(struct io_thread *thread, uint64_t ino);
+void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number);
 /* The same, for whoever can't send. */
-void returns_add_later(struct fs *fs, uint64_t ino);
+void returns_add_later(struct fs *fs, uint64_t ino, uint64_t number);
 
 /* Sends what has gathered. */
 void returns_flush(struct io_thread *thread);

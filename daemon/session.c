@@ -259,6 +259,7 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	}
 	atomic_store(&s->nregions, reply->nregions);
 	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
+	atomic_store_explicit(&s->lease_limit, reply->lease_limit, memory_order_relaxed);
 	atomic_store_explicit(
 		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
 	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
@@ -318,6 +319,11 @@ int64_t session_time(const struct session *s)
 {
 	return clock_ns(CLOCK_BOOTTIME) +
 	       atomic_load_explicit(&s->clock_offset_ns, memory_order_relaxed);
+}
+
+uint32_t session_lease_limit(const struct session *s)
+{
+	return atomic_load_explicit(&s->lease_limit, memory_order_relaxed);
 }
 
 uint32_t session_ttl_ms(const struct session *s)

@@ -53,7 +53,7 @@ struct session {
 	_Atomic int64_t clock_offset_ns; /* the server's time less our BOOTTIME */
 	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
 	_Atomic uint64_t quotas;         /* session_quotas() */
-	_Atomic uint32_t lease_ms;
+	_Atomic uint32_t lease_ms, lease_limit;
 	_Atomic uint32_t
 		server_timeout_ms; /* it closes a channel that is silent for so long; 0: not */
 

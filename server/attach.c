@@ -42,6 +42,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 					.nslots = CHANNEL_SLOTS,
 					.nreserved = CHANNEL_RESERVED,
 					.lease_ms = s->lease_ms,
+					.lease_limit = s->lease_limit,
 					.peer_timeout_ms = conn_timeout_ms(req->conn),
 					.server_time = realtime_ns(),
 					.nregions = session->export->nregions,

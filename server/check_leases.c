@@ -6,7 +6,7 @@
 
 #include "server/lease.h"
 
-static int check_inode_of(struct check *c, const struct lease_record *r)
+static int check_inode_of(struct check *c, const struct lease_record *r, bool ended)
 {
 	uint64_t ino = ino_of_key(r->key);
 	struct inode i;
@@ -23,10 +23,15 @@ static int check_inode_of(struct check *c, const struct lease_record *r)
 			"session %" PRIu64 " has a lease of inode %" PRIu64
 			", which is no regular file",
 			r->session, ino);
+	if (!r->pinned && !i.attr.nlink && !ended)
+		check_problem(c,
+			"session %" PRIu64 " has a lease of inode %" PRIu64
+			", which has no name, and does not keep it",
+			r->session, ino);
 	return r->pinned && !i.attr.nlink ? check_list_add(&c->kept, ino) : 0;
 }
 
-static int check_session_of(struct check *c, const struct lease_record *r)
+static int check_session_of(struct check *c, const struct lease_record *r, bool *ended)
 {
 	uint64_t ino = ino_of_key(r->key);
 	struct meta_session session;
@@ -34,6 +39,7 @@ static int check_session_of(struct check *c, const struct lease_record *r)
 	uint16_t export_id;
 	int err;
 
+	*ended = false;
 	if (!check_list_has(&c->sessions, r->session)) {
 		check_problem(c,
 			"inode %" PRIu64 " is leased to session %" PRIu64 ", which is not there",
@@ -43,6 +49,7 @@ static int check_session_of(struct check *c, const struct lease_record *r)
 	err = store_get(c->m->store, STORE_SESSION, STORE_KEY(r->session), &val);
 	if (!err)
 		err = meta_session_decode(c->m, STORE_KEY(r->session), &val, &session, &export_id);
+	*ended = !err && meta_session_has_ended(&val);
 	if (!err && r->type != LEASE_NONE && !(session.flags & ATTACH_SHARED))
 		check_problem(c,
 			"inode %" PRIu64 " is leased to session %" PRIu64 ", which is not shared",
@@ -77,6 +84,7 @@ static void check_values(struct check *c, const struct lease_record *r)
 static int check_lease(struct check *c, struct store_key key, const struct store_val *val)
 {
 	struct lease_record r;
+	bool ended;
 	int err = lease_decode(c->v, key, val, &r);
 
 	if (err)
@@ -86,8 +94,8 @@ static int check_lease(struct check *c, struct store_key key, const struct store
 	c->leases.exclusive += r.type == LEASE_EXCLUSIVE;
 	c->leases.pins += r.pinned;
 	check_values(c, &r);
-	err = check_session_of(c, &r);
-	return err ? err : check_inode_of(c, &r);
+	err = check_session_of(c, &r, &ended);
+	return err ? err : check_inode_of(c, &r, ended);
 }
 
 int check_leases(struct check *c)

@@ -73,6 +73,7 @@ const struct conf_key server_config_keys[] = {
 	{KEY(huge_pages), .type = CONF_ENUM, .words = huge_pages_words},
 	{KEY(numa_node), .type = CONF_UINT, .max = NUMA_NODE_MAX},
 	{KEY(lease_time), .type = CONF_UINT, .min = 1, .max = 3600},
+	{KEY(lease_limit), .type = CONF_UINT, .min = 16, .max = 16777216},
 	{KEY(peer_timeout), .type = CONF_UINT, .min = 1, .max = 3600},
 	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = 256},
 	{KEY(snapshot_dir), .type = CONF_STRING, .min = 1, .max = SNAPSHOT_DIR_MAX,
@@ -94,6 +95,7 @@ void server_config_init(struct server_config *config)
 	*config = (struct server_config){
 		.region_size = GIB,
 		.lease_time = 10,
+		.lease_limit = 65536,
 		.peer_timeout = 5,
 		.io_threads = 1,
 		.huge_pages = HUGE_PAGES_ADVISE,

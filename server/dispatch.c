@@ -121,6 +121,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
 		.shared = session->stored.flags & ATTACH_SHARED,
 		.wanted = req->rpc.op == RPC_LEASE ? recall_wanted(req) : LEASE_NONE,
+		.lease_limit = s->lease_limit,
 		.now = now,
 	};
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};

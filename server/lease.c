@@ -30,9 +30,10 @@ int lease_decode(struct volume *v, struct store_key key, const struct store_val 
 	return 0;
 }
 
-static void count(struct volume *v, const struct lease_record *record, uint64_t by)
+static void count(struct volume *v, const struct lease_record *record, int one)
 {
 	struct lease_counts *n = &v->now.leases;
+	uint64_t by = (uint64_t)(int64_t)one;
 
 	if (record->type == LEASE_NONE && !record->pinned)
 		return;
@@ -40,6 +41,8 @@ static void count(struct volume *v, const struct lease_record *record, uint64_t 
 	n->shared += record->type == LEASE_SHARED ? by : 0;
 	n->exclusive += record->type == LEASE_EXCLUSIVE ? by : 0;
 	n->pins += record->pinned ? by : 0;
+	if (record->type != LEASE_NONE)
+		lease_tally_add(&v->leases, record->session, one);
 }
 
 int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out)
@@ -87,7 +90,7 @@ int lease_put(struct volume *v, const struct lease_record *record)
 	}
 	if (err)
 		return err;
-	count(v, &before, (uint64_t)-1);
+	count(v, &before, -1);
 	count(v, record, 1);
 	return 0;
 }
@@ -190,6 +193,7 @@ int lease_open(struct volume *v)
 	int err = store_seek(v->store, STORE_LEASE, STORE_KEY(inode_key(v, 0)), &key, &val);
 
 	v->now.leases = (struct lease_counts){0};
+	lease_tallies_fini(&v->leases);
 	while (!err && key.hi >> INO_BITS == v->id) {
 		err = lease_decode(v, key, &val, &record);
 		if (err)
@@ -197,5 +201,6 @@ int lease_open(struct volume *v)
 		count(v, &record, 1);
 		err = store_next(v->store, STORE_LEASE, &key, &val);
 	}
+	lease_tallies_commit(&v->leases);
 	return err == -ENOENT ? 0 : err;
 }

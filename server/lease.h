@@ -2,7 +2,12 @@
  *
  * A record is of one inode and one session: its lease, and whether it keeps the inode alive (a
  * pin: it has the file open, or has removed its last name). An inode without a name lives as long
- * as somebody pins it; its other records go with it.
+ * as somebody pins it.
+ *
+ * Who has a lease may have the file open without a pin. So no inode loses its last name while
+ * another session has a lease of it: when that is given back, the session says whether it pins it
+ * from then on. And whoever gets a lease of an inode without a name pins it with that, and for as
+ * long as he has it. A session that ends has nothing open, and keeps nothing.
  *
  * Sessions that aren't shared have no records, and keep inodes without a name by STORE_ORPHAN; but
  * where an inode has records of a shared session that has ended, and whose records are still on

@@ -44,6 +44,7 @@ static void roll_back(struct meta *m)
 		struct volume *v = &m->volumes[i];
 
 		v->now = v->saved;
+		lease_tallies_abort(&v->leases);
 		space_abort(&v->space);
 	}
 	m->nused = 0;
@@ -64,8 +65,10 @@ static void settle(struct meta *m)
 		scrub_post(m->scrub, &m->todo[i]);
 	m->ntodo = 0;
 	m->reclaiming = false;
-	for (unsigned i = 0; i < m->nvolumes; i++)
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		lease_tallies_commit(&m->volumes[i].leases);
 		space_commit(&m->volumes[i].space);
+	}
 	if (meta_has_reclaim(m))
 		scrub_kick(m->scrub);
 }

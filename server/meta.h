@@ -85,7 +85,8 @@ struct meta_ctx {
 	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
 	uint8_t wanted; /* LEASE: the greatest that others wait for who came before, of this inode
 			 */
-	int64_t now;    /* ns, the server's clock: one value a batch */
+	uint32_t lease_limit; /* of those that the session may keep */
+	int64_t now;          /* ns, the server's clock: one value a batch */
 };
 
 enum meta_result {

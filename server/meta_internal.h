@@ -95,6 +95,8 @@ int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, 
 /* For checks: a session as it is stored, of whatever export and ended or not. */
 int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
 	struct meta_session *session, uint16_t *export_id);
+/* Whether one that can be decoded has ended. */
+bool meta_session_has_ended(const struct store_val *val);
 int meta_count_ended(struct meta *m, unsigned *n);
 /* One bounded step for one ended session. */
 int meta_drain_session(struct meta *m, bool *more);

@@ -325,6 +325,7 @@ static void close_volume(struct volume *v)
 {
 	space_close(&v->space);
 	quota_close(v);
+	lease_tallies_fini(&v->leases);
 	protect_delete(v->protect);
 	free(v->bases);
 	*v = (struct volume){0};

@@ -80,6 +80,11 @@ int meta_session_decode(struct meta *m, struct store_key key, const struct store
 	return err;
 }
 
+bool meta_session_has_ended(const struct store_val *val)
+{
+	return *(const uint8_t *)val->data & SESSION_ENDED;
+}
+
 static int index_of(const struct meta *m, uint16_t export_id)
 {
 	for (unsigned i = 0; i < m->nvolumes; i++) {

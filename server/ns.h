@@ -93,8 +93,8 @@ int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inod
 int ns_touch_dir(struct ns_call *c, struct inode *dir);
 
 /* Takes a name away from an inode: fewer links, or all of a directory's; without any it is kept
- * for the session. */
-int ns_drop_link(struct ns_call *c, struct inode *i);
+ * for the session. *number: of its record then, at a shared export. */
+int ns_drop_link(struct ns_call *c, struct inode *i, uint64_t *number);
 
 void ns_fill_entry(struct ns_call *c, const struct inode *i, const struct inode *parent);
 
@@ -125,11 +125,15 @@ int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
 int ns_check_commit_lease(struct ns_call *c, const struct inode *i);
 
+/* Before the inode loses a name that is its last one: no other session may have opened it without a
+ * pin. Else NS_WAIT. */
+int ns_check_last_name(struct ns_call *c, const struct inode *i);
+
 /* The session has opened the file; the reply's lease says what it has of it. */
 int ns_pin(struct ns_call *c, const struct inode *i);
 
-/* An inode without a name, for as long as the session wants it. */
-int ns_keep(struct ns_call *c, const struct inode *i);
+/* An inode without a name, for as long as the session wants it. *number: see ns_drop_link(). */
+int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number);
 /* Whether an inode without a name may get one by the session: -ENOENT. Where others may have taken
  * its last name meanwhile, only if it never had one. */
 int ns_keeps(struct ns_call *c, const struct inode *i);

@@ -100,14 +100,14 @@ int ns_touch_dir(struct ns_call *c, struct inode *dir)
 	return inode_save(c->v, dir);
 }
 
-int ns_drop_link(struct ns_call *c, struct inode *i)
+int ns_drop_link(struct ns_call *c, struct inode *i, uint64_t *number)
 {
 	int err = 0;
 
 	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
 	i->attr.ctime = c->ctx->now;
 	if (i->attr.nlink == 0)
-		err = ns_keep(c, i);
+		err = ns_keep(c, i, number);
 	return err ? err : inode_save(c->v, i);
 }
 

@@ -131,6 +131,7 @@ int ns_create(struct ns_call *c)
  * does that for one that is shared. */
 static int add_nameless(struct ns_call *c, const struct place *place, struct inode *i)
 {
+	uint64_t number;
 	int err;
 
 	init_child(c, place, i);
@@ -138,7 +139,7 @@ static int add_nameless(struct ns_call *c, const struct place *place, struct ino
 	err = ns_heritage_put(c, &place->heritage, i);
 	if (!err)
 		err = inode_add(c->v, i);
-	return err || c->ctx->shared ? err : ns_keep(c, i);
+	return err || c->ctx->shared ? err : ns_keep(c, i, &number);
 }
 
 int ns_tmpfile(struct ns_call *c)

@@ -6,9 +6,14 @@
 #include "server/lease.h"
 #include "server/ns.h"
 
-/* Records that are made also when the store is full but for its reserve: else nobody could open a
- * file any more, to read it. */
-enum { LEASES_ALWAYS = 4096 };
+/* Records that are made also when the store is full but for its reserve, by the reserve's pages:
+ * else nobody could open a file any more, to read it. The last eighth of them is not for what
+ * nobody uses. */
+enum { LEASES_PER_PAGE = 16, LEASES_IN_USE = 8 };
+
+/* A client asks for what it needs before what it keeps has arrived here: twice as many as it may
+ * keep, and some, are too many. */
+enum { LEASES_SOME = 1024 };
 
 /* RETURN that more inodes go with leaves those to the reaper. */
 enum { RETURN_AT_ONCE = 16, ROOM_PAGES_PER_LATER = 3 };
@@ -86,6 +91,39 @@ int ns_check_commit_lease(struct ns_call *c, const struct inode *i)
 	return err || known ? err : refuse(c, -ESTALE, "another session changes the file");
 }
 
+int ns_check_last_name(struct ns_call *c, const struct inode *i)
+{
+	struct lease_others others;
+	int err;
+
+	if (!c->ctx->shared || i->attr.nlink > 1)
+		return 0;
+	err = lease_look(c->v, i->key, c->ctx->session, &others);
+	return err || others.type == LEASE_NONE ? err : wait_for(c, i, LEASE_EXCLUSIVE);
+}
+
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static uint64_t always_possible(const struct ns_call *c)
+{
+	return c->m->reserve * LEASES_PER_PAGE;
+}
+
+/* Whether the session may have one more when it does not use it. */
+static bool may_keep(const struct ns_call *c)
+{
+	uint64_t always = always_possible(c);
+
+	return lease_tally(&c->v->leases, c->ctx->session) < c->ctx->lease_limit &&
+	       c->v->now.leases.records < always - always / LEASES_IN_USE;
+}
+
+static bool has_too_many(const struct ns_call *c)
+{
+	return lease_tally(&c->v->leases, c->ctx->session) >=
+	       2 * (uint64_t)c->ctx->lease_limit + LEASES_SOME;
+}
+
 /* ---- pins ------------------------------------------------------------------------------------ */
 
 static int put_anew(struct ns_call *c, struct lease_record *record)
@@ -115,13 +153,14 @@ int ns_pin(struct ns_call *c, const struct inode *i)
 	return err;
 }
 
-int ns_keep(struct ns_call *c, const struct inode *i)
+int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number)
 {
 	static const uint8_t nothing;
 	struct lease_others all;
 	struct lease_record own;
 	int err = lease_look(c->v, i->key, 0, &all);
 
+	*number = 0;
 	if (err)
 		return err;
 	if (!c->ctx->shared && !all.any)
@@ -129,9 +168,10 @@ int ns_keep(struct ns_call *c, const struct inode *i)
 			&nothing, sizeof(nothing));
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
 	own.pinned = true;
-	if (err)
-		return err;
-	return own.number ? lease_put(c->v, &own) : put_anew(c, &own);
+	if (!err)
+		err = own.number ? lease_put(c->v, &own) : put_anew(c, &own);
+	*number = own.number;
+	return err;
 }
 
 int ns_keeps(struct ns_call *c, const struct inode *i)
@@ -175,25 +215,37 @@ static int find_returned(struct ns_call *c, const struct rpc_returned *r, struct
 	return err;
 }
 
+/* What is left of it when that is returned. Who keeps a lease needs no pin, but of an inode
+ * without a name, where others would free it. True: it has been pinned, and is no more. */
+static bool reduce(struct lease_record *own, const struct rpc_returned *r)
+{
+	bool pinned = own->pinned;
+
+	if (r->keep < own->type)
+		own->type = r->keep;
+	if (r->pin == RETURN_PIN)
+		own->pinned = true;
+	else if (r->pin == RETURN_UNPIN && own->type == LEASE_NONE)
+		own->pinned = false;
+	return pinned && !own->pinned;
+}
+
 static int give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
 {
 	struct lease_record own;
-	bool unpins;
+	bool unpinned;
 	int err = find_returned(c, r, &own);
 
 	if (err || !own.number)
 		return err;
-	unpins = own.pinned && r->unpin;
-	own.pinned = own.pinned && !r->unpin;
-	own.type = own.type < r->keep ? own.type : r->keep;
+	unpinned = reduce(&own, r);
 	err = lease_put(c->v, &own);
-	return err || !unpins ? err : lease_unpinned(c->v, own.key, !at_once);
+	return err || !unpinned ? err : lease_unpinned(c->v, own.key, !at_once);
 }
 
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 {
-	const struct rpc_returned all = {
-		.ino = ino, .number = UINT64_MAX, .keep = LEASE_EXCLUSIVE, .unpin = true};
+	const struct rpc_returned all = {.ino = ino, .number = UINT64_MAX, .pin = RETURN_UNPIN};
 
 	return give_back(c, &all, at_once);
 }
@@ -206,7 +258,7 @@ static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps
 	int err = find_returned(c, r, &own);
 
 	*reaps = false;
-	if (err || !own.number || !own.pinned || !r->unpin)
+	if (err || !own.number || !reduce(&own, r))
 		return err;
 	err = inode_load(c->v, r->ino, &inode);
 	*reaps = !err && !inode.attr.nlink;
@@ -274,6 +326,20 @@ static int choose(struct ns_call *c, const struct inode *i, uint8_t others, uint
 	return 0;
 }
 
+/* The same within the bounds, of who has none yet. */
+static int limit(struct ns_call *c, uint8_t *type, bool *passing)
+{
+	*passing = false;
+	if (*type == LEASE_NONE || may_keep(c))
+		return 0;
+	*passing = true;
+	if (c->req->lease.flags & LEASE_IF_FREE)
+		*type = LEASE_NONE;
+	else if (has_too_many(c))
+		return refuse(c, -ENFILE, "the session has too many leases");
+	return 0;
+}
+
 static int load(struct ns_call *c, struct inode *i)
 {
 	int err;
@@ -290,6 +356,7 @@ int ns_lease(struct ns_call *c)
 	struct lease_others others = {0};
 	struct lease_record own;
 	struct inode inode;
+	bool passing = false;
 	uint8_t type;
 	int err = load(c, &inode);
 
@@ -302,15 +369,18 @@ int ns_lease(struct ns_call *c)
 		err = -ESTALE;
 	if (!err)
 		err = choose(c, &inode, others.type, &type);
+	if (!err && own.type == LEASE_NONE)
+		err = limit(c, &type, &passing);
 	if (!err)
-		err = ns_room(c, ROOM_PAGES, c->v->now.leases.records >= LEASES_ALWAYS);
+		err = ns_room(c, ROOM_PAGES, c->v->now.leases.records >= always_possible(c));
 	if (err)
 		return err;
 	if (req->type != LEASE_NONE)
 		own.type = type;
-	own.pinned |= (req->flags & LEASE_PIN) != 0;
+	own.pinned |= req->flags & LEASE_PIN || (own.type != LEASE_NONE && !inode.attr.nlink);
 	ns_fill_entry(c, &inode, NULL);
 	err = put_anew(c, &own);
 	tell(c, &own);
+	c->rep->entry.lease.passing = passing && own.type != LEASE_NONE;
 	return err;
 }

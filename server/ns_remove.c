@@ -20,7 +20,7 @@ static int remove_name(
 	int err = dirent_del(c->v, slot);
 
 	if (!err)
-		err = ns_drop_link(c, child);
+		err = ns_drop_link(c, child, &c->rep->remove.number);
 	if (!err)
 		err = ns_touch_dir(c, dir);
 	c->rep->remove.child = child->attr;
@@ -36,6 +36,8 @@ int ns_unlink(struct ns_call *c)
 
 	if (!err && inode_is_dir(&child))
 		err = -EISDIR;
+	if (!err)
+		err = ns_check_last_name(c, &child);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, false);
 	return err ? err : remove_name(c, &dir, &slot, &child);

@@ -57,15 +57,16 @@ static int check_loop(struct ns_call *c, const struct end *moving, const struct 
 static int check_replace(struct ns_call *c, const struct end *from, const struct end *to)
 {
 	bool from_dir = inode_is_dir(&from->inode), to_dir = inode_is_dir(&to->inode);
-	bool empty = true;
-	int err = 0;
+	bool empty;
+	int err;
 
 	if (from_dir && !to_dir)
 		return -ENOTDIR;
 	if (!from_dir && to_dir)
 		return -EISDIR;
-	if (to_dir)
-		err = dirent_empty(c->v, to->inode.key, &empty);
+	if (!to_dir)
+		return ns_check_last_name(c, &to->inode);
+	err = dirent_empty(c->v, to->inode.key, &empty);
 	return !err && !empty ? -ENOTEMPTY : err;
 }
 
@@ -133,7 +134,7 @@ static int replace(struct ns_call *c, struct end *from, struct end *to)
 	if (!err && to->slot.ino) {
 		if (inode_is_dir(&to->inode))
 			to->dir->attr.nlink--;
-		err = ns_drop_link(c, &to->inode);
+		err = ns_drop_link(c, &to->inode, &c->rep->rename.number);
 	}
 	return err ? err : move(c, from, to);
 }

@@ -331,6 +331,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
 		s->spin_ns = SPIN_US * INT64_C(1000);
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
+	s->lease_limit = (uint32_t)config->lease_limit;
 	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
 	s->reclaim = true;
 	init_lists(s);

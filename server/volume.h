@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/types.h"
+#include "server/lease_tally.h"
 #include "server/rest.h"
 #include "server/space.h"
 #include "server/store.h"
@@ -41,6 +42,7 @@ struct volume {
 	struct space space;
 	struct protect *protect; /* see there: asked before a page of a file is changed */
 	struct volume_counts now, saved;
+	struct lease_tallies leases;
 	struct quotas *quotas; /* NULL: nobody is limited */
 	uint64_t max_inodes;   /* UINT64_MAX: as many as the store has room for */
 

@@ -436,6 +436,134 @@ collect() {
 	done
 }
 
+# ---- what is kept ------------------------------------------------------------------------------
+
+# cost COMMAND...: the RPCs of a mount of its own, for the command and all else.
+cost() {
+	local before
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+	before=$(status_of '.exports[0].counters.rpcs')
+	mount_number 1 ,share,noatime >&2
+	"$@" >&2
+	end_mount 1
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+	echo $(($(status_of '.exports[0].counters.rpcs') - before))
+}
+
+make_files() {
+	local i
+	for ((i = 0; i < nfiles; i++)); do
+		echo "file $i" >"$dir/1/file.$i"
+	done
+}
+
+# read_files TIMES: each is opened, read and closed, by nobody who asks for its attributes.
+read_files() {
+	local i n line
+	for ((n = 0; n < $1; n++)); do
+		for ((i = 0; i < nfiles; i++)); do
+			read -r line <"$dir/1/file.$i"
+			[ "$line" = "file $i" ] || return 1
+		done
+	done
+}
+
+@test "what was used costs nothing to be opened, read and closed again, but for its name" {
+	local nfiles=50 none once again
+	start_server
+	cost make_files
+	none=$(cost true)
+	once=$(cost read_files 1)
+	again=$(cost read_files 3)
+	echo "RPCs: $none for nothing, $once for $nfiles files once, $again three times"
+	# Once there is a LEASE, too. And a few PINGs.
+	[ $((again - once)) -le $((2 * (once - none - nfiles) + 5)) ]
+}
+
+# has_leases N: exclusive and shared ones, of all sessions.
+has_leases() {
+	[ "$(status_of '.exports[0].leases | .shared + .exclusive')" = "$1" ]
+}
+
+@test "what a mount has leased and does not use goes to who wants it, or when it is forgotten" {
+	local nfiles=30
+	begin 1 2
+	make_files
+	read_files 1
+	has_leases $nfiles
+	grep -q 'file 7' "$dir/2/file.7"
+	echo more >>"$dir/2/file.8"
+	[ "$(cat "$dir/1/file.8")" = "file 8
+more" ]
+	read_files 1
+	echo 2 >/proc/sys/vm/drop_caches
+	until_true 10 has_leases 0
+	read_files 1
+}
+
+@test "of more files than may be kept leased the least recently used go back, in batches" {
+	local nfiles=60 line leases i
+	use_lease 10
+	echo 'lease_limit = 16;' >>"$server_conf"
+	start_server
+	share 1 2
+	make_files
+	for ((i = 0; i < nfiles; i++)); do
+		read -r line <"$dir/1/file.$i"
+		[ "$line" = "file $i" ]
+		[ $((i % 10)) -eq 9 ] || continue
+		leases=$(status_of '.exports[0].leases | .shared + .exclusive')
+		echo "$leases leases"
+		[ "$leases" -gt 8 ]
+		[ "$leases" -le 18 ]
+	done
+	# All that are open are leased or pinned, whoever removes them.
+	exec 7<"$dir/1/file.0" 8<"$dir/1/file.1"
+	for ((i = 2; i < nfiles; i++)); do
+		read -r line <"$dir/1/file.$i"
+	done
+	rm "$dir/2/file.0" "$dir/2/file.1"
+	[ "$(cat <&7)" = "file 0" ]
+	[ "$(cat <&8)" = "file 1" ]
+	exec 7<&- 8<&-
+}
+
+# is_free BYTES: so much or more is in no file.
+is_free() {
+	[ "$(status_of '.exports[0] | .free + .granted + .dirty')" -ge "$1" ]
+}
+
+@test "a file that another mount removes lives as long as it is open under a kept lease, and no longer" {
+	local free
+	begin 1 2
+	free=$(status_of '.exports[0] | .free + .granted + .dirty')
+	random_file "$dir/bytes" 4
+	cp "$dir/bytes" "$dir/1/removed"
+	cp "$dir/bytes" "$dir/1/replaced"
+	# Under the lease that the copy has left: no message tells of it.
+	exec 7<"$dir/1/removed" 8<"$dir/1/replaced"
+	rm "$dir/2/removed"
+	: >"$dir/2/other"
+	mv "$dir/2/other" "$dir/2/replaced"
+	run is_free $((free - (4 << 20)))
+	[ "$status" -ne 0 ]
+	cmp "$dir/bytes" - <&7
+	cmp "$dir/bytes" - <&8
+	exec 7<&- 8<&-
+	until_true 10 is_free "$free"
+	# One that is closed is gone with its name.
+	cp "$dir/bytes" "$dir/1/closed"
+	rm "$dir/2/closed"
+	until_true 10 is_free "$free"
+	# And whoever has it open and removes it himself keeps it, too.
+	cp "$dir/bytes" "$dir/1/own"
+	exec 7<"$dir/1/own"
+	rm "$dir/1/own"
+	cmp "$dir/bytes" - <&7
+	exec 7<&-
+	until_true 10 is_free "$free"
+}
+
 # ---- programs ------------------------------------------------------------------------------------
 
 git_commit() {

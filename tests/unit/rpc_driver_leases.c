@@ -98,20 +98,20 @@ static struct rpc_reply expect(unsigned i, uint16_t op, unsigned slot)
 }
 
 static void send_return(
-	unsigned i, unsigned slot, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+	unsigned i, unsigned slot, uint64_t ino, uint64_t number, uint8_t keep, enum return_pin pin)
 {
 	uint8_t buf[RPC_RETURNED_BYTES];
 	struct rpc_request req = {.op = RPC_RETURN, .ret = {RETURN_LEASES, {buf, sizeof(buf)}}};
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
-	rpc_put_returned(&w, &(struct rpc_returned){ino, number, keep, unpin});
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, keep, pin});
 	ask(i, slot, req);
 }
 
 static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
 {
-	send_return(i, 15, ino, number, keep, false);
+	send_return(i, 15, ino, number, keep, RETURN_PIN_AS_IT_IS);
 	expect(i, RPC_RETURN, 15);
 }
 
@@ -350,7 +350,7 @@ static void wait__is_over_in_the_order_of_coming(void **state)
 	ask(2, 0, lease_request(ino, LEASE_EXCLUSIVE));
 	expect_no_recall(2);
 	/* The holder wants it again at once. */
-	send_return(0, 15, ino, number, LEASE_NONE, false);
+	send_return(0, 15, ino, number, LEASE_NONE, RETURN_PIN_AS_IT_IS);
 	ask(0, 1, lease_request(ino, LEASE_EXCLUSIVE));
 	expect(0, RPC_RETURN, 15);
 	number = expect(1, RPC_LEASE, 0).entry.lease.number;
@@ -446,10 +446,35 @@ static void wait__for_a_file_that_goes_is_stale(void **state)
 	req = (struct rpc_request){.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}};
 	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
 	expect_no_recall(1);
-	send_return(0, 15, ino, number, LEASE_SHARED, true);
+	send_return(0, 15, ino, number, LEASE_NONE, RETURN_UNPIN);
 	expect(0, RPC_RETURN, 15);
 	client_receive(&clients[1], &rep);
 	assert_int_equal(rep.status, -ESTALE);
+	end_all();
+}
+
+/* Who has it open says so with its lease, and it lives. */
+static void wait__of_who_takes_the_last_name(void **state)
+{
+	struct rpc_request req = {.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}};
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(1, ino, LEASE_SHARED);
+	ask(2, 0, req);
+	expect_no_recall(2);
+	expect_recall(1, ino, number, LEASE_NONE);
+	/* And whoever wants it from then on is behind. */
+	ask(0, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(0);
+	send_return(1, 15, ino, number, LEASE_NONE, RETURN_PIN);
+	expect(1, RPC_RETURN, 15);
+	assert_int_equal(expect(2, RPC_UNLINK, 0).remove.child.nlink, 0);
+	assert_int_equal(expect(0, RPC_LEASE, 0).entry.attr.nlink, 0);
+	req = getattr_request(ino);
+	assert_int_equal(client_call(&clients[1], 0, &req, &rep), 0);
 	end_all();
 }
 
@@ -515,7 +540,7 @@ static void return_one(unsigned i, unsigned file, uint8_t keep)
 	struct rpc_reply rep;
 
 	h->type = h->type < keep ? h->type : keep;
-	send_return(i, RETURN_SLOT, files[file], h->number, keep, chance(2));
+	send_return(i, RETURN_SLOT, files[file], h->number, keep, (enum return_pin)chance(2));
 	receive_until(i, RPC_RETURN, &rep);
 }
 
@@ -851,6 +876,7 @@ int driver_run_leases(void)
 		LEASE_TEST(wait__is_not_for_those_who_went),
 		LEASE_TEST(wait__brings_what_was_committed),
 		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
+		LEASE_TEST(wait__of_who_takes_the_last_name),
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),

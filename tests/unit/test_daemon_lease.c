@@ -13,7 +13,7 @@
 #include "daemon/op.h"
 #include "daemon/remote_private.h"
 
-enum { INO = 71, OPS = 4, PAGES = 3 };
+enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
 
 /* One thread, whose remote is down: what is sent stays with it until the test answers. */
 struct fixture {
@@ -42,6 +42,8 @@ static int setup(void **state)
 	grants_init(&fx.fs.grants);
 	allowances_init(&fx.fs.allowances);
 	returns_init(&fx.fs.returns);
+	lease_keeper_init(&fx.fs.leases);
+	fx.session.lease_limit = LIMIT;
 	refill_init(&fx.fs.refill);
 	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
@@ -65,6 +67,7 @@ static int teardown(void **state)
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
 	inode_table_fini(&fx.fs.inodes);
+	lease_keeper_fini(&fx.fs.leases);
 	returns_fini(&fx.fs.returns);
 	allowances_fini(&fx.fs.allowances);
 	grants_fini(&fx.fs.grants);
@@ -160,7 +163,7 @@ static void answer(struct rpc_call *call, int status)
 	run_calls();
 }
 
-static struct rpc_call *take_return(uint64_t number, enum lease_type keep, bool unpin)
+static struct rpc_call *take_return(uint64_t number, enum lease_type keep, enum return_pin pin)
 {
 	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
 	struct rpc_returned r;
@@ -175,7 +178,7 @@ static struct rpc_call *take_return(uint64_t number, enum lease_type keep, bool 
 	assert_int_equal(r.ino, INO);
 	assert_int_equal(r.number, number);
 	assert_int_equal(r.keep, keep);
-	assert_int_equal(r.unpin, unpin);
+	assert_int_equal(r.pin, pin);
 	assert_nothing_sent();
 	return call;
 }
@@ -224,13 +227,65 @@ static void close_file(void)
 	lease_settle(fx.inode, &fx.thread);
 }
 
-/* Leaves nothing behind for the next test. */
+static bool is_left(void)
+{
+	const struct inode_lease *l = &fx.inode->lease;
+
+	return !l->type && !l->pinned && !l->unsure && lease_is_idle_locked(fx.inode) &&
+	       !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
+}
+
+/* As the kernel does when it needs memory, or unlinks. */
+static void forget(void)
+{
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	inode_remember(fx.inode);
+}
+
+/* These leave nothing behind for the next test: of a pin alone, and of a lease, which is kept. */
 static void close_and_return(uint64_t number)
 {
 	close_file();
-	answer(take_return(number, LEASE_NONE, true), 0);
+	answer(take_return(number, LEASE_NONE, RETURN_UNPIN), 0);
 	assert_nothing_sent();
-	assert_true(lease_is_idle_locked(fx.inode));
+	assert_true(is_left());
+}
+
+static void leave(uint64_t number)
+{
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	assert_nothing_sent();
+	lease_keep_flush(&fx.thread);
+	answer(take_return(number, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_nothing_sent();
+	assert_true(is_left());
+	inode_remember(fx.inode);
+}
+
+static void close_and_leave(uint64_t number)
+{
+	close_file();
+	leave(number);
+}
+
+/* CREATE's answer, for an op that goes on or waits for more. */
+static void create_answered(unsigned i, const struct lease *lease, bool created, uint64_t notes)
+{
+	struct rpc_entry_reply entry = {.created = created, .lease = *lease};
+	struct request *req = &fx.ops[i];
+
+	entry.attr = (struct attr){.ino = INO, .mode = S_IFREG | 0644, .nlink = 1};
+	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	fx.went[i] = 0;
+	if (lease_take_opened(req, fx.inode, &entry, notes, op_went))
+		fx.went[i] = 1;
+}
+
+static void create_pins(unsigned i, uint64_t number)
+{
+	create_answered(i, &(struct lease){.number = number}, false, lease_notes(&fx.fs));
 }
 
 static void make_dirty(void)
@@ -249,7 +304,7 @@ static void list_none_dirty(void)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static void open__pins_and_brings_a_lease_that_is_kept(void **state)
+static void open__brings_a_lease_that_is_kept(void **state)
 {
 	open_with(LEASE_SHARED, 5);
 	assert_int_equal(fx.inode->attr.size, 100);
@@ -257,8 +312,21 @@ static void open__pins_and_brings_a_lease_that_is_kept(void **state)
 	begin(1, OP_READ, O_RDONLY);
 	end(1);
 	assert_nothing_sent();
-	close_and_return(5);
+	close_and_leave(5);
 	assert_int_equal(fx.inode->map.known_end, 0);
+}
+
+static void open__of_a_file_whose_lease_is_kept__asks_nothing(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	lease_keep_flush(&fx.thread);
+	begin(1, OP_OPEN, O_RDONLY);
+	end(1);
+	begin(1, OP_READ, O_RDONLY);
+	end(1);
+	assert_nothing_sent();
+	leave(5);
 }
 
 static void open__of_an_open_file_asks_nothing(void **state)
@@ -267,7 +335,7 @@ static void open__of_an_open_file_asks_nothing(void **state)
 	begin(1, OP_OPEN, O_RDONLY);
 	end(1);
 	assert_nothing_sent();
-	close_and_return(5);
+	close_and_leave(5);
 }
 
 /* Who opened it knows no size, and nothing of its pages. */
@@ -282,7 +350,7 @@ static void open__where_another_writes__a_pin_alone(void **state)
 	assert_int_equal(fx.went[1], 0);
 	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 6);
 	end(1);
-	close_and_return(6);
+	close_and_leave(6);
 }
 
 static void open__refused__says_so(void **state)
@@ -303,7 +371,7 @@ static void close__while_it_is_opened_again__keeps_the_pin(void **state)
 	fx.inode->nopen++;
 	end(1);
 	assert_nothing_sent();
-	close_and_return(5);
+	close_and_leave(5);
 }
 
 static void open__behind_a_return__pins_anew(void **state)
@@ -312,7 +380,8 @@ static void open__behind_a_return__pins_anew(void **state)
 
 	open_with(LEASE_SHARED, 5);
 	close_file();
-	call = take_return(5, LEASE_NONE, true);
+	recall(5, LEASE_NONE);
+	call = take_return(5, LEASE_NONE, RETURN_UNPIN);
 	begin(1, OP_OPEN, O_RDONLY);
 	assert_int_equal(fx.went[1], 0);
 	assert_nothing_sent();
@@ -320,7 +389,7 @@ static void open__behind_a_return__pins_anew(void **state)
 	grant(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), LEASE_SHARED, 6);
 	fx.inode->nopen++;
 	end(1);
-	close_and_return(6);
+	close_and_leave(6);
 }
 
 /* Two that wait for each other's lower lease would wait for ever. */
@@ -334,14 +403,14 @@ static void write__returns_what_it_read_under_first(void **state)
 	begin(3, OP_READ, O_RDWR);
 	assert_int_equal(fx.went[3], 0); /* not past the write */
 	end(1);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 6);
 	end(2);
 	end(3);
-	close_and_return(6);
+	close_and_leave(6);
 }
 
-static void truncate__of_a_file_that_is_not_open__returns_at_once(void **state)
+static void truncate__of_a_file_that_is_not_open__keeps_the_lease(void **state)
 {
 	struct request *req = &fx.ops[0];
 
@@ -350,8 +419,10 @@ static void truncate__of_a_file_that_is_not_open__returns_at_once(void **state)
 	assert_false(lease_admit(req, op_went));
 	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
 	end(0);
-	answer(take_return(5, LEASE_NONE, false), 0);
-	assert_true(lease_is_idle_locked(fx.inode));
+	assert_nothing_sent();
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_true(is_left());
 }
 
 static void setattr__of_mode__needs_none(void **state)
@@ -371,7 +442,7 @@ static void recall__idle__returned_at_once(void **state)
 {
 	open_with(LEASE_SHARED, 5);
 	recall(5, LEASE_NONE);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	assert_int_equal(fx.inode->map.known_end, 0);
 	close_and_return(5);
 }
@@ -385,10 +456,10 @@ static void recall__waits_for_its_users_and_keeps_new_ones_out(void **state)
 	begin(2, OP_READ, O_RDWR);
 	assert_int_equal(fx.went[2], 0);
 	end(1);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 7);
 	end(2);
-	close_and_return(7);
+	close_and_leave(7);
 }
 
 static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **state)
@@ -398,14 +469,14 @@ static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **stat
 	make_dirty();
 	recall(5, LEASE_SHARED);
 	answer(take_commit(), 0);
-	answer(take_return(5, LEASE_SHARED, false), 0);
+	answer(take_return(5, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
 	assert_true(fx.inode->sized);
 	assert_int_equal(fx.inode->attr.size, 5000);
 	begin(2, OP_READ, O_RDWR);
 	end(2);
 	end(1);
 	list_none_dirty();
-	close_and_return(5);
+	close_and_leave(5);
 }
 
 static void recall__of_what_the_server_does_not_take__forgets_it_and_returns(void **state)
@@ -414,7 +485,7 @@ static void recall__of_what_the_server_does_not_take__forgets_it_and_returns(voi
 	make_dirty();
 	recall(5, LEASE_SHARED);
 	answer(take_commit(), -EIO);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	assert_int_equal(fx.inode->commit.error, -EIO);
 	list_none_dirty();
 	assert_nothing_sent();
@@ -428,7 +499,7 @@ static void recall__before_its_grant__after_who_waited_for_it(void **state)
 
 	open_with(LEASE_SHARED, 5);
 	recall(5, LEASE_NONE);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	begin(1, OP_READ, O_RDONLY);
 	call = take_lease(LEASE_SHARED, 0);
 	recall(6, LEASE_NONE);
@@ -438,10 +509,10 @@ static void recall__before_its_grant__after_who_waited_for_it(void **state)
 	begin(2, OP_READ, O_RDONLY);
 	assert_int_equal(fx.went[2], 0);
 	end(1);
-	answer(take_return(6, LEASE_NONE, false), 0);
+	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
 	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 8);
 	end(2);
-	close_and_return(8);
+	close_and_leave(8);
 }
 
 static void recall__told_again__answered_once(void **state)
@@ -450,7 +521,7 @@ static void recall__told_again__answered_once(void **state)
 
 	open_with(LEASE_SHARED, 5);
 	recall(5, LEASE_NONE);
-	call = take_return(5, LEASE_NONE, false);
+	call = take_return(5, LEASE_NONE, RETURN_PIN);
 	recall(5, LEASE_NONE);
 	assert_nothing_sent();
 	answer(call, 0);
@@ -464,57 +535,53 @@ static void recall__of_an_older_grant__is_none(void **state)
 	open_with(LEASE_SHARED, 5);
 	recall(4, LEASE_NONE);
 	assert_nothing_sent();
-	close_and_return(5);
+	close_and_leave(5);
 }
 
 /* A CREATE that opens what is there gives its pin a number, and a RETURN of the one before does
  * nothing: the server says so. */
 static void recall__of_a_pin_s_number__returns_again(void **state)
 {
-	struct request *req = &fx.ops[1];
-
 	open_with(LEASE_EXCLUSIVE, 5);
 	recall(5, LEASE_NONE);
-	answer(take_return(5, LEASE_NONE, false), 0);
-	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
-	lease_pinned(req, fx.inode, 6);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
+	create_pins(1, 6);
 	recall(6, LEASE_NONE);
-	answer(take_return(6, LEASE_NONE, false), 0);
-	lease_leave(req);
+	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
+	end(1);
 	close_and_return(6);
 }
 
-/* The pin's answer is on its way yet: the lease goes by that number, but the pin stays. */
+/* The pin's answer is on its way yet: the lease goes by that number, and what the answer says of
+ * the pin is asked for anew. */
 static void recall__of_a_number_that_is_to_come__returns_once(void **state)
 {
-	struct request *req = &fx.ops[1];
-
 	open_with(LEASE_EXCLUSIVE, 5);
-	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	close_file();
 	recall(6, LEASE_NONE);
-	answer(take_return(6, LEASE_NONE, false), 0);
+	answer(take_return(6, LEASE_NONE, RETURN_PIN_AS_IT_IS), 0);
 	assert_nothing_sent();
-	lease_pinned(req, fx.inode, 6);
-	lease_leave(req);
-	close_and_return(6);
+	create_pins(1, 6);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_PIN | LEASE_IF_FREE), LEASE_NONE, 7);
+	end(1);
+	answer(take_return(7, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_true(is_left());
 }
 
 /* Answers of two channels may come in another order than they were made. */
 static void grant__behind_a_later_pin__keeps_its_number(void **state)
 {
-	struct request *req = &fx.ops[1];
 	struct rpc_call *call;
 
 	begin(0, OP_OPEN, O_RDONLY);
 	call = take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE);
-	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
-	lease_pinned(req, fx.inode, 6);
+	create_pins(1, 6);
 	run_calls();
 	grant(call, LEASE_SHARED, 5);
 	fx.inode->nopen++;
 	end(0);
-	lease_leave(req);
-	close_and_return(6);
+	end(1);
+	close_and_leave(6);
 }
 
 /* Others that wait for this client may need what these bring. */
@@ -552,8 +619,260 @@ static void recall__of_an_unknown_inode__is_disclaimed(void **state)
 	assert_int_equal(r.ino, 999);
 	assert_int_equal(r.number, 4);
 	assert_int_equal(r.keep, LEASE_NONE);
-	assert_false(r.unpin);
+	assert_int_equal(r.pin, RETURN_PIN_AS_IT_IS);
 	answer(call, 0);
+}
+
+/* ---- CREATE ---------------------------------------------------------------------------------- */
+
+static const struct lease made = {.type = LEASE_EXCLUSIVE, .number = 5};
+
+static void create__brings_a_lease_that_is_kept(void **state)
+{
+	create_answered(0, &made, true, lease_notes(&fx.fs));
+	fx.inode->nopen++;
+	end(0);
+	begin(1, OP_WRITE, O_RDWR);
+	end(1);
+	assert_true(fx.inode->sized);
+	assert_nothing_sent();
+	close_and_leave(5);
+}
+
+/* Its answer comes later: nothing of it is believed. */
+static void create__whose_lease_was_recalled_before__asks_anew(void **state)
+{
+	uint64_t notes = lease_notes(&fx.fs);
+
+	recall(5, LEASE_SHARED);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN_AS_IT_IS), 0);
+	create_answered(0, &made, true, notes);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_PIN | LEASE_IF_FREE), LEASE_SHARED, 7);
+	end(0);
+	leave(7);
+}
+
+/* The same of an inode that was unknown then. */
+static void create__that_was_disclaimed__asks_anew(void **state)
+{
+	uint64_t notes = lease_notes(&fx.fs);
+
+	for (unsigned i = 0; i < LEASES_NOTED; i++)
+		lease_note(&fx.fs, 1000 + i);
+	assert_true(lease_noted_since(&fx.fs, notes, 1000));
+	assert_false(lease_noted_since(&fx.fs, notes, INO));
+	assert_false(lease_noted_since(&fx.fs, lease_notes(&fx.fs), 1000));
+	lease_note(&fx.fs, 999);
+	/* It may have been, before those that are remembered. */
+	assert_true(lease_noted_since(&fx.fs, notes, INO));
+	create_answered(0, &made, true, notes);
+	assert_int_equal(fx.went[0], 0);
+	answer(take_lease(LEASE_EXCLUSIVE, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
+	assert_int_equal(fx.went[0], -ESTALE);
+	/* Whether it is pinned nobody knows. */
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_true(is_left());
+}
+
+static void create__behind_what_came_later__changes_nothing(void **state)
+{
+	open_with(LEASE_SHARED, 6);
+	create_answered(1, &made, true, lease_notes(&fx.fs));
+	end(1);
+	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	assert_int_equal(fx.inode->attr.size, 100);
+	close_and_leave(6);
+}
+
+/* ---- keeping --------------------------------------------------------------------------------- */
+
+static void forgotten__and_looked_up_again__stays(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	forget();
+	lease_keep_flush(&fx.thread);
+	assert_nothing_sent();
+	assert_int_equal(fx.fs.leases.nleaving, 0);
+	begin(1, OP_READ, O_RDONLY);
+	end(1);
+	assert_nothing_sent();
+	leave(5);
+}
+
+static void forgotten__is_recalled_as_any_other(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	recall(5, LEASE_NONE);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+	lease_keep_flush(&fx.thread);
+	assert_nothing_sent();
+	inode_remember(fx.inode);
+	assert_true(is_left());
+}
+
+static void forgotten__is_recalled_when_it_has_left(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	close_file();
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	lease_keep_flush(&fx.thread);
+	call = take_return(5, LEASE_NONE, RETURN_UNPIN);
+	recall(5, LEASE_NONE);
+	inode_remember(fx.inode);
+	begin(1, OP_OPEN, O_RDONLY);
+	assert_int_equal(fx.went[1], 0);
+	assert_nothing_sent();
+	answer(call, 0);
+	grant(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), LEASE_SHARED, 6);
+	end(1);
+	leave(6);
+}
+
+static void forgotten__with_something_to_commit__leaves_after_that(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	make_dirty();
+	close_file();
+	inode_forget(fx.inode, 1);
+	lease_settle(fx.inode, &fx.thread);
+	lease_keep_flush(&fx.thread);
+	answer(take_commit(), 0);
+	lease_keep_flush(&fx.thread);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+	list_none_dirty();
+	inode_remember(fx.inode);
+	assert_true(is_left());
+}
+
+/* Nothing of it would be free before that. */
+static void close__of_a_file_without_a_name__returns_at_once(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	fx.inode->attr.nlink = 0;
+	close_and_return(5);
+}
+
+static void close__of_what_may_not_be_kept__returns_at_once(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	fx.inode->lease.passing = true;
+	close_and_return(5);
+}
+
+/* Of a file whose last name went by us all goes in one, with the number that was told. */
+static void close__of_one_that_was_unlinked_here__returns_it_all(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 5);
+	returns_orphan(fx.inode, 5, &fx.thread);
+	assert_nothing_sent();
+	fx.inode->nopen--;
+	lease_settle(fx.inode, &fx.thread);
+	returns_settle(fx.inode, &fx.thread);
+	assert_nothing_sent();
+	assert_true(is_left());
+	returns_flush(&fx.thread);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* ---- too many -------------------------------------------------------------------------------- */
+
+enum { FIRST = 1000 };
+
+static struct inode *others[2 * LIMIT];
+
+static void have_another(unsigned i)
+{
+	struct inode *inode = others[i] = inode_get(&fx.fs, FIRST + i);
+
+	assert_non_null(inode);
+	inode->type = S_IFREG;
+	inode_remember(inode);
+	pthread_mutex_lock(&inode->lock);
+	inode->attr.nlink = 1;
+	inode->lease.type = LEASE_SHARED;
+	inode->lease.number = FIRST + i;
+	lease_list_locked(inode, &fx.thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Those that the next batch has; answers it. */
+static unsigned take_batch(uint64_t first)
+{
+	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
+	struct rpc_returned r;
+	struct wire_in in;
+	unsigned n = 0;
+
+	assert_non_null(call);
+	in = rpc_tail_reader(&call->req.ret.tail);
+	for (; rpc_get_returned(&in, &r); n++) {
+		assert_int_equal(r.ino, first + n);
+		assert_int_equal(r.number, first + n);
+		assert_int_equal(r.keep, LEASE_NONE);
+	}
+	assert_false(in.truncated);
+	answer(call, 0);
+	return n;
+}
+
+static void drop_others(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		inode_forget(others[i], 1);
+		lease_settle(others[i], &fx.thread);
+	}
+	lease_keep_flush(&fx.thread);
+	while (!list_empty(&fx.remote.rpc_waiting_reserved))
+		answer(take(&fx.remote.rpc_waiting_reserved), 0);
+	assert_int_equal(fx.fs.leases.nlisted, 0);
+	for (unsigned i = 0; i < n; i++)
+		inode_put(others[i]);
+}
+
+static void too_many__those_leave_that_were_not_used(void **state)
+{
+	for (unsigned i = 0; i < LIMIT - 1; i++)
+		have_another(i);
+	run_calls();
+	assert_nothing_sent();
+	others[0]->lease.used = true;
+	have_another(LIMIT - 1);
+	run_calls();
+	assert_true(take_batch(FIRST + 1) >= 2);
+	assert_int_equal(others[0]->lease.type, LEASE_SHARED);
+	assert_true(fx.fs.leases.nlisted < LIMIT);
+	assert_nothing_sent();
+	drop_others(LIMIT);
+}
+
+/* An open file's goes like any other, and it is pinned then. */
+static void too_many__who_is_open_is_pinned_and_who_is_used_stays(void **state)
+{
+	struct rpc_call *call;
+
+	open_with(LEASE_SHARED, 5);
+	begin(1, OP_READ, O_RDONLY);
+	fx.inode->lease.used = false;
+	for (unsigned i = 0; i < LIMIT - 1; i++)
+		have_another(i);
+	run_calls();
+	call = take(&fx.remote.rpc_waiting_reserved);
+	assert_non_null(call);
+	answer(call, 0);
+	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	end(1);
+	lease_keep_flush(&fx.thread);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
+	drop_others(LIMIT - 1);
+	close_and_return(5);
 }
 
 /* ---- taking back ----------------------------------------------------------------------------- */
@@ -564,7 +883,7 @@ static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
 
 	open_with(LEASE_SHARED, 5);
 	recall(5, LEASE_NONE);
-	answer(take_return(5, LEASE_NONE, false), 0);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	begin(1, OP_WRITE, O_RDWR);
 	call = take_lease(LEASE_EXCLUSIVE, 0);
 	assert_true(op_cancel(&fx.ops[1], -EINTR));
@@ -572,21 +891,21 @@ static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
 	close_file();
 	assert_nothing_sent();
 	grant(call, LEASE_EXCLUSIVE, 6);
-	answer(take_return(6, LEASE_NONE, true), 0);
-	assert_true(lease_is_idle_locked(fx.inode));
+	leave(6);
 }
 
 static void session_lost__whoever_waits_is_told(void **state)
 {
 	open_with(LEASE_SHARED, 5);
 	begin(1, OP_WRITE, O_RDWR);
-	answer(take_return(5, LEASE_NONE, false), -ESTALE);
+	answer(take_return(5, LEASE_NONE, RETURN_PIN), -ESTALE);
 	answer(take_lease(LEASE_EXCLUSIVE, 0), -ESTALE);
 	assert_int_equal(fx.went[1], -ESTALE);
 	assert_nothing_sent();
 	close_file();
-	answer(take_return(5, LEASE_NONE, true), -ESTALE);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), -ESTALE);
 	assert_nothing_sent();
+	assert_true(is_left());
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -594,14 +913,15 @@ static void session_lost__whoever_waits_is_told(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CASE(open__pins_and_brings_a_lease_that_is_kept),
+		CASE(open__brings_a_lease_that_is_kept),
+		CASE(open__of_a_file_whose_lease_is_kept__asks_nothing),
 		CASE(open__of_an_open_file_asks_nothing),
 		CASE(open__where_another_writes__a_pin_alone),
 		CASE(open__refused__says_so),
 		CASE(close__while_it_is_opened_again__keeps_the_pin),
 		CASE(open__behind_a_return__pins_anew),
 		CASE(write__returns_what_it_read_under_first),
-		CASE(truncate__of_a_file_that_is_not_open__returns_at_once),
+		CASE(truncate__of_a_file_that_is_not_open__keeps_the_lease),
 		CASE(setattr__of_mode__needs_none),
 		CASE(recall__idle__returned_at_once),
 		CASE(recall__waits_for_its_users_and_keeps_new_ones_out),
@@ -615,6 +935,19 @@ int main(void)
 		CASE(grant__behind_a_later_pin__keeps_its_number),
 		CASE(rpc__that_waits_for_no_lease__has_slots_of_its_own),
 		CASE(recall__of_an_unknown_inode__is_disclaimed),
+		CASE(create__brings_a_lease_that_is_kept),
+		CASE(create__whose_lease_was_recalled_before__asks_anew),
+		CASE(create__that_was_disclaimed__asks_anew),
+		CASE(create__behind_what_came_later__changes_nothing),
+		CASE(forgotten__and_looked_up_again__stays),
+		CASE(forgotten__is_recalled_as_any_other),
+		CASE(forgotten__is_recalled_when_it_has_left),
+		CASE(forgotten__with_something_to_commit__leaves_after_that),
+		CASE(close__of_a_file_without_a_name__returns_at_once),
+		CASE(close__of_what_may_not_be_kept__returns_at_once),
+		CASE(close__of_one_that_was_unlinked_here__returns_it_all),
+		CASE(too_many__those_leave_that_were_not_used),
+		CASE(too_many__who_is_open_is_pinned_and_who_is_used_stays),
 		CASE(cancel__of_who_waits__leaves_no_lease_behind),
 		CASE(session_lost__whoever_waits_is_told),
 	};

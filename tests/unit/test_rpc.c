@@ -228,6 +228,7 @@ static struct rpc_reply reply_of(unsigned op)
 			.nslots = 16,
 			.nreserved = 2,
 			.lease_ms = 10000,
+			.lease_limit = 65536,
 			.peer_timeout_ms = 5000,
 			.server_time = -3,
 			.nregions = 4,
@@ -264,7 +265,7 @@ static struct rpc_reply reply_of(unsigned op)
 		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:
-		p.remove = (struct rpc_remove_reply){attr_of(8), attr_of(1)};
+		p.remove = (struct rpc_remove_reply){attr_of(8), attr_of(1), 77};
 		break;
 	case RPC_RENAME:
 		p.rename =
@@ -855,7 +856,7 @@ static void region__comes_back_the_same(void **state)
 
 static void returned__comes_back_the_same(void **state)
 {
-	struct rpc_returned in = {44, 1ull << 40, LEASE_SHARED, true}, out;
+	struct rpc_returned in = {44, 1ull << 40, LEASE_SHARED, RETURN_PIN}, out;
 	struct wire_out w;
 	struct wire_in r;
 
@@ -867,7 +868,12 @@ static void returned__comes_back_the_same(void **state)
 	assert_int_equal(out.ino, in.ino);
 	assert_int_equal(out.number, in.number);
 	assert_int_equal(out.keep, in.keep);
-	assert_true(out.unpin);
+	assert_int_equal(out.pin, in.pin);
+	buf[RPC_RETURNED_BYTES - 1] = RETURN_PIN + 1;
+	wire_in_init(&r, buf, RPC_RETURNED_BYTES);
+	assert_false(rpc_get_returned(&r, &out));
+	assert_true(r.truncated);
+	buf[RPC_RETURNED_BYTES - 1] = RETURN_PIN;
 	buf[RPC_RETURNED_BYTES - 2] = LEASE_EXCLUSIVE;
 	wire_in_init(&r, buf, RPC_RETURNED_BYTES);
 	assert_false(rpc_get_returned(&r, &out));

@@ -119,6 +119,11 @@ static void of_impossible_type(void)
 	put_lease(key_of(file), first, 9, 0, 1);
 }
 
+static void of_no_name(void)
+{
+	put_lease(key_of(unlinked), second, LEASE_SHARED, 0, 1);
+}
+
 static void unpinned(void)
 {
 	del(STORE_LEASE, key_of(unlinked), first);
@@ -137,6 +142,7 @@ static const struct corruption corruptions[] = {
 	{of_a_number_to_come,
 		"the lease of inode N for session N has a number that was not given out"},
 	{of_impossible_type, "of table lease can't be read"},
+	{of_no_name, "session N has a lease of inode N, which has no name, and does not keep it"},
 	{unpinned, "inode N has no links and no session keeps it"},
 };
 

@@ -5,7 +5,7 @@
 
 /* ---- sessions at a shared export ------------------------------------------------------------- */
 
-enum { SESSIONS = 3 };
+enum { SESSIONS = 3, LIMIT = 2000 };
 
 static uint64_t sessions[SESSIONS];
 
@@ -29,6 +29,7 @@ static int set_up(void **state)
 		sessions[i] = new_session(ATTACH_SHARED);
 	fx.ctx.shared = true;
 	fx.ctx.session = sessions[0];
+	fx.ctx.lease_limit = LIMIT;
 	return 0;
 }
 
@@ -64,9 +65,10 @@ static uint64_t take(unsigned i, uint64_t ino, uint8_t type, uint8_t flags)
 	return fx.rep.entry.lease.number;
 }
 
-static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+static void give_back_pinned(
+	unsigned i, uint64_t ino, uint64_t number, uint8_t keep, enum return_pin pin)
 {
-	const struct rpc_returned returned = {ino, number, keep, unpin};
+	const struct rpc_returned returned = {ino, number, keep, pin};
 	struct wire_out w;
 
 	as(i);
@@ -75,6 +77,11 @@ static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep, b
 	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
 							  .tail = {fx.out, RPC_RETURNED_BYTES}}),
 		0);
+}
+
+static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+{
+	give_back_pinned(i, ino, number, keep, unpin ? RETURN_UNPIN : RETURN_PIN_AS_IT_IS);
 }
 
 /* What is stored. */
@@ -253,10 +260,10 @@ static void return__of_an_old_number_is_ignored(void **state)
 	assert_true(record(0, ino).pinned);
 	give_back(0, ino, number, LEASE_SHARED, false);
 	assert_int_equal(record(0, ino).type, LEASE_SHARED);
-	give_back(0, ino, number, LEASE_SHARED, true);
-	assert_int_equal(record(0, ino).type, LEASE_SHARED);
-	assert_false(record(0, ino).pinned);
 	give_back(0, ino, number, LEASE_NONE, false);
+	assert_int_equal(record(0, ino).type, LEASE_NONE);
+	assert_true(record(0, ino).pinned);
+	give_back(0, ino, number, LEASE_SHARED, true);
 	assert_int_equal(fx_volume()->now.leases.records, 0);
 }
 
@@ -266,8 +273,8 @@ static void return__that_is_malformed_changes_nothing(void **state)
 	struct wire_out w;
 
 	wire_out_init(&w, fx.out, sizeof(fx.out));
-	rpc_put_returned(&w, &(struct rpc_returned){ino, number, LEASE_NONE, true});
-	rpc_put_returned(&w, &(struct rpc_returned){ino, number, 9, true});
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, LEASE_NONE, RETURN_UNPIN});
+	rpc_put_returned(&w, &(struct rpc_returned){ino, number, 9, RETURN_UNPIN});
 	assert_int_equal(
 		FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
 						 .tail = {fx.out, (uint32_t)wire_out_len(&w)}}),
@@ -301,7 +308,8 @@ static void return__takes_as_many_as_a_message_has(void **state)
 		ino = fx_file(ROOT_INO, name);
 		first = i ? first : ino;
 		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
-		rpc_put_returned(&w, &(struct rpc_returned){ino, UINT64_MAX, LEASE_NONE, true});
+		rpc_put_returned(
+			&w, &(struct rpc_returned){ino, UINT64_MAX, LEASE_NONE, RETURN_UNPIN});
 	}
 	assert_int_equal(fx_usage().pins, N);
 	assert_int_equal(
@@ -338,25 +346,99 @@ static void unlink__leaves_a_file_to_those_who_pin_it(void **state)
 {
 	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
 
-	take(0, ino, LEASE_SHARED, LEASE_PIN);
-	take(1, ino, LEASE_SHARED, LEASE_PIN);
-	take(2, ino, LEASE_SHARED, 0);
+	as(0);
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
+	as(2);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
 	assert_int_equal(fx.rep.remove.child.nlink, 0);
 	/* Who has removed it keeps it, too, until it says so. */
+	assert_int_equal(fx.rep.remove.number, record(2, ino).number);
 	assert_int_equal(fx_usage().pins, 3);
 	fx_check();
 	give_back(0, ino, UINT64_MAX, LEASE_NONE, true);
 	as(2);
 	assert_int_equal(fx_return_inode(ino), 0);
 	assert_int_equal(fx_usage().inodes, inodes);
-	assert_int_equal(lease(ino, LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), 0);
+	/* Whoever has a lease of it from then on keeps it with that. */
+	take(2, ino, LEASE_SHARED, LEASE_IF_FREE);
+	assert_true(record(2, ino).pinned);
 	give_back(1, ino, UINT64_MAX, LEASE_NONE, true);
-	assert_int_equal(fx_usage().inodes, inodes);
 	give_back(2, ino, UINT64_MAX, LEASE_SHARED, true);
+	assert_int_equal(fx_usage().inodes, inodes);
+	fx_check();
+	give_back(2, ino, UINT64_MAX, LEASE_NONE, true);
 	expect_gone(ino, inodes - 1);
 	as(0);
 	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ESTALE);
+}
+
+/* They may have opened it without a word. */
+static void unlink__of_the_last_name_waits_for_others_leases(void **state)
+{
+	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
+	uint64_t first = take(0, ino, LEASE_SHARED, 0), second = take(1, ino, LEASE_SHARED, 0);
+
+	take(2, ino, LEASE_SHARED, 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), WAITS);
+	expect_waits_for(ino, LEASE_EXCLUSIVE);
+	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("link")}), 0);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "link"), 0);
+	give_back_pinned(0, ino, first, LEASE_NONE, RETURN_PIN);
+	as(2);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), WAITS);
+	give_back_pinned(1, ino, second, LEASE_NONE, RETURN_UNPIN);
+	as(2);
+	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
+	assert_true(record(0, ino).pinned);
+	assert_false(record(1, ino).number);
+	fx_check();
+	assert_int_equal(fx_return_inode(ino), 0);
+	assert_int_equal(fx_usage().inodes, inodes);
+	give_back_pinned(0, ino, first, LEASE_NONE, RETURN_UNPIN);
+	expect_gone(ino, inodes - 1);
+}
+
+static void rename__over_the_last_name_waits_for_others_leases(void **state)
+{
+	uint64_t ino = make_file("file"), number;
+
+	make_file("new");
+	number = take(1, ino, LEASE_EXCLUSIVE, 0);
+	as(0);
+	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "file", 0), WAITS);
+	expect_waits_for(ino, LEASE_EXCLUSIVE);
+	/* Nothing goes with these. */
+	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "file", RENAME_NOREPLACE), -EEXIST);
+	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "file", RENAME_EXCHANGE), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "other", 0), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "other", 0), WAITS);
+	give_back_pinned(1, ino, number, LEASE_NONE, RETURN_PIN);
+	as(0);
+	assert_int_equal(fx_rename(ROOT_INO, "file", ROOT_INO, "other", 0), 0);
+	assert_int_equal(fx.rep.rename.other.nlink, 0);
+	assert_int_equal(fx.rep.rename.number, record(0, ino).number);
+	assert_true(record(1, ino).pinned);
+}
+
+/* Who has nothing of it can't begin by giving it back. */
+static void return__pins_only_what_was_leased(void **state)
+{
+	uint64_t ino = make_file("file"), number;
+
+	give_back_pinned(1, ino, UINT64_MAX, LEASE_NONE, RETURN_PIN);
+	assert_false(record(1, ino).number);
+	number = take(1, ino, LEASE_SHARED, 0);
+	give_back_pinned(1, ino, number - 1, LEASE_NONE, RETURN_PIN);
+	assert_false(record(1, ino).pinned);
+	give_back_pinned(1, ino, number, LEASE_NONE, RETURN_PIN);
+	assert_int_equal(record(1, ino).type, LEASE_NONE);
+	assert_true(record(1, ino).pinned);
+	give_back_pinned(1, ino, number, LEASE_NONE, RETURN_PIN_AS_IT_IS);
+	assert_true(record(1, ino).pinned);
+	give_back_pinned(1, ino, number, LEASE_NONE, RETURN_UNPIN);
+	assert_int_equal(fx_usage().pins, 0);
 }
 
 static void unlink__of_what_nobody_has_open_is_the_sessions_to_return(void **state)
@@ -379,12 +461,13 @@ static void rename__over_a_file_leaves_it_to_those_who_pin_it(void **state)
 	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
 
 	make_file("new");
-	take(1, ino, LEASE_EXCLUSIVE, LEASE_PIN);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
 	as(0);
 	assert_int_equal(fx_rename(ROOT_INO, "new", ROOT_INO, "file", 0), 0);
 	assert_int_equal(fx.rep.rename.other.nlink, 0);
 	assert_int_equal(fx_return_inode(ino), 0);
-	as(1);
+	take(1, ino, LEASE_EXCLUSIVE, 0);
 	fx_fill(ino, 0, 3);
 	give_back(1, ino, UINT64_MAX, LEASE_NONE, true);
 	expect_gone(ino, inodes);
@@ -412,9 +495,9 @@ static void unlinked__gets_no_name_again(void **state)
 {
 	uint64_t ino = make_file("file");
 
-	take(0, ino, LEASE_SHARED, LEASE_PIN);
+	as(0);
+	assert_int_equal(lease(ino, LEASE_NONE, LEASE_PIN), 0);
 	take(1, ino, LEASE_SHARED, LEASE_PIN);
-	as(1);
 	assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, "file"), 0);
 	for (unsigned i = 0; i < 2; i++) {
 		as(i);
@@ -643,6 +726,56 @@ static void end__goes_on_after_a_restart(void **state)
 	expect_gone(ino, inodes - 1);
 }
 
+/* ---- bounds ---------------------------------------------------------------------------------- */
+
+static void bound__what_is_needed_is_had_beyond_it(void **state)
+{
+	enum { BOUND = 5, NEEDED = 2 * BOUND + 1024 };
+	char name[16];
+	uint64_t ino = 0;
+
+	fx.ctx.lease_limit = BOUND;
+	for (unsigned i = 0; i < NEEDED; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		ino = make_file(name);
+		as(0);
+		if (i >= BOUND) {
+			assert_int_equal(lease(ino, LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), 0);
+			expect_lease(LEASE_NONE);
+			assert_true(record(0, ino).pinned);
+		}
+		take(0, ino, LEASE_SHARED, 0);
+		assert_int_equal(fx.rep.entry.lease.passing, i >= BOUND);
+	}
+	/* Another one in the place of one that it has. */
+	take(0, ino, LEASE_EXCLUSIVE, 0);
+	ino = make_file("last");
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ENFILE);
+	assert_true(fx.rep.text.len);
+	fx_reopen();
+	as(0);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), -ENFILE);
+	take(1, ino, LEASE_SHARED, LEASE_IF_FREE);
+	assert_false(fx.rep.entry.lease.passing);
+}
+
+static void bound__counts_what_is_committed(void **state)
+{
+	uint64_t ino = make_file("file"), other = make_file("other"), number;
+
+	fx.ctx.lease_limit = 1;
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(fx_execute(&(struct rpc_request){
+				 .op = RPC_LEASE, .lease = {ino, LEASE_EXCLUSIVE, 0}}),
+		0);
+	meta_abort(fx.m);
+	number = take(0, ino, LEASE_SHARED, LEASE_IF_FREE);
+	assert_int_equal(lease(other, LEASE_SHARED, LEASE_IF_FREE), 0);
+	expect_lease(LEASE_NONE);
+	give_back(0, ino, number, LEASE_NONE, true);
+	take(0, other, LEASE_SHARED, LEASE_IF_FREE);
+}
+
 /* ---- a full store ---------------------------------------------------------------------------- */
 
 static int set_up_small(void **state)
@@ -651,6 +784,7 @@ static int set_up_small(void **state)
 	for (unsigned i = 0; i < SESSIONS; i++)
 		sessions[i] = new_session(ATTACH_SHARED);
 	fx.ctx.shared = true;
+	fx.ctx.lease_limit = LIMIT;
 	as(0);
 	return 0;
 }
@@ -667,7 +801,8 @@ static void full_store__still_opens_returns_and_ends(void **state)
 	for (unsigned i = 0; i < N; i++) {
 		snprintf(name, sizeof(name), "%u", i);
 		inos[i] = make_file(name);
-		rpc_put_returned(&w, &(struct rpc_returned){inos[i], UINT64_MAX, LEASE_NONE, true});
+		rpc_put_returned(
+			&w, &(struct rpc_returned){inos[i], UINT64_MAX, LEASE_NONE, RETURN_UNPIN});
 	}
 	for (unsigned i = 0; !fx.rep.status; i++) {
 		snprintf(name, sizeof(name), "a-name-of-some-length-%0100u", i);
@@ -684,6 +819,8 @@ static void full_store__still_opens_returns_and_ends(void **state)
 		0);
 	assert_int_equal(fx_usage().shared, N);
 	for (unsigned i = 0; i < N; i++) {
+		give_back_pinned(1, inos[i], UINT64_MAX, LEASE_NONE, RETURN_PIN);
+		as(0);
 		snprintf(name, sizeof(name), "%u", i);
 		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, name), 0);
 	}
@@ -900,7 +1037,10 @@ int main(void)
 		CASE(create__pins_what_it_opens),
 		CASE(unlink__leaves_a_file_to_those_who_pin_it),
 		CASE(unlink__of_what_nobody_has_open_is_the_sessions_to_return),
+		CASE(unlink__of_the_last_name_waits_for_others_leases),
 		CASE(rename__over_a_file_leaves_it_to_those_who_pin_it),
+		CASE(rename__over_the_last_name_waits_for_others_leases),
+		CASE(return__pins_only_what_was_leased),
 		CASE(tmpfile__is_its_sessions_and_can_get_a_name),
 		CASE(unlinked__gets_no_name_again),
 		CASE(attributes__wait_for_who_may_change_them),
@@ -909,6 +1049,8 @@ int main(void)
 		CASE(readdir__says_that_attributes_are_not_known),
 		CASE(change__of_bytes_needs_the_lease),
 		CASE(commit__of_attributes_alone_needs_that_nobody_changes_them),
+		CASE(bound__what_is_needed_is_had_beyond_it),
+		CASE(bound__counts_what_is_committed),
 		CASE(end__takes_all_that_the_session_had),
 		CASE(end__of_who_may_have_written_touches_the_file),
 		CASE(end__goes_on_after_a_restart),
