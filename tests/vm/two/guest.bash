@@ -79,26 +79,38 @@ stop_server() {
 }
 
 mounted_or_ended() {
-	mountpoint -q "$mnt" || has_ended daemon
+	mountpoint -q "$2" || has_ended "$1"
+}
+
+# mount_as NAME PLACE SOURCE OPTIONS
+mount_as() {
+	mkdir -p "$2"
+	program "$1" rmemfs -f -c /dev/null -o "$4" "$3" "$2"
+	until_true 60 mounted_or_ended "$1" "$2" || die "nothing was mounted"
+	! has_ended "$1" || die "the $1 ended at its start"
 }
 
 # mount_remote [OPTIONS]: the export of the other machine.
-mount_remote() {
-	mkdir -p "$mnt"
-	program daemon rmemfs -f -c /dev/null \
-		-o "transport=$transport,port=$port,connect_timeout=30${1:+,$1}" \
-		"$server_address:/default" "$mnt"
-	until_true 60 mounted_or_ended || die "nothing was mounted"
-	! has_ended daemon || die "the daemon ended at its start"
+remote_options() {
+	echo "transport=$transport,port=$port,connect_timeout=30${1:+,$1}"
 }
 
-# On the server's own machine, as another client.
+mount_remote() {
+	mount_as daemon "$mnt" "$server_address:/default" "$(remote_options "$@")"
+}
+
+# share_remote N...: several, as $dir/N, each a client of its own that lets others write, too.
+share_remote() {
+	local n
+	for n in "$@"; do
+		mount_as "mount.$n" "$dir/$n" "$server_address:/default" "$(remote_options share)"
+		shares+=("$dir/$n")
+	done
+}
+
+# mount_here [OPTIONS]: on the server's own machine, as another client.
 mount_here() {
-	mkdir -p "$mnt"
-	program daemon rmemfs -f -c /dev/null -o transport=shm,connect_timeout=60 \
-		"$socket:/default" "$mnt"
-	until_true 60 mounted_or_ended || die "nothing was mounted"
-	! has_ended daemon || die "the daemon ended at its start"
+	mount_as daemon "$mnt" "$socket:/default" "transport=shm,connect_timeout=60${1:+,$1}"
 }
 
 # What asks for it asynchronously (libaio) can't be killed while it waits: the kernel interrupts no
@@ -130,8 +142,11 @@ show_logs() {
 
 # Whatever state the test has left; false if not all of it ends well.
 clean_up() {
-	local failed=0 pid
+	local failed=0 pid place
 	show_logs
+	for place in "$dir"/[0-9]; do
+		! mountpoint -q "$place" || umount "$place" || failed=1
+	done
 	if mountpoint -q "$mnt"; then
 		unmount || failed=1
 		! mountpoint -q "$mnt" || umount -l "$mnt"
@@ -144,6 +159,28 @@ clean_up() {
 	done
 	rm -rf "$dir" "$memory"
 	return $failed
+}
+
+# ---- several clients that write -------------------------------------------------------------------
+
+# tally N: counts the number up N times under its lock, and adds N lines of this machine's to the log.
+tally() {
+	local n
+	locker count flock "$mnt/number" "$1"
+	locker count process "$mnt/number" "$1"
+	for ((n = 0; n < $1; n++)); do
+		echo "$HOSTNAME $n" >>"$mnt/log"
+	done
+}
+
+# The same as seen from here: all of both machines is there, whole and in order.
+tallied() {
+	local host
+	[ "$(cat "$mnt/number")" -eq $((4 * $1)) ]
+	[ "$(wc -l <"$mnt/log")" -eq $((2 * $1)) ]
+	for host in client server; do
+		grep "^$host " "$mnt/log" | cmp - <(seq -f "$host %.0f" 0 $(($1 - 1)))
+	done
 }
 
 # ---- data ----------------------------------------------------------------------------------------

@@ -50,6 +50,30 @@ teardown() {
 	on client fio_verify --size=8M --bsrange=512-1M --ioengine=libaio --iodepth=8 --direct=1
 }
 
+# ---- several clients that write -------------------------------------------------------------------
+
+@test "coherence of three mounts over the wire" {
+	on client unmount
+	on client eval 'share_remote 1 2 3
+		program tester coherence --seconds 20 "${shares[@]}"'
+	on client ends tester 300
+}
+
+@test "both machines count up under a lock and append to one file" {
+	on client unmount
+	on client mount_remote share
+	on server mount_here share
+	begin client tally 50
+	tallies=("$begun")
+	begin server tally 50
+	tallies+=("$begun")
+	for one in "${tallies[@]}"; do
+		end "$one" 300
+	done
+	on client tallied 50
+	on server tallied 50
+}
+
 # ---- the wire is cut -----------------------------------------------------------------------------
 
 @test "the wire is cut for 20 s in the middle of a copy, which goes on" {
