@@ -231,11 +231,12 @@ soon_finds() {
 }
 
 @test "many that wait hold up nobody else, and get it one after the other" {
-	local n waiters=()
+	local n waiters=() many=600
+	! small || many=150
 	begin 1 2
 	start first locker hold process alone "$dir/1/file" 0
 	says first got
-	for ((n = 0; n < 600; n++)); do
+	for ((n = 0; n < many; n++)); do
 		locker count process "$dir/2/file" 1 3>&- &
 		waiters[n]=$!
 	done
@@ -245,7 +246,7 @@ soon_finds() {
 	cmp "$dir/bytes" "$dir/1/bytes"
 	let_go first
 	wait "${waiters[@]}"
-	[ "$(cat "$dir/1/file")" -eq 600 ]
+	[ "$(cat "$dir/1/file")" -eq $many ]
 }
 
 # count_all KIND TIMES: on all mounts at once.
@@ -265,10 +266,11 @@ count_all() {
 }
 
 @test "a number that all mounts count up under a lock is right" {
-	local kind
+	local kind times=200
+	! small || times=25
 	begin 1 2 3 4
 	for kind in flock process open; do
-		count_all $kind 200
+		count_all $kind $times
 	done
 }
 
@@ -328,27 +330,29 @@ count_all() {
 
 # ---- programs ------------------------------------------------------------------------------------
 
+# insert MOUNT TIMES
 insert() {
 	local i
-	for ((i = 0; i < 25; i++)); do
+	for ((i = 0; i < $2; i++)); do
 		sqlite3 -cmd '.timeout 60000' "$dir/$1/base" "INSERT INTO t VALUES ($1, $i)" || return 1
 	done
 }
 
 @test "a database of SQLite is used from all mounts at once" {
-	local n pids=()
+	local n pids=() times=25
 	command -v sqlite3 >/dev/null || skip "sqlite3 is not there"
+	! small || times=5
 	begin 1 2 3 4
 	sqlite3 "$dir/1/base" 'CREATE TABLE t (mount, i)'
 	for n in 1 2 3 4; do
-		insert $n 3>&- &
+		insert $n $times 3>&- &
 		pids+=($!)
 	done
 	for n in "${pids[@]}"; do
 		wait "$n"
 	done
 	for n in 1 2 3 4; do
-		[ "$(sqlite3 "$dir/$n/base" 'SELECT COUNT(*) FROM t; PRAGMA integrity_check')" = "100
+		[ "$(sqlite3 "$dir/$n/base" 'SELECT COUNT(*) FROM t; PRAGMA integrity_check')" = "$((4 * times))
 ok" ]
 	done
 }
