@@ -235,13 +235,14 @@ stage_unit() {
 # next, so that all end together. Those that take long come first.
 e2e_streams=3
 stage_e2e() {
-	local queue=$work/e2e.queue i
+	local queue=$work/e2e.queue i pids=()
 	build dev || return 0
 	e2e_queue >"$queue"
 	for ((i = 0; i < e2e_streams; i++)); do
 		run_queue "$queue" &
+		pids+=($!)
 	done
-	wait
+	wait "${pids[@]}"
 }
 
 # Lines of "AREA TRANSPORT".
