@@ -338,8 +338,8 @@ stage_fuzz() {
 # runs more than once is what the transport, the sanitizers or the guest's kernel may make a
 # difference to. Nightly all of it runs everywhere.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
-shared=(cost faults mount "${local_only[@]}")
-long=(shared scale namespace mount shared_locks kill snapshot programs faults stress)
+shared=(cost faults mount coherence "${local_only[@]}")
+long=(shared scale namespace mount shared_locks coherence kill snapshot programs faults stress)
 areas=() remote=()
 for area in "$root"/tests/e2e/*.bats; do
 	area=${area##*/}
@@ -351,7 +351,7 @@ asan=(namespace) tsan=(basic)
 one_threaded=(test_server_copy test_server_damage test_server_model test_server_size
 	test_server_xattr_model)
 # What operations cost is counted there nightly: it takes five minutes in an emulated guest.
-emulated=(faults)
+emulated=(faults coherence)
 
 take_all() {
 	shared=("${areas[@]}") remote=("${areas[@]}") asan=() tsan=() emulated=() one_threaded=()

@@ -621,67 +621,7 @@ push_changes() {
 $changes" ]
 }
 
-# ---- at random, and with accidents ---------------------------------------------------------------
-
-@test "coherence of three mounts" {
-	begin 1 2 3
-	coherence --seconds 15 "$dir/1" "$dir/2" "$dir/3"
-}
-
-@test "coherence of three mounts, two players each" {
-	begin 1 2 3
-	coherence --seconds 10 --players 2 "$dir/1" "$dir/2" "$dir/3"
-}
-
-@test "coherence of three mounts, while the server is killed" {
-	local tester i
-	begin 1 2 3
-	coherence --seconds 15 "$dir/1" "$dir/2" "$dir/3" >"$dir/coherence.log" 2>&1 3>&- &
-	tester=$!
-	for i in 1 2 3; do
-		sleep 3
-		crash_server
-	done
-	wait $tester
-}
-
-# Takes from the others what they work on, and keeps something of its own.
-disturb() {
-	local i
-	set +e # they come and go
-	for ((i = 0; ; i++)); do
-		cat "$dir/$1"/coherence.*/{data,log,conf}*
-		ls -lR "$dir/$1"
-		printf '%s\n' "$i" >>"$dir/$1/own"
-		touch -a "$dir/$1"/coherence.*/data0
-	done >/dev/null 2>&1
-}
-
-@test "one of three mounts is killed, and the other two go on" {
-	local tester disturber pid
-	use_lease 2
-	begin 1 2 3
-	random_file "$dir/kept" 2
-	cp "$dir/kept" "$dir/3/kept"
-	coherence --seconds 15 --timeout 60 "$dir/1" "$dir/2" >"$dir/coherence.log" 2>&1 3>&- &
-	tester=$!
-	disturb 3 3>&- &
-	disturber=$!
-	sleep 5
-	pid=${mounts[3]}
-	unset 'mounts[3]'
-	kill -KILL "$pid"
-	exit_status "$pid" 20 || [ $? -eq 137 ]
-	kill "$disturber"
-	wait "$disturber" || true
-	until_true 10 umount "$dir/3"
-	wait $tester
-	same_everywhere kept "$dir/kept"
-	share 3
-	cmp "$dir/3/kept" "$dir/kept"
-	echo after >"$dir/3/own"
-	[ "$(cat "$dir/1/own")" = after ]
-}
+# ---- with accidents ------------------------------------------------------------------------------
 
 # in_stat PID: as x86 and as newer architectures count statx(2) and newfstatat(2).
 in_stat() {
