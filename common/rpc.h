@@ -8,7 +8,7 @@
  * Sequence numbers: a slot's first request has 1, each next one more. The server keeps the reply of
  * the last mutating request of each slot with the change itself. A request with the stored number
  * is answered from there and not executed again; a lower one is a protocol error. Requests that
- * change nothing (rpc_op_info.mutates false) may be executed again.
+ * change nothing (rpc_mutates() false) may be executed again.
  *
  * Inode numbers are the export's own; ROOT_INO is its root. Times are the server's.
  *
@@ -79,7 +79,7 @@ enum { RPC_NO_SLOT = 0xffff, RPC_MSG_BYTES = 16384, RPC_TEXT_MAX = 200 };
 
 struct rpc_op_info {
 	const char *name; /* "lookup"; NULL: no such op */
-	bool mutates;     /* its reply is stored */
+	bool mutates;     /* always: see rpc_mutates() */
 	bool slotted;
 };
 const struct rpc_op_info *rpc_op_info(unsigned op);
@@ -150,15 +150,23 @@ struct rpc_snapshot {
 	struct rpc_str dir; /* START: on the server's machine; else empty */
 };
 
+/* LOOKUP and GETATTR of sessions at a shared export: what is found is wanted as LEASE_SHARED, or
+ * the directory that it is looked for in, too. They are given where nobody has to be waited for,
+ * and not again and again where they are taken away as often; the reply tells what the session has
+ * then of each. One whose directory is wanted finds what is missing, too: attr.ino is 0 then. */
+enum { LOOK_LEASE = 1, LOOK_LEASE_DIR = 2 };
+
 /* LOOKUP, UNLINK, RMDIR. LOOKUP of "." is by the inode number alone: of any kind of inode, while it
  * has a name. */
 struct rpc_name_request {
 	uint64_t parent;
 	struct rpc_str name;
+	uint8_t look; /* LOOKUP: LOOK_* */
 };
 
 struct rpc_ino_request { /* GETATTR, READLINK */
 	uint64_t ino;
+	uint8_t look; /* GETATTR: LOOK_LEASE */
 };
 
 struct rpc_readdir {
@@ -263,7 +271,8 @@ enum {
 
 /* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
  * to change its bytes, size and times, LEASE_NONE for a pin alone. Whatever the session had of it
- * before it has given back (RETURN): so it waits for nobody who waits for it. Waits until others
+ * before it has given back (RETURN), and what it gets by looking meanwhile it loses if it has to
+ * wait: so it waits for nobody who waits for it. Waits until others
  * have given back what is in the way, or have ended, and behind those who waited before. CREATE and
  * TMPFILE pin what they open. The reply's lease is what the session has then, so more than
  * LEASE_NONE where it had that and asked for a pin; its attributes are sure to be the last ones
@@ -273,17 +282,21 @@ enum {
  * where the server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`.
  * -ENFILE: the session has far more than that.
  *
- * Who has a lease needs no pin, and so may open the file without asking: UNLINK and RENAME wait,
- * before they take a file's last name, until all other sessions have given back what they have of
- * it, and RETURN says whether it is open. Nobody has a lease of a file without a name but who pins
- * it.
+ * LEASE_SHARED is of an inode of any kind, by LOOKUP and GETATTR: its attributes don't change
+ * meanwhile but by the session itself, nor a directory's names. So at a shared export whatever
+ * changes them waits until no other session has one of the inodes concerned as LEASE_SHARED or
+ * LEASE_EXCLUSIVE: SETATTR, SETXATTR, REMOVEXATTR; of a directory and what its name is of: CREATE,
+ * MKNOD, MKDIR, SYMLINK, LINK, UNLINK, RMDIR; RENAME, of both directories and of what is moved,
+ * exchanged or replaced. Only the time of reading, which COMMIT tells, may be older.
+ * GETATTR, LOOKUP, and CREATE of what is there, wait until no other session has the file as
+ * LEASE_EXCLUSIVE (which may keep LEASE_SHARED).
  *
- * At a shared export GETATTR, LOOKUP, SETATTR, SETXATTR, REMOVEXATTR, LINK, and CREATE of what is
- * there, wait until no other session has the file as LEASE_EXCLUSIVE (which may keep LEASE_SHARED);
- * UNLINK and RENAME as said above.
+ * Who has a lease needs no pin, and so may open the file without asking: before it loses its last
+ * name it has been given back by all others, and RETURN says whether it is open. Nobody has a lease
+ * of a file without a name but who pins it.
+ *
  * SETATTR of the size, FALLOCATE, COPY (of the destination; of the source LEASE_SHARED), and COMMIT
- * of extents, size or mtime need the session's own LEASE_EXCLUSIVE, and COMMIT of mode or owner
- * that no other has it: -ESTALE. */
+ * of all but the atime need the session's own LEASE_EXCLUSIVE: -ESTALE. */
 struct rpc_lease {
 	uint64_t ino;
 	uint8_t type; /* enum lease_type, but LEASE_LAYOUT */
@@ -431,6 +444,13 @@ struct rpc_request {
 	};
 };
 
+/* Whether it changes something, were it only a lease, and so its reply is stored. */
+static inline bool rpc_mutates(const struct rpc_request *req)
+{
+	return rpc_op_info(req->op)->mutates || (req->op == RPC_LOOKUP && req->name.look) ||
+	       (req->op == RPC_GETATTR && req->ino.look);
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 struct rpc_attach_reply {
@@ -525,8 +545,8 @@ enum { GRANT_EXTENTS = 8 };
 /* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK, LEASE. */
 struct rpc_entry_reply {
 	struct attr attr;
-	struct attr parent; /* ones that change it; else ino 0 */
-	struct lease lease;
+	struct attr parent; /* ones that change it, or bring its lease; else ino 0 */
+	struct lease lease, parent_lease;
 	bool created;      /* CREATE, TMPFILE */
 	uint32_t nextents; /* of the file in all; the first nhead are here */
 	uint8_t nhead, ngrant;
@@ -537,6 +557,7 @@ struct rpc_entry_reply {
 /* GETATTR, SETATTR, COMMIT, SETXATTR, REMOVEXATTR. */
 struct rpc_attr_reply {
 	struct attr attr;
+	struct lease lease; /* GETATTR */
 	uint8_t ngrant;
 	struct extent grant[GRANT_EXTENTS];
 };

@@ -105,11 +105,12 @@ static inline void get_lease(struct wire_in *r, struct lease *lease)
 	r->truncated |= lease->type > LEASE_EXCLUSIVE;
 }
 
-#define ENTRY_FIXED_FIELDS(F) \
-	F(attr, attr)         \
-	F(attr, parent)       \
-	F(lease, lease)       \
-	F(flag, created)      \
+#define ENTRY_FIXED_FIELDS(F)  \
+	F(attr, attr)          \
+	F(attr, parent)        \
+	F(lease, lease)        \
+	F(lease, parent_lease) \
+	F(flag, created)       \
 	F(u32, nextents)
 RPC_MESSAGE(entry_fixed, struct rpc_entry_reply, ENTRY_FIXED_FIELDS)
 
@@ -131,12 +132,14 @@ static void get_entry(struct wire_in *r, struct rpc_entry_reply *m)
 static void put_attr_reply(struct wire_out *w, const struct rpc_attr_reply *m)
 {
 	put_attr(w, &m->attr);
+	put_lease(w, &m->lease);
 	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
 }
 
 static void get_attr_reply(struct wire_in *r, struct rpc_attr_reply *m)
 {
 	get_attr(r, &m->attr);
+	get_lease(r, &m->lease);
 	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
 }
 

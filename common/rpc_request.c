@@ -48,11 +48,17 @@ RPC_MESSAGE(name_request, struct rpc_name_request, NAME_REQUEST_FIELDS)
 
 #define LOOKUP_FIELDS(F) \
 	F(u64, parent)   \
+	F(u8, look)      \
 	F(lookup_name, name)
 RPC_MESSAGE(lookup, struct rpc_name_request, LOOKUP_FIELDS)
 
 #define INO_REQUEST_FIELDS(F) F(u64, ino)
 RPC_MESSAGE(ino_request, struct rpc_ino_request, INO_REQUEST_FIELDS)
+
+#define GETATTR_FIELDS(F) \
+	F(u64, ino)       \
+	F(u8, look)
+RPC_MESSAGE(getattr, struct rpc_ino_request, GETATTR_FIELDS)
 
 #define READDIR_FIELDS(F) \
 	F(u64, ino)       \
@@ -230,7 +236,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_LOOKUP, lookup, name)                  \
 	F(RPC_UNLINK, name_request, name)            \
 	F(RPC_RMDIR, name_request, name)             \
-	F(RPC_GETATTR, ino_request, ino)             \
+	F(RPC_GETATTR, getattr, ino)                 \
 	F(RPC_READLINK, ino_request, ino)            \
 	F(RPC_READDIR, readdir, readdir)             \
 	F(RPC_EXTENTS, extents_request, extents)     \
@@ -268,6 +274,7 @@ enum {
 	COMMIT_ALL =
 		COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_SIZE | COMMIT_ATIME | COMMIT_MTIME,
 	LEASE_FLAGS_ALL = LEASE_PIN | LEASE_IF_FREE,
+	LOOK_ALL = LOOK_LEASE | LOOK_LEASE_DIR,
 	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
 
@@ -324,6 +331,10 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_ATTACH:
 		return q->attach.channel < q->attach.nchannels &&
 		       !(q->attach.flags & ~(uint32_t)ATTACH_ALL);
+	case RPC_LOOKUP:
+		return !(q->name.look & ~LOOK_ALL);
+	case RPC_GETATTR:
+		return !(q->ino.look & ~LOOK_LEASE);
 	case RPC_SETATTR:
 		return !(q->setattr.valid & ~(uint32_t)SET_ALL) && q->setattr.size <= INT64_MAX;
 	case RPC_SYMLINK:

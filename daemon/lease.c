@@ -473,7 +473,7 @@ static struct op_lease need_of(const struct request *req)
 	case OP_FALLOCATE:
 		return (struct op_lease){.type = LEASE_EXCLUSIVE};
 	case OP_SETATTR:
-		if (req->args.set.valid & SET_SIZE)
+		if (op_set_attr_keeps_others_out(req->thread->fs, req->args.set.valid))
 			return (struct op_lease){.type = LEASE_EXCLUSIVE};
 		break;
 	case OP_OPEN:

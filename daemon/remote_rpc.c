@@ -39,8 +39,12 @@ static bool may_wait_for_others(const struct rpc_call *call)
 	case RPC_GETATTR:
 	case RPC_SETATTR:
 	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
 	case RPC_LINK:
 	case RPC_UNLINK:
+	case RPC_RMDIR:
 	case RPC_RENAME:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:

@@ -105,8 +105,7 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		pthread_mutex_lock(&inode->lock);
 		if (op->set.valid & SET_SIZE)
 			set_size_locked(inode, attr);
-		/* Not over what a lease has brought since. */
-		if (op->set.valid & (SET_SIZE | SET_MTIMES) && op->set_epoch >= inode->unleased)
+		if (op->set.valid & (SET_SIZE | SET_MTIMES))
 			inode->attr.mtime = attr->mtime;
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
@@ -117,16 +116,25 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		set_finish(req, status, attr ? &attr->atime : NULL);
 }
 
+static bool sets_counted_owner(const struct fs *fs, uint32_t valid)
+{
+	return valid & (SET_UID | SET_GID) && session_quotas(fs->session);
+}
+
 static bool moves_quota(const struct op *op)
 {
-	return (op->set.valid & (SET_UID | SET_GID)) && inode_is_regular(op->inode) &&
-	       session_quotas(op->inode->fs->session);
+	return inode_is_regular(op->inode) && sets_counted_owner(op->inode->fs, op->set.valid);
+}
+
+bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid)
+{
+	return valid & (SET_SIZE | SET_MTIMES) || sets_counted_owner(fs, valid);
 }
 
 static bool changes_data(const struct op *op)
 {
-	return op->set.valid & SET_SIZE || moves_quota(op) ||
-	       (op->set.valid & SET_MTIMES && inode_is_regular(op->inode));
+	return inode_is_regular(op->inode) &&
+	       op_set_attr_keeps_others_out(op->inode->fs, op->set.valid);
 }
 
 static void return_share(struct inode *inode)
@@ -147,7 +155,6 @@ static void set_send(struct request *req, int status)
 	if (moves_quota(op))
 		return_share(op->inode);
 	inode_change_begin(op->inode);
-	op->set_epoch = inode_epoch(op->inode->fs);
 	op->call.req.op = RPC_SETATTR;
 	op->call.req.setattr = op->set;
 	op_rpc(req, set_answered);

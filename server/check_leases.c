@@ -18,10 +18,10 @@ static int check_inode_of(struct check *c, const struct lease_record *r, bool en
 			r->session, ino);
 	if (err)
 		return err == -ESTALE || err == -EBADMSG ? 0 : err;
-	if (r->type != LEASE_NONE && !S_ISREG(i.attr.mode))
+	if (r->type > LEASE_SHARED && !S_ISREG(i.attr.mode))
 		check_problem(c,
-			"session %" PRIu64 " has a lease of inode %" PRIu64
-			", which is no regular file",
+			"session %" PRIu64 " has inode %" PRIu64
+			" exclusively, which is no regular file",
 			r->session, ino);
 	if (!r->pinned && !i.attr.nlink && !ended)
 		check_problem(c,

@@ -67,6 +67,12 @@ static int take_stored(struct meta *m, struct request *req)
 	return 1;
 }
 
+static void fill_ms(struct lease *lease, uint32_t lease_ms)
+{
+	if (lease->type != LEASE_NONE)
+		lease->ms = lease_ms;
+}
+
 static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
 {
 	switch (rep->op) {
@@ -77,8 +83,11 @@ static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
 	case RPC_SYMLINK:
 	case RPC_LINK:
 	case RPC_LEASE:
-		if (rep->entry.lease.type != LEASE_NONE)
-			rep->entry.lease.ms = lease_ms;
+		fill_ms(&rep->entry.lease, lease_ms);
+		fill_ms(&rep->entry.parent_lease, lease_ms);
+		break;
+	case RPC_GETATTR:
+		fill_ms(&rep->attr.lease, lease_ms);
 		break;
 	default:
 		break;
@@ -96,7 +105,7 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 	if (err)
 		return err;
 	req->reply_len = (uint32_t)len;
-	if (!rpc_op_info(rep->op)->mutates)
+	if (!rpc_mutates(&req->rpc))
 		return 0;
 	return meta_reply_store(s->meta, req->conn->session->stored.id, req->rpc.slot, req->rpc.seq,
 		req->reply, len);
@@ -112,6 +121,16 @@ static bool others_may_give(const struct request *req, int status)
 	       session->stored.flags & ATTACH_SHARED && session_others_overdue(session);
 }
 
+static uint8_t wanted(const void *asker, uint64_t ino)
+{
+	return recall_wanted(asker, ino);
+}
+
+static bool restless(const void *asker, uint64_t ino)
+{
+	return recall_is_restless(asker, ino);
+}
+
 static int run(struct server *s, struct request *req, int64_t now)
 {
 	const struct session *session = req->conn->session;
@@ -120,9 +139,11 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
 		.shared = session->stored.flags & ATTACH_SHARED,
-		.wanted = req->rpc.op == RPC_LEASE ? recall_wanted(req) : LEASE_NONE,
 		.lease_limit = s->lease_limit,
 		.now = now,
+		.wanted = wanted,
+		.restless = restless,
+		.asker = req,
 	};
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
 	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
@@ -154,7 +175,7 @@ static int execute(struct server *s, struct request *req, int64_t now)
 	req->reply = channel_send_buffer(req->conn->channel);
 	if (!req->reply)
 		return breach(req, "it does not take its replies");
-	if (rpc_op_info(req->rpc.op)->mutates)
+	if (rpc_mutates(&req->rpc))
 		taken = take_stored(s->meta, req);
 	if (taken)
 		return taken < 0 ? taken : 0;

@@ -42,6 +42,7 @@ struct export
 	int64_t completed;
 	char completed_dir[SNAPSHOT_DIR_BYTES];
 	struct rpc_counters ended; /* of sessions that have ended */
+	uint64_t recalled;         /* leases that sessions were told to give back, in this run */
 };
 
 struct exports {

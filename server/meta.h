@@ -83,10 +83,14 @@ struct meta_ctx {
 	uint64_t session;
 	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
 	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
-	uint8_t wanted; /* LEASE: the greatest that others wait for who came before, of this inode
-			 */
 	uint32_t lease_limit; /* of those that the session may keep */
 	int64_t now;          /* ns, the server's clock: one value a batch */
+	/* Of an inode: the greatest lease that others wait for who came before; and whether one
+	 * that can be done without had better not be given, since it would soon be taken away.
+	 * NULL: none and no. */
+	uint8_t (*wanted)(const void *asker, uint64_t ino);
+	bool (*restless)(const void *asker, uint64_t ino);
+	const void *asker;
 };
 
 enum meta_result {
@@ -94,7 +98,8 @@ enum meta_result {
 	META_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
 		    * meta_reclaim has freed some. Nothing was changed. */
 	META_WAIT, /* another session has a lease that is in the way, see meta_wait(): run it again
-		    * when that is gone. Nothing was changed. */
+		    * when that is gone. Nothing was changed, but that who waits with LEASE has none
+		    * of the inode. */
 };
 
 /* What the last request that gave META_WAIT waits for: that no other session has of the inode what

@@ -120,14 +120,18 @@ int ns_wait_for_reaper(const struct ns_call *c);
  * NS_WAIT. */
 int ns_check_known(struct ns_call *c, const struct inode *i);
 int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
+/* These are about to change, each in any of its attributes or its names: no other session may know
+ * one of them. Else NS_WAIT, for the first that one does. */
+int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n);
+int ns_check_one_unknown(struct ns_call *c, const struct inode *i);
 /* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;
  * it never waits. */
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
 int ns_check_commit_lease(struct ns_call *c, const struct inode *i);
 
-/* Before the inode loses a name that is its last one: no other session may have opened it without a
- * pin. Else NS_WAIT. */
-int ns_check_last_name(struct ns_call *c, const struct inode *i);
+/* The session wants to know the inode, which ns_check_known() says is known: *lease is what it has
+ * of it then. Fails only with the store. */
+int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease);
 
 /* The session has opened the file; the reply's lease says what it has of it. */
 int ns_pin(struct ns_call *c, const struct inode *i);

@@ -22,7 +22,9 @@ static int find_place(
 {
 	int err = ns_find(c, parent, name, &place->dir, &place->slot);
 
-	return !err && place->slot.ino ? -EEXIST : err;
+	if (!err && place->slot.ino)
+		return -EEXIST;
+	return err ? err : ns_check_one_unknown(c, &place->dir);
 }
 
 static uint32_t child_gid(const struct ns_call *c, const struct inode *dir)
@@ -251,7 +253,7 @@ int ns_link(struct ns_call *c)
 	if (!err)
 		err = find_place(c, req->parent, &req->name, &place);
 	if (!err)
-		err = ns_check_known(c, &inode);
+		err = ns_check_one_unknown(c, &inode);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, true);
 	if (!err && inode.attr.nlink == 0)

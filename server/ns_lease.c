@@ -64,6 +64,25 @@ int ns_check_known(struct ns_call *c, const struct inode *i)
 	return err || known ? err : wait_for(c, i, LEASE_SHARED);
 }
 
+int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n)
+{
+	for (unsigned i = 0; c->ctx->shared && i < n; i++) {
+		struct lease_others others;
+		int err = lease_look(c->v, inodes[i]->key, c->ctx->session, &others);
+
+		if (err)
+			return err;
+		if (others.type != LEASE_NONE)
+			return wait_for(c, inodes[i], LEASE_EXCLUSIVE);
+	}
+	return 0;
+}
+
+int ns_check_one_unknown(struct ns_call *c, const struct inode *i)
+{
+	return ns_check_unknown(c, &i, 1);
+}
+
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
 {
 	struct lease_record own;
@@ -80,26 +99,10 @@ int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
 int ns_check_commit_lease(struct ns_call *c, const struct inode *i)
 {
 	const struct rpc_commit *req = &c->req->commit;
-	uint32_t bytes = COMMIT_SIZE | COMMIT_MTIME;
-	bool known = true;
-	int err = 0;
 
-	if (req->flags & bytes || req->tail.len)
+	if (req->flags & ~(uint32_t)COMMIT_ATIME || req->tail.len)
 		return ns_check_lease(c, i, LEASE_EXCLUSIVE);
-	if (req->flags & ~(uint32_t)COMMIT_ATIME)
-		err = ns_is_known(c, i, &known);
-	return err || known ? err : refuse(c, -ESTALE, "another session changes the file");
-}
-
-int ns_check_last_name(struct ns_call *c, const struct inode *i)
-{
-	struct lease_others others;
-	int err;
-
-	if (!c->ctx->shared || i->attr.nlink > 1)
-		return 0;
-	err = lease_look(c->v, i->key, c->ctx->session, &others);
-	return err || others.type == LEASE_NONE ? err : wait_for(c, i, LEASE_EXCLUSIVE);
+	return 0;
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -312,13 +315,22 @@ int ns_return_leases(struct ns_call *c)
 
 /* ---- LEASE ----------------------------------------------------------------------------------- */
 
+/* Who came before, and waits for more than this lets him have, is not to wait for longer. */
+static uint8_t wanted(const struct ns_call *c, const struct inode *i)
+{
+	const struct meta_ctx *ctx = c->ctx;
+
+	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : LEASE_NONE;
+}
+
 /* What can be had of what is wanted: NS_WAIT where nothing less will do. */
 static int choose(struct ns_call *c, const struct inode *i, uint8_t others, uint8_t *type)
 {
 	const struct rpc_lease *req = &c->req->lease;
+	uint8_t before = wanted(c, i);
 
 	*type = req->type;
-	while (lease_conflict(*type, others) || lease_conflict(*type, c->ctx->wanted)) {
+	while (lease_conflict(*type, others) || lease_conflict(*type, before)) {
 		if (!(req->flags & LEASE_IF_FREE))
 			return wait_for(c, i, *type);
 		*type = *type == LEASE_EXCLUSIVE ? LEASE_SHARED : LEASE_NONE;
@@ -340,6 +352,18 @@ static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 	return 0;
 }
 
+/* What it has got by looking meanwhile, and may not know of, it has no more: else those that it
+ * waits for might wait for that. */
+static int wait_without(struct ns_call *c, struct lease_record *own)
+{
+	int err = own->type ? ns_room(c, ROOM_PAGES, false) : 0;
+
+	own->type = LEASE_NONE;
+	if (!err && own->number)
+		err = lease_put(c->v, own);
+	return err ? err : NS_WAIT;
+}
+
 static int load(struct ns_call *c, struct inode *i)
 {
 	int err;
@@ -354,7 +378,7 @@ int ns_lease(struct ns_call *c)
 {
 	const struct rpc_lease *req = &c->req->lease;
 	struct lease_others others = {0};
-	struct lease_record own;
+	struct lease_record own = {0};
 	struct inode inode;
 	bool passing = false;
 	uint8_t type;
@@ -369,6 +393,8 @@ int ns_lease(struct ns_call *c)
 		err = -ESTALE;
 	if (!err)
 		err = choose(c, &inode, others.type, &type);
+	if (err == NS_WAIT)
+		return wait_without(c, &own);
 	if (!err && own.type == LEASE_NONE)
 		err = limit(c, &type, &passing);
 	if (!err)
@@ -382,5 +408,30 @@ int ns_lease(struct ns_call *c)
 	err = put_anew(c, &own);
 	tell(c, &own);
 	c->rep->entry.lease.passing = passing && own.type != LEASE_NONE;
+	return err;
+}
+
+/* ---- leases by looking ----------------------------------------------------------------------- */
+
+/* That others have it exclusively the caller has waited for. */
+static bool may_look(struct ns_call *c, const struct inode *i)
+{
+	const struct meta_ctx *ctx = c->ctx;
+
+	return ctx->shared && i->attr.nlink && !lease_conflict(LEASE_SHARED, wanted(c, i)) &&
+	       !(ctx->restless && ctx->restless(ctx->asker, i->attr.ino)) && may_keep(c) &&
+	       !ns_room(c, ROOM_PAGES, c->v->now.leases.records >= always_possible(c));
+}
+
+int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease)
+{
+	struct lease_record own;
+	int err = lease_get(c->v, i->key, c->ctx->session, &own);
+
+	if (!err && own.type < LEASE_SHARED && may_look(c, i)) {
+		own.type = LEASE_SHARED;
+		err = put_anew(c, &own);
+	}
+	*lease = (struct lease){.type = own.type, .number = own.number};
 	return err;
 }

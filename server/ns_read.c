@@ -1,4 +1,4 @@
-/* ns_read.c - operations that change nothing. */
+/* ns_read.c - operations that change nothing, but for the leases that they may bring. */
 #include <dirent.h>
 #include <errno.h>
 
@@ -36,6 +36,22 @@ static int find_child(
 	return slot.ino ? 0 : -ENOENT;
 }
 
+/* The leases that are wanted along; child NULL: there is none. */
+static int look_at(struct ns_call *c, const struct inode *dir, const struct inode *child)
+{
+	struct rpc_entry_reply *entry = &c->rep->entry;
+	uint8_t look = c->req->name.look;
+	int err = 0;
+
+	if (look & LOOK_LEASE_DIR && inode_is_dir(dir)) {
+		entry->parent = dir->attr;
+		err = ns_look(c, dir, &entry->parent_lease);
+	}
+	if (!err && look & LOOK_LEASE && child)
+		err = ns_look(c, child, &entry->lease);
+	return err;
+}
+
 int ns_lookup(struct ns_call *c)
 {
 	const struct rpc_name_request *req = &c->req->name;
@@ -45,6 +61,8 @@ int ns_lookup(struct ns_call *c)
 
 	if (!err)
 		err = find_child(c, &dir, &req->name, &ino);
+	if (err == -ENOENT && dir.attr.nlink && req->look & LOOK_LEASE_DIR)
+		return look_at(c, &dir, NULL);
 	if (!err)
 		err = inode_load(c->v, ino, &child);
 	if (!err)
@@ -52,7 +70,7 @@ int ns_lookup(struct ns_call *c)
 	if (err)
 		return err;
 	ns_fill_entry(c, &child, NULL);
-	return 0;
+	return req->look ? look_at(c, &dir, &child) : 0;
 }
 
 int ns_getattr(struct ns_call *c)
@@ -62,9 +80,10 @@ int ns_getattr(struct ns_call *c)
 
 	if (!err)
 		err = ns_check_known(c, &inode);
-	if (!err)
-		c->rep->attr.attr = inode.attr;
-	return err;
+	if (err)
+		return err;
+	c->rep->attr.attr = inode.attr;
+	return c->req->ino.look ? ns_look(c, &inode, &c->rep->attr.lease) : 0;
 }
 
 int ns_readlink(struct ns_call *c)

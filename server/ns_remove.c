@@ -1,6 +1,7 @@
 /* ns_remove.c - UNLINK and RMDIR. */
 #include <errno.h>
 
+#include "common/util.h"
 #include "server/ns.h"
 
 /* Finds the name and loads what it names. */
@@ -12,6 +13,13 @@ static int find(struct ns_call *c, struct inode *dir, struct dirent_slot *slot, 
 	if (err == -ENOSPC || (!err && !slot->ino))
 		return -ENOENT;
 	return err ? err : ns_load_entry(c, slot, child);
+}
+
+static int check_unknown(struct ns_call *c, const struct inode *dir, const struct inode *child)
+{
+	const struct inode *const both[] = {dir, child};
+
+	return ns_check_unknown(c, both, ARRAY_SIZE(both));
 }
 
 static int remove_name(
@@ -37,7 +45,7 @@ int ns_unlink(struct ns_call *c)
 	if (!err && inode_is_dir(&child))
 		err = -EISDIR;
 	if (!err)
-		err = ns_check_last_name(c, &child);
+		err = check_unknown(c, &dir, &child);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, false);
 	return err ? err : remove_name(c, &dir, &slot, &child);
@@ -56,6 +64,8 @@ int ns_rmdir(struct ns_call *c)
 		err = dirent_empty(c->v, child.key, &empty);
 	if (!err && !empty)
 		err = -ENOTEMPTY;
+	if (!err)
+		err = check_unknown(c, &dir, &child);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, false);
 	if (err)

@@ -57,16 +57,15 @@ static int check_loop(struct ns_call *c, const struct end *moving, const struct 
 static int check_replace(struct ns_call *c, const struct end *from, const struct end *to)
 {
 	bool from_dir = inode_is_dir(&from->inode), to_dir = inode_is_dir(&to->inode);
-	bool empty;
-	int err;
+	bool empty = true;
+	int err = 0;
 
 	if (from_dir && !to_dir)
 		return -ENOTDIR;
 	if (!from_dir && to_dir)
 		return -EISDIR;
-	if (!to_dir)
-		return ns_check_last_name(c, &to->inode);
-	err = dirent_empty(c->v, to->inode.key, &empty);
+	if (to_dir)
+		err = dirent_empty(c->v, to->inode.key, &empty);
 	return !err && !empty ? -ENOTEMPTY : err;
 }
 
@@ -108,6 +107,13 @@ static int check(struct ns_call *c, struct end *from, struct end *to)
 	if (!err && flags & RENAME_WHITEOUT)
 		err = ns_check_new(c, c->req->rename.uid, whiteout_gid(c, from));
 	return err;
+}
+
+static int check_unknown(struct ns_call *c, const struct end *from, const struct end *to)
+{
+	const struct inode *const all[] = {from->dir, to->dir, &from->inode, &to->inode};
+
+	return ns_check_unknown(c, all, to->slot.ino ? 4 : 3);
 }
 
 /* end's inode now has the other end's name and parent. */
@@ -199,7 +205,9 @@ int ns_rename(struct ns_call *c)
 		to.dir = from.dir;
 	err = check(c, &from, &to);
 	if (!err && to.slot.ino != from.slot.ino) {
-		err = ns_room(c, ROOM_PAGES, true);
+		err = check_unknown(c, &from, &to);
+		if (!err)
+			err = ns_room(c, ROOM_PAGES, true);
 		if (!err)
 			err = change(c, &from, &to);
 	}

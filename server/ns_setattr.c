@@ -83,6 +83,15 @@ int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *se
 	return ns_setattr_xattrs(c, i, set->valid);
 }
 
+static int check_lease(struct ns_call *c, const struct inode *i)
+{
+	uint32_t valid = c->req->setattr.valid;
+
+	if (valid & SET_SIZE)
+		return ns_check_lease(c, i, LEASE_EXCLUSIVE);
+	return valid ? ns_check_one_unknown(c, i) : ns_check_known(c, i);
+}
+
 int ns_setattr(struct ns_call *c)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
@@ -93,8 +102,7 @@ int ns_setattr(struct ns_call *c)
 	if (!err)
 		err = check_size(&inode, req);
 	if (!err)
-		err = req->valid & SET_SIZE ? ns_check_lease(c, &inode, LEASE_EXCLUSIVE)
-					    : ns_check_known(c, &inode);
+		err = check_lease(c, &inode);
 	if (!err)
 		err = check_owner(c, &inode);
 	if (!err)

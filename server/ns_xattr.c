@@ -140,7 +140,7 @@ static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, str
 	if (!err)
 		err = check_type(&ch->inode, name);
 	if (!err)
-		err = ns_check_known(c, &ch->inode);
+		err = ns_check_one_unknown(c, &ch->inode);
 	return err ? err : xattr_find(c->v, &c->m->hash, &ch->inode, name, &ch->there);
 }
 

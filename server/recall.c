@@ -7,6 +7,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/damping.h"
 #include "server/lease.h"
 #include "server/session.h"
 #include "server/snapshot.h"
@@ -23,6 +24,7 @@ struct recalls {
 	struct list buckets[BUCKETS]; /* struct contested */
 	struct list changed;          /* the same: to be looked at */
 	struct list parked;           /* struct request */
+	struct damping damping;
 	int64_t ticked_ms;
 };
 
@@ -172,15 +174,18 @@ void recall_wait(struct request *req)
 	note_change(rs, at);
 }
 
-/* One that has got what it waited for in the batch on its way is in the store. */
-static bool is_before(const struct request *other, uint64_t session)
+/* One that has got what it waited for in the batch on its way is in the store. A session's own
+ * LEASE is in the way of what it can do without, which it would wait for itself; but not of another
+ * LEASE.
+ */
+static bool is_before(const struct request *other, const struct request *req)
 {
-	return session_id(other) != session && other->outcome != OUTCOME_REPLY;
+	return other->outcome != OUTCOME_REPLY &&
+	       (req->rpc.op != RPC_LEASE || session_id(other) != session_id(req));
 }
 
-uint8_t recall_wanted(const struct request *req)
+uint8_t recall_wanted(const struct request *req, uint64_t ino)
 {
-	uint64_t ino = req->rpc.lease.ino, session = session_id(req);
 	const struct contested *at =
 		find(req->conn->server->recalls, req->conn->session->export, ino);
 	uint8_t wanted = LEASE_NONE;
@@ -192,10 +197,16 @@ uint8_t recall_wanted(const struct request *req)
 
 		if (other == req)
 			break;
-		if (is_before(other, session) && other->wait.type > wanted)
+		if (is_before(other, req) && other->wait.type > wanted)
 			wanted = other->wait.type;
 	}
 	return wanted;
+}
+
+bool recall_is_restless(const struct request *req, uint64_t ino)
+{
+	return damping_is_on(&req->conn->server->recalls->damping,
+		req->conn->session->export->index, ino, now_ms());
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -225,6 +236,7 @@ static struct recall *make_recall(struct contested *at, struct server *s, uint64
 	r->since_ms = now_ms();
 	list_add_tail(&at->recalls, &r->of_inode);
 	list_add_tail(&session->recalls, &r->of_session);
+	at->export->recalled++;
 	return r;
 }
 
@@ -243,6 +255,9 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 	if (!r)
 		return;
 	news = keep < r->keep || record->number != r->number;
+	if (news && !keep)
+		damping_recalled(&look->server->recalls->damping, look->at->export->index,
+			look->at->ino, now_ms());
 	r->wanted = true;
 	r->number = record->number;
 	r->keep = keep;
@@ -275,7 +290,8 @@ static void look_at_holder(const struct lease_record *record, void *arg)
 /* Only a LEASE is behind those who came before: what else waits takes nothing. */
 static bool is_behind(const struct request *req)
 {
-	return req->rpc.op == RPC_LEASE && lease_conflict(req->wait.type, recall_wanted(req));
+	return req->rpc.op == RPC_LEASE &&
+	       lease_conflict(req->wait.type, recall_wanted(req, req->rpc.lease.ino));
 }
 
 static void wake(struct server *s, struct contested *at)

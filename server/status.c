@@ -124,9 +124,9 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 static json_t *describe_leases(
 	const struct server *s, const struct export *export, const struct meta_usage *u)
 {
-	return json_pack("{s:I s:I s:I s:i}", "shared", (json_int_t)u->shared, "exclusive",
+	return json_pack("{s:I s:I s:I s:i s:I}", "shared", (json_int_t)u->shared, "exclusive",
 		(json_int_t)u->exclusive, "pins", (json_int_t)u->pins, "waiting",
-		(int)recalls_waiting(s, export));
+		(int)recalls_waiting(s, export), "recalled", (json_int_t) export->recalled);
 }
 
 static json_t *describe_export(const struct server *s, const struct export *export)

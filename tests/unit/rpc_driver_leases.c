@@ -478,6 +478,94 @@ static void wait__of_who_takes_the_last_name(void **state)
 	end_all();
 }
 
+/* ---- looking --------------------------------------------------------------------------------- */
+
+static struct rpc_request look_request(const char *name)
+{
+	return (struct rpc_request){
+		.op = RPC_LOOKUP, .name = {ROOT_INO, str(name), LOOK_LEASE | LOOK_LEASE_DIR}};
+}
+
+static struct rpc_entry_reply look(unsigned i, const char *name)
+{
+	struct rpc_request req = look_request(name);
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	return rep.entry;
+}
+
+static void look__gives_back_to_who_changes(void **state)
+{
+	struct rpc_entry_reply looked;
+	uint64_t ino;
+
+	begin_all();
+	ino = make_file(0, "file");
+	looked = look(1, "file");
+	assert_int_equal(looked.lease.type, LEASE_SHARED);
+	assert_int_equal(looked.lease.ms, LEASE_MS);
+	assert_int_equal(looked.parent_lease.type, LEASE_SHARED);
+	assert_int_equal(looked.parent_lease.ms, LEASE_MS);
+	ask(0, 0, (struct rpc_request){.op = RPC_UNLINK, .name = {ROOT_INO, str("file")}});
+	expect_no_recall(0);
+	expect_recall(1, ROOT_INO, looked.parent_lease.number, LEASE_NONE);
+	/* Who waits keeps others from getting what they can do without. */
+	assert_int_equal(look(2, "file").parent_lease.type, LEASE_NONE);
+	give_back(1, ROOT_INO, looked.parent_lease.number, LEASE_NONE);
+	await_recall(1, LEASE_NONE);
+	expect_recall(1, ino, looked.lease.number, LEASE_NONE);
+	give_back(1, ino, looked.lease.number, LEASE_NONE);
+	assert_int_equal(expect(0, RPC_UNLINK, 0).remove.child.ino, ino);
+	expect_no_recall(1);
+	end_all();
+}
+
+/* Two that make names in one directory, and look what is there, don't wait for each other. */
+static void look__does_not_go_to_and_fro(void **state)
+{
+	char name[16];
+	struct rpc_request make = {.op = RPC_MKDIR, .create = {.parent = ROOT_INO}};
+	struct rpc_reply rep;
+	uint64_t number;
+
+	begin_all();
+	number = look(1, "0").parent_lease.number;
+	make.create.name = str("0");
+	ask(0, 0, make);
+	expect_no_recall(0);
+	expect_recall(1, ROOT_INO, number, LEASE_NONE);
+	give_back(1, ROOT_INO, number, LEASE_NONE);
+	expect(0, RPC_MKDIR, 0);
+	for (unsigned i = 1; i < 20; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		make.create.name = str(name);
+		assert_int_equal(look(i % 2, name).parent_lease.type, LEASE_NONE);
+		assert_int_equal(client_call(&clients[i % 2], 0, &make, &rep), 0);
+	}
+	assert_true(status_says(0, "\"recalled\":1"));
+	end_all();
+}
+
+static void look__is_repeated_alike(void **state)
+{
+	struct rpc_request req = look_request("file");
+	uint64_t number;
+
+	begin_all();
+	make_file(0, "file");
+	ask(1, 3, req);
+	number = expect(1, RPC_LOOKUP, 3).entry.parent_lease.number;
+	give_back(1, ROOT_INO, number, LEASE_NONE);
+	client_drop(&clients[1]);
+	client_resume(&clients[1]);
+	req.slot = 3;
+	req.seq = clients[1].seq[3];
+	client_send(&clients[1], &req);
+	assert_int_equal(expect(1, RPC_LOOKUP, 3).entry.parent_lease.number, number);
+	end_all();
+}
+
 /* ---- many at random -------------------------------------------------------------------------- */
 
 enum { FILES = 4, STEPS = 3000, RETURN_SLOT = 15 };
@@ -877,6 +965,9 @@ int driver_run_leases(void)
 		LEASE_TEST(wait__brings_what_was_committed),
 		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
 		LEASE_TEST(wait__of_who_takes_the_last_name),
+		LEASE_TEST(look__gives_back_to_who_changes),
+		LEASE_TEST(look__does_not_go_to_and_fro),
+		LEASE_TEST(look__is_repeated_alike),
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),

@@ -436,6 +436,22 @@ static void setattr__of_mode__needs_none(void **state)
 	lease_leave(req);
 }
 
+/* It keeps reading and writing from going on until it is answered. */
+static void setattr__of_times__needs_the_file_alone(void **state)
+{
+	struct request *req = &fx.ops[0];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
+	req->args.set.valid = SET_MTIME;
+	assert_false(lease_admit(req, op_went));
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
+	recall(5, LEASE_NONE);
+	assert_nothing_sent();
+	end(0);
+	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_true(is_left());
+}
+
 /* ---- recalls --------------------------------------------------------------------------------- */
 
 static void recall__idle__returned_at_once(void **state)
@@ -923,6 +939,7 @@ int main(void)
 		CASE(write__returns_what_it_read_under_first),
 		CASE(truncate__of_a_file_that_is_not_open__keeps_the_lease),
 		CASE(setattr__of_mode__needs_none),
+		CASE(setattr__of_times__needs_the_file_alone),
 		CASE(recall__idle__returned_at_once),
 		CASE(recall__waits_for_its_users_and_keeps_new_ones_out),
 		CASE(recall__of_a_writer__commits_first_and_may_go_on_reading),

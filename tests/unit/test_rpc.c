@@ -91,11 +91,11 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_LOOKUP:
 	case RPC_UNLINK:
 	case RPC_RMDIR:
-		q.name = (struct rpc_name_request){1, str("name")};
+		q.name = (struct rpc_name_request){1, str("name"), LOOK_LEASE | LOOK_LEASE_DIR};
 		break;
 	case RPC_GETATTR:
 	case RPC_READLINK:
-		q.ino.ino = 44;
+		q.ino = (struct rpc_ino_request){44, LOOK_LEASE};
 		break;
 	case RPC_READDIR:
 		q.readdir = (struct rpc_readdir){1, UINT64_MAX, 8192, true};
@@ -261,7 +261,8 @@ static struct rpc_reply reply_of(unsigned op)
 	case RPC_COMMIT:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
-		p.attr = (struct rpc_attr_reply){attr_of(8), 1, {extent_of(0)}};
+		p.attr = (struct rpc_attr_reply){
+			attr_of(8), {LEASE_SHARED, 9, 10}, 1, {extent_of(0)}};
 		break;
 	case RPC_UNLINK:
 	case RPC_RMDIR:
@@ -344,6 +345,20 @@ static void op_info__unknown_ops_have_no_name(void **state)
 	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");
 	assert_true(rpc_op_info(RPC_RENAME)->mutates);
 	assert_false(rpc_op_info(RPC_STATFS)->mutates);
+}
+
+static void mutates__what_asks_for_leases(void **state)
+{
+	struct rpc_request lookup = {.op = RPC_LOOKUP}, getattr = {.op = RPC_GETATTR};
+
+	assert_false(rpc_mutates(&lookup));
+	assert_false(rpc_mutates(&getattr));
+	lookup.name.look = LOOK_LEASE_DIR;
+	getattr.ino.look = LOOK_LEASE;
+	assert_true(rpc_mutates(&lookup));
+	assert_true(rpc_mutates(&getattr));
+	assert_true(rpc_mutates(&(struct rpc_request){.op = RPC_UNLINK}));
+	assert_false(rpc_mutates(&(struct rpc_request){.op = RPC_READLINK, .ino.look = 1}));
 }
 
 static void request__comes_back_the_same(void **state)
@@ -947,6 +962,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(op_info__unknown_ops_have_no_name),
+		cmocka_unit_test(mutates__what_asks_for_leases),
 		cmocka_unit_test(request__comes_back_the_same),
 		cmocka_unit_test(request__fields_arrive_in_their_places),
 		cmocka_unit_test(reply__comes_back_the_same),

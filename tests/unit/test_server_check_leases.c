@@ -133,7 +133,7 @@ static const struct corruption corruptions[] = {
 	{of_nobody, "inode N is leased to session 77, which is not there"},
 	{of_one_alone, "inode N is leased to session N, which is not shared"},
 	{of_no_inode, "session N has a lease of inode 999, which is not there"},
-	{of_directory, "session N has a lease of inode N, which is no regular file"},
+	{of_directory, "session N has inode N exclusively, which is no regular file"},
 	{of_no_export, "table lease has records of export 9, which is not there"},
 	{beside_exclusive, "inode N is leased to session N and to session N, and one has it alone"},
 	{beside_shared, "inode N is leased to session N and to session N, and one has it alone"},

@@ -1,0 +1,134 @@
+/* lease_fixture.h - sessions at a shared export of the metadata core, and what they ask of leases. */
+#ifndef RMEMFS_TESTS_LEASE_FIXTURE_H
+#define RMEMFS_TESTS_LEASE_FIXTURE_H
+
+#include "server/lease.h"
+#include "tests/unit/meta_fixture.h"
+
+/* ---- sessions at a shared export ------------------------------------------------------------- */
+
+enum { SESSIONS = 3, LIMIT = 2000 };
+
+static uint64_t sessions[SESSIONS];
+
+static inline uint64_t new_session(uint32_t flags)
+{
+	struct meta_session s = {
+		.flags = flags, .instance = 7, .nchannels = 1, .client = "test:/mnt"};
+
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	return s.id;
+}
+
+static inline int set_up(void **state)
+{
+	fx_set_up(state);
+	fx_end_session();
+	fx_settle();
+	for (unsigned i = 0; i < SESSIONS; i++)
+		sessions[i] = new_session(ATTACH_SHARED);
+	fx.ctx.shared = true;
+	fx.ctx.session = sessions[0];
+	fx.ctx.lease_limit = LIMIT;
+	return 0;
+}
+
+static inline void as(unsigned i)
+{
+	fx.ctx.session = sessions[i];
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+enum { WAITS = -EAGAIN };
+
+static inline int lease(uint64_t ino, uint8_t type, uint8_t flags)
+{
+	int status = FX_RUN(.op = RPC_LEASE, .lease = {ino, type, flags});
+
+	if (status == WAITS)
+		assert_int_equal(fx.result, META_WAIT);
+	return status;
+}
+
+static inline void expect_lease(uint8_t type)
+{
+	assert_int_equal(fx.rep.entry.lease.type, type);
+	assert_true(fx.rep.entry.lease.number);
+}
+
+static inline uint64_t take(unsigned i, uint64_t ino, uint8_t type, uint8_t flags)
+{
+	as(i);
+	assert_int_equal(lease(ino, type, flags), 0);
+	expect_lease(type);
+	return fx.rep.entry.lease.number;
+}
+
+static inline void give_back_pinned(
+	unsigned i, uint64_t ino, uint64_t number, uint8_t keep, enum return_pin pin)
+{
+	const struct rpc_returned returned = {ino, number, keep, pin};
+	struct wire_out w;
+
+	as(i);
+	wire_out_init(&w, fx.out, sizeof(fx.out));
+	rpc_put_returned(&w, &returned);
+	assert_int_equal(FX_RUN(.op = RPC_RETURN, .ret = {.kind = RETURN_LEASES,
+							  .tail = {fx.out, RPC_RETURNED_BYTES}}),
+		0);
+}
+
+static inline void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep, bool unpin)
+{
+	give_back_pinned(i, ino, number, keep, unpin ? RETURN_UNPIN : RETURN_PIN_AS_IT_IS);
+}
+
+/* Of every inode others want so much who came before. */
+static uint8_t wanted_by_others;
+
+static inline uint8_t what_others_want(const void *asker, uint64_t ino)
+{
+	return wanted_by_others;
+}
+
+static inline void others_want(uint8_t type)
+{
+	wanted_by_others = type;
+	fx.ctx.wanted = what_others_want;
+}
+
+/* What is stored. */
+static inline struct lease_record record(unsigned i, uint64_t ino)
+{
+	struct lease_record r;
+
+	assert_int_equal(store_begin_read(fx.m->store), 0);
+	assert_int_equal(lease_get(fx_volume(), inode_key(fx_volume(), ino), sessions[i], &r), 0);
+	store_abort(fx.m->store);
+	return r;
+}
+
+static inline void expect_waits_for(uint64_t ino, uint8_t type)
+{
+	assert_int_equal(fx.result, META_WAIT);
+	assert_int_equal(meta_wait(fx.m).ino, ino);
+	assert_int_equal(meta_wait(fx.m).type, type);
+}
+
+/* A file that nobody has open, by session 0. */
+static inline uint64_t make_file(const char *name)
+{
+	uint64_t ino;
+
+	as(0);
+	ino = fx_file(ROOT_INO, name);
+	expect_lease(LEASE_NONE);
+	give_back(0, ino, fx.rep.entry.lease.number, LEASE_NONE, true);
+	assert_false(record(0, ino).pinned);
+	return ino;
+}
+
+#endif
