@@ -42,6 +42,11 @@ static void hear(struct conn *c)
 		c->session->heard_ms = now;
 }
 
+int64_t conn_silence_ms(const struct conn *c, int64_t now)
+{
+	return conn_timeout_ms(c) ? running_ms(c->server, now) - c->heard_ms : -1;
+}
+
 static void close_silent(struct conn *c, int64_t silent_ms)
 {
 	static struct log_ratelimit limit = {.burst = CLIENTS_LOG_BURST};
@@ -52,6 +57,7 @@ static void close_silent(struct conn *c, int64_t silent_ms)
 			channel_peer(c->channel), session->stored.client, session->export->name,
 			(long long)silent_ms / 1000, (long long)silent_ms % 1000 / 100);
 	session->fell_silent = true;
+	c->silent_ms = silent_ms;
 	conn_fence(c);
 }
 
@@ -297,12 +303,13 @@ static void conn_fenced(struct conn *c)
 	struct server *s = c->server;
 	struct session *session = c->session;
 	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
+	int64_t silent_ms = c->silent_ms;
 
 	if (process_gone && session)
 		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
 	conn_delete(c);
 	if (session)
-		session_lost_conn(session, process_gone);
+		session_lost_conn(session, process_gone, silent_ms);
 	attach_retry_waiting(s);
 }
 

@@ -67,6 +67,7 @@ struct conn {
 	int64_t since_ms;
 	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
 	uint64_t progress; /* channel_progress then */
+	int64_t silent_ms; /* how long it was, where it is closed for that */
 	bool rung;         /* and no PING has come since */
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
@@ -90,6 +91,10 @@ uint32_t conn_timeout_ms(const struct conn *c);
 /* Closes the attached channels that have been silent for as long. Returns when to ask next;
  * INT64_MAX: after the next message. */
 int64_t conns_judge(struct server *s, int64_t now);
+
+/* How long it has given no sign of life, in time in which this process ran; -1: it need not (shm).
+ */
+int64_t conn_silence_ms(const struct conn *c, int64_t now);
 
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);

@@ -64,32 +64,46 @@ bool lock_news_put(const struct session *session, struct wire_out *w)
 
 /* ---- the end of holders that are gone -------------------------------------------------------- */
 
-static int64_t later_of(int64_t a, int64_t b)
+/* Of all its channels: the shortest. -1: one of them need not be heard. */
+static int64_t silence_ms(const struct session *session, int64_t now)
 {
-	return a > b ? a : b;
+	int64_t shortest = INT64_MAX;
+
+	list_for_each (pos, &session->conns) {
+		int64_t silent = conn_silence_ms(list_entry(pos, struct conn, link), now);
+
+		shortest = silent < shortest ? silent : shortest;
+	}
+	return shortest;
 }
 
-/* By one who came after it was lost, or waits for it. */
+/* By one who came after it was heard of last, or waits for it. */
 static bool is_wanted(const struct session *session)
 {
+	int64_t since_ms = list_empty(&session->conns) ? session->lost_ms : session->heard_ms;
 	bool wanted;
 
-	if (session->wanted_ms && session->wanted_ms >= session->lost_ms)
+	if (session->wanted_ms && session->wanted_ms >= since_ms)
 		return true;
 	return !meta_locks_wanted(session->server->meta, session->stored.id, &wanted) && wanted;
 }
 
 /* -1: not as long as it is there, or nobody may want it. */
-static int64_t ends_ms(const struct session *session)
+static int64_t ends_ms(const struct session *session, int64_t now)
 {
 	const struct server *s = session->server;
+	int64_t silent;
 
-	if (session->ending || session->export->closed || !list_empty(&session->conns) ||
+	if (session->ending || session->export->closed ||
 		(!session->wanted_ms && !meta_locks_waiting(s->meta)))
 		return -1;
+	if (!list_empty(&session->conns)) {
+		silent = silence_ms(session, now);
+		return silent < 0 ? -1 : now + s->lease_ms - silent;
+	}
 	if (session->process_gone && !session_reaches_memory(session))
 		return 0;
-	return later_of(session->heard_ms, session->lost_ms) + s->lease_ms;
+	return session->lost_ms - session->silent_ms + s->lease_ms;
 }
 
 int64_t lock_news_tick(struct server *s, int64_t now)
@@ -99,7 +113,7 @@ int64_t lock_news_tick(struct server *s, int64_t now)
 	lock_news_look(s);
 	list_for_each_safe (pos, &s->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
-		int64_t at = ends_ms(session);
+		int64_t at = ends_ms(session, now);
 
 		if (at > now && at < next)
 			next = at;

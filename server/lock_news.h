@@ -4,8 +4,9 @@
  *     (something changed) -> lock_news_look -> session_ring -> PING's tail -> LOCK again
  *
  * Who has a lock may keep it for as long as he likes, while he is there. A session that nobody has
- * heard of for the lease time, or whose process has ended, loses its locks, and all else, to
- * whoever wants one of them.
+ * heard of for the lease time, whether its channels are still up or not, or whose process has
+ * ended, loses its locks, and all else, to whoever wants one of them. On shm a process that lives
+ * is there.
  *
  * THREADS    The metadata thread, outside batches, but for lock_news_wanted().
  */

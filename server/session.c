@@ -173,10 +173,11 @@ void session_end(struct session *session)
 		finish(session);
 }
 
-void session_lost_conn(struct session *session, bool process_gone)
+void session_lost_conn(struct session *session, bool process_gone, int64_t silent_ms)
 {
 	session->process_gone |= process_gone;
 	session->lost_ms = now_ms();
+	session->silent_ms = silent_ms;
 	if (!session_reaches_memory(session) && (session->ending || session->said_bye))
 		finish(session);
 }
@@ -186,7 +187,7 @@ void session_lost_process(struct server *s, uint64_t id)
 	struct session *session = session_find(s, id);
 
 	if (session)
-		session_lost_conn(session, true);
+		session_lost_conn(session, true, 0);
 	attach_retry_waiting(s);
 }
 

@@ -24,6 +24,8 @@ struct session {
 	uint64_t *last_seq;  /* [slots] of this run of the server */
 	int64_t heard_ms;    /* the last message, or when a channel was attached */
 	int64_t lost_ms;     /* without conns: since when */
+	int64_t silent_ms;   /* and how long the last one had been silent, if it was closed for that
+			      */
 	uint64_t frozen;     /* the snapshot that it has ended its writes for */
 	int64_t wanted_ms;   /* when somebody found a lock of it in his way last; 0: never */
 	bool restored;       /* of an earlier run of the server, and not resumed yet */
@@ -75,8 +77,8 @@ void sessions_end_overdue(struct server *s, const struct export *export, const s
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);
-/* A channel of it has been fenced. */
-void session_lost_conn(struct session *session, bool process_gone);
+/* A channel of it has been fenced; silent_ms: since it was silent for so long, or 0. */
+void session_lost_conn(struct session *session, bool process_gone, int64_t silent_ms);
 /* A process of an earlier run of the server, which had its memory mapped, has ended. */
 void session_lost_process(struct server *s, uint64_t id);
 void session_retry_stalled(struct server *s);

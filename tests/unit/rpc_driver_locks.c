@@ -183,6 +183,25 @@ static void end__of_a_holder_that_is_gone(void **state)
 	end_all();
 }
 
+/* Its connection is as good as it was, but nobody is heard over it. */
+static void end__of_a_holder_that_is_silent(void **state)
+{
+	int64_t began, until = now_ms() + WAIT_MS;
+
+	begin_all();
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	began = now_ms();
+	if (driver_kind != TRANSPORT_SHM) {
+		while (lock(1, LOCK_SHARED, 0)) {
+			assert_true(now_ms() < until);
+			usleep(50000);
+		}
+		assert_true(now_ms() - began >= LEASE_MS - 100);
+		assert_true(server_logged(&server, "it is gone, and has locks that others want"));
+	}
+	end_all();
+}
+
 static void restart__keeps_locks(void **state)
 {
 	begin_all();
@@ -226,6 +245,7 @@ int driver_run_locks(void)
 		LOCK_TEST(wait__is_passed_when_it_does_not_come),
 		LOCK_TEST(end__of_a_holder_frees_its_locks),
 		LOCK_TEST(end__of_a_holder_that_is_gone),
+		LOCK_TEST(end__of_a_holder_that_is_silent),
 		LOCK_TEST(restart__keeps_locks),
 	};
 
