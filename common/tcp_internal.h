@@ -150,6 +150,11 @@ static inline void tcp_server_passed(struct tcp_server *ch, ssize_t bytes)
 	atomic_fetch_add_explicit(&ch->sock.base.progress, (uint64_t)bytes, memory_order_relaxed);
 }
 
+static inline void tcp_server_refused(struct tcp_server *ch)
+{
+	atomic_fetch_add_explicit(&ch->sock.base.refused, 1, memory_order_relaxed);
+}
+
 extern const struct channel_limits tcp_limits;
 
 /* Fills a BYE and the piece that sends it. */

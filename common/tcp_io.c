@@ -96,6 +96,7 @@ static void run_request(struct tcp_server *ch)
 		if (i)
 			sock_range_decode(ch->ranges + (i - 1) * FRAME_RANGE_BYTES, &range);
 		if (resolve(ch, &range, &ch->reply_iov[1 + i])) {
+			tcp_server_refused(ch);
 			begin_payload(ch, TCP_HEADER, NULL, 0, true);
 			reply(ch, -EACCES, 0, 0);
 			return;
@@ -277,10 +278,19 @@ static void wake(struct tcp_io *io)
 	(void)!write(io->wakefd, &one, sizeof(one));
 }
 
+/* Whether the peer is in the middle of a request, and has not gone away from it. */
+static bool is_cut_off(const struct tcp_server *ch)
+{
+	return !ch->closed && (ch->stage == TCP_RANGES || ch->stage == TCP_DATA) &&
+	       !tcp_in_payload_done(&ch->in);
+}
+
 static void drop_locked(struct tcp_io *io, struct tcp_server *ch)
 {
 	pthread_mutex_lock(&ch->lock);
 	tcp_watch_locked(ch); /* it is stopped: out of the set */
+	if (is_cut_off(ch))
+		tcp_server_refused(ch);
 	pthread_mutex_unlock(&ch->lock);
 	ch->dropped = true;
 	sock_source_notify(&ch->sock.source);

@@ -328,6 +328,11 @@ uint64_t channel_progress(const struct channel *ch)
 	return atomic_load_explicit(&ch->progress, memory_order_relaxed);
 }
 
+uint64_t channel_refused(const struct channel *ch)
+{
+	return atomic_load_explicit(&ch->refused, memory_order_relaxed);
+}
+
 uint32_t channel_peer_version(const struct channel *ch)
 {
 	return ch->peer_version;

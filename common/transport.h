@@ -174,6 +174,11 @@ uint32_t channel_peer_version(const struct channel *ch);
  * does the transfers (verbs) or the peer itself (shm), none of them is seen. */
 uint64_t channel_progress(const struct channel *ch);
 
+/* Server: READs and WRITEs of the peer's that came to nothing: it had no right to what they named,
+ * or the fence cut them off. Where the device does the transfers (verbs), those that the fence
+ * refuses are seen by the peer alone; on shm there is nobody to refuse any. */
+uint64_t channel_refused(const struct channel *ch);
+
 /* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with
  * status 0, we get ours. Harmless on a closed one. */
 void channel_disconnect(struct channel *ch);

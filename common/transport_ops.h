@@ -67,6 +67,7 @@ struct channel {
 	uid_t peer_uid;
 	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
 	_Atomic uint64_t progress; /* server: bytes passed, counted where they are seen */
+	_Atomic uint64_t refused;  /* server: channel_refused() */
 	void *user;
 };
 

@@ -273,6 +273,8 @@ void verbs_channel_finish(struct verbs_channel *ch)
 {
 	destroy_qp(ch);
 	ch->status = final_status(ch);
+	if (ch->base.server && ch->status == -EACCES)
+		ch->base.refused++;
 	ch->phase = PHASE_DEAD;
 	ch->pending |= PENDING_CLOSED;
 	list_del(&ch->hot_node);

@@ -222,9 +222,12 @@ static void call_settle(struct remote *r, struct io_call *call)
 
 void transfers_done(struct remote *r, const struct event *ev)
 {
-	struct io_call *call = batch_take(r, ev->cookie);
+	struct io_batch *batch = ev->cookie;
+	uint32_t nworks = batch->nworks;
+	struct io_call *call = batch_take(r, batch);
 
 	if (ev->status) {
+		r->nfailed += nworks;
 		call_failed(call, ev->status);
 		connection_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
 	} else if (call->nbatches == 0) {
@@ -254,8 +257,20 @@ static void queue_rewind(struct remote *r, struct io_queue *q)
 	}
 }
 
+/* Nobody here knows of any whether it has happened. */
+static void tell_open(struct remote *r)
+{
+	uint32_t nopen = r->nfailed + r->io[IO_READ].nworks + r->io[IO_WRITE].nworks;
+
+	if (nopen)
+		log_info("server %s: transfers that did not end before their connection: %u",
+			r->session->server, nopen);
+	r->nfailed = 0;
+}
+
 void transfers_channel_lost(struct remote *r)
 {
+	tell_open(r);
 	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++)
 		queue_rewind(r, &r->io[dir]);
 	batches_reset(r);

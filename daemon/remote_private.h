@@ -103,6 +103,7 @@ struct remote {
 
 	/* I/O. */
 	struct io_queue io[2]; /* by enum io_dir */
+	uint32_t nfailed;      /* works of this channel that ended in error */
 	struct io_batch batches[BATCHES_MAX];
 	struct io_batch *free_batches;
 	struct list io_refused; /* broken by nature; ended by the next tick */

@@ -162,6 +162,7 @@ static void conn_delete(struct conn *c)
 		list_del(&c->link);
 	else
 		unattached_del(c);
+	c->server->refused += channel_refused(c->channel);
 	channel_delete(c->channel);
 	conn_free(c);
 }

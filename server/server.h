@@ -90,6 +90,7 @@ struct server {
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;
+	uint64_t refused; /* channel_refused() of those that are gone */
 
 	/* struct request; each is in one of these, or in a batch, or free. */
 	struct list ready;   /* received, in the order of arrival */

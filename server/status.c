@@ -245,6 +245,15 @@ static json_t *describe_store(const struct server *s)
 		(json_int_t)u.store_used_bytes);
 }
 
+static uint64_t sum_refused(const struct server *s)
+{
+	uint64_t n = s->refused;
+
+	list_for_each (pos, &s->conns)
+		n += channel_refused(list_entry(pos, struct conn, all)->channel);
+	return n;
+}
+
 static json_t *describe(const struct server *s)
 {
 	json_t *root = describe_identity(s);
@@ -265,6 +274,7 @@ static json_t *describe(const struct server *s)
 	json_object_set_new(root, "sessions", sessions);
 	json_object_set_new(root, "totals", describe_counters(&sum));
 	json_object_set_new(root, "channels", json_u64(s->nconns));
+	json_object_set_new(root, "refused", json_u64(sum_refused(s)));
 	return root;
 }
 
