@@ -28,6 +28,8 @@ static void choose(void)
 		return;
 	if (by && strcmp(by, "TERM") == 0)
 		signal_number = SIGTERM;
+	else if (by && strcmp(by, "STOP") == 0)
+		signal_number = SIGSTOP;
 	snprintf(chosen, sizeof(chosen), "%s", text);
 	number = strchr(chosen, ':');
 	if (number)

@@ -1,10 +1,10 @@
-/* crash_point.h - named places at which a test makes the process die as by kill -9.
+/* crash_point.h - named places at which a test makes the process die as by kill -9, or stand still.
  *
  * In a build with RMEMFS_CRASH_POINTS (the presets dev, asan, tsan) the environment variable
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
- * if N is not given; with RMEMFS_CRASH_BY=TERM it is told to end there. In any other build a crash
- * point is nothing. kill.bats, power.bats and resize.bats die at each of these, and hold this list
- * against the code:
+ * if N is not given; with RMEMFS_CRASH_BY=TERM it is told to end there, with STOP it stands still
+ * until SIGCONT. In any other build a crash point is nothing. kill.bats, power.bats, resize.bats
+ * and shared_fence.bats use each of these, and hold this list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
@@ -32,6 +32,7 @@
  *     snapshot.renamed                                it has its name
  *     set.written  set.named  set.whole  stop.published       the set of a stop
  *     landing.arrived                                 the client's: a payload is in granted pages
+ *     write.post                                      the client's: a WRITE is about to go out
  *
  * THREADS  Any.
  */

@@ -50,13 +50,16 @@ half_restored=(restore.begun restore.records restore.stored restore.filled)
 restored=(restore.ended)
 # Of a client, over shm.
 client=(landing.arrived)
+# Of one that shared_fence.bats stops.
+stopped=(write.post)
 
 # bats test_tags=once
 @test "every point that the code has is one that a test dies at" {
 	local points
 	points=$({
 		printf '%s\n' "${often[@]}" "${seldom[@]}" "${first_start[@]}" "${restart[@]}" \
-			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}"
+			"${mounting[@]}" "${half_restored[@]}" "${restored[@]}" "${client[@]}" \
+			"${stopped[@]}"
 		cat "$BATS_TEST_DIRNAME"/{power,resize}.bats | tr '\n' ' ' |
 			grep -oP '\bpoints\+?=\(\K[^)]+' | tr -s '\t ' '\n'
 	} | grep . | sed 's/:.*//' | sort -u)

@@ -1,11 +1,16 @@
 # shellcheck shell=bash disable=SC2154 # what helpers set
 # mounts.bash - several mounts of one export at a time, by numbers: N is $dir/N, its process ${mounts[N]}.
 
+# Where one is elsewhere (wire.bash): the command that it is run by, and how it calls the server.
+within=() source_of=()
+
 # mount_number N OPTIONS
 mount_number() {
 	local at=$dir/$1 n=$1
 	mkdir -p "$at"
-	rmemfs -f -c /dev/null -o "$(mount_options)$2" "$(mount_source)" "$at" \
+	# shellcheck disable=SC2086 # a command and its arguments
+	${within[n]:-} rmemfs -f -c /dev/null -o "$(mount_options)$2" \
+		"${source_of[n]:-$(mount_source)}" "$at" \
 		>>"$dir/mount.$n.log" 2>&1 3>&- &
 	mounts[n]=$!
 	echo "${mounts[n]}" >"$dir/mount.$n.pid"

@@ -18,6 +18,8 @@ tags=
 for transport in shm tcp verbs; do
 	[ $transport = "$RMEMFS_TEST_TRANSPORT" ] || tags+="${tags:+,}!only:$transport"
 done
+# Over shm nobody is fenced before his process ends.
+[ "$RMEMFS_TEST_TRANSPORT" != shm ] || tags+=',!fenced'
 # What has nothing to do with the transport is tested once.
 [ "$RMEMFS_TEST_TRANSPORT" = tcp ] || tags+=',!once'
 # Raw sockets make no peers over verbs, and in the guest all takes its time.
