@@ -9,6 +9,7 @@ load wire
 
 setup() {
 	setup_rmem
+	# shellcheck disable=SC2034 # the helpers take it
 	export_size=48MiB
 	use_lease 2
 	mounts=()

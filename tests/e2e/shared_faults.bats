@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# shared_faults.bats - one of four mounts of one export is killed, stopped for longer than the lease time,
+# or loses its link, round after round, while all four work on the same files (see
+# ../stress/sharers): the others wait for the lease time at most, and nothing is lost that was promised.
+#
+# RMEMFS_TEST_SEED=N repeats the choices of a run; each run prints its own.
+
+load helpers
+load mounts
+load wire
+
+lease=2 # seconds
+
+nightly() {
+	[ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]
+}
+
+setup() {
+	# shellcheck disable=SC2034 # the helpers take it
+	if nightly; then test_seconds=1800; else test_seconds=150; fi
+	setup_rmem
+	seed=${RMEMFS_TEST_SEED:-$RANDOM}
+	echo "RMEMFS_TEST_SEED=$seed"
+	RANDOM=$seed
+	use_lease $lease
+	mounts=() players=()
+	journal=$dir/journal
+}
+
+teardown() {
+	[ -z "${victim:-}" ] || kill -CONT "${mounts[victim]:-$$}" 2>/dev/null || true
+	local n
+	for n in "${!players[@]}"; do
+		kill -KILL "${players[n]}" 2>/dev/null || true
+	done
+	wires_end
+	end_mounts
+}
+
+# ---- players -------------------------------------------------------------------------------------
+
+play() {
+	sharers play "$journal" $(($1 - 1)) "$dir/$1" >>"$dir/player.$1.log" 2>&1 3>&- &
+	players[$1]=$!
+}
+
+# It has ended as it was told to; one that was struck, as it may.
+end_player() {
+	local pid=${players[$1]} status=0
+	unset "players[$1]"
+	exit_status "$pid" 20 || status=$?
+	[ $status -eq 0 ] || [ $status -eq "${2:-0}" ] || die "player $1 ended with status $status"
+}
+
+# Those that were not struck play on, and none has waited for longer than it may.
+others_go_on() {
+	local n waited
+	for n in "${!players[@]}"; do
+		alive "${players[n]}" || die "player $n has ended"
+	done
+	waited=$(sharers pause "$journal")
+	[ "${waited%% *}" -le $(((lease + 1) * 1000)) ] || die "waited for ms: $waited"
+}
+
+# pause_ms LEAST MORE: at random.
+pause_ms() {
+	local ms=$(($1 + RANDOM % $2))
+	pause "$(printf %d.%03d $((ms / 1000)) $((ms % 1000)))"
+}
+
+# ---- strikes -------------------------------------------------------------------------------------
+
+struck=3 # the status of a player that was told of it
+
+# Some come back at once, some when the others have what they had.
+strike_by_kill() {
+	local pid=${mounts[victim]}
+	unset "mounts[victim]"
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	end_player "$victim" "$struck"
+	until_true 10 umount "$dir/$victim"
+	[ $((RANDOM % 2)) -eq 0 ] || pause $((lease + 1))
+}
+
+# Over shm all may wait for it until its process has ended.
+strike_by_stop() {
+	[ "$transport" != shm ] || sharers hold "$journal"
+	suspend "${mounts[victim]}"
+	pause_ms $((lease * 1000 + 500)) 2000
+	kill -CONT "${mounts[victim]}"
+	back
+	[ "$transport" != shm ] || sharers go "$journal"
+}
+
+strike_by_cut() {
+	wire_cut "$victim"
+	pause_ms $((lease * 1000 + 500)) 6000
+	wire_mend "$victim"
+	back
+}
+
+# It may have been too late, or not.
+back() {
+	sharers leave "$journal" $((victim - 1))
+	end_player "$victim" "$struck"
+	end_mount "$victim"
+}
+
+# strike HOW
+strike() {
+	victim=$((1 + RANDOM % 4))
+	pause_ms 300 1000
+	echo "mount $victim: $1"
+	sharers strike "$journal" $((victim - 1))
+	strike_by_"$1"
+	mount_number "$victim" ,share
+	play "$victim"
+	others_go_on
+}
+
+strikes() {
+	local ways=(kill stop) rounds=3 i n
+	if [ "$transport" = tcp ]; then
+		ways+=(cut)
+		wires 1 2 3 4
+	fi
+	if nightly; then rounds=50; fi
+	start_server "${listens[@]}"
+	share 1 2 3 4
+	sharers make "$journal" 4 "$seed" "$dir/1"
+	for n in 1 2 3 4; do
+		play $n
+	done
+	for ((i = 0; i < rounds; i++)); do
+		strike "${ways[(seed + i) % ${#ways[@]}]}"
+	done
+	sharers leave "$journal"
+	for n in 1 2 3 4; do
+		end_player $n
+	done
+	others_go_on
+}
+
+@test "one of four mounts is struck again and again: the others wait for the lease time at most" {
+	local n
+	strikes
+	sharers pause "$journal"
+	for n in 1 2 3 4; do
+		end_mount $n
+	done
+	# Nobody keeps in mind what is not there.
+	share 5
+	sharers check "$journal" "$dir/5"
+}
