@@ -218,14 +218,18 @@ static unsigned number_of(const char *text, unsigned below)
 
 static void game_init(struct game *g, struct journal *j, unsigned index, const char *dir)
 {
-	*g = (struct game){.journal = j, .me = &j->players[index], .index = index};
+	static uint8_t buf[BUF_BYTES] __attribute__((aligned(PAGE_BYTES)));
+	static uint8_t expected[BUF_BYTES];
+
+	*g = (struct game){.journal = j,
+		.me = &j->players[index],
+		.index = index,
+		.buf = buf,
+		.expected = expected};
 	g->strikes = g->me->strikes;
 	g->random = mix(j->seed) + mix(index + PLAYERS_MAX * (uint64_t)g->strikes);
 	if (chdir(dir) != 0)
 		err(2, "%s", dir);
-	if (posix_memalign((void **)&g->buf, PAGE_BYTES, BUF_BYTES) ||
-		posix_memalign((void **)&g->expected, PAGE_BYTES, BUF_BYTES))
-		errx(2, "no memory");
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -269,7 +273,7 @@ static void play(char **args)
 	playing = &g;
 	g.me->leave = false;
 	g.me->strikes_then = g.strikes;
-	if (pthread_create(&thread, NULL, beat, g.me))
+	if (pthread_create(&thread, NULL, beat, g.me) || pthread_detach(thread))
 		errx(2, "no thread");
 	logs_open(&g);
 	registers_open(&g);

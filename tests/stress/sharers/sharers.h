@@ -115,7 +115,7 @@ struct game {
 	uint64_t random;
 	int log[LOGS], registers, registers_direct;
 	uint32_t unsynced[LOGS]; /* the first of my records that is not SAFE */
-	uint8_t *buf, *expected; /* BUF_BYTES, aligned for direct I/O */
+	uint8_t *buf, *expected; /* BUF_BYTES; buf is aligned for direct I/O */
 };
 
 enum { BUF_BYTES = 4 << 20 };
