@@ -14,6 +14,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_BYE] = {"bye"},
 		[RPC_STATUS] = {"status"},
 		[RPC_SNAPSHOT] = {"snapshot"},
+		[RPC_WHO] = {"who"},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},
 		[RPC_READLINK] = {"readlink", .slotted = true},

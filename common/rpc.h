@@ -36,6 +36,7 @@ enum rpc_op {
 	RPC_BYE,        /* ends the session: everything is committed and returned */
 	RPC_STATUS,     /* admin; needs no ATTACH */
 	RPC_SNAPSHOT,   /* the same */
+	RPC_WHO,        /* the same: who has a file, and who waits for it */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -140,6 +141,13 @@ struct rpc_counters {
 
 struct rpc_status {
 	uint32_t offset; /* into the JSON text; 0 takes a new snapshot */
+};
+
+/* The answer is a JSON text, as that of STATUS, in pieces, too. */
+struct rpc_who {
+	uint32_t offset; /* into it; 0: it is written anew */
+	struct rpc_str export_name;
+	struct rpc_str path; /* from the export's root, with a slash; or an inode's number */
 };
 
 enum rpc_snapshot_command { SNAPSHOT_START = 1, SNAPSHOT_POLL, SNAPSHOT_CANCEL };
@@ -417,6 +425,7 @@ struct rpc_request {
 		struct rpc_regions regions;
 		struct rpc_counters ping; /* PING and BYE */
 		struct rpc_status status;
+		struct rpc_who who;
 		struct rpc_name_request name;
 		struct rpc_ino_request ino;
 		struct rpc_readdir readdir;
@@ -659,7 +668,7 @@ struct rpc_reply {
 		struct rpc_attach_reply attach;
 		struct rpc_regions_reply regions;
 		struct rpc_ping_reply ping;
-		struct rpc_status_reply status_text;
+		struct rpc_status_reply status_text; /* STATUS and WHO */
 		struct rpc_entry_reply entry;
 		struct rpc_attr_reply attr;
 		struct rpc_remove_reply remove;

@@ -203,6 +203,7 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_REGIONS, regions, regions)       \
 	F(RPC_PING, ping, ping)                \
 	F(RPC_STATUS, status, status_text)     \
+	F(RPC_WHO, status, status_text)        \
 	F(RPC_SNAPSHOT, snapshot, snapshot)    \
 	F(RPC_GETXATTR, getxattr, getxattr)    \
 	F(RPC_LISTXATTR, listxattr, listxattr) \
@@ -292,6 +293,7 @@ size_t rpc_reply_tail_at(unsigned op)
 	case RPC_PING:
 		return RPC_HEADER_BYTES + PING_FIXED_BYTES;
 	case RPC_STATUS:
+	case RPC_WHO:
 		return RPC_HEADER_BYTES + STATUS_FIXED_BYTES;
 	case RPC_READDIR:
 		return RPC_HEADER_BYTES + READDIR_FIXED_BYTES;

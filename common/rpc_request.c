@@ -35,6 +35,12 @@ RPC_MESSAGE(counters, struct rpc_counters, COUNTERS_FIELDS)
 #define STATUS_FIELDS(F) F(u32, offset)
 RPC_MESSAGE(status, struct rpc_status, STATUS_FIELDS)
 
+#define WHO_FIELDS(F)               \
+	F(u32, offset)              \
+	F(export_name, export_name) \
+	F(target, path)
+RPC_MESSAGE(who, struct rpc_who, WHO_FIELDS)
+
 #define SNAPSHOT_FIELDS(F)          \
 	F(u8, command)              \
 	F(export_name, export_name) \
@@ -233,6 +239,7 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_PING, counters, ping)                  \
 	F(RPC_BYE, counters, ping)                   \
 	F(RPC_STATUS, status, status)                \
+	F(RPC_WHO, who, who)                         \
 	F(RPC_LOOKUP, lookup, name)                  \
 	F(RPC_UNLINK, name_request, name)            \
 	F(RPC_RMDIR, name_request, name)             \
@@ -354,6 +361,8 @@ static bool body_ok(const struct rpc_request *q)
 		       (q->ret.kind == RETURN_LEASES && tail_of(&q->ret.tail, RPC_RETURNED_BYTES));
 	case RPC_SNAPSHOT:
 		return snapshot_ok(&q->snapshot);
+	case RPC_WHO:
+		return q->who.path.len > 0;
 	case RPC_SETXATTR:
 		return setxattr_ok(&q->setxattr);
 	case RPC_STAGE:

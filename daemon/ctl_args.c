@@ -29,6 +29,8 @@ static const struct option long_options[] = {
 
 static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
+	[CTL_LEASES] = {"leases", CTL_LEASES},
+	[CTL_WHO] = {"who", CTL_WHO},
 	[CTL_QUOTA] = {"quota", CTL_QUOTA},
 	[CTL_CHECK] = {"check", CTL_CHECK},
 	[CTL_SNAPSHOT] = {"snapshot", CTL_SNAPSHOT},
@@ -39,6 +41,7 @@ static const char *const operand_names[] = {
 	[CTL_HOST] = "HOST",
 	[CTL_EXPORT] = "EXPORT",
 	[CTL_DIR] = "DIR",
+	[CTL_PATH] = "PATH",
 };
 
 static const struct command {
@@ -56,6 +59,26 @@ static const struct command {
 			.help = HELP_HOST "      --json  print the server's answer as it is\n",
 			.operands = {CTL_HOST},
 			.noperands = 1,
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_LEASES] =
+		{
+			.purpose = "shows what mounts that share an export have, and wait for",
+			.help = HELP_HOST,
+			.operands = {CTL_HOST},
+			.noperands = 1,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_WHO] =
+		{
+			.purpose = "shows who has a file of a shared export, and who waits for it",
+			.help = "  EXPORT      its name\n"
+				"  PATH        a file in it: /PATH from its root, or an inode's "
+				"number\n" HELP_HOST
+				"      --json  print the server's answer as it is\n",
+			.operands = {CTL_EXPORT, CTL_PATH, CTL_HOST},
+			.noperands = 3,
 			.json = true,
 			.wrong = EXIT_FAILURE,
 		},

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-enum ctl_command { CTL_STATUS, CTL_QUOTA, CTL_CHECK, CTL_SNAPSHOT };
-enum ctl_operand { CTL_HOST, CTL_EXPORT, CTL_DIR, CTL_OPERANDS };
+enum ctl_command { CTL_STATUS, CTL_LEASES, CTL_WHO, CTL_QUOTA, CTL_CHECK, CTL_SNAPSHOT };
+enum ctl_operand { CTL_HOST, CTL_EXPORT, CTL_DIR, CTL_PATH, CTL_OPERANDS };
 
 struct ctl_args {
 	enum ctl_command command;

@@ -1,4 +1,4 @@
-/* ctl_client.c - a channel that asks for the status piece by piece and attaches to nothing. */
+/* ctl_client.c - a channel that asks, piece by piece if need be, and attaches to nothing. */
 #include "daemon/ctl_client.h"
 
 #include <errno.h>
@@ -20,10 +20,11 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	int64_t until_ms;
-	/* STATUS */
+	/* STATUS and WHO; NULL: it is not WHO */
 	char *text;
 	uint32_t len, total;
-	/* SNAPSHOT; NULL: it is STATUS */
+	const struct rpc_who *who;
+	/* SNAPSHOT; NULL: it is one of those */
 	const struct rpc_snapshot *snapshot;
 	struct ctl_snapshot_state *state;
 	bool answered;
@@ -72,16 +73,25 @@ static int parse_where(const char *where, struct transport_address *address, cha
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+static uint16_t op_of(const struct ctl *ctl)
+{
+	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
+}
+
 static int ask(struct ctl *ctl)
 {
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = ctl->len};
+	struct rpc_request req = {.op = op_of(ctl), .slot = RPC_NO_SLOT};
 	void *buf = channel_send_buffer(ctl->channel);
 	size_t len;
 	int err;
 
 	if (ctl->snapshot) {
-		req.op = RPC_SNAPSHOT;
 		req.snapshot = *ctl->snapshot;
+	} else if (ctl->who) {
+		req.who = *ctl->who;
+		req.who.offset = ctl->len;
+	} else {
+		req.status.offset = ctl->len;
 	}
 	if (!buf)
 		return fail(ctl, -EPROTO, "the server takes no requests");
@@ -100,7 +110,7 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 	const struct rpc_tail *piece = &rep.status_text.tail;
 	int err = rpc_reply_decode(&rep, event->data, event->len);
 
-	if (err || rep.op != RPC_STATUS)
+	if (err || rep.op != op_of(ctl))
 		return fail(ctl, -EPROTO, "the server's answer is malformed");
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
@@ -250,9 +260,11 @@ err_close:
 	return err;
 }
 
-int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen)
+static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
+	char *why, size_t whylen)
 {
-	struct ctl ctl = {.until_ms = now_ms() + timeout_ms, .why = why, .whylen = whylen};
+	struct ctl ctl = {
+		.until_ms = now_ms() + timeout_ms, .who = who, .why = why, .whylen = whylen};
 	struct transport_address address;
 	int err;
 
@@ -269,9 +281,22 @@ int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, 
 	return 0;
 }
 
+int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen)
+{
+	return fetch(where, timeout_ms, NULL, text, why, whylen);
+}
+
 static struct rpc_str string(const char *s)
 {
-	return (struct rpc_str){s, (uint16_t)strlen(s)};
+	return (struct rpc_str){s, (uint16_t)strnlen(s, UINT16_MAX)};
+}
+
+int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, const char *path,
+	char **text, char *why, size_t whylen)
+{
+	const struct rpc_who who = {.export_name = string(export_name), .path = string(path)};
+
+	return fetch(where, timeout_ms, &who, text, why, whylen);
 }
 
 int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,

@@ -1,4 +1,4 @@
-/* ctl_client.h - asks a server for its status, or for a snapshot.
+/* ctl_client.h - asks a server for its status, for who has a file, or for a snapshot.
  *
  * ERRORS     0 or -errno with a line in why.
  */
@@ -13,6 +13,10 @@
 /* where: a socket's path, HOST[:PORT], HOST:/EXPORT, or TRANSPORT:ADDRESS as the server's --listen
  * takes it. *text: JSON, malloced. Takes at most timeout_ms, the resolver's time aside. */
 int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen);
+
+/* The same for one file of an export: a path in it, or an inode's number. */
+int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, const char *path,
+	char **text, char *why, size_t whylen);
 
 struct ctl_snapshot_state {
 	enum rpc_snapshot_state state;

@@ -84,6 +84,21 @@ static void print_snapshots(const json_t *export)
 			text_of(last, "dir"));
 }
 
+/* Of one that is shared. */
+static void print_waits(const json_t *export)
+{
+	const json_t *n = json_object_get(export, "leases");
+
+	if (number_of(n, "shared") || number_of(n, "exclusive") || number_of(n, "pins") ||
+		number_of(n, "locks") || number_of(n, "waiting") || number_of(n, "lock_waits"))
+		printf("%s is shared: leases %" PRIu64 " shared, %" PRIu64
+		       " exclusive; open files %" PRIu64 ", locks %" PRIu64 "; waiting: %" PRIu64
+		       " for leases, %" PRIu64 " for locks\n",
+			text_of(export, "name"), number_of(n, "shared"), number_of(n, "exclusive"),
+			number_of(n, "pins"), number_of(n, "locks"), number_of(n, "waiting"),
+			number_of(n, "lock_waits"));
+}
+
 static void print_exports(const json_t *root)
 {
 	const json_t *export;
@@ -104,6 +119,7 @@ static void print_exports(const json_t *root)
 			number_of(export, "regions"));
 	}
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_waits(export);
 }
 
 static void print_counters(const char *indent, const json_t *n)
@@ -117,6 +133,16 @@ static void print_counters(const char *indent, const json_t *n)
 		number_of(n, "rpc_data_bytes"));
 }
 
+static void print_holder(const json_t *session)
+{
+	const json_t *n = json_object_get(session, "leases");
+
+	printf("  leases %" PRIu64 " shared, %" PRIu64 " exclusive; open files %" PRIu64
+	       ", locks %" PRIu64 ", recalls %" PRIu64 "\n",
+		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "pins"),
+		number_of(n, "locks"), number_of(session, "recalls"));
+}
+
 static void print_session(const json_t *session)
 {
 	const json_t *channel;
@@ -126,6 +152,8 @@ static void print_session(const json_t *session)
 		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"),
 		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "");
+	if (json_is_true(json_object_get(session, "shared")))
+		print_holder(session);
 	json_array_foreach(json_object_get(session, "channels"), i, channel)
 		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
 			text_of(channel, "peer"), text_of(channel, "state"));
@@ -195,6 +223,134 @@ int ctl_print_quotas(const char *json)
 	printf("%-20s %-5s %-16s %10s %10s %10s %10s %10s\n", "EXPORT", "OF", "OWNER", "USED",
 		"RESERVED", "LIMIT", "INODES", "LIMIT");
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_quotas(export);
+	json_decref(root);
+	return 0;
+}
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+static double seconds_of(const json_t *object, const char *key)
+{
+	return (double)number_of(object, key) / 1000;
+}
+
+static void print_sharer(const json_t *session)
+{
+	const json_t *n = json_object_get(session, "leases");
+
+	printf("%-20s %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %7" PRIu64
+	       "  %s\n",
+		text_of(session, "export"), number_of(session, "id"), number_of(n, "shared"),
+		number_of(n, "exclusive"), number_of(n, "pins"), number_of(n, "locks"),
+		number_of(session, "recalls"), text_of(session, "client"));
+}
+
+static void print_contested(const json_t *export)
+{
+	const json_t *contested;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "contested"), i, contested)
+		printf("%-20s %10" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
+			text_of(export, "name"), number_of(contested, "inode"),
+			number_of(contested, "waiting"), number_of(contested, "recalls"),
+			seconds_of(contested, "ms"), text_of(contested, "path"));
+}
+
+int ctl_print_leases(const char *json)
+{
+	json_t *root = json_loads(json, 0, NULL);
+	const json_t *session, *export;
+	size_t i;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return -EPROTO;
+	}
+	printf("%-20s %7s %8s %9s %8s %8s %7s  %s\n", "EXPORT", "SESSION", "SHARED", "EXCLUSIVE",
+		"OPEN", "LOCKS", "RECALLS", "CLIENT");
+	json_array_foreach(json_object_get(root, "sessions"), i, session)
+	{
+		if (json_is_true(json_object_get(session, "shared")))
+			print_sharer(session);
+	}
+	printf("\n%-20s %10s %7s %7s %8s  %s\n", "EXPORT", "INODE", "WAITING", "RECALLS", "LONGEST",
+		"PATH");
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
+	json_decref(root);
+	return 0;
+}
+
+/* "session 3, node7:/mnt/rmem (pid 902)" */
+static void print_owner(const char *what, const json_t *object)
+{
+	printf("%s session %" PRIu64 ", %s: ", what, number_of(object, "session"),
+		text_of(object, "client"));
+}
+
+static void print_holder_of(const json_t *holder)
+{
+	const json_t *recall = json_object_get(holder, "recall");
+	bool pinned = json_is_true(json_object_get(holder, "pin"));
+	const char *lease = text_of(holder, "lease");
+	bool has_lease = strcmp(lease, "none") != 0;
+	char text[CLOCK_TEXT_BYTES];
+
+	print_owner("held by", holder);
+	printf("%s%s%s%s since %s", has_lease ? lease : "", has_lease ? " lease" : "",
+		has_lease && pinned ? ", " : "", pinned ? "open" : "",
+		clock_format((int64_t)number_of(holder, "since"), -1, text));
+	if (json_is_object(recall))
+		printf("; asked for it %.1f s ago, to keep %s", seconds_of(recall, "ms"),
+			text_of(recall, "keep"));
+	putchar('\n');
+}
+
+static void print_lock_of(const json_t *lock)
+{
+	printf("%s %s ", text_of(lock, "kind"), text_of(lock, "lock"));
+	if (strcmp(text_of(lock, "kind"), "flock") == 0)
+		printf("lock");
+	else if (number_of(lock, "end") == INT64_MAX)
+		printf("lock from byte %" PRIu64 " on", number_of(lock, "start"));
+	else
+		printf("lock of bytes %" PRIu64 " to %" PRIu64, number_of(lock, "start"),
+			number_of(lock, "end"));
+	printf(", process %" PRIu64, number_of(lock, "pid"));
+}
+
+int ctl_print_who(const char *json)
+{
+	json_t *root = json_loads(json, 0, NULL);
+	const json_t *one;
+	size_t i;
+
+	if (!json_is_object(root)) {
+		json_decref(root);
+		return -EPROTO;
+	}
+	printf("%s%sinode %" PRIu64 " of export %s, %s\n", text_of(root, "path"),
+		*text_of(root, "path") ? ": " : "", number_of(root, "inode"),
+		text_of(root, "export"), text_of(root, "type"));
+	json_array_foreach(json_object_get(root, "holders"), i, one) print_holder_of(one);
+	json_array_foreach(json_object_get(root, "waiting"), i, one)
+	{
+		print_owner("waited for by", one);
+		printf("%s, for a lease that is %s, for %.1f s\n", text_of(one, "request"),
+			text_of(one, "lease"), seconds_of(one, "ms"));
+	}
+	json_array_foreach(json_object_get(root, "locks"), i, one)
+	{
+		print_owner("locked by", one);
+		print_lock_of(one);
+		putchar('\n');
+	}
+	json_array_foreach(json_object_get(root, "lock_waits"), i, one)
+	{
+		print_owner("to be locked by", one);
+		print_lock_of(one);
+		printf(", for %.1f s\n", seconds_of(one, "ms"));
+	}
 	json_decref(root);
 	return 0;
 }

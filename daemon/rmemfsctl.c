@@ -12,19 +12,43 @@
 
 enum { TIMEOUT_MS = 5000 };
 
-static int show_status(const struct ctl_args *args)
+static int fetch(const struct ctl_args *args, char **text, char *why, size_t whylen)
+{
+	const char *where = args->operands[CTL_HOST];
+
+	if (args->command == CTL_WHO)
+		return ctl_fetch_who(where, TIMEOUT_MS, args->operands[CTL_EXPORT],
+			args->operands[CTL_PATH], text, why, whylen);
+	return ctl_fetch_status(where, TIMEOUT_MS, text, why, whylen);
+}
+
+static int print(const struct ctl_args *args, const char *text)
+{
+	switch (args->command) {
+	case CTL_LEASES:
+		return ctl_print_leases(text);
+	case CTL_WHO:
+		return ctl_print_who(text);
+	case CTL_QUOTA:
+		return ctl_print_quotas(text);
+	default:
+		return ctl_print_status(text);
+	}
+}
+
+static int show(const struct ctl_args *args)
 {
 	const char *where = args->operands[CTL_HOST];
 	autofree char *text = NULL;
 	char why[256];
 
-	if (ctl_fetch_status(where, TIMEOUT_MS, &text, why, sizeof(why))) {
+	if (fetch(args, &text, why, sizeof(why))) {
 		fprintf(stderr, "rmemfsctl: %s: %s\n", where, why);
 		return EXIT_FAILURE;
 	}
 	if (args->json) {
 		puts(text);
-	} else if (args->command == CTL_QUOTA ? ctl_print_quotas(text) : ctl_print_status(text)) {
+	} else if (print(args, text)) {
 		fprintf(stderr, "rmemfsctl: %s: the server's answer is malformed\n", where);
 		return EXIT_FAILURE;
 	}
@@ -47,6 +71,6 @@ int main(int argc, char **argv)
 		return ctl_snapshot(
 			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
 	default:
-		return show_status(&args);
+		return show(&args);
 	}
 }

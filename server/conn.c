@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -173,6 +174,13 @@ bool conn_is_silent(const struct conn *c)
 		if (c->controls[i].msg)
 			return false;
 	return true;
+}
+
+bool conn_is_admin(const struct conn *c)
+{
+	uid_t uid;
+
+	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
 }
 
 /* When too many have said nothing, the one that has done so longest makes room. */
@@ -420,6 +428,20 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 			rpc_op_info(req->rpc.op)->name, text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	request_answer(req, &rep);
+}
+
+struct export *request_export(struct request *req, const struct rpc_str *name)
+{
+	struct exports *exports = req->conn->server->exports;
+	struct export *export = exports_find(exports, name);
+	char names[RPC_TEXT_MAX];
+
+	if (export)
+		return export;
+	exports_names(exports, names, sizeof(names));
+	request_refuse(
+		req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
+	return NULL;
 }
 
 static struct request *free_control(struct conn *c)

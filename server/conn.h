@@ -28,6 +28,7 @@ struct lease_wait {
 	struct list link;
 	struct contested *at; /* NULL: it waits for none */
 	uint8_t type;         /* what it wants */
+	int64_t since_ms;
 	bool parked;          /* and isn't being run again */
 	bool blocked;         /* by what others have */
 };
@@ -99,6 +100,10 @@ int64_t conn_silence_ms(const struct conn *c, int64_t now);
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);
 
+/* Whether the peer is root or the server's own user, on this machine: others get no names of files,
+ * and have nothing written. */
+bool conn_is_admin(const struct conn *c);
+
 /* Starts the channel's end in order: what was answered still goes out, the rest is dropped. */
 void conn_disconnect(struct conn *c);
 /* Starts the channel's end at once; drops what of it is outstanding. Harmless when it has begun. */
@@ -122,6 +127,8 @@ void request_reply(struct request *req, void *buf, uint32_t len);
 void request_drop(struct request *req);
 /* Encodes rep, with the request's op, slot and sequence number, and sends it. */
 void request_answer(struct request *req, struct rpc_reply *rep);
+/* The export of that name; NULL: there is none, and the request is refused. */
+struct export *request_export(struct request *req, const struct rpc_str *name);
 /* An error with a line for people. */
 void request_refuse(struct request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

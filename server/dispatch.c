@@ -19,6 +19,7 @@
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/status.h"
+#include "server/who.h"
 
 enum { BATCH_MAX = 256 };
 
@@ -326,6 +327,10 @@ static void run_control(struct request *req)
 		status_answer(req);
 		return;
 	}
+	if (req->rpc.op == RPC_WHO) {
+		who_answer(req);
+		return;
+	}
 	if (req->rpc.op == RPC_SNAPSHOT) {
 		snapshot_request(req);
 		return;
@@ -389,6 +394,7 @@ static void end_overdue(struct server *s)
 bool dispatch_run(struct server *s)
 {
 	struct batch batch = {.now = realtime_ns()};
+	bool searches;
 
 	list_init(&batch.requests);
 	recalls_look(s);
@@ -409,5 +415,6 @@ bool dispatch_run(struct server *s)
 		}
 	}
 	lock_news_look(s);
-	return recalls_look(s) || !list_empty(&s->ready) || s->reclaim;
+	searches = recalls_search(s);
+	return recalls_look(s) || searches || !list_empty(&s->ready) || s->reclaim;
 }

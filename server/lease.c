@@ -1,14 +1,15 @@
-/* lease.c - see lease.h. The record, little-endian: type 1, pin 1, number 8. */
+/* lease.c - see lease.h. The record, little-endian: type 1, pin 1, number 8, since 4. */
 #include "server/lease.h"
 
 #include <errno.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "common/wire.h"
 #include "server/inode.h"
 #include "server/reaper.h"
 
-enum { LEASE_BYTES = 10 };
+enum { LEASE_BYTES = 14 };
 
 enum pin { PIN_NONE, PIN, PIN_NAMELESS };
 
@@ -25,24 +26,29 @@ int lease_decode(struct volume *v, struct store_key key, const struct store_val 
 	out->pinned = pin != PIN_NONE;
 	out->nameless = pin == PIN_NAMELESS;
 	out->number = wire_get_u64(&r);
+	out->since = wire_get_u32(&r);
 	if (r.truncated || wire_in_left(&r) || out->type > LEASE_EXCLUSIVE || pin > PIN_NAMELESS)
 		return store_damaged(v->store, STORE_LEASE, key);
 	return 0;
 }
 
-static void count(struct volume *v, const struct lease_record *record, int one)
+static void count(struct volume *v, struct holder_counts *holder, const struct lease_record *record,
+	uint64_t by)
 {
 	struct lease_counts *n = &v->now.leases;
-	uint64_t by = (uint64_t)(int64_t)one;
+	uint64_t shared = record->type == LEASE_SHARED ? by : 0;
+	uint64_t exclusive = record->type == LEASE_EXCLUSIVE ? by : 0;
+	uint64_t pins = record->pinned ? by : 0;
 
 	if (record->type == LEASE_NONE && !record->pinned)
 		return;
 	n->records += by;
-	n->shared += record->type == LEASE_SHARED ? by : 0;
-	n->exclusive += record->type == LEASE_EXCLUSIVE ? by : 0;
-	n->pins += record->pinned ? by : 0;
-	if (record->type != LEASE_NONE)
-		lease_tally_add(&v->leases, record->session, one);
+	n->shared += shared;
+	n->exclusive += exclusive;
+	n->pins += pins;
+	holder->shared += shared;
+	holder->exclusive += exclusive;
+	holder->pins += pins;
 }
 
 int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out)
@@ -67,9 +73,17 @@ static uint8_t pin_of(const struct lease_record *record)
 	return record->nameless ? PIN_NAMELESS : PIN;
 }
 
+static uint32_t since(const struct lease_record *before, const struct lease_record *record)
+{
+	if (before->type == record->type && before->pinned == record->pinned)
+		return before->since;
+	return (uint32_t)(realtime_ns() / 1000000000);
+}
+
 int lease_put(struct volume *v, const struct lease_record *record)
 {
 	struct store_key at = STORE_KEY(record->key, record->session);
+	struct holder_counts *holder;
 	struct lease_record before;
 	uint8_t buf[LEASE_BYTES];
 	struct wire_out w;
@@ -77,6 +91,9 @@ int lease_put(struct volume *v, const struct lease_record *record)
 
 	if (err)
 		return err;
+	holder = holders_change(&v->holders, record->session);
+	if (!holder)
+		return store_fail(v->store, -ENOMEM);
 	if (record->type == LEASE_NONE && !record->pinned) {
 		err = store_del(v->store, STORE_LEASE, at);
 		if (err == -ENOENT)
@@ -86,12 +103,13 @@ int lease_put(struct volume *v, const struct lease_record *record)
 		wire_put_u8(&w, record->type);
 		wire_put_u8(&w, pin_of(record));
 		wire_put_u64(&w, record->number);
+		wire_put_u32(&w, since(&before, record));
 		err = store_put(v->store, STORE_LEASE, at, buf, sizeof(buf));
 	}
 	if (err)
 		return err;
-	count(v, &before, -1);
-	count(v, record, 1);
+	count(v, holder, &before, (uint64_t)-1);
+	count(v, holder, record, 1);
 	return 0;
 }
 
@@ -187,20 +205,22 @@ int lease_end(struct volume *v, const struct lease_record *record, bool clean, i
 
 int lease_open(struct volume *v)
 {
+	struct holder_counts *holder;
 	struct store_key key;
 	struct store_val val;
 	struct lease_record record;
 	int err = store_seek(v->store, STORE_LEASE, STORE_KEY(inode_key(v, 0)), &key, &val);
 
 	v->now.leases = (struct lease_counts){0};
-	lease_tallies_fini(&v->leases);
 	while (!err && key.hi >> INO_BITS == v->id) {
 		err = lease_decode(v, key, &val, &record);
 		if (err)
 			return err;
-		count(v, &record, 1);
+		holder = holders_change(&v->holders, record.session);
+		if (!holder)
+			return -ENOMEM;
+		count(v, holder, &record, 1);
 		err = store_next(v->store, STORE_LEASE, &key, &val);
 	}
-	lease_tallies_commit(&v->leases);
 	return err == -ENOENT ? 0 : err;
 }

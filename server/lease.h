@@ -36,6 +36,7 @@ struct lease_record {
 	bool pinned;
 	bool nameless; /* and the inode was made without a name, and may get one */
 	uint64_t number;
+	uint32_t since; /* when the lease or the pin became what it is: s since 1970 */
 };
 
 /* Whether two sessions can't have these of one inode. */
@@ -47,7 +48,7 @@ static inline bool lease_conflict(uint8_t a, uint8_t b)
 
 /* What a session has; without a record: LEASE_NONE, no pin, number 0. */
 int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out);
-/* Adds or replaces it; one that says nothing any more is deleted. */
+/* Adds or replaces it, since then included; one that says nothing any more is deleted. */
 int lease_put(struct volume *v, const struct lease_record *record);
 
 /* The first record at or after an inode's key and a session's number. -ENOENT: none. */

@@ -231,6 +231,18 @@ static void insert(struct rebuilt *r, const struct lock *lock)
 	r->v[i] = *lock;
 }
 
+/* nold: how many the record had. */
+static int count(struct volume *v, uint64_t session, size_t nold, size_t n)
+{
+	struct holder_counts *holder = holders_change(&v->holders, session);
+
+	if (!holder)
+		return store_fail(v->store, -ENOMEM);
+	holder->locks += n - nold;
+	v->now.leases.locks += n - nold;
+	return 0;
+}
+
 static int save(struct volume *v, struct store_key key, const struct rebuilt *r)
 {
 	autofree uint8_t *buf = NULL;
@@ -274,5 +286,34 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock)
 	}
 	if (lock->type != LOCK_FREE)
 		insert(&r, &whole);
-	return save(v, at, &r);
+	err = save(v, at, &r);
+	return err ? err : count(v, lock->session, n, r.n);
+}
+
+int lock_end(struct volume *v, struct store_key at)
+{
+	struct store_val val;
+	size_t n;
+	int err = store_get(v->store, STORE_LOCK, at, &val);
+
+	if (err)
+		return err;
+	n = val.len / LOCK_BYTES;
+	err = store_del(v->store, STORE_LOCK, at);
+	return err ? err : count(v, at.lo, n, 0);
+}
+
+int lock_open(struct volume *v)
+{
+	struct store_key key;
+	struct store_val val;
+	int err = store_seek(v->store, STORE_LOCK, STORE_KEY(inode_key(v, 0)), &key, &val);
+
+	while (!err && key.hi >> INO_BITS == v->id) {
+		err = count(v, key.lo, 0, val.len / LOCK_BYTES);
+		if (err)
+			return err;
+		err = store_next(v->store, STORE_LOCK, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
 }

@@ -61,11 +61,17 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock);
 /* Store pages that it may touch. */
 enum { LOCK_ROOM_PAGES = 2 * (LOCKS_MAX * LOCK_BYTES / PAGE_BYTES + 2) };
 
+/* All locks of a record, whose session has ended, are given up. */
+int lock_end(struct volume *v, struct store_key at);
+
 /* The key of the first record at or after an inode's key and a session's number. */
 int lock_next(struct volume *v, uint64_t key, uint64_t session, struct store_key *found);
 
 /* The locks of a record, to be freed by the caller; at least one, in order. */
 int lock_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct lock **locks, size_t *n);
+
+/* Counts what there is when the volume is opened. */
+int lock_open(struct volume *v);
 
 #endif

@@ -163,6 +163,7 @@ static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session
 	list_add_tail(&by->waits, &wait->of_session);
 	by->n++;
 	ws->n++;
+	at->v->lock_waits++;
 	return 0;
 }
 
@@ -196,6 +197,7 @@ void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait)
 	list_del(&wait->of_session);
 	wait->by->n--;
 	drop_unused_session(wait->by);
+	wait->at->v->lock_waits--;
 	free(wait);
 	ws->n--;
 }
@@ -204,6 +206,17 @@ void lock_waits_drop_session(struct lock_waits *ws, uint64_t session)
 {
 	for (struct lock_session *by; (by = find_session(ws, session));)
 		lock_waits_drop(ws, own_wait_of(by->waits.next));
+}
+
+void lock_waits_each(const struct lock_waits *ws, uint64_t key,
+	void (*fn)(const struct lock_wait *wait, void *arg), void *arg)
+{
+	const struct lock_inode *at = find_inode(ws, key);
+
+	if (!at)
+		return;
+	list_for_each (pos, &at->waits)
+		fn(wait_of(pos), arg);
 }
 
 void lock_waits_changed(struct lock_waits *ws, uint64_t key)

@@ -70,6 +70,10 @@ int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const 
 void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait);
 void lock_waits_drop_session(struct lock_waits *ws, uint64_t session);
 
+/* Calls fn for each that waits for the inode, in the order they came. */
+void lock_waits_each(const struct lock_waits *ws, uint64_t key,
+	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+
 /* Whether what this wait (NULL: one that comes now) wants is behind others' waits. */
 int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
 	const struct lock *want, const struct lock_wait *wait, bool *behind);

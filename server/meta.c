@@ -44,7 +44,7 @@ static void roll_back(struct meta *m)
 		struct volume *v = &m->volumes[i];
 
 		v->now = v->saved;
-		lease_tallies_abort(&v->leases);
+		holders_abort(&v->holders);
 		space_abort(&v->space);
 	}
 	m->nused = 0;
@@ -66,7 +66,7 @@ static void settle(struct meta *m)
 	m->ntodo = 0;
 	m->reclaiming = false;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
-		lease_tallies_commit(&m->volumes[i].leases);
+		holders_commit(&m->volumes[i].holders);
 		space_commit(&m->volumes[i].space);
 	}
 	if (meta_has_reclaim(m))
@@ -227,6 +227,30 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 	return err == -ENOENT ? 0 : err;
 }
 
+int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
+	bool (*fn)(const struct lock *lock, void *arg), void *arg)
+{
+	struct volume *v = &m->volumes[export_index];
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = lock_each(v, inode_key(v, ino), fn, arg);
+	store_abort(m->store);
+	return err;
+}
+
+void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lock_wait *wait, void *arg), void *arg)
+{
+	lock_waits_each(&m->lock_waits, inode_key(&m->volumes[export_index], ino), fn, arg);
+}
+
+struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session)
+{
+	return holders_of(&m->volumes[export_index].holders, session);
+}
+
 uint64_t meta_leases_ended(const struct meta *m)
 {
 	return m->now.leases_ended;
@@ -313,6 +337,8 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.shared = v->now.leases.shared,
 		.exclusive = v->now.leases.exclusive,
 		.pins = v->now.leases.pins,
+		.locks = v->now.leases.locks,
+		.lock_waits = v->lock_waits,
 	};
 }
 

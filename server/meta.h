@@ -122,6 +122,15 @@ struct meta_wait meta_wait(const struct meta *m);
 struct lease_record;
 int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lease_record *record, void *arg), void *arg);
+/* The same for its locks, and for those who wait for one. */
+struct lock;
+struct lock_wait;
+int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
+	bool (*fn)(const struct lock *lock, void *arg), void *arg);
+void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+/* What a session has, as it was last committed. */
+struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session);
 /* Grows with each record that goes because its session has ended. */
 uint64_t meta_leases_ended(const struct meta *m);
 
@@ -147,6 +156,8 @@ struct meta_usage {
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
 	uint64_t shared, exclusive, pins; /* leases of sessions at a shared export */
+	uint64_t locks;                   /* theirs */
+	unsigned lock_waits;
 };
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
 void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);

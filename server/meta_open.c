@@ -14,6 +14,7 @@
 #include "common/wire.h"
 #include "server/inode.h"
 #include "server/lease.h"
+#include "server/lock.h"
 #include "server/protect.h"
 #include "server/quota.h"
 #include "server/reaper.h"
@@ -278,7 +279,12 @@ static int load_volume(
 		err = quota_open(v, e->quotas, e->nquotas);
 	if (!err)
 		err = lease_open(v);
-	return err ? err : reap_open(v);
+	if (!err)
+		err = lock_open(v);
+	if (!err)
+		err = reap_open(v);
+	holders_commit(&v->holders);
+	return err;
 }
 
 /* The export as it is stored, once it is clear that it can be as it is configured; -ENOENT: it is
@@ -325,7 +331,7 @@ static void close_volume(struct volume *v)
 {
 	space_close(&v->space);
 	quota_close(v);
-	lease_tallies_fini(&v->leases);
+	holders_fini(&v->holders);
 	protect_delete(v->protect);
 	free(v->bases);
 	*v = (struct volume){0};

@@ -256,7 +256,7 @@ static int drain_locks(struct meta *m, struct volume *v, uint64_t session, bool 
 		*at = STORE_KEY(key.hi, key.lo + 1);
 		if (key.lo != session)
 			continue;
-		err = store_del(m->store, STORE_LOCK, key);
+		err = lock_end(v, key);
 		if (err)
 			return err;
 		lock_waits_changed(&m->lock_waits, key.hi);

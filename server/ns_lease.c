@@ -112,19 +112,25 @@ static uint64_t always_possible(const struct ns_call *c)
 	return c->m->reserve * LEASES_PER_PAGE;
 }
 
+static uint64_t own_leases(const struct ns_call *c)
+{
+	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
+
+	return own.shared + own.exclusive;
+}
+
 /* Whether the session may have one more when it does not use it. */
 static bool may_keep(const struct ns_call *c)
 {
 	uint64_t always = always_possible(c);
 
-	return lease_tally(&c->v->leases, c->ctx->session) < c->ctx->lease_limit &&
+	return own_leases(c) < c->ctx->lease_limit &&
 	       c->v->now.leases.records < always - always / LEASES_IN_USE;
 }
 
 static bool has_too_many(const struct ns_call *c)
 {
-	return lease_tally(&c->v->leases, c->ctx->session) >=
-	       2 * (uint64_t)c->ctx->lease_limit + LEASES_SOME;
+	return own_leases(c) >= 2 * (uint64_t)c->ctx->lease_limit + LEASES_SOME;
 }
 
 /* ---- pins ------------------------------------------------------------------------------------ */

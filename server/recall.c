@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "server/damping.h"
 #include "server/lease.h"
+#include "server/paths.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 
@@ -24,6 +25,7 @@ struct recalls {
 	struct list buckets[BUCKETS]; /* struct contested */
 	struct list changed;          /* the same: to be looked at */
 	struct list parked;           /* struct request */
+	struct list searched;         /* struct contested: whose paths are looked for */
 	struct damping damping;
 	int64_t ticked_ms;
 };
@@ -34,9 +36,15 @@ struct contested {
 	struct list changed; /* recalls.changed, or alone */
 	struct export *export;
 	uint64_t ino;
-	struct list waiters; /* struct request, by wait.link, in the order they came */
-	struct list recalls; /* struct recall, by of_inode */
+	struct list waiters;        /* struct request, by wait.link, in the order they came */
+	struct list recalls;        /* struct recall, by of_inode */
+	struct list searched;       /* recalls.searched, or alone */
+	struct path_search *search; /* NULL: not on its way */
+	char *path;                 /* NULL: not known */
 };
+
+/* One that takes long is told when its path is known, or can't be. */
+enum slow { SLOW_NOT, SLOW_UNTOLD, SLOW_TOLD };
 
 /* What one session is to give back of it. */
 struct recall {
@@ -46,7 +54,7 @@ struct recall {
 	uint64_t number;
 	uint8_t keep;
 	bool wanted; /* by the look that is on its way */
-	bool told_slow;
+	enum slow slow;
 	int64_t since_ms; /* when it came up, and what did not count since then */
 };
 
@@ -60,6 +68,7 @@ int recalls_new(struct server *s)
 		list_init(&rs->buckets[i]);
 	list_init(&rs->changed);
 	list_init(&rs->parked);
+	list_init(&rs->searched);
 	s->recalls = rs;
 	return 0;
 }
@@ -96,6 +105,7 @@ static struct contested *find_or_make(struct recalls *rs, struct export *export,
 	list_init(&at->changed);
 	list_init(&at->waiters);
 	list_init(&at->recalls);
+	list_init(&at->searched);
 	list_add_tail(bucket_of(rs, ino), &at->link);
 	return at;
 }
@@ -106,8 +116,12 @@ static void note_change(struct recalls *rs, struct contested *at)
 	list_add_tail(&rs->changed, &at->changed);
 }
 
+static void tell_slow(struct recall *r);
+
 static void drop_recall(struct recall *r)
 {
+	if (r->slow == SLOW_UNTOLD)
+		tell_slow(r);
 	list_del(&r->of_inode);
 	list_del(&r->of_session);
 	free(r);
@@ -119,6 +133,9 @@ static void contested_delete(struct contested *at)
 		drop_recall(list_entry(pos, struct recall, of_inode));
 	list_del(&at->link);
 	list_del(&at->changed);
+	list_del(&at->searched);
+	free(at->search);
+	free(at->path);
 	free(at);
 }
 
@@ -167,6 +184,7 @@ void recall_wait(struct request *req)
 		recall_leave(req);
 		list_add_tail(&at->waiters, &req->wait.link);
 		req->wait.at = at;
+		req->wait.since_ms = now_ms();
 	}
 	req->wait.type = req->wants.type;
 	req->wait.parked = true;
@@ -435,6 +453,86 @@ unsigned recalls_waiting(const struct server *s, const struct export *export)
 	return n;
 }
 
+void recalls_each(const struct server *s, const struct export *export,
+	void (*fn)(const struct recall_view *view, void *arg), void *arg)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		list_for_each (pos, &s->recalls->buckets[i]) {
+			const struct contested *at = list_entry(pos, struct contested, link);
+			struct recall_view view = {.ino = at->ino, .path = at->path};
+
+			if (at->export != export || list_empty(&at->waiters))
+				continue;
+			view.since_ms = waiter(at->waiters.next)->wait.since_ms;
+			list_for_each (each, &at->waiters)
+				view.waiting++;
+			list_for_each (each, &at->recalls)
+				view.recalls++;
+			fn(&view, arg);
+		}
+}
+
+void recalls_each_waiter(const struct server *s, const struct export *export, uint64_t ino,
+	void (*fn)(const struct request *req, void *arg), void *arg)
+{
+	const struct contested *at = find(s->recalls, export, ino);
+
+	if (!at)
+		return;
+	list_for_each (pos, &at->waiters)
+		fn(waiter(pos), arg);
+}
+
+bool recall_find(const struct server *s, const struct export *export, uint64_t ino,
+	uint64_t session, int64_t *since_ms, uint8_t *keep)
+{
+	const struct contested *at = find(s->recalls, export, ino);
+	const struct recall *r = at ? find_recall(at, session) : NULL;
+
+	if (!r)
+		return false;
+	*since_ms = r->since_ms;
+	*keep = r->keep;
+	return true;
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static void tell_slow(struct recall *r)
+{
+	int64_t ms = now_ms() - r->since_ms;
+
+	r->slow = SLOW_TOLD;
+	log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode %" PRIu64
+		    " for %lld.%lld s, and others wait for it%s%s",
+		r->session->stored.id, r->session->stored.client, r->at->export->name, r->at->ino,
+		(long long)ms / 1000, (long long)ms % 1000 / 100, r->at->path ? ": " : "",
+		r->at->path ? r->at->path : "");
+}
+
+bool recalls_search(struct server *s)
+{
+	struct contested *at;
+	int err;
+
+	if (list_empty(&s->recalls->searched))
+		return false;
+	at = list_entry(s->recalls->searched.next, struct contested, searched);
+	err = path_search_step(s->meta, at->search);
+	if (err == -EAGAIN)
+		return true;
+	at->path = err ? NULL : strdup(path_search_text(at->search));
+	free(steal_ptr(&at->search));
+	list_del(&at->searched);
+	list_for_each (pos, &at->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_inode);
+
+		if (r->slow == SLOW_UNTOLD)
+			tell_slow(r);
+	}
+	return !list_empty(&s->recalls->searched);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static int64_t later_of(int64_t a, int64_t b)
@@ -474,17 +572,27 @@ static int64_t deadline_of(const struct recall *r)
 	return earlier_of(r->since_ms, heard_ms) + lease_ms;
 }
 
-static void tell_slow(struct recall *r, int64_t now)
+/* Long enough before its session is ended that this can be told with the path, too. */
+static int64_t slow_after_ms(const struct server *s)
+{
+	return earlier_of(SLOW_MS, s->lease_ms / 2);
+}
+
+static void is_slow(struct recall *r)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	struct contested *at = r->at;
 
-	r->told_slow = true;
-	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode "
-			    "%" PRIu64 " for %lld.%lld s, and others wait for it",
-			r->session->stored.id, r->session->stored.client, r->at->export->name,
-			r->at->ino, (long long)(now - r->since_ms) / 1000,
-			(long long)(now - r->since_ms) % 1000 / 100);
+	r->slow = log_ratelimit_ok(&limit, LOG_MS) ? SLOW_UNTOLD : SLOW_TOLD;
+	if (r->slow == SLOW_TOLD || at->search)
+		return;
+	at->search = at->path ? NULL : malloc(sizeof(*at->search));
+	if (!at->search) {
+		tell_slow(r);
+		return;
+	}
+	path_search_begin(at->search, at->export->index, at->ino);
+	list_add_tail(&r->session->server->recalls->searched, &at->searched);
 }
 
 /* With this run of the server, or one before. */
@@ -503,10 +611,11 @@ static void end_holder(struct recall *r, int64_t now)
 	struct session *session = r->session;
 
 	log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given back "
-		    "inode %" PRIu64 " for %lld.%lld s%s",
+		    "inode %" PRIu64 " for %lld.%lld s%s%s%s",
 		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
 		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
-		is_on_shm(session) ? "; its process must end before others get that" : "");
+		is_on_shm(session) ? "; its process must end before others get that" : "",
+		r->at->path ? ": " : "", r->at->path ? r->at->path : "");
 	session_end(session);
 }
 
@@ -515,19 +624,19 @@ static bool tick_session(struct session *session, int64_t now, int64_t *next)
 {
 	list_for_each (pos, &session->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_session);
-		int64_t slow_ms = r->since_ms + SLOW_MS, end_ms;
+		int64_t slow_ms = r->since_ms + slow_after_ms(session->server), end_ms;
 
 		if (session->ending || r->at->export->closed)
 			return false;
 		discount(r, now);
 		end_ms = deadline_of(r);
-		if (!r->told_slow && now >= slow_ms)
-			tell_slow(r, now);
+		if (r->slow == SLOW_NOT && now >= slow_ms)
+			is_slow(r);
 		if (now >= end_ms) {
 			end_holder(r, now);
 			return true;
 		}
-		*next = earlier_of(*next, r->told_slow ? end_ms : earlier_of(slow_ms, end_ms));
+		*next = earlier_of(*next, r->slow ? end_ms : earlier_of(slow_ms, end_ms));
 	}
 	return false;
 }

@@ -11,7 +11,8 @@
  *
  * A holder that doesn't give back within the lease time, or hasn't been heard of for so long, is
  * ended; time in which this process stood still, or the holder's writes stood still for a
- * snapshot, does not count. On shm that takes until its process has ended.
+ * snapshot, does not count. On shm that takes until its process has ended. A recall that takes long
+ * is told in the log with the inode's path, which is looked for then (paths.h).
  *
  * OWNERSHIP  server.recalls; what waits belongs to its channel, as every request.
  * THREADS    The metadata thread, outside batches.
@@ -55,8 +56,28 @@ bool recalls_put(const struct session *session, struct wire_out *w);
 /* Ends who is late. Returns when to ask next in ms, or -1. */
 int64_t recalls_tick(struct server *s, int64_t now);
 
+/* Goes on to look for the paths of inodes whose recalls take long. True: there is more to do. */
+bool recalls_search(struct server *s);
+
 /* For status. */
 unsigned recalls_waiting(const struct server *s, const struct export *export);
 unsigned recalls_of(const struct session *session);
+
+/* An inode that requests wait for. */
+struct recall_view {
+	uint64_t ino;
+	const char *path; /* NULL: nobody has looked for it */
+	unsigned waiting; /* requests */
+	unsigned recalls; /* sessions that are to give something back */
+	int64_t since_ms; /* of the one that waits longest */
+};
+void recalls_each(const struct server *s, const struct export *export,
+	void (*fn)(const struct recall_view *view, void *arg), void *arg);
+/* Calls fn for each request that waits for the inode, in the order they came. */
+void recalls_each_waiter(const struct server *s, const struct export *export, uint64_t ino,
+	void (*fn)(const struct request *req, void *arg), void *arg);
+/* False: nobody wants anything of the inode back from that session. */
+bool recall_find(const struct server *s, const struct export *export, uint64_t ino,
+	uint64_t session, int64_t *since_ms, uint8_t *keep);
 
 #endif

@@ -543,33 +543,21 @@ static void cancel(struct request *req, const struct export *export)
 	poll_state(req, export);
 }
 
-/* Its memory is written to files that the server's user may write. */
-static bool is_allowed(const struct conn *c)
-{
-	uid_t uid;
-
-	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
-}
-
 void snapshot_request(struct request *req)
 {
 	const struct rpc_snapshot *q = &req->rpc.snapshot;
-	struct server *s = req->conn->server;
-	struct export *export = exports_find(s->exports, &q->export_name);
-	char names[RPC_TEXT_MAX];
+	struct export *export;
 
-	if (!is_allowed(req->conn)) {
+	/* Its memory is written to files that the server's user may write. */
+	if (!conn_is_admin(req->conn)) {
 		request_refuse(req, -EPERM,
 			"snapshots are for root and the server's user, by the socket on the "
 			"server's machine");
 		return;
 	}
-	if (!export) {
-		exports_names(s->exports, names, sizeof(names));
-		request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", q->export_name.len,
-			q->export_name.s, names);
+	export = request_export(req, &q->export_name);
+	if (!export)
 		return;
-	}
 	switch ((enum rpc_snapshot_command)q->command) {
 	case SNAPSHOT_START:
 		start(req, export);

@@ -8,26 +8,16 @@
 #include "common/clock.h"
 #include "common/util.h"
 #include "server/conn.h"
+#include "server/holders.h"
 #include "server/quota.h"
 #include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
+#include "server/status_text.h"
 
 static json_t *json_u64(uint64_t n)
 {
 	return json_integer((json_int_t)n);
-}
-
-/* JSON is UTF-8; names of clients and files need not be. */
-static json_t *json_text(const char *text)
-{
-	json_t *string = json_string(text);
-	autofree char *ascii = string ? NULL : strdup(text);
-
-	for (char *c = ascii; c && *c; c++)
-		if (*c & 0x80)
-			*c = '?';
-	return ascii ? json_string(ascii) : string;
 }
 
 static json_t *describe_counters(const struct rpc_counters *n)
@@ -112,24 +102,72 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 	snapshot_look(s, export, &view);
 	json_object_set_new(to, "last_snapshot",
 		view.completed ? json_pack("{s:I s:o}", "completed", (json_int_t)view.completed,
-					 "dir", json_text(view.completed_dir))
+					 "dir", status_string(view.completed_dir))
 			       : json_null());
 	if (view.state == SNAPSHOT_NONE)
 		return json_null();
 	return json_pack("{s:s s:o s:I s:I s:I}", "state", names[view.state], "dir",
-		json_text(view.dir), "done", (json_int_t)(view.done * PAGE_BYTES), "total",
+		status_string(view.dir), "done", (json_int_t)(view.done * PAGE_BYTES), "total",
 		(json_int_t)(view.total * PAGE_BYTES), "pause_ns", (json_int_t)view.pause_ns);
 }
 
 static json_t *describe_leases(
 	const struct server *s, const struct export *export, const struct meta_usage *u)
 {
-	return json_pack("{s:I s:I s:I s:i s:I}", "shared", (json_int_t)u->shared, "exclusive",
-		(json_int_t)u->exclusive, "pins", (json_int_t)u->pins, "waiting",
-		(int)recalls_waiting(s, export), "recalled", (json_int_t) export->recalled);
+	return json_pack("{s:I s:I s:I s:i s:I s:I s:i}", "shared", (json_int_t)u->shared,
+		"exclusive", (json_int_t)u->exclusive, "pins", (json_int_t)u->pins, "waiting",
+		(int)recalls_waiting(s, export), "recalled", (json_int_t) export->recalled, "locks",
+		(json_int_t)u->locks, "lock_waits", (int)u->lock_waits);
 }
 
-static json_t *describe_export(const struct server *s, const struct export *export)
+/* Inodes that are listed of one export: those that most wait for. */
+enum { CONTESTED_LISTED = 32 };
+
+struct contested_list {
+	struct recall_view v[CONTESTED_LISTED];
+	unsigned n;
+};
+
+static bool is_more_contested(const struct recall_view *a, const struct recall_view *b)
+{
+	return a->waiting != b->waiting ? a->waiting > b->waiting : a->since_ms < b->since_ms;
+}
+
+static void add_contested(const struct recall_view *view, void *arg)
+{
+	struct contested_list *list = arg;
+	unsigned i = list->n;
+
+	if (list->n < CONTESTED_LISTED)
+		list->n++;
+	else if (!is_more_contested(view, &list->v[--i]))
+		return;
+	for (; i && is_more_contested(view, &list->v[i - 1]); i--)
+		list->v[i] = list->v[i - 1];
+	list->v[i] = *view;
+}
+
+/* Names of files are not for everybody. */
+static json_t *describe_contested(const struct server *s, const struct export *export, bool names)
+{
+	struct contested_list list = {.n = 0};
+	json_t *array = json_array();
+	int64_t now = now_ms();
+
+	recalls_each(s, export, add_contested, &list);
+	for (unsigned i = 0; i < list.n; i++) {
+		const struct recall_view *view = &list.v[i];
+		json_t *path = names && view->path ? status_string(view->path) : json_null();
+
+		json_array_append_new(array,
+			json_pack("{s:I s:o s:i s:i s:I}", "inode", (json_int_t)view->ino, "path",
+				path, "waiting", (int)view->waiting, "recalls", (int)view->recalls,
+				"ms", (json_int_t)(now - view->since_ms)));
+	}
+	return array;
+}
+
+static json_t *describe_export(const struct server *s, const struct export *export, bool names)
 {
 	struct rpc_counters sum = sum_counters(s, export);
 	struct meta_usage u = {0};
@@ -149,6 +187,8 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		json_object_set_new(object, "snapshot", describe_snapshot(s, export, object));
 	if (object)
 		json_object_set_new(object, "leases", describe_leases(s, export, &u));
+	if (object)
+		json_object_set_new(object, "contested", describe_contested(s, export, names));
 	describe_quotas(s, export, object);
 	return object;
 }
@@ -167,7 +207,7 @@ static json_t *describe_regions(const struct server *s)
 			json_array_append_new(
 				list, json_pack("{s:s s:i s:I s:o}", "export", export->name,
 					      "index", (int)j, "bytes", (json_int_t)file->len,
-					      "file", json_text(file->path)));
+					      "file", status_string(file->path)));
 		}
 	}
 	return list;
@@ -206,6 +246,15 @@ static const char *session_state_name(const struct session *session)
 	return list_empty(&session->conns) ? "disconnected" : "active";
 }
 
+static json_t *describe_holder(const struct session *session)
+{
+	struct holder_counts n = meta_holder(
+		session->server->meta, session->export->index, session->stored.id);
+
+	return json_pack("{s:I s:I s:I s:I}", "shared", (json_int_t)n.shared, "exclusive",
+		(json_int_t)n.exclusive, "pins", (json_int_t)n.pins, "locks", (json_int_t)n.locks);
+}
+
 static json_t *describe_session(const struct session *session)
 {
 	json_t *channels = json_array();
@@ -213,12 +262,13 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:i s:I s:o s:o}", "id",
-		(json_int_t)session->stored.id, "client", json_text(session->stored.client),
+	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:o s:o}", "id",
+		(json_int_t)session->stored.id, "client", status_string(session->stored.client),
 		"export", session->export->name, "state", session_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
-		(session->stored.flags & ATTACH_SHARED) != 0, "recalls", (int)recalls_of(session),
+		(session->stored.flags & ATTACH_SHARED) != 0, "leases", describe_holder(session),
+		"recalls", (int)recalls_of(session),
 		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "channels", channels,
 		"counters", describe_counters(&session->counters));
 }
@@ -233,7 +283,7 @@ static json_t *describe_identity(const struct server *s)
 	return json_pack("{s:s s:i s:i s:I s:s s:I s:o}", "version", RMEMFS_VERSION, "wire_version",
 		(int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
 		(json_int_t)s->incarnation, "store_id", hex, "uptime_ms",
-		(json_int_t)(now_ms() - s->start_ms), "memory_dir", json_text(s->dir.path));
+		(json_int_t)(now_ms() - s->start_ms), "memory_dir", status_string(s->dir.path));
 }
 
 static json_t *describe_store(const struct server *s)
@@ -254,16 +304,16 @@ static uint64_t sum_refused(const struct server *s)
 	return n;
 }
 
-static json_t *describe(const struct server *s)
+static json_t *describe(const struct server *s, bool names)
 {
 	json_t *root = describe_identity(s);
 	json_t *listen = json_array(), *exports = json_array(), *sessions = json_array();
 	struct rpc_counters sum = sum_counters(s, NULL);
 
 	for (unsigned i = 0; i < s->nports; i++)
-		json_array_append_new(listen, json_text(s->ports[i].name));
+		json_array_append_new(listen, status_string(s->ports[i].name));
 	for (unsigned i = 0; i < s->exports->n; i++)
-		json_array_append_new(exports, describe_export(s, &s->exports->v[i]));
+		json_array_append_new(exports, describe_export(s, &s->exports->v[i], names));
 	list_for_each (pos, &s->sessions)
 		json_array_append_new(
 			sessions, describe_session(list_entry(pos, struct session, link)));
@@ -278,38 +328,14 @@ static json_t *describe(const struct server *s)
 	return root;
 }
 
-/* -ENOMEM where jansson had none. */
-static int take_snapshot(struct conn *c)
-{
-	json_t *root = describe(c->server);
-	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-
-	json_decref(root);
-	if (!text)
-		return -ENOMEM;
-	free(c->status_text);
-	c->status_text = text;
-	c->status_len = (uint32_t)strlen(text);
-	return 0;
-}
-
 void status_answer(struct request *req)
 {
 	struct conn *c = req->conn;
 	uint32_t offset = req->rpc.status.offset;
-	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_STATUS);
-	struct rpc_reply rep = {0};
 
-	if (!offset && take_snapshot(c)) {
+	if (!offset && status_take(c, describe(c->server, conn_is_admin(c)))) {
 		request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
-	if (offset > c->status_len) {
-		request_refuse(req, -EINVAL, "the status has %u bytes", c->status_len);
-		return;
-	}
-	rep.status_text.total = c->status_len;
-	rep.status_text.tail.data = (const uint8_t *)c->status_text + offset;
-	rep.status_text.tail.len = (uint32_t)min_u64(room, c->status_len - offset);
-	request_answer(req, &rep);
+	status_put(req, offset);
 }

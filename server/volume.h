@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "common/types.h"
-#include "server/lease_tally.h"
+#include "server/holders.h"
 #include "server/rest.h"
 #include "server/space.h"
 #include "server/store.h"
@@ -20,9 +20,10 @@ enum { INO_BITS = 48 };
 
 struct protect;
 
-/* Of sessions at a shared export; see lease.h. */
+/* Of sessions at a shared export; see lease.h and lock.h. */
 struct lease_counts {
 	uint64_t records, shared, exclusive, pins;
+	uint64_t locks;
 };
 
 struct volume_counts {
@@ -42,9 +43,10 @@ struct volume {
 	struct space space;
 	struct protect *protect; /* see there: asked before a page of a file is changed */
 	struct volume_counts now, saved;
-	struct lease_tallies leases;
-	struct quotas *quotas; /* NULL: nobody is limited */
-	uint64_t max_inodes;   /* UINT64_MAX: as many as the store has room for */
+	struct holders holders; /* the same of each session */
+	unsigned lock_waits;    /* see lock_wait.h */
+	struct quotas *quotas;  /* NULL: nobody is limited */
+	uint64_t max_inodes;    /* UINT64_MAX: as many as the store has room for */
 
 	/* The reaper goes on from this key, past files that it failed with; it rests when it has
 	 * come round to them again. */

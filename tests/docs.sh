@@ -217,9 +217,9 @@ words_of() {
 	grep -oE '"[a-z_]+"' | tr -d '"'
 }
 
-# Members of the status' JSON: words of status.c, but for those that describe states.
+# Members of the JSON: words of what writes it, but for those that describe states.
 json() {
-	sed '/_state_name(const/,/^}/d' server/status.c | words_of >"$work/status.c"
+	sed '/^static .*_state_name(/,/^}/d' server/status.c server/who.c | words_of >"$work/status.c"
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"

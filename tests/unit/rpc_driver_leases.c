@@ -185,6 +185,27 @@ static bool status_says(unsigned i, const char *words)
 	return memmem(rep.status_text.tail.data, rep.status_text.tail.len, words, strlen(words));
 }
 
+/* The answer's text, with a NUL. */
+static int who(unsigned i, const char *export, const char *path, char *json, size_t len)
+{
+	struct rpc_request req = {.op = RPC_WHO,
+		.slot = RPC_NO_SLOT,
+		.who = {.export_name = str(export), .path = str(path)}};
+	struct rpc_reply rep;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_WHO);
+	if (rep.status) {
+		snprintf(json, len, "%.*s", rep.text.len, rep.text.s);
+		return rep.status;
+	}
+	assert_int_equal(rep.status_text.total, rep.status_text.tail.len);
+	snprintf(json, len, "%.*s", (int)rep.status_text.tail.len,
+		(const char *)rep.status_text.tail.data);
+	return 0;
+}
+
 /* ---- who shares ------------------------------------------------------------------------------ */
 
 static int attach_beside(uint32_t flags, uint32_t others)
@@ -711,6 +732,68 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 	end_all();
 }
 
+/* ---- who has what ---------------------------------------------------------------------------- */
+
+static void expect_words(const char *json, const char *words)
+{
+	if (!strstr(json, words))
+		fail_msg("%s is not in %s", words, json);
+}
+
+/* Names of files are for root and the server's user, whom only the socket on this machine tells. */
+static void who__has_and_who_waits(void **state)
+{
+	struct rpc_request lock = {
+		.op = RPC_LOCK, .lock = {.owner = 5, .end = 9, .pid = 77, .kind = LOCK_KIND_POSIX}};
+	static char json[RPC_MSG_BYTES];
+	struct rpc_reply rep;
+	uint64_t ino;
+	char number[32];
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	if (driver_kind != TRANSPORT_SHM) {
+		assert_int_equal(who(0, "default", "/file", json, sizeof(json)), -EPERM);
+		client_fini(&clients[1]);
+		client_fini(&clients[0]);
+		return;
+	}
+	take(0, ino, LEASE_EXCLUSIVE);
+	lock.lock.ino = ino;
+	lock.lock.type = LOCK_EXCLUSIVE;
+	assert_int_equal(client_call(&clients[0], 1, &lock, &rep), 0);
+	lock.lock.wait = 1;
+	lock.lock.start = 3;
+	assert_int_equal(client_call(&clients[1], 1, &lock, &rep), -EINPROGRESS);
+	ask(1, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(1);
+	assert_int_equal(who(0, "default", "/file", json, sizeof(json)), 0);
+	expect_words(json, "\"path\":\"/file\"");
+	expect_words(json, "\"lease\":\"exclusive\",\"pin\":true,\"since\":1");
+	expect_words(json, "\"recall\":{\"keep\":\"shared\",\"ms\":");
+	expect_words(json, "\"request\":\"lease\",\"lease\":\"shared\",\"ms\":");
+	expect_words(json, "\"kind\":\"fcntl\",\"lock\":\"exclusive\",\"start\":0,\"end\":9,"
+			   "\"pid\":77}]");
+	expect_words(json, "\"start\":3,\"end\":9,\"pid\":77,\"ms\":");
+	assert_true(status_says(0, "\"locks\":1,\"lock_waits\":1}"));
+	assert_true(status_says(0, "\"contested\":[{\"inode\":2,\"path\":null,\"waiting\":1"));
+	assert_true(
+		status_says(0, "\"leases\":{\"shared\":0,\"exclusive\":1,\"pins\":1,\"locks\":1}"));
+	snprintf(number, sizeof(number), "%llu", (unsigned long long)ino);
+	assert_int_equal(who(1, "default", number, json, sizeof(json)), 0);
+	expect_words(json, "\"path\":null,\"inode\":2,");
+	assert_int_equal(who(1, "none", "/file", json, sizeof(json)), -ENOENT);
+	expect_words(json, "exports: default");
+	assert_int_equal(who(1, "default", "/none", json, sizeof(json)), -ENOENT);
+	expect_words(json, "has no file /none");
+	assert_int_equal(who(1, "default", "file", json, sizeof(json)), -EINVAL);
+	assert_int_equal(who(1, "default", "/", json, sizeof(json)), 0);
+	expect_words(json, "\"holders\":[],\"waiting\":[],\"locks\":[],\"lock_waits\":[]}");
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
 /* ---- the end of holders ---------------------------------------------------------------------- */
 
 static uint64_t held_ino(unsigned i)
@@ -748,7 +831,10 @@ static void end__of_one_that_gives_nothing_back(void **state)
 	}
 	assert_true(expect(0, RPC_GETATTR, 0).attr.attr.mtime > before);
 	assert_true(now_ms() - began >= LEASE_MS);
+	assert_true(server_logged(&server, "others wait for it: /" HOLDER_FILE));
 	assert_true(server_logged(&server, "is ended: it has not given back inode 2 for 1."));
+	assert_true(server_logged(&server, "s: /" HOLDER_FILE) ||
+		    server_logged(&server, "before others get that: /" HOLDER_FILE));
 	assert_true(server_logged(&server, "of client holder at export 'default'"));
 	if (driver_kind != TRANSPORT_SHM)
 		holder_kill(&h);
@@ -969,6 +1055,7 @@ int driver_run_leases(void)
 		LEASE_TEST(look__does_not_go_to_and_fro),
 		LEASE_TEST(look__is_repeated_alike),
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
+		LEASE_TEST(who__has_and_who_waits),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),
 		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),

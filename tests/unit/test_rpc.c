@@ -88,6 +88,9 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_STATUS:
 		q.status.offset = 4096;
 		break;
+	case RPC_WHO:
+		q.who = (struct rpc_who){4096, str("default"), str("/a/file")};
+		break;
 	case RPC_LOOKUP:
 	case RPC_UNLINK:
 	case RPC_RMDIR:
@@ -244,6 +247,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, extents_tail()};
 		break;
 	case RPC_STATUS:
+	case RPC_WHO:
 		p.status_text = (struct rpc_status_reply){99, extents_tail()};
 		break;
 	case RPC_LOOKUP:
@@ -339,7 +343,7 @@ static int decode_reply(const void *msg, size_t len)
 static void op_info__unknown_ops_have_no_name(void **state)
 {
 	assert_null(rpc_op_info(0)->name);
-	assert_null(rpc_op_info(RPC_SNAPSHOT + 1)->name);
+	assert_null(rpc_op_info(RPC_WHO + 1)->name);
 	assert_null(rpc_op_info(RPC_OP_MAX)->name);
 	assert_null(rpc_op_info(UINT32_MAX)->name);
 	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");
@@ -747,6 +751,9 @@ static void ranges__out_of_range(void **state)
 	q.snapshot.command = SNAPSHOT_POLL; /* has no directory */
 	assert_refused(&q);
 	q.snapshot.command = 0;
+	assert_refused(&q);
+	q = request_of(RPC_WHO);
+	q.who.path.len = 0;
 	assert_refused(&q);
 }
 

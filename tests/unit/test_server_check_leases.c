@@ -54,13 +54,14 @@ static int tear_down(void **state)
 
 static void put_lease(uint64_t key, uint64_t session, uint8_t type, uint8_t pinned, uint64_t number)
 {
-	uint8_t buf[10];
+	uint8_t buf[14];
 	struct wire_out w;
 
 	wire_out_init(&w, buf, sizeof(buf));
 	wire_put_u8(&w, type);
 	wire_put_u8(&w, pinned);
 	wire_put_u64(&w, number);
+	wire_put_u32(&w, 1);
 	put(STORE_LEASE, key, session, buf, sizeof(buf));
 }
 

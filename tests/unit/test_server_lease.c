@@ -1,11 +1,78 @@
 /* test_server_lease.c - leases as they are stored: who gets what, who waits, what keeps a file. */
 #include "tests/unit/lease_fixture.h"
 
+#include "common/clock.h"
+#include "server/holders.h"
+
 static void expect_gone(uint64_t ino, uint64_t inodes)
 {
 	assert_int_equal(fx_getattr(ino), -ESTALE);
 	assert_int_equal(fx_usage().inodes, inodes);
 	assert_int_equal(fx_volume()->now.leases.records, 0);
+}
+
+/* ---- counts ---------------------------------------------------------------------------------- */
+
+static void expect_holder(unsigned i, uint64_t shared, uint64_t exclusive, uint64_t pins)
+{
+	struct holder_counts n = meta_holder(fx.m, 0, sessions[i]);
+
+	assert_int_equal(n.shared, shared);
+	assert_int_equal(n.exclusive, exclusive);
+	assert_int_equal(n.pins, pins);
+}
+
+static void counts__are_of_each_session(void **state)
+{
+	uint64_t a = make_file("a"), b = make_file("b"), number;
+
+	take(0, a, LEASE_SHARED, LEASE_PIN);
+	take(0, b, LEASE_EXCLUSIVE, 0);
+	number = take(1, a, LEASE_SHARED, 0);
+	expect_holder(0, 1, 1, 1);
+	expect_holder(1, 1, 0, 0);
+	expect_holder(2, 0, 0, 0);
+	give_back(1, a, number, LEASE_NONE, false);
+	expect_holder(1, 0, 0, 0);
+	fx_reopen();
+	expect_holder(0, 1, 1, 1);
+	as(0);
+	fx_end_session();
+	fx_settle();
+	expect_holder(0, 0, 0, 0);
+}
+
+static void counts__of_a_batch_go_with_it(void **state)
+{
+	uint64_t a = make_file("a");
+	const struct rpc_request req = {.op = RPC_LEASE, .lease = {a, LEASE_SHARED, LEASE_PIN}};
+
+	take(1, a, LEASE_SHARED, 0);
+	assert_int_equal(meta_begin(fx.m), 0);
+	as(0);
+	assert_int_equal(fx_execute(&req), 0);
+	as(1);
+	assert_int_equal(fx_execute(&req), 0);
+	meta_abort(fx.m);
+	expect_holder(0, 0, 0, 0);
+	expect_holder(1, 1, 0, 0);
+}
+
+/* Until something else is had. */
+static void since__is_when_it_became_what_it_is(void **state)
+{
+	uint64_t a = make_file("a");
+	uint32_t before = (uint32_t)(realtime_ns() / 1000000000), since;
+
+	take(0, a, LEASE_SHARED, 0);
+	since = record(0, a).since;
+	assert_in_range(since, before, before + 60);
+	while ((uint32_t)(realtime_ns() / 1000000000) == since)
+		usleep(10000);
+	take(0, a, LEASE_SHARED, 0);
+	assert_int_equal(record(0, a).since, since);
+	take(0, a, LEASE_EXCLUSIVE, 0);
+	assert_true(record(0, a).since > since);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -926,6 +993,9 @@ int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, fx_tear_down)
 	static const struct CMUnitTest tests[] = {
+		CASE(counts__are_of_each_session),
+		CASE(counts__of_a_batch_go_with_it),
+		CASE(since__is_when_it_became_what_it_is),
 		CASE(lease__is_shared_by_many),
 		CASE(lease__exclusive_is_one_sessions),
 		CASE(lease__of_its_own_is_replaced),

@@ -426,6 +426,34 @@ static void restart__forgets_waits_and_no_locks(void **state)
 	expect_told(1, "1:11");
 }
 
+static void expect_counts(uint64_t first, uint64_t second, unsigned waits)
+{
+	assert_int_equal(meta_holder(fx.m, 0, sessions[0]).locks, first);
+	assert_int_equal(meta_holder(fx.m, 0, sessions[1]).locks, second);
+	assert_int_equal(fx_usage().locks, first + second);
+	assert_int_equal(fx_usage().lock_waits, waits);
+}
+
+static void counts__are_of_each_session(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 20, 29), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	expect_counts(2, 1, 0);
+	assert_int_equal(set(0, LOCK_FREE, 5, 5), 0);
+	expect_counts(3, 1, 0);
+	assert_int_equal(await(1, 11, LOCK_SHARED, 0, 0), -EINPROGRESS);
+	expect_counts(3, 1, 1);
+	fx_reopen();
+	expect_counts(3, 1, 0);
+	fx.ctx.session = sessions[0];
+	fx_end_session();
+	fx_settle();
+	expect_counts(0, 1, 0);
+	assert_int_equal(whole(1, LOCK_FREE, 0), 0);
+	expect_counts(0, 0, 0);
+}
+
 static void file__goes_before_its_lock(void **state)
 {
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
@@ -463,6 +491,7 @@ int main(void)
 		CASE(session__ends_with_its_locks_and_waits),
 		CASE(session__somebody_wants_what_it_has),
 		CASE(restart__forgets_waits_and_no_locks),
+		CASE(counts__are_of_each_session),
 		CASE(file__goes_before_its_lock),
 	};
 

@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# who.bats - who has a file of a shared export and who waits for it: rmemfsctl who and leases, and the
+# log's lines about those who keep others waiting.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+test_seconds=60
+
+setup() {
+	setup_rmem
+	mounts=()
+	locker=''
+	begin 1 2
+	mkdir -p "$dir/1/some where"
+	file="some where/file"
+	# Held by a process of its own: the test would wait for the mount that it stops.
+	mkfifo "$dir/go"
+	locker hold process alone "$dir/1/$file" 5 <"$dir/go" >"$dir/said" 3>&- &
+	locker=$!
+	exec 5>"$dir/go"
+	until_true 20 grep -q got "$dir/said"
+	echo changed >>"$dir/1/$file"
+}
+
+teardown() {
+	if [ -n "$locker" ]; then
+		exec 5>&-
+		[ -z "${mounts[1]:-}" ] || kill -CONT "${mounts[1]}"
+		wait "$locker"
+	fi
+	end_mounts
+}
+
+# who_has JQ-FILTER
+who_has() {
+	rmemfsctl who default "/$file" "$socket" --json | jq -r "$1"
+}
+
+# who_says JQ-FILTER WORDS: sooner or later.
+who_says() {
+	until_true 20 is_said "$@" || die "$(rmemfsctl who default "/$file" "$socket" --json)"
+}
+
+is_said() {
+	[ "$(who_has "$1")" = "$2" ]
+}
+
+@test "who names the one that has a file, and what it has of it" {
+	local said
+	who_says '.holders | length' 1
+	[ "$(who_has '.holders[0] | "\(.lease) \(.pin) \(.recall)"')" = "exclusive true null" ]
+	[[ $(who_has '.holders[0].client') == *":$dir/1 (pid ${mounts[1]})" ]]
+	[ "$(who_has '.locks[] | "\(.kind) \(.lock) \(.start) \(.end) \(.pid)"')" = \
+		"fcntl exclusive 5 5 $locker" ]
+	said=$(rmemfsctl who default "/$file" "$socket")
+	[[ $said == "/$file: inode "*" of export default, file"* ]]
+	[[ $said == *"held by session "*", "*":$dir/1 (pid ${mounts[1]}): exclusive lease, open since "* ]]
+	[[ $said == *"fcntl exclusive lock of bytes 5 to 5, process $locker"* ]]
+	# By its number, too.
+	said=$(rmemfsctl who default "$(stat -c %i "$dir/2/$file")" "$socket")
+	[[ $said == "inode "*" of export default, file"*"$dir/1 (pid"* ]]
+}
+
+@test "who names those who wait, and the log who keeps them waiting" {
+	local waits reader
+	suspend "${mounts[1]}"
+	stat -c %s "$dir/2/$file" >"$dir/size" 3>&- &
+	reader=$!
+	who_says '.waiting | length' 1
+	who_says '.holders[0].recall.keep' shared
+	[[ $(who_has '.waiting[0].client') == *":$dir/2 (pid ${mounts[2]})" ]]
+	[ "$(who_has '.waiting[0].lease')" = shared ]
+	waits=$(who_has '.waiting[0].ms')
+	until_true 20 grep -q "others wait for it: /$file\$" "$dir/server.log"
+	grep "others wait for it" "$dir/server.log" | grep -q "of .*:$dir/1 (pid ${mounts[1]})"
+	[ "$(who_has '.waiting[0].ms')" -gt "$waits" ]
+	[[ $(rmemfsctl who default "/$file" "$socket") == *"; asked for it "*" s ago, to keep shared"* ]]
+	[[ $(rmemfsctl leases "$socket") == *" 1 "*"s  /$file"* ]]
+	[ "$(status_of '.exports[0].contested[0] | "\(.path) \(.waiting) \(.recalls)"')" = "/$file 1 1" ]
+	kill -CONT "${mounts[1]}"
+	wait "$reader"
+	[ "$(cat "$dir/size")" = 8 ]
+	[ "$(who_has '.waiting | length')" = 0 ]
+	[ "$(status_of '.exports[0].contested | length')" = 0 ]
+}
+
+@test "who names those who wait for a lock" {
+	local waiter
+	locker hold process alone "$dir/2/$file" 5 </dev/null >"$dir/said.2" 3>&- &
+	waiter=$!
+	who_says '.lock_waits | length' 1
+	[ "$(who_has '.lock_waits[0] | "\(.kind) \(.lock) \(.start) \(.end) \(.pid)"')" = \
+		"fcntl exclusive 5 5 $waiter" ]
+	[[ $(who_has '.lock_waits[0].client') == *":$dir/2 (pid ${mounts[2]})" ]]
+	[[ $(rmemfsctl who default "/$file" "$socket") == *"to be locked by session "*", for "*" s"* ]]
+	[ "$(status_of '.exports[0].leases | "\(.locks) \(.lock_waits)"')" = "1 1" ]
+	[[ $(rmemfsctl status "$socket") == *"default is shared: "*", locks 1; "*", 1 for locks"* ]]
+	echo >&5
+	wait "$waiter"
+	who_says '.lock_waits | length' 0
+}
+
+@test "what each mount has is counted, until it ends" {
+	[ "$(status_of '[.sessions[] | .leases.locks] | add')" = 1 ]
+	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"* ]]
+	[[ $(rmemfsctl status "$socket") == *"leases "*" exclusive; open files 1, locks 1, recalls 0"* ]]
+	exec 5>&-
+	wait "$locker"
+	locker=''
+	end_mount 1
+	until_true 20 nothing_is_held || die "$(rmemfsctl status --json "$socket")"
+}
+
+nothing_is_held() {
+	[ "$(status_of '.exports[0].leases | "\(.shared) \(.exclusive) \(.pins) \(.locks)"')" = \
+		"0 0 0 0" ]
+}
+
+@test "who refuses what is not there, and others than the server's" {
+	local said
+	! said=$(rmemfsctl who default /none "$socket" 2>&1)
+	[ "$said" = "rmemfsctl: $socket: export 'default' has no file /none" ]
+	! said=$(rmemfsctl who none / "$socket" 2>&1)
+	[ "$said" = "rmemfsctl: $socket: no export 'none'; exports: default" ]
+	! said=$(rmemfsctl who default file "$socket" 2>&1)
+	[[ $said == "rmemfsctl: $socket: a path begins with / at the root"* ]]
+	! said=$(rmemfsctl who default 2>&1)
+	[ "$said" = "rmemfsctl: PATH is missing (usage: rmemfsctl who EXPORT PATH [HOST] [--json])" ]
+	if [ "$transport" = tcp ]; then
+		! said=$(rmemfsctl who default / "127.0.0.1:$port" 2>&1)
+		[[ $said == *"who has a file is for root and the server's user"* ]]
+		[ "$(rmemfsctl status --json "127.0.0.1:$port" | jq -r '.exports[0].contested | length')" = 0 ]
+	fi
+}
