@@ -14,6 +14,7 @@
 #include "server/peers.h"
 #include "server/recall.h"
 #include "server/session.h"
+#include "server/turns.h"
 
 /* What peers can provoke: anybody may connect, but not fill the log, nor take the lines of those
  * that have a session. */
@@ -439,8 +440,7 @@ struct export *request_export(struct request *req, const struct rpc_str *name)
 	if (export)
 		return export;
 	exports_names(exports, names, sizeof(names));
-	request_refuse(
-		req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
+	request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
 	return NULL;
 }
 
@@ -480,6 +480,7 @@ static struct request *place_request(
 	}
 	*breach = "two requests in one slot";
 	session->last_seq[rpc->slot] = rpc->seq;
+	session->requests++;
 	return c->slots[slot].msg ? NULL : &c->slots[slot];
 }
 
@@ -507,7 +508,10 @@ static void receive(struct conn *c, const struct event *event)
 	req->reply = NULL;
 	req->deadline_ms = req->parked_ms = 0;
 	hear(c);
-	list_add_tail(&c->server->ready, &req->link);
+	if (c->session)
+		turns_add(req);
+	else
+		list_add_tail(&c->server->ready, &req->link);
 }
 
 static void opened(struct conn *c)

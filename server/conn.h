@@ -29,8 +29,8 @@ struct lease_wait {
 	struct contested *at; /* NULL: it waits for none */
 	uint8_t type;         /* what it wants */
 	int64_t since_ms;
-	bool parked;          /* and isn't being run again */
-	bool blocked;         /* by what others have */
+	bool parked;  /* and isn't being run again */
+	bool blocked; /* by what others have */
 };
 
 struct request {

@@ -1,5 +1,7 @@
 /* dispatch.c - batches of requests.
  *
+ * A batch is what is to be run again, and then a request of each session in turn (turns.h).
+ *
  * A reply is encoded into the channel's send buffer while the batch runs, stored with the change it
  * tells of, and sent after the commit. If the store fails, nothing of the batch has happened; each
  * of its requests is then run alone, so that only the one that fails is told so.
@@ -19,9 +21,10 @@
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/status.h"
+#include "server/turns.h"
 #include "server/who.h"
 
-enum { BATCH_MAX = 256 };
+enum { BATCH_MAX = 256, CONTROLS_MAX = 64 };
 
 struct batch {
 	struct list requests; /* struct request */
@@ -353,29 +356,46 @@ static void run_control(struct request *req)
 		session_bye(req);
 }
 
-/* FROZEN has a slot, but nothing to do with the store. */
-static bool is_control(const struct request *req)
+/* Those of an export whose last snapshot has been begun have no answer any more, as if the server
+ * had ended. */
+static void add(struct server *s, struct batch *batch, struct request *req)
 {
-	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
+	if (req->conn->session->export->closed) {
+		list_add_tail(&s->parked, &req->link);
+		return;
+	}
+	list_add_tail(&batch->requests, &req->link);
+	batch->n++;
 }
 
-/* Takes requests of slots up to the first other one. Those of an export whose last snapshot has
- * been begun have no answer any more, as if the server had ended. */
 static void collect(struct server *s, struct batch *batch)
 {
-	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
-		struct request *req = list_entry(s->ready.next, struct request, link);
+	struct request *req;
 
-		if (is_control(req))
-			return;
+	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
+		req = list_entry(s->ready.next, struct request, link);
+		if (turns_is_control(req))
+			break;
 		list_del(&req->link);
-		if (req->conn->session->export->closed) {
-			list_add_tail(&s->parked, &req->link);
-			continue;
-		}
-		list_add_tail(&batch->requests, &req->link);
-		batch->n++;
+		add(s, batch, req);
 	}
+	while (batch->n < BATCH_MAX && (req = turns_take(s, false)))
+		add(s, batch, req);
+}
+
+static void run_controls(struct server *s)
+{
+	struct request *req;
+
+	if (!list_empty(&s->ready)) {
+		req = list_entry(s->ready.next, struct request, link);
+		if (turns_is_control(req)) {
+			list_del(&req->link);
+			run_control(req);
+		}
+	}
+	for (unsigned i = 0; i < CONTROLS_MAX && (req = turns_take(s, true)); i++)
+		run_control(req);
 }
 
 static void end_overdue(struct server *s)
@@ -389,6 +409,11 @@ static void end_overdue(struct server *s)
 		sessions_end_overdue(s, export, NULL);
 		s->reclaim = true;
 	}
+}
+
+bool dispatch_pending(const struct server *s)
+{
+	return !list_empty(&s->ready) || !list_empty(&s->turns);
 }
 
 bool dispatch_run(struct server *s)
@@ -406,15 +431,8 @@ bool dispatch_run(struct server *s)
 	}
 	if (s->reclaim)
 		reclaim(s);
-	if (!list_empty(&s->ready)) {
-		struct request *req = list_entry(s->ready.next, struct request, link);
-
-		if (is_control(req)) {
-			list_del(&req->link);
-			run_control(req);
-		}
-	}
+	run_controls(s);
 	lock_news_look(s);
 	searches = recalls_search(s);
-	return recalls_look(s) || searches || !list_empty(&s->ready) || s->reclaim;
+	return recalls_look(s) || searches || dispatch_pending(s) || s->reclaim;
 }

@@ -14,4 +14,7 @@
 /* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
 bool dispatch_run(struct server *s);
 
+/* Whether a request has arrived that was not run yet. */
+bool dispatch_pending(const struct server *s);
+
 #endif

@@ -29,6 +29,9 @@
 
 struct inode;
 
+/* Of the store, at most, where there are many: see rmemfs-server(8). */
+enum { LEASE_STORE_BYTES = 100 };
+
 struct lease_record {
 	uint64_t key; /* of the inode */
 	uint64_t session;

@@ -58,6 +58,11 @@ struct recall {
 	int64_t since_ms; /* when it came up, and what did not count since then */
 };
 
+/* With what malloc(3) adds. */
+enum { MALLOC_BYTES = 32 };
+_Static_assert(sizeof(struct contested) + MALLOC_BYTES <= RECALL_INODE_BYTES, "as it is said");
+_Static_assert(sizeof(struct recall) + MALLOC_BYTES <= RECALL_SESSION_BYTES, "as it is said");
+
 int recalls_new(struct server *s)
 {
 	struct recalls *rs = calloc(1, sizeof(*rs));

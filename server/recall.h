@@ -25,6 +25,10 @@
 
 struct session;
 
+/* Memory of an inode that is waited for, and of each session that is to give something of it back:
+ * see rmemfs-server(8). */
+enum { RECALL_INODE_BYTES = 256, RECALL_SESSION_BYTES = 128 };
+
 int recalls_new(struct server *s);
 /* When all requests and sessions are gone. */
 void recalls_delete(struct server *s);

@@ -26,6 +26,7 @@
 
 enum {
 	EVENTS = 64,
+	EVENTS_MAX = 1024, /* of one port, before what has come is run */
 	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
 	SPIN_CPUS = 4,     /* with fewer it would take the CPU that its clients run on */
 	TICK_MS = 20,      /* how late a busy loop may be with what is due */
@@ -55,7 +56,8 @@ static int open_transport(
 	config.io_threads = (unsigned)s->config->io_threads;
 	config.max_regions = (uint32_t)max_u64(config.max_regions, s->exports->nregions);
 	config.msg_bytes = RPC_MSG_BYTES;
-	config.nsend = (uint32_t)max_u64(config.nsend, CHANNEL_SENDS);
+	config.nrecv = CHANNEL_REQUESTS;
+	config.nsend = CHANNEL_SENDS;
 	err = transport_open(address, &config, OPEN_MS, &port->transport);
 	if (err) {
 		log_error("can't open %s: %s", port->name,
@@ -285,6 +287,7 @@ static void init_lists(struct server *s)
 	list_init(&s->peers);
 	list_init(&s->conns);
 	list_init(&s->unattached);
+	list_init(&s->turns);
 	list_init(&s->ready);
 	list_init(&s->parked);
 	list_init(&s->waiting);
@@ -404,7 +407,7 @@ void server_delete(struct server *s)
 
 /* ---- the loop -------------------------------------------------------------------------------- */
 
-static int poll_port(struct port *port)
+static int poll_some(struct port *port)
 {
 	struct event events[EVENTS];
 	int n = evq_poll(port->q, events, EVENTS);
@@ -418,6 +421,20 @@ static int poll_port(struct port *port)
 			conn_event(channel_user(events[i].channel), &events[i]);
 	}
 	return n;
+}
+
+/* Whoever has sent something is to be known before it is decided whose turn it is. */
+static int poll_port(struct port *port)
+{
+	int total = 0, n;
+
+	do {
+		n = poll_some(port);
+		if (n < 0)
+			return n;
+		total += n;
+	} while (n == EVENTS && total < EVENTS_MAX);
+	return total;
 }
 
 /* How many events there were, or -errno. */
@@ -521,7 +538,7 @@ static int say_goodbye(struct server *s)
 		listener_delete(s->ports[i].listener);
 		s->ports[i].listener = NULL;
 	}
-	while (!list_empty(&s->ready))
+	while (dispatch_pending(s))
 		dispatch_run(s);
 	conns_disconnect(s);
 	while (conns_open(s) && now_ms() < until) {

@@ -30,8 +30,9 @@ enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
 	CHANNEL_RESERVED = 2, /* the last of them */
 	CHANNEL_CONTROLS = 4, /* requests outside slots that may be outstanding */
+	CHANNEL_REQUESTS = CHANNEL_SLOTS + CHANNEL_CONTROLS,
 	/* Messages on the way to a peer at most: replies and rings. */
-	CHANNEL_SENDS = CHANNEL_SLOTS + CHANNEL_CONTROLS + RPC_RINGS,
+	CHANNEL_SENDS = CHANNEL_REQUESTS + RPC_RINGS,
 	SESSION_CHANNELS = 64, /* of one session at most */
 	EXPORT_SESSIONS = 256, /* of one export at most */
 	UNATTACHED_MAX = 256,  /* channels that have not attached */
@@ -92,8 +93,9 @@ struct server {
 	unsigned nconns, nunattached;
 	uint64_t refused; /* channel_refused() of those that are gone */
 
-	/* struct request; each is in one of these, or in a batch, or free. */
-	struct list ready;   /* received, in the order of arrival */
+	struct list turns; /* struct session: those that have asked for something, see turns.h */
+	/* struct request; each is in one of these, or its session's, or in a batch, or free. */
+	struct list ready;   /* to be run again, or of no session: before all others */
 	struct list parked;  /* waiting for pages */
 	struct list waiting; /* ATTACHes that wait for another session or channel to end */
 	struct list stalled; /* REGIONS that wait for the transport to make keys */

@@ -38,6 +38,8 @@ struct session *session_new(
 	session->heard_ms = session->lost_ms = now_ms();
 	list_init(&session->conns);
 	list_init(&session->recalls);
+	list_init(&session->turn);
+	list_init(&session->asked);
 	list_add_tail(&s->sessions, &session->link);
 	return session;
 }
@@ -46,6 +48,7 @@ void session_delete(struct session *session)
 {
 	recall_lost_session(session);
 	list_del(&session->link);
+	list_del(&session->turn);
 	free(session->last_seq);
 	free(session);
 }

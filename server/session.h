@@ -20,6 +20,9 @@ struct session {
 	struct meta_session stored;
 	struct list conns;   /* all that are not fenced yet */
 	struct list recalls; /* see recall.h: what others wait for */
+	struct list turn;    /* server.turns, or alone */
+	struct list asked;   /* struct request: received, in the order of arrival */
+	uint64_t requests;   /* that came in slots, in this run of the server */
 	uint64_t attached;   /* bit of each channel that has ever been attached */
 	uint64_t *last_seq;  /* [slots] of this run of the server */
 	int64_t heard_ms;    /* the last message, or when a channel was attached */

@@ -248,8 +248,8 @@ static const char *session_state_name(const struct session *session)
 
 static json_t *describe_holder(const struct session *session)
 {
-	struct holder_counts n = meta_holder(
-		session->server->meta, session->export->index, session->stored.id);
+	struct holder_counts n =
+		meta_holder(session->server->meta, session->export->index, session->stored.id);
 
 	return json_pack("{s:I s:I s:I s:I}", "shared", (json_int_t)n.shared, "exclusive",
 		(json_int_t)n.exclusive, "pins", (json_int_t)n.pins, "locks", (json_int_t)n.locks);
@@ -262,15 +262,16 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:o s:o}", "id",
+	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o}", "id",
 		(json_int_t)session->stored.id, "client", status_string(session->stored.client),
 		"export", session->export->name, "state", session_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
 		(session->stored.flags & ATTACH_SHARED) != 0, "leases", describe_holder(session),
-		"recalls", (int)recalls_of(session),
-		"silent_ms", (json_int_t)(now_ms() - session->heard_ms), "channels", channels,
-		"counters", describe_counters(&session->counters));
+		"recalls", (int)recalls_of(session), "silent_ms",
+		(json_int_t)(now_ms() - session->heard_ms), "requests",
+		(json_int_t)session->requests, "channels", channels, "counters",
+		describe_counters(&session->counters));
 }
 
 static json_t *describe_identity(const struct server *s)

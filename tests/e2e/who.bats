@@ -118,18 +118,23 @@ nothing_is_held() {
 		"0 0 0 0" ]
 }
 
+# refused ARGUMENTS...: what rmemfsctl says, which must fail.
+refused() {
+	! rmemfsctl "$@" 2>&1
+}
+
 @test "who refuses what is not there, and others than the server's" {
 	local said
-	! said=$(rmemfsctl who default /none "$socket" 2>&1)
+	said=$(refused who default /none "$socket")
 	[ "$said" = "rmemfsctl: $socket: export 'default' has no file /none" ]
-	! said=$(rmemfsctl who none / "$socket" 2>&1)
+	said=$(refused who none / "$socket")
 	[ "$said" = "rmemfsctl: $socket: no export 'none'; exports: default" ]
-	! said=$(rmemfsctl who default file "$socket" 2>&1)
+	said=$(refused who default file "$socket")
 	[[ $said == "rmemfsctl: $socket: a path begins with / at the root"* ]]
-	! said=$(rmemfsctl who default 2>&1)
+	said=$(refused who default)
 	[ "$said" = "rmemfsctl: PATH is missing (usage: rmemfsctl who EXPORT PATH [HOST] [--json])" ]
 	if [ "$transport" = tcp ]; then
-		! said=$(rmemfsctl who default / "127.0.0.1:$port" 2>&1)
+		said=$(refused who default / "127.0.0.1:$port")
 		[[ $said == *"who has a file is for root and the server's user"* ]]
 		[ "$(rmemfsctl status --json "127.0.0.1:$port" | jq -r '.exports[0].contested | length')" = 0 ]
 	fi

@@ -732,6 +732,83 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 	end_all();
 }
 
+/* ---- whose turn it is ------------------------------------------------------------------------ */
+
+static void ask_for_files(unsigned i, unsigned n)
+{
+	char name[32];
+
+	for (unsigned slot = 0; slot < n; slot++) {
+		struct rpc_request req = {
+			.op = RPC_CREATE, .create = {.parent = ROOT_INO, .mode = S_IFREG | 0644}};
+
+		snprintf(name, sizeof(name), "file %u of %u", slot, i);
+		req.create.name = str(name);
+		ask(i, slot, req);
+	}
+}
+
+/* The greatest number of the files that were made. */
+static uint64_t last_made(unsigned i, unsigned n)
+{
+	uint64_t last = 0;
+
+	for (unsigned slot = 0; slot < n; slot++) {
+		struct rpc_reply rep;
+
+		client_receive(&clients[i], &rep);
+		assert_int_equal(rep.op, RPC_CREATE);
+		assert_int_equal(rep.status, 0);
+		last = max_u64(last, rep.entry.attr.ino);
+	}
+	return last;
+}
+
+static bool is_stopped(pid_t pid)
+{
+	char path[64], line[256] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(line, sizeof(line), f));
+	fclose(f);
+	return strstr(line, ") T ");
+}
+
+/* Who asks for much at once waits behind himself, though he was first. */
+static void turns__are_the_sessions(void **state)
+{
+	enum { MUCH = 15, LITTLE = 3 };
+	uint64_t much, little;
+
+	client_init(&clients[0], &server, "client 0", 1);
+	clients[0].flags = ATTACH_SHARED;
+	clients[0].nchannels = 2;
+	client_begin(&clients[0]);
+	client_init(&clients[1], &server, "client 0", 1);
+	clients[1].flags = ATTACH_SHARED;
+	clients[1].nchannels = 2;
+	clients[1].index = 1;
+	clients[1].attached = clients[0].attached;
+	client_resume(&clients[1]);
+	begin(2, ATTACH_SHARED);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	while (!is_stopped(server.pid))
+		usleep(1000);
+	ask_for_files(0, MUCH);
+	ask_for_files(1, MUCH);
+	ask_for_files(2, LITTLE);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	little = last_made(2, LITTLE);
+	much = max_u64(last_made(0, MUCH), last_made(1, MUCH));
+	/* Over tcp another thread receives, and the first ones may be all that has come. */
+	if (driver_kind != TRANSPORT_TCP)
+		assert_true(little <= much - (2 * MUCH - LITTLE - 1));
+	end_all();
+}
+
 /* ---- who has what ---------------------------------------------------------------------------- */
 
 static void expect_words(const char *json, const char *words)
@@ -1055,6 +1132,7 @@ int driver_run_leases(void)
 		LEASE_TEST(look__does_not_go_to_and_fro),
 		LEASE_TEST(look__is_repeated_alike),
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
+		LEASE_TEST(turns__are_the_sessions),
 		LEASE_TEST(who__has_and_who_waits),
 		LEASE_TEST(end__of_one_that_gives_nothing_back),
 		LEASE_TEST(end__of_one_that_has_died),

@@ -75,6 +75,51 @@ static void since__is_when_it_became_what_it_is(void **state)
 	assert_true(record(0, a).since > since);
 }
 
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+enum { MANY_FILES = 100, MANY_SESSIONS = 100 };
+
+static int set_up_large(void **state)
+{
+	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, UINT64_C(64) << 20);
+	fx.ctx.shared = true;
+	return 0;
+}
+
+static uint64_t store_used(void)
+{
+	return fx_usage().store_used_bytes;
+}
+
+/* Whatever the order in which 10,000 are taken: in that of the table, or across it. */
+static void store__bytes_of_a_lease(void **state)
+{
+	uint64_t files[MANY_FILES], who[MANY_SESSIONS], before, bytes;
+	char name[16];
+
+	for (unsigned i = 0; i < MANY_SESSIONS; i++)
+		who[i] = new_session(ATTACH_SHARED);
+	fx.ctx.session = who[0];
+	for (unsigned i = 0; i < 2 * MANY_FILES; i++) {
+		snprintf(name, sizeof(name), "%u", i);
+		files[i % MANY_FILES] = fx_file(ROOT_INO, name);
+		if (i % MANY_FILES != MANY_FILES - 1)
+			continue;
+		before = store_used();
+		for (unsigned k = 0; k < MANY_FILES * MANY_SESSIONS; k++) {
+			bool across = i >= MANY_FILES;
+			unsigned file = across ? k % MANY_FILES : k / MANY_SESSIONS;
+
+			fx.ctx.session = who[across ? k / MANY_FILES : k % MANY_SESSIONS];
+			assert_int_equal(lease(files[file], LEASE_SHARED, LEASE_PIN), 0);
+		}
+		bytes = (store_used() - before) / (MANY_FILES * MANY_SESSIONS);
+		print_message("a lease takes %llu bytes of the store\n", (unsigned long long)bytes);
+		assert_in_range(bytes, 1, LEASE_STORE_BYTES);
+		fx.ctx.session = who[0];
+	}
+}
+
 /* ---- taking ---------------------------------------------------------------------------------- */
 
 static void lease__is_shared_by_many(void **state)
@@ -996,6 +1041,8 @@ int main(void)
 		CASE(counts__are_of_each_session),
 		CASE(counts__of_a_batch_go_with_it),
 		CASE(since__is_when_it_became_what_it_is),
+		cmocka_unit_test_setup_teardown(
+			store__bytes_of_a_lease, set_up_large, fx_tear_down),
 		CASE(lease__is_shared_by_many),
 		CASE(lease__exclusive_is_one_sessions),
 		CASE(lease__of_its_own_is_replaced),

@@ -1,0 +1,137 @@
+#!/usr/bin/env bats
+# shared_many.bats - 64 mounts of one export at work at once: all get what they ask for, nobody's share
+# is little because others ask for much, and the server's memory is what rmemfs-server(8) says.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+setup() {
+	test_seconds=400
+	setup_rmem
+	mounts=()
+	crowds=()
+	many=64 work=6 export_size=1GiB
+	if small; then many=12 work=10 export_size=256MiB; fi
+}
+
+teardown() {
+	local pid
+	for pid in "${crowds[@]}"; do
+		kill -KILL "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+	done
+	end_mounts
+}
+
+note() {
+	echo "# $*" >&3
+}
+
+# begin_crowd N THREADS: mount N works until stop_crowds.
+begin_crowd() {
+	mkdir "$dir/1/crowd.$1"
+	crowd "$dir/$1/crowd.$1" "$2" <"$dir/go" >"$dir/made.$1" 2>"$dir/crowd.log.$1" 3>&- 5>&- &
+	crowds[$1]=$!
+}
+
+# All end well.
+stop_crowds() {
+	local n failed=0
+	exec 5>&-
+	for n in "${!crowds[@]}"; do
+		exit_status "${crowds[n]}" 120 || {
+			echo "crowd $n: $(cat "$dir/crowd.log.$n")"
+			failed=1
+		}
+		unset "crowds[$n]"
+	done
+	return $failed
+}
+
+share_many() {
+	local options=share,io_threads=2 n
+	for ((n = 1; n <= many; n++)); do
+		mount_number "$n" ",$options"
+	done
+}
+
+# KiB of the server's own, without the regions and the store.
+server_memory() {
+	awk '/^RssAnon:/ { print $2 }' "/proc/$server_pid/status"
+}
+
+# Requests that the server has had from each mount: "N COUNT" each.
+counts() {
+	status_of '.sessions[] | "\(.client) \(.requests)"' |
+		sed -nE 's|.*/([0-9]+) \(pid [0-9]+\) ([0-9]+)$|\1 \2|p' | sort -n
+}
+
+# requests BEGAN N...: since the counts were those, the fewest and the most of any of these mounts.
+requests() {
+	counts | awk -v mounts=" ${*:2} " -v began="$1" '
+		BEGIN { while ((getline line <began) > 0) { split(line, of, " "); before[of[1]] = of[2] } }
+		index(mounts, " " $1 " ") { print $2 - before[$1] }' | sort -n | sed -n '1p;$p' | paste -sd ' '
+}
+
+@test "many mounts work at once, and the server's memory for each is bounded" {
+	local before idle busy n total=0
+	start_server
+	before=$(server_memory)
+	share_many
+	idle=$(server_memory)
+	mkfifo "$dir/go"
+	exec 5<>"$dir/go"
+	for ((n = 1; n <= many; n++)); do
+		begin_crowd "$n" 2
+	done
+	pause "$work"
+	busy=$(server_memory)
+	stop_crowds
+	for ((n = 1; n <= many; n++)); do
+		[ "$(cat "$dir/made.$n")" -gt 0 ]
+		total=$((total + $(cat "$dir/made.$n")))
+	done
+	note "$many mounts: $(((idle - before) / many)) KiB of the server's for each that is idle," \
+		"$(((busy - before) / many)) KiB for each at work; $total operations in $work s"
+	[ "$(status_of '.sessions | length')" = "$many" ]
+	# Two channels each, and a MiB besides: see MEMORY in rmemfs-server(8).
+	[ $((busy - before)) -le $((many * (2 * 1024 + 1024))) ]
+	rm -r "$dir"/1/crowd.*
+}
+
+@test "who asks for much takes nothing from those who ask for little" {
+	local n greedy=() modest=() least most rest
+	start_server
+	share_many
+	mkfifo "$dir/go"
+	exec 5<>"$dir/go"
+	for ((n = 1; n <= many; n++)); do
+		if [ $((n % 8)) = 1 ]; then
+			greedy+=("$n")
+			begin_crowd "$n" 32
+		else
+			modest+=("$n")
+			begin_crowd "$n" 1
+		fi
+	done
+	# From when all are at work until each has had so many more.
+	until_true 200 all_have_had "$dir/none" 20 "${modest[@]}"
+	counts >"$dir/began"
+	until_true 200 all_have_had "$dir/began" 200 "${modest[@]}"
+	read -r least most <<<"$(requests "$dir/began" "${modest[@]}")"
+	rest=$(requests "$dir/began" "${greedy[@]}")
+	stop_crowds
+	note "of ${#modest[@]} modest mounts the least has had $least requests, the most $most;" \
+		"of ${#greedy[@]} greedy ones ${rest/ / and }"
+	# A modest one has one request at a time: the least gets a quarter of what the most gets.
+	[ $((least * 4)) -ge "$most" ]
+	rm -r "$dir"/1/crowd.*
+}
+
+# all_have_had BEGAN COUNT N...
+all_have_had() {
+	local least most
+	read -r least most <<<"$(requests "$1" "${@:3}")"
+	[ "$least" -ge "$2" ]
+}
