@@ -140,16 +140,6 @@ contains() {
 	holds_everywhere contains old-new-new
 }
 
-# calling PID NAME: it waits in that system call, as x86 and as newer architectures count them.
-calling() {
-	local numbers
-	case $2 in
-	write) numbers='1|64' ;;
-	close) numbers='3|57' ;;
-	esac
-	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
-}
-
 # writer_waits_in NAME OFLAG
 writer_waits_in() {
 	local writer

@@ -55,6 +55,21 @@ suspend() {
 	until_true 10 all_stand "$1"
 }
 
+# calling PID NAME: it waits in that system call, as x86 and as newer architectures count them.
+calling() {
+	local numbers
+	case $2 in
+	write) numbers='1|64' ;;
+	close) numbers='3|57' ;;
+	create) numbers='257|56' ;;
+	rmdir) numbers='84|35' ;;
+	unlink) numbers='263|35' ;;
+	chmod) numbers='268|53' ;;
+	fallocate) numbers='285|47' ;;
+	esac
+	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
+}
+
 # exit_status PID SECONDS: waits for a child; its exit status, or 124 when it lasts longer.
 exit_status() {
 	timeout "$2" tail --pid="$1" -s 0.02 -f /dev/null || return 124
@@ -192,6 +207,47 @@ name_holders() {
 		[ "$process/ns/mnt" -ef /proc/self/ns/mnt ] || ! grep -qs " $mnt " "$process/mountinfo" ||
 			echo "$mnt is held by $process: $(tr '\0' ' ' <"$process/cmdline")"
 	done
+}
+
+# hold_thread INDEX: this one of the daemon's reads and sends nothing, until release_thread.
+hold_thread() {
+	hold "$daemon_pid" "rmemfs-io/$1" >"$dir/held" 3>&- &
+	holder=$!
+	until_true 10 grep -q held "$dir/held" || die "the thread was not stopped"
+}
+
+# hold_thread_with_release FILE: thread 0 has read the RELEASE of this file, which was opened once
+# more for it, and reads and does nothing from then on, until release_thread.
+hold_thread_with_release() {
+	hold "$daemon_pid" rmemfs-io/0 18 >"$dir/held" 3>&- &
+	holder=$!
+	has_it() {
+		head -c 0 "$1"
+		grep -q held "$dir/held"
+	}
+	until_true 10 has_it "$1" || die "the thread was not stopped"
+}
+
+release_thread() {
+	kill -KILL "$holder"
+	exit_status "$holder" 10 || [ $? -eq 137 ]
+}
+
+# needs_room FILE CALL COMMAND...: it waits in that system call for the file's pages. This goes, but
+# one thread of the daemon has read its last RELEASE and not looked at it while the other one serves
+# all that comes later.
+needs_room() {
+	local file=$1 call=$2 needy
+	shift 2
+	hold_thread_with_release "$file"
+	rm "$file"
+	"$@" 3>&- &
+	needy=$!
+	until_true 10 calling $needy "$call" || ! alive $needy
+	# When this is done it is known there that there is no room.
+	mkdir "$mnt/after.$call"
+	release_thread
+	exit_status $needy 20
 }
 
 umount_rmem() {

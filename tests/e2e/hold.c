@@ -1,14 +1,19 @@
 /* hold.c - keeps one thread of a process from running, and the others not.
  *
- *     hold PID NAME   stops the thread of that name and prints "held"; it goes on when we end
+ *     hold PID NAME [OPCODE]   stops the thread of that name and prints "held"; it goes on when we
+ *                              end. With the number of a FUSE opcode: as soon as it has read such a
+ *                              message from the kernel, and before it can look at it.
  */
 #include <dirent.h>
 #include <err.h>
 #include <errno.h>
+#include <linux/fuse.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,13 +51,82 @@ static pid_t find_thread(const char *pid, const char *name)
 	return found;
 }
 
+/* ---- until it has read a message ------------------------------------------------------------- */
+
+static void copy_from(pid_t tid, uint64_t addr, void *to, size_t len)
+{
+	struct iovec here = {to, len}, there = {(void *)(uintptr_t)addr, len};
+
+	if (process_vm_readv(tid, &here, 1, &there, 1, 0) != (ssize_t)len)
+		err(1, "the memory of thread %d", tid);
+}
+
+/* Where the system call that is entered reads a message's head to; 0: it reads none. */
+static uint64_t reads_to(pid_t tid, const struct __ptrace_syscall_info *info)
+{
+	struct iovec first;
+
+	switch (info->entry.nr) {
+	case SYS_read:
+		return info->entry.args[2] >= sizeof(struct fuse_in_header) ? info->entry.args[1]
+									    : 0;
+	case SYS_readv:
+		copy_from(tid, info->entry.args[1], &first, sizeof(first));
+		return (uint64_t)(uintptr_t)first.iov_base;
+	default:
+		return 0;
+	}
+}
+
+static int has_read(pid_t tid, uint64_t to, int64_t len, uint32_t opcode)
+{
+	struct fuse_in_header head;
+
+	if (!to || len < (int64_t)sizeof(head))
+		return 0;
+	copy_from(tid, to, &head, sizeof(head));
+	return head.opcode == opcode;
+}
+
+static void run_to_next_stop(pid_t tid, int signal, int *status)
+{
+	if (ptrace(PTRACE_SYSCALL, tid, NULL, (void *)(intptr_t)signal) ||
+		waitpid(tid, status, __WALL) != tid || !WIFSTOPPED(*status))
+		err(1, "thread %d is gone", tid);
+}
+
+static void run_until_it_reads(pid_t tid, uint32_t opcode)
+{
+	struct __ptrace_syscall_info info;
+	uint64_t to = 0;
+	int status, signal = 0;
+
+	if (ptrace(PTRACE_SETOPTIONS, tid, NULL, PTRACE_O_TRACESYSGOOD))
+		err(1, "thread %d", tid);
+	for (;;) {
+		run_to_next_stop(tid, signal, &status);
+		signal = 0;
+		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
+			if (!(status >> 16)) /* no event of the tracing itself */
+				signal = WSTOPSIG(status);
+			continue;
+		}
+		if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, (void *)sizeof(info), &info) <= 0)
+			err(1, "the system call of thread %d", tid);
+		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+			to = reads_to(tid, &info);
+		else if (has_read(tid, to, info.exit.rval, opcode))
+			return;
+	}
+}
+
 int main(int argc, char **argv)
 {
 	int status;
 	pid_t tid;
 
-	if (argc != 3)
-		errx(2, "hold PID NAME");
+	if (argc != 3 && argc != 4)
+		errx(2, "hold PID NAME [OPCODE]");
 	tid = find_thread(argv[1], argv[2]);
 	if (!tid)
 		errx(1, "process %s has no thread %s", argv[1], argv[2]);
@@ -60,6 +134,8 @@ int main(int argc, char **argv)
 		err(1, "thread %d can't be stopped", tid);
 	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 		err(1, "thread %d did not stop", tid);
+	if (argc == 4)
+		run_until_it_reads(tid, (uint32_t)atoi(argv[3]));
 	puts("held");
 	fflush(stdout);
 	for (;;)

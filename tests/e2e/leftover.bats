@@ -19,18 +19,6 @@ teardown() {
 	teardown_rmem
 }
 
-# calling PID NAME: it waits in that system call, as x86 and as newer architectures count them.
-calling() {
-	local numbers
-	case $2 in
-	create) numbers='257|56' ;;
-	rmdir) numbers='84|35' ;;
-	unlink) numbers='263|35' ;;
-	chmod) numbers='268|53' ;;
-	esac
-	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
-}
-
 # killed PID...: and ended, whatever they waited for.
 killed() {
 	local pid
@@ -46,18 +34,6 @@ done_later() {
 	for name in "$@"; do
 		grep -q " $name .* answered, given up before" "$dir/daemon.log" || return 1
 	done
-}
-
-# hold_thread INDEX: this one of the daemon's reads and sends nothing, until release_thread.
-hold_thread() {
-	hold "$daemon_pid" "rmemfs-io/$1" >"$dir/held" 3>&- &
-	holder=$!
-	until_true 10 grep -q held "$dir/held" || die "the thread was not stopped"
-}
-
-release_thread() {
-	kill -KILL "$holder"
-	exit_status "$holder" 10 || [ $? -eq 137 ]
 }
 
 @test "what a killed program has left on its way is over before anything that begins later" {
