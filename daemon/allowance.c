@@ -1,10 +1,12 @@
 #include "daemon/allowance.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
@@ -26,8 +28,7 @@ struct allowance {
 	struct io_thread *thread; /* that asks */
 	struct rpc_call call;
 	uint64_t asked_epoch;
-	bool squeezed; /* the last try before -EDQUOT is on its way */
-	struct returns_wait drain;
+	uint64_t nasked; /* ever: waiters are told of answers to what was asked after they came */
 };
 
 void allowances_init(struct allowances *as)
@@ -36,7 +37,6 @@ void allowances_init(struct allowances *as)
 	pthread_mutex_init(&as->lock, NULL);
 	for (unsigned i = 0; i < ALLOWANCE_BUCKETS; i++)
 		list_init(&as->buckets[i]);
-	list_init(&as->releases);
 }
 
 void allowances_fini(struct allowances *as)
@@ -178,13 +178,6 @@ void allowance_return_locked(struct inode *inode)
 	*s = (struct share){0};
 }
 
-static void empty_share(struct inode *inode, void *arg)
-{
-	pthread_mutex_lock(&inode->lock);
-	allowance_return_locked(inode);
-	pthread_mutex_unlock(&inode->lock);
-}
-
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep);
@@ -213,7 +206,7 @@ static bool begin_locked(struct allowance *a)
 	if (a->busy)
 		return false;
 	a->busy = true;
-	a->squeezed = false;
+	a->nasked++;
 	return true;
 }
 
@@ -221,13 +214,17 @@ static bool begin_locked(struct allowance *a)
 static void settle(struct allowance *a, int status)
 {
 	struct allowances *as = &a->fs->allowances;
+	bool again;
 
 	pthread_mutex_lock(&as->lock);
 	a->busy = false;
 	if (status == -EDQUOT && available(a, a->asked_epoch))
 		status = 0;
-	waiters_wake(&a->waiters, status);
+	waiters_answer(&a->waiters, a->nasked, status);
+	again = !list_empty(&a->waiters) && begin_locked(a);
 	pthread_mutex_unlock(&as->lock);
+	if (again)
+		ask(a, a->thread);
 }
 
 static void take_answer(struct allowance *a, uint64_t npages)
@@ -247,27 +244,6 @@ static void take_answer(struct allowance *a, uint64_t npages)
 	settle(a, 0);
 }
 
-static void ask_again(struct returns_wait *w, struct io_thread *thread)
-{
-	ask(container_of(w, struct allowance, drain), thread);
-}
-
-static void squeeze(struct allowance *a, struct io_thread *thread)
-{
-	struct fs *fs = a->fs;
-	bool found;
-
-	inode_each(fs, empty_share, NULL);
-	pthread_mutex_lock(&fs->allowances.lock);
-	a->squeezed = true;
-	found = a->npages;
-	pthread_mutex_unlock(&fs->allowances.lock);
-	if (found)
-		settle(a, 0);
-	else
-		returns_drain(thread, &a->drain, ask_again);
-}
-
 static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct allowance *a = container_of(call, struct allowance, call);
@@ -278,8 +254,6 @@ static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		status = -EDQUOT;
 	if (!status)
 		take_answer(a, rep->quota.npages);
-	else if (status == -EDQUOT && !a->squeezed)
-		squeeze(a, a->thread);
 	else
 		settle(a, status);
 }
@@ -320,6 +294,7 @@ bool allowance_wait(struct request *req, void (*then)(struct request *req, int s
 		waiter_init(&op->waiter, req, then);
 	if (a) {
 		op->wait = OP_AT_QUOTA;
+		op->waiter.until = a->nasked;
 		list_add_tail(&a->waiters, &op->waiter.link);
 		asks = begin_locked(a);
 	} else if (status) {
@@ -333,15 +308,14 @@ bool allowance_wait(struct request *req, void (*then)(struct request *req, int s
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void release_step(struct fs *fs, struct io_thread *thread);
-
 static void give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct allowance *a = container_of(call, struct allowance, call);
 	struct io_thread *thread = a->thread;
 	struct fs *fs = a->fs;
 	struct allowances *as = &fs->allowances;
-	bool asks = false, step;
+	void (*given)(struct io_thread *) = NULL;
+	bool asks = false;
 
 	fs_thread_of(thread)->nbackground--;
 	if (rep->status && rep->status != -ESTALE)
@@ -351,12 +325,13 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	a->busy = false;
 	if (!list_empty(&a->waiters))
 		asks = begin_locked(a);
-	step = --as->ngiving == 0 && as->releasing;
+	if (!--as->ngiving)
+		given = steal_ptr(&as->given);
 	pthread_mutex_unlock(&as->lock);
 	if (asks)
 		ask(a, thread);
-	if (step)
-		release_step(fs, thread);
+	if (given)
+		given(thread);
 }
 
 /* The next pool that has pages and was not used since `before`; it is busy then. Those that nothing
@@ -403,82 +378,16 @@ void allowance_tick(struct io_thread *thread, int64_t now)
 	give_back_idle(thread->fs, thread, now - IDLE_MS);
 }
 
-/* ---- release: everything, and at once -------------------------------------------------------- */
-
-static void release_begin(struct fs *fs, struct io_thread *thread)
+void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread))
 {
-	struct allowances *as = &fs->allowances;
-	bool step;
+	struct allowances *as = &thread->fs->allowances;
 
-	inode_each(fs, empty_share, NULL);
-	give_back_idle(fs, thread, INT64_MAX);
+	give_back_idle(thread->fs, thread, INT64_MAX);
 	pthread_mutex_lock(&as->lock);
-	as->releasing = true;
-	step = !as->ngiving;
+	assert(!as->given);
+	if (as->ngiving)
+		as->given = steal_ptr(&given);
 	pthread_mutex_unlock(&as->lock);
-	if (step)
-		release_step(fs, thread);
-}
-
-/* Whoever came meanwhile gets a round of his own. */
-static void release_end(struct returns_wait *w, struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
-	struct allowances *as = &fs->allowances;
-	bool again;
-
-	pthread_mutex_lock(&as->lock);
-	list_for_each_safe (pos, &as->releases) {
-		struct waiter *waiter = list_entry(pos, struct waiter, link);
-
-		if (waiter->until > as->round)
-			continue;
-		list_del(pos);
-		waiter_wake(waiter, 0);
-	}
-	again = !list_empty(&as->releases);
-	if (again)
-		as->round++;
-	else
-		as->round = 0;
-	pthread_mutex_unlock(&as->lock);
-	if (again)
-		release_begin(fs, thread);
-}
-
-/* Nothing of ours is reserved any more: now the nameless inodes. */
-static void release_step(struct fs *fs, struct io_thread *thread)
-{
-	struct allowances *as = &fs->allowances;
-	bool mine;
-
-	pthread_mutex_lock(&as->lock);
-	mine = as->releasing;
-	as->releasing = false;
-	pthread_mutex_unlock(&as->lock);
-	if (mine)
-		returns_drain(thread, &as->drain, release_end);
-}
-
-bool allowance_release(struct request *req, void (*then)(struct request *req, int status))
-{
-	struct fs *fs = req->thread->fs;
-	struct allowances *as = &fs->allowances;
-	struct op *op = op_of(req);
-	bool begin;
-
-	if (!session_quotas(fs->session) && !returns_pending(&fs->returns))
-		return true;
-	waiter_init(&op->waiter, req, then);
-	pthread_mutex_lock(&as->lock);
-	op->wait = OP_AT_QUOTA;
-	begin = !as->round;
-	if (begin)
-		as->round = 1;
-	op->waiter.until = begin ? as->round : as->round + 1;
-	list_add_tail(&as->releases, &op->waiter.link);
-	pthread_mutex_unlock(&as->lock);
-	if (begin)
-		release_begin(fs, req->thread);
-	return false;
+	if (given)
+		given(thread);
 }

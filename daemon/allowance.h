@@ -9,9 +9,9 @@
  * the pools' lock once a share only. Whom nothing limits, the server says once, and is asked again
  * when it was restarted.
  *
- * Where an owner's quota has nothing left: first the shares of inodes are emptied into the pools,
- * then nameless inodes are returned, then the server is asked once more, and only then do the
- * writers that wait get -EDQUOT. So the last page is found, wherever it is.
+ * Where an owner's quota has nothing left the writers that wait get -EDQUOT, and try once more
+ * after all shares were emptied into the pools and nameless inodes were returned (release.h). So
+ * the last page is found, wherever it is.
  *
  * An export without quotas costs the test of session_quotas().
  *
@@ -28,7 +28,6 @@
 
 #include "common/list.h"
 #include "daemon/remote.h"
-#include "daemon/returns.h"
 
 struct fs;
 struct inode;
@@ -40,14 +39,9 @@ enum { SHARE_PAGES_MIN = 16, SHARE_PAGES_MAX = 2048 };
 
 struct allowances {
 	pthread_mutex_t lock;
-	struct list buckets[ALLOWANCE_BUCKETS]; /* struct allowance */
-
-	/* Giving back: see allowance_release(). */
-	unsigned ngiving; /* requests on their way */
-	bool releasing;
-	uint64_t round;
-	struct list releases; /* struct waiter; until: the round to be over */
-	struct returns_wait drain;
+	struct list buckets[ALLOWANCE_BUCKETS];  /* struct allowance */
+	unsigned ngiving;                        /* requests on their way that give back */
+	void (*given)(struct io_thread *thread); /* allowance_give_back()'s; NULL: nobody waits */
 };
 
 void allowances_init(struct allowances *a);
@@ -69,12 +63,12 @@ void allowance_use_locked(struct inode *inode, uint32_t npages);
 void allowance_return_locked(struct inode *inode);
 
 /* Nothing was ready for req's inode. True: try again. False: then(req, status) follows; 0: try
- * again, -EDQUOT: there is nothing left. */
+ * again, -EDQUOT: the server has nothing for them. */
 bool allowance_wait(struct request *req, void (*then)(struct request *req, int status));
 
-/* The server has no room for something else than pages: gives back all that this client has only
- * reserved, and returns nameless inodes. False: then(req, 0) follows. True: there is nothing. */
-bool allowance_release(struct request *req, void (*then)(struct request *req, int status));
+/* Gives back to the server what is in no share; given() is called when it has answered, in the
+ * thread that got the last answer, at once if there is nothing. One at a time. */
+void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
 
 /* Gives back what was not used for some seconds. */
 void allowance_tick(struct io_thread *thread, int64_t now);

@@ -105,7 +105,30 @@ bool fill_landed(struct request *req, uint64_t first, uint64_t end)
 	return taken;
 }
 
+static unsigned what_to_release(int status)
+{
+	switch (status) {
+	case -ENOSPC:
+		return RELEASE_WINDOWS;
+	case -EDQUOT:
+		return RELEASE_SHARES;
+	default:
+		return 0;
+	}
+}
+
+static void waited(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (!status)
+		op->released = 0;
+	if (!release_wait(req, what_to_release(status), op->filled))
+		op->filled(req, status);
+}
+
 bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
 {
-	return lacks == -EDQUOT ? allowance_wait(req, then) : refill_wait(req, then);
+	op_of(req)->filled = then;
+	return lacks == -EDQUOT ? allowance_wait(req, waited) : refill_wait(req, waited);
 }

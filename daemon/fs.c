@@ -69,6 +69,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	refill_init(&fs->refill);
 	returns_init(&fs->returns);
 	lease_keeper_init(&fs->leases);
+	release_init(&fs->releases);
 	allowances_init(&fs->allowances);
 	statfs_init(&fs->statfs);
 	freeze_init(&fs->freeze, fs);
@@ -98,6 +99,7 @@ err_tables:
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
+	release_fini(&fs->releases);
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	inode_table_fini(&fs->inodes);
@@ -116,6 +118,7 @@ void fs_close(struct fs *fs)
 	freeze_fini(&fs->freeze);
 	statfs_fini(&fs->statfs);
 	allowances_fini(&fs->allowances);
+	release_fini(&fs->releases);
 	returns_fini(&fs->returns);
 	lease_keeper_fini(&fs->leases);
 	grants_fini(&fs->grants);
@@ -346,8 +349,8 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 {
 	if (op->wait == OP_AT_RPC && req->thread->fs->options.sharing)
 		return false;
-	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_LEFTOVERS &&
-	       op->wait != OP_AT_REMOUNT && op->wait != OP_AT_LEASE;
+	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
+	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT && op->wait != OP_AT_LEASE;
 }
 
 /* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */

@@ -14,6 +14,7 @@
 #include "daemon/lock.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
+#include "daemon/release.h"
 #include "daemon/remount.h"
 #include "daemon/returns.h"
 #include "daemon/session.h"
@@ -52,6 +53,7 @@ struct fs {
 	struct refill refill;
 	struct returns returns;
 	struct lease_keeper leases;
+	struct releases releases;
 	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;

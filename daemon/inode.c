@@ -182,8 +182,7 @@ void inode_put(struct inode *inode)
 	pthread_mutex_unlock(&shard->lock);
 	if (!last)
 		return;
-	if (inode->orphan && !inode->returned)
-		returns_add_later(inode->fs, inode->ino, inode->lease.number);
+	returns_forgotten(inode);
 	inode_return_unused_locked(inode);
 	inode_delete(inode);
 }

@@ -60,6 +60,9 @@ struct inode {
 	bool orphan;   /* has no name any more; the server keeps it until we return it */
 	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */
 	bool returned;
+	/* returns.h: until what of it is on its way is answered; the number of the drain that would
+	 * be the next when that began; 0: it is not. */
+	uint64_t leaving;
 	unsigned nlinking;     /* LINKs of it on their way: it is not returned meanwhile */
 	unsigned nchanging;    /* RPCs on their way that change attributes */
 	uint64_t change_epoch; /* the table's, when the first of them was sent */

@@ -25,7 +25,9 @@
 
 enum {
 	TICK_MS = 100,
-	RECEIVE_BATCH = 16, /* messages read before events are looked at again */
+	/* Messages read before events are looked at again. The kernel passes over FORGETs for 8
+	 * requests at most. */
+	RECEIVE_BATCH = 16,
 	LUCK_MAX = 3,
 	TRY_EVERY = 8,
 	EVENT_BATCH = 32,
@@ -54,10 +56,28 @@ void io_thread_wake(struct io_thread *thread)
 	eventfd_write(thread->priv->wake_fd, 1);
 }
 
+void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call)
+{
+	list_add_tail(&thread->priv->when_read, &call->link);
+}
+
+static unsigned run_all(struct list *calls)
+{
+	struct list *link;
+	unsigned n = 0;
+
+	while ((link = list_pop(calls))) {
+		struct thread_call *call = list_entry(link, struct thread_call, link);
+
+		call->run(call);
+		n++;
+	}
+	return n;
+}
+
 static unsigned run_calls(struct io_thread_private *priv)
 {
-	struct list calls, *link;
-	unsigned n = 0;
+	struct list calls;
 
 	if (!__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
 		return 0;
@@ -66,13 +86,7 @@ static unsigned run_calls(struct io_thread_private *priv)
 	list_splice_tail(&calls, &priv->inbox);
 	__atomic_store_n(&priv->inbox_filled, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&priv->inbox_lock);
-	while ((link = list_pop(&calls))) {
-		struct thread_call *call = list_entry(link, struct thread_call, link);
-
-		call->run(call);
-		n++;
-	}
-	return n;
+	return run_all(&calls);
 }
 
 int64_t io_thread_now(const struct io_thread *thread)
@@ -145,10 +159,13 @@ static void note_try(struct io_thread_private *priv, bool lucky)
 static unsigned receive_requests(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
+	struct list when_read;
 	unsigned n = 0;
 
+	list_init(&when_read);
+	list_splice_tail(&when_read, &priv->when_read);
 	while (n < RECEIVE_BATCH && !fuse_port_gone(thread->port)) {
-		bool told = priv->fuse_ready;
+		bool told = priv->fuse_ready || !list_empty(&when_read);
 		/* With others on their way, or one after the other without a wait. */
 		bool behind = priv->nused || (!told && priv->luck);
 		int got;
@@ -170,6 +187,7 @@ static unsigned receive_requests(struct io_thread *thread)
 			call_stand_in(thread);
 		n++;
 	}
+	run_all(&when_read);
 	return n;
 }
 
@@ -330,7 +348,8 @@ static void sleep_on_descriptors(struct io_thread *thread)
 
 	watch_fuse(thread);
 	if (evq_arm(thread->evq) != 0 || found_events(thread) ||
-		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
+		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE) ||
+		!list_empty(&priv->when_read))
 		return;
 	timeout = priv->next_tick - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);

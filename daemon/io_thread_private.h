@@ -50,8 +50,9 @@ struct io_thread_private {
 
 	/* Calls from other threads. The flag lets the loop pass without the lock. */
 	pthread_mutex_t inbox_lock;
-	struct list inbox; /* under inbox_lock */
-	bool inbox_filled; /* atomic */
+	struct list inbox;     /* under inbox_lock */
+	bool inbox_filled;     /* atomic */
+	struct list when_read; /* struct thread_call: io_thread_call_when_read() */
 
 	struct request *requests;                 /* [THREAD_REQUESTS] */
 	struct list free_requests, used_requests; /* by link; by all */
@@ -117,6 +118,9 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
 void io_thread_run(struct io_thread *thread);
 /* Any thread may call it. */
 void io_thread_wake(struct io_thread *thread);
+/* Runs call->run(call) in the thread, which is the caller's own, when what the kernel has for us
+ * now was read, by this thread or others, and this one has looked at what it has read of it. */
+void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call);
 
 /* ---- io_threads.c ---------------------------------------------------------------------------- */
 

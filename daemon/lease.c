@@ -170,9 +170,14 @@ static void put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc
 	};
 }
 
+bool lease_is_used_locked(const struct inode *inode)
+{
+	return is_used(&inode->lease) || !list_empty(&inode->lease.waiters);
+}
+
 static bool is_open(const struct inode *inode)
 {
-	return inode->nopen || is_used(&inode->lease) || !list_empty(&inode->lease.waiters);
+	return inode->nopen || lease_is_used_locked(inode);
 }
 
 /* From here on it is as if that had been returned. A recall's number may be that of a grant whose
@@ -395,13 +400,6 @@ void lease_settle(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_lock(&inode->lock);
 	step_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
-}
-
-bool lease_is_idle_locked(const struct inode *inode)
-{
-	const struct inode_lease *l = &inode->lease;
-
-	return !l->busy && !is_used(l) && list_empty(&l->waiters);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */

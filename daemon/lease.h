@@ -91,8 +91,8 @@ void lease_leave(struct request *req);
 /* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
  * may be due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);
-/* Nobody uses it, or waits for it, and nothing of it is on its way. */
-bool lease_is_idle_locked(const struct inode *inode);
+/* Somebody uses it, or waits for it. */
+bool lease_is_used_locked(const struct inode *inode);
 /* The inode is given back as a whole (returns.h), from then on there is nothing of it here. */
 void lease_end_locked(struct inode *inode);
 

@@ -49,6 +49,18 @@ void waiters_wake(struct list *waiters, int status)
 		waiter_wake(list_entry(link, struct waiter, link), status);
 }
 
+void waiters_answer(struct list *waiters, uint64_t n, int status)
+{
+	list_for_each_safe (pos, waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (status && w->until >= n)
+			continue;
+		list_del(pos);
+		waiter_wake(w, status);
+	}
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct inode *op_inode_of(const struct request *req)
@@ -137,8 +149,14 @@ static bool can_be_repeated(const struct rpc_request *rpc)
 
 static bool lacks_room(const struct op *op, int status)
 {
-	return (status == -EDQUOT || status == -ENOSPC) && !op->released &&
-	       can_be_repeated(&op->call.req);
+	return (status == -EDQUOT || status == -ENOSPC) && can_be_repeated(&op->call.req);
+}
+
+/* Of a quota what is only reserved counts, whatever the room is wanted for. */
+static unsigned what_to_release(const struct fs *fs)
+{
+	return RELEASE_NOTHING_MORE |
+	       (session_quotas(fs->session) ? RELEASE_SHARES | RELEASE_ALLOWANCES : 0);
 }
 
 static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
@@ -148,13 +166,10 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 
 	op->wait = OP_RUNS;
 	if (!rep->status)
-		op->released = false;
-	if (lacks_room(op, rep->status)) {
-		op->released = true;
-		if (!allowance_release(req, rpc_again))
-			return;
-	}
-	op->answered(req, rep);
+		op->released = 0;
+	if (!lacks_room(op, rep->status) ||
+		!release_wait(req, what_to_release(req->thread->fs), rpc_again))
+		op->answered(req, rep);
 }
 
 void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
@@ -525,6 +540,10 @@ bool op_cancel(struct request *req, int error)
 		break;
 	case OP_AT_QUOTA:
 		if (!leave_list(op, &req->thread->fs->allowances.lock))
+			return false;
+		break;
+	case OP_AT_RELEASE:
+		if (!leave_list(op, &req->thread->fs->releases.lock))
 			return false;
 		break;
 	case OP_AT_REMOUNT:

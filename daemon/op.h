@@ -30,7 +30,9 @@ struct waiter {
 	struct request *req;
 	void (*resume)(struct request *req, int status);
 	int status;
-	uint64_t until; /* commit: the change to be covered; drop: the round */
+	/* Commit: the change to be covered; drop: the round; pages, quota: what was asked before.
+	 */
+	uint64_t until;
 	struct thread_call call;
 };
 
@@ -39,6 +41,9 @@ void waiter_init(
 /* Any thread, with the list's lock held or the waiter taken out of it. */
 void waiter_wake(struct waiter *w, int status);
 void waiters_wake(struct list *waiters, int status);
+/* The same where a failure tells only of what was asked up to the n-th time, and so nothing to
+ * those that have come since: they stay. */
+void waiters_answer(struct list *waiters, uint64_t n, int status);
 
 /* What an operation waits for: decides how it can be taken back. */
 enum op_wait {
@@ -52,6 +57,7 @@ enum op_wait {
 	OP_AT_PAGES,
 	OP_AT_FREEZE,
 	OP_AT_QUOTA,
+	OP_AT_RELEASE,
 	OP_AT_REMOUNT,
 	OP_AT_LEASE,
 };
@@ -77,7 +83,8 @@ struct op {
 	void (*undropped)(struct request *req, int status); /* drop_wait's */
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
-	bool released; /* what this client had reserved, for want of room, since the last success */
+	unsigned released; /* enum release_what: for want of room, since its last success */
+	void (*filled)(struct request *req, int status); /* fill_wait's */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */
@@ -124,8 +131,8 @@ void op_finish(struct request *req, int status);
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
 
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
- * the server has no room for is tried once more, when nothing is kept from it by this client (but
- * not one whose parts were staged). */
+ * the server has no room for is tried once more (release.h; but not one whose parts were staged).
+ */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 

@@ -33,27 +33,54 @@ static bool low_locked(const struct fs *fs)
 
 static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep);
 
-static void ask(struct io_thread *thread, uint32_t want, bool wait)
+static void ask(struct io_thread *thread, uint32_t want)
 {
 	struct refill *r = &thread->fs->refill;
 
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = grant_answered};
 	r->call.req.op = RPC_GRANT;
-	r->call.req.grant = (struct rpc_grant){.want_pages = want, .wait = wait};
+	r->call.req.grant = (struct rpc_grant){.want_pages = want, .wait = r->patient};
 	fs_thread_of(thread)->nbackground++;
 	rpc_start(thread, &r->call);
 }
 
-/* The asking is over: writers try again, or learn that there is nothing. */
-static void settle(struct fs *fs, int status)
+/* Whoever has released what he could: now the server may take its time to free it. */
+static bool any_patient(const struct refill *r)
 {
+	list_for_each (pos, &r->waiters)
+		if (op_of(list_entry(pos, struct waiter, link)->req)->released)
+			return true;
+	return false;
+}
+
+/* Whether the caller is to call ask(), or to give back. */
+static bool begin_locked(struct refill *r)
+{
+	if (r->busy || r->along)
+		return false;
+	r->busy = true;
+	r->nasked++;
+	r->patient = any_patient(r);
+	return true;
+}
+
+/* The asking is over: writers try again, or learn that there is nothing. */
+static void settle(struct io_thread *thread, int status)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	bool again;
+
 	pthread_mutex_lock(&fs->grants.lock);
-	fs->refill.busy = false;
-	if (status == -ENOSPC && fs->refill.nlent)
+	r->busy = false;
+	if (status == -ENOSPC && (r->nlent || fs->grants.npages))
 		status = 0;
-	waiters_wake(&fs->refill.waiters, status);
+	waiters_answer(&r->waiters, r->nasked, status);
+	again = !list_empty(&r->waiters) && begin_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
+	if (again)
+		ask(thread, REFILL_PAGES_MIN);
 }
 
 static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
@@ -62,76 +89,25 @@ static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
 		grants_add(&fs->grants, &grant[i]);
 }
 
-/* What an inode's window holds can serve a writer that has nothing. */
-static void empty_window(struct inode *inode, void *arg)
-{
-	const int64_t *before = arg;
-
-	pthread_mutex_lock(&inode->lock);
-	if (inode->filled_ms < *before)
-		inode_return_unused_locked(inode);
-	pthread_mutex_unlock(&inode->lock);
-}
-
-/* Everything that could be returned has been: now the server may take its time to free it. */
-static void ask_patiently(struct returns_wait *w, struct io_thread *thread)
-{
-	ask(thread, REFILL_PAGES_MIN, true);
-}
-
-static void squeeze(struct io_thread *thread)
-{
-	struct fs *fs = thread->fs;
-	int64_t always = INT64_MAX;
-
-	inode_each(fs, empty_window, &always);
-	if (grants_count(&fs->grants))
-		settle(fs, 0);
-	else
-		returns_drain(thread, &fs->refill.drain, ask_patiently);
-}
-
-static void grant_refused(struct io_thread *thread, bool waited, int status)
-{
-	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
-	bool needed;
-
-	pthread_mutex_lock(&fs->grants.lock);
-	r->target = REFILL_PAGES_MIN;
-	r->hold_ms = io_thread_now(thread) + HOLD_MS;
-	needed = !list_empty(&r->waiters);
-	pthread_mutex_unlock(&fs->grants.lock);
-	if (status == -ENOSPC && !waited && needed)
-		squeeze(thread);
-	else
-		settle(fs, status);
-}
-
 static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct refill *r = container_of(call, struct refill, call);
 	struct io_thread *thread = r->thread;
+	struct fs *fs = thread->fs;
 	int status = rep->status;
 
 	fs_thread_of(thread)->nbackground--;
 	if (!status && !rep->grant.ngrant)
 		status = -ENOSPC;
 	if (status) {
-		grant_refused(thread, call->req.grant.wait, status);
-		return;
+		pthread_mutex_lock(&fs->grants.lock);
+		r->target = REFILL_PAGES_MIN;
+		r->hold_ms = io_thread_now(thread) + HOLD_MS;
+		pthread_mutex_unlock(&fs->grants.lock);
+	} else {
+		add_all(fs, rep->grant.grant, rep->grant.ngrant);
 	}
-	add_all(thread->fs, rep->grant.grant, rep->grant.ngrant);
-	settle(thread->fs, 0);
-}
-
-/* Whether the caller is to call ask(). */
-static bool begin_locked(struct refill *r)
-{
-	if (r->busy || r->along)
-		return false;
-	r->busy = true;
-	return true;
+	settle(thread, status);
 }
 
 void refill_check(struct io_thread *thread)
@@ -150,7 +126,7 @@ void refill_check(struct io_thread *thread)
 	}
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (want)
-		ask(thread, want, false);
+		ask(thread, want);
 }
 
 bool refill_wait(struct request *req, void (*then)(struct request *req, int status))
@@ -166,6 +142,7 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 		return true;
 	}
 	waiter_init(&op->waiter, req, then);
+	op->waiter.until = r->nasked;
 	list_add_tail(&r->waiters, &op->waiter.link);
 	op->wait = OP_AT_PAGES;
 	if (begin_locked(r)) {
@@ -174,7 +151,7 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 	}
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (want)
-		ask(req->thread, want, false);
+		ask(req->thread, want);
 	return false;
 }
 
@@ -229,7 +206,7 @@ void refill_along_done(struct io_thread *thread, const struct extent *grant, uns
 		asked = begin_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (asked)
-		ask(thread, REFILL_PAGES_MIN, false);
+		ask(thread, REFILL_PAGES_MIN);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
@@ -251,7 +228,7 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 		asked = begin_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (asked)
-		ask(thread, REFILL_PAGES_MIN, false);
+		ask(thread, REFILL_PAGES_MIN);
 }
 
 static void give_back(struct io_thread *thread)
@@ -275,6 +252,16 @@ static void give_back(struct io_thread *thread)
 	rpc_start(thread, &r->call);
 }
 
+static void return_unused(struct inode *inode, void *arg)
+{
+	const int64_t *before = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->filled_ms < *before)
+		inode_return_unused_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
 void refill_tick(struct io_thread *thread, int64_t now)
 {
 	struct fs *fs = thread->fs;
@@ -290,7 +277,7 @@ void refill_tick(struct io_thread *thread, int64_t now)
 	}
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (first)
-		inode_each(fs, empty_window, &before);
+		inode_each(fs, return_unused, &before);
 
 	pthread_mutex_lock(&fs->grants.lock);
 	give = r->idle && fs->grants.npages && begin_locked(r);

@@ -1,9 +1,9 @@
 /* refill.h - keeps the grant pool filled: asks the server for pages before they are needed, more
  * each time while files grow, and gives back what has not been used for some seconds.
  *
- * When the server has no more: first the windows of inodes are emptied into the pool, then nameless
- * inodes are returned, then the server is asked to wait for what it is freeing, and only then do
- * the writers that wait get -ENOSPC.
+ * When the server has no more the writers that wait get -ENOSPC, and try once more after the
+ * windows of inodes were emptied into the pool and nameless inodes were returned (release.h): then
+ * the server is asked to wait for what it is freeing.
  *
  * THREADS    Fields belong to the grant pool's lock. One request to the server at a time, from the
  *            thread that noticed.
@@ -16,7 +16,6 @@
 
 #include "common/list.h"
 #include "daemon/remote.h"
-#include "daemon/returns.h"
 
 struct fs;
 struct request;
@@ -32,9 +31,11 @@ struct refill {
 	unsigned nlent;       /* threads between refill_lend_begin() and _end() */
 	bool idle;            /* the windows were emptied since used_ms */
 	struct list waiters;  /* struct waiter: writers without pages */
+	/* Ever: waiters are told of answers to what was asked after they came. */
+	uint64_t nasked;
+	bool patient;             /* what is asked for now may take its time */
 	struct io_thread *thread; /* that asks */
 	struct rpc_call call;
-	struct returns_wait drain;
 	uint8_t tail[RETURN_EXTENTS * RPC_EXTENT_BYTES];
 };
 
@@ -46,7 +47,8 @@ void refill_set_limit(struct refill *r, uint64_t export_pages);
 void refill_check(struct io_thread *thread);
 
 /* The pool had nothing for req. True: it has now. False: then(req, status) follows; 0: try again,
- * -ENOSPC: there is nothing anywhere. */
+ * -ENOSPC: the server has nothing, and if req has released what it could (op.released) nothing that
+ * is getting free either. */
 bool refill_wait(struct request *req, void (*then)(struct request *req, int status));
 
 /* Around a moment for which a thread keeps pages of the pool that it may have no use for: before

@@ -1,14 +1,15 @@
 #include "daemon/returns.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "common/log.h"
+#include "common/util.h"
 #include "daemon/fs_internal.h"
 
 void returns_init(struct returns *r)
 {
 	*r = (struct returns){0};
-	list_init(&r->waits);
 	pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -20,38 +21,51 @@ void returns_fini(struct returns *r)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void send_batch_locked(struct returns *r, struct io_thread *thread);
+static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least);
+
+/* Whether somebody waits for what is to be told next. */
+static bool is_awaited(const struct returns *r)
+{
+	return r->drained && r->nanswered < r->until;
+}
+
+static void send_due_locked(struct returns *r, struct io_thread *thread)
+{
+	send_some_locked(r, thread, is_awaited(r) ? 1 : RETURNS_BATCH);
+}
+
+typedef void drained_fn(struct io_thread *thread);
+
+/* Whom to call, if what he waits for is over. */
+static drained_fn *take_drained_locked(struct returns *r)
+{
+	return r->nawaited || is_awaited(r) ? NULL : steal_ptr(&r->drained);
+}
 
 static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct returns *r = container_of(call, struct returns, call);
 	struct io_thread *thread = r->thread;
-	struct list drained, *link;
-
-	list_init(&drained);
+	drained_fn *drained;
 
 	fs_thread_of(thread)->nbackground--;
 	if (rep->status && rep->status != -ESTALE)
 		log_warning("the server refused to take back unlinked files: %s",
 			errno_text(rep->status));
 	pthread_mutex_lock(&r->lock);
-	r->sending = false;
-	if (r->n && (!list_empty(&r->waits) || r->n >= RETURNS_BATCH))
-		send_batch_locked(r, thread);
-	else if (!r->n)
-		list_splice_tail(&drained, &r->waits);
+	r->nanswered += r->nsent;
+	r->nsent = 0;
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
 	pthread_mutex_unlock(&r->lock);
-	while ((link = list_pop(&drained))) {
-		struct returns_wait *w = list_entry(link, struct returns_wait, link);
-
-		w->drained(w, thread);
-	}
+	if (drained)
+		drained(thread);
 }
 
 static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kind kind)
 {
-	for (unsigned i = 0; i < RETURNS_BATCH && r->n; i++) {
-		const struct returned_inode *one = &r->v[--r->n];
+	for (; r->first < r->n && r->nsent < RETURNS_BATCH; r->nsent++) {
+		const struct returned_inode *one = &r->v[r->first++];
 
 		if (kind == RETURN_LEASES)
 			rpc_put_returned(w, &(struct rpc_returned){.ino = one->ino,
@@ -62,14 +76,16 @@ static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kin
 	}
 }
 
-static void send_batch_locked(struct returns *r, struct io_thread *thread)
+/* The next batch, if none is on its way and there are so many. */
+static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least)
 {
 	enum rpc_return_kind kind = thread->fs->options.sharing ? RETURN_LEASES : RETURN_INODES;
 	struct wire_out w;
 
+	if (r->nsent || r->n - r->first < least)
+		return;
 	wire_out_init(&w, r->tail, sizeof(r->tail));
 	put_batch(r, &w, kind);
-	r->sending = true;
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = returns_answered};
 	r->call.req.op = RPC_RETURN;
@@ -86,65 +102,57 @@ void returns_flush(struct io_thread *thread)
 	struct returns *r = &thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
-	if (r->n && !r->sending)
-		send_batch_locked(r, thread);
+	send_some_locked(r, thread, 1);
 	pthread_mutex_unlock(&r->lock);
 }
 
-void returns_drain(struct io_thread *thread, struct returns_wait *w,
-	void (*drained)(struct returns_wait *w, struct io_thread *thread))
+void returns_drain(struct io_thread *thread, drained_fn *drained)
 {
 	struct returns *r = &thread->fs->returns;
-	bool busy;
-
-	w->drained = drained;
-	list_init(&w->link);
-	pthread_mutex_lock(&r->lock);
-	if (r->n && !r->sending)
-		send_batch_locked(r, thread);
-	busy = r->sending;
-	if (busy)
-		list_add_tail(&r->waits, &w->link);
-	pthread_mutex_unlock(&r->lock);
-	if (!busy)
-		drained(w, thread);
-}
-
-bool returns_pending(struct returns *r)
-{
-	bool pending;
 
 	pthread_mutex_lock(&r->lock);
-	pending = r->n || r->sending;
+	assert(!r->drained);
+	r->ndrains++;
+	r->nawaited = r->nleaving;
+	r->until = r->nadded;
+	r->drained = drained;
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
 	pthread_mutex_unlock(&r->lock);
-	return pending;
+	if (drained)
+		drained(thread);
 }
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
-static bool put_locked(struct returns *r, uint64_t ino, uint64_t number)
+static bool make_room_locked(struct returns *r)
 {
-	if (r->n == r->cap) {
-		size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
-		struct returned_inode *grown = realloc(r->v, cap * sizeof(*grown));
+	size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
+	struct returned_inode *grown;
 
-		if (!grown)
-			return false;
-		r->v = grown;
-		r->cap = cap;
+	if (r->n < r->cap)
+		return true;
+	if (r->first && r->first >= r->cap / 2) {
+		r->n -= r->first;
+		memmove(r->v, r->v + r->first, r->n * sizeof(*r->v));
+		r->first = 0;
+		return true;
 	}
-	r->v[r->n++] = (struct returned_inode){ino, number};
+	grown = realloc(r->v, cap * sizeof(*grown));
+	if (!grown)
+		return false;
+	r->v = grown;
+	r->cap = cap;
 	return true;
 }
 
 /* Without memory for its entry the inode is freed when the session ends. */
-void returns_add_later(struct fs *fs, uint64_t ino, uint64_t number)
+static void put_locked(struct returns *r, uint64_t ino, uint64_t number)
 {
-	struct returns *r = &fs->returns;
-
-	pthread_mutex_lock(&r->lock);
-	put_locked(r, ino, number);
-	pthread_mutex_unlock(&r->lock);
+	if (!make_room_locked(r))
+		return;
+	r->v[r->n++] = (struct returned_inode){ino, number};
+	r->nadded++;
 }
 
 void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
@@ -152,41 +160,102 @@ void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 	struct returns *r = &thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
-	if (put_locked(r, ino, number) && r->n >= RETURNS_BATCH && !r->sending)
-		send_batch_locked(r, thread);
+	put_locked(r, ino, number);
+	send_due_locked(r, thread);
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* A file's pages are wanted by others as soon as no handle is left. */
+/* For how long is the affair of whoever does. A file's pages are wanted by others as soon as no
+ * handle is left. */
 static bool in_use_locked(const struct inode *inode)
 {
 	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
-	       inode->commit.running || !gate_idle(&inode->gate) || !lease_is_idle_locked(inode);
+	       !gate_idle(&inode->gate) || lease_is_used_locked(inode);
+}
+
+/* What of it is on its way to the server; the answer calls returns_settle(). Pages that were
+ * written to are no grants any more, and go with the file: they are committed before. */
+static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
+{
+	const struct commit *c = &inode->commit;
+
+	if (inode->lease.busy)
+		return true;
+	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
+		commit_start_locked(inode, thread);
+	return c->running;
+}
+
+/* It is told now. */
+static void end_leaving_locked(struct returns *r, struct inode *inode)
+{
+	if (inode->leaving && inode->leaving <= r->ndrains) {
+		r->nawaited--;
+		if (inode->returned)
+			r->until = r->nadded;
+	}
+	r->nleaving -= inode->leaving != 0;
+	inode->leaving = 0;
+}
+
+static void give_locked(struct returns *r, struct inode *inode)
+{
+	inode->returned = true;
+	put_locked(r, inode->ino, inode->lease.number);
+}
+
+static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct io_thread *thread)
+{
+	bool used = !inode->orphan || in_use_locked(inode);
+	bool busy = !used && is_busy_locked(inode, thread);
+	drained_fn *drained;
+
+	if (used && !inode->leaving)
+		return NULL;
+	if (!used && !busy) {
+		inode_return_unused_locked(inode);
+		lease_end_locked(inode);
+	}
+	pthread_mutex_lock(&r->lock);
+	if (!used && !busy)
+		give_locked(r, inode);
+	if (!busy) {
+		end_leaving_locked(r, inode);
+	} else if (!inode->leaving) {
+		inode->leaving = r->ndrains + 1;
+		r->nleaving++;
+	}
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	return drained;
 }
 
 void returns_settle(struct inode *inode, struct io_thread *thread)
 {
-	bool commit = false, give = false;
-	uint64_t number = 0;
+	struct returns *r = &inode->fs->returns;
+	drained_fn *drained = NULL;
 
 	pthread_mutex_lock(&inode->lock);
-	if (inode->orphan && !inode->returned && !in_use_locked(inode)) {
-		/* Pages that were written to are no grants any more, and go with the file. */
-		commit = inode->map.uncommitted && !inode->commit.refused &&
-			 !commit_is_clean_locked(inode);
-		give = !commit;
-	}
-	if (give) {
-		inode->returned = true;
-		inode_return_unused_locked(inode);
-		lease_end_locked(inode);
-		number = inode->lease.number;
-	}
+	/* One that has got a name may have been on its way. */
+	if ((inode->orphan || inode->leaving) && !inode->returned)
+		drained = settle_locked(r, inode, thread);
 	pthread_mutex_unlock(&inode->lock);
-	if (commit)
-		commit_start(inode, thread);
-	if (give)
-		returns_add(thread, inode->ino, number);
+	if (drained)
+		drained(thread);
+}
+
+/* Nobody is left who could send. */
+void returns_forgotten(struct inode *inode)
+{
+	struct returns *r = &inode->fs->returns;
+
+	if (!inode->orphan || inode->returned)
+		return;
+	pthread_mutex_lock(&r->lock);
+	give_locked(r, inode);
+	end_leaving_locked(r, inode);
+	pthread_mutex_unlock(&r->lock);
 }
 
 void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)

@@ -25,25 +25,27 @@ struct inode;
 
 enum { RETURNS_BATCH = 64 };
 
-/* Of one who wants to know when all is answered. */
-struct returns_wait {
-	struct list link;
-	void (*drained)(struct returns_wait *w, struct io_thread *thread);
-};
-
 struct returned_inode {
 	uint64_t ino, number;
 };
 
 struct returns {
 	pthread_mutex_t lock;
-	struct returned_inode *v;
-	size_t n, cap;
-	bool sending;
-	struct io_thread *thread; /* that sends */
+	struct returned_inode *v; /* to be told: those of [first, n), in the order they came */
+	size_t first, n, cap;
+	unsigned nsent;             /* on their way; 0: none are */
+	uint64_t nadded, nanswered; /* ever */
+	struct io_thread *thread;   /* that sends */
 	struct rpc_call call;
 	uint8_t tail[RETURNS_BATCH * RPC_RETURNED_BYTES];
-	struct list waits; /* struct returns_wait */
+
+	/* Inodes that will be told when what of them is on its way is answered. */
+	unsigned nleaving;
+	/* returns_drain(): how often it was called, and what the last call waits for. */
+	uint64_t ndrains;
+	unsigned nawaited;                         /* of those that leave */
+	uint64_t until;                            /* nanswered */
+	void (*drained)(struct io_thread *thread); /* NULL: nobody waits */
 };
 
 void returns_init(struct returns *r);
@@ -57,22 +59,21 @@ void returns_nameless(struct inode *inode);
  * be linked any more. */
 bool returns_link_begin(struct inode *inode);
 void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread);
-/* A file that has no name may have ended its last use: if so, it is returned. Called after a handle
- * was closed, the gate was left, a commit has ended. */
+/* A file that has no name may have ended its last use: if so, it is returned, when nothing of it is
+ * on its way to the server. Called after a handle was closed, the gate or the lease was left, a
+ * commit has ended. */
 void returns_settle(struct inode *inode, struct io_thread *thread);
 
 /* An inode that is not in the table. */
 void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number);
-/* The same, for whoever can't send. */
-void returns_add_later(struct fs *fs, uint64_t ino, uint64_t number);
+/* The last reference to the inode goes. */
+void returns_forgotten(struct inode *inode);
 
 /* Sends what has gathered. */
 void returns_flush(struct io_thread *thread);
-/* The same, and calls drained() when all is answered, in the thread that got the last answer; at
- * once if there is nothing. */
-void returns_drain(struct io_thread *thread, struct returns_wait *w,
-	void (*drained)(struct returns_wait *w, struct io_thread *thread));
-/* Whether there is something. */
-bool returns_pending(struct returns *r);
+/* The same, and calls drained() when that is answered, and all that nobody uses by now and is still
+ * on its way to be returned: in the thread that got the last answer, at once if there is nothing.
+ * What comes later is not waited for. One at a time. */
+void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
 
 #endif

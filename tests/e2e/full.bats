@@ -156,6 +156,15 @@ no_space_for_attributes() {
 	all_is_well
 }
 
+@test "no page is left: what was closed and deleted before is waited for" {
+	remount -o io_threads=2
+	fill_bytes
+	needs_room "$mnt/filler" fallocate fallocate -l 4M "$mnt/a"
+	fill_bytes
+	needs_room "$mnt/filler" write dd if=/dev/zero of="$mnt/b" bs=1M count=4 status=none
+	all_is_well
+}
+
 @test "no room for names: who makes one is told, in every way" {
 	echo linked >"$mnt/a"
 	: >"$mnt/b"

@@ -138,6 +138,18 @@ blocks_of() {
 	[ "$(used $alice)" -eq $mib ]
 }
 
+@test "what was closed and deleted before does not count, whoever of the daemon knows of it" {
+	local as_alice=(setpriv "--reuid=$alice" "--regid=$alice" --clear-groups)
+	serve 'quotas = ( { user = 41001; size = "1MiB"; } );'
+	remount -o allow_other,io_threads=2
+	fill $alice "$mnt/a"
+	needs_room "$mnt/a" write "${as_alice[@]}" dd if=/dev/zero of="$mnt/b" bs=1M count=1 status=none
+	needs_room "$mnt/b" fallocate "${as_alice[@]}" fallocate -l 1M "$mnt/c"
+	fill $alice "$mnt/c"
+	[ "$(size_of "$mnt/c")" -eq $mib ]
+	[ "$(used $alice)" -eq $mib ]
+}
+
 @test "a file that was unlinked and is open counts" {
 	serve 'quotas = ( { user = 41001; size = "1MiB"; } );'
 	exec 5<>"$mnt/a"

@@ -231,8 +231,8 @@ static bool is_left(void)
 {
 	const struct inode_lease *l = &fx.inode->lease;
 
-	return !l->type && !l->pinned && !l->unsure && lease_is_idle_locked(fx.inode) &&
-	       !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
+	return !l->type && !l->pinned && !l->unsure && !l->busy &&
+	       !lease_is_used_locked(fx.inode) && !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
 }
 
 /* As the kernel does when it needs memory, or unlinks. */
@@ -359,7 +359,8 @@ static void open__refused__says_so(void **state)
 	answer(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
 	assert_int_equal(fx.went[0], -ESTALE);
 	assert_nothing_sent();
-	assert_true(lease_is_idle_locked(fx.inode));
+	assert_false(fx.inode->lease.busy);
+	assert_false(lease_is_used_locked(fx.inode));
 }
 
 static void close__while_it_is_opened_again__keeps_the_pin(void **state)
