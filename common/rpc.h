@@ -282,9 +282,10 @@ enum {
  * before it has given back (RETURN), and what it gets by looking meanwhile it loses if it has to
  * wait: so it waits for nobody who waits for it. Waits until others
  * have given back what is in the way, or have ended, and behind those who waited before. CREATE and
- * TMPFILE pin what they open. The reply's lease is what the session has then, so more than
- * LEASE_NONE where it had that and asked for a pin; its attributes are sure to be the last ones
- * only with LEASE_SHARED or more. -ESTALE: the file is gone.
+ * TMPFILE pin what they open, and bring LEASE_EXCLUSIVE of what they make, which nobody else can
+ * have. The reply's lease is what the session has then, so more than LEASE_NONE where it had that
+ * and asked for a pin; its attributes are sure to be the last ones only with LEASE_SHARED or more.
+ * -ESTALE: the file is gone.
  *
  * A lease may be kept when the file is closed, up to ATTACH's lease_limit of them: beyond it, or
  * where the server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`.

@@ -235,16 +235,16 @@ uint64_t inode_epoch(struct fs *fs)
 }
 
 /* What was set here and is not committed is newer than any reply. */
-static void keep_set_locked(struct inode *inode, const struct attr *own)
+static void keep_set_locked(const struct inode *inode, struct attr *attr)
 {
 	uint32_t set = inode->commit.set;
 
 	if (set & SET_MODE)
-		inode->attr.mode = own->mode;
+		attr->mode = inode->attr.mode;
 	if (set & SET_UID)
-		inode->attr.uid = own->uid;
+		attr->uid = inode->attr.uid;
 	if (set & SET_GID)
-		inode->attr.gid = own->gid;
+		attr->gid = inode->attr.gid;
 }
 
 /* A file's size and pages change by us only; what a reply says of them may be older. */
@@ -259,29 +259,34 @@ static bool is_mtime_ours_locked(const struct inode *inode)
 	return !inode->fs->options.sharing || inode->lease.type == LEASE_EXCLUSIVE;
 }
 
+static struct attr merge_locked(const struct inode *inode, const struct attr *attr)
+{
+	const struct attr *own = &inode->attr;
+	struct attr merged = *attr;
+
+	if (inode->type && (!inode->fs->options.sharing || inode->access.dirty))
+		merged.atime = own->atime;
+	if (!inode->sized || !is_ours_locked(inode))
+		return merged;
+	merged.size = own->size;
+	merged.npages = own->npages;
+	if (is_mtime_ours_locked(inode))
+		merged.mtime = own->mtime;
+	if (own->ctime > attr->ctime)
+		merged.ctime = own->ctime;
+	keep_set_locked(inode, &merged);
+	return merged;
+}
+
 static void take_attr_locked(struct inode *inode, const struct attr *attr)
 {
-	struct attr own = inode->attr;
-
-	inode->attr = *attr;
+	inode->attr = merge_locked(inode, attr);
 	inode->attr_valid = true;
 	__atomic_store_n(&inode->has_caps, attr->flags & ATTR_CAPS, __ATOMIC_RELAXED);
-	if (inode->type && (!inode->fs->options.sharing || inode->access.dirty))
-		inode->attr.atime = own.atime;
 	if (!inode->type)
 		inode->type = attr->mode & S_IFMT;
-	if (!inode_is_regular(inode) || !is_ours_locked(inode))
+	if (!inode_is_regular(inode) || !is_ours_locked(inode) || inode->sized)
 		return;
-	if (inode->sized) {
-		inode->attr.size = own.size;
-		inode->attr.npages = own.npages;
-		if (is_mtime_ours_locked(inode))
-			inode->attr.mtime = own.mtime;
-		if (own.ctime > attr->ctime)
-			inode->attr.ctime = own.ctime;
-		keep_set_locked(inode, &own);
-		return;
-	}
 	inode->sized = true;
 	if (!attr->npages)
 		extent_map_learned_all(&inode->map);
@@ -467,12 +472,25 @@ bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset)
 	return doubtful;
 }
 
-void inode_attr_locked(const struct inode *inode, struct attr *attr)
+static void show_locked(const struct inode *inode, struct attr *attr)
 {
-	*attr = inode->attr;
 	attr->npages += inode->map.uncommitted;
 	if (inode->growing)
 		attr->size = min_u64(attr->size, inode->size_before);
+}
+
+void inode_attr_locked(const struct inode *inode, struct attr *attr)
+{
+	*attr = inode->attr;
+	show_locked(inode, attr);
+}
+
+void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen)
+{
+	pthread_mutex_lock(&inode->lock);
+	*seen = inode->fs->options.sharing ? merge_locked(inode, attr) : inode->attr;
+	show_locked(inode, seen);
+	pthread_mutex_unlock(&inode->lock);
 }
 
 bool inode_attr(struct inode *inode, struct attr *attr)

@@ -137,6 +137,9 @@ bool inode_learn_entry(struct inode *inode, const struct rpc_entry_reply *entry,
  * directory that nobody can have used since is known that it is empty. */
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch);
 uint64_t inode_epoch(struct fs *fs);
+/* What the kernel is to see of an answer that has come now: what it says, but for what is known
+ * better here. */
+void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen);
 
 /* A lease was granted, of whatever type lease.type is now; it becomes a shared one, so that answers
  * from before are too old; or all of it goes back. */

@@ -30,6 +30,8 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
 		inode_learn_new(
 			inode, &rep->entry.attr, request_state(req, struct make_state)->epoch);
+	if (inode)
+		inode_see(inode, &rep->entry.attr, &op_of(req)->seen);
 	return inode;
 }
 
@@ -41,7 +43,6 @@ static void make_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status ? rep->status : -ENOMEM);
 		return;
 	}
-	inode_attr(inode, &op_of(req)->seen);
 	op_reply_entry(req, inode);
 }
 
@@ -105,7 +106,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	inode_change_end(
 		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (!rep->status) {
-		inode_attr(target, &st->op.seen);
+		inode_see(target, &rep->entry.attr, &st->op.seen);
 		op_reply_entry(req, target);
 		return;
 	}

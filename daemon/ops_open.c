@@ -127,7 +127,7 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 		reply_open(req, handle_number(opened.handle), opened.flags);
 		return;
 	}
-	inode_attr(inode, &attr);
+	inode_see(inode, &op_of(req)->seen, &attr);
 	inode_remember(inode);
 	op_end(req);
 	reply_create(

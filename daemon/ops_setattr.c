@@ -6,11 +6,13 @@
 
 static void setattr_done(struct request *req, int status)
 {
-	struct inode *inode = op_of(req)->inode;
+	struct op *op = op_of(req);
 	struct ttl ttl = op_ttl(req);
-	struct attr attr;
+	struct attr attr = op->seen;
 
-	inode_attr(inode, &attr);
+	/* Without an answer of the server's. */
+	if (!attr.ino)
+		inode_attr(op->inode, &attr);
 	op_end(req);
 	if (status)
 		reply_error(req, status);

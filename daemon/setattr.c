@@ -110,6 +110,8 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		set_owner_locked(op, attr);
 		pthread_mutex_unlock(&inode->lock);
 	}
+	if (attr)
+		inode_see(inode, attr, &op->seen);
 	if (is_to_grow_on(op, attr, before, &status))
 		set_send(req, req->interrupted ? -EINTR : 0);
 	else

@@ -133,8 +133,9 @@ int ns_check_commit_lease(struct ns_call *c, const struct inode *i);
  * of it then. Fails only with the store. */
 int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease);
 
-/* The session has opened the file; the reply's lease says what it has of it. */
-int ns_pin(struct ns_call *c, const struct inode *i);
+/* The session has opened the file; the reply's lease says what it has of it. Of one that was made
+ * just now that is LEASE_EXCLUSIVE, as long as it may keep more. */
+int ns_pin(struct ns_call *c, const struct inode *i, bool made);
 
 /* An inode without a name, for as long as the session wants it. *number: see ns_drop_link(). */
 int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number);

@@ -122,7 +122,7 @@ int ns_create(struct ns_call *c)
 	else
 		ns_fill_entry(c, &inode, &place.dir);
 	if (!err)
-		err = ns_pin(c, &inode);
+		err = ns_pin(c, &inode, created);
 	if (err)
 		return err;
 	c->rep->entry.created = created;
@@ -161,7 +161,7 @@ int ns_tmpfile(struct ns_call *c)
 	if (err)
 		return err;
 	ns_fill_entry(c, &inode, NULL);
-	err = ns_pin(c, &inode);
+	err = ns_pin(c, &inode, true);
 	if (err)
 		return err;
 	c->rep->entry.created = true;

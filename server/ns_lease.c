@@ -146,7 +146,7 @@ static void tell(struct ns_call *c, const struct lease_record *record)
 	c->rep->entry.lease = (struct lease){.type = record->type, .number = record->number};
 }
 
-int ns_pin(struct ns_call *c, const struct inode *i)
+int ns_pin(struct ns_call *c, const struct inode *i, bool made)
 {
 	struct lease_record own;
 	int err;
@@ -156,6 +156,8 @@ int ns_pin(struct ns_call *c, const struct inode *i)
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
 	own.pinned = true;
 	own.nameless |= c->req->op == RPC_TMPFILE;
+	if (made && may_keep(c))
+		own.type = LEASE_EXCLUSIVE;
 	if (!err)
 		err = put_anew(c, &own);
 	tell(c, &own);

@@ -438,46 +438,57 @@ collect() {
 
 # ---- what is kept ------------------------------------------------------------------------------
 
-# cost COMMAND...: the RPCs of a mount of its own, for the command and all else.
+# cost COMMAND...: the RPCs of a mount of its own, for the command and all else, but for what the kernel
+# asks of names and attributes.
 cost() {
-	local before
+	local before asked
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	before=$(status_of '.exports[0].counters.rpcs')
-	mount_number 1 ,share,noatime >&2
+	: >"$dir/mount.1.log"
+	mount_number 1 ,share,noatime,debug_io >&2
 	"$@" >&2
 	end_mount 1
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
-	echo $(($(status_of '.exports[0].counters.rpcs') - before))
+	asked=$(grep -cE ' debug: (lookup|getattr) ' "$dir/mount.1.log")
+	echo $(($(status_of '.exports[0].counters.rpcs') - before - asked))
 }
 
+# make_files [NAME]
 make_files() {
 	local i
 	for ((i = 0; i < nfiles; i++)); do
-		echo "file $i" >"$dir/1/file.$i"
+		echo "file $i" >"$dir/1/${1:-file}.$i"
 	done
 }
 
-# read_files TIMES: each is opened, read and closed, by nobody who asks for its attributes.
+# read_files TIMES [NAME]: each is opened, read and closed.
 read_files() {
 	local i n line
 	for ((n = 0; n < $1; n++)); do
 		for ((i = 0; i < nfiles; i++)); do
-			read -r line <"$dir/1/file.$i"
+			read -r line <"$dir/1/${2:-file}.$i"
 			[ "$line" = "file $i" ] || return 1
 		done
 	done
 }
 
-@test "what was used costs nothing to be opened, read and closed again, but for its name" {
-	local nfiles=50 none once again
+@test "a small file costs a CREATE, a COMMIT and one WRITE; to be read a LEASE and a READ, and then READs" {
+	local nfiles=50 none made once again writes
 	start_server
-	cost make_files
 	none=$(cost true)
+	writes=$(status_of '.exports[0].counters.writes')
+	made=$(cost make_files)
+	[ $(($(status_of '.exports[0].counters.writes') - writes)) -eq $nfiles ]
 	once=$(cost read_files 1)
 	again=$(cost read_files 3)
-	echo "RPCs: $none for nothing, $once for $nfiles files once, $again three times"
-	# Once there is a LEASE, too. And a few PINGs.
-	[ $((again - once)) -le $((2 * (once - none - nfiles) + 5)) ]
+	echo "RPCs: $none for nothing, $made to make $nfiles files, $once to read them, $again three times"
+	[ $((made - none)) -le $((2 * nfiles + 3)) ]
+	[ $((once - none)) -le $((nfiles + 3)) ]
+	[ $((again - none)) -le $((nfiles + 3)) ]
+	# What has made them reads them without.
+	made=$(cost eval 'make_files other; read_files 3 other')
+	echo "$made to make and read others"
+	[ $((made - none)) -le $((2 * nfiles + 3)) ]
 }
 
 # has_leases N: exclusive and shared ones, of all sessions.

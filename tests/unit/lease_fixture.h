@@ -118,17 +118,21 @@ static inline void expect_waits_for(uint64_t ino, uint8_t type)
 	assert_int_equal(meta_wait(fx.m).type, type);
 }
 
-/* A file that nobody has open, by session 0. */
-static inline uint64_t make_file(const char *name)
+/* A file that nobody has open, or leased, by session 0. */
+static inline uint64_t make_file_in(uint64_t dir, const char *name)
 {
 	uint64_t ino;
 
 	as(0);
-	ino = fx_file(ROOT_INO, name);
-	expect_lease(LEASE_NONE);
+	ino = fx_file(dir, name);
 	give_back(0, ino, fx.rep.entry.lease.number, LEASE_NONE, true);
-	assert_false(record(0, ino).pinned);
+	assert_false(record(0, ino).number);
 	return ino;
+}
+
+static inline uint64_t make_file(const char *name)
+{
+	return make_file_in(ROOT_INO, name);
 }
 
 #endif

@@ -53,16 +53,6 @@ static void end_all(void)
 		client_fini(&clients[i]);
 }
 
-static uint64_t make_file(unsigned i, const char *name)
-{
-	struct rpc_request req = {.op = RPC_CREATE,
-		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = str(name)}};
-	struct rpc_reply rep;
-
-	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
-	return rep.entry.attr.ino;
-}
-
 static struct rpc_request lease_request(uint64_t ino, uint8_t type)
 {
 	return (struct rpc_request){.op = RPC_LEASE, .lease = {ino, type, 0}};
@@ -113,6 +103,19 @@ static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
 {
 	send_return(i, 15, ino, number, keep, RETURN_PIN_AS_IT_IS);
 	expect(i, RPC_RETURN, 15);
+}
+
+/* Open, and not leased any more. */
+static uint64_t make_file(unsigned i, const char *name)
+{
+	struct rpc_request req = {.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = str(name)}};
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	assert_int_equal(rep.entry.lease.type, LEASE_EXCLUSIVE);
+	give_back(i, rep.entry.attr.ino, rep.entry.lease.number, LEASE_NONE);
+	return rep.entry.attr.ino;
 }
 
 /* The first recall that a PING tells of, and how many there are. */

@@ -321,13 +321,21 @@ static void return__takes_as_many_as_a_message_has(void **state)
 
 /* ---- pins ------------------------------------------------------------------------------------ */
 
-static void create__pins_what_it_opens(void **state)
+static void create__pins_what_it_opens_and_leases_what_it_makes(void **state)
 {
 	uint64_t ino, number;
 
 	ino = fx_file(ROOT_INO, "file");
-	expect_lease(LEASE_NONE);
+	expect_lease(LEASE_EXCLUSIVE);
+	assert_false(fx.rep.entry.lease.passing);
 	number = fx.rep.entry.lease.number;
+	as(1);
+	assert_int_equal(FX_RUN(.op = RPC_CREATE, .create = {.parent = ROOT_INO,
+							  .name = fx_str("file"),
+							  .mode = S_IFREG | 0644}),
+		WAITS);
+	expect_waits_for(ino, LEASE_SHARED);
+	give_back(0, ino, number, LEASE_SHARED, false);
 	as(1);
 	assert_int_equal(FX_RUN(.op = RPC_CREATE, .create = {.parent = ROOT_INO,
 							  .name = fx_str("file"),
@@ -473,7 +481,7 @@ static void tmpfile__is_its_sessions_and_can_get_a_name(void **state)
 
 	assert_int_equal(
 		FX_RUN(.op = RPC_TMPFILE, .create = {.parent = ROOT_INO, .mode = S_IFREG}), 0);
-	expect_lease(LEASE_NONE);
+	expect_lease(LEASE_EXCLUSIVE);
 	ino = fx.rep.entry.attr.ino;
 	as(1);
 	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {ino, ROOT_INO, fx_str("name")}), -ENOENT);
@@ -760,6 +768,8 @@ static void bound__counts_what_is_committed(void **state)
 	expect_lease(LEASE_NONE);
 	give_back(0, ino, number, LEASE_NONE, true);
 	take(0, other, LEASE_SHARED, LEASE_IF_FREE);
+	fx_file(ROOT_INO, "third");
+	expect_lease(LEASE_NONE);
 }
 
 /* ---- a full store ---------------------------------------------------------------------------- */
@@ -1055,7 +1065,7 @@ int main(void)
 		CASE(return__that_is_malformed_changes_nothing),
 		CASE(return__of_what_it_has_not_is_nothing),
 		CASE(return__takes_as_many_as_a_message_has),
-		CASE(create__pins_what_it_opens),
+		CASE(create__pins_what_it_opens_and_leases_what_it_makes),
 		CASE(unlink__leaves_a_file_to_those_who_pin_it),
 		CASE(unlink__of_what_nobody_has_open_is_the_sessions_to_return),
 		CASE(unlink__of_the_last_name_waits_for_others_leases),

@@ -28,7 +28,7 @@ static void expect_stored(unsigned i, uint64_t ino, const struct lease *lease)
 
 static void look__brings_a_lease_of_any_inode(void **state)
 {
-	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = fx_file(dir, "file");
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = make_file_in(dir, "file");
 	struct lease first, again;
 
 	assert_int_equal(fx_make(RPC_SYMLINK, dir, "link", 0), 0);
@@ -53,7 +53,7 @@ static void look__brings_a_lease_of_any_inode(void **state)
 
 static void look__brings_what_it_asks_for_only(void **state)
 {
-	uint64_t file = fx_file(ROOT_INO, "file");
+	uint64_t file = make_file("file");
 
 	as(1);
 	assert_int_equal(look_up(ROOT_INO, "file", 0), 0);
@@ -243,7 +243,7 @@ static void change__of_attributes_waits_for_who_knows_them(void **state)
 
 static void change__of_nothing_waits_for_nobody(void **state)
 {
-	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = fx_file(dir, "file");
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = make_file_in(dir, "file");
 
 	assert_int_equal(FX_RUN(.op = RPC_LINK, .link = {file, dir, fx_str("same")}), 0);
 	as(1);
@@ -267,7 +267,7 @@ static void change__of_nothing_waits_for_nobody(void **state)
 
 static void end__of_who_knows_lets_changes_be_made(void **state)
 {
-	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = fx_file(dir, "file");
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), file = make_file_in(dir, "file");
 
 	as(1);
 	look_at(dir);
