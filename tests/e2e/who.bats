@@ -10,6 +10,8 @@ test_seconds=60
 
 setup() {
 	setup_rmem
+	# Longer than any of these tests has a mount stopped.
+	use_lease 120
 	mounts=()
 	locker=''
 	begin 1 2
