@@ -18,6 +18,7 @@ setup() {
 
 teardown() {
 	let_go_all
+	! mountpoint -q "$dir/kernel" || umount "$dir/kernel"
 	end_mounts
 }
 
@@ -326,6 +327,27 @@ count_all() {
 	start_server
 	let_go one
 	soon_finds got 2 process alone 0
+}
+
+# ---- the same as the kernel's ----------------------------------------------------------------------
+
+# twins STEPS MOUNT...
+twins() {
+	local n paths=() seed=${RMEMFS_TEST_SEED:-$RANDOM}
+	for n in "${@:2}"; do
+		paths+=("$dir/$n/twin")
+	done
+	timeout -k 1 100 lock_twins "$seed" "$1" \
+		"rmemfsctl status --json '$socket' | jq '.exports[0].leases.lock_waits'" \
+		"$dir/kernel/twin" "${paths[@]}" 3>&-
+}
+
+@test "random work with locks does on one mount, and on two, what it does on a tmpfs" {
+	begin 1 2
+	mkdir "$dir/kernel"
+	mount -t tmpfs none "$dir/kernel"
+	twins 300 1
+	twins 300 1 2
 }
 
 # ---- programs ------------------------------------------------------------------------------------
