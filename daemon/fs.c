@@ -79,6 +79,11 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	atomic_init(&fs->access.mode, options->access);
 	atomic_init(&fs->access.nodiratime, options->nodiratime);
 	access_set_read_only(&fs->access, options->read_only);
+	r = options->sharing ? looks_init(&fs->looks) : 0;
+	if (r) {
+		snprintf(why, whylen, "%s", errno_text(r));
+		goto err_tables;
+	}
 	r = notifiers_start(fs);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
@@ -103,6 +108,7 @@ err_tables:
 	returns_fini(&fs->returns);
 	grants_fini(&fs->grants);
 	inode_table_fini(&fs->inodes);
+	looks_fini(&fs->looks);
 	lease_keeper_fini(&fs->leases);
 	free(fs);
 	return r;
@@ -120,6 +126,7 @@ void fs_close(struct fs *fs)
 	allowances_fini(&fs->allowances);
 	release_fini(&fs->releases);
 	returns_fini(&fs->returns);
+	looks_fini(&fs->looks);
 	lease_keeper_fini(&fs->leases);
 	grants_fini(&fs->grants);
 	session_delete(fs->session);

@@ -12,6 +12,7 @@
 #include "daemon/lease_keep.h"
 #include "daemon/leftover.h"
 #include "daemon/lock.h"
+#include "daemon/look.h"
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
 #include "daemon/release.h"
@@ -54,6 +55,7 @@ struct fs {
 	struct returns returns;
 	struct lease_keeper leases;
 	struct releases releases;
+	struct looks looks;
 	struct stages stages;
 	struct allowances allowances;
 	struct freeze freeze;

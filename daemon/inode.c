@@ -95,6 +95,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 		return NULL;
 	inode->fs = fs;
 	inode->ino = ino;
+	inode->changed_at = __atomic_load_n(&fs->inodes.forgotten, __ATOMIC_RELAXED);
 	inode->refs = 1;
 	pthread_mutex_init(&inode->lock, NULL);
 	extent_map_init(&inode->map);
@@ -159,6 +160,11 @@ void inode_return_unused_locked(struct inode *inode)
 	allowance_return_locked(inode);
 }
 
+static uint64_t next_epoch(struct fs *fs)
+{
+	return __atomic_add_fetch(&fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+}
+
 void inode_put(struct inode *inode)
 {
 	struct inode_shard *shard = shard_of(inode->fs, inode->ino);
@@ -173,7 +179,8 @@ void inode_put(struct inode *inode)
 	last = !__atomic_sub_fetch(&inode->refs, 1, __ATOMIC_ACQ_REL);
 	if (last) {
 		if (inode->changed)
-			__atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+			__atomic_store_n(&inode->fs->inodes.forgotten, next_epoch(inode->fs),
+				__ATOMIC_RELAXED);
 		/* What it knows of answers that are still to come. */
 		if (inode->lease.returned)
 			lease_note(inode->fs, inode->ino);
@@ -299,14 +306,29 @@ static void find_name_locked(struct inode *inode, const struct attr *attr)
 		inode->orphan = inode->nameless = false;
 }
 
+/* Whether an answer to what was asked at that epoch, under the lease that there is, is as new as
+ * anything. */
+static bool is_newest_locked(const struct inode *inode, uint64_t epoch)
+{
+	return inode->lease.type >= LEASE_SHARED && !inode->nchanging && inode->changed_at <= epoch;
+}
+
+static bool learn_shared_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	bool newest = is_newest_locked(inode, epoch);
+
+	if (epoch < inode->unleased)
+		return false;
+	if (newest || !inode->sure)
+		take_attr_locked(inode, attr);
+	inode->sure |= newest;
+	return true;
+}
+
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
-	if (inode->fs->options.sharing) {
-		if (epoch < inode->unleased)
-			return false;
-		take_attr_locked(inode, attr);
-		return true;
-	}
+	if (inode->fs->options.sharing)
+		return learn_shared_locked(inode, attr, epoch);
 	if (inode->orphan)
 		return false;
 	if (inode->attr_valid)
@@ -361,24 +383,26 @@ bool inode_learn_entry(
 
 void inode_share_locked(struct inode *inode)
 {
-	inode->unleased = __atomic_add_fetch(&inode->fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+	inode->unleased = next_epoch(inode->fs);
 }
 
 void inode_unlease_locked(struct inode *inode)
 {
 	extent_map_fini(&inode->map);
 	extent_map_init(&inode->map);
-	inode->sized = inode->attr_valid = false;
+	inode->sized = inode->attr_valid = inode->sure = inode->was_sure = false;
 	inode_share_locked(inode);
 	inode_return_unused_locked(inode);
 }
 
-void inode_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+void inode_lease_locked(struct inode *inode, const struct attr *attr,
+	const struct rpc_entry_reply *extents, uint64_t epoch)
 {
 	inode_unlease_locked(inode);
-	take_attr_locked(inode, &entry->attr);
-	if (inode->sized)
-		learn_extents_locked(inode, entry);
+	take_attr_locked(inode, attr);
+	if (extents && inode->sized)
+		learn_extents_locked(inode, extents);
+	inode->sure = is_newest_locked(inode, epoch);
 }
 
 void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch)
@@ -393,14 +417,29 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 	pthread_mutex_unlock(&inode->lock);
 }
 
+static void note_change_locked(struct inode *inode)
+{
+	if (inode->fs->options.sharing)
+		inode->changed_at = next_epoch(inode->fs);
+}
+
+static void change_begin_locked(struct inode *inode, uint64_t epoch)
+{
+	inode->changed = true;
+	if (inode->nchanging++) {
+		inode->doubt = true;
+	} else {
+		inode->change_epoch = epoch;
+		inode->was_sure = inode->sure;
+	}
+	inode->sure = false;
+	note_change_locked(inode);
+}
+
 void inode_change_begin(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
-	inode->changed = true;
-	if (inode->nchanging++)
-		inode->doubt = true;
-	else
-		inode->change_epoch = inode_epoch(inode->fs);
+	change_begin_locked(inode, inode_epoch(inode->fs));
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -414,10 +453,14 @@ static void change_end_locked(struct inode *inode, const struct attr *attr)
 	else if (attr && attr->flags & ATTR_CAPS)
 		__atomic_store_n(&inode->has_caps, true, __ATOMIC_RELAXED);
 	assert(inode->nchanging);
-	if (!--inode->nchanging && inode->doubt) {
-		inode->attr_valid = false;
-		inode->doubt = false;
-	}
+	note_change_locked(inode);
+	if (--inode->nchanging)
+		return;
+	if (inode->doubt)
+		inode->attr_valid = inode->doubt = false;
+	else
+		inode->sure = inode->was_sure;
+	inode->was_sure = false;
 }
 
 void inode_change_end(struct inode *inode, const struct attr *attr)
@@ -427,11 +470,10 @@ void inode_change_end(struct inode *inode, const struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-void inode_change_names_end(struct inode *inode, const struct attr *attr)
+static void change_names_end_locked(struct inode *inode, const struct attr *attr)
 {
 	struct attr named;
 
-	pthread_mutex_lock(&inode->lock);
 	if (attr && inode->attr_valid && inode_is_regular(inode)) {
 		named = *attr;
 		named.mode = inode->attr.mode;
@@ -440,6 +482,22 @@ void inode_change_names_end(struct inode *inode, const struct attr *attr)
 		attr = &named;
 	}
 	change_end_locked(inode, attr);
+}
+
+void inode_change_names_end(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	change_names_end_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	pthread_mutex_lock(&inode->lock);
+	/* Another one that began and ended meanwhile may be the newer one. */
+	inode->doubt |= inode->fs->options.sharing && inode->changed_at > epoch;
+	change_begin_locked(inode, epoch);
+	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -4,7 +4,8 @@
  * read, or what is known of a file needs a lease (lease.h). So what is known here is the truth
  * while the session lives, or the lease: attributes are answered locally, and a file's size and
  * times are newer here than at the server until they are committed (commit.h). On a sharing mount
- * the rest of what is known is what was told last, and the server is asked again.
+ * attributes are the truth while they are `sure`; the rest of what is known is what was told last,
+ * and the server is asked again.
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
  *            their way, the dirty list, a running commit, what is dropped from the cache and a
@@ -66,6 +67,10 @@ struct inode {
 	unsigned nlinking;     /* LINKs of it on their way: it is not returned meanwhile */
 	unsigned nchanging;    /* RPCs on their way that change attributes */
 	uint64_t change_epoch; /* the table's, when the first of them was sent */
+	/* Of a sharing mount, under a lease: attr is what it is; and was, before they were sent. */
+	bool sure, was_sure;
+	uint64_t changed_at; /* the table's epoch when one of them began or ended last */
+	int64_t looked_ms;   /* when the server was asked for them last: look.h */
 	bool doubt; /* several of them at once, or a lease beside one: whose answer is newer is not
 		     * known */
 	struct list handles;          /* struct handle, of a file */
@@ -92,8 +97,11 @@ struct inode {
 struct inode_shard;
 struct inode_table {
 	struct inode_shard *shards;
-	/* Atomic: how many inodes were forgotten that we had changed, and leases given back. */
+	/* Atomic: counts inodes that were forgotten though we had changed them, leases that came
+	 * and went, and on a sharing mount begins and ends of changes. */
 	uint64_t epoch;
+	uint64_t forgotten; /* atomic: its value when the last inode was forgotten that had changed
+			     */
 	struct name_sets names;
 };
 int inode_table_init(struct inode_table *t);
@@ -143,13 +151,16 @@ void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen);
 
 /* A lease was granted, of whatever type lease.type is now; it becomes a shared one, so that answers
  * from before are too old; or all of it goes back. */
-void inode_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry);
+void inode_lease_locked(struct inode *inode, const struct attr *attr,
+	const struct rpc_entry_reply *extents, uint64_t epoch);
 void inode_share_locked(struct inode *inode);
 void inode_unlease_locked(struct inode *inode);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);
 void inode_change_end(struct inode *inode, const struct attr *attr);
+/* Both, of one that changed names whose inodes were not known: it was sent at this epoch. */
+void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch);
 /* The same for one that gave or took names. What it says of a file's mode and owners may be older
  * than a COMMIT that was answered meanwhile. */
 void inode_change_names_end(struct inode *inode, const struct attr *attr);

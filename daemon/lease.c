@@ -190,7 +190,7 @@ static struct rpc_returned give_locked(struct inode *inode, struct io_thread *th
 
 	if (r.number > l->number)
 		lease_note(inode->fs, inode->ino);
-	if (!keep) {
+	if (!keep && inode_is_regular(inode)) {
 		l->pinned = is_open(inode);
 		l->unsure = false;
 		if (l->pinned)
@@ -279,7 +279,8 @@ static bool is_to_leave(const struct inode *inode)
 
 	return l->type && !l->busy && !is_used(l) && list_empty(&l->waiters) && !is_recalled(l) &&
 	       !inode->orphan &&
-	       (l->evicted || !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED));
+	       (l->evicted || (inode->ino != ROOT_INO &&
+				      !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED)));
 }
 
 bool lease_leave_locked(
@@ -332,7 +333,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 		if (asked->type) {
 			l->passing = rep->entry.lease.passing;
 			set_type_locked(inode, l->thread, rep->entry.lease.type);
-			inode_lease_locked(inode, &rep->entry);
+			inode_lease_locked(inode, &rep->entry.attr, &rep->entry, l->epoch);
 		}
 		if (!is_recalled(l))
 			l->recalled = 0;
@@ -369,6 +370,7 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 		ask.type = hint;
 		ask.flags |= LEASE_IF_FREE;
 	}
+	l->epoch = inode_epoch(inode->fs);
 	l->call = (struct rpc_call){.done = granted, .nested = nested};
 	l->call.req.op = RPC_LEASE;
 	l->call.req.lease = ask;
@@ -586,7 +588,7 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 /* An answer that was overtaken says less than what is known here, or nothing any more: what it
  * brings is only taken if nothing of it can have been given back. */
 static void open_locked(struct inode *inode, struct io_thread *thread,
-	const struct rpc_entry_reply *entry, bool noted)
+	const struct rpc_entry_reply *entry, uint64_t epoch, bool noted)
 {
 	struct inode_lease *l = &inode->lease;
 	const struct lease *lease = &entry->lease;
@@ -601,11 +603,11 @@ static void open_locked(struct inode *inode, struct io_thread *thread,
 		return;
 	l->passing = lease->passing;
 	set_type_locked(inode, thread, lease->type);
-	inode_lease_locked(inode, entry);
+	inode_lease_locked(inode, &entry->attr, entry, epoch);
 }
 
 bool lease_take_opened(struct request *req, struct inode *inode,
-	const struct rpc_entry_reply *entry, uint64_t notes,
+	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status))
 {
 	struct op_lease want = {.inode = inode_ref(inode), .pin = true, .hint = LEASE_EXCLUSIVE};
@@ -613,10 +615,70 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
 
 	pthread_mutex_lock(&inode->lock);
-	open_locked(inode, req->thread, entry, noted);
+	open_locked(inode, req->thread, entry, epoch, noted);
 	pthread_mutex_unlock(&inode->lock);
 	op_of(req)->lease_then = then;
 	return enter(req, &want, taken);
+}
+
+/* ---- leases by looking ----------------------------------------------------------------------- */
+
+enum { REFUSED_MS = 1000 };
+
+/* What is on its way says more than this answer, and what was given back is not had any more, if
+ * the server has said so before or not. */
+static bool is_news_locked(const struct inode *inode, const struct lease *lease)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return lease->type == LEASE_SHARED && l->type == LEASE_NONE && !l->busy &&
+	       lease->number >= l->number && lease->number > l->returned && !is_recalled(l) &&
+	       !inode->orphan && !inode->returned;
+}
+
+static void refuse_locked(struct inode *inode, struct io_thread *thread, const struct lease *lease)
+{
+	if (lease->type == LEASE_NONE)
+		inode->lease.refused_ms = io_thread_now(thread);
+}
+
+bool lease_looked(struct inode *inode, struct io_thread *thread, const struct lease_look *look)
+{
+	struct inode_lease *l = &inode->lease;
+	bool noted = lease_noted_since(inode->fs, look->notes, inode->ino), news;
+
+	pthread_mutex_lock(&inode->lock);
+	news = !noted && is_news_locked(inode, look->lease);
+	if (news) {
+		l->number = look->lease->number;
+		l->passing = look->lease->passing;
+		set_type_locked(inode, thread, LEASE_SHARED);
+		inode_lease_locked(inode, look->attr, look->entry, look->epoch);
+		step_locked(inode, thread);
+	} else {
+		refuse_locked(inode, thread, look->lease);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return news;
+}
+
+uint64_t lease_known_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (l->type < LEASE_SHARED)
+		return 0;
+	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
+		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
+	return l->number;
+}
+
+bool lease_lacks_locked(const struct inode *inode, int64_t now)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return l->type < LEASE_SHARED && !l->busy &&
+	       (!l->refused_ms || now - l->refused_ms > REFUSED_MS);
 }
 
 /* ---- recalls --------------------------------------------------------------------------------- */

@@ -2,8 +2,8 @@
  *
  * What is known of a file - its size, where its pages are, what was written and not committed - is
  * known under a lease: LEASE_SHARED to read it, LEASE_EXCLUSIVE to change it. Without one the
- * server is asked for everything, and answers. Names, and all of an inode but its data, size and
- * times, the server is asked for in any case.
+ * server is asked for everything, and answers. Of inodes of any kind a lease covers the attributes,
+ * too, and a directory's names: look.h asks for one along with LOOKUP and GETATTR.
  *
  *     operation -> lease_admit [-> RETURN of less, LEASE -> ...] -> its steps -> op_end
  *     recall    -> those that use it end, new ones wait -> COMMIT -> forgotten -> RETURN
@@ -39,6 +39,7 @@
 
 struct inode;
 struct request;
+struct rpc_entry_reply;
 
 struct inode_lease {
 	uint8_t type;        /* enum lease_type: what may be used */
@@ -49,6 +50,8 @@ struct inode_lease {
 	bool used;           /* since it was looked at last; atomic */
 	uint8_t keep;        /* of what is recalled */
 	uint64_t number;     /* of the last grant */
+	uint64_t epoch;      /* of the inodes' table, when the LEASE on its way was sent */
+	int64_t refused_ms;  /* when one was asked for by looking, and not given */
 	uint64_t returned;   /* grants up to this number were returned last */
 	uint64_t recalled;   /* what has numbers up to this one is to go back; 0: nothing is */
 	unsigned users[LEASE_EXCLUSIVE + 1]; /* operations, by what they use */
@@ -82,8 +85,26 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
  * that was made comes with its lease. notes: lease_notes() from before. True: so it is. False:
  * then(req, status) follows, since it was given back meanwhile and is asked for anew. */
 bool lease_take_opened(struct request *req, struct inode *inode,
-	const struct rpc_entry_reply *entry, uint64_t notes,
+	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status));
+
+/* ---- leases by looking (look.h) ---------------------------------------------------------------
+ */
+
+/* What an answer of LOOKUP or GETATTR says of an inode and of what the session has of it; epoch and
+ * lease_notes() from before. entry: its extents, or NULL. */
+struct lease_look {
+	const struct lease *lease;
+	const struct attr *attr;
+	const struct rpc_entry_reply *entry;
+	uint64_t epoch, notes;
+};
+/* True: that is a lease which was not known here, and the attributes were taken with it. */
+bool lease_looked(struct inode *inode, struct io_thread *thread, const struct lease_look *look);
+/* The number of the lease under which the inode is known; 0: there is none. It counts as used. */
+uint64_t lease_known_locked(struct inode *inode);
+/* There is none, and one may be asked for. */
+bool lease_lacks_locked(const struct inode *inode, int64_t now);
 
 /* op_end()'s. */
 void lease_leave(struct request *req);

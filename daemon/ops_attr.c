@@ -1,12 +1,12 @@
-/* GETATTR and STATX, answered from what is known here; on a sharing mount by the server, who has a
- * file's writer say first how far it is. */
+/* GETATTR and STATX, answered from what is known here; on a sharing mount without a lease by the
+ * server, who has a file's writer say first how far it is. */
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
 struct getattr_state {
 	struct op op;
-	uint64_t epoch;
+	struct look_up look;
 };
 
 static void getattr_reply(struct request *req, const struct attr *attr)
@@ -26,9 +26,10 @@ static void getattr_ask(struct request *req)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
 
-	st->epoch = inode_epoch(req->thread->fs);
+	uint8_t look = look_at_begin(req, st->op.inode, &st->look);
+
 	st->op.call.req.op = RPC_GETATTR;
-	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino};
+	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino, .look = look};
 	op_rpc(req, getattr_answered);
 }
 
@@ -47,7 +48,12 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 		return;
 	}
-	if (is_outdated(req, inode_learn(st->op.inode, &rep->attr.attr, st->epoch, &seen)))
+	if (look_at_end(req, st->op.inode, &st->look, &rep->attr)) {
+		inode_attr(st->op.inode, &seen);
+		getattr_reply(req, &seen);
+		return;
+	}
+	if (is_outdated(req, inode_learn(st->op.inode, &rep->attr.attr, st->look.epoch, &seen)))
 		getattr_ask(req);
 	else
 		getattr_reply(req, &seen);
@@ -59,7 +65,10 @@ void op_getattr(struct request *req)
 	struct op *op = op_begin(req);
 	struct attr attr;
 
-	if (inode_attr(op->inode, &attr) && !req->thread->fs->options.sharing) {
+	bool known = req->thread->fs->options.sharing ? look_at_here(req, op->inode, &attr)
+						      : inode_attr(op->inode, &attr);
+
+	if (known) {
 		getattr_reply(req, &attr);
 		return;
 	}

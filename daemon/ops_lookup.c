@@ -2,13 +2,19 @@
  * file needs no other. That a new directory lacks a name is known without any. */
 #include <errno.h>
 
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
 struct lookup_state {
 	struct op op;
-	uint64_t epoch;
+	struct look_up look;
 };
+
+static bool is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
 
 static void lookup_answered(struct request *req, const struct rpc_reply *rep);
 
@@ -16,11 +22,13 @@ static void lookup_ask(struct request *req)
 {
 	struct lookup_state *st = request_state(req, struct lookup_state);
 
-	st->epoch = inode_epoch(req->thread->fs);
+	uint8_t look = look_up_begin(req, st->op.inode, is_dots(req->args.name), &st->look);
+
 	st->op.call.req.op = RPC_LOOKUP;
 	st->op.call.req.name = (struct rpc_name_request){
 		.parent = st->op.inode->ino,
 		.name = op_name(req->args.name),
+		.look = look,
 	};
 	op_rpc(req, lookup_answered);
 }
@@ -34,7 +42,12 @@ static void lookup_found(struct request *req, const struct rpc_entry_reply *entr
 		op_finish(req, -ENOMEM);
 		return;
 	}
-	if (inode_learn_entry(inode, entry, st->epoch, &st->op.seen)) {
+	if (look_up_end(req, st->op.inode, inode, &st->look, entry)) {
+		inode_attr(inode, &st->op.seen);
+		op_reply_entry(req, inode);
+		return;
+	}
+	if (inode_learn_entry(inode, entry, st->look.epoch, &st->op.seen)) {
 		op_reply_entry(req, inode);
 		return;
 	}
@@ -52,17 +65,17 @@ static void lookup_missing(struct request *req)
 
 static void lookup_answered(struct request *req, const struct rpc_reply *rep)
 {
-	if (!rep->status)
-		lookup_found(req, &rep->entry);
-	else if (rep->status == -ENOENT)
+	struct lookup_state *st = request_state(req, struct lookup_state);
+	bool missing = rep->status ? rep->status == -ENOENT : !rep->entry.attr.ino;
+
+	if (missing)
+		look_up_end(req, st->op.inode, NULL, &st->look, rep->status ? NULL : &rep->entry);
+	if (missing)
 		lookup_missing(req);
+	else if (!rep->status)
+		lookup_found(req, &rep->entry);
 	else
 		op_finish(req, rep->status);
-}
-
-static bool is_dots(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
 /* Like what the kernel has noted, it holds for the lease: after that others may be let in. */
@@ -76,14 +89,19 @@ static bool is_missing(struct request *req)
 /* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
 void op_lookup(struct request *req)
 {
-	struct inode *inode = inode_get(req->thread->fs, req->node);
+	struct inode *inode = inode_get(req->thread->fs, req->node), *child;
+	bool missing = false;
 
 	if (!inode) {
 		reply_error(req, -ENOMEM);
 		return;
 	}
 	op_begin_with(req, inode);
-	if (is_missing(req))
+	child = is_dots(req->args.name) ? NULL
+					: look_up_here(req, inode, &op_of(req)->seen, &missing);
+	if (child)
+		op_reply_entry(req, child);
+	else if (missing || is_missing(req))
 		lookup_missing(req);
 	else
 		lookup_ask(req);

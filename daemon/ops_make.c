@@ -11,8 +11,20 @@ struct make_state {
 	struct op op;
 	uint64_t epoch, notes;
 	struct inode *target; /* LINK */
-	bool created;         /* CREATE */
+	struct look_change name;
+	bool created; /* CREATE */
 };
+
+/* What was there already is what has the name, too. */
+static void end_name(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+
+	if (rep->status)
+		look_change_end_unknown(req, &st->name);
+	else
+		look_change_end(req, st->op.inode, &st->name, rep->entry.attr.ino);
+}
 
 /* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
 static struct inode *made_inode(struct request *req, const struct rpc_reply *rep)
@@ -20,6 +32,7 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	struct fs *fs = req->thread->fs;
 	struct inode *inode;
 
+	end_name(req, rep);
 	inode_change_end(op_of(req)->inode,
 		!rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (rep->status)
@@ -63,6 +76,10 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	if (req->args.name) {
 		op->call.req.create.name = op_name(req->args.name);
 		inode_name_add(op->inode, req->args.name);
+		look_change_begin(req, op->inode, req->args.name, false,
+			&request_state(req, struct make_state)->name);
+	} else {
+		request_state(req, struct make_state)->name = (struct look_change){0};
 	}
 	op_rpc(req, answered);
 }
@@ -101,6 +118,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = request_state(req, struct make_state);
 	struct inode *target = st->target;
 
+	end_name(req, rep);
 	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
 	returns_link_end(target, !rep->status, req->thread);
 	inode_change_end(
@@ -128,6 +146,7 @@ void op_link(struct request *req)
 	inode_change_begin(op->inode);
 	inode_change_begin(st->target);
 	inode_name_add(op->inode, req->args.name);
+	look_change_begin(req, op->inode, req->args.name, false, &st->name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){
 		.ino = st->target->ino,
@@ -175,7 +194,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	st->op.inode = inode;
 	st->created = rep->entry.created;
 	if (!inode->fs->options.sharing ||
-		lease_take_opened(req, inode, &rep->entry, st->notes, create_opened))
+		lease_take_opened(req, inode, &rep->entry, st->epoch, st->notes, create_opened))
 		create_opened(req, 0);
 }
 

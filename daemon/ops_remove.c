@@ -8,6 +8,7 @@
 struct remove_state {
 	struct op op;
 	struct inode *new_parent; /* RENAME to another directory */
+	struct look_change names[OP_CHILDREN_MAX];
 };
 
 /* NULL: it is unknown, and is given back. A CREATE's answer that comes just now is seen here, or
@@ -28,6 +29,7 @@ static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_
 /* The n-th inode that lost a name, got another one, or whose ctime changed. */
 static void take_child(struct request *req, unsigned n, const struct attr *attr, uint64_t number)
 {
+	struct look_change *change = &request_state(req, struct remove_state)->names[n];
 	struct inode *inode;
 
 	op_of(req)->children[n] = attr->ino;
@@ -37,11 +39,30 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 			    : find_orphan(req->thread, attr->ino, number);
 	if (!inode)
 		return;
-	inode_change_begin(inode);
-	inode_change_names_end(inode, attr);
+	if (inode == change->child)
+		look_change_child(req, change, attr);
+	else
+		inode_changed_since(inode, attr, change->epoch);
 	if (!attr->nlink)
 		returns_orphan(inode, number, req->thread);
 	inode_put(inode);
+}
+
+/* ino: what the n-th name is of now. */
+static void end_name(struct request *req, unsigned n, struct inode *dir, uint64_t ino)
+{
+	struct look_change *change = &request_state(req, struct remove_state)->names[n];
+
+	look_change_child(req, change, NULL);
+	look_change_end(req, dir, change, ino);
+}
+
+static void end_name_unknown(struct request *req, unsigned n)
+{
+	struct look_change *change = &request_state(req, struct remove_state)->names[n];
+
+	look_change_child(req, change, NULL);
+	look_change_end_unknown(req, change);
 }
 
 static void remove_answered(struct request *req, const struct rpc_reply *rep)
@@ -52,6 +73,9 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	if (!rep->status) {
 		inode_name_remove(op->inode, req->args.name);
 		take_child(req, 0, &rep->remove.child, rep->remove.number);
+		end_name(req, 0, op->inode, 0);
+	} else {
+		end_name_unknown(req, 0);
 	}
 	op_finish(req, rep->status);
 }
@@ -61,6 +85,8 @@ static void remove_name(struct request *req, enum rpc_op rpc)
 	struct op *op = op_begin(req);
 
 	inode_change_begin(op->inode);
+	look_change_begin(req, op->inode, req->args.name, true,
+		&request_state(req, struct remove_state)->names[0]);
 	op->call.req.op = rpc;
 	op->call.req.name = (struct rpc_name_request){
 		.parent = op->inode->ino,
@@ -86,14 +112,20 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	struct remove_state *st = request_state(req, struct remove_state);
 
 	inode_change_end(st->op.inode, rep->status ? NULL : &rep->rename.parent);
-	if (st->new_parent) {
+	if (st->new_parent)
 		inode_change_end(st->new_parent, rep->status ? NULL : &rep->rename.new_parent);
-		inode_put(st->new_parent);
-	}
 	if (!rep->status) {
 		take_child(req, 0, &rep->rename.moved, 0);
 		take_child(req, 1, &rep->rename.other, rep->rename.number);
+		end_name(req, 1, st->new_parent ? st->new_parent : st->op.inode,
+			rep->rename.moved.ino);
+	} else {
+		end_name_unknown(req, 1);
 	}
+	/* It may be another one's, or still there: two names of one inode stay what they are. */
+	end_name_unknown(req, 0);
+	if (st->new_parent)
+		inode_put(st->new_parent);
 	op_finish(req, rep->status);
 }
 
@@ -107,6 +139,9 @@ void op_rename(struct request *req)
 		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
 		inode_change_begin(st->new_parent);
 	}
+	look_change_begin(req, op->inode, req->args.name, true, &st->names[0]);
+	look_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2, true,
+		&st->names[1]);
 	/* The old name counts as there: which one went, if any, the answer does not tell. */
 	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
 	op->call.req.op = RPC_RENAME;

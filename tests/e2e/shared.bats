@@ -310,6 +310,112 @@ same_stat() {
 
 # ---- names ---------------------------------------------------------------------------------------
 
+stat_often() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		stat "$dir/2/a/b/file" "$dir/2/a/link" >/dev/null
+		[ ! -e "$dir/2/a/none" ]
+	done
+}
+
+# rpcs_of COMMAND...: how many messages a mount costs that does this.
+rpcs_of() {
+	local before
+	before=$(status_of .exports[0].counters.rpcs)
+	share 2 >&2
+	"$@" >&2
+	end_mount 2 >&2
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+	echo $(($(status_of .exports[0].counters.rpcs) - before))
+}
+
+@test "what is looked at again and again costs no message" {
+	local few many
+	start_server
+	share 2
+	mkdir -p "$dir/2/a/b"
+	echo text >"$dir/2/a/b/file"
+	ln "$dir/2/a/b/file" "$dir/2/a/link"
+	end_mount 2
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+	few=$(rpcs_of stat_often 10)
+	many=$(rpcs_of stat_often 110)
+	echo "RPCs: $few for 10, $many for 110"
+	# Each time three paths of three or four parts are looked up, and their attributes got.
+	[ $((many - few)) -lt 100 ]
+}
+
+# known_by N: what this mount has looked at often enough to know it.
+known_by() {
+	local i
+	for ((i = 0; i < 3; i++)); do
+		stat "$dir/$1/folder/file" >/dev/null || return 1
+		[ ! -e "$dir/$1/folder/new" ]
+	done
+}
+
+@test "what one knows, another one changes, and the next look sees it" {
+	local i n other
+	begin 1 2
+	mkdir "$dir/1/folder"
+	for ((i = 0; i < $(mib 40 8); i++)); do
+		n=$((1 + i % 2)) other=$((2 - i % 2))
+		echo text >"$dir/$n/folder/file"
+		known_by $other
+		chmod 0600 "$dir/$n/folder/file"
+		[ "$(stat -c %a "$dir/$other/folder/file")" = 600 ]
+		known_by $other
+		chmod 0711 "$dir/$n/folder"
+		[ "$(stat -c %a "$dir/$other/folder")" = 711 ]
+		chmod 0755 "$dir/$n/folder"
+		known_by $other
+		ln "$dir/$n/folder/file" "$dir/$n/folder/new"
+		[ "$(stat -c %h "$dir/$other/folder/file" "$dir/$other/folder/new")" = $'2\n2' ]
+		rm "$dir/$n/folder/new"
+		[ ! -e "$dir/$other/folder/new" ]
+		[ "$(stat -c %h "$dir/$other/folder/file")" = 1 ]
+		known_by $other
+		mv "$dir/$n/folder/file" "$dir/$n/folder/new"
+		[ ! -e "$dir/$other/folder/file" ]
+		[ "$(cat "$dir/$other/folder/new")" = text ]
+		echo more >"$dir/$n/file"
+		mv "$dir/$n/file" "$dir/$n/folder/new"
+		[ "$(cat "$dir/$other/folder/new")" = more ]
+		rm "$dir/$n/folder/new"
+		[ ! -e "$dir/$other/folder/new" ]
+		rmdir "$dir/$n/folder"
+		[ ! -e "$dir/$other/folder" ]
+		mkdir "$dir/$n/folder"
+		[ "$(ls -A "$dir/$other/folder")" = "" ]
+	done
+}
+
+# Each makes, renames, looks for and removes names of its own in one folder.
+crowd() {
+	local i
+	for ((i = 0; i < rounds; i++)); do
+		: >"$dir/$1/folder/$1.$i"
+		[ -e "$dir/$1/folder/$1.$i" ]
+		mv "$dir/$1/folder/$1.$i" "$dir/$1/folder/$1.moved"
+		[ ! -e "$dir/$1/folder/$1.$i" ]
+		rm "$dir/$1/folder/$1.moved"
+		[ ! -e "$dir/$1/folder/$1.moved" ]
+	done
+}
+
+@test "two that change one folder all the time don't take it from each other" {
+	local rounds before recalled
+	begin 1 2
+	rounds=$(mib 200 50)
+	mkdir "$dir/1/folder"
+	before=$(status_of .exports[0].leases.recalled)
+	each crowd
+	recalled=$(($(status_of .exports[0].leases.recalled) - before))
+	echo "recalled: $recalled"
+	[ -z "$(ls -A "$dir/1/folder")" ]
+	[ "$recalled" -lt "$rounds" ]
+}
+
 race() {
 	local i
 	set -C

@@ -279,7 +279,7 @@ static void create_answered(unsigned i, const struct lease *lease, bool created,
 	entry.attr = (struct attr){.ino = INO, .mode = S_IFREG | 0644, .nlink = 1};
 	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
 	fx.went[i] = 0;
-	if (lease_take_opened(req, fx.inode, &entry, notes, op_went))
+	if (lease_take_opened(req, fx.inode, &entry, inode_epoch(&fx.fs), notes, op_went))
 		fx.went[i] = 1;
 }
 

@@ -1,0 +1,89 @@
+/* look.h - names and attributes that a sharing mount tells without asking the server.
+ *
+ * Under a lease of the directory a name stays what it is, and under one of the inode its attributes
+ * do, but for changes of our own. The kernel keeps neither (its entries and attributes have no
+ * time), so it asks us each time, and we tell what is known: the name under the directory's lease,
+ * and the attributes of what it is of, at one moment. Of what a change of ours may be about that is
+ * on its way nothing is told: another client may have seen it already, and have told of it.
+ *
+ * A lease for that is asked for along with the second question within some seconds, so that whoever
+ * walks through a tree once leaves none behind; and not while the server gives none.
+ *
+ * Others' reading changes only the time of the last one: it is asked for once in a while.
+ *
+ * THREADS    Any I/O thread; struct look_up and struct look_change belong to their request.
+ */
+#ifndef RMEMFS_DAEMON_LOOK_H
+#define RMEMFS_DAEMON_LOOK_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/rpc.h"
+#include "daemon/name_cache.h"
+
+struct attr;
+struct inode;
+struct request;
+
+struct looks {
+	struct name_cache names;
+	/* Changes on their way that take a name from an inode, which one is not known. */
+	atomic_uint nblind;
+	atomic_uint_fast64_t nlocal; /* answers without the server */
+};
+int looks_init(struct looks *looks);
+void looks_fini(struct looks *looks);
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+/* What was known when a question was sent. */
+struct look_up {
+	uint64_t epoch, notes;
+	struct name_key key;
+	uint64_t asked, dir_lease;
+	uint8_t look; /* LOOK_*: what was asked for along */
+};
+
+/* LOOKUP of a name other than "." and "..". The inode, with a reference and attributes in *attr, or
+ * *missing; else NULL: to be asked for. */
+struct inode *look_up_here(
+	struct request *req, struct inode *dir, struct attr *attr, bool *missing);
+/* Before it is asked for: what is to be in its `look`. dots: nothing is to be known of it. */
+uint8_t look_up_begin(struct request *req, struct inode *dir, bool dots, struct look_up *look);
+/* Its answer. child NULL: there is none. True: child has got a lease, and its attributes with it.
+ */
+bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
+	const struct look_up *look, const struct rpc_entry_reply *entry);
+
+/* GETATTR, likewise. */
+bool look_at_here(struct request *req, struct inode *inode, struct attr *attr);
+uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *look);
+bool look_at_end(struct request *req, struct inode *inode, const struct look_up *look,
+	const struct rpc_attr_reply *rep);
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* One name, and what it is of before. */
+struct look_change {
+	struct name_key key;
+	uint64_t changed, dir_lease;
+	struct inode *child; /* that loses the name, or gets another one; referenced */
+	uint64_t epoch;
+	bool blind; /* it is not known which inode that is */
+};
+
+/* Before the request is sent. takes: a name from what it is of, if anything. On a mount that does
+ * not share these do nothing. */
+void look_change_begin(struct request *req, struct inode *dir, const char *name, bool takes,
+	struct look_change *change);
+/* When it has ended: now the name is of that inode (0: of none). The child's change is ended by
+ * look_change_child(). */
+void look_change_end(
+	struct request *req, struct inode *dir, struct look_change *change, uint64_t ino);
+void look_change_end_unknown(struct request *req, struct look_change *change);
+/* What the answer says of the inode that had the name; NULL: nothing has changed. */
+void look_change_child(struct request *req, struct look_change *change, const struct attr *attr);
+
+#endif
