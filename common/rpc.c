@@ -15,6 +15,7 @@ const struct rpc_op_info *rpc_op_info(unsigned op)
 		[RPC_STATUS] = {"status"},
 		[RPC_SNAPSHOT] = {"snapshot"},
 		[RPC_WHO] = {"who"},
+		[RPC_CANCEL] = {"cancel"},
 		[RPC_LOOKUP] = {"lookup", .slotted = true},
 		[RPC_GETATTR] = {"getattr", .slotted = true},
 		[RPC_READLINK] = {"readlink", .slotted = true},

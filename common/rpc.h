@@ -33,10 +33,11 @@ enum rpc_op {
 	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
 	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,       /* a sign of life; its reply has news, which RPC_RING tells of */
-	RPC_BYE,        /* ends the session: everything is committed and returned */
+	RPC_BYE,        /* ends the session */
 	RPC_STATUS,     /* admin; needs no ATTACH */
 	RPC_SNAPSHOT,   /* the same */
 	RPC_WHO,        /* the same: who has a file, and who waits for it */
+	RPC_CANCEL, /* who asked for something that waits for another session wants it no more */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -113,11 +114,20 @@ enum {
 	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE | ATTACH_SHARED,
 };
 
+/* Refusals: -EIDRM: the session has ended, and the store is the same; -ESTALE: it is another store,
+ * or another client's session, or a newer instance of this client is there; -EBUSY, -EUSERS,
+ * -ENOENT as attach.h has them. */
 struct rpc_attach {
 	uint8_t owner[OWNER_BYTES]; /* who: machine and mount point; the same after a restart */
 	uint64_t instance;          /* which run of the owner: a newer one ends the older at once */
 	uint64_t session;           /* 0: make one; else join or resume this one */
-	uint16_t channel;           /* 0 .. nchannels-1: which of the session's channels this is */
+	/* Of the server that is known; with neither `session` nor `ended` anything. */
+	uint8_t store_id[16];
+	/* Of a client that begins anew: its session before, which the server has ended. All
+	 * channels of that are deleted; on shm this says that nothing is mapped any more. 0: there
+	 * was none. */
+	uint64_t ended;
+	uint16_t channel; /* 0 .. nchannels-1: which of the session's channels this is */
 	uint16_t nchannels;
 	/* READ_ONLY may be another than before where a session is resumed: that is changed, and the
 	 * session's other channels end, since their keys are of the other kind. -EROFS: it can't
@@ -137,6 +147,21 @@ struct rpc_counters {
 	uint64_t reads, writes, read_bytes, write_bytes; /* one-sided works and their bytes */
 	uint64_t rpcs;
 	uint64_t rpc_data_bytes; /* file bytes carried in messages: 0 */
+};
+
+struct rpc_bye {
+	struct rpc_counters counters;
+	/* Not all that was written is committed: what the session had as LEASE_EXCLUSIVE may have
+	 * changed, as that of one that ends without a word. */
+	bool lost;
+};
+
+/* The request in this slot of the channel's, if it has this number and waits until another session
+ * has given back what is in its way, is answered with -EINTR: it has not been executed, and is not
+ * any more. Else nothing comes of it, and the request has the answer that it would have had. */
+struct rpc_cancel {
+	uint16_t slot;
+	uint64_t seq;
 };
 
 struct rpc_status {
@@ -424,7 +449,9 @@ struct rpc_request {
 	union {
 		struct rpc_attach attach;
 		struct rpc_regions regions;
-		struct rpc_counters ping; /* PING and BYE */
+		struct rpc_counters ping;
+		struct rpc_bye bye;
+		struct rpc_cancel cancel;
 		struct rpc_status status;
 		struct rpc_who who;
 		struct rpc_name_request name;
@@ -685,7 +712,7 @@ struct rpc_reply {
 		struct rpc_progress_reply progress;
 		struct rpc_quota_reply quota;
 		struct rpc_getlk_reply getlk;
-	}; /* BYE, RETURN, STAGE, FROZEN, UNPROTECT, LOCK: nothing */
+	}; /* BYE, CANCEL, RETURN, STAGE, FROZEN, UNPROTECT, LOCK: nothing */
 };
 
 /* ---- coding ---------------------------------------------------------------------------------- */

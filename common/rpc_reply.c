@@ -232,8 +232,9 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_EXTENTS, extents_reply, extents) \
 	F(RPC_STATFS, statfs, statfs)          \
 	F(RPC_GRANT, grant_reply, grant)
-#define NO_BODIES(F) \
-	F(RPC_BYE)   \
+#define NO_BODIES(F)  \
+	F(RPC_BYE)    \
+	F(RPC_CANCEL) \
 	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 

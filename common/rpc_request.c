@@ -12,6 +12,8 @@
 	F(id, owner)                \
 	F(u64, instance)            \
 	F(u64, session)             \
+	F(id, store_id)             \
+	F(u64, ended)               \
 	F(u16, channel)             \
 	F(u16, nchannels)           \
 	F(u32, flags)               \
@@ -31,6 +33,16 @@ RPC_MESSAGE(regions, struct rpc_regions, REGIONS_FIELDS)
 	F(u64, rpcs)        \
 	F(u64, rpc_data_bytes)
 RPC_MESSAGE(counters, struct rpc_counters, COUNTERS_FIELDS)
+
+#define BYE_FIELDS(F)         \
+	F(counters, counters) \
+	F(flag, lost)
+RPC_MESSAGE(bye, struct rpc_bye, BYE_FIELDS)
+
+#define CANCEL_FIELDS(F) \
+	F(u16, slot)     \
+	F(u64, seq)
+RPC_MESSAGE(cancel, struct rpc_cancel, CANCEL_FIELDS)
 
 #define STATUS_FIELDS(F) F(u32, offset)
 RPC_MESSAGE(status, struct rpc_status, STATUS_FIELDS)
@@ -237,7 +249,8 @@ RPC_MESSAGE(frozen, struct rpc_frozen, FROZEN_FIELDS)
 	F(RPC_ATTACH, attach, attach)                \
 	F(RPC_REGIONS, regions, regions)             \
 	F(RPC_PING, counters, ping)                  \
-	F(RPC_BYE, counters, ping)                   \
+	F(RPC_BYE, bye, bye)                         \
+	F(RPC_CANCEL, cancel, cancel)                \
 	F(RPC_STATUS, status, status)                \
 	F(RPC_WHO, who, who)                         \
 	F(RPC_LOOKUP, lookup, name)                  \

@@ -158,6 +158,7 @@ const struct transport_ops shm_transport_ops = {
 	.disconnect = shm_disconnect,
 	.delete = shm_delete,
 	.fence = shm_fence,
+	.fence_at_once = shm_fence_at_once,
 	.send_buffer = sock_channel_send_buffer,
 	.send_cancel = sock_channel_send_cancel,
 	.send = shm_send,

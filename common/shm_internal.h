@@ -76,6 +76,7 @@ int shm_accept(struct channel *base);
 void shm_reject(struct channel *base);
 int shm_publish(struct channel *base, struct region *r, unsigned access, struct region_key *key);
 int shm_fence(struct channel *base);
+void shm_fence_at_once(struct channel *base);
 void shm_server_fini(struct shm_channel *ch);
 
 int shm_connect(struct evq *q, const struct transport_address *address, struct channel **out);

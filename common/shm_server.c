@@ -159,6 +159,15 @@ int shm_fence(struct channel *base)
 	return 0;
 }
 
+/* As if the process had ended. */
+void shm_fence_at_once(struct channel *base)
+{
+	struct shm_channel *ch = shm_channel_of(base);
+
+	if (ch->process.fd >= 0)
+		sock_source_pend(&ch->process);
+}
+
 void shm_server_fini(struct shm_channel *ch)
 {
 	sock_source_fini(&ch->process);

@@ -397,6 +397,12 @@ int channel_fence(struct channel *ch)
 	return err;
 }
 
+void channel_fence_at_once(struct channel *ch)
+{
+	if (ch->state == CH_FENCING && ch->transport->ops->fence_at_once)
+		ch->transport->ops->fence_at_once(ch);
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static bool channel_usable(const struct channel *ch)

@@ -191,8 +191,13 @@ void channel_delete(struct channel *ch);
 /* Server: makes certain that nothing of the peer's can touch a region through this channel any
  * more, and says so by EV_FENCED. Ends the channel if it is up (no EV_CLOSED then).
  * verbs: windows and queue pair destroyed. tcp: socket closed, its I/O thread through with it.
- * shm: the peer's process has ended, since a mapping can't be revoked: may take for ever. */
+ * shm: the peer's process has ended, since a mapping can't be revoked: may take for ever, unless
+ * the peer says that it has unmapped all (channel_fence_at_once). */
 int channel_fence(struct channel *ch);
+
+/* Server, after channel_fence: the peer has said, and is believed, that it can't reach a region
+ * through this channel any more. Where EV_FENCED waits for that (shm) it comes now. */
+void channel_fence_at_once(struct channel *ch);
 
 /* What the connection grants. */
 struct channel_limits {

@@ -107,6 +107,7 @@ struct transport_ops {
 	void (*disconnect)(struct channel *ch);
 	void (*delete)(struct channel *ch);
 	int (*fence)(struct channel *ch);
+	void (*fence_at_once)(struct channel *ch); /* NULL: nothing is waited for */
 
 	void *(*send_buffer)(struct channel *ch);
 	void (*send_cancel)(struct channel *ch, void *buf);

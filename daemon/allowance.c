@@ -373,6 +373,15 @@ static void give_back_idle(struct fs *fs, struct io_thread *thread, int64_t befo
 	} while (a);
 }
 
+void allowances_forget(struct allowances *as)
+{
+	pthread_mutex_lock(&as->lock);
+	for (unsigned i = 0; i < ALLOWANCE_BUCKETS; i++)
+		list_for_each (pos, &as->buckets[i])
+			list_entry(pos, struct allowance, link)->npages = 0;
+	pthread_mutex_unlock(&as->lock);
+}
+
 void allowance_tick(struct io_thread *thread, int64_t now)
 {
 	give_back_idle(thread->fs, thread, now - IDLE_MS);

@@ -70,6 +70,9 @@ bool allowance_wait(struct request *req, void (*then)(struct request *req, int s
  * thread that got the last answer, at once if there is nothing. One at a time. */
 void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
 
+/* Nothing of it is this session's any more; shares were returned. */
+void allowances_forget(struct allowances *as);
+
 /* Gives back what was not used for some seconds. */
 void allowance_tick(struct io_thread *thread, int64_t now);
 

@@ -41,7 +41,8 @@ void commit_failed_locked(struct inode *inode, int status)
 {
 	struct commit *c = &inode->commit;
 
-	c->error = status;
+	/* What it has told us of has no server that is to be asked. */
+	c->error = renewal_is_running(&inode->fs->renewal) ? -EIO : status;
 	c->nfailures++;
 	c->told = false;
 }
@@ -179,7 +180,8 @@ static bool tells_nothing(const struct rpc_commit *req)
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
-	int r = fill_request_locked(inode);
+	bool ended = renewal_is_running(&inode->fs->renewal);
+	int r = ended ? -EIO : fill_request_locked(inode);
 
 	if (r) {
 		tell_failure_locked(inode, r);
@@ -238,6 +240,18 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 		commit_start_locked(inode, thread);
 }
 
+/* When a session ends what is lost with it is told at its end. */
+static void log_refused(struct inode *inode, int status)
+{
+	char path[PATH_TEXT_BYTES];
+
+	if (renewal_is_running(&inode->fs->renewal))
+		return;
+	path_describe(inode, path, sizeof(path));
+	log_error("inode %llu, %s: the server did not take what was written: %s",
+		(unsigned long long)inode->ino, path, errno_text(status));
+}
+
 static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct inode *inode = container_of(call, struct inode, commit.call);
@@ -249,8 +263,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	if (call->req.commit.want_pages)
 		refill_along_done(thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
 	if (rep->status && !only_access(&call->req.commit))
-		log_error("inode %llu: the server did not take what was written: %s",
-			(unsigned long long)inode->ino, errno_text(rep->status));
+		log_refused(inode, rep->status);
 	pthread_mutex_lock(&inode->lock);
 	free(steal_ptr(&c->tail));
 	c->running = false;

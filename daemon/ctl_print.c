@@ -143,6 +143,17 @@ static void print_holder(const json_t *session)
 		number_of(n, "locks"), number_of(session, "recalls"));
 }
 
+/* One that has ended is in the way of others as long as these can reach its memory. */
+static void print_processes(const json_t *session)
+{
+	const json_t *pid;
+	size_t i;
+
+	json_array_foreach(json_object_get(session, "waits_for"), i, pid)
+		printf("  waits for process %" PRIu64 ", which has the memory mapped\n",
+			(uint64_t)json_integer_value(pid));
+}
+
 static void print_session(const json_t *session)
 {
 	const json_t *channel;
@@ -154,6 +165,7 @@ static void print_session(const json_t *session)
 		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "");
 	if (json_is_true(json_object_get(session, "shared")))
 		print_holder(session);
+	print_processes(session);
 	json_array_foreach(json_object_get(session, "channels"), i, channel)
 		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
 			text_of(channel, "peer"), text_of(channel, "state"));

@@ -60,6 +60,14 @@ void freeze_forget_pages(struct freeze *f, uint64_t id)
 	atomic_store(&f->bits_id, f->bits ? id : 0);
 }
 
+void freeze_forget(struct freeze *f)
+{
+	pthread_mutex_lock(&f->lock);
+	f->sent = 0;
+	pthread_mutex_unlock(&f->lock);
+	atomic_store(&f->bits_id, 0);
+}
+
 static bool was_asked(const struct freeze *f, uint64_t bit)
 {
 	return bit < f->nbits &&

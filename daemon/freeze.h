@@ -74,6 +74,8 @@ unsigned freeze_protected_locked(
 /* While nobody writes: all are to be asked for, once each for the snapshot `id`; without memory
  * each time. */
 void freeze_forget_pages(struct freeze *f, uint64_t id);
+/* The session has ended: another one has sent nothing, and asked for nothing. */
+void freeze_forget(struct freeze *f);
 /* They were asked for. */
 void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
 

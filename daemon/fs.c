@@ -15,6 +15,8 @@
 
 enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000 };
 
+static void begin_held(struct request *req, int status);
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static int notifiers_start(struct fs *fs)
@@ -76,6 +78,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	locks_init(&fs->locks);
 	expiries_init(&fs->expiries);
 	remount_init(&fs->remount, options->read_only);
+	renewal_init(&fs->renewal, begin_held);
 	atomic_init(&fs->access.mode, options->access);
 	atomic_init(&fs->access.nodiratime, options->nodiratime);
 	access_set_read_only(&fs->access, options->read_only);
@@ -99,6 +102,7 @@ err_notifiers:
 	notifiers_stop(fs);
 err_tables:
 	expiries_fini(&fs->expiries);
+	renewal_fini(&fs->renewal);
 	remount_fini(&fs->remount);
 	locks_fini(&fs->locks);
 	freeze_fini(&fs->freeze);
@@ -119,6 +123,7 @@ void fs_close(struct fs *fs)
 	notifiers_stop(fs);
 	inode_table_fini(&fs->inodes);
 	expiries_fini(&fs->expiries);
+	renewal_fini(&fs->renewal);
 	remount_fini(&fs->remount);
 	locks_fini(&fs->locks);
 	freeze_fini(&fs->freeze);
@@ -162,6 +167,7 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->lock_waits);
 	freeze_thread_init(&ft->freeze, thread);
 	leftover_thread_init(&ft->leftover);
+	renewal_thread_init(&ft->renewal);
 	return remote_init(thread, fs->session);
 }
 
@@ -312,7 +318,9 @@ static void run_leased(struct request *req, int status)
 
 static void begin(struct request *req)
 {
-	if (!req->thread->fs->options.sharing || lease_admit(req, run_leased))
+	if (!req->thread->fs->options.sharing)
+		run(req);
+	else if (renewal_enter(req) && lease_admit(req, run_leased))
 		run(req);
 }
 
@@ -323,6 +331,11 @@ static void begin_held(struct request *req, int status)
 		reply_error(req, status);
 	else
 		begin(req);
+}
+
+bool fs_begins_anew(struct request *req, int *error)
+{
+	return req->thread->fs->options.sharing && renewal_takes_back(req, error);
 }
 
 void fs_dispatch(struct request *req)
@@ -357,7 +370,8 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 	if (op->wait == OP_AT_RPC && req->thread->fs->options.sharing)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
-	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT && op->wait != OP_AT_LEASE;
+	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL;
 }
 
 /* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */
@@ -379,12 +393,17 @@ static bool give_up(struct request *req)
 	list_del(&op->interrupted);
 	if (op_cancel(req, -EINTR))
 		return true;
-	if (disconnected)
+	if (disconnected) {
 		leftover_make(req, -EINTR);
-	else if (op->wait == OP_AT_RPC && rpc_op_info(op->call.req.op)->mutates)
+		return true;
+	}
+	if (op->wait != OP_AT_RPC)
+		return true;
+	/* Of what changes something the answer is waited for: it has happened, or it has not. */
+	rpc_withdraw(req->thread, &op->call);
+	if (rpc_op_info(op->call.req.op)->mutates)
 		return false;
-	else if (op->wait == OP_AT_RPC)
-		request_abandon(req, -EINTR);
+	request_abandon(req, -EINTR);
 	return true;
 }
 
@@ -427,6 +446,7 @@ enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
 void fs_event(struct io_thread *thread, const struct event *ev)
 {
 	remote_event(thread, ev);
+	renewal_step(thread);
 	freeze_step(thread);
 	remount_step(thread);
 }
@@ -436,12 +456,16 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	struct fs_thread *ft = fs_thread_of(thread);
 
 	remote_tick(thread, now);
+	renewal_step(thread);
 	freeze_step(thread);
 	remount_step(thread);
 	give_up_interrupted(ft);
 	lock_tick(thread);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
+	/* Until there is a session again there is nothing to tell the server. */
+	if (renewal_is_running(&thread->fs->renewal))
+		return;
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
 		commit_tick(thread);
@@ -472,10 +496,12 @@ static void log_uncommitted(struct fs_thread *ft)
 
 	list_for_each (pos, &ft->dirty)
 		n++;
-	if (n || ft->nacked)
-		log_error("server %s: it did not answer before the mount's end: what was written "
-			  "last may be lost (files: %u, writes on their way: %u)",
-			session_server(ft->thread->fs->session), n, ft->nacked);
+	if (!n && !ft->nacked)
+		return;
+	session_leaves_unsafe(ft->thread->fs->session);
+	log_error("server %s: it did not answer before the mount's end: what was written last may "
+		  "be lost (files: %u, writes on their way: %u)",
+		session_server(ft->thread->fs->session), n, ft->nacked);
 }
 
 /* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
@@ -485,6 +511,8 @@ bool fs_stopped(struct io_thread *thread)
 	struct fs_thread *ft = fs_thread_of(thread);
 	int64_t left = ft->stop_by_ms - io_thread_now(thread);
 
+	if (!ft->stopped && renewal_is_running(&thread->fs->renewal) && left > 0)
+		return false;
 	if (!ft->stopped) {
 		bool through = commit_tick(thread) & access_tick(thread) && !ft->nbackground &&
 			       !ft->nacked;

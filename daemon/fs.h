@@ -77,6 +77,9 @@ struct fs_features {
 void fs_set_features(struct fs *fs, const struct fs_features *features);
 
 void fs_dispatch(struct request *req);
+/* The request ends with an error. True: it does not, but begins anew, in another session. False:
+ * *error is what its caller is told. */
+bool fs_begins_anew(struct request *req, int *error);
 /* Called for each element of FORGET and BATCH_FORGET; has no reply. */
 void fs_forget(struct io_thread *thread, const struct forget *forget);
 /* The caller of req was signalled. If that kills it, now or later, a request that waits for a

@@ -16,6 +16,7 @@
 #include "daemon/notifier.h"
 #include "daemon/refill.h"
 #include "daemon/release.h"
+#include "daemon/renewal.h"
 #include "daemon/remount.h"
 #include "daemon/returns.h"
 #include "daemon/session.h"
@@ -38,6 +39,7 @@ struct fs_thread {
 	struct landing landing;
 	struct freeze_thread freeze;
 	struct leftover_thread leftover;
+	struct renewal_thread renewal;
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;
 };
@@ -61,6 +63,7 @@ struct fs {
 	struct freeze freeze;
 	struct locks locks;
 	struct remount remount;
+	struct renewal renewal;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */

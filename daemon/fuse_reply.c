@@ -10,6 +10,7 @@
 #include "common/rpc.h"
 #include "common/util.h"
 #include "daemon/debug_io.h"
+#include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/fuse_statx.h"
 #include "daemon/io_thread_private.h"
@@ -107,6 +108,8 @@ void reply_error(struct request *req, int error)
 {
 	if (error == -ECANCELED)
 		error = req->taken_back;
+	if (error && fs_begins_anew(req, &error))
+		return;
 	trace_end(req, error, 0);
 	if (!req->replied)
 		fuse_reply_status(req->thread, req->unique, error);

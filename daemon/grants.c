@@ -168,6 +168,14 @@ bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, str
 	return taken;
 }
 
+void grants_forget(struct grants *g)
+{
+	pthread_mutex_lock(&g->lock);
+	g->nruns = 0;
+	g->npages = g->windowed = 0;
+	pthread_mutex_unlock(&g->lock);
+}
+
 uint64_t grants_count(struct grants *g)
 {
 	uint64_t npages;

@@ -41,6 +41,9 @@ void grants_add(struct grants *g, const struct extent *run);
  * else the smallest run that has want, else the longest one. False: the pool is empty. */
 bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, struct extent *out);
 
+/* None of them is this session's any more; windows were returned. */
+void grants_forget(struct grants *g);
+
 uint64_t grants_count(struct grants *g);
 /* The same with windows, if so many pages were ever taken from them. */
 uint64_t grants_count_unused(struct grants *g, uint64_t taken);

@@ -3,10 +3,12 @@
  * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes, which the kernel
  *            does not forget before its RELEASE is answered. A request may use its handle for as
  *            long as the kernel waits for its answer, and not once it is abandoned.
- * THREADS    Only the link and what was told change. They are under the inode's lock.
+ * THREADS    What changes is under the inode's lock, but for what is said to be atomic.
  */
 #ifndef RMEMFS_DAEMON_HANDLE_H
 #define RMEMFS_DAEMON_HANDLE_H
+
+#include <stdatomic.h>
 
 #include "common/list.h"
 #include "daemon/cache.h"
@@ -20,6 +22,10 @@ struct handle {
 	enum open_kind kind;
 	bool writes;   /* or may */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
+	/* renewal.h's. Atomic: the session that it was opened in, or its user knows to be lost; a
+	 * lock that was had by it was lost with one, so nothing can be done by it any more. */
+	atomic_uint session;
+	atomic_bool unlocked;
 };
 
 static inline uint64_t handle_number(const struct handle *handle)

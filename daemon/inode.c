@@ -46,6 +46,7 @@ static void inode_delete(struct inode *inode)
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
 	inode_locks_fini(&inode->locks);
+	place_fini(&inode->place);
 	extent_map_fini(&inode->map);
 	names_forget(&inode->names, &inode->fs->inodes.names);
 	free(inode->commit.tail);

@@ -35,6 +35,7 @@
 #include "daemon/lease.h"
 #include "daemon/lock_owner.h"
 #include "daemon/names.h"
+#include "daemon/path.h"
 
 struct fs;
 struct rpc_entry_reply;
@@ -77,6 +78,7 @@ struct inode {
 	unsigned nopen, nopen_cached; /* handles: all of them cached, or none (cache.c) */
 	unsigned nwriters;            /* handles that may write, whose close commits */
 	struct names names;           /* of a directory */
+	struct place place;
 
 	struct extent_map map;
 	bool fetching;        /* an RPC for more of the map is on its way */

@@ -288,7 +288,8 @@ bool lease_leave_locked(
 {
 	uint8_t keep = LEASE_NONE;
 
-	if (!is_to_leave(inode) || !can_give_back_locked(inode, thread, &keep))
+	if (renewal_is_running(&inode->fs->renewal) || !is_to_leave(inode) ||
+		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);
 	inode->lease.busy = true;
@@ -385,6 +386,10 @@ static void step_locked(struct inode *inode, struct io_thread *thread)
 
 	if (l->busy)
 		return;
+	if (renewal_is_running(&inode->fs->renewal)) {
+		waiters_wake(&l->waiters, -EIO);
+		return;
+	}
 	if (!is_recalled(l))
 		wake_covered_locked(l);
 	if (must_give_back(inode, &keep)) {
@@ -402,6 +407,15 @@ void lease_settle(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_lock(&inode->lock);
 	step_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void lease_forget_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	set_type_locked(inode, NULL, LEASE_NONE);
+	l->pinned = l->unsure = l->passing = l->evicted = false;
+	l->number = l->returned = l->recalled = 0;
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */

@@ -112,6 +112,8 @@ void lease_leave(struct request *req);
 /* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
  * may be due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);
+/* The session has ended, and with it all leases and pins; nobody uses or waits for any. */
+void lease_forget_locked(struct inode *inode);
 /* Somebody uses it, or waits for it. */
 bool lease_is_used_locked(const struct inode *inode);
 /* The inode is given back as a whole (returns.h), from then on there is nothing of it here. */

@@ -63,6 +63,8 @@ static struct locks *locks_of(const struct lock_wait *w)
 static void tell(struct lock_wait *w, int status, bool got)
 {
 	lock_owner_answered(w->inode, w->lock.owner, got);
+	if (status == -ESTALE && renewal_is_running(&w->thread->fs->renewal))
+		status = -EIO;
 	fuse_reply_status(w->thread, w->unique, status);
 	w->replied = true;
 }
@@ -298,13 +300,14 @@ bool lock_interrupt(struct io_thread *thread, uint64_t unique)
 void lock_tick(struct io_thread *thread)
 {
 	bool lost = session_lost(thread->fs->session), gives_up = remote_gives_up(thread);
+	bool ended = renewal_is_running(&thread->fs->renewal);
 
 	list_for_each_safe (pos, &fs_thread_of(thread)->lock_waits) {
 		struct lock_wait *w = list_entry(pos, struct lock_wait, own);
 
 		if (w->replied)
 			continue;
-		if (lost && !w->busy)
+		if ((lost || ended) && !w->busy)
 			end(w, -ESTALE);
 		else if (gives_up)
 			give_up(w, -EIO);

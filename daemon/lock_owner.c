@@ -10,12 +10,13 @@
 #include "daemon/op.h"
 
 struct lock_owner {
-	struct list link;            /* inode_locks.owners */
-	uint64_t number;             /* the server's name for it */
-	uint64_t kernel;             /* record locks: the kernel's */
-	const struct handle *handle; /* by which it has locked last; NULL: that is closed */
+	struct list link;      /* inode_locks.owners */
+	uint64_t number;       /* the server's name for it */
+	uint64_t kernel;       /* record locks: the kernel's */
+	struct handle *handle; /* by which it has locked last; NULL: that is closed */
 	uint8_t kind;
 	bool has;        /* or may have some */
+	bool freed;      /* all that it had, since it got some last */
 	unsigned nasked; /* answers to come that may give it one */
 };
 
@@ -128,9 +129,34 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 			continue;
 		o->nasked--;
 		o->has |= got;
+		o->freed &= !got;
 		forget_unused_locked(o);
 	}
 	pthread_mutex_unlock(&inode->lock);
+}
+
+void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
+{
+	if (lock->start || lock->end < INT64_MAX)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	list_for_each (pos, &inode->locks.owners)
+		if (owner_of(pos)->number == lock->owner)
+			owner_of(pos)->freed = true;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void lock_owners_forget_locked(struct inode *inode)
+{
+	struct list *link;
+
+	while ((link = list_pop(&inode->locks.owners))) {
+		struct lock_owner *o = owner_of(link);
+
+		if (o->has && !o->freed && o->handle)
+			atomic_store(&o->handle->unlocked, true);
+		free(o);
+	}
 }
 
 /* ---- what is leaving ------------------------------------------------------------------------- */

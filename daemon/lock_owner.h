@@ -44,6 +44,12 @@ int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_l
 /* got: he has the lock from now on. */
 void lock_owner_answered(struct inode *inode, uint64_t number, bool got);
 
+/* This was given up, which may have been all that its owner had. */
+void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock);
+/* The session has ended, and with it all locks, and nobody asks for one: what they were had by is
+ * of no use any more. */
+void lock_owners_forget_locked(struct inode *inode);
+
 /* That was granted to nobody: it is given up. */
 void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock);
 /* FLUSH: the owner's record locks go. True: he has none. False: then(req, status) follows. */

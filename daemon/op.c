@@ -123,6 +123,7 @@ void op_reply_entry(struct request *req, struct inode *inode)
 
 	if (!req->replied)
 		inode_remember(inode);
+	path_note(inode, req->node, req->args.name);
 	op_end(req);
 	reply_entry(req, inode_node(inode), &attr, ttl);
 	inode_put(inode);
@@ -165,6 +166,7 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 	struct request *req = request_of(op);
 
 	op->wait = OP_RUNS;
+	op->changing |= call->sent && rpc_op_info(call->req.op)->mutates;
 	if (!rep->status)
 		op->released = 0;
 	if (!lacks_room(op, rep->status) ||
@@ -530,6 +532,7 @@ bool op_cancel(struct request *req, int error)
 		break;
 	case OP_AT_LEFTOVERS:
 	case OP_AT_FREEZE:
+	case OP_AT_RENEWAL:
 		if (list_empty(&op->waiter.link))
 			return false;
 		list_del(&op->waiter.link);

@@ -60,6 +60,7 @@ enum op_wait {
 	OP_AT_RELEASE,
 	OP_AT_REMOUNT,
 	OP_AT_LEASE,
+	OP_AT_RENEWAL,
 };
 
 /* An operation's way through the gate of an inode. */
@@ -84,6 +85,7 @@ struct op {
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
 	unsigned released; /* enum release_what: for want of room, since its last success */
+	bool changing;     /* a request that changes something was sent: it can't begin anew */
 	void (*filled)(struct request *req, int status); /* fill_wait's */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);

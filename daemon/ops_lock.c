@@ -75,6 +75,10 @@ static void try_lock(struct request *req, int status)
 
 static void unlocked(struct request *req, const struct rpc_reply *rep)
 {
+	struct op *op = op_of(req);
+
+	if (!rep->status)
+		lock_owner_freed(op->inode, &op->call.req.lock);
 	op_finish(req, rep->status);
 }
 

@@ -82,7 +82,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 
 static int open_handle(struct inode *inode, uint32_t flags, struct opened *opened)
 {
-	struct handle *handle = malloc(sizeof(*handle));
+	struct handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? open_count(inode, flags, opened) : -ENOMEM;
 
 	if (r) {
@@ -93,6 +93,7 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	handle->inode = inode;
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
 	/* Who has record locks gives them up by FLUSH. */
 	if (!handle->writes && !inode->fs->options.sharing)
@@ -129,6 +130,8 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 	}
 	inode_see(inode, &op_of(req)->seen, &attr);
 	inode_remember(inode);
+	if (req->args.name)
+		path_note(inode, req->node, req->args.name);
 	op_end(req);
 	reply_create(
 		req, inode_node(inode), &attr, ttl, handle_number(opened.handle), opened.flags);

@@ -70,7 +70,8 @@ static bool is_shared(const struct request *req)
 {
 	const struct fs *fs = req->thread->fs;
 
-	return fs->options.sharing && !session_lost(fs->session);
+	return fs->options.sharing && !session_lost(fs->session) &&
+	       !renewal_is_running(&fs->renewal);
 }
 
 static void readdir_answered(struct request *req, const struct rpc_reply *rep)

@@ -1,5 +1,7 @@
 /* Names that go: UNLINK, RMDIR, RENAME. An inode that has lost its last name is kept by the server
  * until we return it (returns.h). */
+#include <stdio.h>
+
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -107,6 +109,24 @@ void op_rmdir(struct request *req)
 
 /* ---- RENAME ---------------------------------------------------------------------------------- */
 
+static void note_place(struct request *req, uint64_t ino, uint64_t parent, const char *name)
+{
+	struct inode *inode = ino ? inode_find(req->thread->fs, ino) : NULL;
+
+	if (!inode)
+		return;
+	path_note(inode, parent, name);
+	inode_put(inode);
+}
+
+/* What was replaced, and not exchanged, has no name there any more. */
+static void note_places(struct request *req, const struct rpc_rename_reply *rep)
+{
+	note_place(req, rep->moved.ino, req->args.node2, req->args.name2);
+	if (req->args.flags & RENAME_EXCHANGE)
+		note_place(req, rep->other.ino, req->node, req->args.name);
+}
+
 static void rename_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct remove_state *st = request_state(req, struct remove_state);
@@ -115,6 +135,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	if (st->new_parent)
 		inode_change_end(st->new_parent, rep->status ? NULL : &rep->rename.new_parent);
 	if (!rep->status) {
+		note_places(req, &rep->rename);
 		take_child(req, 0, &rep->rename.moved, 0);
 		take_child(req, 1, &rep->rename.other, rep->rename.number);
 		end_name(req, 1, st->new_parent ? st->new_parent : st->op.inode,

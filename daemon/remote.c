@@ -56,6 +56,13 @@ bool remote_disconnected(const struct io_thread *thread)
 	return thread->remote->missed;
 }
 
+bool remote_is_idle(const struct io_thread *thread)
+{
+	const struct remote *r = thread->remote;
+
+	return !r->ch && slots_are_idle(r) && transfers_are_idle(r);
+}
+
 bool remote_away(const struct remote *r)
 {
 	const struct session *s = r->session;
@@ -149,7 +156,7 @@ static void stop_tick(struct remote *r, int64_t now)
 {
 	if (r->last && !r->bye_sent && r->state == REMOTE_READY)
 		connection_bye(r);
-	if (now >= r->stop_ms || session_lost(r->session))
+	if (now >= r->stop_ms || session_lost(r->session) || session_has_ended(r->session))
 		r->stopped = true;
 }
 
@@ -160,6 +167,11 @@ void remote_tick(struct io_thread *thread, int64_t now)
 	if (session_lost(r->session)) {
 		connection_end(r);
 		slots_fail_all(r);
+		transfers_fail_all(r);
+	} else if (session_has_ended(r->session)) {
+		connection_take_down(r, now);
+		slots_fail_all(r);
+		slots_begin_anew(r);
 		transfers_fail_all(r);
 	} else {
 		connection_tick(r, now);

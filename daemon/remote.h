@@ -46,6 +46,10 @@ void rpc_start(struct io_thread *thread, struct rpc_call *call);
 /* Takes a call back that has not been sent yet: true, and done() is not called. */
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);
 
+/* Nobody wants a call any more that was sent: if it waits at the server for another client it is
+ * not executed, and done() is called with -EINTR. Else it goes on; so this may be said again. */
+void rpc_withdraw(struct io_thread *thread, struct rpc_call *call);
+
 struct io_call {
 	struct list link;
 	enum io_dir dir;

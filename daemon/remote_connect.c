@@ -165,6 +165,14 @@ static void channel_lost(struct remote *r, const char *why, int64_t now)
 		r->stopped = true;
 }
 
+void connection_take_down(struct remote *r, int64_t now)
+{
+	if (r->state != REMOTE_DOWN)
+		channel_lost(r, "the session has ended", now);
+	r->backoff_ms = 0;
+	r->connect_ms = now;
+}
+
 void connection_end(struct remote *r)
 {
 	channel_remove(r);
@@ -242,7 +250,11 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 	connect_failed(s, rep->status, "%s: %s", s->server, why);
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);
-	else if (s->id && (rep->status == -ESTALE || rep->status == -EBUSY))
+	else if (s->id && s->sharing && rep->status == -EIDRM)
+		session_end(s, why);
+	else if (s->id && (rep->status == -EBUSY || rep->status == -EIDRM))
+		session_lose(s, why);
+	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
 		session_lose(s, why);
 	connection_drop(r, "refused: %s", why);
 }
@@ -422,7 +434,8 @@ void connection_bye(struct remote *r)
 {
 	struct rpc_request req = {.op = RPC_BYE, .slot = RPC_NO_SLOT};
 
-	session_totals(r->session, &req.ping);
+	session_totals(r->session, &req.bye.counters);
+	req.bye.lost = atomic_load(&r->session->unsafe);
 	r->bye_sent = ask(r, &req) == 0;
 }
 
@@ -438,7 +451,7 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep)
 		ping_answered(r, rep);
 	else if (rep->op == RPC_BYE && r->bye_sent)
 		r->stopped = true;
-	else
+	else if (rep->op != RPC_CANCEL || !slots_cancelled(r))
 		connection_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
 }
 
@@ -476,7 +489,7 @@ static bool may_connect(const struct remote *r)
 {
 	const struct session *s = r->session;
 
-	return !s->connect_error && !r->stopped && !session_lost(s) &&
+	return !s->connect_error && !r->stopped && !session_lost(s) && !session_has_ended(s) &&
 	       (s->id || r->thread->index == 0);
 }
 

@@ -308,3 +308,11 @@ void transfers_fail_all(struct remote *r)
 	list_splice_tail(&failed, &r->io_refused);
 	calls_end(&failed, -ESTALE);
 }
+
+bool transfers_are_idle(const struct remote *r)
+{
+	for (unsigned dir = 0; dir < ARRAY_SIZE(r->io); dir++)
+		if (!list_empty(&r->io[dir].waiting) || !list_empty(&r->io[dir].posted))
+			return false;
+	return list_empty(&r->io_refused);
+}

@@ -16,7 +16,8 @@
 
 enum {
 	SLOTS_MAX = 64,
-	UNSLOTTED_MAX = 2, /* messages outside the slots: one PING, and ATTACH, REGIONS or BYE */
+	/* Messages outside the slots: one PING, one CANCEL, and ATTACH, REGIONS or BYE. */
+	UNSLOTTED_MAX = 3,
 	/* Of a channel that shares an export, so many are only for calls that others may wait for.
 	 */
 	SLOTS_NESTED = 4,
@@ -97,6 +98,8 @@ struct remote {
 	unsigned nslots, nreserved; /* 0: not known yet */
 	struct slot slots[SLOTS_MAX];
 	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
+	uint64_t cancel_slots;             /* the same: to be cancelled */
+	bool cancelling;                   /* one of them is on its way */
 	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_second, rpc_waiting_reserved;
 	unsigned nsecond;        /* rpc_waiting_second's, in slots */
 	struct list rpc_refused; /* can't be coded; ended by the next tick */
@@ -139,6 +142,8 @@ void connection_tick(struct remote *r, int64_t now);
  * tick or event, since events of it may be in the caller's hands. */
 void connection_drop(struct remote *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+/* Deletes the channel; another one is connected as soon as that may be. */
+void connection_take_down(struct remote *r, int64_t now);
 /* Ends the channel without a successor. */
 void connection_end(struct remote *r);
 void connection_bye(struct remote *r);
@@ -151,11 +156,16 @@ int slots_set(struct remote *r, unsigned nslots, unsigned nreserved);
 void slots_channel_lost(struct remote *r);
 /* Sends what was sent before, then what waits, as far as it goes. */
 void slots_pump(struct remote *r);
+/* The answer to CANCEL. False: there was none. */
+bool slots_cancelled(struct remote *r);
 /* A reply in a slot. */
 void slots_reply(struct remote *r, const struct rpc_reply *rep);
 void slots_tick(struct remote *r);
 /* Ends all calls with -ESTALE. */
 void slots_fail_all(struct remote *r);
+/* Of another session: their first requests are to come. */
+void slots_begin_anew(struct remote *r);
+bool slots_are_idle(const struct remote *r);
 
 /* ---- remote_io.c ----------------------------------------------------------------------------- */
 
@@ -166,5 +176,6 @@ void transfers_done(struct remote *r, const struct event *ev);
 void transfers_channel_lost(struct remote *r);
 void transfers_tick(struct remote *r);
 void transfers_fail_all(struct remote *r);
+bool transfers_are_idle(const struct remote *r);
 
 #endif

@@ -95,6 +95,8 @@ int slots_set(struct remote *r, unsigned nslots, unsigned nreserved)
 void slots_channel_lost(struct remote *r)
 {
 	r->unsent_slots = mask_below(r->nslots) & ~r->free_slots;
+	r->cancel_slots = 0;
+	r->cancelling = false;
 }
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -122,6 +124,7 @@ static struct rpc_call *slot_release(struct remote *r, unsigned i)
 	r->slots[i].call = NULL;
 	r->free_slots |= (uint64_t)1 << i;
 	r->unsent_slots &= ~((uint64_t)1 << i);
+	r->cancel_slots &= ~((uint64_t)1 << i);
 	return call;
 }
 
@@ -218,6 +221,44 @@ bool rpc_cancel(struct io_thread *thread, struct rpc_call *call)
 	return true;
 }
 
+/* ---- taking back what was sent --------------------------------------------------------------- */
+
+/* One after the other, so that the server has always room for it. */
+static void cancel_next(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_CANCEL, .slot = RPC_NO_SLOT};
+	unsigned i = (unsigned)__builtin_ctzll(r->cancel_slots | (uint64_t)1 << 63);
+
+	if (!r->cancel_slots || r->cancelling || r->state != REMOTE_READY)
+		return;
+	req.cancel.slot = r->slots[i].call->req.slot;
+	req.cancel.seq = r->slots[i].seq;
+	if (remote_send(r, &req) != 0)
+		return;
+	r->cancel_slots &= ~((uint64_t)1 << i);
+	r->cancelling = true;
+}
+
+void rpc_withdraw(struct io_thread *thread, struct rpc_call *call)
+{
+	struct remote *r = thread->remote;
+	unsigned i = call->req.slot - thread->index * r->nslots;
+
+	assert(call->sent && i < r->nslots && r->slots[i].call == call);
+	if (!(r->unsent_slots >> i & 1))
+		r->cancel_slots |= (uint64_t)1 << i;
+	cancel_next(r);
+}
+
+bool slots_cancelled(struct remote *r)
+{
+	bool was = r->cancelling;
+
+	r->cancelling = false;
+	cancel_next(r);
+	return was;
+}
+
 /* ---- replies --------------------------------------------------------------------------------- */
 
 void slots_reply(struct remote *r, const struct rpc_reply *rep)
@@ -261,6 +302,19 @@ void slots_tick(struct remote *r)
 		call_end(call, call->status);
 	}
 	slots_pump(r);
+}
+
+void slots_begin_anew(struct remote *r)
+{
+	for (unsigned i = 0; i < r->nslots; i++)
+		r->slots[i] = (struct slot){0};
+}
+
+bool slots_are_idle(const struct remote *r)
+{
+	return r->free_slots == mask_below(r->nslots) && list_empty(&r->rpc_waiting) &&
+	       list_empty(&r->rpc_waiting_nested) && list_empty(&r->rpc_waiting_second) &&
+	       list_empty(&r->rpc_waiting_reserved) && list_empty(&r->rpc_refused);
 }
 
 /* What done() starts anew meanwhile waits for the next time. */

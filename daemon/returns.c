@@ -123,6 +123,13 @@ void returns_drain(struct io_thread *thread, drained_fn *drained)
 		drained(thread);
 }
 
+void returns_forget(struct returns *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->n = 0;
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* ---- gathering ------------------------------------------------------------------------------- */
 
 static bool make_room_locked(struct returns *r)

@@ -157,6 +157,7 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 	*attach = (struct rpc_attach){
 		.instance = s->instance,
 		.session = s->id,
+		.ended = s->id ? 0 : s->ended_id,
 		.channel = (uint16_t)channel,
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
@@ -166,6 +167,7 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.client = text(s->client),
 	};
 	memcpy(attach->owner, s->owner, sizeof(attach->owner));
+	memcpy(attach->store_id, s->store_id, sizeof(attach->store_id));
 }
 
 void session_set_read_only(struct session *s, bool read_only)
@@ -202,10 +204,9 @@ bool session_has_keys(const struct session *s)
 	return true;
 }
 
-static int first_attach(struct session *s, const struct rpc_attach_reply *reply,
-	const struct channel_limits *limits, char *why, size_t whylen)
+static void first_attach(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits)
 {
-	s->id = reply->session;
 	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
 	s->incarnation = reply->incarnation;
 	s->info = (struct session_info){
@@ -218,13 +219,14 @@ static int first_attach(struct session *s, const struct rpc_attach_reply *reply,
 		.max_sge_write = limits->max_sge_write,
 		.max_work_bytes = limits->max_work_bytes,
 	};
-	return 0;
+	s->id = reply->session;
 }
 
+/* The answer to one that joins the session, or resumes it, or begins another one in its place. */
 static int attach_again(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
 {
-	if (reply->session != s->id ||
+	if ((s->id && reply->session != s->id) ||
 		memcmp(reply->store_id, s->store_id, sizeof(s->store_id)) != 0) {
 		snprintf(why, whylen, "the server's memory was lost, this is another store");
 		session_lose(s, why);
@@ -240,6 +242,7 @@ static int attach_again(struct session *s, const struct rpc_attach_reply *reply,
 	s->restarted |= reply->incarnation != s->incarnation;
 	s->incarnation = reply->incarnation;
 	pthread_mutex_unlock(&s->lock);
+	s->id = reply->session;
 	return 0;
 }
 
@@ -263,8 +266,10 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	atomic_store_explicit(
 		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
 	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
-	return s->id ? attach_again(s, reply, limits, why, whylen)
-		     : first_attach(s, reply, limits, why, whylen);
+	if (s->id || s->ended_id)
+		return attach_again(s, reply, limits, why, whylen);
+	first_attach(s, reply, limits);
+	return 0;
 }
 
 /* ---- the server's clock and the lease -------------------------------------------------------- */
@@ -332,7 +337,12 @@ uint32_t session_ttl_ms(const struct session *s)
 		      atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
 	int64_t left = end - now_ms();
 
-	return left <= 0 || session_lost(s) ? 0 : (uint32_t)left;
+	return left <= 0 || session_lost(s) || session_has_ended(s) ? 0 : (uint32_t)left;
+}
+
+void session_leaves_unsafe(struct session *s)
+{
+	atomic_store(&s->unsafe, true);
 }
 
 uint64_t session_quotas(const struct session *s)
@@ -345,13 +355,44 @@ bool session_lost(const struct session *s)
 	return atomic_load_explicit(&s->lost, memory_order_acquire);
 }
 
+/* ---- another one ----------------------------------------------------------------------------- */
+
+void session_end(struct session *s, const char *why)
+{
+	if (atomic_exchange(&s->ended, true))
+		return;
+	log_warning("server %s: session lost: %s; another one is begun, and what is open fails "
+		    "once with EIO",
+		s->server, why);
+	pthread_mutex_lock(&s->lock);
+	s->snapshot = s->freezing = s->thawed = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool session_has_ended(const struct session *s)
+{
+	return atomic_load_explicit(&s->ended, memory_order_acquire);
+}
+
+void session_begin_anew(struct session *s)
+{
+	s->ended_id = s->id;
+	s->id = 0;
+	atomic_store_explicit(&s->ended, false, memory_order_release);
+}
+
+bool session_is_made(const struct session *s)
+{
+	return s->id != 0;
+}
+
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
 /* Replies on several channels may overtake each other: that there is none is believed of one that
  * was asked for after we had learned of it. */
 void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns)
 {
-	if (!snapshot && !session_snapshot(s))
+	if ((!snapshot && !session_snapshot(s)) || session_has_ended(s))
 		return;
 	pthread_mutex_lock(&s->lock);
 	if (snapshot && snapshot >= s->snapshot) {

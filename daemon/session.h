@@ -8,6 +8,7 @@
  *     remote_event      each event of the thread's queue
  *     remote_tick       about every 100 ms: connects, pings, gives up; the first one of a thread
  *                       connects its channel
+ *     session_has_ended the server has taken it away: see there
  *     remote_stop       the thread has no calls any more; the last thread to say so sends BYE
  *     remote_stopped    whether the thread may end
  *     remote_fini, session_delete
@@ -44,6 +45,20 @@ void session_may_not_write(struct session *s, unsigned keys, const char *why);
 bool session_is_read_only(const struct session *s);
 /* Whether all channels have been attached since then. Any thread, while the remotes are there. */
 bool session_has_keys(const struct session *s);
+
+/* A session that shares its export was ended by the server, which others had to wait for. Its
+ * channels are deleted, its calls end with -ESTALE and so do new ones, until all threads are idle
+ * and one of them has forgotten what was known by it, and says that another one is to be made. Then
+ * calls wait for that. Any thread. */
+bool session_has_ended(const struct session *s);
+void session_begin_anew(struct session *s);
+/* Whether there is one: not while another one is to be made. */
+bool session_is_made(const struct session *s);
+/* No call is on its way or waits, and the channel is deleted. */
+bool remote_is_idle(const struct io_thread *thread);
+
+/* The session is about to end, and not all that was written is committed. Any thread. */
+void session_leaves_unsafe(struct session *s);
 
 /* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
  * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;

@@ -40,8 +40,11 @@ struct session {
 	int64_t connect_until_ms;
 	char connect_why[SESSION_WHY_BYTES];
 
+	_Atomic uint64_t id; /* 0: none yet, or none any more; set by thread 0 */
+	uint64_t ended_id;   /* of the session before; 0: there was none */
+	atomic_bool ended;   /* by the server, and session_begin_anew() was not called yet */
+
 	/* Settled by the first ATTACH. */
-	uint64_t id; /* 0: none yet */
 	uint8_t store_id[16];
 	struct session_info info;
 	struct io_limits limits;
@@ -50,6 +53,7 @@ struct session {
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
 
 	atomic_bool lost;
+	atomic_bool unsafe;              /* BYE says so */
 	_Atomic int64_t clock_offset_ns; /* the server's time less our BOOTTIME */
 	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
 	_Atomic uint64_t quotas;         /* session_quotas() */
@@ -92,6 +96,8 @@ void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, in
 
 /* The server knows us no more. Logged once. */
 void session_lose(struct session *s, const char *why);
+/* The same of one that shares, by a server that has the same store: see session_has_ended(). */
+void session_end(struct session *s, const char *why);
 
 /* A ready channel went down, came back, could not be brought back. They keep the log to one line
  * for a loss and one for the end of it, whatever the number of channels and attempts. */

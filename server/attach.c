@@ -9,6 +9,7 @@
 #include "common/crash_point.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "server/peers.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 
@@ -271,6 +272,25 @@ static void refuse_busy(struct request *req, const struct session *holder, unsig
 		why_alone(req, holder));
 }
 
+/* A process that has lost its session says that nothing of it is mapped any more. Who has the
+ * export's key is trusted with all of it, and on shm wholly. */
+static void take_word(struct request *req, const struct export *export)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	int pid = channel_peer_pid(req->conn->channel);
+	struct session *ended = a->ended ? session_find(req->conn->server, a->ended) : NULL;
+
+	if (!pid || !ended || !ended->ending || ended->export != export || !is_of_owner(ended, a))
+		return;
+	list_for_each (pos, &ended->conns) {
+		struct conn *c = list_entry(pos, struct conn, link);
+
+		if (channel_peer_pid(c->channel) == pid)
+			channel_fence_at_once(c->channel);
+	}
+	peers_unmapped(req->conn->server, a->ended, pid);
+}
+
 /* A client that knows of no session: a new one, as soon as nothing is in its way. */
 static void attach_new(struct request *req, struct export *export)
 {
@@ -286,6 +306,7 @@ static void attach_new(struct request *req, struct export *export)
 		return;
 	}
 	end_those_in_the_way(s, export, a);
+	take_word(req, export);
 	holder = find_in_the_way(s, export, a, &n);
 	if (holder) {
 		if (now_ms() >= req->deadline_ms || too_many_wait(s))
@@ -441,7 +462,7 @@ static void attach_again(struct request *req, struct export *export)
 	struct session *session = session_find(req->conn->server, a->session);
 
 	if (!session || session->export != export || session->ending || session->said_bye) {
-		request_refuse(req, -ESTALE, "session %" PRIu64 " has ended", a->session);
+		request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
 		return;
 	}
 	if (memcmp(session->stored.owner, a->owner, OWNER_BYTES) != 0 ||
@@ -471,6 +492,12 @@ static void attach_again(struct request *req, struct export *export)
 			a->channel, a->session);
 }
 
+static bool is_of_another_store(const struct server *s, const struct rpc_attach *a)
+{
+	return (a->session || a->ended) &&
+	       memcmp(a->store_id, meta_store_id(s->meta), sizeof(a->store_id)) != 0;
+}
+
 static void attach_try(struct request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -492,6 +519,8 @@ static void attach_try(struct request *req)
 			wait_more(req);
 		else
 			request_refuse(req, -EBUSY, "the server is stopping");
+	} else if (is_of_another_store(s, a)) {
+		request_refuse(req, -ESTALE, "the memory was lost, this is another store");
 	} else if (a->session) {
 		attach_again(req, export);
 	} else {

@@ -12,6 +12,10 @@
  * On shm a mapping lasts as long as the process, but then the same process asks, whose copies are
  * over when it does.
  *
+ * A client that the server has ended the session of learns it here (-EIDRM), and may make another
+ * one. On shm it says with that ATTACH that it has unmapped all of the old one (`ended`), so nobody
+ * waits for the end of its process any more.
+ *
  * A channel that is attached with another ATTACH_READ_ONLY than the session has changes it, once
  * the one before it in its place is fenced: that is stored first, then all the session's channels
  * are fenced, whose keys are of the other kind. One that is refused has changed nothing: -EROFS,

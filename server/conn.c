@@ -184,6 +184,14 @@ bool conn_is_admin(const struct conn *c)
 	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
 }
 
+struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq)
+{
+	unsigned i = slot - c->index * (unsigned)CHANNEL_SLOTS;
+	struct request *req = i < CHANNEL_SLOTS ? &c->slots[i] : NULL;
+
+	return req && req->msg && req->rpc.seq == seq ? req : NULL;
+}
+
 /* When too many have said nothing, the one that has done so longest makes room. */
 static bool bound_unattached(struct server *s)
 {

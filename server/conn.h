@@ -29,8 +29,8 @@ struct lease_wait {
 	struct contested *at; /* NULL: it waits for none */
 	uint8_t type;         /* what it wants */
 	int64_t since_ms;
-	bool parked;  /* and isn't being run again */
-	bool blocked; /* by what others have */
+	bool parked;    /* and isn't being run again */
+	uint8_t before; /* the greatest that is wanted by who came before it */
 };
 
 struct request {
@@ -96,6 +96,9 @@ int64_t conns_judge(struct server *s, int64_t now);
 /* How long it has given no sign of life, in time in which this process ran; -1: it need not (shm).
  */
 int64_t conn_silence_ms(const struct conn *c, int64_t now);
+
+/* What is outstanding in a slot of the session's, under this number; or NULL. */
+struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
 
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);

@@ -350,6 +350,8 @@ static void run_control(struct request *req)
 		session_regions(req);
 	else if (req->rpc.op == RPC_PING)
 		session_ping(req);
+	else if (req->rpc.op == RPC_CANCEL)
+		session_cancel(req);
 	else if (req->rpc.op == RPC_FROZEN)
 		snapshot_frozen(req);
 	else

@@ -160,6 +160,25 @@ void peers_delete(struct server *s)
 		peer_delete(list_entry(pos, struct peer, link));
 }
 
+static void peer_gone(struct server *s, struct peer *peer)
+{
+	uint64_t session = peer->session;
+
+	peers_forget(s, session, peer->pid);
+	peer_delete(peer);
+	session_lost_process(s, session);
+}
+
+void peers_unmapped(struct server *s, uint64_t session, int pid)
+{
+	list_for_each_safe (pos, &s->peers) {
+		struct peer *peer = list_entry(pos, struct peer, link);
+
+		if (peer->session == session && peer->pid == pid)
+			peer_gone(s, peer);
+	}
+}
+
 bool peers_left(const struct server *s, uint64_t session)
 {
 	list_for_each (pos, &s->peers)
@@ -168,17 +187,24 @@ bool peers_left(const struct server *s, uint64_t session)
 	return false;
 }
 
+void peers_each(const struct server *s, uint64_t session, void (*fn)(int pid, void *arg), void *arg)
+{
+	list_for_each (pos, &s->peers) {
+		const struct peer *peer = list_entry(pos, struct peer, link);
+
+		if (peer->session == session)
+			fn(peer->pid, arg);
+	}
+}
+
 void peers_event(struct server *s, int fd)
 {
 	list_for_each (pos, &s->peers) {
 		struct peer *peer = list_entry(pos, struct peer, link);
-		uint64_t session = peer->session;
 
 		if (peer->fd != fd)
 			continue;
-		peers_forget(s, session, peer->pid);
-		peer_delete(peer);
-		session_lost_process(s, session);
+		peer_gone(s, peer);
 		return;
 	}
 }

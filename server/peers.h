@@ -24,8 +24,14 @@ void peers_forget(struct server *s, uint64_t session, int pid);
 int peers_restore(struct server *s);
 void peers_delete(struct server *s);
 
+/* A process has said that it has unmapped all of the session's memory. */
+void peers_unmapped(struct server *s, uint64_t session, int pid);
+
 /* Whether a process of an earlier run still has the session's memory mapped. */
 bool peers_left(const struct server *s, uint64_t session);
+/* Their pids. */
+void peers_each(
+	const struct server *s, uint64_t session, void (*fn)(int pid, void *arg), void *arg);
 /* A descriptor of the epoll became readable. */
 void peers_event(struct server *s, int fd);
 

@@ -30,6 +30,31 @@ struct recalls {
 	int64_t ticked_ms;
 };
 
+/* The greatest type of some, and of those of them that are not of the session it is of: so it can
+ * be told for each session what the others have, or want. */
+struct most {
+	uint8_t type, others;
+	uint64_t session;
+};
+
+static void most_add(struct most *m, uint8_t type, uint64_t session)
+{
+	if (session == m->session) {
+		m->type = type > m->type ? type : m->type;
+	} else if (type > m->type) {
+		m->others = m->type;
+		m->type = type;
+		m->session = session;
+	} else if (type > m->others) {
+		m->others = type;
+	}
+}
+
+static uint8_t most_but(const struct most *m, uint64_t session)
+{
+	return session == m->session ? m->others : m->type;
+}
+
 /* An inode that somebody waits for. */
 struct contested {
 	struct list link;    /* of its bucket */
@@ -37,6 +62,7 @@ struct contested {
 	struct export *export;
 	uint64_t ino;
 	struct list waiters;        /* struct request, by wait.link, in the order they came */
+	struct most wanted;         /* by them, or by some that have left since the last look */
 	struct list recalls;        /* struct recall, by of_inode */
 	struct list searched;       /* recalls.searched, or alone */
 	struct path_search *search; /* NULL: not on its way */
@@ -193,37 +219,31 @@ void recall_wait(struct request *req)
 	}
 	req->wait.type = req->wants.type;
 	req->wait.parked = true;
+	most_add(&at->wanted, req->wait.type, session_id(req));
 	list_add_tail(&rs->parked, &req->link);
 	note_change(rs, at);
 }
 
-/* One that has got what it waited for in the batch on its way is in the store. A session's own
- * LEASE is in the way of what it can do without, which it would wait for itself; but not of another
- * LEASE.
- */
-static bool is_before(const struct request *other, const struct request *req)
+bool recall_waits(const struct request *req)
 {
-	return other->outcome != OUTCOME_REPLY &&
-	       (req->rpc.op != RPC_LEASE || session_id(other) != session_id(req));
+	return req->wait.at && req->wait.parked;
+}
+
+/* A session's own LEASE is in the way of what it can do without, which it would wait for itself;
+ * but not of another LEASE. */
+static uint8_t wanted_before(const struct request *req, const struct most *before)
+{
+	return req->rpc.op == RPC_LEASE ? most_but(before, session_id(req)) : before->type;
 }
 
 uint8_t recall_wanted(const struct request *req, uint64_t ino)
 {
 	const struct contested *at =
 		find(req->conn->server->recalls, req->conn->session->export, ino);
-	uint8_t wanted = LEASE_NONE;
 
 	if (!at)
 		return LEASE_NONE;
-	list_for_each (pos, &at->waiters) {
-		const struct request *other = waiter(pos);
-
-		if (other == req)
-			break;
-		if (is_before(other, req) && other->wait.type > wanted)
-			wanted = other->wait.type;
-	}
-	return wanted;
+	return at == req->wait.at ? req->wait.before : wanted_before(req, &at->wanted);
 }
 
 bool recall_is_restless(const struct request *req, uint64_t ino)
@@ -266,6 +286,7 @@ static struct recall *make_recall(struct contested *at, struct server *s, uint64
 struct look {
 	struct server *server;
 	struct contested *at;
+	struct most has; /* what sessions have of it */
 };
 
 static void recall(struct look *look, const struct lease_record *record, uint8_t keep)
@@ -292,59 +313,62 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 static void look_at_holder(const struct lease_record *record, void *arg)
 {
 	struct look *look = arg;
-	uint8_t keep = record->type;
+	uint8_t wanted = most_but(&look->at->wanted, record->session);
 
-	list_for_each (pos, &look->at->waiters) {
+	most_add(&look->has, record->type, record->session);
+	if (lease_conflict(wanted, record->type))
+		recall(look, record, wanted == LEASE_EXCLUSIVE ? LEASE_NONE : LEASE_SHARED);
+}
+
+static void look_at_waiters(struct contested *at)
+{
+	at->wanted = (struct most){0};
+	list_for_each (pos, &at->waiters) {
 		struct request *req = waiter(pos);
 
-		if (session_id(req) == record->session ||
-			!lease_conflict(req->wait.type, record->type))
-			continue;
-		req->wait.blocked = true;
-		if (req->wait.type == LEASE_EXCLUSIVE)
-			keep = LEASE_NONE;
-		else if (keep > LEASE_SHARED)
-			keep = LEASE_SHARED;
+		req->wait.before = wanted_before(req, &at->wanted);
+		most_add(&at->wanted, req->wait.type, session_id(req));
 	}
-	if (keep < record->type)
-		recall(look, record, keep);
 }
 
 /* Only a LEASE is behind those who came before: what else waits takes nothing. */
 static bool is_behind(const struct request *req)
 {
-	return req->rpc.op == RPC_LEASE &&
-	       lease_conflict(req->wait.type, recall_wanted(req, req->rpc.lease.ino));
+	return req->rpc.op == RPC_LEASE && lease_conflict(req->wait.type, req->wait.before);
 }
 
-static void wake(struct server *s, struct contested *at)
+static bool is_blocked(const struct look *look, const struct request *req)
+{
+	return lease_conflict(req->wait.type, most_but(&look->has, session_id(req)));
+}
+
+static void wake(const struct look *look)
 {
 	struct list woken;
 
 	list_init(&woken);
-	list_for_each (pos, &at->waiters) {
+	list_for_each (pos, &look->at->waiters) {
 		struct request *req = waiter(pos);
 
-		if (!req->wait.parked || req->wait.blocked || is_behind(req))
+		if (!req->wait.parked || is_blocked(look, req) || is_behind(req))
 			continue;
 		req->wait.parked = false;
 		list_del(&req->link);
 		list_add_tail(&woken, &req->link);
 	}
-	list_splice_tail(&woken, &s->ready);
-	list_splice_tail(&s->ready, &woken);
+	list_splice_tail(&woken, &look->server->ready);
+	list_splice_tail(&look->server->ready, &woken);
 }
 
 static void look_at(struct server *s, struct contested *at)
 {
 	static struct log_ratelimit limit;
-	struct look look = {s, at};
+	struct look look = {.server = s, .at = at};
 	int err;
 
 	list_for_each (pos, &at->recalls)
 		list_entry(pos, struct recall, of_inode)->wanted = false;
-	list_for_each (pos, &at->waiters)
-		waiter(pos)->wait.blocked = false;
+	look_at_waiters(at);
 	err = meta_leases(s->meta, at->export->index, at->ino, look_at_holder, &look);
 	/* Whoever waits finds the same, and is told so. */
 	if (err && log_ratelimit_ok(&limit, LOG_MS))
@@ -356,7 +380,7 @@ static void look_at(struct server *s, struct contested *at)
 		if (!r->wanted)
 			drop_recall(r);
 	}
-	wake(s, at);
+	wake(&look);
 }
 
 bool recalls_look(struct server *s)

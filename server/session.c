@@ -129,7 +129,7 @@ static int forget(struct server *s, const struct session *session)
 
 	if (err)
 		return err;
-	if (session->said_bye)
+	if (session->clean)
 		err = meta_session_leave(s->meta, session->export->index, session->stored.id);
 	else
 		err = meta_session_end(s->meta, session->export->index, session->stored.id);
@@ -348,11 +348,24 @@ void session_bye(struct request *req)
 	struct session *session = req->conn->session;
 	struct rpc_reply rep = {0};
 
-	session->counters = req->rpc.ping;
+	session->counters = req->rpc.bye.counters;
 	session->said_bye = true;
+	session->clean = !req->rpc.bye.lost;
 	request_answer(req, &rep);
 	list_for_each (pos, &session->conns)
 		conn_disconnect(list_entry(pos, struct conn, link));
+}
+
+void session_cancel(struct request *req)
+{
+	const struct rpc_cancel *cancel = &req->rpc.cancel;
+	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
+
+	if (other && recall_waits(other) && !req->conn->session->export->closed)
+		request_answer(other, &(struct rpc_reply){.status = -EINTR});
+	/* Unless that one has ended the channel. */
+	if (req->msg)
+		request_answer(req, &(struct rpc_reply){0});
 }
 
 /* ---- rings ----------------------------------------------------------------------------------- */

@@ -34,6 +34,7 @@ struct session {
 	bool restored;       /* of an earlier run of the server, and not resumed yet */
 	bool process_gone;   /* shm: its process has ended */
 	bool said_bye;
+	bool clean;       /* and had nothing that was not committed */
 	bool fell_silent; /* told once, until a channel is attached again */
 	bool ending;      /* all channels are being fenced */
 	bool ring_wanted; /* could not be sent, or was lost: sessions_tick() tries again */
@@ -58,6 +59,7 @@ struct session *session_find(struct server *s, uint64_t id);
 void session_regions(struct request *req);
 void session_ping(struct request *req);
 void session_bye(struct request *req);
+void session_cancel(struct request *req);
 
 /* PING's reply says something else than before: rings on one of the session's channels, so that the
  * client asks. Not while one is rung and no PING has come there since: that one will bring it.

@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "server/conn.h"
 #include "server/holders.h"
+#include "server/peers.h"
 #include "server/quota.h"
 #include "server/recall.h"
 #include "server/session.h"
@@ -237,6 +238,20 @@ static json_t *describe_channel(const struct conn *c)
 		channel_peer(c->channel), "state", conn_state_name(c), "keys", (int)c->nkeys);
 }
 
+static void add_pid(json_t *pids, int pid)
+{
+	size_t i;
+	json_t *there;
+
+	json_array_foreach(pids, i, there) if (json_integer_value(there) == pid) return;
+	json_array_append_new(pids, json_integer(pid));
+}
+
+static void add_peer(int pid, void *arg)
+{
+	add_pid(arg, pid);
+}
+
 static const char *session_state_name(const struct session *session)
 {
 	if (session->ending || session->said_bye)
@@ -255,6 +270,23 @@ static json_t *describe_holder(const struct session *session)
 		(json_int_t)n.exclusive, "pins", (json_int_t)n.pins, "locks", (json_int_t)n.locks);
 }
 
+/* One that is to end does so when nothing of it can reach memory. */
+static json_t *describe_wait(const struct session *session)
+{
+	json_t *pids = json_array();
+
+	if (!session->ending && !session->said_bye)
+		return pids;
+	list_for_each (pos, &session->conns) {
+		int pid = channel_peer_pid(list_entry(pos, struct conn, link)->channel);
+
+		if (pid)
+			add_pid(pids, pid);
+	}
+	peers_each(session->server, session->stored.id, add_peer, pids);
+	return pids;
+}
+
 static json_t *describe_session(const struct session *session)
 {
 	json_t *channels = json_array();
@@ -262,7 +294,7 @@ static json_t *describe_session(const struct session *session)
 	list_for_each (pos, &session->conns)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
-	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o}", "id",
+	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
 		(json_int_t)session->stored.id, "client", status_string(session->stored.client),
 		"export", session->export->name, "state", session_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
@@ -271,7 +303,7 @@ static json_t *describe_session(const struct session *session)
 		"recalls", (int)recalls_of(session), "silent_ms",
 		(json_int_t)(now_ms() - session->heard_ms), "requests",
 		(json_int_t)session->requests, "channels", channels, "counters",
-		describe_counters(&session->counters));
+		describe_counters(&session->counters), "waits_for", describe_wait(session));
 }
 
 static json_t *describe_identity(const struct server *s)

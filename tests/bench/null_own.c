@@ -256,6 +256,11 @@ bool fs_disconnected(const struct io_thread *thread)
 	return false;
 }
 
+bool fs_begins_anew(struct request *req, int *error)
+{
+	return false;
+}
+
 bool fs_gives_up(const struct io_thread *thread)
 {
 	return false;

@@ -62,6 +62,7 @@ struct script {
 	atomic_uint recall_bytes; /* of zeros, behind the answers to PINGs */
 	atomic_uint ring_once;    /* enum script_ring */
 	atomic_int refuse;        /* status of the next ATTACHs */
+	atomic_uint nended;       /* sessions before this one */
 	atomic_uint timeout_ms;   /* told to those that attach */
 	atomic_uint nregions;     /* so, too; SCRIPT_REGIONS of them can be asked for */
 
@@ -93,7 +94,7 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 		rep.text = (struct rpc_str){.s = "not today", .len = 9};
 	} else {
 		rep.attach = (struct rpc_attach_reply){
-			.session = SCRIPT_SESSION,
+			.session = SCRIPT_SESSION + atomic_load(&sc->nended),
 			.store_id = "a store",
 			.incarnation = 1,
 			.resumed = c->attach.attach.session != 0,
@@ -117,6 +118,8 @@ static inline void script_attach(
 	struct script_channel *c = &sc->channels[req->attach.channel];
 
 	c->attach = *req;
+	if (!req->attach.session)
+		memset(sc->slots, 0, sizeof(sc->slots));
 	if (c->ch && !c->fencing) {
 		c->fencing = c->ch;
 		channel_fence(c->fencing);
@@ -204,7 +207,7 @@ static inline void script_bye(struct script *sc, struct channel *ch, const struc
 {
 	struct rpc_reply rep = {.op = RPC_BYE, .slot = RPC_NO_SLOT};
 
-	sc->bye = req->ping;
+	sc->bye = req->bye.counters;
 	atomic_fetch_add(&sc->nbyes, 1);
 	script_reply(ch, &rep);
 }

@@ -176,6 +176,7 @@ int client_attach(struct rpc_client *c, const char *export, uint64_t session, ui
 	req.attach = (struct rpc_attach){
 		.instance = c->instance,
 		.session = session,
+		.ended = c->ended,
 		.channel = c->index,
 		.nchannels = c->nchannels,
 		.flags = c->flags,
@@ -184,6 +185,7 @@ int client_attach(struct rpc_client *c, const char *export, uint64_t session, ui
 		.client = str(name),
 	};
 	memcpy(req.attach.owner, c->owner, OWNER_BYTES);
+	memcpy(req.attach.store_id, c->attached.store_id, sizeof(req.attach.store_id));
 	client_send(c, &req);
 	client_receive(c, &rep);
 	assert_int_equal(rep.op, RPC_ATTACH);
@@ -192,6 +194,23 @@ int client_attach(struct rpc_client *c, const char *export, uint64_t session, ui
 	if (!rep.status)
 		c->attached = rep.attach;
 	return rep.status;
+}
+
+void client_know_store(struct rpc_client *c)
+{
+	static const char key[] = "\"store_id\":\"";
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+	const char *hex;
+
+	client_send(c, &req);
+	client_receive(c, &rep);
+	assert_int_equal(rep.op, RPC_STATUS);
+	hex = memmem(rep.status_text.tail.data, rep.status_text.tail.len, key, sizeof(key) - 1);
+	assert_non_null(hex);
+	hex += sizeof(key) - 1;
+	for (size_t i = 0; i < sizeof(c->attached.store_id); i++)
+		assert_int_equal(sscanf(hex + 2 * i, "%2hhx", &c->attached.store_id[i]), 1);
 }
 
 void client_begin(struct rpc_client *c)
@@ -242,7 +261,7 @@ void client_regions(struct rpc_client *c)
 
 void client_bye(struct rpc_client *c)
 {
-	struct rpc_request req = {.op = RPC_BYE, .slot = RPC_NO_SLOT};
+	struct rpc_request req = {.op = RPC_BYE, .slot = RPC_NO_SLOT, .bye.lost = c->loses};
 	struct rpc_reply rep;
 
 	client_send(c, &req);

@@ -63,6 +63,8 @@ struct rpc_client {
 	uint16_t index, nchannels;
 	uint32_t flags;
 	struct rpc_attach_reply attached;
+	uint64_t ended; /* what ATTACH says of it */
+	bool loses;     /* what BYE says of it */
 	struct rpc_region regions[CLIENT_REGIONS];
 	uint64_t seq[CLIENT_SLOTS];
 	uint8_t reply[RPC_MSG_BYTES]; /* the last one as it came */
@@ -90,6 +92,8 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep);
 /* ATTACH on the connected channel; returns the status, and the text if it was refused. */
 int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
 	char text[RPC_TEXT_MAX + 1]);
+/* For one that attaches to a session that it has not made. */
+void client_know_store(struct rpc_client *c);
 /* Connects and attaches, must succeed: a new session, or the one it had. */
 void client_begin(struct rpc_client *c);
 void client_resume(struct rpc_client *c);

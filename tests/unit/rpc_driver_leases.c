@@ -590,6 +590,84 @@ static void look__is_repeated_alike(void **state)
 	end_all();
 }
 
+/* ---- who wants it no more -------------------------------------------------------------------- */
+
+static void cancel(unsigned i, unsigned slot, uint64_t seq)
+{
+	struct rpc_request req = {
+		.op = RPC_CANCEL, .slot = RPC_NO_SLOT, .cancel = {(uint16_t)slot, seq}};
+
+	client_send(&clients[i], &req);
+}
+
+static struct rpc_request chmod_request(uint64_t ino, uint32_t mode)
+{
+	return (struct rpc_request){
+		.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_MODE, .mode = mode}};
+}
+
+static void expect_cancelled(unsigned i)
+{
+	struct rpc_reply rep;
+
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_CANCEL);
+	assert_int_equal(rep.status, 0);
+}
+
+static void cancel__what_waits_is_not_executed(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, number;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 3, chmod_request(ino, 0600));
+	expect_no_recall(1);
+	cancel(1, 3, clients[1].seq[3] - 1);
+	expect_cancelled(1);
+	cancel(1, 4, clients[1].seq[3]);
+	expect_cancelled(1);
+	expect_recall(0, ino, number, LEASE_NONE);
+	cancel(1, 3, clients[1].seq[3]);
+	client_receive(&clients[1], &rep);
+	assert_int_equal(rep.op, RPC_SETATTR);
+	assert_int_equal(rep.slot, 3);
+	assert_int_equal(rep.status, -EINTR);
+	expect_cancelled(1);
+	await_recall(0, LEASE_EXCLUSIVE);
+	give_back(0, ino, number, LEASE_NONE);
+	req = getattr_request(ino);
+	assert_int_equal(client_call(&clients[2], 0, &req, &rep), 0);
+	assert_int_equal(rep.attr.attr.mode & 07777, 0644);
+	/* The slot goes on. */
+	req = chmod_request(ino, 0640);
+	assert_int_equal(client_call(&clients[1], 3, &req, &rep), 0);
+	assert_int_equal(rep.attr.attr.mode & 07777, 0640);
+	end_all();
+}
+
+static void cancel__what_was_executed_stays_so(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino;
+
+	begin(0, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	req = chmod_request(ino, 0600);
+	assert_int_equal(client_call(&clients[0], 3, &req, &rep), 0);
+	cancel(0, 3, clients[0].seq[3]);
+	expect_cancelled(0);
+	client_send(&clients[0], &req);
+	assert_int_equal(expect(0, RPC_SETATTR, 3).attr.attr.mode & 07777, 0600);
+	cancel(0, UINT16_MAX, 1);
+	expect_cancelled(0);
+	client_fini(&clients[0]);
+}
+
 /* ---- many at random -------------------------------------------------------------------------- */
 
 enum { FILES = 4, STEPS = 3000, RETURN_SLOT = 15 };
@@ -1026,6 +1104,89 @@ static void end__by_bye_is_in_order(void **state)
 	client_fini(&clients[0]);
 }
 
+/* What it had changed in its place has new times. */
+static void end__by_bye_of_one_that_has_lost_something(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino;
+	int64_t before;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	take(0, ino, LEASE_EXCLUSIVE);
+	before = realtime_ns();
+	clients[0].loses = true;
+	client_bye(&clients[0]);
+	client_fini(&clients[0]);
+	req = lease_request(ino, LEASE_EXCLUSIVE);
+	assert_int_equal(client_call(&clients[1], 0, &req, &rep), 0);
+	assert_true(rep.entry.attr.mtime > before);
+	client_fini(&clients[1]);
+}
+
+/* Its process lives, and so do its mappings on shm, until it says that they are gone. */
+static void end__of_one_that_comes_back(void **state)
+{
+	struct rpc_request req;
+	struct rpc_reply rep;
+	uint64_t ino, first;
+
+	begin(0, ATTACH_SHARED);
+	client_regions(&clients[0]);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	take(0, ino, LEASE_EXCLUSIVE);
+	first = clients[0].attached.session;
+	ask(1, 0, getattr_request(ino));
+	client_wait_closed(&clients[0]);
+	if (driver_kind == TRANSPORT_SHM) {
+		assert_true(status_says(1, "\"state\":\"ending\""));
+		assert_true(status_says(1, "\"waits_for\":["));
+	}
+	client_drop(&clients[0]);
+	client_connect(&clients[0]);
+	assert_int_equal(client_attach(&clients[0], "default", first, 0, text), -EIDRM);
+	if (driver_kind == TRANSPORT_SHM)
+		expect_no_recall(1); /* and no answer */
+	clients[0].ended = first;
+	assert_int_equal(client_attach(&clients[0], "default", 0, WAIT_MS, text), 0);
+	expect(1, RPC_GETATTR, 0);
+	assert_true(clients[0].attached.session != first);
+	memset(clients[0].seq, 0, sizeof(clients[0].seq));
+	client_regions(&clients[0]);
+	req = lease_request(ino, LEASE_EXCLUSIVE);
+	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+/* Only of his own, and by the process that had it. */
+static void end__nobody_else_says_that_it_is_unmapped(void **state)
+{
+	struct holder h;
+	uint64_t ino;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	ino = held_ino(0);
+	ask(0, 0, getattr_request(ino));
+	while (!server_logged(&server, "is ended: it has not given back inode 2"))
+		usleep(10000);
+	client_init(&clients[1], &server, "holder", 2);
+	clients[1].flags = ATTACH_SHARED;
+	client_connect(&clients[1]);
+	clients[1].ended = clients[0].attached.session - 1;
+	client_know_store(&clients[1]);
+	assert_int_equal(client_attach(&clients[1], "default", 0, 200, text), -EBUSY);
+	expect_no_recall(0);
+	holder_kill(&h);
+	expect(0, RPC_GETATTR, 0);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
 /* What it had is somebody's who needs it. */
 static void end__of_one_that_has_died_gives_pages(void **state)
 {
@@ -1134,6 +1295,8 @@ int driver_run_leases(void)
 		LEASE_TEST(look__gives_back_to_who_changes),
 		LEASE_TEST(look__does_not_go_to_and_fro),
 		LEASE_TEST(look__is_repeated_alike),
+		LEASE_TEST(cancel__what_waits_is_not_executed),
+		LEASE_TEST(cancel__what_was_executed_stays_so),
 		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
 		LEASE_TEST(turns__are_the_sessions),
 		LEASE_TEST(who__has_and_who_waits),
@@ -1142,10 +1305,19 @@ int driver_run_leases(void)
 		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),
 		LEASE_TEST(end__not_for_time_in_which_writes_stand_still),
 		LEASE_TEST(end__by_bye_is_in_order),
+		LEASE_TEST(end__by_bye_of_one_that_has_lost_something),
+		LEASE_TEST(end__of_one_that_comes_back),
 		LEASE_TEST(end__of_one_that_has_died_gives_pages),
 		LEASE_TEST(restart__forgets_no_lease),
 		LEASE_TEST(restart__ends_a_holder_that_stays_away),
 	};
 
-	return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+	static const struct CMUnitTest shm_tests[] = {
+		LEASE_TEST(end__nobody_else_says_that_it_is_unmapped),
+	};
+	int failed = cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+
+	if (driver_kind == TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name("mappings", shm_tests, NULL, NULL);
+	return failed;
 }

@@ -167,11 +167,22 @@ static void attach__newer_instance_ends_the_older(void **state)
 	client_fini(&client);
 }
 
-static void attach__unknown_session_is_stale(void **state)
+static void attach__session_that_has_ended_or_of_another_store(void **state)
 {
 	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_drop(&client);
 	client_connect(&client);
-	assert_int_equal(client_attach(&client, "default", 12345, 0, text), -ESTALE);
+	assert_int_equal(client_attach(&client, "default", 12345, 0, text), -EIDRM);
+	assert_non_null(strstr(text, "session 12345 has ended"));
+	client.attached.store_id[3]++;
+	assert_int_equal(
+		client_attach(&client, "default", client.attached.session, 0, text), -ESTALE);
+	assert_non_null(strstr(text, "another store"));
+	client.ended = 12345;
+	assert_int_equal(client_attach(&client, "default", 0, 0, text), -ESTALE);
+	client.attached.store_id[3]--;
+	assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
 	client_fini(&client);
 }
 
@@ -331,6 +342,7 @@ static void read_only__who_is_refused_has_changed_nothing(void **state)
 	client_init(&client, &server, "owner", 1);
 	client.flags = ATTACH_READ_ONLY;
 	client_connect(&client);
+	client_know_store(&client);
 	if (driver_kind == TRANSPORT_SHM) {
 		assert_int_equal(client_attach(&client, "default", FIRST_SESSION, 0, text), -EBUSY);
 		assert_non_null(strstr(text, "can't be fenced"));
@@ -892,7 +904,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_says_bye),
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_is_dead),
 		SESSION_TEST(attach__newer_instance_ends_the_older),
-		SESSION_TEST(attach__unknown_session_is_stale),
+		SESSION_TEST(attach__session_that_has_ended_or_of_another_store),
 		SESSION_TEST(attach__twice_on_a_channel),
 		SESSION_TEST(attach__channels_out_of_range),
 		SESSION_TEST(attach__another_channel_joins_and_is_replaced),

@@ -2,6 +2,7 @@
 #include "tests/unit/remote_script.h"
 
 #include "common/log.h"
+#include "daemon/fs_internal.h"
 #include "daemon/remote_private.h"
 
 static struct fs_options options_for(unsigned port, unsigned nthreads)
@@ -771,6 +772,110 @@ static void session__refused_when_it_resumes_is_lost(void **state)
 	bench_close(&b);
 }
 
+/* What is asked of the filesystem by the end of one that shares. */
+static struct fs *share(struct bench *b)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+
+	assert_non_null(fs);
+	locks_init(&fs->locks);
+	for (unsigned i = 0; i < b->d.nthreads; i++) {
+		list_init(&fs->threads[i].lock_waits);
+		b->d.threads[i].fs = fs;
+	}
+	b->d.session->sharing = true;
+	return fs;
+}
+
+static bool all_idle(const struct drive *d)
+{
+	for (unsigned i = 0; i < d->nthreads; i++)
+		if (!remote_is_idle(&d->threads[i]))
+			return false;
+	return true;
+}
+
+static void session__that_has_ended_is_followed_by_another(void **state)
+{
+	const struct rpc_attach *attach;
+	struct test_rpc late;
+	struct bench b;
+	struct fs *fs;
+
+	bench_open(&b, 2);
+	fs = share(&b);
+	drive_until(&b.d, remote_connected(&b.d.threads[1]));
+	atomic_store(&b.script.refuse, -EIDRM);
+	atomic_store(&b.script.hold, true);
+	rpcs_start(&b, 60);
+	ios_start(&b.d, &ios, IO_WRITE);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, count_done(calls) == 60 && count_done(ios.io) == NIOS);
+	for (unsigned i = 0; i < 60; i++)
+		assert_int_equal(calls[i].status, -ESTALE);
+	assert_true(session_has_ended(b.d.session));
+	assert_false(session_lost(b.d.session));
+	assert_int_equal(session_ttl_ms(b.d.session), 0);
+	/* Nothing goes out before another one is asked for. */
+	test_rpc_create(&late, "late", 0);
+	rpc_start(&b.d.threads[1], &late.call);
+	drive_until(&b.d, late.ndone && all_idle(&b.d));
+	assert_int_equal(late.status, -ESTALE);
+	atomic_store(&b.script.refuse, 0);
+	atomic_store(&b.script.hold, false);
+	atomic_store(&b.script.nended, 1);
+	for (unsigned i = 0; i < 20; i++)
+		drive_turn(&b.d.threads[0], 5);
+	assert_int_equal(atomic_load(&b.script.nattached), 2);
+	session_begin_anew(b.d.session);
+	assert_false(session_is_made(b.d.session));
+	drive_until(&b.d, atomic_load(&b.script.nattached) == 4);
+	attach = &b.script.channels[0].attach.attach;
+	assert_int_equal(attach->session, 0);
+	assert_int_equal(attach->ended, SCRIPT_SESSION);
+	assert_memory_equal(attach->store_id, "a store", 8);
+	assert_int_equal(b.script.channels[1].attach.attach.session, SCRIPT_SESSION + 1);
+	assert_true(session_is_made(b.d.session));
+	/* By the first numbers of its slots, which the server holds us to. */
+	rpcs_start(&b, 60);
+	drive_until(&b.d, count_done(calls) == 60);
+	rpcs_verify(&b, 60);
+	drive_stop(&b.d, 10000);
+	bench_close(&b);
+	locks_fini(&fs->locks);
+	free(fs);
+}
+
+static void session__of_one_that_does_not_share_is_lost(void **state)
+{
+	struct bench b;
+
+	bench_open(&b, 1);
+	atomic_store(&b.script.refuse, -EIDRM);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, session_lost(b.d.session));
+	assert_false(session_has_ended(b.d.session));
+	bench_close(&b);
+}
+
+static void session__that_has_ended_with_the_store_is_lost(void **state)
+{
+	struct bench b;
+	struct fs *fs;
+
+	bench_open(&b, 1);
+	fs = share(&b);
+	atomic_store(&b.script.refuse, -EIDRM);
+	atomic_store(&b.script.cut_once, 1);
+	drive_until(&b.d, session_has_ended(b.d.session) && all_idle(&b.d));
+	atomic_store(&b.script.refuse, -ESTALE);
+	session_begin_anew(b.d.session);
+	drive_until(&b.d, session_lost(b.d.session));
+	bench_close(&b);
+	locks_fini(&fs->locks);
+	free(fs);
+}
+
 static void session__goes_on_when_the_export_has_grown(void **state)
 {
 	struct bench b;
@@ -959,6 +1064,9 @@ int main(void)
 		cmocka_unit_test(soft__lost_session_is_not_given_up),
 		cmocka_unit_test(hard__never_gives_up),
 		cmocka_unit_test(session__refused_when_it_resumes_is_lost),
+		cmocka_unit_test(session__that_has_ended_is_followed_by_another),
+		cmocka_unit_test(session__of_one_that_does_not_share_is_lost),
+		cmocka_unit_test(session__that_has_ended_with_the_store_is_lost),
 		cmocka_unit_test(session__goes_on_when_the_export_has_grown),
 		cmocka_unit_test(session__more_regions_than_it_reaches_is_lost),
 		cmocka_unit_test(stop__says_bye_with_the_totals),

@@ -52,6 +52,11 @@ void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)
 {
 }
 
+bool fs_begins_anew(struct request *req, int *error)
+{
+	return false;
+}
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 static int setup(void **state)

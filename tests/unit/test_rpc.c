@@ -71,6 +71,8 @@ static struct rpc_request request_of(unsigned op)
 		q.attach = (struct rpc_attach){.owner = "0123456789abcde",
 			.instance = 5,
 			.session = 6,
+			.store_id = "fedcba987654321",
+			.ended = 4,
 			.channel = 1,
 			.nchannels = 2,
 			.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE,
@@ -82,8 +84,13 @@ static struct rpc_request request_of(unsigned op)
 		q.regions.first = 8;
 		break;
 	case RPC_PING:
-	case RPC_BYE:
 		q.ping = (struct rpc_counters){1, 2, 3, 4, 5, 6};
+		break;
+	case RPC_BYE:
+		q.bye = (struct rpc_bye){{1, 2, 3, 4, 5, 6}, true};
+		break;
+	case RPC_CANCEL:
+		q.cancel = (struct rpc_cancel){17, 1ull << 40};
 		break;
 	case RPC_STATUS:
 		q.status.offset = 4096;
@@ -311,6 +318,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.getlk = (struct rpc_getlk_reply){LOCK_EXCLUSIVE, 4711, 5, LOCK_END_MAX};
 		break;
 	case RPC_BYE:
+	case RPC_CANCEL:
 	case RPC_RETURN:
 	case RPC_STAGE:
 	case RPC_FROZEN:
@@ -343,7 +351,7 @@ static int decode_reply(const void *msg, size_t len)
 static void op_info__unknown_ops_have_no_name(void **state)
 {
 	assert_null(rpc_op_info(0)->name);
-	assert_null(rpc_op_info(RPC_WHO + 1)->name);
+	assert_null(rpc_op_info(RPC_CANCEL + 1)->name);
 	assert_null(rpc_op_info(RPC_OP_MAX)->name);
 	assert_null(rpc_op_info(UINT32_MAX)->name);
 	assert_string_equal(rpc_op_info(RPC_RENAME)->name, "rename");

@@ -1,0 +1,343 @@
+#include "daemon/renewal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/log.h"
+#include "common/util.h"
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+#include "daemon/op.h"
+#include "daemon/path.h"
+
+/* Files that are named in the log. */
+enum { NAMED_MAX = 100 };
+
+void renewal_init(struct renewal *r, void (*begin)(struct request *req, int status))
+{
+	*r = (struct renewal){.begin = begin};
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+void renewal_fini(struct renewal *r)
+{
+	pthread_mutex_destroy(&r->lock);
+}
+
+static void go_on(struct thread_call *call);
+
+void renewal_thread_init(struct renewal_thread *t)
+{
+	list_init(&t->held);
+	list_init(&t->call.link);
+	t->call.run = go_on;
+}
+
+static enum renewal_phase phase_of(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->renewal.phase, memory_order_acquire);
+}
+
+static void wake_all(struct fs *fs)
+{
+	for (unsigned i = 0; i < fs->options.io_threads; i++) {
+		struct fs_thread *ft = &fs->threads[i];
+
+		if (!atomic_exchange(&ft->renewal.called, true))
+			io_thread_call(ft->thread, &ft->renewal.call);
+	}
+}
+
+/* ---- what is forgotten ----------------------------------------------------------------------- */
+
+struct lost {
+	struct fs *fs;
+	struct inode *named[NAMED_MAX]; /* referenced */
+	unsigned n;
+};
+
+/* Whether somebody is yet to be told of a write that did not arrive. */
+static bool is_to_tell_locked(const struct commit *c)
+{
+	return c->nfailures && !c->told && c->error == -EIO;
+}
+
+/* Bytes that have arrived in their place are there; their times the server sets. */
+static bool is_lost_locked(const struct inode *inode)
+{
+	const struct commit *c = &inode->commit;
+
+	return is_to_tell_locked(c) ||
+	       (!commit_is_clean_locked(inode) && (c->size_dirty || inode->map.uncommitted));
+}
+
+static void forget_inode(struct inode *inode, void *arg)
+{
+	struct lost *lost = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (is_lost_locked(inode)) {
+		if (!inode->commit.refused && !is_to_tell_locked(&inode->commit))
+			commit_failed_locked(inode, -EIO);
+		if (lost->n < NAMED_MAX)
+			lost->named[lost->n] = inode_ref(inode);
+		lost->n++;
+	}
+	commit_forget_locked(inode);
+	inode->access.dirty = false;
+	if (inode_is_regular(inode))
+		drop_unseen_locked(inode, lost->fs->threads[0].thread->port, 0, INT64_MAX);
+	inode_unlease_locked(inode);
+	names_forget(&inode->names, &lost->fs->inodes.names);
+	lease_forget_locked(inode);
+	lock_owners_forget_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void log_lost(struct lost *lost)
+{
+	char path[PATH_TEXT_BYTES];
+
+	for (unsigned i = 0; i < lost->n && i < NAMED_MAX; i++) {
+		struct inode *inode = lost->named[i];
+
+		path_describe(inode, path, sizeof(path));
+		log_error("inode %llu, %s: what was written last is lost with the session",
+			(unsigned long long)inode->ino, path);
+		inode_put(inode);
+	}
+	if (lost->n > NAMED_MAX)
+		log_error("%u more files: what was written last is lost with the session",
+			lost->n - NAMED_MAX);
+}
+
+static void forget(struct fs *fs)
+{
+	struct lost lost = {.fs = fs};
+
+	inode_each(fs, forget_inode, &lost);
+	grants_forget(&fs->grants);
+	for (unsigned i = 0; i < fs->options.io_threads; i++)
+		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
+	allowances_forget(&fs->allowances);
+	returns_forget(&fs->returns);
+	freeze_forget(&fs->freeze);
+	log_lost(&lost);
+}
+
+/* ---- the end of what has begun --------------------------------------------------------------- */
+
+/* What waits for the session to be there again, and knows nothing. */
+static bool is_held(const struct op *op)
+{
+	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_REMOUNT;
+}
+
+/* What was sent ends with its calls. */
+static void end_one(struct request *req)
+{
+	const struct op *op = op_of(req);
+
+	if (op->wait != OP_RUNS && !is_held(op))
+		op_cancel(req, -EIO);
+}
+
+static void count_one(struct request *req)
+{
+	fs_thread_of(req->thread)->renewal.nrunning += !is_held(op_of(req));
+}
+
+static bool is_idle(struct io_thread *thread)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	ft->renewal.nrunning = 0;
+	request_each(thread, count_one);
+	return !ft->renewal.nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
+}
+
+/* Unless another thread was first. */
+static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_phase to)
+{
+	struct renewal *r = &fs->renewal;
+
+	pthread_mutex_lock(&r->lock);
+	if (phase_of(fs) == from) {
+		if (to == RENEWAL_ENDS) {
+			r->idle = 0;
+			atomic_fetch_add(&r->session, 1);
+		}
+		atomic_store_explicit(&r->phase, to, memory_order_release);
+		wake_all(fs);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* True: all threads are, and this one was the last. Nothing makes one busy again. */
+static bool say_idle(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct renewal *r = &fs->renewal;
+	uint32_t bit = UINT32_C(1) << thread->index, before;
+
+	pthread_mutex_lock(&r->lock);
+	before = r->idle;
+	r->idle |= bit;
+	pthread_mutex_unlock(&r->lock);
+	return !(before & bit) && (before | bit) == (UINT32_C(1) << fs->options.io_threads) - 1;
+}
+
+static void end_all(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+
+	request_each(thread, end_one);
+	if (!is_idle(thread) || !say_idle(thread))
+		return;
+	forget(fs);
+	session_begin_anew(fs->session);
+	change_phase(fs, RENEWAL_ENDS, RENEWAL_ATTACHES);
+}
+
+void renewal_step(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	enum renewal_phase phase = phase_of(fs);
+
+	if (phase == RENEWAL_NONE && session_has_ended(fs->session))
+		change_phase(fs, phase, RENEWAL_ENDS);
+	else if (phase != RENEWAL_NONE && session_lost(fs->session))
+		change_phase(fs, phase, RENEWAL_NONE);
+	else if (phase == RENEWAL_ENDS)
+		end_all(thread);
+	else if (phase == RENEWAL_ATTACHES && session_is_made(fs->session))
+		change_phase(fs, phase, RENEWAL_NONE);
+}
+
+/* ---- what comes meanwhile -------------------------------------------------------------------- */
+
+static void go_on(struct thread_call *call)
+{
+	struct renewal_thread *t = container_of(call, struct renewal_thread, call);
+	struct fs *fs = container_of(t, struct fs_thread, renewal)->thread->fs;
+	struct list *link;
+
+	atomic_store(&t->called, false);
+	while (!renewal_is_running(&fs->renewal) && (link = list_pop(&t->held))) {
+		struct waiter *w = list_entry(link, struct waiter, link);
+
+		op_of(w->req)->wait = OP_RUNS;
+		w->resume(w->req, 0);
+	}
+}
+
+/* Whoever closes a file, or takes the mount away, may be about to end, and no signal tells of that.
+ */
+static bool is_looked_after(const struct request *req)
+{
+	return req->op == OP_FLUSH || req->op == OP_FSYNC || req->op == OP_STATFS;
+}
+
+static void hold(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	waiter_init(&op->waiter, req, req->thread->fs->renewal.begin);
+	fs_watch_begin(req);
+	if (is_looked_after(req))
+		fs_watch(req);
+	op->wait = OP_AT_RENEWAL;
+	list_add_tail(&fs_thread_of(req->thread)->renewal.held, &op->waiter.link);
+}
+
+/* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */
+static bool is_about_data(const struct request *req)
+{
+	switch (req->op) {
+	case OP_READ:
+	case OP_WRITE:
+	case OP_FSYNC:
+	case OP_LSEEK:
+	case OP_FALLOCATE:
+	case OP_COPY:
+	case OP_GETLK:
+	case OP_SETLK:
+		return true;
+	case OP_SETATTR:
+		return req->args.set.valid & SET_SIZE;
+	default:
+		return false;
+	}
+}
+
+static struct handle *handle_for_data(const struct request *req)
+{
+	return req->args.has_fh && is_about_data(req) ? handle_of(req) : NULL;
+}
+
+void renewal_handle_opened(struct fs *fs, struct handle *handle)
+{
+	handle->session = atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+}
+
+static bool is_stale(const struct fs *fs, const struct handle *handle)
+{
+	return atomic_load_explicit(&handle->unlocked, memory_order_relaxed) ||
+	       atomic_load_explicit(&handle->session, memory_order_relaxed) !=
+		       atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+}
+
+/* By the answer to this request. */
+static void tell(const struct request *req, struct handle *handle)
+{
+	atomic_store(&handle->session, atomic_load(&req->thread->fs->renewal.session));
+	if (req->op == OP_FSYNC)
+		commit_tell(handle->inode, handle);
+}
+
+bool renewal_enter(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+	struct handle *handle = handle_for_data(req);
+	bool running = renewal_is_running(&fs->renewal);
+
+	/* What is lost is known when the old session is forgotten. */
+	if (handle && !(running && req->op == OP_FSYNC) &&
+		(is_stale(fs, handle) || (running && req->args.cached))) {
+		tell(req, handle);
+		reply_error(req, -EIO);
+		return false;
+	}
+	if (running)
+		hold(req);
+	return !running;
+}
+
+static bool is_by_the_end(const struct request *req, int error)
+{
+	return (error == -ESTALE || error == -EIO) && !req->replied &&
+	       renewal_is_running(&req->thread->fs->renewal) && !remote_gives_up(req->thread);
+}
+
+/* A payload's buffer may be wanted by what is yet to end. */
+static bool can_begin_anew(const struct request *req)
+{
+	return req->op != OP_WRITE && req->op != OP_SETXATTR;
+}
+
+bool renewal_takes_back(struct request *req, int *error)
+{
+	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
+
+	if (!is_by_the_end(req, *error))
+		return false;
+	*error = -EIO;
+	if (handle)
+		tell(req, handle);
+	if (handle || op_of(req)->changing || !can_begin_anew(req))
+		return false;
+	request_return_buffer(req);
+	memset(req->state, 0, sizeof(req->state));
+	hold(req);
+	return true;
+}

@@ -1,0 +1,87 @@
+/* renewal.h - a sharing mount whose session was ended by the server begins another one.
+ *
+ * Others had to wait for what this client had, and it did not give that back in time: its process
+ * was stopped, or its link was gone. So what it knew is not true any more, what it had written and
+ * not committed is lost, and nothing of the old session may be used in a new one.
+ *
+ *     ATTACH: -EIDRM -> every thread: channel deleted, all that has begun is taken back, or ends ->
+ *     all threads are idle -> one of them forgets everything -> ATTACH of a new session -> what was
+ *     held meanwhile begins
+ *
+ * Operations by name that changed nothing, or of which nothing was sent, are done again in the new
+ * session; others end with EIO, for nobody knows what has become of them. Handles from before are
+ * stale: their first operation on data ends with EIO, and then they are as good as new ones, where
+ * the file is still there. But a handle by which a lock was had is of no use any more: what the
+ * lock has protected, others may have changed. Data that is lost is told to each who has the file
+ * open (commit.h), and logged by path.
+ *
+ * What comes meanwhile is held, but for data of stale handles: nobody who reads a page for the
+ * kernel's cache waits, since what is being taken back may wait for that page.
+ *
+ * A mount that doesn't share has no new session: its export is somebody else's then, or was, and
+ * the kernel has much cached. It is to be mounted anew.
+ *
+ * THREADS    Each thread holds its own requests. Whoever is the last to be idle forgets; the others
+ *            do nothing meanwhile that touches what is forgotten.
+ */
+#ifndef RMEMFS_DAEMON_RENEWAL_H
+#define RMEMFS_DAEMON_RENEWAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/list.h"
+#include "daemon/io_thread.h"
+
+struct fs;
+struct handle;
+struct request;
+
+enum renewal_phase {
+	RENEWAL_NONE,
+	RENEWAL_ENDS,     /* what has begun */
+	RENEWAL_ATTACHES, /* and nothing is known any more */
+};
+
+struct renewal {
+	_Atomic enum renewal_phase phase;
+	atomic_uint session; /* counts them: handles of another number are stale */
+	/* Begins a request that was held, or ends it. */
+	void (*begin)(struct request *req, int status);
+	pthread_mutex_t lock;
+	uint32_t idle; /* a bit for each thread */
+};
+
+/* Of each thread. */
+struct renewal_thread {
+	struct list held; /* struct waiter */
+	struct thread_call call;
+	atomic_bool called;
+	unsigned nrunning; /* while they are counted */
+};
+
+void renewal_init(struct renewal *r, void (*begin)(struct request *req, int status));
+void renewal_fini(struct renewal *r);
+void renewal_thread_init(struct renewal_thread *t);
+
+static inline bool renewal_is_running(const struct renewal *r)
+{
+	return atomic_load_explicit(&r->phase, memory_order_acquire) != RENEWAL_NONE;
+}
+
+/* Does what is due, after events and about every 100 ms. */
+void renewal_step(struct io_thread *thread);
+
+/* Before a request of a sharing mount begins. False: it was answered, or it is held and
+ * begin(req, 0) follows, or begin(req, -ECANCELED) if it is taken back. */
+bool renewal_enter(struct request *req);
+/* An operation ends with an error while the session ends. True: it is held, to begin anew. False:
+ * *error is what its caller is to be told. */
+bool renewal_takes_back(struct request *req, int *error);
+
+/* Of a file that is opened now. */
+void renewal_handle_opened(struct fs *fs, struct handle *handle);
+
+#endif

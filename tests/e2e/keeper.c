@@ -1,0 +1,128 @@
+/* keeper.c - keeps a file open and does with it what the lines of its standard input say. Of each it
+ * prints what came of it: "ok", what it has read, or the error's name.
+ *
+ *     keeper PATH     opens it for reading and writing, made if it is not there; "ok"
+ *
+ *     write TEXT      appends it, with a newline
+ *     fill            appends lines until one can't be written
+ *     read            the first line of the file
+ *     fsync, close, quit
+ *     chmod, chown, touch, xattr
+ *     link PATH       gives it another name
+ *     flock, unflock  without waiting
+ *     record, release a lock of the whole file, by fcntl(2), without waiting
+ */
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static void say(const char *words)
+{
+	puts(words);
+	fflush(stdout);
+}
+
+static void say_result(long result)
+{
+	say(result < 0 ? strerrorname_np(errno) : "ok");
+}
+
+static void append(int fd, const char *text)
+{
+	char line[512];
+	int len = snprintf(line, sizeof(line), "%s\n", text);
+	off_t end = lseek(fd, 0, SEEK_END);
+
+	say_result(end < 0 ? -1 : pwrite(fd, line, (size_t)len, end));
+}
+
+static void fill(int fd)
+{
+	static const char line[] = "one line of many\n";
+	off_t at = lseek(fd, 0, SEEK_END);
+
+	while (pwrite(fd, line, sizeof(line) - 1, at) == (ssize_t)sizeof(line) - 1)
+		at += (off_t)sizeof(line) - 1;
+	say_result(-1);
+}
+
+static void read_line(int fd)
+{
+	char line[512] = "";
+	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+
+	line[strcspn(line, "\n")] = '\0';
+	if (n < 0)
+		say_result(-1);
+	else
+		say(line);
+}
+
+static void lock_all(int fd, short type)
+{
+	struct flock lock = {.l_type = type};
+
+	say_result(fcntl(fd, F_SETLK, &lock));
+}
+
+static void obey(int fd, const char *word, const char *rest)
+{
+	if (strcmp(word, "write") == 0)
+		append(fd, rest);
+	else if (strcmp(word, "fill") == 0)
+		fill(fd);
+	else if (strcmp(word, "read") == 0)
+		read_line(fd);
+	else if (strcmp(word, "fsync") == 0)
+		say_result(fsync(fd));
+	else if (strcmp(word, "close") == 0)
+		say_result(close(fd));
+	else if (strcmp(word, "chmod") == 0)
+		say_result(fchmod(fd, 0600));
+	else if (strcmp(word, "chown") == 0)
+		say_result(fchown(fd, 12, 34));
+	else if (strcmp(word, "touch") == 0)
+		say_result(futimens(fd, NULL));
+	else if (strcmp(word, "xattr") == 0)
+		say_result(fsetxattr(fd, "user.name", "value", 5, 0));
+	else if (strcmp(word, "link") == 0)
+		say_result(linkat(fd, "", AT_FDCWD, rest, AT_EMPTY_PATH));
+	else if (strcmp(word, "flock") == 0)
+		say_result(flock(fd, LOCK_EX | LOCK_NB));
+	else if (strcmp(word, "unflock") == 0)
+		say_result(flock(fd, LOCK_UN));
+	else if (strcmp(word, "record") == 0)
+		lock_all(fd, F_WRLCK);
+	else if (strcmp(word, "release") == 0)
+		lock_all(fd, F_UNLCK);
+	else
+		errx(2, "no such command: %s", word);
+}
+
+int main(int argc, char **argv)
+{
+	char line[512];
+	int fd;
+
+	if (argc != 2)
+		errx(2, "keeper PATH");
+	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	say_result(fd);
+	while (fd >= 0 && fgets(line, sizeof(line), stdin) && strcmp(line, "quit\n") != 0) {
+		char *rest;
+
+		line[strcspn(line, "\n")] = '\0';
+		rest = line + strcspn(line, " ");
+		if (*rest)
+			*rest++ = '\0';
+		obey(fd, line, rest);
+	}
+	return 0;
+}

@@ -1,0 +1,271 @@
+#!/usr/bin/env bats
+# shared_late.bats - mounts that share an export (-o share) and come back when their session has been
+# ended, because others had waited for longer than the lease for what they had.
+
+bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+lease=2 # seconds
+test_seconds=90
+
+setup() {
+	setup_rmem
+	use_lease $lease
+	mounts=()
+	declare -gA keepers=()
+}
+
+teardown() {
+	local name
+	for name in "${!keepers[@]}"; do
+		kill -KILL "${keepers[$name]}" 2>/dev/null || true
+		wait "${keepers[$name]}" 2>/dev/null || true
+	done
+	end_mounts
+}
+
+# ---- who has files open --------------------------------------------------------------------------
+
+answers() {
+	[ "$(wc -l <"$dir/said.$1")" -ge "$2" ]
+}
+
+# keep NAME PATH
+keep() {
+	mkfifo "$dir/to.$1"
+	: >"$dir/said.$1"
+	keeper "$2" <"$dir/to.$1" >"$dir/said.$1" 2>&1 3>&- &
+	keepers[$1]=$!
+	echo 0 >"$dir/orders.$1"
+	exec {fd}>"$dir/to.$1"
+	echo "$fd" >"$dir/fd.$1"
+	until_true 20 answers "$1" 1
+	[ "$(cat "$dir/said.$1")" = ok ]
+}
+
+# told NAME ORDER...: without waiting for what comes of it.
+told() {
+	local n
+	n=$(cat "$dir/orders.$1")
+	echo $((n + 1)) >"$dir/orders.$1"
+	echo "${*:2}" >&"$(cat "$dir/fd.$1")"
+}
+
+# gives NAME WORDS ORDER...: what comes of it.
+gives() {
+	local n said
+	told "$1" "${@:3}"
+	n=$(($(cat "$dir/orders.$1") + 1))
+	until_true 20 answers "$1" $n || die "$1: no answer to ${*:3}"
+	said=$(sed -n ${n}p "$dir/said.$1")
+	[ "$said" = "$2" ] || die "$1: ${*:3} gave $said, not $2"
+}
+
+let_go() {
+	local pid=${keepers[$1]}
+	told "$1" quit
+	unset "keepers[$1]"
+	exit_status "$pid" 20
+}
+
+# ---- who is late ---------------------------------------------------------------------------------
+
+server_logged() {
+	grep -qF "$1" "$dir/server.log"
+}
+
+mount_logged() {
+	grep -qF "$2" "$dir/mount.$1.log"
+}
+
+# Its process, or what it was told by it, does not run meanwhile.
+is_ended() {
+	[ "$(status_of '[.sessions[] | select(.state != "ending")] | length')" -lt "$1" ]
+}
+
+# late N MAX: mount N is stopped until its session is ended, which others have waited for, and goes on.
+late() {
+	local pid=${mounts[$1]} there
+	there=$(status_of '[.sessions[] | select(.state != "ending")] | length')
+	suspend "$pid"
+	timeout 60 cat "$dir/$2" >/dev/null 3>&- &
+	asker=$!
+	until_true 30 is_ended "$there" || die "the session of mount $1 is not ended"
+	kill -CONT "$pid"
+}
+
+wait_at_server() {
+	[ "$(status_of '.exports[0].leases.waiting')" -eq "$1" ]
+}
+
+# The one who had to wait is served.
+served() {
+	exit_status "$asker" 20
+}
+
+@test "what is open fails once when the session was ended, and then goes on" {
+	begin 1 2
+	keep a "$dir/1/a"
+	keep b "$dir/1/b"
+	gives a ok write first
+	gives a ok fsync
+	gives b ok write other
+	gives b ok fsync
+	late 1 2/a
+	served
+	gives a EIO read
+	gives a first read
+	gives a ok write second
+	gives b EIO write lost
+	gives b ok write more
+	gives a ok fsync
+	gives b ok fsync
+	[ "$(cat "$dir/2/a")" = "first
+second" ]
+	[ "$(cat "$dir/2/b")" = "other
+more" ]
+	echo new >"$dir/1/c"
+	[ "$(cat "$dir/2/c")" = new ]
+	let_go a
+	let_go b
+	mount_logged 1 'session lost: session'
+}
+
+@test "what could not be written is told by fsync, and by close, and logged with its path" {
+	local line
+	begin 1 2
+	mkdir -p "$dir/1/some/where"
+	keep a "$dir/1/some/where/a"
+	keep b "$dir/1/some/b"
+	keep c "$dir/1/some/c"
+	gives a ok write kept
+	gives a ok fsync
+	gives b ok write kept
+	gives b ok fsync
+	gives c ok write kept
+	gives c ok fsync
+	mv "$dir/1/some/b" "$dir/1/some/moved"
+	# At any time there is something that the server was not told of yet.
+	told a fill
+	told b fill
+	until_true 10 test -s "$dir/1/some/where/a" -a -s "$dir/1/some/moved"
+	late 1 2/some/where/a
+	served
+	until_true 10 answers a 4
+	until_true 10 answers b 4
+	gives a EIO fsync
+	gives a ok fsync
+	gives a ok write again
+	gives b EIO close
+	gives c EIO read
+	gives c kept read
+	gives c ok close
+	[ "$(head -n 1 "$dir/2/some/where/a")" = kept ]
+	[ "$(tail -n 1 "$dir/2/some/where/a")" = again ]
+	[ "$(head -n 1 "$dir/2/some/moved")" = kept ]
+	cmp "$dir/1/some/moved" "$dir/2/some/moved"
+	line='what was written last is lost with the session'
+	mount_logged 1 "/some/where/a: $line"
+	mount_logged 1 "/some/moved: $line"
+	run ! mount_logged 1 "/some/c: $line"
+	let_go a
+	let_go b
+	let_go c
+}
+
+@test "who had a lock when the session was ended can do nothing by that file" {
+	begin 1 2
+	keep a "$dir/1/file"
+	keep b "$dir/1/file"
+	keep c "$dir/1/file"
+	keep d "$dir/1/other"
+	gives a ok write first
+	gives a ok fsync
+	gives a ok flock
+	gives b ok record
+	gives c first read
+	gives d ok flock
+	gives d ok unflock
+	late 1 2/file
+	served
+	gives a EIO read
+	gives a EIO read
+	gives a EIO flock
+	gives b EIO write lost
+	gives b EIO write lost
+	gives c EIO read
+	gives c first read
+	gives d EIO read
+	gives d '' read
+	keep e "$dir/2/file"
+	gives e ok flock
+	gives e ok record
+	for name in a b c d e; do
+		let_go $name
+	done
+}
+
+@test "what a stopped mount has is waited for until it goes on, which status tells" {
+	local text
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	suspend "${mounts[1]}"
+	timeout 60 cat "$dir/2/a" >"$dir/read" 3>&- &
+	asker=$!
+	until_true 30 server_logged 'is ended: it has not given back'
+	if [ "$transport" = shm ]; then
+		text=$(rmemfsctl status "$socket")
+		[[ $text == *"waiting: 1 for leases"* ]]
+		[[ $text == *"waits for process ${mounts[1]}, which has the memory mapped"* ]]
+		[ ! -s "$dir/read" ]
+		kill -CONT "${mounts[1]}"
+		served
+	else
+		served
+		kill -CONT "${mounts[1]}"
+	fi
+	until_true 20 mount_logged 1 'connected again'
+	gives a EIO read
+	gives a ok write second
+	gives a ok fsync
+	[ "$(cat "$dir/2/a")" = "$(cat "$dir/1/a")" ]
+	let_go a
+}
+
+# Each waits at the server before it has changed anything.
+@test "who changes what a stopped mount has can be killed, and has changed nothing" {
+	local name names=(chmod chown xattr link)
+	use_lease 20
+	begin 1 2
+	for name in "${names[@]}"; do
+		echo "$name" >"$dir/1/$name"
+		keep "$name" "$dir/2/$name"
+		keep "holder.$name" "$dir/1/$name"
+		gives "holder.$name" ok write more
+		gives "holder.$name" ok fsync
+	done
+	suspend "${mounts[1]}"
+	for name in "${names[@]}"; do
+		told "$name" "$name" "$dir/2/linked"
+	done
+	until_true 10 wait_at_server ${#names[@]}
+	for name in "${names[@]}"; do
+		kill -KILL "${keepers[$name]}"
+		exit_status "${keepers[$name]}" 5 || [ $? -eq 137 ] || die "$name can't be killed"
+		unset "keepers[$name]"
+	done
+	until_true 10 wait_at_server 0
+	kill -CONT "${mounts[1]}"
+	for name in "${names[@]}"; do
+		gives "holder.$name" "$name" read
+		let_go "holder.$name"
+		[ "$(stat -c '%a %u %h' "$dir/2/$name")" = "644 0 1" ]
+		run ! getfattr -n user.name "$dir/2/$name"
+	done
+	[ ! -e "$dir/2/linked" ]
+	run ! server_logged 'is ended'
+}
