@@ -42,7 +42,7 @@ void name_cache_fini(struct name_cache *c)
 struct name_key name_key_of(const struct name_cache *c, uint64_t dir, const char *name)
 {
 	uint8_t text[sizeof(dir) + NAME_BYTES_MAX];
-	size_t len = min_u64(strlen(name), NAME_BYTES_MAX);
+	size_t len = strnlen(name, NAME_BYTES_MAX);
 
 	memcpy(text, &dir, sizeof(dir));
 	memcpy(text + sizeof(dir), name, len);
