@@ -251,8 +251,9 @@ static bool is_of_no_use(const struct inode *inode)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	/* Of one whose last name we have taken all goes at once: returns.h. */
-	if (inode->nopen || is_used(l) || inode->orphan)
+	/* Of one whose last name we have taken all goes at once (returns.h); what has come since
+	 * then, by an OPEN that was too late, goes by itself. */
+	if (inode->nopen || is_used(l) || (inode->orphan && !inode->returned))
 		return false;
 	return l->type ? l->passing || !inode->attr.nlink : l->pinned || l->unsure;
 }
@@ -324,6 +325,9 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 
 	pthread_mutex_lock(&inode->lock);
 	if (rep->status) {
+		/* Before it waited there it had nothing any more, whatever an answer says that is
+		 * on its way. */
+		lease_note(inode->fs, inode->ino);
 		waiters_wake(&l->waiters, rep->status);
 	} else {
 		l->number = max_u64(l->number, rep->entry.lease.number);

@@ -33,7 +33,8 @@ static bool is_sharing(const struct request *req)
 /* Leases are good for as long as the server has heard of us, and no longer. */
 static bool may_tell(const struct request *req)
 {
-	return is_sharing(req) && session_ttl_ms(req->thread->fs->session) > 0;
+	return is_sharing(req) && session_ttl_ms(req->thread->fs->session) > 0 &&
+	       remote_connected(req->thread);
 }
 
 static uint64_t lease_number(struct inode *inode)

@@ -244,7 +244,9 @@ void rpc_withdraw(struct io_thread *thread, struct rpc_call *call)
 	struct remote *r = thread->remote;
 	unsigned i = call->req.slot - thread->index * r->nslots;
 
-	assert(call->sent && i < r->nslots && r->slots[i].call == call);
+	assert(call->sent && i < r->nslots);
+	if (r->slots[i].call != call)
+		return; /* it could not be sent, and its answer is that */
 	if (!(r->unsent_slots >> i & 1))
 		r->cancel_slots |= (uint64_t)1 << i;
 	cancel_next(r);

@@ -111,8 +111,9 @@ static void log_lost(struct lost *lost)
 			lost->n - NAMED_MAX);
 }
 
-static void forget(struct fs *fs)
+static void forget(struct io_thread *thread)
 {
+	struct fs *fs = thread->fs;
 	struct lost lost = {.fs = fs};
 
 	inode_each(fs, forget_inode, &lost);
@@ -120,9 +121,11 @@ static void forget(struct fs *fs)
 	for (unsigned i = 0; i < fs->options.io_threads; i++)
 		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
 	allowances_forget(&fs->allowances);
-	returns_forget(&fs->returns);
 	freeze_forget(&fs->freeze);
 	log_lost(&lost);
+	session_begin_anew(fs->session);
+	/* Who waited for room goes on, in the new session. */
+	returns_forget(thread);
 }
 
 /* ---- the end of what has begun --------------------------------------------------------------- */
@@ -194,8 +197,7 @@ static void end_all(struct io_thread *thread)
 	request_each(thread, end_one);
 	if (!is_idle(thread) || !say_idle(thread))
 		return;
-	forget(fs);
-	session_begin_anew(fs->session);
+	forget(thread);
 	change_phase(fs, RENEWAL_ENDS, RENEWAL_ATTACHES);
 }
 
@@ -313,10 +315,14 @@ bool renewal_enter(struct request *req)
 	return !running;
 }
 
+/* That the session has ended another thread may know already. */
 static bool is_by_the_end(const struct request *req, int error)
 {
+	const struct fs *fs = req->thread->fs;
+
 	return (error == -ESTALE || error == -EIO) && !req->replied &&
-	       renewal_is_running(&req->thread->fs->renewal) && !remote_gives_up(req->thread);
+	       (renewal_is_running(&fs->renewal) || session_has_ended(fs->session)) &&
+	       !remote_gives_up(req->thread);
 }
 
 /* A payload's buffer may be wanted by what is yet to end. */

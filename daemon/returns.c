@@ -123,11 +123,19 @@ void returns_drain(struct io_thread *thread, drained_fn *drained)
 		drained(thread);
 }
 
-void returns_forget(struct returns *r)
+void returns_forget(struct io_thread *thread)
 {
+	struct returns *r = &thread->fs->returns;
+	drained_fn *drained;
+
 	pthread_mutex_lock(&r->lock);
-	r->n = 0;
+	assert(!r->nsent);
+	r->nanswered += r->n - r->first;
+	r->first = r->n = 0;
+	drained = take_drained_locked(r);
 	pthread_mutex_unlock(&r->lock);
+	if (drained)
+		drained(thread);
 }
 
 /* ---- gathering ------------------------------------------------------------------------------- */

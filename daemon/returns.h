@@ -76,7 +76,8 @@ void returns_flush(struct io_thread *thread);
  * What comes later is not waited for. One at a time. */
 void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
 
-/* Nothing of it is this session's any more. */
-void returns_forget(struct returns *r);
+/* Nothing of it is this session's any more, and nothing is on its way. Who waits for what was
+ * gathered need not. */
+void returns_forget(struct io_thread *thread);
 
 #endif

@@ -44,6 +44,7 @@ struct request {
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
+	uint64_t pinned; /* the inode whose grant its answer has made anew; 0: none */
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;

@@ -1,6 +1,6 @@
 /* damping.h - inodes whose leases were taken away a short time ago, again and again perhaps.
  *
- * What two clients change in turns, a directory say, is not to go to and fro between them: each
+ * What two clients change in turns, a directory say, is not to be handed back and forth: each
  * would wait for the other's giving back. So when a lease was taken away, none is given for a
  * while to who can do without, which is twice as long each time that it comes to nothing.
  *

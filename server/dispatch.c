@@ -163,6 +163,8 @@ static int run(struct server *s, struct request *req, int64_t now)
 		session->export->crowded |= !result;
 		return 0;
 	}
+	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
+		req->pinned = rep.entry.attr.ino;
 	if (result == META_WAIT) {
 		req->outcome = OUTCOME_WAIT;
 		req->wants = meta_wait(s->meta);
@@ -176,6 +178,7 @@ static int execute(struct server *s, struct request *req, int64_t now)
 	int taken = 0;
 
 	req->outcome = OUTCOME_REPLY;
+	req->pinned = 0;
 	req->reply = channel_send_buffer(req->conn->channel);
 	if (!req->reply)
 		return breach(req, "it does not take its replies");

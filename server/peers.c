@@ -171,12 +171,20 @@ static void peer_gone(struct server *s, struct peer *peer)
 
 void peers_unmapped(struct server *s, uint64_t session, int pid)
 {
+	bool any = false;
+
 	list_for_each_safe (pos, &s->peers) {
 		struct peer *peer = list_entry(pos, struct peer, link);
 
-		if (peer->session == session && peer->pid == pid)
-			peer_gone(s, peer);
+		if (peer->session != session || peer->pid != pid)
+			continue;
+		peer_delete(peer);
+		any = true;
 	}
+	if (!any)
+		return;
+	peers_forget(s, session, pid);
+	session_lost_process(s, session);
 }
 
 bool peers_left(const struct server *s, uint64_t session)

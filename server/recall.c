@@ -431,6 +431,8 @@ void recall_changed(const struct request *req)
 		changed(req, req->rpc.lease.ino);
 	else if (req->rpc.op == RPC_RETURN)
 		returned(req);
+	else if (req->pinned)
+		changed(req, req->pinned);
 }
 
 void recall_look_again(struct server *s)

@@ -307,6 +307,29 @@ static void recall__is_told_until_nobody_wants_it(void **state)
 	end_all();
 }
 
+/* CREATE of a file that is there pins it for who has it already. */
+static void recall__is_of_what_was_pinned_anew(void **state)
+{
+	struct rpc_request create = {.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = str("file")}};
+	uint64_t ino, number;
+	struct rpc_reply rep;
+
+	begin_all();
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, lease_request(ino, LEASE_EXCLUSIVE));
+	expect_no_recall(1);
+	expect_recall(0, ino, number, LEASE_NONE);
+	assert_int_equal(client_call(&clients[0], 0, &create, &rep), 0);
+	assert_int_equal(rep.entry.attr.ino, ino);
+	assert_true(rep.entry.lease.number > number);
+	expect_recall(0, ino, rep.entry.lease.number, LEASE_NONE);
+	give_back(0, ino, rep.entry.lease.number, LEASE_NONE);
+	expect(1, RPC_LEASE, 0);
+	end_all();
+}
+
 static void recall__of_shared_ones_reaches_all(void **state)
 {
 	uint64_t ino, numbers[2];
@@ -546,7 +569,7 @@ static void look__gives_back_to_who_changes(void **state)
 }
 
 /* Two that make names in one directory, and look what is there, don't wait for each other. */
-static void look__does_not_go_to_and_fro(void **state)
+static void look__does_not_go_back_and_forth(void **state)
 {
 	char name[16];
 	struct rpc_request make = {.op = RPC_MKDIR, .create = {.parent = ROOT_INO}};
@@ -1284,6 +1307,7 @@ int driver_run_leases(void)
 		LEASE_TEST(share__is_for_a_sessions_life),
 		LEASE_TEST(share__one_becomes_a_writer_while_others_read),
 		LEASE_TEST(recall__is_told_until_nobody_wants_it),
+		LEASE_TEST(recall__is_of_what_was_pinned_anew),
 		LEASE_TEST(recall__of_shared_ones_reaches_all),
 		LEASE_TEST(recall__is_of_each_file_that_is_waited_for),
 		LEASE_TEST(wait__is_over_in_the_order_of_coming),
@@ -1293,7 +1317,7 @@ int driver_run_leases(void)
 		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
 		LEASE_TEST(wait__of_who_takes_the_last_name),
 		LEASE_TEST(look__gives_back_to_who_changes),
-		LEASE_TEST(look__does_not_go_to_and_fro),
+		LEASE_TEST(look__does_not_go_back_and_forth),
 		LEASE_TEST(look__is_repeated_alike),
 		LEASE_TEST(cancel__what_waits_is_not_executed),
 		LEASE_TEST(cancel__what_was_executed_stays_so),
