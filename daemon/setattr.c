@@ -46,8 +46,10 @@ static void set_finish(struct request *req, int status, const int64_t *atime)
 {
 	struct op *op = op_of(req);
 
-	if (op->set.valid & SET_ATIMES)
+	if (op->set.valid & SET_ATIMES) {
 		access_release(op->inode, atime);
+		op->seen.atime = atime ? *atime : op->seen.atime;
+	}
 	if (op->pass.inside && !op->stays_inside)
 		op_leave(req);
 	op->set_done(req, status);

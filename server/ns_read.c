@@ -56,7 +56,7 @@ int ns_lookup(struct ns_call *c)
 {
 	const struct rpc_name_request *req = &c->req->name;
 	struct inode dir, child;
-	uint64_t ino;
+	uint64_t ino = 0;
 	int err = inode_load(c->v, req->parent, &dir);
 
 	if (!err)
