@@ -40,6 +40,7 @@ static bool is_length(size_t len)
 int lock_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	struct lock **locks, size_t *n)
 {
+	size_t count = 0;
 	struct wire_in r;
 	struct lock *all;
 
@@ -49,13 +50,14 @@ int lock_decode(struct volume *v, struct store_key key, const struct store_val *
 	if (!all)
 		return -ENOMEM;
 	wire_in_init(&r, val->data, val->len);
-	for (*n = 0; wire_in_left(&r); ++*n) {
-		if (!get_lock(&r, key.lo, &all[*n])) {
+	for (; wire_in_left(&r); count++) {
+		if (!get_lock(&r, key.lo, &all[count])) {
 			free(all);
 			return store_damaged(v->store, STORE_LOCK, key);
 		}
 	}
 	*locks = all;
+	*n = count;
 	return 0;
 }
 
@@ -166,9 +168,9 @@ int lock_of_session(
 
 	*locks = NULL;
 	*n = 0;
-	if (!err)
-		err = lock_decode(v, at, &val, locks, n);
-	return err == -ENOENT ? 0 : err;
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	return lock_decode(v, at, &val, locks, n);
 }
 
 /* ---- changing -------------------------------------------------------------------------------- */

@@ -499,7 +499,8 @@ static struct command draw(bool *wait)
 	if (kind < 50)
 		c = draw_records(*wait);
 	else if (kind < 82)
-		c = (struct command){WHOLE, .cmd = ONE_OF(LOCK_SH, LOCK_SH, LOCK_EX, LOCK_UN) | LOCK_NB};
+		c = (struct command){
+			WHOLE, .cmd = ONE_OF(LOCK_SH, LOCK_SH, LOCK_EX, LOCK_UN) | LOCK_NB};
 	else if (kind < 85 && waiter < 0)
 		c = (struct command){WHOLE, .cmd = ONE_OF(LOCK_SH, LOCK_EX)};
 	else if (kind < 92)

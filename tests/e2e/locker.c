@@ -1,15 +1,15 @@
 /* locker.c - takes locks as programs do. KIND is flock, process (F_SETLK) or open (F_OFD_SETLK); TYPE
  * is shared or alone; records are of one byte, at AT. What comes of it is printed: got, busy,
- * interrupted, deadlock.
+ * interrupted, deadlock. A line on standard input has it go on.
  *
- *     locker try KIND TYPE PATH AT        at once
- *     locker hold KIND TYPE PATH AT       waits, prints, and keeps it until a line comes from
- * standard input locker wait KIND TYPE PATH AT MS    waits; SIGALRM comes after MS locker cross
- * PATH ONE TWO           holds record ONE, says got, and waits for TWO when a line comes from
- * standard input locker get PATH AT                  which lock is there: free, or TYPE PID START
- * LENGTH locker close PATH                   locks record 0 by one descriptor, closes another when
- * a line comes, and keeps the first until a line comes locker count KIND PATH N            adds one
- * N times to the number in the file, under its lock
+ *     locker try KIND TYPE PATH AT      at once
+ *     locker hold KIND TYPE PATH AT     waits, prints, and keeps it until a line comes
+ *     locker wait KIND TYPE PATH AT MS  waits; SIGALRM comes after MS
+ *     locker cross PATH ONE TWO         holds ONE, says got, and waits for TWO after a line
+ *     locker get PATH AT                which lock is there: free, or TYPE PID START LENGTH
+ *     locker close PATH                 locks record 0 by one descriptor, closes another after
+ *                                       a line, and keeps the first until the next one
+ *     locker count KIND PATH N          adds one N times to the number in the file, locked
  */
 #include <err.h>
 #include <errno.h>

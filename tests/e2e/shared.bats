@@ -559,11 +559,11 @@ cost() {
 	echo $(($(status_of '.exports[0].counters.rpcs') - before - asked))
 }
 
-# make_files [NAME]
+# make_files NAME
 make_files() {
 	local i
 	for ((i = 0; i < nfiles; i++)); do
-		echo "file $i" >"$dir/1/${1:-file}.$i"
+		echo "file $i" >"$dir/1/$1.$i"
 	done
 }
 
@@ -583,7 +583,7 @@ read_files() {
 	start_server
 	none=$(cost true)
 	writes=$(status_of '.exports[0].counters.writes')
-	made=$(cost make_files)
+	made=$(cost make_files file)
 	[ $(($(status_of '.exports[0].counters.writes') - writes)) -eq $nfiles ]
 	once=$(cost read_files 1)
 	again=$(cost read_files 3)
@@ -612,7 +612,7 @@ has_leases() {
 @test "what a mount has leased and does not use goes to who wants it, or when it is forgotten" {
 	local nfiles=30
 	begin 1 2
-	make_files
+	make_files file
 	read_files 1
 	has_leases $nfiles
 	grep -q 'file 7' "$dir/2/file.7"
@@ -631,7 +631,7 @@ more" ]
 	echo 'lease_limit = 16;' >>"$server_conf"
 	start_server
 	share 1 2
-	make_files
+	make_files file
 	for ((i = 0; i < nfiles; i++)); do
 		read -r line <"$dir/1/file.$i"
 		[ "$line" = "file $i" ]

@@ -8,6 +8,7 @@ load helpers
 load mounts
 
 lease=2 # seconds
+# shellcheck disable=SC2034 # the helpers take it
 test_seconds=90
 
 setup() {

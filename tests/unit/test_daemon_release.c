@@ -138,9 +138,10 @@ static void release(unsigned i, unsigned thread, unsigned what)
 static struct rpc_call *take(struct list *waiting, enum rpc_op op)
 {
 	struct list *link = list_pop(waiting);
-	struct rpc_call *call = link ? list_entry(link, struct rpc_call, link) : NULL;
+	struct rpc_call *call;
 
-	assert_non_null(call);
+	assert_non_null(link);
+	call = list_entry(link, struct rpc_call, link);
 	assert_int_equal(call->req.op, op);
 	return call;
 }
