@@ -118,6 +118,13 @@ static inline void expect_waits_for(uint64_t ino, uint8_t type)
 	assert_int_equal(meta_wait(fx.m).type, type);
 }
 
+static inline void expect_gone(uint64_t ino, uint64_t inodes)
+{
+	assert_int_equal(fx_getattr(ino), -ESTALE);
+	assert_int_equal(fx_usage().inodes, inodes);
+	assert_int_equal(fx_volume()->now.leases.records, 0);
+}
+
 /* A file that nobody has open, or leased, by session 0. */
 static inline uint64_t make_file_in(uint64_t dir, const char *name)
 {

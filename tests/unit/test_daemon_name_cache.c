@@ -124,7 +124,7 @@ static void change__of_several_at_once_is_not_known(void **state)
 static void learn__makes_room_by_what_is_older(void **state)
 {
 	enum { N = NAME_BUCKETS * NAME_WAYS, LAST = 1000 };
-	unsigned nknown = 0;
+	unsigned still_known = 0;
 	char name[16];
 
 	for (int i = 1; i <= N; i++) {
@@ -134,9 +134,9 @@ static void learn__makes_room_by_what_is_older(void **state)
 	}
 	for (int i = N - LAST + 1; i <= N; i++) {
 		snprintf(name, sizeof(name), "%d", i);
-		nknown += knows(name, (uint64_t)i);
+		still_known += knows(name, (uint64_t)i);
 	}
-	assert_true(nknown > LAST * 9 / 10);
+	assert_true(still_known > LAST * 9 / 10);
 }
 
 int main(void)
