@@ -15,6 +15,7 @@ int driver_hold(const char *listen, const char *owner, uint64_t instance, uint32
 int driver_run_mutations(void);
 int driver_run_sessions(void);
 int driver_run_leases(void);
+int driver_run_holders(void);
 int driver_run_locks(void);
 int driver_run_data(void);
 int driver_run_rings(void);

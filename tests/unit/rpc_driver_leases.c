@@ -1,4 +1,4 @@
-/* rpc_driver_leases.c - sessions that share an export: who waits for whom, and for how long. */
+/* rpc_driver_leases.c - sessions that share an export: who waits for whom. */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,32 +13,9 @@
 
 #include "common/clock.h"
 #include "common/util.h"
-#include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 #include "tests/unit/rpc_holder.h"
-
-enum { CLIENTS = 3, LEASE_MS = 1000 };
-
-static struct test_server server;
-static struct rpc_client clients[CLIENTS];
-static char text[RPC_TEXT_MAX + 1];
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static struct rpc_str str(const char *s)
-{
-	return (struct rpc_str){s, (uint16_t)strlen(s)};
-}
-
-static void begin(unsigned i, uint32_t flags)
-{
-	char owner[16];
-
-	snprintf(owner, sizeof(owner), "client %u", i);
-	client_init(&clients[i], &server, owner, 1);
-	clients[i].flags = flags;
-	client_begin(&clients[i]);
-}
+#include "tests/unit/rpc_sharers.h"
 
 static void begin_all(void)
 {
@@ -53,107 +29,6 @@ static void end_all(void)
 		client_fini(&clients[i]);
 }
 
-static struct rpc_request lease_request(uint64_t ino, uint8_t type)
-{
-	return (struct rpc_request){.op = RPC_LEASE, .lease = {ino, type, 0}};
-}
-
-static uint64_t take(unsigned i, uint64_t ino, uint8_t type)
-{
-	struct rpc_request req = lease_request(ino, type);
-	struct rpc_reply rep;
-
-	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
-	assert_int_equal(rep.entry.lease.type, type);
-	assert_int_equal(rep.entry.lease.ms, LEASE_MS);
-	return rep.entry.lease.number;
-}
-
-/* Sends what is expected to wait. */
-static void ask(unsigned i, unsigned slot, struct rpc_request req)
-{
-	client_number(&clients[i], slot, &req);
-	client_send(&clients[i], &req);
-}
-
-static struct rpc_reply expect(unsigned i, uint16_t op, unsigned slot)
-{
-	struct rpc_reply rep;
-
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.op, op);
-	assert_int_equal(rep.slot, slot);
-	assert_int_equal(rep.status, 0);
-	return rep;
-}
-
-static void send_return(
-	unsigned i, unsigned slot, uint64_t ino, uint64_t number, uint8_t keep, enum return_pin pin)
-{
-	uint8_t buf[RPC_RETURNED_BYTES];
-	struct rpc_request req = {.op = RPC_RETURN, .ret = {RETURN_LEASES, {buf, sizeof(buf)}}};
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	rpc_put_returned(&w, &(struct rpc_returned){ino, number, keep, pin});
-	ask(i, slot, req);
-}
-
-static void give_back(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
-{
-	send_return(i, 15, ino, number, keep, RETURN_PIN_AS_IT_IS);
-	expect(i, RPC_RETURN, 15);
-}
-
-/* Open, and not leased any more. */
-static uint64_t make_file(unsigned i, const char *name)
-{
-	struct rpc_request req = {.op = RPC_CREATE,
-		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = str(name)}};
-	struct rpc_reply rep;
-
-	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
-	assert_int_equal(rep.entry.lease.type, LEASE_EXCLUSIVE);
-	give_back(i, rep.entry.attr.ino, rep.entry.lease.number, LEASE_NONE);
-	return rep.entry.attr.ino;
-}
-
-/* The first recall that a PING tells of, and how many there are. */
-static unsigned ping(unsigned i, struct rpc_recall *recall)
-{
-	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
-	struct rpc_recall more;
-	struct rpc_reply rep;
-	struct wire_in r;
-	unsigned n = 0;
-
-	client_send(&clients[i], &req);
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.op, RPC_PING);
-	r = rpc_tail_reader(&rep.ping.tail);
-	while (rpc_get_recall(&r, n ? &more : recall))
-		n++;
-	assert_false(r.truncated);
-	return n;
-}
-
-static void expect_recall(unsigned i, uint64_t ino, uint64_t number, uint8_t keep)
-{
-	struct rpc_recall recall;
-
-	assert_int_equal(ping(i, &recall), 1);
-	assert_int_equal(recall.ino, ino);
-	assert_int_equal(recall.number, number);
-	assert_int_equal(recall.keep, keep);
-}
-
-static void expect_no_recall(unsigned i)
-{
-	struct rpc_recall recall;
-
-	assert_int_equal(ping(i, &recall), 0);
-}
-
 /* Sooner or later: the server sees it by an event of its own. */
 static void await_recall(unsigned i, uint8_t keep)
 {
@@ -165,48 +40,6 @@ static void await_recall(unsigned i, uint8_t keep)
 		ping(i, &recall);
 		assert_true(now_ms() < until);
 	} while (recall.keep != keep);
-}
-
-static struct rpc_request getattr_request(uint64_t ino)
-{
-	return (struct rpc_request){.op = RPC_GETATTR, .ino = {ino}};
-}
-
-static struct rpc_request commit_request(uint64_t ino, uint64_t size)
-{
-	return (struct rpc_request){
-		.op = RPC_COMMIT, .commit = {.ino = ino, .flags = COMMIT_SIZE, .size = size}};
-}
-
-static bool status_says(unsigned i, const char *words)
-{
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
-	struct rpc_reply rep;
-
-	client_send(&clients[i], &req);
-	client_receive(&clients[i], &rep);
-	return memmem(rep.status_text.tail.data, rep.status_text.tail.len, words, strlen(words));
-}
-
-/* The answer's text, with a NUL. */
-static int who(unsigned i, const char *export, const char *path, char *json, size_t len)
-{
-	struct rpc_request req = {.op = RPC_WHO,
-		.slot = RPC_NO_SLOT,
-		.who = {.export_name = str(export), .path = str(path)}};
-	struct rpc_reply rep;
-
-	client_send(&clients[i], &req);
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.op, RPC_WHO);
-	if (rep.status) {
-		snprintf(json, len, "%.*s", rep.text.len, rep.text.s);
-		return rep.status;
-	}
-	assert_int_equal(rep.status_text.total, rep.status_text.tail.len);
-	snprintf(json, len, "%.*s", (int)rep.status_text.tail.len,
-		(const char *)rep.status_text.tail.data);
-	return 0;
 }
 
 /* ---- who shares ------------------------------------------------------------------------------ */
@@ -915,6 +748,27 @@ static void turns__are_the_sessions(void **state)
 
 /* ---- who has what ---------------------------------------------------------------------------- */
 
+/* The answer's text, with a NUL. */
+static int who(unsigned i, const char *export, const char *path, char *json, size_t len)
+{
+	struct rpc_request req = {.op = RPC_WHO,
+		.slot = RPC_NO_SLOT,
+		.who = {.export_name = str(export), .path = str(path)}};
+	struct rpc_reply rep;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_WHO);
+	if (rep.status) {
+		snprintf(json, len, "%.*s", rep.text.len, rep.text.s);
+		return rep.status;
+	}
+	assert_int_equal(rep.status_text.total, rep.status_text.tail.len);
+	snprintf(json, len, "%.*s", (int)rep.status_text.tail.len,
+		(const char *)rep.status_text.tail.data);
+	return 0;
+}
+
 static void expect_words(const char *json, const char *words)
 {
 	if (!strstr(json, words))
@@ -975,373 +829,32 @@ static void who__has_and_who_waits(void **state)
 	client_fini(&clients[0]);
 }
 
-/* ---- the end of holders ---------------------------------------------------------------------- */
-
-static uint64_t held_ino(unsigned i)
-{
-	struct rpc_request req = {
-		.op = RPC_READDIR, .readdir = {ROOT_INO, 0, RPC_MSG_BYTES, false}};
-	struct rpc_dirent d;
-	struct rpc_reply rep;
-	struct wire_in r;
-
-	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
-	r = rpc_tail_reader(&rep.readdir.tail);
-	assert_true(rpc_get_dirent(&r, &d, false));
-	return d.ino;
-}
-
-/* On shm a process that lives may write: others wait for its end. */
-static void end__of_one_that_gives_nothing_back(void **state)
-{
-	int64_t before = realtime_ns(), began;
-	struct holder h;
-	uint64_t ino;
-
-	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
-	begin(0, ATTACH_SHARED);
-	ino = held_ino(0);
-	began = now_ms();
-	ask(0, 0, getattr_request(ino));
-	if (driver_kind == TRANSPORT_SHM) {
-		while (!server_logged(&server, "its process must end"))
-			usleep(10000);
-		expect_no_recall(0);
-		assert_true(status_says(0, "\"waiting\":1"));
-		holder_kill(&h);
-	}
-	assert_true(expect(0, RPC_GETATTR, 0).attr.attr.mtime > before);
-	assert_true(now_ms() - began >= LEASE_MS);
-	assert_true(server_logged(&server, "others wait for it: /" HOLDER_FILE));
-	assert_true(server_logged(&server, "is ended: it has not given back inode 2 for 1."));
-	assert_true(server_logged(&server, "s: /" HOLDER_FILE) ||
-		    server_logged(&server, "before others get that: /" HOLDER_FILE));
-	assert_true(server_logged(&server, "of client holder at export 'default'"));
-	if (driver_kind != TRANSPORT_SHM)
-		holder_kill(&h);
-	client_fini(&clients[0]);
-}
-
-static void end__of_one_that_has_died(void **state)
-{
-	int64_t before = realtime_ns();
-	struct holder h;
-	uint64_t ino;
-
-	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
-	begin(0, ATTACH_SHARED);
-	ino = held_ino(0);
-	holder_kill(&h);
-	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
-	assert_true(expect(0, RPC_LEASE, 0).entry.attr.mtime > before);
-	client_fini(&clients[0]);
-}
-
-/* What can't be answered is nobody's delay. */
-static void end__not_for_time_in_which_the_server_stood_still(void **state)
-{
-	uint64_t ino, number;
-
-	begin(0, ATTACH_SHARED);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	number = take(0, ino, LEASE_EXCLUSIVE);
-	ask(1, 0, getattr_request(ino));
-	expect_no_recall(1);
-	expect_recall(0, ino, number, LEASE_SHARED);
-	assert_int_equal(kill(server.pid, SIGSTOP), 0);
-	usleep(LEASE_MS * 2000);
-	assert_int_equal(kill(server.pid, SIGCONT), 0);
-	expect_no_recall(1);
-	give_back(0, ino, number, LEASE_SHARED);
-	expect(1, RPC_GETATTR, 0);
-	client_fini(&clients[1]);
-	client_fini(&clients[0]);
-}
-
-static void freeze(unsigned i)
-{
-	char dir[128];
-	struct rpc_request req = {.op = RPC_SNAPSHOT, .slot = RPC_NO_SLOT};
-	int64_t until = now_ms() + WAIT_MS;
-	struct rpc_reply rep;
-
-	snprintf(dir, sizeof(dir), "%s/snapshot", server.dir);
-	req.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str(dir)};
-	client_send(&clients[i], &req);
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.status, 0);
-	do {
-		assert_true(now_ms() < until);
-		req = (struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT};
-		client_send(&clients[i], &req);
-		client_receive(&clients[i], &rep);
-	} while (!rep.ping.frozen);
-}
-
-/* While clients hold their writes for a snapshot, what is committed and given back is taken. */
-static void end__not_for_time_in_which_writes_stand_still(void **state)
-{
-	struct rpc_request req;
-	struct rpc_reply rep;
-	uint64_t ino, number;
-
-	begin(0, ATTACH_SHARED);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	number = take(0, ino, LEASE_EXCLUSIVE);
-	/* Who may take snapshots is known by the socket of this machine alone. */
-	if (driver_kind == TRANSPORT_SHM)
-		freeze(0);
-	ask(1, 0, getattr_request(ino));
-	expect_no_recall(1);
-	if (driver_kind == TRANSPORT_SHM)
-		usleep(LEASE_MS * 1500);
-	expect_recall(0, ino, number, LEASE_SHARED);
-	req = commit_request(ino, 4321);
-	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);
-	give_back(0, ino, number, LEASE_SHARED);
-	assert_int_equal(expect(1, RPC_GETATTR, 0).attr.attr.size, 4321);
-	client_fini(&clients[1]);
-	client_fini(&clients[0]);
-}
-
-/* It has committed all that it changed: no time is made up. */
-static void end__by_bye_is_in_order(void **state)
-{
-	struct rpc_reply rep;
-	struct holder h;
-	uint64_t ino;
-	int64_t after;
-
-	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
-	begin(0, ATTACH_SHARED);
-	ino = held_ino(0);
-	ask(0, 0, lease_request(ino, LEASE_EXCLUSIVE));
-	expect_no_recall(0);
-	after = realtime_ns();
-	close(h.go);
-	rep = expect(0, RPC_LEASE, 0);
-	assert_true(rep.entry.attr.mtime < after);
-	holder_wait(&h);
-	client_fini(&clients[0]);
-}
-
-/* What it had changed in its place has new times. */
-static void end__by_bye_of_one_that_has_lost_something(void **state)
-{
-	struct rpc_request req;
-	struct rpc_reply rep;
-	uint64_t ino;
-	int64_t before;
-
-	begin(0, ATTACH_SHARED);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	take(0, ino, LEASE_EXCLUSIVE);
-	before = realtime_ns();
-	clients[0].loses = true;
-	client_bye(&clients[0]);
-	client_fini(&clients[0]);
-	req = lease_request(ino, LEASE_EXCLUSIVE);
-	assert_int_equal(client_call(&clients[1], 0, &req, &rep), 0);
-	assert_true(rep.entry.attr.mtime > before);
-	client_fini(&clients[1]);
-}
-
-/* Its process lives, and so do its mappings on shm, until it says that they are gone. */
-static void end__of_one_that_comes_back(void **state)
-{
-	struct rpc_request req;
-	struct rpc_reply rep;
-	uint64_t ino, first;
-
-	begin(0, ATTACH_SHARED);
-	client_regions(&clients[0]);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	take(0, ino, LEASE_EXCLUSIVE);
-	first = clients[0].attached.session;
-	ask(1, 0, getattr_request(ino));
-	client_wait_closed(&clients[0]);
-	if (driver_kind == TRANSPORT_SHM) {
-		assert_true(status_says(1, "\"state\":\"ending\""));
-		assert_true(status_says(1, "\"waits_for\":["));
-	}
-	client_drop(&clients[0]);
-	client_connect(&clients[0]);
-	assert_int_equal(client_attach(&clients[0], "default", first, 0, text), -EIDRM);
-	if (driver_kind == TRANSPORT_SHM)
-		expect_no_recall(1); /* and no answer */
-	clients[0].ended = first;
-	assert_int_equal(client_attach(&clients[0], "default", 0, WAIT_MS, text), 0);
-	expect(1, RPC_GETATTR, 0);
-	assert_true(clients[0].attached.session != first);
-	memset(clients[0].seq, 0, sizeof(clients[0].seq));
-	client_regions(&clients[0]);
-	req = lease_request(ino, LEASE_EXCLUSIVE);
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
-	client_fini(&clients[1]);
-	client_fini(&clients[0]);
-}
-
-/* Only of his own, and by the process that had it. */
-static void end__nobody_else_says_that_it_is_unmapped(void **state)
-{
-	struct holder h;
-	uint64_t ino;
-
-	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
-	begin(0, ATTACH_SHARED);
-	ino = held_ino(0);
-	ask(0, 0, getattr_request(ino));
-	while (!server_logged(&server, "is ended: it has not given back inode 2"))
-		usleep(10000);
-	client_init(&clients[1], &server, "holder", 2);
-	clients[1].flags = ATTACH_SHARED;
-	client_connect(&clients[1]);
-	clients[1].ended = clients[0].attached.session - 1;
-	client_know_store(&clients[1]);
-	assert_int_equal(client_attach(&clients[1], "default", 0, 200, text), -EBUSY);
-	expect_no_recall(0);
-	holder_kill(&h);
-	expect(0, RPC_GETATTR, 0);
-	client_fini(&clients[1]);
-	client_fini(&clients[0]);
-}
-
-/* What it had is somebody's who needs it. */
-static void end__of_one_that_has_died_gives_pages(void **state)
-{
-	struct rpc_request req = {.op = RPC_GRANT, .grant = {16, true}};
-	int64_t until = now_ms() + WAIT_MS;
-	struct rpc_reply rep;
-	struct holder h;
-
-	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
-	begin(0, ATTACH_SHARED);
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
-	holder_kill(&h);
-	/* Elsewhere than on shm it might come back. */
-	while (client_call(&clients[0], 0, &req, &rep)) {
-		assert_true(now_ms() < until);
-		usleep(50000);
-	}
-	assert_int_equal(rep.grant.ngrant, 1);
-	client_fini(&clients[0]);
-}
-
-static void restart__forgets_no_lease(void **state)
-{
-	uint64_t ino, number;
-
-	begin(0, ATTACH_SHARED);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	number = take(0, ino, LEASE_EXCLUSIVE);
-	ask(1, 0, getattr_request(ino));
-	expect_no_recall(1);
-	server_kill(&server);
-	server_start(&server);
-	for (unsigned i = 0; i < 2; i++) {
-		client_wait_closed(&clients[i]);
-		client_resume(&clients[i]);
-	}
-	expect_no_recall(0);
-	clients[1].seq[0]--;
-	ask(1, 0, getattr_request(ino));
-	expect_no_recall(1);
-	expect_recall(0, ino, number, LEASE_SHARED);
-	give_back(0, ino, number, LEASE_SHARED);
-	expect(1, RPC_GETATTR, 0);
-	assert_true(take(1, ino, LEASE_SHARED) > number);
-	client_fini(&clients[1]);
-	client_fini(&clients[0]);
-}
-
-/* One that doesn't come back has its time, from when it could. */
-static void restart__ends_a_holder_that_stays_away(void **state)
-{
-	uint64_t ino;
-	int64_t began;
-
-	begin(0, ATTACH_SHARED);
-	begin(1, ATTACH_SHARED);
-	ino = make_file(0, "file");
-	take(0, ino, LEASE_EXCLUSIVE);
-	server_kill(&server);
-	server_start(&server);
-	began = now_ms();
-	client_wait_closed(&clients[0]);
-	client_wait_closed(&clients[1]);
-	client_fini(&clients[0]);
-	client_resume(&clients[1]);
-	ask(1, 0, lease_request(ino, LEASE_SHARED));
-	expect_no_recall(1);
-	/* The process that it was lives, as far as shm knows. */
-	if (driver_kind != TRANSPORT_SHM) {
-		expect(1, RPC_LEASE, 0);
-		assert_true(now_ms() - began >= LEASE_MS - 100);
-	}
-	client_fini(&clients[1]);
-}
-
-static int set_up(void **state)
-{
-	server_init(&server, driver_kind);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	server_fini(&server);
-	return 0;
-}
-
 int driver_run_leases(void)
 {
-#define LEASE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		LEASE_TEST(share__only_with_those_who_do),
-		LEASE_TEST(share__is_refused_with_words),
-		LEASE_TEST(share__is_for_a_sessions_life),
-		LEASE_TEST(share__one_becomes_a_writer_while_others_read),
-		LEASE_TEST(recall__is_told_until_nobody_wants_it),
-		LEASE_TEST(recall__is_of_what_was_pinned_anew),
-		LEASE_TEST(recall__of_shared_ones_reaches_all),
-		LEASE_TEST(recall__is_of_each_file_that_is_waited_for),
-		LEASE_TEST(wait__is_over_in_the_order_of_coming),
-		LEASE_TEST(wait__of_a_writer_ends_though_readers_keep_coming),
-		LEASE_TEST(wait__is_not_for_those_who_went),
-		LEASE_TEST(wait__brings_what_was_committed),
-		LEASE_TEST(wait__for_a_file_that_goes_is_stale),
-		LEASE_TEST(wait__of_who_takes_the_last_name),
-		LEASE_TEST(look__gives_back_to_who_changes),
-		LEASE_TEST(look__does_not_go_back_and_forth),
-		LEASE_TEST(look__is_repeated_alike),
-		LEASE_TEST(cancel__what_waits_is_not_executed),
-		LEASE_TEST(cancel__what_was_executed_stays_so),
-		LEASE_TEST(many__never_have_what_conflicts_and_all_get_it),
-		LEASE_TEST(turns__are_the_sessions),
-		LEASE_TEST(who__has_and_who_waits),
-		LEASE_TEST(end__of_one_that_gives_nothing_back),
-		LEASE_TEST(end__of_one_that_has_died),
-		LEASE_TEST(end__not_for_time_in_which_the_server_stood_still),
-		LEASE_TEST(end__not_for_time_in_which_writes_stand_still),
-		LEASE_TEST(end__by_bye_is_in_order),
-		LEASE_TEST(end__by_bye_of_one_that_has_lost_something),
-		LEASE_TEST(end__of_one_that_comes_back),
-		LEASE_TEST(end__of_one_that_has_died_gives_pages),
-		LEASE_TEST(restart__forgets_no_lease),
-		LEASE_TEST(restart__ends_a_holder_that_stays_away),
+		SHARERS_TEST(share__only_with_those_who_do),
+		SHARERS_TEST(share__is_refused_with_words),
+		SHARERS_TEST(share__is_for_a_sessions_life),
+		SHARERS_TEST(share__one_becomes_a_writer_while_others_read),
+		SHARERS_TEST(recall__is_told_until_nobody_wants_it),
+		SHARERS_TEST(recall__is_of_what_was_pinned_anew),
+		SHARERS_TEST(recall__of_shared_ones_reaches_all),
+		SHARERS_TEST(recall__is_of_each_file_that_is_waited_for),
+		SHARERS_TEST(wait__is_over_in_the_order_of_coming),
+		SHARERS_TEST(wait__of_a_writer_ends_though_readers_keep_coming),
+		SHARERS_TEST(wait__is_not_for_those_who_went),
+		SHARERS_TEST(wait__brings_what_was_committed),
+		SHARERS_TEST(wait__for_a_file_that_goes_is_stale),
+		SHARERS_TEST(wait__of_who_takes_the_last_name),
+		SHARERS_TEST(look__gives_back_to_who_changes),
+		SHARERS_TEST(look__does_not_go_back_and_forth),
+		SHARERS_TEST(look__is_repeated_alike),
+		SHARERS_TEST(cancel__what_waits_is_not_executed),
+		SHARERS_TEST(cancel__what_was_executed_stays_so),
+		SHARERS_TEST(many__never_have_what_conflicts_and_all_get_it),
+		SHARERS_TEST(turns__are_the_sessions),
+		SHARERS_TEST(who__has_and_who_waits),
 	};
 
-	static const struct CMUnitTest shm_tests[] = {
-		LEASE_TEST(end__nobody_else_says_that_it_is_unmapped),
-	};
-	int failed = cmocka_run_group_tests_name("leases", tests, NULL, NULL);
-
-	if (driver_kind == TRANSPORT_SHM)
-		failed += cmocka_run_group_tests_name("mappings", shm_tests, NULL, NULL);
-	return failed;
+	return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
 }
