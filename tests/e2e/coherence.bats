@@ -38,6 +38,7 @@ seconds() {
 	coherence --seconds "$(seconds 20)" "$dir/1" "$dir/2" "$dir/3"
 }
 
+# bats test_tags=nightly:verbs
 @test "coherence of three mounts, two players each" {
 	begin 1 2 3
 	coherence --seconds "$(seconds 12)" --players 2 "$dir/1" "$dir/2" "$dir/3"
@@ -67,6 +68,7 @@ disturb() {
 	done >/dev/null 2>&1
 }
 
+# bats test_tags=nightly:verbs
 @test "one of three mounts is killed, and the other two go on" {
 	local tester disturber pid
 	use_lease 2

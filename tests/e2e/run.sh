@@ -24,6 +24,8 @@ done
 [ "$RMEMFS_TEST_TRANSPORT" = tcp ] || tags+=',!once'
 # Raw sockets make no peers over verbs, and in the guest all takes its time.
 [ "$RMEMFS_TEST_TRANSPORT" != verbs ] || tags+="${tags:+,}!sockets"
+# In the guest some are made at night only.
+[ "$RMEMFS_TEST_TRANSPORT${RMEMFS_TEST_NIGHTLY:-0}" != verbs0 ] || tags+=',!nightly:verbs'
 # Counting allocations replaces the allocator, which is a sanitizer's own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"
 # What takes a minute or more is made nightly, and where nothing slows it down.
