@@ -11,7 +11,6 @@ enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 int looks_init(struct looks *looks)
 {
 	atomic_init(&looks->nblind, 0);
-	atomic_init(&looks->nlocal, 0);
 	return name_cache_init(&looks->names);
 }
 
@@ -70,10 +69,7 @@ static bool attr_here(struct request *req, struct inode *inode, struct attr *att
 
 bool look_at_here(struct request *req, struct inode *inode, struct attr *attr)
 {
-	if (!may_tell(req) || !attr_here(req, inode, attr))
-		return false;
-	atomic_fetch_add_explicit(&looks_of(req)->nlocal, 1, memory_order_relaxed);
-	return true;
+	return may_tell(req) && attr_here(req, inode, attr);
 }
 
 static void begin(struct request *req, struct look_up *look)
@@ -142,8 +138,6 @@ struct inode *look_up_here(struct request *req, struct inode *dir, struct attr *
 		inode_put(child);
 		return NULL;
 	}
-	if (child || *missing)
-		atomic_fetch_add_explicit(&looks_of(req)->nlocal, 1, memory_order_relaxed);
 	return child;
 }
 

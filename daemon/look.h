@@ -31,7 +31,6 @@ struct looks {
 	struct name_cache names;
 	/* Changes on their way that take a name from an inode, which one is not known. */
 	atomic_uint nblind;
-	atomic_uint_fast64_t nlocal; /* answers without the server */
 };
 int looks_init(struct looks *looks);
 void looks_fini(struct looks *looks);

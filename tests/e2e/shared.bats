@@ -597,16 +597,13 @@ read_files() {
 	[ $((made - none)) -le $((2 * nfiles + 3)) ]
 }
 
-# Exclusive and shared ones, of all sessions.
-leases() {
-	status_of '.exports[0].leases | .shared + .exclusive'
-}
-
-# has_leases N: of files. Each mount may know its root by one, too, and keeps that.
+# has_leases N: of the files, by all mounts. (These may know their root by one, too.)
 has_leases() {
-	local n
-	n=$(leases)
-	[ "$n" -ge "$1" ] && [ "$n" -le $(($1 + 2)) ]
+	local i
+	for ((i = 0; i < nfiles; i++)); do
+		rmemfsctl who default "/file.$i" "$socket" --json
+	done | jq -s -e --argjson n "$1" \
+		'[.[].holders[] | select(.lease != "none")] | length == $n' >/dev/null
 }
 
 @test "what a mount has leased and does not use goes to who wants it, or when it is forgotten" {

@@ -116,6 +116,7 @@ hold_writes() {
 @test "what stood on the wire when its mount was fenced lands in nobody's file" {
 	hold_writes
 	refused
+	all_are C "$dir/2/other"
 	wire_release 1
 	pause 1
 	all_are C "$dir/2/other"
@@ -158,6 +159,7 @@ go_on() {
 	stop_before_the_write
 	take_pages
 	use_pages
+	all_are C "$dir/2/other"
 	go_on
 	end_late
 	logged 1 'transfers that did not end before their connection: [1-9]'
