@@ -282,6 +282,10 @@ struct rpc_commit {
 	int64_t atime;
 	uint32_t mode, uid, gid;
 	uint32_t want_pages;
+	/* With it, what the session has of the inode by numbers up to `lease` becomes `keep`, as by
+	 * RETURN. Both 0: it stays. */
+	uint64_t lease;
+	uint8_t keep;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
 };
 
@@ -303,10 +307,11 @@ enum {
 };
 
 /* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
- * to change its bytes, size and times, LEASE_NONE for a pin alone. Whatever the session had of it
- * before it has given back (RETURN), and what it gets by looking meanwhile it loses if it has to
- * wait: so it waits for nobody who waits for it. Waits until others
- * have given back what is in the way, or have ended, and behind those who waited before. CREATE and
+ * to change its bytes, size and times, LEASE_NONE for a pin alone. Waits until others have given
+ * back what is in the way, or have ended, and behind those who waited before; LEASE_IF_FREE does
+ * not wait, and brings no less than there was. Whatever the session had of it before it has given
+ * back (RETURN) if it is to wait, and what it gets by looking meanwhile it loses then: so it waits
+ * for nobody who waits for it. CREATE and
  * TMPFILE pin what they open, and bring LEASE_EXCLUSIVE of what they make, which nobody else can
  * have. The reply's lease is what the session has then, so more than LEASE_NONE where it had that
  * and asked for a pin; its attributes are sure to be the last ones only with LEASE_SHARED or more.

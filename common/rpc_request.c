@@ -150,13 +150,15 @@ RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 	F(u32, mode)           \
 	F(u32, uid)            \
 	F(u32, gid)            \
-	F(u32, want_pages)
+	F(u32, want_pages)     \
+	F(u64, lease)          \
+	F(u8, keep)
 #define COMMIT_FIELDS(F)       \
 	COMMIT_FIXED_FIELDS(F) \
 	F(tail, tail)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 enum {
-	COMMIT_FIXED_BYTES = 60,
+	COMMIT_FIXED_BYTES = 69,
 	RETURN_FIXED_BYTES = 4,
 	STAGE_FIXED_BYTES = 8,
 	INO_BYTES = 8,
@@ -331,6 +333,13 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
 }
 
+static bool commit_ok(const struct rpc_commit *q)
+{
+	return !(q->flags & ~(uint32_t)COMMIT_ALL) && q->size <= INT64_MAX &&
+	       q->keep == (q->lease ? LEASE_SHARED : LEASE_NONE) &&
+	       tail_of(&q->tail, RPC_EXTENT_BYTES);
+}
+
 static bool lease_ok(const struct rpc_lease *q)
 {
 	return !(q->flags & ~LEASE_FLAGS_ALL) &&
@@ -366,8 +375,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_RENAME:
 		return rpc_rename_flags_ok(q->rename.flags);
 	case RPC_COMMIT:
-		return !(q->commit.flags & ~(uint32_t)COMMIT_ALL) && q->commit.size <= INT64_MAX &&
-		       tail_of(&q->commit.tail, RPC_EXTENT_BYTES);
+		return commit_ok(&q->commit);
 	case RPC_RETURN:
 		return (q->ret.kind == RETURN_INODES && tail_of(&q->ret.tail, INO_BYTES)) ||
 		       (q->ret.kind == RETURN_GRANTS && tail_of(&q->ret.tail, RPC_EXTENT_BYTES)) ||

@@ -177,6 +177,17 @@ static bool tells_nothing(const struct rpc_commit *req)
 	return !req->flags && !req->tail.len;
 }
 
+/* When all is told that was written. */
+static void lower_along_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+	struct rpc_commit *req = &c->call.req.commit;
+
+	if (c->covers == c->changes && inode->fs->options.sharing)
+		req->lease = lease_lower_locked(inode);
+	req->keep = req->lease ? LEASE_SHARED : LEASE_NONE;
+}
+
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
@@ -194,6 +205,7 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	}
 	c->call.req.commit.want_pages = refill_along(thread);
+	lower_along_locked(inode);
 	c->running = true;
 	c->thread = thread;
 	inode_ref(inode);
@@ -209,8 +221,9 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 	c->done = c->covers;
 	if (c->call.req.commit.flags & COMMIT_SIZE)
 		c->size_dirty = inode->attr.size != c->sent_size;
+	/* What was changed meanwhile under a lease that has become less is no file's data. */
 	if (c->call.req.commit.flags & COMMIT_MTIME)
-		c->times_dirty = c->changes != c->done;
+		c->times_dirty = c->changes != c->done && !c->call.req.commit.lease;
 	if (c->changes == c->done)
 		c->set = 0;
 	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
@@ -268,6 +281,8 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	free(steal_ptr(&c->tail));
 	c->running = false;
 	npages = extent_map_collected(&inode->map, !rep->status);
+	if (call->req.commit.lease)
+		lease_lowered_locked(inode, thread, !rep->status);
 	if (rep->status) {
 		fail_locked(inode, thread, rep->status);
 	} else {

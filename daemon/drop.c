@@ -106,6 +106,11 @@ void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
 	d->read_to = some ? max_u64(d->read_to, to) : to;
 }
 
+bool drop_was_read_locked(const struct inode *inode)
+{
+	return inode->drop.read_from < inode->drop.read_to;
+}
+
 void drop_forget_reads_locked(struct inode *inode)
 {
 	inode->drop.read_from = inode->drop.read_to = 0;

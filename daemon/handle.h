@@ -21,6 +21,7 @@ struct handle {
 	struct inode *inode; /* so that the data path has not to look for it */
 	enum open_kind kind;
 	bool writes;   /* or may */
+	bool flushed;  /* with something to commit, once: lease.h */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
 	/* renewal.h's. Atomic: the session that it was opened in, or its user knows to be lost; a
 	 * lock that was had by it was lost with one, so nothing can be done by it any more. */

@@ -64,7 +64,7 @@ static bool somebody_waits_for_a_type(const struct inode_lease *l)
 /* One that comes now: not past those that wait, nor into what is recalled. */
 static bool may_enter(const struct inode_lease *l, const struct op_lease *want)
 {
-	if (!covers(l, want))
+	if (!covers(l, want) || (l->lowering && want->type == LEASE_EXCLUSIVE))
 		return false;
 	return !want->type ||
 	       (!somebody_waits_for_a_type(l) && !(is_recalled(l) && want->type > l->keep));
@@ -74,6 +74,7 @@ static void use(struct inode_lease *l, uint8_t type)
 {
 	l->users[type]++;
 	l->evicted = false;
+	l->flushed &= type != LEASE_EXCLUSIVE;
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 }
@@ -125,14 +126,19 @@ static void stepped(struct inode *inode, struct io_thread *thread)
 	step_and_put(inode, thread);
 }
 
+/* What was told again by an answer that was made before. */
+static void forget_recall(struct inode_lease *l)
+{
+	if (l->recalled <= l->returned && l->type <= l->keep)
+		l->recalled = 0;
+}
+
 void lease_left(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = &inode->lease;
 
 	pthread_mutex_lock(&inode->lock);
-	/* Told again by an answer that was made before. */
-	if (l->recalled <= l->returned && l->type <= l->keep)
-		l->recalled = 0;
+	forget_recall(l);
 	pthread_mutex_unlock(&inode->lock);
 	stepped(inode, thread);
 }
@@ -180,6 +186,19 @@ static bool is_open(const struct inode *inode)
 	return inode->nopen || lease_is_used_locked(inode);
 }
 
+/* Of who has had it alone all is known, the time of reading, too. */
+static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (keep) {
+		inode_share_locked(inode);
+		inode->looked_ms = io_thread_now(thread);
+	}
+	set_type_locked(inode, thread, keep);
+	l->flushed = l->tried = false;
+}
+
 /* From here on it is as if that had been returned. A recall's number may be that of a grant whose
  * answer is on its way (CREATE): its pin stays. */
 static struct rpc_returned give_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
@@ -202,10 +221,8 @@ static struct rpc_returned give_locked(struct inode *inode, struct io_thread *th
 	if (!keep) {
 		drop_unseen_locked(inode, thread->port, 0, INT64_MAX);
 		inode_unlease_locked(inode);
-	} else {
-		inode_share_locked(inode);
 	}
-	set_type_locked(inode, thread, keep);
+	lower_locked(inode, thread, keep);
 	l->returned = r.number;
 	l->recalled = 0;
 	l->evicted = false;
@@ -246,6 +263,59 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 	return true;
 }
 
+/* ---- of who has written ---------------------------------------------------------------------- */
+
+/* Who opens it may be about to write. An inode without a name is nobody else's. */
+static bool is_left_by_writers(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return l->type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] && !l->users[LEASE_NONE] &&
+	       list_empty(&l->waiters) && (!inode->nwriters || l->flushed) && !inode->orphan;
+}
+
+/* Others are served by it, too. */
+static bool is_recalled_from_writers(const struct inode_lease *l)
+{
+	return is_recalled(l) && l->keep == LEASE_SHARED && l->type == LEASE_EXCLUSIVE &&
+	       !l->users[LEASE_EXCLUSIVE];
+}
+
+uint64_t lease_lower_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (l->busy || (is_recalled(l) ? !is_recalled_from_writers(l) : !is_left_by_writers(inode)))
+		return 0;
+	l->busy = l->lowering = true;
+	return l->number;
+}
+
+void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done)
+{
+	struct inode_lease *l = &inode->lease;
+
+	l->busy = l->lowering = l->flushed = false;
+	if (!done)
+		return;
+	l->returned = max_u64(l->returned, inode->commit.call.req.commit.lease);
+	lower_locked(inode, thread, LEASE_SHARED);
+	forget_recall(l);
+}
+
+/* Only once, or what many write to that close it one after the other would be asked for again each
+ * time; and what is mapped may be written to all the same. */
+void lease_flushed(struct inode *inode, struct handle *handle)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!commit_is_clean_locked(inode)) {
+		inode->lease.flushed = !handle->flushed && inode->nwriters == 1 &&
+				       !inode->nopen_cached && !drop_was_read_locked(inode);
+		handle->flushed = true;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
 /* Nobody else has a use for it while it is here, and nobody here either. */
 static bool is_of_no_use(const struct inode *inode)
 {
@@ -258,7 +328,8 @@ static bool is_of_no_use(const struct inode *inode)
 	return l->type ? l->passing || !inode->attr.nlink : l->pinned || l->unsure;
 }
 
-/* Less than what a waiter wants is returned first, so that it holds nothing while it waits. */
+/* Less than what a waiter wants is returned first, unless more comes at once: so it holds nothing
+ * while it waits. */
 static bool must_give_back(const struct inode *inode, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
@@ -269,27 +340,33 @@ static bool must_give_back(const struct inode *inode, uint8_t *keep)
 		return true;
 	}
 	if (!list_empty(&l->waiters))
-		return l->type && somebody_waits_for_a_type(l);
+		return l->type && somebody_waits_for_a_type(l) && l->tried;
 	return is_of_no_use(inode);
 }
 
-/* With others: who is known to nobody any more, or was not used for long. */
-static bool is_to_leave(const struct inode *inode)
+/* With others: who is known to nobody any more, or was not used for long; and what writers have
+ * left, but what the server does not take stays until it must go. */
+static bool is_to_leave(const struct inode *inode, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	return l->type && !l->busy && !is_used(l) && list_empty(&l->waiters) && !is_recalled(l) &&
-	       !inode->orphan &&
-	       (l->evicted || (inode->ino != ROOT_INO &&
-				      !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED)));
+	*keep = LEASE_NONE;
+	if (!l->type || l->busy || !list_empty(&l->waiters) || is_recalled(l) || inode->orphan)
+		return false;
+	if (!is_used(l) &&
+		(l->evicted || (inode->ino != ROOT_INO &&
+				       !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED))))
+		return true;
+	*keep = LEASE_SHARED;
+	return is_left_by_writers(inode) && !inode->commit.refused;
 }
 
 bool lease_leave_locked(
 	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned)
 {
-	uint8_t keep = LEASE_NONE;
+	uint8_t keep;
 
-	if (renewal_is_running(&inode->fs->renewal) || !is_to_leave(inode) ||
+	if (renewal_is_running(&inode->fs->renewal) || !is_to_leave(inode, &keep) ||
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);
@@ -317,6 +394,19 @@ void lease_end_locked(struct inode *inode)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
+/* What is known of the inode stays so where there was a lease of it before. */
+static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+{
+	struct inode_lease *l = &inode->lease;
+	bool known = l->type != LEASE_NONE;
+
+	l->passing = entry->lease.passing;
+	l->tried = known;
+	set_type_locked(inode, l->thread, entry->lease.type);
+	if (!known)
+		inode_lease_locked(inode, &entry->attr, entry, l->epoch);
+}
+
 static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct inode *inode = container_of(call, struct inode, lease.call);
@@ -335,11 +425,8 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 			l->pinned = true;
 			l->unsure = false;
 		}
-		if (asked->type) {
-			l->passing = rep->entry.lease.passing;
-			set_type_locked(inode, l->thread, rep->entry.lease.type);
-			inode_lease_locked(inode, &rep->entry.attr, &rep->entry, l->epoch);
-		}
+		if (asked->type)
+			take_lease_locked(inode, &rep->entry);
 		if (!is_recalled(l))
 			l->recalled = 0;
 		wake_covered_locked(l);
@@ -360,7 +447,7 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 	struct inode_lease *l = &inode->lease;
 	struct rpc_lease ask = {.ino = inode->ino};
 	uint8_t hint = LEASE_NONE;
-	bool nested = false;
+	bool nested = false, waits;
 
 	list_for_each (pos, &l->waiters) {
 		const struct op_lease *want = wanted_by(pos);
@@ -371,10 +458,11 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 			ask.flags |= LEASE_PIN;
 		nested |= has_another(op_of(list_entry(pos, struct waiter, link)->req));
 	}
-	if (!ask.type && !l->type && hint) {
+	waits = ask.type && !l->type;
+	if (!ask.type)
 		ask.type = hint;
+	if (ask.type && !waits)
 		ask.flags |= LEASE_IF_FREE;
-	}
 	l->epoch = inode_epoch(inode->fs);
 	l->call = (struct rpc_call){.done = granted, .nested = nested};
 	l->call.req.op = RPC_LEASE;
@@ -401,7 +489,7 @@ static void step_locked(struct inode *inode, struct io_thread *thread)
 			send_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->waiters)) {
 		ask_locked(inode, thread);
-	} else if (is_to_leave(inode)) {
+	} else if (is_to_leave(inode, &keep)) {
 		lease_leave_later_locked(inode, thread);
 	}
 }
@@ -418,7 +506,7 @@ void lease_forget_locked(struct inode *inode)
 	struct inode_lease *l = &inode->lease;
 
 	set_type_locked(inode, NULL, LEASE_NONE);
-	l->pinned = l->unsure = l->passing = l->evicted = false;
+	l->pinned = l->unsure = l->passing = l->evicted = l->flushed = l->tried = false;
 	l->number = l->returned = l->recalled = 0;
 }
 

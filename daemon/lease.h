@@ -5,14 +5,21 @@
  * server is asked for everything, and answers. Of inodes of any kind a lease covers the attributes,
  * too, and a directory's names: look.h asks for one along with LOOKUP and GETATTR.
  *
- *     operation -> lease_admit [-> RETURN of less, LEASE -> ...] -> its steps -> op_end
+ *     operation -> lease_admit [-> LEASE, if it is free; or RETURN of less, LEASE] -> its steps ->
+ *     op_end
  *     recall    -> those that use it end, new ones wait -> COMMIT -> forgotten -> RETURN
+ *     the last writer's close -> COMMIT, with which LEASE_EXCLUSIVE becomes LEASE_SHARED
  *
  * A lease is kept, whether the file is open or not, until somebody else wants it, the kernel
- * forgets the inode, its last name has gone, or there are too many (lease_keep.h). Nobody is
- * granted more before it has returned what it had, so no two wait for each other; and what a recall
- * waits for are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a lease is
- * served once it is there, even if it is recalled already: so it changes hands only for work done.
+ * forgets the inode, its last name has gone, or there are too many (lease_keep.h); but
+ * LEASE_EXCLUSIVE only while somebody has the file open who may write: of what is closed others may
+ * read, and it has changed when it was committed, not when this client dies. Where nothing is to be
+ * committed that is told with what else goes back.
+ *
+ * Nobody waits for more before it has returned what it had, so no two wait for each other; and what
+ * a recall waits for are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a
+ * lease is served once it is there, even if it is recalled already: so it changes hands only for
+ * work done.
  *
  * A pin keeps an open file alive when its last name goes, whoever takes that. It comes with the
  * first handle and goes with the last where there is no lease. Who has one needs no pin: others
@@ -37,6 +44,7 @@
 #include "common/types.h"
 #include "daemon/remote.h"
 
+struct handle;
 struct inode;
 struct request;
 struct rpc_entry_reply;
@@ -47,6 +55,9 @@ struct inode_lease {
 	bool busy;           /* a LEASE or RETURN is on its way */
 	bool passing;        /* to be given back when the file is closed */
 	bool evicted;        /* it is to leave, unless it is used before */
+	bool flushed;        /* the last writer was, and has not written since */
+	bool lowering;       /* the COMMIT on its way does it; then it is busy, too */
+	bool tried;          /* to get more than this grant while it was kept */
 	bool used;           /* since it was looked at last; atomic */
 	uint8_t keep;        /* of what is recalled */
 	uint64_t number;     /* of the last grant */
@@ -108,6 +119,13 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now);
 
 /* op_end()'s. */
 void lease_leave(struct request *req);
+
+/* A COMMIT is about to be sent that tells all there is: the number of the grant that it makes a
+ * shared one, or 0. Nobody else changes anything of the inode until it has ended. */
+uint64_t lease_lower_locked(struct inode *inode);
+void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done);
+/* A handle that may write is flushed, as it is when it is closed, and all is remote. */
+void lease_flushed(struct inode *inode, struct handle *handle);
 
 /* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
  * may be due. */

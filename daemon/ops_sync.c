@@ -1,6 +1,6 @@
 /* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> reply.
  */
-#include "daemon/fs.h"
+#include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -19,6 +19,8 @@ static void sync_commit(struct request *req, int status)
 	struct inode *inode = op_of(req)->inode;
 	int failed = commit_tell(inode, handle_of(req));
 
+	if (req->op == OP_FLUSH && inode->fs->options.sharing && !req->replied)
+		lease_flushed(inode, handle_of(req));
 	if (failed || status)
 		op_finish(req, failed ? failed : status);
 	else if (commit_wait(req, inode, &status, synced))

@@ -48,8 +48,9 @@ static bool may_wait_for_others(const struct rpc_call *call)
 	case RPC_RENAME:
 	case RPC_SETXATTR:
 	case RPC_REMOVEXATTR:
-	case RPC_LEASE:
 		return true;
+	case RPC_LEASE:
+		return !(call->req.lease.flags & LEASE_IF_FREE);
 	default:
 		return false;
 	}
@@ -59,7 +60,7 @@ static bool may_wait_for_others(const struct rpc_call *call)
  * that are kept. */
 static bool is_second_lease(const struct rpc_call *call)
 {
-	return call->nested && call->req.op == RPC_LEASE;
+	return call->nested && call->req.op == RPC_LEASE && may_wait_for_others(call);
 }
 
 static bool may_use_reserved(const struct rpc_call *call)

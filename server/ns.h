@@ -148,6 +148,8 @@ int ns_named(struct ns_call *c, const struct inode *i);
 /* RETURN: an inode that it no longer keeps, where a pin does so; leases. */
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);
 int ns_return_leases(struct ns_call *c);
+/* COMMIT: what it has told, the session needs no more of the lease for. */
+int ns_commit_lowers_lease(struct ns_call *c);
 
 /* ---- bytes and holes of files, ns_pages.c ----------------------------------------------------
  *

@@ -178,6 +178,7 @@ int ns_commit(struct ns_call *c)
 	if (err)
 		return err;
 	set = attributes_of(req, &inode);
+	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
 	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)
 		err = ns_room_and_grant(c, room + ROOM_PAGES_PER_EXTENT * n, false, &want);
@@ -195,6 +196,8 @@ int ns_commit(struct ns_call *c)
 	err = ns_set_attr(c, &inode, &set);
 	if (!err)
 		err = inode_save(c->v, &inode);
+	if (!err && req->lease)
+		err = ns_commit_lowers_lease(c);
 	c->rep->attr.attr = inode.attr;
 	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);
 }

@@ -254,6 +254,14 @@ static int give_back(struct ns_call *c, const struct rpc_returned *r, bool at_on
 	return err || !unpinned ? err : lease_unpinned(c->v, own.key, !at_once);
 }
 
+int ns_commit_lowers_lease(struct ns_call *c)
+{
+	const struct rpc_commit *req = &c->req->commit;
+	const struct rpc_returned r = {.ino = req->ino, .number = req->lease, .keep = req->keep};
+
+	return give_back(c, &r, true);
+}
+
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 {
 	const struct rpc_returned all = {.ino = ino, .number = UINT64_MAX, .pin = RETURN_UNPIN};
@@ -331,8 +339,10 @@ static uint8_t wanted(const struct ns_call *c, const struct inode *i)
 	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : LEASE_NONE;
 }
 
-/* What can be had of what is wanted: NS_WAIT where nothing less will do. */
-static int choose(struct ns_call *c, const struct inode *i, uint8_t others, uint8_t *type)
+/* What can be had of what is wanted: NS_WAIT where nothing less will do. Who does not wait keeps
+ * what he has, in the way of others or not. */
+static int choose(
+	struct ns_call *c, const struct inode *i, uint8_t own, uint8_t others, uint8_t *type)
 {
 	const struct rpc_lease *req = &c->req->lease;
 	uint8_t before = wanted(c, i);
@@ -341,6 +351,8 @@ static int choose(struct ns_call *c, const struct inode *i, uint8_t others, uint
 	while (lease_conflict(*type, others) || lease_conflict(*type, before)) {
 		if (!(req->flags & LEASE_IF_FREE))
 			return wait_for(c, i, *type);
+		if (*type <= own)
+			break;
 		*type = *type == LEASE_EXCLUSIVE ? LEASE_SHARED : LEASE_NONE;
 	}
 	return 0;
@@ -400,7 +412,7 @@ int ns_lease(struct ns_call *c)
 	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
 		err = -ESTALE;
 	if (!err)
-		err = choose(c, &inode, others.type, &type);
+		err = choose(c, &inode, own.type, others.type, &type);
 	if (err == NS_WAIT)
 		return wait_without(c, &own);
 	if (!err && own.type == LEASE_NONE)

@@ -429,6 +429,8 @@ void recall_changed(const struct request *req)
 		return;
 	if (req->rpc.op == RPC_LEASE)
 		changed(req, req->rpc.lease.ino);
+	else if (req->rpc.op == RPC_COMMIT && req->rpc.commit.lease)
+		changed(req, req->rpc.commit.ino);
 	else if (req->rpc.op == RPC_RETURN)
 		returned(req);
 	else if (req->pinned)

@@ -45,8 +45,8 @@ uint8_t recall_wanted(const struct request *req, uint64_t ino);
  */
 bool recall_is_restless(const struct request *req, uint64_t ino);
 
-/* It was executed. After LEASE and RETURN somebody may have less than before; and what one has by a
- * new number has to be asked for by that. */
+/* It was executed. After LEASE, RETURN and COMMIT somebody may have less than before; and what one
+ * has by a new number has to be asked for by that. */
 void recall_changed(const struct request *req);
 /* Something of sessions that have ended has gone. */
 void recall_look_again(struct server *s);

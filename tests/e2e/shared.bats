@@ -597,6 +597,23 @@ read_files() {
 	[ $((made - none)) -le $((2 * nfiles + 3)) ]
 }
 
+append_files() {
+	local i
+	for ((i = 0; i < nfiles; i++)); do
+		echo more >>"$dir/1/$1.$i"
+	done
+}
+
+@test "a file that is closed and written to again costs a LEASE and a COMMIT" {
+	local nfiles=50 none made again
+	start_server
+	none=$(cost true)
+	made=$(cost make_files file)
+	again=$(cost eval 'make_files other; append_files other; append_files other')
+	echo "RPCs: $none for nothing, $made to make $nfiles files, $again to write to others twice again"
+	[ $((again - none)) -le $((6 * nfiles + 3)) ]
+}
+
 # has_leases N: of the files, by all mounts. (These may know their root by one, too.)
 has_leases() {
 	local i

@@ -1,306 +1,5 @@
 /* When a client asks for a lease, when it gives one back, and who goes on meanwhile. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-#include <errno.h>
-#include <fcntl.h>
-
-#include "daemon/fs_internal.h"
-#include "daemon/handle.h"
-#include "daemon/io_thread_private.h"
-#include "daemon/op.h"
-#include "daemon/remote_private.h"
-
-enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
-
-/* One thread, whose remote is down: what is sent stays with it until the test answers. */
-struct fixture {
-	struct fs fs;
-	struct session session;
-	struct remote remote;
-	struct io_thread thread;
-	struct io_thread_private priv;
-	struct inode *inode;
-	struct request ops[OPS];
-	int went[OPS]; /* 1: went on, -errno: failed, 0: waits */
-};
-
-static struct fixture fx;
-
-static int setup(void **state)
-{
-	struct fs_thread *ft = &fx.fs.threads[0];
-
-	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes))
-		return -1;
-	fx.fs.session = &fx.session;
-	fx.fs.options.sharing = fx.session.sharing = true;
-	fx.fs.options.io_threads = 1;
-	grants_init(&fx.fs.grants);
-	allowances_init(&fx.fs.allowances);
-	returns_init(&fx.fs.returns);
-	lease_keeper_init(&fx.fs.leases);
-	fx.session.lease_limit = LIMIT;
-	refill_init(&fx.fs.refill);
-	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
-	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
-	list_init(&fx.priv.inbox);
-	fx.priv.wake_fd = -1;
-	fx.remote.thread = &fx.thread;
-	fx.remote.session = &fx.session;
-	slots_init(&fx.remote);
-	ft->thread = &fx.thread;
-	list_init(&ft->dirty);
-	list_init(&ft->accessed);
-	list_init(&ft->interrupted);
-	fx.inode = inode_get(&fx.fs, INO);
-	fx.inode->type = S_IFREG;
-	inode_remember(fx.inode);
-	return fx.inode ? 0 : -1;
-}
-
-static int teardown(void **state)
-{
-	inode_forget(fx.inode, 1);
-	inode_put(fx.inode);
-	inode_table_fini(&fx.fs.inodes);
-	lease_keeper_fini(&fx.fs.leases);
-	returns_fini(&fx.fs.returns);
-	allowances_fini(&fx.fs.allowances);
-	grants_fini(&fx.fs.grants);
-	return 0;
-}
-
-/* ---- operations ------------------------------------------------------------------------------ */
-
-static void op_went(struct request *req, int status)
-{
-	fx.went[req - fx.ops] = status ? status : 1;
-}
-
-static void begin(unsigned i, enum request_op op, uint32_t flags)
-{
-	struct request *req = &fx.ops[i];
-
-	*req = (struct request){.thread = &fx.thread, .op = op, .node = INO};
-	req->args.flags = flags;
-	fx.went[i] = 0;
-	if (lease_admit(req, op_went))
-		fx.went[i] = 1;
-}
-
-static void run_calls(void)
-{
-	struct list *link;
-
-	while ((link = list_pop(&fx.priv.inbox))) {
-		struct thread_call *call = list_entry(link, struct thread_call, link);
-
-		call->run(call);
-	}
-}
-
-static void end(unsigned i)
-{
-	assert_int_equal(fx.went[i], 1);
-	lease_leave(&fx.ops[i]);
-	run_calls();
-}
-
-/* ---- the server ------------------------------------------------------------------------------ */
-
-static struct rpc_call *take(struct list *waiting)
-{
-	struct list *link = list_pop(waiting);
-
-	return link ? list_entry(link, struct rpc_call, link) : NULL;
-}
-
-static void assert_nothing_sent(void)
-{
-	assert_true(list_empty(&fx.remote.rpc_waiting));
-	assert_true(list_empty(&fx.remote.rpc_waiting_nested));
-	assert_true(list_empty(&fx.remote.rpc_waiting_reserved));
-}
-
-static struct rpc_call *take_lease(enum lease_type type, unsigned flags)
-{
-	struct rpc_call *call = take(&fx.remote.rpc_waiting);
-
-	assert_non_null(call);
-	assert_int_equal(call->req.op, RPC_LEASE);
-	assert_int_equal(call->req.lease.ino, INO);
-	assert_int_equal(call->req.lease.type, type);
-	assert_int_equal(call->req.lease.flags, flags);
-	assert_nothing_sent();
-	return call;
-}
-
-static void grant_size(struct rpc_call *call, enum lease_type type, uint64_t number, uint64_t size)
-{
-	struct rpc_reply rep = {.op = RPC_LEASE};
-
-	rep.entry.attr = (struct attr){
-		.ino = INO, .mode = S_IFREG | 0644, .nlink = 1, .size = size, .npages = PAGES};
-	rep.entry.lease = (struct lease){.type = (uint8_t)type, .number = number};
-	rep.entry.nextents = rep.entry.nhead = 1;
-	rep.entry.head[0] = (struct extent){.npages = PAGES, .page = 9};
-	call->done(call, &rep);
-	run_calls();
-}
-
-static void grant(struct rpc_call *call, enum lease_type type, uint64_t number)
-{
-	grant_size(call, type, number, 100);
-}
-
-static void answer(struct rpc_call *call, int status)
-{
-	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = status});
-	run_calls();
-}
-
-static struct rpc_call *take_return(uint64_t number, enum lease_type keep, enum return_pin pin)
-{
-	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
-	struct rpc_returned r;
-	struct wire_in in;
-
-	assert_non_null(call);
-	assert_int_equal(call->req.op, RPC_RETURN);
-	assert_int_equal(call->req.ret.kind, RETURN_LEASES);
-	in = rpc_tail_reader(&call->req.ret.tail);
-	assert_true(rpc_get_returned(&in, &r));
-	assert_int_equal(wire_in_left(&in), 0);
-	assert_int_equal(r.ino, INO);
-	assert_int_equal(r.number, number);
-	assert_int_equal(r.keep, keep);
-	assert_int_equal(r.pin, pin);
-	assert_nothing_sent();
-	return call;
-}
-
-static struct rpc_call *take_commit(void)
-{
-	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
-
-	assert_non_null(call);
-	assert_int_equal(call->req.op, RPC_COMMIT);
-	assert_nothing_sent();
-	return call;
-}
-
-static void recall_of(uint64_t ino, uint64_t number, uint8_t keep)
-{
-	struct rpc_recall recall = {.ino = ino, .number = number, .keep = keep};
-	uint8_t tail[RPC_RECALL_BYTES];
-	struct wire_out w;
-
-	wire_out_init(&w, tail, sizeof(tail));
-	rpc_put_recall(&w, &recall);
-	lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
-	run_calls();
-}
-
-static void recall(uint64_t number, enum lease_type keep)
-{
-	recall_of(INO, number, (uint8_t)keep);
-}
-
-/* An open file with a lease of that number. */
-static void open_with(enum lease_type type, uint64_t number)
-{
-	begin(0, OP_OPEN, type == LEASE_EXCLUSIVE ? O_RDWR : O_RDONLY);
-	assert_int_equal(fx.went[0], 0);
-	grant(take_lease(type, LEASE_PIN | LEASE_IF_FREE), type, number);
-	fx.inode->nopen++;
-	end(0);
-	assert_nothing_sent();
-}
-
-static void close_file(void)
-{
-	fx.inode->nopen--;
-	lease_settle(fx.inode, &fx.thread);
-}
-
-static bool is_left(void)
-{
-	const struct inode_lease *l = &fx.inode->lease;
-
-	return !l->type && !l->pinned && !l->unsure && !l->busy &&
-	       !lease_is_used_locked(fx.inode) && !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
-}
-
-/* As the kernel does when it needs memory, or unlinks. */
-static void forget(void)
-{
-	inode_forget(fx.inode, 1);
-	lease_settle(fx.inode, &fx.thread);
-	inode_remember(fx.inode);
-}
-
-/* These leave nothing behind for the next test: of a pin alone, and of a lease, which is kept. */
-static void close_and_return(uint64_t number)
-{
-	close_file();
-	answer(take_return(number, LEASE_NONE, RETURN_UNPIN), 0);
-	assert_nothing_sent();
-	assert_true(is_left());
-}
-
-static void leave(uint64_t number)
-{
-	inode_forget(fx.inode, 1);
-	lease_settle(fx.inode, &fx.thread);
-	assert_nothing_sent();
-	lease_keep_flush(&fx.thread);
-	answer(take_return(number, LEASE_NONE, RETURN_UNPIN), 0);
-	assert_nothing_sent();
-	assert_true(is_left());
-	inode_remember(fx.inode);
-}
-
-static void close_and_leave(uint64_t number)
-{
-	close_file();
-	leave(number);
-}
-
-/* CREATE's answer, for an op that goes on or waits for more. */
-static void create_answered(unsigned i, const struct lease *lease, bool created, uint64_t notes)
-{
-	struct rpc_entry_reply entry = {.created = created, .lease = *lease};
-	struct request *req = &fx.ops[i];
-
-	entry.attr = (struct attr){.ino = INO, .mode = S_IFREG | 0644, .nlink = 1};
-	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
-	fx.went[i] = 0;
-	if (lease_take_opened(req, fx.inode, &entry, inode_epoch(&fx.fs), notes, op_went))
-		fx.went[i] = 1;
-}
-
-static void create_pins(unsigned i, uint64_t number)
-{
-	create_answered(i, &(struct lease){.number = number}, false, lease_notes(&fx.fs));
-}
-
-static void make_dirty(void)
-{
-	pthread_mutex_lock(&fx.inode->lock);
-	fx.inode->attr.size = 5000;
-	fx.inode->commit.size_dirty = true;
-	commit_dirty_locked(fx.inode, &fx.thread);
-	pthread_mutex_unlock(&fx.inode->lock);
-}
-
-static void list_none_dirty(void)
-{
-	assert_true(commit_tick(&fx.thread));
-}
+#include "tests/unit/lease_client.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -400,18 +99,35 @@ static void write__returns_what_it_read_under_first(void **state)
 	begin(1, OP_READ, O_RDWR);
 	begin(2, OP_WRITE, O_RDWR);
 	assert_int_equal(fx.went[2], 0);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 6);
+	assert_int_equal(fx.went[2], 0);
 	assert_nothing_sent(); /* the read goes on */
 	begin(3, OP_READ, O_RDWR);
 	assert_int_equal(fx.went[3], 0); /* not past the write */
 	end(1);
-	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
-	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 6);
+	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 7);
 	end(2);
 	end(3);
+	close_and_leave(7);
+}
+
+/* Nobody has waited, so nothing had to go first, and what is known stays known. */
+static void write__of_what_nobody_else_reads__costs_one_lease(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	begin(1, OP_READ, O_RDWR);
+	begin(2, OP_WRITE, O_RDWR);
+	assert_int_equal(fx.went[2], 0);
+	grant_size(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 6, 7);
+	end(2);
+	end(1);
+	assert_int_equal(fx.inode->attr.size, 100);
+	assert_int_equal(fx.inode->map.known_end, UINT64_MAX);
 	close_and_leave(6);
 }
 
-static void truncate__of_a_file_that_is_not_open__keeps_the_lease(void **state)
+static void truncate__of_a_file_that_is_not_open__keeps_less(void **state)
 {
 	struct request *req = &fx.ops[0];
 
@@ -421,9 +137,10 @@ static void truncate__of_a_file_that_is_not_open__keeps_the_lease(void **state)
 	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
 	end(0);
 	assert_nothing_sent();
-	recall(5, LEASE_NONE);
-	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
-	assert_true(is_left());
+	lease_keep_flush(&fx.thread);
+	answer(take_return(5, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	leave(5);
 }
 
 static void setattr__of_mode__needs_none(void **state)
@@ -486,7 +203,8 @@ static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **stat
 	make_dirty();
 	recall(5, LEASE_SHARED);
 	answer(take_commit(), 0);
-	answer(take_return(5, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	assert_nothing_sent(); /* all is told by that */
+	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
 	assert_true(fx.inode->sized);
 	assert_int_equal(fx.inode->attr.size, 5000);
 	begin(2, OP_READ, O_RDWR);
@@ -582,6 +300,8 @@ static void recall__of_a_number_that_is_to_come__returns_once(void **state)
 	grant(take_lease(LEASE_EXCLUSIVE, LEASE_PIN | LEASE_IF_FREE), LEASE_NONE, 7);
 	end(1);
 	answer(take_return(7, LEASE_NONE, RETURN_UNPIN), 0);
+	lease_keep_flush(&fx.thread);
+	assert_nothing_sent();
 	assert_true(is_left());
 }
 
@@ -618,6 +338,10 @@ static void rpc__that_waits_for_no_lease__has_slots_of_its_own(void **state)
 	/* One that has a lease, and waits for another one, has some of those at most. */
 	calls[4].req.op = RPC_LEASE;
 	calls[4].nested = true;
+	calls[4].req.lease.flags = LEASE_IF_FREE;
+	rpc_start(&fx.thread, &calls[4]);
+	assert_ptr_equal(take(&fx.remote.rpc_waiting_nested), &calls[4]);
+	calls[4].req.lease.flags = 0;
 	rpc_start(&fx.thread, &calls[4]);
 	assert_ptr_equal(take(&fx.remote.rpc_waiting_second), &calls[4]);
 }
@@ -649,6 +373,7 @@ static void create__brings_a_lease_that_is_kept(void **state)
 	create_answered(0, &made, true, lease_notes(&fx.fs));
 	fx.inode->nopen++;
 	end(0);
+	fx.inode->nwriters++;
 	begin(1, OP_WRITE, O_RDWR);
 	end(1);
 	assert_true(fx.inode->sized);
@@ -915,6 +640,7 @@ static void session_lost__whoever_waits_is_told(void **state)
 {
 	open_with(LEASE_SHARED, 5);
 	begin(1, OP_WRITE, O_RDWR);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 5);
 	answer(take_return(5, LEASE_NONE, RETURN_PIN), -ESTALE);
 	answer(take_lease(LEASE_EXCLUSIVE, 0), -ESTALE);
 	assert_int_equal(fx.went[1], -ESTALE);
@@ -938,7 +664,8 @@ int main(void)
 		CASE(close__while_it_is_opened_again__keeps_the_pin),
 		CASE(open__behind_a_return__pins_anew),
 		CASE(write__returns_what_it_read_under_first),
-		CASE(truncate__of_a_file_that_is_not_open__keeps_the_lease),
+		CASE(write__of_what_nobody_else_reads__costs_one_lease),
+		CASE(truncate__of_a_file_that_is_not_open__keeps_less),
 		CASE(setattr__of_mode__needs_none),
 		CASE(setattr__of_times__needs_the_file_alone),
 		CASE(recall__idle__returned_at_once),

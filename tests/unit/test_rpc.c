@@ -140,7 +140,7 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
-			0100640, 8, 9, 12, extents_tail()};
+			0100640, 8, 9, 12, 77, LEASE_SHARED, extents_tail()};
 		break;
 	case RPC_GRANT:
 		q.grant = (struct rpc_grant){256, true};
@@ -663,6 +663,14 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.flags = SET_ATIME_NOW;
+	assert_refused(&q);
+	q = request_of(RPC_COMMIT);
+	q.commit.keep = LEASE_NONE;
+	assert_refused(&q);
+	q.commit.keep = LEASE_EXCLUSIVE;
+	assert_refused(&q);
+	q.commit.lease = 0;
+	q.commit.keep = LEASE_SHARED; /* of nothing */
 	assert_refused(&q);
 	q = request_of(RPC_COMMIT);
 	q.commit.size = UINT64_MAX;

@@ -59,6 +59,38 @@ static void end__of_who_may_have_written_touches_the_file(void **state)
 	assert_int_equal(fx_attr(third).mtime, 1000);
 }
 
+/* The COMMIT of its last writer's close has said so. */
+static void end__of_who_has_closed_what_he_wrote_leaves_its_times(void **state)
+{
+	uint64_t ino = make_file("file"), number = take(0, ino, LEASE_EXCLUSIVE, 0);
+	struct rpc_commit commit = {.ino = ino,
+		.flags = COMMIT_SIZE | COMMIT_MTIME,
+		.size = 3,
+		.mtime = 4000,
+		.ctime = 5000,
+		.lease = number - 1,
+		.keep = LEASE_SHARED};
+
+	/* Of an older grant it says nothing. */
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
+	assert_int_equal(record(0, ino).type, LEASE_EXCLUSIVE);
+	as(1);
+	assert_int_equal(lease(ino, LEASE_SHARED, 0), WAITS);
+	as(0);
+	commit.lease = number;
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), 0);
+	assert_int_equal(record(0, ino).type, LEASE_SHARED);
+	assert_int_equal(FX_RUN(.op = RPC_COMMIT, .commit = commit), -ESTALE);
+	take(1, ino, LEASE_SHARED, 0);
+	end_session(0, false);
+	fx_settle();
+	as(1);
+	assert_int_equal(fx_attr(ino).mtime, 4000);
+	assert_int_equal(fx_attr(ino).ctime, 5000);
+	assert_int_equal(fx_attr(ino).size, 3);
+	fx_check();
+}
+
 static void end__goes_on_after_a_restart(void **state)
 {
 	uint64_t ino = make_file("file"), inodes = fx_usage().inodes;
@@ -350,6 +382,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(end__takes_all_that_the_session_had),
 		CASE(end__of_who_may_have_written_touches_the_file),
+		CASE(end__of_who_has_closed_what_he_wrote_leaves_its_times),
 		CASE(end__goes_on_after_a_restart),
 		cmocka_unit_test_setup_teardown(
 			full_store__still_opens_returns_and_ends, set_up_small, fx_tear_down),
