@@ -1,7 +1,8 @@
 /* main.c - rmemfs: parse, build, run, unwind.
  *
  * main starts the I/O threads (io_threads.c) and waits for their end, or for a signal, which
- * unmounts. The threads end when the mount is gone.
+ * unmounts. The threads end when the mount is gone. A child (survivor.h) is there in case that the
+ * process is killed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -26,6 +27,7 @@
 #include "daemon/mount_status.h"
 #include "daemon/mountpoint.h"
 #include "daemon/options.h"
+#include "daemon/survivor.h"
 
 enum {
 	WHY_BYTES = 512,
@@ -37,6 +39,7 @@ struct daemon {
 	struct fs *fs;
 	struct io_threads *threads;
 	struct fuse_port *port;
+	struct survivor survivor;
 	sigset_t signals;
 	int signal_fd;
 	int report;     /* -1: in the foreground */
@@ -123,6 +126,20 @@ static int finish_mount(struct daemon *d, const struct options *options)
 	return mountpoint_set_flags(d->fs_options.mountpoint, flags, d->why, sizeof(d->why));
 }
 
+/* Without it all is well, as long as nobody kills the daemon. */
+static void watch(struct daemon *d)
+{
+	unsigned connection;
+	int err = mountpoint_connection(d->fs_options.mountpoint, &connection);
+
+	if (!err)
+		err = survivor_watch(&d->survivor, connection);
+	if (err)
+		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
+			 "connection cannot be aborted: %s",
+			d->fs_options.mountpoint, errno_text(err));
+}
+
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	struct fs_features features;
@@ -143,6 +160,7 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	err = finish_mount(d, options);
 	if (err)
 		goto err_started;
+	watch(d);
 	return 0;
 
 err_started:
@@ -164,9 +182,10 @@ static int start(struct daemon *d, const struct options *options)
 	if (err)
 		return err;
 	raise_memlock_limit();
+	survivor_start(&d->survivor);
 	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
 	if (err)
-		goto err_signals;
+		goto err_survivor;
 	err = io_threads_new(
 		(unsigned)config->io_threads, (unsigned)config->buffers, &spinning, &d->threads);
 	if (err) {
@@ -195,10 +214,11 @@ err_threads:
 	io_threads_delete(d->threads);
 	if (d->port)
 		fuse_port_delete(d->port);
-	goto err_signals;
+	goto err_survivor;
 err_fs:
 	fs_close(d->fs);
-err_signals:
+err_survivor:
+	survivor_stop(&d->survivor);
 	close(d->signal_fd);
 	return err;
 }
@@ -265,6 +285,7 @@ static void finish(struct daemon *d)
 	fs_close(d->fs);
 	io_threads_delete(d->threads);
 	fuse_port_delete(d->port);
+	survivor_stop(&d->survivor);
 	close(d->signal_fd);
 	if (d->latency_fd >= 0)
 		close(d->latency_fd);

@@ -276,6 +276,16 @@ int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t 
 	return change_mount(&there, absolute, flags, why, whylen);
 }
 
+int mountpoint_connection(const char *path, unsigned *connection)
+{
+	autofree char *line = NULL;
+	struct mount mount;
+
+	if (!find_mount(path, &mount, &line) || sscanf(mount.dev, "%*u:%u", connection) != 1)
+		return -ENOENT;
+	return 0;
+}
+
 int mountpoint_enter_namespace(const char *file, char *why, size_t whylen)
 {
 	autoclose int fd = open(file, O_RDONLY | O_CLOEXEC);

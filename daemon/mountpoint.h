@@ -26,6 +26,9 @@ int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t 
  * not know all of them. -EPERM: root's privilege. */
 int mountpoint_set_flags(const char *path, unsigned long flags, char *why, size_t whylen);
 
+/* The number of the kernel's FUSE connection that is mounted at path (absolute). -ENOENT. */
+int mountpoint_connection(const char *path, unsigned *connection);
+
 /* Goes on in another mount namespace: file stands for it, as /proc/PID/ns/mnt does. Before any
  * thread is started. */
 int mountpoint_enter_namespace(const char *file, char *why, size_t whylen);

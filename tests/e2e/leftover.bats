@@ -213,3 +213,36 @@ dies_with() {
 	done_later unlink
 	run ! exit_status "$maker" 5
 }
+
+# The daemon has a thread in the kernel that waits to tell of a name.
+tells_of_name() {
+	grep -qs fuse_reverse_inval_entry "/proc/$daemon_pid"/task/*/stack
+}
+
+@test "SIGKILL ends the daemon while it tells of a directory whose lock waits for an answer" {
+	local remover maker
+	start_server
+	mount_rmem -o io_threads=1,debug_io,log_level=debug
+	mkdir "$mnt/dir"
+	touch "$mnt/dir/gone"
+	suspend "$server_pid"
+	rm -f "$mnt/dir/gone" 3>&- &
+	remover=$!
+	until_true 10 calling "$remover" unlink
+	sync "$mnt" # has come after it
+	kill_server
+	killed "$remover"
+	(: >"$mnt/dir/made") 3>&- 2>"$dir/maker.fail" &
+	maker=$!
+	until_true 10 calling "$maker" create
+	# It does what was left on its way, and dies by what holds the directory.
+	spawn_armed name.changed:2
+	until_true 20 tells_of_name
+	expect_death name.changed:2
+	killed "$daemon_pid" || {
+		umount -f "$mnt"
+		die "the daemon waits for the directory"
+	}
+	daemon_pid=''
+	run ! exit_status "$maker" 5
+}

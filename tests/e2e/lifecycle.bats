@@ -17,7 +17,8 @@ daemon_of_mount() {
 	local cmdline
 	for cmdline in /proc/[0-9]*/cmdline; do
 		if tr '\0' '\n' <"$cmdline" 2>/dev/null | grep -qxF "$mnt" &&
-			[ "$(readlink "${cmdline%/cmdline}/exe")" = "$(readlink -f "$bin/rmemfs")" ]; then
+			[ "$(readlink "${cmdline%/cmdline}/exe")" = "$(readlink -f "$bin/rmemfs")" ] &&
+			! grep -qsx rmemfs-survivor "${cmdline%/cmdline}/comm"; then
 			cmdline=${cmdline#/proc/}
 			echo "${cmdline%/cmdline}"
 		fi

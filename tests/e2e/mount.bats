@@ -68,10 +68,12 @@ own_mounts() {
 	inside mount --bind "$place/fuse" /dev/fuse
 }
 
+# Not the processes that stand beside them.
 daemons_inside() {
 	local process
 	for process in /proc/[0-9]*; do
 		[ "$(readlink "$process/exe")" != "$(readlink -f "$bin/rmemfs")" ] ||
+			grep -qsx rmemfs-survivor "$process/comm" ||
 			[ "$(readlink "$process/ns/mnt")" != "$(readlink "/proc/$holder/ns/mnt")" ] ||
 			echo "${process#/proc/}"
 	done
