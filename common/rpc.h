@@ -374,10 +374,14 @@ struct rpc_lock {
 };
 
 /* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
- * all of them came from one value. */
+ * all of them came from one value. With a number to keep it by, what is longer than a message is
+ * kept at offset 0 for the parts that follow on this channel by that number; -ERANGE: it isn't. */
+enum { GETXATTR_KEPT_MAX = 16 };
+
 struct rpc_getxattr {
 	uint64_t ino;
 	uint32_t offset;
+	uint32_t keep; /* 1 .. GETXATTR_KEPT_MAX; 0: nothing is kept */
 	struct rpc_str name;
 };
 

@@ -177,6 +177,7 @@ RPC_MESSAGE(return, struct rpc_return, RETURN_FIELDS)
 #define GETXATTR_FIELDS(F) \
 	F(u64, ino)        \
 	F(u32, offset)     \
+	F(u32, keep)       \
 	F(xattr_name, name)
 RPC_MESSAGE(getxattr, struct rpc_getxattr, GETXATTR_FIELDS)
 

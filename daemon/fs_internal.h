@@ -34,6 +34,7 @@ struct fs_thread {
 	struct list lock_waits;  /* struct lock_wait, by own */
 	unsigned nbackground;    /* RPCs on their way for no request */
 	unsigned nacked;         /* WRITEs on their way that were acknowledged */
+	uint32_t keeping;        /* bits of the numbers that GETXATTRs have values kept by */
 	uint64_t taken;          /* pages from windows, ever; read by others as it is */
 	int64_t next_commit_ms, next_idle_ms;
 	struct landing landing;

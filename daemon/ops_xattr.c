@@ -2,10 +2,11 @@
  * RPC: so the kernel may ask before each write whether there are capabilities, and before each
  * access whether there is an access control list.
  *
- * A value may be longer than a message. It is then read in parts, from the start again if it has
- * changed meanwhile, and sent in parts that the server keeps (STAGE) until the last one comes with
- * SETXATTR. Both lie in the request's data buffer. What was sent of a value that is given up is
- * dropped, or, where the server can't be told, overwritten by the next one (stages.h). */
+ * A value may be longer than a message. It is then read in parts, and from the start again if it
+ * has changed meanwhile, but then the server keeps it as it is for the parts that follow. It is
+ * sent in parts that the server keeps (STAGE) until the last one comes with SETXATTR. Both lie in
+ * the request's data buffer. What was sent of a value that is given up is dropped, or, where the
+ * server can't be told, overwritten by the next one (stages.h). */
 #include <errno.h>
 #include <stddef.h>
 
@@ -19,6 +20,7 @@ struct xattr_state {
 	uint32_t at;     /* bytes of the value or list that have been moved */
 	uint64_t sum;    /* of the value that they came from */
 	unsigned ntries; /* to read a value that changed meanwhile */
+	uint32_t keep;   /* the number that the server keeps it by; 0: none */
 	uint32_t stage;  /* of SETXATTR's parts; 0: none */
 	int why;         /* that is being dropped */
 	uint64_t cookie; /* of the last name that was put into the list */
@@ -27,7 +29,9 @@ struct xattr_state {
 enum {
 	STAGE_BYTES = 16000, /* in one message */
 	LAST_BYTES = STAGE_BYTES - NAME_BYTES_MAX,
-	TRIES_MAX = 100, /* to read a value while it changes */
+	/* To read a value while it changes, when all numbers are taken, or the server starts again
+	 * and again. */
+	TRIES_MAX = 100,
 };
 
 static_assert(STAGE_BYTES <= RPC_MSG_BYTES - 128, "a part and its fields are one message");
@@ -112,7 +116,42 @@ static bool take_part(struct request *req, const struct rpc_getxattr_reply *rep,
 	return st->at == rep->total;
 }
 
+/* The lowest number that is free: what was given up is soon kept no more. */
+static uint32_t take_number(struct fs_thread *ft)
+{
+	unsigned bit = (unsigned)__builtin_ctz(~ft->keeping);
+
+	if (bit >= GETXATTR_KEPT_MAX)
+		return 0;
+	ft->keeping |= UINT32_C(1) << bit;
+	return bit + 1;
+}
+
+static void getxattr_finish(struct request *req, int status)
+{
+	const struct xattr_state *st = request_state(req, struct xattr_state);
+	uint32_t len = st->at;
+
+	if (st->keep)
+		fs_thread_of(req->thread)->keeping &= ~(UINT32_C(1) << (st->keep - 1));
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_buffer(req, len);
+}
+
 static void getxattr_ask(struct request *req, int status);
+
+static void read_anew(struct request *req)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+
+	st->at = 0;
+	if (!st->keep)
+		st->keep = take_number(fs_thread_of(req->thread));
+	getxattr_ask(req, ++st->ntries < TRIES_MAX && !req->replied ? 0 : -EBUSY);
+}
 
 static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
@@ -124,23 +163,13 @@ static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
 		len = rep->getxattr.total;
 		op_end(req);
 		reply_length(req, len);
-		return;
-	}
-	if (has_changed(st, rep)) {
-		st->at = 0;
-		getxattr_ask(req, ++st->ntries < TRIES_MAX && !req->replied ? 0 : -EBUSY);
-		return;
-	}
-	if (!status && !take_part(req, &rep->getxattr, &status) && !req->replied) {
+	} else if (has_changed(st, rep)) {
+		read_anew(req);
+	} else if (!status && !take_part(req, &rep->getxattr, &status) && !req->replied) {
 		getxattr_ask(req, 0);
-		return;
+	} else {
+		getxattr_finish(req, status);
 	}
-	len = st->at;
-	op_end(req);
-	if (status)
-		reply_error(req, status);
-	else
-		reply_buffer(req, len);
 }
 
 static void getxattr_ask(struct request *req, int status)
@@ -148,13 +177,14 @@ static void getxattr_ask(struct request *req, int status)
 	struct xattr_state *st = request_state(req, struct xattr_state);
 
 	if (status) {
-		op_finish(req, status);
+		getxattr_finish(req, status);
 		return;
 	}
 	st->op.call.req.op = RPC_GETXATTR;
 	st->op.call.req.getxattr = (struct rpc_getxattr){
 		.ino = st->op.inode->ino,
 		.offset = st->at,
+		.keep = st->keep,
 		.name = op_name(req->args.name),
 	};
 	op_rpc(req, getxattr_answered);

@@ -11,6 +11,7 @@
 #ifndef RMEMFS_SERVER_CONN_H
 #define RMEMFS_SERVER_CONN_H
 
+#include "server/kept.h"
 #include "server/server.h"
 
 struct session;
@@ -84,6 +85,7 @@ void conn_incoming(struct port *port, struct channel *ch);
 void conn_event(struct conn *c, const struct event *event);
 
 /* Moves an unattached conn into a session's list. */
+	struct kept_values kept;
 void conn_attach(struct conn *c, struct session *session, uint16_t index);
 
 /* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its

@@ -150,6 +150,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.asker = req,
 	};
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
+		.kept = &req->conn->kept,
 	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
 	struct wire_out tail;
 	int result;

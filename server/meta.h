@@ -31,6 +31,7 @@
 #include "common/types.h"
 #include "server/quota_limit.h"
 
+struct kept_values;
 struct meta;
 
 struct meta_export {
@@ -92,6 +93,7 @@ struct meta_ctx {
 	bool (*restless)(const void *asker, uint64_t ino);
 	const void *asker;
 };
+	struct kept_values *kept; /* see kept.h; NULL: nothing is */
 
 enum meta_result {
 	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */

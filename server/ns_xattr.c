@@ -5,6 +5,7 @@
 
 #include "common/crash_point.h"
 #include "common/util.h"
+#include "server/kept.h"
 #include "server/ns.h"
 #include "server/stage.h"
 #include "server/xattr.h"
@@ -66,10 +67,37 @@ static int find(struct ns_call *c, uint64_t ino, const struct rpc_str *name, str
 	return err;
 }
 
-int ns_getxattr(struct ns_call *c)
+static uint32_t part_len(const struct ns_call *c, uint32_t total)
+{
+	return (uint32_t)min_u64(total - c->req->getxattr.offset, wire_out_room(c->tail));
+}
+
+/* The part is in its place. */
+static void answer_part(struct ns_call *c, uint32_t total, uint64_t sum)
+{
+	struct wire_out *w = c->tail;
+	uint32_t len = part_len(c, total);
+
+	c->rep->getxattr = (struct rpc_getxattr_reply){total, sum, {w->pos, len}};
+	w->pos += len;
+}
+
+/* All of it, for the parts that follow this one. */
+static int keep(struct ns_call *c, const struct inode *i, const struct xattr *x)
+{
+	struct kept_value value = {malloc(x->len), i->attr.ino, x->sum, x->len};
+	int err = value.data ? xattr_read(c->v, i, x, 0, value.data, x->len) : -ENOMEM;
+
+	if (err)
+		free(value.data);
+	else
+		kept_put(c->ctx->kept, c->req->getxattr.keep, &value);
+	return err;
+}
+
+static int read_part(struct ns_call *c)
 {
 	const struct rpc_getxattr *req = &c->req->getxattr;
-	struct wire_out *w = c->tail;
 	struct inode inode;
 	struct xattr x;
 	uint32_t len;
@@ -79,13 +107,38 @@ int ns_getxattr(struct ns_call *c)
 		err = -ERANGE;
 	if (err)
 		return err;
-	len = (uint32_t)min_u64(x.len - req->offset, wire_out_room(w));
-	err = xattr_read(c->v, &inode, &x, req->offset, w->pos, len);
-	c->rep->getxattr.total = x.len;
-	c->rep->getxattr.sum = x.sum;
-	c->rep->getxattr.tail = (struct rpc_tail){w->pos, len};
-	w->pos += len;
+	len = part_len(c, x.len);
+	err = xattr_read(c->v, &inode, &x, req->offset, c->tail->pos, len);
+	if (!err && req->keep && len < x.len)
+		err = keep(c, &inode, &x);
+	if (!err)
+		answer_part(c, x.len, x.sum);
 	return err;
+}
+
+static int read_kept(struct ns_call *c)
+{
+	const struct rpc_getxattr *req = &c->req->getxattr;
+	const struct kept_value *value = kept_find(c->ctx->kept, req->keep, req->ino);
+	uint32_t len;
+
+	if (!value || req->offset > value->len)
+		return -ERANGE;
+	len = part_len(c, value->len);
+	memcpy(c->tail->pos, value->data + req->offset, len);
+	answer_part(c, value->len, value->sum);
+	if (req->offset + len == value->len)
+		kept_drop(c->ctx->kept, req->keep);
+	return 0;
+}
+
+int ns_getxattr(struct ns_call *c)
+{
+	const struct rpc_getxattr *req = &c->req->getxattr;
+
+	if (req->keep > GETXATTR_KEPT_MAX || (req->keep && !c->ctx->kept))
+		return -EINVAL;
+	return req->keep && req->offset ? read_kept(c) : read_part(c);
 }
 
 int ns_listxattr(struct ns_call *c)

@@ -152,7 +152,7 @@ static struct rpc_request request_of(unsigned op)
 		q.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str("/srv/s")};
 		break;
 	case RPC_GETXATTR:
-		q.getxattr = (struct rpc_getxattr){3, 12000, str("user.a/b")};
+		q.getxattr = (struct rpc_getxattr){3, 12000, 7, str("user.a/b")};
 		break;
 	case RPC_LISTXATTR:
 		q.listxattr = (struct rpc_listxattr){3, UINT64_MAX};

@@ -6,6 +6,7 @@
 #include <linux/xattr.h>
 
 #include "server/acl.h"
+#include "server/kept.h"
 #include "server/xattr.h"
 
 enum { FILE_MODE = S_IFREG | 0644 };
@@ -140,7 +141,7 @@ static void setxattr__errors(void **state)
 	assert_int_equal(fx_set(ino, "user.b", "x"), 0);
 	assert_int_equal(fx_getxattr(ino, "user.a"), -ENODATA);
 	assert_int_equal(
-		FX_RUN(.op = RPC_GETXATTR, .getxattr = {ino, 2, fx_str("user.b")}), -ERANGE);
+		FX_RUN(.op = RPC_GETXATTR, .getxattr = {ino, 2, 0, fx_str("user.b")}), -ERANGE);
 	assert_int_equal(FX_RUN(.op = RPC_SETXATTR, .setxattr = {.ino = ino,
 							    .stage = 1,
 							    .total = XATTR_VALUE_MAX + 1,
@@ -150,6 +151,92 @@ static void setxattr__errors(void **state)
 	assert_int_equal(fx_set(ino, "user.a", "x"), -EROFS);
 	assert_int_equal(fx_removexattr(ino, "user.b"), -EROFS);
 	assert_int_equal(fx_getxattr(ino, "user.b"), 1);
+}
+
+/* ---- values that are kept for who reads them ------------------------------------------------- */
+
+static struct kept_values kept;
+
+/* The bytes of user.a from there on, which are in fx.rep then. */
+static int get_part(uint64_t ino, uint32_t offset, uint32_t keep)
+{
+	return FX_RUN(.op = RPC_GETXATTR, .getxattr = {ino, offset, keep, fx_str("user.a")});
+}
+
+/* All that is left of the value, which is `want`. */
+static void expect_rest(uint64_t ino, uint32_t offset, uint32_t keep, const uint8_t *want)
+{
+	while (offset < XATTR_VALUE_MAX) {
+		const struct rpc_getxattr_reply *rep = &fx.rep.getxattr;
+
+		assert_int_equal(get_part(ino, offset, keep), 0);
+		assert_int_equal(rep->total, XATTR_VALUE_MAX);
+		assert_memory_equal(rep->tail.data, want + offset, rep->tail.len);
+		offset += rep->tail.len;
+	}
+}
+
+static uint64_t begin_keeping(void)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+
+	fx.ctx.kept = &kept;
+	fx_pattern(data, sizeof(data), 1);
+	fx_pattern(other, sizeof(other), 2);
+	assert_int_equal(fx_setxattr(ino, "user.a", data, sizeof(data), 0), 0);
+	return ino;
+}
+
+static bool keeps_nothing(void)
+{
+	static const struct kept_values none;
+
+	return memcmp(&kept, &none, sizeof(none)) == 0;
+}
+
+static void getxattr__reads_what_it_has_kept_whatever_comes(void **state)
+{
+	uint64_t ino = begin_keeping();
+	uint32_t len;
+
+	assert_int_equal(get_part(ino, 0, 3), 0);
+	len = fx.rep.getxattr.tail.len;
+	assert_int_equal(fx_setxattr(ino, "user.a", other, sizeof(other), 0), 0);
+	assert_int_equal(get_part(ino, 0, 4), 0);
+	assert_int_equal(fx_removexattr(ino, "user.a"), 0);
+	expect_rest(ino, len, 3, data);
+	expect_rest(ino, len, 4, other);
+	assert_true(keeps_nothing());
+	/* A part that was kept for nobody else. */
+	assert_int_equal(get_part(ino, len, 3), -ERANGE);
+}
+
+static void getxattr__keeps_one_value_by_a_number(void **state)
+{
+	uint64_t ino = begin_keeping(), second = fx_file(ROOT_INO, "second");
+	uint32_t len;
+
+	assert_int_equal(get_part(ino, 0, GETXATTR_KEPT_MAX), 0);
+	len = fx.rep.getxattr.tail.len;
+	assert_int_equal(get_part(second, len, GETXATTR_KEPT_MAX), -ERANGE);
+	assert_int_equal(fx_setxattr(second, "user.a", other, sizeof(other), 0), 0);
+	assert_int_equal(get_part(second, 0, GETXATTR_KEPT_MAX), 0);
+	assert_int_equal(get_part(ino, len, GETXATTR_KEPT_MAX), -ERANGE);
+	assert_int_equal(get_part(second, XATTR_VALUE_MAX + 1, GETXATTR_KEPT_MAX), -ERANGE);
+	kept_drop_all(&kept);
+	assert_int_equal(get_part(second, len, GETXATTR_KEPT_MAX), -ERANGE);
+}
+
+static void getxattr__keeps_nothing_that_is_read_at_once(void **state)
+{
+	uint64_t ino = begin_keeping();
+
+	assert_int_equal(fx_set(ino, "user.a", "short"), 0);
+	assert_int_equal(get_part(ino, 0, 1), 0);
+	assert_true(keeps_nothing());
+	assert_int_equal(get_part(ino, 0, GETXATTR_KEPT_MAX + 1), -EINVAL);
+	fx.ctx.kept = NULL;
+	assert_int_equal(get_part(ino, 0, 1), -EINVAL);
 }
 
 /* Anybody may open a device or a link: what belongs to a user is not kept there. */
@@ -803,6 +890,9 @@ int main(void)
 		CASE(setxattr__names),
 		CASE(setxattr__errors),
 		CASE(setxattr__user_attributes_belong_to_files_and_directories),
+		CASE(getxattr__reads_what_it_has_kept_whatever_comes),
+		CASE(getxattr__keeps_one_value_by_a_number),
+		CASE(getxattr__keeps_nothing_that_is_read_at_once),
 		CASE(removexattr__of_the_last_one_leaves_nothing),
 		CASE(listxattr__gives_each_name_once),
 		CASE(listxattr__errors),
