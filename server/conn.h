@@ -25,13 +25,23 @@ enum outcome {
 
 /* Its place among those that wait for an inode. */
 struct contested;
-struct lease_wait {
+struct lease_place {
 	struct list link;
-	struct contested *at; /* NULL: it waits for none */
-	uint8_t type;         /* what it wants */
-	int64_t since_ms;
-	bool parked;    /* and isn't being run again */
+	struct request *req;
+	struct contested *at;
+	uint8_t type;   /* what it wants */
 	uint8_t before; /* the greatest that is wanted by who came before it */
+	int64_t since_ms;
+};
+
+/* A RENAME concerns so many inodes: two directories and what is there. */
+enum { LEASE_PLACES = 4 };
+
+struct lease_wait {
+	/* In the order of the inodes' numbers: it waits for the last one. */
+	struct lease_place places[LEASE_PLACES];
+	unsigned n;
+	bool parked; /* and isn't being run again */
 };
 
 struct request {
@@ -75,6 +85,7 @@ struct conn {
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
+	struct kept_values kept;
 	char *status_text; /* snapshot that STATUS reads from */
 	uint32_t status_len;
 };
@@ -85,7 +96,6 @@ void conn_incoming(struct port *port, struct channel *ch);
 void conn_event(struct conn *c, const struct event *event);
 
 /* Moves an unattached conn into a session's list. */
-	struct kept_values kept;
 void conn_attach(struct conn *c, struct session *session, uint16_t index);
 
 /* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its

@@ -121,7 +121,7 @@ int ns_wait_for_reaper(const struct ns_call *c);
 int ns_check_known(struct ns_call *c, const struct inode *i);
 int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
 /* These are about to change, each in any of its attributes or its names: no other session may know
- * one of them. Else NS_WAIT, for the first that one does. */
+ * one of them. Else NS_WAIT, for the one of the lowest number that one does (recall.h). */
 int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n);
 int ns_check_one_unknown(struct ns_call *c, const struct inode *i);
 /* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;

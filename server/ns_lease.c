@@ -66,16 +66,18 @@ int ns_check_known(struct ns_call *c, const struct inode *i)
 
 int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n)
 {
+	const struct inode *known = NULL;
+
 	for (unsigned i = 0; c->ctx->shared && i < n; i++) {
 		struct lease_others others;
 		int err = lease_look(c->v, inodes[i]->key, c->ctx->session, &others);
 
 		if (err)
 			return err;
-		if (others.type != LEASE_NONE)
-			return wait_for(c, inodes[i], LEASE_EXCLUSIVE);
+		if (others.type != LEASE_NONE && (!known || inodes[i]->attr.ino < known->attr.ino))
+			known = inodes[i];
 	}
-	return 0;
+	return known ? wait_for(c, known, LEASE_EXCLUSIVE) : 0;
 }
 
 int ns_check_one_unknown(struct ns_call *c, const struct inode *i)

@@ -61,7 +61,7 @@ struct contested {
 	struct list changed; /* recalls.changed, or alone */
 	struct export *export;
 	uint64_t ino;
-	struct list waiters;        /* struct request, by wait.link, in the order they came */
+	struct list waiters;        /* struct lease_place, in the order they came */
 	struct most wanted;         /* by them, or by some that have left since the last look */
 	struct list recalls;        /* struct recall, by of_inode */
 	struct list searched;       /* recalls.searched, or alone */
@@ -181,9 +181,23 @@ void recalls_delete(struct server *s)
 
 /* ---- requests that wait ---------------------------------------------------------------------- */
 
-static struct request *waiter(struct list *pos)
+static struct lease_place *place_of(struct list *pos)
 {
-	return list_entry(pos, struct request, wait.link);
+	return list_entry(pos, struct lease_place, link);
+}
+
+/* Where it waits; NULL: nowhere. */
+static struct lease_place *waits_at(struct request *req)
+{
+	return req->wait.n ? &req->wait.places[req->wait.n - 1] : NULL;
+}
+
+static struct lease_place *find_place(const struct request *req, const struct contested *at)
+{
+	for (unsigned i = 0; i < req->wait.n; i++)
+		if (req->wait.places[i].at == at)
+			return (struct lease_place *)&req->wait.places[i];
+	return NULL;
 }
 
 static uint64_t session_id(const struct request *req)
@@ -191,42 +205,63 @@ static uint64_t session_id(const struct request *req)
 	return req->conn->session->stored.id;
 }
 
+/* The last one that it has. */
+static void leave_place(struct request *req)
+{
+	struct lease_place *place = &req->wait.places[--req->wait.n];
+
+	list_del(&place->link);
+	note_change(req->conn->server->recalls, place->at);
+}
+
 void recall_leave(struct request *req)
 {
-	struct contested *at = steal_ptr(&req->wait.at);
-
-	if (!at)
-		return;
-	list_del(&req->wait.link);
+	while (req->wait.n)
+		leave_place(req);
 	req->wait.parked = false;
-	note_change(req->conn->server->recalls, at);
+}
+
+/* Those that it may keep while it waits for that one stay. What it has a place at already, it was
+ * woken for, and finds taken again. */
+static struct lease_place *take_place(struct request *req, struct contested *at)
+{
+	struct lease_wait *wait = &req->wait;
+	struct lease_place *place;
+
+	while (wait->n && wait->places[wait->n - 1].at->ino > at->ino)
+		leave_place(req);
+	place = find_place(req, at);
+	if (place)
+		return place;
+	if (wait->n == LEASE_PLACES)
+		leave_place(req);
+	place = &wait->places[wait->n++];
+	*place = (struct lease_place){.req = req, .at = at, .since_ms = now_ms()};
+	list_add_tail(&at->waiters, &place->link);
+	return place;
 }
 
 void recall_wait(struct request *req)
 {
 	struct recalls *rs = req->conn->server->recalls;
 	struct contested *at = find_or_make(rs, req->conn->session->export, req->wants.ino);
+	struct lease_place *place;
 
 	if (!at) {
 		request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
-	if (req->wait.at != at) {
-		recall_leave(req);
-		list_add_tail(&at->waiters, &req->wait.link);
-		req->wait.at = at;
-		req->wait.since_ms = now_ms();
-	}
-	req->wait.type = req->wants.type;
+	place = take_place(req, at);
+	place->type = req->wants.type;
 	req->wait.parked = true;
-	most_add(&at->wanted, req->wait.type, session_id(req));
+	most_add(&at->wanted, place->type, session_id(req));
 	list_add_tail(&rs->parked, &req->link);
 	note_change(rs, at);
 }
 
 bool recall_waits(const struct request *req)
 {
-	return req->wait.at && req->wait.parked;
+	return req->wait.n && req->wait.parked;
 }
 
 /* A session's own LEASE is in the way of what it can do without, which it would wait for itself;
@@ -241,9 +276,11 @@ uint8_t recall_wanted(const struct request *req, uint64_t ino)
 	const struct contested *at =
 		find(req->conn->server->recalls, req->conn->session->export, ino);
 
+	const struct lease_place *place = at ? find_place(req, at) : NULL;
+
 	if (!at)
 		return LEASE_NONE;
-	return at == req->wait.at ? req->wait.before : wanted_before(req, &at->wanted);
+	return place ? place->before : wanted_before(req, &at->wanted);
 }
 
 bool recall_is_restless(const struct request *req, uint64_t ino)
@@ -324,22 +361,28 @@ static void look_at_waiters(struct contested *at)
 {
 	at->wanted = (struct most){0};
 	list_for_each (pos, &at->waiters) {
-		struct request *req = waiter(pos);
+		struct lease_place *place = place_of(pos);
 
-		req->wait.before = wanted_before(req, &at->wanted);
-		most_add(&at->wanted, req->wait.type, session_id(req));
+		place->before = wanted_before(place->req, &at->wanted);
+		most_add(&at->wanted, place->type, session_id(place->req));
 	}
 }
 
 /* Only a LEASE is behind those who came before: what else waits takes nothing. */
-static bool is_behind(const struct request *req)
+static bool is_behind(const struct lease_place *place)
 {
-	return req->rpc.op == RPC_LEASE && lease_conflict(req->wait.type, req->wait.before);
+	return place->req->rpc.op == RPC_LEASE && lease_conflict(place->type, place->before);
 }
 
-static bool is_blocked(const struct look *look, const struct request *req)
+static bool is_blocked(const struct look *look, const struct lease_place *place)
 {
-	return lease_conflict(req->wait.type, most_but(&look->has, session_id(req)));
+	return lease_conflict(place->type, most_but(&look->has, session_id(place->req)));
+}
+
+/* For this one. */
+static bool is_waiting(const struct lease_place *place)
+{
+	return place->req->wait.parked && place == waits_at(place->req);
 }
 
 static void wake(const struct look *look)
@@ -348,9 +391,10 @@ static void wake(const struct look *look)
 
 	list_init(&woken);
 	list_for_each (pos, &look->at->waiters) {
-		struct request *req = waiter(pos);
+		struct lease_place *place = place_of(pos);
+		struct request *req = place->req;
 
-		if (!req->wait.parked || is_blocked(look, req) || is_behind(req))
+		if (!is_waiting(place) || is_blocked(look, place) || is_behind(place))
 			continue;
 		req->wait.parked = false;
 		list_del(&req->link);
@@ -496,7 +540,7 @@ void recalls_each(const struct server *s, const struct export *export,
 
 			if (at->export != export || list_empty(&at->waiters))
 				continue;
-			view.since_ms = waiter(at->waiters.next)->wait.since_ms;
+			view.since_ms = place_of(at->waiters.next)->since_ms;
 			list_for_each (each, &at->waiters)
 				view.waiting++;
 			list_for_each (each, &at->recalls)
@@ -506,14 +550,14 @@ void recalls_each(const struct server *s, const struct export *export,
 }
 
 void recalls_each_waiter(const struct server *s, const struct export *export, uint64_t ino,
-	void (*fn)(const struct request *req, void *arg), void *arg)
+	void (*fn)(const struct lease_place *place, void *arg), void *arg)
 {
 	const struct contested *at = find(s->recalls, export, ino);
 
 	if (!at)
 		return;
 	list_for_each (pos, &at->waiters)
-		fn(waiter(pos), arg);
+		fn(place_of(pos), arg);
 }
 
 bool recall_find(const struct server *s, const struct export *export, uint64_t ino,

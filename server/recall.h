@@ -3,9 +3,14 @@
  *     META_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring -> RETURN, or the
  * end of the session -> (look) -> run again, before all that came later
  *
- * A request waits for one inode. It keeps its place among those that wait for it until it is
- * answered or dropped, also while it is run again: what comes after it and conflicts with what it
- * wants is behind it (recall_wanted), so that nobody who keeps coming keeps others out. What is
+ * A request waits for one inode at a time. It keeps its place among those that wait for it until it
+ * is answered or dropped, also while it is run again, and while it waits for the next one: what
+ * comes after it and conflicts with what it wants is behind it (recall_wanted), so that nobody who
+ * keeps coming keeps others out, be it of several inodes by turns.
+ *
+ * Only a LEASE is ever behind others; and who holds one lease while he asks for the next, as COPY
+ * does, asks for the one with the higher number. So places are kept in this order, too, and given
+ * up when an inode of a lower number is to be waited for: no two wait for each other. What is
  * wanted of whom is found out anew whenever something changed: who waits for an inode, what is
  * stored of it, who is there. A recall is told in each PING until nobody wants it any more.
  *
@@ -80,9 +85,9 @@ struct recall_view {
 };
 void recalls_each(const struct server *s, const struct export *export,
 	void (*fn)(const struct recall_view *view, void *arg), void *arg);
-/* Calls fn for each request that waits for the inode, in the order they came. */
+/* Calls fn for each request that has a place there, in the order they came. */
 void recalls_each_waiter(const struct server *s, const struct export *export, uint64_t ino,
-	void (*fn)(const struct request *req, void *arg), void *arg);
+	void (*fn)(const struct lease_place *place, void *arg), void *arg);
 /* False: nobody wants anything of the inode back from that session. */
 bool recall_find(const struct server *s, const struct export *export, uint64_t ino,
 	uint64_t session, int64_t *since_ms, uint8_t *keep);

@@ -94,14 +94,15 @@ static void add_holder(const struct lease_record *record, void *arg)
 	json_array_append_new(w->list, object);
 }
 
-static void add_waiter(const struct request *req, void *arg)
+static void add_waiter(const struct lease_place *place, void *arg)
 {
+	const struct request *req = place->req;
 	struct who *w = arg;
 	json_t *object = describe_owner(w, req->conn->session->stored.id);
 
 	json_object_set_new(object, "request", json_string(rpc_op_info(req->rpc.op)->name));
-	json_object_set_new(object, "lease", json_string(lease_state_name(req->wait.type)));
-	json_object_set_new(object, "ms", json_integer(w->now - req->wait.since_ms));
+	json_object_set_new(object, "lease", json_string(lease_state_name(place->type)));
+	json_object_set_new(object, "ms", json_integer(w->now - place->since_ms));
 	json_array_append_new(w->list, object);
 }
 

@@ -358,6 +358,64 @@ static void wait__of_who_takes_the_last_name(void **state)
 	end_all();
 }
 
+/* Two files of client 0, the first of the lower number, are to change names. */
+static void make_two(uint64_t two[2])
+{
+	two[0] = make_file(0, "low");
+	two[1] = make_file(0, "high");
+	assert_true(two[0] < two[1]);
+}
+
+static void ask_for_exchange(unsigned slot)
+{
+	ask(0, slot,
+		(struct rpc_request){.op = RPC_RENAME,
+			.rename = {ROOT_INO, ROOT_INO, RENAME_EXCHANGE, str("high"), str("low")}});
+}
+
+static void wait__is_for_several_though_writers_keep_coming(void **state)
+{
+	uint64_t two[2], low, high;
+
+	begin_all();
+	make_two(two);
+	low = take(1, two[0], LEASE_EXCLUSIVE);
+	high = take(2, two[1], LEASE_EXCLUSIVE);
+	ask_for_exchange(1);
+	await_recall(1, LEASE_NONE);
+	expect_no_recall(2);
+	give_back(1, two[0], low, LEASE_NONE);
+	await_recall(2, LEASE_NONE);
+	/* What it has waited for is not to be taken again: no answer comes before PING's. */
+	ask(1, 2, lease_request(two[0], LEASE_EXCLUSIVE));
+	expect_no_recall(1);
+	give_back(2, two[1], high, LEASE_NONE);
+	expect(0, RPC_RENAME, 1);
+	assert_int_equal(expect(1, RPC_LEASE, 2).entry.lease.type, LEASE_EXCLUSIVE);
+	end_all();
+}
+
+/* Who has the lower one and asks for the other, as COPY does, may need both to give either back. */
+static void wait__is_for_several_in_the_order_of_their_numbers(void **state)
+{
+	uint64_t two[2], low, high;
+
+	begin_all();
+	make_two(two);
+	high = take(2, two[1], LEASE_EXCLUSIVE);
+	ask_for_exchange(1);
+	await_recall(2, LEASE_NONE);
+	low = take(1, two[0], LEASE_EXCLUSIVE);
+	give_back(2, two[1], high, LEASE_NONE);
+	await_recall(1, LEASE_NONE);
+	high = take(1, two[1], LEASE_EXCLUSIVE);
+	give_back(1, two[0], low, LEASE_NONE);
+	await_recall(1, LEASE_NONE);
+	give_back(1, two[1], high, LEASE_NONE);
+	expect(0, RPC_RENAME, 1);
+	end_all();
+}
+
 /* ---- looking --------------------------------------------------------------------------------- */
 
 static struct rpc_request look_request(const char *name)
@@ -846,6 +904,8 @@ int driver_run_leases(void)
 		SHARERS_TEST(wait__brings_what_was_committed),
 		SHARERS_TEST(wait__for_a_file_that_goes_is_stale),
 		SHARERS_TEST(wait__of_who_takes_the_last_name),
+		SHARERS_TEST(wait__is_for_several_though_writers_keep_coming),
+		SHARERS_TEST(wait__is_for_several_in_the_order_of_their_numbers),
 		SHARERS_TEST(look__gives_back_to_who_changes),
 		SHARERS_TEST(look__does_not_go_back_and_forth),
 		SHARERS_TEST(look__is_repeated_alike),
