@@ -5,6 +5,21 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
+static void ask(struct request *req, int status, uint16_t rpc,
+	void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+
+	if (!status)
+		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	op->call.req.op = rpc;
+	op_rpc(req, answered);
+}
+
 /* ---- GETLK ----------------------------------------------------------------------------------- */
 
 static void getlk_answered(struct request *req, const struct rpc_reply *rep)
@@ -25,16 +40,7 @@ static void getlk_answered(struct request *req, const struct rpc_reply *rep)
 
 static void getlk(struct request *req, int status)
 {
-	struct op *op = op_of(req);
-
-	if (!status)
-		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
-	if (status) {
-		op_finish(req, status);
-		return;
-	}
-	op->call.req.op = RPC_GETLK;
-	op_rpc(req, getlk_answered);
+	ask(req, status, RPC_GETLK, getlk_answered);
 }
 
 void op_getlk(struct request *req)
@@ -61,16 +67,7 @@ static void got_or_not(struct request *req, const struct rpc_reply *rep)
 
 static void try_lock(struct request *req, int status)
 {
-	struct op *op = op_of(req);
-
-	if (!status)
-		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
-	if (status) {
-		op_finish(req, status);
-		return;
-	}
-	op->call.req.op = RPC_LOCK;
-	op_rpc(req, got_or_not);
+	ask(req, status, RPC_LOCK, got_or_not);
 }
 
 static void unlocked(struct request *req, const struct rpc_reply *rep)

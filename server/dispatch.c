@@ -16,6 +16,7 @@
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/conn.h"
+#include "server/lock.h"
 #include "server/lock_news.h"
 #include "server/recall.h"
 #include "server/session.h"
@@ -144,13 +145,14 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
 		.shared = session->stored.flags & ATTACH_SHARED,
 		.lease_limit = s->lease_limit,
+		.lock_limit = SESSION_LOCKS_MAX,
 		.now = now,
 		.wanted = wanted,
 		.restless = restless,
 		.asker = req,
+		.kept = &req->conn->kept,
 	};
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
-		.kept = &req->conn->kept,
 	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
 	struct wire_out tail;
 	int result;

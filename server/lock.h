@@ -21,8 +21,8 @@
 #include "common/util.h"
 #include "server/volume.h"
 
-/* Of one session and inode. */
-enum { LOCKS_MAX = 4096, LOCK_BYTES = 30 };
+/* Of one session and inode, and of one session. */
+enum { LOCKS_MAX = 4096, SESSION_LOCKS_MAX = 1 << 18, LOCK_BYTES = 30 };
 
 struct lock {
 	uint64_t session, owner;

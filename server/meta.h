@@ -85,6 +85,7 @@ struct meta_ctx {
 	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
 	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
 	uint32_t lease_limit; /* of those that the session may keep */
+	uint32_t lock_limit;  /* of those that it may have */
 	int64_t now;          /* ns, the server's clock: one value a batch */
 	/* Of an inode: the greatest lease that others wait for who came before; and whether one
 	 * that can be done without had better not be given, since it would soon be taken away.
@@ -92,8 +93,8 @@ struct meta_ctx {
 	uint8_t (*wanted)(const void *asker, uint64_t ino);
 	bool (*restless)(const void *asker, uint64_t ino);
 	const void *asker;
-};
 	struct kept_values *kept; /* see kept.h; NULL: nothing is */
+};
 
 enum meta_result {
 	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */

@@ -40,6 +40,7 @@ static int set_up(void **state)
 	first = new_session(ATTACH_SHARED);
 	second = new_session(ATTACH_SHARED);
 	fx.ctx.shared = true;
+	fx.ctx.lock_limit = SESSION_LOCKS_MAX;
 	fx.ctx.session = first;
 	file = fx_file(ROOT_INO, "file");
 	lock(first, LOCK_KIND_POSIX, 10, 19);

@@ -28,6 +28,7 @@ static int set_up(void **state)
 		sessions[i] = new_session(ATTACH_SHARED);
 	fx.ctx.shared = true;
 	fx.ctx.session = sessions[0];
+	fx.ctx.lock_limit = SESSION_LOCKS_MAX;
 	file = fx_file(ROOT_INO, "file");
 	return 0;
 }
@@ -250,6 +251,27 @@ static void lock__too_many(void **state)
 	assert_int_equal(set(1, LOCK_FREE, 5, 5), 0);
 	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 	assert_int_equal(set(2, LOCK_EXCLUSIVE, 5, 5), 0);
+}
+
+/* Of all inodes together; what gives up is never refused. */
+static void lock__too_many_of_a_session(void **state)
+{
+	uint64_t first = file;
+
+	fx.ctx.lock_limit = 3;
+	assert_int_equal(set(0, LOCK_SHARED, 0, 9), 0);
+	file = fx_file(ROOT_INO, "second");
+	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 2, 2), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 4, 4), -ENOLCK);
+	assert_true(fx.rep.text.len);
+	assert_int_equal(await(0, 7, LOCK_SHARED, 4, 4), -ENOLCK);
+	assert_int_equal(set(1, LOCK_SHARED, 4, 4), 0);
+	file = first;
+	assert_int_equal(set(0, LOCK_FREE, 5, 5), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
+	assert_int_equal(set(0, LOCK_SHARED, 2, 2), -ENOLCK);
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -479,6 +501,7 @@ int main(void)
 		CASE(flock__is_given_up_while_more_is_waited_for),
 		CASE(lock__is_refused),
 		CASE(lock__too_many),
+		CASE(lock__too_many_of_a_session),
 		CASE(wait__is_told_in_the_order_of_coming),
 		CASE(wait__what_can_be_had_is_granted_at_once),
 		CASE(wait__withdrawn),
