@@ -4,7 +4,7 @@
  * to be dropped from it before each answer, which waits for other answers of ours, and what was
  * stored into a mapping meanwhile would be written back over it.
  *
- * A kernel that can't map a file shared that goes past the cache (below Linux 6.6) would refuse
+ * A kernel that can't map a file shared that goes past the cache (below Linux 6.9) would refuse
  * mmap(2) for as long as such a handle is open: there every handle uses it. With O_DIRECT the
  * kernel then goes past the cache itself, and keeps both in agreement.
  */

@@ -106,11 +106,6 @@ void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
 	d->read_to = some ? max_u64(d->read_to, to) : to;
 }
 
-bool drop_was_read_locked(const struct inode *inode)
-{
-	return inode->drop.read_from < inode->drop.read_to;
-}
-
 void drop_forget_reads_locked(struct inode *inode)
 {
 	inode->drop.read_from = inode->drop.read_to = 0;
@@ -165,9 +160,10 @@ bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request 
 		atomic_fetch_sub(&fs->ndrop_waiters, 1);
 		return true;
 	}
-	/* A snapshot does not wait for it, nor who wants to send something. */
+	/* A snapshot does not wait for it, nor who wants to send something, or the lease. */
 	if (op->writing)
 		freeze_leave(req);
+	lease_leave(req);
 	request_return_buffer(req);
 	return false;
 }

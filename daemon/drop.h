@@ -57,8 +57,6 @@ uint64_t drop_unseen_locked(
 
 /* A READ brings these bytes into the cache. */
 void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to);
-/* There may be something that a READ has brought. */
-bool drop_was_read_locked(const struct inode *inode);
 /* Nobody has the file open: whoever maps it next sees nothing of what the cache has. */
 void drop_forget_reads_locked(struct inode *inode);
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 
 #include "common/log.h"
@@ -19,40 +20,37 @@ static void begin_held(struct request *req, int status);
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int notifiers_start(struct fs *fs)
+/* The first gives work to the second. */
+static struct notifier *notifier_of(struct fs *fs, unsigned i)
 {
-	int r = notifier_start(&fs->notifier);
+	struct notifier *const all[] = {&fs->notifier, &fs->expirer, &fs->dropper, &fs->giver};
 
-	if (r)
-		return r;
-	r = notifier_start(&fs->dropper);
-	if (r)
-		goto err_notifier;
-	r = notifier_start(&fs->expirer);
-	if (r)
-		goto err_dropper;
-	return 0;
-
-err_dropper:
-	notifier_stop(&fs->dropper);
-err_notifier:
-	notifier_stop(&fs->notifier);
-	return r;
+	return i < ARRAY_SIZE(all) ? all[i] : NULL;
 }
 
-static void notifiers_stop(struct fs *fs)
+static void notifiers_stop(struct fs *fs, unsigned n)
 {
-	notifier_stop(&fs->notifier); /* which gives work to the expirer */
-	notifier_stop(&fs->expirer);
-	notifier_stop(&fs->dropper);
+	for (unsigned i = 0; i < n && notifier_of(fs, i); i++)
+		notifier_stop(notifier_of(fs, i));
+}
+
+static int notifiers_start(struct fs *fs)
+{
+	for (unsigned i = 0; notifier_of(fs, i); i++) {
+		int r = notifier_start(notifier_of(fs, i));
+
+		if (r) {
+			notifiers_stop(fs, i);
+			return r;
+		}
+	}
+	return 0;
 }
 
 void fs_stop_telling(struct fs *fs, struct fuse_port *port)
 {
-	struct notifier *const notifiers[] = {&fs->notifier, &fs->expirer, &fs->dropper};
-
-	for (size_t i = 0; i < ARRAY_SIZE(notifiers); i++)
-		fuse_port_refuse_until(port, notifier_end(notifiers[i]));
+	for (unsigned i = 0; notifier_of(fs, i); i++)
+		fuse_port_refuse_until(port, notifier_end(notifier_of(fs, i)));
 }
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
@@ -99,7 +97,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	return 0;
 
 err_notifiers:
-	notifiers_stop(fs);
+	notifiers_stop(fs, UINT_MAX);
 err_tables:
 	expiries_fini(&fs->expiries);
 	renewal_fini(&fs->renewal);
@@ -120,7 +118,7 @@ err_tables:
 
 void fs_close(struct fs *fs)
 {
-	notifiers_stop(fs);
+	notifiers_stop(fs, UINT_MAX);
 	inode_table_fini(&fs->inodes);
 	expiries_fini(&fs->expiries);
 	renewal_fini(&fs->renewal);

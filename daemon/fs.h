@@ -67,7 +67,7 @@ void fs_close(struct fs *fs);
 
 /* What the kernel offered in INIT and the port took. Set before the first request. */
 struct fs_features {
-	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.6) */
+	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.9) */
 	bool parallel_direct_writes;
 	bool handle_killpriv_v2;
 	/* The kernel writes its cache back when it likes, and owns regular files' size and times.

@@ -68,6 +68,7 @@ struct fs {
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */
+	struct notifier giver;    /* of pages, before their lease goes: cached.h */
 	struct expiries expiries;
 	atomic_uint ndrop_waiters; /* drop.h */
 	struct statfs_memory statfs;

@@ -21,6 +21,8 @@ enum {
 	INIT_TIMEOUT_MS = 5000,
 	MINOR_MIN = 23,      /* init_out has had its present length since */
 	MINOR_PARALLEL = 38, /* FOPEN_PARALLEL_DIRECT_WRITES, which no INIT flag announces */
+	MINOR_MAPS = 40, /* what is stored into a mapping that FUSE_DIRECT_IO_ALLOW_MMAP allows is
+			  * written back */
 	PAGES_WITHOUT_MAX_PAGES = 32,
 	MAX_BACKGROUND = 256,
 };
@@ -50,14 +52,17 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 
 static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 
-/* No mapping is shared where others write what is mapped. And the pieces of a large asynchronous
- * write come one after the other: one that appends goes to where the one before has ended. */
-static uint64_t wanted_with(enum cache_mode cache, bool sharing)
+/* The pieces of a large asynchronous write come one after the other where others write, too: one
+ * that appends goes to where the one before has ended. */
+static uint64_t wanted_with(enum cache_mode cache, bool sharing, uint32_t minor)
 {
+	uint64_t flags = wanted;
+
+	if (minor < MINOR_MAPS)
+		flags &= ~(uint64_t)FUSE_DIRECT_IO_ALLOW_MMAP;
 	if (sharing)
-		return (wanted & ~(uint64_t)(FUSE_DIRECT_IO_ALLOW_MMAP | FUSE_ASYNC_DIO)) |
-		       wanted_with_others;
-	return wanted | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
+		return (flags & ~(uint64_t)FUSE_ASYNC_DIO) | wanted_with_others;
+	return flags | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
 }
 
 int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
@@ -69,7 +74,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 		return -EPROTO;
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
-	flags = offered_flags(in, len) & wanted_with(cache, sharing);
+	flags = offered_flags(in, len) & wanted_with(cache, sharing, in->minor);
 	*out = (struct fuse_init_out){
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,

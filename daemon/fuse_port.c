@@ -255,6 +255,15 @@ int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, in
 	return notify(port, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), NULL, 0);
 }
 
+/* A byte alone is not taken for the page, but for the end of the file. */
+int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size)
+{
+	struct fuse_notify_store_out out = {.nodeid = node, .offset = size - 1, .size = 1};
+	int r = notify(port, FUSE_NOTIFY_STORE, &out, sizeof(out), "", 1);
+
+	return r ? r : fuse_port_inval_inode(port, node, (int64_t)(size - PAGE_BYTES), PAGE_BYTES);
+}
+
 int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name)
 {
 	size_t len = strlen(name);

@@ -56,6 +56,10 @@ void fuse_port_delete(struct fuse_port *port);
  * off negative: attributes only. Blocks while pages of the range are locked by READs in flight, so
  * never from an I/O thread. -ENOENT: the kernel doesn't know the node. */
 int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len);
+/* Makes the kernel take a regular file to be at least `size` bytes long, which is a multiple of a
+ * page's, until it is told of its attributes or reads its end. The page before that is not cached
+ * then. */
+int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size);
 /* Makes the kernel ask anew what name is in parent, or that it is not there, at its next use. Below
  * Linux 6.2 it is forgotten at once, and what is mounted below it goes. Takes the parent's inode
  * lock, which an operation in flight may hold: never from an I/O thread, and only while operations

@@ -21,6 +21,7 @@ struct handle {
 	struct inode *inode; /* so that the data path has not to look for it */
 	enum open_kind kind;
 	bool writes;   /* or may */
+	bool stores;   /* or may, into a mapping of a sharing mount */
 	bool flushed;  /* with something to commit, once: lease.h */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
 	/* renewal.h's. Atomic: the session that it was opened in, or its user knows to be lost; a
@@ -33,6 +34,9 @@ static inline uint64_t handle_number(const struct handle *handle)
 {
 	return (uint64_t)(uintptr_t)handle;
 }
+
+/* Whether the handle that is opened can be mapped shared, to store into the mapping. */
+bool handle_may_store(const struct request *req);
 
 /* NULL: a directory's. */
 static inline struct handle *handle_of(const struct request *req)

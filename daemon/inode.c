@@ -107,6 +107,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	drop_init(&inode->drop);
 	access_init(&inode->access);
 	inode_lease_init(&inode->lease);
+	cached_init(&inode->cached);
 	inode_locks_init(&inode->locks);
 	return inode;
 }
@@ -400,6 +401,7 @@ void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch)
 {
 	inode_unlease_locked(inode);
+	cached_leased_locked(inode);
 	take_attr_locked(inode, attr);
 	if (extents && inode->sized)
 		learn_extents_locked(inode, extents);

@@ -27,6 +27,7 @@
 #include "common/types.h"
 #include "daemon/access.h"
 #include "daemon/allowance.h"
+#include "daemon/cached.h"
 #include "daemon/commit.h"
 #include "daemon/drop.h"
 #include "daemon/extent_map.h"
@@ -92,6 +93,7 @@ struct inode {
 	struct access access;
 	struct drop drop;
 	struct inode_lease lease; /* of a file, where others write, too */
+	struct cached cached;     /* likewise */
 	uint64_t unleased;        /* the table's epoch when that was got or given back */
 	struct inode_locks locks; /* likewise */
 };

@@ -47,53 +47,113 @@ static bool is_recalled(const struct inode_lease *l)
 	return l->recalled && l->recalled >= l->number;
 }
 
-/* Any lease is as good as a pin. */
-static bool covers(const struct inode_lease *l, const struct op_lease *want)
+/* Or about to be. */
+static bool is_shared(const struct inode_lease *l)
 {
-	return (!want->pin || l->pinned || l->type != LEASE_NONE) && l->type >= want->type;
+	return l->type == LEASE_SHARED || l->lowering;
 }
 
-static bool somebody_waits_for_a_type(const struct inode_lease *l)
+/* What it needs by now. Of a file that may be stored into there are no pages under a shared lease:
+ * those that there are go before it is opened so. */
+static uint8_t type_for(const struct inode *inode, const struct op_lease *want)
 {
-	list_for_each (pos, &l->waiters)
-		if (wanted_by(pos)->type)
+	switch (want->use) {
+	case USE_READS_PAGES:
+		return inode->cached.nstorers ? LEASE_EXCLUSIVE : LEASE_SHARED;
+	case USE_MAY_STORE:
+		return is_shared(&inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
+									    : want->type;
+	default:
+		return want->type;
+	}
+}
+
+/* Any lease is as good as a pin. */
+static bool covers(const struct inode *inode, const struct op_lease *want)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return (!want->pin || l->pinned || l->type != LEASE_NONE) &&
+	       l->type >= type_for(inode, want);
+}
+
+static bool somebody_waits_for_a_type(const struct inode *inode)
+{
+	list_for_each (pos, &inode->lease.waiters)
+		if (type_for(inode, wanted_by(pos)))
 			return true;
 	return false;
 }
 
-/* One that comes now: not past those that wait, nor into what is recalled. */
-static bool may_enter(const struct inode_lease *l, const struct op_lease *want)
+/* Until it is answered the kernel can't drop what it is asked to. */
+static bool holds_up_dropping(const struct request *req, const struct op_lease *want)
 {
-	if (!covers(l, want) || (l->lowering && want->type == LEASE_EXCLUSIVE))
+	const struct inode *inode = want->inode;
+
+	switch (want->use) {
+	case USE_READS_PAGES:
+		return cached_drops_locked(inode, req->args.offset, req->args.size);
+	case USE_WRITES_PAGES_BACK:
+		return true;
+	case USE_HOLDS_WRITING_BACK:
+		return cached_any_locked(inode) && !is_shared(&inode->lease);
+	default:
 		return false;
-	return !want->type ||
-	       (!somebody_waits_for_a_type(l) && !(is_recalled(l) && want->type > l->keep));
+	}
 }
 
-static void use(struct inode_lease *l, uint8_t type)
+enum entry { ENTERS, WAITS, FAILS };
+
+/* One that comes now: not past those that wait, nor into what is recalled. */
+static enum entry entry_of(const struct request *req, const struct op_lease *want)
 {
-	l->users[type]++;
+	const struct inode_lease *l = &want->inode->lease;
+	uint8_t type = type_for(want->inode, want);
+
+	/* Where nothing covers it the lease was lost, and what the pages had with it. */
+	if (holds_up_dropping(req, want))
+		return covers(want->inode, want) ? ENTERS : FAILS;
+	if (!covers(want->inode, want) || (l->lowering && type == LEASE_EXCLUSIVE))
+		return WAITS;
+	if (type && (somebody_waits_for_a_type(want->inode) || (is_recalled(l) && type > l->keep)))
+		return WAITS;
+	return ENTERS;
+}
+
+static void use_locked(const struct request *req, struct op_lease *want)
+{
+	struct inode *inode = want->inode;
+	struct inode_lease *l = &inode->lease;
+
+	want->type = type_for(inode, want);
+	l->users[want->type]++;
 	l->evicted = false;
-	l->flushed &= type != LEASE_EXCLUSIVE;
+	l->flushed &= want->type != LEASE_EXCLUSIVE;
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
+	if (want->use == USE_READS_PAGES)
+		cached_note_locked(inode, req->args.offset, req->args.size);
+	else if (want->use == USE_MAY_STORE)
+		inode->cached.nstorers++;
 }
 
 /* In the order they came; pins pass those who wait for more. */
-static void wake_covered_locked(struct inode_lease *l)
+static void wake_covered_locked(struct inode *inode)
 {
 	bool blocked = false;
 
-	list_for_each_safe (pos, &l->waiters) {
-		const struct op_lease *want = wanted_by(pos);
+	list_for_each_safe (pos, &inode->lease.waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+		struct op_lease *want = wanted_by(pos);
+		uint8_t type = type_for(inode, want);
 
-		if (!covers(l, want) || (want->type && blocked)) {
-			blocked |= want->type != LEASE_NONE;
+		if (!covers(inode, want) || (type && blocked)) {
+			blocked |= type != LEASE_NONE;
 			continue;
 		}
-		use(l, want->type);
+		use_locked(w->req, want);
 		list_del(pos);
-		waiter_wake(list_entry(pos, struct waiter, link), 0);
+		waiter_wake(w, 0);
 	}
 }
 
@@ -217,11 +277,8 @@ static struct rpc_returned give_locked(struct inode *inode, struct io_thread *th
 		else if (r.number == l->number)
 			r.pin = RETURN_UNPIN;
 	}
-	/* What the kernel has read for private mappings, and the like. */
-	if (!keep) {
-		drop_unseen_locked(inode, thread->port, 0, INT64_MAX);
+	if (!keep)
 		inode_unlease_locked(inode);
-	}
 	lower_locked(inode, thread, keep);
 	l->returned = r.number;
 	l->recalled = 0;
@@ -240,13 +297,19 @@ static void send_return_locked(struct inode *inode, struct io_thread *thread, ui
 	send_locked(inode, thread);
 }
 
-/* As soon as nobody uses more than what is kept, and all that was written is committed. What the
- * server does not take is lost, and those who wrote it are told: nothing is kept then. */
+/* As soon as the kernel has no pages of it, nobody uses more than what is kept, and all that was
+ * written is committed. What the server does not take is lost, and those who wrote it are told:
+ * nothing is kept then. */
 static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
 	const struct commit *c = &inode->commit;
 
+	if (cached_hinders_locked(inode, *keep)) {
+		cached_drop_locked(inode, thread, *keep);
+		if (cached_hinders_locked(inode, *keep))
+			return false;
+	}
 	if (l->users[LEASE_EXCLUSIVE] || (!*keep && l->users[LEASE_SHARED]))
 		return false;
 	if (c->running)
@@ -285,7 +348,8 @@ uint64_t lease_lower_locked(struct inode *inode)
 {
 	struct inode_lease *l = &inode->lease;
 
-	if (l->busy || (is_recalled(l) ? !is_recalled_from_writers(l) : !is_left_by_writers(inode)))
+	if (l->busy || cached_hinders_locked(inode, LEASE_SHARED) ||
+		(is_recalled(l) ? !is_recalled_from_writers(l) : !is_left_by_writers(inode)))
 		return 0;
 	l->busy = l->lowering = true;
 	return l->number;
@@ -310,7 +374,7 @@ void lease_flushed(struct inode *inode, struct handle *handle)
 	pthread_mutex_lock(&inode->lock);
 	if (!commit_is_clean_locked(inode)) {
 		inode->lease.flushed = !handle->flushed && inode->nwriters == 1 &&
-				       !inode->nopen_cached && !drop_was_read_locked(inode);
+				       !cached_hinders_locked(inode, LEASE_SHARED);
 		handle->flushed = true;
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -340,7 +404,7 @@ static bool must_give_back(const struct inode *inode, uint8_t *keep)
 		return true;
 	}
 	if (!list_empty(&l->waiters))
-		return l->type && somebody_waits_for_a_type(l) && l->tried;
+		return l->type && somebody_waits_for_a_type(inode) && l->tried;
 	return is_of_no_use(inode);
 }
 
@@ -429,7 +493,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 			take_lease_locked(inode, &rep->entry);
 		if (!is_recalled(l))
 			l->recalled = 0;
-		wake_covered_locked(l);
+		wake_covered_locked(inode);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	stepped(inode, l->thread);
@@ -452,7 +516,7 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 	list_for_each (pos, &l->waiters) {
 		const struct op_lease *want = wanted_by(pos);
 
-		ask.type = (uint8_t)max_u64(ask.type, want->type);
+		ask.type = (uint8_t)max_u64(ask.type, type_for(inode, want));
 		hint = (uint8_t)max_u64(hint, want->hint);
 		if (want->pin && !l->pinned)
 			ask.flags |= LEASE_PIN;
@@ -483,12 +547,14 @@ static void step_locked(struct inode *inode, struct io_thread *thread)
 		return;
 	}
 	if (!is_recalled(l))
-		wake_covered_locked(l);
+		wake_covered_locked(inode);
 	if (must_give_back(inode, &keep)) {
 		if (can_give_back_locked(inode, thread, &keep))
 			send_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->waiters)) {
-		ask_locked(inode, thread);
+		/* What a lost lease has left goes first. */
+		if (l->type != LEASE_NONE || !cached_any_locked(inode))
+			ask_locked(inode, thread);
 	} else if (is_to_leave(inode, &keep)) {
 		lease_leave_later_locked(inode, thread);
 	}
@@ -518,24 +584,27 @@ static bool enter(struct request *req, const struct op_lease *want,
 {
 	struct op *op = op_of(req);
 	struct inode *inode = want->inode;
-	struct inode_lease *l = &inode->lease;
-	bool inside;
+	enum entry entry;
 
 	op->at_lease = &op->leases[op->nleases++];
 	*op->at_lease = *want;
 	pthread_mutex_lock(&inode->lock);
-	inside = may_enter(l, want);
-	if (inside) {
-		use(l, want->type);
+	entry = entry_of(req, want);
+	if (entry == ENTERS) {
+		use_locked(req, op->at_lease);
 	} else {
 		waiter_init(&op->waiter, req, then);
 		op->wait = OP_AT_LEASE;
 		op->at_inode = inode;
-		list_add_tail(&l->waiters, &op->waiter.link);
+	}
+	if (entry == FAILS) {
+		waiter_wake(&op->waiter, -EIO);
+	} else if (entry == WAITS) {
+		list_add_tail(&inode->lease.waiters, &op->waiter.link);
 		step_locked(inode, req->thread);
 	}
 	pthread_mutex_unlock(&inode->lock);
-	return inside;
+	return entry == ENTERS;
 }
 
 static void leave(struct op_lease *had, struct io_thread *thread)
@@ -544,6 +613,7 @@ static void leave(struct op_lease *had, struct io_thread *thread)
 
 	pthread_mutex_lock(&inode->lock);
 	inode->lease.users[had->type]--;
+	inode->cached.nstorers -= had->use == USE_MAY_STORE;
 	step_and_put(inode, thread);
 }
 
@@ -570,21 +640,28 @@ static void withdraw(struct request *req)
 static struct op_lease need_of(const struct request *req)
 {
 	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY;
+	uint32_t valid = req->args.set.valid;
 
 	switch (req->op) {
 	case OP_READ:
+		return (struct op_lease){.type = LEASE_SHARED,
+			.use = req->args.cached ? USE_READS_PAGES : USE_PLAIN};
 	case OP_LSEEK:
 		return (struct op_lease){.type = LEASE_SHARED};
 	case OP_WRITE:
+		return (struct op_lease){.type = LEASE_EXCLUSIVE,
+			.use = req->args.cached ? USE_WRITES_PAGES_BACK : USE_PLAIN};
 	case OP_FALLOCATE:
 		return (struct op_lease){.type = LEASE_EXCLUSIVE};
 	case OP_SETATTR:
-		if (op_set_attr_keeps_others_out(req->thread->fs, req->args.set.valid))
-			return (struct op_lease){.type = LEASE_EXCLUSIVE};
+		if (op_set_attr_keeps_others_out(req->thread->fs, valid))
+			return (struct op_lease){.type = LEASE_EXCLUSIVE,
+				.use = valid & SET_SIZE ? USE_HOLDS_WRITING_BACK : USE_PLAIN};
 		break;
 	case OP_OPEN:
 		return (struct op_lease){
 			.pin = true,
+			.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
 			.type = req->args.flags & O_TRUNC ? LEASE_EXCLUSIVE : LEASE_NONE,
 			.hint = writes ? LEASE_EXCLUSIVE : LEASE_SHARED,
 		};
@@ -716,8 +793,12 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status))
 {
-	struct op_lease want = {.inode = inode_ref(inode), .pin = true, .hint = LEASE_EXCLUSIVE};
-
+	struct op_lease want = {
+		.inode = inode_ref(inode),
+		.pin = true,
+		.hint = LEASE_EXCLUSIVE,
+		.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
+	};
 	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
 
 	pthread_mutex_lock(&inode->lock);
@@ -739,7 +820,7 @@ static bool is_news_locked(const struct inode *inode, const struct lease *lease)
 
 	return lease->type == LEASE_SHARED && l->type == LEASE_NONE && !l->busy &&
 	       lease->number >= l->number && lease->number > l->returned && !is_recalled(l) &&
-	       !inode->orphan && !inode->returned;
+	       !inode->orphan && !inode->returned && !cached_any_locked(inode);
 }
 
 static void refuse_locked(struct inode *inode, struct io_thread *thread, const struct lease *lease)

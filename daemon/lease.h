@@ -73,10 +73,20 @@ struct inode_lease {
 	uint8_t tail[RPC_RETURNED_BYTES];
 };
 
+/* What an operation has to do with pages that the kernel has cached: cached.h. */
+enum lease_use {
+	USE_PLAIN,
+	USE_READS_PAGES, /* its type is what these need at the time */
+	USE_WRITES_PAGES_BACK,
+	USE_HOLDS_WRITING_BACK, /* the kernel does, until it is answered */
+	USE_MAY_STORE,          /* opens the file so that it can be mapped for that */
+};
+
 /* One operation's use of one inode's lease. */
 struct op_lease {
 	struct inode *inode; /* referenced; NULL: none */
 	uint8_t type;
+	uint8_t use;  /* enum lease_use */
 	uint8_t hint; /* what comes along with a pin if it is free */
 	bool pin;
 };

@@ -107,6 +107,9 @@ static bool must_wait(struct request *req)
 	case OP_GETATTR:
 	case OP_STATX:
 		return may_change(req);
+	/* The page is locked meanwhile. */
+	case OP_READ:
+		return !req->args.cached || may_change(req);
 	default:
 		return true;
 	}

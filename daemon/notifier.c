@@ -31,6 +31,8 @@ static void tell(const struct notifier_job *job)
 {
 	if (job->name)
 		fuse_port_expire_entry(job->port, job->node, job->name);
+	else if (job->size)
+		fuse_port_raise_size(job->port, job->node, job->size);
 	else
 		fuse_port_inval_inode(job->port, job->node, job->off, job->len);
 }

@@ -36,6 +36,7 @@ struct notifier_job {
 	struct fuse_port *port;
 	uint64_t node;
 	int64_t off, len;         /* as fuse_port_inval_inode() takes them */
+	uint64_t size;            /* other than 0: as fuse_port_raise_size() does */
 	const char *name;         /* NULL: the node itself; else the name in it */
 	struct io_thread *thread; /* NULL: done() is called at once */
 	struct thread_call call;

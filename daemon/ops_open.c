@@ -50,6 +50,8 @@ static int open_count(struct inode *inode, uint32_t flags, struct opened *opened
 		opened->flags = flags_locked(inode, opened->kind);
 		if (!inode->nopen && opened->kind == OPENED_DIRECT)
 			drop_forget_reads_locked(inode);
+		if (!inode->nopen)
+			cached_closed_locked(inode);
 		inode->nopen++;
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
 	}
@@ -80,8 +82,19 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 		returns_settle(inode, thread);
 }
 
-static int open_handle(struct inode *inode, uint32_t flags, struct opened *opened)
+bool handle_may_store(const struct request *req)
 {
+	const struct fs *fs = req->thread->fs;
+
+	return fs->options.sharing && fs->features.direct_io_allow_mmap &&
+	       (req->args.flags & O_ACCMODE) == O_RDWR;
+}
+
+static int open_handle(struct request *req, struct opened *opened)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint32_t flags = req->args.flags;
+
 	struct handle *handle = calloc(1, sizeof(*handle));
 	int r = handle ? open_count(inode, flags, opened) : -ENOMEM;
 
@@ -93,8 +106,10 @@ static int open_handle(struct inode *inode, uint32_t flags, struct opened *opene
 	handle->inode = inode;
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	handle->stores = handle_may_store(req);
 	renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
+	inode->cached.nstorers += handle->stores;
 	/* Who has record locks gives them up by FLUSH. */
 	if (!handle->writes && !inode->fs->options.sharing)
 		opened->flags |= OPEN_NO_FLUSH;
@@ -110,6 +125,7 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	/* First: what is set from then on this close might not commit. */
 	pthread_mutex_lock(&inode->lock);
 	inode->nwriters -= handle->writes;
+	inode->cached.nstorers -= handle->stores;
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
@@ -145,7 +161,7 @@ static void open_done(struct request *req, int status)
 	bool wanted = !req->replied;
 
 	if (!status && wanted)
-		status = open_handle(inode, req->args.flags, &opened);
+		status = open_handle(req, &opened);
 	if (!status && wanted) {
 		open_reply(req, inode, opened);
 		return;

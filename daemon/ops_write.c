@@ -445,11 +445,23 @@ static bool takes_caps(const struct request *req, const struct inode *inode)
  * its own writers do so one after the other. */
 static void append(struct request *req, struct inode *inode)
 {
-	if (!(req->args.flags & O_APPEND) || req->args.cached)
+	if (!(req->args.flags & O_APPEND))
 		return;
 	pthread_mutex_lock(&inode->lock);
 	req->args.offset = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Nor does it know where to end what it writes back: cached.h. */
+static void cut_off(struct request *req, struct inode *inode)
+{
+	uint64_t size;
+
+	pthread_mutex_lock(&inode->lock);
+	size = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+	size -= min_u64(size, req->args.offset);
+	req->args.size = (uint32_t)min_u64(req->args.size, size);
 }
 
 void op_write(struct request *req)
@@ -457,7 +469,7 @@ void op_write(struct request *req)
 	struct op *op = op_begin(req);
 
 	if (op->inode->fs->options.sharing)
-		append(req, op->inode);
+		(req->args.cached ? cut_off : append)(req, op->inode);
 	request_state(req, struct write_state)->kind = handle_of(req)->kind;
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		op_finish(req, -EFBIG);

@@ -85,11 +85,10 @@ static void forget_inode(struct inode *inode, void *arg)
 	}
 	commit_forget_locked(inode);
 	inode->access.dirty = false;
-	if (inode_is_regular(inode))
-		drop_unseen_locked(inode, lost->fs->threads[0].thread->port, 0, INT64_MAX);
 	inode_unlease_locked(inode);
 	names_forget(&inode->names, &lost->fs->inodes.names);
 	lease_forget_locked(inode);
+	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
 	lock_owners_forget_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 }

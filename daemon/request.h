@@ -125,7 +125,7 @@ struct forget {
 	uint64_t nlookup;
 };
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1264 };
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1280 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */

@@ -13,7 +13,7 @@ teardown() {
 	teardown_rmem
 }
 
-# Below Linux 6.6 what goes past the cache can't be mapped shared.
+# Below Linux 6.9 what goes past the cache can't be mapped shared.
 can_map_direct() {
 	if [ -z "${maps_direct:-}" ]; then
 		maps_direct=no

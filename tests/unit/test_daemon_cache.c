@@ -98,11 +98,29 @@ static void negotiate__mapping_direct_files_as_the_kernel_offers(void **state)
 	struct fuse_init_out out;
 	struct fuse_init_in in = offer(0, ALLOW_MMAP_2);
 
+	in.minor = 40;
+	for (unsigned sharing = 0; sharing < 2; sharing++) {
+		assert_int_equal(
+			fuse_init_negotiate(&in, sizeof(in), CACHE_NONE, sharing, &out, &features),
+			0);
+		assert_true(features.direct_io_allow_mmap);
+		assert_int_equal(out.flags2, ALLOW_MMAP_2);
+	}
+	in.flags2 = 0;
 	assert_int_equal(
 		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
-	assert_true(features.direct_io_allow_mmap);
-	assert_int_equal(out.flags2, ALLOW_MMAP_2);
-	in = offer(0, 0);
+	assert_false(features.direct_io_allow_mmap);
+	assert_int_equal(out.flags2, 0);
+}
+
+/* Linux 6.6 to 6.8 allow it, and don't write such pages back. */
+static void negotiate__mapping_direct_files_of_a_kernel_that_loses_stores(void **state)
+{
+	struct fs_features features;
+	struct fuse_init_out out;
+	struct fuse_init_in in = offer(0, ALLOW_MMAP_2);
+
+	in.minor = 39;
 	assert_int_equal(
 		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
 	assert_false(features.direct_io_allow_mmap);
@@ -120,6 +138,7 @@ int main(void)
 		cmocka_unit_test(negotiate__writeback_is_asked_for_by_exclusive_alone),
 		cmocka_unit_test(negotiate__writeback_that_is_not_offered_is_not_relied_on),
 		cmocka_unit_test(negotiate__mapping_direct_files_as_the_kernel_offers),
+		cmocka_unit_test(negotiate__mapping_direct_files_of_a_kernel_that_loses_stores),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,81 @@
+/* cached.h - what the kernel has cached of a file of a sharing mount, and how it goes before the
+ * lease does.
+ *
+ * All handles go past the page cache; it has the pages of those who have mapped the file, or let
+ * the kernel copy it (sendfile). READs for it need LEASE_SHARED, and LEASE_EXCLUSIVE while somebody
+ * has the file open so that he may store into a mapping, since no store is announced: so pages are
+ * dirty under LEASE_EXCLUSIVE only, which writing them back needs. Before a lease goes back, or
+ * down while there may be stores, the kernel drops them all, and writes them back before that:
+ *
+ *     give back -> [range being dropped -> the next one ...] -> nothing is cached -> COMMIT, RETURN
+ *
+ * It waits for pages that a READ has locked. So while a range is being dropped, READs that touch it
+ * are answered under the lease that there is still, and what they bring is dropped once more; so
+ * is what was stored, and who cuts the file goes on, since the kernel holds up writing back for
+ * him. All other READs wait for the next lease: their pages are locked, and empty, and are left out
+ * of what is dropped. So those who go on reading come to wait there one by one, and as nothing that
+ * is waited for waits for a lease, no two clients wait for each other.
+ *
+ * The kernel shows nothing of a mapping behind what it takes for the file's end, and asks nobody.
+ * So before the lease of a mapped file goes the kernel is told that it is as long as anything can
+ * be: then it asks for pages behind the end, which others may move from then on, and learns from
+ * the answer where that is. Who asks for the size is told the true one, and the kernel with him.
+ *
+ * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
+ * asked for, and what would have been written back, or has to be answered, fails.
+ *
+ * OWNERSHIP  Embedded in its inode, which a range that is being dropped holds a reference to.
+ * THREADS    Under the inode's lock. The notifier fs.giver drops, and nobody else's work with it.
+ */
+#ifndef RMEMFS_DAEMON_CACHED_H
+#define RMEMFS_DAEMON_CACHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/types.h"
+#include "daemon/notifier.h"
+
+struct inode;
+struct io_thread;
+
+enum { CACHED_RANGES = 16 };
+
+/* Bytes, at pages' ends. */
+struct cached_range {
+	uint64_t from, to;
+};
+
+struct cached {
+	struct notifier_job job;
+	bool running;                /* the kernel drops `dropped`, or learns of the end */
+	struct cached_range dropped; /* and all that was read for the cache besides it: */
+	struct cached_range ranges[CACHED_RANGES];
+	unsigned nranges;
+	bool read_again;   /* something of `dropped`, since that began */
+	uint64_t step;     /* bytes to be dropped at once */
+	unsigned nstorers; /* handles by which a mapping may be stored into, or OPENs of such */
+	bool mapped;       /* perhaps, by who has it open */
+	bool endless;      /* so the kernel was told, under this lease */
+};
+
+void cached_init(struct cached *c);
+
+/* A READ for the cache is answered. */
+void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len);
+
+/* The kernel may have something of the file. */
+bool cached_any_locked(const struct inode *inode);
+/* It has to be dropped before no more than `keep` of the lease is left. */
+bool cached_hinders_locked(const struct inode *inode, enum lease_type keep);
+/* These bytes are just being dropped. */
+bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
+
+/* Goes on with what hinders that; lease_settle() follows as long as there is something. */
+void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);
+
+/* There is another lease, or nobody has the file open any more. */
+void cached_leased_locked(struct inode *inode);
+void cached_closed_locked(struct inode *inode);
+
+#endif

@@ -1,0 +1,71 @@
+#!/usr/bin/env bats
+# shared_mmap.bats - files of an export that several mounts write (-o share), mapped: what is stored,
+# written and cut by one of them is in the others' mappings at once.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+setup() {
+	setup_rmem
+	mounts=()
+}
+
+teardown() {
+	end_mounts
+}
+
+# Below Linux 6.9 what goes past the cache can't be mapped shared.
+can_map_shared() {
+	if [ -z "${maps_shared:-}" ]; then
+		maps_shared=no
+		! twin_maps stored-is-read "$dir/1/probe" "$dir/2/probe" 2>"$dir/probe.log" || maps_shared=yes
+		[ $maps_shared = yes ] || grep -q ENODEV "$dir/probe.log"
+	fi
+	[ "$maps_shared" = yes ]
+}
+
+# twins CHECK [SECONDS]: by two mounts; where the kernel can't it says so.
+twins() {
+	local check=$1
+	shift
+	begin 1 2
+	if can_map_shared; then
+		timeout 120 twin_maps "$check" "$dir/1/file" "$dir/2/file" "$@"
+	else
+		[[ $(twin_maps "$check" "$dir/1/file" "$dir/2/file" "$@" 2>&1) == *ENODEV* ]]
+	fi
+}
+
+@test "what one stores, the other reads at once, and the file is newer" {
+	twins stored-is-read
+}
+
+@test "two mappings of two mounts, stored into in turn" {
+	twins in-turn
+}
+
+@test "who reads by a shared mapping sees what was written elsewhere before" {
+	twins shared-beside-a-writer "$(mib 10 3)"
+}
+
+@test "who reads by a shared mapping sees what was stored elsewhere before" {
+	twins shared-beside-stores "$(mib 10 3)"
+}
+
+@test "who reads by a private mapping sees what was written elsewhere before" {
+	begin 1 2
+	timeout 120 twin_maps private-beside-a-writer "$dir/1/file" "$dir/2/file" "$(mib 10 3)"
+}
+
+@test "mappings of two mounts count together, under a lock" {
+	twins count-by-locks "$(mib 5 2)"
+}
+
+@test "mappings of two mounts count together, by atomic instructions alone" {
+	twins count-by-atomics "$(mib 5 2)"
+}
+
+@test "one cuts what the other has mapped, and lets it grow" {
+	twins cut-by-the-other
+}

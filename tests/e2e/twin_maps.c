@@ -1,0 +1,420 @@
+/* twin_maps.c - one file, mapped by way of two mounts of it: twin_maps CHECK FILE FILE [SECONDS].
+ * EILSEQ: somebody saw what was older than it may be, or something was lost.
+ */
+#include "operation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+enum { PAGE = 4096, PAGES = 64, LEN = PAGES * PAGE, WORD = sizeof(uint64_t) };
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static int64_t until(const char *seconds)
+{
+	return now_ms() + strtol(seconds, NULL, 10) * 1000;
+}
+
+/* Makes the file of one mount, of LEN zeros. */
+static int make(const char *path)
+{
+	autoclose int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	return fd < 0 || ftruncate(fd, LEN) < 0 ? -errno : 0;
+}
+
+static int map(const char *path, int flags, int kind, char **at, int *out)
+{
+	int prot = flags == O_RDWR ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	*out = open(path, flags | O_CLOEXEC);
+	if (*out < 0)
+		return -errno;
+	*at = mmap(NULL, LEN, prot, kind, *out, 0);
+	return *at == MAP_FAILED ? -errno : 0;
+}
+
+static _Atomic uint64_t *word(char *at, unsigned page, unsigned of_page)
+{
+	return (_Atomic uint64_t *)(void *)(at + (size_t)page * PAGE + of_page);
+}
+
+/* The worst of what the children end with; as many as there are. */
+static int wait_for(unsigned n)
+{
+	int err = 0, status;
+
+	while (n--) {
+		if (wait(&status) < 0)
+			return -errno;
+		if (!WIFEXITED(status))
+			err = -ECHILD;
+		else if (WEXITSTATUS(status))
+			err = -WEXITSTATUS(status);
+	}
+	return err;
+}
+
+/* ---- readers, and writers elsewhere ---------------------------------------------------------- */
+
+/* What is known of each page besides the file: memory of all processes. */
+struct told {
+	_Atomic uint64_t begun[PAGES],
+		done[PAGES]; /* the last number, before and after its write */
+	atomic_bool stop;
+	_Atomic uint64_t reads, writes;
+};
+
+/* The first and the last word of a page have the number. */
+static int write_number(int fd, char *at, unsigned page, uint64_t number)
+{
+	static _Alignas(PAGE) char bytes[PAGE];
+
+	if (at) {
+		atomic_store(word(at, page, 0), number);
+		atomic_store(word(at, page, PAGE - WORD), number);
+		return 0;
+	}
+	memcpy(bytes, &number, WORD);
+	memcpy(bytes + PAGE - WORD, &number, WORD);
+	return pwrite(fd, bytes, PAGE, (off_t)page * PAGE) == PAGE ? 0 : -EIO;
+}
+
+/* by write(2), or where at is given, by stores. */
+static int write_on(struct told *told, int fd, char *at, int64_t end)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && now_ms() < end; i++) {
+		unsigned page = (unsigned)rand() % PAGES;
+		uint64_t number = atomic_load(&told->begun[page]) + 1;
+
+		atomic_store(&told->begun[page], number);
+		err = write_number(fd, at, page, number);
+		atomic_store(&told->done[page], number);
+		atomic_fetch_add(&told->writes, 1);
+	}
+	return err;
+}
+
+static int check_word(struct told *told, char *at, unsigned page, unsigned of_page)
+{
+	uint64_t least = atomic_load(&told->done[page]);
+	uint64_t seen = atomic_load(word(at, page, of_page));
+	uint64_t most = atomic_load(&told->begun[page]);
+
+	if (seen >= least && seen <= most)
+		return 0;
+	fprintf(stderr, "page %u, byte %u: %llu, and not %llu to %llu\n", page, of_page,
+		(unsigned long long)seen, (unsigned long long)least, (unsigned long long)most);
+	return -EILSEQ;
+}
+
+static int read_on(struct told *told, char *at)
+{
+	int err = 0;
+
+	while (!err && !atomic_load(&told->stop)) {
+		unsigned page = (unsigned)rand() % PAGES;
+
+		err = check_word(told, at, page, 0);
+		if (!err)
+			err = check_word(told, at, page, PAGE - WORD);
+		atomic_fetch_add(&told->reads, 1);
+	}
+	return err;
+}
+
+static void start_reader(struct told *told, const char *path, int flags, int kind, unsigned seed)
+{
+	char *at;
+	int fd, err;
+
+	if (fork())
+		return;
+	srand(seed);
+	err = map(path, flags, kind, &at, &fd);
+	_exit(-(err ? err : read_on(told, at)));
+}
+
+static struct told *share_told(void)
+{
+	struct told *told = mmap(
+		NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return told == MAP_FAILED ? NULL : told;
+}
+
+/* Readers on both mounts, by mappings of the kind, and a writer on the first. */
+static int beside_a_writer(char **args, int kind, bool stores)
+{
+	struct told *told = share_told();
+	char *at = NULL;
+	int fd = -1, err, ended;
+
+	if (!told)
+		return -errno;
+	err = make(args[0]);
+	if (!err && stores)
+		err = map(args[0], O_RDWR, MAP_SHARED, &at, &fd);
+	else if (!err && (fd = open(args[0], O_WRONLY | O_CLOEXEC)) < 0)
+		err = -errno;
+	if (err)
+		return err;
+	for (unsigned i = 0; i < 4; i++)
+		start_reader(told, args[i > 0], O_RDONLY, kind, i);
+	err = write_on(told, fd, at, until(args[2]));
+	atomic_store(&told->stop, true);
+	ended = wait_for(4);
+	printf("%llu reads, %llu writes\n", (unsigned long long)atomic_load(&told->reads),
+		(unsigned long long)atomic_load(&told->writes));
+	return err ? err : ended;
+}
+
+static int shared_beside_a_writer(char **args)
+{
+	return beside_a_writer(args, MAP_SHARED, false);
+}
+
+static int private_beside_a_writer(char **args)
+{
+	return beside_a_writer(args, MAP_PRIVATE, false);
+}
+
+static int shared_beside_stores(char **args)
+{
+	return beside_a_writer(args, MAP_SHARED, true);
+}
+
+/* ---- who counts together --------------------------------------------------------------------- */
+
+enum { COUNTED_PAGES = 4 };
+
+static uint64_t count_on(char *at, int fd, bool locks, int64_t end)
+{
+	uint64_t n = 0;
+
+	for (; now_ms() < end; n++) {
+		_Atomic uint64_t *counter = word(at, (unsigned)(n % COUNTED_PAGES), 8);
+
+		if (!locks) {
+			atomic_fetch_add(counter, 1);
+			continue;
+		}
+		flock(fd, LOCK_EX);
+		atomic_store_explicit(counter,
+			atomic_load_explicit(counter, memory_order_relaxed) + 1,
+			memory_order_relaxed);
+		flock(fd, LOCK_UN);
+	}
+	return n;
+}
+
+static void start_counter(
+	struct told *told, const char *path, unsigned i, bool locks, const char *seconds)
+{
+	char *at;
+	int fd, err;
+
+	if (fork())
+		return;
+	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
+	if (!err)
+		atomic_store(&told->done[i], count_on(at, fd, locks, until(seconds)));
+	_exit(-err);
+}
+
+static int sum_of(const char *path, uint64_t *sum)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint64_t n;
+
+	*sum = 0;
+	for (unsigned page = 0; page < COUNTED_PAGES; page++) {
+		if (pread(fd, &n, sizeof(n), (off_t)page * PAGE + 8) != sizeof(n))
+			return -EIO;
+		*sum += n;
+	}
+	return 0;
+}
+
+static int count_together(char **args, bool locks)
+{
+	struct told *told = share_told();
+	uint64_t seen, counted = 0;
+	int err = told ? make(args[0]) : -errno;
+
+	if (err)
+		return err;
+	for (unsigned i = 0; i < 4; i++)
+		start_counter(told, args[i % 2], i, locks, args[2]);
+	err = wait_for(4);
+	for (unsigned i = 0; i < 4; i++) {
+		printf("%llu ", (unsigned long long)told->done[i]);
+		counted += told->done[i];
+	}
+	for (unsigned i = 0; !err && i < 2; i++) {
+		err = sum_of(args[i], &seen);
+		if (!err && seen != counted)
+			err = -EILSEQ;
+	}
+	return err;
+}
+
+static int count_by_locks(char **args)
+{
+	return count_together(args, true);
+}
+
+static int count_by_atomics(char **args)
+{
+	return count_together(args, false);
+}
+
+/* ---- one after the other --------------------------------------------------------------------- */
+
+static int stored_is_read(char **args)
+{
+	autoclose int fd = -1, reader = -1;
+	struct stat before, after;
+	char *at, byte;
+	int err = make(args[0]);
+
+	if (!err)
+		err = map(args[0], O_RDWR, MAP_SHARED, &at, &fd);
+	if (err)
+		return err;
+	reader = open(args[1], O_RDONLY | O_CLOEXEC);
+	if (reader < 0 || fstat(reader, &before) < 0)
+		return -errno;
+	for (unsigned i = 0; i < 100; i++) {
+		at[i * 1000] = (char)('a' + i % 26);
+		if (pread(reader, &byte, 1, i * 1000) != 1)
+			return -EIO;
+		if (byte != (char)('a' + i % 26))
+			return -EILSEQ;
+	}
+	if (fstat(reader, &after) < 0)
+		return -errno;
+	return after.st_mtim.tv_sec > before.st_mtim.tv_sec ||
+			       after.st_mtim.tv_nsec > before.st_mtim.tv_nsec
+		       ? 0
+		       : -ETIME;
+}
+
+/* By one mount what the other has mapped is written to, and read. */
+static int in_turn(char **args)
+{
+	autoclose int first = -1, second = -1;
+	char *at[2];
+	int err = make(args[0]);
+
+	if (!err)
+		err = map(args[0], O_RDWR, MAP_SHARED, &at[0], &first);
+	if (!err)
+		err = map(args[1], O_RDWR, MAP_SHARED, &at[1], &second);
+	for (unsigned i = 0; !err && i < 1000; i++) {
+		unsigned page = (unsigned)rand() % PAGES;
+		uint64_t before = atomic_load(word(at[i % 2], page, 0));
+
+		atomic_store(word(at[i % 2], page, 0), before + i);
+		if (atomic_load(word(at[1 - i % 2], page, 0)) != before + i)
+			err = -EILSEQ;
+	}
+	return err;
+}
+
+static sigjmp_buf caught;
+
+static void catch (int sig)
+{
+	siglongjmp(caught, sig);
+}
+
+/* Whether the byte is there: SIGBUS says that it is not. */
+static bool is_there(const char *at, size_t offset)
+{
+	if (sigsetjmp(caught, 1))
+		return false;
+	*(const volatile char *)(at + offset);
+	return true;
+}
+
+static int expect(const char *at, size_t offset, bool there, char byte)
+{
+	if (is_there(at, offset) != there) {
+		fprintf(stderr, "byte %zu is %s\n", offset, there ? "missing" : "there");
+		return -EILSEQ;
+	}
+	return there && at[offset] != byte ? -EILSEQ : 0;
+}
+
+/* The other one cuts it, and lets it grow. */
+static int cut_by_the_other(char **args)
+{
+	autoclose int fd = -1, other = -1;
+	char *at;
+	int err = make(args[0]);
+
+	signal(SIGBUS, catch);
+	if (!err)
+		err = map(args[0], O_RDWR, MAP_SHARED, &at, &fd);
+	if (err)
+		return err;
+	other = open(args[1], O_RDWR | O_CLOEXEC);
+	memset(at, 'x', LEN);
+	for (size_t pages = PAGES - 2; !err && pages > 7; pages -= 7) {
+		if (ftruncate(other, (off_t)pages * PAGE) < 0)
+			return -errno;
+		err = expect(at, pages * PAGE, false, 0);
+		if (!err)
+			err = expect(at, pages * PAGE - 1, true, 'x');
+		if (!err && pwrite(other, "y", 1, (off_t)(pages + 1) * PAGE) != 1)
+			err = -errno;
+		if (!err)
+			err = expect(at, (pages + 1) * PAGE, true, 'y');
+		if (!err)
+			err = expect(at, pages * PAGE, true, 0);
+	}
+	return err;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+static const struct operation checks[] = {
+	{"shared-beside-a-writer", 3, shared_beside_a_writer},
+	{"private-beside-a-writer", 3, private_beside_a_writer},
+	{"shared-beside-stores", 3, shared_beside_stores},
+	{"count-by-locks", 3, count_by_locks},
+	{"count-by-atomics", 3, count_by_atomics},
+	{"stored-is-read", 2, stored_is_read},
+	{"in-turn", 2, in_turn},
+	{"cut-by-the-other", 2, cut_by_the_other},
+};
+
+int main(int argc, char **argv)
+{
+	return operation_main("twin_maps", checks, ARRAY_SIZE(checks), argc, argv);
+}

@@ -1,0 +1,444 @@
+/* What the kernel has cached of a file, and how that goes before the lease does. */
+#include "lease_client.h"
+
+enum { PAGE = 4096 };
+
+static int setup_mapping(void **state)
+{
+	int r = setup(state);
+
+	list_init(&fx.fs.giver.jobs);
+	pthread_mutex_init(&fx.fs.giver.lock, NULL);
+	pthread_cond_init(&fx.fs.giver.filled, NULL);
+	fx.fs.features.direct_io_allow_mmap = true;
+	return r;
+}
+
+static void begin_cached(unsigned i, enum request_op op, uint64_t page, uint32_t npages)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread, .op = op, .node = INO};
+	req->args.cached = true;
+	req->args.offset = page * PAGE;
+	req->args.size = npages * PAGE;
+	fx.went[i] = 0;
+	if (lease_admit(req, op_went))
+		fx.went[i] = 1;
+	run_calls();
+}
+
+static void read_pages(uint64_t page, uint32_t npages)
+{
+	begin_cached(0, OP_READ, page, npages);
+	end(0);
+}
+
+static void cut(unsigned i)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
+	req->args.set.valid = SET_SIZE;
+	fx.went[i] = 0;
+	if (lease_admit(req, op_went))
+		fx.went[i] = 1;
+}
+
+/* What the kernel is told to drop. */
+static struct notifier_job *take_dropped(uint64_t page, uint64_t npages)
+{
+	struct list *link = list_pop(&fx.fs.giver.jobs);
+	struct notifier_job *job;
+
+	assert_non_null(link);
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	job = list_entry(link, struct notifier_job, link);
+	assert_int_equal(job->off, page * PAGE);
+	assert_int_equal(job->len, npages * PAGE);
+	assert_nothing_sent();
+	return job;
+}
+
+static void dropped(struct notifier_job *job)
+{
+	job->done(job);
+	run_calls();
+}
+
+static void dropped_all(void)
+{
+	while (!list_empty(&fx.fs.giver.jobs))
+		dropped(list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link));
+}
+
+static void assert_nothing_dropped(void)
+{
+	assert_true(list_empty(&fx.fs.giver.jobs));
+}
+
+/* Without the handle that opening it made. */
+static void open_to_store(uint64_t number)
+{
+	open_with(LEASE_EXCLUSIVE, number);
+	fx.inode->cached.nstorers++;
+}
+
+static void close_to_leave(uint64_t number)
+{
+	fx.inode->cached.nstorers = 0;
+	close_and_leave(number);
+}
+
+/* Of an open file of which something was cached, before all of its lease goes. */
+static void told_that_it_is_endless(void)
+{
+	struct notifier_job *job =
+		list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	assert_true(job->size > INT32_MAX);
+	assert_nothing_sent();
+	dropped(job);
+}
+
+static void give_back(uint64_t number)
+{
+	told_that_it_is_endless();
+	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
+}
+
+/* Gives it back, and it is closed. */
+static void return_and_close(uint64_t number)
+{
+	give_back(number);
+	fx.inode->cached.nstorers = 0;
+	close_and_return(number);
+}
+
+static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	begin(0, OP_READ, 0);
+	end(0);
+	recall(1, LEASE_NONE);
+	assert_nothing_dropped();
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+static void recall__of_what_is_cached__drops_it_first(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	return_and_close(1);
+}
+
+static void recall__a_second_time__drops_what_was_read_since(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin_cached(0, OP_READ, 5, 1);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(0);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(5, 1));
+	return_and_close(2);
+}
+
+static void read__of_what_is_being_dropped__is_answered_and_dropped_again(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	read_pages(3, 2);
+	dropped(job);
+	job = take_dropped(3, 2);
+	read_pages(4, 1);
+	dropped(job);
+	dropped(take_dropped(4, 1));
+	return_and_close(1);
+}
+
+static void read__of_other_pages__waits_for_the_next_lease(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	begin_cached(0, OP_READ, 2, 1);
+	assert_int_equal(fx.went[0], 0);
+	dropped(job);
+	give_back(1);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(0);
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(2, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* The kernel has dropped it by itself before, or asked in vain. */
+static void read__that_waits__has_nothing_to_be_dropped(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	read_pages(100, 10);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 1);
+	begin_cached(1, OP_READ, 107, 5);
+	begin_cached(2, OP_READ, 98, 4);
+	begin_cached(3, OP_READ, 104, 1);
+	dropped(job);
+	dropped(take_dropped(102, 2));
+	dropped(take_dropped(105, 2));
+	give_back(1);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(1);
+	end(2);
+	end(3);
+	recall(2, LEASE_NONE);
+	dropped_all();
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(2);
+}
+
+static void read__scattered__is_all_dropped(void **state)
+{
+	enum { READS = 5 * CACHED_RANGES };
+	bool gone[READS] = {0};
+
+	open_with(LEASE_SHARED, 1);
+	for (unsigned i = 0; i < READS; i++)
+		read_pages((i * 37 % READS) * 1000, 1);
+	assert_true(fx.inode->cached.nranges <= CACHED_RANGES);
+	recall(1, LEASE_NONE);
+	while (!list_empty(&fx.fs.giver.jobs)) {
+		struct notifier_job *job =
+			list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+
+		assert_nothing_sent();
+		for (int64_t i = 0; i < READS; i++)
+			gone[i] |= job->off <= i * 1000 * PAGE &&
+				   i * 1000 * PAGE < job->off + job->len;
+		dropped(job);
+	}
+	for (unsigned i = 0; i < READS; i++)
+		assert_true(gone[i]);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+static void write_back__while_it_is_dropped__is_done_and_committed(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	begin_cached(0, OP_WRITE, 1, 1);
+	begin(1, OP_WRITE, 0);
+	assert_int_equal(fx.went[1], 0);
+	make_dirty();
+	end(0);
+	dropped(job);
+	told_that_it_is_endless();
+	answer(take_commit(), 0);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	list_none_dirty();
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	end(1);
+	close_to_leave(2);
+}
+
+/* The kernel sends nothing that is written back before it is answered. */
+static void cut__while_stores_are_dropped__is_done(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	cut(0);
+	end(0);
+	dropped(job);
+	return_and_close(1);
+}
+
+static void cut__of_what_is_cached_shared__waits(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 4);
+	cut(0);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	assert_int_equal(fx.went[0], 0);
+	dropped(take_dropped(0, 4));
+	give_back(1);
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	end(0);
+	close_and_leave(2);
+}
+
+static void read__beside_who_may_store__needs_the_file_alone(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	assert_int_equal(fx.went[1], 1);
+	begin_cached(0, OP_READ, 0, 1);
+	assert_int_equal(fx.went[0], 0);
+	assert_nothing_dropped();
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	end(0);
+	end(1);
+	assert_int_equal(fx.inode->cached.nstorers, 0);
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* No page stays that was read without others being kept out. */
+static void open_to_store__of_what_is_cached_shared__drops_it_first(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	assert_int_equal(fx.went[1], 0);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	assert_int_equal(fx.went[1], 0);
+	job = take_dropped(0, 1);
+	read_pages(0, 1);
+	dropped(job);
+	assert_int_equal(fx.went[1], 0);
+	dropped(take_dropped(0, 1));
+	assert_int_equal(fx.went[1], 1);
+	end(1);
+	close_and_leave(1);
+}
+
+static void open_to_store__where_nobody_else_has_it__drops_nothing(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	end(1);
+	assert_nothing_dropped();
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+static void open_to_store__where_the_kernel_maps_nothing_shared__drops_nothing(void **state)
+{
+	fx.fs.features.direct_io_allow_mmap = false;
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	end(1);
+	read_pages(1, 1);
+	assert_nothing_dropped();
+	close_file();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+static void recall__of_a_writer__drops_what_may_be_stored_into(void **state)
+{
+	open_to_store(1);
+	read_pages(0, 1);
+	recall(1, LEASE_SHARED);
+	dropped(take_dropped(0, 1));
+	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	close_to_leave(1);
+}
+
+static void recall__of_a_writer__leaves_what_nobody_can_store_into(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 1);
+	recall(1, LEASE_SHARED);
+	assert_nothing_dropped();
+	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	close_file();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+static void lost__is_dropped_and_nothing_of_it_written(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 2);
+	pthread_mutex_lock(&fx.inode->lock);
+	inode_unlease_locked(fx.inode);
+	lease_forget_locked(fx.inode);
+	cached_drop_locked(fx.inode, &fx.thread, LEASE_NONE);
+	pthread_mutex_unlock(&fx.inode->lock);
+	job = take_dropped(0, 2);
+	begin_cached(0, OP_WRITE, 0, 1);
+	assert_int_equal(fx.went[0], -EIO);
+	begin_cached(0, OP_READ, 0, 1);
+	assert_int_equal(fx.went[0], -EIO);
+	cut(0);
+	run_calls();
+	assert_int_equal(fx.went[0], -EIO);
+	begin_cached(1, OP_READ, 2, 1);
+	assert_int_equal(fx.went[1], 0);
+	assert_nothing_sent();
+	dropped(job);
+	told_that_it_is_endless();
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 1);
+	end(1);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(2, 1));
+	return_and_close(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
+		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
+		CASE(recall__of_what_is_cached__drops_it_first),
+		CASE(recall__a_second_time__drops_what_was_read_since),
+		CASE(read__of_what_is_being_dropped__is_answered_and_dropped_again),
+		CASE(read__of_other_pages__waits_for_the_next_lease),
+		CASE(read__that_waits__has_nothing_to_be_dropped),
+		CASE(read__scattered__is_all_dropped),
+		CASE(write_back__while_it_is_dropped__is_done_and_committed),
+		CASE(cut__while_stores_are_dropped__is_done),
+		CASE(cut__of_what_is_cached_shared__waits),
+		CASE(read__beside_who_may_store__needs_the_file_alone),
+		CASE(open_to_store__of_what_is_cached_shared__drops_it_first),
+		CASE(open_to_store__where_nobody_else_has_it__drops_nothing),
+		CASE(open_to_store__where_the_kernel_maps_nothing_shared__drops_nothing),
+		CASE(recall__of_a_writer__drops_what_may_be_stored_into),
+		CASE(recall__of_a_writer__leaves_what_nobody_can_store_into),
+		CASE(lost__is_dropped_and_nothing_of_it_written),
+#undef CASE
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
