@@ -7,6 +7,10 @@
  *     fill            appends lines until one can't be written
  *     read            the first line of the file
  *     fsync, close, quit
+ *     map             shared; then:
+ *     load            what the mapping has of the first line, or "SIGBUS"
+ *     store TEXT      into the first line
+ *     msync
  *     chmod, chown, touch, xattr
  *     link PATH       gives it another name
  *     flock, unflock  without waiting
@@ -15,10 +19,13 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -65,6 +72,48 @@ static void read_line(int fd)
 		say(line);
 }
 
+enum { MAPPED = 4096 };
+static char *mapped;
+static sigjmp_buf caught;
+
+static void on_sigbus(int sig)
+{
+	siglongjmp(caught, sig);
+}
+
+static void map(int fd)
+{
+	signal(SIGBUS, on_sigbus);
+	mapped = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	say_result(mapped == MAP_FAILED ? -1 : 0);
+}
+
+static void load(void)
+{
+	char line[512];
+	size_t len;
+
+	if (sigsetjmp(caught, 1)) {
+		say("SIGBUS");
+		return;
+	}
+	len = strnlen(mapped, sizeof(line) - 1);
+	memcpy(line, mapped, len);
+	line[len] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	say(line);
+}
+
+static void store(const char *text)
+{
+	if (sigsetjmp(caught, 1)) {
+		say("SIGBUS");
+		return;
+	}
+	memcpy(mapped, text, strlen(text));
+	say("ok");
+}
+
 static void lock_all(int fd, short type)
 {
 	struct flock lock = {.l_type = type};
@@ -80,6 +129,14 @@ static void obey(int fd, const char *word, const char *rest)
 		fill(fd);
 	else if (strcmp(word, "read") == 0)
 		read_line(fd);
+	else if (strcmp(word, "map") == 0)
+		map(fd);
+	else if (strcmp(word, "load") == 0)
+		load();
+	else if (strcmp(word, "store") == 0)
+		store(rest);
+	else if (strcmp(word, "msync") == 0)
+		say_result(msync(mapped, MAPPED, MS_SYNC));
 	else if (strcmp(word, "fsync") == 0)
 		say_result(fsync(fd));
 	else if (strcmp(word, "close") == 0)

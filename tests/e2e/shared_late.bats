@@ -134,6 +134,44 @@ more" ]
 	mount_logged 1 'session lost: session'
 }
 
+# said NAME ORDER...
+said() {
+	local n
+	told "$@"
+	n=$(($(cat "$dir/orders.$1") + 1))
+	until_true 20 answers "$1" $n || die "$1: no answer to ${*:2}"
+	sed -n ${n}p "$dir/said.$1"
+}
+
+loads() {
+	[ "$(said "$1" load)" = "$2" ]
+}
+
+@test "what was only stored when the session was ended is lost and told, and the others' mapped" {
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	case $(said a map) in
+	ENODEV) return ;; # below Linux 6.9
+	ok) ;;
+	*) false ;;
+	esac
+	gives a first load
+	gives a ok store never
+	late 1 2/a
+	served
+	[ "$(cat "$dir/2/a")" = first ]
+	gives a EIO msync
+	until_true 20 loads a first
+	echo newer >"$dir/2/a"
+	gives a newer load
+	gives a ok store again
+	[ "$(cat "$dir/2/a")" = again ]
+	gives a ok msync
+	let_go a
+}
+
 @test "what could not be written is told by fsync, and by close, and logged with its path" {
 	local line
 	begin 1 2

@@ -69,3 +69,40 @@ twins() {
 @test "one cuts what the other has mapped, and lets it grow" {
 	twins cut-by-the-other
 }
+
+# inserts N: 100 transactions with this mount's rows, its file mapped.
+inserts() {
+	local i
+	for ((i = 1; i <= 100; i++)); do
+		echo "INSERT INTO t VALUES ($1, $i);"
+	done | sqlite3 -cmd '.timeout 60000' -cmd 'PRAGMA mmap_size=10000000;' "$dir/$1/db" >/dev/null
+}
+
+@test "SQLite, mapped, two mounts, and its log ahead where the kernel maps what it shares" {
+	local n other mode=delete
+	begin 1 2
+	! can_map_shared || mode=wal
+	[ "$(sqlite3 "$dir/1/db" 'PRAGMA journal_mode=WAL;')" = $mode ]
+	sqlite3 "$dir/1/db" 'CREATE TABLE t(who, n);'
+	inserts 1 3>&- &
+	other=$!
+	inserts 2
+	wait $other
+	for n in 1 2; do
+		[ "$(sqlite3 "$dir/$n/db" 'PRAGMA integrity_check;')" = ok ]
+		[ "$(sqlite3 "$dir/$n/db" 'SELECT count(*), count(DISTINCT who || n) FROM t;')" = '200|200' ]
+	done
+}
+
+@test "a program runs as what the other mount has made of it last" {
+	local n what
+	begin 1 2
+	for what in true false true false; do
+		n=$([ $what = true ] && echo 1 || echo 2)
+		cat "/bin/$what" >"$dir/$n/program"
+		chmod +x "$dir/$n/program"
+		for n in 1 2; do
+			[ "$("$dir/$n/program" && echo true || echo false)" = $what ]
+		done
+	done
+}
