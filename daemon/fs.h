@@ -70,6 +70,9 @@ struct fs_features {
 	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.9) */
 	bool parallel_direct_writes;
 	bool handle_killpriv_v2;
+	/* An inode that the kernel let go of and got again while a LOOKUP was on its way takes no
+	 * attributes from its answer (Linux 6.14). */
+	bool evictions_seen;
 	/* The kernel writes its cache back when it likes, and owns regular files' size and times.
 	 */
 	bool writeback;

@@ -23,6 +23,7 @@ enum {
 	MINOR_PARALLEL = 38, /* FOPEN_PARALLEL_DIRECT_WRITES, which no INIT flag announces */
 	MINOR_MAPS = 40, /* what is stored into a mapping that FUSE_DIRECT_IO_ALLOW_MMAP allows is
 			  * written back */
+	MINOR_EVICTIONS = 43, /* or before, by no number of its own: evictions_seen */
 	PAGES_WITHOUT_MAX_PAGES = 32,
 	MAX_BACKGROUND = 256,
 };
@@ -93,6 +94,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 		.parallel_direct_writes = in->minor >= MINOR_PARALLEL,
 		.handle_killpriv_v2 = flags & FUSE_HANDLE_KILLPRIV_V2,
 		.writeback = flags & FUSE_WRITEBACK_CACHE,
+		.evictions_seen = in->minor >= MINOR_EVICTIONS,
 	};
 	return 0;
 }

@@ -108,6 +108,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	access_init(&inode->access);
 	inode_lease_init(&inode->lease);
 	cached_init(&inode->cached);
+	told_init(&inode->told);
 	inode_locks_init(&inode->locks);
 	return inode;
 }
@@ -436,6 +437,7 @@ static void change_begin_locked(struct inode *inode, uint64_t epoch)
 		inode->was_sure = inode->sure;
 	}
 	inode->sure = false;
+	told_change_locked(inode);
 	note_change_locked(inode);
 }
 

@@ -37,6 +37,7 @@
 #include "daemon/lock_owner.h"
 #include "daemon/names.h"
 #include "daemon/path.h"
+#include "daemon/told.h"
 
 struct fs;
 struct rpc_entry_reply;
@@ -95,6 +96,7 @@ struct inode {
 	struct inode_lease lease; /* of a file, where others write, too */
 	struct cached cached;     /* likewise */
 	uint64_t unleased;        /* the table's epoch when that was got or given back */
+	struct told told;
 	struct inode_locks locks; /* likewise */
 };
 

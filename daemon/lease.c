@@ -351,6 +351,8 @@ uint64_t lease_lower_locked(struct inode *inode)
 	if (l->busy || cached_hinders_locked(inode, LEASE_SHARED) ||
 		(is_recalled(l) ? !is_recalled_from_writers(l) : !is_left_by_writers(inode)))
 		return 0;
+	/* Others see then what was written, perhaps before who wrote it has his answer. */
+	told_change_locked(inode);
 	l->busy = l->lowering = true;
 	return l->number;
 }
@@ -431,6 +433,7 @@ bool lease_leave_locked(
 	uint8_t keep;
 
 	if (renewal_is_running(&inode->fs->renewal) || !is_to_leave(inode, &keep) ||
+		!told_take_back_locked(inode, thread) ||
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);
@@ -549,7 +552,8 @@ static void step_locked(struct inode *inode, struct io_thread *thread)
 	if (!is_recalled(l))
 		wake_covered_locked(inode);
 	if (must_give_back(inode, &keep)) {
-		if (can_give_back_locked(inode, thread, &keep))
+		if (told_take_back_locked(inode, thread) &&
+			can_give_back_locked(inode, thread, &keep))
 			send_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->waiters)) {
 		/* What a lost lease has left goes first. */
@@ -858,6 +862,11 @@ uint64_t lease_known_locked(struct inode *inode)
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 	return l->number;
+}
+
+bool lease_is_leaving_locked(const struct inode *inode)
+{
+	return is_recalled(&inode->lease);
 }
 
 bool lease_lacks_locked(const struct inode *inode, int64_t now)

@@ -124,6 +124,8 @@ struct lease_look {
 bool lease_looked(struct inode *inode, struct io_thread *thread, const struct lease_look *look);
 /* The number of the lease under which the inode is known; 0: there is none. It counts as used. */
 uint64_t lease_known_locked(struct inode *inode);
+/* It is recalled. */
+bool lease_is_leaving_locked(const struct inode *inode);
 /* There is none, and one may be asked for. */
 bool lease_lacks_locked(const struct inode *inode, int64_t now);
 

@@ -61,8 +61,10 @@ static bool attr_here(struct request *req, struct inode *inode, struct attr *att
 
 	pthread_mutex_lock(&inode->lock);
 	known = lease_known_locked(inode) && inode->sure && !is_atime_late_locked(req, inode);
-	if (known)
+	if (known) {
 		inode_attr_locked(inode, attr);
+		op_of(req)->attr_ms = told_attr_locked(inode, req);
+	}
 	pthread_mutex_unlock(&inode->lock);
 	return known && !atomic_load(&looks_of(req)->nblind);
 }
@@ -74,6 +76,7 @@ bool look_at_here(struct request *req, struct inode *inode, struct attr *attr)
 
 static void begin(struct request *req, struct look_up *look)
 {
+	op_of(req)->attr_ms = 0;
 	*look = (struct look_up){
 		.epoch = inode_epoch(req->thread->fs),
 		.notes = lease_notes(req->thread->fs),

@@ -1,10 +1,16 @@
 /* look.h - names and attributes that a sharing mount tells without asking the server.
  *
  * Under a lease of the directory a name stays what it is, and under one of the inode its attributes
- * do, but for changes of our own. The kernel keeps neither (its entries and attributes have no
- * time), so it asks us each time, and we tell what is known: the name under the directory's lease,
- * and the attributes of what it is of, at one moment. Of what a change of ours may be about that is
- * on its way nothing is told: another client may have seen it already, and have told of it.
+ * do, but for changes of our own. The kernel keeps attributes for a time (told.h), and no names
+ * (its entries have none), so it asks us, and we tell what is known: the name under the directory's
+ * lease, and the attributes of what it is of, at one moment. Of what a change of ours may be about
+ * that is on its way nothing is told: another client may have seen it already, and have told of it.
+ *
+ * There is a notification that makes the kernel ask for all names anew, without a lock that one of
+ * our callers may have (FUSE_NOTIFY_INC_EPOCH, Linux 6.16). But it throws away what it has, instead
+ * of comparing it with the next answer: mounts below a name would go, open files would look
+ * removed, and all inodes that nobody uses would be forgotten, with their leases and pages (seen
+ * with Linux 6.18). And it would be due before each first change of ours in a directory.
  *
  * A lease for that is asked for along with the second question within some seconds, so that whoever
  * walks through a tree once leaves none behind; and not while the server gives none.

@@ -108,11 +108,14 @@ void op_finish(struct request *req, int status)
 	reply_error(req, status);
 }
 
-struct ttl op_ttl(const struct request *req)
+struct ttl op_ttl(struct request *req)
 {
 	const struct fs *fs = req->thread->fs;
-	uint32_t ms = fs->options.sharing ? 0 : session_ttl_ms(fs->session);
+	uint32_t ms;
 
+	if (fs->options.sharing)
+		return (struct ttl){.attr_ms = op_of(req)->attr_ms};
+	ms = session_ttl_ms(fs->session);
 	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
 }
 

@@ -99,6 +99,7 @@ struct op {
 	struct op_lease *at_lease;
 	void (*lease_then)(struct request *req, int status);
 	struct attr seen;       /* what an answer has told of an inode: op_reply_entry's */
+	uint32_t attr_ms;       /* of a sharing mount: for how long it may be kept (told.h) */
 	bool acked;             /* a WRITE whose caller was told that it is done */
 	struct rpc_setattr set; /* op_set_attr's and op_grow's */
 	bool stays_inside;      /* op_grow: the gate is its caller's */
@@ -205,6 +206,6 @@ bool op_cancel(struct request *req, int error);
 bool op_is_sent(const struct op *op);
 
 /* The time that the kernel may keep what it is told now. */
-struct ttl op_ttl(const struct request *req);
+struct ttl op_ttl(struct request *req);
 
 #endif

@@ -120,6 +120,8 @@ int64_t session_time(const struct session *s);
 /* How long the kernel may keep what this session knows: the rest of the lease, in ms, counted from
  * when its renewal was sent; 0 while nothing renews it. */
 uint32_t session_ttl_ms(const struct session *s);
+/* The whole of that time, counted from when the server was heard. */
+uint32_t session_lease_ms(const struct session *s);
 /* How many leases may be kept of files that nobody uses. */
 uint32_t session_lease_limit(const struct session *s);
 /* 0: the export has no quotas; else a number that changes when its limits may have: the server's

@@ -340,6 +340,11 @@ uint32_t session_ttl_ms(const struct session *s)
 	return left <= 0 || session_lost(s) || session_has_ended(s) ? 0 : (uint32_t)left;
 }
 
+uint32_t session_lease_ms(const struct session *s)
+{
+	return atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+}
+
 void session_leaves_unsafe(struct session *s)
 {
 	atomic_store(&s->unsafe, true);

@@ -686,6 +686,7 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	assert_true(out.flags & FUSE_SETXATTR_EXT);
 	assert_false(features.direct_io_allow_mmap);
 	assert_false(features.parallel_direct_writes);
+	assert_false(features.evictions_seen);
 	assert_true(features.handle_killpriv_v2);
 }
 
@@ -702,6 +703,7 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	assert_int_equal(out.flags2, 1 << (36 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
+	assert_true(features.evictions_seen);
 }
 
 static void fuse_init_negotiate__without_max_pages(void **state)
