@@ -11,6 +11,7 @@
 
 #include "common/log.h"
 #include "common/util.h"
+#include "server/attach.h"
 #include "server/server.h"
 #include "server/session.h"
 
@@ -167,8 +168,10 @@ static void peer_gone(struct server *s, struct peer *peer)
 	peers_forget(s, session, peer->pid);
 	peer_delete(peer);
 	session_lost_process(s, session);
+	attach_retry_waiting(s);
 }
 
+/* Whoever waits is looked at again by the next tick: the caller is at an ATTACH itself. */
 void peers_unmapped(struct server *s, uint64_t session, int pid)
 {
 	bool any = false;

@@ -191,7 +191,6 @@ void session_lost_process(struct server *s, uint64_t id)
 
 	if (session)
 		session_lost_conn(session, true, 0);
-	attach_retry_waiting(s);
 }
 
 /* When nobody has heard of it for as long as a lease lasts. */

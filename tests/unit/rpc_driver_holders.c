@@ -249,6 +249,56 @@ static void end__nobody_else_says_that_it_is_unmapped(void **state)
 	client_fini(&clients[0]);
 }
 
+static struct rpc_request attach_request(const char *owner, uint64_t ended)
+{
+	struct rpc_request req = {.op = RPC_ATTACH,
+		.slot = RPC_NO_SLOT,
+		.attach = {.instance = 2,
+			.ended = ended,
+			.nchannels = 1,
+			.flags = ATTACH_SHARED,
+			.wait_ms = WAIT_MS,
+			.export_name = str("default"),
+			.client = str(owner)}};
+
+	snprintf((char *)req.attach.owner, OWNER_BYTES, "%s", owner);
+	memcpy(req.attach.store_id, clients[1].attached.store_id, sizeof(req.attach.store_id));
+	return req;
+}
+
+/* One that waits on the same channel goes on by that, too, but the channel has one session. */
+static void end__by_word_is_not_twice_on_one_channel(void **state)
+{
+	struct rpc_reply first, second;
+	struct rpc_request req;
+	uint64_t session;
+
+	if (driver_kind != TRANSPORT_SHM)
+		skip();
+	begin(0, 0);
+	client_regions(&clients[0]);
+	session = clients[0].attached.session;
+	server_kill(&server);
+	server_start(&server);
+	client_init(&clients[1], &server, "channel", 1);
+	client_connect(&clients[1]);
+	client_know_store(&clients[1]);
+	req = attach_request("another", 0);
+	client_send(&clients[1], &req);
+	req = attach_request("client 0", session);
+	client_send(&clients[1], &req);
+	client_receive(&clients[1], &first);
+	client_receive(&clients[1], &second);
+	assert_int_equal(first.op, RPC_ATTACH);
+	assert_int_equal(second.op, RPC_ATTACH);
+	assert_true((first.status == 0) + (second.status == 0) == 1);
+	assert_true((first.status == -EPROTO) + (second.status == -EPROTO) == 1);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+	begin(2, ATTACH_SHARED);
+	client_fini(&clients[2]);
+}
+
 /* What it had is somebody's who needs it. */
 static void end__of_one_that_has_died_gives_pages(void **state)
 {
@@ -335,6 +385,7 @@ int driver_run_holders(void)
 		SHARERS_TEST(end__by_bye_is_in_order),
 		SHARERS_TEST(end__by_bye_of_one_that_has_lost_something),
 		SHARERS_TEST(end__of_one_that_comes_back),
+		SHARERS_TEST(end__by_word_is_not_twice_on_one_channel),
 		SHARERS_TEST(end__of_one_that_has_died_gives_pages),
 		SHARERS_TEST(restart__forgets_no_lease),
 		SHARERS_TEST(restart__ends_a_holder_that_stays_away),
