@@ -481,11 +481,14 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 	const struct rpc_lease *asked = &call->req.lease;
 
 	pthread_mutex_lock(&inode->lock);
+	l->asking = false;
 	if (rep->status) {
 		/* Before it waited there it had nothing any more, whatever an answer says that is
 		 * on its way. */
 		lease_note(inode->fs, inode->ino);
-		waiters_wake(&l->waiters, rep->status);
+		/* Who has come since it was taken back asks anew. */
+		if (rep->status != -EINTR)
+			waiters_wake(&l->waiters, rep->status);
 	} else {
 		l->number = max_u64(l->number, rep->entry.lease.number);
 		if (asked->flags & LEASE_PIN) {
@@ -534,7 +537,53 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 	l->call = (struct rpc_call){.done = granted, .nested = nested};
 	l->call.req.op = RPC_LEASE;
 	l->call.req.lease = ask;
+	l->asking = true;
 	send_locked(inode, thread);
+}
+
+static void look_whether_wanted(struct thread_call *call);
+
+/* What is asked for nobody may want any more: it would wait at the server, and others behind it.
+ * Only the thread that has asked can take that back. True: it was not sent, and its reference is
+ * the caller's. */
+static bool take_back_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (!l->asking || l->taking_back || !list_empty(&l->waiters))
+		return false;
+	if (l->thread != thread) {
+		inode_ref(inode);
+		l->taking_back = l->thread;
+		l->take_back.run = look_whether_wanted;
+		list_init(&l->take_back.link);
+		io_thread_call(l->thread, &l->take_back);
+		return false;
+	}
+	if (rpc_cancel(thread, &l->call)) {
+		l->asking = l->busy = false;
+		return true;
+	}
+	rpc_withdraw(thread, &l->call);
+	return false;
+}
+
+/* Unlocks, too, and a reference goes. */
+static void see_whether_wanted(struct inode *inode, struct io_thread *thread)
+{
+	bool unsent = take_back_locked(inode, thread);
+
+	step_and_put(inode, thread);
+	if (unsent)
+		inode_put(inode);
+}
+
+static void look_whether_wanted(struct thread_call *call)
+{
+	struct inode *inode = container_of(call, struct inode, lease.take_back);
+
+	pthread_mutex_lock(&inode->lock);
+	see_whether_wanted(inode, steal_ptr(&inode->lease.taking_back));
 }
 
 /* What is due: one thing at a time is on its way. */
@@ -637,7 +686,7 @@ static void withdraw(struct request *req)
 	struct inode *inode = steal_ptr(&had->inode);
 
 	pthread_mutex_lock(&inode->lock);
-	step_and_put(inode, req->thread);
+	see_whether_wanted(inode, req->thread);
 }
 
 /* What the request needs of its inode. */

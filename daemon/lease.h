@@ -70,6 +70,9 @@ struct inode_lease {
 	struct list listed, leaving;         /* lease_keep.h's */
 	struct io_thread *thread;            /* that sent what is on its way */
 	struct rpc_call call;
+	bool asking;                   /* and it is a LEASE */
+	struct io_thread *taking_back; /* that is to see whether anybody wants it; NULL: none */
+	struct thread_call take_back;
 	uint8_t tail[RPC_RETURNED_BYTES];
 };
 

@@ -88,6 +88,23 @@ is_said() {
 	[ "$(status_of '.exports[0].contested | length')" = 0 ]
 }
 
+@test "who names nobody any more who was killed while he waited" {
+	local reader
+	mkfifo "$dir/read"
+	(exec 6<"$dir/2/$file" && read -r <"$dir/read" && exec dd bs=1 count=1 of=/dev/null <&6) 3>&- 5>&- &
+	reader=$!
+	until_true 20 test -e "/proc/$reader/fd/6"
+	echo again >>"$dir/1/$file"
+	suspend "${mounts[1]}"
+	echo >"$dir/read"
+	who_says '.waiting[0].request' lease
+	kill -KILL $reader
+	exit_status $reader 5 || [ $? -eq 137 ]
+	who_says '.waiting | length' 0
+	kill -CONT "${mounts[1]}"
+	[ "$(tail -n 1 "$dir/2/$file")" = again ]
+}
+
 @test "who names those who wait for a lock" {
 	local waiter
 	locker hold process alone "$dir/2/$file" 5 </dev/null >"$dir/said.2" 3>&- &

@@ -56,6 +56,7 @@ static inline int setup(void **state)
 	fx.remote.thread = &fx.thread;
 	fx.remote.session = &fx.session;
 	slots_init(&fx.remote);
+	fx.remote.nslots = 1;
 	ft->thread = &fx.thread;
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
@@ -96,15 +97,20 @@ static inline void begin(unsigned i, enum request_op op, uint32_t flags)
 		fx.went[i] = 1;
 }
 
-static inline void run_calls(void)
+static inline void run_calls_of(struct io_thread_private *priv)
 {
 	struct list *link;
 
-	while ((link = list_pop(&fx.priv.inbox))) {
+	while ((link = list_pop(&priv->inbox))) {
 		struct thread_call *call = list_entry(link, struct thread_call, link);
 
 		call->run(call);
 	}
+}
+
+static inline void run_calls(void)
+{
+	run_calls_of(&fx.priv);
 }
 
 static inline void end(unsigned i)
@@ -119,8 +125,11 @@ static inline void end(unsigned i)
 static inline struct rpc_call *take(struct list *waiting)
 {
 	struct list *link = list_pop(waiting);
+	struct rpc_call *call = link ? list_entry(link, struct rpc_call, link) : NULL;
 
-	return link ? list_entry(link, struct rpc_call, link) : NULL;
+	if (call)
+		call->sent = true;
+	return call;
 }
 
 static inline void assert_nothing_sent(void)

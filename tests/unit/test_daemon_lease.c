@@ -636,6 +636,70 @@ static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
 	leave(6);
 }
 
+/* A LEASE that is at the server; whether it is to be taken back there. */
+static struct rpc_call *sent_lease(void)
+{
+	struct rpc_call *call = take_lease(LEASE_EXCLUSIVE, 0);
+
+	fx.remote.slots[0].call = call;
+	return call;
+}
+
+static bool is_taken_back(void)
+{
+	return fx.remote.cancel_slots == 1;
+}
+
+static void cancel__of_the_last_who_waits__is_told_the_server(void **state)
+{
+	struct rpc_call *call;
+
+	begin(0, OP_WRITE, O_RDWR);
+	call = sent_lease();
+	begin(1, OP_WRITE, O_RDWR);
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	assert_false(is_taken_back());
+	assert_true(op_cancel(&fx.ops[1], -EINTR));
+	assert_true(is_taken_back());
+	/* Who comes before the answer is not told of that. */
+	begin(2, OP_WRITE, O_RDWR);
+	assert_nothing_sent();
+	answer(call, -EINTR);
+	assert_int_equal(fx.went[2], 0);
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 6);
+	end(2);
+	leave(6);
+}
+
+static void cancel__before_it_was_sent__sends_nothing(void **state)
+{
+	begin(0, OP_WRITE, O_RDWR);
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	assert_nothing_sent();
+	assert_true(is_left());
+}
+
+static void cancel__by_another_thread__is_the_askers(void **state)
+{
+	struct io_thread_private priv = {.wake_fd = -1};
+	struct io_thread asker = {.fs = &fx.fs, .priv = &priv, .remote = &fx.remote};
+	struct rpc_call *call;
+
+	pthread_mutex_init(&priv.inbox_lock, NULL);
+	list_init(&priv.inbox);
+	begin(0, OP_WRITE, O_RDWR);
+	call = sent_lease();
+	fx.inode->lease.thread = &asker;
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	assert_false(is_taken_back());
+	run_calls_of(&priv);
+	assert_true(is_taken_back());
+	fx.inode->lease.thread = &fx.thread;
+	answer(call, -EINTR);
+	assert_nothing_sent();
+	assert_true(is_left());
+}
+
 static void session_lost__whoever_waits_is_told(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -694,6 +758,9 @@ int main(void)
 		CASE(too_many__those_leave_that_were_not_used),
 		CASE(too_many__who_is_open_is_pinned_and_who_is_used_stays),
 		CASE(cancel__of_who_waits__leaves_no_lease_behind),
+		CASE(cancel__of_the_last_who_waits__is_told_the_server),
+		CASE(cancel__before_it_was_sent__sends_nothing),
+		CASE(cancel__by_another_thread__is_the_askers),
 		CASE(session_lost__whoever_waits_is_told),
 	};
 
