@@ -1,5 +1,7 @@
 #include "daemon/cached.h"
 
+#include <stdlib.h>
+
 #include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -10,9 +12,23 @@ enum { STEP_BYTES = 2 << 20 };
 /* More than can be mapped. */
 static const uint64_t ENDLESS = UINT64_C(1) << 47;
 
-void cached_init(struct cached *c)
+void cached_fini(struct cached *c)
 {
-	c->step = STEP_BYTES;
+	free(c->pages);
+}
+
+bool cached_make_locked(struct inode *inode)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	if (p)
+		return true;
+	p = inode->cached.pages = calloc(1, sizeof(*p));
+	if (!p)
+		return false;
+	p->inode = inode;
+	p->step = STEP_BYTES;
+	return true;
 }
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
@@ -36,57 +52,59 @@ static uint64_t gap(struct cached_range a, struct cached_range b)
 }
 
 /* The one that is nearest: it becomes one with what is added if they meet, or there is no room. */
-static unsigned nearest(const struct cached *c, struct cached_range r)
+static unsigned nearest(const struct cached_pages *p, struct cached_range r)
 {
 	unsigned best = 0;
 
-	for (unsigned i = 1; i < c->nranges; i++)
-		if (gap(c->ranges[i], r) < gap(c->ranges[best], r))
+	for (unsigned i = 1; i < p->nranges; i++)
+		if (gap(p->ranges[i], r) < gap(p->ranges[best], r))
 			best = i;
 	return best;
 }
 
-static void remove_range(struct cached *c, unsigned i)
+static void remove_range(struct cached_pages *p, unsigned i)
 {
-	c->ranges[i] = c->ranges[--c->nranges];
+	p->ranges[i] = p->ranges[--p->nranges];
 }
 
-static void add_range(struct cached *c, struct cached_range r)
+static void add_range(struct cached_pages *p, struct cached_range r)
 {
-	while (c->nranges) {
-		unsigned i = nearest(c, r);
-		struct cached_range other = c->ranges[i];
+	while (p->nranges) {
+		unsigned i = nearest(p, r);
+		struct cached_range other = p->ranges[i];
 
-		if (gap(other, r) && c->nranges < CACHED_RANGES)
+		if (gap(other, r) && p->nranges < CACHED_RANGES)
 			break;
 		r.from = min_u64(r.from, other.from);
 		r.to = max_u64(r.to, other.to);
-		remove_range(c, i);
+		remove_range(p, i);
 	}
-	c->ranges[c->nranges++] = r;
+	p->ranges[p->nranges++] = r;
 }
 
 void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len)
 {
-	struct cached *c = &inode->cached;
+	struct cached_pages *p = inode->cached.pages;
 	struct cached_range r = pages_of(offset, len);
 
-	c->mapped = true;
-	c->read_again |= c->running && touch(c->dropped, r);
-	add_range(c, r);
+	p->mapped = true;
+	p->read_again |= p->running && touch(p->dropped, r);
+	add_range(p, r);
 }
 
 bool cached_any_locked(const struct inode *inode)
 {
-	return inode->cached.nranges || inode->cached.running;
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && (p->nranges || p->running);
 }
 
 /* For the kernel, though others may move it. */
 static bool has_an_end(const struct inode *inode, enum lease_type keep)
 {
-	const struct cached *c = &inode->cached;
+	const struct cached_pages *p = inode->cached.pages;
 
-	return keep < LEASE_SHARED && c->mapped && inode->nopen && !c->endless;
+	return keep < LEASE_SHARED && p && p->mapped && inode->nopen && !p->endless;
 }
 
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
@@ -97,9 +115,9 @@ bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
 
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
 {
-	const struct cached *c = &inode->cached;
+	const struct cached_pages *p = inode->cached.pages;
 
-	return c->running && touch(c->dropped, pages_of(offset, len));
+	return p && p->running && touch(p->dropped, pages_of(offset, len));
 }
 
 /* ---- dropping -------------------------------------------------------------------------------- */
@@ -125,32 +143,32 @@ static struct cached_range without_locked(const struct inode *inode, struct cach
 /* Takes it out of what is cached. Empty: there is nothing. */
 static struct cached_range take_next_locked(struct inode *inode)
 {
-	struct cached *c = &inode->cached;
+	struct cached_pages *p = inode->cached.pages;
 	struct cached_range r = {0}, before;
 
-	while (c->nranges && r.from == r.to) {
-		r.from = c->ranges[0].from;
-		r.to = min_u64(c->ranges[0].to, r.from + c->step);
+	while (p->nranges && r.from == r.to) {
+		r.from = p->ranges[0].from;
+		r.to = min_u64(p->ranges[0].to, r.from + p->step);
 		/* In whatever order they wait. */
 		do {
 			before = r;
 			r = without_locked(inode, r);
 		} while (r.from != before.from && r.from < r.to);
-		c->ranges[0].from = r.to;
-		if (c->ranges[0].from == c->ranges[0].to)
-			remove_range(c, 0);
+		p->ranges[0].from = r.to;
+		if (p->ranges[0].from == p->ranges[0].to)
+			remove_range(p, 0);
 	}
 	return r;
 }
 
 static void dropped(struct notifier_job *job)
 {
-	struct inode *inode = container_of(job, struct inode, cached.job);
-	struct cached *c = &inode->cached;
+	struct cached_pages *p = container_of(job, struct cached_pages, job);
+	struct inode *inode = p->inode;
 
 	pthread_mutex_lock(&inode->lock);
-	c->running = false;
-	c->step = c->read_again ? STEP_BYTES : min_u64(2 * c->step, INT64_MAX / 2);
+	p->running = false;
+	p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
 	/* What a lost lease has left is dropped for nobody in particular. */
 	if (inode->lease.type == LEASE_NONE)
 		cached_drop_locked(inode, job->thread, LEASE_NONE);
@@ -161,47 +179,49 @@ static void dropped(struct notifier_job *job)
 
 static void tell_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct cached *c = &inode->cached;
+	struct cached_pages *p = inode->cached.pages;
 
-	c->running = true;
-	c->read_again = false;
-	c->job.port = thread->port;
-	c->job.node = inode_node(inode);
-	c->job.thread = thread;
-	c->job.done = dropped;
+	p->running = true;
+	p->read_again = false;
+	p->job.port = thread->port;
+	p->job.node = inode_node(inode);
+	p->job.thread = thread;
+	p->job.done = dropped;
 	inode_ref(inode);
-	notifier_add(&inode->fs->giver, &c->job);
+	notifier_add(&inode->fs->giver, &p->job);
 }
 
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
 {
-	struct cached *c = &inode->cached;
+	struct cached_pages *p = inode->cached.pages;
 
-	if (c->running)
+	if (!p || p->running)
 		return;
-	c->dropped = take_next_locked(inode);
-	if (c->dropped.from < c->dropped.to) {
-		c->job = (struct notifier_job){
-			.off = (int64_t)c->dropped.from,
-			.len = (int64_t)(c->dropped.to - c->dropped.from),
+	p->dropped = take_next_locked(inode);
+	if (p->dropped.from < p->dropped.to) {
+		p->job = (struct notifier_job){
+			.off = (int64_t)p->dropped.from,
+			.len = (int64_t)(p->dropped.to - p->dropped.from),
 		};
 		tell_locked(inode, thread);
 		return;
 	}
-	c->step = STEP_BYTES;
+	p->step = STEP_BYTES;
 	if (!has_an_end(inode, keep))
 		return;
-	c->endless = true;
-	c->job = (struct notifier_job){.size = ENDLESS};
+	p->endless = true;
+	p->job = (struct notifier_job){.size = ENDLESS};
 	tell_locked(inode, thread);
 }
 
 void cached_leased_locked(struct inode *inode)
 {
-	inode->cached.endless = false;
+	if (inode->cached.pages)
+		inode->cached.pages->endless = false;
 }
 
 void cached_closed_locked(struct inode *inode)
 {
-	inode->cached.mapped = false;
+	if (inode->cached.pages)
+		inode->cached.pages->mapped = false;
 }

@@ -24,7 +24,8 @@
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
  *
- * OWNERSHIP  Embedded in its inode, which a range that is being dropped holds a reference to.
+ * OWNERSHIP  Its inode's, which a range that is being dropped holds a reference to. Most files are
+ *            never mapped: the first READ allocates it.
  * THREADS    Under the inode's lock. The notifier fs.giver drops, and nobody else's work with it.
  */
 #ifndef RMEMFS_DAEMON_CACHED_H
@@ -46,22 +47,29 @@ struct cached_range {
 	uint64_t from, to;
 };
 
-struct cached {
+struct cached_pages {
+	struct inode *inode;
 	struct notifier_job job;
 	bool running;                /* the kernel drops `dropped`, or learns of the end */
 	struct cached_range dropped; /* and all that was read for the cache besides it: */
 	struct cached_range ranges[CACHED_RANGES];
 	unsigned nranges;
-	bool read_again;   /* something of `dropped`, since that began */
-	uint64_t step;     /* bytes to be dropped at once */
-	unsigned nstorers; /* handles by which a mapping may be stored into, or OPENs of such */
-	bool mapped;       /* perhaps, by who has it open */
-	bool endless;      /* so the kernel was told, under this lease */
+	bool read_again; /* something of `dropped`, since that began */
+	uint64_t step;   /* bytes to be dropped at once */
+	bool mapped;     /* perhaps, by who has it open */
+	bool endless;    /* so the kernel was told, under this lease */
 };
 
-void cached_init(struct cached *c);
+struct cached {
+	struct cached_pages *pages; /* NULL: nothing was ever read for the cache */
+	unsigned nstorers; /* handles by which a mapping may be stored into, or OPENs of such */
+};
 
-/* A READ for the cache is answered. */
+void cached_fini(struct cached *c);
+
+/* Before a READ for the cache waits, or is answered. False: there is no memory. */
+bool cached_make_locked(struct inode *inode);
+/* It is answered. */
 void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len);
 
 /* The kernel may have something of the file. */

@@ -50,6 +50,7 @@ static void inode_delete(struct inode *inode)
 	extent_map_fini(&inode->map);
 	names_forget(&inode->names, &inode->fs->inodes.names);
 	free(inode->commit.tail);
+	cached_fini(&inode->cached);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
 }
@@ -107,7 +108,6 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	drop_init(&inode->drop);
 	access_init(&inode->access);
 	inode_lease_init(&inode->lease);
-	cached_init(&inode->cached);
 	told_init(&inode->told);
 	inode_locks_init(&inode->locks);
 	return inode;

@@ -110,6 +110,8 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 	const struct inode_lease *l = &want->inode->lease;
 	uint8_t type = type_for(want->inode, want);
 
+	if (want->use == USE_READS_PAGES && !cached_make_locked(want->inode))
+		return FAILS;
 	/* Where nothing covers it the lease was lost, and what the pages had with it. */
 	if (holds_up_dropping(req, want))
 		return covers(want->inode, want) ? ENTERS : FAILS;

@@ -223,7 +223,7 @@ static void read__scattered__is_all_dropped(void **state)
 	open_with(LEASE_SHARED, 1);
 	for (unsigned i = 0; i < READS; i++)
 		read_pages((i * 37 % READS) * 1000, 1);
-	assert_true(fx.inode->cached.nranges <= CACHED_RANGES);
+	assert_true(fx.inode->cached.pages->nranges <= CACHED_RANGES);
 	recall(1, LEASE_NONE);
 	while (!list_empty(&fx.fs.giver.jobs)) {
 		struct notifier_job *job =

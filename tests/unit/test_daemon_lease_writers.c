@@ -168,12 +168,13 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 	written(5);
 	pthread_mutex_lock(&fx.inode->lock);
 	fx.inode->cached.nstorers++;
+	assert_true(cached_make_locked(fx.inode));
 	cached_note_locked(fx.inode, 0, 4096);
 	pthread_mutex_unlock(&fx.inode->lock);
 	flush();
 	answer(take_plain_commit(), 0);
 	list_none_dirty();
-	fx.inode->cached = (struct cached){0};
+	fx.inode->cached.nstorers = fx.inode->cached.pages->nranges = 0;
 	close_and_leave(5);
 }
 
