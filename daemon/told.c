@@ -22,32 +22,6 @@ void told_init(struct told *told)
 	list_init(&told->call.link);
 }
 
-/* ---- giving ---------------------------------------------------------------------------------- */
-
-static bool may_keep_locked(const struct inode *inode, const struct request *req)
-{
-	const struct attr *attr = &inode->attr;
-
-	return (req->op != OP_LOOKUP || inode->fs->features.evictions_seen) &&
-	       (attr->nlink == 1 || S_ISDIR(attr->mode));
-}
-
-uint32_t told_attr_locked(struct inode *inode, const struct request *req)
-{
-	uint32_t left, margin;
-
-	if (!may_keep_locked(inode, req) || lease_is_leaving_locked(inode))
-		return 0;
-	left = session_ttl_ms(inode->fs->session);
-	margin = session_lease_ms(inode->fs->session) / MARGIN_SHARE;
-	if (left <= margin)
-		return 0;
-	inode->told.attr = true;
-	return left - margin;
-}
-
-/* ---- taking back ----------------------------------------------------------------------------- */
-
 static struct fuse_port *port_of(const struct inode *inode)
 {
 	return inode->fs->threads[0].thread->port;
@@ -58,6 +32,44 @@ static bool take_back_locked(struct inode *inode)
 {
 	return fuse_port_inval_inode(port_of(inode), inode_node(inode), -1, 0) != -ENOENT;
 }
+
+/* ---- giving ---------------------------------------------------------------------------------- */
+
+static bool may_keep_locked(const struct inode *inode, const struct request *req)
+{
+	const struct attr *attr = &inode->attr;
+
+	return (req->op != OP_LOOKUP || inode->fs->features.evictions_seen) &&
+	       (attr->nlink == 1 || S_ISDIR(attr->mode));
+}
+
+/* What the kernel has from before is forgotten: the answer to this question is not believed, but
+ * shown to who has asked. */
+static bool is_first_locked(struct inode *inode)
+{
+	if (inode->told.number == inode->lease.number)
+		return false;
+	take_back_locked(inode);
+	inode->told.number = inode->lease.number;
+	return true;
+}
+
+uint32_t told_attr_locked(struct inode *inode, const struct request *req)
+{
+	uint32_t left, margin;
+
+	if (!may_keep_locked(inode, req) || lease_is_leaving_locked(inode) ||
+		is_first_locked(inode))
+		return 0;
+	left = session_ttl_ms(inode->fs->session);
+	margin = session_lease_ms(inode->fs->session) / MARGIN_SHARE;
+	if (left <= margin)
+		return 0;
+	inode->told.attr = true;
+	return left - margin;
+}
+
+/* ---- taking back ----------------------------------------------------------------------------- */
 
 /* It is there. */
 void told_change_locked(struct inode *inode)

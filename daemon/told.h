@@ -3,7 +3,9 @@
  * What is known under a lease (look.h) stays as it is until the lease goes, or we change it: so an
  * answer of LOOKUP or GETATTR that says what is known gives it a time. Before that ends, by a
  * recall or otherwise, and before a change of ours is sent, it is taken back by a notification.
- * With the attributes go the access control lists that the kernel has of the inode.
+ * With the attributes go the access control lists that the kernel has of the inode: it goes by them
+ * while the attributes have time. So the first question under a lease gets no time, but has those
+ * forgotten that came without it, or are on their way.
  *
  *     told_attr_locked -> the answer        told_take_back_locked -> RETURN
  *
@@ -41,6 +43,7 @@ struct request;
 /* Of one inode. */
 struct told {
 	bool attr;               /* the kernel may have attributes with a time */
+	uint64_t number;         /* of the lease under which it has nothing from before */
 	int64_t since_ms;        /* taking them back is tried since then; 0: it is not */
 	struct thread_call call; /* the next try; has a reference to the inode */
 	struct io_thread *thread;

@@ -2,8 +2,8 @@
 # shared_times.bats - attributes that the kernel of a mount with -o share keeps for a time: it does not
 # ask for them again, and is told before another mount changes them.
 
+# shellcheck disable=SC2030,SC2031,SC2154 # what helpers set, and what each test has for itself
 bats_require_minimum_version 1.5.0
-# shellcheck disable=SC2154 # what helpers set
 load helpers
 load mounts
 
@@ -28,7 +28,7 @@ teardown() {
 
 # holds PATH: somebody has it open, who is $holder from now on.
 holds() {
-	sleep 1000 <"$1" 3>&- &
+	tail -f /dev/null <"$1" 3>&- &
 	holder=$!
 	holders+=("$holder")
 	until_true 10 [ -e "/proc/$holder/fd/0" ]
@@ -168,6 +168,10 @@ reads() {
 	let_go
 }
 
+is_private() {
+	[ "$(stat -c %a "$dir/1/file")" = 600 ]
+}
+
 # bats test_tags=fenced
 @test "the kernel of a mount that stands still tells nothing old after others have changed it" {
 	local late i
@@ -188,7 +192,7 @@ reads() {
 	run -137 timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0"
 	[ "$output" = "" ]
 	kill -CONT "$late"
-	until_true 30 eval '[ "$(stat -c %a "$dir/1/file")" = 600 ]'
+	until_true 30 is_private
 	[ "$(held %a)" = 600 ]
 	let_go
 }

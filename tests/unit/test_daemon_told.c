@@ -76,6 +76,7 @@ static int set_up(void **state)
 	lease_list_locked(fx.inode, &fx.thread);
 	pthread_mutex_unlock(&fx.inode->lock);
 	inode_remember(fx.inode);
+	fx.inode->told.number = NUMBER;
 	return 0;
 }
 
@@ -160,6 +161,16 @@ static void told_attr__by_lookup__only_where_the_kernel_sees_evictions(void **st
 	fx.fs.features.evictions_seen = false;
 	assert_int_equal(tell(OP_LOOKUP), 0);
 	assert_int_not_equal(tell(OP_GETATTR), 0);
+}
+
+/* It may have an access control list from before, and one that is on its way. */
+static void told_attr__by_a_lease_that_is_new__no_time_at_first(void **state)
+{
+	fx.inode->told.number = NUMBER - 1;
+	assert_int_equal(tell(OP_LOOKUP), 0);
+	assert_int_equal(fx.ntaken, 1);
+	assert_int_not_equal(tell(OP_LOOKUP), 0);
+	assert_int_equal(fx.ntaken, 1);
 }
 
 /* One of its names may be taken by a change of ours that does not know of it. */
@@ -279,6 +290,7 @@ int main(void)
 		CASE(told_attr__ends_before_the_lease),
 		CASE(told_attr__of_a_server_that_was_not_heard__no_time),
 		CASE(told_attr__by_lookup__only_where_the_kernel_sees_evictions),
+		CASE(told_attr__by_a_lease_that_is_new__no_time_at_first),
 		CASE(told_attr__of_a_file_with_several_names__no_time),
 		CASE(take_back__of_what_was_told_costs_one_notification),
 		CASE(take_back__of_what_is_not_there_yet__is_tried_until_it_is),
