@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 enum { PRINTED_MAX = 80 };
 
@@ -20,22 +19,7 @@ struct history *history_new(void)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-int64_t monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* ---- values ---------------------------------------------------------------------------------- */
-
-uint64_t mix(uint64_t x)
-{
-	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return x ^ (x >> 31);
-}
 
 static uint32_t cell_check(uint32_t who, uint64_t file, uint64_t cell)
 {

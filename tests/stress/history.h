@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "tests/stress/small.h"
+
 enum {
 	PLAYERS_MAX = 16,
 	FILES_MAX = 16,
@@ -161,9 +163,6 @@ const char *cell_text(uint64_t value, char text[CELL_TEXT]);
 unsigned record_cells(unsigned player, uint32_t seq);
 unsigned conf_cells(unsigned player, uint32_t seq);
 
-/* splitmix64's finaliser */
-uint64_t mix(uint64_t x);
-
 /* ---- telling --------------------------------------------------------------------------------- */
 
 const char *op_name(enum op_kind kind);
@@ -177,7 +176,5 @@ _Noreturn void __attribute__((format(printf, 5, 6))) violation(const struct hist
 
 /* What the program does, once, when a violation has been told. */
 extern void (*history_before_exit)(void);
-
-int64_t monotonic_ns(void);
 
 #endif

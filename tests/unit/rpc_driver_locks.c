@@ -1,55 +1,21 @@
 /* rpc_driver_locks.c - sessions that share an export and lock its files: who is rung, what PING
  * tells, and what the end of a holder, or of the server, is to those that wait. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "common/clock.h"
 #include "common/util.h"
-#include "tests/unit/rpc_client.h"
-#include "tests/unit/rpc_driver.h"
+#include "tests/unit/rpc_sharers.h"
 
-enum { CLIENTS = 3, LEASE_MS = 1000 };
-
-static struct test_server server;
-static struct rpc_client clients[CLIENTS];
 static uint64_t file;
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void begin(unsigned i)
-{
-	char owner[16];
-
-	snprintf(owner, sizeof(owner), "client %u", i);
-	client_init(&clients[i], &server, owner, 1);
-	clients[i].flags = ATTACH_SHARED;
-	client_begin(&clients[i]);
-}
-
-static void make_file(void)
-{
-	struct rpc_request req = {.op = RPC_CREATE,
-		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = {"file", 4}}};
-	struct rpc_reply rep;
-
-	assert_int_equal(client_call(&clients[0], 0, &req, &rep), 0);
-	file = rep.entry.attr.ino;
-}
-
 static void begin_all(void)
 {
 	for (unsigned i = 0; i < CLIENTS; i++)
-		begin(i);
-	make_file();
+		begin(i, ATTACH_SHARED);
+	file = make_file(0, "file");
 }
 
 static void end_all(void)
@@ -75,16 +41,9 @@ static int lock(unsigned i, uint8_t type, uint64_t wait)
 /* The first wait that a PING tells of: its number, or 0. */
 static uint64_t told(unsigned i)
 {
-	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
 	struct rpc_recall news;
-	struct rpc_reply rep;
-	struct wire_in r;
 
-	client_send(&clients[i], &req);
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.op, RPC_PING);
-	r = rpc_tail_reader(&rep.ping.tail);
-	if (!rpc_get_recall(&r, &news))
+	if (!ping(i, &news))
 		return 0;
 	assert_int_equal(news.keep, RECALL_LOCKS);
 	assert_int_equal(news.ino, file);
@@ -224,29 +183,16 @@ static void restart__keeps_locks(void **state)
 	end_all();
 }
 
-static int set_up(void **state)
-{
-	server_init(&server, driver_kind);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	server_fini(&server);
-	return 0;
-}
-
 int driver_run_locks(void)
 {
-#define LOCK_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		LOCK_TEST(wait__is_told_until_it_comes),
-		LOCK_TEST(wait__rings),
-		LOCK_TEST(wait__is_passed_when_it_does_not_come),
-		LOCK_TEST(end__of_a_holder_frees_its_locks),
-		LOCK_TEST(end__of_a_holder_that_is_gone),
-		LOCK_TEST(end__of_a_holder_that_is_silent),
-		LOCK_TEST(restart__keeps_locks),
+		SHARERS_TEST(wait__is_told_until_it_comes),
+		SHARERS_TEST(wait__rings),
+		SHARERS_TEST(wait__is_passed_when_it_does_not_come),
+		SHARERS_TEST(end__of_a_holder_frees_its_locks),
+		SHARERS_TEST(end__of_a_holder_that_is_gone),
+		SHARERS_TEST(end__of_a_holder_that_is_silent),
+		SHARERS_TEST(restart__keeps_locks),
 	};
 
 	return cmocka_run_group_tests_name("locks", tests, NULL, NULL);

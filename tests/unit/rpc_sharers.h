@@ -22,7 +22,7 @@ enum { CLIENTS = 3, LEASE_MS = 1000 };
 
 static struct test_server server;
 static struct rpc_client clients[CLIENTS];
-static char text[RPC_TEXT_MAX + 1];
+static char text[RPC_TEXT_MAX + 1] __attribute__((unused));
 
 static inline int sharers_set_up(void **state)
 {

@@ -24,6 +24,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/stress/small.h"
+
 enum {
 	PLAYERS_MAX = 8,
 	LOGS = 2,
@@ -122,7 +124,6 @@ enum { BUF_BYTES = 4 << 20 };
 
 /* ---- for the games --------------------------------------------------------------------------- */
 
-uint64_t mix(uint64_t x);
 uint64_t chance(struct game *g, uint64_t below);
 /* Bytes that tell what they belong to. */
 void fill(uint8_t *buf, size_t len, uint64_t what, uint64_t number);
