@@ -196,6 +196,7 @@ exec_start() {
 	grep -qxF 'ExecStart=/usr/local/sbin/rmemfs-server -c /usr/local/etc/rmemfs/server.conf' \
 		installed/rmemfs-server.service
 	grep -qxF 'EnvironmentFile=/usr/local/etc/rmemfs/mounts/%i.env' installed/rmemfs@.service
+	grep -qx KillMode=process installed/rmemfs@.service
 	grep -qF '/usr/local/etc/rmemfs/client.conf' installed/rmemfs.8
 	grep -qF 'RMEMFS_SYSCONFDIR=\"/usr/local/etc/rmemfs\"' build.ninja
 	# Nothing speaks of another place.
