@@ -104,7 +104,8 @@ static bool has_an_end(const struct inode *inode, enum lease_type keep)
 {
 	const struct cached_pages *p = inode->cached.pages;
 
-	return keep < LEASE_SHARED && p && p->mapped && inode->nopen && !p->endless;
+	return keep < LEASE_SHARED && p && p->mapped && inode->nopen && !p->endless &&
+	       !inode->cached.nappenders;
 }
 
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)

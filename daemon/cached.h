@@ -20,6 +20,8 @@
  * So before the lease of a mapped file goes the kernel is told that it is as long as anything can
  * be: then it asks for pages behind the end, which others may move from then on, and learns from
  * the answer where that is. Who asks for the size is told the true one, and the kernel with him.
+ * Where somebody appends it is left alone, for his position in the file is the end that the kernel
+ * knows.
  *
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
@@ -62,7 +64,8 @@ struct cached_pages {
 
 struct cached {
 	struct cached_pages *pages; /* NULL: nothing was ever read for the cache */
-	unsigned nstorers; /* handles by which a mapping may be stored into, or OPENs of such */
+	unsigned nstorers;   /* handles by which a mapping may be stored into, or OPENs of such */
+	unsigned nappenders; /* handles that append */
 };
 
 void cached_fini(struct cached *c);

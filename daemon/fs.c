@@ -305,21 +305,49 @@ static void run(struct request *req)
 	ops[req->op](req);
 }
 
+static void run_stowed(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status) {
+		lease_leave(req);
+		reply_error(req, status);
+		return;
+	}
+	request_unstow(req);
+	run(req);
+}
+
 static void run_leased(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
-	if (status)
+	if (status) {
 		reply_error(req, status);
-	else
+	} else if (req->stowed) {
+		fs_watch_begin(req);
+		op_take_buffer(req, run_stowed);
+	} else {
 		run(req);
+	}
+}
+
+/* Who has the lease may wait for a buffer. */
+static void stow(struct request *req)
+{
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	request_stow(req);
 }
 
 static void begin(struct request *req)
 {
 	if (!req->thread->fs->options.sharing)
 		run(req);
-	else if (renewal_enter(req) && lease_admit(req, run_leased))
+	else if (!renewal_enter(req))
+		return;
+	else if (lease_admit(req, run_leased))
 		run(req);
+	else
+		stow(req);
 }
 
 static void begin_held(struct request *req, int status)

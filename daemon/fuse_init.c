@@ -26,6 +26,9 @@ enum {
 	MINOR_EVICTIONS = 43, /* or before, by no number of its own: evictions_seen */
 	PAGES_WITHOUT_MAX_PAGES = 32,
 	MAX_BACKGROUND = 256,
+	/* Of a mount that shares READs wait for leases, and none may hold up what others wait for:
+	 * pages that are written back. */
+	MAX_BACKGROUND_SHARING = UINT16_MAX,
 };
 
 /* AUTO_INVAL_DATA would drop the page cache after our own writes; we invalidate by notification.
@@ -82,7 +85,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 		.max_readahead = in->max_readahead,
 		.flags = (uint32_t)flags,
 		.flags2 = (uint32_t)(flags >> 32),
-		.max_background = MAX_BACKGROUND,
+		.max_background = sharing ? MAX_BACKGROUND_SHARING : MAX_BACKGROUND,
 		.congestion_threshold = MAX_BACKGROUND * 3 / 4,
 		.max_write = flags & FUSE_MAX_PAGES ? IO_BYTES_MAX
 						    : PAGES_WITHOUT_MAX_PAGES * PAGE_BYTES,

@@ -174,6 +174,33 @@ static void start_request(struct io_thread *thread, struct request *req, void *m
 	fs_dispatch(req);
 }
 
+/* What the kernel's dropping of pages may wait for (cached.h), so that others get a lease: that is
+ * never left behind what waits for leases itself. */
+static bool is_of_pages(const void *msg, size_t len)
+{
+	const struct fuse_in_header *h = header_of(msg);
+	const void *body = h + 1;
+
+	switch (h->opcode) {
+	case FUSE_READ:
+		return len >= sizeof(*h) + sizeof(struct fuse_read_in) &&
+		       !(((const struct fuse_read_in *)body)->read_flags & FUSE_READ_LOCKOWNER);
+	case FUSE_WRITE:
+		return len >= sizeof(*h) + sizeof(struct fuse_write_in) &&
+		       ((const struct fuse_write_in *)body)->write_flags & FUSE_WRITE_CACHE;
+	case FUSE_SETATTR:
+		return len >= sizeof(*h) + sizeof(struct fuse_setattr_in) &&
+		       ((const struct fuse_setattr_in *)body)->valid & FATTR_SIZE;
+	default:
+		return false;
+	}
+}
+
+static bool there_is_a_request(const struct io_thread_private *priv, const void *msg, size_t len)
+{
+	return priv->nused < (is_of_pages(msg, len) ? THREAD_REQUESTS : UNRESERVED_REQUESTS);
+}
+
 static bool may_be_refused(const void *msg)
 {
 	uint32_t opcode = header_of(msg)->opcode;
@@ -219,7 +246,7 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 		fuse_reply_status(thread, h->unique, 0);
 		break;
 	default:
-		if (list_empty(&priv->free_requests) ||
+		if (!there_is_a_request(priv, msg, len) ||
 			(fuse_decode_has_payload(h->opcode) && !priv->recv))
 			park(thread, msg, len);
 		else
@@ -294,7 +321,7 @@ static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 
 	landing_arrived(thread, msg + FUSE_WRITE_HEAD_BYTES,
 		n > FUSE_WRITE_HEAD_BYTES ? (int64_t)(n - FUSE_WRITE_HEAD_BYTES) : 0);
-	if (header_of(msg)->opcode != FUSE_WRITE || list_empty(&thread->priv->free_requests))
+	if (header_of(msg)->opcode != FUSE_WRITE || !there_is_a_request(thread->priv, msg, n))
 		landing_fetch(thread);
 	handle_message(thread, msg, n);
 	req = request_find(thread, unique);
@@ -333,14 +360,25 @@ int fuse_receive(struct io_thread *thread)
 
 /* ---- parked messages ------------------------------------------------------------------------- */
 
+/* The first for which there is a request. */
+static struct parked *next_parked(const struct io_thread_private *priv)
+{
+	list_for_each (pos, &priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (there_is_a_request(priv, parked->msg, parked->len))
+			return parked;
+	}
+	return NULL;
+}
+
 unsigned fuse_receive_parked(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
+	struct parked *parked;
 	unsigned n = 0;
 
-	while (!list_empty(&priv->parked) && !list_empty(&priv->free_requests) &&
-		request_refill_recv(priv)) {
-		struct parked *parked = list_entry(priv->parked.next, struct parked, link);
+	while ((parked = next_parked(priv)) && request_refill_recv(priv)) {
 		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
 		struct request *req = request_new(thread);
 		size_t len = parked->len;

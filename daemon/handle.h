@@ -20,8 +20,9 @@ struct handle {
 	struct list link;    /* inode.handles */
 	struct inode *inode; /* so that the data path has not to look for it */
 	enum open_kind kind;
-	bool writes;   /* or may */
-	bool stores;   /* or may, into a mapping of a sharing mount */
+	bool writes; /* or may */
+	bool stores; /* or may, into a mapping of a sharing mount */
+	bool appends;
 	bool flushed;  /* with something to commit, once: lease.h */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
 	/* renewal.h's. Atomic: the session that it was opened in, or its user knows to be lost; a

@@ -20,9 +20,9 @@
 struct io_threads;
 struct readers;
 
-/* Requests that one thread works on at once, and INTERRUPTs that it may have the others look for.
- */
-enum { THREAD_REQUESTS = 256, THREAD_NOTES = 32 };
+/* Requests that one thread works on at once, those of them that may wait for leases, and INTERRUPTs
+ * that it may have the others look for. */
+enum { THREAD_REQUESTS = 256, UNRESERVED_REQUESTS = 224, THREAD_NOTES = 32 };
 
 /* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
 struct interrupt_note {
@@ -67,6 +67,7 @@ struct io_thread_private {
 	struct data_buffer *recv; /* where the next message is read to; NULL: all are in use */
 	struct list free_buffers;
 	struct list buffer_waiters; /* requests, by link */
+	size_t stowed_bytes;        /* request_stow() */
 
 	struct interrupt_note notes[THREAD_NOTES];
 	struct list free_notes;

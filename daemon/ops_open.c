@@ -107,9 +107,11 @@ static int open_handle(struct request *req, struct opened *opened)
 	handle->kind = opened->kind;
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
 	handle->stores = handle_may_store(req);
+	handle->appends = flags & O_APPEND;
 	renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
 	inode->cached.nstorers += handle->stores;
+	inode->cached.nappenders += handle->appends;
 	/* Who has record locks gives them up by FLUSH. */
 	if (!handle->writes && !inode->fs->options.sharing)
 		opened->flags |= OPEN_NO_FLUSH;
@@ -126,6 +128,7 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	pthread_mutex_lock(&inode->lock);
 	inode->nwriters -= handle->writes;
 	inode->cached.nstorers -= handle->stores;
+	inode->cached.nappenders -= handle->appends;
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);

@@ -461,7 +461,12 @@ static void cut_off(struct request *req, struct inode *inode)
 	size = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
 	size -= min_u64(size, req->args.offset);
-	req->args.size = (uint32_t)min_u64(req->args.size, size);
+	if (size >= req->args.size)
+		return;
+	/* All that has landed would stay there. */
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	req->args.size = (uint32_t)size;
 }
 
 void op_write(struct request *req)

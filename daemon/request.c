@@ -1,5 +1,5 @@
 /* request.c - an I/O thread's requests and data buffers: fixed pools, made once, so that nothing is
- * allocated while requests run.
+ * allocated while requests run, but for what is written and waits for another client's lease.
  *
  * Each buffer has a page before its data, into whose end the kernel's headers are read; a WRITE's
  * payload then lies on a page boundary and the buffer goes on with the request. Small requests are
@@ -16,7 +16,7 @@
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"
 
-enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
+enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX, STOWED_BYTES_MAX = 64 << 20 };
 
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
@@ -113,20 +113,30 @@ struct request *request_new(struct io_thread *thread)
 	req->trace.begun_ns = 0;
 	req->args = (struct request_args){0};
 	req->buf = NULL;
+	req->stowed = NULL;
 	memset(req->state, 0, sizeof(req->state));
 	list_add_tail(&priv->used_requests, &req->all);
 	priv->nused++;
 	return req;
 }
 
+static void let_go_of_stowed(struct request *req)
+{
+	if (!req->stowed)
+		return;
+	req->thread->priv->stowed_bytes -= req->nstowed;
+	free(steal_ptr(&req->stowed));
+}
+
 void request_end(struct request *req)
 {
 	struct io_thread_private *priv = req->thread->priv;
-	bool gives_room = req->buf || list_empty(&priv->free_requests);
+	bool gives_room = req->buf || priv->nused >= UNRESERVED_REQUESTS;
 
 	list_del(&req->link);
 	list_del(&req->all);
 	request_return_buffer(req);
+	let_go_of_stowed(req);
 	list_add_head(&priv->free_requests, &req->link);
 	priv->nused--;
 	/* What lacks comes back, so those that wait for room will get it. */
@@ -193,6 +203,28 @@ void request_return_buffer(struct request *req)
 	if (req->buf)
 		list_add_head(&req->thread->priv->free_buffers, &req->buf->link);
 	req->buf = NULL;
+}
+
+void request_stow(struct request *req)
+{
+	struct io_thread_private *priv = req->thread->priv;
+	uint32_t len = req->args.size;
+
+	if (req->op != OP_WRITE || !req->buf || priv->stowed_bytes + len > STOWED_BYTES_MAX)
+		return;
+	req->stowed = malloc(len);
+	if (!req->stowed)
+		return;
+	memcpy(req->stowed, req->buf->data, len);
+	req->nstowed = len;
+	priv->stowed_bytes += len;
+	request_return_buffer(req);
+}
+
+void request_unstow(struct request *req)
+{
+	memcpy(req->buf->data, req->stowed, req->nstowed);
+	let_go_of_stowed(req);
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

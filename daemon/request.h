@@ -144,9 +144,11 @@ struct request {
 	} trace;
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
-	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
-					   * taken by request_take_buffer(); else NULL */
-	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
+	struct data_buffer *buf; /* WRITE, SETXATTR: holds the payload; READ and the like:
+				  * taken by request_take_buffer(); else NULL */
+	uint8_t *stowed;         /* a WRITE's payload without a buffer: request_stow() */
+	uint32_t nstowed;
+	uint8_t head[REQUEST_HEAD_BYTES];                /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
 
@@ -166,6 +168,11 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 void request_leave_buffers(struct request *req);
 /* The buffer, if it has one, is for others from now on. */
 void request_return_buffer(struct request *req);
+/* The same of a WRITE that has to wait for other clients, who may wait for one that needs a buffer:
+ * its payload, which is in the buffer, is kept elsewhere as long as there is not too much of it. It
+ * takes a buffer again, and has its payload back. */
+void request_stow(struct request *req);
+void request_unstow(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
 

@@ -66,6 +66,16 @@ twins() {
 	twins count-by-atomics "$(mib 5 2)"
 }
 
+@test "many who wait for what the other uses don't keep from it what it waits for" {
+	start_server
+	mount_number 1 ,share,io_threads=1,buffers=2
+	mount_number 2 ,share,io_threads=1,buffers=2
+	if can_map_shared; then
+		timeout 120 twin_maps crossed "$dir/1/file" "$dir/2/file" "$(mib 6 3)"
+	fi
+	! grep "session lost" "$dir"/mount.?.log
+}
+
 @test "one cuts what the other has mapped, and lets it grow" {
 	twins cut-by-the-other
 }

@@ -293,6 +293,77 @@ static int count_by_atomics(char **args)
 	return count_together(args, false);
 }
 
+/* ---- many who write what the other one uses ------------------------------------------------- */
+
+enum { CROSSED_WRITERS = 6, CROSSED_BYTES = 64 << 10 };
+
+static int write_until(int fd, int64_t end)
+{
+	static char bytes[CROSSED_BYTES];
+
+	while (now_ms() < end)
+		if (pwrite(fd, bytes, sizeof(bytes), rand() % 2 * CROSSED_BYTES) < 0)
+			return -errno;
+	return 0;
+}
+
+static int read_until(int fd, int64_t end)
+{
+	static char bytes[CROSSED_BYTES];
+
+	while (now_ms() < end)
+		if (pread(fd, bytes, sizeof(bytes), rand() % 2 * CROSSED_BYTES) < 0)
+			return -errno;
+	return 0;
+}
+
+static int store_until(char *at, int64_t end)
+{
+	while (now_ms() < end)
+		atomic_fetch_add(word(at, (unsigned)rand() % PAGES, 16), 1);
+	return 0;
+}
+
+static void start_crossed(const char *own, const char *other, unsigned i, const char *seconds)
+{
+	const char *path = i < CROSSED_WRITERS ? other : own;
+	char *at;
+	int fd, err;
+
+	if (fork())
+		return;
+	srand(i);
+	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
+	if (!err && i < CROSSED_WRITERS)
+		err = write_until(fd, until(seconds));
+	else if (!err && i == CROSSED_WRITERS)
+		err = read_until(fd, until(seconds));
+	else if (!err)
+		err = store_until(at, until(seconds));
+	_exit(-err);
+}
+
+/* By each mount one file is read and mapped, and the one is written that the other does that with.
+ * Whoever holds up the others for too long is told by EIO. */
+static int crossed(char **args)
+{
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < 2; i++) {
+		char own[2][4096];
+
+		for (unsigned n = 0; n < 2; n++)
+			snprintf(own[n], sizeof(own[n]), "%s.%u", args[i], n);
+		if (i == 0)
+			err = make(own[0]);
+		if (i == 0 && !err)
+			err = make(own[1]);
+		for (unsigned n = 0; !err && n < CROSSED_WRITERS + 2; n++)
+			start_crossed(own[i], own[1 - i], n, args[2]);
+	}
+	return err ? err : wait_for(2 * (CROSSED_WRITERS + 2));
+}
+
 /* ---- one after the other --------------------------------------------------------------------- */
 
 static int stored_is_read(char **args)
@@ -409,6 +480,7 @@ static const struct operation checks[] = {
 	{"shared-beside-stores", 3, shared_beside_stores},
 	{"count-by-locks", 3, count_by_locks},
 	{"count-by-atomics", 3, count_by_atomics},
+	{"crossed", 3, crossed},
 	{"stored-is-read", 2, stored_is_read},
 	{"in-turn", 2, in_turn},
 	{"cut-by-the-other", 2, cut_by_the_other},

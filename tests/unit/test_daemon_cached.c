@@ -136,6 +136,18 @@ static void recall__of_what_is_cached__drops_it_first(void **state)
 	return_and_close(1);
 }
 
+static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	fx.inode->cached.nappenders++;
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	fx.inode->cached.nappenders--;
+	close_and_return(1);
+}
+
 static void recall__a_second_time__drops_what_was_read_since(void **state)
 {
 	open_with(LEASE_SHARED, 1);
@@ -422,6 +434,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
 		CASE(recall__of_what_is_cached__drops_it_first),
+		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
 		CASE(recall__a_second_time__drops_what_was_read_since),
 		CASE(read__of_what_is_being_dropped__is_answered_and_dropped_again),
 		CASE(read__of_other_pages__waits_for_the_next_lease),
