@@ -88,6 +88,7 @@ static void forget_inode(struct inode *inode, void *arg)
 	inode_unlease_locked(inode);
 	names_forget(&inode->names, &lost->fs->inodes.names);
 	lease_forget_locked(inode);
+	told_forget_locked(inode);
 	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
 	lock_owners_forget_locked(inode);
 	pthread_mutex_unlock(&inode->lock);

@@ -1,6 +1,7 @@
 #include "daemon/told.h"
 
 #include <errno.h>
+#include <sched.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -71,11 +72,24 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req)
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
+static void set_taken_back(struct told *told)
+{
+	told->attr = false;
+	told->since_ms = 0;
+}
+
 /* It is there. */
 void told_change_locked(struct inode *inode)
 {
 	if (inode->told.attr && take_back_locked(inode))
-		inode->told.attr = false;
+		set_taken_back(&inode->told);
+}
+
+void told_forget_locked(struct inode *inode)
+{
+	told_change_locked(inode);
+	set_taken_back(&inode->told);
+	inode->told.number = 0;
 }
 
 static void try_again(struct thread_call *call)
@@ -87,6 +101,8 @@ static void try_again(struct thread_call *call)
 	pthread_mutex_lock(&inode->lock);
 	told->thread = NULL;
 	pthread_mutex_unlock(&inode->lock);
+	/* Whoever is to look at his answer may wait for this CPU. */
+	sched_yield();
 	lease_settle(inode, thread);
 	inode_put(inode);
 }
@@ -116,8 +132,7 @@ bool told_take_back_locked(struct inode *inode, struct io_thread *thread)
 	if (!told->attr)
 		return true;
 	if (take_back_locked(inode) || !is_coming_locked(inode)) {
-		told->attr = false;
-		told->since_ms = 0;
+		set_taken_back(told);
 		return true;
 	}
 	if (!told->thread) {

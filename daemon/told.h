@@ -57,6 +57,8 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req);
 /* A change of the inode begins, or was made that others are going to see: its caller has the inode.
  */
 void told_change_locked(struct inode *inode);
+/* The session has ended, perhaps before its time, and with it the lease. */
+void told_forget_locked(struct inode *inode);
 /* Before what is known ends. True: the kernel has nothing. False: lease_settle() is called in this
  * thread when it is worth asking again. */
 bool told_take_back_locked(struct inode *inode, struct io_thread *thread);

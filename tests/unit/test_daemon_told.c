@@ -239,6 +239,38 @@ static void take_back__is_not_waited_for_for_ever(void **state)
 	assert_true(list_empty(&fx.priv.inbox));
 }
 
+/* The time that is waited for begins anew when it was taken back in between, by whomever. */
+static void take_back__by_a_change__ends_the_wait(void **state)
+{
+	tell(OP_LOOKUP);
+	fx.known = -ENOENT;
+	assert_false(take_back());
+	fx.inode->told.since_ms -= 1000;
+	fx.known = 0;
+	inode_change_begin(fx.inode);
+	inode_change_end(fx.inode, NULL);
+	run_calls();
+	tell(OP_LOOKUP);
+	fx.known = -ENOENT;
+	assert_false(take_back());
+	fx.known = 0;
+	run_calls();
+	assert_true(take_back());
+}
+
+static void forget__takes_back_and_begins_anew(void **state)
+{
+	tell(OP_GETATTR);
+	pthread_mutex_lock(&fx.inode->lock);
+	told_forget_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	assert_int_equal(fx.ntaken, 1);
+	assert_true(take_back());
+	assert_int_equal(fx.ntaken, 1);
+	assert_int_equal(tell(OP_GETATTR), 0);
+	assert_int_equal(fx.ntaken, 2);
+}
+
 static void recall__takes_back_first(void **state)
 {
 	tell(OP_GETATTR);
@@ -296,6 +328,8 @@ int main(void)
 		CASE(take_back__of_what_is_not_there_yet__is_tried_until_it_is),
 		CASE(take_back__of_what_the_kernel_forgets__ends_with_that),
 		CASE(take_back__is_not_waited_for_for_ever),
+		CASE(take_back__by_a_change__ends_the_wait),
+		CASE(forget__takes_back_and_begins_anew),
 		CASE(recall__takes_back_first),
 		CASE(recall__where_nothing_was_told__costs_no_notification),
 		CASE(leave__takes_back_first),
