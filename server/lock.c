@@ -266,7 +266,7 @@ static int save(struct volume *v, struct store_key key, const struct rebuilt *r)
 	return store_put(v->store, STORE_LOCK, key, buf, r->n * LOCK_BYTES);
 }
 
-int lock_set(struct volume *v, uint64_t key, const struct lock *lock)
+int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t limit)
 {
 	struct store_key at = STORE_KEY(key, lock->session);
 	autofree struct lock *old = NULL, *new = NULL;
@@ -286,8 +286,11 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock)
 		else
 			add(&r, &old[i], old[i].start, old[i].end);
 	}
-	if (lock->type != LOCK_FREE)
+	if (lock->type != LOCK_FREE) {
 		insert(&r, &whole);
+		if (r.n > n && holders_of(&v->holders, lock->session).locks + r.n - n > limit)
+			return -ENOLCK;
+	}
 	err = save(v, at, &r);
 	return err ? err : count(v, lock->session, n, r.n);
 }

@@ -56,8 +56,9 @@ int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, boo
 int lock_of_session(
 	struct volume *v, uint64_t key, uint64_t session, struct lock **locks, size_t *n);
 
-/* The owner has the range as this type from now on. -ENOLCK: too many; -ENOMEM. */
-int lock_set(struct volume *v, uint64_t key, const struct lock *lock);
+/* The owner has the range as this type from now on. -ENOLCK: more of them than one inode may have,
+ * or than `limit`, of all of the session; -ENOMEM. What only gives up is not held to the limit. */
+int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t limit);
 /* Store pages that it may touch. */
 enum { LOCK_ROOM_PAGES = 2 * (LOCKS_MAX * LOCK_BYTES / PAGE_BYTES + 2) };
 

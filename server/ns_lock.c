@@ -40,22 +40,13 @@ static int check(struct ns_call *c)
 	return req->type == LOCK_FREE ? 0 : inode_load(c->v, req->ino, &inode);
 }
 
-/* What is in the store keeps others' from being there. */
-static bool has_too_many(const struct ns_call *c)
-{
-	return holders_of(&c->v->holders, c->ctx->session).locks >= c->ctx->lock_limit;
-}
-
 static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
 {
-	int err;
+	int err = ns_room(c, ROOM_PAGES + LOCK_ROOM_PAGES, lock->type != LOCK_FREE);
 
-	if (lock->type != LOCK_FREE && has_too_many(c))
-		return refuse(c, -ENOLCK, "the session has too many locks");
-	err = ns_room(c, ROOM_PAGES + LOCK_ROOM_PAGES, lock->type != LOCK_FREE);
 	if (err)
 		return err == -ENOSPC ? -ENOLCK : err;
-	err = lock_set(c->v, key, lock);
+	err = lock_set(c->v, key, lock, c->ctx->lock_limit);
 	if (!err)
 		lock_waits_changed(&c->m->lock_waits, key);
 	return err;
