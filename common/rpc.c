@@ -112,10 +112,10 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
 	return !r->truncated;
 }
 
-/* What may be kept is no more than shared. */
+/* What may be kept is not all. */
 static bool keep_ok(uint8_t keep)
 {
-	return keep == LEASE_NONE || keep == LEASE_SHARED;
+	return keep < LEASE_EXCLUSIVE;
 }
 
 void rpc_put_recall(struct wire_out *w, const struct rpc_recall *recall)

@@ -304,6 +304,9 @@ struct rpc_return {
 enum {
 	LEASE_PIN = 1,     /* the file is open from now on: it lives, whoever unlinks it */
 	LEASE_IF_FREE = 2, /* what others have is not recalled: a smaller lease, or none, will do */
+	/* Where others are in the way, LEASE_LAYOUT will do instead of LEASE_SHARED, and
+	 * LEASE_OVERWRITE instead of LEASE_EXCLUSIVE. */
+	LEASE_OR_LAYOUT = 4,
 };
 
 /* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
@@ -321,24 +324,30 @@ enum {
  * where the server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`.
  * -ENFILE: the session has far more than that.
  *
+ * LEASE_LAYOUT and LEASE_OVERWRITE are for files that several have open and some write: each reads
+ * and writes pages that are there, where they are, and keeps nothing of them. Who is to know all of
+ * the file has those who have LEASE_OVERWRITE tell when they wrote last (COMMIT, which never makes
+ * times earlier there), and keep LEASE_LAYOUT.
+ *
  * LEASE_SHARED is of an inode of any kind, by LOOKUP and GETATTR: its attributes don't change
  * meanwhile but by the session itself, nor a directory's names. So at a shared export whatever
- * changes them waits until no other session has one of the inodes concerned as LEASE_SHARED or
- * LEASE_EXCLUSIVE: SETATTR, SETXATTR, REMOVEXATTR; of a directory and what its name is of: CREATE,
- * MKNOD, MKDIR, SYMLINK, LINK, UNLINK, RMDIR; RENAME, of both directories and of what is moved,
- * exchanged or replaced. Only the time of reading, which COMMIT tells, may be older.
- * GETATTR, LOOKUP, and CREATE of what is there, wait until no other session has the file as
- * LEASE_EXCLUSIVE (which may keep LEASE_SHARED).
+ * changes them waits until no other session has a lease of one of the inodes concerned: SETATTR,
+ * SETXATTR, REMOVEXATTR; of a directory and what its name is of: CREATE, MKNOD, MKDIR, SYMLINK,
+ * LINK, UNLINK, RMDIR; RENAME, of both directories and of what is moved, exchanged or replaced.
+ * Only the time of reading, which COMMIT tells, may be older. GETATTR, LOOKUP, and CREATE of what
+ * is there, wait until no other session has the file as LEASE_EXCLUSIVE or LEASE_OVERWRITE (which
+ * may keep less).
  *
  * Who has a lease needs no pin, and so may open the file without asking: before it loses its last
  * name it has been given back by all others, and RETURN says whether it is open. Nobody has a lease
  * of a file without a name but who pins it.
  *
  * SETATTR of the size, FALLOCATE, COPY (of the destination; of the source LEASE_SHARED), and COMMIT
- * of all but the atime need the session's own LEASE_EXCLUSIVE: -ESTALE. */
+ * of all but times need the session's own LEASE_EXCLUSIVE, that of the mtime LEASE_OVERWRITE:
+ * -ESTALE. */
 struct rpc_lease {
 	uint64_t ino;
-	uint8_t type; /* enum lease_type, but LEASE_LAYOUT */
+	uint8_t type; /* LEASE_NONE, LEASE_SHARED, LEASE_EXCLUSIVE */
 	uint8_t flags;
 };
 
@@ -546,7 +555,7 @@ struct rpc_ping_reply {
 struct rpc_recall {
 	uint64_t ino;
 	uint64_t number;
-	uint8_t keep; /* LEASE_NONE or LEASE_SHARED, or RECALL_LOCKS */
+	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS */
 };
 
 /* No recall: a lock of the inode can be had that this session waits for by this number. */

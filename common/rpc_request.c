@@ -296,7 +296,7 @@ enum {
 		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS,
 	COMMIT_ALL =
 		COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_SIZE | COMMIT_ATIME | COMMIT_MTIME,
-	LEASE_FLAGS_ALL = LEASE_PIN | LEASE_IF_FREE,
+	LEASE_FLAGS_ALL = LEASE_PIN | LEASE_IF_FREE | LEASE_OR_LAYOUT,
 	LOOK_ALL = LOOK_LEASE | LOOK_LEASE_DIR,
 	SETXATTR_ALL = SETXATTR_CREATE | SETXATTR_REPLACE | SETXATTR_KILL_SGID,
 };
@@ -337,7 +337,8 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 static bool commit_ok(const struct rpc_commit *q)
 {
 	return !(q->flags & ~(uint32_t)COMMIT_ALL) && q->size <= INT64_MAX &&
-	       q->keep == (q->lease ? LEASE_SHARED : LEASE_NONE) &&
+	       (q->lease ? q->keep > LEASE_NONE && q->keep < LEASE_EXCLUSIVE
+			 : q->keep == LEASE_NONE) &&
 	       tail_of(&q->tail, RPC_EXTENT_BYTES);
 }
 

@@ -51,8 +51,14 @@ enum {
 	ATTR_FLAGS_ALL = 15,
 };
 
-/* A client's right to cache one inode; see ARCHITECTURE.md. */
-enum lease_type { LEASE_NONE, LEASE_LAYOUT, LEASE_SHARED, LEASE_EXCLUSIVE };
+/* A client's right to one inode; see ARCHITECTURE.md, and lease_type.h for how they go together. */
+enum lease_type {
+	LEASE_NONE,
+	LEASE_LAYOUT,    /* of a file: its size and pages stay what they are, and may be read */
+	LEASE_OVERWRITE, /* the same, and its bytes be changed where they are */
+	LEASE_SHARED,    /* nothing of it changes */
+	LEASE_EXCLUSIVE, /* nobody else changes it, or reads it under a lease */
+};
 
 struct lease {
 	uint8_t type;

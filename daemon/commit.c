@@ -184,8 +184,7 @@ static void lower_along_locked(struct inode *inode)
 	struct rpc_commit *req = &c->call.req.commit;
 
 	if (c->covers == c->changes && inode->fs->options.sharing)
-		req->lease = lease_lower_locked(inode);
-	req->keep = req->lease ? LEASE_SHARED : LEASE_NONE;
+		req->lease = lease_lower_locked(inode, &req->keep);
 }
 
 void commit_start_locked(struct inode *inode, struct io_thread *thread)

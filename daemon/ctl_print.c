@@ -89,14 +89,15 @@ static void print_waits(const json_t *export)
 {
 	const json_t *n = json_object_get(export, "leases");
 
-	if (number_of(n, "shared") || number_of(n, "exclusive") || number_of(n, "pins") ||
-		number_of(n, "locks") || number_of(n, "waiting") || number_of(n, "lock_waits"))
-		printf("%s is shared: leases %" PRIu64 " shared, %" PRIu64
+	if (number_of(n, "layouts") || number_of(n, "shared") || number_of(n, "exclusive") ||
+		number_of(n, "pins") || number_of(n, "locks") || number_of(n, "waiting") ||
+		number_of(n, "lock_waits"))
+		printf("%s is shared: leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
 		       " exclusive; open files %" PRIu64 ", locks %" PRIu64 "; waiting: %" PRIu64
 		       " for leases, %" PRIu64 " for locks\n",
-			text_of(export, "name"), number_of(n, "shared"), number_of(n, "exclusive"),
-			number_of(n, "pins"), number_of(n, "locks"), number_of(n, "waiting"),
-			number_of(n, "lock_waits"));
+			text_of(export, "name"), number_of(n, "layouts"), number_of(n, "shared"),
+			number_of(n, "exclusive"), number_of(n, "pins"), number_of(n, "locks"),
+			number_of(n, "waiting"), number_of(n, "lock_waits"));
 }
 
 static void print_exports(const json_t *root)
@@ -137,10 +138,10 @@ static void print_holder(const json_t *session)
 {
 	const json_t *n = json_object_get(session, "leases");
 
-	printf("  leases %" PRIu64 " shared, %" PRIu64 " exclusive; open files %" PRIu64
-	       ", locks %" PRIu64 ", recalls %" PRIu64 "\n",
-		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "pins"),
-		number_of(n, "locks"), number_of(session, "recalls"));
+	printf("  leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
+	       " exclusive; open files %" PRIu64 ", locks %" PRIu64 ", recalls %" PRIu64 "\n",
+		number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
+		number_of(n, "pins"), number_of(n, "locks"), number_of(session, "recalls"));
 }
 
 /* One that has ended is in the way of others as long as these can reach its memory. */
@@ -250,11 +251,11 @@ static void print_sharer(const json_t *session)
 {
 	const json_t *n = json_object_get(session, "leases");
 
-	printf("%-20s %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64 " %7" PRIu64
-	       "  %s\n",
-		text_of(session, "export"), number_of(session, "id"), number_of(n, "shared"),
-		number_of(n, "exclusive"), number_of(n, "pins"), number_of(n, "locks"),
-		number_of(session, "recalls"), text_of(session, "client"));
+	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64
+	       " %7" PRIu64 "  %s\n",
+		text_of(session, "export"), number_of(session, "id"), number_of(n, "layouts"),
+		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "pins"),
+		number_of(n, "locks"), number_of(session, "recalls"), text_of(session, "client"));
 }
 
 static void print_contested(const json_t *export)
@@ -279,8 +280,8 @@ int ctl_print_leases(const char *json)
 		json_decref(root);
 		return -EPROTO;
 	}
-	printf("%-20s %7s %8s %9s %8s %8s %7s  %s\n", "EXPORT", "SESSION", "SHARED", "EXCLUSIVE",
-		"OPEN", "LOCKS", "RECALLS", "CLIENT");
+	printf("%-20s %7s %7s %8s %9s %8s %8s %7s  %s\n", "EXPORT", "SESSION", "LAYOUT", "SHARED",
+		"EXCLUSIVE", "OPEN", "LOCKS", "RECALLS", "CLIENT");
 	json_array_foreach(json_object_get(root, "sessions"), i, session)
 	{
 		if (json_is_true(json_object_get(session, "shared")))

@@ -269,6 +269,13 @@ static bool is_mtime_ours_locked(const struct inode *inode)
 	return !inode->fs->options.sharing || inode->lease.type == LEASE_EXCLUSIVE;
 }
 
+/* Others write beside us: who was the last one counts. */
+static bool is_mtime_later_locked(const struct inode *inode, const struct attr *attr)
+{
+	return inode->lease.type == LEASE_OVERWRITE && inode->commit.times_dirty &&
+	       inode->attr.mtime > attr->mtime;
+}
+
 static struct attr merge_locked(const struct inode *inode, const struct attr *attr)
 {
 	const struct attr *own = &inode->attr;
@@ -280,7 +287,7 @@ static struct attr merge_locked(const struct inode *inode, const struct attr *at
 		return merged;
 	merged.size = own->size;
 	merged.npages = own->npages;
-	if (is_mtime_ours_locked(inode))
+	if (is_mtime_ours_locked(inode) || is_mtime_later_locked(inode, attr))
 		merged.mtime = own->mtime;
 	if (own->ctime > attr->ctime)
 		merged.ctime = own->ctime;
@@ -384,17 +391,19 @@ bool inode_learn_entry(
 	return ok;
 }
 
-void inode_share_locked(struct inode *inode)
+void inode_share_locked(struct inode *inode, bool sure)
 {
 	inode->unleased = next_epoch(inode->fs);
+	inode->sure &= sure;
+	inode->was_sure &= sure;
 }
 
 void inode_unlease_locked(struct inode *inode)
 {
 	extent_map_fini(&inode->map);
 	extent_map_init(&inode->map);
-	inode->sized = inode->attr_valid = inode->sure = inode->was_sure = false;
-	inode_share_locked(inode);
+	inode->sized = inode->attr_valid = false;
+	inode_share_locked(inode, false);
 	inode_return_unused_locked(inode);
 }
 
@@ -406,6 +415,16 @@ void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	take_attr_locked(inode, attr);
 	if (extents && inode->sized)
 		learn_extents_locked(inode, extents);
+	inode_sure_locked(inode, epoch);
+}
+
+void inode_see_others_locked(struct inode *inode, const struct attr *attr)
+{
+	take_attr_locked(inode, attr);
+}
+
+void inode_sure_locked(struct inode *inode, uint64_t epoch)
+{
 	inode->sure = is_newest_locked(inode, epoch);
 }
 

@@ -155,12 +155,17 @@ uint64_t inode_epoch(struct fs *fs);
  * better here. */
 void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen);
 
-/* A lease was granted, of whatever type lease.type is now; it becomes a shared one, so that answers
- * from before are too old; or all of it goes back. */
+/* A lease was granted, of whatever type lease.type is now; it becomes less, so that answers from
+ * before are too old, and what is known may change from now on if it is not sure; or all of it goes
+ * back. */
 void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch);
-void inode_share_locked(struct inode *inode);
+void inode_share_locked(struct inode *inode, bool sure);
 void inode_unlease_locked(struct inode *inode);
+/* Under a lease more was granted, and the attributes are not known for sure: before, with what the
+ * answer says, and when lease.type says so. */
+void inode_see_others_locked(struct inode *inode, const struct attr *attr);
+void inode_sure_locked(struct inode *inode, uint64_t epoch);
 
 /* Around each RPC that changes attributes of the inode. attr NULL: nothing was changed. */
 void inode_change_begin(struct inode *inode);

@@ -64,7 +64,10 @@ static uint8_t type_for(const struct inode *inode, const struct op_lease *want)
 		return is_shared(&inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
 									    : want->type;
 	default:
-		return want->type;
+		/* Who writes under all there is takes that for granted. */
+		return want->type == LEASE_OVERWRITE && inode->lease.type == LEASE_EXCLUSIVE
+			       ? LEASE_EXCLUSIVE
+			       : want->type;
 	}
 }
 
@@ -74,7 +77,7 @@ static bool covers(const struct inode *inode, const struct op_lease *want)
 	const struct inode_lease *l = &inode->lease;
 
 	return (!want->pin || l->pinned || l->type != LEASE_NONE) &&
-	       l->type >= type_for(inode, want);
+	       lease_includes(l->type, type_for(inode, want));
 }
 
 static bool somebody_waits_for_a_type(const struct inode *inode)
@@ -115,9 +118,10 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 	/* Where nothing covers it the lease was lost, and what the pages had with it. */
 	if (holds_up_dropping(req, want))
 		return covers(want->inode, want) ? ENTERS : FAILS;
-	if (!covers(want->inode, want) || (l->lowering && type == LEASE_EXCLUSIVE))
+	if (!covers(want->inode, want) || (l->lowering && !lease_includes(l->lowering, type)))
 		return WAITS;
-	if (type && (somebody_waits_for_a_type(want->inode) || (is_recalled(l) && type > l->keep)))
+	if (type && (somebody_waits_for_a_type(want->inode) ||
+			    (is_recalled(l) && !lease_includes(l->keep, type))))
 		return WAITS;
 	return ENTERS;
 }
@@ -159,9 +163,18 @@ static void wake_covered_locked(struct inode *inode)
 	}
 }
 
+/* By somebody who needs more than that. */
+static bool is_used_beyond(const struct inode_lease *l, uint8_t keep)
+{
+	for (unsigned type = LEASE_LAYOUT; type < LEASE_TYPES; type++)
+		if (l->users[type] && !lease_includes(keep, (uint8_t)type))
+			return true;
+	return false;
+}
+
 static bool is_used(const struct inode_lease *l)
 {
-	return l->users[LEASE_NONE] || l->users[LEASE_SHARED] || l->users[LEASE_EXCLUSIVE];
+	return l->users[LEASE_NONE] || is_used_beyond(l, LEASE_NONE);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
@@ -191,7 +204,7 @@ static void stepped(struct inode *inode, struct io_thread *thread)
 /* What was told again by an answer that was made before. */
 static void forget_recall(struct inode_lease *l)
 {
-	if (l->recalled <= l->returned && l->type <= l->keep)
+	if (l->recalled <= l->returned && lease_includes(l->keep, l->type))
 		l->recalled = 0;
 }
 
@@ -248,15 +261,21 @@ static bool is_open(const struct inode *inode)
 	return inode->nopen || lease_is_used_locked(inode);
 }
 
-/* Of who has had it alone all is known, the time of reading, too. */
+/* Of who has had it alone all is known, the time of reading, too; what others may change from now
+ * on is not. */
 static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
 	struct inode_lease *l = &inode->lease;
 
-	if (keep) {
-		inode_share_locked(inode);
+	if (keep)
+		inode_share_locked(inode, keep >= LEASE_SHARED);
+	else
+		inode_unlease_locked(inode);
+	if (keep == LEASE_SHARED)
 		inode->looked_ms = io_thread_now(thread);
-	}
+	/* Whoever asks for the size meanwhile tells the kernel. */
+	if (keep && keep < LEASE_SHARED)
+		cached_leased_locked(inode);
 	set_type_locked(inode, thread, keep);
 	l->flushed = l->tried = false;
 }
@@ -279,8 +298,6 @@ static struct rpc_returned give_locked(struct inode *inode, struct io_thread *th
 		else if (r.number == l->number)
 			r.pin = RETURN_UNPIN;
 	}
-	if (!keep)
-		inode_unlease_locked(inode);
 	lower_locked(inode, thread, keep);
 	l->returned = r.number;
 	l->recalled = 0;
@@ -312,9 +329,7 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 		if (cached_hinders_locked(inode, *keep))
 			return false;
 	}
-	if (l->users[LEASE_EXCLUSIVE] || (!*keep && l->users[LEASE_SHARED]))
-		return false;
-	if (c->running)
+	if (is_used_beyond(l, *keep) || c->running)
 		return false;
 	if (!commit_is_clean_locked(inode) && !c->refused) {
 		commit_start_locked(inode, thread);
@@ -330,6 +345,18 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 
 /* ---- of who has written ---------------------------------------------------------------------- */
 
+/* Of what is not open nothing is kept that others could be in the way of, and of what nobody may
+ * write to nothing to do so. */
+static uint8_t kept_of_recalled(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+	uint8_t keep = lease_common(l->keep, l->type);
+
+	if (keep < LEASE_SHARED && !is_open(inode))
+		return LEASE_NONE;
+	return keep == LEASE_OVERWRITE && !inode->nwriters ? LEASE_LAYOUT : keep;
+}
+
 /* Who opens it may be about to write. An inode without a name is nobody else's. */
 static bool is_left_by_writers(const struct inode *inode)
 {
@@ -340,22 +367,27 @@ static bool is_left_by_writers(const struct inode *inode)
 }
 
 /* Others are served by it, too. */
-static bool is_recalled_from_writers(const struct inode_lease *l)
-{
-	return is_recalled(l) && l->keep == LEASE_SHARED && l->type == LEASE_EXCLUSIVE &&
-	       !l->users[LEASE_EXCLUSIVE];
-}
-
-uint64_t lease_lower_locked(struct inode *inode)
+uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 {
 	struct inode_lease *l = &inode->lease;
+	uint8_t left = LEASE_NONE;
 
-	if (l->busy || cached_hinders_locked(inode, LEASE_SHARED) ||
-		(is_recalled(l) ? !is_recalled_from_writers(l) : !is_left_by_writers(inode)))
+	*keep = LEASE_NONE;
+	if (l->busy)
+		return 0;
+	if (is_recalled(l))
+		left = kept_of_recalled(inode);
+	else if (is_left_by_writers(inode))
+		left = LEASE_SHARED;
+	if (!left || left == l->type || is_used_beyond(l, left) ||
+		cached_hinders_locked(inode, left))
 		return 0;
 	/* Others see then what was written, perhaps before who wrote it has his answer. */
 	told_change_locked(inode);
-	l->busy = l->lowering = true;
+	if (left < LEASE_SHARED && inode->told.attr)
+		return 0;
+	l->busy = true;
+	l->lowering = *keep = left;
 	return l->number;
 }
 
@@ -363,11 +395,12 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 {
 	struct inode_lease *l = &inode->lease;
 
-	l->busy = l->lowering = l->flushed = false;
+	l->busy = l->flushed = false;
+	l->lowering = LEASE_NONE;
 	if (!done)
 		return;
 	l->returned = max_u64(l->returned, inode->commit.call.req.commit.lease);
-	lower_locked(inode, thread, LEASE_SHARED);
+	lower_locked(inode, thread, inode->commit.call.req.commit.keep);
 	forget_recall(l);
 }
 
@@ -393,22 +426,24 @@ static bool is_of_no_use(const struct inode *inode)
 	 * then, by an OPEN that was too late, goes by itself. */
 	if (inode->nopen || is_used(l) || (inode->orphan && !inode->returned))
 		return false;
-	return l->type ? l->passing || !inode->attr.nlink : l->pinned || l->unsure;
+	return l->type ? l->passing || !inode->attr.nlink || l->type < LEASE_SHARED
+		       : l->pinned || l->unsure;
 }
 
-/* Less than what a waiter wants is returned first, unless more comes at once: so it holds nothing
- * while it waits. */
+/* Less than what a waiter wants is returned first, unless more comes at once, which it does not
+ * beside other writers: so it holds nothing while it waits. */
 static bool must_give_back(const struct inode *inode, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
 
 	*keep = LEASE_NONE;
 	if (is_recalled(l)) {
-		*keep = (uint8_t)min_u64(l->keep, l->type);
+		*keep = kept_of_recalled(inode);
 		return true;
 	}
 	if (!list_empty(&l->waiters))
-		return l->type && somebody_waits_for_a_type(inode) && l->tried;
+		return l->type && somebody_waits_for_a_type(inode) &&
+		       (l->tried || l->type == LEASE_OVERWRITE);
 	return is_of_no_use(inode);
 }
 
@@ -463,17 +498,25 @@ void lease_end_locked(struct inode *inode)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* What is known of the inode stays so where there was a lease of it before. */
+/* What is known of the inode stays so where there was a lease of it before, but for what others may
+ * have changed beside that, and what is in doubt. */
 static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
 {
 	struct inode_lease *l = &inode->lease;
-	bool known = l->type != LEASE_NONE;
+	uint8_t had = l->type;
+	bool news = had && (had < LEASE_SHARED || !inode->attr_valid);
 
 	l->passing = entry->lease.passing;
-	l->tried = known;
+	l->tried = had && lease_includes(had, entry->lease.type);
+	if (news)
+		inode_see_others_locked(inode, &entry->attr);
 	set_type_locked(inode, l->thread, entry->lease.type);
-	if (!known)
+	if (!had)
 		inode_lease_locked(inode, &entry->attr, entry, l->epoch);
+	else if (news)
+		inode_sure_locked(inode, l->epoch);
+	if (had)
+		cached_leased_locked(inode);
 }
 
 static void granted(struct rpc_call *call, const struct rpc_reply *rep)
@@ -513,26 +556,39 @@ static bool has_another(const struct op *op)
 	return op->nleases > 1 && op->leases[0].type;
 }
 
+/* As much as there can be, where nobody is in the way. */
+static struct rpc_lease asking_for(const struct inode *inode, uint8_t types)
+{
+	uint8_t strict = lease_bit(LEASE_SHARED) | lease_bit(LEASE_EXCLUSIVE);
+	uint8_t writing = lease_bit(LEASE_OVERWRITE) | lease_bit(LEASE_EXCLUSIVE);
+	struct rpc_lease ask = {.ino = inode->ino};
+
+	if (types)
+		ask.type = types & writing ? LEASE_EXCLUSIVE : LEASE_SHARED;
+	if (types && !(types & strict))
+		ask.flags = LEASE_OR_LAYOUT;
+	return ask;
+}
+
 /* All that is waited for in one. A pin alone leaves the type as it is. */
 static void ask_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = &inode->lease;
-	struct rpc_lease ask = {.ino = inode->ino};
-	uint8_t hint = LEASE_NONE;
-	bool nested = false, waits;
+	uint8_t hint = LEASE_NONE, types = 0;
+	bool nested = false, waits, pin = false;
+	struct rpc_lease ask;
 
 	list_for_each (pos, &l->waiters) {
 		const struct op_lease *want = wanted_by(pos);
 
-		ask.type = (uint8_t)max_u64(ask.type, type_for(inode, want));
+		types |= lease_bit(type_for(inode, want));
 		hint = (uint8_t)max_u64(hint, want->hint);
-		if (want->pin && !l->pinned)
-			ask.flags |= LEASE_PIN;
+		pin |= want->pin && !l->pinned;
 		nested |= has_another(op_of(list_entry(pos, struct waiter, link)->req));
 	}
-	waits = ask.type && !l->type;
-	if (!ask.type)
-		ask.type = hint;
+	waits = types && !l->type;
+	ask = asking_for(inode, types ? types : lease_bit(hint));
+	ask.flags |= pin ? LEASE_PIN : 0;
 	if (ask.type && !waits)
 		ask.flags |= LEASE_IF_FREE;
 	l->epoch = inode_epoch(inode->fs);
@@ -694,18 +750,19 @@ static void withdraw(struct request *req)
 /* What the request needs of its inode. */
 static struct op_lease need_of(const struct request *req)
 {
-	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY;
+	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY, cached = req->args.cached;
 	uint32_t valid = req->args.set.valid;
 
+	/* What the kernel keeps nobody else may change. */
 	switch (req->op) {
 	case OP_READ:
-		return (struct op_lease){.type = LEASE_SHARED,
-			.use = req->args.cached ? USE_READS_PAGES : USE_PLAIN};
+		return (struct op_lease){.type = cached ? LEASE_SHARED : LEASE_LAYOUT,
+			.use = cached ? USE_READS_PAGES : USE_PLAIN};
 	case OP_LSEEK:
-		return (struct op_lease){.type = LEASE_SHARED};
+		return (struct op_lease){.type = LEASE_LAYOUT};
 	case OP_WRITE:
-		return (struct op_lease){.type = LEASE_EXCLUSIVE,
-			.use = req->args.cached ? USE_WRITES_PAGES_BACK : USE_PLAIN};
+		return (struct op_lease){.type = cached ? LEASE_EXCLUSIVE : LEASE_OVERWRITE,
+			.use = cached ? USE_WRITES_PAGES_BACK : USE_PLAIN};
 	case OP_FALLOCATE:
 		return (struct op_lease){.type = LEASE_EXCLUSIVE};
 	case OP_SETATTR:
@@ -718,7 +775,7 @@ static struct op_lease need_of(const struct request *req)
 			.pin = true,
 			.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
 			.type = req->args.flags & O_TRUNC ? LEASE_EXCLUSIVE : LEASE_NONE,
-			.hint = writes ? LEASE_EXCLUSIVE : LEASE_SHARED,
+			.hint = writes ? LEASE_OVERWRITE : LEASE_LAYOUT,
 		};
 	default:
 		break;
@@ -807,6 +864,13 @@ bool lease_admit(struct request *req, void (*then)(struct request *req, int stat
 	return false;
 }
 
+bool lease_is_alone(const struct request *req)
+{
+	const struct op *op = op_of((struct request *)req);
+
+	return !op->nleases || op->leases[0].type == LEASE_EXCLUSIVE;
+}
+
 static void taken(struct request *req, int status)
 {
 	if (status)
@@ -851,7 +915,7 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	struct op_lease want = {
 		.inode = inode_ref(inode),
 		.pin = true,
-		.hint = LEASE_EXCLUSIVE,
+		.hint = LEASE_OVERWRITE,
 		.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
 	};
 	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
@@ -924,7 +988,7 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	return l->type < LEASE_SHARED && !l->busy &&
+	return l->type == LEASE_NONE && !l->busy &&
 	       (!l->refused_ms || now - l->refused_ms > REFUSED_MS);
 }
 
@@ -975,9 +1039,9 @@ static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall
 	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
 	if (recall->number < l->number)
 		return;
-	if (recall->number <= l->returned && l->type <= recall->keep)
+	if (recall->number <= l->returned && lease_includes(recall->keep, l->type))
 		return;
-	l->keep = l->recalled ? (uint8_t)min_u64(l->keep, recall->keep) : recall->keep;
+	l->keep = l->recalled ? lease_common(l->keep, recall->keep) : recall->keep;
 	l->recalled = max_u64(l->recalled, recall->number);
 }
 

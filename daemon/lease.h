@@ -1,7 +1,9 @@
 /* lease.h - this client's right to a file that others write, too (the mount option share).
  *
  * What is known of a file - its size, where its pages are, what was written and not committed - is
- * known under a lease: LEASE_SHARED to read it, LEASE_EXCLUSIVE to change it. Without one the
+ * known under a lease: LEASE_SHARED to read it, LEASE_EXCLUSIVE to change it; and while others are
+ * in the way of that, LEASE_LAYOUT and LEASE_OVERWRITE to read and write what pages there are,
+ * where they are: nothing of their bytes is kept then, and no write answered early. Without one the
  * server is asked for everything, and answers. Of inodes of any kind a lease covers the attributes,
  * too, and a directory's names: look.h asks for one along with LOOKUP and GETATTR.
  *
@@ -41,7 +43,7 @@
 #include <stdint.h>
 
 #include "common/list.h"
-#include "common/types.h"
+#include "common/lease_type.h"
 #include "daemon/remote.h"
 
 struct handle;
@@ -56,7 +58,7 @@ struct inode_lease {
 	bool passing;        /* to be given back when the file is closed */
 	bool evicted;        /* it is to leave, unless it is used before */
 	bool flushed;        /* the last writer was, and has not written since */
-	bool lowering;       /* the COMMIT on its way does it; then it is busy, too */
+	uint8_t lowering;    /* what the COMMIT on its way makes of it; then it is busy, too */
 	bool tried;          /* to get more than this grant while it was kept */
 	bool used;           /* since it was looked at last; atomic */
 	uint8_t keep;        /* of what is recalled */
@@ -65,10 +67,10 @@ struct inode_lease {
 	int64_t refused_ms;  /* when one was asked for by looking, and not given */
 	uint64_t returned;   /* grants up to this number were returned last */
 	uint64_t recalled;   /* what has numbers up to this one is to go back; 0: nothing is */
-	unsigned users[LEASE_EXCLUSIVE + 1]; /* operations, by what they use */
-	struct list waiters;                 /* struct waiter of operations, in order */
-	struct list listed, leaving;         /* lease_keep.h's */
-	struct io_thread *thread;            /* that sent what is on its way */
+	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
+	struct list waiters;         /* struct waiter of operations, in order */
+	struct list listed, leaving; /* lease_keep.h's */
+	struct io_thread *thread;    /* that sent what is on its way */
 	struct rpc_call call;
 	bool asking;                   /* and it is a LEASE */
 	struct io_thread *taking_back; /* that is to see whether anybody wants it; NULL: none */
@@ -102,7 +104,12 @@ void lease_fini(struct inode *inode);
  * then(req, status) follows. op_end() gives it back. */
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status));
 
-/* The same in the middle of an operation that has changed its mind, or its inode. */
+/* Whether nobody else has a lease of what the request has one of. It may be as if it had, at any
+ * time, until op_end(). */
+bool lease_is_alone(const struct request *req);
+
+/* The same in the middle of an operation that has changed its mind, or its inode; what it has it
+ * gives up first (lease_leave), outside of the gate. */
 bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	void (*then)(struct request *req, int status));
 /* CREATE and TMPFILE have pinned the file, which stays so until op_end(), and while it is open; one
@@ -135,9 +142,9 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now);
 /* op_end()'s. */
 void lease_leave(struct request *req);
 
-/* A COMMIT is about to be sent that tells all there is: the number of the grant that it makes a
- * shared one, or 0. Nobody else changes anything of the inode until it has ended. */
-uint64_t lease_lower_locked(struct inode *inode);
+/* A COMMIT is about to be sent that tells all there is: the number of the grant that it makes less,
+ * and what is kept, or 0. Nobody else changes anything of the inode until it has ended. */
+uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep);
 void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done);
 /* A handle that may write is flushed, as it is when it is closed, and all is remote. */
 void lease_flushed(struct inode *inode, struct handle *handle);

@@ -218,14 +218,14 @@ static int write_fill(struct request *req, uint64_t *filled)
 	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
-/* Not what has to be committed first, nor pages of the kernel's cache: it takes any answer for the
- * last word. */
+/* Not what has to be committed first, nor what others may read who don't ask, nor pages of the
+ * kernel's cache: it takes any answer for the last word. */
 static bool may_acknowledge(struct request *req)
 {
 	const struct fs *fs = req->thread->fs;
 
-	return fs->options.ack == ACK_LOCAL && !req->replied && !req->args.cached &&
-	       !(req->args.flags & (O_SYNC | O_DSYNC | O_DIRECT)) &&
+	return fs->options.ack == ACK_LOCAL && lease_is_alone(req) && !req->replied &&
+	       !req->args.cached && !(req->args.flags & (O_SYNC | O_DSYNC | O_DIRECT)) &&
 	       !request_state(req, struct write_state)->alone && remote_connected(req->thread) &&
 	       fs_thread_of(req->thread)->nacked < fs->options.buffers / 2;
 }
@@ -375,6 +375,64 @@ static void write_post(struct request *req, uint64_t filled, int status)
 
 static void write_granted(struct request *req, int status);
 static void write_go(struct request *req, int status);
+static void write_begin(struct request *req, int status);
+
+/* Within what there is: others may write there, too, and the file stays as long as it is. */
+static bool overwrites(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint64_t at = first_page(req), end = end_page(req);
+	struct extent_cursor cursor;
+	struct mapped_extent e;
+	bool found;
+
+	pthread_mutex_lock(&inode->lock);
+	if (req->args.offset + req->args.size > inode->attr.size)
+		end = UINT64_MAX;
+	found = extent_map_seek(&inode->map, at, &cursor, &e);
+	while (found && e.fpage <= at && at < end) {
+		at = e.fpage + e.npages;
+		found = extent_map_next(&inode->map, &cursor, &e);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return at >= end;
+}
+
+static void write_unstow(struct request *req, int status)
+{
+	if (!status)
+		request_unstow(req);
+	write_begin(req, status);
+}
+
+static void write_taken(struct request *req, int status)
+{
+	if (!status && req->stowed)
+		op_take_buffer(req, write_unstow);
+	else
+		write_begin(req, status);
+}
+
+/* Gives up what it has of the file, to get all of it and begin anew. A snapshot does not wait for
+ * that: others may be held up by it who have to give theirs back. */
+static void write_take_file(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	if (op->pass.inside)
+		op_leave(req);
+	if (op->writing)
+		freeze_leave(req);
+	lease_leave(req);
+	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken)) {
+		write_begin(req, 0);
+		return;
+	}
+	/* Nor does a buffer that others need to give theirs back. */
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	request_stow(req);
+}
 
 /* What is on its way before it may close the gap. */
 static void write_alone(struct request *req)
@@ -397,6 +455,10 @@ static void write_go(struct request *req, int status)
 	}
 	if (!op_know_map(req, end_page(req), write_go))
 		return;
+	if (!lease_is_alone(req) && !overwrites(req)) {
+		write_take_file(req);
+		return;
+	}
 	if (!st->alone && inode_has_doubtful_gap(st->op.inode, req->args.offset)) {
 		write_alone(req);
 		return;
@@ -443,10 +505,13 @@ static bool takes_caps(const struct request *req, const struct inode *inode)
 
 /* The kernel appends at the end that it knows of, which another client may have moved since. It has
  * its own writers do so one after the other. */
+static bool appends(const struct request *req)
+{
+	return req->thread->fs->options.sharing && req->args.flags & O_APPEND && !req->args.cached;
+}
+
 static void append(struct request *req, struct inode *inode)
 {
-	if (!(req->args.flags & O_APPEND))
-		return;
 	pthread_mutex_lock(&inode->lock);
 	req->args.offset = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
@@ -469,19 +534,47 @@ static void cut_off(struct request *req, struct inode *inode)
 	req->args.size = (uint32_t)size;
 }
 
+static bool takes_privileges(const struct request *req, struct inode *inode)
+{
+	uint32_t mode;
+
+	return takes_caps(req, inode) ||
+	       (req->args.kill_priv && op_mode_without_privileges(req, inode, &mode) != mode);
+}
+
+/* With the lease that it needs, or a lesser one. */
+static void write_begin(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+	bool takes = !status && takes_privileges(req, op->inode);
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	if (!lease_is_alone(req) && (takes || appends(req))) {
+		write_take_file(req);
+		return;
+	}
+	if (appends(req))
+		append(req, op->inode);
+	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
+		op_finish(req, -EFBIG);
+	else if (takes)
+		op_drop_privileges(req, req->args.kill_priv, write_enter);
+	else
+		write_enter(req, 0);
+}
+
 void op_write(struct request *req)
 {
 	struct op *op = op_begin(req);
 
-	if (op->inode->fs->options.sharing)
-		(req->args.cached ? cut_off : append)(req, op->inode);
+	if (op->inode->fs->options.sharing && req->args.cached)
+		cut_off(req, op->inode);
 	request_state(req, struct write_state)->kind = handle_of(req)->kind;
-	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
-		op_finish(req, -EFBIG);
-	else if (!req->args.size)
-		write_reply(req, 0);
-	else if (req->args.kill_priv || takes_caps(req, op->inode))
-		op_drop_privileges(req, req->args.kill_priv, write_enter);
+	if (req->args.size)
+		write_begin(req, 0);
 	else
-		write_enter(req, 0);
+		write_reply(req, 0);
 }

@@ -60,7 +60,8 @@ struct check {
 	struct check_list dirs;                  /* with names of their own, by number ... */
 	struct check_list parents;               /* ... and each one's parent */
 	uint64_t inodes, reap_files, reap_pages; /* inodes: but for dead ones */
-	struct lease_record lease;               /* the greatest seen of its inode */
+	struct lease_record lease;               /* the first one of its inode */
+	uint8_t lease_types;                     /* of those seen of it: lease_bit() */
 	struct lease_counts leases;
 	struct check_locks locks; /* seen of its inode */
 	bool has_quotas;          /* the export's usage is kept */

@@ -18,10 +18,10 @@ static int check_inode_of(struct check *c, const struct lease_record *r, bool en
 			r->session, ino);
 	if (err)
 		return err == -ESTALE || err == -EBADMSG ? 0 : err;
-	if (r->type > LEASE_SHARED && !S_ISREG(i.attr.mode))
+	if (r->type != LEASE_NONE && r->type != LEASE_SHARED && !S_ISREG(i.attr.mode))
 		check_problem(c,
-			"session %" PRIu64 " has inode %" PRIu64
-			" exclusively, which is no regular file",
+			"session %" PRIu64 " has more than a shared lease of inode %" PRIu64
+			", which is no regular file",
 			r->session, ino);
 	if (!r->pinned && !i.attr.nlink && !ended)
 		check_problem(c,
@@ -61,7 +61,7 @@ static void check_values(struct check *c, const struct lease_record *r)
 {
 	uint64_t ino = ino_of_key(r->key);
 
-	if (r->type == LEASE_LAYOUT || (r->type == LEASE_NONE && !r->pinned))
+	if (r->type == LEASE_NONE && !r->pinned)
 		check_problem(c,
 			"the record of inode %" PRIu64 " and session %" PRIu64 " says nothing", ino,
 			r->session);
@@ -70,15 +70,16 @@ static void check_values(struct check *c, const struct lease_record *r)
 			"the lease of inode %" PRIu64 " for session %" PRIu64
 			" has a number that was not given out",
 			ino, r->session);
-	if (c->lease.key != r->key)
+	if (c->lease.key != r->key) {
 		c->lease = *r;
-	else if (lease_conflict(c->lease.type, r->type))
+		c->lease_types = 0;
+	}
+	if (lease_conflicts(r->type, c->lease_types))
 		check_problem(c,
 			"inode %" PRIu64 " is leased to session %" PRIu64 " and to session %" PRIu64
-			", and one has it alone",
+			", who can't both have what they have",
 			ino, c->lease.session, r->session);
-	else if (r->type > c->lease.type)
-		c->lease = *r;
+	c->lease_types |= lease_bit(r->type);
 }
 
 static int check_lease(struct check *c, struct store_key key, const struct store_val *val)
@@ -90,6 +91,7 @@ static int check_lease(struct check *c, struct store_key key, const struct store
 	if (err)
 		return err;
 	c->leases.records++;
+	c->leases.layouts += r.type == LEASE_LAYOUT || r.type == LEASE_OVERWRITE;
 	c->leases.shared += r.type == LEASE_SHARED;
 	c->leases.exclusive += r.type == LEASE_EXCLUSIVE;
 	c->leases.pins += r.pinned;
@@ -105,8 +107,9 @@ int check_leases(struct check *c)
 
 	if (err || c->m->inspected)
 		return err;
-	if (now->records != found->records || now->shared != found->shared ||
-		now->exclusive != found->exclusive || now->pins != found->pins)
+	if (now->records != found->records || now->layouts != found->layouts ||
+		now->shared != found->shared || now->exclusive != found->exclusive ||
+		now->pins != found->pins)
 		check_problem(c,
 			"%" PRIu64 " records of leases are counted, and %" PRIu64
 			" were found, or they say something else",

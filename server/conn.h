@@ -30,7 +30,7 @@ struct lease_place {
 	struct request *req;
 	struct contested *at;
 	uint8_t type;   /* what it wants */
-	uint8_t before; /* the greatest that is wanted by who came before it */
+	uint8_t before; /* what is wanted by who came before it: lease_bit() */
 	int64_t since_ms;
 };
 

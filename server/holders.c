@@ -58,7 +58,7 @@ struct holder_counts *holders_change(struct holders *h, uint64_t session)
 
 static bool has_nothing(const struct holder_counts *n)
 {
-	return !n->shared && !n->exclusive && !n->pins && !n->locks;
+	return !n->layouts && !n->shared && !n->exclusive && !n->pins && !n->locks;
 }
 
 static void drop(struct holders *h, struct holder *one)

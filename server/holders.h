@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 struct holder_counts {
-	uint64_t shared, exclusive; /* leases */
+	uint64_t layouts, shared, exclusive; /* leases */
 	uint64_t pins, locks;
 };
 

@@ -36,6 +36,8 @@ static void count(struct volume *v, struct holder_counts *holder, const struct l
 	uint64_t by)
 {
 	struct lease_counts *n = &v->now.leases;
+	bool layout = record->type == LEASE_LAYOUT || record->type == LEASE_OVERWRITE;
+	uint64_t layouts = layout ? by : 0;
 	uint64_t shared = record->type == LEASE_SHARED ? by : 0;
 	uint64_t exclusive = record->type == LEASE_EXCLUSIVE ? by : 0;
 	uint64_t pins = record->pinned ? by : 0;
@@ -43,9 +45,11 @@ static void count(struct volume *v, struct holder_counts *holder, const struct l
 	if (record->type == LEASE_NONE && !record->pinned)
 		return;
 	n->records += by;
+	n->layouts += layouts;
 	n->shared += shared;
 	n->exclusive += exclusive;
 	n->pins += pins;
+	holder->layouts += layouts;
 	holder->shared += shared;
 	holder->exclusive += exclusive;
 	holder->pins += pins;
@@ -139,7 +143,7 @@ int lease_look(struct volume *v, uint64_t key, uint64_t session, struct lease_ot
 			continue;
 		out->any = true;
 		out->pinned |= record.pinned;
-		out->type = record.type > out->type ? record.type : out->type;
+		out->types |= lease_bit(record.type);
 	}
 	return err == -ENOENT ? 0 : err;
 }
@@ -196,7 +200,7 @@ int lease_end(struct volume *v, const struct lease_record *record, bool clean, i
 	struct lease_record none = {.key = record->key, .session = record->session};
 	int err = lease_put(v, &none);
 
-	if (!err && record->type == LEASE_EXCLUSIVE && !clean)
+	if (!err && lease_includes(record->type, LEASE_OVERWRITE) && !clean)
 		err = touch(v, record->key, now);
 	if (!err && record->pinned)
 		err = lease_unpinned(v, record->key, false);

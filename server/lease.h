@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/types.h"
+#include "common/lease_type.h"
 #include "server/volume.h"
 
 struct inode;
@@ -42,13 +42,6 @@ struct lease_record {
 	uint32_t since; /* when the lease or the pin became what it is: s since 1970 */
 };
 
-/* Whether two sessions can't have these of one inode. */
-static inline bool lease_conflict(uint8_t a, uint8_t b)
-{
-	return (a == LEASE_EXCLUSIVE && b != LEASE_NONE) ||
-	       (b == LEASE_EXCLUSIVE && a != LEASE_NONE);
-}
-
 /* What a session has; without a record: LEASE_NONE, no pin, number 0. */
 int lease_get(struct volume *v, uint64_t key, uint64_t session, struct lease_record *out);
 /* Adds or replaces it, since then included; one that says nothing any more is deleted. */
@@ -59,7 +52,7 @@ int lease_next(struct volume *v, uint64_t key, uint64_t session, struct lease_re
 
 /* What all sessions but one (0: but none) have of an inode. */
 struct lease_others {
-	uint8_t type; /* the greatest */
+	uint8_t types; /* lease_bit() */
 	bool pinned;
 	bool any; /* record */
 };

@@ -334,6 +334,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.max_inodes = v->max_inodes,
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
+		.layouts = v->now.leases.layouts,
 		.shared = v->now.leases.shared,
 		.exclusive = v->now.leases.exclusive,
 		.pins = v->now.leases.pins,

@@ -87,8 +87,8 @@ struct meta_ctx {
 	uint32_t lease_limit; /* of those that the session may keep */
 	uint32_t lock_limit;  /* of those that it may have */
 	int64_t now;          /* ns, the server's clock: one value a batch */
-	/* Of an inode: the greatest lease that others wait for who came before; and whether one
-	 * that can be done without had better not be given, since it would soon be taken away.
+	/* Of an inode: the leases that others wait for who came before (lease_bit()); and whether
+	 * one that can be done without had better not be given, since it would soon be taken away.
 	 * NULL: none and no. */
 	uint8_t (*wanted)(const void *asker, uint64_t ino);
 	bool (*restless)(const void *asker, uint64_t ino);
@@ -158,8 +158,8 @@ struct meta_usage {
 	uint64_t npages, free_pages, granted_pages, dirty_pages;
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
-	uint64_t shared, exclusive, pins; /* leases of sessions at a shared export */
-	uint64_t locks;                   /* theirs */
+	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */
+	uint64_t locks;                            /* theirs */
 	unsigned lock_waits;
 };
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr);

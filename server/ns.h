@@ -125,9 +125,9 @@ int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
 int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n);
 int ns_check_one_unknown(struct ns_call *c, const struct inode *i);
 /* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;
- * it never waits. */
+ * it never waits. *beside_others: these may write, too. */
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
-int ns_check_commit_lease(struct ns_call *c, const struct inode *i);
+int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside_others);
 
 /* The session wants to know the inode, which ns_check_known() says is known: *lease is what it has
  * of it then. Fails only with the store. */

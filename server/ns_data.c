@@ -143,10 +143,18 @@ static int map_extents(struct ns_call *c, struct inode *i, const struct extent *
 	return 0;
 }
 
-/* Of times only those that are told. */
-static struct rpc_setattr attributes_of(const struct rpc_commit *req, const struct inode *i)
+/* One of the past is the last write's; one of the future was set by hand, before. */
+static int64_t last_of(int64_t told, int64_t stored, int64_t now)
 {
-	return (struct rpc_setattr){
+	return told < stored && stored <= now ? stored : told;
+}
+
+/* Of times only those that are told; and where others write, too, the last ones. */
+static struct rpc_setattr attributes_of(
+	const struct ns_call *c, const struct inode *i, bool beside_others)
+{
+	const struct rpc_commit *req = &c->req->commit;
+	struct rpc_setattr set = {
 		.valid = (req->flags & ~(uint32_t)COMMIT_SIZE) | SET_CTIME,
 		.mode = req->mode,
 		.uid = req->uid,
@@ -155,6 +163,12 @@ static struct rpc_setattr attributes_of(const struct rpc_commit *req, const stru
 		.mtime = req->mtime,
 		.ctime = req->flags & COMMIT_MTIME ? req->ctime : i->attr.ctime,
 	};
+
+	if (beside_others) {
+		set.mtime = last_of(set.mtime, i->attr.mtime, c->ctx->now);
+		set.ctime = last_of(set.ctime, i->attr.ctime, c->ctx->now);
+	}
+	return set;
 }
 
 /* It is not refused for a new owner's quota, as for no other: with quotas clients set owners by
@@ -166,18 +180,19 @@ int ns_commit(struct ns_call *c)
 	struct extent e[EXTENTS_MAX];
 	struct rpc_setattr set;
 	struct inode inode;
+	bool beside_others;
 	unsigned n = 0;
 	int err = decode_extents(&req->tail, e, &n);
 
 	if (!err)
 		err = inode_load(c->v, req->ino, &inode);
 	if (!err)
-		err = ns_check_commit_lease(c, &inode);
+		err = ns_check_commit_lease(c, &inode, &beside_others);
 	if (!err)
 		err = check_commit(c, &inode, e, n);
 	if (err)
 		return err;
-	set = attributes_of(req, &inode);
+	set = attributes_of(c, &inode, beside_others);
 	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
 	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err)

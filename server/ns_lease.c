@@ -35,24 +35,17 @@ static int wait_for(struct ns_call *c, const struct inode *i, uint8_t type)
 
 /* ---- what other operations need -------------------------------------------------------------- */
 
-static int others_exclusive(struct ns_call *c, const struct inode *i, bool *exclusive)
+/* Nobody else is changing it. */
+int ns_is_known(struct ns_call *c, const struct inode *i, bool *known)
 {
 	struct lease_others others;
 	int err;
 
-	*exclusive = false;
+	*known = true;
 	if (!c->ctx->shared || !S_ISREG(i->attr.mode))
 		return 0;
 	err = lease_look(c->v, i->key, c->ctx->session, &others);
-	*exclusive = others.type == LEASE_EXCLUSIVE;
-	return err;
-}
-
-int ns_is_known(struct ns_call *c, const struct inode *i, bool *known)
-{
-	int err = others_exclusive(c, i, known);
-
-	*known = !*known;
+	*known = !lease_conflicts(LEASE_SHARED, others.types);
 	return err;
 }
 
@@ -74,7 +67,7 @@ int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsig
 
 		if (err)
 			return err;
-		if (others.type != LEASE_NONE && (!known || inodes[i]->attr.ino < known->attr.ino))
+		if (others.types && (!known || inodes[i]->attr.ino < known->attr.ino))
 			known = inodes[i];
 	}
 	return known ? wait_for(c, known, LEASE_EXCLUSIVE) : 0;
@@ -85,6 +78,13 @@ int ns_check_one_unknown(struct ns_call *c, const struct inode *i)
 	return ns_check_unknown(c, &i, 1);
 }
 
+static int check_includes(struct ns_call *c, uint8_t own, uint8_t type)
+{
+	if (lease_includes(own, type))
+		return 0;
+	return refuse(c, -ESTALE, "the session has no lease of the file that allows this");
+}
+
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
 {
 	struct lease_record own;
@@ -93,18 +93,24 @@ int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
 	if (!c->ctx->shared)
 		return 0;
 	err = lease_get(c->v, i->key, c->ctx->session, &own);
-	if (err || own.type >= type)
-		return err;
-	return refuse(c, -ESTALE, "the session has no lease of the file that allows this");
+	return err ? err : check_includes(c, own.type, type);
 }
 
-int ns_check_commit_lease(struct ns_call *c, const struct inode *i)
+int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside_others)
 {
 	const struct rpc_commit *req = &c->req->commit;
+	bool more = req->flags & ~(uint32_t)(COMMIT_ATIME | COMMIT_MTIME) || req->tail.len;
+	struct lease_record own;
+	int err;
 
-	if (req->flags & ~(uint32_t)COMMIT_ATIME || req->tail.len)
-		return ns_check_lease(c, i, LEASE_EXCLUSIVE);
-	return 0;
+	*beside_others = false;
+	if (!c->ctx->shared || (!more && !(req->flags & COMMIT_MTIME)))
+		return 0;
+	err = lease_get(c->v, i->key, c->ctx->session, &own);
+	if (err)
+		return err;
+	*beside_others = own.type == LEASE_OVERWRITE;
+	return check_includes(c, own.type, more ? LEASE_EXCLUSIVE : LEASE_OVERWRITE);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -118,7 +124,7 @@ static uint64_t own_leases(const struct ns_call *c)
 {
 	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
 
-	return own.shared + own.exclusive;
+	return own.layouts + own.shared + own.exclusive;
 }
 
 /* Whether the session may have one more when it does not use it. */
@@ -234,8 +240,7 @@ static bool reduce(struct lease_record *own, const struct rpc_returned *r)
 {
 	bool pinned = own->pinned;
 
-	if (r->keep < own->type)
-		own->type = r->keep;
+	own->type = lease_common(own->type, r->keep);
 	if (r->pin == RETURN_PIN)
 		own->pinned = true;
 	else if (r->pin == RETURN_UNPIN && own->type == LEASE_NONE)
@@ -338,7 +343,30 @@ static uint8_t wanted(const struct ns_call *c, const struct inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
-	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : LEASE_NONE;
+	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : 0;
+}
+
+/* What will do instead. */
+static uint8_t next_less(const struct rpc_lease *req, uint8_t type)
+{
+	bool layout = req->flags & LEASE_OR_LAYOUT;
+
+	switch (type) {
+	case LEASE_EXCLUSIVE:
+		return layout ? LEASE_OVERWRITE : LEASE_SHARED;
+	case LEASE_OVERWRITE:
+		return LEASE_SHARED;
+	case LEASE_SHARED:
+		return layout ? LEASE_LAYOUT : LEASE_NONE;
+	default:
+		return LEASE_NONE;
+	}
+}
+
+/* The least that who waits can do with. */
+static uint8_t least(const struct rpc_lease *req)
+{
+	return req->flags & LEASE_OR_LAYOUT ? next_less(req, req->type) : req->type;
 }
 
 /* What can be had of what is wanted: NS_WAIT where nothing less will do. Who does not wait keeps
@@ -347,16 +375,14 @@ static int choose(
 	struct ns_call *c, const struct inode *i, uint8_t own, uint8_t others, uint8_t *type)
 {
 	const struct rpc_lease *req = &c->req->lease;
-	uint8_t before = wanted(c, i);
 
-	*type = req->type;
-	while (lease_conflict(*type, others) || lease_conflict(*type, before)) {
-		if (!(req->flags & LEASE_IF_FREE))
+	others |= wanted(c, i);
+	for (*type = req->type; lease_conflicts(*type, others); *type = next_less(req, *type)) {
+		if (!(req->flags & LEASE_IF_FREE) && *type == least(req))
 			return wait_for(c, i, *type);
-		if (*type <= own)
-			break;
-		*type = *type == LEASE_EXCLUSIVE ? LEASE_SHARED : LEASE_NONE;
 	}
+	if (req->flags & LEASE_IF_FREE && !lease_includes(*type, own))
+		*type = own;
 	return 0;
 }
 
@@ -414,7 +440,7 @@ int ns_lease(struct ns_call *c)
 	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
 		err = -ESTALE;
 	if (!err)
-		err = choose(c, &inode, own.type, others.type, &type);
+		err = choose(c, &inode, own.type, others.types, &type);
 	if (err == NS_WAIT)
 		return wait_without(c, &own);
 	if (!err && own.type == LEASE_NONE)
@@ -435,12 +461,12 @@ int ns_lease(struct ns_call *c)
 
 /* ---- leases by looking ----------------------------------------------------------------------- */
 
-/* That others have it exclusively the caller has waited for. */
+/* That others are not changing it the caller has waited for. */
 static bool may_look(struct ns_call *c, const struct inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
-	return ctx->shared && i->attr.nlink && !lease_conflict(LEASE_SHARED, wanted(c, i)) &&
+	return ctx->shared && i->attr.nlink && !lease_conflicts(LEASE_SHARED, wanted(c, i)) &&
 	       !(ctx->restless && ctx->restless(ctx->asker, i->attr.ino)) && may_keep(c) &&
 	       !ns_room(c, ROOM_PAGES, c->v->now.leases.records >= always_possible(c));
 }
@@ -450,7 +476,7 @@ int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease)
 	struct lease_record own;
 	int err = lease_get(c->v, i->key, c->ctx->session, &own);
 
-	if (!err && own.type < LEASE_SHARED && may_look(c, i)) {
+	if (!err && own.type == LEASE_NONE && may_look(c, i)) {
 		own.type = LEASE_SHARED;
 		err = put_anew(c, &own);
 	}

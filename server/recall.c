@@ -30,29 +30,32 @@ struct recalls {
 	int64_t ticked_ms;
 };
 
-/* The greatest type of some, and of those of them that are not of the session it is of: so it can
- * be told for each session what the others have, or want. */
-struct most {
-	uint8_t type, others;
-	uint64_t session;
+/* Which types some have, or want, and for each the session if it is only one: so it can be told for
+ * each session what the others do. */
+struct types {
+	uint8_t any, several; /* lease_bit() */
+	uint64_t session[LEASE_TYPES];
 };
 
-static void most_add(struct most *m, uint8_t type, uint64_t session)
+static void types_add(struct types *t, uint8_t type, uint64_t session)
 {
-	if (session == m->session) {
-		m->type = type > m->type ? type : m->type;
-	} else if (type > m->type) {
-		m->others = m->type;
-		m->type = type;
-		m->session = session;
-	} else if (type > m->others) {
-		m->others = type;
-	}
+	uint8_t bit = lease_bit(type);
+
+	if (!(t->any & bit))
+		t->session[type] = session;
+	else if (t->session[type] != session)
+		t->several |= bit;
+	t->any |= bit;
 }
 
-static uint8_t most_but(const struct most *m, uint64_t session)
+static uint8_t types_but(const struct types *t, uint64_t session)
 {
-	return session == m->session ? m->others : m->type;
+	uint8_t types = t->any;
+
+	for (unsigned i = LEASE_LAYOUT; i < LEASE_TYPES; i++)
+		if (t->session[i] == session && !(t->several & lease_bit((uint8_t)i)))
+			types &= (uint8_t)~lease_bit((uint8_t)i);
+	return types;
 }
 
 /* An inode that somebody waits for. */
@@ -62,7 +65,7 @@ struct contested {
 	struct export *export;
 	uint64_t ino;
 	struct list waiters;        /* struct lease_place, in the order they came */
-	struct most wanted;         /* by them, or by some that have left since the last look */
+	struct types wanted;        /* by them, or by some that have left since the last look */
 	struct list recalls;        /* struct recall, by of_inode */
 	struct list searched;       /* recalls.searched, or alone */
 	struct path_search *search; /* NULL: not on its way */
@@ -254,7 +257,7 @@ void recall_wait(struct request *req)
 	place = take_place(req, at);
 	place->type = req->wants.type;
 	req->wait.parked = true;
-	most_add(&at->wanted, place->type, session_id(req));
+	types_add(&at->wanted, place->type, session_id(req));
 	list_add_tail(&rs->parked, &req->link);
 	note_change(rs, at);
 }
@@ -266,9 +269,9 @@ bool recall_waits(const struct request *req)
 
 /* A session's own LEASE is in the way of what it can do without, which it would wait for itself;
  * but not of another LEASE. */
-static uint8_t wanted_before(const struct request *req, const struct most *before)
+static uint8_t wanted_before(const struct request *req, const struct types *before)
 {
-	return req->rpc.op == RPC_LEASE ? most_but(before, session_id(req)) : before->type;
+	return req->rpc.op == RPC_LEASE ? types_but(before, session_id(req)) : before->any;
 }
 
 uint8_t recall_wanted(const struct request *req, uint64_t ino)
@@ -279,7 +282,7 @@ uint8_t recall_wanted(const struct request *req, uint64_t ino)
 	const struct lease_place *place = at ? find_place(req, at) : NULL;
 
 	if (!at)
-		return LEASE_NONE;
+		return 0;
 	return place ? place->before : wanted_before(req, &at->wanted);
 }
 
@@ -323,7 +326,7 @@ static struct recall *make_recall(struct contested *at, struct server *s, uint64
 struct look {
 	struct server *server;
 	struct contested *at;
-	struct most has; /* what sessions have of it */
+	struct types has; /* what sessions have of it */
 };
 
 static void recall(struct look *look, const struct lease_record *record, uint8_t keep)
@@ -335,8 +338,8 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 		r = make_recall(look->at, look->server, record->session);
 	if (!r)
 		return;
-	news = keep < r->keep || record->number != r->number;
-	if (news && !keep)
+	news = keep != r->keep || record->number != r->number;
+	if (news && keep < LEASE_SHARED)
 		damping_recalled(&look->server->recalls->damping, look->at->export->index,
 			look->at->ino, now_ms());
 	r->wanted = true;
@@ -350,33 +353,33 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 static void look_at_holder(const struct lease_record *record, void *arg)
 {
 	struct look *look = arg;
-	uint8_t wanted = most_but(&look->at->wanted, record->session);
+	uint8_t wanted = types_but(&look->at->wanted, record->session);
 
-	most_add(&look->has, record->type, record->session);
-	if (lease_conflict(wanted, record->type))
-		recall(look, record, wanted == LEASE_EXCLUSIVE ? LEASE_NONE : LEASE_SHARED);
+	types_add(&look->has, record->type, record->session);
+	if (lease_conflicts(record->type, wanted))
+		recall(look, record, lease_beside(record->type, wanted));
 }
 
 static void look_at_waiters(struct contested *at)
 {
-	at->wanted = (struct most){0};
+	at->wanted = (struct types){0};
 	list_for_each (pos, &at->waiters) {
 		struct lease_place *place = place_of(pos);
 
 		place->before = wanted_before(place->req, &at->wanted);
-		most_add(&at->wanted, place->type, session_id(place->req));
+		types_add(&at->wanted, place->type, session_id(place->req));
 	}
 }
 
 /* Only a LEASE is behind those who came before: what else waits takes nothing. */
 static bool is_behind(const struct lease_place *place)
 {
-	return place->req->rpc.op == RPC_LEASE && lease_conflict(place->type, place->before);
+	return place->req->rpc.op == RPC_LEASE && lease_conflicts(place->type, place->before);
 }
 
 static bool is_blocked(const struct look *look, const struct lease_place *place)
 {
-	return lease_conflict(place->type, most_but(&look->has, session_id(place->req)));
+	return lease_conflicts(place->type, types_but(&look->has, session_id(place->req)));
 }
 
 /* For this one. */

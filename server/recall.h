@@ -44,7 +44,7 @@ void recall_wait(struct request *req);
 void recall_leave(struct request *req);
 /* Whether it does so now, and is not being run again. */
 bool recall_waits(const struct request *req);
-/* The greatest type that is waited for of an inode by others, who came before it. */
+/* The types that are waited for of an inode by others, who came before it: lease_bit(). */
 uint8_t recall_wanted(const struct request *req, uint64_t ino);
 /* Whether the inode is taken away from sessions so often that it had better not be given unasked.
  */

@@ -115,10 +115,11 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 static json_t *describe_leases(
 	const struct server *s, const struct export *export, const struct meta_usage *u)
 {
-	return json_pack("{s:I s:I s:I s:i s:I s:I s:i}", "shared", (json_int_t)u->shared,
-		"exclusive", (json_int_t)u->exclusive, "pins", (json_int_t)u->pins, "waiting",
-		(int)recalls_waiting(s, export), "recalled", (json_int_t) export->recalled, "locks",
-		(json_int_t)u->locks, "lock_waits", (int)u->lock_waits);
+	return json_pack("{s:I s:I s:I s:I s:i s:I s:I s:i}", "layouts", (json_int_t)u->layouts,
+		"shared", (json_int_t)u->shared, "exclusive", (json_int_t)u->exclusive, "pins",
+		(json_int_t)u->pins, "waiting", (int)recalls_waiting(s, export), "recalled",
+		(json_int_t) export->recalled, "locks", (json_int_t)u->locks, "lock_waits",
+		(int)u->lock_waits);
 }
 
 /* Inodes that are listed of one export: those that most wait for. */
@@ -266,8 +267,9 @@ static json_t *describe_holder(const struct session *session)
 	struct holder_counts n =
 		meta_holder(session->server->meta, session->export->index, session->stored.id);
 
-	return json_pack("{s:I s:I s:I s:I}", "shared", (json_int_t)n.shared, "exclusive",
-		(json_int_t)n.exclusive, "pins", (json_int_t)n.pins, "locks", (json_int_t)n.locks);
+	return json_pack("{s:I s:I s:I s:I s:I}", "layouts", (json_int_t)n.layouts, "shared",
+		(json_int_t)n.shared, "exclusive", (json_int_t)n.exclusive, "pins",
+		(json_int_t)n.pins, "locks", (json_int_t)n.locks);
 }
 
 /* One that is to end does so when nothing of it can reach memory. */

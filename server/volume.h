@@ -22,7 +22,7 @@ struct protect;
 
 /* Of sessions at a shared export; see lease.h and lock.h. */
 struct lease_counts {
-	uint64_t records, shared, exclusive, pins;
+	uint64_t records, layouts, shared, exclusive, pins;
 	uint64_t locks;
 };
 

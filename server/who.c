@@ -27,8 +27,11 @@ static const char *lease_state_name(uint8_t type)
 {
 	switch ((enum lease_type)type) {
 	case LEASE_NONE:
-	case LEASE_LAYOUT:
 		break;
+	case LEASE_LAYOUT:
+		return "layout";
+	case LEASE_OVERWRITE:
+		return "overwrite";
 	case LEASE_SHARED:
 		return "shared";
 	case LEASE_EXCLUSIVE:

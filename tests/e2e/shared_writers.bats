@@ -60,7 +60,28 @@ times() {
 	find "$dir/$1/tree" -type f -printf '%P %s %T@ %C@\n' | sort
 }
 
-# Opened for writing, and not yet closed, by a process of its own.
+# keep_open FILE: for reading and writing, by a process of its own.
+keep_open() {
+	local ready=$dir/ready.${#holders[@]}
+	(
+		exec 7<>"$1"
+		touch "$ready"
+		exec sleep 600
+	) 3>&- &
+	holders+=($!)
+	until_true 10 test -e "$ready"
+}
+
+let_go() {
+	local pid
+	for pid in "${holders[@]}"; do
+		kill "$pid"
+		exit_status "$pid" 10 || [ $? -eq 143 ]
+	done
+	holders=()
+}
+
+# Written to, and not yet closed, by a process of its own.
 hold_open() {
 	local ready=$dir/ready.${#holders[@]}
 	(
@@ -103,4 +124,123 @@ hold_open() {
 	grep -v '^open ' "$dir/before" | diff - "$dir/after"
 	[ "$(stat -c %.9Y "$dir/2/tree/open" | tr -d .)" -ge "$killed" ]
 	times 1 | diff - <(times 2)
+}
+
+# ---- what several write --------------------------------------------------------------------------
+
+# overwrite N BLOCK COUNT [SOURCE]: by mount N, direct, pages that there are.
+overwrite() {
+	dd if="${4:-/dev/zero}" of="$dir/$1/file" bs=4k seek="$2" count="$3" oflag=direct conv=notrunc \
+		status=none
+}
+
+# In two halves, one of each mount, which both have the file open.
+overwrite_halves() {
+	local pids=() n
+	share 1 2
+	keep_open "$dir/1/file"
+	keep_open "$dir/2/file"
+	# Until they have it together.
+	overwrite 1 0 1
+	overwrite 2 1 1
+	has_leases exclusive 0
+	has_leases layouts 2
+	for n in 1 2; do
+		overwrite $n $(((n - 1) * blocks)) "$1" 3>&- &
+		pids+=($!)
+	done
+	wait "${pids[0]}"
+	wait "${pids[1]}"
+	for n in 1 2; do
+		dd if="$dir/$n/file" of=/dev/null bs=4k count="$1" iflag=direct status=none
+	done
+	let_go
+	until_true 10 has_leases layouts 0
+	end_mount 1
+	end_mount 2
+	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
+}
+
+# cost COMMAND...: how many RPCs.
+cost() {
+	local before
+	before=$(status_of '.exports[0].counters.rpcs')
+	"$@" >&2
+	echo $(($(status_of '.exports[0].counters.rpcs') - before))
+}
+
+@test "two that overwrite one file, and read it, send nothing for that" {
+	local blocks=4000 few many began
+	! small || blocks=400
+	begin 1
+	dd if=/dev/zero of="$dir/1/file" bs=4k count=$((2 * blocks)) status=none
+	end_mount 1
+	few=$(cost overwrite_halves 10)
+	began=$SECONDS
+	many=$(cost overwrite_halves $blocks)
+	echo "RPCs: $few for 10 writes and reads of each, $many for $blocks"
+	# The times of what is written are committed once a second.
+	[ $((many - few)) -le $((10 + 4 * (SECONDS - began + 1))) ]
+}
+
+@test "of what several overwrite each reads what was written last, and stat tells when" {
+	local i n before
+	begin 1 2 3
+	random_file "$dir/a" 1
+	random_file "$dir/b" 1
+	cp "$dir/a" "$dir/1/file"
+	keep_open "$dir/1/file"
+	keep_open "$dir/2/file"
+	for ((i = 0; i < 20; i++)); do
+		before=$(date +%s%N)
+		overwrite 1 0 128 "$dir/a"
+		overwrite 2 128 128 "$dir/b"
+		for n in 1 2 3; do
+			[ "$(stat -c %.9Y "$dir/$n/file" | tr -d .)" -ge "$before" ]
+		done
+		cmp "$dir/1/file" "$dir/2/file"
+		cmp -n $((128 * 4096)) "$dir/3/file" "$dir/a"
+		cmp -n $((128 * 4096)) -i $((128 * 4096)):0 "$dir/3/file" "$dir/b"
+		[ "$(stat -c '%.9Y %.9Z' "$dir/1/file")" = "$(stat -c '%.9Y %.9Z' "$dir/2/file")" ]
+		# What grows, or has holes, is one's alone for as long as that takes.
+		head -c 4096 "$dir/a" >>"$dir/1/file"
+		[ "$(stat -c %s "$dir/2/file")" -eq $((1048576 + 4096)) ]
+		overwrite 2 256 1 "$dir/b"
+		cmp -n 4096 -i 1048576:0 "$dir/1/file" "$dir/b"
+		truncate -s 1M "$dir/2/file"
+		[ "$(stat -c %s "$dir/1/file")" -eq 1048576 ]
+	done
+	let_go
+	until_true 10 has_leases layouts 0
+}
+
+@test "what is written to a file that another one cuts lands in no other file" {
+	local i pids=()
+	begin 1 2 3
+	random_file "$dir/kept" 1
+	yes 'this is of the file that is cut' | head -c 1M >"$dir/bytes"
+	cp "$dir/bytes" "$dir/1/file"
+	for i in 1 2; do
+		keep_open "$dir/$i/file"
+		until test -e "$dir/enough"; do
+			overwrite $i 0 256 "$dir/bytes"
+		done 3>&- &
+		pids+=($!)
+	done
+	for ((i = 0; i < 20; i++)); do
+		until_true 10 eval '[ "$(leases layouts)" -ge 1 ]'
+		truncate -s 0 "$dir/3/file"
+		cp "$dir/kept" "$dir/3/kept.$i"
+		cp "$dir/kept" "$dir/1/kept.too.$i"
+	done
+	touch "$dir/enough"
+	wait "${pids[0]}"
+	wait "${pids[1]}"
+	for ((i = 0; i < 20; i++)); do
+		cmp "$dir/kept" "$dir/2/kept.$i"
+		cmp "$dir/kept" "$dir/2/kept.too.$i"
+	done
+	overwrite 2 0 256 "$dir/bytes"
+	cmp "$dir/bytes" "$dir/3/file"
+	let_go
 }

@@ -139,7 +139,7 @@ static inline void assert_nothing_sent(void)
 	assert_true(list_empty(&fx.remote.rpc_waiting_reserved));
 }
 
-static inline struct rpc_call *take_lease(enum lease_type type, unsigned flags)
+static inline struct rpc_call *take_any_lease(enum lease_type type, unsigned flags)
 {
 	/* What keeps nobody waiting has slots of its own. */
 	struct rpc_call *call = take(
@@ -152,6 +152,17 @@ static inline struct rpc_call *take_lease(enum lease_type type, unsigned flags)
 	assert_int_equal(call->req.lease.flags, flags);
 	assert_nothing_sent();
 	return call;
+}
+
+/* By who reads or overwrites; or by others, whom nothing less serves. */
+static inline struct rpc_call *take_lease(enum lease_type type, unsigned flags)
+{
+	return take_any_lease(type, flags | LEASE_OR_LAYOUT);
+}
+
+static inline struct rpc_call *take_strict_lease(enum lease_type type, unsigned flags)
+{
+	return take_any_lease(type, flags);
 }
 
 static inline void grant_size(
@@ -230,11 +241,14 @@ static inline void recall(uint64_t number, enum lease_type keep)
 /* An open file with a lease of that number. */
 static inline void open_with(enum lease_type type, uint64_t number)
 {
-	begin(0, OP_OPEN, type == LEASE_EXCLUSIVE ? O_RDWR : O_RDONLY);
+	bool writes = lease_includes(type, LEASE_OVERWRITE);
+
+	begin(0, OP_OPEN, writes ? O_RDWR : O_RDONLY);
 	assert_int_equal(fx.went[0], 0);
-	grant(take_lease(type, LEASE_PIN | LEASE_IF_FREE), type, number);
+	grant(take_lease(writes ? LEASE_EXCLUSIVE : LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), type,
+		number);
 	fx.inode->nopen++;
-	fx.inode->nwriters += type == LEASE_EXCLUSIVE;
+	fx.inode->nwriters += writes;
 	end(0);
 	assert_nothing_sent();
 }

@@ -96,7 +96,7 @@ static inline uint8_t what_others_want(const void *asker, uint64_t ino)
 
 static inline void others_want(uint8_t type)
 {
-	wanted_by_others = type;
+	wanted_by_others = lease_bit(type);
 	fx.ctx.wanted = what_others_want;
 }
 

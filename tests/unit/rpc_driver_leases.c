@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "common/lease_type.h"
 #include "common/clock.h"
 #include "common/util.h"
 #include "tests/unit/rpc_driver.h"
@@ -593,7 +594,7 @@ static struct holding {
 	bool asked;
 } holdings[CLIENTS][FILES];
 static uint64_t files[FILES];
-static unsigned ngranted[LEASE_EXCLUSIVE + 1];
+static unsigned ngranted[LEASE_TYPES];
 
 static unsigned chance(unsigned n)
 {
@@ -612,8 +613,7 @@ static void granted(unsigned i, unsigned file, const struct lease *lease)
 	for (unsigned k = 0; k < CLIENTS; k++) {
 		uint8_t other = k == i ? LEASE_NONE : holdings[k][file].type;
 
-		assert_false(lease->type == LEASE_EXCLUSIVE && other != LEASE_NONE);
-		assert_false(lease->type == LEASE_SHARED && other == LEASE_EXCLUSIVE);
+		assert_false(lease_conflicts(lease->type, lease_bit(other)));
 	}
 	assert_true(lease->number > h->number);
 	*h = (struct holding){lease->type, lease->number, false};
@@ -643,7 +643,7 @@ static void return_one(unsigned i, unsigned file, uint8_t keep)
 	struct holding *h = &holdings[i][file];
 	struct rpc_reply rep;
 
-	h->type = h->type < keep ? h->type : keep;
+	h->type = lease_common(h->type, keep);
 	send_return(i, RETURN_SLOT, files[file], h->number, keep, (enum return_pin)chance(2));
 	receive_until(i, RPC_RETURN, &rep);
 }
@@ -687,7 +687,7 @@ static void ask_for_something(unsigned i)
 		req = getattr_request(files[file]);
 	else if (holdings[i][file].type != LEASE_NONE)
 		return_one(i, file, LEASE_NONE);
-	req.lease.flags = req.op == RPC_LEASE ? (uint8_t)chance(4) : 0;
+	req.lease.flags = req.op == RPC_LEASE ? (uint8_t)chance(8) : 0;
 	holdings[i][file].asked = true;
 	ask(i, file, req);
 }
@@ -721,8 +721,8 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 		assert_true(now_ms() < until);
 		answer_recalls(i);
 	}
-	assert_true(ngranted[LEASE_SHARED] > STEPS / 100);
-	assert_true(ngranted[LEASE_EXCLUSIVE] > STEPS / 100);
+	for (unsigned type = LEASE_LAYOUT; type < LEASE_TYPES; type++)
+		assert_true(ngranted[type] > STEPS / 100);
 	assert_true(status_says(0, "\"waiting\":0"));
 	end_all();
 }
@@ -871,8 +871,8 @@ static void who__has_and_who_waits(void **state)
 	expect_words(json, "\"start\":3,\"end\":9,\"pid\":77,\"ms\":");
 	assert_true(status_says(0, "\"locks\":1,\"lock_waits\":1}"));
 	assert_true(status_says(0, "\"contested\":[{\"inode\":2,\"path\":null,\"waiting\":1"));
-	assert_true(
-		status_says(0, "\"leases\":{\"shared\":0,\"exclusive\":1,\"pins\":1,\"locks\":1}"));
+	assert_true(status_says(0,
+		"\"leases\":{\"layouts\":0,\"shared\":0,\"exclusive\":1,\"pins\":1,\"locks\":1}"));
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)ino);
 	assert_int_equal(who(1, "default", number, json, sizeof(json)), 0);
 	expect_words(json, "\"path\":null,\"inode\":2,");

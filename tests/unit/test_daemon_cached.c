@@ -156,7 +156,7 @@ static void recall__a_second_time__drops_what_was_read_since(void **state)
 	dropped(take_dropped(0, 2));
 	give_back(1);
 	begin_cached(0, OP_READ, 5, 1);
-	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
 	end(0);
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(5, 1));
@@ -192,7 +192,7 @@ static void read__of_other_pages__waits_for_the_next_lease(void **state)
 	assert_int_equal(fx.went[0], 0);
 	dropped(job);
 	give_back(1);
-	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
 	end(0);
 	close_file();
 	recall(2, LEASE_NONE);
@@ -217,7 +217,7 @@ static void read__that_waits__has_nothing_to_be_dropped(void **state)
 	dropped(take_dropped(102, 2));
 	dropped(take_dropped(105, 2));
 	give_back(1);
-	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
 	end(1);
 	end(2);
 	end(3);
@@ -297,11 +297,11 @@ static void cut__of_what_is_cached_shared__waits(void **state)
 	read_pages(0, 4);
 	cut(0);
 	assert_int_equal(fx.went[0], 0);
-	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
 	assert_int_equal(fx.went[0], 0);
 	dropped(take_dropped(0, 4));
 	give_back(1);
-	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
 	end(0);
 	close_and_leave(2);
 }
@@ -314,7 +314,7 @@ static void read__beside_who_may_store__needs_the_file_alone(void **state)
 	begin_cached(0, OP_READ, 0, 1);
 	assert_int_equal(fx.went[0], 0);
 	assert_nothing_dropped();
-	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
 	end(0);
 	end(1);
 	assert_int_equal(fx.inode->cached.nstorers, 0);
@@ -333,7 +333,7 @@ static void open_to_store__of_what_is_cached_shared__drops_it_first(void **state
 	read_pages(0, 1);
 	begin(1, OP_OPEN, O_RDWR);
 	assert_int_equal(fx.went[1], 0);
-	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
 	assert_int_equal(fx.went[1], 0);
 	job = take_dropped(0, 1);
 	read_pages(0, 1);
@@ -350,7 +350,7 @@ static void open_to_store__where_nobody_else_has_it__drops_nothing(void **state)
 	open_with(LEASE_SHARED, 1);
 	read_pages(0, 1);
 	begin(1, OP_OPEN, O_RDWR);
-	grant(take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
 	end(1);
 	assert_nothing_dropped();
 	close_file();
@@ -421,7 +421,7 @@ static void lost__is_dropped_and_nothing_of_it_written(void **state)
 	assert_nothing_sent();
 	dropped(job);
 	told_that_it_is_endless();
-	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 1);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 1);
 	end(1);
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(2, 1));

@@ -134,7 +134,7 @@ static void truncate__of_a_file_that_is_not_open__keeps_less(void **state)
 	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
 	req->args.set.valid = SET_SIZE;
 	assert_false(lease_admit(req, op_went));
-	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
 	end(0);
 	assert_nothing_sent();
 	lease_keep_flush(&fx.thread);
@@ -162,7 +162,7 @@ static void setattr__of_times__needs_the_file_alone(void **state)
 	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
 	req->args.set.valid = SET_MTIME;
 	assert_false(lease_admit(req, op_went));
-	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 5);
 	recall(5, LEASE_NONE);
 	assert_nothing_sent();
 	end(0);

@@ -741,7 +741,7 @@ static void ranges__out_of_range(void **state)
 	q.lease.flags = LEASE_IF_FREE; /* a pin would be something */
 	assert_refused(&q);
 	q = request_of(RPC_LEASE);
-	q.lease.flags = 2 * LEASE_IF_FREE;
+	q.lease.flags = 2 * LEASE_OR_LAYOUT;
 	assert_refused(&q);
 	q = request_of(RPC_LOCK);
 	q.lock.kind = 0;

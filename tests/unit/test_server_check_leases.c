@@ -85,6 +85,11 @@ static void of_directory(void)
 	put_lease(key_of(dir), first, LEASE_EXCLUSIVE, 0, 1);
 }
 
+static void layout_of_directory(void)
+{
+	put_lease(key_of(dir), first, LEASE_LAYOUT, 0, 1);
+}
+
 static void of_no_export(void)
 {
 	put_lease(UINT64_C(9) << INO_BITS | file, first, LEASE_SHARED, 0, 1);
@@ -98,6 +103,11 @@ static void beside_exclusive(void)
 static void beside_shared(void)
 {
 	put_lease(key_of(file), second, LEASE_EXCLUSIVE, 0, 1);
+}
+
+static void written_beside_shared(void)
+{
+	put_lease(key_of(file), second, LEASE_OVERWRITE, 0, 1);
 }
 
 static void of_nothing(void)
@@ -134,10 +144,17 @@ static const struct corruption corruptions[] = {
 	{of_nobody, "inode N is leased to session 77, which is not there"},
 	{of_one_alone, "inode N is leased to session N, which is not shared"},
 	{of_no_inode, "session N has a lease of inode 999, which is not there"},
-	{of_directory, "session N has inode N exclusively, which is no regular file"},
+	{of_directory,
+		"session N has more than a shared lease of inode N, which is no regular file"},
+	{layout_of_directory,
+		"session N has more than a shared lease of inode N, which is no regular file"},
 	{of_no_export, "table lease has records of export 9, which is not there"},
-	{beside_exclusive, "inode N is leased to session N and to session N, and one has it alone"},
-	{beside_shared, "inode N is leased to session N and to session N, and one has it alone"},
+	{beside_exclusive,
+		"inode N is leased to session N and to session N, who can't both have what they have"},
+	{beside_shared,
+		"inode N is leased to session N and to session N, who can't both have what they have"},
+	{written_beside_shared,
+		"inode N is leased to session N and to session N, who can't both have what they have"},
 	{of_nothing, "the record of inode N and session N says nothing"},
 	{of_no_number, "the lease of inode N for session N has a number that was not given out"},
 	{of_a_number_to_come,
