@@ -208,13 +208,10 @@ static bool event_apply(const struct event *event)
 	return true;
 }
 
-int evq_poll(struct evq *q, struct event *events, int max)
+static int keep_events(struct event *events, int n)
 {
-	int n = q->transport->ops->evq_poll(q, events, max);
 	int kept = 0;
 
-	if (n >= 0)
-		n += fence_off_poll(q, events + n, max - n);
 	for (int i = 0; i < n; i++) {
 		if (!event_apply(&events[i]))
 			continue;
@@ -222,7 +219,23 @@ int evq_poll(struct evq *q, struct event *events, int max)
 			events[kept] = events[i];
 		kept++;
 	}
-	return n < 0 ? n : kept;
+	return kept;
+}
+
+/* Where only such have come as nobody is to see, there may be more: who is told that there was
+ * nothing goes to sleep. */
+int evq_poll(struct evq *q, struct event *events, int max)
+{
+	int n, kept;
+
+	do {
+		n = q->transport->ops->evq_poll(q, events, max);
+		if (n < 0)
+			return n;
+		n += fence_off_poll(q, events + n, max - n);
+		kept = keep_events(events, n);
+	} while (n && !kept);
+	return kept;
 }
 
 bool evq_pending(const struct evq *q)

@@ -56,10 +56,10 @@ struct transport_address {
 /* Sizes that both sides settle when a channel opens: each asks, the smaller one counts, but for
  * nrecv, which each side states for itself. What the device grants may be less again. */
 struct transport_config {
-	uint32_t msg_bytes; /* the longest message */
-	uint32_t nrecv;     /* messages the peer may have on the way to us: receives kept posted */
-	uint32_t nsend;     /* messages of ours that may be on the way */
-	uint32_t nwork;     /* works (see channel_post) outstanding on one channel; client */
+	uint32_t msg_bytes;   /* the longest message */
+	uint32_t nrecv;       /* messages the peer may have on the way to us, or unreturned here */
+	uint32_t nsend;       /* messages of ours that may be on the way */
+	uint32_t nwork;       /* works (see channel_post) outstanding on one channel; client */
 	uint32_t max_regions; /* regions that a channel may publish or hold keys to */
 	unsigned
 		io_threads; /* threads that serve the peers' READs and WRITEs: tcp server; else 0 */
@@ -232,7 +232,8 @@ enum { SEND_IMM = 1 };
 
 /* Sends the first len bytes of a buffer from channel_send_buffer; with SEND_IMM also imm. The
  * buffer is taken, also on failure. There is no event for a message that is out; one that can't
- * go out ends in EV_CLOSED. The caller keeps within peer_nrecv: more on the way is its bug. */
+ * go out ends in EV_CLOSED. The caller keeps within peer_nrecv: more on the way is its bug, and
+ * either waits there or has the peer close the channel (its EV_CLOSED: -EPROTO). */
 int channel_send(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm);
 
 /* Gives the memory of an EV_RECV back. In any order; all before channel_delete is not required. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 
 int verbs_channel_new(
@@ -17,6 +18,7 @@ int verbs_channel_new(
 		return -ENOMEM;
 	list_init(&ch->ready_node);
 	list_init(&ch->hot_node);
+	list_init(&ch->dying_node);
 	err = channel_base_init(&ch->base, q, server, state);
 	if (err) {
 		free(ch);
@@ -33,15 +35,48 @@ static uint32_t slot_count(const struct verbs_channel *ch)
 	return ch->nrecv + ch->nsend;
 }
 
+/* One more than promised to the peer, for its bye. */
+static uint32_t receives_needed(const struct verbs_channel *ch)
+{
+	return ch->base.transport->config.nrecv + 1;
+}
+
+/* The messages that the caller has. What is never used of the memory is never touched: the place
+ * that was given back last is taken first. */
+static int build_kept(struct verbs_channel *ch)
+{
+	ch->nkept = receives_needed(ch);
+	ch->free_kept = calloc(ch->nkept, sizeof(*ch->free_kept));
+	ch->kept = malloc((size_t)ch->nkept * ch->base.transport->config.msg_bytes);
+	if (!ch->free_kept || !ch->kept)
+		return -ENOMEM;
+	for (uint32_t i = ch->nkept; i-- > 0;)
+		ch->free_kept[ch->nfree_kept++] = i;
+	return 0;
+}
+
+static int build_receives(struct verbs_channel *ch)
+{
+	struct verbs_srq *srq = ch->base.server ? verbs_evq(ch->base.q)->srq : NULL;
+	int err;
+
+	if (!srq) {
+		ch->nrecv = receives_needed(ch);
+		return 0;
+	}
+	err = build_kept(ch);
+	return err ? err : verbs_srq_join(srq, ch);
+}
+
 static int build_messages(struct verbs_channel *ch)
 {
 	struct verbs_transport *t = verbs_transport(ch->base.transport);
 	const struct transport_config *config = &t->base.config;
 	size_t len;
-	int err;
+	int err = build_receives(ch);
 
-	/* One more than promised to the peer, for its bye. */
-	ch->nrecv = config->nrecv + 1;
+	if (err)
+		return err;
 	ch->nsend = config->nsend + verbs_send_slack(config);
 	len = (size_t)slot_count(ch) * config->msg_bytes;
 	ch->free_slots = calloc(ch->nsend, sizeof(*ch->free_slots));
@@ -69,11 +104,12 @@ static int create_qp(struct verbs_channel *ch, uint32_t sq_depth)
 			.qp_context = ch,
 			.send_cq = ch->cq,
 			.recv_cq = ch->cq,
+			.srq = ch->srq ? verbs_srq_queue(ch->srq) : NULL,
 			.qp_type = IBV_QPT_RC,
 			.cap = {.max_send_wr = sq_depth,
 				.max_recv_wr = ch->nrecv,
 				.max_send_sge = sge,
-				.max_recv_sge = 1,
+				.max_recv_sge = ch->srq ? 0 : 1,
 				.max_inline_data = max_inline},
 		};
 		if (rdma_create_qp(ch->id, ch->pd ? ch->pd : t->pd, &attr) == 0)
@@ -96,7 +132,10 @@ static int create_qp(struct verbs_channel *ch, uint32_t sq_depth)
 }
 
 /* The completion queue holds every work request that can be posted: in an error all of them
- * complete, the unsignalled ones too, and one that is full loses completions. */
+ * complete, the unsignalled ones too, and one that is full loses completions. A peer that fills it
+ * with more messages than it may have on the way loses its queue pair, and takes no more receives
+ * from others.
+ */
 static int build_queues(struct verbs_channel *ch)
 {
 	struct verbs_transport *t = verbs_transport(ch->base.transport);
@@ -106,8 +145,8 @@ static int build_queues(struct verbs_channel *ch)
 
 	if (err)
 		return err;
-	ch->cq = ibv_create_cq(
-		t->context, (int)(sq_depth + ch->nrecv), ch, verbs_evq(ch->base.q)->comp, 0);
+	ch->cq = ibv_create_cq(t->context, (int)(sq_depth + receives_needed(ch)), ch,
+		verbs_evq(ch->base.q)->comp, 0);
 	if (!ch->cq)
 		return errno ? -errno : -ENOMEM;
 	err = create_qp(ch, sq_depth);
@@ -149,13 +188,17 @@ err_unbuild:
 	return err;
 }
 
-/* After this the peer reaches nothing through the channel, and nothing of it lands here. */
+/* After this the peer reaches nothing through the channel, and nothing of it lands here. Some
+ * devices take a queue pair's completions away with it, so those of shared receives are taken
+ * before, too. */
 static int destroy_qp(struct verbs_channel *ch)
 {
 	int err = verbs_windows_free(ch);
 
 	if (err || !ch->id || !ch->id->qp)
 		return err;
+	if (ch->srq)
+		verbs_io_drain(ch);
 	/* Not rdma_destroy_qp, which does not tell whether it did. */
 	err = ibv_destroy_qp(ch->id->qp);
 	if (err) {
@@ -164,6 +207,10 @@ static int destroy_qp(struct verbs_channel *ch)
 		return -err;
 	}
 	ch->id->qp = NULL;
+	if (ch->srq) {
+		verbs_io_drain(ch);
+		verbs_srq_leave(ch->srq, ch);
+	}
 	verbs_grants_free(ch);
 	return 0;
 }
@@ -171,6 +218,10 @@ static int destroy_qp(struct verbs_channel *ch)
 void verbs_channel_unbuild(struct verbs_channel *ch)
 {
 	destroy_qp(ch);
+	if (ch->srq) {
+		ch->unused = !ch->id->qp;
+		verbs_srq_leave(ch->srq, ch);
+	}
 	if (ch->cq) {
 		ibv_ack_cq_events(ch->cq, ch->cq_events);
 		ch->cq_events = 0;
@@ -186,10 +237,15 @@ void verbs_channel_unbuild(struct verbs_channel *ch)
 	verbs_io_fini(ch);
 	free(ch->messages);
 	free(ch->free_slots);
+	free(ch->kept);
+	free(ch->free_kept);
 	free(ch->grants);
 	ch->messages = NULL;
 	ch->free_slots = NULL;
 	ch->nfree = 0;
+	ch->kept = NULL;
+	ch->free_kept = NULL;
+	ch->nfree_kept = 0;
 	ch->grants = NULL;
 }
 
@@ -239,6 +295,30 @@ static bool qp_in_error(const struct verbs_channel *ch)
 	       attr.qp_state == IBV_QPS_ERR;
 }
 
+static void die(struct verbs_channel *ch)
+{
+	ch->phase = PHASE_DYING;
+	/* Also what puts our queue pair into error, on the side that was asked to disconnect too.
+	 */
+	rdma_disconnect(ch->id);
+	if (ch->srq) {
+		ch->last_ms = now_ms() + VERBS_LAST_MS;
+		verbs_evq_await(ch);
+	}
+	verbs_evq_hot(ch);
+}
+
+void verbs_channel_last_receive(struct verbs_channel *ch)
+{
+	atomic_store(&ch->last_receive, true);
+}
+
+bool verbs_channel_may_finish(const struct verbs_channel *ch)
+{
+	return ch->phase == PHASE_DYING &&
+	       (!ch->srq || atomic_load(&ch->last_receive) || now_ms() >= ch->last_ms);
+}
+
 void verbs_channel_fail(struct verbs_channel *ch, int cause)
 {
 	if (ch->phase >= PHASE_DYING) {
@@ -252,11 +332,7 @@ void verbs_channel_fail(struct verbs_channel *ch, int cause)
 		return;
 	}
 	ch->qp_failed = qp_in_error(ch);
-	ch->phase = PHASE_DYING;
-	/* Also what puts our queue pair into error, on the side that was asked to disconnect too.
-	 */
-	rdma_disconnect(ch->id);
-	verbs_evq_hot(ch);
+	die(ch);
 }
 
 static int final_status(const struct verbs_channel *ch)
@@ -271,13 +347,19 @@ static int final_status(const struct verbs_channel *ch)
 
 void verbs_channel_finish(struct verbs_channel *ch)
 {
-	destroy_qp(ch);
+	int err = destroy_qp(ch);
+
 	ch->status = final_status(ch);
 	if (ch->base.server && ch->status == -EACCES)
 		ch->base.refused++;
 	ch->phase = PHASE_DEAD;
-	ch->pending |= PENDING_CLOSED;
+	if (!ch->fencing)
+		ch->pending |= PENDING_CLOSED;
+	else
+		/* One whose queue pair stays is never known to be fenced. */
+		ch->pending = err ? 0 : PENDING_FENCED;
 	list_del(&ch->hot_node);
+	list_del(&ch->dying_node);
 	verbs_evq_ready(ch);
 }
 
@@ -336,8 +418,17 @@ void verbs_delete(struct channel *base)
 int verbs_fence(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);
-	int err;
+	int err = verbs_windows_free(ch);
 
+	if (err)
+		return err;
+	ch->fencing = true;
+	if (ch->phase == PHASE_OPEN && ch->srq) {
+		die(ch);
+		return 0;
+	}
+	if (ch->phase == PHASE_DYING)
+		return 0;
 	if (ch->phase == PHASE_OPEN)
 		rdma_disconnect(ch->id);
 	err = destroy_qp(ch);

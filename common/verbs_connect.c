@@ -114,6 +114,27 @@ static void reject_id(const struct transport *t, struct rdma_cm_id *id, int stat
 
 /* ---- listening and accepting ----------------------------------------------------------------- */
 
+/* Where it can't be had, which is told, each channel gets receives of its own. */
+static void share_receives(struct verbs_evq *q)
+{
+	struct verbs_transport *t = verbs_transport(q->base.transport);
+	int err;
+
+	if (q->srq || !t->shares_receives)
+		return;
+	err = verbs_srq_new(t, &q->srq);
+	if (!err)
+		err = verbs_evq_watch_device(q);
+	if (!err)
+		return;
+	log_warning(
+		"verbs: %s makes no shared receive queue: %s; each channel gets receives of its "
+		"own",
+		t->base.device, errno_text(err));
+	verbs_srq_delete(q->srq);
+	q->srq = NULL;
+}
+
 int verbs_listen(struct evq *base, const struct transport_address *address, struct listener **out)
 {
 	struct verbs_evq *q = verbs_evq(base);
@@ -138,6 +159,7 @@ int verbs_listen(struct evq *base, const struct transport_address *address, stru
 	}
 	l->base.address = *address;
 	memcpy(&l->base.address.addr, rdma_get_local_addr(l->id), address->addrlen);
+	share_receives(q);
 	*out = &l->base;
 	return 0;
 

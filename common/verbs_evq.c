@@ -3,13 +3,19 @@
  *
  * Each channel has a completion queue of its own. It is hot while it is worth polling: from a
  * notification on, until it is found empty after it was armed again. So a busy queue is polled
- * without a system call, and a thousand silent channels cost nothing. */
+ * without a system call, and a thousand silent channels cost nothing.
+ *
+ * A queue that shares receives also listens to what else the device has to tell, since that is how
+ * it learns of a dying channel's last receive. One device tells it all in one place, to whichever
+ * of its queues looks first; each finds out by its timer at the latest. */
 #include "common/verbs_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 
 enum {
@@ -33,7 +39,14 @@ static int watch_all(struct verbs_evq *q)
 {
 	int err = watch(q->epoll, q->cm->fd);
 
-	return err ? err : watch(q->epoll, q->comp->fd);
+	if (!err)
+		err = watch(q->epoll, q->comp->fd);
+	return err ? err : watch(q->epoll, q->timer);
+}
+
+int verbs_evq_watch_device(struct verbs_evq *q)
+{
+	return watch(q->epoll, verbs_transport(q->base.transport)->context->async_fd);
 }
 
 int verbs_evq_new(struct transport *t, struct evq **out)
@@ -45,6 +58,7 @@ int verbs_evq_new(struct transport *t, struct evq **out)
 		return -ENOMEM;
 	list_init(&q->ready);
 	list_init(&q->hot);
+	list_init(&q->dying);
 	q->idle = true;
 	q->cm = rdma_create_event_channel();
 	if (!q->cm) {
@@ -56,10 +70,15 @@ int verbs_evq_new(struct transport *t, struct evq **out)
 		err = -errno;
 		goto err_cm;
 	}
+	q->timer = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (q->timer < 0) {
+		err = -errno;
+		goto err_comp;
+	}
 	q->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (q->epoll < 0) {
 		err = -errno;
-		goto err_comp;
+		goto err_timer;
 	}
 	err = watch_all(q);
 	if (err)
@@ -69,6 +88,8 @@ int verbs_evq_new(struct transport *t, struct evq **out)
 
 err_epoll:
 	close(q->epoll);
+err_timer:
+	close(q->timer);
 err_comp:
 	ibv_destroy_comp_channel(q->comp);
 err_cm:
@@ -82,7 +103,9 @@ void verbs_evq_delete(struct evq *base)
 {
 	struct verbs_evq *q = verbs_evq(base);
 
+	verbs_srq_delete(q->srq);
 	close(q->epoll);
+	close(q->timer);
 	ibv_destroy_comp_channel(q->comp);
 	rdma_destroy_event_channel(q->cm);
 	free(q);
@@ -141,6 +164,88 @@ void verbs_evq_forget(struct verbs_channel *ch)
 {
 	list_del(&ch->ready_node);
 	list_del(&ch->hot_node);
+	list_del(&ch->dying_node);
+}
+
+/* ---- dying channels -------------------------------------------------------------------------- */
+
+static void set_timer(const struct verbs_evq *q)
+{
+	const struct verbs_channel *first =
+		list_entry(q->dying.next, struct verbs_channel, dying_node);
+	struct itimerspec when = {.it_value = {.tv_sec = first->last_ms / 1000,
+					  .tv_nsec = first->last_ms % 1000 * 1000000}};
+
+	timerfd_settime(q->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void verbs_evq_await(struct verbs_channel *ch)
+{
+	struct verbs_evq *q = verbs_evq(ch->base.q);
+	bool first = list_empty(&q->dying);
+
+	list_add_tail(&q->dying, &ch->dying_node);
+	if (first)
+		set_timer(q);
+}
+
+/* Those that are due or have had their last receive leave the list when they are polled. */
+static void look_at_dying(struct verbs_evq *q)
+{
+	list_for_each_safe (node, &q->dying) {
+		struct verbs_channel *ch = list_entry(node, struct verbs_channel, dying_node);
+
+		if (!verbs_channel_may_finish(ch))
+			continue;
+		list_del(&ch->dying_node);
+		verbs_evq_hot(ch);
+	}
+	if (!list_empty(&q->dying))
+		set_timer(q);
+}
+
+static void take_timer(struct verbs_evq *q)
+{
+	uint64_t times;
+
+	(void)!read(q->timer, &times, sizeof(times));
+}
+
+/* A queue pair in error, whose receives are not its own, has nothing to complete by which that
+ * could be seen. */
+static bool is_end(enum ibv_event_type type)
+{
+	return type == IBV_EVENT_QP_LAST_WQE_REACHED || type == IBV_EVENT_QP_FATAL ||
+	       type == IBV_EVENT_QP_REQ_ERR || type == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+/* Acknowledged before the channel, which may wait for that, is told; who else is told of it may be
+ * gone then. */
+static void take_device_event(struct verbs_evq *q, struct ibv_async_event *event)
+{
+	struct verbs_channel *ch = NULL;
+
+	if (is_end(event->event_type) && event->element.qp->srq)
+		ch = event->element.qp->qp_context;
+	if (ch && event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+		verbs_channel_last_receive(ch);
+	if (ch && ch->base.q != &q->base)
+		ch = NULL;
+	ibv_ack_async_event(event);
+	if (ch)
+		verbs_channel_fail(ch, 0);
+}
+
+/* A device that is gone has nothing to tell any more; its channels are told by other events. */
+static void take_device_events(struct verbs_evq *q)
+{
+	struct ibv_context *context = verbs_transport(q->base.transport)->context;
+	struct ibv_async_event event;
+
+	while (ibv_get_async_event(context, &event) == 0)
+		take_device_event(q, &event);
+	if (errno != EAGAIN && errno != EINTR)
+		epoll_ctl(q->epoll, EPOLL_CTL_DEL, context->async_fd, NULL);
 }
 
 /* ---- polling --------------------------------------------------------------------------------- */
@@ -163,17 +268,30 @@ static int take_notifications(struct verbs_evq *q)
 	return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 }
 
+static int take_from(struct verbs_evq *q, int fd)
+{
+	if (fd == q->cm->fd)
+		return verbs_connect_poll(q);
+	if (fd == q->comp->fd)
+		return take_notifications(q);
+	if (fd == q->timer)
+		take_timer(q);
+	else
+		take_device_events(q);
+	look_at_dying(q);
+	return 0;
+}
+
 static int look_at_descriptors(struct verbs_evq *q)
 {
-	struct epoll_event events[2];
+	struct epoll_event events[4];
 	int n = epoll_wait(q->epoll, events, ARRAY_SIZE(events), 0);
 	int err = 0;
 
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	for (int i = 0; i < n && !err; i++)
-		err = events[i].data.fd == q->cm->fd ? verbs_connect_poll(q)
-						     : take_notifications(q);
+		err = take_from(q, events[i].data.fd);
 	return err;
 }
 

@@ -5,13 +5,15 @@
  *     verbs_evq.c      event queues: descriptors, arming, which channels have something to say
  *     verbs_connect.c  connection management: listening, connecting, accepting, its events
  *     verbs_channel.c  a channel's making and ending: queue pair, message buffers, fence
+ *     verbs_srq.c      a server's receives, which its channels share where the device can do that
  *     verbs_io.c       posting and completions
  *
  * A channel's life has phases of its own, since the ends of a connection arrive in two places, the
  * connection manager and the completion queue, in any order. Whatever comes first ends the channel:
  * its queue pair goes into error (PHASE_DYING), what had completed well is drained, then the queue
  * pair is destroyed (PHASE_DEAD), and only then do EV_DONE with errors and EV_CLOSED go out, since
- * only then can no READ land in the caller's memory any more.
+ * only then can no READ land in the caller's memory any more. A fence goes the same way, to
+ * EV_FENCED, where receives that are shared have to come back first.
  *
  * An end in order is announced by a last message, a WRITE of no bytes with the immediate VERBS_BYE,
  * because a disconnect request looks the same whether a process closes or is killed.
@@ -19,12 +21,18 @@
 #ifndef RMEMFS_COMMON_VERBS_INTERNAL_H
 #define RMEMFS_COMMON_VERBS_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
 #include "common/list.h"
 #include "common/log.h"
+#include "common/receives.h"
 #include "common/transport_ops.h"
+
+/* In the wr_id of a receive, with its slot. */
+#define VERBS_RECV_FLAG (UINT64_C(1) << 63)
 
 enum {
 	VERBS_MAX_SGE = 32,       /* 128 KiB of page-sized SGEs in a work */
@@ -36,6 +44,7 @@ enum {
 	VERBS_RETRIES = 6,        /* 7 is for ever on Soft-RoCE */
 	VERBS_RNR_RETRIES = 7,    /* for ever: the peer may be stopped for long and still live */
 	VERBS_RNR_TIMER = 12,     /* 0.64 ms; the kernel's 0 means 655 ms */
+	VERBS_LAST_MS = 100,      /* for a dying queue pair's last receives */
 	VERBS_LOG_MS = 1000,      /* between lines that a peer can provoke, after */
 	VERBS_LOG_BURST = 10,     /* so many */
 };
@@ -48,6 +57,7 @@ struct verbs_transport {
 	struct ibv_device_attr device;
 	struct ibv_pd *pd;
 	bool windows; /* keys are type 2 windows; else registrations in a channel's own domain */
+	bool shares_receives;
 	uint32_t max_sge_read, max_sge_write, max_work_bytes;
 	uint8_t read_depth_out, read_depth_in; /* READs in flight from us, to us */
 };
@@ -67,8 +77,11 @@ struct verbs_evq {
 	struct rdma_event_channel *cm;
 	struct ibv_comp_channel *comp;
 	int epoll;
-	struct list ready; /* channels with pending events */
-	struct list hot;   /* channels whose completion queue is to be polled */
+	int timer;             /* for the first of dying */
+	struct verbs_srq *srq; /* a server's, if the device has any */
+	struct list ready;     /* channels with pending events */
+	struct list hot;       /* channels whose completion queue is to be polled */
+	struct list dying;     /* channels whose last receives are waited for, the oldest first */
 	unsigned polls;
 	struct log_ratelimit strangers; /* peers with a wrong hello */
 	bool idle;                      /* the last poll found nothing */
@@ -104,9 +117,12 @@ struct verbs_channel {
 	struct channel base;
 	struct rdma_cm_id *id;
 	struct rdma_cm_id *listen_id; /* of the listener that brought it */
-	struct list ready_node, hot_node;
+	struct list ready_node, hot_node, dying_node;
 	enum verbs_phase phase;
 	unsigned pending;
+	bool fencing;
+	int64_t last_ms;                       /* its last receives are waited for until then */
+	atomic_bool last_receive;              /* the device has said that they are told */
 	uint8_t read_depth_out, read_depth_in; /* settled with the peer */
 
 	int cause;      /* why it ends; 0: not known (yet) */
@@ -125,6 +141,16 @@ struct verbs_channel {
 	struct ibv_mr *messages_mr;
 	uint32_t nrecv, nsend; /* slots of either kind: more than the configuration's numbers */
 	uint32_t *free_slots, nfree;
+
+	/* Where receives are shared there are none of its own, and what the caller has of messages
+	 * is kept here: nkept places, of which he has those that are not free. */
+	struct verbs_srq *srq;
+	struct receives_user receives;
+	uint32_t burst; /* receives since the completion queue was empty */
+	bool overrun;   /* completions may be lost */
+	bool unused;    /* the queue pair was not made */
+	uint8_t *kept;
+	uint32_t nkept, *free_kept, nfree_kept;
 	uint32_t nlent; /* send slots with the caller */
 	uint32_t max_inline;
 
@@ -189,7 +215,11 @@ int verbs_evq_arm(struct evq *q);
 /* Has evq_poll take the channel's pending events, or poll its completion queue. */
 void verbs_evq_ready(struct verbs_channel *ch);
 void verbs_evq_hot(struct verbs_channel *ch);
+/* Has it poll a dying channel when there is news of its last receives, or at last_ms. */
+void verbs_evq_await(struct verbs_channel *ch);
 void verbs_evq_forget(struct verbs_channel *ch);
+/* Has it look at what else the device tells. */
+int verbs_evq_watch_device(struct verbs_evq *q);
 
 /* verbs_connect.c */
 int verbs_listen(struct evq *q, const struct transport_address *address, struct listener **out);
@@ -215,6 +245,12 @@ void verbs_channel_fail(struct verbs_channel *ch, int cause);
 void verbs_channel_finish(struct verbs_channel *ch);
 /* Frees everything, whatever the phase. */
 void verbs_channel_free(struct verbs_channel *ch);
+/* The device takes no more receives for its queue pair, and has completed those it took. Any
+ * thread's.
+ */
+void verbs_channel_last_receive(struct verbs_channel *ch);
+/* Nothing is waited for but completions that are there already. */
+bool verbs_channel_may_finish(const struct verbs_channel *ch);
 /* Takes up to max pending events. */
 int verbs_channel_events(struct verbs_channel *ch, struct event *events, int max);
 void verbs_disconnect(struct channel *base);
@@ -235,6 +271,8 @@ int verbs_bind_post(struct verbs_channel *ch, struct ibv_mw *mw, struct ibv_mr *
 	uint64_t len, unsigned access);
 /* Takes up to max events from the completion queue. */
 int verbs_io_poll(struct verbs_channel *ch, struct event *events, int max);
+/* Takes only the shared receives from it. */
+void verbs_io_drain(struct verbs_channel *ch);
 /* Fills the next EV_DONE of a dead channel; false: there is none. */
 bool verbs_io_abort_next(struct verbs_channel *ch, int status, struct event *event);
 void *verbs_send_buffer(struct channel *base);
@@ -243,5 +281,25 @@ int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, ui
 void verbs_recv_done(struct channel *base, const void *data);
 int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
+
+/* verbs_srq.c */
+bool verbs_srq_usable(const struct verbs_transport *t);
+int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out);
+/* Its channels are gone. */
+void verbs_srq_delete(struct verbs_srq *s);
+struct ibv_srq *verbs_srq_queue(const struct verbs_srq *s);
+/* Receives that there are; and channels that may have taken one along, for all that is known yet.
+ */
+uint32_t verbs_srq_size(const struct verbs_srq *s);
+unsigned verbs_srq_doubts(const struct verbs_srq *s);
+/* Before the queue pair is made: there are enough for one channel more, or -errno. */
+int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch);
+/* The queue pair is destroyed, and its completions are taken. */
+void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch);
+/* The channel's completion queue was found empty. */
+void verbs_srq_emptied(struct verbs_srq *s, struct verbs_channel *ch);
+const void *verbs_srq_message(const struct verbs_srq *s, uint32_t slot);
+/* The channel has completed this one, and what came in it is not needed any more. */
+void verbs_srq_completed(struct verbs_srq *s, struct verbs_channel *ch, uint32_t slot);
 
 #endif

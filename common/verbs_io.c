@@ -6,7 +6,9 @@
  * end is seen, and at least each quarter of the smallest kind's number, so that places become free
  * in time.
  *
- * Receives carry their slot, with RECV_FLAG, as wr_id. Nothing here allocates after verbs_io_init.
+ * Receives carry their slot, with VERBS_RECV_FLAG, as wr_id. What came in one of those that are
+ * shared is copied, and given to the caller from where it is kept. Nothing here allocates after
+ * verbs_io_init.
  */
 #include "common/verbs_internal.h"
 
@@ -16,7 +18,6 @@
 
 #include "common/util.h"
 
-#define RECV_FLAG (UINT64_C(1) << 63)
 enum { POLL_CHUNK = 16, LATE_ACKS = 4 };
 
 static uint32_t round_up_pow2(uint32_t n)
@@ -144,10 +145,22 @@ static uint32_t slot_of(const struct verbs_channel *ch, const void *data)
 	return (uint32_t)(off / ch->base.transport->config.msg_bytes);
 }
 
+static uint8_t *kept_memory(const struct verbs_channel *ch, uint32_t place)
+{
+	return ch->kept + (size_t)place * ch->base.transport->config.msg_bytes;
+}
+
+static uint32_t kept_of(const struct verbs_channel *ch, const void *data)
+{
+	size_t off = (size_t)((const uint8_t *)data - ch->kept);
+
+	return (uint32_t)(off / ch->base.transport->config.msg_bytes);
+}
+
 int verbs_recv_post(struct verbs_channel *ch, uint32_t slot)
 {
-	if (rdma_post_recv(ch->id, (void *)(uintptr_t)(RECV_FLAG | slot), slot_memory(ch, slot),
-		    ch->base.transport->config.msg_bytes, ch->messages_mr))
+	if (rdma_post_recv(ch->id, (void *)(uintptr_t)(VERBS_RECV_FLAG | slot),
+		    slot_memory(ch, slot), ch->base.transport->config.msg_bytes, ch->messages_mr))
 		return -errno;
 	return 0;
 }
@@ -157,6 +170,10 @@ void verbs_recv_done(struct channel *base, const void *data)
 	struct verbs_channel *ch = verbs_channel(base);
 	int err;
 
+	if (ch->kept) {
+		ch->free_kept[ch->nfree_kept++] = kept_of(ch, data);
+		return;
+	}
 	if (!verbs_channel_up(ch))
 		return;
 	err = verbs_recv_post(ch, slot_of(ch, data));
@@ -432,26 +449,55 @@ static int sent(struct verbs_channel *ch, const struct ibv_wc *wc, struct event 
 	return n;
 }
 
-static int received(struct verbs_channel *ch, const struct ibv_wc *wc, struct event *event)
+/* Where the caller finds it; NULL: he has all that the peer may have on the way already. */
+static const void *keep_message(struct verbs_channel *ch, uint32_t slot, uint32_t len)
+{
+	uint8_t *place;
+
+	if (!ch->srq)
+		return slot_memory(ch, slot);
+	if (!ch->nfree_kept)
+		return NULL;
+	place = kept_memory(ch, ch->free_kept[--ch->nfree_kept]);
+	memcpy(place, verbs_srq_message(ch->srq, slot), len);
+	return place;
+}
+
+static void refuse_message(struct verbs_channel *ch, const char *what)
 {
 	static struct log_ratelimit limit = {.burst = VERBS_LOG_BURST};
-	uint32_t slot = (uint32_t)(wc->wr_id & ~RECV_FLAG);
+
+	if (log_ratelimit_ok(&limit, VERBS_LOG_MS))
+		log_warning("%s sent %s", ch->base.peer, what);
+	verbs_channel_fail(ch, -EPROTO);
+}
+
+/* Returns the number of events, 0 or 1. */
+static int received(
+	struct verbs_channel *ch, const struct ibv_wc *wc, uint32_t slot, struct event *event)
+{
+	const void *data;
 
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM && wc->byte_len == 0 &&
 		be32toh(wc->imm_data) == VERBS_BYE) {
+		if (ch->srq && ch->peer_bye)
+			refuse_message(ch, "more than one end");
 		ch->peer_bye = true;
 		return 0;
 	}
 	if (wc->opcode != IBV_WC_RECV || wc->byte_len > ch->base.limits.msg_bytes) {
-		if (log_ratelimit_ok(&limit, VERBS_LOG_MS))
-			log_warning("%s sent what is no message", ch->base.peer);
-		verbs_channel_fail(ch, -EPROTO);
+		refuse_message(ch, "what is no message");
+		return 0;
+	}
+	data = keep_message(ch, slot, wc->byte_len);
+	if (!data) {
+		refuse_message(ch, "more messages than it may have on the way");
 		return 0;
 	}
 	*event = (struct event){
 		.type = EV_RECV,
 		.channel = &ch->base,
-		.data = slot_memory(ch, slot),
+		.data = data,
 		.len = wc->byte_len,
 		.has_imm = wc->wc_flags & IBV_WC_WITH_IMM,
 		.imm = wc->wc_flags & IBV_WC_WITH_IMM ? be32toh(wc->imm_data) : 0,
@@ -459,18 +505,36 @@ static int received(struct verbs_channel *ch, const struct ibv_wc *wc, struct ev
 	return 1;
 }
 
+/* A shared receive is posted again however it has ended. Of a channel that is being fenced nothing
+ * is told any more. */
+static int receive_done(struct verbs_channel *ch, const struct ibv_wc *wc, struct event *event)
+{
+	uint32_t slot = (uint32_t)(wc->wr_id & ~VERBS_RECV_FLAG);
+	int n = 0;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		failed(ch, wc);
+	else if (!ch->fencing)
+		n = received(ch, wc, slot, event);
+	if (ch->srq)
+		verbs_srq_completed(ch->srq, ch, slot);
+	return n;
+}
+
 static int completed(struct verbs_channel *ch, const struct ibv_wc *wc, struct event *event)
 {
-	if (wc->status != IBV_WC_SUCCESS) {
-		failed(ch, wc);
-		return 0;
-	}
-	return wc->wr_id & RECV_FLAG ? received(ch, wc, event) : sent(ch, wc, event);
+	if (wc->wr_id & VERBS_RECV_FLAG)
+		return receive_done(ch, wc, event);
+	if (wc->status == IBV_WC_SUCCESS)
+		return sent(ch, wc, event);
+	failed(ch, wc);
+	return 0;
 }
 
 int verbs_io_poll(struct verbs_channel *ch, struct event *events, int max)
 {
 	struct ibv_wc wc[POLL_CHUNK];
+	bool may_finish = verbs_channel_may_finish(ch);
 	int n = 0, want, got;
 
 	do {
@@ -483,7 +547,23 @@ int verbs_io_poll(struct verbs_channel *ch, struct event *events, int max)
 		for (int i = 0; i < got; i++)
 			n += completed(ch, &wc[i], &events[n]);
 	} while (got && n < max);
-	if (!got && want && ch->phase == PHASE_DYING)
+	if (got || !want)
+		return n;
+	if (ch->srq)
+		verbs_srq_emptied(ch->srq, ch);
+	if (may_finish)
 		verbs_channel_finish(ch);
 	return n;
+}
+
+void verbs_io_drain(struct verbs_channel *ch)
+{
+	struct ibv_wc wc[POLL_CHUNK];
+	int got;
+
+	while ((got = ibv_poll_cq(ch->cq, POLL_CHUNK, wc)) > 0)
+		for (int i = 0; i < got; i++)
+			if (wc[i].wr_id & VERBS_RECV_FLAG)
+				verbs_srq_completed(
+					ch->srq, ch, (uint32_t)(wc[i].wr_id & ~VERBS_RECV_FLAG));
 }

@@ -116,6 +116,7 @@ static int query_limits(struct verbs_transport *t)
 	t->read_depth_out = read_depth(t->device.max_qp_init_rd_atom);
 	t->read_depth_in = read_depth(t->device.max_qp_rd_atom);
 	t->windows = windows_usable(t);
+	t->shares_receives = verbs_srq_usable(t);
 	return apply_depths(t);
 }
 
@@ -153,9 +154,10 @@ static int open_device(struct verbs_transport *t)
 	t->pd = ibv_alloc_pd(t->context);
 	if (!t->pd)
 		return -errno;
-	log_debug("verbs: %s port %u: %u SGEs (READ %u), %u READs in flight, %s", t->base.device,
-		t->id->port_num, t->max_sge_write, t->max_sge_read, t->read_depth_out,
-		t->windows ? "memory windows" : "registration by channel");
+	log_debug("verbs: %s port %u: %u SGEs (READ %u), %u READs in flight, %s, %s receives",
+		t->base.device, t->id->port_num, t->max_sge_write, t->max_sge_read,
+		t->read_depth_out, t->windows ? "memory windows" : "registration by channel",
+		t->shares_receives ? "shared" : "the channels' own");
 	return 0;
 }
 

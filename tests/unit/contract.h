@@ -28,6 +28,8 @@ enum { WAIT_MS = 20000, NREGIONS = 3, MSG_BYTES = 4096, NRECV = 8, NSEND = 8, NW
 enum { REGION_BYTES = 8 << 20, BUFFER_BYTES = 16 << 20 };
 
 extern enum transport_kind contract_kind;
+/* Of transports that are opened from now on; MSG_BYTES at first. */
+extern uint32_t contract_msg_bytes;
 
 /* ---- the peer process ------------------------------------------------------------------------ */
 
@@ -170,7 +172,7 @@ struct cases {
 enum { ALL_KINDS = 7, SOCKET_KINDS = 1 << TRANSPORT_TCP | 1 << TRANSPORT_SHM };
 
 extern const struct cases connect_cases, message_cases, io_cases, refusal_cases, end_cases,
-	socket_cases, pipe_cases, tcp_pipe_cases, shm_cases, verbs_cases;
+	socket_cases, pipe_cases, tcp_pipe_cases, shm_cases, verbs_cases, srq_cases;
 
 #define CHANNEL_CASE(test) cmocka_unit_test_setup_teardown(test, setup_channel, teardown)
 #define CLIENT_CASE(test)  cmocka_unit_test_setup_teardown(test, setup_client, teardown)

@@ -11,13 +11,14 @@
 #include <sys/un.h>
 
 enum transport_kind contract_kind;
+uint32_t contract_msg_bytes = MSG_BYTES;
 
 struct transport_config contract_config(void)
 {
 	struct transport_config config;
 
 	transport_config_default(&config);
-	config.msg_bytes = MSG_BYTES;
+	config.msg_bytes = contract_msg_bytes;
 	config.nrecv = NRECV;
 	config.nsend = NSEND;
 	config.nwork = NWORK;

@@ -174,13 +174,18 @@ static void server_publish(struct self *self, struct channel *ch)
 {
 	struct region_key *keys = channel_send_buffer(ch);
 
-	/* The client may be gone already: EV_CLOSED came with EV_OPEN. */
+	/* The client may be gone already: EV_CLOSED came with EV_OPEN, or is about to come. */
 	if (!keys)
 		return;
 	for (int i = 0; i < NREGIONS; i++) {
 		unsigned access = i == 1 ? REGION_READ : REGION_READ | REGION_WRITE;
+		int err = channel_publish(ch, self->regions[i], access, &keys[i]);
 
-		must(!channel_publish(ch, self->regions[i], access, &keys[i]), "channel_publish");
+		must(!err || err == -ENOTCONN, "channel_publish");
+		if (err) {
+			channel_send_cancel(ch, keys);
+			return;
+		}
 	}
 	must(!channel_send(ch, keys, NREGIONS * sizeof(*keys), 0, 0), "channel_send");
 }

@@ -22,6 +22,7 @@ static const struct cases *const all_cases[] = {
 	&socket_cases,
 	&shm_cases,
 	&verbs_cases,
+	&srq_cases,
 };
 
 static int parse_kind(const char *text)
