@@ -40,7 +40,8 @@ static bool may_keep_locked(const struct inode *inode, const struct request *req
 {
 	const struct attr *attr = &inode->attr;
 
-	return (req->op != OP_LOOKUP || inode->fs->features.evictions_seen) &&
+	return !(inode_is_regular(inode) && inode->nopen) &&
+	       (req->op != OP_LOOKUP || inode->fs->features.evictions_seen) &&
 	       (attr->nlink == 1 || S_ISDIR(attr->mode));
 }
 

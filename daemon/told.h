@@ -17,6 +17,11 @@
  * LOOKUP's answers get no time. Those of CREATE, SETATTR and the like, which the kernel believes
  * without a look at what came later, never get one.
  *
+ * An answer that isn't taken leaves the kernel the size that it had before: lseek(2) and O_APPEND
+ * go by that, where stat(2) shows what was answered. So nothing is told of a file that is open
+ * here, and what was told is taken back when it is opened: no notification overtakes what its
+ * readers and writers ask.
+ *
  * A time ends before others can have what the lease is for: this long after the last message was
  * sent that the server has answered, and a share of the lease time before that. So what a kernel
  * goes on to tell whose daemon stands still is true.
@@ -54,8 +59,8 @@ void told_init(struct told *told);
 /* What is known of the inode is answered to the request: for how many milliseconds it may be kept.
  */
 uint32_t told_attr_locked(struct inode *inode, const struct request *req);
-/* A change of the inode begins, or was made that others are going to see: its caller has the inode.
- */
+/* A change of the inode begins, or was made that others are going to see, or it is opened: whoever
+ * does so has the inode. */
 void told_change_locked(struct inode *inode);
 /* The session has ended, perhaps before its time, and with it the lease. */
 void told_forget_locked(struct inode *inode);

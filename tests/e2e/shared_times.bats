@@ -76,8 +76,8 @@ by_name() {
 	mount_number 1 ,share,debug_io
 	mkdir "$dir/1/folder"
 	echo text >"$dir/1/folder/file"
-	holds "$dir/1/folder/file"
-	[ "$(asked_for 1 getattr held %s)" -lt 5 ]
+	holds "$dir/1/folder"
+	[ "$(asked_for 1 getattr held %a)" -lt 5 ]
 	let_go
 	if grep -q 'debug: fuse: kernel 7\.\(4[3-9]\|[5-9]\)' "$dir/mount.1.log"; then
 		[ "$(asked_for 1 getattr by_name)" -lt 5 ]
@@ -169,7 +169,7 @@ reads() {
 }
 
 is_private() {
-	[ "$(stat -c %a "$dir/1/file")" = 600 ]
+	[ "$(stat -c %a "$dir/1/folder")" = 700 ]
 }
 
 # bats test_tags=fenced
@@ -177,22 +177,22 @@ is_private() {
 	local late i
 	use_lease $lease
 	begin 1 2
-	echo text >"$dir/1/file"
-	chmod 0644 "$dir/1/file"
-	holds "$dir/1/file"
+	mkdir "$dir/1/folder"
+	chmod 0755 "$dir/1/folder"
+	holds "$dir/1/folder"
 	late=${mounts[1]}
 	for ((i = 0; i < 5; i++)); do
-		[ "$(held %a)" = 644 ]
+		[ "$(held %a)" = 755 ]
 	done
 	suspend "$late"
 	# It is still true, and told.
-	[ "$(timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0")" = 644 ]
-	chmod 0600 "$dir/2/file"
+	[ "$(timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0")" = 755 ]
+	chmod 0700 "$dir/2/folder"
 	# From now on it may not be: who asks waits.
 	run -137 timeout -s KILL 1 stat -L -c %a "/proc/$holder/fd/0"
 	[ "$output" = "" ]
 	kill -CONT "$late"
 	until_true 30 is_private
-	[ "$(held %a)" = 600 ]
+	[ "$(held %a)" = 700 ]
 	let_go
 }
