@@ -1,13 +1,12 @@
 #include "daemon/lease.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
 
 #include "common/log.h"
 #include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
+#include "daemon/lease_private.h"
 #include "daemon/op.h"
 
 void inode_lease_init(struct inode_lease *lease)
@@ -239,7 +238,7 @@ static void send_locked(struct inode *inode, struct io_thread *thread)
 	rpc_start(thread, &l->call);
 }
 
-static void put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_returned *returned)
+void lease_put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_returned *returned)
 {
 	struct wire_out w;
 
@@ -312,7 +311,7 @@ static void send_return_locked(struct inode *inode, struct io_thread *thread, ui
 
 	l->call = (struct rpc_call){.done = returned};
 	l->call.req.op = RPC_RETURN;
-	put_returned(&l->call.req.ret, l->tail, &r);
+	lease_put_returned(&l->call.req.ret, l->tail, &r);
 	send_locked(inode, thread);
 }
 
@@ -747,83 +746,6 @@ static void withdraw(struct request *req)
 	see_whether_wanted(inode, req->thread);
 }
 
-/* What the request needs of its inode. */
-static struct op_lease need_of(const struct request *req)
-{
-	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY, cached = req->args.cached;
-	uint32_t valid = req->args.set.valid;
-
-	/* What the kernel keeps nobody else may change. */
-	switch (req->op) {
-	case OP_READ:
-		return (struct op_lease){.type = cached ? LEASE_SHARED : LEASE_LAYOUT,
-			.use = cached ? USE_READS_PAGES : USE_PLAIN};
-	case OP_LSEEK:
-		return (struct op_lease){.type = LEASE_LAYOUT};
-	case OP_WRITE:
-		return (struct op_lease){.type = cached ? LEASE_EXCLUSIVE : LEASE_OVERWRITE,
-			.use = cached ? USE_WRITES_PAGES_BACK : USE_PLAIN};
-	case OP_FALLOCATE:
-		return (struct op_lease){.type = LEASE_EXCLUSIVE};
-	case OP_SETATTR:
-		if (op_set_attr_keeps_others_out(req->thread->fs, valid))
-			return (struct op_lease){.type = LEASE_EXCLUSIVE,
-				.use = valid & SET_SIZE ? USE_HOLDS_WRITING_BACK : USE_PLAIN};
-		break;
-	case OP_OPEN:
-		return (struct op_lease){
-			.pin = true,
-			.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
-			.type = req->args.flags & O_TRUNC ? LEASE_EXCLUSIVE : LEASE_NONE,
-			.hint = writes ? LEASE_OVERWRITE : LEASE_LAYOUT,
-		};
-	default:
-		break;
-	}
-	return (struct op_lease){0};
-}
-
-/* COPY's, in the order of their numbers, so that no two wait for each other. */
-static unsigned needs_of_copy(const struct request *req, struct op_lease needs[OP_LEASES])
-{
-	struct inode *source = op_inode_of(req);
-	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
-	struct op_lease read = {.inode = source, .type = LEASE_SHARED};
-	struct op_lease write = {.inode = target, .type = LEASE_EXCLUSIVE};
-	bool first = source->ino < target->ino;
-
-	if (source == target) {
-		inode_put(source);
-		needs[0] = write;
-		return 1;
-	}
-	needs[0] = first ? read : write;
-	needs[1] = first ? write : read;
-	return 2;
-}
-
-/* With references. Only regular files are leased. */
-static unsigned needs_of(const struct request *req, struct op_lease needs[OP_LEASES])
-{
-	unsigned n = 0, kept = 0;
-
-	if (req->op == OP_COPY) {
-		n = needs_of_copy(req, needs);
-	} else {
-		needs[0] = need_of(req);
-		n = needs[0].type || needs[0].pin;
-		if (n)
-			needs[0].inode = op_inode_of(req);
-	}
-	for (unsigned i = 0; i < n; i++) {
-		if (inode_is_regular(needs[i].inode))
-			needs[kept++] = needs[i];
-		else
-			inode_put(needs[i].inode);
-	}
-	return kept;
-}
-
 static bool admit_rest(struct request *req);
 
 static void admitted(struct request *req, int status)
@@ -843,7 +765,7 @@ static bool admit_rest(struct request *req)
 {
 	struct op *op = op_of(req);
 	struct op_lease needs[OP_LEASES];
-	unsigned n = needs_of(req, needs), at = op->nleases;
+	unsigned n = lease_needs_of(req, needs), at = op->nleases;
 	bool inside = true;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -994,46 +916,6 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now)
 
 /* ---- recalls --------------------------------------------------------------------------------- */
 
-/* Of an inode that is not known here any more, which therefore has nothing to be given back. */
-struct disclaimer {
-	struct rpc_call call;
-	uint8_t tail[RPC_RETURNED_BYTES];
-};
-
-static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
-{
-	free(container_of(call, struct disclaimer, call));
-}
-
-/* Without memory the next PING's reply says it again. */
-static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
-{
-	struct disclaimer *d = calloc(1, sizeof(*d));
-
-	if (!d)
-		return;
-	d->call.done = disclaimed;
-	d->call.req.op = RPC_RETURN;
-	list_init(&d->call.link);
-	put_returned(&d->call.req.ret, d->tail,
-		&(struct rpc_returned){.ino = recall->ino, .number = recall->number});
-	rpc_start(thread, &d->call);
-}
-
-/* NULL: it is disclaimed. What CREATE's answer brings just now is seen here, or sees the note. */
-static struct inode *find_recalled(struct io_thread *thread, const struct rpc_recall *recall)
-{
-	struct inode *inode = inode_find(thread->fs, recall->ino);
-
-	if (inode)
-		return inode;
-	lease_note(thread->fs, recall->ino);
-	inode = inode_find(thread->fs, recall->ino);
-	if (!inode)
-		disclaim(thread, recall);
-	return inode;
-}
-
 static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall)
 {
 	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
@@ -1045,25 +927,10 @@ static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall
 	l->recalled = max_u64(l->recalled, recall->number);
 }
 
-void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
+void lease_recalled(struct inode *inode, struct io_thread *thread, const struct rpc_recall *recall)
 {
-	struct wire_in r = rpc_tail_reader(recalls);
-	struct rpc_recall recall;
-
-	while (rpc_get_recall(&r, &recall)) {
-		struct inode *inode;
-
-		if (recall.keep == RECALL_LOCKS) {
-			lock_look_again(thread, recall.number);
-			continue;
-		}
-		inode = find_recalled(thread, &recall);
-		if (!inode)
-			continue;
-		pthread_mutex_lock(&inode->lock);
-		recall_locked(&inode->lease, &recall);
-		step_locked(inode, thread);
-		pthread_mutex_unlock(&inode->lock);
-		inode_put(inode);
-	}
+	pthread_mutex_lock(&inode->lock);
+	recall_locked(&inode->lease, recall);
+	step_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
 }
