@@ -273,8 +273,6 @@ static void end__by_word_is_not_twice_on_one_channel(void **state)
 	struct rpc_request req;
 	uint64_t session;
 
-	if (driver_kind != TRANSPORT_SHM)
-		skip();
 	begin(0, 0);
 	client_regions(&clients[0]);
 	session = clients[0].attached.session;
@@ -385,13 +383,13 @@ int driver_run_holders(void)
 		SHARERS_TEST(end__by_bye_is_in_order),
 		SHARERS_TEST(end__by_bye_of_one_that_has_lost_something),
 		SHARERS_TEST(end__of_one_that_comes_back),
-		SHARERS_TEST(end__by_word_is_not_twice_on_one_channel),
 		SHARERS_TEST(end__of_one_that_has_died_gives_pages),
 		SHARERS_TEST(restart__forgets_no_lease),
 		SHARERS_TEST(restart__ends_a_holder_that_stays_away),
 	};
 	static const struct CMUnitTest shm_tests[] = {
 		SHARERS_TEST(end__nobody_else_says_that_it_is_unmapped),
+		SHARERS_TEST(end__by_word_is_not_twice_on_one_channel),
 	};
 	int failed = cmocka_run_group_tests_name("holders", tests, NULL, NULL);
 
