@@ -167,6 +167,7 @@ static void dropped(struct notifier_job *job)
 	struct cached_pages *p = container_of(job, struct cached_pages, job);
 	struct inode *inode = p->inode;
 
+	fs_drop_ended(inode->fs);
 	pthread_mutex_lock(&inode->lock);
 	p->running = false;
 	p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
@@ -189,6 +190,7 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 	p->job.thread = thread;
 	p->job.done = dropped;
 	inode_ref(inode);
+	fs_drop_begins(inode->fs);
 	notifier_add(&inode->fs->giver, &p->job);
 }
 

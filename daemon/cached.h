@@ -14,7 +14,8 @@
  * is what was stored, and who cuts the file goes on, since the kernel holds up writing back for
  * him. All other READs wait for the next lease: their pages are locked, and empty, and are left out
  * of what is dropped. So those who go on reading come to wait there one by one, and as nothing that
- * is waited for waits for a lease, no two clients wait for each other.
+ * is waited for waits for a lease, or for room that such have (request.h), no two clients wait for
+ * each other.
  *
  * The kernel shows nothing of a mapping behind what it takes for the file's end, and asks nobody.
  * So before the lease of a mapped file goes the kernel is told that it is as long as anything can

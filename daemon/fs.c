@@ -11,6 +11,7 @@
 #include "daemon/debug_io.h"
 #include "daemon/fs_internal.h"
 #include "daemon/fuse_port.h"
+#include "daemon/io_thread_private.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -259,6 +260,42 @@ bool fs_disconnected(const struct io_thread *thread)
 	return remote_disconnected(thread);
 }
 
+/* ---- pages that go before their lease -------------------------------------------------------- */
+
+bool fs_is_sharing(const struct fs *fs)
+{
+	return fs->options.sharing;
+}
+
+bool fs_holds_up_dropping(const struct request *req)
+{
+	return lease_holds_up_dropping(req);
+}
+
+void fs_drop_begins(struct fs *fs)
+{
+	atomic_fetch_add(&fs->ndropping, 1);
+	atomic_fetch_add(&fs->ndrops, 1);
+	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
+		if (fs->threads[i].thread)
+			fuse_receive_look_again(fs->threads[i].thread);
+}
+
+void fs_drop_ended(struct fs *fs)
+{
+	atomic_fetch_sub(&fs->ndropping, 1);
+}
+
+bool fs_is_dropping(const struct fs *fs)
+{
+	return atomic_load(&fs->ndropping);
+}
+
+uint64_t fs_drops_begun(const struct fs *fs)
+{
+	return atomic_load(&fs->ndrops);
+}
+
 /* ---- requests -------------------------------------------------------------------------------- */
 
 static void run(struct request *req)
@@ -330,14 +367,6 @@ static void run_leased(struct request *req, int status)
 	}
 }
 
-/* Who has the lease may wait for a buffer. */
-static void stow(struct request *req)
-{
-	if (landing_holds(req))
-		landing_fetch(req->thread);
-	request_stow(req);
-}
-
 static void begin(struct request *req)
 {
 	if (!req->thread->fs->options.sharing)
@@ -347,7 +376,7 @@ static void begin(struct request *req)
 	else if (lease_admit(req, run_leased))
 		run(req);
 	else
-		stow(req);
+		op_wait_for_others(req);
 }
 
 static void begin_held(struct request *req, int status)

@@ -103,6 +103,17 @@ void fs_watch_begin(struct request *req);
  *   here and is committed when the server comes back, which is logged as not safe until then.
  * - A session that the server has lost ends with ESTALE, as on hard mounts. */
 bool fs_gives_up(const struct io_thread *thread);
+/* Its requests may wait for other clients. */
+bool fs_is_sharing(const struct fs *fs);
+/* One that was decoded is needed for that at this moment: lease_holds_up_dropping(). */
+bool fs_holds_up_dropping(const struct request *req);
+/* The kernel is about to drop pages before their lease goes, and may wait for messages that no
+ * thread has read yet, or has no room for (request.h); it has dropped them. */
+void fs_drop_begins(struct fs *fs);
+void fs_drop_ended(struct fs *fs);
+bool fs_is_dropping(const struct fs *fs);
+/* Changes when one begins. */
+uint64_t fs_drops_begun(const struct fs *fs);
 void fs_event(struct io_thread *thread, const struct event *ev);
 void fs_tick(struct io_thread *thread, int64_t now);
 

@@ -71,6 +71,8 @@ struct fs {
 	struct notifier giver;    /* of pages, before their lease goes: cached.h */
 	struct expiries expiries;
 	atomic_uint ndrop_waiters; /* drop.h */
+	atomic_uint ndropping;     /* fs_drop_begins(), without their ends */
+	atomic_ullong ndrops;      /* how many of them there were */
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };

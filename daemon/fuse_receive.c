@@ -9,6 +9,8 @@
  * until there is room or its caller gives up. While a soft mount gives up on its server
  * there is no point in waiting for room: what needs it fails at once, but for what has to be
  * done sooner or later (RELEASE).
+ * Of a sharing mount there is some room that only those get whom a RETURN waits for (request.h),
+ * and while it does so reading goes on at once, for they may be behind others.
  */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -26,6 +28,8 @@
 #include "daemon/lock.h"
 
 enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
+
+static const uint64_t NEVER = UINT64_MAX;
 
 struct parked {
 	struct list link;
@@ -45,6 +49,7 @@ static void unpark(struct io_thread_private *priv, struct parked *parked)
 {
 	list_del(&parked->link);
 	priv->parked_bytes -= parked->len;
+	__atomic_store_n(&priv->any_parked, !list_empty(&priv->parked), __ATOMIC_SEQ_CST);
 	free(parked);
 }
 
@@ -154,12 +159,11 @@ static void handle_forgets(struct io_thread *thread, const void *msg, size_t len
 	}
 }
 
-static void start_request(struct io_thread *thread, struct request *req, void *msg, size_t len)
+static void start_request(
+	struct io_thread *thread, struct request *req, int err, void *msg, size_t len)
 {
 	struct io_thread_private *priv = thread->priv;
-	int err;
 
-	err = fuse_decode(msg, len, req);
 	if (err == -EIO)
 		log_error("fuse: malformed request, opcode %u, %zu bytes", header_of(msg)->opcode,
 			len);
@@ -169,36 +173,41 @@ static void start_request(struct io_thread *thread, struct request *req, void *m
 	}
 	if (fuse_decode_has_payload(header_of(msg)->opcode))
 		req->buf = steal_ptr(&priv->recv);
+	else if (req->reserved)
+		memcpy(req->head, msg, len);
 	else
 		fuse_decode_keep(req, msg, len);
 	fs_dispatch(req);
 }
 
-/* What the kernel's dropping of pages may wait for (cached.h), so that others get a lease: that is
- * never left behind what waits for leases itself. */
-static bool is_of_pages(const void *msg, size_t len)
+/* For any message. */
+static bool has_requests(const struct io_thread *thread)
 {
-	const struct fuse_in_header *h = header_of(msg);
-	const void *body = h + 1;
-
-	switch (h->opcode) {
-	case FUSE_READ:
-		return len >= sizeof(*h) + sizeof(struct fuse_read_in) &&
-		       !(((const struct fuse_read_in *)body)->read_flags & FUSE_READ_LOCKOWNER);
-	case FUSE_WRITE:
-		return len >= sizeof(*h) + sizeof(struct fuse_write_in) &&
-		       ((const struct fuse_write_in *)body)->write_flags & FUSE_WRITE_CACHE;
-	case FUSE_SETATTR:
-		return len >= sizeof(*h) + sizeof(struct fuse_setattr_in) &&
-		       ((const struct fuse_setattr_in *)body)->valid & FATTR_SIZE;
-	default:
-		return false;
-	}
+	return thread->priv->nused <
+	       (fs_is_sharing(thread->fs) ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
 }
 
-static bool there_is_a_request(const struct io_thread_private *priv, const void *msg, size_t len)
+/* What is put back needs its message again. */
+static bool may_have_reserved(const struct request *req, const void *msg, size_t len)
 {
-	return priv->nused < (is_of_pages(msg, len) ? THREAD_REQUESTS : UNRESERVED_REQUESTS);
+	return (fuse_decode_has_payload(header_of(msg)->opcode) || len <= sizeof(req->head)) &&
+	       fs_holds_up_dropping(req);
+}
+
+/* A request that the message is decoded into, with *err as the result; NULL: none is for it. */
+static struct request *decode(struct io_thread *thread, const void *msg, size_t len, int *err)
+{
+	bool reserved = !has_requests(thread);
+	struct request *req = request_new(thread);
+
+	if (!req)
+		return NULL;
+	*err = fuse_decode(msg, len, req);
+	req->reserved = reserved;
+	if (!reserved || *err || may_have_reserved(req, msg, len))
+		return req;
+	request_unmake(req);
+	return NULL;
 }
 
 static bool may_be_refused(const void *msg)
@@ -208,7 +217,7 @@ static bool may_be_refused(const void *msg)
 	return opcode != FUSE_RELEASE && opcode != FUSE_RELEASEDIR;
 }
 
-static void park(struct io_thread *thread, const void *msg, size_t len)
+static void park(struct io_thread *thread, const void *msg, size_t len, bool interrupted)
 {
 	struct io_thread_private *priv = thread->priv;
 	struct parked *parked;
@@ -217,22 +226,41 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 		fuse_reply_status(thread, header_of(msg)->unique, -EIO);
 		return;
 	}
-	parked = malloc(sizeof(*parked) + len);
+	/* But for pages that are being dropped no more would be read then. */
+	parked = priv->parked_bytes < PARKED_BYTES_MAX ||
+				 !fuse_decode_has_payload(header_of(msg)->opcode)
+			 ? malloc(sizeof(*parked) + len)
+			 : NULL;
 	if (!parked) {
 		fuse_reply_status(thread, header_of(msg)->unique, -ENOMEM);
 		return;
 	}
 	parked->len = len;
-	parked->interrupted = false;
+	parked->interrupted = interrupted;
 	memcpy(parked->msg, msg, len);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
+	__atomic_store_n(&priv->any_parked, true, __ATOMIC_SEQ_CST);
+	/* It might have been let in. */
+	if (list_empty(&priv->free_requests) || !priv->recv)
+		priv->looked_through = NEVER;
+}
+
+void request_put_back(struct request *req)
+{
+	struct io_thread *thread = req->thread;
+
+	assert(req->reserved && !req->buf);
+	park(thread, req->head, header_of(req->head)->len, req->interrupted);
+	request_unmake(req);
 }
 
 static void handle_message(struct io_thread *thread, void *msg, size_t len)
 {
 	struct io_thread_private *priv = thread->priv;
 	const struct fuse_in_header *h = header_of(msg);
+	struct request *req;
+	int err;
 
 	switch (h->opcode) {
 	case FUSE_FORGET:
@@ -246,11 +274,11 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 		fuse_reply_status(thread, h->unique, 0);
 		break;
 	default:
-		if (!there_is_a_request(priv, msg, len) ||
-			(fuse_decode_has_payload(h->opcode) && !priv->recv))
-			park(thread, msg, len);
+		if ((fuse_decode_has_payload(h->opcode) && !priv->recv) ||
+			!(req = decode(thread, msg, len, &err)))
+			park(thread, msg, len, false);
 		else
-			start_request(thread, request_new(thread), msg, len);
+			start_request(thread, req, err, msg, len);
 	}
 }
 
@@ -267,16 +295,18 @@ static bool is_message(const void *msg, ssize_t n)
 bool fuse_receive_ready(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
+	bool room = !list_empty(&priv->free_requests) && request_refill_recv(priv);
 
 	if (list_empty(&priv->free_notes))
 		return false;
-	if (!list_empty(&priv->free_requests) && list_empty(&priv->parked) &&
-		request_refill_recv(priv)) {
+	if (room && list_empty(&priv->parked)) {
 		priv->starved_since = 0;
 		return true;
 	}
 	if (!priv->starved_since)
 		priv->starved_since = priv->now;
+	if (room && fs_is_dropping(thread->fs))
+		return true;
 	return (priv->now - priv->starved_since >= STARVED_MS || fs_gives_up(thread)) &&
 	       priv->parked_bytes < PARKED_BYTES_MAX;
 }
@@ -321,7 +351,7 @@ static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 
 	landing_arrived(thread, msg + FUSE_WRITE_HEAD_BYTES,
 		n > FUSE_WRITE_HEAD_BYTES ? (int64_t)(n - FUSE_WRITE_HEAD_BYTES) : 0);
-	if (header_of(msg)->opcode != FUSE_WRITE || !there_is_a_request(thread->priv, msg, n))
+	if (header_of(msg)->opcode != FUSE_WRITE || !has_requests(thread))
 		landing_fetch(thread);
 	handle_message(thread, msg, n);
 	req = request_find(thread, unique);
@@ -360,36 +390,62 @@ int fuse_receive(struct io_thread *thread)
 
 /* ---- parked messages ------------------------------------------------------------------------- */
 
-/* The first for which there is a request. */
-static struct parked *next_parked(const struct io_thread_private *priv)
+/* The first that gets a request, which it is decoded into. Those that only a reserved one is for
+ * are looked through once for each range of pages that is dropped. */
+static struct parked *next_parked(struct io_thread *thread, struct request **req)
 {
+	struct io_thread_private *priv = thread->priv;
+	uint64_t drops = fs_drops_begun(thread->fs);
+	int err;
+
+	if (list_empty(&priv->free_requests) ||
+		(!has_requests(thread) && priv->looked_through == drops))
+		return NULL;
 	list_for_each (pos, &priv->parked) {
 		struct parked *parked = list_entry(pos, struct parked, link);
 
-		if (there_is_a_request(priv, parked->msg, parked->len))
+		*req = decode(thread, parked->msg, parked->len, &err);
+		if (*req)
 			return parked;
 	}
+	priv->looked_through = drops;
 	return NULL;
+}
+
+/* Decoded again, since payload and names lie elsewhere now. */
+static void start_parked(struct io_thread *thread, struct parked *parked, struct request *req)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
+	size_t len = parked->len;
+	int err;
+
+	req->interrupted = parked->interrupted;
+	memcpy(msg, parked->msg, len);
+	unpark(priv, parked);
+	err = fuse_decode(msg, len, req);
+	start_request(thread, req, err, msg, len);
 }
 
 unsigned fuse_receive_parked(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 	struct parked *parked;
+	struct request *req;
 	unsigned n = 0;
 
-	while ((parked = next_parked(priv)) && request_refill_recv(priv)) {
-		uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
-		struct request *req = request_new(thread);
-		size_t len = parked->len;
-
-		req->interrupted = parked->interrupted;
-		memcpy(msg, parked->msg, len);
-		unpark(priv, parked);
-		start_request(thread, req, msg, len);
+	while (!list_empty(&priv->parked) && request_refill_recv(priv) &&
+		(parked = next_parked(thread, &req))) {
+		start_parked(thread, parked, req);
 		n++;
 	}
 	return n;
+}
+
+void fuse_receive_look_again(struct io_thread *thread)
+{
+	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST))
+		io_thread_wake(thread);
 }
 
 void fuse_receive_refuse_parked(struct io_thread *thread)

@@ -20,8 +20,8 @@
 struct io_threads;
 struct readers;
 
-/* Requests that one thread works on at once, those of them that may wait for leases, and INTERRUPTs
- * that it may have the others look for. */
+/* Requests that one thread works on at once, those of them that may wait for other clients
+ * (request.h), and INTERRUPTs that it may have the others look for. */
 enum { THREAD_REQUESTS = 256, UNRESERVED_REQUESTS = 224, THREAD_NOTES = 32 };
 
 /* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
@@ -67,7 +67,6 @@ struct io_thread_private {
 	struct data_buffer *recv; /* where the next message is read to; NULL: all are in use */
 	struct list free_buffers;
 	struct list buffer_waiters; /* requests, by link */
-	size_t stowed_bytes;        /* request_stow() */
 
 	struct interrupt_note notes[THREAD_NOTES];
 	struct list free_notes;
@@ -76,7 +75,9 @@ struct io_thread_private {
 	uint8_t *spare;
 	struct list parked;
 	size_t parked_bytes;
-	int64_t starved_since; /* 0: not */
+	bool any_parked;         /* atomic: others look at it */
+	uint64_t looked_through; /* fs.ndrops, when none of the parked was found to be let in */
+	int64_t starved_since;   /* 0: not */
 };
 
 /* ---- request.c ------------------------------------------------------------------------------- */
@@ -86,6 +87,8 @@ void request_pools_fini(struct io_thread *thread);
 
 /* A request with nothing set but its thread; NULL: all are in use. */
 struct request *request_new(struct io_thread *thread);
+/* It was not used, and nothing waits for it. */
+void request_unmake(struct request *req);
 /* Sees to it that recv is set. False: no buffer is free. */
 bool request_refill_recv(struct io_thread_private *priv);
 /* Gives free buffers to those that wait. Returns how many got one. */
@@ -107,6 +110,8 @@ void fuse_receive_give_up_parked(struct io_thread *thread);
 /* Ends those with EIO that a soft mount may end. */
 void fuse_receive_refuse_parked(struct io_thread *thread);
 void fuse_receive_drop_parked(struct io_thread *thread);
+/* Any thread: pages are about to be dropped. What that waits for may be parked, or not be read. */
+void fuse_receive_look_again(struct io_thread *thread);
 
 /* ---- fuse_reply.c ---------------------------------------------------------------------------- */
 

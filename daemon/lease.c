@@ -793,6 +793,41 @@ bool lease_is_alone(const struct request *req)
 	return !op->nleases || op->leases[0].type == LEASE_EXCLUSIVE;
 }
 
+bool lease_withdraw(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->at_inode;
+	bool waits;
+
+	pthread_mutex_lock(&inode->lock);
+	waits = !list_empty(&op->waiter.link);
+	list_del(&op->waiter.link);
+	pthread_mutex_unlock(&inode->lock);
+	if (!waits)
+		return false;
+	op->wait = OP_RUNS;
+	withdraw(req);
+	lease_leave(req);
+	return true;
+}
+
+bool lease_holds_up_dropping(const struct request *req)
+{
+	struct op_lease needs[OP_LEASES];
+	unsigned n = lease_needs_of(req, needs);
+	bool holds = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct inode *inode = needs[i].inode;
+
+		pthread_mutex_lock(&inode->lock);
+		holds |= holds_up_dropping(req, &needs[i]);
+		pthread_mutex_unlock(&inode->lock);
+		inode_put(inode);
+	}
+	return holds;
+}
+
 static void taken(struct request *req, int status)
 {
 	if (status)

@@ -104,6 +104,14 @@ void lease_fini(struct inode *inode);
  * then(req, status) follows. op_end() gives it back. */
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status));
 
+/* It waits no more, and has nothing. False: then() is on its way. */
+bool lease_withdraw(struct request *req);
+
+/* Whether lease_admit() would let the request in, or fail it, at this moment, since until it
+ * is answered the kernel can't drop what it is asked to: before lease_admit(), which may see it
+ * otherwise then. It may become so when that begins (fs_drop_begins). */
+bool lease_holds_up_dropping(const struct request *req);
+
 /* Whether nobody else has a lease of what the request has one of. It may be as if it had, at any
  * time, until op_end(). */
 bool lease_is_alone(const struct request *req);

@@ -61,6 +61,19 @@ void waiters_answer(struct list *waiters, uint64_t n, int status)
 	}
 }
 
+void op_wait_for_others(struct request *req)
+{
+	if (req->reserved && lease_withdraw(req)) {
+		list_del(&op_of(req)->interrupted);
+		request_put_back(req);
+		return;
+	}
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	if (!request_stow(req))
+		op_cancel(req, -ENOMEM);
+}
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct inode *op_inode_of(const struct request *req)

@@ -424,14 +424,10 @@ static void write_take_file(struct request *req)
 	if (op->writing)
 		freeze_leave(req);
 	lease_leave(req);
-	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken)) {
+	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken))
 		write_begin(req, 0);
-		return;
-	}
-	/* Nor does a buffer that others need to give theirs back. */
-	if (landing_holds(req))
-		landing_fetch(req->thread);
-	request_stow(req);
+	else
+		op_wait_for_others(req);
 }
 
 /* What is on its way before it may close the gap. */

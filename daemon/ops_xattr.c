@@ -5,8 +5,9 @@
  * A value may be longer than a message. It is then read in parts, and from the start again if it
  * has changed meanwhile, but then the server keeps it as it is for the parts that follow. It is
  * sent in parts that the server keeps (STAGE) until the last one comes with SETXATTR. Both lie in
- * the request's data buffer. What was sent of a value that is given up is dropped, or, where the
- * server can't be told, overwritten by the next one (stages.h). */
+ * the request's data buffer, but what is set by a sharing mount, which may wait for others. What
+ * was sent of a value that is given up is dropped, or, where the server can't be told, overwritten
+ * by the next one (stages.h). */
 #include <errno.h>
 #include <stddef.h>
 
@@ -417,6 +418,9 @@ void op_setxattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
+	/* The server has others give back what they have of the file. */
+	if (!status && req->thread->fs->options.sharing && !request_stow(req))
+		status = -ENOMEM;
 	if (!status && req->args.size > LAST_BYTES) {
 		st->stage = stages_take(&req->thread->fs->stages);
 		status = st->stage ? 0 : -ENOSPC;

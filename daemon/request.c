@@ -1,5 +1,5 @@
 /* request.c - an I/O thread's requests and data buffers: fixed pools, made once, so that nothing is
- * allocated while requests run, but for what is written and waits for another client's lease.
+ * allocated while requests run, but for the payload of what waits for another client.
  *
  * Each buffer has a page before its data, into whose end the kernel's headers are read; a WRITE's
  * payload then lies on a page boundary and the buffer goes on with the request. Small requests are
@@ -16,7 +16,7 @@
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"
 
-enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX, STOWED_BYTES_MAX = 64 << 20 };
+enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
 
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
@@ -108,6 +108,7 @@ struct request *request_new(struct io_thread *thread)
 		return NULL;
 	req = list_entry(link, struct request, link);
 	req->interrupted = false;
+	req->reserved = false;
 	req->replied = false;
 	req->taken_back = 0;
 	req->trace.begun_ns = 0;
@@ -120,27 +121,33 @@ struct request *request_new(struct io_thread *thread)
 	return req;
 }
 
-static void let_go_of_stowed(struct request *req)
+/* To what waits for room: there was no buffer, or no request of its kind. */
+static bool gives_room(const struct io_thread_private *priv, const struct request *req)
 {
-	if (!req->stowed)
-		return;
-	req->thread->priv->stowed_bytes -= req->nstowed;
-	free(steal_ptr(&req->stowed));
+	return (req->buf && !priv->recv) || priv->nused == UNRESERVED_REQUESTS ||
+	       priv->nused == THREAD_REQUESTS;
+}
+
+void request_unmake(struct request *req)
+{
+	struct io_thread_private *priv = req->thread->priv;
+
+	list_del(&req->link);
+	list_del(&req->all);
+	list_add_head(&priv->free_requests, &req->link);
+	priv->nused--;
 }
 
 void request_end(struct request *req)
 {
 	struct io_thread_private *priv = req->thread->priv;
-	bool gives_room = req->buf || priv->nused >= UNRESERVED_REQUESTS;
+	bool gives = gives_room(priv, req);
 
-	list_del(&req->link);
-	list_del(&req->all);
 	request_return_buffer(req);
-	let_go_of_stowed(req);
-	list_add_head(&priv->free_requests, &req->link);
-	priv->nused--;
+	free(steal_ptr(&req->stowed));
+	request_unmake(req);
 	/* What lacks comes back, so those that wait for room will get it. */
-	if (priv->starved_since && gives_room)
+	if (priv->starved_since && gives)
 		priv->starved_since = priv->now;
 }
 
@@ -205,26 +212,30 @@ void request_return_buffer(struct request *req)
 	req->buf = NULL;
 }
 
-void request_stow(struct request *req)
+/* SETXATTR's name lies in the buffer, too. */
+bool request_stow(struct request *req)
 {
-	struct io_thread_private *priv = req->thread->priv;
-	uint32_t len = req->args.size;
+	bool named = req->op == OP_SETXATTR;
+	size_t len = req->args.size, namelen = named ? strlen(req->args.name) + 1 : 0;
 
-	if (req->op != OP_WRITE || !req->buf || priv->stowed_bytes + len > STOWED_BYTES_MAX)
-		return;
-	req->stowed = malloc(len);
+	if (!req->buf)
+		return true;
+	req->stowed = malloc(len + namelen);
 	if (!req->stowed)
-		return;
-	memcpy(req->stowed, req->buf->data, len);
-	req->nstowed = len;
-	priv->stowed_bytes += len;
+		return false;
+	memcpy(req->stowed, named ? req->args.value : req->buf->data, len);
+	if (named) {
+		req->args.value = req->stowed;
+		req->args.name = memcpy(req->stowed + len, req->args.name, namelen);
+	}
 	request_return_buffer(req);
+	return true;
 }
 
 void request_unstow(struct request *req)
 {
-	memcpy(req->buf->data, req->stowed, req->nstowed);
-	let_go_of_stowed(req);
+	memcpy(req->buf->data, req->stowed, req->args.size);
+	free(steal_ptr(&req->stowed));
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

@@ -136,6 +136,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
+	bool reserved;    /* it has what is kept for those that a RETURN waits for */
 	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
 	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
@@ -144,11 +145,11 @@ struct request {
 	} trace;
 	struct request_args args;
 	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
-	struct data_buffer *buf; /* WRITE, SETXATTR: holds the payload; READ and the like:
-				  * taken by request_take_buffer(); else NULL */
-	uint8_t *stowed;         /* a WRITE's payload without a buffer: request_stow() */
-	uint32_t nstowed;
-	uint8_t head[REQUEST_HEAD_BYTES];                /* names of small requests */
+	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
+					   * taken by request_take_buffer(); else NULL */
+	uint8_t *stowed;                  /* the payload without a buffer: request_stow() */
+	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests, or all of one
+					   * that is reserved */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
 
@@ -168,11 +169,30 @@ bool request_take_buffer(struct request *req, void (*then)(struct request *req))
 void request_leave_buffers(struct request *req);
 /* The buffer, if it has one, is for others from now on. */
 void request_return_buffer(struct request *req);
-/* The same of a WRITE that has to wait for other clients, who may wait for one that needs a buffer:
- * its payload, which is in the buffer, is kept elsewhere as long as there is not too much of it. It
- * takes a buffer again, and has its payload back. */
-void request_stow(struct request *req);
+
+/* ---- waiting for other clients ----------------------------------------------------------------
+ *
+ * What waits until another client gives a lease back, here or at the server, may wait for one that
+ * waits here: so it holds nothing that giving leases back takes.
+ *
+ *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap
+ *                     meanwhile, or end with -ENOMEM. It is as much as UNRESERVED_REQUESTS of them
+ *                     can have, in each thread.
+ *     few requests    UNRESERVED_REQUESTS of a thread's. The others are for what the kernel has to
+ *                     have answered before it can drop the pages that a RETURN waits for
+ *                     (lease_holds_up_dropping()), which enters the lease, and waits only for what
+ *                     has entered one. What was that when it came, and isn't any more, is put back.
+ *
+ * So is what comes behind: while pages are being dropped messages are read though there is no
+ * room for them, and one whose payload can't be kept ends with -ENOMEM.
+ */
+
+/* Keeps the payload on the heap, and returns the buffer. False: there is no memory for that. */
+bool request_stow(struct request *req);
+/* A WRITE has its payload in its buffer again. */
 void request_unstow(struct request *req);
+/* One that is reserved, holds nothing and has not begun is as if it had not been read yet. */
+void request_put_back(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
 

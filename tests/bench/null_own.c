@@ -266,6 +266,26 @@ bool fs_gives_up(const struct io_thread *thread)
 	return false;
 }
 
+bool fs_is_sharing(const struct fs *fs)
+{
+	return false;
+}
+
+bool fs_holds_up_dropping(const struct request *req)
+{
+	return false;
+}
+
+bool fs_is_dropping(const struct fs *fs)
+{
+	return false;
+}
+
+uint64_t fs_drops_begun(const struct fs *fs)
+{
+	return 0;
+}
+
 void fs_stop(struct io_thread *thread, unsigned limit_ms)
 {
 }

@@ -77,6 +77,17 @@ twins() {
 	[ "$status" -eq 1 ]
 }
 
+@test "many who fault on what the other stores don't keep from it what it waits for" {
+	start_server
+	mount_number 1 ,share,io_threads=1,buffers=2
+	mount_number 2 ,share,io_threads=1,buffers=2
+	if can_map_shared; then
+		timeout 120 twin_maps crossed-faults "$dir/1/file" "$dir/2/file" "$(mib 5 2)"
+	fi
+	run grep "session lost" "$dir"/mount.?.log
+	[ "$status" -eq 1 ]
+}
+
 @test "one cuts what the other has mapped, and lets it grow" {
 	twins cut-by-the-other
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -364,6 +365,88 @@ static int crossed(char **args)
 	return err ? err : wait_for(2 * (CROSSED_WRITERS + 2));
 }
 
+/* ---- many who fault on what the other one stores into --------------------------------------- */
+
+/* More than a thread of the mount has requests. */
+enum { FAULTERS = 300, FAULTER_STACK = 64 << 10, PACE_NS = 2000000 };
+
+struct faulter {
+	char *at;
+	int64_t end;
+};
+
+static void *fault_until(void *arg)
+{
+	const struct faulter *f = arg;
+
+	while (now_ms() < f->end) {
+		atomic_load((_Atomic uint64_t *)(void *)f->at);
+		nanosleep(&(struct timespec){.tv_nsec = PACE_NS}, NULL);
+	}
+	return NULL;
+}
+
+static int fault_together(const char *path, int64_t end)
+{
+	static struct faulter faulters[FAULTERS];
+	pthread_t threads[FAULTERS];
+	pthread_attr_t attr;
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *at = mmap(NULL, (size_t)FAULTERS * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+	int err = 0;
+
+	if (at == MAP_FAILED || madvise(at, (size_t)FAULTERS * PAGE, MADV_RANDOM))
+		return -errno;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, FAULTER_STACK);
+	for (unsigned i = 0; !err && i < FAULTERS; i++) {
+		faulters[i] = (struct faulter){.at = at + (size_t)i * PAGE, .end = end};
+		err = -pthread_create(&threads[i], &attr, fault_until, &faulters[i]);
+	}
+	for (unsigned i = 0; !err && i < FAULTERS; i++)
+		err = -pthread_join(threads[i], NULL);
+	return err;
+}
+
+static int store_paced(const char *path, int64_t end)
+{
+	char *at;
+	int fd, err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
+
+	while (!err && now_ms() < end) {
+		atomic_fetch_add(word(at, (unsigned)rand() % PAGES, 16), 1);
+		nanosleep(&(struct timespec){.tv_nsec = PACE_NS}, NULL);
+	}
+	return err;
+}
+
+/* By each mount one file is stored into, and the one is read by many that the other stores into. */
+static int crossed_faults(char **args)
+{
+	char paths[2][2][4096];
+	int err;
+
+	for (unsigned i = 0; i < 4; i++)
+		snprintf(paths[i / 2][i % 2], sizeof(paths[0][0]), "%s.%u", args[i / 2], i % 2);
+	for (unsigned n = 0; n < 2; n++) {
+		err = make(paths[0][n]);
+		if (!err && truncate(paths[0][n], (off_t)FAULTERS * PAGE))
+			err = -errno;
+		if (err)
+			return err;
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		int64_t end = until(args[2]);
+
+		if (fork())
+			continue;
+		err = i % 2 ? fault_together(paths[i / 2][1 - i / 2], end)
+			    : store_paced(paths[i / 2][i / 2], end);
+		_exit(-err);
+	}
+	return wait_for(4);
+}
+
 /* ---- one after the other --------------------------------------------------------------------- */
 
 static int stored_is_read(char **args)
@@ -481,6 +564,7 @@ static const struct operation checks[] = {
 	{"count-by-locks", 3, count_by_locks},
 	{"count-by-atomics", 3, count_by_atomics},
 	{"crossed", 3, crossed},
+	{"crossed-faults", 3, crossed_faults},
 	{"stored-is-read", 2, stored_is_read},
 	{"in-turn", 2, in_turn},
 	{"cut-by-the-other", 2, cut_by_the_other},

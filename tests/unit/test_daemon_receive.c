@@ -1,0 +1,293 @@
+/* What a thread has room for while its requests wait for other clients, or are waited for by them.
+ */
+#include "lease_client.h"
+
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "daemon/fuse_decode.h"
+
+enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
+
+static struct handle handle;
+static int ends[2];
+static uint64_t last;
+
+static int setup_receiving(void **state)
+{
+	int r = setup(state);
+
+	list_init(&fx.fs.giver.jobs);
+	pthread_mutex_init(&fx.fs.giver.lock, NULL);
+	pthread_cond_init(&fx.fs.giver.filled, NULL);
+	fx.fs.features.direct_io_allow_mmap = true;
+	renewal_init(&fx.fs.renewal, NULL);
+	list_init(&fx.priv.parked);
+	list_init(&fx.priv.free_notes);
+	list_add_tail(&fx.priv.free_notes, &fx.priv.notes[0].link);
+	handle = (struct handle){.inode = fx.inode};
+	last = 0;
+	if (r || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends))
+		return -1;
+	fx.priv.fuse_fd = ends[OURS];
+	return request_pools_init(&fx.thread, 2);
+}
+
+static int teardown_receiving(void **state)
+{
+	request_pools_fini(&fx.thread);
+	close(ends[0]);
+	close(ends[1]);
+	renewal_fini(&fx.fs.renewal);
+	return teardown(state);
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+struct message {
+	struct fuse_in_header h;
+	union {
+		struct fuse_read_in read;
+		struct {
+			struct fuse_write_in write;
+			uint8_t bytes[PAGE];
+		};
+	};
+};
+
+static uint64_t receive(struct message *m, uint32_t opcode, size_t body)
+{
+	m->h = (struct fuse_in_header){
+		.len = (uint32_t)(sizeof(m->h) + body),
+		.opcode = opcode,
+		.unique = ++last,
+		.nodeid = inode_node(fx.inode),
+	};
+	assert_int_equal(send(ends[KERNEL], m, m->h.len, 0), m->h.len);
+	assert_int_equal(fuse_receive(&fx.thread), RECEIVE_ONE);
+	return last;
+}
+
+static uint64_t receive_read(uint64_t page)
+{
+	struct message m = {
+		.read = {.fh = (uintptr_t)&handle, .offset = page * PAGE, .size = PAGE}};
+
+	return receive(&m, FUSE_READ, sizeof(m.read));
+}
+
+static uint64_t receive_write(uint64_t page)
+{
+	struct message m = {
+		.write = {.fh = (uintptr_t)&handle, .offset = page * PAGE, .size = PAGE}};
+
+	memset(m.bytes, 0x5a, sizeof(m.bytes));
+	return receive(&m, FUSE_WRITE, sizeof(m.write) + sizeof(m.bytes));
+}
+
+static void assert_answered(uint64_t unique, int error)
+{
+	struct fuse_out_header out;
+
+	assert_int_equal(recv(ends[KERNEL], &out, sizeof(out), 0), sizeof(out));
+	assert_int_equal(out.unique, unique);
+	assert_int_equal(out.error, error);
+}
+
+static bool waits_for_others(uint64_t unique)
+{
+	const struct request *req = request_find(&fx.thread, unique);
+
+	return req && op_of((struct request *)req)->wait == OP_AT_LEASE;
+}
+
+static bool is_inside(uint64_t unique)
+{
+	const struct request *req = request_find(&fx.thread, unique);
+
+	return req && op_of((struct request *)req)->wait != OP_AT_LEASE;
+}
+
+/* More than there may be, of which the first wait at the lease. Who is let in comes as far as to
+ * its buffer. */
+static void receive_too_many_reads(void)
+{
+	assert_true(request_refill_recv(&fx.priv));
+	list_init(&fx.priv.free_buffers);
+	for (unsigned i = 0; i < THREAD_REQUESTS + 10; i++)
+		receive_read(FAR + i);
+	assert_true(waits_for_others(UNRESERVED_REQUESTS));
+	assert_null(request_find(&fx.thread, UNRESERVED_REQUESTS + 1));
+	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS);
+	assert_int_equal(fuse_receive_parked(&fx.thread), 0);
+}
+
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+/* Two ranges are cached and recalled, of which the first one is being dropped. */
+static void recall_what_is_cached(void)
+{
+	open_with(LEASE_SHARED, 1);
+	pthread_mutex_lock(&fx.inode->lock);
+	assert_true(cached_make_locked(fx.inode));
+	cached_note_locked(fx.inode, 0, PAGE);
+	cached_note_locked(fx.inode, 100 * PAGE, PAGE);
+	pthread_mutex_unlock(&fx.inode->lock);
+	recall(1, LEASE_NONE);
+	assert_true(fs_is_dropping(&fx.fs));
+}
+
+static void drop_next(void)
+{
+	struct list *link = list_pop(&fx.fs.giver.jobs);
+	struct notifier_job *job;
+
+	assert_non_null(link);
+	job = list_entry(link, struct notifier_job, link);
+	job->done(job);
+	run_calls();
+}
+
+static void end_request(struct request *req)
+{
+	assert_true(op_cancel(req, -EINTR));
+	run_calls();
+}
+
+/* Nothing waits here that could be asked for again. */
+static void end_all(uint64_t number)
+{
+	fuse_receive_drop_parked(&fx.thread);
+	request_each(&fx.thread, end_request);
+	assert_int_equal(fx.priv.nused, 0);
+	while (!list_empty(&fx.fs.giver.jobs))
+		drop_next();
+	assert_false(fs_is_dropping(&fx.fs));
+	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(number);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void receive__reads_that_wait__leave_requests_for_what_is_dropped(void **state)
+{
+	uint64_t read;
+
+	recall_what_is_cached();
+	receive_too_many_reads();
+	read = receive_read(0);
+	assert_true(is_inside(read));
+	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS + 1);
+	end_all(1);
+}
+
+static void receive__read_of_what_is_dropped_next__is_let_in_then(void **state)
+{
+	uint64_t read;
+
+	recall_what_is_cached();
+	receive_too_many_reads();
+	read = receive_read(100);
+	assert_int_equal(fuse_receive_parked(&fx.thread), 0);
+	assert_null(request_find(&fx.thread, read));
+	drop_next();
+	assert_int_equal(fuse_receive_parked(&fx.thread), 1);
+	assert_true(is_inside(read));
+	end_all(1);
+}
+
+static void receive__when_there_is_room_for_none__reads_on_while_pages_are_dropped(void **state)
+{
+	recall_what_is_cached();
+	receive_too_many_reads();
+	fx.priv.parked_bytes += PARKED_MAX;
+	assert_true(fuse_receive_ready(&fx.thread));
+	assert_answered(receive_write(FAR), -ENOMEM);
+	drop_next();
+	drop_next();
+	/* The end that the kernel knows. */
+	drop_next();
+	assert_false(fs_is_dropping(&fx.fs));
+	assert_false(fuse_receive_ready(&fx.thread));
+	fx.priv.parked_bytes -= PARKED_MAX;
+	end_all(1);
+}
+
+static void wait_for_others__with_what_is_reserved__puts_it_back(void **state)
+{
+	struct message m = {.read = {.fh = (uintptr_t)&handle, .offset = FAR * PAGE, .size = PAGE}};
+	struct request *req;
+
+	recall_what_is_cached();
+	receive_too_many_reads();
+	/* As if its range had been dropped just before it comes to the lease. */
+	m.h = (struct fuse_in_header){.len = sizeof(m.h) + sizeof(m.read),
+		.opcode = FUSE_READ,
+		.unique = ++last,
+		.nodeid = inode_node(fx.inode)};
+	req = request_new(&fx.thread);
+	assert_int_equal(fuse_decode(&m, m.h.len, req), 0);
+	memcpy(req->head, &m, m.h.len);
+	req->reserved = true;
+	fs_dispatch(req);
+	assert_null(request_find(&fx.thread, last));
+	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS);
+	/* It is read anew when there is room. */
+	end_request(request_find(&fx.thread, 1));
+	assert_int_equal(fuse_receive_parked(&fx.thread), 1);
+	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS);
+	end_all(1);
+}
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+static void receive__writes_that_wait__keep_no_buffer(void **state)
+{
+	uint64_t write;
+
+	recall_what_is_cached();
+	for (unsigned i = 0; i < 10; i++) {
+		assert_true(fuse_receive_ready(&fx.thread));
+		write = receive_write(FAR + i);
+		assert_true(waits_for_others(write));
+		assert_null(request_find(&fx.thread, write)->buf);
+	}
+	end_all(1);
+}
+
+static void stow__of_a_value__keeps_it_and_its_name(void **state)
+{
+	struct request *req = request_new(&fx.thread);
+	uint8_t *data;
+
+	assert_true(request_take_buffer(req, NULL));
+	data = req->buf->data;
+	memcpy(data, "user.a\0value", 12);
+	req->op = OP_SETXATTR;
+	req->args.name = (const char *)data;
+	req->args.value = data + 7;
+	req->args.size = 5;
+	assert_true(request_stow(req));
+	assert_null(req->buf);
+	memset(data, 0, 12);
+	assert_string_equal(req->args.name, "user.a");
+	assert_memory_equal(req->args.value, "value", 5);
+	request_end(req);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup_receiving, teardown_receiving)
+		CASE(receive__reads_that_wait__leave_requests_for_what_is_dropped),
+		CASE(receive__read_of_what_is_dropped_next__is_let_in_then),
+		CASE(receive__when_there_is_room_for_none__reads_on_while_pages_are_dropped),
+		CASE(wait_for_others__with_what_is_reserved__puts_it_back),
+		CASE(receive__writes_that_wait__keep_no_buffer),
+		CASE(stow__of_a_value__keeps_it_and_its_name),
+#undef CASE
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
