@@ -132,9 +132,11 @@ is_said() {
 	until_true 20 nothing_is_held || die "$(rmemfsctl status --json "$socket")"
 }
 
+# By mount 1; the other one may have its root for longer.
 nothing_is_held() {
-	[ "$(status_of '.exports[0].leases | "\(.shared) \(.exclusive) \(.pins) \(.locks)"')" = \
-		"0 0 0 0" ]
+	[ "$(status_of '[.sessions[].client] | map(select(contains("/1 (pid"))) | length')" = 0 ] &&
+		[ "$(status_of '.exports[0].leases | "\(.exclusive) \(.pins) \(.locks)"')" = "0 0 0" ] &&
+		[ "$(status_of '.exports[0].leases.shared == ([.sessions[].leases.shared] | add)')" = true ]
 }
 
 # refused ARGUMENTS...: what rmemfsctl says, which must fail.
