@@ -10,8 +10,9 @@
 /* Before the others: notes what is LENIENT. */
 void check_note_lenient(struct history *h);
 
-/* The files that all write: each cell is a register, written whole and read whole; each size an
- * object that writes and allocations make grow, truncations set, and reads and stats tell. */
+/* The files that all write: each byte is a register, and those of a cell are read and written as
+ * one but where a copy is interrupted in it; each size an object that writes and allocations make
+ * grow, truncations set, and reads and stats tell. */
 void check_data(struct history *h);
 
 /* Times of last modification never go back, and are no older than the last write that had been

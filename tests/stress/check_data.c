@@ -208,6 +208,8 @@ struct cell_context {
 	struct history *h;
 	unsigned file;
 	uint64_t cell;
+	const struct event *torn; /* a read of what nobody has written as a whole */
+	uint32_t torn_who;        /* what all reads of that value are taken for */
 };
 
 static uint64_t read_value(const struct history *h, const struct event *e, uint64_t cell)
@@ -245,6 +247,8 @@ static uint32_t who_of(const struct cell_context *c, const struct event *e)
 	if (e->kind != OP_READ)
 		return 0;
 	value = read_value(c->h, e, c->cell);
+	if (c->torn && value == read_value(c->h, c->torn, c->cell))
+		return c->torn_who;
 	return (uint32_t)(value >> 32);
 }
 
@@ -305,11 +309,25 @@ static _Noreturn void cell_violation(
 		cell_text(c->h->rest.cells[c->file][c->cell], before));
 }
 
+/* One such value is looked into; more of them in a cell and a round are not by chance. */
+static void note_torn(struct cell_context *c, const struct event *e)
+{
+	uint64_t value = read_value(c->h, e, c->cell);
+
+	if (cell_valid(value, c->file, c->cell))
+		return;
+	if (c->torn && read_value(c->h, c->torn, c->cell) != value)
+		cell_violation(c, e, 0);
+	c->torn = e;
+	c->torn_who = UINT32_MAX;
+}
+
 /* A cell's history as a row of words, to compare neighbours by; also finds damaged values. */
-static size_t signature(const struct cell_context *c, const struct search *s, uint64_t *words)
+static size_t signature(struct cell_context *c, const struct search *s, uint64_t *words)
 {
 	size_t n = 0;
 
+	c->torn = NULL;
 	words[n++] = c->h->rest.cells[c->file][c->cell] >> 32;
 	for (unsigned i = 0; i < s->nplayers; i++) {
 		for (unsigned j = 0; j < s->nops[i]; j++) {
@@ -317,26 +335,33 @@ static size_t signature(const struct cell_context *c, const struct search *s, ui
 
 			if (!of_cell(e, c))
 				continue;
-			if (e->kind == OP_READ &&
-				!cell_valid(read_value(c->h, e, c->cell), c->file, c->cell))
-				cell_violation(c, e, 0);
+			if (e->kind == OP_READ)
+				note_torn(c, e);
 			words[n++] = (uint64_t)(i * EVENTS_MAX + j) << 32 | who_of(c, e);
 		}
 	}
 	return n;
 }
 
-static uint64_t judge_cell(struct cell_context *c)
+/* who: before the round; then after it. */
+static enum search_result explain_cell(
+	struct cell_context *c, struct search *s, uint64_t *who, const struct event **stuck)
 {
-	uint64_t who = c->h->rest.cells[c->file][c->cell] >> 32;
-	struct search s = {.object_bytes = sizeof(who),
+	*s = (struct search){.object_bytes = sizeof(*who),
 		.context = c,
 		.observe = observe_cell,
 		.take = take_cell};
-	const struct event *stuck;
+	search_select(s, c->h, of_cell, c);
+	return search_run(s, who, stuck);
+}
 
-	search_select(&s, c->h, of_cell, c);
-	switch (search_run(&s, &who, &stuck)) {
+static uint64_t judge_cell(struct cell_context *c)
+{
+	uint64_t who = c->h->rest.cells[c->file][c->cell] >> 32;
+	const struct event *stuck;
+	struct search s;
+
+	switch (explain_cell(c, &s, &who, &stuck)) {
 	case SEARCH_IMPOSSIBLE:
 		cell_violation(c, stuck, who);
 	case SEARCH_UNDECIDED:
@@ -350,6 +375,58 @@ static uint64_t judge_cell(struct cell_context *c)
 	}
 	return who;
 }
+
+/* ---- torn cells ------------------------------------------------------------------------------ */
+
+static bool is_seam(const struct cell_context *c, uint32_t low, uint32_t high)
+{
+	uint64_t torn = read_value(c->h, c->torn, c->cell);
+	uint64_t first = value_of_who(low, c->file, c->cell);
+	uint64_t second = value_of_who(high, c->file, c->cell);
+
+	for (unsigned bits = 8; bits < 64; bits += 8) {
+		uint64_t behind = ~UINT64_C(0) << bits;
+
+		if (((first & ~behind) | (second & behind)) == torn)
+			return true;
+	}
+	return false;
+}
+
+static bool explains(struct cell_context *c, uint32_t torn_who, uint64_t *who)
+{
+	const struct event *stuck;
+	struct search s;
+
+	*who = c->h->rest.cells[c->file][c->cell] >> 32;
+	c->torn_who = torn_who;
+	return explain_cell(c, &s, who, &stuck) != SEARCH_IMPOSSIBLE;
+}
+
+/* Bytes are what is promised: a copy that is interrupted in a cell, or a packet that ends there,
+ * shows the first ones of one value and the others of another. Both must have been there then. */
+static uint64_t judge_torn_cell(struct cell_context *c)
+{
+	static uint32_t whos[PLAYERS_MAX * EVENTS_MAX + 2];
+	unsigned n = 0;
+	uint64_t who;
+
+	whos[n++] = 0;
+	whos[n++] = (uint32_t)(c->h->rest.cells[c->file][c->cell] >> 32);
+	for (unsigned i = 0; i < c->h->nplayers; i++)
+		for (unsigned j = 0; j < c->h->logs[i].nevents; j++)
+			if (c->h->logs[i].events[j].kind == OP_WRITE &&
+				of_cell(&c->h->logs[i].events[j], c))
+				whos[n++] = who_of(c, &c->h->logs[i].events[j]);
+	for (unsigned low = 0; low < n; low++)
+		for (unsigned high = 0; high < n; high++)
+			if (is_seam(c, whos[low], whos[high]) && explains(c, whos[high], &who) &&
+				explains(c, whos[low], &who))
+				return who;
+	cell_violation(c, c->torn, 0);
+}
+
+/* ---- all cells ------------------------------------------------------------------------------- */
 
 static bool of_any_cell(const struct event *e, const void *context)
 {
@@ -375,7 +452,10 @@ static void check_cells(struct history *h, unsigned file)
 		unsigned now = c.cell & 1;
 
 		n[now] = signature(&c, &all, words[now]);
-		if (n[0] != n[1] || memcmp(words[0], words[1], n[0] * sizeof(words[0][0])) != 0)
+		if (c.torn)
+			who = judge_torn_cell(&c);
+		else if (n[0] != n[1] ||
+			 memcmp(words[0], words[1], n[0] * sizeof(words[0][0])) != 0)
 			who = judge_cell(&c);
 		previous[c.cell] = cells[c.cell];
 		cells[c.cell] = value_of_who(who, file, c.cell);

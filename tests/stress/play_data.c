@@ -114,18 +114,20 @@ static void data_write(struct player *p, unsigned file)
 static void falsify_read(struct player *p, const struct event *e)
 {
 	const uint64_t *old = p->h->rest.previous[e->file], *now = p->h->rest.cells[e->file];
-	uint64_t *cells = event_room(p, e), first = e->off / CELL_BYTES;
+	uint64_t *cells = event_room(p, e), first = e->off / CELL_BYTES, stale = 0;
 
 	if (falsifies(p, GARBAGE) && e->n) {
 		cells[(e->n - 1) / CELL_BYTES] ^= 0x40;
 		falsified(p);
 	}
-	if (!falsifies(p, STALE_READ))
-		return;
-	for (uint64_t i = 0; i < e->n / CELL_BYTES; i++) {
+	if (falsifies(p, STALE_READ))
+		stale = ~UINT64_C(0);
+	else if (falsifies(p, STALE_BYTES))
+		stale = 0xffffff;
+	for (uint64_t i = 0; stale && i < e->n / CELL_BYTES; i++) {
 		if (!old[first + i] || old[first + i] == now[first + i])
 			continue;
-		cells[i] = old[first + i];
+		cells[i] = (cells[i] & ~stale) | (old[first + i] & stale);
 		falsified(p);
 		return;
 	}

@@ -11,6 +11,7 @@
 const char *const falsify_names[FALSIFY_KINDS] = {
 	[HONEST] = "nothing",
 	[STALE_READ] = "stale-read",
+	[STALE_BYTES] = "stale-bytes",
 	[GARBAGE] = "garbage",
 	[LOST_WRITE] = "lost-write",
 	[LOST_TRUNCATE] = "lost-truncate",

@@ -21,6 +21,7 @@ enum {
 enum falsify {
 	HONEST,
 	STALE_READ,
+	STALE_BYTES,
 	GARBAGE,
 	LOST_WRITE,
 	LOST_TRUNCATE,
