@@ -132,6 +132,14 @@ struct ttl op_ttl(struct request *req)
 	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
 }
 
+bool op_is_removed_directory(struct request *req, int status)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return status == -ESTALE && fs->options.sharing && S_ISDIR(op_of(req)->inode->type) &&
+	       !session_lost(fs->session) && !renewal_is_running(&fs->renewal);
+}
+
 void op_reply_entry(struct request *req, struct inode *inode)
 {
 	struct ttl ttl = op_ttl(req);

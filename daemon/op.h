@@ -137,6 +137,10 @@ void op_finish(struct request *req, int status);
 /* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
 
+/* Whether `status` of a GETATTR or READDIR says that another client has removed the directory. It
+ * is no error to who has it open, and that is not known: the kernel sends no OPENDIR. */
+bool op_is_removed_directory(struct request *req, int status);
+
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
  * the server has no room for is tried once more (release.h; but not one whose parts were staged).
  */

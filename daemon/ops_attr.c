@@ -44,6 +44,12 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 	struct getattr_state *st = request_state(req, struct getattr_state);
 	struct attr seen;
 
+	if (op_is_removed_directory(req, rep->status)) {
+		inode_attr(st->op.inode, &seen);
+		seen.nlink = 0;
+		getattr_reply(req, &seen);
+		return;
+	}
 	if (rep->status) {
 		op_finish(req, rep->status);
 		return;

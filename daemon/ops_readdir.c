@@ -1,6 +1,5 @@
 /* READDIR and READDIRPLUS: one RPC brings what the kernel's buffer may hold. With attributes each
  * entry is a lookup, so that a listing with attributes needs nothing else. */
-#include <errno.h>
 
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -66,14 +65,6 @@ static bool pack_dot(struct request *req, const char *name, uint64_t cookie, uin
 	return req->args.offset >= cookie || pack_plain(req, &d);
 }
 
-static bool is_shared(const struct request *req)
-{
-	const struct fs *fs = req->thread->fs;
-
-	return fs->options.sharing && !session_lost(fs->session) &&
-	       !renewal_is_running(&fs->renewal);
-}
-
 static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
@@ -81,8 +72,8 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 	struct rpc_dirent d;
 	uint32_t used;
 
-	/* Another client has removed it since it was opened, and so it was empty. */
-	if (rep->status == -ESTALE && is_shared(req)) {
+	/* It was empty then. */
+	if (op_is_removed_directory(req, rep->status)) {
 		op_end(req);
 		reply_buffer(req, 0);
 		return;

@@ -498,6 +498,29 @@ read_versions() {
 	exec 7<&- 8<&-
 }
 
+# In `folder` of a mount, until another one has removed it.
+stays_in() {
+	cd "$dir/$1/folder"
+	touch "$dir/is_in"
+	until_true 20 test -e "$dir/is_removed"
+	[ "$(stat -c %h .)" -eq 0 ]
+	[ "$(stat -c %h - <&7)" -eq 0 ]
+	[ -z "$(ls -A)" ]
+	! touch file
+}
+
+@test "a folder that one removes is an empty one to who is in it or has it open elsewhere" {
+	local pid
+	begin 1 2
+	mkdir "$dir/1/folder"
+	stays_in 2 7<"$dir/2/folder" 3>&- &
+	pid=$!
+	until_true 20 test -e "$dir/is_in"
+	rmdir "$dir/1/folder"
+	touch "$dir/is_removed"
+	wait "$pid"
+}
+
 deliver() {
 	local i
 	for ((i = 0; i < messages; i++)); do
