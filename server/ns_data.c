@@ -11,6 +11,8 @@ enum {
 	EXTENTS_MAX = RPC_MSG_BYTES / RPC_EXTENT_BYTES,
 	/* RETURN of more inodes leaves all of them to the reaper. */
 	RETURN_AT_ONCE = 16,
+	/* What a client may take our clock for, too late. */
+	CLOCKS_APART_NS = 1000000000,
 };
 
 /* The last page that a file of the greatest size has. */
@@ -143,10 +145,11 @@ static int map_extents(struct ns_call *c, struct inode *i, const struct extent *
 	return 0;
 }
 
-/* One of the past is the last write's; one of the future was set by hand, before. */
+/* One of the past is the last write's; one of the future was set by hand, before. Clients tell
+ * times by our clock as they know it. */
 static int64_t last_of(int64_t told, int64_t stored, int64_t now)
 {
-	return told < stored && stored <= now ? stored : told;
+	return told < stored && stored <= now + CLOCKS_APART_NS ? stored : told;
 }
 
 /* Of times only those that are told; and where others write, too, the last ones. */

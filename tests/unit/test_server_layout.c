@@ -202,10 +202,22 @@ static void commit__makes_a_time_of_the_future_one_of_now(void **state)
 	uint64_t ino = make_common("file");
 	int64_t now = fx.ctx.now;
 
-	assert_int_equal(commit_times(0, ino, now + 5000, now), 0);
+	assert_int_equal(commit_times(0, ino, now + 5000000000, now), 0);
 	assert_int_equal(commit_times(1, ino, now - 1, now - 1), 0);
 	assert_int_equal(fx.rep.attr.attr.mtime, now - 1);
 	assert_int_equal(fx.rep.attr.attr.ctime, now);
+}
+
+/* Somebody may have seen it. */
+static void commit__keeps_the_time_of_a_client_that_is_a_little_ahead(void **state)
+{
+	uint64_t ino = make_common("file");
+	int64_t now = fx.ctx.now;
+
+	assert_int_equal(commit_times(0, ino, now + 100000, now + 100000), 0);
+	assert_int_equal(commit_times(1, ino, now + 5, now + 5), 0);
+	assert_int_equal(fx.rep.attr.attr.mtime, now + 100000);
+	assert_int_equal(fx.rep.attr.attr.ctime, now + 100000);
 }
 
 static void end__of_who_may_have_written_there_touches_the_file(void **state)
@@ -248,6 +260,7 @@ int main(void)
 		CASE(look__leaves_it_what_it_has),
 		CASE(commit__tells_times_alone_and_none_that_are_over),
 		CASE(commit__makes_a_time_of_the_future_one_of_now),
+		CASE(commit__keeps_the_time_of_a_client_that_is_a_little_ahead),
 		CASE(end__of_who_may_have_written_there_touches_the_file),
 	};
 
