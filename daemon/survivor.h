@@ -10,7 +10,8 @@
  * The kernel tells that as soon as the thread has ended that has made the child, whatever the
  * others do. So it is one of its own, which is never in the kernel for long.
  *
- * Who kills both at once, as by a whole control group, has neither: the unit kills the daemon alone.
+ * Who kills both at once, as by a whole control group, has neither: the unit kills the daemon
+ * alone.
  *
  * OWNERSHIP  The child has nothing open of the daemon, and ends with it, however that ends.
  * THREADS    main.

@@ -110,7 +110,8 @@ static void store(const char *text)
 		say("SIGBUS");
 		return;
 	}
-	memcpy(mapped, text, strlen(text));
+	for (size_t i = 0; text[i]; i++)
+		mapped[i] = text[i];
 	say("ok");
 }
 

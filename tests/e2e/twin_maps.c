@@ -150,7 +150,7 @@ static int read_on(struct told *told, char *at)
 
 static void start_reader(struct told *told, const char *path, int flags, int kind, unsigned seed)
 {
-	char *at;
+	char *at = NULL;
 	int fd, err;
 
 	if (fork())

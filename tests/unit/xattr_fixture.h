@@ -66,7 +66,8 @@ static inline int fx_removexattr(uint64_t ino, const char *name)
 /* The length, with the value in fx_value, or the status. */
 static inline int64_t fx_getxattr(uint64_t ino, const char *name)
 {
-	struct rpc_request req = {.op = RPC_GETXATTR, .getxattr = {.ino = ino, .name = fx_str(name)}};
+	struct rpc_request req = {
+		.op = RPC_GETXATTR, .getxattr = {.ino = ino, .name = fx_str(name)}};
 	uint64_t sum = 0;
 
 	for (;;) {
