@@ -1,7 +1,7 @@
-/* mdbench.c - what small files cost: mdbench FOLDER FILES BYTES
+/* mdbench.c - what small files cost: mdbench FOLDER FILES BYTES [PREFIX]
  *
- * Works through that many files in an empty folder, one operation a file in each phase, and prints
- * a line "phase operations seconds" for each:
+ * Works through that many files in a folder without any of that prefix (others may work there,
+ * too), one operation a file in each phase, and prints a line "phase operations seconds" for each:
  *
  *     create   open(O_CREAT|O_EXCL), close            remove  unlink of these
  *     write    the same with BYTES written in between
@@ -26,8 +26,9 @@
 #include "common/clock.h"
 #include "common/util.h"
 
-enum { NAME_CHARS = 13, CONTENT_MIN = 16 }; /* "file." and eight digits */
+enum { PREFIX_CHARS = 5, NAME_CHARS = 13, CONTENT_MIN = 16 }; /* the prefix and eight digits */
 
+static const char *prefix = "file.";
 static size_t nbytes;
 static char *content, *back;
 
@@ -100,7 +101,7 @@ static int each(uint64_t n, int (*one)(const char *name))
 	char name[NAME_CHARS + 20];
 
 	for (uint64_t i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "file.%08llu", (unsigned long long)i);
+		snprintf(name, sizeof(name), "%s%08llu", prefix, (unsigned long long)i);
 		if (one(name) < 0) {
 			perror(name);
 			return -1;
@@ -129,7 +130,7 @@ static int expect_names(uint64_t n)
 	if (!dir)
 		return -1;
 	while ((entry = readdir(dir)))
-		found += entry->d_name[0] != '.';
+		found += strncmp(entry->d_name, prefix, PREFIX_CHARS) == 0;
 	closedir(dir);
 	return found == n ? 0 : wrong("the number of names");
 }
@@ -146,13 +147,16 @@ static bool run(uint64_t n)
 
 int main(int argc, char **argv)
 {
-	uint64_t n = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
-	bool done;
+	bool complete = argc == 4 || argc == 5, done;
+	uint64_t n = complete ? strtoull(argv[2], NULL, 10) : 0;
 
-	if (argc == 4)
+	if (complete)
 		nbytes = strtoul(argv[3], NULL, 10);
-	if (!n || nbytes < CONTENT_MIN) {
-		fputs("usage: mdbench FOLDER FILES BYTES (at least 16)\n", stderr);
+	if (argc == 5)
+		prefix = argv[4];
+	if (!n || nbytes < CONTENT_MIN || strlen(prefix) != PREFIX_CHARS) {
+		fputs("usage: mdbench FOLDER FILES BYTES (at least 16) [PREFIX (5 characters)]\n",
+			stderr);
 		return 2;
 	}
 	content = malloc(nbytes);

@@ -72,9 +72,12 @@ plot fragments "random read 4 KiB" "extents" "thousand operations a second" 1e3 
 	"fragments-randread-4k@([0-9]+)" "$tens"
 plot clients "random read 4 KiB, all clients" "clients" "thousand operations a second" 1e3 \
 	"clients-randread-4k@([0-9]+)"
-plot shared "random read 4 KiB of one file, all mounts" "mounts that share" "thousand operations a second" 1e3 \
-	"shared-randread-4k@([0-9]+)"
-plot shared-files "small files, all mounts" "mounts that share" "files a second" 1 "shared-files@([0-9]+)"
+for rw in read write; do
+	plot "shared-$rw" "random $rw 4 KiB of one file, all mounts" "mounts that share" \
+		"thousand operations a second" 1e3 "shared-rand$rw-4k@([0-9]+)"
+done
+plot shared-files "small files, all mounts, a folder each" "mounts that share" "files a second" 1 "shared-files@([0-9]+)"
+plot shared-folder "small files, all mounts, one folder" "mounts that share" "files a second" 1 "shared-folder@([0-9]+)"
 for rw in read write; do
 	plot "merge-$rw" "$rw 1 MiB, depth 4, direct" "pages that may share a scatter/gather element" "GB/s" 1e9 \
 		"merge_pages-$rw-1M-d4@([0-9]+)"

@@ -284,39 +284,60 @@ work_clients() {
 	done
 }
 
-# work_shared N TRANSPORT: N mounts that write one export: all read one file, each works through small
-# files in a folder of its own. With two of them, what it takes that a file changes hands.
+# work_shared N TRANSPORT: N mounts that write one export: all read one file, and overwrite it; each works
+# through small files, in a folder of its own, and then in one of all. With two of them, what it takes that
+# a file changes hands.
 work_shared() {
-	local n=$1 transport=$2 i jobs=() pids=() began at
+	local n=$1 transport=$2 i at
 	for ((i = 0; i < n; i++)); do
 		rmem_mount "shared$i" "$transport" shared share
-		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/data")
 	done
 	at=${folder[shared0]}
 	dd if="$memory/data" of="$at/data" bs=1M count="$client_mib" status=none
-	fio --size="${client_mib}M" --rw=randread --bs=4k --direct=1 --ioengine=psync --group_reporting \
+	cp "$at/data" "$at/scribble"
+	shared_fio "$n" "$transport" read data
+	shared_fio "$n" "$transport" write scribble
+	rm -f "$at/scribble"
+	for ((i = 0; i < n; i++)); do
+		mkdir "$at/small$i"
+	done
+	shared_files "$n" "$transport" shared-files $((files / 4)) small
+	shared_files "$n" "$transport" shared-folder $((files / 40 + 1))
+	[ "$n" -ne 2 ] || work_handover "$transport"
+	for ((i = n - 1; i >= 0; i--)); do
+		rmdir "${folder[shared$i]:?}/small$i"
+		cmp -n $((client_mib << 20)) "${folder[shared$i]}/data" "$memory/data" || bench_die "mount $i reads other bytes"
+		[ "$i" -ne 0 ] || rm -f "$at/data" "$at/turns"
+		rmem_umount "shared$i"
+	done
+}
+
+# shared_fio N TRANSPORT read|write FILE: all at random places of it.
+shared_fio() {
+	local n=$1 i jobs=()
+	for ((i = 0; i < n; i++)); do
+		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$4")
+	done
+	fio --size="${client_mib}M" --rw="rand$3" --bs=4k --direct=1 --ioengine=psync --group_reporting \
 		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
 		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(tail -n 3 "$work/fio.log")"
 	take_fio_json
-	record shared-randread-4k "$transport" "$(jq '[.jobs[].read.iops] | add' "$work/fio.json")" op/s "$n"
+	record "shared-rand$3-4k" "$2" "$(jq "[.jobs[].$3.iops] | add" "$work/fio.json")" op/s "$n"
+}
+
+# shared_files N TRANSPORT WORK FILES [FOLDER]: each through as many, in FOLDER of its own number or in one.
+shared_files() {
+	local n=$1 i pids=() began
 	began=$(date +%s.%N)
 	for ((i = 0; i < n; i++)); do
-		mkdir "${folder[shared$i]}/small$i"
-		"$bin/mdbench" "${folder[shared$i]}/small$i" $((files / 4)) 4096 >"$work/mdbench.$i" &
+		"$bin/mdbench" "${folder[shared$i]}/${5:+$5$i}" "$4" 4096 "$(printf 'm%03d.' "$i")" >"$work/mdbench.$i" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do
 		wait "$i" || bench_die "mdbench failed on one of $n mounts"
 	done
-	record shared-files "$transport" "$(awk -v b="$began" -v e="$(date +%s.%N)" -v n=$((n * (files / 4))) \
+	record "$3" "$2" "$(awk -v b="$began" -v e="$(date +%s.%N)" -v n=$((n * $4)) \
 		'BEGIN { printf "%.6g", n / (e - b) }')" file/s "$n"
-	[ "$n" -ne 2 ] || work_handover "$transport"
-	for ((i = n - 1; i >= 0; i--)); do
-		rm -rf "${folder[shared$i]:?}/small$i"
-		cmp -n $((client_mib << 20)) "${folder[shared$i]}/data" "$memory/data" || bench_die "mount $i reads other bytes"
-		[ "$i" -ne 0 ] || rm -f "$at/data" "$at/turns"
-		rmem_umount "shared$i"
-	done
 }
 
 work_handover() {
