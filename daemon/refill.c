@@ -57,7 +57,7 @@ static bool any_patient(const struct refill *r)
 /* Whether the caller is to call ask(), or to give back. */
 static bool begin_locked(struct refill *r)
 {
-	if (r->busy || r->along)
+	if (r->busy || (r->along && list_empty(&r->waiters)))
 		return false;
 	r->busy = true;
 	r->nasked++;

@@ -5,8 +5,11 @@
  * windows of inodes were emptied into the pool and nameless inodes were returned (release.h): then
  * the server is asked to wait for what it is freeing.
  *
+ * Pages that come along with another RPC save one. But that may wait for another client, which
+ * nobody does who needs pages: he may be inside a lease. So who waits for pages asks for himself.
+ *
  * THREADS    Fields belong to the grant pool's lock. One request to the server at a time, from the
- *            thread that noticed.
+ *            thread that noticed, but for what asks by the way.
  */
 #ifndef RMEMFS_DAEMON_REFILL_H
 #define RMEMFS_DAEMON_REFILL_H

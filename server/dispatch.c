@@ -164,6 +164,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
 		req->outcome = OUTCOME_PARK;
 		session->export->crowded |= !result;
+		session->export->awaits_reuse |= ctx.shared && !session->export->reuse_allowed;
 		return 0;
 	}
 	if (!result && !rep.status && req->rpc.op == RPC_CREATE)

@@ -16,7 +16,13 @@
 #include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
-enum { LOG_MS = 1000, LOG_BURST = 64, RETURN_MS = 5000, RING_AGAIN_MS = 20 };
+enum {
+	LOG_MS = 1000,
+	LOG_BURST = 64,
+	RETURN_MS = 5000,
+	RING_AGAIN_MS = 20,
+	OVERDUE_LOOK_MS = 1000,
+};
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
@@ -476,6 +482,9 @@ static void tick_reuse(struct server *s, int64_t now, int64_t *next)
 		} else if (!has_unseen_session(s, export)) {
 			meta_allow_reuse(s->meta, i);
 			export->reuse_allowed = s->reclaim = true;
+		} else if (export->awaits_reuse) {
+			sessions_end_overdue(s, export, NULL);
+			sooner(next, now + OVERDUE_LOOK_MS);
 		}
 	}
 }

@@ -1,0 +1,61 @@
+#!/usr/bin/env bats
+# shared_pages.bats - mounts that share an export (-o share): pages for what one writes, while another
+# one stands still or is gone.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+setup() {
+	setup_rmem
+	mounts=()
+}
+
+teardown() {
+	end_mounts
+}
+
+waits_at_server() {
+	[ "$(status_of .exports[0].leases.waiting)" -eq 1 ]
+}
+
+# Its pages would come along with the CREATE.
+@test "a file that waits for another mount to be created keeps nobody from pages" {
+	local i toucher
+	begin 1 2 3
+	mkdir "$dir/3/folder"
+	: >"$dir/3/file"
+	for i in 1 2 3; do
+		stat "$dir/2/folder" >/dev/null
+		[ ! -e "$dir/2/folder/new" ]
+	done
+	suspend "${mounts[2]}"
+	touch "$dir/1/folder/new" 3>&- &
+	toucher=$!
+	until_true 20 waits_at_server
+	dd if=/dev/zero of="$dir/1/file" bs=64k count=16 conv=notrunc status=none
+	kill -0 "$toucher"
+	waits_at_server
+	kill -CONT "${mounts[2]}"
+	exit_status "$toucher" 20
+	[ "$(stat -c %s "$dir/2/file")" -eq $((1 << 20)) ]
+	[ -e "$dir/2/folder/new" ]
+}
+
+# What was written in the server's earlier run is cleaned when nobody from then can come back.
+@test "a client that is gone, and the server restarted, keeps nobody from the pages of removed files" {
+	local pid most
+	use_lease 2
+	begin 1 2
+	pid=${mounts[2]}
+	unset 'mounts[2]'
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+	until_true 10 umount "$dir/2"
+	crash_server
+	most=$((${export_size%MiB} * 2 / 3))
+	dd if=/dev/zero of="$dir/1/old" bs=1M count=$most status=none
+	rm "$dir/1/old"
+	timeout 60 fallocate -l ${most}M "$dir/1/new"
+	[ "$(status_of '.sessions | length')" -eq 1 ]
+}
