@@ -295,8 +295,9 @@ work_shared() {
 	at=${folder[shared0]}
 	dd if="$memory/data" of="$at/data" bs=1M count="$client_mib" status=none
 	cp "$at/data" "$at/scribble"
-	shared_fio "$n" "$transport" read data
-	shared_fio "$n" "$transport" write scribble
+	shared_fio "$n" "$transport" read 1M data
+	shared_fio "$n" "$transport" randread 4k data
+	shared_fio "$n" "$transport" randwrite 4k scribble
 	rm -f "$at/scribble"
 	for ((i = 0; i < n; i++)); do
 		mkdir "$at/small$i"
@@ -312,17 +313,17 @@ work_shared() {
 	done
 }
 
-# shared_fio N TRANSPORT read|write FILE: all at random places of it.
+# shared_fio N TRANSPORT RW BS FILE: four processes a mount, so that one alone does its best.
 shared_fio() {
-	local n=$1 i jobs=()
+	local n=$1 rw=$3 i jobs=()
 	for ((i = 0; i < n; i++)); do
-		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$4")
+		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$5")
 	done
-	fio --size="${client_mib}M" --rw="rand$3" --bs=4k --direct=1 --ioengine=psync --group_reporting \
+	fio --size="${client_mib}M" --rw="$rw" --bs="$4" --direct=1 --ioengine=psync --numjobs=4 --group_reporting \
 		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
 		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(tail -n 3 "$work/fio.log")"
 	take_fio_json
-	record "shared-rand$3-4k" "$2" "$(jq "[.jobs[].$3.iops] | add" "$work/fio.json")" op/s "$n"
+	record "shared-$rw-$4" "$2" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
 }
 
 # shared_files N TRANSPORT WORK FILES [FOLDER]: each through as many, in FOLDER of its own number or in one.
@@ -340,12 +341,27 @@ shared_files() {
 		'BEGIN { printf "%.6g", n / (e - b) }')" file/s "$n"
 }
 
+# By turns of two mounts: a change of one is seen by the other. What is there is overwritten without a
+# message; before a file grows the other one gives back what it knows; and a name that changes all the
+# time is asked for at the server.
 work_handover() {
-	local _ turns s p50 p99
-	read -r _ turns s p50 p99 < <("$bin/handover" "${folder[shared0]}/turns" "${folder[shared1]}/turns" "$files")
-	[ -n "$p99" ] || bench_die "handover failed"
-	record handover-p50 "$1" "$p50" us
-	record handover-p99 "$1" "$p99" us
+	local way _ turns s p50 p99 before asked
+	for way in overwrite grow name; do
+		before=$(recalls_so_far)
+		read -r _ turns s p50 p99 < <("$bin/handover" $way "${folder[shared0]}/turns" "${folder[shared1]}/turns" "$files")
+		[ -n "$p99" ] || bench_die "handover failed: $way"
+		asked=$(($(recalls_so_far) - before))
+		case $way in
+		overwrite) [ $asked -lt $((turns / 2)) ] || bench_die "overwriting took $asked recalls" ;;
+		grow) [ $asked -ge $turns ] || bench_die "$turns turns took $asked recalls only" ;;
+		esac
+		record "handover-$way-p50" "$1" "$p50" us
+		record "handover-$way-p99" "$1" "$p99" us
+	done
+}
+
+recalls_so_far() {
+	"$bin/rmemfsctl" status --json "$work/socket" | jq '[.exports[].leases.recalled] | add'
 }
 
 # work_option VALUE TRANSPORT OPTION RW BS DEPTH: what a mount option does, on a mount of its own. Named
