@@ -189,12 +189,23 @@ struct rpc_snapshot {
  * then of each. One whose directory is wanted finds what is missing, too: attr.ino is 0 then. */
 enum { LOOK_LEASE = 1, LOOK_LEASE_DIR = 2 };
 
+/* What whoever asks to change a name takes it to be of: an inode's number, or one of these. Where
+ * it is not so any more the answer is -ESTALE if that is a directory which goes on elsewhere, or if
+ * the caller insists; what would be refused anyway is refused first. */
+struct rpc_name_of {
+	uint64_t ino;
+	bool exactly; /* else only no directory is to be taken for removed that is not */
+};
+#define NAME_OF_ANY  UINT64_C(0)
+#define NAME_OF_NONE UINT64_MAX
+
 /* LOOKUP, UNLINK, RMDIR. LOOKUP of "." is by the inode number alone: of any kind of inode, while it
  * has a name. */
 struct rpc_name_request {
 	uint64_t parent;
 	struct rpc_str name;
-	uint8_t look; /* LOOKUP: LOOK_* */
+	uint8_t look;                /* LOOKUP: LOOK_* */
+	struct rpc_name_of expected; /* UNLINK, RMDIR */
 };
 
 struct rpc_ino_request { /* GETATTR, READLINK */
@@ -260,6 +271,7 @@ struct rpc_rename {
 	uint32_t flags; /* RENAME_NOREPLACE and RENAME_WHITEOUT, or RENAME_EXCHANGE */
 	struct rpc_str name, new_name;
 	uint32_t uid, gid; /* of a whiteout */
+	struct rpc_name_of expected, new_expected;
 };
 /* May these flags stand together? */
 bool rpc_rename_flags_ok(uint32_t flags);

@@ -59,8 +59,14 @@ RPC_MESSAGE(who, struct rpc_who, WHO_FIELDS)
 	F(target, dir)
 RPC_MESSAGE(snapshot, struct rpc_snapshot, SNAPSHOT_FIELDS)
 
+#define NAME_OF_FIELDS(F) \
+	F(u64, ino)       \
+	F(flag, exactly)
+RPC_MESSAGE(name_of, struct rpc_name_of, NAME_OF_FIELDS)
+
 #define NAME_REQUEST_FIELDS(F) \
 	F(u64, parent)         \
+	F(name_of, expected)   \
 	F(name, name)
 RPC_MESSAGE(name_request, struct rpc_name_request, NAME_REQUEST_FIELDS)
 
@@ -130,13 +136,15 @@ RPC_MESSAGE(tmpfile, struct rpc_create, TMPFILE_FIELDS)
 	F(name, name)
 RPC_MESSAGE(link, struct rpc_link, LINK_FIELDS)
 
-#define RENAME_FIELDS(F)   \
-	F(u64, parent)     \
-	F(u64, new_parent) \
-	F(u32, flags)      \
-	F(u32, uid)        \
-	F(u32, gid)        \
-	F(name, name)      \
+#define RENAME_FIELDS(F)         \
+	F(u64, parent)           \
+	F(u64, new_parent)       \
+	F(u32, flags)            \
+	F(u32, uid)              \
+	F(u32, gid)              \
+	F(name_of, expected)     \
+	F(name_of, new_expected) \
+	F(name, name)            \
 	F(name, new_name)
 RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 

@@ -1,5 +1,7 @@
 #include "daemon/look.h"
 
+#include <errno.h>
+
 #include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -10,13 +12,16 @@ enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 
 int looks_init(struct looks *looks)
 {
+	int err = shown_init(&looks->shown);
+
 	atomic_init(&looks->nblind, 0);
-	return name_cache_init(&looks->names);
+	return err ? err : name_cache_init(&looks->names);
 }
 
 void looks_fini(struct looks *looks)
 {
 	name_cache_fini(&looks->names);
+	shown_fini(&looks->shown);
 }
 
 static struct looks *looks_of(const struct request *req)
@@ -207,6 +212,17 @@ bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
 	return leased;
 }
 
+void look_up_shown(
+	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr)
+{
+	struct looks *looks = looks_of(req);
+
+	if (is_sharing(req))
+		shown_note(&looks->shown, req->pid,
+			name_key_of(&looks->names, dir->ino, req->args.name),
+			child ? child->ino : 0, child && S_ISDIR(attr->mode));
+}
+
 /* ---- changes --------------------------------------------------------------------------------- */
 
 /* What loses its name changes, too. Where nobody here knows what that is, nothing is told of any
@@ -225,8 +241,30 @@ static void find_child(struct request *req, struct inode *dir, struct look_chang
 		atomic_fetch_add(&looks_of(req)->nblind, 1);
 }
 
-void look_change_begin(struct request *req, struct inode *dir, const char *name, bool takes,
-	struct look_change *change)
+/* The kernel has looked whose the file is. */
+static bool may_take_own_only(const struct request *req, struct inode *dir)
+{
+	struct attr attr;
+
+	inode_attr(dir, &attr);
+	return attr.mode & S_ISVTX && req->uid && req->uid != attr.uid;
+}
+
+static void expect(
+	struct request *req, struct inode *dir, enum look_taking taking, struct look_change *change)
+{
+	struct shown_name shown;
+
+	if (!shown_take(&looks_of(req)->shown, req->pid, change->key, &shown))
+		return;
+	change->again = shown.refused;
+	change->expected.exactly = may_take_own_only(req, dir);
+	if (change->expected.exactly || (taking == LOOK_ENDS && shown.directory))
+		change->expected.ino = shown.ino ? shown.ino : NAME_OF_NONE;
+}
+
+void look_change_begin(struct request *req, struct inode *dir, const char *name,
+	enum look_taking taking, struct look_change *change)
 {
 	struct name_cache *names = &looks_of(req)->names;
 
@@ -235,9 +273,21 @@ void look_change_begin(struct request *req, struct inode *dir, const char *name,
 		return;
 	change->key = name_key_of(names, dir->ino, name);
 	change->dir_lease = lease_number(dir);
-	if (takes)
+	if (taking) {
+		expect(req, dir, taking, change);
 		find_child(req, dir, change);
+	}
 	change->changed = name_cache_change_begin(names, change->key);
+}
+
+int look_change_status(struct request *req, const struct look_change *change, int status)
+{
+	if (status != -ESTALE || change->expected.ino == NAME_OF_ANY)
+		return status;
+	if (change->again)
+		return -EBUSY;
+	shown_refuse(&looks_of(req)->shown, req->pid, change->key);
+	return status;
 }
 
 static void end(struct request *req, struct look_change *change, const struct known_name *name)

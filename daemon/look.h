@@ -28,6 +28,7 @@
 
 #include "common/rpc.h"
 #include "daemon/name_cache.h"
+#include "daemon/shown.h"
 
 struct attr;
 struct inode;
@@ -35,6 +36,7 @@ struct request;
 
 struct looks {
 	struct name_cache names;
+	struct shown shown;
 	/* Changes on their way that take a name from an inode, which one is not known. */
 	atomic_uint nblind;
 };
@@ -62,6 +64,11 @@ uint8_t look_up_begin(struct request *req, struct inode *dir, bool dots, struct 
 bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
 	const struct look_up *look, const struct rpc_entry_reply *entry);
 
+/* The kernel is told that the name is of that inode; NULL: of none. On a mount that does not share
+ * this does nothing. */
+void look_up_shown(
+	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr);
+
 /* GETATTR, likewise. */
 bool look_at_here(struct request *req, struct inode *inode, struct attr *attr);
 uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *look);
@@ -76,13 +83,20 @@ struct look_change {
 	uint64_t changed, dir_lease;
 	struct inode *child; /* that loses the name, or gets another one; referenced */
 	uint64_t epoch;
-	bool blind; /* it is not known which inode that is */
+	bool blind;                  /* it is not known which inode that is */
+	struct rpc_name_of expected; /* for the request: what the kernel takes it to be of */
+	bool again;                  /* it was refused before */
 };
 
-/* Before the request is sent. takes: a name from what it is of, if anything. On a mount that does
- * not share these do nothing. */
-void look_change_begin(struct request *req, struct inode *dir, const char *name, bool takes,
-	struct look_change *change);
+/* What a change takes a name from: from nothing, from an inode that goes on elsewhere, or from one
+ * that the kernel then counts a link less of, or none. */
+enum look_taking { LOOK_TAKES_NOTHING, LOOK_MOVES, LOOK_ENDS };
+
+/* Before the request is sent. On a mount that does not share these do nothing. */
+void look_change_begin(struct request *req, struct inode *dir, const char *name,
+	enum look_taking taking, struct look_change *change);
+/* What the kernel is to be told where the server has answered `status`. */
+int look_change_status(struct request *req, const struct look_change *change, int status);
 /* When it has ended: now the name is of that inode (0: of none). The child's change is ended by
  * look_change_child(). */
 void look_change_end(

@@ -33,6 +33,14 @@ static void lookup_ask(struct request *req)
 	op_rpc(req, lookup_answered);
 }
 
+static void lookup_end(struct request *req, struct inode *inode)
+{
+	const struct op *op = op_of(req);
+
+	look_up_shown(req, op->inode, inode, &op->seen);
+	op_reply_entry(req, inode);
+}
+
 static void lookup_found(struct request *req, const struct rpc_entry_reply *entry)
 {
 	struct lookup_state *st = request_state(req, struct lookup_state);
@@ -44,11 +52,11 @@ static void lookup_found(struct request *req, const struct rpc_entry_reply *entr
 	}
 	if (look_up_end(req, st->op.inode, inode, &st->look, entry)) {
 		inode_attr(inode, &st->op.seen);
-		op_reply_entry(req, inode);
+		lookup_end(req, inode);
 		return;
 	}
 	if (inode_learn_entry(inode, entry, st->look.epoch, &st->op.seen)) {
-		op_reply_entry(req, inode);
+		lookup_end(req, inode);
 		return;
 	}
 	inode_put(inode);
@@ -59,6 +67,7 @@ static void lookup_missing(struct request *req)
 {
 	struct ttl ttl = op_ttl(req);
 
+	look_up_shown(req, op_of(req)->inode, NULL, NULL);
 	op_end(req);
 	reply_entry(req, 0, NULL, ttl);
 }
@@ -100,7 +109,7 @@ void op_lookup(struct request *req)
 	child = is_dots(req->args.name) ? NULL
 					: look_up_here(req, inode, &op_of(req)->seen, &missing);
 	if (child)
-		op_reply_entry(req, child);
+		lookup_end(req, child);
 	else if (missing || is_missing(req))
 		lookup_missing(req);
 	else

@@ -76,7 +76,7 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	if (req->args.name) {
 		op->call.req.create.name = op_name(req->args.name);
 		inode_name_add(op->inode, req->args.name);
-		look_change_begin(req, op->inode, req->args.name, false,
+		look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
 			&request_state(req, struct make_state)->name);
 	} else {
 		request_state(req, struct make_state)->name = (struct look_change){0};
@@ -146,7 +146,7 @@ void op_link(struct request *req)
 	inode_change_begin(op->inode);
 	inode_change_begin(st->target);
 	inode_name_add(op->inode, req->args.name);
-	look_change_begin(req, op->inode, req->args.name, false, &st->name);
+	look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){
 		.ino = st->target->ino,

@@ -70,6 +70,8 @@ static void end_name_unknown(struct request *req, unsigned n)
 static void remove_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);
+	int status = look_change_status(
+		req, &request_state(req, struct remove_state)->names[0], rep->status);
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status) {
@@ -79,20 +81,21 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	} else {
 		end_name_unknown(req, 0);
 	}
-	op_finish(req, rep->status);
+	op_finish(req, status);
 }
 
 static void remove_name(struct request *req, enum rpc_op rpc)
 {
 	struct op *op = op_begin(req);
+	struct look_change *change = &request_state(req, struct remove_state)->names[0];
 
 	inode_change_begin(op->inode);
-	look_change_begin(req, op->inode, req->args.name, true,
-		&request_state(req, struct remove_state)->names[0]);
+	look_change_begin(req, op->inode, req->args.name, LOOK_ENDS, change);
 	op->call.req.op = rpc;
 	op->call.req.name = (struct rpc_name_request){
 		.parent = op->inode->ino,
 		.name = op_name(req->args.name),
+		.expected = change->expected,
 	};
 	op_rpc(req, remove_answered);
 }
@@ -130,7 +133,10 @@ static void note_places(struct request *req, const struct rpc_rename_reply *rep)
 static void rename_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct remove_state *st = request_state(req, struct remove_state);
+	int status = rep->status;
 
+	for (unsigned n = 0; n < OP_CHILDREN_MAX; n++)
+		status = look_change_status(req, &st->names[n], status);
 	inode_change_end(st->op.inode, rep->status ? NULL : &rep->rename.parent);
 	if (st->new_parent)
 		inode_change_end(st->new_parent, rep->status ? NULL : &rep->rename.new_parent);
@@ -147,7 +153,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	end_name_unknown(req, 0);
 	if (st->new_parent)
 		inode_put(st->new_parent);
-	op_finish(req, rep->status);
+	op_finish(req, status);
 }
 
 void op_rename(struct request *req)
@@ -160,9 +166,9 @@ void op_rename(struct request *req)
 		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
 		inode_change_begin(st->new_parent);
 	}
-	look_change_begin(req, op->inode, req->args.name, true, &st->names[0]);
-	look_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2, true,
-		&st->names[1]);
+	look_change_begin(req, op->inode, req->args.name, LOOK_MOVES, &st->names[0]);
+	look_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
+		req->args.flags & RENAME_EXCHANGE ? LOOK_MOVES : LOOK_ENDS, &st->names[1]);
 	/* The old name counts as there: which one went, if any, the answer does not tell. */
 	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
 	op->call.req.op = RPC_RENAME;
@@ -174,6 +180,8 @@ void op_rename(struct request *req)
 		.new_name = op_name(req->args.name2),
 		.uid = req->uid,
 		.gid = req->gid,
+		.expected = st->names[0].expected,
+		.new_expected = st->names[1].expected,
 	};
 	op_rpc(req, rename_answered);
 }

@@ -86,6 +86,11 @@ int ns_check_name(const struct rpc_str *name);
 int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct inode *dir,
 	struct dirent_slot *slot);
 
+/* -ESTALE: the name is not of what the request takes it to be of (rpc_name_of), and that matters.
+ * Asked after all that may refuse it. */
+int ns_check_expected(
+	struct ns_call *c, const struct dirent_slot *slot, const struct rpc_name_of *expected);
+
 /* Loads what an entry names: a dead or missing inode is damage. */
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inode *out);
 

@@ -11,6 +11,7 @@
 static const char full[] = "the export is full";
 static const char store_full[] = "the memory for metadata is full";
 static const char inodes_used[] = "the export has as many inodes as it may have";
+static const char other_name[] = "the name is of another inode by now";
 static const char quota_used[] = "the owner's quota is used up";
 
 /* Store pages for the usage and the reservations of an operation's owners. */
@@ -83,6 +84,32 @@ int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, stru
 	if (!err)
 		err = inode_load_dir(c->v, parent, dir);
 	return err ? err : dirent_find(c->v, &c->m->hash, dir->key, name, slot);
+}
+
+/* 1, 0, or an error. */
+static int is_living_directory(struct ns_call *c, uint64_t ino)
+{
+	struct inode i;
+	int err = inode_load(c->v, ino, &i);
+
+	if (err)
+		return err == -ESTALE ? 0 : err;
+	return inode_is_dir(&i) && i.attr.nlink > 0;
+}
+
+int ns_check_expected(
+	struct ns_call *c, const struct dirent_slot *slot, const struct rpc_name_of *expected)
+{
+	int matters = expected->exactly;
+
+	if (expected->ino == NAME_OF_ANY || expected->ino == (slot->ino ? slot->ino : NAME_OF_NONE))
+		return 0;
+	if (!matters)
+		matters = is_living_directory(c, expected->ino);
+	if (matters <= 0)
+		return matters;
+	c->rep->text = (struct rpc_str){other_name, sizeof(other_name) - 1};
+	return -ESTALE;
 }
 
 int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inode *out)

@@ -45,6 +45,8 @@ int ns_unlink(struct ns_call *c)
 	if (!err && inode_is_dir(&child))
 		err = -EISDIR;
 	if (!err)
+		err = ns_check_expected(c, &slot, &c->req->name.expected);
+	if (!err)
 		err = check_unknown(c, &dir, &child);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, false);
@@ -64,6 +66,8 @@ int ns_rmdir(struct ns_call *c)
 		err = dirent_empty(c->v, child.key, &empty);
 	if (!err && !empty)
 		err = -ENOTEMPTY;
+	if (!err)
+		err = ns_check_expected(c, &slot, &c->req->name.expected);
 	if (!err)
 		err = check_unknown(c, &dir, &child);
 	if (!err)

@@ -106,7 +106,9 @@ static int check(struct ns_call *c, struct end *from, struct end *to)
 		err = check_links(to, from);
 	if (!err && flags & RENAME_WHITEOUT)
 		err = ns_check_new(c, c->req->rename.uid, whiteout_gid(c, from));
-	return err;
+	if (!err)
+		err = ns_check_expected(c, &from->slot, &c->req->rename.expected);
+	return err ? err : ns_check_expected(c, &to->slot, &c->req->rename.new_expected);
 }
 
 static int check_unknown(struct ns_call *c, const struct end *from, const struct end *to)

@@ -390,6 +390,41 @@ known_by() {
 	done
 }
 
+waits_at_server() {
+	[ "$(status_of .exports[0].leases.waiting)" -eq 1 ]
+}
+
+# The first mount has been told what its target is, and waits for what the third one knows of the other.
+# Its kernel does not forget the target, for somebody is there.
+@test "a folder that another mount moves away before it is replaced lives on" {
+	local i mover holder
+	begin 1 2 3
+	mkdir "$dir/1/"{new,old}
+	(cd "$dir/1/old" && exec tail -f /dev/null) 3>&- &
+	holder=$!
+	until_true 10 [ "/proc/$holder/cwd" -ef "$dir/1/old" ]
+	for ((i = 0; i < 3; i++)); do
+		stat "$dir/3/new" >/dev/null
+	done
+	# What they are in, it knows no more.
+	mkdir "$dir/2/some"
+	rmdir "$dir/2/some"
+	suspend "${mounts[3]}"
+	mv -T "$dir/1/new" "$dir/1/old" 3>&- &
+	mover=$!
+	until_true 10 waits_at_server
+	mv -T "$dir/2/old" "$dir/2/else"
+	kill -CONT "${mounts[3]}"
+	exit_status "$mover" 20
+	echo text >"$dir/1/else/file" || { kill "$holder" && false; }
+	kill "$holder"
+	wait "$holder" || true
+	[ "$(cat "$dir/2/else/file")" = text ]
+	[ "$(ls "$dir/1")" = $'else\nold' ]
+	rmdir "$dir/2/old"
+	[ ! -e "$dir/1/old" ]
+}
+
 # Each makes, renames, looks for and removes names of its own in one folder.
 crowd() {
 	local i

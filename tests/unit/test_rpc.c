@@ -101,7 +101,8 @@ static struct rpc_request request_of(unsigned op)
 	case RPC_LOOKUP:
 	case RPC_UNLINK:
 	case RPC_RMDIR:
-		q.name = (struct rpc_name_request){1, str("name"), LOOK_LEASE | LOOK_LEASE_DIR};
+		q.name = (struct rpc_name_request){
+			1, str("name"), LOOK_LEASE | LOOK_LEASE_DIR, {77, true}};
 		break;
 	case RPC_GETATTR:
 	case RPC_READLINK:
@@ -136,7 +137,8 @@ static struct rpc_request request_of(unsigned op)
 		q.link = (struct rpc_link){4, 1, str("again")};
 		break;
 	case RPC_RENAME:
-		q.rename = (struct rpc_rename){1, 2, RENAME_EXCHANGE, str("old"), str("new"), 3, 4};
+		q.rename = (struct rpc_rename){
+			1, 2, RENAME_EXCHANGE, str("old"), str("new"), 3, 4, {5, true}, {6, false}};
 		break;
 	case RPC_COMMIT:
 		q.commit = (struct rpc_commit){5, COMMIT_SIZE | COMMIT_MTIME, 4097, -5, -6, -7,
@@ -401,6 +403,10 @@ static void request__fields_arrive_in_their_places(void **state)
 	assert_int_equal(out.rename.flags, RENAME_EXCHANGE);
 	assert_int_equal(out.rename.uid, 3);
 	assert_int_equal(out.rename.gid, 4);
+	assert_int_equal(out.rename.expected.ino, 5);
+	assert_true(out.rename.expected.exactly);
+	assert_int_equal(out.rename.new_expected.ino, 6);
+	assert_false(out.rename.new_expected.exactly);
 	assert_memory_equal(out.rename.name.s, "old", 3);
 	assert_memory_equal(out.rename.new_name.s, "new", 3);
 }

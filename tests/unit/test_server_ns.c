@@ -624,6 +624,99 @@ static void rename__leaves_a_whiteout(void **state)
 	assert_int_equal(fx.rep.entry.attr.mode, S_IFCHR);
 }
 
+/* ---- names that are another inode's by now --------------------------------------------------- */
+
+static int remove_expected(enum rpc_op op, const char *name, uint64_t ino, bool exactly)
+{
+	return FX_RUN(.op = op,
+		.name = {.parent = ROOT_INO, .name = fx_str(name), .expected = {ino, exactly}});
+}
+
+static void remove__of_another_inode_than_a_directory_that_goes_on(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir"), other = fx_dir(ROOT_INO, "other");
+	struct attr root = fx_attr(ROOT_INO);
+
+	assert_int_equal(remove_expected(RPC_RMDIR, "dir", other, false), -ESTALE);
+	assert_int_equal(fx_attr(ROOT_INO).nlink, root.nlink);
+	assert_int_equal(fx_attr(dir).nlink, 2);
+	/* What would be refused anyway is. */
+	assert_int_equal(remove_expected(RPC_RMDIR, "none", dir, false), -ENOENT);
+	fx_file(dir, "below");
+	assert_int_equal(remove_expected(RPC_RMDIR, "dir", other, false), -ENOTEMPTY);
+	assert_int_equal(fx_name(RPC_UNLINK, dir, "below"), 0);
+	assert_int_equal(remove_expected(RPC_RMDIR, "dir", dir, false), 0);
+	/* It does not go on. */
+	assert_int_equal(remove_expected(RPC_RMDIR, "other", dir, false), 0);
+}
+
+static void remove__of_another_inode_than_what_may_be_removed(void **state)
+{
+	uint64_t file = fx_file(ROOT_INO, "file"), other = fx_file(ROOT_INO, "other");
+
+	assert_int_equal(remove_expected(RPC_UNLINK, "file", other, true), -ESTALE);
+	assert_int_equal(fx_attr(file).nlink, 1);
+	assert_int_equal(remove_expected(RPC_UNLINK, "other", other, true), 0);
+	assert_int_equal(remove_expected(RPC_UNLINK, "file", other, true), -ESTALE);
+	assert_int_equal(remove_expected(RPC_UNLINK, "file", other, false), 0);
+}
+
+static int rename_expected(const char *from, struct rpc_name_of a, const char *to,
+	struct rpc_name_of b, uint32_t flags)
+{
+	return FX_RUN(.op = RPC_RENAME, .rename = {.parent = ROOT_INO,
+						.new_parent = ROOT_INO,
+						.flags = flags,
+						.name = fx_str(from),
+						.new_name = fx_str(to),
+						.expected = a,
+						.new_expected = b});
+}
+
+static void expect_name(const char *name, uint64_t ino)
+{
+	assert_int_equal(fx_lookup(ROOT_INO, name), 0);
+	assert_int_equal(fx.rep.entry.attr.ino, ino);
+}
+
+#define ANY ((struct rpc_name_of){NAME_OF_ANY, false})
+
+static void rename__over_another_inode_than_a_directory_that_goes_on(void **state)
+{
+	uint64_t a = fx_dir(ROOT_INO, "a"), b = fx_dir(ROOT_INO, "b"),
+		 old = fx_dir(ROOT_INO, "old");
+	const struct rpc_name_of its_a = {a, false}, its_old = {old, false};
+
+	assert_int_equal(rename_expected("a", ANY, "b", its_old, 0), -ESTALE);
+	assert_int_equal(rename_expected("a", ANY, "free", its_old, 0), -ESTALE);
+	assert_int_equal(rename_expected("none", ANY, "b", its_old, 0), -ENOENT);
+	assert_int_equal(rename_expected("a", ANY, "b", its_old, RENAME_NOREPLACE), -EEXIST);
+	expect_name("a", a);
+	expect_name("b", b);
+	assert_int_equal(fx_name(RPC_RMDIR, ROOT_INO, "old"), 0);
+	assert_int_equal(rename_expected("a", its_a, "b", its_old, 0), 0);
+	expect_name("b", a);
+}
+
+static void rename__of_other_inodes_than_what_may_be_removed(void **state)
+{
+	uint64_t a = fx_file(ROOT_INO, "a"), b = fx_file(ROOT_INO, "b");
+	const struct rpc_name_of just_a = {a, true}, just_b = {b, true};
+	const struct rpc_name_of none = {NAME_OF_NONE, true};
+
+	assert_int_equal(rename_expected("a", just_b, "b", just_b, 0), -ESTALE);
+	assert_int_equal(rename_expected("a", just_a, "b", just_a, 0), -ESTALE);
+	assert_int_equal(rename_expected("a", just_a, "b", none, 0), -ESTALE);
+	assert_int_equal(rename_expected("a", just_a, "c", just_b, 0), -ESTALE);
+	assert_int_equal(rename_expected("a", just_a, "b", just_a, RENAME_EXCHANGE), -ESTALE);
+	expect_name("a", a);
+	expect_name("b", b);
+	assert_int_equal(rename_expected("a", just_a, "b", just_b, RENAME_EXCHANGE), 0);
+	assert_int_equal(rename_expected("a", just_b, "b", ANY, 0), 0);
+	assert_int_equal(rename_expected("b", just_b, "c", none, 0), 0);
+	expect_name("c", b);
+}
+
 /* ---- setattr --------------------------------------------------------------------------------- */
 
 static void setattr__changes_what_is_asked_for(void **state)
@@ -842,6 +935,10 @@ int main(void)
 		CASE(rename__of_two_names_of_one_inode_does_nothing),
 		CASE(rename__exchange),
 		CASE(rename__leaves_a_whiteout),
+		CASE(remove__of_another_inode_than_a_directory_that_goes_on),
+		CASE(remove__of_another_inode_than_what_may_be_removed),
+		CASE(rename__over_another_inode_than_a_directory_that_goes_on),
+		CASE(rename__of_other_inodes_than_what_may_be_removed),
 		CASE(setattr__changes_what_is_asked_for),
 		CASE(setattr__errors),
 		CASE(readdir__gives_every_entry_once),
