@@ -343,7 +343,7 @@ stage_fuzz() {
 # runs more than once is what the transport, the sanitizers or the guest's kernel may make a
 # difference to. Nightly all of it runs everywhere.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
-shared=(cost faults mount coherence shared_faults shared_fence shared_mmap "${local_only[@]}")
+shared=(cost faults mount coherence shared_faults shared_fence "${local_only[@]}")
 long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
 areas=() remote=()
 for area in "$root"/tests/e2e/*.bats; do

@@ -1,0 +1,73 @@
+#!/usr/bin/env bats
+# shared_scale.bats - one mount makes many files, which another one finds and removes (-o share). How
+# fast that is, beside a mount that does all of it itself, is printed and not judged: what it takes of
+# messages and recalls is.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+folders=50
+
+setup() {
+	test_seconds=600
+	files=2000 reserve=64MiB size=192MiB
+	if small; then files=1000; fi
+	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] && ! small; then
+		test_seconds=3000 files=1000000 reserve=1536MiB size=4608MiB
+	fi
+	setup_rmem
+	mounts=()
+	server_conf=$dir/server.conf
+	cat >"$server_conf" <<-END
+		metadata_reserve = "$reserve";
+		exports = ( { name = "default"; size = "$size"; } );
+	END
+}
+
+teardown() {
+	end_mounts
+}
+
+make_tree() {
+	local i
+	mkdir "$1"
+	for ((i = 0; i < folders; i++)); do
+		mkdir "$1/$i"
+		scale create "$1/$i" $((files / folders))
+	done
+}
+
+# counted NAME COMMAND...: how long it takes, and how many requests and recalls.
+counted() {
+	local name=$1 rpcs recalled began=${EPOCHREALTIME/./}
+	rpcs=$(status_of '[.sessions[].requests] | add')
+	recalled=$(status_of .exports[0].leases.recalled)
+	"${@:2}"
+	rpcs=$(($(status_of '[.sessions[].requests] | add') - rpcs))
+	recalled=$(($(status_of .exports[0].leases.recalled) - recalled))
+	echo "# $files files: $name $(((${EPOCHREALTIME/./} - began) / 1000)) ms, $rpcs requests, $recalled recalls" >&3
+	eval "${name}_rpcs=$rpcs ${name}_recalled=$recalled"
+}
+
+finds() {
+	[ "$(find "$1" -type f | wc -l)" -eq $((files / folders * folders)) ]
+}
+
+@test "many files that one mount has made are found and removed by another one" {
+	local kept
+	begin 1 2
+	counted make_own make_tree "$dir/1/own"
+	counted find_own finds "$dir/1/own"
+	counted remove_own rm -r "$dir/1/own"
+	make_tree "$dir/1/tree"
+	kept=$(status_of '[.exports[0].leases.shared, .exports[0].leases.exclusive] | add')
+	counted find finds "$dir/2/tree"
+	counted remove rm -r "$dir/2/tree"
+	# A listing is all that find asks for; nothing of what it passes by is lent.
+	[ "$find_rpcs" -le $((files / 10 + 20 * folders)) ]
+	[ "$find_recalled" -le $((2 * folders + 4)) ]
+	# Each name costs a look and a removal, and what the other one has kept is asked for once.
+	[ "$remove_recalled" -le $((kept + 2 * folders + 4)) ]
+	[ "$remove_rpcs" -le $((4 * files + 100 * folders + 2 * remove_recalled)) ]
+}
