@@ -213,6 +213,7 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 	if (!has_an_end(inode, keep))
 		return;
 	p->endless = true;
+	p->dropped = (struct cached_range){0};
 	p->job = (struct notifier_job){.size = ENDLESS};
 	tell_locked(inode, thread);
 }

@@ -87,6 +87,12 @@ static bool somebody_waits_for_a_type(const struct inode *inode)
 	return false;
 }
 
+/* Pages are dirty under it, or were under one that was lost. */
+static bool may_have_dirty(const struct inode_lease *l)
+{
+	return (l->type == LEASE_EXCLUSIVE && !l->lowering) || l->type == LEASE_NONE;
+}
+
 /* Until it is answered the kernel can't drop what it is asked to. */
 static bool holds_up_dropping(const struct request *req, const struct op_lease *want)
 {
@@ -98,7 +104,7 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 	case USE_WRITES_PAGES_BACK:
 		return true;
 	case USE_HOLDS_WRITING_BACK:
-		return cached_any_locked(inode) && !is_shared(&inode->lease);
+		return cached_any_locked(inode) && may_have_dirty(&inode->lease);
 	default:
 		return false;
 	}

@@ -397,6 +397,31 @@ static void recall__of_a_writer__leaves_what_nobody_can_store_into(void **state)
 	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
 }
 
+/* What others overwrite beside us is not cached, and yet may be mapped. */
+static void cut__while_the_kernel_is_told_of_no_end__waits(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_LAYOUT);
+	dropped(take_dropped(0, 4));
+	told_that_it_is_endless();
+	answer(take_return(1, LEASE_LAYOUT, 0), 0);
+	recall(2, LEASE_NONE);
+	job = list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+	assert_true(job->size > INT32_MAX);
+	cut(0);
+	run_calls();
+	assert_int_equal(fx.went[0], 0);
+	dropped(job);
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 3);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	close_to_leave(3);
+}
+
 static void lost__is_dropped_and_nothing_of_it_written(void **state)
 {
 	struct notifier_job *job;
@@ -443,6 +468,7 @@ int main(void)
 		CASE(write_back__while_it_is_dropped__is_done_and_committed),
 		CASE(cut__while_stores_are_dropped__is_done),
 		CASE(cut__of_what_is_cached_shared__waits),
+		CASE(cut__while_the_kernel_is_told_of_no_end__waits),
 		CASE(read__beside_who_may_store__needs_the_file_alone),
 		CASE(open_to_store__of_what_is_cached_shared__drops_it_first),
 		CASE(open_to_store__where_nobody_else_has_it__drops_nothing),
