@@ -26,14 +26,14 @@ static void check_answers(struct history *h)
 			if (e->err)
 				violation(h, e, of_data, &file, "%s of data%u failed: %s",
 					op_name(e->kind), file, strerror(e->err));
-			if (e->kind == OP_WRITE && e->n != e->len)
+			if (e->kind == OP_WRITE && e->n != e->len && !is_store(e))
 				violation(h, e, of_data, &file,
 					"data%u: %" PRIu64 " of %" PRIu64 " bytes written", file,
 					e->n, e->len);
-			if (e->kind == OP_READ && (e->n % CELL_BYTES || e->n > e->len))
+			if (e->n % CELL_BYTES || e->n > e->len)
 				violation(h, e, of_data, &file,
-					"data%u: read %" PRIu64 " bytes, and no size is that", file,
-					e->n);
+					"data%u: %s of %" PRIu64 " bytes, and no size is that",
+					file, op_name(e->kind), e->n);
 		}
 	}
 }
@@ -47,8 +47,8 @@ static bool same_file(const struct event *a, const struct event *b)
 
 static bool changes_size(const struct event *e)
 {
-	return e->kind == OP_WRITE || e->kind == OP_TRUNCATE || e->kind == OP_ALLOCATE ||
-	       e->kind == OP_APPEND;
+	return (e->kind == OP_WRITE && !is_store(e)) || e->kind == OP_TRUNCATE ||
+	       e->kind == OP_ALLOCATE || e->kind == OP_APPEND;
 }
 
 static bool is_seek(const struct event *e)
@@ -58,26 +58,55 @@ static bool is_seek(const struct event *e)
 
 static bool goes_by_kernel(const struct event *e)
 {
-	return e->kind == OP_READ || e->kind == OP_TAIL || is_seek(e);
+	return e->kind == OP_READ || e->kind == OP_TAIL || is_seek(e) || is_store(e);
+}
+
+static bool goes_by_pages(const struct event *e)
+{
+	return e->kind == OP_READ && (e->way == MAPPED || e->way == SENT);
+}
+
+static bool changes_pages(const struct event *e)
+{
+	return changes_size(e) || e->kind == OP_PUNCH;
+}
+
+static bool meet(const struct event *a, const struct event *b)
+{
+	return same_file(a, b) && a->start <= b->end && b->start <= a->end;
 }
 
 /* While somebody else's write is on its way by the same FUSE mount, stat gets the new size from the
- * daemon, and reads and lseek go by the kernel's, which stays the old one until that write is over.
+ * daemon, and reads and lseek go by the kernel's, which stays the old one until that write is over;
+ * and so do the pages that the kernel has.
  */
-static bool is_lenient(const struct history *h, const struct event *e)
+static unsigned leniency(const struct history *h, const struct event *e)
 {
+	unsigned flags = 0;
+
 	for (unsigned i = 0; i < h->nplayers; i++) {
 		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
 			const struct event *c = &h->logs[i].events[j];
 
 			if (c->player == e->player || h->device[c->player] != h->device[e->player])
 				break;
-			if (is_seek(e) || (changes_size(c) && same_file(c, e) &&
-						  c->start <= e->end && e->start <= c->end))
-				return true;
+			if (is_seek(e) || (changes_size(c) && meet(c, e)))
+				flags |= LENIENT;
+			if (goes_by_pages(e) && changes_pages(c) && meet(c, e))
+				flags |= UNSURE;
 		}
 	}
-	return false;
+	return flags;
+}
+
+/* While others change a file that is mapped here, the kernel is told that it has no end. Who asks
+ * for its size by stat(2) is told the true one, but lseek(2) may go by that. */
+static void note_endless(struct history *h, struct event *e)
+{
+	if (!is_seek(e) || e->size != NO_END)
+		return;
+	e->flags |= LENIENT;
+	h->rest.endless++;
 }
 
 void check_note_lenient(struct history *h)
@@ -86,8 +115,9 @@ void check_note_lenient(struct history *h)
 		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
 			struct event *e = &h->logs[i].events[j];
 
-			if (goes_by_kernel(e) && is_lenient(h, e))
-				e->flags |= LENIENT;
+			if (goes_by_kernel(e))
+				e->flags |= leniency(h, e);
+			note_endless(h, e);
 		}
 	}
 }
@@ -128,7 +158,7 @@ static enum step observe_size(
 
 	if (e->kind == OP_STAT)
 		return o->size == e->size || e->flags & LENIENT ? STEP_DONE : STEP_NO;
-	if (e->kind == OP_READ)
+	if (e->kind == OP_READ || is_store(e))
 		return observe_read_size(o->size, c, e);
 	return STEP_NO;
 }
@@ -158,7 +188,7 @@ static enum step take_size(
 		return STEP_NO;
 	switch ((enum op_kind)e->kind) {
 	case OP_WRITE:
-		return grow(o, c, e);
+		return is_store(e) ? STEP_NO : grow(o, c, e);
 	case OP_TRUNCATE:
 		o->size = e->len;
 		return STEP_DONE;
@@ -173,7 +203,7 @@ static enum step take_size(
 
 static bool of_size(const struct event *e, const void *context)
 {
-	return of_data(e, context) && e->kind != OP_PUNCH;
+	return of_data(e, context) && e->kind != OP_PUNCH && !(e->flags & UNSURE);
 }
 
 static void check_size(struct history *h, unsigned file)
@@ -226,11 +256,11 @@ static bool of_cell(const struct event *e, const void *context)
 	const struct cell_context *c = context;
 	uint64_t at = c->cell * CELL_BYTES;
 
-	if (e->file != c->file)
+	if (e->file != c->file || (e->kind == OP_READ && e->flags & UNSURE))
 		return false;
 	if (e->kind == OP_TRUNCATE)
 		return e->len <= at;
-	if (e->kind == OP_READ && e->flags & LENIENT)
+	if (is_store(e) || (e->kind == OP_READ && e->flags & LENIENT))
 		return e->off <= at && at < e->off + e->n;
 	return (e->kind == OP_WRITE || e->kind == OP_READ || e->kind == OP_PUNCH) && e->off <= at &&
 	       at < e->off + e->len;
@@ -488,7 +518,7 @@ static int64_t floor_of(const struct event *e, int64_t slack_ms)
 {
 	if (has_mtime(e))
 		return e->mtime;
-	if (e->kind == OP_WRITE || e->kind == OP_APPEND)
+	if ((e->kind == OP_WRITE && !is_store(e)) || e->kind == OP_APPEND)
 		return e->wall - slack_ms * 1000000;
 	return 0;
 }

@@ -8,8 +8,8 @@
  * could have happened, each at a moment between its start and its end, so that everybody saw what
  * they saw:
  *
- *   data      cells of 8 bytes that name their writer: written, read, direct and by the cache,
- *             truncated, punched; sizes; times of last modification        check_data.c
+ *   data      cells of 8 bytes that name their writer: written, stored into mappings, read,
+ *             direct, mapped, sent, truncated, punched; sizes; times       check_data.c
  *   logs      appended to by all: records whole, once, in order; tailed    check_logs.c
  *   conf      a file that is replaced by rename, and read                  check_files.c
  *   held      files that are open while they are unlinked                  check_files.c
@@ -77,6 +77,7 @@ static struct {
 	int at[DIRECTORIES_MAX];  /* the folder in each */
 	uint64_t device[DIRECTORIES_MAX];
 	uint64_t count[OP_KINDS], good[OP_KINDS];
+	uint64_t by_way[2][WAYS]; /* reads and writes */
 } game;
 
 static _Noreturn void __attribute__((format(printf, 1, 2))) give_up(const char *format, ...);
@@ -317,6 +318,8 @@ static void count_round(int64_t began)
 
 			game.count[e->kind]++;
 			game.good[e->kind] += e->err == 0;
+			if (e->kind == OP_READ || e->kind == OP_WRITE)
+				game.by_way[e->kind == OP_WRITE][e->way]++;
 		}
 	}
 	if (options.verbose)
@@ -370,8 +373,15 @@ static void conclude(void)
 			printf("coherence: %8" PRIu64 " %-13s of which %8" PRIu64 " succeeded\n",
 				game.count[i], op_name(i), game.good[i]);
 	}
+	for (enum way way = 0; way < WAYS && options.verbose; way++)
+		printf("coherence: %8" PRIu64 " reads and %8" PRIu64 " writes %s\n",
+			game.by_way[0][way], game.by_way[1][way], way_names[way]);
 	printf("coherence: consistent: %u rounds, %" PRIu64 " operations, %u searches undecided\n",
 		game.h->round, total, check_undecided);
+	if (game.h->no_shared)
+		printf("coherence: nothing was stored into mappings: MAP_SHARED fails with ENODEV\n");
+	if (game.h->rest.endless)
+		printf("coherence: %" PRIu64 " times lseek told no end\n", game.h->rest.endless);
 	if (game.h->rest.stale)
 		printf("coherence: %" PRIu64 " times a file was opened again after ESTALE\n",
 			game.h->rest.stale);

@@ -101,7 +101,7 @@ static const char *const names[OP_KINDS] = {
 	[OP_DIR_STAT] = "stat folder",
 };
 
-static const char *const way_names[WAYS] = {"cached", "write-only", "direct"};
+const char *const way_names[WAYS] = {"cached", "write-only", "direct", "mapped", "sent"};
 static const char *const asked_names[ASKED] = {"fd", "path", "seek"};
 
 const char *op_name(enum op_kind kind)
@@ -148,14 +148,15 @@ static void print_data(const struct event *e)
 	case OP_READ:
 	case OP_PUNCH:
 	case OP_ALLOCATE:
-		printf(" data%u %" PRIu64 "+%" PRIu64 " %s", e->file, e->off, e->len,
-			way_names[e->way]);
+		printf(" data%u %" PRIu64 "+%" PRIu64, e->file, e->off, e->len);
+		if (e->kind == OP_READ || e->kind == OP_WRITE)
+			printf(" %s", way_names[e->way]);
 		if (e->kind == OP_READ)
 			printf(": %" PRIu64 " bytes%s%s", e->n,
 				e->flags & SHOWS_VALUE ? ", there " : "",
 				e->flags & SHOWS_VALUE ? cell_text(e->value, text) : "");
 		else if (e->kind == OP_WRITE)
-			printf(" #%u", e->seq);
+			printf(" #%u: %" PRIu64 " bytes", e->seq, e->n);
 		break;
 	case OP_TRUNCATE:
 		printf(" data%u to %" PRIu64, e->file, e->len);

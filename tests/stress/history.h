@@ -65,8 +65,10 @@ enum op_kind {
 	OP_KINDS,
 };
 
+static const uint64_t NO_END = UINT64_C(1) << 47;
+
 /* How the bytes travel, or who is asked. */
-enum way { CACHED, WRITE_ONLY, DIRECT, WAYS };
+enum way { CACHED, WRITE_ONLY, DIRECT, MAPPED, SENT, WAYS };
 enum asked { BY_FD, BY_PATH, BY_SEEK, ASKED };
 
 /* dir 0 is the folder that holds the others. */
@@ -78,6 +80,7 @@ struct name {
 enum {
 	SHOWS_VALUE = 1, /* the value is to be printed */
 	LENIENT = 2,     /* where it seems to end is not held against it */
+	UNSURE = 4,      /* nor is what it saw */
 };
 
 /* What a listing has shown: the inode of each name of a file, and which folders. */
@@ -93,7 +96,7 @@ struct event {
 	int64_t wall;       /* CLOCK_REALTIME at the start */
 	int64_t mtime;
 	uint64_t off, len; /* of the range asked for */
-	uint64_t n;        /* bytes read */
+	uint64_t n;        /* bytes read or written */
 	uint64_t size, ino;
 	uint64_t value; /* of the one cell that was written or read */
 	size_t data;    /* where in its log's arena stands what was read */
@@ -121,6 +124,7 @@ struct rest {
 	uint64_t log_size[LOGS];
 	uint64_t conf, previous_conf;
 	uint64_t falsified; /* results that were falsified on purpose */
+	uint64_t endless;   /* times that lseek(2) told NO_END */
 	uint64_t stale;     /* openings that failed with ESTALE, and were tried again */
 };
 
@@ -133,6 +137,7 @@ struct history {
 	const char *dir[PLAYERS_MAX]; /* the player's mount */
 	uint64_t device[PLAYERS_MAX]; /* of it */
 	bool strict;                  /* nothing is lenient */
+	bool no_shared;               /* files could not be mapped with MAP_SHARED */
 	struct rest rest;
 	struct log logs[PLAYERS_MAX];
 };
@@ -143,6 +148,12 @@ struct history *history_new(void);
 static inline const void *event_data(const struct history *h, const struct event *e)
 {
 	return h->logs[e->player].arena + e->data;
+}
+
+/* A write by stores into a mapping: of no more than there is. */
+static inline bool is_store(const struct event *e)
+{
+	return e->kind == OP_WRITE && e->way == MAPPED;
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -165,6 +176,7 @@ unsigned conf_cells(unsigned player, uint32_t seq);
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
+extern const char *const way_names[WAYS];
 const char *op_name(enum op_kind kind);
 void event_print(const struct history *h, const struct event *e, const char *mark);
 

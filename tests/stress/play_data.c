@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const int way_flags[WAYS] = {O_RDWR, O_WRONLY, O_RDWR | O_DIRECT};
+#include "common/util.h"
 
 static void data_name(char name[16], unsigned file)
 {
@@ -20,21 +20,6 @@ static void log_name(char name[16], unsigned log)
 	snprintf(name, 16, "log%u", log);
 }
 
-static int open_way(struct player *p, unsigned file, enum way way)
-{
-	char name[16];
-
-	data_name(name, file);
-	if (p->fd[file][way] < 0)
-		p->fd[file][way] = open(name, way_flags[way] | O_CLOEXEC);
-	if (p->fd[file][way] < 0 && way == DIRECT && errno == EINVAL) {
-		p->no_direct = true;
-		return open_way(p, file, CACHED);
-	}
-	need(p, p->fd[file][way] >= 0, name);
-	return p->fd[file][way];
-}
-
 static void forget(int *fd)
 {
 	if (*fd >= 0)
@@ -43,15 +28,6 @@ static void forget(int *fd)
 }
 
 /* ---- the files that all write ---------------------------------------------------------------- */
-
-static enum way draw_way(struct player *p, bool reads)
-{
-	enum way way = (enum way)chance(p, WAYS);
-
-	if ((way == DIRECT && p->no_direct) || (way == WRITE_ONLY && reads))
-		way = CACHED;
-	return way;
-}
 
 /* Often at the file's beginning, where the others are; often a few cells, or whole pages. */
 static void draw_range(struct player *p, enum way way, uint64_t *off, uint64_t *len)
@@ -77,6 +53,17 @@ static void draw_range(struct player *p, enum way way, uint64_t *off, uint64_t *
 		*len = end - *off;
 }
 
+/* What ends with a page, if that is the file's manner. */
+static void draw_change(struct player *p, unsigned file, enum way way, uint64_t *off, uint64_t *len)
+{
+	draw_range(p, way, off, len);
+	if (!p->manner[file].whole_pages || way == MAPPED)
+		return;
+	*len = div_round_up(*off + *len, PAGE) * PAGE - *off;
+	if (*len > IO_MAX)
+		*len -= PAGE;
+}
+
 static void fill(struct player *p, unsigned id, uint64_t first, uint64_t ncells)
 {
 	uint64_t *cells = (uint64_t *)(void *)p->buf;
@@ -87,12 +74,12 @@ static void fill(struct player *p, unsigned id, uint64_t first, uint64_t ncells)
 
 static void data_write(struct player *p, unsigned file)
 {
-	enum way way = draw_way(p, false);
-	int fd = open_way(p, file, way);
+	enum way way = way_draw(p, file, false);
 	uint64_t off, len;
 	struct event *e;
 
-	draw_range(p, way, &off, &len);
+	way_open(p, file, way);
+	draw_change(p, file, way, &off, &len);
 	p->seq++;
 	fill(p, file, off / CELL_BYTES, len / CELL_BYTES);
 	e = event_new(p, OP_WRITE, 0);
@@ -101,26 +88,36 @@ static void data_write(struct player *p, unsigned file)
 	e->seq = p->seq;
 	e->off = off;
 	e->len = len;
-	if (falsifies(p, LOST_WRITE)) {
+	if (way != MAPPED && falsifies(p, LOST_WRITE)) {
 		falsified(p);
 		e->n = e->len;
 		e->end = monotonic_ns();
 		return;
 	}
-	e->n = (uint64_t)TIMED(e, pwrite(fd, p->buf, len, (off_t)off));
+	if (way == MAPPED && falsifies(p, LOST_STORE)) {
+		falsified(p);
+		e->n = (uint64_t)TIMED(e, way_read(p, file, way, off, len));
+		return;
+	}
+	e->n = (uint64_t)TIMED(e, way_write(p, file, way, off, len));
 }
 
 /* A value that has been overwritten before the round began. */
-static void falsify_read(struct player *p, const struct event *e)
+static void falsify_read(struct player *p, struct event *e)
 {
 	const uint64_t *old = p->h->rest.previous[e->file], *now = p->h->rest.cells[e->file];
 	uint64_t *cells = event_room(p, e), first = e->off / CELL_BYTES, stale = 0;
 
+	if (e->way == MAPPED && e->n > PAGE && falsifies(p, LOST_PAGES)) {
+		e->n = PAGE;
+		falsified(p);
+	}
 	if (falsifies(p, GARBAGE) && e->n) {
 		cells[(e->n - 1) / CELL_BYTES] ^= 0x40;
 		falsified(p);
 	}
-	if (falsifies(p, STALE_READ))
+	if (falsifies(p, STALE_READ) || (e->way == MAPPED && falsifies(p, STALE_MAPPED)) ||
+		(e->way == SENT && falsifies(p, STALE_SENT)))
 		stale = ~UINT64_C(0);
 	else if (falsifies(p, STALE_BYTES))
 		stale = 0xffffff;
@@ -136,16 +133,16 @@ static void falsify_read(struct player *p, const struct event *e)
 static uint64_t data_read_at(
 	struct player *p, unsigned file, enum way way, uint64_t off, uint64_t len)
 {
-	int fd = open_way(p, file, way);
 	struct event *e = event_new(p, OP_READ, len);
 
 	if (!e)
 		return 0;
+	way_open(p, file, way);
 	e->file = (uint8_t)file;
 	e->way = (uint8_t)way;
 	e->off = off;
 	e->len = len;
-	e->n = (uint64_t)TIMED(e, pread(fd, p->buf, len, (off_t)off));
+	e->n = (uint64_t)TIMED(e, way_read(p, file, way, off, len));
 	if (e->err)
 		return 0;
 	memcpy(event_room(p, e), p->buf, e->n);
@@ -155,7 +152,7 @@ static uint64_t data_read_at(
 
 static void data_read(struct player *p, unsigned file)
 {
-	enum way way = draw_way(p, true);
+	enum way way = way_draw(p, file, true);
 	uint64_t off, len;
 
 	draw_range(p, way, &off, &len);
@@ -168,13 +165,16 @@ static void data_truncate(struct player *p, unsigned file)
 	bool by_name = chance(p, 3) == 0;
 	struct event *e;
 	char name[16];
-	int fd = open_way(p, file, CACHED);
+	int fd;
 
 	data_name(name, file);
 	if (chance(p, 4) == 0)
 		size = 0;
-	else if (chance(p, 3) == 0)
+	else if (chance(p, 3) == 0 || p->manner[file].whole_pages)
 		size &= ~(uint64_t)(PAGE - 1);
+	if (!p->manner[file].calls)
+		return;
+	fd = way_open_to_change(p, file);
 	e = event_new(p, OP_TRUNCATE, 0);
 	e->file = (uint8_t)file;
 	e->len = size;
@@ -191,17 +191,16 @@ static void data_allocate(struct player *p, unsigned file, bool punch)
 {
 	bool *none = punch ? &p->no_punch : &p->no_allocate;
 	int mode = punch ? FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE : 0;
-	enum way way = draw_way(p, false);
-	int fd = open_way(p, file, way);
 	uint64_t off, len;
 	struct event *e;
+	int fd;
 
-	draw_range(p, way, &off, &len);
-	if (*none)
+	draw_change(p, file, CACHED, &off, &len);
+	if (*none || !p->manner[file].calls)
 		return;
+	fd = way_open_to_change(p, file);
 	e = event_new(p, punch ? OP_PUNCH : OP_ALLOCATE, 0);
 	e->file = (uint8_t)file;
-	e->way = (uint8_t)way;
 	e->off = off;
 	e->len = len;
 	TIMED(e, fallocate(fd, mode, (off_t)off, (off_t)len));
@@ -235,7 +234,7 @@ static void ask_size(struct event *e, enum asked by, int fd, const char *name)
 static void data_stat(struct player *p, unsigned file, enum asked by)
 {
 	char name[16];
-	int fd = open_way(p, file, CACHED);
+	int fd = way_open(p, file, CACHED);
 	struct event *e = event_new(p, OP_STAT, 0);
 
 	data_name(name, file);
@@ -256,13 +255,13 @@ static void data_reopen(struct player *p, unsigned file)
 {
 	enum way way = (enum way)chance(p, WAYS);
 
-	forget(&p->fd[file][way]);
-	open_way(p, file, draw_way(p, false));
+	way_forget(p, file, way);
+	way_open(p, file, way_draw(p, file, true));
 }
 
 static void data_sync(struct player *p, unsigned file)
 {
-	int fd = open_way(p, file, draw_way(p, false));
+	int fd = way_open(p, file, way_draw(p, file, false));
 
 	need(p, (chance(p, 2) ? fsync(fd) : fdatasync(fd)) == 0, "fsync");
 }
@@ -438,7 +437,7 @@ static void conf_fetch(struct player *p)
 
 void data_begin(struct player *p)
 {
-	memset(p->fd, -1, sizeof(p->fd));
+	ways_begin(p);
 	memset(p->append, -1, sizeof(p->append));
 	memset(p->tail, -1, sizeof(p->tail));
 }
@@ -446,6 +445,7 @@ void data_begin(struct player *p)
 /* Logs may have been emptied meanwhile. */
 void data_round(struct player *p)
 {
+	ways_round(p);
 	for (unsigned log = 0; log < LOGS; log++)
 		if (p->tail_at[log] > p->h->rest.log_size[log])
 			p->tail_at[log] = 0;
@@ -503,7 +503,7 @@ void data_step(struct player *p)
 void data_rest(struct player *p)
 {
 	for (unsigned file = 0; file < p->h->nfiles && p->reads_all; file++) {
-		enum way way = draw_way(p, true);
+		enum way way = way_draw(p, file, true);
 		uint64_t end = p->h->file_bytes + PAGE, off = 0, n = IO_MAX;
 
 		for (; off < end && n == IO_MAX; off += n)

@@ -7,6 +7,7 @@
 #define RMEMFS_TESTS_PLAYER_H
 
 #include <errno.h>
+#include <sys/types.h>
 
 #include "tests/stress/history.h"
 
@@ -22,6 +23,10 @@ enum falsify {
 	HONEST,
 	STALE_READ,
 	STALE_BYTES,
+	STALE_MAPPED,
+	STALE_SENT,
+	LOST_STORE,
+	LOST_PAGES,
 	GARBAGE,
 	LOST_WRITE,
 	LOST_TRUNCATE,
@@ -55,6 +60,14 @@ struct held_file {
 	uint64_t ino;
 };
 
+/* How a player uses one of the files that all write, for some rounds. */
+struct manner {
+	bool whole_pages; /* by all mounts: its size stays, or becomes a multiple of PAGE */
+	bool stores;      /* it is stored into by its mapping */
+	bool calls;       /* it is written, cut and so on by system calls */
+	bool may_store;   /* it is open so that a mapping of it may be stored into */
+};
+
 struct player {
 	struct history *h;
 	struct log *log;
@@ -65,10 +78,14 @@ struct player {
 	uint64_t falsify_random;
 	bool reads_all; /* when all is at rest */
 	bool no_direct, no_punch, no_allocate, no_exchange;
+	bool no_shared;  /* files can't be mapped with MAP_SHARED */
 	unsigned nhot;   /* files that are used in this round */
 	unsigned names;  /* of eight operations, how many are about names, or NAMES_VARY */
 	unsigned nnames; /* in this round */
+	struct manner manner[FILES_MAX];
 	int fd[FILES_MAX][WAYS];
+	uint8_t *map[FILES_MAX]; /* by fd[][MAPPED], all that the file can have; NULL: none */
+	int pipe[2];
 	int append[LOGS], tail[LOGS];
 	uint64_t tail_at[LOGS];
 	struct held_file held[HELD];
@@ -115,6 +132,21 @@ void need(const struct player *p, bool ok, const char *what);
  * that once themselves before they answer ESTALE. */
 int open_again(struct player *p, const char *path, int flags);
 
+/* ways.c: the files that all write */
+void ways_begin(struct player *p);
+/* What is open for other than the new round's manner is closed. */
+void ways_round(struct player *p);
+/* One that the file's manner allows. */
+enum way way_draw(struct player *p, unsigned file, bool reads);
+/* A handle, which stays open; mapped, if that is the way. */
+int way_open(struct player *p, unsigned file, enum way way);
+/* One that the file can be cut by. */
+int way_open_to_change(struct player *p, unsigned file);
+void way_forget(struct player *p, unsigned file, enum way way);
+/* Between the file and p->buf; bytes, or -1 and errno. What is mapped or sent ends where the file
+ * does, by what fstat(2) says first, and where a page is not there any more. */
+ssize_t way_read(struct player *p, unsigned file, enum way way, uint64_t off, uint64_t len);
+ssize_t way_write(struct player *p, unsigned file, enum way way, uint64_t off, uint64_t len);
 /* play_data.c */
 void data_begin(struct player *p);
 void data_round(struct player *p);
