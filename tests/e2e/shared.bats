@@ -163,6 +163,42 @@ check_lines() {
 	same_everywhere log "$dir/log"
 }
 
+# append_letters LETTER MOUNT BYTES TIMES: by one write(2) each.
+append_letters() {
+	local i
+	tr '\0' "$1" </dev/zero | head -c "$3" >"$dir/letters.$1"
+	for ((i = 0; i < $4; i++)); do
+		dd if="$dir/letters.$1" of="$dir/$2/letters" bs="$3" iflag=fullblock oflag=append conv=notrunc \
+			status=none || return 1
+	done
+}
+
+# letters LETTER: how many there are.
+letters() {
+	tr -cd "$1" <"$dir/1/letters" | wc -c
+}
+
+@test "a MiB that one write appends stands there in one piece, and of more nothing is lost" {
+	local mib=$((1 << 20)) times=30 bytes other i piece
+	! small || times=8
+	begin 1 2
+	for bytes in $mib $((mib + 1)) $((2 * mib)); do
+		append_letters a 1 "$bytes" $times 3>&- &
+		other=$!
+		append_letters b 2 "$bytes" $times
+		wait $other
+		for i in a b; do
+			[ "$(letters $i)" -eq $((times * bytes)) ]
+		done
+		[ "$(stat -c %s "$dir/2/letters")" -eq $((2 * times * bytes)) ]
+		for ((i = 0; bytes == mib && i < 2 * times; i++)); do
+			piece=$(dd if="$dir/2/letters" bs=$mib skip=$i count=1 status=none | tr -s ab)
+			[[ $piece == [ab] ]]
+		done
+		rm "$dir/2/letters"
+	done
+}
+
 write_log() {
 	local i
 	exec 7>>"$1"
@@ -676,9 +712,11 @@ append_files() {
 has_leases() {
 	local i
 	for ((i = 0; i < nfiles; i++)); do
-		rmemfsctl who default "/file.$i" "$socket" --json
-	done | jq -s -e --argjson n "$1" \
-		'[.[].holders[] | select(.lease != "none")] | length == $n' >/dev/null
+		rmemfsctl who default "/file.$i" "$socket" --json || return 1
+	done >"$dir/who"
+	jq -s -e --argjson files "$nfiles" --argjson n "$1" \
+		'length == $files and
+			([.[].holders[] | select(.lease != "none")] | length == $n)' <"$dir/who" >/dev/null
 }
 
 @test "what a mount has leased and does not use goes to who wants it, or when it is forgotten" {
