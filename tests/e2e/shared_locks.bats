@@ -85,6 +85,11 @@ soon_finds() {
 	until_true 20 finds "$@"
 }
 
+# wait_at_server COUNT: so many, of all mounts.
+wait_at_server() {
+	[ "$(status_of '.exports[0].leases.lock_waits')" -eq "$1" ]
+}
+
 # ---- who has it ----------------------------------------------------------------------------------
 
 @test "who has a lock on one mount keeps those on the others out, until he lets go" {
@@ -150,12 +155,14 @@ soon_finds() {
 }
 
 @test "a lock on a file that is removed goes on, and ends with it" {
+	local got
 	begin 1 2
 	start one locker hold process alone "$dir/1/file" 0
 	says one got
 	exec 5<>"$dir/2/file"
 	rm "$dir/2/file"
-	[ "$(locker try process alone /dev/fd/5 0)" = busy ] || skip "descriptors can't be opened anew"
+	got=$(locker try process alone /dev/fd/5 0) || skip "descriptors can't be opened anew"
+	[ "$got" = busy ]
 	exec 5>&-
 	let_go one
 }
@@ -178,8 +185,8 @@ soon_finds() {
 		start "$kind.1" locker hold $kind alone "$dir/1/file" 3
 		says $kind.1 got
 		start "$kind.2" locker hold $kind alone "$dir/2/file" 3
-		pause 0.3
-		said $kind.2 "" || [ ! -s "$dir/said.$kind.2" ]
+		until_true 20 wait_at_server 1
+		[ ! -s "$dir/said.$kind.2" ]
 		let_go $kind.1
 		says $kind.2 got
 		let_go $kind.2
@@ -194,7 +201,7 @@ soon_finds() {
 	for n in 1 2 3 4 5 6; do
 		flock "$dir/$((n % 2 + 1))/file" -c "echo $n >>$dir/order" 3>&- &
 		pids[n]=$!
-		pause 0.2
+		until_true 20 wait_at_server "$n"
 	done
 	let_go first
 	wait "${pids[@]}"
@@ -209,7 +216,7 @@ soon_finds() {
 		says $kind got
 		[ "$(locker wait $kind alone "$dir/2/file" 0 300)" = interrupted ]
 		start "$kind.killed" locker hold $kind alone "$dir/2/file" 0
-		pause 0.3
+		until_true 20 wait_at_server 1
 		kill -TERM "$(cat "$dir/pid.$kind.killed")"
 		! wait "$(cat "$dir/pid.$kind.killed")" || false
 		let_go $kind
@@ -225,7 +232,7 @@ soon_finds() {
 	start two locker cross "$dir/2/file" 1 0
 	says two got
 	tell one
-	pause 0.5
+	until_true 20 wait_at_server 1
 	tell two
 	says two "got deadlock"
 	says one "got got"
@@ -241,7 +248,7 @@ soon_finds() {
 		locker count process "$dir/2/file" 1 3>&- &
 		waiters[n]=$!
 	done
-	pause 2
+	until_true 50 wait_at_server $many
 	random_file "$dir/bytes" 4
 	cp "$dir/bytes" "$dir/2/bytes"
 	cmp "$dir/bytes" "$dir/1/bytes"
@@ -282,7 +289,7 @@ count_all() {
 	start one locker hold process alone "$dir/1/file" 0
 	says one got
 	start two locker hold process alone "$dir/2/file" 0
-	pause 0.3
+	until_true 20 wait_at_server 1
 	kill_mount 1
 	says two got
 	let_go two
@@ -304,7 +311,7 @@ count_all() {
 		says $kind.1 got
 		start "$kind.2" locker hold $kind alone "$dir/2/$kind" 0
 	done
-	pause 0.3
+	until_true 20 wait_at_server 3
 	crash_server
 	for kind in flock process open; do
 		[ "$(locker try $kind alone "$dir/2/$kind" 0)" = busy ]
@@ -321,7 +328,7 @@ count_all() {
 	start one locker hold process alone "$dir/1/file" 0
 	says one got
 	start two locker wait process alone "$dir/2/file" 0 1500
-	pause 0.3
+	until_true 20 wait_at_server 1
 	kill_server
 	says two interrupted
 	start_server
