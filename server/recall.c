@@ -694,7 +694,7 @@ static void end_holder(struct recall *r, int64_t now)
 		    "inode %" PRIu64 " for %lld.%lld s%s%s%s",
 		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
 		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
-		is_on_shm(session) ? "; its process must end before others get that" : "",
+		is_on_shm(session) ? "; over shm others get that when its process goes on or has ended" : "",
 		r->at->path ? ": " : "", r->at->path ? r->at->path : "");
 	session_end(session);
 }
