@@ -33,7 +33,7 @@ struct server_config {
 	struct conf_groups exports; /* struct export_config */
 	uint64_t region_size;
 	uint64_t lease_time;   /* seconds */
-	uint64_t lease_limit;  /* leases that a client may keep of files that it does not use */
+	uint64_t lease_limit;  /* leases that a client may keep */
 	uint64_t peer_timeout; /* seconds */
 	uint64_t io_threads;
 	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */

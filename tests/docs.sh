@@ -206,6 +206,20 @@ messages() {
 	said "$work/messages"
 }
 
+# explained PAGE FILE...: each warning of these has its place among the diagnostics.
+explained() {
+	local text status=0
+	section "$1" DIAGNOSTICS | sed -n 's/^\.It Sy //p' | tr -d '"' >"$work/diagnostics"
+	cat "${@:2}" | tr -d '\n' | sed -E 's/"[[:space:]]*PRI[a-z0-9]+[[:space:]]*"/u/g; s/"[[:space:]]*"//g' |
+		grep -oE 'log_warning\("[^"]*"' | sed -E 's/^[^"]*"//; s/"$//; s/%[a-z]+/\n/g' >"$work/warnings"
+	[ -s "$work/warnings" ] || complain "no warnings were found" || return
+	while read -r text; do
+		grep -qF -- "$text" "$work/diagnostics" ||
+			complain "$1 does not say: $text" || status=1
+	done < <(sed -E "s/^[ ':();,]+//; s/[ ':();,]+\$//" "$work/warnings" | grep -E '.{6}')
+	return "$status"
+}
+
 readme_messages() {
 	# shellcheck disable=SC2016 # backquotes of Markdown
 	sed -n '/^## Troubleshooting/,/^## /p' README.md | grep '^|' | cut -d '|' -f 2 |
@@ -443,6 +457,8 @@ check "numbers of mount options" repeated_numbers
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done
+check "warnings in rmemfs(8)" explained daemon/rmemfs.8 daemon/told.c
+check "warnings in rmemfs-server(8)" explained server/rmemfs-server.8 server/{recall,lock_news}.c
 check "messages in the README" readme_messages
 check "members of the status" json
 check "states in the status" states
