@@ -352,11 +352,6 @@ int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-static int64_t earlier_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
 /* All locks of an inode. */
 struct held {
 	struct lock *v;
@@ -418,7 +413,7 @@ static void look_with(struct lock_waits *ws, struct lock_inode *at, const struct
 		int64_t at_ms = wait->told_ms ? INT64_MAX : may_come_ms(ws, wait, held, now);
 
 		if (at_ms) {
-			at->look_ms = earlier_of(at->look_ms, at_ms);
+			at->look_ms = min_i64(at->look_ms, at_ms);
 			continue;
 		}
 		wait->told_ms = now;
@@ -461,7 +456,7 @@ int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *
 
 			err = err ? err : failed;
 		}
-		next = earlier_of(next, at->look_ms);
+		next = min_i64(next, at->look_ms);
 	}
 	ws->look_ms = next;
 	return err;

@@ -25,7 +25,9 @@ struct recalls {
 	struct list buckets[BUCKETS]; /* struct contested */
 	struct list changed;          /* the same: to be looked at */
 	struct list parked;           /* struct request */
-	struct list searched;         /* struct contested: whose paths are looked for */
+	struct list searched;         /* struct contested: whose paths are looked for, in turn */
+	struct contested *searching;  /* whom the search has begun for; NULL: nobody */
+	struct path_search search;
 	struct damping damping;
 	int64_t ticked_ms;
 };
@@ -64,12 +66,11 @@ struct contested {
 	struct list changed; /* recalls.changed, or alone */
 	struct export *export;
 	uint64_t ino;
-	struct list waiters;        /* struct lease_place, in the order they came */
-	struct types wanted;        /* by them, or by some that have left since the last look */
-	struct list recalls;        /* struct recall, by of_inode */
-	struct list searched;       /* recalls.searched, or alone */
-	struct path_search *search; /* NULL: not on its way */
-	char *path;                 /* NULL: not known */
+	struct list waiters;  /* struct lease_place, in the order they came */
+	struct types wanted;  /* by them, or by some that have left since the last look */
+	struct list recalls;  /* struct recall, by of_inode */
+	struct list searched; /* recalls.searched, or alone */
+	char *path;           /* NULL: not known */
 };
 
 /* One that takes long is told when its path is known, or can't be. */
@@ -87,7 +88,7 @@ struct recall {
 	int64_t since_ms; /* when it came up, and what did not count since then */
 };
 
-/* With what malloc(3) adds. */
+/* With what malloc(3) adds; a path comes on top. */
 enum { MALLOC_BYTES = 32 };
 _Static_assert(sizeof(struct contested) + MALLOC_BYTES <= RECALL_INODE_BYTES, "as it is said");
 _Static_assert(sizeof(struct recall) + MALLOC_BYTES <= RECALL_SESSION_BYTES, "as it is said");
@@ -161,14 +162,15 @@ static void drop_recall(struct recall *r)
 	free(r);
 }
 
-static void contested_delete(struct contested *at)
+static void contested_delete(struct recalls *rs, struct contested *at)
 {
+	if (rs->searching == at)
+		rs->searching = NULL;
 	list_for_each_safe (pos, &at->recalls)
 		drop_recall(list_entry(pos, struct recall, of_inode));
 	list_del(&at->link);
 	list_del(&at->changed);
 	list_del(&at->searched);
-	free(at->search);
 	free(at->path);
 	free(at);
 }
@@ -177,7 +179,7 @@ void recalls_delete(struct server *s)
 {
 	for (unsigned i = 0; s->recalls && i < BUCKETS; i++)
 		list_for_each_safe (pos, &s->recalls->buckets[i])
-			contested_delete(list_entry(pos, struct contested, link));
+			contested_delete(s->recalls, list_entry(pos, struct contested, link));
 	free(s->recalls);
 	s->recalls = NULL;
 }
@@ -439,7 +441,7 @@ bool recalls_look(struct server *s)
 		struct contested *at = list_entry(pos, struct contested, changed);
 
 		if (list_empty(&at->waiters))
-			contested_delete(at);
+			contested_delete(rs, at);
 		else
 			look_at(s, at);
 	}
@@ -590,19 +592,16 @@ static void tell_slow(struct recall *r)
 		r->at->path ? r->at->path : "");
 }
 
-bool recalls_search(struct server *s)
+static void search_begin(struct recalls *rs, struct contested *at)
 {
-	struct contested *at;
-	int err;
+	rs->searching = at;
+	path_search_begin(&rs->search, at->export->index, at->ino);
+}
 
-	if (list_empty(&s->recalls->searched))
-		return false;
-	at = list_entry(s->recalls->searched.next, struct contested, searched);
-	err = path_search_step(s->meta, at->search);
-	if (err == -EAGAIN)
-		return true;
-	at->path = err ? NULL : strdup(path_search_text(at->search));
-	free(steal_ptr(&at->search));
+static void search_end(struct recalls *rs, struct contested *at, bool found)
+{
+	at->path = found ? strdup(path_search_text(&rs->search)) : NULL;
+	rs->searching = NULL;
 	list_del(&at->searched);
 	list_for_each (pos, &at->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_inode);
@@ -610,27 +609,33 @@ bool recalls_search(struct server *s)
 		if (r->slow == SLOW_UNTOLD)
 			tell_slow(r);
 	}
-	return !list_empty(&s->recalls->searched);
+}
+
+bool recalls_search(struct server *s)
+{
+	struct recalls *rs = s->recalls;
+	struct contested *at;
+	int err;
+
+	if (list_empty(&rs->searched))
+		return false;
+	at = list_entry(rs->searched.next, struct contested, searched);
+	if (rs->searching != at)
+		search_begin(rs, at);
+	err = path_search_step(s->meta, &rs->search);
+	if (err != -EAGAIN)
+		search_end(rs, at, err == 0);
+	return !list_empty(&rs->searched);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
-
-static int64_t later_of(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t earlier_of(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* While this process was stopped nobody could give back, and while a client's writes stand still
  * for a snapshot it need not. */
 static void discount(struct recall *r, int64_t now)
 {
 	const struct server *s = r->session->server;
-	int64_t passed = now - later_of(s->recalls->ticked_ms, r->since_ms);
+	int64_t passed = now - max_i64(s->recalls->ticked_ms, r->since_ms);
 	int64_t allowed = s->lease_ms / STILL_SHARE;
 
 	if (snapshot_is_freezing(s, r->at->export))
@@ -643,19 +648,19 @@ static int64_t deadline_of(const struct recall *r)
 {
 	const struct session *session = r->session;
 	int64_t lease_ms = session->server->lease_ms;
-	int64_t heard_ms = later_of(session->heard_ms, session->lost_ms);
+	int64_t heard_ms = max_i64(session->heard_ms, session->lost_ms);
 
 	if (!list_empty(&session->conns))
 		return r->since_ms + lease_ms;
 	if (session->process_gone && !session_reaches_memory(session))
 		return 0;
-	return earlier_of(r->since_ms, heard_ms) + lease_ms;
+	return min_i64(r->since_ms, heard_ms) + lease_ms;
 }
 
 /* Long enough before its session is ended that this can be told with the path, too. */
 static int64_t slow_after_ms(const struct server *s)
 {
-	return earlier_of(SLOW_MS, s->lease_ms / 2);
+	return min_i64(SLOW_MS, s->lease_ms / 2);
 }
 
 static void is_slow(struct recall *r)
@@ -664,15 +669,12 @@ static void is_slow(struct recall *r)
 	struct contested *at = r->at;
 
 	r->slow = log_ratelimit_ok(&limit, LOG_MS) ? SLOW_UNTOLD : SLOW_TOLD;
-	if (r->slow == SLOW_TOLD || at->search)
+	if (r->slow == SLOW_TOLD)
 		return;
-	at->search = at->path ? NULL : malloc(sizeof(*at->search));
-	if (!at->search) {
+	if (at->path)
 		tell_slow(r);
-		return;
-	}
-	path_search_begin(at->search, at->export->index, at->ino);
-	list_add_tail(&r->session->server->recalls->searched, &at->searched);
+	else if (list_empty(&at->searched))
+		list_add_tail(&r->session->server->recalls->searched, &at->searched);
 }
 
 /* With this run of the server, or one before. */
@@ -694,31 +696,32 @@ static void end_holder(struct recall *r, int64_t now)
 		    "inode %" PRIu64 " for %lld.%lld s%s%s%s",
 		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
 		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
-		is_on_shm(session) ? "; over shm others get that when its process goes on or has ended" : "",
+		is_on_shm(session)
+			? "; over shm others get that when its process goes on or has ended"
+			: "",
 		r->at->path ? ": " : "", r->at->path ? r->at->path : "");
 	session_end(session);
 }
 
-/* True: the session is ended, and may be gone. */
-static bool tick_session(struct session *session, int64_t now, int64_t *next)
+/* Ends it if it is late: it may be gone then. */
+static void tick_session(struct session *session, int64_t now, int64_t *next)
 {
 	list_for_each (pos, &session->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_session);
 		int64_t slow_ms = r->since_ms + slow_after_ms(session->server), end_ms;
 
 		if (session->ending || r->at->export->closed)
-			return false;
+			return;
 		discount(r, now);
 		end_ms = deadline_of(r);
 		if (r->slow == SLOW_NOT && now >= slow_ms)
 			is_slow(r);
 		if (now >= end_ms) {
 			end_holder(r, now);
-			return true;
+			return;
 		}
-		*next = earlier_of(*next, r->slow ? end_ms : earlier_of(slow_ms, end_ms));
+		*next = min_i64(*next, r->slow ? end_ms : min_i64(slow_ms, end_ms));
 	}
-	return false;
 }
 
 int64_t recalls_tick(struct server *s, int64_t now)
@@ -733,5 +736,5 @@ int64_t recalls_tick(struct server *s, int64_t now)
 	}
 	s->recalls->ticked_ms = now;
 	/* Often enough that a longer pause between two looks is one of ours. */
-	return next == INT64_MAX ? -1 : earlier_of(next, now + s->lease_ms / STILL_SHARE / 2);
+	return next == INT64_MAX ? -1 : min_i64(next, now + s->lease_ms / STILL_SHARE / 2);
 }

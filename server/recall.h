@@ -1,7 +1,7 @@
 /* recall.h - who waits for a lease that others have, and who is told to give it back.
  *
- *     META_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring -> RETURN, or the
- * end of the session -> (look) -> run again, before all that came later
+ *     META_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring
+ *     -> RETURN, or the end of the session -> (look) -> run again, before all that came later
  *
  * A request waits for one inode at a time. It keeps its place among those that wait for it until it
  * is answered or dropped, also while it is run again, and while it waits for the next one: what
@@ -16,8 +16,9 @@
  *
  * A holder that doesn't give back within the lease time, or hasn't been heard of for so long, is
  * ended; time in which this process stood still, or the holder's writes stood still for a
- * snapshot, does not count. On shm that takes until its process has ended. A recall that takes long
- * is told in the log with the inode's path, which is looked for then (paths.h).
+ * snapshot, does not count. On shm others are served when its process goes on or has ended. A
+ * recall that takes long is told in the log with the inode's path, which is looked for then
+ * (paths.h).
  *
  * OWNERSHIP  server.recalls; what waits belongs to its channel, as every request.
  * THREADS    The metadata thread, outside batches.
@@ -30,8 +31,8 @@
 
 struct session;
 
-/* Memory of an inode that is waited for, and of each session that is to give something of it back:
- * see rmemfs-server(8). */
+/* Memory of an inode that is waited for, but for its path, and of each session that is to give
+ * something of it back: see rmemfs-server(8). */
 enum { RECALL_INODE_BYTES = 256, RECALL_SESSION_BYTES = 128 };
 
 int recalls_new(struct server *s);

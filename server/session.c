@@ -415,6 +415,13 @@ static void sooner(int64_t *next, int64_t at)
 		*next = at;
 }
 
+/* at: -1: nothing is to come. */
+static void sooner_if_any(int64_t *next, int64_t at)
+{
+	if (at >= 0)
+		sooner(next, at);
+}
+
 static void tick_unattached(struct server *s, int64_t now, int64_t *next)
 {
 	list_for_each_safe (pos, &s->unattached) {
@@ -489,30 +496,6 @@ static void tick_reuse(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-static void tick_snapshot(struct server *s, int64_t now, int64_t *next)
-{
-	int64_t at = snapshot_tick(s, now);
-
-	if (at >= 0)
-		sooner(next, at);
-}
-
-static void tick_recalls(struct server *s, int64_t now, int64_t *next)
-{
-	int64_t at = recalls_tick(s, now);
-
-	if (at >= 0)
-		sooner(next, at);
-}
-
-static void tick_locks(struct server *s, int64_t now, int64_t *next)
-{
-	int64_t at = lock_news_tick(s, now);
-
-	if (at >= 0)
-		sooner(next, at);
-}
-
 /* A channel that comes back, or is attached, brings the next tick itself. */
 static void tick_rings(struct server *s, int64_t now, int64_t *next)
 {
@@ -538,9 +521,9 @@ int sessions_tick(struct server *s)
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
 	tick_reuse(s, now, &next);
-	tick_snapshot(s, now, &next);
-	tick_recalls(s, now, &next);
-	tick_locks(s, now, &next);
+	sooner_if_any(&next, snapshot_tick(s, now));
+	sooner_if_any(&next, recalls_tick(s, now));
+	sooner_if_any(&next, lock_news_tick(s, now));
 	tick_rings(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }
