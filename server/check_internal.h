@@ -103,6 +103,10 @@ int check_stages(struct check *c); /* of all sessions */
 int check_sessions(struct check *c); /* of all exports */
 int check_collect_sessions(struct check *c);
 int check_orphans(struct check *c);
+/* The inode is `held` ("leased to") by the session, which has to be there, and shared if that is
+ * said. ended may be NULL. */
+int check_holder(
+	struct check *c, uint64_t ino, const char *held, uint64_t id, bool shared, bool *ended);
 
 /* check_leases.c: after the sessions were collected, before the orphans. */
 int check_leases(struct check *c);

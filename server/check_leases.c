@@ -31,32 +31,6 @@ static int check_inode_of(struct check *c, const struct lease_record *r, bool en
 	return r->pinned && !i.attr.nlink ? check_list_add(&c->kept, ino) : 0;
 }
 
-static int check_session_of(struct check *c, const struct lease_record *r, bool *ended)
-{
-	uint64_t ino = ino_of_key(r->key);
-	struct meta_session session;
-	struct store_val val;
-	uint16_t export_id;
-	int err;
-
-	*ended = false;
-	if (!check_list_has(&c->sessions, r->session)) {
-		check_problem(c,
-			"inode %" PRIu64 " is leased to session %" PRIu64 ", which is not there",
-			ino, r->session);
-		return 0;
-	}
-	err = store_get(c->m->store, STORE_SESSION, STORE_KEY(r->session), &val);
-	if (!err)
-		err = meta_session_decode(c->m, STORE_KEY(r->session), &val, &session, &export_id);
-	*ended = !err && meta_session_has_ended(&val);
-	if (!err && r->type != LEASE_NONE && !(session.flags & ATTACH_SHARED))
-		check_problem(c,
-			"inode %" PRIu64 " is leased to session %" PRIu64 ", which is not shared",
-			ino, r->session);
-	return err == -EBADMSG ? 0 : err;
-}
-
 static void check_values(struct check *c, const struct lease_record *r)
 {
 	uint64_t ino = ino_of_key(r->key);
@@ -96,7 +70,8 @@ static int check_lease(struct check *c, struct store_key key, const struct store
 	c->leases.exclusive += r.type == LEASE_EXCLUSIVE;
 	c->leases.pins += r.pinned;
 	check_values(c, &r);
-	err = check_session_of(c, &r, &ended);
+	err = check_holder(
+		c, ino_of_key(r.key), "leased to", r.session, r.type != LEASE_NONE, &ended);
 	return err ? err : check_inode_of(c, &r, ended);
 }
 

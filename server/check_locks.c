@@ -7,30 +7,6 @@
 #include "common/util.h"
 #include "server/lock.h"
 
-static int check_session_of(struct check *c, struct store_key key)
-{
-	uint64_t ino = ino_of_key(key.hi);
-	struct meta_session session;
-	struct store_val val;
-	uint16_t export_id;
-	int err;
-
-	if (!check_list_has(&c->sessions, key.lo)) {
-		check_problem(c,
-			"inode %" PRIu64 " is locked by session %" PRIu64 ", which is not there",
-			ino, key.lo);
-		return 0;
-	}
-	err = store_get(c->m->store, STORE_SESSION, STORE_KEY(key.lo), &val);
-	if (!err)
-		err = meta_session_decode(c->m, STORE_KEY(key.lo), &val, &session, &export_id);
-	if (!err && !(session.flags & ATTACH_SHARED))
-		check_problem(c,
-			"inode %" PRIu64 " is locked by session %" PRIu64 ", which is not shared",
-			ino, key.lo);
-	return err == -EBADMSG ? 0 : err;
-}
-
 /* Whether b, the next one, may follow a. */
 static bool in_order(const struct lock *a, const struct lock *b)
 {
@@ -104,7 +80,7 @@ static int check_record(struct check *c, struct store_key key, const struct stor
 	if (err)
 		return err;
 	check_order(c, key, locks, n);
-	err = check_session_of(c, key);
+	err = check_holder(c, ino_of_key(key.hi), "locked by", key.lo, true, NULL);
 	return err ? err : see(c, key.hi, locks, n);
 }
 

@@ -131,3 +131,31 @@ int check_sessions(struct check *c)
 		err = check_each(c, STORE_ORPHAN, 0, UINT64_MAX, check_orphan_export);
 	return err ? err : check_each(c, STORE_HELD, 0, UINT64_MAX, check_held_exports);
 }
+
+/* ---- who has what ---------------------------------------------------------------------------- */
+
+int check_holder(
+	struct check *c, uint64_t ino, const char *held, uint64_t id, bool shared, bool *ended)
+{
+	struct meta_session session;
+	struct store_val val;
+	uint16_t export_id;
+	int err;
+
+	if (ended)
+		*ended = false;
+	if (!check_list_has(&c->sessions, id)) {
+		check_problem(c, "inode %" PRIu64 " is %s session %" PRIu64 ", which is not there",
+			ino, held, id);
+		return 0;
+	}
+	err = store_get(c->m->store, STORE_SESSION, STORE_KEY(id), &val);
+	if (!err)
+		err = meta_session_decode(c->m, STORE_KEY(id), &val, &session, &export_id);
+	if (!err && ended)
+		*ended = meta_session_has_ended(&val);
+	if (!err && shared && !(session.flags & ATTACH_SHARED))
+		check_problem(c, "inode %" PRIu64 " is %s session %" PRIu64 ", which is not shared",
+			ino, held, id);
+	return err == -EBADMSG ? 0 : err;
+}
