@@ -99,8 +99,9 @@ bool cached_any_locked(const struct inode *inode)
 	return p && (p->nranges || p->running);
 }
 
-/* For the kernel, though others may move it. */
-static bool has_an_end(const struct inode *inode, enum lease_type keep)
+/* The kernel goes by the end that it knows of what is mapped, and is to be told that it has none.
+ */
+static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
 {
 	const struct cached_pages *p = inode->cached.pages;
 
@@ -111,7 +112,7 @@ static bool has_an_end(const struct inode *inode, enum lease_type keep)
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
 {
 	return (cached_any_locked(inode) && (keep < LEASE_SHARED || inode->cached.nstorers)) ||
-	       has_an_end(inode, keep);
+	       may_grow_behind_kernel(inode, keep);
 }
 
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
@@ -124,7 +125,7 @@ bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t le
 /* ---- dropping -------------------------------------------------------------------------------- */
 
 /* Cuts off what the READs that wait have locked, which is empty, and all that lies behind it. */
-static struct cached_range without_locked(const struct inode *inode, struct cached_range r)
+static struct cached_range minus_waiting(const struct inode *inode, struct cached_range r)
 {
 	list_for_each (pos, &inode->lease.waiters) {
 		const struct request *req = list_entry(pos, struct waiter, link)->req;
@@ -153,7 +154,7 @@ static struct cached_range take_next_locked(struct inode *inode)
 		/* In whatever order they wait. */
 		do {
 			before = r;
-			r = without_locked(inode, r);
+			r = minus_waiting(inode, r);
 		} while (r.from != before.from && r.from < r.to);
 		p->ranges[0].from = r.to;
 		if (p->ranges[0].from == p->ranges[0].to)
@@ -210,7 +211,7 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 		return;
 	}
 	p->step = STEP_BYTES;
-	if (!has_an_end(inode, keep))
+	if (!may_grow_behind_kernel(inode, keep))
 		return;
 	p->endless = true;
 	p->dropped = (struct cached_range){0};

@@ -54,6 +54,24 @@ void fs_stop_telling(struct fs *fs, struct fuse_port *port)
 		fuse_port_refuse_until(port, notifier_end(notifier_of(fs, i)));
 }
 
+/* But for the session. */
+static void fini_parts(struct fs *fs)
+{
+	inode_table_fini(&fs->inodes);
+	expiries_fini(&fs->expiries);
+	renewal_fini(&fs->renewal);
+	remount_fini(&fs->remount);
+	locks_fini(&fs->locks);
+	freeze_fini(&fs->freeze);
+	statfs_fini(&fs->statfs);
+	allowances_fini(&fs->allowances);
+	release_fini(&fs->releases);
+	returns_fini(&fs->returns);
+	looks_fini(&fs->looks);
+	lease_keeper_fini(&fs->leases);
+	grants_fini(&fs->grants);
+}
+
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
 {
 	struct fs *fs = calloc(1, sizeof(*fs));
@@ -100,19 +118,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 err_notifiers:
 	notifiers_stop(fs, UINT_MAX);
 err_tables:
-	expiries_fini(&fs->expiries);
-	renewal_fini(&fs->renewal);
-	remount_fini(&fs->remount);
-	locks_fini(&fs->locks);
-	freeze_fini(&fs->freeze);
-	statfs_fini(&fs->statfs);
-	allowances_fini(&fs->allowances);
-	release_fini(&fs->releases);
-	returns_fini(&fs->returns);
-	grants_fini(&fs->grants);
-	inode_table_fini(&fs->inodes);
-	looks_fini(&fs->looks);
-	lease_keeper_fini(&fs->leases);
+	fini_parts(fs);
 	free(fs);
 	return r;
 }
@@ -120,19 +126,7 @@ err_tables:
 void fs_close(struct fs *fs)
 {
 	notifiers_stop(fs, UINT_MAX);
-	inode_table_fini(&fs->inodes);
-	expiries_fini(&fs->expiries);
-	renewal_fini(&fs->renewal);
-	remount_fini(&fs->remount);
-	locks_fini(&fs->locks);
-	freeze_fini(&fs->freeze);
-	statfs_fini(&fs->statfs);
-	allowances_fini(&fs->allowances);
-	release_fini(&fs->releases);
-	returns_fini(&fs->returns);
-	looks_fini(&fs->looks);
-	lease_keeper_fini(&fs->leases);
-	grants_fini(&fs->grants);
+	fini_parts(fs);
 	session_delete(fs->session);
 	free(fs);
 }
@@ -140,11 +134,6 @@ void fs_close(struct fs *fs)
 struct transport *fs_transport(struct fs *fs)
 {
 	return session_transport(fs->session);
-}
-
-struct session *fs_session(struct fs *fs)
-{
-	return fs->session;
 }
 
 void fs_set_features(struct fs *fs, const struct fs_features *features)

@@ -44,8 +44,9 @@ bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, str
 /* None of them is this session's any more; windows were returned. */
 void grants_forget(struct grants *g);
 
+/* Without windows: for tests. */
 uint64_t grants_count(struct grants *g);
-/* The same with windows, if so many pages were ever taken from them. */
+/* With windows, if so many pages were ever taken from them. */
 uint64_t grants_count_unused(struct grants *g, uint64_t taken);
 
 struct window {

@@ -9,11 +9,14 @@
  *
  * OWNERSHIP  Counted: the kernel (while it has lookups of it, and so while it is open), requests on
  *            their way, the dirty list, a running commit, what is dropped from the cache and a
- * lease on its way back hold references. Node ids are inode numbers, which are never used again:
- * whoever has kept one as a file handle can come back with it. THREADS    Fields belong to
- * inode.lock, but for what is said to be atomic. Lock order: a shard of the table, an inode, then
- * the grant pool, the allowances or the list of returns. Two inodes are never locked at once, and
- * inode_put() is not called with any of these locks held.
+ *            lease on its way back hold references. Node ids are inode numbers, which are never
+ *            used again: whoever has kept one as a file handle can come back with it.
+ * THREADS    Fields belong to inode.lock, but for what is said to be atomic. Two inodes are never
+ *            locked at once, and inode_put() is not called with any of these locks held:
+ * LOCK ORDER a shard of the table > an inode > one of: grants, allowances, returns, the keeper of
+ *            leases > one of: an inbox, a notifier's jobs, a session, a bucket of names. The other
+ *            locks of a mount (locks, releases, renewal, remount, freeze, expiries) are taken
+ *            inside none of these, and have none but the last ones inside.
  */
 #ifndef RMEMFS_DAEMON_INODE_H
 #define RMEMFS_DAEMON_INODE_H
@@ -93,7 +96,7 @@ struct inode {
 	struct commit commit;
 	struct access access;
 	struct drop drop;
-	struct inode_lease lease; /* of a file, where others write, too */
+	struct inode_lease lease; /* where others write, too */
 	struct cached cached;     /* likewise */
 	uint64_t unleased;        /* the table's epoch when that was got or given back */
 	struct told told;

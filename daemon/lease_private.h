@@ -14,8 +14,8 @@ struct rpc_recall;
 struct rpc_return;
 struct rpc_returned;
 
-/* What the request needs, in the order in which it is to be taken, with references. Only regular
- * files are leased. */
+/* What the request needs, in the order in which it is to be taken, with references: of regular
+ * files only. What else is leased came by looking (look.h). */
 unsigned lease_needs_of(const struct request *req, struct op_lease needs[OP_LEASES]);
 
 /* RETURN's body for one inode, whose tail is these RPC_RETURNED_BYTES. */

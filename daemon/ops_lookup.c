@@ -11,18 +11,13 @@ struct lookup_state {
 	struct look_up look;
 };
 
-static bool is_dots(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
 static void lookup_answered(struct request *req, const struct rpc_reply *rep);
 
 static void lookup_ask(struct request *req)
 {
 	struct lookup_state *st = request_state(req, struct lookup_state);
 
-	uint8_t look = look_up_begin(req, st->op.inode, is_dots(req->args.name), &st->look);
+	uint8_t look = look_up_begin(req, st->op.inode, path_is_dots(req->args.name), &st->look);
 
 	st->op.call.req.op = RPC_LOOKUP;
 	st->op.call.req.name = (struct rpc_name_request){
@@ -92,7 +87,8 @@ static bool is_missing(struct request *req)
 {
 	const char *name = req->args.name;
 
-	return op_ttl(req).entry_ms && !is_dots(name) && inode_lacks_name(op_of(req)->inode, name);
+	return op_ttl(req).entry_ms && !path_is_dots(name) &&
+	       inode_lacks_name(op_of(req)->inode, name);
 }
 
 /* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
@@ -106,8 +102,9 @@ void op_lookup(struct request *req)
 		return;
 	}
 	op_begin_with(req, inode);
-	child = is_dots(req->args.name) ? NULL
-					: look_up_here(req, inode, &op_of(req)->seen, &missing);
+	child = path_is_dots(req->args.name)
+			? NULL
+			: look_up_here(req, inode, &op_of(req)->seen, &missing);
 	if (child)
 		lookup_end(req, child);
 	else if (missing || is_missing(req))

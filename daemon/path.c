@@ -14,17 +14,12 @@ void place_fini(struct place *place)
 	free(steal_ptr(&place->name));
 }
 
-static bool is_dots(const char *name)
-{
-	return !strcmp(name, ".") || !strcmp(name, "..");
-}
-
 void path_note(struct inode *inode, uint64_t parent, const char *name)
 {
 	struct place *place = &inode->place;
 	char *copy;
 
-	if (!inode->fs->options.sharing || is_dots(name))
+	if (!inode->fs->options.sharing || path_is_dots(name))
 		return;
 	pthread_mutex_lock(&inode->lock);
 	if (!place->name || strcmp(place->name, name) != 0) {

@@ -8,8 +8,10 @@
 #ifndef RMEMFS_DAEMON_PATH_H
 #define RMEMFS_DAEMON_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct fs;
 struct inode;
@@ -22,6 +24,12 @@ struct place {
 	char *name; /* NULL: not known */
 };
 void place_fini(struct place *place);
+
+/* These name a directory by where one stands, not by what it is called. */
+static inline bool path_is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
 
 /* The inode is `name` in `parent`. Without memory what was known stays. */
 void path_note(struct inode *inode, uint64_t parent, const char *name);

@@ -113,7 +113,6 @@ struct session_info {
 	uint32_t lease_ms;
 	struct attr root;
 };
-struct session *fs_session(struct fs *fs);
 const struct session_info *session_info(const struct session *s);
 /* The server's clock now, ns: ours and the offset learned from its replies. */
 int64_t session_time(const struct session *s);
@@ -122,7 +121,7 @@ int64_t session_time(const struct session *s);
 uint32_t session_ttl_ms(const struct session *s);
 /* The whole of that time, counted from when the server was heard. */
 uint32_t session_lease_ms(const struct session *s);
-/* How many leases may be kept of files that nobody uses. */
+/* How many leases may be kept. */
 uint32_t session_lease_limit(const struct session *s);
 /* 0: the export has no quotas; else a number that changes when its limits may have: the server's
  * incarnation. */

@@ -1,13 +1,14 @@
 /* sharers.c - see sharers.h.
  *
  *     sharers make JOURNAL PLAYERS SEED DIRECTORY   begins: an empty directory of the filesystem
- *     sharers play JOURNAL N DIRECTORY              player N, by its own mount, until it is to
- * leave sharers strike JOURNAL N                      what it does from now on is open sharers
- * leave JOURNAL [N]                     it, or all, shall end sharers hold JOURNAL from now on all
- * may wait for one of them, sharers go JOURNAL                            and from now on no more
- *     sharers pause JOURNAL                         the longest time, in ms, and in what, that
- * anybody waited who was not struck sharers check JOURNAL DIRECTORY               all have ended:
- * whether everything is there
+ *     sharers play JOURNAL N DIRECTORY              player N, by its own mount, until it leaves
+ *     sharers strike JOURNAL N                      what it does from now on is open
+ *     sharers leave JOURNAL [N]                     it, or all, shall end
+ *     sharers hold JOURNAL                          from now on all may wait for one of them,
+ *     sharers go JOURNAL                            and from now on no more
+ *     sharers pause JOURNAL                         how long anybody waited at most who was not
+ *                                                   struck, in ms, and in what
+ *     sharers check JOURNAL DIRECTORY               all have ended: whether everything is there
  *
  * The same seed makes the same choices of each player; how they meet is chance.
  *
