@@ -3,34 +3,15 @@
 #define RMEMFS_TESTS_LEASE_FIXTURE_H
 
 #include "server/lease.h"
-#include "tests/unit/meta_fixture.h"
+#include "tests/unit/sharing_fixture.h"
 
 /* ---- sessions at a shared export ------------------------------------------------------------- */
 
-enum { SESSIONS = 3, LIMIT = 2000 };
-
-static uint64_t sessions[SESSIONS];
-
-static inline uint64_t new_session(uint32_t flags)
-{
-	struct meta_session s = {
-		.flags = flags, .instance = 7, .nchannels = 1, .client = "test:/mnt"};
-
-	assert_int_equal(meta_begin(fx.m), 0);
-	assert_int_equal(meta_session_new(fx.m, &s), 0);
-	assert_int_equal(meta_commit(fx.m), 0);
-	return s.id;
-}
+enum { LIMIT = 2000 };
 
 static inline int set_up(void **state)
 {
-	fx_set_up(state);
-	fx_end_session();
-	fx_settle();
-	for (unsigned i = 0; i < SESSIONS; i++)
-		sessions[i] = new_session(ATTACH_SHARED);
-	fx.ctx.shared = true;
-	fx.ctx.session = sessions[0];
+	set_up_sessions(state);
 	fx.ctx.lease_limit = LIMIT;
 	return 0;
 }

@@ -122,42 +122,37 @@ static void end__of_a_holder_frees_its_locks(void **state)
 }
 
 /* One that is gone has the lease time to come back. On shm its process lives. */
+/* Over shm a process that lives is there. */
+static void await_end_of_holder(void)
+{
+	int64_t began = now_ms(), until = began + WAIT_MS;
+
+	if (driver_kind == TRANSPORT_SHM)
+		return;
+	/* Also for who only tries. */
+	while (lock(1, LOCK_SHARED, 0)) {
+		assert_true(now_ms() < until);
+		usleep(50000);
+	}
+	assert_true(now_ms() - began >= LEASE_MS - 100);
+	assert_true(server_logged(&server, "it is gone, and has locks that others want"));
+}
+
 static void end__of_a_holder_that_is_gone(void **state)
 {
-	int64_t began, until = now_ms() + WAIT_MS;
-
 	begin_all();
 	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
 	client_drop(&clients[0]);
-	began = now_ms();
-	if (driver_kind != TRANSPORT_SHM) {
-		/* Also for who only tries. */
-		while (lock(1, LOCK_SHARED, 0)) {
-			assert_true(now_ms() < until);
-			usleep(50000);
-		}
-		assert_true(now_ms() - began >= LEASE_MS - 100);
-		assert_true(server_logged(&server, "it is gone, and has locks that others want"));
-	}
+	await_end_of_holder();
 	end_all();
 }
 
 /* Its connection is as good as it was, but nobody is heard over it. */
 static void end__of_a_holder_that_is_silent(void **state)
 {
-	int64_t began, until = now_ms() + WAIT_MS;
-
 	begin_all();
 	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
-	began = now_ms();
-	if (driver_kind != TRANSPORT_SHM) {
-		while (lock(1, LOCK_SHARED, 0)) {
-			assert_true(now_ms() < until);
-			usleep(50000);
-		}
-		assert_true(now_ms() - began >= LEASE_MS - 100);
-		assert_true(server_logged(&server, "it is gone, and has locks that others want"));
-	}
+	await_end_of_holder();
 	end_all();
 }
 

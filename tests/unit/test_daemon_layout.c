@@ -104,16 +104,13 @@ static void write__that_makes_it_grow__gives_up_what_it_has_first(void **state)
 	close_and_leave(7);
 }
 
-/* Nobody has changed where its pages are, but when they were written to. */
-static void write__of_who_is_alone_again__learns_the_times(void **state)
+/* The exclusive lease that was asked for, number 6: others have set mode and times. */
+static void grant_with_attributes(uint32_t mode)
 {
 	struct rpc_reply rep = {.op = RPC_LEASE};
 
-	open_with(LEASE_LAYOUT, 5);
-	fx.inode->nwriters++;
-	begin(1, OP_WRITE, O_RDWR);
 	rep.entry.attr = (struct attr){.ino = INO,
-		.mode = S_IFREG | 0644,
+		.mode = S_IFREG | mode,
 		.nlink = 1,
 		.size = 7,
 		.mtime = 900,
@@ -121,6 +118,15 @@ static void write__of_who_is_alone_again__learns_the_times(void **state)
 	rep.entry.lease = (struct lease){.type = LEASE_EXCLUSIVE, .number = 6};
 	take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE)->done(&fx.inode->lease.call, &rep);
 	run_calls();
+}
+
+/* Nobody has changed where its pages are, but when they were written to. */
+static void write__of_who_is_alone_again__learns_the_times(void **state)
+{
+	open_with(LEASE_LAYOUT, 5);
+	fx.inode->nwriters++;
+	begin(1, OP_WRITE, O_RDWR);
+	grant_with_attributes(0644);
 	end(1);
 	assert_int_equal(fx.inode->attr.size, 100);
 	assert_int_equal(fx.inode->attr.mtime, 900);
@@ -132,21 +138,11 @@ static void write__of_who_is_alone_again__learns_the_times(void **state)
 /* The answer of a change was not taken, since another lease came meanwhile. */
 static void write__of_what_is_in_doubt__learns_it(void **state)
 {
-	struct rpc_reply rep = {.op = RPC_LEASE};
-
 	open_with(LEASE_SHARED, 5);
 	fx.inode->nwriters++;
 	fx.inode->attr_valid = fx.inode->sure = false;
 	begin(1, OP_WRITE, O_RDWR);
-	rep.entry.attr = (struct attr){.ino = INO,
-		.mode = S_IFREG | 0600,
-		.nlink = 1,
-		.size = 7,
-		.mtime = 900,
-		.ctime = 901};
-	rep.entry.lease = (struct lease){.type = LEASE_EXCLUSIVE, .number = 6};
-	take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE)->done(&fx.inode->lease.call, &rep);
-	run_calls();
+	grant_with_attributes(0600);
 	end(1);
 	assert_int_equal(fx.inode->attr.mtime, 900);
 	assert_int_equal(fx.inode->attr.mode, S_IFREG | 0600);

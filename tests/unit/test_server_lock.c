@@ -1,33 +1,16 @@
 /* test_server_lock.c - locks as they are stored: what conflicts, how ranges split and merge, who
  * waits for whom, and what the end of a session or of the server leaves. */
-#include "tests/unit/meta_fixture.h"
+#include "tests/unit/sharing_fixture.h"
 
 #include "server/lock.h"
 
-enum { SESSIONS = 3, PATIENCE_MS = 30 };
+enum { PATIENCE_MS = 30 };
 
-static uint64_t sessions[SESSIONS], file;
-
-static uint64_t new_session(uint32_t flags)
-{
-	struct meta_session s = {
-		.flags = flags, .instance = 7, .nchannels = 1, .client = "test:/mnt"};
-
-	assert_int_equal(meta_begin(fx.m), 0);
-	assert_int_equal(meta_session_new(fx.m, &s), 0);
-	assert_int_equal(meta_commit(fx.m), 0);
-	return s.id;
-}
+static uint64_t file;
 
 static int set_up(void **state)
 {
-	fx_set_up(state);
-	fx_end_session();
-	fx_settle();
-	for (unsigned i = 0; i < SESSIONS; i++)
-		sessions[i] = new_session(ATTACH_SHARED);
-	fx.ctx.shared = true;
-	fx.ctx.session = sessions[0];
+	set_up_sessions(state);
 	fx.ctx.lock_limit = SESSION_LOCKS_MAX;
 	file = fx_file(ROOT_INO, "file");
 	return 0;
