@@ -2,11 +2,13 @@
 # remount.bats - mount -o remount: what becomes of the kernel's mount, of the session at the server,
 # and of files that are open. mount(8) itself and its helpers are mount.bats'.
 
-# shellcheck disable=SC2154 # what helpers set
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
+load mounts
 
 setup() {
 	setup_rmem
+	mounts=()
 	start_server
 }
 
@@ -132,6 +134,50 @@ compare() {
 	mount_rmem -o ro
 	compare
 	[ "$(stat -c %X "$mnt/read")" -gt "$(date -d yesterday +%s)" ]
+}
+
+# Lines for $dir/2/beside and $dir/beside, as long as $dir/goes is there.
+write_on() {
+	local n
+	for ((n = 0; ; n++)); do
+		echo "line $n" | tee -a "$dir/beside" >>"$dir/2/beside" || return 1
+		[ -e "$dir/goes" ] || return 0
+	done
+}
+
+@test "of mounts that share one is remounted while another one writes" {
+	local mnt writer
+	share 1 2
+	mnt=$dir/1
+	mkdir "$dir/tree"
+	fill "$dir/tree"
+	cp -r "$dir/tree" "$mnt/tree"
+	exec 9<"$mnt/tree/large"
+	touch "$dir/goes"
+	write_on 3>&- 9>&- &
+	writer=$!
+	until_true 20 test -s "$mnt/beside"
+	change ro
+	kernel_has ro
+	refuses_writes "$mnt/a"
+	diff -r "$dir/tree" "$dir/2/tree"
+	echo changed >"$dir/2/tree/small.1"
+	echo changed >"$dir/tree/small.1"
+	compare
+	change rw
+	kernel_has rw
+	echo again >"$mnt/tree/small.2"
+	echo again >"$dir/tree/small.2"
+	diff -r "$dir/tree" "$dir/2/tree"
+	rm "$dir/goes"
+	wait $writer
+	cmp "$dir/beside" "$mnt/beside"
+	cmp "$dir/tree/large" <(cat <&9)
+	exec 9<&-
+	compare
+	[ "$(status_of '[.sessions[] | select(.read_only)] | length')" = 0 ]
+	end_mount 1
+	end_mount 2
 }
 
 # bats test_tags=once

@@ -95,8 +95,9 @@ requests() {
 	note "$many mounts: $(((idle - before) / many)) KiB of the server's for each that is idle," \
 		"$(((busy - before) / many)) KiB for each at work; $total operations in $work s"
 	[ "$(status_of '.sessions | length')" = "$many" ]
-	# Two channels each, and a MiB besides: see MEMORY in rmemfs-server(8).
-	[ $((busy - before)) -le $((many * (2 * 1024 + 1024))) ]
+	# Two channels each, of which none reads long values: see Exports in rmemfs-server(8). What they take
+	# is far from what they may.
+	[ $((busy - before)) -le $((many * 256)) ]
 	rm -r "$dir"/1/crowd.*
 }
 
