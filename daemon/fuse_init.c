@@ -160,9 +160,9 @@ int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
 	err = answer_init(port, msg.header.unique, 0, &out);
 	if (err)
 		snprintf(why, whylen, "the kernel refused our FUSE settings: %s", errno_text(err));
-	log_debug("fuse: kernel %u.%u, flags %08x:%08x of %08x:%08x, max_write %u", in->major,
+	log_debug("fuse: kernel %u.%u, flags %08x:%08x of %08x:%08x, max_write %u%s", in->major,
 		in->minor, out.flags2, out.flags,
 		len >= offsetof(struct fuse_init_in, unused) ? in->flags2 : 0, in->flags,
-		out.max_write);
+		out.max_write, features->evictions_seen ? ", tells of evictions" : "");
 	return err;
 }
