@@ -61,6 +61,12 @@ void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call
 	list_add_tail(&thread->priv->when_read, &call->link);
 }
 
+void io_thread_call_later(struct io_thread *thread, struct thread_call *call, unsigned ms)
+{
+	call->at_ms = now_ms() + ms;
+	list_add_tail(&thread->priv->later, &call->link);
+}
+
 static unsigned run_all(struct list *calls)
 {
 	struct list *link;
@@ -87,6 +93,35 @@ static unsigned run_calls(struct io_thread_private *priv)
 	__atomic_store_n(&priv->inbox_filled, false, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&priv->inbox_lock);
 	return run_all(&calls);
+}
+
+/* Those whose time has come; they are few. */
+static unsigned run_later(struct io_thread_private *priv)
+{
+	struct list due;
+
+	list_init(&due);
+	list_for_each_safe (pos, &priv->later) {
+		if (list_entry(pos, struct thread_call, link)->at_ms > priv->now)
+			continue;
+		list_del(pos);
+		list_add_tail(&due, pos);
+	}
+	return run_all(&due);
+}
+
+/* When there is something to do by itself. */
+static int64_t next_time(const struct io_thread_private *priv)
+{
+	int64_t next = priv->next_tick;
+
+	list_for_each (pos, &priv->later) {
+		const struct thread_call *call = list_entry(pos, struct thread_call, link);
+
+		if (call->at_ms < next)
+			next = call->at_ms;
+	}
+	return next;
 }
 
 int64_t io_thread_now(const struct io_thread *thread)
@@ -295,6 +330,7 @@ static bool turn(struct io_thread *thread)
 	sleepy = received < RECEIVE_BATCH && !spins(thread);
 	n = take_events(thread, sleepy);
 	n += run_calls(priv);
+	n += run_later(priv);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
 	review_readers(thread);
@@ -351,7 +387,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE) ||
 		!list_empty(&priv->when_read))
 		return;
-	timeout = priv->next_tick - now_ms();
+	timeout = next_time(priv) - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == priv->wake_fd)

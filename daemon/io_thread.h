@@ -28,6 +28,7 @@ struct remote; /* the thread's end of the session: remote.h */
 struct thread_call {
 	struct list link;
 	void (*run)(struct thread_call *call);
+	int64_t at_ms; /* io_thread_call_later()'s */
 };
 
 struct io_thread {
@@ -42,6 +43,8 @@ struct io_thread {
 
 /* Runs call->run(call) in the thread, soon. Any thread may call it; nothing is allocated. */
 void io_thread_call(struct io_thread *thread, struct thread_call *call);
+/* The same in `ms` milliseconds, or soon after, in the caller's own thread. */
+void io_thread_call_later(struct io_thread *thread, struct thread_call *call, unsigned ms);
 
 /* Time as of this turn of the loop, BOOTTIME ms. */
 int64_t io_thread_now(const struct io_thread *thread);

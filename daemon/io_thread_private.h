@@ -53,6 +53,7 @@ struct io_thread_private {
 	struct list inbox;     /* under inbox_lock */
 	bool inbox_filled;     /* atomic */
 	struct list when_read; /* struct thread_call: io_thread_call_when_read() */
+	struct list later;     /* likewise: io_thread_call_later() */
 
 	struct request *requests;                 /* [THREAD_REQUESTS] */
 	struct list free_requests, used_requests; /* by link; by all */

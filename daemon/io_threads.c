@@ -68,6 +68,7 @@ static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffer
 	pthread_mutex_init(&priv->inbox_lock, NULL);
 	list_init(&priv->inbox);
 	list_init(&priv->when_read);
+	list_init(&priv->later);
 	list_init(&priv->parked);
 	init_notes(priv);
 	priv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -1,7 +1,6 @@
 #include "daemon/told.h"
 
 #include <errno.h>
-#include <sched.h>
 
 #include "common/clock.h"
 #include "common/log.h"
@@ -14,6 +13,9 @@ enum { MARGIN_SHARE = 8 };
 
 /* An answer that its caller has not looked at for so long is not waited for. */
 enum { LATE_MS = 1000 };
+
+/* From one try to the next: as long again as it has taken so far. */
+enum { AGAIN_MIN_MS = 1, AGAIN_MAX_MS = 50 };
 
 static void try_again(struct thread_call *call);
 
@@ -102,8 +104,6 @@ static void try_again(struct thread_call *call)
 	pthread_mutex_lock(&inode->lock);
 	told->thread = NULL;
 	pthread_mutex_unlock(&inode->lock);
-	/* Whoever is to look at his answer may wait for this CPU. */
-	sched_yield();
 	lease_settle(inode, thread);
 	inode_put(inode);
 }
@@ -126,6 +126,18 @@ static bool is_coming_locked(struct inode *inode)
 	return false;
 }
 
+/* Whoever is to look at his answer may wait for a CPU, or for memory. */
+static void try_again_later_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct told *told = &inode->told;
+	int64_t waited = now_ms() - told->since_ms;
+
+	told->thread = thread;
+	inode_ref(inode);
+	io_thread_call_later(thread, &told->call,
+		(unsigned)max_u64(AGAIN_MIN_MS, min_u64((uint64_t)waited, AGAIN_MAX_MS)));
+}
+
 bool told_take_back_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct told *told = &inode->told;
@@ -136,10 +148,7 @@ bool told_take_back_locked(struct inode *inode, struct io_thread *thread)
 		set_taken_back(told);
 		return true;
 	}
-	if (!told->thread) {
-		told->thread = thread;
-		inode_ref(inode);
-		io_thread_call(thread, &told->call);
-	}
+	if (!told->thread)
+		try_again_later_locked(inode, thread);
 	return false;
 }

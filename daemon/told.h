@@ -12,10 +12,10 @@
  * An answer that the notification overtakes is worth nothing to the kernel: each inode there counts
  * what it was told, and answers to what was asked before that are not taken. Who sent GETATTR has
  * the inode, so it is there to be told. It may be missing while a LOOKUP's answer is on its way to
- * it, though: then it is tried again until it is there, or all lookups are forgotten; and one that
- * went and came again meanwhile has to be noticed by the kernel (fs_features.evictions_seen), or
- * LOOKUP's answers get no time. Those of CREATE, SETATTR and the like, which the kernel believes
- * without a look at what came later, never get one.
+ * it, though: then it is tried again, by a timer, until it is there, or all lookups are forgotten;
+ * and one that went and came again meanwhile has to be noticed by the kernel
+ * (fs_features.evictions_seen), or LOOKUP's answers get no time. Those of CREATE, SETATTR and the
+ * like, which the kernel believes without a look at what came later, never get one.
  *
  * An answer that isn't taken leaves the kernel the size that it had before: lseek(2) and O_APPEND
  * go by that, where stat(2) shows what was answered. So nothing is told of a file that is open

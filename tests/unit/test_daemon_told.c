@@ -62,6 +62,7 @@ static int set_up(void **state)
 		.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote, .port = &fx.port};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
+	list_init(&fx.priv.later);
 	fx.priv.wake_fd = -1;
 	fx.remote.thread = &fx.thread;
 	fx.remote.session = &fx.session;
@@ -111,12 +112,20 @@ static bool take_back(void)
 	return taken;
 }
 
-static void run_calls(void)
+/* The next try, for which nothing goes round. */
+static struct thread_call *next_try(void)
 {
-	struct list *link = list_pop(&fx.priv.inbox);
+	assert_true(list_empty(&fx.priv.inbox));
+	assert_false(list_empty(&fx.priv.later));
+	return list_entry(fx.priv.later.next, struct thread_call, link);
+}
 
-	assert_non_null(link);
-	list_entry(link, struct thread_call, link)->run(list_entry(link, struct thread_call, link));
+static void try_again(void)
+{
+	struct thread_call *call = next_try();
+
+	list_del(&call->link);
+	call->run(call);
 }
 
 static void recall(void)
@@ -205,11 +214,11 @@ static void take_back__of_what_is_not_there_yet__is_tried_until_it_is(void **sta
 	fx.known = -ENOENT;
 	recall();
 	assert_false(is_returned());
-	run_calls();
+	try_again();
 	assert_false(is_returned());
 	assert_int_equal(tell(OP_GETATTR), 0);
 	fx.known = 0;
-	run_calls();
+	try_again();
 	assert_int_equal(fx.ntaken, 3);
 	assert_true(is_returned());
 }
@@ -222,7 +231,7 @@ static void take_back__of_what_the_kernel_forgets__ends_with_that(void **state)
 	assert_false(is_returned());
 	inode_ref(fx.inode);
 	inode_forget(fx.inode, 1);
-	run_calls();
+	try_again();
 	assert_true(is_returned());
 }
 
@@ -235,8 +244,33 @@ static void take_back__is_not_waited_for_for_ever(void **state)
 	fx.inode->told.since_ms -= 1000;
 	assert_true(take_back());
 	/* Once it is in the list there is a call. */
-	run_calls();
-	assert_true(list_empty(&fx.priv.inbox));
+	try_again();
+	assert_true(list_empty(&fx.priv.later));
+}
+
+/* Its thread sleeps meanwhile, longer from time to time. */
+static void take_back__is_tried_rarely(void **state)
+{
+	unsigned n = 0;
+
+	tell(OP_LOOKUP);
+	fx.known = -ENOENT;
+	for (int64_t waited = 0; waited < 1000; n++) {
+		int64_t wait;
+
+		fx.inode->told.since_ms = waited ? now_ms() - waited : 0;
+		assert_false(take_back());
+		wait = next_try()->at_ms - now_ms();
+		assert_in_range(wait, 0, 50);
+		assert_true(wait >= waited / 2 || wait >= 40);
+		fx.known = 0;
+		list_del(&next_try()->link);
+		inode_put(fx.inode);
+		fx.inode->told.thread = NULL;
+		fx.known = -ENOENT;
+		waited += wait ? wait : 1;
+	}
+	assert_in_range(n, 5, 60);
 }
 
 /* The time that is waited for begins anew when it was taken back in between, by whomever. */
@@ -249,12 +283,12 @@ static void take_back__by_a_change__ends_the_wait(void **state)
 	fx.known = 0;
 	inode_change_begin(fx.inode);
 	inode_change_end(fx.inode, NULL);
-	run_calls();
+	try_again();
 	tell(OP_LOOKUP);
 	fx.known = -ENOENT;
 	assert_false(take_back());
 	fx.known = 0;
-	run_calls();
+	try_again();
 	assert_true(take_back());
 }
 
@@ -328,6 +362,7 @@ int main(void)
 		CASE(take_back__of_what_is_not_there_yet__is_tried_until_it_is),
 		CASE(take_back__of_what_the_kernel_forgets__ends_with_that),
 		CASE(take_back__is_not_waited_for_for_ever),
+		CASE(take_back__is_tried_rarely),
 		CASE(take_back__by_a_change__ends_the_wait),
 		CASE(forget__takes_back_and_begins_anew),
 		CASE(recall__takes_back_first),
