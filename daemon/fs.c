@@ -331,29 +331,59 @@ static void run(struct request *req)
 	ops[req->op](req);
 }
 
+/* It has not begun. */
+static void refuse(struct request *req, int status)
+{
+	append_leave(req, status);
+	reply_error(req, status);
+}
+
 static void run_stowed(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
 	if (status) {
 		lease_leave(req);
-		reply_error(req, status);
+		refuse(req, status);
 		return;
 	}
 	request_unstow(req);
 	run(req);
 }
 
-static void run_leased(struct request *req, int status)
+static void go_on(struct request *req)
 {
-	list_del(&op_of(req)->interrupted);
-	if (status) {
-		reply_error(req, status);
-	} else if (req->stowed) {
+	if (req->stowed) {
 		fs_watch_begin(req);
 		op_take_buffer(req, run_stowed);
 	} else {
 		run(req);
 	}
+}
+
+static void run_leased(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		refuse(req, status);
+	else
+		go_on(req);
+}
+
+static void admit(struct request *req)
+{
+	if (lease_admit(req, run_leased))
+		go_on(req);
+	else
+		op_wait_for_others(req);
+}
+
+static void admit_in_turn(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		refuse(req, status);
+	else
+		admit(req);
 }
 
 static void begin(struct request *req)
@@ -362,8 +392,8 @@ static void begin(struct request *req)
 		run(req);
 	else if (!renewal_enter(req))
 		return;
-	else if (lease_admit(req, run_leased))
-		run(req);
+	else if (append_enter(req, admit_in_turn))
+		admit(req);
 	else
 		op_wait_for_others(req);
 }
@@ -415,7 +445,7 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
-	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL;
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
 }
 
 /* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */

@@ -56,8 +56,6 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 
 static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 
-/* The pieces of a large asynchronous write come one after the other where others write, too: one
- * that appends goes to where the one before has ended. */
 static uint64_t wanted_with(enum cache_mode cache, bool sharing, uint32_t minor)
 {
 	uint64_t flags = wanted;
@@ -65,7 +63,7 @@ static uint64_t wanted_with(enum cache_mode cache, bool sharing, uint32_t minor)
 	if (minor < MINOR_MAPS)
 		flags &= ~(uint64_t)FUSE_DIRECT_IO_ALLOW_MMAP;
 	if (sharing)
-		return (flags & ~(uint64_t)FUSE_ASYNC_DIO) | wanted_with_others;
+		return flags | wanted_with_others;
 	return flags | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
 }
 

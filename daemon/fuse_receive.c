@@ -13,6 +13,7 @@
  * and while it does so reading goes on at once, for they may be behind others.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <sys/uio.h>
@@ -379,13 +380,47 @@ static int receive_apart(struct io_thread *thread, uint8_t *msg, void *landing)
 	return got;
 }
 
+/* From before a message leaves the kernel's queue, or the parked ones, until it has begun. */
+static void set_reading(struct io_thread *thread, bool reading)
+{
+	__atomic_store_n(&thread->priv->reading, reading, __ATOMIC_SEQ_CST);
+}
+
 int fuse_receive(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - FUSE_WRITE_HEAD_BYTES;
 	void *landing = priv->recv ? landing_open(thread) : NULL;
+	int got;
 
-	return landing ? receive_apart(thread, msg, landing) : receive_whole(thread, msg);
+	set_reading(thread, true);
+	got = landing ? receive_apart(thread, msg, landing) : receive_whole(thread, msg);
+	set_reading(thread, false);
+	return got;
+}
+
+/* In the order in which a message goes on: from being read to being parked, and back. */
+bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking)
+{
+	const struct io_thread_private *priv = thread->priv;
+
+	return (thread != asking && __atomic_load_n(&priv->reading, __ATOMIC_SEQ_CST)) ||
+	       __atomic_load_n(&priv->any_parked, __ATOMIC_SEQ_CST) ||
+	       (thread != asking && __atomic_load_n(&priv->reading, __ATOMIC_SEQ_CST));
+}
+
+bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset)
+{
+	list_for_each (pos, &thread->priv->parked) {
+		const uint8_t *msg = list_entry(pos, struct parked, link)->msg;
+		const struct fuse_write_in *in =
+			(const void *)(msg + sizeof(struct fuse_in_header));
+
+		if (header_of(msg)->opcode == FUSE_WRITE && header_of(msg)->nodeid == node &&
+			in->flags & O_APPEND && in->offset < offset)
+			return true;
+	}
+	return false;
 }
 
 /* ---- parked messages ------------------------------------------------------------------------- */
@@ -434,11 +469,15 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 	struct request *req;
 	unsigned n = 0;
 
+	if (list_empty(&priv->parked))
+		return 0;
+	set_reading(thread, true);
 	while (!list_empty(&priv->parked) && request_refill_recv(priv) &&
 		(parked = next_parked(thread, &req))) {
 		start_parked(thread, parked, req);
 		n++;
 	}
+	set_reading(thread, false);
 	return n;
 }
 

@@ -109,6 +109,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	access_init(&inode->access);
 	inode_lease_init(&inode->lease);
 	told_init(&inode->told);
+	appends_init(&inode->appends);
 	inode_locks_init(&inode->locks);
 	return inode;
 }

@@ -29,6 +29,7 @@
 #include "common/list.h"
 #include "common/types.h"
 #include "daemon/access.h"
+#include "daemon/append.h"
 #include "daemon/allowance.h"
 #include "daemon/cached.h"
 #include "daemon/commit.h"
@@ -100,6 +101,7 @@ struct inode {
 	struct cached cached;     /* likewise */
 	uint64_t unleased;        /* the table's epoch when that was got or given back */
 	struct told told;
+	struct appends appends;   /* likewise */
 	struct inode_locks locks; /* likewise */
 };
 

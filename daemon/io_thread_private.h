@@ -77,6 +77,7 @@ struct io_thread_private {
 	struct list parked;
 	size_t parked_bytes;
 	bool any_parked;         /* atomic: others look at it */
+	bool reading;            /* atomic: there may be one that has not been looked at */
 	uint64_t looked_through; /* fs.ndrops, when none of the parked was found to be let in */
 	int64_t starved_since;   /* 0: not */
 };
@@ -113,6 +114,12 @@ void fuse_receive_refuse_parked(struct io_thread *thread);
 void fuse_receive_drop_parked(struct io_thread *thread);
 /* Any thread: pages are about to be dropped. What that waits for may be parked, or not be read. */
 void fuse_receive_look_again(struct io_thread *thread);
+
+/* Any thread: whether this one may have read a message before now that has not begun. If not, all
+ * that it has read has. `asking` is the caller's own. */
+bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking);
+/* The thread's own: whether a WRITE is parked that appends to the file, below this offset. */
+bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset);
 
 /* ---- fuse_reply.c ---------------------------------------------------------------------------- */
 

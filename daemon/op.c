@@ -112,6 +112,7 @@ void op_end(struct request *req)
 	leftover_end(req);
 	if (op->nleases)
 		lease_leave(req);
+	append_leave(req, op->append.status);
 	inode_put(steal_ptr(&op->inode));
 }
 
@@ -575,6 +576,10 @@ bool op_cancel(struct request *req, int error)
 		break;
 	case OP_AT_REMOUNT:
 		if (!remount_leave(req))
+			return false;
+		break;
+	case OP_AT_APPEND:
+		if (!append_withdraw(req))
 			return false;
 		break;
 	case OP_RUNS:

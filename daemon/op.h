@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "daemon/append.h"
 #include "daemon/gate.h"
 #include "daemon/inode.h"
 #include "daemon/io_thread.h"
@@ -61,6 +62,7 @@ enum op_wait {
 	OP_AT_REMOUNT,
 	OP_AT_LEASE,
 	OP_AT_RENEWAL,
+	OP_AT_APPEND,
 };
 
 /* An operation's way through the gate of an inode. */
@@ -109,6 +111,7 @@ struct op {
 	void (*buffered)(struct request *req, int status);
 	struct notifier_job job; /* op_expire_attr's */
 	void (*expired)(struct request *req, int status);
+	struct op_append append;
 };
 
 static inline struct rpc_str op_name(const char *name)

@@ -72,12 +72,20 @@ static void write_answer(struct request *req, int status)
 	/* Who is told by this answer need not be by the next fsync. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
+	op_of(req)->append.status = status;
 	op_end(req);
 	fs_thread_of(req->thread)->nacked -= op_of(req)->acked;
 	if (status)
 		reply_error(req, status);
 	else
 		reply_write(req, len);
+}
+
+/* Without having written anything. */
+static void write_fail(struct request *req, int status)
+{
+	op_of(req)->append.status = status;
+	op_finish(req, status);
 }
 
 static void write_reply(struct request *req, int status)
@@ -237,6 +245,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 	uint64_t before = inode->attr.size;
 
 	show_locked(req, inode);
+	append_done_locked(req);
 	gate_acknowledge(&inode->gate, &op->pass.pass, st->grew ? before : UINT64_MAX);
 	list_del(&op->interrupted);
 	op->acked = true;
@@ -346,7 +355,7 @@ static void write_nothing(struct request *req, int status)
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
-	op_finish(req, status);
+	write_fail(req, status);
 }
 
 /* Writes what there are pages for. */
@@ -357,7 +366,7 @@ static void write_post(struct request *req, uint64_t filled, int status)
 	uint64_t end = min_u64(offset + req->args.size, filled << PAGE_SHIFT);
 
 	if (end <= offset) {
-		op_finish(req, status);
+		write_fail(req, status);
 		return;
 	}
 	st->len = (uint32_t)(end - offset);
@@ -446,7 +455,7 @@ static void write_go(struct request *req, int status)
 	int r;
 
 	if (status) {
-		op_finish(req, status);
+		write_fail(req, status);
 		return;
 	}
 	if (!op_know_map(req, end_page(req), write_go))
@@ -485,7 +494,7 @@ static void write_granted(struct request *req, int status)
 static void write_enter(struct request *req, int status)
 {
 	if (status)
-		op_finish(req, status);
+		write_fail(req, status);
 	else if (!freeze_enter(req, write_enter))
 		return;
 	else if (op_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
@@ -545,7 +554,7 @@ static void write_begin(struct request *req, int status)
 	bool takes = !status && takes_privileges(req, op->inode);
 
 	if (status) {
-		op_finish(req, status);
+		write_fail(req, status);
 		return;
 	}
 	if (!lease_is_alone(req) && (takes || appends(req))) {
@@ -555,7 +564,7 @@ static void write_begin(struct request *req, int status)
 	if (appends(req))
 		append(req, op->inode);
 	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
-		op_finish(req, -EFBIG);
+		write_fail(req, -EFBIG);
 	else if (takes)
 		op_drop_privileges(req, req->args.kill_priv, write_enter);
 	else

@@ -125,7 +125,7 @@ struct forget {
 	uint64_t nlookup;
 };
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1280 };
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1408 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */

@@ -1,0 +1,207 @@
+#include "daemon/append.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "common/util.h"
+#include "daemon/fs_internal.h"
+#include "daemon/io_thread_private.h"
+#include "daemon/op.h"
+
+/* A thread that has parked what is looked for is asked again until it had room for it. */
+enum { PARKED_MS = 5 };
+
+void appends_init(struct appends *a)
+{
+	*a = (struct appends){0};
+	list_init(&a->waiting);
+}
+
+static struct request *request_of(struct op_append *a)
+{
+	return request_of_state(container_of(a, struct op, append));
+}
+
+static bool appends(const struct request *req)
+{
+	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void insert_locked(struct appends *queue, struct op_append *a)
+{
+	struct list *before = &queue->waiting;
+
+	list_for_each (pos, &queue->waiting) {
+		if (list_entry(pos, struct op_append, link)->offset > a->offset) {
+			before = pos;
+			break;
+		}
+	}
+	list_add_tail(before, &a->link);
+}
+
+static struct op_append *first_locked(const struct appends *queue)
+{
+	return list_empty(&queue->waiting)
+		       ? NULL
+		       : list_entry(queue->waiting.next, struct op_append, link);
+}
+
+/* The one whose turn it is from now on, or NULL. */
+static struct op_append *next_locked(struct appends *queue)
+{
+	struct op_append *a = first_locked(queue);
+
+	if (queue->inside || !a || !a->settled)
+		return NULL;
+	list_del(&a->link);
+	queue->inside = a->inside = true;
+	return a;
+}
+
+static void wake_next_locked(struct appends *queue)
+{
+	struct op_append *a = next_locked(queue);
+
+	if (a)
+		waiter_wake(&container_of(a, struct op, append)->waiter, a->status);
+}
+
+/* ---- what is not known yet ------------------------------------------------------------------- */
+
+static bool knows_all(struct op_append *a);
+
+static void settled(struct op_append *a)
+{
+	struct inode *inode = a->inode;
+
+	pthread_mutex_lock(&inode->lock);
+	a->settled = true;
+	wake_next_locked(&inode->appends);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* In the thread that is asked, which has looked at all that it had read. */
+static void look(struct thread_call *call)
+{
+	struct op_append *a = container_of(call, struct op_append, call);
+	struct io_thread *here = io_thread_sibling(request_of(a)->thread, a->asked);
+
+	if (fuse_receive_has_parked_append(here, inode_node(a->inode), a->offset)) {
+		io_thread_call_later(here, call, PARKED_MS);
+		return;
+	}
+	a->asked++;
+	if (knows_all(a))
+		settled(a);
+}
+
+/* False: a thread is asked. */
+static bool knows_all(struct op_append *a)
+{
+	const struct io_thread *home = request_of(a)->thread;
+
+	for (; a->asked < io_thread_siblings(home); a->asked++) {
+		struct io_thread *thread = io_thread_sibling(home, a->asked);
+
+		if (!fuse_receive_may_hide(thread, home))
+			continue;
+		a->call.run = look;
+		io_thread_call(thread, &a->call);
+		return false;
+	}
+	return true;
+}
+
+/* ---- one of them ----------------------------------------------------------------------------- */
+
+bool append_enter(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct op_append *a = &op->append;
+	struct inode *inode;
+	bool inside = false;
+
+	if (!appends(req))
+		return true;
+	inode = a->inode = op_inode_of(req);
+	a->offset = req->args.offset;
+	waiter_init(&op->waiter, req, then);
+	pthread_mutex_lock(&inode->lock);
+	insert_locked(&inode->appends, a);
+	pthread_mutex_unlock(&inode->lock);
+	if (knows_all(a)) {
+		pthread_mutex_lock(&inode->lock);
+		a->settled = true;
+		inside = next_locked(&inode->appends) == a;
+		pthread_mutex_unlock(&inode->lock);
+		if (inside)
+			return true;
+	}
+	fs_watch_begin(req);
+	op->wait = OP_AT_APPEND;
+	return false;
+}
+
+/* Who is taken back tells nothing of the others. */
+static bool is_failure(int status)
+{
+	return status && status != -ECANCELED && status != -EINTR;
+}
+
+static void fail_next_locked(struct appends *queue, uint64_t offset, int status)
+{
+	struct op_append *next = first_locked(queue);
+
+	if (next && next->offset == offset)
+		next->status = status;
+}
+
+static void leave_locked(struct request *req, int status)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct appends *queue = &a->inode->appends;
+
+	if (is_failure(status))
+		fail_next_locked(queue, a->offset + req->args.size, status);
+	a->inside = queue->inside = false;
+	wake_next_locked(queue);
+}
+
+void append_done_locked(struct request *req)
+{
+	if (op_of(req)->append.inside)
+		leave_locked(req, 0);
+}
+
+void append_leave(struct request *req, int status)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode = a->inode;
+
+	if (!inode)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	if (a->inside)
+		leave_locked(req, status);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(steal_ptr(&a->inode));
+}
+
+bool append_withdraw(struct request *req)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode = a->inode;
+	bool waits;
+
+	pthread_mutex_lock(&inode->lock);
+	waits = a->settled && !a->inside;
+	if (waits) {
+		list_del(&a->link);
+		wake_next_locked(&inode->appends);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return waits;
+}

@@ -1,0 +1,214 @@
+#!/usr/bin/env bats
+# shared_async.bats - asynchronous direct I/O (libaio, io_uring) of files that several mounts write
+# (-o share): as deep as it is asked for, coherent, and what is appended in order.
+
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
+load helpers
+load mounts
+
+setup() {
+	setup_rmem
+	mounts=()
+	holder='' worker='' opener=''
+	controls=$dir/controls
+}
+
+teardown() {
+	[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null || true
+	[ -z "$worker" ] || kill -KILL "$worker" 2>/dev/null || true
+	[ -z "$opener" ] || kill "$opener" 2>/dev/null || true
+	! mountpoint -q "$controls" || umount "$controls"
+	end_mounts
+}
+
+# in_each_kind COMMAND...: with both kinds of asynchronous I/O that there are.
+in_each_kind() {
+	"$@" aio
+	if [ "$(cat /proc/sys/kernel/io_uring_disabled 2>/dev/null)" = 0 ]; then
+		"$@" uring
+	fi
+}
+
+# hold_open FILE: by a process of its own, $opener, which has made it longer. Its descriptor 7.
+hold_open() {
+	rm -f "$dir/ready"
+	(
+		exec 7>>"$1"
+		# What the first one has changed goes with its end, as if that were the last.
+		echo first >&7
+		echo last >&7
+		touch "$dir/ready"
+		exec sleep 600
+	) 3>&- 8>&- &
+	opener=$!
+	until_true 10 test -e "$dir/ready"
+}
+
+let_go() {
+	kill "$opener"
+	exit_status "$opener" 10 || [ $? -eq 143 ]
+	opener=''
+}
+
+# ---- as deep as it is asked for ------------------------------------------------------------------
+
+# begin_later OPERATION ARGS...: what opens its file now and goes on with go_on: $worker.
+begin_later() {
+	local operation=$1
+	shift
+	mkfifo "$dir/go"
+	timeout 60 direct "$operation" "$dir/go" "$@" >"$dir/later.log" 2>&1 3>&- &
+	worker=$!
+	exec 8>"$dir/go"
+}
+
+go_on() {
+	exec 8>&-
+	rm "$dir/go"
+}
+
+# requests N: of mount N that the kernel waits for.
+requests() {
+	local device
+	device=$(mountpoint -d "$dir/$1")
+	cat "$controls/${device#*:}/waiting"
+}
+
+has_requests() {
+	[ "$(requests "$1")" -eq "$2" ]
+}
+
+# deep OPERATION KIND: eight requests of mount 1 are on their way at once, though none of them is
+# answered, since mount 2 has the file and stands still.
+deep() {
+	begin_later "later-$1" "$2" "$dir/1/file" 0 32768
+	hold_open "$dir/2/file"
+	[ "$(status_of '.exports[0].leases.exclusive')" -eq 1 ]
+	suspend "${mounts[2]}"
+	go_on
+	until_true 5 has_requests 1 8 || die "there are $(requests 1) requests"
+	kill -CONT "${mounts[2]}"
+	exit_status "$worker" 30 || die "$(cat "$dir/later.log")"
+	worker=''
+	let_go
+	until_true 10 has_requests 1 0
+}
+
+@test "asynchronous direct reads and writes are all on their way at once" {
+	mkdir "$controls"
+	mount -t fusectl none "$controls"
+	begin 1 2
+	head -c 1M /dev/zero >"$dir/1/file"
+	in_each_kind deep read
+	in_each_kind deep write
+	direct read aio "$dir/2/file" 0 32768 | grep -qx 32768
+}
+
+# ---- what is read --------------------------------------------------------------------------------
+
+# verify N OPTION...: of the N-th half of the file, by mount N.
+verify() {
+	local n=$1
+	shift
+	fio --name="half$n" --aux-path="$dir" --filename="$dir/$n/file" --offset="$(((n - 1) * size))M" \
+		--size="${size}M" --rw=randwrite --bsrange=4k-2M --ioengine=libaio --iodepth=8 --direct=1 \
+		--verify=crc32c --verify_fatal=1 --randrepeat=1 --output="$dir/fio.$n.log" "$@" 3>&-
+}
+
+@test "fio, random blocks, direct, 8 at once, by two mounts of one file" {
+	local size
+	size=$(mib 32 8)
+	begin 1 2
+	truncate -s "$((2 * size))M" "$dir/1/file"
+	verify 1 --do_verify=1 &
+	worker=$!
+	verify 2 --do_verify=1
+	wait "$worker"
+	worker=''
+	# Each reads what the other one has written.
+	ln -s 1 "$dir/other"
+	fio_other() {
+		verify "$1" --verify_only=1 --filename="$dir/$2/file"
+	}
+	fio_other 1 2
+	fio_other 2 1
+}
+
+# grows KIND: by one mount, and is read by the other one, which has opened it before, once it knows.
+grows() {
+	local i at=0
+	rm -f "$dir/1/growing"
+	: >"$dir/1/growing"
+	exec 8<"$dir/2/growing"
+	for ((i = 1; i <= 20; i++)); do
+		direct append aio "$dir/1/growing" $((i * 65536)) 1 0
+		at=$((at + i * 65536))
+		[ "$(direct read "$1" "$dir/2/growing" $((at - 32768)) 65536)" -eq 32768 ]
+		[ "$(direct read "$1" "$dir/2/growing" 0 $((at + 4096 - at % 4096)))" -eq "$at" ]
+	done
+	exec 8<&-
+}
+
+@test "what has grown by another mount is read asynchronously up to its end" {
+	begin 1 2
+	in_each_kind grows
+}
+
+# ---- what is appended ----------------------------------------------------------------------------
+
+# append_all KIND LENGTH TIMES: by two mounts at the same time.
+append_all() {
+	local kind=$1 len=$2 times=$3
+	rm -f "$dir/1/log"
+	: >"$dir/1/log"
+	direct append "$kind" "$dir/1/log" "$len" "$times" 0 3>&- &
+	worker=$!
+	direct append "$kind" "$dir/2/log" "$len" "$times" 1
+	exit_status "$worker" 60
+	worker=''
+	direct appended "$dir/1/log" "$len" "$times" 2 $((len < 1048576 ? len : 1048576))
+	cmp "$dir/1/log" "$dir/2/log"
+}
+
+small_appends() {
+	append_all "$1" 4096 "$(mib 200 50)"
+}
+
+large_appends() {
+	append_all "$1" $((5 * 1048576)) "$(mib 8 3)"
+}
+
+@test "what two mounts append asynchronously stays whole, and in order" {
+	begin 1 2
+	in_each_kind small_appends
+	in_each_kind large_appends
+}
+
+is_traced() {
+	grep -h '^TracerPid:' "/proc/$1/task/"*/status | grep -qv '[[:space:]]0$'
+}
+
+# One thread has read the first piece, and looks at it when the other one has read all others.
+@test "the pieces of a large append are in order, whichever thread reads them when" {
+	mkdir "$controls"
+	mount -t fusectl none "$controls"
+	start_server
+	mount_number 1 ,share,io_threads=2
+	: >"$dir/1/log"
+	hold "${mounts[1]}" rmemfs-io/0 16 >"$dir/held" 3>&- &
+	holder=$!
+	until_true 10 is_traced "${mounts[1]}"
+	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
+	worker=$!
+	until_true 10 grep -q held "$dir/held" || die "the thread has read no WRITE"
+	until_true 10 has_requests 1 6
+	# It comes behind them.
+	[ ! -e "$dir/1/nothing" ]
+	has_requests 1 6
+	kill -KILL "$holder"
+	exit_status "$holder" 10 || [ $? -eq 137 ]
+	holder=''
+	exit_status "$worker" 30
+	worker=''
+	direct appended "$dir/1/log" $((6 * 1048576)) 1 1 1048576
+}

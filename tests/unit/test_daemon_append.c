@@ -1,0 +1,330 @@
+/* The order of WRITEs that append to a file of a sharing mount: by the kernel's offsets, whichever
+ * threads have read them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+
+#include "daemon/fs_internal.h"
+#include "daemon/handle.h"
+#include "daemon/io_thread_private.h"
+#include "daemon/io_threads.h"
+#include "daemon/op.h"
+
+enum { THREADS = 3, OPS = 4, INO = 71, BYTES = 4096 };
+
+/* Threads that run when the test has them run. */
+struct fixture {
+	struct fs fs;
+	struct io_threads *group;
+	struct io_thread *threads[THREADS];
+	struct inode *inode;
+	struct request ops[OPS];
+	int went[OPS]; /* 1: went on, -errno: failed, 0: waits */
+};
+
+static struct fixture fx;
+
+static int setup(void **state)
+{
+	struct spinning none = {0};
+	struct io_thread_private of_group = {0};
+	struct io_thread any = {.priv = &of_group};
+
+	memset(&fx, 0, sizeof(fx));
+	if (inode_table_init(&fx.fs.inodes) || io_threads_new(THREADS, 1, &none, &fx.group))
+		return -1;
+	of_group.group = fx.group;
+	fx.fs.options.sharing = true;
+	for (unsigned i = 0; i < THREADS; i++) {
+		fx.threads[i] = io_thread_sibling(&any, i);
+		fx.threads[i]->fs = &fx.fs;
+		fx.fs.threads[i].thread = fx.threads[i];
+		list_init(&fx.fs.threads[i].interrupted);
+	}
+	fx.inode = inode_get(&fx.fs, INO);
+	fx.inode->type = S_IFREG;
+	inode_remember(fx.inode);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	assert_false(fx.inode->appends.inside);
+	assert_true(list_empty(&fx.inode->appends.waiting));
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_true(list_empty(&fx.threads[i]->priv->inbox));
+		assert_true(list_empty(&fx.threads[i]->priv->later));
+	}
+	assert_int_equal(fx.inode->refs, 2);
+	inode_forget(fx.inode, 1);
+	inode_put(fx.inode);
+	io_threads_delete(fx.group);
+	inode_table_fini(&fx.fs.inodes);
+	return 0;
+}
+
+/* ---- threads and operations ------------------------------------------------------------------ */
+
+static void run_all(struct list *calls)
+{
+	struct list *link;
+
+	while ((link = list_pop(calls))) {
+		struct thread_call *call = list_entry(link, struct thread_call, link);
+
+		call->run(call);
+	}
+}
+
+static void turn(unsigned thread)
+{
+	run_all(&fx.threads[thread]->priv->inbox);
+}
+
+static void turn_later(unsigned thread)
+{
+	struct list calls;
+
+	list_init(&calls);
+	list_splice_tail(&calls, &fx.threads[thread]->priv->later);
+	assert_false(list_empty(&calls));
+	run_all(&calls);
+}
+
+static void went_on(struct request *req, int status)
+{
+	fx.went[req - fx.ops] = status ? status : 1;
+}
+
+/* The thread that reads it has others read and look at what they have meanwhile. */
+static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = fx.threads[thread], .op = OP_WRITE, .node = INO};
+	req->args.flags = flags;
+	req->args.offset = offset;
+	req->args.size = BYTES;
+	fx.went[i] = 0;
+	if (append_enter(req, went_on))
+		fx.went[i] = 1;
+}
+
+static void append(unsigned i, unsigned thread, uint64_t offset)
+{
+	begin(i, thread, offset, O_WRONLY | O_APPEND);
+}
+
+static void end(unsigned i, int status)
+{
+	append_leave(&fx.ops[i], status);
+	for (unsigned t = 0; t < THREADS; t++)
+		turn(t);
+}
+
+static void set_reading(unsigned thread, bool reading)
+{
+	__atomic_store_n(&fx.threads[thread]->priv->reading, reading, __ATOMIC_SEQ_CST);
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void append__alone__goes_on(void **state)
+{
+	append(0, 0, 0);
+	assert_int_equal(fx.went[0], 1);
+	end(0, 0);
+	append(1, 1, 0);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+static void append__what_does_not_append_waits_for_nobody(void **state)
+{
+	append(0, 0, 0);
+	begin(1, 1, 0, O_WRONLY);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+	assert_true(fx.inode->appends.inside);
+	end(0, 0);
+}
+
+static void append__others_follow_by_their_offsets(void **state)
+{
+	append(0, 0, 0);
+	append(2, 2, 2 * BYTES);
+	append(1, 1, BYTES);
+	assert_int_equal(fx.went[1], 0);
+	end(0, 0);
+	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(fx.went[2], 0);
+	end(1, 0);
+	assert_int_equal(fx.went[2], 1);
+	end(2, 0);
+}
+
+static void append__that_is_shown_lets_the_next_one_in(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, BYTES);
+	pthread_mutex_lock(&fx.inode->lock);
+	append_done_locked(&fx.ops[0]);
+	pthread_mutex_unlock(&fx.inode->lock);
+	turn(1);
+	assert_int_equal(fx.went[1], 1);
+	end(0, -EIO);
+	assert_true(fx.inode->appends.inside);
+	end(1, 0);
+}
+
+/* ---- what is not known yet ------------------------------------------------------------------- */
+
+static void append__waits_for_who_is_reading(void **state)
+{
+	set_reading(0, true);
+	append(1, 1, BYTES);
+	assert_int_equal(fx.went[1], 0);
+	/* Thread 0 has read the one before it. */
+	set_reading(1, true);
+	append(0, 0, 0);
+	set_reading(0, false);
+	set_reading(1, false);
+	turn(0);
+	turn(1);
+	turn(0);
+	assert_int_equal(fx.went[0], 1);
+	assert_int_equal(fx.went[1], 0);
+	end(0, 0);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+static void append__waits_for_all_who_are_reading(void **state)
+{
+	set_reading(0, true);
+	set_reading(2, true);
+	append(1, 1, BYTES);
+	set_reading(0, false);
+	turn(0);
+	turn(1);
+	assert_int_equal(fx.went[1], 0);
+	set_reading(2, false);
+	turn(2);
+	turn(1);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+struct message {
+	struct list link;
+	size_t len;
+	bool interrupted;
+	_Alignas(16) struct fuse_in_header head;
+	struct fuse_write_in write;
+};
+
+static void append__waits_for_what_is_parked_before_it(void **state)
+{
+	struct io_thread_private *priv = fx.threads[2]->priv;
+	struct message parked = {
+		.head = {.opcode = FUSE_WRITE, .nodeid = INO},
+		.write = {.offset = 0, .flags = O_WRONLY | O_APPEND},
+	};
+
+	list_add_tail(&priv->parked, &parked.link);
+	priv->any_parked = true;
+	append(1, 1, BYTES);
+	turn(2);
+	turn(1);
+	assert_int_equal(fx.went[1], 0);
+	turn_later(2);
+	turn(1);
+	assert_int_equal(fx.went[1], 0);
+	/* One behind it, or of another file, need not be waited for. */
+	parked.write.offset = 2 * BYTES;
+	turn_later(2);
+	turn(1);
+	assert_int_equal(fx.went[1], 1);
+	list_del(&parked.link);
+	priv->any_parked = false;
+	end(1, 0);
+}
+
+/* ---- failures and those that give up --------------------------------------------------------- */
+
+static void append__behind_one_that_fails__fails(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, BYTES);
+	append(2, 2, 2 * BYTES);
+	append(3, 0, 8 * BYTES);
+	end(0, -ENOSPC);
+	assert_int_equal(fx.went[1], -ENOSPC);
+	end(1, -ENOSPC);
+	assert_int_equal(fx.went[2], -ENOSPC);
+	end(2, -ENOSPC);
+	assert_int_equal(fx.went[3], 1);
+	end(3, 0);
+}
+
+static void append__behind_one_that_was_taken_back__goes_on(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, BYTES);
+	end(0, -EINTR);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+static void withdraw__of_one_that_waits(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, BYTES);
+	append(2, 2, 2 * BYTES);
+	assert_true(append_withdraw(&fx.ops[1]));
+	append_leave(&fx.ops[1], -EINTR);
+	end(0, 0);
+	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(fx.went[2], 1);
+	assert_false(append_withdraw(&fx.ops[2]));
+	end(2, 0);
+}
+
+/* A thread looks for it: it can't go yet. */
+static void withdraw__of_one_that_is_looked_for__fails(void **state)
+{
+	set_reading(0, true);
+	append(1, 1, 0);
+	assert_false(append_withdraw(&fx.ops[1]));
+	set_reading(0, false);
+	turn(0);
+	assert_false(append_withdraw(&fx.ops[1]));
+	turn(1);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	static const struct CMUnitTest tests[] = {
+		CASE(append__alone__goes_on),
+		CASE(append__what_does_not_append_waits_for_nobody),
+		CASE(append__others_follow_by_their_offsets),
+		CASE(append__that_is_shown_lets_the_next_one_in),
+		CASE(append__waits_for_who_is_reading),
+		CASE(append__waits_for_all_who_are_reading),
+		CASE(append__waits_for_what_is_parked_before_it),
+		CASE(append__behind_one_that_fails__fails),
+		CASE(append__behind_one_that_was_taken_back__goes_on),
+		CASE(withdraw__of_one_that_waits),
+		CASE(withdraw__of_one_that_is_looked_for__fails),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
