@@ -650,7 +650,8 @@ cost() {
 	echo $(($(status_of '.exports[0].counters.rpcs') - before))
 }
 
-# more COMMAND...: how many more it costs with share than without. $kind tells which it is.
+# more COMMAND...: how many more it costs with share than without; $kind tells which of them it is.
+# shellcheck disable=SC2034 # commands take $kind
 more() {
 	local with without kind
 	kind=without
