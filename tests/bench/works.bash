@@ -43,6 +43,11 @@ lay_data() {
 # ---- fio -----------------------------------------------------------------------------------------
 
 # What fio has to remark stands before it.
+fio_said() {
+	grep -a '^fio: \|error=' "$work/fio.log" | head -n 3
+	cat "$work"/*.log | grep -a ' warning: \| error: ' | tail -n 3 || true
+}
+
 take_fio_json() {
 	sed -n '/^{/,$p' "$work/fio.log" >"$work/fio.json"
 }
@@ -57,7 +62,7 @@ run_fio() {
 	fio --name=bench --filename="$file" --size="${file_mib}M" --rw="$rw" --bs="$bs" --direct=$past_cache \
 		--ioengine=$engine --iodepth="$depth" --numjobs="$jobs" --group_reporting --overwrite=1 \
 		--time_based --runtime="${run_ms}ms" --output-format=json "$@" \
-		>"$work/fio.log" 2>&1 || bench_die "fio failed on $file: $(tail -n 3 "$work/fio.log")"
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $file: $(fio_said)"
 	take_fio_json
 }
 
@@ -275,7 +280,7 @@ work_clients() {
 	done
 	fio --size="${client_mib}M" --rw=randread --bs=4k --direct=1 --ioengine=psync --group_reporting \
 		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
-		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n clients: $(tail -n 3 "$work/fio.log")"
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n clients: $(fio_said)"
 	take_fio_json
 	record clients-randread-4k "$transport" "$(jq '[.jobs[].read.iops] | add' "$work/fio.json")" op/s "$n"
 	for ((i = 0; i < n; i++)); do
@@ -321,7 +326,7 @@ shared_fio() {
 	done
 	fio --size="${client_mib}M" --rw="$rw" --bs="$4" --direct=1 --ioengine=psync --numjobs=4 --group_reporting \
 		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
-		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(tail -n 3 "$work/fio.log")"
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(fio_said)"
 	take_fio_json
 	record "shared-$rw-$4" "$2" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
 }
@@ -352,8 +357,8 @@ work_handover() {
 		[ -n "$p99" ] || bench_die "handover failed: $way"
 		asked=$(($(recalls_so_far) - before))
 		case $way in
-		overwrite) [ $asked -lt $((turns / 2)) ] || bench_die "overwriting took $asked recalls" ;;
-		grow) [ $asked -ge $turns ] || bench_die "$turns turns took $asked recalls only" ;;
+		overwrite) [ "$asked" -lt $((turns / 2)) ] || bench_die "overwriting took $asked recalls" ;;
+		grow) [ "$asked" -ge "$turns" ] || bench_die "$turns turns took $asked recalls only" ;;
 		esac
 		record "handover-$way-p50" "$1" "$p50" us
 		record "handover-$way-p99" "$1" "$p99" us

@@ -154,7 +154,7 @@ static int beside(const char *path, int flags, int first, int prot)
 {
 	autoclose int writer = -1, mapped = -1;
 	static _Alignas(PAGE) char want[LEN];
-	char *at;
+	char *at = NULL;
 	int err = make(path, first, &writer);
 
 	if (!err)
@@ -381,7 +381,7 @@ static int truncated_under_a_mapping(char **args)
 {
 	static const char zeros[LEN];
 	autoclose int fd = -1;
-	char *at;
+	char *at = NULL;
 	int err = make_mapped(args[0], &fd, &at);
 
 	if (err)
@@ -433,7 +433,7 @@ static int stored_into_holes(char **args)
 {
 	enum { LONG = 1 << 20 };
 	autoclose int fd = -1;
-	char *at;
+	char *at = NULL;
 
 	fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0 || ftruncate(fd, LONG) < 0)
