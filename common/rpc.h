@@ -558,6 +558,8 @@ struct rpc_ping_reply {
 	/* The snapshot on its way, or 0; frozen: it waits for this session's FROZEN. */
 	uint64_t snapshot;
 	bool frozen;
+	bool give_pages; /* others lack what it was granted and does not use: RETURN, of none, too
+			  */
 	struct rpc_tail tail; /* struct rpc_recall: what others wait for; all of it, or the first */
 };
 

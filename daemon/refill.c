@@ -5,6 +5,7 @@
 #include "common/log.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
+#include "daemon/returns.h"
 
 enum { IDLE_MS = 5000, HOLD_MS = 1000 };
 
@@ -65,22 +66,44 @@ static bool begin_locked(struct refill *r)
 	return true;
 }
 
+enum next { NEXT_NOTHING, NEXT_ASK, NEXT_GIVE };
+
+/* What the caller is to go on with. Where somebody lacks pages there are none to give. */
+static enum next next_locked(struct refill *r)
+{
+	bool lacking = !list_empty(&r->waiters);
+
+	r->wanted &= !lacking;
+	if ((!lacking && !r->wanted) || !begin_locked(r))
+		return NEXT_NOTHING;
+	return lacking ? NEXT_ASK : NEXT_GIVE;
+}
+
+static void give_back(struct io_thread *thread);
+
+static void go_on(struct io_thread *thread, enum next next)
+{
+	if (next == NEXT_ASK)
+		ask(thread, REFILL_PAGES_MIN);
+	else if (next == NEXT_GIVE)
+		give_back(thread);
+}
+
 /* The asking is over: writers try again, or learn that there is nothing. */
 static void settle(struct io_thread *thread, int status)
 {
 	struct fs *fs = thread->fs;
 	struct refill *r = &fs->refill;
-	bool again;
+	enum next next;
 
 	pthread_mutex_lock(&fs->grants.lock);
 	r->busy = false;
 	if (status == -ENOSPC && (r->nlent || fs->grants.npages))
 		status = 0;
 	waiters_answer(&r->waiters, r->nasked, status);
-	again = !list_empty(&r->waiters) && begin_locked(r);
+	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
-	if (again)
-		ask(thread, REFILL_PAGES_MIN);
+	go_on(thread, next);
 }
 
 static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
@@ -193,7 +216,7 @@ void refill_along_done(struct io_thread *thread, const struct extent *grant, uns
 {
 	struct fs *fs = thread->fs;
 	struct refill *r = &fs->refill;
-	bool asked = false;
+	enum next next;
 
 	add_all(fs, grant, n);
 	pthread_mutex_lock(&fs->grants.lock);
@@ -202,11 +225,9 @@ void refill_along_done(struct io_thread *thread, const struct extent *grant, uns
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
 	if (n)
 		waiters_wake(&r->waiters, 0);
-	else if (!list_empty(&r->waiters))
-		asked = begin_locked(r);
+	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
-	if (asked)
-		ask(thread, REFILL_PAGES_MIN);
+	go_on(thread, next);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
@@ -216,7 +237,7 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	struct refill *r = container_of(call, struct refill, call);
 	struct io_thread *thread = r->thread;
 	struct fs *fs = thread->fs;
-	bool asked = false;
+	enum next next;
 
 	fs_thread_of(thread)->nbackground--;
 	if (rep->status && rep->status != -ESTALE)
@@ -224,11 +245,9 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 			errno_text(rep->status));
 	pthread_mutex_lock(&fs->grants.lock);
 	r->busy = false;
-	if (!list_empty(&r->waiters))
-		asked = begin_locked(r);
+	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
-	if (asked)
-		ask(thread, REFILL_PAGES_MIN);
+	go_on(thread, next);
 }
 
 static void give_back(struct io_thread *thread)
@@ -241,6 +260,9 @@ static void give_back(struct io_thread *thread)
 	while (wire_out_room(&w) >= RPC_EXTENT_BYTES &&
 		grants_take(&thread->fs->grants, UINT32_MAX, NULL, &run))
 		rpc_put_extent(&w, &run);
+	pthread_mutex_lock(&thread->fs->grants.lock);
+	r->wanted &= thread->fs->grants.npages != 0;
+	pthread_mutex_unlock(&thread->fs->grants.lock);
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = give_back_answered};
 	r->call.req.op = RPC_RETURN;
@@ -284,4 +306,21 @@ void refill_tick(struct io_thread *thread, int64_t now)
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (give)
 		give_back(thread);
+}
+
+void refill_give_back(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	int64_t now = io_thread_now(thread);
+	enum next next;
+
+	returns_flush(thread);
+	inode_each(fs, return_unused, &now);
+	pthread_mutex_lock(&fs->grants.lock);
+	r->wanted = true;
+	r->target = REFILL_PAGES_MIN;
+	next = next_locked(r);
+	pthread_mutex_unlock(&fs->grants.lock);
+	go_on(thread, next);
 }

@@ -33,6 +33,7 @@ struct refill {
 	int64_t hold_ms;      /* the server has none: not asked ahead before this */
 	unsigned nlent;       /* threads between refill_lend_begin() and _end() */
 	bool idle;            /* the windows were emptied since used_ms */
+	bool wanted;          /* by others, who wait for a RETURN */
 	struct list waiters;  /* struct waiter: writers without pages */
 	/* Ever: waiters are told of answers to what was asked after they came. */
 	uint64_t nasked;
@@ -64,7 +65,9 @@ void refill_lend_end(struct fs *fs);
 uint32_t refill_along(struct io_thread *thread);
 void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);
 
-/* Gives unused pages back. */
+/* Gives unused pages back: when none were used for a while, and when others lack them; then
+ * nameless inodes, too, and the server is told when there is nothing. */
 void refill_tick(struct io_thread *thread, int64_t now);
+void refill_give_back(struct io_thread *thread);
 
 #endif

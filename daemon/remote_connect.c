@@ -21,6 +21,7 @@
 #include "common/util.h"
 #include "daemon/lease.h"
 #include "daemon/lock.h"
+#include "daemon/refill.h"
 #include "daemon/remote_private.h"
 
 enum {
@@ -414,8 +415,11 @@ static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64
 	}
 	session_told_snapshot(r->session, ping->snapshot, ping->frozen, sent_ns);
 	/* Who shares nothing has nothing to give back. */
-	if (r->session->sharing)
-		lease_recalls(r->thread, &ping->tail);
+	if (!r->session->sharing)
+		return;
+	lease_recalls(r->thread, &ping->tail);
+	if (ping->give_pages)
+		refill_give_back(r->thread);
 }
 
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)

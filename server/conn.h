@@ -51,6 +51,7 @@ struct request {
 	struct rpc_request rpc;
 	int64_t deadline_ms;    /* ATTACH */
 	int64_t parked_ms;      /* since when it can't be run; 0: it was not parked */
+	int64_t asked_ms;       /* since when others are asked for pages for it; 0: they are not */
 	struct lease_wait wait; /* recall.h's */
 	/* While it runs. */
 	enum outcome outcome;

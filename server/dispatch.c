@@ -116,14 +116,40 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 		req->reply, len);
 }
 
-/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that.
- * What was refused has changed nothing, and can be run again; but SETXATTR's stage has gone. */
-static bool others_may_give(const struct request *req, int status)
+/* The others are asked once, and have one time to answer, whoever asks them meanwhile. */
+static bool waits_for_pages(struct request *req)
 {
-	const struct session *session = req->conn->session;
+	struct session *session = req->conn->session;
+	int64_t now = now_ms();
 
-	return (status == -ENOSPC || status == -EDQUOT) && req->rpc.op != RPC_SETXATTR &&
-	       session->stored.flags & ATTACH_SHARED && session_others_overdue(session);
+	if (!req->asked_ms) {
+		req->asked_ms = now;
+		session_ask_for_pages(session);
+	}
+	return now < req->asked_ms + GIVE_PAGES_MS && session_others_are_asked(session);
+}
+
+/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
+ * one that is there some that it does not use. What was refused has changed nothing, and can be run
+ * again; but SETXATTR's stage has gone. */
+static bool others_may_give(struct request *req, int status)
+{
+	struct session *session = req->conn->session;
+	bool overdue;
+
+	if ((status != -ENOSPC && status != -EDQUOT) || req->rpc.op == RPC_SETXATTR ||
+		!(session->stored.flags & ATTACH_SHARED))
+		return false;
+	overdue = session_others_overdue(session);
+	session->export->crowded |= overdue;
+	return (status == -ENOSPC && waits_for_pages(req)) || overdue;
+}
+
+static unsigned sharers(const void *asker)
+{
+	const struct request *req = asker;
+
+	return session_sharers(req->conn->session);
 }
 
 static uint8_t wanted(const void *asker, uint64_t ino)
@@ -149,6 +175,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.now = now,
 		.wanted = wanted,
 		.restless = restless,
+		.sharers = sharers,
 		.asker = req,
 		.kept = &req->conn->kept,
 	};
@@ -163,7 +190,6 @@ static int run(struct server *s, struct request *req, int64_t now)
 		lock_news_wanted(s);
 	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
 		req->outcome = OUTCOME_PARK;
-		session->export->crowded |= !result;
 		session->export->awaits_reuse |= ctx.shared && !session->export->reuse_allowed;
 		return 0;
 	}
@@ -238,6 +264,8 @@ static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
 		recall_changed(req);
+		if (req->rpc.op == RPC_RETURN && req->rpc.ret.kind == RETURN_GRANTS)
+			session_gave_pages(req->conn->session);
 		request_reply(req, req->reply, req->reply_len);
 		return;
 	}

@@ -92,6 +92,8 @@ struct meta_ctx {
 	 * NULL: none and no. */
 	uint8_t (*wanted)(const void *asker, uint64_t ino);
 	bool (*restless)(const void *asker, uint64_t ino);
+	/* Sessions that write the export, or are about to: each is granted its share. NULL: one. */
+	unsigned (*sharers)(const void *asker);
 	const void *asker;
 	struct kept_values *kept; /* see kept.h; NULL: nothing is */
 };

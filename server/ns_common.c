@@ -165,10 +165,19 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 	return ns_room(c, npages, grows);
 }
 
+/* What one of several may have at once: if he does not use it, enough is left for the others. */
+static uint64_t share(const struct ns_call *c)
+{
+	unsigned n = c->ctx->sharers ? c->ctx->sharers(c->ctx->asker) : 1;
+
+	return n > 1 ? max_u64(1, c->v->space.now.free / (2 * n)) : UINT64_MAX;
+}
+
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n)
 {
 	unsigned count = 0;
-	int err = space_grant(&c->v->space, c->ctx->session, want, grant, GRANT_EXTENTS, &count);
+	int err = space_grant(&c->v->space, c->ctx->session, min_u64(want, share(c)), grant,
+		GRANT_EXTENTS, &count);
 
 	if (count)
 		CRASH_POINT("grant");

@@ -96,6 +96,7 @@ int main(int argc, char **argv)
 	const struct way *way = argc == 5 ? find_way(argv[1]) : NULL;
 	uint64_t turns = way ? strtoull(argv[4], NULL, 10) : 0;
 	int64_t *took, began;
+	uint64_t median, late;
 
 	if (!turns || turns % 2) {
 		fprintf(stderr, "usage: handover overwrite|grow|name FILE FILE TURNS (even)\n");
@@ -121,7 +122,9 @@ int main(int argc, char **argv)
 	printf("%s %llu %.6f", way->name, (unsigned long long)turns,
 		(double)(clock_ns(CLOCK_MONOTONIC) - began) / 1e9);
 	qsort(took, turns, sizeof(*took), compare);
-	printf(" %.1f %.1f\n", (double)took[turns / 2] / 1e3, (double)took[turns * 99 / 100] / 1e3);
+	median = turns / 2;
+	late = turns * 99 / 100;
+	printf(" %.1f %.1f\n", (double)took[median] / 1e3, (double)took[late] / 1e3);
 	free(took);
 	return 0;
 }

@@ -8,8 +8,8 @@
  *     direct later-read GO KIND FILE OFFSET LENGTH    opens the file, then the pipe GO, and begins
  *     direct later-write ..., later-write-whole ...   when nobody has that open for writing
  *     direct append KIND FILE LENGTH TIMES WHO        each time in one request, of numbered words
- *     direct appended FILE LENGTH TIMES WHOS PIECE    whether that is all there of WHO 0 .. WHOS -
- * 1, each in its order, in whole pieces
+ *     direct appended FILE LENGTH TIMES COUNT PIECE   whether that is all there of the COUNT first
+ *                                                     of these, in order, in whole pieces
  */
 #include <errno.h>
 #include <fcntl.h>

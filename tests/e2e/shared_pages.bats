@@ -59,3 +59,31 @@ waits_at_server() {
 	timeout 60 fallocate -l ${most}M "$dir/1/new"
 	[ "$(status_of '.sessions | length')" -eq 1 ]
 }
+
+# They are more the more it has written, and it would give them back by itself only after seconds.
+@test "pages that one mount has for what it writes next are there for all others" {
+	local mib=${export_size%MiB}
+	begin 1 2 3
+	dd if=/dev/zero of="$dir/2/a" bs=1M count=$((mib / 6)) status=none
+	dd if=/dev/zero of="$dir/3/b" bs=1M count=$((mib / 6)) status=none
+	dd if=/dev/zero of="$dir/1/c" bs=1M count=$((mib - mib / 6 * 2 - 1)) status=none
+}
+
+# Each asks the others, none of whom has any.
+@test "an export that several fill at once is full for all of them, and not before" {
+	local n mib=${export_size%MiB} pids=()
+	begin 1 2 3
+	for n in 1 2 3; do
+		dd if=/dev/zero of="$dir/$n/file.$n" bs=64k count=$((mib * 16)) status=none 2>"$dir/said.$n" 3>&- &
+		pids+=($!)
+	done
+	for n in "${pids[@]}"; do
+		! wait "$n"
+	done
+	for n in 1 2 3; do
+		grep -q "No space left on device" "$dir/said.$n"
+	done
+	[ "$(stat -c %s "$dir"/1/file.? | awk '{ n += $1 } END { print n }')" -ge $(((mib - 2) << 20)) ]
+	rm "$dir"/2/file.?
+	dd if=/dev/zero of="$dir/3/again" bs=1M count=$((mib / 2)) status=none
+}

@@ -236,7 +236,7 @@ static uint64_t count_on(char *at, int fd, bool locks, int64_t end)
 static void start_counter(
 	struct told *told, const char *path, unsigned i, bool locks, const char *seconds)
 {
-	char *at;
+	char *at = NULL;
 	int fd, err;
 
 	if (fork())
@@ -328,7 +328,7 @@ static int store_until(char *at, int64_t end)
 static void start_crossed(const char *own, const char *other, unsigned i, const char *seconds)
 {
 	const char *path = i < CROSSED_WRITERS ? other : own;
-	char *at;
+	char *at = NULL;
 	int fd, err;
 
 	if (fork())
@@ -410,7 +410,7 @@ static int fault_together(const char *path, int64_t end)
 
 static int store_paced(const char *path, int64_t end)
 {
-	char *at;
+	char *at = NULL;
 	int fd, err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 
 	while (!err && now_ms() < end) {
@@ -529,7 +529,7 @@ static int expect(const char *at, size_t offset, bool there, char byte)
 static int cut_by_the_other(char **args)
 {
 	autoclose int fd = -1, other = -1;
-	char *at;
+	char *at = NULL;
 	int err = make(args[0]);
 
 	signal(SIGBUS, catch);

@@ -437,21 +437,21 @@ static bool explains(struct cell_context *c, uint32_t torn_who, uint64_t *who)
  * shows the first ones of one value and the others of another. Both must have been there then. */
 static uint64_t judge_torn_cell(struct cell_context *c)
 {
-	static uint32_t whos[PLAYERS_MAX * EVENTS_MAX + 2];
+	static uint32_t writers[PLAYERS_MAX * EVENTS_MAX + 2];
 	unsigned n = 0;
 	uint64_t who;
 
-	whos[n++] = 0;
-	whos[n++] = (uint32_t)(c->h->rest.cells[c->file][c->cell] >> 32);
+	writers[n++] = 0;
+	writers[n++] = (uint32_t)(c->h->rest.cells[c->file][c->cell] >> 32);
 	for (unsigned i = 0; i < c->h->nplayers; i++)
 		for (unsigned j = 0; j < c->h->logs[i].nevents; j++)
 			if (c->h->logs[i].events[j].kind == OP_WRITE &&
 				of_cell(&c->h->logs[i].events[j], c))
-				whos[n++] = who_of(c, &c->h->logs[i].events[j]);
+				writers[n++] = who_of(c, &c->h->logs[i].events[j]);
 	for (unsigned low = 0; low < n; low++)
 		for (unsigned high = 0; high < n; high++)
-			if (is_seam(c, whos[low], whos[high]) && explains(c, whos[high], &who) &&
-				explains(c, whos[low], &who))
+			if (is_seam(c, writers[low], writers[high]) &&
+				explains(c, writers[high], &who) && explains(c, writers[low], &who))
 				return who;
 	cell_violation(c, c->torn, 0);
 }

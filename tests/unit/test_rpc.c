@@ -253,7 +253,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
 		break;
 	case RPC_PING:
-		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, extents_tail()};
+		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, true, extents_tail()};
 		break;
 	case RPC_STATUS:
 	case RPC_WHO:

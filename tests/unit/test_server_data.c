@@ -25,6 +25,29 @@ static void grant__spans_regions_in_several_runs(void **state)
 	assert_int_equal(fx_grant(0, false), -EINVAL);
 }
 
+static unsigned three(const void *asker)
+{
+	return 3;
+}
+
+static void grant__leaves_as_much_for_each_who_writes(void **state)
+{
+	uint64_t left = FX_PAGES;
+
+	fx.ctx.sharers = three;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(fx_grant(FX_PAGES, false), 0);
+		left -= left / 6;
+		assert_int_equal(fx_usage().free_pages, left);
+	}
+	/* The last ones, too, can be had. */
+	while (left) {
+		assert_int_equal(fx_grant(1, false), 0);
+		left--;
+	}
+	assert_int_equal(fx_grant(1, false), -ENOSPC);
+}
+
 static void grant__gives_at_most_eight_runs(void **state)
 {
 	struct extent e[40];
@@ -662,6 +685,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(grant__is_one_run_where_it_can),
 		CASE(grant__spans_regions_in_several_runs),
+		CASE(grant__leaves_as_much_for_each_who_writes),
 		CASE(grant__gives_at_most_eight_runs),
 		CASE(grant__waits_for_pages_that_are_scrubbed),
 		CASE(grant__pages_are_zero),
