@@ -50,6 +50,7 @@ static int map(const char *path, int flags, int kind, char **at, int *out)
 {
 	int prot = flags == O_RDWR ? PROT_READ | PROT_WRITE : PROT_READ;
 
+	*at = MAP_FAILED;
 	*out = open(path, flags | O_CLOEXEC);
 	if (*out < 0)
 		return -errno;
@@ -150,7 +151,7 @@ static int read_on(struct told *told, char *at)
 
 static void start_reader(struct told *told, const char *path, int flags, int kind, unsigned seed)
 {
-	char *at = NULL;
+	char *at;
 	int fd, err;
 
 	if (fork())
@@ -172,7 +173,7 @@ static struct told *share_told(void)
 static int beside_a_writer(char **args, int kind, bool stores)
 {
 	struct told *told = share_told();
-	char *at = NULL;
+	char *at;
 	int fd = -1, err, ended;
 
 	if (!told)
@@ -236,7 +237,7 @@ static uint64_t count_on(char *at, int fd, bool locks, int64_t end)
 static void start_counter(
 	struct told *told, const char *path, unsigned i, bool locks, const char *seconds)
 {
-	char *at = NULL;
+	char *at;
 	int fd, err;
 
 	if (fork())
@@ -328,7 +329,7 @@ static int store_until(char *at, int64_t end)
 static void start_crossed(const char *own, const char *other, unsigned i, const char *seconds)
 {
 	const char *path = i < CROSSED_WRITERS ? other : own;
-	char *at = NULL;
+	char *at;
 	int fd, err;
 
 	if (fork())
@@ -410,7 +411,7 @@ static int fault_together(const char *path, int64_t end)
 
 static int store_paced(const char *path, int64_t end)
 {
-	char *at = NULL;
+	char *at;
 	int fd, err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 
 	while (!err && now_ms() < end) {
@@ -529,7 +530,7 @@ static int expect(const char *at, size_t offset, bool there, char byte)
 static int cut_by_the_other(char **args)
 {
 	autoclose int fd = -1, other = -1;
-	char *at = NULL;
+	char *at;
 	int err = make(args[0]);
 
 	signal(SIGBUS, catch);
