@@ -97,7 +97,7 @@ static int make_mapped(const char *path, int *fd, char **at)
 static int written_is_mapped(char **args)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	int err = make_mapped(args[0], &fd, &at);
 
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
@@ -112,7 +112,7 @@ static int written_is_mapped(char **args)
 static int stored_is_read(char **args)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	int err = make_mapped(args[0], &fd, &at);
 
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
@@ -129,7 +129,7 @@ static int stored_is_read(char **args)
 static int store_and_write_share_a_page(char **args)
 {
 	autoclose int fd = -1;
-	char want[LEN] = {0}, *at;
+	char want[LEN] = {0}, *at = NULL;
 	int err = make_mapped(args[0], &fd, &at);
 
 	for (unsigned n = 0; !err && n < ROUNDS; n++) {
@@ -336,7 +336,7 @@ static int appended_is_mapped(char **args)
 	autoclose int writer =
 		open(args[0], O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
 	autoclose int mapped = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	struct stat st;
 	int err;
 
@@ -402,7 +402,7 @@ static int truncated_under_a_mapping(char **args)
 static int private_is_nobody_elses(char **args)
 {
 	autoclose int fd = -1;
-	char want[LEN], *at;
+	char want[LEN], *at = NULL;
 	int err = make(args[0], O_RDWR, &fd);
 
 	pattern(want, LEN, 1);
