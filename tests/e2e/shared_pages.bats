@@ -62,11 +62,12 @@ waits_at_server() {
 
 # They are more the more it has written, and it would give them back by itself only after seconds.
 @test "pages that one mount has for what it writes next are there for all others" {
-	local mib=${export_size%MiB}
+	local mib=${export_size%MiB} part
 	begin 1 2 3
-	dd if=/dev/zero of="$dir/2/a" bs=1M count=$((mib / 6)) status=none
-	dd if=/dev/zero of="$dir/3/b" bs=1M count=$((mib / 6)) status=none
-	dd if=/dev/zero of="$dir/1/c" bs=1M count=$((mib - mib / 6 * 2 - 1)) status=none
+	part=$((mib / 6))
+	dd if=/dev/zero of="$dir/2/a" bs=1M count=$part status=none
+	dd if=/dev/zero of="$dir/3/b" bs=1M count=$part status=none
+	dd if=/dev/zero of="$dir/1/c" bs=1M count=$((mib - 2 * part - 1)) status=none
 }
 
 # Each asks the others, none of whom has any.
