@@ -176,9 +176,13 @@ static uint64_t share(const struct ns_call *c)
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n)
 {
 	unsigned count = 0;
-	int err = space_grant(&c->v->space, c->ctx->session, min_u64(want, share(c)), grant,
-		GRANT_EXTENTS, &count);
+	int err;
 
+	*n = 0;
+	if (!want)
+		return 0;
+	err = space_grant(&c->v->space, c->ctx->session, min_u64(want, share(c)), grant,
+		GRANT_EXTENTS, &count);
 	if (count)
 		CRASH_POINT("grant");
 	*n = (uint8_t)count;
