@@ -173,7 +173,7 @@ static struct told *share_told(void)
 static int beside_a_writer(char **args, int kind, bool stores)
 {
 	struct told *told = share_told();
-	char *at;
+	char *at = NULL; /* there is a mapping if it stores */
 	int fd = -1, err, ended;
 
 	if (!told)
