@@ -346,7 +346,9 @@ static uint8_t wanted(const struct ns_call *c, const struct inode *i)
 	return ctx->wanted ? ctx->wanted(ctx->asker, i->attr.ino) : 0;
 }
 
-/* What will do instead. */
+/* What will do instead. Who writes beside others has no use for SHARED, which would be in their
+ * way.
+ */
 static uint8_t next_less(const struct rpc_lease *req, uint8_t type)
 {
 	bool layout = req->flags & LEASE_OR_LAYOUT;
@@ -355,7 +357,6 @@ static uint8_t next_less(const struct rpc_lease *req, uint8_t type)
 	case LEASE_EXCLUSIVE:
 		return layout ? LEASE_OVERWRITE : LEASE_SHARED;
 	case LEASE_OVERWRITE:
-		return LEASE_SHARED;
 	case LEASE_SHARED:
 		return layout ? LEASE_LAYOUT : LEASE_NONE;
 	default:

@@ -107,6 +107,26 @@ static void if_free__is_behind_those_who_wait(void **state)
 	others_want(LEASE_NONE);
 }
 
+/* While somebody waits to look at it, who writes gets nothing that the other writers wait for. */
+static void if_free__of_a_writer_is_in_no_writers_way(void **state)
+{
+	uint64_t ino = make_common("file");
+
+	give_back(0, ino, UINT64_MAX, LEASE_LAYOUT, false);
+	give_back(1, ino, UINT64_MAX, LEASE_LAYOUT, false);
+	others_want(LEASE_SHARED);
+	gets(0, ino, WRITES, LEASE_IF_FREE, LEASE_LAYOUT);
+	gets(2, ino, WRITES, LEASE_IF_FREE, LEASE_LAYOUT);
+	others_want(LEASE_NONE);
+	gets(1, ino, WRITES, 0, LEASE_OVERWRITE);
+	/* What it has by reading it keeps. */
+	give_back(1, ino, UINT64_MAX, LEASE_LAYOUT, false);
+	gets(0, ino, READS, LEASE_IF_FREE, LEASE_SHARED);
+	others_want(LEASE_SHARED);
+	gets(0, ino, WRITES, LEASE_IF_FREE, LEASE_SHARED);
+	others_want(LEASE_NONE);
+}
+
 static void return__keeps_what_both_have(void **state)
 {
 	uint64_t ino = make_common("file");
@@ -254,6 +274,7 @@ int main(void)
 		CASE(or_layout__of_a_writer_waits_for_those_who_keep_what_they_read),
 		CASE(if_free__never_takes_away),
 		CASE(if_free__is_behind_those_who_wait),
+		CASE(if_free__of_a_writer_is_in_no_writers_way),
 		CASE(return__keeps_what_both_have),
 		CASE(getattr__waits_for_those_who_may_have_written),
 		CASE(change__waits_for_all_who_have_it),
