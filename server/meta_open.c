@@ -26,8 +26,9 @@ enum {
 	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
 };
 
-/* An eighth of the store's pages, within these. */
-enum { RESERVE_MIN = 512, RESERVE_MAX = 4096, RESERVE_SHARE = 8 };
+/* An eighth of the store's pages, within these: the most is for leases (ns_lease.c), of which
+ * several clients may each keep as many as they are let by default. */
+enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
 
 /* What failed, for meta_open's caller. */
 struct reason {

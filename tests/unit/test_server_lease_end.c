@@ -160,6 +160,48 @@ static void full_store__still_opens_returns_and_ends(void **state)
 	assert_int_equal(fx_getattr(inos[0]), -ESTALE);
 }
 
+/* ---- a large store ------------------------------------------------------------------------------
+ */
+
+enum { MANY = 65536, MANY_STORE_MIB = 150, MANY_BATCH = 64 };
+
+static int set_up_large(void **state)
+{
+	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, (uint64_t)MANY_STORE_MIB << 20);
+	fx.ctx.shared = true;
+	fx.ctx.lease_limit = MANY;
+	sessions[0] = new_session(ATTACH_SHARED);
+	as(0);
+	return 0;
+}
+
+static uint8_t create_one(unsigned i)
+{
+	struct rpc_request req = {.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .exclusive = true}};
+	char name[16];
+
+	snprintf(name, sizeof(name), "%u", i);
+	req.create.name = fx_str(name);
+	assert_int_equal(fx_execute(&req), 0);
+	return fx.rep.entry.lease.type;
+}
+
+/* The default of lease_limit; the server's memory for metadata is what bounds all clients. */
+static void large_store__lets_one_client_keep_as_many_as_it_may(void **state)
+{
+	for (unsigned i = 0; i < MANY; i++) {
+		if (i % MANY_BATCH == 0)
+			assert_int_equal(meta_begin(fx.m), 0);
+		assert_int_equal(create_one(i), LEASE_EXCLUSIVE);
+		if (i % MANY_BATCH == MANY_BATCH - 1)
+			assert_int_equal(meta_commit(fx.m), 0);
+	}
+	assert_int_equal(fx_usage().exclusive, MANY);
+	fx_file(ROOT_INO, "one more");
+	expect_lease(LEASE_NONE);
+}
+
 /* ---- at random ------------------------------------------------------------------------------- */
 
 enum { RANDOM_STEPS = 8000, RANDOM_NAMES = 6, RANDOM_INOS = 12, RANDOM_CHECK = 200 };
@@ -386,6 +428,8 @@ int main(void)
 		CASE(end__goes_on_after_a_restart),
 		cmocka_unit_test_setup_teardown(
 			full_store__still_opens_returns_and_ends, set_up_small, fx_tear_down),
+		cmocka_unit_test_setup_teardown(large_store__lets_one_client_keep_as_many_as_it_may,
+			set_up_large, fx_tear_down),
 		CASE(random__records_agree_and_nothing_is_left),
 		CASE(others__keep_what_ended_sessions_have_records_of),
 		CASE(others__have_no_records),
