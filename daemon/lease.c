@@ -1,5 +1,6 @@
 #include "daemon/lease.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "common/log.h"
@@ -33,6 +34,19 @@ void lease_fini(struct inode *inode)
 		lease_unlist_locked(inode);
 }
 
+/* Something is on its way, and is no more. */
+static void state_begin(struct inode_lease *l, enum lease_state state)
+{
+	assert(l->state == LEASE_IDLE && state != LEASE_IDLE);
+	l->state = state;
+}
+
+static void state_end(struct inode_lease *l, enum lease_state state)
+{
+	assert(l->state == state && state != LEASE_IDLE);
+	l->state = LEASE_IDLE;
+}
+
 /* The operation that waits, and what it waits for. */
 static struct op_lease *wanted_by(const struct list *link)
 {
@@ -49,7 +63,7 @@ static bool is_recalled(const struct inode_lease *l)
 /* Or about to be. */
 static bool is_shared(const struct inode_lease *l)
 {
-	return l->type == LEASE_SHARED || l->lowering;
+	return l->type == LEASE_SHARED || l->state == LEASE_LOWERING;
 }
 
 /* What it needs by now. Of a file that may be stored into there are no pages under a shared lease:
@@ -90,7 +104,7 @@ static bool somebody_waits_for_a_type(const struct inode *inode)
 /* Pages are dirty under it, or were under one that was lost. */
 static bool may_have_dirty(const struct inode_lease *l)
 {
-	return (l->type == LEASE_EXCLUSIVE && !l->lowering) || l->type == LEASE_NONE;
+	return (l->type == LEASE_EXCLUSIVE && l->state != LEASE_LOWERING) || l->type == LEASE_NONE;
 }
 
 /* Until it is answered the kernel can't drop what it is asked to. */
@@ -123,7 +137,8 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 	/* Where nothing covers it the lease was lost, and what the pages had with it. */
 	if (holds_up_dropping(req, want))
 		return covers(want->inode, want) ? ENTERS : FAILS;
-	if (!covers(want->inode, want) || (l->lowering && !lease_includes(l->lowering, type)))
+	if (!covers(want->inode, want) ||
+		(l->state == LEASE_LOWERING && !lease_includes(l->lowered_to, type)))
 		return WAITS;
 	if (type && (somebody_waits_for_a_type(want->inode) ||
 			    (is_recalled(l) && !lease_includes(l->keep, type))))
@@ -199,13 +214,6 @@ static void step_and_put(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
-static void stepped(struct inode *inode, struct io_thread *thread)
-{
-	pthread_mutex_lock(&inode->lock);
-	inode->lease.busy = false;
-	step_and_put(inode, thread);
-}
-
 /* What was told again by an answer that was made before. */
 static void forget_recall(struct inode_lease *l)
 {
@@ -213,14 +221,12 @@ static void forget_recall(struct inode_lease *l)
 		l->recalled = 0;
 }
 
-void lease_left(struct inode *inode, struct io_thread *thread)
+static void given_back(struct inode *inode, struct io_thread *thread, enum lease_state state)
 {
-	struct inode_lease *l = &inode->lease;
-
 	pthread_mutex_lock(&inode->lock);
-	forget_recall(l);
-	pthread_mutex_unlock(&inode->lock);
-	stepped(inode, thread);
+	state_end(&inode->lease, state);
+	forget_recall(&inode->lease);
+	step_and_put(inode, thread);
 }
 
 static void returned(struct rpc_call *call, const struct rpc_reply *rep)
@@ -230,15 +236,16 @@ static void returned(struct rpc_call *call, const struct rpc_reply *rep)
 	if (rep->status && rep->status != -ESTALE)
 		log_error("inode %llu: the server refused to take a lease back: %s",
 			(unsigned long long)inode->ino, errno_text(rep->status));
-	lease_left(inode, inode->lease.thread);
+	given_back(inode, inode->lease.thread, LEASE_RETURNING);
 }
 
-static void send_locked(struct inode *inode, struct io_thread *thread)
+/* Sends lease.call, whose end ends this state. */
+static void send_locked(struct inode *inode, struct io_thread *thread, enum lease_state state)
 {
 	struct inode_lease *l = &inode->lease;
 
+	state_begin(l, state);
 	list_init(&l->call.link);
-	l->busy = true;
 	l->thread = thread;
 	inode_ref(inode);
 	rpc_start(thread, &l->call);
@@ -318,7 +325,7 @@ static void send_return_locked(struct inode *inode, struct io_thread *thread, ui
 	l->call = (struct rpc_call){.done = returned};
 	l->call.req.op = RPC_RETURN;
 	lease_put_returned(&l->call.req.ret, l->tail, &r);
-	send_locked(inode, thread);
+	send_locked(inode, thread, LEASE_RETURNING);
 }
 
 /* As soon as the kernel has no pages of it, nobody uses more than what is kept, and all that was
@@ -378,7 +385,7 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 	uint8_t left = LEASE_NONE;
 
 	*keep = LEASE_NONE;
-	if (l->busy)
+	if (l->state != LEASE_IDLE)
 		return 0;
 	if (is_recalled(l))
 		left = kept_of_recalled(inode);
@@ -391,8 +398,8 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 	told_change_locked(inode);
 	if (left < LEASE_SHARED && inode->told.attr)
 		return 0;
-	l->busy = true;
-	l->lowering = *keep = left;
+	state_begin(l, LEASE_LOWERING);
+	l->lowered_to = *keep = left;
 	return l->number;
 }
 
@@ -400,12 +407,12 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 {
 	struct inode_lease *l = &inode->lease;
 
-	l->busy = l->flushed = false;
-	l->lowering = LEASE_NONE;
+	state_end(l, LEASE_LOWERING);
+	l->flushed = false;
 	if (!done)
 		return;
 	l->returned = max_u64(l->returned, inode->commit.call.req.commit.lease);
-	lower_locked(inode, thread, inode->commit.call.req.commit.keep);
+	lower_locked(inode, thread, l->lowered_to);
 	forget_recall(l);
 }
 
@@ -459,7 +466,8 @@ static bool is_to_leave(const struct inode *inode, uint8_t *keep)
 	const struct inode_lease *l = &inode->lease;
 
 	*keep = LEASE_NONE;
-	if (!l->type || l->busy || !list_empty(&l->waiters) || is_recalled(l) || inode->orphan)
+	if (!l->type || l->state != LEASE_IDLE || !list_empty(&l->waiters) || is_recalled(l) ||
+		inode->orphan)
 		return false;
 	if (!is_used(l) &&
 		(l->evicted || (inode->ino != ROOT_INO &&
@@ -479,8 +487,13 @@ bool lease_leave_locked(
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);
-	inode->lease.busy = true;
+	state_begin(&inode->lease, LEASE_LEAVING);
 	return true;
+}
+
+void lease_left(struct inode *inode, struct io_thread *thread)
+{
+	given_back(inode, thread, LEASE_LEAVING);
 }
 
 void lease_evict(struct inode *inode, struct io_thread *thread)
@@ -496,6 +509,7 @@ void lease_end_locked(struct inode *inode)
 {
 	struct inode_lease *l = &inode->lease;
 
+	assert(l->state == LEASE_IDLE);
 	set_type_locked(inode, NULL, LEASE_NONE);
 	l->pinned = l->unsure = false;
 	l->returned = l->number;
@@ -531,7 +545,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 	const struct rpc_lease *asked = &call->req.lease;
 
 	pthread_mutex_lock(&inode->lock);
-	l->asking = false;
+	state_end(l, LEASE_ASKING);
 	if (rep->status) {
 		/* Before it waited there it had nothing any more, whatever an answer says that is
 		 * on its way. */
@@ -551,8 +565,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 			l->recalled = 0;
 		wake_covered_locked(inode);
 	}
-	pthread_mutex_unlock(&inode->lock);
-	stepped(inode, l->thread);
+	step_and_put(inode, l->thread);
 }
 
 /* Besides the one that it waits for, which is the last. A pin keeps nobody waiting. */
@@ -600,8 +613,7 @@ static void ask_locked(struct inode *inode, struct io_thread *thread)
 	l->call = (struct rpc_call){.done = granted, .nested = nested};
 	l->call.req.op = RPC_LEASE;
 	l->call.req.lease = ask;
-	l->asking = true;
-	send_locked(inode, thread);
+	send_locked(inode, thread, LEASE_ASKING);
 }
 
 static void look_whether_wanted(struct thread_call *call);
@@ -613,7 +625,7 @@ static bool take_back_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = &inode->lease;
 
-	if (!l->asking || l->taking_back || !list_empty(&l->waiters))
+	if (l->state != LEASE_ASKING || l->taking_back || !list_empty(&l->waiters))
 		return false;
 	if (l->thread != thread) {
 		inode_ref(inode);
@@ -624,7 +636,7 @@ static bool take_back_locked(struct inode *inode, struct io_thread *thread)
 		return false;
 	}
 	if (rpc_cancel(thread, &l->call)) {
-		l->asking = l->busy = false;
+		state_end(l, LEASE_ASKING);
 		return true;
 	}
 	rpc_withdraw(thread, &l->call);
@@ -649,13 +661,13 @@ static void look_whether_wanted(struct thread_call *call)
 	see_whether_wanted(inode, steal_ptr(&inode->lease.taking_back));
 }
 
-/* What is due: one thing at a time is on its way. */
+/* What is due. */
 static void step_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = &inode->lease;
 	uint8_t keep;
 
-	if (l->busy)
+	if (l->state != LEASE_IDLE)
 		return;
 	if (renewal_is_running(&inode->fs->renewal)) {
 		waiters_wake(&l->waiters, -EIO);
@@ -687,6 +699,7 @@ void lease_forget_locked(struct inode *inode)
 {
 	struct inode_lease *l = &inode->lease;
 
+	assert(l->state == LEASE_IDLE);
 	set_type_locked(inode, NULL, LEASE_NONE);
 	l->pinned = l->unsure = l->passing = l->evicted = l->flushed = l->tried = false;
 	l->number = l->returned = l->recalled = 0;
@@ -864,7 +877,7 @@ static void open_locked(struct inode *inode, struct io_thread *thread,
 	if (l->unsure)
 		return;
 	l->pinned = true;
-	if (!entry->created || !newest || l->busy || lease->type == LEASE_NONE)
+	if (!entry->created || !newest || l->state != LEASE_IDLE || lease->type == LEASE_NONE)
 		return;
 	l->passing = lease->passing;
 	set_type_locked(inode, thread, lease->type);
@@ -900,7 +913,7 @@ static bool is_news_locked(const struct inode *inode, const struct lease *lease)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	return lease->type == LEASE_SHARED && l->type == LEASE_NONE && !l->busy &&
+	return lease->type == LEASE_SHARED && l->type == LEASE_NONE && l->state == LEASE_IDLE &&
 	       lease->number >= l->number && lease->number > l->returned && !is_recalled(l) &&
 	       !inode->orphan && !inode->returned && !cached_any_locked(inode);
 }
@@ -951,7 +964,7 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now)
 {
 	const struct inode_lease *l = &inode->lease;
 
-	return l->type == LEASE_NONE && !l->busy &&
+	return l->type == LEASE_NONE && l->state == LEASE_IDLE &&
 	       (!l->refused_ms || now - l->refused_ms > REFUSED_MS);
 }
 

@@ -51,31 +51,46 @@ struct inode;
 struct request;
 struct rpc_entry_reply;
 
+/* What is on its way: one thing at a time. */
+enum lease_state {
+	LEASE_IDLE,
+	LEASE_ASKING,    /* a LEASE */
+	LEASE_RETURNING, /* a RETURN of its own */
+	LEASE_LEAVING,   /* a RETURN of many (lease_keep.h) */
+	LEASE_LOWERING,  /* a COMMIT that makes it less */
+};
+
 struct inode_lease {
 	uint8_t type;        /* enum lease_type: what may be used */
 	bool pinned, unsure; /* the server keeps it; or may, and is told when it is closed */
-	bool busy;           /* a LEASE or RETURN is on its way */
 	bool passing;        /* to be given back when the file is closed */
-	bool evicted;        /* it is to leave, unless it is used before */
-	bool flushed;        /* the last writer was, and has not written since */
-	uint8_t lowering;    /* what the COMMIT on its way makes of it; then it is busy, too */
 	bool tried;          /* to get more than this grant while it was kept */
-	bool used;           /* since it was looked at last; atomic */
-	uint8_t keep;        /* of what is recalled */
 	uint64_t number;     /* of the last grant */
-	uint64_t epoch;      /* of the inodes' table, when the LEASE on its way was sent */
-	int64_t refused_ms;  /* when one was asked for by looking, and not given */
-	uint64_t returned;   /* grants up to this number were returned last */
-	uint64_t recalled;   /* what has numbers up to this one is to go back; 0: nothing is */
+
 	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
 	struct list waiters;         /* struct waiter of operations, in order */
-	struct list listed, leaving; /* lease_keep.h's */
-	struct io_thread *thread;    /* that sent what is on its way */
+	bool used;                   /* since it was looked at last; atomic */
+	int64_t refused_ms;          /* when one was asked for by looking, and not given */
+
+	/* What is to go back. */
+	uint64_t recalled;           /* numbers up to this one; 0: nothing */
+	uint8_t keep;                /* of what is recalled */
+	bool flushed;                /* the last writer was, and has not written since */
+	bool evicted;                /* it is to leave, unless it is used before */
+	uint64_t returned;           /* grants up to this number were returned last */
+	struct list listed, leaving; /* lease_keep.h's; that has its own lock */
+
+	enum lease_state state;
+	struct io_thread *thread; /* ASKING, RETURNING: that has sent the call */
 	struct rpc_call call;
-	bool asking;                   /* and it is a LEASE */
-	struct io_thread *taking_back; /* that is to see whether anybody wants it; NULL: none */
+	uint64_t epoch;                   /* ASKING: of the inodes' table, before */
+	uint8_t tail[RPC_RETURNED_BYTES]; /* RETURNING */
+	uint8_t lowered_to;               /* LOWERING: what will be left */
+
+	/* The thread that is to see whether anybody still wants what it asks for; NULL: none. It
+	 * may come to that later, whatever the state is then. */
+	struct io_thread *taking_back;
 	struct thread_call take_back;
-	uint8_t tail[RPC_RETURNED_BYTES];
 };
 
 /* What an operation has to do with pages that the kernel has cached: cached.h. */

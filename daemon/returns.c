@@ -194,7 +194,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (inode->lease.busy)
+	if (inode->lease.state != LEASE_IDLE)
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);

@@ -264,7 +264,7 @@ static inline bool is_left(void)
 {
 	const struct inode_lease *l = &fx.inode->lease;
 
-	return !l->type && !l->pinned && !l->unsure && !l->busy &&
+	return !l->type && !l->pinned && !l->unsure && l->state == LEASE_IDLE &&
 	       !lease_is_used_locked(fx.inode) && !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
 }
 

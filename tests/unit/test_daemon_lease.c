@@ -58,7 +58,7 @@ static void open__refused__says_so(void **state)
 	answer(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
 	assert_int_equal(fx.went[0], -ESTALE);
 	assert_nothing_sent();
-	assert_false(fx.inode->lease.busy);
+	assert_int_equal(fx.inode->lease.state, LEASE_IDLE);
 	assert_false(lease_is_used_locked(fx.inode));
 }
 
