@@ -457,7 +457,7 @@ static void change_begin_locked(struct inode *inode, uint64_t epoch)
 		inode->was_sure = inode->sure;
 	}
 	inode->sure = false;
-	told_change_locked(inode);
+	told_try_take_back_locked(inode);
 	note_change_locked(inode);
 }
 

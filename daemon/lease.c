@@ -154,7 +154,7 @@ static void use_locked(const struct request *req, struct op_lease *want)
 	want->type = type_for(inode, want);
 	l->users[want->type]++;
 	l->evicted = false;
-	l->flushed &= want->type != LEASE_EXCLUSIVE;
+	l->closing &= want->type != LEASE_EXCLUSIVE;
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 	if (want->use == USE_READS_PAGES)
@@ -289,7 +289,7 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 	if (keep && keep < LEASE_SHARED)
 		cached_leased_locked(inode);
 	set_type_locked(inode, thread, keep);
-	l->flushed = l->tried = false;
+	l->closing = l->tried = false;
 }
 
 /* From here on it is as if that had been returned. A recall's number may be that of a grant whose
@@ -375,7 +375,7 @@ static bool is_left_by_writers(const struct inode *inode)
 	const struct inode_lease *l = &inode->lease;
 
 	return l->type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] && !l->users[LEASE_NONE] &&
-	       list_empty(&l->waiters) && (!inode->nwriters || l->flushed) && !inode->orphan;
+	       list_empty(&l->waiters) && (!inode->nwriters || l->closing) && !inode->orphan;
 }
 
 /* Others are served by it, too. */
@@ -395,8 +395,7 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 		cached_hinders_locked(inode, left))
 		return 0;
 	/* Others see then what was written, perhaps before who wrote it has his answer. */
-	told_change_locked(inode);
-	if (left < LEASE_SHARED && inode->told.attr)
+	if (!told_try_take_back_locked(inode) && left < LEASE_SHARED)
 		return 0;
 	state_begin(l, LEASE_LOWERING);
 	l->lowered_to = *keep = left;
@@ -408,7 +407,7 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 	struct inode_lease *l = &inode->lease;
 
 	state_end(l, LEASE_LOWERING);
-	l->flushed = false;
+	l->closing = false;
 	if (!done)
 		return;
 	l->returned = max_u64(l->returned, inode->commit.call.req.commit.lease);
@@ -418,11 +417,11 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 
 /* Only once, or what many write to that close it one after the other would be asked for again each
  * time; and what is mapped may be written to all the same. */
-void lease_flushed(struct inode *inode, struct handle *handle)
+void lease_note_closing(struct inode *inode, struct handle *handle)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!commit_is_clean_locked(inode)) {
-		inode->lease.flushed = !handle->flushed && inode->nwriters == 1 &&
+		inode->lease.closing = !handle->flushed && inode->nwriters == 1 &&
 				       !cached_hinders_locked(inode, LEASE_SHARED);
 		handle->flushed = true;
 	}
@@ -701,7 +700,7 @@ void lease_forget_locked(struct inode *inode)
 
 	assert(l->state == LEASE_IDLE);
 	set_type_locked(inode, NULL, LEASE_NONE);
-	l->pinned = l->unsure = l->passing = l->evicted = l->flushed = l->tried = false;
+	l->pinned = l->unsure = l->passing = l->evicted = l->closing = l->tried = false;
 	l->number = l->returned = l->recalled = 0;
 }
 

@@ -75,7 +75,7 @@ struct inode_lease {
 	/* What is to go back. */
 	uint64_t recalled;           /* numbers up to this one; 0: nothing */
 	uint8_t keep;                /* of what is recalled */
-	bool flushed;                /* the last writer was, and has not written since */
+	bool closing;                /* the only writer is, it seems, and has not written since */
 	bool evicted;                /* it is to leave, unless it is used before */
 	uint64_t returned;           /* grants up to this number were returned last */
 	struct list listed, leaving; /* lease_keep.h's; that has its own lock */
@@ -169,8 +169,9 @@ void lease_leave(struct request *req);
  * and what is kept, or 0. Nobody else changes anything of the inode until it has ended. */
 uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep);
 void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done);
-/* A handle that may write is flushed, as it is when it is closed, and all is remote. */
-void lease_flushed(struct inode *inode, struct handle *handle);
+/* A handle that may write is flushed, which close(2) does first, and all is remote: notes whether
+ * the only writer seems to be leaving, so that the COMMIT which follows may lower the lease. */
+void lease_note_closing(struct inode *inode, struct handle *handle);
 
 /* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
  * may be due. */

@@ -53,7 +53,7 @@ static int open_count(struct inode *inode, uint32_t flags, struct opened *opened
 		if (!inode->nopen)
 			cached_closed_locked(inode);
 		inode->nopen++;
-		told_change_locked(inode);
+		told_try_take_back_locked(inode);
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
 	}
 	pthread_mutex_unlock(&inode->lock);

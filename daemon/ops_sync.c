@@ -20,7 +20,7 @@ static void sync_commit(struct request *req, int status)
 	int failed = commit_tell(inode, handle_of(req));
 
 	if (req->op == OP_FLUSH && inode->fs->options.sharing && !req->replied)
-		lease_flushed(inode, handle_of(req));
+		lease_note_closing(inode, handle_of(req));
 	if (failed || status)
 		op_finish(req, failed ? failed : status);
 	else if (commit_wait(req, inode, &status, synced))

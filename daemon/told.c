@@ -81,16 +81,16 @@ static void set_taken_back(struct told *told)
 	told->since_ms = 0;
 }
 
-/* It is there. */
-void told_change_locked(struct inode *inode)
+bool told_try_take_back_locked(struct inode *inode)
 {
 	if (inode->told.attr && take_back_locked(inode))
 		set_taken_back(&inode->told);
+	return !inode->told.attr;
 }
 
 void told_forget_locked(struct inode *inode)
 {
-	told_change_locked(inode);
+	told_try_take_back_locked(inode);
 	set_taken_back(&inode->told);
 	inode->told.number = 0;
 }

@@ -59,9 +59,10 @@ void told_init(struct told *told);
 /* What is known of the inode is answered to the request: for how many milliseconds it may be kept.
  */
 uint32_t told_attr_locked(struct inode *inode, const struct request *req);
-/* A change of the inode begins, or was made that others are going to see, or it is opened: whoever
- * does so has the inode. */
-void told_change_locked(struct inode *inode);
+/* A change of the inode begins, or was made that others are going to see, or it is opened. False:
+ * the kernel may have attributes still, for it does not know the inode at this moment; whoever it
+ * knows to have it can take no notice of that. */
+bool told_try_take_back_locked(struct inode *inode);
 /* The session has ended, perhaps before its time, and with it the lease. */
 void told_forget_locked(struct inode *inode);
 /* Before what is known ends. True: the kernel has nothing. False: lease_settle() is called in this

@@ -6,7 +6,7 @@ static struct handle handle;
 /* What close(2) does before the last RELEASE. */
 static void flush(void)
 {
-	lease_flushed(fx.inode, &handle);
+	lease_note_closing(fx.inode, &handle);
 	commit_start(fx.inode, &fx.thread);
 }
 
@@ -153,7 +153,7 @@ static void flush__of_what_is_written_meanwhile__lowers_nothing(void **state)
 	answer(take_plain_commit(), 0);
 	end(1);
 	make_dirty();
-	lease_flushed(fx.inode, &(struct handle){.writes = true});
+	lease_note_closing(fx.inode, &(struct handle){.writes = true});
 	begin(1, OP_WRITE, O_RDWR);
 	end(1);
 	commit_start(fx.inode, &fx.thread);
