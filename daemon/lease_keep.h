@@ -62,7 +62,7 @@ void lease_keeper_fini(struct lease_keeper *k);
 /* The inode has got a lease, or has none any more. */
 void lease_list_locked(struct inode *inode, struct io_thread *thread);
 void lease_unlist_locked(struct inode *inode);
-/* Its lease is to go with the next batch, if lease.c still says so then. */
+/* Its lease is to go with the next batch, if lease_leave_locked() still says so then. */
 void lease_leave_later_locked(struct inode *inode, struct io_thread *thread);
 /* Sends what has gathered. */
 void lease_keep_flush(struct io_thread *thread);
