@@ -7,37 +7,11 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
-#include "server/damping.h"
 #include "server/lease.h"
-#include "server/paths.h"
+#include "server/recall_private.h"
 #include "server/session.h"
-#include "server/snapshot.h"
 
-enum {
-	BUCKETS = 256,
-	SLOW_MS = 1000,
-	LOG_MS = 1000,
-	LOG_BURST = 64,
-	STILL_SHARE = 4, /* so much of the lease time between two looks may be this process's own */
-};
-
-struct recalls {
-	struct list buckets[BUCKETS]; /* struct contested */
-	struct list changed;          /* the same: to be looked at */
-	struct list parked;           /* struct request */
-	struct list searched;         /* struct contested: whose paths are looked for, in turn */
-	struct contested *searching;  /* whom the search has begun for; NULL: nobody */
-	struct path_search search;
-	struct damping damping;
-	int64_t ticked_ms;
-};
-
-/* Which types some have, or want, and for each the session if it is only one: so it can be told for
- * each session what the others do. */
-struct types {
-	uint8_t any, several; /* lease_bit() */
-	uint64_t session[LEASE_TYPES];
-};
+enum { LOG_MS = 1000 };
 
 static void types_add(struct types *t, uint8_t type, uint64_t session)
 {
@@ -60,34 +34,6 @@ static uint8_t types_but(const struct types *t, uint64_t session)
 	return types;
 }
 
-/* An inode that somebody waits for. */
-struct contested {
-	struct list link;    /* of its bucket */
-	struct list changed; /* recalls.changed, or alone */
-	struct export *export;
-	uint64_t ino;
-	struct list waiters;  /* struct lease_place, in the order they came */
-	struct types wanted;  /* by them, or by some that have left since the last look */
-	struct list recalls;  /* struct recall, by of_inode */
-	struct list searched; /* recalls.searched, or alone */
-	char *path;           /* NULL: not known */
-};
-
-/* One that takes long is told when its path is known, or can't be. */
-enum slow { SLOW_NOT, SLOW_UNTOLD, SLOW_TOLD };
-
-/* What one session is to give back of it. */
-struct recall {
-	struct list of_inode, of_session;
-	struct contested *at;
-	struct session *session;
-	uint64_t number;
-	uint8_t keep;
-	bool wanted; /* by the look that is on its way */
-	enum slow slow;
-	int64_t since_ms; /* when it came up, and what did not count since then */
-};
-
 /* With what malloc(3) adds; a path comes on top. */
 enum { MALLOC_BYTES = 32 };
 _Static_assert(sizeof(struct contested) + MALLOC_BYTES <= RECALL_INODE_BYTES, "as it is said");
@@ -99,11 +45,11 @@ int recalls_new(struct server *s)
 
 	if (!rs)
 		return -ENOMEM;
-	for (unsigned i = 0; i < BUCKETS; i++)
+	for (unsigned i = 0; i < RECALL_BUCKETS; i++)
 		list_init(&rs->buckets[i]);
 	list_init(&rs->changed);
 	list_init(&rs->parked);
-	list_init(&rs->searched);
+	list_init(&rs->late.searched);
 	s->recalls = rs;
 	return 0;
 }
@@ -112,7 +58,7 @@ int recalls_new(struct server *s)
 
 static struct list *bucket_of(struct recalls *rs, uint64_t ino)
 {
-	return &rs->buckets[ino % BUCKETS];
+	return &rs->buckets[ino % RECALL_BUCKETS];
 }
 
 static struct contested *find(struct recalls *rs, const struct export *export, uint64_t ino)
@@ -151,12 +97,9 @@ static void note_change(struct recalls *rs, struct contested *at)
 	list_add_tail(&rs->changed, &at->changed);
 }
 
-static void tell_slow(struct recall *r);
-
 static void drop_recall(struct recall *r)
 {
-	if (r->slow == SLOW_UNTOLD)
-		tell_slow(r);
+	recall_tell_untold(r);
 	list_del(&r->of_inode);
 	list_del(&r->of_session);
 	free(r);
@@ -164,20 +107,17 @@ static void drop_recall(struct recall *r)
 
 static void contested_delete(struct recalls *rs, struct contested *at)
 {
-	if (rs->searching == at)
-		rs->searching = NULL;
 	list_for_each_safe (pos, &at->recalls)
 		drop_recall(list_entry(pos, struct recall, of_inode));
 	list_del(&at->link);
 	list_del(&at->changed);
-	list_del(&at->searched);
-	free(at->path);
+	recall_forget_path(rs, at);
 	free(at);
 }
 
 void recalls_delete(struct server *s)
 {
-	for (unsigned i = 0; s->recalls && i < BUCKETS; i++)
+	for (unsigned i = 0; s->recalls && i < RECALL_BUCKETS; i++)
 		list_for_each_safe (pos, &s->recalls->buckets[i])
 			contested_delete(s->recalls, list_entry(pos, struct contested, link));
 	free(s->recalls);
@@ -488,7 +428,7 @@ void recall_changed(const struct request *req)
 
 void recall_look_again(struct server *s)
 {
-	for (unsigned i = 0; i < BUCKETS; i++)
+	for (unsigned i = 0; i < RECALL_BUCKETS; i++)
 		list_for_each (pos, &s->recalls->buckets[i])
 			note_change(s->recalls, list_entry(pos, struct contested, link));
 }
@@ -538,7 +478,7 @@ unsigned recalls_waiting(const struct server *s, const struct export *export)
 void recalls_each(const struct server *s, const struct export *export,
 	void (*fn)(const struct recall_view *view, void *arg), void *arg)
 {
-	for (unsigned i = 0; i < BUCKETS; i++)
+	for (unsigned i = 0; i < RECALL_BUCKETS; i++)
 		list_for_each (pos, &s->recalls->buckets[i]) {
 			const struct contested *at = list_entry(pos, struct contested, link);
 			struct recall_view view = {.ino = at->ino, .path = at->path};
@@ -576,165 +516,4 @@ bool recall_find(const struct server *s, const struct export *export, uint64_t i
 	*since_ms = r->since_ms;
 	*keep = r->keep;
 	return true;
-}
-
-/* ---- paths ----------------------------------------------------------------------------------- */
-
-static void tell_slow(struct recall *r)
-{
-	int64_t ms = now_ms() - r->since_ms;
-
-	r->slow = SLOW_TOLD;
-	log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode %" PRIu64
-		    " for %lld.%lld s, and others wait for it%s%s",
-		r->session->stored.id, r->session->stored.client, r->at->export->name, r->at->ino,
-		(long long)ms / 1000, (long long)ms % 1000 / 100, r->at->path ? ": " : "",
-		r->at->path ? r->at->path : "");
-}
-
-static void search_begin(struct recalls *rs, struct contested *at)
-{
-	rs->searching = at;
-	path_search_begin(&rs->search, at->export->index, at->ino);
-}
-
-static void search_end(struct recalls *rs, struct contested *at, bool found)
-{
-	at->path = found ? strdup(path_search_text(&rs->search)) : NULL;
-	rs->searching = NULL;
-	list_del(&at->searched);
-	list_for_each (pos, &at->recalls) {
-		struct recall *r = list_entry(pos, struct recall, of_inode);
-
-		if (r->slow == SLOW_UNTOLD)
-			tell_slow(r);
-	}
-}
-
-bool recalls_search(struct server *s)
-{
-	struct recalls *rs = s->recalls;
-	struct contested *at;
-	int err;
-
-	if (list_empty(&rs->searched))
-		return false;
-	at = list_entry(rs->searched.next, struct contested, searched);
-	if (rs->searching != at)
-		search_begin(rs, at);
-	err = path_search_step(s->meta, &rs->search);
-	if (err != -EAGAIN)
-		search_end(rs, at, err == 0);
-	return !list_empty(&rs->searched);
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
-/* While this process was stopped nobody could give back, and while a client's writes stand still
- * for a snapshot it need not. */
-static void discount(struct recall *r, int64_t now)
-{
-	const struct server *s = r->session->server;
-	int64_t passed = now - max_i64(s->recalls->ticked_ms, r->since_ms);
-	int64_t allowed = s->lease_ms / STILL_SHARE;
-
-	if (snapshot_is_freezing(s, r->at->export))
-		allowed = 0;
-	if (passed > allowed)
-		r->since_ms += passed - allowed;
-}
-
-static int64_t deadline_of(const struct recall *r)
-{
-	const struct session *session = r->session;
-	int64_t lease_ms = session->server->lease_ms;
-	int64_t heard_ms = max_i64(session->heard_ms, session->lost_ms);
-
-	if (!list_empty(&session->conns))
-		return r->since_ms + lease_ms;
-	if (session->process_gone && !session_reaches_memory(session))
-		return 0;
-	return min_i64(r->since_ms, heard_ms) + lease_ms;
-}
-
-/* Long enough before its session is ended that this can be told with the path, too. */
-static int64_t slow_after_ms(const struct server *s)
-{
-	return min_i64(SLOW_MS, s->lease_ms / 2);
-}
-
-static void is_slow(struct recall *r)
-{
-	static struct log_ratelimit limit = {.burst = LOG_BURST};
-	struct contested *at = r->at;
-
-	r->slow = log_ratelimit_ok(&limit, LOG_MS) ? SLOW_UNTOLD : SLOW_TOLD;
-	if (r->slow == SLOW_TOLD)
-		return;
-	if (at->path)
-		tell_slow(r);
-	else if (list_empty(&at->searched))
-		list_add_tail(&r->session->server->recalls->searched, &at->searched);
-}
-
-/* With this run of the server, or one before. */
-static bool is_on_shm(const struct session *session)
-{
-	if (list_empty(&session->conns))
-		return session_reaches_memory(session);
-	list_for_each (pos, &session->conns)
-		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
-			return true;
-	return false;
-}
-
-static void end_holder(struct recall *r, int64_t now)
-{
-	struct session *session = r->session;
-
-	log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given back "
-		    "inode %" PRIu64 " for %lld.%lld s%s%s%s",
-		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
-		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
-		is_on_shm(session)
-			? "; over shm others get that when its process goes on or has ended"
-			: "",
-		r->at->path ? ": " : "", r->at->path ? r->at->path : "");
-	session_end(session);
-}
-
-/* Ends it if it is late: it may be gone then. */
-static void tick_session(struct session *session, int64_t now, int64_t *next)
-{
-	list_for_each (pos, &session->recalls) {
-		struct recall *r = list_entry(pos, struct recall, of_session);
-		int64_t slow_ms = r->since_ms + slow_after_ms(session->server), end_ms;
-
-		if (session->ending || r->at->export->closed)
-			return;
-		discount(r, now);
-		end_ms = deadline_of(r);
-		if (r->slow == SLOW_NOT && now >= slow_ms)
-			is_slow(r);
-		if (now >= end_ms) {
-			end_holder(r, now);
-			return;
-		}
-		*next = min_i64(*next, r->slow ? end_ms : min_i64(slow_ms, end_ms));
-	}
-}
-
-int64_t recalls_tick(struct server *s, int64_t now)
-{
-	int64_t next = INT64_MAX;
-
-	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
-
-		if (!list_empty(&session->recalls))
-			tick_session(session, now, &next);
-	}
-	s->recalls->ticked_ms = now;
-	/* Often enough that a longer pause between two looks is one of ours. */
-	return next == INT64_MAX ? -1 : min_i64(next, now + s->lease_ms / STILL_SHARE / 2);
 }
