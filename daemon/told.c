@@ -70,6 +70,7 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req)
 	if (left <= margin)
 		return 0;
 	inode->told.attr = true;
+	inode->told.since_ms = 0;
 	return left - margin;
 }
 

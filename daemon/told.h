@@ -49,7 +49,7 @@ struct request;
 struct told {
 	bool attr;               /* the kernel may have attributes with a time */
 	uint64_t number;         /* of the lease under which it has nothing from before */
-	int64_t since_ms;        /* taking them back is tried since then; 0: it is not */
+	int64_t since_ms;        /* taking the last answer back is tried since then; 0: it is not */
 	struct thread_call call; /* the next try; has a reference to the inode */
 	struct io_thread *thread;
 };

@@ -292,6 +292,20 @@ static void take_back__by_a_change__ends_the_wait(void **state)
 	assert_true(take_back());
 }
 
+/* What was to leave was used after all, and told once more: that answer has a second of its own. */
+static void take_back__of_an_answer_in_between__waits_for_that_one(void **state)
+{
+	tell(OP_LOOKUP);
+	fx.known = -ENOENT;
+	assert_false(take_back());
+	fx.inode->told.since_ms -= 1000;
+	tell(OP_LOOKUP);
+	assert_false(take_back());
+	fx.known = 0;
+	try_again();
+	assert_true(take_back());
+}
+
 static void forget__takes_back_and_begins_anew(void **state)
 {
 	tell(OP_GETATTR);
@@ -364,6 +378,7 @@ int main(void)
 		CASE(take_back__is_not_waited_for_for_ever),
 		CASE(take_back__is_tried_rarely),
 		CASE(take_back__by_a_change__ends_the_wait),
+		CASE(take_back__of_an_answer_in_between__waits_for_that_one),
 		CASE(forget__takes_back_and_begins_anew),
 		CASE(recall__takes_back_first),
 		CASE(recall__where_nothing_was_told__costs_no_notification),
