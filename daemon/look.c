@@ -255,7 +255,7 @@ static void expect(
 {
 	struct shown_name shown;
 
-	if (!shown_take(&looks_of(req)->shown, req->pid, change->key, &shown))
+	if (!shown_find(&looks_of(req)->shown, req->pid, change->key, &shown))
 		return;
 	change->again = shown.refused;
 	change->expected.exactly = may_take_own_only(req, dir);
@@ -282,12 +282,15 @@ void look_change_begin(struct request *req, struct inode *dir, const char *name,
 
 int look_change_status(struct request *req, const struct look_change *change, int status)
 {
-	if (status != -ESTALE || change->expected.ino == NAME_OF_ANY)
+	bool refused = status == -ESTALE && change->expected.ino != NAME_OF_ANY;
+	bool comes_again = refused && !change->again;
+
+	/* Nobody has refused it, and if it begins anew it is no other change. */
+	if (renewal_ends(req, status))
 		return status;
-	if (change->again)
-		return -EBUSY;
-	shown_refuse(&looks_of(req)->shown, req->pid, change->key);
-	return status;
+	if (comes_again != change->again)
+		shown_set_refused(&looks_of(req)->shown, req->pid, change->key, comes_again);
+	return refused && !comes_again ? -EBUSY : status;
 }
 
 static void end(struct request *req, struct look_change *change, const struct known_name *name)

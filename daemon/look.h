@@ -85,7 +85,7 @@ struct look_change {
 	uint64_t epoch;
 	bool blind;                  /* it is not known which inode that is */
 	struct rpc_name_of expected; /* for the request: what the kernel takes it to be of */
-	bool again;                  /* it was refused before */
+	bool again;                  /* the one before was refused */
 };
 
 /* What a change takes a name from: from nothing, from an inode that goes on elsewhere, or from one

@@ -316,11 +316,11 @@ bool renewal_enter(struct request *req)
 }
 
 /* That the session has ended another thread may know already. */
-static bool is_by_the_end(const struct request *req, int error)
+bool renewal_ends(const struct request *req, int status)
 {
 	const struct fs *fs = req->thread->fs;
 
-	return (error == -ESTALE || error == -EIO) && !req->replied &&
+	return (status == -ESTALE || status == -EIO) && !req->replied &&
 	       (renewal_is_running(&fs->renewal) || session_has_ended(fs->session)) &&
 	       !remote_gives_up(req->thread);
 }
@@ -335,7 +335,7 @@ bool renewal_takes_back(struct request *req, int *error)
 {
 	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
 
-	if (!is_by_the_end(req, *error))
+	if (!renewal_ends(req, *error))
 		return false;
 	*error = -EIO;
 	if (handle)

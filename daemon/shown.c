@@ -93,24 +93,22 @@ void shown_note(struct shown *s, uint32_t thread, struct name_key key, uint64_t 
 	unlock(s, thread);
 }
 
-bool shown_take(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out)
+bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out)
 {
 	struct shown_set *set = lock(s, thread);
 	struct shown_entry *e = find(set, thread, key);
 
-	if (e) {
+	if (e)
 		*out = e->name;
-		e->name.refused = 0;
-	}
 	unlock(s, thread);
 	return e;
 }
 
-void shown_refuse(struct shown *s, uint32_t thread, struct name_key key)
+void shown_set_refused(struct shown *s, uint32_t thread, struct name_key key, bool refused)
 {
 	struct shown_entry *e = find(lock(s, thread), thread, key);
 
 	if (e)
-		e->name.refused = SHOWN_REFUSED_NAMES;
+		e->name.refused = refused ? SHOWN_REFUSED_NAMES : 0;
 	unlock(s, thread);
 }

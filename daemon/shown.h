@@ -44,8 +44,7 @@ struct shown {
 struct shown_name {
 	uint64_t ino;   /* 0: there was none */
 	bool directory; /* that inode */
-	/* A change of the name was, and this is the next one; counts down what else is asked for.
-	 */
+	/* The last change of the name was; counts down what else is asked for. */
 	uint8_t refused;
 };
 
@@ -57,8 +56,8 @@ void shown_fini(struct shown *s);
 void shown_note(
 	struct shown *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory);
 /* A change of the name by that thread begins. False: it is not known what it was told. */
-bool shown_take(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out);
-/* It was refused, for the name is of another inode. */
-void shown_refuse(struct shown *s, uint32_t thread, struct name_key key);
+bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out);
+/* It was refused, for the name is of another inode, and will come again; or what came has ended. */
+void shown_set_refused(struct shown *s, uint32_t thread, struct name_key key, bool refused);
 
 #endif

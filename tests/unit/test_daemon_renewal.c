@@ -352,6 +352,45 @@ static void remount__waits_for_the_end_of_a_renewal(void **state)
 	assert_int_equal(told(0), WAITS);
 }
 
+/* RMDIR by a thread whose kernel knows the name to be that directory's. */
+static int remove_directory(struct look_change *change, int status)
+{
+	const struct attr attr = {.ino = INO, .mode = S_IFDIR | 0755};
+	struct request *req = make(0, OP_RMDIR);
+
+	req->pid = 1;
+	req->args.name = "name";
+	look_up_shown(req, fx.inode, fx.inode, &attr);
+	look_change_begin(req, fx.inode, req->args.name, LOOK_ENDS, change);
+	assert_int_equal(change->expected.ino, INO);
+	status = look_change_status(req, change, status);
+	look_change_end_unknown(req, change);
+	return status;
+}
+
+/* That the server has refused the name once is known when the operation begins anew, and that its
+ * session has ended is no refusal. */
+static void name__that_was_refused__is_so_in_the_other_session(void **state)
+{
+	struct look_change change;
+
+	assert_int_equal(looks_init(&fx.fs.looks), 0);
+	end_session();
+	assert_int_equal(remove_directory(&change, -ESTALE), -ESTALE);
+	fx.session.ended = false;
+	assert_int_equal(remove_directory(&change, -ESTALE), -ESTALE);
+	assert_false(change.again);
+	end_session();
+	assert_int_equal(remove_directory(&change, -ESTALE), -ESTALE);
+	assert_true(change.again);
+	fx.session.ended = false;
+	assert_int_equal(remove_directory(&change, -ESTALE), -EBUSY);
+	assert_true(change.again);
+	assert_int_equal(remove_directory(&change, 0), 0);
+	assert_false(change.again);
+	looks_fini(&fx.fs.looks);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -367,6 +406,7 @@ int main(void)
 		CASE(quotas__what_was_reserved_is_not_had_any_more),
 		CASE(snapshot__holds_up_no_renewal),
 		CASE(remount__waits_for_the_end_of_a_renewal),
+		CASE(name__that_was_refused__is_so_in_the_other_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

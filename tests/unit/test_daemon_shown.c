@@ -27,7 +27,7 @@ static void expect(uint32_t thread, struct name_key key, uint64_t ino, bool dire
 {
 	struct shown_name name;
 
-	assert_true(shown_take(&shown, thread, key, &name));
+	assert_true(shown_find(&shown, thread, key, &name));
 	assert_int_equal(name.ino, ino);
 	assert_int_equal(name.directory, directory);
 	assert_int_equal(name.refused != 0, refused);
@@ -37,7 +37,7 @@ static void expect_nothing(uint32_t thread, struct name_key key)
 {
 	struct shown_name name;
 
-	assert_false(shown_take(&shown, thread, key, &name));
+	assert_false(shown_find(&shown, thread, key, &name));
 }
 
 static void note__is_of_a_name_and_a_thread(void **state)
@@ -59,8 +59,6 @@ static void note__the_last_one_counts(void **state)
 	shown_note(&shown, THREAD, a, INO, true);
 	shown_note(&shown, THREAD, a, 0, false);
 	expect(THREAD, a, 0, false, false);
-	/* An operation that begins anew finds the same. */
-	expect(THREAD, a, 0, false, false);
 }
 
 /* Those that were noted last stay. */
@@ -80,16 +78,19 @@ static void note__makes_room_by_what_is_older(void **state)
 	expect_nothing(THREAD, a);
 }
 
-static void refuse__is_told_to_the_next_change_only(void **state)
+static void refuse__is_known_until_a_change_ends_otherwise(void **state)
 {
 	shown_note(&shown, THREAD, a, INO, true);
 	shown_note(&shown, THREAD, b, INO, true);
 	shown_note(&shown, OTHER, a, INO, true);
-	shown_refuse(&shown, THREAD, a);
+	shown_set_refused(&shown, THREAD, a, true);
 	shown_note(&shown, THREAD, a, INO + 1, true);
 	expect(OTHER, a, INO, true, false);
 	expect(THREAD, b, INO, true, false);
 	expect(THREAD, a, INO + 1, true, true);
+	/* An operation that begins anew finds the same. */
+	expect(THREAD, a, INO + 1, true, true);
+	shown_set_refused(&shown, THREAD, a, false);
 	expect(THREAD, a, INO + 1, true, false);
 }
 
@@ -104,8 +105,8 @@ static void refuse__outlives_the_names_of_a_path(void **state)
 {
 	shown_note(&shown, THREAD, a, INO, true);
 	shown_note(&shown, THREAD, b, INO, true);
-	shown_refuse(&shown, THREAD, a);
-	shown_refuse(&shown, THREAD, b);
+	shown_set_refused(&shown, THREAD, a, true);
+	shown_set_refused(&shown, THREAD, b, true);
 	note_others(10, SHOWN_REFUSED_NAMES - 1);
 	expect(THREAD, a, INO, true, true);
 	shown_note(&shown, THREAD, b, INO + 1, false);
@@ -116,7 +117,7 @@ static void refuse__is_forgotten_where_nobody_comes_again(void **state)
 {
 	for (uint64_t i = 0; i < SHOWN_WAYS; i++) {
 		shown_note(&shown, THREAD, (struct name_key){1 + i, 1}, INO, true);
-		shown_refuse(&shown, THREAD, (struct name_key){1 + i, 1});
+		shown_set_refused(&shown, THREAD, (struct name_key){1 + i, 1}, true);
 	}
 	/* All of them are about to come again: the one that was first has to go. */
 	shown_note(&shown, THREAD, a, INO, true);
@@ -135,7 +136,7 @@ static void note__of_a_thread_without_a_number_is_none(void **state)
 
 static void refuse__of_what_is_unknown_does_nothing(void **state)
 {
-	shown_refuse(&shown, THREAD, a);
+	shown_set_refused(&shown, THREAD, a, true);
 	shown_note(&shown, THREAD, a, INO, true);
 	expect(THREAD, a, INO, true, false);
 }
@@ -147,7 +148,7 @@ int main(void)
 		CASE(note__is_of_a_name_and_a_thread),
 		CASE(note__the_last_one_counts),
 		CASE(note__makes_room_by_what_is_older),
-		CASE(refuse__is_told_to_the_next_change_only),
+		CASE(refuse__is_known_until_a_change_ends_otherwise),
 		CASE(refuse__outlives_the_names_of_a_path),
 		CASE(refuse__is_forgotten_where_nobody_comes_again),
 		CASE(note__of_a_thread_without_a_number_is_none),
