@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -61,6 +62,12 @@ static int map(const char *path, int flags, int kind, char **at, int *out)
 static _Atomic uint64_t *word(char *at, unsigned page, unsigned of_page)
 {
 	return (_Atomic uint64_t *)(void *)(at + (size_t)page * PAGE + of_page);
+}
+
+/* True: in the child, which does not outlive its parent, whatever that dies of. */
+static bool begins_child(void)
+{
+	return fork() == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0;
 }
 
 /* The worst of what the children end with; as many as there are. */
@@ -154,7 +161,7 @@ static void start_reader(struct told *told, const char *path, int flags, int kin
 	char *at;
 	int fd, err;
 
-	if (fork())
+	if (!begins_child())
 		return;
 	srand(seed);
 	err = map(path, flags, kind, &at, &fd);
@@ -240,7 +247,7 @@ static void start_counter(
 	char *at;
 	int fd, err;
 
-	if (fork())
+	if (!begins_child())
 		return;
 	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
 	if (!err)
@@ -332,7 +339,7 @@ static void start_crossed(const char *own, const char *other, unsigned i, const 
 	char *at;
 	int fd, err;
 
-	if (fork())
+	if (!begins_child())
 		return;
 	srand(i);
 	err = map(path, O_RDWR, MAP_SHARED, &at, &fd);
@@ -439,7 +446,7 @@ static int crossed_faults(char **args)
 	for (unsigned i = 0; i < 4; i++) {
 		int64_t end = until(args[2]);
 
-		if (fork())
+		if (!begins_child())
 			continue;
 		err = i % 2 ? fault_together(paths[i / 2][1 - i / 2], end)
 			    : store_paced(paths[i / 2][i / 2], end);
