@@ -8,7 +8,7 @@ setup() {
 	# shellcheck disable=SC2034 # for setup_rmem
 	test_seconds=2400
 	setup_rmem
-	few=10000 many=50000 reserve=160MiB size=768MiB
+	few=5000 many=25000 reserve=160MiB size=768MiB
 	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
 		many=1000000 reserve=1GiB size=4352MiB
 	fi

@@ -171,11 +171,11 @@ append_all() {
 }
 
 small_appends() {
-	append_all "$1" 4096 "$(mib 200 50)"
+	append_all "$1" 4096 "$(mib 80 50)"
 }
 
 large_appends() {
-	append_all "$1" $((5 * 1048576)) "$(mib 8 3)"
+	append_all "$1" $((5 * 1048576)) "$(mib 4 3)"
 }
 
 @test "what two mounts append asynchronously stays whole, and in order" {

@@ -11,8 +11,7 @@ folders=50
 
 setup() {
 	test_seconds=600
-	files=2000 reserve=64MiB size=192MiB
-	if small; then files=1000; fi
+	files=1000 reserve=64MiB size=192MiB
 	if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ] && ! small; then
 		test_seconds=3000 files=1000000 reserve=1536MiB size=4608MiB
 	fi
@@ -65,7 +64,7 @@ finds() {
 	counted find finds "$dir/2/tree"
 	counted remove rm -r "$dir/2/tree"
 	# A listing is all that find asks for; nothing of what it passes by is lent.
-	[ "$find_rpcs" -le $((files / 10 + 20 * folders)) ]
+	[ "$find_rpcs" -le $((files / 10 + 6 * folders)) ]
 	[ "$find_recalled" -le $((2 * folders + 4)) ]
 	# Each name costs a look and a removal, and what the other one has kept is asked for once.
 	[ "$remove_recalled" -le $((kept + 2 * folders + 4)) ]
