@@ -99,14 +99,35 @@ bool cached_any_locked(const struct inode *inode)
 	return p && (p->nranges || p->running);
 }
 
-/* The kernel goes by the end that it knows of what is mapped, and is to be told that it has none.
- */
-static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
+/* It is mapped, perhaps, and others must not move the end that the kernel knows. */
+static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached.pages;
 
-	return keep < LEASE_SHARED && p && p->mapped && inode->nopen && !p->endless &&
-	       !inode->cached.nappenders;
+	return p && p->mapped && inode->nopen && !inode->cached.nappenders;
+}
+
+bool cached_is_endless_locked(const struct inode *inode)
+{
+	return goes_by_end(inode) && inode->cached.pages->endless;
+}
+
+uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
+{
+	bool endless;
+
+	if (!inode->fs->options.sharing)
+		return size;
+	pthread_mutex_lock(&inode->lock);
+	endless = cached_is_endless_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	return endless ? ENDLESS : size;
+}
+
+/* The kernel is to be told that it has none. */
+static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
+{
+	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached.pages->endless;
 }
 
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)

@@ -20,9 +20,15 @@
  * The kernel shows nothing of a mapping behind what it takes for the file's end, and asks nobody.
  * So before the lease of a mapped file goes the kernel is told that it is as long as anything can
  * be: then it asks for pages behind the end, which others may move from then on, and learns from
- * the answer where that is. Who asks for the size is told the true one, and the kernel with him.
- * Where somebody appends it is left alone, for his position in the file is the end that the kernel
- * knows.
+ * the answer where that is. Who asks for the size then waits for another lease, so that this
+ * is told again when others move the end that he is answered; entries, whose size no program sees,
+ * say that there is no end. Where somebody appends all that is left alone, for his position in the
+ * file is the end that the kernel knows.
+ *
+ * What the kernel was told last is what it goes by, whichever it looks at first: it counts what it
+ * was told of an inode, and takes no size from an answer to what was asked before. Only those to
+ * SETATTR, and to what makes names, it always takes: when one is overtaken, and others move the end
+ * before its caller has looked at it, the mapping ends there until somebody asks for the size.
  *
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
@@ -82,6 +88,11 @@ bool cached_any_locked(const struct inode *inode);
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep);
 /* These bytes are just being dropped. */
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
+
+/* The kernel was told that there is no end, and is to go by that until there is a lease. */
+bool cached_is_endless_locked(const struct inode *inode);
+/* What an entry says of its size. */
+uint64_t cached_size_of_entry(struct inode *inode, uint64_t size);
 
 /* Goes on with what hinders that; lease_settle() follows as long as there is something. */
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);

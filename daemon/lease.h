@@ -100,6 +100,7 @@ enum lease_use {
 	USE_WRITES_PAGES_BACK,
 	USE_HOLDS_WRITING_BACK, /* the kernel does, until it is answered */
 	USE_MAY_STORE,          /* opens the file so that it can be mapped for that */
+	USE_TELLS_END,          /* to the kernel, which was told that there is none */
 };
 
 /* One operation's use of one inode's lease. */

@@ -30,6 +30,8 @@ uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 	case USE_MAY_STORE:
 		return is_shared(&inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
 									    : want->type;
+	case USE_TELLS_END:
+		return cached_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
 	default:
 		/* Who writes under all there is takes that for granted. */
 		return want->type == LEASE_OVERWRITE && inode->lease.type == LEASE_EXCLUSIVE

@@ -31,6 +31,9 @@ static struct op_lease need_of(const struct request *req)
 			return (struct op_lease){.type = LEASE_EXCLUSIVE,
 				.use = valid & SET_SIZE ? USE_HOLDS_WRITING_BACK : USE_PLAIN};
 		break;
+	case OP_GETATTR:
+	case OP_STATX:
+		return (struct op_lease){.use = USE_TELLS_END};
 	case OP_OPEN:
 		return (struct op_lease){
 			.pin = true,
@@ -71,7 +74,7 @@ unsigned lease_needs_of(const struct request *req, struct op_lease needs[OP_LEAS
 		n = needs_of_copy(req, needs);
 	} else {
 		needs[0] = need_of(req);
-		n = needs[0].type || needs[0].pin;
+		n = needs[0].type || needs[0].pin || needs[0].use;
 		if (n)
 			needs[0].inode = op_inode_of(req);
 	}

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "common/log.h"
+#include "daemon/cached.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 
@@ -149,6 +150,7 @@ void op_reply_entry(struct request *req, struct inode *inode)
 	if (!req->replied)
 		inode_remember(inode);
 	path_note(inode, req->node, req->args.name);
+	attr.size = cached_size_of_entry(inode, attr.size);
 	op_end(req);
 	reply_entry(req, inode_node(inode), &attr, ttl);
 	inode_put(inode);

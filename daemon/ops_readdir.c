@@ -1,6 +1,7 @@
 /* READDIR and READDIRPLUS: one RPC brings what the kernel's buffer may hold. With attributes each
  * entry is a lookup, so that a listing with attributes needs nothing else. */
 
+#include "daemon/cached.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -27,6 +28,7 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
 
+	st->op.seen.size = cached_size_of_entry(inode, st->op.seen.size);
 	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
 		    &st->op.seen, op_ttl(req)))
 		return false;

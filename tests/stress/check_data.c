@@ -99,51 +99,11 @@ static unsigned leniency(const struct history *h, const struct event *e)
 	return flags;
 }
 
-static bool is_by_device(const struct history *h, const struct event *a, const struct event *b)
-{
-	return h->device[a->player] == h->device[b->player];
-}
-
-/* Before the end of this one another mount has begun to change the file's size. */
-static bool changes_elsewhere(const struct history *h, const struct event *e)
-{
-	for (unsigned i = 0; i < h->nplayers; i++) {
-		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
-			const struct event *c = &h->logs[i].events[j];
-
-			if (is_by_device(h, c, e))
-				break;
-			if (changes_size(c) && same_file(c, e) && c->start <= e->end)
-				return true;
-		}
-	}
-	return false;
-}
-
-static bool is_cached_here(const struct history *h, const struct event *e)
-{
-	for (unsigned i = 0; i < h->nplayers; i++) {
-		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
-			const struct event *c = &h->logs[i].events[j];
-
-			if (!is_by_device(h, c, e))
-				break;
-			if (goes_by_pages(c) && same_file(c, e) && c->start <= e->end)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Of a file whose pages the kernel has, and that others change, it takes for the end what it was
- * told last: an older one, or that there is none. stat(2) tells the true one; lseek(2) and mappings
- * may go by that. */
+/* Of a file that is mapped here, and that others just then change, the kernel is told that it has
+ * no end, which lseek(2) may find between the answer to its question and its look at it. */
 static void note_endless(struct history *h, struct event *e)
 {
-	bool ends = e->kind == OP_READ && e->way == MAPPED && e->n < e->len;
-
-	if (!(is_seek(e) && e->size == NO_END) &&
-		!((ends || (is_seek(e) && is_cached_here(h, e))) && changes_elsewhere(h, e)))
+	if (!(is_seek(e) && e->size == NO_END))
 		return;
 	e->flags |= LENIENT;
 	h->rest.endless++;

@@ -381,8 +381,7 @@ static void conclude(void)
 	if (game.h->no_shared)
 		printf("coherence: nothing was stored into mappings: MAP_SHARED fails with ENODEV\n");
 	if (game.h->rest.endless)
-		printf("coherence: %" PRIu64 " times lseek or a mapping went by another end\n",
-			game.h->rest.endless);
+		printf("coherence: %" PRIu64 " times lseek told no end\n", game.h->rest.endless);
 	if (game.h->rest.stale)
 		printf("coherence: %" PRIu64 " times a file was opened again after ESTALE\n",
 			game.h->rest.stale);

@@ -124,9 +124,8 @@ struct rest {
 	uint64_t log_size[LOGS];
 	uint64_t conf, previous_conf;
 	uint64_t falsified; /* results that were falsified on purpose */
-	uint64_t
-		endless; /* times that lseek(2) or a mapping went by an end that was not the last */
-	uint64_t stale;  /* openings that failed with ESTALE, and were tried again */
+	uint64_t endless;   /* times that lseek(2) told NO_END */
+	uint64_t stale;     /* openings that failed with ESTALE, and were tried again */
 };
 
 struct history {

@@ -148,6 +148,66 @@ static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state
 	close_and_return(1);
 }
 
+static uint64_t size_of_entry(void)
+{
+	return cached_size_of_entry(fx.inode, PAGE);
+}
+
+static void entry__of_what_is_mapped__has_no_end_without_a_lease(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	assert_int_equal(size_of_entry(), PAGE);
+	read_pages(0, 2);
+	assert_int_equal(size_of_entry(), PAGE);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	assert_true(size_of_entry() > INT32_MAX);
+	give_back(1);
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
+	assert_int_equal(size_of_entry(), PAGE);
+}
+
+/* The kernel goes by the answer, so nobody may move the end unseen after it. */
+static void getattr__of_what_is_mapped__takes_a_lease(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin(0, OP_GETATTR, 0);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_LAYOUT, 2);
+	assert_int_equal(size_of_entry(), PAGE);
+	end(0);
+	recall(2, LEASE_NONE);
+	return_and_close(2);
+}
+
+/* The server has it wait for others, who may wait for what it would use. */
+static void getattr__of_what_is_leased__uses_nothing_of_it(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	begin(0, OP_GETATTR, 0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	end(0);
+	close_and_return(1);
+}
+
+static void getattr__of_what_nobody_has_mapped__takes_none(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	recall(1, LEASE_NONE);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	begin(0, OP_GETATTR, 0);
+	end(0);
+	close_and_return(1);
+}
+
 static void recall__a_second_time__drops_what_was_read_since(void **state)
 {
 	open_with(LEASE_SHARED, 1);
@@ -460,6 +520,10 @@ int main(void)
 		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
 		CASE(recall__of_what_is_cached__drops_it_first),
 		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
+		CASE(entry__of_what_is_mapped__has_no_end_without_a_lease),
+		CASE(getattr__of_what_is_mapped__takes_a_lease),
+		CASE(getattr__of_what_is_leased__uses_nothing_of_it),
+		CASE(getattr__of_what_nobody_has_mapped__takes_none),
 		CASE(recall__a_second_time__drops_what_was_read_since),
 		CASE(read__of_what_is_being_dropped__is_answered_and_dropped_again),
 		CASE(read__of_other_pages__waits_for_the_next_lease),
