@@ -407,6 +407,55 @@ static bool overwrites(struct request *req)
 	return at >= end;
 }
 
+/* ---- where it goes ----------------------------------------------------------------------------
+ */
+
+/* The kernel appends at the end that it knows of, which another client may have moved since. It has
+ * its own writers do so one after the other. */
+static bool appends(const struct request *req)
+{
+	return req->thread->fs->options.sharing && req->args.flags & O_APPEND && !req->args.cached;
+}
+
+/* Nor does it know where to end what it writes back: cached.h. */
+static bool is_cut_off(const struct request *req)
+{
+	return req->thread->fs->options.sharing && req->args.cached;
+}
+
+static void go_by_end(struct request *req, struct inode *inode)
+{
+	uint64_t size;
+
+	pthread_mutex_lock(&inode->lock);
+	size = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+	if (appends(req)) {
+		req->args.offset = size;
+		return;
+	}
+	size -= min_u64(size, req->args.offset);
+	if (size >= req->args.size)
+		return;
+	/* All that has landed would stay there. */
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	req->args.size = (uint32_t)size;
+}
+
+/* An OPEN has cut the file since, which the kernel lets pass what is being written. */
+static bool has_lost_its_place(const struct request *req, struct inode *inode)
+{
+	uint64_t size;
+
+	if (!appends(req) && !is_cut_off(req))
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	size = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+	return appends(req) ? req->args.offset != size : req->args.offset + req->args.size > size;
+}
+
 static void write_unstow(struct request *req, int status)
 {
 	if (!status)
@@ -448,6 +497,14 @@ static void write_alone(struct request *req)
 		write_go(req, 0);
 }
 
+static void write_anew(struct request *req)
+{
+	op_leave(req);
+	if (op_of(req)->writing)
+		freeze_leave(req);
+	write_begin(req, 0);
+}
+
 static void write_go(struct request *req, int status)
 {
 	const struct write_state *st = request_state(req, struct write_state);
@@ -456,6 +513,10 @@ static void write_go(struct request *req, int status)
 
 	if (status) {
 		write_fail(req, status);
+		return;
+	}
+	if (has_lost_its_place(req, st->op.inode)) {
+		write_anew(req);
 		return;
 	}
 	if (!op_know_map(req, end_page(req), write_go))
@@ -508,37 +569,6 @@ static bool takes_caps(const struct request *req, const struct inode *inode)
 	return !req->args.cached && inode_has_caps(inode);
 }
 
-/* The kernel appends at the end that it knows of, which another client may have moved since. It has
- * its own writers do so one after the other. */
-static bool appends(const struct request *req)
-{
-	return req->thread->fs->options.sharing && req->args.flags & O_APPEND && !req->args.cached;
-}
-
-static void append(struct request *req, struct inode *inode)
-{
-	pthread_mutex_lock(&inode->lock);
-	req->args.offset = inode->attr.size;
-	pthread_mutex_unlock(&inode->lock);
-}
-
-/* Nor does it know where to end what it writes back: cached.h. */
-static void cut_off(struct request *req, struct inode *inode)
-{
-	uint64_t size;
-
-	pthread_mutex_lock(&inode->lock);
-	size = inode->attr.size;
-	pthread_mutex_unlock(&inode->lock);
-	size -= min_u64(size, req->args.offset);
-	if (size >= req->args.size)
-		return;
-	/* All that has landed would stay there. */
-	if (landing_holds(req))
-		landing_fetch(req->thread);
-	req->args.size = (uint32_t)size;
-}
-
 static bool takes_privileges(const struct request *req, struct inode *inode)
 {
 	uint32_t mode;
@@ -561,9 +591,11 @@ static void write_begin(struct request *req, int status)
 		write_take_file(req);
 		return;
 	}
-	if (appends(req))
-		append(req, op->inode);
-	if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
+	if (appends(req) || is_cut_off(req))
+		go_by_end(req, op->inode);
+	if (!req->args.size)
+		write_reply(req, 0);
+	else if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
 		write_fail(req, -EFBIG);
 	else if (takes)
 		op_drop_privileges(req, req->args.kill_priv, write_enter);
@@ -573,13 +605,7 @@ static void write_begin(struct request *req, int status)
 
 void op_write(struct request *req)
 {
-	struct op *op = op_begin(req);
-
-	if (op->inode->fs->options.sharing && req->args.cached)
-		cut_off(req, op->inode);
+	op_begin(req);
 	request_state(req, struct write_state)->kind = handle_of(req)->kind;
-	if (req->args.size)
-		write_begin(req, 0);
-	else
-		write_reply(req, 0);
+	write_begin(req, 0);
 }

@@ -244,3 +244,26 @@ cost() {
 	cmp "$dir/bytes" "$dir/3/file"
 	let_go
 }
+
+append_on() {
+	local line
+	printf -v line 'x%.0s' {1..1000}
+	while [ ! -e "$dir/stop" ]; do
+		printf %s "$line"
+	done >>"$1"
+}
+
+# The kernel lets an open that cuts the file pass what is being written.
+@test "what is appended while the file is cut stands at its end then, and in front of it are no zeros" {
+	local i
+	begin 1
+	append_on "$dir/1/log" 3>&- &
+	holders=($!)
+	for ((i = 0; i < $(mib 500 200); i++)); do
+		: >"$dir/1/log"
+		[ "$(tr -d x <"$dir/1/log" | wc -c)" -eq 0 ]
+	done
+	touch "$dir/stop"
+	wait "${holders[0]}"
+	holders=()
+}
