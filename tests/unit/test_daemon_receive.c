@@ -259,11 +259,12 @@ static void receive__writes_that_wait__keep_no_buffer(void **state)
 static void stow__of_a_value__keeps_it_and_its_name(void **state)
 {
 	struct request *req = request_new(&fx.thread);
+	static const char payload[] = "user.a\0value";
 	uint8_t *data;
 
 	assert_true(request_take_buffer(req, NULL));
 	data = req->buf->data;
-	memcpy(data, "user.a\0value", 12);
+	memcpy(data, payload, sizeof(payload));
 	req->op = OP_SETXATTR;
 	req->args.name = (const char *)data;
 	req->args.value = data + 7;
