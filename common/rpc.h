@@ -303,7 +303,9 @@ struct rpc_commit {
 
 struct rpc_grant {
 	uint32_t want_pages;
-	bool wait; /* -ENOSPC only after reaping and scrubbing have been waited for */
+	/* -ENOSPC only after reaping and scrubbing have been waited for, and at a shared export the
+	 * others for what they do not use; of that the session itself has nothing any more. */
+	bool wait;
 };
 
 enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
@@ -311,6 +313,9 @@ enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
 struct rpc_return {
 	uint32_t kind;
 	struct rpc_tail tail; /* inode numbers (u64), extents, or struct rpc_returned */
+	/* RETURN_GRANTS: PING's give_pages, where nothing that is not used is left after this; or 0
+	 */
+	uint64_t answers;
 };
 
 enum {
@@ -558,8 +563,9 @@ struct rpc_ping_reply {
 	/* The snapshot on its way, or 0; frozen: it waits for this session's FROZEN. */
 	uint64_t snapshot;
 	bool frozen;
-	bool give_pages; /* others lack what it was granted and does not use: RETURN, of none, too
-			  */
+	/* Others lack pages that the session was granted and does not use. A number, or 0: it is
+	 * told until RETURN answers it, be it of none. */
+	uint64_t give_pages;
 	struct rpc_tail tail; /* struct rpc_recall: what others wait for; all of it, or the first */
 };
 

@@ -35,7 +35,7 @@ RPC_MESSAGE(regions, struct rpc_regions_reply, REGIONS_FIELDS)
 	F(i64, server_time) \
 	F(u64, snapshot)    \
 	F(flag, frozen)     \
-	F(flag, give_pages) \
+	F(u64, give_pages)  \
 	F(tail, tail)
 RPC_MESSAGE(ping, struct rpc_ping_reply, PING_FIELDS)
 
@@ -173,7 +173,7 @@ RPC_MESSAGE(readdir, struct rpc_readdir_reply, READDIR_FIELDS)
 RPC_MESSAGE(extents_reply, struct rpc_extents_reply, EXTENTS_FIELDS)
 
 enum {
-	PING_FIXED_BYTES = 18,
+	PING_FIXED_BYTES = 25,
 	REGIONS_FIXED_BYTES = 8,
 	STATUS_FIXED_BYTES = 4,
 	READDIR_FIXED_BYTES = 9,

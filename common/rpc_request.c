@@ -167,7 +167,7 @@ RPC_MESSAGE(rename, struct rpc_rename, RENAME_FIELDS)
 RPC_MESSAGE(commit, struct rpc_commit, COMMIT_FIELDS)
 enum {
 	COMMIT_FIXED_BYTES = 69,
-	RETURN_FIXED_BYTES = 4,
+	RETURN_FIXED_BYTES = 12,
 	STAGE_FIXED_BYTES = 8,
 	INO_BYTES = 8,
 };
@@ -179,6 +179,7 @@ RPC_MESSAGE(grant, struct rpc_grant, GRANT_FIELDS)
 
 #define RETURN_FIELDS(F) \
 	F(u32, kind)     \
+	F(u64, answers)  \
 	F(tail, tail)
 RPC_MESSAGE(return, struct rpc_return, RETURN_FIELDS)
 
@@ -342,6 +343,20 @@ static bool snapshot_ok(const struct rpc_snapshot *q)
 	       (q->dir.len > 0) == (q->command == SNAPSHOT_START);
 }
 
+static bool return_ok(const struct rpc_return *q)
+{
+	switch (q->kind) {
+	case RETURN_INODES:
+		return !q->answers && tail_of(&q->tail, INO_BYTES);
+	case RETURN_GRANTS:
+		return tail_of(&q->tail, RPC_EXTENT_BYTES);
+	case RETURN_LEASES:
+		return !q->answers && tail_of(&q->tail, RPC_RETURNED_BYTES);
+	default:
+		return false;
+	}
+}
+
 static bool commit_ok(const struct rpc_commit *q)
 {
 	return !(q->flags & ~(uint32_t)COMMIT_ALL) && q->size <= INT64_MAX &&
@@ -387,9 +402,7 @@ static bool body_ok(const struct rpc_request *q)
 	case RPC_COMMIT:
 		return commit_ok(&q->commit);
 	case RPC_RETURN:
-		return (q->ret.kind == RETURN_INODES && tail_of(&q->ret.tail, INO_BYTES)) ||
-		       (q->ret.kind == RETURN_GRANTS && tail_of(&q->ret.tail, RPC_EXTENT_BYTES)) ||
-		       (q->ret.kind == RETURN_LEASES && tail_of(&q->ret.tail, RPC_RETURNED_BYTES));
+		return return_ok(&q->ret);
 	case RPC_SNAPSHOT:
 		return snapshot_ok(&q->snapshot);
 	case RPC_WHO:

@@ -58,7 +58,7 @@ static bool any_patient(const struct refill *r)
 /* Whether the caller is to call ask(), or to give back. */
 static bool begin_locked(struct refill *r)
 {
-	if (r->busy || (r->along && list_empty(&r->waiters)))
+	if (r->busy)
 		return false;
 	r->busy = true;
 	r->nasked++;
@@ -73,7 +73,6 @@ static enum next next_locked(struct refill *r)
 {
 	bool lacking = !list_empty(&r->waiters);
 
-	r->wanted &= !lacking;
 	if ((!lacking && !r->wanted) || !begin_locked(r))
 		return NEXT_NOTHING;
 	return lacking ? NEXT_ASK : NEXT_GIVE;
@@ -143,7 +142,7 @@ void refill_check(struct io_thread *thread)
 	pthread_mutex_lock(&fs->grants.lock);
 	r->used_ms = now;
 	r->idle = false;
-	if (low_locked(fs) && now >= r->hold_ms && begin_locked(r)) {
+	if (low_locked(fs) && !r->along && now >= r->hold_ms && begin_locked(r)) {
 		want = r->target;
 		grow_target_locked(r);
 	}
@@ -250,6 +249,21 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	go_on(thread, next);
 }
 
+/* What is asked for is answered when the last is on its way. */
+static uint64_t take_wanted(struct fs *fs)
+{
+	struct refill *r = &fs->refill;
+	uint64_t wanted = 0;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	if (!fs->grants.npages) {
+		wanted = r->wanted;
+		r->wanted = 0;
+	}
+	pthread_mutex_unlock(&fs->grants.lock);
+	return wanted;
+}
+
 static void give_back(struct io_thread *thread)
 {
 	struct refill *r = &thread->fs->refill;
@@ -260,14 +274,12 @@ static void give_back(struct io_thread *thread)
 	while (wire_out_room(&w) >= RPC_EXTENT_BYTES &&
 		grants_take(&thread->fs->grants, UINT32_MAX, NULL, &run))
 		rpc_put_extent(&w, &run);
-	pthread_mutex_lock(&thread->fs->grants.lock);
-	r->wanted &= thread->fs->grants.npages != 0;
-	pthread_mutex_unlock(&thread->fs->grants.lock);
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = give_back_answered};
 	r->call.req.op = RPC_RETURN;
 	r->call.req.ret = (struct rpc_return){
 		.kind = RETURN_GRANTS,
+		.answers = take_wanted(thread->fs),
 		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
 	};
 	fs_thread_of(thread)->nbackground++;
@@ -308,7 +320,7 @@ void refill_tick(struct io_thread *thread, int64_t now)
 		give_back(thread);
 }
 
-void refill_give_back(struct io_thread *thread)
+void refill_give_back(struct io_thread *thread, uint64_t wanted)
 {
 	struct fs *fs = thread->fs;
 	struct refill *r = &fs->refill;
@@ -318,7 +330,7 @@ void refill_give_back(struct io_thread *thread)
 	returns_flush(thread);
 	inode_each(fs, return_unused, &now);
 	pthread_mutex_lock(&fs->grants.lock);
-	r->wanted = true;
+	r->wanted = wanted;
 	r->target = REFILL_PAGES_MIN;
 	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);

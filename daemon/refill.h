@@ -5,6 +5,10 @@
  * windows of inodes were emptied into the pool and nameless inodes were returned (release.h): then
  * the server is asked to wait for what it is freeing.
  *
+ * When other clients lack pages the server asks for those that are not used. That is answered by
+ * the RETURN after which there are none, whatever else is on its way but a GRANT: who lacks pages
+ * himself has none.
+ *
  * Pages that come along with another RPC save one. But that may wait for another client, which
  * nobody does who needs pages: he may be inside a lease. So who waits for pages asks for himself.
  *
@@ -33,8 +37,8 @@ struct refill {
 	int64_t hold_ms;      /* the server has none: not asked ahead before this */
 	unsigned nlent;       /* threads between refill_lend_begin() and _end() */
 	bool idle;            /* the windows were emptied since used_ms */
-	bool wanted;          /* by others, who wait for a RETURN */
-	struct list waiters;  /* struct waiter: writers without pages */
+	uint64_t wanted;     /* others lack pages: the number that RETURN answers; 0: they do not */
+	struct list waiters; /* struct waiter: writers without pages */
 	/* Ever: waiters are told of answers to what was asked after they came. */
 	uint64_t nasked;
 	bool patient;             /* what is asked for now may take its time */
@@ -65,9 +69,9 @@ void refill_lend_end(struct fs *fs);
 uint32_t refill_along(struct io_thread *thread);
 void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);
 
-/* Gives unused pages back: when none were used for a while, and when others lack them; then
- * nameless inodes, too, and the server is told when there is nothing. */
+/* Gives unused pages back: when none were used for a while, and when others lack them (PING's
+ * give_pages); then nameless inodes, too, and the server is told when there is nothing. */
 void refill_tick(struct io_thread *thread, int64_t now);
-void refill_give_back(struct io_thread *thread);
+void refill_give_back(struct io_thread *thread, uint64_t wanted);
 
 #endif

@@ -419,7 +419,7 @@ static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64
 		return;
 	lease_recalls(r->thread, &ping->tail);
 	if (ping->give_pages)
-		refill_give_back(r->thread);
+		refill_give_back(r->thread, ping->give_pages);
 }
 
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)

@@ -383,6 +383,7 @@ void request_drop(struct request *req)
 		return;
 	list_del(&req->link);
 	recall_leave(req);
+	spare_leave(req);
 	channel_recv_done(req->conn->channel, req->msg);
 	req->msg = NULL;
 }
@@ -515,7 +516,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->rpc = rpc;
 	req->msg = event->data;
 	req->reply = NULL;
-	req->deadline_ms = req->parked_ms = req->asked_ms = 0;
+	req->deadline_ms = req->parked_ms = 0;
 	hear(c);
 	if (c->session)
 		turns_add(req);

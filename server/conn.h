@@ -51,12 +51,13 @@ struct request {
 	struct rpc_request rpc;
 	int64_t deadline_ms;    /* ATTACH */
 	int64_t parked_ms;      /* since when it can't be run; 0: it was not parked */
-	int64_t asked_ms;       /* since when others are asked for pages for it; 0: they are not */
+	uint64_t asked;         /* by which number others were asked for pages; 0: they were not */
 	struct lease_wait wait; /* recall.h's */
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
 	uint64_t pinned; /* the inode whose grant its answer has made anew; 0: none */
+	int status;      /* of its answer; 0 of one that was stored, too */
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;

@@ -116,19 +116,6 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 		req->reply, len);
 }
 
-/* The others are asked once, and have one time to answer, whoever asks them meanwhile. */
-static bool waits_for_pages(struct request *req)
-{
-	struct session *session = req->conn->session;
-	int64_t now = now_ms();
-
-	if (!req->asked_ms) {
-		req->asked_ms = now;
-		session_ask_for_pages(session);
-	}
-	return now < req->asked_ms + GIVE_PAGES_MS && session_others_are_asked(session);
-}
-
 /* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
  * one that is there some that it does not use. What was refused has changed nothing, and can be run
  * again; but SETXATTR's stage has gone. */
@@ -142,7 +129,7 @@ static bool others_may_give(struct request *req, int status)
 		return false;
 	overdue = session_others_overdue(session);
 	session->export->crowded |= overdue;
-	return (status == -ENOSPC && waits_for_pages(req)) || overdue;
+	return (status == -ENOSPC && spare_wait(req)) || overdue;
 }
 
 static unsigned sharers(const void *asker)
@@ -193,6 +180,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		session->export->awaits_reuse |= ctx.shared && !session->export->reuse_allowed;
 		return 0;
 	}
+	req->status = rep.status;
 	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
 		req->pinned = rep.entry.attr.ino;
 	if (result == META_WAIT) {
@@ -209,6 +197,7 @@ static int execute(struct server *s, struct request *req, int64_t now)
 
 	req->outcome = OUTCOME_REPLY;
 	req->pinned = 0;
+	req->status = 0;
 	req->reply = channel_send_buffer(req->conn->channel);
 	if (!req->reply)
 		return breach(req, "it does not take its replies");
@@ -264,8 +253,7 @@ static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
 		recall_changed(req);
-		if (req->rpc.op == RPC_RETURN && req->rpc.ret.kind == RETURN_GRANTS)
-			session_gave_pages(req->conn->session);
+		spare_executed(req);
 		request_reply(req, req->reply, req->reply_len);
 		return;
 	}

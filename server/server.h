@@ -85,6 +85,7 @@ struct server {
 	bool stopping;
 	bool reclaim;      /* meta_reclaim has something to do */
 	bool rings_wanted; /* by some sessions */
+	uint64_t nasks;    /* see spare.h */
 
 	struct list sessions;   /* struct session */
 	struct list peers;      /* see peers.h */

@@ -250,10 +250,9 @@ void sessions_end_overdue(struct server *s, const struct export *export, const s
 	}
 }
 
-/* ---- pages that others do not use -------------------------------------------------------------
- */
+/* ---- who shares an export -------------------------------------------------------------------- */
 
-static bool writes_beside(const struct session *other, const struct session *session)
+bool session_writes_beside(const struct session *other, const struct session *session)
 {
 	return other->export == session->export && !other->ending &&
 	       !(other->stored.flags & ATTACH_READ_ONLY);
@@ -264,56 +263,8 @@ unsigned session_sharers(const struct session *session)
 	unsigned n = 0;
 
 	list_for_each (pos, &session->server->sessions)
-		n += writes_beside(list_entry(pos, struct session, link), session);
+		n += session_writes_beside(list_entry(pos, struct session, link), session);
 	return n;
-}
-
-static void note_no_pages(struct session *session)
-{
-	session->pages_known = true;
-	session->pages_known_at = session->requests;
-}
-
-static bool may_have_pages(const struct session *session)
-{
-	return !session->pages_known || session->requests != session->pages_known_at;
-}
-
-void session_gave_pages(struct session *session)
-{
-	if (!session->pages_asked_ms)
-		return;
-	session->pages_asked_ms = 0;
-	note_no_pages(session);
-	session->server->reclaim = true;
-}
-
-void session_ask_for_pages(struct session *session)
-{
-	int64_t now = now_ms();
-
-	session_gave_pages(session);
-	note_no_pages(session);
-	list_for_each (pos, &session->server->sessions) {
-		struct session *other = list_entry(pos, struct session, link);
-
-		if (!writes_beside(other, session) || list_empty(&other->conns) ||
-			other->pages_asked_ms || !may_have_pages(other))
-			continue;
-		other->pages_asked_ms = now;
-		session_ring(other);
-	}
-}
-
-bool session_others_are_asked(const struct session *session)
-{
-	list_for_each (pos, &session->server->sessions) {
-		const struct session *other = list_entry(pos, struct session, link);
-
-		if (other != session && writes_beside(other, session) && other->pages_asked_ms)
-			return true;
-	}
-	return false;
 }
 
 /* ---- the other requests outside slots -------------------------------------------------------- */
@@ -404,7 +355,7 @@ void session_ping(struct request *req)
 	req->conn->rung = session->ring_wanted = false;
 	session->counters = req->rpc.ping;
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
-	rep.ping.give_pages = session->pages_asked_ms != 0;
+	rep.ping.give_pages = session->spare.asked;
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	all = recalls_put(session, &w);
 	all &= lock_news_put(session, &w);
@@ -580,20 +531,6 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-static void tick_pages(struct server *s, int64_t now, int64_t *next)
-{
-	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
-
-		if (!session->pages_asked_ms)
-			continue;
-		if (now >= session->pages_asked_ms + GIVE_PAGES_MS)
-			session_gave_pages(session);
-		else
-			sooner(next, session->pages_asked_ms + GIVE_PAGES_MS);
-	}
-}
-
 int sessions_tick(struct server *s)
 {
 	int64_t now = now_ms(), next = -1;
@@ -602,7 +539,7 @@ int sessions_tick(struct server *s)
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
 	tick_reuse(s, now, &next);
-	tick_pages(s, now, &next);
+	sooner_if_any(&next, spare_tick(s, now));
 	sooner_if_any(&next, snapshot_tick(s, now));
 	sooner_if_any(&next, recalls_tick(s, now));
 	sooner_if_any(&next, lock_news_tick(s, now));

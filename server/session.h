@@ -12,6 +12,7 @@
 
 #include "server/conn.h"
 #include "server/server.h"
+#include "server/spare.h"
 
 struct session {
 	struct list link; /* server.sessions */
@@ -31,9 +32,7 @@ struct session {
 			      */
 	uint64_t frozen;     /* the snapshot that it has ended its writes for */
 	int64_t wanted_ms;   /* when somebody found a lock of it in his way last; 0: never */
-	int64_t pages_asked_ms; /* since when it is asked for pages that it does not use; 0: not */
-	bool pages_known;       /* that it has none of these, when so many requests had come: */
-	uint64_t pages_known_at;
+	struct spare spare;
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;
@@ -83,16 +82,10 @@ bool session_others_overdue(const struct session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
 
-/* How many sessions write the export of this one, which is one of them. */
+/* Whether another one, or itself, writes the export of this one. */
+bool session_writes_beside(const struct session *other, const struct session *session);
+/* How many sessions do so. */
 unsigned session_sharers(const struct session *session);
-/* It lacks pages, and so has none that it does not use. All others are asked for theirs, but those
- * of which no request has come since they have given them. */
-void session_ask_for_pages(struct session *session);
-/* Some have not answered yet, and may: a client has so many ms. */
-bool session_others_are_asked(const struct session *session);
-enum { GIVE_PAGES_MS = 1000 };
-/* It has returned pages, or said that it has none to return. */
-void session_gave_pages(struct session *session);
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);

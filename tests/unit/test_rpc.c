@@ -148,7 +148,7 @@ static struct rpc_request request_of(unsigned op)
 		q.grant = (struct rpc_grant){256, true};
 		break;
 	case RPC_RETURN:
-		q.ret = (struct rpc_return){RETURN_GRANTS, extents_tail()};
+		q.ret = (struct rpc_return){RETURN_GRANTS, extents_tail(), 5};
 		break;
 	case RPC_SNAPSHOT:
 		q.snapshot = (struct rpc_snapshot){SNAPSHOT_START, str("default"), str("/srv/s")};
@@ -253,7 +253,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.regions = (struct rpc_regions_reply){1, 9, extents_tail()};
 		break;
 	case RPC_PING:
-		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, true, extents_tail()};
+		p.ping = (struct rpc_ping_reply){INT64_MAX, 7, true, 6, extents_tail()};
 		break;
 	case RPC_STATUS:
 	case RPC_WHO:
@@ -686,6 +686,11 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q.ret.kind = RETURN_INODES;
 	q.ret.tail.len = 12;
+	assert_refused(&q);
+	q = request_of(RPC_RETURN);
+	q.ret = (struct rpc_return){.kind = RETURN_LEASES, .answers = 1};
+	assert_refused(&q);
+	q.ret.kind = RETURN_INODES;
 	assert_refused(&q);
 }
 

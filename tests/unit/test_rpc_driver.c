@@ -39,8 +39,8 @@ int main(int argc, char **argv)
 	driver_kind = (enum transport_kind)kind;
 
 	return driver_run_mutations() + driver_run_sessions() + driver_run_data() +
-			       driver_run_leases() + driver_run_holders() + driver_run_locks() +
-			       driver_run_rings() + driver_run_strangers()
+			       driver_run_leases() + driver_run_holders() + driver_run_pages() +
+			       driver_run_locks() + driver_run_rings() + driver_run_strangers()
 		       ? EXIT_FAILURE
 		       : EXIT_SUCCESS;
 }

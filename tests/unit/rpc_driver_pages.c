@@ -1,0 +1,155 @@
+/* rpc_driver_pages.c - sessions that share an export: pages that one has and does not use. */
+#include <errno.h>
+
+#include "common/clock.h"
+#include "server/spare.h"
+#include "tests/unit/rpc_sharers.h"
+
+static struct rpc_request grant_request(bool wait)
+{
+	return (struct rpc_request){.op = RPC_GRANT, .grant = {UINT32_MAX, wait}};
+}
+
+static struct rpc_grant_reply take_some(unsigned i)
+{
+	struct rpc_request req = grant_request(false);
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[i], 0, &req, &rep), 0);
+	return rep.grant;
+}
+
+/* What the first client has none of is with the second one. */
+static struct rpc_grant_reply begin_with_none_left(void)
+{
+	struct rpc_grant_reply spare;
+	struct rpc_request req;
+	struct rpc_reply rep;
+	int status;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	spare = take_some(1);
+	do {
+		req = grant_request(false);
+		status = client_call(&clients[0], 0, &req, &rep);
+	} while (!status);
+	assert_int_equal(status, -ENOSPC);
+	return spare;
+}
+
+/* The number that a PING tells. */
+static uint64_t told(unsigned i)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+
+	client_send(&clients[i], &req);
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_PING);
+	return rep.ping.give_pages;
+}
+
+static uint64_t until_told(unsigned i)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	uint64_t number;
+
+	do {
+		assert_true(now_ms() < until);
+		number = told(i);
+	} while (!number);
+	return number;
+}
+
+static void return_pages(unsigned i, const struct rpc_grant_reply *pages, uint64_t answers)
+{
+	uint8_t buf[GRANT_EXTENTS * RPC_EXTENT_BYTES];
+	struct rpc_request req = {.op = RPC_RETURN};
+	struct rpc_reply rep;
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	for (unsigned k = 0; k < pages->ngrant; k++)
+		rpc_put_extent(&w, &pages->grant[k]);
+	req.ret = (struct rpc_return){RETURN_GRANTS, {buf, (uint32_t)wire_out_len(&w)}, answers};
+	assert_int_equal(client_call(&clients[i], 14, &req, &rep), 0);
+}
+
+static void end_both(void)
+{
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
+/* How long the first client's request takes that gets nothing. */
+static int64_t wait_in_vain(void)
+{
+	struct rpc_request req = grant_request(true);
+	int64_t began = now_ms();
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
+	return now_ms() - began;
+}
+
+static void spare__goes_to_who_lacks_it(void **state)
+{
+	struct rpc_grant_reply spare = begin_with_none_left();
+	uint64_t number;
+
+	assert_int_equal(told(1), 0);
+	ask(0, 1, grant_request(true));
+	number = until_told(1);
+	return_pages(1, &spare, number);
+	assert_true(expect(0, RPC_GRANT, 1).grant.ngrant);
+	assert_int_equal(told(1), 0);
+	end_both();
+}
+
+static void spare__is_none_when_all_have_said_so(void **state)
+{
+	static const struct rpc_grant_reply nothing;
+	struct rpc_reply rep;
+	uint64_t number;
+
+	begin_with_none_left();
+	ask(0, 1, grant_request(true));
+	number = until_told(1);
+	return_pages(1, &nothing, 0);
+	return_pages(1, &nothing, number - 1);
+	assert_int_equal(told(1), number);
+	return_pages(1, &nothing, number);
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.op, RPC_GRANT);
+	assert_int_equal(rep.status, -ENOSPC);
+	assert_true(wait_in_vain() < GIVE_PAGES_MS);
+	end_both();
+}
+
+/* One that was stopped: each who lacks pages would wait for it. */
+static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
+{
+	struct rpc_grant_reply spare = begin_with_none_left();
+	uint64_t number;
+
+	assert_true(wait_in_vain() >= GIVE_PAGES_MS);
+	assert_true(wait_in_vain() < GIVE_PAGES_MS);
+	number = told(1);
+	assert_int_not_equal(number, 0);
+	return_pages(1, &spare, number);
+	ask(0, 1, grant_request(true));
+	assert_true(expect(0, RPC_GRANT, 1).grant.ngrant);
+	end_both();
+}
+
+int driver_run_pages(void)
+{
+	static const struct CMUnitTest tests[] = {
+		SHARERS_TEST(spare__goes_to_who_lacks_it),
+		SHARERS_TEST(spare__is_none_when_all_have_said_so),
+		SHARERS_TEST(spare__of_one_that_says_nothing_is_waited_for_once),
+	};
+
+	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
+}
