@@ -456,29 +456,28 @@ static bool waits_for_ever(const struct request *req)
 
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
  * not expect of a file would do harm. Without it whoever is killed must not hang; and the kernel
- * does not tell of the signal that kills after it has told of another one. */
+ * does not tell of the signal that kills after it has told of another one. Who has had his answer
+ * wants nothing any more. True: it has ended. */
 static bool give_up(struct request *req)
 {
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
 
-	if ((!disconnected && ends_by_itself(req, op)) || waits_for_ever(req))
+	if ((!disconnected && ends_by_itself(req, op)) || (!req->replied && waits_for_ever(req)))
 		return false;
 	list_del(&op->interrupted);
 	if (op_cancel(req, -EINTR))
 		return true;
 	if (disconnected) {
 		leftover_make(req, -EINTR);
-		return true;
+	} else if (op->wait == OP_AT_RPC) {
+		rpc_withdraw(req->thread, &op->call);
+		/* Of what changes something the answer is waited for: it has happened, or it has
+		 * not. */
+		if (!rpc_op_info(op->call.req.op)->mutates)
+			request_abandon(req, -EINTR);
 	}
-	if (op->wait != OP_AT_RPC)
-		return true;
-	/* Of what changes something the answer is waited for: it has happened, or it has not. */
-	rpc_withdraw(req->thread, &op->call);
-	if (rpc_op_info(op->call.req.op)->mutates)
-		return false;
-	request_abandon(req, -EINTR);
-	return true;
+	return false;
 }
 
 void fs_interrupt(struct request *req)

@@ -87,7 +87,8 @@ bool fs_begins_anew(struct request *req, int *error);
 void fs_forget(struct io_thread *thread, const struct forget *forget);
 /* The caller of req was signalled. If that kills it, now or later, a request that waits for a
  * server that is away, or for other clients, is ended by -EINTR (leftover_make if something of it
- * is on the way); else it is left alone. */
+ * is on the way); else it is left alone. What goes on after its caller's end is taken back where it
+ * waits for other clients, when the server is there. */
 void fs_interrupt(struct request *req);
 /* Nobody knows when the server will answer: remote_disconnected(). */
 bool fs_disconnected(const struct io_thread *thread);

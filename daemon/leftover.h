@@ -9,6 +9,9 @@
  * ended. Not held is what neither sees nor changes files and names. What the kernel answers by
  * itself until then is what was before; when one of them ends it has to ask anew (expire.h).
  *
+ * A client that is stopped must not hold up all of this mount: what waits for other clients when
+ * the server is back is taken back (fs_interrupt()).
+ *
  * What is held has taken nothing, so nothing that goes on waits for it.
  *
  * THREADS    Requests are held by their own thread; the last one to end wakes all threads.
@@ -34,7 +37,8 @@ struct leftover_thread {
 
 void leftover_thread_init(struct leftover_thread *t);
 
-/* Answers with `error` now; the operation, which has begun, goes on by itself. */
+/* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
+ * (fs_watch()). */
 void leftover_make(struct request *req, int error);
 /* For each operation that ends, while it still has its inode. */
 void leftover_end(struct request *req);

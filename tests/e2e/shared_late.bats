@@ -311,3 +311,42 @@ loads() {
 	[ ! -e "$dir/2/linked" ]
 	run ! server_logged 'is ended'
 }
+
+goes_on() {
+	! alive "$1"
+}
+
+# The removal that is on its way when the server is killed goes there once more, after its caller's end.
+@test "what a killed program has left on its way for what a stopped mount has holds up nobody" {
+	local remover writer
+	use_lease 60
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	mkdir "$dir/2/own"
+	echo first >"$dir/2/own/file"
+	suspend "${mounts[1]}"
+	rm "$dir/2/a" 3>&- &
+	remover=$!
+	until_true 10 wait_at_server 1
+	kill_server
+	kill -KILL "$remover"
+	exit_status "$remover" 10 || [ $? -eq 137 ]
+	start_server
+	(echo second >>"$dir/2/own/file") 3>&- &
+	writer=$!
+	until_true 30 goes_on "$writer" || {
+		kill -CONT "${mounts[1]}"
+		die "it waits for the stopped mount"
+	}
+	wait "$writer"
+	until_true 10 wait_at_server 0
+	kill -CONT "${mounts[1]}"
+	gives a first read
+	let_go a
+	[ "$(cat "$dir/2/a")" = first ]
+	[ "$(cat "$dir/1/own/file")" = "first
+second" ]
+	run ! server_logged 'is ended'
+}
