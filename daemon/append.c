@@ -117,45 +117,60 @@ static bool knows_all(struct op_append *a)
 
 /* ---- one of them ----------------------------------------------------------------------------- */
 
+void append_queue(struct request *req)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode;
+
+	if (!appends(req))
+		return;
+	inode = a->inode = op_inode_of(req);
+	a->offset = req->args.offset;
+	pthread_mutex_lock(&inode->lock);
+	insert_locked(&inode->appends, a);
+	pthread_mutex_unlock(&inode->lock);
+}
+
 bool append_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 	struct op_append *a = &op->append;
-	struct inode *inode;
+	struct inode *inode = a->inode;
 	bool inside = false;
 
-	if (!appends(req))
+	if (!inode)
 		return true;
-	inode = a->inode = op_inode_of(req);
-	a->offset = req->args.offset;
 	waiter_init(&op->waiter, req, then);
-	pthread_mutex_lock(&inode->lock);
-	insert_locked(&inode->appends, a);
-	pthread_mutex_unlock(&inode->lock);
 	if (knows_all(a)) {
 		pthread_mutex_lock(&inode->lock);
 		a->settled = true;
 		inside = next_locked(&inode->appends) == a;
 		pthread_mutex_unlock(&inode->lock);
-		if (inside)
-			return true;
 	}
+	if (inside && !a->status)
+		return true;
+	if (inside)
+		waiter_wake(&op->waiter, a->status);
 	fs_watch_begin(req);
 	op->wait = OP_AT_APPEND;
 	return false;
 }
 
-/* Who is taken back tells nothing of the others. */
-static bool is_failure(int status)
+/* Who gives up tells nothing of the others. */
+static int failure_of(const struct request *req, int status)
 {
-	return status && status != -ECANCELED && status != -EINTR;
+	if (status == -ECANCELED)
+		status = req->taken_back;
+	return status == -EINTR ? 0 : status;
 }
 
-static void fail_next_locked(struct appends *queue, uint64_t offset, int status)
+/* The next piece of the same request, if that is what comes behind it. */
+static void fail_next_locked(struct appends *queue, struct op_append *a, int status)
 {
-	struct op_append *next = first_locked(queue);
+	const struct list *behind = a->inside ? queue->waiting.next : a->link.next;
+	struct op_append *next = list_entry(behind, struct op_append, link);
 
-	if (next && next->offset == offset)
+	if (behind != &queue->waiting && next->offset == a->offset + request_of(a)->args.size)
 		next->status = status;
 }
 
@@ -163,10 +178,15 @@ static void leave_locked(struct request *req, int status)
 {
 	struct op_append *a = &op_of(req)->append;
 	struct appends *queue = &a->inode->appends;
+	int failure = failure_of(req, status);
 
-	if (is_failure(status))
-		fail_next_locked(queue, a->offset + req->args.size, status);
-	a->inside = queue->inside = false;
+	if (!a->inside && list_empty(&a->link))
+		return; /* it has left already */
+	if (failure)
+		fail_next_locked(queue, a, failure);
+	list_del(&a->link);
+	if (a->inside)
+		a->inside = queue->inside = false;
 	wake_next_locked(queue);
 }
 
@@ -184,8 +204,7 @@ void append_leave(struct request *req, int status)
 	if (!inode)
 		return;
 	pthread_mutex_lock(&inode->lock);
-	if (a->inside)
-		leave_locked(req, status);
+	leave_locked(req, status);
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(steal_ptr(&a->inode));
 }
@@ -198,10 +217,8 @@ bool append_withdraw(struct request *req)
 
 	pthread_mutex_lock(&inode->lock);
 	waits = a->settled && !a->inside;
-	if (waits) {
-		list_del(&a->link);
-		wake_next_locked(&inode->appends);
-	}
+	if (waits)
+		leave_locked(req, -ECANCELED);
 	pthread_mutex_unlock(&inode->lock);
 	return waits;
 }

@@ -4,14 +4,17 @@
  * where the file ends when its turn comes (ops_write.c). The kernel lets its own callers append one
  * after the other, but it sends what one of them appends asynchronously, if that is long, in pieces
  * that are all on their way at once, and any threads read them. By the kernel's offsets these are
- * in order. So a WRITE that appends waits, before it asks for a lease, until all that it knows of
- * with lower offsets have ended; and before that until none can have been read that is not known:
+ * in order. So a WRITE that appends has its place among them from when it is read, whatever else it
+ * has to wait for before it begins (leftover.h, renewal.h). Then it waits, before it asks for a
+ * lease, until all with lower offsets have ended; and before that until none can have been read
+ * that has no place yet:
  *
- *     messages are read in the order in which they were sent -> those sent before this one that are
- *     not known are with a thread that is just reading, or are parked there -> that one is asked
+ *     messages are read in the order in which they were sent -> those sent before this one that
+ *     have none are with a thread that is just reading, or are parked there -> that one is asked
  *
- * When one fails the pieces behind it do, too: the kernel tells the caller of one failure, and
- * nothing is to lie behind what is missing.
+ * When one fails the pieces behind it that have been read do, too, since nothing is to lie behind
+ * what is missing. One that is read later can't be told from another append; but the kernel, which
+ * tells its caller of one failure, then cuts the file off at the end that it knew.
  *
  * OWNERSHIP  A WRITE's place is in its struct op, and has a reference to the inode.
  * THREADS    The queue belongs to the inode's lock. The thread that is asked looks in its own turn.
@@ -36,10 +39,10 @@ struct appends {
 };
 
 struct op_append {
-	struct list link;     /* while it waits */
-	struct inode *inode;  /* NULL: it does not append, or its turn is over */
+	struct list link;     /* before its turn */
+	struct inode *inode;  /* NULL: it does not append */
 	uint64_t offset;      /* the kernel's */
-	bool inside, settled; /* all that come before it are known */
+	bool inside, settled; /* it may begin, and all that come before it have their places */
 	int status;           /* what it fails with, as the one before it has, or by itself */
 	unsigned asked;       /* the thread that looks, by its index */
 	struct thread_call call;
@@ -47,10 +50,13 @@ struct op_append {
 
 void appends_init(struct appends *a);
 
-/* Before a WRITE of a sharing mount begins. True: it does not append, or it has its turn. False:
- * then(req, status) follows; op_wait_for_others() is to be called. */
+/* A request of a sharing mount was read: takes its place, if it appends. */
+void append_queue(struct request *req);
+/* Before it begins. True: it does not append, or it has its turn. False: then(req, status) follows;
+ * op_wait_for_others() is to be called. */
 bool append_enter(struct request *req, void (*then)(struct request *req, int status));
-/* Its end, with what it ends with; harmless for all others. */
+/* Its end, whether it has begun or not, with what is answered (reply_error()); harmless for all
+ * others. */
 void append_leave(struct request *req, int status);
 /* What it appends is the file's from now on, though it goes on, under the inode's lock. */
 void append_done_locked(struct request *req);

@@ -331,19 +331,12 @@ static void run(struct request *req)
 	ops[req->op](req);
 }
 
-/* It has not begun. */
-static void refuse(struct request *req, int status)
-{
-	append_leave(req, status);
-	reply_error(req, status);
-}
-
 static void run_stowed(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
 	if (status) {
 		lease_leave(req);
-		refuse(req, status);
+		op_refuse(req, status);
 		return;
 	}
 	request_unstow(req);
@@ -364,7 +357,7 @@ static void run_leased(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
 	if (status)
-		refuse(req, status);
+		op_refuse(req, status);
 	else
 		go_on(req);
 }
@@ -381,7 +374,7 @@ static void admit_in_turn(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
 	if (status)
-		refuse(req, status);
+		op_refuse(req, status);
 	else
 		admit(req);
 }
@@ -402,7 +395,7 @@ static void begin_held(struct request *req, int status)
 {
 	list_del(&op_of(req)->interrupted);
 	if (status)
-		reply_error(req, status);
+		op_refuse(req, status);
 	else
 		begin(req);
 }
@@ -418,6 +411,8 @@ void fs_dispatch(struct request *req)
 
 	if (thread->fs->options.debug_io)
 		debug_io_begin(req, req->node);
+	if (thread->fs->options.sharing)
+		append_queue(req);
 	if (leftover_enter(req, begin_held))
 		begin(req);
 	if (remote_gives_up(thread))

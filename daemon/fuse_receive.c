@@ -380,7 +380,7 @@ static int receive_apart(struct io_thread *thread, uint8_t *msg, void *landing)
 	return got;
 }
 
-/* From before a message leaves the kernel's queue, or the parked ones, until it has begun. */
+/* From before a message leaves the kernel's queue, or the parked ones, until it is dispatched. */
 static void set_reading(struct io_thread *thread, bool reading)
 {
 	__atomic_store_n(&thread->priv->reading, reading, __ATOMIC_SEQ_CST);

@@ -115,8 +115,8 @@ void fuse_receive_drop_parked(struct io_thread *thread);
 /* Any thread: pages are about to be dropped. What that waits for may be parked, or not be read. */
 void fuse_receive_look_again(struct io_thread *thread);
 
-/* Any thread: whether this one may have read a message before now that has not begun. If not, all
- * that it has read has. `asking` is the caller's own. */
+/* Any thread: whether this one may have read a message before now that was not dispatched. If not,
+ * all that it has read was. `asking` is the caller's own. */
 bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking);
 /* The thread's own: whether a WRITE is parked that appends to the file, below this offset. */
 bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset);

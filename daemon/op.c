@@ -123,6 +123,12 @@ void op_finish(struct request *req, int status)
 	reply_error(req, status);
 }
 
+void op_refuse(struct request *req, int status)
+{
+	append_leave(req, status);
+	reply_error(req, status);
+}
+
 struct ttl op_ttl(struct request *req)
 {
 	const struct fs *fs = req->thread->fs;

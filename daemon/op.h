@@ -136,6 +136,8 @@ struct inode *op_inode_of(const struct request *req);
 void op_end(struct request *req);
 /* Both ends in one, without a body: 0 or -errno. */
 void op_finish(struct request *req, int status);
+/* The same for one that has not begun. */
+void op_refuse(struct request *req, int status);
 
 /* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));

@@ -307,7 +307,7 @@ bool renewal_enter(struct request *req)
 	if (handle && !(running && req->op == OP_FSYNC) &&
 		(is_stale(fs, handle) || (running && req->args.cached))) {
 		tell(req, handle);
-		reply_error(req, -EIO);
+		op_refuse(req, -EIO);
 		return false;
 	}
 	if (running)

@@ -101,8 +101,7 @@ static void went_on(struct request *req, int status)
 	fx.went[req - fx.ops] = status ? status : 1;
 }
 
-/* The thread that reads it has others read and look at what they have meanwhile. */
-static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
+static void receive(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 {
 	struct request *req = &fx.ops[i];
 
@@ -111,13 +110,31 @@ static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 	req->args.offset = offset;
 	req->args.size = BYTES;
 	fx.went[i] = 0;
-	if (append_enter(req, went_on))
+	append_queue(req);
+}
+
+static void enter(unsigned i)
+{
+	if (append_enter(&fx.ops[i], went_on))
 		fx.went[i] = 1;
+}
+
+/* The thread that reads it has others read and look at what they have meanwhile. */
+static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
+{
+	receive(i, thread, offset, flags);
+	enter(i);
 }
 
 static void append(unsigned i, unsigned thread, uint64_t offset)
 {
 	begin(i, thread, offset, O_WRONLY | O_APPEND);
+}
+
+/* Something else is to be over before it begins: enter(). */
+static void hold(unsigned i, unsigned thread, uint64_t offset)
+{
+	receive(i, thread, offset, O_WRONLY | O_APPEND);
 }
 
 static void end(unsigned i, int status)
@@ -255,6 +272,50 @@ static void append__waits_for_what_is_parked_before_it(void **state)
 	end(1, 0);
 }
 
+/* ---- what is held before it begins ----------------------------------------------------------- */
+
+static void append__that_is_held__is_waited_for(void **state)
+{
+	hold(0, 0, 0);
+	append(1, 1, BYTES);
+	assert_int_equal(fx.went[1], 0);
+	enter(0);
+	assert_int_equal(fx.went[0], 1);
+	end(0, 0);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+static void append__that_ends_while_it_is_held__is_not_waited_for(void **state)
+{
+	hold(0, 0, 0);
+	append(1, 1, BYTES);
+	end(0, -EINTR);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+}
+
+static void append__behind_one_that_fails_while_it_is_held__fails(void **state)
+{
+	hold(0, 0, 0);
+	append(1, 1, BYTES);
+	end(0, -EIO);
+	assert_int_equal(fx.went[1], -EIO);
+	end(1, -EIO);
+}
+
+static void append__that_is_held_behind_one_that_fails__fails(void **state)
+{
+	append(0, 0, 0);
+	hold(1, 1, BYTES);
+	end(0, -ENOSPC);
+	enter(1);
+	assert_int_equal(fx.went[1], 0);
+	turn(1);
+	assert_int_equal(fx.went[1], -ENOSPC);
+	end(1, -ENOSPC);
+}
+
 /* ---- failures and those that give up --------------------------------------------------------- */
 
 static void append__behind_one_that_fails__fails(void **state)
@@ -279,6 +340,33 @@ static void append__behind_one_that_was_taken_back__goes_on(void **state)
 	end(0, -EINTR);
 	assert_int_equal(fx.went[1], 1);
 	end(1, 0);
+}
+
+/* By a soft mount, for one, which tells its caller so. */
+static void append__behind_one_that_was_taken_back_with_an_error__fails(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, BYTES);
+	append(2, 2, 2 * BYTES);
+	fx.ops[1].taken_back = -EIO;
+	assert_true(append_withdraw(&fx.ops[1]));
+	append_leave(&fx.ops[1], -ECANCELED);
+	end(0, 0);
+	assert_int_equal(fx.went[2], -EIO);
+	end(2, -EIO);
+}
+
+/* What somebody else appends begins where the kernel knows the end. */
+static void append__of_another_request__does_not_fail_with_it(void **state)
+{
+	append(0, 0, 0);
+	append(1, 1, 0);
+	append(2, 2, BYTES);
+	end(0, -ENOSPC);
+	assert_int_equal(fx.went[1], 1);
+	end(1, 0);
+	assert_int_equal(fx.went[2], 1);
+	end(2, 0);
 }
 
 static void withdraw__of_one_that_waits(void **state)
@@ -320,8 +408,14 @@ int main(void)
 		CASE(append__waits_for_who_is_reading),
 		CASE(append__waits_for_all_who_are_reading),
 		CASE(append__waits_for_what_is_parked_before_it),
+		CASE(append__that_is_held__is_waited_for),
+		CASE(append__that_ends_while_it_is_held__is_not_waited_for),
+		CASE(append__behind_one_that_fails_while_it_is_held__fails),
+		CASE(append__that_is_held_behind_one_that_fails__fails),
 		CASE(append__behind_one_that_fails__fails),
 		CASE(append__behind_one_that_was_taken_back__goes_on),
+		CASE(append__behind_one_that_was_taken_back_with_an_error__fails),
+		CASE(append__of_another_request__does_not_fail_with_it),
 		CASE(withdraw__of_one_that_waits),
 		CASE(withdraw__of_one_that_is_looked_for__fails),
 	};

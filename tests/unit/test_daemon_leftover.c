@@ -1,4 +1,4 @@
-/* Operations that go on after their callers' end: how long that may be. */
+/* Operations that go on after their callers' end: what they hold up, and for how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/io_thread_private.h"
 #include "daemon/io_threads.h"
 #include "daemon/op.h"
@@ -18,7 +19,8 @@
 enum {
 	INO = 71,
 	THREADS = 2,
-	OPS = 1,
+	OPS = 3,
+	BYTES = 4096,
 	NOBODY = 0, /* no process has this number */
 	UNIQUE = 100,
 	AWAY_MS = 10,
@@ -34,6 +36,7 @@ struct fixture {
 	struct io_threads *group;
 	struct io_thread *threads[THREADS];
 	struct inode *inode;
+	struct handle handle;
 	struct request ops[OPS];
 	int kernel[2];
 };
@@ -105,6 +108,7 @@ static int setup(void **state)
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
 	inode_remember(fx.inode);
+	fx.handle.inode = fx.inode;
 	return 0;
 }
 
@@ -165,6 +169,18 @@ static struct request *make(unsigned i, unsigned thread, enum request_op op)
 	list_add_tail(&req->thread->priv->used_requests, &req->all);
 	req->thread->priv->nused++;
 	return req;
+}
+
+static void append(unsigned i, unsigned thread, uint64_t offset)
+{
+	struct request *req = make(i, thread, OP_WRITE);
+
+	req->args.has_fh = true;
+	req->args.fh = handle_number(&fx.handle);
+	req->args.flags = O_WRONLY | O_APPEND;
+	req->args.offset = offset;
+	req->args.size = BYTES;
+	fs_dispatch(req);
 }
 
 /* What its caller was told; WAITS: nothing. */
@@ -322,6 +338,54 @@ static void abandoned__is_withdrawn_on_each_connection(void **state)
 	answer(req, -EINTR);
 }
 
+/* ---- what waits for it ----------------------------------------------------------------------- */
+
+/* The second thread is the first to see that it is over. */
+static void appends__that_were_held__keep_their_order(void **state)
+{
+	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
+
+	lose();
+	fs_interrupt(req);
+	assert_int_equal(told(0), -EINTR);
+	append(1, 0, 0);
+	append(2, 1, BYTES);
+	assert_int_equal(op_of(&fx.ops[1])->wait, OP_AT_LEFTOVERS);
+	assert_int_equal(op_of(&fx.ops[2])->wait, OP_AT_LEFTOVERS);
+	come_back();
+	answer(req, 0);
+	turn(1);
+	assert_int_equal(op_of(&fx.ops[2])->wait, OP_AT_APPEND);
+	turn(0);
+	assert_int_equal(op_of(&fx.ops[1])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(&fx.ops[1], -EINTR));
+	assert_int_equal(told(1), -EINTR);
+	turn(1);
+	assert_int_equal(op_of(&fx.ops[2])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(&fx.ops[2], -EINTR));
+	assert_int_equal(told(2), -EINTR);
+}
+
+static void append__that_is_taken_back_while_it_is_held__leaves_its_place(void **state)
+{
+	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
+
+	lose();
+	fs_interrupt(req);
+	assert_int_equal(told(0), -EINTR);
+	append(1, 0, 0);
+	append(2, 1, BYTES);
+	assert_true(op_cancel(&fx.ops[1], -EINTR));
+	assert_int_equal(told(1), -EINTR);
+	come_back();
+	answer(req, 0);
+	turn(1);
+	assert_int_equal(op_of(&fx.ops[2])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(&fx.ops[2], -EINTR));
+	assert_int_equal(told(2), -EINTR);
+	turn(0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -331,6 +395,8 @@ int main(void)
 		CASE(leftover__of_a_soft_mount__is_withdrawn_when_the_server_is_back),
 		CASE(leftover__that_comes_to_wait_for_a_lease__ends),
 		CASE(abandoned__is_withdrawn_on_each_connection),
+		CASE(appends__that_were_held__keep_their_order),
+		CASE(append__that_is_taken_back_while_it_is_held__leaves_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

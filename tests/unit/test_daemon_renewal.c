@@ -267,6 +267,21 @@ static void handle__that_had_a_lock_fails_for_good(void **state)
 	}
 }
 
+static void append__by_a_handle_of_the_old_session__leaves_its_place(void **state)
+{
+	struct request *req;
+
+	end_session();
+	renew();
+	req = make_by_handle(0, OP_WRITE);
+	req->args.flags = O_WRONLY | O_APPEND;
+	append_queue(req);
+	assert_false(list_empty(&fx.inode->appends.waiting));
+	assert_false(renewal_enter(req));
+	assert_int_equal(told(0), -EIO);
+	assert_true(list_empty(&fx.inode->appends.waiting));
+}
+
 /* Nobody who reads a page waits: what is to end may wait for the page. */
 static void read__for_the_cache_fails_while_the_session_ends(void **state)
 {
@@ -401,6 +416,7 @@ int main(void)
 		CASE(handle__of_the_old_session_fails_once),
 		CASE(handle__of_the_old_session_is_good_for_what_is_no_data),
 		CASE(handle__that_had_a_lock_fails_for_good),
+		CASE(append__by_a_handle_of_the_old_session__leaves_its_place),
 		CASE(read__for_the_cache_fails_while_the_session_ends),
 		CASE(error__of_the_end_begins_anew_what_changed_nothing),
 		CASE(quotas__what_was_reserved_is_not_had_any_more),
