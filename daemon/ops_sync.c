@@ -6,9 +6,14 @@
 #include "daemon/ops.h"
 
 /* Nobody waits any more for one that was abandoned, whose handle may be gone. */
+static int tell(struct request *req)
+{
+	return req->replied ? 0 : commit_tell(op_of(req)->inode, handle_of(req));
+}
+
 static void synced(struct request *req, int status)
 {
-	int failed = req->replied ? 0 : commit_tell(op_of(req)->inode, handle_of(req));
+	int failed = tell(req);
 
 	/* What he was told of goes before his own giving up. */
 	op_finish(req, failed ? failed : status);
@@ -17,7 +22,7 @@ static void synced(struct request *req, int status)
 static void sync_commit(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
-	int failed = commit_tell(inode, handle_of(req));
+	int failed = tell(req);
 
 	if (req->op == OP_FLUSH && inode->fs->options.sharing && !req->replied)
 		lease_note_closing(inode, handle_of(req));
