@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/rights.h"
 #include "common/types.h"
 #include "common/wire.h"
 
@@ -235,17 +236,24 @@ enum {
 	SET_ATIME_NOW = 64,
 	SET_MTIME_NOW = 128,
 	SET_CTIME = 256,
-	SET_NO_CAPS = 512, /* security.capability goes */
+	SET_NO_CAPS = 512,        /* security.capability goes */
+	SET_NO_PRIVILEGES = 1024, /* see below */
 };
 
 /* A file that is to become longer over pages that were allocated beyond its end may do so in steps:
- * the reply's size tells how far it is, and the rest is to be asked for again. */
+ * the reply's size tells how far it is, and the rest is to be asked for again.
+ *
+ * Other sessions may have changed the inode since its mode and group were told. So with
+ * SET_NO_PRIVILEGES, of what is no directory, it is the mode that there is then which loses what
+ * mode_without_privileges() takes away: in_group, if the group that there is is one of `groups`.
+ */
 struct rpc_setattr {
 	uint64_t ino;
 	uint32_t valid;
 	uint32_t mode, uid, gid;
 	uint64_t size;
 	int64_t atime, mtime, ctime;
+	struct id_range groups;
 };
 
 struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name */

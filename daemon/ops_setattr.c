@@ -1,5 +1,7 @@
 /* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
  * being written, with its next COMMIT. */
+#include "common/rights.h"
+#include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
@@ -20,31 +22,57 @@ static void setattr_done(struct request *req, int status)
 		reply_attr(req, &attr, ttl);
 }
 
-/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
- * directories these bits are no privileges. */
-static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
-{
-	uint32_t mode, left;
-
-	if ((set->valid & SET_MODE) || S_ISDIR(inode->type))
-		return;
-	if (!req->args.kill_priv && !(set->valid & (SET_UID | SET_GID)))
-		return;
-	left = op_mode_without_privileges(req, inode, &mode);
-	if (left != mode) {
-		set->valid |= SET_MODE;
-		set->mode = left;
-	}
-}
-
-/* ---- with the next COMMIT -------------------------------------------------------------------- */
-
 enum {
 	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
 	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
 	SET_OWNERS = SET_UID | SET_GID,
 	SET_PERMISSIONS = SET_MODE | SET_OWNERS,
 };
+
+/* ---- privileges ------------------------------------------------------------------------------ */
+
+/* The groups that the caller counts as a member of, of the inode's. */
+static struct id_range groups_of(const struct request *req, struct inode *inode)
+{
+	uint32_t gid;
+
+	if (req->uid == 0)
+		return ID_RANGE_ALL;
+	pthread_mutex_lock(&inode->lock);
+	gid = inode->attr.gid;
+	pthread_mutex_unlock(&inode->lock);
+	return caller_in_group(req, gid) ? (struct id_range){gid, gid} : ID_RANGE_NONE;
+}
+
+static void drop_known_privileges(
+	const struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	uint32_t mode, left = op_mode_without_privileges(req, inode, &mode);
+
+	if (left != mode) {
+		set->valid |= SET_MODE;
+		set->mode = left;
+	}
+}
+
+/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
+ * directories these bits are no privileges. A file that is cut nobody else changes meanwhile, and
+ * a mount that has its export for itself knows all; else the mode may be another by now. */
+static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	bool owners = set->valid & SET_OWNERS;
+
+	if ((set->valid & SET_MODE) || S_ISDIR(inode->type) || (!owners && !req->args.kill_priv))
+		return;
+	if (owners && inode->fs->options.sharing) {
+		set->valid |= SET_NO_PRIVILEGES;
+		set->groups = groups_of(req, inode);
+	} else {
+		drop_known_privileges(req, inode, set);
+	}
+}
+
+/* ---- with the next COMMIT -------------------------------------------------------------------- */
 
 /* A writeback cache tells the times of writes by a SETATTR of their own, at each close. */
 static bool is_of_written_back(const struct inode *inode, const struct rpc_setattr *set)

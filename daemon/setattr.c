@@ -14,6 +14,7 @@
 #include <errno.h>
 
 #include "common/log.h"
+#include "common/rights.h"
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -23,22 +24,19 @@ enum {
 	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
 };
 
-/* The mode changes for its set-user-id bit, and who changes a mode without being in the file's
- * group leaves no set-group-id bit, for which group's execution or locking it ever was. */
 uint32_t op_mode_without_privileges(const struct request *req, struct inode *inode, uint32_t *mode)
 {
-	uint32_t left, gid;
+	uint32_t member, other, gid;
 
 	pthread_mutex_lock(&inode->lock);
-	left = *mode = inode->attr.mode;
+	*mode = inode->attr.mode;
 	gid = inode->attr.gid;
 	pthread_mutex_unlock(&inode->lock);
-	left &= ~(uint32_t)S_ISUID;
-	if (!(left & S_ISGID))
-		return left;
-	if (left & S_IXGRP || (left != *mode && req->uid != 0 && !caller_in_group(req, gid)))
-		left &= ~(uint32_t)S_ISGID;
-	return left;
+	member = mode_without_privileges(*mode, true);
+	other = mode_without_privileges(*mode, false);
+	if (member == other || req->uid == 0 || caller_in_group(req, gid))
+		return member;
+	return other;
 }
 
 /* atime: the new one, if it was changed. */

@@ -1,6 +1,7 @@
 /* ns_setattr.c - SETATTR: modes, owners, times and truncation. */
 #include <errno.h>
 
+#include "common/rights.h"
 #include "common/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
@@ -83,6 +84,19 @@ int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *se
 	return ns_setattr_xattrs(c, i, set->valid);
 }
 
+/* What is to be done to the inode as it is. */
+static struct rpc_setattr settle(const struct inode *i, const struct rpc_setattr *req)
+{
+	struct rpc_setattr set = *req;
+
+	if (!(req->valid & SET_NO_PRIVILEGES) || req->valid & SET_MODE || inode_is_dir(i))
+		return set;
+	set.mode = mode_without_privileges(i->attr.mode, id_range_has(&req->groups, i->attr.gid));
+	if (set.mode != i->attr.mode)
+		set.valid |= SET_MODE;
+	return set;
+}
+
 static int check_lease(struct ns_call *c, const struct inode *i)
 {
 	uint32_t valid = c->req->setattr.valid;
@@ -96,17 +110,20 @@ int ns_setattr(struct ns_call *c)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
 	struct inode inode;
+	struct rpc_setattr set;
 	uint64_t room = room_for(req);
 	int err = inode_load(c->v, req->ino, &inode);
 
-	if (!err)
-		err = check_size(&inode, req);
+	if (err)
+		return err;
+	set = settle(&inode, req);
+	err = check_size(&inode, req);
 	if (!err)
 		err = check_lease(c, &inode);
 	if (!err)
 		err = check_owner(c, &inode);
 	if (!err)
-		err = ns_setattr_xattrs_room(c, &inode, req->valid, &room);
+		err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err && req->valid)
 		err = ns_room(c, room, false);
 	if (!err && req->valid & SET_SIZE)
@@ -116,7 +133,7 @@ int ns_setattr(struct ns_call *c)
 	if (err)
 		return err;
 	if (req->valid) {
-		err = ns_set_attr(c, &inode, req);
+		err = ns_set_attr(c, &inode, &set);
 		if (!err)
 			err = inode_save(c->v, &inode);
 	}

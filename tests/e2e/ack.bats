@@ -5,6 +5,7 @@
 
 bats_require_minimum_version 1.5.0
 load helpers
+load steps
 
 setup() {
 	setup_rmem
@@ -31,55 +32,6 @@ answer_again() {
 
 daemon_logged() {
 	grep -q -- "$1" "$dir/daemon.log"
-}
-
-# ---- one who does to a file what he is told ------------------------------------------------------
-
-# begin_steps FILE
-begin_steps() {
-	mkfifo "$dir/steps"
-	fsop step "$1" <"$dir/steps" >"$dir/ended" 2>&1 3>&- &
-	stepper=$!
-	exec 8>"$dir/steps"
-	asked=0
-}
-
-has_ended() {
-	[ "$(grep -c '\.$' "$dir/ended")" -ge "$asked" ]
-}
-
-ask() {
-	asked=$((asked + 1))
-	echo "$*" >&8
-}
-
-# step VERB [AT [TEXT]] = RESULT: it ends at once, and so.
-step() {
-	ask "${@:1:$#-2}"
-	ends "${!#}"
-}
-
-ends() {
-	until_true 10 has_ended || die "it does not end: $(cat "$dir/ended")"
-	[ "$(tail -n 1 "$dir/ended")" = "$1 ." ] || die "not $1: $(tail -n 1 "$dir/ended")"
-}
-
-# waits VERB...: it does not end while the server is stopped.
-waits() {
-	ask "$@"
-	! until_true 1 has_ended || die "it did not wait: $(tail -n 1 "$dir/ended")"
-}
-
-end_steps() {
-	exec 8>&-
-	exit_status $stepper 20
-}
-
-# kill_stepper: and it has ended, whatever it waited for.
-kill_stepper() {
-	exec 8>&-
-	kill -KILL $stepper
-	exit_status $stepper 20 || [ $? -eq 137 ]
 }
 
 # With a page whose place is known and pages for the next ones.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <grp.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -435,8 +436,45 @@ static int print_size(int fd)
 	return 0;
 }
 
+static int become(uint32_t id)
+{
+	if (geteuid() && seteuid(0))
+		return -1;
+	return setgroups(0, NULL) || setegid(id) || seteuid(id) ? -1 : 0;
+}
+
+static int set_mtime(int fd, time_t seconds)
+{
+	const struct timespec times[] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = seconds}};
+
+	return futimens(fd, times);
+}
+
+static int do_step_of_owners(int fd, const char *verb, off_t at, const char *text)
+{
+	if (strcmp(verb, "user") == 0)
+		return become((uint32_t)at);
+	if (strcmp(verb, "owner") == 0)
+		return fchown(fd, (uid_t)at, (gid_t)strtol(text, NULL, 10));
+	if (strcmp(verb, "mode") == 0)
+		return fchmod(fd, (mode_t)strtoul(text, NULL, 8));
+	return strcmp(verb, "mtime") == 0 ? set_mtime(fd, at) : futimens(fd, NULL);
+}
+
+static bool is_of_owners(const char *verb)
+{
+	static const char *const verbs[] = {"user", "owner", "mode", "mtime", "now"};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(verbs); i++)
+		if (strcmp(verb, verbs[i]) == 0)
+			return true;
+	return false;
+}
+
 static int do_step(int fd, const char *verb, off_t at, const char *text)
 {
+	if (is_of_owners(verb))
+		return do_step_of_owners(fd, verb, at, text);
 	if (strcmp(verb, "write") == 0)
 		return pwrite(fd, text, strlen(text), at) == (ssize_t)strlen(text) ? 0 : -1;
 	if (strcmp(verb, "read") == 0)
@@ -449,7 +487,8 @@ static int do_step(int fd, const char *verb, off_t at, const char *text)
 }
 
 /* Does with a file what each line says: "write AT TEXT", "read AT LEN", "size", "cut AT", "fsync",
- * "close"; and prints what it was told, how it ended, and "." */
+ * "close"; as root or "user ID": "owner UID GID", "mode 0 OCTAL", "mtime SECONDS", "now"; and
+ * prints what it was told, how it ended, and "." */
 static int step(char **args)
 {
 	int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
