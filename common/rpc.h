@@ -238,23 +238,30 @@ enum {
 	SET_CTIME = 256,
 	SET_NO_CAPS = 512,        /* security.capability goes */
 	SET_NO_PRIVILEGES = 1024, /* see below */
+	SET_IF_OWNED = 2048,
 };
 
 /* A file that is to become longer over pages that were allocated beyond its end may do so in steps:
  * the reply's size tells how far it is, and the rest is to be asked for again.
  *
- * Other sessions may have changed the inode since its mode and group were told. So with
- * SET_NO_PRIVILEGES, of what is no directory, it is the mode that there is then which loses what
- * mode_without_privileges() takes away: in_group, if the group that there is is one of `groups`.
- */
+ * Other sessions may have changed the inode since the caller was found to have the right to this.
+ * So with SET_IF_OWNED it is -EPERM if the owner that there is is none of `owners`, and SET_MODE
+ * sets no set-group-id where the group that there is, or comes with it, is none of `groups`. With
+ * SET_NO_PRIVILEGES, of what is no directory, it is the mode that there is which loses what
+ * mode_without_privileges() takes away: in_group, if the group is one of `groups`. */
 struct rpc_setattr {
 	uint64_t ino;
 	uint32_t valid;
 	uint32_t mode, uid, gid;
 	uint64_t size;
 	int64_t atime, mtime, ctime;
-	struct id_range groups;
+	struct id_range owners, groups;
 };
+/* The group by which its caller has rights, of an inode that has gid. */
+static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t gid)
+{
+	return q->valid & SET_MODE && q->valid & SET_GID ? q->gid : gid;
+}
 
 struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name */
 	uint64_t parent;

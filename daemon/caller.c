@@ -1,5 +1,6 @@
 #include "daemon/caller.h"
 
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,18 +33,18 @@ static bool find_line(FILE *f, const char *name, char **line, size_t *size)
 	return false;
 }
 
-static FILE *open_status(uint32_t pid)
+static FILE *open_proc(uint32_t pid, const char *name)
 {
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
 	return fopen(path, "re");
 }
 
 /* What a line of its status says; to be freed. NULL: not known. */
 static char *status_of(const struct request *req, const char *name)
 {
-	FILE *f = open_status(req->pid);
+	FILE *f = open_proc(req->pid, "status");
 	autofree char *line = NULL;
 	char *found = NULL;
 	size_t size = 0;
@@ -63,11 +64,62 @@ bool caller_in_group(const struct request *req, uint32_t gid)
 	return req->gid == gid || (groups && lists(groups, gid));
 }
 
-bool caller_is_capable(const struct request *req, unsigned capability)
+static bool has_capabilities(const struct request *req, uint64_t wanted)
 {
 	autofree char *effective = status_of(req, "CapEff:");
 
-	return effective && strtoull(effective, NULL, 16) >> capability & 1;
+	return effective && !(wanted & ~strtoull(effective, NULL, 16));
+}
+
+bool caller_is_capable(const struct request *req, unsigned capability)
+{
+	return has_capabilities(req, 1ULL << capability);
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+/* "         0     100000      65536": the first id in the caller's user namespace, and here, and
+ * how many. False: id is in none of these. */
+static bool find_range(
+	const struct request *req, const char *map, uint32_t id, struct id_range *range)
+{
+	FILE *f = open_proc(req->pid, map);
+	unsigned first, n;
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && fscanf(f, "%*u %u %u", &first, &n) == 2) {
+		*range = (struct id_range){first, first + n - 1};
+		found = id_range_has(range, id);
+	}
+	fclose(f);
+	return found;
+}
+
+struct id_range caller_owners(const struct request *req, uint64_t capabilities, uint32_t known)
+{
+	struct id_range range;
+
+	if (req->uid == 0)
+		return ID_RANGE_ALL;
+	if (known != req->uid && has_capabilities(req, capabilities) &&
+		find_range(req, "uid_map", known, &range))
+		return range;
+	return (struct id_range){req->uid, req->uid};
+}
+
+struct id_range caller_groups(const struct request *req, uint32_t known)
+{
+	struct id_range range;
+
+	if (req->uid == 0)
+		return ID_RANGE_ALL;
+	if (caller_in_group(req, known))
+		return (struct id_range){known, known};
+	if (caller_is_capable(req, CAP_FSETID) && find_range(req, "gid_map", known, &range))
+		return range;
+	return ID_RANGE_NONE;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */
@@ -94,7 +146,7 @@ bool caller_is_dying(uint32_t pid)
 	enum { MEMORY, OWN, SHARED, BLOCKED, IGNORED, CAUGHT, NSETS };
 	uint64_t sets[NSETS];
 	autofree char *line = NULL;
-	FILE *f = open_status(pid);
+	FILE *f = open_proc(pid, "status");
 	size_t size = 0;
 	unsigned n = 0;
 

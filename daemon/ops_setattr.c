@@ -1,6 +1,7 @@
 /* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
  * being written, with its next COMMIT. */
-#include "common/rights.h"
+#include <linux/capability.h>
+
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -29,23 +30,20 @@ enum {
 	SET_PERMISSIONS = SET_MODE | SET_OWNERS,
 };
 
-/* ---- privileges ------------------------------------------------------------------------------ */
+/* ---- rights ---------------------------------------------------------------------------------- */
 
-/* The groups that the caller counts as a member of, of the inode's. */
-static struct id_range groups_of(const struct request *req, struct inode *inode)
+enum { SET_BY_OWNER = SET_PERMISSIONS | SET_ATIME | SET_MTIME };
+
+/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
+ * directories these bits are no privileges. */
+static bool drops_privileges(
+	const struct request *req, const struct inode *inode, const struct rpc_setattr *set)
 {
-	uint32_t gid;
-
-	if (req->uid == 0)
-		return ID_RANGE_ALL;
-	pthread_mutex_lock(&inode->lock);
-	gid = inode->attr.gid;
-	pthread_mutex_unlock(&inode->lock);
-	return caller_in_group(req, gid) ? (struct id_range){gid, gid} : ID_RANGE_NONE;
+	return !(set->valid & SET_MODE) && !S_ISDIR(inode->type) &&
+	       (set->valid & SET_OWNERS || req->args.kill_priv);
 }
 
-static void drop_known_privileges(
-	const struct request *req, struct inode *inode, struct rpc_setattr *set)
+static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	uint32_t mode, left = op_mode_without_privileges(req, inode, &mode);
 
@@ -55,20 +53,37 @@ static void drop_known_privileges(
 	}
 }
 
-/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
- * directories these bits are no privileges. A file that is cut nobody else changes meanwhile, and
- * a mount that has its export for itself knows all; else the mode may be another by now. */
-static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+static uint64_t capabilities_for(uint32_t valid)
 {
-	bool owners = set->valid & SET_OWNERS;
+	return (valid & SET_OWNERS ? 1ULL << CAP_CHOWN : 0) |
+	       (valid & SET_BY_OWNER & ~(uint32_t)SET_OWNERS ? 1ULL << CAP_FOWNER : 0);
+}
 
-	if ((set->valid & SET_MODE) || S_ISDIR(inode->type) || (!owners && !req->args.kill_priv))
-		return;
-	if (owners && inode->fs->options.sharing) {
-		set->valid |= SET_NO_PRIVILEGES;
-		set->groups = groups_of(req, inode);
-	} else {
-		drop_known_privileges(req, inode, set);
+/* Root may all, whatever the inode is by then. */
+static void bind_to_rights(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	if (req->uid != 0) {
+		set->owners = caller_owners(req, capabilities_for(set->valid), attr.uid);
+		set->valid |= SET_IF_OWNED;
+	}
+	if (set->valid & SET_NO_PRIVILEGES || (set->valid & SET_MODE && set->mode & S_ISGID))
+		set->groups = caller_groups(req, rpc_setattr_group(set, attr.gid));
+}
+
+/* A mount that has its export for itself knows all. On others the kernel has checked the caller by
+ * what it was told last, and only a file that is cut nobody else changes meanwhile. */
+static void settle_rights(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	bool drops = drops_privileges(req, inode, set);
+
+	if (inode->fs->options.sharing && set->valid & SET_BY_OWNER) {
+		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
+		bind_to_rights(req, inode, set);
+	} else if (drops) {
+		drop_privileges(req, inode, set);
 	}
 }
 
@@ -162,7 +177,7 @@ void op_setattr(struct request *req)
 		.ctime = req->args.set.ctime,
 	};
 
-	drop_privileges(req, op->inode, &set);
+	settle_rights(req, op->inode, &set);
 	if (set.valid && !set_along(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else

@@ -57,3 +57,37 @@ becomes() {
 	step owner -1 41001 = "owner 0"
 	becomes 41001 41001 2744
 }
+
+@test "who was the owner of a file may not change what is another one's by now" {
+	opened 41001:41001 666
+	chown 41002 "$dir/2/file"
+	step user 41001 = "user 0"
+	step mode 0 4777 = "mode EPERM"
+	step owner -1 41001 = "owner EPERM"
+	step owner 41001 -1 = "owner EPERM"
+	step mtime 1000000 = "mtime EPERM"
+	step now = "now 0"
+	step user 41002 = "user 0"
+	step mode 0 604 = "mode 0"
+	step user 0 = "user 0"
+	step mtime 1000000 = "mtime 0"
+	becomes 41002 41001 604
+	[ "$(stat -c %Y "$dir/2/file")" = 1000000 ]
+}
+
+@test "an owner sets no set-group-id for a group that another mount has given his file" {
+	opened 41001:41001 644
+	chown :41003 "$dir/2/file"
+	step user 41001 = "user 0"
+	step mode 0 6755 = "mode 0"
+	becomes 41001 41003 4755
+}
+
+@test "an owner changes what is his" {
+	opened 41001:41001 644
+	step user 41001 = "user 0"
+	step mode 0 6755 = "mode 0"
+	step mtime 1000000 = "mtime 0"
+	becomes 41001 41001 6755
+	[ "$(stat -c %Y "$dir/2/file")" = 1000000 ]
+}

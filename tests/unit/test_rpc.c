@@ -116,7 +116,7 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_SETATTR:
 		q.setattr = (struct rpc_setattr){
-			3, SET_MODE | SET_CTIME, 0644, 1, 2, INT64_MAX, -1, 2, 3, {4, 5}};
+			3, SET_MODE | SET_CTIME, 0644, 1, 2, INT64_MAX, -1, 2, 3, {4, 5}, {6, 7}};
 		break;
 	case RPC_CREATE:
 	case RPC_MKNOD:
@@ -657,7 +657,7 @@ static void changes__out_of_range(void **state)
 {
 	struct rpc_request q = request_of(RPC_SETATTR);
 
-	q.setattr.valid = SET_NO_PRIVILEGES << 1;
+	q.setattr.valid = SET_IF_OWNED << 1;
 	assert_refused(&q);
 	q = request_of(RPC_SETATTR);
 	q.setattr.size = 1ull << 63;

@@ -80,12 +80,81 @@ static void privileges__a_mode_that_is_set_and_directories_keep(void **state)
 	assert_int_equal(fx_attr(dir).mode, S_IFDIR | 06755);
 }
 
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+static void rights__are_of_the_owner_that_there_is(void **state)
+{
+	static const struct {
+		uint32_t valid;
+		struct id_range owners;
+		int status;
+	} cases[] = {
+		{SET_MODE | SET_IF_OWNED, {ALICE, ALICE}, 0},
+		{SET_MODE | SET_IF_OWNED, {BOB, BOB}, -EPERM},
+		{SET_UID | SET_IF_OWNED, {BOB, BOB}, -EPERM},
+		{SET_MTIME | SET_IF_OWNED, {0, ALICE - 1}, -EPERM},
+		{SET_MTIME | SET_IF_OWNED, {0, ALICE}, 0},
+		{SET_GID | SET_IF_OWNED, {0, UINT32_MAX}, 0},
+		{SET_MODE | SET_IF_OWNED, {1, 0}, -EPERM},
+		{SET_MODE, {BOB, BOB}, 0},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		uint64_t ino = make_file(0640, ALICE, STAFF);
+		struct attr before = fx_attr(ino), after;
+		const struct rpc_setattr set = {.ino = ino,
+			.valid = cases[i].valid,
+			.mode = 04777,
+			.uid = BOB,
+			.gid = OTHERS,
+			.mtime = 77,
+			.owners = cases[i].owners};
+
+		fx.ctx.now++;
+		assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), cases[i].status);
+		after = fx_attr(ino);
+		assert_int_equal(after.ctime, before.ctime + (cases[i].status == 0));
+		if (cases[i].status)
+			assert_memory_equal(&before, &after, sizeof(after));
+	}
+}
+
+static void rights__set_group_id_is_of_the_group_that_there_is(void **state)
+{
+	static const struct {
+		uint32_t valid;
+		struct id_range groups;
+		uint32_t left;
+	} cases[] = {
+		{SET_MODE | SET_IF_OWNED, {STAFF, STAFF}, 06755},
+		{SET_MODE | SET_IF_OWNED, {OTHERS, OTHERS}, 04755},
+		{SET_MODE | SET_IF_OWNED, {1, 0}, 04755},
+		{SET_MODE | SET_GID | SET_IF_OWNED, {OTHERS, OTHERS}, 06755},
+		{SET_MODE | SET_GID | SET_IF_OWNED, {STAFF, STAFF}, 04755},
+		{SET_MODE, {1, 0}, 06755},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct rpc_setattr set = {.ino = make_file(0640, ALICE, STAFF),
+			.valid = cases[i].valid,
+			.mode = 06755,
+			.gid = OTHERS,
+			.owners = {ALICE, ALICE},
+			.groups = cases[i].groups};
+
+		assert_int_equal(FX_RUN(.op = RPC_SETATTR, .setattr = set), 0);
+		assert_int_equal(fx_attr(set.ino).mode, S_IFREG | cases[i].left);
+	}
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, fx_set_up, fx_tear_down)
 	const struct CMUnitTest tests[] = {
 		CASE(privileges__are_taken_from_the_mode_that_there_is),
 		CASE(privileges__a_mode_that_is_set_and_directories_keep),
+		CASE(rights__are_of_the_owner_that_there_is),
+		CASE(rights__set_group_id_is_of_the_group_that_there_is),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
