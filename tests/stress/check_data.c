@@ -385,13 +385,26 @@ static enum search_result explain_cell(
 	return search_run(s, who, stuck);
 }
 
+/* When all is at rest the first player looks at all of every file. Then what there is after the
+ * round is what it saw; without that it would be what one of several orders leaves. */
+static void need_seen_at_rest(const struct cell_context *c, const struct search *s)
+{
+	if (s->nops[0] && s->ops[0][s->nops[0] - 1]->kind == OP_READ)
+		return;
+	fprintf(stderr, "coherence: nobody has looked at data%u at %" PRIu64 " at rest\n", c->file,
+		c->cell * CELL_BYTES);
+	exit(2);
+}
+
 static uint64_t judge_cell(struct cell_context *c)
 {
 	uint64_t who = c->h->rest.cells[c->file][c->cell] >> 32;
 	const struct event *stuck;
 	struct search s;
+	enum search_result result = explain_cell(c, &s, &who, &stuck);
 
-	switch (explain_cell(c, &s, &who, &stuck)) {
+	need_seen_at_rest(c, &s);
+	switch (result) {
 	case SEARCH_IMPOSSIBLE:
 		cell_violation(c, stuck, who);
 	case SEARCH_UNDECIDED:

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 const char *const falsify_names[FALSIFY_KINDS] = {
 	[HONEST] = "nothing",
 	[STALE_READ] = "stale-read",
@@ -41,7 +43,8 @@ const char *const falsify_names[FALSIFY_KINDS] = {
 	[LIST_GHOST] = "list-ghost",
 };
 
-enum { REST_EVENTS = 400 }; /* what is left of a log for the time when all is at rest */
+/* What is left of a log for when all is at rest: 19 events of each file, and 124 others. */
+enum { REST_EVENTS = 440 };
 
 uint64_t chance(struct player *p, uint64_t below)
 {
@@ -119,6 +122,14 @@ static void plan(struct player *p)
 	p->nnames = p->names == NAMES_VARY ? 1 + (unsigned)chance(p, 6) : p->names;
 }
 
+/* And of its arena; a step before may still have taken IO_MAX of that, and listings are small. */
+static size_t rest_bytes(const struct player *p)
+{
+	uint64_t reads_of_file = div_round_up(p->h->file_bytes + PAGE, IO_MAX);
+
+	return (p->h->nfiles * reads_of_file + LOGS + 3) * IO_MAX;
+}
+
 static void play(struct player *p, unsigned operations)
 {
 	plan(p);
@@ -128,7 +139,8 @@ static void play(struct player *p, unsigned operations)
 	for (unsigned i = 0; i < operations; i++) {
 		p->random = mix(mix(p->seed + p->h->round) + p->index * 1000003 + i);
 		linger(p);
-		if (p->log->nevents + REST_EVENTS > EVENTS_MAX)
+		if (p->log->nevents + REST_EVENTS > EVENTS_MAX ||
+			p->log->used + rest_bytes(p) > ARENA_BYTES)
 			return;
 		if (chance(p, 8) < p->nnames)
 			names_step(p);
