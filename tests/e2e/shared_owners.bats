@@ -3,7 +3,7 @@
 # first one, whose kernel goes by the mode and the owner that it was told of last, which the second
 # one has changed since.
 
-# shellcheck disable=SC2154 # what helpers set
+# shellcheck disable=SC2034,SC2154 # what helpers take and set
 bats_require_minimum_version 1.5.0
 load helpers
 load mounts

@@ -38,12 +38,12 @@ waits() {
 
 end_steps() {
 	exec 8>&-
-	exit_status $stepper 20
+	exit_status "$stepper" 20
 }
 
 # kill_stepper: and it has ended, whatever it waited for.
 kill_stepper() {
 	exec 8>&-
-	kill -KILL $stepper
-	exit_status $stepper 20 || [ $? -eq 137 ]
+	kill -KILL "$stepper"
+	exit_status "$stepper" 20 || [ $? -eq 137 ]
 }
