@@ -471,16 +471,25 @@ static void write_taken(struct request *req, int status)
 		write_begin(req, status);
 }
 
+/* Before it begins anew. */
+static void leave_file(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	request_state(req, struct write_state)->alone = false;
+	if (op->pass.inside)
+		op_leave(req);
+	if (op->writing)
+		freeze_leave(req);
+}
+
 /* Gives up what it has of the file, to get all of it and begin anew. A snapshot does not wait for
  * that: others may be held up by it who have to give theirs back. */
 static void write_take_file(struct request *req)
 {
 	struct op *op = op_of(req);
 
-	if (op->pass.inside)
-		op_leave(req);
-	if (op->writing)
-		freeze_leave(req);
+	leave_file(req);
 	lease_leave(req);
 	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken))
 		write_begin(req, 0);
@@ -499,9 +508,7 @@ static void write_alone(struct request *req)
 
 static void write_anew(struct request *req)
 {
-	op_leave(req);
-	if (op_of(req)->writing)
-		freeze_leave(req);
+	leave_file(req);
 	write_begin(req, 0);
 }
 
