@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -54,8 +55,7 @@ void fs_stop_telling(struct fs *fs, struct fuse_port *port)
 		fuse_port_refuse_until(port, notifier_end(notifier_of(fs, i)));
 }
 
-/* But for the session. */
-static void fini_parts(struct fs *fs)
+void fs_fini(struct fs *fs)
 {
 	inode_table_fini(&fs->inodes);
 	expiries_fini(&fs->expiries);
@@ -72,18 +72,20 @@ static void fini_parts(struct fs *fs)
 	grants_fini(&fs->grants);
 }
 
-int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
+int fs_init(struct fs *fs, const struct fs_options *options)
 {
-	struct fs *fs = calloc(1, sizeof(*fs));
 	int r;
 
-	r = fs ? inode_table_init(&fs->inodes) : -ENOMEM;
+	memset(fs, 0, sizeof(*fs));
+	fs->options = *options;
+	r = inode_table_init(&fs->inodes);
+	if (r)
+		return r;
+	r = options->sharing ? looks_init(&fs->looks) : 0;
 	if (r) {
-		free(fs);
-		snprintf(why, whylen, "%s", errno_text(r));
+		inode_table_fini(&fs->inodes);
 		return r;
 	}
-	fs->options = *options;
 	grants_init(&fs->grants);
 	refill_init(&fs->refill);
 	returns_init(&fs->returns);
@@ -99,15 +101,23 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 	atomic_init(&fs->access.mode, options->access);
 	atomic_init(&fs->access.nodiratime, options->nodiratime);
 	access_set_read_only(&fs->access, options->read_only);
-	r = options->sharing ? looks_init(&fs->looks) : 0;
+	return 0;
+}
+
+int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
+{
+	struct fs *fs = malloc(sizeof(*fs));
+	int r = fs ? fs_init(fs, options) : -ENOMEM;
+
 	if (r) {
+		free(fs);
 		snprintf(why, whylen, "%s", errno_text(r));
-		goto err_tables;
+		return r;
 	}
 	r = notifiers_start(fs);
 	if (r) {
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
-		goto err_tables;
+		goto err_fs;
 	}
 	r = session_new(options, &fs->session, why, whylen);
 	if (r)
@@ -117,8 +127,8 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 
 err_notifiers:
 	notifiers_stop(fs, UINT_MAX);
-err_tables:
-	fini_parts(fs);
+err_fs:
+	fs_fini(fs);
 	free(fs);
 	return r;
 }
@@ -126,7 +136,7 @@ err_tables:
 void fs_close(struct fs *fs)
 {
 	notifiers_stop(fs, UINT_MAX);
-	fini_parts(fs);
+	fs_fini(fs);
 	session_delete(fs->session);
 	free(fs);
 }
@@ -141,13 +151,10 @@ void fs_set_features(struct fs *fs, const struct fs_features *features)
 	fs->features = *features;
 }
 
-int fs_thread_init(struct fs *fs, struct io_thread *thread)
+void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 {
-	struct fs_thread *ft;
+	struct fs_thread *ft = &fs->threads[thread->index];
 
-	if (thread->index >= FS_THREADS_MAX)
-		return -EINVAL;
-	ft = &fs->threads[thread->index];
 	*ft = (struct fs_thread){.thread = thread};
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
@@ -156,6 +163,13 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread)
 	freeze_thread_init(&ft->freeze, thread);
 	leftover_thread_init(&ft->leftover);
 	renewal_thread_init(&ft->renewal);
+}
+
+int fs_thread_init(struct fs *fs, struct io_thread *thread)
+{
+	if (thread->index >= FS_THREADS_MAX)
+		return -EINVAL;
+	fs_thread_prepare(fs, thread);
 	return remote_init(thread, fs->session);
 }
 

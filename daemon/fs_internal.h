@@ -77,6 +77,12 @@ struct fs {
 	struct fs_thread threads[FS_THREADS_MAX];
 };
 
+/* All that has neither a thread nor a connection: what is left of fs_open() are the notifiers and
+ * the session, and of fs_thread_init() the remote. -ENOMEM. */
+int fs_init(struct fs *fs, const struct fs_options *options);
+void fs_fini(struct fs *fs);
+void fs_thread_prepare(struct fs *fs, struct io_thread *thread);
+
 static inline struct fs_thread *fs_thread_of(struct io_thread *thread)
 {
 	return &thread->fs->threads[thread->index];
