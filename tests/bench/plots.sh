@@ -72,8 +72,10 @@ plot fragments "random read 4 KiB" "extents" "thousand operations a second" 1e3 
 	"fragments-randread-4k@([0-9]+)" "$tens"
 plot clients "random read 4 KiB, all clients" "clients" "thousand operations a second" 1e3 \
 	"clients-randread-4k@([0-9]+)"
-plot shared-read-1M "read 1 MiB of one file, all mounts" "mounts that share" "operations a second" 1 \
-	"shared-read-1M@([0-9]+)"
+for bs in 1M 128k; do
+	plot "shared-read-$bs" "read $bs of one file, all mounts" "mounts that share" "operations a second" 1 \
+		"shared-read-$bs@([0-9]+)"
+done
 for rw in read write; do
 	plot "shared-$rw" "random $rw 4 KiB of one file, all mounts" "mounts that share" \
 		"thousand operations a second" 1e3 "shared-rand$rw-4k@([0-9]+)"

@@ -289,9 +289,9 @@ work_clients() {
 	done
 }
 
-# work_shared N TRANSPORT: N mounts that write one export: all read one file, and overwrite it; each works
-# through small files, in a folder of its own, and then in one of all. With two of them, what it takes that
-# a file changes hands.
+# work_shared N TRANSPORT: N mounts that write one export: all read one file, and overwrite it; as many processes
+# read it by one mount alone; each mount works through small files, in a folder of its own, and then in one of
+# all. With two of them, what it takes that a file changes hands.
 work_shared() {
 	local n=$1 transport=$2 i at
 	for ((i = 0; i < n; i++)); do
@@ -300,9 +300,11 @@ work_shared() {
 	at=${folder[shared0]}
 	dd if="$memory/data" of="$at/data" bs=1M count="$client_mib" status=none
 	cp "$at/data" "$at/scribble"
-	shared_fio "$n" "$transport" read 1M data
-	shared_fio "$n" "$transport" randread 4k data
-	shared_fio "$n" "$transport" randwrite 4k scribble
+	shared_fio "$n" "$n" "$transport" read 1M data
+	[ "$n" -eq 1 ] || shared_fio 1 "$n" "$transport-alone" read 1M data
+	shared_fio "$n" "$n" "$transport" read 128k data
+	shared_fio "$n" "$n" "$transport" randread 4k data
+	shared_fio "$n" "$n" "$transport" randwrite 4k scribble
 	rm -f "$at/scribble"
 	for ((i = 0; i < n; i++)); do
 		mkdir "$at/small$i"
@@ -318,17 +320,18 @@ work_shared() {
 	done
 }
 
-# shared_fio N TRANSPORT RW BS FILE: four processes a mount, so that one alone does its best.
+# shared_fio MOUNTS N PLACE RW BS FILE: four processes for each of N mounts, so that one alone does its best,
+# on the first MOUNTS of them.
 shared_fio() {
-	local n=$1 rw=$3 i jobs=()
-	for ((i = 0; i < n; i++)); do
-		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$5")
+	local n=$2 rw=$4 i jobs=()
+	for ((i = 0; i < $1; i++)); do
+		jobs+=(--name="shared$i" --filename="${folder[shared$i]}/$6")
 	done
-	fio --size="${client_mib}M" --rw="$rw" --bs="$4" --direct=1 --ioengine=psync --numjobs=4 --group_reporting \
-		--time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
-		>"$work/fio.log" 2>&1 || bench_die "fio failed on $n mounts: $(fio_said)"
+	fio --size="${client_mib}M" --rw="$rw" --bs="$5" --direct=1 --ioengine=psync --numjobs=$((4 * n / $1)) \
+		--group_reporting --time_based --runtime="${run_ms}ms" --output-format=json "${jobs[@]}" \
+		>"$work/fio.log" 2>&1 || bench_die "fio failed on $1 of $n mounts: $(fio_said)"
 	take_fio_json
-	record "shared-$rw-$4" "$2" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
+	record "shared-$rw-$5" "$3" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
 }
 
 # shared_files N TRANSPORT WORK FILES [FOLDER]: each through as many, in FOLDER of its own number or in one.
