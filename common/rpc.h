@@ -239,6 +239,9 @@ enum {
 	SET_NO_CAPS = 512,        /* security.capability goes */
 	SET_NO_PRIVILEGES = 1024, /* see below */
 	SET_IF_OWNED = 2048,
+	SET_OWNERS = SET_UID | SET_GID,
+	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
+	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
 };
 
 /* A file that is to become longer over pages that were allocated beyond its end may do so in steps:
@@ -257,6 +260,7 @@ struct rpc_setattr {
 	int64_t atime, mtime, ctime;
 	struct id_range owners, groups;
 };
+
 /* The group by which its caller has rights, of an inode that has gid. */
 static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t gid)
 {

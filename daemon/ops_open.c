@@ -188,17 +188,13 @@ static void open_cut(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct rpc_setattr set = {.valid = SET_SIZE};
-	uint32_t mode;
 
 	if (status) {
 		open_done(req, status);
 		return;
 	}
-	if (req->args.kill_priv) {
-		set.mode = op_mode_without_privileges(req, inode, &mode);
-		if (set.mode != mode)
-			set.valid |= SET_MODE;
-	}
+	if (req->args.kill_priv)
+		op_takes_privileges(req, inode, &set);
 	op_set_attr(req, &set, open_truncated);
 }
 

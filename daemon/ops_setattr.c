@@ -23,12 +23,7 @@ static void setattr_done(struct request *req, int status)
 		reply_attr(req, &attr, ttl);
 }
 
-enum {
-	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
-	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
-	SET_OWNERS = SET_UID | SET_GID,
-	SET_PERMISSIONS = SET_MODE | SET_OWNERS,
-};
+enum { SET_PERMISSIONS = SET_MODE | SET_OWNERS };
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
@@ -41,16 +36,6 @@ static bool drops_privileges(
 {
 	return !(set->valid & SET_MODE) && !S_ISDIR(inode->type) &&
 	       (set->valid & SET_OWNERS || req->args.kill_priv);
-}
-
-static void drop_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
-{
-	uint32_t mode, left = op_mode_without_privileges(req, inode, &mode);
-
-	if (left != mode) {
-		set->valid |= SET_MODE;
-		set->mode = left;
-	}
 }
 
 static uint64_t capabilities_for(uint32_t valid)
@@ -83,7 +68,7 @@ static void settle_rights(const struct request *req, struct inode *inode, struct
 		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
 		bind_to_rights(req, inode, set);
 	} else if (drops) {
-		drop_privileges(req, inode, set);
+		op_takes_privileges(req, inode, set);
 	}
 }
 

@@ -423,37 +423,45 @@ static bool is_cut_off(const struct request *req)
 	return req->thread->fs->options.sharing && req->args.cached;
 }
 
-static void go_by_end(struct request *req, struct inode *inode)
-{
-	uint64_t size;
+struct span {
+	uint64_t offset;
+	uint32_t size;
+};
 
-	pthread_mutex_lock(&inode->lock);
-	size = inode->attr.size;
-	pthread_mutex_unlock(&inode->lock);
-	if (appends(req)) {
-		req->args.offset = size;
-		return;
-	}
-	size -= min_u64(size, req->args.offset);
-	if (size >= req->args.size)
-		return;
-	/* All that has landed would stay there. */
-	if (landing_holds(req))
-		landing_fetch(req->thread);
-	req->args.size = (uint32_t)size;
-}
-
-/* An OPEN has cut the file since, which the kernel lets pass what is being written. */
-static bool has_lost_its_place(const struct request *req, struct inode *inode)
+static struct span place_now(const struct request *req, struct inode *inode)
 {
-	uint64_t size;
+	struct span place = {.offset = req->args.offset, .size = req->args.size};
+	uint64_t end;
 
 	if (!appends(req) && !is_cut_off(req))
-		return false;
+		return place;
 	pthread_mutex_lock(&inode->lock);
-	size = inode->attr.size;
+	end = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
-	return appends(req) ? req->args.offset != size : req->args.offset + req->args.size > size;
+	if (appends(req))
+		place.offset = end;
+	else
+		place.size = (uint32_t)min_u64(place.size, end - min_u64(end, place.offset));
+	return place;
+}
+
+static void go_by_end(struct request *req, struct inode *inode)
+{
+	struct span now = place_now(req, inode);
+
+	/* All that has landed would stay there. */
+	if (now.size < req->args.size && landing_holds(req))
+		landing_fetch(req->thread);
+	req->args.offset = now.offset;
+	req->args.size = now.size;
+}
+
+/* The kernel lets an OPEN that cuts the file pass what is being written. */
+static bool has_lost_its_place(const struct request *req, struct inode *inode)
+{
+	struct span now = place_now(req, inode);
+
+	return now.offset != req->args.offset || now.size != req->args.size;
 }
 
 static void write_unstow(struct request *req, int status)
@@ -578,10 +586,8 @@ static bool takes_caps(const struct request *req, const struct inode *inode)
 
 static bool takes_privileges(const struct request *req, struct inode *inode)
 {
-	uint32_t mode;
-
 	return takes_caps(req, inode) ||
-	       (req->args.kill_priv && op_mode_without_privileges(req, inode, &mode) != mode);
+	       (req->args.kill_priv && op_takes_privileges(req, inode, NULL));
 }
 
 /* With the lease that it needs, or a lesser one. */
@@ -598,8 +604,7 @@ static void write_begin(struct request *req, int status)
 		write_take_file(req);
 		return;
 	}
-	if (appends(req) || is_cut_off(req))
-		go_by_end(req, op->inode);
+	go_by_end(req, op->inode);
 	if (!req->args.size)
 		write_reply(req, 0);
 	else if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)

@@ -19,24 +19,23 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
-enum {
-	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
-	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
-};
-
-uint32_t op_mode_without_privileges(const struct request *req, struct inode *inode, uint32_t *mode)
+bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
-	uint32_t member, other, gid;
+	struct attr attr;
+	uint32_t left, other;
 
-	pthread_mutex_lock(&inode->lock);
-	*mode = inode->attr.mode;
-	gid = inode->attr.gid;
-	pthread_mutex_unlock(&inode->lock);
-	member = mode_without_privileges(*mode, true);
-	other = mode_without_privileges(*mode, false);
-	if (member == other || req->uid == 0 || caller_in_group(req, gid))
-		return member;
-	return other;
+	inode_attr(inode, &attr);
+	left = mode_without_privileges(attr.mode, true);
+	other = mode_without_privileges(attr.mode, false);
+	if (left != other && req->uid != 0 && !caller_in_group(req, attr.gid))
+		left = other;
+	if (left == attr.mode)
+		return false;
+	if (set) {
+		set->valid |= SET_MODE;
+		set->mode = left;
+	}
+	return true;
 }
 
 /* atime: the new one, if it was changed. */
@@ -120,7 +119,7 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 
 static bool sets_counted_owner(const struct fs *fs, uint32_t valid)
 {
-	return valid & (SET_UID | SET_GID) && session_quotas(fs->session);
+	return valid & SET_OWNERS && session_quotas(fs->session);
 }
 
 static bool moves_quota(const struct op *op)
@@ -221,13 +220,9 @@ void op_drop_privileges(
 {
 	struct op *op = op_of(req);
 	struct rpc_setattr set = {.valid = 0};
-	uint32_t mode;
 
-	if (set_ids) {
-		set.mode = op_mode_without_privileges(req, op->inode, &mode);
-		if (set.mode != mode)
-			set.valid |= SET_MODE;
-	}
+	if (set_ids)
+		op_takes_privileges(req, op->inode, &set);
 	if (inode_has_caps(op->inode))
 		set.valid |= SET_NO_CAPS;
 	op->dropped = then;

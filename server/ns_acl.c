@@ -95,7 +95,7 @@ static bool drops_caps(const struct inode *i, uint32_t valid)
 	uint32_t reasons = SET_NO_CAPS;
 
 	if (S_ISREG(i->attr.mode))
-		reasons |= SET_SIZE | SET_UID | SET_GID;
+		reasons |= SET_SIZE | SET_OWNERS;
 	return i->attr.flags & ATTR_CAPS && valid & reasons;
 }
 
