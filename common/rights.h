@@ -23,6 +23,23 @@ static inline bool id_range_has(const struct id_range *range, uint32_t id)
 	return range->first <= id && id <= range->last;
 }
 
+/* What a caller may do to an inode as its owner may, now that it is what it is. */
+struct rights {
+	bool bound; /* by what follows; else he may all */
+	struct id_range owners;
+	struct id_range groups; /* by which he may leave a set-group-id */
+};
+
+static inline bool rights_of_owner(const struct rights *rights, uint32_t uid)
+{
+	return !rights->bound || id_range_has(&rights->owners, uid);
+}
+
+static inline bool rights_of_group(const struct rights *rights, uint32_t gid)
+{
+	return !rights->bound || id_range_has(&rights->groups, gid);
+}
+
 /* What is left when somebody who is not privileged has written, or anybody has changed the owner.
  * The mode changes for its set-user-id bit, and who changes a mode without being in the file's
  * group leaves no set-group-id bit, for which group's execution or locking it ever was. */

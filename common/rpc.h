@@ -238,7 +238,6 @@ enum {
 	SET_CTIME = 256,
 	SET_NO_CAPS = 512,        /* security.capability goes */
 	SET_NO_PRIVILEGES = 1024, /* see below */
-	SET_IF_OWNED = 2048,
 	SET_OWNERS = SET_UID | SET_GID,
 	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
 	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
@@ -248,17 +247,17 @@ enum {
  * the reply's size tells how far it is, and the rest is to be asked for again.
  *
  * Other sessions may have changed the inode since the caller was found to have the right to this.
- * So with SET_IF_OWNED it is -EPERM if the owner that there is is none of `owners`, and SET_MODE
- * sets no set-group-id where the group that there is, or comes with it, is none of `groups`. With
+ * So it is -EPERM if the rights are not of the owner that there is, and SET_MODE sets no
+ * set-group-id where they are not of the group that there is, or comes with it. With
  * SET_NO_PRIVILEGES, of what is no directory, it is the mode that there is which loses what
- * mode_without_privileges() takes away: in_group, if the group is one of `groups`. */
+ * mode_without_privileges() takes away: in_group, if the rights are of the group. */
 struct rpc_setattr {
 	uint64_t ino;
 	uint32_t valid;
 	uint32_t mode, uid, gid;
 	uint64_t size;
 	int64_t atime, mtime, ctime;
-	struct id_range owners, groups;
+	struct rights rights;
 };
 
 /* The group by which its caller has rights, of an inode that has gid. */
@@ -437,11 +436,14 @@ struct rpc_listxattr {
 
 enum { SETXATTR_CREATE = 1, SETXATTR_REPLACE = 2, SETXATTR_KILL_SGID = 4 };
 
+/* As of SETATTR: -EPERM if the rights are not of the owner that there is; and an access control
+ * list that changes the mode leaves no set-group-id if they are not of the group. */
 struct rpc_setxattr {
 	uint64_t ino;
 	uint32_t flags;
 	uint32_t stage; /* where the first total - tail.len bytes were put by STAGE; else 0 */
 	uint32_t total; /* bytes of the value */
+	struct rights rights;
 	struct rpc_str name;
 	struct rpc_tail tail; /* the last of them */
 };
@@ -449,6 +451,7 @@ struct rpc_setxattr {
 struct rpc_removexattr {
 	uint64_t ino;
 	struct rpc_str name;
+	struct rights rights; /* as of SETXATTR */
 };
 
 /* A session has at most so many values on their way: -ENOSPC. The SETXATTR that names one ends it,

@@ -101,18 +101,23 @@ RPC_MESSAGE(extents_request, struct rpc_extents, EXTENTS_FIELDS)
 	F(u32, last)
 RPC_MESSAGE(id_range, struct id_range, ID_RANGE_FIELDS)
 
-#define SETATTR_FIELDS(F)   \
-	F(u64, ino)         \
-	F(u32, valid)       \
-	F(u32, mode)        \
-	F(u32, uid)         \
-	F(u32, gid)         \
-	F(u64, size)        \
-	F(i64, atime)       \
-	F(i64, mtime)       \
-	F(i64, ctime)       \
+#define RIGHTS_FIELDS(F)    \
+	F(flag, bound)      \
 	F(id_range, owners) \
 	F(id_range, groups)
+RPC_MESSAGE(rights, struct rights, RIGHTS_FIELDS)
+
+#define SETATTR_FIELDS(F) \
+	F(u64, ino)       \
+	F(u32, valid)     \
+	F(u32, mode)      \
+	F(u32, uid)       \
+	F(u32, gid)       \
+	F(u64, size)      \
+	F(i64, atime)     \
+	F(i64, mtime)     \
+	F(i64, ctime)     \
+	F(rights, rights)
 RPC_MESSAGE(setattr, struct rpc_setattr, SETATTR_FIELDS)
 
 #define CREATE_FIELDS(F)   \
@@ -207,13 +212,15 @@ RPC_MESSAGE(listxattr, struct rpc_listxattr, LISTXATTR_FIELDS)
 	F(u32, flags)       \
 	F(u32, stage)       \
 	F(u32, total)       \
+	F(rights, rights)   \
 	F(xattr_name, name) \
 	F(tail, tail)
 RPC_MESSAGE(setxattr, struct rpc_setxattr, SETXATTR_FIELDS)
 
 #define REMOVEXATTR_FIELDS(F) \
 	F(u64, ino)           \
-	F(xattr_name, name)
+	F(xattr_name, name)   \
+	F(rights, rights)
 RPC_MESSAGE(removexattr, struct rpc_removexattr, REMOVEXATTR_FIELDS)
 
 #define STAGE_FIELDS(F) \
@@ -309,7 +316,7 @@ RPC_BODIES(struct rpc_request, BODIES, NO_BODIES)
 
 enum {
 	SET_ALL = SET_MODE | SET_UID | SET_GID | SET_SIZE | SET_ATIME | SET_MTIME | SET_ATIME_NOW |
-		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS | SET_NO_PRIVILEGES | SET_IF_OWNED,
+		  SET_MTIME_NOW | SET_CTIME | SET_NO_CAPS | SET_NO_PRIVILEGES,
 	COMMIT_ALL =
 		COMMIT_MODE | COMMIT_UID | COMMIT_GID | COMMIT_SIZE | COMMIT_ATIME | COMMIT_MTIME,
 	LEASE_FLAGS_ALL = LEASE_PIN | LEASE_IF_FREE | LEASE_OR_LAYOUT,

@@ -97,16 +97,21 @@ static bool find_range(
 	return found;
 }
 
-struct id_range caller_owners(const struct request *req, uint64_t capabilities, uint32_t known)
+static struct id_range owners_of(const struct request *req, uint64_t capabilities, uint32_t known)
 {
 	struct id_range range;
 
-	if (req->uid == 0)
-		return ID_RANGE_ALL;
 	if (known != req->uid && has_capabilities(req, capabilities) &&
 		find_range(req, "uid_map", known, &range))
 		return range;
 	return (struct id_range){req->uid, req->uid};
+}
+
+struct rights caller_rights(const struct request *req, uint64_t capabilities, uint32_t known)
+{
+	if (req->uid == 0)
+		return (struct rights){.bound = false};
+	return (struct rights){true, owners_of(req, capabilities, known), ID_RANGE_NONE};
 }
 
 struct id_range caller_groups(const struct request *req, uint32_t known)

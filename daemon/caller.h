@@ -21,11 +21,12 @@ bool caller_in_group(const struct request *req, uint32_t gid);
 /* capability: CAP_* of capabilities(7), in the caller's own user namespace. */
 bool caller_is_capable(const struct request *req, unsigned capability);
 
-/* The owners whose inodes the caller may change as they may themselves: he is one, and with all of
- * these capabilities (1 << CAP_*) also those of whom his user namespace knows, as the kernel has it
- * (capable_wrt_inode_uidgid()). Of several ranges of ids it is the one that `known` is in, the
- * owner that the inode is thought to have; where that is he, his capabilities are not looked at. */
-struct id_range caller_owners(const struct request *req, uint64_t capabilities, uint32_t known);
+/* What he may do to inodes as their owners may: root all, whatever they are. `owners`: he is one,
+ * and with all of these capabilities (1 << CAP_*) also those of whom his user namespace knows, as
+ * the kernel has it (capable_wrt_inode_uidgid()). Of several ranges of ids it is the one that
+ * `known` is in, the owner that the inode is thought to have; where that is he, his capabilities
+ * are not looked at. `groups` is none. */
+struct rights caller_rights(const struct request *req, uint64_t capabilities, uint32_t known);
 /* The groups that he counts as a member of, of those that the inode may have: likewise. */
 struct id_range caller_groups(const struct request *req, uint32_t known);
 

@@ -44,18 +44,14 @@ static uint64_t capabilities_for(uint32_t valid)
 	       (valid & SET_BY_OWNER & ~(uint32_t)SET_OWNERS ? 1ULL << CAP_FOWNER : 0);
 }
 
-/* Root may all, whatever the inode is by then. */
 static void bind_to_rights(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct attr attr;
 
 	inode_attr(inode, &attr);
-	if (req->uid != 0) {
-		set->owners = caller_owners(req, capabilities_for(set->valid), attr.uid);
-		set->valid |= SET_IF_OWNED;
-	}
+	set->rights = caller_rights(req, capabilities_for(set->valid), attr.uid);
 	if (set->valid & SET_NO_PRIVILEGES || (set->valid & SET_MODE && set->mode & S_ISGID))
-		set->groups = caller_groups(req, rpc_setattr_group(set, attr.gid));
+		set->rights.groups = caller_groups(req, rpc_setattr_group(set, attr.gid));
 }
 
 /* A mount that has its export for itself knows all. On others the kernel has checked the caller by

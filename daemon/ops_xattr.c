@@ -9,22 +9,25 @@
  * was sent of a value that is given up is dropped, or, where the server can't be told, overwritten
  * by the next one (stages.h). */
 #include <errno.h>
+#include <linux/capability.h>
 #include <stddef.h>
 
 #include "common/log.h"
+#include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
 struct xattr_state {
 	struct op op;
-	uint32_t at;     /* bytes of the value or list that have been moved */
-	uint64_t sum;    /* of the value that they came from */
-	unsigned ntries; /* to read a value that changed meanwhile */
-	uint32_t keep;   /* the number that the server keeps it by; 0: none */
-	uint32_t stage;  /* of SETXATTR's parts; 0: none */
-	int why;         /* that is being dropped */
-	uint64_t cookie; /* of the last name that was put into the list */
+	uint32_t at;          /* bytes of the value or list that have been moved */
+	uint64_t sum;         /* of the value that they came from */
+	unsigned ntries;      /* to read a value that changed meanwhile */
+	uint32_t keep;        /* the number that the server keeps it by; 0: none */
+	uint32_t stage;       /* of SETXATTR's parts; 0: none */
+	struct rights rights; /* to set or remove it */
+	int why;              /* that is being dropped */
+	uint64_t cookie;      /* of the last name that was put into the list */
 };
 
 enum {
@@ -76,6 +79,23 @@ static bool may_have(struct inode *inode, uint32_t flag)
 	struct attr attr;
 
 	return !inode_attr(inode, &attr) || (attr.flags & flag) || inode->fs->options.sharing;
+}
+
+/* A list is its inode's owner's to change, and the kernel has checked the caller by the one that it
+ * was told last; see settle_rights() in ops_setattr.c. */
+static struct rights rights_to_change(
+	const struct request *req, struct inode *inode, const struct xattr_kind *kind)
+{
+	struct rights rights = {.bound = false};
+	struct attr attr;
+
+	if (!kind->is_acl || !inode->fs->options.sharing)
+		return rights;
+	inode_attr(inode, &attr);
+	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
+	if (kind->flag == ATTR_ACL)
+		rights.groups = caller_groups(req, attr.gid);
+	return rights;
 }
 
 /* ---- GETXATTR -------------------------------------------------------------------------------- */
@@ -346,6 +366,7 @@ static void setxattr_send(struct request *req)
 		.flags = req->args.flags,
 		.stage = st->stage,
 		.total = req->args.size,
+		.rights = st->rights,
 		.name = op_name(req->args.name),
 		.tail = rest_of_value(req, st->at, LAST_BYTES),
 	};
@@ -418,6 +439,8 @@ void op_setxattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	op_begin(req);
+	if (!status)
+		st->rights = rights_to_change(req, st->op.inode, kind);
 	/* The server has others give back what they have of the file. */
 	if (!status && req->thread->fs->options.sharing && !request_stow(req))
 		status = -ENOMEM;
@@ -445,7 +468,8 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 
 static void removexattr_go(struct request *req, int status)
 {
-	struct op *op = op_of(req);
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct op *op = &st->op;
 
 	if (status) {
 		op_finish(req, status);
@@ -455,6 +479,7 @@ static void removexattr_go(struct request *req, int status)
 	op->call.req.op = RPC_REMOVEXATTR;
 	op->call.req.removexattr = (struct rpc_removexattr){
 		.ino = op->inode->ino,
+		.rights = st->rights,
 		.name = op_name(req->args.name),
 	};
 	op_rpc(req, remove_answered);
@@ -463,10 +488,13 @@ static void removexattr_go(struct request *req, int status)
 /* Its answer has the mode, too. */
 void op_removexattr(struct request *req)
 {
+	struct xattr_state *st = request_state(req, struct xattr_state);
 	struct op *op = op_begin(req);
 	const struct xattr_kind *kind;
 	int status = kind_of(req->args.name, &kind);
 
+	if (!status)
+		st->rights = rights_to_change(req, op->inode, kind);
 	if (status)
 		op_finish(req, status);
 	else if (!may_have(op->inode, kind->flag))

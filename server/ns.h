@@ -79,6 +79,9 @@ int ns_check_new(struct ns_call *c, uint32_t uid, uint32_t gid);
 int ns_may_change_bytes(struct ns_call *c);
 void ns_give_up_pages(struct ns_call *c, struct page_run run);
 
+/* -EPERM: who asks has no right to it, now that the inode is what it is. */
+int ns_check_rights(const struct inode *i, const struct rights *rights);
+
 /* A name that can be made or removed: -EINVAL for "." and "..", -ENAMETOOLONG. */
 int ns_check_name(const struct rpc_str *name);
 

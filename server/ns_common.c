@@ -67,6 +67,11 @@ void ns_give_up_pages(struct ns_call *c, struct page_run run)
 	protect_give_up_now(c->v->protect, run);
 }
 
+int ns_check_rights(const struct inode *i, const struct rights *rights)
+{
+	return rights_of_owner(rights, i->attr.uid) ? 0 : -EPERM;
+}
+
 int ns_check_name(const struct rpc_str *name)
 {
 	if (name->len == 0)

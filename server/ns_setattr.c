@@ -84,22 +84,14 @@ int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *se
 	return ns_setattr_xattrs(c, i, set->valid);
 }
 
-/* Whether who asks has the right to it, now that the inode is what it is. */
-static int check_rights(const struct inode *i, const struct rpc_setattr *req)
-{
-	bool owned = id_range_has(&req->owners, i->attr.uid);
-
-	return req->valid & SET_IF_OWNED && !owned ? -EPERM : 0;
-}
-
 /* What is to be done to it. */
 static struct rpc_setattr settle(const struct inode *i, const struct rpc_setattr *req)
 {
 	struct rpc_setattr set = *req;
-	bool in_group = id_range_has(&req->groups, rpc_setattr_group(req, i->attr.gid));
+	bool in_group = rights_of_group(&req->rights, rpc_setattr_group(req, i->attr.gid));
 
 	if (req->valid & SET_MODE) {
-		if (req->valid & SET_IF_OWNED && !in_group)
+		if (!in_group)
 			set.mode &= ~(uint32_t)S_ISGID;
 	} else if (req->valid & SET_NO_PRIVILEGES && !inode_is_dir(i)) {
 		set.mode = mode_without_privileges(i->attr.mode, in_group);
@@ -130,7 +122,7 @@ int ns_setattr(struct ns_call *c)
 	set = settle(&inode, req);
 	err = check_size(&inode, req);
 	if (!err)
-		err = check_rights(&inode, req);
+		err = ns_check_rights(&inode, &req->rights);
 	if (!err)
 		err = check_lease(c, &inode);
 	if (!err)

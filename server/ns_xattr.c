@@ -182,7 +182,8 @@ struct change {
 	uint8_t acl[ACL_BYTES_MAX];
 };
 
-static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct change *ch)
+static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name,
+	const struct rights *rights, struct change *ch)
 {
 	int err = inode_load(c->v, ino, &ch->inode);
 
@@ -192,6 +193,8 @@ static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name, str
 		err = check_name(name);
 	if (!err)
 		err = check_type(&ch->inode, name);
+	if (!err)
+		err = ns_check_rights(&ch->inode, rights);
 	if (!err)
 		err = ns_check_one_unknown(c, &ch->inode);
 	return err ? err : xattr_find(c->v, &c->m->hash, &ch->inode, name, &ch->there);
@@ -247,6 +250,13 @@ static int apply(struct ns_call *c, struct change *ch)
 	return inode_save(c->v, i);
 }
 
+static bool kills_sgid(const struct ns_call *c, const struct inode *i)
+{
+	const struct rpc_setxattr *req = &c->req->setxattr;
+
+	return req->flags & SETXATTR_KILL_SGID || !rights_of_group(&req->rights, i->attr.gid);
+}
+
 /* What the lists mean is the server's to see to; flags of setxattr(2) are not for them. */
 static int set_acl(struct ns_call *c, struct change *ch)
 {
@@ -261,7 +271,7 @@ static int set_acl(struct ns_call *c, struct change *ch)
 		ch->removes = acl_is_mode(&acl);
 		ch->mode = acl_to_mode(&acl, ch->mode);
 	}
-	if (is_access && c->req->setxattr.flags & SETXATTR_KILL_SGID)
+	if (is_access && kills_sgid(c, &ch->inode))
 		ch->mode &= ~(uint32_t)S_ISGID;
 	if (!is_access && acl.n && !inode_is_dir(&ch->inode))
 		return -EACCES;
@@ -284,7 +294,7 @@ static int set_value(struct ns_call *c, struct change *ch)
 static int set(struct ns_call *c, struct change *ch, const void *data)
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
-	int err = load(c, req->ino, &req->name, ch);
+	int err = load(c, req->ino, &req->name, &req->rights, ch);
 
 	if (err)
 		return err;
@@ -297,7 +307,7 @@ int ns_removexattr(struct ns_call *c)
 {
 	const struct rpc_removexattr *req = &c->req->removexattr;
 	struct change ch = {.removes = true};
-	int err = load(c, req->ino, &req->name, &ch);
+	int err = load(c, req->ino, &req->name, &req->rights, &ch);
 
 	/* As other filesystems have it: an ACL that is not there says what the mode says. */
 	if (err == -ENOSPC || (!err && !ch.there.exists && !is_acl(&req->name)))

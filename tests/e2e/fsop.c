@@ -1,10 +1,13 @@
 /* fsop.c - the file operations that no shell command makes: see operation.h. */
 #include "operation.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <grp.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -450,6 +454,22 @@ static int set_mtime(int fd, time_t seconds)
 	return futimens(fd, times);
 }
 
+/* rw-, a named user who has all rights, and nobody else; or no list. */
+static int set_list(int fd, const char *name, long long user)
+{
+	const struct {
+		struct posix_acl_xattr_header header;
+		struct posix_acl_xattr_entry entries[5];
+	} list = {{htole32(POSIX_ACL_XATTR_VERSION)},
+		{{htole16(ACL_USER_OBJ), htole16(6), htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_USER), htole16(7), htole32((uint32_t)user)},
+			{htole16(ACL_GROUP_OBJ), 0, htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_MASK), htole16(7), htole32(ACL_UNDEFINED_ID)},
+			{htole16(ACL_OTHER), 0, htole32(ACL_UNDEFINED_ID)}}};
+
+	return user < 0 ? fremovexattr(fd, name) : fsetxattr(fd, name, &list, sizeof(list), 0);
+}
+
 static int do_step_of_owners(int fd, const char *verb, off_t at, const char *text)
 {
 	if (strcmp(verb, "user") == 0)
@@ -458,17 +478,29 @@ static int do_step_of_owners(int fd, const char *verb, off_t at, const char *tex
 		return fchown(fd, (uid_t)at, (gid_t)strtol(text, NULL, 10));
 	if (strcmp(verb, "mode") == 0)
 		return fchmod(fd, (mode_t)strtoul(text, NULL, 8));
+	if (strcmp(verb, "access") == 0)
+		return set_list(fd, "system.posix_acl_access", at);
+	if (strcmp(verb, "default") == 0)
+		return set_list(fd, "system.posix_acl_default", at);
 	return strcmp(verb, "mtime") == 0 ? set_mtime(fd, at) : futimens(fd, NULL);
 }
 
 static bool is_of_owners(const char *verb)
 {
-	static const char *const verbs[] = {"user", "owner", "mode", "mtime", "now"};
+	static const char *const verbs[] = {
+		"user", "owner", "mode", "access", "default", "mtime", "now"};
 
 	for (unsigned i = 0; i < ARRAY_SIZE(verbs); i++)
 		if (strcmp(verb, verbs[i]) == 0)
 			return true;
 	return false;
+}
+
+static int open_any(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	return fd < 0 && errno == EISDIR ? open(path, O_RDONLY | O_CLOEXEC) : fd;
 }
 
 static int do_step(int fd, const char *verb, off_t at, const char *text)
@@ -487,11 +519,12 @@ static int do_step(int fd, const char *verb, off_t at, const char *text)
 }
 
 /* Does with a file what each line says: "write AT TEXT", "read AT LEN", "size", "cut AT", "fsync",
- * "close"; as root or "user ID": "owner UID GID", "mode 0 OCTAL", "mtime SECONDS", "now"; and
- * prints what it was told, how it ended, and "." */
+ * "close"; as root or "user ID": "owner UID GID", "mode 0 OCTAL", "mtime SECONDS", "now",
+ * "access UID" and "default UID", the access control lists, and of -1 none; and prints what it was
+ * told, how it ended, and "." */
 static int step(char **args)
 {
-	int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = open_any(args[0]);
 	char line[128], verb[16], text[64];
 	long long at;
 

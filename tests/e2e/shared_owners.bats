@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# shared_owners.bats - mounts with -o share: modes and owners are changed through an open file on the
-# first one, whose kernel goes by the mode and the owner that it was told of last, which the second
-# one has changed since.
+# shared_owners.bats - mounts with -o share: modes, owners and access control lists are changed
+# through an open file on the first one, whose kernel goes by the mode and the owner that it was told
+# of last, which the second one has changed since.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 bats_require_minimum_version 1.5.0
@@ -90,4 +90,68 @@ becomes() {
 	step mtime 1000000 = "mtime 0"
 	becomes 41001 41001 6755
 	[ "$(stat -c %Y "$dir/2/file")" = 1000000 ]
+}
+
+# has_list NUMBER LIST: getfacl's entries on that mount, in one line.
+has_list() {
+	local have
+	have=$(getfacl -cpn "$dir/$1/file" | grep . | tr '\n' ' ')
+	[ "$have" = "$2 " ] || die "$1: $have"
+}
+
+plain="user::rw- group::r-- other::---"
+named="user::rw- user:41001:rwx group::--- mask::rwx other::---"
+
+@test "who was the owner of a file sets no access control list of what is another one's by now" {
+	opened 41001:41001 640
+	chown 41002 "$dir/2/file"
+	step user 41001 = "user 0"
+	step access 41001 = "access EPERM"
+	has_list 2 "$plain"
+	setfacl --set "${named// /,}" "$dir/2/file"
+	step access -1 = "access EPERM"
+	has_list 2 "$named"
+	step user 41002 = "user 0"
+	# The kernel asks who is the owner by now.
+	has_list 1 "$named"
+	step access -1 = "access 0"
+	becomes 41002 41001 670
+}
+
+@test "who was the owner of a directory sets no default list that its new files would have" {
+	begin 1 2
+	mkdir "$dir/1/file"
+	chown 41001:41001 "$dir/1/file"
+	begin_steps "$dir/1/file"
+	chown 41002 "$dir/2/file"
+	step user 41001 = "user 0"
+	step default 41001 = "default EPERM"
+	[ -z "$(getfacl -cpnd "$dir/2/file")" ]
+	setfacl -d --set "${named// /,}" "$dir/2/file"
+	step default -1 = "default EPERM"
+	[ -n "$(getfacl -cpnd "$dir/2/file")" ]
+	end_steps
+}
+
+@test "an owner's access control list leaves no set-group-id of a group that another mount has given" {
+	opened 41001:41001 644
+	chown :41003 "$dir/2/file"
+	chmod 2755 "$dir/2/file"
+	step user 41001 = "user 0"
+	step access 41001 = "access 0"
+	becomes 41001 41003 670
+}
+
+@test "an owner sets the access control lists of what is his, and root of all" {
+	opened 41001:41001 2640
+	step user 41001 = "user 0"
+	step access 41001 = "access 0"
+	has_list 2 "$named"
+	[ "$(stat -c %a "$dir/2/file")" = 2670 ]
+	step access -1 = "access 0"
+	step user 0 = "user 0"
+	step access 41001 = "access 0"
+	chown 41002 "$dir/2/file"
+	step access -1 = "access 0"
+	becomes 41002 41001 670
 }

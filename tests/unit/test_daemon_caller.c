@@ -121,11 +121,20 @@ static void put_map(pid_t pid, const char *name)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+static struct id_range owners_of(const struct request *req, uint64_t capabilities, uint32_t known)
+{
+	struct rights rights = caller_rights(req, capabilities, known);
+
+	assert_true(rights.bound);
+	assert_range(rights.groups, 1, 0);
+	return rights.owners;
+}
+
 static void owners__of_root_are_all(void **state)
 {
 	const struct request req = request_by(0, 0, 0);
 
-	assert_range(caller_owners(&req, owners_do, BOB), 0, UINT32_MAX);
+	assert_false(caller_rights(&req, owners_do, BOB).bound);
 	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX);
 }
 
@@ -137,15 +146,15 @@ static void owners__without_capabilities_are_himself(void **state)
 	need_root();
 	pid = start_plain();
 	req = request_by(ALICE, ALICE, pid);
-	assert_range(caller_owners(&req, owners_do, ALICE), ALICE, ALICE);
-	assert_range(caller_owners(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, ALICE), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
 	assert_range(caller_groups(&req, ALICE), ALICE, ALICE);
 	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
 	assert_range(caller_groups(&req, BOB), 1, 0);
 	end(pid);
 	/* Nor of one that can't be seen. */
 	req = request_by(ALICE, ALICE, 0);
-	assert_range(caller_owners(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
 	assert_range(caller_groups(&req, STAFF), 1, 0);
 }
 
@@ -154,8 +163,8 @@ static void owners__with_capabilities_are_all(void **state)
 	const struct request req = request_by(ALICE, ALICE, getpid());
 
 	need_root();
-	assert_range(caller_owners(&req, owners_do, BOB), 0, UINT32_MAX - 1);
-	assert_range(caller_owners(&req, 1ULL << 63 | owners_do, BOB), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), 0, UINT32_MAX - 1);
+	assert_range(owners_of(&req, 1ULL << 63 | owners_do, BOB), ALICE, ALICE);
 	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX - 1);
 }
 
@@ -169,10 +178,10 @@ static void owners__of_a_user_namespace(void **state)
 	put_map(pid, "uid_map");
 	put_map(pid, "gid_map");
 	req = request_by(ALICE, ALICE, pid);
-	assert_range(caller_owners(&req, owners_do, BASE), BASE, BASE + COUNT - 1);
-	assert_range(caller_owners(&req, owners_do, BASE + COUNT - 1), BASE, BASE + COUNT - 1);
-	assert_range(caller_owners(&req, owners_do, BASE + COUNT), ALICE, ALICE);
-	assert_range(caller_owners(&req, owners_do, 0), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BASE), BASE, BASE + COUNT - 1);
+	assert_range(owners_of(&req, owners_do, BASE + COUNT - 1), BASE, BASE + COUNT - 1);
+	assert_range(owners_of(&req, owners_do, BASE + COUNT), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, 0), ALICE, ALICE);
 	assert_range(caller_groups(&req, BASE + 1), BASE, BASE + COUNT - 1);
 	assert_range(caller_groups(&req, STAFF), 1, 0);
 	end(pid);

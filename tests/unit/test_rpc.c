@@ -59,6 +59,11 @@ static struct rpc_tail extents_tail(void)
 	return (struct rpc_tail){tail_bytes, (uint32_t)wire_out_len(&w)};
 }
 
+static struct rights rights_of(uint32_t owner)
+{
+	return (struct rights){true, {owner, owner}, {owner + 1, UINT32_MAX}};
+}
+
 /* A request of op with every field set. */
 static struct rpc_request request_of(unsigned op)
 {
@@ -116,7 +121,7 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_SETATTR:
 		q.setattr = (struct rpc_setattr){
-			3, SET_MODE | SET_CTIME, 0644, 1, 2, INT64_MAX, -1, 2, 3, {4, 5}, {6, 7}};
+			3, SET_MODE | SET_CTIME, 0644, 1, 2, INT64_MAX, -1, 2, 3, rights_of(4)};
 		break;
 	case RPC_CREATE:
 	case RPC_MKNOD:
@@ -175,10 +180,10 @@ static struct rpc_request request_of(unsigned op)
 		break;
 	case RPC_SETXATTR:
 		q.setxattr = (struct rpc_setxattr){3, SETXATTR_CREATE, 0, sizeof(tail_bytes),
-			str("user.name"), extents_tail()};
+			rights_of(1000), str("user.name"), extents_tail()};
 		break;
 	case RPC_REMOVEXATTR:
-		q.removexattr = (struct rpc_removexattr){3, str("trusted.x")};
+		q.removexattr = (struct rpc_removexattr){3, str("trusted.x"), rights_of(1)};
 		break;
 	case RPC_STAGE:
 		q.stage = (struct rpc_stage){9, 12000, extents_tail()};
@@ -409,6 +414,26 @@ static void request__fields_arrive_in_their_places(void **state)
 	assert_false(out.rename.new_expected.exactly);
 	assert_memory_equal(out.rename.name.s, "old", 3);
 	assert_memory_equal(out.rename.new_name.s, "new", 3);
+}
+
+static void request__rights_arrive_in_their_places(void **state)
+{
+	static const unsigned ops[] = {RPC_SETATTR, RPC_SETXATTR, RPC_REMOVEXATTR};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(ops); i++) {
+		struct rpc_request in = request_of(ops[i]), out;
+		const struct rights *rights = i == 0   ? &out.setattr.rights
+					      : i == 1 ? &out.setxattr.rights
+						       : &out.removexattr.rights;
+		size_t len;
+
+		assert_int_equal(rpc_request_encode(&in, buf, sizeof(buf), &len), 0);
+		assert_int_equal(rpc_request_decode(&out, buf, len), 0);
+		assert_true(rights->bound);
+		assert_int_equal(rights->owners.first, rights->owners.last);
+		assert_int_equal(rights->groups.first, rights->owners.last + 1);
+		assert_int_equal(rights->groups.last, UINT32_MAX);
+	}
 }
 
 static void reply__comes_back_the_same(void **state)
@@ -657,7 +682,7 @@ static void changes__out_of_range(void **state)
 {
 	struct rpc_request q = request_of(RPC_SETATTR);
 
-	q.setattr.valid = SET_IF_OWNED << 1;
+	q.setattr.valid = SET_NO_PRIVILEGES << 1;
 	assert_refused(&q);
 	q = request_of(RPC_SETATTR);
 	q.setattr.size = 1ull << 63;
@@ -692,6 +717,27 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 	q.ret.kind = RETURN_INODES;
 	assert_refused(&q);
+}
+
+/* Whether they bind is said by 0 or 1; ranges may be any. */
+static void rights__out_of_range(void **state)
+{
+	static const struct {
+		unsigned op;
+		size_t at;
+	} bound[] = {{RPC_SETATTR, 72}, {RPC_SETXATTR, 36}, {RPC_REMOVEXATTR, 35}};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(bound); i++) {
+		struct rpc_request q = request_of(bound[i].op);
+		size_t len;
+
+		assert_int_equal(rpc_request_encode(&q, buf, sizeof(buf), &len), 0);
+		assert_int_equal(buf[bound[i].at], 1);
+		buf[bound[i].at] = 0;
+		assert_int_equal(decode_request(buf, len), 0);
+		buf[bound[i].at] = 2;
+		assert_int_equal(decode_request(buf, len), -EPROTO);
+	}
 }
 
 static void xattr__out_of_range(void **state)
@@ -875,6 +921,7 @@ int main(void)
 		cmocka_unit_test(mutates__what_asks_for_leases),
 		cmocka_unit_test(request__comes_back_the_same),
 		cmocka_unit_test(request__fields_arrive_in_their_places),
+		cmocka_unit_test(request__rights_arrive_in_their_places),
 		cmocka_unit_test(reply__comes_back_the_same),
 		cmocka_unit_test(reply__fields_arrive_in_their_places),
 		cmocka_unit_test(error_reply__carries_its_text),
@@ -891,6 +938,7 @@ int main(void)
 		cmocka_unit_test(request__longest_name_passes),
 		cmocka_unit_test(attach__out_of_range),
 		cmocka_unit_test(changes__out_of_range),
+		cmocka_unit_test(rights__out_of_range),
 		cmocka_unit_test(xattr__out_of_range),
 		cmocka_unit_test(ranges__out_of_range),
 		cmocka_unit_test(symlink__target_out_of_range),
