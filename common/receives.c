@@ -20,6 +20,7 @@ void receives_fini(struct receives *r)
 uint32_t receives_add(struct receives *r)
 {
 	assert(r->n < r->max);
+	r->posted[r->n] = 0;
 	return r->n++;
 }
 
@@ -28,11 +29,21 @@ void receives_posted(struct receives *r, uint32_t slot)
 	r->posted[slot] = ++r->last;
 }
 
+bool receives_fits(const struct receives *r, uint32_t spare)
+{
+	return (uint64_t)r->nusers + 1 + receives_doubts(r) + spare <= r->max;
+}
+
 /* Who comes has taken nothing. */
 void receives_join(struct receives *r, struct receives_user *user)
 {
 	user->emptied = user->spoke = r->round;
 	r->nusers++;
+}
+
+static bool is_searching(const struct receives *r)
+{
+	return r->searched.n;
 }
 
 static void begin_round(struct receives *r)
@@ -44,23 +55,36 @@ static void begin_round(struct receives *r)
 
 void receives_leave(struct receives *r, const struct receives_user *user, bool sure)
 {
+	bool searching = is_searching(r);
+	struct receives_doubts *doubts = searching ? &r->later : &r->searched;
+
 	r->nusers--;
-	if (r->searching && user->spoke != r->round)
+	if (searching && user->spoke != r->round)
 		r->nbehind--;
 	if (sure)
 		return;
-	r->doubt = r->last;
-	r->ndoubts++;
-	if (r->searching)
-		return;
-	r->searching = true;
-	begin_round(r);
+	doubts->n++;
+	doubts->until = r->last;
+	if (!searching)
+		begin_round(r);
+}
+
+bool receives_abandoned(const struct receives *r)
+{
+	return !r->nusers && is_searching(r);
+}
+
+void receives_clear(struct receives *r)
+{
+	assert(!r->nusers);
+	r->n = 0;
+	r->searched = r->later = (struct receives_doubts){0};
 }
 
 bool receives_completed(struct receives *r, struct receives_user *user, uint32_t slot)
 {
 	r->posted[slot] = 0;
-	if (!r->searching)
+	if (!is_searching(r))
 		return false;
 	if (user->emptied == r->round && user->spoke != r->round) {
 		user->spoke = r->round;
@@ -89,10 +113,10 @@ uint32_t receives_lost(struct receives *r, uint32_t from)
 
 void receives_next_round(struct receives *r)
 {
-	if (!passed_by(r, r->doubt)) {
-		begin_round(r);
-		return;
+	while (is_searching(r) && passed_by(r, r->searched.until)) {
+		r->searched = r->later;
+		r->later = (struct receives_doubts){0};
 	}
-	r->searching = false;
-	r->ndoubts = 0;
+	if (is_searching(r))
+		begin_round(r);
 }

@@ -12,6 +12,18 @@
  *     posted ── taken by a queue pair ── completed ── posted
  *                        └ destroyed ── (a round) ── lost ── posted
  *
+ * A search is for those who had gone when it began, and is over when all that was posted until they
+ * went has been passed by. Who goes meanwhile is left to the next one. So each is over after as
+ * many postings as there are receives, and a round, however steadily others come and go.
+ *
+ * Only what the others complete brings a search on, and they may be slow, or gone:
+ *
+ *  - Each who is there, and each who went and isn't known of yet, is taken to have one receive. Who
+ *    would leave too few for all others (receives_fits()) must not join: his caller gives him
+ *    receives of his own. So what is in the queue never runs out for good, and nobody is kept out.
+ *  - When nobody is left, nobody will tell. The caller makes his queue anew, and the books with it
+ *    (receives_abandoned(), receives_clear()).
+ *
  * OWNERSHIP  The books and their users are the caller's; neither knows of any device.
  * THREADS    One.
  * ERRORS     0 or -ENOMEM.
@@ -22,16 +34,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Queue pairs that may have taken something along. */
+struct receives_doubts {
+	unsigned n;
+	uint64_t until; /* the last posting when the last of them went */
+};
+
 struct receives {
-	uint64_t *posted; /* [max] the number of each one's posting; 0: it is not posted */
+	uint64_t *posted; /* [n] the number of each one's posting; 0: it is not posted */
 	uint32_t max, n;  /* of them are in use */
 	uint64_t last;    /* posting */
 	unsigned nusers;  /* queue pairs */
-	/* Something may be lost. */
-	bool searching;
-	unsigned ndoubts; /* queue pairs that may have taken something along, since the search began
-			   */
-	uint64_t doubt;   /* the last posting when one did so last */
+	/* Whose receives are searched for, and who went since that began; none: there is no search
+	 * under way. */
+	struct receives_doubts searched, later;
 	uint64_t round;   /* its number */
 	uint64_t reach;   /* the last posting when it began */
 	unsigned nbehind; /* users who have not spoken in it */
@@ -46,14 +62,28 @@ struct receives_user {
 int receives_init(struct receives *r, uint32_t max);
 void receives_fini(struct receives *r);
 
-/* One more is in use; its number. Below max only. */
+/* One more is in use, and not posted; its number. Below max only. */
 uint32_t receives_add(struct receives *r);
 void receives_posted(struct receives *r, uint32_t slot);
 
+/* Queue pairs that may have taken something along, for all that is known yet. */
+static inline unsigned receives_doubts(const struct receives *r)
+{
+	return r->searched.n + r->later.n;
+}
+
+/* One more may join: of max receives as many as spare stay in the queue, whatever the users take.
+ */
+bool receives_fits(const struct receives *r, uint32_t spare);
 void receives_join(struct receives *r, struct receives_user *user);
 /* The queue pair is destroyed, and all that it has completed was told. sure: that was all it had
  * taken. */
 void receives_leave(struct receives *r, const struct receives_user *user, bool sure);
+
+/* Something may be lost, and there is nobody who could tell. */
+bool receives_abandoned(const struct receives *r);
+/* The queue is gone, with all that was in it: none are in use. Nobody uses them. */
+void receives_clear(struct receives *r);
 
 /* The user has no completion left. */
 static inline void receives_emptied(const struct receives *r, struct receives_user *user)

@@ -55,17 +55,25 @@ static int build_kept(struct verbs_channel *ch)
 	return 0;
 }
 
+static bool join_shared(struct verbs_channel *ch)
+{
+	static struct log_ratelimit limit;
+	struct verbs_srq *srq = ch->base.server ? verbs_evq(ch->base.q)->srq : NULL;
+	int err = srq ? verbs_srq_join(srq, ch) : 0;
+
+	if (err && log_ratelimit_ok(&limit, VERBS_LOG_MS))
+		log_info("%s gets receives of its own: %s", ch->base.peer,
+			err == -EAGAIN ? "too many others share theirs, or may have gone with one"
+				       : errno_text(err));
+	return ch->srq;
+}
+
 static int build_receives(struct verbs_channel *ch)
 {
-	struct verbs_srq *srq = ch->base.server ? verbs_evq(ch->base.q)->srq : NULL;
-	int err;
-
-	if (!srq) {
-		ch->nrecv = receives_needed(ch);
-		return 0;
-	}
-	err = build_kept(ch);
-	return err ? err : verbs_srq_join(srq, ch);
+	if (join_shared(ch))
+		return build_kept(ch);
+	ch->nrecv = receives_needed(ch);
+	return 0;
 }
 
 static int build_messages(struct verbs_channel *ch)
@@ -209,7 +217,7 @@ static int destroy_qp(struct verbs_channel *ch)
 	ch->id->qp = NULL;
 	if (ch->srq) {
 		verbs_io_drain(ch);
-		verbs_srq_leave(ch->srq, ch);
+		verbs_srq_leave(ch->srq, ch, atomic_load(&ch->last_receive) && !ch->overrun);
 	}
 	verbs_grants_free(ch);
 	return 0;
@@ -218,10 +226,9 @@ static int destroy_qp(struct verbs_channel *ch)
 void verbs_channel_unbuild(struct verbs_channel *ch)
 {
 	destroy_qp(ch);
-	if (ch->srq) {
-		ch->unused = !ch->id->qp;
-		verbs_srq_leave(ch->srq, ch);
-	}
+	/* The queue pair was not made, or stays. */
+	if (ch->srq)
+		verbs_srq_leave(ch->srq, ch, !ch->id->qp);
 	if (ch->cq) {
 		ibv_ack_cq_events(ch->cq, ch->cq_events);
 		ch->cq_events = 0;

@@ -148,7 +148,6 @@ struct verbs_channel {
 	struct receives_user receives;
 	uint32_t burst; /* receives since the completion queue was empty */
 	bool overrun;   /* completions may be lost */
-	bool unused;    /* the queue pair was not made */
 	uint8_t *kept;
 	uint32_t nkept, *free_kept, nfree_kept;
 	uint32_t nlent; /* send slots with the caller */
@@ -287,15 +286,18 @@ bool verbs_srq_usable(const struct verbs_transport *t);
 int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out);
 /* Its channels are gone. */
 void verbs_srq_delete(struct verbs_srq *s);
+/* While a channel has joined. */
 struct ibv_srq *verbs_srq_queue(const struct verbs_srq *s);
 /* Receives that there are; and channels that may have taken one along, for all that is known yet.
  */
 uint32_t verbs_srq_size(const struct verbs_srq *s);
 unsigned verbs_srq_doubts(const struct verbs_srq *s);
-/* Before the queue pair is made: there are enough for one channel more, or -errno. */
+/* Before the queue pair is made: there are enough for one channel more. -EAGAIN: there can't be, so
+ * many others are there, or may have gone with one; else what the device said. Then the channel
+ * needs receives of its own. */
 int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch);
-/* The queue pair is destroyed, and its completions are taken. */
-void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch);
+/* The queue pair is destroyed, and its completions are taken. sure: it has taken no others. */
+void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch, bool sure);
 /* The channel's completion queue was found empty. */
 void verbs_srq_emptied(struct verbs_srq *s, struct verbs_channel *ch);
 const void *verbs_srq_message(const struct verbs_srq *s, uint32_t slot);

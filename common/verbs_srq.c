@@ -15,9 +15,11 @@
  *        (IBV_EVENT_QP_LAST_WQE_REACHED)
  *     -> completions taken -> queue pair destroyed
  *
- * Soft-RoCE and others say nothing. It is waited for SRQ_LAST_MS only, and what such a queue pair
+ * Soft-RoCE and others say nothing. It is waited for VERBS_LAST_MS only, and what such a queue pair
  * may have taken along is found again by what the others give back (receives.h); until then there
- * is one more in its place. */
+ * is one more in its place. A channel for which there is no room left, since so many have gone, or
+ * the device has no more, gets receives of its own. When the last one goes, and something may be
+ * missing, the queue goes too, and all that was registered; it is made anew for the next one. */
 #include "common/verbs_internal.h"
 
 #include <errno.h>
@@ -28,14 +30,14 @@
 
 enum {
 	SRQ_CHUNK = 64, /* receives are made by so many */
-	SRQ_BASE = 32,  /* and there are at least so many, */
+	SRQ_BASE = 32,  /* and there are at least so many that nobody has, */
 	SRQ_EACH = 4,   /* so many for each channel, */
 	SRQ_MAX = 4096, /* and these at most */
 };
 
 struct verbs_srq {
 	struct verbs_transport *transport;
-	struct ibv_srq *srq;
+	struct ibv_srq *srq; /* NULL: to be made when a channel joins */
 	struct receives books;
 	uint8_t *memory; /* of all that there may be; what is not registered is not touched */
 	size_t memory_len;
@@ -75,7 +77,7 @@ uint32_t verbs_srq_size(const struct verbs_srq *s)
 
 unsigned verbs_srq_doubts(const struct verbs_srq *s)
 {
-	return s->books.ndoubts;
+	return receives_doubts(&s->books);
 }
 
 static int post(struct verbs_srq *s, uint32_t slot)
@@ -145,18 +147,33 @@ err_free:
 	return err;
 }
 
-void verbs_srq_delete(struct verbs_srq *s)
+static int destroy_queue(struct verbs_srq *s)
 {
-	int err;
+	static struct log_ratelimit limit;
+	int err = s->srq ? ibv_destroy_srq(s->srq) : 0;
 
-	if (!s)
-		return;
-	err = ibv_destroy_srq(s->srq);
-	if (err)
+	if (!err)
+		s->srq = NULL;
+	else if (log_ratelimit_ok(&limit, VERBS_LOG_MS))
 		log_error("verbs: the shared receive queue of %s cannot be destroyed: %s",
 			s->transport->base.device, errno_text(err));
-	for (size_t i = 0; i < ARRAY_SIZE(s->mrs) && s->mrs[i]; i++)
+	return -err;
+}
+
+static void deregister_chunks(struct verbs_srq *s)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(s->mrs) && s->mrs[i]; i++) {
 		ibv_dereg_mr(s->mrs[i]);
+		s->mrs[i] = NULL;
+	}
+}
+
+void verbs_srq_delete(struct verbs_srq *s)
+{
+	if (!s)
+		return;
+	destroy_queue(s);
+	deregister_chunks(s);
 	receives_fini(&s->books);
 	munmap(s->memory, s->memory_len);
 	free(s);
@@ -191,41 +208,46 @@ static int post_unposted(struct verbs_srq *s)
 /* ---- the channels' ----------------------------------------------------------------------------
  */
 
-/* So many that may have taken one along are not known of for this many others. */
-static bool too_many_doubts(const struct receives *books)
-{
-	return books->ndoubts >= books->max / 2;
-}
-
 int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch)
 {
 	struct receives *books = &s->books;
-	uint64_t want = SRQ_BASE + (uint64_t)SRQ_EACH * (books->nusers + 1) + books->ndoubts;
+	uint64_t want =
+		SRQ_BASE + (uint64_t)SRQ_EACH * (books->nusers + 1) + receives_doubts(books);
+	int err = 0;
 
-	if (too_many_doubts(books))
+	if (!receives_fits(books, SRQ_BASE))
 		return -EAGAIN;
-	while (books->n < min_u64(want, books->max)) {
-		int err = add_chunk(s);
-
-		if (err)
-			return err;
-	}
-	if (s->unposted) {
-		int err = post_unposted(s);
-
-		if (err)
-			return err;
-	}
+	if (!s->srq)
+		err = create_queue(s);
+	while (!err && books->n < min_u64(want, books->max))
+		err = add_chunk(s);
+	if (!err && s->unposted)
+		err = post_unposted(s);
+	if (err)
+		return err;
 	receives_join(books, &ch->receives);
 	ch->srq = s;
 	return 0;
 }
 
-void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch)
+/* While there is a queue pair that could not be destroyed, nor can the queue: then all stays as it
+ * is. */
+static void begin_anew(struct verbs_srq *s)
 {
-	receives_leave(&s->books, &ch->receives,
-		ch->unused || (atomic_load(&ch->last_receive) && !ch->overrun));
+	if (destroy_queue(s))
+		return;
+	deregister_chunks(s);
+	receives_clear(&s->books);
+	s->unposted = false;
+	madvise(s->memory, s->memory_len, MADV_DONTNEED);
+}
+
+void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch, bool sure)
+{
+	receives_leave(&s->books, &ch->receives, sure);
 	ch->srq = NULL;
+	if (receives_abandoned(&s->books))
+		begin_anew(s);
 }
 
 void verbs_srq_emptied(struct verbs_srq *s, struct verbs_channel *ch)

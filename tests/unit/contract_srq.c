@@ -11,7 +11,7 @@
 #include "common/wire.h"
 
 /* Messages of many packets, so that there is a middle to end one in. */
-enum { LONG_BYTES = 64 << 10, MANY = 64, SOME = 24, STRANGER_SENDS = 30, STRANGERS = 4 };
+enum { LONG_BYTES = 64 << 10, MANY = 64, SOME = 24, FEW = 64, STRANGER_SENDS = 30, STRANGERS = 4 };
 
 /* The server's queue is the fixture's, its clients have one of their own. */
 struct shared {
@@ -43,6 +43,25 @@ static int setup_shared(void **state)
 static int setup_long(void **state)
 {
 	return setup_shared_of(state, LONG_BYTES);
+}
+
+/* On a device that has the fewest receives. */
+static int setup_small(void **state)
+{
+	struct verbs_transport *t;
+	struct verbs_evq *q;
+	struct shared *s;
+
+	setup_shared(state);
+	s = *state;
+	t = verbs_transport(s->f->t);
+	q = verbs_evq(s->f->q);
+	if (!q->srq)
+		return 0;
+	verbs_srq_delete(q->srq);
+	t->device.max_srq_wr = FEW;
+	assert_int_equal(verbs_srq_new(t, &q->srq), 0);
+	return 0;
 }
 
 static int teardown_shared(void **state)
@@ -451,14 +470,108 @@ static void receives__come_back_from_channels_that_end_amid_messages(void **stat
 	pair_delete(s, &p);
 }
 
+/* A channel that says nothing, and whose end is not known to have taken nothing along: so it is
+ * with Soft-RoCE, and others are late. */
+static void come_and_go(struct shared *s)
+{
+	struct pair p = pair_new(s);
+
+	fence_delete(s->f, p.server);
+	expect_event(s->clients, EV_CLOSED, -ECONNRESET);
+	channel_delete(p.client);
+}
+
+static bool takes_part(const struct pair *p)
+{
+	return verbs_channel(p->server)->srq;
+}
+
+/* As long as one stays that says nothing, nothing is known of those that have gone. */
+static void receives__of_its_own_has_who_comes_after_too_many(void **state)
+{
+	struct shared *s = *state;
+	struct pair quiet, late, p;
+	const void *held[NRECV];
+
+	if (!shares(s))
+		return;
+	quiet = pair_new(s);
+	for (int i = 0; i < FEW / 2; i++)
+		come_and_go(s);
+	assert_true(verbs_srq_doubts(srq_of(s)) < FEW / 2);
+	assert_true(verbs_srq_size(srq_of(s)) <= FEW);
+	late = pair_new(s);
+	assert_int_equal(takes_part(&late), verbs_srq_doubts(srq_of(s)) == 0);
+	for (uint64_t n = 0; n < NRECV; n++) {
+		send_ask(late.client, (struct ask){.value = n});
+		held[n] = expect_event(s->f->q, EV_RECV, 0).data;
+	}
+	for (int n = 0; n < NRECV; n++)
+		channel_recv_done(late.server, held[n]);
+	for (uint64_t n = 0; n < 4 * NRECV; n++)
+		roundtrip(s, &late, n);
+	/* And what the first one says makes room for others. */
+	settle(s, &quiet);
+	p = pair_new(s);
+	assert_true(takes_part(&p));
+	roundtrip(s, &p, 17);
+	pair_delete(s, &p);
+	pair_delete(s, &late);
+	settle(s, &quiet);
+	expect_all_posted(s, &quiet);
+	pair_delete(s, &quiet);
+}
+
+static void receives__few_where_others_come_and_go(void **state)
+{
+	struct shared *s = *state;
+	struct pair p;
+
+	if (!shares(s))
+		return;
+	p = pair_new(s);
+	for (int i = 0; i < FEW / 2; i++) {
+		come_and_go(s);
+		for (uint64_t n = 0; n < NRECV; n++)
+			roundtrip(s, &p, n);
+		assert_true(verbs_srq_doubts(srq_of(s)) <= FEW / 3);
+	}
+	expect_all_posted(s, &p);
+	pair_delete(s, &p);
+}
+
+static void receives__are_made_anew_when_all_have_gone(void **state)
+{
+	struct shared *s = *state;
+	struct pair p;
+
+	if (!shares(s))
+		return;
+	for (int i = 0; i < 3; i++) {
+		for (int j = 0; j < 4; j++)
+			end_amid_messages(s, j % 3);
+		assert_int_equal(verbs_srq_doubts(srq_of(s)), 0);
+		p = pair_new(s);
+		assert_true(takes_part(&p));
+		assert_int_equal(verbs_srq_size(srq_of(s)), FEW);
+		expect_all_posted(s, &p);
+		pair_delete(s, &p);
+		assert_int_equal(verbs_srq_doubts(srq_of(s)), 0);
+	}
+}
+
 #define SHARED_CASE(test) cmocka_unit_test_setup_teardown(test, setup_shared, teardown_shared)
 #define LONG_CASE(test)   cmocka_unit_test_setup_teardown(test, setup_long, teardown_shared)
+#define SMALL_CASE(test)  cmocka_unit_test_setup_teardown(test, setup_small, teardown_shared)
 
 static const struct CMUnitTest tests[] = {
 	SHARED_CASE(receives__few_for_many_channels),
 	SHARED_CASE(receives__are_not_what_the_caller_has),
 	SHARED_CASE(receives__all_taken_by_one_who_sends_too_much),
 	LONG_CASE(receives__come_back_from_channels_that_end_amid_messages),
+	SMALL_CASE(receives__of_its_own_has_who_comes_after_too_many),
+	SMALL_CASE(receives__few_where_others_come_and_go),
+	LONG_CASE(receives__are_made_anew_when_all_have_gone),
 };
 
 const struct cases srq_cases = {"srq", tests, ARRAY_SIZE(tests), 1 << TRANSPORT_VERBS};

@@ -10,7 +10,7 @@
 #include "common/receives.h"
 #include "common/util.h"
 
-enum { SLOTS = 24, PAIRS = 6, NONE = SLOTS };
+enum { SLOTS = 24, PAIRS = 6, SPARE = 8, NONE = SLOTS };
 
 struct fifo {
 	uint32_t slots[SLOTS], n;
@@ -27,7 +27,7 @@ struct device {
 	struct receives books;
 	struct fifo queue;
 	struct pair pairs[PAIRS];
-	unsigned nlost, nfound;
+	unsigned nlost, nfound, nanew;
 };
 
 static void push(struct fifo *f, uint32_t slot)
@@ -161,6 +161,15 @@ static void die(struct device *d, struct pair *p, bool flushes)
 	receives_leave(&d->books, &p->user, flushes);
 }
 
+/* Nobody can tell of what is lost: it goes with the queue. */
+static void begin_anew(struct device *d)
+{
+	receives_clear(&d->books);
+	d->queue.n = 0;
+	d->nfound = d->nlost;
+	d->nanew++;
+}
+
 static void messages(struct device *d, struct pair *p, unsigned n)
 {
 	while (n--)
@@ -176,8 +185,7 @@ static void leave__sure_starts_no_search(void **state)
 	join(d, 1);
 	take(d, p);
 	die(d, p, true);
-	assert_false(d->books.searching);
-	assert_int_equal(d->books.ndoubts, 0);
+	assert_int_equal(receives_doubts(&d->books), 0);
 	assert_int_equal(d->queue.n, 8);
 }
 
@@ -189,10 +197,10 @@ static void lost__is_found_when_all_others_have_spoken(void **state)
 	add(d, 8);
 	take(d, p);
 	die(d, p, false);
-	assert_int_equal(d->books.ndoubts, 1);
+	assert_int_equal(receives_doubts(&d->books), 1);
 	messages(d, q, 100);
 	assert_int_equal(d->queue.n, 7);
-	assert_true(d->books.searching);
+	assert_int_not_equal(receives_doubts(&d->books), 0);
 	messages(d, r, 2);
 	messages(d, q, 3);
 	messages(d, r, 2);
@@ -204,8 +212,7 @@ static void lost__is_found_when_all_others_have_spoken(void **state)
 	messages(d, q, 2);
 	messages(d, r, 2);
 	messages(d, q, 2);
-	assert_false(d->books.searching);
-	assert_int_equal(d->books.ndoubts, 0);
+	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
 /* Its message has been on the way for so long that all others have passed it by many times. */
@@ -249,7 +256,7 @@ static void lost__is_not_what_is_taken_by_who_tells_late(void **state)
 	tell(d, r, SLOTS);
 	messages(d, q, 100);
 	assert_int_equal(d->nfound, 0);
-	assert_true(d->books.searching);
+	assert_int_not_equal(receives_doubts(&d->books), 0);
 }
 
 static void lost__is_found_when_the_slow_one_dies(void **state)
@@ -266,7 +273,7 @@ static void lost__is_found_when_the_slow_one_dies(void **state)
 	die(d, r, false);
 	messages(d, q, 100);
 	assert_int_equal(d->nfound, 2);
-	assert_false(d->books.searching);
+	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
 static void lost__is_found_when_there_was_nobody(void **state)
@@ -279,7 +286,130 @@ static void lost__is_found_when_there_was_nobody(void **state)
 	die(d, p, false);
 	messages(d, join(d, 1), 100);
 	assert_int_equal(d->nfound, 1);
-	assert_false(d->books.searching);
+	assert_int_equal(receives_doubts(&d->books), 0);
+}
+
+/* Each who comes is gone, and its receive, before the next one; the one who stays has said less by
+ * then than a search takes. */
+static void search__ends_while_others_come_and_go(void **state)
+{
+	struct device *d = *state;
+	struct pair *p, *q = join(d, 0);
+
+	add(d, SLOTS);
+	for (int i = 0; i < 100; i++) {
+		p = join(d, 1);
+		assert_true(take(d, p));
+		die(d, p, false);
+		messages(d, q, SLOTS / 3);
+		assert_true(receives_doubts(&d->books) <= 8);
+	}
+	assert_true(d->nfound >= 100 - 8);
+	messages(d, q, 3 * SLOTS);
+	assert_int_equal(d->nfound, 100);
+	assert_int_equal(d->queue.n, SLOTS);
+	assert_int_equal(receives_doubts(&d->books), 0);
+}
+
+static void search__is_over_before_that_for_who_went_meanwhile(void **state)
+{
+	struct device *d = *state;
+	struct pair *p = join(d, 0), *q = join(d, 1), *r = join(d, 2);
+
+	add(d, 8);
+	take(d, p);
+	die(d, p, false);
+	messages(d, q, 7);
+	take(d, r);
+	die(d, r, false);
+	assert_int_equal(receives_doubts(&d->books), 2);
+	messages(d, q, 2);
+	assert_int_equal(d->nfound, 1);
+	assert_int_equal(receives_doubts(&d->books), 1);
+	messages(d, q, 12);
+	assert_int_equal(d->nfound, 2);
+	assert_int_equal(receives_doubts(&d->books), 0);
+}
+
+/* Those who go have each taken one, and those who stay still have what they need, and no one fits
+ * who would leave less. */
+static void fits__while_enough_are_left_for_the_others(void **state)
+{
+	struct device *d = *state;
+	unsigned n = 0;
+
+	add(d, SLOTS);
+	join(d, 0);
+	while (receives_fits(&d->books, SPARE)) {
+		struct pair *p = join(d, 1);
+
+		assert_true(take(d, p));
+		die(d, p, false);
+		n++;
+	}
+	assert_int_equal(n, SLOTS - SPARE - 1);
+	assert_int_equal(receives_doubts(&d->books), n);
+	assert_int_equal(d->queue.n, SPARE + 1);
+	messages(d, &d->pairs[0], 4 * SLOTS);
+	assert_int_equal(d->nfound, n);
+	assert_true(receives_fits(&d->books, SPARE));
+}
+
+static void fits__who_is_there_counts_too(void **state)
+{
+	struct device *d = *state;
+
+	join(d, 0);
+	join(d, 1);
+	assert_true(receives_fits(&d->books, SLOTS - 3));
+	assert_false(receives_fits(&d->books, SLOTS - 2));
+	die(d, &d->pairs[0], false);
+	assert_true(receives_fits(&d->books, SLOTS - 3));
+	assert_false(receives_fits(&d->books, SLOTS - 2));
+	die(d, &d->pairs[1], true);
+	assert_true(receives_fits(&d->books, SLOTS - 2));
+}
+
+static void abandoned__nobody_is_left_and_something_may_be_lost(void **state)
+{
+	struct device *d = *state;
+
+	add(d, 8);
+	assert_false(receives_abandoned(&d->books));
+	die(d, join(d, 0), true);
+	assert_false(receives_abandoned(&d->books));
+	join(d, 0);
+	join(d, 1);
+	take(d, &d->pairs[0]);
+	die(d, &d->pairs[0], false);
+	assert_false(receives_abandoned(&d->books));
+	die(d, &d->pairs[1], true);
+	assert_true(receives_abandoned(&d->books));
+}
+
+static void clear__all_is_as_in_the_beginning(void **state)
+{
+	struct device *d = *state;
+
+	for (int i = 0; i < 3; i++) {
+		struct pair *p = join(d, 0);
+
+		add(d, SLOTS);
+		messages(d, p, 5);
+		take(d, p);
+		die(d, p, false);
+		begin_anew(d);
+		assert_int_equal(d->books.n, 0);
+		assert_int_equal(receives_doubts(&d->books), 0);
+		assert_false(receives_abandoned(&d->books));
+	}
+	assert_int_equal(d->books.posted[receives_add(&d->books)], 0);
+	receives_clear(&d->books);
+	/* As one that has never lost anything: there is nothing to find. */
+	add(d, 8);
+	messages(d, join(d, 0), 100);
+	assert_int_equal(d->nfound, d->nlost);
+	assert_int_equal(d->queue.n, 8);
 }
 
 static void random_step(struct device *d)
@@ -288,14 +418,19 @@ static void random_step(struct device *d)
 	int chance;
 
 	if (!p->lives) {
-		join(d, (int)(p - d->pairs));
+		/* Now and then all are gone. */
+		if (rand() % 16 == 0 && receives_fits(&d->books, SPARE))
+			join(d, (int)(p - d->pairs));
 		return;
 	}
 	chance = rand() % 32;
-	/* As many spares as the queue needs, however many were lost. */
-	if (chance == 0 && d->books.ndoubts < SLOTS / 2)
+	if (chance == 0) {
 		die(d, p, rand() % 2);
-	else if (chance <= 12)
+		if (receives_abandoned(&d->books)) {
+			begin_anew(d);
+			add(d, SLOTS);
+		}
+	} else if (chance <= 12)
 		take(d, p);
 	else if (chance <= 22)
 		complete(p);
@@ -309,9 +444,12 @@ static void random__never_twice_and_none_for_ever(void **state)
 
 	srand(17);
 	add(d, SLOTS);
-	for (int i = 0; i < 300000; i++)
+	for (int i = 0; i < 300000; i++) {
 		random_step(d);
+		assert_true(d->nlost - d->nfound <= receives_doubts(&d->books));
+	}
 	assert_true(d->nlost > 1000);
+	assert_true(d->nanew > 10);
 	for (int i = 0; i < PAIRS; i++) {
 		if (!d->pairs[i].lives)
 			join(d, i);
@@ -323,7 +461,7 @@ static void random__never_twice_and_none_for_ever(void **state)
 			message(d, &d->pairs[j]);
 	assert_int_equal(d->nfound, d->nlost);
 	assert_int_equal(d->queue.n, SLOTS);
-	assert_false(d->books.searching);
+	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -337,6 +475,12 @@ int main(void)
 		CASE(lost__is_not_what_is_taken_by_who_tells_late),
 		CASE(lost__is_found_when_the_slow_one_dies),
 		CASE(lost__is_found_when_there_was_nobody),
+		CASE(search__ends_while_others_come_and_go),
+		CASE(search__is_over_before_that_for_who_went_meanwhile),
+		CASE(fits__while_enough_are_left_for_the_others),
+		CASE(fits__who_is_there_counts_too),
+		CASE(abandoned__nobody_is_left_and_something_may_be_lost),
+		CASE(clear__all_is_as_in_the_beginning),
 		CASE(random__never_twice_and_none_for_ever),
 	};
 
