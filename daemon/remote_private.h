@@ -98,8 +98,9 @@ struct remote {
 	unsigned nslots, nreserved; /* 0: not known yet */
 	struct slot slots[SLOTS_MAX];
 	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
-	uint64_t cancel_slots;             /* the same: to be cancelled */
-	bool cancelling;                   /* one of them is on its way */
+	uint64_t unwanted_slots;           /* the same: to be taken back, until they are answered */
+	uint64_t cancel_slots;             /* of these: it is time to say so */
+	bool cancelling;                   /* for one of them that is on its way */
 	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_second, rpc_waiting_reserved;
 	unsigned nsecond;        /* rpc_waiting_second's, in slots */
 	struct list rpc_refused; /* can't be coded; ended by the next tick */

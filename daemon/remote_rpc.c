@@ -4,6 +4,9 @@
  * to the session: when the channel is lost they stay as they are, and the calls in them go out
  * again unchanged on the next channel, before anything new. The server answers what it had executed
  * from its stored reply, so each call is done once however often it is sent.
+ *
+ * What nobody wants any more is taken back where it waits for another client, which it may come to
+ * at any time, on another channel, too. So CANCEL is repeated by the ticks until it is answered.
  */
 #include <assert.h>
 #include <errno.h>
@@ -125,6 +128,7 @@ static struct rpc_call *slot_release(struct remote *r, unsigned i)
 	r->slots[i].call = NULL;
 	r->free_slots |= (uint64_t)1 << i;
 	r->unsent_slots &= ~((uint64_t)1 << i);
+	r->unwanted_slots &= ~((uint64_t)1 << i);
 	r->cancel_slots &= ~((uint64_t)1 << i);
 	return call;
 }
@@ -240,6 +244,12 @@ static void cancel_next(struct remote *r)
 	r->cancelling = true;
 }
 
+static void cancel_unwanted(struct remote *r)
+{
+	r->cancel_slots = r->unwanted_slots & ~r->unsent_slots;
+	cancel_next(r);
+}
+
 void rpc_withdraw(struct io_thread *thread, struct rpc_call *call)
 {
 	struct remote *r = thread->remote;
@@ -248,6 +258,9 @@ void rpc_withdraw(struct io_thread *thread, struct rpc_call *call)
 	assert(call->sent && i < r->nslots);
 	if (r->slots[i].call != call)
 		return; /* it could not be sent, and its answer is that */
+	if (r->unwanted_slots >> i & 1)
+		return;
+	r->unwanted_slots |= (uint64_t)1 << i;
 	if (!(r->unsent_slots >> i & 1))
 		r->cancel_slots |= (uint64_t)1 << i;
 	cancel_next(r);
@@ -305,6 +318,7 @@ void slots_tick(struct remote *r)
 		call_end(call, call->status);
 	}
 	slots_pump(r);
+	cancel_unwanted(r);
 }
 
 void slots_begin_anew(struct remote *r)

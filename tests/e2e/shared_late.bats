@@ -350,3 +350,33 @@ goes_on() {
 second" ]
 	run ! server_logged 'is ended'
 }
+
+# A read of what is open waits by its mount's LEASE. It was killed while the server was away.
+@test "what was wanted of a stopped mount by a program that was killed is taken back when the server is back" {
+	use_lease 60
+	start_server
+	share 1
+	mount_number 2 ,share,io_threads=1
+	keep a "$dir/1/a"
+	keep reader "$dir/2/a"
+	gives a ok write first
+	gives a ok fsync
+	mkdir "$dir/2/own"
+	echo first >"$dir/2/own/file"
+	suspend "${mounts[1]}"
+	told reader read
+	until_true 10 wait_at_server 1
+	kill_server
+	kill -KILL "${keepers[reader]}"
+	exit_status "${keepers[reader]}" 10 || [ $? -eq 137 ]
+	unset "keepers[reader]"
+	start_server
+	# It goes there behind what was on its way before.
+	echo second >>"$dir/2/own/file"
+	until_true 10 wait_at_server 0
+	kill -CONT "${mounts[1]}"
+	gives a first read
+	let_go a
+	[ "$(cat "$dir/2/a")" = first ]
+	run ! server_logged 'is ended'
+}

@@ -671,6 +671,52 @@ static void cancel__of_the_last_who_waits__is_told_the_server(void **state)
 	leave(6);
 }
 
+static void lose_channel(void)
+{
+	slots_channel_lost(&fx.remote);
+}
+
+/* What was on its way is there again. */
+static void come_back(void)
+{
+	fx.remote.unsent_slots = 0;
+	slots_tick(&fx.remote);
+}
+
+static void cancel__while_the_server_is_away__is_told_when_it_is_back(void **state)
+{
+	struct rpc_call *call;
+
+	begin(0, OP_WRITE, O_RDWR);
+	call = sent_lease();
+	lose_channel();
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	assert_false(is_taken_back());
+	come_back();
+	assert_true(is_taken_back());
+	answer(call, -EINTR);
+	assert_nothing_sent();
+	assert_true(is_left());
+}
+
+/* It may not have come to wait there before. */
+static void cancel__of_what_is_not_answered__is_told_on_each_connection(void **state)
+{
+	struct rpc_call *call;
+
+	begin(0, OP_WRITE, O_RDWR);
+	call = sent_lease();
+	assert_true(op_cancel(&fx.ops[0], -EINTR));
+	for (unsigned n = 0; n < 2; n++) {
+		lose_channel();
+		assert_false(is_taken_back());
+		come_back();
+		assert_true(is_taken_back());
+	}
+	answer(call, -EINTR);
+	assert_true(is_left());
+}
+
 static void cancel__before_it_was_sent__sends_nothing(void **state)
 {
 	begin(0, OP_WRITE, O_RDWR);
@@ -759,6 +805,8 @@ int main(void)
 		CASE(too_many__who_is_open_is_pinned_and_who_is_used_stays),
 		CASE(cancel__of_who_waits__leaves_no_lease_behind),
 		CASE(cancel__of_the_last_who_waits__is_told_the_server),
+		CASE(cancel__while_the_server_is_away__is_told_when_it_is_back),
+		CASE(cancel__of_what_is_not_answered__is_told_on_each_connection),
 		CASE(cancel__before_it_was_sent__sends_nothing),
 		CASE(cancel__by_another_thread__is_the_askers),
 		CASE(session_lost__whoever_waits_is_told),

@@ -66,6 +66,7 @@ static struct request *send_op(unsigned i, enum request_op op, enum rpc_op rpc,
 	assert_ptr_equal(list_pop(&r->rpc_waiting), &op_of(req)->call.link);
 	op_of(req)->call.sent = true;
 	r->slots[0].call = &op_of(req)->call;
+	r->free_slots = 0;
 	return req;
 }
 
@@ -74,7 +75,9 @@ static void answer(struct request *req, int status)
 	struct rpc_call *call = &op_of(req)->call;
 
 	fx.remotes[0].slots[0].call = NULL;
-	fx.remotes[0].cancel_slots = 0;
+	fx.remotes[0].free_slots = 1;
+	fx.remotes[0].unsent_slots = 0;
+	fx.remotes[0].unwanted_slots = fx.remotes[0].cancel_slots = 0;
 	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = status});
 }
 
