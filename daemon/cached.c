@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
@@ -11,6 +12,9 @@ enum { STEP_BYTES = 2 << 20 };
 
 /* More than can be mapped. */
 static const uint64_t ENDLESS = UINT64_C(1) << 47;
+
+/* Who has not come back to append by then does not come any more. */
+enum { LOOK_MS = 1000 };
 
 void cached_fini(struct cached *c)
 {
@@ -104,7 +108,8 @@ static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached.pages;
 
-	return p && p->mapped && inode->nopen && !inode->cached.nappenders;
+	return p && p->mapped && inode->nopen && !inode->cached.nappenders &&
+	       now_ms() >= p->look_until_ms;
 }
 
 bool cached_is_endless_locked(const struct inode *inode)
@@ -122,6 +127,28 @@ uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 	endless = cached_is_endless_locked(inode);
 	pthread_mutex_unlock(&inode->lock);
 	return endless ? ENDLESS : size;
+}
+
+bool cached_sends_back_locked(struct inode *inode)
+{
+	struct cached_pages *p = inode->cached.pages;
+	bool raised = p && p->raised;
+
+	if (p) {
+		p->raised = false;
+		p->look_until_ms = raised ? now_ms() + LOOK_MS : 0;
+	}
+	return raised;
+}
+
+bool cached_is_raised_end(struct inode *inode, uint64_t size)
+{
+	bool raised;
+
+	pthread_mutex_lock(&inode->lock);
+	raised = size >= ENDLESS && inode->cached.pages && inode->cached.pages->raised;
+	pthread_mutex_unlock(&inode->lock);
+	return raised;
 }
 
 /* The kernel is to be told that it has none. */
@@ -234,7 +261,7 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 	p->step = STEP_BYTES;
 	if (!may_grow_behind_kernel(inode, keep))
 		return;
-	p->endless = true;
+	p->endless = p->raised = true;
 	p->dropped = (struct cached_range){0};
 	p->job = (struct notifier_job){.size = ENDLESS};
 	tell_locked(inode, thread);

@@ -23,7 +23,10 @@
  * the answer where that is. Who asks for the size then waits for another lease, so that this
  * is told again when others move the end that he is answered; entries, whose size no program sees,
  * say that there is no end. Where somebody appends all that is left alone, for his position in the
- * file is the end that the kernel knows.
+ * file is the end that the kernel knows. Who comes to append when it was told that there is none is
+ * sent back, once, to look the file up again, and finds the true one:
+ *
+ *     OPEN -> -ESTALE, behind all that the kernel is being told -> LOOKUP, GETATTR -> OPEN
  *
  * What the kernel was told last is what it goes by, whichever it looks at first: it counts what it
  * was told of an inode, and takes no size from an answer to what was asked before. Only those to
@@ -35,7 +38,8 @@
  *
  * OWNERSHIP  Its inode's, which a range that is being dropped holds a reference to. Most files are
  *            never mapped: the first READ allocates it.
- * THREADS    Under the inode's lock. The notifier fs.giver drops, and nobody else's work with it.
+ * THREADS    Under the inode's lock. The notifier fs.giver drops, and does what has to come behind
+ *            that.
  */
 #ifndef RMEMFS_DAEMON_CACHED_H
 #define RMEMFS_DAEMON_CACHED_H
@@ -66,7 +70,9 @@ struct cached_pages {
 	bool read_again; /* something of `dropped`, since that began */
 	uint64_t step;   /* bytes to be dropped at once */
 	bool mapped;     /* perhaps, by who has it open */
-	bool endless;    /* so the kernel was told, under this lease */
+	bool endless;    /* so the kernel was told when the lease went, and no other has come */
+	bool raised;     /* so it was told since somebody was sent to look who appends */
+	int64_t look_until_ms; /* he finds the true end until then, if he has not come before */
 };
 
 struct cached {
@@ -93,6 +99,11 @@ bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t le
 bool cached_is_endless_locked(const struct inode *inode);
 /* What an entry says of its size. */
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size);
+/* It is opened to append: whether the kernel has to look it up again before. */
+bool cached_sends_back_locked(struct inode *inode);
+/* The file is to be cut to this size. Not by its user: the kernel cuts off what could not be
+ * appended where it was told that there is no end. */
+bool cached_is_raised_end(struct inode *inode, uint64_t size);
 
 /* Goes on with what hinders that; lease_settle() follows as long as there is something. */
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);

@@ -275,7 +275,8 @@ static void job_done(struct notifier_job *job)
 	op->expired(request_of(op), 0);
 }
 
-void op_expire_attr(struct request *req, void (*then)(struct request *req, int status))
+static void expire_attr(struct request *req, struct notifier *notifier,
+	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 
@@ -287,7 +288,17 @@ void op_expire_attr(struct request *req, void (*then)(struct request *req, int s
 		.done = job_done,
 	};
 	op->expired = then;
-	notifier_add(&req->thread->fs->notifier, &op->job);
+	notifier_add(notifier, &op->job);
+}
+
+void op_expire_attr(struct request *req, void (*then)(struct request *req, int status))
+{
+	expire_attr(req, &req->thread->fs->notifier, then);
+}
+
+void op_expire_attr_behind_drops(struct request *req, void (*then)(struct request *req, int status))
+{
+	expire_attr(req, &req->thread->fs->giver, then);
 }
 
 static void buffer_taken(struct request *req)

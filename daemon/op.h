@@ -205,6 +205,9 @@ void op_drop_privileges(
 
 /* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
 void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
+/* The same, when it has been told all that cached.h has to tell it by now. */
+void op_expire_attr_behind_drops(
+	struct request *req, void (*then)(struct request *req, int status));
 
 /* Ends the operation with an entry for the inode, whose reference it takes over, and whose
  * attributes are in op->seen. */

@@ -27,6 +27,7 @@ struct opened {
 	enum open_kind kind;
 	unsigned flags;
 	struct handle *handle;
+	bool sent_back; /* it has none: cached_sends_back_locked() */
 };
 
 static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
@@ -37,13 +38,15 @@ static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
 	       (inode->fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
 }
 
-/* -ESTALE makes the kernel look the name up again: the file had lost its last one. */
+/* -ESTALE makes the kernel look the name up again: the file had lost its last one, or the kernel
+ * has to learn where it ends. */
 static int open_count(struct inode *inode, uint32_t flags, struct opened *opened)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&inode->lock);
-	if (inode->returned) {
+	opened->sent_back = flags & O_APPEND && cached_sends_back_locked(inode);
+	if (inode->returned || opened->sent_back) {
 		r = -ESTALE;
 	} else {
 		opened->kind = kind_locked(inode, flags);
@@ -55,6 +58,7 @@ static int open_count(struct inode *inode, uint32_t flags, struct opened *opened
 		inode->nopen++;
 		told_try_take_back_locked(inode);
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
+		inode->cached.nappenders += !!(flags & O_APPEND);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return r;
@@ -112,7 +116,6 @@ static int open_handle(struct request *req, struct opened *opened)
 	renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
 	inode->cached.nstorers += handle->stores;
-	inode->cached.nappenders += handle->appends;
 	/* Who has record locks gives them up by FLUSH. */
 	if (!handle->writes && !inode->fs->options.sharing)
 		opened->flags |= OPEN_NO_FLUSH;
@@ -157,6 +160,18 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 		req, inode_node(inode), &attr, ttl, handle_number(opened.handle), opened.flags);
 }
 
+static void open_failed(struct request *req, int status)
+{
+	/* One that was made without a name for this is not wanted any more. */
+	returns_settle(op_of(req)->inode, req->thread);
+	op_finish(req, status);
+}
+
+static void open_sent_back(struct request *req, int status)
+{
+	open_failed(req, -ESTALE);
+}
+
 static void open_done(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -166,13 +181,12 @@ static void open_done(struct request *req, int status)
 
 	if (!status && wanted)
 		status = open_handle(req, &opened);
-	if (!status && wanted) {
+	if (!status && wanted)
 		open_reply(req, inode, opened);
-		return;
-	}
-	/* One that was made without a name for this is not wanted any more. */
-	returns_settle(inode, req->thread);
-	op_finish(req, status);
+	else if (opened.sent_back)
+		op_expire_attr_behind_drops(req, open_sent_back);
+	else
+		open_failed(req, status);
 }
 
 /* The kernel does not learn from the answer that the mode has changed. */

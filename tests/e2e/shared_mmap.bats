@@ -87,6 +87,11 @@ twins() {
 	[ "$status" -eq 1 ]
 }
 
+@test "who appends to what is mapped here is where it ends, whatever the other appends" {
+	begin 1 2
+	timeout 120 twin_maps append-to-mapped "$dir/1/file" "$dir/2/file" "$(mib 6 3)"
+}
+
 @test "one cuts what the other has mapped, and lets it grow" {
 	twins cut-by-the-other
 }

@@ -17,6 +17,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -455,6 +456,66 @@ static int crossed_faults(char **args)
 	return wait_for(4);
 }
 
+/* ---- who appends to what is mapped here ----------------------------------------------------- */
+
+enum { RECORD = 16, FILE_LIMIT = 1 << 30 };
+
+/* Where the kernel takes it to end he is afterwards, and by that it holds him to his limit. */
+static int append_record(const char *path)
+{
+	autoclose int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+
+	if (fd < 0 || write(fd, "fifteen letters", RECORD) != RECORD)
+		return -errno;
+	return lseek(fd, 0, SEEK_CUR) <= FILE_LIMIT ? 0 : -EILSEQ;
+}
+
+static int append_on(_Atomic uint64_t *n, const char *path, const char *at, int64_t end)
+{
+	const struct rlimit limit = {.rlim_cur = FILE_LIMIT, .rlim_max = FILE_LIMIT};
+	int err = setrlimit(RLIMIT_FSIZE, &limit) ? -errno : 0;
+
+	signal(SIGXFSZ, SIG_IGN);
+	while (!err && now_ms() < end) {
+		if (at)
+			*(const volatile char *)at;
+		err = append_record(path);
+		atomic_fetch_add(n, 1);
+	}
+	return err;
+}
+
+/* By both mounts, one of which has it mapped. */
+static int append_to_mapped(char **args)
+{
+	struct told *told = share_told();
+	struct stat st;
+	char *at;
+	int fd, err;
+
+	if (!told)
+		return -errno;
+	err = make(args[0]);
+	if (!err)
+		err = map(args[0], O_RDONLY, MAP_PRIVATE, &at, &fd);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < 2; i++) {
+		if (!begins_child())
+			continue;
+		err = append_on(&told->done[i], args[i], i ? NULL : at, until(args[2]));
+		_exit(-err);
+	}
+	err = wait_for(2);
+	printf("%llu and %llu records\n", (unsigned long long)told->done[0],
+		(unsigned long long)told->done[1]);
+	if (!err && stat(args[0], &st))
+		err = -errno;
+	if (!err && (uint64_t)st.st_size != LEN + (told->done[0] + told->done[1]) * RECORD)
+		err = -EILSEQ;
+	return err;
+}
+
 /* ---- one after the other --------------------------------------------------------------------- */
 
 static int stored_is_read(char **args)
@@ -573,6 +634,7 @@ static const struct operation checks[] = {
 	{"count-by-atomics", 3, count_by_atomics},
 	{"crossed", 3, crossed},
 	{"crossed-faults", 3, crossed_faults},
+	{"append-to-mapped", 3, append_to_mapped},
 	{"stored-is-read", 2, stored_is_read},
 	{"in-turn", 2, in_turn},
 	{"cut-by-the-other", 2, cut_by_the_other},

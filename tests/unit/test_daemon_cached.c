@@ -1,6 +1,8 @@
 /* What the kernel has cached of a file, and how that goes before the lease does. */
 #include "lease_client.h"
 
+#include "common/clock.h"
+
 enum { PAGE = 4096 };
 
 static int setup_mapping(void **state)
@@ -166,6 +168,107 @@ static void entry__of_what_is_mapped__has_no_end_without_a_lease(void **state)
 	assert_true(size_of_entry() > INT32_MAX);
 	close_and_return(1);
 	assert_int_equal(size_of_entry(), PAGE);
+}
+
+static bool append_is_sent_back(void)
+{
+	bool back;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	back = cached_sends_back_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	return back;
+}
+
+/* It is mapped, and nothing of it is leased any more. */
+static void have_returned(uint64_t number)
+{
+	open_with(LEASE_SHARED, number);
+	read_pages(0, 2);
+	recall(number, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(number);
+}
+
+/* With a lease that somebody else needs it for. */
+static void read_again(uint64_t number)
+{
+	begin_cached(0, OP_READ, 0, 1);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, number);
+	end(0);
+}
+
+static void append__of_what_was_told_no_end__is_sent_back_once(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	assert_false(append_is_sent_back());
+	read_pages(0, 2);
+	assert_false(append_is_sent_back());
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	assert_true(append_is_sent_back());
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	close_and_return(1);
+}
+
+/* The kernel has not been told another end by that. */
+static void append__of_what_was_told_no_end__is_sent_back_under_the_next_lease(void **state)
+{
+	have_returned(1);
+	read_again(2);
+	assert_true(append_is_sent_back());
+	assert_false(append_is_sent_back());
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(2);
+}
+
+static void append__that_was_sent_back__finds_the_true_end_until_it_comes(void **state)
+{
+	have_returned(1);
+	read_again(2);
+	assert_true(append_is_sent_back());
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	/* It might have been counted, and closed again. */
+	read_again(3);
+	recall(3, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(3);
+}
+
+static void append__that_was_sent_back__is_not_waited_for_long(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	fx.inode->cached.pages->look_until_ms = now_ms();
+	assert_true(size_of_entry() > INT32_MAX);
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(2);
+}
+
+/* Where the kernel has appended at the end that it was told, and that was in vain. */
+static void cut__to_the_end_that_was_told__is_none(void **state)
+{
+	const uint64_t end = UINT64_C(1) << 47;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	assert_false(cached_is_raised_end(fx.inode, end));
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	assert_true(cached_is_raised_end(fx.inode, end));
+	assert_true(cached_is_raised_end(fx.inode, end + PAGE));
+	assert_false(cached_is_raised_end(fx.inode, end - 1));
+	close_and_return(1);
 }
 
 /* The kernel goes by the answer, so nobody may move the end unseen after it. */
@@ -521,6 +624,11 @@ int main(void)
 		CASE(recall__of_what_is_cached__drops_it_first),
 		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
 		CASE(entry__of_what_is_mapped__has_no_end_without_a_lease),
+		CASE(append__of_what_was_told_no_end__is_sent_back_once),
+		CASE(append__of_what_was_told_no_end__is_sent_back_under_the_next_lease),
+		CASE(append__that_was_sent_back__finds_the_true_end_until_it_comes),
+		CASE(append__that_was_sent_back__is_not_waited_for_long),
+		CASE(cut__to_the_end_that_was_told__is_none),
 		CASE(getattr__of_what_is_mapped__takes_a_lease),
 		CASE(getattr__of_what_is_leased__uses_nothing_of_it),
 		CASE(getattr__of_what_nobody_has_mapped__takes_none),
