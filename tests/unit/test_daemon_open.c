@@ -72,7 +72,8 @@ static int told(void *body, size_t len)
 	assert_int_equal(message.head.len, n);
 	if (!message.head.error) {
 		assert_true((size_t)n >= sizeof(message.head) + len);
-		memcpy(body, message.body, len);
+		if (len)
+			memcpy(body, message.body, len);
 	}
 	return message.head.error;
 }
@@ -87,7 +88,7 @@ static void ask_to_open(uint32_t flags)
 
 static uint64_t opened(void)
 {
-	struct fuse_open_out out;
+	struct fuse_open_out out = {0};
 
 	assert_int_equal(told(&out, sizeof(out)), 0);
 	return out.fh;
@@ -151,7 +152,7 @@ static void cut_to(uint64_t size)
 /* By it, when it could not append there. */
 static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 {
-	struct fuse_attr_out out;
+	struct fuse_attr_out out = {0};
 
 	raise_end();
 	fx.inode->lease.type = LEASE_EXCLUSIVE;
