@@ -72,15 +72,32 @@ static void wake_next_locked(struct appends *queue)
 /* ---- what is not known yet ------------------------------------------------------------------- */
 
 static bool knows_all(struct op_append *a);
+static void leave_locked(struct request *req, int status);
 
+/* Or nobody wants it any more. */
 static void settled(struct op_append *a)
 {
 	struct inode *inode = a->inode;
 
 	pthread_mutex_lock(&inode->lock);
 	a->settled = true;
-	wake_next_locked(&inode->appends);
+	if (a->unwanted) {
+		leave_locked(request_of(a), -ECANCELED);
+		waiter_wake(&container_of(a, struct op, append)->waiter, -ECANCELED);
+	} else {
+		wake_next_locked(&inode->appends);
+	}
 	pthread_mutex_unlock(&inode->lock);
+}
+
+static bool is_unwanted(struct op_append *a)
+{
+	bool unwanted;
+
+	pthread_mutex_lock(&a->inode->lock);
+	unwanted = a->unwanted;
+	pthread_mutex_unlock(&a->inode->lock);
+	return unwanted;
 }
 
 /* In the thread that is asked, which has looked at all that it had read. */
@@ -88,13 +105,14 @@ static void look(struct thread_call *call)
 {
 	struct op_append *a = container_of(call, struct op_append, call);
 	struct io_thread *here = io_thread_sibling(request_of(a)->thread, a->asked);
+	bool unwanted = is_unwanted(a);
 
-	if (fuse_receive_has_parked_append(here, inode_node(a->inode), a->offset)) {
+	if (!unwanted && fuse_receive_has_parked_append(here, inode_node(a->inode), a->offset)) {
 		io_thread_call_later(here, call, PARKED_MS);
 		return;
 	}
 	a->asked++;
-	if (knows_all(a))
+	if (unwanted || knows_all(a))
 		settled(a);
 }
 
@@ -216,9 +234,10 @@ bool append_withdraw(struct request *req)
 	bool waits;
 
 	pthread_mutex_lock(&inode->lock);
-	waits = a->settled && !a->inside;
+	waits = a->settled && !list_empty(&a->link);
 	if (waits)
 		leave_locked(req, -ECANCELED);
+	a->unwanted = !a->settled;
 	pthread_mutex_unlock(&inode->lock);
 	return waits;
 }

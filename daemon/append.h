@@ -12,6 +12,9 @@
  *     messages are read in the order in which they were sent -> those sent before this one that
  *     have none are with a thread that is just reading, or are parked there -> that one is asked
  *
+ * One that is taken back while a thread is asked fails when that looks again, whatever is parked
+ * there: that may wait for what ends after this one (renewal.h).
+ *
  * When one fails the pieces behind it that have been read do, too, since nothing is to lie behind
  * what is missing. One that is read later can't be told from another append; but the kernel, which
  * tells its caller of one failure, then cuts the file off at the end that it knew.
@@ -43,6 +46,7 @@ struct op_append {
 	struct inode *inode;  /* NULL: it does not append */
 	uint64_t offset;      /* the kernel's */
 	bool inside, settled; /* it may begin, and all that come before it have their places */
+	bool unwanted;        /* it was taken back before they had */
 	int status;           /* what it fails with, as the one before it has, or by itself */
 	unsigned asked;       /* the thread that looks, by its index */
 	struct thread_call call;

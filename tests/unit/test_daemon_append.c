@@ -383,18 +383,63 @@ static void withdraw__of_one_that_waits(void **state)
 	end(2, 0);
 }
 
-/* A thread looks for it: it can't go yet. */
-static void withdraw__of_one_that_is_looked_for__fails(void **state)
+/* The thread that looks for what comes before it has to know. */
+static void withdraw__while_a_thread_looks__is_when_that_has(void **state)
 {
 	set_reading(0, true);
+	set_reading(2, true);
 	append(1, 1, 0);
 	assert_false(append_withdraw(&fx.ops[1]));
-	set_reading(0, false);
 	turn(0);
 	assert_false(append_withdraw(&fx.ops[1]));
 	turn(1);
-	assert_int_equal(fx.went[1], 1);
-	end(1, 0);
+	assert_int_equal(fx.went[1], -ECANCELED);
+	set_reading(0, false);
+	set_reading(2, false);
+	end(1, -ECANCELED);
+}
+
+static void withdraw__when_all_was_found__is_in_time(void **state)
+{
+	hold(0, 0, 0);
+	set_reading(0, true);
+	append(1, 1, BYTES);
+	turn(0);
+	set_reading(0, false);
+	assert_true(append_withdraw(&fx.ops[1]));
+	end(1, -ECANCELED);
+	end(0, -EINTR);
+}
+
+/* What is parked may wait for what ends when this has. */
+static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
+{
+	struct io_thread_private *priv = fx.threads[2]->priv;
+	struct message parked = {
+		.head = {.opcode = FUSE_WRITE, .nodeid = INO},
+		.write = {.offset = 0, .flags = O_WRONLY | O_APPEND},
+	};
+
+	list_add_tail(&priv->parked, &parked.link);
+	priv->any_parked = true;
+	hold(0, 0, BYTES);
+	append(1, 1, 2 * BYTES);
+	append(3, 1, 3 * BYTES);
+	turn(2);
+	fx.ops[1].taken_back = -EIO;
+	assert_false(append_withdraw(&fx.ops[1]));
+	turn_later(2);
+	turn(1);
+	assert_int_equal(fx.went[1], -ECANCELED);
+	list_del(&parked.link);
+	priv->any_parked = false;
+	end(1, -ECANCELED);
+	end(0, -EINTR);
+	turn_later(2);
+	turn(1);
+	/* Behind what is missing. */
+	assert_int_equal(fx.went[3], -EIO);
+	end(3, -EIO);
 }
 
 int main(void)
@@ -417,7 +462,9 @@ int main(void)
 		CASE(append__behind_one_that_was_taken_back_with_an_error__fails),
 		CASE(append__of_another_request__does_not_fail_with_it),
 		CASE(withdraw__of_one_that_waits),
-		CASE(withdraw__of_one_that_is_looked_for__fails),
+		CASE(withdraw__while_a_thread_looks__is_when_that_has),
+		CASE(withdraw__when_all_was_found__is_in_time),
+		CASE(withdraw__does_not_wait_for_what_is_parked_before_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

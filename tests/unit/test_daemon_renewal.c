@@ -131,6 +131,48 @@ static void renewal__holds_what_comes_meanwhile(void **state)
 	assert_true(renewal_enter(make(2, OP_LOOKUP)));
 }
 
+struct message {
+	struct list link;
+	size_t len;
+	bool interrupted;
+	_Alignas(16) struct fuse_in_header head;
+	struct fuse_write_in write;
+};
+
+static void append_behind(unsigned i, uint64_t offset)
+{
+	struct request *req = make_by_handle(i, OP_WRITE);
+
+	req->args.flags = O_WRONLY | O_APPEND;
+	req->args.offset = offset;
+	append_queue(req);
+	assert_false(append_enter(req, op_refuse));
+}
+
+/* What is parked gets no room before the renewal is over. */
+static void renewal__does_not_wait_for_what_is_parked_before_an_append(void **state)
+{
+	struct io_thread_private *priv = fx.threads[1]->priv;
+	struct message parked = {
+		.head = {.opcode = FUSE_WRITE, .nodeid = FIXTURE_INO},
+		.write = {.flags = O_WRONLY | O_APPEND},
+	};
+
+	list_add_tail(&priv->parked, &parked.link);
+	priv->any_parked = true;
+	append_behind(0, 10);
+	turn(1);
+	end_session();
+	turn_all();
+	assert_false(is_forgotten());
+	list_splice_tail(&priv->inbox, &priv->later);
+	turn_all();
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_true(is_forgotten());
+	list_del(&parked.link);
+	priv->any_parked = false;
+}
+
 static void handle__of_the_old_session_fails_once(void **state)
 {
 	end_session();
@@ -303,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
 		CASE(renewal__holds_what_comes_meanwhile),
+		CASE(renewal__does_not_wait_for_what_is_parked_before_an_append),
 		CASE(handle__of_the_old_session_fails_once),
 		CASE(handle__of_the_old_session_is_good_for_what_is_no_data),
 		CASE(handle__that_had_a_lock_fails_for_good),
