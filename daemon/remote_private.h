@@ -20,8 +20,11 @@ enum {
 	UNSLOTTED_MAX = 3,
 	/* Of a channel that shares an export, so many are only for calls that others may wait for.
 	 */
-	SLOTS_NESTED = 4,
-	SLOTS_SECOND = 2, /* of them at most for leases of who has one already */
+	SLOTS_NESTED = 5,
+	/* And of these so many only for what may wait itself: for pages, and for a second lease.
+	 */
+	SLOTS_PAGES = 1,
+	SLOTS_SECOND = 2,
 	BATCHES_MAX = 256,
 };
 
@@ -101,8 +104,8 @@ struct remote {
 	uint64_t unwanted_slots;           /* the same: to be taken back, until they are answered */
 	uint64_t cancel_slots;             /* of these: it is time to say so */
 	bool cancelling;                   /* for one of them that is on its way */
-	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_second, rpc_waiting_reserved;
-	unsigned nsecond;        /* rpc_waiting_second's, in slots */
+	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_pages, rpc_waiting_second,
+		rpc_waiting_reserved;
 	struct list rpc_refused; /* can't be coded; ended by the next tick */
 
 	/* I/O. */

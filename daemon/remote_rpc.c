@@ -24,14 +24,23 @@ static uint64_t reserved_mask(const struct remote *r)
 	return mask_below(r->nslots) & ~mask_below(r->nslots - r->nreserved);
 }
 
-/* Those and the ones before them: what waits for other clients takes none, since who has a lease
+/* Those before them that are kept: what waits for other clients takes none, since who has a lease
  * that these wait for must get on. */
-static uint64_t nested_mask(const struct remote *r)
+static unsigned nkept(const struct remote *r)
 {
-	unsigned kept = r->nreserved + (r->session->sharing ? SLOTS_NESTED : 0);
+	unsigned n = r->session->sharing ? SLOTS_NESTED : 0;
 
-	return kept < r->nslots ? mask_below(r->nslots) & ~mask_below(r->nslots - kept)
-				: reserved_mask(r);
+	return r->nreserved + n < r->nslots ? n : 0;
+}
+
+/* All that are neither, and of the kept ones n from the i'th on. Whatever has a lease and may wait
+ * has some that no other kind of it takes, and there are some more for what never waits. */
+static uint64_t open_mask(const struct remote *r, unsigned i, unsigned n)
+{
+	unsigned nopen = r->nslots - r->nreserved - nkept(r);
+	uint64_t kept = mask_below(nopen + i + n) & ~mask_below(nopen + i);
+
+	return (mask_below(nopen) | kept) & ~reserved_mask(r);
 }
 
 /* Until another client has given something back. The others may take these slots. */
@@ -59,8 +68,14 @@ static bool may_wait_for_others(const struct rpc_call *call)
 	}
 }
 
-/* Of an operation that has another one: such may wait, too, and so they get some only of the slots
- * that are kept. */
+/* Until others have returned pages, or some were scrubbed. It has its file as LEASE_EXCLUSIVE.
+ * GRANT may, too: there is one at a time. */
+static bool may_wait_for_pages(const struct rpc_call *call)
+{
+	return call->req.op == RPC_FALLOCATE || call->req.op == RPC_COPY;
+}
+
+/* Of an operation that has another one: such may wait, too. */
 static bool is_second_lease(const struct rpc_call *call)
 {
 	return call->nested && call->req.op == RPC_LEASE && may_wait_for_others(call);
@@ -75,6 +90,7 @@ void slots_init(struct remote *r)
 {
 	list_init(&r->rpc_waiting);
 	list_init(&r->rpc_waiting_nested);
+	list_init(&r->rpc_waiting_pages);
 	list_init(&r->rpc_waiting_second);
 	list_init(&r->rpc_waiting_reserved);
 	list_init(&r->rpc_refused);
@@ -111,7 +127,6 @@ static void slot_take(struct remote *r, unsigned i, struct rpc_call *call)
 
 	slot->call = call;
 	slot->left = false;
-	r->nsecond += is_second_lease(call);
 	call->req.slot = (uint16_t)(r->thread->index * r->nslots + i);
 	call->req.seq = ++slot->seq;
 	call->sent = true;
@@ -124,7 +139,6 @@ static struct rpc_call *slot_release(struct remote *r, unsigned i)
 {
 	struct rpc_call *call = r->slots[i].call;
 
-	r->nsecond -= is_second_lease(call);
 	r->slots[i].call = NULL;
 	r->free_slots |= (uint64_t)1 << i;
 	r->unsent_slots &= ~((uint64_t)1 << i);
@@ -165,10 +179,10 @@ static bool slots_send_unsent(struct remote *r)
 	return true;
 }
 
-/* At most so many of those that wait. False: no more can be sent now. */
-static bool slots_fill_some(struct remote *r, struct list *waiting, uint64_t usable, unsigned most)
+/* False: no more can be sent now. */
+static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usable)
 {
-	while (most-- && !list_empty(waiting) && (r->free_slots & usable)) {
+	while (!list_empty(waiting) && (r->free_slots & usable)) {
 		struct list *node = list_pop(waiting);
 
 		slot_take(r, (unsigned)__builtin_ctzll(r->free_slots & usable),
@@ -177,11 +191,6 @@ static bool slots_fill_some(struct remote *r, struct list *waiting, uint64_t usa
 			return false;
 	}
 	return true;
-}
-
-static bool slots_fill_from(struct remote *r, struct list *waiting, uint64_t usable)
-{
-	return slots_fill_some(r, waiting, usable, SLOTS_MAX);
 }
 
 void slots_pump(struct remote *r)
@@ -193,11 +202,12 @@ void slots_pump(struct remote *r)
 	if (!slots_fill_from(r, &r->rpc_waiting_reserved, reserved) ||
 		!slots_fill_from(r, &r->rpc_waiting_reserved, ~reserved))
 		return;
-	if (!slots_fill_from(r, &r->rpc_waiting_nested, ~reserved))
+	if (!slots_fill_from(r, &r->rpc_waiting_nested, ~reserved) ||
+		!slots_fill_from(r, &r->rpc_waiting_pages, open_mask(r, 0, SLOTS_PAGES)) ||
+		!slots_fill_from(
+			r, &r->rpc_waiting_second, open_mask(r, SLOTS_PAGES, SLOTS_SECOND)))
 		return;
-	if (!slots_fill_some(r, &r->rpc_waiting_second, ~reserved, SLOTS_SECOND - r->nsecond))
-		return;
-	slots_fill_from(r, &r->rpc_waiting, ~nested_mask(r));
+	slots_fill_from(r, &r->rpc_waiting, open_mask(r, 0, 0));
 }
 
 void rpc_start(struct io_thread *thread, struct rpc_call *call)
@@ -210,6 +220,8 @@ void rpc_start(struct io_thread *thread, struct rpc_call *call)
 	call->sent = false;
 	if (may_use_reserved(call))
 		waiting = &r->rpc_waiting_reserved;
+	else if (may_wait_for_pages(call))
+		waiting = &r->rpc_waiting_pages;
 	else if (is_second_lease(call))
 		waiting = &r->rpc_waiting_second;
 	else if (call->nested || !may_wait_for_others(call))
@@ -330,8 +342,9 @@ void slots_begin_anew(struct remote *r)
 bool slots_are_idle(const struct remote *r)
 {
 	return r->free_slots == mask_below(r->nslots) && list_empty(&r->rpc_waiting) &&
-	       list_empty(&r->rpc_waiting_nested) && list_empty(&r->rpc_waiting_second) &&
-	       list_empty(&r->rpc_waiting_reserved) && list_empty(&r->rpc_refused);
+	       list_empty(&r->rpc_waiting_nested) && list_empty(&r->rpc_waiting_pages) &&
+	       list_empty(&r->rpc_waiting_second) && list_empty(&r->rpc_waiting_reserved) &&
+	       list_empty(&r->rpc_refused);
 }
 
 /* What done() starts anew meanwhile waits for the next time. */
@@ -346,6 +359,7 @@ void slots_fail_all(struct remote *r)
 			list_add_tail(&failed, &slot_release(r, i)->link);
 	list_splice_tail(&failed, &r->rpc_waiting_reserved);
 	list_splice_tail(&failed, &r->rpc_waiting_nested);
+	list_splice_tail(&failed, &r->rpc_waiting_pages);
 	list_splice_tail(&failed, &r->rpc_waiting_second);
 	list_splice_tail(&failed, &r->rpc_waiting);
 	list_splice_tail(&failed, &r->rpc_refused);

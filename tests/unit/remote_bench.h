@@ -27,6 +27,13 @@ struct bench {
 	struct drive d;
 };
 
+static inline void bench_connect(struct bench *b, const struct fs_options *options)
+{
+	assert_int_equal(drive_open(&b->d, options), 0);
+	if (drive_connect(&b->d) != 0)
+		fail_msg("%s", b->d.why);
+}
+
 static inline void bench_open_for(struct bench *b, unsigned nthreads, unsigned peer_timeout_ms,
 	unsigned soft_ms, unsigned server_timeout_ms)
 {
@@ -38,9 +45,19 @@ static inline void bench_open_for(struct bench *b, unsigned nthreads, unsigned p
 	options = options_for(script_port(&b->script), nthreads);
 	options.peer_timeout_ms = peer_timeout_ms;
 	options.soft_ms = soft_ms;
-	assert_int_equal(drive_open(&b->d, &options), 0);
-	if (drive_connect(&b->d) != 0)
-		fail_msg("%s", b->d.why);
+	bench_connect(b, &options);
+}
+
+/* One thread, at a shared export. */
+static inline void bench_open_shared(struct bench *b)
+{
+	struct fs_options options;
+
+	script_init(&b->script, 0);
+	script_start(&b->script);
+	options = options_for(script_port(&b->script), 1);
+	options.sharing = true;
+	bench_connect(b, &options);
 }
 
 static inline void bench_open(struct bench *b, unsigned nthreads)

@@ -185,6 +185,56 @@ static void rpc__commit_passes_those_that_wait(void **state)
 	bench_close(&b);
 }
 
+static unsigned count_sent(const struct test_rpc *rpcs, unsigned n)
+{
+	unsigned nsent = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		nsent += rpcs[i].call.sent;
+	return nsent;
+}
+
+/* As they are sent by what has a lease already, but for CREATE. */
+static void start_some(struct bench *b, struct test_rpc *rpcs, unsigned n, enum rpc_op op)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct rpc_request *req = &rpcs[i].call.req;
+
+		test_rpc_create(&rpcs[i], "file", i);
+		rpcs[i].call.nested = op != RPC_CREATE;
+		if (op == RPC_FALLOCATE)
+			*req = (struct rpc_request){.op = op, .fallocate = {.ino = 5, .len = 1}};
+		else if (op == RPC_LEASE)
+			*req = (struct rpc_request){.op = op, .lease = {5, LEASE_SHARED, 0}};
+		else if (op == RPC_EXTENTS)
+			*req = (struct rpc_request){.op = op, .extents = {.ino = 5}};
+		rpc_start(&b->d.threads[0], &rpcs[i].call);
+	}
+}
+
+/* Whatever waits at the server, in whatever order it came. */
+static void rpc__that_waits_for_nobody_gets_through(void **state)
+{
+	enum { MANY = SCRIPT_SLOTS, KINDS = 3 };
+	static const enum rpc_op kinds[KINDS] = {RPC_CREATE, RPC_FALLOCATE, RPC_LEASE};
+	static struct test_rpc waiting[KINDS][MANY], extents;
+
+	for (unsigned first = 0; first < KINDS; first++) {
+		struct bench b;
+
+		bench_open_shared(&b);
+		atomic_store(&b.script.hold, true);
+		for (unsigned i = first; i < first + KINDS; i++)
+			start_some(&b, waiting[i % KINDS], MANY, kinds[i % KINDS]);
+		start_some(&b, &extents, 1, RPC_EXTENTS);
+		assert_true(extents.call.sent);
+		/* Nor do these wait for slots that only others' would free. */
+		assert_true(count_sent(waiting[1], MANY) > 0);
+		assert_true(count_sent(waiting[2], MANY) > 0);
+		bench_close(&b);
+	}
+}
+
 static void rpc_cancel__only_before_it_is_sent(void **state)
 {
 	struct bench b;
@@ -405,6 +455,7 @@ int main(void)
 		cmocka_unit_test(rpc__many_at_once),
 		cmocka_unit_test(rpc__executed_once_though_replies_are_lost),
 		cmocka_unit_test(rpc__commit_passes_those_that_wait),
+		cmocka_unit_test(rpc__that_waits_for_nobody_gets_through),
 		cmocka_unit_test(rpc_cancel__only_before_it_is_sent),
 		cmocka_unit_test(rpc__too_long_for_a_message_is_not_sent),
 		cmocka_unit_test(rpc__malformed_reply_costs_the_channel_only),
