@@ -7,9 +7,14 @@
 #include "common/util.h"
 #include "server/session.h"
 
-static int64_t late_ms(const struct spare *spare)
+int64_t spare_give_ms(const struct server *s)
 {
-	return spare->since_ms + GIVE_PAGES_MS;
+	return min_i64(GIVE_PAGES_MS, s->lease_ms / GIVE_PAGES_SHARE);
+}
+
+static int64_t late_ms(const struct session *session)
+{
+	return session->spare.since_ms + spare_give_ms(session->server);
 }
 
 static void has_none(struct session *session)
@@ -27,7 +32,7 @@ static bool is_asked(const struct session *session)
 {
 	const struct spare *spare = &session->spare;
 
-	return spare->asked && !(spare->late && session->heard_ms >= late_ms(spare));
+	return spare->asked && !(spare->late && session->heard_ms >= late_ms(session));
 }
 
 static bool may_have_some(const struct session *session)
@@ -135,10 +140,10 @@ int64_t spare_tick(struct server *s, int64_t now)
 
 		if (!spare->asked || spare->late)
 			continue;
-		if (now >= late_ms(spare))
+		if (now >= late_ms(session))
 			spare->late = s->reclaim = true;
 		else
-			next = next < 0 ? late_ms(spare) : min_i64(next, late_ms(spare));
+			next = next < 0 ? late_ms(session) : min_i64(next, late_ms(session));
 	}
 	return next;
 }

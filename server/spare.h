@@ -5,8 +5,8 @@
  *     -> RETURN of all that is not used, which names that number -> the request is run again
  *
  * A request asks once, and waits for those who have not answered what they were asked until then:
- * for each at most GIVE_PAGES_MS. Who is late is not waited for again before it has been heard; its
- * ask stays, and PING goes on to tell it, until it is answered. Not asked are
+ * for each at most spare_give_ms(). Who is late is not waited for again before it has been heard;
+ * its ask stays, and PING goes on to tell it, until it is answered. Not asked are
  *
  * - who has none: that has been said, and nothing of the session was executed since. What arrived
  *   before that and is run later may bring it some.
@@ -28,7 +28,12 @@
 struct request;
 struct server;
 
-enum { GIVE_PAGES_MS = 1000 };
+enum { GIVE_PAGES_MS = 1000, GIVE_PAGES_SHARE = 4 };
+
+/* How long a session has for an answer. Whoever waits for it may have to give a lease back that
+ * others want, which he does not before: it is a share of the time that he has for that, and he may
+ * ask twice. */
+int64_t spare_give_ms(const struct server *s);
 
 /* Of a session. */
 struct spare {

@@ -5,6 +5,8 @@
 #include "server/spare.h"
 #include "tests/unit/rpc_sharers.h"
 
+enum { GIVE_MS = LEASE_MS / GIVE_PAGES_SHARE };
+
 static struct rpc_request grant_request(bool wait)
 {
 	return (struct rpc_request){.op = RPC_GRANT, .grant = {UINT32_MAX, wait}};
@@ -123,7 +125,7 @@ static void spare__is_none_when_all_have_said_so(void **state)
 	client_receive(&clients[0], &rep);
 	assert_int_equal(rep.op, RPC_GRANT);
 	assert_int_equal(rep.status, -ENOSPC);
-	assert_true(wait_in_vain() < GIVE_PAGES_MS);
+	assert_true(wait_in_vain() < GIVE_MS);
 	end_both();
 }
 
@@ -133,8 +135,8 @@ static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 	struct rpc_grant_reply spare = begin_with_none_left();
 	uint64_t number;
 
-	assert_true(wait_in_vain() >= GIVE_PAGES_MS);
-	assert_true(wait_in_vain() < GIVE_PAGES_MS);
+	assert_true(wait_in_vain() >= GIVE_MS);
+	assert_true(wait_in_vain() < GIVE_MS);
 	number = told(1);
 	assert_int_not_equal(number, 0);
 	return_pages(1, &spare, number);

@@ -10,7 +10,7 @@
 #include "common/clock.h"
 #include "server/session.h"
 
-enum { SESSIONS = 4, REQUESTS = 4 };
+enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };
 
 /* Sessions of one export without channels: who is rung is one who wants to be. */
 static struct {
@@ -27,6 +27,7 @@ static int set_up(void **state)
 
 	memset(&fx, 0, sizeof(fx));
 	list_init(&fx.server.sessions);
+	fx.server.lease_ms = LEASE_MS;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		stored.id = i + 1;
 		fx.sessions[i] = session_new(&fx.server, &stored, &fx.exports[0]);
@@ -276,6 +277,16 @@ static void wait__ends_for_who_is_late(void **state)
 	assert_false(waits(0));
 }
 
+/* Who waits may have a lease that others want within that time. */
+static void wait__is_as_short_as_leases_ask_for(void **state)
+{
+	fx.server.lease_ms = 1000;
+	assert_true(lacks(0, 0, RPC_GRANT));
+	assert_int_equal(spare_tick(&fx.server, now_ms() + 250), -1);
+	assert_true(fx.server.reclaim);
+	assert_false(waits(0));
+}
+
 /* A client that was stopped: nobody waits for it again, and it is told when it goes on. */
 static void wait__is_not_again_for_who_has_not_been_heard(void **state)
 {
@@ -324,6 +335,7 @@ int main(void)
 		CASE(wait__is_for_who_lacks_none_any_more),
 		CASE(wait__is_for_those_who_were_asked_until_then),
 		CASE(wait__ends_for_who_is_late),
+		CASE(wait__is_as_short_as_leases_ask_for),
 		CASE(wait__is_not_again_for_who_has_not_been_heard),
 		CASE(wait__is_not_for_who_is_ended),
 	};
