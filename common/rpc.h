@@ -738,6 +738,9 @@ struct rpc_quota_reply {
 struct rpc_grant_reply {
 	uint8_t ngrant;
 	struct extent grant[GRANT_EXTENTS];
+	/* What PING has asked for by numbers up to this one (give_pages) is answered: the session
+	 * had none when there were none here either. 0: there were some at once. */
+	uint64_t answers;
 };
 
 struct rpc_getlk_reply {

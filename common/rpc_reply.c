@@ -192,11 +192,13 @@ RPC_MESSAGE(statfs, struct rpc_statfs_reply, STATFS_FIELDS)
 static void put_grant_reply(struct wire_out *w, const struct rpc_grant_reply *m)
 {
 	put_extents(w, m->ngrant, m->grant, GRANT_EXTENTS);
+	wire_put_u64(w, m->answers);
 }
 
 static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 {
 	get_extents(r, &m->ngrant, m->grant, GRANT_EXTENTS);
+	m->answers = wire_get_u64(r);
 }
 
 #define BODIES(F)                              \

@@ -88,7 +88,8 @@ struct op {
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
 	unsigned released; /* enum release_what: for want of room, since its last success */
 	bool changing;     /* a request that changes something was sent: it can't begin anew */
-	void (*filled)(struct request *req, int status); /* fill_wait's */
+	void (*filled)(struct request *req, int status);   /* fill_wait's */
+	void (*refilled)(struct request *req, int status); /* refill_wait's */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */

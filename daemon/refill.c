@@ -71,9 +71,9 @@ enum next { NEXT_NOTHING, NEXT_ASK, NEXT_GIVE };
 /* What the caller is to go on with. Where somebody lacks pages there are none to give. */
 static enum next next_locked(struct refill *r)
 {
-	bool lacking = !list_empty(&r->waiters);
+	bool lacking = !list_empty(&r->waiters), wanted = r->wanted && !r->nwoken;
 
-	if ((!lacking && !r->wanted) || !begin_locked(r))
+	if ((!lacking && !wanted) || !begin_locked(r))
 		return NEXT_NOTHING;
 	return lacking ? NEXT_ASK : NEXT_GIVE;
 }
@@ -88,6 +88,14 @@ static void go_on(struct io_thread *thread, enum next next)
 		give_back(thread);
 }
 
+/* All writers try again. */
+static void wake_locked(struct refill *r)
+{
+	list_for_each (pos, &r->waiters)
+		r->nwoken++;
+	waiters_wake(&r->waiters, 0);
+}
+
 /* The asking is over: writers try again, or learn that there is nothing. */
 static void settle(struct io_thread *thread, int status)
 {
@@ -99,7 +107,10 @@ static void settle(struct io_thread *thread, int status)
 	r->busy = false;
 	if (status == -ENOSPC && (r->nlent || fs->grants.npages))
 		status = 0;
-	waiters_answer(&r->waiters, r->nasked, status);
+	if (status)
+		waiters_answer(&r->waiters, r->nasked, status);
+	else
+		wake_locked(r);
 	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
 	go_on(thread, next);
@@ -121,14 +132,16 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	fs_thread_of(thread)->nbackground--;
 	if (!status && !rep->grant.ngrant)
 		status = -ENOSPC;
+	if (!status)
+		add_all(fs, rep->grant.grant, rep->grant.ngrant);
+	pthread_mutex_lock(&fs->grants.lock);
 	if (status) {
-		pthread_mutex_lock(&fs->grants.lock);
 		r->target = REFILL_PAGES_MIN;
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
-		pthread_mutex_unlock(&fs->grants.lock);
-	} else {
-		add_all(fs, rep->grant.grant, rep->grant.ngrant);
+	} else if (r->wanted <= rep->grant.answers) {
+		r->wanted = 0;
 	}
+	pthread_mutex_unlock(&fs->grants.lock);
 	settle(thread, status);
 }
 
@@ -151,6 +164,29 @@ void refill_check(struct io_thread *thread)
 		ask(thread, want);
 }
 
+/* The others go on when each has tried. */
+static void tried(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct refill *r = &fs->refill;
+	enum next next;
+
+	pthread_mutex_lock(&fs->grants.lock);
+	r->nwoken--;
+	next = next_locked(r);
+	pthread_mutex_unlock(&fs->grants.lock);
+	go_on(thread, next);
+}
+
+static void resume(struct request *req, int status)
+{
+	struct io_thread *thread = req->thread;
+
+	op_of(req)->refilled(req, status);
+	if (!status)
+		tried(thread);
+}
+
 bool refill_wait(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct fs *fs = req->thread->fs;
@@ -163,7 +199,8 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 		pthread_mutex_unlock(&fs->grants.lock);
 		return true;
 	}
-	waiter_init(&op->waiter, req, then);
+	op->refilled = then;
+	waiter_init(&op->waiter, req, resume);
 	op->waiter.until = r->nasked;
 	list_add_tail(&r->waiters, &op->waiter.link);
 	op->wait = OP_AT_PAGES;
@@ -189,7 +226,7 @@ void refill_lend_end(struct fs *fs)
 	pthread_mutex_lock(&fs->grants.lock);
 	fs->refill.nlent--;
 	if (fs->grants.npages)
-		waiters_wake(&fs->refill.waiters, 0);
+		wake_locked(&fs->refill);
 	pthread_mutex_unlock(&fs->grants.lock);
 }
 
@@ -223,7 +260,7 @@ void refill_along_done(struct io_thread *thread, const struct extent *grant, uns
 	if (!n)
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
 	if (n)
-		waiters_wake(&r->waiters, 0);
+		wake_locked(r);
 	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
 	go_on(thread, next);
@@ -314,7 +351,7 @@ void refill_tick(struct io_thread *thread, int64_t now)
 		inode_each(fs, return_unused, &before);
 
 	pthread_mutex_lock(&fs->grants.lock);
-	give = r->idle && fs->grants.npages && begin_locked(r);
+	give = r->idle && fs->grants.npages && !r->nwoken && begin_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (give)
 		give_back(thread);

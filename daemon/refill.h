@@ -7,7 +7,8 @@
  *
  * When other clients lack pages the server asks for those that are not used. That is answered by
  * the RETURN after which there are none, whatever else is on its way but a GRANT: who lacks pages
- * himself has none.
+ * himself has none. What comes then is first for those who have waited for it here: nothing goes
+ * back before each of them has tried again.
  *
  * Pages that come along with another RPC save one. But that may wait for another client, which
  * nobody does who needs pages: he may be inside a lease. So who waits for pages asks for himself.
@@ -39,6 +40,7 @@ struct refill {
 	bool idle;            /* the windows were emptied since used_ms */
 	uint64_t wanted;     /* others lack pages: the number that RETURN answers; 0: they do not */
 	struct list waiters; /* struct waiter: writers without pages */
+	unsigned nwoken;     /* of those that were told of some and have not tried yet */
 	/* Ever: waiters are told of answers to what was asked after they came. */
 	uint64_t nasked;
 	bool patient;             /* what is asked for now may take its time */

@@ -183,6 +183,8 @@ static int run(struct server *s, struct request *req, int64_t now)
 	req->status = rep.status;
 	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
 		req->pinned = rep.entry.attr.ino;
+	if (!rep.status && req->rpc.op == RPC_GRANT)
+		rep.grant.answers = req->asked;
 	if (result == META_WAIT) {
 		req->outcome = OUTCOME_WAIT;
 		req->wants = meta_wait(s->meta);

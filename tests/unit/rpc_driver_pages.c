@@ -97,14 +97,17 @@ static int64_t wait_in_vain(void)
 
 static void spare__goes_to_who_lacks_it(void **state)
 {
-	struct rpc_grant_reply spare = begin_with_none_left();
+	struct rpc_grant_reply spare = begin_with_none_left(), got;
 	uint64_t number;
 
+	assert_int_equal(spare.answers, 0);
 	assert_int_equal(told(1), 0);
 	ask(0, 1, grant_request(true));
 	number = until_told(1);
 	return_pages(1, &spare, number);
-	assert_true(expect(0, RPC_GRANT, 1).grant.ngrant);
+	got = expect(0, RPC_GRANT, 1).grant;
+	assert_true(got.ngrant);
+	assert_int_equal(got.answers, number);
 	assert_int_equal(told(1), 0);
 	end_both();
 }

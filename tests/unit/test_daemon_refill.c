@@ -24,7 +24,8 @@ static struct {
 	struct remote remote;
 	struct inode *inode;
 	struct request op;
-	int went; /* 1: went on, -errno: failed, 0: waits */
+	int went;       /* 1: went on, -errno: failed, 0: waits */
+	uint64_t found; /* in the pool by then */
 } fx;
 
 static int setup(void **state)
@@ -120,9 +121,10 @@ static void answer(struct rpc_call *call, int status)
 	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = status});
 }
 
-static void answer_grant(struct rpc_call *call, uint32_t npages)
+static void answer_grant(struct rpc_call *call, uint32_t npages, uint64_t answers)
 {
-	struct rpc_reply rep = {.op = RPC_GRANT, .grant = {1, {{.page = APART, .npages = npages}}}};
+	struct rpc_reply rep = {
+		.op = RPC_GRANT, .grant = {1, {{.page = APART, .npages = npages}}, answers}};
 
 	call->done(call, &rep);
 }
@@ -130,6 +132,7 @@ static void answer_grant(struct rpc_call *call, uint32_t npages)
 static void op_went(struct request *req, int status)
 {
 	fx.went = status ? status : 1;
+	fx.found = grants_count(&fx.fs.grants);
 }
 
 static void lack_pages(bool released)
@@ -228,8 +231,61 @@ static void give_back__is_not_forgotten_by_who_lacks_pages(void **state)
 	assert_true(call->req.grant.wait);
 	asked();
 	assert_false(any_sent());
-	answer_grant(call, 10);
+	answer_grant(call, 10, 0);
+	assert_false(any_sent());
 	assert_int_equal(went(), 1);
+	assert_int_equal(fx.found, 10);
+	answer(take_return(1, ASK), 0);
+}
+
+/* It was asked before, and is not any more. */
+static void give_back__is_forgotten_where_grant_was_the_answer(void **state)
+{
+	struct rpc_call *call;
+
+	lack_pages(true);
+	call = take(RPC_GRANT);
+	asked();
+	answer_grant(call, 10, ASK - 1);
+	assert_int_equal(went(), 1);
+	answer(take_return(1, ASK), 0);
+	lack_pages(true);
+	call = take(RPC_GRANT);
+	asked();
+	answer_grant(call, 10, ASK + 1);
+	assert_int_equal(went(), 1);
+	assert_false(any_sent());
+	assert_int_equal(grants_count(&fx.fs.grants), 10);
+}
+
+/* Who waits as long does not use any meanwhile. */
+static void give_back__of_what_is_idle_is_of_nothing_that_was_waited_for(void **state)
+{
+	lack_pages(true);
+	fx.fs.refill.idle = true;
+	answer_grant(take(RPC_GRANT), 10, 0);
+	refill_tick(fx.thread, 0);
+	assert_false(any_sent());
+	assert_int_equal(went(), 1);
+	assert_int_equal(fx.found, 10);
+	refill_tick(fx.thread, 0);
+	answer(take_return(1, 0), 0);
+}
+
+static void give_back__is_of_nothing_that_came_by_the_way_for_who_waits(void **state)
+{
+	const struct extent grant = {.page = APART, .npages = 10};
+	struct rpc_call *call;
+
+	assert_int_not_equal(refill_along(fx.thread), 0);
+	lack_pages(false);
+	call = take(RPC_GRANT);
+	asked();
+	refill_along_done(fx.thread, &grant, 1);
+	answer(call, -ENOSPC);
+	assert_false(any_sent());
+	assert_int_equal(went(), 1);
+	assert_int_equal(fx.found, 10);
 	answer(take_return(1, ASK), 0);
 }
 
@@ -273,6 +329,9 @@ int main(void)
 		CASE(give_back__follows_what_is_on_its_way),
 		CASE(give_back__goes_past_an_rpc_that_asks_by_the_way),
 		CASE(give_back__is_not_forgotten_by_who_lacks_pages),
+		CASE(give_back__is_forgotten_where_grant_was_the_answer),
+		CASE(give_back__of_what_is_idle_is_of_nothing_that_was_waited_for),
+		CASE(give_back__is_of_nothing_that_came_by_the_way_for_who_waits),
 		CASE(give_back__of_who_lacks_pages_in_vain_is_of_none),
 		CASE(grant__waits_only_for_who_has_released_what_he_could),
 	};

@@ -303,7 +303,7 @@ static struct rpc_reply reply_of(unsigned op)
 		p.statfs = (struct rpc_statfs_reply){1, 2, 3, 4};
 		break;
 	case RPC_GRANT:
-		p.grant = (struct rpc_grant_reply){2, {extent_of(1), extent_of(2)}};
+		p.grant = (struct rpc_grant_reply){2, {extent_of(1), extent_of(2)}, 9};
 		break;
 	case RPC_SNAPSHOT:
 		p.snapshot = (struct rpc_snapshot_reply){SNAPSHOT_FAILED, 1, 2, 3, str("why")};
