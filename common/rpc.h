@@ -158,8 +158,9 @@ struct rpc_bye {
 };
 
 /* The request in this slot of the channel's, if it has this number and waits until another session
- * has given back what is in its way, is answered with -EINTR: it has not been executed, and is not
- * any more. Else nothing comes of it, and the request has the answer that it would have had. */
+ * has given back what is in its way, or until there are pages for it, is answered with -EINTR: it
+ * has not been executed, and is not any more. Else nothing comes of it, and the request has the
+ * answer that it would have had. */
 struct rpc_cancel {
 	uint16_t slot;
 	uint64_t seq;

@@ -46,9 +46,9 @@ void rpc_start(struct io_thread *thread, struct rpc_call *call);
 /* Takes a call back that has not been sent yet: true, and done() is not called. */
 bool rpc_cancel(struct io_thread *thread, struct rpc_call *call);
 
-/* Nobody wants a call any more that was sent: if it waits at the server for another client, now or
- * later, it is not executed, and done() is called with -EINTR. Else it goes on. Harmless when it
- * was said before. */
+/* Nobody wants a call any more that was sent: if it waits at the server for another client, or for
+ * pages, now or later, it is not executed, and done() is called with -EINTR. Else it goes on.
+ * Harmless when it was said before. */
 void rpc_withdraw(struct io_thread *thread, struct rpc_call *call);
 
 struct io_call {

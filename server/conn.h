@@ -50,7 +50,7 @@ struct request {
 	const void *msg; /* as received; NULL: free */
 	struct rpc_request rpc;
 	int64_t deadline_ms;    /* ATTACH */
-	int64_t parked_ms;      /* since when it can't be run; 0: it was not parked */
+	int64_t parked_ms;      /* since when it finds no pages; 0: it was not run, or found some */
 	uint64_t asked;         /* by which number others were asked for pages; 0: they were not */
 	struct lease_wait wait; /* recall.h's */
 	/* While it runs. */

@@ -1,6 +1,7 @@
 /* dispatch.h - received requests are executed: many in one transaction, answered after its commit.
  *
- * Requests that the store has no pages for yet are parked and run again when pages were freed.
+ * Requests that the store has no pages for yet are parked and run again when pages were freed. They
+ * have changed nothing, and can be withdrawn.
  *
  * THREADS  The metadata thread.
  */

@@ -384,7 +384,8 @@ void session_cancel(struct request *req)
 	const struct rpc_cancel *cancel = &req->rpc.cancel;
 	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
 
-	if (other && recall_waits(other) && !req->conn->session->export->closed)
+	if (other && (recall_waits(other) || other->parked_ms) &&
+		!req->conn->session->export->closed)
 		request_answer(other, &(struct rpc_reply){.status = -EINTR});
 	/* Unless that one has ended the channel. */
 	if (req->msg)

@@ -507,27 +507,10 @@ static void look__is_repeated_alike(void **state)
 
 /* ---- who wants it no more -------------------------------------------------------------------- */
 
-static void cancel(unsigned i, unsigned slot, uint64_t seq)
-{
-	struct rpc_request req = {
-		.op = RPC_CANCEL, .slot = RPC_NO_SLOT, .cancel = {(uint16_t)slot, seq}};
-
-	client_send(&clients[i], &req);
-}
-
 static struct rpc_request chmod_request(uint64_t ino, uint32_t mode)
 {
 	return (struct rpc_request){
 		.op = RPC_SETATTR, .setattr = {.ino = ino, .valid = SET_MODE, .mode = mode}};
-}
-
-static void expect_cancelled(unsigned i)
-{
-	struct rpc_reply rep;
-
-	client_receive(&clients[i], &rep);
-	assert_int_equal(rep.op, RPC_CANCEL);
-	assert_int_equal(rep.status, 0);
 }
 
 static void cancel__what_waits_is_not_executed(void **state)

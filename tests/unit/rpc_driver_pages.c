@@ -3,6 +3,7 @@
 
 #include "common/clock.h"
 #include "server/spare.h"
+#include "tests/unit/rpc_holder.h"
 #include "tests/unit/rpc_sharers.h"
 
 enum { GIVE_MS = LEASE_MS / GIVE_PAGES_SHARE };
@@ -148,12 +149,54 @@ static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 	end_both();
 }
 
+/* ---- after a restart ------------------------------------------------------------------------- */
+
+/* The first client has all pages back that it had, and another process has not come back. */
+static void restart_with_dirty_pages(struct holder *h)
+{
+	struct rpc_grant_reply all;
+
+	begin(0, ATTACH_SHARED);
+	all = take_some(0);
+	holder_start(h, &server, "holder", 1, ATTACH_SHARED);
+	server_kill(&server);
+	server_start(&server);
+	client_wait_closed(&clients[0]);
+	client_resume(&clients[0]);
+	return_pages(0, &all, 0);
+}
+
+static void expect_grant(unsigned slot, int status)
+{
+	struct rpc_reply rep;
+
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.op, RPC_GRANT);
+	assert_int_equal(rep.slot, slot);
+	assert_int_equal(rep.status, status);
+}
+
+static void restart__who_waits_for_pages_can_withdraw(void **state)
+{
+	struct holder h;
+
+	restart_with_dirty_pages(&h);
+	ask(0, 1, grant_request(true));
+	expect_no_recall(0);
+	cancel(0, 1, clients[0].seq[1]);
+	expect_grant(1, -EINTR);
+	expect_cancelled(0);
+	holder_kill(&h);
+	client_fini(&clients[0]);
+}
+
 int driver_run_pages(void)
 {
 	static const struct CMUnitTest tests[] = {
 		SHARERS_TEST(spare__goes_to_who_lacks_it),
 		SHARERS_TEST(spare__is_none_when_all_have_said_so),
 		SHARERS_TEST(spare__of_one_that_says_nothing_is_waited_for_once),
+		SHARERS_TEST(restart__who_waits_for_pages_can_withdraw),
 	};
 
 	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);

@@ -167,6 +167,23 @@ static inline struct rpc_request commit_request(uint64_t ino, uint64_t size)
 		.op = RPC_COMMIT, .commit = {.ino = ino, .flags = COMMIT_SIZE, .size = size}};
 }
 
+static inline void cancel(unsigned i, unsigned slot, uint64_t seq)
+{
+	struct rpc_request req = {
+		.op = RPC_CANCEL, .slot = RPC_NO_SLOT, .cancel = {(uint16_t)slot, seq}};
+
+	client_send(&clients[i], &req);
+}
+
+static inline void expect_cancelled(unsigned i)
+{
+	struct rpc_reply rep;
+
+	client_receive(&clients[i], &rep);
+	assert_int_equal(rep.op, RPC_CANCEL);
+	assert_int_equal(rep.status, 0);
+}
+
 static inline bool status_says(unsigned i, const char *words)
 {
 	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
