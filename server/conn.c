@@ -11,6 +11,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "server/attach.h"
+#include "server/dispatch.h"
 #include "server/peers.h"
 #include "server/recall.h"
 #include "server/session.h"
@@ -384,6 +385,7 @@ void request_drop(struct request *req)
 	list_del(&req->link);
 	recall_leave(req);
 	spare_leave(req);
+	dispatch_leave(req);
 	channel_recv_done(req->conn->channel, req->msg);
 	req->msg = NULL;
 }
@@ -516,7 +518,7 @@ static void receive(struct conn *c, const struct event *event)
 	req->rpc = rpc;
 	req->msg = event->data;
 	req->reply = NULL;
-	req->deadline_ms = req->parked_ms = 0;
+	req->deadline_ms = 0;
 	hear(c);
 	if (c->session)
 		turns_add(req);

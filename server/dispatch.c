@@ -19,6 +19,7 @@
 #include "server/lock.h"
 #include "server/lock_news.h"
 #include "server/recall.h"
+#include "server/reuse.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 #include "server/status.h"
@@ -129,7 +130,10 @@ static bool others_may_give(struct request *req, int status)
 		return false;
 	overdue = session_others_overdue(session);
 	session->export->crowded |= overdue;
-	return (status == -ENOSPC && spare_wait(req)) || overdue;
+	/* What is returned is dirty at first. */
+	return (status == -ENOSPC && reuse_comes(session->server, session->export) &&
+		       spare_wait(req)) ||
+	       overdue;
 }
 
 static unsigned sharers(const void *asker)
@@ -142,6 +146,13 @@ static unsigned sharers(const void *asker)
 static uint8_t wanted(const void *asker, uint64_t ino)
 {
 	return recall_wanted(asker, ino);
+}
+
+static bool dirty_comes(const void *asker)
+{
+	const struct session *session = ((const struct request *)asker)->conn->session;
+
+	return reuse_comes(session->server, session->export);
 }
 
 static bool restless(const void *asker, uint64_t ino)
@@ -163,6 +174,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.wanted = wanted,
 		.restless = restless,
 		.sharers = sharers,
+		.dirty_comes = dirty_comes,
 		.asker = req,
 		.kept = &req->conn->kept,
 	};
@@ -177,7 +189,8 @@ static int run(struct server *s, struct request *req, int64_t now)
 		lock_news_wanted(s);
 	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
 		req->outcome = OUTCOME_PARK;
-		session->export->awaits_reuse |= ctx.shared && !session->export->reuse_allowed;
+		if (ctx.shared)
+			reuse_await(s, session->export);
 		return 0;
 	}
 	req->status = rep.status;
@@ -246,9 +259,18 @@ static int transact(struct server *s, struct batch *batch)
 static void park(struct server *s, struct request *req)
 {
 	recall_leave(req);
-	if (!req->parked_ms)
+	if (!req->parked_ms) {
 		req->parked_ms = now_ms();
+		req->conn->session->nparked++;
+	}
 	list_add_tail(&s->parked, &req->link);
+}
+
+void dispatch_leave(struct request *req)
+{
+	if (req->parked_ms)
+		req->conn->session->nparked--;
+	req->parked_ms = 0;
 }
 
 static void finish(struct server *s, struct request *req)

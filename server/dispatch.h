@@ -12,8 +12,13 @@
 
 #include "server/server.h"
 
+struct request;
+
 /* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
 bool dispatch_run(struct server *s);
+
+/* It is parked no more: it was answered, or dropped. */
+void dispatch_leave(struct request *req);
 
 /* Whether a request has arrived that was not run yet. */
 bool dispatch_pending(const struct server *s);

@@ -37,7 +37,8 @@ struct export
 	const struct export_config *config;
 	bool reuse_allowed; /* meta_allow_reuse was called */
 	bool crowded;       /* somebody lacks what sessions that are gone have */
-	bool awaits_reuse;  /* somebody waits for pages which are not reused before that */
+	bool awaits_reuse;  /* somebody waits for it, see reuse.h */
+	bool kept_told;     /* the log has who keeps it from coming */
 	bool closed;        /* the server is stopping: see snapshot_take_last() */
 	/* The last snapshot that this run has completed: s of the clock, 0: none. */
 	int64_t completed;

@@ -94,6 +94,8 @@ struct meta_ctx {
 	bool (*restless)(const void *asker, uint64_t ino);
 	/* Sessions that write the export, or are about to: each is granted its share. NULL: one. */
 	unsigned (*sharers)(const void *asker);
+	/* Whether what is dirty, and not yet to be reused, will be in time. NULL: it will. */
+	bool (*dirty_comes)(const void *asker);
 	const void *asker;
 	struct kept_values *kept; /* see kept.h; NULL: nothing is */
 };

@@ -113,6 +113,8 @@ int ns_room_and_grant(struct ns_call *c, uint64_t npages, bool grows, uint64_t *
 /* Up to want pages into grant[GRANT_EXTENTS]. */
 int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EXTENTS], uint8_t *n);
 
+/* Whether pages that are not used any more get free in time. */
+bool ns_dirty_comes(const struct ns_call *c);
 /* Nothing is free: NS_PARK where pages are on their way to be, else -ENOSPC, with a text. */
 int ns_no_pages(struct ns_call *c);
 /* Pages of a truncation before are still in the table where the caller wants to map: NS_PARK, or

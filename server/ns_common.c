@@ -194,8 +194,16 @@ int ns_take_grant(struct ns_call *c, uint64_t want, struct extent grant[GRANT_EX
 	return err;
 }
 
+bool ns_dirty_comes(const struct ns_call *c)
+{
+	return c->v->space.reuse || !c->ctx->dirty_comes || c->ctx->dirty_comes(c->ctx->asker);
+}
+
+/* Whatever way they come, they are dirty at first. */
 static bool pages_may_come(const struct ns_call *c)
 {
+	if (!ns_dirty_comes(c))
+		return false;
 	return (c->v->space.now.dirty && rest_over(&c->m->scrub_rest)) ||
 	       (c->v->now.reap_pages && rest_over(&c->v->reap_rest)) ||
 	       (c->m->now.nending && rest_over(&c->m->drain_rest));

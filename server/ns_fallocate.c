@@ -102,11 +102,12 @@ static int allocate_one(struct ns_call *c, struct inode *i, const struct range *
 
 /* Pages that a range of the file may have in the end. For more nothing is begun, or all that is
  * free would be in the file when that fails. */
-static uint64_t obtainable(const struct volume *v, const struct inode *i)
+static uint64_t obtainable(const struct ns_call *c, const struct inode *i)
 {
-	const struct space_counts *now = &v->space.now;
+	const struct space_counts *now = &c->v->space.now;
+	uint64_t others = now->granted + now->dirty + c->v->now.reap_pages;
 
-	return i->attr.npages + now->free + now->granted + now->dirty + v->now.reap_pages;
+	return i->attr.npages + now->free + (ns_dirty_comes(c) ? others : 0);
 }
 
 static int allocate(struct ns_call *c, struct inode *i, const struct range *r, uint64_t *reached)
@@ -114,7 +115,7 @@ static int allocate(struct ns_call *c, struct inode *i, const struct range *r, u
 	uint64_t at = r->first, end, zero_pages = STEP_ZERO_PAGES;
 	int err;
 
-	if (r->end - r->first > obtainable(c->v, i))
+	if (r->end - r->first > obtainable(c, i))
 		return -ENOSPC;
 	err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_REAPED * STEP_EXTENTS, true);
 	for (unsigned n = 0; !err && at < r->end && n < STEP_EXTENTS && zero_pages; n++) {

@@ -199,7 +199,9 @@ int ns_statfs(struct ns_call *c)
 	store_usage(c->m->store, &usage);
 	taken = usage.used_pages + c->m->reserve;
 	rep->pages = sp->npages;
-	rep->free_pages = sp->now.free + sp->now.dirty + c->v->now.reap_pages;
+	rep->free_pages = sp->now.free;
+	if (ns_dirty_comes(c))
+		rep->free_pages += sp->now.dirty + c->v->now.reap_pages;
 	rep->inodes = c->v->now.inodes;
 	rep->free_inodes = min_u64(c->v->max_inodes - min_u64(c->v->max_inodes, rep->inodes),
 		(usage.npages - min_u64(usage.npages, taken)) * PAGE_BYTES / BYTES_PER_INODE);

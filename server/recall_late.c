@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "common/util.h"
 #include "server/recall_private.h"
+#include "server/reuse.h"
 #include "server/session.h"
 #include "server/snapshot.h"
 
@@ -100,15 +101,15 @@ void recall_forget_path(struct recalls *rs, struct contested *at)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* While this process was stopped nobody could give back, and while a client's writes stand still
- * for a snapshot it need not. */
+/* While this process was stopped nobody could give back; and a client need not while its writes
+ * stand still for a snapshot, or for pages that are not yet to be reused. */
 static void discount(struct recall *r, int64_t now)
 {
 	const struct server *s = r->session->server;
 	int64_t passed = now - max_i64(s->recalls->late.ticked_ms, r->since_ms);
 	int64_t allowed = s->lease_ms / STILL_SHARE;
 
-	if (snapshot_is_freezing(s, r->at->export))
+	if (snapshot_is_freezing(s, r->at->export) || reuse_is_awaited(r->session))
 		allowed = 0;
 	if (passed > allowed)
 		r->since_ms += passed - allowed;

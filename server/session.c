@@ -13,6 +13,7 @@
 #include "server/lock_news.h"
 #include "server/peers.h"
 #include "server/recall.h"
+#include "server/reuse.h"
 #include "server/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
@@ -21,7 +22,6 @@ enum {
 	LOG_BURST = 64,
 	RETURN_MS = 5000,
 	RING_AGAIN_MS = 20,
-	OVERDUE_LOOK_MS = 1000,
 };
 
 /* ---- objects --------------------------------------------------------------------------------- */
@@ -217,14 +217,18 @@ bool session_expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
-/* A lease may be shorter than what a client that lives needs to come back, or to be heard again. */
+bool session_is_missed(const struct session *session)
+{
+	int64_t since_ms = max_i64(session->lost_ms, session->heard_ms);
+
+	return now_ms() >= max_i64(expires_ms(session), since_ms + RETURN_MS);
+}
+
 bool session_overdue(const struct session *session)
 {
 	bool gone = list_empty(&session->conns) && session->process_gone;
-	int64_t since_ms =
-		session->lost_ms > session->heard_ms ? session->lost_ms : session->heard_ms;
 
-	return session_expired(session) && (gone || now_ms() >= since_ms + RETURN_MS);
+	return session_expired(session) && (gone || session_is_missed(session));
 }
 
 bool session_others_overdue(const struct session *session)
@@ -480,41 +484,6 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-/* Of an earlier run of the server, and not seen since. */
-static bool has_unseen_session(const struct server *s, const struct export *export)
-{
-	list_for_each (pos, &s->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
-
-		if (session->export == export && session->restored)
-			return true;
-	}
-	return false;
-}
-
-/* Pages of an earlier run are reused when none of its sessions is out of sight, and connections of
- * a dying process have had their time. */
-static void tick_reuse(struct server *s, int64_t now, int64_t *next)
-{
-	int64_t at = s->start_ms + s->lease_ms;
-
-	for (unsigned i = 0; i < s->exports->n; i++) {
-		struct export *export = &s->exports->v[i];
-
-		if (export->reuse_allowed)
-			continue;
-		if (at > now) {
-			sooner(next, at);
-		} else if (!has_unseen_session(s, export)) {
-			meta_allow_reuse(s->meta, i);
-			export->reuse_allowed = s->reclaim = true;
-		} else if (export->awaits_reuse) {
-			sessions_end_overdue(s, export, NULL);
-			sooner(next, now + OVERDUE_LOOK_MS);
-		}
-	}
-}
-
 /* A channel that comes back, or is attached, brings the next tick itself. */
 static void tick_rings(struct server *s, int64_t now, int64_t *next)
 {
@@ -539,7 +508,7 @@ int sessions_tick(struct server *s)
 	tick_unattached(s, now, &next);
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
-	tick_reuse(s, now, &next);
+	sooner_if_any(&next, reuse_tick(s, now));
 	sooner_if_any(&next, spare_tick(s, now));
 	sooner_if_any(&next, snapshot_tick(s, now));
 	sooner_if_any(&next, recalls_tick(s, now));

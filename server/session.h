@@ -23,6 +23,7 @@ struct session {
 	struct list recalls; /* see recall.h: what others wait for */
 	struct list turn;    /* server.turns, or alone */
 	struct list asked;   /* struct request: received, in the order of arrival */
+	unsigned nparked;    /* of its requests those that wait for pages, see dispatch.h */
 	uint64_t requests;   /* that came in slots, in this run of the server */
 	uint64_t attached;   /* bit of each channel that has ever been attached */
 	uint64_t *last_seq;  /* [slots] of this run of the server */
@@ -75,7 +76,9 @@ bool session_expired(const struct session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
  */
 void session_end(struct session *session);
-/* Whether it is expired, and has had its time to come back: a lease may be shorter than that. */
+/* Whether it has had its time to be heard, and to come back: a lease may be shorter than that. */
+bool session_is_missed(const struct session *session);
+/* And is expired. */
 bool session_overdue(const struct session *session);
 /* Whether another one of its export is. */
 bool session_others_overdue(const struct session *session);

@@ -15,6 +15,10 @@ teardown() {
 	end_mounts
 }
 
+none_is_free() {
+	[ "$(status_of .exports[0].free)" -eq 0 ]
+}
+
 waits_at_server() {
 	[ "$(status_of .exports[0].leases.waiting)" -eq 1 ]
 }
@@ -58,6 +62,31 @@ waits_at_server() {
 	rm "$dir/1/old"
 	timeout 60 fallocate -l ${most}M "$dir/1/new"
 	[ "$(status_of '.sessions | length')" -eq 1 ]
+}
+
+# Over shm its process may write to them, for as long as it stands still.
+@test "pages that a mount keeps which is stopped, and the server restarted, are waited for by nobody for ever" {
+	local waiter most=$((${export_size%MiB} * 2 / 3))
+	begin 1 2
+	dd if=/dev/zero of="$dir/1/old" bs=1M count=$most status=none
+	: >"$dir/1/new"
+	suspend "${mounts[2]}"
+	crash_server
+	truncate -s 0 "$dir/1/old"
+	fallocate -l ${most}M "$dir/1/new" 3>&- &
+	waiter=$!
+	until_true 8 none_is_free
+	calling "$waiter" fallocate
+	kill -KILL "$waiter"
+	exit_status "$waiter" 2 || [ $? -eq 137 ]
+	if [ "$transport" = shm ]; then
+		run timeout 30 fallocate -l ${most}M "$dir/1/new"
+		[[ $output == *"No space left on device"* ]]
+		grep -q "can't be used again before its process goes on or ends" "$dir/server.log"
+		kill -CONT "${mounts[2]}"
+	fi
+	until_true 30 fallocate -l ${most}M "$dir/1/new"
+	kill -CONT "${mounts[2]}"
 }
 
 # They are more the more it has written, and it would give them back by itself only after seconds.

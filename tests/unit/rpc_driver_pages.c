@@ -1,6 +1,8 @@
 /* rpc_driver_pages.c - sessions that share an export: pages that one has and does not use. */
 #include <errno.h>
 
+#include <unistd.h>
+
 #include "common/clock.h"
 #include "server/spare.h"
 #include "tests/unit/rpc_holder.h"
@@ -63,6 +65,15 @@ static uint64_t until_told(unsigned i)
 		number = told(i);
 	} while (!number);
 	return number;
+}
+
+static uint64_t statfs_free(void)
+{
+	struct rpc_request req = {.op = RPC_STATFS};
+	struct rpc_reply rep;
+
+	assert_int_equal(client_call(&clients[0], 2, &req, &rep), 0);
+	return rep.statfs.free_pages;
 }
 
 static void return_pages(unsigned i, const struct rpc_grant_reply *pages, uint64_t answers)
@@ -176,6 +187,56 @@ static void expect_grant(unsigned slot, int status)
 	assert_int_equal(rep.status, status);
 }
 
+/* While it waits it is heard, or would be ended itself. */
+static int await_grant(void)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_reply rep, pong;
+
+	do {
+		assert_true(now_ms() < until);
+		usleep(20000);
+		client_send(&clients[0], &req);
+		client_receive(&clients[0], &rep);
+	} while (rep.op == RPC_PING);
+	assert_int_equal(rep.op, RPC_GRANT);
+	client_receive(&clients[0], &pong);
+	assert_int_equal(pong.op, RPC_PING);
+	return rep.status;
+}
+
+static void until_granted(void)
+{
+	int64_t until = now_ms() + WAIT_MS;
+
+	do {
+		assert_true(now_ms() < until);
+		ask(0, 1, grant_request(true));
+	} while (await_grant());
+}
+
+/* Over shm no time ends the wait for who may write to them. */
+static void restart__with_one_that_stays_away__waits_no_longer_than_time_will_tell(void **state)
+{
+	struct holder h;
+
+	restart_with_dirty_pages(&h);
+	ask(0, 1, grant_request(true));
+	if (driver_kind == TRANSPORT_SHM) {
+		assert_int_equal(await_grant(), -ENOSPC);
+		assert_true(server_logged(&server, "can't be used again before its process"));
+		assert_true(wait_in_vain() < GIVE_MS);
+		assert_int_equal(statfs_free(), 0);
+		holder_kill(&h);
+		until_granted();
+	} else {
+		assert_int_equal(await_grant(), 0);
+		holder_kill(&h);
+	}
+	client_fini(&clients[0]);
+}
+
 static void restart__who_waits_for_pages_can_withdraw(void **state)
 {
 	struct holder h;
@@ -190,13 +251,41 @@ static void restart__who_waits_for_pages_can_withdraw(void **state)
 	client_fini(&clients[0]);
 }
 
+/* What keeps it from giving back is not its own. */
+static void restart__who_waits_for_pages_is_not_late(void **state)
+{
+	uint64_t ino, number;
+	struct holder h;
+
+	restart_with_dirty_pages(&h);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(0, 1, grant_request(true));
+	expect_no_recall(0);
+	ask(1, 0, lease_request(ino, LEASE_SHARED));
+	expect_no_recall(1);
+	usleep(LEASE_MS * 1500);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	cancel(0, 1, clients[0].seq[1]);
+	expect_grant(1, -EINTR);
+	expect_cancelled(0);
+	give_back(0, ino, number, LEASE_SHARED);
+	expect(1, RPC_LEASE, 0);
+	holder_kill(&h);
+	end_both();
+}
+
 int driver_run_pages(void)
 {
 	static const struct CMUnitTest tests[] = {
 		SHARERS_TEST(spare__goes_to_who_lacks_it),
 		SHARERS_TEST(spare__is_none_when_all_have_said_so),
 		SHARERS_TEST(spare__of_one_that_says_nothing_is_waited_for_once),
+		SHARERS_TEST(
+			restart__with_one_that_stays_away__waits_no_longer_than_time_will_tell),
 		SHARERS_TEST(restart__who_waits_for_pages_can_withdraw),
+		SHARERS_TEST(restart__who_waits_for_pages_is_not_late),
 	};
 
 	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);

@@ -532,6 +532,58 @@ static void reuse__waits_for_leave_after_a_restart(void **state)
 	assert_int_equal(fx_usage().free_pages, FX_PAGES);
 }
 
+static bool comes(const void *asker)
+{
+	return *(const bool *)asker;
+}
+
+static uint64_t free_pages(void)
+{
+	assert_int_equal(FX_RUN(.op = RPC_STATFS), 0);
+	return fx.rep.statfs.free_pages;
+}
+
+static int grant_all(void)
+{
+	return FX_RUN(.op = RPC_GRANT, .grant = {FX_PAGES, true});
+}
+
+static int fallocate_pages(uint64_t ino, uint64_t npages)
+{
+	return FX_RUN(.op = RPC_FALLOCATE, .fallocate = {.ino = ino, .len = npages * PAGE_BYTES});
+}
+
+static void reuse__that_does_not_come_is_not_waited_for(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file");
+	struct extent e = fx_grant_run(8);
+	bool waits = true;
+
+	assert_int_equal(fx_return_grants(&e, 1), 0);
+	meta_close(fx.m);
+	assert_int_equal(fx_open(), 0);
+	fx.ctx.dirty_comes = comes;
+	fx.ctx.asker = &waits;
+	assert_int_equal(free_pages(), FX_PAGES);
+	waits = false;
+	assert_int_equal(free_pages(), FX_PAGES - 8);
+	/* Nothing is begun. */
+	assert_int_equal(fallocate_pages(ino, FX_PAGES - 7), -ENOSPC);
+	assert_int_equal(fx_attr(ino).npages, 0);
+	while (!grant_all())
+		;
+	assert_int_equal(grant_all(), -ENOSPC);
+	waits = true;
+	assert_int_equal(grant_all(), -EAGAIN);
+	assert_int_equal(fx.result, META_PARK);
+	assert_int_equal(fallocate_pages(ino, 1), -EAGAIN);
+	waits = false;
+	assert_int_equal(fallocate_pages(ino, 1), -ENOSPC);
+	meta_allow_reuse(fx.m, 0);
+	fx_settle();
+	assert_int_equal(fallocate_pages(ino, 8), 0);
+}
+
 /* Pages that become dirty in a batch are not touched unless it is committed. */
 static void scrub__begins_after_the_commit(void **state)
 {
@@ -709,6 +761,7 @@ int main(void)
 		CASE(return__of_a_long_file_is_left_to_the_reaper),
 		CASE(return__of_many_inodes),
 		CASE(reuse__waits_for_leave_after_a_restart),
+		CASE(reuse__that_does_not_come_is_not_waited_for),
 		CASE(scrub__begins_after_the_commit),
 		CASE(reclaim__goes_on_beside_a_damaged_record),
 		CASE(session_end__takes_everything_back),
