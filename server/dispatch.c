@@ -117,23 +117,35 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 		req->reply, len);
 }
 
+/* What was refused has changed nothing; but SETXATTR's stage has gone. A GRANT that does not wait
+ * is for what is needed later, or comes before the client has looked at what it has. */
+static bool can_wait_for_others(const struct rpc_request *q)
+{
+	return q->op != RPC_SETXATTR && (q->op != RPC_GRANT || q->grant.wait);
+}
+
+/* What is returned is dirty at first. */
+static bool asks_for_pages(struct request *req, int status)
+{
+	const struct session *session = req->conn->session;
+
+	return status == -ENOSPC && meta_lacks_pages(session->server->meta) &&
+	       reuse_comes(session->server, session->export) && spare_wait(req);
+}
+
 /* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
- * one that is there some that it does not use. What was refused has changed nothing, and can be run
- * again; but SETXATTR's stage has gone. */
+ * one that is there some pages that it does not use. */
 static bool others_may_give(struct request *req, int status)
 {
 	struct session *session = req->conn->session;
 	bool overdue;
 
-	if ((status != -ENOSPC && status != -EDQUOT) || req->rpc.op == RPC_SETXATTR ||
+	if ((status != -ENOSPC && status != -EDQUOT) || !can_wait_for_others(&req->rpc) ||
 		!(session->stored.flags & ATTACH_SHARED))
 		return false;
 	overdue = session_others_overdue(session);
 	session->export->crowded |= overdue;
-	/* What is returned is dirty at first. */
-	return (status == -ENOSPC && reuse_comes(session->server, session->export) &&
-		       spare_wait(req)) ||
-	       overdue;
+	return asks_for_pages(req, status) || overdue;
 }
 
 static unsigned sharers(const void *asker)

@@ -11,14 +11,24 @@
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-int meta_room(struct meta *m, uint64_t npages, bool grows)
+/* What growth leaves alone. */
+static uint64_t kept(const struct meta *m, const struct volume *but)
 {
 	uint64_t granted = 0;
 
-	for (unsigned i = 0; grows && i < m->nvolumes; i++)
-		granted += m->volumes[i].space.now.granted;
-	return store_room(
-		m->store, npages, grows ? m->reserve + granted / PAGES_PER_STORE_PAGE : 0);
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		granted += &m->volumes[i] == but ? 0 : m->volumes[i].space.now.granted;
+	return m->reserve + granted / PAGES_PER_STORE_PAGE;
+}
+
+int meta_room(struct meta *m, uint64_t npages, bool grows)
+{
+	return store_room(m->store, npages, grows ? kept(m, NULL) : 0);
+}
+
+bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages)
+{
+	return store_has_room(m->store, npages, kept(m, v));
 }
 
 int meta_begin(struct meta *m)
@@ -194,6 +204,7 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 		return refuse(rep, -EOPNOTSUPP);
 	if (ctx->read_only && changes(req))
 		return refuse(rep, -EROFS);
+	m->lacks_pages = false;
 	err = operations[req->op](&call);
 	if (store_failed(m->store))
 		return store_failed(m->store);
@@ -207,6 +218,11 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 struct meta_wait meta_wait(const struct meta *m)
 {
 	return m->wait;
+}
+
+bool meta_lacks_pages(const struct meta *m)
+{
+	return m->lacks_pages;
 }
 
 int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,

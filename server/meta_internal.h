@@ -56,6 +56,7 @@ struct meta {
 	struct store_key ending_lease; /* the same of its leases */
 	struct store_key ending_lock;  /* and of its locks */
 	struct meta_wait wait;         /* of the last request that waits */
+	bool lacks_pages;              /* see meta_lacks_pages() */
 
 	struct lock_waits lock_waits;
 	uint64_t lock_holder; /* see meta_lock_holder() */
@@ -75,6 +76,9 @@ enum { PAGES_PER_STORE_PAGE = 32 };
 
 /* See store_room(). grows: the operation must leave the reserve alone. */
 int meta_room(struct meta *m, uint64_t npages, bool grows);
+/* Once it was refused what grows: whether it would not be, had none of the volume's pages been
+ * granted. */
+bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages);
 
 /* meta_open.c */
 int meta_save_super(struct meta *m);

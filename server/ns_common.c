@@ -19,10 +19,14 @@ enum { ROOM_PAGES_QUOTA = 16 };
 
 int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 {
-	int err = meta_room(c->m, npages + (quota_on(c->v) ? ROOM_PAGES_QUOTA : 0), grows);
+	int err;
 
-	if (err == -ENOSPC)
-		c->rep->text = (struct rpc_str){store_full, sizeof(store_full) - 1};
+	npages += quota_on(c->v) ? ROOM_PAGES_QUOTA : 0;
+	err = meta_room(c->m, npages, grows);
+	if (err != -ENOSPC)
+		return err;
+	c->m->lacks_pages = grows && meta_has_room_but_for_grants(c->m, c->v, npages);
+	c->rep->text = (struct rpc_str){store_full, sizeof(store_full) - 1};
 	return err;
 }
 
@@ -211,8 +215,11 @@ static bool pages_may_come(const struct ns_call *c)
 
 int ns_no_pages(struct ns_call *c)
 {
+	if (pages_may_come(c))
+		return NS_PARK;
+	c->m->lacks_pages = true;
 	c->rep->text = (struct rpc_str){full, sizeof(full) - 1};
-	return pages_may_come(c) ? NS_PARK : -ENOSPC;
+	return -ENOSPC;
 }
 
 int ns_wait_for_reaper(const struct ns_call *c)

@@ -90,8 +90,6 @@ bool spare_wait(struct request *req)
 {
 	struct session *session = req->conn->session;
 
-	if (is_grant(req) && !req->rpc.grant.wait)
-		return false;
 	if (!req->asked) {
 		if (is_grant(req)) {
 			has_none(session);

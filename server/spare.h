@@ -11,8 +11,7 @@
  * - who has none: that has been said, and nothing of the session was executed since. What arrived
  *   before that and is run later may bring it some.
  * - who waits for pages by GRANT: a client that lets the server take its time for that has released
- *   all that it could. A GRANT that does not wait is for what is needed later, or comes before the
- *   client has looked at what it has: it asks nobody.
+ *   all that it could.
  *
  * A client answers whatever else it waits for, but for its own GRANT. So nobody waits in a circle,
  * and that there is no page is said when everybody who could have had one has none, or is late.
@@ -44,8 +43,9 @@ struct spare {
 	unsigned nlacking; /* its requests that wait for pages by GRANT */
 };
 
-/* A request of a shared session has found no page, in the batch that is run. True: it is to be run
- * again when server.reclaim has brought pages, or nothing more. */
+/* A request of a shared session lacks pages (meta_lacks_pages()), in the batch that is run; a GRANT
+ * is one that waits. True: it is to be run again when server.reclaim has brought pages, or nothing
+ * more. */
 bool spare_wait(struct request *req);
 /* It was executed, and its change is stored. */
 void spare_executed(const struct request *req);

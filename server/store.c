@@ -631,6 +631,11 @@ int store_room(struct store *s, uint64_t npages, uint64_t reserve)
 	return 0;
 }
 
+bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve)
+{
+	return s->planned + npages + reserve <= s->available;
+}
+
 void store_usage(struct store *s, struct store_usage *usage)
 {
 	bool own = !s->txn;

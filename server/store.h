@@ -82,6 +82,8 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
  * -ENOSPC: no. Where operations before it in the same transaction may be the reason, the
  * transaction fails with -EAGAIN instead, so that the operation is run again alone. */
 int store_room(struct store *s, uint64_t npages, uint64_t reserve);
+/* Once that was refused: would it leave so much? */
+bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve);
 
 struct store_usage {
 	uint64_t npages, used_pages;

@@ -1,6 +1,5 @@
 /* rpc_driver_pages.c - sessions that share an export: pages that one has and does not use. */
 #include <errno.h>
-
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -160,6 +159,69 @@ static void spare__of_one_that_says_nothing_is_waited_for_once(void **state)
 	end_both();
 }
 
+/* Others would give theirs back in vain, and be waited for. */
+static void spare__is_not_asked_for_what_is_no_page(void **state)
+{
+	struct rpc_request req = {.op = RPC_FALLOCATE, .fallocate = {.len = 1ull << 40}};
+	static const uint8_t byte;
+	uint32_t stage = 0;
+	struct rpc_reply rep;
+	int status;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	take_some(1);
+	req.fallocate.ino = make_file(0, "file");
+	take(0, req.fallocate.ino, LEASE_EXCLUSIVE);
+	assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
+	assert_int_equal(told(1), 0);
+	do {
+		req = (struct rpc_request){.op = RPC_STAGE, .stage = {++stage, 0, {&byte, 1}}};
+		status = client_call(&clients[0], 0, &req, &rep);
+	} while (!status);
+	assert_int_equal(status, -ENOSPC);
+	assert_int_equal(stage, STAGES_MAX + 1);
+	assert_int_equal(told(1), 0);
+	end_both();
+}
+
+static void until_status_says(const char *words)
+{
+	int64_t until = now_ms() + WAIT_MS;
+
+	while (!status_says(0, words)) {
+		assert_true(now_ms() < until);
+		usleep(10000);
+	}
+}
+
+/* It keeps what it has, what was not committed as well, until somebody needs pages at once. */
+static void spare__of_one_that_is_gone_is_not_for_later(void **state)
+{
+	int64_t until = now_ms() + WAIT_MS;
+	struct rpc_request req;
+	struct rpc_reply rep;
+	struct holder h;
+	int status;
+
+	holder_start(&h, &server, "holder", 1, ATTACH_SHARED);
+	begin(0, ATTACH_SHARED);
+	holder_kill(&h);
+	until_status_says("\"disconnected\"");
+	/* Until it has had its time to come back. */
+	do {
+		assert_true(now_ms() < until);
+		usleep(50000);
+		req = grant_request(false);
+		assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
+		assert_true(status_says(0, "\"disconnected\""));
+		req = grant_request(true);
+		status = client_call(&clients[0], 0, &req, &rep);
+	} while (status == -ENOSPC);
+	assert_int_equal(status, 0);
+	client_fini(&clients[0]);
+}
+
 /* ---- after a restart ------------------------------------------------------------------------- */
 
 /* The first client has all pages back that it had, and another process has not come back. */
@@ -282,6 +344,8 @@ int driver_run_pages(void)
 		SHARERS_TEST(spare__goes_to_who_lacks_it),
 		SHARERS_TEST(spare__is_none_when_all_have_said_so),
 		SHARERS_TEST(spare__of_one_that_says_nothing_is_waited_for_once),
+		SHARERS_TEST(spare__is_not_asked_for_what_is_no_page),
+		SHARERS_TEST(spare__of_one_that_is_gone_is_not_for_later),
 		SHARERS_TEST(
 			restart__with_one_that_stays_away__waits_no_longer_than_time_will_tell),
 		SHARERS_TEST(restart__who_waits_for_pages_can_withdraw),

@@ -413,6 +413,87 @@ static void truncate__cuts_an_extent_of_the_table(void **state)
 	assert_int_equal(fx.rep.attr.attr.npages, 16);
 }
 
+/* ---- what is lacking --------------------------------------------------------------------------
+ */
+
+enum { SMALL_STORE = 4 << 20 };
+
+static int set_up_small_store(void **state)
+{
+	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, SMALL_STORE);
+	return 0;
+}
+
+static int allocate(uint64_t ino, uint64_t npages)
+{
+	return FX_RUN(.op = RPC_FALLOCATE, .fallocate = {.ino = ino, .len = npages * PAGE_BYTES});
+}
+
+static void lack__of_pages(void **state)
+{
+	uint64_t ino = fx_file(ROOT_INO, "file"), full = fx_file(ROOT_INO, "full");
+
+	fx_fill(full, 0, 1);
+	assert_int_equal(fx_grant(FX_PAGES, true), 0);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	assert_true(meta_lacks_pages(fx.m));
+	assert_int_equal(allocate(ino, 1), -ENOSPC);
+	assert_true(meta_lacks_pages(fx.m));
+	assert_int_equal(FX_RUN(.op = RPC_COPY, .copy = {full, 0, ino, 0, 1}), -ENOSPC);
+	assert_true(meta_lacks_pages(fx.m));
+	/* More than there are. */
+	assert_int_equal(allocate(ino, FX_PAGES + 1), -ENOSPC);
+	assert_false(meta_lacks_pages(fx.m));
+}
+
+static void lack__of_what_is_no_page(void **state)
+{
+	static const uint8_t byte;
+	int status = 0;
+
+	fx.exports[0].max_inodes = 2;
+	fx_reopen();
+	fx_file(ROOT_INO, "file");
+	assert_int_equal(fx_grant(FX_PAGES, true), 0);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "another", S_IFREG | 0644), -ENOSPC);
+	assert_false(meta_lacks_pages(fx.m));
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	for (uint32_t i = 1; !status && i <= STAGES_MAX + 1; i++)
+		status = FX_RUN(.op = RPC_STAGE, .stage = {i, 0, {&byte, 1}});
+	assert_int_equal(status, -ENOSPC);
+	assert_false(meta_lacks_pages(fx.m));
+}
+
+static void make_until_full(const char *prefix)
+{
+	char name[32];
+	int status = 0;
+
+	for (unsigned i = 0; !status; i++) {
+		snprintf(name, sizeof(name), "%s%u", prefix, i);
+		status = fx_make(RPC_CREATE, ROOT_INO, name, S_IFREG | 0644);
+	}
+	assert_int_equal(status, -ENOSPC);
+}
+
+/* Some of it is kept for pages that are granted. */
+static void lack__of_memory_for_metadata(void **state)
+{
+	struct extent grant[GRANT_EXTENTS];
+	unsigned n;
+
+	assert_int_equal(fx_grant(FX_PAGES, true), 0);
+	n = fx.rep.grant.ngrant;
+	memcpy(grant, fx.rep.grant.grant, n * sizeof(grant[0]));
+	make_until_full("with");
+	assert_true(meta_lacks_pages(fx.m));
+	assert_int_equal(fx_return_grants(grant, n), 0);
+	assert_int_equal(fx_make(RPC_CREATE, ROOT_INO, "file", S_IFREG | 0644), 0);
+	make_until_full("without");
+	assert_false(meta_lacks_pages(fx.m));
+}
+
 /* ---- reaping --------------------------------------------------------------------------------- */
 
 static void truncate__of_many_extents_is_left_to_the_reaper(void **state)
@@ -756,6 +837,10 @@ int main(void)
 		CASE(truncate__up_makes_a_hole),
 		CASE(truncate__at_every_place),
 		CASE(truncate__cuts_an_extent_of_the_table),
+		CASE(lack__of_pages),
+		CASE(lack__of_what_is_no_page),
+		cmocka_unit_test_setup_teardown(
+			lack__of_memory_for_metadata, set_up_small_store, fx_tear_down),
 		CASE(truncate__of_many_extents_is_left_to_the_reaper),
 		CASE(truncate__twice_before_it_is_reaped),
 		CASE(return__of_a_long_file_is_left_to_the_reaper),

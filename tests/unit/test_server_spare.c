@@ -130,15 +130,6 @@ static void ask__is_of_itself_where_it_lacks_none_for_writes(void **state)
 	assert_false(waits(0));
 }
 
-static void ask__is_not_for_what_is_needed_later(void **state)
-{
-	struct request *req = request(0, 0, RPC_GRANT);
-
-	req->rpc.grant.wait = false;
-	assert_false(spare_wait(req));
-	assert_false(is_rung(1));
-}
-
 static void ask__is_of_nobody_who_has_said_that_he_has_none(void **state)
 {
 	assert_true(lacks(0, 0, RPC_GRANT));
@@ -325,7 +316,6 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(ask__is_of_all_others_who_write_the_export),
 		CASE(ask__is_of_itself_where_it_lacks_none_for_writes),
-		CASE(ask__is_not_for_what_is_needed_later),
 		CASE(ask__is_of_nobody_who_has_said_that_he_has_none),
 		CASE(ask__is_of_who_was_given_some_by_what_was_queued),
 		CASE(answer__of_each_is_waited_for),
