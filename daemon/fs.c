@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -16,7 +17,7 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
-enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000 };
+enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
 
 static void begin_held(struct request *req, int status);
 
@@ -72,12 +73,18 @@ void fs_fini(struct fs *fs)
 	grants_fini(&fs->grants);
 }
 
+static uint64_t machine_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 int fs_init(struct fs *fs, const struct fs_options *options)
 {
 	int r;
 
 	memset(fs, 0, sizeof(*fs));
 	fs->options = *options;
+	fs->aside_max = machine_memory() / ASIDE_SHARE;
 	r = inode_table_init(&fs->inodes);
 	if (r)
 		return r;
@@ -263,11 +270,21 @@ bool fs_disconnected(const struct io_thread *thread)
 	return remote_disconnected(thread);
 }
 
-/* ---- pages that go before their lease -------------------------------------------------------- */
+/* ---- waiting for other clients --------------------------------------------------------------- */
 
 bool fs_is_sharing(const struct fs *fs)
 {
 	return fs->options.sharing;
+}
+
+void fs_count_aside(struct fs *fs, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&fs->aside_bytes, (uint64_t)bytes, memory_order_relaxed);
+}
+
+bool fs_may_set_aside(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->aside_bytes, memory_order_relaxed) < fs->aside_max;
 }
 
 bool fs_holds_up_dropping(const struct request *req)

@@ -106,6 +106,10 @@ void fs_watch_begin(struct request *req);
 bool fs_gives_up(const struct io_thread *thread);
 /* Its requests may wait for other clients. */
 bool fs_is_sharing(const struct fs *fs);
+/* Memory of those that do so, and of their payloads (request.h): there is so much more of it, or
+ * less; and whether there may be more, a quarter of the machine's in all. */
+void fs_count_aside(struct fs *fs, int64_t bytes);
+bool fs_may_set_aside(const struct fs *fs);
 /* One that was decoded is needed for that at this moment: lease_holds_up_dropping(). */
 bool fs_holds_up_dropping(const struct request *req);
 /* The kernel is about to drop pages before their lease goes, and may wait for messages that no

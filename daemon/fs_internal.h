@@ -73,6 +73,8 @@ struct fs {
 	atomic_uint ndrop_waiters; /* drop.h */
 	atomic_uint ndropping;     /* fs_drop_begins(), without their ends */
 	atomic_ullong ndrops;      /* how many of them there were */
+	atomic_ullong aside_bytes; /* fs_count_aside() */
+	uint64_t aside_max;
 	struct statfs_memory statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 };

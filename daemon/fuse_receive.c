@@ -9,7 +9,9 @@
  * until there is room or its caller gives up. While a soft mount gives up on its server
  * there is no point in waiting for room: what needs it fails at once, but for what has to be
  * done sooner or later (RELEASE).
- * Of a sharing mount there is some room that only those get whom a RETURN waits for (request.h),
+ * The same while much is set aside that waits for other clients (request.h): when it has not become
+ * less for STARVED_MS it is no reason to wait any more, until as much has come again.
+ * Of a sharing mount there is some room that only those get whom a RETURN waits for,
  * and while it does so reading goes on at once, for they may be behind others.
  */
 #include <errno.h>
@@ -174,8 +176,6 @@ static void start_request(
 	}
 	if (fuse_decode_has_payload(header_of(msg)->opcode))
 		req->buf = steal_ptr(&priv->recv);
-	else if (req->reserved)
-		memcpy(req->head, msg, len);
 	else
 		fuse_decode_keep(req, msg, len);
 	fs_dispatch(req);
@@ -188,13 +188,6 @@ static bool has_requests(const struct io_thread *thread)
 	       (fs_is_sharing(thread->fs) ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
 }
 
-/* What is put back needs its message again. */
-static bool may_have_reserved(const struct request *req, const void *msg, size_t len)
-{
-	return (fuse_decode_has_payload(header_of(msg)->opcode) || len <= sizeof(req->head)) &&
-	       fs_holds_up_dropping(req);
-}
-
 /* A request that the message is decoded into, with *err as the result; NULL: none is for it. */
 static struct request *decode(struct io_thread *thread, const void *msg, size_t len, int *err)
 {
@@ -204,8 +197,7 @@ static struct request *decode(struct io_thread *thread, const void *msg, size_t 
 	if (!req)
 		return NULL;
 	*err = fuse_decode(msg, len, req);
-	req->reserved = reserved;
-	if (!reserved || *err || may_have_reserved(req, msg, len))
+	if (!reserved || *err || fs_holds_up_dropping(req))
 		return req;
 	request_unmake(req);
 	return NULL;
@@ -218,7 +210,7 @@ static bool may_be_refused(const void *msg)
 	return opcode != FUSE_RELEASE && opcode != FUSE_RELEASEDIR;
 }
 
-static void park(struct io_thread *thread, const void *msg, size_t len, bool interrupted)
+static void park(struct io_thread *thread, const void *msg, size_t len)
 {
 	struct io_thread_private *priv = thread->priv;
 	struct parked *parked;
@@ -237,7 +229,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len, bool int
 		return;
 	}
 	parked->len = len;
-	parked->interrupted = interrupted;
+	parked->interrupted = false;
 	memcpy(parked->msg, msg, len);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
@@ -245,15 +237,6 @@ static void park(struct io_thread *thread, const void *msg, size_t len, bool int
 	/* It might have been let in. */
 	if (list_empty(&priv->free_requests) || !priv->recv)
 		priv->looked_through = NEVER;
-}
-
-void request_put_back(struct request *req)
-{
-	struct io_thread *thread = req->thread;
-
-	assert(req->reserved && !req->buf);
-	park(thread, req->head, header_of(req->head)->len, req->interrupted);
-	request_unmake(req);
 }
 
 static void handle_message(struct io_thread *thread, void *msg, size_t len)
@@ -277,7 +260,7 @@ static void handle_message(struct io_thread *thread, void *msg, size_t len)
 	default:
 		if ((fuse_decode_has_payload(h->opcode) && !priv->recv) ||
 			!(req = decode(thread, msg, len, &err)))
-			park(thread, msg, len, false);
+			park(thread, msg, len);
 		else
 			start_request(thread, req, err, msg, len);
 	}
@@ -300,7 +283,7 @@ bool fuse_receive_ready(struct io_thread *thread)
 
 	if (list_empty(&priv->free_notes))
 		return false;
-	if (room && list_empty(&priv->parked)) {
+	if (room && list_empty(&priv->parked) && !request_much_is_aside(priv)) {
 		priv->starved_since = 0;
 		return true;
 	}
@@ -308,8 +291,10 @@ bool fuse_receive_ready(struct io_thread *thread)
 		priv->starved_since = priv->now;
 	if (room && fs_is_dropping(thread->fs))
 		return true;
-	return (priv->now - priv->starved_since >= STARVED_MS || fs_gives_up(thread)) &&
-	       priv->parked_bytes < PARKED_BYTES_MAX;
+	if (priv->now - priv->starved_since < STARVED_MS && !fs_gives_up(thread))
+		return false;
+	priv->stuck_bytes = priv->aside_bytes;
+	return priv->parked_bytes < PARKED_BYTES_MAX;
 }
 
 static int receive_failed(int err, bool landing)
@@ -355,6 +340,8 @@ static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 	if (header_of(msg)->opcode != FUSE_WRITE || !has_requests(thread))
 		landing_fetch(thread);
 	handle_message(thread, msg, n);
+	if (!landing_is_full(thread))
+		return;
 	req = request_find(thread, unique);
 	if (req && landing_holds(req)) /* it waits */
 		landing_fetch(thread);

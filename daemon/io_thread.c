@@ -301,6 +301,7 @@ static void tick(struct io_thread *thread)
 	priv->next_tick = priv->now + TICK_MS;
 	look_after_readers(thread);
 	fs_tick(thread, priv->now);
+	request_trim(thread);
 	fuse_receive_give_up_parked(thread);
 	if (fs_gives_up(thread))
 		fuse_receive_refuse_parked(thread);

@@ -20,9 +20,11 @@
 struct io_threads;
 struct readers;
 
-/* Requests that one thread works on at once, those of them that may wait for other clients
- * (request.h), and INTERRUPTs that it may have the others look for. */
+/* Requests that one thread works on at once, besides those that are set aside; those of them that
+ * may wait for other clients (request.h), and INTERRUPTs that it may have the others look for. */
 enum { THREAD_REQUESTS = 256, UNRESERVED_REQUESTS = 224, THREAD_NOTES = 32 };
+/* Memory of what is set aside, beyond which a thread reads on for a reason only. */
+enum { ASIDE_BYTES = 224 << 20 };
 
 /* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
 struct interrupt_note {
@@ -55,9 +57,12 @@ struct io_thread_private {
 	struct list when_read; /* struct thread_call: io_thread_call_when_read() */
 	struct list later;     /* likewise: io_thread_call_later() */
 
-	struct request *requests;                 /* [THREAD_REQUESTS] */
-	struct list free_requests, used_requests; /* by link; by all */
-	unsigned nused;
+	/* By link; by all, those that are set aside, too. */
+	struct list free_requests, used_requests;
+	unsigned nused;     /* without those: with the free ones THREAD_REQUESTS */
+	size_t aside_bytes; /* of those, and their payloads */
+	size_t stuck_bytes; /* of these, what does not become less */
+	int64_t trim_ms;    /* when what they had goes back to the machine; 0: they had little */
 
 	void *map; /* the arena lies within it */
 	size_t map_bytes;
@@ -84,6 +89,7 @@ struct io_thread_private {
 
 /* ---- request.c ------------------------------------------------------------------------------- */
 
+/* Of a thread whose lists are empty. */
 int request_pools_init(struct io_thread *thread, unsigned nbuffers);
 void request_pools_fini(struct io_thread *thread);
 
@@ -95,6 +101,10 @@ void request_unmake(struct request *req);
 bool request_refill_recv(struct io_thread_private *priv);
 /* Gives free buffers to those that wait. Returns how many got one. */
 unsigned request_serve_waiters(struct io_thread *thread);
+/* So much is set aside that less of it is to be waited for. */
+bool request_much_is_aside(const struct io_thread_private *priv);
+/* About every 100 ms: gives memory back that was wanted for that, and is not any more. */
+void request_trim(struct io_thread *thread);
 struct request *request_find(struct io_thread *thread, uint64_t unique);
 
 /* ---- fuse_receive.c -------------------------------------------------------------------------- */

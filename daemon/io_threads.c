@@ -70,6 +70,8 @@ static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffer
 	list_init(&priv->when_read);
 	list_init(&priv->later);
 	list_init(&priv->parked);
+	list_init(&priv->free_requests);
+	list_init(&priv->used_requests);
 	init_notes(priv);
 	priv->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	priv->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

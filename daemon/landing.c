@@ -90,11 +90,15 @@ void landing_arrived(struct io_thread *thread, void *home, int64_t len)
 	}
 }
 
+bool landing_is_full(const struct io_thread *thread)
+{
+	return landing_of(thread)->len;
+}
+
 bool landing_holds(const struct request *req)
 {
-	const struct landing *l = landing_of(req->thread);
-
-	return l->len && req->buf && req->buf->data == l->home;
+	return landing_is_full(req->thread) && req->buf &&
+	       req->buf->data == landing_of(req->thread)->home;
 }
 
 void landing_peek(const struct request *req, struct extent *run)

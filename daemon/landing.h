@@ -43,7 +43,8 @@ void *landing_open(struct io_thread *thread);
 /* What came of reading it: so many bytes lie there, and belong to `home`; or -errno. */
 void landing_arrived(struct io_thread *thread, void *home, int64_t len);
 
-/* Whether the payload of req lies there. */
+/* Whether a payload lies there; that of req. */
+bool landing_is_full(const struct io_thread *thread);
 bool landing_holds(const struct request *req);
 /* In which pages, the last of them filled up with zeros. */
 void landing_peek(const struct request *req, struct extent *run);

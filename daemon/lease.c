@@ -63,8 +63,8 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 		waiters_wake(&l->waiters, -EIO);
 		return;
 	}
-	if (!lease_is_recalled(l))
-		lease_wake_covered_locked(inode);
+	if (!lease_is_recalled(l) && lease_wake_covered_locked(inode))
+		return;
 	if (lease_is_to_return(inode, &keep)) {
 		lease_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->waiters)) {

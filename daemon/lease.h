@@ -21,7 +21,8 @@
  * Nobody waits for more before it has returned what it had, so no two wait for each other; and what
  * a recall waits for are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a
  * lease is served once it is there, even if it is recalled already: so it changes hands only for
- * work done.
+ * work done. But of transfers only LEASE_TURN at a time: others do not wait for all that one
+ * program has asked for at once.
  *
  * A pin keeps an open file alive when its last name goes, whoever takes that. It comes with the
  * first handle and goes with the last where there is no lease. Who has one needs no pin: others
@@ -60,6 +61,8 @@ enum lease_state {
 	LEASE_LOWERING,  /* a COMMIT that makes it less */
 };
 
+enum { LEASE_TURN = 64 };
+
 struct inode_lease {
 	uint8_t type;        /* enum lease_type: what may be used */
 	bool pinned, unsure; /* the server keeps it; or may, and is told when it is closed */
@@ -68,7 +71,8 @@ struct inode_lease {
 	uint64_t number;     /* of the last grant */
 
 	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
-	struct list waiters;         /* struct waiter of operations, in order */
+	unsigned nturn;              /* of these, transfers that have waited */
+	struct list waiters;         /* struct waiter of operations, in order; pins first */
 	bool used;                   /* since it was looked at last; atomic */
 	int64_t refused_ms;          /* when one was asked for by looking, and not given */
 
@@ -110,6 +114,7 @@ struct op_lease {
 	uint8_t use;  /* enum lease_use */
 	uint8_t hint; /* what comes along with a pin if it is free */
 	bool pin;
+	bool in_turn; /* counted by inode_lease.nturn */
 };
 
 void inode_lease_init(struct inode_lease *lease);
@@ -119,9 +124,6 @@ void lease_fini(struct inode *inode);
 /* Before an operation of a sharing mount begins: takes what it needs. True: it may go on. False:
  * then(req, status) follows. op_end() gives it back. */
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status));
-
-/* It waits no more, and has nothing. False: then() is on its way. */
-bool lease_withdraw(struct request *req);
 
 /* Whether lease_admit() would let the request in, or fail it, at this moment, since until it
  * is answered the kernel can't drop what it is asked to: before lease_admit(), which may see it

@@ -121,24 +121,52 @@ static void use_locked(const struct request *req, struct op_lease *want)
 		inode->cached.nstorers++;
 }
 
-/* In the order they came; pins pass those who wait for more. */
-void lease_wake_covered_locked(struct inode *inode)
+/* Pins pass those who wait for more. */
+static void queue_locked(struct inode *inode, struct op *op)
 {
-	bool blocked = false;
+	struct list *before = &inode->lease.waiters;
 
-	list_for_each_safe (pos, &inode->lease.waiters) {
+	if (!lease_type_for(inode, op->at_lease)) {
+		list_for_each (pos, &inode->lease.waiters) {
+			if (lease_type_for(inode, lease_wanted_by(pos))) {
+				before = pos;
+				break;
+			}
+		}
+	}
+	list_add_tail(before, &op->waiter.link);
+}
+
+static bool is_transfer(const struct request *req)
+{
+	return req->op == OP_READ || req->op == OP_WRITE;
+}
+
+/* In the order they came. */
+bool lease_wake_covered_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	list_for_each_safe (pos, &l->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
 		struct op_lease *want = lease_wanted_by(pos);
-		uint8_t type = lease_type_for(inode, want);
 
-		if (!covers(inode, want) || (type && blocked)) {
-			blocked |= type != LEASE_NONE;
+		if (!covers(inode, want)) {
+			if (lease_type_for(inode, want))
+				return false;
 			continue;
+		}
+		if (is_transfer(w->req)) {
+			if (l->nturn == LEASE_TURN)
+				return true;
+			l->nturn++;
+			want->in_turn = true;
 		}
 		use_locked(w->req, want);
 		list_del(pos);
 		waiter_wake(w, 0);
 	}
+	return false;
 }
 
 bool lease_is_used_beyond(const struct inode_lease *l, uint8_t keep)
@@ -183,7 +211,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 	if (entry == FAILS) {
 		waiter_wake(&op->waiter, -EIO);
 	} else if (entry == WAITS) {
-		list_add_tail(&inode->lease.waiters, &op->waiter.link);
+		queue_locked(inode, op);
 		lease_step_locked(inode, req->thread);
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -196,6 +224,7 @@ static void leave(struct op_lease *had, struct io_thread *thread)
 
 	pthread_mutex_lock(&inode->lock);
 	inode->lease.users[had->type]--;
+	inode->lease.nturn -= had->in_turn;
 	inode->cached.nstorers -= had->use == USE_MAY_STORE;
 	lease_step_and_put(inode, thread);
 }
@@ -264,24 +293,6 @@ bool lease_is_alone(const struct request *req)
 	const struct op *op = op_of((struct request *)req);
 
 	return !op->nleases || op->leases[0].type == LEASE_EXCLUSIVE;
-}
-
-bool lease_withdraw(struct request *req)
-{
-	struct op *op = op_of(req);
-	struct inode *inode = op->at_inode;
-	bool waits;
-
-	pthread_mutex_lock(&inode->lock);
-	waits = !list_empty(&op->waiter.link);
-	list_del(&op->waiter.link);
-	pthread_mutex_unlock(&inode->lock);
-	if (!waits)
-		return false;
-	op->wait = OP_RUNS;
-	withdraw(req);
-	lease_leave(req);
-	return true;
 }
 
 bool lease_holds_up_dropping(const struct request *req)

@@ -81,8 +81,9 @@ bool lease_is_waited_for(const struct inode *inode);
 bool lease_is_used_beyond(const struct inode_lease *l, uint8_t keep);
 bool lease_has_users(const struct inode_lease *l);
 
-/* Those go on who wait for what there is now. */
-void lease_wake_covered_locked(struct inode *inode);
+/* Those go on who wait for what there is now. True: but for some whose turn comes when others of
+ * them have ended, after each of which there is a step. */
+bool lease_wake_covered_locked(struct inode *inode);
 
 /* ---- lease_ask.c ----------------------------------------------------------------------------- */
 

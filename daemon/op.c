@@ -62,16 +62,38 @@ void waiters_answer(struct list *waiters, uint64_t n, int status)
 	}
 }
 
+/* So many wait for the same inode, however much waits for others. */
+enum { WAITING_ALWAYS = 64 };
+
+static bool wait_few(const struct list *waiting, pthread_mutex_t *lock)
+{
+	unsigned n = 0;
+
+	pthread_mutex_lock(lock);
+	list_for_each (pos, waiting)
+		if (++n > WAITING_ALWAYS)
+			break;
+	pthread_mutex_unlock(lock);
+	return n <= WAITING_ALWAYS;
+}
+
+static bool may_wait(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->wait == OP_AT_APPEND ? op->append.inode : op->at_inode;
+
+	return req->aside || fs_may_set_aside(req->thread->fs) ||
+	       wait_few(op->wait == OP_AT_APPEND ? &inode->appends.waiting : &inode->lease.waiters,
+		       &inode->lock);
+}
+
 void op_wait_for_others(struct request *req)
 {
-	if (req->reserved && lease_withdraw(req)) {
-		list_del(&op_of(req)->interrupted);
-		request_put_back(req);
-		return;
-	}
+	bool may = may_wait(req);
+
 	if (landing_holds(req))
 		landing_fetch(req->thread);
-	if (!request_stow(req))
+	if (!request_set_aside(req) || !may || !request_stow(req))
 		op_cancel(req, -ENOMEM);
 }
 

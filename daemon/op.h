@@ -120,8 +120,8 @@ static inline struct rpc_str op_name(const char *name)
 	return (struct rpc_str){.s = name, .len = (uint16_t)strlen(name)};
 }
 
-/* After lease_admit() or lease_take() have returned false: whatever others may need for giving a
- * lease back (request.h) does not stay with the request, which may end, or be put back. */
+/* After append_enter(), lease_admit() or lease_take() have returned false: what others may need
+ * (request.h) does not stay with the request, which may end. */
 void op_wait_for_others(struct request *req);
 
 /* The op of any request. */

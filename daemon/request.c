@@ -1,5 +1,6 @@
 /* request.c - an I/O thread's requests and data buffers: fixed pools, made once, so that nothing is
- * allocated while requests run, but for the payload of what waits for another client.
+ * allocated while requests run, but for what waits for another client: its payload, and the request
+ * that the thread gets in its place.
  *
  * Each buffer has a page before its data, into whose end the kernel's headers are read; a WRITE's
  * payload then lies on a page boundary and the buffer goes on with the request. Small requests are
@@ -8,15 +9,19 @@
 #include "daemon/request.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include "common/log.h"
 #include "common/map.h"
 #include "common/util.h"
+#include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"
 
 enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
+/* Memory that the heap would keep, and for how long it is likely to be wanted again. */
+enum { TRIM_BYTES = 32 << 20, TRIM_MS = 1000 };
 
 static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
 	"the headers lie in the page before the data");
@@ -52,20 +57,23 @@ static int make_buffers(struct io_thread_private *priv, unsigned n)
 	return 0;
 }
 
+static bool make_request(struct io_thread *thread)
+{
+	struct request *req = calloc(1, sizeof(*req));
+
+	if (!req)
+		return false;
+	req->thread = thread;
+	list_init(&req->all);
+	list_add_tail(&thread->priv->free_requests, &req->link);
+	return true;
+}
+
 static int make_requests(struct io_thread *thread)
 {
-	struct io_thread_private *priv = thread->priv;
-
-	list_init(&priv->free_requests);
-	list_init(&priv->used_requests);
-	priv->requests = calloc(THREAD_REQUESTS, sizeof(*priv->requests));
-	if (!priv->requests)
-		return -ENOMEM;
-	for (unsigned i = 0; i < THREAD_REQUESTS; i++) {
-		priv->requests[i].thread = thread;
-		list_init(&priv->requests[i].all);
-		list_add_tail(&priv->free_requests, &priv->requests[i].link);
-	}
+	for (unsigned i = 0; i < THREAD_REQUESTS; i++)
+		if (!make_request(thread))
+			return -ENOMEM;
 	return 0;
 }
 
@@ -74,26 +82,130 @@ int request_pools_init(struct io_thread *thread, unsigned nbuffers)
 	int err;
 
 	err = make_requests(thread);
-	if (err)
-		return err;
-	err = make_buffers(thread->priv, nbuffers);
+	if (!err)
+		err = make_buffers(thread->priv, nbuffers);
 	if (err)
 		request_pools_fini(thread);
 	return err;
 }
 
+static void delete_request(struct request *req)
+{
+	free(req->stowed);
+	free(req);
+}
+
 void request_pools_fini(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
+	struct list *link;
 
 	if (priv->map)
 		munmap(priv->map, priv->map_bytes);
 	free(priv->buffers);
-	free(priv->requests);
+	while ((link = list_pop(&priv->used_requests)))
+		delete_request(list_entry(link, struct request, all));
+	while ((link = list_pop(&priv->free_requests)))
+		delete_request(list_entry(link, struct request, link));
 	priv->map = NULL;
 	priv->arena = NULL;
 	priv->buffers = NULL;
-	priv->requests = NULL;
+}
+
+/* ---- waiting for other clients --------------------------------------------------------------- */
+
+bool request_much_is_aside(const struct io_thread_private *priv)
+{
+	return priv->aside_bytes >= priv->stuck_bytes + ASIDE_BYTES;
+}
+
+static void count_aside(struct io_thread *thread, size_t bytes)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	priv->aside_bytes += bytes;
+	if (priv->aside_bytes >= TRIM_BYTES)
+		priv->trim_ms = priv->now + TRIM_MS;
+	fs_count_aside(thread->fs, (int64_t)bytes);
+}
+
+static void uncount_aside(struct io_thread *thread, size_t bytes)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	/* It becomes less by itself. */
+	if (priv->starved_since && request_much_is_aside(priv))
+		priv->starved_since = priv->now;
+	priv->aside_bytes -= bytes;
+	if (priv->stuck_bytes > priv->aside_bytes)
+		priv->stuck_bytes = priv->aside_bytes;
+	fs_count_aside(thread->fs, -(int64_t)bytes);
+}
+
+void request_trim(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	if (!priv->trim_ms || priv->now < priv->trim_ms || priv->aside_bytes >= TRIM_BYTES)
+		return;
+	priv->trim_ms = 0;
+	malloc_trim(0);
+}
+
+bool request_set_aside(struct request *req)
+{
+	if (req->aside)
+		return true;
+	if (!make_request(req->thread))
+		return false;
+	req->thread->priv->nused--;
+	req->aside = true;
+	count_aside(req->thread, sizeof(*req));
+	return true;
+}
+
+static void end_aside(struct request *req)
+{
+	uncount_aside(req->thread, sizeof(*req));
+	list_del(&req->link);
+	list_del(&req->all);
+	free(req);
+}
+
+/* SETXATTR's name lies in the buffer, too. */
+bool request_stow(struct request *req)
+{
+	bool named = req->op == OP_SETXATTR;
+	size_t len = req->args.size, namelen = named ? strlen(req->args.name) + 1 : 0;
+
+	if (!req->buf)
+		return true;
+	req->stowed = malloc(len + namelen);
+	if (!req->stowed)
+		return false;
+	memcpy(req->stowed, named ? req->args.value : req->buf->data, len);
+	if (named) {
+		req->args.value = req->stowed;
+		req->args.name = memcpy(req->stowed + len, req->args.name, namelen);
+	}
+	req->stowed_bytes = len + namelen;
+	count_aside(req->thread, req->stowed_bytes);
+	request_return_buffer(req);
+	return true;
+}
+
+static void forget_stowed(struct request *req)
+{
+	if (!req->stowed)
+		return;
+	free(steal_ptr(&req->stowed));
+	uncount_aside(req->thread, req->stowed_bytes);
+}
+
+void request_unstow(struct request *req)
+{
+	memcpy(req->buf->data, req->stowed, req->args.size);
+	forget_stowed(req);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -108,7 +220,6 @@ struct request *request_new(struct io_thread *thread)
 		return NULL;
 	req = list_entry(link, struct request, link);
 	req->interrupted = false;
-	req->reserved = false;
 	req->replied = false;
 	req->taken_back = 0;
 	req->trace.begun_ns = 0;
@@ -124,8 +235,9 @@ struct request *request_new(struct io_thread *thread)
 /* To what waits for room: there was no buffer, or no request of its kind. */
 static bool gives_room(const struct io_thread_private *priv, const struct request *req)
 {
-	return (req->buf && !priv->recv) || priv->nused == UNRESERVED_REQUESTS ||
-	       priv->nused == THREAD_REQUESTS;
+	return (req->buf && !priv->recv) ||
+	       (!req->aside &&
+		       (priv->nused == UNRESERVED_REQUESTS || priv->nused == THREAD_REQUESTS));
 }
 
 void request_unmake(struct request *req)
@@ -144,8 +256,11 @@ void request_end(struct request *req)
 	bool gives = gives_room(priv, req);
 
 	request_return_buffer(req);
-	free(steal_ptr(&req->stowed));
-	request_unmake(req);
+	forget_stowed(req);
+	if (req->aside)
+		end_aside(req);
+	else
+		request_unmake(req);
 	/* What lacks comes back, so those that wait for room will get it. */
 	if (priv->starved_since && gives)
 		priv->starved_since = priv->now;
@@ -210,32 +325,6 @@ void request_return_buffer(struct request *req)
 	if (req->buf)
 		list_add_head(&req->thread->priv->free_buffers, &req->buf->link);
 	req->buf = NULL;
-}
-
-/* SETXATTR's name lies in the buffer, too. */
-bool request_stow(struct request *req)
-{
-	bool named = req->op == OP_SETXATTR;
-	size_t len = req->args.size, namelen = named ? strlen(req->args.name) + 1 : 0;
-
-	if (!req->buf)
-		return true;
-	req->stowed = malloc(len + namelen);
-	if (!req->stowed)
-		return false;
-	memcpy(req->stowed, named ? req->args.value : req->buf->data, len);
-	if (named) {
-		req->args.value = req->stowed;
-		req->args.name = memcpy(req->stowed + len, req->args.name, namelen);
-	}
-	request_return_buffer(req);
-	return true;
-}
-
-void request_unstow(struct request *req)
-{
-	memcpy(req->buf->data, req->stowed, req->args.size);
-	free(steal_ptr(&req->stowed));
 }
 
 /* From the loop and not from request_end(), whose caller may be in the middle of anything. */

@@ -136,7 +136,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid, pid;
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
-	bool reserved;    /* it has what is kept for those that a RETURN waits for */
+	bool aside;       /* request_set_aside() */
 	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
 	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
@@ -148,8 +148,8 @@ struct request {
 	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
 					   * taken by request_take_buffer(); else NULL */
 	uint8_t *stowed;                  /* the payload without a buffer: request_stow() */
-	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests, or all of one
-					   * that is reserved */
+	size_t stowed_bytes;              /* and with the name that lies in it */
+	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
 
@@ -173,26 +173,32 @@ void request_return_buffer(struct request *req);
 /* ---- waiting for other clients ----------------------------------------------------------------
  *
  * What waits until another client gives a lease back, here or at the server, may wait for one that
- * waits here: so it holds nothing that giving leases back takes.
+ * waits here; and that client may stand still for long. So it holds nothing that giving leases back
+ * takes, nor what others need who use the mount, and one program may have very many on their way
+ * (asynchronous I/O): op_wait_for_others().
  *
- *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap
- *                     meanwhile, or end with -ENOMEM. It is as much as UNRESERVED_REQUESTS of them
- *                     can have, in each thread.
- *     few requests    UNRESERVED_REQUESTS of a thread's. The others are for what the kernel has to
- *                     have answered before it can drop the pages that a RETURN waits for
- *                     (lease_holds_up_dropping()), which enters the lease, and waits only for what
- *                     has entered one. What was that when it came, and isn't any more, is put back.
+ *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap.
+ *     no request      Who waits here is set aside: the thread gets another request from the heap,
+ *                     until this one ends.
+ *     few requests    Who waits at the server has UNRESERVED_REQUESTS of a thread's. The others are
+ *                     for what the kernel has to have answered before it can drop the pages that
+ *                     a RETURN waits for (lease_holds_up_dropping()), which enters the lease, and
+ *                     waits only for what has entered one.
  *
- * So is what comes behind: while pages are being dropped messages are read though there is no
- * room for them, and one whose payload can't be kept ends with -ENOMEM.
+ * So messages are read on, whoever waits, and other files' are answered. Most of what is set aside
+ * goes on soon, as the pieces of a large append do: while a thread has ASIDE_BYTES of it, it reads
+ * on only when that has not become less for a moment, or while pages are being dropped, for that
+ * may wait for what is behind (fuse_receive.c). There is an end to the memory: fs_may_set_aside().
+ * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
  */
 
+/* It does not count among the thread's requests any more. Harmless when that was done before.
+ * False: there is no memory for another one. */
+bool request_set_aside(struct request *req);
 /* Keeps the payload on the heap, and returns the buffer. False: there is no memory for that. */
 bool request_stow(struct request *req);
 /* A WRITE has its payload in its buffer again. */
 void request_unstow(struct request *req);
-/* One that is reserved, holds nothing and has not begun is as if it had not been read yet. */
-void request_put_back(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
 

@@ -199,6 +199,11 @@ void landing_arrived(struct io_thread *thread, void *home, int64_t len)
 {
 }
 
+bool landing_is_full(const struct io_thread *thread)
+{
+	return false;
+}
+
 bool landing_holds(const struct request *req)
 {
 	return false;
@@ -269,6 +274,10 @@ bool fs_gives_up(const struct io_thread *thread)
 bool fs_is_sharing(const struct fs *fs)
 {
 	return false;
+}
+
+void fs_count_aside(struct fs *fs, int64_t bytes)
+{
 }
 
 bool fs_holds_up_dropping(const struct request *req)

@@ -36,12 +36,12 @@ static int map_rings(struct async *a)
 	return a->entries == MAP_FAILED ? -errno : 0;
 }
 
-int async_init(struct async *a)
+int async_init(struct async *a, unsigned npieces)
 {
-	*a = (struct async){0};
-	if (syscall(SYS_io_setup, ASYNC_PIECES, &a->aio) < 0)
+	*a = (struct async){.npieces = npieces};
+	if (syscall(SYS_io_setup, npieces, &a->aio) < 0)
 		return -errno;
-	a->uring = (int)syscall(SYS_io_uring_setup, ASYNC_PIECES, &a->params);
+	a->uring = (int)syscall(SYS_io_uring_setup, npieces, &a->params);
 	if (a->uring < 0)
 		return errno == ENOSYS || errno == EPERM ? 0 : -errno;
 	return map_rings(a);
@@ -66,8 +66,8 @@ bool async_has(const struct async *a, enum async_kind kind)
 
 static int run_aio(struct async *a, bool write, int fd, const struct piece *pieces, unsigned n)
 {
-	struct iocb blocks[ASYNC_PIECES] = {0}, *list[ASYNC_PIECES];
-	struct io_event events[ASYNC_PIECES];
+	struct iocb blocks[ASYNC_PIECES_MAX] = {0}, *list[ASYNC_PIECES_MAX];
+	struct io_event events[ASYNC_PIECES_MAX];
 
 	for (unsigned i = 0; i < n; i++) {
 		list[i] = &blocks[i];
@@ -133,10 +133,11 @@ static int run_uring(struct async *a, bool write, int fd, const struct piece *pi
 
 /* ---- a range --------------------------------------------------------------------------------- */
 
-static unsigned cut(struct piece *pieces, uint8_t *buf, size_t len, off_t offset, size_t piece_min)
+static unsigned cut(struct piece *pieces, unsigned npieces, uint8_t *buf, size_t len, off_t offset,
+	size_t piece_min)
 {
 	size_t units = (len + piece_min - 1) / piece_min;
-	size_t piece = (units + ASYNC_PIECES - 1) / ASYNC_PIECES * piece_min;
+	size_t piece = (units + npieces - 1) / npieces * piece_min;
 	unsigned n = 0;
 
 	for (size_t done = 0; done < len; done += piece, n++)
@@ -149,8 +150,8 @@ static unsigned cut(struct piece *pieces, uint8_t *buf, size_t len, off_t offset
 ssize_t async_run(struct async *a, enum async_kind kind, bool write, int fd, uint8_t *buf,
 	size_t len, off_t offset, size_t piece_min)
 {
-	struct piece pieces[ASYNC_PIECES];
-	unsigned n = cut(pieces, buf, len, offset, piece_min);
+	struct piece pieces[ASYNC_PIECES_MAX];
+	unsigned n = cut(pieces, a->npieces, buf, len, offset, piece_min);
 	ssize_t total = 0;
 	int err = kind == ASYNC_AIO ? run_aio(a, write, fd, pieces, n)
 				    : run_uring(a, write, fd, pieces, n);

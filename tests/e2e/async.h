@@ -15,22 +15,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { ASYNC_PIECES = 8 };
+enum { ASYNC_PIECES = 8, ASYNC_PIECES_MAX = 1024 };
 
 enum async_kind { ASYNC_AIO, ASYNC_URING, ASYNC_KINDS };
 
 struct async {
+	unsigned npieces;
 	aio_context_t aio;
 	int uring; /* -1: the kernel lets nobody use it */
 	struct io_uring_params params;
 	uint8_t *rings;
 	size_t rings_bytes;
 	struct io_uring_sqe *entries;
-	ssize_t results[ASYNC_PIECES];
+	ssize_t results[ASYNC_PIECES_MAX];
 };
 
-/* io_uring that is switched off is no failure. */
-int async_init(struct async *a);
+/* For so many pieces. io_uring that is switched off is no failure. */
+int async_init(struct async *a, unsigned npieces);
 void async_fini(struct async *a);
 bool async_has(const struct async *a, enum async_kind kind);
 

@@ -7,6 +7,8 @@
  *     direct write-whole KIND FILE OFFSET LENGTH      the same in one request
  *     direct later-read GO KIND FILE OFFSET LENGTH    opens the file, then the pipe GO, and begins
  *     direct later-write ..., later-write-whole ...   when nobody has that open for writing
+ *     direct later-read-many ..., later-write-many .. the same in 1024 pieces at once
+ *     direct written FILE LENGTH                      whether that was written so, from the begin
  *     direct append KIND FILE LENGTH TIMES WHO        each time in one request, of numbered words
  *     direct appended FILE LENGTH TIMES COUNT PIECE   whether that is all there of the COUNT first
  *                                                     of these, in order, in whole pieces
@@ -44,6 +46,7 @@ static void fill_offsets(uint64_t *words, size_t len, size_t offset)
 
 /* The pipe that is to be waited for; NULL: none. */
 static const char *go;
+static unsigned npieces = ASYNC_PIECES;
 
 static int wait_to_go(void)
 {
@@ -67,7 +70,7 @@ static ssize_t run_at(
 		return -errno;
 	n = wait_to_go();
 	if (!n)
-		n = async_init(&async);
+		n = async_init(&async, npieces);
 	if (n)
 		return n;
 	n = async_has(&async, kind_of(args[0]))
@@ -124,6 +127,34 @@ static int write_later(char **args)
 {
 	go = args[0];
 	return write_range(args + 1);
+}
+
+static int read_many_later(char **args)
+{
+	npieces = ASYNC_PIECES_MAX;
+	return read_later(args);
+}
+
+static int write_many_later(char **args)
+{
+	npieces = ASYNC_PIECES_MAX;
+	return write_later(args);
+}
+
+static int check_written(char **args)
+{
+	size_t len = number(args[1]), at = 0;
+	FILE *file = fopen(args[0], "re");
+	uint64_t word;
+
+	if (!file)
+		return -errno;
+	while (at < len && fread(&word, sizeof(word), 1, file) == 1 && word == at)
+		at += sizeof(word);
+	fclose(file);
+	if (at < len)
+		fprintf(stderr, "wrong at %zu\n", at);
+	return at < len ? -EILSEQ : 0;
 }
 
 static int write_whole_later(char **args)
@@ -215,6 +246,9 @@ int main(int argc, char **argv)
 		{"later-write", 5, write_later},
 		{"write-whole", 4, write_whole},
 		{"later-write-whole", 5, write_whole_later},
+		{"later-read-many", 5, read_many_later},
+		{"later-write-many", 5, write_many_later},
+		{"written", 2, check_written},
 		{"append", 5, append},
 		{"appended", 5, check_appended},
 	};

@@ -713,7 +713,7 @@ static void begin(struct player *p)
 	p->buf = mmap(
 		NULL, GROW_MAX_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	need(p, p->buf != MAP_FAILED, "mmap");
-	errno = -async_init(&p->async);
+	errno = -async_init(&p->async, ASYNC_PIECES);
 	need(p, errno == 0, "async_init");
 	for (unsigned i = 0; i < FILES; i++) {
 		struct file *f = &p->files[i];

@@ -284,7 +284,7 @@ static int async_beside(int direct, int fd, const char *at)
 	int64_t until = now_ms() + ASYNC_MS;
 	pid_t pids[TOUCHERS] = {0};
 	struct async async;
-	int err = async_init(&async);
+	int err = async_init(&async, ASYNC_PIECES);
 
 	if (err)
 		return err;

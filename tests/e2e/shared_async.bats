@@ -9,7 +9,7 @@ load mounts
 setup() {
 	setup_rmem
 	mounts=()
-	holder='' worker='' opener=''
+	holder='' worker='' opener='' keeper=''
 	controls=$dir/controls
 }
 
@@ -17,6 +17,7 @@ teardown() {
 	[ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null || true
 	[ -z "$worker" ] || kill -KILL "$worker" 2>/dev/null || true
 	[ -z "$opener" ] || kill "$opener" 2>/dev/null || true
+	[ -z "$keeper" ] || kill -KILL "$keeper" 2>/dev/null || true
 	! mountpoint -q "$controls" || umount "$controls"
 	end_mounts
 }
@@ -102,6 +103,113 @@ deep() {
 	in_each_kind deep read
 	in_each_kind deep write
 	direct read aio "$dir/2/file" 0 32768 | grep -qx 32768
+}
+
+# ---- what waits and what does not ----------------------------------------------------------------
+
+# flood OPERATION LENGTH: 1024 requests of mount 1 at once, for that much of a file which mount 2 has, and
+# stands still.
+flood() {
+	head -c "$2" /dev/zero >"$dir/1/file"
+	begin_later "later-$1-many" aio "$dir/1/file" 0 "$2"
+	hold_open "$dir/2/file"
+	suspend "${mounts[2]}"
+	go_on
+	until_true 20 has_many 1 || die "there are $(requests 1) requests"
+}
+
+has_many() {
+	[ "$(requests "$1")" -ge 1024 ]
+}
+
+# Of which none has ended before, and all do now.
+flood_ends() {
+	has_many 1 || die "of 1024 requests there are $(requests 1)"
+	kill -CONT "${mounts[2]}"
+	exit_status "$worker" 60 || die "$(cat "$dir/later.log")"
+	worker=''
+	let_go
+	until_true 10 has_requests 1 0
+}
+
+# at_once COMMAND...: which waits for nobody.
+at_once() {
+	timeout -s KILL 5 "$@"
+}
+
+others_go_on() {
+	at_once stat "$dir/1" >/dev/null
+	at_once stat "$dir/1/other" >/dev/null
+	[ "$(at_once cat "$dir/1/other")" = other ]
+	at_once cp "$dir/1/other" "$dir/1/another"
+	at_once cmp "$dir/1/other" "$dir/1/another"
+	echo another | at_once tee "$dir/1/other" >/dev/null
+	[ "$(at_once cat "$dir/1/other")" = another ]
+	echo other | at_once tee "$dir/1/other" >/dev/null
+}
+
+@test "very many requests for what a mount has that stands still hold up nothing else" {
+	mkdir "$controls"
+	mount -t fusectl none "$controls"
+	use_lease 60
+	start_server
+	mount_number 1 ,share,io_threads=2
+	share 2
+	echo other >"$dir/1/other"
+	: >"$dir/1/another"
+	flood write $((1024 * 16384))
+	others_go_on
+	flood_ends
+	direct written "$dir/1/file" $((1024 * 16384))
+	flood read $((1024 * 4096))
+	others_go_on
+	flood_ends
+	[ "$(cat "$dir/later.log")" = $((1024 * 4096)) ]
+}
+
+# keep_mapped FILE: by a process of its own, $keeper, which has stored into it.
+keep_mapped() {
+	mkfifo "$dir/orders"
+	: >"$dir/said"
+	keeper "$1" <"$dir/orders" >"$dir/said" 2>&1 3>&- &
+	keeper=$!
+	exec 9>"$dir/orders"
+	printf '%s\n' "write line" map >&9
+	until_true 10 has_said 3
+	! grep -q ENODEV "$dir/said" || skip "MAP_SHARED needs Linux 6.9"
+	echo "store LINE" >&9
+	until_true 10 has_said 4
+	[ "$(sort -u "$dir/said")" = ok ]
+}
+
+has_said() {
+	[ "$(wc -l <"$dir/said")" -ge "$1" ]
+}
+
+# has_little PID: memory of its own, less than what was waiting.
+has_little() {
+	[ "$(sed -n 's/^RssAnon:[[:space:]]*\([0-9]*\) kB$/\1/p' "/proc/$1/status")" -lt 65536 ]
+}
+
+@test "very many writes that wait fail for no want of memory while what is mapped goes back" {
+	local len=$((1024 * 98304))
+	mkdir "$controls"
+	mount -t fusectl none "$controls"
+	use_lease 60
+	start_server
+	mount_number 1 ,share,io_threads=1
+	share 2 3
+	keep_mapped "$dir/1/mapped"
+	flood write $len
+	[ "$(at_once cat "$dir/3/mapped")" = LINE ]
+	flood_ends
+	direct written "$dir/2/file" $len
+	# A sanitizer keeps what is freed.
+	[ "${RMEMFS_TEST_SANITIZED:-0}" = 1 ] || until_true 10 has_little "${mounts[1]}"
+	echo quit >&9
+	exec 9>&-
+	exit_status "$keeper" 10
+	keeper=''
 }
 
 # ---- what is read --------------------------------------------------------------------------------

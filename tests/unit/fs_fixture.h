@@ -25,7 +25,7 @@ struct fs_fixture {
 	struct io_thread *threads[FIXTURE_THREADS];
 	struct inode *inode;  /* a regular file, which the kernel knows */
 	struct handle handle; /* of it */
-	struct request requests[FIXTURE_REQUESTS];
+	struct request *requests[FIXTURE_REQUESTS];
 	int kernel[2]; /* a pipe: what the kernel reads, and what it is told by */
 };
 
@@ -74,8 +74,6 @@ static inline int fs_fixture_init(struct fs_fixture *fx)
 	fs_fixture_notifier(&fx->fs.expirer);
 	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
 		fs_fixture_thread(fx, i, &any);
-	for (unsigned i = 0; i < FIXTURE_REQUESTS; i++)
-		list_init(&fx->requests[i].all);
 	fx->inode = inode_get(&fx->fs, FIXTURE_INO);
 	fx->inode->type = S_IFREG;
 	inode_remember(fx->inode);
@@ -109,15 +107,13 @@ static inline void fs_fixture_turn(struct fs_fixture *fx, unsigned i)
 static inline struct request *fs_fixture_make(
 	struct fs_fixture *fx, unsigned i, unsigned thread, enum request_op op)
 {
-	struct request *req = &fx->requests[i];
+	struct request *req = fx->requests[i] = request_new(fx->threads[thread]);
 
-	list_del(&req->all);
-	*req = (struct request){
-		.thread = fx->threads[thread], .op = op, .node = FIXTURE_INO, .unique = i + 1};
+	req->op = op;
+	req->node = FIXTURE_INO;
+	req->uid = req->gid = req->pid = 0;
+	req->unique = i + 1;
 	req->args.name = "name";
-	list_init(&req->link);
-	list_add_tail(&req->thread->priv->used_requests, &req->all);
-	req->thread->priv->nused++;
 	return req;
 }
 

@@ -206,19 +206,19 @@ static void appends__that_were_held__keep_their_order(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	append(1, 0, 0);
 	append(2, 1, BYTES);
-	assert_int_equal(op_of(&fx.requests[1])->wait, OP_AT_LEFTOVERS);
-	assert_int_equal(op_of(&fx.requests[2])->wait, OP_AT_LEFTOVERS);
+	assert_int_equal(op_of(fx.requests[1])->wait, OP_AT_LEFTOVERS);
+	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_LEFTOVERS);
 	come_back();
 	answer(req, 0);
 	fs_fixture_turn(&fx, 1);
-	assert_int_equal(op_of(&fx.requests[2])->wait, OP_AT_APPEND);
+	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_APPEND);
 	fs_fixture_turn(&fx, 0);
-	assert_int_equal(op_of(&fx.requests[1])->wait, OP_AT_LEASE);
-	assert_true(op_cancel(&fx.requests[1], -EINTR));
+	assert_int_equal(op_of(fx.requests[1])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(fx.requests[1], -EINTR));
 	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
 	fs_fixture_turn(&fx, 1);
-	assert_int_equal(op_of(&fx.requests[2])->wait, OP_AT_LEASE);
-	assert_true(op_cancel(&fx.requests[2], -EINTR));
+	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(fx.requests[2], -EINTR));
 	assert_int_equal(fs_fixture_told(&fx, 2), -EINTR);
 }
 
@@ -231,13 +231,13 @@ static void append__that_is_taken_back_while_it_is_held__leaves_its_place(void *
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	append(1, 0, 0);
 	append(2, 1, BYTES);
-	assert_true(op_cancel(&fx.requests[1], -EINTR));
+	assert_true(op_cancel(fx.requests[1], -EINTR));
 	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
 	come_back();
 	answer(req, 0);
 	fs_fixture_turn(&fx, 1);
-	assert_int_equal(op_of(&fx.requests[2])->wait, OP_AT_LEASE);
-	assert_true(op_cancel(&fx.requests[2], -EINTR));
+	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_LEASE);
+	assert_true(op_cancel(fx.requests[2], -EINTR));
 	assert_int_equal(fs_fixture_told(&fx, 2), -EINTR);
 	fs_fixture_turn(&fx, 0);
 }

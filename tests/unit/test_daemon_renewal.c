@@ -18,7 +18,7 @@ static int began[FIXTURE_REQUESTS];
 
 static void begin(struct request *req, int status)
 {
-	began[req - fx.requests] = status ? status : 1;
+	began[req->unique - 1] = status ? status : 1;
 }
 
 static int setup(void **state)
@@ -104,7 +104,7 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 	turn_all();
 	assert_true(renewal_is_running(&fx.fs.renewal));
 	assert_false(is_forgotten());
-	list_del(&req->all);
+	request_end(req);
 	turn_all();
 	assert_true(is_forgotten());
 	turn_all();
@@ -121,9 +121,9 @@ static void renewal__holds_what_comes_meanwhile(void **state)
 	assert_false(renewal_enter(make(0, OP_LOOKUP)));
 	assert_false(renewal_enter(make(1, OP_UNLINK)));
 	assert_false(renewal_enter(make(2, OP_LOOKUP)));
-	assert_true(op_cancel(&fx.requests[2], -EINTR));
+	assert_true(op_cancel(fx.requests[2], -EINTR));
 	assert_int_equal(began[2], -ECANCELED);
-	list_del(&fx.requests[2].all);
+	request_end(fx.requests[2]);
 	renew();
 	assert_int_equal(began[0], 1);
 	assert_int_equal(began[1], 1);
@@ -224,7 +224,7 @@ static void read__for_the_cache_fails_while_the_session_ends(void **state)
 	req->args.cached = true;
 	end_session();
 	turn(0);
-	list_del(&req->all);
+	request_end(req);
 	renewal_handle_opened(&fx.fs, &fx.handle);
 	assert_false(renewal_enter(req));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
@@ -238,17 +238,17 @@ static void error__of_the_end_begins_anew_what_changed_nothing(void **state)
 	assert_true(renewal_takes_back(make(0, OP_LOOKUP), &error));
 	error = -EIO;
 	op_of(make(1, OP_UNLINK))->changing = true;
-	assert_false(renewal_takes_back(&fx.requests[1], &error));
+	assert_false(renewal_takes_back(fx.requests[1], &error));
 	assert_int_equal(error, -EIO);
-	list_del(&fx.requests[1].all);
+	request_end(fx.requests[1]);
 	error = -ENOENT;
 	assert_false(renewal_takes_back(make(1, OP_LOOKUP), &error));
 	assert_int_equal(error, -ENOENT);
-	list_del(&fx.requests[1].all);
+	request_end(fx.requests[1]);
 	error = -ESTALE;
 	assert_false(renewal_takes_back(make_by_handle(1, OP_WRITE), &error));
 	assert_int_equal(error, -EIO);
-	list_del(&fx.requests[1].all);
+	request_end(fx.requests[1]);
 	renew();
 	assert_int_equal(began[0], 1);
 }
@@ -274,8 +274,8 @@ static void quotas__what_was_reserved_is_not_had_any_more(void **state)
 
 static void resumed(struct request *req, int status)
 {
-	began[req - fx.requests] = status;
-	list_del(&req->all);
+	began[req->unique - 1] = status;
+	request_end(req);
 }
 
 static void snapshot__holds_up_no_renewal(void **state)

@@ -52,6 +52,10 @@ void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)
 {
 }
 
+void fs_count_aside(struct fs *fs, int64_t bytes)
+{
+}
+
 bool fs_begins_anew(struct request *req, int *error)
 {
 	return false;
