@@ -413,7 +413,7 @@ static void admit_in_turn(struct request *req, int status)
 static void begin(struct request *req)
 {
 	if (!req->thread->fs->options.sharing)
-		run(req);
+		go_on(req);
 	else if (!renewal_enter(req))
 		return;
 	else if (append_enter(req, admit_in_turn))

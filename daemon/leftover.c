@@ -126,5 +126,6 @@ bool leftover_enter(struct request *req, void (*then)(struct request *req, int s
 	fs_watch_begin(req);
 	op->wait = OP_AT_LEFTOVERS;
 	list_add_tail(&fs_thread_of(req->thread)->leftover.held, &op->waiter.link);
+	op_wait_held(req);
 	return false;
 }

@@ -12,7 +12,9 @@
  * A client that is stopped must not hold up all of this mount: what waits for other clients when
  * the server is back is taken back (fs_interrupt()).
  *
- * What is held has taken nothing, so nothing that goes on waits for it.
+ * What is held has taken nothing, so nothing that goes on waits for it: it keeps neither a buffer
+ * nor one of its thread's requests, while there is memory (request.h). But one that appends has its
+ * place, which those behind it wait for that come when nothing is held any more.
  *
  * THREADS    Requests are held by their own thread; the last one to end wakes all threads.
  */

@@ -250,6 +250,7 @@ static void hold(struct request *req)
 		fs_watch(req);
 	op->wait = OP_AT_RENEWAL;
 	list_add_tail(&fs_thread_of(req->thread)->renewal.held, &op->waiter.link);
+	op_wait_held(req);
 }
 
 /* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */

@@ -16,7 +16,8 @@
  * open (commit.h), and logged by path.
  *
  * What comes meanwhile is held, but for data of stale handles: nobody who reads a page for the
- * kernel's cache waits, since what is being taken back may wait for that page.
+ * kernel's cache waits, since what is being taken back may wait for that page. It keeps no data
+ * buffer, while there is memory, since what is to end may be behind it.
  *
  * A mount that doesn't share has no new session: its export is somebody else's then, or was, and
  * the kernel has much cached. It is to be mounted anew.

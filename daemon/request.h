@@ -190,6 +190,7 @@ void request_return_buffer(struct request *req);
  * on only when that has not become less for a moment, or while pages are being dropped, for that
  * may wait for what is behind (fuse_receive.c). There is an end to the memory: fs_may_set_aside().
  * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
+ * What is held before it begins is set aside likewise (op_wait_held()), but keeps then what it has.
  */
 
 /* It does not count among the thread's requests any more. Harmless when that was done before.

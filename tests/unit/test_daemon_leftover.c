@@ -222,6 +222,46 @@ static void appends__that_were_held__keep_their_order(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 2), -EINTR);
 }
 
+static struct data_buffer *free_buffer(unsigned thread)
+{
+	struct list *free = &fx.threads[thread]->priv->free_buffers;
+
+	return list_empty(free) ? NULL : list_entry(free->next, struct data_buffer, link);
+}
+
+/* What goes on, or comes behind it, may want that. */
+static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
+{
+	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended), *held;
+	struct data_buffer *buf = free_buffer(0);
+	unsigned nused = fx.threads[0]->priv->nused;
+
+	lose();
+	fs_interrupt(req);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	held = fs_fixture_make(&fx, 1, 0, OP_WRITE);
+	held->args.has_fh = true;
+	held->args.fh = handle_number(&fx.handle);
+	held->args.size = BYTES;
+	assert_non_null(buf);
+	list_del(&buf->link);
+	held->buf = buf;
+	memset(buf->data, 'x', BYTES);
+	fs_dispatch(held);
+	assert_int_equal(op_of(held)->wait, OP_AT_LEFTOVERS);
+	assert_ptr_equal(free_buffer(0), buf);
+	assert_int_equal(fx.threads[0]->priv->nused, nused);
+	memset(buf->data, 'y', BYTES);
+	come_back();
+	answer(req, 0);
+	fs_fixture_turn(&fx, 0);
+	assert_int_equal(op_of(held)->wait, OP_AT_LEASE);
+	assert_int_equal(held->stowed[0], 'x');
+	assert_int_equal(held->stowed[BYTES - 1], 'x');
+	assert_true(op_cancel(held, -EINTR));
+	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
+}
+
 static void append__that_is_taken_back_while_it_is_held__leaves_its_place(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
@@ -252,6 +292,7 @@ int main(void)
 		CASE(leftover__that_comes_to_wait_for_a_lease__ends),
 		CASE(abandoned__is_withdrawn_on_each_connection),
 		CASE(appends__that_were_held__keep_their_order),
+		CASE(write__that_is_held__keeps_neither_buffer_nor_request),
 		CASE(append__that_is_taken_back_while_it_is_held__leaves_its_place),
 	};
 
