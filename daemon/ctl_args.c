@@ -219,7 +219,8 @@ static int read_operands(char **words, struct ctl_args *args)
 
 		if (!*words && operand == CTL_HOST)
 			break;
-		if (!*words)
+		/* A name has no slash: it is what stands behind it. */
+		if (!*words || (operand == CTL_EXPORT && **words == '/'))
 			return wrong(&args->command, "%s is missing", operand_names[operand]);
 		if (!**words)
 			return wrong(

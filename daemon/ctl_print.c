@@ -45,6 +45,7 @@ static void print_server(const json_t *root)
 	printf("memory in %s, store %s, metadata %s of %s\n", text_of(root, "memory_dir"),
 		text_of(root, "store_id"), size_of(store, "used", used),
 		size_of(store, "bytes", bytes));
+	printf("lease_time %" PRIu64 " s\n", number_of(root, "lease_ms") / 1000);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));
 }
@@ -84,20 +85,35 @@ static void print_snapshots(const json_t *export)
 			text_of(last, "dir"));
 }
 
-/* Of one that is shared. */
-static void print_waits(const json_t *export)
+static bool shares(const json_t *session)
+{
+	return json_is_true(json_object_get(session, "shared"));
+}
+
+/* Mounts that share the export, or any. */
+static unsigned count_sharers(const json_t *root, const char *export)
+{
+	const json_t *session;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "sessions"), i, session) n +=
+		shares(session) && (!export || !strcmp(text_of(session, "export"), export));
+	return n;
+}
+
+static void print_sharing(const json_t *root, const json_t *export)
 {
 	const json_t *n = json_object_get(export, "leases");
+	unsigned mounts = count_sharers(root, text_of(export, "name"));
 
-	if (number_of(n, "layouts") || number_of(n, "shared") || number_of(n, "exclusive") ||
-		number_of(n, "pins") || number_of(n, "locks") || number_of(n, "waiting") ||
-		number_of(n, "lock_waits"))
-		printf("%s is shared: leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
-		       " exclusive; open files %" PRIu64 ", locks %" PRIu64 "; waiting: %" PRIu64
+	if (mounts)
+		printf("%s is shared by %u mount%s: leases %" PRIu64 " layout, %" PRIu64
+		       " shared, %" PRIu64 " exclusive; locks %" PRIu64 "; waiting: %" PRIu64
 		       " for leases, %" PRIu64 " for locks\n",
-			text_of(export, "name"), number_of(n, "layouts"), number_of(n, "shared"),
-			number_of(n, "exclusive"), number_of(n, "pins"), number_of(n, "locks"),
-			number_of(n, "waiting"), number_of(n, "lock_waits"));
+			text_of(export, "name"), mounts, mounts == 1 ? "" : "s",
+			number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
+			number_of(n, "locks"), number_of(n, "waiting"), number_of(n, "lock_waits"));
 }
 
 static void print_exports(const json_t *root)
@@ -120,7 +136,7 @@ static void print_exports(const json_t *root)
 			number_of(export, "regions"));
 	}
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
-	json_array_foreach(json_object_get(root, "exports"), i, export) print_waits(export);
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_sharing(root, export);
 }
 
 static void print_counters(const char *indent, const json_t *n)
@@ -139,20 +155,42 @@ static void print_holder(const json_t *session)
 	const json_t *n = json_object_get(session, "leases");
 
 	printf("  leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
-	       " exclusive; open files %" PRIu64 ", locks %" PRIu64 ", recalls %" PRIu64 "\n",
+	       " exclusive; locks %" PRIu64 ", recalls %" PRIu64 "\n",
 		number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
-		number_of(n, "pins"), number_of(n, "locks"), number_of(session, "recalls"));
+		number_of(n, "locks"), number_of(session, "recalls"));
 }
 
-/* One that has ended is in the way of others as long as these can reach its memory. */
-static void print_processes(const json_t *session)
+/* One that is to end is in the way of others as long as these can reach its memory. */
+static void print_processes(const json_t *holder)
 {
-	const json_t *pid;
+	const json_t *pids = json_object_get(holder, "waits_for"), *pid;
+	bool one = json_array_size(pids) == 1;
 	size_t i;
 
-	json_array_foreach(json_object_get(session, "waits_for"), i, pid)
-		printf("  waits for process %" PRIu64 ", which has the memory mapped\n",
-			(uint64_t)json_integer_value(pid));
+	printf("others get what it had when process");
+	json_array_foreach(pids, i, pid)
+		printf("%s %" JSON_INTEGER_FORMAT, i ? " and" : "", json_integer_value(pid));
+	printf(" %s (is it stopped? kill -CONT, or kill -9)",
+		one ? "goes on or ends" : "go on or end");
+}
+
+static bool has_processes(const json_t *holder)
+{
+	return json_array_size(json_object_get(holder, "waits_for")) > 0;
+}
+
+static double seconds_of(const json_t *object, const char *key)
+{
+	return (double)number_of(object, key) / 1000;
+}
+
+/* Clients tell that they live once a second, or more often. */
+enum { SILENT_MS = 2000 };
+
+static void print_silence(const json_t *session)
+{
+	if (number_of(session, "silent_ms") >= SILENT_MS)
+		printf(", silent for %.1f s", seconds_of(session, "silent_ms"));
 }
 
 static void print_session(const json_t *session)
@@ -160,13 +198,19 @@ static void print_session(const json_t *session)
 	const json_t *channel;
 	size_t i;
 
-	printf("\nSESSION %" PRIu64 ": %s at export %s, %s%s%s\n", number_of(session, "id"),
-		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"),
-		json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
-		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "");
-	if (json_is_true(json_object_get(session, "shared")))
+	printf("\nSESSION %" PRIu64 ": %s at export %s, %s", number_of(session, "id"),
+		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"));
+	print_silence(session);
+	printf("%s%s%s\n", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
+		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
+		shares(session) ? ", share" : "");
+	if (shares(session))
 		print_holder(session);
-	print_processes(session);
+	if (has_processes(session)) {
+		printf("  ");
+		print_processes(session);
+		putchar('\n');
+	}
 	json_array_foreach(json_object_get(session, "channels"), i, channel)
 		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
 			text_of(channel, "peer"), text_of(channel, "state"));
@@ -223,6 +267,19 @@ static void print_quotas(const json_t *export)
 		printf("%s: %" PRIu64 " more\n", text_of(export, "name"), unlisted);
 }
 
+static bool limits_anybody(const json_t *root)
+{
+	const json_t *export;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		if (json_array_size(json_object_get(export, "quotas")))
+			return true;
+	}
+	return false;
+}
+
 int ctl_print_quotas(const char *json)
 {
 	json_t *root = json_loads(json, 0, NULL);
@@ -233,6 +290,11 @@ int ctl_print_quotas(const char *json)
 		json_decref(root);
 		return -EPROTO;
 	}
+	if (!limits_anybody(root)) {
+		puts("no export limits anybody");
+		json_decref(root);
+		return 0;
+	}
 	printf("%-20s %-5s %-16s %10s %10s %10s %10s %10s\n", "EXPORT", "OF", "OWNER", "USED",
 		"RESERVED", "LIMIT", "INODES", "LIMIT");
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_quotas(export);
@@ -242,20 +304,29 @@ int ctl_print_quotas(const char *json)
 
 /* ---- leases ---------------------------------------------------------------------------------- */
 
-static double seconds_of(const json_t *object, const char *key)
-{
-	return (double)number_of(object, key) / 1000;
-}
-
 static void print_sharer(const json_t *session)
 {
 	const json_t *n = json_object_get(session, "leases");
 
-	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %8" PRIu64
-	       " %7" PRIu64 "  %s\n",
+	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %7" PRIu64
+	       "  %s\n",
 		text_of(session, "export"), number_of(session, "id"), number_of(n, "layouts"),
-		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "pins"),
-		number_of(n, "locks"), number_of(session, "recalls"), text_of(session, "client"));
+		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "locks"),
+		number_of(session, "recalls"), text_of(session, "client"));
+}
+
+static void print_sharers(const json_t *root)
+{
+	const json_t *session;
+	size_t i;
+
+	printf("%-20s %7s %7s %8s %9s %8s %7s  %s\n", "EXPORT", "SESSION", "LAYOUT", "SHARED",
+		"EXCLUSIVE", "LOCKS", "RECALLS", "CLIENT");
+	json_array_foreach(json_object_get(root, "sessions"), i, session)
+	{
+		if (shares(session))
+			print_sharer(session);
+	}
 }
 
 static void print_contested(const json_t *export)
@@ -270,26 +341,36 @@ static void print_contested(const json_t *export)
 			seconds_of(contested, "ms"), text_of(contested, "path"));
 }
 
+static void print_all_contested(const json_t *root)
+{
+	const json_t *export;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(root, "exports"), i, export) n +=
+		json_array_size(json_object_get(export, "contested"));
+	if (!n) {
+		puts("\nnobody waits for a lease");
+		return;
+	}
+	printf("\n%-20s %10s %7s %7s %8s  %s\n", "EXPORT", "INODE", "WAITING", "RECALLS", "LONGEST",
+		"PATH");
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
+}
+
 int ctl_print_leases(const char *json)
 {
 	json_t *root = json_loads(json, 0, NULL);
-	const json_t *session, *export;
-	size_t i;
 
 	if (!json_is_object(root)) {
 		json_decref(root);
 		return -EPROTO;
 	}
-	printf("%-20s %7s %7s %8s %9s %8s %8s %7s  %s\n", "EXPORT", "SESSION", "LAYOUT", "SHARED",
-		"EXCLUSIVE", "OPEN", "LOCKS", "RECALLS", "CLIENT");
-	json_array_foreach(json_object_get(root, "sessions"), i, session)
-	{
-		if (json_is_true(json_object_get(session, "shared")))
-			print_sharer(session);
+	if (count_sharers(root, NULL)) {
+		print_sharers(root);
+		print_all_contested(root);
+	} else {
+		puts("no mount shares an export");
 	}
-	printf("\n%-20s %10s %7s %7s %8s  %s\n", "EXPORT", "INODE", "WAITING", "RECALLS", "LONGEST",
-		"PATH");
-	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
 	json_decref(root);
 	return 0;
 }
@@ -301,21 +382,56 @@ static void print_owner(const char *what, const json_t *object)
 		text_of(object, "client"));
 }
 
-static void print_holder_of(const json_t *holder)
+static const char *article_of(const char *lease)
+{
+	return *lease == 'e' || *lease == 'o' ? "an" : "a";
+}
+
+static void print_recall(const json_t *recall)
+{
+	const char *keep = text_of(recall, "keep");
+
+	printf("; asked %.1f s ago to give ", seconds_of(recall, "ms"));
+	if (strcmp(keep, "none") == 0)
+		printf("it back");
+	else
+		printf("back all but %s %s lease", article_of(keep), keep);
+}
+
+/* What others who want it wait for. */
+static void print_end(const json_t *holder, uint64_t lease_ms)
 {
 	const json_t *recall = json_object_get(holder, "recall");
-	bool pinned = json_is_true(json_object_get(holder, "pin"));
+	const char *state = text_of(holder, "state");
+	uint64_t passed_ms = number_of(recall, "ms");
+
+	if (has_processes(holder)) {
+		printf("; its session is ending: ");
+		print_processes(holder);
+	} else if (strcmp(state, "active") != 0) {
+		printf("; its session is %s", state);
+	} else if (json_is_object(recall)) {
+		printf(", has %.1f s more",
+			passed_ms < lease_ms ? (double)(lease_ms - passed_ms) / 1000 : 0.0);
+	}
+}
+
+/* Of one with a lease the server doesn't know whether he has it open. */
+static void print_holder_of(const json_t *holder, uint64_t lease_ms)
+{
+	const json_t *recall = json_object_get(holder, "recall");
 	const char *lease = text_of(holder, "lease");
-	bool has_lease = strcmp(lease, "none") != 0;
 	char text[CLOCK_TEXT_BYTES];
 
 	print_owner("held by", holder);
-	printf("%s%s%s%s since %s", has_lease ? lease : "", has_lease ? " lease" : "",
-		has_lease && pinned ? ", " : "", pinned ? "open" : "",
-		clock_format((int64_t)number_of(holder, "since"), -1, text));
+	if (strcmp(lease, "none") == 0)
+		printf("open, without a lease");
+	else
+		printf("%s lease", lease);
+	printf(" since %s", clock_format((int64_t)number_of(holder, "since"), -1, text));
 	if (json_is_object(recall))
-		printf("; asked for it %.1f s ago, to keep %s", seconds_of(recall, "ms"),
-			text_of(recall, "keep"));
+		print_recall(recall);
+	print_end(holder, lease_ms);
 	putchar('\n');
 }
 
@@ -332,6 +448,25 @@ static void print_lock_of(const json_t *lock)
 	printf(", process %" PRIu64, number_of(lock, "pid"));
 }
 
+static bool has_anybody(const json_t *root)
+{
+	static const char *const lists[] = {"holders", "waiting", "locks", "lock_waits"};
+
+	for (unsigned i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		if (json_array_size(json_object_get(root, lists[i])))
+			return true;
+	return false;
+}
+
+static void print_nobody(const json_t *root)
+{
+	if (shares(root))
+		puts("nobody has it, and nobody waits for it");
+	else
+		printf("export %s is not shared: its mounts take no leases\n",
+			text_of(root, "export"));
+}
+
 int ctl_print_who(const char *json)
 {
 	json_t *root = json_loads(json, 0, NULL);
@@ -345,12 +480,16 @@ int ctl_print_who(const char *json)
 	printf("%s%sinode %" PRIu64 " of export %s, %s\n", text_of(root, "path"),
 		*text_of(root, "path") ? ": " : "", number_of(root, "inode"),
 		text_of(root, "export"), text_of(root, "type"));
-	json_array_foreach(json_object_get(root, "holders"), i, one) print_holder_of(one);
+	if (!has_anybody(root))
+		print_nobody(root);
+	json_array_foreach(json_object_get(root, "holders"), i, one)
+		print_holder_of(one, number_of(root, "lease_ms"));
 	json_array_foreach(json_object_get(root, "waiting"), i, one)
 	{
 		print_owner("waited for by", one);
-		printf("%s, for a lease that is %s, for %.1f s\n", text_of(one, "request"),
-			text_of(one, "lease"), seconds_of(one, "ms"));
+		printf("%s, for %s %s lease, for %.1f s\n", text_of(one, "request"),
+			article_of(text_of(one, "lease")), text_of(one, "lease"),
+			seconds_of(one, "ms"));
 	}
 	json_array_foreach(json_object_get(root, "locks"), i, one)
 	{

@@ -253,8 +253,10 @@ static void add_peer(int pid, void *arg)
 	add_pid(arg, pid);
 }
 
-static const char *session_state_name(const struct session *session)
+const char *status_state_name(const struct session *session)
 {
+	if (!session)
+		return "ended";
 	if (session->ending || session->said_bye)
 		return "ending";
 	if (session->restored)
@@ -273,11 +275,11 @@ static json_t *describe_holder(const struct session *session)
 }
 
 /* One that is to end does so when nothing of it can reach memory. */
-static json_t *describe_wait(const struct session *session)
+json_t *status_waits_for(const struct session *session)
 {
 	json_t *pids = json_array();
 
-	if (!session->ending && !session->said_bye)
+	if (!session || (!session->ending && !session->said_bye))
 		return pids;
 	list_for_each (pos, &session->conns) {
 		int pid = channel_peer_pid(list_entry(pos, struct conn, link)->channel);
@@ -298,14 +300,14 @@ static json_t *describe_session(const struct session *session)
 			channels, describe_channel(list_entry(pos, struct conn, link)));
 	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
 		(json_int_t)session->stored.id, "client", status_string(session->stored.client),
-		"export", session->export->name, "state", session_state_name(session), "read_only",
+		"export", session->export->name, "state", status_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
 		(session->stored.flags & ATTACH_SHARED) != 0, "leases", describe_holder(session),
 		"recalls", (int)recalls_of(session), "silent_ms",
 		(json_int_t)(now_ms() - session->heard_ms), "requests",
 		(json_int_t)session->requests, "channels", channels, "counters",
-		describe_counters(&session->counters), "waits_for", describe_wait(session));
+		describe_counters(&session->counters), "waits_for", status_waits_for(session));
 }
 
 static json_t *describe_identity(const struct server *s)
@@ -315,10 +317,11 @@ static json_t *describe_identity(const struct server *s)
 
 	for (unsigned i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	return json_pack("{s:s s:i s:i s:I s:s s:I s:o}", "version", RMEMFS_VERSION, "wire_version",
-		(int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
+	return json_pack("{s:s s:i s:i s:I s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
+		"wire_version", (int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
 		(json_int_t)s->incarnation, "store_id", hex, "uptime_ms",
-		(json_int_t)(now_ms() - s->start_ms), "memory_dir", status_string(s->dir.path));
+		(json_int_t)(now_ms() - s->start_ms), "lease_ms", (json_int_t)s->lease_ms,
+		"memory_dir", status_string(s->dir.path));
 }
 
 static json_t *describe_store(const struct server *s)

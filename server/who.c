@@ -13,6 +13,7 @@
 #include "server/paths.h"
 #include "server/recall.h"
 #include "server/session.h"
+#include "server/status.h"
 #include "server/status_text.h"
 
 struct who {
@@ -88,8 +89,11 @@ static json_t *describe_recall(const struct who *w, uint64_t session)
 static void add_holder(const struct lease_record *record, void *arg)
 {
 	struct who *w = arg;
+	const struct session *session = session_find(w->server, record->session);
 	json_t *object = describe_owner(w, record->session);
 
+	json_object_set_new(object, "state", json_string(status_state_name(session)));
+	json_object_set_new(object, "waits_for", status_waits_for(session));
 	json_object_set_new(object, "lease", json_string(lease_state_name(record->type)));
 	json_object_set_new(object, "pin", json_boolean(record->pinned));
 	json_object_set_new(object, "since", json_integer(record->since));
@@ -148,6 +152,17 @@ static void begin_list(struct who *w, json_t *root, const char *key)
 	json_object_set_new(root, key, w->list);
 }
 
+static bool is_shared(const struct who *w)
+{
+	list_for_each (pos, &w->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (session->export == w->export && session->stored.flags & ATTACH_SHARED)
+			return true;
+	}
+	return false;
+}
+
 /* An empty path: it was not asked for by that. */
 static int describe(struct who *w, const struct attr *attr, const char *path, json_t **root)
 {
@@ -155,7 +170,8 @@ static int describe(struct who *w, const struct attr *attr, const char *path, js
 	struct meta *m = w->server->meta;
 	int err;
 
-	*root = json_pack("{s:s s:o s:I s:s}", "export", w->export->name, "path",
+	*root = json_pack("{s:s s:b s:I s:o s:I s:s}", "export", w->export->name, "shared",
+		(int)is_shared(w), "lease_ms", (json_int_t)w->server->lease_ms, "path",
 		*path ? status_string(path) : json_null(), "inode", (json_int_t)w->ino, "type",
 		inode_state_name(attr->mode));
 	begin_list(w, *root, "holders");
@@ -174,8 +190,13 @@ static int refuse_lookup(struct request *req, int err)
 {
 	const struct rpc_who *q = &req->rpc.who;
 
-	if (err == -ENOENT || err == -ENOTDIR)
-		request_refuse(req, err, "export '%.*s' has no file %.*s", q->export_name.len,
+	if ((err == -ENOENT || err == -ENOTDIR) && *q->path.s == '/')
+		request_refuse(req, err,
+			"export '%.*s' has no file %.*s (from the export's root, without the "
+			"mount point; links are not followed)",
+			q->export_name.len, q->export_name.s, q->path.len, q->path.s);
+	else if (err == -ENOENT)
+		request_refuse(req, err, "export '%.*s' has no inode %.*s", q->export_name.len,
 			q->export_name.s, q->path.len, q->path.s);
 	else if (err == -EINVAL)
 		request_refuse(req, err,

@@ -233,7 +233,7 @@ words_of() {
 
 # Members of the JSON: words of what writes it, but for those that describe states.
 json() {
-	sed '/^static .*_state_name(/,/^}/d' server/status.c server/who.c | words_of >"$work/status.c"
+	sed '/^[a-z].*_state_name(/,/^}/d' server/status.c server/who.c | words_of >"$work/status.c"
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"

@@ -127,6 +127,9 @@ background_mount() {
 	run rmemfsctl status "$socket"
 	[ "$status" -eq 0 ]
 	[[ $output == *default* ]]
+	[ "$(rmemfsctl leases "$socket")" = "no mount shares an export" ]
+	[ "$(rmemfsctl quota "$socket")" = "no export limits anybody" ]
+	[[ $(rmemfsctl who default /a "$socket") == *$'\nexport default is not shared: its mounts take no leases' ]]
 }
 
 @test "file bytes go one-sided, none in RPCs" {

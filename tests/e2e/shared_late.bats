@@ -262,7 +262,9 @@ loads() {
 	if [ "$transport" = shm ]; then
 		text=$(rmemfsctl status "$socket")
 		[[ $text == *"waiting: 1 for leases"* ]]
-		[[ $text == *"waits for process ${mounts[1]}, which has the memory mapped"* ]]
+		[[ $text == *$'\n'"  others get what it had when process ${mounts[1]} goes on or ends (is it stopped?"* ]]
+		text=$(rmemfsctl who default /a "$socket")
+		[[ $text == *"; its session is ending: others get what it had when process ${mounts[1]} goes on or ends"* ]]
 		[ ! -s "$dir/read" ]
 		kill -CONT "${mounts[1]}"
 		served

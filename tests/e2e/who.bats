@@ -58,11 +58,21 @@ is_said() {
 		"fcntl exclusive 5 5 $locker" ]
 	said=$(rmemfsctl who default "/$file" "$socket")
 	[[ $said == "/$file: inode "*" of export default, file"* ]]
-	[[ $said == *"held by session "*", "*":$dir/1 (pid ${mounts[1]}): exclusive lease, open since "* ]]
+	[[ $said == *"held by session "*", "*":$dir/1 (pid ${mounts[1]}): exclusive lease since "* ]]
 	[[ $said == *"fcntl exclusive lock of bytes 5 to 5, process $locker"* ]]
+	[[ $said != *open* ]]
 	# By its number, too.
 	said=$(rmemfsctl who default "$(stat -c %i "$dir/2/$file")" "$socket")
 	[[ $said == "inode "*" of export default, file"*"$dir/1 (pid"* ]]
+}
+
+@test "who says open only of those who have no lease" {
+	local said
+	echo more >>"$dir/2/$file"
+	who_says '[.holders[] | select(.lease == "none") | .pin] | tostring' '[true]'
+	said=$(rmemfsctl who default "/$file" "$socket")
+	[[ $said == *"$dir/1 (pid ${mounts[1]}): open, without a lease since "* ]]
+	[[ $said == *"$dir/2 (pid ${mounts[2]}): "*" lease since "* ]]
 }
 
 @test "who names those who wait, and the log who keeps them waiting" {
@@ -78,7 +88,10 @@ is_said() {
 	until_true 20 grep -q "others wait for it: /$file\$" "$dir/server.log"
 	grep "others wait for it" "$dir/server.log" | grep -q "of .*:$dir/1 (pid ${mounts[1]})"
 	[ "$(who_has '.waiting[0].ms')" -gt "$waits" ]
-	[[ $(rmemfsctl who default "/$file" "$socket") == *"; asked for it "*" s ago, to keep shared"* ]]
+	[[ $(rmemfsctl who default "/$file" "$socket") == *"; asked "*" s ago to give back all but a shared lease, has 1"*" s more"* ]]
+	[[ $(rmemfsctl who default "/$file" "$socket") == *": lookup, for a shared lease, for "*" s"* ]]
+	until_true 20 is_silent
+	[[ $(rmemfsctl status "$socket") == *"lease_time 120 s"* ]]
 	[[ $(rmemfsctl leases "$socket") == *" 1 "*"s  /$file"* ]]
 	[ "$(status_of '.exports[0].contested[0] | "\(.path) \(.waiting) \(.recalls)"')" = "/$file 1 1" ]
 	kill -CONT "${mounts[1]}"
@@ -86,6 +99,14 @@ is_said() {
 	[ "$(cat "$dir/size")" = 8 ]
 	[ "$(who_has '.waiting | length')" = 0 ]
 	[ "$(status_of '.exports[0].contested | length')" = 0 ]
+}
+
+# Mount 1, and only that.
+is_silent() {
+	local said
+	said=$(rmemfsctl status "$socket" | grep ^SESSION)
+	[ "$(grep -c ', silent for ' <<<"$said")" = 1 ] &&
+		[[ $said == *"$dir/1 (pid ${mounts[1]}) at export default, active, silent for "*" s, share"* ]]
 }
 
 @test "who names nobody any more who was killed while he waited" {
@@ -115,7 +136,7 @@ is_said() {
 	[[ $(who_has '.lock_waits[0].client') == *":$dir/2 (pid ${mounts[2]})" ]]
 	[[ $(rmemfsctl who default "/$file" "$socket") == *"to be locked by session "*", for "*" s"* ]]
 	[ "$(status_of '.exports[0].leases | "\(.locks) \(.lock_waits)"')" = "1 1" ]
-	[[ $(rmemfsctl status "$socket") == *"default is shared: "*", locks 1; "*", 1 for locks"* ]]
+	[[ $(rmemfsctl status "$socket") == *"default is shared by 2 mounts: "*"; locks 1; "*", 1 for locks"* ]]
 	echo >&5
 	wait "$waiter"
 	who_says '.lock_waits | length' 0
@@ -123,13 +144,15 @@ is_said() {
 
 @test "what each mount has is counted, until it ends" {
 	[ "$(status_of '[.sessions[] | .leases.locks] | add')" = 1 ]
-	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"* ]]
-	[[ $(rmemfsctl status "$socket") == *"leases "*" exclusive; open files 1, locks 1, recalls 0"* ]]
+	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"*"nobody waits for a lease" ]]
+	[[ $(rmemfsctl leases "$socket") != *OPEN* ]]
+	[[ $(rmemfsctl status "$socket") == *"leases "*" exclusive; locks 1, recalls 0"* ]]
 	exec 5>&-
 	wait "$locker"
 	locker=''
 	end_mount 1
 	until_true 20 nothing_is_held || die "$(rmemfsctl status --json "$socket")"
+	[[ $(rmemfsctl who default "/$file" "$socket") == *$'\nnobody has it, and nobody waits for it' ]]
 }
 
 # By mount 1; the other one may have its root for longer.
@@ -147,7 +170,11 @@ refused() {
 @test "who refuses what is not there, and others than the server's" {
 	local said
 	said=$(refused who default /none "$socket")
-	[ "$said" = "rmemfsctl: $socket: export 'default' has no file /none" ]
+	[[ $said == "rmemfsctl: $socket: export 'default' has no file /none (from the export's root, without the mount point; "* ]]
+	said=$(refused who default 99999999 "$socket")
+	[ "$said" = "rmemfsctl: $socket: export 'default' has no inode 99999999" ]
+	said=$(refused who "/$file" "$socket")
+	[ "$said" = "rmemfsctl: EXPORT is missing (usage: rmemfsctl who EXPORT PATH [HOST] [--json])" ]
 	said=$(refused who none / "$socket")
 	[ "$said" = "rmemfsctl: $socket: no export 'none'; exports: default" ]
 	said=$(refused who default file "$socket")

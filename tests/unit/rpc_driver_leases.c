@@ -846,7 +846,9 @@ static void who__has_and_who_waits(void **state)
 	expect_no_recall(1);
 	assert_int_equal(who(0, "default", "/file", json, sizeof(json)), 0);
 	expect_words(json, "\"path\":\"/file\"");
-	expect_words(json, "\"lease\":\"exclusive\",\"pin\":true,\"since\":1");
+	expect_words(json, "\"shared\":true,\"lease_ms\":");
+	expect_words(json,
+		"\"state\":\"active\",\"waits_for\":[],\"lease\":\"exclusive\",\"pin\":true,\"since\":1");
 	expect_words(json, "\"recall\":{\"keep\":\"shared\",\"ms\":");
 	expect_words(json, "\"request\":\"lease\",\"lease\":\"shared\",\"ms\":");
 	expect_words(json, "\"kind\":\"fcntl\",\"lock\":\"exclusive\",\"start\":0,\"end\":9,"
@@ -863,6 +865,9 @@ static void who__has_and_who_waits(void **state)
 	expect_words(json, "exports: default");
 	assert_int_equal(who(1, "default", "/none", json, sizeof(json)), -ENOENT);
 	expect_words(json, "has no file /none");
+	expect_words(json, "without the mount point");
+	assert_int_equal(who(1, "default", "99999999", json, sizeof(json)), -ENOENT);
+	expect_words(json, "has no inode 99999999");
 	assert_int_equal(who(1, "default", "file", json, sizeof(json)), -EINVAL);
 	assert_int_equal(who(1, "default", "/", json, sizeof(json)), 0);
 	expect_words(json, "\"holders\":[],\"waiting\":[],\"locks\":[],\"lock_waits\":[]}");
