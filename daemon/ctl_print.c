@@ -335,10 +335,14 @@ static void print_contested(const json_t *export)
 	size_t i;
 
 	json_array_foreach(json_object_get(export, "contested"), i, contested)
-		printf("%-20s %10" PRIu64 " %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
-			text_of(export, "name"), number_of(contested, "inode"),
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
+			text_of(export, "name"), number_of(contested, "inode"), "lease",
 			number_of(contested, "waiting"), number_of(contested, "recalls"),
 			seconds_of(contested, "ms"), text_of(contested, "path"));
+	json_array_foreach(json_object_get(export, "contested_locks"), i, contested)
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7s %7.1fs\n",
+			text_of(export, "name"), number_of(contested, "inode"), "lock",
+			number_of(contested, "waiting"), "-", seconds_of(contested, "ms"));
 }
 
 static void print_all_contested(const json_t *root)
@@ -346,14 +350,17 @@ static void print_all_contested(const json_t *root)
 	const json_t *export;
 	size_t i, n = 0;
 
-	json_array_foreach(json_object_get(root, "exports"), i, export) n +=
-		json_array_size(json_object_get(export, "contested"));
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		n += json_array_size(json_object_get(export, "contested"));
+		n += json_array_size(json_object_get(export, "contested_locks"));
+	}
 	if (!n) {
-		puts("\nnobody waits for a lease");
+		puts("\nnobody waits for a lease or a lock");
 		return;
 	}
-	printf("\n%-20s %10s %7s %7s %8s  %s\n", "EXPORT", "INODE", "WAITING", "RECALLS", "LONGEST",
-		"PATH");
+	printf("\n%-20s %10s %-5s %7s %7s %8s  %s\n", "EXPORT", "INODE", "FOR", "WAITING",
+		"RECALLS", "LONGEST", "PATH");
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
 }
 

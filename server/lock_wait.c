@@ -15,7 +15,8 @@ struct lock_inode {
 	struct volume *v;
 	uint64_t key;
 	struct list waits; /* struct lock_wait, in the order they came */
-	int64_t look_ms;   /* when to look at it next; INT64_MAX: when something has changed */
+	unsigned n;
+	int64_t look_ms; /* when to look at it next; INT64_MAX: when something has changed */
 };
 
 struct lock_session {
@@ -161,6 +162,7 @@ static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session
 	comes_again(ws, wait, want);
 	list_add_tail(&at->waits, &wait->of_inode);
 	list_add_tail(&by->waits, &wait->of_session);
+	at->n++;
 	by->n++;
 	ws->n++;
 	at->v->lock_waits++;
@@ -195,6 +197,7 @@ void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait)
 	look_soon(ws, wait->at);
 	list_del(&wait->of_inode);
 	list_del(&wait->of_session);
+	wait->at->n--;
 	wait->by->n--;
 	drop_unused_session(wait->by);
 	wait->at->v->lock_waits--;
@@ -217,6 +220,20 @@ void lock_waits_each(const struct lock_waits *ws, uint64_t key,
 		return;
 	list_for_each (pos, &at->waits)
 		fn(wait_of(pos), arg);
+}
+
+void lock_waits_each_inode(const struct lock_waits *ws, const struct volume *v,
+	void (*fn)(const struct lock_waited *waited, void *arg), void *arg)
+{
+	list_for_each (pos, &ws->inodes) {
+		const struct lock_inode *at = inode_of(pos);
+		struct lock_waited waited = {.ino = ino_of_key(at->key), .waits = at->n};
+
+		if (at->v != v || list_empty(&at->waits))
+			continue;
+		waited.since_ms = wait_of(at->waits.next)->came_ms;
+		fn(&waited, arg);
+	}
 }
 
 void lock_waits_changed(struct lock_waits *ws, uint64_t key)

@@ -74,6 +74,15 @@ void lock_waits_drop_session(struct lock_waits *ws, uint64_t session);
 void lock_waits_each(const struct lock_waits *ws, uint64_t key,
 	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
 
+/* Calls fn for each inode of the volume that is waited for. */
+struct lock_waited {
+	uint64_t ino;
+	unsigned waits;
+	int64_t since_ms; /* of the one that waits longest */
+};
+void lock_waits_each_inode(const struct lock_waits *ws, const struct volume *v,
+	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
+
 /* Whether what this wait (NULL: one that comes now) wants is behind others' waits. */
 int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
 	const struct lock *want, const struct lock_wait *wait, bool *behind);

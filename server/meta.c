@@ -262,6 +262,12 @@ void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
 	lock_waits_each(&m->lock_waits, inode_key(&m->volumes[export_index], ino), fn, arg);
 }
 
+void meta_locks_waited(const struct meta *m, unsigned export_index,
+	void (*fn)(const struct lock_waited *waited, void *arg), void *arg)
+{
+	lock_waits_each_inode(&m->lock_waits, &m->volumes[export_index], fn, arg);
+}
+
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session)
 {
 	return holders_of(&m->volumes[export_index].holders, session);

@@ -136,10 +136,13 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 /* The same for its locks, and for those who wait for one. */
 struct lock;
 struct lock_wait;
+struct lock_waited;
 int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
 	bool (*fn)(const struct lock *lock, void *arg), void *arg);
 void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+void meta_locks_waited(const struct meta *m, unsigned export_index,
+	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
 /* What a session has, as it was last committed. */
 struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session);
 /* Grows with each record that goes because its session has ended. */

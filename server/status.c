@@ -9,6 +9,7 @@
 #include "common/util.h"
 #include "server/conn.h"
 #include "server/holders.h"
+#include "server/lock_wait.h"
 #include "server/peers.h"
 #include "server/quota.h"
 #include "server/recall.h"
@@ -169,6 +170,29 @@ static json_t *describe_contested(const struct server *s, const struct export *e
 	return array;
 }
 
+static void add_locked(const struct lock_waited *waited, void *arg)
+{
+	const struct recall_view view = {
+		.ino = waited->ino, .waiting = waited->waits, .since_ms = waited->since_ms};
+
+	add_contested(&view, arg);
+}
+
+static json_t *describe_locked(const struct server *s, const struct export *export)
+{
+	struct contested_list list = {.n = 0};
+	json_t *array = json_array();
+	int64_t now = now_ms();
+
+	meta_locks_waited(s->meta, export->index, add_locked, &list);
+	for (unsigned i = 0; i < list.n; i++)
+		json_array_append_new(
+			array, json_pack("{s:I s:i s:I}", "inode", (json_int_t)list.v[i].ino,
+				       "waiting", (int)list.v[i].waiting, "ms",
+				       (json_int_t)(now - list.v[i].since_ms)));
+	return array;
+}
+
 static json_t *describe_export(const struct server *s, const struct export *export, bool names)
 {
 	struct rpc_counters sum = sum_counters(s, export);
@@ -191,6 +215,8 @@ static json_t *describe_export(const struct server *s, const struct export *expo
 		json_object_set_new(object, "leases", describe_leases(s, export, &u));
 	if (object)
 		json_object_set_new(object, "contested", describe_contested(s, export, names));
+	if (object)
+		json_object_set_new(object, "contested_locks", describe_locked(s, export));
 	describe_quotas(s, export, object);
 	return object;
 }

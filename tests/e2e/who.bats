@@ -136,15 +136,18 @@ is_silent() {
 	[[ $(who_has '.lock_waits[0].client') == *":$dir/2 (pid ${mounts[2]})" ]]
 	[[ $(rmemfsctl who default "/$file" "$socket") == *"to be locked by session "*", for "*" s"* ]]
 	[ "$(status_of '.exports[0].leases | "\(.locks) \(.lock_waits)"')" = "1 1" ]
+	[ "$(status_of '.exports[0].contested_locks[] | "\(.inode) \(.waiting)"')" = "$(who_has .inode) 1" ]
+	rmemfsctl leases "$socket" | grep -qE "^default +$(who_has .inode) lock +1 +- +[0-9.]+s\$"
 	[[ $(rmemfsctl status "$socket") == *"default is shared by 2 mounts: "*"; locks 1; "*", 1 for locks"* ]]
 	echo >&5
 	wait "$waiter"
 	who_says '.lock_waits | length' 0
+	[ "$(status_of '.exports[0].contested_locks | length')" = 0 ]
 }
 
 @test "what each mount has is counted, until it ends" {
 	[ "$(status_of '[.sessions[] | .leases.locks] | add')" = 1 ]
-	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"*"nobody waits for a lease" ]]
+	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"*"nobody waits for a lease or a lock" ]]
 	[[ $(rmemfsctl leases "$socket") != *OPEN* ]]
 	[[ $(rmemfsctl status "$socket") == *"leases "*" exclusive; locks 1, recalls 0"* ]]
 	exec 5>&-
