@@ -149,6 +149,9 @@ struct rpc_counters {
 	uint64_t rpcs;
 	uint64_t rpc_data_bytes; /* file bytes carried in messages: 0 */
 };
+void rpc_counters_add(struct rpc_counters *sum, const struct rpc_counters *more);
+/* What came after some had been counted; none of it is below 0, whatever a peer says. */
+void rpc_counters_subtract(struct rpc_counters *counted, const struct rpc_counters *before);
 
 struct rpc_bye {
 	struct rpc_counters counters;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "common/rpc_fields.h"
+#include "common/util.h"
 
 /* Header: op, slot, four bytes of zero, seq. */
 
@@ -33,6 +34,20 @@ RPC_MESSAGE(regions, struct rpc_regions, REGIONS_FIELDS)
 	F(u64, rpcs)        \
 	F(u64, rpc_data_bytes)
 RPC_MESSAGE(counters, struct rpc_counters, COUNTERS_FIELDS)
+
+void rpc_counters_add(struct rpc_counters *sum, const struct rpc_counters *more)
+{
+#define ADD(kind, name) sum->name += more->name;
+	COUNTERS_FIELDS(ADD)
+#undef ADD
+}
+
+void rpc_counters_subtract(struct rpc_counters *counted, const struct rpc_counters *before)
+{
+#define SUBTRACT(kind, name) counted->name -= min_u64(counted->name, before->name);
+	COUNTERS_FIELDS(SUBTRACT)
+#undef SUBTRACT
+}
 
 #define BYE_FIELDS(F)         \
 	F(counters, counters) \

@@ -379,8 +379,17 @@ bool session_has_ended(const struct session *s)
 	return atomic_load_explicit(&s->ended, memory_order_acquire);
 }
 
+static void count_all(const struct session *s, struct rpc_counters *sum)
+{
+	*sum = (struct rpc_counters){0};
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (s->remotes[i])
+			remote_counters_add(s->remotes[i], sum);
+}
+
 void session_begin_anew(struct session *s)
 {
+	count_all(s, &s->before);
 	s->ended_id = s->id;
 	s->id = 0;
 	atomic_store_explicit(&s->ended, false, memory_order_release);
@@ -493,8 +502,6 @@ void session_complain(struct session *s, const char *why)
 
 void session_totals(struct session *s, struct rpc_counters *totals)
 {
-	*totals = (struct rpc_counters){0};
-	for (unsigned i = 0; i < s->nchannels; i++)
-		if (s->remotes[i])
-			remote_counters_add(s->remotes[i], totals);
+	count_all(s, totals);
+	rpc_counters_subtract(totals, &s->before);
 }

@@ -40,9 +40,10 @@ struct session {
 	int64_t connect_until_ms;
 	char connect_why[SESSION_WHY_BYTES];
 
-	_Atomic uint64_t id; /* 0: none yet, or none any more; set by thread 0 */
-	uint64_t ended_id;   /* of the session before; 0: there was none */
-	atomic_bool ended;   /* by the server, and session_begin_anew() was not called yet */
+	_Atomic uint64_t id;        /* 0: none yet, or none any more; set by thread 0 */
+	uint64_t ended_id;          /* of the session before; 0: there was none */
+	atomic_bool ended;          /* by the server, and session_begin_anew() was not called yet */
+	struct rpc_counters before; /* what all threads had counted when it began */
 
 	/* Settled by the first ATTACH. */
 	uint8_t store_id[16];
@@ -105,7 +106,7 @@ void session_channel_down(struct session *s, const char *why);
 void session_channel_back(struct session *s);
 void session_complain(struct session *s, const char *why);
 
-/* The sum over all threads. */
+/* The sum over all threads, since the session began. */
 void session_totals(struct session *s, struct rpc_counters *totals);
 
 #endif

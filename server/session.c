@@ -74,7 +74,7 @@ static void restore_one(const struct meta_session *stored, void *arg)
 		r->err = -ENOMEM;
 		return;
 	}
-	session->restored = true;
+	session->restored = session->counted_before = true;
 	session->attached = UINT64_MAX;
 }
 
@@ -119,16 +119,6 @@ struct session *session_find(struct server *s, uint64_t id)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static void add_counters(struct rpc_counters *sum, const struct rpc_counters *more)
-{
-	sum->reads += more->reads;
-	sum->writes += more->writes;
-	sum->read_bytes += more->read_bytes;
-	sum->write_bytes += more->write_bytes;
-	sum->rpcs += more->rpcs;
-	sum->rpc_data_bytes += more->rpc_data_bytes;
-}
-
 static int forget(struct server *s, const struct session *session)
 {
 	int err = meta_begin(s->meta);
@@ -162,7 +152,7 @@ static void finish(struct session *session)
 	if (log_ratelimit_ok(&limit, LOG_MS))
 		log_info("session %" PRIu64 " of %s at export '%s' has ended", session->stored.id,
 			session->stored.client, session->export->name);
-	add_counters(&session->export->ended, &session->counters);
+	rpc_counters_add(&session->export->ended, &session->counters);
 	session_delete(session);
 	s->reclaim = true;
 	snapshot_lost_session(s);
@@ -347,6 +337,16 @@ void session_retry_stalled(struct server *s)
 		session_regions(list_entry(pos, struct request, link));
 }
 
+/* What it has done with an earlier run of the server is not this one's. */
+static void count(struct session *session, const struct rpc_counters *said)
+{
+	if (session->counted_before)
+		session->before = *said;
+	session->counted_before = false;
+	session->counters = *said;
+	rpc_counters_subtract(&session->counters, &session->before);
+}
+
 void session_ping(struct request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
@@ -357,7 +357,7 @@ void session_ping(struct request *req)
 
 	/* First: what is new from here on is not in this answer. */
 	req->conn->rung = session->ring_wanted = false;
-	session->counters = req->rpc.ping;
+	count(session, &req->rpc.ping);
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	rep.ping.give_pages = session->spare.asked;
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
@@ -375,7 +375,7 @@ void session_bye(struct request *req)
 	struct session *session = req->conn->session;
 	struct rpc_reply rep = {0};
 
-	session->counters = req->rpc.bye.counters;
+	count(session, &req->rpc.bye.counters);
 	session->said_bye = true;
 	session->clean = !req->rpc.bye.lost;
 	request_answer(req, &rep);

@@ -37,11 +37,12 @@ struct session {
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;
-	bool clean;       /* and had nothing that was not committed */
-	bool fell_silent; /* told once, until a channel is attached again */
-	bool ending;      /* all channels are being fenced */
-	bool ring_wanted; /* could not be sent, or was lost: sessions_tick() tries again */
-	struct rpc_counters counters;
+	bool clean;          /* and had nothing that was not committed */
+	bool fell_silent;    /* told once, until a channel is attached again */
+	bool ending;         /* all channels are being fenced */
+	bool ring_wanted;    /* could not be sent, or was lost: sessions_tick() tries again */
+	bool counted_before; /* with an earlier run of the server, and not said yet how much */
+	struct rpc_counters counters, before; /* in this run of the server; what to leave out */
 };
 
 /* Takes over what the store has from earlier runs. */

@@ -30,16 +30,6 @@ static json_t *describe_counters(const struct rpc_counters *n)
 		(json_int_t)n->rpc_data_bytes);
 }
 
-static void add_counters(struct rpc_counters *sum, const struct rpc_counters *n)
-{
-	sum->reads += n->reads;
-	sum->writes += n->writes;
-	sum->read_bytes += n->read_bytes;
-	sum->write_bytes += n->write_bytes;
-	sum->rpcs += n->rpcs;
-	sum->rpc_data_bytes += n->rpc_data_bytes;
-}
-
 /* Of the sessions that were and those that are; export NULL: of all exports. */
 static struct rpc_counters sum_counters(const struct server *s, const struct export *export)
 {
@@ -47,12 +37,12 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 
 	for (unsigned i = 0; i < s->exports->n; i++)
 		if (!export || export == &s->exports->v[i])
-			add_counters(&sum, &s->exports->v[i].ended);
+			rpc_counters_add(&sum, &s->exports->v[i].ended);
 	list_for_each (pos, &s->sessions) {
 		const struct session *session = list_entry(pos, struct session, link);
 
 		if (!export || export == session->export)
-			add_counters(&sum, &session->counters);
+			rpc_counters_add(&sum, &session->counters);
 	}
 	return sum;
 }

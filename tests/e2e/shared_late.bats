@@ -134,6 +134,28 @@ more" ]
 	mount_logged 1 'session lost: session'
 }
 
+writes_counted() {
+	[ "$(status_of .totals.writes)" -eq "$1" ]
+}
+
+@test "what a mount has done is counted once, whatever sessions it has had" {
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	until_true 20 writes_counted 1
+	late 1 2/a
+	served
+	until_true 20 mount_logged 1 'connected again'
+	gives a EIO write lost
+	gives a ok write second
+	gives a ok fsync
+	let_go a
+	end_mount 1
+	writes_counted 2
+	[ "$(status_of .exports[0].counters.writes)" -eq 2 ]
+}
+
 # said NAME ORDER...
 said() {
 	local n

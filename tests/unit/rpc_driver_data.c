@@ -1,6 +1,7 @@
 /* rpc_driver_data.c - pages: granted, written one-sided, committed, read back; none left; status.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -173,21 +174,56 @@ static void status__tells_of_exports_and_sessions_without_attach(void **state)
 	client_fini(&other);
 }
 
-static void ping__counters_show_in_status(void **state)
+static void ping_with(uint64_t read_bytes)
 {
-	struct rpc_request req = {
-		.op = RPC_PING, .slot = RPC_NO_SLOT, .ping = {.reads = 1, .read_bytes = 123456789}};
+	struct rpc_request req = {.op = RPC_PING,
+		.slot = RPC_NO_SLOT,
+		.ping = {.reads = 1, .read_bytes = read_bytes}};
 	struct rpc_reply rep;
 
 	client_send(&client, &req);
 	client_receive(&client, &rep);
 	assert_int_equal(rep.status, 0);
 	assert_true(rep.ping.server_time > 0);
-	req = (struct rpc_request){.op = RPC_STATUS, .slot = RPC_NO_SLOT};
+}
+
+/* In the session, in its export, and in all. */
+static void assert_status_counts(uint64_t read_bytes)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep;
+	char json[RPC_MSG_BYTES + 1], words[64], *at;
+	int n = 0;
+
 	client_send(&client, &req);
 	client_receive(&client, &rep);
-	assert_non_null(memmem(rep.status_text.tail.data, rep.status_text.tail.len,
-		"\"read_bytes\":123456789", 22));
+	snprintf(json, sizeof(json), "%.*s", (int)rep.status_text.tail.len,
+		(const char *)rep.status_text.tail.data);
+	snprintf(words, sizeof(words), "\"read_bytes\":%" PRIu64 ",", read_bytes);
+	for (at = json; (at = strstr(at, words)); at++)
+		n++;
+	assert_int_equal(n, 3);
+}
+
+static void ping__counters_show_in_status(void **state)
+{
+	ping_with(123456789);
+	assert_status_counts(123456789);
+}
+
+static void ping__counts_in_this_run_of_the_server(void **state)
+{
+	ping_with(1000);
+	server_kill(&server);
+	client_wait_closed(&client);
+	server_start(&server);
+	client_resume(&client);
+	ping_with(1500);
+	assert_status_counts(0);
+	ping_with(1542);
+	assert_status_counts(42);
+	ping_with(7);
+	assert_status_counts(0);
 }
 
 static int set_up(void **state)
@@ -214,6 +250,7 @@ int driver_run_data(void)
 		DATA_TEST(grant__waits_for_scrubbing),
 		DATA_TEST(status__tells_of_exports_and_sessions_without_attach),
 		DATA_TEST(ping__counters_show_in_status),
+		DATA_TEST(ping__counts_in_this_run_of_the_server),
 	};
 
 	return cmocka_run_group_tests_name("data", tests, NULL, NULL);

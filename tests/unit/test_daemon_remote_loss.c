@@ -341,6 +341,9 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	rpcs_verify(&b, 60);
 	drive_stop(&b.d, 10000);
 	bench_close(&b);
+	/* What it has done in the other session is counted there. */
+	assert_int_equal(b.script.bye.rpcs, 60);
+	assert_int_equal(b.script.bye.writes, 0);
 	locks_fini(&fs->locks);
 	free(fs);
 }
