@@ -146,17 +146,21 @@ void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-void lock_owners_forget_locked(struct inode *inode)
+bool lock_owners_forget_locked(struct inode *inode)
 {
 	struct list *link;
+	bool any = false;
 
 	while ((link = list_pop(&inode->locks.owners))) {
 		struct lock_owner *o = owner_of(link);
 
-		if (o->has && !o->freed && o->handle)
+		if (o->has && !o->freed && o->handle) {
 			atomic_store(&o->handle->unlocked, true);
+			any = true;
+		}
 		free(o);
 	}
+	return any;
 }
 
 /* ---- what is leaving ------------------------------------------------------------------------- */

@@ -47,8 +47,8 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got);
 /* This was given up, which may have been all that its owner had. */
 void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock);
 /* The session has ended, and with it all locks, and nobody asks for one: what they were had by is
- * of no use any more. */
-void lock_owners_forget_locked(struct inode *inode);
+ * of no use any more. Whether there is any such handle. */
+bool lock_owners_forget_locked(struct inode *inode);
 
 /* That was granted to nobody: it is given up. */
 void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock);

@@ -50,11 +50,22 @@ static void wake_all(struct fs *fs)
 
 /* ---- what is forgotten ----------------------------------------------------------------------- */
 
-struct lost {
-	struct fs *fs;
+struct lost_files {
 	struct inode *named[NAMED_MAX]; /* referenced */
 	unsigned n;
 };
+
+struct lost {
+	struct fs *fs;
+	struct lost_files written, locked;
+};
+
+static void note_lost(struct lost_files *files, struct inode *inode)
+{
+	if (files->n < NAMED_MAX)
+		files->named[files->n] = inode_ref(inode);
+	files->n++;
+}
 
 /* Whether somebody is yet to be told of a write that did not arrive. */
 static bool is_to_tell_locked(const struct commit *c)
@@ -79,9 +90,7 @@ static void forget_inode(struct inode *inode, void *arg)
 	if (is_lost_locked(inode)) {
 		if (!inode->commit.refused && !is_to_tell_locked(&inode->commit))
 			commit_failed_locked(inode, -EIO);
-		if (lost->n < NAMED_MAX)
-			lost->named[lost->n] = inode_ref(inode);
-		lost->n++;
+		note_lost(&lost->written, inode);
 	}
 	commit_forget_locked(inode);
 	inode->access.dirty = false;
@@ -90,25 +99,24 @@ static void forget_inode(struct inode *inode, void *arg)
 	lease_forget_locked(inode);
 	told_forget_locked(inode);
 	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
-	lock_owners_forget_locked(inode);
+	if (lock_owners_forget_locked(inode))
+		note_lost(&lost->locked, inode);
 	pthread_mutex_unlock(&inode->lock);
 }
 
-static void log_lost(struct lost *lost)
+static void log_lost(struct lost_files *files, const char *what)
 {
 	char path[PATH_TEXT_BYTES];
 
-	for (unsigned i = 0; i < lost->n && i < NAMED_MAX; i++) {
-		struct inode *inode = lost->named[i];
+	for (unsigned i = 0; i < files->n && i < NAMED_MAX; i++) {
+		struct inode *inode = files->named[i];
 
 		path_describe(inode, path, sizeof(path));
-		log_error("inode %llu, %s: what was written last is lost with the session",
-			(unsigned long long)inode->ino, path);
+		log_error("inode %llu, %s: %s", (unsigned long long)inode->ino, path, what);
 		inode_put(inode);
 	}
-	if (lost->n > NAMED_MAX)
-		log_error("%u more files: what was written last is lost with the session",
-			lost->n - NAMED_MAX);
+	if (files->n > NAMED_MAX)
+		log_error("%u more files: %s", files->n - NAMED_MAX, what);
 }
 
 static void forget(struct io_thread *thread)
@@ -122,7 +130,9 @@ static void forget(struct io_thread *thread)
 		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
 	allowances_forget(&fs->allowances);
 	freeze_forget(&fs->freeze);
-	log_lost(&lost);
+	log_lost(&lost.written, "what was written last is lost with the session");
+	log_lost(&lost.locked,
+		"its locks are lost with the session; it fails with EIO until it is closed");
 	session_begin_anew(fs->session);
 	/* Who waited for room goes on, in the new session. */
 	returns_forget(thread);

@@ -240,6 +240,7 @@ loads() {
 }
 
 @test "who had a lock when the session was ended can do nothing by that file" {
+	local lost
 	begin 1 2
 	keep a "$dir/1/file"
 	keep b "$dir/1/file"
@@ -263,6 +264,10 @@ loads() {
 	gives c first read
 	gives d EIO read
 	gives d '' read
+	mount_logged 1 "fails once with EIO, what was locked until it is closed"
+	lost='its locks are lost with the session; it fails with EIO until it is closed'
+	mount_logged 1 "/file: $lost"
+	run ! mount_logged 1 "/other: $lost"
 	keep e "$dir/2/file"
 	gives e ok flock
 	gives e ok record
