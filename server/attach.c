@@ -191,6 +191,14 @@ static bool gives_way(const struct session *session, const struct rpc_attach *a)
 	       session_expired(session);
 }
 
+static const char *why_it_ends(const struct session *session, const struct rpc_attach *a)
+{
+	if (!is_of_owner(session, a))
+		return session_why_expired(session);
+	return session->stored.instance == a->instance ? "its mount begins another one"
+						       : "it was mounted again at the same place";
+}
+
 /* Of those that are expired none, as long as one would stay that keeps the client out all the same.
  * An owner's older instance in any case. */
 static void end_those_in_the_way(
@@ -207,7 +215,7 @@ static void end_those_in_the_way(
 		struct session *session = list_entry(pos, struct session, link);
 
 		if (is_in_the_way(session, export, a) && (all || is_of_owner(session, a)))
-			session_end(session);
+			session_end(session, why_it_ends(session, a));
 	}
 }
 
@@ -229,7 +237,7 @@ static bool has_place(struct server *s, const struct export *export)
 		struct session *session = list_entry(pos, struct session, link);
 
 		if (is_at(session, export) && session_expired(session)) {
-			session_end(session);
+			session_end(session, session_why_expired(session));
 			return true;
 		}
 	}

@@ -122,7 +122,7 @@ int64_t lock_news_tick(struct server *s, int64_t now)
 		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it is gone, and "
 			    "has locks that others want",
 			session->stored.id, session->stored.client, session->export->name);
-		session_end(session);
+		session_end(session, NULL);
 	}
 	meta_locks_due(s->meta, &look_ms);
 	next = look_ms < next ? look_ms : next;

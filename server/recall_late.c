@@ -14,6 +14,7 @@ enum {
 	SLOW_MS = 1000,
 	LOG_MS = 1000,
 	LOG_BURST = 64,
+	QUICK_STEPS = 16,
 	STILL_SHARE = 4, /* so much of the lease time between two looks may be this process's own */
 };
 
@@ -115,6 +116,12 @@ static void discount(struct recall *r, int64_t now)
 		r->since_ms += passed - allowed;
 }
 
+/* There is nobody who could give anything back. */
+static bool is_gone(const struct session *session)
+{
+	return session->process_gone && !session_reaches_memory(session);
+}
+
 static int64_t deadline_of(const struct recall *r)
 {
 	const struct session *session = r->session;
@@ -123,7 +130,7 @@ static int64_t deadline_of(const struct recall *r)
 
 	if (!list_empty(&session->conns))
 		return r->since_ms + lease_ms;
-	if (session->process_gone && !session_reaches_memory(session))
+	if (is_gone(session))
 		return 0;
 	return min_i64(r->since_ms, heard_ms) + lease_ms;
 }
@@ -139,19 +146,47 @@ static bool is_on_shm(const struct session *session)
 	return false;
 }
 
+/* Who is ended at once was not late, so nobody has looked for the path: as far as that is quick. */
+static void find_path_now(struct contested *at, struct meta *m)
+{
+	struct path_search search;
+	int err = -EAGAIN;
+
+	if (at->path)
+		return;
+	path_search_begin(&search, at->export->index, at->ino);
+	for (unsigned i = 0; err == -EAGAIN && i < QUICK_STEPS; i++)
+		err = path_search_step(m, &search);
+	if (!err)
+		at->path = strdup(path_search_text(&search));
+}
+
+static void log_end(struct recall *r, int64_t now)
+{
+	const struct session *session = r->session;
+	const struct contested *at = r->at;
+	const char *comma = at->path ? ", " : "", *path = at->path ? at->path : "";
+	long long ms = (long long)(now - r->since_ms);
+
+	if (is_gone(session))
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: its process has "
+			    "ended, and others want inode %" PRIu64 "%s%s",
+			session->stored.id, session->stored.client, at->export->name, at->ino,
+			comma, path);
+	else
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given "
+			    "back inode %" PRIu64 "%s%s%s for %lld.%lld s%s",
+			session->stored.id, session->stored.client, at->export->name, at->ino,
+			comma, path, at->path ? "," : "", ms / 1000, ms % 1000 / 100,
+			is_on_shm(session) ? "; others get it when its process goes on or ends"
+					   : "");
+}
+
 static void end_holder(struct recall *r, int64_t now)
 {
-	struct session *session = r->session;
-
-	log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given back "
-		    "inode %" PRIu64 " for %lld.%lld s%s%s%s",
-		session->stored.id, session->stored.client, r->at->export->name, r->at->ino,
-		(long long)(now - r->since_ms) / 1000, (long long)(now - r->since_ms) % 1000 / 100,
-		is_on_shm(session)
-			? "; over shm others get that when its process goes on or has ended"
-			: "",
-		r->at->path ? ": " : "", r->at->path ? r->at->path : "");
-	session_end(session);
+	find_path_now(r->at, r->session->server->meta);
+	log_end(r, now);
+	session_end(r->session, NULL);
 }
 
 /* Ends it if it is late: it may be gone then. */

@@ -150,8 +150,9 @@ static void finish(struct session *session)
 		return;
 	}
 	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_info("session %" PRIu64 " of %s at export '%s' has ended", session->stored.id,
-			session->stored.client, session->export->name);
+		log_info("session %" PRIu64 " of %s at export '%s' has ended%s%s",
+			session->stored.id, session->stored.client, session->export->name,
+			session->why ? ": " : "", session->why ? session->why : "");
 	rpc_counters_add(&session->export->ended, &session->counters);
 	session_delete(session);
 	s->reclaim = true;
@@ -163,8 +164,10 @@ bool session_reaches_memory(const struct session *session)
 	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
 }
 
-void session_end(struct session *session)
+void session_end(struct session *session, const char *why)
 {
+	if (!session->ending && !session->said_bye)
+		session->why = why;
 	session->ending = true;
 	list_for_each (pos, &session->conns)
 		conn_fence(list_entry(pos, struct conn, link));
@@ -207,6 +210,12 @@ bool session_expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
+const char *session_why_expired(const struct session *session)
+{
+	return session->process_gone ? "its process had ended"
+				     : "nothing was heard of it for the lease time";
+}
+
 bool session_is_missed(const struct session *session)
 {
 	int64_t since_ms = max_i64(session->lost_ms, session->heard_ms);
@@ -240,7 +249,7 @@ void sessions_end_overdue(struct server *s, const struct export *export, const s
 
 		if (session->export == export && session != but && !session->ending &&
 			session_overdue(session))
-			session_end(session);
+			session_end(session, session_why_expired(session));
 	}
 }
 
@@ -377,6 +386,7 @@ void session_bye(struct request *req)
 
 	count(session, &req->rpc.bye.counters);
 	session->said_bye = true;
+	session->why = "it was unmounted";
 	session->clean = !req->rpc.bye.lost;
 	request_answer(req, &rep);
 	list_for_each (pos, &session->conns)

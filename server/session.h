@@ -40,6 +40,7 @@ struct session {
 	bool clean;          /* and had nothing that was not committed */
 	bool fell_silent;    /* told once, until a channel is attached again */
 	bool ending;         /* all channels are being fenced */
+	const char *why;     /* has ended, for the log; NULL: it is said already */
 	bool ring_wanted;    /* could not be sent, or was lost: sessions_tick() tries again */
 	bool counted_before; /* with an earlier run of the server, and not said yet how much */
 	struct rpc_counters counters, before; /* in this run of the server; what to leave out */
@@ -75,8 +76,10 @@ void session_ring(struct session *session);
  * its mappings: then only its own BYE ends the session. */
 bool session_expired(const struct session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
- */
-void session_end(struct session *session);
+ * why: for the log, of static storage; NULL: that has it already. */
+void session_end(struct session *session, const char *why);
+/* Why one that is expired is ended. */
+const char *session_why_expired(const struct session *session);
 /* Whether it has had its time to be heard, and to come back: a lease may be shorter than that. */
 bool session_is_missed(const struct session *session);
 /* And is expired. */
