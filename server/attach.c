@@ -256,25 +256,44 @@ static const char *why_alone(const struct request *req, const struct session *ho
 	if (had & wanted & ATTACH_SHARED)
 		return "";
 	if (had & ATTACH_SHARED)
-		return ", with -o share; who joins mounts it with -o share, too";
+		return wanted & ATTACH_READ_ONLY ? ", with -o share; mount it with -o ro,share, too"
+						 : ", with -o share; mount it with -o share, too";
 	if (wanted & ATTACH_SHARED)
 		return ", without -o share; mount it everywhere with -o share";
 	if (had & ATTACH_READ_ONLY)
-		return ", read-only; who writes takes an export that nobody uses";
+		return ", read-only; a mount that writes needs the export for itself, or -o share "
+		       "on all of them";
 	if (wanted & ATTACH_READ_ONLY)
-		return ", who may write; read-only mounts share an export only with each other";
+		return ", who may write; read-only mounts share an export only with each other, or "
+		       "with -o ro,share where all have share";
 	return "";
+}
+
+/* A client names its process, by which shm knows its peers. */
+static void describe_way(const struct session *holder, char *text, size_t len)
+{
+	const struct channel *ch;
+	char pid[32];
+
+	if (list_empty(&holder->conns)) {
+		snprintf(text, len, "which has no connection now");
+		return;
+	}
+	ch = list_entry(holder->conns.next, struct conn, link)->channel;
+	snprintf(pid, sizeof(pid), "(pid %d)", channel_peer_pid(ch));
+	if (strstr(holder->stored.client, pid))
+		snprintf(text, len, "over shm");
+	else
+		snprintf(text, len, "over %s", channel_peer(ch));
 }
 
 static void refuse_busy(struct request *req, const struct session *holder, unsigned n)
 {
-	char others[32] = "", where[160] = "which has no connection now";
+	char others[32] = "", where[160];
 
 	if (n > 1)
 		snprintf(others, sizeof(others), " and %u more", n - 1);
-	if (!list_empty(&holder->conns))
-		snprintf(where, sizeof(where), "over %s",
-			channel_peer(list_entry(holder->conns.next, struct conn, link)->channel));
+	describe_way(holder, where, sizeof(where));
 	request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s", holder->export->name,
 		holder->stored.client, list_empty(&holder->conns) ? "," : "", where, others,
 		why_alone(req, holder));

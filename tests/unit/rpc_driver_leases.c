@@ -85,7 +85,7 @@ static void share__is_refused_with_words(void **state)
 	assert_int_equal(attach_beside(ATTACH_SHARED, 0), -EBUSY);
 	assert_non_null(strstr(text, "mount it everywhere with -o share"));
 	assert_int_equal(attach_beside(0, ATTACH_SHARED), -EBUSY);
-	assert_non_null(strstr(text, "who joins mounts it with -o share, too"));
+	assert_non_null(strstr(text, "with -o share; mount it with -o share, too"));
 	assert_int_equal(attach_beside(ATTACH_SHARED | ATTACH_EXCLUSIVE, ATTACH_SHARED), -EINVAL);
 	assert_non_null(strstr(text, "not both"));
 }
