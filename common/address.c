@@ -231,7 +231,9 @@ int address_parse_source(const char *text, struct source *out, char *why, size_t
 			sizeof(source.export_name) - 1);
 	if (text[0] != '/') {
 		if (has_port(text, hostlen))
-			return refuse(why, whylen, -EINVAL, "the port is set by port=, not here");
+			return refuse(why, whylen, -EINVAL,
+				"a source has no port: rmemfs takes it as -o port=, rmemfsctl as "
+				"HOST:PORT without the export");
 		err = copy_host(text, hostlen, source.host, sizeof(source.host), why, whylen);
 		if (err)
 			return err;

@@ -222,9 +222,6 @@ void sock_channel_refuse(struct sock_channel *ch, int status)
 static int connect_status(int error)
 {
 	switch (error) {
-	case ENOENT:
-	case ECONNREFUSED:
-		return -ECONNREFUSED;
 	case ENETUNREACH:
 	case EHOSTUNREACH:
 	case EHOSTDOWN:

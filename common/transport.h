@@ -110,6 +110,7 @@ enum event_type {
 struct event {
 	enum event_type type;
 	int status; /* 0 or -errno. EV_CLOSED: -ECONNRESET peer gone, -ECONNREFUSED nobody listens,
+		     * -ENOENT nor ever did: no such socket,
 		     * -EAGAIN the listener's queue is full, -EHOSTUNREACH, -ETIMEDOUT, -EPROTO not
 		     * our protocol or version, -EACCES a refused access, 0 closed by the peer in
 		     * order */

@@ -95,10 +95,6 @@ static int choose_shm(const struct fs_options *options, const struct transport_c
 	const char *host = options->source.host;
 	int err;
 
-	if (options->port) {
-		snprintf(why, whylen, "option 'port': shm has no ports");
-		return -EINVAL;
-	}
 	if (host[0] != '/') {
 		err = address_resolve(TRANSPORT_TCP, host, 0, address, why, whylen);
 		if (err)
@@ -118,11 +114,6 @@ int choose_transport(const struct fs_options *options, const struct transport_co
 	const char *host = options->source.host;
 	bool path = host[0] == '/';
 
-	if (path && !options->auto_transport && options->transport != TRANSPORT_SHM) {
-		snprintf(why, whylen, "'%s' is a socket's path, which transport=%s can't use", host,
-			transport_kind_name(options->transport));
-		return -EINVAL;
-	}
 	if (path || (!options->auto_transport && options->transport == TRANSPORT_SHM))
 		return choose_shm(options, config, address, out, why, whylen);
 	if (options->auto_transport)

@@ -19,6 +19,7 @@ struct ctl {
 	struct transport *transport;
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
+	struct transport_address address;
 	int64_t until_ms;
 	/* STATUS and WHO; NULL: it is not WHO */
 	char *text;
@@ -155,12 +156,22 @@ static bool is_answered(const struct ctl *ctl)
 	return ctl->snapshot ? ctl->answered : ctl->text && ctl->len == ctl->total;
 }
 
+static int nobody_listens(struct ctl *ctl, int status)
+{
+	char text[128];
+
+	if (ctl->address.kind == TRANSPORT_SHM)
+		return fail(ctl, status, "no server listens there: %s", errno_text(status));
+	address_format(&ctl->address, text, sizeof(text));
+	return fail(ctl, status, "no server listens there (%s)", text);
+}
+
 static int take_closed(struct ctl *ctl, int status)
 {
 	switch (status) {
 	case -ECONNREFUSED:
 	case -ENOENT:
-		return fail(ctl, status, "no server listens there");
+		return nobody_listens(ctl, status);
 	case -EPROTO:
 		return fail(ctl, status, "what listens there is no rmemfs-server of this version");
 	case 0:
@@ -232,7 +243,7 @@ static int converse(struct ctl *ctl)
 	return 0;
 }
 
-static int connect_and_ask(struct ctl *ctl, const struct transport_address *address)
+static int connect_and_ask(struct ctl *ctl)
 {
 	struct transport_config config;
 	int err;
@@ -240,13 +251,14 @@ static int connect_and_ask(struct ctl *ctl, const struct transport_address *addr
 	transport_config_default(&config);
 	config.io_threads = 0;
 	config.msg_bytes = RPC_MSG_BYTES;
-	err = transport_open(address, &config, (int)(ctl->until_ms - now_ms()), &ctl->transport);
+	err = transport_open(
+		&ctl->address, &config, (int)(ctl->until_ms - now_ms()), &ctl->transport);
 	if (err)
 		return fail(ctl, err, "%s", errno_text(err));
 	err = evq_new(ctl->transport, &ctl->q);
 	if (err)
 		goto err_close;
-	err = channel_connect(ctl->q, address, &ctl->channel);
+	err = channel_connect(ctl->q, &ctl->address, &ctl->channel);
 	if (err) {
 		take_closed(ctl, err);
 		goto err_evq;
@@ -265,14 +277,13 @@ static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, c
 {
 	struct ctl ctl = {
 		.until_ms = now_ms() + timeout_ms, .who = who, .why = why, .whylen = whylen};
-	struct transport_address address;
 	int err;
 
 	snprintf(why, whylen, "can't talk to the server");
-	err = parse_where(where, &address, why, whylen);
+	err = parse_where(where, &ctl.address, why, whylen);
 	if (err)
 		return err;
-	err = connect_and_ask(&ctl, &address);
+	err = connect_and_ask(&ctl);
 	if (err) {
 		free(ctl.text);
 		return err;
@@ -311,10 +322,9 @@ int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_comman
 		.state = state,
 		.why = why,
 		.whylen = whylen};
-	struct transport_address address;
 	int err;
 
 	snprintf(why, whylen, "can't talk to the server");
-	err = parse_where(where, &address, why, whylen);
-	return err ? err : connect_and_ask(&ctl, &address);
+	err = parse_where(where, &ctl.address, why, whylen);
+	return err ? err : connect_and_ask(&ctl);
 }

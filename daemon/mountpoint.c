@@ -125,6 +125,13 @@ static int check_directory(const char *path, char *why, size_t whylen)
 			path);
 		return -ENOTCONN;
 	}
+	if (errno == ESTALE) {
+		snprintf(why, whylen,
+			"mount point %s: a mount that has lost its session or the server's memory "
+			"is there: umount it first",
+			path);
+		return -ESTALE;
+	}
 	if (errno == ENOENT) {
 		snprintf(why, whylen, "mount point %s: no such directory: make it first", path);
 		return -ENOENT;

@@ -488,6 +488,22 @@ static bool means_shm(const struct options *options)
 	return options->source.host[0] == '/' || config->transport == TRANSPORT_SHM;
 }
 
+/* What one can't mean together, before the file's port is the default. */
+static int check_transport(const struct options *options, char *why, size_t whylen)
+{
+	const struct client_config *config = &options->config;
+
+	if (options->source.host[0] == '/' && config->transport != TRANSPORT_AUTO &&
+		config->transport != TRANSPORT_SHM)
+		return refuse(why, whylen,
+			"source '%s': a socket's path, which transport=%s can't use",
+			options->source.host,
+			transport_kind_name((enum transport_kind)config->transport));
+	if (config->port && means_shm(options))
+		return refuse(why, whylen, "option 'port': shm has no ports");
+	return 0;
+}
+
 static int cpus(void)
 {
 	cpu_set_t set;
@@ -526,6 +542,8 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	options->config.port = 0;
 	if (!err)
 		err = apply_options(options, why, whylen);
+	if (!err)
+		err = check_transport(options, why, whylen);
 	if (err)
 		return err;
 	client_config_finish(&options->config, (unsigned)cpus());

@@ -62,8 +62,8 @@ void session_leaves_unsafe(struct session *s);
 
 /* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
  * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
- * -ENOENT: it has no such export; -EBUSY: others are in the way, still after the time allowed;
- * -EUSERS: too many share it. */
+ * -ENOENT: it has no such export, or its socket is not there; -EBUSY: others are in the way, still
+ * after the time allowed; -EUSERS: too many share it. */
 int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen);
 
 /* Instead of running the threads: returns when thread has stopped. Before it remote_stop() was

@@ -300,6 +300,11 @@ fails() {
 @test "exit statuses are those of a mount helper, and the reason is said once" {
 	fails 1 "option 'nosuch': unknown" mount -t rmemfs "$(options nosuch)" "$(mount_source)" "$mnt"
 	fails 1 "source 'here'" mount -t rmemfs here "$mnt"
+	fails 1 "option 'port': shm has no ports" mount -t rmemfs -o transport=shm,port=7 here:/e "$mnt"
+	fails 1 "a socket's path, which transport=tcp can't use" \
+		mount -t rmemfs -o transport=tcp /nowhere.sock:/e "$mnt"
+	fails 32 "no server at shm /nowhere.sock: No such file or directory" \
+		mount -t rmemfs /nowhere.sock:/e "$mnt"
 	fails 32 "no such directory" mount -t rmemfs "$(options)" "$(mount_source)" "$dir/missing"
 	fails 32 "no export 'nosuch'" mount -t rmemfs "$(options)" "$(mount_source nosuch)" "$mnt"
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"

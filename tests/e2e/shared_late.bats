@@ -307,6 +307,25 @@ loads() {
 	let_go a
 }
 
+says_to_umount() {
+	local said
+	! said=$(timeout 20 rmemfs -f -c /dev/null -o "$(mount_options),share" "$(mount_source)" \
+		"$dir/1" 2>&1 3>&-) &&
+		[[ $said == *"lost its session or the server's memory is there: umount it first" ]]
+}
+
+@test "who mounts over a mount whose server has lost its memory is told to unmount that" {
+	begin 1
+	kill_server
+	rm -rf "${memory:?}"/*
+	start_server
+	until_true 20 mount_logged 1 'session lost'
+	until_true 20 says_to_umount
+	end_mount 1
+	share 1
+	echo new >"$dir/1/file"
+}
+
 # Each waits at the server before it has changed anything.
 @test "who changes what a stopped mount has can be killed, and has changed nothing" {
 	local name names=(chmod chown xattr link)

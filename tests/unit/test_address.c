@@ -157,6 +157,8 @@ static void parse_source__splits(void **state)
 
 static void parse_source__refuses_and_says_why(void **state)
 {
+	static const char with_port[] = "a source has no port: rmemfs takes it as -o port=, "
+					"rmemfsctl as HOST:PORT without the export";
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
@@ -168,8 +170,8 @@ static void parse_source__refuses_and_says_why(void **state)
 		{":/a", "no host is named"},
 		{"[]:/a", "no host is named"},
 		{"box:/a/b", "an export's name has no /"},
-		{"box:7470:/a", "the port is set by port=, not here"},
-		{"[::1]:7470:/a", "the port is set by port=, not here"},
+		{"box:7470:/a", with_port},
+		{"[::1]:7470:/a", with_port},
 		{"::1:/a", "an IPv6 address stands in brackets, as in [::1]"},
 	};
 	struct source source;
