@@ -261,11 +261,10 @@ static const char *why_alone(const struct request *req, const struct session *ho
 	if (wanted & ATTACH_SHARED)
 		return ", without -o share; mount it everywhere with -o share";
 	if (had & ATTACH_READ_ONLY)
-		return ", read-only; a mount that writes needs the export for itself, or -o share "
-		       "on all of them";
+		return ", read-only; a mount that writes needs it alone, or -o share on all";
 	if (wanted & ATTACH_READ_ONLY)
-		return ", who may write; read-only mounts share an export only with each other, or "
-		       "with -o ro,share where all have share";
+		return ", who may write; read-only mounts share only with each other, or -o share "
+		       "on all";
 	return "";
 }
 

@@ -124,6 +124,10 @@ background_mount() {
 		"$dir/status.json"
 	jq -e --arg t "$transport" '.sessions | length == 1 and (.[0] | tostring | contains($t))' \
 		"$dir/status.json"
+	run rmemfsctl status 127.0.0.1:9
+	[[ $output == *": no server listens there (127.0.0.1:9)" ]]
+	run rmemfsctl status /nowhere/socket
+	[[ $output == *": no server listens there: No such file or directory" ]]
 	run rmemfsctl status "$socket"
 	[ "$status" -eq 0 ]
 	[[ $output == *default* ]]

@@ -80,12 +80,13 @@ nsessions() {
 	local said
 	mount_rmem
 	said=$(refused ro)
-	[[ $said == *"is in use by "*", who may write; read-only mounts share an export only with each other, or with -o ro,share where all have share"* ]]
+	[[ $said != *"over shm pid"* ]] # beside "(pid N)"
+	[[ $said == *"is in use by "*", who may write; read-only mounts share only with each other, or -o share on all"* ]]
 	umount_rmem
 	reader 1
 	reader 2
 	said=$(refused rw)
-	[[ $said == *"is in use by "*" and 1 more, read-only; a mount that writes needs the export for itself, or -o share on all of them"* ]]
+	[[ $said == *"is in use by "*" and 1 more, read-only; a mount that writes needs it alone, or -o share on all"* ]]
 	end_reader 1
 	end_reader 2
 	until_true 10 nsessions 0
