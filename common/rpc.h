@@ -78,7 +78,7 @@ enum rpc_op {
 	RPC_OP_MAX,
 };
 
-enum { RPC_NO_SLOT = 0xffff, RPC_MSG_BYTES = 16384, RPC_TEXT_MAX = 200 };
+enum { RPC_NO_SLOT = 0xffff, RPC_MSG_BYTES = 16384, RPC_TEXT_MAX = 400 };
 
 struct rpc_op_info {
 	const char *name; /* "lookup"; NULL: no such op */

@@ -13,7 +13,7 @@
 #include "common/address.h"
 #include "daemon/session.h"
 
-enum { SESSION_THREADS_MAX = 16, SESSION_WHY_BYTES = 256 };
+enum { SESSION_THREADS_MAX = 16, SESSION_WHY_BYTES = RPC_TEXT_MAX + 112 };
 
 struct session {
 	struct transport *transport;
