@@ -245,16 +245,23 @@ struct message {
 	struct fuse_write_in write;
 };
 
-static void append__waits_for_what_is_parked_before_it(void **state)
+/* The first piece of an append. */
+static void park(struct io_thread_private *priv, struct message *parked)
 {
-	struct io_thread_private *priv = fx.threads[2]->priv;
-	struct message parked = {
+	*parked = (struct message){
 		.head = {.opcode = FUSE_WRITE, .nodeid = INO},
 		.write = {.offset = 0, .flags = O_WRONLY | O_APPEND},
 	};
-
-	list_add_tail(&priv->parked, &parked.link);
+	list_add_tail(&priv->parked, &parked->link);
 	priv->any_parked = true;
+}
+
+static void append__waits_for_what_is_parked_before_it(void **state)
+{
+	struct io_thread_private *priv = fx.threads[2]->priv;
+	struct message parked;
+
+	park(priv, &parked);
 	append(1, 1, BYTES);
 	turn(2);
 	turn(1);
@@ -415,13 +422,9 @@ static void withdraw__when_all_was_found__is_in_time(void **state)
 static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 {
 	struct io_thread_private *priv = fx.threads[2]->priv;
-	struct message parked = {
-		.head = {.opcode = FUSE_WRITE, .nodeid = INO},
-		.write = {.offset = 0, .flags = O_WRONLY | O_APPEND},
-	};
+	struct message parked;
 
-	list_add_tail(&priv->parked, &parked.link);
-	priv->any_parked = true;
+	park(priv, &parked);
 	hold(0, 0, BYTES);
 	append(1, 1, 2 * BYTES);
 	append(3, 1, 3 * BYTES);
