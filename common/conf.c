@@ -14,6 +14,7 @@
 
 struct reader {
 	const char *path;
+	const struct conf_elsewhere *elsewhere; /* NULL: nothing is */
 	char *why;
 	size_t whylen;
 };
@@ -183,10 +184,20 @@ const struct conf_key *conf_find(const struct conf_key *keys, const char *name)
 	return NULL;
 }
 
+bool conf_is_elsewhere(const struct conf_elsewhere *elsewhere, const char *name)
+{
+	for (const char *const *at = elsewhere->names; *at; at++)
+		if (strcmp(*at, name) == 0)
+			return true;
+	return false;
+}
+
 static int refuse_unknown(struct reader *r, const config_setting_t *s, const struct conf_key *keys)
 {
 	struct word_guess guess = {.unknown = config_setting_name(s)};
 
+	if (r->elsewhere && conf_is_elsewhere(r->elsewhere, guess.unknown))
+		return refuse(r, s, guess.unknown, "belongs to %s", r->elsewhere->file);
 	for (; keys->name; keys++)
 		word_guess_offer(&guess, keys->name);
 	if (!guess.nearest)
@@ -224,26 +235,42 @@ static int read_group(
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* libconfig tells where it stopped, but not at what. */
+static int refuse_syntax(struct reader *r, const config_t *config, const char *text)
+{
+	int line = config_error_line(config);
+	char quoted[WORD_QUOTED_BYTES];
+	autofree char *at = NULL;
+
+	for (int i = 1; i < line && *text; i++)
+		text += strcspn(text, "\n") + (strchr(text, '\n') != NULL);
+	text += strspn(text, " \t");
+	at = strndup(text, strcspn(text, "\n"));
+	if (!at)
+		return -ENOMEM;
+	snprintf(r->why, r->whylen, "%s:%d: %s%s%s", r->path, line, config_error_text(config),
+		*at ? ": " : "", *at ? word_quote(at, quoted) : "");
+	return -EINVAL;
+}
+
 static int parse_text(struct reader *r, const char *text, const struct conf_key *keys, void *out)
 {
 	config_t config;
 	int err;
 
 	config_init(&config);
-	if (config_read_string(&config, text) == CONFIG_TRUE) {
+	if (config_read_string(&config, text) == CONFIG_TRUE)
 		err = read_group(r, config_root_setting(&config), keys, out);
-	} else {
-		snprintf(r->why, r->whylen, "%s:%d: %s", r->path, config_error_line(&config),
-			config_error_text(&config));
-		err = -EINVAL;
-	}
+	else
+		err = refuse_syntax(r, &config, text);
 	config_destroy(&config);
 	return err;
 }
 
-int conf_read(const char *path, const struct conf_key *keys, void *out, char *why, size_t whylen)
+int conf_read(const char *path, const struct conf_key *keys, const struct conf_elsewhere *elsewhere,
+	void *out, char *why, size_t whylen)
 {
-	struct reader r = {.path = path, .why = why, .whylen = whylen};
+	struct reader r = {.path = path, .elsewhere = elsewhere, .why = why, .whylen = whylen};
 	autofree char *text = NULL;
 	int err;
 

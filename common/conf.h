@@ -55,9 +55,18 @@ struct conf_key {
 	bool required;
 };
 
+/* Keys that belong to another file, where users may look for them here. */
+struct conf_elsewhere {
+	const char *file;         /* "the clients' client.conf" */
+	const char *const *names; /* ended by NULL */
+};
+
+bool conf_is_elsewhere(const struct conf_elsewhere *elsewhere, const char *name);
+
 /* Reads path by the table (ended by a NULL name) into out, which holds the defaults; strings in it
- * are malloced or NULL. An empty file is valid, an empty list is not. */
-int conf_read(const char *path, const struct conf_key *keys, void *out, char *why, size_t whylen);
+ * are malloced or NULL. elsewhere may be NULL. An empty file is valid, an empty list is not. */
+int conf_read(const char *path, const struct conf_key *keys, const struct conf_elsewhere *elsewhere,
+	void *out, char *why, size_t whylen);
 
 /* Frees what conf_read may have stored in out; of one key. */
 void conf_free(const struct conf_key *keys, void *out);

@@ -29,6 +29,7 @@ const struct word log_level_words[] = {
 static struct {
 	const char *program;
 	enum log_level level;
+	bool command;
 	bool journal;
 } state = {.program = "rmemfs", .level = LOG_LEVEL_INFO};
 
@@ -51,11 +52,22 @@ void log_set_journal(bool journal)
 	__atomic_store_n(&state.journal, journal, __ATOMIC_RELAXED);
 }
 
-void log_init(const char *program, enum log_level level)
+static void init(const char *program, enum log_level level, bool command)
 {
 	state.program = program;
 	state.level = level;
+	state.command = command;
 	log_set_journal(stderr_is_journal());
+}
+
+void log_init(const char *program, enum log_level level)
+{
+	init(program, level, false);
+}
+
+void log_init_command(const char *program, enum log_level level)
+{
+	init(program, level, true);
 }
 
 bool log_enabled(enum log_level level)
@@ -78,6 +90,8 @@ static size_t format_prefix(char *buf, size_t len, enum log_level level)
 
 	if (__atomic_load_n(&state.journal, __ATOMIC_RELAXED))
 		return (size_t)snprintf(buf, len, "<%d>", level);
+	if (state.command)
+		return (size_t)snprintf(buf, len, "%.64s: ", state.program);
 	clock_gettime(CLOCK_REALTIME, &now);
 	clock_format(now.tv_sec, (int)(now.tv_nsec / 1000000), at);
 	return (size_t)snprintf(buf, len, "%.64s %s %s: ", state.program, at, level_name(level));

@@ -24,6 +24,9 @@ enum log_level {
 
 /* program: the name that lines begin with; kept. The level is INFO before. */
 void log_init(const char *program, enum log_level level);
+/* For a command that ends when it has done what it was given: its lines are for who waits for that,
+ * and have neither time nor level, but in the journal. */
+void log_init_command(const char *program, enum log_level level);
 /* Whether standard error leads to the journal from now on, which log_init found out before. */
 void log_set_journal(bool journal);
 /* "error", "warning", "notice", "info", "debug". */

@@ -6,7 +6,6 @@
 #include "daemon/request.h"
 
 enum {
-	THREADS_MAX = 16,
 	THREADS_DEFAULT_MAX = 4,
 	SPIN_DEFAULT_US = 100,
 	READAHEAD_MAX = 16 << 20,
@@ -46,7 +45,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(readahead), .type = CONF_SIZE, .max = READAHEAD_MAX, .multiple = 1024},
 	{KEY(ack), .type = CONF_ENUM, .words = ack_words},
 	{KEY(debug_io), .type = CONF_BOOL},
-	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = THREADS_MAX},
+	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = FS_THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
 	{KEY(merge_pages), .type = CONF_UINT, .min = 1, .max = IO_PAGES_MAX},
 	{KEY(spin_us), .type = CONF_UINT, .max = 10000},
@@ -55,6 +54,24 @@ const struct conf_key client_config_keys[] = {
 	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
 	{0},
 };
+
+/* What this file has not, and server.conf has: tests/docs.sh holds it against that one. */
+static const char *const server_names[] = {
+	"memory_dir",
+	"exports",
+	"listen",
+	"region_size",
+	"huge_pages",
+	"numa_node",
+	"lease_time",
+	"lease_limit",
+	"snapshot_dir",
+	"snapshot_on_stop",
+	"restore_on_start",
+	"metadata_reserve",
+	NULL,
+};
+const struct conf_elsewhere client_config_elsewhere = {"the server's server.conf", server_names};
 
 void client_config_init(struct client_config *config)
 {
@@ -80,7 +97,7 @@ void client_config_fini(struct client_config *config)
 
 int client_config_read(struct client_config *config, const char *path, char *why, size_t whylen)
 {
-	return conf_read(path, client_config_keys, config, why, whylen);
+	return conf_read(path, client_config_keys, &client_config_elsewhere, config, why, whylen);
 }
 
 void client_config_finish(struct client_config *config, unsigned ncpus)

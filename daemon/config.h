@@ -43,6 +43,8 @@ struct client_config {
 
 /* The file's keys, each a mount option, too. */
 extern const struct conf_key client_config_keys[];
+/* The server's keys that are none of these. */
+extern const struct conf_elsewhere client_config_elsewhere;
 
 void client_config_init(struct client_config *config);
 void client_config_fini(struct client_config *config);

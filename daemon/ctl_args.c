@@ -27,6 +27,10 @@ static const struct option long_options[] = {
 	"              HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT],\n"           \
 	"              shm:/PATH, or a mount's source: HOST:/EXPORT\n"
 
+#define HELP_JSON "      --json  print the server's answer as it is\n"
+/* It answers all of these at once. */
+#define HELP_STATUS_JSON "      --json  print the server's answer as it is: all of its status\n"
+
 static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
 	[CTL_LEASES] = {"leases", CTL_LEASES},
@@ -56,7 +60,7 @@ static const struct command {
 	[CTL_STATUS] =
 		{
 			.purpose = "shows what a server is doing: exports, sessions, counters",
-			.help = HELP_HOST "      --json  print the server's answer as it is\n",
+			.help = HELP_HOST HELP_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
 			.json = true,
@@ -65,9 +69,10 @@ static const struct command {
 	[CTL_LEASES] =
 		{
 			.purpose = "shows what mounts that share an export have, and wait for",
-			.help = HELP_HOST,
+			.help = HELP_HOST HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
+			.json = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_WHO] =
@@ -75,8 +80,7 @@ static const struct command {
 			.purpose = "shows who has a file of a shared export, and who waits for it",
 			.help = "  EXPORT      its name\n"
 				"  PATH        a file in it: /PATH from its root, or an inode's "
-				"number\n" HELP_HOST
-				"      --json  print the server's answer as it is\n",
+				"number\n" HELP_HOST HELP_JSON,
 			.operands = {CTL_EXPORT, CTL_PATH, CTL_HOST},
 			.noperands = 3,
 			.json = true,
@@ -85,9 +89,10 @@ static const struct command {
 	[CTL_QUOTA] =
 		{
 			.purpose = "shows what users and groups have of their quotas",
-			.help = HELP_HOST,
+			.help = HELP_HOST HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
+			.json = true,
 			.wrong = EXIT_FAILURE,
 		},
 	[CTL_CHECK] =

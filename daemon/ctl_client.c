@@ -20,6 +20,7 @@ struct ctl {
 	struct evq *q;
 	struct channel *channel; /* NULL: closed */
 	struct transport_address address;
+	bool opened; /* a server of ours has greeted */
 	int64_t until_ms;
 	/* STATUS and WHO; NULL: it is not WHO */
 	char *text;
@@ -166,17 +167,32 @@ static int nobody_listens(struct ctl *ctl, int status)
 	return fail(ctl, status, "no server listens there (%s)", text);
 }
 
+/* What tells no names of files is for all who reach the server. */
+static int may_not_open(struct ctl *ctl, int status)
+{
+	if (ctl->address.kind != TRANSPORT_SHM)
+		return fail(ctl, status, "%s", errno_text(status));
+	return fail(ctl, status, "%s: the socket is for root and the server's user%s",
+		errno_text(status),
+		op_of(ctl) == RPC_STATUS ? "; others ask over tcp, by HOST" : "");
+}
+
 static int take_closed(struct ctl *ctl, int status)
 {
 	switch (status) {
 	case -ECONNREFUSED:
 	case -ENOENT:
 		return nobody_listens(ctl, status);
+	case -EACCES:
+		return may_not_open(ctl, status);
 	case -EPROTO:
 		return fail(ctl, status, "what listens there is no rmemfs-server of this version");
 	case 0:
 	case -ECONNRESET:
-		return fail(ctl, -ECONNRESET, "the server closed the connection");
+		return fail(ctl, -ECONNRESET,
+			ctl->opened ? "the server closed the connection"
+				    : "what listens there closes the connection: is it an "
+				      "rmemfs-server?");
 	default:
 		return fail(ctl, status, "%s", errno_text(status));
 	}
@@ -188,6 +204,7 @@ static int take_event(struct ctl *ctl, const struct event *event)
 
 	switch (event->type) {
 	case EV_OPEN:
+		ctl->opened = true;
 		return ask(ctl);
 	case EV_RECV:
 		err = ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);

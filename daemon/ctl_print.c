@@ -39,9 +39,9 @@ static void print_server(const json_t *root)
 	char used[SIZE_CHARS], bytes[SIZE_CHARS];
 	size_t i;
 
-	printf("rmemfs-server %s, pid %" PRIu64 ", up %" PRIu64 " s, incarnation %" PRIu64 "\n",
+	printf("rmemfs-server %s, pid %" PRIu64 ", up %" PRIu64 " s, incarnation %s\n",
 		text_of(root, "version"), number_of(root, "pid"),
-		number_of(root, "uptime_ms") / 1000, number_of(root, "incarnation"));
+		number_of(root, "uptime_ms") / 1000, text_of(root, "incarnation"));
 	printf("memory in %s, store %s, metadata %s of %s\n", text_of(root, "memory_dir"),
 		text_of(root, "store_id"), size_of(store, "used", used),
 		size_of(store, "bytes", bytes));

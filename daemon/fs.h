@@ -27,6 +27,8 @@
 /* When write(2) returns: the data is remote, or on its way there in a registered buffer. */
 enum ack_mode { ACK_REMOTE, ACK_LOCAL };
 
+enum { FS_THREADS_MAX = 16 };
+
 struct fs_options {
 	struct source source;
 	char mountpoint[4096];
@@ -43,7 +45,7 @@ struct fs_options {
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
 	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */
 	bool debug_io;            /* a line for each request */
-	unsigned io_threads;      /* 1 .. 16 */
+	unsigned io_threads;      /* 1 .. FS_THREADS_MAX */
 	unsigned buffers;         /* data buffers of each of them */
 	unsigned merge_pages;     /* pages that may share an SGE; 1: page-sized SGEs */
 	uint64_t instance;        /* of this run */

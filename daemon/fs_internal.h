@@ -23,8 +23,6 @@
 #include "daemon/stages.h"
 #include "daemon/statfs.h"
 
-enum { FS_THREADS_MAX = 16 };
-
 /* What belongs to one I/O thread. */
 struct fs_thread {
 	struct io_thread *thread;

@@ -43,16 +43,17 @@ const char options_help[] =
 	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
 	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
 	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
-	"  share                   let other mounts write the export, too (needs it on each)\n"
-	"  low_latency             keep this machine's CPUs awake: faster, and costs power\n"
+	"  share, noshare          let other mounts write the export, too (needs it on each)\n"
+	"  low_latency, nolow_latency\n"
+	"                          keep this machine's CPUs awake: faster, and costs power\n"
 	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
-	"  debug_io                log each request of the data path, at level debug\n"
+	"  debug_io, nodebug_io    log each request of the data path, at level debug\n"
 	"  allow_other             let other users in, as into what root mounts\n"
 	"  relatime, strictatime, noatime, nodiratime     when reading changes access times\n"
 	"  ro, nosuid, nodev, noexec, sync, ...           as for mount(8)\n"
 	"\n"
-	"They come before the configuration. Each value is given once; of hard and soft, and of ro\n"
-	"and rw, the last one holds.\n"
+	"They come before the configuration. Each value is given once; of two that exclude each\n"
+	"other, as hard and soft, share and noshare, ro and rw, the last one holds.\n"
 	"\n"
 	"Unmount by umount MOUNTPOINT, or fusermount3 -u MOUNTPOINT.\n";
 
@@ -143,6 +144,16 @@ static const char *const ignored[] = {
 	"symfollow",
 };
 
+/* What takes a flag back that the file has set, or an option before. */
+static const struct opposite {
+	const char *text, *key;
+} opposites[] = {
+	{"hard", "soft"},
+	{"noshare", "share"},
+	{"nolow_latency", "low_latency"},
+	{"nodebug_io", "debug_io"},
+};
+
 /* Labels of the kernel's security module. */
 static const char *const contexts[] = {
 	"context",
@@ -229,13 +240,31 @@ static int apply_setting(struct options *options, const char *option, const stru
 	return err;
 }
 
+/* The flag that is set or taken back by name, and to what; NULL: it is none. */
+static const struct conf_key *find_flag(const char *name, const char **value)
+{
+	const struct conf_key *key = conf_find(client_config_keys, name);
+
+	*value = "true";
+	for (size_t i = 0; !key && i < ARRAY_SIZE(opposites); i++) {
+		if (strcmp(name, opposites[i].text) != 0)
+			continue;
+		key = conf_find(client_config_keys, opposites[i].key);
+		*value = "false";
+	}
+	return key && key->type == CONF_BOOL ? key : NULL;
+}
+
 static int refuse_unknown(const char *name, char *why, size_t whylen)
 {
 	struct word_guess guess = {.unknown = name};
 	char quoted[WORD_QUOTED_BYTES];
 
-	word_guess_offer(&guess, "soft");
-	word_guess_offer(&guess, "hard");
+	if (conf_is_elsewhere(&client_config_elsewhere, name))
+		return refuse(why, whylen, "option '%s': belongs to %s", name,
+			client_config_elsewhere.file);
+	for (size_t i = 0; i < ARRAY_SIZE(opposites); i++)
+		word_guess_offer(&guess, opposites[i].text);
 	for (const struct conf_key *key = client_config_keys; key->name; key++)
 		word_guess_offer(&guess, key->name);
 	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
@@ -267,14 +296,16 @@ static void apply_access(struct options *options, const char *name)
 /* What is said by its name alone. */
 static int apply_flag(struct options *options, const char *name)
 {
-	const struct conf_key *key = conf_find(client_config_keys, name);
+	const char *value;
+	const struct conf_key *key = find_flag(name, &value);
 
-	if (key)
-		return conf_set(key, &options->config, "true", NULL, 0);
+	if (key) {
+		int err = append_item(&options->given, key->name);
+
+		return err ? err : conf_set(key, &options->config, value, NULL, 0);
+	}
 	if (strcmp(name, "remount") == 0)
 		options->remount = true;
-	else if (strcmp(name, "hard") == 0)
-		options->config.soft = false;
 	else if (strcmp(name, "ro") == 0)
 		options->read_only = true;
 	else if (strcmp(name, "rw") == 0)
@@ -291,7 +322,9 @@ static int apply_flag(struct options *options, const char *name)
 
 static bool is_flag(const char *name)
 {
-	return strcmp(name, "hard") == 0 || strcmp(name, "remount") == 0 ||
+	const char *value;
+
+	return find_flag(name, &value) || strcmp(name, "remount") == 0 ||
 	       strcmp(name, "nosymfollow") == 0 || is_one_of(name, passed, ARRAY_SIZE(passed)) ||
 	       is_one_of(name, ignored, ARRAY_SIZE(ignored));
 }
@@ -312,14 +345,14 @@ static int apply_item(struct options *options, const char *item, char *why, size
 	}
 	if (equals && is_one_of(name, contexts, ARRAY_SIZE(contexts)))
 		return append_context(&options->mount_options, item);
-	key = conf_find(client_config_keys, name);
-	if (!key && !is_flag(name))
-		return options->sloppy ? 0 : refuse_unknown(name, why, whylen);
-	if (!key || key->type == CONF_BOOL) {
+	if (is_flag(name)) {
 		if (equals)
 			return refuse(why, whylen, "option '%s': takes no value", name);
 		return apply_flag(options, name);
 	}
+	key = conf_find(client_config_keys, name);
+	if (!key)
+		return options->sloppy ? 0 : refuse_unknown(name, why, whylen);
 	if (!equals)
 		return refuse(why, whylen, "option '%s': needs a value", name);
 	return apply_setting(options, item, key, equals + 1, why, whylen);
@@ -429,13 +462,10 @@ static int parse_operands(struct options *options, int argc, char **argv, char *
 }
 
 /* The file that was named must be there, the default one need not. */
-static int read_config(
-	struct options *options, const char *default_config, char *why, size_t whylen)
+static int read_config(struct options *options, const char *path, char *why, size_t whylen)
 {
-	const char *path = options->config_path ? options->config_path : default_config;
-	int err;
+	int err = client_config_read(&options->config, path, why, whylen);
 
-	err = client_config_read(&options->config, path, why, whylen);
 	return err == -ENOENT && !options->config_path ? 0 : err;
 }
 
@@ -449,8 +479,25 @@ static int apply_log_level(struct options *options, char *why, size_t whylen)
 	return apply_setting(options, option, key, options->log_level, why, whylen);
 }
 
-/* Options, which the file gives the defaults of. */
-static int apply_options(struct options *options, char *why, size_t whylen)
+/* Where the file says share, the mount need not. */
+static int check_cache(const struct options *options, const char *path, char *why, size_t whylen)
+{
+	const struct client_config *config = &options->config;
+
+	if (!config->share || config->cache == CACHE_NONE || !was_given(options, "cache"))
+		return 0;
+	if (was_given(options, "share"))
+		return refuse(why, whylen,
+			"option 'cache': beside share only none, as what others write can't be "
+			"cached; or leave 'cache' out");
+	return refuse(why, whylen,
+		"option 'cache': only none, as %s says share, and what others write can't be "
+		"cached; or noshare, or leave 'cache' out",
+		path);
+}
+
+/* Options, which the file at path gives the defaults of. */
+static int apply_options(struct options *options, const char *path, char *why, size_t whylen)
 {
 	int err = 0;
 
@@ -465,12 +512,7 @@ static int apply_options(struct options *options, char *why, size_t whylen)
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
-	if (!err && options->config.share && was_given(options, "cache") &&
-		options->config.cache != CACHE_NONE)
-		return refuse(why, whylen,
-			"option 'share': what others write can't be cached: cache=none, or leave "
-			"'cache' out");
-	return err;
+	return err ? err : check_cache(options, path, why, whylen);
 }
 
 /* mount(8) runs /sbin/mount.TYPE, a link to us. */
@@ -514,6 +556,7 @@ static int cpus(void)
 int options_parse(int argc, char **argv, const char *default_config, struct options *options,
 	char *why, size_t whylen)
 {
+	const char *path;
 	uint64_t file_port;
 	int c, err;
 
@@ -534,14 +577,15 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	}
 	if (options->help || options->version)
 		return 0;
+	path = options->config_path ? options->config_path : default_config;
 	err = parse_operands(options, argc, argv, why, whylen);
 	if (!err)
-		err = read_config(options, default_config, why, whylen);
+		err = read_config(options, path, why, whylen);
 	/* The file's port is that of other machines' servers: with a socket it is no mistake. */
 	file_port = options->config.port;
 	options->config.port = 0;
 	if (!err)
-		err = apply_options(options, why, whylen);
+		err = apply_options(options, path, why, whylen);
 	if (!err)
 		err = check_transport(options, why, whylen);
 	if (err)

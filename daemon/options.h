@@ -44,7 +44,7 @@ struct options {
 	bool kernels;       /* options were given that only a remount brings along */
 	const char **lists; /* values of -o */
 	unsigned nlists;
-	char *given; /* settings seen, each with a comma */
+	char *given; /* keys of the file seen as options, each with a comma */
 };
 
 /* Reads the command line and the configuration that it names. default_config: where the

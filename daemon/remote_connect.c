@@ -91,6 +91,10 @@ static void explain_closed(struct remote *r, int status)
 		connect_failed(s, err, "%s: %s", s->server, why);
 	else if (status == -EHOSTUNREACH || status == -ENETUNREACH)
 		connect_failed(s, -EHOSTUNREACH, "no route to %s", s->server);
+	else if (r->state == REMOTE_CONNECTING && err == -ECONNRESET)
+		connect_failed(s, err,
+			"what listens at %s closes the connection: is it an rmemfs-server?",
+			s->server);
 	else if (r->state == REMOTE_CONNECTING)
 		connect_failed(s, err, "no server at %s: %s%s", s->server, errno_text(err),
 			s->chosen && s->address.kind == TRANSPORT_VERBS

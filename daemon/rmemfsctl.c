@@ -60,7 +60,7 @@ int main(int argc, char **argv)
 	struct ctl_args args;
 	int status;
 
-	log_init("rmemfsctl", LOG_LEVEL_ERROR);
+	log_init_command("rmemfsctl", LOG_LEVEL_ERROR);
 	status = ctl_args_read(argc, argv, &args);
 	if (status >= 0)
 		return status;

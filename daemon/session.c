@@ -46,7 +46,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	int err;
 
 	assert(options->peer_timeout_ms);
-	assert(options->io_threads >= 1 && options->io_threads <= SESSION_THREADS_MAX);
+	assert(options->io_threads >= 1 && options->io_threads <= FS_THREADS_MAX);
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		snprintf(why, whylen, "out of memory");

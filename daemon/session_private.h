@@ -13,7 +13,7 @@
 #include "common/address.h"
 #include "daemon/session.h"
 
-enum { SESSION_THREADS_MAX = 16, SESSION_WHY_BYTES = RPC_TEXT_MAX + 112 };
+enum { SESSION_WHY_BYTES = RPC_TEXT_MAX + 112 };
 
 struct session {
 	struct transport *transport;
@@ -50,7 +50,7 @@ struct session {
 	struct session_info info;
 	struct io_limits limits;
 
-	struct remote *remotes[SESSION_THREADS_MAX];
+	struct remote *remotes[FS_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
 
 	atomic_bool lost;

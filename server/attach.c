@@ -61,6 +61,17 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 	return 0;
 }
 
+static void log_begin(const struct session *session, const char *peer, bool resumed)
+{
+	uint32_t flags = session->stored.flags;
+
+	log_info("session %" PRIu64 " of %s at export '%s' %s over %s%s%s%s", session->stored.id,
+		session->stored.client, session->export->name, resumed ? "resumed" : "begins", peer,
+		flags & ATTACH_READ_ONLY ? ", read-only" : "",
+		flags & ATTACH_EXCLUSIVE ? ", exclusive" : "",
+		flags & ATTACH_SHARED ? ", share" : "");
+}
+
 /* The channel becomes the session's. */
 static void join(struct request *req, struct session *session)
 {
@@ -80,9 +91,7 @@ static void join(struct request *req, struct session *session)
 	session->heard_ms = now_ms();
 	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
-		log_info("session %" PRIu64 " of %s at export '%s' %s over %s", session->stored.id,
-			session->stored.client, session->export->name,
-			resumed ? "resumed" : "begins", channel_peer(c->channel));
+		log_begin(session, channel_peer(c->channel), resumed);
 	err = answer_attach(req, session, resumed);
 	if (err)
 		request_refuse(req, err, "the store failed: %s", errno_text(err));

@@ -85,6 +85,26 @@ const struct conf_key server_config_keys[] = {
 	{0},
 };
 
+/* What this file has not, and client.conf has: tests/docs.sh holds it against that one. */
+static const char *const client_names[] = {
+	"transport",
+	"port",
+	"connect_timeout",
+	"soft",
+	"timeo",
+	"cache",
+	"readahead",
+	"ack",
+	"debug_io",
+	"buffers",
+	"merge_pages",
+	"spin_us",
+	"low_latency",
+	"share",
+	NULL,
+};
+static const struct conf_elsewhere client_file = {"the clients' client.conf", client_names};
+
 static const struct conf_key *key_of(const char *name)
 {
 	return conf_find(server_config_keys, name);
@@ -124,7 +144,7 @@ void server_config_fini(struct server_config *config)
 int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen)
 {
 	config->path = path;
-	return conf_read(path, server_config_keys, config, why, whylen);
+	return conf_read(path, server_config_keys, &client_file, config, why, whylen);
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */

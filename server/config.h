@@ -46,7 +46,7 @@ struct server_config {
 
 	const char *check;                   /* the directory of --check, or NULL; borrowed */
 	struct conf_strings restore;         /* --restore: snapshots' directories; in no file */
-	const char *path;                    /* what server_config_read() read; borrowed */
+	const char *path;                    /* what server_config_read() read; borrowed; or NULL */
 	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
 };
 

@@ -425,6 +425,13 @@ void request_answer(struct request *req, struct rpc_reply *rep)
 	request_reply(req, buf, (uint32_t)len);
 }
 
+/* An administrator who mistypes a name is told there and then; who can't mount may have nobody who
+ * looks. */
+static enum log_level refusal_level(unsigned op)
+{
+	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+}
+
 void request_refuse(struct request *req, int err, const char *format, ...)
 {
 	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
@@ -437,8 +444,8 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 	va_end(args);
 	/* Before the answer: who was refused finds the reason here, too. */
 	if (log_ratelimit_ok(&limit, LOG_MS))
-		log_warning("%s: %s is refused: %s", channel_peer(req->conn->channel),
-			rpc_op_info(req->rpc.op)->name, text);
+		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
+			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	request_answer(req, &rep);
 }

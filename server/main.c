@@ -32,7 +32,7 @@ int main(int argc, char **argv)
 		status = serve(&config);
 		break;
 	case OPTIONS_CHECK:
-		log_init("rmemfs-server", LOG_LEVEL_WARNING);
+		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);
 		status = (int)check_directory(config.check);
 		break;
 	case OPTIONS_WRONG:

@@ -48,7 +48,7 @@ static const char help[] =
 	"      --restore DIR            make an export from a snapshot of it before it is served; the\n"
 	"                               memory directory must have no files yet\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
-	"      --check-config           check the configuration and exit\n"
+	"      --check-config           check the configuration, say what it means, and exit\n"
 	"      --check DIR              check a stopped server's memory directory and exit: status\n"
 	"                               0 clean, 1 problems, 2 it could not be checked\n"
 	"  -V, --version                print the version and exit\n"
@@ -165,6 +165,25 @@ static int read_file(
 		config, args->config_path ? args->config_path : SERVER_CONFIG_PATH, why, whylen);
 }
 
+/* What would be served, for whoever finds out here that another file was meant. */
+static void print_config(const struct server_config *config)
+{
+	char data[32], store[32];
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < config->exports.n; i++)
+		bytes += server_config_export(config, i)->size;
+	size_format(bytes, data, sizeof(data));
+	size_format(server_config_store_bytes(config), store, sizeof(store));
+	printf("%s: %zu export%s, %s and %s of metadata in %s; listens on",
+		config->path ? config->path : "no " SERVER_CONFIG_PATH " is there",
+		config->exports.n, config->exports.n == 1 ? "" : "s", data, store,
+		config->memory_dir);
+	for (size_t i = 0; i < config->listen.n; i++)
+		printf("%s %s", i ? "," : "", config->listen.v[i]);
+	putchar('\n');
+}
+
 static int apply(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
@@ -214,5 +233,8 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 	if (read_file(config, &args, why, sizeof(why)) || apply(config, &args, why, sizeof(why)) ||
 		server_config_finish(config, why, sizeof(why)))
 		return complain("%s", why);
-	return args.check_config ? OPTIONS_DONE : OPTIONS_RUN;
+	if (!args.check_config)
+		return OPTIONS_RUN;
+	print_config(config);
+	return OPTIONS_DONE;
 }

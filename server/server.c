@@ -321,6 +321,16 @@ static int start_meta(struct server *s)
 	return sessions_restore(s);
 }
 
+/* A start that failed after it had made the memory: the next one finds it there, which takes no
+ * time then; but it may be in another directory. */
+static void tell_left(const struct server *s)
+{
+	if (s->meta && meta_is_new(s->meta))
+		log_info("the memory that was made stays in %s for the next start: rm -r %s gives "
+			 "it back",
+			s->dir.path, s->dir.path);
+}
+
 int server_new(const struct server_config *config, struct server **out)
 {
 	struct server *s = calloc(1, sizeof(*s));
@@ -356,6 +366,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!err)
 		err = watch_all(s);
 	if (err) {
+		tell_left(s);
 		server_delete(s);
 		return err;
 	}

@@ -2,6 +2,7 @@
 #include "server/status.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 
@@ -329,15 +330,16 @@ static json_t *describe_session(const struct session *session)
 static json_t *describe_identity(const struct server *s)
 {
 	const uint8_t *id = meta_store_id(s->meta);
-	char hex[33];
+	char hex[33], incarnation[24];
 
 	for (unsigned i = 0; i < 16; i++)
 		snprintf(hex + 2 * i, 3, "%02x", id[i]);
-	return json_pack("{s:s s:i s:i s:I s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
+	/* As a number it would be rounded by readers that keep 53 bits. */
+	snprintf(incarnation, sizeof(incarnation), "%" PRIu64, s->incarnation);
+	return json_pack("{s:s s:i s:i s:s s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
 		"wire_version", (int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
-		(json_int_t)s->incarnation, "store_id", hex, "uptime_ms",
-		(json_int_t)(now_ms() - s->start_ms), "lease_ms", (json_int_t)s->lease_ms,
-		"memory_dir", status_string(s->dir.path));
+		incarnation, "store_id", hex, "uptime_ms", (json_int_t)(now_ms() - s->start_ms),
+		"lease_ms", (json_int_t)s->lease_ms, "memory_dir", status_string(s->dir.path));
 }
 
 static json_t *describe_store(const struct server *s)

@@ -164,6 +164,30 @@ client_keys_are_options() {
 	all_in "keys" "$work/table" "$work/page"
 }
 
+# belong OWN OTHER FILE PROGRAM [ARGUMENT]...: of keys that the table OWN has and OTHER has not, PROGRAM
+# says that they belong to FILE.
+belong() {
+	local own=$1 other=$2 file=$3 key status=0
+	shift 3
+	"$bin/$other" | cut -f 1 >"$work/others"
+	"$bin/$own" | grep '; default ' | cut -f 1 | grep -vxFf "$work/others" >"$work/own" ||
+		complain "$own: no keys were found" || return
+	while read -r key; do
+		echo "$key = 1;" >"$work/other.conf"
+		"$bin/$1" -c "$work/other.conf" "${@:2}" >"$work/said" 2>&1 || true
+		grep -q ":1: $key: belongs to $file\$" "$work/said" ||
+			complain "$key: $(cat "$work/said")" || status=1
+	done <"$work/own"
+	return "$status"
+}
+
+keys_of_the_other() {
+	belong docs_keys_daemon docs_keys_server "the clients' client.conf" \
+		rmemfs-server --check-config || return
+	belong docs_keys_server docs_keys_daemon "the server's server.conf" \
+		rmemfs 192.0.2.1:/none "$work/none"
+}
+
 # Numbers as the mount options' own page and --help repeat them: "1 to 3600, 5 by default"; "(5)".
 repeated_numbers() {
 	local key range default text seen=0 status=0
@@ -453,6 +477,7 @@ check "mount options" mount_options
 check "keys of server.conf" keys docs_keys_server SERVER.CONF
 check "keys of client.conf" keys docs_keys_daemon CLIENT.CONF
 check "every key of client.conf is a mount option" client_keys_are_options
+check "keys that belong to the other file" keys_of_the_other
 check "numbers of mount options" repeated_numbers
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"

@@ -198,6 +198,18 @@ refused() {
 	wait "$bad_pid" || true
 }
 
+@test "what closes every connection is not taken for a server of ours" {
+	bad serve "$address" 0
+	until_true 10 bad_is_ready
+	refused
+	[ "$output" = "rmemfs: what listens at $transport ${address#*:} closes the connection: is it an rmemfs-server?" ]
+	run rmemfsctl status "$address"
+	[ "$status" -eq 1 ]
+	[ "$output" = "rmemfsctl: $address: what listens there closes the connection: is it an rmemfs-server?" ]
+	kill "$bad_pid"
+	wait "$bad_pid" || true
+}
+
 @test "a server that talks nonsense: the mount fails in one line" {
 	bad serve "$address" "$version"
 	until_true 10 bad_is_ready

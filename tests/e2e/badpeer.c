@@ -8,7 +8,8 @@
  *                                            as messages, or cut off in the middle
  *     badpeer session ADDRESS EXPORT N SEED  attaches and breaks a rule, N times; then says BYE
  *     badpeer serve ADDRESS VERSION          a server that answers every hello by one of that
- *                                            version and then talks nonsense; says "ready"
+ *                                            version and then talks nonsense; of version 0
+ *                                            closes each connection; says "ready"
  *
  * ADDRESS as with --listen. What should end and does not within WAIT_S is a failure: status 1.
  */
@@ -372,6 +373,10 @@ static void serve(uint32_t version)
 
 		if (fd < 0)
 			continue;
+		if (!version) {
+			close(fd);
+			continue;
+		}
 		if (get_hello(fd, &theirs))
 			put_hello(fd, version);
 		get_message(fd, bytes);

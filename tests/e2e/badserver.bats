@@ -15,10 +15,6 @@ teardown() {
 	teardown_rmem
 }
 
-# A user without rights, but for the way to the programs, wherever they are.
-nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups
-	--inh-caps=+dac_read_search --ambient-caps=+dac_read_search)
-
 # start_fails COMMAND...: the server ends by itself, with one line about it: $output. Others tell of
 # progress, or of memory that the machine's limit keeps it from locking.
 start_fails() {
@@ -34,10 +30,16 @@ refuses() {
 		--listen "shm:$socket"
 }
 
-# refuses_address ADDRESS [COMMAND...]: a server does not start to listen there.
-refuses_address() {
+# fails_at ADDRESS [COMMAND...]: a server does not start to listen there.
+fails_at() {
 	start_fails "${@:2}" rmemfs-server -c /dev/null --memory-dir "$place" --export a:64MiB \
 		--listen "$1"
+}
+
+# refuses_address ADDRESS [COMMAND...]: $output is the reason.
+refuses_address() {
+	fails_at "$@"
+	output=$(grep -v ' info: the memory that was made stays ' <<<"$output")
 }
 
 # small_tmpfs SIZE: at $place.
@@ -265,6 +267,16 @@ few_locked=(setpriv "--bounding-set=-ipc_lock,-sys_resource" prlimit --memlock=1
 @test "an address that is not ours is refused" {
 	refuses_address tcp:192.0.2.1:7470
 	[[ $output == *"can't listen on tcp:192.0.2.1:7470: not an address of this machine: see 'ip address'" ]]
+}
+
+@test "a start that fails when the memory is made says where it stays, and the next one has it" {
+	fails_at tcp:192.0.2.1:7470
+	[[ $output == *" info: the memory that was made stays in $place for the next start: rm -r $place gives it back" ]]
+	[ "$(stat -c %b "$place/regions/a.0000")" -eq $((64 * 2048)) ]
+	made=$(stat -c %i "$place/regions/a.0000")
+	fails_at tcp:192.0.2.1:7470
+	[ "$(grep -c "for the next start" <<<"$output")" -eq 0 ]
+	[ "$(stat -c %i "$place/regions/a.0000")" = "$made" ]
 }
 
 @test "a port below 1024 without the right to it is refused" {

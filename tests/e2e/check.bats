@@ -61,6 +61,7 @@ region() {
 	start_server
 	says 2 "$memory is in use by a server (pid $server_pid): stop it first" \
 		rmemfsctl check "$memory"
+	[ "$output" = "rmemfs-server: $memory is in use by a server (pid $server_pid): stop it first" ]
 }
 
 @test "no server starts on a directory that is being checked" {

@@ -119,6 +119,9 @@ background_mount() {
 	random_file "$mnt/a" 8
 	sync -f "$mnt/a"
 	rmemfsctl status --json "$socket" | tee "$dir/status.json" | jq .
+	# Any reader of JSON keeps it: it is no number.
+	grep -qE '"incarnation": ?"[0-9]{19}"' "$dir/status.json"
+	[[ $(rmemfsctl status "$socket") == *", incarnation $(jq -r .incarnation "$dir/status.json")"* ]]
 	jq -e '.incarnation and (.regions | length > 0)' "$dir/status.json"
 	jq -e '.exports[] | select(.name == "default") | .used >= 8388608 and .free > 0 and .files >= 1' \
 		"$dir/status.json"
@@ -128,9 +131,15 @@ background_mount() {
 	[[ $output == *": no server listens there (127.0.0.1:9)" ]]
 	run rmemfsctl status /nowhere/socket
 	[[ $output == *": no server listens there: No such file or directory" ]]
+	chmod 600 "$socket"
+	run "${nobody[@]}" rmemfsctl status "$socket"
+	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user; others ask over tcp, by HOST" ]
+	run "${nobody[@]}" rmemfsctl who default / "$socket"
+	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user" ]
 	run rmemfsctl status "$socket"
 	[ "$status" -eq 0 ]
 	[[ $output == *default* ]]
+	rmemfsctl quota --json "$socket" | jq -e '.exports[0].quotas == []'
 	[ "$(rmemfsctl leases "$socket")" = "no mount shares an export" ]
 	[ "$(rmemfsctl quota "$socket")" = "no export limits anybody" ]
 	[[ $(rmemfsctl who default /a "$socket") == *$'\nexport default is not shared: its mounts take no leases' ]]

@@ -145,10 +145,15 @@ is_silent() {
 	[ "$(status_of '.exports[0].contested_locks | length')" = 0 ]
 }
 
+@test "the log says of each session that it shares" {
+	[ "$(grep -c ": session .*:$dir/[12] (pid [0-9]*) at export 'default' begins over .*, share\$" "$dir/server.log")" -eq 2 ]
+}
+
 @test "what each mount has is counted, until it ends" {
 	[ "$(status_of '[.sessions[] | .leases.locks] | add')" = 1 ]
 	[[ $(rmemfsctl leases "$socket") == *" 1 "*"$dir/1 (pid ${mounts[1]})"*"nobody waits for a lease or a lock" ]]
 	[[ $(rmemfsctl leases "$socket") != *OPEN* ]]
+	[ "$(rmemfsctl leases --json "$socket" | jq '[.sessions[] | select(.shared) | .leases.locks] | add')" = 1 ]
 	[[ $(rmemfsctl status "$socket") == *"leases "*" exclusive; locks 1, recalls 0"* ]]
 	exec 5>&-
 	wait "$locker"
@@ -174,6 +179,7 @@ refused() {
 	local said
 	said=$(refused who default /none "$socket")
 	[[ $said == "rmemfsctl: $socket: export 'default' has no file /none (from the export's root, without the mount point; "* ]]
+	grep -q " info: .*: request 'who' is refused: export 'default' has no file /none" "$dir/server.log"
 	said=$(refused who default 99999999 "$socket")
 	[ "$said" = "rmemfsctl: $socket: export 'default' has no inode 99999999" ]
 	said=$(refused who "/$file" "$socket")

@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	conf_read(path, keys, &settings, why, sizeof(why));
+	conf_read(path, keys, NULL, &settings, why, sizeof(why));
 	conf_free(keys, &settings);
 	close(fd);
 	return 0;

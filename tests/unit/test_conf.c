@@ -52,6 +52,9 @@ static const struct conf_key keys[] = {
 	{0},
 };
 
+static const char *const other_names[] = {"weight", "height", NULL};
+static const struct conf_elsewhere other = {"other.conf", other_names};
+
 static char dir[] = "/tmp/rmemfs-test-conf.XXXXXX";
 static char path[64];
 
@@ -81,7 +84,7 @@ static void write_file(const char *text, size_t len)
 static int read_text(const char *text, struct settings *out, char *why, size_t whylen)
 {
 	write_file(text, strlen(text));
-	return conf_read(path, keys, out, why, whylen);
+	return conf_read(path, keys, &other, out, why, whylen);
 }
 
 static void read__empty_file_leaves_the_defaults(void **state)
@@ -91,7 +94,7 @@ static void read__empty_file_leaves_the_defaults(void **state)
 
 	assert_int_equal(read_text("", &s, why, sizeof(why)), 0);
 	assert_int_equal(s.count, 7);
-	assert_int_equal(conf_read("/dev/null", keys, &s, why, sizeof(why)), 0);
+	assert_int_equal(conf_read("/dev/null", keys, NULL, &s, why, sizeof(why)), 0);
 	conf_free(keys, &s);
 }
 
@@ -167,6 +170,7 @@ static void read__refuses_and_says_where(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{"\nspeed = 3", ":2: speed: unknown key"},
+		{"height = 3", ":1: height: belongs to other.conf"},
 		{"wrd = 3", ":1: wrd: unknown key; did you mean 'word'?"},
 		{"flag = 1", ":1: flag: must be true or false"},
 		{"flag = \"true\"", ":1: flag: must be true or false"},
@@ -221,8 +225,12 @@ static void read__refuses_and_says_where(void **state)
 			":1: size: '4097': must be a multiple of 4KiB"},
 		{"volumes = ( { name = \"x\"; size = \"99999999TiB\" } )",
 			":1: size: '99999999TiB': is too large"},
-		{"count = 5\nflag =", ":2: syntax error"},
-		{"count = 5; count = 6", ":1: duplicate setting name"},
+		{"count = 5\n\t flag =", ":2: syntax error: 'flag ='"},
+		{"count = 5\nflag =\n\n", ":4: syntax error"},
+		{"count = 5\n = 7\nflag = true\n", ":2: syntax error: '= 7'"},
+		{"count = 5; count = 6", ":1: duplicate setting name: 'count = 5; count = 6'"},
+		{"count = 5;\nflag = true;\n  count = 6;\nword = \"a\";",
+			":3: duplicate setting name: 'count = 6;'"},
 	};
 	char why[512], expected[512];
 
@@ -281,7 +289,7 @@ static void read__missing_file_is_enoent(void **state)
 	struct settings s = {0};
 	char why[256];
 
-	assert_int_equal(conf_read("/nonexistent/x", keys, &s, why, sizeof(why)), -ENOENT);
+	assert_int_equal(conf_read("/nonexistent/x", keys, NULL, &s, why, sizeof(why)), -ENOENT);
 	assert_string_equal(why, "/nonexistent/x: No such file or directory");
 }
 
@@ -293,7 +301,7 @@ static void read__unreadable_file_is_eacces(void **state)
 	if (geteuid() == 0 && seteuid(65534) < 0)
 		fail_msg("can't become nobody");
 	/* Of root, mode 0400. */
-	assert_int_equal(conf_read("/etc/shadow", keys, &s, why, sizeof(why)), -EACCES);
+	assert_int_equal(conf_read("/etc/shadow", keys, NULL, &s, why, sizeof(why)), -EACCES);
 	assert_string_equal(why, "/etc/shadow: Permission denied");
 	if (getuid() == 0)
 		assert_int_equal(seteuid(0), 0);
@@ -304,7 +312,7 @@ static void read__directory_is_an_error_and_not_the_end(void **state)
 	struct settings s = {0};
 	char why[256];
 
-	assert_int_equal(conf_read("/tmp", keys, &s, why, sizeof(why)), -EISDIR);
+	assert_int_equal(conf_read("/tmp", keys, NULL, &s, why, sizeof(why)), -EISDIR);
 	assert_string_equal(why, "/tmp: Is a directory");
 }
 
@@ -314,7 +322,7 @@ static void read__binary_file_is_refused(void **state)
 	char why[256];
 
 	write_file("count = 5\0garbage", 17);
-	assert_int_equal(conf_read(path, keys, &s, why, sizeof(why)), -EINVAL);
+	assert_int_equal(conf_read(path, keys, NULL, &s, why, sizeof(why)), -EINVAL);
 	assert_non_null(strstr(why, "not a text file"));
 }
 
@@ -323,7 +331,7 @@ static void read__endless_file_is_refused(void **state)
 	struct settings s = {0};
 	char why[256];
 
-	assert_int_equal(conf_read("/dev/zero", keys, &s, why, sizeof(why)), -EFBIG);
+	assert_int_equal(conf_read("/dev/zero", keys, NULL, &s, why, sizeof(why)), -EFBIG);
 }
 
 static void read__a_long_value_leaves_room_for_the_reason(void **state)

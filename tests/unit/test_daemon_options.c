@@ -54,6 +54,40 @@ static void expect_refusal(const char *line, const char *text)
 	options_fini(&options);
 }
 
+static char config_path[] = "/tmp/rmemfs-test-options.XXXXXX";
+
+static void write_config(const char *text)
+{
+	FILE *f = fopen(config_path, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static int make_config(void **state)
+{
+	int fd = mkstemp(config_path);
+
+	return fd < 0 ? -1 : close(fd);
+}
+
+static int remove_config(void **state)
+{
+	return unlink(config_path);
+}
+
+static void expect_flag(const struct conf_key *key, bool value, const char *given)
+{
+	char line[128];
+	struct options o;
+
+	snprintf(line, sizeof(line), "-o %s h:/e /m", given);
+	assert_int_equal(parse_with(line, config_path, &o), 0);
+	assert_int_equal(*(const bool *)((const char *)&o.config + key->offset), value);
+	options_fini(&o);
+}
+
 /* ---- what is accepted ------------------------------------------------------------------------ */
 
 static void options_parse__defaults(void **state)
@@ -226,6 +260,36 @@ static void options_parse__share_goes_with_no_cache(void **state)
 	options_fini(&o);
 }
 
+/* The file's, too: each flag has an option that takes it back. */
+static void options_parse__flags_are_taken_back(void **state)
+{
+	static const char *const opposites[][2] = {
+		{"soft", "hard"},
+		{"share", "noshare"},
+		{"low_latency", "nolow_latency"},
+		{"debug_io", "nodebug_io"},
+	};
+	unsigned nflags = 0;
+
+	for (const struct conf_key *key = client_config_keys; key->name; key++)
+		nflags += key->type == CONF_BOOL;
+	assert_int_equal(nflags, ARRAY_SIZE(opposites));
+	for (size_t i = 0; i < ARRAY_SIZE(opposites); i++) {
+		const char *on = opposites[i][0], *off = opposites[i][1];
+		const struct conf_key *key = conf_find(client_config_keys, on);
+		char text[64];
+
+		snprintf(text, sizeof(text), "%s = true;\n", on);
+		write_config(text);
+		expect_flag(key, true, "ro");
+		expect_flag(key, false, off);
+		snprintf(text, sizeof(text), "%s,%s", off, on);
+		expect_flag(key, true, text);
+		snprintf(text, sizeof(text), "%s,%s", on, off);
+		expect_flag(key, false, text);
+	}
+}
+
 static void options_parse__debug_io_raises_the_log_level(void **state)
 {
 	struct options o;
@@ -373,11 +437,17 @@ static void options_parse__refusals(void **state)
 		{"-o timeo=7 h:/e /m",
 			"option 'timeo': needs soft; a hard mount waits without end"},
 		{"-o share,cache=shared h:/e /m",
-			"option 'share': what others write can't be cached: cache=none, or leave "
-			"'cache' out"},
-		{"-o cache=exclusive,share h:/e /m",
-			"option 'share': what others write can't be cached: cache=none, or leave "
-			"'cache' out"},
+			"option 'cache': beside share only none, as what others write can't be "
+			"cached; or leave 'cache' out"},
+		{"-o cache=exclusive,noshare,share h:/e /m",
+			"option 'cache': beside share only none, as what others write can't be "
+			"cached; or leave 'cache' out"},
+		{"-o lease_time=3 h:/e /m",
+			"option 'lease_time': belongs to the server's server.conf"},
+		{"-o noshare=1 h:/e /m", "option 'noshare': takes no value"},
+		{"-o nosoft h:/e /m", "option 'nosoft': unknown; did you mean 'soft'?"},
+		{"-o nobuffers h:/e /m", "option 'nobuffers': unknown; did you mean 'buffers'?"},
+		{"-o nodebugio h:/e /m", "option 'nodebugio': unknown; did you mean 'nodebug_io'?"},
 		{"-o soft,timeo=7,hard h:/e /m",
 			"option 'timeo': needs soft; a hard mount waits without end"},
 		{"-o soft=yes h:/e /m", "option 'soft': takes no value"},
@@ -498,29 +568,6 @@ static void options_parse__mount_point_is_a_path(void **state)
 
 /* ---- the configuration file ------------------------------------------------------------------ */
 
-static char config_path[] = "/tmp/rmemfs-test-options.XXXXXX";
-
-static void write_config(const char *text)
-{
-	FILE *f = fopen(config_path, "w");
-
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static int make_config(void **state)
-{
-	int fd = mkstemp(config_path);
-
-	return fd < 0 ? -1 : close(fd);
-}
-
-static int remove_config(void **state)
-{
-	return unlink(config_path);
-}
-
 static void options_parse__options_come_before_the_file(void **state)
 {
 	struct options o;
@@ -564,6 +611,7 @@ static void options_parse__file_errors_name_the_line(void **state)
 		{"soft = 1;\n", "%s:1: soft: must be true or false"},
 		{"timeo = 3601;\n", "%s:1: timeo: '3601': must be a whole number from 1 to 3600"},
 		{"hard = true;\n", "%s:1: hard: unknown key"},
+		{"\nlease_time = 3;\n", "%s:2: lease_time: belongs to the server's server.conf"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
@@ -601,6 +649,26 @@ static void options_parse__the_file_may_say_soft_and_timeo(void **state)
 	options_fini(&o);
 	assert_int_equal(parse_with("-o hard h:/e /m", config_path, &o), 0);
 	assert_false(o.config.soft);
+	options_fini(&o);
+}
+
+static void options_parse__the_file_says_share(void **state)
+{
+	char expected[256];
+	struct options o;
+
+	write_config("share = true;\ncache = \"exclusive\";\n");
+	assert_int_equal(parse_with("h:/e /m", config_path, &o), 0);
+	assert_true(o.config.share);
+	options_fini(&o);
+	assert_int_equal(parse_with("-o noshare,cache=shared h:/e /m", config_path, &o), 0);
+	options_fini(&o);
+	assert_int_not_equal(parse_with("-o cache=shared h:/e /m", config_path, &o), 0);
+	snprintf(expected, sizeof(expected),
+		"option 'cache': only none, as %s says share, and what others write can't be "
+		"cached; or noshare, or leave 'cache' out",
+		config_path);
+	assert_string_equal(why, expected);
 	options_fini(&o);
 }
 
@@ -660,6 +728,7 @@ int main(void)
 		cmocka_unit_test(options_parse__last_of_ro_and_rw_counts),
 		cmocka_unit_test(options_parse__last_of_hard_and_soft_counts),
 		cmocka_unit_test(options_parse__share_goes_with_no_cache),
+		cmocka_unit_test(options_parse__flags_are_taken_back),
 		cmocka_unit_test(options_parse__debug_io_raises_the_log_level),
 		cmocka_unit_test(options_parse__log_level_as_an_option_of_its_own),
 		cmocka_unit_test(options_parse__transports),
@@ -673,6 +742,7 @@ int main(void)
 		cmocka_unit_test(options_parse__port_of_the_file_is_not_for_sockets),
 		cmocka_unit_test(options_parse__file_errors_name_the_line),
 		cmocka_unit_test(options_parse__the_file_may_say_soft_and_timeo),
+		cmocka_unit_test(options_parse__the_file_says_share),
 		cmocka_unit_test(options_parse__log_level_comes_before_the_file),
 		cmocka_unit_test(options_parse__named_file_must_exist),
 		cmocka_unit_test(mountpoint_resolve__refusals),

@@ -113,7 +113,7 @@ static void ping__malformed_recalls_cost_the_channel_only(void **state)
 	struct bench b;
 	unsigned npings;
 
-	bench_open(&b, 1);
+	bench_open_for(&b, 1, 1000, 0, 0);
 	atomic_store(&b.script.recall_bytes, 2 * RPC_RECALL_BYTES);
 	npings = atomic_load(&b.script.npings[0]);
 	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= npings + 3);

@@ -69,6 +69,26 @@ static void line__has_program_time_level_and_text(void **state)
 	assert_string_equal(text + end, "warning: disk 3 of box\n");
 }
 
+static void line__of_a_command_has_program_and_text(void **state)
+{
+	struct capture c;
+	char text[256];
+
+	unsetenv("JOURNAL_STREAM");
+	log_init_command("prog", LOG_LEVEL_WARNING);
+	capture_start(&c);
+	log_notice("not this");
+	log_error("disk %d of %s", 3, "box");
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(text, "prog: disk 3 of box\n");
+	capture_start(&c);
+	name_journal_stream();
+	log_init_command("prog", LOG_LEVEL_WARNING);
+	log_error("broken");
+	capture_end(&c, text, sizeof(text));
+	assert_string_equal(text, "<3>broken\n");
+}
+
 static void line__under_the_journal_begins_with_the_level(void **state)
 {
 	struct capture c;
@@ -278,6 +298,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(line__has_program_time_level_and_text),
+		cmocka_unit_test(line__of_a_command_has_program_and_text),
 		cmocka_unit_test(line__under_the_journal_begins_with_the_level),
 		cmocka_unit_test(line__with_another_journal_stream_is_for_people),
 		cmocka_unit_test(line__below_the_level_is_not_written),
