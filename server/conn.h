@@ -18,7 +18,8 @@ struct session;
 
 enum outcome {
 	OUTCOME_REPLY,  /* reply is encoded */
-	OUTCOME_PARK,   /* for pages */
+	OUTCOME_PARK,   /* for pages that get free */
+	OUTCOME_LACK,   /* for what others have: they are told when the batch is stored */
 	OUTCOME_WAIT,   /* for a lease: wants */
 	OUTCOME_BREACH, /* of the protocol: the channel is closed */
 };
@@ -56,8 +57,9 @@ struct request {
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
-	uint64_t pinned; /* the inode whose grant its answer has made anew; 0: none */
-	int status;      /* of its answer; 0 of one that was stored, too */
+	bool lacks_pages; /* that others may give: spare.h */
+	uint64_t pinned;  /* the inode whose grant its answer has made anew; 0: none */
+	int status;       /* of its answer; 0 of one that was stored, too */
 	const char *breach;
 	void *reply;
 	uint32_t reply_len;

@@ -119,33 +119,30 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 
 /* What was refused has changed nothing; but SETXATTR's stage has gone. A GRANT that does not wait
  * is for what is needed later, or comes before the client has looked at what it has. */
-static bool can_wait_for_others(const struct rpc_request *q)
+static bool can_wait_for_others(const struct request *req, int status)
 {
-	return q->op != RPC_SETXATTR && (q->op != RPC_GRANT || q->grant.wait);
+	const struct rpc_request *q = &req->rpc;
+
+	return (status == -ENOSPC || status == -EDQUOT) && q->op != RPC_SETXATTR &&
+	       (q->op != RPC_GRANT || q->grant.wait) &&
+	       req->conn->session->stored.flags & ATTACH_SHARED;
 }
 
 /* What is returned is dirty at first. */
-static bool asks_for_pages(struct request *req, int status)
+static bool lacks_pages(const struct request *req, int status)
 {
 	const struct session *session = req->conn->session;
 
 	return status == -ENOSPC && meta_lacks_pages(session->server->meta) &&
-	       reuse_comes(session->server, session->export) && spare_wait(req);
+	       reuse_comes(session->server, session->export);
 }
 
 /* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
  * one that is there some pages that it does not use. */
-static bool others_may_give(struct request *req, int status)
+static bool others_may_give(const struct request *req)
 {
-	struct session *session = req->conn->session;
-	bool overdue;
-
-	if ((status != -ENOSPC && status != -EDQUOT) || !can_wait_for_others(&req->rpc) ||
-		!(session->stored.flags & ATTACH_SHARED))
-		return false;
-	overdue = session_others_overdue(session);
-	session->export->crowded |= overdue;
-	return asks_for_pages(req, status) || overdue;
+	return session_others_overdue(req->conn->session) ||
+	       (req->lacks_pages && spare_may_come(req));
 }
 
 static unsigned sharers(const void *asker)
@@ -199,11 +196,16 @@ static int run(struct server *s, struct request *req, int64_t now)
 	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
 	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
 		lock_news_wanted(s);
-	if (result == META_PARK || (!result && others_may_give(req, rep.status))) {
+	if (result == META_PARK) {
 		req->outcome = OUTCOME_PARK;
-		if (ctx.shared)
-			reuse_await(s, session->export);
 		return 0;
+	}
+	if (!result && can_wait_for_others(req, rep.status)) {
+		req->lacks_pages = lacks_pages(req, rep.status);
+		if (others_may_give(req)) {
+			req->outcome = OUTCOME_LACK;
+			return 0;
+		}
 	}
 	req->status = rep.status;
 	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
@@ -225,6 +227,7 @@ static int execute(struct server *s, struct request *req, int64_t now)
 	req->outcome = OUTCOME_REPLY;
 	req->pinned = 0;
 	req->status = 0;
+	req->lacks_pages = false;
 	req->reply = channel_send_buffer(req->conn->channel);
 	if (!req->reply)
 		return breach(req, "it does not take its replies");
@@ -270,12 +273,25 @@ static int transact(struct server *s, struct batch *batch)
 
 static void park(struct server *s, struct request *req)
 {
+	struct session *session = req->conn->session;
+
 	recall_leave(req);
 	if (!req->parked_ms) {
 		req->parked_ms = now_ms();
-		req->conn->session->nparked++;
+		session->nparked++;
 	}
+	if (session->stored.flags & ATTACH_SHARED)
+		reuse_await(s, session->export);
 	list_add_tail(&s->parked, &req->link);
+}
+
+static void ask_others(struct request *req)
+{
+	struct session *session = req->conn->session;
+
+	session->export->crowded |= session_others_overdue(session);
+	if (req->lacks_pages)
+		spare_wait(req);
 }
 
 void dispatch_leave(struct request *req)
@@ -285,6 +301,7 @@ void dispatch_leave(struct request *req)
 	req->parked_ms = 0;
 }
 
+/* After the commit. */
 static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
@@ -294,12 +311,21 @@ static void finish(struct server *s, struct request *req)
 		return;
 	}
 	cancel_reply(req);
-	if (req->outcome == OUTCOME_PARK)
+	switch (req->outcome) {
+	case OUTCOME_LACK:
+		ask_others(req);
 		park(s, req);
-	else if (req->outcome == OUTCOME_WAIT)
+		break;
+	case OUTCOME_PARK:
+		park(s, req);
+		break;
+	case OUTCOME_WAIT:
 		recall_wait(req);
-	else
+		break;
+	default:
 		conn_breach(req->conn, req->breach);
+		break;
+	}
 }
 
 static void finish_all(struct server *s, struct batch *batch)

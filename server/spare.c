@@ -50,6 +50,11 @@ static void ask(struct session *session, uint64_t number, int64_t now)
 	session_ring(session);
 }
 
+static bool is_to_be_asked(const struct session *session)
+{
+	return may_have_some(session) && !is_asked(session);
+}
+
 /* The number by which those were asked who had not been. */
 static uint64_t ask_all(const struct session *asker)
 {
@@ -59,24 +64,10 @@ static uint64_t ask_all(const struct session *asker)
 	list_for_each (pos, &asker->server->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
 
-		if (session_writes_beside(session, asker) && may_have_some(session) &&
-			!is_asked(session))
+		if (session_writes_beside(session, asker) && is_to_be_asked(session))
 			ask(session, number, now);
 	}
 	return number;
-}
-
-static bool any_awaited(const struct session *asker, uint64_t number)
-{
-	list_for_each (pos, &asker->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
-		const struct spare *spare = &session->spare;
-
-		if (session_writes_beside(session, asker) && spare->asked && !spare->late &&
-			spare->asked <= number)
-			return true;
-	}
-	return false;
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -86,7 +77,32 @@ static bool is_grant(const struct request *req)
 	return req->rpc.op == RPC_GRANT;
 }
 
-bool spare_wait(struct request *req)
+/* Whether the request waits for that session, which writes beside its own, or would if it asked. */
+static bool awaits(const struct request *req, const struct session *session)
+{
+	const struct spare *spare = &session->spare;
+
+	if (is_grant(req) && session == req->conn->session)
+		return false;
+	if (spare->asked && !spare->late)
+		return !req->asked || spare->asked <= req->asked;
+	return !req->asked && is_to_be_asked(session);
+}
+
+bool spare_may_come(const struct request *req)
+{
+	const struct session *asker = req->conn->session;
+
+	list_for_each (pos, &asker->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (session_writes_beside(session, asker) && awaits(req, session))
+			return true;
+	}
+	return false;
+}
+
+void spare_wait(struct request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -97,7 +113,9 @@ bool spare_wait(struct request *req)
 		}
 		req->asked = ask_all(session);
 	}
-	return any_awaited(session, req->asked);
+	/* Who was to be asked may have come to lack pages himself, in the same batch. */
+	if (!spare_may_come(req))
+		session->server->reclaim = true;
 }
 
 void spare_leave(struct request *req)

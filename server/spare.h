@@ -1,8 +1,9 @@
 /* spare.h - pages that sessions of a shared export have been granted and do not use: asked for when
  * somebody finds none.
  *
- *     a request finds no page -> spare_wait -> the others are rung; PING tells the ask's number
- *     -> RETURN of all that is not used, which names that number -> the request is run again
+ *     a request finds no page -> spare_may_come -> the batch is stored -> spare_wait -> the others
+ *     are rung; PING tells the ask's number -> RETURN of all that is not used, which names that
+ *     number -> the request is run again
  *
  * A request asks once, and waits for those who have not answered what they were asked until then:
  * for each at most spare_give_ms(). Who is late is not waited for again before it has been heard;
@@ -43,10 +44,13 @@ struct spare {
 	unsigned nlacking; /* its requests that wait for pages by GRANT */
 };
 
-/* A request of a shared session lacks pages (meta_lacks_pages()), in the batch that is run; a GRANT
- * is one that waits. True: it is to be run again when server.reclaim has brought pages, or nothing
- * more. */
-bool spare_wait(struct request *req);
+/* Whether a request of a shared session that lacks pages (meta_lacks_pages()) is to wait for some;
+ * a GRANT is one that waits. Nothing is changed by the question, for the batch may come to nothing.
+ */
+bool spare_may_come(const struct request *req);
+/* It waits, and is run again when server.reclaim has brought pages, or nothing more. The others are
+ * asked, unless they were. */
+void spare_wait(struct request *req);
 /* It was executed, and its change is stored. */
 void spare_executed(const struct request *req);
 /* It waits no more. */

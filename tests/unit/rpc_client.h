@@ -29,10 +29,13 @@ struct test_server {
 	char export[64]; /* "default:64MiB" */
 	pid_t pid;       /* 0: not running */
 	int notify_fd;
+	int port_fd, port_too_fd; /* keep their ports for it; -1: none */
 };
 
-/* Makes the directory and starts; lease_time is one second. */
+/* Makes the directory and starts; lease_time is one second. Clients here send no pings of
+ * themselves; only the second one minds, when they have been silent for so many seconds. */
 void server_init(struct test_server *s, enum transport_kind kind);
+void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsigned peer_timeout);
 /* Returns when it is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);

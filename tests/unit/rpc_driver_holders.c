@@ -95,7 +95,7 @@ static void end__not_for_time_in_which_the_server_stood_still(void **state)
 	expect_no_recall(1);
 	expect_recall(0, ino, number, LEASE_SHARED);
 	assert_int_equal(kill(server.pid, SIGSTOP), 0);
-	usleep(LEASE_MS * 2000);
+	usleep(LEASE_MS * 1300);
 	assert_int_equal(kill(server.pid, SIGCONT), 0);
 	expect_no_recall(1);
 	give_back(0, ino, number, LEASE_SHARED);
@@ -141,7 +141,7 @@ static void end__not_for_time_in_which_writes_stand_still(void **state)
 	ask(1, 0, getattr_request(ino));
 	expect_no_recall(1);
 	if (driver_kind == TRANSPORT_SHM)
-		usleep(LEASE_MS * 1500);
+		usleep(LEASE_MS * 1300);
 	expect_recall(0, ino, number, LEASE_SHARED);
 	req = commit_request(ino, 4321);
 	assert_int_equal(client_call(&clients[0], 1, &req, &rep), 0);

@@ -45,7 +45,11 @@ static void await_recall(unsigned i, uint8_t keep)
 
 /* ---- who shares ------------------------------------------------------------------------------ */
 
-static int attach_beside(uint32_t flags, uint32_t others)
+/* What those wait who are to be refused. */
+enum { REFUSED_MS = 10 };
+
+/* Whether it gets in. Both sessions end in order, so that the next ones find none. */
+static int attach_beside(uint32_t flags, uint32_t others, uint32_t wait_ms)
 {
 	struct holder h;
 	int status;
@@ -54,11 +58,12 @@ static int attach_beside(uint32_t flags, uint32_t others)
 	client_init(&clients[0], &server, "second", 1);
 	clients[0].flags = flags;
 	client_connect(&clients[0]);
-	status = client_attach(&clients[0], "default", 0, 50, text);
+	status = client_attach(&clients[0], "default", 0, wait_ms, text);
+	if (!status)
+		client_bye(&clients[0]);
 	client_fini(&clients[0]);
-	holder_kill(&h);
-	server_kill(&server);
-	server_start(&server);
+	close(h.go);
+	holder_wait(&h);
 	return status;
 }
 
@@ -71,8 +76,11 @@ static void share__only_with_those_who_do(void **state)
 		for (unsigned k = 0; k < ARRAY_SIZE(all); k++) {
 			bool both = all[i] & all[k] & ATTACH_SHARED;
 			bool read = all[i] == ATTACH_READ_ONLY && all[k] == ATTACH_READ_ONLY;
+			int expected = both || read ? 0 : -EBUSY;
 
-			assert_int_equal(attach_beside(all[i], all[k]), both || read ? 0 : -EBUSY);
+			assert_int_equal(
+				attach_beside(all[i], all[k], expected ? REFUSED_MS : WAIT_MS),
+				expected);
 			if ((all[i] ^ all[k]) & ATTACH_SHARED &&
 				!((all[i] | all[k]) & ATTACH_EXCLUSIVE))
 				assert_non_null(strstr(text, "mount"));
@@ -82,11 +90,12 @@ static void share__only_with_those_who_do(void **state)
 
 static void share__is_refused_with_words(void **state)
 {
-	assert_int_equal(attach_beside(ATTACH_SHARED, 0), -EBUSY);
+	assert_int_equal(attach_beside(ATTACH_SHARED, 0, REFUSED_MS), -EBUSY);
 	assert_non_null(strstr(text, "mount it everywhere with -o share"));
-	assert_int_equal(attach_beside(0, ATTACH_SHARED), -EBUSY);
+	assert_int_equal(attach_beside(0, ATTACH_SHARED, REFUSED_MS), -EBUSY);
 	assert_non_null(strstr(text, "with -o share; mount it with -o share, too"));
-	assert_int_equal(attach_beside(ATTACH_SHARED | ATTACH_EXCLUSIVE, ATTACH_SHARED), -EINVAL);
+	assert_int_equal(attach_beside(ATTACH_SHARED | ATTACH_EXCLUSIVE, ATTACH_SHARED, REFUSED_MS),
+		-EINVAL);
 	assert_non_null(strstr(text, "not both"));
 }
 
@@ -436,7 +445,7 @@ static struct rpc_entry_reply look(unsigned i, const char *name)
 
 static void look__gives_back_to_who_changes(void **state)
 {
-	struct rpc_entry_reply looked;
+	struct rpc_entry_reply looked, second;
 	uint64_t ino;
 
 	begin_all();
@@ -450,11 +459,15 @@ static void look__gives_back_to_who_changes(void **state)
 	expect_no_recall(0);
 	expect_recall(1, ROOT_INO, looked.parent_lease.number, LEASE_NONE);
 	/* Who waits keeps others from getting what they can do without. */
-	assert_int_equal(look(2, "file").parent_lease.type, LEASE_NONE);
+	second = look(2, "file");
+	assert_int_equal(second.parent_lease.type, LEASE_NONE);
+	assert_int_equal(second.lease.type, LEASE_SHARED);
 	give_back(1, ROOT_INO, looked.parent_lease.number, LEASE_NONE);
 	await_recall(1, LEASE_NONE);
 	expect_recall(1, ino, looked.lease.number, LEASE_NONE);
+	expect_recall(2, ino, second.lease.number, LEASE_NONE);
 	give_back(1, ino, looked.lease.number, LEASE_NONE);
+	give_back(2, ino, second.lease.number, LEASE_NONE);
 	assert_int_equal(expect(0, RPC_UNLINK, 0).remove.child.ino, ino);
 	expect_no_recall(1);
 	end_all();

@@ -327,7 +327,7 @@ static void restart__who_waits_for_pages_is_not_late(void **state)
 	expect_no_recall(0);
 	ask(1, 0, lease_request(ino, LEASE_SHARED));
 	expect_no_recall(1);
-	usleep(LEASE_MS * 1500);
+	usleep(LEASE_MS * 1300);
 	expect_recall(0, ino, number, LEASE_SHARED);
 	cancel(0, 1, clients[0].seq[1]);
 	expect_grant(1, -EINTR);

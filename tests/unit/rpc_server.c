@@ -28,16 +28,19 @@ extern char **environ;
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-/* One that nobody listens at, as far as can be told. */
-static unsigned free_port(void)
+/* A port that nobody else gets before *fd is closed, so that a server can listen there again and
+ * again: it allows the reuse of addresses, which this socket does when it has its port. */
+static unsigned reserve_port(int *fd)
 {
 	struct sockaddr_in addr = {
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t len = sizeof(addr);
-	autoclose int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int one = 1;
 
-	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+	*fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(*fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)), 0);
+	assert_int_equal(getsockname(*fd, (struct sockaddr *)&addr, &len), 0);
 	return ntohs(addr.sin_port);
 }
 
@@ -48,10 +51,11 @@ static void choose_listen(struct test_server *s)
 	if (s->kind == TRANSPORT_SHM)
 		snprintf(s->listen, sizeof(s->listen), "shm:%s/socket", s->dir);
 	else if (s->kind == TRANSPORT_TCP)
-		snprintf(s->listen, sizeof(s->listen), "tcp:127.0.0.1:%u", free_port());
+		snprintf(s->listen, sizeof(s->listen), "tcp:127.0.0.1:%u",
+			reserve_port(&s->port_fd));
 	else
 		snprintf(s->listen, sizeof(s->listen), "verbs:%s:%u", host ? host : "10.9.0.1",
-			free_port());
+			reserve_port(&s->port_fd));
 }
 
 static void open_notify(struct test_server *s)
@@ -64,23 +68,38 @@ static void open_notify(struct test_server *s)
 	assert_int_equal(bind(s->notify_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 }
 
-void server_init(struct test_server *s, enum transport_kind kind)
+static void write_config(const struct test_server *s, unsigned peer_timeout)
 {
-	FILE *f;
+	FILE *f = fopen(s->config, "we");
 
-	*s = (struct test_server){.kind = kind, .export = "default:64MiB"};
+	assert_non_null(f);
+	/* Little metadata: it is allocated at each of many starts. */
+	fprintf(f,
+		"lease_time = 1;\n"
+		"peer_timeout = %u;\n"
+		"region_size = \"32MiB\";\n"
+		"metadata_reserve = \"8MiB\";\n",
+		peer_timeout);
+	fclose(f);
+}
+
+void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsigned peer_timeout)
+{
+	*s = (struct test_server){
+		.kind = kind, .export = "default:64MiB", .port_fd = -1, .port_too_fd = -1};
 	memory_dir(s->dir, sizeof(s->dir));
 	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
 	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
-	f = fopen(s->config, "we");
-	assert_non_null(f);
-	/* Clients here send no pings of themselves, but for those that are about silence. */
-	fputs("lease_time = 1;\npeer_timeout = 3600;\nregion_size = \"32MiB\";\n", f);
-	fclose(f);
+	write_config(s, peer_timeout);
 	choose_listen(s);
 	open_notify(s);
 	server_start(s);
+}
+
+void server_init(struct test_server *s, enum transport_kind kind)
+{
+	server_init_to_hear(s, kind, 3600);
 }
 
 void server_listen_too(struct test_server *s, struct transport_address *address)
@@ -88,7 +107,8 @@ void server_listen_too(struct test_server *s, struct transport_address *address)
 	char why[256];
 
 	server_stop(s);
-	snprintf(s->listen_too, sizeof(s->listen_too), "tcp:127.0.0.1:%u", free_port());
+	snprintf(s->listen_too, sizeof(s->listen_too), "tcp:127.0.0.1:%u",
+		reserve_port(&s->port_too_fd));
 	assert_int_equal(address_parse_listen(s->listen_too, address, why, sizeof(why)), 0);
 	server_start(s);
 }
@@ -102,6 +122,10 @@ void server_fini(struct test_server *s)
 {
 	if (s->pid)
 		server_stop(s);
+	if (s->port_too_fd >= 0)
+		close(s->port_too_fd);
+	if (s->port_fd >= 0)
+		close(s->port_fd);
 	close(s->notify_fd);
 	nftw(s->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }

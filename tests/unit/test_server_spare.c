@@ -56,15 +56,20 @@ static struct request *request(unsigned k, unsigned i, enum rpc_op op)
 	return req;
 }
 
-/* Whether it is to wait. */
-static bool lacks(unsigned k, unsigned i, enum rpc_op op)
-{
-	return spare_wait(request(k, i, op));
-}
-
+/* It is run again: whether it is to wait. */
 static bool waits(unsigned k)
 {
-	return spare_wait(&fx.requests[k]);
+	return spare_may_come(&fx.requests[k]);
+}
+
+/* As request k of session i, which waits then if it is to. */
+static bool lacks(unsigned k, unsigned i, enum rpc_op op)
+{
+	bool waits = spare_may_come(request(k, i, op));
+
+	if (waits)
+		spare_wait(&fx.requests[k]);
+	return waits;
 }
 
 static void executed(unsigned i, enum rpc_op op, int status)
@@ -159,6 +164,23 @@ static void ask__is_of_who_was_given_some_by_what_was_queued(void **state)
 	assert_int_equal(told(2), 0);
 }
 
+/* The batch may not be stored, and then nobody has asked. */
+static void ask__is_by_who_waits_and_not_by_the_question(void **state)
+{
+	assert_true(spare_may_come(request(0, 0, RPC_GRANT)));
+	for (unsigned i = 0; i < SESSIONS; i++) {
+		assert_false(is_rung(i));
+		assert_int_equal(told(i), 0);
+		assert_false(fx.sessions[i]->spare.none);
+		assert_int_equal(fx.sessions[i]->spare.nlacking, 0);
+	}
+	assert_false(fx.server.reclaim);
+	spare_wait(&fx.requests[0]);
+	for (unsigned i = 1; i < SESSIONS; i++)
+		assert_true(is_rung(i));
+	assert_true(fx.sessions[0]->spare.none);
+}
+
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void answer__of_each_is_waited_for(void **state)
@@ -227,6 +249,26 @@ static void wait__is_not_for_who_lacks_pages_himself(void **state)
 		assert_int_equal(told(i), 0);
 		assert_false(waits(i));
 	}
+}
+
+/* In one batch: each would have been asked by the other. */
+static void wait__of_those_who_come_to_lack_pages_together__is_over_at_once(void **state)
+{
+	assert_true(lacks(0, 2, RPC_GRANT));
+	all_answer();
+	executed(0, RPC_COMMIT, 0);
+	executed(1, RPC_COMMIT, 0);
+	assert_true(spare_may_come(request(0, 0, RPC_GRANT)));
+	assert_true(spare_may_come(request(1, 1, RPC_GRANT)));
+	fx.server.reclaim = false;
+	spare_wait(&fx.requests[0]);
+	assert_false(fx.server.reclaim);
+	spare_wait(&fx.requests[1]);
+	assert_true(fx.server.reclaim);
+	for (unsigned i = 0; i < SESSIONS; i++)
+		assert_int_equal(told(i), 0);
+	assert_false(waits(0));
+	assert_false(waits(1));
 }
 
 /* Its channel was lost. */
@@ -318,10 +360,12 @@ int main(void)
 		CASE(ask__is_of_itself_where_it_lacks_none_for_writes),
 		CASE(ask__is_of_nobody_who_has_said_that_he_has_none),
 		CASE(ask__is_of_who_was_given_some_by_what_was_queued),
+		CASE(ask__is_by_who_waits_and_not_by_the_question),
 		CASE(answer__of_each_is_waited_for),
 		CASE(answer__is_what_names_the_ask),
 		CASE(answer__is_a_grant_that_has_waited_in_vain),
 		CASE(wait__is_not_for_who_lacks_pages_himself),
+		CASE(wait__of_those_who_come_to_lack_pages_together__is_over_at_once),
 		CASE(wait__is_for_who_lacks_none_any_more),
 		CASE(wait__is_for_those_who_were_asked_until_then),
 		CASE(wait__ends_for_who_is_late),
