@@ -5,6 +5,7 @@
 
 #include "common/util.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/io_thread_private.h"
 #include "daemon/op.h"
 
@@ -31,15 +32,13 @@ static bool appends(const struct request *req)
 
 static void insert_locked(struct appends *queue, struct op_append *a)
 {
-	struct list *before = &queue->waiting;
+	struct list *last = queue->waiting.prev;
 
-	list_for_each (pos, &queue->waiting) {
-		if (list_entry(pos, struct op_append, link)->offset > a->offset) {
-			before = pos;
-			break;
-		}
-	}
-	list_add_tail(before, &a->link);
+	/* Most come in their order. */
+	while (last != &queue->waiting &&
+		list_entry(last, struct op_append, link)->offset > a->offset)
+		last = last->prev;
+	list_add_tail(last->next, &a->link);
 }
 
 static struct op_append *first_locked(const struct appends *queue)
@@ -142,6 +141,7 @@ void append_queue(struct request *req)
 
 	if (!appends(req))
 		return;
+	atomic_store_explicit(&handle_of(req)->appended, true, memory_order_relaxed);
 	inode = a->inode = op_inode_of(req);
 	a->offset = req->args.offset;
 	pthread_mutex_lock(&inode->lock);

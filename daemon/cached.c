@@ -13,8 +13,9 @@ enum { STEP_BYTES = 2 << 20 };
 /* More than can be mapped. */
 static const uint64_t ENDLESS = UINT64_C(1) << 47;
 
-/* Who has not come back to append by then does not come any more. */
-enum { LOOK_MS = 1000 };
+/* Who has not come back to append by then does not come any more: his look may wait for another
+ * client. */
+enum { LOOK_MS = 30000 };
 
 void cached_fini(struct cached *c)
 {
@@ -103,13 +104,17 @@ bool cached_any_locked(const struct inode *inode)
 	return p && (p->nranges || p->running);
 }
 
+static bool is_looked_for(const struct cached_pages *p)
+{
+	return p->nsent_back || (p->look_until_ms && now_ms() < p->look_until_ms);
+}
+
 /* It is mapped, perhaps, and others must not move the end that the kernel knows. */
 static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached.pages;
 
-	return p && p->mapped && inode->nopen && !inode->cached.nappenders &&
-	       now_ms() >= p->look_until_ms;
+	return p && p->mapped && inode->nopen && !inode->cached.nappenders && !is_looked_for(p);
 }
 
 bool cached_is_endless_locked(const struct inode *inode)
@@ -119,26 +124,45 @@ bool cached_is_endless_locked(const struct inode *inode)
 
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 {
+	struct cached_pages *p;
 	bool endless;
 
 	if (!inode->fs->options.sharing)
 		return size;
 	pthread_mutex_lock(&inode->lock);
+	p = inode->cached.pages;
 	endless = cached_is_endless_locked(inode);
+	if (p && p->told_before && is_looked_for(p))
+		p->raised = false;
 	pthread_mutex_unlock(&inode->lock);
 	return endless ? ENDLESS : size;
 }
 
-bool cached_sends_back_locked(struct inode *inode)
+bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached.pages;
-	bool raised = p && p->raised;
 
-	if (p) {
-		p->raised = false;
-		p->look_until_ms = raised ? now_ms() + LOOK_MS : 0;
+	if (!p)
+		return false;
+	if (p->raised && !(p->looker == pid && is_looked_for(p))) {
+		p->told_before &= is_looked_for(p);
+		p->nsent_back++;
+		p->looker = pid;
+		return true;
 	}
-	return raised;
+	p->look_until_ms = 0;
+	return false;
+}
+
+void cached_sent_back(struct inode *inode)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	pthread_mutex_lock(&inode->lock);
+	p->nsent_back--;
+	p->told_before = true;
+	p->look_until_ms = now_ms() + LOOK_MS;
+	pthread_mutex_unlock(&inode->lock);
 }
 
 bool cached_is_raised_end(struct inode *inode, uint64_t size)
@@ -146,7 +170,7 @@ bool cached_is_raised_end(struct inode *inode, uint64_t size)
 	bool raised;
 
 	pthread_mutex_lock(&inode->lock);
-	raised = size >= ENDLESS && inode->cached.pages && inode->cached.pages->raised;
+	raised = size >= ENDLESS && inode->cached.pages && inode->cached.pages->was_raised;
 	pthread_mutex_unlock(&inode->lock);
 	return raised;
 }
@@ -261,7 +285,7 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 	p->step = STEP_BYTES;
 	if (!may_grow_behind_kernel(inode, keep))
 		return;
-	p->endless = p->raised = true;
+	p->endless = p->raised = p->was_raised = true;
 	p->dropped = (struct cached_range){0};
 	p->job = (struct notifier_job){.size = ENDLESS};
 	tell_locked(inode, thread);
@@ -271,6 +295,12 @@ void cached_leased_locked(struct inode *inode)
 {
 	if (inode->cached.pages)
 		inode->cached.pages->endless = false;
+}
+
+void cached_append_ended_locked(struct inode *inode, struct io_thread *thread)
+{
+	if (may_grow_behind_kernel(inode, inode->lease.type))
+		cached_drop_locked(inode, thread, inode->lease.type);
 }
 
 void cached_closed_locked(struct inode *inode)

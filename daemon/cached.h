@@ -22,16 +22,20 @@
  * be: then it asks for pages behind the end, which others may move from then on, and learns from
  * the answer where that is. Who asks for the size then waits for another lease, so that this
  * is told again when others move the end that he is answered; entries, whose size no program sees,
- * say that there is no end. Where somebody appends all that is left alone, for his position in the
- * file is the end that the kernel knows. Who comes to append when it was told that there is none is
- * sent back, once, to look the file up again, and finds the true one:
+ * say that there is no end. While somebody appends all that is left alone, for his position in the
+ * file is the end that the kernel knows; when the last one has closed it, the kernel is told what
+ * it would have been. Who comes to append when it was told that there is none is sent back, once,
+ * to look the file up again, and finds the true one, since nothing is told until he has come:
  *
  *     OPEN -> -ESTALE, behind all that the kernel is being told -> LOOKUP, GETATTR -> OPEN
  *
  * What the kernel was told last is what it goes by, whichever it looks at first: it counts what it
- * was told of an inode, and takes no size from an answer to what was asked before. Only those to
- * SETATTR, and to what makes names, it always takes: when one is overtaken, and others move the end
- * before its caller has looked at it, the mapping ends there until somebody asks for the size.
+ * was told of an inode, and takes no size from an answer to what was asked before. So when pages
+ * are dropped just then stat(2) has the true size, which is its answer, and lseek(2), which looks
+ * at what the kernel has, one that is too large: no end, or, since the kernel takes the beginning
+ * of a READ that brings nothing for the end (fs/fuse/file.c: fuse_short_read), that. Only answers
+ * to SETATTR, and to what makes names, it always takes: when one is overtaken, and others move the
+ * end before its caller has looked at it, the mapping ends there until somebody asks for the size.
  *
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
@@ -71,8 +75,13 @@ struct cached_pages {
 	uint64_t step;   /* bytes to be dropped at once */
 	bool mapped;     /* perhaps, by who has it open */
 	bool endless;    /* so the kernel was told when the lease went, and no other has come */
-	bool raised;     /* so it was told since somebody was sent to look who appends */
-	int64_t look_until_ms; /* he finds the true end until then, if he has not come before */
+	bool raised;     /* so it was told, and who was sent back has not looked since */
+	bool was_raised; /* ever */
+	/* OPENs to append. */
+	unsigned nsent_back;   /* that are being sent back */
+	bool told_before;      /* one was, since when nothing was told: what he finds is true */
+	int64_t look_until_ms; /* one was, and has not come again; 0: none */
+	uint32_t looker;       /* the thread of the last one */
 };
 
 struct cached {
@@ -99,14 +108,20 @@ bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t le
 bool cached_is_endless_locked(const struct inode *inode);
 /* What an entry says of its size. */
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size);
-/* It is opened to append: whether the kernel has to look it up again before. */
-bool cached_sends_back_locked(struct inode *inode);
-/* The file is to be cut to this size. Not by its user: the kernel cuts off what could not be
- * appended where it was told that there is no end. */
+/* It is opened to append, by that thread: whether the kernel has to look it up again before. A
+ * thread is sent back once: who opens it by /proc/self/fd looks nothing up, and may find no end. */
+bool cached_sends_back_locked(struct inode *inode, uint32_t pid);
+/* Follows: he is answered now, behind all that the kernel was being told, and comes again. */
+void cached_sent_back(struct inode *inode);
+/* It has been cut to this size by a handle that has appended. Not by its user: the kernel cuts off
+ * what could not be appended where it was told that there is no end. */
 bool cached_is_raised_end(struct inode *inode, uint64_t size);
 
 /* Goes on with what hinders that; lease_settle() follows as long as there is something. */
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);
+
+/* A handle that appends is closed: what was left alone for it is made up for. */
+void cached_append_ended_locked(struct inode *inode, struct io_thread *thread);
 
 /* There is another lease, or nobody has the file open any more. */
 void cached_leased_locked(struct inode *inode);

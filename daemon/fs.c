@@ -104,7 +104,8 @@ int fs_init(struct fs *fs, const struct fs_options *options)
 	locks_init(&fs->locks);
 	expiries_init(&fs->expiries);
 	remount_init(&fs->remount, options->read_only);
-	renewal_init(&fs->renewal, begin_held);
+	renewal_init(&fs->renewal, fs, begin_held);
+	leftovers_init(&fs->leftovers, fs);
 	atomic_init(&fs->access.mode, options->access);
 	atomic_init(&fs->access.nodiratime, options->nodiratime);
 	access_set_read_only(&fs->access, options->read_only);
@@ -168,8 +169,6 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->interrupted);
 	list_init(&ft->lock_waits);
 	freeze_thread_init(&ft->freeze, thread);
-	leftover_thread_init(&ft->leftover);
-	renewal_thread_init(&ft->renewal);
 }
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)
@@ -376,7 +375,7 @@ static void run_stowed(struct request *req, int status)
 
 static void go_on(struct request *req)
 {
-	if (req->stowed) {
+	if (request_lacks_buffer(req)) {
 		fs_watch_begin(req);
 		op_take_buffer(req, run_stowed);
 	} else {

@@ -37,8 +37,7 @@ struct fs_thread {
 	int64_t next_commit_ms, next_idle_ms;
 	struct landing landing;
 	struct freeze_thread freeze;
-	struct leftover_thread leftover;
-	struct renewal_thread renewal;
+	unsigned nrunning;      /* while renewal.c counts them */
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;
 };
@@ -47,7 +46,6 @@ struct fs {
 	struct fs_options options;
 	struct fs_features features;
 	struct access_policy access;
-	atomic_uint nleftovers; /* leftover.h; 0 but for moments after the server was away */
 	struct session *session;
 	struct inode_table inodes;
 	struct inode *root;
@@ -63,6 +61,7 @@ struct fs {
 	struct locks locks;
 	struct remount remount;
 	struct renewal renewal;
+	struct leftovers leftovers;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */

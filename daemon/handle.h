@@ -29,6 +29,7 @@ struct handle {
 	 * lock that was had by it was lost with one, so nothing can be done by it any more. */
 	atomic_uint session;
 	atomic_bool unlocked;
+	atomic_bool appended; /* something was, by a WRITE */
 };
 
 static inline uint64_t handle_number(const struct handle *handle)

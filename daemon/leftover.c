@@ -6,9 +6,15 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
-static bool there_is_one(struct fs *fs)
+static bool there_is_one(const struct fs *fs)
 {
-	return atomic_load_explicit(&fs->nleftovers, memory_order_relaxed) > 0;
+	return atomic_load_explicit(&fs->leftovers.n, memory_order_relaxed) > 0;
+}
+
+void leftovers_init(struct leftovers *l, struct fs *fs)
+{
+	atomic_init(&l->n, 0);
+	hold_init(&l->hold, fs, OP_AT_LEFTOVERS, there_is_one);
 }
 
 /* ---- what goes on ---------------------------------------------------------------------------- */
@@ -22,58 +28,26 @@ void leftover_make(struct request *req, int error)
 		return;
 	op->leftover = inode_ref(op->inode);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
-	atomic_fetch_add(&req->thread->fs->nleftovers, 1);
+	atomic_fetch_add(&req->thread->fs->leftovers.n, 1);
 	request_abandon(req, error);
 	fs_watch(req);
-}
-
-static void wake_all(struct fs *fs)
-{
-	for (unsigned i = 0; i < fs->options.io_threads; i++) {
-		struct fs_thread *ft = &fs->threads[i];
-
-		if (!atomic_exchange(&ft->leftover.called, true))
-			io_thread_call(ft->thread, &ft->leftover.call);
-	}
 }
 
 void leftover_end(struct request *req)
 {
 	struct op *op = op_of(req);
-	struct fs *fs = req->thread->fs;
+	struct leftovers *l = &req->thread->fs->leftovers;
 
 	if (!op->leftover)
 		return;
 	expire_changed(req);
 	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	inode_put(steal_ptr(&op->leftover));
-	if (atomic_fetch_sub(&fs->nleftovers, 1) == 1)
-		wake_all(fs);
+	if (atomic_fetch_sub(&l->n, 1) == 1)
+		hold_wake(&l->hold);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
-
-static void let_go(struct thread_call *call)
-{
-	struct leftover_thread *t = container_of(call, struct leftover_thread, call);
-	struct fs *fs = container_of(t, struct fs_thread, leftover)->thread->fs;
-	struct list *link;
-
-	atomic_store(&t->called, false);
-	while (!there_is_one(fs) && (link = list_pop(&t->held))) {
-		struct waiter *w = list_entry(link, struct waiter, link);
-
-		op_of(w->req)->wait = OP_RUNS;
-		w->resume(w->req, 0);
-	}
-}
-
-void leftover_thread_init(struct leftover_thread *t)
-{
-	list_init(&t->held);
-	list_init(&t->call.link);
-	t->call.run = let_go;
-}
 
 static bool may_change(const struct request *req)
 {
@@ -118,14 +92,10 @@ static bool must_wait(struct request *req)
 
 bool leftover_enter(struct request *req, void (*then)(struct request *req, int status))
 {
-	struct op *op = op_of(req);
+	struct fs *fs = req->thread->fs;
 
-	if (!there_is_one(req->thread->fs) || !must_wait(req))
+	if (!there_is_one(fs) || !must_wait(req))
 		return true;
-	waiter_init(&op->waiter, req, then);
-	fs_watch_begin(req);
-	op->wait = OP_AT_LEFTOVERS;
-	list_add_tail(&fs_thread_of(req->thread)->leftover.held, &op->waiter.link);
-	op_wait_held(req);
+	hold_request(&fs->leftovers.hold, req, then);
 	return false;
 }

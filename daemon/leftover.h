@@ -12,11 +12,8 @@
  * A client that is stopped must not hold up all of this mount: what waits for other clients when
  * the server is back is taken back (fs_interrupt()).
  *
- * What is held has taken nothing, so nothing that goes on waits for it: it keeps neither a buffer
- * nor one of its thread's requests, while there is memory (request.h). But one that appends has its
- * place, which those behind it wait for that come when nothing is held any more.
- *
- * THREADS    Requests are held by their own thread; the last one to end wakes all threads.
+ * THREADS    Requests begin and end in their own thread; the last one to end wakes all threads
+ *            (hold.h).
  */
 #ifndef RMEMFS_DAEMON_LEFTOVER_H
 #define RMEMFS_DAEMON_LEFTOVER_H
@@ -24,20 +21,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "common/list.h"
-#include "daemon/io_thread.h"
+#include "daemon/hold.h"
 
 struct fs;
 struct request;
 
-/* Of each thread. */
-struct leftover_thread {
-	struct list held; /* struct waiter */
-	struct thread_call call;
-	atomic_bool called;
+struct leftovers {
+	atomic_uint n; /* 0 but for moments after the server was away */
+	struct hold hold;
 };
 
-void leftover_thread_init(struct leftover_thread *t);
+void leftovers_init(struct leftovers *l, struct fs *fs);
 
 /* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
  * (fs_watch()). */

@@ -97,16 +97,6 @@ void op_wait_for_others(struct request *req)
 		op_cancel(req, -ENOMEM);
 }
 
-void op_wait_held(struct request *req)
-{
-	if (!fs_may_set_aside(req->thread->fs))
-		return;
-	if (landing_holds(req))
-		landing_fetch(req->thread);
-	if (request_set_aside(req))
-		request_stow(req);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 struct inode *op_inode_of(const struct request *req)

@@ -123,9 +123,6 @@ static inline struct rpc_str op_name(const char *name)
 /* After append_enter(), lease_admit() or lease_take() have returned false: what others may need
  * (request.h) does not stay with the request, which may end. */
 void op_wait_for_others(struct request *req);
-/* The same of what is held before it begins, while there is memory for that: what goes on may want
- * it, or what is behind it. */
-void op_wait_held(struct request *req);
 
 /* The op of any request. */
 struct op *op_of(struct request *req);

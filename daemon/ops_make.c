@@ -196,6 +196,8 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	if (!inode->fs->options.sharing ||
 		lease_take_opened(req, inode, &rep->entry, st->epoch, st->notes, create_opened))
 		create_opened(req, 0);
+	else
+		op_wait_for_others(req);
 }
 
 static void create_ask(struct request *req)

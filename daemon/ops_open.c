@@ -40,12 +40,12 @@ static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
 
 /* -ESTALE makes the kernel look the name up again: the file had lost its last one, or the kernel
  * has to learn where it ends. */
-static int open_count(struct inode *inode, uint32_t flags, struct opened *opened)
+static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct opened *opened)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&inode->lock);
-	opened->sent_back = flags & O_APPEND && cached_sends_back_locked(inode);
+	opened->sent_back = flags & O_APPEND && cached_sends_back_locked(inode, pid);
 	if (inode->returned || opened->sent_back) {
 		r = -ESTALE;
 	} else {
@@ -101,7 +101,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	uint32_t flags = req->args.flags;
 
 	struct handle *handle = calloc(1, sizeof(*handle));
-	int r = handle ? open_count(inode, flags, opened) : -ENOMEM;
+	int r = handle ? open_count(inode, flags, req->pid, opened) : -ENOMEM;
 
 	if (r) {
 		free(handle);
@@ -133,6 +133,9 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	inode->nwriters -= handle->writes;
 	inode->cached.nstorers -= handle->stores;
 	inode->cached.nappenders -= handle->appends;
+	/* For those who go on having it open. */
+	if (handle->appends && inode->nopen > 1)
+		cached_append_ended_locked(inode, thread);
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
@@ -169,6 +172,7 @@ static void open_failed(struct request *req, int status)
 
 static void open_sent_back(struct request *req, int status)
 {
+	cached_sent_back(op_of(req)->inode);
 	open_failed(req, -ESTALE);
 }
 
@@ -222,6 +226,8 @@ void open_inode(struct request *req, bool truncate)
 	else if (req->op != OP_CREATE || !inode->fs->options.sharing ||
 		 lease_take(req, inode, LEASE_EXCLUSIVE, open_cut))
 		open_cut(req, 0);
+	else
+		op_wait_for_others(req);
 }
 
 void open_refuse(struct request *req, int status)
@@ -250,7 +256,7 @@ void op_opendir(struct request *req)
 {
 	struct op *op = op_begin(req);
 	struct opened opened;
-	int r = open_count(op->inode, O_DIRECT, &opened);
+	int r = open_count(op->inode, O_DIRECT, req->pid, &opened);
 
 	op_end(req);
 	if (r)

@@ -4,6 +4,7 @@
 
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
+#include "daemon/handle.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
@@ -148,6 +149,7 @@ static bool set_along(struct request *req, struct inode *inode, const struct rpc
 static bool cuts_what_is_told(const struct request *req, struct inode *inode)
 {
 	return req->args.set.valid & SET_SIZE && req->args.has_fh &&
+	       atomic_load_explicit(&handle_of(req)->appended, memory_order_relaxed) &&
 	       cached_is_raised_end(inode, req->args.set.size);
 }
 

@@ -473,7 +473,7 @@ static void write_unstow(struct request *req, int status)
 
 static void write_taken(struct request *req, int status)
 {
-	if (!status && req->stowed)
+	if (!status && request_lacks_buffer(req))
 		op_take_buffer(req, write_unstow);
 	else
 		write_begin(req, status);
@@ -514,6 +514,7 @@ static void write_alone(struct request *req)
 		write_go(req, 0);
 }
 
+/* It has filled nothing: nobody moves the end while one who has waits inside the gate for more. */
 static void write_anew(struct request *req)
 {
 	leave_file(req);

@@ -367,7 +367,8 @@ void refill_give_back(struct io_thread *thread, uint64_t wanted)
 	returns_flush(thread);
 	inode_each(fs, return_unused, &now);
 	pthread_mutex_lock(&fs->grants.lock);
-	r->wanted = wanted;
+	/* On another channel an older one may come later. */
+	r->wanted = max_u64(r->wanted, wanted);
 	r->target = REFILL_PAGES_MIN;
 	next = next_locked(r);
 	pthread_mutex_unlock(&fs->grants.lock);

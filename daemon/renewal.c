@@ -13,10 +13,16 @@
 /* Files that are named in the log. */
 enum { NAMED_MAX = 100 };
 
-void renewal_init(struct renewal *r, void (*begin)(struct request *req, int status))
+static bool is_running(const struct fs *fs)
+{
+	return renewal_is_running(&fs->renewal);
+}
+
+void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
 {
 	*r = (struct renewal){.begin = begin};
 	pthread_mutex_init(&r->lock, NULL);
+	hold_init(&r->hold, fs, OP_AT_RENEWAL, is_running);
 }
 
 void renewal_fini(struct renewal *r)
@@ -24,28 +30,9 @@ void renewal_fini(struct renewal *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-static void go_on(struct thread_call *call);
-
-void renewal_thread_init(struct renewal_thread *t)
-{
-	list_init(&t->held);
-	list_init(&t->call.link);
-	t->call.run = go_on;
-}
-
 static enum renewal_phase phase_of(const struct fs *fs)
 {
 	return atomic_load_explicit(&fs->renewal.phase, memory_order_acquire);
-}
-
-static void wake_all(struct fs *fs)
-{
-	for (unsigned i = 0; i < fs->options.io_threads; i++) {
-		struct fs_thread *ft = &fs->threads[i];
-
-		if (!atomic_exchange(&ft->renewal.called, true))
-			io_thread_call(ft->thread, &ft->renewal.call);
-	}
 }
 
 /* ---- what is forgotten ----------------------------------------------------------------------- */
@@ -157,16 +144,16 @@ static void end_one(struct request *req)
 
 static void count_one(struct request *req)
 {
-	fs_thread_of(req->thread)->renewal.nrunning += !is_held(op_of(req));
+	fs_thread_of(req->thread)->nrunning += !is_held(op_of(req));
 }
 
 static bool is_idle(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
 
-	ft->renewal.nrunning = 0;
+	ft->nrunning = 0;
 	request_each(thread, count_one);
-	return !ft->renewal.nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
+	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
 }
 
 /* Unless another thread was first. */
@@ -181,7 +168,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 			atomic_fetch_add(&r->session, 1);
 		}
 		atomic_store_explicit(&r->phase, to, memory_order_release);
-		wake_all(fs);
+		hold_wake(&r->hold);
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -228,21 +215,6 @@ void renewal_step(struct io_thread *thread)
 
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
 
-static void go_on(struct thread_call *call)
-{
-	struct renewal_thread *t = container_of(call, struct renewal_thread, call);
-	struct fs *fs = container_of(t, struct fs_thread, renewal)->thread->fs;
-	struct list *link;
-
-	atomic_store(&t->called, false);
-	while (!renewal_is_running(&fs->renewal) && (link = list_pop(&t->held))) {
-		struct waiter *w = list_entry(link, struct waiter, link);
-
-		op_of(w->req)->wait = OP_RUNS;
-		w->resume(w->req, 0);
-	}
-}
-
 /* Whoever closes a file, or takes the mount away, may be about to end, and no signal tells of that.
  */
 static bool is_looked_after(const struct request *req)
@@ -252,15 +224,11 @@ static bool is_looked_after(const struct request *req)
 
 static void hold(struct request *req)
 {
-	struct op *op = op_of(req);
+	struct renewal *r = &req->thread->fs->renewal;
 
-	waiter_init(&op->waiter, req, req->thread->fs->renewal.begin);
-	fs_watch_begin(req);
+	hold_request(&r->hold, req, r->begin);
 	if (is_looked_after(req))
 		fs_watch(req);
-	op->wait = OP_AT_RENEWAL;
-	list_add_tail(&fs_thread_of(req->thread)->renewal.held, &op->waiter.link);
-	op_wait_held(req);
 }
 
 /* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */

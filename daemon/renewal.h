@@ -16,14 +16,13 @@
  * open (commit.h), and logged by path.
  *
  * What comes meanwhile is held, but for data of stale handles: nobody who reads a page for the
- * kernel's cache waits, since what is being taken back may wait for that page. It keeps no data
- * buffer, while there is memory, since what is to end may be behind it.
+ * kernel's cache waits, since what is being taken back may wait for that page.
  *
  * A mount that doesn't share has no new session: its export is somebody else's then, or was, and
  * the kernel has much cached. It is to be mounted anew.
  *
- * THREADS    Each thread holds its own requests. Whoever is the last to be idle forgets; the others
- *            do nothing meanwhile that touches what is forgotten.
+ * THREADS    Each thread holds its own requests (hold.h). Whoever is the last to be idle forgets;
+ *            the others do nothing meanwhile that touches what is forgotten.
  */
 #ifndef RMEMFS_DAEMON_RENEWAL_H
 #define RMEMFS_DAEMON_RENEWAL_H
@@ -33,8 +32,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
-#include "daemon/io_thread.h"
+#include "daemon/hold.h"
 
 struct fs;
 struct handle;
@@ -49,23 +47,15 @@ enum renewal_phase {
 struct renewal {
 	_Atomic enum renewal_phase phase;
 	atomic_uint session; /* counts them: handles of another number are stale */
+	struct hold hold;
 	/* Begins a request that was held, or ends it. */
 	void (*begin)(struct request *req, int status);
 	pthread_mutex_t lock;
 	uint32_t idle; /* a bit for each thread */
 };
 
-/* Of each thread. */
-struct renewal_thread {
-	struct list held; /* struct waiter */
-	struct thread_call call;
-	atomic_bool called;
-	unsigned nrunning; /* while they are counted */
-};
-
-void renewal_init(struct renewal *r, void (*begin)(struct request *req, int status));
+void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status));
 void renewal_fini(struct renewal *r);
-void renewal_thread_init(struct renewal_thread *t);
 
 static inline bool renewal_is_running(const struct renewal *r)
 {

@@ -202,8 +202,14 @@ static void forget_stowed(struct request *req)
 	uncount_aside(req->thread, req->stowed_bytes);
 }
 
+bool request_lacks_buffer(const struct request *req)
+{
+	return req->stowed && req->op == OP_WRITE;
+}
+
 void request_unstow(struct request *req)
 {
+	assert(request_lacks_buffer(req));
 	memcpy(req->buf->data, req->stowed, req->args.size);
 	forget_stowed(req);
 }

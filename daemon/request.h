@@ -190,7 +190,7 @@ void request_return_buffer(struct request *req);
  * on only when that has not become less for a moment, or while pages are being dropped, for that
  * may wait for what is behind (fuse_receive.c). There is an end to the memory: fs_may_set_aside().
  * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
- * What is held before it begins is set aside likewise (op_wait_held()), but keeps then what it has.
+ * What is held before it begins is set aside likewise (hold.h), but keeps then what it has.
  */
 
 /* It does not count among the thread's requests any more. Harmless when that was done before.
@@ -198,7 +198,9 @@ void request_return_buffer(struct request *req);
 bool request_set_aside(struct request *req);
 /* Keeps the payload on the heap, and returns the buffer. False: there is no memory for that. */
 bool request_stow(struct request *req);
-/* A WRITE has its payload in its buffer again. */
+/* A WRITE whose payload is on the heap, and goes on from a buffer. SETXATTR sends it from there. */
+bool request_lacks_buffer(const struct request *req);
+/* It has got one. */
 void request_unstow(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */

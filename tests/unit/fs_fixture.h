@@ -15,7 +15,7 @@
 #include "daemon/op.h"
 #include "daemon/remote_private.h"
 
-enum { FIXTURE_INO = 71, FIXTURE_THREADS = 2, FIXTURE_REQUESTS = 3, FIXTURE_WAITS = INT32_MAX };
+enum { FIXTURE_INO = 71, FIXTURE_THREADS = 3, FIXTURE_REQUESTS = 4, FIXTURE_WAITS = INT32_MAX };
 
 struct fs_fixture {
 	struct fs fs;
@@ -115,6 +115,36 @@ static inline struct request *fs_fixture_make(
 	req->unique = i + 1;
 	req->args.name = "name";
 	return req;
+}
+
+/* A message that a thread has read and has no room for: the first piece of an append, unless it is
+ * changed. */
+struct fs_fixture_parked {
+	struct list link;
+	size_t len;
+	bool interrupted;
+	_Alignas(16) struct fuse_in_header head;
+	struct fuse_write_in write;
+};
+
+static inline void fs_fixture_park(
+	struct fs_fixture *fx, unsigned thread, struct fs_fixture_parked *parked)
+{
+	struct io_thread_private *priv = fx->threads[thread]->priv;
+
+	*parked = (struct fs_fixture_parked){
+		.head = {.opcode = FUSE_WRITE, .nodeid = FIXTURE_INO},
+		.write = {.flags = O_WRONLY | O_APPEND},
+	};
+	list_add_tail(&priv->parked, &parked->link);
+	priv->any_parked = true;
+}
+
+static inline void fs_fixture_unpark(
+	struct fs_fixture *fx, unsigned thread, struct fs_fixture_parked *parked)
+{
+	list_del(&parked->link);
+	fx->threads[thread]->priv->any_parked = false;
 }
 
 /* What the caller of request i was told; FIXTURE_WAITS: nothing. */

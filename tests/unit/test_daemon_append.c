@@ -6,117 +6,71 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/fuse.h>
 
-#include "daemon/fs_internal.h"
-#include "daemon/handle.h"
-#include "daemon/io_thread_private.h"
-#include "daemon/io_threads.h"
-#include "daemon/op.h"
+#include "tests/unit/fs_fixture.h"
 
-enum { THREADS = 3, OPS = 4, INO = 71, BYTES = 4096 };
+enum { BYTES = 4096 };
 
-/* Threads that run when the test has them run. */
-struct fixture {
-	struct fs fs;
-	struct io_threads *group;
-	struct io_thread *threads[THREADS];
-	struct inode *inode;
-	struct request ops[OPS];
-	int went[OPS]; /* 1: went on, -errno: failed, 0: waits */
-};
-
-static struct fixture fx;
+static struct fs_fixture fx;
+/* Of each request. 1: it went on, -errno: it failed, 0: it waits. */
+static int went[FIXTURE_REQUESTS];
 
 static int setup(void **state)
 {
-	struct spinning none = {0};
-	struct io_thread_private of_group = {0};
-	struct io_thread any = {.priv = &of_group};
-
-	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes) || io_threads_new(THREADS, 1, &none, &fx.group))
-		return -1;
-	of_group.group = fx.group;
-	fx.fs.options.sharing = true;
-	for (unsigned i = 0; i < THREADS; i++) {
-		fx.threads[i] = io_thread_sibling(&any, i);
-		fx.threads[i]->fs = &fx.fs;
-		fx.fs.threads[i].thread = fx.threads[i];
-		list_init(&fx.fs.threads[i].interrupted);
-	}
-	fx.inode = inode_get(&fx.fs, INO);
-	fx.inode->type = S_IFREG;
-	inode_remember(fx.inode);
-	return 0;
+	return fs_fixture_init(&fx);
 }
 
 static int teardown(void **state)
 {
 	assert_false(fx.inode->appends.inside);
 	assert_true(list_empty(&fx.inode->appends.waiting));
-	for (unsigned i = 0; i < THREADS; i++) {
+	for (unsigned i = 0; i < FIXTURE_THREADS; i++) {
 		assert_true(list_empty(&fx.threads[i]->priv->inbox));
 		assert_true(list_empty(&fx.threads[i]->priv->later));
 	}
 	assert_int_equal(fx.inode->refs, 2);
-	inode_forget(fx.inode, 1);
-	inode_put(fx.inode);
-	io_threads_delete(fx.group);
-	inode_table_fini(&fx.fs.inodes);
+	fs_fixture_fini(&fx);
 	return 0;
 }
 
 /* ---- threads and operations ------------------------------------------------------------------ */
 
-static void run_all(struct list *calls)
-{
-	struct list *link;
-
-	while ((link = list_pop(calls))) {
-		struct thread_call *call = list_entry(link, struct thread_call, link);
-
-		call->run(call);
-	}
-}
-
 static void turn(unsigned thread)
 {
-	run_all(&fx.threads[thread]->priv->inbox);
+	fs_fixture_turn(&fx, thread);
 }
 
 static void turn_later(unsigned thread)
 {
-	struct list calls;
+	struct io_thread_private *priv = fx.threads[thread]->priv;
 
-	list_init(&calls);
-	list_splice_tail(&calls, &fx.threads[thread]->priv->later);
-	assert_false(list_empty(&calls));
-	run_all(&calls);
+	assert_false(list_empty(&priv->later));
+	list_splice_tail(&priv->inbox, &priv->later);
+	turn(thread);
 }
 
 static void went_on(struct request *req, int status)
 {
-	fx.went[req - fx.ops] = status ? status : 1;
+	went[req->unique - 1] = status ? status : 1;
 }
 
 static void receive(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 {
-	struct request *req = &fx.ops[i];
+	struct request *req = fs_fixture_make(&fx, i, thread, OP_WRITE);
 
-	*req = (struct request){.thread = fx.threads[thread], .op = OP_WRITE, .node = INO};
+	req->args.has_fh = true;
+	req->args.fh = handle_number(&fx.handle);
 	req->args.flags = flags;
 	req->args.offset = offset;
 	req->args.size = BYTES;
-	fx.went[i] = 0;
+	went[i] = 0;
 	append_queue(req);
 }
 
 static void enter(unsigned i)
 {
-	if (append_enter(&fx.ops[i], went_on))
-		fx.went[i] = 1;
+	if (append_enter(fx.requests[i], went_on))
+		went[i] = 1;
 }
 
 /* The thread that reads it has others read and look at what they have meanwhile. */
@@ -137,10 +91,16 @@ static void hold(unsigned i, unsigned thread, uint64_t offset)
 	receive(i, thread, offset, O_WRONLY | O_APPEND);
 }
 
+static void leave(unsigned i, int status)
+{
+	append_leave(fx.requests[i], status);
+	request_end(fx.requests[i]);
+}
+
 static void end(unsigned i, int status)
 {
-	append_leave(&fx.ops[i], status);
-	for (unsigned t = 0; t < THREADS; t++)
+	leave(i, status);
+	for (unsigned t = 0; t < FIXTURE_THREADS; t++)
 		turn(t);
 }
 
@@ -154,10 +114,10 @@ static void set_reading(unsigned thread, bool reading)
 static void append__alone__goes_on(void **state)
 {
 	append(0, 0, 0);
-	assert_int_equal(fx.went[0], 1);
+	assert_int_equal(went[0], 1);
 	end(0, 0);
 	append(1, 1, 0);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 }
 
@@ -165,7 +125,7 @@ static void append__what_does_not_append_waits_for_nobody(void **state)
 {
 	append(0, 0, 0);
 	begin(1, 1, 0, O_WRONLY);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 	assert_true(fx.inode->appends.inside);
 	end(0, 0);
@@ -176,12 +136,12 @@ static void append__others_follow_by_their_offsets(void **state)
 	append(0, 0, 0);
 	append(2, 2, 2 * BYTES);
 	append(1, 1, BYTES);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	end(0, 0);
-	assert_int_equal(fx.went[1], 1);
-	assert_int_equal(fx.went[2], 0);
+	assert_int_equal(went[1], 1);
+	assert_int_equal(went[2], 0);
 	end(1, 0);
-	assert_int_equal(fx.went[2], 1);
+	assert_int_equal(went[2], 1);
 	end(2, 0);
 }
 
@@ -190,10 +150,10 @@ static void append__that_is_shown_lets_the_next_one_in(void **state)
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	pthread_mutex_lock(&fx.inode->lock);
-	append_done_locked(&fx.ops[0]);
+	append_done_locked(fx.requests[0]);
 	pthread_mutex_unlock(&fx.inode->lock);
 	turn(1);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(0, -EIO);
 	assert_true(fx.inode->appends.inside);
 	end(1, 0);
@@ -205,7 +165,7 @@ static void append__waits_for_who_is_reading(void **state)
 {
 	set_reading(0, true);
 	append(1, 1, BYTES);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	/* Thread 0 has read the one before it. */
 	set_reading(1, true);
 	append(0, 0, 0);
@@ -214,10 +174,10 @@ static void append__waits_for_who_is_reading(void **state)
 	turn(0);
 	turn(1);
 	turn(0);
-	assert_int_equal(fx.went[0], 1);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[0], 1);
+	assert_int_equal(went[1], 0);
 	end(0, 0);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 }
 
@@ -229,53 +189,32 @@ static void append__waits_for_all_who_are_reading(void **state)
 	set_reading(0, false);
 	turn(0);
 	turn(1);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	set_reading(2, false);
 	turn(2);
 	turn(1);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
-}
-
-struct message {
-	struct list link;
-	size_t len;
-	bool interrupted;
-	_Alignas(16) struct fuse_in_header head;
-	struct fuse_write_in write;
-};
-
-/* The first piece of an append. */
-static void park(struct io_thread_private *priv, struct message *parked)
-{
-	*parked = (struct message){
-		.head = {.opcode = FUSE_WRITE, .nodeid = INO},
-		.write = {.offset = 0, .flags = O_WRONLY | O_APPEND},
-	};
-	list_add_tail(&priv->parked, &parked->link);
-	priv->any_parked = true;
 }
 
 static void append__waits_for_what_is_parked_before_it(void **state)
 {
-	struct io_thread_private *priv = fx.threads[2]->priv;
-	struct message parked;
+	struct fs_fixture_parked parked;
 
-	park(priv, &parked);
+	fs_fixture_park(&fx, 2, &parked);
 	append(1, 1, BYTES);
 	turn(2);
 	turn(1);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	turn_later(2);
 	turn(1);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	/* One behind it, or of another file, need not be waited for. */
 	parked.write.offset = 2 * BYTES;
 	turn_later(2);
 	turn(1);
-	assert_int_equal(fx.went[1], 1);
-	list_del(&parked.link);
-	priv->any_parked = false;
+	assert_int_equal(went[1], 1);
+	fs_fixture_unpark(&fx, 2, &parked);
 	end(1, 0);
 }
 
@@ -285,11 +224,11 @@ static void append__that_is_held__is_waited_for(void **state)
 {
 	hold(0, 0, 0);
 	append(1, 1, BYTES);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	enter(0);
-	assert_int_equal(fx.went[0], 1);
+	assert_int_equal(went[0], 1);
 	end(0, 0);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 }
 
@@ -298,7 +237,7 @@ static void append__that_ends_while_it_is_held__is_not_waited_for(void **state)
 	hold(0, 0, 0);
 	append(1, 1, BYTES);
 	end(0, -EINTR);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 }
 
@@ -307,7 +246,7 @@ static void append__behind_one_that_fails_while_it_is_held__fails(void **state)
 	hold(0, 0, 0);
 	append(1, 1, BYTES);
 	end(0, -EIO);
-	assert_int_equal(fx.went[1], -EIO);
+	assert_int_equal(went[1], -EIO);
 	end(1, -EIO);
 }
 
@@ -317,9 +256,9 @@ static void append__that_is_held_behind_one_that_fails__fails(void **state)
 	hold(1, 1, BYTES);
 	end(0, -ENOSPC);
 	enter(1);
-	assert_int_equal(fx.went[1], 0);
+	assert_int_equal(went[1], 0);
 	turn(1);
-	assert_int_equal(fx.went[1], -ENOSPC);
+	assert_int_equal(went[1], -ENOSPC);
 	end(1, -ENOSPC);
 }
 
@@ -332,11 +271,11 @@ static void append__behind_one_that_fails__fails(void **state)
 	append(2, 2, 2 * BYTES);
 	append(3, 0, 8 * BYTES);
 	end(0, -ENOSPC);
-	assert_int_equal(fx.went[1], -ENOSPC);
+	assert_int_equal(went[1], -ENOSPC);
 	end(1, -ENOSPC);
-	assert_int_equal(fx.went[2], -ENOSPC);
+	assert_int_equal(went[2], -ENOSPC);
 	end(2, -ENOSPC);
-	assert_int_equal(fx.went[3], 1);
+	assert_int_equal(went[3], 1);
 	end(3, 0);
 }
 
@@ -345,7 +284,7 @@ static void append__behind_one_that_was_taken_back__goes_on(void **state)
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	end(0, -EINTR);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
 }
 
@@ -355,11 +294,11 @@ static void append__behind_one_that_was_taken_back_with_an_error__fails(void **s
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	append(2, 2, 2 * BYTES);
-	fx.ops[1].taken_back = -EIO;
-	assert_true(append_withdraw(&fx.ops[1]));
-	append_leave(&fx.ops[1], -ECANCELED);
+	fx.requests[1]->taken_back = -EIO;
+	assert_true(append_withdraw(fx.requests[1]));
+	leave(1, -ECANCELED);
 	end(0, 0);
-	assert_int_equal(fx.went[2], -EIO);
+	assert_int_equal(went[2], -EIO);
 	end(2, -EIO);
 }
 
@@ -370,9 +309,9 @@ static void append__of_another_request__does_not_fail_with_it(void **state)
 	append(1, 1, 0);
 	append(2, 2, BYTES);
 	end(0, -ENOSPC);
-	assert_int_equal(fx.went[1], 1);
+	assert_int_equal(went[1], 1);
 	end(1, 0);
-	assert_int_equal(fx.went[2], 1);
+	assert_int_equal(went[2], 1);
 	end(2, 0);
 }
 
@@ -381,12 +320,12 @@ static void withdraw__of_one_that_waits(void **state)
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	append(2, 2, 2 * BYTES);
-	assert_true(append_withdraw(&fx.ops[1]));
-	append_leave(&fx.ops[1], -EINTR);
+	assert_true(append_withdraw(fx.requests[1]));
+	leave(1, -EINTR);
 	end(0, 0);
-	assert_int_equal(fx.went[1], 0);
-	assert_int_equal(fx.went[2], 1);
-	assert_false(append_withdraw(&fx.ops[2]));
+	assert_int_equal(went[1], 0);
+	assert_int_equal(went[2], 1);
+	assert_false(append_withdraw(fx.requests[2]));
 	end(2, 0);
 }
 
@@ -396,11 +335,11 @@ static void withdraw__while_a_thread_looks__is_when_that_has(void **state)
 	set_reading(0, true);
 	set_reading(2, true);
 	append(1, 1, 0);
-	assert_false(append_withdraw(&fx.ops[1]));
+	assert_false(append_withdraw(fx.requests[1]));
 	turn(0);
-	assert_false(append_withdraw(&fx.ops[1]));
+	assert_false(append_withdraw(fx.requests[1]));
 	turn(1);
-	assert_int_equal(fx.went[1], -ECANCELED);
+	assert_int_equal(went[1], -ECANCELED);
 	set_reading(0, false);
 	set_reading(2, false);
 	end(1, -ECANCELED);
@@ -413,7 +352,7 @@ static void withdraw__when_all_was_found__is_in_time(void **state)
 	append(1, 1, BYTES);
 	turn(0);
 	set_reading(0, false);
-	assert_true(append_withdraw(&fx.ops[1]));
+	assert_true(append_withdraw(fx.requests[1]));
 	end(1, -ECANCELED);
 	end(0, -EINTR);
 }
@@ -421,27 +360,25 @@ static void withdraw__when_all_was_found__is_in_time(void **state)
 /* What is parked may wait for what ends when this has. */
 static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 {
-	struct io_thread_private *priv = fx.threads[2]->priv;
-	struct message parked;
+	struct fs_fixture_parked parked;
 
-	park(priv, &parked);
+	fs_fixture_park(&fx, 2, &parked);
 	hold(0, 0, BYTES);
 	append(1, 1, 2 * BYTES);
 	append(3, 1, 3 * BYTES);
 	turn(2);
-	fx.ops[1].taken_back = -EIO;
-	assert_false(append_withdraw(&fx.ops[1]));
+	fx.requests[1]->taken_back = -EIO;
+	assert_false(append_withdraw(fx.requests[1]));
 	turn_later(2);
 	turn(1);
-	assert_int_equal(fx.went[1], -ECANCELED);
-	list_del(&parked.link);
-	priv->any_parked = false;
+	assert_int_equal(went[1], -ECANCELED);
+	fs_fixture_unpark(&fx, 2, &parked);
 	end(1, -ECANCELED);
 	end(0, -EINTR);
 	turn_later(2);
 	turn(1);
 	/* Behind what is missing. */
-	assert_int_equal(fx.went[3], -EIO);
+	assert_int_equal(went[3], -EIO);
 	end(3, -EIO);
 }
 

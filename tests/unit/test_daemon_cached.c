@@ -3,7 +3,7 @@
 
 #include "common/clock.h"
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, PID = 77 };
 
 static int setup_mapping(void **state)
 {
@@ -170,14 +170,21 @@ static void entry__of_what_is_mapped__has_no_end_without_a_lease(void **state)
 	assert_int_equal(size_of_entry(), PAGE);
 }
 
-static bool append_is_sent_back(void)
+static bool is_sent_back(uint32_t pid)
 {
 	bool back;
 
 	pthread_mutex_lock(&fx.inode->lock);
-	back = cached_sends_back_locked(fx.inode);
+	back = cached_sends_back_locked(fx.inode, pid);
 	pthread_mutex_unlock(&fx.inode->lock);
+	if (back)
+		cached_sent_back(fx.inode);
 	return back;
+}
+
+static bool append_is_sent_back(void)
+{
+	return is_sent_back(PID);
 }
 
 /* It is mapped, and nothing of it is leased any more. */
@@ -240,6 +247,71 @@ static void append__that_was_sent_back__finds_the_true_end_until_it_comes(void *
 	recall(3, LEASE_NONE);
 	dropped(take_dropped(0, 1));
 	return_and_close(3);
+}
+
+/* The second has looked it up before the first was sent back. */
+static void append__by_two_at_once__is_sent_back_for_both(void **state)
+{
+	have_returned(1);
+	assert_true(is_sent_back(PID));
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID + 1));
+	assert_false(is_sent_back(PID));
+	close_and_return(1);
+}
+
+/* His answer waits for what is being dropped, of whatever file: what the kernel learns before that
+ * it may forget by that. */
+static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
+{
+	have_returned(1);
+	pthread_mutex_lock(&fx.inode->lock);
+	assert_true(cached_sends_back_locked(fx.inode, PID));
+	pthread_mutex_unlock(&fx.inode->lock);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID + 1));
+	/* Nor is anything else told until he has come. */
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	cached_sent_back(fx.inode);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	close_and_return(2);
+}
+
+/* Nobody looks up what /proc/self/fd leads to. */
+static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	assert_false(append_is_sent_back());
+	assert_true(append_is_sent_back());
+	close_and_return(1);
+}
+
+static void append__that_has_ended__leaves_a_mapping_without_an_end(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	fx.inode->cached.nappenders++;
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	assert_int_equal(size_of_entry(), PAGE);
+	pthread_mutex_lock(&fx.inode->lock);
+	cached_append_ended_locked(fx.inode, &fx.thread);
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	fx.inode->cached.nappenders--;
+	cached_append_ended_locked(fx.inode, &fx.thread);
+	pthread_mutex_unlock(&fx.inode->lock);
+	told_that_it_is_endless();
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
 }
 
 static void append__that_was_sent_back__is_not_waited_for_long(void **state)
@@ -627,6 +699,10 @@ int main(void)
 		CASE(append__of_what_was_told_no_end__is_sent_back_once),
 		CASE(append__of_what_was_told_no_end__is_sent_back_under_the_next_lease),
 		CASE(append__that_was_sent_back__finds_the_true_end_until_it_comes),
+		CASE(append__by_two_at_once__is_sent_back_for_both),
+		CASE(append__that_is_being_sent_back__has_not_begun_to_look),
+		CASE(append__of_what_is_not_looked_up__is_sent_back_once),
+		CASE(append__that_has_ended__leaves_a_mapping_without_an_end),
 		CASE(append__that_was_sent_back__is_not_waited_for_long),
 		CASE(cut__to_the_end_that_was_told__is_none),
 		CASE(getattr__of_what_is_mapped__takes_a_lease),

@@ -8,7 +8,7 @@
 
 #include "tests/unit/fs_fixture.h"
 
-enum { BYTES = 4096, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
+enum { BYTES = 4096, VALUE_BYTES = 100, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
 
 static struct fs_fixture fx;
 
@@ -19,7 +19,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_int_equal(fx.fs.nleftovers, 0);
+	assert_int_equal(fx.fs.leftovers.n, 0);
 	assert_int_equal(fx.inode->refs, 2);
 	fs_fixture_fini(&fx);
 	return 0;
@@ -108,7 +108,7 @@ static void leftover__that_may_wait_for_others__is_withdrawn_when_the_server_is_
 	lose();
 	fs_interrupt(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
-	assert_int_equal(fx.fs.nleftovers, 1);
+	assert_int_equal(fx.fs.leftovers.n, 1);
 	tick(0);
 	assert_false(is_withdrawn());
 	come_back();
@@ -144,7 +144,7 @@ static void leftover__of_a_soft_mount__is_withdrawn_when_the_server_is_back(void
 	fx.remotes[0].mute_ms = AWAY_MS;
 	tick(0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_int_equal(fx.fs.nleftovers, 1);
+	assert_int_equal(fx.fs.leftovers.n, 1);
 	fx.session.soft_ms = 0;
 	come_back();
 	tick(0);
@@ -172,7 +172,7 @@ static void leftover__that_comes_to_wait_for_a_lease__ends(void **state)
 	answer(req, 0);
 	assert_int_equal(op_of(req)->wait, OP_AT_LEASE);
 	tick(0);
-	assert_int_equal(fx.fs.nleftovers, 0);
+	assert_int_equal(fx.fs.leftovers.n, 0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
@@ -186,7 +186,7 @@ static void abandoned__is_withdrawn_on_each_connection(void **state)
 	assert_true(is_withdrawn());
 	lose();
 	tick(0);
-	assert_int_equal(fx.fs.nleftovers, 0);
+	assert_int_equal(fx.fs.leftovers.n, 0);
 	assert_false(is_withdrawn());
 	come_back();
 	tick(0);
@@ -229,11 +229,20 @@ static struct data_buffer *free_buffer(unsigned thread)
 	return list_empty(free) ? NULL : list_entry(free->next, struct data_buffer, link);
 }
 
+static void take_buffer(struct request *req)
+{
+	struct data_buffer *buf = free_buffer(req->thread->index);
+
+	assert_non_null(buf);
+	list_del(&buf->link);
+	req->buf = buf;
+}
+
 /* What goes on, or comes behind it, may want that. */
 static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended), *held;
-	struct data_buffer *buf = free_buffer(0);
+	struct data_buffer *buf;
 	unsigned nused = fx.threads[0]->priv->nused;
 
 	lose();
@@ -243,9 +252,8 @@ static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 	held->args.has_fh = true;
 	held->args.fh = handle_number(&fx.handle);
 	held->args.size = BYTES;
-	assert_non_null(buf);
-	list_del(&buf->link);
-	held->buf = buf;
+	take_buffer(held);
+	buf = held->buf;
 	memset(buf->data, 'x', BYTES);
 	fs_dispatch(held);
 	assert_int_equal(op_of(held)->wait, OP_AT_LEFTOVERS);
@@ -260,6 +268,42 @@ static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 	assert_int_equal(held->stowed[BYTES - 1], 'x');
 	assert_true(op_cancel(held, -EINTR));
 	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
+}
+
+/* Its name and value lay in the buffer, which others have had meanwhile. */
+static void setxattr__that_was_held__sets_what_it_was_given(void **state)
+{
+	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended), *held;
+	struct remote *r = &fx.remotes[0];
+	struct data_buffer *buf;
+	struct rpc_call *call;
+
+	lose();
+	fs_interrupt(req);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	held = fs_fixture_make(&fx, 1, 0, OP_SETXATTR);
+	take_buffer(held);
+	buf = held->buf;
+	memset(buf->data, 'x', VALUE_BYTES);
+	held->args.value = buf->data;
+	held->args.size = VALUE_BYTES;
+	held->args.name = strcpy((char *)buf->data + VALUE_BYTES, "user.name");
+	fs_dispatch(held);
+	assert_int_equal(op_of(held)->wait, OP_AT_LEFTOVERS);
+	assert_null(held->buf);
+	memset(buf->data, 'y', BYTES);
+	come_back();
+	answer(req, 0);
+	fs_fixture_turn(&fx, 0);
+	call = &op_of(held)->call;
+	assert_ptr_equal(list_pop(&r->rpc_waiting), &call->link);
+	assert_int_equal(call->req.op, RPC_SETXATTR);
+	assert_memory_equal(call->req.setxattr.name.s, "user.name", strlen("user.name"));
+	assert_int_equal(call->req.setxattr.tail.len, VALUE_BYTES);
+	for (unsigned i = 0; i < VALUE_BYTES; i++)
+		assert_int_equal(((const uint8_t *)call->req.setxattr.tail.data)[i], 'x');
+	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = -EPERM});
+	assert_int_equal(fs_fixture_told(&fx, 1), -EPERM);
 }
 
 static void append__that_is_taken_back_while_it_is_held__leaves_its_place(void **state)
@@ -293,6 +337,7 @@ int main(void)
 		CASE(abandoned__is_withdrawn_on_each_connection),
 		CASE(appends__that_were_held__keep_their_order),
 		CASE(write__that_is_held__keeps_neither_buffer_nor_request),
+		CASE(setxattr__that_was_held__sets_what_it_was_given),
 		CASE(append__that_is_taken_back_while_it_is_held__leaves_its_place),
 	};
 

@@ -42,7 +42,9 @@ static int teardown(void **state)
 
 static void raise_end(void)
 {
-	fx.inode->cached.pages->endless = fx.inode->cached.pages->raised = true;
+	struct cached_pages *p = fx.inode->cached.pages;
+
+	p->endless = p->raised = p->was_raised = true;
 }
 
 /* It learns from the giver what there is before. */
@@ -126,7 +128,11 @@ static void append__where_it_knows_the_end__is_counted(void **state)
 	ask_to_open(O_WRONLY | O_APPEND);
 	fh = opened();
 	assert_int_equal(fx.inode->cached.nappenders, 1);
+	assert_false(fx.inode->cached.pages->raised);
+	/* Nobody needs it any more. */
 	release(fh);
+	assert_true(fx.inode->cached.pages->raised);
+	tell_all();
 }
 
 static void open__where_it_was_told_of_no_end__is_done(void **state)
@@ -155,6 +161,7 @@ static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 	struct fuse_attr_out out = {0};
 
 	raise_end();
+	fx.handle.appended = true;
 	fx.inode->lease.type = LEASE_EXCLUSIVE;
 	fx.inode->nwriters = 1;
 	fx.inode->attr = (struct attr){.ino = FIXTURE_INO, .mode = S_IFREG | 0644, .size = 10};

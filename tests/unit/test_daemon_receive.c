@@ -22,7 +22,7 @@ static int setup_receiving(void **state)
 	pthread_mutex_init(&fx.fs.giver.lock, NULL);
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
-	renewal_init(&fx.fs.renewal, NULL);
+	renewal_init(&fx.fs.renewal, &fx.fs, NULL);
 	list_init(&fx.priv.parked);
 	list_init(&fx.priv.free_requests);
 	list_init(&fx.priv.used_requests);

@@ -210,6 +210,21 @@ static void give_back__follows_what_is_on_its_way(void **state)
 	answer(take_return(0, ASK), 0);
 }
 
+/* PINGs of two channels are answered in any order. */
+static void give_back__answers_the_newest_ask(void **state)
+{
+	struct rpc_call *call;
+
+	add_pages(0, 10);
+	fx.fs.refill.idle = true;
+	refill_tick(fx.thread, 0);
+	call = take_return(1, 0);
+	asked();
+	refill_give_back(fx.thread, ASK - 1);
+	answer(call, 0);
+	answer(take_return(0, ASK), 0);
+}
+
 /* ---- what it does not wait for --------------------------------------------------------------- */
 
 /* That may wait for other clients; what it brings the server counts when it is executed. */
@@ -327,6 +342,7 @@ int main(void)
 		CASE(give_back__is_answered_by_the_last_of_several),
 		CASE(give_back__unasked_answers_nothing),
 		CASE(give_back__follows_what_is_on_its_way),
+		CASE(give_back__answers_the_newest_ask),
 		CASE(give_back__goes_past_an_rpc_that_asks_by_the_way),
 		CASE(give_back__is_not_forgotten_by_who_lacks_pages),
 		CASE(give_back__is_forgotten_where_grant_was_the_answer),

@@ -26,8 +26,7 @@ static int setup(void **state)
 	if (fs_fixture_init(&fx) || notifier_start(&fx.fs.dropper))
 		return -1;
 	fx.session.id = OLD;
-	renewal_fini(&fx.fs.renewal);
-	renewal_init(&fx.fs.renewal, begin);
+	fx.fs.renewal.begin = begin;
 	renewal_handle_opened(&fx.fs, &fx.handle);
 	return 0;
 }
@@ -131,14 +130,6 @@ static void renewal__holds_what_comes_meanwhile(void **state)
 	assert_true(renewal_enter(make(2, OP_LOOKUP)));
 }
 
-struct message {
-	struct list link;
-	size_t len;
-	bool interrupted;
-	_Alignas(16) struct fuse_in_header head;
-	struct fuse_write_in write;
-};
-
 static void append_behind(unsigned i, uint64_t offset)
 {
 	struct request *req = make_by_handle(i, OP_WRITE);
@@ -153,13 +144,9 @@ static void append_behind(unsigned i, uint64_t offset)
 static void renewal__does_not_wait_for_what_is_parked_before_an_append(void **state)
 {
 	struct io_thread_private *priv = fx.threads[1]->priv;
-	struct message parked = {
-		.head = {.opcode = FUSE_WRITE, .nodeid = FIXTURE_INO},
-		.write = {.flags = O_WRONLY | O_APPEND},
-	};
+	struct fs_fixture_parked parked;
 
-	list_add_tail(&priv->parked, &parked.link);
-	priv->any_parked = true;
+	fs_fixture_park(&fx, 1, &parked);
 	append_behind(0, 10);
 	turn(1);
 	end_session();
@@ -169,8 +156,7 @@ static void renewal__does_not_wait_for_what_is_parked_before_an_append(void **st
 	turn_all();
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 	assert_true(is_forgotten());
-	list_del(&parked.link);
-	priv->any_parked = false;
+	fs_fixture_unpark(&fx, 1, &parked);
 }
 
 static void handle__of_the_old_session_fails_once(void **state)
