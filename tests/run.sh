@@ -55,7 +55,7 @@ install_packages() {
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
 memory=$(mktemp -d /dev/shm/rmemfs-run.XXXXXX)
-trap '[ -z "${behind:-}" ] || kill -- "-$behind" 2>/dev/null; rm -rf "$work" "$memory"' EXIT
+trap 'end_what_is_behind; rm -rf "$work" "$memory"' EXIT
 : >"$work/results"
 
 # What tests leave behind is found by these. Ordinary users have a part in some.
@@ -114,9 +114,9 @@ run_tap() {
 # ---- leftovers -----------------------------------------------------------------------------------
 
 left_more_than_before() {
-	"$root/tests/leftovers.sh" >"$work/after"
-	comm -13 "$work/before" "$work/after" >"$work/left"
-	[ -s "$work/left" ]
+	"$root/tests/leftovers.sh" >"$TMPDIR.after"
+	comm -13 "$TMPDIR.before" "$TMPDIR.after" >"$TMPDIR.left"
+	[ -s "$TMPDIR.left" ]
 }
 
 # demand_nothing_left STAGE: some take a moment to end. What is left then is named and ended, so that
@@ -125,12 +125,12 @@ demand_nothing_left() {
 	local deadline=$((SECONDS + 5)) what name
 	while left_more_than_before; do
 		if [ $SECONDS -ge $deadline ]; then
-			sed "s/^/== $1 left /" "$work/left"
+			sed "s/^/== $1 left /" "$TMPDIR.left"
 			result "$1:leftovers" none 0 1 0
 			while read -r what name _; do
 				[ "$what" != process ] || kill -KILL "$name" 2>/dev/null || true
 				[ "$what" != mount ] || umount -l "$name" || true
-			done <"$work/left"
+			done <"$TMPDIR.left"
 			return
 		fi
 		sleep 0.1
@@ -204,26 +204,54 @@ run_unit_program() {
 	rm "$out"
 }
 
-# Most of them are one thread: as many at a time as there are processors. (A subshell, so that only
-# these are waited for.)
-run_unit() (
-	stage=$1 dir=$2 list=$work/unit.list running=0
+# take_from QUEUE: its first line, which is another one for whoever comes next.
+take_from() {
+	local queue=$1
+	(
+		flock 9
+		sed -n 1p "$queue"
+		sed -i 1d "$queue"
+	) 9>"$queue.lock"
+}
+
+# unit_queue DIR waits|computes: those programs as lines of run_unit_program's, the longest first.
+unit_queue() {
+	ctest --test-dir "$1" --show-only=json-v1 | jq -r --arg kind "$2" '
+		def property($name): .properties[]? | select(.name == $name) | .value;
+		[.tests[] | select(.command)
+			| . + {cost: (property("COST") // 0),
+				kind: (if any(property("LABELS")[]?; . == "waits") then "waits" else "computes" end)}]
+		| sort_by(-.cost)[] | select(.kind == $kind) | [.name] + .command | @tsv'
+}
+
+# run_units QUEUE STAGE [COMMAND...]
+run_units() {
+	local queue=$1 stage=$2 line
 	shift 2
-	ctest --test-dir "$dir" --show-only=json-v1 >"$work/ctest.json"
-	jq -r '.tests[] | select(.command) | [.name] + .command | @tsv' "$work/ctest.json" >"$list"
-	if [ ! -s "$list" ]; then
+	while IFS=$'\t' read -r -a line < <(take_from "$queue"); do
+		[[ " ${left_out[*]-} " == *" ${line[0]} "* ]] ||
+			run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}"
+	done
+}
+
+# As many as there are processors compute at a time, and as many others wait meanwhile. (A subshell,
+# so that only these are waited for.)
+run_unit() (
+	stage=$1 dir=$2 computing=$work/unit.computes waiting=$work/unit.waits
+	shift 2
+	unit_queue "$dir" computes >"$computing"
+	unit_queue "$dir" waits >"$waiting"
+	if [ ! -s "$computing" ]; then
 		echo "== $stage: no tests were built"
 		result "$stage" none 0 1 0
 	fi
-	while IFS=$'\t' read -r -a line; do
-		[[ " ${left_out[*]-} " != *" ${line[0]} "* ]] || continue
-		if [ $running -eq "$(nproc)" ]; then
-			wait -n
-			running=$((running - 1))
-		fi
-		run_unit_program "$stage" "${line[0]}" "$@" "${line[@]:1}" &
-		running=$((running + 1))
-	done <"$list"
+	for ((i = 0; i < $(nproc); i++)); do
+		run_units "$waiting" "$stage" "$@" &
+		{
+			run_units "$computing" "$stage" "$@"
+			run_units "$waiting" "$stage" "$@"
+		} &
+	done
 	wait
 )
 
@@ -268,15 +296,6 @@ e2e_queue() {
 		[[ " ${remote[*]} " != *" $area "* ]] || echo "$area tcp"
 		[[ " ${shared[*]} " != *" $area "* ]] || echo "$area shm"
 	done
-}
-
-take_from() {
-	local queue=$1
-	(
-		flock 9
-		sed -n 1p "$queue"
-		sed -i 1d "$queue"
-	) 9>"$queue.lock"
 }
 
 # The output of each is shown whole.
@@ -360,7 +379,7 @@ for area in "$root"/tests/e2e/*.bats; do
 done
 asan=(namespace) tsan=(basic)
 # Long under the thread sanitizer, and the work of one thread.
-one_threaded=(test_server_copy test_server_damage test_server_model test_server_size
+one_threaded=(test_server_copy test_server_damage test_server_lock test_server_model test_server_size
 	test_server_xattr_model)
 # What operations cost is counted there nightly: it takes five minutes in an emulated guest.
 emulated=(faults coherence)
@@ -371,38 +390,59 @@ take_all() {
 	export RMEMFS_TEST_NIGHTLY=1
 }
 
-# What needs only the processors is begun behind the first tests, most of whose time is waiting.
-behind=
-begin_behind() {
-	build dev || return 0
-	mkdir "$work/behind"
-	set -m # a process group of its own, to end it by
-	do_behind "$@" >"$work/behind.log" 2>&1 &
-	behind=$!
-	set +m
-	renice -n 19 -g $behind >/dev/null
+wants() {
+	[[ " ${stages[*]} " == *" $1 "* ]]
 }
 
-do_behind() {
-	local stage begin=$SECONDS
-	export TMPDIR=$work/behind
-	unset RMEMFS_TEST_RUN RMEMFS_TEST_SHM # what runs here is no test's leftover
-	for stage in "$@"; do
-		case $stage in
-		lint)
-			stage_lint
-			echo "== lint took $((SECONDS - begin)) s, behind others"
-			;;
-		asan | tsan | fuzz) build "$stage" || true ;;
-		esac
+run_stage() {
+	local begin=$SECONDS
+	"$root/tests/leftovers.sh" >"$TMPDIR.before"
+	"stage_$1"
+	demand_nothing_left "$1"
+	echo "== $1 took $((SECONDS - begin)) s"
+}
+
+# ---- behind the stages ---------------------------------------------------------------------------
+
+# Most of a stage's time is waiting, so others go on behind it: NAME, and its process. Each has marks
+# of its own to find what it leaves, and to end it by.
+declare -A behind=()
+
+# begin_behind NAME COMMAND...
+begin_behind() {
+	local name=$1
+	shift
+	mkdir "$work/$name" "$memory/$name"
+	TMPDIR=$work/$name RMEMFS_TEST_RUN=$work/$name RMEMFS_TEST_SHM=$memory/$name \
+		"$@" >"$work/$name.log" 2>&1 &
+	behind[$name]=$!
+}
+
+# end_behind NAME: waits for it, and shows what it said.
+end_behind() {
+	wait "${behind[$1]}" || result "$1" none 0 1 0
+	unset "behind[$1]"
+	cat "$work/$1.log"
+}
+
+end_what_is_behind() {
+	local name what pid
+	for name in "${!behind[@]}"; do
+		kill "${behind[$name]}" 2>/dev/null || true
+		while read -r what pid _; do
+			[ "$what" != process ] || kill "$pid" 2>/dev/null || true
+		done < <(RMEMFS_TEST_RUN=$work/$name "$root/tests/leftovers.sh")
 	done
 }
 
-end_behind() {
-	[ -n "$behind" ] || return 0
-	wait $behind || result behind none 0 1 0
-	behind=
-	cat "$work/behind.log"
+# What needs only the processors.
+lint_behind() {
+	local stage
+	renice -n 19 $BASHPID >/dev/null
+	for stage in asan tsan fuzz; do
+		! wants "$stage" || build "$stage" || true
+	done
+	stage_lint
 }
 
 # ---- main ----------------------------------------------------------------------------------------
@@ -411,13 +451,13 @@ stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
 	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
-	all) stages+=(lint unit e2e asan tsan vm) strict=yes ;;
+	all) stages+=(unit e2e asan tsan vm lint) strict=yes ;;
 	nightly)
-		stages+=(lint unit e2e asan tsan vm vm2 fuzz valgrind)
+		stages+=(unit e2e asan tsan vm vm2 fuzz valgrind lint)
 		strict=yes
 		take_all
 		;;
-	nightly:unit | nightly:e2e | nightly:vm | nightly:asan | nightly:tsan)
+	nightly:lint | nightly:unit | nightly:e2e | nightly:vm | nightly:asan | nightly:tsan)
 		stages+=("${stage#nightly:}")
 		take_all
 		;;
@@ -432,14 +472,13 @@ for stage in "${@:-all}"; do
 	esac
 done
 install_packages "${stages[@]}"
-[ ${#stages[@]} -eq 1 ] || begin_behind "${stages[@]}"
+[ ${#stages[@]} -eq 1 ] || ! wants lint || begin_behind lint lint_behind
 for stage in "${stages[@]}"; do
-	[ "$stage" != lint ] || [ -z "$behind" ] || continue
-	begin=$SECONDS
-	"$root/tests/leftovers.sh" >"$work/before"
-	"stage_$stage"
-	demand_nothing_left "$stage"
-	echo "== $stage took $((SECONDS - begin)) s"
+	[ "$stage" != asan ] || ! wants vm || begin_behind vm run_stage vm
+	if [ -n "${behind[$stage]:-}" ]; then
+		end_behind "$stage"
+	else
+		run_stage "$stage"
+	fi
 done
-end_behind
 report "$strict"

@@ -23,6 +23,9 @@ server_conf='' # a configuration file that names the exports
 cache_mode=${RMEMFS_TEST_CACHE:-}
 ack_mode=${RMEMFS_TEST_ACK:-}
 test_seconds=150 # a test may take
+# A user without rights, but for the way to the programs, wherever they are.
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups
+	--inh-caps=+dac_read_search --ambient-caps=+dac_read_search)
 
 small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]

@@ -89,6 +89,7 @@ progress_told() {
 @test "a mount that umount(8) ends tells so" {
 	start_server
 	mount_rmem
+	until_true 5 told READY=1 "STATUS=serving 1 export" READY=1
 	: >"$dir/told"
 	umount_rmem
 	until_true 5 told STOPPING=1

@@ -96,6 +96,10 @@ twins() {
 	twins cut-by-the-other
 }
 
+@test "what is mapped, and the other has written, is as long as it is made" {
+	twins grown-far
+}
+
 # inserts N: 100 transactions with this mount's rows, its file mapped.
 inserts() {
 	local i

@@ -624,6 +624,27 @@ static int cut_by_the_other(char **args)
 	return err;
 }
 
+/* Where the kernel was told that it has no end it gets one that is as far. */
+static int grown_far(char **args)
+{
+	const off_t far = (off_t)1 << 48;
+	autoclose int fd = -1, other = -1;
+	struct stat st;
+	char *at;
+	int err = make(args[0]);
+
+	if (!err)
+		err = map(args[0], O_RDWR, MAP_SHARED, &at, &fd);
+	if (!err)
+		err = expect(at, 0, true, 0);
+	if (err)
+		return err;
+	other = open(args[1], O_RDWR | O_CLOEXEC);
+	if (pwrite(other, "y", 1, 0) != 1 || ftruncate(fd, far) < 0 || fstat(other, &st) < 0)
+		return -errno;
+	return st.st_size == far ? 0 : -EIO;
+}
+
 /* ---------------------------------------------------------------------------------------------- */
 
 static const struct operation checks[] = {
@@ -638,6 +659,7 @@ static const struct operation checks[] = {
 	{"stored-is-read", 2, stored_is_read},
 	{"in-turn", 2, in_turn},
 	{"cut-by-the-other", 2, cut_by_the_other},
+	{"grown-far", 2, grown_far},
 };
 
 int main(int argc, char **argv)

@@ -99,14 +99,35 @@ static unsigned leniency(const struct history *h, const struct event *e)
 	return flags;
 }
 
-/* Of a file that is mapped here, and that others just then change, the kernel is told that it has
- * no end, which lseek(2) may find between the answer to its question and its look at it. */
-static void note_endless(struct history *h, struct event *e)
+/* Pages of the file were asked for through this mount by then. */
+static bool was_paged(const struct history *h, const struct event *e)
 {
-	if (!(is_seek(e) && e->size == NO_END))
+	for (unsigned i = 0; i < h->nplayers; i++) {
+		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
+			const struct event *c = &h->logs[i].events[j];
+
+			if (h->device[c->player] != h->device[e->player])
+				break;
+			if (same_file(c, e) && (goes_by_pages(c) || is_store(c)) &&
+				c->start <= e->end)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* lseek(2) asks, and then looks at what the kernel has. That is not what was answered where pages
+ * of the file are dropped just then, since others change it. The kernel was told that there is no
+ * end, or takes for one where a page was that it has asked for in vain: always behind the true one.
+ */
+static void note_overtaken(struct history *h, struct event *e)
+{
+	if (!is_seek(e))
 		return;
-	e->flags |= LENIENT;
-	h->rest.endless++;
+	if (e->size == NO_END)
+		h->rest.endless++;
+	if (e->size == NO_END || (e->size % PAGE == 0 && was_paged(h, e)))
+		e->flags |= MAY_BE_BEHIND;
 }
 
 void check_note_lenient(struct history *h)
@@ -117,7 +138,7 @@ void check_note_lenient(struct history *h)
 
 			if (goes_by_kernel(e))
 				e->flags |= leniency(h, e);
-			note_endless(h, e);
+			note_overtaken(h, e);
 		}
 	}
 }
@@ -156,6 +177,8 @@ static enum step observe_size(
 {
 	const struct size_object *o = object;
 
+	if (e->flags & MAY_BE_BEHIND && e->size > o->size)
+		return STEP_DONE;
 	if (e->kind == OP_STAT)
 		return o->size == e->size || e->flags & LENIENT ? STEP_DONE : STEP_NO;
 	if (e->kind == OP_READ || is_store(e))

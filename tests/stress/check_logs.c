@@ -175,7 +175,7 @@ static void bounds(struct history *h, const struct event *e, uint64_t *least, ui
 static uint64_t reached(const struct event *e)
 {
 	if (e->kind == OP_LOG_STAT)
-		return e->flags & LENIENT ? 0 : e->size;
+		return e->flags & (LENIENT | MAY_BE_BEHIND) ? 0 : e->size;
 	return e->kind == OP_TAIL && e->n ? e->off + e->n : 0;
 }
 

@@ -78,9 +78,10 @@ struct name {
 
 /* Notes of the referee. */
 enum {
-	SHOWS_VALUE = 1, /* the value is to be printed */
-	LENIENT = 2,     /* where it seems to end is not held against it */
-	UNSURE = 4,      /* nor is what it saw */
+	SHOWS_VALUE = 1,   /* the value is to be printed */
+	LENIENT = 2,       /* where it seems to end is not held against it */
+	UNSURE = 4,        /* nor is what it saw */
+	MAY_BE_BEHIND = 8, /* the end that it tells: behind the true one */
 };
 
 /* What a listing has shown: the inode of each name of a file, and which folders. */

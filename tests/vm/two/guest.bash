@@ -163,11 +163,13 @@ clean_up() {
 
 # ---- several clients that write -------------------------------------------------------------------
 
-# tally N: counts the number up N times under its lock, and adds N lines of this machine's to the log.
+# tally N: counts a number up N times under a lock of each kind, which others of its kind alone keep
+# out, and adds N lines of this machine's to the log.
 tally() {
-	local n
-	locker count flock "$mnt/number" "$1"
-	locker count process "$mnt/number" "$1"
+	local n kind
+	for kind in flock process; do
+		locker count $kind "$mnt/$kind" "$1"
+	done
 	for ((n = 0; n < $1; n++)); do
 		echo "$HOSTNAME $n" >>"$mnt/log"
 	done
@@ -175,8 +177,10 @@ tally() {
 
 # The same as seen from here: all of both machines is there, whole and in order.
 tallied() {
-	local host
-	[ "$(cat "$mnt/number")" -eq $((4 * $1)) ]
+	local host kind
+	for kind in flock process; do
+		[ "$(cat "$mnt/$kind")" -eq $((2 * $1)) ]
+	done
 	[ "$(wc -l <"$mnt/log")" -eq $((2 * $1)) ]
 	for host in client server; do
 		grep "^$host " "$mnt/log" | cmp - <(seq -f "$host %.0f" 0 $(($1 - 1)))
