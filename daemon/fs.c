@@ -612,8 +612,8 @@ bool fs_stopped(struct io_thread *thread)
 	if (!ft->stopped && renewal_is_running(&thread->fs->renewal) && left > 0)
 		return false;
 	if (!ft->stopped) {
-		bool through = commit_tick(thread) & access_tick(thread) && !ft->nbackground &&
-			       !ft->nacked;
+		bool committed = commit_tick(thread), told = access_tick(thread);
+		bool through = committed && told && !ft->nbackground && !ft->nacked;
 
 		if (!through && left > 0)
 			return false;

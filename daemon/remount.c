@@ -74,8 +74,9 @@ static bool writes(const struct fs_thread *ft)
 static bool is_clean(struct io_thread *thread)
 {
 	const struct fs_thread *ft = fs_thread_of(thread);
+	bool committed = commit_tick(thread), told = access_tick(thread);
 
-	return commit_tick(thread) & access_tick(thread) && !ft->nbackground && !writes(ft);
+	return committed && told && !ft->nbackground && !writes(ft);
 }
 
 void remount_step(struct io_thread *thread)

@@ -49,7 +49,7 @@ struct syscall_area {
 
 /* Defines an area from its table. */
 #define SYSCALL_AREA(area, table)                                              \
-	const struct syscall_area area = {.name = #area + sizeof("area_") - 1, \
+	const struct syscall_area area = {.name = &#area[sizeof("area_") - 1], \
 		.cases = (table),                                              \
 		.ncases = ARRAY_SIZE(table)}
 
