@@ -398,8 +398,9 @@ enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
  * `type`, instead of what it had of that; of the kind flock all of the file is one lock. What is in
  * the way is what another owner, of whatever session, has of the same kind: -EAGAIN; of the kind
  * flock the owner's own lock is given up then, as by the kernel. -ENOLCK: the session has too many
- * of the inode, or waits for too many, or the server has no room for more. A lock is kept until its
- * owner gives it up, or the session ends, whatever becomes of the server.
+ * of the inode or of all, or waits for too many, or the server has no room for more; LOCK_FREE,
+ * too, out of the middle of one, which makes two of it. A lock is kept until its owner gives it up,
+ * or the session ends, whatever becomes of the server.
  *
  * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
  * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What

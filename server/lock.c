@@ -135,21 +135,24 @@ int lock_find_conflict(struct volume *v, uint64_t key, const struct lock *want, 
 
 struct owned {
 	const struct lock *owner;
-	bool any;
+	bool around, any;
 };
 
 static bool is_others(const struct lock *lock, void *arg)
 {
 	struct owned *o = arg;
 
-	o->any = lock_same_owner(lock, o->owner);
+	o->any = lock_same_owner(lock, o->owner) &&
+		 (!o->around || (lock->start < o->owner->start && lock->end > o->owner->end));
 	return !o->any;
 }
 
-int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, bool *has)
+/* Any of his, or, with `around`, one that goes on at both ends of the range. */
+static int owner_has(
+	struct volume *v, uint64_t key, const struct lock *owner, bool around, bool *has)
 {
 	struct store_key at = STORE_KEY(key, owner->session);
-	struct owned o = {.owner = owner};
+	struct owned o = {.owner = owner, .around = around};
 	struct store_val val;
 	int err = store_get(v->store, STORE_LOCK, at, &val);
 
@@ -157,6 +160,17 @@ int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, boo
 		err = each_of_record(v, at, &val, is_others, &o);
 	*has = o.any;
 	return err == -ENOENT || err == 1 ? 0 : err;
+}
+
+int lock_owner_has(struct volume *v, uint64_t key, const struct lock *owner, bool *has)
+{
+	return owner_has(v, key, owner, false, has);
+}
+
+int lock_grows(struct volume *v, uint64_t key, const struct lock *lock, bool *grows)
+{
+	*grows = true;
+	return lock->type != LOCK_FREE ? 0 : owner_has(v, key, lock, true, grows);
 }
 
 int lock_of_session(
@@ -266,6 +280,15 @@ static int save(struct volume *v, struct store_key key, const struct rebuilt *r)
 	return store_put(v->store, STORE_LOCK, key, buf, r->n * LOCK_BYTES);
 }
 
+/* What is given up out of the middle of a lock makes two of it: up to twice as many, so that who
+ * has all that he may have can do that, too. */
+static bool is_too_many(struct volume *v, const struct lock *lock, uint64_t more, uint64_t limit)
+{
+	uint64_t all = holders_of(&v->holders, lock->session).locks + more;
+
+	return all > (lock->type == LOCK_FREE ? 2 * limit : limit);
+}
+
 int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t limit)
 {
 	struct store_key at = STORE_KEY(key, lock->session);
@@ -286,11 +309,10 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t l
 		else
 			add(&r, &old[i], old[i].start, old[i].end);
 	}
-	if (lock->type != LOCK_FREE) {
+	if (lock->type != LOCK_FREE)
 		insert(&r, &whole);
-		if (r.n > n && holders_of(&v->holders, lock->session).locks + r.n - n > limit)
-			return -ENOLCK;
-	}
+	if (r.n > n && is_too_many(v, lock, r.n - n, limit))
+		return -ENOLCK;
 	err = save(v, at, &r);
 	return err ? err : count(v, lock->session, n, r.n);
 }

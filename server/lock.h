@@ -57,8 +57,11 @@ int lock_of_session(
 	struct volume *v, uint64_t key, uint64_t session, struct lock **locks, size_t *n);
 
 /* The owner has the range as this type from now on. -ENOLCK: more of them than one inode may have,
- * or than `limit`, of all of the session; -ENOMEM. What only gives up is not held to the limit. */
+ * or than `limit`, of all of the session; twice that where one that is had is split by giving up
+ * what lies within; -ENOMEM. What makes no more of them is never refused so. */
 int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t limit);
+/* Whether that can make more of them. */
+int lock_grows(struct volume *v, uint64_t key, const struct lock *lock, bool *grows);
 /* Store pages that it may touch. */
 enum { LOCK_ROOM_PAGES = 2 * (LOCKS_MAX * LOCK_BYTES / PAGE_BYTES + 2) };
 

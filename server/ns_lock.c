@@ -42,8 +42,11 @@ static int check(struct ns_call *c)
 
 static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
 {
-	int err = ns_room(c, ROOM_PAGES + LOCK_ROOM_PAGES, lock->type != LOCK_FREE);
+	bool grows;
+	int err = lock_grows(c->v, key, lock, &grows);
 
+	if (!err)
+		err = ns_room(c, ROOM_PAGES + LOCK_ROOM_PAGES, grows);
 	if (err)
 		return err == -ENOSPC ? -ENOLCK : err;
 	err = lock_set(c->v, key, lock, c->ctx->lock_limit);

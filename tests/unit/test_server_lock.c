@@ -236,7 +236,7 @@ static void lock__too_many(void **state)
 	assert_int_equal(set(2, LOCK_EXCLUSIVE, 5, 5), 0);
 }
 
-/* Of all inodes together; what gives up is never refused. */
+/* Of all inodes together; what gives up is not refused for that. */
 static void lock__too_many_of_a_session(void **state)
 {
 	uint64_t first = file;
@@ -257,6 +257,32 @@ static void lock__too_many_of_a_session(void **state)
 	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 0, 0), 0);
 	assert_int_equal(set(0, LOCK_SHARED, 2, 2), -ENOLCK);
+}
+
+/* Each makes two of one. */
+static void unlock__of_the_middle__is_bounded(void **state)
+{
+	fx.ctx.lock_limit = 3;
+	assert_int_equal(set(0, LOCK_SHARED, 0, 99), 0);
+	for (uint64_t i = 1; i < 6; i++)
+		assert_int_equal(set(0, LOCK_FREE, 2 * i, 2 * i), 0);
+	assert_int_equal(set(0, LOCK_FREE, 50, 50), -ENOLCK);
+	assert_int_equal(set(0, LOCK_FREE, 50, 99), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
+}
+
+/* What deletes and ends need of the store is not for the locks that it makes. */
+static void unlock__of_the_middle__leaves_the_reserve(void **state)
+{
+	uint64_t reserve = fx.m->reserve;
+
+	assert_int_equal(set(0, LOCK_SHARED, 10, 19), 0);
+	fx.m->reserve = UINT32_MAX;
+	assert_int_equal(set(0, LOCK_FREE, 15, 15), -ENOLCK);
+	assert_int_equal(set(0, LOCK_FREE, 10, 11), 0);
+	assert_int_equal(set(0, LOCK_FREE, 19, 19), 0);
+	assert_int_equal(set(0, LOCK_FREE, 0, LOCK_END_MAX), 0);
+	fx.m->reserve = reserve;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -487,6 +513,8 @@ int main(void)
 		CASE(lock__is_refused),
 		CASE(lock__too_many),
 		CASE(lock__too_many_of_a_session),
+		CASE(unlock__of_the_middle__is_bounded),
+		CASE(unlock__of_the_middle__leaves_the_reserve),
 		CASE(wait__is_told_in_the_order_of_coming),
 		CASE(wait__what_can_be_had_is_granted_at_once),
 		CASE(wait__withdrawn),
