@@ -142,7 +142,7 @@ static void finish(struct session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
-	int err = forget(s, session);
+	int err = rest_after(&session->end_rest, forget(s, session));
 
 	if (err) {
 		log_error("session %" PRIu64 " of %s can't be ended: %s", session->stored.id,
@@ -164,6 +164,12 @@ bool session_reaches_memory(const struct session *session)
 	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
 }
 
+static void finish_if_ended(struct session *session)
+{
+	if ((session->ending || session->said_bye) && !session_reaches_memory(session))
+		finish(session);
+}
+
 void session_end(struct session *session, const char *why)
 {
 	if (!session->ending && !session->said_bye)
@@ -171,8 +177,7 @@ void session_end(struct session *session, const char *why)
 	session->ending = true;
 	list_for_each (pos, &session->conns)
 		conn_fence(list_entry(pos, struct conn, link));
-	if (!session_reaches_memory(session))
-		finish(session);
+	finish_if_ended(session);
 }
 
 void session_lost_conn(struct session *session, bool process_gone, int64_t silent_ms)
@@ -180,8 +185,7 @@ void session_lost_conn(struct session *session, bool process_gone, int64_t silen
 	session->process_gone |= process_gone;
 	session->lost_ms = now_ms();
 	session->silent_ms = silent_ms;
-	if (!session_reaches_memory(session) && (session->ending || session->said_bye))
-		finish(session);
+	finish_if_ended(session);
 }
 
 void session_lost_process(struct server *s, uint64_t id)
@@ -511,6 +515,23 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
+/* Others may wait for what such a session had. */
+static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
+{
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (!session->end_rest.ms)
+			continue;
+		if (rest_over(&session->end_rest)) {
+			finish_if_ended(session);
+			sooner(next, now + REST_MIN_MS);
+		} else {
+			sooner(next, session->end_rest.until_ms);
+		}
+	}
+}
+
 int sessions_tick(struct server *s)
 {
 	int64_t now = now_ms(), next = -1;
@@ -523,6 +544,7 @@ int sessions_tick(struct server *s)
 	sooner_if_any(&next, snapshot_tick(s, now));
 	sooner_if_any(&next, recalls_tick(s, now));
 	sooner_if_any(&next, lock_news_tick(s, now));
+	tick_unfinished(s, now, &next);
 	tick_rings(s, now, &next);
 	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
 }

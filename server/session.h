@@ -11,6 +11,7 @@
 #define RMEMFS_SERVER_SESSION_H
 
 #include "server/conn.h"
+#include "server/rest.h"
 #include "server/server.h"
 #include "server/spare.h"
 
@@ -37,12 +38,13 @@ struct session {
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;
-	bool clean;          /* and had nothing that was not committed */
-	bool fell_silent;    /* told once, until a channel is attached again */
-	bool ending;         /* all channels are being fenced */
-	const char *why;     /* has ended, for the log; NULL: it is said already */
-	bool ring_wanted;    /* could not be sent, or was lost: sessions_tick() tries again */
-	bool counted_before; /* with an earlier run of the server, and not said yet how much */
+	bool clean;           /* and had nothing that was not committed */
+	bool fell_silent;     /* told once, until a channel is attached again */
+	bool ending;          /* all channels are being fenced */
+	struct rest end_rest; /* the store did not take its end */
+	const char *why;      /* has ended, for the log; NULL: it is said already */
+	bool ring_wanted;     /* could not be sent, or was lost: sessions_tick() tries again */
+	bool counted_before;  /* with an earlier run of the server, and not said yet how much */
 	struct rpc_counters counters, before; /* in this run of the server; what to leave out */
 };
 
@@ -76,7 +78,8 @@ void session_ring(struct session *session);
  * its mappings: then only its own BYE ends the session. */
 bool session_expired(const struct session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
- * why: for the log, of static storage; NULL: that has it already. */
+ * What the store does not take is tried again. why: for the log, of static storage; NULL: that has
+ * it already. */
 void session_end(struct session *session, const char *why);
 /* Why one that is expired is ended. */
 const char *session_why_expired(const struct session *session);
