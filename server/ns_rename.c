@@ -25,13 +25,17 @@ static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *na
 	return err;
 }
 
-/* Is dir the directory `above`, or somewhere below it? */
+/* No path leads as deep; but who goes down step by step can, and others wait while it is climbed.
+ */
+enum { DEPTH_MAX = 4096 };
+
+/* Is dir the directory `above`, or somewhere below it? -ELOOP: it is too deep to tell. */
 static int is_within(struct ns_call *c, const struct inode *dir, uint64_t above, bool *within)
 {
 	struct inode at = *dir;
 
-	while (at.attr.ino != above && at.attr.ino != ROOT_INO) {
-		int err = inode_load(c->v, at.parent, &at);
+	for (unsigned n = 0; at.attr.ino != above && at.attr.ino != ROOT_INO; n++) {
+		int err = n < DEPTH_MAX ? inode_load(c->v, at.parent, &at) : -ELOOP;
 
 		if (err == -ESTALE)
 			return store_damaged(c->m->store, STORE_INODE, STORE_KEY(at.key));
@@ -42,13 +46,13 @@ static int is_within(struct ns_call *c, const struct inode *dir, uint64_t above,
 	return 0;
 }
 
-/* A directory can't move below itself. */
+/* A directory can't move below itself; where it is, it isn't. */
 static int check_loop(struct ns_call *c, const struct end *moving, const struct end *to)
 {
 	bool within = false;
 	int err;
 
-	if (!inode_is_dir(&moving->inode))
+	if (!inode_is_dir(&moving->inode) || moving->dir == to->dir)
 		return 0;
 	err = is_within(c, to->dir, moving->slot.ino, &within);
 	return !err && within ? -EINVAL : err;

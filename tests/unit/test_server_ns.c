@@ -545,6 +545,24 @@ static void rename__errors(void **state)
 		-EINVAL);
 }
 
+/* How deep a directory is costs no rename within it anything; elsewhere so much is no path. */
+static void rename__far_down(void **state)
+{
+	uint64_t bottom = ROOT_INO;
+
+	fx_dir(ROOT_INO, "moving");
+	fx_file(ROOT_INO, "file");
+	for (unsigned i = 0; i < 4097; i++)
+		bottom = fx_dir(bottom, "d");
+	fx_dir(bottom, "a");
+	fx_dir(bottom, "b");
+	assert_int_equal(fx_rename(bottom, "a", bottom, "c", 0), 0);
+	assert_int_equal(fx_rename(bottom, "c", bottom, "b", RENAME_EXCHANGE), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "file", bottom, "file", 0), 0);
+	assert_int_equal(fx_rename(bottom, "b", ROOT_INO, "b", 0), 0);
+	assert_int_equal(fx_rename(ROOT_INO, "moving", bottom, "moving", 0), -ELOOP);
+}
+
 static void rename__noreplace(void **state)
 {
 	fx_file(ROOT_INO, "a");
@@ -931,6 +949,7 @@ int main(void)
 		CASE(rename__replaces_a_file),
 		CASE(rename__replaces_an_empty_directory),
 		CASE(rename__errors),
+		CASE(rename__far_down),
 		CASE(rename__noreplace),
 		CASE(rename__of_two_names_of_one_inode_does_nothing),
 		CASE(rename__exchange),
