@@ -220,12 +220,11 @@ void fs_disconnect(struct fs *fs)
 static void log_unsafe(struct request *req)
 {
 	static struct log_ratelimit limit;
-	const struct inode *inode = op_of(req)->inode;
 
 	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
 		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
 			    "the server comes back before the mount ends",
-			(unsigned long long)inode->ino);
+			(unsigned long long)req->node);
 }
 
 static void log_failing(const struct fs *fs)

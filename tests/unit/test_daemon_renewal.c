@@ -10,7 +10,7 @@
 
 #include "tests/unit/fs_fixture.h"
 
-enum { OLD = 7, NEW = 8, QUOTAS = 5, WAITS = FIXTURE_WAITS };
+enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 
 static struct fs_fixture fx;
 /* Of each request. 1: it did, -errno: it was taken back, 0: it is held. */
@@ -111,6 +111,21 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 	fx.session.id = NEW;
 	turn_all();
 	assert_false(renewal_is_running(&fx.fs.renewal));
+}
+
+/* By a soft mount: nothing that is held has an inode yet. */
+static void renewal__without_a_server__ends_what_is_held(void **state)
+{
+	struct request *req = make_by_handle(0, OP_FLUSH);
+
+	end_session();
+	turn(0);
+	fx.session.soft_ms = AWAY_MS;
+	fx.remotes[0].mute_ms = AWAY_MS;
+	fs_dispatch(req);
+	assert_int_equal(began[0], -ECANCELED);
+	assert_int_equal(req->taken_back, -EIO);
+	request_end(req);
 }
 
 static void renewal__holds_what_comes_meanwhile(void **state)
@@ -330,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
+		CASE(renewal__without_a_server__ends_what_is_held),
 		CASE(renewal__holds_what_comes_meanwhile),
 		CASE(renewal__does_not_wait_for_what_is_parked_before_an_append),
 		CASE(handle__of_the_old_session_fails_once),
