@@ -106,7 +106,12 @@ bool cached_any_locked(const struct inode *inode)
 
 static bool is_looked_for(const struct cached_pages *p)
 {
-	return p->nsent_back || (p->look_until_ms && now_ms() < p->look_until_ms);
+	int64_t now = now_ms();
+
+	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
+		if (now < p->lookers[i].until_ms)
+			return true;
+	return p->nsent_back > 0;
 }
 
 /* It is mapped, perhaps, and others must not move the end that the kernel knows. */
@@ -125,43 +130,63 @@ bool cached_is_endless_locked(const struct inode *inode)
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 {
 	struct cached_pages *p;
-	bool endless;
 
 	if (!inode->fs->options.sharing)
 		return size;
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached.pages;
-	endless = cached_is_endless_locked(inode);
+	if (cached_is_endless_locked(inode))
+		size = ENDLESS;
+	else
+		cached_end_is_told_locked(inode);
 	if (p && p->told_before && is_looked_for(p))
 		p->raised = false;
 	pthread_mutex_unlock(&inode->lock);
-	return endless ? ENDLESS : size;
+	return size;
 }
 
+static struct cached_looker *looker_of(struct cached_pages *p, uint32_t pid)
+{
+	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
+		if (p->lookers[i].until_ms && p->lookers[i].pid == pid)
+			return &p->lookers[i];
+	return NULL;
+}
+
+/* A free one, or whoever has been away for longest. */
+static struct cached_looker *oldest_looker(struct cached_pages *p)
+{
+	struct cached_looker *oldest = &p->lookers[0];
+
+	for (unsigned i = 1; i < CACHED_LOOKERS; i++)
+		if (p->lookers[i].until_ms < oldest->until_ms)
+			oldest = &p->lookers[i];
+	return oldest;
+}
+
+/* Whoever has been sent back comes through, however long his way was. */
 bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached.pages;
+	struct cached_looker *l = p ? looker_of(p, pid) : NULL;
 
-	if (!p)
+	if (l)
+		l->until_ms = 0;
+	if (l || !p || !p->raised)
 		return false;
-	if (p->raised && !(p->looker == pid && is_looked_for(p))) {
-		p->told_before &= is_looked_for(p);
-		p->nsent_back++;
-		p->looker = pid;
-		return true;
-	}
-	p->look_until_ms = 0;
-	return false;
+	p->told_before &= is_looked_for(p);
+	p->nsent_back++;
+	return true;
 }
 
-void cached_sent_back(struct inode *inode)
+void cached_sent_back(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached.pages;
 
 	pthread_mutex_lock(&inode->lock);
 	p->nsent_back--;
 	p->told_before = true;
-	p->look_until_ms = now_ms() + LOOK_MS;
+	*oldest_looker(p) = (struct cached_looker){.pid = pid, .until_ms = now_ms() + LOOK_MS};
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -291,7 +316,7 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 	tell_locked(inode, thread);
 }
 
-void cached_leased_locked(struct inode *inode)
+void cached_end_is_told_locked(struct inode *inode)
 {
 	if (inode->cached.pages)
 		inode->cached.pages->endless = false;

@@ -57,11 +57,17 @@
 struct inode;
 struct io_thread;
 
-enum { CACHED_RANGES = 16 };
+enum { CACHED_RANGES = 16, CACHED_LOOKERS = 4 };
 
 /* Bytes, at pages' ends. */
 struct cached_range {
 	uint64_t from, to;
+};
+
+/* A thread that was sent back, and has not come again; until then nothing is told. */
+struct cached_looker {
+	uint32_t pid;     /* 0: one of another PID namespace */
+	int64_t until_ms; /* 0: nobody */
 };
 
 struct cached_pages {
@@ -74,14 +80,13 @@ struct cached_pages {
 	bool read_again; /* something of `dropped`, since that began */
 	uint64_t step;   /* bytes to be dropped at once */
 	bool mapped;     /* perhaps, by who has it open */
-	bool endless;    /* so the kernel was told when the lease went, and no other has come */
+	bool endless;    /* so the kernel was told, and nothing else since */
 	bool raised;     /* so it was told, and who was sent back has not looked since */
 	bool was_raised; /* ever */
 	/* OPENs to append. */
-	unsigned nsent_back;   /* that are being sent back */
-	bool told_before;      /* one was, since when nothing was told: what he finds is true */
-	int64_t look_until_ms; /* one was, and has not come again; 0: none */
-	uint32_t looker;       /* the thread of the last one */
+	unsigned nsent_back; /* that are being sent back */
+	bool told_before;    /* one was, since when nothing was told: what he finds is true */
+	struct cached_looker lookers[CACHED_LOOKERS]; /* the last ones */
 };
 
 struct cached {
@@ -104,15 +109,16 @@ bool cached_hinders_locked(const struct inode *inode, enum lease_type keep);
 /* These bytes are just being dropped. */
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
 
-/* The kernel was told that there is no end, and is to go by that until there is a lease. */
+/* The kernel was told that there is no end, and is to go by that. */
 bool cached_is_endless_locked(const struct inode *inode);
 /* What an entry says of its size. */
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size);
 /* It is opened to append, by that thread: whether the kernel has to look it up again before. A
- * thread is sent back once: who opens it by /proc/self/fd looks nothing up, and may find no end. */
+ * thread is sent back once: who opens it by /proc/self/fd looks nothing up, and may find no end.
+ * Whoever does not come (he was killed on his way) keeps things as they are for half a minute. */
 bool cached_sends_back_locked(struct inode *inode, uint32_t pid);
 /* Follows: he is answered now, behind all that the kernel was being told, and comes again. */
-void cached_sent_back(struct inode *inode);
+void cached_sent_back(struct inode *inode, uint32_t pid);
 /* It has been cut to this size by a handle that has appended. Not by its user: the kernel cuts off
  * what could not be appended where it was told that there is no end. */
 bool cached_is_raised_end(struct inode *inode, uint64_t size);
@@ -123,8 +129,10 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 /* A handle that appends is closed: what was left alone for it is made up for. */
 void cached_append_ended_locked(struct inode *inode, struct io_thread *thread);
 
-/* There is another lease, or nobody has the file open any more. */
-void cached_leased_locked(struct inode *inode);
+/* The kernel is told the end, or may be, under a lease that there is now or one that is left alone
+ * for somebody who appends: when that goes it is told again that there is none. */
+void cached_end_is_told_locked(struct inode *inode);
+/* Nobody has the file open any more. */
 void cached_closed_locked(struct inode *inode);
 
 #endif

@@ -412,7 +412,7 @@ void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch)
 {
 	inode_unlease_locked(inode);
-	cached_leased_locked(inode);
+	cached_end_is_told_locked(inode);
 	take_attr_locked(inode, attr);
 	if (extents && inode->sized)
 		learn_extents_locked(inode, extents);

@@ -119,6 +119,8 @@ static void use_locked(const struct request *req, struct op_lease *want)
 		cached_note_locked(inode, req->args.offset, req->args.size);
 	else if (want->use == USE_MAY_STORE)
 		inode->cached.nstorers++;
+	if (want->use == USE_TELLS_END || (want->type && !lease_is_recalled(l)))
+		cached_end_is_told_locked(inode);
 }
 
 /* Pins pass those who wait for more. */

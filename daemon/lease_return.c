@@ -128,7 +128,7 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 		inode->looked_ms = io_thread_now(thread);
 	/* Whoever asks for the size meanwhile tells the kernel. */
 	if (keep && keep < LEASE_SHARED)
-		cached_leased_locked(inode);
+		cached_end_is_told_locked(inode);
 	lease_set_type_locked(inode, thread, keep);
 	l->closing = l->tried = false;
 }

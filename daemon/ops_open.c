@@ -172,7 +172,7 @@ static void open_failed(struct request *req, int status)
 
 static void open_sent_back(struct request *req, int status)
 {
-	cached_sent_back(op_of(req)->inode);
+	cached_sent_back(op_of(req)->inode, req->pid);
 	open_failed(req, -ESTALE);
 }
 

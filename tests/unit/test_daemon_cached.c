@@ -178,7 +178,7 @@ static bool is_sent_back(uint32_t pid)
 	back = cached_sends_back_locked(fx.inode, pid);
 	pthread_mutex_unlock(&fx.inode->lock);
 	if (back)
-		cached_sent_back(fx.inode);
+		cached_sent_back(fx.inode, pid);
 	return back;
 }
 
@@ -278,7 +278,7 @@ static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(0, 1));
 	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
-	cached_sent_back(fx.inode);
+	cached_sent_back(fx.inode, PID);
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_false(append_is_sent_back());
 	close_and_return(2);
@@ -294,31 +294,83 @@ static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
 	close_and_return(1);
 }
 
+/* The last one who appends has closed it. */
+static void close_appender(void)
+{
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->cached.nappenders--;
+	cached_append_ended_locked(fx.inode, &fx.thread);
+	pthread_mutex_unlock(&fx.inode->lock);
+}
+
 static void append__that_has_ended__leaves_a_mapping_without_an_end(void **state)
 {
 	open_with(LEASE_SHARED, 1);
-	fx.inode->cached.nappenders++;
+	fx.inode->cached.nappenders += 2;
 	read_pages(0, 2);
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(0, 2));
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	assert_int_equal(size_of_entry(), PAGE);
-	pthread_mutex_lock(&fx.inode->lock);
-	cached_append_ended_locked(fx.inode, &fx.thread);
+	close_appender();
 	assert_true(list_empty(&fx.fs.giver.jobs));
-	fx.inode->cached.nappenders--;
-	cached_append_ended_locked(fx.inode, &fx.thread);
-	pthread_mutex_unlock(&fx.inode->lock);
+	close_appender();
 	told_that_it_is_endless();
 	assert_true(size_of_entry() > INT32_MAX);
 	close_and_return(1);
+}
+
+/* He has learned the true end, and no lease came with it. */
+static void append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_an_end(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	fx.inode->cached.nappenders++;
+	close_appender();
+	told_that_it_is_endless();
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
+}
+
+/* The first one opens and closes it before the second has come: he has looked it up, too. */
+static void append__by_two_at_once__leaves_each_the_end_he_found(void **state)
+{
+	have_returned(1);
+	assert_true(is_sent_back(PID));
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID));
+	fx.inode->cached.nappenders++;
+	close_appender();
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	assert_false(is_sent_back(PID + 1));
+	fx.inode->cached.nappenders++;
+	close_appender();
+	told_that_it_is_endless();
+	close_and_return(1);
+}
+
+static void append__that_comes_late__is_not_sent_back_again(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	give_back(2);
+	assert_false(append_is_sent_back());
+	assert_true(append_is_sent_back());
+	close_and_return(2);
 }
 
 static void append__that_was_sent_back__is_not_waited_for_long(void **state)
 {
 	have_returned(1);
 	assert_true(append_is_sent_back());
-	fx.inode->cached.pages->look_until_ms = now_ms();
+	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
 	assert_true(size_of_entry() > INT32_MAX);
 	read_again(2);
 	recall(2, LEASE_NONE);
@@ -358,6 +410,25 @@ static void getattr__of_what_is_mapped__takes_a_lease(void **state)
 	end(0);
 	recall(2, LEASE_NONE);
 	return_and_close(2);
+}
+
+static void getattr__under_a_lease_that_stays__has_the_next_recall_tell_again(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	fx.inode->cached.nappenders++;
+	recall(1, LEASE_LAYOUT);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_LAYOUT, 0), 0);
+	close_appender();
+	told_that_it_is_endless();
+	begin(0, OP_GETATTR, 0);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	assert_int_equal(size_of_entry(), PAGE);
+	recall(2, LEASE_NONE);
+	give_back(2);
+	close_and_return(1);
 }
 
 /* The server has it wait for others, who may wait for what it would use. */
@@ -700,12 +771,16 @@ int main(void)
 		CASE(append__of_what_was_told_no_end__is_sent_back_under_the_next_lease),
 		CASE(append__that_was_sent_back__finds_the_true_end_until_it_comes),
 		CASE(append__by_two_at_once__is_sent_back_for_both),
+		CASE(append__by_two_at_once__leaves_each_the_end_he_found),
 		CASE(append__that_is_being_sent_back__has_not_begun_to_look),
 		CASE(append__of_what_is_not_looked_up__is_sent_back_once),
 		CASE(append__that_has_ended__leaves_a_mapping_without_an_end),
+		CASE(append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_an_end),
 		CASE(append__that_was_sent_back__is_not_waited_for_long),
+		CASE(append__that_comes_late__is_not_sent_back_again),
 		CASE(cut__to_the_end_that_was_told__is_none),
 		CASE(getattr__of_what_is_mapped__takes_a_lease),
+		CASE(getattr__under_a_lease_that_stays__has_the_next_recall_tell_again),
 		CASE(getattr__of_what_is_leased__uses_nothing_of_it),
 		CASE(getattr__of_what_nobody_has_mapped__takes_none),
 		CASE(recall__a_second_time__drops_what_was_read_since),
