@@ -143,6 +143,9 @@ int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside
  * of it then. Fails only with the store. */
 int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease);
 
+/* Whether one more record is not for the store's reserve: there are as many as that is kept for. */
+bool ns_lease_grows(const struct ns_call *c);
+
 /* The session has opened the file; the reply's lease says what it has of it. Of one that was made
  * just now that is LEASE_EXCLUSIVE, as long as it may keep more. */
 int ns_pin(struct ns_call *c, const struct inode *i, bool made);

@@ -114,7 +114,7 @@ int ns_create(struct ns_call *c)
 	else if (err == -EEXIST)
 		err = open_existing(c, &place, &inode);
 	if (!err)
-		err = ns_room_and_grant(c, room, created, &want);
+		err = ns_room_and_grant(c, room, created || ns_lease_grows(c), &want);
 	if (err)
 		return err;
 	if (created)

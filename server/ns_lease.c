@@ -120,6 +120,11 @@ static uint64_t always_possible(const struct ns_call *c)
 	return c->m->reserve * LEASES_PER_PAGE;
 }
 
+bool ns_lease_grows(const struct ns_call *c)
+{
+	return c->ctx->shared && c->v->now.leases.records >= always_possible(c);
+}
+
 static uint64_t own_leases(const struct ns_call *c)
 {
 	struct holder_counts own = holders_of(&c->v->holders, c->ctx->session);
@@ -447,7 +452,7 @@ int ns_lease(struct ns_call *c)
 	if (!err && own.type == LEASE_NONE)
 		err = limit(c, &type, &passing);
 	if (!err)
-		err = ns_room(c, ROOM_PAGES, c->v->now.leases.records >= always_possible(c));
+		err = ns_room(c, ROOM_PAGES, ns_lease_grows(c));
 	if (err)
 		return err;
 	if (req->type != LEASE_NONE)
@@ -469,7 +474,7 @@ static bool may_look(struct ns_call *c, const struct inode *i)
 
 	return ctx->shared && i->attr.nlink && !lease_conflicts(LEASE_SHARED, wanted(c, i)) &&
 	       !(ctx->restless && ctx->restless(ctx->asker, i->attr.ino)) && may_keep(c) &&
-	       !ns_room(c, ROOM_PAGES, c->v->now.leases.records >= always_possible(c));
+	       !ns_room(c, ROOM_PAGES, ns_lease_grows(c));
 }
 
 int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease)

@@ -6,7 +6,7 @@
 int ns_quota(struct ns_call *c)
 {
 	const struct rpc_quota *req = &c->req->quota;
-	int err = req->npages ? ns_room(c, ROOM_PAGES, false) : -EINVAL;
+	int err = req->npages ? ns_room(c, ROOM_PAGES, !req->give_back) : -EINVAL;
 
 	if (err)
 		return err;

@@ -160,6 +160,28 @@ static void full_store__still_opens_returns_and_ends(void **state)
 	assert_int_equal(fx_getattr(inos[0]), -ESTALE);
 }
 
+static int open_by_name(const char *name)
+{
+	return FX_RUN(.op = RPC_CREATE,
+		.create = {.parent = ROOT_INO, .mode = S_IFREG | 0644, .name = fx_str(name)});
+}
+
+/* The reserve is for so many that open what is there, by whatever request. */
+static void full_store__opens_no_more_than_it_keeps_room_for(void **state)
+{
+	uint64_t *records = &fx_volume()->now.leases.records, n, reserve = fx.m->reserve;
+
+	make_file("file");
+	n = *records;
+	as(1);
+	fx.m->reserve = UINT32_MAX;
+	*records = UINT64_MAX;
+	assert_int_equal(open_by_name("file"), -ENOSPC);
+	*records = n;
+	assert_int_equal(open_by_name("file"), 0);
+	fx.m->reserve = reserve;
+}
+
 /* ---- a large store ------------------------------------------------------------------------------
  */
 
@@ -428,6 +450,8 @@ int main(void)
 		CASE(end__goes_on_after_a_restart),
 		cmocka_unit_test_setup_teardown(
 			full_store__still_opens_returns_and_ends, set_up_small, fx_tear_down),
+		cmocka_unit_test_setup_teardown(full_store__opens_no_more_than_it_keeps_room_for,
+			set_up_small, fx_tear_down),
 		cmocka_unit_test_setup_teardown(large_store__lets_one_client_keep_as_many_as_it_may,
 			set_up_large, fx_tear_down),
 		CASE(random__records_agree_and_nothing_is_left),

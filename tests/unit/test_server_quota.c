@@ -341,6 +341,18 @@ static void quota_use__commit_takes_what_was_reserved(void **state)
 	assert_usage(QUOTA_GROUP, STAFF, 10, 1, 0);
 }
 
+/* Every owner's is a record: not out of what the store keeps for who gives back. */
+static void quota_reserve__leaves_the_stores_reserve(void **state)
+{
+	uint64_t reserved = fx.m->reserve;
+
+	assert_int_equal(reserve(QUOTA_USER, ALICE, 30), 0);
+	fx.m->reserve = UINT32_MAX;
+	assert_int_equal(reserve(QUOTA_USER, BOB, 1), -ENOSPC);
+	assert_int_equal(give_back(QUOTA_USER, ALICE, 30), 0);
+	fx.m->reserve = reserved;
+}
+
 static void quota_use__what_nobody_reserved_is_taken(void **state)
 {
 	uint64_t ino = file_of("a", ALICE, STAFF);
@@ -775,6 +787,7 @@ int main(void)
 		QUOTA_TEST(quota_reserve__waits_for_an_ended_session),
 		QUOTA_TEST(quota_give_back__more_than_is_reserved),
 		QUOTA_TEST(quota_use__commit_takes_what_was_reserved),
+		QUOTA_TEST(quota_reserve__leaves_the_stores_reserve),
 		QUOTA_TEST(quota_use__what_nobody_reserved_is_taken),
 		QUOTA_TEST(quota_end_session__many_owners),
 		QUOTA_TEST(quota_open__counts_what_is_there),
