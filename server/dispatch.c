@@ -305,8 +305,6 @@ void dispatch_leave(struct request *req)
 static void finish(struct server *s, struct request *req)
 {
 	if (req->outcome == OUTCOME_REPLY) {
-		recall_changed(req);
-		spare_executed(req);
 		request_reply(req, req->reply, req->reply_len);
 		return;
 	}
@@ -328,9 +326,20 @@ static void finish(struct server *s, struct request *req)
 	}
 }
 
+/* What it is to others was stored, also of a request whose channel an earlier one's breach ends. */
+static void note_executed(const struct request *req)
+{
+	if (req->outcome != OUTCOME_REPLY)
+		return;
+	recall_changed(req);
+	spare_executed(req);
+}
+
 static void finish_all(struct server *s, struct batch *batch)
 {
 	CRASH_POINT("reply.none");
+	list_for_each (pos, &batch->requests)
+		note_executed(list_entry(pos, struct request, link));
 	for (struct list *pos; (pos = list_pop(&batch->requests));) {
 		finish(s, list_entry(pos, struct request, link));
 		CRASH_POINT("reply.sent");

@@ -322,6 +322,34 @@ static void wait__brings_what_was_committed(void **state)
 	end_all();
 }
 
+/* In one batch, which over shm it is: nobody is answered, and yet it was returned. */
+static void wait__is_over_by_what_came_with_a_breach(void **state)
+{
+	struct rpc_request breach = {
+		.op = RPC_MKDIR, .create = {.parent = ROOT_INO, .mode = 0755, .name = str("dir")}};
+	uint64_t ino, number;
+	int64_t began;
+
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED);
+	ino = make_file(0, "file");
+	number = take(0, ino, LEASE_EXCLUSIVE);
+	ask(1, 0, getattr_request(ino));
+	expect_no_recall(1);
+	expect_recall(0, ino, number, LEASE_SHARED);
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	breach.seq = clients[0].seq[0];
+	client_send(&clients[0], &breach);
+	send_return(0, 15, ino, number, LEASE_SHARED, RETURN_PIN_AS_IT_IS);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	began = now_ms();
+	expect(1, RPC_GETATTR, 0);
+	assert_true(now_ms() - began < LEASE_MS / 2);
+	client_wait_closed(&clients[0]);
+	client_fini(&clients[1]);
+	client_fini(&clients[0]);
+}
+
 static void wait__for_a_file_that_goes_is_stale(void **state)
 {
 	struct rpc_request req;
@@ -916,6 +944,12 @@ int driver_run_leases(void)
 		SHARERS_TEST(turns__are_the_sessions),
 		SHARERS_TEST(who__has_and_who_waits),
 	};
+	static const struct CMUnitTest shm_tests[] = {
+		SHARERS_TEST(wait__is_over_by_what_came_with_a_breach),
+	};
+	int failed = cmocka_run_group_tests_name("leases", tests, NULL, NULL);
 
-	return cmocka_run_group_tests_name("leases", tests, NULL, NULL);
+	if (driver_kind == TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name("batches", shm_tests, NULL, NULL);
+	return failed;
 }
