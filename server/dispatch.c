@@ -206,6 +206,11 @@ static int run(struct server *s, struct request *req, int64_t now)
 			req->outcome = OUTCOME_LACK;
 			return 0;
 		}
+		/* Its end has them run again: nobody is to be asked. */
+		if (session_others_ending(session)) {
+			req->outcome = OUTCOME_PARK;
+			return 0;
+		}
 	}
 	req->status = rep.status;
 	if (!result && !rep.status && req->rpc.op == RPC_CREATE)

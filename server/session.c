@@ -202,13 +202,20 @@ static int64_t expires_ms(const struct session *session)
 	return session->heard_ms + session->server->lease_ms;
 }
 
-bool session_expired(const struct session *session)
+static bool process_has_memory(const struct session *session)
 {
 	if (peers_left(session->server, session->stored.id))
-		return false;
+		return true;
 	list_for_each (pos, &session->conns)
 		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
-			return false;
+			return true;
+	return false;
+}
+
+bool session_expired(const struct session *session)
+{
+	if (process_has_memory(session))
+		return false;
 	if (list_empty(&session->conns) && session->process_gone)
 		return true;
 	return now_ms() >= expires_ms(session);
@@ -241,6 +248,18 @@ bool session_others_overdue(const struct session *session)
 
 		if (other != session && other->export == session->export && !other->ending &&
 			session_overdue(other))
+			return true;
+	}
+	return false;
+}
+
+bool session_others_ending(const struct session *session)
+{
+	list_for_each (pos, &session->server->sessions) {
+		const struct session *other = list_entry(pos, struct session, link);
+
+		if (other != session && other->export == session->export && other->ending &&
+			!process_has_memory(other))
 			return true;
 	}
 	return false;

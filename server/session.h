@@ -89,6 +89,9 @@ bool session_is_missed(const struct session *session);
 bool session_overdue(const struct session *session);
 /* Whether another one of its export is. */
 bool session_others_overdue(const struct session *session);
+/* Whether another one of its export is being ended, so that what it had comes soon: as long as its
+ * process has memory mapped (shm) that is not known. */
+bool session_others_ending(const struct session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
 void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
 

@@ -1,6 +1,8 @@
-/* test_server_session.c - sessions that end while the store fails. */
-#include "tests/unit/meta_fixture.h"
+/* test_server_session.c - sessions that end while the store fails, or others wait for their pages. */
+#include "tests/unit/sharing_fixture.h"
 
+#include "common/transport_ops.h"
+#include "server/dispatch.h"
 #include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
@@ -13,15 +15,17 @@ static struct exports exports;
 
 static int set_up(void **state)
 {
-	fx_set_up(state);
+	struct list *const lists[] = {&server.sessions, &server.peers, &server.unattached,
+		&server.turns, &server.ready, &server.parked, &server.waiting, &server.stalled};
+
+	set_up_sessions(state);
+	meta_allow_reuse(fx.m, 0);
 	export = (struct export){.name = "default", .reuse_allowed = true};
 	exports = (struct exports){.v = &export, .n = 1};
 	server = (struct server){
 		.meta = fx.m, .exports = &exports, .lease_ms = LEASE_MS, .judge_ms = INT64_MAX};
-	list_init(&server.sessions);
-	list_init(&server.peers);
-	list_init(&server.unattached);
-	list_init(&server.waiting);
+	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
+		list_init(lists[i]);
 	assert_int_equal(recalls_new(&server), 0);
 	assert_int_equal(snapshot_init(&server), 0);
 	assert_int_equal(sessions_restore(&server), 0);
@@ -64,6 +68,58 @@ static void damage(void)
 	put_record("x", 1);
 }
 
+/* ---- a request ------------------------------------------------------------------------------- */
+
+static uint8_t message[RPC_MSG_BYTES];
+static struct rpc_reply answer;
+static unsigned nanswers;
+
+static void *send_buffer(struct channel *ch)
+{
+	return message;
+}
+
+static void send_cancel(struct channel *ch, void *buf)
+{
+}
+
+static int send_reply(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm)
+{
+	assert_int_equal(rpc_reply_decode(&answer, buf, len), 0);
+	nanswers++;
+	return 0;
+}
+
+static void recv_done(struct channel *ch, const void *data)
+{
+}
+
+static const struct transport_ops ops = {.send_buffer = send_buffer,
+	.send_cancel = send_cancel,
+	.send = send_reply,
+	.recv_done = recv_done};
+static struct transport transport = {.ops = &ops};
+static struct channel channel = {
+	.transport = &transport, .state = CH_OPEN, .limits.msg_bytes = RPC_MSG_BYTES};
+static struct conn conn;
+
+static void begin_request(struct session *session, struct rpc_request rpc)
+{
+	struct request *req = &conn.slots[0];
+
+	nanswers = 0;
+	conn = (struct conn){.server = &server, .session = session, .channel = &channel};
+	*req = (struct request){.conn = &conn, .msg = message, .rpc = rpc};
+	req->rpc.seq = 1;
+	list_add_tail(&server.ready, &req->link);
+}
+
+static void run_until_idle(void)
+{
+	for (unsigned i = 0; i < 100 && dispatch_run(&server); i++)
+		assert_true(i < 99);
+}
+
 /* ---- cases ----------------------------------------------------------------------------------- */
 
 static void end__that_failed_is_tried_again(void **state)
@@ -94,6 +150,38 @@ static void end__is_not_tried_of_one_that_goes_on(void **state)
 	assert_non_null(session_find(&server, fx.ctx.session));
 }
 
+static void take_all_pages(uint64_t session)
+{
+	int err = 0;
+
+	fx.ctx.session = session;
+	while (!err)
+		err = FX_RUN(.op = RPC_GRANT, .grant = {UINT32_MAX});
+	assert_int_equal(err, -ENOSPC);
+}
+
+static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state)
+{
+	struct session *ends = session_find(&server, sessions[1]);
+	int64_t until = now_ms() + 10000;
+
+	take_all_pages(sessions[1]);
+	session_find(&server, sessions[2])->spare.none = true;
+	ends->ending = true;
+	begin_request(session_find(&server, sessions[0]),
+		(struct rpc_request){.op = RPC_GRANT, .grant = {16, true}});
+	run_until_idle();
+	assert_int_equal(nanswers, 0);
+	session_lost_conn(ends, false, 0);
+	while (!nanswers) {
+		assert_true(now_ms() < until);
+		server.reclaim = true;
+		dispatch_run(&server);
+	}
+	assert_int_equal(answer.status, 0);
+	assert_true(answer.grant.ngrant);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -101,6 +189,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(end__that_failed_is_tried_again),
 		CASE(end__is_not_tried_of_one_that_goes_on),
+		CASE(end__of_one_with_pages_is_waited_for_until_it_is_fenced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
