@@ -57,7 +57,7 @@ struct request {
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
-	bool lacks_pages; /* that others may give: spare.h */
+	bool lacks_pages; /* that others may give (spare.h), or that come (reuse.h) */
 	uint64_t pinned;  /* the inode whose grant its answer has made anew; 0: none */
 	int status;       /* of its answer; 0 of one that was stored, too */
 	const char *breach;

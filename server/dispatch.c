@@ -197,6 +197,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
 		lock_news_wanted(s);
 	if (result == META_PARK) {
+		req->lacks_pages = meta_lacks_pages(s->meta);
 		req->outcome = OUTCOME_PARK;
 		return 0;
 	}
@@ -285,7 +286,7 @@ static void park(struct server *s, struct request *req)
 		req->parked_ms = now_ms();
 		session->nparked++;
 	}
-	if (session->stored.flags & ATTACH_SHARED)
+	if (req->lacks_pages && session->stored.flags & ATTACH_SHARED)
 		reuse_await(s, session->export);
 	list_add_tail(&s->parked, &req->link);
 }
@@ -323,6 +324,7 @@ static void finish(struct server *s, struct request *req)
 		park(s, req);
 		break;
 	case OUTCOME_WAIT:
+		dispatch_leave(req);
 		recall_wait(req);
 		break;
 	default:

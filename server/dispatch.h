@@ -17,7 +17,7 @@ struct request;
 /* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
 bool dispatch_run(struct server *s);
 
-/* It is parked no more: it was answered, or dropped. */
+/* It is parked no more: it was answered, or dropped, or waits for a lease. */
 void dispatch_leave(struct request *req);
 
 /* Whether a request has arrived that was not run yet. */

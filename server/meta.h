@@ -124,9 +124,9 @@ int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_re
 	struct rpc_reply *rep, struct wire_out *tail);
 
 struct meta_wait meta_wait(const struct meta *m);
-/* Whether the last request, which was refused with -ENOSPC, lacked pages, or memory for metadata
- * that is kept for those which were granted: it may have what others were granted and do not use.
- */
+/* Whether the last request, which was refused with -ENOSPC or parked, lacked pages, or memory for
+ * metadata that is kept for those which were granted: it may have what others were granted and do
+ * not use. */
 bool meta_lacks_pages(const struct meta *m);
 
 /* Calls fn for each record that sessions have of an inode; outside batches. */

@@ -215,9 +215,9 @@ static bool pages_may_come(const struct ns_call *c)
 
 int ns_no_pages(struct ns_call *c)
 {
+	c->m->lacks_pages = true;
 	if (pages_may_come(c))
 		return NS_PARK;
-	c->m->lacks_pages = true;
 	c->rep->text = (struct rpc_str){full, sizeof(full) - 1};
 	return -ENOSPC;
 }

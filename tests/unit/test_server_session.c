@@ -182,6 +182,31 @@ static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state
 	assert_true(answer.grant.ngrant);
 }
 
+/* For what waits for something else nobody is ended. */
+static void reuse__is_awaited_by_who_lacks_pages(void **state)
+{
+	struct session *session = session_find(&server, sessions[0]);
+	uint64_t ino;
+
+	fx.ctx.lease_limit = 1;
+	ino = fx_fragmented("file", 300);
+	take_all_pages(sessions[0]);
+	assert_int_equal(fx_truncate(ino, 20 * PAGE_BYTES), 0);
+	export.reuse_allowed = false;
+	begin_request(session,
+		(struct rpc_request){.op = RPC_FALLOCATE,
+			.fallocate = {.ino = ino, .offset = 20 * PAGE_BYTES, .len = PAGE_BYTES}});
+	run_until_idle();
+	assert_int_equal(session->nparked, 1);
+	assert_false(export.awaits_reuse);
+	request_drop(&conn.slots[0]);
+	begin_request(session, (struct rpc_request){.op = RPC_GRANT, .grant = {16, true}});
+	run_until_idle();
+	assert_int_equal(session->nparked, 1);
+	assert_true(export.awaits_reuse);
+	request_drop(&conn.slots[0]);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -190,6 +215,7 @@ int main(void)
 		CASE(end__that_failed_is_tried_again),
 		CASE(end__is_not_tried_of_one_that_goes_on),
 		CASE(end__of_one_with_pages_is_waited_for_until_it_is_fenced),
+		CASE(reuse__is_awaited_by_who_lacks_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
