@@ -347,7 +347,7 @@ static bool must_be_whole(const struct request *req)
 }
 
 /* Pages that there were for a part of it are the file's now, and zero. */
-static void write_nothing(struct request *req, int status)
+static void leave_pages(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 
@@ -355,6 +355,11 @@ static void write_nothing(struct request *req, int status)
 	extent_map_filled(&inode->map, first_page(req), end_page(req));
 	commit_dirty_locked(inode, req->thread);
 	pthread_mutex_unlock(&inode->lock);
+}
+
+static void write_nothing(struct request *req, int status)
+{
+	leave_pages(req);
 	write_fail(req, status);
 }
 
@@ -514,9 +519,10 @@ static void write_alone(struct request *req)
 		write_go(req, 0);
 }
 
-/* It has filled nothing: nobody moves the end while one who has waits inside the gate for more. */
+/* While it waited for more pages, another one may have moved the end who was behind it. */
 static void write_anew(struct request *req)
 {
+	leave_pages(req);
 	leave_file(req);
 	write_begin(req, 0);
 }

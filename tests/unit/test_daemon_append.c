@@ -64,7 +64,12 @@ static void receive(unsigned i, unsigned thread, uint64_t offset, uint32_t flags
 	req->args.offset = offset;
 	req->args.size = BYTES;
 	went[i] = 0;
-	append_queue(req);
+}
+
+static void queue(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
+{
+	receive(i, thread, offset, flags);
+	append_queue(fx.requests[i]);
 }
 
 static void enter(unsigned i)
@@ -76,7 +81,7 @@ static void enter(unsigned i)
 /* The thread that reads it has others read and look at what they have meanwhile. */
 static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 {
-	receive(i, thread, offset, flags);
+	queue(i, thread, offset, flags);
 	enter(i);
 }
 
@@ -88,7 +93,7 @@ static void append(unsigned i, unsigned thread, uint64_t offset)
 /* Something else is to be over before it begins: enter(). */
 static void hold(unsigned i, unsigned thread, uint64_t offset)
 {
-	receive(i, thread, offset, O_WRONLY | O_APPEND);
+	queue(i, thread, offset, O_WRONLY | O_APPEND);
 }
 
 static void leave(unsigned i, int status)
@@ -382,6 +387,65 @@ static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 	end(3, -EIO);
 }
 
+/* ---- pages ----------------------------------------------------------------------------------- */
+
+static bool has_filling(uint64_t fpage)
+{
+	struct extent_cursor cursor;
+	struct mapped_extent e;
+
+	return extent_map_seek(&fx.inode->map, fpage, &cursor, &e) && e.fpage == fpage &&
+	       e.state == EXTENT_FILLING;
+}
+
+/* The kernel drops what it has of the file. */
+static void drop_all(void)
+{
+	struct list *link;
+
+	while ((link = list_pop(&fx.fs.dropper.jobs))) {
+		struct notifier_job *job = list_entry(link, struct notifier_job, link);
+
+		job->done(job);
+	}
+}
+
+/* It has got one page, and waits for another one, when somebody writes behind it. */
+static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **state)
+{
+	const struct extent run = {.page = 8, .npages = 1};
+	struct refill *r = &fx.fs.refill;
+	struct request *req;
+
+	fx.inode->nopen = fx.inode->nwriters = 1;
+	fx.inode->lease.type = LEASE_EXCLUSIVE;
+	fx.inode->attr_valid = fx.inode->sized = true;
+	fx.handle.writes = fx.handle.appends = true;
+	extent_map_learned_all(&fx.inode->map);
+	fs_fixture_notifier(&fx.fs.dropper);
+	r->busy = true;
+	grants_add(&fx.fs.grants, &run);
+	receive(0, 0, 0, O_WRONLY | O_APPEND);
+	req = fx.requests[0];
+	req->args.size = 2 * BYTES;
+	fs_dispatch(req);
+	assert_true(has_filling(0));
+	fx.inode->attr.size = 10 * BYTES;
+	waiters_wake(&r->waiters, 0);
+	r->nwoken++;
+	turn(0);
+	assert_int_equal(req->args.offset, 10 * BYTES);
+	assert_false(has_filling(0));
+	assert_true(op_cancel(req, -EINTR));
+	drop_all();
+	turn(0);
+	/* To be committed. */
+	assert_non_null(list_pop(&fx.fs.threads[0].dirty));
+	inode_put(fx.inode);
+	fx.inode->lease.type = LEASE_NONE;
+	fx.inode->nopen = fx.inode->nwriters = 0;
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -401,6 +465,7 @@ int main(void)
 		CASE(append__behind_one_that_was_taken_back__goes_on),
 		CASE(append__behind_one_that_was_taken_back_with_an_error__fails),
 		CASE(append__of_another_request__does_not_fail_with_it),
+		CASE(append__that_goes_elsewhere__leaves_its_pages_to_the_file),
 		CASE(withdraw__of_one_that_waits),
 		CASE(withdraw__while_a_thread_looks__is_when_that_has),
 		CASE(withdraw__when_all_was_found__is_in_time),
