@@ -70,7 +70,8 @@ void op_statfs(struct request *req)
 	struct op *op = op_begin(req);
 	struct statfs_values values;
 
-	if (remote_disconnected(req->thread) || remote_gives_up(req->thread)) {
+	if (remote_disconnected(req->thread) || remote_gives_up(req->thread) ||
+		renewal_is_running(&req->thread->fs->renewal)) {
 		values = recall(req->thread->fs);
 		op_end(req);
 		reply_statfs(req, &values);

@@ -215,11 +215,10 @@ void renewal_step(struct io_thread *thread)
 
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
 
-/* Whoever closes a file, or takes the mount away, may be about to end, and no signal tells of that.
- */
+/* Whoever closes a file may be about to end, and no signal tells of that. */
 static bool is_looked_after(const struct request *req)
 {
-	return req->op == OP_FLUSH || req->op == OP_FSYNC || req->op == OP_STATFS;
+	return req->op == OP_FLUSH || req->op == OP_FSYNC;
 }
 
 static void hold(struct request *req)
@@ -289,9 +288,11 @@ bool renewal_enter(struct request *req)
 		op_refuse(req, -EIO);
 		return false;
 	}
-	if (running)
-		hold(req);
-	return !running;
+	/* That is answered from memory meanwhile. */
+	if (!running || req->op == OP_STATFS)
+		return true;
+	hold(req);
+	return false;
 }
 
 /* That the session has ended another thread may know already. */

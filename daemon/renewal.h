@@ -66,7 +66,7 @@ static inline bool renewal_is_running(const struct renewal *r)
 void renewal_step(struct io_thread *thread);
 
 /* Before a request of a sharing mount begins. False: it was answered, or it is held and
- * begin(req, 0) follows, or begin(req, -ECANCELED) if it is taken back. */
+ * begin(req, 0) follows, or begin(req, -ECANCELED) if it is taken back. STATFS needs no session. */
 bool renewal_enter(struct request *req);
 /* Whether an operation that ends so does so with the session. */
 bool renewal_ends(const struct request *req, int status);

@@ -128,6 +128,23 @@ static void renewal__without_a_server__ends_what_is_held(void **state)
 	request_end(req);
 }
 
+/* umount(8) asks it first, and is told what was so last. */
+static void renewal__answers_statfs_meanwhile(void **state)
+{
+	struct {
+		struct fuse_out_header head;
+		struct fuse_statfs_out out;
+	} told;
+
+	fx.fs.statfs.last = (struct statfs_values){.blocks = 100, .bfree = 7};
+	end_session();
+	turn(0);
+	fs_dispatch(make(0, OP_STATFS));
+	assert_int_equal(read(fx.kernel[0], &told, sizeof(told)), sizeof(told));
+	assert_int_equal(told.head.error, 0);
+	assert_int_equal(told.out.st.blocks, 100);
+}
+
 static void renewal__holds_what_comes_meanwhile(void **state)
 {
 	end_session();
@@ -346,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
 		CASE(renewal__without_a_server__ends_what_is_held),
+		CASE(renewal__answers_statfs_meanwhile),
 		CASE(renewal__holds_what_comes_meanwhile),
 		CASE(renewal__does_not_wait_for_what_is_parked_before_an_append),
 		CASE(handle__of_the_old_session_fails_once),
