@@ -340,7 +340,8 @@ int server_new(const struct server_config *config, struct server **out)
 		return -ENOMEM;
 	s->config = config;
 	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
-	s->incarnation = (uint64_t)realtime_ns();
+	/* Sessions outlive a server, and know the last one's numbers. */
+	s->incarnation = s->nasks = (uint64_t)realtime_ns();
 	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
 		s->spin_ns = SPIN_US * INT64_C(1000);
 	s->lease_ms = (uint32_t)(config->lease_time * 1000);
