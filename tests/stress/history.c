@@ -295,6 +295,10 @@ _Noreturn void violation(const struct history *h, const struct event *suspect,
 	printf("\n  %12s %12s  operations, each from its start to its end, in seconds:\n", "start",
 		"end");
 	print_part(h, suspect, part, context);
+	if (part) {
+		printf("  ... and all that was done then:\n");
+		print_part(h, suspect, NULL, NULL);
+	}
 	if (h->rest.falsified)
 		printf("coherence: %" PRIu64 " results were falsified on purpose\n",
 			h->rest.falsified);
