@@ -33,6 +33,7 @@ bool cached_make_locked(struct inode *inode)
 		return false;
 	p->inode = inode;
 	p->step = STEP_BYTES;
+	p->behind = CACHED_NOTHING;
 	return true;
 }
 
@@ -212,6 +213,13 @@ bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
 	       may_grow_behind_kernel(inode, keep);
 }
 
+bool cached_drops_behind_locked(const struct inode *inode)
+{
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && (p->behind != CACHED_NOTHING || (p->running && p->drops_behind));
+}
+
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
 {
 	const struct cached_pages *p = inode->cached.pages;
@@ -239,26 +247,36 @@ static struct cached_range minus_waiting(const struct inode *inode, struct cache
 	return r;
 }
 
+/* In whatever order they wait. */
+static struct cached_range minus_all_waiting(const struct inode *inode, struct cached_range r)
+{
+	struct cached_range before;
+
+	do {
+		before = r;
+		r = minus_waiting(inode, r);
+	} while (r.from != before.from && r.from < r.to);
+	return r;
+}
+
 /* Takes it out of what is cached. Empty: there is nothing. */
 static struct cached_range take_next_locked(struct inode *inode)
 {
 	struct cached_pages *p = inode->cached.pages;
-	struct cached_range r = {0}, before;
+	struct cached_range r = {0};
 
 	while (p->nranges && r.from == r.to) {
 		r.from = p->ranges[0].from;
 		r.to = min_u64(p->ranges[0].to, r.from + p->step);
-		/* In whatever order they wait. */
-		do {
-			before = r;
-			r = minus_waiting(inode, r);
-		} while (r.from != before.from && r.from < r.to);
+		r = minus_all_waiting(inode, r);
 		p->ranges[0].from = r.to;
 		if (p->ranges[0].from == p->ranges[0].to)
 			remove_range(p, 0);
 	}
 	return r;
 }
+
+static void drop_behind_locked(struct inode *inode, struct io_thread *thread);
 
 static void dropped(struct notifier_job *job)
 {
@@ -268,9 +286,12 @@ static void dropped(struct notifier_job *job)
 	fs_drop_ended(inode->fs);
 	pthread_mutex_lock(&inode->lock);
 	p->running = false;
-	p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
+	if (!p->drops_behind)
+		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
+	if (p->behind != CACHED_NOTHING)
+		drop_behind_locked(inode, job->thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
-	if (inode->lease.type == LEASE_NONE)
+	if (!p->running && inode->lease.type == LEASE_NONE)
 		cached_drop_locked(inode, job->thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
 	lease_settle(inode, job->thread);
@@ -292,12 +313,47 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 	notifier_add(&inode->fs->giver, &p->job);
 }
 
+static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+	struct cached_range r = {.from = p->behind, .to = ENDLESS};
+
+	r = minus_all_waiting(inode, r);
+	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
+	if (r.from >= r.to) {
+		p->behind = CACHED_NOTHING;
+		return;
+	}
+	p->dropped = r;
+	p->drops_behind = true;
+	p->job = (struct notifier_job){
+		.off = (int64_t)r.from,
+		.len = (int64_t)(r.to - r.from),
+	};
+	tell_locked(inode, thread);
+}
+
+void cached_note_end(struct inode *inode, struct io_thread *thread, uint64_t end)
+{
+	struct cached_pages *p;
+
+	pthread_mutex_lock(&inode->lock);
+	p = inode->cached.pages;
+	if (p && p->was_raised && inode->cached.nstorers) {
+		p->behind = min_u64(p->behind, pages_of(0, end).to);
+		if (!p->running)
+			drop_behind_locked(inode, thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
 {
 	struct cached_pages *p = inode->cached.pages;
 
 	if (!p || p->running)
 		return;
+	p->drops_behind = false;
 	p->dropped = take_next_locked(inode);
 	if (p->dropped.from < p->dropped.to) {
 		p->job = (struct notifier_job){

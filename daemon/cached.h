@@ -37,6 +37,11 @@
  * to SETATTR, and to what makes names, it always takes: when one is overtaken, and others move the
  * end before its caller has looked at it, the mapping ends there until somebody asks for the size.
  *
+ * The kernel does not take a READ that brings less for the end if it was told of none while that
+ * waited, and so lets a page be stored into that lies behind the end: until the file grows, by whom
+ * it would be written back then. So what was answered so may be stored into is dropped at once, and
+ * who writes, which may make it grow, waits for that; what is written back meanwhile is cut off.
+ *
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
  *
@@ -59,6 +64,8 @@ struct io_thread;
 
 enum { CACHED_RANGES = 16, CACHED_LOOKERS = 4 };
 
+#define CACHED_NOTHING UINT64_MAX
+
 /* Bytes, at pages' ends. */
 struct cached_range {
 	uint64_t from, to;
@@ -77,12 +84,14 @@ struct cached_pages {
 	struct cached_range dropped; /* and all that was read for the cache besides it: */
 	struct cached_range ranges[CACHED_RANGES];
 	unsigned nranges;
-	bool read_again; /* something of `dropped`, since that began */
-	uint64_t step;   /* bytes to be dropped at once */
-	bool mapped;     /* perhaps, by who has it open */
-	bool endless;    /* so the kernel was told, and nothing else since */
-	bool raised;     /* so it was told, and who was sent back has not looked since */
-	bool was_raised; /* ever */
+	bool read_again;   /* something of `dropped`, since that began */
+	uint64_t behind;   /* what was read from here on is behind the end; CACHED_NOTHING: none */
+	bool drops_behind; /* `dropped` is that */
+	uint64_t step;     /* bytes to be dropped at once */
+	bool mapped;       /* perhaps, by who has it open */
+	bool endless;      /* so the kernel was told, and nothing else since */
+	bool raised;       /* so it was told, and who was sent back has not looked since */
+	bool was_raised;   /* ever */
 	/* OPENs to append. */
 	unsigned nsent_back; /* that are being sent back */
 	bool told_before;    /* one was, since when nothing was told: what he finds is true */
@@ -101,6 +110,11 @@ void cached_fini(struct cached *c);
 bool cached_make_locked(struct inode *inode);
 /* It is answered. */
 void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len);
+
+/* Before it is answered with what ends there, the file's end: that may have to be dropped. */
+void cached_note_end(struct inode *inode, struct io_thread *thread, uint64_t end);
+/* It is being dropped: whoever may make the file grow has to wait. */
+bool cached_drops_behind_locked(const struct inode *inode);
 
 /* The kernel may have something of the file. */
 bool cached_any_locked(const struct inode *inode);

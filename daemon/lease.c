@@ -68,8 +68,9 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 	if (lease_is_to_return(inode, &keep)) {
 		lease_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->waiters)) {
-		/* What a lost lease has left goes first. */
-		if (l->type != LEASE_NONE || !cached_any_locked(inode))
+		/* What a lost lease has left goes first, and what is behind the end. */
+		if (!cached_drops_behind_locked(inode) &&
+			(l->type != LEASE_NONE || !cached_any_locked(inode)))
 			lease_ask_locked(inode, thread);
 	} else if (lease_is_to_leave(inode, &keep)) {
 		lease_leave_later_locked(inode, thread);

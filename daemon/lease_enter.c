@@ -82,6 +82,13 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 	}
 }
 
+/* Stores behind the end are not to become part of the file. */
+static bool waits_for_end(const struct inode *inode, const struct op_lease *want)
+{
+	return want->use == USE_PLAIN && lease_type_for(inode, want) == LEASE_EXCLUSIVE &&
+	       cached_drops_behind_locked(inode);
+}
+
 enum entry { ENTERS, WAITS, FAILS };
 
 /* One that comes now: not past those that wait, nor into what is recalled. */
@@ -95,7 +102,7 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 	/* Where nothing covers it the lease was lost, and what the pages had with it. */
 	if (holds_up_dropping(req, want))
 		return covers(want->inode, want) ? ENTERS : FAILS;
-	if (!covers(want->inode, want) ||
+	if (!covers(want->inode, want) || waits_for_end(want->inode, want) ||
 		(l->state == LEASE_LOWERING && !lease_includes(l->lowered_to, type)))
 		return WAITS;
 	if (type && (lease_is_waited_for(want->inode) ||
@@ -153,7 +160,7 @@ bool lease_wake_covered_locked(struct inode *inode)
 		struct waiter *w = list_entry(pos, struct waiter, link);
 		struct op_lease *want = lease_wanted_by(pos);
 
-		if (!covers(inode, want)) {
+		if (!covers(inode, want) || waits_for_end(inode, want)) {
 			if (lease_type_for(inode, want))
 				return false;
 			continue;

@@ -2,6 +2,7 @@
  * from where they arrived, which may be the channel's pipe. Where the regions are mapped here
  * (shm): gate -> extents known -> reply from the regions, and only then out of the gate, which
  * keeps the pages from being used anew. */
+#include "daemon/fs_internal.h"
 #include "daemon/op.h"
 #include "daemon/ops.h"
 #include "daemon/transfer.h"
@@ -11,10 +12,21 @@ struct read_state {
 	uint32_t len; /* what there is of the file */
 };
 
+/* Its answer tells the kernel where the file ends, but that may not take it. */
+static void note_end(struct request *req, uint32_t len)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	if (req->args.cached && len < req->args.size && inode->fs->options.sharing)
+		cached_note_end(inode, req->thread, req->args.offset + len);
+}
+
 static void read_moved(struct request *req, int status)
 {
 	uint32_t len = request_state(req, struct read_state)->len;
 
+	if (!status)
+		note_end(req, len);
 	op_end(req);
 	if (status)
 		reply_error(req, status);
@@ -50,6 +62,7 @@ static bool read_mapped(struct request *req, uint32_t len)
 	pthread_mutex_unlock(&inode->lock);
 	if (!mapped)
 		return false;
+	note_end(req, len);
 	reply_pieces(req, &pieces);
 	op_finish(req, 0);
 	return true;

@@ -5,6 +5,8 @@
 
 enum { PAGE = 4096, PID = 77 };
 
+#define NO_END (UINT64_C(1) << 47)
+
 static int setup_mapping(void **state)
 {
 	int r = setup(state);
@@ -559,6 +561,63 @@ static void read__scattered__is_all_dropped(void **state)
 	close_and_return(1);
 }
 
+/* The kernel may go on taking it for endless, and stores behind the end for part of the file. */
+static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 8);
+	cached_note_end(fx.inode, &fx.thread, 2 * PAGE - 1);
+	assert_nothing_dropped();
+	fx.inode->cached.pages->was_raised = true;
+	cached_note_end(fx.inode, &fx.thread, 2 * PAGE - 1);
+	job = take_dropped(2, NO_END / PAGE - 2);
+	/* What would be part of it then. */
+	begin(0, OP_WRITE, 0);
+	assert_int_equal(fx.went[0], 0);
+	/* They are written back, cut off, and read again. */
+	begin_cached(1, OP_WRITE, 2, 1);
+	assert_int_equal(fx.went[1], 1);
+	end(1);
+	begin_cached(1, OP_READ, 4, 4);
+	assert_int_equal(fx.went[1], 1);
+	cached_note_end(fx.inode, &fx.thread, 4 * PAGE);
+	end(1);
+	assert_nothing_dropped();
+	dropped(job);
+	assert_int_equal(fx.went[0], 0);
+	dropped(take_dropped(4, NO_END / PAGE - 4));
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 8));
+	return_and_close(1);
+}
+
+/* Its pages are locked until there is another lease. */
+static void read__that_waits__is_left_out_behind_the_end(void **state)
+{
+	open_to_store(1);
+	read_pages(0, 1);
+	fx.inode->cached.pages->was_raised = true;
+	recall(1, LEASE_NONE);
+	begin_cached(0, OP_READ, 8, 2);
+	assert_int_equal(fx.went[0], 0);
+	cached_note_end(fx.inode, &fx.thread, PAGE);
+	dropped(take_dropped(0, 1));
+	dropped(take_dropped(1, 7));
+	dropped(take_dropped(10, NO_END / PAGE - 10));
+	told_that_it_is_endless();
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(8, 2));
+	return_and_close(2);
+}
+
 static void write_back__while_it_is_dropped__is_done_and_committed(void **state)
 {
 	struct notifier_job *job;
@@ -788,6 +847,8 @@ int main(void)
 		CASE(read__of_other_pages__waits_for_the_next_lease),
 		CASE(read__that_waits__has_nothing_to_be_dropped),
 		CASE(read__scattered__is_all_dropped),
+		CASE(read__of_less_than_was_told__is_dropped_behind_the_end),
+		CASE(read__that_waits__is_left_out_behind_the_end),
 		CASE(write_back__while_it_is_dropped__is_done_and_committed),
 		CASE(cut__while_stores_are_dropped__is_done),
 		CASE(cut__of_what_is_cached_shared__waits),
