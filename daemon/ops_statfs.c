@@ -55,12 +55,17 @@ static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 		.files = rep->statfs.inodes + rep->statfs.free_inodes,
 		.ffree = rep->statfs.free_inodes,
 	};
+	int status = rep->status;
 
-	if (!rep->status)
+	if (!status) {
 		keep(&fs->statfs, &values);
+	} else if (renewal_ends(req, status)) {
+		values = recall(fs);
+		status = 0;
+	}
 	op_end(req);
-	if (rep->status)
-		reply_error(req, rep->status);
+	if (status)
+		reply_error(req, status);
 	else
 		reply_statfs(req, &values);
 }

@@ -128,21 +128,34 @@ static void renewal__without_a_server__ends_what_is_held(void **state)
 	request_end(req);
 }
 
-/* umount(8) asks it first, and is told what was so last. */
-static void renewal__answers_statfs_meanwhile(void **state)
+static void assert_told_of_100_blocks(void)
 {
 	struct {
 		struct fuse_out_header head;
 		struct fuse_statfs_out out;
 	} told;
 
-	fx.fs.statfs.last = (struct statfs_values){.blocks = 100, .bfree = 7};
-	end_session();
-	turn(0);
-	fs_dispatch(make(0, OP_STATFS));
 	assert_int_equal(read(fx.kernel[0], &told, sizeof(told)), sizeof(told));
 	assert_int_equal(told.head.error, 0);
 	assert_int_equal(told.out.st.blocks, 100);
+}
+
+/* umount(8) asks it first, and is told what was so last; also by one that was on its way. */
+static void renewal__answers_statfs_meanwhile(void **state)
+{
+	struct request *sent = make(0, OP_STATFS);
+	struct rpc_call *call = &op_of(sent)->call;
+
+	fx.fs.statfs.last = (struct statfs_values){.blocks = 100, .bfree = 7};
+	fs_dispatch(sent);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	list_del(&call->link);
+	end_session();
+	call->done(call, &(struct rpc_reply){.op = RPC_STATFS, .status = -ESTALE});
+	assert_told_of_100_blocks();
+	turn(0);
+	fs_dispatch(make(0, OP_STATFS));
+	assert_told_of_100_blocks();
 }
 
 static void renewal__holds_what_comes_meanwhile(void **state)
