@@ -288,8 +288,7 @@ static void dropped(struct notifier_job *job)
 	p->running = false;
 	if (!p->drops_behind)
 		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
-	if (p->behind != CACHED_NOTHING)
-		drop_behind_locked(inode, job->thread);
+	drop_behind_locked(inode, job->thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
 	if (!p->running && inode->lease.type == LEASE_NONE)
 		cached_drop_locked(inode, job->thread, LEASE_NONE);
@@ -318,6 +317,8 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	struct cached_pages *p = inode->cached.pages;
 	struct cached_range r = {.from = p->behind, .to = ENDLESS};
 
+	if (p->behind == CACHED_NOTHING || p->nends)
+		return;
 	r = minus_all_waiting(inode, r);
 	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
 	if (r.from >= r.to) {
@@ -333,18 +334,34 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	tell_locked(inode, thread);
 }
 
-void cached_note_end(struct inode *inode, struct io_thread *thread, uint64_t end)
+bool cached_answers_end(struct inode *inode, uint64_t end)
 {
 	struct cached_pages *p;
+	bool notes;
 
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached.pages;
-	if (p && p->was_raised && inode->cached.nstorers) {
+	notes = p && p->was_raised && inode->cached.nstorers;
+	if (notes) {
 		p->behind = min_u64(p->behind, pages_of(0, end).to);
-		if (!p->running)
-			drop_behind_locked(inode, thread);
+		p->nends++;
+		inode_ref(inode);
 	}
 	pthread_mutex_unlock(&inode->lock);
+	return notes;
+}
+
+void cached_end_answered(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	pthread_mutex_lock(&inode->lock);
+	p->nends--;
+	if (!p->running)
+		drop_behind_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	lease_settle(inode, thread);
+	inode_put(inode);
 }
 
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)

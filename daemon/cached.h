@@ -86,6 +86,7 @@ struct cached_pages {
 	unsigned nranges;
 	bool read_again;   /* something of `dropped`, since that began */
 	uint64_t behind;   /* what was read from here on is behind the end; CACHED_NOTHING: none */
+	unsigned nends;    /* READs that are being answered with less, because of which */
 	bool drops_behind; /* `dropped` is that */
 	uint64_t step;     /* bytes to be dropped at once */
 	bool mapped;       /* perhaps, by who has it open */
@@ -111,9 +112,12 @@ bool cached_make_locked(struct inode *inode);
 /* It is answered. */
 void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len);
 
-/* Before it is answered with what ends there, the file's end: that may have to be dropped. */
-void cached_note_end(struct inode *inode, struct io_thread *thread, uint64_t end);
-/* It is being dropped: whoever may make the file grow has to wait. */
+/* Before a READ is answered with what ends there, the file's end. True: what lies behind may have
+ * to be dropped, and cached_end_answered() follows, when the kernel has the answer: it would not
+ * look at it if it was told to drop something before. */
+bool cached_answers_end(struct inode *inode, uint64_t end);
+void cached_end_answered(struct inode *inode, struct io_thread *thread);
+/* It is to be dropped: whoever may make the file grow has to wait. */
 bool cached_drops_behind_locked(const struct inode *inode);
 
 /* The kernel may have something of the file. */

@@ -12,26 +12,30 @@ struct read_state {
 	uint32_t len; /* what there is of the file */
 };
 
-/* Its answer tells the kernel where the file ends, but that may not take it. */
-static void note_end(struct request *req, uint32_t len)
+/* Its answer tells the kernel where the file ends, but that may not take it. Who is to learn that
+ * the kernel has the answer; NULL: nobody. */
+static struct inode *answers_end(struct request *req, uint32_t len)
 {
 	struct inode *inode = op_of(req)->inode;
 
-	if (req->args.cached && len < req->args.size && inode->fs->options.sharing)
-		cached_note_end(inode, req->thread, req->args.offset + len);
+	if (!req->args.cached || len == req->args.size || !inode->fs->options.sharing)
+		return NULL;
+	return cached_answers_end(inode, req->args.offset + len) ? inode : NULL;
 }
 
 static void read_moved(struct request *req, int status)
 {
 	uint32_t len = request_state(req, struct read_state)->len;
+	struct inode *ends = status ? NULL : answers_end(req, len);
+	struct io_thread *thread = req->thread;
 
-	if (!status)
-		note_end(req, len);
 	op_end(req);
 	if (status)
 		reply_error(req, status);
 	else
 		op_reply_read(req, len);
+	if (ends)
+		cached_end_answered(ends, thread);
 }
 
 static uint32_t bytes_there(struct request *req)
@@ -51,7 +55,8 @@ static void read_enter(struct request *req, int status);
 
 static bool read_mapped(struct request *req, uint32_t len)
 {
-	struct inode *inode = op_of(req)->inode;
+	struct inode *inode = op_of(req)->inode, *ends;
+	struct io_thread *thread = req->thread;
 	struct pieces pieces;
 	bool mapped;
 
@@ -62,9 +67,11 @@ static bool read_mapped(struct request *req, uint32_t len)
 	pthread_mutex_unlock(&inode->lock);
 	if (!mapped)
 		return false;
-	note_end(req, len);
+	ends = answers_end(req, len);
 	reply_pieces(req, &pieces);
 	op_finish(req, 0);
+	if (ends)
+		cached_end_answered(ends, thread);
 	return true;
 }
 

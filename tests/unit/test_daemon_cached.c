@@ -561,6 +561,13 @@ static void read__scattered__is_all_dropped(void **state)
 	close_and_return(1);
 }
 
+/* A READ is answered with what ends there. */
+static void answer_end(uint64_t end)
+{
+	if (cached_answers_end(fx.inode, end))
+		cached_end_answered(fx.inode, &fx.thread);
+}
+
 /* The kernel may go on taking it for endless, and stores behind the end for part of the file. */
 static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 {
@@ -568,10 +575,12 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 
 	open_to_store(1);
 	read_pages(0, 8);
-	cached_note_end(fx.inode, &fx.thread, 2 * PAGE - 1);
+	answer_end(2 * PAGE - 1);
 	assert_nothing_dropped();
 	fx.inode->cached.pages->was_raised = true;
-	cached_note_end(fx.inode, &fx.thread, 2 * PAGE - 1);
+	assert_true(cached_answers_end(fx.inode, 2 * PAGE - 1));
+	assert_nothing_dropped();
+	cached_end_answered(fx.inode, &fx.thread);
 	job = take_dropped(2, NO_END / PAGE - 2);
 	/* What would be part of it then. */
 	begin(0, OP_WRITE, 0);
@@ -582,7 +591,7 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	end(1);
 	begin_cached(1, OP_READ, 4, 4);
 	assert_int_equal(fx.went[1], 1);
-	cached_note_end(fx.inode, &fx.thread, 4 * PAGE);
+	answer_end(4 * PAGE);
 	end(1);
 	assert_nothing_dropped();
 	dropped(job);
@@ -604,7 +613,7 @@ static void read__that_waits__is_left_out_behind_the_end(void **state)
 	recall(1, LEASE_NONE);
 	begin_cached(0, OP_READ, 8, 2);
 	assert_int_equal(fx.went[0], 0);
-	cached_note_end(fx.inode, &fx.thread, PAGE);
+	answer_end(PAGE);
 	dropped(take_dropped(0, 1));
 	dropped(take_dropped(1, 7));
 	dropped(take_dropped(10, NO_END / PAGE - 10));
