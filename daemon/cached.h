@@ -37,10 +37,12 @@
  * to SETATTR, and to what makes names, it always takes: when one is overtaken, and others move the
  * end before its caller has looked at it, the mapping ends there until somebody asks for the size.
  *
- * The kernel does not take a READ that brings less for the end if it was told of none while that
- * waited, and so lets a page be stored into that lies behind the end: until the file grows, by whom
- * it would be written back then. So what was answered so may be stored into is dropped at once, and
- * who writes, which may make it grow, waits for that; what is written back meanwhile is cut off.
+ * Nor does it take the size from a READ that brings less than was asked for, if it was told
+ * anything while that was on its way. A page may then be stored into that lies behind the end, and
+ * is written back when the file has grown past it. So such pages are dropped as soon as they are
+ * answered, and who writes, which may make the file grow, waits for that; what is written back of
+ * them meanwhile is cut off. A file that is made longer by truncate(2) does not wait, since the
+ * kernel holds up writing back for it.
  *
  * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
  * asked for, and what would have been written back, or has to be answered, fails.
