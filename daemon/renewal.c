@@ -255,14 +255,25 @@ static struct handle *handle_for_data(const struct request *req)
 	return req->args.has_fh && is_about_data(req) ? handle_of(req) : NULL;
 }
 
+/* The kernel's own: by whose handle it is chance, and that one's user does not see the answer. */
+static bool is_for_cache(const struct request *req)
+{
+	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
+}
+
 void renewal_handle_opened(struct fs *fs, struct handle *handle)
 {
 	handle->session = atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
 }
 
+static bool is_unlocked(const struct handle *handle)
+{
+	return atomic_load_explicit(&handle->unlocked, memory_order_relaxed);
+}
+
 static bool is_stale(const struct fs *fs, const struct handle *handle)
 {
-	return atomic_load_explicit(&handle->unlocked, memory_order_relaxed) ||
+	return is_unlocked(handle) ||
 	       atomic_load_explicit(&handle->session, memory_order_relaxed) !=
 		       atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
 }
@@ -270,9 +281,37 @@ static bool is_stale(const struct fs *fs, const struct handle *handle)
 /* By the answer to this request. */
 static void tell(const struct request *req, struct handle *handle)
 {
+	if (is_for_cache(req))
+		return;
 	atomic_store(&handle->session, atomic_load(&req->thread->fs->renewal.session));
 	if (req->op == OP_FSYNC)
 		commit_tell(handle->inode, handle);
+}
+
+/* What fsync(2) would have made sure of. */
+static bool has_lost(const struct handle *handle)
+{
+	bool lost;
+
+	pthread_mutex_lock(&handle->inode->lock);
+	lost = commit_has_to_tell_locked(handle->inode, handle);
+	pthread_mutex_unlock(&handle->inode->lock);
+	return lost;
+}
+
+/* What is lost is known when the old session is forgotten; what the cache has of it goes with its
+ * lease (cached.h), so what comes for it afterwards belongs to the new one. */
+static bool is_refused(const struct request *req, const struct handle *handle, bool running)
+{
+	bool stale = is_stale(req->thread->fs, handle);
+
+	if (is_for_cache(req))
+		return running || (req->op == OP_READ && is_unlocked(handle));
+	if (req->op == OP_FSYNC && running)
+		return false;
+	if (req->op == OP_FSYNC && stale)
+		return is_unlocked(handle) || has_lost(handle);
+	return stale;
 }
 
 bool renewal_enter(struct request *req)
@@ -281,9 +320,7 @@ bool renewal_enter(struct request *req)
 	struct handle *handle = handle_for_data(req);
 	bool running = renewal_is_running(&fs->renewal);
 
-	/* What is lost is known when the old session is forgotten. */
-	if (handle && !(running && req->op == OP_FSYNC) &&
-		(is_stale(fs, handle) || (running && req->args.cached))) {
+	if (handle && is_refused(req, handle, running)) {
 		tell(req, handle);
 		op_refuse(req, -EIO);
 		return false;

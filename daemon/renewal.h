@@ -10,13 +10,16 @@
  *
  * Operations by name that changed nothing, or of which nothing was sent, are done again in the new
  * session; others end with EIO, for nobody knows what has become of them. Handles from before are
- * stale: their first operation on data ends with EIO, and then they are as good as new ones, where
- * the file is still there. But a handle by which a lock was had is of no use any more: what the
- * lock has protected, others may have changed. Data that is lost is told to each who has the file
- * open (commit.h), and logged by path.
+ * stale: their first operation on data ends with EIO, FSYNC if something was lost, and then they are
+ * as good as new ones, where the file is still there. But a handle by which a lock was had is of no
+ * use any more: what the lock has protected, others may have changed. Data that is lost is told to
+ * each who has the file open (commit.h), and logged by path.
  *
- * What comes meanwhile is held, but for data of stale handles: nobody who reads a page for the
- * kernel's cache waits, since what is being taken back may wait for that page.
+ * What comes meanwhile is held, but for data of stale handles, and what the kernel reads for its
+ * cache or writes back from it: that ends with EIO, since what is being taken back may wait for the
+ * page. It tells nobody: reading ahead fails unseen, what could not be written back msync(2) tells,
+ * and a page that is written back may come by another's handle. So who has mapped a file, and does
+ * nothing else with it, finds it as it is now.
  *
  * A mount that doesn't share has no new session: its export is somebody else's then, or was, and
  * the kernel has much cached. It is to be mounted anew.

@@ -169,19 +169,24 @@ loads() {
 	[ "$(said "$1" load)" = "$2" ]
 }
 
-@test "what was only stored when the session was ended is lost and told, and the others' mapped" {
-	begin 1 2
-	keep a "$dir/1/a"
-	gives a ok write first
-	gives a ok fsync
-	case $(said a map) in
+# maps NAME: where the kernel does.
+maps() {
+	case $(said "$1" map) in
 	ENODEV)
-		let_go a
+		let_go "$1"
 		skip "MAP_SHARED needs Linux 6.9"
 		;;
 	ok) ;;
 	*) false ;;
 	esac
+}
+
+@test "what was only stored when the session was ended is lost and told, and the others' mapped" {
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	maps a
 	gives a first load
 	gives a ok store never
 	late 1 2/a
@@ -194,6 +199,21 @@ loads() {
 	gives a ok store again
 	[ "$(cat "$dir/2/a")" = again ]
 	gives a ok msync
+	let_go a
+}
+
+@test "what is read for a mapping uses up no error of its file's user" {
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	maps a
+	gives a first load
+	late 1 2/a
+	served
+	until_true 20 loads a first
+	gives a EIO read
+	gives a first read
 	let_go a
 }
 

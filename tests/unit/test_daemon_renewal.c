@@ -223,6 +223,20 @@ static void handle__of_the_old_session_is_good_for_what_is_no_data(void **state)
 	assert_true(renewal_enter(make_by_handle(2, OP_RELEASE)));
 }
 
+/* What was lost it tells, and that alone. */
+static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **state)
+{
+	end_session();
+	renew();
+	assert_true(renewal_enter(make_by_handle(0, OP_FSYNC)));
+	pthread_mutex_lock(&fx.inode->lock);
+	commit_failed_locked(fx.inode, -EIO);
+	pthread_mutex_unlock(&fx.inode->lock);
+	assert_false(renewal_enter(make_by_handle(1, OP_FSYNC)));
+	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
+	assert_true(renewal_enter(make_by_handle(1, OP_READ)));
+}
+
 static void handle__that_had_a_lock_fails_for_good(void **state)
 {
 	fx.handle.unlocked = true;
@@ -247,18 +261,52 @@ static void append__by_a_handle_of_the_old_session__leaves_its_place(void **stat
 	assert_true(list_empty(&fx.inode->appends.waiting));
 }
 
-/* Nobody who reads a page waits: what is to end may wait for the page. */
-static void read__for_the_cache_fails_while_the_session_ends(void **state)
+static struct request *make_for_cache(unsigned i, enum request_op op)
 {
-	struct request *req = make_by_handle(0, OP_READ);
+	struct request *req = make_by_handle(i, op);
 
 	req->args.cached = true;
+	return req;
+}
+
+/* Nobody who reads a page waits: what is to end may wait for the page. */
+static void page__is_neither_read_nor_written_while_the_session_ends(void **state)
+{
 	end_session();
 	turn(0);
-	request_end(req);
-	renewal_handle_opened(&fx.fs, &fx.handle);
-	assert_false(renewal_enter(req));
+	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_false(renewal_enter(make_for_cache(0, OP_WRITE)));
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+}
+
+/* The kernel reads ahead unseen, and writes back by any handle. */
+static void page__tells_no_user_of_a_handle(void **state)
+{
+	int error = -ESTALE;
+
+	end_session();
+	turn(0);
+	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_false(renewal_takes_back(make_for_cache(0, OP_READ), &error));
+	assert_int_equal(error, -EIO);
+	request_end(fx.requests[0]);
+	renew();
+	assert_true(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_true(renewal_enter(make_for_cache(1, OP_WRITE)));
+	assert_false(renewal_enter(make_by_handle(2, OP_READ)));
+	assert_int_equal(fs_fixture_told(&fx, 2), -EIO);
+	assert_true(renewal_enter(make_by_handle(2, OP_READ)));
+}
+
+/* Another's page may be written back by it. */
+static void page__of_a_handle_that_had_a_lock_is_not_read(void **state)
+{
+	fx.handle.unlocked = true;
+	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_true(renewal_enter(make_for_cache(0, OP_WRITE)));
 }
 
 static void error__of_the_end_begins_anew_what_changed_nothing(void **state)
@@ -381,9 +429,12 @@ int main(void)
 		CASE(renewal__does_not_wait_for_what_is_parked_before_an_append),
 		CASE(handle__of_the_old_session_fails_once),
 		CASE(handle__of_the_old_session_is_good_for_what_is_no_data),
+		CASE(fsync__by_a_handle_of_the_old_session_tells_what_is_lost),
 		CASE(handle__that_had_a_lock_fails_for_good),
 		CASE(append__by_a_handle_of_the_old_session__leaves_its_place),
-		CASE(read__for_the_cache_fails_while_the_session_ends),
+		CASE(page__is_neither_read_nor_written_while_the_session_ends),
+		CASE(page__tells_no_user_of_a_handle),
+		CASE(page__of_a_handle_that_had_a_lock_is_not_read),
 		CASE(error__of_the_end_begins_anew_what_changed_nothing),
 		CASE(quotas__what_was_reserved_is_not_had_any_more),
 		CASE(snapshot__holds_up_no_renewal),
