@@ -462,10 +462,11 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	inode_put(inode);
 }
 
-/* When this thread's connection is up: not on others, or on pages and leases of other clients. */
+/* When this thread's connection is up: not on others, or on pages and leases of other clients, for
+ * which what the kernel has locked may wait, too. */
 static bool ends_by_itself(const struct request *req, const struct op *op)
 {
-	if (op->wait == OP_AT_RPC && req->thread->fs->options.sharing)
+	if ((op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) && req->thread->fs->options.sharing)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
@@ -476,6 +477,11 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 static bool waits_for_ever(const struct request *req)
 {
 	return req->op != OP_STATFS && !caller_is_dying(req->pid);
+}
+
+static bool changes_data(const struct request *req)
+{
+	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
 }
 
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
@@ -497,8 +503,8 @@ static bool give_up(struct request *req)
 	} else if (op->wait == OP_AT_RPC) {
 		rpc_withdraw(req->thread, &op->call);
 		/* Of what changes something the answer is waited for: it has happened, or it has
-		 * not. */
-		if (!rpc_op_info(op->call.req.op)->mutates)
+		 * not. So is what goes on to change data behind that. */
+		if (!rpc_op_info(op->call.req.op)->mutates && !changes_data(req))
 			request_abandon(req, -EINTR);
 	}
 	return false;

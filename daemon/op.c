@@ -229,13 +229,22 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 		op->answered(req, rep);
 }
 
+/* A pin keeps nobody waiting. */
+static bool has_lease(const struct op *op)
+{
+	for (unsigned i = 0; i < op->nleases; i++)
+		if (op->leases[i].type)
+			return true;
+	return false;
+}
+
 void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
 {
 	struct op *op = op_of(req);
 
 	list_init(&op->call.link);
 	op->call.done = rpc_done;
-	op->call.nested = op->nleases > 0;
+	op->call.nested = has_lease(op);
 	op->answered = answered;
 	op->wait = OP_AT_RPC;
 	rpc_start(req->thread, &op->call);
@@ -592,6 +601,7 @@ bool op_cancel(struct request *req, int error)
 			return false;
 		break;
 	case OP_AT_INODE:
+	case OP_AT_DROP:
 	case OP_AT_LEASE:
 		if (!leave_list(op, &op->at_inode->lock))
 			return false;

@@ -55,6 +55,7 @@ enum op_wait {
 	OP_AT_IO,
 	OP_AT_GATE,
 	OP_AT_INODE,
+	OP_AT_DROP,
 	OP_AT_PAGES,
 	OP_AT_FREEZE,
 	OP_AT_QUOTA,
@@ -94,7 +95,7 @@ struct op {
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
-	struct inode *at_inode;  /* OP_AT_INODE, OP_AT_LEASE: whose lock the list is under */
+	struct inode *at_inode;  /* OP_AT_INODE, _DROP, _LEASE: whose lock the list is under */
 	bool writing;            /* counted by freeze.h */
 	/* lease.h: what it uses; the last may be what it waits for. */
 	struct op_lease leases[OP_LEASES];

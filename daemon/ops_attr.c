@@ -22,12 +22,15 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep);
 
+/* The server has it wait for others, who may wait for what it had of the lease. If that goes
+ * meanwhile the kernel is told that there is no end, and takes none from this answer (cached.h). */
 static void getattr_ask(struct request *req)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
+	uint8_t look;
 
-	uint8_t look = look_at_begin(req, st->op.inode, &st->look);
-
+	lease_leave(req);
+	look = look_at_begin(req, st->op.inode, &st->look);
 	st->op.call.req.op = RPC_GETATTR;
 	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino, .look = look};
 	op_rpc(req, getattr_answered);

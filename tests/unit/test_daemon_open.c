@@ -172,6 +172,27 @@ static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 	fx.inode->lease.type = LEASE_NONE;
 }
 
+/* ---- who asks for the size ------------------------------------------------------------------- */
+
+/* The server may have it wait for others, who want that lease back, or what waits behind it. */
+static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state)
+{
+	struct inode_lease *l = &fx.inode->lease;
+	struct rpc_call *call;
+
+	raise_end();
+	l->type = LEASE_LAYOUT;
+	fs_dispatch(fs_fixture_make(&fx, 0, 0, OP_GETATTR));
+	assert_int_equal(told(NULL, 0), WAITS);
+	assert_int_equal(l->users[LEASE_LAYOUT], 0);
+	call = list_entry(list_pop(&fx.remotes[0].rpc_waiting), struct rpc_call, link);
+	assert_int_equal(call->req.op, RPC_GETATTR);
+	assert_false(call->nested);
+	call->done(call, &(struct rpc_reply){.op = RPC_GETATTR, .status = -ESTALE});
+	assert_int_equal(told(NULL, 0), -ESTALE);
+	l->type = LEASE_NONE;
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -180,6 +201,7 @@ int main(void)
 		CASE(append__where_it_knows_the_end__is_counted),
 		CASE(open__where_it_was_told_of_no_end__is_done),
 		CASE(cut__to_what_it_was_told__tells_the_true_end),
+		CASE(getattr__waits_at_the_server__with_nothing_of_the_lease),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
