@@ -362,11 +362,13 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status))
 {
+	bool cuts = !entry->created && req->args.flags & O_TRUNC && inode_is_regular(inode);
 	struct op_lease want = {
 		.inode = inode_ref(inode),
 		.pin = true,
 		.hint = LEASE_OVERWRITE,
 		.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
+		.type = cuts ? LEASE_EXCLUSIVE : LEASE_NONE,
 	};
 	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
 
@@ -375,4 +377,16 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	pthread_mutex_unlock(&inode->lock);
 	op_of(req)->lease_then = then;
 	return enter(req, &want, taken);
+}
+
+void lease_not_opened(
+	struct inode *inode, struct io_thread *thread, const struct rpc_entry_reply *entry)
+{
+	struct inode_lease *l = &inode->lease;
+
+	pthread_mutex_lock(&inode->lock);
+	l->number = max_u64(l->number, entry->lease.number);
+	l->unsure = true;
+	pthread_mutex_unlock(&inode->lock);
+	lease_settle(inode, thread);
 }

@@ -136,28 +136,28 @@ void op_link(struct request *req)
 {
 	struct make_state *st = request_state(req, struct make_state);
 	struct op *op = op_begin(req);
+	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
 
-	st->target = inode_of_node(req->thread->fs, req->args.node2);
-	if (!returns_link_begin(st->target)) {
+	if (!returns_link_begin(target)) {
 		op_finish(req, -ENOENT);
-		inode_put(st->target);
+		inode_put(target);
 		return;
 	}
+	st->target = target;
 	inode_change_begin(op->inode);
-	inode_change_begin(st->target);
+	inode_change_begin(target);
 	inode_name_add(op->inode, req->args.name);
 	look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){
-		.ino = st->target->ino,
+		.ino = target->ino,
 		.parent = op->inode->ino,
 		.name = op_name(req->args.name),
 	};
 	op_rpc(req, link_answered);
 }
 
-/* ---- CREATE, TMPFILE
- * ---------------------------------------------------------------------------------- */
+/* ---- CREATE, TMPFILE ------------------------------------------------------------------------- */
 
 static void create_ask(struct request *req);
 
@@ -185,6 +185,8 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	}
 	if (!rep->entry.created &&
 		!inode_learn_entry(inode, &rep->entry, st->epoch, &st->op.seen)) {
+		if (inode->fs->options.sharing)
+			lease_not_opened(inode, req->thread, &rep->entry);
 		inode_put(inode);
 		create_ask(req);
 		return;

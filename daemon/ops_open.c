@@ -202,32 +202,22 @@ static void open_truncated(struct request *req, int status)
 		open_done(req, status);
 }
 
-static void open_cut(struct request *req, int status)
+static void open_cut(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct rpc_setattr set = {.valid = SET_SIZE};
 
-	if (status) {
-		open_done(req, status);
-		return;
-	}
 	if (req->args.kill_priv)
 		op_takes_privileges(req, inode, &set);
 	op_set_attr(req, &set, open_truncated);
 }
 
-/* What OPEN cuts it has a lease of; CREATE learns only now that there is something to cut. */
 void open_inode(struct request *req, bool truncate)
 {
-	struct inode *inode = op_of(req)->inode;
-
-	if (!truncate || !inode_is_regular(inode))
-		open_done(req, 0);
-	else if (req->op != OP_CREATE || !inode->fs->options.sharing ||
-		 lease_take(req, inode, LEASE_EXCLUSIVE, open_cut))
-		open_cut(req, 0);
+	if (truncate && inode_is_regular(op_of(req)->inode))
+		open_cut(req);
 	else
-		op_wait_for_others(req);
+		open_done(req, 0);
 }
 
 void open_refuse(struct request *req, int status)

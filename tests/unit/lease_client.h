@@ -304,17 +304,24 @@ static inline void close_and_leave(uint64_t number)
 }
 
 /* CREATE's answer, for an op that goes on or waits for more. */
-static inline void create_answered(
-	unsigned i, const struct lease *lease, bool created, uint64_t notes)
+static inline void create_with_answered(
+	unsigned i, uint32_t flags, const struct lease *lease, bool created, uint64_t notes)
 {
 	struct rpc_entry_reply entry = {.created = created, .lease = *lease};
 	struct request *req = &fx.ops[i];
 
 	entry.attr = (struct attr){.ino = INO, .mode = S_IFREG | 0644, .nlink = 1};
 	*req = (struct request){.thread = &fx.thread, .op = OP_CREATE, .node = INO};
+	req->args.flags = flags;
 	fx.went[i] = 0;
 	if (lease_take_opened(req, fx.inode, &entry, inode_epoch(&fx.fs), notes, op_went))
 		fx.went[i] = 1;
+}
+
+static inline void create_answered(
+	unsigned i, const struct lease *lease, bool created, uint64_t notes)
+{
+	create_with_answered(i, O_RDONLY, lease, created, notes);
 }
 
 static inline void create_pins(unsigned i, uint64_t number)

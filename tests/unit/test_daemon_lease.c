@@ -305,6 +305,28 @@ static void recall__of_a_number_that_is_to_come__returns_once(void **state)
 	assert_true(is_left());
 }
 
+/* It asks once, with all that it needs: having some of it, it would wait for itself. */
+static void create__of_what_is_there_and_cut__waits_for_all(void **state)
+{
+	open_with(LEASE_SHARED, 5);
+	create_with_answered(
+		1, O_WRONLY | O_TRUNC, &(struct lease){.number = 6}, false, lease_notes(&fx.fs));
+	assert_int_equal(fx.went[1], 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 7);
+	end(1);
+	close_and_leave(7);
+}
+
+static void create__that_asks_again__leaves_no_pin(void **state)
+{
+	const struct rpc_entry_reply entry = {.lease.number = 6};
+
+	lease_not_opened(fx.inode, &fx.thread, &entry);
+	answer(take_return(6, LEASE_NONE, RETURN_UNPIN), 0);
+	assert_nothing_sent();
+	assert_true(is_left());
+}
+
 /* Answers of two channels may come in another order than they were made. */
 static void grant__behind_a_later_pin__keeps_its_number(void **state)
 {
@@ -787,6 +809,8 @@ int main(void)
 		CASE(recall__of_an_older_grant__is_none),
 		CASE(recall__of_a_pin_s_number__returns_again),
 		CASE(recall__of_a_number_that_is_to_come__returns_once),
+		CASE(create__of_what_is_there_and_cut__waits_for_all),
+		CASE(create__that_asks_again__leaves_no_pin),
 		CASE(grant__behind_a_later_pin__keeps_its_number),
 		CASE(rpc__that_waits_for_no_lease__has_slots_of_its_own),
 		CASE(recall__of_an_unknown_inode__is_disclaimed),
