@@ -553,6 +553,7 @@ static int decode_copy(struct request *req, struct cursor *c)
 	set_fh(req, in->fh_in);
 	req->args.offset = in->off_in;
 	req->args.node2 = in->nodeid_out;
+	req->args.fh2 = in->fh_out;
 	req->args.offset2 = in->off_out;
 	if (in->flags)
 		return -EINVAL;

@@ -46,4 +46,10 @@ static inline struct handle *handle_of(const struct request *req)
 	return (struct handle *)(uintptr_t)req->args.fh;
 }
 
+/* COPY's target. */
+static inline struct handle *handle_of_target(const struct request *req)
+{
+	return (struct handle *)(uintptr_t)req->args.fh2;
+}
+
 #endif

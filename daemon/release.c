@@ -55,10 +55,16 @@ static void empty(struct inode *inode, void *arg)
 	pthread_mutex_unlock(&inode->lock);
 }
 
+/* A thread that has nothing under way while the session is renewed begins nothing for the old one.
+ */
 static void round_passed(struct io_thread *thread)
 {
 	unsigned what = thread->fs->releases.what;
 
+	if (renewal_is_running(&thread->fs->renewal)) {
+		round_end(thread);
+		return;
+	}
 	if (what & (RELEASE_WINDOWS | RELEASE_SHARES))
 		inode_each(thread->fs, empty, &what);
 	returns_drain(thread, round_returned);

@@ -63,6 +63,11 @@ bool remote_is_idle(const struct io_thread *thread)
 	return !r->ch && slots_are_idle(r) && transfers_are_idle(r);
 }
 
+void remote_begin_anew(struct io_thread *thread)
+{
+	slots_begin_anew(thread->remote);
+}
+
 bool remote_away(const struct remote *r)
 {
 	const struct session *s = r->session;
@@ -171,7 +176,6 @@ void remote_tick(struct io_thread *thread, int64_t now)
 	} else if (session_has_ended(r->session)) {
 		connection_take_down(r, now);
 		slots_fail_all(r);
-		slots_begin_anew(r);
 		transfers_fail_all(r);
 	} else {
 		connection_tick(r, now);

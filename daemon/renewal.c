@@ -192,7 +192,10 @@ static void end_all(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 
 	request_each(thread, end_one);
-	if (!is_idle(thread) || !say_idle(thread))
+	if (!is_idle(thread))
+		return;
+	remote_begin_anew(thread);
+	if (!say_idle(thread))
 		return;
 	forget(thread);
 	change_phase(fs, RENEWAL_ENDS, RENEWAL_ATTACHES);
@@ -281,9 +284,13 @@ static bool is_stale(const struct fs *fs, const struct handle *handle)
 /* By the answer to this request. */
 static void tell(const struct request *req, struct handle *handle)
 {
+	unsigned session = atomic_load(&req->thread->fs->renewal.session);
+
 	if (is_for_cache(req))
 		return;
-	atomic_store(&handle->session, atomic_load(&req->thread->fs->renewal.session));
+	atomic_store(&handle->session, session);
+	if (req->op == OP_COPY)
+		atomic_store(&handle_of_target(req)->session, session);
 	if (req->op == OP_FSYNC)
 		commit_tell(handle->inode, handle);
 }
@@ -314,13 +321,18 @@ static bool is_refused(const struct request *req, const struct handle *handle, b
 	return stale;
 }
 
+static bool is_refused_by_target(const struct request *req)
+{
+	return req->op == OP_COPY && is_stale(req->thread->fs, handle_of_target(req));
+}
+
 bool renewal_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 	struct handle *handle = handle_for_data(req);
 	bool running = renewal_is_running(&fs->renewal);
 
-	if (handle && is_refused(req, handle, running)) {
+	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
 		tell(req, handle);
 		op_refuse(req, -EIO);
 		return false;

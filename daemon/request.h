@@ -86,6 +86,7 @@ enum request_op {
 struct request_args {
 	uint64_t fh; /* of OPEN's reply; has_fh says whether the kernel gave one */
 	bool has_fh;
+	uint64_t fh2; /* COPY: the target's */
 	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
 	const char *name, *name2;
 	uint32_t flags;   /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;

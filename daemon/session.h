@@ -56,6 +56,8 @@ void session_begin_anew(struct session *s);
 bool session_is_made(const struct session *s);
 /* No call is on its way or waits, and the channel is deleted. */
 bool remote_is_idle(const struct io_thread *thread);
+/* An idle one of a session that has ended: what it sends next is the first of another one's. */
+void remote_begin_anew(struct io_thread *thread);
 
 /* The session is about to end, and not all that was written is committed. Any thread. */
 void session_leaves_unsafe(struct session *s);

@@ -217,6 +217,21 @@ static void round__with_nothing_to_wait_for__goes_on_after_a_turn_of_each(void *
 	assert_int_equal(fx.went[0], 1);
 }
 
+/* Nothing of the old one is to be under way when the new one begins. */
+static void round__while_the_session_is_renewed__begins_nothing(void **state)
+{
+	release(0, 0, RELEASE_NOTHING_MORE);
+	turn(0);
+	orphan(0);
+	fx.fs.renewal.phase = RENEWAL_ENDS;
+	turns();
+	assert_int_equal(fx.went[0], 1);
+	assert_true(list_empty(&fx.remotes[0].rpc_waiting_reserved));
+	fx.fs.renewal.phase = RENEWAL_NONE;
+	returns_flush(fx.threads[0]);
+	answer(take_return(0, INO, 1), 0);
+}
+
 /* FORGETs come after what was sent later. */
 static void round__reads_first_what_the_kernel_has(void **state)
 {
@@ -547,6 +562,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(round__waits_until_each_thread_has_looked_at_what_it_has_read),
 		CASE(round__with_nothing_to_wait_for__goes_on_after_a_turn_of_each),
+		CASE(round__while_the_session_is_renewed__begins_nothing),
 		CASE(round__reads_first_what_the_kernel_has),
 		CASE(round__waits_for_what_is_on_its_way_already),
 		CASE(round__waits_for_the_commit_of_a_file_that_nobody_uses),

@@ -326,6 +326,8 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	for (unsigned i = 0; i < 20; i++)
 		drive_turn(&b.d.threads[0], 5);
 	assert_int_equal(atomic_load(&b.script.nattached), 2);
+	for (unsigned i = 0; i < b.d.nthreads; i++)
+		remote_begin_anew(&b.d.threads[i]);
 	session_begin_anew(b.d.session);
 	assert_false(session_is_made(b.d.session));
 	drive_until(&b.d, atomic_load(&b.script.nattached) == 4);

@@ -237,6 +237,24 @@ static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **stat
 	assert_true(renewal_enter(make_by_handle(1, OP_READ)));
 }
 
+static void copy__by_two_handles_of_the_old_session_fails_once(void **state)
+{
+	struct handle target = {.inode = fx.inode};
+
+	renewal_handle_opened(&fx.fs, &target);
+	end_session();
+	renew();
+	renewal_handle_opened(&fx.fs, &fx.handle);
+	for (unsigned i = 0; i < 2; i++)
+		make_by_handle(i, OP_COPY)->args.fh2 = handle_number(&target);
+	assert_false(renewal_enter(fx.requests[0]));
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+	assert_true(renewal_enter(fx.requests[1]));
+	target.unlocked = true;
+	assert_false(renewal_enter(fx.requests[1]));
+	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
+}
+
 static void handle__that_had_a_lock_fails_for_good(void **state)
 {
 	fx.handle.unlocked = true;
@@ -430,6 +448,7 @@ int main(void)
 		CASE(handle__of_the_old_session_fails_once),
 		CASE(handle__of_the_old_session_is_good_for_what_is_no_data),
 		CASE(fsync__by_a_handle_of_the_old_session_tells_what_is_lost),
+		CASE(copy__by_two_handles_of_the_old_session_fails_once),
 		CASE(handle__that_had_a_lock_fails_for_good),
 		CASE(append__by_a_handle_of_the_old_session__leaves_its_place),
 		CASE(page__is_neither_read_nor_written_while_the_session_ends),
