@@ -10,10 +10,10 @@
  *
  * Operations by name that changed nothing, or of which nothing was sent, are done again in the new
  * session; others end with EIO, for nobody knows what has become of them. Handles from before are
- * stale: their first operation on data ends with EIO, FSYNC if something was lost, and then they are
- * as good as new ones, where the file is still there. But a handle by which a lock was had is of no
- * use any more: what the lock has protected, others may have changed. Data that is lost is told to
- * each who has the file open (commit.h), and logged by path.
+ * stale: their first operation on data ends with EIO, FSYNC if something was lost, and then they
+ * are as good as new ones, where the file is still there. But a handle by which a lock was had is
+ * of no use any more: what the lock has protected, others may have changed. Data that is lost is
+ * told to each who has the file open (commit.h), and logged by path.
  *
  * What comes meanwhile is held, but for data of stale handles, and what the kernel reads for its
  * cache or writes back from it: that ends with EIO, since what is being taken back may wait for the
