@@ -405,11 +405,11 @@ enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
  * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
  * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What
  * comes later, waits, too, and is in its way, comes behind it for a while, unless its owner has
- * record locks of the inode. When it may have the lock the session is told so by PING
- * (RECALL_LOCKS), until it sends the same request again, with a new sequence number. A server that
- * was started again knows of no waits: all are to be sent again then. -EDEADLK: whoever has the
- * lock waits for this owner. LOCK_FREE: what it was waiting for is not wanted any more, and its
- * locks stay as they are.
+ * record locks of the inode. When it may have the lock, or waits in a circle by now, the session is
+ * told so by PING (RECALL_LOCKS), until it sends the same request again, with a new sequence
+ * number. A server that was started again knows of no waits: all are to be sent again then.
+ * -EDEADLK: whoever has the lock waits for this owner. LOCK_FREE: what it was waiting for is not
+ * wanted any more, and its locks stay as they are.
  *
  * GETLK: a lock that LOCK of this would find in its way; wait is 0, and the type not LOCK_FREE. */
 struct rpc_lock {

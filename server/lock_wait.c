@@ -142,6 +142,7 @@ static void comes_again(struct lock_waits *ws, struct lock_wait *wait, const str
 {
 	wait->want = *want;
 	wait->told_ms = 0;
+	wait->again = false;
 	look_soon(ws, wait->at);
 }
 
@@ -367,6 +368,29 @@ int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 	return s.err;
 }
 
+static void have_come_again(struct lock_waits *ws, const struct lock *owner)
+{
+	list_for_each (pos, &find_session(ws, owner->session)->waits) {
+		struct lock_wait *wait = own_wait_of(pos);
+
+		if (!lock_same_owner(&wait->want, owner))
+			continue;
+		wait->again = true;
+		look_soon(ws, wait->at);
+	}
+}
+
+int lock_waits_granted(struct lock_waits *ws, const struct lock *lock)
+{
+	struct search s = {.ws = ws, .first = lock, .left = LOCK_SEARCH_MAX};
+
+	ws->searches++;
+	search_owner(&s, lock);
+	if (s.found)
+		have_come_again(ws, lock);
+	return s.err;
+}
+
 /* ---- looking --------------------------------------------------------------------------------- */
 
 /* All locks of an inode. */
@@ -416,6 +440,8 @@ static int64_t may_come_ms(const struct lock_waits *ws, const struct lock_wait *
 {
 	int64_t until;
 
+	if (wait->again)
+		return 0;
 	if (is_held_by_others(held, &wait->want))
 		return INT64_MAX;
 	until = behind_until(ws, wait->at, &wait->want, wait, wait->came_ms, now);

@@ -13,11 +13,18 @@
  * is refused for locks that others have, and for nothing else. Nor is who has record locks of the
  * inode: those before him may be waiting for him.
  *
+ * A circle is found by the last step that closes it: a wait that begins, or comes again, or a lock
+ * that goes to one who also waits, as threads of one process may. His waits then come again, and
+ * one of them is refused.
+ *
  * What a batch changes here stays, even if it is aborted: its requests are run again then, and a
  * wait that nobody needs any more tells its session in vain.
  *
- * A session has at most LOCK_WAITS_MAX. A look takes time by the waits and the locks of one inode,
- * the search for a circle by no more than LOCK_SEARCH_MAX of both.
+ * A session has at most LOCK_WAITS_MAX. A look takes time by the waits of one inode times its locks
+ * and waits: where 4,000 ranges of one file are locked and as many are waited for it is 15 ms, each
+ * time that one of them changes, and with ten times as many a hundred times that. Those of one
+ * range, or of whole files, cost next to nothing. The search for a circle looks at no more than
+ * LOCK_SEARCH_MAX of both.
  *
  * OWNERSHIP  struct meta's.
  * THREADS    The metadata thread.
@@ -45,6 +52,7 @@ struct lock_wait {
 	uint64_t number; /* the session's own */
 	int64_t came_ms;
 	int64_t told_ms;  /* 0: not since it was sent last */
+	bool again;       /* he is to come, and look whether it can still end */
 	uint64_t visited; /* by which search */
 };
 
@@ -90,6 +98,9 @@ int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t ke
 /* Whether one who has what this one wants waits for him, himself or by others. */
 int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 	const struct lock *want, bool *deadlock);
+
+/* The owner has got a record lock: what he waits for may now wait for him. */
+int lock_waits_granted(struct lock_waits *ws, const struct lock *lock);
 
 /* Somebody may have less of the inode than before. */
 void lock_waits_changed(struct lock_waits *ws, uint64_t key);

@@ -50,9 +50,12 @@ static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
 	if (err)
 		return err == -ENOSPC ? -ENOLCK : err;
 	err = lock_set(c->v, key, lock, c->ctx->lock_limit);
-	if (!err)
-		lock_waits_changed(&c->m->lock_waits, key);
-	return err;
+	if (err)
+		return err;
+	lock_waits_changed(&c->m->lock_waits, key);
+	if (lock->kind != LOCK_KIND_POSIX || lock->type == LOCK_FREE)
+		return 0;
+	return lock_waits_granted(&c->m->lock_waits, lock);
 }
 
 /* As the kernel does: of two who want more than they have one can get it. */

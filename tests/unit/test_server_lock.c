@@ -407,6 +407,48 @@ static void wait__in_a_circle_over_two_files(void **state)
 	assert_int_equal(lock(0, other), -EDEADLK);
 }
 
+/* By another thread of one who waits. Nobody's wait ends by that, so nobody would come again. */
+static void wait__in_a_circle_closed_by_a_lock(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 1, 1), 0);
+	assert_int_equal(await(0, 11, LOCK_EXCLUSIVE, 1, 1), -EINPROGRESS);
+	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EINPROGRESS);
+	expect_told(0, "");
+	assert_int_equal(set(2, LOCK_FREE, 1, 1), 0);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 1, 1), 0);
+	expect_told(1, "1:12");
+	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EDEADLK);
+	expect_told(0, "");
+	assert_int_equal(set(1, LOCK_FREE, 1, 1), 0);
+	expect_told(1, "0:11");
+	assert_int_equal(await(0, 11, LOCK_EXCLUSIVE, 1, 1), 0);
+}
+
+/* Beside another one's, whose end would change nothing. */
+static void wait__in_a_circle_closed_by_a_lock_beside_another(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
+	assert_int_equal(set(2, LOCK_SHARED, 1, 1), 0);
+	assert_int_equal(await(0, 11, LOCK_EXCLUSIVE, 1, 1), -EINPROGRESS);
+	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EINPROGRESS);
+	expect_told(0, "");
+	assert_int_equal(set(1, LOCK_SHARED, 1, 1), 0);
+	expect_told(1, "1:12");
+	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EDEADLK);
+}
+
+/* One who waits and gets a lock that is in nobody's way, or only in that of one who can go on. */
+static void wait__is_not_asked_again_without_a_circle(void **state)
+{
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
+	assert_int_equal(await(1, 12, LOCK_EXCLUSIVE, 0, 0), -EINPROGRESS);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 1, 1), 0);
+	assert_int_equal(await(2, 13, LOCK_EXCLUSIVE, 1, 1), -EINPROGRESS);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 2, 2), 0);
+	expect_told(0, "");
+}
+
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 static void session__ends_with_its_locks_and_waits(void **state)
@@ -524,6 +566,9 @@ int main(void)
 		CASE(wait__too_many),
 		CASE(wait__in_a_circle),
 		CASE(wait__in_a_circle_over_two_files),
+		CASE(wait__in_a_circle_closed_by_a_lock),
+		CASE(wait__in_a_circle_closed_by_a_lock_beside_another),
+		CASE(wait__is_not_asked_again_without_a_circle),
 		CASE(session__ends_with_its_locks_and_waits),
 		CASE(session__somebody_wants_what_it_has),
 		CASE(restart__forgets_waits_and_no_locks),
