@@ -593,7 +593,7 @@ struct rpc_ping_reply {
 	/* Others lack pages that the session was granted and does not use. A number, or 0: it is
 	 * told until RETURN answers it, be it of none. */
 	uint64_t give_pages;
-	struct rpc_tail tail; /* struct rpc_recall: what others wait for; all of it, or the first */
+	struct rpc_tail tail; /* struct rpc_recall: what others wait for; as much as fits */
 };
 
 /* An element of that tail: what has numbers up to this one is to be given back by RETURN, when what

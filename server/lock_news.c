@@ -39,27 +39,19 @@ void lock_news_look(struct server *s)
 		log_error("locks that are waited for can't be read: %s", errno_text(err));
 }
 
-struct news {
-	struct wire_out *w;
-	bool all;
-};
-
 static bool put(uint64_t ino, uint64_t number, void *arg)
 {
-	struct news *news = arg;
+	struct wire_out *w = arg;
 
-	news->all = wire_out_room(news->w) >= RPC_RECALL_BYTES;
-	if (news->all)
-		rpc_put_recall(news->w, &(struct rpc_recall){ino, number, RECALL_LOCKS});
-	return news->all;
+	if (wire_out_room(w) < RPC_RECALL_BYTES)
+		return false;
+	rpc_put_recall(w, &(struct rpc_recall){ino, number, RECALL_LOCKS});
+	return true;
 }
 
 bool lock_news_put(const struct session *session, struct wire_out *w)
 {
-	struct news news = {w, true};
-
-	meta_locks_told(session->server->meta, session->stored.id, put, &news);
-	return news.all;
+	return meta_locks_told(session->server->meta, session->stored.id, put, w);
 }
 
 /* ---- the end of holders that are gone -------------------------------------------------------- */

@@ -22,7 +22,7 @@ struct session;
 void lock_news_wanted(struct server *s);
 /* Rings those that may have now what they wait for. */
 void lock_news_look(struct server *s);
-/* For PING: false: not all of it fits. */
+/* For PING: as much as fits, by turns. False: something is left that no PING has told of. */
 bool lock_news_put(const struct session *session, struct wire_out *w);
 /* Ends who is gone. Returns when to ask next in ms, or -1. */
 int64_t lock_news_tick(struct server *s, int64_t now);

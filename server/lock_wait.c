@@ -142,7 +142,7 @@ static void comes_again(struct lock_waits *ws, struct lock_wait *wait, const str
 {
 	wait->want = *want;
 	wait->told_ms = 0;
-	wait->again = false;
+	wait->said = wait->again = false;
 	look_soon(ws, wait->at);
 }
 
@@ -511,19 +511,33 @@ bool lock_waits_due(const struct lock_waits *ws, int64_t *next)
 	return *next <= now_ms();
 }
 
-void lock_waits_told(const struct lock_waits *ws, uint64_t session,
-	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
+static bool are_said(const struct lock_session *by)
 {
-	const struct lock_session *by = find_session(ws, session);
-
-	if (!by)
-		return;
 	list_for_each (pos, &by->waits) {
 		const struct lock_wait *wait = own_wait_of(pos);
 
-		if (wait->told_ms && !fn(ino_of_key(wait->at->key), wait->number, arg))
-			return;
+		if (wait->told_ms && !wait->said)
+			return false;
 	}
+	return true;
+}
+
+/* Each goes to the end when it has had its turn. */
+bool lock_waits_told(struct lock_waits *ws, uint64_t session,
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
+{
+	struct lock_session *by = find_session(ws, session);
+
+	for (unsigned left = by ? by->n : 0; left; left--) {
+		struct lock_wait *wait = own_wait_of(by->waits.next);
+
+		if (wait->told_ms && !fn(ino_of_key(wait->at->key), wait->number, arg))
+			return are_said(by);
+		wait->said = wait->told_ms;
+		list_del(&wait->of_session);
+		list_add_tail(&by->waits, &wait->of_session);
+	}
+	return true;
 }
 
 static bool is_waited_for(const struct lock_inode *at, uint64_t session, const struct held *held)

@@ -52,6 +52,7 @@ struct lock_wait {
 	uint64_t number; /* the session's own */
 	int64_t came_ms;
 	int64_t told_ms;  /* 0: not since it was sent last */
+	bool said;        /* since he is told, by a PING */
 	bool again;       /* he is to come, and look whether it can still end */
 	uint64_t visited; /* by which search */
 };
@@ -110,8 +111,9 @@ int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *
 /* Whether that has something to do now; else *next is when, in ms, or INT64_MAX. */
 bool lock_waits_due(const struct lock_waits *ws, int64_t *next);
 
-/* Calls fn for each wait of the session that has been told to come, until it returns false. */
-void lock_waits_told(const struct lock_waits *ws, uint64_t session,
+/* Calls fn for each wait of the session that has been told to come, until it returns false: then
+ * the others are first the next time. False: one of them is left that fn was never called for. */
+bool lock_waits_told(struct lock_waits *ws, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
 
 /* Whether another one waits for what this session has. */

@@ -302,10 +302,10 @@ int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), v
 	return err;
 }
 
-void meta_locks_told(const struct meta *m, uint64_t session,
+bool meta_locks_told(struct meta *m, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg)
 {
-	lock_waits_told(&m->lock_waits, session, fn, arg);
+	return lock_waits_told(&m->lock_waits, session, fn, arg);
 }
 
 int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted)

@@ -157,8 +157,9 @@ bool meta_locks_due(const struct meta *m, int64_t *next_ms);
 /* Calls tell for each session that is to be told so. */
 int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg);
 /* Calls fn for each wait of which a session has been told so, and has not come, until it returns
- * false. */
-void meta_locks_told(const struct meta *m, uint64_t session,
+ * false: then the others are first the next time. False: one is left that fn was never called for.
+ */
+bool meta_locks_told(struct meta *m, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
 /* Whether another session waits for locks of this one. */
 int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted);

@@ -287,6 +287,7 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 	r->wanted = true;
 	r->number = record->number;
 	r->keep = keep;
+	r->told &= !news;
 	if (news)
 		session_ring(r->session);
 }
@@ -445,14 +446,26 @@ void recall_lost_session(struct session *session)
 
 /* ---- what holders are told ------------------------------------------------------------------- */
 
-bool recalls_put(const struct session *session, struct wire_out *w)
+static bool are_told(const struct session *session)
 {
-	list_for_each (pos, &session->recalls) {
-		const struct recall *r = list_entry(pos, struct recall, of_session);
+	list_for_each (pos, &session->recalls)
+		if (!list_entry(pos, struct recall, of_session)->told)
+			return false;
+	return true;
+}
+
+/* Those that are told go to the end. */
+bool recalls_put(struct session *session, struct wire_out *w)
+{
+	for (unsigned left = recalls_of(session); left; left--) {
+		struct recall *r = list_entry(session->recalls.next, struct recall, of_session);
 
 		if (wire_out_room(w) < RPC_RECALL_BYTES)
-			return false;
+			return are_told(session);
 		rpc_put_recall(w, &(struct rpc_recall){r->at->ino, r->number, r->keep});
+		r->told = true;
+		list_del(&r->of_session);
+		list_add_tail(&session->recalls, &r->of_session);
 	}
 	return true;
 }

@@ -12,7 +12,8 @@
  * does, asks for the one with the higher number. So places are kept in this order, too, and given
  * up when an inode of a lower number is to be waited for: no two wait for each other. What is
  * wanted of whom is found out anew whenever something changed: who waits for an inode, what is
- * stored of it, who is there. A recall is told in each PING until nobody wants it any more.
+ * stored of it, who is there. A recall is told in each PING until nobody wants it any more; what
+ * one has no room for by the next ones, in turn.
  *
  * A holder that doesn't give back within the lease time, or hasn't been heard of for so long, is
  * ended; time in which this process stood still, or the holder's writes stood still for a
@@ -63,8 +64,8 @@ void recall_lost_session(struct session *session);
  * is in the way of any more. False: nothing had changed. */
 bool recalls_look(struct server *s);
 
-/* For PING: as many as fit. False: there are more. */
-bool recalls_put(const struct session *session, struct wire_out *w);
+/* For PING: as many as fit, by turns. False: one that no PING has told of is left. */
+bool recalls_put(struct session *session, struct wire_out *w);
 
 /* Ends who is late. Returns when to ask next in ms, or -1. */
 int64_t recalls_tick(struct server *s, int64_t now);

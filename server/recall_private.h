@@ -48,6 +48,7 @@ struct recall {
 	uint64_t number;
 	uint8_t keep;
 	bool wanted; /* by the look that is on its way */
+	bool told;   /* as it is now, by a PING */
 	enum slow slow;
 	int64_t since_ms; /* when it came up, and what did not count since then */
 };

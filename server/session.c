@@ -379,6 +379,20 @@ static void count(struct session *session, const struct rpc_counters *said)
 	rpc_counters_subtract(&session->counters, &session->before);
 }
 
+/* Neither keeps the other out for long. False: there is more that is new. */
+static bool put_news(struct session *session, struct wire_out *w)
+{
+	bool locks = true, recalls;
+
+	session->locks_first = !session->locks_first;
+	if (session->locks_first)
+		locks = lock_news_put(session, w);
+	recalls = recalls_put(session, w);
+	if (!session->locks_first)
+		locks = lock_news_put(session, w);
+	return locks && recalls;
+}
+
 void session_ping(struct request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
@@ -393,8 +407,7 @@ void session_ping(struct request *req)
 	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
 	rep.ping.give_pages = session->spare.asked;
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
-	all = recalls_put(session, &w);
-	all &= lock_news_put(session, &w);
+	all = put_news(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	request_answer(req, &rep);
 	if (!all)

@@ -44,6 +44,7 @@ struct session {
 	struct rest end_rest; /* the store did not take its end */
 	const char *why;      /* has ended, for the log; NULL: it is said already */
 	bool ring_wanted;     /* could not be sent, or was lost: sessions_tick() tries again */
+	bool locks_first;     /* what PING told of first */
 	bool counted_before;  /* with an earlier run of the server, and not said yet how much */
 	struct rpc_counters counters, before; /* in this run of the server; what to leave out */
 };

@@ -383,6 +383,53 @@ static void wait__too_many(void **state)
 	assert_int_equal(await(1, LOCK_WAITS_MAX + 1, LOCK_EXCLUSIVE, 0, 9), -EINPROGRESS);
 }
 
+enum { MANY = 100, ROOM = 40 };
+
+static bool room_for_some(uint64_t ino, uint64_t number, void *arg)
+{
+	unsigned *n = arg;
+
+	if (*n == ROOM)
+		return false;
+	++*n;
+	assert_in_range(number, 1, MANY);
+	told[number]++;
+	return true;
+}
+
+/* A PING has room for some. */
+static bool tell_some(void)
+{
+	unsigned n = 0;
+	bool all = meta_locks_told(fx.m, sessions[1], room_for_some, &n);
+
+	assert_int_equal(n, ROOM);
+	return all;
+}
+
+static void wait__of_many_is_told_of_by_turns(void **state)
+{
+	unsigned rings = 0;
+
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	for (unsigned i = 1; i <= MANY; i++)
+		assert_int_equal(await(1, i, LOCK_SHARED, 0, 9), -EINPROGRESS);
+	assert_int_equal(set(0, LOCK_FREE, 0, 9), 0);
+	assert_int_equal(meta_locks_look(fx.m, rung, &rings), 0);
+	assert_int_equal(rings, MANY);
+	memset(told, 0, sizeof(told));
+	assert_false(tell_some());
+	assert_false(tell_some());
+	assert_true(tell_some());
+	for (unsigned i = 1; i <= MANY; i++)
+		assert_in_range(told[i], 1, 2);
+	/* Nobody is to hurry now, and all are told again. */
+	for (unsigned i = 0; i < MANY / ROOM + 1; i++)
+		assert_true(tell_some());
+	for (unsigned i = 1; i <= MANY; i++)
+		assert_in_range(told[i], 2, 3);
+}
+
 static void wait__in_a_circle(void **state)
 {
 	for (unsigned i = 0; i < SESSIONS; i++)
@@ -564,6 +611,7 @@ int main(void)
 		CASE(wait__of_a_reader_behind_a_writer),
 		CASE(wait__of_one_who_has_some__is_behind_nobody),
 		CASE(wait__too_many),
+		CASE(wait__of_many_is_told_of_by_turns),
 		CASE(wait__in_a_circle),
 		CASE(wait__in_a_circle_over_two_files),
 		CASE(wait__in_a_circle_closed_by_a_lock),

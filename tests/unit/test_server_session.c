@@ -207,6 +207,80 @@ static void reuse__is_awaited_by_who_lacks_pages(void **state)
 	request_drop(&conn.slots[0]);
 }
 
+/* ---- more news than a PING has room for ------------------------------------------------------ */
+
+enum { MANY = 2100, NEWS_MAX = RPC_MSG_BYTES / RPC_RECALL_BYTES };
+
+static struct request waiting[MANY];
+static uint8_t tellings[MANY];
+
+static void wait_for_all(struct session *session)
+{
+	static struct conn asker;
+
+	fx.ctx.lease_limit = MANY;
+	asker = (struct conn){.server = &server, .session = session, .channel = &channel};
+	for (unsigned i = 0; i < MANY; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%u", i);
+		waiting[i] = (struct request){.conn = &asker,
+			.msg = message,
+			.rpc.op = RPC_LEASE,
+			.wants = {fx_file(ROOT_INO, name), LEASE_EXCLUSIVE}};
+		recall_wait(&waiting[i]);
+	}
+	recalls_look(&server);
+}
+
+static unsigned index_of(uint64_t ino)
+{
+	for (unsigned i = 0; i < MANY; i++)
+		if (waiting[i].wants.ino == ino)
+			return i;
+	fail_msg("nobody waits for it");
+	return 0;
+}
+
+/* How many recalls it tells of; whether another is to follow at once. */
+static bool ping(struct session *session, unsigned *n)
+{
+	struct rpc_recall recall;
+	struct wire_in r;
+
+	begin_request(session, (struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT});
+	run_until_idle();
+	assert_int_equal(nanswers, 1);
+	r = rpc_tail_reader(&answer.ping.tail);
+	for (*n = 0; rpc_get_recall(&r, &recall); ++*n)
+		tellings[index_of(recall.ino)]++;
+	return session->ring_wanted;
+}
+
+static void recalls__of_many_are_told_of_by_turns(void **state)
+{
+	struct session *session = session_find(&server, sessions[0]);
+	unsigned n, all = 0;
+
+	memset(tellings, 0, sizeof(tellings));
+	wait_for_all(session_find(&server, sessions[1]));
+	assert_int_equal(recalls_of(session), MANY);
+	while (ping(session, &n)) {
+		assert_in_range(n, 900, NEWS_MAX);
+		all += n;
+		assert_true(all < MANY);
+	}
+	/* Nobody is to hurry any more, and all are told again. */
+	for (unsigned i = 0; i < MANY; i++)
+		assert_in_range(tellings[i], 1, 2);
+	for (unsigned i = 0; i < 3; i++)
+		assert_false(ping(session, &n));
+	for (unsigned i = 0; i < MANY; i++)
+		assert_in_range(tellings[i], 2, 3);
+	for (unsigned i = 0; i < MANY; i++)
+		request_drop(&waiting[i]);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -216,6 +290,7 @@ int main(void)
 		CASE(end__is_not_tried_of_one_that_goes_on),
 		CASE(end__of_one_with_pages_is_waited_for_until_it_is_fenced),
 		CASE(reuse__is_awaited_by_who_lacks_pages),
+		CASE(recalls__of_many_are_told_of_by_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
