@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
+#include "common/clock.h"
 #include "common/list.h"
 #include "common/util.h"
 #include "server/bits.h"
@@ -29,7 +30,7 @@ struct protect {
 	uint64_t left, total;
 	int wake_fd;
 	bool lost;
-	bool refused; /* somebody, since there was room last */
+	int64_t refused_ms; /* somebody, since there was room last; 0: nobody */
 };
 
 struct protect *protect_new(const struct space *space, void *const *bases)
@@ -100,7 +101,8 @@ int protect_begin(struct protect *p, uint64_t aside_bytes, int wake_fd)
 	p->aside_pages = p->next = 0;
 	p->left = p->total = space_in_file(p->space);
 	p->wake_fd = wake_fd;
-	p->refused = p->lost = false;
+	p->refused_ms = 0;
+	p->lost = false;
 	pthread_mutex_unlock(&p->lock);
 	atomic_store(&p->active, true);
 	return 0;
@@ -142,6 +144,12 @@ static int put_aside(struct protect *p, struct page_run run, uint64_t max)
 	return 0;
 }
 
+static void note_refused(struct protect *p)
+{
+	if (!p->refused_ms)
+		p->refused_ms = now_ms();
+}
+
 /* A piece of it, which is then taken off; *in is empty when that was all. */
 static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 {
@@ -154,7 +162,7 @@ static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 	}
 	err = put_aside(p, run, max);
 	if (err) {
-		p->refused = true;
+		note_refused(p);
 		return err;
 	}
 	in->npages -= run.page + run.npages - in->page;
@@ -188,7 +196,8 @@ bool protect_has_room(struct protect *p)
 		return true;
 	pthread_mutex_lock(&p->lock);
 	room = p->aside_pages + PROTECT_TAKE_PAGES <= p->aside_max;
-	p->refused |= !room;
+	if (!room)
+		note_refused(p);
 	pthread_mutex_unlock(&p->lock);
 	return room;
 }
@@ -202,14 +211,14 @@ void protect_give_up_now(struct protect *p, struct page_run run)
 	pthread_mutex_unlock(&p->lock);
 }
 
-bool protect_has_refused(struct protect *p)
+int64_t protect_refused_ms(struct protect *p)
 {
-	bool refused;
+	int64_t ms;
 
 	pthread_mutex_lock(&p->lock);
-	refused = p->refused;
+	ms = p->refused_ms;
 	pthread_mutex_unlock(&p->lock);
-	return refused;
+	return ms;
 }
 
 bool protect_lost(struct protect *p)
@@ -227,9 +236,9 @@ bool protect_lost(struct protect *p)
 /* Who was refused may find room for what it wants when half is empty. */
 static void tell_room(struct protect *p)
 {
-	if (!p->refused || p->aside_pages > p->aside_max / 2)
+	if (!p->refused_ms || p->aside_pages > p->aside_max / 2)
 		return;
-	p->refused = false;
+	p->refused_ms = 0;
 	eventfd_write(p->wake_fd, 1);
 }
 

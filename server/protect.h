@@ -50,8 +50,8 @@ int protect_give_up(struct protect *p, struct page_run run);
  * takes more than the bounds is in memory until it has been taken. */
 bool protect_has_room(struct protect *p);
 void protect_give_up_now(struct protect *p, struct page_run run);
-/* Somebody was refused, and nobody has been told of room since. */
-bool protect_has_refused(struct protect *p);
+/* Since when somebody has been refused, and nobody told of room; 0: nobody. In now_ms(). */
+int64_t protect_refused_ms(struct protect *p);
 
 /* Takes a run and copies its bytes to buf[PROTECT_TAKE_PAGES pages]: one that was copied aside, or
  * the next one in memory. False: there is none. */

@@ -326,11 +326,14 @@ static const struct request *find_parked(const struct snapshot *sn)
 static int64_t check_room(struct snapshot *sn, int64_t now)
 {
 	const struct request *req = sn->last ? NULL : find_parked(sn);
+	int64_t refused_ms = protect_refused_ms(marker_pages(sn->marker)), until_ms;
 
-	if (!req || !protect_has_refused(marker_pages(sn->marker)))
+	if (!req || !refused_ms)
 		return -1;
-	if (now < req->parked_ms + ROOM_MS)
-		return req->parked_ms + ROOM_MS;
+	/* Before, it was no room that it waited for. */
+	until_ms = max_i64(req->parked_ms, refused_ms) + ROOM_MS;
+	if (now < until_ms)
+		return until_ms;
 	give_up(sn, -ETIMEDOUT,
 		"the disk is too slow: %s has waited %d s for room to put aside what it changes",
 		req->conn->session->stored.client, ROOM_MS / 1000);

@@ -7,7 +7,9 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
+#include "common/clock.h"
 #include "common/util.h"
 #include "server/bits.h"
 #include "server/protect.h"
@@ -172,18 +174,37 @@ static void give_up__more_than_there_is_room_for_in_turns(void **state)
 	assert_true(protect_has_room(fx.p));
 	for (; give_up(0, 0, 300) == -EAGAIN; refused++) {
 		assert_false(protect_has_room(fx.p));
-		assert_true(protect_has_refused(fx.p));
+		assert_true(protect_refused_ms(fx.p));
 		while (protect_take_aside(fx.p, fx.buf, &run)) {
 			check_bytes(run);
 			memset(seen + run.page, 1, run.npages);
 		}
 		assert_true(protect_has_room(fx.p));
-		assert_false(protect_has_refused(fx.p));
+		assert_false(protect_refused_ms(fx.p));
 	}
 	assert_int_equal(refused, 300 / ASIDE_PAGES);
 	take_all(seen);
 	for (unsigned i = 0; i < PAGES; i++)
 		assert_int_equal(seen[i], 1);
+}
+
+static void refused__tells_since_when(void **state)
+{
+	int64_t before = now_ms(), since;
+	uint8_t seen[PAGES + 1] = {0};
+
+	begin();
+	assert_int_equal(give_up(0, 0, ASIDE_PAGES), 0);
+	assert_int_equal(protect_refused_ms(fx.p), 0);
+	assert_int_equal(give_up(1, 5, 1), -EAGAIN);
+	since = protect_refused_ms(fx.p);
+	assert_in_range(since, before, now_ms());
+	usleep(3000);
+	assert_int_equal(give_up(1, 5, 1), -EAGAIN);
+	assert_false(protect_has_room(fx.p));
+	assert_int_equal(protect_refused_ms(fx.p), since);
+	take_all(seen);
+	assert_int_equal(protect_refused_ms(fx.p), 0);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -197,6 +218,7 @@ int main(void)
 		CASE(end__what_was_not_taken_is_lost),
 		CASE(give_up__nothing_outside_of_a_snapshot),
 		CASE(give_up__more_than_there_is_room_for_in_turns),
+		CASE(refused__tells_since_when),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
