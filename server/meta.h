@@ -227,7 +227,8 @@ int meta_scrub_fd(const struct meta *m);
  * scrubbed, gives the scrubber more. *more: call again soon (reaping is left). *freed: pages that
  * became free, so that parked requests are worth another try. What fails, for a damaged record,
  * rests for a time that grows to a minute, and the rest of it goes on without; nothing parks for
- * it. */
+ * it. -ENOSPC: the store has no room even for this: nothing parks, and nothing asks for another
+ * try, until a batch has changed something. */
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed);
 
 /* After a restart, pages that were not free are not reused (scrubbed) before this was called for

@@ -50,6 +50,8 @@ struct meta {
 	unsigned ntodo;
 	bool reclaiming; /* meta_reclaim ran in this batch */
 	struct rest scrub_rest, drain_rest;
+	uint64_t full_at;    /* store_version() that reclaiming found no room in; 0: none */
+	unsigned full_tries; /* since it had some */
 
 	uint64_t ending_session; /* how far the grants of an ended session have been looked for */
 	uint64_t ending_position;
@@ -107,5 +109,8 @@ int meta_drain_session(struct meta *m, bool *more);
 
 /* meta_reclaim.c */
 bool meta_has_reclaim(const struct meta *m);
+/* Whether that part of it is to be waited for: it has not just failed, and there is room for it, or
+ * may be since something was changed. */
+bool meta_may_reclaim(const struct meta *m, const struct rest *rest);
 
 #endif

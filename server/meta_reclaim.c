@@ -1,13 +1,19 @@
 /* meta_reclaim.c - pages on their way back to free: reaped, taken from ended sessions, scrubbed. */
 #include "server/meta_internal.h"
 
+#include <errno.h>
+
 #include "common/crash_point.h"
 #include "common/util.h"
 #include "server/protect.h"
 #include "server/reaper.h"
 
-/* How many extents a step frees, so that it fits into the store's reserve. */
-enum { STEP_SHARE = 16, STEP_MAX = 128 };
+/* How many extents a step frees, so that it fits into the store's reserve; and where little of that
+ * is left. */
+enum { STEP_SHARE = 16, STEP_MAX = 128, STEP_MIN = 32 };
+
+/* So many changes make what was given up before them available. */
+enum { FULL_TRIES = 2 };
 
 /* While a snapshot has no room aside for what it protects, its export's pages wait and other
  * exports' don't. */
@@ -16,11 +22,23 @@ static bool may_scrub(const struct volume *v)
 	return space_has_dirty(&v->space) && protect_has_room(v->protect);
 }
 
+static bool is_full(const struct meta *m)
+{
+	return m->full_at && m->full_at == store_version(m->store);
+}
+
+bool meta_may_reclaim(const struct meta *m, const struct rest *rest)
+{
+	return rest_over(rest) && !is_full(m);
+}
+
 bool meta_has_reclaim(const struct meta *m)
 {
 	bool scrubs = rest_over(&m->scrub_rest);
 	bool room = scrubs && scrub_room(m->scrub) > 0;
 
+	if (is_full(m))
+		return false;
 	if ((m->now.nending && rest_over(&m->drain_rest)) || (m->ndone && scrubs))
 		return true;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
@@ -107,6 +125,23 @@ static int drain(struct meta *m, bool *more)
 	return err;
 }
 
+static int room_for(struct meta *m, unsigned nextents)
+{
+	return meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
+}
+
+/* Where others before have given pages up, a change that is next to nothing brings those. */
+static int no_room(struct meta *m, bool *more)
+{
+	if (m->full_tries++ < FULL_TRIES) {
+		*more = true;
+		return meta_save_super(m);
+	}
+	m->full_at = store_version(m->store);
+	m->full_tries = 0;
+	return -ENOSPC;
+}
+
 int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 {
 	unsigned nextents = (unsigned)min_u64(m->reserve / STEP_SHARE, STEP_MAX);
@@ -115,9 +150,14 @@ int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 	*more = false;
 	*freed = 0;
 	scrub_clear(m->scrub);
-	err = meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
+	err = room_for(m, nextents);
+	if (err == -ENOSPC && nextents > STEP_MIN) {
+		nextents = STEP_MIN;
+		err = room_for(m, nextents);
+	}
 	if (err)
-		return err;
+		return err == -ENOSPC ? no_room(m, more) : err;
+	m->full_tries = 0;
 	m->reclaiming = true;
 	if (rest_over(&m->scrub_rest))
 		err = rest_after(&m->scrub_rest, take_scrubbed(m, more, freed));

@@ -118,7 +118,7 @@ bool ns_dirty_comes(const struct ns_call *c);
 /* Nothing is free: NS_PARK where pages are on their way to be, else -ENOSPC, with a text. */
 int ns_no_pages(struct ns_call *c);
 /* Pages of a truncation before are still in the table where the caller wants to map: NS_PARK, or
- * -EIO where they can't be reaped. */
+ * -EIO where they can't be reaped, -ENOSPC where the store has no room for that. */
 int ns_wait_for_reaper(const struct ns_call *c);
 
 /* ---- leases, ns_lease.c ----------------------------------------------------------------------

@@ -32,7 +32,7 @@ int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 
 int ns_no_quota(struct ns_call *c)
 {
-	if (c->m->now.nending && rest_over(&c->m->drain_rest))
+	if (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_rest))
 		return NS_PARK;
 	c->rep->text = (struct rpc_str){quota_used, sizeof(quota_used) - 1};
 	return -EDQUOT;
@@ -208,9 +208,9 @@ static bool pages_may_come(const struct ns_call *c)
 {
 	if (!ns_dirty_comes(c))
 		return false;
-	return (c->v->space.now.dirty && rest_over(&c->m->scrub_rest)) ||
-	       (c->v->now.reap_pages && rest_over(&c->v->reap_rest)) ||
-	       (c->m->now.nending && rest_over(&c->m->drain_rest));
+	return (c->v->space.now.dirty && meta_may_reclaim(c->m, &c->m->scrub_rest)) ||
+	       (c->v->now.reap_pages && meta_may_reclaim(c->m, &c->v->reap_rest)) ||
+	       (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_rest));
 }
 
 int ns_no_pages(struct ns_call *c)
@@ -224,5 +224,7 @@ int ns_no_pages(struct ns_call *c)
 
 int ns_wait_for_reaper(const struct ns_call *c)
 {
-	return rest_over(&c->v->reap_rest) ? NS_PARK : -EIO;
+	if (!rest_over(&c->v->reap_rest))
+		return -EIO;
+	return meta_may_reclaim(c->m, &c->v->reap_rest) ? NS_PARK : -ENOSPC;
 }

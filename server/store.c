@@ -636,6 +636,14 @@ bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve)
 	return s->planned + npages + reserve <= s->available;
 }
 
+uint64_t store_version(const struct store *s)
+{
+	MDB_envinfo info;
+
+	mdb_env_info(s->env, &info);
+	return info.me_last_txnid;
+}
+
 void store_usage(struct store *s, struct store_usage *usage)
 {
 	bool own = !s->txn;

@@ -85,6 +85,10 @@ int store_room(struct store *s, uint64_t npages, uint64_t reserve);
 /* Once that was refused: would it leave so much? */
 bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve);
 
+/* Grows with each transaction that has changed something. Pages that one gives up can be taken two
+ * later. */
+uint64_t store_version(const struct store *s);
+
 struct store_usage {
 	uint64_t npages, used_pages;
 };

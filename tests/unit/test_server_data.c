@@ -773,6 +773,81 @@ static void reclaim__goes_on_beside_a_damaged_record(void **state)
 	fx_settle();
 }
 
+enum { SMALL_RESERVE = 64, LARGE_RESERVE = 4096 };
+
+static const char *long_name(unsigned i)
+{
+	static char name[200];
+
+	snprintf(name, sizeof(name), "%0*u", (int)sizeof(name) - 1, i);
+	return name;
+}
+
+/* Names can still be removed. */
+static unsigned fill_store(void)
+{
+	uint64_t reserve = fx.m->reserve;
+	unsigned n = 0;
+	int err;
+
+	fx.m->reserve = SMALL_RESERVE;
+	while (!(err = fx_make(RPC_MKNOD, ROOT_INO, long_name(n), S_IFREG | 0644)))
+		n++;
+	assert_int_equal(err, -ENOSPC);
+	fx.m->reserve = reserve;
+	return n;
+}
+
+static void remove_first(unsigned n)
+{
+	while (n--) {
+		assert_int_equal(fx_name(RPC_UNLINK, ROOT_INO, long_name(n)), 0);
+		assert_int_equal(fx_return_inode(fx.rep.remove.child.ino), 0);
+	}
+}
+
+/* Until something has changed nobody tries it again, nor waits for it. */
+static void reclaim__without_room(void **state)
+{
+	struct extent e = fx_grant_run(8);
+	unsigned n, tries = 0;
+	bool more = true;
+	int err = 0;
+
+	while (fx_grant(FX_PAGES, false) == 0)
+		;
+	n = fill_store();
+	assert_int_equal(fx_return_grants(&e, 1), 0);
+	assert_true(wants_reclaim());
+	assert_int_equal(fx_grant(1, true), -EAGAIN);
+	for (; !err && more; tries++)
+		err = try_reclaim(&more);
+	assert_int_equal(err, -ENOSPC);
+	assert_in_range(tries, 2, 4);
+	assert_int_equal(fx_grant(1, true), -ENOSPC);
+	assert_false(wants_reclaim());
+	remove_first(n);
+	assert_true(wants_reclaim());
+	assert_int_equal(fx_grant(1, true), -EAGAIN);
+	fx_settle();
+	assert_int_equal(fx_grant(1, true), 0);
+}
+
+/* What it can't do at once it does in smaller steps. */
+static void reclaim__with_little_room(void **state)
+{
+	struct extent e = fx_grant_run(8);
+	bool more;
+
+	remove_first(fill_store() / 2);
+	assert_int_equal(fx_return_grants(&e, 1), 0);
+	fx.m->reserve = LARGE_RESERVE;
+	assert_int_equal(try_reclaim(&more), 0);
+	assert_false(more);
+	fx_settle();
+	assert_int_equal(fx_usage().free_pages, FX_PAGES);
+}
+
 /* ---- ended sessions -------------------------------------------------------------------------- */
 
 static void session_end__takes_everything_back(void **state)
@@ -811,7 +886,8 @@ static void session_end__takes_everything_back(void **state)
 	meta_abort(fx.m);
 }
 
-#define CASE(f) cmocka_unit_test_setup_teardown(f, fx_set_up, fx_tear_down)
+#define CASE(f)  cmocka_unit_test_setup_teardown(f, fx_set_up, fx_tear_down)
+#define SMALL(f) cmocka_unit_test_setup_teardown(f, set_up_small_store, fx_tear_down)
 
 int main(void)
 {
@@ -849,6 +925,8 @@ int main(void)
 		CASE(reuse__that_does_not_come_is_not_waited_for),
 		CASE(scrub__begins_after_the_commit),
 		CASE(reclaim__goes_on_beside_a_damaged_record),
+		SMALL(reclaim__without_room),
+		SMALL(reclaim__with_little_room),
 		CASE(session_end__takes_everything_back),
 	};
 
