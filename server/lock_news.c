@@ -5,9 +5,13 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/util.h"
+#include "server/holders.h"
 #include "server/session.h"
 
-enum { LOG_MS = 1000 };
+/* How often it is found out whether somebody wants what one has who is gone: it takes a while where
+ * many wait. */
+enum { LOG_MS = 1000, LOOK_MS = 100 };
 
 void lock_news_wanted(struct server *s)
 {
@@ -80,6 +84,13 @@ static bool is_wanted(const struct session *session)
 	return !meta_locks_wanted(session->server->meta, session->stored.id, &wanted) && wanted;
 }
 
+static bool has_locks(const struct session *session)
+{
+	const struct server *s = session->server;
+
+	return meta_holder(s->meta, session->export->index, session->stored.id).locks;
+}
+
 /* -1: not as long as it is there, or nobody may want it. */
 static int64_t ends_ms(const struct session *session, int64_t now)
 {
@@ -87,7 +98,7 @@ static int64_t ends_ms(const struct session *session, int64_t now)
 	int64_t silent;
 
 	if (session->ending || session->export->closed ||
-		(!session->wanted_ms && !meta_locks_waiting(s->meta)))
+		(!session->wanted_ms && !meta_locks_waiting(s->meta)) || !has_locks(session))
 		return -1;
 	if (!list_empty(&session->conns)) {
 		silent = silence_ms(session, now);
@@ -107,9 +118,15 @@ int64_t lock_news_tick(struct server *s, int64_t now)
 		struct session *session = list_entry(pos, struct session, link);
 		int64_t at = ends_ms(session, now);
 
-		if (at > now && at < next)
-			next = at;
-		if (at < 0 || at > now || !is_wanted(session))
+		if (at < 0)
+			continue;
+		at = max_i64(at, session->looked_ms + LOOK_MS);
+		if (at > now) {
+			next = min_i64(next, at);
+			continue;
+		}
+		session->looked_ms = now;
+		if (!is_wanted(session))
 			continue;
 		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it is gone, and "
 			    "has locks that others want",

@@ -34,6 +34,7 @@ struct session {
 			      */
 	uint64_t frozen;     /* the snapshot that it has ended its writes for */
 	int64_t wanted_ms;   /* when somebody found a lock of it in his way last; 0: never */
+	int64_t looked_ms;   /* when it was found out last whether somebody waits for one */
 	struct spare spare;
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
