@@ -338,6 +338,34 @@ static void restart__who_waits_for_pages_is_not_late(void **state)
 	end_both();
 }
 
+/* An answer to the last server is none to this one, which would take it for all that there is. */
+static void restart__asks_by_other_numbers(void **state)
+{
+	static const struct rpc_grant_reply nothing;
+	uint64_t before, number;
+	struct rpc_reply rep;
+
+	begin_with_none_left();
+	ask(0, 1, grant_request(true));
+	before = until_told(1);
+	server_kill(&server);
+	server_start(&server);
+	for (unsigned i = 0; i < 2; i++) {
+		client_wait_closed(&clients[i]);
+		client_resume(&clients[i]);
+	}
+	ask(0, 1, grant_request(true));
+	number = until_told(1);
+	assert_true(number > before);
+	return_pages(1, &nothing, before);
+	assert_int_equal(told(1), number);
+	return_pages(1, &nothing, number);
+	client_receive(&clients[0], &rep);
+	assert_int_equal(rep.op, RPC_GRANT);
+	assert_int_equal(rep.status, -ENOSPC);
+	end_both();
+}
+
 int driver_run_pages(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -350,6 +378,7 @@ int driver_run_pages(void)
 			restart__with_one_that_stays_away__waits_no_longer_than_time_will_tell),
 		SHARERS_TEST(restart__who_waits_for_pages_can_withdraw),
 		SHARERS_TEST(restart__who_waits_for_pages_is_not_late),
+		SHARERS_TEST(restart__asks_by_other_numbers),
 	};
 
 	return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
