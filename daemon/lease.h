@@ -139,8 +139,9 @@ bool lease_is_alone(const struct request *req);
 bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	void (*then)(struct request *req, int status));
 /* CREATE and TMPFILE have pinned the file, which stays so until op_end(), and while it is open; one
- * that was made comes with its lease, and one that is to be cut needs one. notes: lease_notes() from before. True: so it is. False:
- * then(req, status) follows, since it was given back meanwhile and is asked for anew. */
+ * that was made comes with its lease, and one that is to be cut needs one. notes: lease_notes()
+ * from before. True: so it is. False: then(req, status) follows, since it was given back meanwhile
+ * and is asked for anew. */
 bool lease_take_opened(struct request *req, struct inode *inode,
 	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status));
