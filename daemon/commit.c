@@ -59,6 +59,16 @@ bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *h
 	return handle->told != inode->commit.nfailures;
 }
 
+bool commit_has_to_tell(struct inode *inode, const struct handle *handle)
+{
+	bool has;
+
+	pthread_mutex_lock(&inode->lock);
+	has = commit_has_to_tell_locked(inode, handle);
+	pthread_mutex_unlock(&inode->lock);
+	return has;
+}
+
 int commit_tell(struct inode *inode, struct handle *handle)
 {
 	struct commit *c = &inode->commit;

@@ -64,6 +64,7 @@ int commit_tell(struct inode *inode, struct handle *handle);
  * is not again. */
 void commit_told_by_answer(struct inode *inode, struct handle *handle);
 bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *handle);
+bool commit_has_to_tell(struct inode *inode, const struct handle *handle);
 
 /* Waits until all that has been written so far is committed, then calls then(req, status). True:
  * nothing is to be done, and then() is not called; *status is 0. */

@@ -1,5 +1,7 @@
 /* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> reply.
  */
+#include <errno.h>
+
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"
@@ -8,7 +10,14 @@
 /* Nobody waits any more for one that was abandoned, whose handle may be gone. */
 static int tell(struct request *req)
 {
-	return req->replied ? 0 : commit_tell(op_of(req)->inode, handle_of(req));
+	struct inode *inode = op_of(req)->inode;
+
+	if (req->replied)
+		return 0;
+	/* It begins anew when the session has ended, and tells then. */
+	if (inode->fs->options.sharing && renewal_ends(req, -EIO))
+		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
+	return commit_tell(inode, handle_of(req));
 }
 
 static void synced(struct request *req, int status)

@@ -295,17 +295,6 @@ static void tell(const struct request *req, struct handle *handle)
 		commit_tell(handle->inode, handle);
 }
 
-/* What fsync(2) would have made sure of. */
-static bool has_lost(const struct handle *handle)
-{
-	bool lost;
-
-	pthread_mutex_lock(&handle->inode->lock);
-	lost = commit_has_to_tell_locked(handle->inode, handle);
-	pthread_mutex_unlock(&handle->inode->lock);
-	return lost;
-}
-
 /* What is lost is known when the old session is forgotten; what the cache has of it goes with its
  * lease (cached.h), so what comes for it afterwards belongs to the new one. */
 static bool is_refused(const struct request *req, const struct handle *handle, bool running)
@@ -317,7 +306,7 @@ static bool is_refused(const struct request *req, const struct handle *handle, b
 	if (req->op == OP_FSYNC && running)
 		return false;
 	if (req->op == OP_FSYNC && stale)
-		return is_unlocked(handle) || has_lost(handle);
+		return is_unlocked(handle) || commit_has_to_tell(handle->inode, handle);
 	return stale;
 }
 

@@ -237,6 +237,37 @@ static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **stat
 	assert_true(renewal_enter(make_by_handle(1, OP_READ)));
 }
 
+static struct rpc_call *waiting_commit(unsigned thread)
+{
+	struct list *link = list_pop(&fx.remotes[thread].rpc_waiting_reserved);
+	struct rpc_call *call = link ? list_entry(link, struct rpc_call, link) : NULL;
+
+	assert_non_null(call);
+	assert_int_equal(call->req.op, RPC_COMMIT);
+	return call;
+}
+
+/* It is not over when it knows that something is lost: it begins anew, and has to tell that. */
+static void fsync__under_way_when_the_session_ends_tells_what_is_lost(void **state)
+{
+	struct request *req = make_by_handle(0, OP_FSYNC);
+	struct rpc_call *call;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->commit.size_dirty = true;
+	commit_dirty_locked(fx.inode, fx.threads[0]);
+	pthread_mutex_unlock(&fx.inode->lock);
+	fs_dispatch(req);
+	end_session();
+	call = waiting_commit(0);
+	call->done(call, &(struct rpc_reply){.op = RPC_COMMIT, .status = -ESTALE});
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	renew();
+	assert_int_equal(began[0], 1);
+	fs_dispatch(req);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
+}
+
 static void copy__by_two_handles_of_the_old_session_fails_once(void **state)
 {
 	struct handle target = {.inode = fx.inode};
@@ -448,6 +479,7 @@ int main(void)
 		CASE(handle__of_the_old_session_fails_once),
 		CASE(handle__of_the_old_session_is_good_for_what_is_no_data),
 		CASE(fsync__by_a_handle_of_the_old_session_tells_what_is_lost),
+		CASE(fsync__under_way_when_the_session_ends_tells_what_is_lost),
 		CASE(copy__by_two_handles_of_the_old_session_fails_once),
 		CASE(handle__that_had_a_lock_fails_for_good),
 		CASE(append__by_a_handle_of_the_old_session__leaves_its_place),
