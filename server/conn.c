@@ -257,9 +257,12 @@ static void drop_requests(struct conn *c)
 		request_drop(&c->controls[i]);
 }
 
-/* The PING that it was to bring will not come: another channel is to be rung. */
-static void lose_ring(struct conn *c)
+/* The PING that a ring was to bring will not come, nor perhaps its answer: another channel is to be
+ * rung. */
+static void lose_news(struct conn *c)
 {
+	if (c->session)
+		session_news_lost(c->session);
 	if (c->rung)
 		c->session->ring_wanted = c->server->rings_wanted = true;
 	c->rung = false;
@@ -269,7 +272,7 @@ void conn_disconnect(struct conn *c)
 {
 	if (c->state >= CONN_CLOSING)
 		return;
-	lose_ring(c);
+	lose_news(c);
 	drop_requests(c);
 	c->state = CONN_CLOSING;
 	channel_disconnect(c->channel);
@@ -281,7 +284,7 @@ void conn_fence(struct conn *c)
 
 	if (c->state == CONN_FENCING)
 		return;
-	lose_ring(c);
+	lose_news(c);
 	drop_requests(c);
 	c->state = CONN_FENCING;
 	if (!c->session) {

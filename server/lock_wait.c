@@ -540,6 +540,16 @@ bool lock_waits_told(struct lock_waits *ws, uint64_t session,
 	return true;
 }
 
+void lock_waits_untold(struct lock_waits *ws, uint64_t session)
+{
+	struct lock_session *by = find_session(ws, session);
+
+	if (!by)
+		return;
+	list_for_each (pos, &by->waits)
+		own_wait_of(pos)->said = false;
+}
+
 static bool is_waited_for(const struct lock_inode *at, uint64_t session, const struct held *held)
 {
 	list_for_each (pos, &at->waits) {

@@ -116,6 +116,9 @@ bool lock_waits_due(const struct lock_waits *ws, int64_t *next);
 bool lock_waits_told(struct lock_waits *ws, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
 
+/* What it was told of may be lost on its way. */
+void lock_waits_untold(struct lock_waits *ws, uint64_t session);
+
 /* Whether another one waits for what this session has. */
 int lock_waits_for(const struct lock_waits *ws, uint64_t session, bool *any);
 

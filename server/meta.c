@@ -308,6 +308,11 @@ bool meta_locks_told(struct meta *m, uint64_t session,
 	return lock_waits_told(&m->lock_waits, session, fn, arg);
 }
 
+void meta_locks_untold(struct meta *m, uint64_t session)
+{
+	lock_waits_untold(&m->lock_waits, session);
+}
+
 int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted)
 {
 	int err = store_begin_read(m->store);

@@ -161,6 +161,7 @@ int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), v
  */
 bool meta_locks_told(struct meta *m, uint64_t session,
 	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+void meta_locks_untold(struct meta *m, uint64_t session);
 /* Whether another session waits for locks of this one. */
 int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted);
 unsigned meta_locks_waiting(const struct meta *m);

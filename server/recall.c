@@ -470,6 +470,12 @@ bool recalls_put(struct session *session, struct wire_out *w)
 	return true;
 }
 
+void recalls_untold(struct session *session)
+{
+	list_for_each (pos, &session->recalls)
+		list_entry(pos, struct recall, of_session)->told = false;
+}
+
 unsigned recalls_of(const struct session *session)
 {
 	unsigned n = 0;

@@ -66,6 +66,8 @@ bool recalls_look(struct server *s);
 
 /* For PING: as many as fit, by turns. False: one that no PING has told of is left. */
 bool recalls_put(struct session *session, struct wire_out *w);
+/* What PINGs have told may be lost with their channel. */
+void recalls_untold(struct session *session);
 
 /* Ends who is late. Returns when to ask next in ms, or -1. */
 int64_t recalls_tick(struct server *s, int64_t now);

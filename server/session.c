@@ -393,6 +393,12 @@ static bool put_news(struct session *session, struct wire_out *w)
 	return locks && recalls;
 }
 
+void session_news_lost(struct session *session)
+{
+	recalls_untold(session);
+	meta_locks_untold(session->server->meta, session->stored.id);
+}
+
 void session_ping(struct request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};

@@ -75,6 +75,8 @@ void session_cancel(struct request *req);
  * Nothing is lost: where it can't be sent, or the channel is lost with it, it is sent as soon as it
  * can be, on whatever channel there is; any PING that comes first does as well. */
 void session_ring(struct session *session);
+/* A channel is lost, perhaps with answers to PINGs: the next ones tell it all again. */
+void session_news_lost(struct session *session);
 
 /* Whether nobody has heard of it for as long as a lease lasts. On shm a process that lives may use
  * its mappings: then only its own BYE ends the session. */

@@ -277,6 +277,8 @@ static void recalls__of_many_are_told_of_by_turns(void **state)
 		assert_false(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		assert_in_range(tellings[i], 2, 3);
+	session_news_lost(session);
+	assert_true(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		request_drop(&waiting[i]);
 }
