@@ -261,8 +261,9 @@ static void drop_requests(struct conn *c)
  * rung. */
 static void lose_news(struct conn *c)
 {
-	if (c->session)
-		session_news_lost(c->session);
+	if (!c->session)
+		return;
+	session_news_lost(c->session);
 	if (c->rung)
 		c->session->ring_wanted = c->server->rings_wanted = true;
 	c->rung = false;

@@ -239,10 +239,11 @@ static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **stat
 
 static struct rpc_call *waiting_commit(unsigned thread)
 {
-	struct list *link = list_pop(&fx.remotes[thread].rpc_waiting_reserved);
-	struct rpc_call *call = link ? list_entry(link, struct rpc_call, link) : NULL;
+	struct list *waiting = &fx.remotes[thread].rpc_waiting_reserved;
+	struct rpc_call *call;
 
-	assert_non_null(call);
+	assert_false(list_empty(waiting));
+	call = list_entry(list_pop(waiting), struct rpc_call, link);
 	assert_int_equal(call->req.op, RPC_COMMIT);
 	return call;
 }
