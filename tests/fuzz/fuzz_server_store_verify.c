@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "server/store.h"
@@ -20,16 +21,28 @@ static uint64_t used_pages;
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-static int new_file(char *path, size_t len)
+/* In memory, under a name beside which LMDB can have its own file. */
+static const char path[] = "store.fuzzed";
+
+static int new_file(void)
 {
 	int fd = memfd_create("store", MFD_CLOEXEC);
+	char target[64];
 
 	assert(fd >= 0);
-	snprintf(path, len, "/proc/self/fd/%d", fd);
+	snprintf(target, sizeof(target), "/proc/self/fd/%d", fd);
+	unlink(path);
+	assert(symlink(target, path) == 0);
 	return fd;
 }
 
-static struct store *open_store(const char *path)
+static void end_file(int fd)
+{
+	unlink(path);
+	close(fd);
+}
+
+static struct store *open_store(void)
 {
 	struct store *s;
 	char why[256];
@@ -81,10 +94,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	struct store_usage usage;
 	struct store *s;
-	char path[64];
-	int fd = new_file(path, sizeof(path));
+	int fd = new_file();
 
-	s = open_store(path);
+	s = open_store();
 	for (uint64_t i = 0; i < 10; i++)
 		change(s, i * RECORDS / 2);
 	store_usage(s, &usage);
@@ -93,7 +105,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	base = mmap(NULL, STORE_BYTES, PROT_READ, MAP_PRIVATE, fd, 0);
 	bytes = mmap(NULL, STORE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert(base != MAP_FAILED && bytes != MAP_FAILED);
-	close(fd);
+	end_file(fd);
 	return 0;
 }
 
@@ -115,17 +127,16 @@ static void patch(const uint8_t *data, size_t size)
 static void use(void)
 {
 	struct store *s;
-	char path[64];
-	int fd = new_file(path, sizeof(path));
+	int fd = new_file();
 
 	assert(write(fd, bytes, STORE_BYTES) == STORE_BYTES);
-	s = open_store(path);
+	s = open_store();
 	read_all(s);
 	change(s, RECORDS);
 	read_all(s);
 	store_close(s);
-	store_close(open_store(path)); /* verifies it */
-	close(fd);
+	store_close(open_store()); /* verifies it */
+	end_file(fd);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
