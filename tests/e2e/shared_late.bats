@@ -169,8 +169,11 @@ loads() {
 	[ "$(said "$1" load)" = "$2" ]
 }
 
-# maps NAME: where the kernel does.
-maps() {
+# keep_mapped NAME PATH: a file that says "first", where the kernel maps it.
+keep_mapped() {
+	keep "$1" "$2"
+	gives "$1" ok write first
+	gives "$1" ok fsync
 	case $(said "$1" map) in
 	ENODEV)
 		let_go "$1"
@@ -179,15 +182,12 @@ maps() {
 	ok) ;;
 	*) false ;;
 	esac
+	gives "$1" first load
 }
 
 @test "what was only stored when the session was ended is lost and told, and the others' mapped" {
 	begin 1 2
-	keep a "$dir/1/a"
-	gives a ok write first
-	gives a ok fsync
-	maps a
-	gives a first load
+	keep_mapped a "$dir/1/a"
 	gives a ok store never
 	late 1 2/a
 	served
@@ -204,11 +204,7 @@ maps() {
 
 @test "what is read for a mapping uses up no error of its file's user" {
 	begin 1 2
-	keep a "$dir/1/a"
-	gives a ok write first
-	gives a ok fsync
-	maps a
-	gives a first load
+	keep_mapped a "$dir/1/a"
 	late 1 2/a
 	served
 	until_true 20 loads a first
