@@ -116,7 +116,7 @@ static int connect_session(struct daemon *d)
 
 /* Flags that libfuse does not know. Those about access times do nothing in the kernel: they are
  * there to be seen, and to come back with mount -o remount. */
-static int finish_mount(struct daemon *d, const struct options *options)
+static int set_flags(struct daemon *d, const struct options *options)
 {
 	unsigned long flags = options_flags(options);
 	bool to_be_seen = flags & (MS_STRICTATIME | MS_NODIRATIME);
@@ -140,6 +140,30 @@ static void watch(struct daemon *d)
 			d->fs_options.mountpoint, errno_text(err));
 }
 
+/* The CPUs may, again. */
+static void let_sleep(struct daemon *d)
+{
+	if (d->latency_fd >= 0)
+		close(d->latency_fd);
+	d->latency_fd = -1;
+}
+
+/* None of it needs an answer from us. */
+static int finish_mount(struct daemon *d, const struct options *options)
+{
+	int err = set_flags(d, options);
+
+	if (err)
+		return err;
+	mountpoint_set_readahead(
+		d->fs_options.mountpoint, (unsigned)(options->config.readahead >> 10));
+	if (options->config.low_latency)
+		d->latency_fd = latency_hold();
+	watch(d);
+	return 0;
+}
+
+/* Who gets an answer from the mount finds it as it will be: nobody is answered before it is. */
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	struct fs_features features;
@@ -154,19 +178,19 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);
+	err = finish_mount(d, options);
+	if (err)
+		goto err_mounted;
 	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
 	if (err)
 		goto err_started;
-	err = finish_mount(d, options);
-	if (err)
-		goto err_started;
-	watch(d);
 	return 0;
 
 err_started:
 	io_threads_stop(d->threads);
 	io_threads_join(d->threads);
 err_mounted:
+	let_sleep(d);
 	fuse_port_unmount(d->port);
 	return err;
 }
@@ -227,8 +251,6 @@ err_survivor:
 
 static void tell_ready(struct daemon *d, const struct options *options)
 {
-	mountpoint_set_readahead(
-		d->fs_options.mountpoint, (unsigned)(options->config.readahead >> 10));
 	if (d->report >= 0) {
 		/* What went well is told by the exit status alone. */
 		/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
@@ -287,8 +309,7 @@ static void finish(struct daemon *d)
 	fuse_port_delete(d->port);
 	survivor_stop(&d->survivor);
 	close(d->signal_fd);
-	if (d->latency_fd >= 0)
-		close(d->latency_fd);
+	let_sleep(d);
 	log_info("%s is unmounted", d->fs_options.mountpoint);
 }
 
@@ -301,8 +322,6 @@ static int run(struct daemon *d, const struct options *options)
 			log_complaint("rmemfs", d->why);
 		return MOUNT_FAILED;
 	}
-	if (options->config.low_latency)
-		d->latency_fd = latency_hold();
 	tell_ready(d, options);
 	wait_for_end(d);
 	finish(d);
