@@ -5,11 +5,12 @@
  * of channels (a peer, a message, an I/O that ended, a connection that ended) come out of the
  * event queue that the channel was made on.
  *
- *     server: transport_open, region_register.., evq_new, transport_listen,
- *             EV_INCOMING -> channel_accept -> EV_OPEN -> EV_RECV.. -> channel_publish,
- * channel_send EV_CLOSED -> channel_fence -> EV_FENCED -> channel_delete client: transport_open,
- * buffer_register.., evq_new, channel_connect -> EV_OPEN -> channel_send, EV_RECV ->
- * channel_set_key -> channel_post -> EV_DONE EV_CLOSED -> channel_delete
+ *     server: transport_open, region_register.., evq_new, transport_listen
+ *             EV_INCOMING -> channel_accept -> EV_OPEN -> EV_RECV.., channel_publish, channel_send
+ *             EV_CLOSED -> channel_fence -> EV_FENCED -> channel_delete
+ *     client: transport_open, buffer_register.., evq_new
+ *             channel_connect -> EV_OPEN -> channel_send, EV_RECV.., channel_set_key
+ *             channel_post -> EV_DONE; EV_CLOSED -> channel_delete
  *
  * OWNERSHIP  Objects are deleted by their maker in the reverse order: channels and listeners, then
  *            queues, then regions and buffers, then the transport.
@@ -190,7 +191,8 @@ void channel_disconnect(struct channel *ch);
 void channel_delete(struct channel *ch);
 
 /* Server: makes certain that nothing of the peer's can touch a region through this channel any
- * more, and says so by EV_FENCED. Ends the channel if it is up (no EV_CLOSED then).
+ * more, and says so by EV_FENCED. Ends the channel if it is up (no EV_CLOSED then); the peer's ends
+ * with -ECONNRESET, as if we had died, and what it had posted with it: a fence is no refusal.
  * verbs: windows and queue pair destroyed. tcp: socket closed, its I/O thread through with it.
  * shm: the peer's process has ended, since a mapping can't be revoked: may take for ever, unless
  * the peer says that it has unmapped all (channel_fence_at_once). */

@@ -422,13 +422,13 @@ void verbs_delete(struct channel *base)
 	verbs_channel_free(ch);
 }
 
+/* The windows go when the queue pair takes no more requests: while it did, the peer would be told
+ * that it had no right to what it asks for, and not that it has lost its connection. */
 int verbs_fence(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);
-	int err = verbs_windows_free(ch);
+	int err;
 
-	if (err)
-		return err;
 	ch->fencing = true;
 	if (ch->phase == PHASE_OPEN && ch->srq) {
 		die(ch);

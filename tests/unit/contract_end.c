@@ -77,7 +77,7 @@ static void fence__of_a_stopped_client(void **state)
 	fill_pattern(f->memory[0].addr, REGION_BYTES, 30);
 	if (contract_kind != TRANSPORT_SHM) {
 		assert_int_equal(kill(f->peer.pid, SIGCONT), 0);
-		peer_expect(&f->peer, PEER_CLOSED);
+		assert_int_equal(peer_expect(&f->peer, PEER_CLOSED).status, -ECONNRESET);
 	}
 	assert_pattern(f->memory[0].addr, REGION_BYTES, 30);
 	channel_delete(ch);
@@ -99,7 +99,7 @@ static void fence__of_a_busy_client(void **state)
 		assert_int_equal(channel_fence(ch), 0);
 		assert_ptr_equal(expect_event(f->q, EV_FENCED, 0).channel, ch);
 		fill_pattern(f->memory[0].addr, REGION_BYTES, 31 + i);
-		peer_expect(&f->peer, PEER_CLOSED);
+		assert_int_equal(peer_expect(&f->peer, PEER_CLOSED).status, -ECONNRESET);
 		assert_pattern(f->memory[0].addr, REGION_BYTES, 31 + i);
 		channel_delete(ch);
 		peer_stop(&f->peer);
