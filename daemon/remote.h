@@ -63,7 +63,7 @@ struct io_call {
 	/* remote_io.c's: */
 	uint32_t nposted, nbatches;
 	int status;
-	uint8_t nrefused;
+	uint64_t refused_by; /* the incarnation of the server that did last; 0: none */
 	bool tried;
 };
 

@@ -286,6 +286,7 @@ static void attach_answered(struct remote *r, const struct rpc_reply *rep)
 		connection_drop(r, "%s", why);
 		return;
 	}
+	r->server = attach->incarnation;
 	session_renew(r->session, r->attach_ns, attach->server_time);
 	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
 	r->next_region = 0;

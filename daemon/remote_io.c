@@ -13,10 +13,6 @@
 #include "common/util.h"
 #include "daemon/remote_private.h"
 
-/* A peer that refuses an access ends the channel. Once may be its restart; twice is our call's
- * fault, and it must not end one channel after the other. */
-enum { REFUSED_MAX = 2 };
-
 static void batches_reset(struct remote *r)
 {
 	r->free_batches = NULL;
@@ -138,7 +134,7 @@ void io_start(struct io_thread *thread, struct io_call *call)
 	assert(call->nworks && (!call->head || call->dir == IO_READ));
 	call->nposted = call->nbatches = 0;
 	call->status = 0;
-	call->nrefused = 0;
+	call->refused_by = 0;
 	call->tried = false;
 	call->piped = false;
 	list_add_tail(&q->waiting, &call->link);
@@ -200,11 +196,16 @@ static struct io_call *batch_take(struct remote *r, struct io_batch *batch)
 	return call;
 }
 
-static void call_failed(struct io_call *call, int status)
+/* A peer that refuses an access ends the channel. So does one that dies, whose memory windows may
+ * go before its queue pairs; and all batches of a channel end as it does. But what the same server
+ * refuses on a second channel is the call's fault, and it must not end one after the other. */
+static void call_failed(const struct remote *r, struct io_call *call, int status)
 {
-	if (status == -EACCES && ++call->nrefused >= REFUSED_MAX)
+	if (status == -EACCES && call->refused_by == r->server)
 		call->status = -EIO;
-	else if (!call_broken(call))
+	else if (status == -EACCES && !call_broken(call))
+		call->status = -EACCES;
+	else if (!call->status)
 		call->status = -EAGAIN;
 }
 
@@ -228,7 +229,7 @@ void transfers_done(struct remote *r, const struct event *ev)
 
 	if (ev->status) {
 		r->nfailed += nworks;
-		call_failed(call, ev->status);
+		call_failed(r, call, ev->status);
 		connection_drop(r, "a transfer ended in error: %s", errno_text(ev->status));
 	} else if (call->nbatches == 0) {
 		call->piped = ev->piped;
@@ -251,6 +252,8 @@ static void queue_rewind(struct remote *r, struct io_queue *q)
 		struct io_call *call = list_entry(node, struct io_call, link);
 
 		call->nposted = call->nbatches = 0;
+		if (call->status == -EACCES)
+			call->refused_by = r->server;
 		if (!call_broken(call))
 			call->status = 0;
 		list_add_tail(call_broken(call) ? &r->io_refused : &q->waiting, &call->link);

@@ -54,17 +54,19 @@ struct script {
 
 	/* Orders. */
 	atomic_bool stop;
-	atomic_uint drop_every;   /* end the channel instead of every nth reply */
-	atomic_uint cut_once;     /* end all channels now */
-	atomic_bool hold;         /* answer only COMMITs */
-	atomic_bool silent;       /* answer no PING before this ends */
-	atomic_bool garbage_once; /* answer the next PING with garbage */
-	atomic_uint recall_bytes; /* of zeros, behind the answers to PINGs */
-	atomic_uint ring_once;    /* enum script_ring */
-	atomic_int refuse;        /* status of the next ATTACHs */
-	atomic_uint nended;       /* sessions before this one */
-	atomic_uint timeout_ms;   /* told to those that attach */
-	atomic_uint nregions;     /* so, too; SCRIPT_REGIONS of them can be asked for */
+	atomic_uint drop_every;    /* end the channel instead of every nth reply */
+	atomic_uint cut_once;      /* end all channels now */
+	atomic_bool hold;          /* answer only COMMITs */
+	atomic_bool silent;        /* answer no PING before this ends */
+	atomic_bool garbage_once;  /* answer the next PING with garbage */
+	atomic_uint recall_bytes;  /* of zeros, behind the answers to PINGs */
+	atomic_uint ring_once;     /* enum script_ring */
+	atomic_int refuse;         /* status of the next ATTACHs */
+	atomic_uint nended;        /* sessions before this one */
+	atomic_uint timeout_ms;    /* told to those that attach */
+	atomic_uint nregions;      /* so, too; SCRIPT_REGIONS of them can be asked for */
+	atomic_uint refuse_writes; /* of so many connections more, whom it is told otherwise */
+	atomic_bool restart;       /* each ATTACH is another incarnation's */
 
 	/* What happened. */
 	atomic_uint nattached, nexecuted, nreplayed, nviolations, nbyes;
@@ -96,7 +98,7 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 		rep.attach = (struct rpc_attach_reply){
 			.session = SCRIPT_SESSION + atomic_load(&sc->nended),
 			.store_id = "a store",
-			.incarnation = 1,
+			.incarnation = 1 + atomic_load(&sc->restart) * atomic_load(&sc->nattached),
 			.resumed = c->attach.attach.session != 0,
 			.nslots = SCRIPT_SLOTS,
 			.nreserved = SCRIPT_RESERVED,
@@ -140,12 +142,15 @@ static inline void script_regions(
 	struct region_key key;
 	struct wire_out out;
 
-	if (channel_publish(ch, sc->regions[entry.index], REGION_READ | REGION_WRITE, &key) != 0)
+	if (channel_publish(ch, sc->regions[entry.index],
+		    REGION_READ | (atomic_load(&sc->refuse_writes) ? 0 : REGION_WRITE), &key) != 0)
 		return;
+	if (atomic_load(&sc->refuse_writes) && entry.index == atomic_load(&sc->nregions) - 1)
+		atomic_fetch_sub(&sc->refuse_writes, 1);
 	entry.addr = key.addr;
 	entry.len = key.len;
 	entry.rkey = key.rkey;
-	entry.access = key.access;
+	entry.access = REGION_READ | REGION_WRITE;
 	wire_out_init(&out, tail, sizeof(tail));
 	rpc_put_region(&out, &entry);
 	rep.regions = (struct rpc_regions_reply){

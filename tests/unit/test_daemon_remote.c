@@ -373,6 +373,47 @@ static void io__beyond_a_region_is_an_error_of_the_call(void **state)
 	bench_close(&b);
 }
 
+/* The next connections are to a server that refuses WRITEs. */
+static void open_refusing(struct bench *b, unsigned nconnections, bool restart)
+{
+	bench_open(b, 1);
+	atomic_store(&b->script.restart, restart);
+	atomic_store(&b->script.refuse_writes, nconnections);
+	atomic_store(&b->script.cut_once, 1);
+	drive_until(
+		&b->d, atomic_load(&b->script.nattached) == 2 && remote_connected(b->d.threads));
+}
+
+/* Of many at once, and of several batches each, which all end as the channel does. */
+static void io__refused_by_servers_that_die_is_repeated(void **state)
+{
+	struct bench b;
+
+	open_refusing(&b, 4, true);
+	ios_start(&b.d, &ios, IO_WRITE);
+	ios_finish(&b.d, &ios);
+	assert_int_equal(atomic_load(&b.script.nattached), 2 + 4);
+	bench_close(&b);
+}
+
+static void io__refused_twice_by_one_server_is_an_error_of_the_call(void **state)
+{
+	struct test_io io = {.call = {.dir = IO_WRITE, .nworks = 1, .done = test_io_done}};
+	struct sge sge;
+	struct work work;
+	struct bench b;
+
+	open_refusing(&b, 1000, false);
+	sge = (struct sge){.addr = b.d.memory, .len = PAGE_BYTES, .buffer = b.d.buffer};
+	work = (struct work){.sge = &sge, .nsge = 1};
+	io.call.works = &work;
+	io_start(&b.d.threads[0], &io.call);
+	drive_until(&b.d, io.ndone);
+	assert_int_equal(io.status, -EIO);
+	assert_int_equal(atomic_load(&b.script.nattached), 2 + 2);
+	bench_close(&b);
+}
+
 static void io_cancel__only_before_it_is_posted(void **state)
 {
 	struct bench b;
@@ -458,6 +499,8 @@ int main(void)
 		cmocka_unit_test(io__comes_back_equal_by_the_pipe),
 		cmocka_unit_test(io__comes_back_equal_by_the_pipe_though_channels_are_cut),
 		cmocka_unit_test(io__beyond_a_region_is_an_error_of_the_call),
+		cmocka_unit_test(io__refused_by_servers_that_die_is_repeated),
+		cmocka_unit_test(io__refused_twice_by_one_server_is_an_error_of_the_call),
 		cmocka_unit_test(io_cancel__only_before_it_is_posted),
 		cmocka_unit_test(threads__each_with_its_channel),
 	};
