@@ -78,7 +78,7 @@ struct remote {
 	bool missed;         /* remote_disconnected() */
 	bool down;           /* told session_channel_down() */
 	int64_t attach_ns;   /* when ATTACH was sent */
-	uint64_t server; /* the incarnation that answered ATTACH last */
+	uint64_t server;     /* the incarnation that answered ATTACH last */
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
 	int64_t next_ping_ms;
