@@ -361,6 +361,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.max_inodes = v->max_inodes,
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
+		.transactions = store_version(m->store),
 		.layouts = v->now.leases.layouts,
 		.shared = v->now.leases.shared,
 		.exclusive = v->now.leases.exclusive,
