@@ -177,8 +177,8 @@ uint32_t channel_peer_version(const struct channel *ch);
 uint64_t channel_progress(const struct channel *ch);
 
 /* Server: READs and WRITEs of the peer's that came to nothing: it had no right to what they named,
- * or the fence cut them off. Where the device does the transfers (verbs), those that the fence
- * refuses are seen by the peer alone; on shm there is nobody to refuse any. */
+ * or the fence cut them off. Where the device does the transfers (verbs), a fence ends the
+ * connection and refuses none; on shm there is nobody to refuse any. */
 uint64_t channel_refused(const struct channel *ch);
 
 /* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with

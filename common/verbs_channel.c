@@ -306,8 +306,9 @@ static void die(struct verbs_channel *ch)
 {
 	ch->phase = PHASE_DYING;
 	/* Also what puts our queue pair into error, on the side that was asked to disconnect too.
-	 */
-	rdma_disconnect(ch->id);
+	 * There it refuses nobody; else the windows are all that keeps the peer out. */
+	if (rdma_disconnect(ch->id) != 0 && !qp_in_error(ch))
+		verbs_windows_free(ch);
 	if (ch->srq) {
 		ch->last_ms = now_ms() + VERBS_LAST_MS;
 		verbs_evq_await(ch);

@@ -10,10 +10,10 @@
  * stay. They belong to no queue pair, so the end of one has to make sure of those that it has
  * taken:
  *
- *     windows freed, queue pair into error
+ *     queue pair into error
  *     -> the device says that it takes no more, and has completed what it had
  *        (IBV_EVENT_QP_LAST_WQE_REACHED)
- *     -> completions taken -> queue pair destroyed
+ *     -> windows freed -> completions taken -> queue pair destroyed
  *
  * Soft-RoCE and others say nothing. It is waited for VERBS_LAST_MS only, and what such a queue pair
  * may have taken along is found again by what the others give back (receives.h); until then there

@@ -196,14 +196,17 @@ static struct io_call *batch_take(struct remote *r, struct io_batch *batch)
 	return call;
 }
 
-/* A peer that refuses an access ends the channel. So does one that dies, whose memory windows may
- * go before its queue pairs; and all batches of a channel end as it does. But what the same server
- * refuses on a second channel is the call's fault, and it must not end one after the other. */
+/* A peer that refuses an access ends the channel, and all batches that were posted behind end as it
+ * does: the first is the one that was refused. A peer that dies may refuse, too, since its memory
+ * windows may go before its queue pairs. But what the same server refuses on a second channel is
+ * the call's fault, and it must not end one after the other. */
 static void call_failed(const struct remote *r, struct io_call *call, int status)
 {
-	if (status == -EACCES && call->refused_by == r->server)
+	bool refused = status == -EACCES && r->state != REMOTE_DROPPING;
+
+	if (refused && call->refused_by == r->server)
 		call->status = -EIO;
-	else if (status == -EACCES && !call_broken(call))
+	else if (refused && !call_broken(call))
 		call->status = -EACCES;
 	else if (!call->status)
 		call->status = -EAGAIN;

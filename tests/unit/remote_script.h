@@ -65,7 +65,7 @@ struct script {
 	atomic_uint nended;        /* sessions before this one */
 	atomic_uint timeout_ms;    /* told to those that attach */
 	atomic_uint nregions;      /* so, too; SCRIPT_REGIONS of them can be asked for */
-	atomic_uint refuse_writes; /* of so many connections more, whom it is told otherwise */
+	atomic_uint refuse_writes; /* of so many connections to region 0, untold */
 	atomic_bool restart;       /* each ATTACH is another incarnation's */
 
 	/* What happened. */
@@ -139,14 +139,16 @@ static inline void script_regions(
 	struct rpc_reply rep = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
 	uint8_t tail[RPC_REGION_BYTES];
 	struct rpc_region entry = {.index = req->regions.first};
+	unsigned access = REGION_READ | REGION_WRITE;
 	struct region_key key;
 	struct wire_out out;
 
-	if (channel_publish(ch, sc->regions[entry.index],
-		    REGION_READ | (atomic_load(&sc->refuse_writes) ? 0 : REGION_WRITE), &key) != 0)
-		return;
-	if (atomic_load(&sc->refuse_writes) && entry.index == atomic_load(&sc->nregions) - 1)
+	if (entry.index == 0 && atomic_load(&sc->refuse_writes)) {
 		atomic_fetch_sub(&sc->refuse_writes, 1);
+		access = REGION_READ;
+	}
+	if (channel_publish(ch, sc->regions[entry.index], access, &key) != 0)
+		return;
 	entry.addr = key.addr;
 	entry.len = key.len;
 	entry.rkey = key.rkey;
