@@ -226,7 +226,7 @@ writer_waits_in() {
 
 # bats test_tags=only:tcp
 @test "ack=local, soft: fsync tells what did not arrive in time, and it does later" {
-	prepare -o soft,timeo=1,peer_timeout=1,connect_timeout=1
+	prepare -o soft,timeo=4,peer_timeout=4,connect_timeout=4
 	stop_answering
 	step write 4 new = "write 0"
 	ask fsync

@@ -153,6 +153,12 @@ mode_and_acl() {
 }
 
 @test "what was set while the server is away is there when it is back" {
+	# What the kernel has been told of must be good for as long.
+	umount_rmem
+	stop_server
+	use_lease 600
+	start_server
+	mount_rmem
 	mkfifo "$dir/go"
 	{
 		echo data

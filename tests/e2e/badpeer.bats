@@ -60,12 +60,12 @@ told() {
 		END { print n + 0 }' "$dir/server.log"
 }
 
-# copies N: N times a file goes there, and back after the cache was dropped, and is compared.
+# copies N: N times a file goes there, and back after its bytes were dropped from the cache, and is compared.
 copies() {
 	local i
 	for ((i = 0; i < $1; i++)); do
 		cp "$dir/data" "$mnt/copy.$i"
-		drop_caches
+		fsop uncache "$mnt"
 		cmp "$dir/data" "$mnt/copy.$i"
 		rm "$mnt/copy.$i"
 	done

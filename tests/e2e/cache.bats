@@ -24,7 +24,7 @@ exclusive() {
 # second_mount: its message, of a mount that must be refused.
 second_mount() {
 	mkdir -p "$dir/second"
-	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$dir/second" 2>&1
+	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=3" "$(mount_source)" "$dir/second" 2>&1
 }
 
 @test "an exclusive mount is alone, and both sides say so" {
@@ -51,7 +51,7 @@ second_mount() {
 @test "an exclusive session is still so after kill -9 of the server" {
 	exclusive
 	crash_server
-	until_true 20 test "$(status_of '.sessions | length')" = 1
+	[ "$(status_of '.sessions | length')" = 1 ]
 	[ "$(status_of '.sessions[0].exclusive')" = true ]
 }
 
@@ -209,7 +209,7 @@ times_of() {
 
 @test "exclusive: on a soft mount close tells that the server is away" {
 	cache_mode=exclusive
-	mount_rmem -o soft,timeo=1,peer_timeout=1,connect_timeout=1
+	mount_rmem -o soft,timeo=4,peer_timeout=4,connect_timeout=4
 	exec 5>"$mnt/a"
 	suspend "$server_pid"
 	run timeout 30 dd if=/dev/zero of=/dev/fd/5 bs=64k count=4 conv=fsync,notrunc status=none

@@ -158,9 +158,10 @@ calls() {
 	read_direct 2000
 	reads=$(($(calls syscr) - reads)) writes=$(($(calls syscw) - writes))
 	echo "2000 reads: $reads read calls, $writes write calls"
-	# Now and then the daemon reads without having been told, and finds nothing.
+	# The daemon may read without having been told, and find nothing: once a request at most, and
+	# as a rule now and then.
 	[ $reads -ge 2000 ]
-	[ $reads -le 2900 ]
+	[ $reads -le 4100 ]
 	[ $writes -ge 2000 ]
 	[ $writes -le 2100 ]
 }
@@ -293,9 +294,10 @@ large_writes() {
 	old=$(large_writes conv=notrunc)
 	again=$(large_writes oflag=direct)
 	echo "MiB copied: $new of a new file, $old of an old one, $again of one that was cut to nothing"
-	# Before it is known what is to be expected; each thread has to learn it.
-	[ "$new" -le 12 ]
+	# Before it is known what is to be expected, which each thread has to learn, and where the
+	# server takes its time to grant more. As a rule it is a few.
+	[ "$new" -le 20 ]
 	[ "$old" -ge 32 ]
 	[ "$old" -le 36 ]
-	[ "$again" -le 12 ]
+	[ "$again" -le 20 ]
 }

@@ -252,7 +252,7 @@ check_config() {
 	start_server
 	mount_rmem
 	mkdir "$dir/second"
-	run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=1" \
+	run timeout 30 rmemfs -c /dev/null -o "$(mount_options),connect_timeout=3" \
 		"$(mount_source)" "$dir/second" 3>&-
 	echo "$output"
 	[ "$status" -ne 0 ]

@@ -374,15 +374,25 @@ watch_over() {
 	) 3>&- >/dev/null 2>&1 &
 }
 
+# A port of this test's own as long as its folder is there, though nobody listens while its server is
+# away.
+take_port() {
+	while :; do
+		port=$(free_port)
+		dir=${TMPDIR:-/tmp}/rmemfs-test.$port
+		! mkdir -m 700 "$dir" || break
+		[ -e "$dir" ] || return 1
+	done
+}
+
 setup_rmem() {
 	[ "$(id -u)" -eq 0 ] || skip "mounting takes root"
 	[ -c /dev/fuse ] || skip "there is no /dev/fuse"
 	uptime_began=$(cut -d. -f1 /proc/uptime)
-	dir=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-test.XXXXXX")
+	take_port
 	memory=$(mktemp -d "${RMEMFS_TEST_SHM:-/dev/shm}/rmemfs-test.XXXXXX")
 	mnt=$dir/mnt
 	socket=$dir/server.sock
-	port=$(free_port)
 	mkdir "$mnt"
 	if small; then
 		export_size=160MiB

@@ -1,8 +1,9 @@
 /* hold.c - keeps one thread of a process from running, and the others not.
  *
  *     hold PID NAME [OPCODE]   stops the thread of that name and prints "held"; it goes on when we
- *                              end. With the number of a FUSE opcode: as soon as it has read such a
- *                              message from the kernel, and before it can look at it.
+ *                              end. With the number of a FUSE opcode: it prints "follows", and
+ *                              stops it as soon as it has read such a message from the kernel,
+ *                              and before it can look at it.
  */
 #include <dirent.h>
 #include <err.h>
@@ -49,6 +50,12 @@ static pid_t find_thread(const char *pid, const char *name)
 			found = (pid_t)atoi(entry->d_name);
 	closedir(tasks);
 	return found;
+}
+
+static void say(const char *word)
+{
+	puts(word);
+	fflush(stdout);
 }
 
 /* ---- until it has read a message ------------------------------------------------------------- */
@@ -103,6 +110,7 @@ static void run_until_it_reads(pid_t tid, uint32_t opcode)
 
 	if (ptrace(PTRACE_SETOPTIONS, tid, NULL, PTRACE_O_TRACESYSGOOD))
 		err(1, "thread %d", tid);
+	say("follows");
 	for (;;) {
 		run_to_next_stop(tid, signal, &status);
 		signal = 0;
@@ -136,8 +144,7 @@ int main(int argc, char **argv)
 		err(1, "thread %d did not stop", tid);
 	if (argc == 4)
 		run_until_it_reads(tid, (uint32_t)atoi(argv[3]));
-	puts("held");
-	fflush(stdout);
+	say("held");
 	for (;;)
 		pause();
 }

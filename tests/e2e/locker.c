@@ -4,7 +4,7 @@
  *
  *     locker try KIND TYPE PATH AT      at once
  *     locker hold KIND TYPE PATH AT     waits, prints, and keeps it until a line comes
- *     locker wait KIND TYPE PATH AT MS  waits; SIGALRM comes after MS
+ *     locker wait KIND TYPE PATH AT     so, too, unless SIGALRM interrupts it
  *     locker cross PATH ONE TWO         holds ONE, says got, and waits for TWO after a line
  *     locker get PATH AT                which lock is there: free, or TYPE PID START LENGTH
  *     locker close PATH                 locks record 0 by one descriptor, closes another after
@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 static int opened(const char *path)
@@ -105,12 +104,9 @@ static void does_nothing(int sig)
 static int wait_for(char **args)
 {
 	const struct sigaction action = {.sa_handler = does_nothing};
-	long ms = atol(args[4]);
-	struct itimerval timer = {.it_value = {ms / 1000, ms % 1000 * 1000}};
 
 	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &timer, NULL);
-	return take(args, true, false);
+	return take(args, true, true);
 }
 
 static int cross(char **args)
@@ -186,7 +182,7 @@ int main(int argc, char **argv)
 		return take(args, false, false);
 	if (strcmp(command, "hold") == 0 && argc == 6)
 		return take(args, true, true);
-	if (strcmp(command, "wait") == 0 && argc == 7)
+	if (strcmp(command, "wait") == 0 && argc == 6)
 		return wait_for(args);
 	if (strcmp(command, "cross") == 0 && argc == 5)
 		return cross(args);

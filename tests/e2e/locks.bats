@@ -38,8 +38,12 @@ let_go() {
 	[ "$(fsop count-locks "$mnt/a")" -eq 0 ]
 }
 
+# waiting COUNT: for locks of $mnt/a, and of nothing else on this machine.
 waiting() {
-	[ "$(grep -c -- '->.*POSIX' /proc/locks)" -eq "$1" ]
+	local major minor ino
+	IFS=: read -r major minor <<<"$(mountpoint -d "$mnt")"
+	ino=$(stat -c %i "$mnt/a")
+	[ "$(grep -c -- "-> POSIX .* $(printf '%02x:%02x:%d' "$major" "$minor" "$ino") " /proc/locks)" -eq "$1" ]
 }
 
 @test "who waits for a lock holds up nobody else" {

@@ -121,7 +121,8 @@ mount_second() {
 		for ((n = 1; ; n++)); do
 			printf '%08d' $n | dd of="$mnt/count" conv=notrunc,fsync status=none || exit 0
 			mkdir "$mnt/d.$n" || exit 0
-			echo $n >"$dir/acknowledged"
+			echo $n >"$dir/acknowledged.new"
+			mv "$dir/acknowledged.new" "$dir/acknowledged"
 		done
 	) 3>&- 2>/dev/null &
 	writer=$!

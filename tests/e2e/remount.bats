@@ -190,7 +190,8 @@ write_on() {
 	rm "$mnt/a"
 	exec 9>&-
 	exec 9<"$mnt/."
-	change ro
+	# The kernel says later that it was closed, and is busy until it is told so.
+	until_true 10 change ro
 	are ro
 	exec 9<&-
 }

@@ -32,20 +32,21 @@ note() {
 	echo "# $*" >&3
 }
 
-# begin_churn FOLDER: another process makes and removes directories there until end_churn; then
-# $made is how many.
+# begin_churn FOLDER: another process has begun to make and remove directories there, and goes on until
+# end_churn; then $made is how many.
 begin_churn() {
 	mkfifo "$dir/go"
 	scale churn "$1" <"$dir/go" >"$dir/made" 3>&- &
 	churn=$!
 	exec 5>"$dir/go"
+	until_true 20 grep -q begun "$dir/made"
 }
 
 end_churn() {
 	exec 5>&-
 	wait "$churn"
 	rm "$dir/go"
-	made=$(cat "$dir/made")
+	made=$(sed 1d "$dir/made")
 }
 
 # make_files FOLDER COUNT

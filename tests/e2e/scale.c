@@ -229,7 +229,10 @@ static int churn(char **args)
 		snprintf(name, sizeof(name), "other.%llu", (unsigned long long)n % 16);
 		if (mkdir(name, 0755) < 0 || rmdir(name) < 0)
 			return failed(name);
-		n++;
+		if (n++ == 0) {
+			puts("begun");
+			fflush(stdout);
+		}
 	}
 	printf("%llu\n", (unsigned long long)n);
 	return 0;

@@ -292,10 +292,6 @@ large_appends() {
 	in_each_kind large_appends
 }
 
-is_traced() {
-	grep -h '^TracerPid:' "/proc/$1/task/"*/status | grep -qv '[[:space:]]0$'
-}
-
 # One thread has read the first piece, and looks at it when the other one has read all others.
 @test "the pieces of a large append are in order, whichever thread reads them when" {
 	mkdir "$controls"
@@ -305,7 +301,7 @@ is_traced() {
 	: >"$dir/1/log"
 	hold "${mounts[1]}" rmemfs-io/0 16 >"$dir/held" 3>&- &
 	holder=$!
-	until_true 10 is_traced "${mounts[1]}"
+	until_true 10 grep -q follows "$dir/held"
 	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
 	worker=$!
 	until_true 10 grep -q held "$dir/held" || die "the thread has read no WRITE"

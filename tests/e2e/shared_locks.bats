@@ -7,7 +7,7 @@ load helpers
 load mounts
 
 lease=2 # seconds
-test_seconds=60
+test_seconds=150
 
 setup() {
 	setup_rmem
@@ -214,14 +214,18 @@ wait_at_server() {
 	for kind in flock process open; do
 		start "$kind" locker hold $kind alone "$dir/1/file" 0
 		says $kind got
-		[ "$(locker wait $kind alone "$dir/2/file" 0 300)" = interrupted ]
+		start "$kind.waits" locker wait $kind alone "$dir/2/file" 0
+		until_true 20 wait_at_server 1
+		kill -ALRM "$(cat "$dir/pid.$kind.waits")"
+		says "$kind.waits" interrupted
+		let_go "$kind.waits"
 		start "$kind.killed" locker hold $kind alone "$dir/2/file" 0
 		until_true 20 wait_at_server 1
 		kill -TERM "$(cat "$dir/pid.$kind.killed")"
 		! wait "$(cat "$dir/pid.$kind.killed")" || false
 		let_go $kind
 		soon_finds got 1 $kind alone 0
-		finds got 2 $kind alone 0
+		soon_finds got 2 $kind alone 0
 	done
 }
 
@@ -327,9 +331,10 @@ count_all() {
 	begin 1 2
 	start one locker hold process alone "$dir/1/file" 0
 	says one got
-	start two locker wait process alone "$dir/2/file" 0 1500
+	start two locker wait process alone "$dir/2/file" 0
 	until_true 20 wait_at_server 1
 	kill_server
+	kill -ALRM "$(cat "$dir/pid.two")"
 	says two interrupted
 	start_server
 	let_go one

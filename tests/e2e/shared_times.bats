@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 load helpers
 load mounts
 
-lease=2 # seconds
+lease=4 # seconds
 # shellcheck disable=SC2034 # the helpers take it
 test_seconds=90
 

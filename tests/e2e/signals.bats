@@ -136,14 +136,15 @@ alarmed() {
 	fsop map-and-store-on "$mnt/a" >"$dir/stored" 3>&- &
 	pid=$!
 	until_true 10 grep -q stored "$dir/stored"
+	exec 9<"$mnt/." # or umount is through when the process is ended in time
 	kill_server
 	kill -KILL "$pid"
 	# The kernel writes the page back before it ends it, where no signal reaches.
 	run ! until_true 1 ended "$pid"
-	# It still has the mount in use.
 	run ! umount -f "$mnt"
 	[[ $output == *busy* ]]
 	until_true 10 ended "$pid"
+	exec 9<&-
 	exit_status "$daemon_pid" 10
 	daemon_pid=''
 	umount "$mnt"
@@ -158,7 +159,7 @@ alarmed() {
 	cp "$dir/a" "$mnt/a"
 	exec 9<"$mnt/a"
 	kill -TERM "$daemon_pid"
-	exit_status "$daemon_pid" 2
+	exit_status "$daemon_pid" 10
 	daemon_pid=''
 	run ! mountpoint -q "$mnt"
 	run cat <&9

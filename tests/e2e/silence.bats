@@ -26,7 +26,7 @@ answer_again() {
 }
 
 mount_soft() {
-	mount_rmem -o soft,timeo=1,peer_timeout=1,connect_timeout=1,io_threads=1 "$@"
+	mount_rmem -o soft,timeo=3,peer_timeout=3,connect_timeout=3,io_threads=1 "$@"
 }
 
 daemon_logged() {
@@ -78,7 +78,7 @@ name_is_looked_up() {
 	mount_rmem -o peer_timeout=1,connect_timeout=1
 	echo before >"$mnt/a"
 	stop_answering
-	until_true 3 daemon_logged 'connection lost: no answer for 1 s; reconnecting'
+	until_true 10 daemon_logged 'connection lost: no answer for 1 s; reconnecting'
 	answer_again
 	until_true 10 back 1
 	[ "$(cat "$mnt/a")" = before ]
@@ -89,9 +89,9 @@ name_is_looked_up() {
 
 @test "a mount that does nothing is not taken for silent, nor is its server" {
 	start_server
-	mount_rmem -o peer_timeout=1
+	mount_rmem -o peer_timeout=3
 	echo there >"$mnt/a"
-	sleep 6.5
+	sleep 10
 	[ "$(cat "$mnt/a")" = there ]
 	run ! daemon_logged 'connection lost'
 	run ! server_said 'has been silent'

@@ -184,7 +184,7 @@ state_past_freeze() {
 	wait "$killed" || true
 	if [ "$transport" = shm ]; then
 		wait $taking
-		[ "$(sed -n 's/.*pause \([0-9]*\)\..*/\1/p' "$dir/out")" -lt 4000 ]
+		[ "$(sed -n 's/.*pause \([0-9]*\)\..*/\1/p' "$dir/out")" -lt 5000 ]
 	else
 		ended_badly $taking
 		grep "has no connection" "$dir/out"

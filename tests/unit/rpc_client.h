@@ -35,7 +35,8 @@ struct test_server {
 /* Makes the directory and starts; lease_time is one second. Clients here send no pings of
  * themselves; only the second one minds, when they have been silent for so many seconds. */
 void server_init(struct test_server *s, enum transport_kind kind);
-void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsigned peer_timeout);
+void server_init_timed(struct test_server *s, enum transport_kind kind, unsigned lease_time,
+	unsigned peer_timeout);
 /* Returns when it is ready. */
 void server_start(struct test_server *s);
 void server_kill(struct test_server *s);

@@ -57,7 +57,7 @@ static void silence__closes_the_channel(void **state)
 
 	assert_int_equal(client.attached.peer_timeout_ms, TIMEOUT_MS);
 	client_wait_closed(&client);
-	assert_in_range(now_ms() - start, TIMEOUT_MS - 100, 4 * TIMEOUT_MS);
+	assert_true(now_ms() - start >= TIMEOUT_MS - 100);
 	assert_true(server_logged(
 		&server, ": client owner at export 'default' has been silent for 1."));
 	client_resume(&client);
@@ -109,7 +109,7 @@ static void silence__on_shm_is_no_matter(void **state)
 
 static int set_up(void **state)
 {
-	server_init_to_hear(&server, driver_kind, TIMEOUT_MS / 1000);
+	server_init_timed(&server, driver_kind, 1, TIMEOUT_MS / 1000);
 	client_init(&client, &server, "owner", 1);
 	client_begin(&client);
 	return 0;

@@ -68,22 +68,23 @@ static void open_notify(struct test_server *s)
 	assert_int_equal(bind(s->notify_fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
 }
 
-static void write_config(const struct test_server *s, unsigned peer_timeout)
+static void write_config(const struct test_server *s, unsigned lease_time, unsigned peer_timeout)
 {
 	FILE *f = fopen(s->config, "we");
 
 	assert_non_null(f);
 	/* Little metadata: it is allocated at each of many starts. */
 	fprintf(f,
-		"lease_time = 1;\n"
+		"lease_time = %u;\n"
 		"peer_timeout = %u;\n"
 		"region_size = \"32MiB\";\n"
 		"metadata_reserve = \"8MiB\";\n",
-		peer_timeout);
+		lease_time, peer_timeout);
 	fclose(f);
 }
 
-void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsigned peer_timeout)
+void server_init_timed(
+	struct test_server *s, enum transport_kind kind, unsigned lease_time, unsigned peer_timeout)
 {
 	*s = (struct test_server){
 		.kind = kind, .export = "default:64MiB", .port_fd = -1, .port_too_fd = -1};
@@ -91,7 +92,7 @@ void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsign
 	snprintf(s->memory, sizeof(s->memory), "%s/memory", s->dir);
 	snprintf(s->config, sizeof(s->config), "%s/server.conf", s->dir);
 	snprintf(s->log, sizeof(s->log), "%s/log", s->dir);
-	write_config(s, peer_timeout);
+	write_config(s, lease_time, peer_timeout);
 	choose_listen(s);
 	open_notify(s);
 	server_start(s);
@@ -99,7 +100,7 @@ void server_init_to_hear(struct test_server *s, enum transport_kind kind, unsign
 
 void server_init(struct test_server *s, enum transport_kind kind)
 {
-	server_init_to_hear(s, kind, 3600);
+	server_init_timed(s, kind, 1, 3600);
 }
 
 void server_listen_too(struct test_server *s, struct transport_address *address)

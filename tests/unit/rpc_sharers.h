@@ -18,7 +18,7 @@
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 
-enum { CLIENTS = 3, LEASE_MS = 1000 };
+enum { CLIENTS = 3, LEASE_MS = 3000 };
 
 static struct test_server server;
 static struct rpc_client clients[CLIENTS];
@@ -26,7 +26,7 @@ static char text[RPC_TEXT_MAX + 1] __attribute__((unused));
 
 static inline int sharers_set_up(void **state)
 {
-	server_init(&server, driver_kind);
+	server_init_timed(&server, driver_kind, LEASE_MS / 1000, 3600);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
 
 #include "server/lock.h"
 
-enum { PATIENCE_MS = 30 };
+enum { PATIENCE_MS = 300 };
 
 static uint64_t file;
 
