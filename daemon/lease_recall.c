@@ -7,13 +7,19 @@
 
 /* Of an inode that is not known here any more, which therefore has nothing to be given back. */
 struct disclaimer {
+	struct fs *fs;
+	uint64_t ino;
 	struct rpc_call call;
 	uint8_t tail[RPC_RETURNED_BYTES];
 };
 
+/* Who looked at it meanwhile may have been told of what the server had not taken back yet. */
 static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	free(container_of(call, struct disclaimer, call));
+	struct disclaimer *d = container_of(call, struct disclaimer, call);
+
+	lease_note(d->fs, d->ino);
+	free(d);
 }
 
 /* Without memory the next PING's reply says it again. */
@@ -23,6 +29,8 @@ static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
 
 	if (!d)
 		return;
+	d->fs = thread->fs;
+	d->ino = recall->ino;
 	d->call.done = disclaimed;
 	d->call.req.op = RPC_RETURN;
 	list_init(&d->call.link);

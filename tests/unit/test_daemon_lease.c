@@ -386,6 +386,20 @@ static void recall__of_an_unknown_inode__is_disclaimed(void **state)
 	answer(call, 0);
 }
 
+/* The server may have told of it until it had the RETURN. */
+static void look__while_a_lease_is_disclaimed__is_not_believed(void **state)
+{
+	struct rpc_call *call;
+	uint64_t notes;
+
+	recall_of(999, 4, LEASE_SHARED);
+	call = take(&fx.remote.rpc_waiting_reserved);
+	assert_non_null(call);
+	notes = lease_notes(&fx.fs);
+	answer(call, 0);
+	assert_true(lease_noted_since(&fx.fs, notes, 999));
+}
+
 /* ---- CREATE ---------------------------------------------------------------------------------- */
 
 static const struct lease made = {.type = LEASE_EXCLUSIVE, .number = 5};
@@ -814,6 +828,7 @@ int main(void)
 		CASE(grant__behind_a_later_pin__keeps_its_number),
 		CASE(rpc__that_waits_for_no_lease__has_slots_of_its_own),
 		CASE(recall__of_an_unknown_inode__is_disclaimed),
+		CASE(look__while_a_lease_is_disclaimed__is_not_believed),
 		CASE(create__brings_a_lease_that_is_kept),
 		CASE(create__whose_lease_was_recalled_before__asks_anew),
 		CASE(create__that_was_disclaimed__asks_anew),
