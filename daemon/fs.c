@@ -243,7 +243,9 @@ static void fail_one(struct request *req)
 {
 	struct op *op = op_of(req);
 
-	if (op->wait == OP_RUNS)
+	/* Nobody would close it again: it waits for the next session, which soft mounts get, too.
+	 */
+	if (op->wait == OP_RUNS || req->op == OP_RELEASE || req->op == OP_RELEASEDIR)
 		return;
 	if (!req->replied) {
 		log_failing(req->thread->fs);

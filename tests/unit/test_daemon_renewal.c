@@ -128,6 +128,22 @@ static void renewal__without_a_server__ends_what_is_held(void **state)
 	request_end(req);
 }
 
+/* Or the file would be open for good. */
+static void renewal__without_a_server__keeps_what_closes(void **state)
+{
+	struct request *req = make_by_handle(0, OP_RELEASE);
+
+	end_session();
+	turn(0);
+	fx.session.soft_ms = AWAY_MS;
+	fx.remotes[0].mute_ms = AWAY_MS;
+	fs_dispatch(req);
+	assert_int_equal(began[0], 0);
+	renew();
+	assert_int_equal(began[0], 1);
+	request_end(req);
+}
+
 static void assert_told_of_100_blocks(void)
 {
 	struct {
@@ -474,6 +490,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(renewal__is_when_all_threads_are_idle),
 		CASE(renewal__without_a_server__ends_what_is_held),
+		CASE(renewal__without_a_server__keeps_what_closes),
 		CASE(renewal__answers_statfs_meanwhile),
 		CASE(renewal__holds_what_comes_meanwhile),
 		CASE(renewal__does_not_wait_for_what_is_parked_before_an_append),
