@@ -34,11 +34,9 @@ static bool is_sharing(const struct request *req)
 	return req->thread->fs->options.sharing;
 }
 
-/* Leases are good for as long as the server has heard of us, and no longer. */
 static bool may_tell(const struct request *req)
 {
-	return is_sharing(req) && session_ttl_ms(req->thread->fs->session) > 0 &&
-	       remote_connected(req->thread);
+	return is_sharing(req) && op_may_tell(req);
 }
 
 static uint64_t lease_number(struct inode *inode)

@@ -545,6 +545,33 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
 	return false;
 }
 
+/* ---- what may be told ---------------------------------------------------------------------------
+ */
+
+bool op_may_tell(const struct request *req)
+{
+	return session_ttl_ms(req->thread->fs->session) > 0 && remote_connected(req->thread);
+}
+
+static void sure_answered(struct request *req, const struct rpc_reply *rep)
+{
+	op_of(req)->waiter.resume(req, rep->status);
+}
+
+bool op_make_sure(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	if (!req->thread->fs->options.sharing || op_may_tell(req))
+		return true;
+	waiter_init(&op->waiter, req, then);
+	op->call.req.op = RPC_EXTENTS;
+	op->call.req.extents =
+		(struct rpc_extents){.ino = op->inode->ino, .fpage = UINT64_MAX >> PAGE_SHIFT};
+	op_rpc(req, sure_answered);
+	return false;
+}
+
 /* ---- taking back ----------------------------------------------------------------------------- */
 
 static bool leave_list(struct op *op, pthread_mutex_t *lock)

@@ -185,6 +185,14 @@ bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req,
  * it is known. False: then(req, status) follows, and is to ask again. */
 bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status));
 
+/* Whether what is known under a lease may be told: it is good for as long as the server has heard
+ * of us, and no longer. */
+bool op_may_tell(const struct request *req);
+/* Before what nobody else was asked for is answered, as that a file ends there: asks the server
+ * whether the session is there if that may not be told. True: it may. False: then(req, status)
+ * follows. */
+bool op_make_sure(struct request *req, void (*then)(struct request *req, int status));
+
 /* Changes the inode's attributes (op->set.ino is filled in). A change of size lets no I/O of the
  * inode run meanwhile; before one of size or times all that was written is committed. */
 void op_set_attr(struct request *req, const struct rpc_setattr *set,

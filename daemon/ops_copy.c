@@ -132,10 +132,12 @@ static void copy_begin(struct request *req, int status)
 	size = size_to_copy(st);
 	if (!status && offset < size)
 		st->len = min_u64(min_u64(req->args.len, COPY_BYTES_MAX), size - offset);
-	if (status || !st->len)
+	if (status)
 		copy_finish(req, status);
-	else
+	else if (st->len)
 		copy_step(req);
+	else if (op_make_sure(req, copy_finish))
+		copy_finish(req, 0);
 }
 
 static void copy_commit_target(struct request *req, int status)

@@ -6,6 +6,12 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
+struct lseek_state {
+	struct op op;
+	uint64_t offset;
+	int found; /* 0 or -ENXIO */
+};
+
 /* Both find what they look for at or behind *offset: 0; -ENXIO: there is none; -EAGAIN: more of
  * the map has to be known. */
 static int find_data_locked(const struct inode *inode, uint64_t *offset)
@@ -39,16 +45,32 @@ static int find_hole_locked(const struct inode *inode, uint64_t *offset)
 	return 0;
 }
 
+static void lseek_reply(struct request *req, int status)
+{
+	const struct lseek_state *st = request_state(req, struct lseek_state);
+	uint64_t offset = st->offset;
+	int error = status ? status : st->found;
+
+	op_end(req);
+	if (error)
+		reply_error(req, error);
+	else
+		reply_lseek(req, offset);
+}
+
 static void lseek_go(struct request *req, int status)
 {
-	struct inode *inode = op_of(req)->inode;
-	uint64_t offset = req->args.offset, known = 0;
+	struct lseek_state *st = request_state(req, struct lseek_state);
+	struct inode *inode = st->op.inode;
+	uint64_t known = 0;
+
+	st->offset = req->args.offset;
 
 	if (!status) {
 		pthread_mutex_lock(&inode->lock);
 		known = inode->map.known_end;
-		status = req->args.whence == SEEK_DATA ? find_data_locked(inode, &offset)
-						       : find_hole_locked(inode, &offset);
+		status = req->args.whence == SEEK_DATA ? find_data_locked(inode, &st->offset)
+						       : find_hole_locked(inode, &st->offset);
 		pthread_mutex_unlock(&inode->lock);
 	}
 	if (status == -EAGAIN) {
@@ -56,11 +78,9 @@ static void lseek_go(struct request *req, int status)
 			lseek_go(req, 0);
 		return;
 	}
-	op_end(req);
-	if (status)
-		reply_error(req, status);
-	else
-		reply_lseek(req, offset);
+	st->found = status;
+	if (op_make_sure(req, lseek_reply))
+		lseek_reply(req, 0);
 }
 
 /* Where the kernel writes back when it likes, what it has and we have not seen is no hole: it is

@@ -38,6 +38,13 @@ static void read_moved(struct request *req, int status)
 		cached_end_answered(ends, thread);
 }
 
+/* That there is nothing no transfer has shown. */
+static void read_nothing(struct request *req)
+{
+	if (op_make_sure(req, read_moved))
+		read_moved(req, 0);
+}
+
 static uint32_t bytes_there(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -84,7 +91,7 @@ static void read_transfer(struct request *req, uint32_t len)
 	nworks = transfer_plan_read_locked(req, inode, req->args.offset, len, &zeroed);
 	pthread_mutex_unlock(&inode->lock);
 	if (!nworks)
-		read_moved(req, 0);
+		read_nothing(req);
 	else if (zeroed)
 		op_io(req, IO_READ, nworks, read_moved);
 	else
@@ -96,8 +103,12 @@ static void read_go(struct request *req, int status)
 	struct read_state *st = request_state(req, struct read_state);
 
 	st->len = status ? 0 : bytes_there(req);
-	if (!st->len) {
+	if (status) {
 		read_moved(req, status);
+		return;
+	}
+	if (!st->len) {
+		read_nothing(req);
 		return;
 	}
 	if (!op_know_map(req, div_round_up(req->args.offset + st->len, PAGE_BYTES), read_go))

@@ -62,6 +62,7 @@ suspend() {
 calling() {
 	local numbers
 	case $2 in
+	pread) numbers='17|67' ;;
 	write) numbers='1|64' ;;
 	close) numbers='3|57' ;;
 	create) numbers='257|56' ;;

@@ -5,7 +5,7 @@
  *
  *     write TEXT      appends it, with a newline
  *     fill            appends lines until one can't be written
- *     read            the first line of the file
+ *     read [OFFSET]   the line there, at first the first one of the file; "nothing" at its end
  *     fsync, close, quit
  *     map             shared; then:
  *     load            what the mapping has of the first line, or "SIGBUS"
@@ -60,16 +60,16 @@ static void fill(int fd)
 	say_result(-1);
 }
 
-static void read_line(int fd)
+static void read_line(int fd, const char *offset)
 {
 	char line[512] = "";
-	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
+	ssize_t n = pread(fd, line, sizeof(line) - 1, atoll(offset));
 
 	line[strcspn(line, "\n")] = '\0';
 	if (n < 0)
 		say_result(-1);
 	else
-		say(line);
+		say(n ? line : "nothing");
 }
 
 enum { MAPPED = 4096 };
@@ -129,7 +129,7 @@ static void obey(int fd, const char *word, const char *rest)
 	else if (strcmp(word, "fill") == 0)
 		fill(fd);
 	else if (strcmp(word, "read") == 0)
-		read_line(fd);
+		read_line(fd, rest);
 	else if (strcmp(word, "map") == 0)
 		map(fd);
 	else if (strcmp(word, "load") == 0)

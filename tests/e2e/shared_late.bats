@@ -134,6 +134,27 @@ more" ]
 	mount_logged 1 'session lost: session'
 }
 
+# bats test_tags=fenced
+@test "an end that others have moved since is told by nobody who comes back late" {
+	local heard
+	begin 1 2
+	keep a "$dir/1/a"
+	gives a ok write first
+	gives a ok fsync
+	gives a first read
+	gives a nothing read 6
+	suspend "${mounts[1]}"
+	echo second >>"$dir/2/a"
+	# The mount that is stopped reads this first.
+	told a read 6
+	until_true 10 calling "${keepers[a]}" pread
+	kill -CONT "${mounts[1]}"
+	until_true 20 answers a 6
+	heard=$(tail -n 1 "$dir/said.a")
+	[ "$heard" = EIO ] || [ "$heard" = second ] || die "$heard"
+	let_go a
+}
+
 writes_counted() {
 	[ "$(status_of .totals.writes)" -eq "$1" ]
 }
