@@ -89,7 +89,8 @@ static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid
  * the times of a writeback cache do. */
 static bool can_go_along_locked(const struct inode *inode, const struct rpc_setattr *set)
 {
-	if (!inode->sized || !inode->attr_valid || inode->returned || (set->valid & SET_SIZE))
+	if (!inode->sized || !inode->attr_valid || inode->returned ||
+		(set->valid & (SET_SIZE | SET_NO_PRIVILEGES)))
 		return false;
 	if (is_of_written_back(inode, set))
 		return true;

@@ -19,21 +19,27 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
+/* The server takes them from the mode that there is by then: another change of it may be on its
+ * way, or what is known be older than one. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct attr attr;
 	uint32_t left, other;
+	bool known = inode_attr(inode, &attr);
 
-	inode_attr(inode, &attr);
 	left = mode_without_privileges(attr.mode, true);
 	other = mode_without_privileges(attr.mode, false);
 	if (left != other && req->uid != 0 && !caller_in_group(req, attr.gid))
 		left = other;
-	if (left == attr.mode)
+	if (known && left == attr.mode)
 		return false;
 	if (set) {
-		set->valid |= SET_MODE;
-		set->mode = left;
+		set->valid |= SET_NO_PRIVILEGES;
+		set->rights = (struct rights){
+			.bound = req->uid != 0,
+			.owners = ID_RANGE_ALL,
+			.groups = caller_groups(req, rpc_setattr_group(set, attr.gid)),
+		};
 	}
 	return true;
 }
@@ -209,7 +215,7 @@ static void dropped(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
-	if (!status && (op->set.valid & SET_MODE))
+	if (!status && (op->set.valid & SET_NO_PRIVILEGES))
 		op_expire_attr(req, op->dropped);
 	else
 		op->dropped(req, status);
