@@ -7,6 +7,7 @@
 #include "daemon/cached.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
+#include "daemon/path.h"
 
 struct op *op_of(struct request *req)
 {
@@ -145,8 +146,25 @@ void op_finish(struct request *req, int status)
 	reply_error(req, status);
 }
 
+/* Who has unmapped the file may be told by nobody else. */
+static void log_lost_stores(const struct request *req, int status)
+{
+	static struct log_ratelimit limit;
+	struct inode *inode;
+	char path[PATH_TEXT_BYTES];
+
+	if (req->op != OP_WRITE || !req->args.cached || !log_ratelimit_ok(&limit, 1000))
+		return;
+	inode = op_inode_of(req);
+	path_describe(inode, path, sizeof(path));
+	inode_put(inode);
+	log_error("%s: %u bytes at %llu, stored into a mapping, are lost: %s", path, req->args.size,
+		(unsigned long long)req->args.offset, errno_text(status));
+}
+
 void op_refuse(struct request *req, int status)
 {
+	log_lost_stores(req, status);
 	append_leave(req, status);
 	reply_error(req, status);
 }

@@ -204,8 +204,8 @@ bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid);
 /* The file's size, which is less, becomes `size`: what is mapped in between is zero then, whoever
  * has written there. The caller is inside the inode's gate, exclusively, and stays there. */
 void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status));
-/* True: the inode's mode loses something when the caller, who is not privileged, has written or
- * changed the owner, and the set, unless NULL, has what is left of it. */
+/* True: the inode's mode loses something, or may, when the caller, who is not privileged, has
+ * written or changed the owner, and the set, unless NULL, has it taken away. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set);
 
 /* Takes away from a file what changing its data does: capabilities, and with set_ids set-user-id.
