@@ -88,14 +88,20 @@ static void add_range(struct cached_pages *p, struct cached_range r)
 	p->ranges[p->nranges++] = r;
 }
 
-void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len)
+static void raise_locked(struct inode *inode, struct io_thread *thread);
+
+void cached_note_locked(
+	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
 {
 	struct cached_pages *p = inode->cached.pages;
 	struct cached_range r = pages_of(offset, len);
 
+	p->to_raise |= !p->mapped;
 	p->mapped = true;
 	p->read_again |= p->running && touch(p->dropped, r);
 	add_range(p, r);
+	if (p->to_raise && !p->running)
+		raise_locked(inode, thread);
 }
 
 bool cached_any_locked(const struct inode *inode)
@@ -288,7 +294,10 @@ static void dropped(struct notifier_job *job)
 	p->running = false;
 	if (!p->drops_behind)
 		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
-	drop_behind_locked(inode, job->thread);
+	if (p->to_raise)
+		raise_locked(inode, job->thread);
+	if (!p->running)
+		drop_behind_locked(inode, job->thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
 	if (!p->running && inode->lease.type == LEASE_NONE)
 		cached_drop_locked(inode, job->thread, LEASE_NONE);
@@ -312,6 +321,21 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 	notifier_add(&inode->fs->giver, &p->job);
 }
 
+/* Where somebody appends, the end that the kernel knows is his position. */
+static void raise_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	p->to_raise = false;
+	if (!goes_by_end(inode))
+		return;
+	p->endless = p->raised = p->was_raised = true;
+	p->drops_behind = false;
+	p->dropped = (struct cached_range){0};
+	p->job = (struct notifier_job){.size = ENDLESS};
+	tell_locked(inode, thread);
+}
+
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached.pages;
@@ -319,6 +343,11 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
+	/* All that was read goes, and what is told after that is the last word. */
+	if (lease_is_leaving_locked(inode)) {
+		p->behind = CACHED_NOTHING;
+		return;
+	}
 	r = minus_all_waiting(inode, r);
 	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
 	if (r.from >= r.to) {
@@ -381,12 +410,8 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 		return;
 	}
 	p->step = STEP_BYTES;
-	if (!may_grow_behind_kernel(inode, keep))
-		return;
-	p->endless = p->raised = p->was_raised = true;
-	p->dropped = (struct cached_range){0};
-	p->job = (struct notifier_job){.size = ENDLESS};
-	tell_locked(inode, thread);
+	if (may_grow_behind_kernel(inode, keep))
+		raise_locked(inode, thread);
 }
 
 void cached_end_is_told_locked(struct inode *inode)

@@ -29,6 +29,10 @@
  *
  *     OPEN -> -ESTALE, behind all that the kernel is being told -> LOOKUP, GETATTR -> OPEN
  *
+ * What the kernel knew before anything was read for the mapping others may have moved since, with
+ * nothing to be told. From then on an answer about the size may be overtaken, and leave that: so it
+ * is told at the first READ, too, that there is no end.
+ *
  * What the kernel was told last is what it goes by, whichever it looks at first: it counts what it
  * was told of an inode, and takes no size from an answer to what was asked before. So when pages
  * are dropped just then stat(2) has the true size, which is its answer, and lseek(2), which looks
@@ -92,6 +96,7 @@ struct cached_pages {
 	bool drops_behind; /* `dropped` is that */
 	uint64_t step;     /* bytes to be dropped at once */
 	bool mapped;       /* perhaps, by who has it open */
+	bool to_raise;     /* the kernel is to be told that there is no end, whatever the lease */
 	bool endless;      /* so the kernel was told, and nothing else since */
 	bool raised;       /* so it was told, and who was sent back has not looked since */
 	bool was_raised;   /* ever */
@@ -112,7 +117,8 @@ void cached_fini(struct cached *c);
 /* Before a READ for the cache waits, or is answered. False: there is no memory. */
 bool cached_make_locked(struct inode *inode);
 /* It is answered. */
-void cached_note_locked(struct inode *inode, uint64_t offset, uint64_t len);
+void cached_note_locked(
+	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
 
 /* Before a READ is answered with what ends there, the file's end. True: what lies behind may have
  * to be dropped, and cached_end_answered() follows, when the kernel has the answer: it would not

@@ -123,10 +123,11 @@ static void use_locked(const struct request *req, struct op_lease *want)
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 	if (want->use == USE_READS_PAGES)
-		cached_note_locked(inode, req->args.offset, req->args.size);
+		cached_note_locked(inode, req->thread, req->args.offset, req->args.size);
 	else if (want->use == USE_MAY_STORE)
 		inode->cached.nstorers++;
-	if (want->use == USE_TELLS_END || (want->type && !lease_is_recalled(l)))
+	if (want->use == USE_TELLS_END || want->use == USE_READS_PAGES ||
+		(want->type && !lease_is_recalled(l)))
 		cached_end_is_told_locked(inode);
 }
 

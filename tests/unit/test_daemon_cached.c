@@ -15,7 +15,11 @@ static int setup_mapping(void **state)
 	pthread_mutex_init(&fx.fs.giver.lock, NULL);
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
-	return r;
+	if (r || !cached_make_locked(fx.inode))
+		return -1;
+	/* Something was read before. */
+	fx.inode->cached.pages->mapped = true;
+	return 0;
 }
 
 static void begin_cached(unsigned i, enum request_op op, uint64_t page, uint32_t npages)
@@ -122,6 +126,7 @@ static void return_and_close(uint64_t number)
 
 static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
 {
+	fx.inode->cached.pages->mapped = false;
 	open_with(LEASE_SHARED, 1);
 	begin(0, OP_READ, 0);
 	end(0);
@@ -129,6 +134,61 @@ static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
 	assert_nothing_dropped();
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	close_and_return(1);
+}
+
+/* The kernel may know an end that others have moved since, and be told of no other. */
+static void read__of_the_first_page__has_the_kernel_told_of_no_end(void **state)
+{
+	fx.inode->cached.pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	told_that_it_is_endless();
+	read_pages(2, 2);
+	assert_nothing_dropped();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 4));
+	return_and_close(1);
+}
+
+/* Behind what is being dropped just then. */
+static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	pthread_mutex_lock(&fx.inode->lock);
+	cached_closed_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	begin_cached(1, OP_READ, 0, 1);
+	assert_int_equal(fx.went[1], 1);
+	assert_nothing_dropped();
+	dropped(job);
+	told_that_it_is_endless();
+	end(1);
+	dropped(take_dropped(0, 1));
+	/* What was asked for before brings no end. */
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+/* It may be sent after that, if what was told then was not the last word, and its end be taken. */
+static void read__under_what_is_recalled__has_the_kernel_told_again(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	fx.inode->cached.pages->endless = true;
+	begin_cached(1, OP_READ, 0, 1);
+	end(1);
+	dropped(job);
+	dropped(take_dropped(0, 1));
+	return_and_close(1);
 }
 
 static void recall__of_what_is_cached__drops_it_first(void **state)
@@ -448,6 +508,7 @@ static void getattr__of_what_is_leased__uses_nothing_of_it(void **state)
 
 static void getattr__of_what_nobody_has_mapped__takes_none(void **state)
 {
+	fx.inode->cached.pages->mapped = false;
 	open_with(LEASE_SHARED, 1);
 	recall(1, LEASE_NONE);
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
@@ -605,7 +666,8 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 }
 
 /* Its pages are locked until there is another lease. */
-static void read__that_waits__is_left_out_behind_the_end(void **state)
+/* Nothing is dropped, and read meanwhile, after the kernel was told that there is no end. */
+static void recall__of_what_is_behind_the_end__drops_it_with_all_else(void **state)
 {
 	open_to_store(1);
 	read_pages(0, 1);
@@ -615,8 +677,6 @@ static void read__that_waits__is_left_out_behind_the_end(void **state)
 	assert_int_equal(fx.went[0], 0);
 	answer_end(PAGE);
 	dropped(take_dropped(0, 1));
-	dropped(take_dropped(1, 7));
-	dropped(take_dropped(10, NO_END / PAGE - 10));
 	told_that_it_is_endless();
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
@@ -832,6 +892,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
 		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
+		CASE(read__of_the_first_page__has_the_kernel_told_of_no_end),
+		CASE(read__of_the_first_page_again__has_the_kernel_told_of_no_end),
+		CASE(read__under_what_is_recalled__has_the_kernel_told_again),
 		CASE(recall__of_what_is_cached__drops_it_first),
 		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
 		CASE(entry__of_what_is_mapped__has_no_end_without_a_lease),
@@ -857,7 +920,7 @@ int main(void)
 		CASE(read__that_waits__has_nothing_to_be_dropped),
 		CASE(read__scattered__is_all_dropped),
 		CASE(read__of_less_than_was_told__is_dropped_behind_the_end),
-		CASE(read__that_waits__is_left_out_behind_the_end),
+		CASE(recall__of_what_is_behind_the_end__drops_it_with_all_else),
 		CASE(write_back__while_it_is_dropped__is_done_and_committed),
 		CASE(cut__while_stores_are_dropped__is_done),
 		CASE(cut__of_what_is_cached_shared__waits),

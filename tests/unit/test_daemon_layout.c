@@ -81,6 +81,7 @@ static void read__into_the_cache__lets_nobody_write(void **state)
 	assert_false(lease_admit(req, op_went));
 	grant(take_strict_lease(LEASE_SHARED, LEASE_IF_FREE), LEASE_LAYOUT, 6);
 	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
+	fx.inode->cached.pages->mapped = true; /* not for the first time */
 	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 7);
 	end(1);
 	close_and_leave(7);

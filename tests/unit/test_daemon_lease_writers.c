@@ -169,7 +169,8 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 	pthread_mutex_lock(&fx.inode->lock);
 	fx.inode->cached.nstorers++;
 	assert_true(cached_make_locked(fx.inode));
-	cached_note_locked(fx.inode, 0, 4096);
+	fx.inode->cached.pages->mapped = true;
+	cached_note_locked(fx.inode, &fx.thread, 0, 4096);
 	pthread_mutex_unlock(&fx.inode->lock);
 	flush();
 	answer(take_plain_commit(), 0);

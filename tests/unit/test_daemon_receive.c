@@ -173,8 +173,9 @@ static void recall_what_is_cached(void)
 	open_with(LEASE_SHARED, 1);
 	pthread_mutex_lock(&fx.inode->lock);
 	assert_true(cached_make_locked(fx.inode));
-	cached_note_locked(fx.inode, 0, PAGE);
-	cached_note_locked(fx.inode, 100 * PAGE, PAGE);
+	fx.inode->cached.pages->mapped = true;
+	cached_note_locked(fx.inode, &fx.thread, 0, PAGE);
+	cached_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
 	pthread_mutex_unlock(&fx.inode->lock);
 	recall(1, LEASE_NONE);
 	assert_true(fs_is_dropping(&fx.fs));
