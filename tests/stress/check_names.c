@@ -29,9 +29,10 @@ struct names {
 
 static struct names rest_names = {.dir = {1}};
 
+/* A LINK that tells nothing (may_be_told_gone()) is none. */
 static bool of_names(const struct event *e, const void *context)
 {
-	return e->kind >= OP_HELD_STAT;
+	return e->kind >= OP_HELD_STAT && !(e->kind == OP_LINK && e->value);
 }
 
 /* ---- what was on its way --------------------------------------------------------------------- */
@@ -96,6 +97,25 @@ static bool meets_rename(const struct history *h, const struct event *e)
 	return false;
 }
 
+/* A kernel counts a file's links down when a name of it was removed. Where it has heard meanwhile,
+ * by another name, how many are left, these are too few, perhaps none; and it links nothing then.
+ */
+static bool may_be_told_gone(const struct history *h, const struct event *e)
+{
+	for (unsigned i = 0; i < h->nplayers && !h->strict; i++) {
+		for (unsigned j = 0; j < h->logs[i].nevents; j++) {
+			const struct event *c = &h->logs[i].events[j];
+
+			if (i == e->player || h->device[i] != h->device[e->player])
+				break;
+			if (!c->err && (c->kind == OP_UNLINK || c->kind == OP_RENAME) &&
+				overlaps(c, e))
+				return true;
+		}
+	}
+	return false;
+}
+
 static bool is_judged_calm(const struct event *e)
 {
 	return e->kind == OP_LIST || e->kind == OP_NAME_STAT || e->kind == OP_HELD_STAT ||
@@ -113,6 +133,8 @@ static void prepare(struct history *h)
 				note_changes(h, e);
 			if (renames(e))
 				e->value = meets_rename(h, e);
+			if (e->kind == OP_LINK && e->err == ENOENT)
+				e->value = may_be_told_gone(h, e);
 			if (e->kind != OP_LIST || e->err)
 				continue;
 			if (l->strange[0])
