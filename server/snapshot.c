@@ -21,6 +21,7 @@ enum {
 	AWAY_MS = 2000,
 	FENCE_MS = 2000,
 	ROOM_MS = 5000,
+	ROOM_LOOK_MS = 100,
 	ASIDE_BYTES = 64 << 20,
 	WHY_BYTES = 256,
 };
@@ -41,6 +42,8 @@ struct snapshot {
 	uint64_t done, total;
 	int64_t began_ms, told_ns, pause_ns; /* told: the first client; 0: none yet */
 	int64_t deadline_ms;                 /* of the freeze; 0: not begun */
+	int64_t short_ms; /* COPYING: somebody has been waiting since there was no room; 0: nobody
+			   */
 	struct snapshot_copy *copy;
 	struct marker *marker;
 	struct list frozen; /* struct request: FROZEN that waits for the others' */
@@ -221,6 +224,7 @@ static void mark(struct snapshot *sn)
 	}
 	CRASH_POINT("snapshot.marked");
 	sn->state = SNAPSHOT_COPYING;
+	sn->short_ms = 0;
 	if (sn->told_ns)
 		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
 	note_progress(sn);
@@ -328,12 +332,19 @@ static int64_t check_room(struct snapshot *sn, int64_t now)
 	const struct request *req = sn->last ? NULL : find_parked(sn);
 	int64_t refused_ms = protect_refused_ms(marker_pages(sn->marker)), until_ms;
 
-	if (!req || !refused_ms)
+	/* There is room now and then, which others take. */
+	if (!req)
+		sn->short_ms = 0;
+	else if (!sn->short_ms)
+		sn->short_ms = refused_ms;
+	if (!sn->short_ms)
 		return -1;
 	/* Before, it was no room that it waited for. */
-	until_ms = max_i64(req->parked_ms, refused_ms) + ROOM_MS;
+	until_ms = max_i64(req->parked_ms, sn->short_ms) + ROOM_MS;
 	if (now < until_ms)
 		return until_ms;
+	if (!refused_ms)
+		return now + ROOM_LOOK_MS;
 	give_up(sn, -ETIMEDOUT,
 		"the disk is too slow: %s has waited %d s for room to put aside what it changes",
 		req->conn->session->stored.client, ROOM_MS / 1000);
