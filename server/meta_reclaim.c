@@ -39,7 +39,10 @@ bool meta_has_reclaim(const struct meta *m)
 
 	if (is_full(m))
 		return false;
-	if ((m->now.nending && rest_over(&m->drain_rest)) || (m->ndone && scrubs))
+	if (m->now.nending && rest_over(&m->drain_rest))
+		return true;
+	/* Those that there was no room for when they finished are told of by nobody again. */
+	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
 		return true;
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];

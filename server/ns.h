@@ -139,9 +139,15 @@ int ns_check_one_unknown(struct ns_call *c, const struct inode *i);
 int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
 int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside_others);
 
+/* Whether there is room for what an operation looks at, two inodes at most: zero before the first.
+ */
+struct ns_look_room {
+	bool asked, there;
+};
 /* The session wants to know the inode, which ns_check_known() says is known: *lease is what it has
  * of it then. Fails only with the store. */
-int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease);
+int ns_look(
+	struct ns_call *c, const struct inode *i, struct ns_look_room *room, struct lease *lease);
 
 /* Whether one more record is not for the store's reserve: there are as many as that is kept for. */
 bool ns_lease_grows(const struct ns_call *c);

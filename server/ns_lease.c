@@ -467,22 +467,32 @@ int ns_lease(struct ns_call *c)
 
 /* ---- leases by looking ----------------------------------------------------------------------- */
 
+/* An operation asks the store once. */
+static bool has_room(struct ns_call *c, struct ns_look_room *room)
+{
+	if (!room->asked)
+		room->there = !ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_LEASE, ns_lease_grows(c));
+	room->asked = true;
+	return room->there;
+}
+
 /* That others are not changing it the caller has waited for. */
-static bool may_look(struct ns_call *c, const struct inode *i)
+static bool may_look(struct ns_call *c, const struct inode *i, struct ns_look_room *room)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
 	return ctx->shared && i->attr.nlink && !lease_conflicts(LEASE_SHARED, wanted(c, i)) &&
 	       !(ctx->restless && ctx->restless(ctx->asker, i->attr.ino)) && may_keep(c) &&
-	       !ns_room(c, ROOM_PAGES, ns_lease_grows(c));
+	       has_room(c, room);
 }
 
-int ns_look(struct ns_call *c, const struct inode *i, struct lease *lease)
+int ns_look(
+	struct ns_call *c, const struct inode *i, struct ns_look_room *room, struct lease *lease)
 {
 	struct lease_record own;
 	int err = lease_get(c->v, i->key, c->ctx->session, &own);
 
-	if (!err && own.type == LEASE_NONE && may_look(c, i)) {
+	if (!err && own.type == LEASE_NONE && may_look(c, i, room)) {
 		own.type = LEASE_SHARED;
 		err = put_anew(c, &own);
 	}

@@ -40,15 +40,16 @@ static int find_child(
 static int look_at(struct ns_call *c, const struct inode *dir, const struct inode *child)
 {
 	struct rpc_entry_reply *entry = &c->rep->entry;
+	struct ns_look_room room = {0};
 	uint8_t look = c->req->name.look;
 	int err = 0;
 
 	if (look & LOOK_LEASE_DIR && inode_is_dir(dir)) {
 		entry->parent = dir->attr;
-		err = ns_look(c, dir, &entry->parent_lease);
+		err = ns_look(c, dir, &room, &entry->parent_lease);
 	}
 	if (!err && look & LOOK_LEASE && child)
-		err = ns_look(c, child, &entry->lease);
+		err = ns_look(c, child, &room, &entry->lease);
 	return err;
 }
 
@@ -75,6 +76,7 @@ int ns_lookup(struct ns_call *c)
 
 int ns_getattr(struct ns_call *c)
 {
+	struct ns_look_room room = {0};
 	struct inode inode;
 	int err = inode_load(c->v, c->req->ino.ino, &inode);
 
@@ -83,7 +85,7 @@ int ns_getattr(struct ns_call *c)
 	if (err)
 		return err;
 	c->rep->attr.attr = inode.attr;
-	return c->req->ino.look ? ns_look(c, &inode, &c->rep->attr.lease) : 0;
+	return c->req->ino.look ? ns_look(c, &inode, &room, &c->rep->attr.lease) : 0;
 }
 
 int ns_readlink(struct ns_call *c)

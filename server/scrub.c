@@ -145,6 +145,16 @@ void scrub_post(struct scrub *s, const struct scrub_job *job)
 	pthread_mutex_unlock(&s->lock);
 }
 
+bool scrub_has_finished(struct scrub *s)
+{
+	bool any;
+
+	pthread_mutex_lock(&s->lock);
+	any = s->taken != s->finished;
+	pthread_mutex_unlock(&s->lock);
+	return any;
+}
+
 bool scrub_take(struct scrub *s, struct scrub_job *job)
 {
 	bool any;

@@ -39,6 +39,7 @@ void scrub_clear(struct scrub *s);
 
 unsigned scrub_room(struct scrub *s);
 void scrub_post(struct scrub *s, const struct scrub_job *job); /* there must be room */
+bool scrub_has_finished(struct scrub *s);
 /* Takes the oldest finished job; false: none. */
 bool scrub_take(struct scrub *s, struct scrub_job *job);
 

@@ -554,7 +554,7 @@ static int say_goodbye(struct server *s)
 		dispatch_run(s);
 	conns_disconnect(s);
 	while (conns_open(s) && now_ms() < until) {
-		int err = sleep_until_event(s, (int)max_u64(1, (uint64_t)(until - now_ms())));
+		int err = sleep_until_event(s, (int)max_i64(1, until - now_ms()));
 
 		if (err)
 			return err;

@@ -584,5 +584,5 @@ int sessions_tick(struct server *s)
 	sooner_if_any(&next, lock_news_tick(s, now));
 	tick_unfinished(s, now, &next);
 	tick_rings(s, now, &next);
-	return next < 0 ? -1 : (int)max_u64(1, (uint64_t)(next - now));
+	return next < 0 ? -1 : (int)max_i64(1, next - now);
 }
