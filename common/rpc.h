@@ -411,7 +411,17 @@ enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
  * -EDEADLK: whoever has the lock waits for this owner. LOCK_FREE: what it was waiting for is not
  * wanted any more, and its locks stay as they are.
  *
+ * owner: a number that is never used again, so one of each file. In its last bits all those agree
+ * that one process has record locks by: it waits as one, and circles are found over several files.
+ *
  * GETLK: a lock that LOCK of this would find in its way; wait is 0, and the type not LOCK_FREE. */
+enum { LOCK_PROCESS_BITS = 24 };
+
+static inline uint32_t lock_process(uint64_t owner)
+{
+	return owner & ((1U << LOCK_PROCESS_BITS) - 1);
+}
+
 struct rpc_lock {
 	uint64_t ino;
 	uint64_t owner;

@@ -76,9 +76,12 @@ static struct lock_owner *make_locked(struct inode *inode, const struct request 
 
 	if (!o)
 		return NULL;
-	o->number = locks_number(&inode->fs->locks);
 	o->kernel = req->args.lock_owner;
 	o->kind = req->args.lock.kind;
+	/* The kernel's names are scrambled. */
+	o->number = locks_number(&inode->fs->locks) << LOCK_PROCESS_BITS;
+	if (o->kind == LOCK_KIND_POSIX)
+		o->number |= lock_process(o->kernel);
 	list_add_tail(&inode->locks.owners, &o->link);
 	return o;
 }

@@ -4,7 +4,8 @@
  * or of an open file's record locks, by that file. When these are gone their places are soon
  * others', while what gives up their locks may still be on its way: RELEASE is not waited for, and
  * threads and channels overtake each other. So the server knows an owner by a number that is never
- * used again, and no lock that somebody gets is given up by what was sent for another.
+ * used again, and no lock that somebody gets is given up by what was sent for another. What it has
+ * of the kernel's name (rpc.h) tells only who waits for whom.
  *
  * Of an owner is remembered that he may have locks, until he closes a handle of the file (FLUSH:
  * his record locks), or the handle that he has locked by is closed by all (RELEASE: flock(2), and

@@ -36,6 +36,13 @@ static inline bool lock_same_owner(const struct lock *a, const struct lock *b)
 	return a->session == b->session && a->owner == b->owner && a->kind == b->kind;
 }
 
+/* One process is another owner of record locks in each file (rpc.h), and waits as one. */
+static inline bool lock_same_process(const struct lock *a, const struct lock *b)
+{
+	return a->session == b->session && a->kind == b->kind && a->kind == LOCK_KIND_POSIX &&
+	       lock_process(a->owner) == lock_process(b->owner);
+}
+
 /* Whether two owners can't have both. */
 static inline bool lock_conflict(const struct lock *a, const struct lock *b)
 {

@@ -322,7 +322,7 @@ static void search_owner(struct search *s, const struct lock *owner)
 
 		if (!search_on(s))
 			return;
-		if (!lock_same_owner(&wait->want, owner) || wait->visited == s->ws->searches)
+		if (!lock_same_process(&wait->want, owner) || wait->visited == s->ws->searches)
 			continue;
 		wait->visited = s->ws->searches;
 		search_from(s, wait->at->v, wait->at->key, &wait->want);
@@ -334,9 +334,10 @@ static bool search_holder(const struct lock *lock, void *arg)
 	struct step *step = arg;
 	struct search *s = step->search;
 
-	if (!lock_conflict(lock, step->want))
+	/* What it has had itself, and has closed, is about to go. */
+	if (!lock_conflict(lock, step->want) || lock_same_process(lock, step->want))
 		return search_on(s);
-	if (lock_same_owner(lock, s->first))
+	if (lock_same_process(lock, s->first))
 		s->found = true;
 	else
 		search_owner(s, lock);
@@ -373,7 +374,7 @@ static void have_come_again(struct lock_waits *ws, const struct lock *owner)
 	list_for_each (pos, &find_session(ws, owner->session)->waits) {
 		struct lock_wait *wait = own_wait_of(pos);
 
-		if (!lock_same_owner(&wait->want, owner))
+		if (!lock_same_process(&wait->want, owner))
 			continue;
 		wait->again = true;
 		look_soon(ws, wait->at);

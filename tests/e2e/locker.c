@@ -5,11 +5,11 @@
  *     locker try KIND TYPE PATH AT      at once
  *     locker hold KIND TYPE PATH AT     waits, prints, and keeps it until a line comes
  *     locker wait KIND TYPE PATH AT     so, too, unless SIGALRM interrupts it
- *     locker cross PATH ONE TWO         holds ONE, says got, and waits for TWO after a line
- *     locker get PATH AT                which lock is there: free, or TYPE PID START LENGTH
- *     locker close PATH                 locks record 0 by one descriptor, closes another after
- *                                       a line, and keeps the first until the next one
- *     locker count KIND PATH N          adds one N times to the number in the file, locked
+ *     locker cross PATH ONE OTHER TWO   holds ONE, says got, and waits for TWO of OTHER after a
+ * line locker get PATH AT                which lock is there: free, or TYPE PID START LENGTH locker
+ * close PATH                 locks record 0 by one descriptor, closes another after a line, and
+ * keeps the first until the next one locker count KIND PATH N          adds one N times to the
+ * number in the file, locked
  */
 #include <err.h>
 #include <errno.h>
@@ -111,11 +111,9 @@ static int wait_for(char **args)
 
 static int cross(char **args)
 {
-	int fd = opened(args[0]);
-
-	say(outcome(records(fd, F_SETLKW, F_WRLCK, atol(args[1]))));
+	say(outcome(records(opened(args[0]), F_SETLKW, F_WRLCK, atol(args[1]))));
 	until_told();
-	say(outcome(records(fd, F_SETLKW, F_WRLCK, atol(args[2]))));
+	say(outcome(records(opened(args[2]), F_SETLKW, F_WRLCK, atol(args[3]))));
 	return 0;
 }
 
@@ -184,7 +182,7 @@ int main(int argc, char **argv)
 		return take(args, true, true);
 	if (strcmp(command, "wait") == 0 && argc == 6)
 		return wait_for(args);
-	if (strcmp(command, "cross") == 0 && argc == 5)
+	if (strcmp(command, "cross") == 0 && argc == 6)
 		return cross(args);
 	if (strcmp(command, "get") == 0 && argc == 4)
 		return get(args);

@@ -229,17 +229,32 @@ wait_at_server() {
 	done
 }
 
-@test "two that wait for each other are told so" {
-	begin 1 2
-	start one locker cross "$dir/1/file" 0 1
+# wait_for_each_other HAS WANTS HAS WANTS: the paths of one, and of two.
+wait_for_each_other() {
+	start one locker cross "$1" 0 "$2" 1
 	says one got
-	start two locker cross "$dir/2/file" 1 0
+	start two locker cross "$3" 1 "$4" 0
 	says two got
 	tell one
 	until_true 20 wait_at_server 1
 	tell two
 	says two "got deadlock"
 	says one "got got"
+}
+
+@test "two that wait for each other are told so" {
+	begin 1 2
+	wait_for_each_other "$dir/1/file" "$dir/1/file" "$dir/2/file" "$dir/2/file"
+}
+
+@test "two that wait for each other over two files are told so" {
+	begin 1 2
+	wait_for_each_other "$dir/1/file" "$dir/1/other" "$dir/2/other" "$dir/2/file"
+}
+
+@test "two that wait for each other over two files of one mount are told so" {
+	begin 1
+	wait_for_each_other "$dir/1/file" "$dir/1/other" "$dir/1/other" "$dir/1/file"
 }
 
 @test "many that wait hold up nobody else, and get it one after the other" {

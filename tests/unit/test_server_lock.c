@@ -19,6 +19,9 @@ static int set_up(void **state)
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* Owners of the three sessions have the same numbers, and are not the same. */
+/* The same process's owner there. */
+enum { ANOTHER_FILE = 1 << LOCK_PROCESS_BITS };
+
 static struct rpc_lock record(uint8_t type, uint64_t start, uint64_t end)
 {
 	return (struct rpc_lock){.ino = file,
@@ -447,11 +450,26 @@ static void wait__in_a_circle_over_two_files(void **state)
 	struct rpc_lock other = record(LOCK_EXCLUSIVE, 0, 0);
 
 	other.ino = fx_file(ROOT_INO, "other");
+	other.owner += ANOTHER_FILE;
 	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
 	assert_int_equal(lock(1, other), 0);
 	assert_int_equal(await(1, 1, LOCK_EXCLUSIVE, 0, 0), -EINPROGRESS);
 	other.wait = 2;
 	assert_int_equal(lock(0, other), -EDEADLK);
+}
+
+/* For what the same process has closed, and somebody else is about to give up. */
+static void wait__for_a_lock_that_is_leaving__is_no_circle(void **state)
+{
+	struct rpc_lock again = record(LOCK_EXCLUSIVE, 0, 0);
+
+	again.owner += ANOTHER_FILE;
+	again.wait = 1;
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 0), 0);
+	assert_int_equal(lock(0, again), -EINPROGRESS);
+	assert_int_equal(set(0, LOCK_FREE, 0, 0), 0);
+	expect_told(1, "0:1");
+	assert_int_equal(lock(0, again), 0);
 }
 
 /* By another thread of one who waits. Nobody's wait ends by that, so nobody would come again. */
@@ -614,6 +632,7 @@ int main(void)
 		CASE(wait__of_many_is_told_of_by_turns),
 		CASE(wait__in_a_circle),
 		CASE(wait__in_a_circle_over_two_files),
+		CASE(wait__for_a_lock_that_is_leaving__is_no_circle),
 		CASE(wait__in_a_circle_closed_by_a_lock),
 		CASE(wait__in_a_circle_closed_by_a_lock_beside_another),
 		CASE(wait__is_not_asked_again_without_a_circle),
