@@ -95,7 +95,7 @@ static void give_up(const char *format, ...)
 {
 	va_list args;
 
-	fprintf(stderr, "coherence: ");
+	fprintf(stderr, "coherence: seed %" PRIu64 ": ", options.seed);
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
@@ -548,6 +548,7 @@ static void begin(void)
 	if (!h)
 		give_up("no memory");
 	game.h = h;
+	h->seed = options.seed;
 	h->began = monotonic_ns();
 	h->nfiles = options.files;
 	h->file_bytes = options.size;

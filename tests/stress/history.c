@@ -282,23 +282,31 @@ static void print_part(const struct history *h, const struct event *suspect,
 		event_print(h, chosen[i], chosen[i] == suspect ? "* " : "  ");
 }
 
+static void print_wrong(const struct history *h, const char *what)
+{
+	printf("coherence: VIOLATION in round %u of seed %" PRIu64 ": %s\n", h->round, h->seed,
+		what);
+}
+
 _Noreturn void violation(const struct history *h, const struct event *suspect,
 	bool (*part)(const struct event *e, const void *context), const void *context,
 	const char *format, ...)
 {
+	char what[512];
 	va_list args;
 
-	printf("coherence: VIOLATION in round %u: ", h->round);
 	va_start(args, format);
-	vprintf(format, args);
+	vsnprintf(what, sizeof(what), format, args);
 	va_end(args);
-	printf("\n  %12s %12s  operations, each from its start to its end, in seconds:\n", "start",
+	print_wrong(h, what);
+	printf("  %12s %12s  operations, each from its start to its end, in seconds:\n", "start",
 		"end");
 	print_part(h, suspect, part, context);
 	if (part) {
 		printf("  ... and all that was done then:\n");
 		print_part(h, suspect, NULL, NULL);
 	}
+	print_wrong(h, what);
 	if (h->rest.falsified)
 		printf("coherence: %" PRIu64 " results were falsified on purpose\n",
 			h->rest.falsified);

@@ -130,6 +130,7 @@ struct rest {
 };
 
 struct history {
+	uint64_t seed;
 	unsigned round, nplayers, nfiles;
 	uint64_t file_bytes;          /* none of the files is longer */
 	int64_t began;                /* CLOCK_MONOTONIC */
@@ -182,7 +183,8 @@ const char *op_name(enum op_kind kind);
 void event_print(const struct history *h, const struct event *e, const char *mark);
 
 /* Prints what is wrong, and of the events those that `part` says belong to it, around the moment of
- * the suspect. All of a history's violations end the program. */
+ * the suspect; and at the end what is wrong once more, since often only the end is kept. All of a
+ * history's violations end the program. */
 _Noreturn void __attribute__((format(printf, 5, 6))) violation(const struct history *h,
 	const struct event *suspect, bool (*part)(const struct event *e, const void *context),
 	const void *context, const char *format, ...);

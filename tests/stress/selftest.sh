@@ -20,12 +20,13 @@ finds_nothing() {
 }
 
 # finds HOW: not by chance alone, so some rounds have to be enough. That the falsified result is the
-# reason, the run without shows.
+# reason, the run without shows. The end alone says what was wrong, and by which seed.
 finds() {
-	local status=0 said
-	said=$("$coherence" --seconds 30 --break "$1" "$dir" "$dir") || status=$?
+	local status=0 said seed=$RANDOM
+	said=$("$coherence" --seed "$seed" --seconds 30 --break "$1" "$dir" "$dir") || status=$?
 	rm -rf "$dir"/coherence.*
-	[ "$status" -eq 1 ] && [[ $said == *"VIOLATION in round "*" falsified on purpose"* ]] || {
+	[ "$status" -eq 1 ] &&
+		[[ $(tail -n 2 <<<"$said") == *"VIOLATION in round "*" of seed $seed: "*" falsified on purpose"* ]] || {
 		echo "status $status"
 		echo "$said" | tail -n 20
 		return 1
