@@ -77,7 +77,8 @@ static struct {
 	int at[DIRECTORIES_MAX];  /* the folder in each */
 	uint64_t device[DIRECTORIES_MAX];
 	uint64_t count[OP_KINDS], good[OP_KINDS];
-	uint64_t by_way[2][WAYS]; /* reads and writes */
+	uint64_t by_way[2][WAYS];  /* reads and writes */
+	uint64_t did[PLAYERS_MAX]; /* a hash over what each was to do, in its order */
 } game;
 
 static _Noreturn void __attribute__((format(printf, 1, 2))) give_up(const char *format, ...);
@@ -329,6 +330,32 @@ static void count_round(int64_t began)
 			search_configurations);
 }
 
+static uint64_t hash_name(struct name name)
+{
+	return (uint64_t)name.dir << 8 | name.file;
+}
+
+/* What the seed says, and not what was seen: from where a log is read on, and which files are held
+ * open, comes from the others. */
+static uint64_t hash_event(uint64_t hash, const struct event *e)
+{
+	if (e->kind == OP_HELD_WRITE || e->kind == OP_HELD_READ || e->kind == OP_HELD_STAT)
+		return hash;
+	hash = mix(hash + e->kind);
+	hash = mix(hash + ((uint64_t)e->way << 8 | e->file));
+	hash = mix(hash + (e->kind == OP_TAIL ? 0 : e->off));
+	hash = mix(hash + e->len);
+	return mix(hash + ((uint64_t)e->flags << 32 | hash_name(e->a) << 16 | hash_name(e->b)));
+}
+
+/* Before the referee makes notes of its own. */
+static void hash_round(void)
+{
+	for (unsigned i = 0; i < game.h->nplayers; i++)
+		for (unsigned j = 0; j < game.h->logs[i].nevents; j++)
+			game.did[i] = hash_event(game.did[i], &game.h->logs[i].events[j]);
+}
+
 static void play_round(void)
 {
 	struct history *h = game.h;
@@ -339,6 +366,7 @@ static void play_round(void)
 		h->logs[i].used = 0;
 	}
 	all_do('p');
+	hash_round();
 	all_do('r');
 	check_note_lenient(h);
 	check_mtimes(h, options.slack_ms);
@@ -376,6 +404,8 @@ static void conclude(void)
 	for (enum way way = 0; way < WAYS && options.verbose; way++)
 		printf("coherence: %8" PRIu64 " reads and %8" PRIu64 " writes %s\n",
 			game.by_way[0][way], game.by_way[1][way], way_names[way]);
+	for (unsigned i = 0; i < options.ndirs * options.players && options.verbose; i++)
+		printf("coherence: player %u was to do %016" PRIx64 "\n", i, game.did[i]);
 	printf("coherence: consistent: %u rounds, %" PRIu64 " operations, %u searches undecided\n",
 		game.h->round, total, check_undecided);
 	if (game.h->no_shared)

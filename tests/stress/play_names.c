@@ -59,10 +59,8 @@ static void hold(struct player *p, unsigned slot, int fd, uint64_t ino)
 
 static void held_write(struct player *p, const struct held_file *f, uint64_t cell)
 {
-	struct event *e;
+	struct event *e = event_new(p, OP_HELD_WRITE, 0);
 
-	p->seq++;
-	e = event_new(p, OP_HELD_WRITE, 0);
 	e->ino = f->ino;
 	e->off = cell;
 	e->seq = p->seq;
@@ -116,6 +114,8 @@ static void held_step(struct player *p)
 	const struct held_file *f = &p->held[chance(p, HELD)];
 	uint64_t cell = chance(p, HELD_CELLS), what = chance(p, 8);
 
+	/* Whether there is one or not: the length of what is appended later comes from it. */
+	p->seq += what < 3;
 	if (f->fd < 0)
 		return;
 	if (what < 3)

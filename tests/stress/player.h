@@ -1,7 +1,8 @@
 /* player.h - one of the processes that work on the filesystem at once, each by its own mount. It
  * records what it does and sees in its log, and judges nothing.
  *
- * What it does next depends on the seed, the round and its number alone, not on what it has seen.
+ * What it does next depends on the seed, the round and its number alone; on what it has seen, only
+ * which files it holds open, and from where it reads on in a log.
  */
 #ifndef RMEMFS_TESTS_PLAYER_H
 #define RMEMFS_TESTS_PLAYER_H

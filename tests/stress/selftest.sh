@@ -33,11 +33,19 @@ finds() {
 	}
 }
 
+# operations SEED: a hash of each of four players, over all that it was to do.
+operations() {
+	"$coherence" --seed "$1" --ops 600 --players 2 --verbose "$dir" "$dir" | grep ' was to do '
+}
+
 same_operations() {
-	local first second
-	first=$("$coherence" --seed 7 --ops 300 --verbose "$dir" | grep -E ' (write|publish) ')
-	second=$("$coherence" --seed 7 --ops 300 --verbose "$dir" | grep -E ' (write|publish) ')
-	[ -n "$first" ] && [ "$first" = "$second" ]
+	local first second other
+	first=$(operations 7)
+	second=$(operations 7)
+	other=$(operations 8)
+	[ "$(awk '{ print $NF }' <<<"$first" | sort -u | wc -l)" -eq 4 ] &&
+		[ "$first" = "$second" ] &&
+		[ -z "$(comm -12 <(sort <<<"$first") <(sort <<<"$other"))" ]
 }
 
 refuses() {
