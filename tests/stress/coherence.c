@@ -19,7 +19,8 @@
  * same seed makes the same operations of each player; how they meet is chance.
  *
  * Exit status: 0; 1 with the history that can't be explained on standard output; 2 where the fault
- * is not the filesystem's. With --break a player falsifies what it sees, and 1 is what should come.
+ * is not the filesystem's; 3 where nothing is wrong, but too many rounds had to be left undecided.
+ * With --break a player falsifies what it sees, and 1 is what should come.
  */
 #include <assert.h>
 #include <errno.h>
@@ -49,6 +50,8 @@ enum {
 	CONF_PLAYER = 63, /* who has written the first version of the file that is replaced */
 	LOG_FULL = LOG_BYTES_MAX / 2,
 	ROUND_MAX = 500,
+	UNDECIDED_FEW = 5,     /* rounds that may be, in however short a run */
+	UNDECIDED_SHARE = 100, /* of so many, one may be */
 };
 
 static struct options {
@@ -78,6 +81,7 @@ static struct {
 	uint64_t device[DIRECTORIES_MAX];
 	uint64_t count[OP_KINDS], good[OP_KINDS];
 	uint64_t by_way[2][WAYS];  /* reads and writes */
+	unsigned undecided;        /* rounds */
 	uint64_t did[PLAYERS_MAX]; /* a hash over what each was to do, in its order */
 } game;
 
@@ -360,6 +364,7 @@ static void play_round(void)
 {
 	struct history *h = game.h;
 	int64_t began = monotonic_ns();
+	unsigned undecided = check_undecided;
 
 	for (unsigned i = 0; i < h->nplayers; i++) {
 		h->logs[i].nevents = 0;
@@ -375,6 +380,7 @@ static void play_round(void)
 	check_conf(h);
 	check_held(h);
 	check_names(h);
+	game.undecided += check_undecided != undecided;
 	count_round(began);
 	empty_logs();
 }
@@ -391,7 +397,13 @@ static void play_rounds(void)
 	}
 }
 
-static void conclude(void)
+static bool too_many_undecided(void)
+{
+	return game.undecided > UNDECIDED_FEW && game.undecided > game.h->round / UNDECIDED_SHARE;
+}
+
+/* The exit status. */
+static int conclude(void)
 {
 	uint64_t total = 0;
 
@@ -406,8 +418,9 @@ static void conclude(void)
 			game.by_way[0][way], game.by_way[1][way], way_names[way]);
 	for (unsigned i = 0; i < options.ndirs * options.players && options.verbose; i++)
 		printf("coherence: player %u was to do %016" PRIx64 "\n", i, game.did[i]);
-	printf("coherence: consistent: %u rounds, %" PRIu64 " operations, %u searches undecided\n",
-		game.h->round, total, check_undecided);
+	printf("coherence: consistent: %u rounds, %" PRIu64
+	       " operations, %u searches undecided in %u rounds\n",
+		game.h->round, total, check_undecided, game.undecided);
 	if (game.h->no_shared)
 		printf("coherence: nothing was stored into mappings: MAP_SHARED fails with ENODEV\n");
 	if (game.h->rest.endless)
@@ -418,6 +431,12 @@ static void conclude(void)
 	if (game.h->rest.falsified)
 		printf("coherence: %" PRIu64 " falsified results were not noticed\n",
 			game.h->rest.falsified);
+	if (!too_many_undecided())
+		return 0;
+	printf("coherence: UNDECIDED: in %u of %u rounds of seed %" PRIu64
+	       " searches were given up, and what happened there is not judged\n",
+		game.undecided, game.h->round, options.seed);
+	return 3;
 }
 
 /* ---- options --------------------------------------------------------------------------------- */
@@ -439,8 +458,11 @@ static _Noreturn void usage(void)
 		"  --break HOW    falsify results: HOW is one of --break list\n"
 		"  --strict       no leniency with those who share a mount: for local filesystems\n"
 		"  --keep         leave the files\n"
-		"  --verbose      tell of each round, and count operations\n",
-		FILES_MAX, ROUND_MAX);
+		"  --limit N      configurations after which a search is given up (default and at most %d)\n"
+		"  --verbose      tell of each round, and count operations\n"
+		"Exit status: 0 consistent, 1 not, 2 could not be tried, 3 undecided in more than %d rounds\n"
+		"and more than one of %d.\n",
+		FILES_MAX, ROUND_MAX, SEARCH_MAX, UNDECIDED_FEW, UNDECIDED_SHARE);
 	exit(2);
 }
 
@@ -485,6 +507,7 @@ enum {
 	OPT_BREAK,
 	OPT_STRICT,
 	OPT_KEEP,
+	OPT_LIMIT,
 	OPT_VERBOSE
 };
 
@@ -530,6 +553,9 @@ static void take_option(int option, const char *value)
 	case OPT_KEEP:
 		options.keep = true;
 		break;
+	case OPT_LIMIT:
+		search_limit = (unsigned)number(value, 1, SEARCH_MAX);
+		break;
 	case OPT_VERBOSE:
 		options.verbose = true;
 		break;
@@ -554,6 +580,7 @@ static void take_options(int argc, char **argv)
 		{"break", required_argument, NULL, OPT_BREAK},
 		{"strict", no_argument, NULL, OPT_STRICT},
 		{"keep", no_argument, NULL, OPT_KEEP},
+		{"limit", required_argument, NULL, OPT_LIMIT},
 		{"verbose", no_argument, NULL, OPT_VERBOSE},
 		{0},
 	};
@@ -605,6 +632,5 @@ int main(int argc, char **argv)
 	end_players();
 	if (!options.keep)
 		clear_field();
-	conclude();
-	return 0;
+	return conclude();
 }

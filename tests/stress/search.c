@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CONFIGURATIONS_MAX = 2000000, TABLE_BITS = 22 };
+enum { TABLE_BITS = 22 };
 
+unsigned search_limit = SEARCH_MAX;
 uint64_t search_configurations;
 
 /* Configurations on the way to the present one; [0] is the first. */
@@ -39,7 +40,7 @@ static void met_clear(void)
 {
 	if (!met.slots) {
 		met.slots = need_memory(calloc((size_t)1 << TABLE_BITS, sizeof(*met.slots)));
-		met.used = need_memory(calloc(CONFIGURATIONS_MAX + 1, sizeof(*met.used)));
+		met.used = need_memory(calloc(SEARCH_MAX + 1, sizeof(*met.used)));
 	}
 	while (met.n)
 		met.slots[met.used[--met.n]] = 0;
@@ -237,7 +238,7 @@ enum search_result search_run(struct search *s, void *object, const struct event
 			result = SEARCH_EXPLAINED;
 			break;
 		}
-		if (met.n + 2 * PLAYERS_MAX > CONFIGURATIONS_MAX) {
+		if (met.n + 2 * PLAYERS_MAX > search_limit) {
 			result = SEARCH_UNDECIDED;
 			break;
 		}

@@ -52,6 +52,10 @@ enum search_result search_run(struct search *s, void *object, const struct event
 void search_select(struct search *s, const struct history *h,
 	bool (*part)(const struct event *e, const void *context), const void *context);
 
+/* A search that has met so many is undecided; at most SEARCH_MAX. */
+enum { SEARCH_MAX = 2000000 };
+extern unsigned search_limit;
+
 /* How many configurations were met in all. */
 extern uint64_t search_configurations;
 

@@ -48,6 +48,13 @@ same_operations() {
 		[ -z "$(comm -12 <(sort <<<"$first") <(sort <<<"$other"))" ]
 }
 
+# gives_up LIMIT STATUS ROUNDS: with searches that end so soon.
+gives_up() {
+	local status=0 said
+	said=$("$coherence" --limit "$1" --ops $(($3 * 60)) "$dir" "$dir") || status=$?
+	[ "$status" -eq "$2" ] && [[ $said == *" searches undecided in $3 rounds"* ]]
+}
+
 refuses() {
 	local status=0
 	"$coherence" "$@" >/dev/null 2>&1 || status=$?
@@ -58,6 +65,8 @@ check "one player a mount" finds_nothing --seconds 3
 check "several players a mount" finds_nothing --seconds 3 --players 4 --files 2
 check "long rounds" finds_nothing --seconds 3 --players 2 --round 200
 check "the same seed, the same operations" same_operations
+check "a few rounds may be undecided" gives_up 1 0 5
+check "most of them may not" gives_up 1 3 30
 check "no directory" refuses
 check "different filesystems" refuses "$dir" "${TMPDIR:-/tmp}"
 rm -rf "$dir"/coherence.*
