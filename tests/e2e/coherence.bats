@@ -36,12 +36,14 @@ seconds() {
 @test "coherence of three mounts" {
 	begin 1 2 3
 	coherence --seconds "$(seconds 20)" "$dir/1" "$dir/2" "$dir/3"
+	nobody_was_late
 }
 
 # bats test_tags=nightly:verbs
 @test "coherence of three mounts, two players each" {
 	begin 1 2 3
 	coherence --seconds "$(seconds 12)" --players 2 "$dir/1" "$dir/2" "$dir/3"
+	nobody_was_late
 }
 
 @test "coherence of three mounts, while the server is killed" {

@@ -30,6 +30,17 @@ begin() {
 	share "$@"
 }
 
+# no_log_says PATTERN: none of the server or of the mounts.
+no_log_says() {
+	! grep -E "$1" "$dir/server.log" "$dir"/mount.*.log
+}
+
+# nobody_was_late: no client had what others waited for so long that the server told it, and none has
+# lost its session. Only where nothing has happened to them.
+nobody_was_late() {
+	no_log_says 'has not given back|session lost'
+}
+
 end_mount() {
 	local pid=${mounts[$1]}
 	unset "mounts[$1]"
