@@ -58,6 +58,30 @@ seconds() {
 	wait $tester
 }
 
+cut_all() {
+	ss -K dst 127.0.0.1 dport = ":$port" >"$dir/cut.log" 2>&1
+	grep -q ESTAB "$dir/cut.log"
+}
+
+# All are back long before the server gives up a session, so that nobody loses anything.
+# bats test_tags=only:tcp
+@test "coherence of three mounts, while connections are cut" {
+	local tester n i
+	begin 1 2 3
+	coherence --seconds 15 "$dir/1" "$dir/2" "$dir/3" >"$dir/coherence.log" 2>&1 3>&- &
+	tester=$!
+	for i in {1..8}; do
+		sleep 1.5
+		until_true 10 cut_all
+	done
+	wait $tester
+	# Several cuts may be one to a mount that is slow to come back.
+	for n in 1 2 3; do
+		[ "$(grep -c 'connection lost' "$dir/mount.$n.log")" -ge 4 ]
+	done
+	no_log_says 'session lost'
+}
+
 # Takes from the others what they work on, and keeps something of its own.
 disturb() {
 	local i
