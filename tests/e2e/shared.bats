@@ -663,6 +663,11 @@ more() {
 	echo $((with - without))
 }
 
+# nothing_recalled: since the server began.
+nothing_recalled() {
+	[ "$(status_of .exports[0].leases.recalled)" -eq 0 ]
+}
+
 # make_files NAME
 make_files() {
 	local i
@@ -702,6 +707,7 @@ append_files() {
 	[ $((made - none)) -le 5 ]
 	[ $((once - none)) -le $((2 * nfiles + 5)) ]
 	[ $((again - none)) -le $((2 * nfiles + 5)) ]
+	nothing_recalled
 }
 
 @test "a file that is closed and written to again costs a LEASE more than without share" {
@@ -714,6 +720,7 @@ append_files() {
 	# And a LOOKUP each.
 	[ $((once - none)) -le $((2 * nfiles + 5)) ]
 	[ $((again - none)) -le $((4 * nfiles + 5)) ]
+	nothing_recalled
 }
 
 # has_leases N: of the files, by all mounts. (These may know their root by one, too.)
