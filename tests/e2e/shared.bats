@@ -645,8 +645,8 @@ cost() {
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	before=$(status_of '.exports[0].counters.rpcs')
 	mount_number 1 ",noatime$1" >&2
-	"${@:2}" >&2
-	end_mount 1
+	"${@:2}" >&2 || die "failed: ${*:2}" || return 1
+	end_mount 1 || return 1
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	echo $(($(status_of '.exports[0].counters.rpcs') - before))
 }
@@ -656,9 +656,9 @@ cost() {
 more() {
 	local with without kind
 	kind=without
-	without=$(cost '' "$@")
+	without=$(cost '' "$@") || return 1
 	kind=with
-	with=$(cost ,share "$@")
+	with=$(cost ,share "$@") || return 1
 	echo "RPCs with share and without: $with and $without for $*" >&2
 	echo $((with - without))
 }
