@@ -22,12 +22,13 @@ teardown() {
 	end_mounts
 }
 
-# seconds USUAL: as long as that; shorter where the machine is emulated, and long at night.
+# seconds USUAL: as long as that; shorter where the machine may be emulated, and long at night. Over
+# every transport three mounts play for half a minute in all, with what is below and the server killed.
 seconds() {
 	if nightly; then
 		echo $((30 * $1))
 	elif small; then
-		echo $(($1 / 2))
+		echo $(($1 * 3 / 4))
 	else
 		echo "$1"
 	fi
