@@ -49,23 +49,32 @@ counted() {
 	eval "${name}_rpcs=$rpcs ${name}_recalled=$recalled"
 }
 
+# lent: how many leases the mount has that came last.
+lent() {
+	status_of '.sessions | max_by(.id) | .leases | .shared + .exclusive'
+}
+
 finds() {
 	[ "$(find "$1" -type f | wc -l)" -eq $((files / folders * folders)) ]
 }
 
 @test "many files that one mount has made are found and removed by another one" {
-	local kept
+	local kept lent
 	begin 1 2
 	counted make_own make_tree "$dir/1/own"
 	counted find_own finds "$dir/1/own"
 	counted remove_own rm -r "$dir/1/own"
 	make_tree "$dir/1/tree"
 	kept=$(status_of '[.exports[0].leases.shared, .exports[0].leases.exclusive] | add')
+	lent=$(lent)
 	counted find finds "$dir/2/tree"
+	lent=$(($(lent) - lent))
+	echo "$lent leases came with what was found"
 	counted remove rm -r "$dir/2/tree"
 	# A listing is all that find asks for; nothing of what it passes by is lent.
 	[ "$find_rpcs" -le $((files / 10 + 6 * folders)) ]
 	[ "$find_recalled" -le $((2 * folders + 4)) ]
+	[ "$lent" -le $((2 * folders + 4)) ]
 	# Each name costs a look and a removal, and what the other one has kept is asked for once.
 	[ "$remove_recalled" -le $((kept + 2 * folders + 4)) ]
 	[ "$remove_rpcs" -le $((4 * files + 100 * folders + 2 * remove_recalled)) ]
