@@ -129,6 +129,54 @@ hold_open() {
 
 # ---- what several write --------------------------------------------------------------------------
 
+# odd_ranges SEED: "MOUNT OFFSET LENGTH" of all parts of a file, in any order: each 1 to 9,000 bytes and
+# no multiple of 8, one after the other of another mount than the one before.
+odd_ranges() {
+	awk -v seed="$1" -v end="$odd_bytes" 'BEGIN {
+		srand(seed)
+		for (at = 0; at < end; at += len) {
+			do {
+				len = 1 + int(rand() * (n % 3 ? 9000 : 100))
+			} while (len % 8 == 0)
+			if (len > end - at)
+				len = end - at
+			print rand(), 1 + n++ % 2, at, len
+		}
+	}' | sort -n | cut -d " " -f 2-
+}
+
+# write_odd N: what is mount N's of them, each by one write(2).
+write_odd() {
+	local n at len
+	while read -r n at len; do
+		[ "$n" -ne "$1" ] || dd if="$dir/bytes" iflag=skip_bytes,count_bytes skip="$at" count="$len" \
+			of="$dir/$1/odd" oflag=seek_bytes seek="$at" bs=16k conv=notrunc status=none || return 1
+	done <"$dir/ranges"
+}
+
+@test "odd pieces that two write at a time, side by side, are all there" {
+	local odd_bytes=1000003 seed other n
+	! small || odd_bytes=200003
+	begin 1 2
+	: >"$dir/1/odd"
+	# Into an empty file, which both make longer; over what is there; and while both have it open.
+	for seed in 1 2 3; do
+		odd_ranges $seed >"$dir/ranges"
+		[ "$(wc -l <"$dir/ranges")" -gt 50 ]
+		head -c $odd_bytes /dev/urandom >"$dir/bytes"
+		[ $seed -ne 3 ] || for n in 1 2; do
+			keep_open "$dir/$n/odd"
+		done
+		write_odd 1 3>&- &
+		other=$!
+		write_odd 2
+		wait $other
+		cmp "$dir/1/odd" "$dir/bytes"
+		cmp "$dir/2/odd" "$dir/bytes"
+	done
+	let_go
+}
+
 # overwrite N BLOCK COUNT [SOURCE]: by mount N, direct, pages that there are.
 overwrite() {
 	dd if="${4:-/dev/zero}" of="$dir/$1/file" bs=4k seek="$2" count="$3" oflag=direct conv=notrunc \
