@@ -66,8 +66,10 @@ served_or_ended() {
 }
 
 serve() {
-	program server rmemfs-server -c /dev/null --memory-dir "$memory" \
-		--export "default:$export_size" --listen "shm:$socket" \
+	local exports=()
+	[ -n "$server_conf" ] || exports=(--export "default:$export_size")
+	program server rmemfs-server -c "${server_conf:-/dev/null}" --memory-dir "$memory" \
+		"${exports[@]}" --listen "shm:$socket" \
 		--listen "$transport:$server_address:$port" "$@"
 	until_true 60 served_or_ended || die "the server does not answer"
 	! has_ended server || die "the server ended at its start"
@@ -76,6 +78,15 @@ serve() {
 stop_server() {
 	kill -TERM "$(pid_of server)"
 	ends server 20
+}
+
+# serve_anew SIZE LEASE: an export of that size, with nothing in it, and that lease time.
+serve_anew() {
+	stop_server
+	rm -r "$memory"
+	export_size=$1
+	use_lease "$2"
+	serve
 }
 
 mounted_or_ended() {
@@ -187,6 +198,46 @@ tallied() {
 	done
 }
 
+# ---- who has files open ---------------------------------------------------------------------------
+
+keep_open() {
+	exec keeper "$mnt/$2" <>"$dir/to.$1"
+}
+
+# keep NAME FILE: has it open, as the program of that name.
+keep() {
+	mkfifo "$dir/to.$1"
+	program "$1" keep_open "$1" "$2"
+	log_says "$1" 20 '^ok$'
+}
+
+# tell NAME ORDER...: without waiting for what comes of it.
+tell() {
+	echo "${*:2}" >"$dir/to.$1"
+}
+
+has_said() {
+	[ "$(wc -l <"$dir/$1.log")" -gt "$2" ]
+}
+
+# gives NAME WORDS ORDER...: what comes of it.
+gives() {
+	local before said
+	before=$(wc -l <"$dir/$1.log")
+	tell "$1" "${@:3}"
+	until_true 20 has_said "$1" "$before" || die "$1: no answer to ${*:3}"
+	said=$(tail -n 1 "$dir/$1.log")
+	[ "$said" = "$2" ] || die "$1: ${*:3} gave $said, not $2"
+}
+
+let_go() {
+	local name
+	for name in "$@"; do
+		tell "$name" quit
+		ends "$name" 20
+	done
+}
+
 # ---- data ----------------------------------------------------------------------------------------
 
 # verified_file MIB NAME: random, copied onto the mount and synced; its sum goes out.
@@ -204,6 +255,37 @@ sum() {
 sum_here() {
 	drop_caches
 	sum "$mnt/$1"
+}
+
+# overwrite NAME MIB: in its place; how many ms it took goes out.
+overwrite() {
+	local began
+	random_file "$dir/over" "$2"
+	began=$(now_ms)
+	dd if="$dir/over" of="$mnt/$1" bs=1M conv=notrunc,fsync status=none
+	echo $(($(now_ms) - began))
+}
+
+# refill NAME MIB: its pages are freed, then it gets others, with random bytes behind a first line; the
+# sum goes out.
+refill() {
+	random_file "$dir/$1" "$2"
+	sed -i '1s/^/first line\n/' "$dir/$1"
+	truncate -s 0 "$mnt/$1"
+	dd if="$dir/$1" of="$mnt/$1" bs=1M conv=fsync status=none
+	sum "$dir/$1"
+}
+
+# use_pages NAME MIB: as many as there are, which are fewer, until none is left for anything else; the
+# sum of what they have goes out.
+use_pages() {
+	random_file "$dir/$1" "$2"
+	! dd if="$dir/$1" of="$mnt/$1" bs=1M oflag=direct status=none 2>"$dir/full.log" ||
+		die "there are more"
+	grep -q 'No space left' "$dir/full.log"
+	[ "$(status_of '.exports[0] | .free + .granted + .dirty')" -lt $((4 << 20)) ]
+	truncate -s "$(stat -c %s "$mnt/$1")" "$dir/$1"
+	sum "$dir/$1"
 }
 
 # Becomes fio, so that as a program it is killed with its pid.

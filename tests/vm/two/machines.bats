@@ -114,6 +114,55 @@ teardown() {
 	on server log_says server 1 'session 1 of client:.* has ended'
 }
 
+# Both write the file at the time of the cut: by large blocks in its place, which are on their way
+# to pages that will be another file's, and by lines behind its end, of which the server has not been
+# told. A third one has it open and does nothing.
+@test "a client that shares is cut off for longer than the lease time: the other machine goes on" {
+	local lease=2 alone passed sums guest
+	on client unmount
+	on server serve_anew 48MiB $lease
+	on client mount_remote share
+	on server mount_here share
+	on server verified_file 4 mine
+	alone=$(on server overwrite mine 4)
+	on client eval 'truncate -s 8M "$mnt/a"
+		program writer fio_verify --filename=a --thread --loops=1000 --size=8M --bs=1M --direct=1 \
+			--do_verify=0
+		keep filler a
+		keep idle a
+		tell filler fill'
+	on client writes_on writer 8
+	on client until_true 60 has_written filler 1000
+	[[ $(on server eval 'rmemfsctl who default /a "$socket"') == *": exclusive lease since "* ]]
+	cut_wire
+	passed=$(on server overwrite a 4)
+	echo "went on after $passed ms, $alone ms alone"
+	on server log_says server 1 'session .* of client:.* is ended: it has not given back inode .*, /a, for'
+	[ "$passed" -le $((lease * 1000 + 1000 + 3000 + 4 * alone)) ]
+	sums=$(on server refill a 8)
+	sums+=" $(on server use_pages other 64)"
+	run on client has_ended writer
+	[ "$status" -eq 1 ]
+	heal_wire
+	on client log_says daemon 30 'session lost'
+	on client ends writer 30 1
+	on client log_says writer 1 'Input/output error'
+	on client log_says filler 30 '^EIO$'
+	on client gives idle EIO read
+	on client gives idle 'first line' read
+	on client gives filler EIO fsync
+	on client gives filler ok fsync
+	on client log_says daemon 1 ', /a: what was written last is lost with the session'
+	for guest in client server; do
+		[ "$(on $guest sum_here a) $(on $guest sum_here other)" = "$sums" ]
+	done
+	on client let_go filler idle
+	on client unmount
+	on server unmount
+	on server stop_server
+	on server check_memory
+}
+
 # ---- the server's machine dies -------------------------------------------------------------------
 
 @test "an idle client notices within peer_timeout that the server's machine is gone" {
