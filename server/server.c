@@ -171,11 +171,8 @@ static int watch(struct server *s, int fd)
 
 static int open_signals(struct server *s)
 {
-	sigset_t set;
+	sigset_t set = signals_to_end();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	return s->signal_fd < 0 ? -errno : watch(s, s->signal_fd);
 }
@@ -245,11 +242,8 @@ static int open_meta(struct server *s)
 /* Signals are for the loop's descriptor, in the threads that start from here too. */
 static void block_signals(void)
 {
-	sigset_t set;
+	sigset_t set = signals_to_end();
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -500,11 +494,11 @@ static void read_signals(struct server *s)
 
 	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
-	log_notice("%s: stopping", info.ssi_signo == SIGINT ? "SIGINT" : "SIGTERM");
+	log_notice("SIG%s: stopping", sigabbrev_np((int)info.ssi_signo));
 	sd_notify(0, "STOPPING=1");
 	if (s->leaving)
 		stop_cancel(s);
-	else if (s->config->snapshot_on_stop && info.ssi_signo == SIGTERM)
+	else if (s->config->snapshot_on_stop && info.ssi_signo != SIGINT)
 		stop_begin(s);
 	else
 		s->stopping = true;

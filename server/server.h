@@ -13,6 +13,7 @@
 #ifndef RMEMFS_SERVER_SERVER_H
 #define RMEMFS_SERVER_SERVER_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -102,10 +103,22 @@ struct server {
 	struct list stalled; /* REGIONS that wait for the transport to make keys */
 };
 
+/* Those that end it. */
+static inline sigset_t signals_to_end(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	return set;
+}
+
 /* 0 or -errno, whose reason is logged; -EINTR: it was told to end before it served. */
 int server_new(const struct server_config *config, struct server **out);
-/* Serves until SIGTERM or SIGINT: 0, or -errno when it can't go on, or when its last snapshots were
- * to be taken and were not. */
+/* Serves until one of these comes: 0, or -errno when it can't go on, or when its last snapshots
+ * were to be taken and were not. */
 int server_run(struct server *s);
 void server_delete(struct server *s);
 

@@ -139,9 +139,9 @@ struct tick {
 /* Signals are blocked and wait for the loop, which is not there yet. */
 static bool told_to_end(void)
 {
-	sigset_t set;
+	sigset_t set, ends = signals_to_end();
 
-	return sigpending(&set) == 0 && (sigismember(&set, SIGTERM) || sigismember(&set, SIGINT));
+	return sigpending(&set) == 0 && sigandset(&set, &set, &ends) == 0 && !sigisemptyset(&set);
 }
 
 static int on_tick(void *arg, uint64_t done, uint64_t total)

@@ -95,6 +95,15 @@ background_mount() {
 	[ "$(cat "$mnt/a")" = a ]
 }
 
+@test "SIGHUP ends the server as SIGTERM does" {
+	local pid=$server_pid
+	server_pid=
+	kill -HUP "$pid"
+	exit_status "$pid" 20
+	grep "SIGHUP: stopping" "$dir/server.log"
+	start_server
+}
+
 @test "mounting right after umount does not wait" {
 	for _ in 1 2 3 4 5; do
 		mount_rmem
