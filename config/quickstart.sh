@@ -30,6 +30,11 @@ die() {
 # ---- what runs already ---------------------------------------------------------------------------
 
 # The server that we started: the file may name a process long gone, whose number another one has.
+# Not one that has ended and that nobody has waited for, as where process 1 of a container is no init.
+is_running() {
+	readlink "/proc/$1/exe" >/dev/null
+}
+
 server_pid() {
 	local pid exe
 	[ -s $run/server.pid ] || return 1
@@ -65,7 +70,7 @@ stop() {
 	if pid=$(server_pid); then
 		kill -TERM "$pid"
 		deadline=$((SECONDS + 30))
-		while kill -0 "$pid" 2>/dev/null; do
+		while server_pid >/dev/null; do
 			[ $SECONDS -lt $deadline ] || die "the server (process $pid) does not end"
 			sleep 0.1
 		done
@@ -189,7 +194,7 @@ start_server() {
 	echo $pid >$run/server.pid
 	deadline=$((SECONDS + 120))
 	until server_answers $pid; do
-		if ! kill -0 $pid 2>/dev/null || [ $SECONDS -ge $deadline ]; then
+		if ! is_running $pid || [ $SECONDS -ge $deadline ]; then
 			tail -n 20 $run/server.log >&2
 			die "the server did not start; its log is $run/server.log"
 		fi

@@ -274,7 +274,7 @@ static const char *why_alone(const struct request *req, const struct session *ho
 	if (wanted & ATTACH_READ_ONLY)
 		return ", who may write; read-only mounts share only with each other, or -o share "
 		       "on all";
-	return "";
+	return list_empty(&holder->conns) ? "; mount again when lease_time is over" : "";
 }
 
 /* A client names its process, by which shm knows its peers. */
