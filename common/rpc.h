@@ -30,7 +30,7 @@
 #include "common/wire.h"
 
 enum rpc_op {
-	/* Of the session; not in a slot: slot RPC_NO_SLOT, seq 0. */
+	/* Of the session; not in a slot: slot RPC_NO_SLOT, and any seq, which is told back. */
 	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
 	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,       /* a sign of life; its reply has news, which RPC_RING tells of */

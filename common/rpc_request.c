@@ -467,7 +467,7 @@ static bool header_ok(const struct rpc_request *q)
 
 	if (!info->name)
 		return false;
-	return info->slotted ? q->slot != RPC_NO_SLOT && q->seq : q->slot == RPC_NO_SLOT && !q->seq;
+	return info->slotted ? q->slot != RPC_NO_SLOT && q->seq : q->slot == RPC_NO_SLOT;
 }
 
 int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, size_t *len)

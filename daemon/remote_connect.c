@@ -363,12 +363,13 @@ static void regions_answered(struct remote *r, const struct rpc_reply *rep)
 
 static void ping(struct remote *r, int64_t now)
 {
-	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT, .seq = r->npings + 1};
 	int64_t sent_ns = clock_ns(CLOCK_BOOTTIME);
 
 	session_totals(r->session, &req.ping);
 	if (ask(r, &req) != 0)
 		return;
+	r->npings++;
 	r->ping_ns = sent_ns;
 	r->rung = false;
 	r->unanswered_ms = 0;
@@ -412,13 +413,12 @@ static bool are_recalls(const struct rpc_tail *tail)
 }
 
 /* What rings are about. */
-static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64_t sent_ns)
+static void take_news(struct remote *r, const struct rpc_ping_reply *ping)
 {
 	if (!are_recalls(&ping->tail)) {
 		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
 		return;
 	}
-	session_told_snapshot(r->session, ping->snapshot, ping->frozen, sent_ns);
 	/* Who shares nothing has nothing to give back. */
 	if (!r->session->sharing)
 		return;
@@ -427,15 +427,21 @@ static void take_news(struct remote *r, const struct rpc_ping_reply *ping, int64
 		refill_give_back(r->thread, ping->give_pages);
 }
 
+/* Soft-RoCE can deliver a message twice, a PING or its answer (see ARCHITECTURE.md, "Transports").
+ * What the second answer tells is true, and perhaps told there alone; but it proves nothing of the
+ * time at which a later PING was sent. */
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 {
-	if (rep->status || !r->ping_ns) {
+	if (rep->status || !rep->seq || rep->seq > r->npings) {
 		connection_drop(r, "unexpected answer to a ping: %s", errno_text(rep->status));
 		return;
 	}
-	session_renew(r->session, r->ping_ns, rep->ping.server_time);
-	take_news(r, &rep->ping, r->ping_ns);
-	r->ping_ns = 0;
+	if (r->ping_ns && rep->seq == r->npings) {
+		session_renew(r->session, r->ping_ns, rep->ping.server_time);
+		session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
+		r->ping_ns = 0;
+	}
+	take_news(r, &rep->ping);
 	ping_if_rung(r);
 }
 

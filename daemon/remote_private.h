@@ -81,6 +81,7 @@ struct remote {
 	uint64_t server;     /* the incarnation that answered ATTACH last */
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
+	uint64_t npings; /* its number */
 	int64_t next_ping_ms;
 	bool rung;  /* by the server, and no PING has been sent since */
 	bool heard; /* a sign of life came since the last tick */

@@ -38,6 +38,7 @@ struct script_channel {
 	struct channel *fencing;   /* the one before, until EV_FENCED */
 	struct rpc_request attach; /* answered then */
 	bool ping_owed;            /* to ch */
+	uint64_t ping, answered;   /* the last one's number; and of those that were answered */
 };
 
 struct script {
@@ -59,6 +60,7 @@ struct script {
 	atomic_bool hold;          /* answer only COMMITs */
 	atomic_bool silent;        /* answer no PING before this ends */
 	atomic_bool garbage_once;  /* answer the next PING with garbage */
+	atomic_bool again_once;    /* send the answer to the last PING that has one again */
 	atomic_uint recall_bytes;  /* of zeros, behind the answers to PINGs */
 	atomic_uint ring_once;     /* enum script_ring */
 	atomic_int refuse;         /* status of the next ATTACHs */
@@ -163,21 +165,28 @@ static inline void script_regions(
 	script_reply(ch, &rep);
 }
 
-static inline void script_pong(struct script *sc, struct script_channel *c)
+static inline void script_pong(struct script *sc, const struct script_channel *c, uint64_t number)
 {
 	static const uint8_t zeros[100];
-	struct rpc_reply rep = {.op = RPC_PING, .slot = RPC_NO_SLOT};
+	struct rpc_reply rep = {.op = RPC_PING, .slot = RPC_NO_SLOT, .seq = number};
 
-	c->ping_owed = false;
 	rep.ping.server_time = realtime_ns();
 	rep.ping.tail = (struct rpc_tail){zeros, atomic_load(&sc->recall_bytes)};
 	script_reply(c->ch, &rep);
 }
 
-static inline void script_ping(struct script *sc, struct script_channel *c)
+static inline void script_answer_ping(struct script *sc, struct script_channel *c)
+{
+	c->ping_owed = false;
+	c->answered = c->ping;
+	script_pong(sc, c, c->ping);
+}
+
+static inline void script_ping(struct script *sc, struct script_channel *c, uint64_t number)
 {
 	void *buf;
 
+	c->ping = number;
 	atomic_fetch_add(&sc->npings[c - sc->channels], 1);
 	if (atomic_exchange(&sc->garbage_once, false)) {
 		buf = channel_send_buffer(c->ch);
@@ -186,7 +195,7 @@ static inline void script_ping(struct script *sc, struct script_channel *c)
 	} else if (atomic_load(&sc->silent)) {
 		c->ping_owed = true;
 	} else {
-		script_pong(sc, c);
+		script_answer_ping(sc, c);
 	}
 }
 
@@ -194,7 +203,15 @@ static inline void script_speak_again(struct script *sc)
 {
 	for (unsigned i = 0; i < SCRIPT_CHANNELS && !atomic_load(&sc->silent); i++)
 		if (sc->channels[i].ping_owed)
-			script_pong(sc, &sc->channels[i]);
+			script_answer_ping(sc, &sc->channels[i]);
+}
+
+static inline void script_answer_again(struct script *sc)
+{
+	struct script_channel *c = &sc->channels[0];
+
+	if (c->ch && c->answered && atomic_exchange(&sc->again_once, false))
+		script_pong(sc, c, c->answered);
 }
 
 static inline void script_ring(struct script *sc)
@@ -287,7 +304,7 @@ static inline void script_message(struct script *sc, const struct event *ev)
 	else if (req.op == RPC_REGIONS)
 		script_regions(sc, ev->channel, &req);
 	else if (req.op == RPC_PING && c)
-		script_ping(sc, c);
+		script_ping(sc, c, req.seq);
 	else if (req.op == RPC_BYE)
 		script_bye(sc, ev->channel, &req);
 	else
@@ -373,6 +390,7 @@ static inline void *script_run(void *arg)
 		script_cut(sc);
 		script_ring(sc);
 		script_speak_again(sc);
+		script_answer_again(sc);
 	}
 	return NULL;
 }

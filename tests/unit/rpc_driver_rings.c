@@ -53,9 +53,11 @@ static void until_state(enum rpc_snapshot_state state)
 
 /* ---- the clients ----------------------------------------------------------------------------- */
 
+static uint64_t npings;
+
 static void send_ping(struct rpc_client *c)
 {
-	client_send(c, &(struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT});
+	client_send(c, &(struct rpc_request){.op = RPC_PING, .slot = RPC_NO_SLOT, .seq = ++npings});
 }
 
 /* The answer is the very next message: no ring is before it. */
@@ -66,6 +68,7 @@ static struct rpc_ping_reply ping(struct rpc_client *c)
 	send_ping(c);
 	client_receive(c, &rep);
 	assert_int_equal(rep.op, RPC_PING);
+	assert_int_equal(rep.seq, npings);
 	assert_int_equal(rep.status, 0);
 	return rep.ping;
 }

@@ -108,6 +108,38 @@ static void ring__malformed_costs_the_channel_only(void **state)
 	bench_close(&b);
 }
 
+/* An answer that comes again costs nothing, and proves nothing of the PING that is on its way. */
+static void ping__answered_twice_is_answered_once(void **state)
+{
+	struct bench b;
+	int64_t renewed_ms, left_ns;
+
+	bench_open(&b, 1);
+	drive_until(&b.d, atomic_load(&b.script.npings[0]) >= 1 && !b.d.threads[0].remote->ping_ns);
+	atomic_store(&b.script.silent, true);
+	atomic_store(&b.script.ring_once, SCRIPT_RING);
+	drive_until(&b.d, b.d.threads[0].remote->ping_ns);
+	left_ns = b.d.threads[0].remote->ping_ns;
+	renewed_ms = atomic_load(&b.d.session->renewed_ms);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t coded = b.d.threads[0].remote->coded_bytes;
+
+		atomic_store(&b.script.again_once, true);
+		drive_until(&b.d, b.d.threads[0].remote->coded_bytes > coded);
+		assert_int_equal(b.d.threads[0].remote->ping_ns, left_ns);
+		assert_int_equal(atomic_load(&b.d.session->renewed_ms), renewed_ms);
+	}
+	atomic_store(&b.script.silent, false);
+	drive_until(&b.d, !b.d.threads[0].remote->ping_ns);
+	assert_true(atomic_load(&b.d.session->renewed_ms) > renewed_ms);
+	atomic_store(&b.script.again_once, true);
+	drive_until(&b.d, !atomic_load(&b.script.again_once));
+	rpcs_start(&b, 20);
+	drive_until(&b.d, count_done(calls) == 20);
+	assert_int_equal(atomic_load(&b.script.nattached), 1);
+	bench_close(&b);
+}
+
 static void ping__malformed_recalls_cost_the_channel_only(void **state)
 {
 	struct bench b;
@@ -492,6 +524,7 @@ int main(void)
 		cmocka_unit_test(ring__is_answered_by_a_ping_at_once),
 		cmocka_unit_test(ring__while_a_ping_is_on_its_way_brings_another),
 		cmocka_unit_test(ring__malformed_costs_the_channel_only),
+		cmocka_unit_test(ping__answered_twice_is_answered_once),
 		cmocka_unit_test(ping__malformed_recalls_cost_the_channel_only),
 		cmocka_unit_test(silence__idle_channel_is_given_up_in_time),
 		cmocka_unit_test(silence__not_hidden_by_transfers_for_ever),
