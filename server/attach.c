@@ -563,6 +563,14 @@ static void attach_try(struct request *req)
 	}
 }
 
+/* On shm a session has ended when its process has: whose process is in a PID namespace that is not
+ * below ours has no number here. It may still ask for the server's state. */
+static bool is_out_of_sight(const struct conn *c)
+{
+	return transport_kind_of(c->port->transport) == TRANSPORT_SHM &&
+	       !channel_peer_pid(c->channel);
+}
+
 void attach_request(struct request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -579,6 +587,12 @@ void attach_request(struct request *req)
 	}
 	if (!a->session && a->channel) {
 		request_refuse(req, -EPROTO, "channel 0 makes the session");
+		return;
+	}
+	if (is_out_of_sight(req->conn)) {
+		request_refuse(req, -EOPNOTSUPP,
+			"the server's PID namespace does not show this process, and shm goes by "
+			"processes: run the server in an outer one, or mount over tcp");
 		return;
 	}
 	/* The fence of a predecessor takes its time, however short the client's patience. */

@@ -33,6 +33,20 @@ check_config() {
 	echo "$output"
 }
 
+# Without its process a session over shm has no end that the server could see.
+# bats test_tags=only:shm
+@test "a server in a container refuses a mount from outside of it over shm, and tells its state" {
+	RMEMFS_TEST_SERVER_UNDER="unshare --pid --fork --kill-child" start_server
+	refused -o "$(mount_options)" "$(mount_source)" "$mnt"
+	[[ $output == *"PID namespace"*tcp* ]]
+	grep -q "PID namespace" "$dir/server.log"
+	rmemfsctl status "$socket"
+	# unshare(1) passes no signal on but this one.
+	pid=$server_pid server_pid=''
+	kill -KILL "$pid"
+	exit_status "$pid" 20 || [ $? -eq 137 ]
+}
+
 @test "unknown export" {
 	start_server
 	refused -o "$(mount_options)" "$(mount_source nosuch)" "$mnt"
