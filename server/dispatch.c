@@ -471,19 +471,29 @@ static void add(struct server *s, struct batch *batch, struct request *req)
 	batch->n++;
 }
 
-static void collect(struct server *s, struct batch *batch)
+/* Those that have waited, until a control is next. */
+static void collect_ready(struct server *s, struct batch *batch, unsigned max)
 {
-	struct request *req;
+	while (batch->n < max && !list_empty(&s->ready)) {
+		struct request *req = list_entry(s->ready.next, struct request, link);
 
-	while (batch->n < BATCH_MAX && !list_empty(&s->ready)) {
-		req = list_entry(s->ready.next, struct request, link);
 		if (turns_is_control(req))
 			break;
 		list_del(&req->link);
 		add(s, batch, req);
 	}
+}
+
+/* While much is reclaimed, all that is parked may be ready again after each step: half of the batch
+ * is for who has just asked. */
+static void collect(struct server *s, struct batch *batch)
+{
+	struct request *req;
+
+	collect_ready(s, batch, BATCH_MAX / 2);
 	while (batch->n < BATCH_MAX && (req = turns_take(s, false)))
 		add(s, batch, req);
+	collect_ready(s, batch, BATCH_MAX);
 }
 
 static void run_controls(struct server *s)

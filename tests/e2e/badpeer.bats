@@ -198,6 +198,23 @@ refused() {
 	wait "$bad_pid" || true
 }
 
+# The server's one thread for that sends what the socket takes, and goes on to the next.
+# bats test_tags=only:tcp
+@test "a peer that wants gigabytes at once does not hold up the others" {
+	start_server
+	mount_rmem -o share
+	bad greedy "$address" default
+	until_true 10 bad_is_ready
+	random_file "$dir/data" 1
+	cp "$dir/data" "$mnt/copy"
+	cmp "$dir/data" "$mnt/copy"
+	alive "$bad_pid"
+	run cat "$dir/bad.log"
+	[ "$output" = ready ]
+	kill "$bad_pid"
+	wait "$bad_pid" || true
+}
+
 @test "what closes every connection is not taken for a server of ours" {
 	bad serve "$address" 0
 	until_true 10 bad_is_ready

@@ -7,6 +7,9 @@
  *     badpeer garbage ADDRESS N SEED         connections with random bytes: as hello, as frames,
  *                                            as messages, or cut off in the middle
  *     badpeer session ADDRESS EXPORT N SEED  attaches and breaks a rule, N times; then says BYE
+ *     badpeer greedy ADDRESS EXPORT          tcp: shares the export, and wants all of its first
+ *                                            region RANGES times with one READ; says "ready" when
+ *                                            that begins to come, and "done" when all is there
  *     badpeer serve ADDRESS VERSION          a server that answers every hello by one of that
  *                                            version and then talks nonsense; of version 0
  *                                            closes each connection; says "ready"
@@ -28,7 +31,7 @@
 #include "common/transport_ops.h"
 #include "common/util.h"
 
-enum { WAIT_S = 30, MSG_BYTES = RPC_MSG_BYTES };
+enum { WAIT_S = 30, MSG_BYTES = RPC_MSG_BYTES, RANGES = 64 };
 
 static struct transport_address address;
 static uint64_t random_state = 1;
@@ -238,7 +241,7 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
-static int attach(const char *export, uint64_t instance)
+static int attach(const char *export, uint64_t instance, uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
@@ -254,6 +257,7 @@ static int attach(const char *export, uint64_t instance)
 		.owner = "badpeer",
 		.instance = instance,
 		.nchannels = 1,
+		.flags = flags,
 		.wait_ms = WAIT_S * 1000,
 		.export_name = str(export),
 		.client = str("badpeer"),
@@ -332,7 +336,7 @@ static void leave(const char *export, uint64_t instance)
 {
 	struct rpc_request req = request(RPC_BYE, RPC_NO_SLOT, 0);
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
-	int fd = attach(export, instance);
+	int fd = attach(export, instance, 0);
 
 	put_request(fd, &req);
 	if (!get_message(fd, msg))
@@ -345,13 +349,72 @@ static void session(const char *export, unsigned n)
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
 
 	for (unsigned i = 0; i < n; i++) {
-		int fd = attach(export, i + 1);
+		int fd = attach(export, i + 1, 0);
 
 		if (break_rule(fd, i % 8))
 			get_message(fd, msg);
 		close(fd);
 	}
 	leave(export, n + 1);
+}
+
+/* ---- greedy ---------------------------------------------------------------------------------- */
+
+static struct rpc_region first_region(int fd)
+{
+	struct rpc_request req = request(RPC_REGIONS, RPC_NO_SLOT, 0);
+	uint8_t msg[FRAME_BYTES + MSG_BYTES];
+	struct rpc_region region;
+	struct rpc_reply rep;
+	struct wire_in in;
+	size_t len;
+
+	put_request(fd, &req);
+	len = get_message(fd, msg);
+	if (!len || rpc_reply_decode(&rep, msg + FRAME_BYTES, len) || rep.status)
+		errx(1, "no regions");
+	in = rpc_tail_reader(&rep.regions.tail);
+	if (!rpc_get_region(&in, &region))
+		errx(1, "no region");
+	return region;
+}
+
+static void want(int fd, const struct rpc_region *region)
+{
+	uint8_t ranges[(RANGES - 1) * FRAME_RANGE_BYTES];
+	struct sock_range range = {
+		.addr = region->addr, .len = (uint32_t)region->len, .rkey = region->rkey};
+
+	for (unsigned i = 0; i < RANGES - 1; i++)
+		sock_range_encode(&range, ranges + i * FRAME_RANGE_BYTES);
+	put_frame(fd,
+		&(struct sock_frame){.type = FRAME_READ,
+			.count = RANGES,
+			.rkey = region->rkey,
+			.addr = region->addr,
+			.len = region->len},
+		ranges, sizeof(ranges));
+}
+
+static void greedy(const char *export)
+{
+	static uint8_t bytes[1 << 20];
+	int fd = attach(export, 1, ATTACH_SHARED);
+	struct rpc_region region = first_region(fd);
+	uint64_t left = RANGES * region.len + FRAME_BYTES;
+
+	want(fd, &region);
+	for (bool begun = false; left; begun = true) {
+		size_t got = get(fd, bytes, min_u64(left, sizeof(bytes)));
+
+		if (!got)
+			errx(1, "it was closed with %llu bytes left", (unsigned long long)left);
+		left -= got;
+		if (!begun)
+			puts("ready");
+		fflush(stdout);
+	}
+	puts("done");
 }
 
 /* ---- serve ----------------------------------------------------------------------------------- */
@@ -418,6 +481,8 @@ int main(int argc, char **argv)
 		garbage(number(argv[3]));
 	else if (strcmp(argv[1], "session") == 0 && argc > 5)
 		session(argv[3], number(argv[4]));
+	else if (strcmp(argv[1], "greedy") == 0)
+		greedy(argv[3]);
 	else if (strcmp(argv[1], "serve") == 0)
 		serve(number(argv[3]));
 	else
