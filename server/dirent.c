@@ -51,14 +51,17 @@ int dirent_find(struct volume *v, const struct dirent_hash *hash, uint64_t dir,
 	const struct rpc_str *name, struct dirent_slot *slot)
 {
 	uint64_t first = dirent_first_cookie(hash, name), unused = first;
-	struct store_key key;
+	struct store_key key = STORE_KEY(dir, first);
 	struct store_val val;
 	struct dirent_entry e;
-	int err = store_seek(v->store, STORE_DIRENT, STORE_KEY(dir, first), &key, &val);
+	int err = store_seek(v->store, STORE_DIRENT, key, &key, NULL);
 
+	/* Of the next one, which is another name's, nothing matters but the key. */
 	for (; !err && key.hi == dir && key.lo < first + DIRENT_COLLISIONS;
-		err = store_next(v->store, STORE_DIRENT, &key, &val)) {
-		err = dirent_decode(v, key, &val, &e);
+		err = store_next(v->store, STORE_DIRENT, &key, NULL)) {
+		err = store_here(v->store, STORE_DIRENT, &val);
+		if (!err)
+			err = dirent_decode(v, key, &val, &e);
 		if (err)
 			return err;
 		if (dirent_same_name(&e.name, name)) {

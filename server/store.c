@@ -775,6 +775,13 @@ int store_seek_back(struct store *s, enum store_table table, struct store_key ke
 		found, val);
 }
 
+int store_here(struct store *s, enum store_table table, struct store_val *val)
+{
+	MDB_val k;
+
+	return move(s, table, &k, MDB_GET_CURRENT, NULL, val);
+}
+
 int store_next(
 	struct store *s, enum store_table table, struct store_key *found, struct store_val *val)
 {

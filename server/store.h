@@ -129,5 +129,7 @@ int store_seek_back(struct store *s, enum store_table table, struct store_key ke
 	struct store_key *found, struct store_val *val);
 int store_next(
 	struct store *s, enum store_table table, struct store_key *found, struct store_val *val);
+/* The value of what was found last. */
+int store_here(struct store *s, enum store_table table, struct store_val *val);
 
 #endif

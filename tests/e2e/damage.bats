@@ -146,6 +146,9 @@ change_name() {
 	[ "$status" -eq 1 ]
 	[[ $output == *"Input/output error"* ]]
 	[ "$(cat "$mnt/a file of some length 78")" = "content of 78" ]
+	# Some of these would stand before it.
+	run stat "$mnt"/absent.{1..2000}
+	[ "$(grep -c "No such file or directory" <<<"$output")" -eq 2000 ]
 	echo new >"$mnt/new"
 	[ "$(cat "$mnt/new")" = new ]
 	sha256sum <"$mnt/random" | diff "$dir/random.sum" -
