@@ -68,8 +68,7 @@ static struct rights rights_of(uint32_t owner)
 static struct rpc_request request_of(unsigned op)
 {
 	bool slotted = rpc_op_info(op)->slotted;
-	struct rpc_request q = {
-		.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
+	struct rpc_request q = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
 
 	switch ((enum rpc_op)op) {
 	case RPC_ATTACH:
@@ -233,8 +232,7 @@ static void fill_entry(struct rpc_entry_reply *entry)
 static struct rpc_reply reply_of(unsigned op)
 {
 	bool slotted = rpc_op_info(op)->slotted;
-	struct rpc_reply p = {
-		.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
+	struct rpc_reply p = {.op = (uint16_t)op, .slot = slotted ? 3 : RPC_NO_SLOT, .seq = 77};
 
 	switch ((enum rpc_op)op) {
 	case RPC_ATTACH:
