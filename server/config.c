@@ -18,7 +18,8 @@
 enum { REGIONS_MAX = UINT16_MAX };
 #define REGION_SIZE_MIN (2 * MIB)
 #define REGION_SIZE_MAX (4 * TIB)
-#define METADATA_MIN    (64 * MIB)
+#define METADATA_MIN    (4 * MIB) /* of which 2 are kept back (meta_open.c) */
+#define METADATA_AUTO   (64 * MIB)
 #define METADATA_SHARE  16
 
 /* Below it are the set's, the export's and the files' names. */
@@ -81,7 +82,8 @@ const struct conf_key server_config_keys[] = {
 	{KEY(snapshot_on_stop), .type = CONF_BOOL},
 	{KEY(restore_on_start), .type = CONF_BOOL},
 	{KEY(log_level), .type = CONF_ENUM, .words = log_level_words},
-	{KEY(metadata_reserve), .type = CONF_SIZE, .min = MIB, .max = TIB, .multiple = PAGE_BYTES},
+	{KEY(metadata_reserve), .type = CONF_SIZE, .min = METADATA_MIN, .max = TIB,
+		.multiple = PAGE_BYTES},
 	{0},
 };
 
@@ -423,5 +425,5 @@ uint64_t server_config_store_bytes(const struct server_config *config)
 		return config->metadata_reserve / PAGE_BYTES * PAGE_BYTES;
 	for (size_t i = 0; i < config->exports.n; i++)
 		data += server_config_export(config, i)->size;
-	return max_u64(METADATA_MIN, div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES);
+	return max_u64(METADATA_AUTO, div_round_up(data / METADATA_SHARE, PAGE_BYTES) * PAGE_BYTES);
 }

@@ -153,8 +153,10 @@ static void read__refuses_and_says_where(void **state)
 		{"peer_timeout = 3601",
 			":1: peer_timeout: '3601': must be a whole number from 1 to 3600"},
 		{"io_threads = 257", ":1: io_threads: '257': must be a whole number from 1 to 256"},
+		{"metadata_reserve = \"4092KiB\"",
+			":1: metadata_reserve: '4092KiB': must be 4MiB to 1TiB"},
 		{"metadata_reserve = \"2TiB\"",
-			":1: metadata_reserve: '2TiB': must be 1MiB to 1TiB"},
+			":1: metadata_reserve: '2TiB': must be 4MiB to 1TiB"},
 	};
 	char expected[640];
 
