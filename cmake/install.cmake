@@ -29,8 +29,11 @@ foreach(unit rmemfs-server.service rmemfs@.service)
 endforeach()
 install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
 
-install(FILES README.md ARCHITECTURE.md CHANGELOG.md LICENSE config/example.env
+# With all that these link to.
+install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE config/example.env
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config)
+install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench)
 
 # The pages speak of /etc/rmemfs.
 foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)

@@ -58,9 +58,14 @@ installed() {
 		-rwxr-xr-x usr/sbin/rmemfs-server
 		-rw-r--r-- usr/share/doc/rmemfs/ARCHITECTURE.md
 		-rw-r--r-- usr/share/doc/rmemfs/CHANGELOG.md
+		-rw-r--r-- usr/share/doc/rmemfs/CONTRIBUTING.md
 		-rw-r--r-- usr/share/doc/rmemfs/LICENSE
+		-rw-r--r-- usr/share/doc/rmemfs/PERFORMANCE.md
 		-rw-r--r-- usr/share/doc/rmemfs/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/config/client.conf
+		-rw-r--r-- usr/share/doc/rmemfs/config/server.conf
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/README.md
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
 		-rw-r--r-- usr/share/man/man8/rmemfs.8
@@ -70,6 +75,17 @@ installed() {
 	for page in daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5; do
 		cmp "$repository/$page" "$root/usr/share/man/man${page##*.}/${page##*/}"
 	done
+}
+
+@test "what the installed documents link to is installed" {
+	local page link links=0
+	while read -r page; do
+		for link in $(grep -oE '\]\([^)#:]+[)#]' "$page" | tr -d '()#]'); do
+			links=$((links + 1))
+			[ -e "${page%/*}/$link" ] || die "$page: no $link"
+		done
+	done < <(find "$root/usr/share/doc" -name '*.md')
+	[ $links -ge 10 ]
 }
 
 @test "the installed programs run, with the installed configuration" {
