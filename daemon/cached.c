@@ -288,6 +288,8 @@ static void dropped(struct notifier_job *job)
 {
 	struct cached_pages *p = container_of(job, struct cached_pages, job);
 	struct inode *inode = p->inode;
+	/* It may be another job as soon as none is running. */
+	struct io_thread *thread = job->thread;
 
 	fs_drop_ended(inode->fs);
 	pthread_mutex_lock(&inode->lock);
@@ -295,14 +297,14 @@ static void dropped(struct notifier_job *job)
 	if (!p->drops_behind)
 		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
 	if (p->to_raise)
-		raise_locked(inode, job->thread);
+		raise_locked(inode, thread);
 	if (!p->running)
-		drop_behind_locked(inode, job->thread);
+		drop_behind_locked(inode, thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
 	if (!p->running && inode->lease.type == LEASE_NONE)
-		cached_drop_locked(inode, job->thread, LEASE_NONE);
+		cached_drop_locked(inode, thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
-	lease_settle(inode, job->thread);
+	lease_settle(inode, thread);
 	inode_put(inode);
 }
 
