@@ -377,7 +377,7 @@ for area in "$root"/tests/e2e/*.bats; do
 	areas+=("${area%.bats}")
 	[[ " ${local_only[*]} " == *" ${area%.bats} "* ]] || remote+=("${area%.bats}")
 done
-asan=(namespace) tsan=(basic)
+asan=(namespace) tsan=(basic shared_mmap)
 # Long under the thread sanitizer, and the work of one thread.
 one_threaded=(test_server_copy test_server_damage test_server_lock test_server_model test_server_size
 	test_server_xattr_model)
