@@ -38,7 +38,8 @@ struct export
 	bool reuse_allowed; /* meta_allow_reuse was called */
 	bool crowded;       /* somebody lacks what sessions that are gone have */
 	bool awaits_reuse;  /* somebody waits for it, see reuse.h */
-	bool kept_told;     /* the log has who keeps it from coming */
+	bool awaited_told;  /* the log has that */
+	bool kept_told;     /* and who keeps it from coming */
 	bool closed;        /* the server is stopping: see snapshot_take_last() */
 	/* The last snapshot that this run has completed: s of the clock, 0: none. */
 	int64_t completed;

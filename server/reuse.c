@@ -42,9 +42,21 @@ bool reuse_comes(const struct server *s, const struct export *export)
 	return export->reuse_allowed || !find_kept(s, export);
 }
 
+static void tell_awaited(const struct server *s, struct export *export)
+{
+	if (export->awaited_told)
+		return;
+	log_notice("export '%s': requests wait for pages: what was freed can be used again %u s "
+		   "after the restart, if all sessions have come back then",
+		export->name, (s->lease_ms + 999) / 1000);
+	export->awaited_told = true;
+}
+
 void reuse_await(struct server *s, struct export *export)
 {
 	export->awaits_reuse = !export->reuse_allowed && reuse_comes(s, export);
+	if (export->awaits_reuse)
+		tell_awaited(s, export);
 }
 
 bool reuse_is_awaited(const struct session *session)

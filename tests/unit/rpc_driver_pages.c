@@ -296,6 +296,7 @@ static void restart__with_one_that_stays_away__waits_no_longer_than_time_will_te
 		assert_int_equal(await_grant(), 0);
 		holder_kill(&h);
 	}
+	assert_true(server_logged(&server, "requests wait for pages"));
 	client_fini(&clients[0]);
 }
 
