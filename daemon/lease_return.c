@@ -85,9 +85,14 @@ bool lease_is_to_leave(const struct inode *inode, uint8_t *keep)
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
+static bool is_refused_locked(const struct inode *inode)
+{
+	return inode->commit.refused && !commit_is_clean_locked(inode);
+}
+
 /* As soon as the kernel has nothing of it, nobody uses more than what is kept, and all that was
  * written is committed. What the server does not take is lost, and those who wrote it are told:
- * nothing is kept then. */
+ * nothing is kept then, and so nothing cached. */
 static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
 {
 	const struct inode_lease *l = &inode->lease;
@@ -95,6 +100,8 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 
 	if (!told_take_back_locked(inode, thread))
 		return false;
+	if (is_refused_locked(inode))
+		*keep = LEASE_NONE;
 	if (cached_hinders_locked(inode, *keep)) {
 		cached_drop_locked(inode, thread, *keep);
 		if (cached_hinders_locked(inode, *keep))
@@ -108,8 +115,9 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 			return false;
 	}
 	if (!commit_is_clean_locked(inode)) {
+		if (*keep) /* it was refused just now */
+			return can_give_back_locked(inode, thread, keep);
 		commit_forget_locked(inode);
-		*keep = LEASE_NONE;
 	}
 	return true;
 }

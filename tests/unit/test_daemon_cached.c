@@ -200,6 +200,41 @@ static void recall__of_what_is_cached__drops_it_first(void **state)
 	return_and_close(1);
 }
 
+/* Nothing is kept of that, and who reads on asks anew. */
+static void expect_all_to_go(void)
+{
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin(1, OP_READ, O_RDONLY);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(1);
+	list_none_dirty();
+	close_and_leave(2);
+}
+
+static void recall__of_what_the_server_has_refused__drops_what_is_cached(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 2);
+	make_dirty();
+	commit_start(fx.inode, &fx.thread);
+	answer(take_commit(), -EIO);
+	assert_nothing_dropped();
+	recall(1, LEASE_SHARED);
+	expect_all_to_go();
+}
+
+static void recall__whose_commit_is_refused__drops_what_is_cached(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 2);
+	make_dirty();
+	recall(1, LEASE_SHARED);
+	assert_nothing_dropped();
+	answer(take_commit(), -EIO);
+	expect_all_to_go();
+}
+
 static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state)
 {
 	open_with(LEASE_SHARED, 1);
@@ -896,6 +931,8 @@ int main(void)
 		CASE(read__of_the_first_page_again__has_the_kernel_told_of_no_end),
 		CASE(read__under_what_is_recalled__has_the_kernel_told_again),
 		CASE(recall__of_what_is_cached__drops_it_first),
+		CASE(recall__of_what_the_server_has_refused__drops_what_is_cached),
+		CASE(recall__whose_commit_is_refused__drops_what_is_cached),
 		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
 		CASE(entry__of_what_is_mapped__has_no_end_without_a_lease),
 		CASE(append__of_what_was_told_no_end__is_sent_back_once),
