@@ -7,18 +7,26 @@
 
 /* Of an inode that is not known here any more, which therefore has nothing to be given back. */
 struct disclaimer {
-	struct fs *fs;
-	uint64_t ino;
+	struct io_thread *thread;
+	struct rpc_recall recall; /* of all of it */
 	struct rpc_call call;
 	uint8_t tail[RPC_RETURNED_BYTES];
 };
 
-/* Who looked at it meanwhile may have been told of what the server had not taken back yet. */
+/* Who looked at it meanwhile may have been told of what the server had not taken back yet: he sees
+ * the note, or what he believes in is here. */
 static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct disclaimer *d = container_of(call, struct disclaimer, call);
+	struct fs *fs = d->thread->fs;
+	struct inode *inode;
 
-	lease_note(d->fs, d->ino);
+	lease_note(fs, d->recall.ino);
+	inode = rep->status ? NULL : inode_find(fs, d->recall.ino);
+	if (inode) {
+		lease_recalled(inode, d->thread, &d->recall);
+		inode_put(inode);
+	}
 	free(d);
 }
 
@@ -29,8 +37,9 @@ static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
 
 	if (!d)
 		return;
-	d->fs = thread->fs;
-	d->ino = recall->ino;
+	d->thread = thread;
+	d->recall = (struct rpc_recall){
+		.ino = recall->ino, .number = recall->number, .keep = LEASE_NONE};
 	d->call.done = disclaimed;
 	d->call.req.op = RPC_RETURN;
 	list_init(&d->call.link);

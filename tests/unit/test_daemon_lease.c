@@ -400,6 +400,31 @@ static void look__while_a_lease_is_disclaimed__is_not_believed(void **state)
 	assert_true(lease_noted_since(&fx.fs, notes, 999));
 }
 
+/* Or tells of it before, and the answer is here before the RETURN's. */
+static void look__that_is_answered_before_the_disclaimer_is__gives_back_what_it_brings(void **state)
+{
+	static const struct lease lease = {.type = LEASE_SHARED, .number = 4};
+	static const struct attr attr = {.ino = 999, .mode = S_IFREG | 0644, .nlink = 1};
+	struct lease_look look = {.lease = &lease, .attr = &attr};
+	struct rpc_call *call;
+	struct inode *inode;
+
+	recall_of(999, 4, LEASE_SHARED);
+	call = take(&fx.remote.rpc_waiting_reserved);
+	look.notes = lease_notes(&fx.fs);
+	look.epoch = inode_epoch(&fx.fs);
+	inode = inode_get(&fx.fs, 999);
+	assert_true(lease_looked(inode, &fx.thread, &look));
+	answer(call, 0);
+	call = take(&fx.remote.rpc_waiting_reserved);
+	assert_non_null(call);
+	assert_int_equal(call->req.op, RPC_RETURN);
+	assert_int_equal(inode->lease.type, LEASE_NONE);
+	assert_false(inode->sure);
+	answer(call, 0);
+	inode_put(inode);
+}
+
 /* ---- CREATE ---------------------------------------------------------------------------------- */
 
 static const struct lease made = {.type = LEASE_EXCLUSIVE, .number = 5};
@@ -829,6 +854,7 @@ int main(void)
 		CASE(rpc__that_waits_for_no_lease__has_slots_of_its_own),
 		CASE(recall__of_an_unknown_inode__is_disclaimed),
 		CASE(look__while_a_lease_is_disclaimed__is_not_believed),
+		CASE(look__that_is_answered_before_the_disclaimer_is__gives_back_what_it_brings),
 		CASE(create__brings_a_lease_that_is_kept),
 		CASE(create__whose_lease_was_recalled_before__asks_anew),
 		CASE(create__that_was_disclaimed__asks_anew),
