@@ -62,23 +62,23 @@ static void lseek_go(struct request *req, int status)
 {
 	struct lseek_state *st = request_state(req, struct lseek_state);
 	struct inode *inode = st->op.inode;
-	uint64_t known = 0;
+	uint64_t known;
 
-	st->offset = req->args.offset;
-
-	if (!status) {
-		pthread_mutex_lock(&inode->lock);
-		known = inode->map.known_end;
-		status = req->args.whence == SEEK_DATA ? find_data_locked(inode, &st->offset)
-						       : find_hole_locked(inode, &st->offset);
-		pthread_mutex_unlock(&inode->lock);
+	if (status) {
+		lseek_reply(req, status);
+		return;
 	}
-	if (status == -EAGAIN) {
+	st->offset = req->args.offset;
+	pthread_mutex_lock(&inode->lock);
+	known = inode->map.known_end;
+	st->found = req->args.whence == SEEK_DATA ? find_data_locked(inode, &st->offset)
+						  : find_hole_locked(inode, &st->offset);
+	pthread_mutex_unlock(&inode->lock);
+	if (st->found == -EAGAIN) {
 		if (op_know_map(req, known + 1, lseek_go))
 			lseek_go(req, 0);
 		return;
 	}
-	st->found = status;
 	if (op_make_sure(req, lseek_reply))
 		lseek_reply(req, 0);
 }

@@ -70,6 +70,7 @@ calling() {
 	unlink) numbers='263|35' ;;
 	chmod) numbers='268|53' ;;
 	fallocate) numbers='285|47' ;;
+	lseek) numbers='8|62' ;;
 	esac
 	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
 }

@@ -6,6 +6,7 @@
  *     write TEXT      appends it, with a newline
  *     fill            appends lines until one can't be written
  *     read [OFFSET]   the line there, at first the first one of the file; "nothing" at its end
+ *     hole [OFFSET]   where the next one is
  *     fsync, close, quit
  *     map             shared; then:
  *     load            what the mapping has of the first line, or "SIGBUS"
@@ -72,6 +73,18 @@ static void read_line(int fd, const char *offset)
 		say(n ? line : "nothing");
 }
 
+static void find_hole(int fd, const char *offset)
+{
+	off_t at = lseek(fd, atoll(offset), SEEK_HOLE);
+	char number[32];
+
+	snprintf(number, sizeof(number), "%lld", (long long)at);
+	if (at < 0)
+		say_result(-1);
+	else
+		say(number);
+}
+
 enum { MAPPED = 4096 };
 static char *mapped;
 static sigjmp_buf caught;
@@ -130,6 +143,8 @@ static void obey(int fd, const char *word, const char *rest)
 		fill(fd);
 	else if (strcmp(word, "read") == 0)
 		read_line(fd, rest);
+	else if (strcmp(word, "hole") == 0)
+		find_hole(fd, rest);
 	else if (strcmp(word, "map") == 0)
 		map(fd);
 	else if (strcmp(word, "load") == 0)

@@ -91,6 +91,28 @@ waiting() {
 	[ "$(ls -A "$mnt")" = a ]
 }
 
+# Of the file it knows only the first extents, and asks for more.
+@test "SIGKILL ends who looks for a hole in a file of which not all is known" {
+	local pid last=$((2999 * 2 * 4096))
+	mount_rmem -o share
+	scale pieces "$mnt/a" 3000
+	remount -o share
+	mkfifo "$dir/orders"
+	keeper "$mnt/a" <"$dir/orders" >"$dir/said" 3>&- &
+	pid=$!
+	exec 5>"$dir/orders"
+	echo read >&5
+	until_true 10 grep -q piece "$dir/said"
+	kill_server
+	echo "hole $last" >&5
+	until_true 10 calling "$pid" lseek
+	kill -KILL "$pid"
+	until_true 10 ended "$pid"
+	exec 5>&-
+	start_server
+	[ "$(fsop seek-hole "$mnt/a" $last)" -eq $((last + 4096)) ]
+}
+
 # alarmed SURVIVORS KILLED OPTIONS: so many programs, each in a directory of its own, whose lock another
 # one would wait for, where no signal reaches.
 alarmed() {
