@@ -9,7 +9,7 @@
 struct lseek_state {
 	struct op op;
 	uint64_t offset;
-	int found; /* 0 or -ENXIO */
+	int found; /* 0 or -ENXIO; -EAGAIN: not yet */
 };
 
 /* Both find what they look for at or behind *offset: 0; -ENXIO: there is none; -EAGAIN: more of

@@ -6,7 +6,7 @@
  *     write TEXT      appends it, with a newline
  *     fill            appends lines until one can't be written
  *     read [OFFSET]   the line there, at first the first one of the file; "nothing" at its end
- *     hole [OFFSET]   where the next one is
+ *     hole [OFFSET]   where the next one is, then "ok"
  *     fsync, close, quit
  *     map             shared; then:
  *     load            what the mapping has of the first line, or "SIGBUS"
@@ -76,13 +76,10 @@ static void read_line(int fd, const char *offset)
 static void find_hole(int fd, const char *offset)
 {
 	off_t at = lseek(fd, atoll(offset), SEEK_HOLE);
-	char number[32];
 
-	snprintf(number, sizeof(number), "%lld", (long long)at);
-	if (at < 0)
-		say_result(-1);
-	else
-		say(number);
+	if (at >= 0)
+		printf("%lld\n", (long long)at);
+	say_result(at);
 }
 
 enum { MAPPED = 4096 };
