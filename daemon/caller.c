@@ -1,10 +1,12 @@
 #include "daemon/caller.h"
 
+#include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/request.h"
@@ -33,10 +35,22 @@ static bool find_line(FILE *f, const char *name, char **line, size_t *size)
 	return false;
 }
 
+/* In a /proc of another PID namespace, as a container may show the host's, our numbers are other
+ * processes'. */
+static bool proc_is_ours(void)
+{
+	char self[16] = "", pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && strcmp(self, pid) == 0;
+}
+
 static FILE *open_proc(uint32_t pid, const char *name)
 {
 	char path[32];
 
+	if (!pid || !proc_is_ours())
+		return NULL;
 	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
 	return fopen(path, "re");
 }
@@ -142,7 +156,13 @@ static uint64_t harmless(void)
 	       bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 }
 
-bool caller_is_dying(uint32_t pid)
+/* The thread's entry can't be read. */
+static enum caller_state state_without_proc(uint32_t pid)
+{
+	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? CALLER_DYING : CALLER_UNSEEN;
+}
+
+enum caller_state caller_state(uint32_t pid)
 {
 	/* In the order of the file (proc_pid_status(5)). Who is ending has got its signal already,
 	 * and has no memory any more when its files are closed. */
@@ -154,12 +174,14 @@ bool caller_is_dying(uint32_t pid)
 	FILE *f = open_proc(pid, "status");
 	size_t size = 0;
 	unsigned n = 0;
+	bool dying;
 
 	if (!f)
-		return true;
+		return state_without_proc(pid);
 	for (; n < NSETS && find_line(f, names[n], &line, &size); n++)
 		sets[n] = strtoull(line + strlen(names[n]), NULL, 16);
 	fclose(f);
-	return n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
-				    ~sets[CAUGHT] & ~harmless()) != 0;
+	dying = n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
+				     ~sets[CAUGHT] & ~harmless()) != 0;
+	return dying ? CALLER_DYING : CALLER_LIVES;
 }

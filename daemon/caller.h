@@ -30,10 +30,17 @@ struct rights caller_rights(const struct request *req, uint64_t capabilities, ui
 /* The groups that he counts as a member of, of those that the inode may have: likewise. */
 struct id_range caller_groups(const struct request *req, uint32_t known);
 
-/* Whether the thread that a message names (fuse_in_header.pid) ends by a signal that it was sent,
- * as soon as it gets it: SIGKILL, or another one that neither it nor its default action lets pass.
- * A file's operations tell no program of others, with the server away or not: they wait
- * (signal(7)). Who has ended, or can't be seen from here, waits for nothing. Reads /proc. */
-bool caller_is_dying(uint32_t pid);
+enum caller_state {
+	/* It goes on, whatever signals it was sent: a file's operations wait (signal(7)). */
+	CALLER_LIVES,
+	/* It has ended, or ends as soon as it gets a signal that it was sent: SIGKILL, or another
+	 * one that neither the thread nor its default action lets pass. */
+	CALLER_DYING,
+	/* Its signals can't be seen from here: the thread is in another PID namespace (pid 0), or
+	 * /proc hides it (hidepid), or is another namespace's. */
+	CALLER_UNSEEN,
+};
+/* Of the thread that a message names (fuse_in_header.pid). Reads /proc. */
+enum caller_state caller_state(uint32_t pid);
 
 #endif

@@ -22,7 +22,7 @@ struct client_config {
 	uint64_t connect_timeout; /* seconds */
 	uint64_t peer_timeout;    /* seconds */
 	bool soft; /* operations end with EIO after timeo seconds without the server */
-	uint64_t timeo;
+	uint64_t timeo, interrupt_wait;
 	bool low_latency;    /* the machine's CPUs are kept awake */
 	bool share;          /* with other mounts that write the export, too */
 	bool debug_io;       /* a line for each request of the data path */

@@ -475,10 +475,29 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
 }
 
-/* umount(8) asks for STATFS before anything else: it is listed as if it had been signalled. */
+bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+{
+	int64_t waited_ms = io_thread_now(thread) - since_ms;
+
+	switch (caller_state(pid)) {
+	case CALLER_LIVES:
+		return false;
+	case CALLER_DYING:
+		return true;
+	case CALLER_UNSEEN:
+		break;
+	}
+	return signalled && waited_ms >= thread->fs->options.interrupt_wait_ms;
+}
+
+/* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
+ * STATFS before anything else: that waits for nobody. */
 static bool waits_for_ever(const struct request *req)
 {
-	return req->op != OP_STATFS && !caller_is_dying(req->pid);
+	bool signalled = req->interrupted || req->op == OP_FLUSH;
+
+	return req->op != OP_STATFS &&
+	       !fs_ends_wait(req->thread, req->pid, signalled, req->since_ms);
 }
 
 static bool changes_data(const struct request *req)
@@ -487,9 +506,9 @@ static bool changes_data(const struct request *req)
 }
 
 /* While the server answers, every wait ends soon by itself, and an EINTR that the application does
- * not expect of a file would do harm. Without it whoever is killed must not hang; and the kernel
- * does not tell of the signal that kills after it has told of another one. Who has had his answer
- * wants nothing any more. True: it has ended. */
+ * not expect of a file would do harm. Without it a process that is killed must not hang; and the
+ * kernel does not tell of the signal that kills after it has told of another one. A caller that was
+ * answered wants nothing any more. True: it has ended. */
 static bool give_up(struct request *req)
 {
 	struct op *op = op_of(req);
@@ -512,10 +531,18 @@ static bool give_up(struct request *req)
 	return false;
 }
 
-void fs_interrupt(struct request *req)
+static void look_after(struct request *req)
 {
 	if (!give_up(req))
 		fs_watch(req);
+}
+
+void fs_interrupt(struct request *req)
+{
+	if (!req->interrupted)
+		req->since_ms = io_thread_now(req->thread);
+	req->interrupted = true;
+	look_after(req);
 }
 
 void fs_watch(struct request *req)
@@ -541,7 +568,7 @@ static void give_up_interrupted(struct fs_thread *ft)
 	list_init(&look);
 	list_splice_tail(&look, &ft->interrupted);
 	while ((link = list_pop(&look)))
-		fs_interrupt(request_of_state(list_entry(link, struct op, interrupted)));
+		look_after(request_of_state(list_entry(link, struct op, interrupted)));
 }
 
 /* ---- the threads' turns ---------------------------------------------------------------------- */

@@ -49,6 +49,8 @@ struct fs_options {
 	unsigned buffers;         /* data buffers of each of them */
 	unsigned merge_pages;     /* pages that may share an SGE; 1: page-sized SGEs */
 	uint64_t instance;        /* of this run */
+	/* After which a signal ends the wait of a caller that can't be seen: fs_ends_wait(). */
+	unsigned interrupt_wait_ms;
 };
 
 struct fs;
@@ -87,11 +89,16 @@ void fs_dispatch(struct request *req);
 bool fs_begins_anew(struct request *req, int *error);
 /* Called for each element of FORGET and BATCH_FORGET; has no reply. */
 void fs_forget(struct io_thread *thread, const struct forget *forget);
-/* The caller of req was signalled. If that kills it, now or later, a request that waits for a
- * server that is away, or for other clients, is ended by -EINTR (leftover_make if something of it
- * is on the way); else it is left alone. What goes on after its caller's end is taken back where it
- * waits for other clients, when the server is there. */
+/* The caller of req was signalled. If that kills it, now or later (fs_ends_wait()), a request that
+ * waits for a server that is away, or for other clients, is ended by -EINTR (leftover_make if
+ * something of it is on the way); else it is left alone. What goes on after its caller's end is
+ * taken back where it waits for other clients, when the server is there. */
 void fs_interrupt(struct request *req);
+/* Whether a wait of the thread `pid` is to end, in which it was signalled at since_ms: it is being
+ * killed. Of a caller that can't be seen nobody knows that. So that no signal that it catches ends
+ * a shorter wait, and it can be killed all the same, its wait ends interrupt_wait_ms later.
+ * `signalled`: it was, or may have been without the kernel telling of it. */
+bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms);
 /* Nobody knows when the server will answer: remote_disconnected(). */
 bool fs_disconnected(const struct io_thread *thread);
 /* Has the ticks look after req as if its caller had been signalled, until its op ends. */

@@ -22,7 +22,6 @@
 
 #include "common/log.h"
 #include "common/util.h"
-#include "daemon/caller.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_port.h"
@@ -37,7 +36,8 @@ static const uint64_t NEVER = UINT64_MAX;
 struct parked {
 	struct list link;
 	size_t len;
-	bool interrupted; /* as in the request that it becomes */
+	bool interrupted; /* these as in the request that it becomes */
+	int64_t since_ms;
 	_Alignas(16) uint8_t msg[];
 };
 
@@ -60,8 +60,10 @@ static void give_up_parked(struct io_thread *thread, struct parked *parked)
 {
 	const struct fuse_in_header *h = header_of(parked->msg);
 
+	if (!parked->interrupted)
+		parked->since_ms = thread->priv->now;
 	parked->interrupted = true;
-	if (!caller_is_dying(h->pid))
+	if (!fs_ends_wait(thread, h->pid, true, parked->since_ms))
 		return;
 	fuse_reply_status(thread, h->unique, -EINTR);
 	unpark(thread->priv, parked);
@@ -103,10 +105,8 @@ static bool interrupt_here(struct io_thread *thread, uint64_t unique)
 
 	if (!req)
 		return lock_interrupt(thread, unique) || interrupt_parked(thread, unique);
-	if (!req->replied) {
-		req->interrupted = true;
+	if (!req->replied)
 		fs_interrupt(req);
-	}
 	return true;
 }
 
@@ -230,6 +230,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	}
 	parked->len = len;
 	parked->interrupted = false;
+	parked->since_ms = priv->now;
 	memcpy(parked->msg, msg, len);
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
@@ -443,6 +444,7 @@ static void start_parked(struct io_thread *thread, struct parked *parked, struct
 	int err;
 
 	req->interrupted = parked->interrupted;
+	req->since_ms = parked->since_ms;
 	memcpy(msg, parked->msg, len);
 	unpark(priv, parked);
 	err = fuse_decode(msg, len, req);

@@ -117,7 +117,7 @@ bool fuse_receive_ready(struct io_thread *thread);
 int fuse_receive(struct io_thread *thread);
 /* Starts parked messages for which there is room now. Returns how many. */
 unsigned fuse_receive_parked(struct io_thread *thread);
-/* Ends those whose callers are being killed, or exit while the server is away. */
+/* Ends those whose callers are being killed (fs_ends_wait()), or exit while the server is away. */
 void fuse_receive_give_up_parked(struct io_thread *thread);
 /* Ends those with EIO that a soft mount may end. */
 void fuse_receive_refuse_parked(struct io_thread *thread);

@@ -261,8 +261,8 @@ void lock_wait_begin(struct request *req)
 
 /* ---- giving up a wait ------------------------------------------------------------------------ */
 
-/* A LOCK that is on its way may get him the lock: its answer is waited for, but not for a server
- * that is away, by somebody who is being killed. */
+/* A LOCK that is on its way may get the caller the lock, so its answer is waited for. With the
+ * server away a caller waits for it only while it is seen to live. */
 static void give_up(struct lock_wait *w, int error)
 {
 	bool away = remote_disconnected(w->thread);
@@ -278,7 +278,8 @@ static void give_up(struct lock_wait *w, int error)
 	}
 	if (!w->busy)
 		withdraw(w);
-	if (away && !w->replied && (w->withdrawn || error == -EIO || caller_is_dying(w->pid))) {
+	if (away && !w->replied &&
+		(w->withdrawn || error == -EIO || caller_state(w->pid) != CALLER_LIVES)) {
 		lock_leaving_begin(w->inode, &w->leaving);
 		tell(w, w->error, false);
 	}

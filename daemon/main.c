@@ -68,6 +68,7 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
 	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
 	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
+	fs->interrupt_wait_ms = (unsigned)config->interrupt_wait * 1000;
 	fs->debug_io = config->debug_io;
 	fs->io_threads = (unsigned)config->io_threads;
 	fs->buffers = (unsigned)config->buffers;

@@ -36,6 +36,7 @@ const char options_help[] =
 	"  hard                    operations wait for a server that is away (the default)\n"
 	"  soft                    they end with EIO after timeo seconds without it\n"
 	"  timeo=N                 seconds; needs soft (60)\n"
+	"  interrupt_wait=N        seconds until a signal to an unseen process ends a wait (30)\n"
 	"  cache=MODE              the kernel's page cache: none, shared or exclusive (shared)\n"
 	"  readahead=SIZE          what the kernel reads ahead into that cache (1MiB)\n"
 	"  ack=WHEN                remote: write(2) returns when data is there; local: on its way (local)\n"

@@ -140,6 +140,7 @@ struct request {
 	bool aside;       /* request_set_aside() */
 	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
+	int64_t since_ms; /* when it was interrupted; until then: when it was read */
 	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
 		int64_t begun_ns;
 		uint64_t ino;

@@ -94,6 +94,7 @@ static const char *const client_names[] = {
 	"connect_timeout",
 	"soft",
 	"timeo",
+	"interrupt_wait",
 	"cache",
 	"readahead",
 	"ack",

@@ -248,6 +248,11 @@ void fs_interrupt(struct request *req)
 {
 }
 
+bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+{
+	return false;
+}
+
 void fs_event(struct io_thread *thread, const struct event *ev)
 {
 }

@@ -16,6 +16,8 @@
 #include "daemon/remote_private.h"
 
 enum { FIXTURE_INO = 71, FIXTURE_THREADS = 3, FIXTURE_REQUESTS = 4, FIXTURE_WAITS = INT32_MAX };
+/* No process has this number. */
+enum { FIXTURE_ENDED = INT32_MAX };
 
 struct fs_fixture {
 	struct fs fs;
@@ -103,7 +105,7 @@ static inline void fs_fixture_turn(struct fs_fixture *fx, unsigned i)
 	}
 }
 
-/* Request i, which that thread has read; of nobody (no process has number 0), and not begun. */
+/* Request i, which that thread has read; of a process that has ended, and not begun. */
 static inline struct request *fs_fixture_make(
 	struct fs_fixture *fx, unsigned i, unsigned thread, enum request_op op)
 {
@@ -111,7 +113,8 @@ static inline struct request *fs_fixture_make(
 
 	req->op = op;
 	req->node = FIXTURE_INO;
-	req->uid = req->gid = req->pid = 0;
+	req->uid = req->gid = 0;
+	req->pid = FIXTURE_ENDED;
 	req->unique = i + 1;
 	req->args.name = "name";
 	return req;
@@ -123,6 +126,7 @@ struct fs_fixture_parked {
 	struct list link;
 	size_t len;
 	bool interrupted;
+	int64_t since_ms;
 	_Alignas(16) struct fuse_in_header head;
 	struct fuse_write_in write;
 };

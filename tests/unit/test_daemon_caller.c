@@ -1,5 +1,5 @@
 /* test_daemon_caller.c - which owners' and groups' inodes a process may change: this one, and one
- * in a user namespace. */
+ * in a user namespace; and whether a process ends, where that can be seen and where it can't. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -187,6 +188,84 @@ static void owners__of_a_user_namespace(void **state)
 	end(pid);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* No process has this number. */
+enum { NOBODY = INT32_MAX };
+
+static void state__of_a_thread_that_goes_on(void **state)
+{
+	assert_int_equal(caller_state((uint32_t)getpid()), CALLER_LIVES);
+	assert_int_equal(caller_state((uint32_t)gettid()), CALLER_LIVES);
+}
+
+static void state__of_one_that_has_ended(void **state)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(caller_state((uint32_t)pid), CALLER_DYING);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(caller_state((uint32_t)pid), CALLER_DYING);
+	assert_int_equal(caller_state(NOBODY), CALLER_DYING);
+}
+
+static void state__of_another_pid_namespaces(void **state)
+{
+	assert_int_equal(caller_state(0), CALLER_UNSEEN);
+}
+
+/* The child ends with what see() says. */
+static void assert_sees(bool (*see)(void), int namespaces)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, NULL, NULL, NULL, 0);
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(see() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool hide_others(void)
+{
+	return !mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("proc", "/proc", "proc", 0, "hidepid=2") && plain();
+}
+
+static bool sees_itself_only(void)
+{
+	return hide_others() && caller_state((uint32_t)getpid()) == CALLER_LIVES &&
+	       caller_state((uint32_t)getppid()) == CALLER_UNSEEN &&
+	       caller_state(NOBODY) == CALLER_DYING;
+}
+
+static void state__of_one_that_proc_hides(void **state)
+{
+	need_root();
+	assert_sees(sees_itself_only, CLONE_NEWNS);
+}
+
+/* /proc is the other namespace's, where 1 is another process, which has all capabilities. */
+static bool does_not_see_itself(void)
+{
+	const struct request req = request_by(ALICE, ALICE, getpid());
+
+	return req.pid == 1 && caller_state(1) == CALLER_UNSEEN &&
+	       caller_state(NOBODY) == CALLER_DYING && !caller_is_capable(&req, CAP_FOWNER);
+}
+
+static void state__where_proc_is_another_pid_namespaces(void **state)
+{
+	need_root();
+	assert_sees(does_not_see_itself, CLONE_NEWPID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +273,11 @@ int main(void)
 		cmocka_unit_test(owners__without_capabilities_are_himself),
 		cmocka_unit_test(owners__with_capabilities_are_all),
 		cmocka_unit_test(owners__of_a_user_namespace),
+		cmocka_unit_test(state__of_a_thread_that_goes_on),
+		cmocka_unit_test(state__of_one_that_has_ended),
+		cmocka_unit_test(state__of_another_pid_namespaces),
+		cmocka_unit_test(state__of_one_that_proc_hides),
+		cmocka_unit_test(state__where_proc_is_another_pid_namespaces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -389,6 +389,23 @@ static void signal__that_kills__does_not_wait_for_the_answer(void **state)
 	assert_not_told();
 }
 
+/* A caught one ends a wait for a lock as well, so nothing is lost if it is one. */
+static void signal__of_who_cannot_be_seen__does_not_wait_for_the_answer(void **state)
+{
+	struct rpc_call *call;
+
+	fx.fs.options.interrupt_wait_ms = 30000;
+	caller = 0;
+	await(0);
+	call = take(LOCK_EXCLUSIVE, true);
+	fx.remote.missed = true;
+	signal_caller(0);
+	assert_told(0, -EINTR);
+	answer(call, 0);
+	answer(take(LOCK_FREE, false), 0);
+	assert_not_told();
+}
+
 /* ---- closing --------------------------------------------------------------------------------- */
 
 static void flushed(struct request *req, int status)
@@ -643,6 +660,7 @@ int main(void)
 		CASE(signal__while_it_is_on_its_way__waits_for_the_answer),
 		CASE(signal__without_the_server__at_once),
 		CASE(signal__that_kills__does_not_wait_for_the_answer),
+		CASE(signal__of_who_cannot_be_seen__does_not_wait_for_the_answer),
 		CASE(flush__gives_up_what_its_owner_may_have),
 		CASE(flush__before_it_is_answered__remembers_the_owner),
 		CASE(flush__taken_back__goes_on_by_itself),

@@ -106,6 +106,7 @@ static void options_parse__defaults(void **state)
 	assert_int_equal(o.config.peer_timeout, 5);
 	assert_false(o.config.soft || o.config.debug_io);
 	assert_int_equal(o.config.timeo, 60);
+	assert_int_equal(o.config.interrupt_wait, 30);
 	assert_in_range(o.config.io_threads, 1, 4);
 	assert_int_equal(o.config.buffers, 16);
 	assert_int_equal(o.config.log_level, LOG_LEVEL_INFO);
@@ -120,12 +121,13 @@ static void options_parse__every_setting(void **state)
 	assert_int_equal(parse("-f -o transport=tcp,port=65535,connect_timeout=60,io_threads=3,"
 			       "buffers=4,merge_pages=1,spin_us=0,log_level=error,allow_other,ro,"
 			       "soft,timeo=3600,peer_timeout=1,cache=exclusive,readahead=128KiB,"
-			       "ack=local "
+			       "ack=local,interrupt_wait=3600 "
 			       "[fe80::1]:/exp dir",
 				 &o),
 		0);
 	assert_true(o.foreground && o.read_only && o.config.soft);
 	assert_int_equal(o.config.timeo, 3600);
+	assert_int_equal(o.config.interrupt_wait, 3600);
 	assert_int_equal(o.config.peer_timeout, 1);
 	assert_int_equal(o.config.transport, TRANSPORT_TCP);
 	assert_int_equal(o.config.cache, CACHE_EXCLUSIVE);
@@ -408,6 +410,8 @@ static void options_parse__refusals(void **state)
 			"option 'peer_timeout=-5': must be a whole number from 1 to 3600"},
 		{"-o peer_timeout=5s h:/e /m",
 			"option 'peer_timeout=5s': must be a whole number from 1 to 3600"},
+		{"-o interrupt_wait=0 h:/e /m",
+			"option 'interrupt_wait=0': must be a whole number from 1 to 3600"},
 		{"-o timeo=0 h:/e /m", "option 'timeo=0': must be a whole number from 1 to 3600"},
 		{"-o timeo=3601 h:/e /m",
 			"option 'timeo=3601': must be a whole number from 1 to 3600"},

@@ -23,6 +23,7 @@ static int setup_receiving(void **state)
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
 	renewal_init(&fx.fs.renewal, &fx.fs, NULL);
+	list_init(&fx.fs.threads[0].lock_waits);
 	list_init(&fx.priv.parked);
 	list_init(&fx.priv.free_requests);
 	list_init(&fx.priv.used_requests);
@@ -55,6 +56,7 @@ struct message {
 	struct fuse_in_header h;
 	union {
 		struct fuse_read_in read;
+		struct fuse_interrupt_in interrupt;
 		struct {
 			struct fuse_write_in write;
 			uint8_t bytes[PAGE];
@@ -118,6 +120,20 @@ static uint64_t receive_write(uint64_t page)
 
 	memset(m.bytes, 0x5a, sizeof(m.bytes));
 	return receive(&m, FUSE_WRITE, sizeof(m.write) + sizeof(m.bytes));
+}
+
+static void receive_interrupt(uint64_t unique)
+{
+	struct message m = {.interrupt = {.unique = unique}};
+
+	receive(&m, FUSE_INTERRUPT, sizeof(m.interrupt));
+}
+
+static void assert_not_answered(void)
+{
+	struct fuse_out_header out;
+
+	assert_int_equal(recv(ends[KERNEL], &out, sizeof(out), 0), -1);
 }
 
 static void assert_answered(uint64_t unique, int error)
@@ -455,6 +471,83 @@ static void receive__writes_that_wait__keep_no_buffer(void **state)
 	end_all(1);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+enum { WAIT_MS = 3000, READ_AT_MS = 500, SIGNALLED_AT_MS = 1000 };
+
+/* It is read, and there is no room for it. Its caller is of another PID namespace. */
+static uint64_t park_one_that_is_unseen(uint32_t opcode)
+{
+	struct message m = {.h = {.pid = 0}};
+
+	fx.fs.options.interrupt_wait_ms = WAIT_MS;
+	recall_what_is_cached();
+	receive_too_many();
+	fx.priv.now = READ_AT_MS;
+	return receive(&m, opcode, opcode == FUSE_FLUSH ? sizeof(struct fuse_flush_in) : 0);
+}
+
+static void tick_at(int64_t now)
+{
+	fx.priv.now = now;
+	fuse_receive_give_up_parked(&fx.thread);
+}
+
+static void parked__of_an_unseen_caller__ends_some_time_after_a_signal(void **state)
+{
+	uint64_t parked = park_one_that_is_unseen(FUSE_READLINK);
+
+	fx.priv.now = SIGNALLED_AT_MS;
+	receive_interrupt(parked);
+	tick_at(SIGNALLED_AT_MS + WAIT_MS - 1);
+	assert_not_answered();
+	tick_at(SIGNALLED_AT_MS + WAIT_MS);
+	assert_answered(parked, -EINTR);
+	end_all(1);
+}
+
+static void parked__of_an_unseen_caller__without_a_signal__waits(void **state)
+{
+	park_one_that_is_unseen(FUSE_READLINK);
+	tick_at(READ_AT_MS + 2 * WAIT_MS);
+	assert_not_answered();
+	end_all(1);
+}
+
+/* No signal is told of then. */
+static void parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_is_away(void **state)
+{
+	uint64_t parked = park_one_that_is_unseen(FUSE_FLUSH);
+
+	tick_at(SIGNALLED_AT_MS);
+	assert_not_answered();
+	fx.remote.missed = true;
+	tick_at(SIGNALLED_AT_MS);
+	tick_at(SIGNALLED_AT_MS + WAIT_MS - 1);
+	assert_not_answered();
+	tick_at(SIGNALLED_AT_MS + WAIT_MS);
+	assert_answered(parked, -EINTR);
+	fx.remote.missed = false;
+	end_all(1);
+}
+
+static void parked__that_was_interrupted__is_so_as_a_request(void **state)
+{
+	uint64_t parked = park_one_that_is_unseen(FUSE_READLINK);
+	struct request *req;
+
+	fx.priv.now = SIGNALLED_AT_MS;
+	receive_interrupt(parked);
+	fx.priv.now = SIGNALLED_AT_MS + 1;
+	request_each(&fx.thread, end_request);
+	fuse_receive_parked(&fx.thread);
+	req = request_find(&fx.thread, parked);
+	assert_non_null(req);
+	assert_true(req->interrupted);
+	assert_int_equal(req->since_ms, SIGNALLED_AT_MS);
+	end_all(1);
+}
+
 static void stow__of_a_value__keeps_it_and_its_name(void **state)
 {
 	struct request *req = request_new(&fx.thread);
@@ -492,6 +585,10 @@ int main(void)
 		CASE(receive__while_much_is_aside_and_becomes_less__waits),
 		CASE(receive__while_much_is_aside__reads_on_for_pages_that_are_dropped),
 		CASE(receive__writes_that_wait__keep_no_buffer),
+		CASE(parked__of_an_unseen_caller__ends_some_time_after_a_signal),
+		CASE(parked__of_an_unseen_caller__without_a_signal__waits),
+		CASE(parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_is_away),
+		CASE(parked__that_was_interrupted__is_so_as_a_request),
 		CASE(stow__of_a_value__keeps_it_and_its_name),
 #undef CASE
 	};
