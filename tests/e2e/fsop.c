@@ -305,6 +305,14 @@ static int have_alarms(void)
 											 : 0;
 }
 
+/* The same, handling a signal all the time. */
+static int wait_for_lock_alarmed(char **args)
+{
+	int err = have_alarms();
+
+	return err ? err : wait_for_lock(args);
+}
+
 static int work_once(int dir, const char *from, const char *to)
 {
 	char back[16] = "";
@@ -715,6 +723,7 @@ static const struct operation operations[] = {
 	{"hold-locks", 1, hold_locks},
 	{"count-locks", 1, count_locks},
 	{"wait-for-lock", 1, wait_for_lock},
+	{"wait-for-lock-alarmed", 1, wait_for_lock_alarmed},
 	{"work-on-alarmed", 1, work_on_alarmed},
 	{"fill", 2, fill},
 	{"write-on", 2, write_on},

@@ -65,6 +65,7 @@ calling() {
 	pread) numbers='17|67' ;;
 	write) numbers='1|64' ;;
 	close) numbers='3|57' ;;
+	mkdir) numbers='83|34' ;;
 	create) numbers='257|56' ;;
 	rmdir) numbers='84|35' ;;
 	unlink) numbers='263|35' ;;
