@@ -468,7 +468,8 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
  * which what the kernel has locked may wait, too. */
 static bool ends_by_itself(const struct request *req, const struct op *op)
 {
-	if ((op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) && req->thread->fs->options.sharing)
+	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
+		req->thread->fs->options.sharing)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&

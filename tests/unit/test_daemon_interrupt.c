@@ -50,11 +50,15 @@ static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid
 {
 	struct request *req = fs_fixture_make(&fx, 0, 0, op);
 	struct remote *r = &fx.remotes[0];
+	struct list *link;
 
 	req->pid = pid;
 	op_begin(req)->call.req.op = rpc;
 	op_rpc(req, ended);
-	assert_ptr_equal(list_pop(&r->rpc_waiting), &op_of(req)->call.link);
+	link = list_pop(&r->rpc_waiting);
+	if (!link)
+		link = list_pop(&r->rpc_waiting_nested);
+	assert_ptr_equal(link, &op_of(req)->call.link);
 	op_of(req)->call.sent = true;
 	r->slots[0].call = &op_of(req)->call;
 	r->free_slots = 0;
@@ -236,6 +240,19 @@ static void interrupt__of_an_unseen_one_that_changes_something__takes_it_back_la
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
+/* No signal has come, and no other client is waited for. */
+static void statfs__that_takes_its_time__is_answered(void **state)
+{
+	struct request *req = send_op(OP_STATFS, RPC_STATFS, (uint32_t)getpid());
+
+	fs_watch(req);
+	tick_at(SIGNALLED_AT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	assert_false(is_withdrawn());
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
 int main(void)
 {
 #define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -250,6 +267,7 @@ int main(void)
 		CASE(held__behind_what_an_unseen_one_has_left__waits_for_its_end),
 		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),
 		CASE(interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later),
+		CASE(statfs__that_takes_its_time__is_answered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
