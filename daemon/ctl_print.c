@@ -33,6 +33,18 @@ static const char *size_of(const json_t *object, const char *key, char buf[SIZE_
 	return buf;
 }
 
+/* A server that does not say has stores of the wide kind only. */
+static void print_offsets(const json_t *store)
+{
+	uint64_t bits = number_of(store, "directory_offset_bits");
+
+	if (bits)
+		printf("directory offsets of %" PRIu64 " bits%s\n", bits,
+			bits == 31 ? ""
+				   : ": the store was made by an earlier version; 32-bit programs "
+				     "without large files can't list directories");
+}
+
 static void print_server(const json_t *root)
 {
 	const json_t *store = json_object_get(root, "store"), *address;
@@ -45,6 +57,7 @@ static void print_server(const json_t *root)
 	printf("memory in %s, store %s, metadata %s of %s\n", text_of(root, "memory_dir"),
 		text_of(root, "store_id"), size_of(store, "used", used),
 		size_of(store, "bytes", bytes));
+	print_offsets(store);
 	printf("lease_time %" PRIu64 " s\n", number_of(root, "lease_ms") / 1000);
 	json_array_foreach(json_object_get(root, "listen"), i, address)
 		printf("listening on %s\n", json_string_value(address));

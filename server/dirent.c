@@ -8,8 +8,8 @@
 #include "common/crash_point.h"
 #include "common/wire.h"
 
-enum { COLLISION_BITS = 8 };
-_Static_assert(DIRENT_COLLISIONS == 1 << COLLISION_BITS, "cookies have room for them");
+_Static_assert(DIRENT_HASH_BITS + DIRENT_COLLISION_BITS == 31, "cookies fit a 32-bit off_t");
+_Static_assert(DIRENT_HASH_BITS_WIDE + DIRENT_COLLISION_BITS == 63, "cookies fit a 64-bit off_t");
 
 enum { FIXED_BYTES = 9, DIRENT_BYTES_MAX = FIXED_BYTES + NAME_BYTES_MAX };
 
@@ -20,9 +20,20 @@ uint8_t dirent_type(uint32_t mode)
 
 uint64_t dirent_first_cookie(const struct dirent_hash *hash, const struct rpc_str *name)
 {
-	uint64_t h = namehash(hash->key, name->s, name->len) & hash->mask;
+	uint64_t mask = (UINT64_C(1) << hash->bits) - 1;
+	uint64_t h = namehash(hash->key, name->s, name->len) & mask;
 
-	return (h ? h : 1) << COLLISION_BITS;
+	return (h ? h : 1) << DIRENT_COLLISION_BITS;
+}
+
+bool dirent_same_hash(const struct dirent_hash *a, const struct dirent_hash *b)
+{
+	return a->bits == b->bits && memcmp(a->key, b->key, NAMEHASH_KEY_BYTES) == 0;
+}
+
+unsigned dirent_cookie_bits(const struct dirent_hash *hash)
+{
+	return hash->bits + DIRENT_COLLISION_BITS;
 }
 
 int dirent_decode(struct volume *v, struct store_key key, const struct store_val *val,

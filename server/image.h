@@ -22,7 +22,8 @@
 
 #include "server/marker.h"
 
-enum { IMAGE_VERSION = 1 };
+/* WIDE: names are hashed to DIRENT_HASH_BITS_WIDE; all else is the same. */
+enum { IMAGE_VERSION = 2, IMAGE_VERSION_WIDE = 1 };
 
 struct image_why {
 	char *text;

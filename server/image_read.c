@@ -88,20 +88,22 @@ static bool parse_manifest(struct image_reader *r, const char *text)
 {
 	char store[33], names[33];
 	struct image_totals *t = &r->totals;
-	int n = 0;
+	int version = 0, n = 0;
 
 	sscanf(text,
-		"rmemfs-snapshot %*d\nexport %63s\ntime %" SCNd64 "\nsnapshot %" SCNx64
+		"rmemfs-snapshot %d\nexport %63s\ntime %" SCNd64 "\nsnapshot %" SCNx64
 		"\nstore %32s\nnames %32s\nexport_pages %" SCNu64 "\nregion_pages %" SCNu64
 		"\nnext_inode %" SCNu64 "\nrecords %" SCNu64 " blocks %" SCNu64 " bytes %" SCNu64
 		"\npages %" SCNu64 " blocks %" SCNu64 " bytes %" SCNu64 "\nsum %n",
-		r->facts.name, &r->time, &r->id, store, names, &r->facts.npages,
+		&version, r->facts.name, &r->time, &r->id, store, names, &r->facts.npages,
 		&r->facts.region_pages, &r->facts.next_ino, &t->records, &t->record_blocks,
 		&t->record_bytes, &t->pages, &t->page_blocks, &t->page_bytes, &n);
 	if (!n || !r->facts.region_pages)
 		return false;
+	r->facts.hash.bits =
+		version == IMAGE_VERSION_WIDE ? DIRENT_HASH_BITS_WIDE : DIRENT_HASH_BITS;
 	return parse_hex(store, r->facts.store_id, sizeof(r->facts.store_id)) &&
-	       parse_hex(names, r->facts.hash_key, sizeof(r->facts.hash_key));
+	       parse_hex(names, r->facts.hash.key, sizeof(r->facts.hash.key));
 }
 
 static int read_manifest(struct image_reader *r, const struct image_why *why)
@@ -120,10 +122,10 @@ static int read_manifest(struct image_reader *r, const struct image_why *why)
 		return image_fail(why, -errno, "can't read %s/%s: %s", r->dir, IMAGE_MANIFEST,
 			errno_text(errno));
 	if (sscanf(text, "rmemfs-snapshot %d\n", &version) == 1 && version != IMAGE_VERSION &&
-		sum_is_right(text, (size_t)n))
+		version != IMAGE_VERSION_WIDE && sum_is_right(text, (size_t)n))
 		return image_fail(why, -EPROTONOSUPPORT,
-			"%s was written in version %d of the format, this server reads %d", r->dir,
-			version, IMAGE_VERSION);
+			"%s was written in version %d of the format, this server reads %d and %d",
+			r->dir, version, IMAGE_VERSION_WIDE, IMAGE_VERSION);
 	if (!sum_is_right(text, (size_t)n) || !parse_manifest(r, text))
 		return image_fail(why, -EBADMSG, "%s/%s is damaged", r->dir, IMAGE_MANIFEST);
 	return 0;

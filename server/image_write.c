@@ -292,11 +292,12 @@ static void format_hex(const uint8_t *bytes, size_t n, char *out)
 static size_t format_manifest(
 	const struct image_writer *w, const struct marker_facts *f, char text[IMAGE_MANIFEST_MAX])
 {
-	char store[2 * sizeof(f->store_id) + 1], hash[2 * sizeof(f->hash_key) + 1];
+	char store[2 * sizeof(f->store_id) + 1], hash[2 * sizeof(f->hash.key) + 1];
+	bool wide = f->hash.bits == DIRENT_HASH_BITS_WIDE;
 	int n;
 
 	format_hex(f->store_id, sizeof(f->store_id), store);
-	format_hex(f->hash_key, sizeof(f->hash_key), hash);
+	format_hex(f->hash.key, sizeof(f->hash.key), hash);
 	n = snprintf(text, IMAGE_MANIFEST_MAX,
 		"rmemfs-snapshot %d\n"
 		"export %s\n"
@@ -309,10 +310,10 @@ static size_t format_manifest(
 		"next_inode %" PRIu64 "\n"
 		"records %" PRIu64 " blocks %" PRIu64 " bytes %" PRIu64 "\n"
 		"pages %" PRIu64 " blocks %" PRIu64 " bytes %" PRIu64 "\n",
-		IMAGE_VERSION, f->name, realtime_ns() / 1000000000, w->id, store, hash, f->npages,
-		f->region_pages, f->next_ino, w->totals.records, w->nblocks[IMAGE_RECORDS],
-		w->nbytes[IMAGE_RECORDS], w->totals.pages, w->nblocks[IMAGE_PAGES],
-		w->nbytes[IMAGE_PAGES]);
+		wide ? IMAGE_VERSION_WIDE : IMAGE_VERSION, f->name, realtime_ns() / 1000000000,
+		w->id, store, hash, f->npages, f->region_pages, f->next_ino, w->totals.records,
+		w->nblocks[IMAGE_RECORDS], w->nbytes[IMAGE_RECORDS], w->totals.pages,
+		w->nblocks[IMAGE_PAGES], w->nbytes[IMAGE_PAGES]);
 	n += snprintf(text + n, (size_t)(IMAGE_MANIFEST_MAX - n), "sum %016" PRIx64 "\n",
 		image_sum(text, (size_t)n));
 	return (size_t)n;

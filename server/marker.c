@@ -43,7 +43,7 @@ static void take_facts(struct marker *mk, const struct meta *m, const struct vol
 {
 	memcpy(mk->facts.name, v->name, sizeof(mk->facts.name));
 	memcpy(mk->facts.store_id, m->store_id, sizeof(mk->facts.store_id));
-	memcpy(mk->facts.hash_key, m->hash.key, sizeof(mk->facts.hash_key));
+	mk->facts.hash = m->hash;
 	mk->facts.npages = v->space.npages;
 	mk->facts.region_pages = v->space.region_pages;
 	mk->facts.next_ino = v->now.next_ino;

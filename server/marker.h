@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "server/dirent.h"
 #include "server/meta.h"
 #include "server/store.h"
 
@@ -24,7 +25,7 @@ struct protect;
 struct marker_facts {
 	char name[EXPORT_NAME_MAX + 1];
 	uint8_t store_id[META_STORE_ID_BYTES];
-	uint8_t hash_key[16]; /* of names: cookies come from it */
+	struct dirent_hash hash; /* cookies come from it */
 	uint64_t npages, region_pages;
 	uint64_t next_ino;
 };

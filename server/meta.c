@@ -362,6 +362,7 @@ void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage)
 		.store_bytes = store.npages * PAGE_BYTES,
 		.store_used_bytes = store.used_pages * PAGE_BYTES,
 		.transactions = store_version(m->store),
+		.offset_bits = dirent_cookie_bits(&m->hash),
 		.layouts = v->now.leases.layouts,
 		.shared = v->now.leases.shared,
 		.exclusive = v->now.leases.exclusive,

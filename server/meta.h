@@ -172,6 +172,7 @@ struct meta_usage {
 	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
 	uint64_t store_bytes, store_used_bytes;
 	uint64_t transactions;                     /* that changed the store, since it was made */
+	unsigned offset_bits;                      /* directory offsets are below 1 << this */
 	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */
 	uint64_t locks;                            /* theirs */
 	unsigned lock_waits;

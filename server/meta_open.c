@@ -45,7 +45,8 @@ int meta_save_super(struct meta *m)
 
 	wire_out_init(&w, buf, sizeof(buf));
 	wire_put(&w, STORE_MAGIC, STORE_MAGIC_BYTES);
-	wire_put_u32(&w, STORE_VERSION);
+	wire_put_u32(
+		&w, m->hash.bits == DIRENT_HASH_BITS_WIDE ? STORE_VERSION_WIDE : STORE_VERSION);
 	wire_put(&w, m->store_id, STORE_ID_BYTES);
 	wire_put(&w, m->hash.key, NAMEHASH_KEY_BYTES);
 	wire_put_u64(&w, m->now.next_session);
@@ -58,6 +59,7 @@ static int make_super(struct meta *m)
 	if (getrandom(m->store_id, STORE_ID_BYTES, 0) != STORE_ID_BYTES ||
 		getrandom(m->hash.key, NAMEHASH_KEY_BYTES, 0) != NAMEHASH_KEY_BYTES)
 		return -EIO;
+	m->hash.bits = DIRENT_HASH_BITS;
 	m->now.next_session = 1;
 	return meta_save_super(m);
 }
@@ -76,8 +78,9 @@ static int load_super(struct meta *m, const struct reason *why)
 	if (err)
 		return err;
 	wire_in_init(&r, val.data, val.len);
-	wire_get(&r, magic, STORE_MAGIC_BYTES); /* store_open() has read it, and the version */
-	wire_get_u32(&r);
+	wire_get(&r, magic, STORE_MAGIC_BYTES); /* store_verify() knows it, and the version */
+	m->hash.bits =
+		wire_get_u32(&r) == STORE_VERSION_WIDE ? DIRENT_HASH_BITS_WIDE : DIRENT_HASH_BITS;
 	wire_get(&r, m->store_id, STORE_ID_BYTES);
 	wire_get(&r, m->hash.key, NAMEHASH_KEY_BYTES);
 	m->now.next_session = wire_get_u64(&r);
@@ -464,7 +467,6 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 		free(m);
 		return -ENOMEM;
 	}
-	m->hash.mask = DIRENT_HASH_MASK;
 	lock_waits_init(&m->lock_waits);
 	m->nvolumes = config->nexports;
 	m->volumes = calloc(m->nvolumes, sizeof(*m->volumes));
@@ -584,7 +586,6 @@ int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
 		return -ENOMEM;
 	}
 	m->inspected = true;
-	m->hash.mask = DIRENT_HASH_MASK;
 	lock_waits_init(&m->lock_waits);
 	err = store_open_read(path, &m->store, text, len);
 	if (!err)

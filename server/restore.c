@@ -12,6 +12,7 @@
 #include "server/extents.h"
 #include "server/inode.h"
 #include "server/meta_internal.h"
+#include "server/xattr.h"
 
 enum { BATCH_RECORDS = 32, ROOM_PER_RECORD = 6 };
 
@@ -31,6 +32,7 @@ struct restoring {
 	size_t nplaces, places_room;
 	uint64_t nplaced, nfilled; /* pages */
 	unsigned nbatch;           /* changes in the open batch */
+	bool new_cookies;          /* the snapshot's are by another hash than the store's */
 	/* The file whose extents are being added; key 0: none. */
 	struct inode file;
 };
@@ -68,27 +70,27 @@ static int table_is_empty(
 	return err == -ENOENT ? 0 : err;
 }
 
+/* Of files and of attributes, between keys of inodes. */
+static int has_no_names(struct store *s, uint64_t from, uint64_t end, bool *none)
+{
+	int err = table_is_empty(s, STORE_DIRENT, from, end, none);
+
+	return err || !*none ? err : table_is_empty(s, STORE_XATTR, from, end, none);
+}
+
 static int check_target(const struct restoring *r)
 {
-	const struct marker_facts *f = image_facts(r->image);
-	struct store *s = r->m->store;
 	uint64_t first = inode_key(r->v, 0), end = first + (UINT64_C(1) << INO_BITS);
-	bool none, all;
-	int err = table_is_empty(s, STORE_DIRENT, first, end, &none);
+	bool none;
+	int err = has_no_names(r->m->store, first, end, &none);
 
-	if (!err)
-		err = table_is_empty(s, STORE_DIRENT, 0, UINT64_MAX, &all);
 	if (err)
 		return fail_store(r, err);
 	if (!none || r->v->now.inodes > 1 || r->v->space.now.free != r->v->space.npages)
 		return image_fail(r->why, -EEXIST,
-			"export '%s' has files, or a session: a snapshot is restored into an empty "
-			"export",
+			"export '%s' has files, attributes or a session: a snapshot is restored "
+			"into an empty export",
 			r->v->name);
-	if (!all && memcmp(f->hash_key, r->m->hash.key, sizeof(f->hash_key)) != 0)
-		return image_fail(r->why, -EXDEV,
-			"the memory directory has files of another server's life than the "
-			"snapshot: restore into an empty one");
 	return 0;
 }
 
@@ -347,6 +349,59 @@ static int restore_as_it_is(struct restoring *r, const struct marker_record *rec
 	return err ? fail_store(r, err) : 0;
 }
 
+/* The first free one that an entry or attribute of this name may have. */
+static int choose_cookie(const struct restoring *r, enum store_table table,
+	const struct rpc_str *name, struct store_key *key)
+{
+	uint64_t end = dirent_first_cookie(&r->m->hash, name) + DIRENT_COLLISIONS;
+	struct store_val val;
+
+	for (key->lo = end - DIRENT_COLLISIONS; key->lo < end; key->lo++) {
+		int err = store_get(r->m->store, table, *key, &val);
+
+		if (err)
+			return err == -ENOENT ? 0 : fail_store(r, err);
+	}
+	return image_fail(r->why, -ENOSPC,
+		"inode %llu has more than %d names with one hash: restore into an empty memory "
+		"directory, where names are hashed anew",
+		(unsigned long long)ino_of_key(key->hi), DIRENT_COLLISIONS);
+}
+
+static int restore_entry(struct restoring *r, const struct marker_record *rec)
+{
+	struct store_key key = STORE_KEY(inode_key(r->v, rec->ino), rec->lo);
+	struct store_val val = {rec->data, rec->len};
+	struct dirent_entry e;
+	int err;
+
+	if (dirent_decode(r->v, key, &val, &e))
+		return fail_image(r, "an entry", rec->ino);
+	err = choose_cookie(r, STORE_DIRENT, &e.name, &key);
+	if (err)
+		return err;
+	err = store_put(r->m->store, STORE_DIRENT, key, rec->data, rec->len);
+	return err ? fail_store(r, err) : 0;
+}
+
+static int restore_xattr(struct restoring *r, const struct marker_record *rec)
+{
+	struct store_key key = STORE_KEY(inode_key(r->v, rec->ino), rec->lo);
+	struct store_val val = {rec->data, rec->len};
+	struct xattr x;
+	int err = 0;
+
+	if (rec->lo != XATTR_HEADER) {
+		if (xattr_decode(r->v, key, &val, &x))
+			return fail_image(r, "an attribute", rec->ino);
+		err = choose_cookie(r, STORE_XATTR, &x.name, &key);
+	}
+	if (err)
+		return err;
+	err = store_put(r->m->store, STORE_XATTR, key, rec->data, rec->len);
+	return err ? fail_store(r, err) : 0;
+}
+
 static bool is_marked_table(enum store_table table)
 {
 	for (unsigned i = 0; i < marker_ntables; i++)
@@ -367,6 +422,10 @@ static int restore_record(struct restoring *r, const struct marker_record *rec)
 		return restore_inode(r, rec);
 	if (rec->table == STORE_EXTENT)
 		return restore_extent(r, rec);
+	if (r->new_cookies && rec->table == STORE_DIRENT)
+		return restore_entry(r, rec);
+	if (r->new_cookies && rec->table == STORE_XATTR)
+		return restore_xattr(r, rec);
 	return restore_as_it_is(r, rec);
 }
 
@@ -451,6 +510,23 @@ static int restore_pages(struct restoring *r)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* See restore.h. With a former version's hash in an empty store, the store's own key stays. */
+static int choose_hash(struct restoring *r)
+{
+	const struct dirent_hash *hash = &image_facts(r->image)->hash;
+	bool none;
+	int err = has_no_names(r->m->store, 0, UINT64_MAX, &none);
+
+	if (!err && none) {
+		if (hash->bits == DIRENT_HASH_BITS)
+			r->m->hash = *hash;
+		r->m->hash.bits = DIRENT_HASH_BITS;
+		err = meta_save_super(r->m);
+	}
+	r->new_cookies = !dirent_same_hash(hash, &r->m->hash);
+	return err ? fail_store(r, err) : 0;
+}
+
 static int restore_all(struct restoring *r)
 {
 	const struct marker_facts *f = image_facts(r->image);
@@ -460,10 +536,9 @@ static int restore_all(struct restoring *r)
 		err = begin(r);
 	if (err)
 		return err;
-	memcpy(r->m->hash.key, f->hash_key, sizeof(f->hash_key));
-	err = meta_save_super(r->m);
+	err = choose_hash(r);
 	if (err)
-		return fail_store(r, err);
+		return err;
 	r->v->now.next_ino = max_u64(r->v->now.next_ino, f->next_ino);
 	err = restore_records(r);
 	CRASH_POINT("restore.records");

@@ -5,10 +5,14 @@
  * served: the caller sees to it that a memory directory in which this was begun and not ended is
  * never served (memdir_begin_restore).
  *
+ * A store without names takes over the snapshot's hash of them (dirent.h), and records come as they
+ * are, in their keys' order. Where the store has names that are hashed otherwise, or the snapshot's
+ * hash is one of a former version, which no new store has, names get new cookies.
+ *
  * THREADS  The metadata thread, outside batches.
  * ERRORS   0 or -errno with a line in why: -EBADMSG and -EPROTONOSUPPORT as image.h's; -EEXIST: the
- *          export has files; -EXDEV: names of a store that has some are hashed by another key;
- *          -ENOSPC: the export or the store is too small.
+ *          export has files; -ENOSPC: the export or the store is too small, or too many names of
+ *          one directory have the same new hash.
  */
 #ifndef RMEMFS_SERVER_RESTORE_H
 #define RMEMFS_SERVER_RESTORE_H

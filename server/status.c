@@ -347,8 +347,9 @@ static json_t *describe_store(const struct server *s)
 	struct meta_usage u = {0};
 
 	meta_usage(s->meta, 0, &u);
-	return json_pack("{s:I s:I s:I}", "bytes", (json_int_t)u.store_bytes, "used",
-		(json_int_t)u.store_used_bytes, "transactions", (json_int_t)u.transactions);
+	return json_pack("{s:I s:I s:I s:i}", "bytes", (json_int_t)u.store_bytes, "used",
+		(json_int_t)u.store_used_bytes, "transactions", (json_int_t)u.transactions,
+		"directory_offset_bits", (int)u.offset_bits);
 }
 
 static uint64_t sum_refused(const struct server *s)

@@ -12,7 +12,9 @@
 #define STORE_MAGIC "rmemfsM"
 enum {
 	STORE_MAGIC_BYTES = sizeof(STORE_MAGIC),
-	STORE_VERSION = 4,
+	STORE_VERSION = 5,
+	STORE_VERSION_WIDE =
+		4, /* names are hashed to DIRENT_HASH_BITS_WIDE; all else is the same */
 	STORE_VERSION_NO_SUMS = 1,
 };
 

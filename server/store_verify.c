@@ -430,10 +430,11 @@ static int check_super(struct verify *v, const struct bytes *super, bool whole)
 		memcmp(super->at, STORE_MAGIC, STORE_MAGIC_BYTES) != 0)
 		return damage(v, "the superblock is unreadable");
 	memcpy(&version, super->at + STORE_MAGIC_BYTES, sizeof(version));
-	if (version == STORE_VERSION || (version != STORE_VERSION_NO_SUMS && !whole))
+	if (version == STORE_VERSION || version == STORE_VERSION_WIDE ||
+		(version != STORE_VERSION_NO_SUMS && !whole))
 		return 0;
-	snprintf(v->why, v->whylen, "store of version %" PRIu32 "; this server reads %d", version,
-		STORE_VERSION);
+	snprintf(v->why, v->whylen, "store of version %" PRIu32 "; this server reads %d and %d",
+		version, STORE_VERSION_WIDE, STORE_VERSION);
 	return -EPROTONOSUPPORT;
 }
 

@@ -245,6 +245,26 @@ remount_here() {
 	[ ! -e many ]
 }
 
+# A 32-bit program without large files lists no entry with a greater offset.
+@test "offsets of directory entries are below 2^31, and stay over a restart of the server" {
+	cd /
+	mkdir "$mnt/dir"
+	(cd "$mnt/dir" && seq -f 'file.%g' 3000 | xargs touch)
+	mkfifo "$dir/go"
+	fsop list-slowly "$mnt/dir" <"$dir/go" >"$dir/listed" 3>&- &
+	lister=$!
+	exec 7>"$dir/go"
+	until_true 20 grep -q begun "$dir/listed"
+	crash_server
+	echo >&7
+	wait $lister
+	exec 7>&-
+	[[ $(tail -n 1 "$dir/listed") =~ ^3002\ entries,\ offsets\ to\ ([0-9]+)$ ]]
+	[ "${BASH_REMATCH[1]}" -lt $((1 << 31)) ]
+	[ "$(status_of .store.directory_offset_bits)" = 31 ]
+	rmemfsctl status "$socket" | grep -qx 'directory offsets of 31 bits'
+}
+
 @test "a directory can be emptied while it is read" {
 	mkdir many
 	(cd many && seq 3000 | xargs touch)

@@ -156,6 +156,17 @@ static inline int fx_resize(uint64_t npages)
 	return fx_open();
 }
 
+/* Makes the store, which has no names yet, one of a former version. */
+static inline void fx_make_wide(void)
+{
+	fx.m->hash.bits = DIRENT_HASH_BITS_WIDE;
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_save_super(fx.m), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	fx_reopen();
+	assert_int_equal(fx.m->hash.bits, DIRENT_HASH_BITS_WIDE);
+}
+
 static inline void fx_remove_store(void)
 {
 	char path[128];

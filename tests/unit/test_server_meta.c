@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "server/store_format.h"
+
 enum { FILE_MODE = S_IFREG | 0644 };
 
 /* ---- opening --------------------------------------------------------------------------------- */
@@ -141,7 +143,33 @@ static void open__refuses_another_version(void **state)
 {
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 4"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 4 and 5"));
+}
+
+/* In which version the superblock is stored, and who would read it. */
+static uint32_t stored_version(void)
+{
+	struct store_val val;
+	uint32_t version;
+
+	assert_int_equal(store_begin_read(fx.m->store), 0);
+	assert_int_equal(store_get(fx.m->store, STORE_META, STORE_KEY(0), &val), 0);
+	memcpy(&version, (const char *)val.data + STORE_MAGIC_BYTES, sizeof(version));
+	store_abort(fx.m->store);
+	return version;
+}
+
+static void open__goes_on_with_the_former_version(void **state)
+{
+	assert_int_equal(stored_version(), 5);
+	assert_int_equal(fx_usage().offset_bits, 31);
+	fx_make_wide();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(stored_version(), 4);
+		assert_int_equal(fx_usage().offset_bits, 63);
+		fx_new_session(); /* saves the superblock */
+		fx_reopen();
+	}
 }
 
 /* As a version to come may have it: a table that this one does not know. */
@@ -168,7 +196,7 @@ static void open__refuses_another_version_with_other_tables(void **state)
 	put_super("rmemfsM\0\x63\0\0\0", 12);
 	rename_table();
 	assert_int_equal(fx_open(), -EPROTONOSUPPORT);
-	assert_non_null(strstr(fx.why, "version 99; this server reads 4"));
+	assert_non_null(strstr(fx.why, "version 99; this server reads 4 and 5"));
 }
 
 static void open__refuses_other_tables(void **state)
@@ -511,6 +539,7 @@ int main(void)
 		CASE(open__refuses_a_damaged_store),
 		CASE(open__refuses_a_damaged_superblock),
 		CASE(open__refuses_another_version),
+		CASE(open__goes_on_with_the_former_version),
 		CASE(open__refuses_another_version_with_other_tables),
 		CASE(open__refuses_other_tables),
 		CASE(open__names_the_memory_that_is_missing),

@@ -1,5 +1,5 @@
 /* An export's marker, the directory it is written to, and the export that is made from that. */
-#include "meta_fixture.h"
+#include "xattr_fixture.h"
 #include "failing_fsync.h"
 
 #include <dirent.h>
@@ -198,6 +198,142 @@ static void restore__regions_of_another_size(void **state)
 	assert_int_equal(restore(), 0);
 	fx_check();
 	check_file(ino, 0, 900, 1);
+}
+
+/* ---- names that are hashed otherwise --------------------------------------------------------- */
+
+enum { NAMED = 400 };
+
+static void make_named(uint64_t dir)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < NAMED; i++) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		assert_int_equal(fx_make(RPC_MKNOD, dir, name, S_IFREG | 0644), 0);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "user.%u", i);
+		assert_int_equal(fx_set(dir, name, name), 0);
+	}
+}
+
+static void check_named(uint64_t dir)
+{
+	char name[32];
+
+	for (unsigned i = 0; i < NAMED; i++) {
+		snprintf(name, sizeof(name), "name-%u", i);
+		assert_int_equal(fx_lookup(dir, name), 0);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		snprintf(name, sizeof(name), "user.%u", i);
+		fx_expect_value(dir, name, name, strlen(name));
+	}
+}
+
+static bool image_begins_with(const char *line)
+{
+	char path[200], text[64] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/manifest", image_dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strncmp(text, line, strlen(line)) == 0;
+}
+
+static void restore__keeps_the_hash_of_a_new_snapshot(void **state)
+{
+	uint64_t dir = fx_dir(ROOT_INO, "dir");
+	struct dirent_hash hash = fx.m->hash;
+
+	make_named(dir);
+	mark();
+	write_image();
+	assert_true(image_begins_with("rmemfs-snapshot 2\n"));
+	restored();
+	assert_true(dirent_same_hash(&hash, &fx.m->hash));
+	check_named(dir);
+}
+
+static void restore__of_a_former_version_hashes_anew(void **state)
+{
+	struct dirent_hash hash;
+	uint64_t dir;
+
+	fx_make_wide();
+	dir = fx_dir(ROOT_INO, "dir");
+	make_named(dir);
+	hash = fx.m->hash;
+	mark();
+	write_image();
+	assert_true(image_begins_with("rmemfs-snapshot 1\n"));
+	restored();
+	assert_int_equal(fx.m->hash.bits, DIRENT_HASH_BITS);
+	assert_memory_not_equal(fx.m->hash.key, hash.key, sizeof(hash.key));
+	check_named(dir);
+	hash = fx.m->hash;
+	fx_reopen();
+	assert_true(dirent_same_hash(&hash, &fx.m->hash));
+	check_named(dir);
+}
+
+/* A second export, with the last region, and a session at it. */
+static void add_export(void)
+{
+	static struct meta_export exports[2];
+	struct meta_session s = {
+		.export_index = 1, .instance = 8, .nchannels = 16, .client = "test:/other"};
+
+	exports[0] = fx.exports[0];
+	exports[1] = (struct meta_export){.name = "other",
+		.npages = 100,
+		.nregions = 1,
+		.region_pages = FX_REGION_PAGES,
+		.bases = fx.bases + FX_REGIONS - 1};
+	fx.config.exports = exports;
+	fx.config.nexports = 2;
+	fx_reopen();
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_new(fx.m, &s), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	fx.ctx.session = s.id;
+	fx.ctx.export_index = 1;
+}
+
+/* Both kinds of snapshot, beside names of either kind. */
+static void restore_beside_names(bool from_wide, bool to_wide)
+{
+	uint64_t dir, other, session;
+
+	if (from_wide)
+		fx_make_wide();
+	dir = fx_dir(ROOT_INO, "dir");
+	make_named(dir);
+	mark();
+	write_image();
+	lose_memory();
+	if (to_wide)
+		fx_make_wide();
+	add_export();
+	session = fx.ctx.session;
+	other = fx_dir(ROOT_INO, "other");
+	make_named(other);
+	fx.ctx.export_index = 0;
+	assert_int_equal(restore(), 0);
+	fx_check();
+	check_named(dir);
+	fx.ctx.export_index = 1;
+	fx.ctx.session = session;
+	check_named(other);
+	assert_int_equal(fx.m->hash.bits, to_wide ? DIRENT_HASH_BITS_WIDE : DIRENT_HASH_BITS);
+}
+
+static void restore__beside_names_of_another_hash(void **state)
+{
+	restore_beside_names(*(const char *)*state == 'w', ((const char *)*state)[1] == 'w');
 }
 
 /* ---- the moment ------------------------------------------------------------------------------ */
@@ -598,6 +734,12 @@ static void verify__a_missing_file(void **state)
 		"verify__any_flipped_byte_of_" file, verify__any_flipped_byte, set_up, tear_down, \
 			(void *)(uintptr_t)(file)                                                 \
 	}
+#define BESIDE_CASE(kinds)                                                        \
+	{                                                                         \
+		"restore__beside_names_of_another_hash_" kinds,                   \
+			restore__beside_names_of_another_hash, set_up, tear_down, \
+			(void *)(uintptr_t)(kinds)                                \
+	}
 
 int main(void)
 {
@@ -605,6 +747,12 @@ int main(void)
 		CASE(restore__names_attributes_and_bytes),
 		CASE(restore__many_extents),
 		CASE(restore__regions_of_another_size),
+		CASE(restore__keeps_the_hash_of_a_new_snapshot),
+		CASE(restore__of_a_former_version_hashes_anew),
+		BESIDE_CASE("nn"),
+		BESIDE_CASE("nw"),
+		BESIDE_CASE("wn"),
+		BESIDE_CASE("ww"),
 		CASE(marker__later_changes_are_not_in_it),
 		CASE(marker__writes_after_unprotect_are_not_in_it),
 		CASE(unprotect__pages_that_are_not_there),

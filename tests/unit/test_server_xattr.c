@@ -390,7 +390,7 @@ static void names__may_collide(void **state)
 	char name[64];
 	uint64_t ino;
 
-	fx.m->hash.mask = 1; /* two hashes, and one of them is made the other */
+	fx.m->hash.bits = 1; /* two hashes, and one of them is made the other */
 	ino = fx_file(ROOT_INO, "file");
 	for (unsigned i = 0; i < 100; i++) {
 		list_name(name, sizeof(name), i);

@@ -8,7 +8,7 @@
 
 #include "server/xattr.h"
 
-enum { FILES = 3, NAMES = 12, BATCHES = 1500, HASHES = 3 };
+enum { FILES = 3, NAMES = 12, BATCHES = 1500, HASH_BITS = 2 };
 
 struct model_value {
 	bool exists;
@@ -281,7 +281,7 @@ static void random_batch(void)
 static void reopen(void)
 {
 	fx_reopen();
-	fx.m->hash.mask = HASHES;
+	fx.m->hash.bits = HASH_BITS;
 }
 
 static void workload(void)
@@ -472,7 +472,7 @@ static int set_up(void **state, uint64_t store_bytes)
 {
 	memset(model, 0, sizeof(model));
 	fx_set_up_sized(FX_PAGES, FX_REGION_PAGES, store_bytes);
-	fx.m->hash.mask = HASHES;
+	fx.m->hash.bits = HASH_BITS;
 	return 0;
 }
 
