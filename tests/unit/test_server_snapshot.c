@@ -437,6 +437,15 @@ static void restore__only_into_an_empty_export(void **state)
 	assert_int_equal(restore(), -EEXIST);
 }
 
+/* Its root's attributes would be mixed with the snapshot's. */
+static void restore__not_beside_attributes(void **state)
+{
+	mark();
+	write_image();
+	assert_int_equal(fx_set(ROOT_INO, "user.name", "value"), 0);
+	assert_int_equal(restore(), -EEXIST);
+}
+
 static void restore__too_small(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "a");
@@ -760,6 +769,7 @@ int main(void)
 		CASE(marker__hidden_extents_are_left_out),
 		CASE(marker__gives_way_to_a_full_store),
 		CASE(restore__only_into_an_empty_export),
+		CASE(restore__not_beside_attributes),
 		CASE(restore__too_small),
 		CASE(create__not_into_a_used_directory),
 		CASE(create__not_where_others_may_write),
