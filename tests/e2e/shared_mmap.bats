@@ -108,6 +108,7 @@ inserts() {
 	done | sqlite3 -cmd '.timeout 60000' -cmd 'PRAGMA mmap_size=10000000;' "$dir/$1/db" >/dev/null
 }
 
+# Both mounts are on one machine: for WAL on several, SQLite promises nothing.
 @test "SQLite, mapped, two mounts, and its log ahead where the kernel maps what it shares" {
 	local n other
 	begin 1 2

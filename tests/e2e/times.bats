@@ -54,6 +54,25 @@ set_times() {
 	done
 }
 
+# is_taken_as TIME WANT: what is set is that when it is looked at, and when the server is asked.
+is_taken_as() {
+	TZ=UTC touch -d "$1" "$mnt/file"
+	for _ in 1 2; do
+		[ "$(TZ=UTC stat -c '%x|%y' "$mnt/file")" = "$2 +0000|$2 +0000" ]
+		remount
+	done
+}
+
+@test "times that nanoseconds in 64 bits don't reach become the nearest that they do" {
+	first='1677-09-21 00:12:43.145224192' last='2262-04-11 23:47:16.854775807'
+	is_taken_as "$first" "$first"
+	is_taken_as '1677-09-21 00:12:43.145224191' "$first"
+	is_taken_as '1600-01-01 00:00:00' "$first"
+	is_taken_as "$last" "$last"
+	is_taken_as '2262-04-11 23:47:16.854775808' "$last"
+	is_taken_as '9999-12-31 23:59:59.999999999' "$last"
+}
+
 @test "UTIME_OMIT leaves a time alone, UTIME_NOW sets it to now" {
 	touch "$mnt/file"
 	age "$mnt/file"
