@@ -32,12 +32,14 @@ __attribute__((format(printf, 2, 0))) static void keep_message(
 		libfuse_said[len - 1] = '\0';
 }
 
-/* libfuse begins with nosuid,nodev, for everybody, and lets nobody else in. What root mounts is as
- * mount(8) mounts other filesystems: suid and dev unless told otherwise, and there for all users.
- * For others fusermount3 insists on the first, and on the system's leave for the last. */
+/* libfuse begins with nosuid,nodev, for everybody, and lets nobody else in. The first is right: who
+ * trusts the server says otherwise. What root mounts is there for all users, as mount(8) mounts
+ * other filesystems. For others fusermount3 insists on the first, and on the system's leave for the
+ * last.
+ */
 static const char *first_options(void)
 {
-	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,allow_other,suid,dev"
+	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,allow_other"
 			      : "subtype=rmemfs,default_permissions";
 }
 

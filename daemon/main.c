@@ -350,8 +350,8 @@ static int remount(struct daemon *d, const struct options *options)
 {
 	if (options->fake)
 		return 0;
-	return mountpoint_remount(
-		options->mountpoint_text, options_flags(options), d->why, sizeof(d->why));
+	return mountpoint_remount(options->mountpoint_text, options_flags(options),
+		options_kept_flags(options), d->why, sizeof(d->why));
 }
 
 static int run_options(struct options *options)

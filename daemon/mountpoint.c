@@ -20,6 +20,7 @@ struct mount {
 	char *dir;
 	char *type;
 	char *source;
+	unsigned long flags;  /* MS_NOSUID and MS_NODEV, of this mount */
 	bool read_only, sync; /* the filesystem itself, whatever this mount of it is */
 };
 
@@ -57,7 +58,7 @@ static bool has_option(const char *list, const char *name)
 static bool parse_mount(char *line, struct mount *mount)
 {
 	char *tail = strstr(line, " - ");
-	char *fields[5], *save;
+	char *fields[6], *save;
 
 	if (!tail)
 		return false;
@@ -69,6 +70,8 @@ static bool parse_mount(char *line, struct mount *mount)
 	}
 	mount->dev = fields[2];
 	mount->dir = fields[4];
+	mount->flags = (has_option(fields[5], "nosuid") ? MS_NOSUID : 0) |
+		       (has_option(fields[5], "nodev") ? MS_NODEV : 0);
 	mount->type = strtok_r(tail + 3, " ", &save);
 	mount->source = mount->type ? strtok_r(NULL, " ", &save) : NULL;
 	fields[0] = mount->source ? strtok_r(NULL, " ", &save) : NULL;
@@ -270,7 +273,8 @@ static int change_mount(
 	return err;
 }
 
-int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t whylen)
+int mountpoint_remount(
+	const char *path, unsigned long flags, unsigned long kept, char *why, size_t whylen)
 {
 	autofree char *absolute = realpath(path, NULL);
 	autofree char *line = NULL;
@@ -280,6 +284,7 @@ int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t 
 		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
 		return -EINVAL;
 	}
+	flags = (flags & ~kept) | (there.flags & kept);
 	return change_mount(&there, absolute, flags, why, whylen);
 }
 

@@ -16,11 +16,13 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
  * privilege; without it, or without such a mount, nothing happens. */
 void mountpoint_drop_dead(const char *path);
 
-/* Gives the mount at path these flags of mount(2), and takes others away; has its daemon, and so
+/* Gives the mount at path these flags of mount(2), and takes others away, but for those in kept
+ * (MS_NOSUID, MS_NODEV), which stay as they are there; has its daemon, and so
  * the server, take changes or refuse them, and keep access times, accordingly (remount.h). Waits
  * for the server, until a signal comes. -EBUSY: files are open for writing. -EINVAL: there is no
  * mount of ours. */
-int mountpoint_remount(const char *path, unsigned long flags, char *why, size_t whylen);
+int mountpoint_remount(
+	const char *path, unsigned long flags, unsigned long kept, char *why, size_t whylen);
 
 /* Gives the mount at path (absolute), which was just made, these flags of mount(2): libfuse does
  * not know all of them. -EPERM: root's privilege. */

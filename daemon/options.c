@@ -51,7 +51,9 @@ const char options_help[] =
 	"  debug_io, nodebug_io    log each request of the data path, at level debug\n"
 	"  allow_other             let other users in, as into what root mounts\n"
 	"  relatime, strictatime, noatime, nodiratime     when reading changes access times\n"
-	"  ro, nosuid, nodev, noexec, sync, ...           as for mount(8)\n"
+	"  suid, dev               set-user-id programs, device files work; or allow_suid, allow_dev,\n"
+	"                          which every mount(8) hands on (nosuid,nodev)\n"
+	"  ro, noexec, sync, ...   as for mount(8)\n"
 	"\n"
 	"They come before the configuration. Each value is given once; of two that exclude each\n"
 	"other, as hard and soft, share and noshare, ro and rw, the last one holds.\n"
@@ -87,10 +89,6 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 static const char *const passed[] = {
 	"ro",
 	"rw",
-	"suid",
-	"nosuid",
-	"dev",
-	"nodev",
 	"exec",
 	"noexec",
 	"async",
@@ -99,6 +97,21 @@ static const char *const passed[] = {
 	"atime",
 	"noatime",
 	"allow_other",
+};
+
+/* The kernel's part in set-user-id programs and device files. mount(8) before 2.39 keeps "suid" and
+ * "dev" to itself, so each has a second name, which it does not know and hands on. */
+static const struct permission_word {
+	const char *name;
+	size_t offset;
+	enum permission permission;
+} permission_words[] = {
+	{"nosuid", offsetof(struct options, suid), PERMISSION_REFUSED},
+	{"suid", offsetof(struct options, suid), PERMISSION_GIVEN},
+	{"allow_suid", offsetof(struct options, suid), PERMISSION_GIVEN},
+	{"nodev", offsetof(struct options, dev), PERMISSION_REFUSED},
+	{"dev", offsetof(struct options, dev), PERMISSION_GIVEN},
+	{"allow_dev", offsetof(struct options, dev), PERMISSION_GIVEN},
 };
 
 static const char *const access_times[] = {
@@ -256,6 +269,14 @@ static const struct conf_key *find_flag(const char *name, const char **value)
 	return key && key->type == CONF_BOOL ? key : NULL;
 }
 
+static const struct permission_word *find_permission(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(permission_words); i++)
+		if (strcmp(name, permission_words[i].name) == 0)
+			return &permission_words[i];
+	return NULL;
+}
+
 static int refuse_unknown(const char *name, char *why, size_t whylen)
 {
 	struct word_guess guess = {.unknown = name};
@@ -270,6 +291,8 @@ static int refuse_unknown(const char *name, char *why, size_t whylen)
 		word_guess_offer(&guess, key->name);
 	for (size_t i = 0; i < ARRAY_SIZE(passed); i++)
 		word_guess_offer(&guess, passed[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(permission_words); i++)
+		word_guess_offer(&guess, permission_words[i].name);
 	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
 		word_guess_offer(&guess, ignored[i]);
 	word_quote(name, quoted);
@@ -299,7 +322,12 @@ static int apply_flag(struct options *options, const char *name)
 {
 	const char *value;
 	const struct conf_key *key = find_flag(name, &value);
+	const struct permission_word *word = find_permission(name);
 
+	if (word) {
+		*(enum permission *)((char *)options + word->offset) = word->permission;
+		return 0;
+	}
 	if (key) {
 		int err = append_item(&options->given, key->name);
 
@@ -325,7 +353,7 @@ static bool is_flag(const char *name)
 {
 	const char *value;
 
-	return find_flag(name, &value) || strcmp(name, "remount") == 0 ||
+	return find_flag(name, &value) || find_permission(name) || strcmp(name, "remount") == 0 ||
 	       strcmp(name, "nosymfollow") == 0 || is_one_of(name, passed, ARRAY_SIZE(passed)) ||
 	       is_one_of(name, ignored, ARRAY_SIZE(ignored));
 }
@@ -377,7 +405,7 @@ static char *next_item(char **rest)
 
 static int apply_list(struct options *options, const char *list, char *why, size_t whylen)
 {
-	autofree char *copy = strdup(list);
+	autofree char *copy = strndup(list, strlen(list) - options->nobodys);
 	char *rest = copy, *item;
 	int err;
 
@@ -391,6 +419,72 @@ static int apply_list(struct options *options, const char *list, char *why, size
 			return err;
 	}
 	return 0;
+}
+
+/* mount(8) runs /sbin/mount.TYPE, a link to us. */
+static bool is_helper(const char *argv0)
+{
+	const char *slash = strrchr(argv0, '/');
+
+	return strncmp(slash ? slash + 1 : argv0, "mount.", 6) == 0;
+}
+
+/* ---- mount.fuse3 ----------------------------------------------------------------------------- */
+
+/* Whether item is one of the list's; with *last only if it is the last one. */
+static bool lists(const char *list, const char *item, bool last)
+{
+	size_t len = strlen(item);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, item, len) == 0 && (at[len] == '\0' || (!last && at[len] == ',')))
+			return true;
+	}
+	return false;
+}
+
+/* Where mount(8) finds no helper of ours it runs mount.fuse3, and that
+ *
+ *     rmemfs SOURCE MOUNTPOINT -o LIST
+ *
+ * where the end of LIST is its own: "dev" unless there is "nodev", then "suid" unless there is
+ * "nosuid". Nobody has said that. Returns how many bytes at the end are so. */
+static size_t words_of_mount_fuse(int argc, char **argv)
+{
+	const char *list;
+
+	if (is_helper(argv[0]) || argc != 5 || strcmp(argv[3], "-o") != 0)
+		return 0;
+	list = argv[4];
+	if (lists(list, "dev,suid", true))
+		return strlen("dev,suid");
+	if (lists(list, "suid", true) && lists(list, "nodev", false))
+		return strlen("suid");
+	if (lists(list, "dev", true) && lists(list, "nosuid", false))
+		return strlen("dev");
+	return 0;
+}
+
+/* ---- set-user-id programs and device files --------------------------------------------------- */
+
+/* A list that has what the kernel shows has all that holds now, changed by what was said. */
+static bool is_given(const struct options *options, enum permission permission)
+{
+	return permission == PERMISSION_GIVEN ||
+	       (permission == PERMISSION_UNSAID && options->remount && options->kernels);
+}
+
+/* libfuse mounts with nosuid,nodev unless told otherwise. */
+static int pass_permissions(struct options *options)
+{
+	int err = 0;
+
+	if (options->suid == PERMISSION_GIVEN)
+		err = append_item(&options->mount_options, "suid");
+	if (!err && options->dev == PERMISSION_GIVEN)
+		err = append_item(&options->mount_options, "dev");
+	return err;
 }
 
 /* ---- the command line ------------------------------------------------------------------------ */
@@ -516,14 +610,6 @@ static int apply_options(struct options *options, const char *path, char *why, s
 	return err ? err : check_cache(options, path, why, whylen);
 }
 
-/* mount(8) runs /sbin/mount.TYPE, a link to us. */
-static bool is_helper(const char *argv0)
-{
-	const char *slash = strrchr(argv0, '/');
-
-	return strncmp(slash ? slash + 1 : argv0, "mount.", 6) == 0;
-}
-
 static bool means_shm(const struct options *options)
 {
 	const struct client_config *config = &options->config;
@@ -569,6 +655,7 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	if (!options->lists || !options->given || !options->mount_options)
 		return -ENOMEM;
 	options->helper = is_helper(argv[0]);
+	options->nobodys = words_of_mount_fuse(argc, argv);
 	opterr = 0;
 	optind = 0;
 	while ((c = getopt_long(argc, argv, ":o:fc:hVnsvN:", long_options, NULL)) != -1) {
@@ -587,6 +674,8 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	options->config.port = 0;
 	if (!err)
 		err = apply_options(options, path, why, whylen);
+	if (!err)
+		err = pass_permissions(options);
 	if (!err)
 		err = check_transport(options, why, whylen);
 	if (err)
@@ -610,34 +699,41 @@ static unsigned long access_flags(const struct options *options)
 	return modes[options->access] | (options->nodiratime ? MS_NODIRATIME : 0);
 }
 
-unsigned long options_flags(const struct options *options)
+/* Whether the last one that libfuse is told of the two is this. */
+static bool is_passed(const struct options *options, const char *name, const char *opposite)
 {
-	static const struct {
-		const char *on, *off;
-		unsigned long flag;
-	} flags[] = {
-		{"nosuid", "suid", MS_NOSUID},
-		{"nodev", "dev", MS_NODEV},
-		{"noexec", "exec", MS_NOEXEC},
-	};
 	autofree char *copy = strdup(options->mount_options);
-	unsigned long all = access_flags(options);
+	bool passed_last = false;
 	char *save;
 
-	if (options->read_only)
-		all |= MS_RDONLY;
-	if (options->nosymfollow)
-		all |= MS_NOSYMFOLLOW;
 	for (char *at = copy ? strtok_r(copy, ",", &save) : NULL; at;
 		at = strtok_r(NULL, ",", &save)) {
-		for (size_t i = 0; i < ARRAY_SIZE(flags); i++) {
-			if (strcmp(at, flags[i].on) == 0)
-				all |= flags[i].flag;
-			else if (strcmp(at, flags[i].off) == 0)
-				all &= ~flags[i].flag;
-		}
+		if (strcmp(at, name) == 0)
+			passed_last = true;
+		else if (strcmp(at, opposite) == 0)
+			passed_last = false;
 	}
-	return all;
+	return passed_last;
+}
+
+unsigned long options_flags(const struct options *options)
+{
+	return access_flags(options) | (options->read_only ? MS_RDONLY : 0) |
+	       (options->nosymfollow ? MS_NOSYMFOLLOW : 0) |
+	       (is_passed(options, "noexec", "exec") ? MS_NOEXEC : 0) |
+	       (is_given(options, options->suid) ? 0 : MS_NOSUID) |
+	       (is_given(options, options->dev) ? 0 : MS_NODEV);
+}
+
+static bool is_kept(const struct options *options, enum permission permission)
+{
+	return options->remount && permission == PERMISSION_UNSAID && !options->kernels;
+}
+
+unsigned long options_kept_flags(const struct options *options)
+{
+	return (is_kept(options, options->suid) ? MS_NOSUID : 0) |
+	       (is_kept(options, options->dev) ? MS_NODEV : 0);
 }
 
 void options_fini(struct options *options)

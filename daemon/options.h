@@ -20,12 +20,21 @@
 #include "daemon/access.h"
 #include "daemon/config.h"
 
+/* Whether set-user-id bits, or device files, are to be obeyed. The server decides what is in a
+ * file, and whoever answers at its address may be another one: so not where nothing was said. */
+enum permission {
+	PERMISSION_UNSAID,
+	PERMISSION_REFUSED,
+	PERMISSION_GIVEN,
+};
+
 struct options {
 	bool help, version; /* asked for: nothing else is set */
 	bool foreground;
 	bool fake;    /* mount -f: all but mounting */
 	bool remount; /* change a mount that is there */
 	bool read_only;
+	enum permission suid, dev;
 	enum access_mode access;
 	bool nodiratime;
 	bool access_given;           /* one of the two */
@@ -41,10 +50,11 @@ struct options {
 	/* While parsing. */
 	bool helper;        /* called by mount(8) */
 	bool sloppy;        /* options that nobody knows are no mistake */
-	bool kernels;       /* options were given that only a remount brings along */
+	bool kernels;       /* mount(8) composed a remount's list from what the kernel shows */
 	const char **lists; /* values of -o */
 	unsigned nlists;
-	char *given; /* keys of the file seen as options, each with a comma */
+	size_t nobodys; /* bytes at the end of the only list, which a program between has added */
+	char *given;    /* keys of the file seen as options, each with a comma */
 };
 
 /* Reads the command line and the configuration that it names. default_config: where the
@@ -55,6 +65,8 @@ void options_fini(struct options *options);
 
 /* The flags of mount(2) that the options mean. */
 unsigned long options_flags(const struct options *options);
+/* Of these, the ones that a remount has to leave as they are, since nothing was said of them. */
+unsigned long options_kept_flags(const struct options *options);
 
 /* The text of --help. */
 extern const char options_help[];

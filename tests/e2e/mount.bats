@@ -145,12 +145,12 @@ fails() {
 # ---- root ----------------------------------------------------------------------------------------
 
 # bats test_tags=only:shm
-@test "mount -t rmemfs and -t fuse.rmemfs mount for all users, with suid and dev as other filesystems" {
+@test "mount -t rmemfs and -t fuse.rmemfs mount for all users" {
 	for type in rmemfs fuse.rmemfs; do
 		inside mount -t $type "$(options)" "$(mount_source)" "$mnt"
 		[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
-		has_flags rw
-		lacks_flags nosuid,nodev,noexec
+		has_flags rw,nosuid,nodev
+		lacks_flags noexec
 		inside sh -c "echo $type >$mnt/a && cat $mnt/a"
 		run as_user cat "$mnt/a"
 		[ "$output" = $type ]
@@ -166,17 +166,107 @@ fails() {
 	[[ $output == *"Read-only file system"* ]]
 }
 
+# fstab [OPTION,...]: a line of the test's mount, and no other.
+fstab() {
+	inside tee /etc/fstab <<<"$(mount_source) $mnt rmemfs ${1:+$1,}$(mount_options) 0 0"
+}
+
+# mounts HAS LACKS COMMAND...: with these flags and without those.
+mounts() {
+	local has=$1 lacks=$2
+	shift 2
+	echo "$*"
+	inside "$@"
+	has_flags "$has"
+	lacks_flags "$lacks"
+	unmount
+}
+
+# bats test_tags=only:shm
+@test "nosuid,nodev hold unless suid, dev are said, however it is mounted; defaults does not say so" {
+	local by_type=(mount -t rmemfs "$(mount_source)" "$mnt")
+	mounts nosuid,nodev noexec rmemfs "$(options)" "$(mount_source)" "$mnt"
+	mounts nosuid,nodev noexec rmemfs "$(options defaults)" "$(mount_source)" "$mnt"
+	mounts rw suid,nosuid,nodev rmemfs "$(options suid,dev)" "$(mount_source)" "$mnt"
+	mounts nosuid,nodev noexec mount.rmemfs "$(mount_source)" "$mnt" "$(options rw)"
+	mounts nodev nosuid mount.fuse.rmemfs "$(mount_source)" "$mnt" "$(options rw,suid)"
+	mounts nosuid,nodev noexec "${by_type[@]}" "$(options defaults)"
+	mounts nosuid nodev "${by_type[@]}" "$(options allow_dev)"
+	mounts rw nosuid,nodev "${by_type[@]}" "$(options defaults,allow_suid,allow_dev)"
+	fstab defaults
+	mounts nosuid,nodev noexec mount "$mnt"
+	fstab defaults,allow_suid
+	mounts nodev nosuid mount -a
+	# What the kernel is told at once, and not only by libfuse.
+	mounts nosuid,nodev,nosymfollow noexec "${by_type[@]}" "$(options nosymfollow)"
+	mounts nosymfollow nosuid,nodev "${by_type[@]}" "$(options nosymfollow,allow_suid,allow_dev)"
+}
+
+# change OPTIONS: of the mount, by mount(8), and back to what may be written.
+change() {
+	inside mount -o "remount,$1" "$mnt"
+	inside mount -o remount,rw "$mnt"
+}
+
+# bats test_tags=only:shm
+@test "a remount keeps nosuid,nodev, or suid and dev, unless it says otherwise" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	change ro
+	has_flags nosuid,nodev
+	change suid
+	has_flags nodev
+	lacks_flags nosuid
+	change ro
+	has_flags nodev
+	lacks_flags nosuid
+	change nosuid,dev
+	has_flags nosuid
+	lacks_flags nodev
+	# A line of fstab that says nothing takes nothing away, nor gives it.
+	fstab defaults
+	change ro
+	has_flags nosuid
+	lacks_flags nodev
+	change allow_suid,nodev
+	has_flags nodev
+	lacks_flags nosuid
+	unmount
+	inside mount "$mnt"
+	change ro
+	has_flags nosuid,nodev
+	fstab allow_suid
+	inside mount -o remount "$mnt"
+	has_flags nodev
+	lacks_flags nosuid
+}
+
+# bats test_tags=only:shm
+@test "what the server calls root's set-user-id program runs without privilege, and no device opens" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	inside cp /usr/bin/id "$mnt/id"
+	inside chmod 4755 "$mnt/id"
+	inside mknod -m 666 "$mnt/null" c 1 3
+	[ "$(as_user "$mnt/id" -u)" -eq 65534 ]
+	fails 1 "Permission denied" cat "$mnt/null"
+	inside mount -o remount,suid,dev "$mnt"
+	[ "$(as_user "$mnt/id" -u)" -eq 0 ]
+	inside cat "$mnt/null"
+	inside mount -o remount,nosuid,nodev "$mnt"
+	[ "$(as_user "$mnt/id" -u)" -eq 65534 ]
+	fails 1 "Permission denied" cat "$mnt/null"
+}
+
 # bats test_tags=only:shm
 @test "nosymfollow holds, and a remount lifts it" {
 	inside mount -t rmemfs "$(options nosymfollow,silent,iversion,acl,user_xattr)" "$(mount_source)" "$mnt"
-	has_flags rw,nosymfollow
-	lacks_flags nosuid,nodev
+	has_flags rw,nosymfollow,nosuid,nodev
 	inside sh -c "echo there >$mnt/a && ln -s a $mnt/link"
 	[ "$(inside readlink "$mnt/link")" = a ]
 	run inside cat "$mnt/link"
 	[[ $output == *"Too many levels of symbolic links"* ]]
 	inside mount -o remount,symfollow "$mnt"
 	lacks_flags nosymfollow
+	has_flags nosuid,nodev
 	[ "$(inside cat "$mnt/link")" = there ]
 	inside mount -o remount,ro,nosymfollow "$mnt"
 	has_flags ro,nosymfollow
@@ -219,8 +309,16 @@ fails() {
 	inside rm /usr/sbin/mount.fuse.rmemfs
 	inside mount -t fuse.rmemfs "$(options)" "$(mount_source)" "$mnt"
 	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
+	has_flags nosuid,nodev
 	inside mount -o remount,ro "$mnt"
-	has_flags ro
+	has_flags ro,nosuid,nodev
+	unmount
+	inside mount -t fuse.rmemfs "$(options allow_suid)" "$(mount_source)" "$mnt"
+	has_flags nodev
+	lacks_flags nosuid
+	inside mount -o remount,ro "$mnt"
+	has_flags ro,nodev
+	lacks_flags nosuid
 }
 
 # bats test_tags=only:shm
@@ -250,7 +348,7 @@ fails() {
 	has_flags ro
 	run inside touch "$mnt/a"
 	[[ $output == *"Read-only file system"* ]]
-	inside mount -o remount,rw,nosuid,noexec "$mnt"
+	inside mount -o remount,rw,dev,noexec "$mnt"
 	has_flags rw,nosuid,noexec
 	lacks_flags nodev
 	inside touch "$mnt/a"

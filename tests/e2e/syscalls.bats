@@ -8,7 +8,7 @@ setup() {
 	setup_rmem
 	chmod 755 "$dir"
 	start_server
-	mount_rmem -o allow_other
+	mount_rmem -o allow_other,suid,dev
 }
 
 teardown() {

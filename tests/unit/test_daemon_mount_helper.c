@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <string.h>
 #include <sys/mount.h>
 
 #include "common/util.h"
@@ -57,7 +58,8 @@ static void options_parse__every_switch_of_mount(void **state)
 	assert_true(o.fake);
 	assert_false(o.remount || o.read_only);
 	assert_string_equal(o.mount_namespace, "/proc/7/fd/4");
-	assert_string_equal(o.mount_options, "rw,noexec,nosuid,nodev");
+	assert_string_equal(o.mount_options, "rw,noexec");
+	assert_int_equal(options_flags(&o), MS_NOEXEC | MS_NOSUID | MS_NODEV);
 	options_fini(&o);
 }
 
@@ -92,7 +94,7 @@ static void options_parse__remount_brings_the_kernels_options_along(void **state
 		parse((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", shown, NULL}, &o),
 		0);
 	assert_true(o.remount && o.read_only);
-	assert_string_equal(o.mount_options, "ro,nosuid");
+	assert_string_equal(o.mount_options, "ro");
 	options_fini(&o);
 }
 
@@ -113,31 +115,128 @@ static void options_parse__the_kernels_options_are_refused_without_remount(void 
 	options_fini(&o);
 }
 
-static unsigned long flags_of(const char *list)
+static void parse_flags(
+	const char *const *words, unsigned long *flags, unsigned long *kept, char *passed)
 {
 	struct options o;
-	unsigned long flags;
 
-	assert_int_equal(
-		parse((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", list, NULL}, &o),
-		0);
-	flags = options_flags(&o);
+	assert_int_equal(parse(words, &o), 0);
+	*flags = options_flags(&o);
+	*kept = options_kept_flags(&o);
+	if (passed)
+		strcpy(passed, o.mount_options);
 	options_fini(&o);
+}
+
+static unsigned long flags_of(const char *list)
+{
+	unsigned long flags, kept;
+
+	parse_flags((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", list, NULL}, &flags,
+		&kept, NULL);
+	assert_int_equal(kept, 0);
 	return flags;
 }
 
+#define NEITHER (MS_NOSUID | MS_NODEV)
+
 static void options_flags__are_those_of_mount(void **state)
 {
-	assert_int_equal(flags_of("rw"), 0);
+	assert_int_equal(flags_of("rw,suid,dev"), 0);
 	assert_int_equal(flags_of("ro,nosuid,nodev,noexec,nosymfollow"),
-		MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_NOSYMFOLLOW);
+		MS_RDONLY | NEITHER | MS_NOEXEC | MS_NOSYMFOLLOW);
 	assert_int_equal(flags_of("ro,nosuid,nodev,rw,suid,exec,symfollow"), MS_NODEV);
 	/* What is not said of access times stays as it is. */
-	assert_int_equal(flags_of("ro,norelatime,sync"), MS_RDONLY);
-	assert_int_equal(flags_of("noatime"), MS_NOATIME);
-	assert_int_equal(flags_of("noatime,atime"), MS_RELATIME);
-	assert_int_equal(flags_of("strictatime,nodiratime"), MS_STRICTATIME | MS_NODIRATIME);
-	assert_int_equal(flags_of("nodiratime,diratime"), MS_RELATIME);
+	assert_int_equal(flags_of("ro,norelatime,sync"), NEITHER | MS_RDONLY);
+	assert_int_equal(flags_of("noatime"), NEITHER | MS_NOATIME);
+	assert_int_equal(flags_of("noatime,atime"), NEITHER | MS_RELATIME);
+	assert_int_equal(
+		flags_of("strictatime,nodiratime"), NEITHER | MS_STRICTATIME | MS_NODIRATIME);
+	assert_int_equal(flags_of("nodiratime,diratime"), NEITHER | MS_RELATIME);
+}
+
+static void options_flags__suid_and_dev_are_said_or_not_there(void **state)
+{
+	assert_int_equal(flags_of("rw"), NEITHER);
+	assert_int_equal(flags_of("defaults"), NEITHER);
+	assert_int_equal(flags_of("rw,suid"), MS_NODEV);
+	assert_int_equal(flags_of("defaults,dev"), MS_NOSUID);
+	assert_int_equal(flags_of("suid,dev,nosuid"), MS_NOSUID);
+	/* As mount(8) before 2.39 hands it on. */
+	assert_int_equal(flags_of("rw,allow_suid,allow_dev"), 0);
+	assert_int_equal(flags_of("rw,nosuid,nodev,noexec,allow_suid,user"), MS_NODEV | MS_NOEXEC);
+}
+
+static void options_flags__what_mount_fuse_adds_is_nobodys_word(void **state)
+{
+	static const struct {
+		const char *list, *passed;
+		unsigned long flags;
+	} cases[] = {
+		{"dev,suid", "", NEITHER},
+		{"rw,dev,suid", "rw", NEITHER},
+		{"rw,suid,dev", "rw,suid,dev", 0},
+		{"rw,nosuid,dev", "rw", NEITHER},
+		{"rw,nodev,suid", "rw", NEITHER},
+		{"rw,allow_suid,dev,suid", "rw,suid", MS_NODEV},
+		{"rw,nodev,allow_suid", "rw,suid", MS_NODEV},
+		{"rw,suid", "rw,suid", MS_NODEV},
+	};
+	unsigned long flags, kept;
+	char passed[64];
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		parse_flags(
+			(const char *const[]){"rmemfs", "h:/e", "/m", "-o", cases[i].list, NULL},
+			&flags, &kept, passed);
+		assert_int_equal(flags, cases[i].flags);
+		assert_string_equal(passed, cases[i].passed);
+	}
+	/* In no other place: these are people's. */
+	parse_flags((const char *const[]){"rmemfs", "-o", "dev,suid", "h:/e", "/m", NULL}, &flags,
+		&kept, passed);
+	assert_int_equal(flags, 0);
+	parse_flags((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", "dev,suid", NULL},
+		&flags, &kept, passed);
+	assert_int_equal(flags, 0);
+}
+
+static void options_kept_flags__what_a_remount_does_not_say(void **state)
+{
+	static const struct {
+		const char *list;
+		unsigned long kept, flags; /* of those that are not kept */
+	} cases[] = {
+		/* The list of fstab's line, or of a command. */
+		{"remount,ro", NEITHER, MS_RDONLY},
+		{"rw,remount,suid", MS_NODEV, 0},
+		{"remount,nosuid,dev", 0, MS_NOSUID},
+		{"remount,allow_suid,allow_dev", 0, 0},
+		/* What the kernel shows, changed by mount(8): what is missing was taken out. */
+		{"ro,nosuid,nodev,relatime,user_id=0,group_id=0,remount", 0,
+			MS_RDONLY | NEITHER | MS_RELATIME},
+		{"rw,nodev,relatime,user_id=0,group_id=0,remount", 0, MS_NODEV | MS_RELATIME},
+		{"rw,relatime,user_id=0,group_id=0,remount,nosuid", 0, MS_NOSUID | MS_RELATIME},
+	};
+	unsigned long flags, kept;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		parse_flags((const char *const[]){"mount.rmemfs", "h:/e", "/m", "-o", cases[i].list,
+				    NULL},
+			&flags, &kept, NULL);
+		assert_int_equal(kept, cases[i].kept);
+		assert_int_equal(flags & ~kept, cases[i].flags);
+	}
+	/* mount.fuse3's end of it, too. */
+	parse_flags(
+		(const char *const[]){"rmemfs", "h:/e", "/m", "-o", "ro,remount,dev,suid", NULL},
+		&flags, &kept, NULL);
+	assert_int_equal(kept, NEITHER);
+	parse_flags((const char *const[]){"rmemfs", "h:/e", "/m", "-o",
+			    "ro,nosuid,user_id=0,remount,dev", NULL},
+		&flags, &kept, NULL);
+	assert_int_equal(kept, 0);
+	assert_int_equal(flags, MS_RDONLY | MS_NOSUID);
 }
 
 int main(void)
@@ -149,6 +248,9 @@ int main(void)
 		cmocka_unit_test(options_parse__remount_brings_the_kernels_options_along),
 		cmocka_unit_test(options_parse__the_kernels_options_are_refused_without_remount),
 		cmocka_unit_test(options_flags__are_those_of_mount),
+		cmocka_unit_test(options_flags__suid_and_dev_are_said_or_not_there),
+		cmocka_unit_test(options_flags__what_mount_fuse_adds_is_nobodys_word),
+		cmocka_unit_test(options_kept_flags__what_a_remount_does_not_say),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

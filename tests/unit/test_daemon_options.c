@@ -154,7 +154,7 @@ static void options_parse__as_mount_calls_it(void **state)
 				 &o),
 		0);
 	assert_false(o.read_only);
-	assert_string_equal(o.mount_options, "rw,nosuid,noexec,noatime,dev,suid");
+	assert_string_equal(o.mount_options, "rw,noexec,noatime,suid,dev");
 	options_fini(&o);
 }
 
