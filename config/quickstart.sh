@@ -215,7 +215,7 @@ make_mount_point() {
 
 mount_it() {
 	if [ "$(mounted_type "$mnt")" = fuse.rmemfs ]; then
-		if stat "$mnt" >/dev/null 2>&1; then
+		if stat -f "$mnt" >/dev/null 2>&1; then
 			say "$mnt is mounted already"
 			return
 		fi

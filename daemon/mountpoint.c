@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include "common/log.h"
 #include "common/util.h"
@@ -112,35 +113,47 @@ static bool is_ours(const struct mount *mount)
 	return strcmp(mount->type, "fuse.rmemfs") == 0;
 }
 
+/* The kernel answers stat(2) from what it was told last, of a mount that has lost its daemon, too;
+ * statfs(2) it never does. By the path that one would have an automount mounted first, which may
+ * be what we are here for: a descriptor of that kind does not. 0 or errno. */
+static int look_at(const char *path, struct stat *st)
+{
+	autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+	struct statfs fs;
+
+	return fd < 0 || fstat(fd, st) < 0 || fstatfs(fd, &fs) < 0 ? errno : 0;
+}
+
 static int check_directory(const char *path, char *why, size_t whylen)
 {
 	struct stat st;
+	int error = look_at(path, &st);
 
-	if (stat(path, &st) == 0) {
+	if (!error) {
 		if (S_ISDIR(st.st_mode))
 			return 0;
 		snprintf(why, whylen, "mount point %s: not a directory", path);
 		return -ENOTDIR;
 	}
-	if (errno == ENOTCONN) {
+	if (error == ENOTCONN) {
 		snprintf(why, whylen,
 			"mount point %s: a mount without its daemon is there: umount it first",
 			path);
 		return -ENOTCONN;
 	}
-	if (errno == ESTALE) {
+	if (error == ESTALE) {
 		snprintf(why, whylen,
 			"mount point %s: a mount that has lost its session or the server's memory "
 			"is there: umount it first",
 			path);
 		return -ESTALE;
 	}
-	if (errno == ENOENT) {
+	if (error == ENOENT) {
 		snprintf(why, whylen, "mount point %s: no such directory: make it first", path);
 		return -ENOENT;
 	}
-	snprintf(why, whylen, "mount point %s: %s", path, errno_text(errno));
-	return -errno;
+	snprintf(why, whylen, "mount point %s: %s", path, errno_text(error));
+	return -error;
 }
 
 int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, size_t whylen)
@@ -177,7 +190,7 @@ void mountpoint_drop_dead(const char *path)
 	struct mount mount;
 	struct stat st;
 
-	if (stat(path, &st) == 0 || errno != ENOTCONN)
+	if (look_at(path, &st) != ENOTCONN)
 		return;
 	absolute = realpath(path, NULL);
 	if (!absolute || !find_mount(absolute, &mount, &line) || !is_ours(&mount))

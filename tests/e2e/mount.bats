@@ -434,9 +434,10 @@ change() {
 		mount.rmemfs "$(mount_source)" "$mnt" -N /nowhere
 }
 
-# Its process may be gone before its last thread has closed the device.
+# Its process may be gone before its last thread has closed the device. stat(1) may be answered from the
+# kernel's cache, without a daemon.
 has_no_daemon() {
-	[[ $(inside ls "$mnt" 2>&1) == *"Transport endpoint is not connected"* ]]
+	[[ $(inside stat -f "$mnt" 2>&1) == *"Transport endpoint is not connected"* ]]
 }
 
 # bats test_tags=only:shm
@@ -450,6 +451,31 @@ has_no_daemon() {
 	grep -qF "$mnt: took a mount away that had lost its daemon" "$dir/mount.log"
 	inside touch "$mnt/a"
 	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+}
+
+# bats test_tags=only:shm
+@test "a mount in use that has lost its daemon, and whose root the kernel remembers, is replaced" {
+	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	inside sh -c "echo data >$mnt/a; sync $mnt/a"
+	mkfifo "$dir/release"
+	inside sh -c "exec 3<$mnt/a 4<$mnt && cd $mnt && echo >$dir/opened; read -r x <$dir/release" 3>&- &
+	user=$!
+	until_true 5 test -e "$dir/opened"
+	inside ls -l "$mnt"
+	inside stat "$mnt"
+	kill -KILL "$(daemons_inside)"
+	until_true 20 has_no_daemon
+	# This is what the test is about.
+	inside stat "$mnt"
+	run inside mount -f -t rmemfs "$(options)" "$(mount_source)" "$mnt"
+	echo "$output"
+	[[ $output == *"a mount without its daemon is there"* ]]
+	inside mount -t rmemfs "$(options connect_timeout=60)" "$(mount_source)" "$mnt" 2>"$dir/mount.log"
+	grep -qF "$mnt: took a mount away that had lost its daemon" "$dir/mount.log"
+	[ "$(inside cat "$mnt/a")" = data ]
+	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
+	echo >"$dir/release"
+	exit_status $user 5
 }
 
 # ---- ordinary users ------------------------------------------------------------------------------
