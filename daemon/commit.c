@@ -21,6 +21,14 @@ bool commit_is_clean_locked(const struct inode *inode)
 	return inode->commit.changes == inode->commit.done || inode->returned;
 }
 
+bool commit_is_at_risk_locked(const struct inode *inode)
+{
+	const struct commit *c = &inode->commit;
+
+	return !commit_is_clean_locked(inode) &&
+	       (c->size_dirty || c->set || inode->map.uncommitted);
+}
+
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;

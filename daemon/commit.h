@@ -53,6 +53,9 @@ void commit_init(struct commit *c);
  * a reference where it lists the inode. */
 void commit_dirty_locked(struct inode *inode, struct io_thread *thread);
 bool commit_is_clean_locked(const struct inode *inode);
+/* Whether bytes, or a mode or owners that were set, would be lost if the server were told no more.
+ * Times alone, which it sets by itself in part, are not meant. */
+bool commit_is_at_risk_locked(const struct inode *inode);
 
 /* What was written did not get where it belongs. */
 void commit_failed_locked(struct inode *inode, int status);

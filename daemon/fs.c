@@ -622,13 +622,26 @@ void fs_stop(struct io_thread *thread, unsigned limit_ms)
 	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
 }
 
-/* Nobody who wrote it waits for an answer any more. */
-static void log_uncommitted(struct fs_thread *ft)
+/* Also those are listed that another thread tells something of, such as when they were read. */
+static unsigned count_at_risk(struct fs_thread *ft)
 {
 	unsigned n = 0;
 
-	list_for_each (pos, &ft->dirty)
-		n++;
+	list_for_each (pos, &ft->dirty) {
+		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
+
+		pthread_mutex_lock(&inode->lock);
+		n += commit_is_at_risk_locked(inode);
+		pthread_mutex_unlock(&inode->lock);
+	}
+	return n;
+}
+
+/* Nobody who wrote it waits for an answer any more. */
+static void log_uncommitted(struct fs_thread *ft)
+{
+	unsigned n = count_at_risk(ft);
+
 	if (!n && !ft->nacked)
 		return;
 	session_leaves_unsafe(ft->thread->fs->session);

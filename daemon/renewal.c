@@ -63,10 +63,7 @@ static bool is_to_tell_locked(const struct commit *c)
 /* Bytes that have arrived in their place are there; their times the server sets. */
 static bool is_lost_locked(const struct inode *inode)
 {
-	const struct commit *c = &inode->commit;
-
-	return is_to_tell_locked(c) ||
-	       (!commit_is_clean_locked(inode) && (c->size_dirty || inode->map.uncommitted));
+	return is_to_tell_locked(&inode->commit) || commit_is_at_risk_locked(inode);
 }
 
 static void forget_inode(struct inode *inode, void *arg)

@@ -305,3 +305,32 @@ name_there_says() {
 	umount_rmem
 	[ "$(grep -c 'may be lost' "$dir/daemon.log")" -eq 1 ]
 }
+
+# thread_ended INDEX: of the daemon.
+thread_ended() {
+	! grep -qsx "rmemfs-io/$1" "/proc/$daemon_pid/task"/*/comm
+}
+
+# One thread has not looked yet at what it wrote since it was closed, and the other tells when it was read.
+@test "what was closed before the server died is not said to be lost" {
+	start_server
+	mount_rmem -o io_threads=2
+	hold_thread 1
+	for i in {1..12}; do
+		echo "data $i" >"$mnt/$i"
+	done
+	release_thread
+	hold_thread 0
+	cat "$mnt"/* >"$dir/read"
+	[ "$(wc -l <"$dir/read")" -eq 12 ]
+	kill_server
+	kill -TERM "$daemon_pid"
+	until_true 10 thread_ended 1
+	release_thread
+	exit_status "$daemon_pid" 20
+	daemon_pid=
+	run ! daemon_logged 'may be lost'
+	start_server
+	mount_rmem
+	cat "$mnt"/* | cmp - "$dir/read"
+}

@@ -94,6 +94,32 @@ static void tell__who_opens_later_if_nobody_was(void **state)
 	assert_int_equal(commit_tell(inode, &later), -ENOSPC);
 }
 
+static void is_at_risk__what_a_close_would_have_told(void **state)
+{
+	struct commit *c = &inode->commit;
+
+	assert_false(commit_is_at_risk_locked(inode));
+	c->changes = 1;
+	assert_false(commit_is_at_risk_locked(inode));
+	/* Only its bytes changed, in their place. */
+	c->times_dirty = true;
+	assert_false(commit_is_at_risk_locked(inode));
+	c->size_dirty = true;
+	assert_true(commit_is_at_risk_locked(inode));
+	c->size_dirty = false;
+	c->set = SET_MODE;
+	assert_true(commit_is_at_risk_locked(inode));
+	c->set = 0;
+	inode->map.uncommitted = 1;
+	assert_true(commit_is_at_risk_locked(inode));
+	/* Told since, though when it was read is on its way. */
+	inode->map.uncommitted = 0;
+	c->done = c->changes;
+	c->running = inode->access.dirty = true;
+	assert_false(commit_is_at_risk_locked(inode));
+	c->running = inode->access.dirty = false;
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -103,6 +129,7 @@ int main(void)
 		CASE(tell__of_several_failures_the_last),
 		CASE(tell__who_opens_later_if_nobody_was),
 		CASE(told_by_answer__of_that_failure_alone),
+		CASE(is_at_risk__what_a_close_would_have_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
