@@ -59,6 +59,9 @@ static int resolver_error(int eai, const char *host, char *why, size_t whylen)
 	case EAI_MEMORY:
 		return refuse(
 			why, whylen, -ENOMEM, "can't resolve %s: %s", host, gai_strerror(eai));
+	case EAI_AGAIN:
+		return refuse(
+			why, whylen, -EAGAIN, "can't resolve %s: %s", host, gai_strerror(eai));
 	default:
 		return refuse(why, whylen, -EHOSTUNREACH, "can't resolve %s: %s", host,
 			gai_strerror(eai));

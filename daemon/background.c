@@ -141,12 +141,16 @@ static void redirect(bool keep_file)
 	log_set_journal(journal >= 0);
 }
 
-void background_ready(int report, bool keep_file)
+void background_leave(bool keep_file)
 {
 	setsid();
 	if (chdir("/") < 0)
 		log_warning("cannot leave the working directory: %s", errno_text(errno));
 	redirect(keep_file);
+}
+
+void background_ready(int report)
+{
 	report_text(report, ready_word);
 }
 

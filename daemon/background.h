@@ -3,7 +3,7 @@
  * The fork comes first: devices opened before it would not work after it. The parent waits until
  * the child says that the mount is usable, or why there is none, and ends with that.
  *
- * THREADS    main, while it is the only one, but for background_ready().
+ * THREADS    main, while it is the only one, but for background_leave() and background_ready().
  */
 #ifndef RMEMFS_DAEMON_BACKGROUND_H
 #define RMEMFS_DAEMON_BACKGROUND_H
@@ -17,10 +17,12 @@ void background_hold_standard_fds(void);
  * the child's reason, if there is one, and exits. -errno: no child. */
 int background_fork(void);
 
-/* The mount is usable: leaves the terminal's session, its directory and its descriptors, and lets
- * the parent go. Lines of the log go to the journal from then on, with their levels; or where
- * standard error went, with keep_file and if that is a file. */
-void background_ready(int report, bool keep_file);
+/* The mount is usable: leaves the terminal's session, its directory and its descriptors. Lines of
+ * the log go to the journal from then on, with their levels; or where standard error went, with
+ * keep_file and if that is a file. */
+void background_leave(bool keep_file);
+/* Then: lets the parent go. */
+void background_ready(int report);
 
 /* There is no mount. */
 void background_failed(int report, const char *why);

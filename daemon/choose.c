@@ -53,18 +53,25 @@ static bool is_loopback(const struct transport_address *address)
 /* Whether a server of ours to talk to has this socket. Asked with another type of socket, the
  * kernel tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices
  * nothing. */
-static bool socket_answers(const char *path)
+bool choose_socket_answers(void)
 {
 	struct transport_address address;
 	autoclose int fd = -1;
 	char why[128];
 
-	if (address_resolve(TRANSPORT_SHM, path, 0, &address, why, sizeof(why)) != 0)
+	if (address_resolve(TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, 0, &address, why, sizeof(why)) !=
+		0)
 		return false;
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	return fd >= 0 &&
 	       connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) < 0 &&
 	       errno == EPROTOTYPE;
+}
+
+bool choose_may_be_here(const struct fs_options *options, const struct transport_address *address)
+{
+	return options->auto_transport && options->source.host[0] != '/' && !options->port &&
+	       address->kind != TRANSPORT_SHM && address_is_local(address);
 }
 
 static int choose_auto(const struct fs_options *options, const struct transport_config *config,
@@ -75,7 +82,7 @@ static int choose_auto(const struct fs_options *options, const struct transport_
 
 	if (err)
 		return err;
-	if (!options->port && address_is_local(address) && socket_answers(RMEMFS_DEFAULT_SOCKET))
+	if (choose_may_be_here(options, address) && choose_socket_answers())
 		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
 			why, whylen);
 	/* The connection manager would take any device for a loopback address, but none serves it.

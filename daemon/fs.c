@@ -149,6 +149,11 @@ void fs_close(struct fs *fs)
 	free(fs);
 }
 
+const char *fs_server(const struct fs *fs)
+{
+	return session_server(fs->session);
+}
+
 struct transport *fs_transport(struct fs *fs)
 {
 	return session_transport(fs->session);

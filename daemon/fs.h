@@ -56,11 +56,13 @@ struct fs_options {
 struct fs;
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen);
+/* session_server() */
+const char *fs_server(const struct fs *fs);
 struct transport *fs_transport(struct fs *fs);
 /* Makes the thread's event queue and its end of the session. */
 int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
-/* -EHOSTUNREACH, -ETIMEDOUT, -ENOENT, -EBUSY, -EPROTO ...: why names the server and the reason. */
+/* session_connect() */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
 /* When no I/O thread runs any more: ends what still tells the kernel of changes. That may wait for
  * a lock that is held by who waits for an answer, so until then every request is refused. */

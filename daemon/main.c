@@ -31,6 +31,7 @@
 
 enum {
 	WHY_BYTES = 512,
+	RESOLVE_AGAIN_MS = 500,
 	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };
 
@@ -44,7 +45,7 @@ struct daemon {
 	int signal_fd;
 	int report;     /* -1: in the foreground */
 	int latency_fd; /* -1: not held */
-	bool told_stopping;
+	bool told_waiting, told_stopping;
 	char why[WHY_BYTES];
 };
 
@@ -196,27 +197,24 @@ err_mounted:
 	return err;
 }
 
-static int start(struct daemon *d, const struct options *options)
+/* From the server's address to the mount. */
+static int build(struct daemon *d, const struct options *options)
 {
 	const struct client_config *config = &options->config;
 	const struct spinning spinning = {
 		(unsigned)config->spin_us, (unsigned)config->spin_readers};
 	int err;
 
-	err = catch_signals(d);
-	if (err)
-		return err;
-	raise_memlock_limit();
-	survivor_start(&d->survivor);
 	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
 	if (err)
-		goto err_survivor;
+		return err;
 	err = io_threads_new(
 		(unsigned)config->io_threads, (unsigned)config->buffers, &spinning, &d->threads);
 	if (err) {
 		snprintf(d->why, sizeof(d->why), "cannot set up the I/O threads: %s",
 			errno_text(err));
-		goto err_fs;
+		fs_close(d->fs);
+		return err;
 	}
 	err = io_threads_attach(d->threads, d->fs, d->why, sizeof(d->why));
 	if (err)
@@ -238,13 +236,39 @@ err_threads:
 	fs_close(d->fs);
 	io_threads_delete(d->threads);
 	if (d->port)
-		fuse_port_delete(d->port);
-	goto err_survivor;
-err_fs:
-	fs_close(d->fs);
-err_survivor:
-	survivor_stop(&d->survivor);
-	close(d->signal_fd);
+		fuse_port_delete(steal_ptr(&d->port));
+	return err;
+}
+
+/* The server's name can't be resolved now. Nothing is mounted yet: a signal may end the process. */
+static void wait_for_name(struct daemon *d)
+{
+	if (!d->told_waiting)
+		log_notice("%s; trying for %u s", d->why, d->fs_options.connect_timeout_ms / 1000);
+	d->told_waiting = true;
+	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
+	poll(NULL, 0, RESOLVE_AGAIN_MS);
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+}
+
+static int start(struct daemon *d, const struct options *options)
+{
+	int64_t until_ms = now_ms() + d->fs_options.connect_timeout_ms;
+	int err;
+
+	err = catch_signals(d);
+	if (err)
+		return err;
+	raise_memlock_limit();
+	survivor_start(&d->survivor);
+	/* Again, too, where another transport has come to lead to the server. */
+	while ((err = build(d, options)) == -ERESTART || (err == -EAGAIN && now_ms() < until_ms))
+		if (err == -EAGAIN)
+			wait_for_name(d);
+	if (err) {
+		survivor_stop(&d->survivor);
+		close(d->signal_fd);
+	}
 	return err;
 }
 
@@ -252,14 +276,16 @@ err_survivor:
 
 static void tell_ready(struct daemon *d, const struct options *options)
 {
-	if (d->report >= 0) {
-		/* What went well is told by the exit status alone. */
-		/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
-		background_ready(d->report, !options->helper);
-		return;
-	}
-	log_info("%s is mounted on %s", options->source_text, d->fs_options.mountpoint);
-	sd_notify(0, "READY=1");
+	/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
+	if (d->report >= 0)
+		background_leave(!options->helper);
+	log_info("%s is mounted on %s over %s", options->source_text, d->fs_options.mountpoint,
+		fs_server(d->fs));
+	/* The one who waits there is told by the exit status alone. */
+	if (d->report >= 0)
+		background_ready(d->report);
+	else
+		sd_notify(0, "READY=1");
 }
 
 /* Once, at the first sign of the end. */
@@ -314,14 +340,34 @@ static void finish(struct daemon *d)
 	log_info("%s is unmounted", d->fs_options.mountpoint);
 }
 
+/* Whether it may be another time: no server, or others at it. */
+static bool may_succeed_later(int err)
+{
+	switch (err) {
+	case -EAGAIN:
+	case -EBUSY:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -ENETUNREACH:
+	case -ENODEV:
+	case -ETIMEDOUT:
+	case -EUSERS:
+		return true;
+	default:
+		return false;
+	}
+}
+
 static int run(struct daemon *d, const struct options *options)
 {
-	if (start(d, options) != 0) {
+	int err = start(d, options);
+
+	if (err) {
 		if (d->report >= 0)
 			background_failed(d->report, d->why);
 		else
 			log_complaint("rmemfs", d->why);
-		return MOUNT_FAILED;
+		return may_succeed_later(err) ? MOUNT_AGAIN : MOUNT_FAILED;
 	}
 	tell_ready(d, options);
 	wait_for_end(d);

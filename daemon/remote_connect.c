@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/util.h"
+#include "daemon/choose.h"
 #include "daemon/lease.h"
 #include "daemon/lock.h"
 #include "daemon/refill.h"
@@ -27,10 +28,12 @@
 enum {
 	BACKOFF_MIN_MS = 50,
 	BACKOFF_MAX_MS = 1000,
-	SETTLED_MS = 1000, /* a channel that lasted as long starts the back-off anew */
-	ANSWER_MS = 5000,  /* for one answer of a server that is there */
-	PATIENCE = 4,      /* peer_timeouts for a PING, whatever else is heard */
-	LATE_MS = 200,     /* no more than this counts between two ticks, which come every 100 ms */
+	SETTLED_MS = 1000,     /* a channel that lasted as long starts the back-off anew */
+	ANSWER_MS = 5000,      /* for one answer of a server that is there */
+	PATIENCE = 4,          /* peer_timeouts for a PING, whatever else is heard */
+	LAST_ATTEMPT_MS = 500, /* of session_connect() */
+	TELL_MS = 1000,        /* so long it connects without a word */
+	LATE_MS = 200, /* no more than this counts between two ticks, which come every 100 ms */
 };
 
 /* What the session may do has changed since: the channel is replaced, by us or by the server. */
@@ -43,7 +46,7 @@ static bool has_old_keys(const struct remote *r)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* While session_connect() waits, the first failure is its result. */
+/* While session_connect() waits, the first failure that time does not mend is its result. */
 __attribute__((format(printf, 3, 4))) static void connect_failed(
 	struct session *s, int err, const char *format, ...)
 {
@@ -72,36 +75,75 @@ static void closed_why(const struct remote *r, int status, char *buf, size_t len
 		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
 }
 
-/* A server may be too busy with others for a moment; nobody is there for longer. */
-static bool may_pass(const struct session *s, int status)
+/* There is no server yet, or it is too busy with others for a moment: it may come. */
+static bool may_pass(int status)
 {
-	return (status == -EAGAIN || status == -ECONNRESET) && now_ms() < s->connect_until_ms;
+	switch (status) {
+	case -EAGAIN:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ENOENT: /* its socket */
+	case -ETIMEDOUT:
+		return true;
+	default:
+		return false;
+	}
 }
 
-static void explain_closed(struct remote *r, int status)
+/* Where the transport was chosen for a server that is not there. */
+static const char *hint(const struct session *s)
 {
-	struct session *s = r->session;
+	if (s->may_be_here)
+		return " (nor at " RMEMFS_DEFAULT_SOCKET ")";
+	if (s->chosen && s->address.kind == TRANSPORT_VERBS)
+		return " (for one that serves tcp only: transport=tcp)";
+	return "";
+}
+
+/* Returns what session_connect() does if nothing comes of it. */
+static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
+{
+	const struct session *s = r->session;
 	char why[SESSION_WHY_BYTES / 2];
 	int err = status ? status : -ECONNRESET;
 
-	if (may_pass(s, status))
-		return;
 	closed_why(r, status, why, sizeof(why));
-	if (status == -EPROTO)
-		connect_failed(s, err, "%s: %s", s->server, why);
-	else if (status == -EHOSTUNREACH || status == -ENETUNREACH)
-		connect_failed(s, -EHOSTUNREACH, "no route to %s", s->server);
-	else if (r->state == REMOTE_CONNECTING && err == -ECONNRESET)
-		connect_failed(s, err,
+	if (status == -EPROTO) {
+		snprintf(buf, len, "%s: %s", s->server, why);
+	} else if (status == -EHOSTUNREACH || status == -ENETUNREACH) {
+		snprintf(buf, len, "no route to %s", s->server);
+		return -ENETUNREACH;
+	} else if (r->state != REMOTE_CONNECTING) {
+		snprintf(buf, len, "%s closed the connection: %s", s->server, why);
+	} else if (err == -ECONNRESET) {
+		snprintf(buf, len,
 			"what listens at %s closes the connection: is it an rmemfs-server?",
 			s->server);
-	else if (r->state == REMOTE_CONNECTING)
-		connect_failed(s, err, "no server at %s: %s%s", s->server, errno_text(err),
-			s->chosen && s->address.kind == TRANSPORT_VERBS
-				? " (for one that serves tcp only: transport=tcp)"
-				: "");
+	} else {
+		snprintf(buf, len, "no server at %s: %s%s", s->server, errno_text(err), hint(s));
+		return err == -ENOENT ? -ECONNREFUSED : err;
+	}
+	return err;
+}
+
+/* While session_connect() waits: tries again for as long as it may, or ends that. */
+static void attempt_failed(const struct remote *r, int status)
+{
+	struct session *s = r->session;
+	char why[SESSION_WHY_BYTES];
+	int err;
+
+	if (!s->connecting || s->connect_error)
+		return;
+	err = explain_closed(r, status, why, sizeof(why));
+	if (!may_pass(status ? status : -ECONNRESET) || now_ms() >= s->connect_until_ms)
+		connect_failed(s, err, "%s", why);
+	else if (s->may_be_here && choose_socket_answers())
+		connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
 	else
-		connect_failed(s, err, "%s closed the connection: %s", s->server, errno_text(err));
+		session_tell_waiting(s, why);
 }
 
 void connection_drop(struct remote *r, const char *format, ...)
@@ -128,6 +170,10 @@ static void schedule_connect(struct remote *r, int64_t now)
 	else
 		r->backoff_ms = (unsigned)min_u64(r->backoff_ms * 2, BACKOFF_MAX_MS);
 	r->connect_ms = now + r->backoff_ms;
+	/* The last attempt is made when the time is up. */
+	if (r->session->connecting)
+		r->connect_ms = (int64_t)min_u64((uint64_t)r->connect_ms,
+			max_u64((uint64_t)now, (uint64_t)r->session->connect_until_ms));
 }
 
 static void report_loss(struct remote *r, const char *why)
@@ -186,6 +232,15 @@ void connection_end(struct remote *r)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
+/* The time that is left to session_connect(), but enough for a server that is there. */
+static int64_t connect_deadline(const struct session *s, int64_t now)
+{
+	if (!s->connecting)
+		return now + s->connect_timeout_ms;
+	return (int64_t)max_u64((uint64_t)s->connect_until_ms,
+		(uint64_t)now + min_u64(LAST_ATTEMPT_MS, s->connect_timeout_ms));
+}
+
 static void connect_begin(struct remote *r, int64_t now)
 {
 	struct session *s = r->session;
@@ -195,7 +250,7 @@ static void connect_begin(struct remote *r, int64_t now)
 	err = channel_connect(r->thread->evq, &s->address, &r->ch);
 	if (err) {
 		r->state = REMOTE_CONNECTING;
-		explain_closed(r, err);
+		attempt_failed(r, err);
 		r->state = REMOTE_DOWN;
 		r->missed = true;
 		session_complain(s, errno_text(err));
@@ -203,7 +258,7 @@ static void connect_begin(struct remote *r, int64_t now)
 		return;
 	}
 	r->state = REMOTE_CONNECTING;
-	r->deadline_ms = now + s->connect_timeout_ms;
+	r->deadline_ms = connect_deadline(s, now);
 }
 
 /* A message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
@@ -486,7 +541,7 @@ static void connection_closed(struct remote *r, int status)
 		snprintf(why, sizeof(why), "%s", r->reason);
 	else
 		closed_why(r, status, why, sizeof(why));
-	explain_closed(r, status);
+	attempt_failed(r, status);
 	channel_lost(r, why, now);
 	connection_tick(r, now);
 }
@@ -520,6 +575,19 @@ static void step_timed_out(struct remote *r, int64_t now)
 	channel_lost(r, "no answer in time", now);
 }
 
+static void connecting_tick(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+	char why[SESSION_WHY_BYTES];
+
+	if (now >= r->deadline_ms) {
+		step_timed_out(r, now);
+	} else if (s->connecting && now >= s->connect_until_ms - s->connect_timeout_ms + TELL_MS) {
+		snprintf(why, sizeof(why), "no answer from %s", s->server);
+		session_tell_waiting(s, why);
+	}
+}
+
 /* Time in which this thread did not run (SIGSTOP, a machine's pause) is no silence of the server's:
  * its answers may be here, unread. */
 static void measure_silence(struct remote *r, int64_t now)
@@ -543,6 +611,8 @@ void connection_tick(struct remote *r, int64_t now)
 			connect_begin(r, now);
 		break;
 	case REMOTE_CONNECTING:
+		connecting_tick(r, now);
+		break;
 	case REMOTE_ATTACHING:
 	case REMOTE_FETCHING:
 		if (now >= r->deadline_ms)

@@ -63,6 +63,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	pthread_mutex_init(&s->lock, NULL);
 	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
 	s->chosen = options->auto_transport && options->source.host[0] != '/';
+	s->may_be_here = choose_may_be_here(options, &s->address);
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);
@@ -458,6 +459,13 @@ void session_lose(struct session *s, const char *why)
 		log_error("server %s: session lost: %s; every operation fails now, unmount and "
 			  "mount again",
 			s->server, why);
+}
+
+void session_tell_waiting(struct session *s, const char *why)
+{
+	if (!s->told_waiting)
+		log_notice("%s; trying for %u s", why, (s->connect_timeout_ms + 999) / 1000);
+	s->told_waiting = true;
 }
 
 void session_channel_down(struct session *s, const char *why)

@@ -26,8 +26,8 @@
 #include "daemon/remote.h"
 
 /* Resolves the host and opens the transport, which may block for connect_timeout_ms.
- * -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host. -ENODEV: no RDMA device
- * has a route to it. */
+ * -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host. -EAGAIN: its name
+ * can't be resolved now. -ENODEV: no RDMA device has a route to it. */
 int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen);
 void session_delete(struct session *s);
 
@@ -62,10 +62,13 @@ void remote_begin_anew(struct io_thread *thread);
 /* The session is about to end, and not all that was written is committed. Any thread. */
 void session_leaves_unsafe(struct session *s);
 
-/* Connects thread 0's channel and makes the session. On failure the remotes can only be ended.
- * -ECONNREFUSED, -EHOSTUNREACH, -ETIMEDOUT: no server there; -EPROTO: one of another version;
- * -ENOENT: it has no such export, or its socket is not there; -EBUSY: others are in the way, still
- * after the time allowed; -EUSERS: too many share it. */
+/* Connects thread 0's channel and makes the session. For connect_timeout_ms it tries again where no
+ * server is yet, or one that has no time, and logs what it waits for. On failure the remotes can
+ * only be ended. -ECONNREFUSED (a socket that is not there, too), -ECONNRESET, -ENETUNREACH,
+ * -ETIMEDOUT: no server there, still after that time; -EPROTO: one of another version, or none of
+ * ours; -ENOENT: it has no such export; -EACCES: we may not connect; -EBUSY: others are in the way,
+ * still after the time allowed; -EUSERS: too many share it. -ERESTART: this machine's server has
+ * opened its socket meanwhile, so a session that is made now takes another transport. */
 int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen);
 
 /* Instead of running the threads: returns when thread has stopped. Before it remote_stop() was

@@ -20,7 +20,8 @@ struct session {
 	struct transport_address address;
 	char server[160]; /* "tcp 127.0.0.1:7470" */
 	uint32_t max_regions;
-	bool chosen; /* the transport was, by us: a hint in errors */
+	bool chosen;      /* the transport was, by us: a hint in errors */
+	bool may_be_here; /* choose_may_be_here() */
 
 	/* What ATTACH says of us. */
 	char export_name[EXPORT_NAME_MAX + 1];
@@ -34,8 +35,9 @@ struct session {
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms, soft_ms;
 
-	/* While session_connect() runs any failure is final, and told here. */
-	bool connecting;
+	/* While session_connect() runs a failure is final, and told here, unless it may pass before
+	 * connect_until_ms: then it is logged, once. */
+	bool connecting, told_waiting;
 	int connect_error;
 	int64_t connect_until_ms;
 	char connect_why[SESSION_WHY_BYTES];
@@ -99,6 +101,9 @@ void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, in
 void session_lose(struct session *s, const char *why);
 /* The same of one that shares, by a server that has the same store: see session_has_ended(). */
 void session_end(struct session *s, const char *why);
+
+/* session_connect() goes on trying, and this is why. Logged once. */
+void session_tell_waiting(struct session *s, const char *why);
 
 /* A ready channel went down, came back, could not be brought back. They keep the log to one line
  * for a loss and one for the end of it, whatever the number of channels and attempts. */

@@ -20,9 +20,10 @@ teardown() {
 refused() {
 	run timeout 30 rmemfs -c /dev/null "$@" 3>&-
 	echo "$output"
+	output=$(without_waiting <<<"$output")
 	[ "$status" -ne 0 ]
 	[ "$status" -ne 124 ]
-	[ "${#lines[@]}" -eq 1 ]
+	[ "$(wc -l <<<"$output")" -eq 1 ]
 	! mountpoint -q "$mnt"
 }
 
@@ -49,9 +50,13 @@ check_config() {
 
 @test "unknown export" {
 	start_server
-	refused -o "$(mount_options)" "$(mount_source nosuch)" "$mnt"
+	# Time would not help.
+	refused -o "$(mount_options),connect_timeout=3600" "$(mount_source nosuch)" "$mnt"
 	[[ $output == *nosuch* ]]
 	grep -q nosuch "$dir/server.log"
+	run timeout 30 rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=3600" \
+		"$(mount_source nosuch)" "$mnt" 3>&-
+	[ "$status" -eq 32 ]
 }
 
 @test "no server" {

@@ -256,6 +256,11 @@ needs_room() {
 	exit_status $needy 20
 }
 
+# without_waiting: lines of a mount that fails, but for the one about what it has waited for.
+without_waiting() {
+	grep -v ' notice: .*; trying for [0-9]* s$' || true
+}
+
 umount_rmem() {
 	local pid=$daemon_pid status=0
 	umount "$mnt"

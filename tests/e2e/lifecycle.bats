@@ -123,6 +123,34 @@ background_mount() {
 	exit_status $second 10
 }
 
+@test "a mount waits for a server that is not there yet, says so once, and then by what it is reached" {
+	local address=$socket
+	[ "$transport" = shm ] || address=$(listen_address) address=${address#*:}
+	stop_server
+	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=600" "$(mount_source)" "$mnt" \
+		>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	echo $daemon_pid >"$dir/daemon.pid"
+	until_true 20 grep -q "no server at $transport $address: .*; trying for 600 s$" "$dir/daemon.log"
+	start_server
+	until_true 60 mounted_or_dead
+	until_true 10 grep -qF "$(mount_source) is mounted on $mnt over $transport $address" "$dir/daemon.log"
+	[ "$(grep -c "trying for" "$dir/daemon.log")" -eq 1 ]
+	umount_rmem
+}
+
+@test "a mount in the background logs the server, the transport and the address" {
+	local address=$socket
+	[ "$transport" = shm ] || address=$(listen_address) address=${address#*:}
+	background_mount
+	grep -qF "info: $(mount_source) is mounted on $mnt over $transport $address" "$dir/daemon.log"
+	umount "$mnt"
+	daemon_ended() {
+		[ -z "$(daemon_of_mount)" ]
+	}
+	until_true 20 daemon_ended
+}
+
 @test "status tells regions, exports, sessions and counters" {
 	mount_rmem
 	random_file "$mnt/a" 8

@@ -137,8 +137,9 @@ fails() {
 	shift 2
 	run inside "$@" 3>&-
 	echo "$output"
+	output=$(without_waiting <<<"$output")
 	[ "$status" -eq "$expected" ]
-	[ "${#lines[@]}" -eq 1 ]
+	[ "$(wc -l <<<"$output")" -eq 1 ]
 	[[ $output == *"$text"* ]]
 }
 
@@ -402,7 +403,7 @@ change() {
 	fails 1 "a socket's path, which transport=tcp can't use" \
 		mount -t rmemfs -o transport=tcp /nowhere.sock:/e "$mnt"
 	fails 32 "no server at shm /nowhere.sock: No such file or directory" \
-		mount -t rmemfs /nowhere.sock:/e "$mnt"
+		mount -t rmemfs -o connect_timeout=1 /nowhere.sock:/e "$mnt"
 	fails 32 "no such directory" mount -t rmemfs "$(options)" "$(mount_source)" "$dir/missing"
 	fails 32 "no export 'nosuch'" mount -t rmemfs "$(options)" "$(mount_source nosuch)" "$mnt"
 	inside mount -t rmemfs "$(options)" "$(mount_source)" "$mnt"
@@ -476,6 +477,53 @@ has_no_daemon() {
 	[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
 	echo >"$dir/release"
 	exit_status $user 5
+}
+
+# ---- a server that is not there yet --------------------------------------------------------------
+
+# alone COMMAND...: in the background, with a loopback network of its own, and its output in $dir/alone.log.
+alone() {
+	# shellcheck disable=SC2016 # the inner shell's
+	nsenter --mount="/proc/$holder/ns/mnt" -- unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$@" \
+		>"$dir/alone.log" 2>&1 3>&- &
+	alone=$!
+	echo $alone >"$dir/alone.pid"
+}
+
+# waits_for TEXT: the mount says so.
+waits_for() {
+	until_true 20 grep -q "$1; trying for 600 s$" "$dir/alone.log"
+}
+
+# bats test_tags=only:shm
+@test "with auto a mount that waits for this machine's server takes the socket when it comes" {
+	inside mount -t tmpfs none /run
+	inside mkdir /run/rmemfs
+	alone rmemfs -f -o connect_timeout=600 localhost:/default "$mnt"
+	waits_for "no server at tcp 127.0.0.1:7470: Connection refused (nor at /run/rmemfs/server.sock)"
+	stop_server
+	nsenter --mount="/proc/$holder/ns/mnt" rmemfs-server -c /dev/null --memory-dir "$memory/here" \
+		--export default:64MiB --listen shm:/run/rmemfs/server.sock >>"$dir/server.log" 2>&1 3>&- &
+	server_pid=$!
+	echo $server_pid >"$dir/server.pid"
+	until_true 30 grep -qF "localhost:/default is mounted on $mnt over shm /run/rmemfs/server.sock" "$dir/alone.log"
+	unmount
+	exit_status $alone 10
+}
+
+# bats test_tags=only:shm
+@test "a name that can't be resolved yet is waited for, one that there is not ends the mount" {
+	inside tee /etc/nsswitch.conf <<<"hosts: files"
+	fails 32 "no such host: server.test" timeout 30 mount -t rmemfs -o connect_timeout=3600 server.test:/default "$mnt"
+	inside tee /etc/nsswitch.conf <<<"hosts: files dns"
+	inside tee /etc/resolv.conf <<<"nameserver 127.0.0.1"
+	alone rmemfs -f -o transport=tcp,connect_timeout=600 server.test:/nosuch "$mnt"
+	waits_for "can't resolve server.test: .*"
+	inside tee -a /etc/hosts <<<"127.0.0.1 server.test"
+	# It goes on to the next thing that is not there.
+	until_true 20 grep -q "no server at tcp 127.0.0.1:7470" "$dir/alone.log"
+	kill -TERM $alone
+	exit_status $alone 10 || [ $? -eq 143 ]
 }
 
 # ---- ordinary users ------------------------------------------------------------------------------
@@ -565,7 +613,8 @@ users_folder() {
 @test "over a socket a user needs the right to connect" {
 	users_folder
 	chmod 600 "$socket"
-	run as_user rmemfs "$(options)" "$(mount_source)" "$mnt"
+	# Time would not help.
+	run as_user timeout 30 rmemfs "$(options connect_timeout=3600)" "$(mount_source)" "$mnt"
 	echo "$output"
 	[ "$status" -eq 32 ]
 	[[ $output == *"$socket"*"Permission denied"* ]]

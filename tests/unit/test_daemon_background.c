@@ -91,7 +91,8 @@ static int run_in_background(const char *why, int stderr_fd)
 		_exit(1);
 	}
 	/* Written before the caller ends, which ready() lets go. */
-	background_ready(report, true);
+	background_leave(true);
+	background_ready(report);
 	log_notice("hello");
 	_exit(0);
 }
