@@ -213,6 +213,9 @@ exec_start() {
 		installed/rmemfs-server.service
 	grep -qxF 'EnvironmentFile=/usr/local/etc/rmemfs/mounts/%i.env' installed/rmemfs@.service
 	grep -qx KillMode=process installed/rmemfs@.service
+	# Without a server it is tried again for ever, and what time does not mend is not.
+	grep -qx StartLimitIntervalSec=0 installed/rmemfs@.service
+	grep -qx 'RestartPreventExitStatus=1 32' installed/rmemfs@.service
 	grep -qF '/usr/local/etc/rmemfs/client.conf' installed/rmemfs.8
 	grep -qF 'RMEMFS_SYSCONFDIR=\"/usr/local/etc/rmemfs\"' build.ninja
 	# Nothing speaks of another place.
