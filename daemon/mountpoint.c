@@ -126,7 +126,7 @@ static int look_at(const char *path, struct stat *st)
 
 static int check_directory(const char *path, char *why, size_t whylen)
 {
-	struct stat st;
+	struct stat st = {0};
 	int error = look_at(path, &st);
 
 	if (!error) {
