@@ -1,5 +1,6 @@
 /* lease_enter.c - which operations may use the lease that there is, and which wait for more. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "common/util.h"
 #include "daemon/fs_internal.h"

@@ -4,7 +4,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "common/wire.h"

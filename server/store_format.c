@@ -1,7 +1,6 @@
 /* store_format.c - see store_format.h. */
 #include "server/store_format.h"
 
-#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "common/util.h"

@@ -9,6 +9,7 @@
 #include <err.h>
 #include <errno.h>
 #include <linux/fuse.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -117,7 +117,7 @@ static int write_on(struct told *told, int fd, char *at, int64_t end)
 {
 	int err = 0;
 
-	for (unsigned i = 0; !err && now_ms() < end; i++) {
+	while (!err && now_ms() < end) {
 		unsigned page = (unsigned)rand() % PAGES;
 		uint64_t number = atomic_load(&told->begun[page]) + 1;
 
