@@ -55,13 +55,32 @@ install_packages() {
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-run.XXXXXX")
 memory=$(mktemp -d /dev/shm/rmemfs-run.XXXXXX)
-trap 'end_what_is_behind; rm -rf "$work" "$memory"' EXIT
+trap end_run EXIT
 : >"$work/results"
 
 # What tests leave behind is found by these. Ordinary users have a part in some.
 mkdir "$work/tmp"
 chmod 755 "$work" "$work/tmp" "$memory"
 export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work RMEMFS_TEST_SHM=$memory
+
+# What carries the mark of this run, or of a part of it. (A subshell of ours does not.)
+marked() {
+	env -u RMEMFS_TEST_RUN grep -lzsE "^RMEMFS_TEST_RUN=$work(/|\$)" /proc/[0-9]*/environ | cut -d/ -f3
+}
+
+# A run that is interrupted leaves nothing: the tests' mounts end with the processes of their namespaces.
+end_run() {
+	local deadline=$((SECONDS + 10)) processes
+	mapfile -t processes < <(jobs -p)
+	while :; do
+		[ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[@]}" 2>/dev/null || true
+		# With their queues our subshells end, too.
+		rm -rf "$work" "$memory" 2>/dev/null || true
+		mapfile -t processes < <(marked)
+		[ ${#processes[@]} -gt 0 ] && [ $SECONDS -lt $deadline ] || break
+		sleep 0.1
+	done
+}
 
 # result STAGE TRANSPORT PASSED FAILED SKIPPED [PERMITTED]: the last are skips, too.
 result() {
@@ -405,7 +424,7 @@ run_stage() {
 # ---- behind the stages ---------------------------------------------------------------------------
 
 # Most of a stage's time is waiting, so others go on behind it: NAME, and its process. Each has marks
-# of its own to find what it leaves, and to end it by.
+# of its own to find what it leaves.
 declare -A behind=()
 
 # begin_behind NAME COMMAND...
@@ -423,16 +442,6 @@ end_behind() {
 	wait "${behind[$1]}" || result "$1" none 0 1 0
 	unset "behind[$1]"
 	cat "$work/$1.log"
-}
-
-end_what_is_behind() {
-	local name what pid
-	for name in "${!behind[@]}"; do
-		kill "${behind[$name]}" 2>/dev/null || true
-		while read -r what pid _; do
-			[ "$what" != process ] || kill "$pid" 2>/dev/null || true
-		done < <(RMEMFS_TEST_RUN=$work/$name "$root/tests/leftovers.sh")
-	done
 }
 
 # What needs only the processors.
