@@ -62,3 +62,21 @@ run_test() {
 	mkdir "$TMPDIR/rmemfs-some"
 	left | grep -q "^file $TMPDIR/rmemfs-some\$"
 }
+
+# The mount namespace of the process that has started the tests.
+outside() {
+	echo "/proc/$(awk '$1 == "PPid:" { print $2 }' "/proc/$BATS_ROOT_PID/status")/ns/mnt"
+}
+
+sleeps() {
+	[ "$(cat "/proc/$1/comm")" = sleep ]
+}
+
+@test "umount ends a test's mount, though a mount namespace that the machine has begun meanwhile lasts" {
+	start_server
+	mount_rmem
+	nsenter --mount="$(outside)" unshare --mount --propagation private sleep 1000 3>&- &
+	until_true 5 sleeps $!
+	umount_rmem
+	alive $!
+}
