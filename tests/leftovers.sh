@@ -48,6 +48,6 @@ mounts() {
 {
 	processes
 	mounts
-	find "${places[@]}" /var/tmp -maxdepth 1 -name '*rmemfs*' ! -name rmemfs-vm -printf 'file %p\n'
+	find "${places[@]}" /var/tmp -maxdepth 1 -name '*rmemfs*' ! -name rmemfs-vm ! -name rmemfs-platforms -printf 'file %p\n'
 	find /run/rmemfs -mindepth 1 -printf 'file %p\n' 2>/dev/null || true
 } | sort

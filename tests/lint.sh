@@ -2,7 +2,8 @@
 # lint.sh [BUILD] - format, static analysis, spelling, and the rules of who may include what; TAP on
 # standard output. BUILD is a configured build folder (build/dev): the analysers take the compiler's
 # flags from its compile_commands.json. With RMEMFS_TEST_NIGHTLY=1 clang's analyzer looks for paths
-# through the code that are wrong, too, which takes ten minutes.
+# through the code that are wrong, too, which takes ten minutes. On Debian 12: other versions of
+# clang-format format in another way.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

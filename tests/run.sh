@@ -23,8 +23,9 @@ usage() {
 		  all      all of these (the default); here a skipped test is a failure, but for what
 		           the guest's kernel can't do
 		  vm2      two guests on a wire, over verbs and tcp: the wire is cut, one of them dies
-		  nightly  all, and what takes longer: vm2, all of e2e over shm, verbs and under the
-		           sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
+		  platforms  all presets are built, and unit runs, in clean roots of Debian 12 and 13
+		  nightly  all, and what takes longer: vm2, platforms, all of e2e over shm, verbs and under
+		           the sanitizers, fuzzers, the server under valgrind; nightly:STAGE is a part of it
 	END
 }
 
@@ -40,16 +41,33 @@ stage_packages() {
 	asan | tsan) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 diffutils iproute2 procps ;;
 	vm | vm2) echo "${PACKAGES_RUN[@]}" attr acl libcap2-bin bats fio git jq sqlite3 qemu-system-x86 cpio kmod iproute2 ;;
 	lint) echo clang-format clang-tidy cppcheck shellcheck codespell mandoc groff-base ;;
-	fuzz) echo clang libclang-rt-14-dev ;;
+	fuzz) echo clang libclang-rt-dev ;;
+	platforms) echo mmdebstrap debian-archive-keyring ;;
 	valgrind) echo "${PACKAGES_RUN[@]}" bats valgrind fio git jq sqlite3 diffutils iproute2 procps ;;
 	esac
 }
 
-install_packages() {
-	local stage packages
-	mapfile -t packages < <(for stage in "$@"; do stage_packages "$stage"; done | tr ' ' '\n' | sort -u)
-	packages_install jq "${packages[@]}"
+# packages_of STAGE...: a line each.
+packages_of() {
+	local stage
+	{
+		echo jq
+		for stage in "$@"; do
+			stage_packages "$stage"
+		done
+	} | tr ' ' '\n' | sort -u
 }
+
+install_packages() {
+	local packages
+	mapfile -t packages < <(packages_of "$@")
+	packages_install "${packages[@]}"
+}
+
+if [ "${1:-}" = --packages ]; then
+	packages_of "${@:2}"
+	exit
+fi
 
 # ---- results -------------------------------------------------------------------------------------
 
@@ -384,6 +402,13 @@ stage_fuzz() {
 	done
 }
 
+stage_platforms() {
+	local release
+	for release in bookworm trixie; do
+		run_tap "platforms:$release" none "$root/tests/platforms/run.sh" "$release"
+	done
+}
+
 # Every day each area of e2e runs over tcp or, where the network has little part in it, over shm; what
 # runs more than once is what the transport, the sanitizers or the guest's kernel may make a
 # difference to. Nightly all of it runs everywhere.
@@ -459,10 +484,10 @@ lint_behind() {
 stages=() strict=no
 for stage in "${@:-all}"; do
 	case $stage in
-	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz) stages+=("$stage") ;;
+	unit | e2e | vm | vm2 | lint | asan | tsan | valgrind | fuzz | platforms) stages+=("$stage") ;;
 	all) stages+=(unit e2e asan tsan vm lint) strict=yes ;;
 	nightly)
-		stages+=(unit e2e asan tsan vm vm2 fuzz valgrind lint)
+		stages+=(unit e2e asan tsan vm vm2 fuzz valgrind platforms lint)
 		strict=yes
 		take_all
 		;;

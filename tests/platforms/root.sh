@@ -1,0 +1,56 @@
+#!/bin/bash
+# root.sh RELEASE - makes a clean root of a Debian release (bookworm, trixie) with the packages that the
+# build, the fuzzers and the unit tests need, and nothing else; prints its folder. Takes root.
+#
+# Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when the
+# list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it, and leaves
+# it as it is. The mirror and the keys are those of this machine's own apt.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+release=${1:?bookworm or trixie}
+cache=${RMEMFS_PLATFORMS_CACHE:-/var/tmp/rmemfs-platforms}
+days=30
+
+die() {
+	echo "root.sh: $*" >&2
+	exit 1
+}
+
+find_mirror() {
+	# shellcheck disable=SC2016 # apt's variable
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 'Component: main' |
+		sort -u | head -n 1
+}
+
+# The mirror as apt knows it, whichever way its sources are written.
+mirror=$(find_mirror)
+if [ -z "$mirror" ]; then
+	apt-get -q update >&2 || die "apt-get update failed"
+	mirror=$(find_mirror)
+fi
+[ -n "$mirror" ] || die "the machine's apt has no Debian mirror: see sources.list(5)"
+command -v mmdebstrap >/dev/null || die "mmdebstrap is missing: apt-get install mmdebstrap"
+compgen -G "/usr/share/keyrings/debian-archive-$release-stable.*" >/dev/null ||
+	die "the keys of $release are missing: apt-get install debian-archive-keyring"
+packages=$("$here/../run.sh" --packages unit fuzz | paste -sd ,)
+key="$mirror $packages"
+
+mkdir -p "$cache"
+exec 9>"$cache/lock.$release"
+flock 9
+root=$cache/$release
+if [ -d "$root" ] && [ "$(cat "$root.key")" = "$key" ] &&
+	[ -n "$(find "$root.key" -mtime "-$days")" ]; then
+	echo "$root"
+	exit
+fi
+rm -rf "$root.key" "$root" "$root.new"
+mmdebstrap --quiet --mode=root --variant=minbase --include="$packages" \
+	"$release" "$root.new" "$mirror" >&2 9>&- || {
+	rm -rf "$root.new"
+	die "mmdebstrap could not make $release from $mirror"
+}
+mv "$root.new" "$root"
+echo "$key" >"$root.key"
+echo "$root"

@@ -1,0 +1,37 @@
+#!/bin/bash
+# run.sh RELEASE - all presets are built, and the unit tests run, in a clean root of this Debian release
+# (bookworm, trixie); TAP on standard output. The machine's own packages and build folders have no part
+# in it.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tap.bash
+. "$here/../tap.bash"
+release=${1:?bookworm or trixie}
+root=$("$here/root.sh" "$release")
+work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-platform.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+inside() {
+	"$here/enter.sh" "$root" "$work" "$@"
+}
+
+# builds PRESET: from nothing, and neither the compilers nor CMake warn of anything.
+builds() {
+	inside cmake --preset "$1" -B "/build/$1" &&
+		inside cmake --build "/build/$1"
+} >"$work/log" 2>&1
+
+built_silently() {
+	if builds "$1" && ! grep -qiE '\bwarning\b' "$work/log"; then return 0; fi
+	grep -iE -A 8 '\b(warning|error|failed)\b' "$work/log" || tail -n 40 "$work/log"
+	return 1
+}
+
+for preset in release fuzz asan tsan dev; do
+	check "$release: preset $preset builds without a warning" built_silently "$preset"
+	# Only dev's programs are run.
+	[ "$preset" = dev ] || rm -rf "$work/build/$preset"
+done
+inside env RMEMFS_BUILD=/build tests/run.sh unit || failed=1
+check_end
