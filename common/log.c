@@ -1,6 +1,5 @@
 #include "common/log.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
+#include "common/printable.h"
 #include "common/util.h"
 
 /* A longer message is cut: one line is one write, and so never mixed with another thread's. */
@@ -97,14 +97,6 @@ static size_t format_prefix(char *buf, size_t len, enum log_level level)
 	return (size_t)snprintf(buf, len, "%.64s %s %s: ", state.program, at, level_name(level));
 }
 
-/* Names and texts come from peers: they must not forge lines or steer a terminal. */
-static void blank_controls(char *text, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (iscntrl((unsigned char)text[i]))
-			text[i] = '?';
-}
-
 static void write_line(const char *line, size_t len)
 {
 	while (len > 0) {
@@ -137,7 +129,8 @@ void log_line(enum log_level level, const char *format, ...)
 	va_end(args);
 	if (n >= 0) {
 		len = min_u64(prefix + (size_t)n, sizeof(line) - 1);
-		blank_controls(line + prefix, len - prefix);
+		/* Names and texts come from peers: they must not forge lines. */
+		len = prefix + printable_clean(line + prefix, len - prefix);
 		line[len] = '\n';
 		write_line(line, len + 1);
 	}
@@ -152,7 +145,7 @@ void log_complaint(const char *program, const char *text)
 			: snprintf(line, sizeof(line) - 1, "%s: %s", program, text);
 	size_t len = min_u64((uint64_t)n, sizeof(line) - 2);
 
-	blank_controls(line, len);
+	len = printable_clean(line, len);
 	line[len] = '\n';
 	write_line(line, len + 1);
 }

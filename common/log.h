@@ -3,7 +3,7 @@
  * Where standard error leads to the journal, lines begin with the "<N>" that journald reads as the
  * level; elsewhere with program, time and the level's name. It does so under systemd, which says so
  * by JOURNAL_STREAM, and where a program has made it so (log_set_journal). Callers write no
- * newline.
+ * newline. What a line must not show is made '?' (printable.h), whatever peers have named.
  *
  * THREADS    Any. A line is one write(2).
  */

@@ -9,6 +9,7 @@
 #include "common/address.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "common/rpc.h"
 #include "common/transport.h"
 #include "common/util.h"
@@ -42,6 +43,7 @@ __attribute__((format(printf, 3, 4))) static int fail(
 	va_start(args, format);
 	vsnprintf(ctl->why, ctl->whylen, format, args);
 	va_end(args);
+	printable_clean_string(ctl->why);
 	return err;
 }
 

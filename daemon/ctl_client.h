@@ -1,6 +1,6 @@
 /* ctl_client.h - asks a server for its status, for who has a file, or for a snapshot.
  *
- * ERRORS     0 or -errno with a line in why.
+ * ERRORS     0 or -errno with a line in why, which is printable: a server may have written it.
  */
 #ifndef RMEMFS_DAEMON_CTL_CLIENT_H
 #define RMEMFS_DAEMON_CTL_CLIENT_H
@@ -21,7 +21,7 @@ int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, co
 struct ctl_snapshot_state {
 	enum rpc_snapshot_state state;
 	uint64_t done, total, pause_ns; /* pages */
-	char text[RPC_TEXT_MAX + 1];
+	char text[RPC_TEXT_MAX + 1];    /* as the server has sent it */
 };
 
 /* dir: of SNAPSHOT_START; else "". */

@@ -1,10 +1,8 @@
 /* ctl_print.c - tables from the JSON of status. What is missing there prints as empty or 0. */
 #include "daemon/ctl_print.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <pwd.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -293,26 +291,18 @@ static bool limits_anybody(const json_t *root)
 	return false;
 }
 
-int ctl_print_quotas(const char *json)
+void ctl_print_quotas(const json_t *root)
 {
-	json_t *root = json_loads(json, 0, NULL);
 	const json_t *export;
 	size_t i;
 
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EPROTO;
-	}
 	if (!limits_anybody(root)) {
 		puts("no export limits anybody");
-		json_decref(root);
-		return 0;
+		return;
 	}
 	printf("%-20s %-5s %-16s %10s %10s %10s %10s %10s\n", "EXPORT", "OF", "OWNER", "USED",
 		"RESERVED", "LIMIT", "INODES", "LIMIT");
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_quotas(export);
-	json_decref(root);
-	return 0;
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */
@@ -377,22 +367,14 @@ static void print_all_contested(const json_t *root)
 	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
 }
 
-int ctl_print_leases(const char *json)
+void ctl_print_leases(const json_t *root)
 {
-	json_t *root = json_loads(json, 0, NULL);
-
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EPROTO;
-	}
 	if (count_sharers(root, NULL)) {
 		print_sharers(root);
 		print_all_contested(root);
 	} else {
 		puts("no mount shares an export");
 	}
-	json_decref(root);
-	return 0;
 }
 
 /* "session 3, node7:/mnt/rmem (pid 902)" */
@@ -487,16 +469,11 @@ static void print_nobody(const json_t *root)
 			text_of(root, "export"));
 }
 
-int ctl_print_who(const char *json)
+void ctl_print_who(const json_t *root)
 {
-	json_t *root = json_loads(json, 0, NULL);
 	const json_t *one;
 	size_t i;
 
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EPROTO;
-	}
 	printf("%s%sinode %" PRIu64 " of export %s, %s\n", text_of(root, "path"),
 		*text_of(root, "path") ? ": " : "", number_of(root, "inode"),
 		text_of(root, "export"), text_of(root, "type"));
@@ -523,26 +500,17 @@ int ctl_print_who(const char *json)
 		print_lock_of(one);
 		printf(", for %.1f s\n", seconds_of(one, "ms"));
 	}
-	json_decref(root);
-	return 0;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-int ctl_print_status(const char *json)
+void ctl_print_status(const json_t *root)
 {
-	json_t *root = json_loads(json, 0, NULL);
 	const json_t *session;
 	size_t i;
 
-	if (!json_is_object(root)) {
-		json_decref(root);
-		return -EPROTO;
-	}
 	print_server(root);
 	print_exports(root);
 	json_array_foreach(json_object_get(root, "sessions"), i, session) print_session(session);
 	print_counters("\nTOTAL ", json_object_get(root, "totals"));
-	json_decref(root);
-	return 0;
 }

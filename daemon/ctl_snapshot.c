@@ -47,7 +47,7 @@ static int ask(
 		command == SNAPSHOT_START ? a->dir : "", state, why, sizeof(why));
 
 	if (err)
-		fprintf(stderr, "rmemfsctl: %s: %s\n", a->where, why);
+		log_error("%s: %s", a->where, why);
 	return err;
 }
 
@@ -137,8 +137,7 @@ static int follow(const struct asking *a)
 	}
 	if (a->terminal)
 		printf("\n");
-	fprintf(stderr, "rmemfsctl: snapshot of '%s' in %s failed: %s\n", a->export_name, a->dir,
-		reason(&state));
+	log_error("snapshot of '%s' in %s failed: %s", a->export_name, a->dir, reason(&state));
 	return EXIT_FAILURE;
 }
 
@@ -152,7 +151,7 @@ int ctl_snapshot(const char *where, const char *export_name, const char *dir)
 	int err = make_absolute(&a, dir);
 
 	if (err) {
-		fprintf(stderr, "rmemfsctl: %s: %s\n", dir, errno_text(err));
+		log_error("%s: %s", dir, errno_text(err));
 		return EXIT_FAILURE;
 	}
 	catch_signals();

@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "common/util.h"
 #include "daemon/choose.h"
 #include "daemon/lease.h"
@@ -304,7 +305,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 	char why[RPC_TEXT_MAX + 1];
 
 	if (rep->text.len)
-		snprintf(why, sizeof(why), "%.*s", (int)rep->text.len, rep->text.s);
+		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
 	else
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
 	connect_failed(s, rep->status, "%s: %s", s->server, why);

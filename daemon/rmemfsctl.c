@@ -7,6 +7,7 @@
 #include "daemon/ctl_args.h"
 #include "daemon/ctl_check.h"
 #include "daemon/ctl_client.h"
+#include "daemon/ctl_json.h"
 #include "daemon/ctl_print.h"
 #include "daemon/ctl_snapshot.h"
 
@@ -22,18 +23,40 @@ static int fetch(const struct ctl_args *args, char **text, char *why, size_t why
 	return ctl_fetch_status(where, TIMEOUT_MS, text, why, whylen);
 }
 
+static void print_tables(enum ctl_command command, json_t *root)
+{
+	ctl_json_clean(root);
+	switch (command) {
+	case CTL_LEASES:
+		ctl_print_leases(root);
+		break;
+	case CTL_WHO:
+		ctl_print_who(root);
+		break;
+	case CTL_QUOTA:
+		ctl_print_quotas(root);
+		break;
+	default:
+		ctl_print_status(root);
+		break;
+	}
+}
+
 static int print(const struct ctl_args *args, const char *text)
 {
-	switch (args->command) {
-	case CTL_LEASES:
-		return ctl_print_leases(text);
-	case CTL_WHO:
-		return ctl_print_who(text);
-	case CTL_QUOTA:
-		return ctl_print_quotas(text);
-	default:
-		return ctl_print_status(text);
+	json_t *root = ctl_json_read(text);
+	int err = 0;
+
+	if (!root) {
+		log_error("%s: the server's answer is malformed", args->operands[CTL_HOST]);
+		return EXIT_FAILURE;
 	}
+	if (args->json)
+		err = ctl_json_print(root);
+	else
+		print_tables(args->command, root);
+	json_decref(root);
+	return !err && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int show(const struct ctl_args *args)
@@ -43,16 +66,10 @@ static int show(const struct ctl_args *args)
 	char why[256];
 
 	if (fetch(args, &text, why, sizeof(why))) {
-		fprintf(stderr, "rmemfsctl: %s: %s\n", where, why);
+		log_error("%s: %s", where, why);
 		return EXIT_FAILURE;
 	}
-	if (args->json) {
-		puts(text);
-	} else if (print(args, text)) {
-		fprintf(stderr, "rmemfsctl: %s: the server's answer is malformed\n", where);
-		return EXIT_FAILURE;
-	}
-	return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return print(args, text);
 }
 
 int main(int argc, char **argv)

@@ -8,6 +8,7 @@
 #include "common/clock.h"
 #include "common/crash_point.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "common/util.h"
 #include "server/peers.h"
 #include "server/session.h"
@@ -125,7 +126,7 @@ static int begin_session(struct request *req, struct export *export, struct sess
 	int err;
 
 	memcpy(stored.owner, a->owner, sizeof(stored.owner));
-	snprintf(stored.client, sizeof(stored.client), "%.*s", a->client.len, a->client.s);
+	printable_copy(stored.client, sizeof(stored.client), a->client.s, a->client.len);
 	session = session_new(s, &stored, export);
 	if (!session)
 		return -ENOMEM;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "common/printable.h"
 #include "common/util.h"
 #include "server/check_internal.h"
 #include "server/store_format.h"
@@ -23,7 +24,7 @@ void check_problem(struct check *c, const char *format, ...)
 	vsnprintf(line + len, sizeof(line) - (size_t)len, format, args);
 	va_end(args);
 	c->nproblems++;
-	c->report->problem(line, c->report->arg);
+	c->report->problem(printable_clean_string(line), c->report->arg);
 }
 
 void check_progress(struct check *c, const char *what)

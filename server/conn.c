@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/printable.h"
 #include "common/util.h"
 #include "server/attach.h"
 #include "server/dispatch.h"
@@ -446,6 +447,7 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
+	printable_clean_string(text);
 	/* Before the answer: who was refused finds the reason here, too. */
 	if (log_ratelimit_ok(&limit, LOG_MS))
 		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",

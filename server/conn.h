@@ -149,7 +149,7 @@ void request_drop(struct request *req);
 void request_answer(struct request *req, struct rpc_reply *rep);
 /* The export of that name; NULL: there is none, and the request is refused. */
 struct export *request_export(struct request *req, const struct rpc_str *name);
-/* An error with a line for people. */
+/* An error with a line for people, which is made printable. */
 void request_refuse(struct request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 

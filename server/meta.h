@@ -204,7 +204,7 @@ struct meta_session {
 	uint8_t owner[OWNER_BYTES];
 	uint64_t instance;
 	uint16_t nchannels;
-	char client[128]; /* for people */
+	char client[128]; /* for people; ATTACH's, made printable */
 };
 
 /* A new id; stored in the batch. */

@@ -238,3 +238,97 @@ refused() {
 	kill "$bad_pid"
 	wait "$bad_pid" || true
 }
+
+# ---- texts ---------------------------------------------------------------------------------------
+
+# What a terminal acts upon, or what turns the direction of writing, and what is shown of it.
+nasty=$'a\nb\e[2J\e]0;t\a\xc2\x9b31m\xe2\x80\xae\xe2\x81\xa6\x7f\xe9z'
+shown='a?b?[2J?]0;t??31m????z'
+
+# is_plain FILE...: nothing of that is in them.
+is_plain() {
+	! LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]' "$@"
+}
+
+end_bad() {
+	kill "$bad_pid"
+	wait "$bad_pid" || true
+}
+
+@test "a client's name: nothing that a terminal acts upon is printed or logged of it" {
+	start_server
+	bad name "$address" default "host:/mnt$nasty"
+	until_true 10 bad_is_ready
+	rmemfsctl status "$socket" >"$dir/status"
+	is_plain "$dir/status"
+	grep -F "SESSION 1: host:/mnt$shown at export default, active" "$dir/status"
+	rmemfsctl status --json "$socket" >"$dir/status.json"
+	is_plain "$dir/status.json"
+	[ "$(jq -r '.sessions[0].client' "$dir/status.json")" = "host:/mnt$shown" ]
+	refused
+	[[ $output == *"export 'default' is in use by host:/mnt$shown"* ]]
+	is_plain "$dir/server.log"
+	end_bad
+}
+
+@test "a file's name is what it is, and nothing that a terminal acts upon is printed of it" {
+	start_server
+	mount_rmem -o share
+	name=$'n\nb\e[2J\xc2\x9b31m\xe2\x80\xae'
+	echo data >"$mnt/$name"
+	[ "$(cat "$mnt"/n*)" = data ]
+	rmemfsctl who default "/$name" "$socket" >"$dir/who"
+	is_plain "$dir/who"
+	grep -F '/n?b?[2J?31m?: inode ' "$dir/who"
+	rmemfsctl who default "/$name" "$socket" --json >"$dir/who.json"
+	is_plain "$dir/who.json"
+	[ "$(jq -r .path "$dir/who.json")" = "/$name" ]
+	if rmemfsctl who default "/none$nasty" "$socket" 2>"$dir/who"; then return 1; fi
+	[ "$(wc -l <"$dir/who")" -eq 1 ]
+	is_plain "$dir/who" "$dir/server.log"
+	grep -F "export 'default' has no file /none$shown (from" "$dir/who"
+}
+
+@test "a server's error text: nothing that a terminal acts upon is printed of it" {
+	bad answer "$address" 13 "$nasty"
+	until_true 10 bad_is_ready
+	refused
+	[[ $output == *": $shown" ]]
+	for command in "status $address" "leases $address" "who default / $address" "snapshot default /none $address"; do
+		# shellcheck disable=SC2086 # words
+		run rmemfsctl $command
+		[ "$status" -eq 1 ]
+		[ "$output" = "rmemfsctl: $address: $shown" ]
+	done
+	end_bad
+}
+
+@test "a server's status: nothing that a terminal acts upon is printed of it" {
+	# As JSON has it, escaped or not.
+	text='x\u001b[2J\n\u009b31m\u202e'$'\xc2\x9b\xe2\x81\xa6\x7f \xc3\xbc'
+	same=$'x\e[2J\n\xc2\x9b31m\xe2\x80\xae\xc2\x9b\xe2\x81\xa6\x7f \xc3\xbc'
+	bad answer "$address" 0 "{\"version\":\"$text\",\"memory_dir\":\"$text\",\"listen\":[\"$text\"],\"exports\":[
+		{\"name\":\"$text\",\"contested\":[{\"inode\":7,\"path\":\"$text\"}]}],\"sessions\":[
+		{\"client\":\"$text\",\"shared\":true,\"channels\":[{\"peer\":\"$text\"}]}]}"
+	until_true 10 bad_is_ready
+	plain=$'x?[2J??31m???? \xc3\xbc'
+	rmemfsctl status "$address" >"$dir/out"
+	is_plain "$dir/out"
+	grep -F "rmemfs-server $plain, pid 0" "$dir/out"
+	grep -F "listening on $plain" "$dir/out"
+	grep -F "SESSION 0: $plain at export" "$dir/out"
+	rmemfsctl leases "$address" >"$dir/out"
+	is_plain "$dir/out"
+	[ "$(grep -cF "$plain" "$dir/out")" -eq 2 ]
+	rmemfsctl status --json "$address" >"$dir/out"
+	is_plain "$dir/out"
+	[ "$(jq -r .sessions[0].client "$dir/out")" = "$same" ]
+	[ "$(jq -r .exports[0].name "$dir/out")" = "$same" ]
+	end_bad
+	rm -f "$socket"
+	bad answer "$address" 0 $'{"version":"\e[2J"}'
+	until_true 10 bad_is_ready
+	run rmemfsctl status --json "$address"
+	[ "$output" = "rmemfsctl: $address: the server's answer is malformed" ]
+	end_bad
+}

@@ -10,9 +10,14 @@
  *     badpeer greedy ADDRESS EXPORT          tcp: shares the export, and wants all of its first
  *                                            region RANGES times with one READ; says "ready" when
  *                                            that begins to come, and "done" when all is there
+ *     badpeer name ADDRESS EXPORT NAME       attaches as a client of that name, and stays; says
+ *                                            "ready"
  *     badpeer serve ADDRESS VERSION          a server that answers every hello by one of that
  *                                            version and then talks nonsense; of version 0
  *                                            closes each connection; says "ready"
+ *     badpeer answer ADDRESS ERRNO TEXT      a server that answers the first request of each
+ *                                            connection by this error and text; with 0 it answers
+ *                                            STATUS by the text; says "ready"
  *
  * ADDRESS as with --listen. What should end and does not within WAIT_S is a failure: status 1.
  */
@@ -241,7 +246,7 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
-static int attach(const char *export, uint64_t instance, uint32_t flags)
+static int attach_as(const char *client, const char *export, uint64_t instance, uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
@@ -260,13 +265,18 @@ static int attach(const char *export, uint64_t instance, uint32_t flags)
 		.flags = flags,
 		.wait_ms = WAIT_S * 1000,
 		.export_name = str(export),
-		.client = str("badpeer"),
+		.client = str(client),
 	};
 	put_request(fd, &req);
 	len = get_message(fd, msg);
 	if (!len || rpc_reply_decode(&rep, msg + FRAME_BYTES, len) || rep.status)
 		errx(1, "not attached");
 	return fd;
+}
+
+static int attach(const char *export, uint64_t instance, uint32_t flags)
+{
+	return attach_as("badpeer", export, instance, flags);
 }
 
 static struct rpc_request request(unsigned op, uint16_t slot, uint64_t seq)
@@ -417,12 +427,22 @@ static void greedy(const char *export)
 	puts("done");
 }
 
+/* ---- name ------------------------------------------------------------------------------------ */
+
+static void stay_as(const char *export, const char *client)
+{
+	int fd = attach_as(client, export, 1, 0);
+
+	puts("ready");
+	fflush(stdout);
+	pause();
+	close(fd);
+}
+
 /* ---- serve ----------------------------------------------------------------------------------- */
 
-static void serve(uint32_t version)
+static int begin_to_listen(void)
 {
-	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
-	struct transport_hello theirs;
 	int lfd = open_socket(), one = 1;
 
 	setsockopt(lfd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
@@ -431,6 +451,15 @@ static void serve(uint32_t version)
 		err(1, "listen");
 	puts("ready");
 	fflush(stdout);
+	return lfd;
+}
+
+static void serve(uint32_t version)
+{
+	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
+	struct transport_hello theirs;
+	int lfd = begin_to_listen();
+
 	for (;;) {
 		int fd = accept(lfd, NULL, NULL);
 
@@ -450,6 +479,54 @@ static void serve(uint32_t version)
 		else
 			put(fd, bytes, 1024);
 		close(fd);
+	}
+}
+
+/* ---- answer ---------------------------------------------------------------------------------- */
+
+static void put_answer(int fd, const struct rpc_request *req, int status, const char *text)
+{
+	struct rpc_reply rep = {
+		.op = req->op, .slot = req->slot, .seq = req->seq, .status = status};
+	uint8_t msg[MSG_BYTES];
+	size_t len;
+
+	if (status) {
+		rep.text = str(text);
+	} else {
+		rep.status_text.total = (uint32_t)strlen(text);
+		rep.status_text.tail =
+			(struct rpc_tail){(const uint8_t *)text, rep.status_text.total};
+	}
+	if (rpc_reply_encode(&rep, msg, sizeof(msg), &len))
+		errx(1, "can't encode");
+	put_message(fd, msg, len);
+}
+
+static void answer(int status, const char *text)
+{
+	uint8_t msg[FRAME_BYTES + MSG_BYTES];
+	struct transport_hello theirs;
+	struct rpc_request req;
+	int lfd = begin_to_listen();
+
+	for (;;) {
+		int fd = accept(lfd, NULL, NULL);
+		size_t len = 0;
+
+		if (fd < 0)
+			continue;
+		if (get_hello(fd, &theirs)) {
+			put_hello(fd, RMEMFS_WIRE_VERSION);
+			len = get_message(fd, msg);
+		}
+		if (len && !rpc_request_decode(&req, msg + FRAME_BYTES, len)) {
+			put_answer(fd, &req, status, text);
+			/* It has read all when it closes. */
+			await_close(fd);
+		} else {
+			close(fd);
+		}
 	}
 }
 
@@ -483,6 +560,10 @@ int main(int argc, char **argv)
 		session(argv[3], number(argv[4]));
 	else if (strcmp(argv[1], "greedy") == 0)
 		greedy(argv[3]);
+	else if (strcmp(argv[1], "name") == 0 && argc > 4)
+		stay_as(argv[3], argv[4]);
+	else if (strcmp(argv[1], "answer") == 0 && argc > 4)
+		answer(-(int)number(argv[3]), argv[4]);
 	else if (strcmp(argv[1], "serve") == 0)
 		serve(number(argv[3]));
 	else

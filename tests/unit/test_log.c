@@ -139,8 +139,10 @@ static void line__stays_one_line_whatever_a_peer_sends(void **state)
 	log_init("prog", LOG_LEVEL_INFO);
 	capture_start(&c);
 	log_info("name %s", "a\nb\033[2J\x7f");
+	log_info("name %s", "a\xc2\x9b\x32J\xe2\x80\xae\xe9");
 	capture_end(&c, text, sizeof(text));
 	assert_non_null(strstr(text, "name a?b?[2J?\n"));
+	assert_non_null(strstr(text, "name a?2J??\n"));
 }
 
 static void line__too_long_is_cut_and_ended(void **state)

@@ -385,6 +385,12 @@ static void entry_to_nowhere(void)
 	put_entry(dir, "nowhere", 999, S_IFREG);
 }
 
+/* The problems go to a terminal. */
+static void entry_that_steers_a_terminal(void)
+{
+	put_entry(dir, "no\033[2J\nwhere", 999, S_IFREG);
+}
+
 static void entry_lost(void)
 {
 	del_entry(dir, "file");
@@ -663,6 +669,8 @@ static const struct corruption corruptions[] = {
 	{inode_unreadable, "of table inode can't be read"},
 	{entry_to_nowhere, "'nowhere' in directory N names inode 999, which is not there"},
 	{entry_lost, "inode N says 1 links, and has 0"},
+	{entry_that_steers_a_terminal,
+		"'no?[NJ?where' in directory N names inode 999, which is not there"},
 	{entry_of_another_type, "'file' in directory N has another type than inode N"},
 	{entry_unreadable, "of table dirent can't be read"},
 	{second_name_of_directory, "directory N has 2 names"},
