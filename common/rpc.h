@@ -35,8 +35,8 @@ enum rpc_op {
 	RPC_REGIONS,    /* the region table with this channel's keys */
 	RPC_PING,       /* a sign of life; its reply has news, which RPC_RING tells of */
 	RPC_BYE,        /* ends the session */
-	RPC_STATUS,     /* admin; needs no ATTACH */
-	RPC_SNAPSHOT,   /* the same */
+	RPC_STATUS,     /* admin; needs no ATTACH. Over tcp and verbs: only the versions */
+	RPC_SNAPSHOT,   /* admin; needs no ATTACH */
 	RPC_WHO,        /* the same: who has a file, and who waits for it */
 	RPC_CANCEL, /* who asked for something that waits for another session wants it no more */
 

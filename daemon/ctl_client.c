@@ -26,6 +26,7 @@ struct ctl {
 	/* STATUS and WHO; NULL: it is not WHO */
 	char *text;
 	uint32_t len, total;
+	int64_t asked_ns, round_trip_ns; /* of the first piece */
 	const struct rpc_who *who;
 	/* SNAPSHOT; NULL: it is one of those */
 	const struct rpc_snapshot *snapshot;
@@ -104,6 +105,8 @@ static int ask(struct ctl *ctl)
 		channel_send_cancel(ctl->channel, buf);
 		return fail(ctl, err, "the server's messages are too small");
 	}
+	if (!ctl->asked_ns)
+		ctl->asked_ns = clock_ns(CLOCK_MONOTONIC);
 	err = channel_send(ctl->channel, buf, (uint32_t)len, 0, 0);
 	return err ? fail(ctl, err, "can't send: %s", errno_text(err)) : 0;
 }
@@ -119,6 +122,7 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
 	if (!ctl->text) {
+		ctl->round_trip_ns = clock_ns(CLOCK_MONOTONIC) - ctl->asked_ns;
 		ctl->total = rep.status_text.total;
 		if (ctl->total > STATUS_BYTES_MAX)
 			return fail(ctl, -EPROTO, "the server's answer is malformed");
@@ -169,14 +173,12 @@ static int nobody_listens(struct ctl *ctl, int status)
 	return fail(ctl, status, "no server listens there (%s)", text);
 }
 
-/* What tells no names of files is for all who reach the server. */
 static int may_not_open(struct ctl *ctl, int status)
 {
 	if (ctl->address.kind != TRANSPORT_SHM)
 		return fail(ctl, status, "%s", errno_text(status));
-	return fail(ctl, status, "%s: the socket is for root and the server's user%s",
-		errno_text(status),
-		op_of(ctl) == RPC_STATUS ? "; others ask over tcp, by HOST" : "");
+	return fail(ctl, status, "%s: the socket is for root and the server's user",
+		errno_text(status));
 }
 
 static int take_closed(struct ctl *ctl, int status)
@@ -292,7 +294,7 @@ err_close:
 }
 
 static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
-	char *why, size_t whylen)
+	int64_t *round_trip_ns, char *why, size_t whylen)
 {
 	struct ctl ctl = {
 		.until_ms = now_ms() + timeout_ms, .who = who, .why = why, .whylen = whylen};
@@ -308,12 +310,14 @@ static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, c
 		return err;
 	}
 	*text = ctl.text;
+	*round_trip_ns = ctl.round_trip_ns;
 	return 0;
 }
 
-int ctl_fetch_status(const char *where, int timeout_ms, char **text, char *why, size_t whylen)
+int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
+	char *why, size_t whylen)
 {
-	return fetch(where, timeout_ms, NULL, text, why, whylen);
+	return fetch(where, timeout_ms, NULL, text, round_trip_ns, why, whylen);
 }
 
 static struct rpc_str string(const char *s)
@@ -325,8 +329,9 @@ int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, co
 	char **text, char *why, size_t whylen)
 {
 	const struct rpc_who who = {.export_name = string(export_name), .path = string(path)};
+	int64_t round_trip_ns;
 
-	return fetch(where, timeout_ms, &who, text, why, whylen);
+	return fetch(where, timeout_ms, &who, text, &round_trip_ns, why, whylen);
 }
 
 int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,

@@ -4,7 +4,6 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -500,6 +499,21 @@ void ctl_print_who(const json_t *root)
 		print_lock_of(one);
 		printf(", for %.1f s\n", seconds_of(one, "ms"));
 	}
+}
+
+/* ---- strangers ------------------------------------------------------------------------------- */
+
+bool ctl_is_for_strangers(const json_t *root)
+{
+	return !json_object_get(root, "exports");
+}
+
+void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns)
+{
+	printf("rmemfs-server %s, wire version %" PRIu64 ", round trip %.3f ms\n",
+		text_of(root, "version"), number_of(root, "wire_version"),
+		(double)round_trip_ns / 1e6);
+	puts("all else it tells by its socket: run 'rmemfsctl status' on its machine");
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */

@@ -4,6 +4,12 @@
 #define RMEMFS_DAEMON_CTL_PRINT_H
 
 #include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Whether it holds no more than strangers are told, which is this. */
+bool ctl_is_for_strangers(const json_t *root);
+void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns);
 
 void ctl_print_status(const json_t *root);
 void ctl_print_quotas(const json_t *root);

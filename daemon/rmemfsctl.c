@@ -13,19 +13,24 @@
 
 enum { TIMEOUT_MS = 5000 };
 
-static int fetch(const struct ctl_args *args, char **text, char *why, size_t whylen)
+struct answer {
+	char *text;
+	int64_t round_trip_ns; /* of a status */
+};
+
+static int fetch(const struct ctl_args *args, struct answer *answer, char *why, size_t whylen)
 {
 	const char *where = args->operands[CTL_HOST];
 
 	if (args->command == CTL_WHO)
 		return ctl_fetch_who(where, TIMEOUT_MS, args->operands[CTL_EXPORT],
-			args->operands[CTL_PATH], text, why, whylen);
-	return ctl_fetch_status(where, TIMEOUT_MS, text, why, whylen);
+			args->operands[CTL_PATH], &answer->text, why, whylen);
+	return ctl_fetch_status(
+		where, TIMEOUT_MS, &answer->text, &answer->round_trip_ns, why, whylen);
 }
 
-static void print_tables(enum ctl_command command, json_t *root)
+static void print_tables(enum ctl_command command, const json_t *root, int64_t round_trip_ns)
 {
-	ctl_json_clean(root);
 	switch (command) {
 	case CTL_LEASES:
 		ctl_print_leases(root);
@@ -37,39 +42,58 @@ static void print_tables(enum ctl_command command, json_t *root)
 		ctl_print_quotas(root);
 		break;
 	default:
-		ctl_print_status(root);
+		if (ctl_is_for_strangers(root))
+			ctl_print_for_strangers(root, round_trip_ns);
+		else
+			ctl_print_status(root);
 		break;
 	}
 }
 
-static int print(const struct ctl_args *args, const char *text)
+/* These show parts of a status, which strangers are not told. */
+static bool lacks_part(enum ctl_command command, const json_t *root)
 {
-	json_t *root = ctl_json_read(text);
-	int err = 0;
+	return (command == CTL_LEASES || command == CTL_QUOTA) && ctl_is_for_strangers(root);
+}
+
+/* False: the reason is said. */
+static bool print(const struct ctl_args *args, const struct answer *answer, json_t *root)
+{
+	const char *where = args->operands[CTL_HOST];
 
 	if (!root) {
-		log_error("%s: the server's answer is malformed", args->operands[CTL_HOST]);
-		return EXIT_FAILURE;
+		log_error("%s: the server's answer is malformed", where);
+		return false;
+	}
+	if (lacks_part(args->command, root)) {
+		log_error("%s: the server tells this by its socket alone: run 'rmemfsctl %s' on "
+			  "its machine",
+			where, args->command == CTL_LEASES ? "leases" : "quota");
+		return false;
 	}
 	if (args->json)
-		err = ctl_json_print(root);
-	else
-		print_tables(args->command, root);
-	json_decref(root);
-	return !err && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+		return ctl_json_print(root) == 0;
+	ctl_json_clean(root);
+	print_tables(args->command, root, answer->round_trip_ns);
+	return true;
 }
 
 static int show(const struct ctl_args *args)
 {
-	const char *where = args->operands[CTL_HOST];
-	autofree char *text = NULL;
+	struct answer answer = {0};
 	char why[256];
+	json_t *root;
+	bool printed;
 
-	if (fetch(args, &text, why, sizeof(why))) {
-		log_error("%s: %s", where, why);
+	if (fetch(args, &answer, why, sizeof(why))) {
+		log_error("%s: %s", args->operands[CTL_HOST], why);
 		return EXIT_FAILURE;
 	}
-	return print(args, text);
+	root = ctl_json_read(answer.text);
+	free(answer.text);
+	printed = print(args, &answer, root);
+	json_decref(root);
+	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int main(int argc, char **argv)

@@ -296,6 +296,7 @@ static void describe_way(const struct session *holder, char *text, size_t len)
 		snprintf(text, len, "over %s", channel_peer(ch));
 }
 
+/* Strangers are told, too: who is kept out has to know by whom, and may be on any machine. */
 static void refuse_busy(struct request *req, const struct session *holder, unsigned n)
 {
 	char others[32] = "", where[160];
@@ -538,19 +539,17 @@ static void attach_try(struct request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
-	struct export *export = exports_find(s->exports, &a->export_name);
-	char names[RPC_TEXT_MAX];
+	struct export *export;
 
 	/* Also by another ATTACH, which was answered while this one waited. */
 	if (req->conn->session) {
 		request_refuse(req, -EPROTO, "this channel is attached already");
 		return;
 	}
-	if (!export) {
-		exports_names(s->exports, names, sizeof(names));
-		request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", a->export_name.len,
-			a->export_name.s, names);
-	} else if (export->closed) {
+	export = request_export(req, &a->export_name);
+	if (!export)
+		return;
+	if (export->closed) {
 		if (now_ms() < req->deadline_ms)
 			wait_more(req);
 		else

@@ -187,6 +187,11 @@ bool conn_is_admin(const struct conn *c)
 	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
 }
 
+bool conn_is_stranger(const struct conn *c)
+{
+	return transport_kind_of(c->port->transport) != TRANSPORT_SHM;
+}
+
 struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq)
 {
 	unsigned i = slot - c->index * (unsigned)CHANNEL_SLOTS;
@@ -464,6 +469,12 @@ struct export *request_export(struct request *req, const struct rpc_str *name)
 
 	if (export)
 		return export;
+	if (conn_is_stranger(req->conn)) {
+		request_refuse(req, -ENOENT,
+			"no export '%.*s'; 'rmemfsctl status' on the server lists them", name->len,
+			name->s);
+		return NULL;
+	}
 	exports_names(exports, names, sizeof(names));
 	request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
 	return NULL;

@@ -124,6 +124,10 @@ bool conn_is_silent(const struct conn *c);
  * and have nothing written. */
 bool conn_is_admin(const struct conn *c);
 
+/* Whether anybody may be behind it who reaches an address of the server: over tcp and verbs,
+ * attached or not. Such a peer is told what a mount needs, and no more. */
+bool conn_is_stranger(const struct conn *c);
+
 /* Starts the channel's end in order: what was answered still goes out, the rest is dropped. */
 void conn_disconnect(struct conn *c);
 /* Starts the channel's end at once; drops what of it is outstanding. Harmless when it has begun. */
@@ -147,7 +151,8 @@ void request_reply(struct request *req, void *buf, uint32_t len);
 void request_drop(struct request *req);
 /* Encodes rep, with the request's op, slot and sequence number, and sends it. */
 void request_answer(struct request *req, struct rpc_reply *rep);
-/* The export of that name; NULL: there is none, and the request is refused. */
+/* The export of that name; NULL: there is none, and the request is refused. Strangers are not told
+ * the names of the others. */
 struct export *request_export(struct request *req, const struct rpc_str *name);
 /* An error with a line for people, which is made printable. */
 void request_refuse(struct request *req, int err, const char *format, ...)

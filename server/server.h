@@ -93,7 +93,8 @@ struct server {
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;
-	uint64_t refused; /* channel_refused() of those that are gone */
+	uint64_t refused;      /* channel_refused() of those that are gone */
+	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
 
 	struct list turns; /* struct session: those that have asked for something, see turns.h */
 	/* struct request; each is in one of these, or its session's, or in a batch, or free. */

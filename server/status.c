@@ -385,11 +385,46 @@ static json_t *describe(const struct server *s, bool names)
 	return root;
 }
 
+/* ---- strangers ------------------------------------------------------------------------------- */
+
+/* A second's answers at once, and then each when its time has come. */
+static bool may_tell_stranger(struct server *s)
+{
+	const int64_t each_ms = 1000 / STRANGERS_PER_S;
+	int64_t now = now_ms(), from = max_i64(s->told_until_ms, now - 1000);
+
+	if (from + each_ms > now)
+		return false;
+	s->told_until_ms = from + each_ms;
+	return true;
+}
+
+static void tell_stranger(struct request *req, uint32_t offset)
+{
+	static const char too_often[] = "too many ask for the status now; ask again in a second";
+	struct rpc_reply rep = {.status = -EAGAIN, .text = {too_often, sizeof(too_often) - 1}};
+	char text[128];
+	int len = snprintf(text, sizeof(text), "{\"version\":\"%s\",\"wire_version\":%d}",
+		RMEMFS_VERSION, RMEMFS_WIRE_VERSION);
+
+	if (may_tell_stranger(req->conn->server)) {
+		rep = (struct rpc_reply){.status_text.total = (uint32_t)len};
+		offset = (uint32_t)min_u64(offset, (uint64_t)len);
+		rep.status_text.tail.data = (const uint8_t *)text + offset;
+		rep.status_text.tail.len = (uint32_t)len - offset;
+	}
+	request_answer(req, &rep);
+}
+
 void status_answer(struct request *req)
 {
 	struct conn *c = req->conn;
 	uint32_t offset = req->rpc.status.offset;
 
+	if (conn_is_stranger(c)) {
+		tell_stranger(req, offset);
+		return;
+	}
 	if (!offset && status_take(c, describe(c->server, conn_is_admin(c)))) {
 		request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;

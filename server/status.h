@@ -1,6 +1,9 @@
 /* status.h - what the server tells about itself, as JSON, in answer to STATUS.
  *
- * The first piece takes a snapshot; the further ones read on in it.
+ * The first piece takes a snapshot; the further ones read on in it. A stranger (conn.h) is told the
+ * version and that of the protocol alone: a constant text, for which nothing is looked at. All
+ * strangers together get STRANGERS_PER_S of those a second; above that the answer is -EAGAIN, which
+ * is not logged.
  *
  * THREADS  The metadata thread.
  */
@@ -11,6 +14,8 @@
 
 struct request;
 struct session;
+
+enum { STRANGERS_PER_S = 10 };
 
 void status_answer(struct request *req);
 

@@ -170,7 +170,7 @@ background_mount() {
 	[[ $output == *": no server listens there: No such file or directory" ]]
 	chmod 600 "$socket"
 	run "${nobody[@]}" rmemfsctl status "$socket"
-	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user; others ask over tcp, by HOST" ]
+	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user" ]
 	run "${nobody[@]}" rmemfsctl who default / "$socket"
 	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user" ]
 	run rmemfsctl status "$socket"
@@ -180,6 +180,30 @@ background_mount() {
 	[ "$(rmemfsctl leases "$socket")" = "no mount shares an export" ]
 	[ "$(rmemfsctl quota "$socket")" = "no export limits anybody" ]
 	[[ $(rmemfsctl who default /a "$socket") == *$'\nexport default is not shared: its mounts take no leases' ]]
+}
+
+# Whoever reaches an address may ask there, and may mount.
+@test "by an address the server tells its versions, and where it tells the rest" {
+	[ "$transport" != shm ] || return 0
+	mount_rmem
+	local at command
+	at=$(listen_address)
+	[ "$(rmemfsctl status --json "$at" | jq -r 'keys | join(" ")')" = "version wire_version" ]
+	rmemfsctl status "$at" >"$dir/out"
+	cat "$dir/out"
+	grep -qE "^rmemfs-server [0-9.]+, wire version [0-9]+, round trip [0-9]+\.[0-9]+ ms$" "$dir/out"
+	grep -qF "all else it tells by its socket: run 'rmemfsctl status' on its machine" "$dir/out"
+	[ "$(wc -l <"$dir/out")" -eq 2 ]
+	for command in leases quota "leases --json"; do
+		# shellcheck disable=SC2086 # words
+		run rmemfsctl $command "$at"
+		[ "$status" -eq 1 ]
+		[ "$output" = "rmemfsctl: $at: the server tells this by its socket alone: run 'rmemfsctl ${command% *}' on its machine" ]
+	done
+	umount_rmem
+	run rmemfs -c /dev/null -o "$(mount_options)" "$(mount_source nosuch)" "$mnt" 3>&-
+	[ "$status" -ne 0 ]
+	[[ $output == *": no export 'nosuch'; 'rmemfsctl status' on the server lists them" ]]
 }
 
 @test "file bytes go one-sided, none in RPCs" {

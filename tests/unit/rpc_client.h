@@ -25,6 +25,7 @@ struct test_server {
 	enum transport_kind kind;
 	char dir[64], memory[96], config[96], log[96], notify[96];
 	char listen[128]; /* "tcp:127.0.0.1:40123" */
+	char socket[128]; /* "shm:/...": where admins ask, which is `listen` over shm */
 	char listen_too[128];
 	char export[64]; /* "default:64MiB" */
 	pid_t pid;       /* 0: not running */
@@ -96,6 +97,8 @@ void client_receive(struct rpc_client *c, struct rpc_reply *rep);
 /* ATTACH on the connected channel; returns the status, and the text if it was refused. */
 int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
 	char text[RPC_TEXT_MAX + 1]);
+/* STATUS, as the server tells it to an admin by its socket. */
+void server_status(struct test_server *s, char json[RPC_MSG_BYTES]);
 /* For one that attaches to a session that it has not made. */
 void client_know_store(struct rpc_client *c);
 /* Connects and attaches, must succeed: a new session, or the one it had. */

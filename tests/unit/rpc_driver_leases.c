@@ -188,13 +188,13 @@ static void recall__of_shared_ones_reaches_all(void **state)
 		/* An older number is no answer. */
 		give_back(i, ino, numbers[i] - 1, LEASE_NONE);
 		expect_recall(i, ino, numbers[i], LEASE_NONE);
-		assert_true(status_says(i, "\"waiting\":1"));
-		assert_true(status_says(i, "\"recalls\":1"));
+		assert_true(status_says("\"waiting\":1"));
+		assert_true(status_says("\"recalls\":1"));
 		give_back(i, ino, numbers[i], LEASE_NONE);
 		expect_no_recall(i);
 	}
 	assert_int_equal(expect(2, RPC_LEASE, 0).entry.lease.type, LEASE_EXCLUSIVE);
-	assert_true(status_says(2, "\"exclusive\":1,\"pins\":1,\"waiting\":0"));
+	assert_true(status_says("\"exclusive\":1,\"pins\":1,\"waiting\":0"));
 	end_all();
 }
 
@@ -523,7 +523,7 @@ static void look__does_not_go_back_and_forth(void **state)
 		assert_int_equal(look(i % 2, name).parent_lease.type, LEASE_NONE);
 		assert_int_equal(client_call(&clients[i % 2], 0, &make, &rep), 0);
 	}
-	assert_true(status_says(0, "\"recalled\":1"));
+	assert_true(status_says("\"recalled\":1"));
 	end_all();
 }
 
@@ -747,7 +747,7 @@ static void many__never_have_what_conflicts_and_all_get_it(void **state)
 	}
 	for (unsigned type = LEASE_LAYOUT; type < LEASE_TYPES; type++)
 		assert_true(ngranted[type] > STEPS / 100);
-	assert_true(status_says(0, "\"waiting\":0"));
+	assert_true(status_says("\"waiting\":0"));
 	end_all();
 }
 
@@ -895,9 +895,9 @@ static void who__has_and_who_waits(void **state)
 	expect_words(json, "\"kind\":\"fcntl\",\"lock\":\"exclusive\",\"start\":0,\"end\":9,"
 			   "\"pid\":77}]");
 	expect_words(json, "\"start\":3,\"end\":9,\"pid\":77,\"ms\":");
-	assert_true(status_says(0, "\"locks\":1,\"lock_waits\":1}"));
-	assert_true(status_says(0, "\"contested\":[{\"inode\":2,\"path\":null,\"waiting\":1"));
-	assert_true(status_says(0,
+	assert_true(status_says("\"locks\":1,\"lock_waits\":1}"));
+	assert_true(status_says("\"contested\":[{\"inode\":2,\"path\":null,\"waiting\":1"));
+	assert_true(status_says(
 		"\"leases\":{\"layouts\":0,\"shared\":0,\"exclusive\":1,\"pins\":1,\"locks\":1}"));
 	snprintf(number, sizeof(number), "%llu", (unsigned long long)ino);
 	assert_int_equal(who(1, "default", number, json, sizeof(json)), 0);

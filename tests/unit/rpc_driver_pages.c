@@ -189,7 +189,7 @@ static void until_status_says(const char *words)
 {
 	int64_t until = now_ms() + WAIT_MS;
 
-	while (!status_says(0, words)) {
+	while (!status_says(words)) {
 		assert_true(now_ms() < until);
 		usleep(10000);
 	}
@@ -214,7 +214,7 @@ static void spare__of_one_that_is_gone_is_not_for_later(void **state)
 		usleep(50000);
 		req = grant_request(false);
 		assert_int_equal(client_call(&clients[0], 0, &req, &rep), -ENOSPC);
-		assert_true(status_says(0, "\"disconnected\""));
+		assert_true(status_says("\"disconnected\""));
 		req = grant_request(true);
 		status = client_call(&clients[0], 0, &req, &rep);
 	} while (status == -ENOSPC);

@@ -144,16 +144,100 @@ static void connect__many_that_never_attach_keep_nobody_out(void **state)
 
 static void status__shows_a_client_whose_name_is_not_utf8(void **state)
 {
-	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT};
-	struct rpc_reply rep;
+	static char json[RPC_MSG_BYTES];
 
 	memcpy(client.owner, "caf\xe9", 5);
 	client_begin(&client);
-	client_send(&client, &req);
-	client_receive(&client, &rep);
+	server_status(&server, json);
+	assert_non_null(strstr(json, "\"client caf?\""));
+}
+
+static void status__shows_nothing_that_steers_a_terminal(void **state)
+{
+	static char json[RPC_MSG_BYTES];
+	char text[RPC_TEXT_MAX + 1];
+
+	memcpy(client.owner, "a\n\x1b[2J\xc2\x9b", 9);
+	client_begin(&client);
+	server_status(&server, json);
+	assert_non_null(strstr(json, "\"client a??[2J?\""));
+	client_connect(&stranger);
+	assert_int_equal(client_attach(&stranger, "no\x1bthing\xe2\x80\xae", 0, 0, text), -ENOENT);
+	assert_non_null(strstr(text, "no export 'no?thing?"));
+}
+
+/* ---- what strangers are told ----------------------------------------------------------------- */
+
+static struct rpc_reply ask_status(struct rpc_client *c, uint32_t offset)
+{
+	struct rpc_request req = {.op = RPC_STATUS, .slot = RPC_NO_SLOT, .status.offset = offset};
+	struct rpc_reply rep;
+
+	client_send(c, &req);
+	client_receive(c, &rep);
+	assert_int_equal(rep.op, RPC_STATUS);
+	return rep;
+}
+
+static void expect_status(struct rpc_client *c, uint32_t offset, const char *json)
+{
+	struct rpc_reply rep = ask_status(c, offset);
+
 	assert_int_equal(rep.status, 0);
-	assert_non_null(memmem(rep.status_text.tail.data, rep.status_text.tail.len,
-		"\"client caf?\"", strlen("\"client caf?\"")));
+	assert_int_equal(rep.status_text.total, offset + strlen(json));
+	assert_int_equal(rep.status_text.tail.len, strlen(json));
+	assert_memory_equal(rep.status_text.tail.data, json, strlen(json));
+}
+
+/* Before ATTACH and after it: whoever reaches the address may attach. */
+static void status__tells_strangers_versions_alone(void **state)
+{
+	char json[128];
+
+	snprintf(json, sizeof(json), "{\"version\":\"%s\",\"wire_version\":%d}", RMEMFS_VERSION,
+		RMEMFS_WIRE_VERSION);
+	client_begin(&client);
+	client_connect(&stranger);
+	expect_status(&client, 0, json);
+	expect_status(&stranger, 0, json);
+	expect_status(&stranger, 5, json + 5);
+}
+
+/* So many in a second; who asks for more is refused, and nobody's log is filled by it. */
+static void status__of_strangers_is_bounded(void **state)
+{
+	enum { MANY = 10000 };
+	char why[RPC_TEXT_MAX + 1];
+	struct rpc_reply rep;
+	unsigned n = 0;
+
+	client_connect(&stranger);
+	rep = ask_status(&stranger, 0);
+	for (; !rep.status && n < MANY; n++)
+		rep = ask_status(&stranger, 0);
+	assert_true(n >= 10);
+	assert_int_equal(rep.status, -EAGAIN);
+	snprintf(why, sizeof(why), "%.*s", rep.text.len, rep.text.s);
+	assert_non_null(strstr(why, "ask again"));
+	assert_false(server_logged(&server, "is refused"));
+	/* A mount needs none of it. */
+	client_begin(&client);
+	assert_works(&client, "beside");
+	while (ask_status(&stranger, 0).status)
+		usleep(10000);
+}
+
+static void attach__strangers_are_not_told_the_exports(void **state)
+{
+	char text[RPC_TEXT_MAX + 1];
+
+	client_connect(&stranger);
+	assert_int_equal(client_attach(&stranger, "none", 0, 0, text), -ENOENT);
+	if (driver_kind == TRANSPORT_SHM)
+		assert_string_equal(text, "no export 'none'; exports: default");
+	else
+		assert_string_equal(
+			text, "no export 'none'; 'rmemfsctl status' on the server lists them");
 }
 
 /* ---- silent connections ---------------------------------------------------------------------- */
@@ -244,9 +328,20 @@ int driver_run_strangers(void)
 		STRANGER_TEST(attach__many_that_wait_keep_nobody_out),
 		STRANGER_TEST(connect__many_that_never_attach_keep_nobody_out),
 		STRANGER_TEST(status__shows_a_client_whose_name_is_not_utf8),
+		STRANGER_TEST(status__shows_nothing_that_steers_a_terminal),
+		STRANGER_TEST(attach__strangers_are_not_told_the_exports),
 		STRANGER_TEST(connect__silent_crowd_at_one_listener_keeps_none_from_another),
 		STRANGER_TEST(sigterm__request_that_comes_too_late),
 	};
 
-	return cmocka_run_group_tests_name("strangers", tests, NULL, NULL);
+	/* Nobody is a stranger who has the socket. */
+	static const struct CMUnitTest address_tests[] = {
+		STRANGER_TEST(status__tells_strangers_versions_alone),
+		STRANGER_TEST(status__of_strangers_is_bounded),
+	};
+	int failed = cmocka_run_group_tests_name("strangers", tests, NULL, NULL);
+
+	if (driver_kind != TRANSPORT_SHM)
+		failed += cmocka_run_group_tests_name("addresses", address_tests, NULL, NULL);
+	return failed;
 }

@@ -48,8 +48,9 @@ static void choose_listen(struct test_server *s)
 {
 	const char *host = getenv("RMEMFS_TEST_ADDRESS");
 
+	snprintf(s->socket, sizeof(s->socket), "shm:%s/socket", s->dir);
 	if (s->kind == TRANSPORT_SHM)
-		snprintf(s->listen, sizeof(s->listen), "shm:%s/socket", s->dir);
+		memcpy(s->listen, s->socket, sizeof(s->listen));
 	else if (s->kind == TRANSPORT_TCP)
 		snprintf(s->listen, sizeof(s->listen), "tcp:127.0.0.1:%u",
 			reserve_port(&s->port_fd));
@@ -144,12 +145,20 @@ static const char *program(void)
 
 static pid_t spawn(const struct test_server *s, const char *export)
 {
-	const char *const argv[] = {program(), "-c", s->config, "--memory-dir", s->memory,
-		"--export", export, "--listen", s->listen, s->listen_too[0] ? "--listen" : NULL,
-		s->listen_too, NULL};
+	const char *argv[] = {program(), "-c", s->config, "--memory-dir", s->memory, "--export",
+		export, "--listen", s->listen, NULL, NULL, NULL, NULL, NULL};
 	posix_spawn_file_actions_t actions;
+	unsigned n = 9;
 	pid_t pid;
 
+	if (s->kind != TRANSPORT_SHM) {
+		argv[n++] = "--listen";
+		argv[n++] = s->socket;
+	}
+	if (s->listen_too[0]) {
+		argv[n++] = "--listen";
+		argv[n++] = s->listen_too;
+	}
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(
 		&actions, STDERR_FILENO, s->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
