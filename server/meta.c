@@ -182,15 +182,16 @@ static int refuse(struct rpc_reply *rep, int err)
 	return META_DONE;
 }
 
-/* What it has, a session may give back, whatever it may do else; and to read takes a lease, too.
- * Locks are no change of the file. */
+/* A session that only reads may give back what it has, and take a lease to read. Locks are no
+ * change of the file: lock.h has what one that only reads may do to others by them. UNPROTECT is
+ * for who is going to write, and takes room that writers need. */
 static bool changes(const struct rpc_request *req)
 {
 	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
 	bool reads =
 		(req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE) || req->op == RPC_LOCK;
 
-	return req->op >= RPC_SETATTR && !gives_back && !reads;
+	return (req->op >= RPC_SETATTR && !gives_back && !reads) || req->op == RPC_UNPROTECT;
 }
 
 int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,

@@ -370,6 +370,10 @@ static void marker__writes_after_unprotect_are_not_in_it(void **state)
 	some.fpage = 0;
 	some.page += 4;
 	some.npages = 3;
+	fx.ctx.read_only = true;
+	assert_int_equal(
+		FX_RUN(.op = RPC_UNPROTECT, .unprotect = {fx_extents_tail(&some, 1)}), -EROFS);
+	fx.ctx.read_only = false;
 	assert_int_equal(FX_RUN(.op = RPC_UNPROTECT, .unprotect = {fx_extents_tail(&some, 1)}), 0);
 	write_pages(&some, 99);
 	write_image();
