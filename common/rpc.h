@@ -396,11 +396,12 @@ enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
 
 /* LOCK, for sessions at a shared export: from then on the owner has [start, end] of the inode as
  * `type`, instead of what it had of that; of the kind flock all of the file is one lock. What is in
- * the way is what another owner, of whatever session, has of the same kind: -EAGAIN; of the kind
- * flock the owner's own lock is given up then, as by the kernel. -ENOLCK: the session has too many
- * of the inode or of all, or waits for too many, or the server has no room for more; LOCK_FREE,
- * too, out of the middle of one, which makes two of it. A lock is kept until its owner gives it up,
- * or the session ends, whatever becomes of the server.
+ * the way is what another owner, of whatever session, has of the same kind, but that an exclusive
+ * lock of a session that only reads is in no other session's way that may write: -EAGAIN; of the
+ * kind flock the owner's own lock is given up then, as by the kernel. -ENOLCK: the session has too
+ * many of the inode or of all, or waits for too many, or the server has no room for more;
+ * LOCK_FREE, too, out of the middle of one, which makes two of it. A lock is kept until its owner
+ * gives it up, or the session ends, whatever becomes of the server.
  *
  * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
  * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What

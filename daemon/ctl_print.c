@@ -446,7 +446,8 @@ static void print_lock_of(const json_t *lock)
 	else
 		printf("lock of bytes %" PRIu64 " to %" PRIu64, number_of(lock, "start"),
 			number_of(lock, "end"));
-	printf(", process %" PRIu64, number_of(lock, "pid"));
+	printf(", process %" PRIu64 "%s", number_of(lock, "pid"),
+		json_is_true(json_object_get(lock, "read_only")) ? ", read-only" : "");
 }
 
 static bool has_anybody(const json_t *root)

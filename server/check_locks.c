@@ -14,7 +14,8 @@ static bool in_order(const struct lock *a, const struct lock *b)
 		return a->kind < b->kind;
 	if (a->owner != b->owner)
 		return a->owner < b->owner;
-	return a->end < b->start && (a->type != b->type || a->end + 1 < b->start);
+	return a->end < b->start &&
+	       (a->type != b->type || a->read_only != b->read_only || a->end + 1 < b->start);
 }
 
 static void check_order(struct check *c, struct store_key key, const struct lock *locks, size_t n)
@@ -39,7 +40,9 @@ static void check_conflicts(struct check *c, const struct lock *locks, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		for (size_t k = 0; k < seen->n; k++) {
-			if (!lock_conflict(&locks[i], &seen->v[k]))
+			/* Whichever came first, the other one was not to be had. */
+			if (!lock_in_way(&locks[i], &seen->v[k]) ||
+				!lock_in_way(&seen->v[k], &locks[i]))
 				continue;
 			check_problem(c,
 				"inode %" PRIu64 " is locked by session %" PRIu64

@@ -1,10 +1,12 @@
 /* lock.c - see lock.h. A record is its locks, little-endian: owner 8, start 8, end 8, pid 4, kind 1,
- * type 1 each. */
+ * type 1 each; of a session that could only read the type has TYPE_READ_ONLY with it. */
 #include "server/lock.h"
 
 #include <errno.h>
 
 #include "common/wire.h"
+
+enum { TYPE_READ_ONLY = 128 };
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -15,7 +17,7 @@ static void put_lock(struct wire_out *w, const struct lock *l)
 	wire_put_u64(w, l->end);
 	wire_put_u32(w, l->pid);
 	wire_put_u8(w, l->kind);
-	wire_put_u8(w, l->type);
+	wire_put_u8(w, l->type | (l->read_only ? TYPE_READ_ONLY : 0));
 }
 
 /* False: it is none. */
@@ -28,6 +30,8 @@ static bool get_lock(struct wire_in *r, uint64_t session, struct lock *l)
 	l->pid = wire_get_u32(r);
 	l->kind = wire_get_u8(r);
 	l->type = wire_get_u8(r);
+	l->read_only = l->type & TYPE_READ_ONLY;
+	l->type &= TYPE_READ_ONLY - 1;
 	return !r->truncated && l->start <= l->end && l->kind >= LOCK_KIND_POSIX &&
 	       l->kind <= LOCK_KIND_FLOCK && l->type > LOCK_FREE && l->type <= LOCK_EXCLUSIVE;
 }
@@ -117,7 +121,7 @@ static bool is_no_conflict(const struct lock *lock, void *arg)
 {
 	struct conflict *c = arg;
 
-	if (!lock_conflict(lock, c->want))
+	if (!lock_in_way(lock, c->want))
 		return true;
 	c->found = *lock;
 	c->any = true;
@@ -211,10 +215,10 @@ static void add(struct rebuilt *r, const struct lock *lock, uint64_t start, uint
 	l->end = end;
 }
 
-/* The same type without a gap. */
+/* The same without a gap. */
 static bool touches(const struct lock *a, const struct lock *b)
 {
-	return lock_same_owner(a, b) && a->type == b->type &&
+	return lock_same_owner(a, b) && a->type == b->type && a->read_only == b->read_only &&
 	       (a->end == UINT64_MAX || b->start <= a->end + 1) &&
 	       (b->end == UINT64_MAX || a->start <= b->end + 1);
 }

@@ -5,6 +5,23 @@
  * sessions are never the same. A record is of one inode and one session, and has all their locks,
  * sorted by kind, owner and start; what one owner has touches nothing of the same type of his own.
  *
+ * An exclusive lock that a session has taken while it may only read (ATTACH_READ_ONLY) is weak: it
+ * keeps out other sessions that only read, and owners of its own session, and no session that may
+ * write. So flock(1) works on a read-only mount, and such a mount holds up no writer by it: both
+ * have their lock then. The weak lock itself waits for all that others have. A shared lock is the
+ * same of all sessions: it makes those wait that want an exclusive one, for as long as its owner
+ * reads.
+ *
+ *     had \ wanted by     reads: shared  exclusive   writes: shared  exclusive
+ *     reads:  shared              beside waits               beside  waits
+ *     reads:  exclusive (weak)    waits  waits               beside  beside
+ *     writes: shared              beside waits               beside  waits
+ *     writes: exclusive           waits  waits               waits   waits
+ *
+ * What a lock is stays so where its session is remounted, until its owner takes it anew: a mount
+ * that becomes `rw` may find others beside what it had, and can't be given that alone; one that
+ * becomes `ro` keeps what it had.
+ *
  * A record may outlive its inode: a file that is locked is open, so that its session gives up what
  * it has, as with any other.
  *
@@ -29,6 +46,7 @@ struct lock {
 	uint64_t start, end; /* inclusive */
 	uint32_t pid;
 	uint8_t kind, type; /* enum lock_kind, enum lock_type */
+	bool read_only;     /* its session could only read when it asked for it */
 };
 
 static inline bool lock_same_owner(const struct lock *a, const struct lock *b)
@@ -43,12 +61,21 @@ static inline bool lock_same_process(const struct lock *a, const struct lock *b)
 	       lock_process(a->owner) == lock_process(b->owner);
 }
 
-/* Whether two owners can't have both. */
+/* Whether two owners want the same, and one of them alone. */
 static inline bool lock_conflict(const struct lock *a, const struct lock *b)
 {
 	return a->kind == b->kind && !lock_same_owner(a, b) && a->start <= b->end &&
 	       b->start <= a->end && a->type != LOCK_FREE && b->type != LOCK_FREE &&
 	       (a->type == LOCK_EXCLUSIVE || b->type == LOCK_EXCLUSIVE);
+}
+
+/* Whether `want` can't be had beside a lock that is had, or is wanted by who came before. */
+static inline bool lock_in_way(const struct lock *had, const struct lock *want)
+{
+	bool weak = had->type == LOCK_EXCLUSIVE && had->read_only && !want->read_only &&
+		    had->session != want->session;
+
+	return !weak && lock_conflict(had, want);
 }
 
 /* Calls fn for each lock of an inode, until it returns false. fn may read the store. */

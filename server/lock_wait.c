@@ -245,6 +245,18 @@ void lock_waits_changed(struct lock_waits *ws, uint64_t key)
 		look_soon(ws, at);
 }
 
+void lock_waits_ask_again(struct lock_waits *ws, uint64_t session)
+{
+	struct lock_session *by = find_session(ws, session);
+
+	if (!by)
+		return;
+	list_for_each (pos, &by->waits) {
+		own_wait_of(pos)->again = true;
+		look_soon(ws, own_wait_of(pos)->at);
+	}
+}
+
 /* ---- the order ------------------------------------------------------------------------------- */
 
 /* Until when who came at `came_ms` is behind this one. */
@@ -263,7 +275,7 @@ static int64_t behind_until(const struct lock_waits *ws, const struct lock_inode
 
 		if (wait == self)
 			break;
-		if (lock_conflict(&wait->want, want) && before_until(ws, wait, came_ms) > now)
+		if (lock_in_way(&wait->want, want) && before_until(ws, wait, came_ms) > now)
 			return before_until(ws, wait, came_ms);
 	}
 	return 0;
@@ -335,7 +347,7 @@ static bool search_holder(const struct lock *lock, void *arg)
 	struct search *s = step->search;
 
 	/* What it has had itself, and has closed, is about to go. */
-	if (!lock_conflict(lock, step->want) || lock_same_process(lock, step->want))
+	if (!lock_in_way(lock, step->want) || lock_same_process(lock, step->want))
 		return search_on(s);
 	if (lock_same_process(lock, s->first))
 		s->found = true;
@@ -422,7 +434,7 @@ static bool hold(const struct lock *lock, void *arg)
 static bool is_held_by_others(const struct held *h, const struct lock *want)
 {
 	for (size_t i = 0; i < h->n; i++)
-		if (lock_conflict(&h->v[i], want))
+		if (lock_in_way(&h->v[i], want))
 			return true;
 	return false;
 }

@@ -106,6 +106,10 @@ int lock_waits_granted(struct lock_waits *ws, const struct lock *lock);
 /* Somebody may have less of the inode than before. */
 void lock_waits_changed(struct lock_waits *ws, uint64_t key);
 
+/* What the session's locks are to others changes with what it may do (lock.h): its waits are to
+ * come again. */
+void lock_waits_ask_again(struct lock_waits *ws, uint64_t session);
+
 /* In a transaction to read: finds who may come now, and calls tell for the session of each. */
 int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *arg), void *arg);
 /* Whether that has something to do now; else *next is when, in ms, or INT64_MAX. */

@@ -146,6 +146,7 @@ int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
 	if (err)
 		return err;
 	rec.session.flags = flags;
+	lock_waits_ask_again(&m->lock_waits, session);
 	return save(m, &rec);
 }
 

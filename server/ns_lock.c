@@ -24,6 +24,7 @@ static struct lock wanted(const struct ns_call *c)
 		.pid = req->pid,
 		.kind = req->kind,
 		.type = req->type,
+		.read_only = c->ctx->read_only,
 	};
 }
 

@@ -121,6 +121,7 @@ static json_t *describe_lock(const struct who *w, const struct lock *lock)
 
 	json_object_set_new(object, "kind", json_string(kind_state_name(lock->kind)));
 	json_object_set_new(object, "lock", json_string(lock_state_name(lock->type)));
+	json_object_set_new(object, "read_only", json_boolean(lock->read_only));
 	json_object_set_new(object, "start", json_integer((json_int_t)lock->start));
 	json_object_set_new(object, "end", json_integer((json_int_t)min_u64(lock->end, INT64_MAX)));
 	json_object_set_new(object, "pid", json_integer(lock->pid));

@@ -124,6 +124,43 @@ wait_at_server() {
 	done
 }
 
+@test "an exclusive lock of a read-only mount keeps out those that only read, and no writer" {
+	start_server
+	mount_number 1 ,share
+	mount_number 2 ,ro,share
+	mount_number 3 ,ro,share
+	: >"$dir/1/file"
+	start reader flock "$dir/2/file" sh -c 'echo got; read -r line'
+	says reader got
+	run flock -n "$dir/2/file" true
+	[ "$status" -eq 1 ]
+	run flock -n "$dir/3/file" true
+	[ "$status" -eq 1 ]
+	run flock -n -s "$dir/3/file" true
+	[ "$status" -eq 1 ]
+	finds got 1 flock shared 0
+	finds got 1 flock alone 0
+	rmemfsctl who default /file "$socket" | grep -E "^locked by .*flock exclusive lock, process [0-9]+, read-only$"
+	let_go reader
+	# It waits for a writer itself.
+	start writer locker hold flock alone "$dir/1/file" 0
+	says writer got
+	run flock -n -s "$dir/2/file" true
+	[ "$status" -eq 1 ]
+	start waiting flock "$dir/2/file" sh -c 'echo got; read -r line'
+	until_true 20 wait_at_server 1
+	let_go writer
+	says waiting got
+	finds got 1 flock alone 0
+	let_go waiting
+	# To read undisturbed there are shared locks, as on any mount.
+	start shared flock -s "$dir/2/file" sh -c 'echo got; read -r line'
+	says shared got
+	finds busy 1 flock alone 0
+	finds got 1 flock shared 0
+	let_go shared
+}
+
 @test "locks of the whole file and of records are nothing to each other" {
 	begin 1 2
 	start one locker hold flock alone "$dir/1/file" 0

@@ -892,8 +892,9 @@ static void who__has_and_who_waits(void **state)
 		"\"state\":\"active\",\"waits_for\":[],\"lease\":\"exclusive\",\"pin\":true,\"since\":1");
 	expect_words(json, "\"recall\":{\"keep\":\"shared\",\"ms\":");
 	expect_words(json, "\"request\":\"lease\",\"lease\":\"shared\",\"ms\":");
-	expect_words(json, "\"kind\":\"fcntl\",\"lock\":\"exclusive\",\"start\":0,\"end\":9,"
-			   "\"pid\":77}]");
+	expect_words(json,
+		"\"kind\":\"fcntl\",\"lock\":\"exclusive\",\"read_only\":false,\"start\":0,\"end\":9,"
+		"\"pid\":77}]");
 	expect_words(json, "\"start\":3,\"end\":9,\"pid\":77,\"ms\":");
 	assert_true(status_says("\"locks\":1,\"lock_waits\":1}"));
 	assert_true(status_says("\"contested\":[{\"inode\":2,\"path\":null,\"waiting\":1"));

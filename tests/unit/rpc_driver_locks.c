@@ -156,6 +156,23 @@ static void end__of_a_holder_that_is_silent(void **state)
 	end_all();
 }
 
+static void read_only__locks_keep_no_writer_out(void **state)
+{
+	begin(0, ATTACH_SHARED);
+	begin(1, ATTACH_SHARED | ATTACH_READ_ONLY);
+	begin(2, ATTACH_SHARED | ATTACH_READ_ONLY);
+	file = make_file(0, "file");
+	assert_int_equal(lock(1, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(2, LOCK_EXCLUSIVE, 7), -EINPROGRESS);
+	assert_int_equal(lock(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(lock(1, LOCK_FREE, 0), 0);
+	assert_int_equal(told(2), 0);
+	assert_int_equal(lock(0, LOCK_FREE, 0), 0);
+	await_told(2, 7);
+	assert_int_equal(lock(2, LOCK_EXCLUSIVE, 7), 0);
+	end_all();
+}
+
 static void restart__keeps_locks(void **state)
 {
 	begin_all();
@@ -187,6 +204,7 @@ int driver_run_locks(void)
 		SHARERS_TEST(end__of_a_holder_frees_its_locks),
 		SHARERS_TEST(end__of_a_holder_that_is_gone),
 		SHARERS_TEST(end__of_a_holder_that_is_silent),
+		SHARERS_TEST(read_only__locks_keep_no_writer_out),
 		SHARERS_TEST(restart__keeps_locks),
 	};
 

@@ -8,7 +8,7 @@ enum { STORE_BYTES = 4 << 20, LOCKS = 2 };
 
 /* ---- what is there --------------------------------------------------------------------------- */
 
-static uint64_t file, alone, first, second;
+static uint64_t file, alone, first, second, third;
 
 static uint64_t new_session(uint32_t flags)
 {
@@ -39,6 +39,7 @@ static int set_up(void **state)
 	alone = fx.ctx.session;
 	first = new_session(ATTACH_SHARED);
 	second = new_session(ATTACH_SHARED);
+	third = new_session(ATTACH_SHARED | ATTACH_READ_ONLY);
 	fx.ctx.shared = true;
 	fx.ctx.lock_limit = SESSION_LOCKS_MAX;
 	fx.ctx.session = first;
@@ -47,6 +48,10 @@ static int set_up(void **state)
 	lock(first, LOCK_KIND_POSIX, 30, 39);
 	lock(first, LOCK_KIND_FLOCK, 0, LOCK_END_MAX);
 	lock(second, LOCK_KIND_POSIX, 20, 29);
+	fx.ctx.read_only = true;
+	lock(third, LOCK_KIND_POSIX, 50, 59);
+	fx.ctx.read_only = false;
+	lock(second, LOCK_KIND_POSIX, 55, 65);
 	keep_image();
 	return 0;
 }
@@ -108,6 +113,17 @@ static void in_anothers_way(void)
 	put_one(key_of(file), second, (struct stored){5, 15, 25, LOCK_KIND_POSIX, LOCK_SHARED});
 }
 
+enum { READ_ONLY = 128 };
+
+/* Beside what another one has alone there may be one more that only reads, and no two. */
+static void of_two_who_read(void)
+{
+	put_one(key_of(file), first,
+		(struct stored){5, 10, 19, LOCK_KIND_POSIX, LOCK_EXCLUSIVE | READ_ONLY});
+	put_one(key_of(file), second,
+		(struct stored){5, 15, 25, LOCK_KIND_POSIX, LOCK_EXCLUSIVE | READ_ONLY});
+}
+
 static void out_of_order(void)
 {
 	const struct stored locks[LOCKS] = {{1, 60, 69, LOCK_KIND_POSIX, LOCK_EXCLUSIVE}, sound};
@@ -137,6 +153,12 @@ static void of_no_type(void)
 	put_one(key_of(file), second, (struct stored){1, 0, 9, LOCK_KIND_POSIX, LOCK_FREE});
 }
 
+static void of_no_type_that_reads(void)
+{
+	put_one(key_of(file), second,
+		(struct stored){1, 0, 9, LOCK_KIND_POSIX, LOCK_FREE | READ_ONLY});
+}
+
 static void backwards(void)
 {
 	put_one(key_of(file), second, (struct stored){1, 9, 8, LOCK_KIND_POSIX, LOCK_SHARED});
@@ -153,11 +175,14 @@ static const struct corruption corruptions[] = {
 	{of_no_export, "table lock has records of export 9, which is not there"},
 	{in_anothers_way,
 		"inode N is locked by session N and by session N, and one has that alone"},
+	{of_two_who_read,
+		"inode N is locked by session N and by session N, and one has that alone"},
 	{out_of_order, "the locks of inode N for session N are out of order, or not whole"},
 	{in_two, "the locks of inode N for session N are out of order, or not whole"},
 	{of_half_a_file, "the locks of inode 999 for session N are out of order, or not whole"},
 	{of_no_kind, "of table lock can't be read"},
 	{of_no_type, "of table lock can't be read"},
+	{of_no_type_that_reads, "of table lock can't be read"},
 	{backwards, "of table lock can't be read"},
 	{empty, "of table lock can't be read"},
 };

@@ -228,6 +228,138 @@ static void lock__is_refused(void **state)
 	fx.ctx.read_only = false;
 }
 
+/* ---- sessions that only read ----------------------------------------------------------------- */
+
+/* The same by a session that is mounted read-only. */
+static int ro_set(unsigned session, uint8_t type, uint64_t start, uint64_t end)
+{
+	int err;
+
+	fx.ctx.read_only = true;
+	err = set(session, type, start, end);
+	fx.ctx.read_only = false;
+	return err;
+}
+
+static int ro_whole(unsigned session, uint8_t type, uint64_t number)
+{
+	int err;
+
+	fx.ctx.read_only = true;
+	err = whole(session, type, number);
+	fx.ctx.read_only = false;
+	return err;
+}
+
+static uint8_t type_in_way(unsigned session, bool read_only)
+{
+	fx.ctx.session = sessions[session];
+	fx.ctx.read_only = read_only;
+	assert_int_equal(FX_RUN(.op = RPC_GETLK, .lock = record(LOCK_EXCLUSIVE, 0, 0)), 0);
+	fx.ctx.read_only = false;
+	return fx.rep.getlk.type;
+}
+
+static void read_only__exclusive_lock_keeps_out_those_who_read(void **state)
+{
+	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(ro_whole(1, LOCK_SHARED, 0), -EAGAIN);
+	assert_int_equal(whole(2, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), -EAGAIN);
+	fx_check();
+	assert_int_equal(ro_whole(0, LOCK_FREE, 0), 0);
+	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(ro_whole(0, LOCK_SHARED, 0), -EAGAIN);
+	assert_int_equal(whole(2, LOCK_SHARED, 0), 0);
+	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(ro_whole(0, LOCK_SHARED, 0), 0);
+}
+
+static void read_only__record_lock_is_in_no_writers_way(void **state)
+{
+	assert_int_equal(ro_set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(type_in_way(1, true), LOCK_EXCLUSIVE);
+	assert_int_equal(type_in_way(1, false), LOCK_FREE);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 5, 5), 0);
+	fx_reopen();
+	assert_int_equal(set(2, LOCK_EXCLUSIVE, 0, 4), 0);
+	assert_int_equal(ro_set(2, LOCK_SHARED, 9, 9), -EAGAIN);
+	fx_check();
+}
+
+static void read_only__shared_lock_is_as_any(void **state)
+{
+	assert_int_equal(ro_whole(0, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(1, LOCK_SHARED, 0), 0);
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
+}
+
+/* Who only reads waits for who writes, and is passed by those who come later to write. */
+static void read_only__wait_has_no_writer_behind_it(void **state)
+{
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 11), -EINPROGRESS);
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 12), -EINPROGRESS);
+	assert_int_equal(whole(0, LOCK_FREE, 0), 0);
+	expect_told(2, "1:11 2:12");
+	assert_int_equal(whole(2, LOCK_EXCLUSIVE, 12), 0);
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 11), -EINPROGRESS);
+	assert_int_equal(whole(2, LOCK_FREE, 0), 0);
+	expect_told(1, "1:11");
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 11), 0);
+}
+
+/* Others may have locks beside it by now: it is what it was until it is taken anew. */
+static void read_only__lock_of_a_session_that_may_write_now(void **state)
+{
+	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	assert_int_equal(whole(1, LOCK_FREE, 0), 0);
+	assert_int_equal(whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	/* And of one that only reads now. */
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 0), -EAGAIN);
+	fx_check();
+}
+
+static void read_only__lock_holds_among_the_owners_of_a_session(void **state)
+{
+	struct rpc_lock other = record(LOCK_EXCLUSIVE, 0, 0);
+
+	other.owner = 2;
+	assert_int_equal(ro_set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(lock(0, other), -EAGAIN);
+}
+
+static void read_only__part_that_is_taken_anew(void **state)
+{
+	assert_int_equal(ro_set(0, LOCK_EXCLUSIVE, 0, 9), 0);
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 5, 14), 0);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 4, 4), 0);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 5, 5), -EAGAIN);
+	assert_int_equal(set(1, LOCK_EXCLUSIVE, 14, 14), -EAGAIN);
+	assert_int_equal(meta_holder(fx.m, 0, sessions[0]).locks, 2);
+	fx_check();
+	assert_int_equal(set(1, LOCK_FREE, 4, 4), 0);
+	assert_int_equal(set(0, LOCK_EXCLUSIVE, 0, 14), 0);
+	assert_int_equal(meta_holder(fx.m, 0, sessions[0]).locks, 1);
+}
+
+static void read_only__wait_of_a_session_that_may_write_now(void **state)
+{
+	assert_int_equal(ro_whole(0, LOCK_EXCLUSIVE, 0), 0);
+	assert_int_equal(ro_whole(1, LOCK_EXCLUSIVE, 11), -EINPROGRESS);
+	expect_told(0, "");
+	assert_int_equal(meta_begin(fx.m), 0);
+	assert_int_equal(meta_session_set_flags(fx.m, sessions[1], ATTACH_SHARED), 0);
+	assert_int_equal(meta_commit(fx.m), 0);
+	expect_told(1, "1:11");
+	assert_int_equal(whole(1, LOCK_EXCLUSIVE, 11), 0);
+}
+
 static void lock__too_many(void **state)
 {
 	for (uint64_t i = 0; i < LOCKS_MAX; i++)
@@ -618,6 +750,14 @@ int main(void)
 		CASE(flock__converts),
 		CASE(flock__is_given_up_while_more_is_waited_for),
 		CASE(lock__is_refused),
+		CASE(read_only__exclusive_lock_keeps_out_those_who_read),
+		CASE(read_only__record_lock_is_in_no_writers_way),
+		CASE(read_only__shared_lock_is_as_any),
+		CASE(read_only__wait_has_no_writer_behind_it),
+		CASE(read_only__lock_of_a_session_that_may_write_now),
+		CASE(read_only__lock_holds_among_the_owners_of_a_session),
+		CASE(read_only__part_that_is_taken_anew),
+		CASE(read_only__wait_of_a_session_that_may_write_now),
 		CASE(lock__too_many),
 		CASE(lock__too_many_of_a_session),
 		CASE(unlock__of_the_middle__is_bounded),
