@@ -285,6 +285,7 @@ static void init_lists(struct server *s)
 	list_init(&s->ready);
 	list_init(&s->parked);
 	list_init(&s->waiting);
+	list_init(&s->strangers);
 	list_init(&s->stalled);
 }
 

@@ -98,10 +98,11 @@ struct server {
 
 	struct list turns; /* struct session: those that have asked for something, see turns.h */
 	/* struct request; each is in one of these, or its session's, or in a batch, or free. */
-	struct list ready;   /* to be run again, or of no session: before all others */
-	struct list parked;  /* waiting for pages */
-	struct list waiting; /* ATTACHes that wait for another session or channel to end */
-	struct list stalled; /* REGIONS that wait for the transport to make keys */
+	struct list ready;     /* to be run again, or of no session: before all others */
+	struct list parked;    /* waiting for pages */
+	struct list waiting;   /* ATTACHes that wait for another session or channel to end */
+	struct list strangers; /* STATUS of strangers that wait for their turn */
+	struct list stalled;   /* REGIONS that wait for the transport to make keys */
 };
 
 /* Those that end it. */

@@ -15,6 +15,7 @@
 #include "server/recall.h"
 #include "server/reuse.h"
 #include "server/snapshot.h"
+#include "server/status.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
 enum {
@@ -582,6 +583,7 @@ int sessions_tick(struct server *s)
 	sooner_if_any(&next, snapshot_tick(s, now));
 	sooner_if_any(&next, recalls_tick(s, now));
 	sooner_if_any(&next, lock_news_tick(s, now));
+	sooner_if_any(&next, status_tick(s, now));
 	tick_unfinished(s, now, &next);
 	tick_rings(s, now, &next);
 	return next < 0 ? -1 : (int)max_i64(1, next - now);

@@ -387,33 +387,59 @@ static json_t *describe(const struct server *s, bool names)
 
 /* ---- strangers ------------------------------------------------------------------------------- */
 
-/* A second's answers at once, and then each when its time has come. */
-static bool may_tell_stranger(struct server *s)
+/* A second's answers at once, and then each when its time has come: when that of the next one has.
+ */
+static int64_t next_answer_ms(const struct server *s, int64_t now)
 {
-	const int64_t each_ms = 1000 / STRANGERS_PER_S;
-	int64_t now = now_ms(), from = max_i64(s->told_until_ms, now - 1000);
-
-	if (from + each_ms > now)
-		return false;
-	s->told_until_ms = from + each_ms;
-	return true;
+	return max_i64(s->told_until_ms, now - 1000) + 1000 / STRANGERS_PER_S;
 }
 
-static void tell_stranger(struct request *req, uint32_t offset)
+static void tell_stranger(struct request *req)
 {
-	static const char too_often[] = "too many ask for the status now; ask again in a second";
-	struct rpc_reply rep = {.status = -EAGAIN, .text = {too_often, sizeof(too_often) - 1}};
 	char text[128];
 	int len = snprintf(text, sizeof(text), "{\"version\":\"%s\",\"wire_version\":%d}",
 		RMEMFS_VERSION, RMEMFS_WIRE_VERSION);
+	uint64_t offset = min_u64(req->rpc.status.offset, (uint64_t)len);
+	struct rpc_reply rep = {.status_text.total = (uint32_t)len};
 
-	if (may_tell_stranger(req->conn->server)) {
-		rep = (struct rpc_reply){.status_text.total = (uint32_t)len};
-		offset = (uint32_t)min_u64(offset, (uint64_t)len);
-		rep.status_text.tail.data = (const uint8_t *)text + offset;
-		rep.status_text.tail.len = (uint32_t)len - offset;
-	}
+	rep.status_text.tail.data = (const uint8_t *)text + offset;
+	rep.status_text.tail.len = (uint32_t)(len - offset);
 	request_answer(req, &rep);
+}
+
+int64_t status_tick(struct server *s, int64_t now)
+{
+	while (!list_empty(&s->strangers)) {
+		int64_t at = next_answer_ms(s, now);
+
+		if (at > now)
+			return at;
+		s->told_until_ms = at;
+		tell_stranger(list_entry(list_pop(&s->strangers), struct request, link));
+	}
+	return -1;
+}
+
+static bool too_many_strangers(const struct server *s)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->strangers)
+		n++;
+	return n >= STRANGERS_WAITING;
+}
+
+static void answer_stranger(struct request *req)
+{
+	struct server *s = req->conn->server;
+
+	if (too_many_strangers(s)) {
+		conn_breach(req->conn, "too many ask for the status");
+		return;
+	}
+	list_del(&req->link);
+	list_add_tail(&s->strangers, &req->link);
+	status_tick(s, now_ms());
 }
 
 void status_answer(struct request *req)
@@ -422,7 +448,7 @@ void status_answer(struct request *req)
 	uint32_t offset = req->rpc.status.offset;
 
 	if (conn_is_stranger(c)) {
-		tell_stranger(req, offset);
+		answer_stranger(req);
 		return;
 	}
 	if (!offset && status_take(c, describe(c->server, conn_is_admin(c)))) {
