@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -55,39 +56,107 @@ static FILE *open_proc(uint32_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* What a line of its status says; to be freed. NULL: not known. */
-static char *status_of(const struct request *req, const char *name)
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+/* The last of "Uid:\treal effective saved filesystem": the kernel checks by that one. */
+static uint32_t filesystem_id(const char *ids)
 {
-	FILE *f = open_proc(req->pid, "status");
+	unsigned id = REQUEST_NO_ID;
+
+	return sscanf(ids, "%*u %*u %*u %u", &id) == 1 ? id : REQUEST_NO_ID;
+}
+
+/* seen: the rest is what /proc shows; else the ids are what the request says, and no more. */
+struct credentials {
+	bool seen;
+	uint32_t uid, gid;
+	char *groups; /* to be freed */
+	uint64_t capabilities;
+};
+
+/* In the order of the file (proc_pid_status(5)). A kernel thread, such as NFS's, has no memory. It
+ * acts for others, whom its own credentials say nothing of. */
+enum { UID, GID, GROUPS, VM_SIZE, CAPABILITIES, NLINES };
+static const char *const status_names[NLINES] = {"Uid:", "Gid:", "Groups:", "VmSize:", "CapEff:"};
+
+static void read_lines(FILE *f, struct credentials *c)
+{
 	autofree char *line = NULL;
-	char *found = NULL;
 	size_t size = 0;
+	unsigned n = 0;
 
-	if (!f)
-		return NULL;
-	if (find_line(f, name, &line, &size))
-		found = strdup(line + strlen(name));
-	fclose(f);
-	return found;
+	for (; n < NLINES && find_line(f, status_names[n], &line, &size); n++) {
+		const char *value = line + strlen(status_names[n]);
+
+		if (n == UID)
+			c->uid = filesystem_id(value);
+		else if (n == GID)
+			c->gid = filesystem_id(value);
+		else if (n == GROUPS)
+			c->groups = strdup(value);
+		else if (n == CAPABILITIES)
+			c->capabilities = strtoull(value, NULL, 16);
+	}
+	c->seen = n == NLINES && c->groups;
 }
 
-bool caller_in_group(const struct request *req, uint32_t gid)
+static struct credentials read_credentials(const struct request *req)
 {
-	autofree char *groups = req->gid == gid ? NULL : status_of(req, "Groups:");
+	struct credentials c = {.uid = REQUEST_NO_ID, .gid = REQUEST_NO_ID};
+	FILE *f = open_proc(req->pid, "status");
 
-	return req->gid == gid || (groups && lists(groups, gid));
+	if (f) {
+		read_lines(f, &c);
+		fclose(f);
+	}
+	if (!c.seen) {
+		free(c.groups);
+		c = (struct credentials){.uid = REQUEST_NO_ID, .gid = REQUEST_NO_ID};
+	}
+	if (req->uid != REQUEST_NO_ID)
+		c.uid = req->uid;
+	if (req->gid != REQUEST_NO_ID)
+		c.gid = req->gid;
+	return c;
 }
 
-static bool has_capabilities(const struct request *req, uint64_t wanted)
+bool caller_is_seen(const struct request *req)
 {
-	autofree char *effective = status_of(req, "CapEff:");
+	struct credentials c = read_credentials(req);
 
-	return effective && !(wanted & ~strtoull(effective, NULL, 16));
+	free(c.groups);
+	return c.seen;
+}
+
+enum caller_root caller_root(const struct request *req)
+{
+	struct credentials c = {.uid = req->uid};
+
+	if (req->uid == REQUEST_NO_ID) {
+		c = read_credentials(req);
+		free(c.groups);
+	}
+	if (c.uid == REQUEST_NO_ID)
+		return CALLER_MAY_BE_ROOT;
+	return c.uid == 0 ? CALLER_IS_ROOT : CALLER_IS_NOT_ROOT;
 }
 
 bool caller_is_capable(const struct request *req, unsigned capability)
 {
-	return has_capabilities(req, 1ULL << capability);
+	struct credentials c = read_credentials(req);
+
+	free(c.groups);
+	return c.capabilities & 1ULL << capability;
+}
+
+bool caller_is_in_our_user_namespace(const struct request *req)
+{
+	struct stat ours, its;
+	char path[40];
+
+	snprintf(path, sizeof(path), "/proc/%u/ns/user", req->pid);
+	return proc_is_ours() && !stat(path, &its) && !stat("/proc/self/ns/user", &ours) &&
+	       its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
 }
 
 /* ---- rights ---------------------------------------------------------------------------------- */
@@ -111,34 +180,51 @@ static bool find_range(
 	return found;
 }
 
-static struct id_range owners_of(const struct request *req, uint64_t capabilities, uint32_t known)
+static struct id_range only(uint32_t id)
 {
-	struct id_range range;
+	return id == REQUEST_NO_ID ? ID_RANGE_NONE : (struct id_range){id, id};
+}
 
-	if (known != req->uid && has_capabilities(req, capabilities) &&
-		find_range(req, "uid_map", known, &range))
-		return range;
-	return (struct id_range){req->uid, req->uid};
+static bool has_all(const struct credentials *c, uint64_t capabilities)
+{
+	return c->seen && !(capabilities & ~c->capabilities);
 }
 
 struct rights caller_rights(const struct request *req, uint64_t capabilities, uint32_t known)
 {
-	if (req->uid == 0)
+	struct credentials c = {.uid = req->uid};
+	struct id_range range;
+
+	if (c.uid != known && c.uid != 0) {
+		c = read_credentials(req);
+		free(c.groups);
+	}
+	if (c.uid == 0)
 		return (struct rights){.bound = false};
-	return (struct rights){true, owners_of(req, capabilities, known), ID_RANGE_NONE};
+	if (c.uid == known || !has_all(&c, capabilities) ||
+		!find_range(req, "uid_map", known, &range))
+		range = only(c.uid);
+	return (struct rights){true, range, ID_RANGE_NONE};
 }
 
 struct id_range caller_groups(const struct request *req, uint32_t known)
 {
-	struct id_range range;
+	struct id_range range = ID_RANGE_NONE;
+	struct credentials c;
 
 	if (req->uid == 0)
 		return ID_RANGE_ALL;
-	if (caller_in_group(req, known))
-		return (struct id_range){known, known};
-	if (caller_is_capable(req, CAP_FSETID) && find_range(req, "gid_map", known, &range))
-		return range;
-	return ID_RANGE_NONE;
+	if (req->gid == known)
+		return only(known);
+	c = read_credentials(req);
+	if (c.uid == 0)
+		range = ID_RANGE_ALL;
+	else if (c.gid == known || (c.groups && lists(c.groups, known)))
+		range = only(known);
+	else if (!has_all(&c, 1ULL << CAP_FSETID) || !find_range(req, "gid_map", known, &range))
+		range = ID_RANGE_NONE;
+	free(c.groups);
+	return range;
 }
 
 /* ---- signals --------------------------------------------------------------------------------- */

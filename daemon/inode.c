@@ -234,8 +234,10 @@ void inode_forget(struct inode *inode, uint64_t n)
 	uint64_t had = __atomic_fetch_sub(&inode->nlookup, n, __ATOMIC_ACQ_REL);
 
 	assert(had >= n);
-	if (had == n && n)
+	if (had == n && n) {
+		kernel_owner_forget(inode);
 		inode_put(inode);
+	}
 }
 
 /* ---- attributes ------------------------------------------------------------------------------ */

@@ -37,6 +37,7 @@
 #include "daemon/extent_map.h"
 #include "daemon/gate.h"
 #include "daemon/grants.h"
+#include "daemon/kernel_owner.h"
 #include "daemon/lease.h"
 #include "daemon/lock_owner.h"
 #include "daemon/names.h"
@@ -101,8 +102,9 @@ struct inode {
 	struct cached cached;     /* likewise */
 	uint64_t unleased;        /* the table's epoch when that was got or given back */
 	struct told told;
-	struct appends appends;   /* likewise */
-	struct inode_locks locks; /* likewise */
+	struct kernel_owner kernel_owner; /* likewise */
+	struct appends appends;           /* likewise */
+	struct inode_locks locks;         /* likewise */
 };
 
 struct inode_shard;

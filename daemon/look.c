@@ -239,7 +239,7 @@ static void find_child(struct request *req, struct inode *dir, struct look_chang
 		atomic_fetch_add(&looks_of(req)->nblind, 1);
 }
 
-/* The kernel has looked whose the file is. */
+/* The kernel has looked whose the file is. A caller that is not known is not taken for root. */
 static bool may_take_own_only(const struct request *req, struct inode *dir)
 {
 	struct attr attr;

@@ -234,7 +234,8 @@ static const char *reason(int err)
 	case -ENOTCONN:
 		return "its daemon is gone; umount it and mount it again";
 	case -EPERM:
-		return "only root may";
+		return "only root may, from where the daemon sees its process: not from outside of "
+		       "the daemon's PID namespace";
 	case -EUSERS:
 		return "other mounts read the export; the daemon's log names one";
 	default:

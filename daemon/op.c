@@ -193,8 +193,10 @@ void op_reply_entry(struct request *req, struct inode *inode)
 	struct ttl ttl = op_ttl(req);
 	struct attr attr = op_of(req)->seen;
 
-	if (!req->replied)
+	if (!req->replied) {
 		inode_remember(inode);
+		kernel_owner_tell(inode, &attr);
+	}
 	path_note(inode, req->node, req->args.name);
 	attr.size = cached_size_of_entry(inode, attr.size);
 	op_end(req);

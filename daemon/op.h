@@ -208,6 +208,10 @@ void op_grow(struct request *req, uint64_t size, void (*then)(struct request *re
  * written or changed the owner, and the set, unless NULL, has it taken away. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set);
 
+/* Likewise, where the request does not say whether its caller is privileged: all but root are not.
+ */
+bool op_caller_takes_privileges(const struct request *req, struct inode *inode);
+
 /* Takes away from a file what changing its data does: capabilities, and with set_ids set-user-id.
  * Then then(req, 0) goes on. */
 void op_drop_privileges(

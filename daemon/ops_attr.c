@@ -13,6 +13,7 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 {
 	struct ttl ttl = op_ttl(req);
 
+	kernel_owner_tell(op_of(req)->inode, attr);
 	op_end(req);
 	if (req->op == OP_STATX)
 		reply_statx(req, attr, ttl);

@@ -188,7 +188,7 @@ void op_copy(struct request *req)
 	st->source = op->inode;
 	op->inode = inode_of_node(req->thread->fs, req->args.node2);
 	if (inode_is_regular(st->source) && inode_is_regular(op->inode))
-		op_drop_privileges(req, req->uid != 0, copy_enter);
+		op_drop_privileges(req, op_caller_takes_privileges(req, op->inode), copy_enter);
 	else
 		copy_finish(req, -EINVAL);
 }

@@ -253,12 +253,12 @@ static bool is_supported(uint32_t mode)
 void op_fallocate(struct request *req)
 {
 	uint32_t mode = req->args.mode;
+	struct op *op = op_begin(req);
 
-	op_begin(req);
 	begin_pass(req, mode & FALLOC_FL_ZERO_RANGE ? FALLOC_FL_KEEP_SIZE : mode);
 	if (!is_supported(mode))
 		op_finish(req, -EOPNOTSUPP);
 	else
-		/* The request does not say what its caller may: all but root. */
-		op_drop_privileges(req, req->uid != 0, fallocate_enter);
+		op_drop_privileges(
+			req, op_caller_takes_privileges(req, op->inode), fallocate_enter);
 }

@@ -156,6 +156,7 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 	}
 	inode_see(inode, &op_of(req)->seen, &attr);
 	inode_remember(inode);
+	kernel_owner_tell(inode, &attr);
 	if (req->args.name)
 		path_note(inode, req->node, req->args.name);
 	op_end(req);

@@ -32,8 +32,10 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
 		    &st->op.seen, op_ttl(req)))
 		return false;
-	if (!req->replied)
+	if (!req->replied) {
 		inode_remember(inode);
+		kernel_owner_tell(inode, &st->op.seen);
+	}
 	return true;
 }
 

@@ -1,5 +1,6 @@
 /* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
  * being written, with its next COMMIT. */
+#include <errno.h>
 #include <linux/capability.h>
 
 #include "daemon/caller.h"
@@ -8,7 +9,12 @@
 #include "daemon/op.h"
 #include "daemon/ops.h"
 
-static void setattr_done(struct request *req, int status)
+struct setattr_state {
+	struct op op;
+	bool by_kernel; /* its rights are kernel_owner_rights() */
+};
+
+static void setattr_end(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 	struct ttl ttl = op_ttl(req);
@@ -17,6 +23,8 @@ static void setattr_done(struct request *req, int status)
 	/* Without an answer of the server's. */
 	if (!attr.ino)
 		inode_attr(op->inode, &attr);
+	if (!status && !req->replied)
+		kernel_owner_settle(op->inode, &attr);
 	op_end(req);
 	if (status)
 		reply_error(req, status);
@@ -45,19 +53,47 @@ static uint64_t capabilities_for(uint32_t valid)
 	       (valid & SET_BY_OWNER & ~(uint32_t)SET_OWNERS ? 1ULL << CAP_FOWNER : 0);
 }
 
-static void bind_to_rights(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+/* The kernel leaves a set-group-id in a mode that it sends if the caller is in the group, and says
+ * nothing of it where a new owner takes that bit away. */
+static struct id_range groups_for(
+	const struct request *req, struct inode *inode, const struct rpc_setattr *set, uint32_t gid)
+{
+	uint32_t group = rpc_setattr_group(set, gid);
+
+	if (set->valid & SET_NO_PRIVILEGES)
+		return caller_groups(req, group);
+	if (set->valid & SET_MODE && set->mode & S_ISGID)
+		return kernel_owner_groups(req, inode, group);
+	return ID_RANGE_NONE;
+}
+
+static void bind_to_caller(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct attr attr;
 
 	inode_attr(inode, &attr);
 	set->rights = caller_rights(req, capabilities_for(set->valid), attr.uid);
-	if (set->valid & SET_NO_PRIVILEGES || (set->valid & SET_MODE && set->mode & S_ISGID))
-		set->rights.groups = caller_groups(req, rpc_setattr_group(set, attr.gid));
+	set->rights.groups = groups_for(req, inode, set, attr.gid);
 }
 
-/* A mount that has its export for itself knows all. On others the kernel has checked the caller by
- * what it was told last, and only a file that is cut nobody else changes meanwhile. */
-static void settle_rights(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+/* The kernel has checked the caller by what it was told last. That has to hold at the server. */
+static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct attr attr;
+
+	st->by_kernel = kernel_owner_rights(req, inode, &set->rights);
+	if (st->by_kernel) {
+		inode_attr(inode, &attr);
+		set->rights.groups = groups_for(req, inode, set, attr.gid);
+	} else {
+		bind_to_caller(req, inode, set);
+	}
+}
+
+/* A mount that has its export for itself knows all. On others only a file that is cut nobody else
+ * changes meanwhile. */
+static void settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	bool drops = drops_privileges(req, inode, set);
 
@@ -67,6 +103,21 @@ static void settle_rights(const struct request *req, struct inode *inode, struct
 	} else if (drops) {
 		op_takes_privileges(req, inode, set);
 	}
+}
+
+static void setattr_done(struct request *req, int status)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct rpc_setattr set = st->op.set;
+
+	if (status == -EPERM && st->by_kernel && !req->replied) {
+		/* The owner has changed: the caller may have rights all the same. */
+		st->by_kernel = false;
+		bind_to_caller(req, st->op.inode, &set);
+		op_set_attr(req, &set, setattr_done);
+		return;
+	}
+	setattr_end(req, status);
 }
 
 /* ---- with the next COMMIT -------------------------------------------------------------------- */
@@ -169,12 +220,12 @@ void op_setattr(struct request *req)
 	};
 
 	if (cuts_what_is_told(req, op->inode)) {
-		setattr_done(req, 0);
+		setattr_end(req, 0);
 		return;
 	}
 	settle_rights(req, op->inode, &set);
 	if (set.valid && !set_along(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else
-		setattr_done(req, 0);
+		setattr_end(req, 0);
 }

@@ -26,6 +26,7 @@ struct xattr_state {
 	uint32_t keep;        /* the number that the server keeps it by; 0: none */
 	uint32_t stage;       /* of SETXATTR's parts; 0: none */
 	struct rights rights; /* to set or remove it */
+	bool by_kernel;       /* these are kernel_owner_rights() */
 	int why;              /* that is being dropped */
 	uint64_t cookie;      /* of the last name that was put into the list */
 };
@@ -83,19 +84,36 @@ static bool may_have(struct inode *inode, uint32_t flag)
 
 /* A list is its inode's owner's to change, and the kernel has checked the caller by the one that it
  * was told last; see settle_rights() in ops_setattr.c. */
-static struct rights rights_to_change(
-	const struct request *req, struct inode *inode, const struct xattr_kind *kind)
+static void settle_rights(struct request *req, const struct xattr_kind *kind)
 {
-	struct rights rights = {.bound = false};
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct inode *inode = st->op.inode;
 	struct attr attr;
 
 	if (!kind->is_acl || !inode->fs->options.sharing)
-		return rights;
+		return;
 	inode_attr(inode, &attr);
-	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
+	st->by_kernel = kernel_owner_rights(req, inode, &st->rights);
+	if (!st->by_kernel)
+		st->rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
 	if (kind->flag == ATTR_ACL)
-		rights.groups = caller_groups(req, attr.gid);
-	return rights;
+		st->rights.groups = kernel_owner_groups(req, inode, attr.gid);
+}
+
+/* The owner has changed: the caller may have rights all the same. True: it is to be asked again. */
+static bool looks_at_caller(struct request *req, int status)
+{
+	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct id_range groups = st->rights.groups;
+	struct attr attr;
+
+	if (status != -EPERM || !st->by_kernel || req->replied)
+		return false;
+	inode_attr(st->op.inode, &attr);
+	st->by_kernel = false;
+	st->rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
+	st->rights.groups = groups;
+	return true;
 }
 
 /* ---- GETXATTR -------------------------------------------------------------------------------- */
@@ -229,13 +247,15 @@ void op_getxattr(struct request *req)
 
 /* ---- LISTXATTR ------------------------------------------------------------------------------- */
 
-/* The kernel leaves it to us not to show them to those who can't read them. */
+/* The kernel keeps the values of these from all but root, and leaves it to us to hide the names. A
+ * caller that may be root is shown them, for a copy that lacks them would be worse. */
 static bool is_hidden(const struct request *req, const struct rpc_str *name)
 {
 	static const char trusted[] = "trusted.";
 
-	return req->uid != 0 && name->len >= sizeof(trusted) - 1 &&
-	       memcmp(name->s, trusted, sizeof(trusted) - 1) == 0;
+	return name->len >= sizeof(trusted) - 1 &&
+	       memcmp(name->s, trusted, sizeof(trusted) - 1) == 0 &&
+	       caller_root(req) == CALLER_IS_NOT_ROOT;
 }
 
 static int put_name(struct request *req, const struct rpc_str *name)
@@ -341,10 +361,18 @@ static void setxattr_finish(struct request *req, int status)
 	op_finish(req, status);
 }
 
+static void setxattr_go(struct request *req);
+
+/* The parts that were staged are gone. */
 static void setxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
 	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
-	setxattr_finish(req, rep->status);
+	if (looks_at_caller(req, rep->status)) {
+		request_state(req, struct xattr_state)->at = 0;
+		setxattr_go(req);
+	} else {
+		setxattr_finish(req, rep->status);
+	}
 }
 
 static struct rpc_tail rest_of_value(const struct request *req, uint32_t at, uint32_t max)
@@ -372,8 +400,6 @@ static void setxattr_send(struct request *req)
 	};
 	op_rpc(req, setxattr_answered);
 }
-
-static void setxattr_go(struct request *req);
 
 static void stage_dropped(struct request *req, const struct rpc_reply *rep)
 {
@@ -440,7 +466,7 @@ void op_setxattr(struct request *req)
 
 	op_begin(req);
 	if (!status)
-		st->rights = rights_to_change(req, st->op.inode, kind);
+		settle_rights(req, kind);
 	/* The server has others give back what they have of the file. */
 	if (!status && req->thread->fs->options.sharing && !request_stow(req))
 		status = -ENOMEM;
@@ -454,6 +480,8 @@ void op_setxattr(struct request *req)
 
 /* ---- REMOVEXATTR ----------------------------------------------------------------------------- */
 
+static void removexattr_go(struct request *req, int status);
+
 /* An access control list that is not there says no less than the mode: taking it away succeeds. */
 static void remove_answered(struct request *req, const struct rpc_reply *rep)
 {
@@ -461,6 +489,10 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	int status = rep->status;
 
 	inode_change_end(op_of(req)->inode, status ? NULL : &rep->attr.attr);
+	if (looks_at_caller(req, status)) {
+		removexattr_go(req, 0);
+		return;
+	}
 	if (status == -ENODATA && !kind_of(req->args.name, &kind) && kind->is_acl)
 		status = 0;
 	op_finish(req, status);
@@ -488,13 +520,12 @@ static void removexattr_go(struct request *req, int status)
 /* Its answer has the mode, too. */
 void op_removexattr(struct request *req)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
 	struct op *op = op_begin(req);
 	const struct xattr_kind *kind;
 	int status = kind_of(req->args.name, &kind);
 
 	if (!status)
-		st->rights = rights_to_change(req, op->inode, kind);
+		settle_rights(req, kind);
 	if (status)
 		op_finish(req, status);
 	else if (!may_have(op->inode, kind->flag))

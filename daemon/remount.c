@@ -154,10 +154,12 @@ bool remount_leave(struct request *req)
 	return waiting;
 }
 
-/* A container's root may have the directory, and is not to change what others have mounted. */
+/* A container's root may have the directory, and is not to change what others have mounted. A
+ * caller that can't be seen is refused. */
 static bool may_remount(const struct request *req)
 {
-	return req->uid == 0 && caller_is_capable(req, CAP_SYS_ADMIN);
+	return caller_root(req) == CALLER_IS_ROOT && caller_is_capable(req, CAP_SYS_ADMIN) &&
+	       caller_is_in_our_user_namespace(req);
 }
 
 void op_remount(struct request *req)

@@ -33,7 +33,8 @@ struct fs;
 struct io_thread;
 struct request;
 
-/* -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2). -EBUSY: another one waits for the
+/* -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2), in the daemon's user namespace, and
+ * where the daemon sees that process in its /proc. -EBUSY: another one waits for the
  * opposite. -EUSERS: other clients read what this one would write. Without a flag about access
  * times they stay as they are. */
 #define REMOUNT_IOCTL _IO('r', 0x6d)

@@ -126,6 +126,12 @@ struct forget {
 	uint64_t nlookup;
 };
 
+/* Where idmapped mounts are allowed (fuse_init.c) the kernel says a user and a group only in
+ * requests that make something: these are the new inode's, as the caller's mount maps them. In all
+ * others, on every mount, both are this. So nothing may depend on them but an owner of what is
+ * made; see caller.h. */
+#define REQUEST_NO_ID UINT32_MAX
+
 enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1408 };
 
 struct request {
@@ -135,7 +141,8 @@ struct request {
 	enum request_op op;
 	uint64_t unique;
 	uint64_t node;
-	uint32_t uid, gid, pid;
+	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
+	uint32_t pid;      /* of the thread; 0: of another PID namespace */
 	bool interrupted; /* the caller was signalled: see fs_interrupt() */
 	bool aside;       /* request_set_aside() */
 	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */

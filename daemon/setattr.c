@@ -19,29 +19,32 @@
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 
-/* The server takes them from the mode that there is by then: another change of it may be on its
- * way, or what is known be older than one. */
+/* Only a file that has such bits makes it worth a look at its caller. The server takes them from
+ * the mode that there is by then: another change of it may be on its way, or what is known be older
+ * than one. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct attr attr;
-	uint32_t left, other;
 	bool known = inode_attr(inode, &attr);
+	struct id_range groups;
+	uint32_t left;
 
-	left = mode_without_privileges(attr.mode, true);
-	other = mode_without_privileges(attr.mode, false);
-	if (left != other && req->uid != 0 && !caller_in_group(req, attr.gid))
-		left = other;
+	if (known && mode_without_privileges(attr.mode, false) == attr.mode)
+		return false;
+	groups = caller_groups(req, set ? rpc_setattr_group(set, attr.gid) : attr.gid);
+	left = mode_without_privileges(attr.mode, id_range_has(&groups, attr.gid));
 	if (known && left == attr.mode)
 		return false;
 	if (set) {
 		set->valid |= SET_NO_PRIVILEGES;
-		set->rights = (struct rights){
-			.bound = req->uid != 0,
-			.owners = ID_RANGE_ALL,
-			.groups = caller_groups(req, rpc_setattr_group(set, attr.gid)),
-		};
+		set->rights = (struct rights){true, ID_RANGE_ALL, groups};
 	}
 	return true;
+}
+
+bool op_caller_takes_privileges(const struct request *req, struct inode *inode)
+{
+	return op_takes_privileges(req, inode, NULL) && caller_root(req) != CALLER_IS_ROOT;
 }
 
 /* atime: the new one, if it was changed. */

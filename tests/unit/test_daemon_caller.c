@@ -266,6 +266,73 @@ static void state__where_proc_is_another_pid_namespaces(void **state)
 	assert_sees(does_not_see_itself, CLONE_NEWPID);
 }
 
+/* ---- requests that say no ids ---------------------------------------------------------------- */
+
+static struct request without_ids(pid_t pid)
+{
+	return request_by(REQUEST_NO_ID, REQUEST_NO_ID, pid);
+}
+
+static void no_ids__are_those_that_proc_shows(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	req = without_ids(getpid());
+	assert_true(caller_is_seen(&req));
+	assert_int_equal(caller_root(&req), CALLER_IS_ROOT);
+	assert_false(caller_rights(&req, owners_do, BOB).bound);
+	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX);
+	pid = start_plain();
+	req = without_ids(pid);
+	assert_true(caller_is_seen(&req));
+	assert_int_equal(caller_root(&req), CALLER_IS_NOT_ROOT);
+	assert_false(caller_is_capable(&req, CAP_SYS_ADMIN));
+	assert_range(owners_of(&req, owners_do, ALICE), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, ALICE), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
+	assert_range(caller_groups(&req, BOB), 1, 0);
+	end(pid);
+}
+
+static void no_ids__of_a_user_namespace(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	pid = start_in_namespace();
+	put_map(pid, "uid_map");
+	put_map(pid, "gid_map");
+	req = without_ids(pid);
+	assert_false(caller_is_in_our_user_namespace(&req));
+	/* It was root before, and is not in its own range. */
+	assert_int_equal(caller_root(&req), CALLER_IS_ROOT);
+	end(pid);
+	req = without_ids(getpid());
+	assert_true(caller_is_in_our_user_namespace(&req));
+}
+
+/* Of another PID namespace, or of the kernel, whose threads act for others. */
+static void no_ids__of_one_that_is_not_seen(void **state)
+{
+	const pid_t unseen[] = {0, 2};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct request req = without_ids(unseen[i]);
+
+		if (unseen[i] && kill(unseen[i], 0) == 0 && getpgid(unseen[i]) != 0)
+			continue;
+		assert_false(caller_is_seen(&req));
+		assert_int_equal(caller_root(&req), CALLER_MAY_BE_ROOT);
+		assert_false(caller_is_capable(&req, CAP_SYS_ADMIN));
+		assert_range(owners_of(&req, owners_do, BOB), 1, 0);
+		assert_range(caller_groups(&req, STAFF), 1, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +345,9 @@ int main(void)
 		cmocka_unit_test(state__of_another_pid_namespaces),
 		cmocka_unit_test(state__of_one_that_proc_hides),
 		cmocka_unit_test(state__where_proc_is_another_pid_namespaces),
+		cmocka_unit_test(no_ids__are_those_that_proc_shows),
+		cmocka_unit_test(no_ids__of_a_user_namespace),
+		cmocka_unit_test(no_ids__of_one_that_is_not_seen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -46,6 +46,8 @@ static int setup(void **state)
 	fx->remount = (struct request){.thread = &fx->thread,
 		.op = OP_REMOUNT,
 		.node = ROOT_INO,
+		.uid = REQUEST_NO_ID,
+		.gid = REQUEST_NO_ID,
 		.pid = (uint32_t)getpid(),
 		.args.flags = MS_RDONLY};
 	fx->write = (struct request){.thread = &fx->thread, .op = OP_WRITE};
