@@ -16,6 +16,9 @@
 #ifndef FUSE_DIRECT_IO_ALLOW_MMAP /* 7.39, Linux 6.6 */
 #define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
 #endif
+#ifndef FUSE_ALLOW_IDMAP /* 7.40, Linux 6.12; include/uapi/linux/fuse.h there */
+#define FUSE_ALLOW_IDMAP (1ULL << 40)
+#endif
 
 enum {
 	INIT_TIMEOUT_MS = 5000,
@@ -36,13 +39,14 @@ enum {
  * kernel checks permissions by the lists that it asks for as attributes; a new file's umask is then
  * the server's to apply, which knows whether the parent has a default list: DONT_MASK. By
  * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. Locks stay the kernel's
- * own, but where others lock the same files. */
+ * own, but where others lock the same files. With ALLOW_IDMAP mounts of this filesystem may map ids
+ * (mount_setattr(2)), and requests say no ids but of what they make (REQUEST_NO_ID). */
 static const uint64_t wanted =
 	FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
 	FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
 	FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT | FUSE_EXPLICIT_INVAL_DATA |
 	FUSE_HANDLE_KILLPRIV_V2 | FUSE_POSIX_ACL | FUSE_DONT_MASK | FUSE_SETXATTR_EXT |
-	FUSE_INIT_EXT | FUSE_EXPORT_SUPPORT | FUSE_DIRECT_IO_ALLOW_MMAP;
+	FUSE_INIT_EXT | FUSE_EXPORT_SUPPORT | FUSE_DIRECT_IO_ALLOW_MMAP | FUSE_ALLOW_IDMAP;
 
 /* Older kernels send a shorter struct, newer ones a longer. */
 static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
@@ -77,6 +81,9 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
 	flags = offered_flags(in, len) & wanted_with(cache, sharing, in->minor);
+	/* The kernel ends a connection that maps ids and does not have it check permissions. */
+	if (!(flags & FUSE_POSIX_ACL))
+		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
 	*out = (struct fuse_init_out){
 		.major = FUSE_KERNEL_VERSION,
 		.minor = FUSE_KERNEL_MINOR_VERSION,

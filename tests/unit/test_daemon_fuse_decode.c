@@ -700,10 +700,24 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(
 		fuse_init_negotiate(&in, sizeof(in) + 64, CACHE_SHARED, false, &out, &features), 0);
-	assert_int_equal(out.flags2, 1 << (36 - 32));
+	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (40 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
 	assert_true(features.evictions_seen);
+}
+
+/* The kernel ends a connection that maps ids and lets the daemon check permissions. */
+static void fuse_init_negotiate__maps_no_ids_without_lists(void **state)
+{
+	struct fuse_init_in in = init_61;
+	struct fs_features features;
+	struct fuse_init_out out;
+
+	in.flags &= ~(uint32_t)FUSE_POSIX_ACL;
+	in.flags2 = UINT32_MAX;
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, true, &out, &features), 0);
+	assert_false(out.flags2 & 1 << (40 - 32));
 }
 
 static void fuse_init_negotiate__without_max_pages(void **state)
@@ -813,6 +827,7 @@ int main(void)
 		cmocka_unit_test(fuse_decode_interrupt__lengths),
 		cmocka_unit_test(fuse_init_negotiate__takes_offered_only),
 		cmocka_unit_test(fuse_init_negotiate__newer_kernel),
+		cmocka_unit_test(fuse_init_negotiate__maps_no_ids_without_lists),
 		cmocka_unit_test(fuse_init_negotiate__without_max_pages),
 		cmocka_unit_test(fuse_init_negotiate__too_old_or_short),
 		cmocka_unit_test(locks__what_is_asked_for),
