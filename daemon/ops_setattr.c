@@ -12,6 +12,7 @@
 struct setattr_state {
 	struct op op;
 	bool by_kernel; /* its rights are kernel_owner_rights() */
+	bool forgives;  /* a caller that may not do it is told that it is done */
 };
 
 static void setattr_end(struct request *req, int status)
@@ -117,7 +118,39 @@ static void setattr_done(struct request *req, int status)
 		op_set_attr(req, &set, setattr_done);
 		return;
 	}
-	setattr_end(req, status);
+	setattr_end(req, status == -EPERM && st->forgives ? 0 : status);
+}
+
+/* ---- chown(2) of neither user nor group ------------------------------------------------------ */
+
+/* It takes set-user-id away, as a new owner does, but the kernel tells us of a SETATTR that sets
+ * nothing, or, with a writeback cache, of nothing but ctime. */
+static bool sets_nothing(const struct inode *inode, const struct rpc_setattr *set)
+{
+	return !S_ISDIR(inode->type) && !(set->valid & ~(uint32_t)SET_CTIME);
+}
+
+/* The kernel has not checked that the file is the caller's, and /proc may show other ids than those
+ * of the caller's mount. Without ctime it may be about a write, too, which needs no owner,
+ * and takes these bits away by itself. So it is an error only where the request says who asks. */
+static int settle_privileges(struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct rpc_setattr drops = {.valid = 0};
+	struct rights rights;
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	if (!op_takes_privileges(req, inode, &drops))
+		return 0;
+	st->forgives = !(set->valid & SET_CTIME) || req->uid == REQUEST_NO_ID;
+	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
+	if (!inode->fs->options.sharing && !rights_of_owner(&rights, attr.uid))
+		return st->forgives ? 0 : -EPERM;
+	rights.groups = drops.rights.groups;
+	set->valid |= SET_NO_PRIVILEGES;
+	set->rights = rights;
+	return 0;
 }
 
 /* ---- with the next COMMIT -------------------------------------------------------------------- */
@@ -218,14 +251,18 @@ void op_setattr(struct request *req)
 		.mtime = req->args.set.mtime,
 		.ctime = req->args.set.ctime,
 	};
+	int status = 0;
 
 	if (cuts_what_is_told(req, op->inode)) {
 		setattr_end(req, 0);
 		return;
 	}
-	settle_rights(req, op->inode, &set);
-	if (set.valid && !set_along(req, op->inode, &set))
+	if (sets_nothing(op->inode, &set))
+		status = settle_privileges(req, op->inode, &set);
+	else
+		settle_rights(req, op->inode, &set);
+	if (!status && set.valid && !set_along(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else
-		setattr_end(req, 0);
+		setattr_end(req, status);
 }

@@ -175,3 +175,40 @@ mode_and_acl() {
 	wait $writer
 	holds_everywhere is_set "$mnt/file"
 }
+
+# as UID:GID COMMAND...
+as() {
+	setpriv --reuid="${1%:*}" --regid="${1#*:}" --clear-groups \
+		--inh-caps=+dac_read_search --ambient-caps=+dac_read_search "${@:2}"
+}
+
+# outcome FILE MODE USER HOW: what becomes of a file of 41001, and what USER is told.
+outcome() {
+	rm -f "$1"
+	: >"$1"
+	chown 41001:41001 "$1"
+	chmod "$2" "$1"
+	as "$3" fsop "$4" "$1" 2>&1 || true
+	stat -c '%a %u %g' "$1"
+}
+
+# The kernel does not look whose the file is, and may ask for the same before a write: a stranger may be
+# told that it is done, and changes nothing.
+@test "chown of neither user nor group takes set-user-id away, as tmpfs does" {
+	local mode user how here there modes
+	mkdir -m 755 "$memory/plain"
+	for modes in cache=exclusive cache=none share; do
+		remount -o "allow_other,$modes"
+		for mode in 755 4755 2755 6711 6644; do
+			for user in 0:0 41001:41001 41001:41002 41002:41001; do
+				for how in chown-nothing fchown-nothing; do
+					here=$(outcome "$mnt/file" $mode $user $how)
+					there=$(outcome "$memory/plain/file" $mode $user $how)
+					[ "${here#fsop: EPERM$'\n'}" = "${there#fsop: EPERM$'\n'}" ] ||
+						die "$modes: $mode, $how by $user: $here, not $there"
+				done
+			done
+		done
+	done
+	rm -r "$memory/plain"
+}

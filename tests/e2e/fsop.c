@@ -28,6 +28,19 @@ static int rename_noreplace(char **args)
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
+/* Of neither user nor group. */
+static int chown_nothing(char **args)
+{
+	return chown(args[0], (uid_t)-1, (gid_t)-1) < 0 ? -errno : 0;
+}
+
+static int fchown_nothing(char **args)
+{
+	autoclose int fd = open(args[0], O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 || fchown(fd, (uid_t)-1, (gid_t)-1) < 0 ? -errno : 0;
+}
+
 static int rename_exchange(char **args)
 {
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE) < 0 ? -errno : 0;
@@ -735,6 +748,8 @@ static int handle_show(char **args)
 }
 
 static const struct operation operations[] = {
+	{"chown-nothing", 1, chown_nothing},
+	{"fchown-nothing", 1, fchown_nothing},
 	{"rename-noreplace", 2, rename_noreplace},
 	{"rename-exchange", 2, rename_exchange},
 	{"make-file", 2, make_file},

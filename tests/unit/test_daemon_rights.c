@@ -346,6 +346,57 @@ static void setattr__keeps_a_set_group_id_of_the_group_that_the_kernel_has(void 
 	end(alice);
 }
 
+/* ---- chown(2) of neither user nor group ------------------------------------------------------ */
+
+static struct request *chown_by(pid_t pid)
+{
+	struct request *req = ask(OP_SETATTR, pid);
+
+	req->args.set.valid = 0;
+	op_setattr(req);
+	return req;
+}
+
+static void chown_of_nobody__takes_set_user_id_of_its_owner(void **state)
+{
+	struct request *req;
+	pid_t alice;
+
+	need_root();
+	alice = start(ALICE, ALICE);
+	is_known(ALICE, 04755);
+	req = chown_by(alice);
+	assert_int_equal(asked(req)->valid, SET_NO_PRIVILEGES);
+	is_bound(&asked(req)->rights, ALICE, ALICE);
+	answers(req, 0);
+	assert_int_equal(told(), 0);
+	is_known(ALICE, 04755);
+	req = chown_by(getpid());
+	assert_false(asked(req)->rights.bound);
+	answers(req, 0);
+	assert_int_equal(told(), 0);
+	end(alice);
+}
+
+/* The kernel has not looked whose the file is, and asks for the same before a write. */
+static void chown_of_nobody__leaves_what_is_not_its_own(void **state)
+{
+	struct request *req;
+
+	is_known(ALICE, 04755);
+	req = chown_by(0);
+	is_bound(&asked(req)->rights, 1, 0);
+	answers(req, -EPERM);
+	assert_int_equal(told(), 0);
+}
+
+static void chown_of_nobody__asks_nobody_without_such_bits(void **state)
+{
+	is_known(ALICE, 0755);
+	chown_by(0);
+	assert_int_equal(told(), 0);
+}
+
 /* ---- access control lists -------------------------------------------------------------------- */
 
 static void acl__is_right_while_the_owner_is_the_one_that_the_kernel_has(void **state)
@@ -430,6 +481,9 @@ int main(void)
 		TEST(setattr__of_one_who_is_seen_goes_by_the_caller_when_the_owner_has_changed),
 		TEST(setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners),
 		TEST(setattr__keeps_a_set_group_id_of_the_group_that_the_kernel_has),
+		TEST(chown_of_nobody__takes_set_user_id_of_its_owner),
+		TEST(chown_of_nobody__leaves_what_is_not_its_own),
+		TEST(chown_of_nobody__asks_nobody_without_such_bits),
 		TEST(acl__is_right_while_the_owner_is_the_one_that_the_kernel_has),
 		TEST(acl__of_one_who_is_seen_goes_by_the_caller_when_the_owner_has_changed),
 		TEST(set_user_id__goes_unless_root_is_seen),
