@@ -81,7 +81,7 @@ static bool is_loopback(const struct sockaddr *sa)
 	return false;
 }
 
-/* The resolver's first choice, but "localhost" means 127.0.0.1, where servers listen by default. */
+/* The resolver's first choice, but "localhost" means 127.0.0.1, where local servers listen. */
 static const struct addrinfo *choose(const struct addrinfo *list)
 {
 	if (list->ai_family != AF_INET && is_loopback(list->ai_addr))

@@ -229,11 +229,11 @@ int server_config_set_listen(struct server_config *config, const char *const *ad
 
 /* ---- all of it together ---------------------------------------------------------------------- */
 
-/* One export in memory, reachable from this machine only. */
+/* One export in memory, for root and the server's user on this machine only. */
 static int fill_defaults(struct server_config *config, char *why, size_t whylen)
 {
 	static const char *const export = "default:1GiB";
-	static const char *const listen[] = {"shm:" RMEMFS_DEFAULT_SOCKET, "tcp:127.0.0.1"};
+	static const char *const listen[] = {"shm:" RMEMFS_DEFAULT_SOCKET};
 	int err = 0;
 
 	if (!config->memory_dir)

@@ -44,7 +44,7 @@ static const char help[] =
 	"                               (default /dev/shm/rmemfs)\n"
 	"      --export NAME:SIZE       a volume to serve, e.g. data:64GiB (default default:1GiB)\n"
 	"      --listen TRANSPORT:ADDR  verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH\n"
-	"                               (default shm:/run/rmemfs/server.sock and tcp:127.0.0.1:7470)\n"
+	"                               (default shm:/run/rmemfs/server.sock alone)\n"
 	"      --restore DIR            make an export from a snapshot of it before it is served; the\n"
 	"                               memory directory must have no files yet\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"

@@ -7,10 +7,8 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <systemd/sd-daemon.h>
 
-#include "common/address.h"
 #include "common/clock.h"
 #include "common/crash_point.h"
 #include "common/log.h"
@@ -18,6 +16,7 @@
 #include "server/conn.h"
 #include "server/dispatch.h"
 #include "server/peers.h"
+#include "server/ports.h"
 #include "server/recall.h"
 #include "server/session.h"
 #include "server/snapshot.h"
@@ -30,135 +29,8 @@ enum {
 	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
 	SPIN_CPUS = 4,     /* with fewer it would take the CPU that its clients run on */
 	TICK_MS = 20,      /* how late a busy loop may be with what is due */
-	OPEN_MS = 10000,   /* to resolve the route to a device */
 	GOODBYE_MS = 2000, /* for the last replies to go out */
 };
-
-/* ---- ports ----------------------------------------------------------------------------------- */
-
-static void close_port(const struct server *s, struct port *port)
-{
-	listener_delete(port->listener);
-	for (uint32_t i = 0; port->regions && i < s->exports->nregions; i++)
-		region_deregister(port->regions[i]);
-	evq_delete(port->q);
-	transport_close(port->transport);
-	free(port->regions);
-}
-
-static int open_transport(
-	struct server *s, struct port *port, const struct transport_address *address)
-{
-	struct transport_config config;
-	int err;
-
-	transport_config_default(&config);
-	config.io_threads = (unsigned)s->config->io_threads;
-	config.max_regions = (uint32_t)max_u64(config.max_regions, s->exports->nregions);
-	config.msg_bytes = RPC_MSG_BYTES;
-	config.nrecv = CHANNEL_REQUESTS;
-	config.nsend = CHANNEL_SENDS;
-	err = transport_open(address, &config, OPEN_MS, &port->transport);
-	if (err) {
-		log_error("can't open %s: %s", port->name,
-			err == -ENODEV ? "no RDMA device has this address: see 'rdma link show', "
-					 "or listen on tcp"
-				       : errno_text(err));
-		return err;
-	}
-	return evq_new(port->transport, &port->q);
-}
-
-static int open_port(struct server *s, const struct transport_address *address)
-{
-	struct port *port = &s->ports[s->nports];
-	char text[128];
-	int err;
-
-	address_format(address, text, sizeof(text));
-	snprintf(port->name, sizeof(port->name), "%s:%s", transport_kind_name(address->kind), text);
-	port->server = s;
-	port->regions = calloc(s->exports->nregions, sizeof(struct region *));
-	if (!port->regions)
-		return -ENOMEM;
-	s->nports++;
-	err = open_transport(s, port, address);
-	if (err)
-		return err;
-	return regions_register(
-		port->transport, s->exports->regions, s->exports->nregions, port->regions);
-}
-
-/* The default socket's directory is systemd's to make, where there is systemd. */
-static void make_socket_directory(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	autofree char *dir = NULL;
-
-	if (!slash || slash == path)
-		return;
-	dir = strndup(path, (size_t)(slash - path));
-	if (dir && mkdir(dir, 0755) == 0)
-		log_info("made %s", dir);
-}
-
-/* What is the matter, and what to do. */
-static const char *listen_error(const struct transport_address *address, int err)
-{
-	bool path = address->kind == TRANSPORT_SHM;
-
-	switch (err) {
-	case -EADDRINUSE:
-		return "another process listens there: stop it, or choose another address";
-	case -EEXIST:
-		return "a file that is no socket is there: remove it, or choose another path";
-	case -ENOENT:
-		return "no such directory: make it first";
-	case -EADDRNOTAVAIL:
-		return "not an address of this machine: see 'ip address'";
-	case -ENODEV:
-		return "no RDMA device has this address: see 'rdma link show', or listen on tcp";
-	case -EACCES:
-		return path ? "no right to make a socket there: run as a user who may, or choose "
-			      "another path"
-			    : "no right to this port: choose one from 1024 on, or give the server "
-			      "CAP_NET_BIND_SERVICE";
-	default:
-		return errno_text(err);
-	}
-}
-
-static int listen_port(struct port *port, const struct transport_address *address)
-{
-	char text[128];
-	int err;
-
-	if (address->kind == TRANSPORT_SHM)
-		make_socket_directory(strchr(port->name, ':') + 1);
-	err = transport_listen(port->q, address, &port->listener);
-	if (err) {
-		log_error("can't listen on %s: %s", port->name, listen_error(address, err));
-		return err;
-	}
-	address_format(listener_address(port->listener), text, sizeof(text));
-	snprintf(port->name, sizeof(port->name), "%s:%s", transport_kind_name(address->kind), text);
-	return 0;
-}
-
-/* All transports first, the listeners when all can serve. */
-static int open_ports(struct server *s)
-{
-	int err = 0;
-
-	s->ports = calloc(s->config->listen.n, sizeof(*s->ports));
-	if (!s->ports)
-		return -ENOMEM;
-	for (size_t i = 0; !err && i < s->config->listen.n; i++)
-		err = open_port(s, &s->config->addresses[i]);
-	for (size_t i = 0; !err && i < s->config->listen.n; i++)
-		err = listen_port(&s->ports[i], &s->config->addresses[i]);
-	return err;
-}
 
 /* ---- what the loop sleeps on ----------------------------------------------------------------- */
 
@@ -358,7 +230,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!err)
 		err = snapshot_init(s);
 	if (!err)
-		err = open_ports(s);
+		err = ports_open(s);
 	if (!err)
 		err = watch_all(s);
 	if (err) {
@@ -368,6 +240,7 @@ int server_new(const struct server_config *config, struct server **out)
 	}
 	s->start_ms = now_ms();
 	sessions_expect(s);
+	ports_warn_exposed(config);
 	announce(s);
 	*out = s;
 	return 0;
@@ -392,8 +265,7 @@ void server_delete(struct server *s)
 		server_leave(s);
 		return;
 	}
-	for (unsigned i = 0; i < s->nports; i++)
-		close_port(s, &s->ports[i]);
+	ports_close(s);
 	sessions_delete(s);
 	recalls_delete(s);
 	peers_delete(s);
@@ -404,7 +276,6 @@ void server_delete(struct server *s)
 		close(s->signal_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
-	free(s->ports);
 	if (s->sets.fd >= 0)
 		close(s->sets.fd);
 	conf_strings_free(&s->restores);

@@ -95,7 +95,7 @@ server_says() {
 }
 
 @test "--check-config says what would be served" {
-	local is_default="in /dev/shm/rmemfs; listens on shm:/run/rmemfs/server.sock, tcp:127.0.0.1"
+	local is_default="in /dev/shm/rmemfs; listens on shm:/run/rmemfs/server.sock"
 	cat >"$dir/server.conf" <<-'END'
 		exports = ( { name = "a"; size = "64GiB"; }, { name = "b"; size = "1GiB"; } );
 	END
@@ -155,6 +155,59 @@ server_says() {
 	)
 	wait $!
 	[ "$(cat "$dir/said")" = "<3>option '--nothing': unknown; see --help" ]
+}
+
+# default_server SCRIPT: with a server that was told no address, where nothing else has a port or a
+# socket. $nobody is a user without rights.
+default_server() {
+	# shellcheck disable=SC2016 # the inner shell's
+	nobody=${nobody[*]} unshare --mount --net --propagation private -- bash -euc '
+		mount -t tmpfs none /run
+		mount -t tmpfs none "$2"
+		rmemfs-server -c /dev/null --memory-dir "$2/memory" --export default:64MiB 2>"$1/server.log" &
+		server=$!
+		until rmemfsctl status >/dev/null 2>&1; do
+			kill -0 $server
+			sleep 0.02
+		done
+		eval "$3"
+		kill -TERM $server
+		wait $server' bash "$dir" "$memory" "$1" 3>&-
+}
+
+@test "a server that was told no address is reached by root, and by no ordinary user" {
+	# shellcheck disable=SC2016 # the inner shell's
+	default_server '
+		[ -z "$(tail -q -n +2 /proc/net/tcp /proc/net/tcp6 /proc/net/udp /proc/net/udp6)" ]
+		ip link set lo up
+		if $nobody rmemfsctl status >"$1/said" 2>&1; then exit 1; fi
+		if $nobody rmemfsctl status 127.0.0.1 >>"$1/said" 2>&1; then exit 1; fi
+		$nobody rmemfs -f -c /dev/null -o connect_timeout=1 127.0.0.1:/default "$1/mnt" >>"$1/said" 2>&1 || [ $? -eq 32 ]
+		rmemfs -c /dev/null 127.0.0.1:/default "$1/mnt"
+		echo root >"$1/mnt/a"
+		umount "$1/mnt"
+		rmemfs -c /dev/null /run/rmemfs/server.sock:/default "$1/mnt"
+		[ "$(cat "$1/mnt/a")" = root ]
+		umount "$1/mnt"'
+	cat "$dir/said"
+	grep -q "Permission denied" "$dir/said"
+	[ "$(grep -c "authentication" "$dir/server.log")" -eq 0 ]
+}
+
+# exposed ADDRESS...: the log has a warning for each, and no other of its kind.
+exposed() {
+	diff <(grep -o ' warning: listen: .*' "$dir/server.log") <(for address; do
+		echo " warning: listen: $address: there is no authentication yet: anybody who reaches this" \
+			"address may mount every export, and read and change every byte of it"
+	done)
+}
+
+@test "the server's log warns of each address that anybody may mount at" {
+	transport=shm start_server
+	exposed
+	stop_server
+	transport=shm start_server --listen "tcp:127.0.0.1:$port" --listen "tcp:[::1]:$port"
+	exposed "tcp:127.0.0.1:$port" "tcp:[::1]:$port"
 }
 
 @test "--log-level says what the server logs" {

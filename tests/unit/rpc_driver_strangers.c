@@ -331,7 +331,8 @@ static void sigterm__request_that_comes_too_late(void **state)
 	}
 	client_wait_closed(&client);
 	server_wait(&server);
-	assert_false(server_logged(&server, "warning"));
+	assert_false(server_logged(&server, "warning: shm"));
+	assert_false(server_logged(&server, "warning: tcp"));
 	server_start(&server);
 }
 

@@ -1,0 +1,19 @@
+/* ports.h - where the server listens: for each address of `listen` a transport, with all regions
+ * registered, and a listener.
+ *
+ * OWNERSHIP  ports_open() makes server.ports, ports_close() closes them; also after a failure.
+ * THREADS    The metadata thread.
+ * ERRORS     0 or -errno; the reason, and what can be done, is logged.
+ */
+#ifndef RMEMFS_SERVER_PORTS_H
+#define RMEMFS_SERVER_PORTS_H
+
+#include "server/server.h"
+
+int ports_open(struct server *s);
+void ports_close(struct server *s);
+
+/* A warning for each address that others can reach than those who may open a socket file. */
+void ports_warn_exposed(const struct server_config *config);
+
+#endif
