@@ -23,11 +23,13 @@ endforeach()
 # /usr/lib and /usr/local/lib.
 set(RMEMFS_SYSTEMD_UNIT_DIR lib/systemd/system CACHE PATH "Where systemd units go")
 set(RMEMFS_SYSUSERS_DIR lib/sysusers.d CACHE PATH "Where systemd-sysusers looks")
+set(RMEMFS_TMPFILES_DIR lib/tmpfiles.d CACHE PATH "Where systemd-tmpfiles looks")
 foreach(unit rmemfs-server.service rmemfs@.service)
   configure_file(systemd/${unit}.in installed/${unit} @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/installed/${unit} DESTINATION ${RMEMFS_SYSTEMD_UNIT_DIR})
 endforeach()
 install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
+install(FILES systemd/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR} RENAME rmemfs.conf)
 
 # With all that these link to.
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE config/example.env

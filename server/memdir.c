@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,6 +22,7 @@ enum {
 	BOOT_ID_DIGITS = 36,
 	STORE_ID_BYTES_MAX = 32,
 	STORE_ID_TEXT = 2 * STORE_ID_BYTES_MAX + 1,
+	USER_TEXT = 48,
 };
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -57,14 +59,30 @@ static int check_path(const char *path)
 	return 0;
 }
 
+/* "rmemfs (998)", or the number alone. */
+static const char *user_text(uid_t uid, char text[USER_TEXT])
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(text, USER_TEXT, "%.32s (%u)", user->pw_name, uid);
+	else
+		snprintf(text, USER_TEXT, "%u", uid);
+	return text;
+}
+
 /* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
  * link to it, to read what is kept there. */
 static int check_owner(const char *path, const struct stat *st)
 {
+	char owner[USER_TEXT], us[USER_TEXT];
+
 	if (st->st_uid != geteuid() && st->st_uid != 0) {
-		log_error("memory directory: %s belongs to user %u, not to us (%u): remove it, or "
-			  "run as that user",
-			path, st->st_uid, geteuid());
+		log_error(
+			"memory directory: %s belongs to user %s, and the server runs as %s: run "
+			"it as that user, name another directory (memory_dir), or remove this one "
+			"with all that is in it: rm -r %s",
+			path, user_text(st->st_uid, owner), user_text(geteuid(), us), path);
 		return -EPERM;
 	}
 	if (!S_ISLNK(st->st_mode) && (st->st_mode & S_IWOTH)) {

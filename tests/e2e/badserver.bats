@@ -93,7 +93,7 @@ small_tmpfs() {
 	chown 65533 "$place"
 	chmod 0777 "$memory"
 	refuses "$place" "${nobody[@]}"
-	[[ $output == *"$place belongs to user 65533, not to us (65534): remove it, or run as that user" ]]
+	[[ $output == *"$place belongs to user 65533, and the server runs as nobody (65534): run it as that user, name another directory (memory_dir), or remove this one with all that is in it: rm -r $place" ]]
 	[ -z "$(ls -A "$place")" ]
 }
 
@@ -124,7 +124,7 @@ small_tmpfs() {
 	chown 65534 "$memory/real"
 	chmod 0755 "$memory"
 	refuses "$place" "${nobody[@]}"
-	[[ $output == *"$place belongs to user 65533, not to us (65534)"* ]]
+	[[ $output == *"$place belongs to user 65533, and the server runs as nobody (65534)"* ]]
 	[ -z "$(ls -A "$memory/real")" ]
 	chown -h 0 "$place"
 	chown 0 "$memory/real"

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # install.bats - what `cmake --install` lays out, used in its place: laid over this machine's /usr and
 # /etc, in a mount namespace of the test's own.
+bats_require_minimum_version 1.5.0
+
 # bats file_tags=once
 
 # shellcheck disable=SC2154 # what helpers set
@@ -52,6 +54,7 @@ installed() {
 		-rw-r--r-- usr/lib/systemd/system/rmemfs-server.service
 		-rw-r--r-- usr/lib/systemd/system/rmemfs@.service
 		-rw-r--r-- usr/lib/sysusers.d/rmemfs.conf
+		-rw-r--r-- usr/lib/tmpfiles.d/rmemfs.conf
 		lrwxrwxrwx usr/sbin/mount.fuse.rmemfs rmemfs
 		lrwxrwxrwx usr/sbin/mount.rmemfs rmemfs
 		-rwxr-xr-x usr/sbin/rmemfs
@@ -147,12 +150,54 @@ installed() {
 	[[ $output == *"Unknown key 'ProtectSystems'"* ]]
 	rm -r "$dir/over"
 	install_to "$root"
-	installed 'systemd-analyze security --offline=true --threshold=25 rmemfs-server.service' >/dev/null
+	installed 'systemd-analyze security --offline=true --threshold=18 rmemfs-server.service' >/dev/null
+}
+
+# The unit says of each what it would cost.
+@test "the server's unit has nothing that takes its files, or the sight of its clients" {
+	local key unit=$root/usr/lib/systemd/system/rmemfs-server.service
+	for key in RemoveIPC DynamicUser ProtectProc ProcSubset PrivateUsers; do
+		grep -q "^#   $key=" "$unit"
+		run ! grep "^$key=" "$unit"
+	done
 }
 
 @test "the server's user is made" {
 	systemd-sysusers --root="$root" rmemfs.conf
 	grep '^rmemfs:.*:/usr/sbin/nologin$' "$root/etc/passwd"
+}
+
+@test "the memory directory is the server's before anybody can make it, and is not cleaned up" {
+	# shellcheck disable=SC2016 # the inner shell's
+	installed '
+		mount -t tmpfs -o mode=1777 none /dev/shm
+		systemd-sysusers rmemfs.conf
+		systemd-tmpfiles --create rmemfs.conf
+		[ "$(stat -c "%a %U %G" /dev/shm/rmemfs)" = "700 rmemfs rmemfs" ]
+		user="setpriv --reuid=65534 --regid=65534 --clear-groups"
+		if $user mkdir /dev/shm/rmemfs; then exit 1; fi
+		if $user mv /dev/shm/rmemfs /dev/shm/other; then exit 1; fi
+		serves() {
+			setpriv --reuid=rmemfs --regid=rmemfs --clear-groups rmemfs-server -c /dev/null --export data:64MiB --listen "shm:/dev/shm/rmemfs/socket" &
+			until rmemfsctl status /dev/shm/rmemfs/socket >/dev/null 2>&1; do
+				kill -0 $!
+				sleep 0.02
+			done
+			kill -TERM $!
+			wait $!
+		}
+		serves
+		find /dev/shm/rmemfs -exec touch -h -d 2001-01-01 {} +
+		find /dev/shm/rmemfs | sort >"$1/before"
+		systemd-tmpfiles --clean
+		systemd-tmpfiles --create rmemfs.conf
+		find /dev/shm/rmemfs | sort | diff "$1/before" -
+		rmemfsctl check /dev/shm/rmemfs
+		serves' "$dir" >"$dir/run.log" 2>&1 3>&- || {
+		cat "$dir/run.log"
+		false
+	}
+	[ "$(grep -c "systemd-tmpfiles --create rmemfs.conf" "$repository/README.md")" -eq 1 ]
 }
 
 # exec_start UNIT: its command, as systemd runs it: ${X} is one word.
