@@ -31,6 +31,7 @@ static struct {
 	enum log_level level;
 	bool command;
 	bool journal;
+	log_watcher *watcher;
 } state = {.program = "rmemfs", .level = LOG_LEVEL_INFO};
 
 /* systemd sets JOURNAL_STREAM to "device:inode" of the stream it gave us; a child whose standard
@@ -50,6 +51,11 @@ static bool stderr_is_journal(void)
 void log_set_journal(bool journal)
 {
 	__atomic_store_n(&state.journal, journal, __ATOMIC_RELAXED);
+}
+
+void log_set_watcher(log_watcher *watcher)
+{
+	state.watcher = watcher;
 }
 
 static void init(const char *program, enum log_level level, bool command)
@@ -131,6 +137,10 @@ void log_line(enum log_level level, const char *format, ...)
 		len = min_u64(prefix + (size_t)n, sizeof(line) - 1);
 		/* Names and texts come from peers: they must not forge lines. */
 		len = prefix + printable_clean(line + prefix, len - prefix);
+		if (state.watcher) {
+			line[len] = '\0';
+			state.watcher(level, line + prefix);
+		}
 		line[len] = '\n';
 		write_line(line, len + 1);
 	}

@@ -33,6 +33,11 @@ void log_set_journal(bool journal);
 extern const struct word log_level_words[];
 bool log_enabled(enum log_level level);
 
+/* Called with the text of each line that is written from now on, by the thread that writes it;
+ * NULL: nobody is. Set while there is one thread. It must not log. */
+typedef void log_watcher(enum log_level level, const char *text);
+void log_set_watcher(log_watcher *watcher);
+
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Why a program does not start, for the one who started it: "PROGRAM: TEXT" without a time, or an

@@ -1,42 +1,46 @@
 /* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
-#include <errno.h>
-#include <stdlib.h>
-
 #include "common/log.h"
 #include "server/check_dir.h"
 #include "server/options.h"
+#include "server/refusal.h"
 #include "server/server.h"
 
-static int serve(const struct server_config *config)
+static enum server_status serve(const struct server_config *config)
 {
 	struct server *server;
+	enum server_status status;
 	int err;
 
 	log_init("rmemfs-server", config->log_level);
+	refusal_watch();
 	err = server_new(config, &server);
+	status = refusal_end(err);
 	if (err)
-		return err == -EINTR ? EXIT_SUCCESS : EXIT_FAILURE;
+		return status;
 	err = server_run(server);
 	server_delete(server);
-	return err ? EXIT_FAILURE : EXIT_SUCCESS;
+	return err ? SERVER_FAILED : SERVER_DONE;
 }
 
 int main(int argc, char **argv)
 {
 	struct server_config config;
-	int status = EXIT_SUCCESS;
+	int status = SERVER_DONE;
 
 	server_config_init(&config);
 	switch (options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:
-		status = serve(&config);
+		status = (int)serve(&config);
 		break;
 	case OPTIONS_CHECK:
 		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);
 		status = (int)check_directory(config.check);
 		break;
 	case OPTIONS_WRONG:
-		status = config.check ? CHECK_IMPOSSIBLE : EXIT_FAILURE;
+		status = config.check ? (int)CHECK_IMPOSSIBLE : (int)SERVER_REFUSED;
+		break;
+	case OPTIONS_UNRESOLVED:
+		status = SERVER_FAILED;
 		break;
 	case OPTIONS_DONE:
 		break;

@@ -185,7 +185,7 @@ static int take_lock(struct memdir *dir)
 			  "name another directory (memory_dir)",
 			dir->path, holder);
 		close(fd);
-		return -EBUSY;
+		return -EAGAIN;
 	}
 	if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", getpid()) < 0)
 		log_warning("memory directory: can't write to %s: %s", path, errno_text(errno));
@@ -541,7 +541,7 @@ int memdir_inspect(const char *path, struct memdir *dir)
 		return 0;
 	read_holder(dir->lock_fd, holder, sizeof(holder));
 	log_error("%s is in use by a server (pid %s): stop it first", path, holder);
-	return -EBUSY;
+	return -EAGAIN;
 }
 
 int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)

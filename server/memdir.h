@@ -26,7 +26,7 @@ struct memdir {
 	uint64_t regions_block; /* the unit of allocation: page or huge page */
 };
 
-/* -EBUSY: another server has it. -EINVAL: not in memory. -EPERM: others can change it. -EBADMSG:
+/* -EAGAIN: another server has it, or a check. -EINVAL: not in memory. -EPERM: others can change it. -EBADMSG:
  * the store is gone, or it can't be told which boot all belongs to. Empties a directory of another
  * boot, and one whose first start was killed before it had a store. */
 int memdir_open(const char *path, struct memdir *dir);
@@ -48,7 +48,7 @@ bool memdir_is_new(const struct memdir *dir);
 void memdir_tell_remedy(const struct memdir *dir, int err);
 
 /* For checks, of a stopped server's directory: fills dir and takes the lock, and changes nothing.
- * -ENOENT: it is not there; -EBUSY: a server has it; -EINVAL: it is no memory directory. */
+ * -ENOENT: it is not there; -EAGAIN: a server has it; -EINVAL: it is no memory directory. */
 int memdir_inspect(const char *path, struct memdir *dir);
 /* -EBADMSG, and a line in why: the contents are of another boot, or that can't be told ... */
 int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen);

@@ -7,6 +7,7 @@
 
 #include "common/args.h"
 #include "common/util.h"
+#include "server/refusal.h"
 
 enum {
 	OPT_MEMORY_DIR = 256,
@@ -67,6 +68,13 @@ struct arguments {
 	const char *check; /* a directory */
 };
 
+static enum options_result refuse(int err, const char *why)
+{
+	log_complaint("rmemfs-server", why);
+	refusal_tell_systemd(err, why);
+	return refusal_status(err) == SERVER_REFUSED ? OPTIONS_WRONG : OPTIONS_UNRESOLVED;
+}
+
 __attribute__((format(printf, 1, 2))) static enum options_result complain(const char *format, ...)
 {
 	char text[640];
@@ -75,8 +83,7 @@ __attribute__((format(printf, 1, 2))) static enum options_result complain(const 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	log_complaint("rmemfs-server", text);
-	return OPTIONS_WRONG;
+	return refuse(-EINVAL, text);
 }
 
 static enum options_result take_once(const char **value, const char *option)
@@ -221,6 +228,7 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 	struct arguments args = {.exports = exports, .listen = listen, .restore = restore};
 	enum options_result result;
 	char why[512] = "out of memory";
+	int err;
 
 	if (!exports || !listen || !restore)
 		return complain("%s", why);
@@ -230,9 +238,13 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 		return check_alone(&args);
 	if (result != OPTIONS_RUN)
 		return result;
-	if (read_file(config, &args, why, sizeof(why)) || apply(config, &args, why, sizeof(why)) ||
-		server_config_finish(config, why, sizeof(why)))
-		return complain("%s", why);
+	err = read_file(config, &args, why, sizeof(why));
+	if (!err)
+		err = apply(config, &args, why, sizeof(why));
+	if (!err)
+		err = server_config_finish(config, why, sizeof(why));
+	if (err)
+		return refuse(err, why);
 	if (!args.check_config)
 		return OPTIONS_RUN;
 	print_config(config);

@@ -10,7 +10,9 @@ enum options_result {
 	OPTIONS_RUN,   /* config is complete */
 	OPTIONS_DONE,  /* --help, --version, --check-config: said what was asked, exit 0 */
 	OPTIONS_CHECK, /* config.check is a directory; nothing else was read */
-	OPTIONS_WRONG, /* the reason is on standard error; exit 1, or with config.check 2 */
+	/* The reason is on standard error, and systemd has it. */
+	OPTIONS_WRONG,
+	OPTIONS_UNRESOLVED, /* a name in `listen` has no address now */
 };
 
 /* Reads the command line and the configuration that it names into config, which was initialised. */

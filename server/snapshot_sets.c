@@ -279,7 +279,7 @@ static int lock(const struct snapshot_sets *s, const struct image_why *why)
 		return image_fail(why, -errno,
 			"can't lock %s: %s: name a directory on a disk of this machine", s->dir,
 			errno_text(errno));
-	return image_fail(why, -EBUSY,
+	return image_fail(why, -EAGAIN,
 		"%s is in use by another server: give each one a directory of its own", s->dir);
 }
 

@@ -33,7 +33,7 @@ struct snapshot_sets {
 
 /* Takes the lock, and, if writable, turns the link where that was left to do. -ENOENT, -ENOTDIR: no
  * such directory; -EPERM: others can change it; -EACCES, -EROFS: `writable` was asked for, and it
- * is not; -EBUSY: another server has it; others: it can't be locked. */
+ * is not; -EAGAIN: another server has it; others: it can't be locked. */
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 

@@ -37,13 +37,13 @@ fingerprint() {
 	)
 }
 
-# refused TEXT [REMEDY]: a start ends with status 1 and this text, and has changed and kept nothing.
+# refused TEXT [REMEDY]: a start ends with status 78 and this text, and has changed and kept nothing.
 refused() {
 	fingerprint >"$dir/before"
 	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
 		--export "default:$export_size" --listen "shm:$socket"
 	echo "$output"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$1"* ]]
 	[[ $output == *"${2-rm -r $memory}"* ]]
 	[ ! -e "$socket" ]

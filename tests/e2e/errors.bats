@@ -165,7 +165,7 @@ check_config() {
 # bats test_tags=once
 @test "unreadable server configuration" {
 	run rmemfs-server -c "$dir/missing.conf" --check-config
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/missing.conf: No such file or directory"* ]]
 	mkdir "$dir/folder.conf"
 	run rmemfs-server -c "$dir/folder.conf"
@@ -178,19 +178,19 @@ check_config() {
 	check_config 'exports = ( { name = "a"; size = "1GiB" } );'
 	[ "$status" -eq 0 ]
 	check_config $'\n\nspeed = 3'
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/server.conf:3: speed: unknown key"* ]]
 	check_config 'region_size = "many"'
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/server.conf:1: region_size: "* ]]
 	check_config $'exports = (\n { name = "a"; size = "none" } )'
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/server.conf:2: size: "* ]]
 	check_config 'listen = "pigeon:here"'
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *pigeon* ]]
 	check_config 'exports = ('
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/server.conf:"* ]]
 }
 
@@ -246,7 +246,7 @@ check_config() {
 		run timeout 30 rmemfs-server -c /dev/null --memory-dir "$memory" \
 			--export "default:$size" --listen "shm:$socket"
 		echo "$output"
-		[ "$status" -eq 1 ]
+		[ "$status" -eq 78 ]
 		[[ $output == *"'default' exists with $export_size and is configured with $size:"* ]]
 	done
 	start_server

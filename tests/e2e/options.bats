@@ -16,13 +16,15 @@ teardown() {
 	teardown_rmem
 }
 
-# says EXPECTED PROGRAM [ARGUMENT]...: it fails with this line and no other.
-says() {
-	local expected=$1
-	shift
-	run timeout 30 "$@" 3>&-
+# fails_with STATUS LINE PROGRAM [ARGUMENT]...: this line and no other.
+fails_with() {
+	run timeout 30 "${@:3}" 3>&-
 	echo "$output"
-	[ "$status" -eq 1 ] && [ "$output" = "$expected" ]
+	[ "$status" -eq "$1" ] && [ "$output" = "$2" ]
+}
+
+says() {
+	fails_with 1 "$@"
 }
 
 # With a source that leads nowhere, in case that the mount were tried.
@@ -35,7 +37,7 @@ mount_says() {
 server_says() {
 	local expected=$1
 	shift
-	says "rmemfs-server: $expected" rmemfs-server --check-config "$@"
+	fails_with 78 "rmemfs-server: $expected" rmemfs-server --check-config "$@"
 }
 
 @test "wrong options of rmemfs are named" {

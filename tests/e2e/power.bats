@@ -56,11 +56,11 @@ logged() {
 	grep -qF -- "$1" "$dir/server.log"
 }
 
-# does_not_start TEXT: the server ends by itself, and says why.
+# does_not_start TEXT [STATUS]: the server ends by itself, and says why.
 does_not_start() {
 	: >"$dir/server.log"
 	spawn_server
-	ends_with 1
+	ends_with "${2:-78}"
 	logged "$1" || die "it does not say '$1'"
 }
 
@@ -395,7 +395,7 @@ mount_second() {
 	chown 0 "$disk"
 	exec 8<"$disk"
 	flock 8
-	does_not_start "snapshot_dir: $disk is in use by another server"
+	does_not_start "snapshot_dir: $disk is in use by another server" 1
 	exec 8<&-
 	mkdir -p "$disk/a/stranger"
 	touch "$disk/a/stranger/file"

@@ -245,7 +245,7 @@ refused() {
 	spawn_server
 	pid=$server_pid server_pid=''
 	exit_status "$pid" 30 || status=$?
-	[ $status -eq 1 ]
+	[ $status -eq 78 ]
 	grep -F "$2" "$dir/server.log"
 }
 

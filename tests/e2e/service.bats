@@ -99,10 +99,43 @@ progress_told() {
 	# Later it may, as the unit is to know: 75.
 	run rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt"
 	[ "$status" -eq 75 ]
-	run rmemfs-server -c /dev/null --memory-dir "$dir/nowhere/memory"
-	[ "$status" -ne 0 ]
 	# shellcheck disable=SC2119
 	told
+}
+
+# refused STATUS ERRNO COMMAND...: the server does not start; systemd is told why, and of no readiness, and
+# the last line of the log says it as well. Its level comes before it.
+refused() {
+	local why
+	: >"$dir/told"
+	run timeout 30 "${@:3}" 3>&-
+	echo "$output"
+	[ "$status" -eq "$1" ]
+	until_true 5 grep -q "^ERRNO=$2$" "$dir/told"
+	why=$(sed -nE 's/^STATUS=(refused|failed): //p' "$dir/told")
+	[ -n "$why" ]
+	told "STATUS=$([ "$1" -eq 78 ] && echo refused || echo failed): $why" "ERRNO=$2"
+	[[ ${lines[-1]} == *": $why" ]]
+}
+
+# bats test_tags=once
+@test "a start that is refused has a status of its own, and its reason where systemctl status shows it" {
+	local server=(rmemfs-server -c /dev/null --memory-dir "$memory" --export data:64MiB --listen "shm:$socket")
+	grep -qx RestartPreventExitStatus=78 "$repository/systemd/rmemfs-server.service.in"
+	refused 78 22 rmemfs-server --nothing
+	echo "speed = 3" >"$dir/server.conf"
+	refused 78 22 rmemfs-server -c "$dir/server.conf"
+	grep -q "STATUS=refused: $dir/server.conf:1: speed: unknown key" "$dir/told"
+	refused 78 2 rmemfs-server -c "$dir/missing.conf"
+	refused 78 2 rmemfs-server -c /dev/null --memory-dir "$dir/nowhere/memory" --listen "shm:$socket"
+	refused 78 28 "${server[@]}" --export huge:1TiB
+	grep -q "STATUS=refused: .*needed 1.0TiB, free " "$dir/told"
+	# May pass by itself.
+	refused 1 99 "${server[@]}" --listen tcp:192.0.2.1
+	grep -q "STATUS=failed: can't listen on tcp:192.0.2.1:7470: not an address" "$dir/told"
+	refused 1 113 "${server[@]}" --listen tcp:no-such-host.invalid
+	start_server
+	refused 1 11 "${server[@]}"
 }
 
 @test "SIGTERM unmounts soon though the server is dead" {

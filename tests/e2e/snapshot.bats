@@ -395,7 +395,7 @@ begin_on_disk_that_stands() {
 	rm -rf "${memory:?}"/*
 	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
 		--listen "shm:$socket" --restore "$dir/image"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"no complete snapshot"* ]]
 }
 
@@ -409,7 +409,7 @@ begin_on_disk_that_stands() {
 	stop_server
 	run rmemfs-server -c /dev/null --memory-dir "$memory" --export "default:$export_size" \
 		--listen "shm:$socket" --restore "$dir/image"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"has files"* ]]
 	start_server
 	mount_rmem
@@ -435,7 +435,7 @@ begin_on_disk_that_stands() {
 		--export "default:$export_size" --export other:64MiB --listen "shm:$socket" \
 		--restore "$dir/image"
 	echo "$output"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"has files"* ]]
 	[ ! -e "$memory/restoring" ]
 }
@@ -452,7 +452,7 @@ begin_on_disk_that_stands() {
 		--export "default:$export_size" --listen "shm:$socket" \
 		--restore "$dir/image" --restore "$dir/second"
 	echo "$output"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/second/manifest is damaged"* ]]
 	start_server --restore "$dir/image"
 }
