@@ -34,6 +34,11 @@ struct image_why {
 int image_fail(const struct image_why *why, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* "can't DOING PATH: the error's text". Under systemd a filesystem that is read-only may be so for
+ * the unit alone: then also what lets the server write below dir, an existing directory. */
+int image_fail_writing(
+	const struct image_why *why, int err, const char *doing, const char *path, const char *dir);
+
 struct image_totals {
 	uint64_t records, record_blocks, record_bytes;
 	uint64_t pages, page_blocks, page_bytes;

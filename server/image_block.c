@@ -1,11 +1,14 @@
 /* image_block.c - see image_block.h. */
 #include "server/image_block.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <xxhash.h>
 
+#include "common/log.h"
 #include "common/wire.h"
 #include "server/image.h"
 
@@ -65,4 +68,20 @@ int image_fail(const struct image_why *why, int err, const char *format, ...)
 	vsnprintf(why->text, why->len, format, args);
 	va_end(args);
 	return err;
+}
+
+static bool is_unit(void)
+{
+	return getenv("NOTIFY_SOCKET");
+}
+
+int image_fail_writing(
+	const struct image_why *why, int err, const char *doing, const char *path, const char *dir)
+{
+	if (err != -EROFS || !is_unit())
+		return image_fail(why, err, "can't %s %s: %s", doing, path, errno_text(err));
+	return image_fail(why, err,
+		"can't %s %s: %s: if the disk is not, it is so for the server's unit, which needs "
+		"ReadWritePaths=%s in a drop-in (systemctl edit rmemfs-server), and a restart",
+		doing, path, errno_text(err), dir);
 }

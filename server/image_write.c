@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -37,7 +38,10 @@ struct image_writer {
 static int fail_write(
 	const struct image_writer *w, const char *name, int err, const struct image_why *why)
 {
-	return image_fail(why, err, "can't write %s/%s: %s", w->dir, name, errno_text(err));
+	char path[1280];
+
+	snprintf(path, sizeof(path), "%s/%s", w->dir, name);
+	return image_fail_writing(why, err, "write", path, w->dir);
 }
 
 /* ---- made ------------------------------------------------------------------------------------ */
@@ -91,13 +95,25 @@ static int sync_above(const struct image_writer *w, const struct image_why *why)
 		errno_text(errno));
 }
 
-static int open_directory(struct image_writer *w, const struct image_why *why)
+static int make_directory(struct image_writer *w, const struct image_why *why)
 {
+	autofree char *above = NULL;
 	int err;
 
 	w->made = mkdir(w->dir, 0700) == 0;
-	if (!w->made && errno != EEXIST)
-		return image_fail(why, -errno, "can't make %s: %s", w->dir, errno_text(errno));
+	if (w->made || errno == EEXIST)
+		return 0;
+	err = -errno;
+	above = strdup(w->dir);
+	return image_fail_writing(why, err, "make", w->dir, above ? dirname(above) : w->dir);
+}
+
+static int open_directory(struct image_writer *w, const struct image_why *why)
+{
+	int err = make_directory(w, why);
+
+	if (err)
+		return err;
 	w->dirfd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (w->dirfd < 0)
 		return image_fail(why, -errno, "can't open %s: %s", w->dir, errno_text(errno));

@@ -8,6 +8,7 @@
 #include <linux/magic.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -496,6 +497,23 @@ int memdir_open(const char *path, struct memdir *dir)
 	if (!err)
 		err = check_boot(dir);
 	return err;
+}
+
+void memdir_warn_of_logout(const struct memdir *dir)
+{
+	/* Users below it are the system's, which logind leaves alone; so it does root. */
+	enum { LOGIN_UID_MIN = 1000, NOBODY_UID = 65534 };
+	uid_t uid = geteuid();
+	autofree char *real = realpath(dir->path, NULL);
+	char user[USER_TEXT];
+
+	if (uid < LOGIN_UID_MIN || uid == NOBODY_UID || !real ||
+		strncmp(real, "/dev/shm/", strlen("/dev/shm/")) != 0)
+		return;
+	log_warning("memory directory: %s is lost when user %s logs out: systemd-logind removes "
+		    "that user's files in /dev/shm then (RemoveIPC). Run the server as a system "
+		    "user, as the unit does, or set RemoveIPC=no in logind.conf",
+		dir->path, user_text(uid, user));
 }
 
 /* ---- for checks ------------------------------------------------------------------------------ */

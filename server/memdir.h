@@ -31,6 +31,10 @@ struct memdir {
  * boot, and one whose first start was killed before it had a store. */
 int memdir_open(const char *path, struct memdir *dir);
 
+/* Where the server runs as a login user, and the directory is in /dev/shm: a warning that logind
+ * removes that user's files there at the logout. */
+void memdir_warn_of_logout(const struct memdir *dir);
+
 /* Notes the store's id with the first start that serves it. -EBADMSG: the regions belong to another
  * store. */
 int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len);

@@ -241,6 +241,7 @@ int server_new(const struct server_config *config, struct server **out)
 	s->start_ms = now_ms();
 	sessions_expect(s);
 	ports_warn_exposed(config);
+	memdir_warn_of_logout(&s->dir);
 	announce(s);
 	*out = s;
 	return 0;

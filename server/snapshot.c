@@ -23,7 +23,7 @@ enum {
 	ROOM_MS = 5000,
 	ROOM_LOOK_MS = 100,
 	ASIDE_BYTES = 64 << 20,
-	WHY_BYTES = 256,
+	WHY_BYTES = 400,
 };
 
 struct snapshot {

@@ -14,7 +14,7 @@
 #include "server/protect.h"
 #include "server/snapshot_sets.h"
 
-enum { WHY_BYTES = 256, RECORDS_BETWEEN = 64 };
+enum { WHY_BYTES = 400, RECORDS_BETWEEN = 64 };
 
 struct snapshot_copy {
 	pthread_t thread;

@@ -136,13 +136,22 @@ static int remove_snapshots(DIR *d, const char *set, const struct image_why *why
 	return 0;
 }
 
+/* The directory that a set is in: snapshot_dir. */
+static int fail_set(const char *set, const char *doing, int err, const struct image_why *why)
+{
+	char dir[SNAPSHOT_SET_PATH_BYTES];
+
+	snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(set, '/') - set), set);
+	return image_fail_writing(why, err, doing, set, dir);
+}
+
 int snapshot_set_clear(const char *set, const struct image_why *why)
 {
 	int fd, err;
 	DIR *d;
 
 	if (mkdir(set, 0700) != 0 && errno != EEXIST)
-		return image_fail(why, -errno, "can't make %s: %s", set, errno_text(errno));
+		return fail_set(set, "make", -errno, why);
 	fd = open(set, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	d = fd < 0 ? NULL : fdopendir(fd);
 	if (!d) {
@@ -156,7 +165,7 @@ int snapshot_set_clear(const char *set, const struct image_why *why)
 	if (!err && fsync(fd) != 0)
 		err = -errno;
 	if (err)
-		image_fail(why, err, "can't empty %s: %s", set, errno_text(err));
+		fail_set(set, "empty", err, why);
 	else
 		err = remove_snapshots(d, set, why);
 	closedir(d);
@@ -265,10 +274,10 @@ static int check_writable(const struct snapshot_sets *s, const struct image_why 
 {
 	if (faccessat(s->fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
 		return 0;
-	return image_fail(why, -errno,
-		"can't write to %s: %s: give it to the server's user; in a unit it needs a line "
-		"ReadWritePaths=%s",
-		s->dir, errno_text(errno), s->dir);
+	if (errno == EROFS)
+		return image_fail_writing(why, -errno, "write to", s->dir, s->dir);
+	return image_fail(why, -errno, "can't write to %s: %s: give it to the server's user",
+		s->dir, errno_text(errno));
 }
 
 static int lock(const struct snapshot_sets *s, const struct image_why *why)

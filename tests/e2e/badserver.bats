@@ -2,6 +2,8 @@
 # badserver.bats - the server in a bad environment: it says in one line what is the matter, why, and
 # what to do, and what was there before is as it was.
 
+bats_require_minimum_version 1.5.0
+
 load helpers
 
 setup() {
@@ -199,6 +201,31 @@ small_tmpfs() {
 	cmp "$memory/boot_id" /proc/sys/kernel/random/boot_id
 	mount_rmem
 	[ -z "$(ls -A "$mnt")" ]
+}
+
+# serves_as USER DIRECTORY: a server does, and ends.
+serves_as() {
+	mkdir "$2"
+	chown "$1" "$2" "$dir"
+	chmod 0755 "$memory"
+	: >"$dir/server.log"
+	RMEMFS_TEST_SERVER_UNDER="setpriv --reuid=$1 --regid=$1 --clear-groups --inh-caps=+dac_read_search
+		--ambient-caps=+dac_read_search" transport=shm memory=$2 start_server
+	stop_server
+	rm -r "${2:?}"
+}
+
+# bats test_tags=once
+@test "a server of a login user warns that logind removes its files" {
+	serves_as 54321 "$place"
+	grep " warning: memory directory: $place is lost when user 54321 logs out: .*(RemoveIPC)\. Run the server as a system user, .* or set RemoveIPC=no in logind.conf" "$dir/server.log"
+	serves_as 998 "$place"
+	run ! grep RemoveIPC "$dir/server.log"
+	below=$dir/elsewhere
+	mkdir "$below"
+	mount -t tmpfs -o mode=0755 none "$below"
+	serves_as 54321 "$below/place"
+	run ! grep RemoveIPC "$dir/server.log"
 }
 
 # ---- locked memory -------------------------------------------------------------------------------

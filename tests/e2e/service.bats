@@ -29,6 +29,34 @@ told() {
 	[ "$(cat "$dir/told")" = "$(printf '%s\n' "$@")" ]
 }
 
+# As a unit with ProtectSystem=strict and without ReadWritePaths= has it.
+# bats test_tags=once
+@test "a snapshot to where the unit does not let the server write names the drop-in" {
+	local place=$dir/disk hint
+	hint="Read-only file system: if the disk is not, it is so for the server's unit, which needs ReadWritePaths=$place in a drop-in (systemctl edit rmemfs-server), and a restart"
+	mkdir "$place"
+	mount -t tmpfs -o mode=0700 none "$place"
+	mkdir "$place/empty"
+	mount -o remount,ro "$place"
+	start_server
+	run rmemfsctl snapshot default "$place/image" "$socket"
+	[ "$output" = "rmemfsctl: snapshot of 'default' in $place/image failed: can't make $place/image: $hint" ]
+	run rmemfsctl snapshot default "$place/empty" "$socket"
+	[[ $output == *": can't write $place/empty/"*"ReadWritePaths=$place/empty in a drop-in"* ]]
+	stop_server
+	cat >"$dir/server.conf" <<-CONF
+		snapshot_dir = "$place";
+		snapshot_on_stop = true;
+	CONF
+	refused 78 30 rmemfs-server -c "$dir/server.conf" --memory-dir "$memory" --export data:64MiB \
+		--listen "shm:$socket"
+	[[ ${lines[-1]} == *"snapshot_dir: can't write to $place: $hint" ]]
+	# Without systemd it is the disk.
+	RMEMFS_TEST_SERVER_UNDER="env -u NOTIFY_SOCKET" start_server
+	run rmemfsctl snapshot default "$place/image" "$socket"
+	[ "$output" = "rmemfsctl: snapshot of 'default' in $place/image failed: can't make $place/image: Read-only file system" ]
+}
+
 # ends_soon: the daemon, by SIGTERM, with its mount gone and status 0. What it waits for takes it 1.5 s at
 # most; a busy machine its time.
 ends_soon() {
