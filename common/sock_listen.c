@@ -69,16 +69,29 @@ static int listener_poll(struct sock_source *s, struct event *events, int max)
 	return 0;
 }
 
-static int bind_inet(struct sock_listener *l)
+/* *address becomes the one bound. */
+static int bind_inet(int fd, struct transport_address *address)
 {
-	struct transport_address *address = &l->base.address;
 	int one = 1;
 
-	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(l->fd, (struct sockaddr *)&address->addr, address->addrlen) < 0 ||
-		getsockname(l->fd, (struct sockaddr *)&address->addr, &address->addrlen) < 0)
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, (struct sockaddr *)&address->addr, address->addrlen) < 0 ||
+		getsockname(fd, (struct sockaddr *)&address->addr, &address->addrlen) < 0)
 		return -errno;
 	return 0;
+}
+
+/* A bound socket that does not listen keeps nobody from the address. */
+int sock_probe(struct transport *t, const struct transport_address *address)
+{
+	struct transport_address bound = *address;
+	autoclose int fd = -1;
+
+	(void)t;
+	if (address->kind == TRANSPORT_SHM)
+		return sock_unix_probe(address);
+	fd = socket(address->addr.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	return fd < 0 ? -errno : bind_inet(fd, &bound);
 }
 
 static int listener_bind(struct sock_listener *l)
@@ -88,7 +101,7 @@ static int listener_bind(struct sock_listener *l)
 	if (l->base.address.kind == TRANSPORT_SHM)
 		err = sock_unix_bind(l->fd, &l->base.address, &l->dev, &l->ino);
 	else
-		err = bind_inet(l);
+		err = bind_inet(l->fd, &l->base.address);
 	if (err)
 		return err;
 	return listen(l->fd, BACKLOG) < 0 ? -errno : 0;

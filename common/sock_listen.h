@@ -22,6 +22,7 @@ struct sock_listener {
 	ino_t ino;
 };
 
+int sock_probe(struct transport *t, const struct transport_address *address);
 int sock_listen(struct evq *base, const struct transport_address *address, sock_admit_fn *admit,
 	struct listener **out);
 void sock_listener_delete(struct listener *base);

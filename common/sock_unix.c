@@ -2,6 +2,7 @@
 #include "common/sock_unix.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,10 +20,11 @@ static const char *path_of(const struct transport_address *address)
 	return ((const struct sockaddr_un *)&address->addr)->sun_path;
 }
 
-/* 0: the file is a socket that nobody listens on. */
+/* 0: the file is a socket that nobody listens on. A live listener of ours is of another type
+ * (EPROTOTYPE), and so is not disturbed. */
 static int check_stale(const struct transport_address *address)
 {
-	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	struct stat st;
 
 	if (fd < 0)
@@ -33,7 +35,6 @@ static int check_stale(const struct transport_address *address)
 		return -EEXIST;
 	if (!connect(fd, (const struct sockaddr *)&address->addr, address->addrlen))
 		return -EADDRINUSE;
-	/* A live one may also be busy (EAGAIN) or of another type (EPROTOTYPE). */
 	return errno == ECONNREFUSED ? 0 : -EADDRINUSE;
 }
 
@@ -63,6 +64,20 @@ int sock_unix_bind(int fd, const struct transport_address *address, dev_t *dev, 
 	*dev = st.st_dev;
 	*ino = st.st_ino;
 	return 0;
+}
+
+int sock_unix_probe(const struct transport_address *address)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char *slash;
+	int err = check_stale(address);
+
+	if (err && err != -ENOENT)
+		return err;
+	snprintf(dir, sizeof(dir), "%s", path_of(address));
+	slash = strrchr(dir, '/');
+	slash[slash == dir] = '\0';
+	return faccessat(AT_FDCWD, dir, W_OK | X_OK, AT_EACCESS) ? -errno : 0;
 }
 
 void sock_unix_unbind(const struct transport_address *address, dev_t dev, ino_t ino)

@@ -131,6 +131,7 @@ const struct transport_ops tcp_transport_ops = {
 	.evq_pending = sock_evq_pending,
 	.evq_fd = sock_evq_fd,
 	.evq_arm = sock_evq_arm,
+	.probe = sock_probe,
 	.listen = tcp_listen,
 	.listener_delete = sock_listener_delete,
 	.connect = tcp_connect,

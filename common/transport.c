@@ -255,6 +255,11 @@ int evq_arm(struct evq *q)
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
+int transport_probe(struct transport *t, const struct transport_address *address)
+{
+	return address->kind == t->ops->kind ? t->ops->probe(t, address) : -EINVAL;
+}
+
 int transport_listen(struct evq *q, const struct transport_address *address, struct listener **out)
 {
 	struct listener *l = NULL;

@@ -143,6 +143,9 @@ int evq_arm(struct evq *q);
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
+/* Server. Whether transport_listen() could have the address now: its errors. Nothing is made,
+ * nobody can connect, and who listens there notices nothing. */
+int transport_probe(struct transport *t, const struct transport_address *address);
 /* Server. -EADDRINUSE: somebody listens there; for shm a stale socket is replaced and only a live
  * one is an error; -EEXIST: a file that is no socket. Others as bind(2) has them. */
 int transport_listen(struct evq *q, const struct transport_address *address, struct listener **out);

@@ -96,6 +96,7 @@ struct transport_ops {
 	int (*evq_fd)(const struct evq *q);
 	int (*evq_arm)(struct evq *q);
 
+	int (*probe)(struct transport *t, const struct transport_address *address);
 	int (*listen)(
 		struct evq *q, const struct transport_address *address, struct listener **out);
 	void (*listener_delete)(struct listener *l);

@@ -135,6 +135,23 @@ static void share_receives(struct verbs_evq *q)
 	q->srq = NULL;
 }
 
+int verbs_probe(struct transport *base, const struct transport_address *address)
+{
+	struct verbs_transport *t = verbs_transport(base);
+	struct sockaddr_storage addr = address->addr;
+	struct rdma_cm_id *id;
+	int err = 0;
+
+	if (rdma_create_id(t->cm, &id, NULL, RDMA_PS_TCP))
+		return -errno;
+	if (rdma_bind_addr(id, (struct sockaddr *)&addr))
+		err = -errno;
+	else if (id->verbs != t->context)
+		err = -ENODEV;
+	rdma_destroy_id(id);
+	return err;
+}
+
 int verbs_listen(struct evq *base, const struct transport_address *address, struct listener **out)
 {
 	struct verbs_evq *q = verbs_evq(base);

@@ -221,6 +221,7 @@ void verbs_evq_forget(struct verbs_channel *ch);
 int verbs_evq_watch_device(struct verbs_evq *q);
 
 /* verbs_connect.c */
+int verbs_probe(struct transport *t, const struct transport_address *address);
 int verbs_listen(struct evq *q, const struct transport_address *address, struct listener **out);
 void verbs_listener_delete(struct listener *l);
 int verbs_connect(struct evq *q, const struct transport_address *address, struct channel **out);

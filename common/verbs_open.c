@@ -224,6 +224,7 @@ const struct transport_ops verbs_transport_ops = {
 	.evq_poll = verbs_evq_poll,
 	.evq_fd = verbs_evq_fd,
 	.evq_arm = verbs_evq_arm,
+	.probe = verbs_probe,
 	.listen = verbs_listen,
 	.listener_delete = verbs_listener_delete,
 	.connect = verbs_connect,

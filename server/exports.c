@@ -8,6 +8,7 @@
 
 #include "common/crash_point.h"
 #include "common/util.h"
+#include "server/meta.h"
 #include "server/resize.h"
 
 /* ---- what is there already ------------------------------------------------------------------- */
@@ -18,12 +19,15 @@ void exports_region_path(
 	snprintf(buf, len, "%s/%s.%04u", dir->regions, name, i);
 }
 
-/* Bytes of one region file; 0: not there, or not given its length before a start was killed. */
+/* Bytes of one region file; 0: not there, or not given its length before a start was killed, or of
+ * no use. */
 static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_t i)
 {
 	char path[1400];
 	struct stat st;
 
+	if (dir->content != MEMDIR_KEPT)
+		return 0;
 	exports_region_path(path, sizeof(path), dir, name, i);
 	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
 }
@@ -185,36 +189,36 @@ static uint64_t bytes_missing(const struct exports *exports)
 static int plan_all(
 	struct exports *exports, const struct server_config *config, const struct memdir *dir)
 {
+	int err = 0;
+
 	exports->v = calloc(config->exports.n, sizeof(*exports->v));
 	if (!exports->v)
 		return -ENOMEM;
-	for (; exports->n < config->exports.n; exports->n++) {
+	for (size_t i = 0; i < config->exports.n; i++) {
 		struct export *export = &exports->v[exports->n];
-		int err =
-			plan_export(config, dir, server_config_export(config, exports->n), export);
+		int wrong = plan_export(config, dir, server_config_export(config, i), export);
 
-		if (err)
-			return err;
-		export->index = exports->n;
+		if (!err)
+			err = wrong;
+		if (wrong)
+			continue;
+		export->index = exports->n++;
 		export->first_region = exports->nregions;
 		exports->nregions += export->nregions;
-		err = plan_surplus(dir, export);
-		if (err)
-			return err;
+		wrong = plan_surplus(dir, export);
+		if (wrong)
+			return wrong;
 		export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
 		export->used = calloc(export->nregions, sizeof(*export->used));
 		if (!export->bases || !export->used)
 			return -ENOMEM;
 	}
-	/* A configuration without exports is refused before. */
-	if (exports->nregions == 0)
-		return -EINVAL;
-	exports->regions = calloc(exports->nregions, sizeof(*exports->regions));
+	exports->regions = calloc(exports->nregions + 1, sizeof(*exports->regions));
 	if (!exports->regions)
 		return -ENOMEM;
 	for (unsigned i = 0; i < exports->n; i++)
 		plan_regions(exports, dir, &exports->v[i]);
-	return 0;
+	return err;
 }
 
 static int map_surplus(struct export *export)
@@ -254,33 +258,73 @@ static int check_node(const struct server_config *config, uint64_t missing)
 	return -ENOMEM;
 }
 
+/* The store never gets smaller. */
+static uint64_t store_bytes_missing(const struct server_config *config, const struct memdir *dir)
+{
+	uint64_t bytes = server_config_store_bytes(config), have = 0;
+	char path[1300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/store.mdb", dir->store);
+	if (stat(path, &st) == 0) {
+		bytes = max_u64(bytes, (uint64_t)st.st_size);
+		have = (uint64_t)st.st_blocks * 512;
+	}
+	return bytes - min_u64(have, bytes);
+}
+
+/* The store comes last, and a start that has no room for it would have filled the rest in vain. */
+static int check_store_room(
+	const struct server_config *config, const struct memdir *dir, uint64_t regions)
+{
+	uint64_t bytes = store_bytes_missing(config, dir);
+	char what[1280];
+
+	if (!bytes)
+		return 0;
+	snprintf(what, sizeof(what), "the store in %s%s", dir->store,
+		regions ? ", beside the exports" : "");
+	return memdir_check_room(dir->store, regions, bytes, what);
+}
+
 static int check_room(
 	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
 {
 	uint64_t missing = bytes_missing(exports);
+	/* Huge pages that were set aside are no free memory. */
+	bool huge = dir->regions_block != PAGE_BYTES;
 	char what[64];
 	int err;
 
 	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
 		exports->n == 1 ? "" : "s");
-	err = memdir_check_room(dir->regions, missing, what);
-	/* Huge pages that were set aside are no free memory. */
-	if (!err && dir->regions_block == PAGE_BYTES)
+	err = memdir_check_room(dir->regions, 0, missing, what);
+	if (!err && !huge)
 		err = check_node(config, missing);
-	return err;
+	return err ? err : check_store_room(config, dir, huge ? 0 : missing);
+}
+
+int exports_plan(const struct server_config *config, const struct memdir *dir, struct exports **out)
+{
+	struct exports *exports = calloc(1, sizeof(*exports));
+	int err, room;
+
+	*out = exports;
+	if (!exports)
+		return -ENOMEM;
+	err = plan_all(exports, config, dir);
+	if (!exports->regions)
+		return err;
+	room = check_room(exports, config, dir);
+	return err ? err : room;
 }
 
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
 {
-	struct exports *exports = calloc(1, sizeof(*exports));
+	struct exports *exports;
 	enum huge_pages huge;
-	int err;
+	int err = exports_plan(config, dir, &exports);
 
-	if (!exports)
-		return -ENOMEM;
-	err = plan_all(exports, config, dir);
-	if (!err)
-		err = check_room(exports, config, dir);
 	if (err)
 		goto err_delete;
 	/* hugetlbfs has no other pages than huge ones. */
@@ -327,22 +371,42 @@ void exports_discard_new(struct exports *exports)
 			unlink(exports->regions[i].path);
 }
 
-const char *exports_made(
+/* The path of the first region that was not there before this start, and its index; NULL: all were.
+ */
+static const char *find_made(
 	const struct exports *exports, const struct export *export, uint32_t *index)
 {
 	for (*index = 0; *index < export->nregions; ++*index)
-		if (exports->regions[export->first_region + *index].made)
+		if (!export->used[*index])
 			return exports->regions[export->first_region + *index].path;
 	return NULL;
 }
 
-uint64_t exports_mapped_pages(const struct export *export)
+static uint64_t mapped_pages(const struct export *export)
 {
 	uint64_t npages = export->npages;
 
 	for (uint32_t i = 0; i < export->nsurplus; i++)
 		npages += export->surplus[i].len / PAGE_BYTES;
 	return npages;
+}
+
+void exports_describe(
+	const struct exports *exports, const struct export *e, struct meta_export *out)
+{
+	*out = (struct meta_export){
+		.name = e->name,
+		.npages = e->npages,
+		.nregions = e->nregions,
+		.region_pages = e->region_pages,
+		.mapped_pages = mapped_pages(e),
+		.bases = e->bases,
+		.used = e->used,
+		.max_inodes = e->config->inodes,
+		.quotas = e->config->limits,
+		.nquotas = (unsigned)e->config->quotas.n,
+	};
+	out->missing = find_made(exports, e, &out->missing_region);
 }
 
 /* ---- files without a region ------------------------------------------------------------------ */

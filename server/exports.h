@@ -55,6 +55,12 @@ struct exports {
 	uint32_t nregions;
 };
 
+/* What they are to be, and whether there is room for them and their metadata: by the files that are
+ * there, of which none is opened or changed. All that is wrong is logged; returns the first. *out
+ * is made also then, of those exports that can be, and NULL only without memory. */
+int exports_plan(
+	const struct server_config *config, const struct memdir *dir, struct exports **out);
+
 int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out);
 void exports_delete(struct exports *exports);
 void exports_discard_new(struct exports *exports);
@@ -63,13 +69,10 @@ void exports_discard_new(struct exports *exports);
 void exports_region_path(
 	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i);
 
-/* The path of the first region that this start made for the export, and its index; NULL: all were
- * there. */
-const char *exports_made(
-	const struct exports *exports, const struct export *export, uint32_t *index);
-
-/* Pages of all that is mapped for it. */
-uint64_t exports_mapped_pages(const struct export *export);
+/* What the store is to make of it. */
+struct meta_export;
+void exports_describe(
+	const struct exports *exports, const struct export *export, struct meta_export *out);
 
 /* Unmaps and removes all files of regions that the exports don't have, once the store knows none of
  * them. */

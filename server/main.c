@@ -4,6 +4,7 @@
 #include "server/options.h"
 #include "server/refusal.h"
 #include "server/server.h"
+#include "server/start_check.h"
 
 static enum server_status serve(const struct server_config *config)
 {
@@ -31,6 +32,10 @@ int main(int argc, char **argv)
 	switch (options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:
 		status = (int)serve(&config);
+		break;
+	case OPTIONS_CHECK_CONFIG:
+		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);
+		status = (int)start_check(&config);
 		break;
 	case OPTIONS_CHECK:
 		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);

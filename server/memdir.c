@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <libgen.h>
 #include <linux/magic.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -95,12 +96,13 @@ static int check_owner(const char *path, const struct stat *st)
 	return 0;
 }
 
-static int make_directory(const char *path)
+/* One that is there. */
+static int check_directory(const char *path)
 {
 	struct stat st;
 	int err;
 
-	if ((mkdir(path, 0700) != 0 && errno != EEXIST) || lstat(path, &st) != 0)
+	if (lstat(path, &st) != 0)
 		return fail("make", path, -errno);
 	if (S_ISLNK(st.st_mode)) {
 		err = check_owner(path, &st);
@@ -116,6 +118,13 @@ static int make_directory(const char *path)
 		return -ENOTDIR;
 	}
 	return check_owner(path, &st);
+}
+
+static int make_directory(const char *path)
+{
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return fail("make", path, -errno);
+	return check_directory(path);
 }
 
 static const char *filesystem_name(unsigned long magic, char *hex, size_t len)
@@ -281,35 +290,21 @@ static bool has_bytes(const char *path)
 }
 
 /* Regions without a store hold what nobody can name: its pages would pass for zeros. */
-static int drop_orphans(struct memdir *dir)
+static int judge_store(struct memdir *dir)
 {
 	char path[1200];
 
-	if (has_bytes(dir->store))
+	dir->content = has_bytes(dir->store) ? MEMDIR_KEPT : MEMDIR_NEW;
+	if (dir->content == MEMDIR_KEPT)
 		return 0;
 	snprintf(path, sizeof(path), "%s/store_id", dir->path);
 	if (access(path, F_OK) != 0 || !has_bytes(dir->regions))
-		return start_empty(dir);
+		return 0;
 	log_error("memory directory: the store in %s is missing or empty, and the regions in %s "
 		  "belong to one",
 		dir->store, dir->regions);
 	memdir_tell_remedy(dir, -EBADMSG);
 	return -EBADMSG;
-}
-
-static void restore_mark(const struct memdir *dir, char *path, size_t len);
-
-/* Whether a start ended while it restored a snapshot. */
-static int drop_unrestored(struct memdir *dir)
-{
-	int err;
-
-	if (!memdir_is_restoring(dir))
-		return drop_orphans(dir);
-	log_notice("%s holds a part of a snapshot, whose restoration was not ended: starting empty",
-		dir->path);
-	err = start_empty(dir);
-	return err ? err : memdir_end_restore(dir);
 }
 
 static bool is_boot_id(const char *text)
@@ -318,30 +313,53 @@ static bool is_boot_id(const char *text)
 	       strspn(text, "0123456789abcdef-") == BOOT_ID_DIGITS;
 }
 
-static int check_boot(struct memdir *dir)
+/* Finds out what is there, and changes nothing. current: this boot's id. */
+static int judge(struct memdir *dir, char current[BOOT_ID_BYTES])
 {
-	char path[1200], stored[BOOT_ID_BYTES] = "", current[BOOT_ID_BYTES];
-	int err = read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current));
+	char path[1200], stored[BOOT_ID_BYTES] = "";
+	int err = read_line("/proc/sys/kernel/random/boot_id", current, BOOT_ID_BYTES);
 
 	if (err) {
 		log_error("can't read the machine's boot id: %s", errno_text(err));
 		return err;
 	}
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
-	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
-		return drop_unrestored(dir);
-	if (is_boot_id(stored)) {
-		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
-	} else if (has_bytes(dir->store)) {
+	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0) {
+		dir->content = MEMDIR_UNRESTORED;
+		return memdir_is_restoring(dir) ? 0 : judge_store(dir);
+	}
+	dir->content = is_boot_id(stored) ? MEMDIR_EARLIER_BOOT : MEMDIR_NEW;
+	if (dir->content == MEMDIR_NEW && has_bytes(dir->store)) {
 		log_error("memory directory: %s is missing or damaged: whether the store beside it "
 			  "is of this boot can't be told",
 			path);
 		memdir_tell_remedy(dir, -EBADMSG);
 		return -EBADMSG;
 	}
+	return 0;
+}
+
+/* What is there is of use, or it is emptied and of this boot. */
+static int take_over(struct memdir *dir)
+{
+	char path[1200], current[BOOT_ID_BYTES];
+	int err = judge(dir, current);
+
+	if (err || dir->content == MEMDIR_KEPT)
+		return err;
+	if (dir->content == MEMDIR_UNRESTORED)
+		log_notice(
+			"%s holds a part of a snapshot, whose restoration was not ended: starting "
+			"empty",
+			dir->path);
+	else if (dir->content == MEMDIR_EARLIER_BOOT)
+		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
 	err = start_empty(dir);
 	if (err)
 		return err;
+	if (dir->content == MEMDIR_UNRESTORED)
+		return memdir_end_restore(dir);
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
 	err = write_line(path, current);
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
@@ -495,8 +513,89 @@ int memdir_open(const char *path, struct memdir *dir)
 	if (!err)
 		err = check_filesystem(dir->store, false, &block);
 	if (!err)
-		err = check_boot(dir);
+		err = take_over(dir);
 	return err;
+}
+
+/* ---- looked at ------------------------------------------------------------------------------- */
+
+static int first_of(int err, int later)
+{
+	return err ? err : later;
+}
+
+/* The start would make it. */
+static int look_above(const char *path)
+{
+	autofree char *copy = strdup(path);
+	char *above = copy ? dirname(copy) : NULL;
+	uint64_t block;
+
+	if (!above)
+		return -ENOMEM;
+	if (faccessat(AT_FDCWD, above, W_OK | X_OK, AT_EACCESS) != 0)
+		return fail("make", path, -errno);
+	return check_filesystem(above, false, &block);
+}
+
+/* A part of the directory, which need not be there yet. */
+static int look_at_part(const char *path, bool huge_ok, uint64_t *block)
+{
+	int err;
+
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return 0;
+	err = check_directory(path);
+	err = first_of(err, check_filesystem(path, huge_ok, block));
+	if (!err && faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0)
+		return fail("use", path, -errno);
+	return err;
+}
+
+/* Nothing that holds the lock is disturbed by this. */
+static int look_at_lock(struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
+{
+	char path[1200];
+
+	snprintf(path, sizeof(path), "%s/lock", dir->path);
+	dir->lock_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (dir->lock_fd < 0 && errno == ENOENT &&
+		faccessat(AT_FDCWD, dir->path, W_OK | X_OK, AT_EACCESS) == 0)
+		return 0;
+	if (dir->lock_fd < 0)
+		return fail("open", path, -errno);
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	read_holder(dir->lock_fd, holder, MEMDIR_HOLDER_TEXT);
+	return 0;
+}
+
+int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
+{
+	char current[BOOT_ID_BYTES];
+	uint64_t block;
+	int err = check_path(path);
+
+	*dir = (struct memdir){.lock_fd = -1, .regions_block = PAGE_BYTES};
+	holder[0] = '\0';
+	if (err)
+		return err;
+	set_paths(dir, path);
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return look_above(path);
+	err = check_directory(dir->path);
+	if (!err)
+		err = check_filesystem(dir->path, false, &block);
+	/* Of somebody else's nothing more is to be said. */
+	if (err)
+		return err;
+	err = look_at_part(dir->regions, true, &dir->regions_block);
+	err = first_of(err, look_at_part(dir->store, false, &block));
+	err = first_of(err, look_at_part(dir->peers, false, &block));
+	err = first_of(err, look_at_lock(dir, holder));
+	if (holder[0])
+		dir->content = MEMDIR_KEPT;
+	return err || holder[0] ? err : judge(dir, current);
 }
 
 void memdir_warn_of_logout(const struct memdir *dir)
@@ -629,16 +728,34 @@ static uint64_t available_huge_bytes(uint64_t page_bytes)
 	return (have - min_u64(have, taken)) * page_bytes;
 }
 
-int memdir_check_room(const char *path, uint64_t bytes, const char *what)
+/* Of the nearest directory that is there: a start makes the others. */
+static int find_filesystem(const char *path, struct statfs *fs, char *found, size_t len)
 {
+	snprintf(found, len, "%s", path);
+	while (statfs(found, fs) != 0) {
+		char *slash = strrchr(found, '/');
+
+		if (errno != ENOENT || !slash || slash == found)
+			return -errno;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+int memdir_check_room(const char *path, uint64_t before, uint64_t bytes, const char *what)
+{
+	char found[1200];
 	struct statfs fs;
 	uint64_t room, available;
+	int err;
 
 	if (!bytes)
 		return 0;
-	if (statfs(path, &fs) != 0)
-		return -errno;
+	err = find_filesystem(path, &fs, found, sizeof(found));
+	if (err)
+		return fail("look at", path, err);
 	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	room -= min_u64(room, before);
 	/* A tmpfs without a size limit reports no blocks at all. */
 	if (fs.f_blocks && bytes > room)
 		return refuse_room(what, bytes, room, path);
@@ -649,5 +766,6 @@ int memdir_check_room(const char *path, uint64_t bytes, const char *what)
 					 : 0;
 	}
 	available = available_memory();
+	available -= min_u64(available, before);
 	return bytes > available ? refuse_room(what, bytes, available, "this machine's memory") : 0;
 }

@@ -20,16 +20,32 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* What a start makes of what is there. */
+enum memdir_content {
+	MEMDIR_NEW,          /* no directory, an empty one, or one whose first start was killed */
+	MEMDIR_KEPT,         /* of this boot, with a store: it goes on with it */
+	MEMDIR_EARLIER_BOOT, /* emptied, ... */
+	MEMDIR_UNRESTORED,   /* ... as is what a start that was killed has restored in part */
+};
+
 struct memdir {
 	int lock_fd;
 	char path[1100], regions[1200], store[1200], peers[1200];
-	uint64_t regions_block; /* the unit of allocation: page or huge page */
+	uint64_t regions_block;      /* the unit of allocation: page or huge page */
+	enum memdir_content content; /* as it was found */
 };
 
-/* -EAGAIN: another server has it, or a check. -EINVAL: not in memory. -EPERM: others can change it. -EBADMSG:
- * the store is gone, or it can't be told which boot all belongs to. Empties a directory of another
- * boot, and one whose first start was killed before it had a store. */
+/* -EAGAIN: another server has it, or a check. -EINVAL: not in memory. -EPERM: others can change it.
+ * -EBADMSG: the store is gone, or it can't be told which boot all belongs to. Empties a directory
+ * of another boot, and one whose first start was killed before it had a store. */
 int memdir_open(const char *path, struct memdir *dir);
+
+/* What memdir_open() would find and say, and nothing is made or changed. All that is wrong is
+ * logged; returns the first. Takes the lock if nobody has it, for as long as the caller does not
+ * close lock_fd. holder: the process id of the server that has it, else empty: then what is there
+ * is not judged. */
+enum { MEMDIR_HOLDER_TEXT = 32 };
+int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT]);
 
 /* Where the server runs as a login user, and the directory is in /dev/shm: a warning that logind
  * removes that user's files there at the logout. */
@@ -62,8 +78,8 @@ int memdir_check_store_id(
 /* Whether a start has ever served what is here. */
 bool memdir_has_store_id(const struct memdir *dir);
 
-/* Whether there is room for bytes more in a directory, and in the machine; -ENOSPC names needed
- * and free. what: "the regions of 2 exports". */
-int memdir_check_room(const char *path, uint64_t bytes, const char *what);
+/* Whether there is room for bytes more in a directory, and in the machine, beside so many that are
+ * to be taken before; -ENOSPC names needed and free. what: "the regions of 2 exports". */
+int memdir_check_room(const char *path, uint64_t before, uint64_t bytes, const char *what);
 
 #endif

@@ -34,6 +34,8 @@
 struct kept_values;
 struct meta;
 
+enum { META_STORE_ID_BYTES = 16 };
+
 struct meta_export {
 	const char *name;
 	uint64_t npages; /* of data */
@@ -66,8 +68,19 @@ struct meta_config {
  * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
  * nothing has changed, but that exports may have shrunk. */
 int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
+
+/* What meta_open() would do with an export. */
+struct meta_look {
+	bool stored;
+	uint64_t npages, used; /* of the stored one: in all, and in files */
+	int err;               /* it would be refused: */
+	char why[512];
+};
+/* The same store with nothing changed: fills looks[config->nexports], whose bases are not looked
+ * at. -ENOENT: there is none yet; else errors as meta_open()'s of the store itself, with why. */
+int meta_look(const struct meta_config *config, struct meta_look *looks,
+	uint8_t store_id[META_STORE_ID_BYTES], char *why, size_t whylen);
 void meta_close(struct meta *m);
-enum { META_STORE_ID_BYTES = 16 };
 const uint8_t *meta_store_id(const struct meta *m);
 /* True where meta_open made the store new. */
 bool meta_is_new(const struct meta *m);

@@ -97,6 +97,10 @@ int meta_inspect(const char *dir, struct meta **out, char *why, size_t whylen);
  * -EBUSY: a session has pages in what is to go: nothing has changed. */
 int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
 
+/* Whether it would refuse, of a store that is only read, before it has begun to give back what
+ * nobody has any more. */
+int meta_shrink_look(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
+
 /* meta_session.c */
 /* For checks: a session as it is stored, of whatever export and ended or not. */
 int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,

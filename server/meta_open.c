@@ -572,9 +572,8 @@ static int inspect(struct meta *m, const struct reason *why)
 	return err;
 }
 
-int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
+static int open_inspected(const char *dir, struct meta **out, char *text, size_t len)
 {
-	struct reason why = {text, len};
 	autofree char *path = NULL;
 	struct meta *m;
 	int err;
@@ -588,12 +587,87 @@ int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
 	m->inspected = true;
 	lock_waits_init(&m->lock_waits);
 	err = store_open_read(path, &m->store, text, len);
-	if (!err)
-		err = inspect(m, &why);
-	if (!err) {
+	if (err)
+		meta_close(m);
+	else
 		*out = m;
-		return 0;
+	return err;
+}
+
+int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
+{
+	struct meta *m;
+	int err = open_inspected(dir, &m, text, len);
+
+	if (err)
+		return err;
+	err = inspect(m, &(struct reason){text, len});
+	if (err)
+		meta_close(m);
+	else
+		*out = m;
+	return err;
+}
+
+/* ---- looked at ------------------------------------------------------------------------------- */
+
+/* Leaves v with the space that is stored. */
+static int look_at_stored(
+	struct meta *m, struct volume *v, const struct meta_export *e, struct meta_look *out)
+{
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, &(struct reason){out->why, sizeof(out->why)});
+
+	if (err)
+		return err;
+	v->store = v->space.store = m->store;
+	v->space.export_id = v->id;
+	out->stored = true;
+	out->npages = v->space.npages;
+	err = space_open(&v->space, false);
+	if (!err)
+		out->used = space_in_file(&v->space);
+	return err;
+}
+
+/* As the only volume that is open: sessions are sought by that. */
+static void look_at_export(struct meta *m, const struct meta_export *e, struct meta_look *out)
+{
+	struct volume *v = &m->volumes[0];
+	int err = store_begin_read(m->store);
+
+	*out = (struct meta_look){0};
+	if (!err) {
+		err = look_at_stored(m, v, e, out);
+		store_abort(m->store);
 	}
+	if (!err && v->space.nregions > e->nregions)
+		err = meta_shrink_look(m, v, e->nregions, out->why, sizeof(out->why));
+	close_volume(v);
+	out->err = err == -ENOENT && !out->stored ? 0 : err;
+	if (out->err && !out->why[0])
+		snprintf(out->why, sizeof(out->why), "export '%s': the store says: %s", e->name,
+			errno_text(err));
+}
+
+int meta_look(const struct meta_config *config, struct meta_look *looks,
+	uint8_t store_id[META_STORE_ID_BYTES], char *text, size_t len)
+{
+	struct meta *m;
+	int err = open_inspected(config->dir, &m, text, len);
+
+	if (err)
+		return err;
+	m->volumes = calloc(1, sizeof(*m->volumes));
+	m->nvolumes = m->volumes ? 1 : 0;
+	err = m->volumes ? store_begin_read(m->store) : -ENOMEM;
+	if (!err) {
+		err = load_super(m, &(struct reason){text, len});
+		store_abort(m->store);
+	}
+	for (unsigned i = 0; !err && i < config->nexports; i++)
+		look_at_export(m, &config->exports[i], &looks[i]);
+	memcpy(store_id, m->store_id, META_STORE_ID_BYTES);
 	meta_close(m);
 	return err;
 }

@@ -147,12 +147,11 @@ static int refuse_mounted(struct shrink *s)
 	return -EBUSY;
 }
 
-/* What lies in the regions to go, and that all of it can be moved. */
-static int examine(struct shrink *s)
+/* What lies in the regions to go, and that there is room for it elsewhere and nobody has it. */
+static int look(struct shrink *s, struct space_tail *tail)
 {
 	struct space *sp = &s->v->space;
 	uint64_t used = space_in_file(sp);
-	struct space_tail tail;
 	int err = meta_session_each(s->m, see_session, s);
 
 	if (err)
@@ -162,12 +161,22 @@ static int examine(struct shrink *s)
 	err = store_begin_read(s->m->store);
 	if (err)
 		return err;
-	err = space_tail(sp, s->nregions, &tail);
+	err = space_tail(sp, s->nregions, tail);
 	store_abort(s->m->store);
 	if (err)
 		return err;
-	if (s->has_session && (tail.in_file || tail.granted))
-		return refuse_mounted(s);
+	return s->has_session && (tail->in_file || tail->granted) ? refuse_mounted(s) : 0;
+}
+
+/* And that all of it can be moved. */
+static int examine(struct shrink *s)
+{
+	struct space *sp = &s->v->space;
+	struct space_tail tail;
+	int err = look(s, &tail);
+
+	if (err)
+		return err;
 	s->to_move = tail.in_file;
 	return tail.in_file > sp->now.free - tail.free ? scrub_all(s) : 0;
 }
@@ -367,6 +376,14 @@ static void tell(const struct shrink *s)
 	size_format(s->nregions * s->v->space.region_pages << PAGE_SHIFT, size, sizeof(size));
 	size_format(s->moved << PAGE_SHIFT, moved, sizeof(moved));
 	log_notice("export '%s' has shrunk to %s; %s were moved", s->v->name, size, moved);
+}
+
+int meta_shrink_look(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen)
+{
+	struct shrink s = {.m = m, .v = v, .nregions = nregions, .why = why, .whylen = whylen};
+	struct space_tail tail;
+
+	return look(&s, &tail);
 }
 
 int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen)

@@ -49,7 +49,9 @@ static const char help[] =
 	"      --restore DIR            make an export from a snapshot of it before it is served; the\n"
 	"                               memory directory must have no files yet\n"
 	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
-	"      --check-config           check the configuration, say what it means, and exit\n"
+	"      --check-config           say what a start would do with this configuration on this\n"
+	"                               machine, name each problem, and exit: status 0 if it would\n"
+	"                               succeed\n"
 	"      --check DIR              check a stopped server's memory directory and exit: status\n"
 	"                               0 clean, 1 problems, 2 it could not be checked\n"
 	"  -V, --version                print the version and exit\n"
@@ -178,6 +180,7 @@ static void print_config(const struct server_config *config)
 	char data[32], store[32];
 	uint64_t bytes = 0;
 
+	setvbuf(stdout, NULL, _IOLBF, 0); /* in order with what goes to standard error */
 	for (size_t i = 0; i < config->exports.n; i++)
 		bytes += server_config_export(config, i)->size;
 	size_format(bytes, data, sizeof(data));
@@ -248,5 +251,5 @@ enum options_result options_parse(int argc, char **argv, struct server_config *c
 	if (!args.check_config)
 		return OPTIONS_RUN;
 	print_config(config);
-	return OPTIONS_DONE;
+	return OPTIONS_CHECK_CONFIG;
 }

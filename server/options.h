@@ -7,9 +7,11 @@
 #include "server/config.h"
 
 enum options_result {
-	OPTIONS_RUN,   /* config is complete */
-	OPTIONS_DONE,  /* --help, --version, --check-config: said what was asked, exit 0 */
-	OPTIONS_CHECK, /* config.check is a directory; nothing else was read */
+	OPTIONS_RUN,          /* config is complete */
+	OPTIONS_DONE,         /* --help, --version: said what was asked, exit 0 */
+	OPTIONS_CHECK_CONFIG, /* config is complete, and said; it is to be held against the machine
+			       */
+	OPTIONS_CHECK,        /* config.check is a directory; nothing else was read */
 	/* The reason is on standard error, and systemd has it. */
 	OPTIONS_WRONG,
 	OPTIONS_UNRESOLVED, /* a name in `listen` has no address now */

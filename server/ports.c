@@ -2,6 +2,8 @@
 #include "server/ports.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -32,27 +34,25 @@ static void close_port(const struct server *s, struct port *port)
 	free(port->regions);
 }
 
-static int open_transport(
-	struct server *s, struct port *port, const struct transport_address *address)
+static int open_transport(const struct server_config *server, uint32_t nregions, const char *name,
+	const struct transport_address *address, struct transport **out)
 {
 	struct transport_config config;
 	int err;
 
 	transport_config_default(&config);
-	config.io_threads = (unsigned)s->config->io_threads;
-	config.max_regions = (uint32_t)max_u64(config.max_regions, s->exports->nregions);
+	config.io_threads = (unsigned)server->io_threads;
+	config.max_regions = (uint32_t)max_u64(config.max_regions, nregions);
 	config.msg_bytes = RPC_MSG_BYTES;
 	config.nrecv = CHANNEL_REQUESTS;
 	config.nsend = CHANNEL_SENDS;
-	err = transport_open(address, &config, OPEN_MS, &port->transport);
-	if (err) {
-		log_error("can't open %s: %s", port->name,
+	err = transport_open(address, &config, OPEN_MS, out);
+	if (err)
+		log_error("can't open %s: %s", name,
 			err == -ENODEV ? "no RDMA device has this address: see 'rdma link show', "
 					 "or listen on tcp"
 				       : errno_text(err));
-		return err;
-	}
-	return evq_new(port->transport, &port->q);
+	return err;
 }
 
 static int open_port(struct server *s, const struct transport_address *address)
@@ -66,7 +66,10 @@ static int open_port(struct server *s, const struct transport_address *address)
 	if (!port->regions)
 		return -ENOMEM;
 	s->nports++;
-	err = open_transport(s, port, address);
+	err = open_transport(
+		s->config, s->exports->nregions, port->name, address, &port->transport);
+	if (!err)
+		err = evq_new(port->transport, &port->q);
 	if (err)
 		return err;
 	return regions_register(
@@ -112,6 +115,12 @@ static const char *listen_error(const struct transport_address *address, int err
 	}
 }
 
+static int fail_listen(const char *name, const struct transport_address *address, int err)
+{
+	log_error("can't listen on %s: %s", name, listen_error(address, err));
+	return err;
+}
+
 static int listen_port(struct port *port, const struct transport_address *address)
 {
 	int err;
@@ -119,10 +128,8 @@ static int listen_port(struct port *port, const struct transport_address *addres
 	if (address->kind == TRANSPORT_SHM)
 		make_socket_directory(strchr(port->name, ':') + 1);
 	err = transport_listen(port->q, address, &port->listener);
-	if (err) {
-		log_error("can't listen on %s: %s", port->name, listen_error(address, err));
-		return err;
-	}
+	if (err)
+		return fail_listen(port->name, address, err);
 	format_name(listener_address(port->listener), port->name);
 	return 0;
 }
@@ -141,6 +148,56 @@ int ports_open(struct server *s)
 		err = listen_port(&s->ports[i], &s->config->addresses[i]);
 	return err;
 }
+
+/* ---- looked at ------------------------------------------------------------------------------- */
+
+/* make_socket_directory() could make it, or who starts the server does. */
+static bool can_make_directory(const char *socket, const char *dir)
+{
+	autofree char *copy = strdup(socket);
+	char *above = copy ? dirname(copy) : NULL;
+
+	if (!above)
+		return false;
+	if (dir && strcmp(above, dir) == 0)
+		return true;
+	above = dirname(above);
+	return faccessat(AT_FDCWD, above, W_OK | X_OK, AT_EACCESS) == 0;
+}
+
+static int look_at_port(const struct server_config *config, const struct ports_look *look,
+	const struct transport_address *address)
+{
+	char name[PORT_NAME_BYTES];
+	struct transport *t;
+	int err;
+
+	format_name(address, name);
+	err = open_transport(config, look->nregions, name, address, &t);
+	if (err)
+		return err;
+	err = transport_probe(t, address);
+	transport_close(t);
+	if (err == -EADDRINUSE && look->restart)
+		return 0;
+	if (err == -ENOENT && can_make_directory(strchr(name, ':') + 1, look->dir))
+		return 0;
+	return err ? fail_listen(name, address, err) : 0;
+}
+
+int ports_look(const struct server_config *config, const struct ports_look *look)
+{
+	int first = 0;
+
+	for (size_t i = 0; i < config->listen.n; i++) {
+		int err = look_at_port(config, look, &config->addresses[i]);
+
+		first = first ? first : err;
+	}
+	return first;
+}
+
+/* ---- closed ---------------------------------------------------------------------------------- */
 
 void ports_close(struct server *s)
 {

@@ -7,12 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "common/clock.h"
 #include "common/crash_point.h"
@@ -223,6 +225,25 @@ static void format_memlock(char *buf, size_t len)
 		snprintf(buf, len, "unlimited");
 	else
 		size_format(limit.rlim_cur, buf, len);
+}
+
+static bool has_capability(unsigned number)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       (data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number));
+}
+
+bool regions_can_lock(uint64_t bytes, char *text, size_t len)
+{
+	struct rlimit limit = {.rlim_cur = 0};
+
+	format_memlock(text, len);
+	return has_capability(CAP_IPC_LOCK) ||
+	       (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 &&
+		       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes));
 }
 
 int regions_prepare(

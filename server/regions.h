@@ -32,6 +32,9 @@ int regions_prepare(
 int region_file_map(struct region_file *file);
 void region_file_close(struct region_file *file);
 
+/* Whether this process may lock so many bytes; limit: RLIMIT_MEMLOCK for people. */
+bool regions_can_lock(uint64_t bytes, char *limit, size_t len);
+
 /* Registers all with a transport: out[n], NULL at first, is filled also in part on failure. */
 int regions_register(
 	struct transport *t, const struct region_file *files, uint32_t n, struct region **out);

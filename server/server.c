@@ -86,23 +86,8 @@ static int open_meta(struct server *s)
 
 	if (!exports)
 		return -ENOMEM;
-	for (unsigned i = 0; i < s->exports->n; i++) {
-		const struct export *e = &s->exports->v[i];
-
-		exports[i] = (struct meta_export){
-			.name = e->name,
-			.npages = e->npages,
-			.nregions = e->nregions,
-			.region_pages = e->region_pages,
-			.mapped_pages = exports_mapped_pages(e),
-			.bases = e->bases,
-			.used = e->used,
-			.max_inodes = e->config->inodes,
-			.quotas = e->config->limits,
-			.nquotas = (unsigned)e->config->quotas.n,
-		};
-		exports[i].missing = exports_made(s->exports, e, &exports[i].missing_region);
-	}
+	for (unsigned i = 0; i < s->exports->n; i++)
+		exports_describe(s->exports, &s->exports->v[i], &exports[i]);
 	err = meta_open(&config, &s->meta, why, sizeof(why));
 	if (err) {
 		log_error("%s", why[0] ? why : errno_text(err));

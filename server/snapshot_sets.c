@@ -303,8 +303,8 @@ static void warn_of_memory(const struct snapshot_sets *s)
 			s->dir);
 }
 
-int snapshot_sets_open(
-	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
+int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, bool restart,
+	const struct image_why *why)
 {
 	int err;
 
@@ -314,9 +314,17 @@ int snapshot_sets_open(
 		err = check_writable(s, why);
 	if (!err)
 		err = lock(s, why);
-	if (!err && writable)
-		err = end_publishing(s, why);
+	if (err == -EAGAIN && restart)
+		err = 0;
 	if (!err)
 		warn_of_memory(s);
 	return err;
+}
+
+int snapshot_sets_open(
+	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why)
+{
+	int err = snapshot_sets_look(s, dir, writable, false, why);
+
+	return !err && writable ? end_publishing(s, why) : err;
 }

@@ -37,6 +37,11 @@ struct snapshot_sets {
 int snapshot_sets_open(
 	struct snapshot_sets *s, const char *dir, bool writable, const struct image_why *why);
 
+/* The same for a look: the link is not turned, and the lock is held until fd is closed. restart: a
+ * server that may have the lock is to end before. */
+int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, bool restart,
+	const struct image_why *why);
+
 /* The set that is to be restored. -ENOENT: there is none, nor the beginning of one; -EBADMSG: there
  * is only an incomplete one, or no link to one. *newer: an incomplete set is beside it, which was
  * begun later. */

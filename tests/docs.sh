@@ -359,6 +359,12 @@ readme_commands() {
 	return "$status"
 }
 
+# server_takes FILE: whatever this machine lacks for a start with it.
+server_takes() {
+	"$bin/rmemfs-server" -c "$1" --check-config >"$work/said" 2>&1 || true
+	grep -q "^$1: .*; listens on " "$work/said" || complain "$(cat "$work/said")"
+}
+
 # Configuration that is shown as such is accepted; an fstab line's options, too.
 readme_files() {
 	local file kinds='' options
@@ -366,7 +372,7 @@ readme_files() {
 	for file in "$work"/block.*; do
 		case $(head -n 1 "$file") in
 		"# "*server.conf*)
-			"$bin/rmemfs-server" -c "$file" --check-config || return
+			server_takes "$file" || return
 			kinds+=s
 			;;
 		"# "*fstab*)
@@ -407,7 +413,7 @@ conf_examples() {
 		/^\.Bd / { on = 1; out = to (++n); next }
 		/^\.Ed/ { on = 0 }
 		on { print > out }'
-	"$bin/rmemfs-server" -c "$work/conf.1" --check-config || return
+	server_takes "$work/conf.1" || return
 	accepted -c "$work/conf.2"
 }
 

@@ -10,6 +10,7 @@ setup() {
 	setup_rmem
 	place=$memory/place
 	passing=0
+	is_foreseen=1
 	below=''
 }
 
@@ -18,14 +19,32 @@ teardown() {
 	teardown_rmem
 }
 
+no_figures() {
+	sed 's/, free [^ ]* in/, free SIZE in/'
+}
+
 # start_fails COMMAND...: the server ends by itself, with one line about it: $output. Others tell of
 # progress, or of memory that the machine's limit keeps it from locking; then the last one says once
-# more what the matter is. $passing: it may pass by itself.
+# more what the matter is. $passing: it may pass by itself. --check-config has said the same, and changed
+# nothing.
 start_fails() {
+	local checked check_status=0 reason
+	if [ "$is_foreseen" -eq 1 ]; then
+		find "$memory" -printf '%p %i %s %T@\n' >"$dir/before"
+		checked=$(timeout 30 "$@" --check-config 2>&1 3>&-) || check_status=$?
+		echo "$checked"
+		find "$memory" -printf '%p %i %s %T@\n' | diff "$dir/before" -
+	fi
 	run timeout 30 "$@" 3>&-
 	echo "$output"
 	[ "$status" -eq $((passing ? 1 : 78)) ]
 	[ "$(grep -v " error: not started: " <<<"$output" | grep -vc " \(warning\|info\): ")" -eq 1 ]
+	if [ "$is_foreseen" -eq 1 ]; then
+		[ "$check_status" -eq "$status" ]
+		reason=$(grep -v " \(warning\|info\): " <<<"$output" | head -n 1 | sed 's/.* error: //')
+		# The lock file takes a page.
+		grep -qxF -- "$(no_figures <<<"${reason/rmemfs-server: /}")" < <(sed 's/^rmemfs-server: //' <<<"$checked" | no_figures)
+	fi
 	[ -z "$(sed 's/.* error: not started: / error: /' <<<"$output" | tail -n 1 | grep " \(warning\|info\): ")" ]
 }
 
@@ -179,6 +198,7 @@ small_tmpfs() {
 # bats test_tags=once
 @test "a memory directory in use is refused and its server named" {
 	passing=1
+	is_foreseen=0 # it says what a restart would do
 	start_server
 	mount_rmem
 	echo data >"$mnt/a"
@@ -249,6 +269,7 @@ few_locked=(setpriv "--bounding-set=-ipc_lock,-sys_resource" prlimit --memlock=1
 
 # bats test_tags=only:verbs
 @test "RLIMIT_MEMLOCK too low: over RDMA the server names region, size, limit and remedy" {
+	is_foreseen=0 # in other words
 	start_fails "${few_locked[@]}" rmemfs-server -c /dev/null --memory-dir "$place" \
 		--export a:64MiB --listen "$(listen_address)"
 	[[ $output == *"can't register $place/regions/a.0000 (64MiB) with rxe0: Cannot allocate memory; RLIMIT_MEMLOCK is 1MiB: set LimitMEMLOCK=infinity or ulimit -l unlimited"* ]]

@@ -41,6 +41,12 @@ fingerprint() {
 refused() {
 	fingerprint >"$dir/before"
 	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
+		--export "default:$export_size" --listen "shm:$socket" --check-config
+	echo "$output"
+	[ "$status" -eq 78 ]
+	[[ $output == *"$1"* ]]
+	fingerprint | diff "$dir/before" -
+	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
 		--export "default:$export_size" --listen "shm:$socket"
 	echo "$output"
 	[ "$status" -eq 78 ]

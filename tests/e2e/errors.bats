@@ -30,7 +30,7 @@ refused() {
 # check_config TEXT: the server's opinion of a configuration: $output, $status.
 check_config() {
 	printf '%s\n' "$1" >"$dir/server.conf"
-	run rmemfs-server -c "$dir/server.conf" --check-config
+	run rmemfs-server -c "$dir/server.conf" --memory-dir "$memory/place" --listen "shm:$socket" --check-config
 	echo "$output"
 }
 
@@ -175,7 +175,7 @@ check_config() {
 
 # bats test_tags=once
 @test "--check-config names file, line and key" {
-	check_config 'exports = ( { name = "a"; size = "1GiB" } );'
+	check_config 'exports = ( { name = "a"; size = "64MiB" } );'
 	[ "$status" -eq 0 ]
 	check_config $'\n\nspeed = 3'
 	[ "$status" -eq 78 ]
@@ -186,7 +186,7 @@ check_config() {
 	check_config $'exports = (\n { name = "a"; size = "none" } )'
 	[ "$status" -eq 78 ]
 	[[ $output == *"$dir/server.conf:2: size: "* ]]
-	check_config 'listen = "pigeon:here"'
+	run rmemfs-server -c <(echo 'listen = "pigeon:here"') --check-config
 	[ "$status" -eq 78 ]
 	[[ $output == *pigeon* ]]
 	check_config 'exports = ('
@@ -196,7 +196,7 @@ check_config() {
 
 # bats test_tags=once
 @test "the shipped examples pass --check-config" {
-	run rmemfs-server -c "$repository/config/server.conf" --check-config
+	run rmemfs-server -c "$repository/config/server.conf" --memory-dir "$memory/place" --export a:64MiB --check-config
 	echo "$output"
 	[ "$status" -eq 0 ]
 }

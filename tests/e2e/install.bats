@@ -99,7 +99,7 @@ installed() {
 			$program --help
 			ldd "$(command -v $program)"
 		done
-		rmemfs-server --check-config
+		rmemfs-server --check-config --export a:64MiB
 		mount -f -t rmemfs host:/default "$1"
 	' "$mnt" >"$dir/run.log" 2>&1 || {
 		cat "$dir/run.log"

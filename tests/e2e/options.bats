@@ -96,22 +96,115 @@ server_says() {
 		-c "$dir/server.conf"
 }
 
-@test "--check-config says what would be served" {
-	local is_default="in /dev/shm/rmemfs; listens on shm:/run/rmemfs/server.sock"
-	cat >"$dir/server.conf" <<-'END'
-		exports = ( { name = "a"; size = "64GiB"; }, { name = "b"; size = "1GiB"; } );
+# check [OPTION]...: what --check-config says, on both outputs: $output, $status. It has changed nothing.
+check() {
+	find "$memory" -printf '%p %i %s %T@\n' >"$dir/before"
+	run timeout 30 rmemfs-server -c "$dir/server.conf" --memory-dir "$memory/place" --check-config "$@" 3>&-
+	echo "$output"
+	find "$memory" -printf '%p %i %s %T@\n' | diff "$dir/before" -
+}
+
+# checked STATUS LINE...: the last one did, in these lines after the first.
+checked() {
+	[ "$status" -eq "$1" ]
+	diff <(printf '%s\n' "${@:2}") <(tail -n +2 <<<"$output")
+}
+
+@test "--check-config says what would be served, and what a start would do" {
+	cat >"$dir/server.conf" <<-END
+		exports = ( { name = "a"; size = "64MiB"; }, { name = "b"; size = "32MiB"; } );
+		region_size = "16MiB";
+		listen = "shm:$socket";
 	END
-	run rmemfs-server -c "$dir/server.conf" --check-config
-	[ "$status" -eq 0 ]
-	[ "$output" = "$dir/server.conf: 2 exports, 65GiB and 4160MiB of metadata $is_default" ]
-	run rmemfs-server -c "$dir/server.conf" --check-config --export a:1GiB --memory-dir /m \
-		--listen tcp:127.0.0.1:7471
-	[ "$status" -eq 0 ]
-	[ "$output" = "$dir/server.conf: 1 export, 1GiB and 64MiB of metadata in /m; listens on tcp:127.0.0.1:7471" ]
-	[ ! -e /etc/rmemfs/server.conf ] || return 0
-	run rmemfs-server --check-config
-	[ "$status" -eq 0 ]
-	[ "$output" = "no /etc/rmemfs/server.conf is there: 1 export, 1GiB and 64MiB of metadata $is_default" ]
+	check
+	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB" \
+		"export 'b': new, 32MiB" "a start would succeed"
+	[ "${lines[0]}" = "$dir/server.conf: 2 exports, 96MiB and 64MiB of metadata in $memory/place; listens on shm:$socket" ]
+	mkdir -m 0700 "$memory/place"
+	check
+	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB" \
+		"export 'b': new, 32MiB" "a start would succeed"
+	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
+	# It serves on, and its socket is no obstacle.
+	check
+	checked 0 "$memory/place: a server is running on it, process $server_pid: after its end a start goes on with what is there, which can't be looked at now" \
+		"export 'a': there, 64MiB" "export 'b': there, 32MiB" "a restart would succeed"
+	rmemfsctl status "$socket" >/dev/null
+	stop_server
+	sed -i 's/64MiB/96MiB/; s/32MiB/16MiB/' "$dir/server.conf"
+	check
+	checked 0 "$memory/place: it holds a store, and a start goes on with that" \
+		"export 'a': grows from 64MiB to 96MiB" "export 'b': shrinks from 32MiB to 16MiB" "a start would succeed"
+	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
+	stop_server
+	[ "$(stat -c %s "$memory/place/regions"/a.* | awk '{ sum += $1 } END { print sum }')" -eq $((96 << 20)) ]
+	echo 01234567-89ab-cdef-0123-456789abcdef >"$memory/place/boot_id"
+	check
+	checked 0 "$memory/place: it is of an earlier boot of this machine, and a start begins empty" \
+		"export 'a': new, 96MiB" "export 'b': new, 16MiB" "a start would succeed"
+}
+
+@test "--check-config names all problems, each with what to do, and has the status of the start" {
+	cat >"$dir/server.conf" <<-END
+		exports = ( { name = "a"; size = "64MiB"; } );
+		region_size = "16MiB";
+		listen = "shm:$socket";
+	END
+	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
+	stop_server
+	cat >"$dir/server.conf" <<-END
+		exports = ( { name = "a"; size = "65MiB"; }, { name = "c"; size = "900TiB"; }, { name = "d"; size = "8TiB"; } );
+		region_size = "1TiB";
+		snapshot_dir = "$dir/nowhere";
+		snapshot_on_stop = true;
+		listen = [ "shm:$dir/no/such/socket", "tcp:192.0.2.1" ];
+	END
+	check
+	[ "$status" -eq 78 ]
+	[[ $output == *"export 'a' exists with 64MiB and is configured with 65MiB: it can have 64MiB or 80MiB, by whole regions of 16MiB"* ]]
+	[[ $output == *"the memory of 3 exports: needed 908.0TiB, free "*"; make the exports smaller or the memory larger"* ]]
+	[[ $output == *"snapshot_dir: $dir/nowhere does not exist: make it first (install -d -m 700), for the server's user"* ]]
+	[[ $output == *"can't listen on shm:$dir/no/such/socket: no such directory: make it first"* ]]
+	[[ $output == *"can't listen on tcp:192.0.2.1:7470: not an address of this machine: see 'ip address'"* ]]
+	[[ $output == *"listen: tcp:192.0.2.1:7470: there is no authentication yet"* ]]
+	[ "${lines[-1]}" = "a start would be refused" ]
+	# What may pass by itself.
+	sed -i -e '/^exports/d' -e '/^snapshot/d' -e 's|"shm:[^"]*", ||' "$dir/server.conf"
+	check --export a:64MiB
+	[ "$status" -eq 1 ]
+	[ "${lines[-1]}" = "a start would fail now" ]
+}
+
+@test "--check-config of root looks as the unit's user where the memory directory is that user's" {
+	# shellcheck disable=SC2016 # the inner shell's
+	unshare --mount --propagation private -- bash -euc '
+		mkdir "$1/over"
+		mount -t tmpfs none "$1/over"
+		mkdir "$1/over/upper" "$1/over/work"
+		mount -t overlay -o "lowerdir=/etc,upperdir=$1/over/upper,workdir=$1/over/work" none /etc
+		systemd-sysusers "$2/systemd/rmemfs.sysusers.conf" >/dev/null
+		mount -t tmpfs -o mode=0755 none /run
+		mount -t tmpfs -o mode=1777 none /dev/shm
+		systemd-tmpfiles --create "$2/systemd/rmemfs.tmpfiles.conf"
+		mkdir /etc/ours
+		echo "snapshot_on_stop = true; exports = ( { name = \"a\"; size = \"64MiB\"; } );" >/etc/ours/server.conf
+		ulimit -l 64
+		rmemfs-server -c /etc/ours/server.conf --check-config
+		chmod 0600 /etc/ours/server.conf
+		echo "snapshot_dir = \"/etc/ours\";" >>/etc/ours/server.conf
+		echo then
+		rmemfs-server -c /etc/ours/server.conf --check-config || echo "status $?"
+	' bash "$dir" "$repository" >"$dir/said" 2>&1 3>&-
+	cat "$dir/said"
+	[ "$(sed -e '/^then/,$d' -e '1,/listens on/d' "$dir/said")" = "looked at as user rmemfs, as whom the unit runs it
+/dev/shm/rmemfs: it is new, and a start begins empty
+export 'a': new, 64MiB
+a start would succeed" ]
+	sed -i '1,/^then/d' "$dir/said"
+	grep -qF "server.conf: user rmemfs, as whom the unit runs the server, can't read it: Permission denied: chmod a+r it" "$dir/said"
+	grep -qF "snapshot_dir: the unit lets the server write to /etc/ours only with ReadWritePaths=/etc/ours" "$dir/said"
+	grep -qF "snapshot_dir: can't write to /etc/ours: Permission denied" "$dir/said"
+	[ "$(tail -n 2 "$dir/said")" = $'a start would be refused\nstatus 78' ]
 }
 
 @test "wrong options of rmemfsctl are named, with the usage of the command" {

@@ -237,11 +237,18 @@ killed_at() {
 	done
 }
 
-# refused MIB TEXT [SETTING]: a start, which tells why.
+# refused MIB TEXT [SETTING]: a start, which tells why, and --check-config before it.
 refused() {
 	local pid status=0
 	set_size "$1" "${3:-}"
 	: >"$dir/server.log"
+	spawn_server --check-config
+	pid=$server_pid server_pid=''
+	exit_status "$pid" 30 || status=$?
+	[ $status -eq 78 ]
+	grep -F "$2" "$dir/server.log"
+	: >"$dir/server.log"
+	status=0
 	spawn_server
 	pid=$server_pid server_pid=''
 	exit_status "$pid" 30 || status=$?
