@@ -114,7 +114,7 @@ installed() {
 	echo "nonsense = 1" >>"$root/etc/rmemfs/client.conf"
 	run installed 'rmemfs-server --check-config'
 	echo "$output"
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 78 ]
 	[[ $output == *"/etc/rmemfs/server.conf:"*"nonsense"* ]]
 	rm -r "$dir/over"
 	# shellcheck disable=SC2016

@@ -91,6 +91,23 @@ static void listen__address_in_use(void **state)
 	assert_int_equal(transport_listen(f->q, &f->address, &l), -EADDRINUSE);
 }
 
+/* As listening would say it, and the listener that is there hears nothing of it. */
+static void probe__tells_what_listening_would(void **state)
+{
+	struct fixture *f = *state;
+	struct transport_address other = f->address;
+
+	assert_int_equal(transport_probe(f->t, &f->address), -EADDRINUSE);
+	expect_silence(f->q, 100);
+	other.kind = (contract_kind + 1) % TRANSPORT_NKINDS;
+	assert_int_equal(transport_probe(f->t, &other), -EINVAL);
+	listener_delete(f->l);
+	/* Twice: the first one has left nothing. */
+	assert_int_equal(transport_probe(f->t, &f->address), 0);
+	assert_int_equal(transport_probe(f->t, &f->address), 0);
+	assert_int_equal(transport_listen(f->q, &f->address, &f->l), 0);
+}
+
 static void open__bad_config(void **state)
 {
 	struct transport_address address = contract_address();
@@ -195,6 +212,7 @@ static const struct CMUnitTest tests[] = {
 	CLIENT_CASE(connect__of_another_kind),
 	CLIENT_CASE(connect__deleted_while_connecting),
 	SERVER_CASE(listen__address_in_use),
+	SERVER_CASE(probe__tells_what_listening_would),
 	cmocka_unit_test(open__bad_config),
 	CHANNEL_CASE(disconnect__by_client),
 	CHANNEL_CASE(disconnect__after_messages),
