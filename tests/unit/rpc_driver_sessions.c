@@ -61,13 +61,12 @@ static void hold_export(struct holder *h, const char *owner, unsigned instance)
 
 /* ---- exports and owners ---------------------------------------------------------------------- */
 
-static void attach__unknown_export_names_those_there_are(void **state)
+static void attach__unknown_export_is_refused(void **state)
 {
 	client_init(&client, &server, "owner", 1);
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "nosuch", 0, 0, text), -ENOENT);
 	assert_non_null(strstr(text, "no export 'nosuch'"));
-	assert_non_null(strstr(text, "default"));
 	assert_int_equal(client_attach(&client, "default", 0, 0, text), 0);
 	client_fini(&client);
 }
@@ -797,7 +796,7 @@ int driver_run_sessions(void)
 {
 #define SESSION_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		SESSION_TEST(attach__unknown_export_names_those_there_are),
+		SESSION_TEST(attach__unknown_export_is_refused),
 		SESSION_TEST(attach__second_owner_is_refused_naming_the_first),
 		SESSION_TEST(attach__who_wants_the_export_alone_is_refused_while_another_has_it),
 		SESSION_TEST(attach__nobody_gets_in_beside_one_that_has_the_export_alone),

@@ -374,7 +374,7 @@ static void second_mount__gets_in_after_the_first_has_ended(void **state)
 	drive_close(&other);
 }
 
-static void unknown_export__is_told_which_there_are(void **state)
+static void unknown_export__is_told_where_they_are_listed(void **state)
 {
 	struct fs_options options;
 	struct drive d;
@@ -385,7 +385,8 @@ static void unknown_export__is_told_which_there_are(void **state)
 	assert_int_equal(drive_open(&d, &options), 0);
 	assert_int_equal(drive_connect(&d), -ENOENT);
 	assert_non_null(strstr(d.why, "nope"));
-	assert_non_null(strstr(d.why, "default"));
+	assert_null(strstr(d.why, "default"));
+	assert_non_null(strstr(d.why, "on the server lists them"));
 	drive_close(&d);
 }
 
@@ -485,7 +486,7 @@ int main(void)
 		over(shm, read_only__is_changed_on_all_channels),
 		over(tcp, read_only__is_changed_on_all_channels),
 		over(tcp, read_only__is_changed_when_the_server_is_back),
-		over(tcp, unknown_export__is_told_which_there_are),
+		over(tcp, unknown_export__is_told_where_they_are_listed),
 		/* Not over shm: there a session whose process lives, as ours does, is not over. */
 		over(tcp, second_mount__gets_in_after_the_first_has_ended),
 		over(tcp, remount__ends_what_a_dead_daemon_left),
