@@ -16,7 +16,8 @@ static struct exports exports;
 static int set_up(void **state)
 {
 	struct list *const lists[] = {&server.sessions, &server.peers, &server.unattached,
-		&server.turns, &server.ready, &server.parked, &server.waiting, &server.stalled};
+		&server.turns, &server.ready, &server.parked, &server.waiting, &server.stalled,
+		&server.strangers};
 
 	set_up_sessions(state);
 	meta_allow_reuse(fx.m, 0);
