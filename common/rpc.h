@@ -116,12 +116,14 @@ enum {
 };
 
 /* Refusals: -EIDRM: the session has ended, and the store is the same; -ESTALE: it is another store,
- * or another client's session, or a newer instance of this client is there; -EBUSY, -EUSERS,
- * -ENOENT as attach.h has them. */
+ * or another client's session, or this ATTACH is a late one; -EBUSY, -EUSERS, -ENOENT as attach.h
+ * has them. */
 struct rpc_attach {
-	uint8_t owner[OWNER_BYTES]; /* who: machine and mount point; the same after a restart */
-	uint64_t instance;          /* which run of the owner: a newer one ends the older at once */
-	uint64_t session;           /* 0: make one; else join or resume this one */
+	/* Which mount: the same when the client's process has died and another one mounts at the
+	 * same place. See attach.h for what it gets. */
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance; /* which process of the owner */
+	uint64_t session;  /* 0: make one; else join or resume this one */
 	/* Of the server that is known; with neither `session` nor `ended` anything. */
 	uint8_t store_id[16];
 	/* Of a client that begins anew: its session before, which the server has ended. All

@@ -127,7 +127,7 @@ static int client_poll(struct sock_source *s, struct event *events, int max)
 	n += take_done(ch, events + n, max - n);
 	if (n < max && sock->phase == SOCK_FAILED && !ch->ndone) {
 		sock->phase = SOCK_OVER;
-		events[n++] = sock_event(sock, EV_CLOSED, sock->status);
+		events[n++] = sock_event_closed(sock);
 	}
 	if (n == max && sock->phase != SOCK_OVER)
 		sock_source_pend(s);

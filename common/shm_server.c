@@ -26,7 +26,7 @@ static int server_poll(struct sock_source *s, struct event *events, int max)
 		events[n++] = sock_event_message(sock, msg);
 	if (n < max && sock->phase == SOCK_FAILED) {
 		sock->phase = SOCK_OVER;
-		events[n++] = sock_event(sock, EV_CLOSED, sock->status);
+		events[n++] = sock_event_closed(sock);
 	}
 	if (n < max && sock->phase == SOCK_FENCED) {
 		sock->phase = SOCK_OVER;

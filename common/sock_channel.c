@@ -73,6 +73,14 @@ void sock_channel_fail(struct sock_channel *ch, int status)
 	sock_source_pend(&ch->source);
 }
 
+struct event sock_event_closed(struct sock_channel *ch)
+{
+	struct event event = sock_event(ch, EV_CLOSED, ch->status);
+
+	event.hung_up = ch->base.server && ch->status == -ECONNRESET;
+	return event;
+}
+
 struct event sock_event_message(struct sock_channel *ch, struct sock_msg *msg)
 {
 	struct event event = sock_event(ch, EV_RECV, 0);

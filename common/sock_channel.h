@@ -71,6 +71,8 @@ static inline struct event sock_event(struct sock_channel *ch, enum event_type t
 {
 	return (struct event){.type = type, .status = status, .channel = &ch->base};
 }
+/* EV_CLOSED, with the channel's status. */
+struct event sock_event_closed(struct sock_channel *ch);
 struct event sock_event_message(struct sock_channel *ch, struct sock_msg *msg);
 
 /* Fills the frame of a message to be sent. */

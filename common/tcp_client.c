@@ -413,7 +413,7 @@ static int take_end(struct tcp_client *ch, struct event *events, int max)
 	}
 	if (n < max) {
 		ch->sock.phase = SOCK_OVER;
-		events[n++] = sock_event(&ch->sock, EV_CLOSED, ch->sock.status);
+		events[n++] = sock_event_closed(&ch->sock);
 	}
 	return n;
 }

@@ -38,7 +38,7 @@ static int server_poll(struct sock_source *s, struct event *events, int max)
 		n += take_received(ch, events + n, max - n);
 	if (n < max && sock->phase == SOCK_FAILED) {
 		sock->phase = SOCK_OVER;
-		events[n++] = sock_event(sock, EV_CLOSED, sock->status);
+		events[n++] = sock_event_closed(sock);
 	}
 	if (ch->fencing && tcp_io_dropped(ch)) {
 		ch->fencing = false;

@@ -116,6 +116,11 @@ struct event {
 		     * our protocol or version, -EACCES a refused access, 0 closed by the peer in
 		     * order */
 	struct channel *channel;
+	/* EV_CLOSED, server: the peer's side has ended the connection, and has not said so by
+	 * channel_disconnect. Its kernel does that when the process ends; a process that lives and
+	 * deletes a channel disconnects it first. Never where the connection failed, nobody was
+	 * heard of, or this side has ended it. */
+	bool hung_up;
 	void *cookie; /* EV_DONE */
 	bool piped;   /* EV_DONE, status 0: the bytes are in the channel_pipe(), not in memory */
 	const void *data;
@@ -185,7 +190,9 @@ uint64_t channel_progress(const struct channel *ch);
 uint64_t channel_refused(const struct channel *ch);
 
 /* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with
- * status 0, we get ours. Harmless on a closed one. */
+ * status 0, we get ours. Harmless on a closed one. With channel_delete right after it the peer gets
+ * that status if the word finds its way at once, which it does unless the connection is blocked;
+ * over verbs the device may drop it. */
 void channel_disconnect(struct channel *ch);
 
 /* Ends the channel at once, if it is still up, and frees it. Client: memory posted for READ is

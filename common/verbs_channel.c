@@ -388,8 +388,11 @@ int verbs_channel_events(struct verbs_channel *ch, struct event *events, int max
 			n++;
 		if (n < max) {
 			ch->pending &= ~(unsigned)PENDING_CLOSED;
-			events[n++] = (struct event){
-				.type = EV_CLOSED, .channel = &ch->base, .status = ch->status};
+			events[n++] = (struct event){.type = EV_CLOSED,
+				.channel = &ch->base,
+				.status = ch->status,
+				.hung_up = ch->base.server && ch->hung_up &&
+					   ch->status == -ECONNRESET};
 		}
 	}
 	if (n < max && (ch->pending & PENDING_FENCED)) {

@@ -400,7 +400,8 @@ static void channel_event(struct verbs_channel *ch, const struct cm_event *event
 		if (cause)
 			verbs_channel_fail(ch, cause);
 	} else if (ch->phase == PHASE_OPEN) {
-		if (event->type == RDMA_CM_EVENT_DISCONNECTED)
+		ch->hung_up = event->type == RDMA_CM_EVENT_DISCONNECTED;
+		if (ch->hung_up)
 			verbs_channel_fail(ch, 0);
 		else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL)
 			verbs_channel_fail(ch, -ECONNRESET);

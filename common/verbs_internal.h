@@ -128,6 +128,7 @@ struct verbs_channel {
 	int cause;      /* why it ends; 0: not known (yet) */
 	bool peer_bye;  /* the peer said it ends in order */
 	bool own_bye;   /* our own bye has arrived */
+	bool hung_up;   /* the peer's side has ended the connection */
 	bool qp_failed; /* the queue pair was in error before we put it there */
 	int status;     /* of EV_CLOSED, once dead */
 

@@ -623,6 +623,7 @@ void fs_stop(struct io_thread *thread, unsigned limit_ms)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
 
+	session_leave_place(thread->fs->session);
 	ft->stopping = true;
 	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
 }

@@ -194,6 +194,8 @@ static void channel_remove(struct remote *r)
 	if (!r->ch)
 		return;
 	remote_counters_keep(r);
+	/* Or the server would take it for the end of this process. */
+	channel_disconnect(r->ch);
 	channel_delete(r->ch);
 	r->ch = NULL;
 	r->ping_ns = 0;
@@ -278,9 +280,6 @@ static void attach_begin(struct remote *r)
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 	struct session *s = r->session;
 
-	/* Had an earlier attempt been executed unseen, this one would supersede it. */
-	if (!s->id)
-		s->instance++;
 	r->keys = atomic_load(&s->keys);
 	session_attach_request(s, r->thread->index, &req.attach);
 	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
@@ -308,6 +307,10 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
 	else
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
+	if (rep->status == -EBUSY && session_waits(s, why)) {
+		attach_begin(r);
+		return;
+	}
 	connect_failed(s, rep->status, "%s: %s", s->server, why);
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);

@@ -17,6 +17,8 @@ enum {
 	COMPLAIN_MS = 30000, /* between two lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
 	CONNECT_POLL_MS = 20,
+	BRIEF_WAIT_MS = 300, /* for an export that is in use, before anything is said of it */
+	LOOK_AGAIN_MS = 1000,
 	PING_MAX_MS = 1000,
 };
 
@@ -73,7 +75,8 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->peer_timeout_ms = options->peer_timeout_ms;
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
-	owner_id(options->mountpoint, s->owner);
+	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
+	owner_take(&s->owner, s->mountpoint);
 	describe_client(s, options->mountpoint);
 	describe_server(s);
 	*out = s;
@@ -84,9 +87,15 @@ void session_delete(struct session *s)
 {
 	if (!s)
 		return;
+	owner_release(&s->owner);
 	transport_close(s->transport);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
+}
+
+void session_leave_place(struct session *s)
+{
+	owner_release(&s->owner);
 }
 
 struct transport *session_transport(struct session *s)
@@ -153,6 +162,36 @@ static struct rpc_str text(const char *s)
 	return (struct rpc_str){.s = s, .len = (uint16_t)strlen(s)};
 }
 
+/* A client whose owner is not the first at its place asks anew now and then: by what
+ * owner_take_lower() has found meanwhile it may be the one that need not wait. */
+static uint32_t wait_ms(const struct session *s)
+{
+	int64_t left_ms = max_i64(0, s->connect_until_ms - now_ms());
+
+	if (s->id)
+		return 0;
+	if (!s->connecting)
+		return s->connect_timeout_ms;
+	if (!s->waits)
+		return (uint32_t)min_u64(BRIEF_WAIT_MS, (uint64_t)left_ms);
+	return (uint32_t)min_u64(
+		s->owner.number == 1 ? UINT32_MAX : LOOK_AGAIN_MS, (uint64_t)left_ms);
+}
+
+bool session_waits(struct session *s, const char *why)
+{
+	int64_t left_ms = s->connect_until_ms - now_ms();
+
+	if (!s->connecting || left_ms <= 0)
+		return false;
+	if (!s->waits)
+		log_notice("server %s: %s; waiting for that, for %lld s at most", s->server, why,
+			(long long)(left_ms + 999) / 1000);
+	s->waits = true;
+	owner_take_lower(&s->owner, s->mountpoint);
+	return true;
+}
+
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach)
 {
 	*attach = (struct rpc_attach){
@@ -163,11 +202,11 @@ void session_attach_request(struct session *s, unsigned channel, struct rpc_atta
 		.nchannels = (uint16_t)s->nchannels,
 		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
 			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0),
-		.wait_ms = s->id ? 0 : s->connect_timeout_ms,
+		.wait_ms = wait_ms(s),
 		.export_name = text(s->export_name),
 		.client = text(s->client),
 	};
-	memcpy(attach->owner, s->owner, sizeof(attach->owner));
+	memcpy(attach->owner, s->owner.id, sizeof(attach->owner));
 	memcpy(attach->store_id, s->store_id, sizeof(attach->store_id));
 }
 

@@ -31,6 +31,10 @@
 int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen);
 void session_delete(struct session *s);
 
+/* The mount is gone: another one may be made in its place, which waits for the end of this session.
+ * Any thread; harmless when it has been called. */
+void session_leave_place(struct session *s);
+
 struct transport *session_transport(struct session *s);
 /* "tcp 127.0.0.1:7470": for logs. */
 const char *session_server(const struct session *s);

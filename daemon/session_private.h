@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "common/address.h"
+#include "daemon/owner.h"
 #include "daemon/session.h"
 
 enum { SESSION_WHY_BYTES = RPC_TEXT_MAX + 112 };
@@ -26,7 +27,8 @@ struct session {
 	/* What ATTACH says of us. */
 	char export_name[EXPORT_NAME_MAX + 1];
 	char client[160];
-	uint8_t owner[OWNER_BYTES];
+	char mountpoint[4096];
+	struct owner owner;
 	uint64_t instance;
 	unsigned nchannels;
 	bool exclusive, sharing;
@@ -40,6 +42,7 @@ struct session {
 	bool connecting, told_waiting;
 	int connect_error;
 	int64_t connect_until_ms;
+	bool waits; /* others have the export, which has been said */
 	char connect_why[SESSION_WHY_BYTES];
 
 	_Atomic uint64_t id;        /* 0: none yet, or none any more; set by thread 0 */
@@ -79,8 +82,13 @@ struct session {
 	int64_t down_ms, complain_ms;
 };
 
-/* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. */
+/* The body of an ATTACH for one channel; wait_ms 0 where a session is resumed or joined. While
+ * session_connect() runs the first one waits for a moment only. */
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
+
+/* session_connect() was refused since others have the export. True: it may wait for them, which is
+ * said once: ATTACH is to be sent again. */
+bool session_waits(struct session *s, const char *why);
 
 /* Takes the answer to an ATTACH, or compares it with what the session is; the session is lost when
  * it is another's. -EPROTO, -E2BIG, -ESTALE. */

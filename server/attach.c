@@ -89,6 +89,7 @@ static void join(struct request *req, struct session *session)
 	}
 	conn_attach(c, session, a->channel);
 	session->attached |= UINT64_C(1) << a->channel;
+	session->live |= UINT64_C(1) << a->channel;
 	session->heard_ms = now_ms();
 	session->restored = session->process_gone = session->fell_silent = false;
 	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
@@ -130,6 +131,7 @@ static int begin_session(struct request *req, struct export *export, struct sess
 	session = session_new(s, &stored, export);
 	if (!session)
 		return -ENOMEM;
+	session->serial = req->conn->serial;
 	CRASH_POINT("attach.before");
 	err = store_session(s, &session->stored);
 	CRASH_POINT("attach.stored");
@@ -155,12 +157,24 @@ static bool is_of_owner(const struct session *session, const struct rpc_attach *
 	return memcmp(session->stored.owner, a->owner, OWNER_BYTES) == 0;
 }
 
+static bool is_of_process(const struct session *session, const struct rpc_attach *a)
+{
+	return is_of_owner(session, a) && session->stored.instance == a->instance;
+}
+
+/* Whether it is certain that nobody has this session any more, or nobody but the one who asks for
+ * another one. */
+static bool is_former(const struct session *session, const struct rpc_attach *a)
+{
+	return is_of_process(session, a) || (is_of_owner(session, a) && session_is_left(session));
+}
+
 /* Whether the client can't have a session of its own beside this one. */
 static bool is_in_the_way(
 	const struct session *session, const struct export *export, const struct rpc_attach *a)
 {
 	return session->export == export &&
-	       (is_of_owner(session, a) || !may_share(session->stored.flags, a->flags));
+	       (is_former(session, a) || !may_share(session->stored.flags, a->flags));
 }
 
 /* The first of those in the way, and how many there are. */
@@ -182,14 +196,14 @@ static struct session *find_in_the_way(const struct server *s, const struct expo
 	return first;
 }
 
-static bool is_outdated(
-	const struct server *s, const struct export *export, const struct rpc_attach *a)
+/* The network may deliver an ATTACH after the client has given it up and sent another one. */
+static bool is_late(const struct request *req, const struct export *export)
 {
-	list_for_each (pos, &s->sessions) {
+	list_for_each (pos, &req->conn->server->sessions) {
 		const struct session *session = list_entry(pos, struct session, link);
 
-		if (session->export == export && is_of_owner(session, a) &&
-			a->instance < session->stored.instance)
+		if (session->export == export && is_of_process(session, &req->rpc.attach) &&
+			session->serial > req->conn->serial)
 			return true;
 	}
 	return false;
@@ -197,20 +211,20 @@ static bool is_outdated(
 
 static bool gives_way(const struct session *session, const struct rpc_attach *a)
 {
-	return is_of_owner(session, a) || session->ending || session->said_bye ||
+	return is_former(session, a) || session->ending || session->said_bye ||
 	       session_expired(session);
 }
 
 static const char *why_it_ends(const struct session *session, const struct rpc_attach *a)
 {
-	if (!is_of_owner(session, a))
-		return session_why_expired(session);
-	return session->stored.instance == a->instance ? "its mount begins another one"
-						       : "it was mounted again at the same place";
+	if (is_of_process(session, a))
+		return "its mount begins another one";
+	return is_former(session, a) ? "it was mounted again at the same place"
+				     : session_why_expired(session);
 }
 
 /* Of those that are expired none, as long as one would stay that keeps the client out all the same.
- * An owner's older instance in any case. */
+ * The client's own former ones in any case. */
 static void end_those_in_the_way(
 	struct server *s, const struct export *export, const struct rpc_attach *a)
 {
@@ -224,7 +238,7 @@ static void end_those_in_the_way(
 	list_for_each_safe (pos, &s->sessions) {
 		struct session *session = list_entry(pos, struct session, link);
 
-		if (is_in_the_way(session, export, a) && (all || is_of_owner(session, a)))
+		if (is_in_the_way(session, export, a) && (all || is_former(session, a)))
 			session_end(session, why_it_ends(session, a));
 	}
 }
@@ -337,8 +351,8 @@ static void attach_new(struct request *req, struct export *export)
 	unsigned n;
 	int err;
 
-	if (is_outdated(s, export, a)) {
-		request_refuse(req, -ESTALE, "a newer instance of this client has export '%s'",
+	if (is_late(req, export)) {
+		request_refuse(req, -ESTALE, "this client has a later session at export '%s'",
 			export->name);
 		return;
 	}

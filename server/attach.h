@@ -3,9 +3,29 @@
  * Any number of sessions may read an export that nobody writes. Any number that take leases
  * (ATTACH_SHARED) may be at one export, reading or writing, and no others beside them. Else one
  * that writes has the export for itself. An ATTACH waits for all that are in its way. Those that
- * nobody has heard of for a lease's time are ended if that lets it in. A newer instance of the same
- * owner ends the older one at once. Refusals: -EBUSY; -EUSERS, where EXPORT_SESSIONS are there and
- * none is expired.
+ * nobody has heard of for a lease's time are ended if that lets it in. Refusals: -EBUSY; -EUSERS,
+ * where EXPORT_SESSIONS are there and none is expired.
+ *
+ * An owner's name proves nothing: two clients that live may have the same one (machines cloned with
+ * all that they had in memory), and a peer may claim any. It only tells which session a mount that
+ * died has left behind. So what a client gets that finds a session of its own owner there:
+ *
+ *     the session there                        exclusive, or one writes   may share (share, ro)
+ *     its peer hung up all its channels        ended at once: gets in     the same
+ *     shm: its process has ended               ended at once: gets in     the same
+ *     said BYE, or is being ended              waits for its last fence   gets in beside it
+ *     of the same instance                     ended: gets in             ended: gets in
+ *     the same, but made by a later connection -ESTALE                    -ESTALE
+ *     has a channel                            waits, -EBUSY              gets in beside it
+ *     fell silent, was cut off by the server,  waits until it has not     gets in beside it
+ *     has not come back after a restart        been heard of for
+ *                                              lease_time, -EBUSY
+ *
+ * That is, but for the first rows and those of the same instance, what it gets from a session of
+ * any other owner. An instance is one process, so its number is compared for being the same only: a
+ * clock that was set back, or the highest number there is, keep nobody out. The same process comes
+ * again when it begins another session, or has had no answer to an earlier ATTACH; a late one, on a
+ * connection that is older than the one that has made the session, must not end it.
  *
  * A channel of a session that is attached again counts as the confirmation that its predecessor is
  * fenced, on which clients repeat I/O whose outcome they don't know; so the answer waits for that.

@@ -137,6 +137,7 @@ static struct conn *conn_new(struct port *port, struct channel *ch)
 	c->port = port;
 	c->channel = ch;
 	c->since_ms = now_ms();
+	c->serial = ++c->server->nserials;
 	init_requests(c);
 	list_init(&c->link);
 	list_add_tail(&c->server->conns, &c->all);
@@ -333,13 +334,18 @@ static void conn_fenced(struct conn *c)
 	struct server *s = c->server;
 	struct session *session = c->session;
 	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
-	int64_t silent_ms = c->silent_ms;
+	struct lost_conn lost = {
+		.index = c->index,
+		.hung_up = c->hung_up,
+		.process_gone = process_gone,
+		.silent_ms = c->silent_ms,
+	};
 
 	if (process_gone && session)
 		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
 	conn_delete(c);
 	if (session)
-		session_lost_conn(session, process_gone, silent_ms);
+		session_lost_conn(session, &lost);
 	attach_retry_waiting(s);
 }
 
@@ -602,6 +608,7 @@ void conn_event(struct conn *c, const struct event *event)
 		break;
 	case EV_CLOSED:
 		tell_lost(c, event->status);
+		c->hung_up = event->hung_up;
 		closed(c);
 		break;
 	case EV_INCOMING:

@@ -85,6 +85,8 @@ struct conn {
 	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
 	uint64_t progress; /* channel_progress then */
 	int64_t silent_ms; /* how long it was, where it is closed for that */
+	bool hung_up;      /* its peer's side has ended it, as that of a process that ends */
+	uint64_t serial;   /* a later connection has a higher one */
 	bool rung;         /* and no PING has come since */
 	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */

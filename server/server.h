@@ -93,6 +93,7 @@ struct server {
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
 	unsigned nconns, nunattached;
+	uint64_t nserials;     /* of conns, so far */
 	uint64_t refused;      /* channel_refused() of those that are gone */
 	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
 

@@ -181,11 +181,21 @@ void session_end(struct session *session, const char *why)
 	finish_if_ended(session);
 }
 
-void session_lost_conn(struct session *session, bool process_gone, int64_t silent_ms)
+static bool has_channel(const struct session *session, unsigned index)
 {
-	session->process_gone |= process_gone;
+	list_for_each (pos, &session->conns)
+		if (list_entry(pos, struct conn, link)->index == index)
+			return true;
+	return false;
+}
+
+void session_lost_conn(struct session *session, const struct lost_conn *lost)
+{
+	session->process_gone |= lost->process_gone;
+	if (lost->hung_up && !has_channel(session, lost->index))
+		session->live &= ~(UINT64_C(1) << lost->index);
 	session->lost_ms = now_ms();
-	session->silent_ms = silent_ms;
+	session->silent_ms = lost->silent_ms;
 	finish_if_ended(session);
 }
 
@@ -194,7 +204,7 @@ void session_lost_process(struct server *s, uint64_t id)
 	struct session *session = session_find(s, id);
 
 	if (session)
-		session_lost_conn(session, true, 0);
+		session_lost_conn(session, &(struct lost_conn){.process_gone = true});
 }
 
 /* When nobody has heard of it for as long as a lease lasts. */
@@ -220,6 +230,13 @@ bool session_expired(const struct session *session)
 	if (list_empty(&session->conns) && session->process_gone)
 		return true;
 	return now_ms() >= expires_ms(session);
+}
+
+bool session_is_left(const struct session *session)
+{
+	bool hung_up = !session->restored && !session->live;
+
+	return !session_reaches_memory(session) && (session->process_gone || hung_up);
 }
 
 const char *session_why_expired(const struct session *session)

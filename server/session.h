@@ -27,6 +27,9 @@ struct session {
 	unsigned nparked;    /* of its requests those that wait for pages, see dispatch.h */
 	uint64_t requests;   /* that came in slots, in this run of the server */
 	uint64_t attached;   /* bit of each channel that has ever been attached */
+	uint64_t live;       /* bit of each that was attached in this run of the server, and did not
+			      * end by hanging up since */
+	uint64_t serial;     /* of the connection that made it; 0: in an earlier run */
 	uint64_t *last_seq;  /* [slots] of this run of the server */
 	int64_t heard_ms;    /* the last message, or when a channel was attached */
 	int64_t lost_ms;     /* without conns: since when */
@@ -85,6 +88,11 @@ bool session_expired(const struct session *session);
  * What the store does not take is tried again. why: for the log, of static storage; NULL: that has
  * it already. */
 void session_end(struct session *session, const char *why);
+/* Whether it is what a process has left behind that ended: its peer has hung up all its channels,
+ * or its process is known to have ended (shm). Not one that fell silent, that the server itself has
+ * cut off, or that has not come back since the server was restarted: its process may live. A peer
+ * that claims the same owner can bring no session into this state. */
+bool session_is_left(const struct session *session);
 /* Why one that is expired is ended. */
 const char *session_why_expired(const struct session *session);
 /* Whether it has had its time to be heard, and to come back: a lease may be shorter than that. */
@@ -106,8 +114,14 @@ unsigned session_sharers(const struct session *session);
 
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);
-/* A channel of it has been fenced; silent_ms: since it was silent for so long, or 0. */
-void session_lost_conn(struct session *session, bool process_gone, int64_t silent_ms);
+/* A channel of it that has been fenced. */
+struct lost_conn {
+	unsigned index;
+	bool hung_up;
+	bool process_gone; /* shm: its process has ended */
+	int64_t silent_ms; /* it was fenced since it was silent for so long, or 0 */
+};
+void session_lost_conn(struct session *session, const struct lost_conn *lost);
 /* A process of an earlier run of the server, which had its memory mapped, has ended. */
 void session_lost_process(struct server *s, uint64_t id);
 void session_retry_stalled(struct server *s);

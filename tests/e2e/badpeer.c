@@ -246,7 +246,8 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
-static int attach_as(const char *client, const char *export, uint64_t instance, uint32_t flags)
+/* Always as the same process: it ends what it had before. */
+static int attach_as(const char *client, const char *export, uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
@@ -260,7 +261,7 @@ static int attach_as(const char *client, const char *export, uint64_t instance, 
 		errx(1, "no hello");
 	req.attach = (struct rpc_attach){
 		.owner = "badpeer",
-		.instance = instance,
+		.instance = 1,
 		.nchannels = 1,
 		.flags = flags,
 		.wait_ms = WAIT_S * 1000,
@@ -274,9 +275,9 @@ static int attach_as(const char *client, const char *export, uint64_t instance, 
 	return fd;
 }
 
-static int attach(const char *export, uint64_t instance, uint32_t flags)
+static int attach(const char *export, uint32_t flags)
 {
-	return attach_as("badpeer", export, instance, flags);
+	return attach_as("badpeer", export, flags);
 }
 
 static struct rpc_request request(unsigned op, uint16_t slot, uint64_t seq)
@@ -342,11 +343,11 @@ static bool break_rule(int fd, unsigned rule)
 }
 
 /* Nobody else shall wait for a session that nobody ends. */
-static void leave(const char *export, uint64_t instance)
+static void leave(const char *export)
 {
 	struct rpc_request req = request(RPC_BYE, RPC_NO_SLOT, 0);
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
-	int fd = attach(export, instance, 0);
+	int fd = attach(export, 0);
 
 	put_request(fd, &req);
 	if (!get_message(fd, msg))
@@ -359,13 +360,13 @@ static void session(const char *export, unsigned n)
 	uint8_t msg[FRAME_BYTES + MSG_BYTES];
 
 	for (unsigned i = 0; i < n; i++) {
-		int fd = attach(export, i + 1, 0);
+		int fd = attach(export, 0);
 
 		if (break_rule(fd, i % 8))
 			get_message(fd, msg);
 		close(fd);
 	}
-	leave(export, n + 1);
+	leave(export);
 }
 
 /* ---- greedy ---------------------------------------------------------------------------------- */
@@ -409,7 +410,7 @@ static void want(int fd, const struct rpc_region *region)
 static void greedy(const char *export)
 {
 	static uint8_t bytes[1 << 20];
-	int fd = attach(export, 1, ATTACH_SHARED);
+	int fd = attach(export, ATTACH_SHARED);
 	struct rpc_region region = first_region(fd);
 	uint64_t left = RANGES * region.len + FRAME_BYTES;
 
@@ -431,7 +432,7 @@ static void greedy(const char *export)
 
 static void stay_as(const char *export, const char *client)
 {
-	int fd = attach_as(client, export, 1, 0);
+	int fd = attach_as(client, export, 0);
 
 	puts("ready");
 	fflush(stdout);

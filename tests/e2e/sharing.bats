@@ -129,15 +129,15 @@ nsessions() {
 	kill -KILL "${readers[1]}"
 	wait "${readers[1]}" || true
 	umount "$dir/reader.1"
+	# It takes the place of the dead one.
+	reader 1
+	nsessions 3
 	kill_server
 	start_server
-	for n in 2 3; do
+	for n in 1 2 3; do
 		drop_caches
 		same_tree "$dir/tree" "$dir/reader.$n/tree"
 	done
-	# It takes the place of the dead one.
-	reader 1
-	same_tree "$dir/tree" "$dir/reader.1/tree"
 	nsessions 3
 	for n in 1 2 3; do
 		end_reader $n

@@ -40,7 +40,7 @@ enum peer_op {
 	PEER_CLOSED,  /* from either: EV_CLOSED with status; value: batches that ended before */
 	PEER_FENCED,  /* from a server */
 	PEER_WROTE,   /* from a client: its first WRITE is done */
-	PEER_RELEASE, /* to a server: give back the messages held */
+	PEER_RELEASE, /* to a server: give back the messages held; to a client: disconnect */
 	PEER_EXIT,    /* to either */
 };
 

@@ -45,15 +45,35 @@ static void death__of_the_client(void **state)
 {
 	struct fixture *f = *state;
 	struct channel *ch;
+	struct event event;
 
 	start_client(f);
 	ch = accept_channel(f);
 	peer_expect(&f->peer, PEER_OPEN);
 	peer_expect(&f->peer, PEER_WROTE);
 	peer_kill(&f->peer);
-	expect_event(f->q, EV_CLOSED, -ECONNRESET);
+	event = expect_event(f->q, EV_CLOSED, -ECONNRESET);
+	assert_true(event.hung_up);
 	fence_delete(f, ch);
 	expect_silence(f->q, 0);
+}
+
+/* It lives, and says that it ends the channel. */
+static void end__of_the_client_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct event event;
+	struct channel *ch;
+
+	start_client(f);
+	ch = accept_channel(f);
+	peer_expect(&f->peer, PEER_OPEN);
+	peer_expect(&f->peer, PEER_WROTE);
+	peer_tell(&f->peer, PEER_RELEASE);
+	event = expect_event(f->q, EV_CLOSED, 0);
+	assert_false(event.hung_up);
+	peer_stop(&f->peer);
+	fence_delete(f, ch);
 }
 
 /* A client stopped amid its WRITEs: once it is fenced, nothing of it lands, also when it runs on.
@@ -110,6 +130,7 @@ static const struct CMUnitTest tests[] = {
 	CHANNEL_CASE(death__of_the_server),
 	CHANNEL_CASE(death__of_an_idle_server),
 	SERVER_CASE(death__of_the_client),
+	SERVER_CASE(end__of_the_client_in_order),
 	SERVER_CASE(fence__of_a_stopped_client),
 	SERVER_CASE(fence__of_a_busy_client),
 };

@@ -355,6 +355,12 @@ static void client_write(struct self *self)
 	must(!err || err == -EAGAIN || err == -ENOTCONN, "channel_post");
 }
 
+static void client_hang_up(struct self *self)
+{
+	self->writing = false;
+	channel_disconnect(self->ch);
+}
+
 static void client_keys(struct self *self, const struct event *event)
 {
 	const struct region_key *keys = event->data;
@@ -398,6 +404,8 @@ static void take_control(struct self *self)
 		self->exiting = true;
 	else if (told.op == PEER_EXIT)
 		self->exiting = true;
+	else if (told.op == PEER_RELEASE && self->role == ROLE_CLIENT)
+		client_hang_up(self);
 	else if (told.op == PEER_RELEASE)
 		server_release(self);
 }

@@ -242,7 +242,7 @@ static void end__nobody_else_says_that_it_is_unmapped(void **state)
 	ask(0, 0, getattr_request(ino));
 	while (!server_logged(&server, "is ended: it has not given back inode 2"))
 		usleep(10000);
-	client_init(&clients[1], &server, "holder", 2);
+	client_init(&clients[1], &server, "holder", 1);
 	clients[1].flags = ATTACH_SHARED;
 	client_connect(&clients[1]);
 	clients[1].ended = clients[0].attached.session - 1;
@@ -259,7 +259,7 @@ static struct rpc_request attach_request(const char *owner, uint64_t ended)
 {
 	struct rpc_request req = {.op = RPC_ATTACH,
 		.slot = RPC_NO_SLOT,
-		.attach = {.instance = 2,
+		.attach = {.instance = 1,
 			.ended = ended,
 			.nchannels = 1,
 			.flags = ATTACH_SHARED,

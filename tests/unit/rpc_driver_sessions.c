@@ -139,31 +139,165 @@ static void attach__second_owner_gets_in_when_the_first_is_dead(void **state)
 	client_fini(&client);
 }
 
-/* On shm the older instance's process must have ended; elsewhere it is cut off. */
-static void attach__newer_instance_ends_the_older(void **state)
+/* The lease is so long there that nobody waits for its end. */
+static void attach__successor_of_a_dead_process_gets_in_at_once(void **state)
 {
 	struct holder h;
-	uint64_t first;
 
-	hold_export(&h, "owner", 1);
-	client_init(&client, &server, "owner", 2);
-	client_connect(&client);
-	if (driver_kind == TRANSPORT_SHM) {
-		assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
-		holder_kill(&h);
-		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
-	} else {
-		assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
-		holder_kill(&h);
-	}
-	first = client.attached.session;
-	client.instance = 1;
-	client_drop(&client);
-	client_connect(&client);
-	assert_int_equal(client_attach(&client, "default", 0, 0, text), -ESTALE);
-	assert_int_equal(client_attach(&client, "default", first, 0, text), -ESTALE);
+	hold_export(&h, "owner", 2);
+	holder_kill(&h);
+	/* As if the clock had been set back meanwhile. */
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_false(client.attached.resumed);
 	assert_true(server_logged(&server, "has ended: it was mounted again at the same place"));
 	client_fini(&client);
+}
+
+/* Nor is it kept out when it comes back. */
+static void attach__same_owner_does_not_end_one_that_lives(void **state)
+{
+	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	struct rpc_client evil;
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 7);
+	client_begin(&client);
+	client_init(&evil, &server, "owner", UINT64_MAX);
+	client_connect(&evil);
+	assert_int_equal(client_attach(&evil, "default", 0, 50, text), -EBUSY);
+	assert_non_null(strstr(text, "is in use by client owner"));
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_bye(&client);
+	/* And the other way round: the number is no lock. */
+	assert_int_equal(client_attach(&evil, "default", 0, WAIT_MS, text), 0);
+	client_connect(&client);
+	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
+	client_bye(&evil);
+	assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	client_fini(&evil);
+	client_fini(&client);
+}
+
+/* A process that lives says so when it ends a channel, and comes back. */
+static void attach__same_owner_does_not_end_one_that_connects_anew(void **state)
+{
+	struct rpc_client other;
+
+	if (driver_kind == TRANSPORT_VERBS)
+		return; /* the device may drop the word */
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	channel_disconnect(client.channel);
+	client_drop(&client);
+	client_init(&other, &server, "owner", 2);
+	client_connect(&other);
+	assert_int_equal(client_attach(&other, "default", 0, 200, text), -EBUSY);
+	client_resume(&client);
+	assert_true(client.attached.resumed);
+	client_fini(&other);
+	client_fini(&client);
+}
+
+/* Of several channels one that ends so is no sign: only all of them are. */
+static void attach__same_owner_does_not_end_one_with_a_channel_left(void **state)
+{
+	struct rpc_client second, other;
+
+	client_init(&client, &server, "owner", 1);
+	client.nchannels = 2;
+	client_begin(&client);
+	client_init(&second, &server, "owner", 1);
+	second.nchannels = 2;
+	second.index = 1;
+	second.attached = client.attached;
+	client_resume(&second);
+	client_drop(&second);
+	client_init(&other, &server, "owner", 2);
+	client_connect(&other);
+	assert_int_equal(client_attach(&other, "default", 0, 200, text), -EBUSY);
+	client_drop(&client);
+	assert_int_equal(client_attach(&other, "default", 0, WAIT_MS, text), 0);
+	client_fini(&other);
+	client_fini(&second);
+	client_fini(&client);
+}
+
+/* The server has ended the channel: its client may live. */
+static void attach__same_owner_waits_for_one_that_was_cut_off(void **state)
+{
+	struct rpc_client other;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_send_bytes(&client, "garbage", 7);
+	client_wait_closed(&client);
+	client_init(&other, &server, "owner", 2);
+	client_connect(&other);
+	assert_int_equal(client_attach(&other, "default", 0, 200, text), -EBUSY);
+	client_fini(&other);
+	client_fini(&client);
+}
+
+static void attach__same_process_ends_its_own(void **state)
+{
+	struct rpc_client again;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	client_init(&again, &server, "owner", 1);
+	client_begin(&again);
+	assert_true(again.attached.session > client.attached.session);
+	client_wait_closed(&client);
+	assert_true(server_logged(&server, "has ended: its mount begins another one"));
+	client_fini(&again);
+	client_fini(&client);
+}
+
+/* The network may hold one up that the client has given up. */
+static void attach__late_one_ends_nothing(void **state)
+{
+	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	struct rpc_client late;
+	struct rpc_reply rep;
+
+	client_init(&late, &server, "owner", 1);
+	client_connect(&late);
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_attach(&late, "default", 0, WAIT_MS, text), -ESTALE);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	client_fini(&client);
+	client_fini(&late);
+}
+
+/* All that one owner has may be beside each other where any two may. */
+static void same_owner__shares_with_itself(uint32_t flags)
+{
+	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
+	struct rpc_client twin;
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client.flags = flags;
+	client_begin(&client);
+	client_init(&twin, &server, "owner", 2);
+	twin.flags = flags;
+	client_begin(&twin);
+	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
+	assert_int_equal(client_call(&twin, 0, &req, &rep), 0);
+	client_fini(&twin);
+	client_fini(&client);
+}
+
+static void readers__of_one_owner_share(void **state)
+{
+	same_owner__shares_with_itself(ATTACH_READ_ONLY);
+}
+
+static void sharers__of_one_owner_share(void **state)
+{
+	same_owner__shares_with_itself(ATTACH_SHARED);
 }
 
 static void attach__session_that_has_ended_or_of_another_store(void **state)
@@ -522,7 +656,7 @@ static void readers__that_are_not_fenced_yet_keep_a_writer_out(void **state)
 		return;
 	begin_readers(1);
 	hold_export_as(&h, "other", 1, ATTACH_READ_ONLY);
-	client_init(&client, &server, "other", 2);
+	client_init(&client, &server, "other", 1);
 	client.flags = ATTACH_READ_ONLY;
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
@@ -538,7 +672,7 @@ static void readers__that_are_not_fenced_yet_keep_a_writer_out(void **state)
 	end_readers(1);
 }
 
-static void readers__newer_instance_ends_the_older_and_nobody_else(void **state)
+static void readers__successor_of_a_dead_one_ends_nobody_else(void **state)
 {
 	struct rpc_request req = {.op = RPC_GETATTR, .ino.ino = ROOT_INO};
 	struct rpc_reply rep;
@@ -673,6 +807,23 @@ static void restart__unresumed_session_gives_way_after_the_lease(void **state)
 	client_fini(&client);
 }
 
+/* Its process may come back to the server; on shm it is known that it will not. */
+static void restart__unresumed_session_gives_way_to_its_owner_after_the_lease(void **state)
+{
+	struct holder h;
+
+	hold_export(&h, "owner", 1);
+	server_kill(&server);
+	server_start(&server);
+	holder_kill(&h);
+	client_init(&client, &server, "owner", 2);
+	client_connect(&client);
+	if (driver_kind != TRANSPORT_SHM)
+		assert_int_equal(client_attach(&client, "default", 0, 0, text), -EBUSY);
+	assert_int_equal(client_attach(&client, "default", 0, WAIT_MS, text), 0);
+	client_fini(&client);
+}
+
 /* The server that gave the memory out is gone; on shm the client's mapping is not. */
 static void restart__living_shm_process_keeps_the_export(void **state)
 {
@@ -786,6 +937,13 @@ static int set_up(void **state)
 	return 0;
 }
 
+/* A client that waits for its end does so for longer than any test. */
+static int set_up_long_lease(void **state)
+{
+	server_init_timed(&server, driver_kind, 2 * WAIT_MS / 1000, 2 * WAIT_MS / 1000);
+	return 0;
+}
+
 static int tear_down(void **state)
 {
 	server_fini(&server);
@@ -794,7 +952,8 @@ static int tear_down(void **state)
 
 int driver_run_sessions(void)
 {
-#define SESSION_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define SESSION_TEST(test)    cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+#define LONG_LEASE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up_long_lease, tear_down)
 	static const struct CMUnitTest tests[] = {
 		SESSION_TEST(attach__unknown_export_is_refused),
 		SESSION_TEST(attach__second_owner_is_refused_naming_the_first),
@@ -802,7 +961,15 @@ int driver_run_sessions(void)
 		SESSION_TEST(attach__nobody_gets_in_beside_one_that_has_the_export_alone),
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_says_bye),
 		SESSION_TEST(attach__second_owner_gets_in_when_the_first_is_dead),
-		SESSION_TEST(attach__newer_instance_ends_the_older),
+		LONG_LEASE_TEST(attach__successor_of_a_dead_process_gets_in_at_once),
+		LONG_LEASE_TEST(attach__same_owner_does_not_end_one_that_lives),
+		LONG_LEASE_TEST(attach__same_owner_does_not_end_one_that_connects_anew),
+		LONG_LEASE_TEST(attach__same_owner_does_not_end_one_with_a_channel_left),
+		LONG_LEASE_TEST(attach__same_owner_waits_for_one_that_was_cut_off),
+		LONG_LEASE_TEST(attach__same_process_ends_its_own),
+		LONG_LEASE_TEST(attach__late_one_ends_nothing),
+		LONG_LEASE_TEST(readers__of_one_owner_share),
+		LONG_LEASE_TEST(sharers__of_one_owner_share),
 		SESSION_TEST(attach__session_that_has_ended_or_of_another_store),
 		SESSION_TEST(attach__twice_on_a_channel),
 		SESSION_TEST(attach__channels_out_of_range),
@@ -819,7 +986,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(readers__keep_their_sessions_over_a_restart),
 		SESSION_TEST(readers__are_not_ended_for_a_writer_that_is_refused),
 		SESSION_TEST(readers__that_are_not_fenced_yet_keep_a_writer_out),
-		SESSION_TEST(readers__newer_instance_ends_the_older_and_nobody_else),
+		SESSION_TEST(readers__successor_of_a_dead_one_ends_nobody_else),
 		SESSION_TEST(slots__lower_sequence_number_closes_the_channel),
 		SESSION_TEST(slots__used_number_for_another_request_closes_the_channel),
 		SESSION_TEST(slots__of_another_channel_closes_the_channel),
@@ -827,6 +994,7 @@ int driver_run_sessions(void)
 		SESSION_TEST(garbage__closes_one_channel_and_nothing_else),
 		SESSION_TEST(sigterm__exits_0_and_sessions_resume),
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
+		SESSION_TEST(restart__unresumed_session_gives_way_to_its_owner_after_the_lease),
 		SESSION_TEST(restart__living_shm_process_keeps_the_export),
 		SESSION_TEST(start__second_server_on_a_directory_is_refused),
 		SESSION_TEST(start__directory_that_others_can_change_is_refused),

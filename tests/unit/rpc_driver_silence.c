@@ -65,6 +65,20 @@ static void silence__closes_the_channel(void **state)
 	assert_session_goes_on();
 }
 
+/* The silent one may live: its owner's next one waits for its lease, as anybody does. */
+static void silence__ends_the_session_for_its_owner_after_the_lease(void **state)
+{
+	struct rpc_client next;
+	int64_t start = now_ms();
+
+	client_init(&next, &server, "owner", 2);
+	client_begin(&next);
+	assert_true(now_ms() - start >= TIMEOUT_MS - 100);
+	assert_true(
+		server_logged(&server, "has ended: nothing was heard of it for the lease time"));
+	client_fini(&next);
+}
+
 static void silence__whoever_pings_is_kept(void **state)
 {
 	for (int64_t start = now_ms(); now_ms() - start < 2 * TIMEOUT_MS; poll(NULL, 0, 250)) {
@@ -127,6 +141,7 @@ int driver_run_silence(void)
 #define SILENCE_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		SILENCE_TEST(silence__closes_the_channel),
+		SILENCE_TEST(silence__ends_the_session_for_its_owner_after_the_lease),
 		SILENCE_TEST(silence__whoever_pings_is_kept),
 		SILENCE_TEST(silence__not_while_transfers_are_seen),
 		SILENCE_TEST(silence__not_while_the_server_itself_stands_still),

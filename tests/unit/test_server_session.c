@@ -173,7 +173,7 @@ static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state
 		(struct rpc_request){.op = RPC_GRANT, .grant = {16, true}});
 	run_until_idle();
 	assert_int_equal(nanswers, 0);
-	session_lost_conn(ends, false, 0);
+	session_lost_conn(ends, &(struct lost_conn){0});
 	while (!nanswers) {
 		assert_true(now_ms() < until);
 		server.reclaim = true;

@@ -1,0 +1,205 @@
+#!/usr/bin/env bats
+# twins.bats - mounts at one place of one machine: those that live are told apart, also where two
+# containers have all else in common, and one that died makes room for the next at once.
+
+# shellcheck disable=SC2154,SC2030,SC2031 # what helpers set, in tests that are subshells
+load helpers
+
+setup() {
+	setup_rmem
+	twins=()
+	# Longer than a test: none of them waits for its end.
+	use_lease 600
+	start_server
+}
+
+teardown() {
+	local pid failed=0
+	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then
+		for pid in "${twins[@]}"; do
+			nsenter -t "$pid" -m umount "$mnt" || failed=1
+			exit_status "$pid" 10 || failed=1
+		done
+	else
+		kill -KILL "${twins[@]}" 2>/dev/null || true
+	fi
+	teardown_rmem
+	return $failed
+}
+
+# twin_mounts PID: or has ended.
+twin_mounts() {
+	! alive "$1" || nsenter -t "$1" -m mountpoint -q "$mnt"
+}
+
+# twin N [OPTION]: mounts the export at $mnt in a mount namespace of its own, as in a container with
+# the host's network.
+twin() {
+	unshare -m --propagation private rmemfs -f -c /dev/null -o "$(mount_options)${2:+,$2}" \
+		"$(mount_source)" "$mnt" >>"$dir/twin.$1.log" 2>&1 3>&- &
+	twins[$1]=$!
+	echo $! >"$dir/twin.$1.pid"
+	until_true 30 twin_mounts "${twins[$1]}"
+	alive "${twins[$1]}" || die "twin $1: $(cat "$dir/twin.$1.log")"
+}
+
+# in_twin N COMMAND...
+in_twin() {
+	nsenter -t "${twins[$1]}" -m "${@:2}"
+}
+
+kill_twin() {
+	kill -KILL "${twins[$1]}"
+	exit_status "${twins[$1]}" 10 || [ $? -eq 137 ]
+	unset "twins[$1]"
+}
+
+# refused: what a mount at the same place says that must be refused.
+refused() {
+	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt" 2>&1 3>&-
+}
+
+nsessions() {
+	[ "$(status_of '.sessions | length')" = "$1" ]
+}
+
+nobody_lost_anything() {
+	! grep -E 'session lost|mounted again at the same place' "$dir"/*.log
+}
+
+@test "a mount that writes is not ended by one at the same place of another mount namespace" {
+	local said
+	twin 1
+	in_twin 1 sh -c "echo before >'$mnt/file'"
+	said=$(refused)
+	echo "$said"
+	[[ $said == *"is in use by"*"waiting for that, for 1 s at most"* ]]
+	in_twin 1 sh -c "echo after >>'$mnt/file' && sync '$mnt/file'"
+	[ "$(in_twin 1 cat "$mnt/file")" = $'before\nafter' ]
+	nobody_lost_anything
+}
+
+nobody_waited() {
+	! grep 'waiting for that' "$dir"/*.log
+}
+
+# both_live OPTION
+both_live() {
+	mount_rmem
+	echo here >"$mnt/file"
+	umount_rmem
+	twin 1 "$1"
+	twin 2 "$1"
+	nsessions 2
+	[ "$(in_twin 1 cat "$mnt/file")" = here ]
+	[ "$(in_twin 2 cat "$mnt/file")" = here ]
+	nobody_lost_anything
+	# Each makes room for its own successor, and for that alone.
+	kill_twin 1
+	twin 1 "$1"
+	until_true 10 nsessions 2
+	kill_twin 2
+	twin 2 "$1"
+	until_true 10 nsessions 2
+	[ "$(in_twin 1 cat "$mnt/file")" = here ]
+	[ "$(in_twin 2 cat "$mnt/file")" = here ]
+	! grep 'session lost' "$dir"/*.log
+}
+
+@test "mounts at the same place of two mount namespaces read side by side" {
+	both_live ro
+}
+
+@test "mounts at the same place of two mount namespaces share, and each has its locks" {
+	both_live share
+	nsenter -t "${twins[1]}" -m sh -c "exec 9<'$mnt/file'; flock 9; echo; exec sleep 1000" \
+		>"$dir/locked" 3>&- &
+	locker=$!
+	until_true 10 test -s "$dir/locked"
+	run in_twin 2 flock -n "$mnt/file" true
+	kill $locker
+	wait $locker || true
+	[ "$status" -eq 1 ]
+}
+
+@test "a mount that lives on after umount -l goes on, and the next is refused" {
+	local said
+	mount_rmem
+	exec {fd}>"$mnt/file"
+	echo before >&$fd
+	umount -l "$mnt"
+	said=$(refused)
+	echo "$said"
+	[[ $said == *"is in use by $(hostname):$mnt (pid $daemon_pid)"* ]]
+	echo after >&$fd
+	exec {fd}>&-
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	mount_rmem
+	[ "$(cat "$mnt/file")" = $'before\nafter' ]
+	nobody_lost_anything
+}
+
+@test "where a daemon was killed the next mount gets in at once" {
+	local n
+	for n in 1 2; do
+		mount_rmem
+		echo $n >"$mnt/file"
+		sync "$mnt/file"
+		kill -KILL "$daemon_pid"
+		umount -l "$mnt"
+	done
+	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+	daemon_pid=''
+	mount_rmem
+	[ "$(cat "$mnt/file")" = 2 ]
+	grep -q 'has ended: it was mounted again at the same place' "$dir/server.log"
+}
+
+# The one before may be about to end still. It is the owner all the same: else a kill is noticed.
+@test "umount and mount at once, and a kill after that, make nobody wait" {
+	local n daemons=()
+	for n in 1 2 3 4 5; do
+		mount_rmem
+		daemons+=("$daemon_pid")
+		echo $n >"$mnt/file"
+		umount "$mnt"
+	done
+	for n in 0 1 2 3 4; do
+		exit_status "${daemons[n]}" 10
+	done
+	mount_rmem
+	kill -KILL "$daemon_pid"
+	umount -l "$mnt"
+	exit_status "$daemon_pid" 10 || [ $? -eq 137 ]
+	daemon_pid=''
+	mount_rmem
+	[ "$(cat "$mnt/file")" = 5 ]
+	nobody_waited
+}
+
+@test "a mount that waits for another says so, and gets in when that one is unmounted" {
+	twin 1
+	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 10 grep -q 'is in use by .*; waiting for that, for 60 s at most' "$dir/daemon.log"
+	in_twin 1 umount "$mnt"
+	exit_status "${twins[1]}" 10
+	unset "twins[1]"
+	until_true 10 mountpoint -q "$mnt"
+	[ "$(grep -c 'waiting for that' "$dir/daemon.log")" = 1 ]
+	echo in >"$mnt/file"
+}
+
+# It takes what it waits for over, as the one that comes after it would.
+@test "a mount that waits for another gets in when that one is killed" {
+	twin 1
+	rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=60" "$(mount_source)" "$mnt" \
+		>>"$dir/daemon.log" 2>&1 3>&- &
+	daemon_pid=$!
+	until_true 10 grep -q 'waiting for that' "$dir/daemon.log"
+	kill_twin 1
+	until_true 10 mountpoint -q "$mnt"
+	echo in >"$mnt/file"
+}
