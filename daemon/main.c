@@ -30,7 +30,7 @@
 #include "daemon/survivor.h"
 
 enum {
-	WHY_BYTES = 512,
+	WHY_BYTES = 1000, /* and a line of background.c's */
 	RESOLVE_AGAIN_MS = 500,
 	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
 };

@@ -301,17 +301,20 @@ static void fetch_regions(struct remote *r)
 static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
-	char why[RPC_TEXT_MAX + 1];
+	char why[RPC_TEXT_MAX + 1], lingering[LINGERING_BYTES] = "";
 
 	if (rep->text.len)
 		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
 	else
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
-	if (rep->status == -EBUSY && session_waits(s, why)) {
-		attach_begin(r);
-		return;
+	if (rep->status == -EBUSY && s->connecting) {
+		if (session_waits(s, why)) {
+			attach_begin(r);
+			return;
+		}
+		lingering_explain(why, lingering);
 	}
-	connect_failed(s, rep->status, "%s: %s", s->server, why);
+	connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
 	if (s->id && rep->status == -EROFS)
 		session_may_not_write(s, r->keys, why);
 	else if (s->id && s->sharing && rep->status == -EIDRM)

@@ -11,10 +11,11 @@
 #include <stdatomic.h>
 
 #include "common/address.h"
+#include "daemon/lingering.h"
 #include "daemon/owner.h"
 #include "daemon/session.h"
 
-enum { SESSION_WHY_BYTES = RPC_TEXT_MAX + 112 };
+enum { SESSION_WHY_BYTES = RPC_TEXT_MAX + LINGERING_BYTES + 112 };
 
 struct session {
 	struct transport *transport;

@@ -74,6 +74,8 @@ nobody_lost_anything() {
 	said=$(refused)
 	echo "$said"
 	[[ $said == *"is in use by"*"waiting for that, for 1 s at most"* ]]
+	[[ $said == *"lives on in the mount namespace of process ${twins[1]} (rmemfs)"* ]] ||
+		! grep -qs fuse_connection /proc/"${twins[1]}"/fdinfo/*
 	in_twin 1 sh -c "echo after >>'$mnt/file' && sync '$mnt/file'"
 	[ "$(in_twin 1 cat "$mnt/file")" = $'before\nafter' ]
 	nobody_lost_anything
@@ -122,7 +124,7 @@ both_live() {
 	[ "$status" -eq 1 ]
 }
 
-@test "a mount that lives on after umount -l goes on, and the next is refused" {
+@test "a mount that lives on after umount -l goes on, and the next is told what keeps it" {
 	local said
 	mount_rmem
 	exec {fd}>"$mnt/file"
@@ -131,6 +133,9 @@ both_live() {
 	said=$(refused)
 	echo "$said"
 	[[ $said == *"is in use by $(hostname):$mnt (pid $daemon_pid)"* ]]
+	if grep -qs fuse_connection /proc/"$daemon_pid"/fdinfo/*; then
+		[[ $said == *"was unmounted, but lives on: process "*" has a file or directory of it open: end that process"* ]]
+	fi
 	echo after >&$fd
 	exec {fd}>&-
 	exit_status "$daemon_pid" 10
@@ -138,6 +143,28 @@ both_live() {
 	mount_rmem
 	[ "$(cat "$mnt/file")" = $'before\nafter' ]
 	nobody_lost_anything
+}
+
+# bats test_tags=once
+@test "a mount that lives on in a copy of the mount namespace is named, and how to end it" {
+	local said copy
+	mount_rmem
+	unshare -m --propagation private sleep 1000 3>&- &
+	copy=$!
+	until_true 10 grep -qs sleep /proc/$copy/comm
+	umount "$mnt"
+	said=$(refused)
+	echo "$said"
+	[[ $said == *"is in use by $(hostname):$mnt (pid $daemon_pid)"* ]]
+	if grep -qs fuse_connection /proc/"$daemon_pid"/fdinfo/*; then
+		[[ $said == *"lives on in the mount namespace of process $copy (sleep): end that process, or run 'nsenter -t $copy -m umount $mnt'"* ]]
+	fi
+	nsenter -t $copy -m umount "$mnt"
+	exit_status "$daemon_pid" 10
+	daemon_pid=''
+	kill $copy
+	wait $copy || true
+	mount_rmem
 }
 
 @test "where a daemon was killed the next mount gets in at once" {
