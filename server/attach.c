@@ -289,15 +289,21 @@ static const char *why_alone(const struct request *req, const struct session *ho
 	if (wanted & ATTACH_READ_ONLY)
 		return ", who may write; read-only mounts share only with each other, or -o share "
 		       "on all";
-	return list_empty(&holder->conns) ? "; mount again when lease_time is over" : "";
+	return "";
 }
 
 /* A client names its process, by which shm knows its peers. */
 static void describe_way(const struct session *holder, char *text, size_t len)
 {
+	int64_t left_ms = session_expires_in_ms(holder);
 	const struct channel *ch;
 	char pid[32];
 
+	if (list_empty(&holder->conns) && left_ms > 0) {
+		snprintf(text, len, "which has no connection now, and has to make room in %lld s",
+			(long long)(left_ms + 999) / 1000);
+		return;
+	}
 	if (list_empty(&holder->conns)) {
 		snprintf(text, len, "which has no connection now");
 		return;

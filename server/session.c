@@ -232,6 +232,13 @@ bool session_expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
+int64_t session_expires_in_ms(const struct session *session)
+{
+	bool known = !session_expired(session) && !process_has_memory(session);
+
+	return known ? expires_ms(session) - now_ms() : 0;
+}
+
 bool session_is_left(const struct session *session)
 {
 	bool hung_up = !session->restored && !session->live;

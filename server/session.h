@@ -84,6 +84,9 @@ void session_news_lost(struct session *session);
 /* Whether nobody has heard of it for as long as a lease lasts. On shm a process that lives may use
  * its mappings: then only its own BYE ends the session. */
 bool session_expired(const struct session *session);
+/* How long until it is; 0: it is expired, or that is not known, since its process has memory
+ * mapped. */
+int64_t session_expires_in_ms(const struct session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
  * What the store does not take is tried again. why: for the log, of static storage; NULL: that has
  * it already. */

@@ -74,6 +74,7 @@ kill_daemon() {
 	tar -C "$mnt/tree" --same-owner -xpf "$dir/tree.tar"
 	same_tree "$dir/tree" "$mnt/tree"
 	kill_daemon
+	use_lease 1 # after a restart nothing tells that it is dead
 	crash_server
 	mount_rmem
 	same_tree "$dir/tree" "$mnt/tree"

@@ -69,6 +69,7 @@ second_mount() {
 	exit_status "$daemon_pid" 10 || true
 	daemon_pid=''
 	umount "$mnt"
+	use_lease 1 # after a restart nothing tells that it is dead
 	start_server
 	exclusive
 	cmp "$dir/a" "$mnt/a"

@@ -165,6 +165,7 @@ more_rounds() {
 	kill -KILL "$pid"
 	exit_status "$pid" 10 || [ $? -eq 137 ]
 	umount -l "$mnt"
+	use_lease 1 # after a restart nothing tells that it is dead
 	start_server
 	mount_rmem
 	same_tree "$dir/tree" "$mnt/tree"

@@ -235,6 +235,7 @@ static void attach__same_owner_waits_for_one_that_was_cut_off(void **state)
 	client_init(&other, &server, "owner", 2);
 	client_connect(&other);
 	assert_int_equal(client_attach(&other, "default", 0, 200, text), -EBUSY);
+	assert_non_null(strstr(text, "which has no connection now, and has to make room in "));
 	client_fini(&other);
 	client_fini(&client);
 }
