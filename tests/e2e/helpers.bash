@@ -258,7 +258,7 @@ needs_room() {
 
 # without_waiting: lines of a mount that fails, but for the one about what it has waited for.
 without_waiting() {
-	grep -v ' notice: .*; trying for [0-9]* s$' || true
+	grep -vE ' notice: .*; (trying for [0-9]+ s|waiting for that, for [0-9]+ s at most)$' || true
 }
 
 umount_rmem() {

@@ -277,7 +277,7 @@ default_server() {
 		ip link set lo up
 		if $nobody rmemfsctl status >"$1/said" 2>&1; then exit 1; fi
 		if $nobody rmemfsctl status 127.0.0.1 >>"$1/said" 2>&1; then exit 1; fi
-		$nobody rmemfs -f -c /dev/null -o connect_timeout=1 127.0.0.1:/default "$1/mnt" >>"$1/said" 2>&1 || [ $? -eq 32 ]
+		$nobody rmemfs -f -c /dev/null -o connect_timeout=1 127.0.0.1:/default "$1/mnt" >>"$1/said" 2>&1 || [ $? -eq 75 ]
 		rmemfs -c /dev/null 127.0.0.1:/default "$1/mnt"
 		echo root >"$1/mnt/a"
 		umount "$1/mnt"

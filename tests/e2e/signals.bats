@@ -170,6 +170,7 @@ alarmed() {
 	exit_status "$daemon_pid" 10
 	daemon_pid=''
 	umount "$mnt"
+	use_lease 1 # after a restart nothing tells that the mount has ended
 	start_server
 	mount_rmem
 	[[ $(cat "$mnt/a") == [os]ld ]]

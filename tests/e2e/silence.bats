@@ -239,6 +239,7 @@ name_is_looked_up() {
 }
 
 @test "soft: umount of a mount without its server ends" {
+	use_lease 2 # nobody tells the server that the mount has ended
 	start_server
 	mount_soft
 	echo there >"$mnt/a"
@@ -289,6 +290,7 @@ name_there_says() {
 }
 
 @test "soft: what could not be committed before the mount ended is told" {
+	use_lease 2 # nobody tells the server that the mount has ended
 	random_file "$dir/a" 1
 	start_server
 	mount_soft
@@ -313,6 +315,7 @@ thread_ended() {
 
 # One thread has not looked yet at what it wrote since it was closed, and the other tells when it was read.
 @test "what was closed before the server died is not said to be lost" {
+	use_lease 1 # after a restart nothing tells that the mount has ended
 	start_server
 	mount_rmem -o io_threads=2
 	hold_thread 1

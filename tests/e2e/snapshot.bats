@@ -243,22 +243,29 @@ session_is() {
 # Over shm a process has its mapping until it ends.
 # bats test_tags=once
 @test "no snapshot is taken while a client that is being ended can still write" {
-	local stopped transport=shm
+	local stopped writing transport=shm other=$mnt
+	use_lease 1
 	start_server
-	mount_rmem
+	mount_rmem -o share
+	echo there >"$mnt/a"
 	stopped=$daemon_pid
 	suspend "$stopped"
-	umount -l "$mnt"
-	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
+	mnt=$dir/waits
+	mkdir "$mnt"
+	rmemfs -f -c /dev/null -o "$(mount_options),share" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &
 	daemon_pid=$!
+	until_true 10 grep -qF " $mnt fuse" /proc/self/mounts
+	cp "$dir/daemon.log" "$mnt/a" 3>&- &
+	writing=$!
 	until_true 20 session_is ending
 	run snapshot
 	kill -KILL "$stopped"
 	echo "$output"
 	[ "$status" -eq 1 ]
-	[[ $output == *"$mnt"* ]]
-	until_true 30 mounted_or_dead
+	[[ $output == *"$other"* ]]
+	wait $writing
+	umount -l "$other"
 	snapshot
 }
 

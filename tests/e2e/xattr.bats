@@ -270,7 +270,8 @@ make_prog() {
 }
 
 @test "a program's capabilities work for an ordinary user, and outlive the server" {
-	let_users_in
+	chmod 755 "$dir"
+	remount -o allow_other,suid
 	echo secret >"$mnt/secret"
 	chmod 600 "$mnt/secret"
 	make_prog
@@ -278,7 +279,7 @@ make_prog() {
 	[ "$(as_user "$mnt/prog" cat "$mnt/secret")" = secret ]
 	crash_server
 	[ "$(as_user "$mnt/prog" cat "$mnt/secret")" = secret ]
-	remount -o allow_other
+	remount -o allow_other,suid
 	has_caps
 	[ "$(as_user "$mnt/prog" cat "$mnt/secret")" = secret ]
 }
