@@ -143,12 +143,12 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
 	uint32_t pid;      /* of the thread; 0: of another PID namespace */
-	bool interrupted; /* the caller was signalled: see fs_interrupt() */
-	bool aside;       /* request_set_aside() */
-	bool replied;     /* by request_abandon(), request_acknowledge(), reply_pieces() */
-	int taken_back;   /* what is answered in the place of -ECANCELED: see op_cancel() */
-	int64_t since_ms; /* when it was interrupted; until then: when it was read */
-	struct {          /* for debug_io.c; begun_ns 0: nobody wants to know */
+	bool interrupted;  /* the caller was signalled: see fs_interrupt() */
+	bool aside;        /* request_set_aside() */
+	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
+	int taken_back;    /* what is answered in the place of -ECANCELED: see op_cancel() */
+	int64_t since_ms;  /* when it was interrupted; until then: when it was read */
+	struct {           /* for debug_io.c; begun_ns 0: nobody wants to know */
 		int64_t begun_ns;
 		uint64_t ino;
 	} trace;

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +17,6 @@
 
 #include "common/clock.h"
 #include "common/util.h"
-#include "tests/unit/own_mounts.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 #include "tests/unit/rpc_holder.h"
@@ -845,93 +842,6 @@ static void restart__living_shm_process_keeps_the_export(void **state)
 	client_fini(&client);
 }
 
-static void start__second_server_on_a_directory_is_refused(void **state)
-{
-	server_refuses(&server, server.export, "is in use by another server");
-}
-
-static void start__directory_that_others_can_change_is_refused(void **state)
-{
-	server_stop(&server);
-	assert_int_equal(chmod(server.memory, 0777), 0);
-	server_refuses(&server, server.export, "everybody can write");
-	assert_int_equal(chmod(server.memory, 0700), 0);
-	if (geteuid() == 0) {
-		assert_int_equal(chown(server.memory, 12345, 0), 0);
-		server_refuses(&server, server.export, "belongs to user 12345");
-		assert_int_equal(chown(server.memory, 0, 0), 0);
-	}
-	server_start(&server);
-}
-
-/* More than any machine has set aside. */
-static void start__too_few_huge_pages_are_named(void **state)
-{
-	char regions[128];
-
-	if (geteuid() != 0) {
-		print_message("only root may mount hugetlbfs\n");
-		return;
-	}
-	snprintf(regions, sizeof(regions), "%s/regions", server.memory);
-	server_stop(&server);
-	/* The mount is this process's own: it ends with it at the latest. */
-	assert_true(own_mounts());
-	assert_int_equal(mount("none", regions, "hugetlbfs", 0, NULL), 0);
-	server_refuses(&server, "default:32GiB", "huge pages (vm.nr_hugepages)");
-	assert_int_equal(umount(regions), 0);
-	server_start(&server);
-}
-
-/* How much of the server's memory is mapped by huge pages. */
-static unsigned long long huge_kib(void)
-{
-	unsigned long long kib = 0;
-	char line[128];
-	FILE *f;
-
-	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", server.pid);
-	f = fopen(line, "re");
-	assert_non_null(f);
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "ShmemPmdMapped: %llu kB", &kib) == 1)
-			break;
-	fclose(f);
-	return kib;
-}
-
-/* Where the kernel has none to give, the server is one with small pages. */
-static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
-{
-	assert_false(server_logged(&server, "not all regions are on huge pages"));
-	assert_int_equal(huge_kib(), 64 << 10);
-	server_stop(&server);
-	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
-	snprintf(server.export, sizeof(server.export), "default:96MiB");
-	server_start(&server);
-	assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
-	assert_true(server_logged(&server, "not all regions are on huge pages"));
-}
-
-static void start__part_of_a_region_more_or_less_is_refused_and_harms_nothing(void **state)
-{
-	struct rpc_request req = mkdir_request("kept");
-	struct rpc_reply rep;
-
-	client_init(&client, &server, "owner", 1);
-	client_begin(&client);
-	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
-	client_drop(&client);
-	server_stop(&server);
-	server_refuses(&server, "default:80MiB", "64MiB");
-	server_refuses(&server, "default:48MiB", "64MiB");
-	server_start(&server);
-	client_resume(&client);
-	req = lookup_request("kept");
-	assert_int_equal(client_call(&client, 0, &req, &rep), 0);
-	client_fini(&client);
-}
-
 static int set_up(void **state)
 {
 	server_init(&server, driver_kind);
@@ -997,11 +907,6 @@ int driver_run_sessions(void)
 		SESSION_TEST(restart__unresumed_session_gives_way_after_the_lease),
 		SESSION_TEST(restart__unresumed_session_gives_way_to_its_owner_after_the_lease),
 		SESSION_TEST(restart__living_shm_process_keeps_the_export),
-		SESSION_TEST(start__second_server_on_a_directory_is_refused),
-		SESSION_TEST(start__directory_that_others_can_change_is_refused),
-		SESSION_TEST(start__too_few_huge_pages_are_named),
-		SESSION_TEST(start__kernel_without_huge_pages_is_no_obstacle),
-		SESSION_TEST(start__part_of_a_region_more_or_less_is_refused_and_harms_nothing),
 	};
 
 	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);

@@ -32,6 +32,7 @@ static const struct group {
 	{"mutations", driver_run_mutations},
 	{"sessions", driver_run_sessions},
 	{"silence", driver_run_silence},
+	{"start", driver_run_start},
 	{"data", driver_run_data},
 	{"leases", driver_run_leases},
 	{"holders", driver_run_holders},
