@@ -55,7 +55,7 @@ void log_set_journal(bool journal)
 
 void log_set_watcher(log_watcher *watcher)
 {
-	state.watcher = watcher;
+	__atomic_store_n(&state.watcher, watcher, __ATOMIC_RELEASE);
 }
 
 static void init(const char *program, enum log_level level, bool command)
@@ -120,6 +120,7 @@ static void write_line(const char *line, size_t len)
 void log_line(enum log_level level, const char *format, ...)
 {
 	int saved_errno = errno;
+	log_watcher *watcher;
 	char line[LINE_BYTES];
 	size_t prefix, len;
 	va_list args;
@@ -137,9 +138,10 @@ void log_line(enum log_level level, const char *format, ...)
 		len = min_u64(prefix + (size_t)n, sizeof(line) - 1);
 		/* Names and texts come from peers: they must not forge lines. */
 		len = prefix + printable_clean(line + prefix, len - prefix);
-		if (state.watcher) {
+		watcher = __atomic_load_n(&state.watcher, __ATOMIC_ACQUIRE);
+		if (watcher) {
 			line[len] = '\0';
-			state.watcher(level, line + prefix);
+			watcher(level, line + prefix);
 		}
 		line[len] = '\n';
 		write_line(line, len + 1);

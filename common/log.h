@@ -34,7 +34,7 @@ extern const struct word log_level_words[];
 bool log_enabled(enum log_level level);
 
 /* Called with the text of each line that is written from now on, by the thread that writes it;
- * NULL: nobody is. Set while there is one thread. It must not log. */
+ * NULL: nobody is. Any thread may set it. It must not log. */
 typedef void log_watcher(enum log_level level, const char *text);
 void log_set_watcher(log_watcher *watcher);
 

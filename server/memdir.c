@@ -82,9 +82,11 @@ static int check_owner(const char *path, const struct stat *st)
 	if (st->st_uid != geteuid() && st->st_uid != 0) {
 		log_error(
 			"memory directory: %s belongs to user %s, and the server runs as %s: run "
-			"it as that user, name another directory (memory_dir), or remove this one "
-			"with all that is in it: rm -r %s",
-			path, user_text(st->st_uid, owner), user_text(geteuid(), us), path);
+			"it as that user, or name another directory (memory_dir); if what is in it "
+			"is this server's, give it back: chown -R %u %s; if it is nobody's, remove "
+			"it: rm -r %s",
+			path, user_text(st->st_uid, owner), user_text(geteuid(), us), geteuid(),
+			path, path);
 		return -EPERM;
 	}
 	if (!S_ISLNK(st->st_mode) && (st->st_mode & S_IWOTH)) {
@@ -689,7 +691,7 @@ static int refuse_room(const char *what, uint64_t bytes, uint64_t room, const ch
 	size_format(room, have, sizeof(have));
 	log_error("%s: needed %s, free %s in %s; make the exports smaller or the memory larger",
 		what, need, have, where);
-	return -ENOSPC;
+	return -EFBIG;
 }
 
 /* MemAvailable, or UINT64_MAX where it can't be told. */
@@ -742,7 +744,22 @@ static int find_filesystem(const char *path, struct statfs *fs, char *found, siz
 	return 0;
 }
 
-int memdir_check_room(const char *path, uint64_t before, uint64_t bytes, const char *what)
+/* Whether both are on, or will be made on, one filesystem. */
+static bool is_beside(const char *path, const char *other)
+{
+	char found[1200];
+	struct stat a, b;
+	struct statfs fs;
+
+	if (find_filesystem(path, &fs, found, sizeof(found)) || stat(found, &a))
+		return true;
+	if (find_filesystem(other, &fs, found, sizeof(found)) || stat(found, &b))
+		return true;
+	return a.st_dev == b.st_dev;
+}
+
+int memdir_check_room(
+	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what)
 {
 	char found[1200];
 	struct statfs fs;
@@ -755,7 +772,8 @@ int memdir_check_room(const char *path, uint64_t before, uint64_t bytes, const c
 	if (err)
 		return fail("look at", path, err);
 	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	room -= min_u64(room, before);
+	if (before && is_beside(path, other))
+		room -= min_u64(room, before);
 	/* A tmpfs without a size limit reports no blocks at all. */
 	if (fs.f_blocks && bytes > room)
 		return refuse_room(what, bytes, room, path);

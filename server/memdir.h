@@ -79,7 +79,9 @@ int memdir_check_store_id(
 bool memdir_has_store_id(const struct memdir *dir);
 
 /* Whether there is room for bytes more in a directory, and in the machine, beside so many that are
- * to be taken before; -ENOSPC names needed and free. what: "the regions of 2 exports". */
-int memdir_check_room(const char *path, uint64_t before, uint64_t bytes, const char *what);
+ * to be taken before in another one; -EFBIG names needed and free. what: "the regions of 2
+ * exports". */
+int memdir_check_room(
+	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what);
 
 #endif

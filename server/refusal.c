@@ -44,8 +44,7 @@ enum server_status refusal_status(int err)
 	case EEXIST:
 	case ELOOP:
 	case ENAMETOOLONG:
-	case ENOSPC:
-	case ENOMEM:
+	case EFBIG: /* more than there is, by the plan; a moment's ENOSPC and ENOMEM pass */
 	case EROFS:
 	case EXDEV:
 	case EBADMSG:

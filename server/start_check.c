@@ -332,9 +332,9 @@ enum server_status start_check(const struct server_config *config)
 					    .dir = c.unit ? UNIT_SOCKETS : NULL,
 				    }));
 	ports_warn_exposed(config);
-	status = conclude(&c);
 	exports_delete(c.exports);
 	if (c.dir.lock_fd >= 0)
 		close(c.dir.lock_fd);
+	status = conclude(&c);
 	return status;
 }

@@ -13,8 +13,9 @@
 enum {
 	STORE_MAGIC_BYTES = sizeof(STORE_MAGIC),
 	STORE_VERSION = 5,
-	STORE_VERSION_WIDE =
-		4, /* names are hashed to DIRENT_HASH_BITS_WIDE; all else is the same */
+	/* Names are hashed to DIRENT_HASH_BITS_WIDE. All else is the same, but that a former server
+	 * can't read a lock which a session that only reads has taken (lock.c). */
+	STORE_VERSION_WIDE = 4,
 	STORE_VERSION_NO_SUMS = 1,
 };
 

@@ -28,7 +28,7 @@ no_figures() {
 # more what the matter is. $passing: it may pass by itself. --check-config has said the same, and changed
 # nothing.
 start_fails() {
-	local checked check_status=0 reason
+	local checked check_status=0 reason last
 	if [ "$is_foreseen" -eq 1 ]; then
 		find "$memory" -printf '%p %i %s %T@\n' >"$dir/before"
 		checked=$(timeout 30 "$@" --check-config 2>&1 3>&-) || check_status=$?
@@ -43,9 +43,10 @@ start_fails() {
 		[ "$check_status" -eq "$status" ]
 		reason=$(grep -v " \(warning\|info\): " <<<"$output" | head -n 1 | sed 's/.* error: //')
 		# The lock file takes a page.
-		grep -qxF -- "$(no_figures <<<"${reason/rmemfs-server: /}")" < <(sed 's/^rmemfs-server: //' <<<"$checked" | no_figures)
+		grep -qxF -- "$(no_figures <<<"${reason/rmemfs-server: /}")" < <(no_figures <<<"${checked//rmemfs-server: /}")
 	fi
-	[ -z "$(sed 's/.* error: not started: / error: /' <<<"$output" | tail -n 1 | grep " \(warning\|info\): ")" ]
+	last=${output##*$'\n'}
+	[[ ! ${last/* error: not started: / error: } =~ \ (warning|info):\  ]]
 }
 
 # refuses DIRECTORY [COMMAND...]: a server there does not start.
@@ -117,7 +118,7 @@ small_tmpfs() {
 	chown 65533 "$place"
 	chmod 0777 "$memory"
 	refuses "$place" "${nobody[@]}"
-	[[ $output == *"$place belongs to user 65533, and the server runs as nobody (65534): run it as that user, name another directory (memory_dir), or remove this one with all that is in it: rm -r $place" ]]
+	[[ $output == *"$place belongs to user 65533, and the server runs as nobody (65534): run it as that user, or name another directory (memory_dir); if what is in it is this server's, give it back: chown -R 65534 $place; if it is nobody's, remove it: rm -r $place" ]]
 	[ -z "$(ls -A "$place")" ]
 }
 
@@ -171,6 +172,20 @@ small_tmpfs() {
 	refuses "$place"
 	[[ $output == *"$place/store"*"needed 64MiB, free "*"memory larger"* ]]
 	[ -z "$(find "$place/regions" "$place/store" -type f)" ]
+}
+
+# bats test_tags=once
+@test "regions on a tmpfs of their own need no room beside the store" {
+	small_tmpfs 100M
+	mkdir -m 700 "$place/regions"
+	mount -t tmpfs -o size=70M,mode=0700 tmpfs "$place/regions"
+	below=$place/regions
+	# shellcheck disable=SC2034 # start_server reads it
+	export_size=64MiB
+	memory=$place start_server
+	stop_server
+	umount "$below"
+	below=$place
 }
 
 # bats test_tags=once
