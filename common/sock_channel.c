@@ -234,6 +234,7 @@ static int connect_status(int error)
 	case EHOSTUNREACH:
 	case EHOSTDOWN:
 	case ENETDOWN:
+	case EADDRNOTAVAIL: /* no address of ours is ready yet, or no port is free */
 		return -EHOSTUNREACH;
 	default:
 		return -error;

@@ -56,6 +56,19 @@ static FILE *open_proc(uint32_t pid, const char *name)
 	return fopen(path, "re");
 }
 
+/* Returns how many bytes. */
+static size_t read_proc(uint32_t pid, const char *name, char *buf, size_t len)
+{
+	FILE *f = open_proc(pid, name);
+	size_t n = 0;
+
+	if (f) {
+		n = fread(buf, 1, len, f);
+		fclose(f);
+	}
+	return n;
+}
+
 /* ---- credentials ----------------------------------------------------------------------------- */
 
 /* The last of "Uid:\treal effective saved filesystem": the kernel checks by that one. */
@@ -149,14 +162,31 @@ bool caller_is_capable(const struct request *req, unsigned capability)
 	return c.capabilities & 1ULL << capability;
 }
 
+/* What an unprivileged daemon may see of root's process, whose ns/user it may not: ptrace(2). Both
+ * maps are shown by our namespace's ids, in which only a map of every id looks like our own, and
+ * only who has all of them may give that one away: user_namespaces(7). */
+static bool has_our_uid_map(const struct request *req)
+{
+	char ours[1024], its[1024];
+	size_t n = read_proc(req->pid, "uid_map", its, sizeof(its));
+
+	return n && n < sizeof(its) &&
+	       n == read_proc((uint32_t)getpid(), "uid_map", ours, sizeof(ours)) &&
+	       memcmp(ours, its, n) == 0;
+}
+
 bool caller_is_in_our_user_namespace(const struct request *req)
 {
 	struct stat ours, its;
 	char path[40];
 
+	if (!proc_is_ours())
+		return false;
 	snprintf(path, sizeof(path), "/proc/%u/ns/user", req->pid);
-	return proc_is_ours() && !stat(path, &its) && !stat("/proc/self/ns/user", &ours) &&
-	       its.st_ino == ours.st_ino && its.st_dev == ours.st_dev;
+	if (!stat(path, &its))
+		return !stat("/proc/self/ns/user", &ours) && its.st_ino == ours.st_ino &&
+		       its.st_dev == ours.st_dev;
+	return errno == EACCES && has_our_uid_map(req);
 }
 
 /* ---- rights ---------------------------------------------------------------------------------- */

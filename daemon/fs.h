@@ -42,6 +42,7 @@ struct fs_options {
 	bool nodiratime;
 	bool sharing; /* others may write what this mount does: lease.h */
 	unsigned connect_timeout_ms;
+	int64_t connect_until_ms; /* by now_ms(); 0: connect_timeout_ms from fs_open() on */
 	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
 	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */
 	bool debug_io;            /* a line for each request */

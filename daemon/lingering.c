@@ -13,7 +13,7 @@
 
 #include "common/util.h"
 
-enum { NAME_BYTES = 32, PATH_BYTES = 300, NAMESPACES_MAX = 1024 };
+enum { NAME_BYTES = 32, PATH_BYTES = 300, SHOWN_BYTES = 200, NAMESPACES_MAX = 1024 };
 
 /* The mount that is looked for, and what of it was found. */
 struct search {
@@ -162,16 +162,28 @@ static void look_at_all(struct search *s)
 		closedir(proc);
 }
 
+/* The name is another namespace's, and root is to run a command with it. */
+static bool is_plain(const char *path)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				    "0123456789/._+@:-";
+
+	return path[0] == '/' && strlen(path) <= SHOWN_BYTES && path[strspn(path, plain)] == '\0';
+}
+
 static void describe(const struct search *s, char out[LINGERING_BYTES])
 {
-	char name[NAME_BYTES];
+	char name[NAME_BYTES], command[SHOWN_BYTES + 50] = "";
 
+	if (s->copy && is_plain(s->dir))
+		snprintf(command, sizeof(command), ", or run 'nsenter -t %d -m -r umount %.200s'",
+			s->copy, s->dir);
 	process_name(s->copy ? s->copy : s->user, name);
 	if (s->copy)
 		snprintf(out, LINGERING_BYTES,
 			"; that mount is not here, but lives on in the mount namespace of process "
-			"%d (%s): end that process, or run 'nsenter -t %d -m umount %.200s'",
-			s->copy, name, s->copy, s->dir);
+			"%d (%s): end that process%s",
+			s->copy, name, command);
 	else if (s->user)
 		snprintf(out, LINGERING_BYTES,
 			"; that mount was unmounted, but lives on: process %d (%s) has a file or "

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
@@ -74,7 +75,9 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	fs->io_threads = (unsigned)config->io_threads;
 	fs->buffers = (unsigned)config->buffers;
 	fs->merge_pages = (unsigned)config->merge_pages;
-	fs->instance = (uint64_t)realtime_ns();
+	/* Nobody else is to know it: a peer that names it and the owner ends the session. */
+	if (getrandom(&fs->instance, sizeof(fs->instance), 0) != sizeof(fs->instance))
+		fs->instance = (uint64_t)realtime_ns();
 }
 
 /* Registered memory counts against it. */
@@ -251,18 +254,22 @@ static void wait_for_name(struct daemon *d)
 	sigprocmask(SIG_BLOCK, &d->signals, NULL);
 }
 
+static bool may_try_again(const struct daemon *d, int err)
+{
+	return (err == -ERESTART || err == -EAGAIN) && now_ms() < d->fs_options.connect_until_ms;
+}
+
 static int start(struct daemon *d, const struct options *options)
 {
-	int64_t until_ms = now_ms() + d->fs_options.connect_timeout_ms;
-	int err;
+	int err = catch_signals(d);
 
-	err = catch_signals(d);
 	if (err)
 		return err;
 	raise_memlock_limit();
 	survivor_start(&d->survivor);
 	/* Again, too, where another transport has come to lead to the server. */
-	while ((err = build(d, options)) == -ERESTART || (err == -EAGAIN && now_ms() < until_ms))
+	d->fs_options.connect_until_ms = now_ms() + d->fs_options.connect_timeout_ms;
+	while (may_try_again(d, err = build(d, options)))
 		if (err == -EAGAIN)
 			wait_for_name(d);
 	if (err) {
@@ -350,6 +357,7 @@ static bool may_succeed_later(int err)
 	case -ECONNRESET:
 	case -ENETUNREACH:
 	case -ENODEV:
+	case -ERESTART:
 	case -ETIMEDOUT:
 	case -EUSERS:
 		return true;

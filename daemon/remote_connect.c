@@ -189,13 +189,31 @@ static void report_loss(struct remote *r, const char *why)
 	}
 }
 
+/* A transfer that ends is a sign of life of the server's device at least. What its process owes is
+ * the answer to a PING, which may be held up by transfers before it, but not for ever. */
+static bool is_silent(const struct remote *r)
+{
+	int64_t timeout_ms = r->session->peer_timeout_ms;
+
+	return r->mute_ms >= timeout_ms ||
+	       (r->ping_ns && r->unanswered_ms >= PATIENCE * timeout_ms);
+}
+
+/* A server would take the end of a channel for the end of this process, and is told otherwise. Not
+ * one that is silent: when that server goes on this process may have ended, and its successor would
+ * have to wait. */
+static bool says_that_it_lives(const struct remote *r)
+{
+	return !r->stopping && !is_silent(r);
+}
+
 static void channel_remove(struct remote *r)
 {
 	if (!r->ch)
 		return;
 	remote_counters_keep(r);
-	/* Or the server would take it for the end of this process. */
-	channel_disconnect(r->ch);
+	if (says_that_it_lives(r))
+		channel_disconnect(r->ch);
 	channel_delete(r->ch);
 	r->ch = NULL;
 	r->ping_ns = 0;
@@ -281,7 +299,9 @@ static void attach_begin(struct remote *r)
 	struct session *s = r->session;
 
 	r->keys = atomic_load(&s->keys);
+	r->attach_ms = 0;
 	session_attach_request(s, r->thread->index, &req.attach);
+	r->attach_wait_ms = req.attach.wait_ms;
 	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
 	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
 	r->state = REMOTE_ATTACHING;
@@ -298,6 +318,19 @@ static void fetch_regions(struct remote *r)
 	ask(r, &req);
 }
 
+/* A server at which too many wait refuses at once, and is not to be kept busy by that. */
+static void attach_again(struct remote *r)
+{
+	int64_t waited_ms = (clock_ns(CLOCK_BOOTTIME) - r->attach_ns) / 1000000;
+
+	if (waited_ms + LATE_MS >= r->attach_wait_ms) {
+		attach_begin(r);
+		return;
+	}
+	r->attach_ms = now_ms() + BACKOFF_MAX_MS;
+	r->deadline_ms = r->attach_ms + ANSWER_MS;
+}
+
 static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 {
 	struct session *s = r->session;
@@ -309,7 +342,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
 	if (rep->status == -EBUSY && s->connecting) {
 		if (session_waits(s, why)) {
-			attach_begin(r);
+			attach_again(r);
 			return;
 		}
 		lingering_explain(why, lingering);
@@ -444,16 +477,6 @@ static void ping_if_rung(struct remote *r)
 {
 	if (r->rung && r->state == REMOTE_READY && !r->ping_ns)
 		ping(r, now_ms());
-}
-
-/* A transfer that ends is a sign of life of the server's device at least. What its process owes is
- * the answer to a PING, which may be held up by transfers before it, but not for ever. */
-static bool is_silent(const struct remote *r)
-{
-	int64_t timeout_ms = r->session->peer_timeout_ms;
-
-	return r->mute_ms >= timeout_ms ||
-	       (r->ping_ns && r->unanswered_ms >= PATIENCE * timeout_ms);
 }
 
 static void ready_tick(struct remote *r, int64_t now)
@@ -622,7 +645,9 @@ void connection_tick(struct remote *r, int64_t now)
 		break;
 	case REMOTE_ATTACHING:
 	case REMOTE_FETCHING:
-		if (now >= r->deadline_ms)
+		if (r->state == REMOTE_ATTACHING && r->attach_ms && now >= r->attach_ms)
+			attach_begin(r);
+		else if (now >= r->deadline_ms)
 			step_timed_out(r, now);
 		break;
 	case REMOTE_READY:

@@ -73,12 +73,14 @@ struct remote {
 	/* Connection. */
 	int64_t connect_ms; /* DOWN: when to connect */
 	unsigned backoff_ms;
-	int64_t deadline_ms; /* CONNECTING to FETCHING: of the step */
-	int64_t ready_ms;    /* since when; 0: this channel was not yet */
-	bool missed;         /* remote_disconnected() */
-	bool down;           /* told session_channel_down() */
-	int64_t attach_ns;   /* when ATTACH was sent */
-	uint64_t server;     /* the incarnation that answered ATTACH last */
+	int64_t deadline_ms;     /* CONNECTING to FETCHING: of the step */
+	int64_t ready_ms;        /* since when; 0: this channel was not yet */
+	bool missed;             /* remote_disconnected() */
+	bool down;               /* told session_channel_down() */
+	int64_t attach_ns;       /* when ATTACH was sent */
+	uint32_t attach_wait_ms; /* that it asked for */
+	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */
+	uint64_t server;         /* the incarnation that answered ATTACH last */
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
 	uint64_t npings; /* its number */

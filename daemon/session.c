@@ -72,6 +72,7 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->exclusive = options->cache == CACHE_EXCLUSIVE;
 	s->sharing = options->sharing;
 	s->connect_timeout_ms = options->connect_timeout_ms;
+	s->connect_until_ms = options->connect_until_ms;
 	s->peer_timeout_ms = options->peer_timeout_ms;
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
@@ -134,7 +135,8 @@ int session_connect(struct session *s, struct io_thread *thread, char *why, size
 {
 	int err = 0;
 
-	s->connect_until_ms = now_ms() + s->connect_timeout_ms;
+	if (!s->connect_until_ms)
+		s->connect_until_ms = now_ms() + s->connect_timeout_ms;
 	s->connecting = true;
 	while (!err && !s->connect_error && !remote_connected(thread))
 		err = connect_turn(thread);

@@ -609,6 +609,19 @@ users_folder() {
 	inside ls "$mnt"
 }
 
+# bats test_tags=only:tcp
+@test "root remounts a user's mount that is everybody's, whose daemon may look at little of root's" {
+	users_folder
+	echo user_allow_other | inside tee /etc/fuse.conf
+	as_user rmemfs "$(options allow_other)" "$(mount_source)" "$mnt"
+	inside mount -t rmemfs -o remount,ro "$(mount_source)" "$mnt"
+	has_flags ro
+	run inside touch "$mnt/a"
+	[ "$status" -ne 0 ]
+	inside mount -t rmemfs -o remount,rw "$(mount_source)" "$mnt"
+	inside touch "$mnt/a"
+}
+
 # bats test_tags=only:shm
 @test "over a socket a user needs the right to connect" {
 	users_folder

@@ -56,7 +56,7 @@ kill_twin() {
 
 # refused: what a mount at the same place says that must be refused.
 refused() {
-	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt" 2>&1 3>&-
+	! timeout 20 rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=1" "$(mount_source)" "$mnt" 2>&1 3>&-
 }
 
 nsessions() {
@@ -157,7 +157,7 @@ both_live() {
 	echo "$said"
 	[[ $said == *"is in use by $(hostname):$mnt (pid $daemon_pid)"* ]]
 	if grep -qs fuse_connection /proc/"$daemon_pid"/fdinfo/*; then
-		[[ $said == *"lives on in the mount namespace of process $copy (sleep): end that process, or run 'nsenter -t $copy -m umount $mnt'"* ]]
+		[[ $said == *"lives on in the mount namespace of process $copy (sleep): end that process, or run 'nsenter -t $copy -m -r umount $mnt'"* ]]
 	fi
 	nsenter -t $copy -m umount "$mnt"
 	exit_status "$daemon_pid" 10
