@@ -323,11 +323,12 @@ static void attach_again(struct remote *r)
 {
 	int64_t waited_ms = (clock_ns(CLOCK_BOOTTIME) - r->attach_ns) / 1000000;
 
-	if (waited_ms + LATE_MS >= r->attach_wait_ms) {
+	if (2 * waited_ms >= r->attach_wait_ms) {
 		attach_begin(r);
 		return;
 	}
-	r->attach_ms = now_ms() + BACKOFF_MAX_MS;
+	r->attach_ms = (int64_t)min_u64(
+		(uint64_t)now_ms() + BACKOFF_MAX_MS, (uint64_t)r->session->connect_until_ms);
 	r->deadline_ms = r->attach_ms + ANSWER_MS;
 }
 

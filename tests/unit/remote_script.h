@@ -71,7 +71,7 @@ struct script {
 	atomic_bool restart;       /* each ATTACH is another incarnation's */
 
 	/* What happened. */
-	atomic_uint nattached, nexecuted, nreplayed, nviolations, nbyes;
+	atomic_uint nattached, nrefused, nexecuted, nreplayed, nviolations, nbyes;
 	atomic_uint npings[SCRIPT_CHANNELS];
 	struct rpc_counters bye; /* after the thread was joined */
 };
@@ -96,6 +96,7 @@ static inline void script_attach_answer(struct script *sc, unsigned index)
 	rep.status = atomic_load(&sc->refuse);
 	if (rep.status) {
 		rep.text = (struct rpc_str){.s = "not today", .len = 9};
+		atomic_fetch_add(&sc->nrefused, 1);
 	} else {
 		rep.attach = (struct rpc_attach_reply){
 			.session = SCRIPT_SESSION + atomic_load(&sc->nended),
@@ -124,7 +125,7 @@ static inline void script_attach(
 	c->attach = *req;
 	if (!req->attach.session)
 		memset(sc->slots, 0, sizeof(sc->slots));
-	if (c->ch && !c->fencing) {
+	if (c->ch && c->ch != ch && !c->fencing) {
 		c->fencing = c->ch;
 		channel_fence(c->fencing);
 	}

@@ -50,6 +50,22 @@ static void connect__refused_by_the_server(void **state)
 	script_fini(&script);
 }
 
+/* Without a pause they are thousands. */
+static void connect__refused_at_once_is_not_asked_again_at_once(void **state)
+{
+	struct fs_options options;
+	struct script script;
+
+	script_init(&script, 0);
+	atomic_store(&script.refuse, -EBUSY);
+	script_start(&script);
+	options = options_for(script_port(&script), 1);
+	options.connect_timeout_ms = 1500;
+	connect_fails(&options, -EBUSY, ": not today");
+	assert_in_range(atomic_load(&script.nrefused), 2, 5);
+	script_fini(&script);
+}
+
 static int listen_dumb(unsigned *port)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -492,6 +508,7 @@ int main(void)
 		cmocka_unit_test(connect__learns_what_the_session_has),
 		cmocka_unit_test(connect__nobody_listens),
 		cmocka_unit_test(connect__refused_by_the_server),
+		cmocka_unit_test(connect__refused_at_once_is_not_asked_again_at_once),
 		cmocka_unit_test(connect__server_is_mute),
 		cmocka_unit_test(connect__another_kind_of_server),
 		cmocka_unit_test(open__shm_is_on_this_machine),
