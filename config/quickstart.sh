@@ -14,6 +14,7 @@ run=/run/rmemfs-quickstart
 mnt=$(realpath -m "${RMEMFS_QUICKSTART_MOUNT:-/mnt/rmem}")
 memory=/dev/shm/rmemfs-quickstart
 socket=$run/server.sock
+tree=/usr/include
 export_mib=${RMEMFS_QUICKSTART_MIB:-3072}
 # shellcheck source=config/packages.sh
 . "$root/config/packages.sh"
@@ -240,8 +241,15 @@ timed() {
 	say "  $text: $mib MiB in $ms ms, $((mib * 1000 / ms)) MiB/s"
 }
 
+need_export_room() {
+	local need
+	need=$(($(du -sm $tree | cut -f 1) + file_mib + 1))
+	[ "$need" -le "$export_mib" ] ||
+		die "RMEMFS_QUICKSTART_MIB: an export of $export_mib MiB has no room for $tree and a file" \
+			"of $file_mib MiB: they need $need"
+}
+
 copy_tree() {
-	local tree=/usr/include
 	say "copying $tree in and comparing"
 	rm -rf "$mnt/quickstart"
 	mkdir "$mnt/quickstart"
@@ -279,6 +287,7 @@ main() {
 	need_memory
 	need_disk
 	packages_install "${PACKAGES_BUILD[@]}" "${PACKAGES_RUN[@]}" diffutils
+	need_export_room
 	build
 	choose_transport
 	start_server

@@ -109,6 +109,7 @@ alone() {
 		refused "something else is mounted at /mnt/rmem: umount /mnt/rmem"
 		umount /mnt/rmem
 		rm -r /mnt/rmem
+		RMEMFS_QUICKSTART_MIB=1 refused "MiB has no room for /usr/include and a file"
 		RMEMFS_QUICKSTART_MIB=3GiB refused "RMEMFS_QUICKSTART_MIB: '"'3GiB'"': must be a whole number"
 		refused "usage: config/quickstart.sh [--stop]" --stpo
 		mount -o remount,size=64M /dev/shm
