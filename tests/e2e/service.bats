@@ -156,7 +156,7 @@ refused() {
 	grep -q "STATUS=refused: $dir/server.conf:1: speed: unknown key" "$dir/told"
 	refused 78 2 rmemfs-server -c "$dir/missing.conf"
 	refused 78 2 rmemfs-server -c /dev/null --memory-dir "$dir/nowhere/memory" --listen "shm:$socket"
-	refused 78 28 "${server[@]}" --export huge:1TiB
+	refused 78 27 "${server[@]}" --export huge:1TiB
 	grep -q "STATUS=refused: .*needed 1.0TiB, free " "$dir/told"
 	# May pass by itself.
 	refused 1 99 "${server[@]}" --listen tcp:192.0.2.1
