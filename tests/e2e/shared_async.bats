@@ -79,6 +79,10 @@ has_requests() {
 	[ "$(requests "$1")" -eq "$2" ]
 }
 
+has_some_behind() {
+	[ "$(requests "$1")" -ge 2 ]
+}
+
 # deep OPERATION KIND: eight requests of mount 1 are on their way at once, though none of them is
 # answered, since mount 2 has the file and stands still.
 deep() {
@@ -292,7 +296,8 @@ large_appends() {
 	in_each_kind large_appends
 }
 
-# One thread has read the first piece, and looks at it when the other one has read all others.
+# One thread has read a piece, and looks at it when the other one has read those behind it. It is the
+# first piece, unless that thread was given no CPU: what the other one read before is done then.
 @test "the pieces of a large append are in order, whichever thread reads them when" {
 	mkdir "$controls"
 	mount -t fusectl none "$controls"
@@ -305,10 +310,10 @@ large_appends() {
 	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
 	worker=$!
 	until_true 10 grep -q held "$dir/held" || die "the thread has read no WRITE"
-	until_true 10 has_requests 1 6
+	until_true 10 has_some_behind 1
 	# It comes behind them.
 	[ ! -e "$dir/1/nothing" ]
-	has_requests 1 6
+	has_some_behind 1
 	kill -KILL "$holder"
 	exit_status "$holder" 10 || [ $? -eq 137 ]
 	holder=''
