@@ -1,9 +1,9 @@
 /* hold.c - keeps one thread of a process from running, and the others not.
  *
- *     hold PID NAME [OPCODE]   stops the thread of that name and prints "held"; it goes on when we
- *                              end. With the number of a FUSE opcode: it prints "follows", and
- *                              stops it as soon as it has read such a message from the kernel,
- *                              and before it can look at it.
+ *     hold PID NAME [write]   stops the thread of that name and prints "held"; it goes on when we
+ *                             end. With "write" it prints "follows", and stops the thread as soon
+ *                             as it has read a WRITE from the kernel, before it can look at it; it
+ *                             then prints "held OFFSET", where OFFSET is the WRITE's, in bytes.
  */
 #include <dirent.h>
 #include <err.h>
@@ -53,12 +53,6 @@ static pid_t find_thread(const char *pid, const char *name)
 	return found;
 }
 
-static void say(const char *word)
-{
-	puts(word);
-	fflush(stdout);
-}
-
 /* ---- until it has read a message ------------------------------------------------------------- */
 
 static void copy_from(pid_t tid, uint64_t addr, void *to, size_t len)
@@ -86,14 +80,18 @@ static uint64_t reads_to(pid_t tid, const struct __ptrace_syscall_info *info)
 	}
 }
 
-static int has_read(pid_t tid, uint64_t to, int64_t len, uint32_t opcode)
+static int has_read_write(pid_t tid, uint64_t to, int64_t len, uint64_t *offset)
 {
-	struct fuse_in_header head;
+	struct {
+		struct fuse_in_header head;
+		struct fuse_write_in write;
+	} message;
 
-	if (!to || len < (int64_t)sizeof(head))
+	if (!to || len < (int64_t)sizeof(message))
 		return 0;
-	copy_from(tid, to, &head, sizeof(head));
-	return head.opcode == opcode;
+	copy_from(tid, to, &message, sizeof(message));
+	*offset = message.write.offset;
+	return message.head.opcode == FUSE_WRITE;
 }
 
 static void run_to_next_stop(pid_t tid, int signal, int *status)
@@ -103,15 +101,17 @@ static void run_to_next_stop(pid_t tid, int signal, int *status)
 		err(1, "thread %d is gone", tid);
 }
 
-static void run_until_it_reads(pid_t tid, uint32_t opcode)
+/* Returns the offset of the WRITE that it has read. */
+static uint64_t run_until_it_reads_write(pid_t tid)
 {
 	struct __ptrace_syscall_info info;
-	uint64_t to = 0;
+	uint64_t to = 0, offset;
 	int status, signal = 0;
 
 	if (ptrace(PTRACE_SETOPTIONS, tid, NULL, PTRACE_O_TRACESYSGOOD))
 		err(1, "thread %d", tid);
-	say("follows");
+	puts("follows");
+	fflush(stdout);
 	for (;;) {
 		run_to_next_stop(tid, signal, &status);
 		signal = 0;
@@ -124,8 +124,8 @@ static void run_until_it_reads(pid_t tid, uint32_t opcode)
 			err(1, "the system call of thread %d", tid);
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
 			to = reads_to(tid, &info);
-		else if (has_read(tid, to, info.exit.rval, opcode))
-			return;
+		else if (has_read_write(tid, to, info.exit.rval, &offset))
+			return offset;
 	}
 }
 
@@ -134,8 +134,8 @@ int main(int argc, char **argv)
 	int status;
 	pid_t tid;
 
-	if (argc != 3 && argc != 4)
-		errx(2, "hold PID NAME [OPCODE]");
+	if (argc != 3 && (argc != 4 || strcmp(argv[3], "write") != 0))
+		errx(2, "hold PID NAME [write]");
 	tid = find_thread(argv[1], argv[2]);
 	if (!tid)
 		errx(1, "process %s has no thread %s", argv[1], argv[2]);
@@ -144,8 +144,10 @@ int main(int argc, char **argv)
 	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 		err(1, "thread %d did not stop", tid);
 	if (argc == 4)
-		run_until_it_reads(tid, (uint32_t)atoi(argv[3]));
-	say("held");
+		printf("held %llu\n", (unsigned long long)run_until_it_reads_write(tid));
+	else
+		puts("held");
+	fflush(stdout);
 	for (;;)
 		pause();
 }

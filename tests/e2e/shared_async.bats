@@ -79,10 +79,6 @@ has_requests() {
 	[ "$(requests "$1")" -eq "$2" ]
 }
 
-has_some_behind() {
-	[ "$(requests "$1")" -ge 2 ]
-}
-
 # deep OPERATION KIND: eight requests of mount 1 are on their way at once, though none of them is
 # answered, since mount 2 has the file and stands still.
 deep() {
@@ -296,24 +292,27 @@ large_appends() {
 	in_each_kind large_appends
 }
 
-# One thread has read a piece, and looks at it when the other one has read those behind it. It is the
-# first piece, unless that thread was given no CPU: what the other one read before is done then.
+# One thread has read a piece, and looks at it when the other one has read those behind it. Pieces before
+# it, if the other thread was first, are done; it and all behind it wait.
 @test "the pieces of a large append are in order, whichever thread reads them when" {
 	mkdir "$controls"
 	mount -t fusectl none "$controls"
 	start_server
 	mount_number 1 ,share,io_threads=2
 	: >"$dir/1/log"
-	hold "${mounts[1]}" rmemfs-io/0 16 >"$dir/held" 3>&- &
+	local offset waiting
+	hold "${mounts[1]}" rmemfs-io/0 write >"$dir/held" 3>&- &
 	holder=$!
 	until_true 10 grep -q follows "$dir/held"
 	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
 	worker=$!
 	until_true 10 grep -q held "$dir/held" || die "the thread has read no WRITE"
-	until_true 10 has_some_behind 1
+	offset=$(sed -n 's/^held //p' "$dir/held")
+	waiting=$((6 - offset / 1048576))
+	until_true 10 has_requests 1 "$waiting"
 	# It comes behind them.
 	[ ! -e "$dir/1/nothing" ]
-	has_some_behind 1
+	has_requests 1 "$waiting"
 	kill -KILL "$holder"
 	exit_status "$holder" 10 || [ $? -eq 137 ]
 	holder=''
