@@ -312,7 +312,9 @@ static int register_one(struct crew *crew, uint32_t i)
 	log_error("can't register %s (%s) with %s: %s; RLIMIT_MEMLOCK is %s: set "
 		  "LimitMEMLOCK=infinity or ulimit -l unlimited, or make region_size smaller",
 		file->path, size, transport_device(crew->transport), errno_text(err), memlock);
-	return err;
+	/* A limit that is too low does not pass by itself. */
+	return err == -ENOMEM && !regions_can_lock(file->len, memlock, sizeof(memlock)) ? -EFBIG
+											: err;
 }
 
 int regions_register(

@@ -1,9 +1,10 @@
 /* hold.c - keeps one thread of a process from running, and the others not.
  *
- *     hold PID NAME [write]   stops the thread of that name and prints "held"; it goes on when we
- *                             end. With "write" it prints "follows", and stops the thread as soon
- *                             as it has read a WRITE from the kernel, before it can look at it; it
- *                             then prints "held OFFSET", where OFFSET is the WRITE's, in bytes.
+ *     hold PID NAME [OPCODE]   stops the thread of that name and prints "held"; it goes on when we
+ *                              end. With the number of a FUSE opcode it prints "follows", and
+ *                              stops the thread as soon as it has read such a message from the
+ *                              kernel, before it can look at it. Of a WRITE it prints "held
+ *                              OFFSET", where OFFSET is the WRITE's, in bytes.
  */
 #include <dirent.h>
 #include <err.h>
@@ -80,18 +81,22 @@ static uint64_t reads_to(pid_t tid, const struct __ptrace_syscall_info *info)
 	}
 }
 
-static int has_read_write(pid_t tid, uint64_t to, int64_t len, uint64_t *offset)
+static int has_read(pid_t tid, uint64_t to, int64_t len, uint32_t opcode)
 {
-	struct {
-		struct fuse_in_header head;
-		struct fuse_write_in write;
-	} message;
+	struct fuse_in_header head;
 
-	if (!to || len < (int64_t)sizeof(message))
+	if (!to || len < (int64_t)sizeof(head))
 		return 0;
-	copy_from(tid, to, &message, sizeof(message));
-	*offset = message.write.offset;
-	return message.head.opcode == FUSE_WRITE;
+	copy_from(tid, to, &head, sizeof(head));
+	return head.opcode == opcode;
+}
+
+static uint64_t write_offset(pid_t tid, uint64_t message)
+{
+	struct fuse_write_in in;
+
+	copy_from(tid, message + sizeof(struct fuse_in_header), &in, sizeof(in));
+	return in.offset;
 }
 
 static void run_to_next_stop(pid_t tid, int signal, int *status)
@@ -101,11 +106,11 @@ static void run_to_next_stop(pid_t tid, int signal, int *status)
 		err(1, "thread %d is gone", tid);
 }
 
-/* Returns the offset of the WRITE that it has read. */
-static uint64_t run_until_it_reads_write(pid_t tid)
+/* Returns where the message lies that it has read. */
+static uint64_t run_until_it_reads(pid_t tid, uint32_t opcode)
 {
 	struct __ptrace_syscall_info info;
-	uint64_t to = 0, offset;
+	uint64_t to = 0;
 	int status, signal = 0;
 
 	if (ptrace(PTRACE_SETOPTIONS, tid, NULL, PTRACE_O_TRACESYSGOOD))
@@ -124,18 +129,20 @@ static uint64_t run_until_it_reads_write(pid_t tid)
 			err(1, "the system call of thread %d", tid);
 		if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
 			to = reads_to(tid, &info);
-		else if (has_read_write(tid, to, info.exit.rval, &offset))
-			return offset;
+		else if (has_read(tid, to, info.exit.rval, opcode))
+			return to;
 	}
 }
 
 int main(int argc, char **argv)
 {
+	uint32_t opcode = argc == 4 ? (uint32_t)atoi(argv[3]) : 0;
+	uint64_t message = 0;
 	int status;
 	pid_t tid;
 
-	if (argc != 3 && (argc != 4 || strcmp(argv[3], "write") != 0))
-		errx(2, "hold PID NAME [write]");
+	if (argc != 3 && argc != 4)
+		errx(2, "hold PID NAME [OPCODE]");
 	tid = find_thread(argv[1], argv[2]);
 	if (!tid)
 		errx(1, "process %s has no thread %s", argv[1], argv[2]);
@@ -143,8 +150,10 @@ int main(int argc, char **argv)
 		err(1, "thread %d can't be stopped", tid);
 	if (waitpid(tid, &status, __WALL) != tid || !WIFSTOPPED(status))
 		err(1, "thread %d did not stop", tid);
-	if (argc == 4)
-		printf("held %llu\n", (unsigned long long)run_until_it_reads_write(tid));
+	if (opcode)
+		message = run_until_it_reads(tid, opcode);
+	if (opcode == FUSE_WRITE)
+		printf("held %llu\n", (unsigned long long)write_offset(tid, message));
 	else
 		puts("held");
 	fflush(stdout);

@@ -301,7 +301,7 @@ large_appends() {
 	mount_number 1 ,share,io_threads=2
 	: >"$dir/1/log"
 	local offset waiting
-	hold "${mounts[1]}" rmemfs-io/0 write >"$dir/held" 3>&- &
+	hold "${mounts[1]}" rmemfs-io/0 16 >"$dir/held" 3>&- &
 	holder=$!
 	until_true 10 grep -q follows "$dir/held"
 	direct append aio "$dir/1/log" $((6 * 1048576)) 1 0 3>&- &
