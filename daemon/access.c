@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 

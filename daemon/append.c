@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/io_thread_private.h"

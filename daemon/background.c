@@ -11,8 +11,8 @@
 #include <systemd/sd-journal.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/mount_status.h"
 
 /* What the child writes: this alone, or its reason. */

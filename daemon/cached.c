@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 

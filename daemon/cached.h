@@ -62,7 +62,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/types.h"
+#include "common/base/types.h"
 #include "daemon/notifier.h"
 
 struct inode;

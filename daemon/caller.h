@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rights.h"
+#include "common/rpc/rights.h"
 
 struct request;
 

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 
 static int open_transport(const struct fs_options *options, const struct transport_config *config,
 	const struct transport_address *address, struct transport **out, char *why, size_t whylen)

@@ -2,7 +2,7 @@
 
 #include <errno.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/op.h"

@@ -1,6 +1,6 @@
 #include "daemon/config.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/cache.h"
 #include "daemon/fs.h"
 #include "daemon/request.h"

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf.h"
-#include "common/log.h"
-#include "common/transport.h"
+#include "common/conf/conf.h"
+#include "common/base/log.h"
+#include "common/transport/transport.h"
 
 #define CLIENT_CONFIG_PATH RMEMFS_SYSCONFDIR "/client.conf"
 

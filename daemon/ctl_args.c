@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/address.h"
-#include "common/args.h"
-#include "common/log.h"
-#include "common/util.h"
-#include "common/word.h"
+#include "common/transport/address.h"
+#include "common/conf/args.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/base/word.h"
 #include "daemon/ctl_check.h"
 
 enum { OPT_JSON = 256, USAGE_BYTES = 128, COMMANDS = CTL_SNAPSHOT + 1 };

@@ -6,13 +6,13 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/address.h"
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/printable.h"
-#include "common/rpc.h"
-#include "common/transport.h"
-#include "common/util.h"
+#include "common/transport/address.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+#include "common/base/util.h"
 
 enum { STATUS_BYTES_MAX = 64 << 20 };
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/printable.h"
-#include "common/util.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
 
 json_t *ctl_json_read(const char *text)
 {

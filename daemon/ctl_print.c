@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/conf.h"
+#include "common/base/clock.h"
+#include "common/conf/conf.h"
 
 enum { SIZE_CHARS = 32 };
 

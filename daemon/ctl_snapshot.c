@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "daemon/ctl_client.h"
 
 enum { TIMEOUT_MS = 10000, POLL_MS = 100 };

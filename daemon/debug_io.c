@@ -2,8 +2,8 @@
 
 #include <stdio.h>
 
-#include "common/clock.h"
-#include "common/log.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
 
 static const char *op_text(enum request_op op)
 {

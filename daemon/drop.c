@@ -1,6 +1,6 @@
 #include "daemon/drop.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 

@@ -19,7 +19,7 @@
 
 #include <pthread.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 
 struct fs;
 struct request;

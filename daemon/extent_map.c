@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { CHUNK_FIRST = 4, CHUNK_MAX = 128 };
 

@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/types.h"
+#include "common/base/types.h"
 
 enum extent_state { EXTENT_COMMITTED, EXTENT_FILLING, EXTENT_DIRTY, EXTENT_COMMITTING };
 

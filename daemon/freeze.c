@@ -1,6 +1,6 @@
 #include "daemon/freeze.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 

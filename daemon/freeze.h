@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "daemon/io_thread.h"
 #include "daemon/remote.h"
 

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/address.h"
-#include "common/transport.h"
+#include "common/transport/address.h"
+#include "common/transport/transport.h"
 #include "daemon/access.h"
 #include "daemon/cache.h"
 #include "daemon/io_thread.h"

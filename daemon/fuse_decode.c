@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "daemon/fuse_statx.h"
 #include "daemon/remount.h"
 

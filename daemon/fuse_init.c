@@ -7,8 +7,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/fuse_private.h"

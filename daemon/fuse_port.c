@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_private.h"
 

@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_port.h"

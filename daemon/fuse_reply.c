@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "common/log.h"
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "daemon/debug_io.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"

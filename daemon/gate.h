@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 
 enum gate_kind { GATE_READ, GATE_WRITE, GATE_EXCLUSIVE };
 

@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/types.h"
+#include "common/base/types.h"
 
 /* Windows begin with 64 KiB and grow to 8 MiB. */
 enum { WINDOW_PAGES_MIN = 16, WINDOW_PAGES_MAX = 2048 };

@@ -10,7 +10,7 @@
 
 #include <stdatomic.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "daemon/cache.h"
 #include "daemon/request.h"
 

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "daemon/fs.h"
 #include "daemon/io_thread.h"
 #include "daemon/op.h"

@@ -26,8 +26,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "common/list.h"
-#include "common/types.h"
+#include "common/base/list.h"
+#include "common/base/types.h"
 #include "daemon/access.h"
 #include "daemon/append.h"
 #include "daemon/allowance.h"

@@ -14,9 +14,9 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"

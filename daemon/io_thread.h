@@ -16,8 +16,8 @@
 
 #include <stdint.h>
 
-#include "common/list.h"
-#include "common/transport.h"
+#include "common/base/list.h"
+#include "common/transport/transport.h"
 #include "daemon/request.h"
 
 struct fs;

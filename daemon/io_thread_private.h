@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/list.h"
-#include "common/spin.h"
+#include "common/base/list.h"
+#include "common/base/spin.h"
 #include "daemon/io_thread.h"
 #include "daemon/io_threads.h"
 #include "daemon/request.h"

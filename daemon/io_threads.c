@@ -7,9 +7,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"
 #include "daemon/io_thread_private.h"

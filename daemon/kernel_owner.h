@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rights.h"
+#include "common/rpc/rights.h"
 
 struct attr;
 struct inode;

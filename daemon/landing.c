@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"
 

@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 
 int latency_hold(void)
 {

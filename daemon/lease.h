@@ -43,8 +43,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
-#include "common/lease_type.h"
+#include "common/base/list.h"
+#include "common/rpc/lease_type.h"
 #include "daemon/remote.h"
 
 struct handle;

@@ -1,7 +1,7 @@
 /* lease_ask.c - LEASE, for all who wait. */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/lease_private.h"
 #include "daemon/op.h"

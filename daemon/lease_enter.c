@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/lease_private.h"

@@ -2,8 +2,8 @@
 
 #include <errno.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 
 /* How many are looked at for one batch, and the share of all that leaves at once. */

@@ -1,8 +1,8 @@
 /* lease_return.c - what goes back: by a RETURN, with a batch of others, or by a COMMIT. */
 #include <errno.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"
 #include "daemon/lease_private.h"

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { NAME_BYTES = 32, PATH_BYTES = 300, SHOWN_BYTES = 200, NAMESPACES_MAX = 1024 };
 

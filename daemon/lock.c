@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/io_thread_private.h"

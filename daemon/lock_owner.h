@@ -24,8 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
-#include "common/rpc.h"
+#include "common/base/list.h"
+#include "common/rpc/rpc.h"
 
 struct handle;
 struct inode;

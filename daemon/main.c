@@ -17,9 +17,9 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/background.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"

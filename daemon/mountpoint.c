@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/remount.h"
 
 /* A line of /proc/self/mountinfo, as far as we need it. */

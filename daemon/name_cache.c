@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/types.h"
-#include "common/util.h"
+#include "common/base/types.h"
+#include "common/base/util.h"
 
 struct name_entry {
 	struct name_key key; /* both 0: free */

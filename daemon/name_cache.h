@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/namehash.h"
+#include "common/base/namehash.h"
 
 enum { NAME_BUCKETS = 32768, NAME_WAYS = 6, NAME_LOCKS = 256 };
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { SLOTS_FIRST = 16 };
 

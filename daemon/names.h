@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/namehash.h"
+#include "common/base/namehash.h"
 
 /* Of memory for all sets: a million names at least. */
 enum { NAMES_BYTES_MAX = 32 << 20 };

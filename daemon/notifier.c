@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <sys/eventfd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fuse_port.h"
 
 static struct notifier_job *next_job(struct notifier *n)

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/cached.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"

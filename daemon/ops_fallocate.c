@@ -13,7 +13,7 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/fill.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"

@@ -17,7 +17,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/fill.h"
 #include "daemon/fs_internal.h"
 #include "daemon/handle.h"

@@ -12,7 +12,7 @@
 #include <linux/capability.h>
 #include <stddef.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"

@@ -10,8 +10,8 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-#include "common/args.h"
-#include "common/util.h"
+#include "common/conf/args.h"
+#include "common/base/util.h"
 #include "daemon/cache.h"
 
 const char options_help[] =

@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/address.h"
+#include "common/transport/address.h"
 #include "daemon/access.h"
 #include "daemon/config.h"
 

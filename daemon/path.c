@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 
 enum { DEPTH_MAX = 256 }; /* names that others have moved may make a circle */

@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 void plan_init(struct plan *plan, struct data_buffer *buf, const struct plan_limits *limits)
 {

@@ -1,6 +1,6 @@
 #include "daemon/readers.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum {
 	PERIOD_MS = 20, /* at least, of which the rates are */

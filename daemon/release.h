@@ -27,7 +27,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "daemon/io_thread.h"
 
 struct request;

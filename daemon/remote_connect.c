@@ -16,10 +16,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/printable.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
 #include "daemon/choose.h"
 #include "daemon/lease.h"
 #include "daemon/lock.h"

@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/remote_private.h"
 
 static void batches_reset(struct remote *r)

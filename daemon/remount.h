@@ -27,7 +27,7 @@
 #include <sys/ioctl.h>
 #include <sys/mount.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 
 struct fs;
 struct io_thread;

@@ -12,9 +12,9 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
-#include "common/log.h"
-#include "common/map.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/map.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/io_thread_private.h"

@@ -18,9 +18,9 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "common/list.h"
-#include "common/transport.h"
-#include "common/types.h"
+#include "common/base/list.h"
+#include "common/transport/transport.h"
+#include "common/base/types.h"
 
 struct io_thread;
 

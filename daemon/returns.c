@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 
 void returns_init(struct returns *r)

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "daemon/remote.h"
 
 struct fs;

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/ctl_args.h"
 #include "daemon/ctl_check.h"
 #include "daemon/ctl_client.h"

@@ -5,9 +5,9 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/choose.h"
 #include "daemon/owner.h"
 #include "daemon/remote_private.h"

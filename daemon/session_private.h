@@ -10,7 +10,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/address.h"
+#include "common/transport/address.h"
 #include "daemon/lingering.h"
 #include "daemon/owner.h"
 #include "daemon/session.h"

@@ -13,8 +13,8 @@
  */
 #include <errno.h>
 
-#include "common/log.h"
-#include "common/rights.h"
+#include "common/base/log.h"
+#include "common/rpc/rights.h"
 #include "daemon/caller.h"
 #include "daemon/fs_internal.h"
 #include "daemon/op.h"

@@ -1,6 +1,6 @@
 #include "daemon/stages.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* The lowest bit that was not set, or STAGES_WORD_BITS. */
 static unsigned take_bit(_Atomic uint64_t *word)

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* Nobody else sends it. */
 enum { DEATH_SIGNAL = SIGUSR1 };

@@ -2,9 +2,9 @@
 
 #include <errno.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/fuse_port.h"
 

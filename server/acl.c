@@ -7,7 +7,7 @@
 #include <linux/posix_acl_xattr.h>
 #include <sys/stat.h>
 
-#include "common/wire.h"
+#include "common/rpc/wire.h"
 
 enum { PERMS_ALL = ACL_READ | ACL_WRITE | ACL_EXECUTE, PERMS_BITS = 3 };
 

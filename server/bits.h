@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { BITS_WORD = 64 };
 

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/printable.h"
-#include "common/util.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
 #include "server/check_internal.h"
 #include "server/store_format.h"
 

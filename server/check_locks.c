@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/lock.h"
 
 /* Whether b, the next one, may follow a. */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* ---- one entry ------------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { IN_FILE = PAGE_DIRTY + 1 };
 

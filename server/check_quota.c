@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/quota.h"
 
 static const char *kind_name(uint32_t kind)

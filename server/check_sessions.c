@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/server.h"
 
 /* ---- of one export --------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/acl.h"
 #include "server/stage.h"
 #include "server/store_format.h"

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/address.h"
-#include "common/types.h"
-#include "common/util.h"
+#include "common/transport/address.h"
+#include "common/base/types.h"
+#include "common/base/util.h"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)

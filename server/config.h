@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf.h"
-#include "common/log.h"
-#include "common/transport.h"
+#include "common/conf/conf.h"
+#include "common/base/log.h"
+#include "common/transport/transport.h"
 #include "server/config_quotas.h"
 #include "server/numa.h"
 

@@ -6,9 +6,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/types.h"
-#include "common/util.h"
-#include "common/word.h"
+#include "common/base/types.h"
+#include "common/base/util.h"
+#include "common/base/word.h"
 
 #define KEY(key) .name = #key, .offset = offsetof(struct quota_config, key)
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 #include "server/quota_limit.h"
 
 /* An element of quotas. */

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/printable.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
 #include "server/attach.h"
 #include "server/dispatch.h"
 #include "server/peers.h"

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "common/crash_point.h"
-#include "common/wire.h"
+#include "common/base/crash_point.h"
+#include "common/rpc/wire.h"
 
 _Static_assert(DIRENT_HASH_BITS + DIRENT_COLLISION_BITS == 31, "cookies fit a 32-bit off_t");
 _Static_assert(DIRENT_HASH_BITS_WIDE + DIRENT_COLLISION_BITS == 63, "cookies fit a 64-bit off_t");

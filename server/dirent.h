@@ -25,8 +25,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rpc.h"
-#include "common/namehash.h"
+#include "common/rpc/rpc.h"
+#include "common/base/namehash.h"
 #include "server/volume.h"
 
 /* How the names of a store are hashed. */

@@ -10,10 +10,10 @@
 
 #include <errno.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/attach.h"
 #include "server/conn.h"
 #include "server/lock.h"

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/meta.h"
 #include "server/resize.h"
 

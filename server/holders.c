@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 struct holder {
 	struct holder *next;         /* of its bucket */

@@ -8,8 +8,8 @@
 
 #include <xxhash.h>
 
-#include "common/log.h"
-#include "common/wire.h"
+#include "common/base/log.h"
+#include "common/rpc/wire.h"
 #include "server/image.h"
 
 static const char magic[8] = "rmemfsB";

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/protect.h"
 
 enum {

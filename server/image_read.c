@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/log.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/image.h"
 #include "server/image_block.h"
 

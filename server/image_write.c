@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/image.h"
 #include "server/image_block.h"
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "common/types.h"
+#include "common/base/types.h"
 #include "server/quota.h"
 #include "server/volume.h"
 

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "common/rpc.h"
+#include "common/rpc/rpc.h"
 
 struct kept_value {
 	uint8_t *data; /* NULL: none */

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/lease_type.h"
+#include "common/rpc/lease_type.h"
 #include "server/volume.h"
 
 struct inode;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "common/wire.h"
+#include "common/rpc/wire.h"
 
 enum { TYPE_READ_ONLY = 128 };
 

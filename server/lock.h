@@ -34,8 +34,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "server/volume.h"
 
 /* Of one session and inode, and of one session. */

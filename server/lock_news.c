@@ -3,9 +3,9 @@
 
 #include <inttypes.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/holders.h"
 #include "server/session.h"
 

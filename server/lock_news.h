@@ -13,7 +13,7 @@
 #ifndef RMEMFS_SERVER_LOCK_NEWS_H
 #define RMEMFS_SERVER_LOCK_NEWS_H
 
-#include "common/wire.h"
+#include "common/rpc/wire.h"
 #include "server/server.h"
 
 struct session;

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 
 /* Of waits that wait for each other's owners; the kernel looks no further than ten. */
 enum { DEADLOCK_DEPTH = 32, HELD_MIN = 16 };

@@ -36,7 +36,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
+#include "common/base/list.h"
 #include "server/lock.h"
 
 enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 4096, LOCK_SEARCH_MAX = 1 << 16 };

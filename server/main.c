@@ -1,5 +1,5 @@
 /* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
-#include "common/log.h"
+#include "common/base/log.h"
 #include "server/check_dir.h"
 #include "server/options.h"
 #include "server/refusal.h"

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-#include "common/conf.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 
 enum {
 	BOOT_ID_BYTES = 64,

@@ -27,8 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/rpc.h"
-#include "common/types.h"
+#include "common/rpc/rpc.h"
+#include "common/base/types.h"
 #include "server/quota_limit.h"
 
 struct kept_values;

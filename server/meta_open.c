@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <sys/random.h>
 
-#include "common/clock.h"
-#include "common/conf.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/clock.h"
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/inode.h"
 #include "server/lease.h"
 #include "server/lock.h"

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "common/clock.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/inode.h"
 #include "server/lease.h"
 #include "server/lock.h"

@@ -17,10 +17,10 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "common/conf.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/inode.h"
 #include "server/meta_internal.h"

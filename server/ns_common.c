@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/protect.h"
 

@@ -2,7 +2,7 @@
  */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/ns.h"
 
 /* A target that is longer shares no page with others and needs pages in a row, which only the

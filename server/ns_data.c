@@ -1,7 +1,7 @@
 /* ns_data.c - COMMIT, GRANT and RETURN: pages on their way into files and back. */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
 #include "server/protect.h"

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <linux/falloc.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
 

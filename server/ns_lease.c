@@ -2,7 +2,7 @@
  * them. */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/lease.h"
 #include "server/ns.h"
 

@@ -1,7 +1,7 @@
 /* ns_lock.c - LOCK and GETLK. */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/lock.h"
 #include "server/ns.h"
 

@@ -1,8 +1,8 @@
 /* ns_pages.c - what the server itself does to the bytes and holes of files; see ns.h. */
 #include <errno.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
 

@@ -2,7 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
 

@@ -1,7 +1,7 @@
 /* ns_remove.c - UNLINK and RMDIR. */
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/ns.h"
 
 /* Finds the name and loads what it names. */

@@ -1,8 +1,8 @@
 /* ns_setattr.c - SETATTR: modes, owners, times and truncation. */
 #include <errno.h>
 
-#include "common/rights.h"
-#include "common/util.h"
+#include "common/rpc/rights.h"
+#include "common/base/util.h"
 #include "server/extents.h"
 #include "server/ns.h"
 

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <linux/xattr.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/kept.h"
 #include "server/ns.h"
 #include "server/stage.h"

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/transport.h"
+#include "common/transport/transport.h"
 
 enum { NUMA_NODE_MAX = 1023 };
 

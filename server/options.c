@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "common/args.h"
-#include "common/util.h"
+#include "common/conf/args.h"
+#include "common/base/util.h"
 #include "server/refusal.h"
 
 enum {

@@ -10,7 +10,7 @@
 #ifndef RMEMFS_SERVER_PATHS_H
 #define RMEMFS_SERVER_PATHS_H
 
-#include "common/rpc.h"
+#include "common/rpc/rpc.h"
 #include "server/meta.h"
 #include "server/store.h"
 

@@ -9,8 +9,8 @@
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/attach.h"
 #include "server/server.h"
 #include "server/session.h"

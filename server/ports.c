@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/address.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/transport/address.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/conn.h"
 
 enum { OPEN_MS = 10000 /* to resolve the route to a device */ };

@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "common/clock.h"
-#include "common/conf.h"
-#include "common/log.h"
-#include "common/types.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/conf/conf.h"
+#include "common/base/log.h"
+#include "common/base/types.h"
+#include "common/base/util.h"
 
 enum { LOG_MS = 10000, EXTEND_S = 60 };
 

@@ -6,9 +6,9 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 
-#include "common/clock.h"
-#include "common/list.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/list.h"
+#include "common/base/util.h"
 #include "server/bits.h"
 
 struct aside {

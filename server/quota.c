@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/quota_count.h"
 
 enum { USAGE_BYTES = 24, HELD_BYTES = 8 };

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/extents.h"
 #include "server/inode.h"
 #include "server/xattr.h"

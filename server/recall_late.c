@@ -2,9 +2,9 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "common/clock.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/recall_private.h"
 #include "server/reuse.h"
 #include "server/session.h"

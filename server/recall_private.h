@@ -9,8 +9,8 @@
 #ifndef RMEMFS_SERVER_RECALL_PRIVATE_H
 #define RMEMFS_SERVER_RECALL_PRIVATE_H
 
-#include "common/lease_type.h"
-#include "common/list.h"
+#include "common/rpc/lease_type.h"
+#include "common/base/list.h"
 #include "server/damping.h"
 #include "server/paths.h"
 #include "server/recall.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <systemd/sd-daemon.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 /* Region workers log, too. */
 static struct {

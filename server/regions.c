@@ -16,10 +16,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/map.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/map.h"
+#include "common/base/util.h"
 
 /* Linux 6.1; older C libraries have no name for it. */
 #ifndef MADV_COLLAPSE

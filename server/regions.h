@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/transport.h"
+#include "common/transport/transport.h"
 #include "server/config.h"
 
 struct region_file {

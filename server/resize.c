@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 
 bool resize_is_possible(uint64_t have, uint64_t want, uint64_t region)
 {

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { REST_MIN_MS = 1000, REST_MAX_MS = 64000 };
 

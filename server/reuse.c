@@ -3,8 +3,8 @@
 
 #include <inttypes.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/peers.h"
 #include "server/session.h"
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum {
 	WORD_BITS = 64,

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sys/eventfd.h>
 
-#include "common/crash_point.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
 #include "server/protect.h"
 
 struct scrub {

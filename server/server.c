@@ -9,10 +9,10 @@
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/conn.h"
 #include "server/dispatch.h"
 #include "server/peers.h"

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/list.h"
-#include "common/rpc.h"
-#include "common/transport.h"
+#include "common/base/list.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
 #include "server/config.h"
 #include "server/exports.h"
 #include "server/memdir.h"

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/attach.h"
 #include "server/lock_news.h"
 #include "server/peers.h"

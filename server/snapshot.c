@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/marker.h"
 #include "server/protect.h"
 #include "server/session.h"

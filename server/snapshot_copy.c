@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <sys/eventfd.h>
 
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/image.h"
 #include "server/protect.h"
 #include "server/snapshot_sets.h"

@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/image_block.h"
 
 static const char *const names[] = {"a", "b"};

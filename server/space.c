@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/bits.h"
 #include "server/runmap.h"
 

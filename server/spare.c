@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "server/session.h"
 
 int64_t spare_give_ms(const struct server *s)

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "common/util.h"
-#include "common/types.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/base/types.h"
+#include "common/rpc/wire.h"
 
 enum { ROOM_PATH = 8, ROOM_PIECE = 3 };
 

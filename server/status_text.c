@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/conn.h"
 
 json_t *status_string(const char *text)

@@ -4,10 +4,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "common/clock.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/progress.h"
 #include "server/snapshot.h"
 

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "common/conf.h"
-#include "common/crash_point.h"
-#include "common/log.h"
-#include "common/util.h"
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "server/store_format.h"
 #include "server/store_verify.h"
 

@@ -3,7 +3,7 @@
 
 #include <xxhash.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 const char *const store_table_names[STORE_TABLES] = {
 	[STORE_META] = "meta",

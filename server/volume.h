@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "common/types.h"
+#include "common/base/types.h"
 #include "server/holders.h"
 #include "server/rest.h"
 #include "server/space.h"

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <linux/xattr.h>
 
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/inode.h"
 #include "server/store_format.h"
 

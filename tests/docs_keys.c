@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* ---- what differs between the programs ------------------------------------------------------- */
 

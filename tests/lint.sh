@@ -105,7 +105,7 @@ include_rules() {
 			$(in_folder common) $(in_folder server) $(in_folder daemon) || status=1
 	}
 	home 'fuse|linux/fuse' '^daemon/fuse' || status=1
-	home 'infiniband/|rdma/' '^common/verbs' || status=1
+	home 'infiniband/|rdma/' '^common/transport/verbs/' || status=1
 	home 'lmdb\.h' '^server/store' || status=1
 	home 'xxhash\.h' '^server/(store|image_block)' || status=1
 	home 'libconfig\.h' '^common/conf' || status=1

@@ -23,8 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 
 enum { PREFIX_CHARS = 5, NAME_CHARS = 13, CONTENT_MIN = 16 }; /* the prefix and eight digits */
 

@@ -14,10 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/rpc.h"
-#include "common/transport.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+#include "common/base/util.h"
 #include "daemon/config.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_port.h"

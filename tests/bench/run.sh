@@ -42,7 +42,7 @@ settings_quick() {
 	sizes="64k" depths="4" threads="4" clients="1 2" sharers="1 2"
 	merges="1 256" channels="1 8" buffers="2 16"
 	file_mib=16 copy_mib=32 slow_mib=1 client_mib=8 stream_mib=64 export_size=160MiB
-	files=100 untar_files=200 build_sources='common/word.c'
+	files=100 untar_files=200 build_sources='common/base/word.c'
 	few=100 many=1000 extents_most=1000 grown_size=64MiB metadata_reserve=''
 }
 
@@ -51,7 +51,7 @@ settings_guest() {
 	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4" sharers="1 2 4 8 16"
 	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=32 copy_mib=64 slow_mib=8 client_mib=8 stream_mib=256 export_size=256MiB
-	files=300 untar_files=2000 build_sources='common/word.c common/size.c'
+	files=300 untar_files=2000 build_sources='common/base/word.c common/conf/size.c'
 	few=1000 many=10000 extents_most=10000 grown_size=192MiB metadata_reserve=''
 	if [ $quick -eq 1 ]; then
 		settings_quick

@@ -25,7 +25,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { SLOTS = 24, FILES = 2 * SLOTS, FILE_BYTES_MAX = 192 * 1024, PATH_BYTES = 4096 };
 enum { VALUE_BYTES_MAX = 65536 };

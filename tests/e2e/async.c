@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 struct piece {
 	uint8_t *buf;

@@ -13,7 +13,7 @@ setup() {
 		address=shm:$socket source=$socket:/default options=transport=shm
 	fi
 	version=$(sed -n 's/^enum { RMEMFS_WIRE_VERSION = \([0-9]*\) };/\1/p' \
-		"$repository/common/wire.h")
+		"$repository/common/rpc/wire.h")
 }
 
 teardown() {

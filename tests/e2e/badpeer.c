@@ -29,12 +29,12 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include "common/address.h"
-#include "common/clock.h"
-#include "common/rpc.h"
-#include "common/sock_frame.h"
-#include "common/transport_ops.h"
-#include "common/util.h"
+#include "common/transport/address.h"
+#include "common/base/clock.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/sock/frame.h"
+#include "common/transport/transport_ops.h"
+#include "common/base/util.h"
 
 enum { WAIT_S = 30, MSG_BYTES = RPC_MSG_BYTES, RANGES = 64 };
 

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "async.h"
-#include "common/util.h"
+#include "common/base/util.h"
 #include "operation.h"
 
 enum { ALIGNMENT = 4096, WHOS_MAX = 8 };

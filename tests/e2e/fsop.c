@@ -21,7 +21,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 static int rename_noreplace(char **args)
 {

@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "async.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum {
 	FILES = 4,

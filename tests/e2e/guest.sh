@@ -10,16 +10,16 @@ tmp=$(mktemp -d)
 mkdir "$tmp/bin"
 for program in "$RMEMFS_BIN"/*; do
 	case ${program##*/} in
-	test_transport_contract | test_rpc_driver) ;;
+	test_common_transport_contract | test_rpc_driver) ;;
 	test_*) continue ;;
 	esac
 	cp "$program" "$tmp/bin/" || status=1
 done
 export RMEMFS_BIN=$tmp/bin RMEMFS_TEST_TRANSPORT=verbs RMEMFS_TEST_SMALL=1
 export CMOCKA_MESSAGE_OUTPUT=TAP
-"$tmp/bin/test_transport_contract" verbs || status=1
+"$tmp/bin/test_common_transport_contract" verbs || status=1
 if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
-	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_transport_contract" verbs || status=1
+	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_common_transport_contract" verbs || status=1
 	"$tmp/bin/test_rpc_driver" verbs || status=1
 fi
 "$here/run.sh" "$@" || status=1

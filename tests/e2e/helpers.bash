@@ -154,7 +154,7 @@ use_lease() {
 	END
 }
 
-# spawn_armed POINT [OPTION]...: a server that will die there (see common/crash_point.h).
+# spawn_armed POINT [OPTION]...: a server that will die there (see common/base/crash_point.h).
 spawn_armed() {
 	export RMEMFS_CRASH_AT=$1
 	spawn_server "${@:2}"

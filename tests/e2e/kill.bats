@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # kill.bats - the server is killed and started again, under a mixed load or while it starts, at named
-# points of its code (see common/crash_point.h) and at random times. A log of what was acknowledged is
+# points of its code (see common/base/crash_point.h) and at random times. A log of what was acknowledged is
 # kept outside the mount (see acklog.c); what was is there, was done once, and the memory directory
 # is whole each time.
 #
@@ -65,7 +65,7 @@ stopped=(write.post)
 	} | grep . | sed 's/:.*//' | sort -u)
 	diff <(echo "$points") <(grep -rhoP 'CRASH_POINT\("\K[^"]+' --include='*.c' \
 		"$repository/common" "$repository/server" "$repository/daemon" | sort -u)
-	diff <(echo "$points") <(sed '/^ \*     /!d' "$repository/common/crash_point.h" |
+	diff <(echo "$points") <(sed '/^ \*     /!d' "$repository/common/base/crash_point.h" |
 		grep -oE '\b[a-z]+\.[a-z]+\b|\bgrant\b' | sort -u)
 }
 

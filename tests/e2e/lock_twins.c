@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* The last ones have no locks, and look at those of the others. */
 enum { ACTORS = 3, PROBERS = 2, WORKERS = ACTORS + PROBERS };

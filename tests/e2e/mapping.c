@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "async.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { PAGE = 4096, PAGES = 8, LEN = PAGES * PAGE, ROUNDS = 50 };
 

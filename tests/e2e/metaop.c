@@ -15,7 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* ---- files without a name -------------------------------------------------------------------- */
 

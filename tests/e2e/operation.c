@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 int operation_main(
 	const char *program, const struct operation *operations, size_t n, int argc, char **argv)

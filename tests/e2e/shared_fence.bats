@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # shared_fence.bats - writes of a mount that was too late, which come when its file's pages are another
 # file's: not one byte of them lands. So that this is more than luck, the same is done with fences
-# that are told and not made (see common/fence_off.h): then they must land.
+# that are told and not made (see common/transport/fence_off.h): then they must land.
 
 load helpers
 load mounts

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { PAGE = 4096, PAGES = 64, LEN = PAGES * PAGE, WORD = sizeof(uint64_t) };
 

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/conf.h"
+#include "common/conf/conf.h"
 
 struct element {
 	char *name;

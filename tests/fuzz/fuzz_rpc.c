@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 

@@ -40,7 +40,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "tests/stress/check.h"
 #include "tests/stress/player.h"
 #include "tests/stress/search.h"

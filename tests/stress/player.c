@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 const char *const falsify_names[FALSIFY_KINDS] = {
 	[HONEST] = "nothing",

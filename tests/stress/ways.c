@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "tests/stress/player.h"
 
 enum { MANNER_ROUNDS = 4 }; /* so many in a row are alike, so that mappings stay */

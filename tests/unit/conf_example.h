@@ -16,8 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/conf.h"
-#include "common/util.h"
+#include "common/conf/conf.h"
+#include "common/base/util.h"
 
 enum { EXAMPLE_KEYS_MAX = 32 };
 

@@ -17,8 +17,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "server/bits.h"
 #include "server/check.h"
 #include "server/meta.h"

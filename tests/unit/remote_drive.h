@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "daemon/session.h"
 
 enum { DRIVE_THREADS = 2, DRIVE_MEMORY = 4 << 20, DRIVE_LIMIT_MS = 30000 };

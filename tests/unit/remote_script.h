@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "common/address.h"
+#include "common/transport/address.h"
 #include "tests/unit/remote_drive.h"
 
 enum {

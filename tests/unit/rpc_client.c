@@ -9,9 +9,9 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-#include "common/address.h"
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/transport/address.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 
 void server_address(const struct test_server *s, struct transport_address *address)
 {

@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/rpc.h"
-#include "common/transport.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
 
 enum { WAIT_MS = 20000, CLIENT_SLOTS = 16, CLIENT_MEMORY = 1 << 20, CLIENT_REGIONS = 8 };
 

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "common/transport.h"
+#include "common/transport/transport.h"
 
 extern enum transport_kind driver_kind;
 

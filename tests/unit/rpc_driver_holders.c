@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/unit/rpc_driver.h"
 #include "tests/unit/rpc_holder.h"
 #include "tests/unit/rpc_sharers.h"

@@ -11,9 +11,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/lease_type.h"
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/rpc/lease_type.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_driver.h"
 #include "tests/unit/rpc_holder.h"
 #include "tests/unit/rpc_sharers.h"

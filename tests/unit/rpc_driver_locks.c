@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_sharers.h"
 
 static uint64_t file;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 

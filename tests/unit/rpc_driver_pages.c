@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "server/spare.h"
 #include "tests/unit/rpc_holder.h"
 #include "tests/unit/rpc_sharers.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 

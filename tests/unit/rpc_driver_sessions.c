@@ -15,8 +15,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "common/clock.h"
-#include "common/util.h"
+#include "common/base/clock.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 #include "tests/unit/rpc_holder.h"

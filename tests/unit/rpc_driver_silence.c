@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <cmocka.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "tests/unit/rpc_client.h"
 #include "tests/unit/rpc_driver.h"
 

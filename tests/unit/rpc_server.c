@@ -20,9 +20,9 @@
 #include <sys/wait.h>
 #include <cmocka.h>
 
-#include "common/address.h"
+#include "common/transport/address.h"
 #include "server/server_status.h"
-#include "common/util.h"
+#include "common/base/util.h"
 #include "tests/unit/memory_dir.h"
 
 extern char **environ;

@@ -21,8 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "daemon/background.h"
 #include "daemon/mount_status.h"
 #include "tests/unit/own_mounts.h"

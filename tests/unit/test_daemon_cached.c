@@ -1,7 +1,7 @@
 /* What the kernel has cached of a file, and how that goes before the lease does. */
 #include "lease_client.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 
 enum { PAGE = 4096, PID = 77 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/extent_map.h"
 
 static struct extent ext(uint64_t fpage, uint32_t npages, uint32_t page)

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "common/rpc.h"
-#include "common/util.h"
+#include "common/rpc/rpc.h"
+#include "common/base/util.h"
 #include "daemon/fs.h"
 #include "daemon/fuse_decode.h"
 #include "daemon/fuse_private.h"

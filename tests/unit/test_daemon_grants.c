@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/grants.h"
 
 static struct extent run_of(uint16_t region, uint32_t page, uint32_t npages)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mount.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/options.h"
 
 static char why[512];

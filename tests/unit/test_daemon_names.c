@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/names.h"
 
 static int setup(void **state)

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/mountpoint.h"
 #include "daemon/cache.h"
 #include "daemon/fs.h"

@@ -1,7 +1,7 @@
 /* The session's client against a scripted server: slots, replay, repetition, refusal. */
 #include "tests/unit/remote_bench.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 

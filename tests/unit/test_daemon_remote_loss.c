@@ -2,7 +2,7 @@
  * when the session ends. */
 #include "tests/unit/remote_bench.h"
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "daemon/fs_internal.h"
 #include "daemon/remote_private.h"
 

@@ -14,7 +14,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "common/log.h"
+#include "common/base/log.h"
 #include "tests/unit/memory_dir.h"
 
 enum { READY_MS = 20000 };

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/stages.h"
 
 static void take__the_lowest_that_is_free(void **state)

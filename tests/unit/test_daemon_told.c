@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "daemon/fs_internal.h"
 #include "daemon/fuse_port.h"
 #include "daemon/fuse_private.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/fs_internal.h"
 #include "daemon/io_thread.h"
 #include "daemon/remote.h"

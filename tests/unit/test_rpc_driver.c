@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/log.h"
-#include "common/util.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
 #include "tests/unit/rpc_driver.h"
 
 enum transport_kind driver_kind = TRANSPORT_TCP;

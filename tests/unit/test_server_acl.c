@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
 #include "server/acl.h"
 
 /* A list in short: "u::rwx,u:5:r--,g::r-x,m::rw-,o::---". Tags that are none are 'x'. */

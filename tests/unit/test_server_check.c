@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-#include "common/wire.h"
+#include "common/rpc/wire.h"
 #include "server/extents.h"
 #include "server/inode.h"
 #include "server/reaper.h"

@@ -1,7 +1,7 @@
 /* test_server_check_locks.c - corruptions of locks, each named by the check; see corruption.h. */
 #include "tests/unit/corruption.h"
 
-#include "common/wire.h"
+#include "common/rpc/wire.h"
 #include "server/lock.h"
 
 enum { STORE_BYTES = 4 << 20, LOCKS = 2 };

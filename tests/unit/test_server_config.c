@@ -1,7 +1,7 @@
 /* The server's configuration: every line that refuses one, of a file and of the command line. */
 #include "conf_example.h"
 
-#include "common/address.h"
+#include "common/transport/address.h"
 #include "server/config.h"
 
 static char path[] = "/tmp/rmemfs-test-server.XXXXXX";

@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <sys/wait.h>
 
-#include "common/namehash.h"
+#include "common/base/namehash.h"
 #include "server/store_verify.h"
 
 enum {

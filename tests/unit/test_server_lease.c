@@ -1,7 +1,7 @@
 /* test_server_lease.c - leases as they are stored: who gets what, who waits, what keeps a file. */
 #include "tests/unit/lease_fixture.h"
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "server/holders.h"
 
 /* ---- counts ---------------------------------------------------------------------------------- */

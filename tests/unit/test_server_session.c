@@ -1,7 +1,7 @@
 /* test_server_session.c - sessions that end while the store fails, or others wait for their pages. */
 #include "tests/unit/sharing_fixture.h"
 
-#include "common/transport_ops.h"
+#include "common/transport/transport_ops.h"
 #include "server/dispatch.h"
 #include "server/recall.h"
 #include "server/session.h"

@@ -16,7 +16,7 @@
 
 #include "failing_fsync.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "server/snapshot_sets.h"
 
 static char dir[128], why_text[512], set[SNAPSHOT_SET_PATH_BYTES];

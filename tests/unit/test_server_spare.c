@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "common/clock.h"
+#include "common/base/clock.h"
 #include "server/session.h"
 
 enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };

@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "common/util.h"
-#include "common/namehash.h"
+#include "common/base/util.h"
+#include "common/base/namehash.h"
 #include "server/store.h"
 #include "server/store_format.h"
 #include "tests/unit/memory_dir.h"

@@ -29,7 +29,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { BEAT_NS = 5000000, LINGER_US = 2500 };
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 enum { SPOOL_ID = 2000, PATH_BYTES = 64, LOOKED_AT = 1000 };
 

@@ -1,0 +1,17 @@
+/* map.h - mappings of files of memory.
+ *
+ * OWNERSHIP  The caller's, until munmap(*addr, len).
+ * THREADS    Any.
+ */
+#ifndef RMEMFS_COMMON_BASE_MAP_H
+#define RMEMFS_COMMON_BASE_MAP_H
+
+#include <stdint.h>
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+/* Maps the first len bytes, shared, where the huge pages that the file may have can be mapped
+ * whole. 0 or -errno of fstat(2) and mmap(2). */
+int map_file(int fd, uint64_t len, int prot, void **addr);
+
+#endif

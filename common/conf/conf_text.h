@@ -1,0 +1,17 @@
+/* conf_text.h - the text of a configuration file, checked for what libconfig would misread.
+ *
+ * libconfig's scanner (1.5) silently cuts an integer without L to 32 bits, takes what stands before
+ * a NUL for the whole file, and ends the process on a read error, as a directory gives one. An
+ * @include would bring unchecked text in and is refused.
+ *
+ * OWNERSHIP  The text is malloced; the caller frees it.
+ * ERRORS     0, or -errno with a line in why: from open(2) and read(2), -EFBIG, -EINVAL.
+ */
+#ifndef RMEMFS_COMMON_CONF_CONF_TEXT_H
+#define RMEMFS_COMMON_CONF_CONF_TEXT_H
+
+#include <stddef.h>
+
+int conf_text_load(const char *path, char **text, char *why, size_t whylen);
+
+#endif

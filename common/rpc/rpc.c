@@ -1,0 +1,195 @@
+/* rpc.c - what operations there are, and the elements of tails. */
+#include "common/rpc/rpc.h"
+
+#include "common/rpc/rpc_fields.h"
+#include "common/base/util.h"
+
+const struct rpc_op_info *rpc_op_info(unsigned op)
+{
+	static const struct rpc_op_info none;
+	static const struct rpc_op_info ops[RPC_OP_MAX] = {
+		[RPC_ATTACH] = {"attach"},
+		[RPC_REGIONS] = {"regions"},
+		[RPC_PING] = {"ping"},
+		[RPC_BYE] = {"bye"},
+		[RPC_STATUS] = {"status"},
+		[RPC_SNAPSHOT] = {"snapshot"},
+		[RPC_WHO] = {"who"},
+		[RPC_CANCEL] = {"cancel"},
+		[RPC_LOOKUP] = {"lookup", .slotted = true},
+		[RPC_GETATTR] = {"getattr", .slotted = true},
+		[RPC_READLINK] = {"readlink", .slotted = true},
+		[RPC_READDIR] = {"readdir", .slotted = true},
+		[RPC_EXTENTS] = {"extents", .slotted = true},
+		[RPC_STATFS] = {"statfs", .slotted = true},
+		[RPC_GETXATTR] = {"getxattr", .slotted = true},
+		[RPC_LISTXATTR] = {"listxattr", .slotted = true},
+		[RPC_FROZEN] = {"frozen", .slotted = true},
+		[RPC_UNPROTECT] = {"unprotect", .slotted = true},
+		[RPC_GETLK] = {"getlk", .slotted = true},
+		[RPC_SETATTR] = {"setattr", .mutates = true, .slotted = true},
+		[RPC_CREATE] = {"create", .mutates = true, .slotted = true},
+		[RPC_MKNOD] = {"mknod", .mutates = true, .slotted = true},
+		[RPC_MKDIR] = {"mkdir", .mutates = true, .slotted = true},
+		[RPC_SYMLINK] = {"symlink", .mutates = true, .slotted = true},
+		[RPC_LINK] = {"link", .mutates = true, .slotted = true},
+		[RPC_UNLINK] = {"unlink", .mutates = true, .slotted = true},
+		[RPC_RMDIR] = {"rmdir", .mutates = true, .slotted = true},
+		[RPC_RENAME] = {"rename", .mutates = true, .slotted = true},
+		[RPC_COMMIT] = {"commit", .mutates = true, .slotted = true},
+		[RPC_GRANT] = {"grant", .mutates = true, .slotted = true},
+		[RPC_RETURN] = {"return", .mutates = true, .slotted = true},
+		[RPC_TMPFILE] = {"tmpfile", .mutates = true, .slotted = true},
+		[RPC_SETXATTR] = {"setxattr", .mutates = true, .slotted = true},
+		[RPC_REMOVEXATTR] = {"removexattr", .mutates = true, .slotted = true},
+		[RPC_STAGE] = {"stage", .mutates = true, .slotted = true},
+		[RPC_FALLOCATE] = {"fallocate", .mutates = true, .slotted = true},
+		[RPC_COPY] = {"copy", .mutates = true, .slotted = true},
+		[RPC_QUOTA] = {"quota", .mutates = true, .slotted = true},
+		[RPC_LEASE] = {"lease", .mutates = true, .slotted = true},
+		[RPC_LOCK] = {"lock", .mutates = true, .slotted = true},
+	};
+
+	return op < ARRAY_SIZE(ops) ? &ops[op] : &none;
+}
+
+/* ---- elements of tails ----------------------------------------------------------------------- */
+
+#define REGION_FIELDS(F) \
+	F(u32, index)    \
+	F(u64, len)      \
+	F(u64, addr)     \
+	F(u32, rkey)     \
+	F(u32, access)
+RPC_MESSAGE(region, struct rpc_region, REGION_FIELDS)
+
+#define RECALL_FIELDS(F) \
+	F(u64, ino)      \
+	F(u64, number)   \
+	F(u8, keep)
+RPC_MESSAGE(recall, struct rpc_recall, RECALL_FIELDS)
+
+#define RETURNED_FIELDS(F) \
+	F(u64, ino)        \
+	F(u64, number)     \
+	F(u8, keep)        \
+	F(u8, pin)
+RPC_MESSAGE(returned, struct rpc_returned, RETURNED_FIELDS)
+
+#define DIRENT_FIELDS(F) \
+	F(u64, cookie)   \
+	F(u64, ino)      \
+	F(u8, type)      \
+	F(name, name)
+RPC_MESSAGE(dirent, struct rpc_dirent, DIRENT_FIELDS)
+
+/* DT_* are the type bits of st_mode, shifted. */
+enum { DT_MAX = 15, DT_SHIFT = 12, ATTR_BYTES = 84, DIRENT_FIXED_BYTES = 19 };
+
+void rpc_put_extent(struct wire_out *w, const struct extent *e)
+{
+	put_extent(w, e);
+}
+
+bool rpc_get_extent(struct wire_in *r, struct extent *e)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_extent(r, e);
+	return !r->truncated;
+}
+
+void rpc_put_region(struct wire_out *w, const struct rpc_region *region)
+{
+	put_region(w, region);
+}
+
+bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_region(r, region);
+	return !r->truncated;
+}
+
+/* What may be kept is not all. */
+static bool keep_ok(uint8_t keep)
+{
+	return keep < LEASE_EXCLUSIVE;
+}
+
+void rpc_put_recall(struct wire_out *w, const struct rpc_recall *recall)
+{
+	put_recall(w, recall);
+}
+
+bool rpc_get_recall(struct wire_in *r, struct rpc_recall *recall)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_recall(r, recall);
+	r->truncated |= !keep_ok(recall->keep) && recall->keep != RECALL_LOCKS;
+	return !r->truncated;
+}
+
+void rpc_put_returned(struct wire_out *w, const struct rpc_returned *returned)
+{
+	put_returned(w, returned);
+}
+
+bool rpc_get_returned(struct wire_in *r, struct rpc_returned *returned)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_returned(r, returned);
+	r->truncated |= !keep_ok(returned->keep) || returned->pin > RETURN_PIN;
+	return !r->truncated;
+}
+
+#define XATTR_ENTRY_FIELDS(F) \
+	F(u64, cookie)        \
+	F(xattr_name, name)
+RPC_MESSAGE(xattr_entry, struct rpc_xattr_entry, XATTR_ENTRY_FIELDS)
+
+enum { XATTR_ENTRY_FIXED_BYTES = 10 };
+
+bool rpc_put_xattr_entry(struct wire_out *w, const struct rpc_xattr_entry *e)
+{
+	if (w->overflow || (size_t)XATTR_ENTRY_FIXED_BYTES + e->name.len > wire_out_room(w))
+		return false;
+	put_xattr_entry(w, e);
+	return true;
+}
+
+bool rpc_get_xattr_entry(struct wire_in *r, struct rpc_xattr_entry *e)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_xattr_entry(r, e);
+	return !r->truncated;
+}
+
+bool rpc_put_dirent(struct wire_out *w, const struct rpc_dirent *d, bool plus)
+{
+	size_t bytes = DIRENT_FIXED_BYTES + d->name.len + (plus ? ATTR_BYTES : 0u);
+
+	if (w->overflow || bytes > wire_out_room(w))
+		return false;
+	put_dirent(w, d);
+	if (plus)
+		put_attr(w, &d->attr);
+	return true;
+}
+
+bool rpc_get_dirent(struct wire_in *r, struct rpc_dirent *d, bool plus)
+{
+	if (!wire_in_left(r))
+		return false;
+	get_dirent(r, d);
+	r->truncated |= d->type > DT_MAX;
+	if (plus)
+		get_attr(r, &d->attr);
+	else
+		d->attr = (struct attr){.ino = d->ino, .mode = (uint32_t)d->type << DT_SHIFT};
+	return !r->truncated;
+}

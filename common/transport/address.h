@@ -1,0 +1,40 @@
+/* address.h - the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket,
+ * HOST:/EXPORT.
+ *
+ * ERRORS     0 or -errno; why gets one line for people, without the text that was wrong:
+ * "must be HOST:/EXPORT or /SOCKET:/EXPORT".
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_ADDRESS_H
+#define RMEMFS_COMMON_TRANSPORT_ADDRESS_H
+
+#include <stddef.h>
+
+#include "common/transport/transport.h"
+
+#define RMEMFS_DEFAULT_PORT   7470
+#define RMEMFS_DEFAULT_SOCKET "/run/rmemfs/server.sock"
+
+/* "verbs:HOST[:PORT]", "tcp:HOST[:PORT]", "shm:/PATH": what --listen takes. Blocks for the
+ * resolver. */
+int address_parse_listen(const char *text, struct transport_address *out, char *why, size_t whylen);
+
+/* Resolves a host name or address to an address of the given kind. For shm, host is a path.
+ * port 0: the default. Blocks for the resolver. */
+int address_resolve(enum transport_kind kind, const char *host, unsigned port,
+	struct transport_address *out, char *why, size_t whylen);
+
+/* Splits HOST:/EXPORT into its parts: brackets around IPv6 removed; a host that begins with '/'
+ * is a socket's path. host and export are NUL-terminated and at most their array's size. */
+struct source {
+	char host[256];
+	char export_name[64];
+};
+int address_parse_source(const char *text, struct source *out, char *why, size_t whylen);
+
+/* Whether host (a name or an address) is an address of this machine. */
+bool address_is_local(const struct transport_address *address);
+
+/* "127.0.0.1:7470", "[fe80::1]:7470", "/run/rmemfs/server.sock". */
+void address_format(const struct transport_address *address, char *buf, size_t len);
+
+#endif

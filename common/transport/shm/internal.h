@@ -1,0 +1,90 @@
+/* internal.h - the shm transport's own structs; only shm_*.c include it.
+ *
+ * shm.c is the table, shm_link.c passes frames over the socket both ways, shm_server.c publishes
+ * regions and fences, shm_client.c maps them and copies.
+ *
+ * A frame is one packet of a SOCK_SEQPACKET socket. A region's descriptor goes out in a REGION
+ * frame when it is published, so it is there before any message that names its key. The client maps
+ * it at receipt; READ and WRITE are copies within channel_post, and only their EV_DONE is queued.
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
+#define RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
+
+#include "common/transport/sock/channel.h"
+#include "common/transport/sock/listen.h"
+
+/* What a key's frame (a sock_msg without message) has as data. */
+struct shm_key {
+	const struct region *region;
+	int fd; /* to be passed; the region's */
+};
+
+struct shm_mapping {
+	void *addr; /* NULL: no such key */
+	uint64_t len;
+	uint32_t rkey;
+	uint32_t access;
+};
+
+struct shm_done {
+	void *cookie;
+	int status;
+	uint32_t nworks;
+};
+
+struct shm_channel {
+	struct sock_channel sock;
+	struct list out; /* messages and keys not sent yet */
+	bool bye_due, bye_sent;
+	/* server */
+	struct sock_pool keys;      /* every key published, in order; none is ever given back */
+	struct sock_source process; /* watches pidfd while fencing */
+	int pidfd;
+	/* client */
+	struct shm_mapping *mappings; /* [config.max_regions], in the order of receipt */
+	uint32_t nmappings;
+	struct shm_mapping *by_index; /* [config.max_regions], copies: what channel_set_key found */
+	struct shm_done *done;        /* ring of nwork: no batch is empty, so it never overflows */
+	uint32_t done_first, ndone;
+	uint32_t nworks; /* in done */
+};
+
+static inline struct shm_channel *shm_channel_of(struct channel *ch)
+{
+	return container_of(ch, struct shm_channel, sock.base);
+}
+
+extern const struct channel_limits shm_limits;
+
+/* Initialises what both sides have; the sock part is initialised already. */
+void shm_channel_init(struct shm_channel *ch);
+/* Makes the socket take a whole message. */
+void shm_socket_size(int fd, uint32_t msg_bytes);
+
+/* Queues a frame's message behind those waiting, and sends what the socket takes. */
+void shm_link_send(struct shm_channel *ch, struct sock_msg *msg);
+/* Sends what is waiting. */
+void shm_link_flush(struct shm_channel *ch);
+/* Says BYE at once, since the channel has failed. */
+void shm_link_bye(struct shm_channel *ch, int status);
+/* Takes one frame. 1: msg is a MESSAGE or REGION (then *fd is a descriptor of the caller's or -1);
+ * 0: nothing, or no buffer free; the channel fails by itself when the peer is through. */
+int shm_link_recv(struct shm_channel *ch, struct sock_msg **msg, int *fd);
+
+int shm_admit(struct sock_guest *guest, struct sock_channel **out);
+int shm_accept(struct channel *base);
+void shm_reject(struct channel *base);
+int shm_publish(struct channel *base, struct region *r, unsigned access, struct region_key *key);
+int shm_fence(struct channel *base);
+void shm_fence_at_once(struct channel *base);
+void shm_server_fini(struct shm_channel *ch);
+
+int shm_connect(struct evq *q, const struct transport_address *address, struct channel **out);
+int shm_set_key(struct channel *base, uint32_t index, const struct region_key *key);
+int shm_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
+	void *cookie);
+void *shm_mapped(
+	struct channel *base, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
+void shm_client_fini(struct shm_channel *ch);
+
+#endif

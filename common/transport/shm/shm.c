@@ -1,0 +1,171 @@
+/* shm.c - the shm transport's table, and what both of its sides share. See shm_internal.h. */
+#include "common/transport/shm/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+const struct channel_limits shm_limits = {
+	.max_sge_read = 1024,
+	.max_sge_write = 1024,
+	.max_work_bytes = 1U << 30,
+};
+
+/* The kernel counts this much of a packet beside its bytes. */
+enum { PACKET_OVERHEAD = 32 };
+
+void shm_socket_size(int fd, uint32_t msg_bytes)
+{
+	int now = 0, want = (int)msg_bytes + FRAME_BYTES + PACKET_OVERHEAD;
+	socklen_t len = sizeof(now);
+
+	if (!getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &now, &len) && now >= want)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
+}
+
+/* The longest message that one packet can carry: net.core.wmem_max bounds it. */
+static int clip_msg_bytes(uint32_t *msg_bytes)
+{
+	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	socklen_t len = sizeof(int);
+	int size;
+
+	if (fd < 0)
+		return -errno;
+	shm_socket_size(fd, *msg_bytes);
+	if (getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, &len) < 0)
+		return -errno;
+	*msg_bytes = (uint32_t)min_u64(*msg_bytes, (uint64_t)size - FRAME_BYTES - PACKET_OVERHEAD);
+	return 0;
+}
+
+static int shm_open_transport(const struct transport_address *address,
+	const struct transport_config *config, int timeout_ms, struct transport **out)
+{
+	struct transport *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->config = *config;
+	err = clip_msg_bytes(&t->config.msg_bytes);
+	if (err) {
+		free(t);
+		return err;
+	}
+	*out = t;
+	return 0;
+}
+
+static void shm_close(struct transport *t)
+{
+	free(t);
+}
+
+static int shm_buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out)
+{
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static void shm_buffer_deregister(struct buffer *b)
+{
+	free(b);
+}
+
+static int shm_region_register(
+	struct transport *t, int fd, int rofd, void *addr, uint64_t len, struct region **out)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_size < 0 || (uint64_t)st.st_size < len)
+		return -EINVAL;
+	*out = calloc(1, sizeof(**out));
+	return *out ? 0 : -ENOMEM;
+}
+
+static void shm_region_deregister(struct region *r)
+{
+	free(r);
+}
+
+static int shm_listen(struct evq *q, const struct transport_address *address, struct listener **out)
+{
+	return sock_listen(q, address, shm_admit, out);
+}
+
+static void shm_disconnect(struct channel *base)
+{
+	struct shm_channel *ch = shm_channel_of(base);
+
+	/* Still connecting: nothing is on the way that could be lost. */
+	if (ch->sock.phase == SOCK_GREETING)
+		sock_channel_fail(&ch->sock, 0);
+	ch->bye_due = true;
+	if (ch->sock.phase == SOCK_OPEN || ch->sock.phase == SOCK_ACCEPTED)
+		shm_link_flush(ch);
+}
+
+static void shm_delete(struct channel *base)
+{
+	struct shm_channel *ch = shm_channel_of(base);
+
+	if (base->server)
+		shm_server_fini(ch);
+	else
+		shm_client_fini(ch);
+	sock_channel_fini(&ch->sock);
+	free(ch);
+}
+
+static int shm_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm)
+{
+	struct shm_channel *ch = shm_channel_of(base);
+	struct sock_msg *msg = sock_msg_of(buf);
+
+	if (ch->sock.phase != SOCK_OPEN) {
+		sock_channel_send_cancel(base, buf);
+		return -ENOTCONN;
+	}
+	sock_message_frame(msg, len, flags, imm);
+	shm_link_send(ch, msg);
+	return 0;
+}
+
+const struct transport_ops shm_transport_ops = {
+	.kind = TRANSPORT_SHM,
+	.open = shm_open_transport,
+	.close = shm_close,
+	.buffer_register = shm_buffer_register,
+	.buffer_deregister = shm_buffer_deregister,
+	.region_register = shm_region_register,
+	.region_deregister = shm_region_deregister,
+	.evq_new = sock_evq_new,
+	.evq_delete = sock_evq_delete,
+	.evq_poll = sock_evq_poll,
+	.evq_pending = sock_evq_pending,
+	.evq_fd = sock_evq_fd,
+	.evq_arm = sock_evq_arm,
+	.probe = sock_probe,
+	.listen = shm_listen,
+	.listener_delete = sock_listener_delete,
+	.connect = shm_connect,
+	.accept = shm_accept,
+	.reject = shm_reject,
+	.disconnect = shm_disconnect,
+	.delete = shm_delete,
+	.fence = shm_fence,
+	.fence_at_once = shm_fence_at_once,
+	.send_buffer = sock_channel_send_buffer,
+	.send_cancel = sock_channel_send_cancel,
+	.send = shm_send,
+	.recv_done = sock_channel_recv_done,
+	.publish = shm_publish,
+	.set_key = shm_set_key,
+	.post = shm_post,
+	.mapped = shm_mapped,
+};

@@ -1,0 +1,195 @@
+/* internal.h - the tcp transport's own structs; only tcp_*.c include it.
+ *
+ * A channel is one socket. tcp.c is the table, tcp_client.c a client's channel, which its queue's
+ * thread does by itself. A server's channel has two sides: tcp_server.c is what the queue's thread
+ * does (accept, publish, send, fence), tcp_io.c the I/O threads, which read the socket, move bytes
+ * between it and the regions, and pass messages on; tcp_output.c is sending, which both do.
+ *
+ * LOCKS      tcp_io.lock, then tcp_server.lock, then sock_evq.lock. None is held over a system call
+ *            that could wait.
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_TCP_INTERNAL_H
+#define RMEMFS_COMMON_TRANSPORT_TCP_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "common/transport/sock/arena.h"
+#include "common/transport/sock/channel.h"
+#include "common/transport/sock/listen.h"
+#include "common/transport/tcp/pipe.h"
+#include "common/transport/tcp/stream.h"
+
+/* One I/O thread and its epoll set. */
+struct tcp_io {
+	pthread_t thread;
+	bool running;
+	int epfd, wakefd;
+	pthread_mutex_t lock;
+	pthread_cond_t dropped; /* some channel's dropped became true */
+	struct list drops;      /* under lock: channels to be let go of */
+	_Atomic bool stopping;
+};
+
+struct tcp_transport {
+	struct transport base;
+	pthread_mutex_t lock; /* of the starting of I/O threads */
+	struct tcp_io *io;
+	unsigned nio; /* started; 0 until the first transport_listen */
+	_Atomic unsigned next_io;
+};
+
+/* ---- client ---------------------------------------------------------------------------------- */
+
+/* A posted batch, in the arena with its header, ranges and vectors behind it. */
+struct tcp_batch {
+	struct list node;        /* in client->batches: not answered yet */
+	struct sock_piece piece; /* in client->out until it is sent */
+	struct iovec *iov;       /* header and ranges, then all SGEs */
+	uint32_t niov;
+	uint32_t nworks;
+	size_t arena_bytes;
+	uint64_t bytes;
+	enum io_dir dir;
+	int status;
+	void *cookie;
+	const void *head; /* of an answer by the pipe; NULL: by memory */
+	uint32_t headlen;
+	bool piped; /* its answer is in the pipe, or on the way there */
+};
+
+struct tcp_client {
+	struct sock_channel sock;
+	struct sock_arena arena;
+	struct list batches;        /* the oldest first: they are answered in order */
+	struct tcp_batch *arriving; /* the oldest one, whose answer is coming in */
+	struct sock_msg *message;   /* coming in */
+	uint32_t nworks;            /* in batches */
+	struct tcp_in in;
+	struct tcp_pipe pipe; /* of the answer that is coming in, or was the last event */
+	struct tcp_out out;
+	bool out_dead; /* the peer takes no more; why is told by what it sent */
+	bool bye_sent; /* or queued */
+	struct sock_piece bye;
+	struct iovec bye_iov;
+	uint8_t bye_header[FRAME_BYTES];
+};
+
+int tcp_connect(struct evq *q, const struct transport_address *address, struct channel **out);
+void tcp_client_disconnect(struct channel *base);
+void tcp_client_delete(struct channel *base);
+int tcp_client_send(struct tcp_client *ch, struct sock_msg *msg);
+int tcp_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
+	void *cookie);
+int tcp_post_piped(struct channel *base, const struct work *works, uint32_t nworks,
+	const void *head, uint32_t headlen, void *cookie);
+int tcp_client_pipe(const struct channel *base);
+
+/* ---- server ---------------------------------------------------------------------------------- */
+
+struct tcp_published {
+	const struct region *region;
+	uint32_t rkey;
+	uint32_t access;
+};
+
+/* What the payload is that the I/O thread is reading. */
+enum tcp_stage { TCP_HEADER, TCP_RANGES, TCP_DATA, TCP_MESSAGE };
+
+struct tcp_server {
+	struct sock_channel sock; /* its phase and source are the queue thread's */
+	struct tcp_io *io;        /* NULL until it is accepted */
+	bool fencing;             /* the queue thread's */
+	_Atomic bool stopped;     /* the I/O thread shall not begin anything more */
+	struct list drop;         /* in io->drops, under io->lock */
+	bool dropped;             /* the I/O thread is through with it; under io->lock */
+
+	/* Written by the queue's thread, then counted, so that the I/O thread may read them. */
+	struct tcp_published *published; /* [config.max_regions] */
+	_Atomic uint32_t npublished;
+
+	pthread_mutex_t lock; /* the following, and sock.send, sock.recv, sock.blocked, .stalled */
+	struct tcp_out out;
+	bool sending;  /* a thread is in sendmsg for out's pieces; only it takes them out */
+	bool out_dead; /* as in the client */
+	bool replying; /* reply is in out: no further request is read */
+	bool bye_sent; /* or queued */
+	bool closed;   /* EV_CLOSED with closed_status is due */
+	int closed_status;
+	struct list received; /* messages for the queue's thread */
+	uint32_t watched;     /* interest in io->epfd; 0: not in it */
+	struct sock_piece bye;
+	struct iovec bye_iov;
+	uint8_t bye_header[FRAME_BYTES];
+
+	/* The I/O thread's. */
+	struct tcp_in in;
+	enum tcp_stage stage;
+	struct sock_frame request;
+	struct sock_msg *message; /* coming in */
+	bool refused;             /* the reply says so; then the channel ends */
+	uint8_t *ranges;          /* those behind the header, as they came */
+	struct iovec ranges_iov;
+	struct iovec *reply_iov; /* [1 + works]: the reply's header, then the request's memory */
+	struct sock_piece reply;
+	uint8_t reply_header[FRAME_BYTES];
+};
+
+static inline struct tcp_server *tcp_server_of(struct channel *ch)
+{
+	return container_of(ch, struct tcp_server, sock.base);
+}
+
+static inline struct tcp_client *tcp_client_of(struct channel *ch)
+{
+	return container_of(ch, struct tcp_client, sock.base);
+}
+
+static inline void tcp_server_passed(struct tcp_server *ch, ssize_t bytes)
+{
+	atomic_fetch_add_explicit(&ch->sock.base.progress, (uint64_t)bytes, memory_order_relaxed);
+}
+
+static inline void tcp_server_refused(struct tcp_server *ch)
+{
+	atomic_fetch_add_explicit(&ch->sock.base.refused, 1, memory_order_relaxed);
+}
+
+extern const struct channel_limits tcp_limits;
+
+/* Fills a BYE and the piece that sends it. */
+void tcp_bye_piece(struct sock_piece *piece, struct iovec *iov, uint8_t header[FRAME_BYTES]);
+
+int tcp_admit(struct sock_guest *guest, struct sock_channel **out);
+int tcp_accept(struct channel *base);
+void tcp_reject(struct channel *base);
+int tcp_publish(struct channel *base, struct region *r, unsigned access, struct region_key *key);
+void tcp_server_disconnect(struct channel *base);
+int tcp_fence(struct channel *base);
+void tcp_server_delete(struct channel *base);
+void *tcp_server_send_buffer(struct tcp_server *ch);
+void tcp_server_send_cancel(struct tcp_server *ch, void *buf);
+int tcp_server_send(struct tcp_server *ch, struct sock_msg *msg);
+void tcp_server_recv_done(struct tcp_server *ch, const void *data);
+
+/* Queues a piece; the caller sends afterwards. */
+void tcp_output_add_locked(struct tcp_server *ch, struct sock_piece *piece);
+/* Sends by the queue's thread: what is there, once; the rest is left to the I/O thread. */
+void tcp_output_once(struct tcp_server *ch);
+/* Sends by the I/O thread: until nothing is left or the socket takes no more. */
+void tcp_output_all(struct tcp_server *ch);
+/* Has the I/O thread wait for what can be done next. */
+void tcp_watch_locked(struct tcp_server *ch);
+
+/* Starts t's I/O threads if they don't run. */
+int tcp_io_start(struct tcp_transport *t);
+void tcp_io_stop(struct tcp_transport *t);
+/* Gives the channel to one of them. */
+void tcp_io_add(struct tcp_transport *t, struct tcp_server *ch);
+/* Has it let go of: dropped becomes true and the channel's source is notified. */
+void tcp_io_drop(struct tcp_server *ch);
+bool tcp_io_dropped(struct tcp_server *ch);
+/* Waits for that. The I/O thread never waits for a peer, so this is short. */
+void tcp_io_wait_dropped(struct tcp_server *ch);
+
+#endif

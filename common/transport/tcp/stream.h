@@ -1,0 +1,64 @@
+/* stream.h - bytes in and out of a stream socket, without copies of our own: pieces go out
+ * from where they lie, payloads come in where they belong.
+ *
+ * THREADS    None of its own: one thread, or the caller's lock.
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_TCP_STREAM_H
+#define RMEMFS_COMMON_TRANSPORT_TCP_STREAM_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "common/transport/sock/pool.h"
+
+/* Vectors handed to one system call at most. */
+enum { TCP_IOV_MAX = 512 };
+
+/* A queue of pieces, the first of them perhaps partly sent. */
+struct tcp_out {
+	struct list pieces;
+	uint32_t at; /* vector of the first piece that is next */
+	size_t skip; /* bytes of that vector already sent */
+};
+
+void tcp_out_init(struct tcp_out *out);
+
+/* Lists what is to be sent next, over as many pieces as fit. More pieces may be queued before the
+ * matching tcp_out_advance. */
+int tcp_out_gather(const struct tcp_out *out, struct iovec *iov, int max);
+/* So many bytes are out: moves the pieces that are through to done. */
+void tcp_out_advance(struct tcp_out *out, size_t bytes, struct list *done);
+/* sendmsg of what was gathered: the bytes, or -errno. */
+ssize_t tcp_out_send(int fd, struct iovec *iov, int niov);
+
+/* A header, and before it what is still to come of the payload of the last one. */
+struct tcp_in {
+	const struct iovec *iov;
+	uint32_t niov;
+	size_t skip;
+	bool hold;    /* what follows the payload is no header: don't read on */
+	bool drained; /* the last read took all there was; the caller clears it for a new turn */
+	uint32_t header_got;
+	uint8_t header[FRAME_BYTES];
+};
+
+/* Starts on the payload of the header that was whole; the next header is then to come. */
+void tcp_in_payload(struct tcp_in *in, const struct iovec *iov, uint32_t niov, bool hold);
+
+static inline bool tcp_in_payload_done(const struct tcp_in *in)
+{
+	return in->niov == 0;
+}
+
+static inline bool tcp_in_header_done(const struct tcp_in *in)
+{
+	return in->header_got == FRAME_BYTES;
+}
+
+/* One read into payload and header. Bytes, 0: nothing there (no call is made when drained), or
+ * -errno; -ECONNRESET: the end. */
+ssize_t tcp_in_fill(struct tcp_in *in, int fd);
+/* One read into the payload alone, from any descriptor: bytes, or -errno. */
+ssize_t tcp_in_copy(struct tcp_in *in, int fd);
+
+#endif

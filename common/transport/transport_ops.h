@@ -1,0 +1,164 @@
+/* transport_ops.h - what an implementation of transport.h provides: the table, and the base structs
+ * that it puts first in its own.
+ *
+ * transport.c checks the arguments and states, keeps the base structs' common fields, and calls the
+ * table; so an implementation may rely on what transport.h promises of its callers. Only
+ * transport.c and the implementations include this.
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_TRANSPORT_OPS_H
+#define RMEMFS_COMMON_TRANSPORT_TRANSPORT_OPS_H
+
+#include <stdatomic.h>
+
+#include "common/transport/transport.h"
+
+enum channel_state {
+	CH_INCOMING,   /* server: EV_INCOMING is out, not answered */
+	CH_CONNECTING, /* connect or accept under way */
+	CH_OPEN,
+	CH_CLOSED, /* EV_CLOSED was returned by evq_poll */
+	CH_FENCING,
+	CH_FENCED,
+};
+
+struct transport {
+	const struct transport_ops *ops;
+	struct transport_address address;
+	struct transport_config config; /* device limits applied by ops->open */
+	char device[64];
+};
+
+struct buffer {
+	struct transport *transport;
+	void *addr;
+	size_t len;
+};
+
+struct region {
+	struct transport *transport;
+	int fd, rofd;
+	void *addr;
+	uint64_t len;
+};
+
+struct evq {
+	struct transport *transport;
+};
+
+struct listener {
+	struct evq *q;
+	struct transport_address address; /* the one bound, where the implementation sets it */
+};
+
+struct channel {
+	struct transport *transport;
+	struct evq *q;
+	enum channel_state
+		state; /* kept by transport.c from the calls and the events it passes on */
+	bool server;
+	bool ending;                      /* channel_disconnect was called */
+	struct channel_limits limits;     /* set by the implementation before EV_OPEN */
+	struct channel_counters counters; /* reads, writes, their bytes and doorbells are counted by
+					   * the implementation, the others by transport.c */
+	struct region_key *keys;          /* client: [config.max_regions], len 0: no key */
+	char peer[128]; /* set by the implementation before EV_INCOMING or EV_OPEN */
+	int peer_pid;
+	bool peer_uid_known; /* shm, server */
+	uid_t peer_uid;
+	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
+	_Atomic uint64_t progress; /* server: bytes passed, counted where they are seen */
+	_Atomic uint64_t refused;  /* server: channel_refused() */
+	void *user;
+};
+
+/* Each member implements the function of transport.h of like name. Constructors allocate the
+ * implementation's struct with the base first and zeroed; transport.c fills the base's fields that
+ * the arguments give right after (transport, q, addr, len, ...), but for channels, whose base is
+ * initialised by channel_base_init() before the implementation uses them. */
+struct transport_ops {
+	enum transport_kind kind;
+
+	/* Fills transport->config with what was asked, cut to what the device can do. */
+	int (*open)(const struct transport_address *address, const struct transport_config *config,
+		int timeout_ms, struct transport **out);
+	void (*close)(struct transport *t);
+
+	int (*buffer_register)(struct transport *t, void *addr, size_t len, struct buffer **out);
+	void (*buffer_deregister)(struct buffer *b);
+	int (*region_register)(struct transport *t, int fd, int rofd, void *addr, uint64_t len,
+		struct region **out);
+	void (*region_deregister)(struct region *r);
+
+	int (*evq_new)(struct transport *t, struct evq **out);
+	void (*evq_delete)(struct evq *q);
+	int (*evq_poll)(struct evq *q, struct event *events, int max);
+	bool (*evq_pending)(const struct evq *q); /* NULL: always */
+	int (*evq_fd)(const struct evq *q);
+	int (*evq_arm)(struct evq *q);
+
+	int (*probe)(struct transport *t, const struct transport_address *address);
+	int (*listen)(
+		struct evq *q, const struct transport_address *address, struct listener **out);
+	void (*listener_delete)(struct listener *l);
+
+	int (*connect)(
+		struct evq *q, const struct transport_address *address, struct channel **out);
+	int (*accept)(struct channel *ch);
+	void (*reject)(struct channel *ch); /* frees the channel */
+	void (*disconnect)(struct channel *ch);
+	void (*delete)(struct channel *ch);
+	int (*fence)(struct channel *ch);
+	void (*fence_at_once)(struct channel *ch); /* NULL: nothing is waited for */
+
+	void *(*send_buffer)(struct channel *ch);
+	void (*send_cancel)(struct channel *ch, void *buf);
+	int (*send)(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm);
+	void (*recv_done)(struct channel *ch, const void *data);
+
+	int (*publish)(
+		struct channel *ch, struct region *r, unsigned access, struct region_key *key);
+	/* The key has been checked and stored in ch->keys[index]. NULL: nothing more to do. */
+	int (*set_key)(struct channel *ch, uint32_t index, const struct region_key *key);
+	/* Within ch->limits; SGEs within their buffers; ranges within ch->keys[region].len and
+	 * allowed by its access; nworks at least 1. */
+	int (*post)(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
+		void *cookie);
+	/* NULL: the kind has no pipes, and post does it. */
+	int (*post_piped)(struct channel *ch, const struct work *works, uint32_t nworks,
+		const void *head, uint32_t headlen, void *cookie);
+	/* Only after an EV_DONE of its own that said piped. */
+	int (*pipe)(const struct channel *ch);
+	/* The range is within ch->keys[region].len and allowed by its access. NULL: the kind maps
+	 * nothing. */
+	void *(*mapped)(struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset,
+		uint32_t len);
+};
+
+extern const struct transport_ops verbs_transport_ops;
+extern const struct transport_ops tcp_transport_ops;
+extern const struct transport_ops shm_transport_ops;
+
+/* Sets the base of a new channel: its state, queue, counters and keys. -ENOMEM. */
+int channel_base_init(struct channel *ch, struct evq *q, bool server, enum channel_state state);
+void channel_base_fini(struct channel *ch);
+
+/* The bytes of all SGEs of a work. */
+uint64_t work_bytes(const struct work *work);
+
+/* The first bytes on every new channel, both ways: private data in verbs, the first frame on
+ * sockets. 32 bytes, little-endian; see transport_hello_encode(). The listener's side answers
+ * EV_CLOSED -EPROTO to another magic or version, and says so to the peer where the kind can. */
+struct transport_hello {
+	uint32_t version; /* of the wire protocol: RMEMFS_WIRE_VERSION in wire.h */
+	uint32_t msg_bytes;
+	uint32_t nrecv;
+	uint32_t nwork;
+	int32_t status; /* of an answer: 0, or -errno why the channel is refused */
+};
+enum { TRANSPORT_HELLO_BYTES = 32 };
+void transport_hello_encode(
+	const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
+/* -EPROTO: not the magic. The version is the caller's to compare. */
+int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct transport_hello *hello);
+
+#endif

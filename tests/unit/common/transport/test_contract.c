@@ -1,0 +1,78 @@
+/* test_contract.c - one suite for all transports:
+ *
+ *     test_transport_contract shm|tcp|verbs
+ *
+ * RMEMFS_TEST_ADDRESS names the address to listen at (verbs: of an RDMA device; 10.9.0.1).
+ */
+#include "tests/unit/common/transport/contract.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+
+static const struct cases *const all_cases[] = {
+	&connect_cases,
+	&message_cases,
+	&io_cases,
+	&pipe_cases,
+	&tcp_pipe_cases,
+	&refusal_cases,
+	&end_cases,
+	&socket_cases,
+	&shm_cases,
+	&verbs_cases,
+	&srq_cases,
+};
+
+static int parse_kind(const char *text)
+{
+	for (int kind = 0; kind < TRANSPORT_NKINDS; kind++) {
+		if (!strcmp(text, transport_kind_name((enum transport_kind)kind))) {
+			contract_kind = (enum transport_kind)kind;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int run_cases(void)
+{
+	char name[64];
+	int failed = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all_cases); i++) {
+		const struct cases *cases = all_cases[i];
+
+		if (!(cases->kinds & 1U << contract_kind))
+			continue;
+		snprintf(name, sizeof(name), "%s over %s", cases->name,
+			transport_kind_name(contract_kind));
+		failed += _cmocka_run_group_tests(name, cases->tests, cases->ntests, NULL, NULL);
+	}
+	return failed;
+}
+
+int main(int argc, char **argv)
+{
+	char dir[] = "/tmp/rmemfs-contract-XXXXXX";
+	int failed;
+
+	if (argc < 2 || parse_kind(argv[1])) {
+		fprintf(stderr, "usage: %s shm|tcp|verbs [TEST-PATTERN]\n", argv[0]);
+		return 2;
+	}
+	if (argc == 4 && !strcmp(argv[2], "--peer"))
+		return peer_main(argv);
+	/* Errors that cases provoke are logged as they would be in production; not wanted here. */
+	log_init("contract", LOG_LEVEL_ERROR);
+	if (!mkdtemp(dir) || setenv("RMEMFS_CONTRACT_DIR", dir, 1)) {
+		perror(dir);
+		return 1;
+	}
+	if (argc == 3)
+		cmocka_set_test_filter(argv[2]);
+	failed = run_cases();
+	rmdir(dir);
+	return failed ? 1 : 0;
+}
