@@ -7,7 +7,7 @@
  * an abstract Unix address that it is bound to and never listens at. The kernel frees it when the
  * process ends, however it ends. So of two processes that live on one kernel no two have one id,
  * and the one that mounts where a process has died has that one's id, by which the server knows
- * what it has left behind (see server/attach.h).
+ * what it has left behind (see server/session/attach.h).
  *
  * OWNERSHIP  The descriptor of the name is the process' that calls owner_take(): no fork may come
  *            between that and its end, or the child holds the name, too.

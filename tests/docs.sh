@@ -257,14 +257,14 @@ words_of() {
 
 # Members of the JSON: words of what writes it, but for those that describe states.
 json() {
-	sed '/^[a-z].*_state_name(/,/^}/d' server/status.c server/who.c | words_of >"$work/status.c"
+	sed '/^[a-z].*_state_name(/,/^}/d' server/admin/status.c server/admin/who.c | words_of >"$work/status.c"
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "members of the JSON" "$work/status.c" "$work/rmemfsctl.8"
 }
 
 states() {
-	sed -n '/_state_name(const/,/^}/p' server/status.c | words_of | grep -v unknown >"$work/status.c"
+	sed -n '/_state_name(const/,/^}/p' server/admin/status.c | words_of | grep -v unknown >"$work/status.c"
 	section daemon/rmemfsctl.8 OUTPUT | sed -n 's/^\.Cm //p' | tr -d ' :' | tr ',' '\n' |
 		grep . >"$work/rmemfsctl.8"
 	same "states" "$work/status.c" "$work/rmemfsctl.8"
@@ -476,7 +476,7 @@ changelog() {
 	exit 1
 }
 check "options of rmemfs" options rmemfs daemon/options.c
-check "options of rmemfs-server" options rmemfs-server server/options.c
+check "options of rmemfs-server" options rmemfs-server server/config/options.c
 check "options of rmemfsctl" options rmemfsctl daemon/ctl_args.c
 check "usages of rmemfsctl" usages
 check "mount options" mount_options

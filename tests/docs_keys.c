@@ -3,7 +3,7 @@
  * library in turn.
  */
 #ifdef DOCS_server
-#include "server/config.h"
+#include "server/config/config.h"
 #else
 #include "daemon/config.h"
 #endif

@@ -106,8 +106,8 @@ include_rules() {
 	}
 	home 'fuse|linux/fuse' '^daemon/fuse' || status=1
 	home 'infiniband/|rdma/' '^common/transport/verbs/' || status=1
-	home 'lmdb\.h' '^server/store' || status=1
-	home 'xxhash\.h' '^server/(store|image_block)' || status=1
+	home 'lmdb\.h' '^server/store/' || status=1
+	home 'xxhash\.h' '^server/(store/|snapshot/image_block)' || status=1
 	home 'libconfig\.h' '^common/conf' || status=1
 	return "$status"
 }

@@ -423,8 +423,8 @@ for area in "$root"/tests/e2e/*.bats; do
 done
 asan=(namespace) tsan=(basic shared_mmap)
 # Long under the thread sanitizer, and the work of one thread.
-one_threaded=(test_server_copy test_server_damage test_server_lock test_server_model test_server_size
-	test_server_xattr_model)
+one_threaded=(test_server_namespace_copy test_server_check_damage test_server_namespace_lock test_server_namespace_model test_server_meta_size
+	test_server_namespace_xattr_model)
 # What operations cost is counted there nightly: it takes five minutes in an emulated guest.
 emulated=(faults coherence)
 

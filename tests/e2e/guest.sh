@@ -10,7 +10,7 @@ tmp=$(mktemp -d)
 mkdir "$tmp/bin"
 for program in "$RMEMFS_BIN"/*; do
 	case ${program##*/} in
-	test_common_transport_contract | test_rpc_driver) ;;
+	test_common_transport_contract | test_driver_rpc) ;;
 	test_*) continue ;;
 	esac
 	cp "$program" "$tmp/bin/" || status=1
@@ -20,7 +20,7 @@ export CMOCKA_MESSAGE_OUTPUT=TAP
 "$tmp/bin/test_common_transport_contract" verbs || status=1
 if [ "${RMEMFS_TEST_NIGHTLY:-0}" = 1 ]; then
 	RMEMFS_VERBS_WINDOWS=off "$tmp/bin/test_common_transport_contract" verbs || status=1
-	"$tmp/bin/test_rpc_driver" verbs || status=1
+	"$tmp/bin/test_driver_rpc" verbs || status=1
 fi
 "$here/run.sh" "$@" || status=1
 exit $status

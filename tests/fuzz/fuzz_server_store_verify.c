@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
-#include "server/store.h"
-#include "server/store_verify.h"
+#include "server/store/store.h"
+#include "server/store/store_verify.h"
 
 enum { STORE_BYTES = 1 << 20, RECORDS = 120, BIG = 9000, CHANGE_BYTES = 5 };
 

@@ -1,0 +1,23 @@
+/* status_text.h - answers that are a JSON text: it is kept with the channel that asked, and goes
+ * out in pieces.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_ADMIN_STATUS_TEXT_H
+#define RMEMFS_SERVER_ADMIN_STATUS_TEXT_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+struct conn;
+struct request;
+
+/* JSON is UTF-8; names of clients and files need not be: then it is not all of the name. */
+json_t *status_string(const char *text);
+
+/* Keeps root's text instead of what there was, and drops root. -ENOMEM: also where root is NULL. */
+int status_take(struct conn *c, json_t *root);
+/* Answers with the piece from offset on, or refuses. */
+void status_put(struct request *req, uint32_t offset);
+
+#endif

@@ -1,0 +1,12 @@
+/* who.h - who has a file of a shared export, and who waits for it, as JSON, in answer to WHO.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_ADMIN_WHO_H
+#define RMEMFS_SERVER_ADMIN_WHO_H
+
+struct request;
+
+void who_answer(struct request *req);
+
+#endif

@@ -1,0 +1,149 @@
+/* check_pages.c - every page is in exactly one state, and the free ones are zero. */
+#include "server/check/check_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/util.h"
+
+enum { IN_FILE = PAGE_DIRTY + 1 };
+
+static const char *const state_names[] = {
+	[PAGE_FREE] = "free",
+	[PAGE_GRANTED] = "granted",
+	[PAGE_DIRTY] = "dirty",
+	[IN_FILE] = "in a file",
+};
+
+static uint8_t *state_of(struct check *c, unsigned region, uint64_t page)
+{
+	return &c->states[region * c->v->space.region_pages + page];
+}
+
+/* One line for neighbours that had one state before. */
+static void mark(struct check *c, struct page_run run, uint8_t state, const char *as)
+{
+	const struct space *sp = &c->v->space;
+	uint32_t n;
+
+	if (run.region >= sp->nregions || !run.npages ||
+		!range_within(run.page, run.npages, space_region_pages(sp, run.region))) {
+		check_problem(c,
+			"pages %" PRIu32 "+%" PRIu32 " of region %u are %s and do not exist",
+			run.page, run.npages, run.region, as);
+		return;
+	}
+	for (uint32_t i = 0; i < run.npages; i += n) {
+		uint8_t *at = state_of(c, run.region, run.page + i), before = *at;
+
+		for (n = 0; i + n < run.npages && at[n] == before; n++)
+			at[n] = state;
+		if (before)
+			check_problem(c, "pages %" PRIu32 "+%" PRIu32 " of region %u are %s and %s",
+				run.page + i, n, run.region, state_names[before], as);
+	}
+}
+
+void check_mark_file(struct check *c, struct page_run run, uint64_t ino)
+{
+	char as[64];
+
+	snprintf(as, sizeof(as), "in inode %" PRIu64, ino);
+	mark(c, run, IN_FILE, as);
+}
+
+/* ---- stored runs ----------------------------------------------------------------------------- */
+
+static int check_run(struct check *c, struct store_key key, const struct store_val *val)
+{
+	enum page_state state;
+	struct page_run run;
+	uint64_t session;
+	int err = space_decode_run(&c->v->space, key, val, &run, &state, &session);
+
+	if (err)
+		return err;
+	mark(c, run, (uint8_t)state, state_names[state]);
+	if (state == PAGE_GRANTED && !check_list_has(&c->sessions, session))
+		check_problem(c,
+			"pages %" PRIu32 "+%" PRIu32 " of region %u are granted to session %" PRIu64
+			", which is not there",
+			run.page, run.npages, run.region, session);
+	return 0;
+}
+
+/* What the server counts in memory. */
+static void check_counts(struct check *c)
+{
+	const struct space_counts *now = &c->v->space.now;
+	uint64_t n[IN_FILE + 1] = {0};
+
+	for (uint64_t i = 0; i < c->v->space.npages; i++)
+		n[c->states[i]]++;
+	if (now->free != n[PAGE_FREE] || now->granted != n[PAGE_GRANTED] ||
+		now->dirty != n[PAGE_DIRTY])
+		check_problem(c,
+			"counted are %" PRIu64 " free pages, %" PRIu64 " granted, %" PRIu64
+			" dirty, and stored %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+			now->free, now->granted, now->dirty, n[PAGE_FREE], n[PAGE_GRANTED],
+			n[PAGE_DIRTY]);
+}
+
+int check_runs(struct check *c)
+{
+	int err;
+
+	check_progress(c, "pages");
+	err = check_each_of_volume(c, STORE_SPACE, check_run);
+	if (!err && !c->m->inspected)
+		check_counts(c);
+	return err;
+}
+
+/* ---- when all are marked --------------------------------------------------------------------- */
+
+static bool is_zero(const uint8_t *page)
+{
+	return page[0] == 0 && memcmp(page, page + 1, PAGE_BYTES - 1) == 0;
+}
+
+static void check_zeros(struct check *c, unsigned region)
+{
+	const uint8_t *base = c->v->bases[region];
+	uint64_t n = 0, first = 0;
+
+	for (uint64_t page = 0; base && page < space_region_pages(&c->v->space, region); page++) {
+		if (*state_of(c, region, page) != PAGE_FREE || is_zero(base + page * PAGE_BYTES))
+			continue;
+		if (!n++)
+			first = page;
+	}
+	if (n)
+		check_problem(c,
+			"%" PRIu64 " free pages of region %u are not zero; the first is page "
+			"%" PRIu64,
+			n, region, first);
+}
+
+static void check_lost(struct check *c, unsigned region)
+{
+	uint64_t n = 0, first = 0;
+
+	for (uint64_t page = 0; page < space_region_pages(&c->v->space, region); page++)
+		if (!*state_of(c, region, page) && !n++)
+			first = page;
+	if (n)
+		check_problem(c,
+			"%" PRIu64
+			" pages of region %u are in no state; the first is page %" PRIu64,
+			n, region, first);
+}
+
+void check_pages(struct check *c)
+{
+	for (unsigned i = 0; i < c->v->space.nregions; i++)
+		check_lost(c, i);
+	check_progress(c, "free pages are zero");
+	for (unsigned i = 0; i < c->v->space.nregions; i++)
+		check_zeros(c, i);
+}

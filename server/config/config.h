@@ -1,0 +1,84 @@
+/* config.h - what the server is told: its configuration file, and the command line over it.
+ *
+ * OWNERSHIP  server_config_fini() frees what the others stored.
+ * ERRORS     0 or -errno with a line in why.
+ */
+#ifndef RMEMFS_SERVER_CONFIG_CONFIG_H
+#define RMEMFS_SERVER_CONFIG_CONFIG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/conf/conf.h"
+#include "common/base/log.h"
+#include "common/transport/transport.h"
+#include "server/config/config_quotas.h"
+#include "server/base/numa.h"
+
+#define SERVER_CONFIG_PATH RMEMFS_SYSCONFDIR "/server.conf"
+
+enum huge_pages { HUGE_PAGES_NEVER, HUGE_PAGES_ADVISE, HUGE_PAGES_ALWAYS };
+
+struct export_config {
+	char *name;
+	uint64_t size;              /* bytes of data: whole pages */
+	uint64_t inodes;            /* at most; 0: as many as fit */
+	struct conf_groups quotas;  /* struct quota_config */
+	struct quota_limit *limits; /* [quotas.n]; server_config_finish() */
+};
+
+struct server_config {
+	char *memory_dir;
+	struct conf_strings listen;
+	struct conf_groups exports; /* struct export_config */
+	uint64_t region_size;
+	uint64_t lease_time;   /* seconds */
+	uint64_t lease_limit;  /* leases that a client may keep */
+	uint64_t peer_timeout; /* seconds */
+	uint64_t io_threads;
+	uint64_t metadata_reserve; /* bytes; 0: a sixteenth of the data, at least 64 MiB */
+	enum huge_pages huge_pages;
+	uint64_t numa_node;     /* NUMA_AUTO: the RDMA device's */
+	struct numa_place numa; /* server_config_finish() */
+	char *snapshot_dir;
+	bool snapshot_on_stop, restore_on_start;
+	enum log_level log_level;
+
+	const char *check;                   /* the directory of --check, or NULL; borrowed */
+	struct conf_strings restore;         /* --restore: snapshots' directories; in no file */
+	const char *path;                    /* what server_config_read() read; borrowed; or NULL */
+	struct transport_address *addresses; /* [listen.n]; sockets last; server_config_finish() */
+};
+
+#define NUMA_AUTO UINT64_MAX
+
+/* The file's keys. */
+extern const struct conf_key server_config_keys[];
+
+void server_config_init(struct server_config *config);
+void server_config_fini(struct server_config *config);
+
+int server_config_read(struct server_config *config, const char *path, char *why, size_t whylen);
+
+/* For the command line, over what the file named; reasons name the option: "--listen: ...". */
+int server_config_set_exports(struct server_config *config, const char *const *names_sizes,
+	size_t n, char *why, size_t whylen);
+int server_config_set_listen(struct server_config *config, const char *const *addresses, size_t n,
+	char *why, size_t whylen);
+/* option is the one that text was given by, key its name in the file. */
+int server_config_set(struct server_config *config, const char *option, const char *key,
+	const char *text, char *why, size_t whylen);
+
+/* Fills in what was not named, and checks all of it together. Resolves addresses. */
+int server_config_finish(struct server_config *config, char *why, size_t whylen);
+
+static inline const struct export_config *server_config_export(
+	const struct server_config *config, size_t i)
+{
+	return (const struct export_config *)config->exports.v + i;
+}
+
+/* Bytes of the store. */
+uint64_t server_config_store_bytes(const struct server_config *config);
+
+#endif

@@ -1,0 +1,255 @@
+/* options.c - flags of rmemfs-server; what they name replaces the file's. */
+#include "server/config/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/conf/args.h"
+#include "common/base/util.h"
+#include "server/base/refusal.h"
+
+enum {
+	OPT_MEMORY_DIR = 256,
+	OPT_EXPORT,
+	OPT_LISTEN,
+	OPT_LOG_LEVEL,
+	OPT_RESTORE,
+	OPT_CHECK_CONFIG,
+	OPT_CHECK
+};
+
+static const struct option long_options[] = {
+	{"config", required_argument, NULL, 'c'},
+	{"memory-dir", required_argument, NULL, OPT_MEMORY_DIR},
+	{"export", required_argument, NULL, OPT_EXPORT},
+	{"listen", required_argument, NULL, OPT_LISTEN},
+	{"restore", required_argument, NULL, OPT_RESTORE},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
+	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
+	{"check", required_argument, NULL, OPT_CHECK},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static const char help[] =
+	"Usage: rmemfs-server [-c FILE] [--memory-dir DIR] [--export NAME:SIZE]...\n"
+	"                     [--listen TRANSPORT:ADDRESS]... [--restore DIR]...\n"
+	"                     [--log-level LEVEL] [--check-config] [--version] [--help]\n"
+	"       rmemfs-server --check DIR\n"
+	"Serves this machine's memory to rmemfs clients.\n"
+	"\n"
+	"  -c, --config FILE            configuration, instead of " SERVER_CONFIG_PATH "\n"
+	"      --memory-dir DIR         where regions and metadata live: on tmpfs\n"
+	"                               (default /dev/shm/rmemfs)\n"
+	"      --export NAME:SIZE       a volume to serve, e.g. data:64GiB (default default:1GiB)\n"
+	"      --listen TRANSPORT:ADDR  verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH\n"
+	"                               (default shm:/run/rmemfs/server.sock alone)\n"
+	"      --restore DIR            make an export from a snapshot of it before it is served; the\n"
+	"                               memory directory must have no files yet\n"
+	"      --log-level LEVEL        error, warning, notice, info or debug (default info)\n"
+	"      --check-config           say what a start would do with this configuration on this\n"
+	"                               machine, name each problem, and exit: status 0 if it would\n"
+	"                               succeed\n"
+	"      --check DIR              check a stopped server's memory directory and exit: status\n"
+	"                               0 clean, 1 problems, 2 it could not be checked\n"
+	"  -V, --version                print the version and exit\n"
+	"  -h, --help                   print this and exit\n"
+	"\n"
+	"What is given here comes before the configuration. --export and --listen may be repeated;\n"
+	"they replace all those of the configuration. The others are given once.\n";
+
+/* What the command line names is applied after the file has been read. */
+struct arguments {
+	const char *config_path, *memory_dir, *log_level;
+	const char **exports, **listen;
+	const char **restore;
+	size_t nexports, nlisten, nrestore;
+	bool check_config;
+	const char *check; /* a directory */
+};
+
+static enum options_result refuse(int err, const char *why)
+{
+	log_complaint("rmemfs-server", why);
+	refusal_tell_systemd(err, why);
+	return refusal_status(err) == SERVER_REFUSED ? OPTIONS_WRONG : OPTIONS_UNRESOLVED;
+}
+
+__attribute__((format(printf, 1, 2))) static enum options_result complain(const char *format, ...)
+{
+	char text[640];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return refuse(-EINVAL, text);
+}
+
+static enum options_result take_once(const char **value, const char *option)
+{
+	if (*value)
+		return complain("option '%s': given twice", option);
+	if (optarg[0] == '\0')
+		return complain("option '%s': must not be empty", option);
+	*value = optarg;
+	return OPTIONS_RUN;
+}
+
+/* That it was asked for decides on the exit status, whatever is wrong with it. */
+static enum options_result take_check(struct arguments *args)
+{
+	enum options_result result = take_once(&args->check, "--check");
+
+	if (!args->check)
+		args->check = "";
+	return result;
+}
+
+static enum options_result take_option(int opt, char **argv, struct arguments *args)
+{
+	char why[256];
+
+	switch (opt) {
+	case 'c':
+		return take_once(&args->config_path, "-c");
+	case OPT_MEMORY_DIR:
+		return take_once(&args->memory_dir, "--memory-dir");
+	case OPT_LOG_LEVEL:
+		return take_once(&args->log_level, "--log-level");
+	case OPT_EXPORT:
+		args->exports[args->nexports++] = optarg;
+		return OPTIONS_RUN;
+	case OPT_LISTEN:
+		args->listen[args->nlisten++] = optarg;
+		return OPTIONS_RUN;
+	case OPT_CHECK_CONFIG:
+		args->check_config = true;
+		return OPTIONS_RUN;
+	case OPT_RESTORE:
+		if (!*optarg)
+			return complain("option '--restore': must not be empty");
+		args->restore[args->nrestore++] = optarg;
+		return OPTIONS_RUN;
+	case OPT_CHECK:
+		return take_check(args);
+	case 'V':
+		puts("rmemfs-server " RMEMFS_VERSION);
+		return OPTIONS_DONE;
+	case 'h':
+		fputs(help, stdout);
+		return OPTIONS_DONE;
+	default:
+		if (optopt == OPT_CHECK)
+			args->check = "";
+		args_explain(argv, opt, long_options, why, sizeof(why));
+		return complain("%s", why);
+	}
+}
+
+static enum options_result read_arguments(int argc, char **argv, struct arguments *args)
+{
+	enum options_result result = OPTIONS_RUN;
+	int opt;
+
+	opterr = 0;
+	optind = 0;
+	while (result == OPTIONS_RUN &&
+		(opt = getopt_long(argc, argv, ":c:hV", long_options, NULL)) != -1)
+		result = take_option(opt, argv, args);
+	if (result == OPTIONS_RUN && optind < argc)
+		return complain("'%s': takes no operands; see --help", argv[optind]);
+	return result;
+}
+
+static int read_file(
+	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
+{
+	/* The usual file need not be there. */
+	if (!args->config_path && access(SERVER_CONFIG_PATH, F_OK) != 0 && errno == ENOENT)
+		return 0;
+	return server_config_read(
+		config, args->config_path ? args->config_path : SERVER_CONFIG_PATH, why, whylen);
+}
+
+/* What would be served, for whoever finds out here that another file was meant. */
+static void print_config(const struct server_config *config)
+{
+	char data[32], store[32];
+	uint64_t bytes = 0;
+
+	setvbuf(stdout, NULL, _IOLBF, 0); /* in order with what goes to standard error */
+	for (size_t i = 0; i < config->exports.n; i++)
+		bytes += server_config_export(config, i)->size;
+	size_format(bytes, data, sizeof(data));
+	size_format(server_config_store_bytes(config), store, sizeof(store));
+	printf("%s: %zu export%s, %s and %s of metadata in %s; listens on",
+		config->path ? config->path : "no " SERVER_CONFIG_PATH " is there",
+		config->exports.n, config->exports.n == 1 ? "" : "s", data, store,
+		config->memory_dir);
+	for (size_t i = 0; i < config->listen.n; i++)
+		printf("%s %s", i ? "," : "", config->listen.v[i]);
+	putchar('\n');
+}
+
+static int apply(
+	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
+{
+	int err = 0;
+
+	if (args->memory_dir)
+		err = server_config_set(
+			config, "--memory-dir", "memory_dir", args->memory_dir, why, whylen);
+	if (!err && args->log_level)
+		err = server_config_set(
+			config, "--log-level", "log_level", args->log_level, why, whylen);
+	if (!err && args->nlisten)
+		err = server_config_set_listen(config, args->listen, args->nlisten, why, whylen);
+	if (!err && args->nexports)
+		err = server_config_set_exports(config, args->exports, args->nexports, why, whylen);
+	for (size_t i = 0; !err && i < args->nrestore; i++)
+		err = conf_add_string(&config->restore, args->restore[i], 0);
+	return err;
+}
+
+/* What a directory holds does not depend on what is configured. */
+static enum options_result check_alone(const struct arguments *args)
+{
+	if (args->config_path || args->memory_dir || args->log_level || args->nexports ||
+		args->nlisten || args->check_config)
+		return complain("option '--check': takes no other option beside it");
+	return OPTIONS_CHECK;
+}
+
+enum options_result options_parse(int argc, char **argv, struct server_config *config)
+{
+	autofree const char **exports = calloc((size_t)argc, sizeof(*exports));
+	autofree const char **listen = calloc((size_t)argc, sizeof(*listen));
+	autofree const char **restore = calloc((size_t)argc, sizeof(*restore));
+	struct arguments args = {.exports = exports, .listen = listen, .restore = restore};
+	enum options_result result;
+	char why[512] = "out of memory";
+	int err;
+
+	if (!exports || !listen || !restore)
+		return complain("%s", why);
+	result = read_arguments(argc, argv, &args);
+	config->check = args.check;
+	if (result == OPTIONS_RUN && args.check)
+		return check_alone(&args);
+	if (result != OPTIONS_RUN)
+		return result;
+	err = read_file(config, &args, why, sizeof(why));
+	if (!err)
+		err = apply(config, &args, why, sizeof(why));
+	if (!err)
+		err = server_config_finish(config, why, sizeof(why));
+	if (err)
+		return refuse(err, why);
+	if (!args.check_config)
+		return OPTIONS_RUN;
+	print_config(config);
+	return OPTIONS_CHECK_CONFIG;
+}

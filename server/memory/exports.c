@@ -1,0 +1,489 @@
+/* exports.c - from configured names and sizes to mapped regions. */
+#include "server/memory/exports.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
+#include "server/meta/meta.h"
+#include "server/base/resize.h"
+
+/* ---- what is there already ------------------------------------------------------------------- */
+
+void exports_region_path(
+	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i)
+{
+	snprintf(buf, len, "%s/%s.%04u", dir->regions, name, i);
+}
+
+/* Bytes of one region file; 0: not there, or not given its length before a start was killed, or of
+ * no use. */
+static uint64_t region_bytes(const struct memdir *dir, const char *name, uint32_t i)
+{
+	char path[1400];
+	struct stat st;
+
+	if (dir->content != MEMDIR_KEPT)
+		return 0;
+	exports_region_path(path, sizeof(path), dir, name, i);
+	return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+/* Bytes of all regions that are there, from the first on without a gap. */
+static uint64_t existing_bytes(const struct memdir *dir, const char *name)
+{
+	uint64_t sum = 0, bytes;
+
+	for (uint32_t i = 0; (bytes = region_bytes(dir, name, i)); i++)
+		sum += bytes;
+	return sum;
+}
+
+/* Whether each region that is wanted and there has the length that is planned; *misfit: the first
+ * one that has not. */
+static bool existing_fit(const struct memdir *dir, const struct export_config *ec, uint64_t planned,
+	uint32_t *misfit)
+{
+	uint64_t bytes, at = 0;
+
+	for (*misfit = 0; at < ec->size; ++*misfit, at += planned) {
+		bytes = region_bytes(dir, ec->name, *misfit);
+		if (bytes && bytes != min_u64(planned, ec->size - at))
+			return false;
+	}
+	return true;
+}
+
+static int refuse_size(const struct memdir *dir, const struct export_config *config,
+	uint64_t planned, uint32_t misfit)
+{
+	char path[1400], have[32], want[32], choices[192];
+	uint64_t sum = existing_bytes(dir, config->name);
+
+	exports_region_path(path, sizeof(path), dir, config->name, misfit);
+	size_format(sum, have, sizeof(have));
+	size_format(config->size, want, sizeof(want));
+	resize_choices(sum, config->size, planned, choices, sizeof(choices));
+	log_error("export '%s' exists with %s and is configured with %s: %s; if its size was not "
+		  "changed, %s has lost or gained bytes",
+		config->name, have, want, choices, path);
+	return -EINVAL;
+}
+
+/* More than clients reach. */
+static int refuse_count(const struct export_config *config, uint64_t planned, bool exists)
+{
+	char want[32], unit[32], most[32], needed[32];
+	uint64_t enough = planned;
+
+	while (div_round_up(config->size, enough) > EXPORT_REGIONS_MAX)
+		enough *= 2;
+	size_format(config->size, want, sizeof(want));
+	size_format(planned, unit, sizeof(unit));
+	size_format(planned * EXPORT_REGIONS_MAX, most, sizeof(most));
+	size_format(enough, needed, sizeof(needed));
+	if (exists)
+		log_error("export '%s' is configured with %s and has regions of %s: clients reach "
+			  "%u of them, so it can have %s",
+			config->name, want, unit, EXPORT_REGIONS_MAX, most);
+	else
+		log_error("export '%s' is configured with %s in regions of %s: clients reach %u of "
+			  "them, so make region_size %s or larger",
+			config->name, want, unit, EXPORT_REGIONS_MAX, needed);
+	return -EINVAL;
+}
+
+/* The regions of an export keep the size that they were made with, whatever region_size says now.
+ * A start that was killed may have left fewer than all; then the rest is made. */
+static int plan_export(const struct server_config *config, const struct memdir *dir,
+	const struct export_config *ec, struct export *export)
+{
+	uint64_t first = region_bytes(dir, ec->name, 0), planned = config->region_size;
+	uint32_t misfit;
+
+	planned = min_u64(div_round_up(planned, dir->regions_block) * dir->regions_block, ec->size);
+	if (first)
+		planned = first;
+	if (div_round_up(ec->size, planned) > EXPORT_REGIONS_MAX)
+		return refuse_count(ec, planned, first);
+	if (!existing_fit(dir, ec, planned, &misfit))
+		return refuse_size(dir, ec, planned, misfit);
+	if (ec->size % dir->regions_block) {
+		log_error("export '%s': its size is not a whole number of huge pages (%llu bytes)",
+			ec->name, (unsigned long long)dir->regions_block);
+		return -EINVAL;
+	}
+	snprintf(export->name, sizeof(export->name), "%s", ec->name);
+	export->config = ec;
+	export->npages = ec->size / PAGE_BYTES;
+	export->region_pages = planned / PAGE_BYTES;
+	export->nregions = (uint32_t)div_round_up(export->npages, export->region_pages);
+	return 0;
+}
+
+/* ---- made ------------------------------------------------------------------------------------ */
+
+static void plan_regions(struct exports *exports, const struct memdir *dir, struct export *export)
+{
+	uint64_t left = export->npages * PAGE_BYTES;
+
+	for (uint32_t i = 0; i < export->nregions; i++) {
+		struct region_file *file = &exports->regions[export->first_region + i];
+
+		exports_region_path(file->path, sizeof(file->path), dir, export->name, i);
+		file->len = min_u64(left, export->region_pages * PAGE_BYTES);
+		file->fd = file->rofd = -1;
+		left -= file->len;
+		export->used[i] = region_bytes(dir, export->name, i) > 0;
+	}
+}
+
+/* Files behind the last region: as long as they go on where the one before ends. */
+static int plan_surplus(const struct memdir *dir, struct export *export)
+{
+	uint64_t whole = export->region_pages * PAGE_BYTES, bytes = whole;
+	uint32_t i, n = 0;
+
+	if (export->npages % export->region_pages)
+		return 0;
+	while (region_bytes(dir, export->name, export->nregions + n))
+		n++;
+	export->surplus = calloc(n + 1, sizeof(*export->surplus));
+	if (!export->surplus)
+		return -ENOMEM;
+	for (i = 0; i < n && bytes == whole; i++) {
+		struct region_file *file = &export->surplus[i];
+
+		bytes = region_bytes(dir, export->name, export->nregions + i);
+		if (bytes > whole)
+			break;
+		exports_region_path(
+			file->path, sizeof(file->path), dir, export->name, export->nregions + i);
+		file->len = bytes;
+		file->fd = file->rofd = -1;
+	}
+	export->nsurplus = i;
+	return 0;
+}
+
+/* Bytes that allocating all regions will take. */
+static uint64_t bytes_missing(const struct exports *exports)
+{
+	uint64_t missing = 0;
+
+	for (uint32_t i = 0; i < exports->nregions; i++) {
+		const struct region_file *file = &exports->regions[i];
+		struct stat st = {0};
+		uint64_t have = 0;
+
+		if (stat(file->path, &st) == 0)
+			have = (uint64_t)st.st_blocks * 512;
+		missing += file->len - min_u64(have, file->len);
+	}
+	return missing;
+}
+
+static int plan_all(
+	struct exports *exports, const struct server_config *config, const struct memdir *dir)
+{
+	int err = 0;
+
+	exports->v = calloc(config->exports.n, sizeof(*exports->v));
+	if (!exports->v)
+		return -ENOMEM;
+	for (size_t i = 0; i < config->exports.n; i++) {
+		struct export *export = &exports->v[exports->n];
+		int wrong = plan_export(config, dir, server_config_export(config, i), export);
+
+		if (!err)
+			err = wrong;
+		if (wrong)
+			continue;
+		export->index = exports->n++;
+		export->first_region = exports->nregions;
+		exports->nregions += export->nregions;
+		wrong = plan_surplus(dir, export);
+		if (wrong)
+			return wrong;
+		export->bases = calloc(export->nregions + export->nsurplus, sizeof(*export->bases));
+		export->used = calloc(export->nregions, sizeof(*export->used));
+		if (!export->bases || !export->used)
+			return -ENOMEM;
+	}
+	exports->regions = calloc(exports->nregions + 1, sizeof(*exports->regions));
+	if (!exports->regions)
+		return -ENOMEM;
+	for (unsigned i = 0; i < exports->n; i++)
+		plan_regions(exports, dir, &exports->v[i]);
+	return err;
+}
+
+static int map_surplus(struct export *export)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < export->nsurplus; i++) {
+		err = region_file_map(&export->surplus[i]);
+		export->bases[export->nregions + i] = export->surplus[i].addr;
+	}
+	return err;
+}
+
+static void close_surplus(struct export *export)
+{
+	for (uint32_t i = 0; i < export->nsurplus; i++)
+		region_file_close(&export->surplus[i]);
+	export->nsurplus = 0;
+}
+
+/* A node that is full has the kernel kill processes for what is bound to it. */
+static int check_node(const struct server_config *config, uint64_t missing)
+{
+	char want[32], have[32];
+	uint64_t available;
+
+	if (!config->numa.only)
+		return 0;
+	available = numa_node_available(config->numa.node);
+	if (missing <= available)
+		return 0;
+	size_format(missing, want, sizeof(want));
+	size_format(available, have, sizeof(have));
+	log_error("the exports need %s on NUMA node %d, which has %s available: make them smaller, "
+		  "or leave numa_node out",
+		want, config->numa.node, have);
+	return -ENOMEM;
+}
+
+/* The store never gets smaller. */
+static uint64_t store_bytes_missing(const struct server_config *config, const struct memdir *dir)
+{
+	uint64_t bytes = server_config_store_bytes(config), have = 0;
+	char path[1300];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/store.mdb", dir->store);
+	if (stat(path, &st) == 0) {
+		bytes = max_u64(bytes, (uint64_t)st.st_size);
+		have = (uint64_t)st.st_blocks * 512;
+	}
+	return bytes - min_u64(have, bytes);
+}
+
+/* The store comes last, and a start that has no room for it would have filled the rest in vain. */
+static int check_store_room(
+	const struct server_config *config, const struct memdir *dir, uint64_t regions)
+{
+	uint64_t bytes = store_bytes_missing(config, dir);
+	char what[1280];
+
+	if (!bytes)
+		return 0;
+	snprintf(what, sizeof(what), "the store in %s%s", dir->store,
+		regions ? ", beside the exports" : "");
+	return memdir_check_room(dir->store, bytes, dir->regions, regions, what);
+}
+
+static int check_room(
+	const struct exports *exports, const struct server_config *config, const struct memdir *dir)
+{
+	uint64_t missing = bytes_missing(exports);
+	/* Huge pages that were set aside are no free memory. */
+	bool huge = dir->regions_block != PAGE_BYTES;
+	char what[64];
+	int err;
+
+	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
+		exports->n == 1 ? "" : "s");
+	err = memdir_check_room(dir->regions, missing, NULL, 0, what);
+	if (!err && !huge)
+		err = check_node(config, missing);
+	return err ? err : check_store_room(config, dir, huge ? 0 : missing);
+}
+
+int exports_plan(const struct server_config *config, const struct memdir *dir, struct exports **out)
+{
+	struct exports *exports = calloc(1, sizeof(*exports));
+	int err, room;
+
+	*out = exports;
+	if (!exports)
+		return -ENOMEM;
+	err = plan_all(exports, config, dir);
+	if (!exports->regions)
+		return err;
+	room = check_room(exports, config, dir);
+	return err ? err : room;
+}
+
+int exports_new(const struct server_config *config, const struct memdir *dir, struct exports **out)
+{
+	struct exports *exports;
+	enum huge_pages huge;
+	int err = exports_plan(config, dir, &exports);
+
+	if (err)
+		goto err_delete;
+	/* hugetlbfs has no other pages than huge ones. */
+	huge = dir->regions_block == PAGE_BYTES ? config->huge_pages : HUGE_PAGES_NEVER;
+	err = regions_prepare(exports->regions, exports->nregions, huge, &config->numa);
+	for (unsigned i = 0; !err && i < exports->n; i++)
+		err = map_surplus(&exports->v[i]);
+	if (err)
+		goto err_discard;
+	for (unsigned i = 0; i < exports->n; i++)
+		for (uint32_t j = 0; j < exports->v[i].nregions; j++)
+			exports->v[i].bases[j] =
+				exports->regions[exports->v[i].first_region + j].addr;
+	*out = exports;
+	return 0;
+err_discard:
+	exports_discard_new(exports);
+err_delete:
+	exports_delete(exports);
+	return err;
+}
+
+void exports_delete(struct exports *exports)
+{
+	if (!exports)
+		return;
+	for (uint32_t i = 0; exports->regions && i < exports->nregions; i++)
+		region_file_close(&exports->regions[i]);
+	for (unsigned i = 0; i < exports->n; i++) {
+		close_surplus(&exports->v[i]);
+		free(exports->v[i].surplus);
+		free(exports->v[i].bases);
+		free(exports->v[i].used);
+	}
+	free(exports->regions);
+	free(exports->v);
+	free(exports);
+}
+
+void exports_discard_new(struct exports *exports)
+{
+	for (uint32_t i = 0; i < exports->nregions; i++)
+		if (exports->regions[i].made)
+			unlink(exports->regions[i].path);
+}
+
+/* The path of the first region that was not there before this start, and its index; NULL: all were.
+ */
+static const char *find_made(
+	const struct exports *exports, const struct export *export, uint32_t *index)
+{
+	for (*index = 0; *index < export->nregions; ++*index)
+		if (!export->used[*index])
+			return exports->regions[export->first_region + *index].path;
+	return NULL;
+}
+
+static uint64_t mapped_pages(const struct export *export)
+{
+	uint64_t npages = export->npages;
+
+	for (uint32_t i = 0; i < export->nsurplus; i++)
+		npages += export->surplus[i].len / PAGE_BYTES;
+	return npages;
+}
+
+void exports_describe(
+	const struct exports *exports, const struct export *e, struct meta_export *out)
+{
+	*out = (struct meta_export){
+		.name = e->name,
+		.npages = e->npages,
+		.nregions = e->nregions,
+		.region_pages = e->region_pages,
+		.mapped_pages = mapped_pages(e),
+		.bases = e->bases,
+		.used = e->used,
+		.max_inodes = e->config->inodes,
+		.quotas = e->config->limits,
+		.nquotas = (unsigned)e->config->quotas.n,
+	};
+	out->missing = find_made(exports, e, &out->missing_region);
+}
+
+/* ---- files without a region ------------------------------------------------------------------ */
+
+/* Whether it is the name of a region's file that the export does not have. */
+static bool is_surplus(const struct export *export, const char *file)
+{
+	size_t len = strlen(export->name);
+	char name[EXPORT_NAME_MAX + 16];
+	unsigned long i;
+
+	if (strncmp(file, export->name, len) != 0 || file[len] != '.')
+		return false;
+	i = strtoul(file + len + 1, NULL, 10);
+	snprintf(name, sizeof(name), "%s.%04lu", export->name, i);
+	return i >= export->nregions && strcmp(file, name) == 0;
+}
+
+static int drop_file(const struct memdir *dir, const char *file)
+{
+	char path[1600];
+
+	snprintf(path, sizeof(path), "%s/%s", dir->regions, file);
+	if (unlink(path) != 0) {
+		int err = -errno;
+
+		log_error("can't remove %s: %s", path, errno_text(err));
+		return err;
+	}
+	log_info("removed %s, which no export needs any more", path);
+	CRASH_POINT("region.removed");
+	return 0;
+}
+
+static int drop_files(const struct exports *exports, const struct memdir *dir, DIR *d)
+{
+	struct dirent *entry;
+	int err = 0;
+
+	while (!err && (entry = readdir(d)))
+		for (unsigned i = 0; !err && i < exports->n; i++)
+			if (is_surplus(&exports->v[i], entry->d_name))
+				err = drop_file(dir, entry->d_name);
+	return err;
+}
+
+int exports_drop_surplus(struct exports *exports, const struct memdir *dir)
+{
+	DIR *d = opendir(dir->regions);
+	int err;
+
+	if (!d) {
+		err = -errno;
+		log_error("can't read %s: %s", dir->regions, errno_text(err));
+		return err;
+	}
+	for (unsigned i = 0; i < exports->n; i++)
+		close_surplus(&exports->v[i]);
+	err = drop_files(exports, dir, d);
+	closedir(d);
+	return err;
+}
+
+struct export *exports_find(struct exports *exports, const struct rpc_str *name)
+{
+	for (unsigned i = 0; i < exports->n; i++)
+		if (strlen(exports->v[i].name) == name->len &&
+			memcmp(exports->v[i].name, name->s, name->len) == 0)
+			return &exports->v[i];
+	return NULL;
+}
+
+void exports_names(const struct exports *exports, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	for (unsigned i = 0; i < exports->n && at < len; i++)
+		at += (size_t)snprintf(
+			buf + at, len - at, "%s%s", i ? ", " : "", exports->v[i].name);
+}

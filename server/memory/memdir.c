@@ -1,0 +1,789 @@
+/* memdir.c - the memory directory is made or taken over. */
+#include "server/memory/memdir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <libgen.h>
+#include <linux/magic.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+
+enum {
+	BOOT_ID_BYTES = 64,
+	BOOT_ID_DIGITS = 36,
+	STORE_ID_BYTES_MAX = 32,
+	STORE_ID_TEXT = 2 * STORE_ID_BYTES_MAX + 1,
+	USER_TEXT = 48,
+};
+
+/* ---- where it is ----------------------------------------------------------------------------- */
+
+static const char *remedy(int err)
+{
+	switch (err) {
+	case -ENOENT:
+		return ": make the directory above it first";
+	case -EACCES:
+	case -EPERM:
+		return ": run as a user who may, or name another directory (memory_dir)";
+	case -ENOSPC:
+		return ": its filesystem is full";
+	default:
+		return "";
+	}
+}
+
+static int fail(const char *doing, const char *path, int err)
+{
+	log_error("memory directory: can't %s %s: %s%s", doing, path, errno_text(err), remedy(err));
+	return err;
+}
+
+static int check_path(const char *path)
+{
+	if (path[0] != '/') {
+		log_error("memory directory: '%s' depends on where the server is started: name it "
+			  "from / on (memory_dir)",
+			path);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* "rmemfs (998)", or the number alone. */
+static const char *user_text(uid_t uid, char text[USER_TEXT])
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(text, USER_TEXT, "%.32s (%u)", user->pw_name, uid);
+	else
+		snprintf(text, USER_TEXT, "%u", uid);
+	return text;
+}
+
+/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
+ * link to it, to read what is kept there. */
+static int check_owner(const char *path, const struct stat *st)
+{
+	char owner[USER_TEXT], us[USER_TEXT];
+
+	if (st->st_uid != geteuid() && st->st_uid != 0) {
+		log_error(
+			"memory directory: %s belongs to user %s, and the server runs as %s: run "
+			"it as that user, or name another directory (memory_dir); if what is in it "
+			"is this server's, give it back: chown -R %u %s; if it is nobody's, remove "
+			"it: rm -r %s",
+			path, user_text(st->st_uid, owner), user_text(geteuid(), us), geteuid(),
+			path, path);
+		return -EPERM;
+	}
+	if (!S_ISLNK(st->st_mode) && (st->st_mode & S_IWOTH)) {
+		log_error("memory directory: everybody can write to %s: chmod o-w it, or name "
+			  "another directory (memory_dir)",
+			path);
+		return -EPERM;
+	}
+	return 0;
+}
+
+/* One that is there. */
+static int check_directory(const char *path)
+{
+	struct stat st;
+	int err;
+
+	if (lstat(path, &st) != 0)
+		return fail("make", path, -errno);
+	if (S_ISLNK(st.st_mode)) {
+		err = check_owner(path, &st);
+		if (err)
+			return err;
+		if (stat(path, &st) != 0)
+			return fail("follow", path, -errno);
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		log_error("memory directory: %s is not a directory: remove it, or name another one "
+			  "(memory_dir)",
+			path);
+		return -ENOTDIR;
+	}
+	return check_owner(path, &st);
+}
+
+static int make_directory(const char *path)
+{
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return fail("make", path, -errno);
+	return check_directory(path);
+}
+
+static const char *filesystem_name(unsigned long magic, char *hex, size_t len)
+{
+	switch (magic) {
+	case EXT4_SUPER_MAGIC:
+		return "ext2/3/4";
+	case XFS_SUPER_MAGIC:
+		return "xfs";
+	case BTRFS_SUPER_MAGIC:
+		return "btrfs";
+	case OVERLAYFS_SUPER_MAGIC:
+		return "overlay";
+	case NFS_SUPER_MAGIC:
+		return "nfs";
+	case RAMFS_MAGIC:
+		return "ramfs";
+	case HUGETLBFS_MAGIC:
+		return "hugetlbfs";
+	default:
+		snprintf(hex, len, "filesystem type %#lx", magic);
+		return hex;
+	}
+}
+
+static int check_filesystem(const char *path, bool huge_ok, uint64_t *block)
+{
+	struct statfs fs;
+	char hex[48];
+
+	if (statfs(path, &fs) != 0)
+		return fail("look at", path, -errno);
+	if ((unsigned long)fs.f_type == TMPFS_MAGIC ||
+		(huge_ok && (unsigned long)fs.f_type == HUGETLBFS_MAGIC)) {
+		*block = (uint64_t)fs.f_bsize;
+		return 0;
+	}
+	log_error("memory directory: %s is on %s; it must be on tmpfs%s, such as below /dev/shm",
+		path, filesystem_name((unsigned long)fs.f_type, hex, sizeof(hex)),
+		huge_ok ? " or hugetlbfs" : "");
+	return -EINVAL;
+}
+
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+/* As it stands in the lock's file. */
+static void read_holder(int fd, char *holder, size_t len)
+{
+	ssize_t n = read(fd, holder, len - 1);
+
+	holder[n > 0 ? strcspn(holder, "\n") : 0] = '\0';
+	if (!holder[0])
+		snprintf(holder, len, "unknown");
+}
+
+static int take_lock(struct memdir *dir)
+{
+	char path[1200], holder[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/lock", dir->path);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return fail("open", path, -errno);
+	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+		read_holder(fd, holder, sizeof(holder));
+		log_error("memory directory: %s is in use by another server (pid %s): stop it, or "
+			  "name another directory (memory_dir)",
+			dir->path, holder);
+		close(fd);
+		return -EAGAIN;
+	}
+	if (ftruncate(fd, 0) != 0 || dprintf(fd, "%d\n", getpid()) < 0)
+		log_warning("memory directory: can't write to %s: %s", path, errno_text(errno));
+	dir->lock_fd = fd;
+	return 0;
+}
+
+/* ---- the boot -------------------------------------------------------------------------------- */
+
+static int read_line(const char *path, char *line, size_t len)
+{
+	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, line, len - 1);
+	if (n < 0)
+		return -errno;
+	line[n] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return 0;
+}
+
+/* All or nothing of it, whenever this is killed. */
+static int write_line(const char *path, const char *line)
+{
+	char made[1300];
+	int fd, err = 0;
+
+	snprintf(made, sizeof(made), "%s.new", path);
+	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	CRASH_POINT("memdir.write");
+	if (dprintf(fd, "%s\n", line) < 0 || rename(made, path) != 0)
+		err = -errno;
+	CRASH_POINT("memdir.written");
+	close(fd);
+	return err;
+}
+
+static int remove_files(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	int err = 0;
+
+	if (!d)
+		return -errno;
+	while ((entry = readdir(d)))
+		if (entry->d_name[0] != '.' && unlinkat(dirfd(d), entry->d_name, 0) != 0)
+			err = -errno;
+	closedir(d);
+	return err;
+}
+
+static int start_empty(struct memdir *dir)
+{
+	char path[1200];
+	int err = 0;
+
+	snprintf(path, sizeof(path), "%s/store_id", dir->path);
+	if (unlink(path) != 0 && errno != ENOENT)
+		err = -errno;
+	if (!err)
+		err = remove_files(dir->store);
+	if (!err)
+		err = remove_files(dir->regions);
+	if (!err)
+		err = remove_files(dir->peers);
+	if (err)
+		log_error("memory directory: can't empty %s: %s", dir->path, errno_text(err));
+	return err;
+}
+
+/* Files without length are what is left of a first start that was killed. */
+static bool has_bytes(const char *path)
+{
+	DIR *d = opendir(path);
+	struct dirent *entry;
+	bool found = false;
+	struct stat st;
+
+	if (!d)
+		return false;
+	while (!found && (entry = readdir(d)))
+		found = entry->d_name[0] != '.' && fstatat(dirfd(d), entry->d_name, &st, 0) == 0 &&
+			st.st_size > 0;
+	closedir(d);
+	return found;
+}
+
+/* Regions without a store hold what nobody can name: its pages would pass for zeros. */
+static int judge_store(struct memdir *dir)
+{
+	char path[1200];
+
+	dir->content = has_bytes(dir->store) ? MEMDIR_KEPT : MEMDIR_NEW;
+	if (dir->content == MEMDIR_KEPT)
+		return 0;
+	snprintf(path, sizeof(path), "%s/store_id", dir->path);
+	if (access(path, F_OK) != 0 || !has_bytes(dir->regions))
+		return 0;
+	log_error("memory directory: the store in %s is missing or empty, and the regions in %s "
+		  "belong to one",
+		dir->store, dir->regions);
+	memdir_tell_remedy(dir, -EBADMSG);
+	return -EBADMSG;
+}
+
+static bool is_boot_id(const char *text)
+{
+	return strlen(text) == BOOT_ID_DIGITS &&
+	       strspn(text, "0123456789abcdef-") == BOOT_ID_DIGITS;
+}
+
+/* Finds out what is there, and changes nothing. current: this boot's id. */
+static int judge(struct memdir *dir, char current[BOOT_ID_BYTES])
+{
+	char path[1200], stored[BOOT_ID_BYTES] = "";
+	int err = read_line("/proc/sys/kernel/random/boot_id", current, BOOT_ID_BYTES);
+
+	if (err) {
+		log_error("can't read the machine's boot id: %s", errno_text(err));
+		return err;
+	}
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
+	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0) {
+		dir->content = MEMDIR_UNRESTORED;
+		return memdir_is_restoring(dir) ? 0 : judge_store(dir);
+	}
+	dir->content = is_boot_id(stored) ? MEMDIR_EARLIER_BOOT : MEMDIR_NEW;
+	if (dir->content == MEMDIR_NEW && has_bytes(dir->store)) {
+		log_error("memory directory: %s is missing or damaged: whether the store beside it "
+			  "is of this boot can't be told",
+			path);
+		memdir_tell_remedy(dir, -EBADMSG);
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* What is there is of use, or it is emptied and of this boot. */
+static int take_over(struct memdir *dir)
+{
+	char path[1200], current[BOOT_ID_BYTES];
+	int err = judge(dir, current);
+
+	if (err || dir->content == MEMDIR_KEPT)
+		return err;
+	if (dir->content == MEMDIR_UNRESTORED)
+		log_notice(
+			"%s holds a part of a snapshot, whose restoration was not ended: starting "
+			"empty",
+			dir->path);
+	else if (dir->content == MEMDIR_EARLIER_BOOT)
+		log_notice("%s is of an earlier boot of this machine: starting empty", dir->path);
+	err = start_empty(dir);
+	if (err)
+		return err;
+	if (dir->content == MEMDIR_UNRESTORED)
+		return memdir_end_restore(dir);
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
+	err = write_line(path, current);
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+static void format_store_id(const uint8_t *id, size_t len, char text[STORE_ID_TEXT])
+{
+	text[0] = '\0';
+	for (size_t i = 0; i < len && i < STORE_ID_BYTES_MAX; i++)
+		snprintf(text + 2 * i, 3, "%02x", id[i]);
+}
+
+static void store_id_path(const struct memdir *dir, char *path, size_t len)
+{
+	snprintf(path, len, "%s/store_id", dir->path);
+}
+
+bool memdir_has_store_id(const struct memdir *dir)
+{
+	char path[1200];
+
+	store_id_path(dir, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+int memdir_check_store_id(
+	const struct memdir *dir, const uint8_t *id, size_t len, char *why, size_t whylen)
+{
+	char path[1200], text[STORE_ID_TEXT], stored[STORE_ID_TEXT + 1] = "";
+	int err;
+
+	if (!memdir_has_store_id(dir))
+		return 0;
+	format_store_id(id, len, text);
+	store_id_path(dir, path, sizeof(path));
+	err = read_line(path, stored, sizeof(stored));
+	if (!err && strcmp(stored, text) == 0)
+		return 0;
+	snprintf(why, whylen, "the regions belong to store '%s' (%s), and in %s is store '%s'",
+		stored, path, dir->store, text);
+	return err ? err : -EBADMSG;
+}
+
+int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len)
+{
+	char path[1200], text[STORE_ID_TEXT], why[4096];
+	int err = memdir_check_store_id(dir, id, len, why, sizeof(why));
+
+	if (err)
+		log_error("memory directory: %s", why);
+	if (err || memdir_has_store_id(dir))
+		return err;
+	format_store_id(id, len, text);
+	store_id_path(dir, path, sizeof(path));
+	err = write_line(path, text);
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+void memdir_tell_remedy(const struct memdir *dir, int err)
+{
+	if (err == -EPROTONOSUPPORT)
+		log_error("memory directory: %s was left as it is: start the rmemfs-server that "
+			  "made it, or, to begin empty, move it away or remove it with all files: "
+			  "rm -r %s",
+			dir->path, dir->path);
+	else if (err == -EBADMSG)
+		log_error(
+			"memory directory: %s is not served and was left as it is; its files can't "
+			"be recovered from it. To begin empty, move it away or remove it: rm -r %s",
+			dir->path, dir->path);
+}
+
+static void set_paths(struct memdir *dir, const char *path)
+{
+	snprintf(dir->path, sizeof(dir->path), "%s", path);
+	snprintf(dir->regions, sizeof(dir->regions), "%s/regions", path);
+	snprintf(dir->store, sizeof(dir->store), "%s/store", path);
+	snprintf(dir->peers, sizeof(dir->peers), "%s/peers", path);
+}
+
+static void restore_mark(const struct memdir *dir, char *path, size_t len)
+{
+	snprintf(path, len, "%s/restoring", dir->path);
+}
+
+int memdir_begin_restore(const struct memdir *dir)
+{
+	char path[1200];
+	int err;
+
+	restore_mark(dir, path, sizeof(path));
+	err = write_line(path, "incomplete");
+	if (err)
+		log_error("memory directory: can't write %s: %s", path, errno_text(err));
+	return err;
+}
+
+bool memdir_is_restoring(const struct memdir *dir)
+{
+	char path[1200];
+
+	restore_mark(dir, path, sizeof(path));
+	return access(path, F_OK) == 0;
+}
+
+bool memdir_is_new(const struct memdir *dir)
+{
+	return !has_bytes(dir->store);
+}
+
+int memdir_end_restore(const struct memdir *dir)
+{
+	char path[1200];
+	int err;
+
+	restore_mark(dir, path, sizeof(path));
+	err = unlink(path) ? -errno : 0;
+	if (err)
+		log_error("memory directory: can't remove %s: %s", path, errno_text(err));
+	return err;
+}
+
+int memdir_open(const char *path, struct memdir *dir)
+{
+	uint64_t block;
+	int err = check_path(path);
+
+	if (err)
+		return err;
+	set_paths(dir, path);
+	err = make_directory(dir->path);
+	if (!err)
+		err = check_filesystem(dir->path, false, &block);
+	if (err)
+		return err;
+	err = take_lock(dir);
+	CRASH_POINT("memdir.locked");
+	if (!err)
+		err = make_directory(dir->regions);
+	if (!err)
+		err = make_directory(dir->store);
+	if (!err)
+		err = make_directory(dir->peers);
+	if (!err)
+		err = check_filesystem(dir->regions, true, &dir->regions_block);
+	if (!err)
+		err = check_filesystem(dir->store, false, &block);
+	if (!err)
+		err = take_over(dir);
+	return err;
+}
+
+/* ---- looked at ------------------------------------------------------------------------------- */
+
+static int first_of(int err, int later)
+{
+	return err ? err : later;
+}
+
+/* The start would make it. */
+static int look_above(const char *path)
+{
+	autofree char *copy = strdup(path);
+	char *above = copy ? dirname(copy) : NULL;
+	uint64_t block;
+
+	if (!above)
+		return -ENOMEM;
+	if (faccessat(AT_FDCWD, above, W_OK | X_OK, AT_EACCESS) != 0)
+		return fail("make", path, -errno);
+	return check_filesystem(above, false, &block);
+}
+
+/* A part of the directory, which need not be there yet. */
+static int look_at_part(const char *path, bool huge_ok, uint64_t *block)
+{
+	int err;
+
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return 0;
+	err = check_directory(path);
+	err = first_of(err, check_filesystem(path, huge_ok, block));
+	if (!err && faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0)
+		return fail("use", path, -errno);
+	return err;
+}
+
+/* Nothing that holds the lock is disturbed by this. */
+static int look_at_lock(struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
+{
+	char path[1200];
+
+	snprintf(path, sizeof(path), "%s/lock", dir->path);
+	dir->lock_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (dir->lock_fd < 0 && errno == ENOENT &&
+		faccessat(AT_FDCWD, dir->path, W_OK | X_OK, AT_EACCESS) == 0)
+		return 0;
+	if (dir->lock_fd < 0)
+		return fail("open", path, -errno);
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	read_holder(dir->lock_fd, holder, MEMDIR_HOLDER_TEXT);
+	return 0;
+}
+
+int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
+{
+	char current[BOOT_ID_BYTES];
+	uint64_t block;
+	int err = check_path(path);
+
+	*dir = (struct memdir){.lock_fd = -1, .regions_block = PAGE_BYTES};
+	holder[0] = '\0';
+	if (err)
+		return err;
+	set_paths(dir, path);
+	if (access(path, F_OK) != 0 && errno == ENOENT)
+		return look_above(path);
+	err = check_directory(dir->path);
+	if (!err)
+		err = check_filesystem(dir->path, false, &block);
+	/* Of somebody else's nothing more is to be said. */
+	if (err)
+		return err;
+	err = look_at_part(dir->regions, true, &dir->regions_block);
+	err = first_of(err, look_at_part(dir->store, false, &block));
+	err = first_of(err, look_at_part(dir->peers, false, &block));
+	err = first_of(err, look_at_lock(dir, holder));
+	if (holder[0])
+		dir->content = MEMDIR_KEPT;
+	return err || holder[0] ? err : judge(dir, current);
+}
+
+void memdir_warn_of_logout(const struct memdir *dir)
+{
+	/* Users below it are the system's, which logind leaves alone; so it does root. */
+	enum { LOGIN_UID_MIN = 1000, NOBODY_UID = 65534 };
+	uid_t uid = geteuid();
+	autofree char *real = realpath(dir->path, NULL);
+	char user[USER_TEXT];
+
+	if (uid < LOGIN_UID_MIN || uid == NOBODY_UID || !real ||
+		strncmp(real, "/dev/shm/", strlen("/dev/shm/")) != 0)
+		return;
+	log_warning("memory directory: %s is lost when user %s logs out: systemd-logind removes "
+		    "that user's files in /dev/shm then (RemoveIPC). Run the server as a system "
+		    "user, as the unit does, or set RemoveIPC=no in logind.conf",
+		dir->path, user_text(uid, user));
+}
+
+/* ---- for checks ------------------------------------------------------------------------------ */
+
+/* A first start makes the lock, regions/, and then store/; it may have been killed between. */
+static bool is_foreign(const struct memdir *dir)
+{
+	struct dirent *entry;
+	bool foreign = false;
+	DIR *d;
+
+	if (access(dir->store, F_OK) == 0)
+		return false;
+	d = opendir(dir->path);
+	while (d && (entry = readdir(d)))
+		foreign |= entry->d_name[0] != '.' && strcmp(entry->d_name, "lock") != 0 &&
+			   strcmp(entry->d_name, "regions") != 0;
+	if (d)
+		closedir(d);
+	return foreign || !d;
+}
+
+int memdir_inspect(const char *path, struct memdir *dir)
+{
+	char lock[1200], holder[32] = "";
+	int err;
+
+	set_paths(dir, path);
+	snprintf(lock, sizeof(lock), "%s/lock", dir->path);
+	dir->lock_fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (dir->lock_fd < 0 && (errno == EACCES || errno == EPERM))
+		return fail("open", lock, -errno);
+	if (dir->lock_fd < 0 && access(path, F_OK) != 0) {
+		err = -errno;
+		log_error("can't check %s: %s", path, errno_text(err));
+		return err;
+	}
+	if (dir->lock_fd < 0 || is_foreign(dir)) {
+		log_error("%s is no memory directory of rmemfs-server", path);
+		return -EINVAL;
+	}
+	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	read_holder(dir->lock_fd, holder, sizeof(holder));
+	log_error("%s is in use by a server (pid %s): stop it first", path, holder);
+	return -EAGAIN;
+}
+
+int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)
+{
+	char path[1200], stored[BOOT_ID_BYTES] = "", current[BOOT_ID_BYTES] = "";
+
+	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
+	if (read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current)) == 0 &&
+		read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
+		return 0;
+	if (!is_boot_id(stored) && !has_bytes(dir->store))
+		return 0; /* a first start that was killed */
+	if (is_boot_id(stored))
+		snprintf(why, whylen,
+			"%s is of another boot of this machine: a start would begin empty", path);
+	else
+		snprintf(why, whylen, "%s is missing or damaged", path);
+	return -EBADMSG;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static int refuse_room(const char *what, uint64_t bytes, uint64_t room, const char *where)
+{
+	char need[32], have[32];
+
+	size_format(bytes, need, sizeof(need));
+	size_format(room, have, sizeof(have));
+	log_error("%s: needed %s, free %s in %s; make the exports smaller or the memory larger",
+		what, need, have, where);
+	return -EFBIG;
+}
+
+/* MemAvailable, or UINT64_MAX where it can't be told. */
+static uint64_t available_memory(void)
+{
+	FILE *f = fopen("/proc/meminfo", "re");
+	uint64_t kib = UINT64_MAX >> 10;
+	char line[128];
+
+	if (!f)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
+			break;
+	fclose(f);
+	return kib << 10;
+}
+
+static uint64_t count_huge_pages(uint64_t page_bytes, const char *which)
+{
+	char path[128], line[32];
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s",
+		(unsigned long long)page_bytes >> 10, which);
+	return read_line(path, line, sizeof(line)) ? 0 : strtoull(line, NULL, 10);
+}
+
+/* Those set aside and promised to nobody, and those that the kernel may still make. */
+static uint64_t available_huge_bytes(uint64_t page_bytes)
+{
+	uint64_t have = count_huge_pages(page_bytes, "free_hugepages") +
+			count_huge_pages(page_bytes, "nr_overcommit_hugepages");
+	uint64_t taken = count_huge_pages(page_bytes, "resv_hugepages") +
+			 count_huge_pages(page_bytes, "surplus_hugepages");
+
+	return (have - min_u64(have, taken)) * page_bytes;
+}
+
+/* Of the nearest directory that is there: a start makes the others. */
+static int find_filesystem(const char *path, struct statfs *fs, char *found, size_t len)
+{
+	snprintf(found, len, "%s", path);
+	while (statfs(found, fs) != 0) {
+		char *slash = strrchr(found, '/');
+
+		if (errno != ENOENT || !slash || slash == found)
+			return -errno;
+		*slash = '\0';
+	}
+	return 0;
+}
+
+/* Whether both are on, or will be made on, one filesystem. */
+static bool is_beside(const char *path, const char *other)
+{
+	char found[1200];
+	struct stat a, b;
+	struct statfs fs;
+
+	if (find_filesystem(path, &fs, found, sizeof(found)) || stat(found, &a))
+		return true;
+	if (find_filesystem(other, &fs, found, sizeof(found)) || stat(found, &b))
+		return true;
+	return a.st_dev == b.st_dev;
+}
+
+int memdir_check_room(
+	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what)
+{
+	char found[1200];
+	struct statfs fs;
+	uint64_t room, available;
+	int err;
+
+	if (!bytes)
+		return 0;
+	err = find_filesystem(path, &fs, found, sizeof(found));
+	if (err)
+		return fail("look at", path, err);
+	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+	if (before && is_beside(path, other))
+		room -= min_u64(room, before);
+	/* A tmpfs without a size limit reports no blocks at all. */
+	if (fs.f_blocks && bytes > room)
+		return refuse_room(what, bytes, room, path);
+	if ((unsigned long)fs.f_type == HUGETLBFS_MAGIC) {
+		available = available_huge_bytes((uint64_t)fs.f_bsize);
+		return bytes > available ? refuse_room(what, bytes, available,
+						   "this machine's huge pages (vm.nr_hugepages)")
+					 : 0;
+	}
+	available = available_memory();
+	available -= min_u64(available, before);
+	return bytes > available ? refuse_room(what, bytes, available, "this machine's memory") : 0;
+}

@@ -1,0 +1,42 @@
+/* regions.h - files of memory: made, allocated, mapped and registered, many at once.
+ *
+ * Allocation and registration touch every page, which takes seconds for large memory; so each is
+ * spread over threads, one region at a time, with a line of progress now and then.
+ *
+ * OWNERSHIP  regions_prepare() and region_file_map() open and map; region_file_close() undoes it.
+ * THREADS    The threads live within the call that starts them.
+ * ERRORS     0 or -errno; the reason is logged.
+ */
+#ifndef RMEMFS_SERVER_MEMORY_REGIONS_H
+#define RMEMFS_SERVER_MEMORY_REGIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/transport/transport.h"
+#include "server/config/config.h"
+
+struct region_file {
+	char path[1400];
+	uint64_t len;
+	int fd, rofd; /* -1: not open */
+	void *addr;
+	bool made; /* by this start */
+};
+
+/* Opens, allocates and maps all. On failure some may be open. Where the kernel has no huge pages,
+ * small ones do: that is logged and no failure. */
+int regions_prepare(
+	struct region_file *files, uint32_t n, enum huge_pages huge, const struct numa_place *numa);
+/* Opens and maps one as it is, with the length it has. */
+int region_file_map(struct region_file *file);
+void region_file_close(struct region_file *file);
+
+/* Whether this process may lock so many bytes; limit: RLIMIT_MEMLOCK for people. */
+bool regions_can_lock(uint64_t bytes, char *limit, size_t len);
+
+/* Registers all with a transport: out[n], NULL at first, is filled also in part on failure. */
+int regions_register(
+	struct transport *t, const struct region_file *files, uint32_t n, struct region **out);
+
+#endif

@@ -1,0 +1,255 @@
+/* meta.h - the metadata core: executes file RPCs on the store and the space of every export.
+ *
+ * The metadata thread collects the requests that are pending, opens one batch, executes them, and
+ * sends the replies only after the batch has been committed:
+ *
+ *     meta_begin
+ *       meta_reply_find -> stored reply, or meta_execute, then meta_reply_store for mutating ones
+ *       meta_session_put, meta_session_end, meta_reclaim ...
+ *     meta_commit        (or meta_abort: nothing of the batch has happened, in memory neither)
+ *
+ * After an error of the store the batch is aborted and its requests are run again one by one, so
+ * that one request's failure is its own.
+ *
+ * Every page of an export is in one state: free (zero) -> granted to a session -> in a file ->
+ * dirty (nobody can reach it; to be scrubbed) -> free. States but "in a file" are stored as runs.
+ * The scrubber's thread zeroes dirty pages; deleting long files is cut into pieces (the reaper).
+ *
+ * OWNERSHIP  struct meta owns the LMDB environment, the space tables and the scrubber's thread. The
+ *            regions' mappings are the caller's and outlive it.
+ * THREADS    The metadata thread only. The scrubber touches dirty pages, nothing else.
+ * ERRORS     0 or -errno. why gets a line for people.
+ */
+#ifndef RMEMFS_SERVER_META_META_H
+#define RMEMFS_SERVER_META_META_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/rpc/rpc.h"
+#include "common/base/types.h"
+#include "server/record/quota_limit.h"
+
+struct kept_values;
+struct meta;
+
+enum { META_STORE_ID_BYTES = 16 };
+
+struct meta_export {
+	const char *name;
+	uint64_t npages; /* of data */
+	uint32_t nregions;
+	uint64_t region_pages; /* of each region but the last, which has the rest */
+	/* Of regions whose files are there, those to go too; from the first on, without a gap, all
+	 * whole but the last. Less than npages: as many as that. */
+	uint64_t mapped_pages;
+	void *const *bases;      /* [of them all] where each is mapped */
+	const char *missing;     /* the first region's file that this start had to make, or NULL */
+	uint32_t missing_region; /* its index */
+	const bool *used;    /* [nregions] the file was there before, with whatever; NULL: none */
+	uint64_t max_inodes; /* 0: as many as the store has room for */
+	const struct quota_limit *quotas; /* [nquotas] */
+	unsigned nquotas;
+};
+
+struct meta_config {
+	const char *dir;      /* of the store: on tmpfs, exists */
+	uint64_t store_bytes; /* LMDB's map size, allocated whole at open */
+	const struct meta_export *exports;
+	unsigned nexports;
+};
+
+/* Opens or makes the store. An export that is not in the store is made; one that is larger than the
+ * stored one by whole regions has grown; a smaller one shrinks, by whole regions, and then only the
+ * first nregions are used (-EINVAL: more is in use; -EBUSY: a session has pages in what is to go);
+ * another size is refused (-EINVAL); one that is stored but not configured is kept untouched.
+ * -ENOSPC: the memory is not there (needed and free named); -EBADMSG: the store is damaged, or a
+ * region of a stored export is missing; -EPROTONOSUPPORT: another version made it. After an error
+ * nothing has changed, but that exports may have shrunk. */
+int meta_open(const struct meta_config *config, struct meta **out, char *why, size_t whylen);
+
+/* What meta_open() would do with an export. */
+struct meta_look {
+	bool stored;
+	uint64_t npages, used; /* of the stored one: in all, and in files */
+	int err;               /* it would be refused: */
+	char why[512];
+};
+/* The same store with nothing changed: fills looks[config->nexports], whose bases are not looked
+ * at. -ENOENT: there is none yet; else errors as meta_open()'s of the store itself, with why. */
+int meta_look(const struct meta_config *config, struct meta_look *looks,
+	uint8_t store_id[META_STORE_ID_BYTES], char *why, size_t whylen);
+void meta_close(struct meta *m);
+const uint8_t *meta_store_id(const struct meta *m);
+/* True where meta_open made the store new. */
+bool meta_is_new(const struct meta *m);
+
+/* ---- batches --------------------------------------------------------------------------------- */
+
+int meta_begin(struct meta *m);
+int meta_commit(struct meta *m);
+void meta_abort(struct meta *m);
+
+/* On whose behalf a request runs. */
+struct meta_ctx {
+	unsigned export_index; /* into meta_config.exports */
+	uint64_t session;
+	bool read_only; /* changes of files and names, and what prepares them: -EROFS */
+	bool shared;    /* others may write, too: what it may do with an inode needs a lease */
+	uint32_t lease_limit; /* of those that the session may keep */
+	uint32_t lock_limit;  /* of those that it may have */
+	int64_t now;          /* ns, the server's clock: one value a batch */
+	/* Of an inode: the leases that others wait for who came before (lease_bit()); and whether
+	 * one that can be done without had better not be given, since it would soon be taken away.
+	 * NULL: none and no. */
+	uint8_t (*wanted)(const void *asker, uint64_t ino);
+	bool (*restless)(const void *asker, uint64_t ino);
+	/* Sessions that write the export, or are about to: each is granted its share. NULL: one. */
+	unsigned (*sharers)(const void *asker);
+	/* Whether what is dirty, and not yet to be reused, will be in time. NULL: it will. */
+	bool (*dirty_comes)(const void *asker);
+	const void *asker;
+	struct kept_values *kept; /* see kept.h; NULL: nothing is */
+};
+
+enum meta_result {
+	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */
+	META_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
+		    * meta_reclaim has freed some. Nothing was changed. */
+	META_WAIT, /* another session has a lease that is in the way, see meta_wait(): run it again
+		    * when that is gone. Nothing was changed, but that who waits with LEASE has none
+		    * of the inode. */
+};
+
+/* What the last request that gave META_WAIT waits for: that no other session has of the inode what
+ * conflicts with this type. */
+struct meta_wait {
+	uint64_t ino;
+	uint8_t type; /* enum lease_type */
+};
+
+/* Executes one request of RPC_LOOKUP and above. rep: op, slot and seq are the caller's; status and
+ * body are filled. tail: where a reply's tail may be written, in place; rep's tail points there.
+ * READLINK's target points into the batch's transaction: encode the reply before the batch ends.
+ * Returns a meta_result, or -errno when the store failed: abort the batch. */
+int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
+	struct rpc_reply *rep, struct wire_out *tail);
+
+struct meta_wait meta_wait(const struct meta *m);
+/* Whether the last request, which was refused with -ENOSPC or parked, lacked pages, or memory for
+ * metadata that is kept for those which were granted: it may have what others were granted and do
+ * not use. */
+bool meta_lacks_pages(const struct meta *m);
+
+/* Calls fn for each record that sessions have of an inode; outside batches. */
+struct lease_record;
+int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lease_record *record, void *arg), void *arg);
+/* The same for its locks, and for those who wait for one. */
+struct lock;
+struct lock_wait;
+struct lock_waited;
+int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
+	bool (*fn)(const struct lock *lock, void *arg), void *arg);
+void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
+	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+void meta_locks_waited(const struct meta *m, unsigned export_index,
+	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
+/* What a session has, as it was last committed. */
+struct holder_counts meta_holder(const struct meta *m, unsigned export_index, uint64_t session);
+/* Grows with each record that goes because its session has ended. */
+uint64_t meta_leases_ended(const struct meta *m);
+
+/* Of a LOCK or GETLK that was run since this was asked last and found a lock in its way: the
+ * session that has it. 0: none. */
+uint64_t meta_lock_holder(struct meta *m);
+/* Those that wait for locks: see lock_wait.h. Outside batches. Whether some may be had now; else
+ * *next_ms is when to ask again, or INT64_MAX. */
+bool meta_locks_due(const struct meta *m, int64_t *next_ms);
+/* Calls tell for each session that is to be told so. */
+int meta_locks_look(struct meta *m, void (*tell)(uint64_t session, void *arg), void *arg);
+/* Calls fn for each wait of which a session has been told so, and has not come, until it returns
+ * false: then the others are first the next time. False: one is left that fn was never called for.
+ */
+bool meta_locks_told(struct meta *m, uint64_t session,
+	bool (*fn)(uint64_t ino, uint64_t number, void *arg), void *arg);
+void meta_locks_untold(struct meta *m, uint64_t session);
+/* Whether another session waits for locks of this one. */
+int meta_locks_wanted(struct meta *m, uint64_t session, bool *wanted);
+unsigned meta_locks_waiting(const struct meta *m);
+
+/* The root's attributes, and totals for ATTACH and status. */
+struct meta_usage {
+	uint64_t npages, free_pages, granted_pages, dirty_pages;
+	uint64_t inodes, max_inodes; /* UINT64_MAX: no limit */
+	uint64_t store_bytes, store_used_bytes;
+	uint64_t transactions;                     /* that changed the store, since it was made */
+	unsigned offset_bits;                      /* directory offsets are below 1 << this */
+	uint64_t layouts, shared, exclusive, pins; /* leases of sessions at a shared export */
+	uint64_t locks;                            /* theirs */
+	unsigned lock_waits;
+};
+int meta_root(struct meta *m, unsigned export_index, struct attr *attr);
+void meta_usage(struct meta *m, unsigned export_index, struct meta_usage *usage);
+/* Whether somebody is limited: clients then reserve before they accept data. */
+bool meta_has_quotas(const struct meta *m, unsigned export_index);
+/* Calls fn for each owner that has a limit or something; outside batches. */
+struct quota_entry;
+int meta_quotas(struct meta *m, unsigned export_index,
+	void (*fn)(const struct quota_entry *entry, void *arg), void *arg);
+
+/* ---- stored replies -------------------------------------------------------------------------- */
+
+/* The last stored reply of a slot: its sequence number and the encoded message, which stays valid
+ * until the batch ends. -ENOENT: none. */
+int meta_reply_find(struct meta *m, uint64_t session, unsigned slot, uint64_t *seq,
+	const void **msg, size_t *len);
+int meta_reply_store(
+	struct meta *m, uint64_t session, unsigned slot, uint64_t seq, const void *msg, size_t len);
+
+/* ---- sessions -------------------------------------------------------------------------------- */
+
+struct meta_session {
+	uint64_t id; /* never 0, never used twice */
+	uint32_t export_index;
+	uint32_t flags; /* of ATTACH */
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance;
+	uint16_t nchannels;
+	char client[128]; /* for people; ATTACH's, made printable */
+};
+
+/* A new id; stored in the batch. */
+int meta_session_new(struct meta *m, struct meta_session *session);
+/* Stores other flags for a session; within a batch. */
+int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags);
+/* Calls fn for every stored session (configured exports only). Outside batches, at start. */
+int meta_session_each(
+	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg);
+/* Forgets the session: its grants become dirty, the unlinked inodes it kept are freed (by the
+ * reaper), its replies dropped. Call it when no channel of it can touch memory any more. */
+int meta_session_end(struct meta *m, unsigned export_index, uint64_t session);
+/* The same of one that has committed all it changed: no times change for what it had leased. */
+int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session);
+
+/* ---- reaping and scrubbing ------------------------------------------------------------------- */
+
+/* Readable when there is something to reclaim: the scrubber has finished a job, a committed batch
+ * has left work for it or for the reaper. Call meta_reclaim then. */
+int meta_scrub_fd(const struct meta *m);
+
+/* Within a batch: frees a bounded number of extents of reaped files, takes in what has been
+ * scrubbed, gives the scrubber more. *more: call again soon (reaping is left). *freed: pages that
+ * became free, so that parked requests are worth another try. What fails, for a damaged record,
+ * rests for a time that grows to a minute, and the rest of it goes on without; nothing parks for
+ * it. -ENOSPC: the store has no room even for this: nothing parks, and nothing asks for another
+ * try, until a batch has changed something. */
+int meta_reclaim(struct meta *m, bool *more, uint64_t *freed);
+
+/* After a restart, pages that were not free are not reused (scrubbed) before this was called for
+ * the export: when all its stored sessions have come back or ended, and one lease time has passed,
+ * since a dying process's connections may outlive it. Exports that meta_open made need no call. */
+void meta_allow_reuse(struct meta *m, unsigned export_index);
+
+#endif

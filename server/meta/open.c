@@ -1,0 +1,698 @@
+/* open.c - opens or makes the store: its superblock, the exports it knows. */
+#include "server/meta/meta_internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/random.h>
+
+#include "common/base/clock.h"
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
+#include "server/record/inode.h"
+#include "server/record/lease.h"
+#include "server/record/lock.h"
+#include "server/space/protect.h"
+#include "server/record/quota.h"
+#include "server/record/reaper.h"
+#include "server/base/resize.h"
+#include "server/store/store_format.h"
+
+enum {
+	SUPER_BYTES = STORE_MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8 + 8,
+	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
+};
+
+/* An eighth of the store's pages, within these: the most is for leases (ns_lease.c), of which
+ * several clients may each keep as many as they are let by default. */
+enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
+
+/* What failed, for meta_open's caller. */
+struct reason {
+	char *text;
+	size_t len;
+};
+
+/* ---- superblock ------------------------------------------------------------------------------ */
+
+int meta_save_super(struct meta *m)
+{
+	uint8_t buf[SUPER_BYTES];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put(&w, STORE_MAGIC, STORE_MAGIC_BYTES);
+	wire_put_u32(
+		&w, m->hash.bits == DIRENT_HASH_BITS_WIDE ? STORE_VERSION_WIDE : STORE_VERSION);
+	wire_put(&w, m->store_id, STORE_ID_BYTES);
+	wire_put(&w, m->hash.key, NAMEHASH_KEY_BYTES);
+	wire_put_u64(&w, m->now.next_session);
+	wire_put_u64(&w, m->now.lease_number);
+	return store_put(m->store, STORE_META, STORE_KEY(0), buf, sizeof(buf));
+}
+
+static int make_super(struct meta *m)
+{
+	if (getrandom(m->store_id, STORE_ID_BYTES, 0) != STORE_ID_BYTES ||
+		getrandom(m->hash.key, NAMEHASH_KEY_BYTES, 0) != NAMEHASH_KEY_BYTES)
+		return -EIO;
+	m->hash.bits = DIRENT_HASH_BITS;
+	m->now.next_session = 1;
+	return meta_save_super(m);
+}
+
+static int load_super(struct meta *m, const struct reason *why)
+{
+	char magic[STORE_MAGIC_BYTES];
+	struct store_val val;
+	struct wire_in r;
+	int err = store_get(m->store, STORE_META, STORE_KEY(0), &val);
+
+	if (err == -ENOENT) {
+		snprintf(why->text, why->len, "the store is damaged: it has no superblock");
+		return -EBADMSG;
+	}
+	if (err)
+		return err;
+	wire_in_init(&r, val.data, val.len);
+	wire_get(&r, magic, STORE_MAGIC_BYTES); /* store_verify() knows it, and the version */
+	m->hash.bits =
+		wire_get_u32(&r) == STORE_VERSION_WIDE ? DIRENT_HASH_BITS_WIDE : DIRENT_HASH_BITS;
+	wire_get(&r, m->store_id, STORE_ID_BYTES);
+	wire_get(&r, m->hash.key, NAMEHASH_KEY_BYTES);
+	m->now.next_session = wire_get_u64(&r);
+	m->now.lease_number = wire_get_u64(&r);
+	if (r.truncated || wire_in_left(&r)) {
+		snprintf(why->text, why->len,
+			"the store is damaged: its superblock has the wrong length");
+		return -EBADMSG;
+	}
+	return 0;
+}
+
+/* ---- exports --------------------------------------------------------------------------------- */
+
+int meta_save_volume(struct meta *m, const struct volume *v)
+{
+	uint8_t buf[VOLUME_BYTES_MAX];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u64(&w, v->space.npages);
+	wire_put_u32(&w, v->space.nregions);
+	wire_put_u64(&w, v->space.region_pages);
+	wire_put_u64(&w, v->now.next_ino);
+	wire_put_u64(&w, v->now.inodes);
+	wire_put(&w, v->name, strlen(v->name));
+	return store_put(m->store, STORE_META, STORE_KEY(v->id), buf, wire_out_len(&w));
+}
+
+static int decode_volume(
+	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v)
+{
+	struct wire_in r;
+	size_t len;
+
+	*v = (struct volume){.id = (uint16_t)key.hi};
+	wire_in_init(&r, val->data, val->len);
+	v->space.npages = wire_get_u64(&r);
+	v->space.nregions = wire_get_u32(&r);
+	v->space.region_pages = wire_get_u64(&r);
+	v->now.next_ino = wire_get_u64(&r);
+	v->now.inodes = wire_get_u64(&r);
+	len = wire_in_left(&r);
+	if (r.truncated || !len || len > EXPORT_NAME_MAX)
+		return store_damaged(m->store, STORE_META, key);
+	wire_get(&r, v->name, len);
+	return 0;
+}
+
+/* The export's stored record; -ENOENT: none, and *id is one that no other has. */
+static int find_volume(struct meta *m, const char *name, struct volume *out, uint16_t *id)
+{
+	struct store_key key;
+	struct store_val val;
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+
+	*id = 1;
+	while (!err) {
+		err = decode_volume(m, key, &val, out);
+		if (err || strcmp(out->name, name) == 0)
+			return err;
+		*id = (uint16_t)(out->id + 1);
+		err = store_next(m->store, STORE_META, &key, &val);
+	}
+	return err;
+}
+
+static int make_root(struct volume *v)
+{
+	struct inode root;
+
+	v->now.next_ino = ROOT_INO;
+	inode_init(v, &root, S_IFDIR | 0755, 0, 0, realtime_ns());
+	root.parent = ROOT_INO;
+	return inode_add(v, &root);
+}
+
+static int check_shape(
+	const struct meta_export *want, const struct volume *stored, const struct reason *why)
+{
+	uint64_t unit = stored->space.region_pages << PAGE_SHIFT;
+	uint64_t from = stored->space.npages << PAGE_SHIFT, to = want->npages << PAGE_SHIFT;
+	char have[32], wanted[32], choices[192];
+
+	if (stored->space.region_pages == want->region_pages &&
+		(from != to || stored->space.nregions == want->nregions) &&
+		resize_is_possible(from, to, unit))
+		return 0;
+	if (from == to) {
+		snprintf(why->text, why->len,
+			"export %s has %u regions of %" PRIu64
+			" bytes, and its files are %u of %" PRIu64
+			": a region's file has lost or gained bytes",
+			want->name, stored->space.nregions, stored->space.region_pages * PAGE_BYTES,
+			want->nregions, want->region_pages * PAGE_BYTES);
+		return -EBADMSG;
+	}
+	size_format(from, have, sizeof(have));
+	size_format(to, wanted, sizeof(wanted));
+	resize_choices(from, to, unit, choices, sizeof(choices));
+	snprintf(why->text, why->len, "export '%s' exists with %s and is configured with %s: %s",
+		want->name, have, wanted, choices);
+	return -EINVAL;
+}
+
+/* Its files had bytes there. */
+static int check_regions(
+	const struct meta_export *e, const struct volume *stored, const struct reason *why)
+{
+	static const char remedy[] = "put it back, or leave the export out of the configuration";
+	uint64_t there = max_u64(e->npages, e->mapped_pages);
+
+	if (e->missing && e->missing_region < stored->space.nregions)
+		snprintf(why->text, why->len, "export %s: its region %s was missing or empty: %s",
+			e->name, e->missing, remedy);
+	else if (e->npages < stored->space.npages && there < stored->space.npages)
+		snprintf(why->text, why->len,
+			"export %s: its region %s.%04" PRIu64 " is missing or has lost bytes: %s",
+			e->name, e->name, there / stored->space.region_pages, remedy);
+	else
+		return 0;
+	return -EBADMSG;
+}
+
+static bool shape_is_possible(const struct meta_export *e)
+{
+	return e->nregions && e->nregions <= UINT16_MAX && e->region_pages &&
+	       e->region_pages <= INT32_MAX &&
+	       e->nregions == div_round_up(e->npages, e->region_pages) &&
+	       strlen(e->name) <= EXPORT_NAME_MAX && *e->name;
+}
+
+/* With v's regions, which may be more than the export is to have. */
+static int set_volume(struct meta *m, struct volume *v, const struct meta_export *e)
+{
+	uint32_t n = v->space.nregions;
+
+	v->store = m->store;
+	v->space.store = m->store;
+	v->space.export_id = v->id;
+	memcpy(&v->generation, m->store_id, sizeof(v->generation));
+	v->bases = calloc(n, sizeof(*v->bases));
+	if (!v->bases)
+		return -ENOMEM;
+	memcpy(v->bases, e->bases, n * sizeof(*v->bases));
+	v->max_inodes = e->max_inodes ? e->max_inodes : UINT64_MAX;
+	v->protect = protect_new(&v->space, v->bases);
+	return v->protect ? 0 : -ENOMEM;
+}
+
+static int make_volume(struct meta *m, struct volume *v, uint16_t id, const struct meta_export *e)
+{
+	int err;
+
+	*v = (struct volume){.id = id};
+	memcpy(v->name, e->name, strlen(e->name) + 1);
+	v->space.npages = e->npages;
+	v->space.nregions = e->nregions;
+	v->space.region_pages = e->region_pages;
+	err = set_volume(m, v, e);
+	if (!err)
+		err = space_open(&v->space, true);
+	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
+		err = make_root(v);
+	return err ? err : meta_save_volume(m, v);
+}
+
+/* What is in a file that was there before is nothing: a start that was killed while it made the
+ * export larger has left it, or one that had made it smaller. */
+static int add_regions(
+	struct meta *m, struct volume *v, uint32_t first, const struct meta_export *e)
+{
+	char size[32];
+
+	for (uint32_t i = first; i < v->space.nregions; i++) {
+		int err = e->used && e->used[i] ? space_add_used_region(&v->space, i)
+						: space_add_region(&v->space, i);
+
+		if (err)
+			return err;
+	}
+	size_format(v->space.npages << PAGE_SHIFT, size, sizeof(size));
+	log_notice("export '%s' has grown to %s", v->name, size);
+	return meta_save_volume(m, v);
+}
+
+/* v has its stored shape; first: regions from there on are new. */
+static int load_volume(
+	struct meta *m, struct volume *v, const struct meta_export *e, uint32_t first)
+{
+	int err = set_volume(m, v, e);
+
+	if (!err)
+		err = space_open(&v->space, false);
+	if (!err && first < v->space.nregions)
+		err = add_regions(m, v, first, e);
+	if (!err)
+		err = quota_open(v, e->quotas, e->nquotas);
+	if (!err)
+		err = lease_open(v);
+	if (!err)
+		err = lock_open(v);
+	if (!err)
+		err = reap_open(v);
+	holders_commit(&v->holders);
+	return err;
+}
+
+/* The export as it is stored, once it is clear that it can be as it is configured; -ENOENT: it is
+ * new, and *id is its. */
+static int find_checked(struct meta *m, struct volume *v, uint16_t *id, const struct meta_export *e,
+	const struct reason *why)
+{
+	int err;
+
+	if (!shape_is_possible(e)) {
+		snprintf(why->text, why->len, "export %s: impossible name or regions", e->name);
+		return -EINVAL;
+	}
+	err = find_volume(m, e->name, v, id);
+	if (!err)
+		err = check_shape(e, v, why);
+	if (!err)
+		err = check_regions(e, v, why);
+	if (err)
+		*v = (struct volume){0};
+	return err;
+}
+
+static int open_volume(
+	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
+{
+	uint32_t stored;
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, why);
+
+	if (err == -ENOENT)
+		return make_volume(m, v, id, e);
+	if (err)
+		return err;
+	stored = v->space.nregions;
+	v->space.npages = e->npages;
+	v->space.nregions = e->nregions;
+	return load_volume(m, v, e, stored);
+}
+
+/* ---- smaller --------------------------------------------------------------------------------- */
+
+static void close_volume(struct volume *v)
+{
+	space_close(&v->space);
+	quota_close(v);
+	holders_fini(&v->holders);
+	protect_delete(v->protect);
+	free(v->bases);
+	*v = (struct volume){0};
+}
+
+/* Opens it with all regions that are stored, if these are more than it is to have. */
+static int open_to_shrink(
+	struct meta *m, struct volume *v, const struct meta_export *e, const struct reason *why)
+{
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, why);
+
+	if (!err && v->space.nregions <= e->nregions)
+		err = -ENOENT;
+	if (err) {
+		*v = (struct volume){0};
+		return err;
+	}
+	err = load_volume(m, v, e, v->space.nregions);
+	return err ? err : meta_count_ended(m, &m->now.nending);
+}
+
+static int shrink_one(struct meta *m, const struct meta_export *e, const struct reason *why)
+{
+	struct volume *v = &m->volumes[0];
+	int err = store_begin(m->store);
+
+	if (err)
+		return err;
+	err = open_to_shrink(m, v, e, why);
+	if (err) {
+		store_abort(m->store);
+		return err == -ENOENT ? 0 : err;
+	}
+	err = store_commit(m->store);
+	if (!err)
+		err = meta_shrink(m, v, e->nregions, why->text, why->len);
+	if (!err)
+		close_volume(v);
+	return err;
+}
+
+/* Whether all exports can be as they are configured, as far as can be told before. */
+static int check_all(struct meta *m, const struct meta_config *config, const struct reason *why)
+{
+	struct volume found;
+	uint16_t id;
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = load_super(m, why);
+	for (unsigned i = 0; !err && i < config->nexports; i++) {
+		err = find_checked(m, &found, &id, &config->exports[i], why);
+		if (err == -ENOENT)
+			err = 0;
+	}
+	store_abort(m->store);
+	return err;
+}
+
+/* Each by transactions of its own, before the one that all the rest depends on. The volume of one
+ * that fails is closed with all others. */
+static int shrink_all(struct meta *m, const struct meta_config *config, const struct reason *why)
+{
+	int err = check_all(m, config, why);
+
+	m->nvolumes = 1;
+	for (unsigned i = 0; !err && i < config->nexports; i++)
+		err = shrink_one(m, &config->exports[i], why);
+	if (!err)
+		m->nvolumes = config->nexports;
+	return err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static void close_volumes(struct meta *m)
+{
+	for (unsigned i = 0; i < m->nvolumes; i++)
+		close_volume(&m->volumes[i]);
+	free(m->volumes);
+}
+
+static int load(struct meta *m, const struct meta_config *config, const struct reason *why)
+{
+	int err = store_begin(m->store);
+
+	if (err)
+		return err;
+	err = m->is_new ? make_super(m) : load_super(m, why);
+	for (unsigned i = 0; !err && i < config->nexports; i++)
+		err = open_volume(m, &m->volumes[i], &config->exports[i], why);
+	if (!err)
+		err = meta_count_ended(m, &m->now.nending);
+	CRASH_POINT("store.loaded");
+	if (!err)
+		return store_commit(m->store);
+	store_abort(m->store);
+	return err;
+}
+
+static void set_reserve(struct meta *m)
+{
+	struct store_usage usage;
+
+	store_usage(m->store, &usage);
+	m->reserve = max_u64(RESERVE_MIN, min_u64(usage.npages / RESERVE_SHARE, RESERVE_MAX));
+}
+
+static void default_reason(const struct reason *why, const struct meta_config *config, int err)
+{
+	if (*why->text)
+		return;
+	snprintf(why->text, why->len, "cannot load the store in %s: %s", config->dir,
+		err == -EBADMSG ? "it is damaged" : errno_text(err));
+}
+
+int meta_open(const struct meta_config *config, struct meta **out, char *text, size_t len)
+{
+	struct reason why = {text, len};
+	autofree char *path = NULL;
+	struct meta *m;
+	int err;
+
+	*text = '\0';
+	m = calloc(1, sizeof(*m));
+	if (!m || asprintf(&path, "%s/store.mdb", config->dir) < 0) {
+		free(m);
+		return -ENOMEM;
+	}
+	lock_waits_init(&m->lock_waits);
+	m->nvolumes = config->nexports;
+	m->volumes = calloc(m->nvolumes, sizeof(*m->volumes));
+	err = m->volumes ? store_open(path, config->store_bytes, &m->store, &m->is_new, text, len)
+			 : -ENOMEM;
+	if (err)
+		goto err_volumes;
+	err = scrub_new(&m->scrub);
+	if (err)
+		goto err_store;
+	CRASH_POINT("store.tables");
+	set_reserve(m);
+	if (!m->is_new)
+		err = shrink_all(m, config, &why);
+	if (!err)
+		err = load(m, config, &why); /* the last that can fail: it commits */
+	if (err)
+		goto err_scrub;
+	if (meta_has_reclaim(m))
+		scrub_kick(m->scrub);
+	*out = m;
+	return 0;
+
+err_scrub:
+	scrub_delete(m->scrub);
+err_store:
+	store_close(m->store);
+err_volumes:
+	if (m->volumes)
+		close_volumes(m);
+	free(m);
+	default_reason(&why, config, err);
+	return err;
+}
+
+/* ---- for checks ------------------------------------------------------------------------------ */
+
+static int inspect_volume(struct meta *m, struct store_key key, const struct store_val *val)
+{
+	struct volume *v = &m->volumes[m->nvolumes];
+	struct meta_export shape;
+	int err = decode_volume(m, key, val, v);
+
+	if (err)
+		return err;
+	shape = (struct meta_export){.name = v->name,
+		.npages = v->space.npages,
+		.nregions = v->space.nregions,
+		.region_pages = v->space.region_pages};
+	if (key.hi > UINT16_MAX || !shape_is_possible(&shape))
+		return store_damaged(m->store, STORE_META, key);
+	v->store = v->space.store = m->store;
+	v->space.export_id = v->id;
+	memcpy(&v->generation, m->store_id, sizeof(v->generation));
+	v->bases = calloc(v->space.nregions, sizeof(*v->bases));
+	m->nvolumes++;
+	return v->bases ? 0 : -ENOMEM;
+}
+
+static int count_volumes(struct meta *m, size_t *n)
+{
+	struct store_key key;
+	int err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, NULL);
+
+	for (*n = 0; !err; ++*n)
+		err = store_next(m->store, STORE_META, &key, NULL);
+	return err == -ENOENT ? 0 : err;
+}
+
+static int inspect_volumes(struct meta *m)
+{
+	struct store_key key;
+	struct store_val val;
+	size_t n;
+	int err = count_volumes(m, &n);
+
+	if (err)
+		return err;
+	m->volumes = calloc(n + 1, sizeof(*m->volumes));
+	if (!m->volumes)
+		return -ENOMEM;
+	err = store_seek(m->store, STORE_META, STORE_KEY(1), &key, &val);
+	while (!err) {
+		err = inspect_volume(m, key, &val);
+		if (!err)
+			err = store_next(m->store, STORE_META, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+static int inspect(struct meta *m, const struct reason *why)
+{
+	int err = store_begin_read(m->store);
+
+	if (err)
+		return err;
+	err = load_super(m, why);
+	if (!err)
+		err = inspect_volumes(m);
+	store_abort(m->store);
+	if (err == -EBADMSG && !*why->text)
+		snprintf(why->text, why->len, "the store is damaged: the record of an export is");
+	return err;
+}
+
+static int open_inspected(const char *dir, struct meta **out, char *text, size_t len)
+{
+	autofree char *path = NULL;
+	struct meta *m;
+	int err;
+
+	*text = '\0';
+	m = calloc(1, sizeof(*m));
+	if (!m || asprintf(&path, "%s/store.mdb", dir) < 0) {
+		free(m);
+		return -ENOMEM;
+	}
+	m->inspected = true;
+	lock_waits_init(&m->lock_waits);
+	err = store_open_read(path, &m->store, text, len);
+	if (err)
+		meta_close(m);
+	else
+		*out = m;
+	return err;
+}
+
+int meta_inspect(const char *dir, struct meta **out, char *text, size_t len)
+{
+	struct meta *m;
+	int err = open_inspected(dir, &m, text, len);
+
+	if (err)
+		return err;
+	err = inspect(m, &(struct reason){text, len});
+	if (err)
+		meta_close(m);
+	else
+		*out = m;
+	return err;
+}
+
+/* ---- looked at ------------------------------------------------------------------------------- */
+
+/* Leaves v with the space that is stored. */
+static int look_at_stored(
+	struct meta *m, struct volume *v, const struct meta_export *e, struct meta_look *out)
+{
+	uint16_t id;
+	int err = find_checked(m, v, &id, e, &(struct reason){out->why, sizeof(out->why)});
+
+	if (err)
+		return err;
+	v->store = v->space.store = m->store;
+	v->space.export_id = v->id;
+	out->stored = true;
+	out->npages = v->space.npages;
+	err = space_open(&v->space, false);
+	if (!err)
+		out->used = space_in_file(&v->space);
+	return err;
+}
+
+/* As the only volume that is open: sessions are sought by that. */
+static void look_at_export(struct meta *m, const struct meta_export *e, struct meta_look *out)
+{
+	struct volume *v = &m->volumes[0];
+	int err = store_begin_read(m->store);
+
+	*out = (struct meta_look){0};
+	if (!err) {
+		err = look_at_stored(m, v, e, out);
+		store_abort(m->store);
+	}
+	if (!err && v->space.nregions > e->nregions)
+		err = meta_shrink_look(m, v, e->nregions, out->why, sizeof(out->why));
+	close_volume(v);
+	out->err = err == -ENOENT && !out->stored ? 0 : err;
+	if (out->err && !out->why[0])
+		snprintf(out->why, sizeof(out->why), "export '%s': the store says: %s", e->name,
+			errno_text(err));
+}
+
+int meta_look(const struct meta_config *config, struct meta_look *looks,
+	uint8_t store_id[META_STORE_ID_BYTES], char *text, size_t len)
+{
+	struct meta *m;
+	int err = open_inspected(config->dir, &m, text, len);
+
+	if (err)
+		return err;
+	m->volumes = calloc(1, sizeof(*m->volumes));
+	m->nvolumes = m->volumes ? 1 : 0;
+	err = m->volumes ? store_begin_read(m->store) : -ENOMEM;
+	if (!err) {
+		err = load_super(m, &(struct reason){text, len});
+		store_abort(m->store);
+	}
+	for (unsigned i = 0; !err && i < config->nexports; i++)
+		look_at_export(m, &config->exports[i], &looks[i]);
+	memcpy(store_id, m->store_id, META_STORE_ID_BYTES);
+	meta_close(m);
+	return err;
+}
+
+/* ---- closing --------------------------------------------------------------------------------- */
+
+void meta_close(struct meta *m)
+{
+	if (!m)
+		return;
+	for (unsigned i = 0; !m->inspected && i < m->nvolumes; i++)
+		protect_end(m->volumes[i].protect);
+	scrub_delete(m->scrub);
+	store_close(m->store);
+	lock_waits_fini(&m->lock_waits);
+	close_volumes(m);
+	free(m);
+}
+
+const uint8_t *meta_store_id(const struct meta *m)
+{
+	return m->store_id;
+}
+
+bool meta_is_new(const struct meta *m)
+{
+	return m->is_new;
+}

@@ -1,0 +1,187 @@
+/* reclaim.c - pages on their way back to free: reaped, taken from ended sessions, scrubbed. */
+#include "server/meta/meta_internal.h"
+
+#include <errno.h>
+
+#include "common/base/crash_point.h"
+#include "common/base/util.h"
+#include "server/space/protect.h"
+#include "server/record/reaper.h"
+
+/* How many extents a step frees, so that it fits into the store's reserve; and where little of that
+ * is left. */
+enum { STEP_SHARE = 16, STEP_MAX = 128, STEP_MIN = 32 };
+
+/* So many changes make what was given up before them available. */
+enum { FULL_TRIES = 2 };
+
+/* While a snapshot has no room aside for what it protects, its export's pages wait and other
+ * exports' don't. */
+static bool may_scrub(const struct volume *v)
+{
+	return space_has_dirty(&v->space) && protect_has_room(v->protect);
+}
+
+static bool is_full(const struct meta *m)
+{
+	return m->full_at && m->full_at == store_version(m->store);
+}
+
+bool meta_may_reclaim(const struct meta *m, const struct rest *rest)
+{
+	return rest_over(rest) && !is_full(m);
+}
+
+bool meta_has_reclaim(const struct meta *m)
+{
+	bool scrubs = rest_over(&m->scrub_rest);
+	bool room = scrubs && scrub_room(m->scrub) > 0;
+
+	if (is_full(m))
+		return false;
+	if (m->now.nending && rest_over(&m->drain_rest))
+		return true;
+	/* Those that there was no room for when they finished are told of by nobody again. */
+	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
+		return true;
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		const struct volume *v = &m->volumes[i];
+
+		if ((v->now.reap_files && rest_over(&v->reap_rest)) || (room && may_scrub(v)))
+			return true;
+	}
+	return false;
+}
+
+static int take_job(struct meta *m, const struct scrub_job *job, uint64_t *freed)
+{
+	struct space *sp = &m->volumes[job->export_index].space;
+
+	if (job->refused)
+		return space_still_dirty(sp, job->run);
+	*freed += job->run.npages;
+	return space_scrubbed(sp, job->run);
+}
+
+static int take_scrubbed(struct meta *m, bool *more, uint64_t *freed)
+{
+	while (m->ndone < SCRUB_JOBS && scrub_take(m->scrub, &m->done[m->ndone]))
+		m->ndone++;
+	*more |= m->ndone == SCRUB_JOBS;
+	for (; m->nused < m->ndone; m->nused++) {
+		int err = take_job(m, &m->done[m->nused], freed);
+
+		if (err)
+			return err;
+		CRASH_POINT("scrub.taken");
+	}
+	return 0;
+}
+
+static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
+{
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		struct volume *v = &m->volumes[i];
+		uint64_t finished = 0;
+		bool left = false;
+		bool due = v->now.reap_files && rest_over(&v->reap_rest);
+		int err = due ? reap_step(v, nextents, &left, &finished) : 0;
+
+		if (err)
+			return err;
+		if (due)
+			CRASH_POINT("reap.step");
+		*more |= left;
+		/* A file that was cut short can grow again: also worth another try. */
+		*freed += finished;
+	}
+	return 0;
+}
+
+static void choose_dirty(struct meta *m, unsigned index, unsigned room)
+{
+	struct volume *v = &m->volumes[index];
+	struct page_run run;
+
+	if (!may_scrub(v))
+		return;
+	while (m->ntodo < room && space_next_dirty(&v->space, SCRUB_JOB_PAGES, &run))
+		m->todo[m->ntodo++] = (struct scrub_job){
+			.protect = v->protect,
+			.export_index = index,
+			.run = run,
+			.addr = (char *)v->bases[run.region] + (size_t)run.page * PAGE_BYTES,
+			.len = (size_t)run.npages * PAGE_BYTES,
+		};
+}
+
+static int drain(struct meta *m, bool *more)
+{
+	bool left = false;
+	int err;
+
+	if (!m->now.nending || !rest_over(&m->drain_rest))
+		return 0;
+	err = rest_after(&m->drain_rest, meta_drain_session(m, &left));
+	CRASH_POINT("session.drained");
+	*more |= left;
+	return err;
+}
+
+static int room_for(struct meta *m, unsigned nextents)
+{
+	return meta_room(m, ROOM_PAGES + ROOM_PAGES_PER_REAPED * nextents, false);
+}
+
+/* Where others before have given pages up, a change that is next to nothing brings those. */
+static int no_room(struct meta *m, bool *more)
+{
+	if (m->full_tries++ < FULL_TRIES) {
+		*more = true;
+		return meta_save_super(m);
+	}
+	m->full_at = store_version(m->store);
+	m->full_tries = 0;
+	return -ENOSPC;
+}
+
+int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
+{
+	unsigned nextents = (unsigned)min_u64(m->reserve / STEP_SHARE, STEP_MAX);
+	int err;
+
+	*more = false;
+	*freed = 0;
+	scrub_clear(m->scrub);
+	err = room_for(m, nextents);
+	if (err == -ENOSPC && nextents > STEP_MIN) {
+		nextents = STEP_MIN;
+		err = room_for(m, nextents);
+	}
+	if (err)
+		return err == -ENOSPC ? no_room(m, more) : err;
+	m->full_tries = 0;
+	m->reclaiming = true;
+	if (rest_over(&m->scrub_rest))
+		err = rest_after(&m->scrub_rest, take_scrubbed(m, more, freed));
+	if (!err)
+		err = reap(m, nextents, more, freed);
+	if (!err)
+		err = drain(m, more);
+	if (err)
+		return err;
+	for (unsigned i = 0, room = scrub_room(m->scrub); i < m->nvolumes; i++)
+		choose_dirty(m, i, room);
+	return 0;
+}
+
+int meta_scrub_fd(const struct meta *m)
+{
+	return scrub_fd(m->scrub);
+}
+
+void meta_allow_reuse(struct meta *m, unsigned export_index)
+{
+	m->volumes[export_index].space.reuse = true;
+	scrub_kick(m->scrub);
+}

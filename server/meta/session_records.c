@@ -1,0 +1,404 @@
+/* session_records.c - the stored sessions, their end, and the replies kept for them. */
+#include "server/meta/meta_internal.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
+#include "server/record/inode.h"
+#include "server/record/lease.h"
+#include "server/record/lock.h"
+#include "server/record/quota.h"
+#include "server/record/reaper.h"
+#include "server/record/stage.h"
+
+/* Of one step of an ended session. */
+enum { DRAIN_ORPHANS = 16, DRAIN_REPLIES = 32, DRAIN_QUOTAS = 32, DRAIN_STAGED = 8 };
+/* Records that are looked at, and those that go. */
+enum { DRAIN_LOOK = 1024, DRAIN_LEASES = 16, DRAIN_LOCKS = 4 };
+
+enum { SESSION_ENDED = 1, SESSION_CLEAN = 2 };
+
+/* A session as it is stored: by the export's id, since the configuration may change. */
+struct record {
+	uint8_t state;
+	uint16_t export_id;
+	struct meta_session session;
+};
+
+enum {
+	RECORD_BYTES_MAX =
+		1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(((struct meta_session *)0)->client)
+};
+
+static int save(struct meta *m, const struct record *rec)
+{
+	const struct meta_session *s = &rec->session;
+	uint8_t buf[RECORD_BYTES_MAX];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u8(&w, rec->state);
+	wire_put_u16(&w, rec->export_id);
+	wire_put_u32(&w, s->flags);
+	wire_put(&w, s->owner, OWNER_BYTES);
+	wire_put_u64(&w, s->instance);
+	wire_put_u16(&w, s->nchannels);
+	wire_put(&w, s->client, strnlen(s->client, sizeof(s->client) - 1));
+	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
+}
+
+static int decode(
+	struct meta *m, struct store_key key, const struct store_val *val, struct record *rec)
+{
+	struct meta_session *s = &rec->session;
+	struct wire_in r;
+
+	*rec = (struct record){.session = {.id = key.hi}};
+	wire_in_init(&r, val->data, val->len);
+	rec->state = wire_get_u8(&r);
+	rec->export_id = wire_get_u16(&r);
+	s->flags = wire_get_u32(&r);
+	wire_get(&r, s->owner, OWNER_BYTES);
+	s->instance = wire_get_u64(&r);
+	s->nchannels = wire_get_u16(&r);
+	if (r.truncated || wire_in_left(&r) >= sizeof(s->client))
+		return store_damaged(m->store, STORE_SESSION, key);
+	wire_get(&r, s->client, wire_in_left(&r));
+	return 0;
+}
+
+int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
+	struct meta_session *session, uint16_t *export_id)
+{
+	struct record rec;
+	int err = decode(m, key, val, &rec);
+
+	*session = rec.session;
+	*export_id = rec.export_id;
+	return err;
+}
+
+bool meta_session_has_ended(const struct store_val *val)
+{
+	return *(const uint8_t *)val->data & SESSION_ENDED;
+}
+
+static int index_of(const struct meta *m, uint16_t export_id)
+{
+	for (unsigned i = 0; i < m->nvolumes; i++) {
+		if (m->volumes[i].id == export_id)
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+/* The next session at or after *id that belongs to one of our exports, with its index set. */
+static int next_session(struct meta *m, uint64_t *id, struct record *rec)
+{
+	struct store_key key;
+	struct store_val val;
+	int err, index;
+
+	for (;;) {
+		err = store_seek(m->store, STORE_SESSION, STORE_KEY(*id), &key, &val);
+		if (!err)
+			err = decode(m, key, &val, rec);
+		if (err)
+			return err;
+		*id = key.hi + 1;
+		index = index_of(m, rec->export_id);
+		if (index < 0)
+			continue;
+		rec->session.export_index = (uint32_t)index;
+		return 0;
+	}
+}
+
+int meta_session_new(struct meta *m, struct meta_session *session)
+{
+	struct record rec = {.session = *session};
+	int err = meta_room(m, ROOM_PAGES, false);
+
+	if (err)
+		return err;
+	rec.export_id = m->volumes[session->export_index].id;
+	rec.session.id = m->now.next_session++;
+	err = save(m, &rec);
+	if (!err)
+		err = meta_save_super(m);
+	if (!err)
+		session->id = rec.session.id;
+	return err;
+}
+
+int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
+{
+	struct store_val val;
+	struct record rec;
+	int err = meta_room(m, ROOM_PAGES, false);
+
+	if (!err)
+		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
+	if (!err)
+		err = decode(m, STORE_KEY(session), &val, &rec);
+	if (err)
+		return err;
+	rec.session.flags = flags;
+	lock_waits_ask_again(&m->lock_waits, session);
+	return save(m, &rec);
+}
+
+int meta_session_each(
+	struct meta *m, void (*fn)(const struct meta_session *session, void *arg), void *arg)
+{
+	struct record rec;
+	uint64_t id = 0;
+	int err = store_begin_read(m->store);
+
+	while (!err) {
+		err = next_session(m, &id, &rec);
+		if (!err && !(rec.state & SESSION_ENDED))
+			fn(&rec.session, arg);
+	}
+	store_abort(m->store);
+	return err == -ENOENT ? 0 : err;
+}
+
+int meta_count_ended(struct meta *m, unsigned *n)
+{
+	struct record rec;
+	uint64_t id = 0;
+	int err = 0;
+
+	*n = 0;
+	while (!err) {
+		err = next_session(m, &id, &rec);
+		if (!err && (rec.state & SESSION_ENDED))
+			++*n;
+	}
+	return err == -ENOENT ? 0 : err;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static int end_session(struct meta *m, unsigned export_index, uint64_t session, uint8_t state)
+{
+	struct store_key key = STORE_KEY(session);
+	struct store_val val;
+	struct record rec;
+	int err = meta_room(m, ROOM_PAGES, false);
+
+	if (!err)
+		err = store_get(m->store, STORE_SESSION, key, &val);
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	err = decode(m, key, &val, &rec);
+	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
+		return err;
+	rec.state |= state;
+	m->now.nending++;
+	lock_waits_drop_session(&m->lock_waits, session);
+	return save(m, &rec);
+}
+
+int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)
+{
+	return end_session(m, export_index, session, SESSION_ENDED);
+}
+
+int meta_session_leave(struct meta *m, unsigned export_index, uint64_t session)
+{
+	return end_session(m, export_index, session, SESSION_ENDED | SESSION_CLEAN);
+}
+
+/* The table is in the order of inodes: it is gone through from one step to the next. */
+static int drain_leases(struct meta *m, struct volume *v, const struct record *rec, bool *done)
+{
+	struct store_key *at = &m->ending_lease;
+	struct lease_record record;
+	int64_t now = realtime_ns();
+	unsigned ended = 0;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; i < DRAIN_LOOK && ended < DRAIN_LEASES; i++) {
+		err = lease_next(v, max_u64(at->hi, inode_key(v, 0)), at->lo, &record);
+		if (err)
+			break;
+		*at = STORE_KEY(record.key, record.session + 1);
+		if (record.session != rec->session.id)
+			continue;
+		err = lease_end(v, &record, rec->state & SESSION_CLEAN, now);
+		if (err)
+			return err;
+		m->now.leases_ended++;
+		ended++;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
+}
+
+/* The same of the table of locks. */
+static int drain_locks(struct meta *m, struct volume *v, uint64_t session, bool *done)
+{
+	struct store_key *at = &m->ending_lock, key;
+	unsigned ended = 0;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; i < DRAIN_LOOK && ended < DRAIN_LOCKS; i++) {
+		err = lock_next(v, max_u64(at->hi, inode_key(v, 0)), at->lo, &key);
+		if (err)
+			break;
+		*at = STORE_KEY(key.hi, key.lo + 1);
+		if (key.lo != session)
+			continue;
+		err = lock_end(v, key);
+		if (err)
+			return err;
+		lock_waits_changed(&m->lock_waits, key.hi);
+		ended++;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
+}
+
+/* Frees unlinked inodes that the session kept. */
+static int drain_orphans(struct meta *m, struct volume *v, uint64_t session, bool *done)
+{
+	struct store_key start = STORE_KEY(session, inode_key(v, 0)), key;
+	struct inode inode;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; i < DRAIN_ORPHANS; i++) {
+		err = store_seek(m->store, STORE_ORPHAN, start, &key, NULL);
+		if (!err && key.hi != session)
+			err = -ENOENT;
+		if (err)
+			break;
+		err = store_del(m->store, STORE_ORPHAN, key);
+		if (!err)
+			err = inode_load(v, ino_of_key(key.lo), &inode);
+		if (!err)
+			err = reap_inode(v, &inode);
+		if (err)
+			return err == -ESTALE ? store_damaged(m->store, STORE_ORPHAN, key) : err;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
+}
+
+static int drain_replies(struct meta *m, uint64_t session, bool *done)
+{
+	struct store_key key;
+	int err = 0;
+
+	*done = false;
+	for (unsigned i = 0; !err && i < DRAIN_REPLIES; i++) {
+		err = store_seek(m->store, STORE_REPLY, STORE_KEY(session), &key, NULL);
+		if (!err && key.hi != session)
+			err = -ENOENT;
+		if (!err)
+			err = store_del(m->store, STORE_REPLY, key);
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*done = err == -ENOENT;
+	return 0;
+}
+
+/* Locks and leases first: others wait for them. */
+static int drain(struct meta *m, struct volume *v, const struct record *rec, bool *done)
+{
+	uint64_t session = rec->session.id;
+	int err;
+
+	if (m->ending_session != session) {
+		m->ending_session = session;
+		m->ending_position = 0;
+		m->ending_lease = m->ending_lock = STORE_KEY(0);
+	}
+	err = drain_locks(m, v, session, done);
+	if (!err && *done)
+		err = drain_leases(m, v, rec, done);
+	if (!err && *done)
+		err = space_end_session(&v->space, session, &m->ending_position, done);
+	if (!err && *done)
+		err = drain_orphans(m, v, session, done);
+	if (!err && *done)
+		err = drain_replies(m, session, done);
+	if (!err && *done)
+		err = quota_end_session(v, session, DRAIN_QUOTAS, done);
+	if (!err && *done)
+		err = stage_drain(m->store, session, DRAIN_STAGED, done);
+	return err;
+}
+
+int meta_drain_session(struct meta *m, bool *more)
+{
+	struct record rec;
+	uint64_t id = 0;
+	bool done;
+	int err;
+
+	do {
+		err = next_session(m, &id, &rec);
+		if (err == -ENOENT)
+			return store_damaged(m->store, STORE_SESSION, STORE_KEY(id));
+		if (err)
+			return err;
+	} while (!(rec.state & SESSION_ENDED));
+	err = drain(m, &m->volumes[rec.session.export_index], &rec, &done);
+	if (!err && done) {
+		err = store_del(m->store, STORE_SESSION, STORE_KEY(rec.session.id));
+		m->now.nending--;
+	}
+	*more = m->now.nending > 0;
+	return err;
+}
+
+/* ---- replies --------------------------------------------------------------------------------- */
+
+int meta_reply_find(struct meta *m, uint64_t session, unsigned slot, uint64_t *seq,
+	const void **msg, size_t *len)
+{
+	struct store_key key = STORE_KEY(session, slot);
+	struct store_val val;
+	struct wire_in r;
+	uint64_t stored;
+	int err = store_get(m->store, STORE_REPLY, key, &val);
+
+	if (err)
+		return err;
+	wire_in_init(&r, val.data, val.len);
+	stored = wire_get_u64(&r);
+	if (r.truncated)
+		return store_damaged(m->store, STORE_REPLY, key);
+	*seq = stored;
+	*len = wire_in_left(&r);
+	*msg = r.pos;
+	return 0;
+}
+
+int meta_reply_store(
+	struct meta *m, uint64_t session, unsigned slot, uint64_t seq, const void *msg, size_t len)
+{
+	uint8_t buf[8 + RPC_MSG_BYTES];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u64(&w, seq);
+	wire_put(&w, msg, len);
+	if (w.overflow)
+		return -EMSGSIZE;
+	return store_put(m->store, STORE_REPLY, STORE_KEY(session, slot), buf, wire_out_len(&w));
+}

@@ -1,0 +1,303 @@
+/* data.c - COMMIT, GRANT and RETURN: pages on their way into files and back. */
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "server/record/extents.h"
+#include "server/namespace/ns.h"
+#include "server/space/protect.h"
+#include "server/record/reaper.h"
+
+enum {
+	EXTENTS_MAX = RPC_MSG_BYTES / RPC_EXTENT_BYTES,
+	/* RETURN of more inodes leaves all of them to the reaper. */
+	RETURN_AT_ONCE = 16,
+	/* What a client may take our clock for, too late. */
+	CLOCKS_APART_NS = 1000000000,
+};
+
+/* The last page that a file of the greatest size has. */
+#define FPAGE_MAX ((uint64_t)INT64_MAX >> PAGE_SHIFT)
+
+static int decode_extents(const struct rpc_tail *tail, struct extent *e, unsigned *n)
+{
+	struct wire_in r = rpc_tail_reader(tail);
+
+	*n = 0;
+	while (wire_in_left(&r)) {
+		if (*n == EXTENTS_MAX || !rpc_get_extent(&r, &e[*n]) || e[*n].target != 0)
+			return -EINVAL;
+		++*n;
+	}
+	return 0;
+}
+
+static uint64_t place(const struct extent *e)
+{
+	return (uint64_t)e->region << 32 | e->page;
+}
+
+static bool overlap(uint64_t a, uint64_t alen, uint64_t b, uint64_t blen)
+{
+	return a < b + blen && b < a + alen;
+}
+
+/* Does any page occur twice, in the file (if it matters) or in memory? Most lists are sorted. */
+static bool any_twice(const struct extent *e, unsigned n, bool in_file)
+{
+	for (unsigned i = 1; i < n; i++) {
+		const struct extent *b = &e[i];
+		bool after = place(&b[-1]) + b[-1].npages <= place(b);
+
+		if (in_file)
+			after = after && b[-1].fpage + b[-1].npages <= b->fpage;
+		if (!after)
+			goto compare_all;
+	}
+	return false;
+
+compare_all:
+	for (unsigned i = 1; i < n; i++) {
+		for (unsigned k = 0; k < i; k++) {
+			const struct extent *a = &e[i], *b = &e[k];
+
+			if (overlap(place(a), a->npages, place(b), b->npages) ||
+				(in_file && overlap(a->fpage, a->npages, b->fpage, b->npages)))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* ---- UNPROTECT ------------------------------------------------------------------------------- */
+
+static bool in_export(const struct ns_call *c, const struct extent *e)
+{
+	const struct space *sp = &c->v->space;
+
+	return e->region < sp->nregions &&
+	       range_within(e->page, e->npages, space_region_pages(sp, e->region));
+}
+
+/* Any page of the export may be named: what is not protected is given up already. */
+int ns_unprotect(struct ns_call *c)
+{
+	struct extent e[EXTENTS_MAX];
+	unsigned n;
+	int err = decode_extents(&c->req->unprotect.tail, e, &n);
+
+	for (unsigned k = 0; !err && k < n; k++)
+		err = in_export(c, &e[k]) ? 0 : -EINVAL;
+	for (unsigned k = 0; !err && k < n; k++)
+		err = protect_give_up(c->v->protect, page_run_of(&e[k])) ? NS_PARK : 0;
+	return err;
+}
+
+/* ---- COMMIT ---------------------------------------------------------------------------------- */
+
+static int check_extent(struct ns_call *c, const struct inode *i, const struct extent *e)
+{
+	struct extent there;
+	int err = space_check_granted(&c->v->space, c->ctx->session, page_run_of(e));
+
+	if (err)
+		return err;
+	if (e->fpage > FPAGE_MAX || e->npages - 1 > FPAGE_MAX - e->fpage)
+		return -EFBIG;
+	if (e->fpage + e->npages > i->cut)
+		return ns_wait_for_reaper(c);
+	err = extents_at(c->v, i, e->fpage, &there);
+	if (!err && there.fpage < e->fpage + e->npages)
+		return -EEXIST;
+	return err == -ENOENT ? 0 : err;
+}
+
+static int check_commit(
+	struct ns_call *c, const struct inode *i, const struct extent *e, unsigned n)
+{
+	const struct rpc_commit *req = &c->req->commit;
+
+	/* Reading leaves its time on whatever is read. */
+	if (!S_ISREG(i->attr.mode) && (req->flags != COMMIT_ATIME || n))
+		return -EINVAL;
+	if (any_twice(e, n, true))
+		return -EINVAL;
+	if (req->flags & COMMIT_SIZE && req->size > INT64_MAX)
+		return -EFBIG;
+	for (unsigned k = 0; k < n; k++) {
+		int err = check_extent(c, i, &e[k]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static int map_extents(struct ns_call *c, struct inode *i, const struct extent *e, unsigned n)
+{
+	for (unsigned k = 0; k < n; k++) {
+		int err = space_use(&c->v->space, c->ctx->session, page_run_of(&e[k]));
+
+		if (!err)
+			err = extents_add(c->v, i, &e[k]);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* One of the past is the last write's; one of the future was set by hand, before. Clients tell
+ * times by our clock as they know it. */
+static int64_t last_of(int64_t told, int64_t stored, int64_t now)
+{
+	return told < stored && stored <= now + CLOCKS_APART_NS ? stored : told;
+}
+
+/* Of times only those that are told; and where others write, too, the last ones. */
+static struct rpc_setattr attributes_of(
+	const struct ns_call *c, const struct inode *i, bool beside_others)
+{
+	const struct rpc_commit *req = &c->req->commit;
+	struct rpc_setattr set = {
+		.valid = (req->flags & ~(uint32_t)COMMIT_SIZE) | SET_CTIME,
+		.mode = req->mode,
+		.uid = req->uid,
+		.gid = req->gid,
+		.atime = req->atime,
+		.mtime = req->mtime,
+		.ctime = req->flags & COMMIT_MTIME ? req->ctime : i->attr.ctime,
+	};
+
+	if (beside_others) {
+		set.mtime = last_of(set.mtime, i->attr.mtime, c->ctx->now);
+		set.ctime = last_of(set.ctime, i->attr.ctime, c->ctx->now);
+	}
+	return set;
+}
+
+/* It is not refused for a new owner's quota, as for no other: with quotas clients set owners by
+ * SETATTR. */
+int ns_commit(struct ns_call *c)
+{
+	const struct rpc_commit *req = &c->req->commit;
+	uint64_t want = req->want_pages, room = ROOM_PAGES, had;
+	struct extent e[EXTENTS_MAX];
+	struct rpc_setattr set;
+	struct inode inode;
+	bool beside_others;
+	unsigned n = 0;
+	int err = decode_extents(&req->tail, e, &n);
+
+	if (!err)
+		err = inode_load(c->v, req->ino, &inode);
+	if (!err)
+		err = ns_check_commit_lease(c, &inode, &beside_others);
+	if (!err)
+		err = check_commit(c, &inode, e, n);
+	if (err)
+		return err;
+	set = attributes_of(c, &inode, beside_others);
+	room += req->lease ? ROOM_PAGES_PER_LEASE : 0;
+	err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
+	if (!err)
+		err = ns_room_and_grant(c, room + ROOM_PAGES_PER_EXTENT * n, false, &want);
+	if (err)
+		return err;
+	had = inode.attr.npages;
+	err = map_extents(c, &inode, e, n);
+	if (!err)
+		err = quota_use(c->v, c->ctx->session, inode.attr.uid, inode.attr.gid,
+			inode.attr.npages - had);
+	if (err)
+		return err;
+	if (req->flags & COMMIT_SIZE)
+		inode.attr.size = max_u64(inode.attr.size, req->size);
+	err = ns_set_attr(c, &inode, &set);
+	if (!err)
+		err = inode_save(c->v, &inode);
+	if (!err && req->lease)
+		err = ns_commit_lowers_lease(c);
+	c->rep->attr.attr = inode.attr;
+	return err ? err : ns_take_grant(c, want, c->rep->attr.grant, &c->rep->attr.ngrant);
+}
+
+/* ---- GRANT ----------------------------------------------------------------------------------- */
+
+int ns_grant(struct ns_call *c)
+{
+	const struct rpc_grant *req = &c->req->grant;
+	uint64_t want = min_u64(req->want_pages, c->v->space.now.free);
+	int err;
+
+	if (!req->want_pages)
+		return -EINVAL;
+	if (!want) {
+		int none = ns_no_pages(c);
+
+		return req->wait ? none : -ENOSPC;
+	}
+	err = ns_room(c, ROOM_PAGES + want / PAGES_PER_STORE_PAGE, true);
+	return err ? err : ns_take_grant(c, want, c->rep->grant.grant, &c->rep->grant.ngrant);
+}
+
+/* ---- RETURN ---------------------------------------------------------------------------------- */
+
+static int return_grants(struct ns_call *c)
+{
+	struct extent e[EXTENTS_MAX];
+	unsigned n;
+	int err = decode_extents(&c->req->ret.tail, e, &n);
+
+	if (!err && any_twice(e, n, false))
+		err = -EINVAL;
+	for (unsigned k = 0; !err && k < n; k++)
+		err = space_check_granted(&c->v->space, c->ctx->session, page_run_of(&e[k]));
+	if (!err)
+		err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * n, false);
+	for (unsigned k = 0; !err && k < n; k++)
+		err = space_return(&c->v->space, c->ctx->session, page_run_of(&e[k]));
+	return err;
+}
+
+/* One that the session does not keep was returned before: nothing to do. */
+static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
+{
+	struct store_key key = STORE_KEY(c->ctx->session, inode_key(c->v, ino));
+	struct inode inode;
+	int err = ino >> INO_BITS ? -ENOENT : store_del(c->m->store, STORE_ORPHAN, key);
+
+	if (err)
+		return err == -ENOENT ? ns_return_pin(c, ino, at_once) : err;
+	err = inode_load(c->v, ino, &inode);
+	if (err)
+		return err == -ESTALE ? store_damaged(c->m->store, STORE_ORPHAN, key) : err;
+	return at_once ? reap_inode(c->v, &inode) : reap_inode_later(c->v, &inode);
+}
+
+static int return_inodes(struct ns_call *c)
+{
+	struct wire_in r = rpc_tail_reader(&c->req->ret.tail);
+	size_t n = wire_in_left(&r) / sizeof(uint64_t);
+	bool at_once = n <= RETURN_AT_ONCE;
+	int err;
+
+	if (wire_in_left(&r) % sizeof(uint64_t))
+		return -EINVAL;
+	err = ns_room(c, ROOM_PAGES + n * (at_once ? ROOM_PAGES_PER_REAPED : 1), false);
+	while (!err && wire_in_left(&r))
+		err = return_inode(c, wire_get_u64(&r), at_once);
+	return err;
+}
+
+int ns_return(struct ns_call *c)
+{
+	switch (c->req->ret.kind) {
+	case RETURN_INODES:
+		return return_inodes(c);
+	case RETURN_GRANTS:
+		return return_grants(c);
+	case RETURN_LEASES:
+		return ns_return_leases(c);
+	default:
+		return -EINVAL;
+	}
+}

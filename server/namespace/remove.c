@@ -1,0 +1,79 @@
+/* remove.c - UNLINK and RMDIR. */
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "server/namespace/ns.h"
+
+/* Finds the name and loads what it names. */
+static int find(struct ns_call *c, struct inode *dir, struct dirent_slot *slot, struct inode *child)
+{
+	const struct rpc_name_request *req = &c->req->name;
+	int err = ns_find(c, req->parent, &req->name, dir, slot);
+
+	if (err == -ENOSPC || (!err && !slot->ino))
+		return -ENOENT;
+	return err ? err : ns_load_entry(c, slot, child);
+}
+
+static int check_unknown(struct ns_call *c, const struct inode *dir, const struct inode *child)
+{
+	const struct inode *const both[] = {dir, child};
+
+	return ns_check_unknown(c, both, ARRAY_SIZE(both));
+}
+
+static int remove_name(
+	struct ns_call *c, struct inode *dir, const struct dirent_slot *slot, struct inode *child)
+{
+	int err = dirent_del(c->v, slot);
+
+	if (!err)
+		err = ns_drop_link(c, child, &c->rep->remove.number);
+	if (!err)
+		err = ns_touch_dir(c, dir);
+	c->rep->remove.child = child->attr;
+	c->rep->remove.parent = dir->attr;
+	return err;
+}
+
+int ns_unlink(struct ns_call *c)
+{
+	struct inode dir, child;
+	struct dirent_slot slot;
+	int err = find(c, &dir, &slot, &child);
+
+	if (!err && inode_is_dir(&child))
+		err = -EISDIR;
+	if (!err)
+		err = ns_check_expected(c, &slot, &c->req->name.expected);
+	if (!err)
+		err = check_unknown(c, &dir, &child);
+	if (!err)
+		err = ns_room(c, ROOM_PAGES, false);
+	return err ? err : remove_name(c, &dir, &slot, &child);
+}
+
+int ns_rmdir(struct ns_call *c)
+{
+	struct inode dir, child;
+	struct dirent_slot slot;
+	bool empty;
+	int err = find(c, &dir, &slot, &child);
+
+	if (!err && !inode_is_dir(&child))
+		err = -ENOTDIR;
+	if (!err)
+		err = dirent_empty(c->v, child.key, &empty);
+	if (!err && !empty)
+		err = -ENOTEMPTY;
+	if (!err)
+		err = ns_check_expected(c, &slot, &c->req->name.expected);
+	if (!err)
+		err = check_unknown(c, &dir, &child);
+	if (!err)
+		err = ns_room(c, ROOM_PAGES, false);
+	if (err)
+		return err;
+	dir.attr.nlink--;
+	return remove_name(c, &dir, &slot, &child);
+}

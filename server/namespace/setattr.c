@@ -1,0 +1,147 @@
+/* setattr.c - SETATTR: modes, owners, times and truncation. */
+#include <errno.h>
+
+#include "common/rpc/rights.h"
+#include "common/base/util.h"
+#include "server/record/extents.h"
+#include "server/namespace/ns.h"
+
+/* What a cut may free at once: the head's extents and a few of the table's. */
+enum { CUT_EXTENTS = 40 };
+
+static int set_size(struct ns_call *c, struct inode *i)
+{
+	uint64_t size = c->req->setattr.size;
+	int err;
+
+	if (size > i->attr.size) {
+		err = ns_zero_growth(c, i, size, &size);
+	} else {
+		/* Also what was allocated beyond the end and not written. */
+		err = extents_cut(c->v, i, div_round_up(size, PAGE_BYTES));
+		if (!err)
+			err = ns_zero_tail(c, i, size);
+	}
+	i->attr.size = size;
+	i->attr.mtime = c->ctx->now;
+	return err;
+}
+
+static uint64_t room_for(const struct rpc_setattr *req)
+{
+	bool cuts = req->valid & SET_SIZE;
+
+	return ROOM_PAGES + (cuts ? ROOM_PAGES_PER_REAPED * CUT_EXTENTS : 0);
+}
+
+static int check_size(const struct inode *i, const struct rpc_setattr *req)
+{
+	if (!(req->valid & SET_SIZE) || S_ISREG(i->attr.mode))
+		return req->valid & SET_SIZE && req->size > INT64_MAX ? -EFBIG : 0;
+	return inode_is_dir(i) ? -EISDIR : -EINVAL;
+}
+
+/* Another owner has to have room for it. */
+static int check_owner(struct ns_call *c, const struct inode *i)
+{
+	const struct rpc_setattr *req = &c->req->setattr;
+	struct quota_share share = i->counted;
+
+	if (req->valid & SET_UID)
+		share.uid = req->uid;
+	if (req->valid & SET_GID)
+		share.gid = req->gid;
+	return ns_check_quota(c, &i->counted, &share);
+}
+
+static void set_owner_and_mode(struct attr *a, const struct rpc_setattr *req)
+{
+	if (req->valid & SET_MODE)
+		a->mode = (a->mode & S_IFMT) | (req->mode & 07777);
+	if (req->valid & SET_UID)
+		a->uid = req->uid;
+	if (req->valid & SET_GID)
+		a->gid = req->gid;
+}
+
+static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now)
+{
+	if (req->valid & SET_ATIME)
+		a->atime = req->atime;
+	if (req->valid & SET_ATIME_NOW)
+		a->atime = now;
+	if (req->valid & SET_MTIME)
+		a->mtime = req->mtime;
+	if (req->valid & SET_MTIME_NOW)
+		a->mtime = now;
+	a->ctime = req->valid & SET_CTIME ? req->ctime : now;
+}
+
+int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *set)
+{
+	set_owner_and_mode(&i->attr, set);
+	set_times(&i->attr, set, c->ctx->now);
+	return ns_setattr_xattrs(c, i, set->valid);
+}
+
+/* What is to be done to it. */
+static struct rpc_setattr settle(const struct inode *i, const struct rpc_setattr *req)
+{
+	struct rpc_setattr set = *req;
+	bool in_group = rights_of_group(&req->rights, rpc_setattr_group(req, i->attr.gid));
+
+	if (req->valid & SET_MODE) {
+		if (!in_group)
+			set.mode &= ~(uint32_t)S_ISGID;
+	} else if (req->valid & SET_NO_PRIVILEGES && !inode_is_dir(i)) {
+		set.mode = mode_without_privileges(i->attr.mode, in_group);
+		set.valid |= set.mode != i->attr.mode ? SET_MODE : 0;
+	}
+	return set;
+}
+
+static int check_lease(struct ns_call *c, const struct inode *i)
+{
+	uint32_t valid = c->req->setattr.valid;
+
+	if (valid & SET_SIZE)
+		return ns_check_lease(c, i, LEASE_EXCLUSIVE);
+	return valid ? ns_check_one_unknown(c, i) : ns_check_known(c, i);
+}
+
+int ns_setattr(struct ns_call *c)
+{
+	const struct rpc_setattr *req = &c->req->setattr;
+	struct inode inode;
+	struct rpc_setattr set;
+	uint64_t room = room_for(req);
+	int err = inode_load(c->v, req->ino, &inode);
+
+	if (err)
+		return err;
+	set = settle(&inode, req);
+	err = check_size(&inode, req);
+	if (!err)
+		err = ns_check_rights(&inode, &req->rights);
+	if (!err)
+		err = check_lease(c, &inode);
+	if (!err)
+		err = check_owner(c, &inode);
+	if (!err)
+		err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
+	if (!err && req->valid)
+		err = ns_room(c, room, false);
+	if (!err && req->valid & SET_SIZE)
+		err = ns_may_change_bytes(c);
+	if (!err && req->valid & SET_SIZE)
+		err = set_size(c, &inode);
+	if (err)
+		return err;
+	if (req->valid) {
+		err = ns_set_attr(c, &inode, &set);
+		if (!err)
+			err = inode_save(c->v, &inode);
+	}
+	c->rep->attr.attr = inode.attr;
+	return err;
+}

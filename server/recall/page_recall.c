@@ -1,0 +1,165 @@
+/* page_recall.c - see page_recall.h. */
+#include "server/recall/page_recall.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "server/session/session.h"
+
+int64_t spare_give_ms(const struct server *s)
+{
+	return min_i64(GIVE_PAGES_MS, s->lease_ms / GIVE_PAGES_SHARE);
+}
+
+static int64_t late_ms(const struct session *session)
+{
+	return session->spare.since_ms + spare_give_ms(session->server);
+}
+
+static void has_none(struct session *session)
+{
+	struct spare *spare = &session->spare;
+
+	spare->none = true;
+	session->server->reclaim |= spare->asked != 0;
+	spare->asked = 0;
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static bool is_asked(const struct session *session)
+{
+	const struct spare *spare = &session->spare;
+
+	return spare->asked && !(spare->late && session->heard_ms >= late_ms(session));
+}
+
+static bool may_have_some(const struct session *session)
+{
+	return !session->spare.none && !session->spare.nlacking;
+}
+
+static void ask(struct session *session, uint64_t number, int64_t now)
+{
+	struct spare *spare = &session->spare;
+
+	spare->asked = number;
+	spare->since_ms = now;
+	spare->late = false;
+	session_ring(session);
+}
+
+static bool is_to_be_asked(const struct session *session)
+{
+	return may_have_some(session) && !is_asked(session);
+}
+
+/* The number by which those were asked who had not been. */
+static uint64_t ask_all(const struct session *asker)
+{
+	uint64_t number = ++asker->server->nasks;
+	int64_t now = now_ms();
+
+	list_for_each (pos, &asker->server->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (session_writes_beside(session, asker) && is_to_be_asked(session))
+			ask(session, number, now);
+	}
+	return number;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static bool is_grant(const struct request *req)
+{
+	return req->rpc.op == RPC_GRANT;
+}
+
+/* Whether the request waits for that session, which writes beside its own, or would if it asked. */
+static bool awaits(const struct request *req, const struct session *session)
+{
+	const struct spare *spare = &session->spare;
+
+	if (is_grant(req) && session == req->conn->session)
+		return false;
+	if (spare->asked && !spare->late)
+		return !req->asked || spare->asked <= req->asked;
+	return !req->asked && is_to_be_asked(session);
+}
+
+bool spare_may_come(const struct request *req)
+{
+	const struct session *asker = req->conn->session;
+
+	list_for_each (pos, &asker->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (session_writes_beside(session, asker) && awaits(req, session))
+			return true;
+	}
+	return false;
+}
+
+void spare_wait(struct request *req)
+{
+	struct session *session = req->conn->session;
+
+	if (!req->asked) {
+		if (is_grant(req)) {
+			has_none(session);
+			session->spare.nlacking++;
+		}
+		req->asked = ask_all(session);
+	}
+	/* Who was to be asked may have come to lack pages himself, in the same batch. */
+	if (!spare_may_come(req))
+		session->server->reclaim = true;
+}
+
+void spare_leave(struct request *req)
+{
+	if (req->asked && is_grant(req))
+		req->conn->session->spare.nlacking--;
+	req->asked = 0;
+}
+
+/* RETURN of all that it had, or a GRANT that has waited in vain. */
+static bool tells_of_none(const struct request *req)
+{
+	const struct spare *spare = &req->conn->session->spare;
+
+	if (is_grant(req))
+		return req->rpc.grant.wait && req->status == -ENOSPC;
+	return req->rpc.op == RPC_RETURN && req->rpc.ret.answers &&
+	       req->rpc.ret.answers == spare->asked;
+}
+
+void spare_executed(const struct request *req)
+{
+	if (tells_of_none(req))
+		has_none(req->conn->session);
+	else if (!req->status)
+		req->conn->session->spare.none = false;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+int64_t spare_tick(struct server *s, int64_t now)
+{
+	int64_t next = -1;
+
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+		struct spare *spare = &session->spare;
+
+		if (!spare->asked || spare->late)
+			continue;
+		if (now >= late_ms(session))
+			spare->late = s->reclaim = true;
+		else
+			next = next < 0 ? late_ms(session) : min_i64(next, late_ms(session));
+	}
+	return next;
+}

@@ -1,0 +1,226 @@
+/* recall_late.c - see recall_private.h. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "server/recall/recall_private.h"
+#include "server/recall/page_reuse.h"
+#include "server/session/session.h"
+#include "server/snapshot/snapshot.h"
+
+enum {
+	SLOW_MS = 1000,
+	LOG_MS = 1000,
+	LOG_BURST = 64,
+	QUICK_STEPS = 16,
+	STILL_SHARE = 4, /* so much of the lease time between two looks may be this process's own */
+};
+
+/* ---- what takes long ------------------------------------------------------------------------- */
+
+static void tell(struct recall *r)
+{
+	int64_t ms = now_ms() - r->since_ms;
+
+	r->slow = SLOW_TOLD;
+	log_warning("session %" PRIu64 " of %s at export '%s' has not given back inode %" PRIu64
+		    " for %lld.%lld s, and others wait for it%s%s",
+		r->session->stored.id, r->session->stored.client, r->at->export->name, r->at->ino,
+		(long long)ms / 1000, (long long)ms % 1000 / 100, r->at->path ? ": " : "",
+		r->at->path ? r->at->path : "");
+}
+
+void recall_tell_untold(struct recall *r)
+{
+	if (r->slow == SLOW_UNTOLD)
+		tell(r);
+}
+
+/* Long enough before its session is ended that this can be told with the path, too. */
+static int64_t slow_after_ms(const struct server *s)
+{
+	return min_i64(SLOW_MS, s->lease_ms / 2);
+}
+
+static void note_slow(struct recall *r)
+{
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	struct contested *at = r->at;
+
+	r->slow = log_ratelimit_ok(&limit, LOG_MS) ? SLOW_UNTOLD : SLOW_TOLD;
+	if (r->slow == SLOW_TOLD)
+		return;
+	if (at->path)
+		tell(r);
+	else if (list_empty(&at->searched))
+		list_add_tail(&r->session->server->recalls->late.searched, &at->searched);
+}
+
+/* ---- paths ----------------------------------------------------------------------------------- */
+
+static void search_begin(struct recalls *rs, struct contested *at)
+{
+	rs->late.searching = at;
+	path_search_begin(&rs->late.search, at->export->index, at->ino);
+}
+
+static void search_end(struct recalls *rs, struct contested *at, bool found)
+{
+	at->path = found ? strdup(path_search_text(&rs->late.search)) : NULL;
+	rs->late.searching = NULL;
+	list_del(&at->searched);
+	list_for_each (pos, &at->recalls)
+		recall_tell_untold(list_entry(pos, struct recall, of_inode));
+}
+
+bool recalls_search(struct server *s)
+{
+	struct recalls *rs = s->recalls;
+	struct contested *at;
+	int err;
+
+	if (list_empty(&rs->late.searched))
+		return false;
+	at = list_entry(rs->late.searched.next, struct contested, searched);
+	if (rs->late.searching != at)
+		search_begin(rs, at);
+	err = path_search_step(s->meta, &rs->late.search);
+	if (err != -EAGAIN)
+		search_end(rs, at, err == 0);
+	return !list_empty(&rs->late.searched);
+}
+
+void recall_forget_path(struct recalls *rs, struct contested *at)
+{
+	if (rs->late.searching == at)
+		rs->late.searching = NULL;
+	list_del(&at->searched);
+	free(steal_ptr(&at->path));
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* While this process was stopped nobody could give back; and a client need not while its writes
+ * stand still for a snapshot, or for pages that are not yet to be reused. */
+static void discount(struct recall *r, int64_t now)
+{
+	const struct server *s = r->session->server;
+	int64_t passed = now - max_i64(s->recalls->late.ticked_ms, r->since_ms);
+	int64_t allowed = s->lease_ms / STILL_SHARE;
+
+	if (snapshot_is_freezing(s, r->at->export) || reuse_is_awaited(r->session))
+		allowed = 0;
+	if (passed > allowed)
+		r->since_ms += passed - allowed;
+}
+
+/* There is nobody who could give anything back. */
+static bool is_gone(const struct session *session)
+{
+	return session->process_gone && !session_reaches_memory(session);
+}
+
+static int64_t deadline_of(const struct recall *r)
+{
+	const struct session *session = r->session;
+	int64_t lease_ms = session->server->lease_ms;
+	int64_t heard_ms = max_i64(session->heard_ms, session->lost_ms);
+
+	if (!list_empty(&session->conns))
+		return r->since_ms + lease_ms;
+	if (is_gone(session))
+		return 0;
+	return min_i64(r->since_ms, heard_ms) + lease_ms;
+}
+
+/* With this run of the server, or one before. */
+static bool is_on_shm(const struct session *session)
+{
+	if (list_empty(&session->conns))
+		return session_reaches_memory(session);
+	list_for_each (pos, &session->conns)
+		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
+			return true;
+	return false;
+}
+
+/* Who is ended at once was not late, so nobody has looked for the path: as far as that is quick. */
+static void find_path_now(struct contested *at, struct meta *m)
+{
+	struct path_search search;
+	int err = -EAGAIN;
+
+	if (at->path)
+		return;
+	path_search_begin(&search, at->export->index, at->ino);
+	for (unsigned i = 0; err == -EAGAIN && i < QUICK_STEPS; i++)
+		err = path_search_step(m, &search);
+	if (!err)
+		at->path = strdup(path_search_text(&search));
+}
+
+static void log_end(struct recall *r, int64_t now)
+{
+	const struct session *session = r->session;
+	const struct contested *at = r->at;
+	const char *comma = at->path ? ", " : "", *path = at->path ? at->path : "";
+	long long ms = (long long)(now - r->since_ms);
+
+	if (is_gone(session))
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: its process has "
+			    "ended, and others want inode %" PRIu64 "%s%s",
+			session->stored.id, session->stored.client, at->export->name, at->ino,
+			comma, path);
+	else
+		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it has not given "
+			    "back inode %" PRIu64 "%s%s%s for %lld.%lld s%s",
+			session->stored.id, session->stored.client, at->export->name, at->ino,
+			comma, path, at->path ? "," : "", ms / 1000, ms % 1000 / 100,
+			is_on_shm(session) ? "; others get it when its process goes on or ends"
+					   : "");
+}
+
+static void end_holder(struct recall *r, int64_t now)
+{
+	find_path_now(r->at, r->session->server->meta);
+	log_end(r, now);
+	session_end(r->session, NULL);
+}
+
+/* Ends it if it is late: it may be gone then. */
+static void tick_session(struct session *session, int64_t now, int64_t *next)
+{
+	list_for_each (pos, &session->recalls) {
+		struct recall *r = list_entry(pos, struct recall, of_session);
+		int64_t slow_ms = r->since_ms + slow_after_ms(session->server), end_ms;
+
+		if (session->ending || r->at->export->closed)
+			return;
+		discount(r, now);
+		end_ms = deadline_of(r);
+		if (r->slow == SLOW_NOT && now >= slow_ms)
+			note_slow(r);
+		if (now >= end_ms) {
+			end_holder(r, now);
+			return;
+		}
+		*next = min_i64(*next, r->slow ? end_ms : min_i64(slow_ms, end_ms));
+	}
+}
+
+int64_t recalls_tick(struct server *s, int64_t now)
+{
+	int64_t next = INT64_MAX;
+
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (!list_empty(&session->recalls))
+			tick_session(session, now, &next);
+	}
+	s->recalls->late.ticked_ms = now;
+	/* Often enough that a longer pause between two looks is one of ours. */
+	return next == INT64_MAX ? -1 : min_i64(next, now + s->lease_ms / STILL_SHARE / 2);
+}

@@ -1,0 +1,81 @@
+/* inode.h - the records of inodes.
+ *
+ * A record has the attributes and the file's first extents (those with the lowest pages). What lies
+ * beyond is in the table of extents. A file that was cut short by many extents keeps them, hidden
+ * at and beyond `cut`, until the reaper has freed them all; a dead inode is one that only waits for
+ * that.
+ *
+ * THREADS  The metadata thread, in a transaction.
+ * ERRORS   -ESTALE: there is no such inode. Others: the store failed.
+ */
+#ifndef RMEMFS_SERVER_RECORD_INODE_H
+#define RMEMFS_SERVER_RECORD_INODE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "common/base/types.h"
+#include "server/record/quota.h"
+#include "server/record/volume.h"
+
+enum { INODE_REAPING = 1, INODE_DEAD = 2, INODE_FLAGS_ALL = 3 };
+
+enum { NLINK_MAX = INT32_MAX };
+
+/* Pages that no file shows: cut is the first one of theirs. */
+#define NO_CUT UINT64_MAX
+
+struct inode {
+	uint64_t key;
+	struct attr attr;
+	uint8_t flags;
+	uint64_t parent;   /* directories: inode of ".." */
+	uint32_t nextents; /* that are not hidden */
+	struct extent head[INLINE_EXTENTS];
+	uint64_t cut;               /* INODE_REAPING; kept in the reaper's record */
+	struct quota_share counted; /* what its stored record counts as */
+};
+
+static inline bool inode_is_dir(const struct inode *i)
+{
+	return S_ISDIR(i->attr.mode);
+}
+
+static inline uint32_t inode_nhead(const struct inode *i)
+{
+	return i->nextents < INLINE_EXTENTS ? i->nextents : INLINE_EXTENTS;
+}
+
+/* A dead inode is -ESTALE here. */
+int inode_load(struct volume *v, uint64_t ino, struct inode *out);
+/* The same for directories that may get entries: -ENOTDIR; -ENOENT for an unlinked one. */
+int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out);
+/* Also dead ones. */
+int inode_load_any(struct volume *v, uint64_t ino, struct inode *out);
+/* Each of the three that write keeps the export's count of inodes and its quotas: what a record
+ * says is what is counted. A dead inode counts for nobody. */
+int inode_save(struct volume *v, struct inode *i);
+
+/* Takes the next number and fills the record, with one link (two for a directory); not saved. */
+void inode_init(
+	struct volume *v, struct inode *i, uint32_t mode, uint32_t uid, uint32_t gid, int64_t now);
+/* The first save: packs the table. */
+int inode_add(struct volume *v, struct inode *i);
+int inode_delete(struct volume *v, const struct inode *i);
+
+/* What it will count as once it is saved. */
+struct quota_share inode_share(const struct inode *i);
+
+/* What of a stored value tells whether the inode is visible; any thread. */
+struct inode_glance {
+	uint8_t flags;
+	uint32_t mode, nlink;
+};
+struct inode_glance inode_glance(const struct store_val *val);
+
+/* For walks over records of any inode. */
+int inode_decode(
+	struct volume *v, struct store_key key, const struct store_val *val, struct inode *out);
+
+#endif

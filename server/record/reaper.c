@@ -1,0 +1,221 @@
+/* reaper.c - see reaper.h. */
+#include "server/record/reaper.h"
+
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "common/rpc/wire.h"
+#include "server/record/extents.h"
+#include "server/record/inode.h"
+#include "server/record/xattr.h"
+
+enum { REAP_BYTES = 16 };
+
+static int decode(
+	struct volume *v, uint64_t key, const struct store_val *val, struct reap_record *out)
+{
+	struct wire_in r;
+
+	wire_in_init(&r, val->data, val->len);
+	out->cut = wire_get_u64(&r);
+	out->npages = wire_get_u64(&r);
+	if (r.truncated || wire_in_left(&r))
+		return store_damaged(v->store, STORE_REAP, STORE_KEY(key));
+	return 0;
+}
+
+int reap_load(struct volume *v, uint64_t key, struct reap_record *out)
+{
+	struct store_val val;
+	int err;
+
+	*out = (struct reap_record){0};
+	err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
+	if (err)
+		return err == -ENOENT ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
+	return decode(v, key, &val, out);
+}
+
+static int put(struct volume *v, uint64_t key, const struct reap_record *record)
+{
+	uint8_t buf[REAP_BYTES];
+	struct wire_out w;
+
+	wire_out_init(&w, buf, sizeof(buf));
+	wire_put_u64(&w, record->cut);
+	wire_put_u64(&w, record->npages);
+	return store_put(v->store, STORE_REAP, STORE_KEY(key), buf, sizeof(buf));
+}
+
+int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
+{
+	struct reap_record before = {0};
+	struct store_val val;
+	int err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
+
+	if (!err)
+		err = decode(v, key, &val, &before);
+	if (err && err != -ENOENT)
+		return err;
+	if (err == -ENOENT) {
+		v->now.reap_files++;
+		rest_end(&v->reap_rest);
+	}
+	err = put(v, key, record);
+	if (!err)
+		v->now.reap_pages += record->npages - before.npages;
+	return err;
+}
+
+int reap_inode_later(struct volume *v, struct inode *i)
+{
+	struct reap_record record = {0};
+	int err = i->flags & INODE_REAPING ? reap_load(v, i->key, &record) : 0;
+
+	if (err)
+		return err;
+	record.cut = 0;
+	record.npages += i->attr.npages;
+	i->flags |= INODE_REAPING | INODE_DEAD;
+	i->nextents = inode_nhead(i);
+	i->attr.npages = 0;
+	err = reap_save(v, i->key, &record);
+	return err ? err : inode_save(v, i);
+}
+
+int reap_inode(struct volume *v, struct inode *i)
+{
+	int err;
+
+	if (i->nextents > INLINE_EXTENTS || i->flags & INODE_REAPING || i->attr.flags & ATTR_XATTRS)
+		return reap_inode_later(v, i);
+	err = extents_cut(v, i, 0);
+	return err ? err : inode_delete(v, i);
+}
+
+static int finish(struct volume *v, struct inode *i)
+{
+	int err = store_del(v->store, STORE_REAP, STORE_KEY(i->key));
+
+	if (err)
+		return err;
+	v->now.reap_files--;
+	if (i->flags & INODE_DEAD)
+		return inode_delete(v, i);
+	i->flags &= (uint8_t)~INODE_REAPING;
+	return inode_save(v, i);
+}
+
+/* The extents that a dead inode has in its record. */
+static int free_head(struct volume *v, struct inode *i, uint64_t *freed)
+{
+	for (; i->nextents; i->nextents--) {
+		const struct extent *e = &i->head[i->nextents - 1];
+		int err = space_release(&v->space, page_run_of(e));
+
+		if (err)
+			return err;
+		*freed += e->npages;
+	}
+	return inode_save(v, i);
+}
+
+/* Frees up to *budget extents and records of attributes of one file. */
+static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t *finished)
+{
+	struct reap_record record;
+	struct inode inode;
+	uint64_t freed = 0, more = 0;
+	bool done;
+	int err = inode_load_any(v, ino_of_key(key), &inode);
+
+	if (err)
+		return err == -ESTALE ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
+	err = reap_load(v, key, &record);
+	if (!err && (inode.flags & INODE_DEAD) && inode.nextents)
+		err = free_head(v, &inode, &freed);
+	if (!err)
+		err = extents_free_hidden(v, &inode, budget, &more, &done);
+	if (err)
+		return err;
+	freed += more;
+	if (freed > record.npages || (done && freed != record.npages))
+		return store_damaged(v->store, STORE_REAP, STORE_KEY(key));
+	v->now.reap_pages -= freed;
+	record.npages -= freed;
+	if (done && inode.flags & INODE_DEAD) {
+		err = xattr_free(v, &inode, budget, &done);
+		if (err)
+			return err;
+	}
+	if (!done)
+		return put(v, key, &record);
+	++*finished;
+	return finish(v, &inode);
+}
+
+/* The next file, from where the last failure was on; *again: those before that are next. */
+static int next_file(struct volume *v, struct store_key *key, bool *again)
+{
+	struct store_key start = STORE_KEY(max_u64(v->reap_from, inode_key(v, 0)));
+	int err = store_seek(v->store, STORE_REAP, start, key, NULL);
+
+	if (!err && key->hi >> INO_BITS != v->id)
+		err = -ENOENT;
+	if (err != -ENOENT || !v->reap_from)
+		return err;
+	*again = true;
+	v->reap_from = 0;
+	return next_file(v, key, again);
+}
+
+/* A file that it fails with is passed over: the transaction is aborted, and the next step begins
+ * behind it. Come round to it again with nothing done, it rests. */
+static int failed(struct volume *v, uint64_t key, bool again, int err)
+{
+	v->reap_from = key + 1;
+	return again ? rest_after(&v->reap_rest, err) : err;
+}
+
+int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished)
+{
+	bool again = false, done = false;
+	struct store_key key;
+	int err = 0;
+
+	while (nextents) {
+		err = next_file(v, &key, &again);
+		if (err || (again && done))
+			break;
+		err = reap_file(v, key.hi, &nextents, finished);
+		if (err)
+			return failed(v, key.hi, again, err);
+		done = true;
+		if (again)
+			rest_after(&v->reap_rest, 0);
+		if (nextents) /* a file counts too */
+			nextents--;
+	}
+	if (err && err != -ENOENT)
+		return err;
+	*more = nextents == 0;
+	return 0;
+}
+
+int reap_open(struct volume *v)
+{
+	struct store_key key, start = STORE_KEY(inode_key(v, 0));
+	struct reap_record record;
+	struct store_val val;
+	int err = store_seek(v->store, STORE_REAP, start, &key, &val);
+
+	v->now.reap_files = v->now.reap_pages = 0;
+	while (!err && key.hi >> INO_BITS == v->id) {
+		err = decode(v, key.hi, &val, &record);
+		v->now.reap_files++;
+		v->now.reap_pages += record.npages;
+		if (!err)
+			err = store_next(v->store, STORE_REAP, &key, &val);
+	}
+	return err == -ENOENT ? 0 : err;
+}

@@ -1,0 +1,42 @@
+/* reaper.h - frees the pages of long files piece by piece, and what dead inodes leave besides.
+ *
+ * A record says: the extents of this inode at and beyond page `cut` are in no file any more. They
+ * stay in the table of extents until they have been freed. A dead inode's extended attributes stay
+ * as long.
+ *
+ * THREADS  The metadata thread, in a transaction.
+ * ERRORS   The store failed.
+ */
+#ifndef RMEMFS_SERVER_RECORD_REAPER_H
+#define RMEMFS_SERVER_RECORD_REAPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/record/volume.h"
+
+struct inode;
+
+struct reap_record {
+	uint64_t cut;
+	uint64_t npages; /* left to be freed */
+};
+
+int reap_load(struct volume *v, uint64_t key, struct reap_record *out);
+/* Adds or replaces, and keeps the volume's count. */
+int reap_save(struct volume *v, uint64_t key, const struct reap_record *record);
+
+/* The inode has no name and nobody keeps it: frees its pages and its record, or leaves
+ * both to reap_step if they are many, or if it has extended attributes... */
+int reap_inode(struct volume *v, struct inode *i);
+/* ... or in any case. */
+int reap_inode_later(struct volume *v, struct inode *i);
+
+/* Frees at most nextents extents, or records of attributes. *more: there is more to do. *finished:
+ * files done. */
+int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished);
+
+/* Sets the volume's counts when it is opened. */
+int reap_open(struct volume *v);
+
+#endif

@@ -1,0 +1,67 @@
+/* volume.h - an export as the metadata core has it: its pages, its counts, where it is mapped.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_RECORD_VOLUME_H
+#define RMEMFS_SERVER_RECORD_VOLUME_H
+
+#include <stdint.h>
+
+#include "common/base/types.h"
+#include "server/record/holders.h"
+#include "server/base/retry.h"
+#include "server/space/space.h"
+#include "server/store/store.h"
+
+struct quotas;
+
+/* What the store keys inodes by: the export in the upper 16 bits. */
+enum { INO_BITS = 48 };
+
+struct protect;
+
+/* Of sessions at a shared export; see lease.h and lock.h. */
+struct lease_counts {
+	uint64_t records, layouts, shared, exclusive, pins;
+	uint64_t locks;
+};
+
+struct volume_counts {
+	uint64_t next_ino;
+	uint64_t inodes;     /* but for dead ones */
+	uint64_t reap_files; /* left to the reaper */
+	uint64_t reap_pages; /* theirs: of no visible file any more, but not dirty yet */
+	struct lease_counts leases;
+};
+
+struct volume {
+	struct store *store;
+	char name[EXPORT_NAME_MAX + 1];
+	uint16_t id; /* in the store; from 1 on, never used twice */
+	uint32_t generation;
+	void **bases; /* [space.nregions] */
+	struct space space;
+	struct protect *protect; /* see there: asked before a page of a file is changed */
+	struct volume_counts now, saved;
+	struct holders holders; /* the same of each session */
+	unsigned lock_waits;    /* see lock_wait.h */
+	struct quotas *quotas;  /* NULL: nobody is limited */
+	uint64_t max_inodes;    /* UINT64_MAX: as many as the store has room for */
+
+	/* The reaper goes on from this key, past files that it failed with; it rests when it has
+	 * come round to them again. */
+	uint64_t reap_from;
+	struct rest reap_rest;
+};
+
+static inline uint64_t inode_key(const struct volume *v, uint64_t ino)
+{
+	return (uint64_t)v->id << INO_BITS | ino;
+}
+
+static inline uint64_t ino_of_key(uint64_t key)
+{
+	return key & ((UINT64_C(1) << INO_BITS) - 1);
+}
+
+#endif

@@ -1,0 +1,551 @@
+/* dispatch.c - batches of requests.
+ *
+ * A batch is what is to be run again, and then a request of each session in turn (turns.h).
+ *
+ * A reply is encoded into the channel's send buffer while the batch runs, stored with the change it
+ * tells of, and sent after the commit. If the store fails, nothing of the batch has happened; each
+ * of its requests is then run alone, so that only the one that fails is told so.
+ */
+#include "server/serve/dispatch.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "server/session/attach.h"
+#include "server/session/conn.h"
+#include "server/record/lock.h"
+#include "server/recall/lock_news.h"
+#include "server/recall/recall.h"
+#include "server/recall/page_reuse.h"
+#include "server/session/session.h"
+#include "server/snapshot/snapshot.h"
+#include "server/admin/status.h"
+#include "server/session/turns.h"
+#include "server/admin/who.h"
+
+enum { BATCH_MAX = 256, CONTROLS_MAX = 64 };
+
+struct batch {
+	struct list requests; /* struct request */
+	unsigned n;
+	int64_t now;
+};
+
+/* ---- one request within a batch -------------------------------------------------------------- */
+
+static int breach(struct request *req, const char *reason)
+{
+	req->outcome = OUTCOME_BREACH;
+	req->breach = reason;
+	return 0;
+}
+
+/* The reply of an earlier execution, if there is one. 1: it was taken. */
+static int take_stored(struct meta *m, struct request *req)
+{
+	const struct rpc_request *rpc = &req->rpc;
+	struct rpc_reply rep;
+	const void *msg;
+	uint64_t seq;
+	size_t len;
+	int err;
+
+	err = meta_reply_find(m, req->conn->session->stored.id, rpc->slot, &seq, &msg, &len);
+	if (err == -ENOENT || (!err && rpc->seq > seq))
+		return 0;
+	if (err)
+		return err;
+	if (rpc->seq < seq) {
+		breach(req, "a sequence number of the past");
+		return 1;
+	}
+	if (len > RPC_MSG_BYTES || rpc_reply_decode(&rep, msg, len))
+		return -EBADMSG;
+	if (rep.op != rpc->op) {
+		breach(req, "another request under a sequence number that was used");
+		return 1;
+	}
+	memcpy(req->reply, msg, len);
+	req->reply_len = (uint32_t)len;
+	return 1;
+}
+
+static void fill_ms(struct lease *lease, uint32_t lease_ms)
+{
+	if (lease->type != LEASE_NONE)
+		lease->ms = lease_ms;
+}
+
+static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
+{
+	switch (rep->op) {
+	case RPC_LOOKUP:
+	case RPC_CREATE:
+	case RPC_MKNOD:
+	case RPC_MKDIR:
+	case RPC_SYMLINK:
+	case RPC_LINK:
+	case RPC_LEASE:
+		fill_ms(&rep->entry.lease, lease_ms);
+		fill_ms(&rep->entry.parent_lease, lease_ms);
+		break;
+	case RPC_GETATTR:
+		fill_ms(&rep->attr.lease, lease_ms);
+		break;
+	default:
+		break;
+	}
+}
+
+static int encode_reply(struct server *s, struct request *req, struct rpc_reply *rep)
+{
+	size_t len;
+	int err;
+
+	if (!rep->status)
+		fill_lease(rep, s->lease_ms);
+	err = rpc_reply_encode(rep, req->reply, RPC_MSG_BYTES, &len);
+	if (err)
+		return err;
+	req->reply_len = (uint32_t)len;
+	if (!rpc_mutates(&req->rpc))
+		return 0;
+	return meta_reply_store(s->meta, req->conn->session->stored.id, req->rpc.slot, req->rpc.seq,
+		req->reply, len);
+}
+
+/* What was refused has changed nothing; but SETXATTR's stage has gone. A GRANT that does not wait
+ * is for what is needed later, or comes before the client has looked at what it has. */
+static bool can_wait_for_others(const struct request *req, int status)
+{
+	const struct rpc_request *q = &req->rpc;
+
+	return (status == -ENOSPC || status == -EDQUOT) && q->op != RPC_SETXATTR &&
+	       (q->op != RPC_GRANT || q->grant.wait) &&
+	       req->conn->session->stored.flags & ATTACH_SHARED;
+}
+
+/* What is returned is dirty at first. */
+static bool lacks_pages(const struct request *req, int status)
+{
+	const struct session *session = req->conn->session;
+
+	return status == -ENOSPC && meta_lacks_pages(session->server->meta) &&
+	       reuse_comes(session->server, session->export);
+}
+
+/* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
+ * one that is there some pages that it does not use. */
+static bool others_may_give(const struct request *req)
+{
+	return session_others_overdue(req->conn->session) ||
+	       (req->lacks_pages && spare_may_come(req));
+}
+
+static unsigned sharers(const void *asker)
+{
+	const struct request *req = asker;
+
+	return session_sharers(req->conn->session);
+}
+
+static uint8_t wanted(const void *asker, uint64_t ino)
+{
+	return recall_wanted(asker, ino);
+}
+
+static bool dirty_comes(const void *asker)
+{
+	const struct session *session = ((const struct request *)asker)->conn->session;
+
+	return reuse_comes(session->server, session->export);
+}
+
+static bool restless(const void *asker, uint64_t ino)
+{
+	return recall_is_restless(asker, ino);
+}
+
+static int run(struct server *s, struct request *req, int64_t now)
+{
+	const struct session *session = req->conn->session;
+	struct meta_ctx ctx = {
+		.export_index = session->export->index,
+		.session = session->stored.id,
+		.read_only = session->stored.flags & ATTACH_READ_ONLY,
+		.shared = session->stored.flags & ATTACH_SHARED,
+		.lease_limit = s->lease_limit,
+		.lock_limit = SESSION_LOCKS_MAX,
+		.now = now,
+		.wanted = wanted,
+		.restless = restless,
+		.sharers = sharers,
+		.dirty_comes = dirty_comes,
+		.asker = req,
+		.kept = &req->conn->kept,
+	};
+	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
+	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
+	struct wire_out tail;
+	int result;
+
+	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
+	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
+	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
+		lock_news_wanted(s);
+	if (result == META_PARK) {
+		req->lacks_pages = meta_lacks_pages(s->meta);
+		req->outcome = OUTCOME_PARK;
+		return 0;
+	}
+	if (!result && can_wait_for_others(req, rep.status)) {
+		req->lacks_pages = lacks_pages(req, rep.status);
+		if (others_may_give(req)) {
+			req->outcome = OUTCOME_LACK;
+			return 0;
+		}
+		/* Its end has them run again: nobody is to be asked. */
+		if (session_others_ending(session)) {
+			req->outcome = OUTCOME_PARK;
+			return 0;
+		}
+	}
+	req->status = rep.status;
+	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
+		req->pinned = rep.entry.attr.ino;
+	if (!rep.status && req->rpc.op == RPC_GRANT)
+		rep.grant.answers = req->asked;
+	if (result == META_WAIT) {
+		req->outcome = OUTCOME_WAIT;
+		req->wants = meta_wait(s->meta);
+		return 0;
+	}
+	return result < 0 ? result : encode_reply(s, req, &rep);
+}
+
+static int execute(struct server *s, struct request *req, int64_t now)
+{
+	int taken = 0;
+
+	req->outcome = OUTCOME_REPLY;
+	req->pinned = 0;
+	req->status = 0;
+	req->lacks_pages = false;
+	req->reply = channel_send_buffer(req->conn->channel);
+	if (!req->reply)
+		return breach(req, "it does not take its replies");
+	if (rpc_mutates(&req->rpc))
+		taken = take_stored(s->meta, req);
+	if (taken)
+		return taken < 0 ? taken : 0;
+	return run(s, req, now);
+}
+
+/* ---- a batch --------------------------------------------------------------------------------- */
+
+static void cancel_reply(struct request *req)
+{
+	channel_send_cancel(req->conn->channel, req->reply);
+	req->reply = NULL;
+}
+
+static int execute_all(struct server *s, struct batch *batch)
+{
+	list_for_each (pos, &batch->requests) {
+		int err = execute(s, list_entry(pos, struct request, link), batch->now);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* One transaction; after a failure nothing of it has happened. */
+static int transact(struct server *s, struct batch *batch)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	err = execute_all(s, batch);
+	if (!err)
+		return meta_commit(s->meta);
+	meta_abort(s->meta);
+	return err;
+}
+
+static void park(struct server *s, struct request *req)
+{
+	struct session *session = req->conn->session;
+
+	recall_leave(req);
+	if (!req->parked_ms) {
+		req->parked_ms = now_ms();
+		session->nparked++;
+	}
+	if (req->lacks_pages && session->stored.flags & ATTACH_SHARED)
+		reuse_await(s, session->export);
+	list_add_tail(&s->parked, &req->link);
+}
+
+static void ask_others(struct request *req)
+{
+	struct session *session = req->conn->session;
+
+	session->export->crowded |= session_others_overdue(session);
+	if (req->lacks_pages)
+		spare_wait(req);
+}
+
+void dispatch_leave(struct request *req)
+{
+	if (req->parked_ms)
+		req->conn->session->nparked--;
+	req->parked_ms = 0;
+}
+
+/* After the commit. */
+static void finish(struct server *s, struct request *req)
+{
+	if (req->outcome == OUTCOME_REPLY) {
+		request_reply(req, req->reply, req->reply_len);
+		return;
+	}
+	cancel_reply(req);
+	switch (req->outcome) {
+	case OUTCOME_LACK:
+		ask_others(req);
+		park(s, req);
+		break;
+	case OUTCOME_PARK:
+		park(s, req);
+		break;
+	case OUTCOME_WAIT:
+		dispatch_leave(req);
+		recall_wait(req);
+		break;
+	default:
+		conn_breach(req->conn, req->breach);
+		break;
+	}
+}
+
+/* What it is to others was stored, also of a request whose channel an earlier one's breach ends. */
+static void note_executed(const struct request *req)
+{
+	if (req->outcome != OUTCOME_REPLY)
+		return;
+	recall_changed(req);
+	spare_executed(req);
+}
+
+static void finish_all(struct server *s, struct batch *batch)
+{
+	CRASH_POINT("reply.none");
+	list_for_each (pos, &batch->requests)
+		note_executed(list_entry(pos, struct request, link));
+	for (struct list *pos; (pos = list_pop(&batch->requests));) {
+		finish(s, list_entry(pos, struct request, link));
+		CRASH_POINT("reply.sent");
+	}
+}
+
+static void run_alone(struct server *s, struct request *req, int64_t now)
+{
+	static struct log_ratelimit limit;
+	struct batch batch = {.n = 1, .now = now};
+	int err;
+
+	list_init(&batch.requests);
+	list_add_tail(&batch.requests, &req->link);
+	err = transact(s, &batch);
+	if (!err) {
+		finish_all(s, &batch);
+		return;
+	}
+	list_del(&req->link);
+	cancel_reply(req);
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("%s of session %llu: the store failed: %s",
+			rpc_op_info(req->rpc.op)->name,
+			(unsigned long long)req->conn->session->stored.id, errno_text(err));
+	/* What is damaged is data that can't be read: callers know that as EIO. */
+	request_refuse(req, err == -EBADMSG ? -EIO : err, "the store failed: %s", errno_text(err));
+}
+
+static void run_batch(struct server *s, struct batch *batch)
+{
+	struct list *pos;
+
+	if (!transact(s, batch)) {
+		finish_all(s, batch);
+		return;
+	}
+	list_for_each (each, &batch->requests)
+		cancel_reply(list_entry(each, struct request, link));
+	while ((pos = list_pop(&batch->requests)))
+		run_alone(s, list_entry(pos, struct request, link), batch->now);
+}
+
+/* ---- reclaiming ------------------------------------------------------------------------------ */
+
+static int reclaim_step(struct server *s, bool *more, uint64_t *freed)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	err = meta_reclaim(s->meta, more, freed);
+	if (!err)
+		return meta_commit(s->meta);
+	meta_abort(s->meta);
+	return err;
+}
+
+/* A piece at a time, so that requests don't wait for long files to be deleted. */
+static void reclaim(struct server *s)
+{
+	static struct log_ratelimit limit;
+	uint64_t freed = 0, ended = meta_leases_ended(s->meta);
+	bool more = false;
+	int err = reclaim_step(s, &more, &freed);
+
+	if (err && log_ratelimit_ok(&limit, 1000))
+		log_error("the store failed while pages were reclaimed: %s", errno_text(err));
+	s->reclaim = !err && more;
+	if (meta_leases_ended(s->meta) != ended)
+		recall_look_again(s);
+	/* Where nothing more is to be freed, the answer is that there is no space. */
+	if (freed || !s->reclaim)
+		list_splice_tail(&s->ready, &s->parked);
+}
+
+/* ---- outside slots --------------------------------------------------------------------------- */
+
+static void run_control(struct request *req)
+{
+	if (req->rpc.op == RPC_STATUS) {
+		status_answer(req);
+		return;
+	}
+	if (req->rpc.op == RPC_WHO) {
+		who_answer(req);
+		return;
+	}
+	if (req->rpc.op == RPC_SNAPSHOT) {
+		snapshot_request(req);
+		return;
+	}
+	if (req->rpc.op == RPC_ATTACH) {
+		attach_request(req);
+		return;
+	}
+	if (!req->conn->session) {
+		conn_breach(req->conn, "a request before it has attached");
+		return;
+	}
+	if (req->rpc.op == RPC_REGIONS)
+		session_regions(req);
+	else if (req->rpc.op == RPC_PING)
+		session_ping(req);
+	else if (req->rpc.op == RPC_CANCEL)
+		session_cancel(req);
+	else if (req->rpc.op == RPC_FROZEN)
+		snapshot_frozen(req);
+	else
+		session_bye(req);
+}
+
+/* Those of an export whose last snapshot has been begun have no answer any more, as if the server
+ * had ended. */
+static void add(struct server *s, struct batch *batch, struct request *req)
+{
+	if (req->conn->session->export->closed) {
+		list_add_tail(&s->parked, &req->link);
+		return;
+	}
+	list_add_tail(&batch->requests, &req->link);
+	batch->n++;
+}
+
+/* Those that have waited, until a control is next. */
+static void collect_ready(struct server *s, struct batch *batch, unsigned max)
+{
+	while (batch->n < max && !list_empty(&s->ready)) {
+		struct request *req = list_entry(s->ready.next, struct request, link);
+
+		if (turns_is_control(req))
+			break;
+		list_del(&req->link);
+		add(s, batch, req);
+	}
+}
+
+/* While much is reclaimed, all that is parked may be ready again after each step: half of the batch
+ * is for who has just asked. */
+static void collect(struct server *s, struct batch *batch)
+{
+	struct request *req;
+
+	collect_ready(s, batch, BATCH_MAX / 2);
+	while (batch->n < BATCH_MAX && (req = turns_take(s, false)))
+		add(s, batch, req);
+	collect_ready(s, batch, BATCH_MAX);
+}
+
+static void run_controls(struct server *s)
+{
+	struct request *req;
+
+	if (!list_empty(&s->ready)) {
+		req = list_entry(s->ready.next, struct request, link);
+		if (turns_is_control(req)) {
+			list_del(&req->link);
+			run_control(req);
+		}
+	}
+	for (unsigned i = 0; i < CONTROLS_MAX && (req = turns_take(s, true)); i++)
+		run_control(req);
+}
+
+static void end_overdue(struct server *s)
+{
+	for (unsigned i = 0; i < s->exports->n; i++) {
+		struct export *export = &s->exports->v[i];
+
+		if (!export->crowded)
+			continue;
+		export->crowded = false;
+		sessions_end_overdue(s, export, NULL);
+		s->reclaim = true;
+	}
+}
+
+bool dispatch_pending(const struct server *s)
+{
+	return !list_empty(&s->ready) || !list_empty(&s->turns);
+}
+
+bool dispatch_run(struct server *s)
+{
+	struct batch batch = {.now = realtime_ns()};
+	bool searches;
+
+	list_init(&batch.requests);
+	recalls_look(s);
+	lock_news_look(s);
+	collect(s, &batch);
+	if (batch.n) {
+		run_batch(s, &batch);
+		end_overdue(s);
+	}
+	if (s->reclaim)
+		reclaim(s);
+	run_controls(s);
+	lock_news_look(s);
+	searches = recalls_search(s);
+	return recalls_look(s) || searches || dispatch_pending(s) || s->reclaim;
+}

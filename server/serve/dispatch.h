@@ -1,0 +1,26 @@
+/* dispatch.h - received requests are executed: many in one transaction, answered after its commit.
+ *
+ * Requests that the store has no pages for yet are parked and run again when pages were freed. They
+ * have changed nothing, and can be withdrawn.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SERVE_DISPATCH_H
+#define RMEMFS_SERVER_SERVE_DISPATCH_H
+
+#include <stdbool.h>
+
+#include "server/session/context.h"
+
+struct request;
+
+/* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
+bool dispatch_run(struct server *s);
+
+/* It is parked no more: it was answered, or dropped, or waits for a lease. */
+void dispatch_leave(struct request *req);
+
+/* Whether a request has arrived that was not run yet. */
+bool dispatch_pending(const struct server *s);
+
+#endif

@@ -1,0 +1,55 @@
+/* main.c - rmemfs-server: serves this machine's memory to rmemfs clients. */
+#include "common/base/log.h"
+#include "server/check/check_dir.h"
+#include "server/config/options.h"
+#include "server/base/refusal.h"
+#include "server/session/context.h"
+#include "server/serve/start_check.h"
+
+static enum server_status serve(const struct server_config *config)
+{
+	struct server *server;
+	enum server_status status;
+	int err;
+
+	log_init("rmemfs-server", config->log_level);
+	refusal_watch();
+	err = server_new(config, &server);
+	status = refusal_end(err);
+	if (err)
+		return status;
+	err = server_run(server);
+	server_delete(server);
+	return err ? SERVER_FAILED : SERVER_DONE;
+}
+
+int main(int argc, char **argv)
+{
+	struct server_config config;
+	int status = SERVER_DONE;
+
+	server_config_init(&config);
+	switch (options_parse(argc, argv, &config)) {
+	case OPTIONS_RUN:
+		status = (int)serve(&config);
+		break;
+	case OPTIONS_CHECK_CONFIG:
+		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);
+		status = (int)start_check(&config);
+		break;
+	case OPTIONS_CHECK:
+		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);
+		status = (int)check_directory(config.check);
+		break;
+	case OPTIONS_WRONG:
+		status = config.check ? (int)CHECK_IMPOSSIBLE : (int)SERVER_REFUSED;
+		break;
+	case OPTIONS_UNRESOLVED:
+		status = SERVER_FAILED;
+		break;
+	case OPTIONS_DONE:
+		break;
+	}
+	server_config_fini(&config);
+	return status;
+}

@@ -1,0 +1,445 @@
+/* server.c - the parts are built in the order that their rules demand, and run in one loop. */
+#include "server/session/context.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "server/session/conn.h"
+#include "server/serve/dispatch.h"
+#include "server/session/peers.h"
+#include "server/serve/ports.h"
+#include "server/recall/recall.h"
+#include "server/session/session.h"
+#include "server/snapshot/snapshot.h"
+#include "server/serve/start.h"
+#include "server/serve/stop.h"
+
+enum {
+	EVENTS = 64,
+	EVENTS_MAX = 1024, /* of one port, before what has come is run */
+	SPIN_US = 20,      /* how long an idle loop looks again before it sleeps */
+	SPIN_CPUS = 4,     /* with fewer it would take the CPU that its clients run on */
+	TICK_MS = 20,      /* how late a busy loop may be with what is due */
+	GOODBYE_MS = 2000, /* for the last replies to go out */
+};
+
+/* ---- what the loop sleeps on ----------------------------------------------------------------- */
+
+static int watch(struct server *s, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	return epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static int open_signals(struct server *s)
+{
+	sigset_t set = signals_to_end();
+
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return s->signal_fd < 0 ? -errno : watch(s, s->signal_fd);
+}
+
+static int watch_all(struct server *s)
+{
+	int err;
+
+	s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (s->epoll_fd < 0)
+		return -errno;
+	err = open_signals(s);
+	if (!err)
+		err = watch(s, meta_scrub_fd(s->meta));
+	if (!err)
+		err = watch(s, snapshot_fd(s));
+	for (unsigned i = 0; !err && i < s->nports; i++)
+		err = watch(s, evq_fd(s->ports[i].q));
+	if (!err)
+		err = peers_restore(s);
+	if (err)
+		log_error("can't watch for events: %s", errno_text(err));
+	return err;
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static int open_meta(struct server *s)
+{
+	autofree struct meta_export *exports = calloc(s->exports->n, sizeof(*exports));
+	struct meta_config config = {
+		.dir = s->dir.store,
+		.store_bytes = server_config_store_bytes(s->config),
+		.exports = exports,
+		.nexports = s->exports->n,
+	};
+	char why[512] = "";
+	int err;
+
+	if (!exports)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->exports->n; i++)
+		exports_describe(s->exports, &s->exports->v[i], &exports[i]);
+	err = meta_open(&config, &s->meta, why, sizeof(why));
+	if (err) {
+		log_error("%s", why[0] ? why : errno_text(err));
+		memdir_tell_remedy(&s->dir, err);
+	}
+	return err;
+}
+
+/* Signals are for the loop's descriptor, in the threads that start from here too. */
+static void block_signals(void)
+{
+	sigset_t set = signals_to_end();
+
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* Channels are many and their number is up to the clients; the usual limit of 1024 is kept low for
+ * the sake of select(2), which nobody uses here. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void announce(struct server *s)
+{
+	char names[1024];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < s->nports && at < sizeof(names); i++)
+		at += (size_t)snprintf(
+			names + at, sizeof(names) - at, "%s%s", i ? ", " : "", s->ports[i].name);
+	log_notice("ready: %u export%s, %u region%s, listening on %s", s->exports->n,
+		s->exports->n == 1 ? "" : "s", s->exports->nregions,
+		s->exports->nregions == 1 ? "" : "s", names);
+	sd_notifyf(0, "READY=1\nSTATUS=serving %u export%s", s->exports->n,
+		s->exports->n == 1 ? "" : "s");
+}
+
+static void init_lists(struct server *s)
+{
+	list_init(&s->sessions);
+	list_init(&s->peers);
+	list_init(&s->conns);
+	list_init(&s->unattached);
+	list_init(&s->turns);
+	list_init(&s->ready);
+	list_init(&s->parked);
+	list_init(&s->waiting);
+	list_init(&s->strangers);
+	list_init(&s->stalled);
+}
+
+static int start_meta(struct server *s)
+{
+	int err = start_plan(s);
+
+	if (!err)
+		err = open_meta(s);
+	if (err) {
+		exports_discard_new(s->exports);
+		return err;
+	}
+	CRASH_POINT("store.opened");
+	err = exports_drop_surplus(s->exports, &s->dir);
+	if (err)
+		return err;
+	err = memdir_bind_store(&s->dir, meta_store_id(s->meta), META_STORE_ID_BYTES);
+	if (err) {
+		memdir_tell_remedy(&s->dir, err);
+		return err;
+	}
+	err = start_restore(s);
+	if (err)
+		return err;
+	for (unsigned i = 0; i < s->exports->n; i++)
+		s->exports->v[i].reuse_allowed = meta_is_new(s->meta);
+	return sessions_restore(s);
+}
+
+/* A start that failed after it had made the memory: the next one finds it there, which takes no
+ * time then; but it may be in another directory. */
+static void tell_left(const struct server *s)
+{
+	if (s->meta && meta_is_new(s->meta))
+		log_info("the memory that was made stays in %s for the next start: rm -r %s gives "
+			 "it back",
+			s->dir.path, s->dir.path);
+}
+
+int server_new(const struct server_config *config, struct server **out)
+{
+	struct server *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->config = config;
+	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
+	/* Sessions outlive a server, and know the last one's numbers. */
+	s->incarnation = s->nasks = (uint64_t)realtime_ns();
+	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
+		s->spin_ns = SPIN_US * INT64_C(1000);
+	s->lease_ms = (uint32_t)(config->lease_time * 1000);
+	s->lease_limit = (uint32_t)config->lease_limit;
+	s->peer_timeout_ms = (uint32_t)(config->peer_timeout * 1000);
+	s->reclaim = true;
+	init_lists(s);
+	block_signals();
+	raise_descriptor_limit();
+	err = start_open_sets(s);
+	if (!err)
+		err = memdir_open(config->memory_dir, &s->dir);
+	if (!err)
+		err = exports_new(config, &s->dir, &s->exports);
+	if (!err)
+		err = start_meta(s);
+	if (!err)
+		err = recalls_new(s);
+	if (!err)
+		err = snapshot_init(s);
+	if (!err)
+		err = ports_open(s);
+	if (!err)
+		err = watch_all(s);
+	if (err) {
+		tell_left(s);
+		server_delete(s);
+		return err;
+	}
+	s->start_ms = now_ms();
+	sessions_expect(s);
+	ports_warn_exposed(config);
+	memdir_warn_of_logout(&s->dir);
+	announce(s);
+	*out = s;
+	return 0;
+}
+
+/* Channels that are being fenced (shm: their process lives) have the regions and their transport
+ * until the process ends, which is now. */
+static void server_leave(struct server *s)
+{
+	/* Volatile: that all is still reachable shall be seen by what looks for leaks. */
+	static struct server *volatile left;
+
+	left = s;
+	meta_close(left->meta);
+}
+
+void server_delete(struct server *s)
+{
+	conns_delete(s);
+	snapshot_end(s);
+	if (s->nconns) {
+		server_leave(s);
+		return;
+	}
+	ports_close(s);
+	sessions_delete(s);
+	recalls_delete(s);
+	peers_delete(s);
+	if (s->meta)
+		meta_close(s->meta);
+	exports_delete(s->exports);
+	if (s->signal_fd >= 0)
+		close(s->signal_fd);
+	if (s->epoll_fd >= 0)
+		close(s->epoll_fd);
+	if (s->sets.fd >= 0)
+		close(s->sets.fd);
+	conf_strings_free(&s->restores);
+	/* The lock is the process's: see memdir.h. */
+	free(s);
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static int poll_some(struct port *port)
+{
+	struct event events[EVENTS];
+	int n = evq_poll(port->q, events, EVENTS);
+
+	if (n < 0)
+		log_error("%s: the event queue is broken: %s", port->name, errno_text(n));
+	for (int i = 0; i < n; i++) {
+		if (events[i].type == EV_INCOMING)
+			conn_incoming(port, events[i].channel);
+		else
+			conn_event(channel_user(events[i].channel), &events[i]);
+	}
+	return n;
+}
+
+/* Whoever has sent something is to be known before it is decided whose turn it is. */
+static int poll_port(struct port *port)
+{
+	int total = 0, n;
+
+	do {
+		n = poll_some(port);
+		if (n < 0)
+			return n;
+		total += n;
+	} while (n == EVENTS && total < EVENTS_MAX);
+	return total;
+}
+
+/* How many events there were, or -errno. */
+static int poll_ports(struct server *s)
+{
+	int total = 0;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		int n = poll_port(&s->ports[i]);
+
+		if (n < 0)
+			return n;
+		total += n;
+	}
+	session_retry_stalled(s);
+	return total;
+}
+
+/* Everything that can be done without waiting: 1: something was, 0: nothing is left. */
+static int work(struct server *s)
+{
+	int events = poll_ports(s);
+	bool more;
+
+	if (events < 0)
+		return events;
+	more = dispatch_run(s);
+	return events || more;
+}
+
+static int work_until_idle(struct server *s, int64_t tick_at)
+{
+	int64_t spin_until = 0;
+
+	for (;;) {
+		int busy = work(s);
+		int64_t now = clock_ns(CLOCK_MONOTONIC);
+
+		if (busy < 0)
+			return busy;
+		if (busy)
+			spin_until = now + s->spin_ns;
+		if (now >= spin_until || now >= tick_at)
+			return 0;
+	}
+}
+
+static void read_signals(struct server *s)
+{
+	struct signalfd_siginfo info;
+
+	if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	log_notice("SIG%s: stopping", sigabbrev_np((int)info.ssi_signo));
+	sd_notify(0, "STOPPING=1");
+	if (s->leaving)
+		stop_cancel(s);
+	else if (s->config->snapshot_on_stop && info.ssi_signo != SIGINT)
+		stop_begin(s);
+	else
+		s->stopping = true;
+}
+
+static int sleep_until_event(struct server *s, int timeout_ms)
+{
+	struct epoll_event events[EVENTS];
+	int busy, n;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		int err = evq_arm(s->ports[i].q);
+
+		if (err)
+			return err;
+	}
+	/* What came before the queues were armed would wake nobody. */
+	busy = work(s);
+	if (busy < 0)
+		return busy;
+	n = epoll_wait(s->epoll_fd, events, EVENTS, busy ? 0 : timeout_ms);
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	for (int i = 0; i < n; i++) {
+		if (events[i].data.fd == s->signal_fd)
+			read_signals(s);
+		else if (events[i].data.fd == meta_scrub_fd(s->meta))
+			s->reclaim = true;
+		else if (events[i].data.fd == snapshot_fd(s))
+			snapshot_event(s);
+		else
+			peers_event(s, events[i].data.fd);
+	}
+	return 0;
+}
+
+/* Refuses new work, lets what was answered go out, and closes every channel in order. */
+static int say_goodbye(struct server *s)
+{
+	int64_t until = now_ms() + GOODBYE_MS;
+
+	for (unsigned i = 0; i < s->nports; i++) {
+		listener_delete(s->ports[i].listener);
+		s->ports[i].listener = NULL;
+	}
+	while (dispatch_pending(s))
+		dispatch_run(s);
+	conns_disconnect(s);
+	while (conns_open(s) && now_ms() < until) {
+		int err = sleep_until_event(s, (int)max_i64(1, until - now_ms()));
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+/* -1: never. */
+static int sooner(int timeout_ms, int other_ms)
+{
+	return timeout_ms < 0 || other_ms < timeout_ms ? other_ms : timeout_ms;
+}
+
+int server_run(struct server *s)
+{
+	int64_t tick_at = 0;
+	int err;
+
+	while (!s->stopping) {
+		int timeout_ms;
+
+		err = work_until_idle(s, tick_at);
+
+		if (err)
+			return err;
+		timeout_ms = sessions_tick(s);
+		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
+		if (s->leaving)
+			timeout_ms = sooner(timeout_ms, stop_step(s));
+		err = sleep_until_event(s, timeout_ms);
+		if (err)
+			return err;
+	}
+	err = say_goodbye(s);
+	return err ? err : s->stop_err;
+}

@@ -1,0 +1,22 @@
+/* start_check.h - --check-config: what a start would do with this configuration on this machine.
+ *
+ * It asks the functions that the start asks: which memory directory (memdir_look), exports and room
+ * (exports_plan), store (meta_look), snapshots (snapshot_sets_look) and ports (ports_look). Nothing
+ * is made or changed. Where a server runs on the memory directory it is left alone: what a restart
+ * would do is told, as far as that can be known.
+ *
+ * Run by root where the memory directory is the unit's user's, it looks as that user, and knows
+ * what the unit makes and allows.
+ *
+ * Standard output has what would be done; standard error has a line for each problem.
+ */
+#ifndef RMEMFS_SERVER_SERVE_START_CHECK_H
+#define RMEMFS_SERVER_SERVE_START_CHECK_H
+
+#include "server/config/config.h"
+#include "server/serve/exit_status.h"
+
+/* The status that a start would have, as far as can be known. */
+enum server_status start_check(const struct server_config *config);
+
+#endif

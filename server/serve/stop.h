@@ -1,0 +1,25 @@
+/* stop.h - snapshots of all exports before the server ends (snapshot_on_stop).
+ *
+ *     SIGTERM -> stop_begin -> export after export: snapshot_take_last ->
+ *     snapshot_sets_publish -> the end
+ *
+ * An export is served until its clients have ended their writes for its own snapshot, and not any
+ * more then: nothing is acknowledged that a restored server would not know of. The set of the stop
+ * before stays the latest until all snapshots of this one are on the disk.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SERVE_STOP_H
+#define RMEMFS_SERVER_SERVE_STOP_H
+
+#include "server/session/context.h"
+
+/* Sets server.leaving; the server goes on until stop_step() sets server.stopping. */
+void stop_begin(struct server *s);
+/* A second signal: nothing more is waited for. */
+void stop_cancel(struct server *s);
+/* What is due, while server.leaving; returns when to ask next, in ms. Sets server.stopping at the
+ * end, and server.stop_err where there is no new set. */
+int stop_step(struct server *s);
+
+#endif

@@ -1,0 +1,633 @@
+/* attach.c - see attach.h. */
+#include "server/session/attach.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
+#include "server/session/peers.h"
+#include "server/session/session.h"
+#include "server/snapshot/snapshot.h"
+
+/* A client may come and go as often as it likes, but not fill the log. */
+enum { LOG_MS = 1000, LOG_BURST = 64 };
+
+/* Whoever waits can't be told from a stranger, and holds one of the places for channels that have
+ * not attached: so there are places that no number of them takes. */
+static bool too_many_wait(const struct server *s)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->waiting)
+		n++;
+	return n >= ATTACH_WAITING_MAX;
+}
+
+static void wait_more(struct request *req)
+{
+	list_del(&req->link);
+	list_add_tail(&req->conn->server->waiting, &req->link);
+}
+
+static int answer_attach(struct request *req, struct session *session, bool resumed)
+{
+	struct server *s = session->server;
+	struct rpc_reply rep = {.attach = {
+					.session = session->stored.id,
+					.incarnation = s->incarnation,
+					.resumed = resumed,
+					.nslots = CHANNEL_SLOTS,
+					.nreserved = CHANNEL_RESERVED,
+					.lease_ms = s->lease_ms,
+					.lease_limit = s->lease_limit,
+					.peer_timeout_ms = conn_timeout_ms(req->conn),
+					.server_time = realtime_ns(),
+					.nregions = session->export->nregions,
+					.npages = session->export->npages,
+					.quotas = meta_has_quotas(s->meta, session->export->index),
+				}};
+	int err = meta_root(s->meta, session->export->index, &rep.attach.root);
+	bool frozen;
+
+	if (err)
+		return err;
+	rep.attach.snapshot = snapshot_of(session, &frozen);
+	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
+	request_answer(req, &rep);
+	return 0;
+}
+
+static void log_begin(const struct session *session, const char *peer, bool resumed)
+{
+	uint32_t flags = session->stored.flags;
+
+	log_info("session %" PRIu64 " of %s at export '%s' %s over %s%s%s%s", session->stored.id,
+		session->stored.client, session->export->name, resumed ? "resumed" : "begins", peer,
+		flags & ATTACH_READ_ONLY ? ", read-only" : "",
+		flags & ATTACH_EXCLUSIVE ? ", exclusive" : "",
+		flags & ATTACH_SHARED ? ", share" : "");
+}
+
+/* The channel becomes the session's. */
+static void join(struct request *req, struct session *session)
+{
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct conn *c = req->conn;
+	bool resumed = session->attached >> a->channel & 1;
+	int err;
+
+	c->keys = calloc(session->export->nregions, sizeof(*c->keys));
+	if (!c->keys) {
+		request_refuse(req, -ENOMEM, "the server is out of memory");
+		return;
+	}
+	conn_attach(c, session, a->channel);
+	session->attached |= UINT64_C(1) << a->channel;
+	session->live |= UINT64_C(1) << a->channel;
+	session->heard_ms = now_ms();
+	session->restored = session->process_gone = session->fell_silent = false;
+	if (a->channel == 0 && log_ratelimit_ok(&limit, LOG_MS))
+		log_begin(session, channel_peer(c->channel), resumed);
+	err = answer_attach(req, session, resumed);
+	if (err)
+		request_refuse(req, err, "the store failed: %s", errno_text(err));
+}
+
+static int store_session(struct server *s, struct meta_session *stored)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	err = meta_session_new(s->meta, stored);
+	if (err)
+		meta_abort(s->meta);
+	else
+		err = meta_commit(s->meta);
+	return err;
+}
+
+static int begin_session(struct request *req, struct export *export, struct session **out)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct server *s = req->conn->server;
+	struct session *session;
+	struct meta_session stored = {
+		.export_index = export->index,
+		.flags = a->flags,
+		.instance = a->instance,
+		.nchannels = a->nchannels,
+	};
+	int err;
+
+	memcpy(stored.owner, a->owner, sizeof(stored.owner));
+	printable_copy(stored.client, sizeof(stored.client), a->client.s, a->client.len);
+	session = session_new(s, &stored, export);
+	if (!session)
+		return -ENOMEM;
+	session->serial = req->conn->serial;
+	CRASH_POINT("attach.before");
+	err = store_session(s, &session->stored);
+	CRASH_POINT("attach.stored");
+	if (err) {
+		session_delete(session);
+		return err;
+	}
+	*out = session;
+	return 0;
+}
+
+/* What nobody writes may be read, and cached, by any number of clients; and those that take leases
+ * share with each other. */
+static bool may_share(uint32_t flags, uint32_t others)
+{
+	if ((flags | others) & ATTACH_SHARED)
+		return flags & others & ATTACH_SHARED;
+	return flags & others & ATTACH_READ_ONLY && !((flags | others) & ATTACH_EXCLUSIVE);
+}
+
+static bool is_of_owner(const struct session *session, const struct rpc_attach *a)
+{
+	return memcmp(session->stored.owner, a->owner, OWNER_BYTES) == 0;
+}
+
+static bool is_of_process(const struct session *session, const struct rpc_attach *a)
+{
+	return is_of_owner(session, a) && session->stored.instance == a->instance;
+}
+
+/* Whether it is certain that nobody has this session any more, or nobody but the one who asks for
+ * another one. */
+static bool is_former(const struct session *session, const struct rpc_attach *a)
+{
+	return is_of_process(session, a) || (is_of_owner(session, a) && session_is_left(session));
+}
+
+/* Whether the client can't have a session of its own beside this one. */
+static bool is_in_the_way(
+	const struct session *session, const struct export *export, const struct rpc_attach *a)
+{
+	return session->export == export &&
+	       (is_former(session, a) || !may_share(session->stored.flags, a->flags));
+}
+
+/* The first of those in the way, and how many there are. */
+static struct session *find_in_the_way(const struct server *s, const struct export *export,
+	const struct rpc_attach *a, unsigned *n)
+{
+	struct session *first = NULL;
+
+	*n = 0;
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (!is_in_the_way(session, export, a))
+			continue;
+		if (!first)
+			first = session;
+		++*n;
+	}
+	return first;
+}
+
+/* The network may deliver an ATTACH after the client has given it up and sent another one. */
+static bool is_late(const struct request *req, const struct export *export)
+{
+	list_for_each (pos, &req->conn->server->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		if (session->export == export && is_of_process(session, &req->rpc.attach) &&
+			session->serial > req->conn->serial)
+			return true;
+	}
+	return false;
+}
+
+static bool gives_way(const struct session *session, const struct rpc_attach *a)
+{
+	return is_former(session, a) || session->ending || session->said_bye ||
+	       session_expired(session);
+}
+
+static const char *why_it_ends(const struct session *session, const struct rpc_attach *a)
+{
+	if (is_of_process(session, a))
+		return "its mount begins another one";
+	return is_former(session, a) ? "it was mounted again at the same place"
+				     : session_why_expired(session);
+}
+
+/* Of those that are expired none, as long as one would stay that keeps the client out all the same.
+ * The client's own former ones in any case. */
+static void end_those_in_the_way(
+	struct server *s, const struct export *export, const struct rpc_attach *a)
+{
+	bool all = true;
+
+	list_for_each (pos, &s->sessions) {
+		const struct session *session = list_entry(pos, struct session, link);
+
+		all &= !is_in_the_way(session, export, a) || gives_way(session, a);
+	}
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (is_in_the_way(session, export, a) && (all || is_former(session, a)))
+			session_end(session, why_it_ends(session, a));
+	}
+}
+
+static bool is_at(const struct session *session, const struct export *export)
+{
+	return session->export == export && !session->ending;
+}
+
+/* Readers who went without a word are kept for as long as nobody needs their places. */
+static bool has_place(struct server *s, const struct export *export)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->sessions)
+		n += is_at(list_entry(pos, struct session, link), export);
+	if (n < EXPORT_SESSIONS)
+		return true;
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (is_at(session, export) && session_expired(session)) {
+			session_end(session, session_why_expired(session));
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Those who asked for it alone are told of that, and those who differ in what they want to do. */
+static const char *why_alone(const struct request *req, const struct session *holder)
+{
+	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
+
+	if (had & ATTACH_EXCLUSIVE)
+		return ", for itself alone (cache=exclusive)";
+	if (wanted & ATTACH_EXCLUSIVE)
+		return "; cache=exclusive takes an export that nobody uses";
+	if (had & wanted & ATTACH_SHARED)
+		return "";
+	if (had & ATTACH_SHARED)
+		return wanted & ATTACH_READ_ONLY ? ", with -o share; mount it with -o ro,share, too"
+						 : ", with -o share; mount it with -o share, too";
+	if (wanted & ATTACH_SHARED)
+		return ", without -o share; mount it everywhere with -o share";
+	if (had & ATTACH_READ_ONLY)
+		return ", read-only; a mount that writes needs it alone, or -o share on all";
+	if (wanted & ATTACH_READ_ONLY)
+		return ", who may write; read-only mounts share only with each other, or -o share "
+		       "on all";
+	return "";
+}
+
+/* A client names its process, by which shm knows its peers. */
+static void describe_way(const struct session *holder, char *text, size_t len)
+{
+	int64_t left_ms = session_expires_in_ms(holder);
+	const struct channel *ch;
+	char pid[32];
+
+	if (list_empty(&holder->conns) && left_ms > 0) {
+		snprintf(text, len, "which has no connection now, and has to make room in %lld s",
+			(long long)(left_ms + 999) / 1000);
+		return;
+	}
+	if (list_empty(&holder->conns)) {
+		snprintf(text, len, "which has no connection now");
+		return;
+	}
+	ch = list_entry(holder->conns.next, struct conn, link)->channel;
+	snprintf(pid, sizeof(pid), "(pid %d)", channel_peer_pid(ch));
+	if (strstr(holder->stored.client, pid))
+		snprintf(text, len, "over shm");
+	else
+		snprintf(text, len, "over %s", channel_peer(ch));
+}
+
+/* Strangers are told, too: who is kept out has to know by whom, and may be on any machine. */
+static void refuse_busy(struct request *req, const struct session *holder, unsigned n)
+{
+	char others[32] = "", where[160];
+
+	if (n > 1)
+		snprintf(others, sizeof(others), " and %u more", n - 1);
+	describe_way(holder, where, sizeof(where));
+	request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s", holder->export->name,
+		holder->stored.client, list_empty(&holder->conns) ? "," : "", where, others,
+		why_alone(req, holder));
+}
+
+/* A process that has lost its session says that nothing of it is mapped any more. Who has the
+ * export's key is trusted with all of it, and on shm wholly. */
+static void take_word(struct request *req, const struct export *export)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	int pid = channel_peer_pid(req->conn->channel);
+	struct session *ended = a->ended ? session_find(req->conn->server, a->ended) : NULL;
+
+	if (!pid || !ended || !ended->ending || ended->export != export || !is_of_owner(ended, a))
+		return;
+	list_for_each (pos, &ended->conns) {
+		struct conn *c = list_entry(pos, struct conn, link);
+
+		if (channel_peer_pid(c->channel) == pid)
+			channel_fence_at_once(c->channel);
+	}
+	peers_unmapped(req->conn->server, a->ended, pid);
+}
+
+/* A client that knows of no session: a new one, as soon as nothing is in its way. */
+static void attach_new(struct request *req, struct export *export)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct server *s = req->conn->server;
+	struct session *holder;
+	unsigned n;
+	int err;
+
+	if (is_late(req, export)) {
+		request_refuse(req, -ESTALE, "this client has a later session at export '%s'",
+			export->name);
+		return;
+	}
+	end_those_in_the_way(s, export, a);
+	take_word(req, export);
+	holder = find_in_the_way(s, export, a, &n);
+	if (holder) {
+		if (now_ms() >= req->deadline_ms || too_many_wait(s))
+			refuse_busy(req, holder, n);
+		else
+			wait_more(req);
+		return;
+	}
+	if (!has_place(s, export)) {
+		request_refuse(req, -EUSERS, "export '%s' has %d clients, and no place for more",
+			export->name, EXPORT_SESSIONS);
+		return;
+	}
+	err = begin_session(req, export, &holder);
+	if (err)
+		request_refuse(req, err, "can't begin a session: %s", errno_text(err));
+	else
+		join(req, holder);
+}
+
+/* Whether a channel of this index may still touch memory; fences the one that was in use. */
+static bool predecessor_lives(struct session *session, const struct request *req)
+{
+	int pid = channel_peer_pid(req->conn->channel);
+	bool lives = false;
+
+	list_for_each (pos, &session->conns) {
+		struct conn *c = list_entry(pos, struct conn, link);
+
+		if (c->index != req->rpc.attach.channel)
+			continue;
+		conn_fence(c);
+		lives |= !pid || channel_peer_pid(c->channel) != pid;
+	}
+	return lives;
+}
+
+static int store_flags(struct session *session, uint32_t flags)
+{
+	struct meta *m = session->server->meta;
+	int err = meta_begin(m);
+
+	if (err)
+		return err;
+	err = meta_session_set_flags(m, session->stored.id, flags);
+	if (!err)
+		return meta_commit(m);
+	meta_abort(m);
+	return err;
+}
+
+/* It is read-only from now on, or no more: then keys that it has are of the other kind. */
+static int change_flags(struct session *session, uint32_t flags)
+{
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	int err;
+
+	if (flags == session->stored.flags)
+		return 0;
+	err = store_flags(session, flags);
+	if (err)
+		return err;
+	session->stored.flags = flags;
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_info("session %" PRIu64 " of %s at export '%s' %s", session->stored.id,
+			session->stored.client, session->export->name,
+			flags & ATTACH_READ_ONLY ? "is read-only now" : "may write now");
+	list_for_each (pos, &session->conns)
+		conn_fence(list_entry(pos, struct conn, link));
+	return 0;
+}
+
+/* Once each: one that waits changes nothing meanwhile, which another one may want otherwise. */
+static void change_and_join(struct request *req, struct session *session)
+{
+	int err = change_flags(session, req->rpc.attach.flags);
+
+	if (err)
+		request_refuse(req, err, "can't change session %" PRIu64 ": %s", session->stored.id,
+			errno_text(err));
+	else
+		join(req, session);
+}
+
+static bool is_another(const struct session *other, const struct session *session)
+{
+	return other != session && other->export == session->export;
+}
+
+/* Who keeps a session from becoming one that writes, and how many there are. */
+static const struct session *find_other_reader(const struct session *session, unsigned *n)
+{
+	const struct session *first = NULL;
+
+	*n = 0;
+	list_for_each (pos, &session->server->sessions) {
+		const struct session *other = list_entry(pos, struct session, link);
+
+		if (!is_another(other, session) || other->ending || other->said_bye ||
+			session_overdue(other))
+			continue;
+		if (!first)
+			first = other;
+		++*n;
+	}
+	return first;
+}
+
+/* Of those that end something may still be able to reach memory. */
+static bool has_others(const struct session *session)
+{
+	list_for_each (pos, &session->server->sessions)
+		if (is_another(list_entry(pos, struct session, link), session))
+			return true;
+	return false;
+}
+
+/* Whether a session that reads has the export for itself, to write, or shares it. False: the
+ * request was refused, or waits for the end of those that no longer read. */
+static bool may_write_now(struct request *req, struct session *session)
+{
+	const struct session *other;
+	unsigned n;
+
+	if (session->stored.flags & ATTACH_SHARED)
+		return true;
+	other = find_other_reader(session, &n);
+	if (other) {
+		request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
+			session->export->name, other->stored.client);
+		return false;
+	}
+	sessions_end_overdue(session->server, session->export, session);
+	if (!has_others(session))
+		return true;
+	if (now_ms() < req->deadline_ms)
+		wait_more(req);
+	else
+		request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",
+			session->export->name);
+	return false;
+}
+
+static bool wants_to_write(const struct request *req, const struct session *session)
+{
+	return !(req->rpc.attach.flags & ATTACH_READ_ONLY) &&
+	       session->stored.flags & ATTACH_READ_ONLY;
+}
+
+static void attach_again(struct request *req, struct export *export)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct session *session = session_find(req->conn->server, a->session);
+
+	if (!session || session->export != export || session->ending || session->said_bye) {
+		request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
+		return;
+	}
+	if (memcmp(session->stored.owner, a->owner, OWNER_BYTES) != 0 ||
+		session->stored.instance != a->instance) {
+		request_refuse(
+			req, -ESTALE, "session %" PRIu64 " belongs to another client", a->session);
+		return;
+	}
+	if (session->stored.nchannels != a->nchannels) {
+		request_refuse(req, -EINVAL, "session %" PRIu64 " has %u channels, not %u",
+			a->session, session->stored.nchannels, a->nchannels);
+		return;
+	}
+	if ((a->flags ^ session->stored.flags) & ~(uint32_t)ATTACH_READ_ONLY) {
+		request_refuse(req, -EINVAL,
+			"session %" PRIu64 " can't become exclusive, or shared", a->session);
+		return;
+	}
+	if (wants_to_write(req, session) && !may_write_now(req, session))
+		return;
+	if (!predecessor_lives(session, req))
+		change_and_join(req, session);
+	else if (now_ms() < req->deadline_ms)
+		wait_more(req);
+	else
+		request_refuse(req, -EBUSY, "channel %u of session %" PRIu64 " can't be fenced",
+			a->channel, a->session);
+}
+
+static bool is_of_another_store(const struct server *s, const struct rpc_attach *a)
+{
+	return (a->session || a->ended) &&
+	       memcmp(a->store_id, meta_store_id(s->meta), sizeof(a->store_id)) != 0;
+}
+
+static void attach_try(struct request *req)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct server *s = req->conn->server;
+	struct export *export;
+
+	/* Also by another ATTACH, which was answered while this one waited. */
+	if (req->conn->session) {
+		request_refuse(req, -EPROTO, "this channel is attached already");
+		return;
+	}
+	export = request_export(req, &a->export_name);
+	if (!export)
+		return;
+	if (export->closed) {
+		if (now_ms() < req->deadline_ms)
+			wait_more(req);
+		else
+			request_refuse(req, -EBUSY, "the server is stopping");
+	} else if (is_of_another_store(s, a)) {
+		request_refuse(req, -ESTALE, "the memory was lost, this is another store");
+	} else if (a->session) {
+		attach_again(req, export);
+	} else {
+		attach_new(req, export);
+	}
+}
+
+/* On shm a session has ended when its process has: whose process is in a PID namespace that is not
+ * below ours has no number here. It may still ask for the server's state. */
+static bool is_out_of_sight(const struct conn *c)
+{
+	return transport_kind_of(c->port->transport) == TRANSPORT_SHM &&
+	       !channel_peer_pid(c->channel);
+}
+
+void attach_request(struct request *req)
+{
+	const struct rpc_attach *a = &req->rpc.attach;
+	struct server *s = req->conn->server;
+	int64_t wait_ms = (int64_t)min_u64(a->wait_ms, ATTACH_WAIT_MAX_MS);
+
+	if (a->nchannels > SESSION_CHANNELS) {
+		request_refuse(req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);
+		return;
+	}
+	if (a->flags & ATTACH_SHARED && a->flags & ATTACH_EXCLUSIVE) {
+		request_refuse(req, -EINVAL, "an export is shared, or somebody's alone: not both");
+		return;
+	}
+	if (!a->session && a->channel) {
+		request_refuse(req, -EPROTO, "channel 0 makes the session");
+		return;
+	}
+	if (is_out_of_sight(req->conn)) {
+		request_refuse(req, -EOPNOTSUPP,
+			"the server's PID namespace does not show this process, and shm goes by "
+			"processes: run the server in an outer one, or mount over tcp");
+		return;
+	}
+	/* The fence of a predecessor takes its time, however short the client's patience. */
+	if (a->session && wait_ms < s->lease_ms)
+		wait_ms = s->lease_ms;
+	req->deadline_ms = now_ms() + wait_ms;
+	attach_try(req);
+}
+
+void attach_retry_waiting(struct server *s)
+{
+	struct list again;
+
+	list_init(&again);
+	list_splice_tail(&again, &s->waiting);
+	for (struct list *pos; (pos = list_pop(&again));)
+		attach_try(list_entry(pos, struct request, link));
+}

@@ -1,0 +1,619 @@
+/* conn.c - events of channels become requests. */
+#include "server/session/conn.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
+#include "server/session/attach.h"
+#include "server/serve/dispatch.h"
+#include "server/session/peers.h"
+#include "server/recall/recall.h"
+#include "server/session/session.h"
+#include "server/session/turns.h"
+
+/* What peers can provoke: anybody may connect, but not fill the log, nor take the lines of those
+ * that have a session. */
+enum { LOG_MS = 1000, STRANGERS_LOG_BURST = 10, CLIENTS_LOG_BURST = 64 };
+
+/* ---- silence --------------------------------------------------------------------------------- */
+
+uint32_t conn_timeout_ms(const struct conn *c)
+{
+	return channel_peer_pid(c->channel) ? 0 : c->server->peer_timeout_ms;
+}
+
+/* While this process was stopped the clients' messages gathered unread: that was not their silence.
+ * So of a time in which nothing was judged only a small part counts. */
+static int64_t running_ms(const struct server *s, int64_t now)
+{
+	return s->running_ms +
+	       (int64_t)min_u64((uint64_t)(now - s->judged_ms), s->peer_timeout_ms / 4);
+}
+
+static void hear(struct conn *c)
+{
+	int64_t now = now_ms();
+
+	c->heard_ms = running_ms(c->server, now);
+	if (c->session)
+		c->session->heard_ms = now;
+}
+
+int64_t conn_silence_ms(const struct conn *c, int64_t now)
+{
+	return conn_timeout_ms(c) ? running_ms(c->server, now) - c->heard_ms : -1;
+}
+
+static void close_silent(struct conn *c, int64_t silent_ms)
+{
+	static struct log_ratelimit limit = {.burst = CLIENTS_LOG_BURST};
+	struct session *session = c->session;
+
+	if (!session->fell_silent && log_ratelimit_ok(&limit, LOG_MS))
+		log_warning("%s: %s at export '%s' has been silent for %lld.%lld s: closed",
+			channel_peer(c->channel), session->stored.client, session->export->name,
+			(long long)silent_ms / 1000, (long long)silent_ms % 1000 / 100);
+	session->fell_silent = true;
+	c->silent_ms = silent_ms;
+	conn_fence(c);
+}
+
+static bool is_judged(const struct conn *c)
+{
+	return c->session && c->state == CONN_OPEN && conn_timeout_ms(c);
+}
+
+static void sooner(int64_t *next, int64_t at)
+{
+	if (at < *next)
+		*next = at;
+}
+
+/* A message waits behind the transfers before it, on a slow link for long. */
+static bool has_progressed(struct conn *c)
+{
+	uint64_t before = c->progress;
+
+	c->progress = channel_progress(c->channel);
+	return c->progress != before;
+}
+
+int64_t conns_judge(struct server *s, int64_t now)
+{
+	int64_t timeout_ms = s->peer_timeout_ms, next = INT64_MAX;
+
+	s->running_ms = running_ms(s, now);
+	s->judged_ms = now;
+	list_for_each (pos, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, all);
+		int64_t silent_ms;
+
+		if (!is_judged(c))
+			continue;
+		if (has_progressed(c))
+			hear(c);
+		silent_ms = s->running_ms - c->heard_ms;
+		/* Whoever waits for keys is not expected to speak. */
+		if (!conn_is_silent(c))
+			c->heard_ms = s->running_ms;
+		else if (silent_ms >= timeout_ms)
+			close_silent(c, silent_ms);
+		else
+			sooner(&next, now + timeout_ms - silent_ms);
+		/* Often enough that a longer pause between two looks is one of ours. */
+		sooner(&next, now + timeout_ms / 8);
+	}
+	return next;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static void init_requests(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_SLOTS; i++) {
+		list_init(&c->slots[i].link);
+		c->slots[i].conn = c;
+	}
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++) {
+		list_init(&c->controls[i].link);
+		c->controls[i].conn = c;
+	}
+}
+
+static struct conn *conn_new(struct port *port, struct channel *ch)
+{
+	struct conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->server = port->server;
+	c->port = port;
+	c->channel = ch;
+	c->since_ms = now_ms();
+	c->serial = ++c->server->nserials;
+	init_requests(c);
+	list_init(&c->link);
+	list_add_tail(&c->server->conns, &c->all);
+	c->server->nconns++;
+	return c;
+}
+
+static void conn_free(struct conn *c)
+{
+	list_del(&c->all);
+	c->server->nconns--;
+	kept_drop_all(&c->kept);
+	free(c->keys);
+	free(c->status_text);
+	free(c);
+}
+
+static void unattached_del(struct conn *c)
+{
+	list_del(&c->link);
+	c->server->nunattached--;
+}
+
+/* Its session, if any, goes on without it. */
+static void conn_delete(struct conn *c)
+{
+	if (c->session || c->state == CONN_FENCING)
+		list_del(&c->link);
+	else
+		unattached_del(c);
+	c->server->refused += channel_refused(c->channel);
+	channel_delete(c->channel);
+	conn_free(c);
+}
+
+bool conn_is_silent(const struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (c->controls[i].msg)
+			return false;
+	return true;
+}
+
+bool conn_is_admin(const struct conn *c)
+{
+	uid_t uid;
+
+	return channel_peer_uid(c->channel, &uid) && (uid == 0 || uid == geteuid());
+}
+
+bool conn_is_stranger(const struct conn *c)
+{
+	return transport_kind_of(c->port->transport) != TRANSPORT_SHM;
+}
+
+struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq)
+{
+	unsigned i = slot - c->index * (unsigned)CHANNEL_SLOTS;
+	struct request *req = i < CHANNEL_SLOTS ? &c->slots[i] : NULL;
+
+	return req && req->msg && req->rpc.seq == seq ? req : NULL;
+}
+
+/* When too many have said nothing, the one that has done so longest makes room. */
+static bool bound_unattached(struct server *s)
+{
+	if (s->nunattached < UNATTACHED_MAX)
+		return true;
+	list_for_each (pos, &s->unattached) {
+		struct conn *c = list_entry(pos, struct conn, link);
+
+		if (conn_is_silent(c)) {
+			conn_breach(c, "too many channels have not attached");
+			return true;
+		}
+	}
+	return false;
+}
+
+void conn_incoming(struct port *port, struct channel *ch)
+{
+	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
+	struct server *s = port->server;
+	struct conn *c = NULL;
+	int err;
+
+	if (!s->stopping && bound_unattached(s))
+		c = conn_new(port, ch);
+	if (!c) {
+		if (!s->stopping && log_ratelimit_ok(&limit, LOG_MS))
+			log_warning("%s: refused: too many channels wait, or memory is short",
+				channel_peer(ch));
+		channel_reject(ch);
+		return;
+	}
+	channel_set_user(ch, c);
+	list_add_tail(&s->unattached, &c->link);
+	s->nunattached++;
+	err = channel_accept(ch);
+	if (err) {
+		if (log_ratelimit_ok(&limit, LOG_MS))
+			log_warning("%s: can't accept: %s", channel_peer(ch), errno_text(err));
+		unattached_del(c);
+		conn_free(c);
+		channel_reject(ch);
+	}
+}
+
+void conn_attach(struct conn *c, struct session *session, uint16_t index)
+{
+	unattached_del(c);
+	c->session = session;
+	c->index = index;
+	c->heard_ms = running_ms(c->server, now_ms());
+	c->server->judge_ms = 0;
+	list_add_tail(&session->conns, &c->link);
+}
+
+static void drop_requests(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_SLOTS; i++)
+		request_drop(&c->slots[i]);
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		request_drop(&c->controls[i]);
+}
+
+/* The PING that a ring was to bring will not come, nor perhaps its answer: another channel is to be
+ * rung. */
+static void lose_news(struct conn *c)
+{
+	if (!c->session)
+		return;
+	session_news_lost(c->session);
+	if (c->rung)
+		c->session->ring_wanted = c->server->rings_wanted = true;
+	c->rung = false;
+}
+
+void conn_disconnect(struct conn *c)
+{
+	if (c->state >= CONN_CLOSING)
+		return;
+	lose_news(c);
+	drop_requests(c);
+	c->state = CONN_CLOSING;
+	channel_disconnect(c->channel);
+}
+
+void conn_fence(struct conn *c)
+{
+	int err;
+
+	if (c->state == CONN_FENCING)
+		return;
+	lose_news(c);
+	drop_requests(c);
+	c->state = CONN_FENCING;
+	if (!c->session) {
+		unattached_del(c);
+		list_init(&c->link);
+	}
+	err = channel_fence(c->channel);
+	/* It stays with its session, whose pages are then never given to anybody else. */
+	if (err)
+		log_error("%s: can't fence: %s", channel_peer(c->channel), errno_text(err));
+}
+
+static void tell_closed(const struct conn *c, enum log_level level, const char *reason)
+{
+	static struct log_ratelimit strangers = {.burst = STRANGERS_LOG_BURST};
+	static struct log_ratelimit clients = {.burst = CLIENTS_LOG_BURST};
+	const char *peer = channel_peer(c->channel);
+
+	if (!log_ratelimit_ok(c->session ? &clients : &strangers, LOG_MS))
+		return;
+	if (c->session)
+		log_line(level, "%s: channel of session %llu at export '%s' closed: %s", peer,
+			(unsigned long long)c->session->stored.id, c->session->export->name,
+			reason);
+	else
+		log_line(level, "%s: channel closed: %s", peer, reason);
+}
+
+void conn_breach(struct conn *c, const char *reason)
+{
+	if (c->state == CONN_FENCING)
+		return;
+	tell_closed(c, LOG_LEVEL_WARNING, reason);
+	conn_fence(c);
+}
+
+static void conn_fenced(struct conn *c)
+{
+	struct server *s = c->server;
+	struct session *session = c->session;
+	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
+	struct lost_conn lost = {
+		.index = c->index,
+		.hung_up = c->hung_up,
+		.process_gone = process_gone,
+		.silent_ms = c->silent_ms,
+	};
+
+	if (process_gone && session)
+		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
+	conn_delete(c);
+	if (session)
+		session_lost_conn(session, &lost);
+	attach_retry_waiting(s);
+}
+
+void conns_disconnect(struct server *s)
+{
+	list_for_each (pos, &s->conns)
+		conn_disconnect(list_entry(pos, struct conn, all));
+}
+
+unsigned conns_open(const struct server *s)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &s->conns)
+		n += list_entry(pos, struct conn, all)->state != CONN_FENCING;
+	return n;
+}
+
+void conns_delete(struct server *s)
+{
+	list_for_each_safe (pos, &s->conns) {
+		struct conn *c = list_entry(pos, struct conn, all);
+
+		if (c->state == CONN_FENCING)
+			continue;
+		drop_requests(c);
+		conn_delete(c);
+	}
+}
+
+int conn_ring(struct conn *c)
+{
+	void *buf;
+	int err;
+
+	assert(c->session && !c->rung);
+	if (c->state != CONN_OPEN)
+		return -ENOTCONN;
+	buf = channel_send_buffer(c->channel);
+	if (!buf)
+		return -EAGAIN;
+	err = channel_send(c->channel, buf, 0, SEND_IMM, RPC_RING);
+	c->rung = !err;
+	return err;
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+void request_drop(struct request *req)
+{
+	if (!req->msg)
+		return;
+	list_del(&req->link);
+	recall_leave(req);
+	spare_leave(req);
+	dispatch_leave(req);
+	channel_recv_done(req->conn->channel, req->msg);
+	req->msg = NULL;
+}
+
+void request_reply(struct request *req, void *buf, uint32_t len)
+{
+	struct channel *ch = req->conn->channel;
+
+	/* The receive is back before the reply can bring the next request. */
+	request_drop(req);
+	/* A channel that can't send ends with an event of its own. */
+	channel_send(ch, buf, len, 0, 0);
+}
+
+void request_answer(struct request *req, struct rpc_reply *rep)
+{
+	struct conn *c = req->conn;
+	void *buf = channel_send_buffer(c->channel);
+	size_t len;
+	int err;
+
+	if (!buf) {
+		conn_breach(c, "it does not take its replies");
+		return;
+	}
+	rep->op = req->rpc.op;
+	rep->slot = req->rpc.slot;
+	rep->seq = req->rpc.seq;
+	err = rpc_reply_encode(rep, buf, RPC_MSG_BYTES, &len);
+	if (err) {
+		log_error("can't encode a reply to %s: %s", rpc_op_info(rep->op)->name,
+			errno_text(err));
+		channel_send_cancel(c->channel, buf);
+		conn_fence(c);
+		return;
+	}
+	request_reply(req, buf, (uint32_t)len);
+}
+
+/* An administrator who mistypes a name is told there and then; who can't mount may have nobody who
+ * looks. */
+static enum log_level refusal_level(unsigned op)
+{
+	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
+}
+
+void request_refuse(struct request *req, int err, const char *format, ...)
+{
+	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
+	char text[RPC_TEXT_MAX + 1];
+	struct rpc_reply rep = {.status = err};
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	printable_clean_string(text);
+	/* Before the answer: who was refused finds the reason here, too. */
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
+			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, text);
+	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
+	request_answer(req, &rep);
+}
+
+struct export *request_export(struct request *req, const struct rpc_str *name)
+{
+	struct exports *exports = req->conn->server->exports;
+	struct export *export = exports_find(exports, name);
+	char names[RPC_TEXT_MAX];
+
+	if (export)
+		return export;
+	if (conn_is_stranger(req->conn)) {
+		request_refuse(req, -ENOENT,
+			"no export '%.*s'; 'rmemfsctl status' on the server lists them", name->len,
+			name->s);
+		return NULL;
+	}
+	exports_names(exports, names, sizeof(names));
+	request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
+	return NULL;
+}
+
+static struct request *free_control(struct conn *c)
+{
+	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
+		if (!c->controls[i].msg)
+			return &c->controls[i];
+	return NULL;
+}
+
+/* The entry that a request belongs into, or NULL and why there is none. */
+static struct request *place_request(
+	struct conn *c, const struct rpc_request *rpc, const char **breach)
+{
+	struct session *session = c->session;
+	unsigned slot;
+
+	if (!rpc_op_info(rpc->op)->slotted) {
+		struct request *req = free_control(c);
+
+		*breach = "too many requests outside slots";
+		return req;
+	}
+	if (!session) {
+		*breach = "a request before it has attached";
+		return NULL;
+	}
+	slot = rpc->slot - c->index * (unsigned)CHANNEL_SLOTS;
+	if (slot >= CHANNEL_SLOTS) {
+		*breach = "a slot of another channel";
+		return NULL;
+	}
+	if (rpc->seq < session->last_seq[rpc->slot]) {
+		*breach = "a sequence number of the past";
+		return NULL;
+	}
+	*breach = "two requests in one slot";
+	session->last_seq[rpc->slot] = rpc->seq;
+	session->requests++;
+	return c->slots[slot].msg ? NULL : &c->slots[slot];
+}
+
+static void receive(struct conn *c, const struct event *event)
+{
+	struct rpc_request rpc;
+	struct request *req;
+	const char *breach = "a malformed message";
+
+	if (c->state == CONN_CLOSING) {
+		channel_recv_done(c->channel, event->data);
+		return;
+	}
+	if (rpc_request_decode(&rpc, event->data, event->len))
+		req = NULL;
+	else
+		req = place_request(c, &rpc, &breach);
+	if (!req) {
+		channel_recv_done(c->channel, event->data);
+		conn_breach(c, breach);
+		return;
+	}
+	req->rpc = rpc;
+	req->msg = event->data;
+	req->reply = NULL;
+	req->deadline_ms = 0;
+	hear(c);
+	if (c->session)
+		turns_add(req);
+	else
+		list_add_tail(&c->server->ready, &req->link);
+}
+
+static void opened(struct conn *c)
+{
+	const struct channel_limits *limits = channel_limits(c->channel);
+
+	if (c->state != CONN_OPENING)
+		return;
+	c->state = CONN_OPEN;
+	if (limits->msg_bytes < RPC_MSG_BYTES)
+		conn_breach(c, "its messages are too small");
+	else if (limits->peer_nrecv < CHANNEL_SENDS)
+		conn_breach(c, "it receives too few messages");
+}
+
+/* Why, where it was not in order. A stranger may go as it came. */
+static void tell_lost(const struct conn *c, int status)
+{
+	if (status == -EPROTO)
+		tell_closed(c, LOG_LEVEL_WARNING, "what it sent is not our protocol");
+	else if (status == -EACCES)
+		tell_closed(c, LOG_LEVEL_WARNING, "it asked for memory that it has no right to");
+	else if (status && c->session)
+		tell_closed(c, LOG_LEVEL_INFO, errno_text(status));
+}
+
+/* When the process ends, so does all that a peer can reach through it: no fence is needed. */
+static void closed(struct conn *c)
+{
+	if (!c->server->stopping) {
+		conn_fence(c);
+		return;
+	}
+	drop_requests(c);
+	conn_delete(c);
+}
+
+void conn_event(struct conn *c, const struct event *event)
+{
+	if (event->type == EV_FENCED) {
+		conn_fenced(c);
+		return;
+	}
+	if (c->state == CONN_FENCING)
+		return;
+	switch (event->type) {
+	case EV_OPEN:
+		opened(c);
+		break;
+	case EV_RECV:
+		receive(c, event);
+		break;
+	case EV_CLOSED:
+		tell_lost(c, event->status);
+		c->hung_up = event->hung_up;
+		closed(c);
+		break;
+	case EV_INCOMING:
+	case EV_DONE:
+	case EV_FENCED:
+		break;
+	}
+}

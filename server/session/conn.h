@@ -1,0 +1,163 @@
+/* conn.h - the server's side of one channel: what it may send, what of it is outstanding, its end.
+ *
+ * Requests are decoded where they were received; that memory goes back to the transport when the
+ * request has been answered. A peer that breaks the protocol loses this channel and nothing else.
+ *
+ *     EV_INCOMING -> conn_new -> unattached -> conn_attach -> (session) -> conn_fence -> EV_FENCED
+ *
+ * OWNERSHIP  A conn is its channel's user pointer, and is freed after EV_FENCED.
+ * THREADS    The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SESSION_CONN_H
+#define RMEMFS_SERVER_SESSION_CONN_H
+
+#include "server/namespace/kept_values.h"
+#include "server/session/context.h"
+
+struct session;
+
+enum outcome {
+	OUTCOME_REPLY,  /* reply is encoded */
+	OUTCOME_PARK,   /* for pages that get free */
+	OUTCOME_LACK,   /* for what others have: they are told when the batch is stored */
+	OUTCOME_WAIT,   /* for a lease: wants */
+	OUTCOME_BREACH, /* of the protocol: the channel is closed */
+};
+
+/* Its place among those that wait for an inode. */
+struct contested;
+struct lease_place {
+	struct list link;
+	struct request *req;
+	struct contested *at;
+	uint8_t type;   /* what it wants */
+	uint8_t before; /* what is wanted by who came before it: lease_bit() */
+	int64_t since_ms;
+};
+
+/* A RENAME concerns so many inodes: two directories and what is there. */
+enum { LEASE_PLACES = 4 };
+
+struct lease_wait {
+	/* In the order of the inodes' numbers: it waits for the last one. */
+	struct lease_place places[LEASE_PLACES];
+	unsigned n;
+	bool parked; /* and isn't being run again */
+};
+
+struct request {
+	struct list link; /* in one of the server's lists; alone: free or being run */
+	struct conn *conn;
+	const void *msg; /* as received; NULL: free */
+	struct rpc_request rpc;
+	int64_t deadline_ms;    /* ATTACH */
+	int64_t parked_ms;      /* since when it finds no pages; 0: it was not run, or found some */
+	uint64_t asked;         /* by which number others were asked for pages; 0: they were not */
+	struct lease_wait wait; /* recall.h's */
+	/* While it runs. */
+	enum outcome outcome;
+	struct meta_wait wants;
+	bool lacks_pages; /* that others may give (spare.h), or that come (reuse.h) */
+	uint64_t pinned;  /* the inode whose grant its answer has made anew; 0: none */
+	int status;       /* of its answer; 0 of one that was stored, too */
+	const char *breach;
+	void *reply;
+	uint32_t reply_len;
+};
+
+enum conn_state {
+	CONN_OPENING,
+	CONN_OPEN,
+	CONN_CLOSING, /* conn_disconnect: nothing more is received */
+	CONN_FENCING,
+};
+
+struct conn {
+	struct list all;  /* server.conns */
+	struct list link; /* server.unattached, or session.conns */
+	struct server *server;
+	struct port *port;
+	struct channel *channel;
+	struct session *session; /* NULL: unattached */
+	enum conn_state state;
+	uint16_t index; /* within the session */
+	int64_t since_ms;
+	int64_t heard_ms;  /* the last sign of life, in server.running_ms */
+	uint64_t progress; /* channel_progress then */
+	int64_t silent_ms; /* how long it was, where it is closed for that */
+	bool hung_up;      /* its peer's side has ended it, as that of a process that ends */
+	uint64_t serial;   /* a later connection has a higher one */
+	bool rung;         /* and no PING has come since */
+	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
+	struct region_key *keys; /* of the export's regions, the first nkeys of them */
+	uint32_t nkeys;
+	struct kept_values kept;
+	char *status_text; /* snapshot that STATUS reads from */
+	uint32_t status_len;
+};
+
+/* Answers EV_INCOMING. */
+void conn_incoming(struct port *port, struct channel *ch);
+/* Every other event of a channel. EV_FENCED ends it. */
+void conn_event(struct conn *c, const struct event *event);
+
+/* Moves an unattached conn into a session's list. */
+void conn_attach(struct conn *c, struct session *session, uint16_t index);
+
+/* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its
+ * process. A client says something at least four times as often, over every channel; what it says
+ * may be held up by transfers before it, which are a sign of life where they are seen. */
+uint32_t conn_timeout_ms(const struct conn *c);
+/* Closes the attached channels that have been silent for as long. Returns when to ask next;
+ * INT64_MAX: after the next message. */
+int64_t conns_judge(struct server *s, int64_t now);
+
+/* How long it has given no sign of life, in time in which this process ran; -1: it need not (shm).
+ */
+int64_t conn_silence_ms(const struct conn *c, int64_t now);
+
+/* What is outstanding in a slot of the session's, under this number; or NULL. */
+struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
+
+/* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
+bool conn_is_silent(const struct conn *c);
+
+/* Whether the peer is root or the server's own user, on this machine: others get no names of files,
+ * and have nothing written. */
+bool conn_is_admin(const struct conn *c);
+
+/* Whether anybody may be behind it who reaches an address of the server: over tcp and verbs,
+ * attached or not. Such a peer is told what a mount needs, and no more. */
+bool conn_is_stranger(const struct conn *c);
+
+/* Starts the channel's end in order: what was answered still goes out, the rest is dropped. */
+void conn_disconnect(struct conn *c);
+/* Starts the channel's end at once; drops what of it is outstanding. Harmless when it has begun. */
+void conn_fence(struct conn *c);
+/* The same, with a line that names the peer and the reason. */
+void conn_breach(struct conn *c, const char *reason);
+
+/* At the end of the process: disconnects all; how many are not closed yet; frees all but those
+ * that are being fenced, which only the end of the process can end. */
+void conns_disconnect(struct server *s);
+unsigned conns_open(const struct server *s);
+void conns_delete(struct server *s);
+
+/* Sends RPC_RING on an attached channel that is not rung. -ENOTCONN: it has ended, or is about to;
+ * -EAGAIN: no send buffer now. */
+int conn_ring(struct conn *c);
+
+/* The send buffer was filled: sends it and frees the request. */
+void request_reply(struct request *req, void *buf, uint32_t len);
+/* Frees it without an answer. */
+void request_drop(struct request *req);
+/* Encodes rep, with the request's op, slot and sequence number, and sends it. */
+void request_answer(struct request *req, struct rpc_reply *rep);
+/* The export of that name; NULL: there is none, and the request is refused. Strangers are not told
+ * the names of the others. */
+struct export *request_export(struct request *req, const struct rpc_str *name);
+/* An error with a line for people, which is made printable. */
+void request_refuse(struct request *req, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif

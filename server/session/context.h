@@ -1,0 +1,128 @@
+/* context.h - the server process: what its parts share, and its life from start to end.
+ *
+ *     main ── server_run ── evq_poll ── conn (receive) ── dispatch (batches) ── meta
+ *                                         └ session (ATTACH, BYE, fencing)
+ *
+ * One thread, the metadata thread, runs all of it: it polls the event queues of all listeners,
+ * executes what has arrived in one transaction, answers, and sleeps when nothing is left.
+ *
+ * OWNERSHIP  struct server owns everything below it.
+ * THREADS    The metadata thread. Start-up uses more (regions.h), the tcp transport and the
+ *            scrubber have their own.
+ */
+#ifndef RMEMFS_SERVER_SESSION_CONTEXT_H
+#define RMEMFS_SERVER_SESSION_CONTEXT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+#include "server/config/config.h"
+#include "server/memory/exports.h"
+#include "server/memory/memdir.h"
+#include "server/meta/meta.h"
+#include "server/base/progress.h"
+#include "server/snapshot/snapshot_sets.h"
+
+enum {
+	CHANNEL_SLOTS = 16,   /* of each channel */
+	CHANNEL_RESERVED = 2, /* the last of them */
+	CHANNEL_CONTROLS = 4, /* requests outside slots that may be outstanding */
+	CHANNEL_REQUESTS = CHANNEL_SLOTS + CHANNEL_CONTROLS,
+	/* Messages on the way to a peer at most: replies and rings. */
+	CHANNEL_SENDS = CHANNEL_REQUESTS + RPC_RINGS,
+	SESSION_CHANNELS = 64, /* of one session at most */
+	EXPORT_SESSIONS = 256, /* of one export at most */
+	UNATTACHED_MAX = 256,  /* channels that have not attached */
+	UNATTACHED_MS = 10000, /* how long they may take */
+	ATTACH_WAIT_MAX_MS = 300000,
+	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2, /* that wait for another owner's session */
+};
+
+/* One --listen. */
+struct port {
+	struct server *server;
+	struct transport *transport;
+	struct evq *q;
+	struct listener *listener;
+	struct region **regions; /* [exports->nregions] as this transport knows them */
+	char name[160];          /* "tcp:127.0.0.1:7470" */
+};
+
+struct server {
+	const struct server_config *config;
+	struct memdir dir;
+	struct exports *exports;
+	struct meta *meta;
+	struct port *ports; /* [config->listen.n] */
+	unsigned nports;
+	int epoll_fd, signal_fd;
+
+	struct recalls *recalls;      /* see recall.h */
+	struct snapshot *snapshot;    /* see there */
+	struct snapshot_sets sets;    /* of snapshot_dir, where something needs it */
+	struct conf_strings restores; /* see start.h */
+	bool restores_latest;
+
+	/* See stop.h. */
+	bool leaving;
+	const char *leaving_cancelled; /* why; NULL: it is not */
+	unsigned leaving_begun;        /* snapshots: of the first so many exports */
+	char leaving_set[SNAPSHOT_SET_PATH_BYTES];
+	int64_t leaving_since_ms;
+	struct progress leaving_progress;
+	int stop_err;
+
+	uint64_t incarnation; /* this run of the process */
+	int64_t start_ms;
+	int64_t spin_ns; /* how long an idle loop looks again before it sleeps */
+	uint32_t lease_ms, lease_limit;
+	uint32_t peer_timeout_ms;    /* of silence, after which a channel is closed */
+	int64_t running_ms;          /* time in which this process ran, up to judged_ms */
+	int64_t judged_ms, judge_ms; /* when silence was judged, and is to be next */
+	bool stopping;
+	bool reclaim;      /* meta_reclaim has something to do */
+	bool rings_wanted; /* by some sessions */
+	uint64_t nasks;    /* see spare.h */
+
+	struct list sessions;   /* struct session */
+	struct list peers;      /* see peers.h */
+	struct list conns;      /* struct conn: all of them */
+	struct list unattached; /* those without a session, oldest first */
+	unsigned nconns, nunattached;
+	uint64_t nserials;     /* of conns, so far */
+	uint64_t refused;      /* channel_refused() of those that are gone */
+	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
+
+	struct list turns; /* struct session: those that have asked for something, see turns.h */
+	/* struct request; each is in one of these, or its session's, or in a batch, or free. */
+	struct list ready;     /* to be run again, or of no session: before all others */
+	struct list parked;    /* waiting for pages */
+	struct list waiting;   /* ATTACHes that wait for another session or channel to end */
+	struct list strangers; /* STATUS of strangers that wait for their turn */
+	struct list stalled;   /* REGIONS that wait for the transport to make keys */
+};
+
+/* Those that end it. */
+static inline sigset_t signals_to_end(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	return set;
+}
+
+/* 0 or -errno, whose reason is logged; -EINTR: it was told to end before it served. */
+int server_new(const struct server_config *config, struct server **out);
+/* Serves until one of these comes: 0, or -errno when it can't go on, or when its last snapshots
+ * were to be taken and were not. */
+int server_run(struct server *s);
+void server_delete(struct server *s);
+
+#endif

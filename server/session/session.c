@@ -1,0 +1,614 @@
+/* session.c - see session.h. */
+#include "server/session/session.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "common/base/clock.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "server/session/attach.h"
+#include "server/recall/lock_news.h"
+#include "server/session/peers.h"
+#include "server/recall/recall.h"
+#include "server/recall/page_reuse.h"
+#include "server/snapshot/snapshot.h"
+#include "server/admin/status.h"
+
+/* A client may come and go as often as it likes, but not fill the log. */
+enum {
+	LOG_MS = 1000,
+	LOG_BURST = 64,
+	RETURN_MS = 5000,
+	RING_AGAIN_MS = 20,
+};
+
+/* ---- objects --------------------------------------------------------------------------------- */
+
+struct session *session_new(
+	struct server *s, const struct meta_session *stored, struct export *export)
+{
+	struct session *session = calloc(1, sizeof(*session));
+
+	if (!session)
+		return NULL;
+	session->last_seq = calloc((size_t)stored->nchannels * CHANNEL_SLOTS, sizeof(uint64_t));
+	if (!session->last_seq) {
+		free(session);
+		return NULL;
+	}
+	session->server = s;
+	session->export = export;
+	session->stored = *stored;
+	session->heard_ms = session->lost_ms = now_ms();
+	list_init(&session->conns);
+	list_init(&session->recalls);
+	list_init(&session->turn);
+	list_init(&session->asked);
+	list_add_tail(&s->sessions, &session->link);
+	return session;
+}
+
+void session_delete(struct session *session)
+{
+	recall_lost_session(session);
+	list_del(&session->link);
+	list_del(&session->turn);
+	free(session->last_seq);
+	free(session);
+}
+
+struct restoring {
+	struct server *server;
+	int err;
+};
+
+static void restore_one(const struct meta_session *stored, void *arg)
+{
+	struct restoring *r = arg;
+	struct session *session;
+
+	session = session_new(r->server, stored, &r->server->exports->v[stored->export_index]);
+	if (!session) {
+		r->err = -ENOMEM;
+		return;
+	}
+	session->restored = session->counted_before = true;
+	session->attached = UINT64_MAX;
+}
+
+/* All or none: pages of a session that was left out would be given to others. */
+int sessions_restore(struct server *s)
+{
+	struct restoring r = {s, 0};
+	int err = meta_session_each(s->meta, restore_one, &r);
+
+	if (!err)
+		err = r.err;
+	if (err)
+		log_error("can't take over the stored sessions: %s", errno_text(err));
+	return err;
+}
+
+void sessions_expect(struct server *s)
+{
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		session->heard_ms = session->lost_ms = s->start_ms;
+	}
+}
+
+void sessions_delete(struct server *s)
+{
+	list_for_each_safe (pos, &s->sessions)
+		session_delete(list_entry(pos, struct session, link));
+}
+
+struct session *session_find(struct server *s, uint64_t id)
+{
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (session->stored.id == id)
+			return session;
+	}
+	return NULL;
+}
+
+/* ---- ending ---------------------------------------------------------------------------------- */
+
+static int forget(struct server *s, const struct session *session)
+{
+	int err = meta_begin(s->meta);
+
+	if (err)
+		return err;
+	if (session->clean)
+		err = meta_session_leave(s->meta, session->export->index, session->stored.id);
+	else
+		err = meta_session_end(s->meta, session->export->index, session->stored.id);
+	CRASH_POINT("session.ending");
+	if (err)
+		meta_abort(s->meta);
+	else
+		err = meta_commit(s->meta);
+	return err;
+}
+
+/* No channel of it is left: what it held goes back. */
+static void finish(struct session *session)
+{
+	static struct log_ratelimit limit = {.burst = LOG_BURST};
+	struct server *s = session->server;
+	int err = rest_after(&session->end_rest, forget(s, session));
+
+	if (err) {
+		log_error("session %" PRIu64 " of %s can't be ended: %s", session->stored.id,
+			session->stored.client, errno_text(err));
+		return;
+	}
+	if (log_ratelimit_ok(&limit, LOG_MS))
+		log_info("session %" PRIu64 " of %s at export '%s' has ended%s%s",
+			session->stored.id, session->stored.client, session->export->name,
+			session->why ? ": " : "", session->why ? session->why : "");
+	rpc_counters_add(&session->export->ended, &session->counters);
+	session_delete(session);
+	s->reclaim = true;
+	snapshot_lost_session(s);
+}
+
+bool session_reaches_memory(const struct session *session)
+{
+	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
+}
+
+static void finish_if_ended(struct session *session)
+{
+	if ((session->ending || session->said_bye) && !session_reaches_memory(session))
+		finish(session);
+}
+
+void session_end(struct session *session, const char *why)
+{
+	if (!session->ending && !session->said_bye)
+		session->why = why;
+	session->ending = true;
+	list_for_each (pos, &session->conns)
+		conn_fence(list_entry(pos, struct conn, link));
+	finish_if_ended(session);
+}
+
+static bool has_channel(const struct session *session, unsigned index)
+{
+	list_for_each (pos, &session->conns)
+		if (list_entry(pos, struct conn, link)->index == index)
+			return true;
+	return false;
+}
+
+void session_lost_conn(struct session *session, const struct lost_conn *lost)
+{
+	session->process_gone |= lost->process_gone;
+	if (lost->hung_up && !has_channel(session, lost->index))
+		session->live &= ~(UINT64_C(1) << lost->index);
+	session->lost_ms = now_ms();
+	session->silent_ms = lost->silent_ms;
+	finish_if_ended(session);
+}
+
+void session_lost_process(struct server *s, uint64_t id)
+{
+	struct session *session = session_find(s, id);
+
+	if (session)
+		session_lost_conn(session, &(struct lost_conn){.process_gone = true});
+}
+
+/* When nobody has heard of it for as long as a lease lasts. */
+static int64_t expires_ms(const struct session *session)
+{
+	return session->heard_ms + session->server->lease_ms;
+}
+
+static bool process_has_memory(const struct session *session)
+{
+	if (peers_left(session->server, session->stored.id))
+		return true;
+	list_for_each (pos, &session->conns)
+		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
+			return true;
+	return false;
+}
+
+bool session_expired(const struct session *session)
+{
+	if (process_has_memory(session))
+		return false;
+	if (list_empty(&session->conns) && session->process_gone)
+		return true;
+	return now_ms() >= expires_ms(session);
+}
+
+int64_t session_expires_in_ms(const struct session *session)
+{
+	bool known = !session_expired(session) && !process_has_memory(session);
+
+	return known ? expires_ms(session) - now_ms() : 0;
+}
+
+bool session_is_left(const struct session *session)
+{
+	bool hung_up = !session->restored && !session->live;
+
+	return !session_reaches_memory(session) && (session->process_gone || hung_up);
+}
+
+const char *session_why_expired(const struct session *session)
+{
+	return session->process_gone ? "its process had ended"
+				     : "nothing was heard of it for the lease time";
+}
+
+bool session_is_missed(const struct session *session)
+{
+	int64_t since_ms = max_i64(session->lost_ms, session->heard_ms);
+
+	return now_ms() >= max_i64(expires_ms(session), since_ms + RETURN_MS);
+}
+
+bool session_overdue(const struct session *session)
+{
+	bool gone = list_empty(&session->conns) && session->process_gone;
+
+	return session_expired(session) && (gone || session_is_missed(session));
+}
+
+bool session_others_overdue(const struct session *session)
+{
+	list_for_each (pos, &session->server->sessions) {
+		const struct session *other = list_entry(pos, struct session, link);
+
+		if (other != session && other->export == session->export && !other->ending &&
+			session_overdue(other))
+			return true;
+	}
+	return false;
+}
+
+bool session_others_ending(const struct session *session)
+{
+	list_for_each (pos, &session->server->sessions) {
+		const struct session *other = list_entry(pos, struct session, link);
+
+		if (other != session && other->export == session->export && other->ending &&
+			!process_has_memory(other))
+			return true;
+	}
+	return false;
+}
+
+void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but)
+{
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (session->export == export && session != but && !session->ending &&
+			session_overdue(session))
+			session_end(session, session_why_expired(session));
+	}
+}
+
+/* ---- who shares an export -------------------------------------------------------------------- */
+
+bool session_writes_beside(const struct session *other, const struct session *session)
+{
+	return other->export == session->export && !other->ending &&
+	       !(other->stored.flags & ATTACH_READ_ONLY);
+}
+
+unsigned session_sharers(const struct session *session)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &session->server->sessions)
+		n += session_writes_beside(list_entry(pos, struct session, link), session);
+	return n;
+}
+
+/* ---- the other requests outside slots -------------------------------------------------------- */
+
+enum { REGIONS_PER_MESSAGE = 512 };
+
+/* Makes keys up to the end'th region. */
+static int publish(struct conn *c, uint32_t end)
+{
+	const struct session *session = c->session;
+	unsigned access = REGION_READ;
+	int err = 0;
+
+	if (!(session->stored.flags & ATTACH_READ_ONLY))
+		access |= REGION_WRITE;
+	if (!c->nkeys && channel_peer_pid(c->channel))
+		err = peers_note(c->server, session->stored.id, channel_peer_pid(c->channel));
+	while (!err && c->nkeys < end) {
+		uint32_t i = session->export->first_region + c->nkeys;
+
+		err = channel_publish(c->channel, c->port->regions[i], access, &c->keys[c->nkeys]);
+
+		if (!err)
+			c->nkeys++;
+	}
+	return err;
+}
+
+static void answer_regions(struct request *req, uint32_t first, uint32_t end)
+{
+	struct conn *c = req->conn;
+	uint8_t tail[REGIONS_PER_MESSAGE * RPC_REGION_BYTES];
+	struct rpc_reply rep = {
+		.regions = {.version = 1, .nregions = c->session->export->nregions}};
+	struct wire_out w;
+
+	wire_out_init(&w, tail, sizeof(tail));
+	for (uint32_t i = first; i < end; i++)
+		rpc_put_region(&w, &(struct rpc_region){
+					   .index = i,
+					   .len = c->keys[i].len,
+					   .addr = c->keys[i].addr,
+					   .rkey = c->keys[i].rkey,
+					   .access = c->keys[i].access,
+				   });
+	rep.regions.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
+	request_answer(req, &rep);
+}
+
+void session_regions(struct request *req)
+{
+	struct conn *c = req->conn;
+	uint32_t nregions = c->session->export->nregions;
+	uint32_t first = (uint32_t)min_u64(req->rpc.regions.first, nregions);
+	uint32_t end = (uint32_t)min_u64(nregions, (uint64_t)first + REGIONS_PER_MESSAGE);
+	int err = publish(c, end);
+
+	if (err && err != -EAGAIN) {
+		request_refuse(req, err, "can't make a key to region %u of '%s': %s", c->nkeys,
+			c->session->export->name, errno_text(err));
+	} else if (err && c->nkeys <= first) {
+		list_del(&req->link);
+		list_add_tail(&c->server->stalled, &req->link);
+	} else {
+		answer_regions(req, first, (uint32_t)min_u64(end, c->nkeys));
+	}
+}
+
+void session_retry_stalled(struct server *s)
+{
+	struct list again;
+
+	list_init(&again);
+	list_splice_tail(&again, &s->stalled);
+	for (struct list *pos; (pos = list_pop(&again));)
+		session_regions(list_entry(pos, struct request, link));
+}
+
+/* What it has done with an earlier run of the server is not this one's. */
+static void count(struct session *session, const struct rpc_counters *said)
+{
+	if (session->counted_before)
+		session->before = *said;
+	session->counted_before = false;
+	session->counters = *said;
+	rpc_counters_subtract(&session->counters, &session->before);
+}
+
+/* Neither keeps the other out for long. False: there is more that is new. */
+static bool put_news(struct session *session, struct wire_out *w)
+{
+	bool locks = true, recalls;
+
+	session->locks_first = !session->locks_first;
+	if (session->locks_first)
+		locks = lock_news_put(session, w);
+	recalls = recalls_put(session, w);
+	if (!session->locks_first)
+		locks = lock_news_put(session, w);
+	return locks && recalls;
+}
+
+void session_news_lost(struct session *session)
+{
+	recalls_untold(session);
+	meta_locks_untold(session->server->meta, session->stored.id);
+}
+
+void session_ping(struct request *req)
+{
+	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
+	struct session *session = req->conn->session;
+	uint8_t tail[RPC_MSG_BYTES];
+	struct wire_out w;
+	bool all;
+
+	/* First: what is new from here on is not in this answer. */
+	req->conn->rung = session->ring_wanted = false;
+	count(session, &req->rpc.ping);
+	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
+	rep.ping.give_pages = session->spare.asked;
+	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
+	all = put_news(session, &w);
+	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
+	request_answer(req, &rep);
+	if (!all)
+		session_ring(session);
+}
+
+/* The answer still goes out; then every channel of the session is ended in order. */
+void session_bye(struct request *req)
+{
+	struct session *session = req->conn->session;
+	struct rpc_reply rep = {0};
+
+	count(session, &req->rpc.bye.counters);
+	session->said_bye = true;
+	session->why = "it was unmounted";
+	session->clean = !req->rpc.bye.lost;
+	request_answer(req, &rep);
+	list_for_each (pos, &session->conns)
+		conn_disconnect(list_entry(pos, struct conn, link));
+}
+
+void session_cancel(struct request *req)
+{
+	const struct rpc_cancel *cancel = &req->rpc.cancel;
+	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
+
+	if (other && (recall_waits(other) || other->parked_ms) &&
+		!req->conn->session->export->closed)
+		request_answer(other, &(struct rpc_reply){.status = -EINTR});
+	/* Unless that one has ended the channel. */
+	if (req->msg)
+		request_answer(req, &(struct rpc_reply){0});
+}
+
+/* ---- rings ----------------------------------------------------------------------------------- */
+
+static bool is_rung(const struct session *session)
+{
+	list_for_each (pos, &session->conns)
+		if (list_entry(pos, struct conn, link)->rung)
+			return true;
+	return false;
+}
+
+/* -EAGAIN: it has channels, but not one with a send buffer; -ENOTCONN: it has none. */
+static int ring(struct session *session)
+{
+	int err = -ENOTCONN;
+
+	if (is_rung(session))
+		return 0;
+	list_for_each (pos, &session->conns) {
+		int one = conn_ring(list_entry(pos, struct conn, link));
+
+		if (!one)
+			return 0;
+		if (one == -EAGAIN)
+			err = one;
+	}
+	return err;
+}
+
+void session_ring(struct session *session)
+{
+	session->ring_wanted = ring(session) != 0;
+	session->server->rings_wanted |= session->ring_wanted;
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static void sooner(int64_t *next, int64_t at)
+{
+	if (*next < 0 || at < *next)
+		*next = at;
+}
+
+/* at: -1: nothing is to come. */
+static void sooner_if_any(int64_t *next, int64_t at)
+{
+	if (at >= 0)
+		sooner(next, at);
+}
+
+static void tick_unattached(struct server *s, int64_t now, int64_t *next)
+{
+	list_for_each_safe (pos, &s->unattached) {
+		struct conn *c = list_entry(pos, struct conn, link);
+		int64_t at = c->since_ms + UNATTACHED_MS;
+
+		if (!conn_is_silent(c))
+			continue;
+		if (at > now) {
+			sooner(next, at);
+			return;
+		}
+		conn_breach(c, "it has not attached in time");
+	}
+}
+
+static void tick_silent(struct server *s, int64_t now, int64_t *next)
+{
+	if (now >= s->judge_ms)
+		s->judge_ms = conns_judge(s, now);
+	if (s->judge_ms < INT64_MAX)
+		sooner(next, s->judge_ms);
+}
+
+static void tick_waiting(struct server *s, int64_t now, int64_t *next)
+{
+	if (list_empty(&s->waiting))
+		return;
+	attach_retry_waiting(s);
+	list_for_each (pos, &s->waiting)
+		sooner(next, list_entry(pos, struct request, link)->deadline_ms);
+	list_for_each (pos, &s->sessions) {
+		int64_t at = expires_ms(list_entry(pos, struct session, link));
+
+		if (at > now)
+			sooner(next, at);
+	}
+}
+
+/* A channel that comes back, or is attached, brings the next tick itself. */
+static void tick_rings(struct server *s, int64_t now, int64_t *next)
+{
+	if (!s->rings_wanted)
+		return;
+	s->rings_wanted = false;
+	list_for_each (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+		int err = session->ring_wanted ? ring(session) : 0;
+
+		session->ring_wanted = err;
+		s->rings_wanted |= session->ring_wanted;
+		if (err == -EAGAIN)
+			sooner(next, now + RING_AGAIN_MS);
+	}
+}
+
+/* Others may wait for what such a session had. */
+static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
+{
+	list_for_each_safe (pos, &s->sessions) {
+		struct session *session = list_entry(pos, struct session, link);
+
+		if (!session->end_rest.ms)
+			continue;
+		if (rest_over(&session->end_rest)) {
+			finish_if_ended(session);
+			sooner(next, now + REST_MIN_MS);
+		} else {
+			sooner(next, session->end_rest.until_ms);
+		}
+	}
+}
+
+int sessions_tick(struct server *s)
+{
+	int64_t now = now_ms(), next = -1;
+
+	tick_unattached(s, now, &next);
+	tick_silent(s, now, &next);
+	tick_waiting(s, now, &next);
+	sooner_if_any(&next, reuse_tick(s, now));
+	sooner_if_any(&next, spare_tick(s, now));
+	sooner_if_any(&next, snapshot_tick(s, now));
+	sooner_if_any(&next, recalls_tick(s, now));
+	sooner_if_any(&next, lock_news_tick(s, now));
+	sooner_if_any(&next, status_tick(s, now));
+	tick_unfinished(s, now, &next);
+	tick_rings(s, now, &next);
+	return next < 0 ? -1 : (int)max_i64(1, next - now);
+}

@@ -1,0 +1,41 @@
+/* turns.c - see turns.h. */
+#include "server/session/turns.h"
+
+#include "server/session/session.h"
+
+bool turns_is_control(const struct request *req)
+{
+	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
+}
+
+void turns_add(struct request *req)
+{
+	struct session *session = req->conn->session;
+
+	list_add_tail(&session->asked, &req->link);
+	if (list_empty(&session->turn))
+		list_add_tail(&session->server->turns, &session->turn);
+}
+
+/* Requests are dropped with their channels: a session with a turn need not have any. */
+struct request *turns_take(struct server *s, bool control)
+{
+	list_for_each_safe (pos, &s->turns) {
+		struct session *session = list_entry(pos, struct session, turn);
+		struct request *req;
+
+		if (list_empty(&session->asked)) {
+			list_del(&session->turn);
+			continue;
+		}
+		req = list_entry(session->asked.next, struct request, link);
+		if (turns_is_control(req) != control)
+			continue;
+		list_del(&req->link);
+		list_del(&session->turn);
+		if (!list_empty(&session->asked))
+			list_add_tail(&s->turns, &session->turn);
+		return req;
+	}
+	return NULL;
+}

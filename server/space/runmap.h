@@ -1,0 +1,29 @@
+/* runmap.h - a set of a region's pages that finds runs of them: a bitmap, and above it a tree that
+ * knows for every stretch its longest run and those at its two ends.
+ *
+ * All memory is taken when it is made (an eighth of a byte a page and a little more), so that no
+ * change can fail; and the same set is always the same state, so that a change is undone by its
+ * opposite.
+ *
+ * THREADS  The metadata thread.
+ */
+#ifndef RMEMFS_SERVER_SPACE_RUNMAP_H
+#define RMEMFS_SERVER_SPACE_RUNMAP_H
+
+#include <stdint.h>
+
+struct runmap;
+
+/* Empty; NULL: no memory. */
+struct runmap *runmap_new(uint32_t npages);
+void runmap_delete(struct runmap *map);
+
+/* None (add) or all (remove) of the pages must be in the set. */
+void runmap_add(struct runmap *map, uint32_t page, uint32_t npages);
+void runmap_remove(struct runmap *map, uint32_t page, uint32_t npages);
+
+uint32_t runmap_longest(const struct runmap *map);
+/* The first page of the first run of at least npages; there must be one (runmap_longest). */
+uint32_t runmap_find(const struct runmap *map, uint32_t npages);
+
+#endif

@@ -1,0 +1,791 @@
+/* store.c - see store.h. LMDB without syncing, written through the map: a kill loses nothing that
+ * was committed, since the map is memory of the kernel's; the two meta pages make commits atomic.
+ */
+#include "server/store/store.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <lmdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#include "common/conf/conf.h"
+#include "common/base/crash_point.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "server/store/store_format.h"
+#include "server/store/store_verify.h"
+
+/* LMDB's own tables: the list of free pages, and the names of ours. */
+enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
+
+enum { TELL_AGAIN_MS = 60000 };
+
+/* LMDB's table of readers. */
+enum { LOCK_BYTES = 16384 };
+
+/* With more transactions since a view was opened its end is cheaper than counting what they hold.
+ */
+enum { VIEW_LIMBO_RECORDS = 4096 };
+
+struct store_view {
+	struct store *store;
+	pthread_mutex_t lock; /* guards what follows; held for one access */
+	MDB_txn *txn;         /* NULL: taken away */
+	MDB_cursor *cursor;   /* of cursor_table */
+	enum store_table cursor_table;
+};
+
+struct store {
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi[STORE_TABLES];
+	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
+	uint64_t map_pages;
+	bool read_only; /* whoever reads reports what is damaged */
+	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
+	int failed;
+	struct store_view *view; /* NULL: nobody has one */
+
+	/* The damaged record that was logged last. */
+	bool told;
+	enum store_table told_table;
+	struct store_key told_key;
+
+	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
+	 * exact: available counts what is on the list of free pages too. */
+	uint64_t available, planned;
+	bool exact;
+};
+
+static int to_errno(int rc)
+{
+	switch (rc) {
+	case MDB_SUCCESS:
+		return 0;
+	case MDB_NOTFOUND:
+		return -ENOENT;
+	case MDB_KEYEXIST:
+		return -EEXIST;
+	case MDB_MAP_FULL:
+	case MDB_TXN_FULL:
+		return -ENOSPC;
+	case MDB_CORRUPTED:
+	case MDB_PAGE_NOTFOUND:
+	case MDB_INVALID:
+	case MDB_VERSION_MISMATCH:
+	case MDB_INCOMPATIBLE:
+		return -EBADMSG;
+	default:
+		return rc > 0 ? -rc : -EIO;
+	}
+}
+
+int store_fail(struct store *s, int err)
+{
+	if (!s->failed)
+		s->failed = err;
+	return err;
+}
+
+/* The result of an access to a record. */
+static int accessed(struct store *s, int rc)
+{
+	int err = to_errno(rc);
+
+	return err && err != -ENOENT ? store_fail(s, err) : err;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* All of the file's memory is taken now: a write into the map of a sparse file would end in SIGBUS
+ * when the tmpfs is full. The size stays, since LMDB takes a file of size 0 for a new one. */
+static int allocate_file(const char *path, uint64_t *bytes, char *why, size_t whylen)
+{
+	autoclose int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	struct statvfs vfs = {0};
+	char need[32], have[32];
+	struct stat st;
+	int err;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		err = -errno;
+		snprintf(why, whylen, "cannot open the store %s: %s", path, errno_text(err));
+		return err;
+	}
+	if ((uint64_t)st.st_size > *bytes)
+		*bytes = (uint64_t)st.st_size;
+	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)*bytes) == 0)
+		return 0;
+	err = -errno;
+	fstatvfs(fd, &vfs);
+	size_format(*bytes, need, sizeof(need));
+	size_format((uint64_t)vfs.f_bavail * vfs.f_frsize, have, sizeof(have));
+	snprintf(why, whylen,
+		"the store %s: %s: needed %s, free %s; make the exports smaller or the memory "
+		"larger",
+		path, errno_text(err), need, have);
+	if (st.st_size == 0)
+		unlink(path);
+	return err;
+}
+
+/* LMDB would make it sparse: see allocate_file(). */
+static int allocate_lock(const char *path)
+{
+	autoclose int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	return fallocate(fd, 0, 0, LOCK_BYTES) ? -errno : 0;
+}
+
+static int set_up_env(struct store *s, const char *path, uint64_t bytes)
+{
+	unsigned flags =
+		s->read_only ? MDB_RDONLY | MDB_NOLOCK : MDB_NOSYNC | MDB_WRITEMAP | MDB_NOTLS;
+	int rc = mdb_env_create(&s->env);
+
+	if (rc)
+		return to_errno(rc);
+	rc = mdb_env_set_maxdbs(s->env, STORE_TABLES);
+	if (!rc)
+		rc = mdb_env_set_mapsize(s->env, bytes);
+	if (!rc)
+		rc = mdb_env_open(s->env, path, MDB_NOSUBDIR | MDB_NORDAHEAD | flags, 0600);
+	if (!rc)
+		return 0;
+	mdb_env_close(s->env);
+	s->env = NULL;
+	return to_errno(rc);
+}
+
+/* All readers are of this process: once it is open the table needs no name, and is nothing that a
+ * later start finds. */
+static int open_env(struct store *s, const char *path, uint64_t bytes)
+{
+	autofree char *lock = NULL;
+	int err;
+
+	if (s->read_only)
+		return set_up_env(s, path, bytes);
+	if (asprintf(&lock, "%s-lock", path) < 0)
+		return -ENOMEM;
+	err = allocate_lock(lock);
+	if (!err)
+		err = set_up_env(s, path, bytes);
+	unlink(lock);
+	return err;
+}
+
+/* LMDB does not tell where its map is; pages of a shared mapping are locked for all of them. */
+static void lock_map(struct store *s)
+{
+	MDB_envinfo info;
+	int fd;
+
+	mdb_env_info(s->env, &info);
+	s->map_pages = info.me_mapsize / PAGE_BYTES;
+	mdb_env_get_fd(s->env, &fd);
+	s->locked = mmap(NULL, info.me_mapsize, PROT_READ, MAP_SHARED, fd, 0);
+	if (s->locked != MAP_FAILED && mlock(s->locked, info.me_mapsize) == 0)
+		return;
+	log_info("the store is not locked in memory and may be swapped out: %s (RLIMIT_MEMLOCK)",
+		errno_text(errno));
+}
+
+static void unlock_map(struct store *s)
+{
+	if (s->locked != MAP_FAILED)
+		munmap(s->locked, s->map_pages * PAGE_BYTES);
+}
+
+/* A start that was killed leaves tables without records: such a store is new, too. */
+static int open_tables(struct store *s, bool *is_new)
+{
+	MDB_stat stat;
+	size_t records = 0;
+	bool make;
+	int err = s->read_only ? store_begin_read(s) : store_begin(s);
+
+	if (err)
+		return err;
+	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
+	make = stat.ms_entries == 0;
+	if (!err && make && s->read_only) {
+		*is_new = true;
+		store_abort(s);
+		return 0;
+	}
+	for (unsigned i = 0; !err && i < STORE_TABLES; i++) {
+		unsigned flags = make ? MDB_CREATE : 0;
+
+		if (i < STORE_PAIRS)
+			flags |= MDB_INTEGERKEY;
+		err = to_errno(mdb_dbi_open(s->txn, store_table_names[i], flags, &s->dbi[i]));
+		if (!err)
+			err = to_errno(mdb_stat(s->txn, s->dbi[i], &stat));
+		records += stat.ms_entries;
+	}
+	if (err) {
+		store_abort(s);
+		return err == -ENOENT ? -EBADMSG : err;
+	}
+	*is_new = records == 0;
+	return store_commit(s);
+}
+
+/* Before anything is changed. -ENOENT: there is nothing yet. */
+static int check_file(const char *path, char *why, size_t whylen)
+{
+	char text[256] = "";
+	int err = store_verify(path, text, sizeof(text));
+
+	if (!err || err == -ENOENT)
+		return err;
+	snprintf(why, whylen, "the store %s %s: %s", path,
+		err == -EBADMSG ? "is damaged" : "can't be used", text[0] ? text : errno_text(err));
+	return err;
+}
+
+int store_open(const char *path, uint64_t bytes, struct store **out, bool *is_new, char *why,
+	size_t whylen)
+{
+	struct store *s;
+	int err = check_file(path, why, whylen);
+
+	if (err && err != -ENOENT)
+		return err;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	bytes = div_round_up(bytes, PAGE_BYTES) * PAGE_BYTES;
+	err = allocate_file(path, &bytes, why, whylen);
+	if (err)
+		goto err_free;
+	err = open_env(s, path, bytes);
+	if (err) {
+		snprintf(why, whylen, "cannot open the store %s: %s", path,
+			err == -EBADMSG ? "it is damaged or of another version" : errno_text(err));
+		goto err_free;
+	}
+	lock_map(s);
+	CRASH_POINT("store.allocated");
+	err = open_tables(s, is_new);
+	if (err) {
+		snprintf(why, whylen, "cannot open the tables of the store %s: %s", path,
+			err == -EBADMSG ? "it is damaged" : errno_text(err));
+		goto err_env;
+	}
+	*out = s;
+	return 0;
+
+err_env:
+	unlock_map(s);
+	mdb_env_close(s->env);
+err_free:
+	free(s);
+	return err;
+}
+
+int store_open_read(const char *path, struct store **out, char *why, size_t whylen)
+{
+	bool is_new = false;
+	struct store *s;
+	struct stat st;
+	int err = check_file(path, why, whylen);
+
+	if (err)
+		return err;
+	if (stat(path, &st) != 0)
+		return -errno;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return -ENOMEM;
+	s->read_only = true;
+	s->locked = MAP_FAILED;
+	err = open_env(s, path, (uint64_t)st.st_size);
+	if (err)
+		goto err_free;
+	err = open_tables(s, &is_new);
+	if (err)
+		goto err_env;
+	if (is_new) {
+		err = -ENOENT;
+		goto err_env;
+	}
+	*out = s;
+	return 0;
+
+err_env:
+	mdb_env_close(s->env);
+err_free:
+	if (err != -ENOENT)
+		snprintf(why, whylen, "cannot open the store %s: %s", path, errno_text(err));
+	free(s);
+	return err;
+}
+
+void store_close(struct store *s)
+{
+	if (!s)
+		return;
+	store_abort(s);
+	unlock_map(s);
+	mdb_env_close(s->env);
+	free(s);
+}
+
+/* ---- transactions ---------------------------------------------------------------------------- */
+
+static int begin(struct store *s, unsigned flags)
+{
+	MDB_envinfo info;
+	int err;
+
+	assert(!s->txn);
+	s->failed = 0;
+	err = to_errno(mdb_txn_begin(s->env, NULL, flags, &s->txn));
+	if (err)
+		return err;
+	mdb_env_info(s->env, &info);
+	s->available = s->map_pages - min_u64(s->map_pages, info.me_last_pgno + 1);
+	s->planned = 0;
+	s->exact = false;
+	return 0;
+}
+
+int store_begin(struct store *s)
+{
+	return begin(s, 0);
+}
+
+int store_begin_read(struct store *s)
+{
+	return begin(s, MDB_RDONLY);
+}
+
+static void close_cursors(struct store *s)
+{
+	for (unsigned i = 0; i < STORE_TABLES; i++) {
+		if (s->cursor[i])
+			mdb_cursor_close(s->cursor[i]);
+		s->cursor[i] = NULL;
+	}
+}
+
+int store_commit(struct store *s)
+{
+	int err;
+
+	assert(s->txn);
+	if (s->failed) {
+		err = s->failed;
+		store_abort(s);
+		return err;
+	}
+	close_cursors(s);
+	err = to_errno(mdb_txn_commit(s->txn));
+	s->txn = NULL;
+	return err;
+}
+
+void store_abort(struct store *s)
+{
+	if (!s->txn)
+		return;
+	close_cursors(s);
+	mdb_txn_abort(s->txn);
+	s->txn = NULL;
+}
+
+bool store_in_transaction(const struct store *s)
+{
+	return s->txn != NULL;
+}
+
+int store_failed(const struct store *s)
+{
+	return s->failed;
+}
+
+int store_damaged(struct store *s, enum store_table table, struct store_key key)
+{
+	static struct log_ratelimit limit;
+	bool again = s->told && s->told_table == table && s->told_key.hi == key.hi &&
+		     s->told_key.lo == key.lo;
+
+	if (s->read_only)
+		return -EBADMSG;
+	/* What meets it once meets it again and again. */
+	if (!again || log_ratelimit_ok(&limit, TELL_AGAIN_MS))
+		log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi,
+			key.lo, store_table_names[table]);
+	if (!again)
+		log_ratelimit_ok(&limit, TELL_AGAIN_MS);
+	s->told = true;
+	s->told_table = table;
+	s->told_key = key;
+	return store_fail(s, -EBADMSG);
+}
+
+/* ---- a view ---------------------------------------------------------------------------------- */
+
+int store_view_open(struct store *s, struct store_view **out)
+{
+	struct store_view *v;
+	int err;
+
+	if (s->view)
+		return -EBUSY;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	err = to_errno(mdb_txn_begin(s->env, NULL, MDB_RDONLY, &v->txn));
+	if (err) {
+		free(v);
+		return err;
+	}
+	v->store = s;
+	pthread_mutex_init(&v->lock, NULL);
+	s->view = v;
+	*out = v;
+	return 0;
+}
+
+void store_view_drop(struct store_view *v)
+{
+	pthread_mutex_lock(&v->lock);
+	if (v->cursor)
+		mdb_cursor_close(steal_ptr(&v->cursor));
+	if (v->txn)
+		mdb_txn_abort(steal_ptr(&v->txn));
+	pthread_mutex_unlock(&v->lock);
+}
+
+void store_view_close(struct store_view *v)
+{
+	if (!v)
+		return;
+	store_view_drop(v);
+	v->store->view = NULL;
+	pthread_mutex_destroy(&v->lock);
+	free(v);
+}
+
+static int view_cursor(struct store_view *v, enum store_table table)
+{
+	if (v->cursor && v->cursor_table == table)
+		return 0;
+	if (v->cursor)
+		mdb_cursor_close(steal_ptr(&v->cursor));
+	v->cursor_table = table;
+	return to_errno(mdb_cursor_open(v->txn, v->store->dbi[table], &v->cursor));
+}
+
+static int view_seek(struct store_view *v, enum store_table table, struct store_key key,
+	struct store_key *found, void *buf, size_t buflen, size_t *len)
+{
+	uint64_t packed[2];
+	MDB_val k = {store_key_pack(table, &key, packed), packed}, val;
+	struct store_val stored;
+	int err = v->txn ? view_cursor(v, table) : -ESTALE;
+
+	if (!err)
+		err = to_errno(mdb_cursor_get(v->cursor, &k, &val, MDB_SET_RANGE));
+	if (err)
+		return err;
+	*found = store_key_unpack(table, k.mv_data);
+	stored = (struct store_val){val.mv_data, val.mv_size};
+	if (!store_val_check(table, found, &stored))
+		return -EBADMSG;
+	if (stored.len > buflen)
+		return -EMSGSIZE;
+	memcpy(buf, stored.data, stored.len);
+	*len = stored.len;
+	return 0;
+}
+
+int store_view_seek(struct store_view *v, enum store_table table, struct store_key key,
+	struct store_key *found, void *buf, size_t buflen, size_t *len)
+{
+	int err;
+
+	pthread_mutex_lock(&v->lock);
+	err = view_seek(v, table, key, found, buf, buflen, len);
+	pthread_mutex_unlock(&v->lock);
+	return err;
+}
+
+/* The oldest transaction whose pages may be read still; *viewed: by a view. */
+static size_t oldest_read(struct store *s, bool *viewed)
+{
+	size_t oldest = mdb_txn_id(s->txn) - 1;
+
+	*viewed = false;
+	if (!s->view)
+		return oldest;
+	pthread_mutex_lock(&s->view->lock);
+	*viewed = s->view->txn;
+	if (*viewed)
+		oldest = min_u64(oldest, mdb_txn_id(s->view->txn));
+	pthread_mutex_unlock(&s->view->lock);
+	return oldest;
+}
+
+/* ---- room ------------------------------------------------------------------------------------ */
+
+static uint64_t pages_of_table(struct store *s, MDB_dbi dbi)
+{
+	MDB_stat stat;
+
+	if (mdb_stat(s->txn, dbi, &stat) != 0)
+		return 0;
+	return stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+}
+
+static uint64_t pages_in_use(struct store *s)
+{
+	uint64_t n = LMDB_META_PAGES;
+
+	n += pages_of_table(s, FREE_TABLE) + pages_of_table(s, MAIN_TABLE);
+	for (unsigned i = 0; i < STORE_TABLES; i++)
+		n += pages_of_table(s, s->dbi[i]);
+	return n;
+}
+
+/* Pages that the last transaction freed may be taken by the one after the next only: until then
+ * they are what a crash in the next one falls back to. The list's records are {count, pages...}
+ * under the number of the transaction. What a view reads is not reused either. */
+static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint64_t *n)
+{
+	MDB_val key, val;
+	size_t id, count;
+
+	*n = 0;
+	for (int rc = mdb_cursor_get(c, &key, &val, MDB_LAST); rc == 0;
+		rc = mdb_cursor_get(c, &key, &val, MDB_PREV)) {
+		memcpy(&id, key.mv_data, sizeof(id));
+		if (id < oldest)
+			return 0;
+		if (!max_records--)
+			return -E2BIG;
+		memcpy(&count, val.mv_data, sizeof(count));
+		*n += count;
+	}
+	return 0;
+}
+
+/* LMDB shows the list to readers only; before the first change they see the same. */
+static uint64_t pages_in_limbo(struct store *s)
+{
+	uint64_t n = s->map_pages;
+	bool viewed;
+	size_t oldest = oldest_read(s, &viewed);
+	MDB_cursor *c;
+	MDB_txn *txn;
+
+	if (mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn) != 0)
+		return n;
+	if (mdb_cursor_open(txn, FREE_TABLE, &c) == 0) {
+		if (count_limbo(c, oldest, viewed ? VIEW_LIMBO_RECORDS : UINT64_MAX, &n))
+			n = s->map_pages;
+		mdb_cursor_close(c);
+	}
+	mdb_txn_abort(txn);
+	return n;
+}
+
+/* Before the transaction's first change only: after that, pages are on their way. */
+static uint64_t pages_available(struct store *s)
+{
+	uint64_t taken = pages_in_use(s) + pages_in_limbo(s);
+
+	return s->map_pages - min_u64(s->map_pages, taken);
+}
+
+int store_room(struct store *s, uint64_t npages, uint64_t reserve)
+{
+	if (s->planned + npages + reserve <= s->available) {
+		s->planned += npages;
+		return 0;
+	}
+	if (s->planned)
+		return store_fail(s, -EAGAIN);
+	if (!s->exact) {
+		s->available = pages_available(s);
+		s->exact = true;
+	}
+	if (npages + reserve > s->available && s->view) {
+		store_view_drop(s->view);
+		s->available = pages_available(s);
+	}
+	if (npages + reserve > s->available)
+		return -ENOSPC;
+	s->planned = npages;
+	return 0;
+}
+
+bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve)
+{
+	return s->planned + npages + reserve <= s->available;
+}
+
+uint64_t store_version(const struct store *s)
+{
+	MDB_envinfo info;
+
+	mdb_env_info(s->env, &info);
+	return info.me_last_txnid;
+}
+
+void store_usage(struct store *s, struct store_usage *usage)
+{
+	bool own = !s->txn;
+
+	usage->npages = s->map_pages;
+	usage->used_pages = 0;
+	if (own && store_begin_read(s) != 0)
+		return;
+	usage->used_pages = pages_in_use(s);
+	if (own)
+		store_abort(s);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static MDB_val pack_key(enum store_table table, const struct store_key *key, uint64_t buf[2])
+{
+	return (MDB_val){store_key_pack(table, key, buf), buf};
+}
+
+static int take_val(struct store *s, enum store_table table, const struct store_key *key,
+	const MDB_val *v, struct store_val *val)
+{
+	*val = (struct store_val){v->mv_data, v->mv_size};
+	return store_val_check(table, key, val) ? 0 : store_damaged(s, table, *key);
+}
+
+int store_get(struct store *s, enum store_table table, struct store_key key, struct store_val *val)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf), v;
+	int err = accessed(s, mdb_get(s->txn, s->dbi[table], &k, &v));
+
+	return err ? err : take_val(s, table, &key, &v, val);
+}
+
+/* The value is written where it is to stay, and its sum after it. */
+static int put(struct store *s, enum store_table table, const struct store_key *key,
+	const void *data, size_t len, unsigned flags)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, key, buf), v = {len + STORE_SUM_BYTES, NULL};
+	uint32_t sum = store_sum(table, key, data, len);
+	int rc = mdb_put(s->txn, s->dbi[table], &k, &v, flags | MDB_RESERVE);
+
+	if (rc)
+		return rc;
+	memcpy(v.mv_data, data, len);
+	memcpy((char *)v.mv_data + len, &sum, sizeof(sum));
+	return 0;
+}
+
+int store_put(
+	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
+{
+	return accessed(s, put(s, table, &key, data, len, 0));
+}
+
+int store_append(
+	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
+{
+	int rc = put(s, table, &key, data, len, MDB_APPEND);
+
+	if (rc == MDB_KEYEXIST) /* not the greatest key */
+		rc = put(s, table, &key, data, len, 0);
+	return accessed(s, rc);
+}
+
+int store_del(struct store *s, enum store_table table, struct store_key key)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+
+	return accessed(s, mdb_del(s->txn, s->dbi[table], &k, NULL));
+}
+
+static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
+{
+	if (!s->cursor[table]) {
+		int err = accessed(s, mdb_cursor_open(s->txn, s->dbi[table], &s->cursor[table]));
+
+		if (err)
+			return err;
+	}
+	*c = s->cursor[table];
+	return 0;
+}
+
+static int move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
+	struct store_key *found, struct store_val *val)
+{
+	struct store_key key;
+	MDB_cursor *c;
+	MDB_val v;
+	int err = cursor_of(s, table, &c);
+
+	if (!err)
+		err = accessed(s, mdb_cursor_get(c, k, &v, op));
+	if (err)
+		return err;
+	key = store_key_unpack(table, k->mv_data);
+	if (found)
+		*found = key;
+	return val ? take_val(s, table, &key, &v, val) : 0;
+}
+
+int store_seek(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val)
+{
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+
+	return move(s, table, &k, MDB_SET_RANGE, found, val);
+}
+
+int store_seek_back(struct store *s, enum store_table table, struct store_key key,
+	struct store_key *found, struct store_val *val)
+{
+	struct store_key at;
+	uint64_t buf[2];
+	MDB_val k = pack_key(table, &key, buf);
+	int err = move(s, table, &k, MDB_SET_RANGE, &at, NULL);
+
+	if (err == -ENOENT)
+		return move(s, table, &k, MDB_LAST, found, val);
+	if (err)
+		return err;
+	return move(s, table, &k, at.hi == key.hi && at.lo == key.lo ? MDB_GET_CURRENT : MDB_PREV,
+		found, val);
+}
+
+int store_here(struct store *s, enum store_table table, struct store_val *val)
+{
+	MDB_val k;
+
+	return move(s, table, &k, MDB_GET_CURRENT, NULL, val);
+}
+
+int store_next(
+	struct store *s, enum store_table table, struct store_key *found, struct store_val *val)
+{
+	MDB_val k;
+
+	return move(s, table, &k, MDB_NEXT, found, val);
+}

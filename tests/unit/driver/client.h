@@ -1,0 +1,121 @@
+/* client.h - for tests: a real rmemfs-server in a process of its own, and a client that speaks
+ * its protocol message by message.
+ *
+ * Failures end the running cmocka test. Nothing here sleeps: every wait is for an event and has a
+ * limit of WAIT_MS.
+ *
+ * OWNERSHIP  A server's directory, process and descriptors end with server_fini(); a client's
+ *            channel, queue and transport with client_fini().
+ */
+#ifndef RMEMFS_TESTS_RPC_CLIENT_H
+#define RMEMFS_TESTS_RPC_CLIENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+
+enum { WAIT_MS = 20000, CLIENT_SLOTS = 16, CLIENT_MEMORY = 1 << 20, CLIENT_REGIONS = 8 };
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+struct test_server {
+	enum transport_kind kind;
+	char dir[64], memory[96], config[96], log[96], notify[96];
+	char listen[128]; /* "tcp:127.0.0.1:40123" */
+	char socket[128]; /* "shm:/...": where admins ask, which is `listen` over shm */
+	char listen_too[128];
+	char export[64]; /* "default:64MiB" */
+	pid_t pid;       /* 0: not running */
+	int notify_fd;
+	int port_fd, port_too_fd; /* keep their ports for it; -1: none */
+};
+
+/* Makes the directory and starts; lease_time is one second. Clients here send no pings of
+ * themselves; only the second one minds, when they have been silent for so many seconds. */
+void server_init(struct test_server *s, enum transport_kind kind);
+void server_init_timed(struct test_server *s, enum transport_kind kind, unsigned lease_time,
+	unsigned peer_timeout);
+/* Returns when it is ready. */
+void server_start(struct test_server *s);
+void server_kill(struct test_server *s);
+/* Starts it again with a second listener, on tcp. */
+void server_listen_too(struct test_server *s, struct transport_address *address);
+/* Where it listens. */
+void server_address(const struct test_server *s, struct transport_address *address);
+/* SIGTERM, or the wait for its end after one; demands exit status 0. */
+void server_stop(struct test_server *s);
+void server_wait(struct test_server *s);
+/* Whether it has logged these words. */
+bool server_logged(const struct test_server *s, const char *words);
+void server_fini(struct test_server *s);
+/* Runs another one on the same directory that must fail, and say so with these words. */
+void server_refuses(struct test_server *s, const char *export, const char *words);
+
+/* ---- the client ------------------------------------------------------------------------------ */
+
+struct rpc_client {
+	struct test_server *server;
+	struct transport *transport;
+	struct evq *q;
+	struct channel *channel; /* NULL: none */
+	struct buffer *buffer;
+	uint8_t *memory; /* CLIENT_MEMORY, registered */
+	uint8_t owner[OWNER_BYTES];
+	uint64_t instance;
+	uint16_t index, nchannels;
+	uint32_t flags;
+	struct rpc_attach_reply attached;
+	uint64_t ended; /* what ATTACH says of it */
+	bool loses;     /* what BYE says of it */
+	struct rpc_region regions[CLIENT_REGIONS];
+	uint64_t seq[CLIENT_SLOTS];
+	uint8_t reply[RPC_MSG_BYTES]; /* the last one as it came */
+	size_t reply_len;
+};
+
+void client_init(struct rpc_client *c, struct test_server *s, const char *owner, uint64_t instance);
+void client_fini(struct rpc_client *c);
+
+void client_connect(struct rpc_client *c);
+/* Drops the channel without a word. */
+void client_drop(struct rpc_client *c);
+/* Until the server has ended the channel. */
+void client_wait_closed(struct rpc_client *c);
+
+/* The next event of any of the queue's channels. */
+void client_event(struct rpc_client *c, struct event *event);
+
+/* Sends as it is; receives the next message of any kind and decodes it, but passes over rings where
+ * the client shares the export. */
+void client_send(struct rpc_client *c, const struct rpc_request *req);
+void client_send_bytes(struct rpc_client *c, const void *data, size_t len);
+void client_receive(struct rpc_client *c, struct rpc_reply *rep);
+
+/* ATTACH on the connected channel; returns the status, and the text if it was refused. */
+int client_attach(struct rpc_client *c, const char *export, uint64_t session, uint32_t wait_ms,
+	char text[RPC_TEXT_MAX + 1]);
+/* STATUS, as the server tells it to an admin by its socket. */
+void server_status(struct test_server *s, char json[RPC_MSG_BYTES]);
+/* For one that attaches to a session that it has not made. */
+void client_know_store(struct rpc_client *c);
+/* Connects and attaches, must succeed: a new session, or the one it had. */
+void client_begin(struct rpc_client *c);
+void client_resume(struct rpc_client *c);
+/* Fetches the table and sets the keys. */
+void client_regions(struct rpc_client *c);
+void client_bye(struct rpc_client *c);
+
+/* A request in a slot of this channel with the slot's next number, and its reply; the status. */
+int client_call(
+	struct rpc_client *c, unsigned slot, struct rpc_request *req, struct rpc_reply *rep);
+/* Only numbers it, for client_send(). */
+void client_number(struct rpc_client *c, unsigned slot, struct rpc_request *req);
+
+/* One work over the channel between the client's memory and a region. */
+int client_transfer(
+	struct rpc_client *c, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
+
+#endif

@@ -1,0 +1,429 @@
+/* driver_mutations.c - every mutating RPC is executed exactly once, whatever is lost.
+ *
+ * What the server holds is compared by a snapshot: the replies of reading RPCs, byte by byte. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "common/base/util.h"
+#include "tests/unit/driver/client.h"
+#include "tests/unit/driver/driver.h"
+
+enum { SLOT = 1, OTHER_SLOT = 2 };
+
+static struct test_server server;
+static struct rpc_client client;
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static int call(struct rpc_request req, struct rpc_reply *rep)
+{
+	return client_call(&client, OTHER_SLOT, &req, rep);
+}
+
+static struct rpc_request create_request(unsigned op, const char *name, uint32_t type)
+{
+	return (struct rpc_request){.op = (uint16_t)op,
+		.create = {.parent = ROOT_INO,
+			.mode = type | 0644,
+			.exclusive = true,
+			.name = str(name),
+			.target = op == RPC_SYMLINK ? str("target") : (struct rpc_str){0}}};
+}
+
+static struct rpc_request name_request(unsigned op, const char *name)
+{
+	return (struct rpc_request){.op = (uint16_t)op, .name = {ROOT_INO, str(name)}};
+}
+
+static uint64_t make_file(const char *name)
+{
+	struct rpc_reply rep;
+
+	assert_int_equal(call(create_request(RPC_CREATE, name, S_IFREG), &rep), 0);
+	return rep.entry.attr.ino;
+}
+
+static struct extent grant(uint32_t npages)
+{
+	struct rpc_reply rep;
+	struct rpc_request req = {.op = RPC_GRANT, .grant = {npages, true}};
+
+	assert_int_equal(call(req, &rep), 0);
+	assert_int_equal(rep.grant.ngrant, 1);
+	return rep.grant.grant[0];
+}
+
+static struct rpc_tail tail_of(uint8_t *buf, const struct extent *e)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, buf, RPC_EXTENT_BYTES);
+	rpc_put_extent(&w, e);
+	return (struct rpc_tail){buf, RPC_EXTENT_BYTES};
+}
+
+/* ---- what is tried --------------------------------------------------------------------------- */
+
+static uint8_t tail_buf[RPC_EXTENT_BYTES];
+
+static struct rpc_request try_setattr(void)
+{
+	return (struct rpc_request){.op = RPC_SETATTR,
+		.setattr = {.ino = make_file("setattr"), .valid = SET_MODE, .mode = 0600}};
+}
+
+static struct rpc_request try_create(void)
+{
+	return create_request(RPC_CREATE, "create", S_IFREG);
+}
+
+static struct rpc_request try_mknod(void)
+{
+	return create_request(RPC_MKNOD, "mknod", S_IFIFO);
+}
+
+static struct rpc_request try_mkdir(void)
+{
+	return create_request(RPC_MKDIR, "mkdir", S_IFDIR);
+}
+
+static struct rpc_request try_symlink(void)
+{
+	return create_request(RPC_SYMLINK, "symlink", S_IFLNK);
+}
+
+static struct rpc_request try_link(void)
+{
+	return (struct rpc_request){
+		.op = RPC_LINK, .link = {make_file("linked"), ROOT_INO, str("link")}};
+}
+
+static struct rpc_request try_unlink(void)
+{
+	make_file("unlink");
+	return name_request(RPC_UNLINK, "unlink");
+}
+
+static struct rpc_request try_rmdir(void)
+{
+	struct rpc_reply rep;
+
+	assert_int_equal(call(create_request(RPC_MKDIR, "rmdir", S_IFDIR), &rep), 0);
+	return name_request(RPC_RMDIR, "rmdir");
+}
+
+static struct rpc_request try_rename(void)
+{
+	make_file("from");
+	make_file("to");
+	return (struct rpc_request){.op = RPC_RENAME,
+		.rename = {ROOT_INO, ROOT_INO, RENAME_EXCHANGE, str("from"), str("to")}};
+}
+
+static struct rpc_request try_commit(void)
+{
+	struct rpc_request req = {.op = RPC_COMMIT,
+		.commit = {.ino = make_file("commit"), .flags = COMMIT_SIZE, .size = 8192}};
+	struct extent e = grant(2);
+
+	req.commit.tail = tail_of(tail_buf, &e);
+	return req;
+}
+
+static struct rpc_request try_grant(void)
+{
+	return (struct rpc_request){.op = RPC_GRANT, .grant = {16, false}};
+}
+
+static struct rpc_request try_return_grants(void)
+{
+	struct extent e = grant(8);
+
+	return (struct rpc_request){
+		.op = RPC_RETURN, .ret = {RETURN_GRANTS, tail_of(tail_buf, &e)}};
+}
+
+static struct rpc_request try_return_inodes(void)
+{
+	uint64_t le = htole64(make_file("kept"));
+	struct rpc_reply rep;
+
+	assert_int_equal(call(name_request(RPC_UNLINK, "kept"), &rep), 0);
+	memcpy(tail_buf, &le, sizeof(le));
+	return (struct rpc_request){
+		.op = RPC_RETURN, .ret = {RETURN_INODES, {tail_buf, sizeof(le)}}};
+}
+
+static struct rpc_request setxattr_request(uint64_t ino, uint32_t staged)
+{
+	static const char value[] = "a value in two parts";
+
+	return (struct rpc_request){.op = RPC_SETXATTR,
+		.setxattr = {.ino = ino,
+			.stage = staged ? 1 : 0,
+			.total = sizeof(value),
+			.name = str("user.name"),
+			.tail = {(const uint8_t *)value + staged,
+				(uint32_t)sizeof(value) - staged}}};
+}
+
+static struct rpc_request try_setxattr(void)
+{
+	return setxattr_request(make_file("setxattr"), 0);
+}
+
+static struct rpc_request try_stage(void)
+{
+	return (struct rpc_request){.op = RPC_STAGE, .stage = {2, 0, {tail_buf, 4}}};
+}
+
+/* Executed twice it would not find its stage any more. */
+static struct rpc_request try_setxattr_staged(void)
+{
+	struct rpc_reply rep;
+
+	assert_int_equal(call((struct rpc_request){.op = RPC_STAGE,
+				      .stage = {1, 0, {(const uint8_t *)"a value ", 8}}},
+				 &rep),
+		0);
+	return setxattr_request(make_file("setxattr staged"), 8);
+}
+
+static struct rpc_request try_removexattr(void)
+{
+	uint64_t ino = make_file("removexattr");
+	struct rpc_reply rep;
+
+	assert_int_equal(call(setxattr_request(ino, 0), &rep), 0);
+	return (struct rpc_request){.op = RPC_REMOVEXATTR, .removexattr = {ino, str("user.name")}};
+}
+
+static struct rpc_request try_refused(void)
+{
+	make_file("there");
+	return create_request(RPC_MKDIR, "there", S_IFDIR);
+}
+
+/* Each prepares what its request needs in another slot. */
+static const struct attempt {
+	const char *name;
+	struct rpc_request (*request)(void);
+	int status;
+} attempts[] = {
+	{"setattr", try_setattr},
+	{"create", try_create},
+	{"mknod", try_mknod},
+	{"mkdir", try_mkdir},
+	{"symlink", try_symlink},
+	{"link", try_link},
+	{"unlink", try_unlink},
+	{"rmdir", try_rmdir},
+	{"rename", try_rename},
+	{"commit", try_commit},
+	{"grant", try_grant},
+	{"return grants", try_return_grants},
+	{"return inodes", try_return_inodes},
+	{"setxattr", try_setxattr},
+	{"stage", try_stage},
+	{"setxattr of a staged value", try_setxattr_staged},
+	{"removexattr", try_removexattr},
+	{"a refused mkdir", try_refused, -EEXIST},
+};
+
+/* ---- what the server holds ------------------------------------------------------------------- */
+
+struct snapshot {
+	uint8_t bytes[4 * RPC_MSG_BYTES];
+	size_t len;
+};
+
+/* Without the header, whose sequence number differs. */
+static void add_reply(struct snapshot *s, struct rpc_request req)
+{
+	enum { HEADER_BYTES = 16 };
+	struct rpc_reply rep;
+	size_t len;
+
+	assert_int_equal(call(req, &rep), 0);
+	len = client.reply_len - HEADER_BYTES;
+	assert_true(s->len + len <= sizeof(s->bytes));
+	memcpy(s->bytes + s->len, client.reply + HEADER_BYTES, len);
+	s->len += len;
+}
+
+static void take_snapshot(struct snapshot *s)
+{
+	s->len = 0;
+	add_reply(s, (struct rpc_request){.op = RPC_STATFS});
+	add_reply(s, (struct rpc_request){.op = RPC_GETATTR, .ino.ino = ROOT_INO});
+	add_reply(s, (struct rpc_request){.op = RPC_READDIR,
+			     .readdir = {.ino = ROOT_INO, .bytes = RPC_MSG_BYTES, .plus = true}});
+}
+
+static void assert_same(const struct snapshot *a, const struct snapshot *b)
+{
+	assert_int_equal(a->len, b->len);
+	assert_memory_equal(a->bytes, b->bytes, a->len);
+}
+
+/* ---- what is lost ---------------------------------------------------------------------------- */
+
+static void restart(void)
+{
+	server_kill(&server);
+	client_drop(&client);
+	server_start(&server);
+	client_resume(&client);
+	assert_true(client.attached.resumed);
+}
+
+static void reconnect(void)
+{
+	client_drop(&client);
+	client_resume(&client);
+	assert_true(client.attached.resumed);
+}
+
+struct reply_bytes {
+	uint8_t bytes[RPC_MSG_BYTES];
+	size_t len;
+};
+
+static void keep_reply(struct reply_bytes *kept, int status)
+{
+	struct rpc_reply rep;
+
+	client_receive(&client, &rep);
+	assert_int_equal(rep.status, status);
+	memcpy(kept->bytes, client.reply, client.reply_len);
+	kept->len = client.reply_len;
+}
+
+/* The request is sent again and answered with the very same bytes, and nothing has moved. */
+static void assert_answered_from_store(
+	const struct rpc_request *req, const struct reply_bytes *first, int status)
+{
+	static struct snapshot before, after;
+	struct reply_bytes again;
+
+	take_snapshot(&before);
+	client_send(&client, req);
+	keep_reply(&again, status);
+	assert_int_equal(again.len, first->len);
+	assert_memory_equal(again.bytes, first->bytes, first->len);
+	take_snapshot(&after);
+	assert_same(&before, &after);
+}
+
+static void mutation__is_answered_from_the_store_after_a_kill(void **state)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(attempts); i++) {
+		struct rpc_request req = attempts[i].request();
+		static struct snapshot before, after;
+		struct reply_bytes first;
+
+		client_number(&client, SLOT, &req);
+		client_send(&client, &req);
+		keep_reply(&first, attempts[i].status);
+		take_snapshot(&before);
+		restart();
+		take_snapshot(&after);
+		assert_same(&before, &after);
+		assert_answered_from_store(&req, &first, attempts[i].status);
+	}
+}
+
+static void mutation__is_executed_once_when_the_reply_is_dropped(void **state)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(attempts); i++) {
+		struct rpc_request req = attempts[i].request();
+		struct reply_bytes dropped;
+
+		client_number(&client, SLOT, &req);
+		client_send(&client, &req);
+		keep_reply(&dropped, attempts[i].status);
+		reconnect();
+		assert_answered_from_store(&req, &dropped, attempts[i].status);
+	}
+}
+
+static void mutation__is_executed_once_when_killed_before_the_reply(void **state)
+{
+	for (unsigned i = 0; i < ARRAY_SIZE(attempts); i++) {
+		struct rpc_request req = attempts[i].request();
+		struct reply_bytes first;
+
+		client_number(&client, SLOT, &req);
+		client_send(&client, &req);
+		restart();
+		client_send(&client, &req);
+		keep_reply(&first, attempts[i].status);
+		assert_answered_from_store(&req, &first, attempts[i].status);
+	}
+}
+
+static uint64_t count_inodes(void)
+{
+	struct rpc_reply rep;
+
+	assert_int_equal(call((struct rpc_request){.op = RPC_STATFS}, &rep), 0);
+	return rep.statfs.inodes;
+}
+
+/* Whether or not the server had executed it, there is one inode more, with one link. */
+static void create__leaves_one_inode_when_killed_before_the_reply(void **state)
+{
+	struct rpc_request req = create_request(RPC_CREATE, "once", S_IFREG);
+	uint64_t before = count_inodes();
+	struct reply_bytes first;
+	struct rpc_reply rep;
+
+	client_number(&client, SLOT, &req);
+	client_send(&client, &req);
+	restart();
+	client_send(&client, &req);
+	keep_reply(&first, 0);
+	assert_int_equal(count_inodes(), before + 1);
+	assert_int_equal(call(name_request(RPC_LOOKUP, "once"), &rep), 0);
+	assert_int_equal(rep.entry.attr.nlink, 1);
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	client_init(&client, &server, "mutations", 1);
+	client_begin(&client);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	client_fini(&client);
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_mutations(void)
+{
+#define MUTATION_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		MUTATION_TEST(mutation__is_answered_from_the_store_after_a_kill),
+		MUTATION_TEST(mutation__is_executed_once_when_the_reply_is_dropped),
+		MUTATION_TEST(mutation__is_executed_once_when_killed_before_the_reply),
+		MUTATION_TEST(create__leaves_one_inode_when_killed_before_the_reply),
+	};
+
+	return cmocka_run_group_tests_name("mutations", tests, NULL, NULL);
+}

@@ -1,0 +1,139 @@
+/* driver_start.c - with what a server starts, and with what it refuses to. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "tests/unit/own_mounts.h"
+#include "tests/unit/driver/client.h"
+#include "tests/unit/driver/driver.h"
+
+static struct test_server server;
+static struct rpc_client client;
+
+static struct rpc_str str(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strlen(s)};
+}
+
+static void start__second_server_on_a_directory_is_refused(void **state)
+{
+	server_refuses(&server, server.export, "is in use by another server");
+}
+
+static void start__directory_that_others_can_change_is_refused(void **state)
+{
+	server_stop(&server);
+	assert_int_equal(chmod(server.memory, 0777), 0);
+	server_refuses(&server, server.export, "everybody can write");
+	assert_int_equal(chmod(server.memory, 0700), 0);
+	if (geteuid() == 0) {
+		assert_int_equal(chown(server.memory, 12345, 0), 0);
+		server_refuses(&server, server.export, "belongs to user 12345");
+		assert_int_equal(chown(server.memory, 0, 0), 0);
+	}
+	server_start(&server);
+}
+
+/* More than any machine has set aside. */
+static void start__too_few_huge_pages_are_named(void **state)
+{
+	char regions[128];
+
+	if (geteuid() != 0) {
+		print_message("only root may mount hugetlbfs\n");
+		return;
+	}
+	snprintf(regions, sizeof(regions), "%s/regions", server.memory);
+	server_stop(&server);
+	/* The mount is this process's own: it ends with it at the latest. */
+	assert_true(own_mounts());
+	assert_int_equal(mount("none", regions, "hugetlbfs", 0, NULL), 0);
+	server_refuses(&server, "default:32GiB", "huge pages (vm.nr_hugepages)");
+	assert_int_equal(umount(regions), 0);
+	server_start(&server);
+}
+
+/* How much of the server's memory is mapped by huge pages. */
+static unsigned long long huge_kib(void)
+{
+	unsigned long long kib = 0;
+	char line[128];
+	FILE *f;
+
+	snprintf(line, sizeof(line), "/proc/%d/smaps_rollup", server.pid);
+	f = fopen(line, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "ShmemPmdMapped: %llu kB", &kib) == 1)
+			break;
+	fclose(f);
+	return kib;
+}
+
+/* Where the kernel has none to give, the server is one with small pages. */
+static void start__kernel_without_huge_pages_is_no_obstacle(void **state)
+{
+	assert_false(server_logged(&server, "not all regions are on huge pages"));
+	assert_int_equal(huge_kib(), 64 << 10);
+	server_stop(&server);
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+	snprintf(server.export, sizeof(server.export), "default:96MiB");
+	server_start(&server);
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+	assert_true(server_logged(&server, "not all regions are on huge pages"));
+}
+
+static void start__part_of_a_region_more_or_less_is_refused_and_harms_nothing(void **state)
+{
+	struct rpc_request mkdir = {.op = RPC_MKDIR,
+		.create = {.parent = ROOT_INO, .mode = S_IFDIR | 0755, .name = str("kept")}};
+	struct rpc_request lookup = {.op = RPC_LOOKUP, .name = {ROOT_INO, str("kept")}};
+	struct rpc_reply rep;
+
+	client_init(&client, &server, "owner", 1);
+	client_begin(&client);
+	assert_int_equal(client_call(&client, 0, &mkdir, &rep), 0);
+	client_drop(&client);
+	server_stop(&server);
+	server_refuses(&server, "default:80MiB", "64MiB");
+	server_refuses(&server, "default:48MiB", "64MiB");
+	server_start(&server);
+	client_resume(&client);
+	assert_int_equal(client_call(&client, 0, &lookup, &rep), 0);
+	client_fini(&client);
+}
+
+static int set_up(void **state)
+{
+	server_init(&server, driver_kind);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	server_fini(&server);
+	return 0;
+}
+
+int driver_run_start(void)
+{
+#define START_TEST(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		START_TEST(start__second_server_on_a_directory_is_refused),
+		START_TEST(start__directory_that_others_can_change_is_refused),
+		START_TEST(start__too_few_huge_pages_are_named),
+		START_TEST(start__kernel_without_huge_pages_is_no_obstacle),
+		START_TEST(start__part_of_a_region_more_or_less_is_refused_and_harms_nothing),
+	};
+
+	return cmocka_run_group_tests_name("start", tests, NULL, NULL);
+}
