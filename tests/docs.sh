@@ -280,7 +280,7 @@ environment() {
 }
 
 exit_statuses() {
-	sed -nE 's/^\tMOUNT_[A-Z]+ = ([0-9]+).*/\1/p' daemon/mount_status.h >"$work/mount_status.h"
+	sed -nE 's/^\tMOUNT_[A-Z]+ = ([0-9]+).*/\1/p' daemon/mount/exit_status.h >"$work/mount_status.h"
 	section daemon/rmemfs.8 'EXIT STATUS' | sed -n 's/^\.It //p' >"$work/rmemfs.8"
 	same "exit statuses" "$work/mount_status.h" "$work/rmemfs.8"
 }
@@ -475,9 +475,9 @@ changelog() {
 	echo "$bin has no programs: cmake --build" >&2
 	exit 1
 }
-check "options of rmemfs" options rmemfs daemon/options.c
+check "options of rmemfs" options rmemfs daemon/mount/options.c
 check "options of rmemfs-server" options rmemfs-server server/config/options.c
-check "options of rmemfsctl" options rmemfsctl daemon/ctl_args.c
+check "options of rmemfsctl" options rmemfsctl daemon/ctl/args.c
 check "usages of rmemfsctl" usages
 check "mount options" mount_options
 check "keys of server.conf" keys docs_keys_server SERVER.CONF
@@ -488,7 +488,7 @@ check "numbers of mount options" repeated_numbers
 for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done
-check "warnings in rmemfs(8)" explained daemon/rmemfs.8 daemon/told.c
+check "warnings in rmemfs(8)" explained daemon/rmemfs.8 daemon/kcache/kernel_attr.c
 check "warnings in rmemfs-server(8)" explained server/rmemfs-server.8 server/{recall,lock_news}.c
 check "messages in the README" readme_messages
 check "members of the status" json

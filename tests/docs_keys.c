@@ -5,7 +5,7 @@
 #ifdef DOCS_server
 #include "server/config/config.h"
 #else
-#include "daemon/config.h"
+#include "daemon/mount/config.h"
 #endif
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/fuse_decode.h"
+#include "daemon/fuse/decode.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,0 +1,101 @@
+#include "daemon/barrier/abandoned.h"
+
+#include <fcntl.h>
+
+#include "daemon/kcache/expire.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+
+static bool there_is_one(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->leftovers.n, memory_order_relaxed) > 0;
+}
+
+void leftovers_init(struct leftovers *l, struct fs *fs)
+{
+	atomic_init(&l->n, 0);
+	hold_init(&l->hold, fs, OP_AT_LEFTOVERS, there_is_one);
+}
+
+/* ---- what goes on ---------------------------------------------------------------------------- */
+
+void leftover_make(struct request *req, int error)
+{
+	struct op *op = op_of(req);
+
+	/* One that was about to begin is looked at again when it has. */
+	if (req->replied || !op->inode)
+		return;
+	op->leftover = inode_ref(op->inode);
+	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
+	atomic_fetch_add(&req->thread->fs->leftovers.n, 1);
+	request_abandon(req, error);
+	fs_watch(req);
+}
+
+void leftover_end(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct leftovers *l = &req->thread->fs->leftovers;
+
+	if (!op->leftover)
+		return;
+	expire_changed(req);
+	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
+	inode_put(steal_ptr(&op->leftover));
+	if (atomic_fetch_sub(&l->n, 1) == 1)
+		hold_wake(&l->hold);
+}
+
+/* ---- what waits ------------------------------------------------------------------------------ */
+
+static bool may_change(const struct request *req)
+{
+	struct inode *inode = op_inode_of(req);
+	bool may = __atomic_load_n(&inode->nleftovers, __ATOMIC_SEQ_CST) > 0;
+
+	inode_put(inode);
+	return may;
+}
+
+/* Attributes are known here, with the server or without it, and asked for by who wants no more than
+ * to take the mount away: only the file whose own are about to change has to wait. */
+static bool must_wait(struct request *req)
+{
+	switch (req->op) {
+	case OP_FORGET:
+	case OP_RELEASE:
+	case OP_RELEASEDIR:
+	case OP_OPENDIR:
+	case OP_STATFS:
+	/* Of what was written, and not of what is yet to be. */
+	case OP_FLUSH:
+	case OP_FSYNC:
+	case OP_FSYNCDIR:
+		return false;
+	case OP_OPEN:
+		return req->args.flags & O_TRUNC;
+	/* The kernel's writing back, which it waits for where no signal reaches: ordered by the
+	 * inode's gate, and of pages that were changed before or read since. */
+	case OP_WRITE:
+		return !req->args.cached;
+	case OP_GETATTR:
+	case OP_STATX:
+		return may_change(req);
+	/* The page is locked meanwhile. */
+	case OP_READ:
+		return !req->args.cached || may_change(req);
+	default:
+		return true;
+	}
+}
+
+bool leftover_enter(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct fs *fs = req->thread->fs;
+
+	if (!there_is_one(fs) || !must_wait(req))
+		return true;
+	hold_request(&fs->leftovers.hold, req, then);
+	return false;
+}

@@ -1,0 +1,46 @@
+/* abandoned.h - operations that go on though their callers were told that they are over, and what
+ * waits for them.
+ *
+ * While the server is away whoever is signalled gets his answer, and so does everybody on a soft
+ * mount that gives up. What had been sent by then happens all the same, perhaps only when the
+ * server is back; each thread finds it back in its own time. A program that is started again must
+ * not meet what the one before has left: the UNLINK of a journal that it is reading, say. So what
+ * comes from the kernel after such an answer is held until everything that was answered so has
+ * ended. Not held is what neither sees nor changes files and names. What the kernel answers by
+ * itself until then is what was before; when one of them ends it has to ask anew (expire.h).
+ *
+ * A client that is stopped must not hold up all of this mount: what waits for other clients when
+ * the server is back is taken back (fs_interrupt()).
+ *
+ * THREADS    Requests begin and end in their own thread; the last one to end wakes all threads
+ *            (hold.h).
+ */
+#ifndef RMEMFS_DAEMON_BARRIER_ABANDONED_H
+#define RMEMFS_DAEMON_BARRIER_ABANDONED_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "daemon/barrier/barrier.h"
+
+struct fs;
+struct request;
+
+struct leftovers {
+	atomic_uint n; /* 0 but for moments after the server was away */
+	struct hold hold;
+};
+
+void leftovers_init(struct leftovers *l, struct fs *fs);
+
+/* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
+ * (fs_watch()). */
+void leftover_make(struct request *req, int error);
+/* For each operation that ends, while it still has its inode. */
+void leftover_end(struct request *req);
+
+/* Before a request begins. False: it is held, and then(req, 0) follows, or then(req, -ECANCELED) if
+ * it is taken back. */
+bool leftover_enter(struct request *req, void (*then)(struct request *req, int status));
+
+#endif

@@ -1,0 +1,64 @@
+#include "daemon/barrier/barrier.h"
+
+#include "daemon/op/fs_parts.h"
+
+/* The exchange sees what was done before the call that it takes the place of. */
+static void let_go(struct thread_call *call)
+{
+	struct hold_thread *t = container_of(call, struct hold_thread, call);
+	const struct hold *h = t->hold;
+	struct list *link;
+
+	atomic_exchange(&t->called, false);
+	while (!h->lasts(h->fs) && (link = list_pop(&t->requests))) {
+		struct waiter *w = list_entry(link, struct waiter, link);
+
+		op_of(w->req)->wait = OP_RUNS;
+		w->resume(w->req, 0);
+	}
+}
+
+void hold_init(struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs))
+{
+	*h = (struct hold){.fs = fs, .wait = wait, .lasts = lasts};
+	for (unsigned i = 0; i < FS_THREADS_MAX; i++) {
+		struct hold_thread *t = &h->threads[i];
+
+		t->hold = h;
+		list_init(&t->requests);
+		list_init(&t->call.link);
+		t->call.run = let_go;
+	}
+}
+
+static void keep_little(struct request *req)
+{
+	if (!fs_may_set_aside(req->thread->fs))
+		return;
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	if (request_set_aside(req))
+		request_stow(req);
+}
+
+void hold_request(
+	struct hold *h, struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	waiter_init(&op->waiter, req, then);
+	fs_watch_begin(req);
+	op->wait = h->wait;
+	list_add_tail(&h->threads[req->thread->index].requests, &op->waiter.link);
+	keep_little(req);
+}
+
+void hold_wake(struct hold *h)
+{
+	for (unsigned i = 0; i < h->fs->options.io_threads; i++) {
+		struct hold_thread *t = &h->threads[i];
+
+		if (!atomic_exchange(&t->called, true))
+			io_thread_call(h->fs->threads[i].thread, &t->call);
+	}
+}

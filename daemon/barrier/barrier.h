@@ -1,0 +1,47 @@
+/* barrier.h - requests that wait, before they begin, until something is over for the whole mount.
+ *
+ * Each thread holds its own. Whoever ends what they wait for wakes all threads, and each looks
+ * again before it lets the next one go: what begins may be followed by another thing to wait for.
+ *
+ * What is held has taken nothing, so nothing that goes on waits for it: while there is memory
+ * (fs_may_set_aside()) it keeps neither a data buffer nor one of its thread's requests, which what
+ * goes on may want, or what is behind it. But one that appends has its place (append.h).
+ *
+ * OWNERSHIP  A held request is in its thread's list until it goes on, or op_cancel() takes it out.
+ * THREADS    hold_request() in the request's thread, where it goes on, too; hold_wake() in any.
+ */
+#ifndef RMEMFS_DAEMON_BARRIER_BARRIER_H
+#define RMEMFS_DAEMON_BARRIER_BARRIER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "common/base/list.h"
+#include "daemon/serve/fs.h"
+#include "daemon/request/io_thread.h"
+#include "daemon/op/op.h"
+
+struct hold {
+	struct fs *fs;
+	enum op_wait wait; /* what the operations held wait for */
+	bool (*lasts)(const struct fs *fs);
+	struct hold_thread {
+		struct hold *hold;
+		struct list requests; /* struct waiter */
+		struct thread_call call;
+		atomic_bool called; /* and has not run yet */
+	} threads[FS_THREADS_MAX];
+};
+
+/* lasts(fs): whether what is held goes on waiting; any thread asks. */
+void hold_init(
+	struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs));
+
+/* then(req, 0) follows, or then(req, -ECANCELED) if it is taken back. */
+void hold_request(
+	struct hold *h, struct request *req, void (*then)(struct request *req, int status));
+
+/* After it may have ended. */
+void hold_wake(struct hold *h);
+
+#endif

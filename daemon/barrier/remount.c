@@ -1,0 +1,176 @@
+#include "daemon/barrier/remount.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+
+#include "daemon/request/caller.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+void remount_init(struct remount *r, bool read_only)
+{
+	*r = (struct remount){.read_only = read_only};
+	list_init(&r->waiters);
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+void remount_fini(struct remount *r)
+{
+	pthread_mutex_destroy(&r->lock);
+}
+
+static struct fs *fs_of(struct remount *r)
+{
+	return container_of(r, struct fs, remount);
+}
+
+/* ---- the way there --------------------------------------------------------------------------- */
+
+static void attach_locked(struct remount *r)
+{
+	atomic_store(&r->phase, REMOUNT_ATTACHES);
+	session_set_read_only(fs_of(r)->session, r->read_only);
+}
+
+static void begin_locked(struct remount *r, bool read_only)
+{
+	r->read_only = read_only;
+	if (!read_only) {
+		attach_locked(r);
+		return;
+	}
+	access_set_read_only(&fs_of(r)->access, true);
+	r->clean = 0;
+	atomic_store(&r->phase, REMOUNT_COMMITS);
+}
+
+static void settle_locked(struct remount *r, int status)
+{
+	atomic_store(&r->phase, REMOUNT_DONE);
+	access_set_read_only(&fs_of(r)->access, r->read_only);
+	waiters_wake(&r->waiters, status);
+}
+
+/* Others read what this mount would write. */
+static bool was_refused(struct remount *r)
+{
+	return !r->read_only && session_is_read_only(fs_of(r)->session);
+}
+
+static void refused_locked(struct remount *r)
+{
+	r->read_only = true;
+	settle_locked(r, -EUSERS);
+}
+
+/* Kernels before 6.16 take pages for written back as soon as they have sent them. */
+static bool writes(const struct fs_thread *ft)
+{
+	return ft->freeze.nwriting || !list_empty(&ft->freeze.held);
+}
+
+/* The kernel lets nobody write, so what is clean stays so. */
+static bool is_clean(struct io_thread *thread)
+{
+	const struct fs_thread *ft = fs_thread_of(thread);
+	bool committed = commit_tick(thread), told = access_tick(thread);
+
+	return committed && told && !ft->nbackground && !writes(ft);
+}
+
+void remount_step(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct remount *r = &fs->remount;
+	bool clean;
+
+	if (atomic_load(&r->phase) == REMOUNT_DONE)
+		return;
+	clean = remount_commits(r) && is_clean(thread);
+	pthread_mutex_lock(&r->lock);
+	if (clean && remount_commits(r)) {
+		r->clean |= UINT32_C(1) << thread->index;
+		if (r->clean == (UINT32_C(1) << fs->options.io_threads) - 1)
+			attach_locked(r);
+	}
+	if (atomic_load(&r->phase) == REMOUNT_ATTACHES && was_refused(r))
+		refused_locked(r);
+	else if (atomic_load(&r->phase) == REMOUNT_ATTACHES && session_has_keys(fs->session))
+		settle_locked(r, 0);
+	else if (atomic_load(&r->phase) != REMOUNT_DONE && session_lost(fs->session))
+		settle_locked(r, -ESTALE);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- who asks for it ------------------------------------------------------------------------- */
+
+static void ended(struct request *req, int status)
+{
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_ioctl(req);
+}
+
+/* True: there is nothing to wait for. */
+static bool change(struct request *req, bool read_only, int *status)
+{
+	struct remount *r = &req->thread->fs->remount;
+	struct op *op = op_of(req);
+	bool done;
+
+	pthread_mutex_lock(&r->lock);
+	done = r->read_only == read_only && atomic_load(&r->phase) == REMOUNT_DONE;
+	*status = 0;
+	if (r->read_only != read_only && !list_empty(&r->waiters))
+		*status = -EBUSY;
+	else if (r->read_only != read_only)
+		begin_locked(r, read_only);
+	if (!done && !*status) {
+		waiter_init(&op->waiter, req, ended);
+		op->wait = OP_AT_REMOUNT;
+		list_add_tail(&r->waiters, &op->waiter.link);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return done || *status;
+}
+
+bool remount_leave(struct request *req)
+{
+	struct remount *r = &req->thread->fs->remount;
+	struct op *op = op_of(req);
+	bool waiting;
+
+	pthread_mutex_lock(&r->lock);
+	waiting = !list_empty(&op->waiter.link);
+	list_del(&op->waiter.link);
+	if (waiting && list_empty(&r->waiters) && remount_commits(r)) {
+		r->read_only = false;
+		settle_locked(r, 0);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return waiting;
+}
+
+/* A container's root may have the directory, and is not to change what others have mounted. A
+ * caller that can't be seen is refused. */
+static bool may_remount(const struct request *req)
+{
+	return caller_root(req) == CALLER_IS_ROOT && caller_is_capable(req, CAP_SYS_ADMIN) &&
+	       caller_is_in_our_user_namespace(req);
+}
+
+void op_remount(struct request *req)
+{
+	unsigned long flags = req->args.flags;
+	int status = -EPERM;
+	bool may = may_remount(req);
+
+	op_begin(req);
+	if (may)
+		access_set(&req->thread->fs->access, flags);
+	if (!may || change(req, flags & MS_RDONLY, &status))
+		ended(req, status);
+}

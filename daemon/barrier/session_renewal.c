@@ -1,0 +1,364 @@
+#include "daemon/barrier/session_renewal.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+#include "daemon/file/inode_path.h"
+
+/* Files that are named in the log. */
+enum { NAMED_MAX = 100 };
+
+static bool is_running(const struct fs *fs)
+{
+	return renewal_is_running(&fs->renewal);
+}
+
+void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
+{
+	*r = (struct renewal){.begin = begin};
+	pthread_mutex_init(&r->lock, NULL);
+	hold_init(&r->hold, fs, OP_AT_RENEWAL, is_running);
+}
+
+void renewal_fini(struct renewal *r)
+{
+	pthread_mutex_destroy(&r->lock);
+}
+
+static enum renewal_phase phase_of(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->renewal.phase, memory_order_acquire);
+}
+
+/* ---- what is forgotten ----------------------------------------------------------------------- */
+
+struct lost_files {
+	struct inode *named[NAMED_MAX]; /* referenced */
+	unsigned n;
+};
+
+struct lost {
+	struct fs *fs;
+	struct lost_files written, locked;
+};
+
+static void note_lost(struct lost_files *files, struct inode *inode)
+{
+	if (files->n < NAMED_MAX)
+		files->named[files->n] = inode_ref(inode);
+	files->n++;
+}
+
+/* Whether somebody is yet to be told of a write that did not arrive. */
+static bool is_to_tell_locked(const struct commit *c)
+{
+	return c->nfailures && !c->told && c->error == -EIO;
+}
+
+/* Bytes that have arrived in their place are there; their times the server sets. */
+static bool is_lost_locked(const struct inode *inode)
+{
+	return is_to_tell_locked(&inode->commit) || commit_is_at_risk_locked(inode);
+}
+
+static void forget_inode(struct inode *inode, void *arg)
+{
+	struct lost *lost = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (is_lost_locked(inode)) {
+		if (!inode->commit.refused && !is_to_tell_locked(&inode->commit))
+			commit_failed_locked(inode, -EIO);
+		note_lost(&lost->written, inode);
+	}
+	commit_forget_locked(inode);
+	inode->access.dirty = false;
+	inode_unlease_locked(inode);
+	names_forget(&inode->names, &lost->fs->inodes.names);
+	lease_forget_locked(inode);
+	told_forget_locked(inode);
+	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
+	if (lock_owners_forget_locked(inode))
+		note_lost(&lost->locked, inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void log_lost(struct lost_files *files, const char *what)
+{
+	char path[PATH_TEXT_BYTES];
+
+	for (unsigned i = 0; i < files->n && i < NAMED_MAX; i++) {
+		struct inode *inode = files->named[i];
+
+		path_describe(inode, path, sizeof(path));
+		log_error("inode %llu, %s: %s", (unsigned long long)inode->ino, path, what);
+		inode_put(inode);
+	}
+	if (files->n > NAMED_MAX)
+		log_error("%u more files: %s", files->n - NAMED_MAX, what);
+}
+
+static void forget(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct lost lost = {.fs = fs};
+
+	inode_each(fs, forget_inode, &lost);
+	grants_forget(&fs->grants);
+	for (unsigned i = 0; i < fs->options.io_threads; i++)
+		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
+	allowances_forget(&fs->allowances);
+	freeze_forget(&fs->freeze);
+	log_lost(&lost.written, "what was written last is lost with the session");
+	log_lost(&lost.locked,
+		"its locks are lost with the session; it fails with EIO until it is closed");
+	session_begin_anew(fs->session);
+	/* Who waited for room goes on, in the new session. */
+	returns_forget(thread);
+}
+
+/* ---- the end of what has begun --------------------------------------------------------------- */
+
+/* What waits for the session to be there again, and knows nothing. */
+static bool is_held(const struct op *op)
+{
+	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_REMOUNT;
+}
+
+/* What was sent ends with its calls. */
+static void end_one(struct request *req)
+{
+	const struct op *op = op_of(req);
+
+	if (op->wait != OP_RUNS && !is_held(op))
+		op_cancel(req, -EIO);
+}
+
+static void count_one(struct request *req)
+{
+	fs_thread_of(req->thread)->nrunning += !is_held(op_of(req));
+}
+
+static bool is_idle(struct io_thread *thread)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	ft->nrunning = 0;
+	request_each(thread, count_one);
+	return !ft->nrunning && list_empty(&ft->lock_waits) && remote_is_idle(thread);
+}
+
+/* Unless another thread was first. */
+static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_phase to)
+{
+	struct renewal *r = &fs->renewal;
+
+	pthread_mutex_lock(&r->lock);
+	if (phase_of(fs) == from) {
+		if (to == RENEWAL_ENDS) {
+			r->idle = 0;
+			atomic_fetch_add(&r->session, 1);
+		}
+		atomic_store_explicit(&r->phase, to, memory_order_release);
+		hold_wake(&r->hold);
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* True: all threads are, and this one was the last. Nothing makes one busy again. */
+static bool say_idle(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	struct renewal *r = &fs->renewal;
+	uint32_t bit = UINT32_C(1) << thread->index, before;
+
+	pthread_mutex_lock(&r->lock);
+	before = r->idle;
+	r->idle |= bit;
+	pthread_mutex_unlock(&r->lock);
+	return !(before & bit) && (before | bit) == (UINT32_C(1) << fs->options.io_threads) - 1;
+}
+
+static void end_all(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+
+	request_each(thread, end_one);
+	if (!is_idle(thread))
+		return;
+	remote_begin_anew(thread);
+	if (!say_idle(thread))
+		return;
+	forget(thread);
+	change_phase(fs, RENEWAL_ENDS, RENEWAL_ATTACHES);
+}
+
+void renewal_step(struct io_thread *thread)
+{
+	struct fs *fs = thread->fs;
+	enum renewal_phase phase = phase_of(fs);
+
+	if (phase == RENEWAL_NONE && session_has_ended(fs->session))
+		change_phase(fs, phase, RENEWAL_ENDS);
+	else if (phase != RENEWAL_NONE && session_lost(fs->session))
+		change_phase(fs, phase, RENEWAL_NONE);
+	else if (phase == RENEWAL_ENDS)
+		end_all(thread);
+	else if (phase == RENEWAL_ATTACHES && session_is_made(fs->session))
+		change_phase(fs, phase, RENEWAL_NONE);
+}
+
+/* ---- what comes meanwhile -------------------------------------------------------------------- */
+
+/* Whoever closes a file may be about to end, and no signal tells of that. */
+static bool is_looked_after(const struct request *req)
+{
+	return req->op == OP_FLUSH || req->op == OP_FSYNC;
+}
+
+static void hold(struct request *req)
+{
+	struct renewal *r = &req->thread->fs->renewal;
+
+	hold_request(&r->hold, req, r->begin);
+	if (is_looked_after(req))
+		fs_watch(req);
+}
+
+/* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */
+static bool is_about_data(const struct request *req)
+{
+	switch (req->op) {
+	case OP_READ:
+	case OP_WRITE:
+	case OP_FSYNC:
+	case OP_LSEEK:
+	case OP_FALLOCATE:
+	case OP_COPY:
+	case OP_GETLK:
+	case OP_SETLK:
+		return true;
+	case OP_SETATTR:
+		return req->args.set.valid & SET_SIZE;
+	default:
+		return false;
+	}
+}
+
+static struct handle *handle_for_data(const struct request *req)
+{
+	return req->args.has_fh && is_about_data(req) ? handle_of(req) : NULL;
+}
+
+/* The kernel's own: by whose handle it is chance, and that one's user does not see the answer. */
+static bool is_for_cache(const struct request *req)
+{
+	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
+}
+
+void renewal_handle_opened(struct fs *fs, struct handle *handle)
+{
+	handle->session = atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+}
+
+static bool is_unlocked(const struct handle *handle)
+{
+	return atomic_load_explicit(&handle->unlocked, memory_order_relaxed);
+}
+
+static bool is_stale(const struct fs *fs, const struct handle *handle)
+{
+	return is_unlocked(handle) ||
+	       atomic_load_explicit(&handle->session, memory_order_relaxed) !=
+		       atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+}
+
+/* By the answer to this request. */
+static void tell(const struct request *req, struct handle *handle)
+{
+	unsigned session = atomic_load(&req->thread->fs->renewal.session);
+
+	if (is_for_cache(req))
+		return;
+	atomic_store(&handle->session, session);
+	if (req->op == OP_COPY)
+		atomic_store(&handle_of_target(req)->session, session);
+	if (req->op == OP_FSYNC)
+		commit_tell(handle->inode, handle);
+}
+
+/* What is lost is known when the old session is forgotten; what the cache has of it goes with its
+ * lease (cached.h), so what comes for it afterwards belongs to the new one. */
+static bool is_refused(const struct request *req, const struct handle *handle, bool running)
+{
+	bool stale = is_stale(req->thread->fs, handle);
+
+	if (is_for_cache(req))
+		return running || (req->op == OP_READ && is_unlocked(handle));
+	if (req->op == OP_FSYNC && running)
+		return false;
+	if (req->op == OP_FSYNC && stale)
+		return is_unlocked(handle) || commit_has_to_tell(handle->inode, handle);
+	return stale;
+}
+
+static bool is_refused_by_target(const struct request *req)
+{
+	return req->op == OP_COPY && is_stale(req->thread->fs, handle_of_target(req));
+}
+
+bool renewal_enter(struct request *req)
+{
+	struct fs *fs = req->thread->fs;
+	struct handle *handle = handle_for_data(req);
+	bool running = renewal_is_running(&fs->renewal);
+
+	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
+		tell(req, handle);
+		op_refuse(req, -EIO);
+		return false;
+	}
+	/* That is answered from memory meanwhile. */
+	if (!running || req->op == OP_STATFS)
+		return true;
+	hold(req);
+	return false;
+}
+
+/* That the session has ended another thread may know already. */
+bool renewal_ends(const struct request *req, int status)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return (status == -ESTALE || status == -EIO) && !req->replied &&
+	       (renewal_is_running(&fs->renewal) || session_has_ended(fs->session)) &&
+	       !remote_gives_up(req->thread);
+}
+
+/* A payload's buffer may be wanted by what is yet to end. */
+static bool can_begin_anew(const struct request *req)
+{
+	return req->op != OP_WRITE && req->op != OP_SETXATTR;
+}
+
+bool renewal_takes_back(struct request *req, int *error)
+{
+	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
+
+	if (!renewal_ends(req, *error))
+		return false;
+	*error = -EIO;
+	if (handle)
+		tell(req, handle);
+	if (handle || op_of(req)->changing || !can_begin_anew(req))
+		return false;
+	request_return_buffer(req);
+	memset(req->state, 0, sizeof(req->state));
+	hold(req);
+	return true;
+}

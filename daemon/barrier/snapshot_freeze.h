@@ -1,0 +1,82 @@
+/* snapshot_freeze.h - what a snapshot that the server takes asks of this client: a moment without writes,
+ * and a question before pages of that moment are written again.
+ *
+ *     a ring -> PING's reply: frozen -> new writes are held -> those on their way end, in all
+ *     threads -> all that is dirty is committed -> FROZEN -> its answer -> the held ones go on
+ *
+ * From then on, until PING's reply says that the snapshot is over, a write into pages that were the
+ * file's before asks by UNPROTECT first; which were asked for is remembered, one bit a page. Pages
+ * that came from grants since need no question. Without a snapshot all of this is a test of a flag.
+ *
+ * THREADS    A thread's writes and those that it holds are its own, and so is how far it is: others
+ *            only look at that, and what one thread says takes nothing back of what another has
+ *            said, since each hears of a snapshot in its own time. The lock is taken inside no
+ *            other one and around none.
+ */
+#ifndef RMEMFS_DAEMON_BARRIER_SNAPSHOT_FREEZE_H
+#define RMEMFS_DAEMON_BARRIER_SNAPSHOT_FREEZE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "daemon/request/io_thread.h"
+#include "daemon/remote/remote.h"
+
+struct fs;
+struct inode;
+struct request;
+
+enum freeze_phase { FREEZE_NONE, FREEZE_HOLDS, FREEZE_QUIET, FREEZE_CLEAN };
+
+/* Of each thread. */
+struct freeze_thread {
+	/* Changed by the thread, under the lock; others look at them under the lock. */
+	uint64_t id; /* the snapshot that it holds its writes for; 0: it does not */
+	enum freeze_phase phase;
+
+	unsigned nwriting;
+	struct list held; /* struct waiter */
+	struct thread_call call;
+	atomic_bool called;
+};
+
+struct freeze {
+	pthread_mutex_t lock; /* guards the next ones, and how far the threads are */
+	uint64_t sent;        /* the snapshot that FROZEN was sent for last */
+	bool busy;            /* the call is in use */
+	struct rpc_call call;
+	struct fs *fs;
+
+	/* Pages that may be written without asking, of the snapshot bits_id. */
+	_Atomic uint64_t *bits;
+	uint64_t nbits, region_pages;
+	_Atomic uint64_t bits_id;
+};
+
+void freeze_init(struct freeze *f, struct fs *fs);
+void freeze_fini(struct freeze *f);
+void freeze_thread_init(struct freeze_thread *t, struct io_thread *thread);
+
+/* Does what is due, after events and about every 100 ms. */
+void freeze_step(struct io_thread *thread);
+
+/* Before a request's write begins. False: it is held, and then(req, 0) follows. */
+bool freeze_enter(struct request *req, void (*then)(struct request *req, int status));
+void freeze_leave(struct request *req);
+
+/* Up to max extents of committed pages of [*fpage, end) that must be asked for, the next ones too
+ * where the file is being written in order; *fpage: how far was looked. */
+unsigned freeze_protected_locked(
+	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max);
+/* While nobody writes: all are to be asked for, once each for the snapshot `id`; without memory
+ * each time. */
+void freeze_forget_pages(struct freeze *f, uint64_t id);
+/* The session has ended: another one has sent nothing, and asked for nothing. */
+void freeze_forget(struct freeze *f);
+/* They were asked for. */
+void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
+
+#endif

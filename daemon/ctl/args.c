@@ -1,0 +1,272 @@
+#include "daemon/ctl/args.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/transport/address.h"
+#include "common/conf/args.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "common/base/word.h"
+#include "daemon/ctl/check.h"
+
+enum { OPT_JSON = 256, USAGE_BYTES = 128, COMMANDS = CTL_SNAPSHOT + 1 };
+
+static const struct option long_options[] = {
+	{"json", no_argument, NULL, OPT_JSON},
+	{"version", no_argument, NULL, 'V'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+#define HELP_HOST                                                                                  \
+	"  HOST        the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET "),\n" \
+	"              HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT],\n"           \
+	"              shm:/PATH, or a mount's source: HOST:/EXPORT\n"
+
+#define HELP_JSON "      --json  print the server's answer as it is\n"
+/* It answers all of these at once. */
+#define HELP_STATUS_JSON "      --json  print the server's answer as it is: all of its status\n"
+
+static const struct word command_words[] = {
+	[CTL_STATUS] = {"status", CTL_STATUS},
+	[CTL_LEASES] = {"leases", CTL_LEASES},
+	[CTL_WHO] = {"who", CTL_WHO},
+	[CTL_QUOTA] = {"quota", CTL_QUOTA},
+	[CTL_CHECK] = {"check", CTL_CHECK},
+	[CTL_SNAPSHOT] = {"snapshot", CTL_SNAPSHOT},
+	{0},
+};
+
+static const char *const operand_names[] = {
+	[CTL_HOST] = "HOST",
+	[CTL_EXPORT] = "EXPORT",
+	[CTL_DIR] = "DIR",
+	[CTL_PATH] = "PATH",
+};
+
+static const struct command {
+	const char *purpose; /* a line of the summary */
+	const char *more;    /* of its own help; NULL: nothing */
+	const char *help;    /* what it takes */
+	enum ctl_operand operands[CTL_OPERANDS];
+	unsigned noperands;
+	bool json;
+	int wrong; /* exit status of wrong usage */
+} commands[] = {
+	[CTL_STATUS] =
+		{
+			.purpose = "shows what a server is doing: exports, sessions, counters",
+			.help = HELP_HOST HELP_JSON,
+			.operands = {CTL_HOST},
+			.noperands = 1,
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_LEASES] =
+		{
+			.purpose = "shows what mounts that share an export have, and wait for",
+			.help = HELP_HOST HELP_STATUS_JSON,
+			.operands = {CTL_HOST},
+			.noperands = 1,
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_WHO] =
+		{
+			.purpose = "shows who has a file of a shared export, and who waits for it",
+			.help = "  EXPORT      its name\n"
+				"  PATH        a file in it: /PATH from its root, or an inode's "
+				"number\n" HELP_HOST HELP_JSON,
+			.operands = {CTL_EXPORT, CTL_PATH, CTL_HOST},
+			.noperands = 3,
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_QUOTA] =
+		{
+			.purpose = "shows what users and groups have of their quotas",
+			.help = HELP_HOST HELP_STATUS_JSON,
+			.operands = {CTL_HOST},
+			.noperands = 1,
+			.json = true,
+			.wrong = EXIT_FAILURE,
+		},
+	[CTL_CHECK] =
+		{
+			.purpose = "checks what a stopped server left on this machine",
+			.more = "Exits with 0: clean, 1: there are problems, 2: it could not be "
+				"checked.\n",
+			.help = "  DIR         its memory directory\n",
+			.operands = {CTL_DIR},
+			.noperands = 1,
+			.wrong = CTL_CHECK_IMPOSSIBLE,
+		},
+	[CTL_SNAPSHOT] =
+		{
+			.purpose = "writes an export as it is now to a disk, while it is in use",
+			.help = "  EXPORT      its name\n"
+				"  DIR         a new directory, or an empty one, on a disk of the "
+				"server's machine\n" HELP_HOST,
+			.operands = {CTL_EXPORT, CTL_DIR, CTL_HOST},
+			.noperands = 3,
+			.wrong = EXIT_FAILURE,
+		},
+};
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
+/* "status [HOST] [--json]" */
+static const char *usage_of(enum ctl_command command, char buf[USAGE_BYTES])
+{
+	const struct command *c = &commands[command];
+	size_t at = (size_t)snprintf(buf, USAGE_BYTES, "%s", command_words[command].text);
+
+	for (unsigned i = 0; i < c->noperands; i++)
+		at += (size_t)snprintf(buf + at, USAGE_BYTES - at,
+			c->operands[i] == CTL_HOST ? " [%s]" : " %s",
+			operand_names[c->operands[i]]);
+	if (c->json)
+		snprintf(buf + at, USAGE_BYTES - at, " [--json]");
+	return buf;
+}
+
+static int print_summary(void)
+{
+	char usage[USAGE_BYTES];
+
+	for (int i = 0; i < COMMANDS; i++)
+		printf("%s rmemfsctl %s\n", i ? "      " : "Usage:", usage_of(i, usage));
+	printf("       rmemfsctl [COMMAND] --help | --version\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		printf("  %-14s %s\n", command_words[i].text, commands[i].purpose);
+	printf("\n"
+	       "      --json     print the server's answer as it is\n"
+	       "  -V, --version  print the version and exit\n"
+	       "  -h, --help     print this, or what COMMAND takes, and exit\n");
+	return EXIT_SUCCESS;
+}
+
+static int print_help(enum ctl_command command)
+{
+	const struct command *c = &commands[command];
+	char usage[USAGE_BYTES];
+
+	printf("Usage: rmemfsctl %s\n%c%s.\n%s\n%s  -h, --help  print this and exit\n",
+		usage_of(command, usage), toupper(c->purpose[0]), c->purpose + 1,
+		c->more ? c->more : "", c->help);
+	return EXIT_SUCCESS;
+}
+
+/* ---- what was written ------------------------------------------------------------------------ */
+
+/* command NULL: none is known. */
+__attribute__((format(printf, 2, 3))) static int wrong(
+	const enum ctl_command *command, const char *format, ...)
+{
+	char text[512], usage[USAGE_BYTES];
+	va_list list;
+	size_t len;
+
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	len = strlen(text);
+	if (command)
+		snprintf(text + len, sizeof(text) - len, " (usage: rmemfsctl %s)",
+			usage_of(*command, usage));
+	log_complaint("rmemfsctl", text);
+	return command ? commands[*command].wrong : EXIT_FAILURE;
+}
+
+/* The command that a wrong option stands beside: getopt_long() may not have come so far. */
+static const enum ctl_command *command_beside(int argc, char **argv, enum ctl_command *command)
+{
+	int i = 1, value;
+
+	while (i < argc && argv[i][0] == '-')
+		i++;
+	if (i == argc || !word_find(command_words, argv[i], &value))
+		return NULL;
+	*command = (enum ctl_command)value;
+	return command;
+}
+
+static int read_command(const char *text, enum ctl_command *command)
+{
+	char all[USAGE_BYTES], quoted[WORD_QUOTED_BYTES];
+	int value;
+
+	word_list(command_words, all, sizeof(all));
+	if (!text)
+		return wrong(NULL, "a command is missing: %s; see --help", all);
+	if (!word_find(command_words, text, &value))
+		return wrong(
+			NULL, "command %s: unknown; must be %s", word_quote(text, quoted), all);
+	*command = (enum ctl_command)value;
+	return -1;
+}
+
+/* words end with NULL, as argv does. */
+static int read_operands(char **words, struct ctl_args *args)
+{
+	const struct command *c = &commands[args->command];
+	char quoted[WORD_QUOTED_BYTES];
+
+	if (args->json && !c->json)
+		return wrong(&args->command, "option '--json': has no meaning for %s",
+			command_words[args->command].text);
+	for (unsigned i = 0; i < c->noperands; i++) {
+		enum ctl_operand operand = c->operands[i];
+
+		if (!*words && operand == CTL_HOST)
+			break;
+		/* A name has no slash: it is what stands behind it. */
+		if (!*words || (operand == CTL_EXPORT && **words == '/'))
+			return wrong(&args->command, "%s is missing", operand_names[operand]);
+		if (!**words)
+			return wrong(
+				&args->command, "%s must not be empty", operand_names[operand]);
+		args->operands[operand] = *words++;
+	}
+	if (*words)
+		return wrong(
+			&args->command, "%s: one operand too many", word_quote(*words, quoted));
+	return -1;
+}
+
+int ctl_args_read(int argc, char **argv, struct ctl_args *args)
+{
+	bool asks_help = false;
+	char why[256];
+	int opt, status;
+
+	*args = (struct ctl_args){.operands[CTL_HOST] = RMEMFS_DEFAULT_SOCKET};
+	opterr = 0;
+	optind = 0;
+	while ((opt = getopt_long(argc, argv, ":hV", long_options, NULL)) != -1) {
+		switch (opt) {
+		case OPT_JSON:
+			args->json = true;
+			break;
+		case 'V':
+			puts("rmemfsctl " RMEMFS_VERSION);
+			return EXIT_SUCCESS;
+		case 'h':
+			asks_help = true;
+			break;
+		default:
+			args_explain(argv, opt, long_options, why, sizeof(why));
+			return wrong(command_beside(argc, argv, &args->command), "%s", why);
+		}
+	}
+	if (asks_help && !argv[optind])
+		return print_summary();
+	status = read_command(argv[optind], &args->command);
+	if (status >= 0)
+		return status;
+	return asks_help ? print_help(args->command) : read_operands(argv + optind + 1, args);
+}

@@ -1,0 +1,354 @@
+/* client.c - a channel that asks, piece by piece if need be, and attaches to nothing. */
+#include "daemon/ctl/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/transport/address.h"
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/rpc/rpc.h"
+#include "common/transport/transport.h"
+#include "common/base/util.h"
+
+enum { STATUS_BYTES_MAX = 64 << 20 };
+
+struct ctl {
+	struct transport *transport;
+	struct evq *q;
+	struct channel *channel; /* NULL: closed */
+	struct transport_address address;
+	bool opened; /* a server of ours has greeted */
+	int64_t until_ms;
+	/* STATUS and WHO; NULL: it is not WHO */
+	char *text;
+	uint32_t len, total;
+	int64_t asked_ns, round_trip_ns; /* of the first piece */
+	const struct rpc_who *who;
+	/* SNAPSHOT; NULL: it is one of those */
+	const struct rpc_snapshot *snapshot;
+	struct ctl_snapshot_state *state;
+	bool answered;
+	char *why;
+	size_t whylen;
+};
+
+__attribute__((format(printf, 3, 4))) static int fail(
+	struct ctl *ctl, int err, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(ctl->why, ctl->whylen, format, args);
+	va_end(args);
+	printable_clean_string(ctl->why);
+	return err;
+}
+
+/* ---- where ----------------------------------------------------------------------------------- */
+
+static bool names_transport(const char *where)
+{
+	return strncmp(where, "tcp:", 4) == 0 || strncmp(where, "verbs:", 6) == 0 ||
+	       strncmp(where, "shm:", 4) == 0;
+}
+
+static int parse_where(const char *where, struct transport_address *address, char *why, size_t len)
+{
+	struct source source;
+	char text[300];
+	int err;
+
+	if (names_transport(where))
+		return address_parse_listen(where, address, why, len);
+	if (strstr(where, ":/")) {
+		err = address_parse_source(where, &source, why, len);
+		if (err)
+			return err;
+		where = source.host;
+	}
+	if (where[0] == '/')
+		return address_resolve(TRANSPORT_SHM, where, 0, address, why, len);
+	snprintf(text, sizeof(text), "tcp:%s", where);
+	return address_parse_listen(text, address, why, len);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static uint16_t op_of(const struct ctl *ctl)
+{
+	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
+}
+
+static int ask(struct ctl *ctl)
+{
+	struct rpc_request req = {.op = op_of(ctl), .slot = RPC_NO_SLOT};
+	void *buf = channel_send_buffer(ctl->channel);
+	size_t len;
+	int err;
+
+	if (ctl->snapshot) {
+		req.snapshot = *ctl->snapshot;
+	} else if (ctl->who) {
+		req.who = *ctl->who;
+		req.who.offset = ctl->len;
+	} else {
+		req.status.offset = ctl->len;
+	}
+	if (!buf)
+		return fail(ctl, -EPROTO, "the server takes no requests");
+	err = rpc_request_encode(&req, buf, channel_limits(ctl->channel)->msg_bytes, &len);
+	if (err) {
+		channel_send_cancel(ctl->channel, buf);
+		return fail(ctl, err, "the server's messages are too small");
+	}
+	if (!ctl->asked_ns)
+		ctl->asked_ns = clock_ns(CLOCK_MONOTONIC);
+	err = channel_send(ctl->channel, buf, (uint32_t)len, 0, 0);
+	return err ? fail(ctl, err, "can't send: %s", errno_text(err)) : 0;
+}
+
+static int take_piece(struct ctl *ctl, const struct event *event)
+{
+	struct rpc_reply rep;
+	const struct rpc_tail *piece = &rep.status_text.tail;
+	int err = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (err || rep.op != op_of(ctl))
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	if (rep.status)
+		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	if (!ctl->text) {
+		ctl->round_trip_ns = clock_ns(CLOCK_MONOTONIC) - ctl->asked_ns;
+		ctl->total = rep.status_text.total;
+		if (ctl->total > STATUS_BYTES_MAX)
+			return fail(ctl, -EPROTO, "the server's answer is malformed");
+		ctl->text = calloc(1, (size_t)ctl->total + 1);
+		if (!ctl->text)
+			return fail(ctl, -ENOMEM, "out of memory");
+	}
+	if (piece->len > ctl->total - ctl->len || (!piece->len && ctl->len < ctl->total))
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	memcpy(ctl->text + ctl->len, piece->data, piece->len);
+	ctl->len += piece->len;
+	return 0;
+}
+
+static int take_snapshot(struct ctl *ctl, const struct event *event)
+{
+	struct rpc_reply rep;
+	int err = rpc_reply_decode(&rep, event->data, event->len);
+
+	if (err || rep.op != RPC_SNAPSHOT)
+		return fail(ctl, -EPROTO, "the server's answer is malformed");
+	if (rep.status)
+		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
+	*ctl->state = (struct ctl_snapshot_state){
+		.state = (enum rpc_snapshot_state)rep.snapshot.state,
+		.done = rep.snapshot.done,
+		.total = rep.snapshot.total,
+		.pause_ns = rep.snapshot.pause_ns,
+	};
+	snprintf(ctl->state->text, sizeof(ctl->state->text), "%.*s", rep.snapshot.text.len,
+		rep.snapshot.text.s);
+	ctl->answered = true;
+	return 0;
+}
+
+static bool is_answered(const struct ctl *ctl)
+{
+	return ctl->snapshot ? ctl->answered : ctl->text && ctl->len == ctl->total;
+}
+
+static int nobody_listens(struct ctl *ctl, int status)
+{
+	char text[128];
+
+	if (ctl->address.kind == TRANSPORT_SHM)
+		return fail(ctl, status, "no server listens there: %s", errno_text(status));
+	address_format(&ctl->address, text, sizeof(text));
+	return fail(ctl, status, "no server listens there (%s)", text);
+}
+
+static int may_not_open(struct ctl *ctl, int status)
+{
+	if (ctl->address.kind != TRANSPORT_SHM)
+		return fail(ctl, status, "%s", errno_text(status));
+	return fail(ctl, status, "%s: the socket is for root and the server's user",
+		errno_text(status));
+}
+
+static int take_closed(struct ctl *ctl, int status)
+{
+	switch (status) {
+	case -ECONNREFUSED:
+	case -ENOENT:
+		return nobody_listens(ctl, status);
+	case -EACCES:
+		return may_not_open(ctl, status);
+	case -EPROTO:
+		return fail(ctl, status, "what listens there is no rmemfs-server of this version");
+	case 0:
+	case -ECONNRESET:
+		return fail(ctl, -ECONNRESET,
+			ctl->opened ? "the server closed the connection"
+				    : "what listens there closes the connection: is it an "
+				      "rmemfs-server?");
+	default:
+		return fail(ctl, status, "%s", errno_text(status));
+	}
+}
+
+static int take_event(struct ctl *ctl, const struct event *event)
+{
+	int err;
+
+	switch (event->type) {
+	case EV_OPEN:
+		ctl->opened = true;
+		return ask(ctl);
+	case EV_RECV:
+		err = ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
+		channel_recv_done(ctl->channel, event->data);
+		return err || is_answered(ctl) ? err : ask(ctl);
+	case EV_CLOSED:
+		return take_closed(ctl, event->status);
+	default:
+		return 0;
+	}
+}
+
+/* One event: 1, none: 0. */
+static int poll_event(struct ctl *ctl)
+{
+	struct event event;
+	int n = evq_poll(ctl->q, &event, 1);
+	int err;
+
+	if (n <= 0)
+		return n;
+	err = take_event(ctl, &event);
+	return err ? err : 1;
+}
+
+static int wait_event(struct ctl *ctl)
+{
+	struct pollfd fd = {.fd = evq_fd(ctl->q), .events = POLLIN};
+	int64_t left = ctl->until_ms - now_ms();
+	int n = evq_arm(ctl->q);
+
+	if (!n)
+		n = poll_event(ctl);
+	if (n)
+		return n < 0 ? n : 0;
+	if (left <= 0)
+		return fail(ctl, -ETIMEDOUT, "the server does not answer");
+	if (poll(&fd, 1, (int)left) < 0 && errno != EINTR)
+		return -errno;
+	return 0;
+}
+
+static int converse(struct ctl *ctl)
+{
+	while (!is_answered(ctl)) {
+		int n = poll_event(ctl);
+
+		if (!n)
+			n = wait_event(ctl);
+		if (n < 0)
+			return n;
+	}
+	return 0;
+}
+
+static int connect_and_ask(struct ctl *ctl)
+{
+	struct transport_config config;
+	int err;
+
+	transport_config_default(&config);
+	config.io_threads = 0;
+	config.msg_bytes = RPC_MSG_BYTES;
+	err = transport_open(
+		&ctl->address, &config, (int)(ctl->until_ms - now_ms()), &ctl->transport);
+	if (err)
+		return fail(ctl, err, "%s", errno_text(err));
+	err = evq_new(ctl->transport, &ctl->q);
+	if (err)
+		goto err_close;
+	err = channel_connect(ctl->q, &ctl->address, &ctl->channel);
+	if (err) {
+		take_closed(ctl, err);
+		goto err_evq;
+	}
+	err = converse(ctl);
+	channel_delete(ctl->channel);
+err_evq:
+	evq_delete(ctl->q);
+err_close:
+	transport_close(ctl->transport);
+	return err;
+}
+
+static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
+	int64_t *round_trip_ns, char *why, size_t whylen)
+{
+	struct ctl ctl = {
+		.until_ms = now_ms() + timeout_ms, .who = who, .why = why, .whylen = whylen};
+	int err;
+
+	snprintf(why, whylen, "can't talk to the server");
+	err = parse_where(where, &ctl.address, why, whylen);
+	if (err)
+		return err;
+	err = connect_and_ask(&ctl);
+	if (err) {
+		free(ctl.text);
+		return err;
+	}
+	*text = ctl.text;
+	*round_trip_ns = ctl.round_trip_ns;
+	return 0;
+}
+
+int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
+	char *why, size_t whylen)
+{
+	return fetch(where, timeout_ms, NULL, text, round_trip_ns, why, whylen);
+}
+
+static struct rpc_str string(const char *s)
+{
+	return (struct rpc_str){s, (uint16_t)strnlen(s, UINT16_MAX)};
+}
+
+int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, const char *path,
+	char **text, char *why, size_t whylen)
+{
+	const struct rpc_who who = {.export_name = string(export_name), .path = string(path)};
+	int64_t round_trip_ns;
+
+	return fetch(where, timeout_ms, &who, text, &round_trip_ns, why, whylen);
+}
+
+int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,
+	const char *export_name, const char *dir, struct ctl_snapshot_state *state, char *why,
+	size_t whylen)
+{
+	const struct rpc_snapshot snapshot = {.command = (uint8_t)command,
+		.export_name = string(export_name),
+		.dir = string(dir)};
+	struct ctl ctl = {.until_ms = now_ms() + timeout_ms,
+		.snapshot = &snapshot,
+		.state = state,
+		.why = why,
+		.whylen = whylen};
+	int err;
+
+	snprintf(why, whylen, "can't talk to the server");
+	err = parse_where(where, &ctl.address, why, whylen);
+	return err ? err : connect_and_ask(&ctl);
+}

@@ -1,0 +1,62 @@
+#include "daemon/ctl/json.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/printable.h"
+#include "common/base/util.h"
+
+json_t *ctl_json_read(const char *text)
+{
+	json_t *root = json_loads(text, 0, NULL);
+
+	if (json_is_object(root))
+		return root;
+	json_decref(root);
+	return NULL;
+}
+
+static void clean_string(json_t *string)
+{
+	autofree char *text = strdup(json_string_value(string));
+
+	if (text)
+		json_string_set_nocheck(string, printable_clean_string(text));
+	else
+		json_string_set_nocheck(string, "");
+}
+
+/* No deeper than the reader lets it be. */
+void ctl_json_clean(json_t *root)
+{
+	const char *key;
+	json_t *value;
+	size_t i;
+
+	if (json_is_string(root))
+		clean_string(root);
+	json_object_foreach(root, key, value) ctl_json_clean(value);
+	json_array_foreach(root, i, value) ctl_json_clean(value);
+}
+
+/* Such a character stands in strings only. */
+int ctl_json_print(const json_t *root)
+{
+	autofree char *text = json_dumps(root, JSON_COMPACT);
+	size_t len = text ? strlen(text) : 0;
+
+	if (!text)
+		return -ENOMEM;
+	for (size_t at = 0; at < len;) {
+		struct printable_char c = printable_char(text + at, len - at);
+
+		if (c.bad)
+			printf("\\u%04x", (unsigned)c.code);
+		else
+			fwrite(text + at, 1, c.len, stdout);
+		at += c.len;
+	}
+	putchar('\n');
+	return 0;
+}

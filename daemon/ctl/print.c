@@ -1,0 +1,531 @@
+/* print.c - tables from the JSON of status. What is missing there prints as empty or 0. */
+#include "daemon/ctl/print.h"
+
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/conf/conf.h"
+
+enum { SIZE_CHARS = 32 };
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static uint64_t number_of(const json_t *object, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(object, key));
+}
+
+static const char *size_of(const json_t *object, const char *key, char buf[SIZE_CHARS])
+{
+	size_format(number_of(object, key), buf, SIZE_CHARS);
+	return buf;
+}
+
+/* A server that does not say has stores of the wide kind only. */
+static void print_offsets(const json_t *store)
+{
+	uint64_t bits = number_of(store, "directory_offset_bits");
+
+	if (bits)
+		printf("directory offsets of %" PRIu64 " bits%s\n", bits,
+			bits == 31 ? ""
+				   : ": the store was made by an earlier version; 32-bit programs "
+				     "without large files can't list directories");
+}
+
+static void print_server(const json_t *root)
+{
+	const json_t *store = json_object_get(root, "store"), *address;
+	char used[SIZE_CHARS], bytes[SIZE_CHARS];
+	size_t i;
+
+	printf("rmemfs-server %s, pid %" PRIu64 ", up %" PRIu64 " s, incarnation %s\n",
+		text_of(root, "version"), number_of(root, "pid"),
+		number_of(root, "uptime_ms") / 1000, text_of(root, "incarnation"));
+	printf("memory in %s, store %s, metadata %s of %s\n", text_of(root, "memory_dir"),
+		text_of(root, "store_id"), size_of(store, "used", used),
+		size_of(store, "bytes", bytes));
+	print_offsets(store);
+	printf("lease_time %" PRIu64 " s\n", number_of(root, "lease_ms") / 1000);
+	json_array_foreach(json_object_get(root, "listen"), i, address)
+		printf("listening on %s\n", json_string_value(address));
+}
+
+/* How many there are, and of how many if that is limited. */
+static const char *count_of(
+	const json_t *object, const char *key, const char *limit, char buf[SIZE_CHARS])
+{
+	uint64_t max = number_of(object, limit);
+
+	if (max)
+		snprintf(buf, SIZE_CHARS, "%" PRIu64 "/%" PRIu64, number_of(object, key), max);
+	else
+		snprintf(buf, SIZE_CHARS, "%" PRIu64, number_of(object, key));
+	return buf;
+}
+
+/* One that is on its way, and the last that this run of the server has completed. */
+static void print_snapshots(const json_t *export)
+{
+	const json_t *now = json_object_get(export, "snapshot");
+	const json_t *last = json_object_get(export, "last_snapshot");
+	const char *name = text_of(export, "name"), *state = text_of(now, "state");
+	int64_t at = (int64_t)number_of(last, "completed");
+	char done[SIZE_CHARS], total[SIZE_CHARS], text[CLOCK_TEXT_BYTES];
+
+	if (strcmp(state, "freezing") == 0)
+		printf("snapshot of %s: waiting for its client, to %s\n", name,
+			text_of(now, "dir"));
+	else if (strcmp(state, "copying") == 0)
+		printf("snapshot of %s: %s of %s to %s\n", name, size_of(now, "done", done),
+			size_of(now, "total", total), text_of(now, "dir"));
+	else if (strcmp(state, "failed") == 0)
+		printf("snapshot of %s: failed, to %s\n", name, text_of(now, "dir"));
+	if (at)
+		printf("snapshot of %s: completed %s in %s\n", name, clock_format(at, -1, text),
+			text_of(last, "dir"));
+}
+
+static bool shares(const json_t *session)
+{
+	return json_is_true(json_object_get(session, "shared"));
+}
+
+/* Mounts that share the export, or any. */
+static unsigned count_sharers(const json_t *root, const char *export)
+{
+	const json_t *session;
+	unsigned n = 0;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "sessions"), i, session) n +=
+		shares(session) && (!export || !strcmp(text_of(session, "export"), export));
+	return n;
+}
+
+static void print_sharing(const json_t *root, const json_t *export)
+{
+	const json_t *n = json_object_get(export, "leases");
+	unsigned mounts = count_sharers(root, text_of(export, "name"));
+
+	if (mounts)
+		printf("%s is shared by %u mount%s: leases %" PRIu64 " layout, %" PRIu64
+		       " shared, %" PRIu64 " exclusive; locks %" PRIu64 "; waiting: %" PRIu64
+		       " for leases, %" PRIu64 " for locks\n",
+			text_of(export, "name"), mounts, mounts == 1 ? "" : "s",
+			number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
+			number_of(n, "locks"), number_of(n, "waiting"), number_of(n, "lock_waits"));
+}
+
+static void print_exports(const json_t *root)
+{
+	const json_t *export;
+	size_t i;
+
+	printf("\n%-20s %10s %10s %10s %10s %10s %8s %7s\n", "EXPORT", "SIZE", "USED", "FREE",
+		"GRANTED", "DIRTY", "FILES", "REGIONS");
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		char size[SIZE_CHARS], used[SIZE_CHARS], unused[SIZE_CHARS], granted[SIZE_CHARS],
+			dirty[SIZE_CHARS], files[SIZE_CHARS];
+
+		printf("%-20s %10s %10s %10s %10s %10s %8s %7" PRIu64 "\n", text_of(export, "name"),
+			size_of(export, "bytes", size), size_of(export, "used", used),
+			size_of(export, "free", unused), size_of(export, "granted", granted),
+			size_of(export, "dirty", dirty),
+			count_of(export, "files", "max_inodes", files),
+			number_of(export, "regions"));
+	}
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_snapshots(export);
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_sharing(root, export);
+}
+
+static void print_counters(const char *indent, const json_t *n)
+{
+	char in[SIZE_CHARS], out[SIZE_CHARS];
+
+	printf("%sREADs %" PRIu64 " (%s), WRITEs %" PRIu64 " (%s), RPCs %" PRIu64
+	       ", data bytes in RPCs %" PRIu64 "\n",
+		indent, number_of(n, "reads"), size_of(n, "read_bytes", in), number_of(n, "writes"),
+		size_of(n, "write_bytes", out), number_of(n, "rpcs"),
+		number_of(n, "rpc_data_bytes"));
+}
+
+static void print_holder(const json_t *session)
+{
+	const json_t *n = json_object_get(session, "leases");
+
+	printf("  leases %" PRIu64 " layout, %" PRIu64 " shared, %" PRIu64
+	       " exclusive; locks %" PRIu64 ", recalls %" PRIu64 "\n",
+		number_of(n, "layouts"), number_of(n, "shared"), number_of(n, "exclusive"),
+		number_of(n, "locks"), number_of(session, "recalls"));
+}
+
+/* One that is to end is in the way of others as long as these can reach its memory. */
+static void print_processes(const json_t *holder)
+{
+	const json_t *pids = json_object_get(holder, "waits_for"), *pid;
+	bool one = json_array_size(pids) == 1;
+	size_t i;
+
+	printf("others get what it had when process");
+	json_array_foreach(pids, i, pid)
+		printf("%s %" JSON_INTEGER_FORMAT, i ? " and" : "", json_integer_value(pid));
+	printf(" %s (is it stopped? kill -CONT, or kill -9)",
+		one ? "goes on or ends" : "go on or end");
+}
+
+static bool has_processes(const json_t *holder)
+{
+	return json_array_size(json_object_get(holder, "waits_for")) > 0;
+}
+
+static double seconds_of(const json_t *object, const char *key)
+{
+	return (double)number_of(object, key) / 1000;
+}
+
+/* Clients tell that they live once a second, or more often. */
+enum { SILENT_MS = 2000 };
+
+static void print_silence(const json_t *session)
+{
+	if (number_of(session, "silent_ms") >= SILENT_MS)
+		printf(", silent for %.1f s", seconds_of(session, "silent_ms"));
+}
+
+static void print_session(const json_t *session)
+{
+	const json_t *channel;
+	size_t i;
+
+	printf("\nSESSION %" PRIu64 ": %s at export %s, %s", number_of(session, "id"),
+		text_of(session, "client"), text_of(session, "export"), text_of(session, "state"));
+	print_silence(session);
+	printf("%s%s%s\n", json_is_true(json_object_get(session, "read_only")) ? ", read-only" : "",
+		json_is_true(json_object_get(session, "exclusive")) ? ", exclusive" : "",
+		shares(session) ? ", share" : "");
+	if (shares(session))
+		print_holder(session);
+	if (has_processes(session)) {
+		printf("  ");
+		print_processes(session);
+		putchar('\n');
+	}
+	json_array_foreach(json_object_get(session, "channels"), i, channel)
+		printf("  channel %" PRIu64 ": %s, %s\n", number_of(channel, "index"),
+			text_of(channel, "peer"), text_of(channel, "state"));
+	print_counters("  ", json_object_get(session, "counters"));
+}
+
+/* ---- quotas ---------------------------------------------------------------------------------- */
+
+enum { OWNER_CHARS = 64 };
+
+/* As this machine calls them, which need not be what the clients do. */
+static const char *owner_of(const json_t *quota, char buf[OWNER_CHARS])
+{
+	bool is_user = json_object_get(quota, "user");
+	uint32_t id = (uint32_t)number_of(quota, is_user ? "user" : "group");
+	const struct passwd *user = is_user ? getpwuid(id) : NULL;
+	const struct group *group = is_user ? NULL : getgrgid(id);
+	const char *name = user ? user->pw_name : group ? group->gr_name : NULL;
+
+	if (json_is_true(json_object_get(quota, "everybody")))
+		snprintf(buf, OWNER_CHARS, "*");
+	else if (name)
+		snprintf(buf, OWNER_CHARS, "%s", name);
+	else
+		snprintf(buf, OWNER_CHARS, "%" PRIu32, id);
+	return buf;
+}
+
+static void print_quota(const char *export, const json_t *quota)
+{
+	char owner[OWNER_CHARS], used[SIZE_CHARS], reserved[SIZE_CHARS], limit[SIZE_CHARS];
+	uint64_t max = number_of(quota, "max_inodes");
+
+	printf("%-20s %-5s %-16s %10s %10s %10s %10" PRIu64, export,
+		json_object_get(quota, "user") ? "user" : "group", owner_of(quota, owner),
+		size_of(quota, "used", used), size_of(quota, "reserved", reserved),
+		number_of(quota, "limit") ? size_of(quota, "limit", limit) : "-",
+		number_of(quota, "inodes"));
+	if (max)
+		printf(" %10" PRIu64 "\n", max);
+	else
+		printf(" %10s\n", "-");
+}
+
+static void print_quotas(const json_t *export)
+{
+	uint64_t unlisted = number_of(export, "unlisted");
+	const json_t *quota;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "quotas"), i, quota)
+		print_quota(text_of(export, "name"), quota);
+	if (unlisted)
+		printf("%s: %" PRIu64 " more\n", text_of(export, "name"), unlisted);
+}
+
+static bool limits_anybody(const json_t *root)
+{
+	const json_t *export;
+	size_t i;
+
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		if (json_array_size(json_object_get(export, "quotas")))
+			return true;
+	}
+	return false;
+}
+
+void ctl_print_quotas(const json_t *root)
+{
+	const json_t *export;
+	size_t i;
+
+	if (!limits_anybody(root)) {
+		puts("no export limits anybody");
+		return;
+	}
+	printf("%-20s %-5s %-16s %10s %10s %10s %10s %10s\n", "EXPORT", "OF", "OWNER", "USED",
+		"RESERVED", "LIMIT", "INODES", "LIMIT");
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_quotas(export);
+}
+
+/* ---- leases ---------------------------------------------------------------------------------- */
+
+static void print_sharer(const json_t *session)
+{
+	const json_t *n = json_object_get(session, "leases");
+
+	printf("%-20s %7" PRIu64 " %7" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %7" PRIu64
+	       "  %s\n",
+		text_of(session, "export"), number_of(session, "id"), number_of(n, "layouts"),
+		number_of(n, "shared"), number_of(n, "exclusive"), number_of(n, "locks"),
+		number_of(session, "recalls"), text_of(session, "client"));
+}
+
+static void print_sharers(const json_t *root)
+{
+	const json_t *session;
+	size_t i;
+
+	printf("%-20s %7s %7s %8s %9s %8s %7s  %s\n", "EXPORT", "SESSION", "LAYOUT", "SHARED",
+		"EXCLUSIVE", "LOCKS", "RECALLS", "CLIENT");
+	json_array_foreach(json_object_get(root, "sessions"), i, session)
+	{
+		if (shares(session))
+			print_sharer(session);
+	}
+}
+
+static void print_contested(const json_t *export)
+{
+	const json_t *contested;
+	size_t i;
+
+	json_array_foreach(json_object_get(export, "contested"), i, contested)
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7" PRIu64 " %7.1fs  %s\n",
+			text_of(export, "name"), number_of(contested, "inode"), "lease",
+			number_of(contested, "waiting"), number_of(contested, "recalls"),
+			seconds_of(contested, "ms"), text_of(contested, "path"));
+	json_array_foreach(json_object_get(export, "contested_locks"), i, contested)
+		printf("%-20s %10" PRIu64 " %-5s %7" PRIu64 " %7s %7.1fs\n",
+			text_of(export, "name"), number_of(contested, "inode"), "lock",
+			number_of(contested, "waiting"), "-", seconds_of(contested, "ms"));
+}
+
+static void print_all_contested(const json_t *root)
+{
+	const json_t *export;
+	size_t i, n = 0;
+
+	json_array_foreach(json_object_get(root, "exports"), i, export)
+	{
+		n += json_array_size(json_object_get(export, "contested"));
+		n += json_array_size(json_object_get(export, "contested_locks"));
+	}
+	if (!n) {
+		puts("\nnobody waits for a lease or a lock");
+		return;
+	}
+	printf("\n%-20s %10s %-5s %7s %7s %8s  %s\n", "EXPORT", "INODE", "FOR", "WAITING",
+		"RECALLS", "LONGEST", "PATH");
+	json_array_foreach(json_object_get(root, "exports"), i, export) print_contested(export);
+}
+
+void ctl_print_leases(const json_t *root)
+{
+	if (count_sharers(root, NULL)) {
+		print_sharers(root);
+		print_all_contested(root);
+	} else {
+		puts("no mount shares an export");
+	}
+}
+
+/* "session 3, node7:/mnt/rmem (pid 902)" */
+static void print_owner(const char *what, const json_t *object)
+{
+	printf("%s session %" PRIu64 ", %s: ", what, number_of(object, "session"),
+		text_of(object, "client"));
+}
+
+static const char *article_of(const char *lease)
+{
+	return *lease == 'e' || *lease == 'o' ? "an" : "a";
+}
+
+static void print_recall(const json_t *recall)
+{
+	const char *keep = text_of(recall, "keep");
+
+	printf("; asked %.1f s ago to give ", seconds_of(recall, "ms"));
+	if (strcmp(keep, "none") == 0)
+		printf("it back");
+	else
+		printf("back all but %s %s lease", article_of(keep), keep);
+}
+
+/* What others who want it wait for. */
+static void print_end(const json_t *holder, uint64_t lease_ms)
+{
+	const json_t *recall = json_object_get(holder, "recall");
+	const char *state = text_of(holder, "state");
+	uint64_t passed_ms = number_of(recall, "ms");
+
+	if (has_processes(holder)) {
+		printf("; its session is ending: ");
+		print_processes(holder);
+	} else if (strcmp(state, "active") != 0) {
+		printf("; its session is %s", state);
+	} else if (json_is_object(recall)) {
+		printf(", has %.1f s more",
+			passed_ms < lease_ms ? (double)(lease_ms - passed_ms) / 1000 : 0.0);
+	}
+}
+
+/* Of one with a lease the server doesn't know whether he has it open. */
+static void print_holder_of(const json_t *holder, uint64_t lease_ms)
+{
+	const json_t *recall = json_object_get(holder, "recall");
+	const char *lease = text_of(holder, "lease");
+	char text[CLOCK_TEXT_BYTES];
+
+	print_owner("held by", holder);
+	if (strcmp(lease, "none") == 0)
+		printf("open, without a lease");
+	else
+		printf("%s lease", lease);
+	printf(" since %s", clock_format((int64_t)number_of(holder, "since"), -1, text));
+	if (json_is_object(recall))
+		print_recall(recall);
+	print_end(holder, lease_ms);
+	putchar('\n');
+}
+
+static void print_lock_of(const json_t *lock)
+{
+	printf("%s %s ", text_of(lock, "kind"), text_of(lock, "lock"));
+	if (strcmp(text_of(lock, "kind"), "flock") == 0)
+		printf("lock");
+	else if (number_of(lock, "end") == INT64_MAX)
+		printf("lock from byte %" PRIu64 " on", number_of(lock, "start"));
+	else
+		printf("lock of bytes %" PRIu64 " to %" PRIu64, number_of(lock, "start"),
+			number_of(lock, "end"));
+	printf(", process %" PRIu64 "%s", number_of(lock, "pid"),
+		json_is_true(json_object_get(lock, "read_only")) ? ", read-only" : "");
+}
+
+static bool has_anybody(const json_t *root)
+{
+	static const char *const lists[] = {"holders", "waiting", "locks", "lock_waits"};
+
+	for (unsigned i = 0; i < sizeof(lists) / sizeof(*lists); i++)
+		if (json_array_size(json_object_get(root, lists[i])))
+			return true;
+	return false;
+}
+
+static void print_nobody(const json_t *root)
+{
+	if (shares(root))
+		puts("nobody has it, and nobody waits for it");
+	else
+		printf("export %s is not shared: its mounts take no leases\n",
+			text_of(root, "export"));
+}
+
+void ctl_print_who(const json_t *root)
+{
+	const json_t *one;
+	size_t i;
+
+	printf("%s%sinode %" PRIu64 " of export %s, %s\n", text_of(root, "path"),
+		*text_of(root, "path") ? ": " : "", number_of(root, "inode"),
+		text_of(root, "export"), text_of(root, "type"));
+	if (!has_anybody(root))
+		print_nobody(root);
+	json_array_foreach(json_object_get(root, "holders"), i, one)
+		print_holder_of(one, number_of(root, "lease_ms"));
+	json_array_foreach(json_object_get(root, "waiting"), i, one)
+	{
+		print_owner("waited for by", one);
+		printf("%s, for %s %s lease, for %.1f s\n", text_of(one, "request"),
+			article_of(text_of(one, "lease")), text_of(one, "lease"),
+			seconds_of(one, "ms"));
+	}
+	json_array_foreach(json_object_get(root, "locks"), i, one)
+	{
+		print_owner("locked by", one);
+		print_lock_of(one);
+		putchar('\n');
+	}
+	json_array_foreach(json_object_get(root, "lock_waits"), i, one)
+	{
+		print_owner("to be locked by", one);
+		print_lock_of(one);
+		printf(", for %.1f s\n", seconds_of(one, "ms"));
+	}
+}
+
+/* ---- strangers ------------------------------------------------------------------------------- */
+
+bool ctl_is_for_strangers(const json_t *root)
+{
+	return !json_object_get(root, "exports");
+}
+
+void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns)
+{
+	printf("rmemfs-server %s, wire version %" PRIu64 ", round trip %.3f ms\n",
+		text_of(root, "version"), number_of(root, "wire_version"),
+		(double)round_trip_ns / 1e6);
+	puts("all else it tells by its socket: run 'rmemfsctl status' on its machine");
+}
+
+/* ---- all ------------------------------------------------------------------------------------- */
+
+void ctl_print_status(const json_t *root)
+{
+	const json_t *session;
+	size_t i;
+
+	print_server(root);
+	print_exports(root);
+	json_array_foreach(json_object_get(root, "sessions"), i, session) print_session(session);
+	print_counters("\nTOTAL ", json_object_get(root, "totals"));
+}

@@ -1,0 +1,117 @@
+/* rmemfsctl.c - the admin tool: what a server is doing, and whether what it left is whole. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/ctl/args.h"
+#include "daemon/ctl/check.h"
+#include "daemon/ctl/client.h"
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/print.h"
+#include "daemon/ctl/snapshot.h"
+
+enum { TIMEOUT_MS = 5000 };
+
+struct answer {
+	char *text;
+	int64_t round_trip_ns; /* of a status */
+};
+
+static int fetch(const struct ctl_args *args, struct answer *answer, char *why, size_t whylen)
+{
+	const char *where = args->operands[CTL_HOST];
+
+	if (args->command == CTL_WHO)
+		return ctl_fetch_who(where, TIMEOUT_MS, args->operands[CTL_EXPORT],
+			args->operands[CTL_PATH], &answer->text, why, whylen);
+	return ctl_fetch_status(
+		where, TIMEOUT_MS, &answer->text, &answer->round_trip_ns, why, whylen);
+}
+
+static void print_tables(enum ctl_command command, const json_t *root, int64_t round_trip_ns)
+{
+	switch (command) {
+	case CTL_LEASES:
+		ctl_print_leases(root);
+		break;
+	case CTL_WHO:
+		ctl_print_who(root);
+		break;
+	case CTL_QUOTA:
+		ctl_print_quotas(root);
+		break;
+	default:
+		if (ctl_is_for_strangers(root))
+			ctl_print_for_strangers(root, round_trip_ns);
+		else
+			ctl_print_status(root);
+		break;
+	}
+}
+
+/* These show parts of a status, which strangers are not told. */
+static bool lacks_part(enum ctl_command command, const json_t *root)
+{
+	return (command == CTL_LEASES || command == CTL_QUOTA) && ctl_is_for_strangers(root);
+}
+
+/* False: the reason is said. */
+static bool print(const struct ctl_args *args, const struct answer *answer, json_t *root)
+{
+	const char *where = args->operands[CTL_HOST];
+
+	if (!root) {
+		log_error("%s: the server's answer is malformed", where);
+		return false;
+	}
+	if (lacks_part(args->command, root)) {
+		log_error("%s: the server tells this by its socket alone: run 'rmemfsctl %s' on "
+			  "its machine",
+			where, args->command == CTL_LEASES ? "leases" : "quota");
+		return false;
+	}
+	if (args->json)
+		return ctl_json_print(root) == 0;
+	ctl_json_clean(root);
+	print_tables(args->command, root, answer->round_trip_ns);
+	return true;
+}
+
+static int show(const struct ctl_args *args)
+{
+	struct answer answer = {0};
+	char why[256];
+	json_t *root;
+	bool printed;
+
+	if (fetch(args, &answer, why, sizeof(why))) {
+		log_error("%s: %s", args->operands[CTL_HOST], why);
+		return EXIT_FAILURE;
+	}
+	root = ctl_json_read(answer.text);
+	free(answer.text);
+	printed = print(args, &answer, root);
+	json_decref(root);
+	return printed && fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl_args args;
+	int status;
+
+	log_init_command("rmemfsctl", LOG_LEVEL_ERROR);
+	status = ctl_args_read(argc, argv, &args);
+	if (status >= 0)
+		return status;
+	switch (args.command) {
+	case CTL_CHECK:
+		return ctl_check(args.operands[CTL_DIR]);
+	case CTL_SNAPSHOT:
+		return ctl_snapshot(
+			args.operands[CTL_HOST], args.operands[CTL_EXPORT], args.operands[CTL_DIR]);
+	default:
+		return show(&args);
+	}
+}

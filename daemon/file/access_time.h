@@ -1,0 +1,59 @@
+/* access_time.h - when files, directories and links were last read: the kernel leaves that to us.
+ *
+ * As mounts have it that say nothing else (relatime), reading sets the access time when it is not
+ * later than the last change, or older than a day. It is told to the server with the inode's next
+ * COMMIT; if there is none within some seconds, with one of its own, so that reading costs no RPC
+ * and a mount that only reads has its times kept, too. Nobody waits for it, nor hears of a failure.
+ *
+ * THREADS    Fields belong to the inode's lock, but for the list, which is its thread's.
+ */
+#ifndef RMEMFS_DAEMON_FILE_ACCESS_TIME_H
+#define RMEMFS_DAEMON_FILE_ACCESS_TIME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+
+struct inode;
+struct io_thread;
+struct request;
+
+enum access_mode { ACCESS_RELATIVE, ACCESS_STRICT, ACCESS_NEVER };
+
+struct access {
+	bool dirty;       /* attr.atime is newer than what the server knows */
+	unsigned held;    /* SETATTRs of it on their way: reading leaves it alone meanwhile */
+	int64_t until_ms; /* the thread's time before which it is no day old */
+	struct list link; /* in fs_thread.accessed, with a reference; since since_ms */
+	bool listed;
+	int64_t since_ms;
+};
+
+void access_init(struct access *a);
+
+/* What the mount wants, which may change while it is there. */
+struct access_policy {
+	_Atomic enum access_mode mode;
+	atomic_bool nodiratime, read_only;
+};
+/* By flags of mount(2): without one about access times nothing changes. */
+void access_set(struct access_policy *policy, unsigned long flags);
+void access_set_read_only(struct access_policy *policy, bool read_only);
+
+/* The request reads its inode. */
+void access_mark(struct request *req);
+void access_mark_locked(struct request *req);
+
+/* Around a change of the access time by hand: no mark that was made before comes after it. What is
+ * on its way already has to be waited for (commit_wait). */
+void access_hold(struct inode *inode);
+/* atime: as it is now; NULL: not changed. */
+void access_release(struct inode *inode, const int64_t *atime);
+
+/* Commits what has waited for long enough; all, once the thread is to stop or the mount becomes
+ * read-only. Returns whether nothing is left. */
+bool access_tick(struct io_thread *thread);
+
+#endif

@@ -1,0 +1,33 @@
+/* The shared policy: a file opened for writing only, or with O_DIRECT, goes past the cache: large
+ * copies then arrive in requests of 1 MiB, without a copy in the kernel. While a file is open, the
+ * first handle decides for all: with both kinds at once, what is written past the cache would have
+ * to be dropped from it before each answer, which waits for other answers of ours, and what was
+ * stored into a mapping meanwhile would be written back over it.
+ *
+ * A kernel that can't map a file shared that goes past the cache (below Linux 6.9) would refuse
+ * mmap(2) for as long as such a handle is open: there every handle uses it. With O_DIRECT the
+ * kernel then goes past the cache itself, and keeps both in agreement.
+ */
+#include "daemon/file/cache_policy.h"
+
+#include <fcntl.h>
+
+#include "daemon/serve/fs.h"
+
+static enum open_kind shared_kind(struct cache_handles handles, uint32_t flags)
+{
+	if (handles.nopen)
+		return handles.ncached ? OPENED_CACHED : OPENED_DIRECT;
+	return (flags & O_ACCMODE) == O_WRONLY || (flags & O_DIRECT) ? OPENED_DIRECT
+								     : OPENED_CACHED;
+}
+
+enum open_kind cache_open_kind(enum cache_mode mode, const struct fs_features *features,
+	struct cache_handles handles, uint32_t flags)
+{
+	if (mode == CACHE_NONE)
+		return OPENED_DIRECT;
+	if (mode == CACHE_EXCLUSIVE || !features->direct_io_allow_mmap)
+		return OPENED_CACHED;
+	return shared_kind(handles, flags);
+}

@@ -1,0 +1,396 @@
+#include "daemon/file/commit.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+
+/* Extents in one COMMIT. */
+enum { COMMIT_EXTENTS = 256 };
+
+void commit_init(struct commit *c)
+{
+	list_init(&c->waiters);
+	list_init(&c->dirty);
+}
+
+bool commit_is_clean_locked(const struct inode *inode)
+{
+	return inode->commit.changes == inode->commit.done || inode->returned;
+}
+
+bool commit_is_at_risk_locked(const struct inode *inode)
+{
+	const struct commit *c = &inode->commit;
+
+	return !commit_is_clean_locked(inode) &&
+	       (c->size_dirty || c->set || inode->map.uncommitted);
+}
+
+void commit_dirty_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+
+	inode->changed = true;
+	c->changes++;
+	c->refused = false;
+	if (c->listed)
+		return;
+	c->listed = true;
+	list_add_tail(&fs_thread_of(thread)->dirty, &c->dirty);
+	inode_ref(inode);
+}
+
+/* ---- who is told ----------------------------------------------------------------------------- */
+
+void commit_failed_locked(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+
+	/* What it has told us of has no server that is to be asked. */
+	c->error = renewal_is_running(&inode->fs->renewal) ? -EIO : status;
+	c->nfailures++;
+	c->told = false;
+}
+
+void commit_handle_opened_locked(struct inode *inode, struct handle *handle)
+{
+	const struct commit *c = &inode->commit;
+
+	handle->told = c->nfailures - (c->nfailures && !c->told);
+}
+
+bool commit_has_to_tell_locked(const struct inode *inode, const struct handle *handle)
+{
+	return handle->told != inode->commit.nfailures;
+}
+
+bool commit_has_to_tell(struct inode *inode, const struct handle *handle)
+{
+	bool has;
+
+	pthread_mutex_lock(&inode->lock);
+	has = commit_has_to_tell_locked(inode, handle);
+	pthread_mutex_unlock(&inode->lock);
+	return has;
+}
+
+int commit_tell(struct inode *inode, struct handle *handle)
+{
+	struct commit *c = &inode->commit;
+	int error = 0;
+
+	pthread_mutex_lock(&inode->lock);
+	if (commit_has_to_tell_locked(inode, handle)) {
+		handle->told = c->nfailures;
+		c->told = true;
+		error = c->error;
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return error;
+}
+
+void commit_told_by_answer(struct inode *inode, struct handle *handle)
+{
+	struct commit *c = &inode->commit;
+
+	pthread_mutex_lock(&inode->lock);
+	if (handle->told + 1 == c->nfailures) {
+		handle->told = c->nfailures;
+		c->told = true;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* ---- one COMMIT ------------------------------------------------------------------------------ */
+
+static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+/* Fills the request's tail with new extents. *more: not all of them fit. */
+static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool *more)
+{
+	struct extent batch[COMMIT_EXTENTS];
+	size_t n = extent_map_collect(&inode->map, batch, COMMIT_EXTENTS, more);
+	struct commit *c = &inode->commit;
+	struct wire_out w;
+
+	*tail = (struct rpc_tail){0};
+	if (!n)
+		return 0;
+	c->tail = malloc(n * RPC_EXTENT_BYTES);
+	if (!c->tail) {
+		extent_map_collected(&inode->map, false);
+		return -ENOMEM;
+	}
+	wire_out_init(&w, c->tail, n * RPC_EXTENT_BYTES);
+	for (size_t i = 0; i < n; i++)
+		rpc_put_extent(&w, &batch[i]);
+	*tail = (struct rpc_tail){.data = c->tail, .len = (uint32_t)wire_out_len(&w)};
+	return 0;
+}
+
+/* The size goes with the last extents, and without writes that are on their way: a file is never
+ * longer than what is there of it. */
+static int fill_request_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+	struct rpc_commit *req = &c->call.req.commit;
+	bool more;
+	int r;
+
+	c->call = (struct rpc_call){.done = commit_answered};
+	c->call.req.op = RPC_COMMIT;
+	*req = (struct rpc_commit){.ino = inode->ino};
+	r = take_extents_locked(inode, &req->tail, &more);
+	if (r)
+		return r;
+	c->covers = more ? c->done : c->changes;
+	if (c->size_dirty && !more) {
+		req->flags |= COMMIT_SIZE;
+		req->size = c->sent_size = gate_size(&inode->gate, 0, inode->attr.size);
+	}
+	if (c->times_dirty && !more) {
+		req->flags |= COMMIT_MTIME;
+		req->mtime = inode->attr.mtime;
+		req->ctime = inode->attr.ctime;
+	}
+	if (c->set && !more) {
+		req->flags |= c->set;
+		req->mode = inode->attr.mode;
+		req->uid = inode->attr.uid;
+		req->gid = inode->attr.gid;
+	}
+	if (inode->access.dirty && !more) {
+		req->flags |= COMMIT_ATIME;
+		req->atime = inode->attr.atime;
+	}
+	return 0;
+}
+
+static void tell_failure_locked(struct inode *inode, int status)
+{
+	struct commit *c = &inode->commit;
+
+	c->refused = true;
+	commit_failed_locked(inode, status);
+	waiters_wake(&c->waiters, status);
+}
+
+static void wake_covered_locked(struct commit *c)
+{
+	list_for_each_safe (pos, &c->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (w->until > c->done)
+			continue;
+		list_del(pos);
+		waiter_wake(w, 0);
+	}
+}
+
+static bool tells_nothing(const struct rpc_commit *req)
+{
+	return !req->flags && !req->tail.len;
+}
+
+/* When all is told that was written. */
+static void lower_along_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+	struct rpc_commit *req = &c->call.req.commit;
+
+	if (c->covers == c->changes && inode->fs->options.sharing)
+		req->lease = lease_lower_locked(inode, &req->keep);
+}
+
+void commit_start_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+	bool ended = renewal_is_running(&inode->fs->renewal);
+	int r = ended ? -EIO : fill_request_locked(inode);
+
+	if (r) {
+		tell_failure_locked(inode, r);
+		return;
+	}
+	/* Bytes that changed in their place, or an access time that is set by hand now. */
+	if (tells_nothing(&c->call.req.commit)) {
+		c->done = c->covers;
+		wake_covered_locked(c);
+		return;
+	}
+	c->call.req.commit.want_pages = refill_along(thread);
+	lower_along_locked(inode);
+	c->running = true;
+	c->thread = thread;
+	inode_ref(inode);
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &c->call);
+}
+
+static void succeed_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct commit *c = &inode->commit;
+	bool more = c->covers == c->done && c->changes != c->done;
+
+	c->done = c->covers;
+	if (c->call.req.commit.flags & COMMIT_SIZE)
+		c->size_dirty = inode->attr.size != c->sent_size;
+	/* What was changed meanwhile under a lease that has become less is no file's data. */
+	if (c->call.req.commit.flags & COMMIT_MTIME)
+		c->times_dirty = c->changes != c->done && !c->call.req.commit.lease;
+	if (c->changes == c->done)
+		c->set = 0;
+	if ((c->call.req.commit.flags & COMMIT_ATIME) &&
+		c->call.req.commit.atime == inode->attr.atime)
+		inode->access.dirty = false;
+	wake_covered_locked(c);
+	if (more || !list_empty(&c->waiters))
+		commit_start_locked(inode, thread);
+}
+
+/* Nobody waits for the time of reading alone; whoever has come to wait meanwhile, waits for more.
+ */
+static bool only_access(const struct rpc_commit *req)
+{
+	return req->flags == COMMIT_ATIME && !req->tail.len;
+}
+
+static void fail_locked(struct inode *inode, struct io_thread *thread, int status)
+{
+	struct commit *c = &inode->commit;
+
+	if (c->call.req.commit.flags & COMMIT_ATIME)
+		inode->access.dirty = false;
+	if (!only_access(&c->call.req.commit))
+		tell_failure_locked(inode, status);
+	else if (!list_empty(&c->waiters))
+		commit_start_locked(inode, thread);
+}
+
+/* When a session ends what is lost with it is told at its end. */
+static void log_refused(struct inode *inode, int status)
+{
+	char path[PATH_TEXT_BYTES];
+
+	if (renewal_is_running(&inode->fs->renewal))
+		return;
+	path_describe(inode, path, sizeof(path));
+	log_error("inode %llu, %s: the server did not take what was written: %s",
+		(unsigned long long)inode->ino, path, errno_text(status));
+}
+
+static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, commit.call);
+	struct commit *c = &inode->commit;
+	struct io_thread *thread = c->thread;
+	bool orphan;
+	uint64_t npages;
+
+	if (call->req.commit.want_pages)
+		refill_along_done(thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
+	if (rep->status && !only_access(&call->req.commit))
+		log_refused(inode, rep->status);
+	pthread_mutex_lock(&inode->lock);
+	free(steal_ptr(&c->tail));
+	c->running = false;
+	npages = extent_map_collected(&inode->map, !rep->status);
+	if (call->req.commit.lease)
+		lease_lowered_locked(inode, thread, !rep->status);
+	if (rep->status) {
+		fail_locked(inode, thread, rep->status);
+	} else {
+		inode->attr.npages += npages;
+		succeed_locked(inode, thread);
+	}
+	orphan = inode->orphan;
+	pthread_mutex_unlock(&inode->lock);
+	fs_thread_of(thread)->nbackground--;
+	if (inode->fs->options.sharing)
+		lease_settle(inode, thread);
+	if (orphan)
+		returns_settle(inode, thread);
+	inode_put(inode);
+}
+
+/* ---- who wants one --------------------------------------------------------------------------- */
+
+bool commit_wait(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status))
+{
+	struct commit *c = &inode->commit;
+	struct op *op = op_of(req);
+	bool clean;
+
+	pthread_mutex_lock(&inode->lock);
+	*status = 0;
+	clean = commit_is_clean_locked(inode);
+	if (!clean) {
+		waiter_init(&op->waiter, req, then);
+		op->waiter.until = c->changes;
+		op->wait = OP_AT_INODE;
+		op->at_inode = inode;
+		list_add_tail(&c->waiters, &op->waiter.link);
+		if (!c->running)
+			commit_start_locked(inode, req->thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return clean;
+}
+
+bool commit_wait_set(struct request *req, struct inode *inode, int *status,
+	void (*then)(struct request *req, int status))
+{
+	bool known;
+
+	pthread_mutex_lock(&inode->lock);
+	known = !inode->commit.set;
+	pthread_mutex_unlock(&inode->lock);
+	*status = 0;
+	return known || commit_wait(req, inode, status, then);
+}
+
+void commit_start(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!inode->commit.running && (!commit_is_clean_locked(inode) || inode->access.dirty))
+		commit_start_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void commit_forget_locked(struct inode *inode)
+{
+	struct commit *c = &inode->commit;
+
+	c->done = c->changes;
+	c->size_dirty = c->times_dirty = false;
+	c->set = 0;
+	wake_covered_locked(c);
+}
+
+bool commit_tick(struct io_thread *thread)
+{
+	struct list *dirty = &fs_thread_of(thread)->dirty;
+
+	list_for_each_safe (pos, dirty) {
+		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
+		struct commit *c = &inode->commit;
+		bool unlist;
+
+		pthread_mutex_lock(&inode->lock);
+		unlist = !c->running && (commit_is_clean_locked(inode) || c->refused);
+		if (unlist) {
+			list_del(pos);
+			c->listed = false;
+		} else if (!c->running) {
+			commit_start_locked(inode, thread);
+		}
+		pthread_mutex_unlock(&inode->lock);
+		if (unlist)
+			inode_put(inode);
+	}
+	return list_empty(dirty);
+}

@@ -1,0 +1,52 @@
+/* dir_names.h - which names a directory has, so that one that it lacks is told missing without asking.
+ *
+ * That is known of directories that this client has made, while it remembers them: they were empty,
+ * and nobody else adds names. Before most names are made the kernel asks whether they are there.
+ *
+ * Only hashes are kept, and each errs on the side of asking the server: a name is added before the
+ * request that makes it is sent, and stays if that fails. One whose hash was added twice is never
+ * taken out, for then it is not known whether another one still has it.
+ *
+ * OWNERSHIP  Embedded in the directory's inode; names_forget() frees what it has.
+ * THREADS    The inode's lock; struct name_sets is for all.
+ * ERRORS     None: without memory, or beyond NAMES_BYTES_MAX for all directories, nothing is known.
+ */
+#ifndef RMEMFS_DAEMON_FILE_DIR_NAMES_H
+#define RMEMFS_DAEMON_FILE_DIR_NAMES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/namehash.h"
+
+/* Of memory for all sets: a million names at least. */
+enum { NAMES_BYTES_MAX = 32 << 20 };
+
+struct name_sets {
+	uint8_t key[NAMEHASH_KEY_BYTES]; /* random: nobody can choose names that collide */
+	atomic_size_t bytes;
+};
+
+struct names {
+	uint64_t *slots; /* a power of two; 0: free */
+	uint32_t nslots, nused;
+	bool known;
+};
+
+/* -EIO: the system gives no random numbers. */
+int name_sets_init(struct name_sets *sets);
+uint64_t name_sets_hash(const struct name_sets *sets, const char *name);
+
+/* The directory is empty, and from now on each name is added; else nothing is known. */
+void names_begin(struct names *n);
+void names_forget(struct names *n, struct name_sets *sets);
+
+void names_add(struct names *n, struct name_sets *sets, uint64_t hash);
+/* Its last name with this hash is gone. */
+void names_remove(struct names *n, uint64_t hash);
+
+/* Whether it is known that there is no name with this hash. */
+bool names_lack(const struct names *n, uint64_t hash);
+
+#endif

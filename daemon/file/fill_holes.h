@@ -1,0 +1,34 @@
+/* fill_holes.h - gives the holes of a file pages of the session's grants.
+ *
+ * The new extents are FILLING until extent_map_filled(). When the pool has nothing left, refill.h
+ * gets more; when the file's owner may have no more, allowance.h does.
+ *
+ * THREADS    The request's own. It is inside the inode's gate, exclusively or for these pages.
+ */
+#ifndef RMEMFS_DAEMON_FILE_FILL_HOLES_H
+#define RMEMFS_DAEMON_FILE_FILL_HOLES_H
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct request;
+
+/* The holes of pages [first, end) of the request's inode, in order, as far as they are known.
+ * *filled: so far all is mapped. -EAGAIN: the pool has no more; -EDQUOT: the owner's allowance has
+ * no more; -ENOMEM. */
+int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *filled);
+
+/* Where the request's payload has landed in granted pages (landing.h), and all of [first, end) is a
+ * hole: gives it these pages, and true. */
+bool fill_landed(struct request *req, uint64_t first, uint64_t end);
+
+/* One of the first two, which can be waited for. True: there is more by now. False: then(req,
+ * status) follows; 0: try again, -ENOSPC, -EDQUOT: there is nothing left. */
+static inline bool fill_lacks(int status)
+{
+	return status == -EAGAIN || status == -EDQUOT;
+}
+bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status));
+
+#endif

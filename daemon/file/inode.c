@@ -1,0 +1,622 @@
+#include "daemon/file/inode.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+enum { SHARDS = 256, SHARD_BUCKETS = 256 };
+
+struct inode_shard {
+	pthread_mutex_t lock;
+	struct list buckets[SHARD_BUCKETS];
+};
+
+int inode_table_init(struct inode_table *t)
+{
+	int r;
+
+	*t = (struct inode_table){.shards = calloc(SHARDS, sizeof(*t->shards))};
+	if (!t->shards)
+		return -ENOMEM;
+	r = name_sets_init(&t->names);
+	if (r) {
+		free(t->shards);
+		return r;
+	}
+	for (unsigned s = 0; s < SHARDS; s++) {
+		pthread_mutex_init(&t->shards[s].lock, NULL);
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			list_init(&t->shards[s].buckets[b]);
+	}
+	return 0;
+}
+
+static void inode_delete(struct inode *inode)
+{
+	struct list *link;
+
+	lease_fini(inode);
+	while ((link = list_pop(&inode->handles)))
+		free(list_entry(link, struct handle, link));
+	inode_locks_fini(&inode->locks);
+	place_fini(&inode->place);
+	extent_map_fini(&inode->map);
+	names_forget(&inode->names, &inode->fs->inodes.names);
+	free(inode->commit.tail);
+	cached_fini(&inode->cached);
+	pthread_mutex_destroy(&inode->lock);
+	free(inode);
+}
+
+void inode_table_fini(struct inode_table *t)
+{
+	struct list *link;
+
+	for (unsigned s = 0; t->shards && s < SHARDS; s++) {
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			while ((link = list_pop(&t->shards[s].buckets[b])))
+				inode_delete(list_entry(link, struct inode, hash));
+		pthread_mutex_destroy(&t->shards[s].lock);
+	}
+	free(t->shards);
+}
+
+static struct inode_shard *shard_of(struct fs *fs, uint64_t ino)
+{
+	return &fs->inodes.shards[ino % SHARDS];
+}
+
+static struct list *bucket_of(struct inode_shard *shard, uint64_t ino)
+{
+	return &shard->buckets[ino / SHARDS % SHARD_BUCKETS];
+}
+
+static struct inode *find_locked(struct inode_shard *shard, uint64_t ino)
+{
+	list_for_each (pos, bucket_of(shard, ino)) {
+		struct inode *inode = list_entry(pos, struct inode, hash);
+
+		if (inode->ino == ino)
+			return inode_ref(inode);
+	}
+	return NULL;
+}
+
+static struct inode *inode_new(struct fs *fs, uint64_t ino)
+{
+	struct inode *inode = calloc(1, sizeof(*inode));
+
+	if (!inode)
+		return NULL;
+	inode->fs = fs;
+	inode->ino = ino;
+	inode->changed_at = __atomic_load_n(&fs->inodes.forgotten, __ATOMIC_RELAXED);
+	inode->refs = 1;
+	pthread_mutex_init(&inode->lock, NULL);
+	extent_map_init(&inode->map);
+	list_init(&inode->fetchers);
+	list_init(&inode->handles);
+	gate_init(&inode->gate);
+	commit_init(&inode->commit);
+	drop_init(&inode->drop);
+	access_init(&inode->access);
+	inode_lease_init(&inode->lease);
+	told_init(&inode->told);
+	appends_init(&inode->appends);
+	inode_locks_init(&inode->locks);
+	return inode;
+}
+
+struct inode *inode_get(struct fs *fs, uint64_t ino)
+{
+	struct inode_shard *shard = shard_of(fs, ino);
+	struct inode *inode;
+
+	pthread_mutex_lock(&shard->lock);
+	inode = find_locked(shard, ino);
+	if (!inode) {
+		inode = inode_new(fs, ino);
+		if (inode)
+			list_add_tail(bucket_of(shard, ino), &inode->hash);
+	}
+	pthread_mutex_unlock(&shard->lock);
+	return inode;
+}
+
+struct inode *inode_find(struct fs *fs, uint64_t ino)
+{
+	struct inode_shard *shard = shard_of(fs, ino);
+	struct inode *inode;
+
+	pthread_mutex_lock(&shard->lock);
+	inode = find_locked(shard, ino);
+	pthread_mutex_unlock(&shard->lock);
+	return inode;
+}
+
+struct inode *inode_ref(struct inode *inode)
+{
+	__atomic_add_fetch(&inode->refs, 1, __ATOMIC_RELAXED);
+	return inode;
+}
+
+bool inode_try_ref(struct inode *inode)
+{
+	uint64_t refs = __atomic_load_n(&inode->refs, __ATOMIC_RELAXED);
+
+	while (refs)
+		if (__atomic_compare_exchange_n(&inode->refs, &refs, refs + 1, false,
+			    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return true;
+	return false;
+}
+
+void inode_return_unused_locked(struct inode *inode)
+{
+	window_return(&inode->window, &inode->fs->grants);
+	allowance_return_locked(inode);
+}
+
+static uint64_t next_epoch(struct fs *fs)
+{
+	return __atomic_add_fetch(&fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+}
+
+void inode_put(struct inode *inode)
+{
+	struct inode_shard *shard = shard_of(inode->fs, inode->ino);
+	uint64_t refs = __atomic_load_n(&inode->refs, __ATOMIC_RELAXED);
+	bool last;
+
+	while (refs > 1)
+		if (__atomic_compare_exchange_n(&inode->refs, &refs, refs - 1, false,
+			    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+			return;
+	pthread_mutex_lock(&shard->lock);
+	last = !__atomic_sub_fetch(&inode->refs, 1, __ATOMIC_ACQ_REL);
+	if (last) {
+		if (inode->changed)
+			__atomic_store_n(&inode->fs->inodes.forgotten, next_epoch(inode->fs),
+				__ATOMIC_RELAXED);
+		/* What it knows of answers that are still to come. */
+		if (inode->lease.returned)
+			lease_note(inode->fs, inode->ino);
+		list_del(&inode->hash);
+	}
+	pthread_mutex_unlock(&shard->lock);
+	if (!last)
+		return;
+	returns_forgotten(inode);
+	inode_return_unused_locked(inode);
+	inode_delete(inode);
+}
+
+void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg)
+{
+	for (unsigned s = 0; s < SHARDS; s++) {
+		struct inode_shard *shard = &fs->inodes.shards[s];
+
+		pthread_mutex_lock(&shard->lock);
+		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
+			list_for_each (pos, &shard->buckets[b])
+				fn(list_entry(pos, struct inode, hash), arg);
+		pthread_mutex_unlock(&shard->lock);
+	}
+}
+
+/* ---- what the kernel knows ------------------------------------------------------------------- */
+
+uint64_t inode_node(const struct inode *inode)
+{
+	return inode->ino;
+}
+
+struct inode *inode_of_node(struct fs *fs, uint64_t node)
+{
+	return node == ROOT_INO ? inode_ref(fs->root) : inode_find(fs, node);
+}
+
+void inode_remember(struct inode *inode)
+{
+	if (!__atomic_fetch_add(&inode->nlookup, 1, __ATOMIC_ACQ_REL))
+		inode_ref(inode);
+}
+
+void inode_forget(struct inode *inode, uint64_t n)
+{
+	uint64_t had = __atomic_fetch_sub(&inode->nlookup, n, __ATOMIC_ACQ_REL);
+
+	assert(had >= n);
+	if (had == n && n) {
+		kernel_owner_forget(inode);
+		inode_put(inode);
+	}
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+uint64_t inode_epoch(struct fs *fs)
+{
+	return __atomic_load_n(&fs->inodes.epoch, __ATOMIC_RELAXED);
+}
+
+/* What was set here and is not committed is newer than any reply. */
+static void keep_set_locked(const struct inode *inode, struct attr *attr)
+{
+	uint32_t set = inode->commit.set;
+
+	if (set & SET_MODE)
+		attr->mode = inode->attr.mode;
+	if (set & SET_UID)
+		attr->uid = inode->attr.uid;
+	if (set & SET_GID)
+		attr->gid = inode->attr.gid;
+}
+
+/* A file's size and pages change by us only; what a reply says of them may be older. */
+static bool is_ours_locked(const struct inode *inode)
+{
+	return !inode->fs->options.sharing || inode->lease.type != LEASE_NONE;
+}
+
+/* The same of its mtime, which others may set beside who only reads. */
+static bool is_mtime_ours_locked(const struct inode *inode)
+{
+	return !inode->fs->options.sharing || inode->lease.type == LEASE_EXCLUSIVE;
+}
+
+/* Others write beside us: who was the last one counts. */
+static bool is_mtime_later_locked(const struct inode *inode, const struct attr *attr)
+{
+	return inode->lease.type == LEASE_OVERWRITE && inode->commit.times_dirty &&
+	       inode->attr.mtime > attr->mtime;
+}
+
+static struct attr merge_locked(const struct inode *inode, const struct attr *attr)
+{
+	const struct attr *own = &inode->attr;
+	struct attr merged = *attr;
+
+	if (inode->type && (!inode->fs->options.sharing || inode->access.dirty))
+		merged.atime = own->atime;
+	if (!inode->sized || !is_ours_locked(inode))
+		return merged;
+	merged.size = own->size;
+	merged.npages = own->npages;
+	if (is_mtime_ours_locked(inode) || is_mtime_later_locked(inode, attr))
+		merged.mtime = own->mtime;
+	if (own->ctime > attr->ctime)
+		merged.ctime = own->ctime;
+	keep_set_locked(inode, &merged);
+	return merged;
+}
+
+static void take_attr_locked(struct inode *inode, const struct attr *attr)
+{
+	inode->attr = merge_locked(inode, attr);
+	inode->attr_valid = true;
+	__atomic_store_n(&inode->has_caps, attr->flags & ATTR_CAPS, __ATOMIC_RELAXED);
+	if (!inode->type)
+		inode->type = attr->mode & S_IFMT;
+	if (!inode_is_regular(inode) || !is_ours_locked(inode) || inode->sized)
+		return;
+	inode->sized = true;
+	if (!attr->npages)
+		extent_map_learned_all(&inode->map);
+}
+
+/* A file that was made without a name was found by one: it has got it. The LINK's answer comes. */
+static void find_name_locked(struct inode *inode, const struct attr *attr)
+{
+	if (inode->nameless && attr->nlink)
+		inode->orphan = inode->nameless = false;
+}
+
+/* Whether an answer to what was asked at that epoch, under the lease that there is, is as new as
+ * anything. */
+static bool is_newest_locked(const struct inode *inode, uint64_t epoch)
+{
+	return inode->lease.type >= LEASE_SHARED && !inode->nchanging && inode->changed_at <= epoch;
+}
+
+static bool learn_shared_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	bool newest = is_newest_locked(inode, epoch);
+
+	if (epoch < inode->unleased)
+		return false;
+	if (newest || !inode->sure)
+		take_attr_locked(inode, attr);
+	inode->sure |= newest;
+	return true;
+}
+
+static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	if (inode->fs->options.sharing)
+		return learn_shared_locked(inode, attr, epoch);
+	if (inode->orphan)
+		return false;
+	if (inode->attr_valid)
+		return true;
+	if (!inode->sized && epoch != inode_epoch(inode->fs))
+		return false;
+	if (!inode->nchanging)
+		take_attr_locked(inode, attr);
+	return true;
+}
+
+bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, struct attr *seen)
+{
+	bool ok;
+
+	pthread_mutex_lock(&inode->lock);
+	ok = learn_locked(inode, attr, epoch);
+	if (seen)
+		inode_attr_locked(inode, seen);
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+/* What can't be put in is fetched when it is needed. */
+static void learn_extents_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+{
+	unsigned i;
+
+	for (i = 0; i < entry->nhead; i++)
+		if (extent_map_learn(&inode->map, &entry->head[i]))
+			break;
+	if (i == entry->nextents)
+		extent_map_learned_all(&inode->map);
+}
+
+bool inode_learn_entry(
+	struct inode *inode, const struct rpc_entry_reply *entry, uint64_t epoch, struct attr *seen)
+{
+	bool ok, first;
+
+	pthread_mutex_lock(&inode->lock);
+	first = !inode->sized;
+	find_name_locked(inode, &entry->attr);
+	ok = learn_locked(inode, &entry->attr, epoch);
+	if (ok && first && inode->sized)
+		learn_extents_locked(inode, entry);
+	if (seen)
+		inode_attr_locked(inode, seen);
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+void inode_share_locked(struct inode *inode, bool sure)
+{
+	inode->unleased = next_epoch(inode->fs);
+	inode->sure &= sure;
+	inode->was_sure &= sure;
+}
+
+void inode_unlease_locked(struct inode *inode)
+{
+	extent_map_fini(&inode->map);
+	extent_map_init(&inode->map);
+	inode->sized = inode->attr_valid = false;
+	inode_share_locked(inode, false);
+	inode_return_unused_locked(inode);
+}
+
+void inode_lease_locked(struct inode *inode, const struct attr *attr,
+	const struct rpc_entry_reply *extents, uint64_t epoch)
+{
+	inode_unlease_locked(inode);
+	cached_end_is_told_locked(inode);
+	take_attr_locked(inode, attr);
+	if (extents && inode->sized)
+		learn_extents_locked(inode, extents);
+	inode_sure_locked(inode, epoch);
+}
+
+void inode_see_others_locked(struct inode *inode, const struct attr *attr)
+{
+	take_attr_locked(inode, attr);
+}
+
+void inode_sure_locked(struct inode *inode, uint64_t epoch)
+{
+	inode->sure = is_newest_locked(inode, epoch);
+}
+
+void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!inode->attr_valid && !inode->nchanging) {
+		take_attr_locked(inode, attr);
+		/* With the first answer lost it may have been found, filled and forgotten. */
+		if (S_ISDIR(attr->mode) && !inode->changed && epoch == inode_epoch(inode->fs))
+			names_begin(&inode->names);
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void note_change_locked(struct inode *inode)
+{
+	if (inode->fs->options.sharing)
+		inode->changed_at = next_epoch(inode->fs);
+}
+
+static void change_begin_locked(struct inode *inode, uint64_t epoch)
+{
+	inode->changed = true;
+	if (inode->nchanging++) {
+		inode->doubt = true;
+	} else {
+		inode->change_epoch = epoch;
+		inode->was_sure = inode->sure;
+	}
+	inode->sure = false;
+	told_try_take_back_locked(inode);
+	note_change_locked(inode);
+}
+
+void inode_change_begin(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	change_begin_locked(inode, inode_epoch(inode->fs));
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void change_end_locked(struct inode *inode, const struct attr *attr)
+{
+	/* What was leased since is newer than the answer, perhaps. */
+	if (inode->change_epoch < inode->unleased)
+		inode->doubt = true;
+	if (attr && !inode->doubt)
+		take_attr_locked(inode, attr);
+	else if (attr && attr->flags & ATTR_CAPS)
+		__atomic_store_n(&inode->has_caps, true, __ATOMIC_RELAXED);
+	assert(inode->nchanging);
+	note_change_locked(inode);
+	if (--inode->nchanging)
+		return;
+	if (inode->doubt)
+		inode->attr_valid = inode->doubt = false;
+	else
+		inode->sure = inode->was_sure;
+	inode->was_sure = false;
+}
+
+void inode_change_end(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	change_end_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void change_names_end_locked(struct inode *inode, const struct attr *attr)
+{
+	struct attr named;
+
+	if (attr && inode->attr_valid && inode_is_regular(inode)) {
+		named = *attr;
+		named.mode = inode->attr.mode;
+		named.uid = inode->attr.uid;
+		named.gid = inode->attr.gid;
+		attr = &named;
+	}
+	change_end_locked(inode, attr);
+}
+
+void inode_change_names_end(struct inode *inode, const struct attr *attr)
+{
+	pthread_mutex_lock(&inode->lock);
+	change_names_end_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch)
+{
+	pthread_mutex_lock(&inode->lock);
+	/* Another one that began and ended meanwhile may be the newer one. */
+	inode->doubt |= inode->fs->options.sharing && inode->changed_at > epoch;
+	change_begin_locked(inode, epoch);
+	change_names_end_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Pages were added, or taken away, but not both: with as many as before they are the same. */
+void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64_t fpage)
+{
+	inode_change_end(inode, attr);
+	if (!attr)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	if (inode->attr.npages != attr->npages)
+		extent_map_forget(&inode->map, fpage);
+	inode->attr.size = attr->size;
+	inode->attr.npages = attr->npages;
+	inode->attr.mtime = attr->mtime;
+	inode->attr.ctime = attr->ctime;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset)
+{
+	uint64_t size;
+	bool doubtful;
+
+	pthread_mutex_lock(&inode->lock);
+	size = inode->attr.size;
+	doubtful = offset > size && extent_map_is_doubtful(&inode->map, size >> PAGE_SHIFT,
+					    div_round_up(offset, PAGE_BYTES));
+	pthread_mutex_unlock(&inode->lock);
+	return doubtful;
+}
+
+static void show_locked(const struct inode *inode, struct attr *attr)
+{
+	attr->npages += inode->map.uncommitted;
+	if (inode->growing)
+		attr->size = min_u64(attr->size, inode->size_before);
+}
+
+void inode_attr_locked(const struct inode *inode, struct attr *attr)
+{
+	*attr = inode->attr;
+	show_locked(inode, attr);
+}
+
+void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen)
+{
+	pthread_mutex_lock(&inode->lock);
+	*seen = inode->fs->options.sharing ? merge_locked(inode, attr) : inode->attr;
+	show_locked(inode, seen);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool inode_attr(struct inode *inode, struct attr *attr)
+{
+	bool valid;
+
+	pthread_mutex_lock(&inode->lock);
+	valid = inode->attr_valid;
+	inode_attr_locked(inode, attr);
+	pthread_mutex_unlock(&inode->lock);
+	return valid;
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+void inode_name_add(struct inode *dir, const char *name)
+{
+	struct name_sets *sets = &dir->fs->inodes.names;
+	uint64_t hash = name_sets_hash(sets, name);
+
+	pthread_mutex_lock(&dir->lock);
+	names_add(&dir->names, sets, hash);
+	pthread_mutex_unlock(&dir->lock);
+}
+
+void inode_name_remove(struct inode *dir, const char *name)
+{
+	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+
+	pthread_mutex_lock(&dir->lock);
+	names_remove(&dir->names, hash);
+	pthread_mutex_unlock(&dir->lock);
+}
+
+bool inode_lacks_name(struct inode *dir, const char *name)
+{
+	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+	bool lacks;
+
+	pthread_mutex_lock(&dir->lock);
+	lacks = names_lack(&dir->names, hash);
+	pthread_mutex_unlock(&dir->lock);
+	return lacks;
+}

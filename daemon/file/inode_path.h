@@ -1,0 +1,41 @@
+/* inode_path.h - where in a sharing mount an inode was seen last, so that messages name what people know.
+ *
+ * A name is noted when the kernel looks it up, makes it or moves it. Others may have changed it
+ * since: it is a hint.
+ *
+ * THREADS    A place belongs to its inode's lock.
+ */
+#ifndef RMEMFS_DAEMON_FILE_INODE_PATH_H
+#define RMEMFS_DAEMON_FILE_INODE_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct fs;
+struct inode;
+struct request;
+
+enum { PATH_TEXT_BYTES = 1024 };
+
+struct place {
+	uint64_t parent;
+	char *name; /* NULL: not known */
+};
+void place_fini(struct place *place);
+
+/* These name a directory by where one stands, not by what it is called. */
+static inline bool path_is_dots(const char *name)
+{
+	return !strcmp(name, ".") || !strcmp(name, "..");
+}
+
+/* The inode is `name` in `parent`. Without memory what was known stays. */
+void path_note(struct inode *inode, uint64_t parent, const char *name);
+
+/* "/a/b", from the mount's root; ".../b" where not all is known, or it is too long; or "?". With no
+ * lock held. */
+void path_describe(struct inode *inode, char *text, size_t len);
+
+#endif

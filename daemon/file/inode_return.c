@@ -1,0 +1,313 @@
+#include "daemon/file/inode_return.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+
+void returns_init(struct returns *r)
+{
+	*r = (struct returns){0};
+	pthread_mutex_init(&r->lock, NULL);
+}
+
+void returns_fini(struct returns *r)
+{
+	pthread_mutex_destroy(&r->lock);
+	free(r->v);
+}
+
+/* ---- sending --------------------------------------------------------------------------------- */
+
+static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least);
+
+/* Whether somebody waits for what is to be told next. */
+static bool is_awaited(const struct returns *r)
+{
+	return r->drained && r->nanswered < r->until;
+}
+
+static void send_due_locked(struct returns *r, struct io_thread *thread)
+{
+	send_some_locked(r, thread, is_awaited(r) ? 1 : RETURNS_BATCH);
+}
+
+typedef void drained_fn(struct io_thread *thread);
+
+/* Whom to call, if what he waits for is over. */
+static drained_fn *take_drained_locked(struct returns *r)
+{
+	return r->nawaited || is_awaited(r) ? NULL : steal_ptr(&r->drained);
+}
+
+static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct returns *r = container_of(call, struct returns, call);
+	struct io_thread *thread = r->thread;
+	drained_fn *drained;
+
+	fs_thread_of(thread)->nbackground--;
+	if (rep->status && rep->status != -ESTALE)
+		log_warning("the server refused to take back unlinked files: %s",
+			errno_text(rep->status));
+	pthread_mutex_lock(&r->lock);
+	r->nanswered += r->nsent;
+	r->nsent = 0;
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	if (drained)
+		drained(thread);
+}
+
+static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kind kind)
+{
+	for (; r->first < r->n && r->nsent < RETURNS_BATCH; r->nsent++) {
+		const struct returned_inode *one = &r->v[r->first++];
+
+		if (kind == RETURN_LEASES)
+			rpc_put_returned(w, &(struct rpc_returned){.ino = one->ino,
+						    .number = one->number,
+						    .pin = RETURN_UNPIN});
+		else
+			wire_put_u64(w, one->ino);
+	}
+}
+
+/* The next batch, if none is on its way and there are so many. */
+static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least)
+{
+	enum rpc_return_kind kind = thread->fs->options.sharing ? RETURN_LEASES : RETURN_INODES;
+	struct wire_out w;
+
+	if (r->nsent || r->n - r->first < least)
+		return;
+	wire_out_init(&w, r->tail, sizeof(r->tail));
+	put_batch(r, &w, kind);
+	r->thread = thread;
+	r->call = (struct rpc_call){.done = returns_answered};
+	r->call.req.op = RPC_RETURN;
+	r->call.req.ret = (struct rpc_return){
+		.kind = kind,
+		.tail = {.data = r->tail, .len = (uint32_t)wire_out_len(&w)},
+	};
+	fs_thread_of(thread)->nbackground++;
+	rpc_start(thread, &r->call);
+}
+
+void returns_flush(struct io_thread *thread)
+{
+	struct returns *r = &thread->fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	send_some_locked(r, thread, 1);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void returns_drain(struct io_thread *thread, drained_fn *drained)
+{
+	struct returns *r = &thread->fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	assert(!r->drained);
+	r->ndrains++;
+	r->nawaited = r->nleaving;
+	r->until = r->nadded;
+	r->drained = drained;
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	if (drained)
+		drained(thread);
+}
+
+void returns_forget(struct io_thread *thread)
+{
+	struct returns *r = &thread->fs->returns;
+	drained_fn *drained;
+
+	pthread_mutex_lock(&r->lock);
+	assert(!r->nsent);
+	r->nanswered += r->n - r->first;
+	r->first = r->n = 0;
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	if (drained)
+		drained(thread);
+}
+
+/* ---- gathering ------------------------------------------------------------------------------- */
+
+static bool make_room_locked(struct returns *r)
+{
+	size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
+	struct returned_inode *grown;
+
+	if (r->n < r->cap)
+		return true;
+	if (r->first && r->first >= r->cap / 2) {
+		r->n -= r->first;
+		memmove(r->v, r->v + r->first, r->n * sizeof(*r->v));
+		r->first = 0;
+		return true;
+	}
+	grown = realloc(r->v, cap * sizeof(*grown));
+	if (!grown)
+		return false;
+	r->v = grown;
+	r->cap = cap;
+	return true;
+}
+
+/* Without memory for its entry the inode is freed when the session ends. */
+static void put_locked(struct returns *r, uint64_t ino, uint64_t number)
+{
+	if (!make_room_locked(r))
+		return;
+	r->v[r->n++] = (struct returned_inode){ino, number};
+	r->nadded++;
+}
+
+void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
+{
+	struct returns *r = &thread->fs->returns;
+
+	pthread_mutex_lock(&r->lock);
+	put_locked(r, ino, number);
+	send_due_locked(r, thread);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* For how long is the affair of whoever does. A file's pages are wanted by others as soon as no
+ * handle is left. */
+static bool in_use_locked(const struct inode *inode)
+{
+	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
+	       !gate_idle(&inode->gate) || lease_is_used_locked(inode);
+}
+
+/* What of it is on its way to the server; the answer calls returns_settle(). Pages that were
+ * written to are no grants any more, and go with the file: they are committed before. */
+static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
+{
+	const struct commit *c = &inode->commit;
+
+	if (inode->lease.state != LEASE_IDLE)
+		return true;
+	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
+		commit_start_locked(inode, thread);
+	return c->running;
+}
+
+/* It is told now. */
+static void end_leaving_locked(struct returns *r, struct inode *inode)
+{
+	if (inode->leaving && inode->leaving <= r->ndrains) {
+		r->nawaited--;
+		if (inode->returned)
+			r->until = r->nadded;
+	}
+	r->nleaving -= inode->leaving != 0;
+	inode->leaving = 0;
+}
+
+static void give_locked(struct returns *r, struct inode *inode)
+{
+	inode->returned = true;
+	put_locked(r, inode->ino, inode->lease.number);
+}
+
+static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct io_thread *thread)
+{
+	bool used = !inode->orphan || in_use_locked(inode);
+	bool busy = !used && is_busy_locked(inode, thread);
+	drained_fn *drained;
+
+	if (used && !inode->leaving)
+		return NULL;
+	if (!used && !busy) {
+		inode_return_unused_locked(inode);
+		lease_end_locked(inode);
+	}
+	pthread_mutex_lock(&r->lock);
+	if (!used && !busy)
+		give_locked(r, inode);
+	if (!busy) {
+		end_leaving_locked(r, inode);
+	} else if (!inode->leaving) {
+		inode->leaving = r->ndrains + 1;
+		r->nleaving++;
+	}
+	send_due_locked(r, thread);
+	drained = take_drained_locked(r);
+	pthread_mutex_unlock(&r->lock);
+	return drained;
+}
+
+void returns_settle(struct inode *inode, struct io_thread *thread)
+{
+	struct returns *r = &inode->fs->returns;
+	drained_fn *drained = NULL;
+
+	pthread_mutex_lock(&inode->lock);
+	/* One that has got a name may have been on its way. */
+	if ((inode->orphan || inode->leaving) && !inode->returned)
+		drained = settle_locked(r, inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	if (drained)
+		drained(thread);
+}
+
+/* Nobody is left who could send. */
+void returns_forgotten(struct inode *inode)
+{
+	struct returns *r = &inode->fs->returns;
+
+	if (!inode->orphan || inode->returned)
+		return;
+	pthread_mutex_lock(&r->lock);
+	give_locked(r, inode);
+	end_leaving_locked(r, inode);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.number = max_u64(inode->lease.number, number);
+	inode->orphan = true;
+	inode->nameless = false;
+	inode->attr.nlink = 0;
+	pthread_mutex_unlock(&inode->lock);
+	returns_settle(inode, thread);
+}
+
+void returns_nameless(struct inode *inode)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->orphan = inode->nameless = true;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool returns_link_begin(struct inode *inode)
+{
+	bool ok;
+
+	pthread_mutex_lock(&inode->lock);
+	ok = !inode->returned;
+	inode->nlinking += ok;
+	pthread_mutex_unlock(&inode->lock);
+	return ok;
+}
+
+void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->nlinking--;
+	if (linked && inode->nameless)
+		inode->orphan = inode->nameless = false;
+	pthread_mutex_unlock(&inode->lock);
+	returns_settle(inode, thread);
+}

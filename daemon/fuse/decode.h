@@ -1,0 +1,45 @@
+/* decode.h - what the kernel wrote, in our words: the only place that knows how FUSE's
+ * requests are laid out. Home, with the other fuse_*.c, of <linux/fuse.h>.
+ *
+ * OWNERSHIP  Decoded names point into the message.
+ * THREADS    Pure functions.
+ * ERRORS     -ENOSYS: an operation that we don't have; the kernel then never asks again.
+ *            -ENAMETOOLONG: a name over NAME_BYTES_MAX or a target over SYMLINK_BYTES_MAX.
+ *            -ERANGE, -E2BIG: an extended attribute's name or value that is too long.
+ *            -EINVAL: a value out of its range. -EIO: too short, too long, a name without end.
+ */
+#ifndef RMEMFS_DAEMON_FUSE_DECODE_H
+#define RMEMFS_DAEMON_FUSE_DECODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/request/request.h"
+
+/* A WRITE's payload follows this many bytes of headers: reading a message to (page - this) puts it
+ * on the page. */
+enum { FUSE_WRITE_HEAD_BYTES = 80 };
+/* The longest message of the kernel's, and so what every read has to offer. */
+enum { FUSE_MESSAGE_BYTES_MAX = FUSE_WRITE_HEAD_BYTES + IO_BYTES_MAX };
+
+/* Fills op, unique, node, uid, gid, pid and args; on failure, too, as far as it came, unique at
+ * least. msg is aligned to 8 and len at least a header long and what the header says. SYMLINK has
+ * the link's name in name and its target in name2. */
+int fuse_decode(const void *msg, size_t len, struct request *req);
+
+/* Whether a request of FUSE's opcode carries a payload: it keeps the buffer it was read into. */
+bool fuse_decode_has_payload(uint32_t opcode);
+
+/* Moves the decoded names, and what else req points to in msg, into req->head. Not for what has a
+ * payload. */
+void fuse_decode_keep(struct request *req, const void *msg, size_t len);
+
+/* FORGET and BATCH_FORGET: how many there are, and one of them. */
+int fuse_decode_nforgets(const void *msg, size_t len, uint32_t *n);
+void fuse_decode_forget(const void *msg, uint32_t index, struct forget *forget);
+
+/* INTERRUPT: the unique of the request whose caller was signalled. */
+int fuse_decode_interrupt(const void *msg, size_t len, uint64_t *unique);
+
+#endif

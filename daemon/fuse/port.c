@@ -1,0 +1,277 @@
+#include "daemon/fuse/port.h"
+
+#define FUSE_USE_VERSION 314
+#include <errno.h>
+#include <fcntl.h>
+#include <fuse3/fuse_lowlevel.h>
+#include <linux/fuse.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/fuse/decode.h"
+#include "daemon/fuse/private.h"
+
+/* libfuse reports by its log function alone, which has no argument of ours: the last line, while
+ * mounting in main. */
+static char libfuse_said[512];
+
+__attribute__((format(printf, 2, 0))) static void keep_message(
+	enum fuse_log_level level, const char *format, va_list args)
+{
+	size_t len;
+
+	vsnprintf(libfuse_said, sizeof(libfuse_said), format, args);
+	len = strlen(libfuse_said);
+	if (len && libfuse_said[len - 1] == '\n')
+		libfuse_said[len - 1] = '\0';
+}
+
+/* libfuse begins with nosuid,nodev, for everybody, and lets nobody else in. The first is right: who
+ * trusts the server says otherwise. What root mounts is there for all users, as mount(8) mounts
+ * other filesystems. For others fusermount3 insists on the first, and on the system's leave for the
+ * last.
+ */
+static const char *first_options(void)
+{
+	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,allow_other"
+			      : "subtype=rmemfs,default_permissions";
+}
+
+/* "-o" and its value: fsname may hold commas, which fuse_opt_add_opt_escaped hides. */
+static int build_args(struct fuse_args *args, const char *source, const char *options)
+{
+	autofree char *fsname = NULL;
+	char *list = NULL;
+	int failed;
+
+	if (asprintf(&fsname, "fsname=%s", source) < 0)
+		return -ENOMEM;
+	failed = fuse_opt_add_opt_escaped(&list, fsname) ||
+		 fuse_opt_add_opt(&list, first_options()) ||
+		 (options[0] && fuse_opt_add_opt(&list, options)) ||
+		 fuse_opt_add_arg(args, "rmemfs") || fuse_opt_add_arg(args, "-o") ||
+		 fuse_opt_add_arg(args, list);
+	free(list);
+	return failed ? -ENOMEM : 0;
+}
+
+/* libfuse never sees a request, so its session needs no operations. */
+static int new_session(const char *source, const char *options, struct fuse_session **out)
+{
+	static const struct fuse_lowlevel_ops no_ops;
+	struct fuse_args args = FUSE_ARGS_INIT(0, NULL);
+	struct fuse_session *session = NULL;
+	int err;
+
+	err = build_args(&args, source, options);
+	if (!err) {
+		session = fuse_session_new(&args, &no_ops, sizeof(no_ops), NULL);
+		err = session ? 0 : -EINVAL;
+	}
+	fuse_opt_free_args(&args);
+	*out = session;
+	return err;
+}
+
+/* What fusermount3 has written, as one line. */
+static void read_said(int fd)
+{
+	ssize_t len = pread(fd, libfuse_said, sizeof(libfuse_said) - 1, 0);
+
+	if (len <= 0)
+		return;
+	libfuse_said[len] = '\0';
+	libfuse_said[strcspn(libfuse_said, "\n")] = '\0';
+}
+
+/* fusermount3 tells its reasons on standard error, which is ours: held back, to be told once. */
+static int session_mount(struct fuse_session *session, const char *mountpoint)
+{
+	autoclose int said = memfd_create("fusermount3", MFD_CLOEXEC);
+	autoclose int kept = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	int failed;
+
+	if (said < 0 || kept < 0)
+		return -errno;
+	dup2(said, STDERR_FILENO);
+	failed = fuse_session_mount(session, mountpoint);
+	dup2(kept, STDERR_FILENO);
+	read_said(said);
+	return failed ? -EIO : 0;
+}
+
+int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
+	struct fuse_port **out, char *why, size_t whylen)
+{
+	struct fuse_port *port = calloc(1, sizeof(*port));
+	int err;
+
+	if (!port)
+		return -ENOMEM;
+	libfuse_said[0] = '\0';
+	fuse_set_log_func(keep_message);
+	err = new_session(source, options, &port->session);
+	if (err)
+		goto err_port;
+	err = session_mount(port->session, mountpoint);
+	if (err)
+		goto err_session;
+	if (libfuse_said[0])
+		log_warning("%s: %s", mountpoint, libfuse_said);
+	/* The session closes its own before it unmounts; notifications may still be under way. */
+	port->fd = fcntl(fuse_session_fd(port->session), F_DUPFD_CLOEXEC, 3);
+	if (port->fd < 0) {
+		err = -errno;
+		goto err_mounted;
+	}
+	port->mounted = true;
+	*out = port;
+	return 0;
+
+err_mounted:
+	fuse_session_unmount(port->session);
+err_session:
+	fuse_session_destroy(port->session);
+err_port:
+	snprintf(why, whylen, "%s: cannot mount: %s", mountpoint,
+		libfuse_said[0] ? libfuse_said : errno_text(err));
+	free(port);
+	return err;
+}
+
+int fuse_port_clone(struct fuse_port *port, int *out)
+{
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+	uint32_t master = (uint32_t)port->fd;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, FUSE_DEV_IOC_CLONE, &master) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	*out = fd;
+	return 0;
+}
+
+void fuse_port_unmount(struct fuse_port *port)
+{
+	if (!port->mounted)
+		return;
+	port->mounted = false;
+	fuse_session_unmount(port->session);
+}
+
+bool fuse_port_disconnected(struct fuse_port *port, int timeout_ms)
+{
+	struct pollfd pfd = {.fd = port->fd};
+
+	return poll(&pfd, 1, timeout_ms) == 1 && (pfd.revents & POLLERR);
+}
+
+bool fuse_port_gone(const struct fuse_port *port)
+{
+	return __atomic_load_n(&port->gone, __ATOMIC_ACQUIRE);
+}
+
+void fuse_port_set_gone(struct fuse_port *port)
+{
+	__atomic_store_n(&port->gone, true, __ATOMIC_RELEASE);
+}
+
+void fuse_port_delete(struct fuse_port *port)
+{
+	fuse_port_unmount(port);
+	close(port->fd);
+	fuse_session_destroy(port->session);
+	free(port);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* FORGET and INTERRUPT have no answer, and the kernel takes none. */
+static void refuse(int fd, const struct fuse_in_header *in)
+{
+	struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = in->unique};
+
+	if (write(fd, &out, sizeof(out)) < 0 && errno != ENOENT && errno != EINVAL)
+		log_error("fuse: cannot refuse a request: %s", errno_text(errno));
+}
+
+/* False: there is no connection any more. */
+static bool refuse_next(int fd, void *msg)
+{
+	ssize_t n = read(fd, msg, FUSE_MESSAGE_BYTES_MAX);
+
+	if (n >= (ssize_t)sizeof(struct fuse_in_header))
+		refuse(fd, msg);
+	return n >= 0 || (errno != ENODEV && errno != ECONNABORTED);
+}
+
+void fuse_port_refuse_until(struct fuse_port *port, int done_fd)
+{
+	autofree void *msg = malloc(FUSE_MESSAGE_BYTES_MAX);
+	struct pollfd fds[2] = {{.fd = done_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+
+	/* Where there is no connection any more nobody waits for an answer. */
+	if (!msg || fuse_port_clone(port, &fds[1].fd) != 0)
+		return;
+	while (!(fds[0].revents & POLLIN)) {
+		if (poll(fds, 2, -1) > 0 && fds[1].revents && !refuse_next(fds[1].fd, msg))
+			break;
+	}
+	close(fds[1].fd);
+}
+
+/* ---- notifications --------------------------------------------------------------------------- */
+
+/* A message with unique 0, whose error carries its kind. */
+static int notify(struct fuse_port *port, int code, const void *body, size_t bodylen,
+	const char *name, size_t namelen)
+{
+	struct fuse_out_header out = {
+		.len = (uint32_t)(sizeof(out) + bodylen + namelen),
+		.error = code,
+	};
+	struct iovec iov[3] = {
+		{&out, sizeof(out)},
+		{(void *)body, bodylen},
+		{(void *)name, namelen},
+	};
+
+	return writev(port->fd, iov, namelen ? 3 : 2) < 0 ? -errno : 0;
+}
+
+int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len)
+{
+	struct fuse_notify_inval_inode_out out = {.ino = node, .off = off, .len = len};
+
+	return notify(port, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), NULL, 0);
+}
+
+/* A byte alone is not taken for the page, but for the end of the file. */
+int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size)
+{
+	struct fuse_notify_store_out out = {.nodeid = node, .offset = size - 1, .size = 1};
+	int r = notify(port, FUSE_NOTIFY_STORE, &out, sizeof(out), "", 1);
+
+	return r ? r : fuse_port_inval_inode(port, node, (int64_t)(size - PAGE_BYTES), PAGE_BYTES);
+}
+
+int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name)
+{
+	size_t len = strlen(name);
+	/* Kernels that do not know the flag take no notice of it. */
+	struct fuse_notify_inval_entry_out out = {
+		.parent = parent, .namelen = (uint32_t)len, .flags = FUSE_EXPIRE_ONLY};
+
+	return notify(port, FUSE_NOTIFY_INVAL_ENTRY, &out, sizeof(out), name, len + 1);
+}

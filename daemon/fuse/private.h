@@ -1,0 +1,30 @@
+/* private.h - what the files of the FUSE port share. Nobody else includes this.
+ *
+ * THREADS    struct fuse_port is main's, but for gone, which is atomic.
+ */
+#ifndef RMEMFS_DAEMON_FUSE_PRIVATE_H
+#define RMEMFS_DAEMON_FUSE_PRIVATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "daemon/file/cache_policy.h"
+
+struct fs_features;
+struct fuse_init_in;
+struct fuse_init_out;
+struct fuse_session;
+
+struct fuse_port {
+	struct fuse_session *session;
+	int fd; /* of the connection; for INIT, notifications and cloning */
+	bool mounted;
+	bool gone;
+};
+
+/* The answer to INIT: the offered features that we want. -EPROTO: the kernel is too old. */
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
+	bool sharing, struct fuse_init_out *out, struct fs_features *features);
+
+#endif

@@ -1,0 +1,499 @@
+/* receive.c - reading the kernel's messages: which of them becomes a request, where it lives,
+ * and what happens when there is no room for it.
+ *
+ * A message is read into the buffer that its payload, if it has one, is sent from. When all
+ * requests or buffers are in use the rest waits in the kernel: that is the back-pressure.
+ * But then INTERRUPTs wait there, too, and with a server that doesn't answer nothing would
+ * end any more, SIGKILL or not. So after STARVED_MS in which nothing of what lacks came back
+ * reading goes on, into the spare buffer, and what needs room is parked: copied to the heap,
+ * until there is room or its caller gives up. While a soft mount gives up on its server
+ * there is no point in waiting for room: what needs it fails at once, but for what has to be
+ * done sooner or later (RELEASE).
+ * The same while much is set aside that waits for other clients (request.h): when it has not become
+ * less for STARVED_MS it is no reason to wait any more, until as much has come again.
+ * Of a sharing mount there is some room that only those get whom a RETURN waits for,
+ * and while it does so reading goes on at once, for they may be behind others.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/serve/fs.h"
+#include "daemon/fuse/decode.h"
+#include "daemon/fuse/port.h"
+#include "daemon/request/io_thread_private.h"
+#include "daemon/pages/landing.h"
+#include "daemon/lock/lock_wait.h"
+
+enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
+
+static const uint64_t NEVER = UINT64_MAX;
+
+struct parked {
+	struct list link;
+	size_t len;
+	bool interrupted; /* these as in the request that it becomes */
+	int64_t since_ms;
+	_Alignas(16) uint8_t msg[];
+};
+
+static const struct fuse_in_header *header_of(const void *msg)
+{
+	return msg;
+}
+
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+static void unpark(struct io_thread_private *priv, struct parked *parked)
+{
+	list_del(&parked->link);
+	priv->parked_bytes -= parked->len;
+	__atomic_store_n(&priv->any_parked, !list_empty(&priv->parked), __ATOMIC_SEQ_CST);
+	free(parked);
+}
+
+static void give_up_parked(struct io_thread *thread, struct parked *parked)
+{
+	const struct fuse_in_header *h = header_of(parked->msg);
+
+	if (!parked->interrupted)
+		parked->since_ms = thread->priv->now;
+	parked->interrupted = true;
+	if (!fs_ends_wait(thread, h->pid, true, parked->since_ms))
+		return;
+	fuse_reply_status(thread, h->unique, -EINTR);
+	unpark(thread->priv, parked);
+}
+
+static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
+{
+	list_for_each (pos, &thread->priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (header_of(parked->msg)->unique == unique) {
+			give_up_parked(thread, parked);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The kernel flushes what a process that exits has open, and tells of no signal. */
+static bool is_to_be_watched(const struct io_thread *thread, const struct parked *parked)
+{
+	return parked->interrupted ||
+	       (header_of(parked->msg)->opcode == FUSE_FLUSH && fs_disconnected(thread));
+}
+
+void fuse_receive_give_up_parked(struct io_thread *thread)
+{
+	list_for_each_safe (pos, &thread->priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (is_to_be_watched(thread, parked))
+			give_up_parked(thread, parked);
+	}
+}
+
+static bool interrupt_here(struct io_thread *thread, uint64_t unique)
+{
+	struct request *req = request_find(thread, unique);
+
+	if (!req)
+		return lock_interrupt(thread, unique) || interrupt_parked(thread, unique);
+	if (!req->replied)
+		fs_interrupt(req);
+	return true;
+}
+
+/* An INTERRUPT is read by any thread, its request belongs to one, which has read it before, since
+ * the kernel queues an INTERRUPT only then. So each thread that is asked in its own turn either has
+ * the request in its list or has answered it: what nobody has needs no answer, and never EAGAIN. */
+static void pass_note(struct thread_call *call)
+{
+	struct interrupt_note *note = container_of(call, struct interrupt_note, call);
+	struct io_thread *at = note->at;
+
+	if (at == note->home) {
+		list_add_tail(&at->priv->free_notes, &note->link);
+		return;
+	}
+	note->at = interrupt_here(at, note->unique) ? note->home
+						    : io_thread_sibling(at, at->index + 1);
+	io_thread_call(note->at, &note->call);
+}
+
+static void handle_interrupt(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct interrupt_note *note;
+	uint64_t unique;
+
+	if (fuse_decode_interrupt(msg, len, &unique) != 0 || interrupt_here(thread, unique))
+		return;
+	if (io_thread_siblings(thread) == 1)
+		return;
+	/* fuse_receive_ready() saw to it that there is one. */
+	note = list_entry(list_pop(&thread->priv->free_notes), struct interrupt_note, link);
+	note->call.run = pass_note;
+	note->unique = unique;
+	note->home = thread;
+	note->at = io_thread_sibling(thread, thread->index + 1);
+	io_thread_call(note->at, &note->call);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void handle_forgets(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct forget forget;
+	uint32_t n;
+
+	if (fuse_decode_nforgets(msg, len, &n) != 0) {
+		log_error("fuse: malformed FORGET of %zu bytes", len);
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		fuse_decode_forget(msg, i, &forget);
+		fs_forget(thread, &forget);
+	}
+}
+
+static void start_request(
+	struct io_thread *thread, struct request *req, int err, void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	if (err == -EIO)
+		log_error("fuse: malformed request, opcode %u, %zu bytes", header_of(msg)->opcode,
+			len);
+	if (err) {
+		reply_error(req, err);
+		return;
+	}
+	if (fuse_decode_has_payload(header_of(msg)->opcode))
+		req->buf = steal_ptr(&priv->recv);
+	else
+		fuse_decode_keep(req, msg, len);
+	fs_dispatch(req);
+}
+
+/* For any message. */
+static bool has_requests(const struct io_thread *thread)
+{
+	return thread->priv->nused <
+	       (fs_is_sharing(thread->fs) ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
+}
+
+/* A request that the message is decoded into, with *err as the result; NULL: none is for it. */
+static struct request *decode(struct io_thread *thread, const void *msg, size_t len, int *err)
+{
+	bool reserved = !has_requests(thread);
+	struct request *req = request_new(thread);
+
+	if (!req)
+		return NULL;
+	*err = fuse_decode(msg, len, req);
+	if (!reserved || *err || fs_holds_up_dropping(req))
+		return req;
+	request_unmake(req);
+	return NULL;
+}
+
+static bool may_be_refused(const void *msg)
+{
+	uint32_t opcode = header_of(msg)->opcode;
+
+	return opcode != FUSE_RELEASE && opcode != FUSE_RELEASEDIR;
+}
+
+static void park(struct io_thread *thread, const void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct parked *parked;
+
+	if (fs_gives_up(thread) && may_be_refused(msg)) {
+		fuse_reply_status(thread, header_of(msg)->unique, -EIO);
+		return;
+	}
+	/* But for pages that are being dropped no more would be read then. */
+	parked = priv->parked_bytes < PARKED_BYTES_MAX ||
+				 !fuse_decode_has_payload(header_of(msg)->opcode)
+			 ? malloc(sizeof(*parked) + len)
+			 : NULL;
+	if (!parked) {
+		fuse_reply_status(thread, header_of(msg)->unique, -ENOMEM);
+		return;
+	}
+	parked->len = len;
+	parked->interrupted = false;
+	parked->since_ms = priv->now;
+	memcpy(parked->msg, msg, len);
+	list_add_tail(&priv->parked, &parked->link);
+	priv->parked_bytes += len;
+	__atomic_store_n(&priv->any_parked, true, __ATOMIC_SEQ_CST);
+	/* It might have been let in. */
+	if (list_empty(&priv->free_requests) || !priv->recv)
+		priv->looked_through = NEVER;
+}
+
+static void handle_message(struct io_thread *thread, void *msg, size_t len)
+{
+	struct io_thread_private *priv = thread->priv;
+	const struct fuse_in_header *h = header_of(msg);
+	struct request *req;
+	int err;
+
+	switch (h->opcode) {
+	case FUSE_FORGET:
+	case FUSE_BATCH_FORGET:
+		handle_forgets(thread, msg, len);
+		break;
+	case FUSE_INTERRUPT:
+		handle_interrupt(thread, msg, len);
+		break;
+	case FUSE_DESTROY:
+		fuse_reply_status(thread, h->unique, 0);
+		break;
+	default:
+		if ((fuse_decode_has_payload(h->opcode) && !priv->recv) ||
+			!(req = decode(thread, msg, len, &err)))
+			park(thread, msg, len);
+		else
+			start_request(thread, req, err, msg, len);
+	}
+}
+
+static bool is_message(const void *msg, ssize_t n)
+{
+	if ((size_t)n >= sizeof(struct fuse_in_header) && header_of(msg)->len == (size_t)n)
+		return true;
+	log_error("fuse: a message of %zd bytes is none", n);
+	return false;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+bool fuse_receive_ready(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	bool room = !list_empty(&priv->free_requests) && request_refill_recv(priv);
+
+	if (list_empty(&priv->free_notes))
+		return false;
+	if (room && list_empty(&priv->parked) && !request_much_is_aside(priv)) {
+		priv->starved_since = 0;
+		return true;
+	}
+	if (!priv->starved_since)
+		priv->starved_since = priv->now;
+	if (room && fs_is_dropping(thread->fs))
+		return true;
+	if (priv->now - priv->starved_since < STARVED_MS && !fs_gives_up(thread))
+		return false;
+	priv->stuck_bytes = priv->aside_bytes;
+	return priv->parked_bytes < PARKED_BYTES_MAX;
+}
+
+static int receive_failed(int err, bool landing)
+{
+	switch (err) {
+	case ENOENT: /* its caller gave up while we read it */
+	case EINTR:
+		return RECEIVE_ONE;
+	case EAGAIN:
+		return RECEIVE_NOTHING;
+	case ENODEV:
+	case ECONNABORTED:
+		return RECEIVE_GONE;
+	case EFAULT:
+		if (landing) /* which is not our memory: its caller has got EIO */
+			return RECEIVE_ONE;
+		/* fall through */
+	default:
+		log_error("fuse: cannot read requests: %s", errno_text(err));
+		return RECEIVE_GONE;
+	}
+}
+
+static int receive_whole(struct io_thread *thread, uint8_t *msg)
+{
+	ssize_t n = read(thread->priv->fuse_fd, msg, FUSE_MESSAGE_BYTES_MAX);
+
+	if (n < 0)
+		return receive_failed(errno, false);
+	if (is_message(msg, n))
+		handle_message(thread, msg, (size_t)n);
+	return RECEIVE_ONE;
+}
+
+/* The same with the payload, or what of a small message does not fit before it, elsewhere. */
+static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
+{
+	uint64_t unique = header_of(msg)->unique;
+	struct request *req;
+
+	landing_arrived(thread, msg + FUSE_WRITE_HEAD_BYTES,
+		n > FUSE_WRITE_HEAD_BYTES ? (int64_t)(n - FUSE_WRITE_HEAD_BYTES) : 0);
+	if (header_of(msg)->opcode != FUSE_WRITE || !has_requests(thread))
+		landing_fetch(thread);
+	handle_message(thread, msg, n);
+	if (!landing_is_full(thread))
+		return;
+	req = request_find(thread, unique);
+	if (req && landing_holds(req)) /* it waits */
+		landing_fetch(thread);
+}
+
+static int receive_apart(struct io_thread *thread, uint8_t *msg, void *landing)
+{
+	struct iovec iov[2] = {{msg, FUSE_WRITE_HEAD_BYTES}, {landing, IO_BYTES_MAX}};
+	ssize_t n = readv(thread->priv->fuse_fd, iov, 2);
+	int got = RECEIVE_ONE;
+
+	if (n < 0) {
+		int err = errno;
+
+		landing_arrived(thread, NULL, -err);
+		got = receive_failed(err, true);
+	} else if (is_message(msg, n)) {
+		handle_landed(thread, msg, (size_t)n);
+	} else {
+		landing_arrived(thread, NULL, -EPROTO);
+	}
+	landing_close(thread);
+	return got;
+}
+
+/* From before a message leaves the kernel's queue, or the parked ones, until it is dispatched. */
+static void set_reading(struct io_thread *thread, bool reading)
+{
+	__atomic_store_n(&thread->priv->reading, reading, __ATOMIC_SEQ_CST);
+}
+
+int fuse_receive(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - FUSE_WRITE_HEAD_BYTES;
+	void *landing = priv->recv ? landing_open(thread) : NULL;
+	int got;
+
+	set_reading(thread, true);
+	got = landing ? receive_apart(thread, msg, landing) : receive_whole(thread, msg);
+	set_reading(thread, false);
+	return got;
+}
+
+/* In the order in which a message goes on: from being read to being parked, and back. */
+bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking)
+{
+	const struct io_thread_private *priv = thread->priv;
+
+	return (thread != asking && __atomic_load_n(&priv->reading, __ATOMIC_SEQ_CST)) ||
+	       __atomic_load_n(&priv->any_parked, __ATOMIC_SEQ_CST) ||
+	       (thread != asking && __atomic_load_n(&priv->reading, __ATOMIC_SEQ_CST));
+}
+
+bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset)
+{
+	list_for_each (pos, &thread->priv->parked) {
+		const uint8_t *msg = list_entry(pos, struct parked, link)->msg;
+		const struct fuse_write_in *in =
+			(const void *)(msg + sizeof(struct fuse_in_header));
+
+		if (header_of(msg)->opcode == FUSE_WRITE && header_of(msg)->nodeid == node &&
+			in->flags & O_APPEND && in->offset < offset)
+			return true;
+	}
+	return false;
+}
+
+/* ---- parked messages ------------------------------------------------------------------------- */
+
+/* The first that gets a request, which it is decoded into. Those that only a reserved one is for
+ * are looked through once for each range of pages that is dropped. */
+static struct parked *next_parked(struct io_thread *thread, struct request **req)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint64_t drops = fs_drops_begun(thread->fs);
+	int err;
+
+	if (list_empty(&priv->free_requests) ||
+		(!has_requests(thread) && priv->looked_through == drops))
+		return NULL;
+	list_for_each (pos, &priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		*req = decode(thread, parked->msg, parked->len, &err);
+		if (*req)
+			return parked;
+	}
+	priv->looked_through = drops;
+	return NULL;
+}
+
+/* Decoded again, since payload and names lie elsewhere now. */
+static void start_parked(struct io_thread *thread, struct parked *parked, struct request *req)
+{
+	struct io_thread_private *priv = thread->priv;
+	uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
+	size_t len = parked->len;
+	int err;
+
+	req->interrupted = parked->interrupted;
+	req->since_ms = parked->since_ms;
+	memcpy(msg, parked->msg, len);
+	unpark(priv, parked);
+	err = fuse_decode(msg, len, req);
+	start_request(thread, req, err, msg, len);
+}
+
+unsigned fuse_receive_parked(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+	struct parked *parked;
+	struct request *req;
+	unsigned n = 0;
+
+	if (list_empty(&priv->parked))
+		return 0;
+	set_reading(thread, true);
+	while (!list_empty(&priv->parked) && request_refill_recv(priv) &&
+		(parked = next_parked(thread, &req))) {
+		start_parked(thread, parked, req);
+		n++;
+	}
+	set_reading(thread, false);
+	return n;
+}
+
+void fuse_receive_look_again(struct io_thread *thread)
+{
+	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST))
+		io_thread_wake(thread);
+}
+
+void fuse_receive_refuse_parked(struct io_thread *thread)
+{
+	struct io_thread_private *priv = thread->priv;
+
+	list_for_each_safe (pos, &priv->parked) {
+		struct parked *parked = list_entry(pos, struct parked, link);
+
+		if (!may_be_refused(parked->msg))
+			continue;
+		fuse_reply_status(thread, header_of(parked->msg)->unique, -EIO);
+		unpark(priv, parked);
+	}
+}
+
+void fuse_receive_drop_parked(struct io_thread *thread)
+{
+	struct list *link;
+
+	while ((link = list_pop(&thread->priv->parked)))
+		free(list_entry(link, struct parked, link));
+}

@@ -1,0 +1,114 @@
+#include "daemon/kcache/kernel_names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/util.h"
+
+struct shown_entry {
+	struct name_key key; /* both 0: free */
+	uint32_t thread;
+	struct shown_name name;
+};
+
+/* The last one noted comes first. */
+struct shown_set {
+	struct shown_entry entries[SHOWN_WAYS];
+};
+
+int shown_init(struct shown *s)
+{
+	s->sets = calloc(SHOWN_SETS, sizeof(*s->sets));
+	if (!s->sets)
+		return -ENOMEM;
+	for (unsigned i = 0; i < SHOWN_LOCKS; i++)
+		pthread_mutex_init(&s->locks[i], NULL);
+	return 0;
+}
+
+void shown_fini(struct shown *s)
+{
+	for (unsigned i = 0; s->sets && i < SHOWN_LOCKS; i++)
+		pthread_mutex_destroy(&s->locks[i]);
+	free(steal_ptr(&s->sets));
+}
+
+static struct shown_set *lock(struct shown *s, uint32_t thread)
+{
+	unsigned n = thread % SHOWN_SETS;
+
+	pthread_mutex_lock(&s->locks[n % SHOWN_LOCKS]);
+	return &s->sets[n];
+}
+
+static void unlock(struct shown *s, uint32_t thread)
+{
+	pthread_mutex_unlock(&s->locks[thread % SHOWN_SETS % SHOWN_LOCKS]);
+}
+
+static struct shown_entry *find(struct shown_set *set, uint32_t thread, struct name_key key)
+{
+	for (unsigned i = 0; i < SHOWN_WAYS; i++) {
+		struct shown_entry *e = &set->entries[i];
+
+		if (e->thread == thread && e->key.a == key.a && e->key.b == key.b)
+			return e;
+	}
+	return NULL;
+}
+
+/* The oldest one that is not about to come again: the kernel looks at the whole path before that.
+ */
+static struct shown_entry *make_room(struct shown_set *set)
+{
+	struct shown_entry *room = &set->entries[SHOWN_WAYS - 1];
+
+	for (unsigned i = 0; i < SHOWN_WAYS; i++) {
+		struct shown_entry *e = &set->entries[i];
+
+		if (e->name.refused)
+			e->name.refused--;
+		if (!e->name.refused || room->name.refused)
+			room = e;
+	}
+	return room;
+}
+
+void shown_note(struct shown *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory)
+{
+	struct shown_set *set;
+	struct shown_entry *e;
+	uint8_t refused;
+
+	if (!thread)
+		return;
+	set = lock(s, thread);
+	e = find(set, thread, key);
+	refused = e ? e->name.refused : 0;
+	if (!e)
+		e = make_room(set);
+	for (; e > set->entries; e--)
+		*e = e[-1];
+	*e = (struct shown_entry){key, thread, {ino, directory, refused}};
+	unlock(s, thread);
+}
+
+bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out)
+{
+	struct shown_set *set = lock(s, thread);
+	struct shown_entry *e = find(set, thread, key);
+
+	if (e)
+		*out = e->name;
+	unlock(s, thread);
+	return e;
+}
+
+void shown_set_refused(struct shown *s, uint32_t thread, struct name_key key, bool refused)
+{
+	struct shown_entry *e = find(lock(s, thread), thread, key);
+
+	if (e)
+		e->name.refused = refused ? SHOWN_REFUSED_NAMES : 0;
+	unlock(s, thread);
+}

@@ -1,0 +1,435 @@
+#include "daemon/kcache/kernel_pages.h"
+
+#include <stdlib.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+
+/* What is dropped at once: at first, and more as long as nobody reads it meanwhile. */
+enum { STEP_BYTES = 2 << 20 };
+
+/* More than can be mapped. */
+static const uint64_t ENDLESS = UINT64_C(1) << 47;
+
+/* Who has not come back to append by then does not come any more: his look may wait for another
+ * client. */
+enum { LOOK_MS = 30000 };
+
+void cached_fini(struct cached *c)
+{
+	free(c->pages);
+}
+
+bool cached_make_locked(struct inode *inode)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	if (p)
+		return true;
+	p = inode->cached.pages = calloc(1, sizeof(*p));
+	if (!p)
+		return false;
+	p->inode = inode;
+	p->step = STEP_BYTES;
+	p->behind = CACHED_NOTHING;
+	return true;
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static struct cached_range pages_of(uint64_t offset, uint64_t len)
+{
+	return (struct cached_range){.from = offset / PAGE_BYTES * PAGE_BYTES,
+		.to = div_round_up(offset + len, PAGE_BYTES) * PAGE_BYTES};
+}
+
+static bool touch(struct cached_range a, struct cached_range b)
+{
+	return a.from < b.to && b.from < a.to;
+}
+
+static uint64_t gap(struct cached_range a, struct cached_range b)
+{
+	if (touch(a, b))
+		return 0;
+	return a.from < b.from ? b.from - a.to : a.from - b.to;
+}
+
+/* The one that is nearest: it becomes one with what is added if they meet, or there is no room. */
+static unsigned nearest(const struct cached_pages *p, struct cached_range r)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < p->nranges; i++)
+		if (gap(p->ranges[i], r) < gap(p->ranges[best], r))
+			best = i;
+	return best;
+}
+
+static void remove_range(struct cached_pages *p, unsigned i)
+{
+	p->ranges[i] = p->ranges[--p->nranges];
+}
+
+static void add_range(struct cached_pages *p, struct cached_range r)
+{
+	while (p->nranges) {
+		unsigned i = nearest(p, r);
+		struct cached_range other = p->ranges[i];
+
+		if (gap(other, r) && p->nranges < CACHED_RANGES)
+			break;
+		r.from = min_u64(r.from, other.from);
+		r.to = max_u64(r.to, other.to);
+		remove_range(p, i);
+	}
+	p->ranges[p->nranges++] = r;
+}
+
+static void raise_locked(struct inode *inode, struct io_thread *thread);
+
+void cached_note_locked(
+	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
+{
+	struct cached_pages *p = inode->cached.pages;
+	struct cached_range r = pages_of(offset, len);
+
+	p->to_raise |= !p->mapped;
+	p->mapped = true;
+	p->read_again |= p->running && touch(p->dropped, r);
+	add_range(p, r);
+	if (p->to_raise && !p->running)
+		raise_locked(inode, thread);
+}
+
+bool cached_any_locked(const struct inode *inode)
+{
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && (p->nranges || p->running);
+}
+
+static bool is_looked_for(const struct cached_pages *p)
+{
+	int64_t now = now_ms();
+
+	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
+		if (now < p->lookers[i].until_ms)
+			return true;
+	return p->nsent_back > 0;
+}
+
+/* It is mapped, perhaps, and others must not move the end that the kernel knows. */
+static bool goes_by_end(const struct inode *inode)
+{
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && p->mapped && inode->nopen && !inode->cached.nappenders && !is_looked_for(p);
+}
+
+bool cached_is_endless_locked(const struct inode *inode)
+{
+	return goes_by_end(inode) && inode->cached.pages->endless;
+}
+
+uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
+{
+	struct cached_pages *p;
+
+	if (!inode->fs->options.sharing)
+		return size;
+	pthread_mutex_lock(&inode->lock);
+	p = inode->cached.pages;
+	if (cached_is_endless_locked(inode))
+		size = ENDLESS;
+	else
+		cached_end_is_told_locked(inode);
+	if (p && p->told_before && is_looked_for(p))
+		p->raised = false;
+	pthread_mutex_unlock(&inode->lock);
+	return size;
+}
+
+static struct cached_looker *looker_of(struct cached_pages *p, uint32_t pid)
+{
+	for (unsigned i = 0; i < CACHED_LOOKERS; i++)
+		if (p->lookers[i].until_ms && p->lookers[i].pid == pid)
+			return &p->lookers[i];
+	return NULL;
+}
+
+/* A free one, or whoever has been away for longest. */
+static struct cached_looker *oldest_looker(struct cached_pages *p)
+{
+	struct cached_looker *oldest = &p->lookers[0];
+
+	for (unsigned i = 1; i < CACHED_LOOKERS; i++)
+		if (p->lookers[i].until_ms < oldest->until_ms)
+			oldest = &p->lookers[i];
+	return oldest;
+}
+
+/* Whoever has been sent back comes through, however long his way was. */
+bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
+{
+	struct cached_pages *p = inode->cached.pages;
+	struct cached_looker *l = p ? looker_of(p, pid) : NULL;
+
+	if (l)
+		l->until_ms = 0;
+	if (l || !p || !p->raised)
+		return false;
+	p->told_before &= is_looked_for(p);
+	p->nsent_back++;
+	return true;
+}
+
+void cached_sent_back(struct inode *inode, uint32_t pid)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	pthread_mutex_lock(&inode->lock);
+	p->nsent_back--;
+	p->told_before = true;
+	*oldest_looker(p) = (struct cached_looker){.pid = pid, .until_ms = now_ms() + LOOK_MS};
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool cached_is_raised_end(struct inode *inode, uint64_t size)
+{
+	bool raised;
+
+	pthread_mutex_lock(&inode->lock);
+	raised = size >= ENDLESS && inode->cached.pages && inode->cached.pages->was_raised;
+	pthread_mutex_unlock(&inode->lock);
+	return raised;
+}
+
+/* The kernel is to be told that it has none. */
+static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
+{
+	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached.pages->endless;
+}
+
+bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
+{
+	return (cached_any_locked(inode) && (keep < LEASE_SHARED || inode->cached.nstorers)) ||
+	       may_grow_behind_kernel(inode, keep);
+}
+
+bool cached_drops_behind_locked(const struct inode *inode)
+{
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && (p->behind != CACHED_NOTHING || (p->running && p->drops_behind));
+}
+
+bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
+{
+	const struct cached_pages *p = inode->cached.pages;
+
+	return p && p->running && touch(p->dropped, pages_of(offset, len));
+}
+
+/* ---- dropping -------------------------------------------------------------------------------- */
+
+/* Cuts off what the READs that wait have locked, which is empty, and all that lies behind it. */
+static struct cached_range minus_waiting(const struct inode *inode, struct cached_range r)
+{
+	list_for_each (pos, &inode->lease.waiters) {
+		const struct request *req = list_entry(pos, struct waiter, link)->req;
+		struct cached_range locked;
+
+		if (req->op != OP_READ || !req->args.cached)
+			continue;
+		locked = pages_of(req->args.offset, req->args.size);
+		if (locked.from <= r.from && r.from < locked.to)
+			r.from = min_u64(locked.to, r.to);
+		else if (touch(locked, r))
+			r.to = locked.from;
+	}
+	return r;
+}
+
+/* In whatever order they wait. */
+static struct cached_range minus_all_waiting(const struct inode *inode, struct cached_range r)
+{
+	struct cached_range before;
+
+	do {
+		before = r;
+		r = minus_waiting(inode, r);
+	} while (r.from != before.from && r.from < r.to);
+	return r;
+}
+
+/* Takes it out of what is cached. Empty: there is nothing. */
+static struct cached_range take_next_locked(struct inode *inode)
+{
+	struct cached_pages *p = inode->cached.pages;
+	struct cached_range r = {0};
+
+	while (p->nranges && r.from == r.to) {
+		r.from = p->ranges[0].from;
+		r.to = min_u64(p->ranges[0].to, r.from + p->step);
+		r = minus_all_waiting(inode, r);
+		p->ranges[0].from = r.to;
+		if (p->ranges[0].from == p->ranges[0].to)
+			remove_range(p, 0);
+	}
+	return r;
+}
+
+static void drop_behind_locked(struct inode *inode, struct io_thread *thread);
+
+static void dropped(struct notifier_job *job)
+{
+	struct cached_pages *p = container_of(job, struct cached_pages, job);
+	struct inode *inode = p->inode;
+	/* It may be another job as soon as none is running. */
+	struct io_thread *thread = job->thread;
+
+	fs_drop_ended(inode->fs);
+	pthread_mutex_lock(&inode->lock);
+	p->running = false;
+	if (!p->drops_behind)
+		p->step = p->read_again ? STEP_BYTES : min_u64(2 * p->step, INT64_MAX / 2);
+	if (p->to_raise)
+		raise_locked(inode, thread);
+	if (!p->running)
+		drop_behind_locked(inode, thread);
+	/* What a lost lease has left is dropped for nobody in particular. */
+	if (!p->running && inode->lease.type == LEASE_NONE)
+		cached_drop_locked(inode, thread, LEASE_NONE);
+	pthread_mutex_unlock(&inode->lock);
+	lease_settle(inode, thread);
+	inode_put(inode);
+}
+
+static void tell_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	p->running = true;
+	p->read_again = false;
+	p->job.port = thread->port;
+	p->job.node = inode_node(inode);
+	p->job.thread = thread;
+	p->job.done = dropped;
+	inode_ref(inode);
+	fs_drop_begins(inode->fs);
+	notifier_add(&inode->fs->giver, &p->job);
+}
+
+/* Where somebody appends, the end that the kernel knows is his position. */
+static void raise_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	p->to_raise = false;
+	if (!goes_by_end(inode))
+		return;
+	p->endless = p->raised = p->was_raised = true;
+	p->drops_behind = false;
+	p->dropped = (struct cached_range){0};
+	p->job = (struct notifier_job){.size = ENDLESS};
+	tell_locked(inode, thread);
+}
+
+static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+	struct cached_range r = {.from = p->behind, .to = ENDLESS};
+
+	if (p->behind == CACHED_NOTHING || p->nends)
+		return;
+	/* All that was read goes, and what is told after that is the last word. */
+	if (lease_is_leaving_locked(inode)) {
+		p->behind = CACHED_NOTHING;
+		return;
+	}
+	r = minus_all_waiting(inode, r);
+	p->behind = r.to < ENDLESS ? r.to : CACHED_NOTHING;
+	if (r.from >= r.to) {
+		p->behind = CACHED_NOTHING;
+		return;
+	}
+	p->dropped = r;
+	p->drops_behind = true;
+	p->job = (struct notifier_job){
+		.off = (int64_t)r.from,
+		.len = (int64_t)(r.to - r.from),
+	};
+	tell_locked(inode, thread);
+}
+
+bool cached_answers_end(struct inode *inode, uint64_t end)
+{
+	struct cached_pages *p;
+	bool notes;
+
+	pthread_mutex_lock(&inode->lock);
+	p = inode->cached.pages;
+	notes = p && p->was_raised && inode->cached.nstorers;
+	if (notes) {
+		p->behind = min_u64(p->behind, pages_of(0, end).to);
+		p->nends++;
+		inode_ref(inode);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return notes;
+}
+
+void cached_end_answered(struct inode *inode, struct io_thread *thread)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	pthread_mutex_lock(&inode->lock);
+	p->nends--;
+	if (!p->running)
+		drop_behind_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	lease_settle(inode, thread);
+	inode_put(inode);
+}
+
+void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
+{
+	struct cached_pages *p = inode->cached.pages;
+
+	if (!p || p->running)
+		return;
+	p->drops_behind = false;
+	p->dropped = take_next_locked(inode);
+	if (p->dropped.from < p->dropped.to) {
+		p->job = (struct notifier_job){
+			.off = (int64_t)p->dropped.from,
+			.len = (int64_t)(p->dropped.to - p->dropped.from),
+		};
+		tell_locked(inode, thread);
+		return;
+	}
+	p->step = STEP_BYTES;
+	if (may_grow_behind_kernel(inode, keep))
+		raise_locked(inode, thread);
+}
+
+void cached_end_is_told_locked(struct inode *inode)
+{
+	if (inode->cached.pages)
+		inode->cached.pages->endless = false;
+}
+
+void cached_append_ended_locked(struct inode *inode, struct io_thread *thread)
+{
+	if (may_grow_behind_kernel(inode, inode->lease.type))
+		cached_drop_locked(inode, thread, inode->lease.type);
+}
+
+void cached_closed_locked(struct inode *inode)
+{
+	if (inode->cached.pages)
+		inode->cached.pages->mapped = false;
+}

@@ -1,0 +1,169 @@
+#include "daemon/kcache/stale_pages.h"
+
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+
+void drop_init(struct drop *d)
+{
+	list_init(&d->waiters);
+}
+
+/* ---- dropping -------------------------------------------------------------------------------- */
+
+static void dropped(struct notifier_job *job);
+
+/* Several notes become one range: what is dropped without need is only read again. */
+static void start_locked(struct inode *inode, struct fuse_port *port)
+{
+	struct drop *d = &inode->drop;
+
+	d->job = (struct notifier_job){
+		.port = port,
+		.node = inode_node(inode),
+		.off = (int64_t)d->from,
+		.len = (int64_t)(d->to - d->from),
+		.done = dropped,
+	};
+	d->from = d->to = 0;
+	d->round++;
+	notifier_add(&inode->fs->dropper, &d->job);
+}
+
+static void wake_locked(struct drop *d, uint64_t round)
+{
+	list_for_each_safe (pos, &d->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+
+		if (w->until > round)
+			continue;
+		list_del(&w->link);
+		waiter_wake(w, 0);
+	}
+}
+
+static void dropped(struct notifier_job *job)
+{
+	struct inode *inode = container_of(job, struct inode, drop.job);
+	struct drop *d = &inode->drop;
+	bool again;
+
+	pthread_mutex_lock(&inode->lock);
+	wake_locked(d, d->round);
+	again = d->running = d->from < d->to;
+	if (again)
+		start_locked(inode, job->port);
+	pthread_mutex_unlock(&inode->lock);
+	/* Started again, it keeps the reference. */
+	if (!again)
+		inode_put(inode);
+}
+
+/* The round of it. */
+static uint64_t note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+{
+	struct drop *d = &inode->drop;
+	bool noted = d->from < d->to;
+
+	d->from = noted ? min_u64(d->from, from) : from;
+	d->to = noted ? max_u64(d->to, to) : to;
+	if (d->running)
+		return d->round + 1;
+	d->running = true;
+	inode_ref(inode);
+	start_locked(inode, port);
+	return d->round;
+}
+
+static bool was_read(const struct drop *d, uint64_t from, uint64_t to)
+{
+	return from < d->read_to && to > d->read_from;
+}
+
+uint64_t drop_note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+{
+	uint64_t round = note_locked(inode, port, from, to);
+
+	return was_read(&inode->drop, from, to) ? round : 0;
+}
+
+uint64_t drop_unseen_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+{
+	inode->stale = true;
+	if (!inode->nopen_cached && !was_read(&inode->drop, from, to))
+		return 0;
+	return drop_note_locked(inode, port, from, to);
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
+{
+	struct drop *d = &inode->drop;
+	bool some = d->read_from < d->read_to;
+
+	d->read_from = some ? min_u64(d->read_from, from) : from;
+	d->read_to = some ? max_u64(d->read_to, to) : to;
+}
+
+void drop_forget_reads_locked(struct inode *inode)
+{
+	inode->drop.read_from = inode->drop.read_to = 0;
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static void waited(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	atomic_fetch_sub(&req->thread->fs->ndrop_waiters, 1);
+	/* Taken back or not, what was asked for has been done. */
+	(void)status;
+	op->undropped(req, 0);
+}
+
+static bool may_wait(struct fs *fs)
+{
+	if (atomic_fetch_add(&fs->ndrop_waiters, 1) < DROP_WAITING_MAX)
+		return true;
+	atomic_fetch_sub(&fs->ndrop_waiters, 1);
+	return false;
+}
+
+static bool is_over_locked(const struct drop *d, uint64_t round)
+{
+	return round < d->round || (round == d->round && !d->running);
+}
+
+bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = op->inode;
+	struct fs *fs = req->thread->fs;
+	bool over;
+
+	if (!may_wait(fs))
+		return true;
+	op->undropped = then;
+	waiter_init(&op->waiter, req, waited);
+	op->waiter.until = round;
+	pthread_mutex_lock(&inode->lock);
+	over = is_over_locked(&inode->drop, round);
+	if (!over) {
+		op->wait = OP_AT_DROP;
+		op->at_inode = inode;
+		list_add_tail(&inode->drop.waiters, &op->waiter.link);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	if (over) {
+		atomic_fetch_sub(&fs->ndrop_waiters, 1);
+		return true;
+	}
+	/* A snapshot does not wait for it, nor who wants to send something, or the lease. */
+	if (op->writing)
+		freeze_leave(req);
+	lease_leave(req);
+	request_return_buffer(req);
+	return false;
+}

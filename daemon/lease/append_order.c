@@ -1,0 +1,243 @@
+#include "daemon/lease/append_order.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/request/io_thread_private.h"
+#include "daemon/op/op.h"
+
+/* A thread that has parked what is looked for is asked again until it had room for it. */
+enum { PARKED_MS = 5 };
+
+void appends_init(struct appends *a)
+{
+	*a = (struct appends){0};
+	list_init(&a->waiting);
+}
+
+static struct request *request_of(struct op_append *a)
+{
+	return request_of_state(container_of(a, struct op, append));
+}
+
+static bool appends(const struct request *req)
+{
+	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached;
+}
+
+/* ---- turns ----------------------------------------------------------------------------------- */
+
+static void insert_locked(struct appends *queue, struct op_append *a)
+{
+	struct list *last = queue->waiting.prev;
+
+	/* Most come in their order. */
+	while (last != &queue->waiting &&
+		list_entry(last, struct op_append, link)->offset > a->offset)
+		last = last->prev;
+	list_add_tail(last->next, &a->link);
+}
+
+static struct op_append *first_locked(const struct appends *queue)
+{
+	return list_empty(&queue->waiting)
+		       ? NULL
+		       : list_entry(queue->waiting.next, struct op_append, link);
+}
+
+/* The one whose turn it is from now on, or NULL. */
+static struct op_append *next_locked(struct appends *queue)
+{
+	struct op_append *a = first_locked(queue);
+
+	if (queue->inside || !a || !a->settled)
+		return NULL;
+	list_del(&a->link);
+	queue->inside = a->inside = true;
+	return a;
+}
+
+static void wake_next_locked(struct appends *queue)
+{
+	struct op_append *a = next_locked(queue);
+
+	if (a)
+		waiter_wake(&container_of(a, struct op, append)->waiter, a->status);
+}
+
+/* ---- what is not known yet ------------------------------------------------------------------- */
+
+static bool knows_all(struct op_append *a);
+static void leave_locked(struct request *req, int status);
+
+/* Or nobody wants it any more. */
+static void settled(struct op_append *a)
+{
+	struct inode *inode = a->inode;
+
+	pthread_mutex_lock(&inode->lock);
+	a->settled = true;
+	if (a->unwanted) {
+		leave_locked(request_of(a), -ECANCELED);
+		waiter_wake(&container_of(a, struct op, append)->waiter, -ECANCELED);
+	} else {
+		wake_next_locked(&inode->appends);
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static bool is_unwanted(struct op_append *a)
+{
+	bool unwanted;
+
+	pthread_mutex_lock(&a->inode->lock);
+	unwanted = a->unwanted;
+	pthread_mutex_unlock(&a->inode->lock);
+	return unwanted;
+}
+
+/* In the thread that is asked, which has looked at all that it had read. */
+static void look(struct thread_call *call)
+{
+	struct op_append *a = container_of(call, struct op_append, call);
+	struct io_thread *here = io_thread_sibling(request_of(a)->thread, a->asked);
+	bool unwanted = is_unwanted(a);
+
+	if (!unwanted && fuse_receive_has_parked_append(here, inode_node(a->inode), a->offset)) {
+		io_thread_call_later(here, call, PARKED_MS);
+		return;
+	}
+	a->asked++;
+	if (unwanted || knows_all(a))
+		settled(a);
+}
+
+/* False: a thread is asked. */
+static bool knows_all(struct op_append *a)
+{
+	const struct io_thread *home = request_of(a)->thread;
+
+	for (; a->asked < io_thread_siblings(home); a->asked++) {
+		struct io_thread *thread = io_thread_sibling(home, a->asked);
+
+		if (!fuse_receive_may_hide(thread, home))
+			continue;
+		a->call.run = look;
+		io_thread_call(thread, &a->call);
+		return false;
+	}
+	return true;
+}
+
+/* ---- one of them ----------------------------------------------------------------------------- */
+
+void append_queue(struct request *req)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode;
+
+	if (!appends(req))
+		return;
+	atomic_store_explicit(&handle_of(req)->appended, true, memory_order_relaxed);
+	inode = a->inode = op_inode_of(req);
+	a->offset = req->args.offset;
+	pthread_mutex_lock(&inode->lock);
+	insert_locked(&inode->appends, a);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool append_enter(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct op_append *a = &op->append;
+	struct inode *inode = a->inode;
+	bool inside = false;
+
+	if (!inode)
+		return true;
+	waiter_init(&op->waiter, req, then);
+	if (knows_all(a)) {
+		pthread_mutex_lock(&inode->lock);
+		a->settled = true;
+		inside = next_locked(&inode->appends) == a;
+		pthread_mutex_unlock(&inode->lock);
+	}
+	if (inside && !a->status)
+		return true;
+	if (inside)
+		waiter_wake(&op->waiter, a->status);
+	fs_watch_begin(req);
+	op->wait = OP_AT_APPEND;
+	return false;
+}
+
+/* Who gives up tells nothing of the others. */
+static int failure_of(const struct request *req, int status)
+{
+	if (status == -ECANCELED)
+		status = req->taken_back;
+	return status == -EINTR ? 0 : status;
+}
+
+/* The next piece of the same request, if that is what comes behind it. */
+static void fail_next_locked(struct appends *queue, struct op_append *a, int status)
+{
+	const struct list *behind = a->inside ? queue->waiting.next : a->link.next;
+	struct op_append *next = list_entry(behind, struct op_append, link);
+
+	if (behind != &queue->waiting && next->offset == a->offset + request_of(a)->args.size)
+		next->status = status;
+}
+
+static void leave_locked(struct request *req, int status)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct appends *queue = &a->inode->appends;
+	int failure = failure_of(req, status);
+
+	if (!a->inside && list_empty(&a->link))
+		return; /* it has left already */
+	if (failure)
+		fail_next_locked(queue, a, failure);
+	list_del(&a->link);
+	if (a->inside)
+		a->inside = queue->inside = false;
+	wake_next_locked(queue);
+}
+
+void append_done_locked(struct request *req)
+{
+	if (op_of(req)->append.inside)
+		leave_locked(req, 0);
+}
+
+void append_leave(struct request *req, int status)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode = a->inode;
+
+	if (!inode)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	leave_locked(req, status);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(steal_ptr(&a->inode));
+}
+
+bool append_withdraw(struct request *req)
+{
+	struct op_append *a = &op_of(req)->append;
+	struct inode *inode = a->inode;
+	bool waits;
+
+	pthread_mutex_lock(&inode->lock);
+	waits = a->settled && !list_empty(&a->link);
+	if (waits)
+		leave_locked(req, -ECANCELED);
+	a->unwanted = !a->settled;
+	pthread_mutex_unlock(&inode->lock);
+	return waits;
+}

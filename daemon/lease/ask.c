@@ -1,0 +1,156 @@
+/* ask.c - LEASE, for all who wait. */
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/lease/lease_private.h"
+#include "daemon/op/op.h"
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+/* What is known of the inode stays so where there was a lease of it before, but for what others may
+ * have changed beside that, and what is in doubt. */
+static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
+{
+	struct inode_lease *l = &inode->lease;
+	uint8_t had = l->type;
+	bool news = had && (had < LEASE_SHARED || !inode->attr_valid);
+
+	l->passing = entry->lease.passing;
+	l->tried = had && lease_includes(had, entry->lease.type);
+	if (news)
+		inode_see_others_locked(inode, &entry->attr);
+	lease_set_type_locked(inode, l->thread, entry->lease.type);
+	if (!had)
+		inode_lease_locked(inode, &entry->attr, entry, l->epoch);
+	else if (news)
+		inode_sure_locked(inode, l->epoch);
+	if (had)
+		cached_end_is_told_locked(inode);
+}
+
+static void granted(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, lease.call);
+	struct inode_lease *l = &inode->lease;
+	const struct rpc_lease *asked = &call->req.lease;
+
+	pthread_mutex_lock(&inode->lock);
+	lease_state_end(l, LEASE_ASKING);
+	if (rep->status) {
+		/* Before it waited there it had nothing any more, whatever an answer says that is
+		 * on its way. */
+		lease_note(inode->fs, inode->ino);
+		/* Who has come since it was taken back asks anew. */
+		if (rep->status != -EINTR)
+			waiters_wake(&l->waiters, rep->status);
+	} else {
+		l->number = max_u64(l->number, rep->entry.lease.number);
+		if (asked->flags & LEASE_PIN) {
+			l->pinned = true;
+			l->unsure = false;
+		}
+		if (asked->type)
+			take_lease_locked(inode, &rep->entry);
+		if (!lease_is_recalled(l))
+			l->recalled = 0;
+		lease_wake_covered_locked(inode);
+	}
+	lease_step_and_put(inode, l->thread);
+}
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+/* Besides the one that it waits for, which is the last. A pin keeps nobody waiting. */
+static bool has_another(const struct op *op)
+{
+	return op->nleases > 1 && op->leases[0].type;
+}
+
+/* As much as there can be, where nobody is in the way. */
+static struct rpc_lease asking_for(const struct inode *inode, uint8_t types)
+{
+	uint8_t strict = lease_bit(LEASE_SHARED) | lease_bit(LEASE_EXCLUSIVE);
+	uint8_t writing = lease_bit(LEASE_OVERWRITE) | lease_bit(LEASE_EXCLUSIVE);
+	struct rpc_lease ask = {.ino = inode->ino};
+
+	if (types)
+		ask.type = types & writing ? LEASE_EXCLUSIVE : LEASE_SHARED;
+	if (types && !(types & strict))
+		ask.flags = LEASE_OR_LAYOUT;
+	return ask;
+}
+
+/* All in one. A pin alone leaves the type as it is. */
+void lease_ask_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+	uint8_t hint = LEASE_NONE, types = 0;
+	bool nested = false, waits, pin = false;
+	struct rpc_lease ask;
+
+	list_for_each (pos, &l->waiters) {
+		const struct op_lease *want = lease_wanted_by(pos);
+
+		types |= lease_bit(lease_type_for(inode, want));
+		hint = (uint8_t)max_u64(hint, want->hint);
+		pin |= want->pin && !l->pinned;
+		nested |= has_another(op_of(list_entry(pos, struct waiter, link)->req));
+	}
+	waits = types && !l->type;
+	ask = asking_for(inode, types ? types : lease_bit(hint));
+	ask.flags |= pin ? LEASE_PIN : 0;
+	if (ask.type && !waits)
+		ask.flags |= LEASE_IF_FREE;
+	l->epoch = inode_epoch(inode->fs);
+	l->call = (struct rpc_call){.done = granted, .nested = nested};
+	l->call.req.op = RPC_LEASE;
+	l->call.req.lease = ask;
+	lease_send_locked(inode, thread, LEASE_ASKING);
+}
+
+/* ---- taking it back -------------------------------------------------------------------------- */
+
+static void look_whether_wanted(struct thread_call *call);
+
+/* What is asked for nobody may want any more: it would wait at the server, and others behind it.
+ * Only the thread that has asked can take that back. True: it was not sent, and its reference is
+ * the caller's. */
+static bool take_back_locked(struct inode *inode, struct io_thread *thread)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (l->state != LEASE_ASKING || l->taking_back || !list_empty(&l->waiters))
+		return false;
+	if (l->thread != thread) {
+		inode_ref(inode);
+		l->taking_back = l->thread;
+		l->take_back.run = look_whether_wanted;
+		list_init(&l->take_back.link);
+		io_thread_call(l->thread, &l->take_back);
+		return false;
+	}
+	if (rpc_cancel(thread, &l->call)) {
+		lease_state_end(l, LEASE_ASKING);
+		return true;
+	}
+	rpc_withdraw(thread, &l->call);
+	return false;
+}
+
+void lease_unask_and_put(struct inode *inode, struct io_thread *thread)
+{
+	bool unsent = take_back_locked(inode, thread);
+
+	lease_step_and_put(inode, thread);
+	if (unsent)
+		inode_put(inode);
+}
+
+static void look_whether_wanted(struct thread_call *call)
+{
+	struct inode *inode = container_of(call, struct inode, lease.take_back);
+
+	pthread_mutex_lock(&inode->lock);
+	lease_unask_and_put(inode, steal_ptr(&inode->lease.taking_back));
+}

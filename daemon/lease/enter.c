@@ -1,0 +1,394 @@
+/* enter.c - which operations may use the lease that there is, and which wait for more. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/lease/lease_private.h"
+#include "daemon/op/op.h"
+
+struct op_lease *lease_wanted_by(const struct list *link)
+{
+	return op_of(list_entry(link, struct waiter, link)->req)->at_lease;
+}
+
+/* ---- what one needs -------------------------------------------------------------------------- */
+
+/* Or about to be. */
+static bool is_shared(const struct inode_lease *l)
+{
+	return l->type == LEASE_SHARED || l->state == LEASE_LOWERING;
+}
+
+/* Of a file that may be stored into there are no pages under a shared lease: those that there are
+ * go before it is opened so. */
+uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
+{
+	switch (want->use) {
+	case USE_READS_PAGES:
+		return inode->cached.nstorers ? LEASE_EXCLUSIVE : LEASE_SHARED;
+	case USE_MAY_STORE:
+		return is_shared(&inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
+									    : want->type;
+	case USE_TELLS_END:
+		return cached_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
+	default:
+		/* Who writes under all there is takes that for granted. */
+		return want->type == LEASE_OVERWRITE && inode->lease.type == LEASE_EXCLUSIVE
+			       ? LEASE_EXCLUSIVE
+			       : want->type;
+	}
+}
+
+/* Any lease is as good as a pin. */
+static bool covers(const struct inode *inode, const struct op_lease *want)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return (!want->pin || l->pinned || l->type != LEASE_NONE) &&
+	       lease_includes(l->type, lease_type_for(inode, want));
+}
+
+bool lease_is_waited_for(const struct inode *inode)
+{
+	list_for_each (pos, &inode->lease.waiters)
+		if (lease_type_for(inode, lease_wanted_by(pos)))
+			return true;
+	return false;
+}
+
+/* ---- who may use it -------------------------------------------------------------------------- */
+
+/* Pages are dirty under it, or were under one that was lost. */
+static bool may_have_dirty(const struct inode_lease *l)
+{
+	return (l->type == LEASE_EXCLUSIVE && l->state != LEASE_LOWERING) || l->type == LEASE_NONE;
+}
+
+/* Until it is answered the kernel can't drop what it is asked to. */
+static bool holds_up_dropping(const struct request *req, const struct op_lease *want)
+{
+	const struct inode *inode = want->inode;
+
+	switch (want->use) {
+	case USE_READS_PAGES:
+		return cached_drops_locked(inode, req->args.offset, req->args.size);
+	case USE_WRITES_PAGES_BACK:
+		return true;
+	case USE_HOLDS_WRITING_BACK:
+		return cached_any_locked(inode) && may_have_dirty(&inode->lease);
+	default:
+		return false;
+	}
+}
+
+/* Stores behind the end are not to become part of the file. */
+static bool waits_for_end(const struct inode *inode, const struct op_lease *want)
+{
+	return want->use == USE_PLAIN && lease_type_for(inode, want) == LEASE_EXCLUSIVE &&
+	       cached_drops_behind_locked(inode);
+}
+
+enum entry { ENTERS, WAITS, FAILS };
+
+/* One that comes now: not past those that wait, nor into what is recalled. */
+static enum entry entry_of(const struct request *req, const struct op_lease *want)
+{
+	const struct inode_lease *l = &want->inode->lease;
+	uint8_t type = lease_type_for(want->inode, want);
+
+	if (want->use == USE_READS_PAGES && !cached_make_locked(want->inode))
+		return FAILS;
+	/* Where nothing covers it the lease was lost, and what the pages had with it. */
+	if (holds_up_dropping(req, want))
+		return covers(want->inode, want) ? ENTERS : FAILS;
+	if (!covers(want->inode, want) || waits_for_end(want->inode, want) ||
+		(l->state == LEASE_LOWERING && !lease_includes(l->lowered_to, type)))
+		return WAITS;
+	if (type && (lease_is_waited_for(want->inode) ||
+			    (lease_is_recalled(l) && !lease_includes(l->keep, type))))
+		return WAITS;
+	return ENTERS;
+}
+
+static void use_locked(const struct request *req, struct op_lease *want)
+{
+	struct inode *inode = want->inode;
+	struct inode_lease *l = &inode->lease;
+
+	want->type = lease_type_for(inode, want);
+	l->users[want->type]++;
+	l->evicted = false;
+	l->closing &= want->type != LEASE_EXCLUSIVE;
+	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
+		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
+	if (want->use == USE_READS_PAGES)
+		cached_note_locked(inode, req->thread, req->args.offset, req->args.size);
+	else if (want->use == USE_MAY_STORE)
+		inode->cached.nstorers++;
+	if (want->use == USE_TELLS_END || want->use == USE_READS_PAGES ||
+		(want->type && !lease_is_recalled(l)))
+		cached_end_is_told_locked(inode);
+}
+
+/* Pins pass those who wait for more. */
+static void queue_locked(struct inode *inode, struct op *op)
+{
+	struct list *before = &inode->lease.waiters;
+
+	if (!lease_type_for(inode, op->at_lease)) {
+		list_for_each (pos, &inode->lease.waiters) {
+			if (lease_type_for(inode, lease_wanted_by(pos))) {
+				before = pos;
+				break;
+			}
+		}
+	}
+	list_add_tail(before, &op->waiter.link);
+}
+
+static bool is_transfer(const struct request *req)
+{
+	return req->op == OP_READ || req->op == OP_WRITE;
+}
+
+/* In the order they came. */
+bool lease_wake_covered_locked(struct inode *inode)
+{
+	struct inode_lease *l = &inode->lease;
+
+	list_for_each_safe (pos, &l->waiters) {
+		struct waiter *w = list_entry(pos, struct waiter, link);
+		struct op_lease *want = lease_wanted_by(pos);
+
+		if (!covers(inode, want) || waits_for_end(inode, want)) {
+			if (lease_type_for(inode, want))
+				return false;
+			continue;
+		}
+		if (is_transfer(w->req)) {
+			if (l->nturn == LEASE_TURN)
+				return true;
+			l->nturn++;
+			want->in_turn = true;
+		}
+		use_locked(w->req, want);
+		list_del(pos);
+		waiter_wake(w, 0);
+	}
+	return false;
+}
+
+bool lease_is_used_beyond(const struct inode_lease *l, uint8_t keep)
+{
+	for (unsigned type = LEASE_LAYOUT; type < LEASE_TYPES; type++)
+		if (l->users[type] && !lease_includes(keep, (uint8_t)type))
+			return true;
+	return false;
+}
+
+bool lease_has_users(const struct inode_lease *l)
+{
+	return l->users[LEASE_NONE] || lease_is_used_beyond(l, LEASE_NONE);
+}
+
+bool lease_is_used_locked(const struct inode *inode)
+{
+	return lease_has_users(&inode->lease) || !list_empty(&inode->lease.waiters);
+}
+
+/* ---- operations ------------------------------------------------------------------------------ */
+
+/* Takes over the reference in want. */
+static bool enter(struct request *req, const struct op_lease *want,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+	struct inode *inode = want->inode;
+	enum entry entry;
+
+	op->at_lease = &op->leases[op->nleases++];
+	*op->at_lease = *want;
+	pthread_mutex_lock(&inode->lock);
+	entry = entry_of(req, want);
+	if (entry == ENTERS) {
+		use_locked(req, op->at_lease);
+	} else {
+		waiter_init(&op->waiter, req, then);
+		op->wait = OP_AT_LEASE;
+		op->at_inode = inode;
+	}
+	if (entry == FAILS) {
+		waiter_wake(&op->waiter, -EIO);
+	} else if (entry == WAITS) {
+		queue_locked(inode, op);
+		lease_step_locked(inode, req->thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return entry == ENTERS;
+}
+
+static void leave(struct op_lease *had, struct io_thread *thread)
+{
+	struct inode *inode = steal_ptr(&had->inode);
+
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.users[had->type]--;
+	inode->lease.nturn -= had->in_turn;
+	inode->cached.nstorers -= had->use == USE_MAY_STORE;
+	lease_step_and_put(inode, thread);
+}
+
+void lease_leave(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	while (op->nleases)
+		leave(&op->leases[--op->nleases], req->thread);
+}
+
+/* The last one was waited for, and did not come; somebody behind may want less. */
+static void withdraw(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct op_lease *had = &op->leases[--op->nleases];
+	struct inode *inode = steal_ptr(&had->inode);
+
+	pthread_mutex_lock(&inode->lock);
+	lease_unask_and_put(inode, req->thread);
+}
+
+static bool admit_rest(struct request *req);
+
+static void admitted(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status) {
+		withdraw(req);
+		lease_leave(req);
+		op->lease_then(req, status);
+	} else if (admit_rest(req)) {
+		op->lease_then(req, 0);
+	}
+}
+
+static bool admit_rest(struct request *req)
+{
+	struct op *op = op_of(req);
+	struct op_lease needs[OP_LEASES];
+	unsigned n = lease_needs_of(req, needs), at = op->nleases;
+	bool inside = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i < at || !inside)
+			inode_put(needs[i].inode);
+		else
+			inside = enter(req, &needs[i], admitted);
+	}
+	return inside;
+}
+
+bool lease_admit(struct request *req, void (*then)(struct request *req, int status))
+{
+	op_of(req)->lease_then = then;
+	if (admit_rest(req))
+		return true;
+	fs_watch_begin(req);
+	return false;
+}
+
+bool lease_is_alone(const struct request *req)
+{
+	const struct op *op = op_of((struct request *)req);
+
+	return !op->nleases || op->leases[0].type == LEASE_EXCLUSIVE;
+}
+
+bool lease_holds_up_dropping(const struct request *req)
+{
+	struct op_lease needs[OP_LEASES];
+	unsigned n = lease_needs_of(req, needs);
+	bool holds = false;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct inode *inode = needs[i].inode;
+
+		pthread_mutex_lock(&inode->lock);
+		holds |= holds_up_dropping(req, &needs[i]);
+		pthread_mutex_unlock(&inode->lock);
+		inode_put(inode);
+	}
+	return holds;
+}
+
+static void taken(struct request *req, int status)
+{
+	if (status)
+		withdraw(req);
+	op_of(req)->lease_then(req, status);
+}
+
+bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
+	void (*then)(struct request *req, int status))
+{
+	struct op_lease want = {.inode = inode_ref(inode), .type = (uint8_t)type};
+
+	op_of(req)->lease_then = then;
+	return enter(req, &want, taken);
+}
+
+/* An answer that was overtaken says less than what is known here, or nothing any more: what it
+ * brings is only taken if nothing of it can have been given back. */
+static void open_locked(struct inode *inode, struct io_thread *thread,
+	const struct rpc_entry_reply *entry, uint64_t epoch, bool noted)
+{
+	struct inode_lease *l = &inode->lease;
+	const struct lease *lease = &entry->lease;
+	bool newest = lease->number > l->number;
+
+	l->number = max_u64(l->number, lease->number);
+	l->unsure = noted || lease->number <= l->returned;
+	if (l->unsure)
+		return;
+	l->pinned = true;
+	if (!entry->created || !newest || l->state != LEASE_IDLE || lease->type == LEASE_NONE)
+		return;
+	l->passing = lease->passing;
+	lease_set_type_locked(inode, thread, lease->type);
+	inode_lease_locked(inode, &entry->attr, entry, epoch);
+}
+
+bool lease_take_opened(struct request *req, struct inode *inode,
+	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
+	void (*then)(struct request *req, int status))
+{
+	bool cuts = !entry->created && req->args.flags & O_TRUNC && inode_is_regular(inode);
+	struct op_lease want = {
+		.inode = inode_ref(inode),
+		.pin = true,
+		.hint = LEASE_OVERWRITE,
+		.use = handle_may_store(req) ? USE_MAY_STORE : USE_PLAIN,
+		.type = cuts ? LEASE_EXCLUSIVE : LEASE_NONE,
+	};
+	bool noted = lease_noted_since(inode->fs, notes, inode->ino);
+
+	pthread_mutex_lock(&inode->lock);
+	open_locked(inode, req->thread, entry, epoch, noted);
+	pthread_mutex_unlock(&inode->lock);
+	op_of(req)->lease_then = then;
+	return enter(req, &want, taken);
+}
+
+void lease_not_opened(
+	struct inode *inode, struct io_thread *thread, const struct rpc_entry_reply *entry)
+{
+	struct inode_lease *l = &inode->lease;
+
+	pthread_mutex_lock(&inode->lock);
+	l->number = max_u64(l->number, entry->lease.number);
+	l->unsure = true;
+	pthread_mutex_unlock(&inode->lock);
+	lease_settle(inode, thread);
+}

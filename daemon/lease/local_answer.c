@@ -1,0 +1,327 @@
+#include "daemon/lease/local_answer.h"
+
+#include <errno.h>
+
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+
+/* Who asks twice within this time asks again, perhaps; and for so long the time of others' reading
+ * may be late. */
+enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
+
+int looks_init(struct looks *looks)
+{
+	int err = shown_init(&looks->shown);
+
+	atomic_init(&looks->nblind, 0);
+	return err ? err : name_cache_init(&looks->names);
+}
+
+void looks_fini(struct looks *looks)
+{
+	name_cache_fini(&looks->names);
+	shown_fini(&looks->shown);
+}
+
+static struct looks *looks_of(const struct request *req)
+{
+	return &req->thread->fs->looks;
+}
+
+static bool is_sharing(const struct request *req)
+{
+	return req->thread->fs->options.sharing;
+}
+
+static bool may_tell(const struct request *req)
+{
+	return is_sharing(req) && op_may_tell(req);
+}
+
+static uint64_t lease_number(struct inode *inode)
+{
+	uint64_t number;
+
+	pthread_mutex_lock(&inode->lock);
+	number = lease_known_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	return number;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------ */
+
+/* Who has it alone knows of all who read it. */
+static bool is_atime_late_locked(const struct request *req, const struct inode *inode)
+{
+	return inode->lease.type != LEASE_EXCLUSIVE &&
+	       io_thread_now(req->thread) - inode->looked_ms > ATIME_MS;
+}
+
+static bool attr_here(struct request *req, struct inode *inode, struct attr *attr)
+{
+	bool known;
+
+	pthread_mutex_lock(&inode->lock);
+	known = lease_known_locked(inode) && inode->sure && !is_atime_late_locked(req, inode);
+	if (known) {
+		inode_attr_locked(inode, attr);
+		op_of(req)->attr_ms = told_attr_locked(inode, req);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return known && !atomic_load(&looks_of(req)->nblind);
+}
+
+bool look_at_here(struct request *req, struct inode *inode, struct attr *attr)
+{
+	return may_tell(req) && attr_here(req, inode, attr);
+}
+
+static void begin(struct request *req, struct look_up *look)
+{
+	op_of(req)->attr_ms = 0;
+	*look = (struct look_up){
+		.epoch = inode_epoch(req->thread->fs),
+		.notes = lease_notes(req->thread->fs),
+	};
+}
+
+uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *look)
+{
+	int64_t now = io_thread_now(req->thread);
+	bool again;
+
+	begin(req, look);
+	if (!is_sharing(req))
+		return 0;
+	pthread_mutex_lock(&inode->lock);
+	again = inode->looked_ms && now - inode->looked_ms < AGAIN_MS &&
+		lease_lacks_locked(inode, now);
+	inode->looked_ms = now;
+	pthread_mutex_unlock(&inode->lock);
+	look->look = again ? LOOK_LEASE : 0;
+	return look->look;
+}
+
+bool look_at_end(struct request *req, struct inode *inode, const struct look_up *look,
+	const struct rpc_attr_reply *rep)
+{
+	const struct lease_look got = {.lease = &rep->lease,
+		.attr = &rep->attr,
+		.epoch = look->epoch,
+		.notes = look->notes};
+
+	return look->look && lease_looked(inode, req->thread, &got);
+}
+
+/* ---- names ----------------------------------------------------------------------------------- */
+
+static bool name_here(
+	struct request *req, struct inode *dir, struct name_key key, struct known_name *name)
+{
+	uint64_t number = lease_number(dir);
+
+	return number && name_cache_find(&looks_of(req)->names, key, name) && name->lease == number;
+}
+
+/* The name was the inode's when its attributes were looked at, if it is now. */
+struct inode *look_up_here(struct request *req, struct inode *dir, struct attr *attr, bool *missing)
+{
+	struct name_key key;
+	struct known_name name, again;
+	struct inode *child;
+
+	*missing = false;
+	if (!may_tell(req))
+		return NULL;
+	key = name_key_of(&looks_of(req)->names, dir->ino, req->args.name);
+	if (!name_here(req, dir, key, &name))
+		return NULL;
+	*missing = !name.ino;
+	child = name.ino ? inode_find(req->thread->fs, name.ino) : NULL;
+	if (child && (!attr_here(req, child, attr) || !name_here(req, dir, key, &again) ||
+			     again.ino != name.ino)) {
+		inode_put(child);
+		return NULL;
+	}
+	return child;
+}
+
+uint8_t look_up_begin(struct request *req, struct inode *dir, bool dots, struct look_up *look)
+{
+	struct name_cache *names = &looks_of(req)->names;
+	int64_t now = io_thread_now(req->thread);
+	struct known_name name;
+	bool lacks;
+
+	begin(req, look);
+	if (!is_sharing(req) || dots)
+		return 0;
+	look->key = name_key_of(names, dir->ino, req->args.name);
+	look->asked = name_cache_ask(names, look->key);
+	pthread_mutex_lock(&dir->lock);
+	look->dir_lease = lease_known_locked(dir);
+	lacks = lease_lacks_locked(dir, now);
+	pthread_mutex_unlock(&dir->lock);
+	if (!name_cache_find(names, look->key, &name) || now - name.learned_ms > AGAIN_MS)
+		return 0;
+	look->look = (uint8_t)(LOOK_LEASE | (lacks ? LOOK_LEASE_DIR : 0));
+	return look->look;
+}
+
+/* What the directory's lease was when the answer was made, and still is; 0: it had none. */
+static uint64_t lease_over(
+	const struct look_up *look, struct inode *dir, const struct rpc_entry_reply *entry)
+{
+	uint64_t number = lease_number(dir);
+
+	return number && (number == look->dir_lease ||
+				 (entry && number == entry->parent_lease.number))
+		       ? number
+		       : 0;
+}
+
+bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
+	const struct look_up *look, const struct rpc_entry_reply *entry)
+{
+	struct known_name name = {.learned_ms = io_thread_now(req->thread)};
+	struct lease_look got = {.epoch = look->epoch, .notes = look->notes};
+	bool leased = false;
+
+	if (!is_sharing(req) || !look->key.b)
+		return false;
+	if (entry && entry->parent.ino) {
+		got.lease = &entry->parent_lease;
+		got.attr = &entry->parent;
+		lease_looked(dir, req->thread, &got);
+	}
+	if (child) {
+		got.lease = &entry->lease;
+		got.attr = &entry->attr;
+		got.entry = entry;
+		leased = look->look && lease_looked(child, req->thread, &got);
+		pthread_mutex_lock(&child->lock);
+		child->looked_ms = name.learned_ms;
+		pthread_mutex_unlock(&child->lock);
+		name.ino = child->ino;
+	}
+	name.lease = lease_over(look, dir, entry);
+	name_cache_learn(&looks_of(req)->names, look->key, look->asked, &name);
+	return leased;
+}
+
+void look_up_shown(
+	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr)
+{
+	struct looks *looks = looks_of(req);
+
+	if (is_sharing(req))
+		shown_note(&looks->shown, req->pid,
+			name_key_of(&looks->names, dir->ino, req->args.name),
+			child ? child->ino : 0, child && S_ISDIR(attr->mode));
+}
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+/* What loses its name changes, too. Where nobody here knows what that is, nothing is told of any
+ * inode until it has happened. */
+static void find_child(struct request *req, struct inode *dir, struct look_change *change)
+{
+	struct known_name name;
+	bool known = name_here(req, dir, change->key, &name);
+
+	if (known && name.ino)
+		change->child = inode_find(req->thread->fs, name.ino);
+	change->blind = !known || (name.ino && !change->child);
+	if (change->child)
+		inode_change_begin(change->child);
+	if (change->blind)
+		atomic_fetch_add(&looks_of(req)->nblind, 1);
+}
+
+/* The kernel has looked whose the file is. A caller that is not known is not taken for root. */
+static bool may_take_own_only(const struct request *req, struct inode *dir)
+{
+	struct attr attr;
+
+	inode_attr(dir, &attr);
+	return attr.mode & S_ISVTX && req->uid && req->uid != attr.uid;
+}
+
+static void expect(
+	struct request *req, struct inode *dir, enum look_taking taking, struct look_change *change)
+{
+	struct shown_name shown;
+
+	if (!shown_find(&looks_of(req)->shown, req->pid, change->key, &shown))
+		return;
+	change->again = shown.refused;
+	change->expected.exactly = may_take_own_only(req, dir);
+	if (change->expected.exactly || (taking == LOOK_ENDS && shown.directory))
+		change->expected.ino = shown.ino ? shown.ino : NAME_OF_NONE;
+}
+
+void look_change_begin(struct request *req, struct inode *dir, const char *name,
+	enum look_taking taking, struct look_change *change)
+{
+	struct name_cache *names = &looks_of(req)->names;
+
+	*change = (struct look_change){.epoch = inode_epoch(req->thread->fs)};
+	if (!is_sharing(req))
+		return;
+	change->key = name_key_of(names, dir->ino, name);
+	change->dir_lease = lease_number(dir);
+	if (taking) {
+		expect(req, dir, taking, change);
+		find_child(req, dir, change);
+	}
+	change->changed = name_cache_change_begin(names, change->key);
+}
+
+int look_change_status(struct request *req, const struct look_change *change, int status)
+{
+	bool refused = status == -ESTALE && change->expected.ino != NAME_OF_ANY;
+	bool comes_again = refused && !change->again;
+
+	/* Nobody has refused it, and if it begins anew it is no other change. */
+	if (renewal_ends(req, status))
+		return status;
+	if (comes_again != change->again)
+		shown_set_refused(&looks_of(req)->shown, req->pid, change->key, comes_again);
+	return refused && !comes_again ? -EBUSY : status;
+}
+
+static void end(struct request *req, struct look_change *change, const struct known_name *name)
+{
+	if (!change->changed)
+		return;
+	if (change->blind)
+		atomic_fetch_sub(&looks_of(req)->nblind, 1);
+	name_cache_change_end(&looks_of(req)->names, change->key, change->changed, name);
+	change->changed = 0;
+}
+
+void look_change_end(
+	struct request *req, struct inode *dir, struct look_change *change, uint64_t ino)
+{
+	struct known_name name = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
+
+	if (change->changed && change->dir_lease == lease_number(dir))
+		name.lease = change->dir_lease;
+	end(req, change, &name);
+}
+
+void look_change_end_unknown(struct request *req, struct look_change *change)
+{
+	end(req, change, NULL);
+}
+
+void look_change_child(struct request *req, struct look_change *change, const struct attr *attr)
+{
+	struct inode *child = steal_ptr(&change->child);
+
+	if (child) {
+		inode_change_names_end(child, attr && attr->ino == child->ino ? attr : NULL);
+		inode_put(child);
+	}
+}

@@ -1,0 +1,301 @@
+/* return.c - what goes back: by a RETURN, with a batch of others, or by a COMMIT. */
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/lease/lease_private.h"
+
+/* ---- what is due ----------------------------------------------------------------------------- */
+
+static bool is_open(const struct inode *inode)
+{
+	return inode->nopen || lease_is_used_locked(inode);
+}
+
+/* Of what is not open nothing is kept that others could be in the way of, and of what nobody may
+ * write to nothing to do so. */
+static uint8_t kept_of_recalled(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+	uint8_t keep = lease_common(l->keep, l->type);
+
+	if (keep < LEASE_SHARED && !is_open(inode))
+		return LEASE_NONE;
+	return keep == LEASE_OVERWRITE && !inode->nwriters ? LEASE_LAYOUT : keep;
+}
+
+/* Who opens it may be about to write. An inode without a name is nobody else's. */
+static bool is_left_by_writers(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	return l->type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] && !l->users[LEASE_NONE] &&
+	       list_empty(&l->waiters) && (!inode->nwriters || l->closing) && !inode->orphan;
+}
+
+/* Nobody else has a use for it while it is here, and nobody here either. */
+static bool is_of_no_use(const struct inode *inode)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	/* Of one whose last name we have taken all goes at once (returns.h); what has come since
+	 * then, by an OPEN that was too late, goes by itself. */
+	if (inode->nopen || lease_has_users(l) || (inode->orphan && !inode->returned))
+		return false;
+	return l->type ? l->passing || !inode->attr.nlink || l->type < LEASE_SHARED
+		       : l->pinned || l->unsure;
+}
+
+/* Less than what a waiter wants is returned first, unless more comes at once, which it does not
+ * beside other writers: so it holds nothing while it waits. */
+bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	*keep = LEASE_NONE;
+	if (lease_is_recalled(l)) {
+		*keep = kept_of_recalled(inode);
+		return true;
+	}
+	if (!list_empty(&l->waiters))
+		return l->type && lease_is_waited_for(inode) &&
+		       (l->tried || l->type == LEASE_OVERWRITE);
+	return is_of_no_use(inode);
+}
+
+/* With others: who is known to nobody any more, or was not used for long; and what writers have
+ * left, but what the server does not take stays until it must go. */
+bool lease_is_to_leave(const struct inode *inode, uint8_t *keep)
+{
+	const struct inode_lease *l = &inode->lease;
+
+	*keep = LEASE_NONE;
+	if (!l->type || l->state != LEASE_IDLE || !list_empty(&l->waiters) ||
+		lease_is_recalled(l) || inode->orphan)
+		return false;
+	if (!lease_has_users(l) &&
+		(l->evicted || (inode->ino != ROOT_INO &&
+				       !__atomic_load_n(&inode->nlookup, __ATOMIC_RELAXED))))
+		return true;
+	*keep = LEASE_SHARED;
+	return is_left_by_writers(inode) && !inode->commit.refused;
+}
+
+/* ---- giving back ----------------------------------------------------------------------------- */
+
+static bool is_refused_locked(const struct inode *inode)
+{
+	return inode->commit.refused && !commit_is_clean_locked(inode);
+}
+
+/* As soon as the kernel has nothing of it, nobody uses more than what is kept, and all that was
+ * written is committed. What the server does not take is lost, and those who wrote it are told:
+ * nothing is kept then, and so nothing cached. */
+static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
+{
+	const struct inode_lease *l = &inode->lease;
+	const struct commit *c = &inode->commit;
+
+	if (!told_take_back_locked(inode, thread))
+		return false;
+	if (is_refused_locked(inode))
+		*keep = LEASE_NONE;
+	if (cached_hinders_locked(inode, *keep)) {
+		cached_drop_locked(inode, thread, *keep);
+		if (cached_hinders_locked(inode, *keep))
+			return false;
+	}
+	if (lease_is_used_beyond(l, *keep) || c->running)
+		return false;
+	if (!commit_is_clean_locked(inode) && !c->refused) {
+		commit_start_locked(inode, thread);
+		if (c->running)
+			return false;
+	}
+	if (!commit_is_clean_locked(inode)) {
+		if (*keep) /* it was refused just now */
+			return can_give_back_locked(inode, thread, keep);
+		commit_forget_locked(inode);
+	}
+	return true;
+}
+
+/* Of who has had it alone all is known, the time of reading, too; what others may change from now
+ * on is not. */
+static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+
+	if (keep)
+		inode_share_locked(inode, keep >= LEASE_SHARED);
+	else
+		inode_unlease_locked(inode);
+	if (keep == LEASE_SHARED)
+		inode->looked_ms = io_thread_now(thread);
+	/* Whoever asks for the size meanwhile tells the kernel. */
+	if (keep && keep < LEASE_SHARED)
+		cached_end_is_told_locked(inode);
+	lease_set_type_locked(inode, thread, keep);
+	l->closing = l->tried = false;
+}
+
+/* From here on it is as if that had been returned. A recall's number may be that of a grant whose
+ * answer is on its way (CREATE): its pin stays. */
+static struct rpc_returned give_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+	struct rpc_returned r = {
+		.ino = inode->ino, .number = max_u64(l->number, l->recalled), .keep = keep};
+
+	if (r.number > l->number)
+		lease_note(inode->fs, inode->ino);
+	if (!keep && inode_is_regular(inode)) {
+		l->pinned = is_open(inode);
+		l->unsure = false;
+		if (l->pinned)
+			r.pin = RETURN_PIN;
+		else if (r.number == l->number)
+			r.pin = RETURN_UNPIN;
+	}
+	lower_locked(inode, thread, keep);
+	l->returned = r.number;
+	l->recalled = 0;
+	l->evicted = false;
+	return r;
+}
+
+/* ---- by a RETURN ----------------------------------------------------------------------------- */
+
+/* What was told again by an answer that was made before. */
+static void forget_recall(struct inode_lease *l)
+{
+	if (l->recalled <= l->returned && lease_includes(l->keep, l->type))
+		l->recalled = 0;
+}
+
+static void given_back(struct inode *inode, struct io_thread *thread, enum lease_state state)
+{
+	pthread_mutex_lock(&inode->lock);
+	lease_state_end(&inode->lease, state);
+	forget_recall(&inode->lease);
+	lease_step_and_put(inode, thread);
+}
+
+static void returned(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct inode *inode = container_of(call, struct inode, lease.call);
+
+	if (rep->status && rep->status != -ESTALE)
+		log_error("inode %llu: the server refused to take a lease back: %s",
+			(unsigned long long)inode->ino, errno_text(rep->status));
+	given_back(inode, inode->lease.thread, LEASE_RETURNING);
+}
+
+void lease_put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_returned *returned)
+{
+	struct wire_out w;
+
+	wire_out_init(&w, tail, RPC_RETURNED_BYTES);
+	rpc_put_returned(&w, returned);
+	*ret = (struct rpc_return){
+		.kind = RETURN_LEASES,
+		.tail = {.data = tail, .len = RPC_RETURNED_BYTES},
+	};
+}
+
+void lease_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+{
+	struct inode_lease *l = &inode->lease;
+	struct rpc_returned r;
+
+	if (!can_give_back_locked(inode, thread, &keep))
+		return;
+	r = give_locked(inode, thread, keep);
+	l->call = (struct rpc_call){.done = returned};
+	l->call.req.op = RPC_RETURN;
+	lease_put_returned(&l->call.req.ret, l->tail, &r);
+	lease_send_locked(inode, thread, LEASE_RETURNING);
+}
+
+/* ---- with a batch ---------------------------------------------------------------------------- */
+
+bool lease_leave_locked(
+	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned)
+{
+	uint8_t keep;
+
+	if (renewal_is_running(&inode->fs->renewal) || !lease_is_to_leave(inode, &keep) ||
+		!can_give_back_locked(inode, thread, &keep))
+		return false;
+	*returned = give_locked(inode, thread, keep);
+	lease_state_begin(&inode->lease, LEASE_LEAVING);
+	return true;
+}
+
+void lease_left(struct inode *inode, struct io_thread *thread)
+{
+	given_back(inode, thread, LEASE_LEAVING);
+}
+
+void lease_evict(struct inode *inode, struct io_thread *thread)
+{
+	pthread_mutex_lock(&inode->lock);
+	inode->lease.evicted = true;
+	lease_step_locked(inode, thread);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+}
+
+/* ---- by a COMMIT ----------------------------------------------------------------------------- */
+
+/* Others are served by it, too. */
+uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
+{
+	struct inode_lease *l = &inode->lease;
+	uint8_t left = LEASE_NONE;
+
+	*keep = LEASE_NONE;
+	if (l->state != LEASE_IDLE)
+		return 0;
+	if (lease_is_recalled(l))
+		left = kept_of_recalled(inode);
+	else if (is_left_by_writers(inode))
+		left = LEASE_SHARED;
+	if (!left || left == l->type || lease_is_used_beyond(l, left) ||
+		cached_hinders_locked(inode, left))
+		return 0;
+	/* Others see then what was written, perhaps before who wrote it has his answer. */
+	if (!told_try_take_back_locked(inode) && left < LEASE_SHARED)
+		return 0;
+	lease_state_begin(l, LEASE_LOWERING);
+	l->lowered_to = *keep = left;
+	return l->number;
+}
+
+void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done)
+{
+	struct inode_lease *l = &inode->lease;
+
+	lease_state_end(l, LEASE_LOWERING);
+	l->closing = false;
+	if (!done)
+		return;
+	l->returned = max_u64(l->returned, inode->commit.call.req.commit.lease);
+	lower_locked(inode, thread, l->lowered_to);
+	forget_recall(l);
+}
+
+/* Only once, or what many write to that close it one after the other would be asked for again each
+ * time; and what is mapped may be written to all the same. */
+void lease_note_closing(struct inode *inode, struct handle *handle)
+{
+	pthread_mutex_lock(&inode->lock);
+	if (!commit_is_clean_locked(inode)) {
+		inode->lease.closing = !handle->flushed && inode->nwriters == 1 &&
+				       !cached_hinders_locked(inode, LEASE_SHARED);
+		handle->flushed = true;
+	}
+	pthread_mutex_unlock(&inode->lock);
+}

@@ -1,0 +1,347 @@
+#include "daemon/lock/lock_owner.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+
+struct lock_owner {
+	struct list link;      /* inode_locks.owners */
+	uint64_t number;       /* the server's name for it */
+	uint64_t kernel;       /* record locks: the kernel's */
+	struct handle *handle; /* by which it has locked last; NULL: that is closed */
+	uint8_t kind;
+	bool has;        /* or may have some */
+	bool freed;      /* all that it had, since it got some last */
+	unsigned nasked; /* answers to come that may give it one */
+};
+
+void inode_locks_init(struct inode_locks *locks)
+{
+	list_init(&locks->owners);
+	list_init(&locks->leaving);
+}
+
+void inode_locks_fini(struct inode_locks *locks)
+{
+	struct list *link;
+
+	while ((link = list_pop(&locks->owners)))
+		free(list_entry(link, struct lock_owner, link));
+}
+
+static struct lock_owner *owner_of(struct list *pos)
+{
+	return list_entry(pos, struct lock_owner, link);
+}
+
+/* ---- owners ---------------------------------------------------------------------------------- */
+
+static struct lock_owner *find_records_locked(const struct inode *inode, uint64_t kernel)
+{
+	list_for_each (pos, &inode->locks.owners) {
+		struct lock_owner *o = owner_of(pos);
+
+		if (o->kind == LOCK_KIND_POSIX && o->kernel == kernel)
+			return o;
+	}
+	return NULL;
+}
+
+static struct lock_owner *find_whole_locked(const struct inode *inode, const struct handle *handle)
+{
+	list_for_each (pos, &inode->locks.owners) {
+		struct lock_owner *o = owner_of(pos);
+
+		if (o->kind == LOCK_KIND_FLOCK && o->handle == handle)
+			return o;
+	}
+	return NULL;
+}
+
+static struct lock_owner *find_locked(const struct inode *inode, const struct request *req)
+{
+	return req->args.lock.kind == LOCK_KIND_FLOCK
+		       ? find_whole_locked(inode, handle_of(req))
+		       : find_records_locked(inode, req->args.lock_owner);
+}
+
+static struct lock_owner *make_locked(struct inode *inode, const struct request *req)
+{
+	struct lock_owner *o = calloc(1, sizeof(*o));
+
+	if (!o)
+		return NULL;
+	o->kernel = req->args.lock_owner;
+	o->kind = req->args.lock.kind;
+	/* The kernel's names are scrambled. */
+	o->number = locks_number(&inode->fs->locks) << LOCK_PROCESS_BITS;
+	if (o->kind == LOCK_KIND_POSIX)
+		o->number |= lock_process(o->kernel);
+	list_add_tail(&inode->locks.owners, &o->link);
+	return o;
+}
+
+static void forget_unused_locked(struct lock_owner *o)
+{
+	if (o->has || o->nasked)
+		return;
+	list_del(&o->link);
+	free(o);
+}
+
+int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_lock *lock)
+{
+	const struct request_args *args = &req->args;
+	bool may_get = req->op == OP_SETLK && args->lock.type != LOCK_FREE;
+	struct lock_owner *o;
+
+	*lock = (struct rpc_lock){
+		.ino = inode->ino,
+		.start = args->lock.start,
+		.end = args->lock.end,
+		.pid = args->lock.pid,
+		.kind = args->lock.kind,
+		.type = args->lock.type,
+	};
+	pthread_mutex_lock(&inode->lock);
+	o = find_locked(inode, req);
+	if (!o && may_get)
+		o = make_locked(inode, req);
+	if (o && may_get) {
+		o->handle = handle_of(req);
+		o->nasked++;
+	}
+	if (o)
+		lock->owner = o->number;
+	pthread_mutex_unlock(&inode->lock);
+	return o || !may_get ? 0 : -ENOLCK;
+}
+
+void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
+{
+	pthread_mutex_lock(&inode->lock);
+	list_for_each_safe (pos, &inode->locks.owners) {
+		struct lock_owner *o = owner_of(pos);
+
+		if (o->number != number)
+			continue;
+		o->nasked--;
+		o->has |= got;
+		o->freed &= !got;
+		forget_unused_locked(o);
+	}
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
+{
+	if (lock->start || lock->end < INT64_MAX)
+		return;
+	pthread_mutex_lock(&inode->lock);
+	list_for_each (pos, &inode->locks.owners)
+		if (owner_of(pos)->number == lock->owner)
+			owner_of(pos)->freed = true;
+	pthread_mutex_unlock(&inode->lock);
+}
+
+bool lock_owners_forget_locked(struct inode *inode)
+{
+	struct list *link;
+	bool any = false;
+
+	while ((link = list_pop(&inode->locks.owners))) {
+		struct lock_owner *o = owner_of(link);
+
+		if (o->has && !o->freed && o->handle) {
+			atomic_store(&o->handle->unlocked, true);
+			any = true;
+		}
+		free(o);
+	}
+	return any;
+}
+
+/* ---- what is leaving ------------------------------------------------------------------------- */
+
+static void leaving_begin_locked(struct inode *inode, struct lock_leaving *leaving)
+{
+	inode_ref(inode);
+	list_init(&leaving->waiters);
+	list_add_tail(&inode->locks.leaving, &leaving->link);
+}
+
+void lock_leaving_begin(struct inode *inode, struct lock_leaving *leaving)
+{
+	pthread_mutex_lock(&inode->lock);
+	leaving_begin_locked(inode, leaving);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+/* Who waits for it waits on for what began before it. */
+void lock_leaving_end(struct inode *inode, struct lock_leaving *leaving)
+{
+	struct list *before;
+
+	pthread_mutex_lock(&inode->lock);
+	before = leaving->link.prev;
+	if (before == &inode->locks.leaving)
+		waiters_wake(&leaving->waiters, 0);
+	else
+		list_splice_tail(
+			&list_entry(before, struct lock_leaving, link)->waiters, &leaving->waiters);
+	list_del(&leaving->link);
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+}
+
+static void wait_locked(
+	struct request *req, struct inode *inode, void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	waiter_init(&op->waiter, req, then);
+	op->wait = OP_AT_INODE;
+	op->at_inode = inode;
+	list_add_tail(&list_entry(inode->locks.leaving.prev, struct lock_leaving, link)->waiters,
+		&op->waiter.link);
+}
+
+bool lock_leaving_wait(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct inode *inode = op_of(req)->inode;
+	bool none;
+
+	pthread_mutex_lock(&inode->lock);
+	none = list_empty(&inode->locks.leaving);
+	if (!none)
+		wait_locked(req, inode, then);
+	pthread_mutex_unlock(&inode->lock);
+	return none;
+}
+
+/* ---- giving up ------------------------------------------------------------------------------- */
+
+/* Goes on by itself, whatever becomes of the one who waits for it. */
+struct release {
+	struct rpc_call call;
+	struct inode *inode;
+	struct lock_leaving leaving;
+};
+
+static void released(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct release *r = container_of(call, struct release, call);
+
+	if (rep->status && rep->status != -ESTALE)
+		log_error("inode %llu: the server refused to take a lock back: %s",
+			(unsigned long long)call->req.lock.ino, errno_text(rep->status));
+	lock_leaving_end(r->inode, &r->leaving);
+	free(r);
+}
+
+/* To be sent by release_start(). NULL: no memory. */
+static struct release *release_new_locked(struct inode *inode, const struct rpc_lock *lock)
+{
+	struct release *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		log_error("inode %llu: no memory to give a lock back",
+			(unsigned long long)inode->ino);
+		return NULL;
+	}
+	r->inode = inode;
+	list_init(&r->call.link);
+	r->call.done = released;
+	r->call.nested = true;
+	r->call.req.op = RPC_LOCK;
+	r->call.req.lock = *lock;
+	r->call.req.lock.type = LOCK_FREE;
+	leaving_begin_locked(inode, &r->leaving);
+	return r;
+}
+
+static void release_start(struct io_thread *thread, struct release *r)
+{
+	if (r)
+		rpc_start(thread, &r->call);
+}
+
+void lock_give_up(const struct request *req, struct inode *inode, const struct rpc_lock *lock)
+{
+	struct release *r;
+
+	pthread_mutex_lock(&inode->lock);
+	r = release_new_locked(inode, lock);
+	pthread_mutex_unlock(&inode->lock);
+	release_start(req->thread, r);
+}
+
+/* All that the owner has. NULL: that is nothing, or there is no memory, and he is remembered. */
+static struct release *release_all_locked(struct inode *inode, struct lock_owner *o)
+{
+	struct rpc_lock all = {
+		.ino = inode->ino, .owner = o->number, .end = LOCK_END_MAX, .kind = o->kind};
+	struct release *r = o->has ? release_new_locked(inode, &all) : NULL;
+
+	if (r) {
+		o->has = false;
+		forget_unused_locked(o);
+	}
+	return r;
+}
+
+bool lock_flush(struct request *req, void (*then)(struct request *req, int status))
+{
+	struct inode *inode = op_of(req)->inode;
+	struct release *r = NULL;
+	struct lock_owner *o;
+
+	if (!inode->fs->options.sharing)
+		return true;
+	pthread_mutex_lock(&inode->lock);
+	o = find_records_locked(inode, req->args.lock_owner);
+	if (o)
+		r = release_all_locked(inode, o);
+	if (r)
+		wait_locked(req, inode, then);
+	pthread_mutex_unlock(&inode->lock);
+	release_start(req->thread, r);
+	return !r;
+}
+
+/* Who still asks, and was told that it failed, has closed it as well. */
+static struct release *close_next_locked(struct inode *inode, const struct handle *handle)
+{
+	list_for_each_safe (pos, &inode->locks.owners) {
+		struct lock_owner *o = owner_of(pos);
+		struct release *r;
+
+		if (o->handle != handle)
+			continue;
+		o->handle = NULL;
+		r = release_all_locked(inode, o);
+		if (r)
+			return r;
+	}
+	return NULL;
+}
+
+void lock_handle_closed(struct request *req, struct inode *inode, const struct handle *handle)
+{
+	struct release *r;
+
+	/* Others have the kernel's locks. */
+	if (!inode->fs->options.sharing)
+		return;
+	do {
+		pthread_mutex_lock(&inode->lock);
+		r = close_next_locked(inode, handle);
+		pthread_mutex_unlock(&inode->lock);
+		release_start(req->thread, r);
+	} while (r);
+}

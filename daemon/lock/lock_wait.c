@@ -1,0 +1,318 @@
+#include "daemon/lock/lock_wait.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/base/util.h"
+#include "daemon/request/caller.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/request/io_thread_private.h"
+#include "daemon/op/op.h"
+
+struct lock_wait {
+	struct list link; /* locks.waits */
+	struct list own;  /* fs_thread.lock_waits */
+	struct io_thread *thread;
+	struct inode *inode; /* referenced */
+	uint64_t unique;
+	uint32_t pid; /* of the caller */
+	struct rpc_lock lock;
+	struct rpc_call call;
+	bool busy;  /* the call is on its way: a LOCK, or the withdrawal */
+	bool known; /* to the server */
+	bool withdrawn;
+	bool replied;
+	struct lock_leaving leaving; /* from when he was told of an error, and it goes on */
+	int error; /* what its caller is to be told, if he does not get the lock; 0: he waits */
+	/* Under locks.lock. */
+	bool again; /* told to come */
+	bool called;
+	bool over;
+	struct thread_call wake;
+};
+
+void locks_init(struct locks *locks)
+{
+	*locks = (struct locks){0};
+	pthread_mutex_init(&locks->lock, NULL);
+	list_init(&locks->waits);
+}
+
+void locks_fini(struct locks *locks)
+{
+	struct list *link;
+
+	while ((link = list_pop(&locks->waits)))
+		free(list_entry(link, struct lock_wait, link));
+	pthread_mutex_destroy(&locks->lock);
+}
+
+uint64_t locks_number(struct locks *locks)
+{
+	return __atomic_add_fetch(&locks->number, 1, __ATOMIC_RELAXED);
+}
+
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+static struct locks *locks_of(const struct lock_wait *w)
+{
+	return &w->thread->fs->locks;
+}
+
+/* got: it was granted, and he is told so. */
+static void tell(struct lock_wait *w, int status, bool got)
+{
+	lock_owner_answered(w->inode, w->lock.owner, got);
+	if (status == -ESTALE && renewal_is_running(&w->thread->fs->renewal))
+		status = -EIO;
+	fuse_reply_status(w->thread, w->unique, status);
+	w->replied = true;
+}
+
+static void wait_delete(struct lock_wait *w)
+{
+	struct locks *locks = locks_of(w);
+
+	list_del(&w->own);
+	inode_put(w->inode);
+	pthread_mutex_lock(&locks->lock);
+	list_del(&w->link);
+	w->over = w->called;
+	pthread_mutex_unlock(&locks->lock);
+	if (!w->over)
+		free(w);
+}
+
+static bool take_again(struct lock_wait *w)
+{
+	struct locks *locks = locks_of(w);
+	bool again;
+
+	pthread_mutex_lock(&locks->lock);
+	again = w->again;
+	w->again = false;
+	pthread_mutex_unlock(&locks->lock);
+	return again;
+}
+
+static void start(struct lock_wait *w, const struct rpc_lock *lock,
+	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
+{
+	w->busy = true;
+	w->call = (struct rpc_call){.done = done, .nested = true};
+	list_init(&w->call.link);
+	w->call.req.op = RPC_LOCK;
+	w->call.req.lock = *lock;
+	rpc_start(w->thread, &w->call);
+}
+
+/* He was told before. */
+static void left(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct lock_wait *w = container_of(call, struct lock_wait, call);
+
+	lock_leaving_end(w->inode, &w->leaving);
+	wait_delete(w);
+}
+
+static void end(struct lock_wait *w, int status)
+{
+	struct rpc_lock lock = w->lock;
+
+	if (!w->replied) {
+		tell(w, status, !status);
+		wait_delete(w);
+	} else if (status) {
+		left(&w->call, NULL);
+	} else {
+		lock.type = LOCK_FREE;
+		lock.wait = 0;
+		start(w, &lock, left);
+	}
+}
+
+static void taken_back(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct lock_wait *w = container_of(call, struct lock_wait, call);
+
+	end(w, w->error);
+}
+
+static void withdraw(struct lock_wait *w)
+{
+	struct rpc_lock lock = w->lock;
+
+	w->withdrawn = true;
+	lock.type = LOCK_FREE;
+	start(w, &lock, taken_back);
+}
+
+static void answered(struct rpc_call *call, const struct rpc_reply *rep);
+
+static void ask(struct lock_wait *w)
+{
+	take_again(w);
+	start(w, &w->lock, answered);
+}
+
+static void answered(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct lock_wait *w = container_of(call, struct lock_wait, call);
+
+	w->busy = false;
+	if (rep->status != -EINPROGRESS) {
+		end(w, rep->status);
+		return;
+	}
+	w->known = true;
+	if (w->error)
+		withdraw(w);
+	else if (take_again(w))
+		ask(w);
+}
+
+static void woken(struct thread_call *call)
+{
+	struct lock_wait *w = container_of(call, struct lock_wait, wake);
+	struct locks *locks = locks_of(w);
+	bool over;
+
+	pthread_mutex_lock(&locks->lock);
+	w->called = false;
+	over = w->over;
+	pthread_mutex_unlock(&locks->lock);
+	if (over)
+		free(w);
+	else if (!w->busy)
+		ask(w);
+}
+
+static void wake_locked(struct lock_wait *w)
+{
+	w->again = true;
+	if (w->called)
+		return;
+	w->called = true;
+	io_thread_call(w->thread, &w->wake);
+}
+
+void lock_look_again(struct io_thread *thread, uint64_t number)
+{
+	struct locks *locks = &thread->fs->locks;
+
+	pthread_mutex_lock(&locks->lock);
+	list_for_each (pos, &locks->waits) {
+		struct lock_wait *w = list_entry(pos, struct lock_wait, link);
+
+		if (w->lock.wait == number)
+			wake_locked(w);
+	}
+	pthread_mutex_unlock(&locks->lock);
+}
+
+void lock_look_at_all(struct io_thread *thread)
+{
+	struct locks *locks = &thread->fs->locks;
+
+	pthread_mutex_lock(&locks->lock);
+	list_for_each (pos, &fs_thread_of(thread)->lock_waits)
+		wake_locked(list_entry(pos, struct lock_wait, own));
+	pthread_mutex_unlock(&locks->lock);
+}
+
+static struct lock_wait *wait_new(const struct request *req)
+{
+	struct locks *locks = &req->thread->fs->locks;
+	struct lock_wait *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->inode = op_inode_of(req);
+	if (lock_owner_asks(req, w->inode, &w->lock)) {
+		inode_put(w->inode);
+		free(w);
+		return NULL;
+	}
+	w->thread = req->thread;
+	w->unique = req->unique;
+	w->pid = req->pid;
+	w->lock.wait = locks_number(locks);
+	w->error = req->interrupted ? -EINTR : 0;
+	w->wake.run = woken;
+	list_init(&w->wake.link);
+	list_add_tail(&fs_thread_of(w->thread)->lock_waits, &w->own);
+	pthread_mutex_lock(&locks->lock);
+	list_add_tail(&locks->waits, &w->link);
+	pthread_mutex_unlock(&locks->lock);
+	return w;
+}
+
+void lock_wait_begin(struct request *req)
+{
+	struct lock_wait *w = wait_new(req);
+
+	if (!w) {
+		reply_error(req, -ENOLCK);
+		return;
+	}
+	request_end(req);
+	ask(w);
+}
+
+/* ---- giving up a wait ------------------------------------------------------------------------ */
+
+/* A LOCK that is on its way may get the caller the lock, so its answer is waited for. With the
+ * server away a caller waits for it only while it is seen to live. */
+static void give_up(struct lock_wait *w, int error)
+{
+	bool away = remote_disconnected(w->thread);
+
+	if (!w->error)
+		w->error = error;
+	if (w->busy && !w->withdrawn && rpc_cancel(w->thread, &w->call)) {
+		w->busy = false;
+		if (!w->known) {
+			end(w, w->error);
+			return;
+		}
+	}
+	if (!w->busy)
+		withdraw(w);
+	if (away && !w->replied &&
+		(w->withdrawn || error == -EIO || caller_state(w->pid) != CALLER_LIVES)) {
+		lock_leaving_begin(w->inode, &w->leaving);
+		tell(w, w->error, false);
+	}
+}
+
+bool lock_interrupt(struct io_thread *thread, uint64_t unique)
+{
+	list_for_each (pos, &fs_thread_of(thread)->lock_waits) {
+		struct lock_wait *w = list_entry(pos, struct lock_wait, own);
+
+		if (w->unique == unique && !w->replied) {
+			give_up(w, -EINTR);
+			return true;
+		}
+	}
+	return false;
+}
+
+void lock_tick(struct io_thread *thread)
+{
+	bool lost = session_lost(thread->fs->session), gives_up = remote_gives_up(thread);
+	bool ended = renewal_is_running(&thread->fs->renewal);
+
+	list_for_each_safe (pos, &fs_thread_of(thread)->lock_waits) {
+		struct lock_wait *w = list_entry(pos, struct lock_wait, own);
+
+		if (w->replied)
+			continue;
+		if ((lost || ended) && !w->busy)
+			end(w, -ESTALE);
+		else if (gives_up)
+			give_up(w, -EIO);
+		else if (w->error)
+			give_up(w, w->error);
+	}
+}

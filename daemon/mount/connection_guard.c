@@ -1,0 +1,204 @@
+/* The thread that makes the child is started by survivor_start() and ended by survivor_stop(). */
+#include "daemon/mount/connection_guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/util.h"
+
+/* Nobody else sends it. */
+enum { DEATH_SIGNAL = SIGUSR1 };
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+/* The kernel's files by which connections are controlled, mounted for us alone. */
+static int mount_controls(void)
+{
+	autoclose int config = fsopen("fusectl", FSOPEN_CLOEXEC);
+	int fd;
+
+	if (config < 0 || fsconfig(config, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -errno;
+	fd = fsmount(config, FSMOUNT_CLOEXEC, 0);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_abort_at(int controls, unsigned connection)
+{
+	char path[32];
+	int fd;
+
+	snprintf(path, sizeof(path), "%u/abort", connection);
+	fd = openat(controls, path, O_WRONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Mostly they are mounted already, and then root's privilege isn't needed. */
+static int open_abort(unsigned connection)
+{
+	autoclose int mounted =
+		open("/sys/fs/fuse/connections", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	autoclose int own = -1;
+	int fd = mounted < 0 ? -errno : open_abort_at(mounted, connection);
+
+	if (fd != -ENOENT)
+		return fd;
+	own = mount_controls();
+	return own < 0 ? own : open_abort_at(own, connection);
+}
+
+/* What the daemon's caller gave it may not stay open for longer than the daemon does, nor its
+ * directory be kept. Its group may be killed as a whole. */
+static void leave(int fd)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int i = 0; null >= 0 && i <= STDERR_FILENO; i++)
+		dup2(null, i);
+	if (fd > STDERR_FILENO + 1)
+		close_range(STDERR_FILENO + 1, (unsigned)fd - 1, 0);
+	close_range((unsigned)fd + 1, ~0U, 0);
+	if (chdir("/") < 0)
+		_exit(1);
+	setsid();
+	prctl(PR_SET_NAME, "rmemfs-survivor");
+}
+
+/* What ends the daemon in order is for the daemon alone. */
+static int catch_death(void)
+{
+	sigset_t all, death;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	sigemptyset(&death);
+	sigaddset(&death, DEATH_SIGNAL);
+	if (prctl(PR_SET_PDEATHSIG, DEATH_SIGNAL) < 0)
+		return -errno;
+	return signalfd(-1, &death, SFD_CLOEXEC);
+}
+
+/* It says who was it that died. */
+static bool has_died(int signals, pid_t daemon)
+{
+	struct signalfd_siginfo info;
+
+	return read(signals, &info, sizeof(info)) == (ssize_t)sizeof(info) &&
+	       (pid_t)info.ssi_pid == daemon;
+}
+
+/* False: nobody is there to ask. */
+static bool obey(int fd, int *abort)
+{
+	unsigned connection;
+	int err;
+
+	if (recv(fd, &connection, sizeof(connection), 0) != (ssize_t)sizeof(connection))
+		return false;
+	*abort = open_abort(connection);
+	err = *abort < 0 ? *abort : 0;
+	return send(fd, &err, sizeof(err), MSG_NOSIGNAL) == (ssize_t)sizeof(err);
+}
+
+/* While a thread of the daemon is left its end of the socket is open: only the signal tells. */
+_Noreturn static void outlive(int fd, pid_t daemon)
+{
+	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
+	int abort = -1;
+
+	leave(fd);
+	fds[0].fd = catch_death();
+	fds[1].fd = fd;
+	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {
+		if (fds[0].revents && has_died(fds[0].fd, daemon))
+			break;
+		if (fds[1].revents && !obey(fd, &abort))
+			break;
+	}
+	if (abort >= 0 && write(abort, "1", 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+/* ---- the daemon ------------------------------------------------------------------------------ */
+
+static void *make(void *arg)
+{
+	struct survivor *s = arg;
+	pid_t daemon = getpid();
+
+	s->child = fork();
+	if (!s->child)
+		outlive(s->its_fd, daemon);
+	if (s->child < 0)
+		s->child = -errno;
+	sem_post(&s->made);
+	while (sem_wait(&s->end) < 0)
+		continue;
+	return NULL;
+}
+
+static void close_both(struct survivor *s)
+{
+	close(s->fd);
+	close(s->its_fd);
+	s->fd = s->its_fd = -1;
+}
+
+int survivor_start(struct survivor *s)
+{
+	int fds[2], r;
+
+	*s = (struct survivor){.fd = -1, .its_fd = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+		return s->child = -errno;
+	s->fd = fds[0];
+	s->its_fd = fds[1];
+	sem_init(&s->made, 0, 0);
+	sem_init(&s->end, 0, 0);
+	r = pthread_create(&s->maker, NULL, make, s);
+	if (r) {
+		close_both(s);
+		return s->child = -r;
+	}
+	while (sem_wait(&s->made) < 0)
+		continue;
+	close(steal_fd(&s->its_fd));
+	return s->child < 0 ? s->child : 0;
+}
+
+int survivor_watch(struct survivor *s, unsigned connection)
+{
+	int err;
+
+	if (s->child < 0)
+		return s->child;
+	if (send(s->fd, &connection, sizeof(connection), MSG_NOSIGNAL) < 0)
+		return -errno;
+	/* It may have been killed. */
+	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;
+}
+
+void survivor_stop(struct survivor *s)
+{
+	if (s->fd < 0)
+		return;
+	close_both(s);
+	if (s->child > 0)
+		waitpid(s->child, NULL, 0);
+	sem_post(&s->end);
+	pthread_join(s->maker, NULL);
+	sem_destroy(&s->made);
+	sem_destroy(&s->end);
+}

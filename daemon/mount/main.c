@@ -1,0 +1,458 @@
+/* main.c - rmemfs: parse, build, run, unwind.
+ *
+ * main starts the I/O threads (io_threads.c) and waits for their end, or for a signal, which
+ * unmounts. The threads end when the mount is gone. A child (survivor.h) is there in case that the
+ * process is killed.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/mount/background.h"
+#include "daemon/serve/fs.h"
+#include "daemon/fuse/port.h"
+#include "daemon/serve/threads.h"
+#include "daemon/mount/cpu_latency.h"
+#include "daemon/mount/exit_status.h"
+#include "daemon/mount/mountpoint.h"
+#include "daemon/mount/options.h"
+#include "daemon/mount/connection_guard.h"
+
+enum {
+	WHY_BYTES = 1000, /* and a line of background.c's */
+	RESOLVE_AGAIN_MS = 500,
+	UNMOUNT_GRACE_MS = 100, /* for the kernel to end the connection, unless files are open */
+};
+
+struct daemon {
+	struct fs_options fs_options;
+	struct fs *fs;
+	struct io_threads *threads;
+	struct fuse_port *port;
+	struct survivor survivor;
+	sigset_t signals;
+	int signal_fd;
+	int report;     /* -1: in the foreground */
+	int latency_fd; /* -1: not held */
+	bool told_waiting, told_stopping;
+	char why[WHY_BYTES];
+};
+
+/* ---- building -------------------------------------------------------------------------------- */
+
+static void set_fs_options(struct fs_options *fs, const struct options *options)
+{
+	const struct client_config *config = &options->config;
+
+	fs->source = options->source;
+	fs->auto_transport = config->transport == TRANSPORT_AUTO;
+	if (!fs->auto_transport)
+		fs->transport = (enum transport_kind)config->transport;
+	fs->port = (unsigned)config->port;
+	fs->read_only = options->read_only;
+	fs->sharing = config->share;
+	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
+	fs->ack = (enum ack_mode)config->ack;
+	fs->access = options->access;
+	fs->nodiratime = options->nodiratime;
+	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
+	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
+	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
+	fs->interrupt_wait_ms = (unsigned)config->interrupt_wait * 1000;
+	fs->debug_io = config->debug_io;
+	fs->io_threads = (unsigned)config->io_threads;
+	fs->buffers = (unsigned)config->buffers;
+	fs->merge_pages = (unsigned)config->merge_pages;
+	/* Nobody else is to know it: a peer that names it and the owner ends the session. */
+	if (getrandom(&fs->instance, sizeof(fs->instance), 0) != sizeof(fs->instance))
+		fs->instance = (uint64_t)realtime_ns();
+}
+
+/* Registered memory counts against it. */
+static void raise_memlock_limit(void)
+{
+	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
+
+	if (setrlimit(RLIMIT_MEMLOCK, &limit) == 0 || getrlimit(RLIMIT_MEMLOCK, &limit) < 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+}
+
+/* All threads inherit the mask, so that signals come by the descriptor alone. */
+static int catch_signals(struct daemon *d)
+{
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&d->signals);
+	sigaddset(&d->signals, SIGTERM);
+	sigaddset(&d->signals, SIGINT);
+	sigaddset(&d->signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+	d->signal_fd = signalfd(-1, &d->signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signal_fd < 0) {
+		snprintf(d->why, sizeof(d->why), "cannot wait for signals: %s", errno_text(errno));
+		return -errno;
+	}
+	return 0;
+}
+
+/* Nothing is mounted yet: a signal may simply end the process. */
+static int connect_session(struct daemon *d)
+{
+	int err;
+
+	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
+	err = fs_connect(d->fs, d->why, sizeof(d->why));
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+	return err;
+}
+
+/* Flags that libfuse does not know. Those about access times do nothing in the kernel: they are
+ * there to be seen, and to come back with mount -o remount. */
+static int set_flags(struct daemon *d, const struct options *options)
+{
+	unsigned long flags = options_flags(options);
+	bool to_be_seen = flags & (MS_STRICTATIME | MS_NODIRATIME);
+
+	if (!options->nosymfollow && (!to_be_seen || geteuid() != 0))
+		return 0;
+	return mountpoint_set_flags(d->fs_options.mountpoint, flags, d->why, sizeof(d->why));
+}
+
+/* Without it all is well, as long as nobody kills the daemon. */
+static void watch(struct daemon *d)
+{
+	unsigned connection;
+	int err = mountpoint_connection(d->fs_options.mountpoint, &connection);
+
+	if (!err)
+		err = survivor_watch(&d->survivor, connection);
+	if (err)
+		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
+			 "connection cannot be aborted: %s",
+			d->fs_options.mountpoint, errno_text(err));
+}
+
+/* The CPUs may, again. */
+static void let_sleep(struct daemon *d)
+{
+	if (d->latency_fd >= 0)
+		close(d->latency_fd);
+	d->latency_fd = -1;
+}
+
+/* None of it needs an answer from us. */
+static int finish_mount(struct daemon *d, const struct options *options)
+{
+	int err = set_flags(d, options);
+
+	if (err)
+		return err;
+	mountpoint_set_readahead(
+		d->fs_options.mountpoint, (unsigned)(options->config.readahead >> 10));
+	if (options->config.low_latency)
+		d->latency_fd = latency_hold();
+	watch(d);
+	return 0;
+}
+
+/* Who gets an answer from the mount finds it as it will be: nobody is answered before it is. */
+static int mount_and_start(struct daemon *d, const struct options *options)
+{
+	struct fs_features features;
+	int err;
+
+	err = fuse_port_mount(options->source_text, d->fs_options.mountpoint,
+		options->mount_options, &d->port, d->why, sizeof(d->why));
+	if (err)
+		return err;
+	err = fuse_port_init(d->port, d->fs_options.cache, d->fs_options.sharing, &features, d->why,
+		sizeof(d->why));
+	if (err)
+		goto err_mounted;
+	fs_set_features(d->fs, &features);
+	err = finish_mount(d, options);
+	if (err)
+		goto err_mounted;
+	err = io_threads_start(d->threads, d->port, d->why, sizeof(d->why));
+	if (err)
+		goto err_started;
+	return 0;
+
+err_started:
+	io_threads_stop(d->threads);
+	io_threads_join(d->threads);
+err_mounted:
+	let_sleep(d);
+	fuse_port_unmount(d->port);
+	return err;
+}
+
+/* From the server's address to the mount. */
+static int build(struct daemon *d, const struct options *options)
+{
+	const struct client_config *config = &options->config;
+	const struct spinning spinning = {
+		(unsigned)config->spin_us, (unsigned)config->spin_readers};
+	int err;
+
+	err = fs_open(&d->fs_options, &d->fs, d->why, sizeof(d->why));
+	if (err)
+		return err;
+	err = io_threads_new(
+		(unsigned)config->io_threads, (unsigned)config->buffers, &spinning, &d->threads);
+	if (err) {
+		snprintf(d->why, sizeof(d->why), "cannot set up the I/O threads: %s",
+			errno_text(err));
+		fs_close(d->fs);
+		return err;
+	}
+	err = io_threads_attach(d->threads, d->fs, d->why, sizeof(d->why));
+	if (err)
+		goto err_threads;
+	err = connect_session(d);
+	if (err)
+		goto err_attached;
+	err = mount_and_start(d, options);
+	if (err)
+		goto err_connected;
+	return 0;
+
+err_connected:
+	/* Or the export would be taken until the server notices. */
+	fs_disconnect(d->fs);
+err_attached:
+	io_threads_detach(d->threads);
+err_threads:
+	fs_close(d->fs);
+	io_threads_delete(d->threads);
+	if (d->port)
+		fuse_port_delete(steal_ptr(&d->port));
+	return err;
+}
+
+/* The server's name can't be resolved now. Nothing is mounted yet: a signal may end the process. */
+static void wait_for_name(struct daemon *d)
+{
+	if (!d->told_waiting)
+		log_notice("%s; trying for %u s", d->why, d->fs_options.connect_timeout_ms / 1000);
+	d->told_waiting = true;
+	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
+	poll(NULL, 0, RESOLVE_AGAIN_MS);
+	sigprocmask(SIG_BLOCK, &d->signals, NULL);
+}
+
+static bool may_try_again(const struct daemon *d, int err)
+{
+	return (err == -ERESTART || err == -EAGAIN) && now_ms() < d->fs_options.connect_until_ms;
+}
+
+static int start(struct daemon *d, const struct options *options)
+{
+	int err = catch_signals(d);
+
+	if (err)
+		return err;
+	raise_memlock_limit();
+	survivor_start(&d->survivor);
+	/* Again, too, where another transport has come to lead to the server. */
+	d->fs_options.connect_until_ms = now_ms() + d->fs_options.connect_timeout_ms;
+	while (may_try_again(d, err = build(d, options)))
+		if (err == -EAGAIN)
+			wait_for_name(d);
+	if (err) {
+		survivor_stop(&d->survivor);
+		close(d->signal_fd);
+	}
+	return err;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void tell_ready(struct daemon *d, const struct options *options)
+{
+	/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
+	if (d->report >= 0)
+		background_leave(!options->helper);
+	log_info("%s is mounted on %s over %s", options->source_text, d->fs_options.mountpoint,
+		fs_server(d->fs));
+	/* The one who waits there is told by the exit status alone. */
+	if (d->report >= 0)
+		background_ready(d->report);
+	else
+		sd_notify(0, "READY=1");
+}
+
+/* Once, at the first sign of the end. */
+static void tell_stopping(struct daemon *d)
+{
+	if (!d->told_stopping)
+		sd_notify(0, "STOPPING=1");
+	d->told_stopping = true;
+}
+
+static void unmount(struct daemon *d)
+{
+	struct signalfd_siginfo info;
+	ssize_t n = read(d->signal_fd, &info, sizeof(info));
+
+	if (n != (ssize_t)sizeof(info))
+		return;
+	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.mountpoint);
+	tell_stopping(d);
+	fuse_port_unmount(d->port);
+	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
+	io_threads_stop(d->threads);
+}
+
+static void wait_for_end(struct daemon *d)
+{
+	struct pollfd fds[2] = {
+		{.fd = io_threads_ended_fd(d->threads), .events = POLLIN},
+		{.fd = d->signal_fd, .events = POLLIN},
+	};
+
+	while (!(fds[0].revents & POLLIN)) {
+		if (poll(fds, 2, -1) < 0)
+			continue;
+		if (fds[1].revents & POLLIN)
+			unmount(d);
+	}
+}
+
+static void finish(struct daemon *d)
+{
+	tell_stopping(d);
+	io_threads_join(d->threads);
+	fs_stop_telling(d->fs, d->port);
+	io_threads_detach(d->threads);
+	fs_close(d->fs);
+	io_threads_delete(d->threads);
+	fuse_port_delete(d->port);
+	survivor_stop(&d->survivor);
+	close(d->signal_fd);
+	let_sleep(d);
+	log_info("%s is unmounted", d->fs_options.mountpoint);
+}
+
+/* Whether it may be another time: no server, or others at it. */
+static bool may_succeed_later(int err)
+{
+	switch (err) {
+	case -EAGAIN:
+	case -EBUSY:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -ENETUNREACH:
+	case -ENODEV:
+	case -ERESTART:
+	case -ETIMEDOUT:
+	case -EUSERS:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int run(struct daemon *d, const struct options *options)
+{
+	int err = start(d, options);
+
+	if (err) {
+		if (d->report >= 0)
+			background_failed(d->report, d->why);
+		else
+			log_complaint("rmemfs", d->why);
+		return may_succeed_later(err) ? MOUNT_AGAIN : MOUNT_FAILED;
+	}
+	tell_ready(d, options);
+	wait_for_end(d);
+	finish(d);
+	return MOUNT_DONE;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+static int enter_namespace(struct daemon *d, const struct options *options)
+{
+	if (!options->mount_namespace)
+		return 0;
+	return mountpoint_enter_namespace(options->mount_namespace, d->why, sizeof(d->why));
+}
+
+static int find_place(struct daemon *d, const struct options *options)
+{
+	if (!options->fake)
+		mountpoint_drop_dead(options->mountpoint_text);
+	return mountpoint_resolve(options->mountpoint_text, d->fs_options.mountpoint,
+		sizeof(d->fs_options.mountpoint), d->why, sizeof(d->why));
+}
+
+static int remount(struct daemon *d, const struct options *options)
+{
+	if (options->fake)
+		return 0;
+	return mountpoint_remount(options->mountpoint_text, options_flags(options),
+		options_kept_flags(options), d->why, sizeof(d->why));
+}
+
+static int run_options(struct options *options)
+{
+	struct daemon d = {.report = -1, .latency_fd = -1};
+	int err;
+
+	log_init("rmemfs", options->config.log_level);
+	err = enter_namespace(&d, options);
+	if (!err)
+		err = options->remount ? remount(&d, options) : find_place(&d, options);
+	if (err) {
+		log_complaint("rmemfs", d.why);
+		return MOUNT_FAILED;
+	}
+	if (options->fake || options->remount)
+		return MOUNT_DONE;
+	set_fs_options(&d.fs_options, options);
+	if (!options->foreground) {
+		d.report = background_fork();
+		if (d.report < 0) {
+			snprintf(d.why, sizeof(d.why), "cannot fork: %s", errno_text(d.report));
+			log_complaint("rmemfs", d.why);
+			return MOUNT_SYSTEM;
+		}
+	}
+	return run(&d, options);
+}
+
+int main(int argc, char **argv)
+{
+	struct options options;
+	char why[WHY_BYTES] = "out of memory";
+	int status = MOUNT_DONE, err;
+
+	background_hold_standard_fds();
+	err = options_parse(argc, argv, CLIENT_CONFIG_PATH, &options, why, sizeof(why));
+	if (err) {
+		log_complaint("rmemfs", why);
+		status = err == -ENOMEM ? MOUNT_SYSTEM : MOUNT_USAGE;
+	} else if (options.help) {
+		fputs(options_help, stdout);
+	} else if (options.version) {
+		puts("rmemfs " RMEMFS_VERSION);
+	} else {
+		status = run_options(&options);
+	}
+	options_fini(&options);
+	return status;
+}

@@ -1,0 +1,344 @@
+#include "daemon/mount/mountpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/barrier/remount.h"
+
+/* A line of /proc/self/mountinfo, as far as we need it. */
+struct mount {
+	char *dev; /* "0:42" */
+	char *dir;
+	char *type;
+	char *source;
+	unsigned long flags;  /* MS_NOSUID and MS_NODEV, of this mount */
+	bool read_only, sync; /* the filesystem itself, whatever this mount of it is */
+};
+
+/* Blanks, tabs, newlines and backslashes are written as \ooo. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (const char *from = text; *from; to++) {
+		unsigned octal;
+
+		if (from[0] == '\\' && sscanf(from + 1, "%3o", &octal) == 1) {
+			*to = (char)octal;
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+static bool has_option(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; at; at = strchr(at, ',')) {
+		at += *at == ',';
+		if (strncmp(at, name, len) == 0 && strchr(",\n", at[len]))
+			return true;
+	}
+	return false;
+}
+
+/* "36 35 0:42 / /mnt rw,noatime master:1 - fuse.rmemfs host:/export rw" */
+static bool parse_mount(char *line, struct mount *mount)
+{
+	char *tail = strstr(line, " - ");
+	char *fields[6], *save;
+
+	if (!tail)
+		return false;
+	*tail = '\0';
+	for (size_t i = 0; i < ARRAY_SIZE(fields); i++) {
+		fields[i] = strtok_r(i ? NULL : line, " ", &save);
+		if (!fields[i])
+			return false;
+	}
+	mount->dev = fields[2];
+	mount->dir = fields[4];
+	mount->flags = (has_option(fields[5], "nosuid") ? MS_NOSUID : 0) |
+		       (has_option(fields[5], "nodev") ? MS_NODEV : 0);
+	mount->type = strtok_r(tail + 3, " ", &save);
+	mount->source = mount->type ? strtok_r(NULL, " ", &save) : NULL;
+	fields[0] = mount->source ? strtok_r(NULL, " ", &save) : NULL;
+	if (!fields[0])
+		return false;
+	mount->read_only = has_option(fields[0], "ro");
+	mount->sync = has_option(fields[0], "sync");
+	unescape(mount->dir);
+	unescape(mount->source);
+	return true;
+}
+
+/* The topmost mount at dir: the last one listed. The strings are *line's, the caller's to free. */
+static bool find_mount(const char *dir, struct mount *found, char **line)
+{
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+	autofree char *text = NULL;
+	size_t size = 0;
+	struct mount mount;
+
+	*line = NULL;
+	if (!f)
+		return false;
+	while (getline(&text, &size, f) > 0) {
+		if (!parse_mount(text, &mount) || strcmp(mount.dir, dir) != 0)
+			continue;
+		free(*line);
+		*line = steal_ptr(&text);
+		size = 0;
+		*found = mount;
+	}
+	fclose(f);
+	return *line != NULL;
+}
+
+static bool is_ours(const struct mount *mount)
+{
+	return strcmp(mount->type, "fuse.rmemfs") == 0;
+}
+
+/* The kernel answers stat(2) from what it was told last, of a mount that has lost its daemon, too;
+ * statfs(2) it never does. By the path that one would have an automount mounted first, which may
+ * be what we are here for: a descriptor of that kind does not. 0 or errno. */
+static int look_at(const char *path, struct stat *st)
+{
+	autoclose int fd = open(path, O_PATH | O_CLOEXEC);
+	struct statfs fs;
+
+	return fd < 0 || fstat(fd, st) < 0 || fstatfs(fd, &fs) < 0 ? errno : 0;
+}
+
+static int check_directory(const char *path, char *why, size_t whylen)
+{
+	struct stat st = {0};
+	int error = look_at(path, &st);
+
+	if (!error) {
+		if (S_ISDIR(st.st_mode))
+			return 0;
+		snprintf(why, whylen, "mount point %s: not a directory", path);
+		return -ENOTDIR;
+	}
+	if (error == ENOTCONN) {
+		snprintf(why, whylen,
+			"mount point %s: a mount without its daemon is there: umount it first",
+			path);
+		return -ENOTCONN;
+	}
+	if (error == ESTALE) {
+		snprintf(why, whylen,
+			"mount point %s: a mount that has lost its session or the server's memory "
+			"is there: umount it first",
+			path);
+		return -ESTALE;
+	}
+	if (error == ENOENT) {
+		snprintf(why, whylen, "mount point %s: no such directory: make it first", path);
+		return -ENOENT;
+	}
+	snprintf(why, whylen, "mount point %s: %s", path, errno_text(error));
+	return -error;
+}
+
+int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, size_t whylen)
+{
+	autofree char *absolute = NULL;
+	autofree char *line = NULL;
+	struct mount mount;
+	int err;
+
+	err = check_directory(path, why, whylen);
+	if (err)
+		return err;
+	absolute = realpath(path, NULL);
+	if (!absolute || strlen(absolute) >= outlen) {
+		err = absolute ? -ENAMETOOLONG : -errno;
+		snprintf(why, whylen, "mount point %s: %s", path, errno_text(err));
+		return err;
+	}
+	if (find_mount(absolute, &mount, &line) && is_ours(&mount)) {
+		snprintf(why, whylen,
+			"mount point %s: %s is mounted there already: umount it first, or choose "
+			"another directory",
+			path, mount.source);
+		return -EBUSY;
+	}
+	strcpy(out, absolute);
+	return 0;
+}
+
+void mountpoint_drop_dead(const char *path)
+{
+	autofree char *absolute = NULL;
+	autofree char *line = NULL;
+	struct mount mount;
+	struct stat st;
+
+	if (look_at(path, &st) != ENOTCONN)
+		return;
+	absolute = realpath(path, NULL);
+	if (!absolute || !find_mount(absolute, &mount, &line) || !is_ours(&mount))
+		return;
+	if (umount2(absolute, MNT_DETACH) == 0)
+		log_warning("%s: took a mount away that had lost its daemon", absolute);
+}
+
+/* ---- flags, and remounting ------------------------------------------------------------------- */
+
+/* Of this mount alone: nothing is asked of the filesystem. */
+static int set_flags(const char *path, unsigned long flags)
+{
+	return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0 ? 0 : -errno;
+}
+
+int mountpoint_set_flags(const char *path, unsigned long flags, char *why, size_t whylen)
+{
+	int err = set_flags(path, flags);
+
+	if (err)
+		snprintf(why, whylen, "%s: cannot mount with %s: %s", path,
+			flags & MS_NOSYMFOLLOW ? "nosymfollow" : "strictatime or nodiratime",
+			err == -EPERM ? "only root may" : errno_text(err));
+	return err;
+}
+
+static const char *reason(int err)
+{
+	switch (err) {
+	case -EACCES:
+		return "only who mounted it can reach it; umount it and mount it again";
+	case -EBUSY:
+		return "files are open for writing, or open and unlinked, or another remount is "
+		       "under way";
+	case -EIO:
+		return "the server does not answer";
+	case -ENOSYS:
+	case -ENOTTY:
+		return "its daemon is of another release; umount it and mount it again";
+	case -ENOTCONN:
+		return "its daemon is gone; umount it and mount it again";
+	case -EPERM:
+		return "only root may, from where the daemon sees its process: not from outside of "
+		       "the daemon's PID namespace";
+	case -EUSERS:
+		return "other mounts read the export; the daemon's log names one";
+	default:
+		return errno_text(err);
+	}
+}
+
+/* The daemon, and so the server. root: the mount's root directory, open. */
+static int tell_daemon(int root, unsigned long flags)
+{
+	return ioctl(root, REMOUNT_IOCTL, flags & REMOUNT_FLAGS) == 0 ? 0 : -errno;
+}
+
+/* That the filesystem itself is read-only changes for all its mounts; the kernel then writes back
+ * what it has, and takes "sync" for its own again. */
+static int tell_kernel(const struct mount *there, const char *path, unsigned long flags)
+{
+	if (there->read_only == !!(flags & MS_RDONLY))
+		return set_flags(path, flags);
+	flags |= MS_REMOUNT | (there->sync ? MS_SYNCHRONOUS : 0);
+	return mount(NULL, path, NULL, flags, NULL) == 0 ? 0 : -errno;
+}
+
+/* Keys that write are there before the first write, and go when there can't be one any more. */
+static int change_mount(
+	const struct mount *there, const char *path, unsigned long flags, char *why, size_t whylen)
+{
+	autoclose int root = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int err = root < 0 ? -errno : 0;
+
+	if (!err && !(flags & MS_RDONLY))
+		err = tell_daemon(root, flags);
+	if (!err) {
+		err = tell_kernel(there, path, flags);
+		/* Who may write keeps readers out. */
+		if (err && there->read_only && !(flags & MS_RDONLY))
+			tell_daemon(root, flags | MS_RDONLY);
+	}
+	if (err) {
+		snprintf(why, whylen, "cannot remount %s: %s", path, reason(err));
+		return err;
+	}
+	if (flags & MS_RDONLY)
+		err = tell_daemon(root, flags);
+	if (err)
+		snprintf(why, whylen,
+			"cannot remount %s: it is read-only here, but not for the server: %s", path,
+			reason(err));
+	return err;
+}
+
+int mountpoint_remount(
+	const char *path, unsigned long flags, unsigned long kept, char *why, size_t whylen)
+{
+	autofree char *absolute = realpath(path, NULL);
+	autofree char *line = NULL;
+	struct mount there;
+
+	if (!absolute || !find_mount(absolute, &there, &line) || !is_ours(&there)) {
+		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
+		return -EINVAL;
+	}
+	flags = (flags & ~kept) | (there.flags & kept);
+	return change_mount(&there, absolute, flags, why, whylen);
+}
+
+int mountpoint_connection(const char *path, unsigned *connection)
+{
+	autofree char *line = NULL;
+	struct mount mount;
+
+	if (!find_mount(path, &mount, &line) || sscanf(mount.dev, "%*u:%u", connection) != 1)
+		return -ENOENT;
+	return 0;
+}
+
+int mountpoint_enter_namespace(const char *file, char *why, size_t whylen)
+{
+	autoclose int fd = open(file, O_RDONLY | O_CLOEXEC);
+	int err;
+
+	if (fd >= 0 && setns(fd, CLONE_NEWNS) == 0)
+		return 0;
+	err = -errno;
+	snprintf(why, whylen, "mount namespace %s: %s", file, errno_text(err));
+	return err;
+}
+
+/* ---- tuning ---------------------------------------------------------------------------------- */
+
+void mountpoint_set_readahead(const char *path, unsigned kib)
+{
+	autofree char *line = NULL;
+	autoclose int fd = -1;
+	struct mount mount;
+	char file[128], text[16];
+	int len;
+
+	if (!find_mount(path, &mount, &line))
+		return;
+	snprintf(file, sizeof(file), "/sys/class/bdi/%.32s/read_ahead_kb", mount.dev);
+	fd = open(file, O_WRONLY | O_CLOEXEC);
+	len = snprintf(text, sizeof(text), "%u", kib);
+	if (fd < 0 || write(fd, text, (size_t)len) < 0)
+		log_debug("readahead of %s stays as it is: %s", path, errno_text(errno));
+}

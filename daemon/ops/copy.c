@@ -1,0 +1,194 @@
+/* COPY_FILE_RANGE: [privileges] -> both gates -> COMMIT of what was written to either -> COPY, step
+ * by step -> reply.
+ *
+ * The server copies; no byte of it comes here. Of what is longer than the answer can tell, or is
+ * ended by a signal or an error half way, the caller learns how far it went. Where the server has
+ * no page for it the kernel is told that this does not work, and copies by reading and writing:
+ * that finds the pages which were lent to this session.
+ */
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+/* Of one request: the kernel asks on. */
+enum { COPY_BYTES_MAX = 1 << 30 };
+
+struct copy_state {
+	struct op op; /* of the target */
+	struct inode *source;
+	struct op_pass pass; /* the source's, unless it is the target */
+	uint64_t len, done;
+};
+
+static struct copy_state *state_of(struct request *req)
+{
+	return request_state(req, struct copy_state);
+}
+
+/* The kernel drops by itself what it is told of. */
+static void drop_copied(struct request *req)
+{
+	struct inode *target = op_of(req)->inode;
+	uint64_t from = req->args.offset2;
+
+	pthread_mutex_lock(&target->lock);
+	drop_unseen_locked(target, req->thread->port, from, from + state_of(req)->done);
+	pthread_mutex_unlock(&target->lock);
+}
+
+static void copy_finish(struct request *req, int status)
+{
+	struct copy_state *st = state_of(req);
+	uint32_t done = (uint32_t)st->done;
+
+	if (req->replied && done)
+		drop_copied(req);
+
+	if (st->pass.inside)
+		op_leave_pass(req, &st->pass);
+	inode_put(steal_ptr(&st->source));
+	op_end(req);
+	if (status && !done)
+		reply_error(req, status == -ENOSPC ? -EOPNOTSUPP : status);
+	else
+		reply_write(req, done);
+}
+
+/* ---- the server's steps ---------------------------------------------------------------------- */
+
+static void copy_step(struct request *req);
+
+/* A step without bytes must have given the target pages, or length, or there would be no end. */
+static bool makes_sense(struct copy_state *st, const struct rpc_progress_reply *rep)
+{
+	struct attr attr;
+
+	inode_attr(st->op.inode, &attr);
+	return rep->done <= st->len - st->done &&
+	       (rep->done || rep->attr.npages > attr.npages || rep->attr.size > attr.size);
+}
+
+static void copy_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct copy_state *st = state_of(req);
+	struct inode *target = st->op.inode;
+	int status = rep->status;
+
+	if (!status && !makes_sense(st, &rep->progress)) {
+		log_error("inode %llu: the server's progress makes no sense",
+			(unsigned long long)target->ino);
+		status = -EIO;
+	}
+	inode_change_pages_end(target, rep->status ? NULL : &rep->progress.attr,
+		(req->args.offset2 + st->done) >> PAGE_SHIFT);
+	if (!status)
+		st->done += rep->progress.done;
+	if (!status && st->done < st->len && req->interrupted)
+		status = -EINTR;
+	if (status || st->done == st->len)
+		copy_finish(req, status);
+	else
+		copy_step(req);
+}
+
+static void copy_step(struct request *req)
+{
+	struct copy_state *st = state_of(req);
+
+	inode_change_begin(st->op.inode);
+	st->op.call.req.op = RPC_COPY;
+	st->op.call.req.copy = (struct rpc_copy){
+		.src = st->source->ino,
+		.src_offset = req->args.offset + st->done,
+		.dst = st->op.inode->ino,
+		.dst_offset = req->args.offset2 + st->done,
+		.len = st->len - st->done,
+	};
+	op_rpc(req, copy_answered);
+}
+
+/* ---- before them ----------------------------------------------------------------------------- */
+
+/* Without what was acknowledged since, of which the server does not know. */
+static uint64_t size_to_copy(struct copy_state *st)
+{
+	struct inode *source = st->source;
+	uint64_t size;
+
+	pthread_mutex_lock(&source->lock);
+	size = gate_size(&source->gate, st->pass.pass.acks, source->attr.size);
+	pthread_mutex_unlock(&source->lock);
+	return size;
+}
+
+static void copy_begin(struct request *req, int status)
+{
+	struct copy_state *st = state_of(req);
+	uint64_t offset = req->args.offset, size;
+
+	size = size_to_copy(st);
+	if (!status && offset < size)
+		st->len = min_u64(min_u64(req->args.len, COPY_BYTES_MAX), size - offset);
+	if (status)
+		copy_finish(req, status);
+	else if (st->len)
+		copy_step(req);
+	else if (op_make_sure(req, copy_finish))
+		copy_finish(req, 0);
+}
+
+static void copy_commit_target(struct request *req, int status)
+{
+	if (status || commit_wait(req, op_of(req)->inode, &status, copy_begin))
+		copy_begin(req, status);
+}
+
+static void copy_commit_source(struct request *req, int status)
+{
+	if (status || commit_wait(req, state_of(req)->source, &status, copy_commit_target))
+		copy_commit_target(req, status);
+}
+
+/* Two gates: the inode of the lower number comes first. */
+static void copy_enter_second(struct request *req, int status)
+{
+	struct copy_state *st = state_of(req);
+	struct inode *target = st->op.inode;
+	bool inside = true;
+
+	if (!status && st->source->ino < target->ino)
+		inside = op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_commit_source);
+	else if (!status && st->source != target)
+		inside = op_enter_pass(req, &st->pass, st->source, GATE_READ, copy_commit_source);
+	if (inside)
+		copy_commit_source(req, status);
+}
+
+static void copy_enter(struct request *req, int status)
+{
+	struct copy_state *st = state_of(req);
+	bool inside = true;
+
+	if (!status && st->source->ino < st->op.inode->ino)
+		inside = op_enter_pass(req, &st->pass, st->source, GATE_READ, copy_enter_second);
+	else if (!status)
+		inside = op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_enter_second);
+	if (inside)
+		copy_enter_second(req, status);
+}
+
+void op_copy(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct copy_state *st = state_of(req);
+
+	st->source = op->inode;
+	op->inode = inode_of_node(req->thread->fs, req->args.node2);
+	if (inode_is_regular(st->source) && inode_is_regular(op->inode))
+		op_drop_privileges(req, op_caller_takes_privileges(req, op->inode), copy_enter);
+	else
+		copy_finish(req, -EINVAL);
+}

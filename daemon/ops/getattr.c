@@ -1,0 +1,86 @@
+/* GETATTR and STATX, answered from what is known here; on a sharing mount without a lease by the
+ * server, who has a file's writer say first how far it is. */
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+struct getattr_state {
+	struct op op;
+	struct look_up look;
+};
+
+static void getattr_reply(struct request *req, const struct attr *attr)
+{
+	struct ttl ttl = op_ttl(req);
+
+	kernel_owner_tell(op_of(req)->inode, attr);
+	op_end(req);
+	if (req->op == OP_STATX)
+		reply_statx(req, attr, ttl);
+	else
+		reply_attr(req, attr, ttl);
+}
+
+static void getattr_answered(struct request *req, const struct rpc_reply *rep);
+
+/* The server has it wait for others, who may wait for what it had of the lease. If that goes
+ * meanwhile the kernel is told that there is no end, and takes none from this answer (cached.h). */
+static void getattr_ask(struct request *req)
+{
+	struct getattr_state *st = request_state(req, struct getattr_state);
+	uint8_t look;
+
+	lease_leave(req);
+	look = look_at_begin(req, st->op.inode, &st->look);
+	st->op.call.req.op = RPC_GETATTR;
+	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino, .look = look};
+	op_rpc(req, getattr_answered);
+}
+
+/* What we have given back since is newer than an answer from before. */
+static bool is_outdated(struct request *req, bool learned)
+{
+	return !learned && req->thread->fs->options.sharing;
+}
+
+static void getattr_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct getattr_state *st = request_state(req, struct getattr_state);
+	struct attr seen;
+
+	if (op_is_removed_directory(req, rep->status)) {
+		inode_attr(st->op.inode, &seen);
+		seen.nlink = 0;
+		getattr_reply(req, &seen);
+		return;
+	}
+	if (rep->status) {
+		op_finish(req, rep->status);
+		return;
+	}
+	if (look_at_end(req, st->op.inode, &st->look, &rep->attr)) {
+		inode_attr(st->op.inode, &seen);
+		getattr_reply(req, &seen);
+		return;
+	}
+	if (is_outdated(req, inode_learn(st->op.inode, &rep->attr.attr, st->look.epoch, &seen)))
+		getattr_ask(req);
+	else
+		getattr_reply(req, &seen);
+}
+
+/* Else, only after changes whose order is in doubt does the server have to be asked. */
+void op_getattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct attr attr;
+
+	bool known = req->thread->fs->options.sharing ? look_at_here(req, op->inode, &attr)
+						      : inode_attr(op->inode, &attr);
+
+	if (known) {
+		getattr_reply(req, &attr);
+		return;
+	}
+	getattr_ask(req);
+}

@@ -1,0 +1,106 @@
+/* GETLK, SETLK, SETLKW: one RPC. Who has to wait for a lock does so in lock.c. */
+#include <errno.h>
+
+#include "daemon/lock/lock_wait.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+static void ask(struct request *req, int status, uint16_t rpc,
+	void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+
+	if (!status)
+		status = lock_owner_asks(req, op->inode, &op->call.req.lock);
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	op->call.req.op = rpc;
+	op_rpc(req, answered);
+}
+
+/* ---- GETLK ----------------------------------------------------------------------------------- */
+
+static void getlk_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct lock_found found = {0};
+
+	if (rep->status) {
+		op_finish(req, rep->status);
+		return;
+	}
+	found.type = rep->getlk.type;
+	found.start = rep->getlk.start;
+	found.end = rep->getlk.end;
+	found.pid = rep->getlk.pid;
+	op_end(req);
+	reply_lock(req, &found);
+}
+
+static void getlk(struct request *req, int status)
+{
+	ask(req, status, RPC_GETLK, getlk_answered);
+}
+
+void op_getlk(struct request *req)
+{
+	op_begin(req);
+	if (lock_leaving_wait(req, getlk))
+		getlk(req, 0);
+}
+
+/* ---- SETLK ----------------------------------------------------------------------------------- */
+
+/* Who was told that it failed does not have it. */
+static void got_or_not(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+	const struct rpc_lock *lock = &op->call.req.lock;
+	bool granted = !rep->status;
+
+	if (granted && req->replied)
+		lock_give_up(req, op->inode, lock);
+	lock_owner_answered(op->inode, lock->owner, granted && !req->replied);
+	op_finish(req, rep->status);
+}
+
+static void try_lock(struct request *req, int status)
+{
+	ask(req, status, RPC_LOCK, got_or_not);
+}
+
+static void unlocked(struct request *req, const struct rpc_reply *rep)
+{
+	struct op *op = op_of(req);
+
+	if (!rep->status)
+		lock_owner_freed(op->inode, &op->call.req.lock);
+	op_finish(req, rep->status);
+}
+
+static void unlock(struct request *req)
+{
+	struct op *op = op_begin(req);
+	int err = lock_owner_asks(req, op->inode, &op->call.req.lock);
+
+	if (err || !op->call.req.lock.owner) {
+		op_finish(req, err);
+		return;
+	}
+	op->call.req.op = RPC_LOCK;
+	op_rpc(req, unlocked);
+}
+
+void op_setlk(struct request *req)
+{
+	if (req->args.lock.type == LOCK_FREE) {
+		unlock(req);
+	} else if (req->args.lock.wait) {
+		lock_wait_begin(req);
+	} else {
+		op_begin(req);
+		if (lock_leaving_wait(req, try_lock))
+			try_lock(req, 0);
+	}
+}

@@ -1,0 +1,226 @@
+/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE; and TMPFILE, which has none yet. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/open.h"
+#include "daemon/ops/ops.h"
+
+struct make_state {
+	struct op op;
+	uint64_t epoch, notes;
+	struct inode *target; /* LINK */
+	struct look_change name;
+	bool created; /* CREATE */
+};
+
+/* What was there already is what has the name, too. */
+static void end_name(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+
+	if (rep->status)
+		look_change_end_unknown(req, &st->name);
+	else
+		look_change_end(req, st->op.inode, &st->name, rep->entry.attr.ino);
+}
+
+/* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
+static struct inode *made_inode(struct request *req, const struct rpc_reply *rep)
+{
+	struct fs *fs = req->thread->fs;
+	struct inode *inode;
+
+	end_name(req, rep);
+	inode_change_end(op_of(req)->inode,
+		!rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
+	if (rep->status)
+		return NULL;
+	inode = inode_get(fs, rep->entry.attr.ino);
+	if (inode && req->op == OP_TMPFILE)
+		returns_nameless(inode);
+	if (inode && (req->op != OP_CREATE || rep->entry.created))
+		inode_learn_new(
+			inode, &rep->entry.attr, request_state(req, struct make_state)->epoch);
+	if (inode)
+		inode_see(inode, &rep->entry.attr, &op_of(req)->seen);
+	return inode;
+}
+
+static void make_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct inode *inode = made_inode(req, rep);
+
+	if (!inode) {
+		op_finish(req, rep->status ? rep->status : -ENOMEM);
+		return;
+	}
+	op_reply_entry(req, inode);
+}
+
+static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
+	void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+
+	request_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
+	request_state(req, struct make_state)->notes = lease_notes(req->thread->fs);
+	inode_change_begin(op->inode);
+	op->call.req.op = rpc;
+	op->call.req.create = *create;
+	op->call.req.create.parent = op->inode->ino;
+	op->call.req.create.umask = req->args.umask;
+	op->call.req.create.uid = req->uid;
+	op->call.req.create.gid = req->gid;
+	if (req->args.name) {
+		op->call.req.create.name = op_name(req->args.name);
+		inode_name_add(op->inode, req->args.name);
+		look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
+			&request_state(req, struct make_state)->name);
+	} else {
+		request_state(req, struct make_state)->name = (struct look_change){0};
+	}
+	op_rpc(req, answered);
+}
+
+void op_mknod(struct request *req)
+{
+	uint32_t mode = req->args.mode;
+
+	if (!(mode & S_IFMT))
+		mode |= S_IFREG;
+	op_begin(req);
+	make(req, RPC_MKNOD, &(struct rpc_create){.mode = mode, .rdev = req->args.rdev},
+		make_answered);
+}
+
+void op_mkdir(struct request *req)
+{
+	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFDIR;
+
+	op_begin(req);
+	make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
+}
+
+void op_symlink(struct request *req)
+{
+	op_begin(req);
+	make(req, RPC_SYMLINK,
+		&(struct rpc_create){.mode = S_IFLNK | 0777, .target = op_name(req->args.name2)},
+		make_answered);
+}
+
+/* ---- LINK ------------------------------------------------------------------------------------ */
+
+static void link_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct inode *target = st->target;
+
+	end_name(req, rep);
+	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
+	returns_link_end(target, !rep->status, req->thread);
+	inode_change_end(
+		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
+	if (!rep->status) {
+		inode_see(target, &rep->entry.attr, &st->op.seen);
+		op_reply_entry(req, target);
+		return;
+	}
+	op_finish(req, rep->status);
+	inode_put(target);
+}
+
+void op_link(struct request *req)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct op *op = op_begin(req);
+	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
+
+	if (!returns_link_begin(target)) {
+		op_finish(req, -ENOENT);
+		inode_put(target);
+		return;
+	}
+	st->target = target;
+	inode_change_begin(op->inode);
+	inode_change_begin(target);
+	inode_name_add(op->inode, req->args.name);
+	look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
+	op->call.req.op = RPC_LINK;
+	op->call.req.link = (struct rpc_link){
+		.ino = target->ino,
+		.parent = op->inode->ino,
+		.name = op_name(req->args.name),
+	};
+	op_rpc(req, link_answered);
+}
+
+/* ---- CREATE, TMPFILE ------------------------------------------------------------------------- */
+
+static void create_ask(struct request *req);
+
+static void create_opened(struct request *req, int status)
+{
+	struct make_state *st = request_state(req, struct make_state);
+
+	if (status)
+		open_refuse(req, status);
+	else
+		open_inode(req, !st->created && (req->args.flags & O_TRUNC));
+}
+
+static void create_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct make_state *st = request_state(req, struct make_state);
+	struct inode *inode = made_inode(req, rep);
+
+	if (st->op.call.req.create.want_pages)
+		refill_along_done(
+			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
+	if (!inode) {
+		op_finish(req, rep->status ? rep->status : -ENOMEM);
+		return;
+	}
+	if (!rep->entry.created &&
+		!inode_learn_entry(inode, &rep->entry, st->epoch, &st->op.seen)) {
+		if (inode->fs->options.sharing)
+			lease_not_opened(inode, req->thread, &rep->entry);
+		inode_put(inode);
+		create_ask(req);
+		return;
+	}
+	/* From here on the request is about the file. */
+	inode_put(st->op.inode);
+	st->op.inode = inode;
+	st->created = rep->entry.created;
+	if (!inode->fs->options.sharing ||
+		lease_take_opened(req, inode, &rep->entry, st->epoch, st->notes, create_opened))
+		create_opened(req, 0);
+	else
+		op_wait_for_others(req);
+}
+
+static void create_ask(struct request *req)
+{
+	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
+
+	make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
+		&(struct rpc_create){.mode = mode,
+			.want_pages = refill_along(req->thread),
+			.exclusive = req->args.flags & O_EXCL},
+		create_answered);
+}
+
+void op_create(struct request *req)
+{
+	op_begin(req);
+	create_ask(req);
+}
+
+void op_tmpfile(struct request *req)
+{
+	op_begin(req);
+	create_ask(req);
+}

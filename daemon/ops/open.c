@@ -1,0 +1,265 @@
+/* OPEN, RELEASE and those of directories. No RPC, unless the file is to be cut.
+ *
+ * Whether a file uses the kernel's cache is decided in cache.c. Those that do keep it, since nobody
+ * else changes the file. What was written past the cache is dropped by the kernel itself when it is
+ * opened cached the next time.
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "daemon/file/cache_policy.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/open.h"
+#include "daemon/ops/ops.h"
+
+static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
+{
+	const struct fs *fs = inode->fs;
+	struct cache_handles handles = {inode->nopen, inode->nopen_cached};
+
+	return cache_open_kind(fs->options.cache, &fs->features, handles, flags);
+}
+
+/* What the kernel is given: a directory's handle is none. */
+struct opened {
+	enum open_kind kind;
+	unsigned flags;
+	struct handle *handle;
+	bool sent_back; /* it has none: cached_sends_back_locked() */
+};
+
+static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
+{
+	if (kind == OPENED_CACHED)
+		return inode->stale ? 0 : OPEN_KEEP_CACHE;
+	return OPEN_DIRECT |
+	       (inode->fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
+}
+
+/* -ESTALE makes the kernel look the name up again: the file had lost its last one, or the kernel
+ * has to learn where it ends. */
+static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct opened *opened)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&inode->lock);
+	opened->sent_back = flags & O_APPEND && cached_sends_back_locked(inode, pid);
+	if (inode->returned || opened->sent_back) {
+		r = -ESTALE;
+	} else {
+		opened->kind = kind_locked(inode, flags);
+		opened->flags = flags_locked(inode, opened->kind);
+		if (!inode->nopen && opened->kind == OPENED_DIRECT)
+			drop_forget_reads_locked(inode);
+		if (!inode->nopen)
+			cached_closed_locked(inode);
+		inode->nopen++;
+		told_try_take_back_locked(inode);
+		inode->nopen_cached += opened->kind == OPENED_CACHED;
+		inode->cached.nappenders += !!(flags & O_APPEND);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return r;
+}
+
+static void close_count(struct inode *inode, bool cached, struct io_thread *thread)
+{
+	bool commit, orphan;
+
+	pthread_mutex_lock(&inode->lock);
+	inode->nopen--;
+	inode->nopen_cached -= cached;
+	/* Not at the open, whose pages the kernel drops only when it has our answer. */
+	if (cached && !inode->nopen_cached)
+		inode->stale = false;
+	if (!inode->nopen)
+		inode_return_unused_locked(inode);
+	orphan = inode->orphan;
+	commit = !orphan && !commit_is_clean_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+	if (commit)
+		commit_start(inode, thread);
+	if (inode->fs->options.sharing)
+		lease_settle(inode, thread);
+	if (orphan)
+		returns_settle(inode, thread);
+}
+
+bool handle_may_store(const struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return fs->options.sharing && fs->features.direct_io_allow_mmap &&
+	       (req->args.flags & O_ACCMODE) == O_RDWR;
+}
+
+static int open_handle(struct request *req, struct opened *opened)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint32_t flags = req->args.flags;
+
+	struct handle *handle = calloc(1, sizeof(*handle));
+	int r = handle ? open_count(inode, flags, req->pid, opened) : -ENOMEM;
+
+	if (r) {
+		free(handle);
+		return r;
+	}
+	pthread_mutex_lock(&inode->lock);
+	handle->inode = inode;
+	handle->kind = opened->kind;
+	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
+	handle->stores = handle_may_store(req);
+	handle->appends = flags & O_APPEND;
+	renewal_handle_opened(inode->fs, handle);
+	inode->nwriters += handle->writes;
+	inode->cached.nstorers += handle->stores;
+	/* Who has record locks gives them up by FLUSH. */
+	if (!handle->writes && !inode->fs->options.sharing)
+		opened->flags |= OPEN_NO_FLUSH;
+	commit_handle_opened_locked(inode, handle);
+	list_add_tail(&inode->handles, &handle->link);
+	pthread_mutex_unlock(&inode->lock);
+	opened->handle = handle;
+	return 0;
+}
+
+static void close_handle(struct inode *inode, struct handle *handle, struct io_thread *thread)
+{
+	/* First: what is set from then on this close might not commit. */
+	pthread_mutex_lock(&inode->lock);
+	inode->nwriters -= handle->writes;
+	inode->cached.nstorers -= handle->stores;
+	inode->cached.nappenders -= handle->appends;
+	/* For those who go on having it open. */
+	if (handle->appends && inode->nopen > 1)
+		cached_append_ended_locked(inode, thread);
+	list_del(&handle->link);
+	pthread_mutex_unlock(&inode->lock);
+	close_count(inode, handle->kind == OPENED_CACHED, thread);
+	free(handle);
+}
+
+/* ---- OPEN ------------------------------------------------------------------------------------ */
+
+static void open_reply(struct request *req, struct inode *inode, struct opened opened)
+{
+	struct ttl ttl = op_ttl(req);
+	struct attr attr;
+
+	if (req->op == OP_OPEN) {
+		op_end(req);
+		reply_open(req, handle_number(opened.handle), opened.flags);
+		return;
+	}
+	inode_see(inode, &op_of(req)->seen, &attr);
+	inode_remember(inode);
+	kernel_owner_tell(inode, &attr);
+	if (req->args.name)
+		path_note(inode, req->node, req->args.name);
+	op_end(req);
+	reply_create(
+		req, inode_node(inode), &attr, ttl, handle_number(opened.handle), opened.flags);
+}
+
+static void open_failed(struct request *req, int status)
+{
+	/* One that was made without a name for this is not wanted any more. */
+	returns_settle(op_of(req)->inode, req->thread);
+	op_finish(req, status);
+}
+
+static void open_sent_back(struct request *req, int status)
+{
+	cached_sent_back(op_of(req)->inode, req->pid);
+	open_failed(req, -ESTALE);
+}
+
+static void open_done(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	struct opened opened = {0};
+	/* Whoever was told that it failed does not close it. */
+	bool wanted = !req->replied;
+
+	if (!status && wanted)
+		status = open_handle(req, &opened);
+	if (!status && wanted)
+		open_reply(req, inode, opened);
+	else if (opened.sent_back)
+		op_expire_attr_behind_drops(req, open_sent_back);
+	else
+		open_failed(req, status);
+}
+
+/* The kernel does not learn from the answer that the mode has changed. */
+static void open_truncated(struct request *req, int status)
+{
+	if (!status && (op_of(req)->set.valid & SET_NO_PRIVILEGES))
+		op_expire_attr(req, open_done);
+	else
+		open_done(req, status);
+}
+
+static void open_cut(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+	struct rpc_setattr set = {.valid = SET_SIZE};
+
+	if (req->args.kill_priv)
+		op_takes_privileges(req, inode, &set);
+	op_set_attr(req, &set, open_truncated);
+}
+
+void open_inode(struct request *req, bool truncate)
+{
+	if (truncate && inode_is_regular(op_of(req)->inode))
+		open_cut(req);
+	else
+		open_done(req, 0);
+}
+
+void open_refuse(struct request *req, int status)
+{
+	open_done(req, status);
+}
+
+void op_open(struct request *req)
+{
+	op_begin(req);
+	open_inode(req, req->args.flags & O_TRUNC);
+}
+
+void op_release(struct request *req)
+{
+	struct op *op = op_begin(req);
+
+	lock_handle_closed(req, op->inode, handle_of(req));
+	close_handle(op->inode, handle_of(req), req->thread);
+	op_finish(req, 0);
+}
+
+/* ---- directories ----------------------------------------------------------------------------- */
+
+void op_opendir(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct opened opened;
+	int r = open_count(op->inode, O_DIRECT, req->pid, &opened);
+
+	op_end(req);
+	if (r)
+		reply_error(req, r);
+	else
+		reply_open(req, 0, 0);
+}
+
+void op_releasedir(struct request *req)
+{
+	struct op *op = op_begin(req);
+
+	close_count(op->inode, false, req->thread);
+	op_finish(req, 0);
+}

@@ -1,0 +1,125 @@
+/* READDIR and READDIRPLUS: one RPC brings what the kernel's buffer may hold. With attributes each
+ * entry is a lookup, so that a listing with attributes needs nothing else. */
+
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+/* Cookies of the server's entries are greater. */
+enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2 };
+
+struct readdir_state {
+	struct op op;
+	uint64_t epoch;
+	struct dir_packer packer;
+};
+
+static bool pack_plain(struct request *req, const struct rpc_dirent *d)
+{
+	struct readdir_state *st = request_state(req, struct readdir_state);
+
+	return dir_pack(
+		&st->packer, d->name.s, d->name.len, d->cookie, 0, &d->attr, (struct ttl){0});
+}
+
+/* What is known of the inode here is newer than what the entry says. */
+static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct inode *inode)
+{
+	struct readdir_state *st = request_state(req, struct readdir_state);
+
+	st->op.seen.size = cached_size_of_entry(inode, st->op.seen.size);
+	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
+		    &st->op.seen, op_ttl(req)))
+		return false;
+	if (!req->replied) {
+		inode_remember(inode);
+		kernel_owner_tell(inode, &st->op.seen);
+	}
+	return true;
+}
+
+static bool pack_entry(struct request *req, const struct rpc_dirent *d)
+{
+	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct inode *inode;
+	bool packed;
+
+	/* What another client is writing has no attributes before somebody asks for them. */
+	if (!req->args.plus || !d->attr.nlink)
+		return pack_plain(req, d);
+	inode = inode_get(req->thread->fs, d->ino);
+	if (inode && inode_learn(inode, &d->attr, st->epoch, &st->op.seen))
+		packed = pack_inode(req, d, inode);
+	else
+		packed = pack_plain(req, d);
+	if (inode)
+		inode_put(inode);
+	return packed;
+}
+
+static bool pack_dot(struct request *req, const char *name, uint64_t cookie, uint64_t ino)
+{
+	struct rpc_dirent d = {
+		.cookie = cookie,
+		.name = op_name(name),
+		.attr = {.ino = ino, .mode = S_IFDIR},
+	};
+
+	return req->args.offset >= cookie || pack_plain(req, &d);
+}
+
+static void readdir_answered(struct request *req, const struct rpc_reply *rep)
+{
+	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct wire_in r = rpc_tail_reader(&rep->readdir.tail);
+	struct rpc_dirent d;
+	uint32_t used;
+
+	/* It was empty then. */
+	if (op_is_removed_directory(req, rep->status)) {
+		op_end(req);
+		reply_buffer(req, 0);
+		return;
+	}
+	if (rep->status) {
+		op_finish(req, rep->status);
+		return;
+	}
+	access_mark(req);
+	dir_packer_init(&st->packer, req);
+	if (pack_dot(req, ".", COOKIE_DOT, st->op.inode->ino) &&
+		pack_dot(req, "..", COOKIE_DOTDOT, rep->readdir.parent))
+		while (rpc_get_dirent(&r, &d, rep->readdir.plus) && pack_entry(req, &d))
+			;
+	used = st->packer.used;
+	op_end(req);
+	reply_buffer(req, used);
+}
+
+static void readdir_ask(struct request *req, int status)
+{
+	struct readdir_state *st = request_state(req, struct readdir_state);
+	uint64_t offset = req->args.offset;
+	size_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_READDIR);
+
+	if (status) {
+		op_finish(req, status);
+		return;
+	}
+	st->epoch = inode_epoch(req->thread->fs);
+	st->op.call.req.op = RPC_READDIR;
+	st->op.call.req.readdir = (struct rpc_readdir){
+		.ino = st->op.inode->ino,
+		.cookie = offset <= COOKIE_DOTDOT ? 0 : offset,
+		.bytes = (uint32_t)min_u64(req->args.size, room),
+		.plus = req->args.plus,
+	};
+	op_rpc(req, readdir_answered);
+}
+
+void op_readdir(struct request *req)
+{
+	op_begin(req);
+	op_take_buffer(req, readdir_ask);
+}

@@ -1,0 +1,23 @@
+/* READLINK. */
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+static void readlink_answered(struct request *req, const struct rpc_reply *rep)
+{
+	if (!rep->status)
+		access_mark(req);
+	op_end(req);
+	if (rep->status)
+		reply_error(req, rep->status);
+	else
+		reply_bytes(req, rep->readlink.target.s, rep->readlink.target.len);
+}
+
+void op_readlink(struct request *req)
+{
+	struct op *op = op_begin(req);
+
+	op->call.req.op = RPC_READLINK;
+	op->call.req.ino = (struct rpc_ino_request){.ino = op->inode->ino};
+	op_rpc(req, readlink_answered);
+}

@@ -1,0 +1,268 @@
+/* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
+ * being written, with its next COMMIT. */
+#include <errno.h>
+#include <linux/capability.h>
+
+#include "daemon/request/caller.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+struct setattr_state {
+	struct op op;
+	bool by_kernel; /* its rights are kernel_owner_rights() */
+	bool forgives;  /* a caller that may not do it is told that it is done */
+};
+
+static void setattr_end(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+	struct ttl ttl = op_ttl(req);
+	struct attr attr = op->seen;
+
+	/* Without an answer of the server's. */
+	if (!attr.ino)
+		inode_attr(op->inode, &attr);
+	if (!status && !req->replied)
+		kernel_owner_settle(op->inode, &attr);
+	op_end(req);
+	if (status)
+		reply_error(req, status);
+	else
+		reply_attr(req, &attr, ttl);
+}
+
+enum { SET_PERMISSIONS = SET_MODE | SET_OWNERS };
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+enum { SET_BY_OWNER = SET_PERMISSIONS | SET_ATIME | SET_MTIME };
+
+/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
+ * directories these bits are no privileges. */
+static bool drops_privileges(
+	const struct request *req, const struct inode *inode, const struct rpc_setattr *set)
+{
+	return !(set->valid & SET_MODE) && !S_ISDIR(inode->type) &&
+	       (set->valid & SET_OWNERS || req->args.kill_priv);
+}
+
+static uint64_t capabilities_for(uint32_t valid)
+{
+	return (valid & SET_OWNERS ? 1ULL << CAP_CHOWN : 0) |
+	       (valid & SET_BY_OWNER & ~(uint32_t)SET_OWNERS ? 1ULL << CAP_FOWNER : 0);
+}
+
+/* The kernel leaves a set-group-id in a mode that it sends if the caller is in the group, and says
+ * nothing of it where a new owner takes that bit away. */
+static struct id_range groups_for(
+	const struct request *req, struct inode *inode, const struct rpc_setattr *set, uint32_t gid)
+{
+	uint32_t group = rpc_setattr_group(set, gid);
+
+	if (set->valid & SET_NO_PRIVILEGES)
+		return caller_groups(req, group);
+	if (set->valid & SET_MODE && set->mode & S_ISGID)
+		return kernel_owner_groups(req, inode, group);
+	return ID_RANGE_NONE;
+}
+
+static void bind_to_caller(const struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	set->rights = caller_rights(req, capabilities_for(set->valid), attr.uid);
+	set->rights.groups = groups_for(req, inode, set, attr.gid);
+}
+
+/* The kernel has checked the caller by what it was told last. That has to hold at the server. */
+static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct attr attr;
+
+	st->by_kernel = kernel_owner_rights(req, inode, &set->rights);
+	if (st->by_kernel) {
+		inode_attr(inode, &attr);
+		set->rights.groups = groups_for(req, inode, set, attr.gid);
+	} else {
+		bind_to_caller(req, inode, set);
+	}
+}
+
+/* A mount that has its export for itself knows all. On others only a file that is cut nobody else
+ * changes meanwhile. */
+static void settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	bool drops = drops_privileges(req, inode, set);
+
+	if (inode->fs->options.sharing && set->valid & SET_BY_OWNER) {
+		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
+		bind_to_rights(req, inode, set);
+	} else if (drops) {
+		op_takes_privileges(req, inode, set);
+	}
+}
+
+static void setattr_done(struct request *req, int status)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct rpc_setattr set = st->op.set;
+
+	if (status == -EPERM && st->by_kernel && !req->replied) {
+		/* The owner has changed: the caller may have rights all the same. */
+		st->by_kernel = false;
+		bind_to_caller(req, st->op.inode, &set);
+		op_set_attr(req, &set, setattr_done);
+		return;
+	}
+	setattr_end(req, status == -EPERM && st->forgives ? 0 : status);
+}
+
+/* ---- chown(2) of neither user nor group ------------------------------------------------------ */
+
+/* It takes set-user-id away, as a new owner does, but the kernel tells us of a SETATTR that sets
+ * nothing, or, with a writeback cache, of nothing but ctime. */
+static bool sets_nothing(const struct inode *inode, const struct rpc_setattr *set)
+{
+	return !S_ISDIR(inode->type) && !(set->valid & ~(uint32_t)SET_CTIME);
+}
+
+/* The kernel has not checked that the file is the caller's, and /proc may show other ids than those
+ * of the caller's mount. Without ctime it may be about a write, too, which needs no owner,
+ * and takes these bits away by itself. So it is an error only where the request says who asks. */
+static int settle_privileges(struct request *req, struct inode *inode, struct rpc_setattr *set)
+{
+	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct rpc_setattr drops = {.valid = 0};
+	struct rights rights;
+	struct attr attr;
+
+	inode_attr(inode, &attr);
+	if (!op_takes_privileges(req, inode, &drops))
+		return 0;
+	st->forgives = !(set->valid & SET_CTIME) || req->uid == REQUEST_NO_ID;
+	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
+	if (!inode->fs->options.sharing && !rights_of_owner(&rights, attr.uid))
+		return st->forgives ? 0 : -EPERM;
+	rights.groups = drops.rights.groups;
+	set->valid |= SET_NO_PRIVILEGES;
+	set->rights = rights;
+	return 0;
+}
+
+/* ---- with the next COMMIT -------------------------------------------------------------------- */
+
+/* A writeback cache tells the times of writes by a SETATTR of their own, at each close. */
+static bool is_of_written_back(const struct inode *inode, const struct rpc_setattr *set)
+{
+	return inode->fs->features.writeback && set->valid == (SET_MTIME | SET_CTIME);
+}
+
+/* The server would do nothing else, and refuse nothing: there is no quota, nor an access control
+ * list or capabilities that change with it, nor another change on its way. */
+static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid)
+{
+	return !inode->nchanging && !inode->attr.flags && !inode_has_caps(inode) &&
+	       (!(valid & SET_OWNERS) || !session_quotas(inode->fs->session));
+}
+
+/* A file that is open for writing is committed when it is closed, and what was set goes along, as
+ * the times of a writeback cache do. */
+static bool can_go_along_locked(const struct inode *inode, const struct rpc_setattr *set)
+{
+	if (!inode->sized || !inode->attr_valid || inode->returned ||
+		(set->valid & (SET_SIZE | SET_NO_PRIVILEGES)))
+		return false;
+	if (is_of_written_back(inode, set))
+		return true;
+	return inode->nwriters && (!(set->valid & SET_ATIMES) || !inode->access.held) &&
+	       (!(set->valid & SET_MTIMES) || gate_is_settled(&inode->gate)) &&
+	       (!(set->valid & SET_PERMISSIONS) || can_set_permissions_locked(inode, set->valid));
+}
+
+static void set_times_locked(struct inode *inode, const struct rpc_setattr *set)
+{
+	int64_t now = session_time(inode->fs->session);
+	struct attr *attr = &inode->attr;
+
+	if (set->valid & SET_ATIMES) {
+		attr->atime = set->valid & SET_ATIME_NOW ? now : set->atime;
+		inode->access.dirty = true;
+		inode->access.until_ms = 0;
+	}
+	if (set->valid & SET_MTIMES)
+		attr->mtime = set->valid & SET_MTIME_NOW ? now : set->mtime;
+	attr->ctime = set->valid & SET_CTIME ? set->ctime : now;
+	inode->commit.times_dirty = true;
+}
+
+static void set_permissions_locked(struct inode *inode, const struct rpc_setattr *set)
+{
+	struct attr *attr = &inode->attr;
+
+	if (set->valid & SET_MODE)
+		attr->mode = (attr->mode & S_IFMT) | (set->mode & 07777);
+	if (set->valid & SET_UID)
+		attr->uid = set->uid;
+	if (set->valid & SET_GID)
+		attr->gid = set->gid;
+	inode->commit.set |= set->valid & SET_PERMISSIONS;
+}
+
+/* Whether it is done, as far as anybody here can see; the next COMMIT tells the server. */
+static bool set_along(struct request *req, struct inode *inode, const struct rpc_setattr *set)
+{
+	bool along;
+
+	if (!inode_is_regular(inode) || inode->fs->options.sharing)
+		return false;
+	pthread_mutex_lock(&inode->lock);
+	along = can_go_along_locked(inode, set);
+	if (along) {
+		set_times_locked(inode, set);
+		set_permissions_locked(inode, set);
+		commit_dirty_locked(inode, req->thread);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return along;
+}
+
+/* It tells no other end than the one that it was told. */
+static bool cuts_what_is_told(const struct request *req, struct inode *inode)
+{
+	return req->args.set.valid & SET_SIZE && req->args.has_fh &&
+	       atomic_load_explicit(&handle_of(req)->appended, memory_order_relaxed) &&
+	       cached_is_raised_end(inode, req->args.set.size);
+}
+
+void op_setattr(struct request *req)
+{
+	struct op *op = op_begin(req);
+	struct rpc_setattr set = {
+		.valid = req->args.set.valid,
+		.mode = req->args.set.mode,
+		.uid = req->args.set.uid,
+		.gid = req->args.set.gid,
+		.size = req->args.set.size,
+		.atime = req->args.set.atime,
+		.mtime = req->args.set.mtime,
+		.ctime = req->args.set.ctime,
+	};
+	int status = 0;
+
+	if (cuts_what_is_told(req, op->inode)) {
+		setattr_end(req, 0);
+		return;
+	}
+	if (sets_nothing(op->inode, &set))
+		status = settle_privileges(req, op->inode, &set);
+	else
+		settle_rights(req, op->inode, &set);
+	if (!status && set.valid && !set_along(req, op->inode, &set))
+		op_set_attr(req, &set, setattr_done);
+	else
+		setattr_end(req, status);
+}

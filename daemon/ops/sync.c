@@ -1,0 +1,103 @@
+/* FLUSH, FSYNC, FSYNCDIR: [record locks go] -> [acknowledged writes are remote] -> COMMIT -> reply.
+ */
+#include <errno.h>
+
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+/* Nobody waits any more for one that was abandoned, whose handle may be gone. */
+static int tell(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	if (req->replied)
+		return 0;
+	/* It begins anew when the session has ended, and tells then. */
+	if (inode->fs->options.sharing && renewal_ends(req, -EIO))
+		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
+	return commit_tell(inode, handle_of(req));
+}
+
+static void synced(struct request *req, int status)
+{
+	int failed = tell(req);
+
+	/* What he was told of goes before his own giving up. */
+	op_finish(req, failed ? failed : status);
+}
+
+static void sync_commit(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	int failed = tell(req);
+
+	if (req->op == OP_FLUSH && inode->fs->options.sharing && !req->replied)
+		lease_note_closing(inode, handle_of(req));
+	if (failed || status)
+		op_finish(req, failed ? failed : status);
+	else if (commit_wait(req, inode, &status, synced))
+		synced(req, status);
+}
+
+/* The kernel flushes what a process that exits has open, and no signal reaches that. */
+static void sync_begin(struct request *req)
+{
+	op_begin(req);
+	fs_watch(req);
+}
+
+static void sync_file(struct request *req)
+{
+	if (op_wait_acknowledged(req, sync_commit))
+		sync_commit(req, 0);
+}
+
+static void flush_unlocked(struct request *req, int status)
+{
+	if (status || req->replied || !handle_of(req)->writes)
+		op_finish(req, status);
+	else
+		sync_file(req);
+}
+
+/* Who has only read closes at once: what others could not keep is not for him. The kernel asks for
+ * it only where it writes back (OPEN_NO_FLUSH). */
+void op_flush(struct request *req)
+{
+	sync_begin(req);
+	if (lock_flush(req, flush_unlocked))
+		flush_unlocked(req, 0);
+}
+
+/* Times alone are no data. */
+static bool only_times_dirty(const struct request *req)
+{
+	struct inode *inode = op_inode_of(req);
+	bool only;
+
+	pthread_mutex_lock(&inode->lock);
+	only = !inode->commit.size_dirty && !inode->map.uncommitted &&
+	       !gate_has_acknowledged(&inode->gate) &&
+	       !commit_has_to_tell_locked(inode, handle_of(req));
+	pthread_mutex_unlock(&inode->lock);
+	inode_put(inode);
+	return only;
+}
+
+void op_fsync(struct request *req)
+{
+	if (req->args.datasync && only_times_dirty(req)) {
+		reply_error(req, 0);
+		return;
+	}
+	sync_begin(req);
+	sync_file(req);
+}
+
+/* Directories change at the server only. */
+void op_fsyncdir(struct request *req)
+{
+	reply_error(req, 0);
+}

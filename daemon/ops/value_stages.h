@@ -1,0 +1,28 @@
+/* value_stages.h - the numbers under which parts of long values are sent to the server.
+ *
+ * The server keeps the parts of few values of a session (STAGES_MAX), and those of a value that was
+ * given up until its number begins another one. So the numbers are few, and the lowest that is free
+ * is taken: what was left behind is soon overwritten, and never too much.
+ *
+ * THREADS  Any.
+ */
+#ifndef RMEMFS_DAEMON_OPS_VALUE_STAGES_H
+#define RMEMFS_DAEMON_OPS_VALUE_STAGES_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "common/rpc/rpc.h"
+
+enum { STAGES_WORD_BITS = 64 };
+
+/* Zeroed: all are free. */
+struct stages {
+	_Atomic uint64_t taken[STAGES_MAX / STAGES_WORD_BITS];
+};
+
+/* 1 .. STAGES_MAX, or 0: none is free. */
+uint32_t stages_take(struct stages *stages);
+void stages_give(struct stages *stages, uint32_t stage);
+
+#endif

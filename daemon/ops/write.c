@@ -1,0 +1,630 @@
+/* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
+ * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
+ *
+ * With ack=local a buffered write is acknowledged before the transfer, since it has its pages then:
+ * size, times and reply come first, and the rest goes on in the payload's buffer. For everybody who
+ * asks from then on it is done: reads of the same bytes wait (gate.h), COMMIT tells nothing of it
+ * yet, FLUSH and FSYNC wait and tell of its failure (op_wait_acknowledged, commit.h). It can't be
+ * taken back. Half of a thread's buffers are kept from such writes, and while the server is known
+ * to be away nothing is acknowledged.
+ *
+ * One that leaves a gap behind the file's end, with pages in it that may be other than zero, passes
+ * the gate exclusively and lets the server make the gap the file's before the transfer (op_grow).
+ *
+ * New pages come from the session's grants, so that a WRITE needs no RPC; they belong to the file
+ * for good when they have been committed (commit.h).
+ */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "common/base/log.h"
+#include "daemon/file/fill_holes.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+#include "daemon/file/transfer.h"
+
+enum { ASK_EXTENTS = 8 };
+
+struct write_state {
+	struct op op;
+	uint32_t len; /* what is written: less than asked when pages run out */
+	int why_less;
+	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
+	bool landed;         /* it is where it belongs already (landing.h) */
+	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
+	bool grew;           /* the file, when it was acknowledged */
+	uint64_t drop_round; /* what the answer waits for; 0: nothing */
+	/* While a snapshot is on its way: how far was asked, and what is being asked. */
+	uint64_t asked_to;
+	struct extent asked[ASK_EXTENTS];
+	unsigned nasked;
+	uint8_t tail[ASK_EXTENTS * RPC_EXTENT_BYTES];
+};
+
+static uint64_t first_page(const struct request *req)
+{
+	return req->args.offset >> PAGE_SHIFT;
+}
+
+static uint64_t end_page(const struct request *req)
+{
+	return div_round_up(req->args.offset + req->args.size, PAGE_BYTES);
+}
+
+/* ---- after the transfer ---------------------------------------------------------------------- */
+
+/* By the one who asked, not by a failure. */
+static bool is_given_up(int status)
+{
+	return status == -ECANCELED || status == -EINTR;
+}
+
+/* The kernel takes pages of its cache for written by any answer that is no error. */
+static void write_answer(struct request *req, int status)
+{
+	const struct write_state *st = request_state(req, struct write_state);
+	uint32_t len = st->len;
+
+	if (!status && req->args.cached && len < req->args.size)
+		status = st->why_less;
+	/* Who is told by this answer need not be by the next fsync. */
+	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
+		commit_told_by_answer(op_of(req)->inode, handle_of(req));
+	op_of(req)->append.status = status;
+	op_end(req);
+	fs_thread_of(req->thread)->nacked -= op_of(req)->acked;
+	if (status)
+		reply_error(req, status);
+	else
+		reply_write(req, len);
+}
+
+/* Without having written anything. */
+static void write_fail(struct request *req, int status)
+{
+	op_of(req)->append.status = status;
+	op_finish(req, status);
+}
+
+static void write_reply(struct request *req, int status)
+{
+	uint64_t round = request_state(req, struct write_state)->drop_round;
+
+	if (status || !round || req->replied || drop_wait(req, round, write_answer))
+		write_answer(req, status);
+}
+
+/* What the kernel has cached may be older from now on, however the write ended. A buffered write's
+ * pages it has changed itself, or dropped with an error, but not if it did not wait for the end. */
+static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t from = req->args.offset, to = from + req->args.size;
+
+	if (req->args.cached)
+		return;
+	if (st->kind == OPENED_DIRECT)
+		st->drop_round = drop_unseen_locked(inode, req->thread->port, from, to);
+	else if (req->args.flags & O_DIRECT || status || (req->replied && !st->op.acked))
+		st->drop_round = drop_note_locked(inode, req->thread->port, from, to);
+}
+
+/* What everybody sees of it. */
+static void show_locked(struct request *req, struct inode *inode)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t end = req->args.offset + st->len;
+
+	inode->written_to = end >> PAGE_SHIFT;
+	st->grew = end > inode->attr.size;
+	if (st->grew)
+		inode->attr.size = end;
+	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
+	 */
+	if (!inode->fs->features.writeback)
+		inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
+}
+
+static void account_failure_locked(struct request *req, struct inode *inode, int status)
+{
+	extent_map_doubt(&inode->map, end_page(req));
+	if (!is_given_up(status))
+		commit_failed_locked(inode, status);
+}
+
+/* What the server is to be told. That a file has grown and when it was written has been seen, even
+ * if no byte arrived. */
+static void account_locked(struct request *req, struct inode *inode, int status)
+{
+	const struct write_state *st = request_state(req, struct write_state);
+	struct commit *c = &inode->commit;
+
+	if (status)
+		account_failure_locked(req, inode, status);
+	else if (!st->op.acked)
+		show_locked(req, inode);
+	if (status && !st->op.acked)
+		return;
+	c->size_dirty |= st->grew;
+	c->times_dirty |= !inode->fs->features.writeback;
+}
+
+/* Pages that were filled are the file's, even if what was meant for them did not arrive. A COMMIT
+ * that covers the change tells the size without those inside the gate: both end in one moment. */
+static void write_account(struct request *req, int status)
+{
+	struct inode *inode = op_of(req)->inode;
+	bool orphan;
+
+	pthread_mutex_lock(&inode->lock);
+	extent_map_filled(&inode->map, first_page(req), end_page(req));
+	make_cache_old_locked(req, inode, status);
+	account_locked(req, inode, status);
+	commit_dirty_locked(inode, req->thread);
+	orphan = op_leave_locked(req);
+	pthread_mutex_unlock(&inode->lock);
+	if (orphan)
+		returns_settle(inode, req->thread);
+}
+
+static void log_lost_write(const struct request *req, int status)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, 1000))
+		log_error("inode %llu: %u bytes at %llu could not be written: %s",
+			(unsigned long long)op_of((struct request *)req)->inode->ino,
+			req->args.size, (unsigned long long)req->args.offset, errno_text(status));
+}
+
+/* O_SYNC waits for everything; O_DSYNC and O_DIRECT for what the bytes are found again by. Pages of
+ * the kernel's cache are followed by an FSYNC where that is wanted. */
+static bool must_commit(const struct request *req, struct inode *inode)
+{
+	uint32_t flags = req->args.cached ? 0 : req->args.flags;
+	bool must = (flags & O_SYNC) == O_SYNC;
+
+	if (must || !(flags & (O_DSYNC | O_DIRECT)))
+		return must;
+	pthread_mutex_lock(&inode->lock);
+	must = inode->commit.size_dirty || inode->map.uncommitted;
+	pthread_mutex_unlock(&inode->lock);
+	return must;
+}
+
+/* The file is not as long as this write has made it before those in front of it are remote. */
+static void write_commit(struct request *req, int status)
+{
+	if (status || commit_wait(req, op_of(req)->inode, &status, write_reply))
+		write_reply(req, status);
+}
+
+static void write_moved(struct request *req, int status)
+{
+	if (status && !is_given_up(status))
+		log_lost_write(req, status);
+	write_account(req, status);
+	if (status || !must_commit(req, op_of(req)->inode))
+		write_reply(req, status);
+	else if (op_wait_acknowledged(req, write_commit))
+		write_commit(req, 0);
+}
+
+/* ---- before it ------------------------------------------------------------------------------- */
+
+static int write_fill(struct request *req, uint64_t *filled)
+{
+	struct write_state *st = request_state(req, struct write_state);
+
+	st->landed = fill_landed(req, first_page(req), end_page(req));
+	if (st->landed) {
+		*filled = end_page(req);
+		return 0;
+	}
+	return fill_holes(req, first_page(req), end_page(req), filled);
+}
+
+/* Not what has to be committed first, nor what others may read who don't ask, nor pages of the
+ * kernel's cache: it takes any answer for the last word. */
+static bool may_acknowledge(struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return fs->options.ack == ACK_LOCAL && lease_is_alone(req) && !req->replied &&
+	       !req->args.cached && !(req->args.flags & (O_SYNC | O_DSYNC | O_DIRECT)) &&
+	       !request_state(req, struct write_state)->alone && remote_connected(req->thread) &&
+	       fs_thread_of(req->thread)->nacked < fs->options.buffers / 2;
+}
+
+static void acknowledge_locked(struct request *req, struct inode *inode)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct op *op = &st->op;
+	uint64_t before = inode->attr.size;
+
+	show_locked(req, inode);
+	append_done_locked(req);
+	gate_acknowledge(&inode->gate, &op->pass.pass, st->grew ? before : UINT64_MAX);
+	list_del(&op->interrupted);
+	op->acked = true;
+	fs_thread_of(req->thread)->nacked++;
+}
+
+/* An answer that would wait for what the kernel has to drop is not given early. */
+static bool has_to_drop_locked(struct request *req, struct inode *inode)
+{
+	uint64_t from = req->args.offset, to = from + req->args.size;
+
+	return request_state(req, struct write_state)->kind == OPENED_DIRECT &&
+	       drop_unseen_locked(inode, req->thread->port, from, to);
+}
+
+static void write_transfer(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct inode *inode = st->op.inode;
+	bool may = may_acknowledge(req);
+	uint32_t nworks;
+
+	if (st->landed) {
+		write_moved(req, 0);
+		return;
+	}
+	if (landing_holds(req))
+		landing_fetch(req->thread);
+	pthread_mutex_lock(&inode->lock);
+	nworks = transfer_plan_write_locked(req, inode, req->args.offset, st->len);
+	if (may && !has_to_drop_locked(req, inode))
+		acknowledge_locked(req, inode);
+	pthread_mutex_unlock(&inode->lock);
+	if (st->op.acked)
+		request_acknowledge(req, st->len);
+	op_io(req, IO_WRITE, nworks, write_moved);
+}
+
+/* ---- pages that a snapshot wants ------------------------------------------------------------- */
+
+static void write_unprotect(struct request *req);
+
+static void write_unprotected(struct request *req, const struct rpc_reply *rep)
+{
+	struct write_state *st = request_state(req, struct write_state);
+
+	if (rep->status) {
+		write_moved(req, rep->status);
+		return;
+	}
+	freeze_unprotected(req->thread->fs, st->asked, st->nasked);
+	write_unprotect(req);
+}
+
+static void ask_unprotect(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	struct wire_out w;
+
+	wire_out_init(&w, st->tail, sizeof(st->tail));
+	for (unsigned i = 0; i < st->nasked; i++)
+		rpc_put_extent(&w, &st->asked[i]);
+	st->op.call.req.op = RPC_UNPROTECT;
+	st->op.call.req.unprotect.tail =
+		(struct rpc_tail){.data = st->tail, .len = (uint32_t)wire_out_len(&w)};
+	op_rpc(req, write_unprotected);
+}
+
+/* Goes on when all pages of the write may be changed. */
+static void write_unprotect(struct request *req)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t end = div_round_up(req->args.offset + st->len, PAGE_BYTES);
+	struct inode *inode = st->op.inode;
+
+	pthread_mutex_lock(&inode->lock);
+	st->nasked = freeze_protected_locked(inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
+	pthread_mutex_unlock(&inode->lock);
+	if (st->nasked)
+		ask_unprotect(req);
+	else
+		write_transfer(req);
+}
+
+static void write_grown(struct request *req, int status)
+{
+	if (status)
+		write_moved(req, status);
+	else if (session_snapshot(req->thread->fs->session))
+		write_unprotect(req);
+	else
+		write_transfer(req);
+}
+
+/* The kernel may have sent it asynchronously, and takes any answer but all of it for EIO then. */
+static bool must_be_whole(const struct request *req)
+{
+	return !req->args.cached && req->args.flags & O_DIRECT;
+}
+
+/* Pages that there were for a part of it are the file's now, and zero. */
+static void leave_pages(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+
+	pthread_mutex_lock(&inode->lock);
+	extent_map_filled(&inode->map, first_page(req), end_page(req));
+	commit_dirty_locked(inode, req->thread);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+static void write_nothing(struct request *req, int status)
+{
+	leave_pages(req);
+	write_fail(req, status);
+}
+
+/* Writes what there are pages for. */
+static void write_post(struct request *req, uint64_t filled, int status)
+{
+	struct write_state *st = request_state(req, struct write_state);
+	uint64_t offset = req->args.offset;
+	uint64_t end = min_u64(offset + req->args.size, filled << PAGE_SHIFT);
+
+	if (end <= offset) {
+		write_fail(req, status);
+		return;
+	}
+	st->len = (uint32_t)(end - offset);
+	if (st->len < req->args.size && must_be_whole(req)) {
+		write_nothing(req, status);
+		return;
+	}
+	st->why_less = status;
+	st->asked_to = first_page(req);
+	if (st->alone && inode_has_doubtful_gap(st->op.inode, offset))
+		op_grow(req, offset, write_grown);
+	else
+		write_grown(req, 0);
+}
+
+static void write_granted(struct request *req, int status);
+static void write_go(struct request *req, int status);
+static void write_begin(struct request *req, int status);
+
+/* Within what there is: others may write there, too, and the file stays as long as it is. */
+static bool overwrites(struct request *req)
+{
+	struct inode *inode = op_of(req)->inode;
+	uint64_t at = first_page(req), end = end_page(req);
+	struct extent_cursor cursor;
+	struct mapped_extent e;
+	bool found;
+
+	pthread_mutex_lock(&inode->lock);
+	if (req->args.offset + req->args.size > inode->attr.size)
+		end = UINT64_MAX;
+	found = extent_map_seek(&inode->map, at, &cursor, &e);
+	while (found && e.fpage <= at && at < end) {
+		at = e.fpage + e.npages;
+		found = extent_map_next(&inode->map, &cursor, &e);
+	}
+	pthread_mutex_unlock(&inode->lock);
+	return at >= end;
+}
+
+/* ---- where it goes ----------------------------------------------------------------------------
+ */
+
+/* The kernel appends at the end that it knows of, which another client may have moved since. It has
+ * its own writers do so one after the other. */
+static bool appends(const struct request *req)
+{
+	return req->thread->fs->options.sharing && req->args.flags & O_APPEND && !req->args.cached;
+}
+
+/* Nor does it know where to end what it writes back: cached.h. */
+static bool is_cut_off(const struct request *req)
+{
+	return req->thread->fs->options.sharing && req->args.cached;
+}
+
+struct span {
+	uint64_t offset;
+	uint32_t size;
+};
+
+static struct span place_now(const struct request *req, struct inode *inode)
+{
+	struct span place = {.offset = req->args.offset, .size = req->args.size};
+	uint64_t end;
+
+	if (!appends(req) && !is_cut_off(req))
+		return place;
+	pthread_mutex_lock(&inode->lock);
+	end = inode->attr.size;
+	pthread_mutex_unlock(&inode->lock);
+	if (appends(req))
+		place.offset = end;
+	else
+		place.size = (uint32_t)min_u64(place.size, end - min_u64(end, place.offset));
+	return place;
+}
+
+static void go_by_end(struct request *req, struct inode *inode)
+{
+	struct span now = place_now(req, inode);
+
+	/* All that has landed would stay there. */
+	if (now.size < req->args.size && landing_holds(req))
+		landing_fetch(req->thread);
+	req->args.offset = now.offset;
+	req->args.size = now.size;
+}
+
+/* The kernel lets an OPEN that cuts the file pass what is being written. */
+static bool has_lost_its_place(const struct request *req, struct inode *inode)
+{
+	struct span now = place_now(req, inode);
+
+	return now.offset != req->args.offset || now.size != req->args.size;
+}
+
+static void write_unstow(struct request *req, int status)
+{
+	if (!status)
+		request_unstow(req);
+	write_begin(req, status);
+}
+
+static void write_taken(struct request *req, int status)
+{
+	if (!status && request_lacks_buffer(req))
+		op_take_buffer(req, write_unstow);
+	else
+		write_begin(req, status);
+}
+
+/* Before it begins anew. */
+static void leave_file(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	request_state(req, struct write_state)->alone = false;
+	if (op->pass.inside)
+		op_leave(req);
+	if (op->writing)
+		freeze_leave(req);
+}
+
+/* Gives up what it has of the file, to get all of it and begin anew. A snapshot does not wait for
+ * that: others may be held up by it who have to give theirs back. */
+static void write_take_file(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	leave_file(req);
+	lease_leave(req);
+	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken))
+		write_begin(req, 0);
+	else
+		op_wait_for_others(req);
+}
+
+/* What is on its way before it may close the gap. */
+static void write_alone(struct request *req)
+{
+	request_state(req, struct write_state)->alone = true;
+	op_leave(req);
+	if (op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
+		write_go(req, 0);
+}
+
+/* While it waited for more pages, another one may have moved the end who was behind it. */
+static void write_anew(struct request *req)
+{
+	leave_pages(req);
+	leave_file(req);
+	write_begin(req, 0);
+}
+
+static void write_go(struct request *req, int status)
+{
+	const struct write_state *st = request_state(req, struct write_state);
+	uint64_t filled;
+	int r;
+
+	if (status) {
+		write_fail(req, status);
+		return;
+	}
+	if (has_lost_its_place(req, st->op.inode)) {
+		write_anew(req);
+		return;
+	}
+	if (!op_know_map(req, end_page(req), write_go))
+		return;
+	if (!lease_is_alone(req) && !overwrites(req)) {
+		write_take_file(req);
+		return;
+	}
+	if (!st->alone && inode_has_doubtful_gap(st->op.inode, req->args.offset)) {
+		write_alone(req);
+		return;
+	}
+	do {
+		r = write_fill(req, &filled);
+	} while (fill_lacks(r) && fill_wait(req, r, write_granted));
+	if (!fill_lacks(r))
+		write_post(req, filled, r);
+}
+
+static void write_granted(struct request *req, int status)
+{
+	uint64_t filled;
+
+	if (!status) {
+		write_go(req, 0);
+		return;
+	}
+	if (status != -ENOSPC && status != -EDQUOT) {
+		write_moved(req, status);
+		return;
+	}
+	write_fill(req, &filled);
+	write_post(req, filled, status);
+}
+
+static void write_enter(struct request *req, int status)
+{
+	if (status)
+		write_fail(req, status);
+	else if (!freeze_enter(req, write_enter))
+		return;
+	else if (op_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
+		write_go(req, 0);
+}
+
+/* Pages of the kernel's cache were changed earlier, when it took away itself what there was: what
+ * the file has got since, it keeps. */
+static bool takes_caps(const struct request *req, const struct inode *inode)
+{
+	return !req->args.cached && inode_has_caps(inode);
+}
+
+static bool takes_privileges(const struct request *req, struct inode *inode)
+{
+	return takes_caps(req, inode) ||
+	       (req->args.kill_priv && op_takes_privileges(req, inode, NULL));
+}
+
+/* With the lease that it needs, or a lesser one. */
+static void write_begin(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+	bool takes = !status && takes_privileges(req, op->inode);
+
+	if (status) {
+		write_fail(req, status);
+		return;
+	}
+	if (!lease_is_alone(req) && (takes || appends(req))) {
+		write_take_file(req);
+		return;
+	}
+	go_by_end(req, op->inode);
+	if (!req->args.size)
+		write_reply(req, 0);
+	else if (req->args.offset > (uint64_t)INT64_MAX - req->args.size)
+		write_fail(req, -EFBIG);
+	else if (takes)
+		op_drop_privileges(req, req->args.kill_priv, write_enter);
+	else
+		write_enter(req, 0);
+}
+
+void op_write(struct request *req)
+{
+	op_begin(req);
+	request_state(req, struct write_state)->kind = handle_of(req)->kind;
+	write_begin(req, 0);
+}

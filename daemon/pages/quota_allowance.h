@@ -1,0 +1,79 @@
+/* quota_allowance.h - what this client may fill of the quotas of files' owners before it has to ask
+ * again.
+ *
+ *     server --QUOTA--> an owner's pool --share--> an inode's own --fill--> COMMIT makes it usage
+ *
+ * A page that is filled costs the file's user one and its group one. What is in pools and shares is
+ * reserved at the server, as are pages that were filled and not committed yet; so data that was
+ * accepted is never refused later. A share grows with the inode's appetite, so that writers meet at
+ * the pools' lock once a share only. Whom nothing limits, the server says once, and is asked again
+ * when it was restarted.
+ *
+ * Where an owner's quota has nothing left the writers that wait get -EDQUOT, and try once more
+ * after all shares were emptied into the pools and nameless inodes were returned (release.h). So
+ * the last page is found, wherever it is.
+ *
+ * An export without quotas costs the test of session_quotas().
+ *
+ * THREADS    Pools have one lock, taken inside inodes' locks. A share belongs to its inode's lock.
+ *            Requests to the server are sent by the thread that noticed, one at a time for each
+ *            owner.
+ */
+#ifndef RMEMFS_DAEMON_PAGES_QUOTA_ALLOWANCE_H
+#define RMEMFS_DAEMON_PAGES_QUOTA_ALLOWANCE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "daemon/remote/remote.h"
+
+struct fs;
+struct inode;
+struct request;
+
+enum { ALLOWANCE_BUCKETS = 64 };
+enum { ALLOWANCE_ASK_MIN = 256, ALLOWANCE_ASK_MAX = 16384 };
+enum { SHARE_PAGES_MIN = 16, SHARE_PAGES_MAX = 2048 };
+
+struct allowances {
+	pthread_mutex_t lock;
+	struct list buckets[ALLOWANCE_BUCKETS];  /* struct allowance */
+	unsigned ngiving;                        /* requests on their way that give back */
+	void (*given)(struct io_thread *thread); /* allowance_give_back()'s; NULL: nobody waits */
+};
+
+void allowances_init(struct allowances *a);
+void allowances_fini(struct allowances *a);
+
+/* Of one inode. */
+struct share {
+	uint32_t npages;
+	uint32_t appetite;
+	bool user, group; /* which of the two is limited, and gave them */
+	uint64_t epoch;   /* session_quotas() at that time */
+};
+
+/* How many of `want` pages the inode may be given now; 0: see allowance_wait(). Then, how many it
+ * was given. */
+uint32_t allowance_ready_locked(struct inode *inode, uint32_t want);
+void allowance_use_locked(struct inode *inode, uint32_t npages);
+/* What is left goes back to its owners. */
+void allowance_return_locked(struct inode *inode);
+
+/* Nothing was ready for req's inode. True: try again. False: then(req, status) follows; 0: try
+ * again, -EDQUOT: the server has nothing for them. */
+bool allowance_wait(struct request *req, void (*then)(struct request *req, int status));
+
+/* Gives back to the server what is in no share; given() is called when it has answered, in the
+ * thread that got the last answer, at once if there is nothing. One at a time. */
+void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
+
+/* Nothing of it is this session's any more; shares were returned. */
+void allowances_forget(struct allowances *as);
+
+/* Gives back what was not used for some seconds. */
+void allowance_tick(struct io_thread *thread, int64_t now);
+
+#endif

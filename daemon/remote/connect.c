@@ -1,0 +1,663 @@
+/* connect.c - the life of a thread's channel.
+ *
+ *     DOWN -> CONNECTING -> ATTACHING -> FETCHING -> READY -> (loss) DOWN ...
+ *
+ * The first channel of thread 0 makes the session, all others join or resume it. The answer to
+ * ATTACH is the server's word that the channel before is fenced; only after it, and with the new
+ * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
+ * manager may take minutes. A ready channel is pinged, busy or not: the server, too, wants to hear
+ * of it, and sees nothing of one-sided transfers; and at once where it rings, since then the answer
+ * has news. One that is silent for peer_timeout is given up.
+ * One whose keys are of the wrong kind, since the session became read-only or writes again, is
+ * replaced without a word.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/printable.h"
+#include "common/base/util.h"
+#include "daemon/remote/pick_transport.h"
+#include "daemon/lease/lease.h"
+#include "daemon/lock/lock_wait.h"
+#include "daemon/pages/grant_refill.h"
+#include "daemon/remote/remote_private.h"
+
+enum {
+	BACKOFF_MIN_MS = 50,
+	BACKOFF_MAX_MS = 1000,
+	SETTLED_MS = 1000,     /* a channel that lasted as long starts the back-off anew */
+	ANSWER_MS = 5000,      /* for one answer of a server that is there */
+	PATIENCE = 4,          /* peer_timeouts for a PING, whatever else is heard */
+	LAST_ATTEMPT_MS = 500, /* of session_connect() */
+	TELL_MS = 1000,        /* so long it connects without a word */
+	LATE_MS = 200, /* no more than this counts between two ticks, which come every 100 ms */
+};
+
+/* What the session may do has changed since: the channel is replaced, by us or by the server. */
+static bool has_old_keys(const struct remote *r)
+{
+	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
+
+	return attached && r->keys != atomic_load(&r->session->keys);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* While session_connect() waits, the first failure that time does not mend is its result. */
+__attribute__((format(printf, 3, 4))) static void connect_failed(
+	struct session *s, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (!s->connecting || s->connect_error)
+		return;
+	va_start(args, format);
+	vsnprintf(s->connect_why, sizeof(s->connect_why), format, args);
+	va_end(args);
+	s->connect_error = err;
+}
+
+static void closed_why(const struct remote *r, int status, char *buf, size_t len)
+{
+	uint32_t version = r->ch ? channel_peer_version(r->ch) : 0;
+
+	if (status == -EPROTO && version && version != RMEMFS_WIRE_VERSION)
+		snprintf(buf, len,
+			"it speaks version %u of the protocol, we %u: install the same release on "
+			"both machines",
+			version, RMEMFS_WIRE_VERSION);
+	else if (status == -EPROTO)
+		snprintf(buf, len, "no rmemfs server: it does not speak our protocol");
+	else
+		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
+}
+
+/* There is no server yet, or it is too busy with others for a moment: it may come. */
+static bool may_pass(int status)
+{
+	switch (status) {
+	case -EAGAIN:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -EHOSTUNREACH:
+	case -ENETUNREACH:
+	case -ENOENT: /* its socket */
+	case -ETIMEDOUT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Where the transport was chosen for a server that is not there. */
+static const char *hint(const struct session *s)
+{
+	if (s->may_be_here)
+		return " (nor at " RMEMFS_DEFAULT_SOCKET ")";
+	if (s->chosen && s->address.kind == TRANSPORT_VERBS)
+		return " (for one that serves tcp only: transport=tcp)";
+	return "";
+}
+
+/* Returns what session_connect() does if nothing comes of it. */
+static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
+{
+	const struct session *s = r->session;
+	char why[SESSION_WHY_BYTES / 2];
+	int err = status ? status : -ECONNRESET;
+
+	closed_why(r, status, why, sizeof(why));
+	if (status == -EPROTO) {
+		snprintf(buf, len, "%s: %s", s->server, why);
+	} else if (status == -EHOSTUNREACH || status == -ENETUNREACH) {
+		snprintf(buf, len, "no route to %s", s->server);
+		return -ENETUNREACH;
+	} else if (r->state != REMOTE_CONNECTING) {
+		snprintf(buf, len, "%s closed the connection: %s", s->server, why);
+	} else if (err == -ECONNRESET) {
+		snprintf(buf, len,
+			"what listens at %s closes the connection: is it an rmemfs-server?",
+			s->server);
+	} else {
+		snprintf(buf, len, "no server at %s: %s%s", s->server, errno_text(err), hint(s));
+		return err == -ENOENT ? -ECONNREFUSED : err;
+	}
+	return err;
+}
+
+/* While session_connect() waits: tries again for as long as it may, or ends that. */
+static void attempt_failed(const struct remote *r, int status)
+{
+	struct session *s = r->session;
+	char why[SESSION_WHY_BYTES];
+	int err;
+
+	if (!s->connecting || s->connect_error)
+		return;
+	err = explain_closed(r, status, why, sizeof(why));
+	if (!may_pass(status ? status : -ECONNRESET) || now_ms() >= s->connect_until_ms)
+		connect_failed(s, err, "%s", why);
+	else if (s->may_be_here && choose_socket_answers())
+		connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
+	else
+		session_tell_waiting(s, why);
+}
+
+void connection_drop(struct remote *r, const char *format, ...)
+{
+	va_list args;
+
+	if (r->state == REMOTE_DROPPING || !r->ch)
+		return;
+	va_start(args, format);
+	vsnprintf(r->reason, sizeof(r->reason), format, args);
+	va_end(args);
+	connect_failed(r->session, -EPROTO, "%s: %s", r->session->server, r->reason);
+	r->state = REMOTE_DROPPING;
+	r->missed |= !has_old_keys(r);
+}
+
+/* A channel that was ready for a while is replaced at once, anything else after a pause. */
+static void schedule_connect(struct remote *r, int64_t now)
+{
+	if (r->ready_ms && now - r->ready_ms >= SETTLED_MS)
+		r->backoff_ms = 0;
+	else if (r->backoff_ms < BACKOFF_MIN_MS)
+		r->backoff_ms = BACKOFF_MIN_MS;
+	else
+		r->backoff_ms = (unsigned)min_u64(r->backoff_ms * 2, BACKOFF_MAX_MS);
+	r->connect_ms = now + r->backoff_ms;
+	/* The last attempt is made when the time is up. */
+	if (r->session->connecting)
+		r->connect_ms = (int64_t)min_u64((uint64_t)r->connect_ms,
+			max_u64((uint64_t)now, (uint64_t)r->session->connect_until_ms));
+}
+
+static void report_loss(struct remote *r, const char *why)
+{
+	if (r->stopping || r->session->connecting || session_lost(r->session))
+		return;
+	if (!r->ready_ms) {
+		session_complain(r->session, why);
+	} else if (!r->down) {
+		r->down = true;
+		session_channel_down(r->session, why);
+	}
+}
+
+/* A transfer that ends is a sign of life of the server's device at least. What its process owes is
+ * the answer to a PING, which may be held up by transfers before it, but not for ever. */
+static bool is_silent(const struct remote *r)
+{
+	int64_t timeout_ms = r->session->peer_timeout_ms;
+
+	return r->mute_ms >= timeout_ms ||
+	       (r->ping_ns && r->unanswered_ms >= PATIENCE * timeout_ms);
+}
+
+/* A server would take the end of a channel for the end of this process, and is told otherwise. Not
+ * one that is silent: when that server goes on this process may have ended, and its successor would
+ * have to wait. */
+static bool says_that_it_lives(const struct remote *r)
+{
+	return !r->stopping && !is_silent(r);
+}
+
+static void channel_remove(struct remote *r)
+{
+	if (!r->ch)
+		return;
+	remote_counters_keep(r);
+	if (says_that_it_lives(r))
+		channel_disconnect(r->ch);
+	channel_delete(r->ch);
+	r->ch = NULL;
+	r->ping_ns = 0;
+	r->rung = false;
+	slots_channel_lost(r);
+	transfers_channel_lost(r);
+}
+
+/* The channel is no more, or is not wanted any more. */
+static void channel_lost(struct remote *r, const char *why, int64_t now)
+{
+	if (!has_old_keys(r)) {
+		report_loss(r, why);
+		r->missed = true;
+	}
+	channel_remove(r);
+	schedule_connect(r, now);
+	r->ready_ms = 0;
+	r->state = REMOTE_DOWN;
+	if (r->bye_sent)
+		r->stopped = true;
+}
+
+void connection_take_down(struct remote *r, int64_t now)
+{
+	if (r->state != REMOTE_DOWN)
+		channel_lost(r, "the session has ended", now);
+	r->backoff_ms = 0;
+	r->connect_ms = now;
+}
+
+void connection_end(struct remote *r)
+{
+	channel_remove(r);
+	r->state = REMOTE_OVER;
+}
+
+/* ---- connecting ------------------------------------------------------------------------------ */
+
+/* The time that is left to session_connect(), but enough for a server that is there. */
+static int64_t connect_deadline(const struct session *s, int64_t now)
+{
+	if (!s->connecting)
+		return now + s->connect_timeout_ms;
+	return (int64_t)max_u64((uint64_t)s->connect_until_ms,
+		(uint64_t)now + min_u64(LAST_ATTEMPT_MS, s->connect_timeout_ms));
+}
+
+static void connect_begin(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+	int err;
+
+	assert(!r->ch);
+	err = channel_connect(r->thread->evq, &s->address, &r->ch);
+	if (err) {
+		r->state = REMOTE_CONNECTING;
+		attempt_failed(r, err);
+		r->state = REMOTE_DOWN;
+		r->missed = true;
+		session_complain(s, errno_text(err));
+		schedule_connect(r, now);
+		return;
+	}
+	r->state = REMOTE_CONNECTING;
+	r->deadline_ms = connect_deadline(s, now);
+}
+
+/* A message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
+static int ask(struct remote *r, const struct rpc_request *req)
+{
+	int err = remote_send(r, req);
+
+	if (err && err != -ENOTCONN && err != -EAGAIN)
+		connection_drop(
+			r, "%s can't be sent: %s", rpc_op_info(req->op)->name, errno_text(err));
+	return err;
+}
+
+static void attach_begin(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
+	struct session *s = r->session;
+
+	r->keys = atomic_load(&s->keys);
+	r->attach_ms = 0;
+	session_attach_request(s, r->thread->index, &req.attach);
+	r->attach_wait_ms = req.attach.wait_ms;
+	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
+	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
+	r->state = REMOTE_ATTACHING;
+	ask(r, &req);
+}
+
+static void fetch_regions(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_REGIONS, .slot = RPC_NO_SLOT};
+
+	req.regions.first = r->next_region;
+	r->deadline_ms = now_ms() + ANSWER_MS;
+	r->state = REMOTE_FETCHING;
+	ask(r, &req);
+}
+
+/* A server at which too many wait refuses at once, and is not to be kept busy by that. */
+static void attach_again(struct remote *r)
+{
+	int64_t waited_ms = (clock_ns(CLOCK_BOOTTIME) - r->attach_ns) / 1000000;
+
+	if (2 * waited_ms >= r->attach_wait_ms) {
+		attach_begin(r);
+		return;
+	}
+	r->attach_ms = (int64_t)min_u64(
+		(uint64_t)now_ms() + BACKOFF_MAX_MS, (uint64_t)r->session->connect_until_ms);
+	r->deadline_ms = r->attach_ms + ANSWER_MS;
+}
+
+static void attach_refused(struct remote *r, const struct rpc_reply *rep)
+{
+	struct session *s = r->session;
+	char why[RPC_TEXT_MAX + 1], lingering[LINGERING_BYTES] = "";
+
+	if (rep->text.len)
+		printable_copy(why, sizeof(why), rep->text.s, rep->text.len);
+	else
+		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
+	if (rep->status == -EBUSY && s->connecting) {
+		if (session_waits(s, why)) {
+			attach_again(r);
+			return;
+		}
+		lingering_explain(why, lingering);
+	}
+	connect_failed(s, rep->status, "%s: %s%s", s->server, why, lingering);
+	if (s->id && rep->status == -EROFS)
+		session_may_not_write(s, r->keys, why);
+	else if (s->id && s->sharing && rep->status == -EIDRM)
+		session_end(s, why);
+	else if (s->id && (rep->status == -EBUSY || rep->status == -EIDRM))
+		session_lose(s, why);
+	else if ((s->id || s->ended_id) && rep->status == -ESTALE)
+		session_lose(s, why);
+	connection_drop(r, "refused: %s", why);
+}
+
+static void attach_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	const struct rpc_attach_reply *attach = &rep->attach;
+	char why[RPC_TEXT_MAX];
+	int err;
+
+	if (rep->status) {
+		attach_refused(r, rep);
+		return;
+	}
+	err = slots_set(r, attach->nslots, attach->nreserved);
+	if (err) {
+		connection_drop(r, "%u slots, %u reserved, are not what we can use", attach->nslots,
+			attach->nreserved);
+		return;
+	}
+	err = session_attached(r->session, attach, channel_limits(r->ch), why, sizeof(why));
+	if (err) {
+		connect_failed(r->session, err, "%s: %s", r->session->server, why);
+		connection_drop(r, "%s", why);
+		return;
+	}
+	r->server = attach->incarnation;
+	session_renew(r->session, r->attach_ns, attach->server_time);
+	session_told_snapshot(r->session, attach->snapshot, false, r->attach_ns);
+	r->next_region = 0;
+	fetch_regions(r);
+}
+
+static void channel_ready(struct remote *r)
+{
+	int64_t now = now_ms();
+
+	r->state = REMOTE_READY;
+	r->missed = false;
+	r->ready_ms = r->next_ping_ms = now;
+	r->mute_ms = r->unanswered_ms = 0;
+	atomic_store(&r->keys_ready, r->keys);
+	if (r->down) {
+		r->down = false;
+		session_channel_back(r->session);
+		if (r->session->sharing)
+			lock_look_at_all(r->thread);
+	}
+	slots_pump(r);
+	transfers_pump(r);
+}
+
+/* Regions come in the order of their indices. */
+static int take_region(struct remote *r, const struct rpc_region *region, uint32_t nregions)
+{
+	struct region_key key = {
+		.addr = region->addr,
+		.len = region->len,
+		.rkey = region->rkey,
+		.access = region->access,
+	};
+
+	if (region->index < r->next_region || region->index >= nregions)
+		return -EPROTO;
+	r->next_region = region->index + 1;
+	if (!region->index)
+		atomic_store(&r->session->region_bytes, region->len);
+	return channel_set_key(r->ch, region->index, &key);
+}
+
+static int take_regions(struct remote *r, const struct rpc_regions_reply *reply)
+{
+	struct wire_in in = rpc_tail_reader(&reply->tail);
+	uint32_t before = r->next_region;
+	struct rpc_region region;
+	int err;
+
+	while (rpc_get_region(&in, &region)) {
+		err = take_region(r, &region, reply->nregions);
+		if (err)
+			return err;
+	}
+	return in.truncated || (r->next_region == before && before < reply->nregions) ? -EPROTO : 0;
+}
+
+static void regions_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	int err = rep->status ? rep->status : take_regions(r, &rep->regions);
+
+	if (err == -ENOTCONN)
+		return;
+	if (err)
+		connection_drop(r, "no use of the region table: %s", errno_text(err));
+	else if (r->next_region < rep->regions.nregions)
+		fetch_regions(r);
+	else
+		channel_ready(r);
+}
+
+/* ---- ready ----------------------------------------------------------------------------------- */
+
+static void ping(struct remote *r, int64_t now)
+{
+	struct rpc_request req = {.op = RPC_PING, .slot = RPC_NO_SLOT, .seq = r->npings + 1};
+	int64_t sent_ns = clock_ns(CLOCK_BOOTTIME);
+
+	session_totals(r->session, &req.ping);
+	if (ask(r, &req) != 0)
+		return;
+	r->npings++;
+	r->ping_ns = sent_ns;
+	r->rung = false;
+	r->unanswered_ms = 0;
+	r->next_ping_ms = now + session_ping_ms(r->session);
+}
+
+/* One that is on its way is answered with the same, but may have left too early for that to be
+ * believed: see session_told_snapshot(). */
+static void ping_if_rung(struct remote *r)
+{
+	if (r->rung && r->state == REMOTE_READY && !r->ping_ns)
+		ping(r, now_ms());
+}
+
+static void ready_tick(struct remote *r, int64_t now)
+{
+	if (is_silent(r))
+		connection_drop(r, "no answer for %u s", r->session->peer_timeout_ms / 1000);
+	else if (!r->ping_ns && (r->rung || now >= r->next_ping_ms))
+		ping(r, now);
+}
+
+static bool are_recalls(const struct rpc_tail *tail)
+{
+	struct wire_in in = rpc_tail_reader(tail);
+	struct rpc_recall recall;
+
+	while (rpc_get_recall(&in, &recall))
+		;
+	return !in.truncated;
+}
+
+/* What rings are about. */
+static void take_news(struct remote *r, const struct rpc_ping_reply *ping)
+{
+	if (!are_recalls(&ping->tail)) {
+		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
+		return;
+	}
+	/* Who shares nothing has nothing to give back. */
+	if (!r->session->sharing)
+		return;
+	lease_recalls(r->thread, &ping->tail);
+	if (ping->give_pages)
+		refill_give_back(r->thread, ping->give_pages);
+}
+
+/* Soft-RoCE can deliver a message twice, a PING or its answer (see ARCHITECTURE.md, "Transports").
+ * What the second answer tells is true, and perhaps told there alone; but it proves nothing of the
+ * time at which a later PING was sent. */
+static void ping_answered(struct remote *r, const struct rpc_reply *rep)
+{
+	if (rep->status || !rep->seq || rep->seq > r->npings) {
+		connection_drop(r, "unexpected answer to a ping: %s", errno_text(rep->status));
+		return;
+	}
+	if (r->ping_ns && rep->seq == r->npings) {
+		session_renew(r->session, r->ping_ns, rep->ping.server_time);
+		session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
+		r->ping_ns = 0;
+	}
+	take_news(r, &rep->ping);
+	ping_if_rung(r);
+}
+
+void connection_bye(struct remote *r)
+{
+	struct rpc_request req = {.op = RPC_BYE, .slot = RPC_NO_SLOT};
+
+	session_totals(r->session, &req.bye.counters);
+	req.bye.lost = atomic_load(&r->session->unsafe);
+	r->bye_sent = ask(r, &req) == 0;
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+void connection_reply(struct remote *r, const struct rpc_reply *rep)
+{
+	if (rep->op == RPC_ATTACH && r->state == REMOTE_ATTACHING)
+		attach_answered(r, rep);
+	else if (rep->op == RPC_REGIONS && r->state == REMOTE_FETCHING)
+		regions_answered(r, rep);
+	else if (rep->op == RPC_PING && r->state == REMOTE_READY)
+		ping_answered(r, rep);
+	else if (rep->op == RPC_BYE && r->bye_sent)
+		r->stopped = true;
+	else if (rep->op != RPC_CANCEL || !slots_cancelled(r))
+		connection_drop(r, "unexpected reply to %s", rpc_op_info(rep->op)->name);
+}
+
+void connection_rung(struct remote *r)
+{
+	r->rung = true;
+	ping_if_rung(r);
+}
+
+static void connection_closed(struct remote *r, int status)
+{
+	bool ours = r->state == REMOTE_DROPPING;
+	char why[SESSION_WHY_BYTES];
+	int64_t now = now_ms();
+
+	if (ours)
+		snprintf(why, sizeof(why), "%s", r->reason);
+	else
+		closed_why(r, status, why, sizeof(why));
+	attempt_failed(r, status);
+	channel_lost(r, why, now);
+	connection_tick(r, now);
+}
+
+void connection_event(struct remote *r, const struct event *ev)
+{
+	if (ev->type == EV_OPEN && r->state == REMOTE_CONNECTING)
+		attach_begin(r);
+	else if (ev->type == EV_CLOSED)
+		connection_closed(r, ev->status);
+}
+
+/* Thread 0's first channel makes the session, which the others join. */
+static bool may_connect(const struct remote *r)
+{
+	const struct session *s = r->session;
+
+	return !s->connect_error && !r->stopped && !session_lost(s) && !session_has_ended(s) &&
+	       (s->id || r->thread->index == 0);
+}
+
+static void step_timed_out(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+
+	if (r->state == REMOTE_CONNECTING)
+		connect_failed(s, -ETIMEDOUT, "no answer from %s within %u s", s->server,
+			(s->connect_timeout_ms + 999) / 1000);
+	else
+		connect_failed(s, -ETIMEDOUT, "%s is connected but does not answer", s->server);
+	channel_lost(r, "no answer in time", now);
+}
+
+static void connecting_tick(struct remote *r, int64_t now)
+{
+	struct session *s = r->session;
+	char why[SESSION_WHY_BYTES];
+
+	if (now >= r->deadline_ms) {
+		step_timed_out(r, now);
+	} else if (s->connecting && now >= s->connect_until_ms - s->connect_timeout_ms + TELL_MS) {
+		snprintf(why, sizeof(why), "no answer from %s", s->server);
+		session_tell_waiting(s, why);
+	}
+}
+
+/* Time in which this thread did not run (SIGSTOP, a machine's pause) is no silence of the server's:
+ * its answers may be here, unread. */
+static void measure_silence(struct remote *r, int64_t now)
+{
+	int64_t passed_ms = (int64_t)min_u64((uint64_t)(now - r->ticked_ms), LATE_MS);
+
+	r->mute_ms = r->heard && r->state == REMOTE_READY ? 0 : r->mute_ms + passed_ms;
+	r->unanswered_ms += passed_ms;
+	r->heard = false;
+	r->ticked_ms = now;
+}
+
+void connection_tick(struct remote *r, int64_t now)
+{
+	measure_silence(r, now);
+	if (has_old_keys(r))
+		channel_lost(r, "the session's keys have changed", now);
+	switch (r->state) {
+	case REMOTE_DOWN:
+		if (may_connect(r) && now >= r->connect_ms)
+			connect_begin(r, now);
+		break;
+	case REMOTE_CONNECTING:
+		connecting_tick(r, now);
+		break;
+	case REMOTE_ATTACHING:
+	case REMOTE_FETCHING:
+		if (r->state == REMOTE_ATTACHING && r->attach_ms && now >= r->attach_ms)
+			attach_begin(r);
+		else if (now >= r->deadline_ms)
+			step_timed_out(r, now);
+		break;
+	case REMOTE_READY:
+		ready_tick(r, now);
+		break;
+	case REMOTE_DROPPING:
+		channel_lost(r, r->reason, now);
+		break;
+	case REMOTE_OVER:
+		break;
+	}
+}

@@ -1,0 +1,129 @@
+#include "daemon/remote/pick_transport.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/socket.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+
+static int open_transport(const struct fs_options *options, const struct transport_config *config,
+	const struct transport_address *address, struct transport **out, char *why, size_t whylen)
+{
+	int err = transport_open(address, config, (int)options->connect_timeout_ms, out);
+	char text[128];
+
+	if (!err)
+		return 0;
+	address_format(address, text, sizeof(text));
+	if (err == -ENODEV)
+		snprintf(why, whylen,
+			"no RDMA device has a route to %s: see 'rdma link show', or mount with "
+			"transport=tcp",
+			text);
+	else
+		snprintf(why, whylen, "can't open transport %s to %s: %s",
+			transport_kind_name(address->kind), text, errno_text(err));
+	return err;
+}
+
+static int open_at(const struct fs_options *options, const struct transport_config *config,
+	enum transport_kind kind, const char *host, struct transport_address *address,
+	struct transport **out, char *why, size_t whylen)
+{
+	int err = address_resolve(kind, host, options->port, address, why, whylen);
+
+	return err ? err : open_transport(options, config, address, out, why, whylen);
+}
+
+static bool is_loopback(const struct transport_address *address)
+{
+	const struct sockaddr *sa = (const void *)&address->addr;
+
+	if (sa->sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(
+			&((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr);
+	return sa->sa_family == AF_INET &&
+	       ntohl(((const struct sockaddr_in *)(const void *)sa)->sin_addr.s_addr) >>
+			       IN_CLASSA_NSHIFT ==
+		       IN_LOOPBACKNET;
+}
+
+/* Whether a server of ours to talk to has this socket. Asked with another type of socket, the
+ * kernel tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices
+ * nothing. */
+bool choose_socket_answers(void)
+{
+	struct transport_address address;
+	autoclose int fd = -1;
+	char why[128];
+
+	if (address_resolve(TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, 0, &address, why, sizeof(why)) !=
+		0)
+		return false;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 &&
+	       connect(fd, (const struct sockaddr *)&address.addr, address.addrlen) < 0 &&
+	       errno == EPROTOTYPE;
+}
+
+bool choose_may_be_here(const struct fs_options *options, const struct transport_address *address)
+{
+	return options->auto_transport && options->source.host[0] != '/' && !options->port &&
+	       address->kind != TRANSPORT_SHM && address_is_local(address);
+}
+
+static int choose_auto(const struct fs_options *options, const struct transport_config *config,
+	struct transport_address *address, struct transport **out, char *why, size_t whylen)
+{
+	const char *host = options->source.host;
+	int err = address_resolve(TRANSPORT_TCP, host, options->port, address, why, whylen);
+
+	if (err)
+		return err;
+	if (choose_may_be_here(options, address) && choose_socket_answers())
+		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
+			why, whylen);
+	/* The connection manager would take any device for a loopback address, but none serves it.
+	 */
+	if (!is_loopback(address)) {
+		address->kind = TRANSPORT_VERBS;
+		if (transport_open(address, config, (int)options->connect_timeout_ms, out) == 0)
+			return 0;
+		address->kind = TRANSPORT_TCP;
+	}
+	return open_transport(options, config, address, out, why, whylen);
+}
+
+static int choose_shm(const struct fs_options *options, const struct transport_config *config,
+	struct transport_address *address, struct transport **out, char *why, size_t whylen)
+{
+	const char *host = options->source.host;
+	int err;
+
+	if (host[0] != '/') {
+		err = address_resolve(TRANSPORT_TCP, host, 0, address, why, whylen);
+		if (err)
+			return err;
+		if (!address_is_local(address)) {
+			snprintf(why, whylen, "transport=shm: %s is not this machine", host);
+			return -EINVAL;
+		}
+		host = RMEMFS_DEFAULT_SOCKET;
+	}
+	return open_at(options, config, TRANSPORT_SHM, host, address, out, why, whylen);
+}
+
+int choose_transport(const struct fs_options *options, const struct transport_config *config,
+	struct transport_address *address, struct transport **out, char *why, size_t whylen)
+{
+	const char *host = options->source.host;
+	bool path = host[0] == '/';
+
+	if (path || (!options->auto_transport && options->transport == TRANSPORT_SHM))
+		return choose_shm(options, config, address, out, why, whylen);
+	if (options->auto_transport)
+		return choose_auto(options, config, address, out, why, whylen);
+	return open_at(options, config, options->transport, host, address, out, why, whylen);
+}

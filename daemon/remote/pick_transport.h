@@ -1,0 +1,28 @@
+/* pick_transport.h - which transport reaches a server, and under what address.
+ *
+ * A host that begins with '/' is the path of a local server's socket: shm. With transport=auto
+ *   1. shm, if the host is this machine, no port was given and the default socket answers;
+ *   2. verbs, if an RDMA device has a route to the host;
+ *   3. tcp.
+ *
+ * THREADS    Any; blocks for the resolver and for the route, for which connect_timeout_ms at most.
+ * ERRORS     0 or -errno; why gets one line for people.
+ */
+#ifndef RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
+#define RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
+
+#include "daemon/serve/fs.h"
+
+/* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
+ * -EAGAIN: nobody is there at the moment who could tell its address. -ENODEV: transport=verbs
+ * without a device that has a route. */
+int choose_transport(const struct fs_options *options, const struct transport_config *config,
+	struct transport_address *address, struct transport **out, char *why, size_t whylen);
+
+/* Whether it was only for want of a server's default socket that this address, of the transport
+ * that was chosen, is not that socket. */
+bool choose_may_be_here(const struct fs_options *options, const struct transport_address *address);
+/* Whether a server listens at the default socket; it notices nothing. Does not block. */
+bool choose_socket_answers(void);
+
+#endif

@@ -1,0 +1,189 @@
+/* remote_private.h - the parts of a thread's end of the session, and what they ask of each other.
+ *
+ *     remote.c          the frame: set-up, events and ticks handed to the parts, counters, stop
+ *     remote_connect.c  the channel's life: connect, attach, fetch keys, ping, drop, back-off
+ *     remote_rpc.c      slots, sequence numbers, replay
+ *     remote_io.c       batches within the channel's depth, repetition
+ *
+ * THREADS    All of it belongs to the I/O thread, but for struct remote_counters.
+ */
+#ifndef RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
+#define RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
+
+#include <stdatomic.h>
+
+#include "daemon/remote/session_private.h"
+
+enum {
+	SLOTS_MAX = 64,
+	/* Messages outside the slots: one PING, one CANCEL, and ATTACH, REGIONS or BYE. */
+	UNSLOTTED_MAX = 3,
+	/* Of a channel that shares an export, so many are only for calls that others may wait for.
+	 */
+	SLOTS_NESTED = 5,
+	/* And of these so many only for what may wait itself: for pages, and for a second lease.
+	 */
+	SLOTS_PAGES = 1,
+	SLOTS_SECOND = 2,
+	BATCHES_MAX = 256,
+};
+
+enum remote_state {
+	REMOTE_DOWN,       /* no channel; connects when connect_ms has come */
+	REMOTE_CONNECTING, /* until EV_OPEN */
+	REMOTE_ATTACHING,  /* ATTACH sent; its answer says that the channel before is fenced */
+	REMOTE_FETCHING,   /* the region table */
+	REMOTE_READY,
+	REMOTE_DROPPING, /* the channel is to go at the next tick or its EV_CLOSED */
+	REMOTE_OVER,     /* session lost */
+};
+
+/* Of the session; survives channels. */
+struct slot {
+	struct rpc_call *call; /* sent and not answered, or to be sent again */
+	uint64_t seq;          /* of the last request */
+	bool left;             /* that one was sent once at least */
+};
+
+/* What is posted as one, and comes back as the cookie of its EV_DONE. */
+struct io_batch {
+	struct io_call *call;
+	uint32_t nworks;
+	struct io_batch *next_free;
+};
+
+/* The transfers of one direction, which have limits of their own. */
+struct io_queue {
+	struct list waiting; /* works left to post; in order */
+	struct list posted;  /* EV_DONEs left to come */
+	uint32_t nworks;     /* outstanding */
+};
+
+/* Totals for PING, which another thread may send. */
+struct remote_counters {
+	_Atomic uint64_t reads, writes, read_bytes, write_bytes, rpcs, rpc_data_bytes;
+};
+
+struct remote {
+	struct io_thread *thread;
+	struct session *session;
+	struct channel *ch;
+	enum remote_state state;
+
+	/* Connection. */
+	int64_t connect_ms; /* DOWN: when to connect */
+	unsigned backoff_ms;
+	int64_t deadline_ms;     /* CONNECTING to FETCHING: of the step */
+	int64_t ready_ms;        /* since when; 0: this channel was not yet */
+	bool missed;             /* remote_disconnected() */
+	bool down;               /* told session_channel_down() */
+	int64_t attach_ns;       /* when ATTACH was sent */
+	uint32_t attach_wait_ms; /* that it asked for */
+	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */
+	uint64_t server;         /* the incarnation that answered ATTACH last */
+	uint32_t next_region;
+	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
+	uint64_t npings; /* its number */
+	int64_t next_ping_ms;
+	bool rung;  /* by the server, and no PING has been sent since */
+	bool heard; /* a sign of life came since the last tick */
+	/* Without a sign of life, of any channel; and with a PING unanswered, on this one. In time
+	 * that this thread itself ran: see connection_tick(). */
+	int64_t mute_ms, unanswered_ms;
+	int64_t ticked_ms;
+	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
+	unsigned keys;                  /* session.keys when ATTACH was sent */
+	atomic_uint keys_ready;         /* of the last channel that was ready; for all threads */
+
+	/* Stop. */
+	bool stopping, stopped;
+	bool last; /* of the threads: sends BYE */
+	bool bye_sent;
+	int64_t stop_ms; /* gives up then */
+
+	/* RPCs. */
+	unsigned nslots, nreserved; /* 0: not known yet */
+	struct slot slots[SLOTS_MAX];
+	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
+	uint64_t unwanted_slots;           /* the same: to be taken back, until they are answered */
+	uint64_t cancel_slots;             /* of these: it is time to say so */
+	bool cancelling;                   /* for one of them that is on its way */
+	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_pages, rpc_waiting_second,
+		rpc_waiting_reserved;
+	struct list rpc_refused; /* can't be coded; ended by the next tick */
+
+	/* I/O. */
+	struct io_queue io[2]; /* by enum io_dir */
+	uint32_t nfailed;      /* works of this channel that ended in error */
+	struct io_batch batches[BATCHES_MAX];
+	struct io_batch *free_batches;
+	struct list io_refused; /* broken by nature; ended by the next tick */
+
+	/* Counters: of channels that are gone, and in all. */
+	struct channel_counters past;
+	uint64_t nrpcs;
+	uint64_t coded_bytes; /* of messages that rpc.c made or understood to the last byte */
+	struct remote_counters counters;
+};
+
+/* ---- remote.c -------------------------------------------------------------------------------- */
+
+/* Codes and sends a request. -EAGAIN: no send buffer now. -EPROTO, -EMSGSIZE: it can't be coded. */
+int remote_send(struct remote *r, const struct rpc_request *req);
+/* Adds the counters of the channel that is about to be deleted to the past ones. */
+void remote_counters_keep(struct remote *r);
+void remote_counters_publish(struct remote *r);
+void remote_counters_add(struct remote *r, struct rpc_counters *totals);
+/* Soft: the server has been away for so long that calls are taken back; none is sent before it
+ * has given a sign of life. Not when the session is lost: then they end with -ESTALE. */
+bool remote_away(const struct remote *r);
+
+/* ---- remote_connect.c ------------------------------------------------------------------------ */
+
+void connection_event(struct remote *r, const struct event *ev);
+/* The answer to a message that has no slot. */
+void connection_reply(struct remote *r, const struct rpc_reply *rep);
+/* The server's RPC_RING. */
+void connection_rung(struct remote *r);
+void connection_tick(struct remote *r, int64_t now);
+/* Gives the channel up, for good reason; nothing is sent on it any more. It is deleted by a later
+ * tick or event, since events of it may be in the caller's hands. */
+void connection_drop(struct remote *r, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* Deletes the channel; another one is connected as soon as that may be. */
+void connection_take_down(struct remote *r, int64_t now);
+/* Ends the channel without a successor. */
+void connection_end(struct remote *r);
+void connection_bye(struct remote *r);
+
+/* ---- remote_rpc.c ---------------------------------------------------------------------------- */
+
+void slots_init(struct remote *r);
+/* The attached channel's slots. They must be what they were before. -EPROTO. */
+int slots_set(struct remote *r, unsigned nslots, unsigned nreserved);
+void slots_channel_lost(struct remote *r);
+/* Sends what was sent before, then what waits, as far as it goes. */
+void slots_pump(struct remote *r);
+/* The answer to CANCEL. False: there was none. */
+bool slots_cancelled(struct remote *r);
+/* A reply in a slot. */
+void slots_reply(struct remote *r, const struct rpc_reply *rep);
+void slots_tick(struct remote *r);
+/* Ends all calls with -ESTALE. */
+void slots_fail_all(struct remote *r);
+/* Of another session: their first requests are to come. */
+void slots_begin_anew(struct remote *r);
+bool slots_are_idle(const struct remote *r);
+
+/* ---- remote_io.c ----------------------------------------------------------------------------- */
+
+void transfers_init(struct remote *r);
+void transfers_pump(struct remote *r);
+void transfers_done(struct remote *r, const struct event *ev);
+/* After the channel was deleted: all that was posted is to be posted again. */
+void transfers_channel_lost(struct remote *r);
+void transfers_tick(struct remote *r);
+void transfers_fail_all(struct remote *r);
+bool transfers_are_idle(const struct remote *r);
+
+#endif

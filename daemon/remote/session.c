@@ -1,0 +1,556 @@
+/* session.c - the facts all threads share: who we are, what the server said we have, how long it
+ * holds, and what is told to people about it. The connections are remote_connect.c's. */
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "common/base/clock.h"
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/remote/pick_transport.h"
+#include "daemon/remote/client_id.h"
+#include "daemon/remote/remote_private.h"
+#include "daemon/remote/session_private.h"
+
+enum {
+	COMPLAIN_MS = 30000, /* between two lines about one loss */
+	CLOCK_DRIFT_PPM = 100,
+	CONNECT_POLL_MS = 20,
+	BRIEF_WAIT_MS = 300, /* for an export that is in use, before anything is said of it */
+	LOOK_AGAIN_MS = 1000,
+	PING_MAX_MS = 1000,
+};
+
+/* ---- making it ------------------------------------------------------------------------------- */
+
+static void describe_client(struct session *s, const char *mountpoint)
+{
+	char host[64] = "?";
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(
+		s->client, sizeof(s->client), "%s:%.64s (pid %d)", host, mountpoint, (int)getpid());
+}
+
+static void describe_server(struct session *s)
+{
+	char text[sizeof(s->server) - 8];
+
+	address_format(&s->address, text, sizeof(text));
+	snprintf(s->server, sizeof(s->server), "%s %s", transport_kind_name(s->address.kind), text);
+}
+
+int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen)
+{
+	struct transport_config config;
+	struct session *s;
+	int err;
+
+	assert(options->peer_timeout_ms);
+	assert(options->io_threads >= 1 && options->io_threads <= FS_THREADS_MAX);
+	s = calloc(1, sizeof(*s));
+	if (!s) {
+		snprintf(why, whylen, "out of memory");
+		return -ENOMEM;
+	}
+	transport_config_default(&config);
+	config.io_threads = 0;
+	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
+	err = choose_transport(options, &config, &s->address, &s->transport, why, whylen);
+	if (err) {
+		free(s);
+		return err;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
+	s->chosen = options->auto_transport && options->source.host[0] != '/';
+	s->may_be_here = choose_may_be_here(options, &s->address);
+	s->max_regions = config.max_regions;
+	s->nchannels = options->io_threads;
+	atomic_init(&s->read_only, options->read_only);
+	s->exclusive = options->cache == CACHE_EXCLUSIVE;
+	s->sharing = options->sharing;
+	s->connect_timeout_ms = options->connect_timeout_ms;
+	s->connect_until_ms = options->connect_until_ms;
+	s->peer_timeout_ms = options->peer_timeout_ms;
+	s->soft_ms = options->soft_ms;
+	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
+	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
+	owner_take(&s->owner, s->mountpoint);
+	describe_client(s, options->mountpoint);
+	describe_server(s);
+	*out = s;
+	return 0;
+}
+
+void session_delete(struct session *s)
+{
+	if (!s)
+		return;
+	owner_release(&s->owner);
+	transport_close(s->transport);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+void session_leave_place(struct session *s)
+{
+	owner_release(&s->owner);
+}
+
+struct transport *session_transport(struct session *s)
+{
+	return s->transport;
+}
+
+const char *session_server(const struct session *s)
+{
+	return s->server;
+}
+
+/* One turn of what an I/O thread's loop does later. */
+static int connect_turn(struct io_thread *thread)
+{
+	struct event events[16];
+	int n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+
+	if (n == 0) {
+		struct pollfd pfd = {.fd = evq_fd(thread->evq), .events = POLLIN};
+		int err = evq_arm(thread->evq);
+
+		if (err)
+			return err;
+		n = evq_poll(thread->evq, events, ARRAY_SIZE(events));
+		if (n == 0)
+			poll(&pfd, 1, CONNECT_POLL_MS);
+	}
+	for (int i = 0; i < n; i++)
+		remote_event(thread, &events[i]);
+	remote_tick(thread, now_ms());
+	return n < 0 ? n : 0;
+}
+
+int session_connect(struct session *s, struct io_thread *thread, char *why, size_t whylen)
+{
+	int err = 0;
+
+	if (!s->connect_until_ms)
+		s->connect_until_ms = now_ms() + s->connect_timeout_ms;
+	s->connecting = true;
+	while (!err && !s->connect_error && !remote_connected(thread))
+		err = connect_turn(thread);
+	s->connecting = false;
+	if (s->connect_error) {
+		snprintf(why, whylen, "%s", s->connect_why);
+		return s->connect_error;
+	}
+	if (err)
+		snprintf(why, whylen, "%s: %s", s->server, errno_text(err));
+	return err;
+}
+
+void session_disconnect(struct session *s, struct io_thread *thread)
+{
+	while (!remote_stopped(thread))
+		if (connect_turn(thread) != 0)
+			return;
+}
+
+/* ---- ATTACH ---------------------------------------------------------------------------------- */
+
+static struct rpc_str text(const char *s)
+{
+	return (struct rpc_str){.s = s, .len = (uint16_t)strlen(s)};
+}
+
+/* A client whose owner is not the first at its place asks anew now and then: by what
+ * owner_take_lower() has found meanwhile it may be the one that need not wait. */
+static uint32_t wait_ms(const struct session *s)
+{
+	int64_t left_ms = max_i64(0, s->connect_until_ms - now_ms());
+
+	if (s->id)
+		return 0;
+	if (!s->connecting)
+		return s->connect_timeout_ms;
+	if (!s->waits)
+		return (uint32_t)min_u64(BRIEF_WAIT_MS, (uint64_t)left_ms);
+	return (uint32_t)min_u64(
+		s->owner.number == 1 ? UINT32_MAX : LOOK_AGAIN_MS, (uint64_t)left_ms);
+}
+
+bool session_waits(struct session *s, const char *why)
+{
+	int64_t left_ms = s->connect_until_ms - now_ms();
+
+	if (!s->connecting || left_ms <= 0)
+		return false;
+	if (!s->waits)
+		log_notice("server %s: %s; waiting for that, for %lld s at most", s->server, why,
+			(long long)(left_ms + 999) / 1000);
+	s->waits = true;
+	owner_take_lower(&s->owner, s->mountpoint);
+	return true;
+}
+
+void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach)
+{
+	*attach = (struct rpc_attach){
+		.instance = s->instance,
+		.session = s->id,
+		.ended = s->id ? 0 : s->ended_id,
+		.channel = (uint16_t)channel,
+		.nchannels = (uint16_t)s->nchannels,
+		.flags = (atomic_load(&s->read_only) ? ATTACH_READ_ONLY : 0) |
+			 (s->exclusive ? ATTACH_EXCLUSIVE : 0) | (s->sharing ? ATTACH_SHARED : 0),
+		.wait_ms = wait_ms(s),
+		.export_name = text(s->export_name),
+		.client = text(s->client),
+	};
+	memcpy(attach->owner, s->owner.id, sizeof(attach->owner));
+	memcpy(attach->store_id, s->store_id, sizeof(attach->store_id));
+}
+
+void session_set_read_only(struct session *s, bool read_only)
+{
+	atomic_store(&s->read_only, read_only);
+	atomic_fetch_add(&s->keys, 1);
+	log_info("server %s: the session %s", s->server,
+		read_only ? "becomes read-only" : "is to write from now on");
+}
+
+void session_may_not_write(struct session *s, unsigned keys, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (atomic_load(&s->keys) == keys && !atomic_load(&s->read_only)) {
+		atomic_store(&s->read_only, true);
+		atomic_fetch_add(&s->keys, 1);
+		log_notice("server %s: the session stays read-only: %s", s->server, why);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool session_is_read_only(const struct session *s)
+{
+	return atomic_load(&s->read_only);
+}
+
+bool session_has_keys(const struct session *s)
+{
+	unsigned keys = atomic_load(&s->keys);
+
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (atomic_load(&s->remotes[i]->keys_ready) != keys)
+			return false;
+	return true;
+}
+
+static void first_attach(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits)
+{
+	memcpy(s->store_id, reply->store_id, sizeof(s->store_id));
+	s->incarnation = reply->incarnation;
+	s->info = (struct session_info){
+		.npages = reply->npages,
+		.lease_ms = reply->lease_ms,
+		.root = reply->root,
+	};
+	s->limits = (struct io_limits){
+		.max_sge_read = limits->max_sge_read,
+		.max_sge_write = limits->max_sge_write,
+		.max_work_bytes = limits->max_work_bytes,
+	};
+	s->id = reply->session;
+}
+
+/* The answer to one that joins the session, or resumes it, or begins another one in its place. */
+static int attach_again(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen)
+{
+	if ((s->id && reply->session != s->id) ||
+		memcmp(reply->store_id, s->store_id, sizeof(s->store_id)) != 0) {
+		snprintf(why, whylen, "the server's memory was lost, this is another store");
+		session_lose(s, why);
+		return -ESTALE;
+	}
+	if (limits->max_sge_read < s->limits.max_sge_read ||
+		limits->max_sge_write < s->limits.max_sge_write ||
+		limits->max_work_bytes < s->limits.max_work_bytes) {
+		snprintf(why, whylen, "the connection grants less than the first one did");
+		return -EPROTO;
+	}
+	pthread_mutex_lock(&s->lock);
+	s->restarted |= reply->incarnation != s->incarnation;
+	s->incarnation = reply->incarnation;
+	pthread_mutex_unlock(&s->lock);
+	s->id = reply->session;
+	return 0;
+}
+
+int session_attached(struct session *s, const struct rpc_attach_reply *reply,
+	const struct channel_limits *limits, char *why, size_t whylen)
+{
+	if (!reply->session || !reply->lease_ms) {
+		snprintf(why, whylen, "the server's answer to ATTACH makes no sense");
+		return -EPROTO;
+	}
+	if (reply->nregions > s->max_regions) {
+		snprintf(why, whylen, "the export has %u regions, more than the %u we can reach",
+			reply->nregions, s->max_regions);
+		if (s->id)
+			session_lose(s, why);
+		return -E2BIG;
+	}
+	atomic_store(&s->nregions, reply->nregions);
+	atomic_store_explicit(&s->lease_ms, reply->lease_ms, memory_order_relaxed);
+	atomic_store_explicit(&s->lease_limit, reply->lease_limit, memory_order_relaxed);
+	atomic_store_explicit(
+		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
+	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
+	if (s->id || s->ended_id)
+		return attach_again(s, reply, limits, why, whylen);
+	first_attach(s, reply, limits);
+	return 0;
+}
+
+/* ---- the server's clock and the lease -------------------------------------------------------- */
+
+/* Takes a sample of the offset if it is no worse than what we have, aged by the clocks' drift, or
+ * proves that wrong: then the server's clock was set. */
+static void clock_sample(struct session *s, int64_t sent_ns, int64_t now_ns, int64_t server_time)
+{
+	int64_t error = (now_ns - sent_ns) / 2;
+	int64_t offset = server_time - (sent_ns + error);
+	int64_t old = atomic_load_explicit(&s->clock_offset_ns, memory_order_relaxed);
+	int64_t aged =
+		s->clock_error_ns + (now_ns - s->clock_sampled_ns) / 1000000 * CLOCK_DRIFT_PPM;
+
+	if (s->clock_sampled_ns && error > aged && llabs(offset - old) <= error + aged)
+		return;
+	atomic_store_explicit(&s->clock_offset_ns, offset, memory_order_relaxed);
+	s->clock_error_ns = error;
+	s->clock_sampled_ns = now_ns;
+}
+
+void session_renew(struct session *s, int64_t sent_ns, int64_t server_time)
+{
+	int64_t sent_ms = sent_ns / 1000000;
+
+	pthread_mutex_lock(&s->lock);
+	clock_sample(s, sent_ns, clock_ns(CLOCK_BOOTTIME), server_time);
+	if (sent_ms > atomic_load_explicit(&s->renewed_ms, memory_order_relaxed))
+		atomic_store_explicit(&s->renewed_ms, sent_ms, memory_order_relaxed);
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t session_ping_ms(const struct session *s)
+{
+	uint32_t lease_ms = atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+	uint32_t server_ms = atomic_load_explicit(&s->server_timeout_ms, memory_order_relaxed);
+	uint64_t silence_ms = s->peer_timeout_ms;
+
+	if (server_ms)
+		silence_ms = min_u64(silence_ms, server_ms);
+	if (s->soft_ms)
+		silence_ms = min_u64(silence_ms, s->soft_ms);
+	return (uint32_t)min_u64(min_u64(silence_ms / 4, lease_ms / 3), PING_MAX_MS);
+}
+
+const struct session_info *session_info(const struct session *s)
+{
+	return &s->info;
+}
+
+int64_t session_time(const struct session *s)
+{
+	return clock_ns(CLOCK_BOOTTIME) +
+	       atomic_load_explicit(&s->clock_offset_ns, memory_order_relaxed);
+}
+
+uint32_t session_lease_limit(const struct session *s)
+{
+	return atomic_load_explicit(&s->lease_limit, memory_order_relaxed);
+}
+
+uint32_t session_ttl_ms(const struct session *s)
+{
+	int64_t end = atomic_load_explicit(&s->renewed_ms, memory_order_relaxed) +
+		      atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+	int64_t left = end - now_ms();
+
+	return left <= 0 || session_lost(s) || session_has_ended(s) ? 0 : (uint32_t)left;
+}
+
+uint32_t session_lease_ms(const struct session *s)
+{
+	return atomic_load_explicit(&s->lease_ms, memory_order_relaxed);
+}
+
+void session_leaves_unsafe(struct session *s)
+{
+	atomic_store(&s->unsafe, true);
+}
+
+uint64_t session_quotas(const struct session *s)
+{
+	return atomic_load_explicit(&s->quotas, memory_order_relaxed);
+}
+
+bool session_lost(const struct session *s)
+{
+	return atomic_load_explicit(&s->lost, memory_order_acquire);
+}
+
+/* ---- another one ----------------------------------------------------------------------------- */
+
+void session_end(struct session *s, const char *why)
+{
+	if (atomic_exchange(&s->ended, true))
+		return;
+	log_warning("server %s: session lost: %s; another one is begun, and what is open fails "
+		    "once with EIO, what was locked until it is closed",
+		s->server, why);
+	pthread_mutex_lock(&s->lock);
+	s->snapshot = s->freezing = s->thawed = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool session_has_ended(const struct session *s)
+{
+	return atomic_load_explicit(&s->ended, memory_order_acquire);
+}
+
+static void count_all(const struct session *s, struct rpc_counters *sum)
+{
+	*sum = (struct rpc_counters){0};
+	for (unsigned i = 0; i < s->nchannels; i++)
+		if (s->remotes[i])
+			remote_counters_add(s->remotes[i], sum);
+}
+
+void session_begin_anew(struct session *s)
+{
+	count_all(s, &s->before);
+	s->ended_id = s->id;
+	s->id = 0;
+	atomic_store_explicit(&s->ended, false, memory_order_release);
+}
+
+bool session_is_made(const struct session *s)
+{
+	return s->id != 0;
+}
+
+/* ---- snapshots ------------------------------------------------------------------------------- */
+
+/* Replies on several channels may overtake each other: that there is none is believed of one that
+ * was asked for after we had learned of it. */
+void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns)
+{
+	if ((!snapshot && !session_snapshot(s)) || session_has_ended(s))
+		return;
+	pthread_mutex_lock(&s->lock);
+	if (snapshot && snapshot >= s->snapshot) {
+		if (snapshot != s->snapshot)
+			s->snapshot_ns = clock_ns(CLOCK_BOOTTIME);
+		s->snapshot = snapshot;
+		if (frozen && snapshot != s->thawed)
+			s->freezing = snapshot;
+	} else if (!snapshot && sent_ns > s->snapshot_ns) {
+		s->snapshot = s->freezing = 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint64_t session_snapshot(const struct session *s)
+{
+	return atomic_load_explicit(&s->snapshot, memory_order_acquire);
+}
+
+uint64_t session_freezing(const struct session *s)
+{
+	return atomic_load_explicit(&s->freezing, memory_order_acquire);
+}
+
+void session_thaw(struct session *s, uint64_t snapshot)
+{
+	pthread_mutex_lock(&s->lock);
+	s->thawed = snapshot;
+	if (s->freezing == snapshot)
+		s->freezing = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
+uint32_t session_nregions(const struct session *s)
+{
+	return atomic_load(&s->nregions);
+}
+
+uint64_t session_region_pages(const struct session *s)
+{
+	return atomic_load(&s->region_bytes) >> PAGE_SHIFT;
+}
+
+/* ---- what people are told -------------------------------------------------------------------- */
+
+void session_lose(struct session *s, const char *why)
+{
+	if (!atomic_exchange(&s->lost, true))
+		log_error("server %s: session lost: %s; every operation fails now, unmount and "
+			  "mount again",
+			s->server, why);
+}
+
+void session_tell_waiting(struct session *s, const char *why)
+{
+	if (!s->told_waiting)
+		log_notice("%s; trying for %u s", why, (s->connect_timeout_ms + 999) / 1000);
+	s->told_waiting = true;
+}
+
+void session_channel_down(struct session *s, const char *why)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->ndown++ == 0) {
+		log_warning("server %s: connection lost: %s; reconnecting", s->server, why);
+		s->down_ms = now_ms();
+		s->complain_ms = s->down_ms + COMPLAIN_MS;
+		s->restarted = false;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_channel_back(struct session *s)
+{
+	int64_t pause;
+
+	pthread_mutex_lock(&s->lock);
+	if (--s->ndown == 0) {
+		pause = now_ms() - s->down_ms;
+		log_notice("server %s: connected again after %lld.%lld s%s", s->server,
+			(long long)pause / 1000, (long long)pause % 1000 / 100,
+			s->restarted ? ", the server was restarted" : "");
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_complain(struct session *s, const char *why)
+{
+	int64_t now = now_ms();
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->complain_ms)
+		s->complain_ms = now + COMPLAIN_MS;
+	if (now >= s->complain_ms) {
+		log_warning("server %s: still not connected: %s", s->server, why);
+		s->complain_ms = now + COMPLAIN_MS;
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void session_totals(struct session *s, struct rpc_counters *totals)
+{
+	count_all(s, totals);
+	rpc_counters_subtract(totals, &s->before);
+}

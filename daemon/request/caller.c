@@ -1,0 +1,303 @@
+#include "daemon/request/caller.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/util.h"
+#include "daemon/request/request.h"
+
+/* "Groups:\t4 24 27 " */
+static bool lists(const char *groups, uint32_t gid)
+{
+	char *end;
+
+	for (const char *at = groups;; at = end) {
+		unsigned long group = strtoul(at, &end, 10);
+
+		if (end == at)
+			return false;
+		if (group == gid)
+			return true;
+	}
+}
+
+/* Whether it was there. line is what getline(3) has allocated. */
+static bool find_line(FILE *f, const char *name, char **line, size_t *size)
+{
+	while (getline(line, size, f) > 0)
+		if (strncmp(*line, name, strlen(name)) == 0)
+			return true;
+	return false;
+}
+
+/* In a /proc of another PID namespace, as a container may show the host's, our numbers are other
+ * processes'. */
+static bool proc_is_ours(void)
+{
+	char self[16] = "", pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	return readlink("/proc/self", self, sizeof(self) - 1) > 0 && strcmp(self, pid) == 0;
+}
+
+static FILE *open_proc(uint32_t pid, const char *name)
+{
+	char path[32];
+
+	if (!pid || !proc_is_ours())
+		return NULL;
+	snprintf(path, sizeof(path), "/proc/%u/%s", pid, name);
+	return fopen(path, "re");
+}
+
+/* Returns how many bytes. */
+static size_t read_proc(uint32_t pid, const char *name, char *buf, size_t len)
+{
+	FILE *f = open_proc(pid, name);
+	size_t n = 0;
+
+	if (f) {
+		n = fread(buf, 1, len, f);
+		fclose(f);
+	}
+	return n;
+}
+
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+/* The last of "Uid:\treal effective saved filesystem": the kernel checks by that one. */
+static uint32_t filesystem_id(const char *ids)
+{
+	unsigned id = REQUEST_NO_ID;
+
+	return sscanf(ids, "%*u %*u %*u %u", &id) == 1 ? id : REQUEST_NO_ID;
+}
+
+/* seen: the rest is what /proc shows; else the ids are what the request says, and no more. */
+struct credentials {
+	bool seen;
+	uint32_t uid, gid;
+	char *groups; /* to be freed */
+	uint64_t capabilities;
+};
+
+/* In the order of the file (proc_pid_status(5)). A kernel thread, such as NFS's, has no memory. It
+ * acts for others, whom its own credentials say nothing of. */
+enum { UID, GID, GROUPS, VM_SIZE, CAPABILITIES, NLINES };
+static const char *const status_names[NLINES] = {"Uid:", "Gid:", "Groups:", "VmSize:", "CapEff:"};
+
+static void read_lines(FILE *f, struct credentials *c)
+{
+	autofree char *line = NULL;
+	size_t size = 0;
+	unsigned n = 0;
+
+	for (; n < NLINES && find_line(f, status_names[n], &line, &size); n++) {
+		const char *value = line + strlen(status_names[n]);
+
+		if (n == UID)
+			c->uid = filesystem_id(value);
+		else if (n == GID)
+			c->gid = filesystem_id(value);
+		else if (n == GROUPS)
+			c->groups = strdup(value);
+		else if (n == CAPABILITIES)
+			c->capabilities = strtoull(value, NULL, 16);
+	}
+	c->seen = n == NLINES && c->groups;
+}
+
+static struct credentials read_credentials(const struct request *req)
+{
+	struct credentials c = {.uid = REQUEST_NO_ID, .gid = REQUEST_NO_ID};
+	FILE *f = open_proc(req->pid, "status");
+
+	if (f) {
+		read_lines(f, &c);
+		fclose(f);
+	}
+	if (!c.seen) {
+		free(c.groups);
+		c = (struct credentials){.uid = REQUEST_NO_ID, .gid = REQUEST_NO_ID};
+	}
+	if (req->uid != REQUEST_NO_ID)
+		c.uid = req->uid;
+	if (req->gid != REQUEST_NO_ID)
+		c.gid = req->gid;
+	return c;
+}
+
+bool caller_is_seen(const struct request *req)
+{
+	struct credentials c = read_credentials(req);
+
+	free(c.groups);
+	return c.seen;
+}
+
+enum caller_root caller_root(const struct request *req)
+{
+	struct credentials c = {.uid = req->uid};
+
+	if (req->uid == REQUEST_NO_ID) {
+		c = read_credentials(req);
+		free(c.groups);
+	}
+	if (c.uid == REQUEST_NO_ID)
+		return CALLER_MAY_BE_ROOT;
+	return c.uid == 0 ? CALLER_IS_ROOT : CALLER_IS_NOT_ROOT;
+}
+
+bool caller_is_capable(const struct request *req, unsigned capability)
+{
+	struct credentials c = read_credentials(req);
+
+	free(c.groups);
+	return c.capabilities & 1ULL << capability;
+}
+
+/* What an unprivileged daemon may see of root's process, whose ns/user it may not: ptrace(2). Both
+ * maps are shown by our namespace's ids, in which only a map of every id looks like our own, and
+ * only who has all of them may give that one away: user_namespaces(7). */
+static bool has_our_uid_map(const struct request *req)
+{
+	char ours[1024], its[1024];
+	size_t n = read_proc(req->pid, "uid_map", its, sizeof(its));
+
+	return n && n < sizeof(its) &&
+	       n == read_proc((uint32_t)getpid(), "uid_map", ours, sizeof(ours)) &&
+	       memcmp(ours, its, n) == 0;
+}
+
+bool caller_is_in_our_user_namespace(const struct request *req)
+{
+	struct stat ours, its;
+	char path[40];
+
+	if (!proc_is_ours())
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/ns/user", req->pid);
+	if (!stat(path, &its))
+		return !stat("/proc/self/ns/user", &ours) && its.st_ino == ours.st_ino &&
+		       its.st_dev == ours.st_dev;
+	return errno == EACCES && has_our_uid_map(req);
+}
+
+/* ---- rights ---------------------------------------------------------------------------------- */
+
+/* "         0     100000      65536": the first id in the caller's user namespace, and here, and
+ * how many. False: id is in none of these. */
+static bool find_range(
+	const struct request *req, const char *map, uint32_t id, struct id_range *range)
+{
+	FILE *f = open_proc(req->pid, map);
+	unsigned first, n;
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && fscanf(f, "%*u %u %u", &first, &n) == 2) {
+		*range = (struct id_range){first, first + n - 1};
+		found = id_range_has(range, id);
+	}
+	fclose(f);
+	return found;
+}
+
+static struct id_range only(uint32_t id)
+{
+	return id == REQUEST_NO_ID ? ID_RANGE_NONE : (struct id_range){id, id};
+}
+
+static bool has_all(const struct credentials *c, uint64_t capabilities)
+{
+	return c->seen && !(capabilities & ~c->capabilities);
+}
+
+struct rights caller_rights(const struct request *req, uint64_t capabilities, uint32_t known)
+{
+	struct credentials c = {.uid = req->uid};
+	struct id_range range;
+
+	if (c.uid != known && c.uid != 0) {
+		c = read_credentials(req);
+		free(c.groups);
+	}
+	if (c.uid == 0)
+		return (struct rights){.bound = false};
+	if (c.uid == known || !has_all(&c, capabilities) ||
+		!find_range(req, "uid_map", known, &range))
+		range = only(c.uid);
+	return (struct rights){true, range, ID_RANGE_NONE};
+}
+
+struct id_range caller_groups(const struct request *req, uint32_t known)
+{
+	struct id_range range = ID_RANGE_NONE;
+	struct credentials c;
+
+	if (req->uid == 0)
+		return ID_RANGE_ALL;
+	if (req->gid == known)
+		return only(known);
+	c = read_credentials(req);
+	if (c.uid == 0)
+		range = ID_RANGE_ALL;
+	else if (c.gid == known || (c.groups && lists(c.groups, known)))
+		range = only(known);
+	else if (!has_all(&c, 1ULL << CAP_FSETID) || !find_range(req, "gid_map", known, &range))
+		range = ID_RANGE_NONE;
+	free(c.groups);
+	return range;
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* Signals as /proc shows them: number n is bit n - 1. */
+static uint64_t bit(int signal)
+{
+	return 1ULL << (signal - 1);
+}
+
+/* By default these end nobody. */
+static uint64_t harmless(void)
+{
+	return bit(SIGCHLD) | bit(SIGCONT) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGSTOP) |
+	       bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
+}
+
+/* The thread's entry can't be read. */
+static enum caller_state state_without_proc(uint32_t pid)
+{
+	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? CALLER_DYING : CALLER_UNSEEN;
+}
+
+enum caller_state caller_state(uint32_t pid)
+{
+	/* In the order of the file (proc_pid_status(5)). Who is ending has got its signal already,
+	 * and has no memory any more when its files are closed. */
+	static const char *const names[] = {
+		"VmSize:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:"};
+	enum { MEMORY, OWN, SHARED, BLOCKED, IGNORED, CAUGHT, NSETS };
+	uint64_t sets[NSETS];
+	autofree char *line = NULL;
+	FILE *f = open_proc(pid, "status");
+	size_t size = 0;
+	unsigned n = 0;
+	bool dying;
+
+	if (!f)
+		return state_without_proc(pid);
+	for (; n < NSETS && find_line(f, names[n], &line, &size); n++)
+		sets[n] = strtoull(line + strlen(names[n]), NULL, 16);
+	fclose(f);
+	dying = n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
+				     ~sets[CAUGHT] & ~harmless()) != 0;
+	return dying ? CALLER_DYING : CALLER_LIVES;
+}

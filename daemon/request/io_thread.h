@@ -1,0 +1,52 @@
+/* io_thread.h - the threads that carry requests from the kernel to the memory server and back.
+ *
+ * Each has its own clone of /dev/fuse, its own event queue with one channel, its own requests and
+ * data buffers, and runs every request that it reads to completion: read, decode, post, go on
+ * reading, reply when the transfer has ended. When idle it spins for spin_us, where that has paid
+ * lately (spin.h), then sleeps on all its descriptors.
+ *
+ *     main starts and joins them; fs.h is called from their loops.
+ *
+ * OWNERSHIP  main creates the threads' structs before the session connects, and deletes them after
+ *            the session has closed.
+ * THREADS    Everything in here belongs to the thread itself, but for io_thread_call().
+ */
+#ifndef RMEMFS_DAEMON_REQUEST_IO_THREAD_H
+#define RMEMFS_DAEMON_REQUEST_IO_THREAD_H
+
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/transport/transport.h"
+#include "daemon/request/request.h"
+
+struct fs;
+struct fuse_port;
+struct remote; /* the thread's end of the session: remote.h */
+
+/* Work handed to a thread by another one; embedded in the giver's struct. */
+struct thread_call {
+	struct list link;
+	void (*run)(struct thread_call *call);
+	int64_t at_ms; /* io_thread_call_later()'s */
+};
+
+struct io_thread {
+	unsigned index;
+	struct fs *fs;
+	struct fuse_port *port;
+	struct evq *evq;          /* made by remote_init() */
+	struct remote *remote;    /* likewise */
+	const struct buffer *mem; /* all the data buffers, registered once */
+	struct io_thread_private *priv;
+};
+
+/* Runs call->run(call) in the thread, soon. Any thread may call it; nothing is allocated. */
+void io_thread_call(struct io_thread *thread, struct thread_call *call);
+/* The same in `ms` milliseconds, or soon after, in the caller's own thread. */
+void io_thread_call_later(struct io_thread *thread, struct thread_call *call, unsigned ms);
+
+/* Time as of this turn of the loop, BOOTTIME ms. */
+int64_t io_thread_now(const struct io_thread *thread);
+
+#endif

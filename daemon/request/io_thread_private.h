@@ -1,0 +1,156 @@
+/* io_thread_private.h - what the files that make up an I/O thread share: its loop (io_thread.c),
+ * its pools (request.c), what it reads (fuse_receive.c), what it answers (fuse_reply.c).
+ *
+ * THREADS    All of it is the thread's own, but for the inbox, whose lock and flag are said below.
+ */
+#ifndef RMEMFS_DAEMON_REQUEST_IO_THREAD_PRIVATE_H
+#define RMEMFS_DAEMON_REQUEST_IO_THREAD_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/list.h"
+#include "common/base/spin.h"
+#include "daemon/request/io_thread.h"
+#include "daemon/serve/threads.h"
+#include "daemon/request/request.h"
+
+struct io_threads;
+struct readers;
+
+/* Requests that one thread works on at once, besides those that are set aside; those of them that
+ * may wait for other clients (request.h), and INTERRUPTs that it may have the others look for. */
+enum { THREAD_REQUESTS = 256, UNRESERVED_REQUESTS = 224, THREAD_NOTES = 32 };
+/* Memory of what is set aside, beyond which a thread reads on for a reason only. */
+enum { ASIDE_BYTES = 224 << 20 };
+
+/* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
+struct interrupt_note {
+	struct thread_call call;
+	struct list link; /* free_notes */
+	uint64_t unique;
+	struct io_thread *home, *at;
+};
+
+struct io_thread_private {
+	struct io_threads *group;
+	pthread_t pthread;
+	bool started;
+
+	int fuse_fd, wake_fd, epoll_fd;
+	bool polling_fuse; /* fuse_fd is in epoll_fd */
+	int64_t now, next_tick;
+	struct spinning spinning;
+	struct spin spin;
+	bool fuse_ready, events_ready; /* the last sleep has said so */
+	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
+	uint64_t nreceived, nbehind;   /* atomic: messages read; of these while behind */
+	uint64_t received_before;      /* by all threads, at the last tick */
+	bool stopping;                 /* fs_stop was called */
+
+	/* Calls from other threads. The flag lets the loop pass without the lock. */
+	pthread_mutex_t inbox_lock;
+	struct list inbox;     /* under inbox_lock */
+	bool inbox_filled;     /* atomic */
+	struct list when_read; /* struct thread_call: io_thread_call_when_read() */
+	struct list later;     /* likewise: io_thread_call_later() */
+
+	/* By link; by all, those that are set aside, too. */
+	struct list free_requests, used_requests;
+	unsigned nused;     /* without those: with the free ones THREAD_REQUESTS */
+	size_t aside_bytes; /* of those, and their payloads */
+	size_t stuck_bytes; /* of these, what does not become less */
+	int64_t trim_ms;    /* when what they had goes back to the machine; 0: they had little */
+
+	void *map; /* the arena lies within it */
+	size_t map_bytes;
+	uint8_t *arena;
+	size_t arena_bytes;
+	struct data_buffer *buffers;
+	unsigned nbuffers;
+	struct data_buffer *recv; /* where the next message is read to; NULL: all are in use */
+	struct list free_buffers;
+	struct list buffer_waiters; /* requests, by link */
+
+	struct interrupt_note notes[THREAD_NOTES];
+	struct list free_notes;
+
+	/* Messages read while there was no request or buffer for them: see fuse_receive.c. */
+	uint8_t *spare;
+	struct list parked;
+	size_t parked_bytes;
+	bool any_parked;         /* atomic: others look at it */
+	bool reading;            /* atomic: there may be one that has not been looked at */
+	uint64_t looked_through; /* fs.ndrops, when none of the parked was found to be let in */
+	int64_t starved_since;   /* 0: not */
+};
+
+/* ---- request.c ------------------------------------------------------------------------------- */
+
+/* Of a thread whose lists are empty. */
+int request_pools_init(struct io_thread *thread, unsigned nbuffers);
+void request_pools_fini(struct io_thread *thread);
+
+/* A request with nothing set but its thread; NULL: all are in use. */
+struct request *request_new(struct io_thread *thread);
+/* It was not used, and nothing waits for it. */
+void request_unmake(struct request *req);
+/* Sees to it that recv is set. False: no buffer is free. */
+bool request_refill_recv(struct io_thread_private *priv);
+/* Gives free buffers to those that wait. Returns how many got one. */
+unsigned request_serve_waiters(struct io_thread *thread);
+/* So much is set aside that less of it is to be waited for. */
+bool request_much_is_aside(const struct io_thread_private *priv);
+/* About every 100 ms: gives memory back that was wanted for that, and is not any more. */
+void request_trim(struct io_thread *thread);
+struct request *request_find(struct io_thread *thread, uint64_t unique);
+
+/* ---- fuse_receive.c -------------------------------------------------------------------------- */
+
+enum { RECEIVE_GONE = -1, RECEIVE_NOTHING = 0, RECEIVE_ONE = 1 };
+
+/* Whether a message may be read now. */
+bool fuse_receive_ready(struct io_thread *thread);
+/* Reads a message, if there is one, and starts what it asks for. */
+int fuse_receive(struct io_thread *thread);
+/* Starts parked messages for which there is room now. Returns how many. */
+unsigned fuse_receive_parked(struct io_thread *thread);
+/* Ends those whose callers are being killed (fs_ends_wait()), or exit while the server is away. */
+void fuse_receive_give_up_parked(struct io_thread *thread);
+/* Ends those with EIO that a soft mount may end. */
+void fuse_receive_refuse_parked(struct io_thread *thread);
+void fuse_receive_drop_parked(struct io_thread *thread);
+/* Any thread: pages are about to be dropped. What that waits for may be parked, or not be read. */
+void fuse_receive_look_again(struct io_thread *thread);
+
+/* Any thread: whether this one may have read a message before now that was not dispatched. If not,
+ * all that it has read was. `asking` is the caller's own. */
+bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking);
+/* The thread's own: whether a WRITE is parked that appends to the file, below this offset. */
+bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset);
+
+/* ---- fuse_reply.c ---------------------------------------------------------------------------- */
+
+/* Answers a message that never became a request. */
+void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
+
+/* ---- io_thread.c ----------------------------------------------------------------------------- */
+
+/* The thread's life, until the mount is gone and all is done. */
+void io_thread_run(struct io_thread *thread);
+/* Any thread may call it. */
+void io_thread_wake(struct io_thread *thread);
+/* Runs call->run(call) in the thread, which is the caller's own, when what the kernel has for us
+ * now was read, by this thread or others, and this one has looked at what it has read of it. */
+void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call);
+
+/* ---- io_threads.c ---------------------------------------------------------------------------- */
+
+/* The index-th thread of the same mount, counted round. */
+struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
+unsigned io_thread_siblings(const struct io_thread *thread);
+struct readers *io_threads_readers(struct io_threads *group);
+
+#endif

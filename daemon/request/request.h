@@ -1,0 +1,297 @@
+/* request.h - one request of the kernel's, from the moment it was read to its reply.
+ *
+ * The FUSE port reads and decodes it (fuse_decode.c), the file operations carry it out, perhaps in
+ * several steps that wait for the network, and answer it by exactly one reply_*() call, which also
+ * ends it. This header knows nothing of the kernel's FUSE structs: those stay in the port.
+ *
+ * OWNERSHIP  A request and its data buffer come from its I/O thread's pools and go back by the
+ *            reply. Names and payload point into the request's memory and live as long as it does.
+ * THREADS    A request belongs to the I/O thread that read it, from beginning to end. Another
+ *            thread that has to wake it does so by io_thread_call().
+ */
+#ifndef RMEMFS_DAEMON_REQUEST_REQUEST_H
+#define RMEMFS_DAEMON_REQUEST_REQUEST_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "common/base/list.h"
+#include "common/transport/transport.h"
+#include "common/base/types.h"
+
+struct io_thread;
+
+/* The longest READ or WRITE of the kernel's; libfuse's and the kernel's own limit. */
+enum { IO_BYTES_MAX = 1 << 20, IO_PAGES_MAX = IO_BYTES_MAX >> PAGE_SHIFT };
+
+/* Pieces of one READ's answer: each has a page of its own, but where zeros take several. */
+enum { ZEROS_BYTES = 64 << 10 };
+enum { PIECES_MAX = IO_PAGES_MAX + 2 + IO_BYTES_MAX / ZEROS_BYTES };
+
+/* A page-aligned, registered piece of memory for one READ's or WRITE's bytes, and room for the plan
+ * of its transfer, so that nothing is allocated on the way. */
+struct data_buffer {
+	struct list link;
+	uint8_t *data; /* IO_BYTES_MAX bytes */
+	const struct buffer *mem;
+	struct sge sges[IO_PAGES_MAX + 2];
+	struct work works[IO_PAGES_MAX + 2];
+};
+
+/* What the kernel asks for, in our words. */
+enum request_op {
+	OP_LOOKUP,
+	OP_FORGET,
+	OP_GETATTR,
+	OP_SETATTR,
+	OP_READLINK,
+	OP_SYMLINK,
+	OP_MKNOD,
+	OP_MKDIR,
+	OP_UNLINK,
+	OP_RMDIR,
+	OP_RENAME,
+	OP_LINK,
+	OP_OPEN,
+	OP_READ,
+	OP_WRITE,
+	OP_STATFS,
+	OP_RELEASE,
+	OP_FSYNC,
+	OP_FLUSH,
+	OP_OPENDIR,
+	OP_READDIR,
+	OP_RELEASEDIR,
+	OP_FSYNCDIR,
+	OP_CREATE,
+	OP_LSEEK,
+	OP_GETXATTR,
+	OP_LISTXATTR,
+	OP_SETXATTR,
+	OP_REMOVEXATTR,
+	OP_FALLOCATE,
+	OP_TMPFILE,
+	OP_STATX,
+	OP_COPY,
+	OP_REMOUNT,
+	OP_GETLK,
+	OP_SETLK,
+	OP_NOPS,
+};
+
+/* Node ids are given to the kernel by reply_entry(); ROOT_INO is the root's. */
+struct request_args {
+	uint64_t fh; /* of OPEN's reply; has_fh says whether the kernel gave one */
+	bool has_fh;
+	uint64_t fh2; /* COPY: the target's */
+	/* NUL-terminated. name2: RENAME's new name, SYMLINK's target; LINK's new name is name. */
+	const char *name, *name2;
+	uint32_t flags;   /* OPEN, CREATE, READ, WRITE, READDIR: open(2) flags; RENAME: RENAME_*;
+			   * SETXATTR: SETXATTR_* of rpc.h; REMOUNT: of mount(2) */
+	uint64_t offset;  /* READ, WRITE, READDIR (cookie), LSEEK, FALLOCATE, COPY */
+	uint64_t offset2; /* COPY: in node2 */
+	uint64_t len;     /* FALLOCATE, COPY: bytes from there on, within INT64_MAX */
+	uint32_t size;    /* READ, WRITE, READDIR; SETXATTR: of the value; GETXATTR,
+			   * LISTXATTR: room for it, 0: its length is wanted */
+	const uint8_t *value;       /* SETXATTR; lies in the data buffer */
+	bool cached;                /* WRITE: from the page cache; its fh may be a guess.
+				     * READ: for the page cache, or perhaps so */
+	bool kill_priv;             /* WRITE, SETATTR, OPEN with O_TRUNC: drop suid and sgid */
+	bool plus;                  /* READDIR: with attributes */
+	bool datasync;              /* FSYNC */
+	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
+	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
+	uint64_t lock_owner;        /* FLUSH, GETLK, SETLK: the kernel's name for him */
+	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
+	struct {                    /* SETATTR: as in struct rpc_setattr */
+		uint32_t valid;
+		uint32_t mode, uid, gid;
+		uint64_t size;
+		int64_t atime, mtime, ctime;
+	} set;
+	struct { /* GETLK, SETLK: as in struct rpc_lock */
+		uint64_t start, end;
+		uint32_t pid;
+		uint8_t kind, type;
+		bool wait; /* SETLKW */
+	} lock;
+};
+
+/* FORGET and BATCH_FORGET: the n-th of them. Decoded one by one, so that any number fits. */
+struct forget {
+	uint64_t node;
+	uint64_t nlookup;
+};
+
+/* Where idmapped mounts are allowed (fuse_init.c) the kernel says a user and a group only in
+ * requests that make something: these are the new inode's, as the caller's mount maps them. In all
+ * others, on every mount, both are this. So nothing may depend on them but an owner of what is
+ * made; see caller.h. */
+#define REQUEST_NO_ID UINT32_MAX
+
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1408 };
+
+struct request {
+	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */
+	struct list all;  /* in use: in the thread's list of requests, for INTERRUPT */
+	struct io_thread *thread;
+	enum request_op op;
+	uint64_t unique;
+	uint64_t node;
+	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
+	uint32_t pid;      /* of the thread; 0: of another PID namespace */
+	bool interrupted;  /* the caller was signalled: see fs_interrupt() */
+	bool aside;        /* request_set_aside() */
+	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
+	int taken_back;    /* what is answered in the place of -ECANCELED: see op_cancel() */
+	int64_t since_ms;  /* when it was interrupted; until then: when it was read */
+	struct {           /* for debug_io.c; begun_ns 0: nobody wants to know */
+		int64_t begun_ns;
+		uint64_t ino;
+	} trace;
+	struct request_args args;
+	void (*buffer_then)(struct request *req); /* request_take_buffer's, while it waits */
+	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
+					   * taken by request_take_buffer(); else NULL */
+	uint8_t *stowed;                  /* the payload without a buffer: request_stow() */
+	size_t stowed_bytes;              /* and with the name that lies in it */
+	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
+	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
+};
+
+/* The operation's own state: struct write_state *st = request_state(req, struct write_state); */
+#define request_state(req, type)                                                                \
+	({                                                                                      \
+		static_assert(sizeof(type) <= REQUEST_STATE_BYTES, "grow REQUEST_STATE_BYTES"); \
+		(type *)(void *)(req)->state;                                                   \
+	})
+#define request_of_state(st) \
+	container_of((uint8_t(*)[REQUEST_STATE_BYTES])(st), struct request, state)
+
+/* Gives the request a data buffer at once (true), or queues it (by link) and calls then(req) when
+ * one is free. */
+bool request_take_buffer(struct request *req, void (*then)(struct request *req));
+/* Takes it out of that queue; then() is not called. */
+void request_leave_buffers(struct request *req);
+/* The buffer, if it has one, is for others from now on. */
+void request_return_buffer(struct request *req);
+
+/* ---- waiting for other clients ----------------------------------------------------------------
+ *
+ * What waits until another client gives a lease back, here or at the server, may wait for one that
+ * waits here; and that client may stand still for long. So it holds nothing that giving leases back
+ * takes, nor what others need who use the mount, and one program may have very many on their way
+ * (asynchronous I/O): op_wait_for_others().
+ *
+ *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap.
+ *     no request      Who waits here is set aside: the thread gets another request from the heap,
+ *                     until this one ends.
+ *     few requests    Who waits at the server has UNRESERVED_REQUESTS of a thread's. The others are
+ *                     for what the kernel has to have answered before it can drop the pages that
+ *                     a RETURN waits for (lease_holds_up_dropping()), which enters the lease, and
+ *                     waits only for what has entered one.
+ *
+ * So messages are read on, whoever waits, and other files' are answered. Most of what is set aside
+ * goes on soon, as the pieces of a large append do: while a thread has ASIDE_BYTES of it, it reads
+ * on only when that has not become less for a moment, or while pages are being dropped, for that
+ * may wait for what is behind (fuse_receive.c). There is an end to the memory: fs_may_set_aside().
+ * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
+ * What is held before it begins is set aside likewise (hold.h), but keeps then what it has.
+ */
+
+/* It does not count among the thread's requests any more. Harmless when that was done before.
+ * False: there is no memory for another one. */
+bool request_set_aside(struct request *req);
+/* Keeps the payload on the heap, and returns the buffer. False: there is no memory for that. */
+bool request_stow(struct request *req);
+/* A WRITE whose payload is on the heap, and goes on from a buffer. SETXATTR sends it from there. */
+bool request_lacks_buffer(const struct request *req);
+/* It has got one. */
+void request_unstow(struct request *req);
+
+/* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
+
+/* Time that the kernel may keep an answer without asking again. */
+struct ttl {
+	uint32_t entry_ms, attr_ms;
+};
+
+enum {
+	OPEN_DIRECT = 1,
+	OPEN_KEEP_CACHE = 2,
+	OPEN_PARALLEL_WRITES = 4,
+	OPEN_CACHE_DIR = 8,
+	OPEN_NONSEEKABLE = 16,
+	OPEN_NO_FLUSH = 32
+};
+
+void reply_error(struct request *req, int error); /* -errno, or 0: success without a body */
+/* node 0 with attr NULL: a negative entry, kept for entry_ms. */
+void reply_entry(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl);
+void reply_create(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl,
+	uint64_t fh, unsigned open_flags);
+void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl);
+/* The same, and the birth time: STATX. */
+void reply_statx(struct request *req, const struct attr *attr, struct ttl ttl);
+void reply_open(struct request *req, uint64_t fh, unsigned open_flags);
+void reply_write(struct request *req, uint32_t written);
+/* The first len bytes of the data buffer, without a copy: READ, READDIR, GETXATTR, LISTXATTR. */
+void reply_buffer(struct request *req, uint32_t len);
+void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
+/* READ's data where it lies, in pieces. Answers at once and before the operation ends, since the
+ * memory may be others' after that; its later reply ends it unseen. */
+struct pieces {
+	unsigned n;
+	uint32_t len;
+	struct iovec iov[1 + PIECES_MAX]; /* the first is the reply's own */
+};
+void pieces_init(struct pieces *pieces);
+void pieces_add(struct pieces *pieces, const void *data, uint32_t len);
+void reply_pieces(struct request *req, struct pieces *pieces);
+/* READ's data in a pipe, which has the head before it: made ahead, in memory of the data buffer's.
+ */
+enum { REPLY_HEAD_BYTES = 16 };
+const void *reply_pipe_head(struct request *req, uint32_t len);
+void reply_pipe(struct request *req, int pipe, uint32_t len);
+/* GETLK: type LOCK_FREE: there is none. */
+struct lock_found {
+	uint64_t start, end;
+	uint32_t pid;
+	uint8_t type; /* enum lock_type */
+};
+void reply_lock(struct request *req, const struct lock_found *found);
+void reply_lseek(struct request *req, uint64_t offset);
+void reply_ioctl(struct request *req); /* REMOUNT: it is done */
+/* GETXATTR and LISTXATTR with size 0: how much there would be. */
+void reply_length(struct request *req, uint32_t len);
+struct statfs_values {
+	uint64_t blocks, bfree, bavail, files, ffree; /* blocks of PAGE_BYTES */
+};
+void reply_statfs(struct request *req, const struct statfs_values *st);
+void request_end(struct request *req); /* FORGET */
+
+/* Answers with an error now, though the operation goes on by itself; its later reply ends it
+ * unseen. Harmless when that was done before. */
+void request_abandon(struct request *req, int error);
+/* The same for a WRITE that is going to be done, in its buffer. */
+void request_acknowledge(struct request *req, uint32_t written);
+
+/* Calls fn for each of the thread's requests that have not ended, abandoned ones included. fn may
+ * end the one that it is called for. */
+void request_each(struct io_thread *thread, void (*fn)(struct request *req));
+
+/* Packs directory entries into the data buffer for READDIR. False: no room, the entry was not put.
+ * plus: with node and attr, as a LOOKUP would count; node 0: no node is handed out. */
+struct dir_packer {
+	uint8_t *start;
+	uint32_t used, size;
+	bool plus;
+};
+void dir_packer_init(struct dir_packer *p, struct request *req);
+bool dir_pack(struct dir_packer *p, const char *name, uint16_t namelen, uint64_t next_cookie,
+	uint64_t node, const struct attr *attr, struct ttl ttl);
+
+#endif

@@ -1,0 +1,18 @@
+/* trace.h - the data path's debug switch: a line for each request when it ends, at log level
+ * debug, with what was asked, what came of it and how long it took.
+ *
+ * THREADS    The request's own.
+ */
+#ifndef RMEMFS_DAEMON_REQUEST_TRACE_H
+#define RMEMFS_DAEMON_REQUEST_TRACE_H
+
+#include <stddef.h>
+
+#include "daemon/request/request.h"
+
+/* The request begins; only where the switch is on. */
+void debug_io_begin(struct request *req, uint64_t ino);
+/* It ends, after debug_io_begin(), with error or with len bytes of an answer. */
+void debug_io_end(const struct request *req, int error, size_t len);
+
+#endif

@@ -1,0 +1,679 @@
+#include "daemon/serve/fs.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/log.h"
+#include "common/base/util.h"
+#include "daemon/request/caller.h"
+#include "daemon/request/trace.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/fuse/port.h"
+#include "daemon/request/io_thread_private.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+
+enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
+
+static void begin_held(struct request *req, int status);
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* The first gives work to the second. */
+static struct notifier *notifier_of(struct fs *fs, unsigned i)
+{
+	struct notifier *const all[] = {&fs->notifier, &fs->expirer, &fs->dropper, &fs->giver};
+
+	return i < ARRAY_SIZE(all) ? all[i] : NULL;
+}
+
+static void notifiers_stop(struct fs *fs, unsigned n)
+{
+	for (unsigned i = 0; i < n && notifier_of(fs, i); i++)
+		notifier_stop(notifier_of(fs, i));
+}
+
+static int notifiers_start(struct fs *fs)
+{
+	for (unsigned i = 0; notifier_of(fs, i); i++) {
+		int r = notifier_start(notifier_of(fs, i));
+
+		if (r) {
+			notifiers_stop(fs, i);
+			return r;
+		}
+	}
+	return 0;
+}
+
+void fs_stop_telling(struct fs *fs, struct fuse_port *port)
+{
+	for (unsigned i = 0; notifier_of(fs, i); i++)
+		fuse_port_refuse_until(port, notifier_end(notifier_of(fs, i)));
+}
+
+void fs_fini(struct fs *fs)
+{
+	inode_table_fini(&fs->inodes);
+	expiries_fini(&fs->expiries);
+	renewal_fini(&fs->renewal);
+	remount_fini(&fs->remount);
+	locks_fini(&fs->locks);
+	freeze_fini(&fs->freeze);
+	statfs_fini(&fs->statfs);
+	allowances_fini(&fs->allowances);
+	release_fini(&fs->releases);
+	returns_fini(&fs->returns);
+	looks_fini(&fs->looks);
+	lease_keeper_fini(&fs->leases);
+	grants_fini(&fs->grants);
+}
+
+static uint64_t machine_memory(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+int fs_init(struct fs *fs, const struct fs_options *options)
+{
+	int r;
+
+	memset(fs, 0, sizeof(*fs));
+	fs->options = *options;
+	fs->aside_max = machine_memory() / ASIDE_SHARE;
+	r = inode_table_init(&fs->inodes);
+	if (r)
+		return r;
+	r = options->sharing ? looks_init(&fs->looks) : 0;
+	if (r) {
+		inode_table_fini(&fs->inodes);
+		return r;
+	}
+	grants_init(&fs->grants);
+	refill_init(&fs->refill);
+	returns_init(&fs->returns);
+	lease_keeper_init(&fs->leases);
+	release_init(&fs->releases);
+	allowances_init(&fs->allowances);
+	statfs_init(&fs->statfs);
+	freeze_init(&fs->freeze, fs);
+	locks_init(&fs->locks);
+	expiries_init(&fs->expiries);
+	remount_init(&fs->remount, options->read_only);
+	renewal_init(&fs->renewal, fs, begin_held);
+	leftovers_init(&fs->leftovers, fs);
+	atomic_init(&fs->access.mode, options->access);
+	atomic_init(&fs->access.nodiratime, options->nodiratime);
+	access_set_read_only(&fs->access, options->read_only);
+	return 0;
+}
+
+int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
+{
+	struct fs *fs = malloc(sizeof(*fs));
+	int r = fs ? fs_init(fs, options) : -ENOMEM;
+
+	if (r) {
+		free(fs);
+		snprintf(why, whylen, "%s", errno_text(r));
+		return r;
+	}
+	r = notifiers_start(fs);
+	if (r) {
+		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
+		goto err_fs;
+	}
+	r = session_new(options, &fs->session, why, whylen);
+	if (r)
+		goto err_notifiers;
+	*out = fs;
+	return 0;
+
+err_notifiers:
+	notifiers_stop(fs, UINT_MAX);
+err_fs:
+	fs_fini(fs);
+	free(fs);
+	return r;
+}
+
+void fs_close(struct fs *fs)
+{
+	notifiers_stop(fs, UINT_MAX);
+	fs_fini(fs);
+	session_delete(fs->session);
+	free(fs);
+}
+
+const char *fs_server(const struct fs *fs)
+{
+	return session_server(fs->session);
+}
+
+struct transport *fs_transport(struct fs *fs)
+{
+	return session_transport(fs->session);
+}
+
+void fs_set_features(struct fs *fs, const struct fs_features *features)
+{
+	fs->features = *features;
+}
+
+void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
+{
+	struct fs_thread *ft = &fs->threads[thread->index];
+
+	*ft = (struct fs_thread){.thread = thread};
+	list_init(&ft->dirty);
+	list_init(&ft->accessed);
+	list_init(&ft->interrupted);
+	list_init(&ft->lock_waits);
+	freeze_thread_init(&ft->freeze, thread);
+}
+
+int fs_thread_init(struct fs *fs, struct io_thread *thread)
+{
+	if (thread->index >= FS_THREADS_MAX)
+		return -EINVAL;
+	fs_thread_prepare(fs, thread);
+	return remote_init(thread, fs->session);
+}
+
+void fs_thread_fini(struct io_thread *thread)
+{
+	remote_fini(thread);
+}
+
+/* The root is there from the beginning to the end. */
+static int make_root(struct fs *fs, const struct attr *attr)
+{
+	fs->root = inode_get(fs, ROOT_INO);
+	if (!fs->root)
+		return -ENOMEM;
+	inode_learn(fs->root, attr, inode_epoch(fs), NULL);
+	return 0;
+}
+
+int fs_connect(struct fs *fs, char *why, size_t whylen)
+{
+	int r = session_connect(fs->session, fs->threads[0].thread, why, whylen);
+
+	if (r)
+		return r;
+	refill_set_limit(&fs->refill, session_info(fs->session)->npages);
+	r = make_root(fs, &session_info(fs->session)->root);
+	if (r)
+		snprintf(why, whylen, "out of memory");
+	return r;
+}
+
+void fs_disconnect(struct fs *fs)
+{
+	for (unsigned i = FS_THREADS_MAX; i-- > 0;)
+		if (fs->threads[i].thread)
+			remote_stop(fs->threads[i].thread, DISCONNECT_MS);
+	session_disconnect(fs->session, fs->threads[0].thread);
+}
+
+/* ---- a soft mount without its server --------------------------------------------------------- */
+
+static void log_unsafe(struct request *req)
+{
+	static struct log_ratelimit limit;
+
+	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
+		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
+			    "the server comes back before the mount ends",
+			(unsigned long long)req->node);
+}
+
+static void log_failing(const struct fs *fs)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, FAILING_LOG_MS))
+		log_warning("server %s: no sign of life for %u s: operations fail with EIO (soft "
+			    "mount)",
+			session_server(fs->session), fs->options.soft_ms / 1000);
+}
+
+/* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
+ * there is always room for the next request, or it can be refused at once. */
+static void fail_one(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	/* Nobody would close it again: it waits for the next session, which soft mounts get, too.
+	 */
+	if (op->wait == OP_RUNS || req->op == OP_RELEASE || req->op == OP_RELEASEDIR)
+		return;
+	if (!req->replied) {
+		log_failing(req->thread->fs);
+		log_unsafe(req);
+	}
+	if (!op_cancel(req, -EIO) && op_is_sent(op))
+		leftover_make(req, -EIO);
+}
+
+static void fail_waiting(struct io_thread *thread)
+{
+	request_each(thread, fail_one);
+}
+
+bool fs_gives_up(const struct io_thread *thread)
+{
+	return remote_gives_up(thread);
+}
+
+bool fs_disconnected(const struct io_thread *thread)
+{
+	return remote_disconnected(thread);
+}
+
+/* ---- waiting for other clients --------------------------------------------------------------- */
+
+bool fs_is_sharing(const struct fs *fs)
+{
+	return fs->options.sharing;
+}
+
+void fs_count_aside(struct fs *fs, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&fs->aside_bytes, (uint64_t)bytes, memory_order_relaxed);
+}
+
+bool fs_may_set_aside(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->aside_bytes, memory_order_relaxed) < fs->aside_max;
+}
+
+bool fs_holds_up_dropping(const struct request *req)
+{
+	return lease_holds_up_dropping(req);
+}
+
+void fs_drop_begins(struct fs *fs)
+{
+	atomic_fetch_add(&fs->ndropping, 1);
+	atomic_fetch_add(&fs->ndrops, 1);
+	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
+		if (fs->threads[i].thread)
+			fuse_receive_look_again(fs->threads[i].thread);
+}
+
+void fs_drop_ended(struct fs *fs)
+{
+	atomic_fetch_sub(&fs->ndropping, 1);
+}
+
+bool fs_is_dropping(const struct fs *fs)
+{
+	return atomic_load(&fs->ndropping);
+}
+
+uint64_t fs_drops_begun(const struct fs *fs)
+{
+	return atomic_load(&fs->ndrops);
+}
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void run(struct request *req)
+{
+	static void (*const ops[OP_NOPS])(struct request * req) = {
+		[OP_LOOKUP] = op_lookup,
+		[OP_FORGET] = request_end,
+		[OP_GETATTR] = op_getattr,
+		[OP_SETATTR] = op_setattr,
+		[OP_READLINK] = op_readlink,
+		[OP_SYMLINK] = op_symlink,
+		[OP_MKNOD] = op_mknod,
+		[OP_MKDIR] = op_mkdir,
+		[OP_UNLINK] = op_unlink,
+		[OP_RMDIR] = op_rmdir,
+		[OP_RENAME] = op_rename,
+		[OP_LINK] = op_link,
+		[OP_OPEN] = op_open,
+		[OP_READ] = op_read,
+		[OP_WRITE] = op_write,
+		[OP_STATFS] = op_statfs,
+		[OP_RELEASE] = op_release,
+		[OP_FSYNC] = op_fsync,
+		[OP_FLUSH] = op_flush,
+		[OP_OPENDIR] = op_opendir,
+		[OP_READDIR] = op_readdir,
+		[OP_RELEASEDIR] = op_releasedir,
+		[OP_FSYNCDIR] = op_fsyncdir,
+		[OP_CREATE] = op_create,
+		[OP_LSEEK] = op_lseek,
+		[OP_GETXATTR] = op_getxattr,
+		[OP_LISTXATTR] = op_listxattr,
+		[OP_SETXATTR] = op_setxattr,
+		[OP_REMOVEXATTR] = op_removexattr,
+		[OP_FALLOCATE] = op_fallocate,
+		[OP_COPY] = op_copy,
+		[OP_TMPFILE] = op_tmpfile,
+		[OP_STATX] = op_getattr,
+		[OP_REMOUNT] = op_remount,
+		[OP_GETLK] = op_getlk,
+		[OP_SETLK] = op_setlk,
+	};
+
+	ops[req->op](req);
+}
+
+static void run_stowed(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status) {
+		lease_leave(req);
+		op_refuse(req, status);
+		return;
+	}
+	request_unstow(req);
+	run(req);
+}
+
+static void go_on(struct request *req)
+{
+	if (request_lacks_buffer(req)) {
+		fs_watch_begin(req);
+		op_take_buffer(req, run_stowed);
+	} else {
+		run(req);
+	}
+}
+
+static void run_leased(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		go_on(req);
+}
+
+static void admit(struct request *req)
+{
+	if (lease_admit(req, run_leased))
+		go_on(req);
+	else
+		op_wait_for_others(req);
+}
+
+static void admit_in_turn(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		admit(req);
+}
+
+static void begin(struct request *req)
+{
+	if (!req->thread->fs->options.sharing)
+		go_on(req);
+	else if (!renewal_enter(req))
+		return;
+	else if (append_enter(req, admit_in_turn))
+		admit(req);
+	else
+		op_wait_for_others(req);
+}
+
+static void begin_held(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		begin(req);
+}
+
+bool fs_begins_anew(struct request *req, int *error)
+{
+	return req->thread->fs->options.sharing && renewal_takes_back(req, error);
+}
+
+void fs_dispatch(struct request *req)
+{
+	struct io_thread *thread = req->thread;
+
+	if (thread->fs->options.debug_io)
+		debug_io_begin(req, req->node);
+	if (thread->fs->options.sharing)
+		append_queue(req);
+	if (leftover_enter(req, begin_held))
+		begin(req);
+	if (remote_gives_up(thread))
+		fail_waiting(thread);
+}
+
+void fs_forget(struct io_thread *thread, const struct forget *forget)
+{
+	struct inode *inode;
+
+	if (forget->node == ROOT_INO)
+		return;
+	inode = inode_of_node(thread->fs, forget->node);
+	assert(inode);
+	inode_forget(inode, forget->nlookup);
+	if (thread->fs->options.sharing)
+		lease_settle(inode, thread);
+	inode_put(inode);
+}
+
+/* When this thread's connection is up: not on others, or on pages and leases of other clients, for
+ * which what the kernel has locked may wait, too. */
+static bool ends_by_itself(const struct request *req, const struct op *op)
+{
+	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
+		req->thread->fs->options.sharing)
+		return false;
+	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
+	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
+}
+
+bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+{
+	int64_t waited_ms = io_thread_now(thread) - since_ms;
+
+	switch (caller_state(pid)) {
+	case CALLER_LIVES:
+		return false;
+	case CALLER_DYING:
+		return true;
+	case CALLER_UNSEEN:
+		break;
+	}
+	return signalled && waited_ms >= thread->fs->options.interrupt_wait_ms;
+}
+
+/* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
+ * STATFS before anything else: that waits for nobody. */
+static bool waits_for_ever(const struct request *req)
+{
+	bool signalled = req->interrupted || req->op == OP_FLUSH;
+
+	return req->op != OP_STATFS &&
+	       !fs_ends_wait(req->thread, req->pid, signalled, req->since_ms);
+}
+
+static bool changes_data(const struct request *req)
+{
+	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
+}
+
+/* While the server answers, every wait ends soon by itself, and an EINTR that the application does
+ * not expect of a file would do harm. Without it a process that is killed must not hang; and the
+ * kernel does not tell of the signal that kills after it has told of another one. A caller that was
+ * answered wants nothing any more. True: it has ended. */
+static bool give_up(struct request *req)
+{
+	struct op *op = op_of(req);
+	bool disconnected = remote_disconnected(req->thread);
+
+	if ((!disconnected && ends_by_itself(req, op)) || (!req->replied && waits_for_ever(req)))
+		return false;
+	list_del(&op->interrupted);
+	if (op_cancel(req, -EINTR))
+		return true;
+	if (disconnected) {
+		leftover_make(req, -EINTR);
+	} else if (op->wait == OP_AT_RPC) {
+		rpc_withdraw(req->thread, &op->call);
+		/* Of what changes something the answer is waited for: it has happened, or it has
+		 * not. So is what goes on to change data behind that. */
+		if (!rpc_op_info(op->call.req.op)->mutates && !changes_data(req))
+			request_abandon(req, -EINTR);
+	}
+	return false;
+}
+
+static void look_after(struct request *req)
+{
+	if (!give_up(req))
+		fs_watch(req);
+}
+
+void fs_interrupt(struct request *req)
+{
+	if (!req->interrupted)
+		req->since_ms = io_thread_now(req->thread);
+	req->interrupted = true;
+	look_after(req);
+}
+
+void fs_watch(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	list_del(&op->interrupted); /* it may be looked after already */
+	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+}
+
+void fs_watch_begin(struct request *req)
+{
+	list_init(&op_of(req)->interrupted);
+	if (req->interrupted)
+		fs_watch(req);
+}
+
+/* What one that ends has held up may end with it, and is taken from the same list then. */
+static void give_up_interrupted(struct fs_thread *ft)
+{
+	struct list look, *link;
+
+	list_init(&look);
+	list_splice_tail(&look, &ft->interrupted);
+	while ((link = list_pop(&look)))
+		look_after(request_of_state(list_entry(link, struct op, interrupted)));
+}
+
+/* ---- the threads' turns ---------------------------------------------------------------------- */
+
+enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
+
+void fs_event(struct io_thread *thread, const struct event *ev)
+{
+	remote_event(thread, ev);
+	renewal_step(thread);
+	freeze_step(thread);
+	remount_step(thread);
+}
+
+void fs_tick(struct io_thread *thread, int64_t now)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	remote_tick(thread, now);
+	renewal_step(thread);
+	freeze_step(thread);
+	remount_step(thread);
+	give_up_interrupted(ft);
+	lock_tick(thread);
+	if (remote_gives_up(thread))
+		fail_waiting(thread);
+	/* Until there is a session again there is nothing to tell the server. */
+	if (renewal_is_running(&thread->fs->renewal))
+		return;
+	if (now >= ft->next_commit_ms) {
+		ft->next_commit_ms = now + COMMIT_MS;
+		commit_tick(thread);
+		access_tick(thread);
+	}
+	returns_flush(thread);
+	if (thread->fs->options.sharing)
+		lease_keep_flush(thread);
+	if (!thread->index && now >= ft->next_idle_ms) {
+		ft->next_idle_ms = now + IDLE_CHECK_MS;
+		refill_tick(thread, now);
+		allowance_tick(thread, now);
+	}
+}
+
+void fs_stop(struct io_thread *thread, unsigned limit_ms)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+
+	session_leave_place(thread->fs->session);
+	ft->stopping = true;
+	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
+}
+
+/* Also those are listed that another thread tells something of, such as when they were read. */
+static unsigned count_at_risk(struct fs_thread *ft)
+{
+	unsigned n = 0;
+
+	list_for_each (pos, &ft->dirty) {
+		struct inode *inode = list_entry(pos, struct inode, commit.dirty);
+
+		pthread_mutex_lock(&inode->lock);
+		n += commit_is_at_risk_locked(inode);
+		pthread_mutex_unlock(&inode->lock);
+	}
+	return n;
+}
+
+/* Nobody who wrote it waits for an answer any more. */
+static void log_uncommitted(struct fs_thread *ft)
+{
+	unsigned n = count_at_risk(ft);
+
+	if (!n && !ft->nacked)
+		return;
+	session_leaves_unsafe(ft->thread->fs->session);
+	log_error("server %s: it did not answer before the mount's end: what was written last may "
+		  "be lost (files: %u, writes on their way: %u)",
+		session_server(ft->thread->fs->session), n, ft->nacked);
+}
+
+/* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
+ */
+bool fs_stopped(struct io_thread *thread)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+	int64_t left = ft->stop_by_ms - io_thread_now(thread);
+
+	if (!ft->stopped && renewal_is_running(&thread->fs->renewal) && left > 0)
+		return false;
+	if (!ft->stopped) {
+		bool committed = commit_tick(thread), told = access_tick(thread);
+		bool through = committed && told && !ft->nbackground && !ft->nacked;
+
+		if (!through && left > 0)
+			return false;
+		log_uncommitted(ft);
+		ft->stopped = true;
+		remote_stop(thread, left > 0 ? (unsigned)left : 0);
+	}
+	return remote_stopped(thread);
+}

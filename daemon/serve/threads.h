@@ -1,0 +1,41 @@
+/* threads.h - the I/O threads of a mount as main sees them: made, started, stopped, joined.
+ *
+ *     io_threads_new          structs and pools; no thread runs yet
+ *     io_threads_attach       buffers registered, fs_thread_init() of each
+ *     io_threads_start        once the kernel's INIT is answered
+ *     io_threads_stop         or the mount's end, which the threads see themselves
+ *     io_threads_join
+ *     io_threads_detach       fs_thread_fini() of each, buffers deregistered; then fs_close()
+ *     io_threads_delete
+ *
+ * THREADS    main.
+ * ERRORS     0 or -errno with a line in why.
+ */
+#ifndef RMEMFS_DAEMON_SERVE_THREADS_H
+#define RMEMFS_DAEMON_SERVE_THREADS_H
+
+#include <stddef.h>
+
+struct fs;
+struct fuse_port;
+struct io_threads;
+
+/* Threads look for work for us microseconds before they sleep, where that pays (spin.h), while at
+ * most readers of them read /dev/fuse (readers.h). */
+struct spinning {
+	unsigned us, readers;
+};
+
+int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *spinning,
+	struct io_threads **out);
+int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t whylen);
+int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why, size_t whylen);
+/* Readable once every thread has ended. */
+int io_threads_ended_fd(const struct io_threads *group);
+/* No request is read any more; the threads end what is left and themselves. Any thread. */
+void io_threads_stop(struct io_threads *group);
+void io_threads_join(struct io_threads *group);
+void io_threads_detach(struct io_threads *group);
+void io_threads_delete(struct io_threads *group);
+
+#endif

@@ -1,0 +1,122 @@
+/* When a mount that becomes read-only has its channels replaced. */
+#include <linux/capability.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/request/caller.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/request/io_thread_private.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/ops.h"
+#include "daemon/remote/remote_private.h"
+
+/* One thread, whose loop is the test's to turn. */
+struct fixture {
+	struct fs fs;
+	struct session session;
+	struct remote remote;
+	struct io_thread thread;
+	struct io_thread_private priv;
+	struct request remount, write;
+};
+
+static int setup(void **state)
+{
+	struct fixture *fx = calloc(1, sizeof(*fx));
+	struct fs_thread *ft;
+
+	if (!fx || inode_table_init(&fx->fs.inodes))
+		return -1;
+	ft = &fx->fs.threads[0];
+	fx->fs.session = &fx->session;
+	fx->fs.options.io_threads = fx->session.nchannels = 1;
+	fx->session.remotes[0] = &fx->remote;
+	fx->thread = (struct io_thread){.fs = &fx->fs, .priv = &fx->priv, .remote = &fx->remote};
+	ft->thread = &fx->thread;
+	list_init(&ft->dirty);
+	list_init(&ft->accessed);
+	freeze_init(&fx->fs.freeze, &fx->fs);
+	freeze_thread_init(&ft->freeze, &fx->thread);
+	remount_init(&fx->fs.remount, false);
+	fx->fs.root = inode_get(&fx->fs, ROOT_INO);
+	fx->remount = (struct request){.thread = &fx->thread,
+		.op = OP_REMOUNT,
+		.node = ROOT_INO,
+		.uid = REQUEST_NO_ID,
+		.gid = REQUEST_NO_ID,
+		.pid = (uint32_t)getpid(),
+		.args.flags = MS_RDONLY};
+	fx->write = (struct request){.thread = &fx->thread, .op = OP_WRITE};
+	*state = fx;
+	return fx->fs.root ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fx = *state;
+
+	if (op_of(&fx->remount)->inode) {
+		assert_true(remount_leave(&fx->remount));
+		inode_put(op_of(&fx->remount)->inode);
+	}
+	inode_put(fx->fs.root);
+	remount_fini(&fx->fs.remount);
+	freeze_fini(&fx->fs.freeze);
+	inode_table_fini(&fx->fs.inodes);
+	free(fx);
+	return 0;
+}
+
+static void begin(struct fixture *fx)
+{
+	if (!caller_is_capable(&fx->remount, CAP_SYS_ADMIN)) {
+		print_message("only root may remount\n");
+		skip();
+	}
+	op_remount(&fx->remount);
+}
+
+/* Kernels before 6.16 take what they write back for written when they have sent it. */
+static void read_only__waits_for_writes_on_their_way(void **state)
+{
+	struct fixture *fx = *state;
+
+	assert_true(freeze_enter(&fx->write, NULL));
+	begin(fx);
+	remount_step(&fx->thread);
+	assert_false(fx->session.read_only);
+	freeze_leave(&fx->write);
+	remount_step(&fx->thread);
+	assert_true(fx->session.read_only);
+}
+
+static void read_only__waits_for_writes_that_a_snapshot_holds(void **state)
+{
+	struct fixture *fx = *state;
+	struct freeze_thread *t = &fx->fs.threads[0].freeze;
+
+	t->id = 1;
+	assert_false(freeze_enter(&fx->write, NULL));
+	begin(fx);
+	remount_step(&fx->thread);
+	assert_false(fx->session.read_only);
+	list_del(&op_of(&fx->write)->waiter.link);
+	remount_step(&fx->thread);
+	assert_true(fx->session.read_only);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			read_only__waits_for_writes_on_their_way, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			read_only__waits_for_writes_that_a_snapshot_holds, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+/* Who is told of what could not be committed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/handle.h"
+
+static struct fs fs;
+static struct inode *inode;
+
+static int setup(void **state)
+{
+	if (inode_table_init(&fs.inodes))
+		return -1;
+	grants_init(&fs.grants);
+	inode = inode_get(&fs, 71);
+	return inode ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	inode_put(inode);
+	inode_table_fini(&fs.inodes);
+	grants_fini(&fs.grants);
+	return 0;
+}
+
+static struct handle opened(void)
+{
+	struct handle handle = {.kind = OPENED_DIRECT};
+
+	commit_handle_opened_locked(inode, &handle);
+	return handle;
+}
+
+static void tell__each_handle_once(void **state)
+{
+	struct handle a = opened(), b = opened();
+
+	assert_int_equal(commit_tell(inode, &a), 0);
+	commit_failed_locked(inode, -EIO);
+	assert_true(commit_has_to_tell_locked(inode, &a));
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+	assert_false(commit_has_to_tell_locked(inode, &a));
+	assert_int_equal(commit_tell(inode, &a), 0);
+	assert_int_equal(commit_tell(inode, &b), -EIO);
+	assert_int_equal(commit_tell(inode, &b), 0);
+}
+
+static void tell__of_several_failures_the_last(void **state)
+{
+	struct handle a = opened();
+
+	commit_failed_locked(inode, -EIO);
+	commit_failed_locked(inode, -ENOSPC);
+	assert_int_equal(commit_tell(inode, &a), -ENOSPC);
+	assert_int_equal(commit_tell(inode, &a), 0);
+	commit_failed_locked(inode, -EIO);
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+}
+
+static void told_by_answer__of_that_failure_alone(void **state)
+{
+	struct handle a = opened(), b = opened();
+
+	commit_failed_locked(inode, -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), 0);
+	assert_int_equal(commit_tell(inode, &b), -EIO);
+	commit_failed_locked(inode, -ENOSPC);
+	commit_failed_locked(inode, -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), -EIO);
+	commit_told_by_answer(inode, &a);
+	assert_int_equal(commit_tell(inode, &a), 0);
+}
+
+/* An error that all have missed who could, is not lost; one that is known is not of the past. */
+static void tell__who_opens_later_if_nobody_was(void **state)
+{
+	struct handle later, latest;
+
+	commit_failed_locked(inode, -EIO);
+	later = opened();
+	assert_int_equal(commit_tell(inode, &later), -EIO);
+	latest = opened();
+	assert_int_equal(commit_tell(inode, &latest), 0);
+	commit_failed_locked(inode, -ENOSPC);
+	assert_int_equal(commit_tell(inode, &latest), -ENOSPC);
+	assert_int_equal(commit_tell(inode, &later), -ENOSPC);
+}
+
+static void is_at_risk__what_a_close_would_have_told(void **state)
+{
+	struct commit *c = &inode->commit;
+
+	assert_false(commit_is_at_risk_locked(inode));
+	c->changes = 1;
+	assert_false(commit_is_at_risk_locked(inode));
+	/* Only its bytes changed, in their place. */
+	c->times_dirty = true;
+	assert_false(commit_is_at_risk_locked(inode));
+	c->size_dirty = true;
+	assert_true(commit_is_at_risk_locked(inode));
+	c->size_dirty = false;
+	c->set = SET_MODE;
+	assert_true(commit_is_at_risk_locked(inode));
+	c->set = 0;
+	inode->map.uncommitted = 1;
+	assert_true(commit_is_at_risk_locked(inode));
+	/* Told since, though when it was read is on its way. */
+	inode->map.uncommitted = 0;
+	c->done = c->changes;
+	c->running = inode->access.dirty = true;
+	assert_false(commit_is_at_risk_locked(inode));
+	c->running = inode->access.dirty = false;
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(tell__each_handle_once),
+		CASE(tell__of_several_failures_the_last),
+		CASE(tell__who_opens_later_if_nobody_was),
+		CASE(told_by_answer__of_that_failure_alone),
+		CASE(is_at_risk__what_a_close_would_have_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* What is known to be missing in a directory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "common/base/util.h"
+#include "daemon/file/dir_names.h"
+
+static int setup(void **state)
+{
+	struct name_sets *sets = calloc(1, sizeof(*sets));
+
+	*state = sets;
+	return sets ? name_sets_init(sets) : -1;
+}
+
+static int teardown(void **state)
+{
+	struct name_sets *sets = *state;
+
+	assert_int_equal(atomic_load(&sets->bytes), 0);
+	free(sets);
+	return 0;
+}
+
+static void names_lack__knows_nothing_before_it_begins(void **state)
+{
+	struct names n = {0};
+
+	names_add(&n, *state, 7 << 8);
+	assert_false(names_lack(&n, 9 << 8));
+	names_begin(&n);
+	assert_true(names_lack(&n, 9 << 8));
+	names_forget(&n, *state);
+	assert_false(names_lack(&n, 9 << 8));
+}
+
+static void names_add__is_there_until_removed(void **state)
+{
+	struct names n = {0};
+
+	names_begin(&n);
+	names_add(&n, *state, 0);
+	names_add(&n, *state, 8);
+	assert_false(names_lack(&n, 0));
+	assert_false(names_lack(&n, 8));
+	assert_true(names_lack(&n, 16));
+	names_remove(&n, 0);
+	names_remove(&n, 16);
+	assert_true(names_lack(&n, 0));
+	assert_false(names_lack(&n, 8));
+	names_forget(&n, *state);
+}
+
+/* Two names, or a name that is made again before it is known that it went. */
+static void names_add__twice_is_never_removed(void **state)
+{
+	struct names n = {0};
+
+	names_begin(&n);
+	names_add(&n, *state, 8);
+	names_add(&n, *state, 8);
+	names_remove(&n, 8);
+	names_remove(&n, 8);
+	assert_false(names_lack(&n, 8));
+	names_forget(&n, *state);
+}
+
+enum { MODEL = 512, STEPS = 20000 };
+
+/* A few homes only, and the last slots among them: long runs that go around the end. */
+static uint64_t model_hash(unsigned i)
+{
+	return (uint64_t)(i % 7 + 0xfffffffc) << 32 | (i + 1) * 2;
+}
+
+static void names_remove__leaves_all_others(void **state)
+{
+	bool there[MODEL] = {0};
+	struct names n = {0};
+	uint64_t random = 1;
+
+	names_begin(&n);
+	for (unsigned step = 0; step < STEPS; step++) {
+		unsigned i;
+
+		random = random * 6364136223846793005 + 1442695040888963407;
+		i = (unsigned)(random >> 33) % MODEL;
+		if (there[i])
+			names_remove(&n, model_hash(i));
+		else
+			names_add(&n, *state, model_hash(i));
+		there[i] = !there[i];
+		if (step % 97)
+			continue;
+		for (i = 0; i < MODEL; i++)
+			assert_int_equal(names_lack(&n, model_hash(i)), !there[i]);
+	}
+	names_forget(&n, *state);
+}
+
+static void names_add__beyond_all_memory_nothing_is_known(void **state)
+{
+	struct name_sets *sets = *state;
+	struct names n = {0}, other = {0};
+	uint64_t name = 1;
+
+	names_begin(&n);
+	names_begin(&other);
+	names_add(&other, sets, 8);
+	for (; n.known; name++) {
+		assert_true(name <= NAMES_BYTES_MAX);
+		names_add(&n, sets, name * UINT64_C(0x9e3779b97f4a7c15));
+		assert_in_range(atomic_load(&sets->bytes), 1, NAMES_BYTES_MAX);
+	}
+	assert_true(name > 1000000);
+	assert_false(names_lack(&n, 16));
+	assert_null(n.slots);
+	assert_true(names_lack(&other, 16));
+	names_forget(&other, sets);
+}
+
+static void name_sets_hash__differs_by_name_and_key(void **state)
+{
+	struct name_sets *sets = *state, other;
+
+	assert_int_equal(name_sets_init(&other), 0);
+	assert_int_equal(name_sets_hash(sets, "a"), name_sets_hash(sets, "a"));
+	assert_int_not_equal(name_sets_hash(sets, "a"), name_sets_hash(sets, "b"));
+	assert_int_not_equal(name_sets_hash(sets, "a"), name_sets_hash(&other, "a"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			names_lack__knows_nothing_before_it_begins, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_add__is_there_until_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_add__twice_is_never_removed, setup, teardown),
+		cmocka_unit_test_setup_teardown(names_remove__leaves_all_others, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			names_add__beyond_all_memory_nothing_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			name_sets_hash__differs_by_name_and_key, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

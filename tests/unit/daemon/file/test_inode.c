@@ -1,0 +1,287 @@
+/* What the client learns of inodes while others are forgotten. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "daemon/op/fs_parts.h"
+
+enum { OTHER = 70, INO = 71, SIZE = 12345 };
+
+static const struct attr file = {.ino = INO, .mode = S_IFREG | 0600, .nlink = 1, .size = SIZE};
+
+static int setup(void **state)
+{
+	struct fs *fs = calloc(1, sizeof(*fs));
+
+	if (!fs || inode_table_init(&fs->inodes))
+		return -1;
+	grants_init(&fs->grants);
+	returns_init(&fs->returns);
+	*state = fs;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fs *fs = *state;
+
+	inode_table_fini(&fs->inodes);
+	returns_fini(&fs->returns);
+	grants_fini(&fs->grants);
+	free(fs);
+	return 0;
+}
+
+/* An inode that was changed here leaves the table. */
+static void forget_changed(struct fs *fs)
+{
+	struct inode *inode = inode_get(fs, OTHER);
+
+	inode_change_begin(inode);
+	inode_change_end(inode, NULL);
+	inode_put(inode);
+}
+
+static void inode_learn__refuses_what_is_older_than_a_forgotten_change(void **state)
+{
+	struct fs *fs = *state;
+	uint64_t epoch = inode_epoch(fs);
+	struct inode *inode;
+	struct attr attr;
+
+	forget_changed(fs);
+	inode = inode_get(fs, INO);
+	assert_false(inode_learn(inode, &file, epoch, NULL));
+	assert_false(inode_attr(inode, &attr));
+	assert_true(inode_learn(inode, &file, inode_epoch(fs), NULL));
+	assert_true(inode_attr(inode, &attr));
+	assert_int_equal(attr.size, SIZE);
+	inode_put(inode);
+}
+
+static void inode_learn_new__takes_it_whatever_is_forgotten(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+	struct attr attr;
+
+	forget_changed(fs);
+	inode_learn_new(inode, &file, inode_epoch(fs));
+	assert_true(inode_attr(inode, &attr));
+	assert_int_equal(attr.mode, file.mode);
+	inode_put(inode);
+}
+
+static void inode_learn_new__leaves_what_is_known(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+	struct attr newer = file, attr;
+
+	newer.mode = S_IFREG | 0400;
+	assert_true(inode_learn(inode, &newer, inode_epoch(fs), NULL));
+	inode_learn_new(inode, &file, inode_epoch(fs));
+	assert_true(inode_attr(inode, &attr));
+	assert_int_equal(attr.mode, newer.mode);
+	inode_put(inode);
+}
+
+static const struct attr directory = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2};
+
+static void inode_lacks_name__of_a_directory_that_is_new(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_learn_new(inode, &directory, inode_epoch(fs));
+	assert_true(inode_lacks_name(inode, "a"));
+	inode_name_add(inode, "a");
+	assert_false(inode_lacks_name(inode, "a"));
+	assert_true(inode_lacks_name(inode, "b"));
+	inode_name_remove(inode, "a");
+	assert_true(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+}
+
+/* The answer that tells of it came late: it was found meanwhile, and may have names. */
+static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
+{
+	struct fs *fs = *state;
+	uint64_t epoch = inode_epoch(fs);
+	struct inode *inode = inode_get(fs, INO);
+
+	assert_true(inode_learn(inode, &directory, epoch, NULL));
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+
+	inode = inode_get(fs, INO);
+	inode_change_begin(inode);
+	inode_change_end(inode, NULL);
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+
+	inode = inode_get(fs, INO);
+	inode_learn_new(inode, &directory, epoch);
+	assert_false(inode_lacks_name(inode, "a"));
+	inode_put(inode);
+}
+
+/* The access time of a directory is on its way, and set by hand meanwhile: what waits for it finds
+ * nothing left to be told, which the server would refuse for a directory. */
+static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct commit *c = &inode->commit;
+
+	c->running = true;
+	c->call.req.commit.flags = COMMIT_ATIME;
+	access_hold(inode);
+	c->running = false;
+	assert_false(commit_is_clean_locked(inode));
+	commit_start(inode, NULL); /* with no thread to send by */
+	assert_false(c->running);
+	assert_true(commit_is_clean_locked(inode));
+	access_release(inode, NULL);
+	inode_put(inode);
+}
+
+/* What was set and is not committed is no reply's to take back, and the rest is. */
+static void inode_change_end__leaves_what_was_set_here(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = file, now;
+
+	inode_learn_new(inode, &file, inode_epoch(*state));
+	inode->attr.mode = S_IFREG | 0751;
+	inode->attr.gid = 7;
+	inode->commit.set = SET_MODE | SET_GID;
+	reply.uid = 3;
+	reply.nlink = 2;
+	inode_change_begin(inode);
+	inode_change_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFREG | 0751);
+	assert_int_equal(now.gid, 7);
+	assert_int_equal(now.uid, 3);
+	assert_int_equal(now.nlink, 2);
+	inode->commit.set = 0;
+	inode_change_begin(inode);
+	inode_change_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, file.mode);
+	inode_put(inode);
+}
+
+/* A RENAME is answered after the COMMIT that came later and told what was set. */
+static void inode_change_names_end__leaves_what_was_committed_meanwhile(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = file, now;
+
+	inode_learn_new(inode, &file, inode_epoch(*state));
+	inode->attr.mode = S_IFREG | 0751;
+	inode->attr.uid = 7;
+	inode->attr.gid = 8;
+	reply.nlink = 2;
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFREG | 0751);
+	assert_int_equal(now.uid, 7);
+	assert_int_equal(now.gid, 8);
+	assert_int_equal(now.nlink, 2);
+	inode_put(inode);
+}
+
+/* Of a directory nothing is set but by SETATTR; and what is not known is learned. */
+static void inode_change_names_end__takes_all_else(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr reply = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2}, now;
+
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFDIR | 0700);
+	reply.mode = S_IFDIR | 0750;
+	inode_change_begin(inode);
+	inode_change_names_end(inode, &reply);
+	assert_true(inode_attr(inode, &now));
+	assert_int_equal(now.mode, S_IFDIR | 0750);
+	inode_put(inode);
+}
+
+/* Of two answers one tells of capabilities: a write is to take them away. */
+static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
+{
+	struct inode *inode = inode_get(*state, INO);
+	struct attr with = file;
+
+	inode_learn_new(inode, &file, inode_epoch(*state));
+	assert_false(inode_has_caps(inode));
+	with.flags = ATTR_XATTRS | ATTR_CAPS;
+	inode_change_begin(inode);
+	inode_change_begin(inode);
+	inode_change_end(inode, &with);
+	inode_change_end(inode, &file);
+	assert_true(inode_has_caps(inode));
+	assert_true(inode_learn(inode, &file, inode_epoch(*state), NULL));
+	assert_false(inode_has_caps(inode));
+	inode_put(inode);
+}
+
+/* Between a LINK at the server and its answer here. */
+static void inode_learn_entry__finds_the_name_of_a_nameless_one(void **state)
+{
+	struct fs *fs = *state;
+	struct inode *inode = inode_get(fs, INO);
+	struct rpc_entry_reply entry = {.attr = file};
+
+	inode->orphan = inode->nameless = true;
+	entry.attr.nlink = 0;
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
+	entry.attr.nlink = 1;
+	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
+	assert_false(inode->orphan);
+	/* One that has lost its last name has no other. */
+	inode->orphan = true;
+	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
+	inode_put(inode);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			inode_learn__refuses_what_is_older_than_a_forgotten_change, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn_new__takes_it_whatever_is_forgotten, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn_new__leaves_what_is_known, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_lacks_name__of_a_directory_that_is_new, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_lacks_name__not_of_one_that_was_used_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_learn_entry__finds_the_name_of_a_nameless_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			commit_start__tells_nothing_where_nothing_is_left_to_tell, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_end__leaves_what_was_set_here, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_names_end__leaves_what_was_committed_meanwhile, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_names_end__takes_all_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			inode_change_end__in_doubt_there_may_be_capabilities, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

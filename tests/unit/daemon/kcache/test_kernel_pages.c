@@ -1,0 +1,976 @@
+/* What the kernel has cached of a file, and how that goes before the lease does. */
+#include "tests/unit/daemon/lease_client.h"
+
+#include "common/base/clock.h"
+
+enum { PAGE = 4096, PID = 77 };
+
+#define NO_END (UINT64_C(1) << 47)
+
+static int setup_mapping(void **state)
+{
+	int r = setup(state);
+
+	list_init(&fx.fs.giver.jobs);
+	pthread_mutex_init(&fx.fs.giver.lock, NULL);
+	pthread_cond_init(&fx.fs.giver.filled, NULL);
+	fx.fs.features.direct_io_allow_mmap = true;
+	if (r || !cached_make_locked(fx.inode))
+		return -1;
+	/* Something was read before. */
+	fx.inode->cached.pages->mapped = true;
+	return 0;
+}
+
+static void begin_cached(unsigned i, enum request_op op, uint64_t page, uint32_t npages)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread, .op = op, .node = INO};
+	req->args.cached = true;
+	req->args.offset = page * PAGE;
+	req->args.size = npages * PAGE;
+	fx.went[i] = 0;
+	if (lease_admit(req, op_went))
+		fx.went[i] = 1;
+	run_calls();
+}
+
+static void read_pages(uint64_t page, uint32_t npages)
+{
+	begin_cached(0, OP_READ, page, npages);
+	end(0);
+}
+
+static void cut(unsigned i)
+{
+	struct request *req = &fx.ops[i];
+
+	*req = (struct request){.thread = &fx.thread, .op = OP_SETATTR, .node = INO};
+	req->args.set.valid = SET_SIZE;
+	fx.went[i] = 0;
+	if (lease_admit(req, op_went))
+		fx.went[i] = 1;
+}
+
+/* What the kernel is told to drop. */
+static struct notifier_job *take_dropped(uint64_t page, uint64_t npages)
+{
+	struct list *link = list_pop(&fx.fs.giver.jobs);
+	struct notifier_job *job;
+
+	assert_non_null(link);
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	job = list_entry(link, struct notifier_job, link);
+	assert_int_equal(job->off, page * PAGE);
+	assert_int_equal(job->len, npages * PAGE);
+	assert_nothing_sent();
+	return job;
+}
+
+static void dropped(struct notifier_job *job)
+{
+	job->done(job);
+	run_calls();
+}
+
+static void dropped_all(void)
+{
+	while (!list_empty(&fx.fs.giver.jobs))
+		dropped(list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link));
+}
+
+static void assert_nothing_dropped(void)
+{
+	assert_true(list_empty(&fx.fs.giver.jobs));
+}
+
+/* Without the handle that opening it made. */
+static void open_to_store(uint64_t number)
+{
+	open_with(LEASE_EXCLUSIVE, number);
+	fx.inode->cached.nstorers++;
+}
+
+static void close_to_leave(uint64_t number)
+{
+	fx.inode->cached.nstorers = 0;
+	close_and_leave(number);
+}
+
+/* Of an open file of which something was cached, before all of its lease goes. */
+static void told_that_it_is_endless(void)
+{
+	struct notifier_job *job =
+		list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	assert_true(job->size > INT32_MAX);
+	assert_nothing_sent();
+	dropped(job);
+}
+
+static void give_back(uint64_t number)
+{
+	told_that_it_is_endless();
+	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
+}
+
+/* Gives it back, and it is closed. */
+static void return_and_close(uint64_t number)
+{
+	give_back(number);
+	fx.inode->cached.nstorers = 0;
+	close_and_return(number);
+}
+
+static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
+{
+	fx.inode->cached.pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	begin(0, OP_READ, 0);
+	end(0);
+	recall(1, LEASE_NONE);
+	assert_nothing_dropped();
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+/* The kernel may know an end that others have moved since, and be told of no other. */
+static void read__of_the_first_page__has_the_kernel_told_of_no_end(void **state)
+{
+	fx.inode->cached.pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	told_that_it_is_endless();
+	read_pages(2, 2);
+	assert_nothing_dropped();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 4));
+	return_and_close(1);
+}
+
+/* Behind what is being dropped just then. */
+static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	pthread_mutex_lock(&fx.inode->lock);
+	cached_closed_locked(fx.inode);
+	pthread_mutex_unlock(&fx.inode->lock);
+	begin_cached(1, OP_READ, 0, 1);
+	assert_int_equal(fx.went[1], 1);
+	assert_nothing_dropped();
+	dropped(job);
+	told_that_it_is_endless();
+	end(1);
+	dropped(take_dropped(0, 1));
+	/* What was asked for before brings no end. */
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+/* It may be sent after that, if what was told then was not the last word, and its end be taken. */
+static void read__under_what_is_recalled__has_the_kernel_told_again(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	fx.inode->cached.pages->endless = true;
+	begin_cached(1, OP_READ, 0, 1);
+	end(1);
+	dropped(job);
+	dropped(take_dropped(0, 1));
+	return_and_close(1);
+}
+
+static void recall__of_what_is_cached__drops_it_first(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	return_and_close(1);
+}
+
+/* Nothing is kept of that, and who reads on asks anew. */
+static void expect_all_to_go(void)
+{
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin(1, OP_READ, O_RDONLY);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(1);
+	list_none_dirty();
+	close_and_leave(2);
+}
+
+static void recall__of_what_the_server_has_refused__drops_what_is_cached(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 2);
+	make_dirty();
+	commit_start(fx.inode, &fx.thread);
+	answer(take_commit(), -EIO);
+	assert_nothing_dropped();
+	recall(1, LEASE_SHARED);
+	expect_all_to_go();
+}
+
+static void recall__whose_commit_is_refused__drops_what_is_cached(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 2);
+	make_dirty();
+	recall(1, LEASE_SHARED);
+	assert_nothing_dropped();
+	answer(take_commit(), -EIO);
+	expect_all_to_go();
+}
+
+static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	fx.inode->cached.nappenders++;
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	fx.inode->cached.nappenders--;
+	close_and_return(1);
+}
+
+static uint64_t size_of_entry(void)
+{
+	return cached_size_of_entry(fx.inode, PAGE);
+}
+
+static void entry__of_what_is_mapped__has_no_end_without_a_lease(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	assert_int_equal(size_of_entry(), PAGE);
+	read_pages(0, 2);
+	assert_int_equal(size_of_entry(), PAGE);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	assert_true(size_of_entry() > INT32_MAX);
+	give_back(1);
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
+	assert_int_equal(size_of_entry(), PAGE);
+}
+
+static bool is_sent_back(uint32_t pid)
+{
+	bool back;
+
+	pthread_mutex_lock(&fx.inode->lock);
+	back = cached_sends_back_locked(fx.inode, pid);
+	pthread_mutex_unlock(&fx.inode->lock);
+	if (back)
+		cached_sent_back(fx.inode, pid);
+	return back;
+}
+
+static bool append_is_sent_back(void)
+{
+	return is_sent_back(PID);
+}
+
+/* It is mapped, and nothing of it is leased any more. */
+static void have_returned(uint64_t number)
+{
+	open_with(LEASE_SHARED, number);
+	read_pages(0, 2);
+	recall(number, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(number);
+}
+
+/* With a lease that somebody else needs it for. */
+static void read_again(uint64_t number)
+{
+	begin_cached(0, OP_READ, 0, 1);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, number);
+	end(0);
+}
+
+static void append__of_what_was_told_no_end__is_sent_back_once(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	assert_false(append_is_sent_back());
+	read_pages(0, 2);
+	assert_false(append_is_sent_back());
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	assert_true(append_is_sent_back());
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	close_and_return(1);
+}
+
+/* The kernel has not been told another end by that. */
+static void append__of_what_was_told_no_end__is_sent_back_under_the_next_lease(void **state)
+{
+	have_returned(1);
+	read_again(2);
+	assert_true(append_is_sent_back());
+	assert_false(append_is_sent_back());
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(2);
+}
+
+static void append__that_was_sent_back__finds_the_true_end_until_it_comes(void **state)
+{
+	have_returned(1);
+	read_again(2);
+	assert_true(append_is_sent_back());
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	/* It might have been counted, and closed again. */
+	read_again(3);
+	recall(3, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(3);
+}
+
+/* The second has looked it up before the first was sent back. */
+static void append__by_two_at_once__is_sent_back_for_both(void **state)
+{
+	have_returned(1);
+	assert_true(is_sent_back(PID));
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID + 1));
+	assert_false(is_sent_back(PID));
+	close_and_return(1);
+}
+
+/* His answer waits for what is being dropped, of whatever file: what the kernel learns before that
+ * it may forget by that. */
+static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
+{
+	have_returned(1);
+	pthread_mutex_lock(&fx.inode->lock);
+	assert_true(cached_sends_back_locked(fx.inode, PID));
+	pthread_mutex_unlock(&fx.inode->lock);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID + 1));
+	/* Nor is anything else told until he has come. */
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	cached_sent_back(fx.inode, PID);
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	close_and_return(2);
+}
+
+/* Nobody looks up what /proc/self/fd leads to. */
+static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	assert_false(append_is_sent_back());
+	assert_true(append_is_sent_back());
+	close_and_return(1);
+}
+
+/* The last one who appends has closed it. */
+static void close_appender(void)
+{
+	pthread_mutex_lock(&fx.inode->lock);
+	fx.inode->cached.nappenders--;
+	cached_append_ended_locked(fx.inode, &fx.thread);
+	pthread_mutex_unlock(&fx.inode->lock);
+}
+
+static void append__that_has_ended__leaves_a_mapping_without_an_end(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	fx.inode->cached.nappenders += 2;
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	assert_int_equal(size_of_entry(), PAGE);
+	close_appender();
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	close_appender();
+	told_that_it_is_endless();
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
+}
+
+/* He has learned the true end, and no lease came with it. */
+static void append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_an_end(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(append_is_sent_back());
+	fx.inode->cached.nappenders++;
+	close_appender();
+	told_that_it_is_endless();
+	assert_true(size_of_entry() > INT32_MAX);
+	close_and_return(1);
+}
+
+/* The first one opens and closes it before the second has come: he has looked it up, too. */
+static void append__by_two_at_once__leaves_each_the_end_he_found(void **state)
+{
+	have_returned(1);
+	assert_true(is_sent_back(PID));
+	assert_true(is_sent_back(PID + 1));
+	assert_int_equal(size_of_entry(), PAGE);
+	assert_false(is_sent_back(PID));
+	fx.inode->cached.nappenders++;
+	close_appender();
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	assert_false(is_sent_back(PID + 1));
+	fx.inode->cached.nappenders++;
+	close_appender();
+	told_that_it_is_endless();
+	close_and_return(1);
+}
+
+static void append__that_comes_late__is_not_sent_back_again(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	give_back(2);
+	assert_false(append_is_sent_back());
+	assert_true(append_is_sent_back());
+	close_and_return(2);
+}
+
+static void append__that_was_sent_back__is_not_waited_for_long(void **state)
+{
+	have_returned(1);
+	assert_true(append_is_sent_back());
+	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
+	assert_true(size_of_entry() > INT32_MAX);
+	read_again(2);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	return_and_close(2);
+}
+
+/* Where the kernel has appended at the end that it was told, and that was in vain. */
+static void cut__to_the_end_that_was_told__is_none(void **state)
+{
+	const uint64_t end = UINT64_C(1) << 47;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	assert_false(cached_is_raised_end(fx.inode, end));
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	assert_true(cached_is_raised_end(fx.inode, end));
+	assert_true(cached_is_raised_end(fx.inode, end + PAGE));
+	assert_false(cached_is_raised_end(fx.inode, end - 1));
+	close_and_return(1);
+}
+
+/* The kernel goes by the answer, so nobody may move the end unseen after it. */
+static void getattr__of_what_is_mapped__takes_a_lease(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin(0, OP_GETATTR, 0);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_lease(LEASE_SHARED, 0), LEASE_LAYOUT, 2);
+	assert_int_equal(size_of_entry(), PAGE);
+	end(0);
+	recall(2, LEASE_NONE);
+	return_and_close(2);
+}
+
+static void getattr__under_a_lease_that_stays__has_the_next_recall_tell_again(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	fx.inode->cached.nappenders++;
+	recall(1, LEASE_LAYOUT);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_LAYOUT, 0), 0);
+	close_appender();
+	told_that_it_is_endless();
+	begin(0, OP_GETATTR, 0);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	assert_int_equal(size_of_entry(), PAGE);
+	recall(2, LEASE_NONE);
+	give_back(2);
+	close_and_return(1);
+}
+
+/* The server has it wait for others, who may wait for what it would use. */
+static void getattr__of_what_is_leased__uses_nothing_of_it(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	begin(0, OP_GETATTR, 0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	end(0);
+	close_and_return(1);
+}
+
+static void getattr__of_what_nobody_has_mapped__takes_none(void **state)
+{
+	fx.inode->cached.pages->mapped = false;
+	open_with(LEASE_SHARED, 1);
+	recall(1, LEASE_NONE);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	begin(0, OP_GETATTR, 0);
+	end(0);
+	close_and_return(1);
+}
+
+static void recall__a_second_time__drops_what_was_read_since(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	give_back(1);
+	begin_cached(0, OP_READ, 5, 1);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(0);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(5, 1));
+	return_and_close(2);
+}
+
+static void read__of_what_is_being_dropped__is_answered_and_dropped_again(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	read_pages(3, 2);
+	dropped(job);
+	job = take_dropped(3, 2);
+	read_pages(4, 1);
+	dropped(job);
+	dropped(take_dropped(4, 1));
+	return_and_close(1);
+}
+
+static void read__of_other_pages__waits_for_the_next_lease(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 2);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 2);
+	begin_cached(0, OP_READ, 2, 1);
+	assert_int_equal(fx.went[0], 0);
+	dropped(job);
+	give_back(1);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(0);
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(2, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* The kernel has dropped it by itself before, or asked in vain. */
+static void read__that_waits__has_nothing_to_be_dropped(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	read_pages(100, 10);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 1);
+	begin_cached(1, OP_READ, 107, 5);
+	begin_cached(2, OP_READ, 98, 4);
+	begin_cached(3, OP_READ, 104, 1);
+	dropped(job);
+	dropped(take_dropped(102, 2));
+	dropped(take_dropped(105, 2));
+	give_back(1);
+	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
+	end(1);
+	end(2);
+	end(3);
+	recall(2, LEASE_NONE);
+	dropped_all();
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(2);
+}
+
+static void read__scattered__is_all_dropped(void **state)
+{
+	enum { READS = 5 * CACHED_RANGES };
+	bool gone[READS] = {0};
+
+	open_with(LEASE_SHARED, 1);
+	for (unsigned i = 0; i < READS; i++)
+		read_pages((i * 37 % READS) * 1000, 1);
+	assert_true(fx.inode->cached.pages->nranges <= CACHED_RANGES);
+	recall(1, LEASE_NONE);
+	while (!list_empty(&fx.fs.giver.jobs)) {
+		struct notifier_job *job =
+			list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+
+		assert_nothing_sent();
+		for (int64_t i = 0; i < READS; i++)
+			gone[i] |= job->off <= i * 1000 * PAGE &&
+				   i * 1000 * PAGE < job->off + job->len;
+		dropped(job);
+	}
+	for (unsigned i = 0; i < READS; i++)
+		assert_true(gone[i]);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	close_and_return(1);
+}
+
+/* A READ is answered with what ends there. */
+static void answer_end(uint64_t end)
+{
+	if (cached_answers_end(fx.inode, end))
+		cached_end_answered(fx.inode, &fx.thread);
+}
+
+/* The kernel may go on taking it for endless, and stores behind the end for part of the file. */
+static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 8);
+	answer_end(2 * PAGE - 1);
+	assert_nothing_dropped();
+	fx.inode->cached.pages->was_raised = true;
+	assert_true(cached_answers_end(fx.inode, 2 * PAGE - 1));
+	assert_nothing_dropped();
+	cached_end_answered(fx.inode, &fx.thread);
+	job = take_dropped(2, NO_END / PAGE - 2);
+	/* What would be part of it then. */
+	begin(0, OP_WRITE, 0);
+	assert_int_equal(fx.went[0], 0);
+	/* They are written back, cut off, and read again. */
+	begin_cached(1, OP_WRITE, 2, 1);
+	assert_int_equal(fx.went[1], 1);
+	end(1);
+	begin_cached(1, OP_READ, 4, 4);
+	assert_int_equal(fx.went[1], 1);
+	answer_end(4 * PAGE);
+	end(1);
+	assert_nothing_dropped();
+	dropped(job);
+	assert_int_equal(fx.went[0], 0);
+	dropped(take_dropped(4, NO_END / PAGE - 4));
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 8));
+	return_and_close(1);
+}
+
+/* Its pages are locked until there is another lease. */
+/* Nothing is dropped, and read meanwhile, after the kernel was told that there is no end. */
+static void recall__of_what_is_behind_the_end__drops_it_with_all_else(void **state)
+{
+	open_to_store(1);
+	read_pages(0, 1);
+	fx.inode->cached.pages->was_raised = true;
+	recall(1, LEASE_NONE);
+	begin_cached(0, OP_READ, 8, 2);
+	assert_int_equal(fx.went[0], 0);
+	answer_end(PAGE);
+	dropped(take_dropped(0, 1));
+	told_that_it_is_endless();
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(8, 2));
+	return_and_close(2);
+}
+
+static void write_back__while_it_is_dropped__is_done_and_committed(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	begin_cached(0, OP_WRITE, 1, 1);
+	begin(1, OP_WRITE, 0);
+	assert_int_equal(fx.went[1], 0);
+	make_dirty();
+	end(0);
+	dropped(job);
+	told_that_it_is_endless();
+	answer(take_commit(), 0);
+	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
+	list_none_dirty();
+	grant(take_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	end(1);
+	close_to_leave(2);
+}
+
+/* The kernel sends nothing that is written back before it is answered. */
+static void cut__while_stores_are_dropped__is_done(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_NONE);
+	job = take_dropped(0, 4);
+	cut(0);
+	end(0);
+	dropped(job);
+	return_and_close(1);
+}
+
+static void cut__of_what_is_cached_shared__waits(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 4);
+	cut(0);
+	assert_int_equal(fx.went[0], 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	assert_int_equal(fx.went[0], 0);
+	dropped(take_dropped(0, 4));
+	give_back(1);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 2);
+	end(0);
+	close_and_leave(2);
+}
+
+static void read__beside_who_may_store__needs_the_file_alone(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	assert_int_equal(fx.went[1], 1);
+	begin_cached(0, OP_READ, 0, 1);
+	assert_int_equal(fx.went[0], 0);
+	assert_nothing_dropped();
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	end(0);
+	end(1);
+	assert_int_equal(fx.inode->cached.nstorers, 0);
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* No page stays that was read without others being kept out. */
+static void open_to_store__of_what_is_cached_shared__drops_it_first(void **state)
+{
+	struct notifier_job *job;
+
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	assert_int_equal(fx.went[1], 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_SHARED, 1);
+	assert_int_equal(fx.went[1], 0);
+	job = take_dropped(0, 1);
+	read_pages(0, 1);
+	dropped(job);
+	assert_int_equal(fx.went[1], 0);
+	dropped(take_dropped(0, 1));
+	assert_int_equal(fx.went[1], 1);
+	end(1);
+	close_and_leave(1);
+}
+
+static void open_to_store__where_nobody_else_has_it__drops_nothing(void **state)
+{
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
+	end(1);
+	assert_nothing_dropped();
+	close_file();
+	recall(2, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+static void open_to_store__where_the_kernel_maps_nothing_shared__drops_nothing(void **state)
+{
+	fx.fs.features.direct_io_allow_mmap = false;
+	open_with(LEASE_SHARED, 1);
+	read_pages(0, 1);
+	begin(1, OP_OPEN, O_RDWR);
+	end(1);
+	read_pages(1, 1);
+	assert_nothing_dropped();
+	close_file();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 2));
+	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+static void recall__of_a_writer__drops_what_may_be_stored_into(void **state)
+{
+	open_to_store(1);
+	read_pages(0, 1);
+	recall(1, LEASE_SHARED);
+	dropped(take_dropped(0, 1));
+	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	close_to_leave(1);
+}
+
+static void recall__of_a_writer__leaves_what_nobody_can_store_into(void **state)
+{
+	open_with(LEASE_EXCLUSIVE, 1);
+	read_pages(0, 1);
+	recall(1, LEASE_SHARED);
+	assert_nothing_dropped();
+	answer(take_return(1, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
+	close_file();
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(0, 1));
+	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
+}
+
+/* What others overwrite beside us is not cached, and yet may be mapped. */
+static void cut__while_the_kernel_is_told_of_no_end__waits(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 4);
+	recall(1, LEASE_LAYOUT);
+	dropped(take_dropped(0, 4));
+	told_that_it_is_endless();
+	answer(take_return(1, LEASE_LAYOUT, 0), 0);
+	recall(2, LEASE_NONE);
+	job = list_entry(list_pop(&fx.fs.giver.jobs), struct notifier_job, link);
+	assert_true(job->size > INT32_MAX);
+	cut(0);
+	run_calls();
+	assert_int_equal(fx.went[0], 0);
+	dropped(job);
+	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 3);
+	assert_int_equal(fx.went[0], 1);
+	end(0);
+	close_to_leave(3);
+}
+
+static void lost__is_dropped_and_nothing_of_it_written(void **state)
+{
+	struct notifier_job *job;
+
+	open_to_store(1);
+	read_pages(0, 2);
+	pthread_mutex_lock(&fx.inode->lock);
+	inode_unlease_locked(fx.inode);
+	lease_forget_locked(fx.inode);
+	cached_drop_locked(fx.inode, &fx.thread, LEASE_NONE);
+	pthread_mutex_unlock(&fx.inode->lock);
+	job = take_dropped(0, 2);
+	begin_cached(0, OP_WRITE, 0, 1);
+	assert_int_equal(fx.went[0], -EIO);
+	begin_cached(0, OP_READ, 0, 1);
+	assert_int_equal(fx.went[0], -EIO);
+	cut(0);
+	run_calls();
+	assert_int_equal(fx.went[0], -EIO);
+	begin_cached(1, OP_READ, 2, 1);
+	assert_int_equal(fx.went[1], 0);
+	assert_nothing_sent();
+	dropped(job);
+	told_that_it_is_endless();
+	grant(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 1);
+	end(1);
+	recall(1, LEASE_NONE);
+	dropped(take_dropped(2, 1));
+	return_and_close(1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup_mapping, teardown)
+		CASE(recall__of_what_nobody_has_mapped__drops_nothing),
+		CASE(read__of_the_first_page__has_the_kernel_told_of_no_end),
+		CASE(read__of_the_first_page_again__has_the_kernel_told_of_no_end),
+		CASE(read__under_what_is_recalled__has_the_kernel_told_again),
+		CASE(recall__of_what_is_cached__drops_it_first),
+		CASE(recall__of_what_the_server_has_refused__drops_what_is_cached),
+		CASE(recall__whose_commit_is_refused__drops_what_is_cached),
+		CASE(recall__while_somebody_appends__leaves_the_end_as_it_is),
+		CASE(entry__of_what_is_mapped__has_no_end_without_a_lease),
+		CASE(append__of_what_was_told_no_end__is_sent_back_once),
+		CASE(append__of_what_was_told_no_end__is_sent_back_under_the_next_lease),
+		CASE(append__that_was_sent_back__finds_the_true_end_until_it_comes),
+		CASE(append__by_two_at_once__is_sent_back_for_both),
+		CASE(append__by_two_at_once__leaves_each_the_end_he_found),
+		CASE(append__that_is_being_sent_back__has_not_begun_to_look),
+		CASE(append__of_what_is_not_looked_up__is_sent_back_once),
+		CASE(append__that_has_ended__leaves_a_mapping_without_an_end),
+		CASE(append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_an_end),
+		CASE(append__that_was_sent_back__is_not_waited_for_long),
+		CASE(append__that_comes_late__is_not_sent_back_again),
+		CASE(cut__to_the_end_that_was_told__is_none),
+		CASE(getattr__of_what_is_mapped__takes_a_lease),
+		CASE(getattr__under_a_lease_that_stays__has_the_next_recall_tell_again),
+		CASE(getattr__of_what_is_leased__uses_nothing_of_it),
+		CASE(getattr__of_what_nobody_has_mapped__takes_none),
+		CASE(recall__a_second_time__drops_what_was_read_since),
+		CASE(read__of_what_is_being_dropped__is_answered_and_dropped_again),
+		CASE(read__of_other_pages__waits_for_the_next_lease),
+		CASE(read__that_waits__has_nothing_to_be_dropped),
+		CASE(read__scattered__is_all_dropped),
+		CASE(read__of_less_than_was_told__is_dropped_behind_the_end),
+		CASE(recall__of_what_is_behind_the_end__drops_it_with_all_else),
+		CASE(write_back__while_it_is_dropped__is_done_and_committed),
+		CASE(cut__while_stores_are_dropped__is_done),
+		CASE(cut__of_what_is_cached_shared__waits),
+		CASE(cut__while_the_kernel_is_told_of_no_end__waits),
+		CASE(read__beside_who_may_store__needs_the_file_alone),
+		CASE(open_to_store__of_what_is_cached_shared__drops_it_first),
+		CASE(open_to_store__where_nobody_else_has_it__drops_nothing),
+		CASE(open_to_store__where_the_kernel_maps_nothing_shared__drops_nothing),
+		CASE(recall__of_a_writer__drops_what_may_be_stored_into),
+		CASE(recall__of_a_writer__leaves_what_nobody_can_store_into),
+		CASE(lost__is_dropped_and_nothing_of_it_written),
+#undef CASE
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

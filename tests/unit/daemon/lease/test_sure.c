@@ -1,0 +1,173 @@
+/* test_sure.c - when the attributes that a sharing mount has under a lease are sure to be the
+ * last ones: answers and changes of our own overtake each other. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "daemon/op/fs_parts.h"
+
+enum { INO = 71 };
+
+static const struct attr first = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2};
+static const struct attr second = {.ino = INO, .mode = S_IFDIR | 0755, .nlink = 2};
+
+static struct fs fs;
+static struct inode *inode;
+
+static int set_up(void **state)
+{
+	fs = (struct fs){.options.sharing = true};
+	if (inode_table_init(&fs.inodes))
+		return -1;
+	grants_init(&fs.grants);
+	returns_init(&fs.returns);
+	inode = inode_get(&fs, INO);
+	inode->lease.type = LEASE_SHARED;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	inode->lease.type = LEASE_NONE;
+	inode_put(inode);
+	inode_table_fini(&fs.inodes);
+	returns_fini(&fs.returns);
+	grants_fini(&fs.grants);
+	return 0;
+}
+
+static void learn(const struct attr *attr, uint64_t epoch)
+{
+	assert_true(inode_learn(inode, attr, epoch, NULL));
+}
+
+static void expect(const struct attr *attr, bool sure)
+{
+	assert_int_equal(inode->sure, sure);
+	assert_int_equal(inode->attr.mode, attr->mode);
+}
+
+static void answer__under_the_lease_is_sure(void **state)
+{
+	learn(&first, inode_epoch(&fs));
+	expect(&first, true);
+}
+
+static void answer__without_a_lease_is_not(void **state)
+{
+	inode->lease.type = LEASE_NONE;
+	learn(&first, inode_epoch(&fs));
+	expect(&first, false);
+}
+
+static void answer__from_before_a_change_is_not_taken_after_it(void **state)
+{
+	uint64_t epoch = inode_epoch(&fs);
+
+	learn(&first, epoch);
+	inode_change_begin(inode);
+	expect(&first, false);
+	inode_change_end(inode, &second);
+	expect(&second, true);
+	learn(&first, epoch);
+	expect(&second, true);
+}
+
+static void answer__during_a_change_is_not_sure(void **state)
+{
+	uint64_t epoch;
+
+	inode_change_begin(inode);
+	epoch = inode_epoch(&fs);
+	learn(&first, epoch);
+	expect(&first, false);
+	inode_change_end(inode, NULL);
+	/* What was not sure before it is not after it. */
+	expect(&first, false);
+	learn(&first, epoch);
+	expect(&first, false);
+	learn(&second, inode_epoch(&fs));
+	expect(&second, true);
+}
+
+static void change__that_failed_leaves_what_was_sure(void **state)
+{
+	learn(&first, inode_epoch(&fs));
+	inode_change_begin(inode);
+	inode_change_end(inode, NULL);
+	expect(&first, true);
+}
+
+static void change__of_several_at_once_leaves_nothing_sure(void **state)
+{
+	learn(&first, inode_epoch(&fs));
+	inode_change_begin(inode);
+	inode_change_begin(inode);
+	inode_change_end(inode, &second);
+	inode_change_end(inode, &first);
+	assert_false(inode->sure);
+}
+
+static void lease__that_comes_beside_a_change_is_not_sure(void **state)
+{
+	uint64_t epoch = inode_epoch(&fs);
+
+	inode_change_begin(inode);
+	inode_lease_locked(inode, &first, NULL, epoch);
+	expect(&first, false);
+	inode_change_end(inode, &second);
+	assert_false(inode->sure);
+	inode_lease_locked(inode, &first, NULL, epoch);
+	expect(&first, false);
+	inode_lease_locked(inode, &second, NULL, inode_epoch(&fs));
+	expect(&second, true);
+}
+
+/* A name was taken from it, and nobody knew that it was its. */
+static void changed_since__is_not_sure_where_something_else_came_between(void **state)
+{
+	uint64_t epoch = inode_epoch(&fs);
+
+	learn(&first, epoch);
+	inode_changed_since(inode, &second, epoch);
+	expect(&second, true);
+	inode_changed_since(inode, &first, epoch);
+	assert_false(inode->sure);
+}
+
+/* One that was forgotten, and had changed, has left no trace but the epoch. */
+static void answer__from_before_a_changed_inode_was_forgotten(void **state)
+{
+	uint64_t epoch = inode_epoch(&fs);
+
+	inode_change_begin(inode);
+	inode_change_end(inode, &second);
+	inode->lease.type = LEASE_NONE;
+	inode_put(inode);
+	inode = inode_get(&fs, INO);
+	inode->lease.type = LEASE_SHARED;
+	learn(&first, epoch);
+	expect(&first, false);
+	learn(&second, inode_epoch(&fs));
+	expect(&second, true);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	static const struct CMUnitTest tests[] = {
+		CASE(answer__under_the_lease_is_sure),
+		CASE(answer__without_a_lease_is_not),
+		CASE(answer__from_before_a_change_is_not_taken_after_it),
+		CASE(answer__during_a_change_is_not_sure),
+		CASE(change__that_failed_leaves_what_was_sure),
+		CASE(change__of_several_at_once_leaves_nothing_sure),
+		CASE(lease__that_comes_beside_a_change_is_not_sure),
+		CASE(changed_since__is_not_sure_where_something_else_came_between),
+		CASE(answer__from_before_a_changed_inode_was_forgotten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

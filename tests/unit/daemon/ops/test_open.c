@@ -1,0 +1,208 @@
+/* Files that are opened, and cut, where the kernel was told of no end: cached.h. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "tests/unit/daemon/fs_fixture.h"
+
+enum { WAITS = FIXTURE_WAITS };
+
+static const uint64_t NO_END = UINT64_C(1) << 47;
+
+static struct fs_fixture fx;
+
+/* The file is mapped by a handle that is older, and needs no lease. */
+static int setup(void **state)
+{
+	if (fs_fixture_init(&fx) || !cached_make_locked(fx.inode))
+		return -1;
+	fs_fixture_notifier(&fx.fs.giver);
+	fx.inode->nopen = 1;
+	fx.inode->lease.pinned = true;
+	fx.inode->cached.pages->mapped = true;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	assert_int_equal(fx.inode->refs, 2);
+	assert_int_equal(fx.inode->cached.nappenders, 0);
+	assert_int_equal(fx.inode->nopen, 1);
+	assert_true(list_empty(&fx.remotes[0].rpc_waiting));
+	assert_true(list_empty(&fx.fs.giver.jobs));
+	fx.inode->nopen = 0;
+	fs_fixture_fini(&fx);
+	return 0;
+}
+
+/* ---- the kernel ------------------------------------------------------------------------------ */
+
+static void raise_end(void)
+{
+	struct cached_pages *p = fx.inode->cached.pages;
+
+	p->endless = p->raised = p->was_raised = true;
+}
+
+/* It learns from the giver what there is before. */
+static void tell_all(void)
+{
+	struct list *link;
+
+	while ((link = list_pop(&fx.fs.giver.jobs))) {
+		struct notifier_job *job = list_entry(link, struct notifier_job, link);
+
+		job->done(job);
+	}
+}
+
+/* An answer, with what is in it; WAITS: there is none. */
+static int told(void *body, size_t len)
+{
+	struct {
+		struct fuse_out_header head;
+		uint8_t body[256];
+	} message;
+	ssize_t n = read(fx.kernel[0], &message, sizeof(message));
+
+	if (n < 0)
+		return WAITS;
+	assert_true((size_t)n >= sizeof(message.head));
+	assert_int_equal(message.head.len, n);
+	if (!message.head.error) {
+		assert_true((size_t)n >= sizeof(message.head) + len);
+		if (len)
+			memcpy(body, message.body, len);
+	}
+	return message.head.error;
+}
+
+static void ask_to_open(uint32_t flags)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_OPEN);
+
+	req->args.flags = flags;
+	fs_dispatch(req);
+}
+
+static uint64_t opened(void)
+{
+	struct fuse_open_out out = {0};
+
+	assert_int_equal(told(&out, sizeof(out)), 0);
+	return out.fh;
+}
+
+static void release(uint64_t fh)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_RELEASE);
+
+	req->args.has_fh = true;
+	req->args.fh = fh;
+	fs_dispatch(req);
+	assert_int_equal(told(NULL, 0), 0);
+}
+
+/* ---- to append ------------------------------------------------------------------------------- */
+
+/* What it is being told may tell of no end, and would overtake the answers to its questions. */
+static void append__where_it_was_told_of_no_end__looks_again_behind_what_it_is_told(void **state)
+{
+	raise_end();
+	ask_to_open(O_WRONLY | O_APPEND);
+	assert_int_equal(told(NULL, 0), WAITS);
+	tell_all();
+	assert_int_equal(told(NULL, 0), -ESTALE);
+	assert_int_equal(fx.inode->cached.nappenders, 0);
+	ask_to_open(O_WRONLY | O_APPEND);
+	release(opened());
+}
+
+static void append__where_it_knows_the_end__is_counted(void **state)
+{
+	uint64_t fh;
+
+	ask_to_open(O_WRONLY | O_APPEND);
+	fh = opened();
+	assert_int_equal(fx.inode->cached.nappenders, 1);
+	assert_false(fx.inode->cached.pages->raised);
+	/* Nobody needs it any more. */
+	release(fh);
+	assert_true(fx.inode->cached.pages->raised);
+	tell_all();
+}
+
+static void open__where_it_was_told_of_no_end__is_done(void **state)
+{
+	raise_end();
+	ask_to_open(O_WRONLY);
+	release(opened());
+}
+
+/* ---- to be cut ------------------------------------------------------------------------------- */
+
+static void cut_to(uint64_t size)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, OP_SETATTR);
+
+	req->args.has_fh = true;
+	req->args.fh = handle_number(&fx.handle);
+	req->args.set.valid = SET_SIZE;
+	req->args.set.size = size;
+	fs_dispatch(req);
+}
+
+/* By it, when it could not append there. */
+static void cut__to_what_it_was_told__tells_the_true_end(void **state)
+{
+	struct fuse_attr_out out = {0};
+
+	raise_end();
+	fx.handle.appended = true;
+	fx.inode->lease.type = LEASE_EXCLUSIVE;
+	fx.inode->nwriters = 1;
+	fx.inode->attr = (struct attr){.ino = FIXTURE_INO, .mode = S_IFREG | 0644, .size = 10};
+	fx.inode->attr_valid = fx.inode->sized = true;
+	cut_to(NO_END + 10);
+	assert_int_equal(told(&out, sizeof(out)), 0);
+	assert_int_equal(out.attr.size, 10);
+	fx.inode->lease.type = LEASE_NONE;
+}
+
+/* ---- who asks for the size ------------------------------------------------------------------- */
+
+/* The server may have it wait for others, who want that lease back, or what waits behind it. */
+static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state)
+{
+	struct inode_lease *l = &fx.inode->lease;
+	struct rpc_call *call;
+
+	raise_end();
+	l->type = LEASE_LAYOUT;
+	fs_dispatch(fs_fixture_make(&fx, 0, 0, OP_GETATTR));
+	assert_int_equal(told(NULL, 0), WAITS);
+	assert_int_equal(l->users[LEASE_LAYOUT], 0);
+	call = list_entry(list_pop(&fx.remotes[0].rpc_waiting), struct rpc_call, link);
+	assert_int_equal(call->req.op, RPC_GETATTR);
+	assert_false(call->nested);
+	call->done(call, &(struct rpc_reply){.op = RPC_GETATTR, .status = -ESTALE});
+	assert_int_equal(told(NULL, 0), -ESTALE);
+	l->type = LEASE_NONE;
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	static const struct CMUnitTest tests[] = {
+		CASE(append__where_it_was_told_of_no_end__looks_again_behind_what_it_is_told),
+		CASE(append__where_it_knows_the_end__is_counted),
+		CASE(open__where_it_was_told_of_no_end__is_done),
+		CASE(cut__to_what_it_was_told__tells_the_true_end),
+		CASE(getattr__waits_at_the_server__with_nothing_of_the_lease),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

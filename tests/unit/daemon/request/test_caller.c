@@ -1,0 +1,354 @@
+/* test_caller.c - which owners' and groups' inodes a process may change: this one, and one
+ * in a user namespace; and whether a process ends, where that can be seen and where it can't. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/request/caller.h"
+#include "daemon/request/request.h"
+
+enum { ALICE = 41001, BOB = 41002, STAFF = 41003, BASE = 100000, COUNT = 1000 };
+
+static const uint64_t owners_do = 1ULL << CAP_FOWNER | 1ULL << CAP_CHOWN;
+
+#define assert_range(range, from, to)             \
+	do {                                      \
+		struct id_range r_ = (range);     \
+		assert_int_equal(r_.first, from); \
+		assert_int_equal(r_.last, to);    \
+	} while (0)
+
+static struct request request_by(uint32_t uid, uint32_t gid, pid_t pid)
+{
+	return (struct request){.uid = uid, .gid = gid, .pid = (uint32_t)pid};
+}
+
+static void need_root(void)
+{
+	if (geteuid() != 0) {
+		print_message("only root makes processes of others\n");
+		skip();
+	}
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static bool plain(void)
+{
+	static const gid_t groups[] = {STAFF};
+
+	return !setgroups(1, groups) && !setresgid(ALICE, ALICE, ALICE) &&
+	       !setresuid(ALICE, ALICE, ALICE);
+}
+
+static void end(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* begin, in the child: what it does to itself. */
+static void go_on(int ready, bool (*begin)(void))
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	eventfd_write(ready, !begin || begin() ? 1 : 2);
+	for (;;)
+		pause();
+}
+
+static void until_ready(int ready)
+{
+	eventfd_t n;
+
+	assert_int_equal(eventfd_read(ready, &n), 0);
+	assert_int_equal(n, 1);
+	close(ready);
+}
+
+static pid_t start_plain(void)
+{
+	int ready = eventfd(0, EFD_CLOEXEC);
+	pid_t pid = fork();
+
+	assert_true(ready >= 0 && pid >= 0);
+	if (pid == 0)
+		go_on(ready, plain);
+	until_ready(ready);
+	return pid;
+}
+
+/* Not by unshare(2): a child of fork(2) has a thread of the sanitizer's. */
+static pid_t start_in_namespace(void)
+{
+	int ready = eventfd(0, EFD_CLOEXEC);
+	pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, 0);
+
+	assert_true(ready >= 0 && pid >= 0);
+	if (pid == 0)
+		go_on(ready, NULL);
+	until_ready(ready);
+	return pid;
+}
+
+static void put_map(pid_t pid, const char *name)
+{
+	char path[64], text[64];
+	int fd, len;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	len = snprintf(text, sizeof(text), "0 %d 1\n1 %d %d\n", ALICE, BASE, COUNT);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, (size_t)len), len);
+	close(fd);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static struct id_range owners_of(const struct request *req, uint64_t capabilities, uint32_t known)
+{
+	struct rights rights = caller_rights(req, capabilities, known);
+
+	assert_true(rights.bound);
+	assert_range(rights.groups, 1, 0);
+	return rights.owners;
+}
+
+static void owners__of_root_are_all(void **state)
+{
+	const struct request req = request_by(0, 0, 0);
+
+	assert_false(caller_rights(&req, owners_do, BOB).bound);
+	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX);
+}
+
+static void owners__without_capabilities_are_himself(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	pid = start_plain();
+	req = request_by(ALICE, ALICE, pid);
+	assert_range(owners_of(&req, owners_do, ALICE), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, ALICE), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
+	assert_range(caller_groups(&req, BOB), 1, 0);
+	end(pid);
+	/* Nor of one that can't be seen. */
+	req = request_by(ALICE, ALICE, 0);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), 1, 0);
+}
+
+static void owners__with_capabilities_are_all(void **state)
+{
+	const struct request req = request_by(ALICE, ALICE, getpid());
+
+	need_root();
+	assert_range(owners_of(&req, owners_do, BOB), 0, UINT32_MAX - 1);
+	assert_range(owners_of(&req, 1ULL << 63 | owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX - 1);
+}
+
+static void owners__of_a_user_namespace(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	pid = start_in_namespace();
+	put_map(pid, "uid_map");
+	put_map(pid, "gid_map");
+	req = request_by(ALICE, ALICE, pid);
+	assert_range(owners_of(&req, owners_do, BASE), BASE, BASE + COUNT - 1);
+	assert_range(owners_of(&req, owners_do, BASE + COUNT - 1), BASE, BASE + COUNT - 1);
+	assert_range(owners_of(&req, owners_do, BASE + COUNT), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, 0), ALICE, ALICE);
+	assert_range(caller_groups(&req, BASE + 1), BASE, BASE + COUNT - 1);
+	assert_range(caller_groups(&req, STAFF), 1, 0);
+	end(pid);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* No process has this number. */
+enum { NOBODY = INT32_MAX };
+
+static void state__of_a_thread_that_goes_on(void **state)
+{
+	assert_int_equal(caller_state((uint32_t)getpid()), CALLER_LIVES);
+	assert_int_equal(caller_state((uint32_t)gettid()), CALLER_LIVES);
+}
+
+static void state__of_one_that_has_ended(void **state)
+{
+	pid_t pid = fork();
+	siginfo_t info;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(caller_state((uint32_t)pid), CALLER_DYING);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(caller_state((uint32_t)pid), CALLER_DYING);
+	assert_int_equal(caller_state(NOBODY), CALLER_DYING);
+}
+
+static void state__of_another_pid_namespaces(void **state)
+{
+	assert_int_equal(caller_state(0), CALLER_UNSEEN);
+}
+
+/* The child ends with what see() says. */
+static void assert_sees(bool (*see)(void), int namespaces)
+{
+	pid_t pid = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, NULL, NULL, NULL, 0);
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(see() ? 0 : 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static bool hide_others(void)
+{
+	return !mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount("proc", "/proc", "proc", 0, "hidepid=2") && plain();
+}
+
+static bool sees_itself_only(void)
+{
+	return hide_others() && caller_state((uint32_t)getpid()) == CALLER_LIVES &&
+	       caller_state((uint32_t)getppid()) == CALLER_UNSEEN &&
+	       caller_state(NOBODY) == CALLER_DYING;
+}
+
+static void state__of_one_that_proc_hides(void **state)
+{
+	need_root();
+	assert_sees(sees_itself_only, CLONE_NEWNS);
+}
+
+/* /proc is the other namespace's, where 1 is another process, which has all capabilities. */
+static bool does_not_see_itself(void)
+{
+	const struct request req = request_by(ALICE, ALICE, getpid());
+
+	return req.pid == 1 && caller_state(1) == CALLER_UNSEEN &&
+	       caller_state(NOBODY) == CALLER_DYING && !caller_is_capable(&req, CAP_FOWNER);
+}
+
+static void state__where_proc_is_another_pid_namespaces(void **state)
+{
+	need_root();
+	assert_sees(does_not_see_itself, CLONE_NEWPID);
+}
+
+/* ---- requests that say no ids ---------------------------------------------------------------- */
+
+static struct request without_ids(pid_t pid)
+{
+	return request_by(REQUEST_NO_ID, REQUEST_NO_ID, pid);
+}
+
+static void no_ids__are_those_that_proc_shows(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	req = without_ids(getpid());
+	assert_true(caller_is_seen(&req));
+	assert_int_equal(caller_root(&req), CALLER_IS_ROOT);
+	assert_false(caller_rights(&req, owners_do, BOB).bound);
+	assert_range(caller_groups(&req, STAFF), 0, UINT32_MAX);
+	pid = start_plain();
+	req = without_ids(pid);
+	assert_true(caller_is_seen(&req));
+	assert_int_equal(caller_root(&req), CALLER_IS_NOT_ROOT);
+	assert_false(caller_is_capable(&req, CAP_SYS_ADMIN));
+	assert_range(owners_of(&req, owners_do, ALICE), ALICE, ALICE);
+	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
+	assert_range(caller_groups(&req, ALICE), ALICE, ALICE);
+	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
+	assert_range(caller_groups(&req, BOB), 1, 0);
+	end(pid);
+}
+
+static void no_ids__of_a_user_namespace(void **state)
+{
+	struct request req;
+	pid_t pid;
+
+	need_root();
+	pid = start_in_namespace();
+	put_map(pid, "uid_map");
+	put_map(pid, "gid_map");
+	req = without_ids(pid);
+	assert_false(caller_is_in_our_user_namespace(&req));
+	/* It was root before, and is not in its own range. */
+	assert_int_equal(caller_root(&req), CALLER_IS_ROOT);
+	end(pid);
+	req = without_ids(getpid());
+	assert_true(caller_is_in_our_user_namespace(&req));
+}
+
+/* Of another PID namespace, or of the kernel, whose threads act for others. */
+static void no_ids__of_one_that_is_not_seen(void **state)
+{
+	const pid_t unseen[] = {0, 2};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct request req = without_ids(unseen[i]);
+
+		if (unseen[i] && kill(unseen[i], 0) == 0 && getpgid(unseen[i]) != 0)
+			continue;
+		assert_false(caller_is_seen(&req));
+		assert_int_equal(caller_root(&req), CALLER_MAY_BE_ROOT);
+		assert_false(caller_is_capable(&req, CAP_SYS_ADMIN));
+		assert_range(owners_of(&req, owners_do, BOB), 1, 0);
+		assert_range(caller_groups(&req, STAFF), 1, 0);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(owners__of_root_are_all),
+		cmocka_unit_test(owners__without_capabilities_are_himself),
+		cmocka_unit_test(owners__with_capabilities_are_all),
+		cmocka_unit_test(owners__of_a_user_namespace),
+		cmocka_unit_test(state__of_a_thread_that_goes_on),
+		cmocka_unit_test(state__of_one_that_has_ended),
+		cmocka_unit_test(state__of_another_pid_namespaces),
+		cmocka_unit_test(state__of_one_that_proc_hides),
+		cmocka_unit_test(state__where_proc_is_another_pid_namespaces),
+		cmocka_unit_test(no_ids__are_those_that_proc_shows),
+		cmocka_unit_test(no_ids__of_a_user_namespace),
+		cmocka_unit_test(no_ids__of_one_that_is_not_seen),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* Signals to callers that can be seen, and to those that can't: which waits they end, and when. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <errno.h>
+
+#include "tests/unit/daemon/fs_fixture.h"
+
+enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
+enum { SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
+
+static struct fs_fixture fx;
+
+static int setup(void **state)
+{
+	if (fs_fixture_init(&fx))
+		return -1;
+	fx.fs.options.interrupt_wait_ms = WAIT_MS;
+	fx.threads[0]->priv->now = READ_AT_MS;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	assert_int_equal(fx.fs.leftovers.n, 0);
+	assert_int_equal(fx.inode->refs, 2);
+	fs_fixture_fini(&fx);
+	return 0;
+}
+
+/* Thread 0's turn at that time. */
+static void tick_at(int64_t now)
+{
+	fx.threads[0]->priv->now = now;
+	fs_tick(fx.threads[0], now);
+	fs_fixture_turn(&fx, 0);
+}
+
+/* ---- the server ------------------------------------------------------------------------------ */
+
+static void ended(struct request *req, const struct rpc_reply *rep)
+{
+	op_finish(req, rep->status);
+}
+
+/* It is on its way when this returns. */
+static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid)
+{
+	struct request *req = fs_fixture_make(&fx, 0, 0, op);
+	struct remote *r = &fx.remotes[0];
+	struct list *link;
+
+	req->pid = pid;
+	op_begin(req)->call.req.op = rpc;
+	op_rpc(req, ended);
+	link = list_pop(&r->rpc_waiting);
+	if (!link)
+		link = list_pop(&r->rpc_waiting_nested);
+	assert_ptr_equal(link, &op_of(req)->call.link);
+	op_of(req)->call.sent = true;
+	r->slots[0].call = &op_of(req)->call;
+	r->free_slots = 0;
+	return req;
+}
+
+static void answer(struct request *req, int status)
+{
+	struct rpc_call *call = &op_of(req)->call;
+	struct remote *r = &fx.remotes[0];
+
+	r->slots[0].call = NULL;
+	r->free_slots = 1;
+	r->unsent_slots = r->unwanted_slots = r->cancel_slots = 0;
+	call->done(call, &(struct rpc_reply){.op = call->req.op, .status = status});
+}
+
+static void lose(void)
+{
+	slots_channel_lost(&fx.remotes[0]);
+	fx.remotes[0].missed = true;
+}
+
+static void come_back(void)
+{
+	fx.remotes[0].unsent_slots = 0;
+	fx.remotes[0].missed = false;
+}
+
+static bool is_withdrawn(void)
+{
+	return fx.remotes[0].cancel_slots == 1;
+}
+
+static void interrupt_at(struct request *req, int64_t now)
+{
+	fx.threads[0]->priv->now = now;
+	fs_interrupt(req);
+}
+
+/* ---- without the server ---------------------------------------------------------------------- */
+
+static void interrupt__of_one_that_is_killed__ends_its_wait_at_once(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, FIXTURE_ENDED);
+
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	answer(req, 0);
+}
+
+static void interrupt__of_one_that_lives__never_ends_its_wait(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, (uint32_t)getpid());
+
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(10 * OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void interrupt__of_an_unseen_one__ends_its_wait_later(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN);
+
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(OVER_MS - 1);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	tick_at(OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	assert_int_equal(fx.fs.leftovers.n, 1);
+	answer(req, 0);
+}
+
+static void interrupt__of_an_unseen_one__counts_from_the_first_signal(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN);
+
+	interrupt_at(req, SIGNALLED_AT_MS);
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS + 1);
+	tick_at(OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	answer(req, 0);
+}
+
+static void interrupt__of_an_unseen_one__ends_nothing_when_the_server_is_back(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN);
+
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(OVER_MS - 1);
+	come_back();
+	answer(req, 0);
+	tick_at(OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+static void wait__of_an_unseen_one__without_a_signal__never_ends(void **state)
+{
+	struct request *req = send_op(OP_FSYNC, RPC_GETATTR, UNSEEN);
+
+	fs_watch(req);
+	lose();
+	tick_at(10 * OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+/* What a process that exits has open is closed without a signal. */
+static void flush__of_an_unseen_one__ends_later(void **state)
+{
+	struct request *req = send_op(OP_FLUSH, RPC_GETATTR, UNSEEN);
+
+	fs_watch(req);
+	lose();
+	tick_at(READ_AT_MS + WAIT_MS - 1);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	tick_at(READ_AT_MS + WAIT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	answer(req, 0);
+}
+
+/* What a program has left is over before another one of the same begins: its end is the answer. */
+static void held__behind_what_an_unseen_one_has_left__waits_for_its_end(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN), *next;
+
+	lose();
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	next = fs_fixture_make(&fx, 1, 0, OP_LOOKUP);
+	next->pid = UNSEEN;
+	fs_dispatch(next);
+	assert_int_equal(op_of(next)->wait, OP_AT_LEFTOVERS);
+	interrupt_at(next, OVER_MS + SIGNALLED_AT_MS);
+	tick_at(OVER_MS + OVER_MS - 1);
+	assert_int_equal(fs_fixture_told(&fx, 1), WAITS);
+	tick_at(OVER_MS + OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
+	answer(req, 0);
+}
+
+/* ---- with the server ------------------------------------------------------------------------- */
+
+static void interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later(void **state)
+{
+	struct request *req = send_op(OP_GETATTR, RPC_GETATTR, UNSEEN);
+
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(OVER_MS - 1);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	assert_false(is_withdrawn());
+	tick_at(OVER_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+	assert_true(is_withdrawn());
+	answer(req, -EINTR);
+}
+
+/* What changes something has happened or has not: the answer is waited for. */
+static void interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later(void **state)
+{
+	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN);
+
+	interrupt_at(req, SIGNALLED_AT_MS);
+	tick_at(OVER_MS - 1);
+	assert_false(is_withdrawn());
+	tick_at(OVER_MS);
+	assert_true(is_withdrawn());
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	answer(req, -EINTR);
+	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
+}
+
+/* No signal has come, and no other client is waited for. */
+static void statfs__that_takes_its_time__is_answered(void **state)
+{
+	struct request *req = send_op(OP_STATFS, RPC_STATFS, (uint32_t)getpid());
+
+	fs_watch(req);
+	tick_at(SIGNALLED_AT_MS);
+	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
+	assert_false(is_withdrawn());
+	answer(req, 0);
+	assert_int_equal(fs_fixture_told(&fx, 0), 0);
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	static const struct CMUnitTest tests[] = {
+		CASE(interrupt__of_one_that_is_killed__ends_its_wait_at_once),
+		CASE(interrupt__of_one_that_lives__never_ends_its_wait),
+		CASE(interrupt__of_an_unseen_one__ends_its_wait_later),
+		CASE(interrupt__of_an_unseen_one__counts_from_the_first_signal),
+		CASE(interrupt__of_an_unseen_one__ends_nothing_when_the_server_is_back),
+		CASE(wait__of_an_unseen_one__without_a_signal__never_ends),
+		CASE(flush__of_an_unseen_one__ends_later),
+		CASE(held__behind_what_an_unseen_one_has_left__waits_for_its_end),
+		CASE(interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_later),
+		CASE(interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later),
+		CASE(statfs__that_takes_its_time__is_answered),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
