@@ -21,12 +21,6 @@ enum {
 	IO_THREADS_MAX = 256,
 };
 
-static const struct transport_ops *const all_ops[TRANSPORT_NKINDS] = {
-	[TRANSPORT_VERBS] = &verbs_transport_ops,
-	[TRANSPORT_TCP] = &tcp_transport_ops,
-	[TRANSPORT_SHM] = &shm_transport_ops,
-};
-
 const char *transport_kind_name(enum transport_kind kind)
 {
 	static const char *const names[TRANSPORT_NKINDS] = {
@@ -66,16 +60,14 @@ static bool config_ok(const struct transport_config *config)
 	       config->io_threads <= IO_THREADS_MAX;
 }
 
-int transport_open(const struct transport_address *address, const struct transport_config *config,
-	int timeout_ms, struct transport **out)
+int transport_open_with(const struct transport_ops *ops, const struct transport_address *address,
+	const struct transport_config *config, int timeout_ms, struct transport **out)
 {
-	const struct transport_ops *ops;
 	struct transport *t = NULL;
 	int err;
 
-	if ((unsigned)address->kind >= TRANSPORT_NKINDS || !config_ok(config))
+	if (!config_ok(config))
 		return -EINVAL;
-	ops = all_ops[address->kind];
 	err = ops->open(address, config, timeout_ms, &t);
 	if (err)
 		return err;

@@ -70,12 +70,6 @@ struct transport_config {
 /* Sensible values for the above: 16 KiB messages, 64 receives and sends, 256 works. */
 void transport_config_default(struct transport_config *config);
 
-/* Opens a transport for one address: a server's own, or the one a client will connect to (verbs:
- * it decides the device; tcp, shm: only its kind counts). Blocks for the resolving of a route, no
- * longer than timeout_ms. -ENODEV: no device serves the address. -EOPNOTSUPP: the device lacks
- * what we need; the reason is logged. */
-int transport_open(const struct transport_address *address, const struct transport_config *config,
-	int timeout_ms, struct transport **out);
 void transport_close(struct transport *t);
 enum transport_kind transport_kind_of(const struct transport *t);
 /* The device's name ("rxe0", "mlx5_0"), or the kind's. */

@@ -134,6 +134,10 @@ struct transport_ops {
 		uint32_t len);
 };
 
+/* Opens a transport by one implementation: transport_open() once it has found it (kinds.h). */
+int transport_open_with(const struct transport_ops *ops, const struct transport_address *address,
+	const struct transport_config *config, int timeout_ms, struct transport **out);
+
 extern const struct transport_ops verbs_transport_ops;
 extern const struct transport_ops tcp_transport_ops;
 extern const struct transport_ops shm_transport_ops;

@@ -7,6 +7,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "common/transport/kinds.h"
 
 static int open_transport(const struct fs_options *options, const struct transport_config *config,
 	const struct transport_address *address, struct transport **out, char *why, size_t whylen)

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "common/transport/address.h"
+#include "common/transport/kinds.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/session/conn.h"

@@ -22,6 +22,7 @@
 #include "server/snapshot/snapshot.h"
 #include "server/serve/start.h"
 #include "server/serve/stop.h"
+#include "common/transport/kinds.h"
 
 enum {
 	EVENTS = 64,

@@ -16,6 +16,7 @@
 
 #include "common/base/log.h"
 #include "common/rpc/rpc.h"
+#include "common/transport/kinds.h"
 #include "common/transport/transport.h"
 #include "common/base/util.h"
 #include "daemon/mount/config.h"

@@ -13,6 +13,7 @@
 
 #include "common/transport/address.h"
 #include "tests/unit/daemon/remote_drive.h"
+#include "common/transport/kinds.h"
 
 enum {
 	SCRIPT_CHANNELS = 2,

@@ -12,6 +12,7 @@
 #include "common/transport/address.h"
 #include "common/base/clock.h"
 #include "common/base/util.h"
+#include "common/transport/kinds.h"
 
 void server_address(const struct test_server *s, struct transport_address *address)
 {

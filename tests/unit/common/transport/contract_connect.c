@@ -1,5 +1,6 @@
 /* contract_connect.c - listening, connecting, ending in order. */
 #include "tests/unit/common/transport/contract.h"
+#include "common/transport/kinds.h"
 
 #include <stdlib.h>
 

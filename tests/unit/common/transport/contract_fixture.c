@@ -1,5 +1,6 @@
 /* contract_fixture.c - see contract.h. */
 #include "tests/unit/common/transport/contract.h"
+#include "common/transport/kinds.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 
 #include "common/base/log.h"
+#include "common/transport/kinds.h"
 
 enum { CTL_FD = 10, ADDRESS_FD = 11, MEMORY_FD = 12 };
 

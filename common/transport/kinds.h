@@ -1,0 +1,18 @@
+/* kinds.h - which transports there are. The only module that knows all of them.
+ *
+ * THREADS    Any.
+ * ERRORS     -errno.
+ */
+#ifndef RMEMFS_COMMON_TRANSPORT_KINDS_H
+#define RMEMFS_COMMON_TRANSPORT_KINDS_H
+
+#include "common/transport/transport.h"
+
+/* Opens a transport for one address: a server's own, or the one a client will connect to (verbs:
+ * it decides the device; tcp, shm: only its kind counts). Blocks for the resolving of a route, no
+ * longer than timeout_ms. -ENODEV: no device serves the address. -EOPNOTSUPP: the device lacks
+ * what we need; the reason is logged. */
+int transport_open(const struct transport_address *address, const struct transport_config *config,
+	int timeout_ms, struct transport **out);
+
+#endif

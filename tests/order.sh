@@ -1,0 +1,119 @@
+#!/bin/bash
+# order.sh BUILD - holds the order of the folders: a file includes and calls only its own folder and
+# those below it. Includes are read from the sources, calls from the symbols of BUILD's objects, so that
+# a call without an include is found, too. Names each line that breaks the order.
+#
+# Lines of order.exceptions ("FILE -> HEADER" and "FILE -> FILE: SYMBOL") are not named; one that is
+# needed no more is an error, so the list can only get shorter.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+build=${1:?the build folder}
+
+# From the highest to the lowest. Folders on one line do not use each other.
+order() {
+	cat <<-END
+		daemon ctl
+		daemon mount
+		daemon serve
+		daemon ops
+		daemon barrier
+		daemon lock lease
+		daemon kcache
+		daemon file
+		daemon pages
+		daemon op
+		daemon fuse
+		daemon remote
+		daemon request
+		server serve
+		server check admin
+		server snapshot
+		server recall
+		server session
+		server namespace
+		server meta memory
+		server config
+		server record
+		server space
+		server store
+		server base
+		common transport/kinds
+		common transport/verbs transport/tcp transport/shm
+		common transport/sock
+		common transport
+		common rpc conf
+		common base
+	END
+}
+
+# Folders that use nothing of their own program.
+alone=daemon/ctl
+
+# "FILE HEADER"
+includes() {
+	grep -rHoE '^#include "(common|daemon|server)/[^"]+"' common daemon server --include='*.[ch]' |
+		sed -E 's/:#include "(.*)"$/ \1/'
+}
+
+# "FILE FILE SYMBOL": calls, and the use of data.
+calls() {
+	local object source
+	for object in "$build"/{common,daemon,server}/CMakeFiles/*.dir; do
+		find "$object" -name '*.o'
+	done | while read -r object; do
+		source=$(sed -E 's|.*/(common\|daemon\|server)/CMakeFiles/[^/]*\.dir/(.*)\.o$|\1/\2|' <<<"$object")
+		[ -e "$source" ] || continue # of an earlier build
+		nm -g "$object" | awk -v source="$source" '{ print source, $(NF - 1), $NF }'
+	done | awk '
+		$2 ~ /^[TDBRVW]$/ { split($1, part, "/"); home[part[1], $3] = $1; next }
+		$2 == "U" { user[++n] = $1; symbol[n] = $3 }
+		END {
+			for (i = 1; i <= n; i++) {
+				split(user[i], part, "/")
+				to = ((part[1], symbol[i]) in home) ? home[part[1], symbol[i]] : home["common", symbol[i]]
+				if (to != "") print user[i], to, symbol[i]
+			}
+		}'
+}
+
+# Prints "FILE -> FILE[: SYMBOL]" for what runs upward, or sideways.
+against() {
+	awk -v alone="$alone" '
+		function folder(path,    part) {
+			if (path ~ /^common\/transport\/kinds\.c$/) return "common/transport/kinds"
+			sub(/\/[^\/]*$/, "", path)
+			return path
+		}
+		FILENAME == ARGV[1] {
+			for (i = 2; i <= NF; i++) rank[$1 "/" $i] = FNR
+			next
+		}
+		{
+			from = folder($1)
+			to = folder($2)
+			split(from, a, "/")
+			split(to, b, "/")
+			if (from == to || a[1] != b[1] && b[1] == "common") next
+			if (!(from in rank)) { print $1 " -> no folder of the order"; next }
+			if (a[1] == b[1] && rank[from] < rank[to] && from != alone) next
+			print $1 " -> " $2 ($3 == "" ? "" : ": " $3)
+		}' "$@"
+}
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-order.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+order >"$work/order"
+includes >"$work/includes"
+calls >"$work/calls"
+[ -s "$work/includes" ] && [ -s "$work/calls" ] || {
+	echo "$build has no objects to look at"
+	exit 1
+}
+against "$work/order" "$work/includes" "$work/calls" | sort -u >"$work/found"
+touch "$work/excepted"
+[ ! -e tests/order.exceptions ] || sort -u tests/order.exceptions >"$work/excepted"
+status=0
+comm -23 "$work/found" "$work/excepted" | sed 's/^/against the order: /' | grep . && status=1
+comm -13 "$work/found" "$work/excepted" | sed 's/^/no exception any more: /' | grep . && status=1
+exit $status
