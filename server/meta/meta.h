@@ -1,12 +1,12 @@
-/* meta.h - the metadata core: executes file RPCs on the store and the space of every export.
+/* meta.h - the metadata core: batches on the store and the space of every export.
  *
  * The metadata thread collects the requests that are pending, opens one batch, executes them, and
  * sends the replies only after the batch has been committed:
  *
  *     meta_begin
- *       meta_reply_find -> stored reply, or meta_execute, then meta_reply_store for mutating ones
- *       meta_session_put, meta_session_end, meta_reclaim ...
- *     meta_commit        (or meta_abort: nothing of the batch has happened, in memory neither)
+ *       meta_reply_find -> stored reply, or execute_request, then meta_reply_store for mutating
+ * ones meta_session_put, meta_session_end, meta_reclaim ... meta_commit        (or meta_abort:
+ * nothing of the batch has happened, in memory neither)
  *
  * After an error of the store the batch is aborted and its requests are run again one by one, so
  * that one request's failure is its own.
@@ -113,28 +113,12 @@ struct meta_ctx {
 	struct kept_values *kept; /* see kept.h; NULL: nothing is */
 };
 
-enum meta_result {
-	META_DONE, /* rep is complete: a success, or an error of the request's own (status, text) */
-	META_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
-		    * meta_reclaim has freed some. Nothing was changed. */
-	META_WAIT, /* another session has a lease that is in the way, see meta_wait(): run it again
-		    * when that is gone. Nothing was changed, but that who waits with LEASE has none
-		    * of the inode. */
-};
-
-/* What the last request that gave META_WAIT waits for: that no other session has of the inode what
- * conflicts with this type. */
+/* What the last request that gave EXECUTE_WAIT waits for: that no other session has of the inode
+ * what conflicts with this type. */
 struct meta_wait {
 	uint64_t ino;
 	uint8_t type; /* enum lease_type */
 };
-
-/* Executes one request of RPC_LOOKUP and above. rep: op, slot and seq are the caller's; status and
- * body are filled. tail: where a reply's tail may be written, in place; rep's tail points there.
- * READLINK's target points into the batch's transaction: encode the reply before the batch ends.
- * Returns a meta_result, or -errno when the store failed: abort the batch. */
-int meta_execute(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
-	struct rpc_reply *rep, struct wire_out *tail);
 
 struct meta_wait meta_wait(const struct meta *m);
 /* Whether the last request, which was refused with -ENOSPC or parked, lacked pages, or memory for

@@ -6,6 +6,7 @@
  * tells of, and sent after the commit. If the store fails, nothing of the batch has happened; each
  * of its requests is then run alone, so that only the one that fails is told so.
  */
+#include "server/namespace/execute.h"
 #include "server/serve/dispatch.h"
 
 #include <errno.h>
@@ -193,10 +194,10 @@ static int run(struct server *s, struct request *req, int64_t now)
 	int result;
 
 	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
-	result = meta_execute(s->meta, &ctx, &req->rpc, &rep, &tail);
+	result = execute_request(s->meta, &ctx, &req->rpc, &rep, &tail);
 	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
 		lock_news_wanted(s);
-	if (result == META_PARK) {
+	if (result == EXECUTE_PARK) {
 		req->lacks_pages = meta_lacks_pages(s->meta);
 		req->outcome = OUTCOME_PARK;
 		return 0;
@@ -218,7 +219,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 		req->pinned = rep.entry.attr.ino;
 	if (!rep.status && req->rpc.op == RPC_GRANT)
 		rep.grant.answers = req->asked;
-	if (result == META_WAIT) {
+	if (result == EXECUTE_WAIT) {
 		req->outcome = OUTCOME_WAIT;
 		req->wants = meta_wait(s->meta);
 		return 0;

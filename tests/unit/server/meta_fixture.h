@@ -19,6 +19,7 @@
 
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
+#include "server/namespace/execute.h"
 #include "server/base/bits.h"
 #include "server/check/check.h"
 #include "server/meta/meta.h"
@@ -35,7 +36,7 @@ struct fx {
 	struct meta *m;
 	struct meta_ctx ctx;
 	struct rpc_reply rep;
-	int result; /* of the last meta_execute */
+	int result; /* of the last execute_request */
 	uint8_t tail[RPC_MSG_BYTES];
 	uint8_t out[RPC_MSG_BYTES]; /* a request's tail */
 };
@@ -214,7 +215,7 @@ static inline int fx_execute(const struct rpc_request *req)
 	struct wire_out tail;
 
 	wire_out_init(&tail, fx.tail, sizeof(fx.tail) - rpc_reply_tail_at(req->op));
-	fx.result = meta_execute(fx.m, &fx.ctx, req, &fx.rep, &tail);
+	fx.result = execute_request(fx.m, &fx.ctx, req, &fx.rep, &tail);
 	return fx.result < 0 ? fx.result : fx.rep.status;
 }
 
@@ -227,7 +228,7 @@ static inline int fx_run(const struct rpc_request *req)
 	status = fx_execute(req);
 	assert_true(fx.result >= 0);
 	assert_int_equal(meta_commit(fx.m), 0);
-	return fx.result == META_PARK || fx.result == META_WAIT ? -EAGAIN : status;
+	return fx.result == EXECUTE_PARK || fx.result == EXECUTE_WAIT ? -EAGAIN : status;
 }
 
 #define FX_RUN(...) fx_run(&(struct rpc_request){__VA_ARGS__})

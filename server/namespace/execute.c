@@ -1,0 +1,88 @@
+/* execute.c - see execute.h. */
+#include "server/namespace/execute.h"
+
+#include <errno.h>
+
+#include "server/namespace/ns.h"
+
+static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
+	[RPC_LOOKUP] = ns_lookup,
+	[RPC_GETATTR] = ns_getattr,
+	[RPC_READLINK] = ns_readlink,
+	[RPC_READDIR] = ns_readdir,
+	[RPC_EXTENTS] = ns_extents,
+	[RPC_STATFS] = ns_statfs,
+	[RPC_UNPROTECT] = ns_unprotect,
+	[RPC_SETATTR] = ns_setattr,
+	[RPC_CREATE] = ns_create,
+	[RPC_TMPFILE] = ns_tmpfile,
+	[RPC_MKNOD] = ns_mknod,
+	[RPC_MKDIR] = ns_mkdir,
+	[RPC_SYMLINK] = ns_symlink,
+	[RPC_LINK] = ns_link,
+	[RPC_UNLINK] = ns_unlink,
+	[RPC_RMDIR] = ns_rmdir,
+	[RPC_RENAME] = ns_rename,
+	[RPC_COMMIT] = ns_commit,
+	[RPC_GRANT] = ns_grant,
+	[RPC_RETURN] = ns_return,
+	[RPC_FALLOCATE] = ns_fallocate,
+	[RPC_COPY] = ns_copy,
+	[RPC_QUOTA] = ns_quota,
+	[RPC_GETXATTR] = ns_getxattr,
+	[RPC_LISTXATTR] = ns_listxattr,
+	[RPC_SETXATTR] = ns_setxattr,
+	[RPC_REMOVEXATTR] = ns_removexattr,
+	[RPC_STAGE] = ns_stage,
+	[RPC_LEASE] = ns_lease,
+	[RPC_LOCK] = ns_lock,
+	[RPC_GETLK] = ns_getlk,
+};
+
+static int refuse(struct rpc_reply *rep, int err)
+{
+	static const char read_only[] = "the session is read-only";
+
+	*rep = (struct rpc_reply){.op = rep->op,
+		.slot = rep->slot,
+		.seq = rep->seq,
+		.status = err,
+		.text = rep->text};
+	if (err == -EROFS)
+		rep->text = (struct rpc_str){read_only, sizeof(read_only) - 1};
+	return EXECUTE_DONE;
+}
+
+/* A session that only reads may give back what it has, and take a lease to read. Locks are no
+ * change of the file: lock.h has what one that only reads may do to others by them. UNPROTECT is
+ * for who is going to write, and takes room that writers need. */
+static bool changes(const struct rpc_request *req)
+{
+	bool gives_back = req->op == RPC_RETURN || (req->op == RPC_QUOTA && req->quota.give_back);
+	bool reads =
+		(req->op == RPC_LEASE && req->lease.type != LEASE_EXCLUSIVE) || req->op == RPC_LOCK;
+
+	return (req->op >= RPC_SETATTR && !gives_back && !reads) || req->op == RPC_UNPROTECT;
+}
+
+int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
+	struct rpc_reply *rep, struct wire_out *tail)
+{
+	struct ns_call call = {m, &m->volumes[ctx->export_index], ctx, req, rep, tail};
+	int err;
+
+	*rep = (struct rpc_reply){.op = rep->op, .slot = rep->slot, .seq = rep->seq};
+	if (req->op >= RPC_OP_MAX || !operations[req->op])
+		return refuse(rep, -EOPNOTSUPP);
+	if (ctx->read_only && changes(req))
+		return refuse(rep, -EROFS);
+	m->lacks_pages = false;
+	err = operations[req->op](&call);
+	if (store_failed(m->store))
+		return store_failed(m->store);
+	if (err == NS_PARK)
+		return EXECUTE_PARK;
+	if (err == NS_WAIT)
+		return EXECUTE_WAIT;
+	return err ? refuse(rep, err) : EXECUTE_DONE;
+}
