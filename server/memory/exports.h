@@ -22,6 +22,13 @@
 
 enum { SNAPSHOT_DIR_BYTES = 1024 };
 
+/* The snapshot of an export that is on its way, as its clients see it: snapshot/ sets it. */
+struct export_snapshot {
+	uint64_t id;     /* 0: none */
+	bool freezing;   /* clients are to end their writes */
+	int64_t told_ns; /* since when the first client has been told to; 0: none has */
+};
+
 struct export
 {
 	char name[EXPORT_NAME_MAX + 1];
@@ -41,6 +48,7 @@ struct export
 	bool awaited_told;  /* the log has that */
 	bool kept_told;     /* and who keeps it from coming */
 	bool closed;        /* the server is stopping: see snapshot_take_last() */
+	struct export_snapshot snapshot;
 	/* The last snapshot that this run has completed: s of the clock, 0: none. */
 	int64_t completed;
 	char completed_dir[SNAPSHOT_DIR_BYTES];

@@ -35,15 +35,6 @@ enum { GIVE_PAGES_MS = 1000, GIVE_PAGES_SHARE = 4 };
  * ask twice. */
 int64_t spare_give_ms(const struct server *s);
 
-/* Of a session. */
-struct spare {
-	uint64_t asked;    /* the number of the ask that is not answered; 0: none */
-	int64_t since_ms;  /* of that */
-	bool late;         /* it is not waited for any more */
-	bool none;         /* it had none, and nothing of it was executed since */
-	unsigned nlacking; /* its requests that wait for pages by GRANT */
-};
-
 /* Whether a request of a shared session that lacks pages (meta_lacks_pages()) is to wait for some;
  * a GRANT is one that waits. Nothing is changed by the question, for the batch may come to nothing.
  */

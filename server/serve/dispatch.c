@@ -15,17 +15,15 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "server/session/attach.h"
 #include "server/session/conn.h"
 #include "server/record/lock.h"
 #include "server/recall/lock_news.h"
 #include "server/recall/recall.h"
+#include "server/recall/page_recall.h"
 #include "server/recall/page_reuse.h"
 #include "server/session/session.h"
-#include "server/snapshot/snapshot.h"
-#include "server/admin/status.h"
+#include "server/serve/control.h"
 #include "server/session/turns.h"
-#include "server/admin/who.h"
 
 enum { BATCH_MAX = 256, CONTROLS_MAX = 64 };
 
@@ -424,41 +422,7 @@ static void reclaim(struct server *s)
 		list_splice_tail(&s->ready, &s->parked);
 }
 
-/* ---- outside slots --------------------------------------------------------------------------- */
-
-static void run_control(struct request *req)
-{
-	if (req->rpc.op == RPC_STATUS) {
-		status_answer(req);
-		return;
-	}
-	if (req->rpc.op == RPC_WHO) {
-		who_answer(req);
-		return;
-	}
-	if (req->rpc.op == RPC_SNAPSHOT) {
-		snapshot_request(req);
-		return;
-	}
-	if (req->rpc.op == RPC_ATTACH) {
-		attach_request(req);
-		return;
-	}
-	if (!req->conn->session) {
-		conn_breach(req->conn, "a request before it has attached");
-		return;
-	}
-	if (req->rpc.op == RPC_REGIONS)
-		session_regions(req);
-	else if (req->rpc.op == RPC_PING)
-		session_ping(req);
-	else if (req->rpc.op == RPC_CANCEL)
-		session_cancel(req);
-	else if (req->rpc.op == RPC_FROZEN)
-		snapshot_frozen(req);
-	else
-		session_bye(req);
-}
+/* ---- what is next ---------------------------------------------------------------------------- */
 
 /* Those of an export whose last snapshot has been begun have no answer any more, as if the server
  * had ended. */
@@ -505,11 +469,11 @@ static void run_controls(struct server *s)
 		req = list_entry(s->ready.next, struct request, link);
 		if (turns_is_control(req)) {
 			list_del(&req->link);
-			run_control(req);
+			control_run(req);
 		}
 	}
 	for (unsigned i = 0; i < CONTROLS_MAX && (req = turns_take(s, true)); i++)
-		run_control(req);
+		control_run(req);
 }
 
 static void end_overdue(struct server *s)

@@ -14,6 +14,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/session/conn.h"
+#include "server/serve/control.h"
 #include "server/serve/dispatch.h"
 #include "server/session/peers.h"
 #include "server/serve/ports.h"
@@ -192,6 +193,7 @@ int server_new(const struct server_config *config, struct server **out)
 	if (!s)
 		return -ENOMEM;
 	s->config = config;
+	s->events = &control_events;
 	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
 	/* Sessions outlive a server, and know the last one's numbers. */
 	s->incarnation = s->nasks = (uint64_t)realtime_ns();
@@ -433,7 +435,7 @@ int server_run(struct server *s)
 
 		if (err)
 			return err;
-		timeout_ms = sessions_tick(s);
+		timeout_ms = control_tick(s);
 		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
 		if (s->leaving)
 			timeout_ms = sooner(timeout_ms, stop_step(s));

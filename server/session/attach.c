@@ -12,7 +12,6 @@
 #include "common/base/util.h"
 #include "server/session/peers.h"
 #include "server/session/session.h"
-#include "server/snapshot/snapshot.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
 enum { LOG_MS = 1000, LOG_BURST = 64 };
@@ -56,7 +55,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 
 	if (err)
 		return err;
-	rep.attach.snapshot = snapshot_of(session, &frozen);
+	rep.attach.snapshot = session_snapshot(session, &frozen);
 	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
 	request_answer(req, &rep);
 	return 0;

@@ -12,9 +12,7 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "server/session/attach.h"
-#include "server/serve/dispatch.h"
 #include "server/session/peers.h"
-#include "server/recall/recall.h"
 #include "server/session/session.h"
 #include "server/session/turns.h"
 
@@ -399,9 +397,7 @@ void request_drop(struct request *req)
 	if (!req->msg)
 		return;
 	list_del(&req->link);
-	recall_leave(req);
-	spare_leave(req);
-	dispatch_leave(req);
+	req->conn->server->events->request_left(req);
 	channel_recv_done(req->conn->channel, req->msg);
 	req->msg = NULL;
 }

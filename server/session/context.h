@@ -42,6 +42,9 @@ enum {
 	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2, /* that wait for another owner's session */
 };
 
+struct request;
+struct session;
+
 /* One --listen. */
 struct port {
 	struct server *server;
@@ -52,8 +55,21 @@ struct port {
 	char name[160];          /* "tcp:127.0.0.1:7470" */
 };
 
+/* What sessions and channels tell the parts above them. */
+struct session_events {
+	/* A request was answered, or dropped: it waits for nothing any more. */
+	void (*request_left)(struct request *req);
+	/* A session is about to be freed. */
+	void (*deleted)(struct session *session);
+	/* A session has ended, which others may have waited for. */
+	void (*ended)(struct server *s);
+	/* What PINGs have told a session may be lost with their channel. */
+	void (*news_lost)(struct session *session);
+};
+
 struct server {
 	const struct server_config *config;
+	const struct session_events *events;
 	struct memdir dir;
 	struct exports *exports;
 	struct meta *meta;

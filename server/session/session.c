@@ -10,12 +10,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/session/attach.h"
-#include "server/recall/lock_news.h"
 #include "server/session/peers.h"
-#include "server/recall/recall.h"
-#include "server/recall/page_reuse.h"
-#include "server/snapshot/snapshot.h"
-#include "server/admin/status.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
 enum {
@@ -53,7 +48,7 @@ struct session *session_new(
 
 void session_delete(struct session *session)
 {
-	recall_lost_session(session);
+	session->server->events->deleted(session);
 	list_del(&session->link);
 	list_del(&session->turn);
 	free(session->last_seq);
@@ -157,7 +152,18 @@ static void finish(struct session *session)
 	rpc_counters_add(&session->export->ended, &session->counters);
 	session_delete(session);
 	s->reclaim = true;
-	snapshot_lost_session(s);
+	s->events->ended(s);
+}
+
+uint64_t session_snapshot(const struct session *session, bool *frozen)
+{
+	struct export_snapshot *snapshot = &session->export->snapshot;
+
+	*frozen = snapshot->freezing && !session->said_bye &&
+		  !(session->stored.flags & ATTACH_READ_ONLY) && session->frozen != snapshot->id;
+	if (*frozen && !snapshot->told_ns)
+		snapshot->told_ns = clock_ns(CLOCK_MONOTONIC);
+	return snapshot->id;
 }
 
 bool session_reaches_memory(const struct session *session)
@@ -394,8 +400,7 @@ void session_retry_stalled(struct server *s)
 		session_regions(list_entry(pos, struct request, link));
 }
 
-/* What it has done with an earlier run of the server is not this one's. */
-static void count(struct session *session, const struct rpc_counters *said)
+void session_count(struct session *session, const struct rpc_counters *said)
 {
 	if (session->counted_before)
 		session->before = *said;
@@ -404,45 +409,10 @@ static void count(struct session *session, const struct rpc_counters *said)
 	rpc_counters_subtract(&session->counters, &session->before);
 }
 
-/* Neither keeps the other out for long. False: there is more that is new. */
-static bool put_news(struct session *session, struct wire_out *w)
-{
-	bool locks = true, recalls;
-
-	session->locks_first = !session->locks_first;
-	if (session->locks_first)
-		locks = lock_news_put(session, w);
-	recalls = recalls_put(session, w);
-	if (!session->locks_first)
-		locks = lock_news_put(session, w);
-	return locks && recalls;
-}
-
 void session_news_lost(struct session *session)
 {
-	recalls_untold(session);
+	session->server->events->news_lost(session);
 	meta_locks_untold(session->server->meta, session->stored.id);
-}
-
-void session_ping(struct request *req)
-{
-	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
-	struct session *session = req->conn->session;
-	uint8_t tail[RPC_MSG_BYTES];
-	struct wire_out w;
-	bool all;
-
-	/* First: what is new from here on is not in this answer. */
-	req->conn->rung = session->ring_wanted = false;
-	count(session, &req->rpc.ping);
-	rep.ping.snapshot = snapshot_of(session, &rep.ping.frozen);
-	rep.ping.give_pages = session->spare.asked;
-	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
-	all = put_news(session, &w);
-	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
-	request_answer(req, &rep);
-	if (!all)
-		session_ring(session);
 }
 
 /* The answer still goes out; then every channel of the session is ended in order. */
@@ -451,26 +421,13 @@ void session_bye(struct request *req)
 	struct session *session = req->conn->session;
 	struct rpc_reply rep = {0};
 
-	count(session, &req->rpc.bye.counters);
+	session_count(session, &req->rpc.bye.counters);
 	session->said_bye = true;
 	session->why = "it was unmounted";
 	session->clean = !req->rpc.bye.lost;
 	request_answer(req, &rep);
 	list_for_each (pos, &session->conns)
 		conn_disconnect(list_entry(pos, struct conn, link));
-}
-
-void session_cancel(struct request *req)
-{
-	const struct rpc_cancel *cancel = &req->rpc.cancel;
-	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
-
-	if (other && (recall_waits(other) || other->parked_ms) &&
-		!req->conn->session->export->closed)
-		request_answer(other, &(struct rpc_reply){.status = -EINTR});
-	/* Unless that one has ended the channel. */
-	if (req->msg)
-		request_answer(req, &(struct rpc_reply){0});
 }
 
 /* ---- rings ----------------------------------------------------------------------------------- */
@@ -513,13 +470,6 @@ static void sooner(int64_t *next, int64_t at)
 {
 	if (*next < 0 || at < *next)
 		*next = at;
-}
-
-/* at: -1: nothing is to come. */
-static void sooner_if_any(int64_t *next, int64_t at)
-{
-	if (at >= 0)
-		sooner(next, at);
 }
 
 static void tick_unattached(struct server *s, int64_t now, int64_t *next)
@@ -595,20 +545,14 @@ static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 	}
 }
 
-int sessions_tick(struct server *s)
+int64_t sessions_tick(struct server *s, int64_t now)
 {
-	int64_t now = now_ms(), next = -1;
+	int64_t next = -1;
 
 	tick_unattached(s, now, &next);
 	tick_silent(s, now, &next);
 	tick_waiting(s, now, &next);
-	sooner_if_any(&next, reuse_tick(s, now));
-	sooner_if_any(&next, spare_tick(s, now));
-	sooner_if_any(&next, snapshot_tick(s, now));
-	sooner_if_any(&next, recalls_tick(s, now));
-	sooner_if_any(&next, lock_news_tick(s, now));
-	sooner_if_any(&next, status_tick(s, now));
 	tick_unfinished(s, now, &next);
 	tick_rings(s, now, &next);
-	return next < 0 ? -1 : (int)max_i64(1, next - now);
+	return next;
 }

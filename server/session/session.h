@@ -13,7 +13,15 @@
 #include "server/session/conn.h"
 #include "server/base/retry.h"
 #include "server/session/context.h"
-#include "server/recall/page_recall.h"
+
+/* Pages that it was granted and does not use: what it was asked for (page_recall.h). */
+struct spare {
+	uint64_t asked;    /* the number of the ask that is not answered; 0: none */
+	int64_t since_ms;  /* of that */
+	bool late;         /* it is not waited for any more */
+	bool none;         /* it had none, and nothing of it was executed since */
+	unsigned nlacking; /* its requests that wait for pages by GRANT */
+};
 
 struct session {
 	struct list link; /* server.sessions */
@@ -69,9 +77,9 @@ struct session *session_find(struct server *s, uint64_t id);
 
 /* The requests that are outside slots. */
 void session_regions(struct request *req);
-void session_ping(struct request *req);
 void session_bye(struct request *req);
-void session_cancel(struct request *req);
+/* Takes what a PING says has been done: less what an earlier run of the server has counted. */
+void session_count(struct session *session, const struct rpc_counters *said);
 
 /* PING's reply says something else than before: rings on one of the session's channels, so that the
  * client asks. Not while one is rung and no PING has come there since: that one will bring it.
@@ -115,6 +123,10 @@ bool session_writes_beside(const struct session *other, const struct session *se
 /* How many sessions do so. */
 unsigned session_sharers(const struct session *session);
 
+/* What the session is told of its export's snapshot: the number of the one on its way, 0: none; and
+ * whether it is to end its writes for it. */
+uint64_t session_snapshot(const struct session *session, bool *frozen);
+
 /* Whether anything that it writes can still arrive. */
 bool session_reaches_memory(const struct session *session);
 /* A channel of it that has been fenced. */
@@ -129,8 +141,8 @@ void session_lost_conn(struct session *session, const struct lost_conn *lost);
 void session_lost_process(struct server *s, uint64_t id);
 void session_retry_stalled(struct server *s);
 
-/* What is due: late attaches, silent channels, pages that may be reused, rings that could not be
- * sent. Returns how long until there is something next, in ms; -1: nothing is to come. */
-int sessions_tick(struct server *s);
+/* What is due: late attaches, silent channels, ends that the store did not take, rings that could
+ * not be sent. Returns when to ask next in ms, or -1. */
+int64_t sessions_tick(struct server *s, int64_t now);
 
 #endif

@@ -40,8 +40,8 @@ struct snapshot {
 	char dir[SNAPSHOT_DIR_BYTES];
 	char why[WHY_BYTES]; /* FAILED */
 	uint64_t done, total;
-	int64_t began_ms, told_ns, pause_ns; /* told: the first client; 0: none yet */
-	int64_t deadline_ms;                 /* of the freeze; 0: not begun */
+	int64_t began_ms, pause_ns;
+	int64_t deadline_ms; /* of the freeze; 0: not begun */
 	int64_t short_ms; /* COPYING: somebody has been waiting since there was no room; 0: nobody
 			   */
 	struct snapshot_copy *copy;
@@ -52,6 +52,13 @@ struct snapshot {
 static bool is_running(const struct snapshot *sn)
 {
 	return sn->state == SNAPSHOT_FREEZING || sn->state == SNAPSHOT_COPYING;
+}
+
+/* Clients are told of it by what the export has. */
+static void push(const struct snapshot *sn)
+{
+	sn->export->snapshot.id = is_running(sn) ? sn->id : 0;
+	sn->export->snapshot.freezing = sn->state == SNAPSHOT_FREEZING && sn->deadline_ms;
 }
 
 int snapshot_init(struct server *s)
@@ -134,6 +141,7 @@ __attribute__((format(printf, 3, 4))) static void give_up(
 	va_end(args);
 	sn->state = SNAPSHOT_FAILED;
 	sn->err = err;
+	push(sn);
 	log_warning("snapshot of export '%s' to %s failed: %s", sn->export->name, sn->dir, sn->why);
 	/* First: the thread shall not take pages that are gone for pages that it has. */
 	if (sn->copy)
@@ -163,6 +171,7 @@ static void copy_ended(struct snapshot *sn)
 		give_up(sn, err, "%s", why);
 	} else if (is_running(sn)) {
 		sn->state = SNAPSHOT_DONE;
+		push(sn);
 		sn->export->completed = realtime_ns() / 1000000000;
 		snprintf(sn->export->completed_dir, sizeof(sn->export->completed_dir), "%s",
 			sn->dir);
@@ -224,9 +233,10 @@ static void mark(struct snapshot *sn)
 	}
 	CRASH_POINT("snapshot.marked");
 	sn->state = SNAPSHOT_COPYING;
+	push(sn);
 	sn->short_ms = 0;
-	if (sn->told_ns)
-		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->told_ns;
+	if (sn->export->snapshot.told_ns)
+		sn->pause_ns = clock_ns(CLOCK_MONOTONIC) - sn->export->snapshot.told_ns;
 	note_progress(sn);
 	snapshot_copy_go(sn->copy, sn->marker);
 	sn->export->closed |= sn->last;
@@ -242,6 +252,7 @@ static void mark_if_frozen(struct snapshot *sn)
 static void freeze(struct snapshot *sn)
 {
 	sn->deadline_ms = now_ms() + FREEZE_MS;
+	push(sn);
 	sessions_end_overdue(sn->server, sn->export, NULL);
 	ring_writers(sn);
 	mark_if_frozen(sn);
@@ -387,29 +398,8 @@ void snapshot_event(struct server *s)
 	go_on(s);
 }
 
-/* ---- what clients are told, and say ---------------------------------------------------------- */
-
-uint64_t snapshot_of(const struct session *session, bool *frozen)
-{
-	struct snapshot *sn = session->server->snapshot;
-
-	*frozen = false;
-	if (!is_running(sn) || sn->export != session->export)
-		return 0;
-	if (sn->state == SNAPSHOT_FREEZING) {
-		*frozen = sn->deadline_ms && is_waited_for(sn, session);
-		if (*frozen && !sn->told_ns)
-			sn->told_ns = clock_ns(CLOCK_MONOTONIC);
-	}
-	return sn->id;
-}
-
-bool snapshot_is_freezing(const struct server *s, const struct export *export)
-{
-	const struct snapshot *sn = s->snapshot;
-
-	return sn->state == SNAPSHOT_FREEZING && sn->export == export && sn->deadline_ms;
-}
+/* ---- what clients say -------------------------------------------------------------------------
+ */
 
 void snapshot_frozen(struct request *req)
 {
@@ -451,10 +441,12 @@ static int take(struct server *s, struct export *export, const char *dir, const 
 	list_init(&sn->frozen);
 	snprintf(sn->dir, sizeof(sn->dir), "%s", dir);
 	err = snapshot_copy_new(sn->dir, clear, sn->wake_fd, &sn->copy);
+	export->snapshot.told_ns = 0;
 	if (err)
 		sn->state = SNAPSHOT_NONE;
 	else
 		log_info("snapshot of export '%s' to %s begins", export->name, sn->dir);
+	push(sn);
 	return err;
 }
 

@@ -57,10 +57,6 @@ bool snapshot_has_ended(const struct server *s, int *err, const char **why);
 /* Of the one on its way: they change as long as its disk takes something. */
 uint64_t snapshot_steps(const struct server *s);
 
-/* What a session is told: the snapshot of its export, 0 without; whether it is waited for. */
-uint64_t snapshot_of(const struct session *session, bool *frozen);
-/* Its clients' writes stand still, or are about to. */
-bool snapshot_is_freezing(const struct server *s, const struct export *export);
 /* A session has ended, which may be the one that was waited for. */
 void snapshot_lost_session(struct server *s);
 

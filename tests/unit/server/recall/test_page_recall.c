@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "server/recall/page_recall.h"
+#include "server/serve/control.h"
 #include "server/session/session.h"
 
 enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };
@@ -28,6 +30,7 @@ static int set_up(void **state)
 	memset(&fx, 0, sizeof(fx));
 	list_init(&fx.server.sessions);
 	fx.server.lease_ms = LEASE_MS;
+	fx.server.events = &control_events;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		stored.id = i + 1;
 		fx.sessions[i] = session_new(&fx.server, &stored, &fx.exports[0]);

@@ -2,6 +2,7 @@
 #include "tests/unit/server/sharing_fixture.h"
 
 #include "common/transport/transport_ops.h"
+#include "server/serve/control.h"
 #include "server/serve/dispatch.h"
 #include "server/recall/recall.h"
 #include "server/session/session.h"
@@ -23,8 +24,11 @@ static int set_up(void **state)
 	meta_allow_reuse(fx.m, 0);
 	export = (struct export){.name = "default", .reuse_allowed = true};
 	exports = (struct exports){.v = &export, .n = 1};
-	server = (struct server){
-		.meta = fx.m, .exports = &exports, .lease_ms = LEASE_MS, .judge_ms = INT64_MAX};
+	server = (struct server){.meta = fx.m,
+		.exports = &exports,
+		.lease_ms = LEASE_MS,
+		.judge_ms = INT64_MAX,
+		.events = &control_events};
 	for (unsigned i = 0; i < ARRAY_SIZE(lists); i++)
 		list_init(lists[i]);
 	assert_int_equal(recalls_new(&server), 0);
@@ -132,14 +136,14 @@ static void end__that_failed_is_tried_again(void **state)
 	session_end(session, "the test says so");
 	assert_ptr_equal(session_find(&server, fx.ctx.session), session);
 	assert_false(server.reclaim);
-	ms = sessions_tick(&server);
+	ms = control_tick(&server);
 	assert_true(ms > 0 && ms <= REST_MIN_MS);
 	/* Not all the time. */
 	put_record(record, record_len);
-	sessions_tick(&server);
+	control_tick(&server);
 	assert_non_null(session_find(&server, fx.ctx.session));
 	rest_end(&session->end_rest);
-	sessions_tick(&server);
+	control_tick(&server);
 	assert_null(session_find(&server, fx.ctx.session));
 	assert_true(server.reclaim);
 	fx_settle();
@@ -147,7 +151,7 @@ static void end__that_failed_is_tried_again(void **state)
 
 static void end__is_not_tried_of_one_that_goes_on(void **state)
 {
-	assert_int_equal(sessions_tick(&server), -1);
+	assert_int_equal(control_tick(&server), -1);
 	assert_non_null(session_find(&server, fx.ctx.session));
 }
 

@@ -1,0 +1,141 @@
+/* control.c - see control.h. */
+#include "server/serve/control.h"
+
+#include <errno.h>
+
+#include "common/base/clock.h"
+#include "common/base/util.h"
+#include "server/admin/status.h"
+#include "server/admin/who.h"
+#include "server/recall/lock_news.h"
+#include "server/recall/page_recall.h"
+#include "server/recall/page_reuse.h"
+#include "server/recall/recall.h"
+#include "server/serve/dispatch.h"
+#include "server/session/attach.h"
+#include "server/session/session.h"
+#include "server/snapshot/snapshot.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+/* Neither keeps the other out for long. False: there is more that is new. */
+static bool put_news(struct session *session, struct wire_out *w)
+{
+	bool locks = true, recalls;
+
+	session->locks_first = !session->locks_first;
+	if (session->locks_first)
+		locks = lock_news_put(session, w);
+	recalls = recalls_put(session, w);
+	if (!session->locks_first)
+		locks = lock_news_put(session, w);
+	return locks && recalls;
+}
+
+static void ping(struct request *req)
+{
+	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
+	struct session *session = req->conn->session;
+	uint8_t tail[RPC_MSG_BYTES];
+	struct wire_out w;
+	bool all;
+
+	/* First: what is new from here on is not in this answer. */
+	req->conn->rung = session->ring_wanted = false;
+	session_count(session, &req->rpc.ping);
+	rep.ping.snapshot = session_snapshot(session, &rep.ping.frozen);
+	rep.ping.give_pages = session->spare.asked;
+	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
+	all = put_news(session, &w);
+	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
+	request_answer(req, &rep);
+	if (!all)
+		session_ring(session);
+}
+
+static void cancel(struct request *req)
+{
+	const struct rpc_cancel *cancel = &req->rpc.cancel;
+	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
+
+	if (other && (recall_waits(other) || other->parked_ms) &&
+		!req->conn->session->export->closed)
+		request_answer(other, &(struct rpc_reply){.status = -EINTR});
+	/* Unless that one has ended the channel. */
+	if (req->msg)
+		request_answer(req, &(struct rpc_reply){0});
+}
+
+void control_run(struct request *req)
+{
+	if (req->rpc.op == RPC_STATUS) {
+		status_answer(req);
+		return;
+	}
+	if (req->rpc.op == RPC_WHO) {
+		who_answer(req);
+		return;
+	}
+	if (req->rpc.op == RPC_SNAPSHOT) {
+		snapshot_request(req);
+		return;
+	}
+	if (req->rpc.op == RPC_ATTACH) {
+		attach_request(req);
+		return;
+	}
+	if (!req->conn->session) {
+		conn_breach(req->conn, "a request before it has attached");
+		return;
+	}
+	if (req->rpc.op == RPC_REGIONS)
+		session_regions(req);
+	else if (req->rpc.op == RPC_PING)
+		ping(req);
+	else if (req->rpc.op == RPC_CANCEL)
+		cancel(req);
+	else if (req->rpc.op == RPC_FROZEN)
+		snapshot_frozen(req);
+	else
+		session_bye(req);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	if (a < 0 || b < 0)
+		return max_i64(a, b);
+	return a < b ? a : b;
+}
+
+/* The sessions come last: what is done before may ring them. */
+int control_tick(struct server *s)
+{
+	int64_t now = now_ms(), next;
+
+	next = reuse_tick(s, now);
+	next = sooner(next, spare_tick(s, now));
+	next = sooner(next, snapshot_tick(s, now));
+	next = sooner(next, recalls_tick(s, now));
+	next = sooner(next, lock_news_tick(s, now));
+	next = sooner(next, status_tick(s, now));
+	next = sooner(next, sessions_tick(s, now));
+	return next < 0 ? -1 : (int)max_i64(1, next - now);
+}
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static void request_left(struct request *req)
+{
+	recall_leave(req);
+	spare_leave(req);
+	dispatch_leave(req);
+}
+
+const struct session_events control_events = {
+	.request_left = request_left,
+	.deleted = recall_lost_session,
+	.ended = snapshot_lost_session,
+	.news_lost = recalls_untold,
+};
