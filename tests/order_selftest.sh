@@ -1,0 +1,53 @@
+#!/bin/bash
+# order_selftest.sh - order.sh finds a wrong include, and a wrong call without an include, in a small
+# tree made for it; and nothing in a right one.
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-order.XXXXXX")
+trap 'rm -rf "$tree"' EXIT
+
+# source PATH: from standard input, compiled as CMake would place it.
+source_file() {
+	local path=$1 object
+	object=$tree/build/${path%%/*}/CMakeFiles/x.dir/${path#*/}.o
+	mkdir -p "$(dirname "$tree/$path")" "$(dirname "$object")"
+	cat >"$tree/$path"
+	[[ $path != *.c ]] || (cd "$tree" && gcc -I . -c -o "$object" "$path")
+}
+
+# demands WHAT: exactly these lines are printed.
+demands() {
+	local found
+	found=$("$here/order.sh" "$tree/build" "$tree" || true)
+	[ "$found" = "$1" ] || {
+		printf 'expected:\n%s\nfound:\n%s\n' "$1" "$found"
+		exit 1
+	}
+}
+
+source_file common/base/log.c <<<'void log_it(void) {}'
+source_file server/store/store.h <<<'void store_get(void);'
+source_file server/store/store.c <<<'void log_it(void); void store_get(void) { log_it(); }'
+source_file daemon/ops/read.h <<<'void read_it(void);'
+source_file daemon/ops/read.c <<<'void gate_enter(void); void read_it(void) { gate_enter(); }'
+source_file daemon/file/gate.c <<<'void gate_enter(void) {}'
+demands ''
+
+source_file daemon/file/gate.c <<<'void read_it(void); void gate_enter(void) { read_it(); }'
+demands 'against the order: daemon/file/gate.c -> daemon/ops/read.c: read_it'
+
+source_file daemon/file/gate.c <<-END
+	#include "daemon/ops/read.h"
+	void gate_enter(void) {}
+END
+demands 'against the order: daemon/file/gate.c -> daemon/ops/read.h'
+
+source_file daemon/file/gate.c <<<'void gate_enter(void) {}'
+mkdir -p "$tree/tests"
+echo 'daemon/file/gate.c -> daemon/ops/read.h' >"$tree/tests/order.exceptions"
+demands 'no exception any more: daemon/file/gate.c -> daemon/ops/read.h'
+rm "$tree/tests/order.exceptions"
+
+source_file daemon/new/thing.c <<<'void read_it(void); void thing(void) { read_it(); }'
+demands 'against the order: daemon/new/thing.c -> no folder of the order'
