@@ -28,8 +28,8 @@ static int fill_locked(
 				continue;
 			hole_end = min_u64(end, e.fpage);
 		}
-		allowed = allowance_ready_locked(
-			inode, (uint32_t)min_u64(hole_end - *filled, UINT32_MAX));
+		allowed = allowance_ready_locked(inode->fs, &inode->share, &inode->attr,
+			(uint32_t)min_u64(hole_end - *filled, UINT32_MAX));
 		if (!allowed)
 			return -EDQUOT;
 		if (!window_take(&inode->window, grants, allowed, &run))
@@ -41,7 +41,7 @@ static int fill_locked(
 			grants_add(grants, &run);
 			return r;
 		}
-		allowance_use_locked(inode, run.npages);
+		allowance_use_locked(&inode->share, run.npages);
 	}
 	return 0;
 }
@@ -77,10 +77,11 @@ static bool take_landed_locked(struct request *req, struct inode *inode, uint64_
 
 	landing_peek(req, &run);
 	run.fpage = first;
-	if (allowance_ready_locked(inode, run.npages) < run.npages ||
+	if (allowance_ready_locked(inode->fs, &inode->share, &inode->attr, run.npages) <
+			run.npages ||
 		extent_map_insert(&inode->map, &run, EXTENT_FILLING) != 0)
 		return false;
-	allowance_use_locked(inode, run.npages);
+	allowance_use_locked(&inode->share, run.npages);
 	count_taken(fs_thread_of(req->thread), run.npages);
 	inode->filled_ms = io_thread_now(req->thread);
 	landing_take(req);
@@ -129,6 +130,15 @@ static void waited(struct request *req, int status)
 
 bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
 {
+	struct inode *inode = op_of(req)->inode;
+	uint32_t uid, gid;
+
 	op_of(req)->filled = then;
-	return lacks == -EDQUOT ? allowance_wait(req, waited) : refill_wait(req, waited);
+	if (lacks != -EDQUOT)
+		return refill_wait(req, waited);
+	pthread_mutex_lock(&inode->lock);
+	uid = inode->attr.uid;
+	gid = inode->attr.gid;
+	pthread_mutex_unlock(&inode->lock);
+	return allowance_wait(req, uid, gid, waited);
 }

@@ -161,7 +161,7 @@ bool inode_try_ref(struct inode *inode)
 void inode_return_unused_locked(struct inode *inode)
 {
 	window_return(&inode->window, &inode->fs->grants);
-	allowance_return_locked(inode);
+	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 }
 
 static uint64_t next_epoch(struct fs *fs)
@@ -209,6 +209,21 @@ void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void 
 				fn(list_entry(pos, struct inode, hash), arg);
 		pthread_mutex_unlock(&shard->lock);
 	}
+}
+
+static void return_unused(struct inode *inode, void *arg)
+{
+	const int64_t *since_ms = arg;
+
+	pthread_mutex_lock(&inode->lock);
+	if (inode->filled_ms < *since_ms)
+		inode_return_unused_locked(inode);
+	pthread_mutex_unlock(&inode->lock);
+}
+
+void inodes_return_unused(struct fs *fs, int64_t since_ms)
+{
+	inode_each(fs, return_unused, &since_ms);
 }
 
 /* ---- what the kernel knows ------------------------------------------------------------------- */

@@ -133,6 +133,9 @@ void inode_put(struct inode *inode);
 /* What it was going to be filled with goes back to all. */
 void inode_return_unused_locked(struct inode *inode);
 
+/* The same of all that were not filled since then. */
+void inodes_return_unused(struct fs *fs, int64_t since_ms);
+
 /* Calls fn for each inode, under its shard's lock. */
 void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg);
 

@@ -311,3 +311,8 @@ void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread
 	pthread_mutex_unlock(&inode->lock);
 	returns_settle(inode, thread);
 }
+
+const struct refill_holders returns_refill_holders = {
+	.empty_windows = inodes_return_unused,
+	.return_nameless = returns_flush,
+};

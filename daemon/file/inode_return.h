@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "daemon/pages/grant_refill.h"
 #include "daemon/remote/remote.h"
 
 struct fs;
@@ -75,6 +76,9 @@ void returns_flush(struct io_thread *thread);
  * on its way to be returned: in the thread that got the last answer, at once if there is nothing.
  * What comes later is not waited for. One at a time. */
 void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
+
+/* What files have that the pool may need: for refill_init(). */
+extern const struct refill_holders returns_refill_holders;
 
 /* Nothing of it is this session's any more, and nothing is on its way. Who waits for what was
  * gathered need not. */

@@ -51,7 +51,7 @@ static void empty(struct inode *inode, void *arg)
 	if (*what & RELEASE_WINDOWS)
 		window_return(&inode->window, &inode->fs->grants);
 	if (*what & RELEASE_SHARES)
-		allowance_return_locked(inode);
+		allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -150,7 +150,7 @@ static bool changes_data(const struct op *op)
 static void return_share(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
-	allowance_return_locked(inode);
+	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -5,13 +5,13 @@
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
-#include "daemon/file/inode_return.h"
 
 enum { IDLE_MS = 5000, HOLD_MS = 1000 };
 
-void refill_init(struct refill *r)
+void refill_init(struct refill *r, const struct refill_holders *holders)
 {
-	*r = (struct refill){.target = REFILL_PAGES_MIN, .max = REFILL_PAGES_MIN};
+	*r = (struct refill){
+		.holders = holders, .target = REFILL_PAGES_MIN, .max = REFILL_PAGES_MIN};
 	list_init(&r->waiters);
 }
 
@@ -323,16 +323,6 @@ static void give_back(struct io_thread *thread)
 	rpc_start(thread, &r->call);
 }
 
-static void return_unused(struct inode *inode, void *arg)
-{
-	const int64_t *before = arg;
-
-	pthread_mutex_lock(&inode->lock);
-	if (inode->filled_ms < *before)
-		inode_return_unused_locked(inode);
-	pthread_mutex_unlock(&inode->lock);
-}
-
 void refill_tick(struct io_thread *thread, int64_t now)
 {
 	struct fs *fs = thread->fs;
@@ -348,7 +338,7 @@ void refill_tick(struct io_thread *thread, int64_t now)
 	}
 	pthread_mutex_unlock(&fs->grants.lock);
 	if (first)
-		inode_each(fs, return_unused, &before);
+		r->holders->empty_windows(fs, before);
 
 	pthread_mutex_lock(&fs->grants.lock);
 	give = r->idle && fs->grants.npages && !r->nwoken && begin_locked(r);
@@ -361,11 +351,10 @@ void refill_give_back(struct io_thread *thread, uint64_t wanted)
 {
 	struct fs *fs = thread->fs;
 	struct refill *r = &fs->refill;
-	int64_t now = io_thread_now(thread);
 	enum next next;
 
-	returns_flush(thread);
-	inode_each(fs, return_unused, &now);
+	r->holders->return_nameless(thread);
+	r->holders->empty_windows(fs, io_thread_now(thread));
 	pthread_mutex_lock(&fs->grants.lock);
 	/* On another channel an older one may come later. */
 	r->wanted = max_u64(r->wanted, wanted);

@@ -30,7 +30,16 @@ struct request;
 
 enum { REFILL_PAGES_MIN = 256, REFILL_PAGES_MAX = 16384, RETURN_EXTENTS = 256 };
 
+/* What holds pages that are not used: set by who starts the mount. */
+struct refill_holders {
+	/* Files that were not written since then (io_thread_now()) give their pages to the pool. */
+	void (*empty_windows)(struct fs *fs, int64_t since_ms);
+	/* Files without a name go back to the server, and their pages with them. */
+	void (*return_nameless)(struct io_thread *thread);
+};
+
 struct refill {
+	const struct refill_holders *holders;
 	bool busy;            /* GRANT, or a RETURN of grants, is on its way or is being prepared */
 	bool along;           /* another RPC asks for pages by the way */
 	uint32_t target, max; /* pages to ask for next, and at most */
@@ -49,7 +58,7 @@ struct refill {
 	uint8_t tail[RETURN_EXTENTS * RPC_EXTENT_BYTES];
 };
 
-void refill_init(struct refill *r);
+void refill_init(struct refill *r, const struct refill_holders *holders);
 /* Once the session tells how large the export is. */
 void refill_set_limit(struct refill *r, uint64_t export_pages);
 

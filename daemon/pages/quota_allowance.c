@@ -111,16 +111,15 @@ static bool take_locked(struct allowance *a, uint32_t npages, uint64_t epoch)
 	return true;
 }
 
-static void refill_share(struct inode *inode, uint32_t want, uint64_t epoch)
+static void refill_share(struct allowances *as, struct share *s, const struct attr *owners,
+	uint32_t want, uint64_t epoch)
 {
-	struct allowances *as = &inode->fs->allowances;
-	struct share *s = &inode->share;
 	uint64_t n = max_u64(want, max_u64(s->appetite, SHARE_PAGES_MIN));
 	struct allowance *user, *group;
 
 	pthread_mutex_lock(&as->lock);
-	user = find_locked(as, QUOTA_USER, inode->attr.uid);
-	group = find_locked(as, QUOTA_GROUP, inode->attr.gid);
+	user = find_locked(as, QUOTA_USER, owners->uid);
+	group = find_locked(as, QUOTA_GROUP, owners->gid);
 	n = min_u64(n, min_u64(available(user, epoch), available(group, epoch)));
 	if (n) {
 		s->npages = (uint32_t)n;
@@ -132,24 +131,22 @@ static void refill_share(struct inode *inode, uint32_t want, uint64_t epoch)
 	pthread_mutex_unlock(&as->lock);
 }
 
-uint32_t allowance_ready_locked(struct inode *inode, uint32_t want)
+uint32_t allowance_ready_locked(
+	struct fs *fs, struct share *s, const struct attr *owners, uint32_t want)
 {
-	uint64_t epoch = session_quotas(inode->fs->session);
-	struct share *s = &inode->share;
+	uint64_t epoch = session_quotas(fs->session);
 
 	if (!epoch)
 		return want;
 	if (s->npages && s->epoch != epoch)
-		allowance_return_locked(inode);
+		allowance_return_locked(fs, s, owners);
 	if (!s->npages)
-		refill_share(inode, want, epoch);
+		refill_share(&fs->allowances, s, owners, want, epoch);
 	return (uint32_t)min_u64(want, s->npages);
 }
 
-void allowance_use_locked(struct inode *inode, uint32_t npages)
+void allowance_use_locked(struct share *s, uint32_t npages)
 {
-	struct share *s = &inode->share;
-
 	s->npages -= (uint32_t)min_u64(s->npages, npages);
 }
 
@@ -162,17 +159,16 @@ static void put_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uin
 		a->npages += npages;
 }
 
-void allowance_return_locked(struct inode *inode)
+void allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners)
 {
-	struct allowances *as = &inode->fs->allowances;
-	struct share *s = &inode->share;
+	struct allowances *as = &fs->allowances;
 
 	if (s->npages) {
 		pthread_mutex_lock(&as->lock);
 		if (s->user)
-			put_locked(inode->fs, QUOTA_USER, inode->attr.uid, s->npages);
+			put_locked(fs, QUOTA_USER, owners->uid, s->npages);
 		if (s->group)
-			put_locked(inode->fs, QUOTA_GROUP, inode->attr.gid, s->npages);
+			put_locked(fs, QUOTA_GROUP, owners->gid, s->npages);
 		pthread_mutex_unlock(&as->lock);
 	}
 	*s = (struct share){0};
@@ -258,13 +254,12 @@ static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		settle(a, status);
 }
 
-/* Which of the two the inode lacks; NULL: none. */
-static struct allowance *lacking_locked(
-	struct inode *inode, uint32_t uid, uint32_t gid, int *status)
+/* Which of the two has nothing; NULL: both have. */
+static struct allowance *lacking_locked(struct fs *fs, uint32_t uid, uint32_t gid, int *status)
 {
-	uint64_t epoch = session_quotas(inode->fs->session);
-	struct allowance *user = get_locked(inode->fs, QUOTA_USER, uid);
-	struct allowance *group = get_locked(inode->fs, QUOTA_GROUP, gid);
+	uint64_t epoch = session_quotas(fs->session);
+	struct allowance *user = get_locked(fs, QUOTA_USER, uid);
+	struct allowance *group = get_locked(fs, QUOTA_GROUP, gid);
 
 	*status = user && group ? 0 : -ENOMEM;
 	if (*status || !epoch)
@@ -274,22 +269,18 @@ static struct allowance *lacking_locked(
 	return available(group, epoch) ? NULL : group;
 }
 
-bool allowance_wait(struct request *req, void (*then)(struct request *req, int status))
+bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
+	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
-	struct inode *inode = op->inode;
-	struct allowances *as = &inode->fs->allowances;
+	struct fs *fs = req->thread->fs;
+	struct allowances *as = &fs->allowances;
 	struct allowance *a;
-	uint32_t uid, gid;
 	bool asks = false;
 	int status;
 
-	pthread_mutex_lock(&inode->lock);
-	uid = inode->attr.uid;
-	gid = inode->attr.gid;
-	pthread_mutex_unlock(&inode->lock);
 	pthread_mutex_lock(&as->lock);
-	a = lacking_locked(inode, uid, gid, &status);
+	a = lacking_locked(fs, uid, gid, &status);
 	if (a || status)
 		waiter_init(&op->waiter, req, then);
 	if (a) {

@@ -27,10 +27,10 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "common/base/types.h"
 #include "daemon/remote/remote.h"
 
 struct fs;
-struct inode;
 struct request;
 
 enum { ALLOWANCE_BUCKETS = 64 };
@@ -55,16 +55,18 @@ struct share {
 	uint64_t epoch;   /* session_quotas() at that time */
 };
 
-/* How many of `want` pages the inode may be given now; 0: see allowance_wait(). Then, how many it
- * was given. */
-uint32_t allowance_ready_locked(struct inode *inode, uint32_t want);
-void allowance_use_locked(struct inode *inode, uint32_t npages);
-/* What is left goes back to its owners. */
-void allowance_return_locked(struct inode *inode);
+/* How many of `want` pages may be filled now of a file with this share and these owners (uid and
+ * gid of its attributes); 0: see allowance_wait(). Then, how many were. */
+uint32_t allowance_ready_locked(
+	struct fs *fs, struct share *s, const struct attr *owners, uint32_t want);
+void allowance_use_locked(struct share *s, uint32_t npages);
+/* What is left of a share goes back to its owners. */
+void allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners);
 
-/* Nothing was ready for req's inode. True: try again. False: then(req, status) follows; 0: try
- * again, -EDQUOT: the server has nothing for them. */
-bool allowance_wait(struct request *req, void (*then)(struct request *req, int status));
+/* Nothing was ready for a file of these owners. True: try again. False: then(req, status) follows;
+ * 0: try again, -EDQUOT: the server has nothing for them. */
+bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
+	void (*then)(struct request *req, int status));
 
 /* Gives back to the server what is in no share; given() is called when it has answered, in the
  * thread that got the last answer, at once if there is nothing. One at a time. */

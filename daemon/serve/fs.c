@@ -94,7 +94,7 @@ int fs_init(struct fs *fs, const struct fs_options *options)
 		return r;
 	}
 	grants_init(&fs->grants);
-	refill_init(&fs->refill);
+	refill_init(&fs->refill, &returns_refill_holders);
 	returns_init(&fs->returns);
 	lease_keeper_init(&fs->leases);
 	release_init(&fs->releases);

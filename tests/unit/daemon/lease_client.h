@@ -48,7 +48,7 @@ static inline int setup(void **state)
 	returns_init(&fx.fs.returns);
 	lease_keeper_init(&fx.fs.leases);
 	fx.session.lease_limit = LIMIT;
-	refill_init(&fx.fs.refill);
+	refill_init(&fx.fs.refill, &returns_refill_holders);
 	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);

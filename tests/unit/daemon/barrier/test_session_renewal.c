@@ -405,15 +405,18 @@ static void quotas__what_was_reserved_is_not_had_any_more(void **state)
 	fx.session.quotas = QUOTAS;
 	fx.inode->share = (struct share){.npages = 100, .user = true, .epoch = QUOTAS};
 	pthread_mutex_lock(&fx.inode->lock);
-	assert_int_equal(allowance_ready_locked(fx.inode, 10), 10);
+	assert_int_equal(
+		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 10);
 	pthread_mutex_unlock(&fx.inode->lock);
 	end_session();
 	renew();
 	pthread_mutex_lock(&fx.inode->lock);
-	assert_int_equal(allowance_ready_locked(fx.inode, 10), 0);
+	assert_int_equal(
+		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 0);
 	/* Nor given back. */
-	allowance_return_locked(fx.inode);
-	assert_int_equal(allowance_ready_locked(fx.inode, 10), 0);
+	allowance_return_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr);
+	assert_int_equal(
+		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 0);
 	pthread_mutex_unlock(&fx.inode->lock);
 }
 

@@ -55,7 +55,7 @@ static int setup(void **state)
 		return -1;
 	fx.fs.session = &fx.session;
 	grants_init(&fx.fs.grants);
-	refill_init(&fx.fs.refill);
+	refill_init(&fx.fs.refill, &returns_refill_holders);
 	fx.fs.refill.hold_ms = INT64_MAX;
 	returns_init(&fx.fs.returns);
 	release_init(&fx.fs.releases);

@@ -45,7 +45,7 @@ static int setup(void **state)
 	fx.remote.session = &fx.session;
 	slots_init(&fx.remote);
 	grants_init(&fx.fs.grants);
-	refill_init(&fx.fs.refill);
+	refill_init(&fx.fs.refill, &returns_refill_holders);
 	returns_init(&fx.fs.returns);
 	allowances_init(&fx.fs.allowances);
 	lease_keeper_init(&fx.fs.leases);

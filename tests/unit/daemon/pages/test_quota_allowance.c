@@ -57,7 +57,7 @@ static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t 
 	struct inode *inode = file_of(fx, uid, gid);
 
 	inode->share = (struct share){.npages = npages, .user = true, .group = true, .epoch = 1};
-	allowance_return_locked(inode);
+	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	assert_int_equal(inode->share.npages, 0);
 	inode_put(inode);
 }
@@ -66,9 +66,9 @@ static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t 
 static uint32_t left_for(struct fixture *fx, uint32_t uid, uint32_t gid)
 {
 	struct inode *inode = file_of(fx, uid, gid);
-	uint32_t left = allowance_ready_locked(inode, UINT32_MAX);
+	uint32_t left = allowance_ready_locked(inode->fs, &inode->share, &inode->attr, UINT32_MAX);
 
-	allowance_return_locked(inode);
+	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	inode_put(inode);
 	return left;
 }
@@ -79,8 +79,9 @@ static void ready__without_quotas__all(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	atomic_store(&fx->session.quotas, 0);
-	assert_int_equal(allowance_ready_locked(inode, 12345), 12345);
-	allowance_use_locked(inode, 12345);
+	assert_int_equal(
+		allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 12345), 12345);
+	allowance_use_locked(&inode->share, 12345);
 	assert_int_equal(inode->share.npages, 0);
 	inode_put(inode);
 }
@@ -89,7 +90,7 @@ static void ready__empty_pools__nothing(void **state)
 {
 	struct inode *inode = file_of(*state, USER, GROUP);
 
-	assert_int_equal(allowance_ready_locked(inode, 1), 0);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 0);
 	inode_put(inode);
 }
 
@@ -128,9 +129,10 @@ static void share__grows_with_the_appetite(void **state)
 
 	fill_pools(fx, USER, GROUP, 10000);
 	for (unsigned i = 0; i < 10; i++) {
-		assert_int_equal(allowance_ready_locked(inode, 1), 1);
+		assert_int_equal(
+			allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 1);
 		assert_int_equal(inode->share.npages, share);
-		allowance_use_locked(inode, share);
+		allowance_use_locked(&inode->share, share);
 		share = share * 2 < SHARE_PAGES_MAX ? share * 2 : SHARE_PAGES_MAX;
 	}
 	inode_put(inode);
@@ -143,13 +145,14 @@ static void share__to_its_end(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, SHARE_PAGES_MIN + 3);
-	assert_int_equal(allowance_ready_locked(inode, 10), 10);
-	allowance_use_locked(inode, 10);
-	assert_int_equal(allowance_ready_locked(inode, 10), SHARE_PAGES_MIN - 10);
-	allowance_use_locked(inode, SHARE_PAGES_MIN - 10);
-	assert_int_equal(allowance_ready_locked(inode, 10), 3);
-	allowance_use_locked(inode, 3);
-	assert_int_equal(allowance_ready_locked(inode, 10), 0);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 10);
+	allowance_use_locked(&inode->share, 10);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10),
+		SHARE_PAGES_MIN - 10);
+	allowance_use_locked(&inode->share, SHARE_PAGES_MIN - 10);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 3);
+	allowance_use_locked(&inode->share, 3);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 0);
 	inode_put(inode);
 }
 
@@ -160,9 +163,9 @@ static void share__goes_back_with_its_inode(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, 500);
-	assert_int_equal(allowance_ready_locked(inode, 200), 200);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 200), 200);
 	assert_int_equal(left_for(fx, USER, GROUP), 300);
-	allowance_use_locked(inode, 50);
+	allowance_use_locked(&inode->share, 50);
 	inode_put(inode);
 	assert_int_equal(left_for(fx, USER, GROUP), 450);
 }
@@ -174,9 +177,9 @@ static void share__of_another_epoch__is_taken_anew(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, 100);
-	assert_int_equal(allowance_ready_locked(inode, 20), 20);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 20), 20);
 	atomic_store(&fx->session.quotas, 2);
-	assert_int_equal(allowance_ready_locked(inode, 90), 90);
+	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 90), 90);
 	assert_int_equal(inode->share.epoch, 2);
 	assert_int_equal(left_for(fx, USER, GROUP), 10);
 	inode_put(inode);
@@ -196,13 +199,14 @@ static void pools__random__keep_count(void **state)
 		files[i] = file_of(fx, USER, GROUP);
 	for (unsigned step = 0; step < 3000; step++) {
 		struct inode *inode = files[(unsigned)rand_r(&seed) % FILES];
-		uint32_t n = allowance_ready_locked(inode, 1 + (uint32_t)rand_r(&seed) % 40);
+		uint32_t n = allowance_ready_locked(
+			inode->fs, &inode->share, &inode->attr, 1 + (uint32_t)rand_r(&seed) % 40);
 
 		n = n ? (uint32_t)rand_r(&seed) % (n + 1) : 0;
-		allowance_use_locked(inode, n);
+		allowance_use_locked(&inode->share, n);
 		used += n;
 		if (rand_r(&seed) % 8 == 0)
-			allowance_return_locked(inode);
+			allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	}
 	assert_in_range(used, TOTAL / 2, TOTAL);
 	for (unsigned i = 0; i < FILES; i++)
