@@ -9,6 +9,9 @@
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/lock/lock_owner.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/kcache/kernel_attr.h"
 
 /* Files that are named in the log. */
 enum { NAMED_MAX = 100 };

@@ -202,7 +202,7 @@ static void lower_along_locked(struct inode *inode)
 	struct rpc_commit *req = &c->call.req.commit;
 
 	if (c->covers == c->changes && inode->fs->options.sharing)
-		req->lease = lease_lower_locked(inode, &req->keep);
+		req->lease = inode->fs->inodes.hooks->lower(inode, &req->keep);
 }
 
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
@@ -299,7 +299,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	c->running = false;
 	npages = extent_map_collected(&inode->map, !rep->status);
 	if (call->req.commit.lease)
-		lease_lowered_locked(inode, thread, !rep->status);
+		inode->fs->inodes.hooks->lowered(inode, thread, !rep->status);
 	if (rep->status) {
 		fail_locked(inode, thread, rep->status);
 	} else {
@@ -310,7 +310,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
 	if (inode->fs->options.sharing)
-		lease_settle(inode, thread);
+		inode->fs->inodes.hooks->settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);
 	inode_put(inode);

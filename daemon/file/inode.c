@@ -18,11 +18,11 @@ struct inode_shard {
 	struct list buckets[SHARD_BUCKETS];
 };
 
-int inode_table_init(struct inode_table *t)
+int inode_table_init(struct inode_table *t, const struct inode_hooks *hooks)
 {
 	int r;
 
-	*t = (struct inode_table){.shards = calloc(SHARDS, sizeof(*t->shards))};
+	*t = (struct inode_table){.hooks = hooks, .shards = calloc(SHARDS, sizeof(*t->shards))};
 	if (!t->shards)
 		return -ENOMEM;
 	r = name_sets_init(&t->names);
@@ -42,15 +42,13 @@ static void inode_delete(struct inode *inode)
 {
 	struct list *link;
 
-	lease_fini(inode);
+	inode->fs->inodes.hooks->fini(inode);
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
-	inode_locks_fini(&inode->locks);
 	place_fini(&inode->place);
 	extent_map_fini(&inode->map);
 	names_forget(&inode->names, &inode->fs->inodes.names);
 	free(inode->commit.tail);
-	cached_fini(&inode->cached);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
 }
@@ -89,9 +87,13 @@ static struct inode *find_locked(struct inode_shard *shard, uint64_t ino)
 	return NULL;
 }
 
+/* The parts of others lie behind it. */
+enum { INODE_BYTES = (sizeof(struct inode) + 15) & ~(size_t)15 };
+
 static struct inode *inode_new(struct fs *fs, uint64_t ino)
 {
-	struct inode *inode = calloc(1, sizeof(*inode));
+	const struct inode_hooks *hooks = fs->inodes.hooks;
+	struct inode *inode = calloc(1, INODE_BYTES + hooks->parts_bytes);
 
 	if (!inode)
 		return NULL;
@@ -105,12 +107,8 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	list_init(&inode->handles);
 	gate_init(&inode->gate);
 	commit_init(&inode->commit);
-	drop_init(&inode->drop);
 	access_init(&inode->access);
-	inode_lease_init(&inode->lease);
-	told_init(&inode->told);
-	appends_init(&inode->appends);
-	inode_locks_init(&inode->locks);
+	hooks->init(inode, (char *)inode + INODE_BYTES);
 	return inode;
 }
 
@@ -185,9 +183,7 @@ void inode_put(struct inode *inode)
 		if (inode->changed)
 			__atomic_store_n(&inode->fs->inodes.forgotten, next_epoch(inode->fs),
 				__ATOMIC_RELAXED);
-		/* What it knows of answers that are still to come. */
-		if (inode->lease.returned)
-			lease_note(inode->fs, inode->ino);
+		inode->fs->inodes.hooks->forgotten(inode);
 		list_del(&inode->hash);
 	}
 	pthread_mutex_unlock(&shard->lock);
@@ -250,7 +246,7 @@ void inode_forget(struct inode *inode, uint64_t n)
 
 	assert(had >= n);
 	if (had == n && n) {
-		kernel_owner_forget(inode);
+		inode->fs->inodes.hooks->kernel_forgets(inode);
 		inode_put(inode);
 	}
 }
@@ -278,19 +274,19 @@ static void keep_set_locked(const struct inode *inode, struct attr *attr)
 /* A file's size and pages change by us only; what a reply says of them may be older. */
 static bool is_ours_locked(const struct inode *inode)
 {
-	return !inode->fs->options.sharing || inode->lease.type != LEASE_NONE;
+	return !inode->fs->options.sharing || inode->lease_type != LEASE_NONE;
 }
 
 /* The same of its mtime, which others may set beside who only reads. */
 static bool is_mtime_ours_locked(const struct inode *inode)
 {
-	return !inode->fs->options.sharing || inode->lease.type == LEASE_EXCLUSIVE;
+	return !inode->fs->options.sharing || inode->lease_type == LEASE_EXCLUSIVE;
 }
 
 /* Others write beside us: who was the last one counts. */
 static bool is_mtime_later_locked(const struct inode *inode, const struct attr *attr)
 {
-	return inode->lease.type == LEASE_OVERWRITE && inode->commit.times_dirty &&
+	return inode->lease_type == LEASE_OVERWRITE && inode->commit.times_dirty &&
 	       inode->attr.mtime > attr->mtime;
 }
 
@@ -338,7 +334,7 @@ static void find_name_locked(struct inode *inode, const struct attr *attr)
  * anything. */
 static bool is_newest_locked(const struct inode *inode, uint64_t epoch)
 {
-	return inode->lease.type >= LEASE_SHARED && !inode->nchanging && inode->changed_at <= epoch;
+	return inode->lease_type >= LEASE_SHARED && !inode->nchanging && inode->changed_at <= epoch;
 }
 
 static bool learn_shared_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
@@ -429,7 +425,7 @@ void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch)
 {
 	inode_unlease_locked(inode);
-	cached_end_is_told_locked(inode);
+	inode->fs->inodes.hooks->end_is_told(inode);
 	take_attr_locked(inode, attr);
 	if (extents && inode->sized)
 		learn_extents_locked(inode, extents);
@@ -474,7 +470,7 @@ static void change_begin_locked(struct inode *inode, uint64_t epoch)
 		inode->was_sure = inode->sure;
 	}
 	inode->sure = false;
-	told_try_take_back_locked(inode);
+	inode->fs->inodes.hooks->change_begins(inode);
 	note_change_locked(inode);
 }
 

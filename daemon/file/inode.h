@@ -29,23 +29,23 @@
 #include "common/base/list.h"
 #include "common/base/types.h"
 #include "daemon/file/access_time.h"
-#include "daemon/lease/append_order.h"
 #include "daemon/pages/quota_allowance.h"
-#include "daemon/kcache/kernel_pages.h"
 #include "daemon/file/commit.h"
-#include "daemon/kcache/stale_pages.h"
 #include "daemon/file/extent_map.h"
 #include "daemon/file/gate.h"
 #include "daemon/pages/grants.h"
-#include "daemon/kcache/kernel_owner.h"
-#include "daemon/lease/lease.h"
-#include "daemon/lock/lock_owner.h"
 #include "daemon/file/dir_names.h"
 #include "daemon/file/inode_path.h"
-#include "daemon/kcache/kernel_attr.h"
 
+struct appends;
+struct cached;
+struct drop;
 struct fs;
+struct inode_lease;
+struct inode_locks;
+struct kernel_owner;
 struct rpc_entry_reply;
+struct told;
 
 struct inode {
 	struct list hash; /* under the shard's lock */
@@ -97,18 +97,56 @@ struct inode {
 	int64_t filled_ms;  /* when they were last used */
 	struct commit commit;
 	struct access access;
-	struct drop drop;
-	struct inode_lease lease; /* where others write, too */
-	struct cached cached;     /* likewise */
-	uint64_t unleased;        /* the table's epoch when that was got or given back */
-	struct told told;
-	struct kernel_owner kernel_owner; /* likewise */
-	struct appends appends;           /* likewise */
-	struct inode_locks locks;         /* likewise */
+
+	/* What this client has a lease for, where others write, too: enum lease_type, and the
+	 * number of the last grant. lease/ sets both. */
+	uint8_t lease_type;
+	uint64_t lease_number;
+	uint64_t unleased; /* the table's epoch when that was got or given back */
+
+	/* Parts of others, laid out by inode_hooks.init behind the inode. */
+	struct drop *drop;
+	struct inode_lease *lease;
+	struct cached *cached;
+	struct told *told;
+	struct kernel_owner *kernel_owner;
+	struct appends *appends;
+	struct inode_locks *locks;
+};
+
+/* What files tell the parts above them, and ask of them. All but init and fini with the inode's
+ * lock held, but for what is said otherwise. */
+struct inode_hooks {
+	size_t parts_bytes; /* of all parts */
+	void (*init)(struct inode *inode, void *parts);
+	void (*fini)(struct inode *inode);
+
+	/* A COMMIT tells all that was written: what it gives back of the lease, too, and what stays
+	 * (*keep); 0: nothing. Then it is answered. */
+	uint64_t (*lower)(struct inode *inode, uint8_t *keep);
+	void (*lowered)(struct inode *inode, struct io_thread *thread, bool done);
+	/* A lease that waited may go back, or be used: without the lock. */
+	void (*settle)(struct inode *inode, struct io_thread *thread);
+	/* Whether operations use the lease; whether nothing of it is on its way; whether it is
+	 * about to go back. */
+	bool (*is_used)(const struct inode *inode);
+	bool (*is_idle)(const struct inode *inode);
+	bool (*is_leaving)(const struct inode *inode);
+	/* The file goes back to the server, and its lease with it. */
+	void (*end_lease)(struct inode *inode);
+	/* The inode is about to be forgotten: with its shard's lock, too. */
+	void (*forgotten)(struct inode *inode);
+	/* The file's end is the one that a lease has told. */
+	void (*end_is_told)(struct inode *inode);
+	/* A change begins: what the kernel has of the attributes is taken back. */
+	void (*change_begins)(struct inode *inode);
+	/* The kernel may have no lookups of it any more: without the lock. */
+	void (*kernel_forgets)(struct inode *inode);
 };
 
 struct inode_shard;
 struct inode_table {
+	const struct inode_hooks *hooks;
 	struct inode_shard *shards;
 	/* Atomic: counts inodes that were forgotten though we had changed them, leases that came
 	 * and went, and on a sharing mount begins and ends of changes. */
@@ -117,7 +155,7 @@ struct inode_table {
 			     */
 	struct name_sets names;
 };
-int inode_table_init(struct inode_table *t);
+int inode_table_init(struct inode_table *t, const struct inode_hooks *hooks);
 /* Frees all inodes, whoever refers to them. */
 void inode_table_fini(struct inode_table *t);
 

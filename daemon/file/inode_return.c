@@ -185,7 +185,7 @@ void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 static bool in_use_locked(const struct inode *inode)
 {
 	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
-	       !gate_idle(&inode->gate) || lease_is_used_locked(inode);
+	       !gate_idle(&inode->gate) || inode->fs->inodes.hooks->is_used(inode);
 }
 
 /* What of it is on its way to the server; the answer calls returns_settle(). Pages that were
@@ -194,7 +194,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (inode->lease.state != LEASE_IDLE)
+	if (!inode->fs->inodes.hooks->is_idle(inode))
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);
@@ -216,7 +216,7 @@ static void end_leaving_locked(struct returns *r, struct inode *inode)
 static void give_locked(struct returns *r, struct inode *inode)
 {
 	inode->returned = true;
-	put_locked(r, inode->ino, inode->lease.number);
+	put_locked(r, inode->ino, inode->lease_number);
 }
 
 static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct io_thread *thread)
@@ -229,7 +229,7 @@ static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct 
 		return NULL;
 	if (!used && !busy) {
 		inode_return_unused_locked(inode);
-		lease_end_locked(inode);
+		inode->fs->inodes.hooks->end_lease(inode);
 	}
 	pthread_mutex_lock(&r->lock);
 	if (!used && !busy)
@@ -276,7 +276,7 @@ void returns_forgotten(struct inode *inode)
 void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
-	inode->lease.number = max_u64(inode->lease.number, number);
+	inode->lease_number = max_u64(inode->lease_number, number);
 	inode->orphan = true;
 	inode->nameless = false;
 	inode->attr.nlink = 0;

@@ -19,8 +19,9 @@ enum { AGAIN_MIN_MS = 1, AGAIN_MAX_MS = 50 };
 
 static void try_again(struct thread_call *call);
 
-void told_init(struct told *told)
+void told_init(struct told *told, struct inode *inode)
 {
+	told->inode = inode;
 	told->call.run = try_again;
 	list_init(&told->call.link);
 }
@@ -51,10 +52,10 @@ static bool may_keep_locked(const struct inode *inode, const struct request *req
  * shown to who has asked. */
 static bool is_first_locked(struct inode *inode)
 {
-	if (inode->told.number == inode->lease.number)
+	if (inode->told->number == inode->lease_number)
 		return false;
 	take_back_locked(inode);
-	inode->told.number = inode->lease.number;
+	inode->told->number = inode->lease_number;
 	return true;
 }
 
@@ -62,15 +63,15 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req)
 {
 	uint32_t left, margin;
 
-	if (!may_keep_locked(inode, req) || lease_is_leaving_locked(inode) ||
+	if (!may_keep_locked(inode, req) || inode->fs->inodes.hooks->is_leaving(inode) ||
 		is_first_locked(inode))
 		return 0;
 	left = session_ttl_ms(inode->fs->session);
 	margin = session_lease_ms(inode->fs->session) / MARGIN_SHARE;
 	if (left <= margin)
 		return 0;
-	inode->told.attr = true;
-	inode->told.since_ms = 0;
+	inode->told->attr = true;
+	inode->told->since_ms = 0;
 	return left - margin;
 }
 
@@ -84,35 +85,35 @@ static void set_taken_back(struct told *told)
 
 bool told_try_take_back_locked(struct inode *inode)
 {
-	if (inode->told.attr && take_back_locked(inode))
-		set_taken_back(&inode->told);
-	return !inode->told.attr;
+	if (inode->told->attr && take_back_locked(inode))
+		set_taken_back(inode->told);
+	return !inode->told->attr;
 }
 
 void told_forget_locked(struct inode *inode)
 {
 	told_try_take_back_locked(inode);
-	set_taken_back(&inode->told);
-	inode->told.number = 0;
+	set_taken_back(inode->told);
+	inode->told->number = 0;
 }
 
 static void try_again(struct thread_call *call)
 {
 	struct told *told = container_of(call, struct told, call);
-	struct inode *inode = container_of(told, struct inode, told);
+	struct inode *inode = told->inode;
 	struct io_thread *thread = told->thread;
 
 	pthread_mutex_lock(&inode->lock);
 	told->thread = NULL;
 	pthread_mutex_unlock(&inode->lock);
-	lease_settle(inode, thread);
+	inode->fs->inodes.hooks->settle(inode, thread);
 	inode_put(inode);
 }
 
 /* An answer is on its way to who has asked, or a FORGET to us, unless the mount is ending. */
 static bool is_coming_locked(struct inode *inode)
 {
-	struct told *told = &inode->told;
+	struct told *told = inode->told;
 	int64_t now = now_ms();
 
 	if (!__atomic_load_n(&inode->nlookup, __ATOMIC_ACQUIRE) || fuse_port_gone(port_of(inode)))
@@ -130,7 +131,7 @@ static bool is_coming_locked(struct inode *inode)
 /* Whoever is to look at his answer may wait for a CPU, or for memory. */
 static void try_again_later_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct told *told = &inode->told;
+	struct told *told = inode->told;
 	int64_t waited = now_ms() - told->since_ms;
 
 	told->thread = thread;
@@ -141,7 +142,7 @@ static void try_again_later_locked(struct inode *inode, struct io_thread *thread
 
 bool told_take_back_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct told *told = &inode->told;
+	struct told *told = inode->told;
 
 	if (!told->attr)
 		return true;

@@ -47,6 +47,7 @@ struct request;
 
 /* Of one inode. */
 struct told {
+	struct inode *inode;
 	bool attr;               /* the kernel may have attributes with a time */
 	uint64_t number;         /* of the lease under which it has nothing from before */
 	int64_t since_ms;        /* taking the last answer back is tried since then; 0: it is not */
@@ -54,7 +55,7 @@ struct told {
 	struct io_thread *thread;
 };
 
-void told_init(struct told *told);
+void told_init(struct told *told, struct inode *inode);
 
 /* What is known of the inode is answered to the request: for how many milliseconds it may be kept.
  */

@@ -8,7 +8,7 @@ static void begin_locked(struct inode *inode, const struct attr *attr)
 {
 	bool root = inode->ino == ROOT_INO;
 
-	inode->kernel_owner = (struct kernel_owner){
+	*inode->kernel_owner = (struct kernel_owner){
 		.told = true,
 		.one_uid = true,
 		.one_gid = true,
@@ -19,7 +19,7 @@ static void begin_locked(struct inode *inode, const struct attr *attr)
 
 static void tell_locked(struct inode *inode, const struct attr *attr)
 {
-	struct kernel_owner *o = &inode->kernel_owner;
+	struct kernel_owner *o = inode->kernel_owner;
 
 	if (!o->told)
 		begin_locked(inode, attr);
@@ -43,7 +43,7 @@ void kernel_owner_settle(struct inode *inode, const struct attr *attr)
 	if (!inode->fs->options.sharing)
 		return;
 	pthread_mutex_lock(&inode->lock);
-	inode->kernel_owner = (struct kernel_owner){true, true, true, attr->uid, attr->gid};
+	*inode->kernel_owner = (struct kernel_owner){true, true, true, attr->uid, attr->gid};
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -52,7 +52,7 @@ void kernel_owner_forget(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!__atomic_load_n(&inode->nlookup, __ATOMIC_ACQUIRE))
-		inode->kernel_owner.told = false;
+		inode->kernel_owner->told = false;
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -61,7 +61,7 @@ bool kernel_owner_rights(const struct request *req, struct inode *inode, struct 
 	struct kernel_owner o;
 
 	pthread_mutex_lock(&inode->lock);
-	o = inode->kernel_owner;
+	o = *inode->kernel_owner;
 	pthread_mutex_unlock(&inode->lock);
 	if (!o.told || !o.one_uid || req->uid == 0)
 		return false;
@@ -76,7 +76,7 @@ struct id_range kernel_owner_groups(const struct request *req, struct inode *ino
 	if (caller_root(req) == CALLER_IS_ROOT)
 		return ID_RANGE_ALL;
 	pthread_mutex_lock(&inode->lock);
-	o = inode->kernel_owner;
+	o = *inode->kernel_owner;
 	pthread_mutex_unlock(&inode->lock);
 	return o.told && o.one_gid ? (struct id_range){o.gid, o.gid} : caller_groups(req, known);
 }

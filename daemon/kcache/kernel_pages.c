@@ -24,11 +24,11 @@ void cached_fini(struct cached *c)
 
 bool cached_make_locked(struct inode *inode)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	if (p)
 		return true;
-	p = inode->cached.pages = calloc(1, sizeof(*p));
+	p = inode->cached->pages = calloc(1, sizeof(*p));
 	if (!p)
 		return false;
 	p->inode = inode;
@@ -93,7 +93,7 @@ static void raise_locked(struct inode *inode, struct io_thread *thread);
 void cached_note_locked(
 	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = pages_of(offset, len);
 
 	p->to_raise |= !p->mapped;
@@ -106,7 +106,7 @@ void cached_note_locked(
 
 bool cached_any_locked(const struct inode *inode)
 {
-	const struct cached_pages *p = inode->cached.pages;
+	const struct cached_pages *p = inode->cached->pages;
 
 	return p && (p->nranges || p->running);
 }
@@ -124,14 +124,14 @@ static bool is_looked_for(const struct cached_pages *p)
 /* It is mapped, perhaps, and others must not move the end that the kernel knows. */
 static bool goes_by_end(const struct inode *inode)
 {
-	const struct cached_pages *p = inode->cached.pages;
+	const struct cached_pages *p = inode->cached->pages;
 
-	return p && p->mapped && inode->nopen && !inode->cached.nappenders && !is_looked_for(p);
+	return p && p->mapped && inode->nopen && !inode->cached->nappenders && !is_looked_for(p);
 }
 
 bool cached_is_endless_locked(const struct inode *inode)
 {
-	return goes_by_end(inode) && inode->cached.pages->endless;
+	return goes_by_end(inode) && inode->cached->pages->endless;
 }
 
 uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
@@ -141,7 +141,7 @@ uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 	if (!inode->fs->options.sharing)
 		return size;
 	pthread_mutex_lock(&inode->lock);
-	p = inode->cached.pages;
+	p = inode->cached->pages;
 	if (cached_is_endless_locked(inode))
 		size = ENDLESS;
 	else
@@ -174,7 +174,7 @@ static struct cached_looker *oldest_looker(struct cached_pages *p)
 /* Whoever has been sent back comes through, however long his way was. */
 bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 	struct cached_looker *l = p ? looker_of(p, pid) : NULL;
 
 	if (l)
@@ -188,7 +188,7 @@ bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
 
 void cached_sent_back(struct inode *inode, uint32_t pid)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	pthread_mutex_lock(&inode->lock);
 	p->nsent_back--;
@@ -202,7 +202,7 @@ bool cached_is_raised_end(struct inode *inode, uint64_t size)
 	bool raised;
 
 	pthread_mutex_lock(&inode->lock);
-	raised = size >= ENDLESS && inode->cached.pages && inode->cached.pages->was_raised;
+	raised = size >= ENDLESS && inode->cached->pages && inode->cached->pages->was_raised;
 	pthread_mutex_unlock(&inode->lock);
 	return raised;
 }
@@ -210,25 +210,25 @@ bool cached_is_raised_end(struct inode *inode, uint64_t size)
 /* The kernel is to be told that it has none. */
 static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
 {
-	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached.pages->endless;
+	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached->pages->endless;
 }
 
 bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
 {
-	return (cached_any_locked(inode) && (keep < LEASE_SHARED || inode->cached.nstorers)) ||
+	return (cached_any_locked(inode) && (keep < LEASE_SHARED || inode->cached->nstorers)) ||
 	       may_grow_behind_kernel(inode, keep);
 }
 
 bool cached_drops_behind_locked(const struct inode *inode)
 {
-	const struct cached_pages *p = inode->cached.pages;
+	const struct cached_pages *p = inode->cached->pages;
 
 	return p && (p->behind != CACHED_NOTHING || (p->running && p->drops_behind));
 }
 
 bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
 {
-	const struct cached_pages *p = inode->cached.pages;
+	const struct cached_pages *p = inode->cached->pages;
 
 	return p && p->running && touch(p->dropped, pages_of(offset, len));
 }
@@ -238,7 +238,7 @@ bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t le
 /* Cuts off what the READs that wait have locked, which is empty, and all that lies behind it. */
 static struct cached_range minus_waiting(const struct inode *inode, struct cached_range r)
 {
-	list_for_each (pos, &inode->lease.waiters) {
+	list_for_each (pos, &inode->lease->waiters) {
 		const struct request *req = list_entry(pos, struct waiter, link)->req;
 		struct cached_range locked;
 
@@ -268,7 +268,7 @@ static struct cached_range minus_all_waiting(const struct inode *inode, struct c
 /* Takes it out of what is cached. Empty: there is nothing. */
 static struct cached_range take_next_locked(struct inode *inode)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = {0};
 
 	while (p->nranges && r.from == r.to) {
@@ -301,16 +301,16 @@ static void dropped(struct notifier_job *job)
 	if (!p->running)
 		drop_behind_locked(inode, thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
-	if (!p->running && inode->lease.type == LEASE_NONE)
+	if (!p->running && inode->lease_type == LEASE_NONE)
 		cached_drop_locked(inode, thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
-	lease_settle(inode, thread);
+	inode->fs->inodes.hooks->settle(inode, thread);
 	inode_put(inode);
 }
 
 static void tell_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	p->running = true;
 	p->read_again = false;
@@ -326,7 +326,7 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 /* Where somebody appends, the end that the kernel knows is his position. */
 static void raise_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	p->to_raise = false;
 	if (!goes_by_end(inode))
@@ -340,13 +340,13 @@ static void raise_locked(struct inode *inode, struct io_thread *thread)
 
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 	struct cached_range r = {.from = p->behind, .to = ENDLESS};
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
 	/* All that was read goes, and what is told after that is the last word. */
-	if (lease_is_leaving_locked(inode)) {
+	if (inode->fs->inodes.hooks->is_leaving(inode)) {
 		p->behind = CACHED_NOTHING;
 		return;
 	}
@@ -371,8 +371,8 @@ bool cached_answers_end(struct inode *inode, uint64_t end)
 	bool notes;
 
 	pthread_mutex_lock(&inode->lock);
-	p = inode->cached.pages;
-	notes = p && p->was_raised && inode->cached.nstorers;
+	p = inode->cached->pages;
+	notes = p && p->was_raised && inode->cached->nstorers;
 	if (notes) {
 		p->behind = min_u64(p->behind, pages_of(0, end).to);
 		p->nends++;
@@ -384,20 +384,20 @@ bool cached_answers_end(struct inode *inode, uint64_t end)
 
 void cached_end_answered(struct inode *inode, struct io_thread *thread)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	pthread_mutex_lock(&inode->lock);
 	p->nends--;
 	if (!p->running)
 		drop_behind_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
-	lease_settle(inode, thread);
+	inode->fs->inodes.hooks->settle(inode, thread);
 	inode_put(inode);
 }
 
 void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
 {
-	struct cached_pages *p = inode->cached.pages;
+	struct cached_pages *p = inode->cached->pages;
 
 	if (!p || p->running)
 		return;
@@ -418,18 +418,18 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 
 void cached_end_is_told_locked(struct inode *inode)
 {
-	if (inode->cached.pages)
-		inode->cached.pages->endless = false;
+	if (inode->cached->pages)
+		inode->cached->pages->endless = false;
 }
 
 void cached_append_ended_locked(struct inode *inode, struct io_thread *thread)
 {
-	if (may_grow_behind_kernel(inode, inode->lease.type))
-		cached_drop_locked(inode, thread, inode->lease.type);
+	if (may_grow_behind_kernel(inode, inode->lease_type))
+		cached_drop_locked(inode, thread, inode->lease_type);
 }
 
 void cached_closed_locked(struct inode *inode)
 {
-	if (inode->cached.pages)
-		inode->cached.pages->mapped = false;
+	if (inode->cached->pages)
+		inode->cached->pages->mapped = false;
 }

@@ -4,8 +4,9 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 
-void drop_init(struct drop *d)
+void drop_init(struct drop *d, struct inode *inode)
 {
+	d->inode = inode;
 	list_init(&d->waiters);
 }
 
@@ -16,7 +17,7 @@ static void dropped(struct notifier_job *job);
 /* Several notes become one range: what is dropped without need is only read again. */
 static void start_locked(struct inode *inode, struct fuse_port *port)
 {
-	struct drop *d = &inode->drop;
+	struct drop *d = inode->drop;
 
 	d->job = (struct notifier_job){
 		.port = port,
@@ -44,8 +45,8 @@ static void wake_locked(struct drop *d, uint64_t round)
 
 static void dropped(struct notifier_job *job)
 {
-	struct inode *inode = container_of(job, struct inode, drop.job);
-	struct drop *d = &inode->drop;
+	struct inode *inode = container_of(job, struct drop, job)->inode;
+	struct drop *d = inode->drop;
 	bool again;
 
 	pthread_mutex_lock(&inode->lock);
@@ -62,7 +63,7 @@ static void dropped(struct notifier_job *job)
 /* The round of it. */
 static uint64_t note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
-	struct drop *d = &inode->drop;
+	struct drop *d = inode->drop;
 	bool noted = d->from < d->to;
 
 	d->from = noted ? min_u64(d->from, from) : from;
@@ -84,13 +85,13 @@ uint64_t drop_note_locked(struct inode *inode, struct fuse_port *port, uint64_t 
 {
 	uint64_t round = note_locked(inode, port, from, to);
 
-	return was_read(&inode->drop, from, to) ? round : 0;
+	return was_read(inode->drop, from, to) ? round : 0;
 }
 
 uint64_t drop_unseen_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
 	inode->stale = true;
-	if (!inode->nopen_cached && !was_read(&inode->drop, from, to))
+	if (!inode->nopen_cached && !was_read(inode->drop, from, to))
 		return 0;
 	return drop_note_locked(inode, port, from, to);
 }
@@ -99,7 +100,7 @@ uint64_t drop_unseen_locked(struct inode *inode, struct fuse_port *port, uint64_
 
 void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
 {
-	struct drop *d = &inode->drop;
+	struct drop *d = inode->drop;
 	bool some = d->read_from < d->read_to;
 
 	d->read_from = some ? min_u64(d->read_from, from) : from;
@@ -108,7 +109,7 @@ void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
 
 void drop_forget_reads_locked(struct inode *inode)
 {
-	inode->drop.read_from = inode->drop.read_to = 0;
+	inode->drop->read_from = inode->drop->read_to = 0;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -149,11 +150,11 @@ bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request 
 	waiter_init(&op->waiter, req, waited);
 	op->waiter.until = round;
 	pthread_mutex_lock(&inode->lock);
-	over = is_over_locked(&inode->drop, round);
+	over = is_over_locked(inode->drop, round);
 	if (!over) {
 		op->wait = OP_AT_DROP;
 		op->at_inode = inode;
-		list_add_tail(&inode->drop.waiters, &op->waiter.link);
+		list_add_tail(&inode->drop->waiters, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	if (over) {

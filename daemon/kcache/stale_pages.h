@@ -36,6 +36,7 @@ struct request;
 enum { DROP_WAITING_MAX = 64 };
 
 struct drop {
+	struct inode *inode;
 	struct notifier_job job;
 	bool running;
 	uint64_t from, to;           /* bytes noted since it was started; empty: none */
@@ -44,7 +45,7 @@ struct drop {
 	struct list waiters;         /* struct waiter */
 };
 
-void drop_init(struct drop *d);
+void drop_init(struct drop *d, struct inode *inode);
 
 /* The bytes [from, to) of the file are newer than what the cache may have. The round that drops
  * them, for drop_wait(); 0: no READ has brought them into the cache. */

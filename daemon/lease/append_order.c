@@ -84,7 +84,7 @@ static void settled(struct op_append *a)
 		leave_locked(request_of(a), -ECANCELED);
 		waiter_wake(&container_of(a, struct op, append)->waiter, -ECANCELED);
 	} else {
-		wake_next_locked(&inode->appends);
+		wake_next_locked(inode->appends);
 	}
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -145,7 +145,7 @@ void append_queue(struct request *req)
 	inode = a->inode = op_inode_of(req);
 	a->offset = req->args.offset;
 	pthread_mutex_lock(&inode->lock);
-	insert_locked(&inode->appends, a);
+	insert_locked(inode->appends, a);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -162,7 +162,7 @@ bool append_enter(struct request *req, void (*then)(struct request *req, int sta
 	if (knows_all(a)) {
 		pthread_mutex_lock(&inode->lock);
 		a->settled = true;
-		inside = next_locked(&inode->appends) == a;
+		inside = next_locked(inode->appends) == a;
 		pthread_mutex_unlock(&inode->lock);
 	}
 	if (inside && !a->status)
@@ -195,7 +195,7 @@ static void fail_next_locked(struct appends *queue, struct op_append *a, int sta
 static void leave_locked(struct request *req, int status)
 {
 	struct op_append *a = &op_of(req)->append;
-	struct appends *queue = &a->inode->appends;
+	struct appends *queue = a->inode->appends;
 	int failure = failure_of(req, status);
 
 	if (!a->inside && list_empty(&a->link))

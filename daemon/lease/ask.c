@@ -5,6 +5,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
+#include "daemon/kcache/kernel_pages.h"
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
@@ -12,8 +13,8 @@
  * have changed beside that, and what is in doubt. */
 static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
 {
-	struct inode_lease *l = &inode->lease;
-	uint8_t had = l->type;
+	struct inode_lease *l = inode->lease;
+	uint8_t had = inode->lease_type;
 	bool news = had && (had < LEASE_SHARED || !inode->attr_valid);
 
 	l->passing = entry->lease.passing;
@@ -31,8 +32,8 @@ static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply 
 
 static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct inode *inode = container_of(call, struct inode, lease.call);
-	struct inode_lease *l = &inode->lease;
+	struct inode *inode = container_of(call, struct inode_lease, call)->inode;
+	struct inode_lease *l = inode->lease;
 	const struct rpc_lease *asked = &call->req.lease;
 
 	pthread_mutex_lock(&inode->lock);
@@ -45,7 +46,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 		if (rep->status != -EINTR)
 			waiters_wake(&l->waiters, rep->status);
 	} else {
-		l->number = max_u64(l->number, rep->entry.lease.number);
+		inode->lease_number = max_u64(inode->lease_number, rep->entry.lease.number);
 		if (asked->flags & LEASE_PIN) {
 			l->pinned = true;
 			l->unsure = false;
@@ -84,7 +85,7 @@ static struct rpc_lease asking_for(const struct inode *inode, uint8_t types)
 /* All in one. A pin alone leaves the type as it is. */
 void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	uint8_t hint = LEASE_NONE, types = 0;
 	bool nested = false, waits, pin = false;
 	struct rpc_lease ask;
@@ -97,7 +98,7 @@ void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 		pin |= want->pin && !l->pinned;
 		nested |= has_another(op_of(list_entry(pos, struct waiter, link)->req));
 	}
-	waits = types && !l->type;
+	waits = types && !inode->lease_type;
 	ask = asking_for(inode, types ? types : lease_bit(hint));
 	ask.flags |= pin ? LEASE_PIN : 0;
 	if (ask.type && !waits)
@@ -118,7 +119,7 @@ static void look_whether_wanted(struct thread_call *call);
  * the caller's. */
 static bool take_back_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	if (l->state != LEASE_ASKING || l->taking_back || !list_empty(&l->waiters))
 		return false;
@@ -149,8 +150,8 @@ void lease_unask_and_put(struct inode *inode, struct io_thread *thread)
 
 static void look_whether_wanted(struct thread_call *call)
 {
-	struct inode *inode = container_of(call, struct inode, lease.take_back);
+	struct inode *inode = container_of(call, struct inode_lease, take_back)->inode;
 
 	pthread_mutex_lock(&inode->lock);
-	lease_unask_and_put(inode, steal_ptr(&inode->lease.taking_back));
+	lease_unask_and_put(inode, steal_ptr(&inode->lease->taking_back));
 }

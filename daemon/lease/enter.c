@@ -7,6 +7,7 @@
 #include "daemon/file/handle.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
+#include "daemon/kcache/kernel_pages.h"
 
 struct op_lease *lease_wanted_by(const struct list *link)
 {
@@ -18,7 +19,7 @@ struct op_lease *lease_wanted_by(const struct list *link)
 /* Or about to be. */
 static bool is_shared(const struct inode_lease *l)
 {
-	return l->type == LEASE_SHARED || l->state == LEASE_LOWERING;
+	return l->inode->lease_type == LEASE_SHARED || l->state == LEASE_LOWERING;
 }
 
 /* Of a file that may be stored into there are no pages under a shared lease: those that there are
@@ -27,15 +28,15 @@ uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 {
 	switch (want->use) {
 	case USE_READS_PAGES:
-		return inode->cached.nstorers ? LEASE_EXCLUSIVE : LEASE_SHARED;
+		return inode->cached->nstorers ? LEASE_EXCLUSIVE : LEASE_SHARED;
 	case USE_MAY_STORE:
-		return is_shared(&inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
-									    : want->type;
+		return is_shared(inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
+									   : want->type;
 	case USE_TELLS_END:
 		return cached_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
 	default:
 		/* Who writes under all there is takes that for granted. */
-		return want->type == LEASE_OVERWRITE && inode->lease.type == LEASE_EXCLUSIVE
+		return want->type == LEASE_OVERWRITE && inode->lease_type == LEASE_EXCLUSIVE
 			       ? LEASE_EXCLUSIVE
 			       : want->type;
 	}
@@ -44,15 +45,15 @@ uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 /* Any lease is as good as a pin. */
 static bool covers(const struct inode *inode, const struct op_lease *want)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
-	return (!want->pin || l->pinned || l->type != LEASE_NONE) &&
-	       lease_includes(l->type, lease_type_for(inode, want));
+	return (!want->pin || l->pinned || inode->lease_type != LEASE_NONE) &&
+	       lease_includes(inode->lease_type, lease_type_for(inode, want));
 }
 
 bool lease_is_waited_for(const struct inode *inode)
 {
-	list_for_each (pos, &inode->lease.waiters)
+	list_for_each (pos, &inode->lease->waiters)
 		if (lease_type_for(inode, lease_wanted_by(pos)))
 			return true;
 	return false;
@@ -63,7 +64,8 @@ bool lease_is_waited_for(const struct inode *inode)
 /* Pages are dirty under it, or were under one that was lost. */
 static bool may_have_dirty(const struct inode_lease *l)
 {
-	return (l->type == LEASE_EXCLUSIVE && l->state != LEASE_LOWERING) || l->type == LEASE_NONE;
+	return (l->inode->lease_type == LEASE_EXCLUSIVE && l->state != LEASE_LOWERING) ||
+	       l->inode->lease_type == LEASE_NONE;
 }
 
 /* Until it is answered the kernel can't drop what it is asked to. */
@@ -77,7 +79,7 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 	case USE_WRITES_PAGES_BACK:
 		return true;
 	case USE_HOLDS_WRITING_BACK:
-		return cached_any_locked(inode) && may_have_dirty(&inode->lease);
+		return cached_any_locked(inode) && may_have_dirty(inode->lease);
 	default:
 		return false;
 	}
@@ -95,7 +97,7 @@ enum entry { ENTERS, WAITS, FAILS };
 /* One that comes now: not past those that wait, nor into what is recalled. */
 static enum entry entry_of(const struct request *req, const struct op_lease *want)
 {
-	const struct inode_lease *l = &want->inode->lease;
+	const struct inode_lease *l = want->inode->lease;
 	uint8_t type = lease_type_for(want->inode, want);
 
 	if (want->use == USE_READS_PAGES && !cached_make_locked(want->inode))
@@ -115,7 +117,7 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 static void use_locked(const struct request *req, struct op_lease *want)
 {
 	struct inode *inode = want->inode;
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	want->type = lease_type_for(inode, want);
 	l->users[want->type]++;
@@ -126,7 +128,7 @@ static void use_locked(const struct request *req, struct op_lease *want)
 	if (want->use == USE_READS_PAGES)
 		cached_note_locked(inode, req->thread, req->args.offset, req->args.size);
 	else if (want->use == USE_MAY_STORE)
-		inode->cached.nstorers++;
+		inode->cached->nstorers++;
 	if (want->use == USE_TELLS_END || want->use == USE_READS_PAGES ||
 		(want->type && !lease_is_recalled(l)))
 		cached_end_is_told_locked(inode);
@@ -135,10 +137,10 @@ static void use_locked(const struct request *req, struct op_lease *want)
 /* Pins pass those who wait for more. */
 static void queue_locked(struct inode *inode, struct op *op)
 {
-	struct list *before = &inode->lease.waiters;
+	struct list *before = &inode->lease->waiters;
 
 	if (!lease_type_for(inode, op->at_lease)) {
-		list_for_each (pos, &inode->lease.waiters) {
+		list_for_each (pos, &inode->lease->waiters) {
 			if (lease_type_for(inode, lease_wanted_by(pos))) {
 				before = pos;
 				break;
@@ -156,7 +158,7 @@ static bool is_transfer(const struct request *req)
 /* In the order they came. */
 bool lease_wake_covered_locked(struct inode *inode)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	list_for_each_safe (pos, &l->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
@@ -195,7 +197,7 @@ bool lease_has_users(const struct inode_lease *l)
 
 bool lease_is_used_locked(const struct inode *inode)
 {
-	return lease_has_users(&inode->lease) || !list_empty(&inode->lease.waiters);
+	return lease_has_users(inode->lease) || !list_empty(&inode->lease->waiters);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -234,9 +236,9 @@ static void leave(struct op_lease *had, struct io_thread *thread)
 	struct inode *inode = steal_ptr(&had->inode);
 
 	pthread_mutex_lock(&inode->lock);
-	inode->lease.users[had->type]--;
-	inode->lease.nturn -= had->in_turn;
-	inode->cached.nstorers -= had->use == USE_MAY_STORE;
+	inode->lease->users[had->type]--;
+	inode->lease->nturn -= had->in_turn;
+	inode->cached->nstorers -= had->use == USE_MAY_STORE;
 	lease_step_and_put(inode, thread);
 }
 
@@ -344,11 +346,11 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 static void open_locked(struct inode *inode, struct io_thread *thread,
 	const struct rpc_entry_reply *entry, uint64_t epoch, bool noted)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	const struct lease *lease = &entry->lease;
-	bool newest = lease->number > l->number;
+	bool newest = lease->number > inode->lease_number;
 
-	l->number = max_u64(l->number, lease->number);
+	inode->lease_number = max_u64(inode->lease_number, lease->number);
 	l->unsure = noted || lease->number <= l->returned;
 	if (l->unsure)
 		return;
@@ -384,10 +386,10 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 void lease_not_opened(
 	struct inode *inode, struct io_thread *thread, const struct rpc_entry_reply *entry)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	pthread_mutex_lock(&inode->lock);
-	l->number = max_u64(l->number, entry->lease.number);
+	inode->lease_number = max_u64(inode->lease_number, entry->lease.number);
 	l->unsure = true;
 	pthread_mutex_unlock(&inode->lock);
 	lease_settle(inode, thread);

@@ -28,12 +28,12 @@ void lease_keeper_fini(struct lease_keeper *k)
 
 static struct inode *inode_listed(struct list *link)
 {
-	return list_entry(link, struct inode, lease.listed);
+	return list_entry(link, struct inode_lease, listed)->inode;
 }
 
 static struct inode *inode_leaving(struct list *link)
 {
-	return list_entry(link, struct inode, lease.leaving);
+	return list_entry(link, struct inode_lease, leaving)->inode;
 }
 
 /* ---- lists ----------------------------------------------------------------------------------- */
@@ -58,7 +58,7 @@ void lease_list_locked(struct inode *inode, struct io_thread *thread)
 	struct lease_keeper *k = &inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
-	list_add_tail(&k->listed, &inode->lease.listed);
+	list_add_tail(&k->listed, &inode->lease->listed);
 	k->nlisted++;
 	if (too_many(k, inode->fs))
 		call(k, thread);
@@ -70,7 +70,7 @@ void lease_unlist_locked(struct inode *inode)
 	struct lease_keeper *k = &inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
-	list_del(&inode->lease.listed);
+	list_del(&inode->lease->listed);
 	k->nlisted--;
 	pthread_mutex_unlock(&k->lock);
 }
@@ -80,9 +80,9 @@ void lease_leave_later_locked(struct inode *inode, struct io_thread *thread)
 	struct lease_keeper *k = &inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
-	if (list_empty(&inode->lease.leaving)) {
+	if (list_empty(&inode->lease->leaving)) {
 		inode_ref(inode);
-		list_add_tail(&k->leaving, &inode->lease.leaving);
+		list_add_tail(&k->leaving, &inode->lease->leaving);
 		if (++k->nleaving >= LEASES_BATCH)
 			call(k, thread);
 	}
@@ -96,11 +96,11 @@ static struct inode *look_at_first(struct lease_keeper *k, bool chance)
 {
 	struct list *first = k->listed.next;
 	struct inode *inode = inode_listed(first);
-	bool used = __atomic_exchange_n(&inode->lease.used, false, __ATOMIC_RELAXED);
+	bool used = __atomic_exchange_n(&inode->lease->used, false, __ATOMIC_RELAXED);
 
 	list_del(first);
 	list_add_tail(&k->listed, first);
-	if ((used && chance) || !list_empty(&inode->lease.leaving))
+	if ((used && chance) || !list_empty(&inode->lease->leaving))
 		return NULL;
 	return inode_try_ref(inode) ? inode : NULL;
 }

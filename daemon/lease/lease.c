@@ -5,9 +5,11 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/lease/lease_private.h"
+#include "daemon/kcache/kernel_pages.h"
 
-void inode_lease_init(struct inode_lease *lease)
+void inode_lease_init(struct inode_lease *lease, struct inode *inode)
 {
+	lease->inode = inode;
 	list_init(&lease->waiters);
 	list_init(&lease->listed);
 	list_init(&lease->leaving);
@@ -15,46 +17,44 @@ void inode_lease_init(struct inode_lease *lease)
 
 void lease_fini(struct inode *inode)
 {
-	if (inode->lease.type != LEASE_NONE)
+	if (inode->lease_type != LEASE_NONE)
 		lease_unlist_locked(inode);
 }
 
 void lease_set_type_locked(struct inode *inode, struct io_thread *thread, uint8_t type)
 {
-	struct inode_lease *l = &inode->lease;
-
-	if (type != LEASE_NONE && l->type == LEASE_NONE)
+	if (type != LEASE_NONE && inode->lease_type == LEASE_NONE)
 		lease_list_locked(inode, thread);
-	else if (type == LEASE_NONE && l->type != LEASE_NONE)
+	else if (type == LEASE_NONE && inode->lease_type != LEASE_NONE)
 		lease_unlist_locked(inode);
-	l->type = type;
+	inode->lease_type = type;
 }
 
 void lease_end_locked(struct inode *inode)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	assert(l->state == LEASE_IDLE);
 	lease_set_type_locked(inode, NULL, LEASE_NONE);
 	l->pinned = l->unsure = false;
-	l->returned = l->number;
+	l->returned = inode->lease_number;
 }
 
 void lease_forget_locked(struct inode *inode)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	assert(l->state == LEASE_IDLE);
 	lease_set_type_locked(inode, NULL, LEASE_NONE);
 	l->pinned = l->unsure = l->passing = l->evicted = l->closing = l->tried = false;
-	l->number = l->returned = l->recalled = 0;
+	inode->lease_number = l->returned = l->recalled = 0;
 }
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
 void lease_step_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	uint8_t keep;
 
 	if (l->state != LEASE_IDLE)
@@ -70,7 +70,7 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 	} else if (!list_empty(&l->waiters)) {
 		/* What a lost lease has left goes first, and what is behind the end. */
 		if (!cached_drops_behind_locked(inode) &&
-			(l->type != LEASE_NONE || !cached_any_locked(inode)))
+			(inode->lease_type != LEASE_NONE || !cached_any_locked(inode)))
 			lease_ask_locked(inode, thread);
 	} else if (lease_is_to_leave(inode, &keep)) {
 		lease_leave_later_locked(inode, thread);
@@ -91,7 +91,7 @@ void lease_step_and_put(struct inode *inode, struct io_thread *thread)
 
 void lease_send_locked(struct inode *inode, struct io_thread *thread, enum lease_state state)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	lease_state_begin(l, state);
 	list_init(&l->call.link);
@@ -115,28 +115,29 @@ enum { REFUSED_MS = 1000 };
  * the server has said so before or not. */
 static bool is_news_locked(const struct inode *inode, const struct lease *lease)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
-	return lease->type == LEASE_SHARED && l->type == LEASE_NONE && l->state == LEASE_IDLE &&
-	       lease->number >= l->number && lease->number > l->returned && !lease_is_recalled(l) &&
-	       !inode->orphan && !inode->returned && !cached_any_locked(inode);
+	return lease->type == LEASE_SHARED && inode->lease_type == LEASE_NONE &&
+	       l->state == LEASE_IDLE && lease->number >= inode->lease_number &&
+	       lease->number > l->returned && !lease_is_recalled(l) && !inode->orphan &&
+	       !inode->returned && !cached_any_locked(inode);
 }
 
 static void refuse_locked(struct inode *inode, struct io_thread *thread, const struct lease *lease)
 {
 	if (lease->type == LEASE_NONE)
-		inode->lease.refused_ms = io_thread_now(thread);
+		inode->lease->refused_ms = io_thread_now(thread);
 }
 
 bool lease_looked(struct inode *inode, struct io_thread *thread, const struct lease_look *look)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	bool noted = lease_noted_since(inode->fs, look->notes, inode->ino), news;
 
 	pthread_mutex_lock(&inode->lock);
 	news = !noted && is_news_locked(inode, look->lease);
 	if (news) {
-		l->number = look->lease->number;
+		inode->lease_number = look->lease->number;
 		l->passing = look->lease->passing;
 		lease_set_type_locked(inode, thread, LEASE_SHARED);
 		inode_lease_locked(inode, look->attr, look->entry, look->epoch);
@@ -150,25 +151,25 @@ bool lease_looked(struct inode *inode, struct io_thread *thread, const struct le
 
 uint64_t lease_known_locked(struct inode *inode)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
-	if (l->type < LEASE_SHARED)
+	if (inode->lease_type < LEASE_SHARED)
 		return 0;
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
-	return l->number;
+	return inode->lease_number;
 }
 
 bool lease_is_leaving_locked(const struct inode *inode)
 {
-	return lease_is_recalled(&inode->lease);
+	return lease_is_recalled(inode->lease);
 }
 
 bool lease_lacks_locked(const struct inode *inode, int64_t now)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
-	return l->type == LEASE_NONE && l->state == LEASE_IDLE &&
+	return inode->lease_type == LEASE_NONE && l->state == LEASE_IDLE &&
 	       (!l->refused_ms || now - l->refused_ms > REFUSED_MS);
 }
 
@@ -177,9 +178,9 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now)
 static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall)
 {
 	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
-	if (recall->number < l->number)
+	if (recall->number < l->inode->lease_number)
 		return;
-	if (recall->number <= l->returned && lease_includes(recall->keep, l->type))
+	if (recall->number <= l->returned && lease_includes(recall->keep, l->inode->lease_type))
 		return;
 	l->keep = l->recalled ? lease_common(l->keep, recall->keep) : recall->keep;
 	l->recalled = max_u64(l->recalled, recall->number);
@@ -188,7 +189,7 @@ static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall
 void lease_recalled(struct inode *inode, struct io_thread *thread, const struct rpc_recall *recall)
 {
 	pthread_mutex_lock(&inode->lock);
-	recall_locked(&inode->lease, recall);
+	recall_locked(inode->lease, recall);
 	lease_step_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
 }

@@ -64,11 +64,10 @@ enum lease_state {
 enum { LEASE_TURN = 64 };
 
 struct inode_lease {
-	uint8_t type;        /* enum lease_type: what may be used */
+	struct inode *inode; /* has lease_type and lease_number */
 	bool pinned, unsure; /* the server keeps it; or may, and is told when it is closed */
 	bool passing;        /* to be given back when the file is closed */
 	bool tried;          /* to get more than this grant while it was kept */
-	uint64_t number;     /* of the last grant */
 
 	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
 	unsigned nturn;              /* of these, transfers that have waited */
@@ -117,7 +116,7 @@ struct op_lease {
 	bool in_turn; /* counted by inode_lease.nturn */
 };
 
-void inode_lease_init(struct inode_lease *lease);
+void inode_lease_init(struct inode_lease *lease, struct inode *inode);
 /* The inode goes. */
 void lease_fini(struct inode *inode);
 

@@ -49,7 +49,7 @@ static inline void lease_state_end(struct inode_lease *l, enum lease_state state
 
 static inline bool lease_is_recalled(const struct inode_lease *l)
 {
-	return l->recalled && l->recalled >= l->number;
+	return l->recalled && l->recalled >= l->inode->lease_number;
 }
 
 /* ---- lease.c --------------------------------------------------------------------------------- */

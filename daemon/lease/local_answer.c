@@ -5,6 +5,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/kcache/kernel_attr.h"
 
 /* Who asks twice within this time asks again, perhaps; and for so long the time of others' reading
  * may be late. */
@@ -54,7 +55,7 @@ static uint64_t lease_number(struct inode *inode)
 /* Who has it alone knows of all who read it. */
 static bool is_atime_late_locked(const struct request *req, const struct inode *inode)
 {
-	return inode->lease.type != LEASE_EXCLUSIVE &&
+	return inode->lease_type != LEASE_EXCLUSIVE &&
 	       io_thread_now(req->thread) - inode->looked_ms > ATIME_MS;
 }
 

@@ -6,6 +6,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/lease/lease_private.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/kcache/kernel_attr.h"
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
@@ -18,8 +20,8 @@ static bool is_open(const struct inode *inode)
  * write to nothing to do so. */
 static uint8_t kept_of_recalled(const struct inode *inode)
 {
-	const struct inode_lease *l = &inode->lease;
-	uint8_t keep = lease_common(l->keep, l->type);
+	const struct inode_lease *l = inode->lease;
+	uint8_t keep = lease_common(l->keep, inode->lease_type);
 
 	if (keep < LEASE_SHARED && !is_open(inode))
 		return LEASE_NONE;
@@ -29,22 +31,24 @@ static uint8_t kept_of_recalled(const struct inode *inode)
 /* Who opens it may be about to write. An inode without a name is nobody else's. */
 static bool is_left_by_writers(const struct inode *inode)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
-	return l->type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] && !l->users[LEASE_NONE] &&
-	       list_empty(&l->waiters) && (!inode->nwriters || l->closing) && !inode->orphan;
+	return inode->lease_type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] &&
+	       !l->users[LEASE_NONE] && list_empty(&l->waiters) &&
+	       (!inode->nwriters || l->closing) && !inode->orphan;
 }
 
 /* Nobody else has a use for it while it is here, and nobody here either. */
 static bool is_of_no_use(const struct inode *inode)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
 	/* Of one whose last name we have taken all goes at once (returns.h); what has come since
 	 * then, by an OPEN that was too late, goes by itself. */
 	if (inode->nopen || lease_has_users(l) || (inode->orphan && !inode->returned))
 		return false;
-	return l->type ? l->passing || !inode->attr.nlink || l->type < LEASE_SHARED
+	return inode->lease_type
+		       ? l->passing || !inode->attr.nlink || inode->lease_type < LEASE_SHARED
 		       : l->pinned || l->unsure;
 }
 
@@ -52,7 +56,7 @@ static bool is_of_no_use(const struct inode *inode)
  * beside other writers: so it holds nothing while it waits. */
 bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
 	*keep = LEASE_NONE;
 	if (lease_is_recalled(l)) {
@@ -60,8 +64,8 @@ bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
 		return true;
 	}
 	if (!list_empty(&l->waiters))
-		return l->type && lease_is_waited_for(inode) &&
-		       (l->tried || l->type == LEASE_OVERWRITE);
+		return inode->lease_type && lease_is_waited_for(inode) &&
+		       (l->tried || inode->lease_type == LEASE_OVERWRITE);
 	return is_of_no_use(inode);
 }
 
@@ -69,10 +73,10 @@ bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
  * left, but what the server does not take stays until it must go. */
 bool lease_is_to_leave(const struct inode *inode, uint8_t *keep)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 
 	*keep = LEASE_NONE;
-	if (!l->type || l->state != LEASE_IDLE || !list_empty(&l->waiters) ||
+	if (!inode->lease_type || l->state != LEASE_IDLE || !list_empty(&l->waiters) ||
 		lease_is_recalled(l) || inode->orphan)
 		return false;
 	if (!lease_has_users(l) &&
@@ -95,7 +99,7 @@ static bool is_refused_locked(const struct inode *inode)
  * nothing is kept then, and so nothing cached. */
 static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
 {
-	const struct inode_lease *l = &inode->lease;
+	const struct inode_lease *l = inode->lease;
 	const struct commit *c = &inode->commit;
 
 	if (!told_take_back_locked(inode, thread))
@@ -126,7 +130,7 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
  * on is not. */
 static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	if (keep)
 		inode_share_locked(inode, keep >= LEASE_SHARED);
@@ -145,18 +149,19 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
  * answer is on its way (CREATE): its pin stays. */
 static struct rpc_returned give_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
-	struct inode_lease *l = &inode->lease;
-	struct rpc_returned r = {
-		.ino = inode->ino, .number = max_u64(l->number, l->recalled), .keep = keep};
+	struct inode_lease *l = inode->lease;
+	struct rpc_returned r = {.ino = inode->ino,
+		.number = max_u64(inode->lease_number, l->recalled),
+		.keep = keep};
 
-	if (r.number > l->number)
+	if (r.number > inode->lease_number)
 		lease_note(inode->fs, inode->ino);
 	if (!keep && inode_is_regular(inode)) {
 		l->pinned = is_open(inode);
 		l->unsure = false;
 		if (l->pinned)
 			r.pin = RETURN_PIN;
-		else if (r.number == l->number)
+		else if (r.number == inode->lease_number)
 			r.pin = RETURN_UNPIN;
 	}
 	lower_locked(inode, thread, keep);
@@ -171,26 +176,26 @@ static struct rpc_returned give_locked(struct inode *inode, struct io_thread *th
 /* What was told again by an answer that was made before. */
 static void forget_recall(struct inode_lease *l)
 {
-	if (l->recalled <= l->returned && lease_includes(l->keep, l->type))
+	if (l->recalled <= l->returned && lease_includes(l->keep, l->inode->lease_type))
 		l->recalled = 0;
 }
 
 static void given_back(struct inode *inode, struct io_thread *thread, enum lease_state state)
 {
 	pthread_mutex_lock(&inode->lock);
-	lease_state_end(&inode->lease, state);
-	forget_recall(&inode->lease);
+	lease_state_end(inode->lease, state);
+	forget_recall(inode->lease);
 	lease_step_and_put(inode, thread);
 }
 
 static void returned(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct inode *inode = container_of(call, struct inode, lease.call);
+	struct inode *inode = container_of(call, struct inode_lease, call)->inode;
 
 	if (rep->status && rep->status != -ESTALE)
 		log_error("inode %llu: the server refused to take a lease back: %s",
 			(unsigned long long)inode->ino, errno_text(rep->status));
-	given_back(inode, inode->lease.thread, LEASE_RETURNING);
+	given_back(inode, inode->lease->thread, LEASE_RETURNING);
 }
 
 void lease_put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_returned *returned)
@@ -207,7 +212,7 @@ void lease_put_returned(struct rpc_return *ret, uint8_t *tail, const struct rpc_
 
 void lease_return_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	struct rpc_returned r;
 
 	if (!can_give_back_locked(inode, thread, &keep))
@@ -230,7 +235,7 @@ bool lease_leave_locked(
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);
-	lease_state_begin(&inode->lease, LEASE_LEAVING);
+	lease_state_begin(inode->lease, LEASE_LEAVING);
 	return true;
 }
 
@@ -242,7 +247,7 @@ void lease_left(struct inode *inode, struct io_thread *thread)
 void lease_evict(struct inode *inode, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
-	inode->lease.evicted = true;
+	inode->lease->evicted = true;
 	lease_step_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
 	inode_put(inode);
@@ -253,7 +258,7 @@ void lease_evict(struct inode *inode, struct io_thread *thread)
 /* Others are served by it, too. */
 uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 	uint8_t left = LEASE_NONE;
 
 	*keep = LEASE_NONE;
@@ -263,7 +268,7 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 		left = kept_of_recalled(inode);
 	else if (is_left_by_writers(inode))
 		left = LEASE_SHARED;
-	if (!left || left == l->type || lease_is_used_beyond(l, left) ||
+	if (!left || left == inode->lease_type || lease_is_used_beyond(l, left) ||
 		cached_hinders_locked(inode, left))
 		return 0;
 	/* Others see then what was written, perhaps before who wrote it has his answer. */
@@ -271,12 +276,12 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 		return 0;
 	lease_state_begin(l, LEASE_LOWERING);
 	l->lowered_to = *keep = left;
-	return l->number;
+	return inode->lease_number;
 }
 
 void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done)
 {
-	struct inode_lease *l = &inode->lease;
+	struct inode_lease *l = inode->lease;
 
 	lease_state_end(l, LEASE_LOWERING);
 	l->closing = false;
@@ -293,8 +298,8 @@ void lease_note_closing(struct inode *inode, struct handle *handle)
 {
 	pthread_mutex_lock(&inode->lock);
 	if (!commit_is_clean_locked(inode)) {
-		inode->lease.closing = !handle->flushed && inode->nwriters == 1 &&
-				       !cached_hinders_locked(inode, LEASE_SHARED);
+		inode->lease->closing = !handle->flushed && inode->nwriters == 1 &&
+					!cached_hinders_locked(inode, LEASE_SHARED);
 		handle->flushed = true;
 	}
 	pthread_mutex_unlock(&inode->lock);

@@ -43,7 +43,7 @@ static struct lock_owner *owner_of(struct list *pos)
 
 static struct lock_owner *find_records_locked(const struct inode *inode, uint64_t kernel)
 {
-	list_for_each (pos, &inode->locks.owners) {
+	list_for_each (pos, &inode->locks->owners) {
 		struct lock_owner *o = owner_of(pos);
 
 		if (o->kind == LOCK_KIND_POSIX && o->kernel == kernel)
@@ -54,7 +54,7 @@ static struct lock_owner *find_records_locked(const struct inode *inode, uint64_
 
 static struct lock_owner *find_whole_locked(const struct inode *inode, const struct handle *handle)
 {
-	list_for_each (pos, &inode->locks.owners) {
+	list_for_each (pos, &inode->locks->owners) {
 		struct lock_owner *o = owner_of(pos);
 
 		if (o->kind == LOCK_KIND_FLOCK && o->handle == handle)
@@ -82,7 +82,7 @@ static struct lock_owner *make_locked(struct inode *inode, const struct request 
 	o->number = locks_number(&inode->fs->locks) << LOCK_PROCESS_BITS;
 	if (o->kind == LOCK_KIND_POSIX)
 		o->number |= lock_process(o->kernel);
-	list_add_tail(&inode->locks.owners, &o->link);
+	list_add_tail(&inode->locks->owners, &o->link);
 	return o;
 }
 
@@ -125,7 +125,7 @@ int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_l
 void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 {
 	pthread_mutex_lock(&inode->lock);
-	list_for_each_safe (pos, &inode->locks.owners) {
+	list_for_each_safe (pos, &inode->locks->owners) {
 		struct lock_owner *o = owner_of(pos);
 
 		if (o->number != number)
@@ -143,7 +143,7 @@ void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
 	if (lock->start || lock->end < INT64_MAX)
 		return;
 	pthread_mutex_lock(&inode->lock);
-	list_for_each (pos, &inode->locks.owners)
+	list_for_each (pos, &inode->locks->owners)
 		if (owner_of(pos)->number == lock->owner)
 			owner_of(pos)->freed = true;
 	pthread_mutex_unlock(&inode->lock);
@@ -154,7 +154,7 @@ bool lock_owners_forget_locked(struct inode *inode)
 	struct list *link;
 	bool any = false;
 
-	while ((link = list_pop(&inode->locks.owners))) {
+	while ((link = list_pop(&inode->locks->owners))) {
 		struct lock_owner *o = owner_of(link);
 
 		if (o->has && !o->freed && o->handle) {
@@ -172,7 +172,7 @@ static void leaving_begin_locked(struct inode *inode, struct lock_leaving *leavi
 {
 	inode_ref(inode);
 	list_init(&leaving->waiters);
-	list_add_tail(&inode->locks.leaving, &leaving->link);
+	list_add_tail(&inode->locks->leaving, &leaving->link);
 }
 
 void lock_leaving_begin(struct inode *inode, struct lock_leaving *leaving)
@@ -189,7 +189,7 @@ void lock_leaving_end(struct inode *inode, struct lock_leaving *leaving)
 
 	pthread_mutex_lock(&inode->lock);
 	before = leaving->link.prev;
-	if (before == &inode->locks.leaving)
+	if (before == &inode->locks->leaving)
 		waiters_wake(&leaving->waiters, 0);
 	else
 		list_splice_tail(
@@ -207,7 +207,7 @@ static void wait_locked(
 	waiter_init(&op->waiter, req, then);
 	op->wait = OP_AT_INODE;
 	op->at_inode = inode;
-	list_add_tail(&list_entry(inode->locks.leaving.prev, struct lock_leaving, link)->waiters,
+	list_add_tail(&list_entry(inode->locks->leaving.prev, struct lock_leaving, link)->waiters,
 		&op->waiter.link);
 }
 
@@ -217,7 +217,7 @@ bool lock_leaving_wait(struct request *req, void (*then)(struct request *req, in
 	bool none;
 
 	pthread_mutex_lock(&inode->lock);
-	none = list_empty(&inode->locks.leaving);
+	none = list_empty(&inode->locks->leaving);
 	if (!none)
 		wait_locked(req, inode, then);
 	pthread_mutex_unlock(&inode->lock);
@@ -317,7 +317,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 /* Who still asks, and was told that it failed, has closed it as well. */
 static struct release *close_next_locked(struct inode *inode, const struct handle *handle)
 {
-	list_for_each_safe (pos, &inode->locks.owners) {
+	list_for_each_safe (pos, &inode->locks->owners) {
 		struct lock_owner *o = owner_of(pos);
 		struct release *r;
 

@@ -8,6 +8,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
+#include "daemon/lock/lock_owner.h"
 
 struct lock_wait {
 	struct list link; /* locks.waits */

@@ -8,6 +8,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/file/inode_path.h"
+#include "daemon/kcache/kernel_owner.h"
 
 struct op *op_of(struct request *req)
 {
@@ -84,7 +85,8 @@ static bool may_wait(struct request *req)
 	struct inode *inode = op->wait == OP_AT_APPEND ? op->append.inode : op->at_inode;
 
 	return req->aside || fs_may_set_aside(req->thread->fs) ||
-	       wait_few(op->wait == OP_AT_APPEND ? &inode->appends.waiting : &inode->lease.waiters,
+	       wait_few(
+		       op->wait == OP_AT_APPEND ? &inode->appends->waiting : &inode->lease->waiters,
 		       &inode->lock);
 }
 

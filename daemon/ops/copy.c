@@ -12,6 +12,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/kcache/stale_pages.h"
 
 /* Of one request: the kernel asks on. */
 enum { COPY_BYTES_MAX = 1 << 30 };

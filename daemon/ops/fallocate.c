@@ -18,6 +18,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/kcache/stale_pages.h"
 
 /* Pages for which grants are asked at a time. */
 enum { FILL_PAGES = 4096 };

@@ -4,6 +4,7 @@
 #include "daemon/lock/lock_wait.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/lock/lock_owner.h"
 
 static void ask(struct request *req, int status, uint16_t rpc,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))

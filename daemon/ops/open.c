@@ -13,6 +13,11 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/open.h"
 #include "daemon/ops/ops.h"
+#include "daemon/lock/lock_owner.h"
+#include "daemon/kcache/stale_pages.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/kcache/kernel_attr.h"
+#include "daemon/kcache/kernel_owner.h"
 
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {
@@ -58,7 +63,7 @@ static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct 
 		inode->nopen++;
 		told_try_take_back_locked(inode);
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
-		inode->cached.nappenders += !!(flags & O_APPEND);
+		inode->cached->nappenders += !!(flags & O_APPEND);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return r;
@@ -115,7 +120,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	handle->appends = flags & O_APPEND;
 	renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
-	inode->cached.nstorers += handle->stores;
+	inode->cached->nstorers += handle->stores;
 	/* Who has record locks gives them up by FLUSH. */
 	if (!handle->writes && !inode->fs->options.sharing)
 		opened->flags |= OPEN_NO_FLUSH;
@@ -131,8 +136,8 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	/* First: what is set from then on this close might not commit. */
 	pthread_mutex_lock(&inode->lock);
 	inode->nwriters -= handle->writes;
-	inode->cached.nstorers -= handle->stores;
-	inode->cached.nappenders -= handle->appends;
+	inode->cached->nstorers -= handle->stores;
+	inode->cached->nappenders -= handle->appends;
 	/* For those who go on having it open. */
 	if (handle->appends && inode->nopen > 1)
 		cached_append_ended_locked(inode, thread);

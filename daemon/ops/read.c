@@ -6,6 +6,8 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/file/transfer.h"
+#include "daemon/kcache/stale_pages.h"
+#include "daemon/kcache/kernel_pages.h"
 
 struct read_state {
 	struct op op;

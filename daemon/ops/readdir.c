@@ -5,6 +5,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/kcache/kernel_owner.h"
 
 /* Cookies of the server's entries are greater. */
 enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2 };

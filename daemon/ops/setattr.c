@@ -8,6 +8,8 @@
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/kcache/kernel_owner.h"
 
 struct setattr_state {
 	struct op op;

@@ -24,6 +24,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/file/transfer.h"
+#include "daemon/kcache/stale_pages.h"
 
 enum { ASK_EXTENTS = 8 };
 

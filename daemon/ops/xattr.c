@@ -17,6 +17,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/kcache/kernel_owner.h"
 
 struct xattr_state {
 	struct op op;

@@ -1,3 +1,4 @@
+#include "daemon/serve/inode_parts.h"
 #include "daemon/serve/fs.h"
 
 #include <assert.h>
@@ -85,7 +86,7 @@ int fs_init(struct fs *fs, const struct fs_options *options)
 	memset(fs, 0, sizeof(*fs));
 	fs->options = *options;
 	fs->aside_max = machine_memory() / ASIDE_SHARE;
-	r = inode_table_init(&fs->inodes);
+	r = inode_table_init(&fs->inodes, &inode_parts_hooks);
 	if (r)
 		return r;
 	r = options->sharing ? looks_init(&fs->looks) : 0;

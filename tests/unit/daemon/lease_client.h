@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/request/io_thread_private.h"
@@ -38,7 +39,7 @@ static inline int setup(void **state)
 	struct fs_thread *ft = &fx.fs.threads[0];
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes))
+	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
@@ -262,9 +263,9 @@ static inline void close_file(void)
 
 static inline bool is_left(void)
 {
-	const struct inode_lease *l = &fx.inode->lease;
+	const struct inode_lease *l = fx.inode->lease;
 
-	return !l->type && !l->pinned && !l->unsure && l->state == LEASE_IDLE &&
+	return !fx.inode->lease_type && !l->pinned && !l->unsure && l->state == LEASE_IDLE &&
 	       !lease_is_used_locked(fx.inode) && !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
 }
 

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
@@ -29,7 +30,7 @@ static int setup(void **state)
 	struct fixture *fx = calloc(1, sizeof(*fx));
 	struct fs_thread *ft;
 
-	if (!fx || inode_table_init(&fx->fs.inodes))
+	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks))
 		return -1;
 	ft = &fx->fs.threads[0];
 	fx->fs.session = &fx->session;

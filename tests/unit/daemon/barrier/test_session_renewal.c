@@ -321,10 +321,10 @@ static void append__by_a_handle_of_the_old_session__leaves_its_place(void **stat
 	req = make_by_handle(0, OP_WRITE);
 	req->args.flags = O_WRONLY | O_APPEND;
 	append_queue(req);
-	assert_false(list_empty(&fx.inode->appends.waiting));
+	assert_false(list_empty(&fx.inode->appends->waiting));
 	assert_false(renewal_enter(req));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_true(list_empty(&fx.inode->appends.waiting));
+	assert_true(list_empty(&fx.inode->appends->waiting));
 }
 
 static struct request *make_for_cache(unsigned i, enum request_op op)

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 
@@ -14,7 +15,7 @@ static struct inode *inode;
 
 static int setup(void **state)
 {
-	if (inode_table_init(&fs.inodes))
+	if (inode_table_init(&fs.inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(&fs.grants);
 	inode = inode_get(&fs, 71);

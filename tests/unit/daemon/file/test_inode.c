@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 
 enum { OTHER = 70, INO = 71, SIZE = 12345 };
@@ -15,7 +16,7 @@ static int setup(void **state)
 {
 	struct fs *fs = calloc(1, sizeof(*fs));
 
-	if (!fs || inode_table_init(&fs->inodes))
+	if (!fs || inode_table_init(&fs->inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(&fs->grants);
 	returns_init(&fs->returns);

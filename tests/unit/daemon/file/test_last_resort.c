@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/file/fill_holes.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
@@ -51,7 +52,8 @@ static int setup(void **state)
 	struct spinning none = {0};
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes) || io_threads_new(THREADS, 1, &none, &fx.group))
+	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) ||
+		io_threads_new(THREADS, 1, &none, &fx.group))
 		return -1;
 	fx.fs.session = &fx.session;
 	grants_init(&fx.fs.grants);

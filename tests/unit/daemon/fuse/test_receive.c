@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "daemon/fuse/decode.h"
+#include "daemon/kcache/kernel_pages.h"
 
 enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
 
@@ -189,7 +190,7 @@ static void recall_what_is_cached(void)
 	open_with(LEASE_SHARED, 1);
 	pthread_mutex_lock(&fx.inode->lock);
 	assert_true(cached_make_locked(fx.inode));
-	fx.inode->cached.pages->mapped = true;
+	fx.inode->cached->pages->mapped = true;
 	cached_note_locked(fx.inode, &fx.thread, 0, PAGE);
 	cached_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
 	pthread_mutex_unlock(&fx.inode->lock);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/kcache/expire.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/fuse/private.h"
@@ -31,7 +32,7 @@ static int setup(void **state)
 	struct fixture *fx = calloc(1, sizeof(*fx));
 	int fds[2];
 
-	if (!fx || inode_table_init(&fx->fs.inodes) ||
+	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks) ||
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -1;
 	fx->port.fd = fds[0];

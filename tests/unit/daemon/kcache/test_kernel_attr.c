@@ -8,12 +8,14 @@
 #include <errno.h>
 
 #include "common/base/clock.h"
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/fuse/port.h"
 #include "daemon/fuse/private.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/kcache/kernel_attr.h"
 
 enum { INO = 71, NUMBER = 5, LEASE_MS = 8000 };
 
@@ -46,7 +48,7 @@ int __wrap_fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t 
 static int set_up(void **state)
 {
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes))
+	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
@@ -71,13 +73,13 @@ static int set_up(void **state)
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFDIR;
 	fx.inode->attr = (struct attr){.ino = INO, .mode = S_IFDIR | 0755, .nlink = 2};
-	fx.inode->lease.type = LEASE_SHARED;
-	fx.inode->lease.number = NUMBER;
+	fx.inode->lease_type = LEASE_SHARED;
+	fx.inode->lease_number = NUMBER;
 	pthread_mutex_lock(&fx.inode->lock);
 	lease_list_locked(fx.inode, &fx.thread);
 	pthread_mutex_unlock(&fx.inode->lock);
 	inode_remember(fx.inode);
-	fx.inode->told.number = NUMBER;
+	fx.inode->told->number = NUMBER;
 	return 0;
 }
 
@@ -175,7 +177,7 @@ static void told_attr__by_lookup__only_where_the_kernel_sees_evictions(void **st
 /* It may have an access control list from before, and one that is on its way. */
 static void told_attr__by_a_lease_that_is_new__no_time_at_first(void **state)
 {
-	fx.inode->told.number = NUMBER - 1;
+	fx.inode->told->number = NUMBER - 1;
 	assert_int_equal(tell(OP_LOOKUP), 0);
 	assert_int_equal(fx.ntaken, 1);
 	assert_int_not_equal(tell(OP_LOOKUP), 0);
@@ -241,7 +243,7 @@ static void take_back__is_not_waited_for_for_ever(void **state)
 	fx.known = -ENOENT;
 	assert_false(take_back());
 	assert_false(take_back());
-	fx.inode->told.since_ms -= 1000;
+	fx.inode->told->since_ms -= 1000;
 	assert_true(take_back());
 	/* Once it is in the list there is a call. */
 	try_again();
@@ -258,7 +260,7 @@ static void take_back__is_tried_rarely(void **state)
 	for (int64_t waited = 0; waited < 1000; n++) {
 		int64_t wait;
 
-		fx.inode->told.since_ms = waited ? now_ms() - waited : 0;
+		fx.inode->told->since_ms = waited ? now_ms() - waited : 0;
 		assert_false(take_back());
 		wait = next_try()->at_ms - now_ms();
 		assert_in_range(wait, 0, 50);
@@ -266,7 +268,7 @@ static void take_back__is_tried_rarely(void **state)
 		fx.known = 0;
 		list_del(&next_try()->link);
 		inode_put(fx.inode);
-		fx.inode->told.thread = NULL;
+		fx.inode->told->thread = NULL;
 		fx.known = -ENOENT;
 		waited += wait ? wait : 1;
 	}
@@ -279,7 +281,7 @@ static void take_back__by_a_change__ends_the_wait(void **state)
 	tell(OP_LOOKUP);
 	fx.known = -ENOENT;
 	assert_false(take_back());
-	fx.inode->told.since_ms -= 1000;
+	fx.inode->told->since_ms -= 1000;
 	fx.known = 0;
 	inode_change_begin(fx.inode);
 	inode_change_end(fx.inode, NULL);
@@ -298,7 +300,7 @@ static void take_back__of_an_answer_in_between__waits_for_that_one(void **state)
 	tell(OP_LOOKUP);
 	fx.known = -ENOENT;
 	assert_false(take_back());
-	fx.inode->told.since_ms -= 1000;
+	fx.inode->told->since_ms -= 1000;
 	tell(OP_LOOKUP);
 	assert_false(take_back());
 	fx.known = 0;

@@ -2,6 +2,7 @@
 #include "tests/unit/daemon/lease_client.h"
 
 #include "common/base/clock.h"
+#include "daemon/kcache/kernel_pages.h"
 
 enum { PAGE = 4096, PID = 77 };
 
@@ -18,7 +19,7 @@ static int setup_mapping(void **state)
 	if (r || !cached_make_locked(fx.inode))
 		return -1;
 	/* Something was read before. */
-	fx.inode->cached.pages->mapped = true;
+	fx.inode->cached->pages->mapped = true;
 	return 0;
 }
 
@@ -89,12 +90,12 @@ static void assert_nothing_dropped(void)
 static void open_to_store(uint64_t number)
 {
 	open_with(LEASE_EXCLUSIVE, number);
-	fx.inode->cached.nstorers++;
+	fx.inode->cached->nstorers++;
 }
 
 static void close_to_leave(uint64_t number)
 {
-	fx.inode->cached.nstorers = 0;
+	fx.inode->cached->nstorers = 0;
 	close_and_leave(number);
 }
 
@@ -120,13 +121,13 @@ static void give_back(uint64_t number)
 static void return_and_close(uint64_t number)
 {
 	give_back(number);
-	fx.inode->cached.nstorers = 0;
+	fx.inode->cached->nstorers = 0;
 	close_and_return(number);
 }
 
 static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
 {
-	fx.inode->cached.pages->mapped = false;
+	fx.inode->cached->pages->mapped = false;
 	open_with(LEASE_SHARED, 1);
 	begin(0, OP_READ, 0);
 	end(0);
@@ -139,7 +140,7 @@ static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
 /* The kernel may know an end that others have moved since, and be told of no other. */
 static void read__of_the_first_page__has_the_kernel_told_of_no_end(void **state)
 {
-	fx.inode->cached.pages->mapped = false;
+	fx.inode->cached->pages->mapped = false;
 	open_with(LEASE_SHARED, 1);
 	read_pages(0, 2);
 	told_that_it_is_endless();
@@ -183,7 +184,7 @@ static void read__under_what_is_recalled__has_the_kernel_told_again(void **state
 	read_pages(0, 2);
 	recall(1, LEASE_NONE);
 	job = take_dropped(0, 2);
-	fx.inode->cached.pages->endless = true;
+	fx.inode->cached->pages->endless = true;
 	begin_cached(1, OP_READ, 0, 1);
 	end(1);
 	dropped(job);
@@ -238,12 +239,12 @@ static void recall__whose_commit_is_refused__drops_what_is_cached(void **state)
 static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state)
 {
 	open_with(LEASE_SHARED, 1);
-	fx.inode->cached.nappenders++;
+	fx.inode->cached->nappenders++;
 	read_pages(0, 2);
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(0, 2));
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
-	fx.inode->cached.nappenders--;
+	fx.inode->cached->nappenders--;
 	close_and_return(1);
 }
 
@@ -395,7 +396,7 @@ static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
 static void close_appender(void)
 {
 	pthread_mutex_lock(&fx.inode->lock);
-	fx.inode->cached.nappenders--;
+	fx.inode->cached->nappenders--;
 	cached_append_ended_locked(fx.inode, &fx.thread);
 	pthread_mutex_unlock(&fx.inode->lock);
 }
@@ -403,7 +404,7 @@ static void close_appender(void)
 static void append__that_has_ended__leaves_a_mapping_without_an_end(void **state)
 {
 	open_with(LEASE_SHARED, 1);
-	fx.inode->cached.nappenders += 2;
+	fx.inode->cached->nappenders += 2;
 	read_pages(0, 2);
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(0, 2));
@@ -424,7 +425,7 @@ static void append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_a
 	assert_true(append_is_sent_back());
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_false(append_is_sent_back());
-	fx.inode->cached.nappenders++;
+	fx.inode->cached->nappenders++;
 	close_appender();
 	told_that_it_is_endless();
 	assert_true(size_of_entry() > INT32_MAX);
@@ -439,11 +440,11 @@ static void append__by_two_at_once__leaves_each_the_end_he_found(void **state)
 	assert_true(is_sent_back(PID + 1));
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_false(is_sent_back(PID));
-	fx.inode->cached.nappenders++;
+	fx.inode->cached->nappenders++;
 	close_appender();
 	assert_true(list_empty(&fx.fs.giver.jobs));
 	assert_false(is_sent_back(PID + 1));
-	fx.inode->cached.nappenders++;
+	fx.inode->cached->nappenders++;
 	close_appender();
 	told_that_it_is_endless();
 	close_and_return(1);
@@ -453,7 +454,7 @@ static void append__that_comes_late__is_not_sent_back_again(void **state)
 {
 	have_returned(1);
 	assert_true(append_is_sent_back());
-	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
+	fx.inode->cached->pages->lookers[0].until_ms = now_ms();
 	read_again(2);
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(0, 1));
@@ -467,7 +468,7 @@ static void append__that_was_sent_back__is_not_waited_for_long(void **state)
 {
 	have_returned(1);
 	assert_true(append_is_sent_back());
-	fx.inode->cached.pages->lookers[0].until_ms = now_ms();
+	fx.inode->cached->pages->lookers[0].until_ms = now_ms();
 	assert_true(size_of_entry() > INT32_MAX);
 	read_again(2);
 	recall(2, LEASE_NONE);
@@ -513,7 +514,7 @@ static void getattr__under_a_lease_that_stays__has_the_next_recall_tell_again(vo
 {
 	open_with(LEASE_SHARED, 1);
 	read_pages(0, 2);
-	fx.inode->cached.nappenders++;
+	fx.inode->cached->nappenders++;
 	recall(1, LEASE_LAYOUT);
 	dropped(take_dropped(0, 2));
 	answer(take_return(1, LEASE_LAYOUT, 0), 0);
@@ -543,7 +544,7 @@ static void getattr__of_what_is_leased__uses_nothing_of_it(void **state)
 
 static void getattr__of_what_nobody_has_mapped__takes_none(void **state)
 {
-	fx.inode->cached.pages->mapped = false;
+	fx.inode->cached->pages->mapped = false;
 	open_with(LEASE_SHARED, 1);
 	recall(1, LEASE_NONE);
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
@@ -639,7 +640,7 @@ static void read__scattered__is_all_dropped(void **state)
 	open_with(LEASE_SHARED, 1);
 	for (unsigned i = 0; i < READS; i++)
 		read_pages((i * 37 % READS) * 1000, 1);
-	assert_true(fx.inode->cached.pages->nranges <= CACHED_RANGES);
+	assert_true(fx.inode->cached->pages->nranges <= CACHED_RANGES);
 	recall(1, LEASE_NONE);
 	while (!list_empty(&fx.fs.giver.jobs)) {
 		struct notifier_job *job =
@@ -673,7 +674,7 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	read_pages(0, 8);
 	answer_end(2 * PAGE - 1);
 	assert_nothing_dropped();
-	fx.inode->cached.pages->was_raised = true;
+	fx.inode->cached->pages->was_raised = true;
 	assert_true(cached_answers_end(fx.inode, 2 * PAGE - 1));
 	assert_nothing_dropped();
 	cached_end_answered(fx.inode, &fx.thread);
@@ -706,7 +707,7 @@ static void recall__of_what_is_behind_the_end__drops_it_with_all_else(void **sta
 {
 	open_to_store(1);
 	read_pages(0, 1);
-	fx.inode->cached.pages->was_raised = true;
+	fx.inode->cached->pages->was_raised = true;
 	recall(1, LEASE_NONE);
 	begin_cached(0, OP_READ, 8, 2);
 	assert_int_equal(fx.went[0], 0);
@@ -786,7 +787,7 @@ static void read__beside_who_may_store__needs_the_file_alone(void **state)
 	grant(take_strict_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE), LEASE_EXCLUSIVE, 2);
 	end(0);
 	end(1);
-	assert_int_equal(fx.inode->cached.nstorers, 0);
+	assert_int_equal(fx.inode->cached->nstorers, 0);
 	close_file();
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(0, 1));

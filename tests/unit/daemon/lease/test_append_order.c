@@ -22,8 +22,8 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_false(fx.inode->appends.inside);
-	assert_true(list_empty(&fx.inode->appends.waiting));
+	assert_false(fx.inode->appends->inside);
+	assert_true(list_empty(&fx.inode->appends->waiting));
 	for (unsigned i = 0; i < FIXTURE_THREADS; i++) {
 		assert_true(list_empty(&fx.threads[i]->priv->inbox));
 		assert_true(list_empty(&fx.threads[i]->priv->later));
@@ -132,7 +132,7 @@ static void append__what_does_not_append_waits_for_nobody(void **state)
 	begin(1, 1, 0, O_WRONLY);
 	assert_int_equal(went[1], 1);
 	end(1, 0);
-	assert_true(fx.inode->appends.inside);
+	assert_true(fx.inode->appends->inside);
 	end(0, 0);
 }
 
@@ -160,7 +160,7 @@ static void append__that_is_shown_lets_the_next_one_in(void **state)
 	turn(1);
 	assert_int_equal(went[1], 1);
 	end(0, -EIO);
-	assert_true(fx.inode->appends.inside);
+	assert_true(fx.inode->appends->inside);
 	end(1, 0);
 }
 
@@ -418,7 +418,7 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	struct request *req;
 
 	fx.inode->nopen = fx.inode->nwriters = 1;
-	fx.inode->lease.type = LEASE_EXCLUSIVE;
+	fx.inode->lease_type = LEASE_EXCLUSIVE;
 	fx.inode->attr_valid = fx.inode->sized = true;
 	fx.handle.writes = fx.handle.appends = true;
 	extent_map_learned_all(&fx.inode->map);
@@ -442,7 +442,7 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	/* To be committed. */
 	assert_non_null(list_pop(&fx.fs.threads[0].dirty));
 	inode_put(fx.inode);
-	fx.inode->lease.type = LEASE_NONE;
+	fx.inode->lease_type = LEASE_NONE;
 	fx.inode->nopen = fx.inode->nwriters = 0;
 }
 

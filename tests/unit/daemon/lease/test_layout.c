@@ -1,10 +1,11 @@
 /* Files that several clients read and overwrite at the same time: what this one asks for, and what
  * is left when others want more. */
 #include "tests/unit/daemon/lease_client.h"
+#include "daemon/kcache/kernel_pages.h"
 
 static enum lease_type type(void)
 {
-	return fx.inode->lease.type;
+	return fx.inode->lease_type;
 }
 
 static void write_at(int64_t mtime)
@@ -81,7 +82,7 @@ static void read__into_the_cache__lets_nobody_write(void **state)
 	assert_false(lease_admit(req, op_went));
 	grant(take_strict_lease(LEASE_SHARED, LEASE_IF_FREE), LEASE_LAYOUT, 6);
 	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
-	fx.inode->cached.pages->mapped = true; /* not for the first time */
+	fx.inode->cached->pages->mapped = true; /* not for the first time */
 	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 7);
 	end(1);
 	close_and_leave(7);
@@ -117,7 +118,7 @@ static void grant_with_attributes(uint32_t mode)
 		.mtime = 900,
 		.ctime = 901};
 	rep.entry.lease = (struct lease){.type = LEASE_EXCLUSIVE, .number = 6};
-	take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE)->done(&fx.inode->lease.call, &rep);
+	take_lease(LEASE_EXCLUSIVE, LEASE_IF_FREE)->done(&fx.inode->lease->call, &rep);
 	run_calls();
 }
 

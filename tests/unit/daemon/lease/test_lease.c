@@ -58,7 +58,7 @@ static void open__refused__says_so(void **state)
 	answer(take_lease(LEASE_SHARED, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
 	assert_int_equal(fx.went[0], -ESTALE);
 	assert_nothing_sent();
-	assert_int_equal(fx.inode->lease.state, LEASE_IDLE);
+	assert_int_equal(fx.inode->lease->state, LEASE_IDLE);
 	assert_false(lease_is_used_locked(fx.inode));
 }
 
@@ -139,7 +139,7 @@ static void truncate__of_a_file_that_is_not_open__keeps_less(void **state)
 	assert_nothing_sent();
 	lease_keep_flush(&fx.thread);
 	answer(take_return(5, LEASE_SHARED, RETURN_PIN_AS_IT_IS), 0);
-	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	assert_int_equal(fx.inode->lease_type, LEASE_SHARED);
 	leave(5);
 }
 
@@ -204,7 +204,7 @@ static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **stat
 	recall(5, LEASE_SHARED);
 	answer(take_commit(), 0);
 	assert_nothing_sent(); /* all is told by that */
-	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	assert_int_equal(fx.inode->lease_type, LEASE_SHARED);
 	assert_true(fx.inode->sized);
 	assert_int_equal(fx.inode->attr.size, 5000);
 	begin(2, OP_READ, O_RDWR);
@@ -419,7 +419,7 @@ static void look__that_is_answered_before_the_disclaimer_is__gives_back_what_it_
 	call = take(&fx.remote.rpc_waiting_reserved);
 	assert_non_null(call);
 	assert_int_equal(call->req.op, RPC_RETURN);
-	assert_int_equal(inode->lease.type, LEASE_NONE);
+	assert_int_equal(inode->lease_type, LEASE_NONE);
 	assert_false(inode->sure);
 	answer(call, 0);
 	inode_put(inode);
@@ -483,7 +483,7 @@ static void create__behind_what_came_later__changes_nothing(void **state)
 	open_with(LEASE_SHARED, 6);
 	create_answered(1, &made, true, lease_notes(&fx.fs));
 	end(1);
-	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	assert_int_equal(fx.inode->lease_type, LEASE_SHARED);
 	assert_int_equal(fx.inode->attr.size, 100);
 	close_and_leave(6);
 }
@@ -566,7 +566,7 @@ static void close__of_a_file_without_a_name__returns_at_once(void **state)
 static void close__of_what_may_not_be_kept__returns_at_once(void **state)
 {
 	open_with(LEASE_SHARED, 5);
-	fx.inode->lease.passing = true;
+	fx.inode->lease->passing = true;
 	close_and_return(5);
 }
 
@@ -600,8 +600,8 @@ static void have_another(unsigned i)
 	inode_remember(inode);
 	pthread_mutex_lock(&inode->lock);
 	inode->attr.nlink = 1;
-	inode->lease.type = LEASE_SHARED;
-	inode->lease.number = FIRST + i;
+	inode->lease_type = LEASE_SHARED;
+	inode->lease_number = FIRST + i;
 	lease_list_locked(inode, &fx.thread);
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -646,11 +646,11 @@ static void too_many__those_leave_that_were_not_used(void **state)
 		have_another(i);
 	run_calls();
 	assert_nothing_sent();
-	others[0]->lease.used = true;
+	others[0]->lease->used = true;
 	have_another(LIMIT - 1);
 	run_calls();
 	assert_true(take_batch(FIRST + 1) >= 2);
-	assert_int_equal(others[0]->lease.type, LEASE_SHARED);
+	assert_int_equal(others[0]->lease_type, LEASE_SHARED);
 	assert_true(fx.fs.leases.nlisted < LIMIT);
 	assert_nothing_sent();
 	drop_others(LIMIT);
@@ -663,14 +663,14 @@ static void too_many__who_is_open_is_pinned_and_who_is_used_stays(void **state)
 
 	open_with(LEASE_SHARED, 5);
 	begin(1, OP_READ, O_RDONLY);
-	fx.inode->lease.used = false;
+	fx.inode->lease->used = false;
 	for (unsigned i = 0; i < LIMIT - 1; i++)
 		have_another(i);
 	run_calls();
 	call = take(&fx.remote.rpc_waiting_reserved);
 	assert_non_null(call);
 	answer(call, 0);
-	assert_int_equal(fx.inode->lease.type, LEASE_SHARED);
+	assert_int_equal(fx.inode->lease_type, LEASE_SHARED);
 	end(1);
 	lease_keep_flush(&fx.thread);
 	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
@@ -796,12 +796,12 @@ static void cancel__by_another_thread__is_the_askers(void **state)
 	list_init(&priv.inbox);
 	begin(0, OP_WRITE, O_RDWR);
 	call = sent_lease();
-	fx.inode->lease.thread = &asker;
+	fx.inode->lease->thread = &asker;
 	assert_true(op_cancel(&fx.ops[0], -EINTR));
 	assert_false(is_taken_back());
 	run_calls_of(&priv);
 	assert_true(is_taken_back());
-	fx.inode->lease.thread = &fx.thread;
+	fx.inode->lease->thread = &fx.thread;
 	answer(call, -EINTR);
 	assert_nothing_sent();
 	assert_true(is_left());

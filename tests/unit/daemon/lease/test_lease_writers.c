@@ -1,5 +1,6 @@
 /* What becomes of the lease of a file that was written when its writers have closed it. */
 #include "tests/unit/daemon/lease_client.h"
+#include "daemon/kcache/kernel_pages.h"
 
 static struct handle handle;
 
@@ -38,7 +39,7 @@ static void written(uint64_t number)
 
 static enum lease_type type(void)
 {
-	return fx.inode->lease.type;
+	return fx.inode->lease_type;
 }
 
 /* ---- with COMMIT ----------------------------------------------------------------------------- */
@@ -167,15 +168,15 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 {
 	written(5);
 	pthread_mutex_lock(&fx.inode->lock);
-	fx.inode->cached.nstorers++;
+	fx.inode->cached->nstorers++;
 	assert_true(cached_make_locked(fx.inode));
-	fx.inode->cached.pages->mapped = true;
+	fx.inode->cached->pages->mapped = true;
 	cached_note_locked(fx.inode, &fx.thread, 0, 4096);
 	pthread_mutex_unlock(&fx.inode->lock);
 	flush();
 	answer(take_plain_commit(), 0);
 	list_none_dirty();
-	fx.inode->cached.nstorers = fx.inode->cached.pages->nranges = 0;
+	fx.inode->cached->nstorers = fx.inode->cached->pages->nranges = 0;
 	close_and_leave(5);
 }
 

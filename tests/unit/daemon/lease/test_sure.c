@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 
 enum { INO = 71 };
@@ -19,18 +20,18 @@ static struct inode *inode;
 static int set_up(void **state)
 {
 	fs = (struct fs){.options.sharing = true};
-	if (inode_table_init(&fs.inodes))
+	if (inode_table_init(&fs.inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(&fs.grants);
 	returns_init(&fs.returns);
 	inode = inode_get(&fs, INO);
-	inode->lease.type = LEASE_SHARED;
+	inode->lease_type = LEASE_SHARED;
 	return 0;
 }
 
 static int tear_down(void **state)
 {
-	inode->lease.type = LEASE_NONE;
+	inode->lease_type = LEASE_NONE;
 	inode_put(inode);
 	inode_table_fini(&fs.inodes);
 	returns_fini(&fs.returns);
@@ -57,7 +58,7 @@ static void answer__under_the_lease_is_sure(void **state)
 
 static void answer__without_a_lease_is_not(void **state)
 {
-	inode->lease.type = LEASE_NONE;
+	inode->lease_type = LEASE_NONE;
 	learn(&first, inode_epoch(&fs));
 	expect(&first, false);
 }
@@ -144,10 +145,10 @@ static void answer__from_before_a_changed_inode_was_forgotten(void **state)
 
 	inode_change_begin(inode);
 	inode_change_end(inode, &second);
-	inode->lease.type = LEASE_NONE;
+	inode->lease_type = LEASE_NONE;
 	inode_put(inode);
 	inode = inode_get(&fs, INO);
-	inode->lease.type = LEASE_SHARED;
+	inode->lease_type = LEASE_SHARED;
 	learn(&first, epoch);
 	expect(&first, false);
 	learn(&second, inode_epoch(&fs));

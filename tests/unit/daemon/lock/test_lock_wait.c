@@ -10,12 +10,14 @@
 #include <linux/fuse.h>
 #include <unistd.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/lock/lock_owner.h"
 
 enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 
@@ -42,7 +44,7 @@ static int setup(void **state)
 	struct fs_thread *ft = &fx.fs.threads[0];
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes) || pipe2(fx.kernel, O_NONBLOCK))
+	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) || pipe2(fx.kernel, O_NONBLOCK))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
@@ -80,7 +82,7 @@ static int teardown(void **state)
 	assert_true(list_empty(&fx.fs.threads[0].lock_waits));
 	assert_true(list_empty(&fx.fs.locks.waits));
 	assert_true(list_empty(&fx.priv.inbox));
-	assert_true(list_empty(&fx.inode->locks.leaving));
+	assert_true(list_empty(&fx.inode->locks->leaving));
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
 	inode_table_fini(&fx.fs.inodes);

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/kcache/kernel_pages.h"
 
 enum { WAITS = FIXTURE_WAITS };
 
@@ -21,15 +22,15 @@ static int setup(void **state)
 		return -1;
 	fs_fixture_notifier(&fx.fs.giver);
 	fx.inode->nopen = 1;
-	fx.inode->lease.pinned = true;
-	fx.inode->cached.pages->mapped = true;
+	fx.inode->lease->pinned = true;
+	fx.inode->cached->pages->mapped = true;
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	assert_int_equal(fx.inode->refs, 2);
-	assert_int_equal(fx.inode->cached.nappenders, 0);
+	assert_int_equal(fx.inode->cached->nappenders, 0);
 	assert_int_equal(fx.inode->nopen, 1);
 	assert_true(list_empty(&fx.remotes[0].rpc_waiting));
 	assert_true(list_empty(&fx.fs.giver.jobs));
@@ -42,7 +43,7 @@ static int teardown(void **state)
 
 static void raise_end(void)
 {
-	struct cached_pages *p = fx.inode->cached.pages;
+	struct cached_pages *p = fx.inode->cached->pages;
 
 	p->endless = p->raised = p->was_raised = true;
 }
@@ -116,7 +117,7 @@ static void append__where_it_was_told_of_no_end__looks_again_behind_what_it_is_t
 	assert_int_equal(told(NULL, 0), WAITS);
 	tell_all();
 	assert_int_equal(told(NULL, 0), -ESTALE);
-	assert_int_equal(fx.inode->cached.nappenders, 0);
+	assert_int_equal(fx.inode->cached->nappenders, 0);
 	ask_to_open(O_WRONLY | O_APPEND);
 	release(opened());
 }
@@ -127,11 +128,11 @@ static void append__where_it_knows_the_end__is_counted(void **state)
 
 	ask_to_open(O_WRONLY | O_APPEND);
 	fh = opened();
-	assert_int_equal(fx.inode->cached.nappenders, 1);
-	assert_false(fx.inode->cached.pages->raised);
+	assert_int_equal(fx.inode->cached->nappenders, 1);
+	assert_false(fx.inode->cached->pages->raised);
 	/* Nobody needs it any more. */
 	release(fh);
-	assert_true(fx.inode->cached.pages->raised);
+	assert_true(fx.inode->cached->pages->raised);
 	tell_all();
 }
 
@@ -162,14 +163,14 @@ static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 
 	raise_end();
 	fx.handle.appended = true;
-	fx.inode->lease.type = LEASE_EXCLUSIVE;
+	fx.inode->lease_type = LEASE_EXCLUSIVE;
 	fx.inode->nwriters = 1;
 	fx.inode->attr = (struct attr){.ino = FIXTURE_INO, .mode = S_IFREG | 0644, .size = 10};
 	fx.inode->attr_valid = fx.inode->sized = true;
 	cut_to(NO_END + 10);
 	assert_int_equal(told(&out, sizeof(out)), 0);
 	assert_int_equal(out.attr.size, 10);
-	fx.inode->lease.type = LEASE_NONE;
+	fx.inode->lease_type = LEASE_NONE;
 }
 
 /* ---- who asks for the size ------------------------------------------------------------------- */
@@ -177,11 +178,11 @@ static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 /* The server may have it wait for others, who want that lease back, or what waits behind it. */
 static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state)
 {
-	struct inode_lease *l = &fx.inode->lease;
+	struct inode_lease *l = fx.inode->lease;
 	struct rpc_call *call;
 
 	raise_end();
-	l->type = LEASE_LAYOUT;
+	fx.inode->lease_type = LEASE_LAYOUT;
 	fs_dispatch(fs_fixture_make(&fx, 0, 0, OP_GETATTR));
 	assert_int_equal(told(NULL, 0), WAITS);
 	assert_int_equal(l->users[LEASE_LAYOUT], 0);
@@ -190,7 +191,7 @@ static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state
 	assert_false(call->nested);
 	call->done(call, &(struct rpc_reply){.op = RPC_GETATTR, .status = -ESTALE});
 	assert_int_equal(told(NULL, 0), -ESTALE);
-	l->type = LEASE_NONE;
+	fx.inode->lease_type = LEASE_NONE;
 }
 
 int main(void)

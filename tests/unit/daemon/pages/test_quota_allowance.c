@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/remote/session_private.h"
 
@@ -21,7 +22,7 @@ static int setup(void **state)
 {
 	struct fixture *fx = calloc(1, sizeof(*fx));
 
-	if (!fx || inode_table_init(&fx->fs.inodes))
+	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx->fs.session = &fx->session;
 	atomic_store(&fx->session.quotas, 1);

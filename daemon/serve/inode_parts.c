@@ -1,0 +1,80 @@
+/* inode_parts.c - see inode_parts.h. */
+#include "daemon/serve/inode_parts.h"
+
+#include "daemon/kcache/kernel_attr.h"
+#include "daemon/kcache/kernel_owner.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/kcache/stale_pages.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/lease/keep.h"
+#include "daemon/lease/lease.h"
+#include "daemon/lock/lock_owner.h"
+
+struct inode_parts {
+	struct drop drop;
+	struct inode_lease lease;
+	struct cached cached;
+	struct told told;
+	struct kernel_owner kernel_owner;
+	struct appends appends;
+	struct inode_locks locks;
+};
+
+static void init(struct inode *inode, void *at)
+{
+	struct inode_parts *parts = at;
+
+	inode->drop = &parts->drop;
+	inode->lease = &parts->lease;
+	inode->cached = &parts->cached;
+	inode->told = &parts->told;
+	inode->kernel_owner = &parts->kernel_owner;
+	inode->appends = &parts->appends;
+	inode->locks = &parts->locks;
+	drop_init(inode->drop, inode);
+	inode_lease_init(inode->lease, inode);
+	told_init(inode->told, inode);
+	appends_init(inode->appends);
+	inode_locks_init(inode->locks);
+}
+
+static void fini(struct inode *inode)
+{
+	lease_fini(inode);
+	inode_locks_fini(inode->locks);
+	cached_fini(inode->cached);
+}
+
+static bool is_idle(const struct inode *inode)
+{
+	return inode->lease->state == LEASE_IDLE;
+}
+
+/* Answers that are still to come are judged by what the inode knew of them. */
+static void forgotten(struct inode *inode)
+{
+	if (inode->lease->returned)
+		lease_note(inode->fs, inode->ino);
+}
+
+static void change_begins(struct inode *inode)
+{
+	told_try_take_back_locked(inode);
+}
+
+const struct inode_hooks inode_parts_hooks = {
+	.parts_bytes = sizeof(struct inode_parts),
+	.init = init,
+	.fini = fini,
+	.lower = lease_lower_locked,
+	.lowered = lease_lowered_locked,
+	.settle = lease_settle,
+	.is_used = lease_is_used_locked,
+	.is_idle = is_idle,
+	.is_leaving = lease_is_leaving_locked,
+	.end_lease = lease_end_locked,
+	.forgotten = forgotten,
+	.end_is_told = cached_end_is_told_locked,
+	.change_begins = change_begins,
+	.kernel_forgets = kernel_owner_forget,
+};
