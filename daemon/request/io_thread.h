@@ -31,6 +31,12 @@ struct thread_call {
 	int64_t at_ms; /* io_thread_call_later()'s */
 };
 
+/* Threads look for work for us microseconds before they sleep, where that pays (spin.h), while at
+ * most readers of them read /dev/fuse (readers.h). */
+struct spinning {
+	unsigned us, readers;
+};
+
 struct io_thread {
 	unsigned index;
 	struct fs *fs;
@@ -40,6 +46,10 @@ struct io_thread {
 	const struct buffer *mem; /* all the data buffers, registered once */
 	struct io_thread_private *priv;
 };
+
+/* The index-th thread of the same mount, counted round; and how many there are. */
+struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
+unsigned io_thread_siblings(const struct io_thread *thread);
 
 /* Runs call->run(call) in the thread, soon. Any thread may call it; nothing is allocated. */
 void io_thread_call(struct io_thread *thread, struct thread_call *call);

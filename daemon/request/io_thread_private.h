@@ -1,4 +1,4 @@
-/* io_thread_private.h - what the files that make up an I/O thread share: its loop (io_thread.c),
+/* io_thread_private.h - what the files that make up an I/O thread share: its mailbox (io_thread.c),
  * its pools (request.c), what it reads (fuse_receive.c), what it answers (fuse_reply.c).
  *
  * THREADS    All of it is the thread's own, but for the inbox, whose lock and flag are said below.
@@ -14,7 +14,6 @@
 #include "common/base/list.h"
 #include "common/base/spin.h"
 #include "daemon/request/io_thread.h"
-#include "daemon/serve/threads.h"
 #include "daemon/request/request.h"
 
 struct io_threads;
@@ -36,6 +35,9 @@ struct interrupt_note {
 
 struct io_thread_private {
 	struct io_threads *group;
+	struct readers *readers;
+	struct io_thread *siblings; /* all threads of the mount, [nsiblings] */
+	unsigned nsiblings;
 	pthread_t pthread;
 	bool started;
 
@@ -138,19 +140,18 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
 
 /* ---- io_thread.c ----------------------------------------------------------------------------- */
 
-/* The thread's life, until the mount is gone and all is done. */
-void io_thread_run(struct io_thread *thread);
 /* Any thread may call it. */
 void io_thread_wake(struct io_thread *thread);
 /* Runs call->run(call) in the thread, which is the caller's own, when what the kernel has for us
  * now was read, by this thread or others, and this one has looked at what it has read of it. */
 void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call);
 
-/* ---- io_threads.c ---------------------------------------------------------------------------- */
-
-/* The index-th thread of the same mount, counted round. */
-struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
-unsigned io_thread_siblings(const struct io_thread *thread);
-struct readers *io_threads_readers(struct io_threads *group);
+/* For the loop: runs the calls of a list; those that others have left; those whose time has come,
+ * of which there are few. Returns how many. */
+unsigned io_thread_run_list(struct list *calls);
+unsigned io_thread_run_calls(struct io_thread *thread);
+unsigned io_thread_run_later(struct io_thread *thread);
+/* The time of the first of these, if that is before `next`. */
+int64_t io_thread_next_call(const struct io_thread *thread, int64_t next);
 
 #endif

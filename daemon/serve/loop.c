@@ -1,12 +1,12 @@
 /* loop.c - the loop of an I/O thread: requests in, transfers and replies, answers out.
  *
- * main starts the thread (io_threads.c), waits for it and owns its struct. A turn of the loop looks
+ * main starts the thread (threads.c), waits for it and owns its struct. A turn of the loop looks
  * at every source once without blocking; when turns find nothing the thread spins for a while and
  * then sleeps on all its descriptors at once. The sleep, which may be none, also tells what there
  * is to be done: a thread that does not spin goes there after each turn that has left nothing to
  * do, so that a lone request costs a wait, a read and a reply.
  */
-#include "daemon/request/io_thread.h"
+#include "daemon/serve/loop.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -35,100 +35,6 @@ enum {
 	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
 };
 
-/* ---- calls from other threads ---------------------------------------------------------------- */
-
-void io_thread_call(struct io_thread *thread, struct thread_call *call)
-{
-	struct io_thread_private *priv = thread->priv;
-	bool first;
-
-	pthread_mutex_lock(&priv->inbox_lock);
-	first = list_empty(&priv->inbox);
-	list_add_tail(&priv->inbox, &call->link);
-	__atomic_store_n(&priv->inbox_filled, true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&priv->inbox_lock);
-	if (first)
-		io_thread_wake(thread);
-}
-
-void io_thread_wake(struct io_thread *thread)
-{
-	eventfd_write(thread->priv->wake_fd, 1);
-}
-
-void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call)
-{
-	list_add_tail(&thread->priv->when_read, &call->link);
-}
-
-void io_thread_call_later(struct io_thread *thread, struct thread_call *call, unsigned ms)
-{
-	call->at_ms = now_ms() + ms;
-	list_add_tail(&thread->priv->later, &call->link);
-}
-
-static unsigned run_all(struct list *calls)
-{
-	struct list *link;
-	unsigned n = 0;
-
-	while ((link = list_pop(calls))) {
-		struct thread_call *call = list_entry(link, struct thread_call, link);
-
-		call->run(call);
-		n++;
-	}
-	return n;
-}
-
-static unsigned run_calls(struct io_thread_private *priv)
-{
-	struct list calls;
-
-	if (!__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE))
-		return 0;
-	list_init(&calls);
-	pthread_mutex_lock(&priv->inbox_lock);
-	list_splice_tail(&calls, &priv->inbox);
-	__atomic_store_n(&priv->inbox_filled, false, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&priv->inbox_lock);
-	return run_all(&calls);
-}
-
-/* Those whose time has come; they are few. */
-static unsigned run_later(struct io_thread_private *priv)
-{
-	struct list due;
-
-	list_init(&due);
-	list_for_each_safe (pos, &priv->later) {
-		if (list_entry(pos, struct thread_call, link)->at_ms > priv->now)
-			continue;
-		list_del(pos);
-		list_add_tail(&due, pos);
-	}
-	return run_all(&due);
-}
-
-/* When there is something to do by itself. */
-static int64_t next_time(const struct io_thread_private *priv)
-{
-	int64_t next = priv->next_tick;
-
-	list_for_each (pos, &priv->later) {
-		const struct thread_call *call = list_entry(pos, struct thread_call, link);
-
-		if (call->at_ms < next)
-			next = call->at_ms;
-	}
-	return next;
-}
-
-int64_t io_thread_now(const struct io_thread *thread)
-{
-	return thread->priv->now;
-}
-
 /* Thread 0 looks at them. */
 static void count(uint64_t *n)
 {
@@ -139,7 +45,7 @@ static void count(uint64_t *n)
 
 static struct readers *readers_of(const struct io_thread *thread)
 {
-	return io_threads_readers(thread->priv->group);
+	return thread->priv->readers;
 }
 
 static bool is_reader(const struct io_thread *thread)
@@ -222,7 +128,7 @@ static unsigned receive_requests(struct io_thread *thread)
 			call_stand_in(thread);
 		n++;
 	}
-	run_all(&when_read);
+	io_thread_run_list(&when_read);
 	return n;
 }
 
@@ -330,8 +236,8 @@ static bool turn(struct io_thread *thread)
 	received = receive_requests(thread);
 	sleepy = received < RECEIVE_BATCH && !spins(thread);
 	n = take_events(thread, sleepy);
-	n += run_calls(priv);
-	n += run_later(priv);
+	n += io_thread_run_calls(thread);
+	n += io_thread_run_later(thread);
 	n += request_serve_waiters(thread);
 	n += fuse_receive_parked(thread);
 	review_readers(thread);
@@ -388,7 +294,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 		__atomic_load_n(&priv->inbox_filled, __ATOMIC_ACQUIRE) ||
 		!list_empty(&priv->when_read))
 		return;
-	timeout = next_time(priv) - now_ms();
+	timeout = io_thread_next_call(thread, priv->next_tick) - now_ms();
 	n = epoll_wait(priv->epoll_fd, events, ARRAY_SIZE(events), timeout > 0 ? (int)timeout : 0);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.fd == priv->wake_fd)
@@ -427,7 +333,7 @@ static void prepare(struct io_thread *thread)
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);
 }
 
-void io_thread_run(struct io_thread *thread)
+void loop_run(struct io_thread *thread)
 {
 	prepare(thread);
 	while (!ended(thread)) {

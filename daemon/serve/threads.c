@@ -13,6 +13,7 @@
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
 #include "daemon/request/io_thread_private.h"
+#include "daemon/serve/loop.h"
 #include "daemon/serve/readers.h"
 
 struct io_threads {
@@ -62,6 +63,9 @@ static int new_thread(struct io_threads *group, unsigned index, unsigned nbuffer
 	thread->index = index;
 	thread->priv = priv;
 	priv->group = group;
+	priv->readers = &group->readers;
+	priv->siblings = group->threads;
+	priv->nsiblings = group->n;
 	priv->fuse_fd = -1;
 	priv->spinning = *spinning;
 	priv->now = now_ms();
@@ -184,7 +188,7 @@ static void *thread_main(void *arg)
 	struct io_thread *thread = arg;
 	struct io_threads *group = thread->priv->group;
 
-	io_thread_run(thread);
+	loop_run(thread);
 	if (__atomic_add_fetch(&group->nended, 1, __ATOMIC_ACQ_REL) == group->n)
 		eventfd_write(group->ended_fd, 1);
 	return NULL;
@@ -246,6 +250,11 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 	return err;
 }
 
+struct io_thread *io_threads_thread(struct io_threads *group, unsigned index)
+{
+	return &group->threads[index];
+}
+
 int io_threads_ended_fd(const struct io_threads *group)
 {
 	return group->ended_fd;
@@ -271,21 +280,4 @@ void io_threads_join(struct io_threads *group)
 	for (unsigned i = 0; i < group->n; i++)
 		if (group->threads[i].priv->fuse_fd >= 0)
 			close(steal_fd(&group->threads[i].priv->fuse_fd));
-}
-
-struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index)
-{
-	struct io_threads *group = thread->priv->group;
-
-	return &group->threads[index % group->n];
-}
-
-struct readers *io_threads_readers(struct io_threads *group)
-{
-	return &group->readers;
-}
-
-unsigned io_thread_siblings(const struct io_thread *thread)
-{
-	return thread->priv->group->n;
 }

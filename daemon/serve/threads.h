@@ -16,20 +16,17 @@
 
 #include <stddef.h>
 
+#include "daemon/request/io_thread.h"
+
 struct fs;
 struct fuse_port;
 struct io_threads;
-
-/* Threads look for work for us microseconds before they sleep, where that pays (spin.h), while at
- * most readers of them read /dev/fuse (readers.h). */
-struct spinning {
-	unsigned us, readers;
-};
 
 int io_threads_new(unsigned nthreads, unsigned nbuffers, const struct spinning *spinning,
 	struct io_threads **out);
 int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t whylen);
 int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why, size_t whylen);
+struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
 /* Readable once every thread has ended. */
 int io_threads_ended_fd(const struct io_threads *group);
 /* No request is read any more; the threads end what is left and themselves. Any thread. */

@@ -31,9 +31,9 @@ struct fs_fixture {
 	int kernel[2]; /* a pipe: what the kernel reads, and what it is told by */
 };
 
-static inline void fs_fixture_thread(struct fs_fixture *fx, unsigned i, const struct io_thread *any)
+static inline void fs_fixture_thread(struct fs_fixture *fx, unsigned i)
 {
-	struct io_thread *thread = fx->threads[i] = io_thread_sibling(any, i);
+	struct io_thread *thread = fx->threads[i] = io_threads_thread(fx->group, i);
 	struct remote *r = &fx->remotes[i];
 
 	thread->fs = &fx->fs;
@@ -60,14 +60,11 @@ static inline int fs_fixture_init(struct fs_fixture *fx)
 {
 	const struct fs_options options = {.sharing = true, .io_threads = FIXTURE_THREADS};
 	struct spinning none = {0};
-	struct io_thread_private of_group = {0};
-	struct io_thread any = {.priv = &of_group};
 
 	memset(fx, 0, sizeof(*fx));
 	if (fs_init(&fx->fs, &options) || pipe2(fx->kernel, O_NONBLOCK) ||
 		io_threads_new(FIXTURE_THREADS, 1, &none, &fx->group))
 		return -1;
-	of_group.group = fx->group;
 	fx->fs.session = &fx->session;
 	fx->session.sharing = true;
 	fx->session.nchannels = FIXTURE_THREADS;
@@ -75,7 +72,7 @@ static inline int fs_fixture_init(struct fs_fixture *fx)
 	fs_fixture_notifier(&fx->fs.notifier);
 	fs_fixture_notifier(&fx->fs.expirer);
 	for (unsigned i = 0; i < FIXTURE_THREADS; i++)
-		fs_fixture_thread(fx, i, &any);
+		fs_fixture_thread(fx, i);
 	fx->inode = inode_get(&fx->fs, FIXTURE_INO);
 	fx->inode->type = S_IFREG;
 	inode_remember(fx->inode);

@@ -33,9 +33,7 @@ static struct fixture fx;
 
 static void set_up_thread(unsigned i)
 {
-	struct io_thread_private of_group = {.group = fx.group};
-	struct io_thread any = {.priv = &of_group};
-	struct io_thread *thread = io_thread_sibling(&any, i);
+	struct io_thread *thread = io_threads_thread(fx.group, i);
 
 	fx.threads[i] = thread;
 	fx.fs.threads[i].thread = thread;

@@ -37,8 +37,7 @@ static int setup(void **state)
 	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) ||
 		io_threads_new(1, 1, &none, &fx.group))
 		return -1;
-	fx.thread = io_thread_sibling(
-		&(struct io_thread){.priv = &(struct io_thread_private){.group = fx.group}}, 0);
+	fx.thread = io_threads_thread(fx.group, 0);
 	fx.thread->fs = &fx.fs;
 	fx.thread->remote = &fx.remote;
 	fx.fs.session = &fx.session;
