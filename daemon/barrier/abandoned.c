@@ -8,7 +8,7 @@
 
 static bool there_is_one(const struct fs *fs)
 {
-	return atomic_load_explicit(&fs->leftovers.n, memory_order_relaxed) > 0;
+	return atomic_load_explicit(&fs->leftovers->n, memory_order_relaxed) > 0;
 }
 
 void leftovers_init(struct leftovers *l, struct fs *fs)
@@ -28,7 +28,7 @@ void leftover_make(struct request *req, int error)
 		return;
 	op->leftover = inode_ref(op->inode);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
-	atomic_fetch_add(&req->thread->fs->leftovers.n, 1);
+	atomic_fetch_add(&req->thread->fs->leftovers->n, 1);
 	request_abandon(req, error);
 	fs_watch(req);
 }
@@ -36,7 +36,7 @@ void leftover_make(struct request *req, int error)
 void leftover_end(struct request *req)
 {
 	struct op *op = op_of(req);
-	struct leftovers *l = &req->thread->fs->leftovers;
+	struct leftovers *l = req->thread->fs->leftovers;
 
 	if (!op->leftover)
 		return;
@@ -96,6 +96,6 @@ bool leftover_enter(struct request *req, void (*then)(struct request *req, int s
 
 	if (!there_is_one(fs) || !must_wait(req))
 		return true;
-	hold_request(&fs->leftovers.hold, req, then);
+	hold_request(&fs->leftovers->hold, req, then);
 	return false;
 }

@@ -1,6 +1,7 @@
 #include "daemon/barrier/barrier.h"
 
 #include "daemon/op/fs_parts.h"
+#include "daemon/pages/landing.h"
 
 /* The exchange sees what was done before the call that it takes the place of. */
 static void let_go(struct thread_call *call)

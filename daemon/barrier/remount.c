@@ -7,10 +7,11 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/barrier/snapshot_freeze.h"
 
-void remount_init(struct remount *r, bool read_only)
+void remount_init(struct remount *r, struct fs *fs, bool read_only)
 {
-	*r = (struct remount){.read_only = read_only};
+	*r = (struct remount){.fs = fs, .read_only = read_only};
 	list_init(&r->waiters);
 	pthread_mutex_init(&r->lock, NULL);
 }
@@ -20,17 +21,12 @@ void remount_fini(struct remount *r)
 	pthread_mutex_destroy(&r->lock);
 }
 
-static struct fs *fs_of(struct remount *r)
-{
-	return container_of(r, struct fs, remount);
-}
-
 /* ---- the way there --------------------------------------------------------------------------- */
 
 static void attach_locked(struct remount *r)
 {
 	atomic_store(&r->phase, REMOUNT_ATTACHES);
-	session_set_read_only(fs_of(r)->session, r->read_only);
+	session_set_read_only(r->fs->session, r->read_only);
 }
 
 static void begin_locked(struct remount *r, bool read_only)
@@ -40,7 +36,7 @@ static void begin_locked(struct remount *r, bool read_only)
 		attach_locked(r);
 		return;
 	}
-	access_set_read_only(&fs_of(r)->access, true);
+	access_set_read_only(r->fs->access, true);
 	r->clean = 0;
 	atomic_store(&r->phase, REMOUNT_COMMITS);
 }
@@ -48,14 +44,14 @@ static void begin_locked(struct remount *r, bool read_only)
 static void settle_locked(struct remount *r, int status)
 {
 	atomic_store(&r->phase, REMOUNT_DONE);
-	access_set_read_only(&fs_of(r)->access, r->read_only);
+	access_set_read_only(r->fs->access, r->read_only);
 	waiters_wake(&r->waiters, status);
 }
 
 /* Others read what this mount would write. */
 static bool was_refused(struct remount *r)
 {
-	return !r->read_only && session_is_read_only(fs_of(r)->session);
+	return !r->read_only && session_is_read_only(r->fs->session);
 }
 
 static void refused_locked(struct remount *r)
@@ -67,7 +63,7 @@ static void refused_locked(struct remount *r)
 /* Kernels before 6.16 take pages for written back as soon as they have sent them. */
 static bool writes(const struct fs_thread *ft)
 {
-	return ft->freeze.nwriting || !list_empty(&ft->freeze.held);
+	return ft->freeze->nwriting || !list_empty(&ft->freeze->held);
 }
 
 /* The kernel lets nobody write, so what is clean stays so. */
@@ -82,7 +78,7 @@ static bool is_clean(struct io_thread *thread)
 void remount_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct remount *r = &fs->remount;
+	struct remount *r = fs->remount;
 	bool clean;
 
 	if (atomic_load(&r->phase) == REMOUNT_DONE)
@@ -117,7 +113,7 @@ static void ended(struct request *req, int status)
 /* True: there is nothing to wait for. */
 static bool change(struct request *req, bool read_only, int *status)
 {
-	struct remount *r = &req->thread->fs->remount;
+	struct remount *r = req->thread->fs->remount;
 	struct op *op = op_of(req);
 	bool done;
 
@@ -139,7 +135,7 @@ static bool change(struct request *req, bool read_only, int *status)
 
 bool remount_leave(struct request *req)
 {
-	struct remount *r = &req->thread->fs->remount;
+	struct remount *r = req->thread->fs->remount;
 	struct op *op = op_of(req);
 	bool waiting;
 
@@ -170,7 +166,7 @@ void op_remount(struct request *req)
 
 	op_begin(req);
 	if (may)
-		access_set(&req->thread->fs->access, flags);
+		access_set(req->thread->fs->access, flags);
 	if (!may || change(req, flags & MS_RDONLY, &status))
 		ended(req, status);
 }

@@ -47,6 +47,7 @@ enum remount_phase {
 };
 
 struct remount {
+	struct fs *fs;
 	pthread_mutex_t lock;
 	_Atomic enum remount_phase phase; /* changed under the lock */
 	bool read_only;                   /* as it is, or is going to be */
@@ -54,7 +55,7 @@ struct remount {
 	struct list waiters;              /* struct waiter */
 };
 
-void remount_init(struct remount *r, bool read_only);
+void remount_init(struct remount *r, struct fs *fs, bool read_only);
 void remount_fini(struct remount *r);
 
 /* Does what is due, after events and about every 100 ms. */

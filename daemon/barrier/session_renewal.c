@@ -12,13 +12,15 @@
 #include "daemon/lock/lock_owner.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/barrier/snapshot_freeze.h"
 
 /* Files that are named in the log. */
 enum { NAMED_MAX = 100 };
 
 static bool is_running(const struct fs *fs)
 {
-	return renewal_is_running(&fs->renewal);
+	return renewal_is_running(fs->renewal);
 }
 
 void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
@@ -35,7 +37,7 @@ void renewal_fini(struct renewal *r)
 
 static enum renewal_phase phase_of(const struct fs *fs)
 {
-	return atomic_load_explicit(&fs->renewal.phase, memory_order_acquire);
+	return atomic_load_explicit(&fs->renewal->phase, memory_order_acquire);
 }
 
 /* ---- what is forgotten ----------------------------------------------------------------------- */
@@ -82,7 +84,7 @@ static void forget_inode(struct inode *inode, void *arg)
 	commit_forget_locked(inode);
 	inode->access.dirty = false;
 	inode_unlease_locked(inode);
-	names_forget(&inode->names, &lost->fs->inodes.names);
+	names_forget(&inode->names, &lost->fs->inodes->names);
 	lease_forget_locked(inode);
 	told_forget_locked(inode);
 	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
@@ -112,11 +114,11 @@ static void forget(struct io_thread *thread)
 	struct lost lost = {.fs = fs};
 
 	inode_each(fs, forget_inode, &lost);
-	grants_forget(&fs->grants);
+	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.io_threads; i++)
 		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
-	allowances_forget(&fs->allowances);
-	freeze_forget(&fs->freeze);
+	allowances_forget(fs->allowances);
+	freeze_forget(fs->freeze);
 	log_lost(&lost.written, "what was written last is lost with the session");
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
@@ -159,7 +161,7 @@ static bool is_idle(struct io_thread *thread)
 /* Unless another thread was first. */
 static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_phase to)
 {
-	struct renewal *r = &fs->renewal;
+	struct renewal *r = fs->renewal;
 
 	pthread_mutex_lock(&r->lock);
 	if (phase_of(fs) == from) {
@@ -177,7 +179,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 static bool say_idle(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct renewal *r = &fs->renewal;
+	struct renewal *r = fs->renewal;
 	uint32_t bit = UINT32_C(1) << thread->index, before;
 
 	pthread_mutex_lock(&r->lock);
@@ -226,7 +228,7 @@ static bool is_looked_after(const struct request *req)
 
 static void hold(struct request *req)
 {
-	struct renewal *r = &req->thread->fs->renewal;
+	struct renewal *r = req->thread->fs->renewal;
 
 	hold_request(&r->hold, req, r->begin);
 	if (is_looked_after(req))
@@ -266,7 +268,7 @@ static bool is_for_cache(const struct request *req)
 
 void renewal_handle_opened(struct fs *fs, struct handle *handle)
 {
-	handle->session = atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+	handle->session = atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
 }
 
 static bool is_unlocked(const struct handle *handle)
@@ -278,13 +280,13 @@ static bool is_stale(const struct fs *fs, const struct handle *handle)
 {
 	return is_unlocked(handle) ||
 	       atomic_load_explicit(&handle->session, memory_order_relaxed) !=
-		       atomic_load_explicit(&fs->renewal.session, memory_order_relaxed);
+		       atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
 }
 
 /* By the answer to this request. */
 static void tell(const struct request *req, struct handle *handle)
 {
-	unsigned session = atomic_load(&req->thread->fs->renewal.session);
+	unsigned session = atomic_load(&req->thread->fs->renewal->session);
 
 	if (is_for_cache(req))
 		return;
@@ -319,7 +321,7 @@ bool renewal_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 	struct handle *handle = handle_for_data(req);
-	bool running = renewal_is_running(&fs->renewal);
+	bool running = renewal_is_running(fs->renewal);
 
 	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
 		tell(req, handle);
@@ -339,7 +341,7 @@ bool renewal_ends(const struct request *req, int status)
 	const struct fs *fs = req->thread->fs;
 
 	return (status == -ESTALE || status == -EIO) && !req->replied &&
-	       (renewal_is_running(&fs->renewal) || session_has_ended(fs->session)) &&
+	       (renewal_is_running(fs->renewal) || session_has_ended(fs->session)) &&
 	       !remote_gives_up(req->thread);
 }
 

@@ -9,14 +9,14 @@ enum { WORD_BITS = 64, AHEAD_PAGES = 512 };
 static void step_called(struct thread_call *call)
 {
 	struct freeze_thread *t = container_of(call, struct freeze_thread, call);
-	struct fs_thread *ft = container_of(t, struct fs_thread, freeze);
 
 	atomic_store(&t->called, false);
-	freeze_step(ft->thread);
+	freeze_step(t->thread);
 }
 
 void freeze_thread_init(struct freeze_thread *t, struct io_thread *thread)
 {
+	t->thread = thread;
 	list_init(&t->held);
 	list_init(&t->call.link);
 	t->call.run = step_called;
@@ -36,8 +36,8 @@ void freeze_fini(struct freeze *f)
 
 static void wake(struct fs_thread *ft)
 {
-	if (!atomic_exchange(&ft->freeze.called, true))
-		io_thread_call(ft->thread, &ft->freeze.call);
+	if (!atomic_exchange(&ft->freeze->called, true))
+		io_thread_call(ft->thread, &ft->freeze->call);
 }
 
 static void wake_all(struct fs *fs)
@@ -78,7 +78,7 @@ static bool was_asked(const struct freeze *f, uint64_t bit)
 
 void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n)
 {
-	struct freeze *f = &fs->freeze;
+	struct freeze *f = fs->freeze;
 
 	if (atomic_load(&f->bits_id) != session_snapshot(fs->session))
 		return;
@@ -118,7 +118,7 @@ static bool must_ask(const struct freeze *f, bool remembered, const struct mappe
 unsigned freeze_protected_locked(
 	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max)
 {
-	struct freeze *f = &inode->fs->freeze;
+	struct freeze *f = inode->fs->freeze;
 	bool remembered = atomic_load(&f->bits_id) == session_snapshot(inode->fs->session);
 	uint64_t limit = remembered && *fpage == inode->written_to ? end + AHEAD_PAGES : end;
 	struct extent_cursor at;
@@ -141,7 +141,7 @@ unsigned freeze_protected_locked(
 
 bool freeze_enter(struct request *req, void (*then)(struct request *req, int status))
 {
-	struct freeze_thread *t = &fs_thread_of(req->thread)->freeze;
+	struct freeze_thread *t = fs_thread_of(req->thread)->freeze;
 	struct op *op = op_of(req);
 
 	if (t->id) {
@@ -160,8 +160,8 @@ void freeze_leave(struct request *req)
 	struct fs_thread *ft = fs_thread_of(req->thread);
 
 	op_of(req)->writing = false;
-	ft->freeze.nwriting--;
-	if (ft->freeze.id)
+	ft->freeze->nwriting--;
+	if (ft->freeze->id)
 		wake(ft);
 }
 
@@ -200,7 +200,7 @@ static void say(struct freeze *f, struct freeze_thread *t, uint64_t id, enum fre
 static bool all_are_locked(const struct freeze *f, uint64_t id, enum freeze_phase phase)
 {
 	for (unsigned i = 0; i < f->fs->options.io_threads; i++) {
-		const struct freeze_thread *t = &f->fs->threads[i].freeze;
+		const struct freeze_thread *t = f->fs->threads[i].freeze;
 
 		if (t->id != id || t->phase < phase)
 			return false;
@@ -236,18 +236,18 @@ static bool may_send(struct freeze *f, uint64_t id)
 /* Another freeze, or the end of one. */
 static void change(struct fs_thread *ft, struct freeze *f, uint64_t id)
 {
-	say(f, &ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
+	say(f, ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
 	wake_all(f->fs);
 	if (!id)
-		waiters_wake(&ft->freeze.held, 0);
+		waiters_wake(&ft->freeze->held, 0);
 }
 
 void freeze_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct freeze *f = &fs->freeze;
+	struct freeze *f = fs->freeze;
 	struct fs_thread *ft = fs_thread_of(thread);
-	struct freeze_thread *t = &ft->freeze;
+	struct freeze_thread *t = ft->freeze;
 	uint64_t id = session_freezing(fs->session);
 
 	if (id != t->id)

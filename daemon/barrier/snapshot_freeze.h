@@ -33,6 +33,7 @@ enum freeze_phase { FREEZE_NONE, FREEZE_HOLDS, FREEZE_QUIET, FREEZE_CLEAN };
 
 /* Of each thread. */
 struct freeze_thread {
+	struct io_thread *thread;
 	/* Changed by the thread, under the lock; others look at them under the lock. */
 	uint64_t id; /* the snapshot that it holds its writes for; 0: it does not */
 	enum freeze_phase phase;

@@ -6,6 +6,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/barrier/remount.h"
 
 enum { DAY_S = 24 * 60 * 60, DELAY_MS = 10000, COMMITS_A_TURN = 256 };
 
@@ -39,14 +40,14 @@ void access_set_read_only(struct access_policy *policy, bool read_only)
 
 static enum access_mode mode_of(const struct inode *inode)
 {
-	return atomic_load_explicit(&inode->fs->access.mode, memory_order_relaxed);
+	return atomic_load_explicit(&inode->fs->access->mode, memory_order_relaxed);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
 static bool is_wanted(const struct request *req, const struct inode *inode)
 {
-	const struct access_policy *policy = &inode->fs->access;
+	const struct access_policy *policy = inode->fs->access;
 
 	return mode_of(inode) != ACCESS_NEVER && !atomic_load(&policy->read_only) &&
 	       !(req->args.flags & O_NOATIME) &&
@@ -160,7 +161,7 @@ static void commit_one(struct inode *inode, struct io_thread *thread)
 bool access_tick(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
-	bool all = ft->stopping || remount_commits(&thread->fs->remount);
+	bool all = ft->stopping || remount_commits(thread->fs->remount);
 	int64_t now = io_thread_now(thread);
 	unsigned n = 0;
 

@@ -6,6 +6,9 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/pages/grant_refill.h"
+#include "daemon/file/inode_return.h"
 
 /* Extents in one COMMIT. */
 enum { COMMIT_EXTENTS = 256 };
@@ -50,7 +53,7 @@ void commit_failed_locked(struct inode *inode, int status)
 	struct commit *c = &inode->commit;
 
 	/* What it has told us of has no server that is to be asked. */
-	c->error = renewal_is_running(&inode->fs->renewal) ? -EIO : status;
+	c->error = renewal_is_running(inode->fs->renewal) ? -EIO : status;
 	c->nfailures++;
 	c->told = false;
 }
@@ -202,13 +205,13 @@ static void lower_along_locked(struct inode *inode)
 	struct rpc_commit *req = &c->call.req.commit;
 
 	if (c->covers == c->changes && inode->fs->options.sharing)
-		req->lease = inode->fs->inodes.hooks->lower(inode, &req->keep);
+		req->lease = inode->fs->inodes->hooks->lower(inode, &req->keep);
 }
 
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
-	bool ended = renewal_is_running(&inode->fs->renewal);
+	bool ended = renewal_is_running(inode->fs->renewal);
 	int r = ended ? -EIO : fill_request_locked(inode);
 
 	if (r) {
@@ -275,7 +278,7 @@ static void log_refused(struct inode *inode, int status)
 {
 	char path[PATH_TEXT_BYTES];
 
-	if (renewal_is_running(&inode->fs->renewal))
+	if (renewal_is_running(inode->fs->renewal))
 		return;
 	path_describe(inode, path, sizeof(path));
 	log_error("inode %llu, %s: the server did not take what was written: %s",
@@ -299,7 +302,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	c->running = false;
 	npages = extent_map_collected(&inode->map, !rep->status);
 	if (call->req.commit.lease)
-		inode->fs->inodes.hooks->lowered(inode, thread, !rep->status);
+		inode->fs->inodes->hooks->lowered(inode, thread, !rep->status);
 	if (rep->status) {
 		fail_locked(inode, thread, rep->status);
 	} else {
@@ -310,7 +313,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
 	if (inode->fs->options.sharing)
-		inode->fs->inodes.hooks->settle(inode, thread);
+		inode->fs->inodes->hooks->settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);
 	inode_put(inode);

@@ -3,6 +3,9 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/pages/landing.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/pages/grant_refill.h"
 
 static void count_taken(struct fs_thread *ft, uint32_t npages)
 {
@@ -12,7 +15,7 @@ static void count_taken(struct fs_thread *ft, uint32_t npages)
 static int fill_locked(
 	struct inode *inode, struct fs_thread *ft, uint64_t first, uint64_t end, uint64_t *filled)
 {
-	struct grants *grants = &inode->fs->grants;
+	struct grants *grants = inode->fs->grants;
 	struct extent_cursor at;
 	struct mapped_extent e;
 	struct extent run;

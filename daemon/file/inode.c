@@ -8,6 +8,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
+#include "daemon/file/inode_return.h"
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -42,12 +43,12 @@ static void inode_delete(struct inode *inode)
 {
 	struct list *link;
 
-	inode->fs->inodes.hooks->fini(inode);
+	inode->fs->inodes->hooks->fini(inode);
 	while ((link = list_pop(&inode->handles)))
 		free(list_entry(link, struct handle, link));
 	place_fini(&inode->place);
 	extent_map_fini(&inode->map);
-	names_forget(&inode->names, &inode->fs->inodes.names);
+	names_forget(&inode->names, &inode->fs->inodes->names);
 	free(inode->commit.tail);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
@@ -68,7 +69,7 @@ void inode_table_fini(struct inode_table *t)
 
 static struct inode_shard *shard_of(struct fs *fs, uint64_t ino)
 {
-	return &fs->inodes.shards[ino % SHARDS];
+	return &fs->inodes->shards[ino % SHARDS];
 }
 
 static struct list *bucket_of(struct inode_shard *shard, uint64_t ino)
@@ -92,14 +93,14 @@ enum { INODE_BYTES = (sizeof(struct inode) + 15) & ~(size_t)15 };
 
 static struct inode *inode_new(struct fs *fs, uint64_t ino)
 {
-	const struct inode_hooks *hooks = fs->inodes.hooks;
+	const struct inode_hooks *hooks = fs->inodes->hooks;
 	struct inode *inode = calloc(1, INODE_BYTES + hooks->parts_bytes);
 
 	if (!inode)
 		return NULL;
 	inode->fs = fs;
 	inode->ino = ino;
-	inode->changed_at = __atomic_load_n(&fs->inodes.forgotten, __ATOMIC_RELAXED);
+	inode->changed_at = __atomic_load_n(&fs->inodes->forgotten, __ATOMIC_RELAXED);
 	inode->refs = 1;
 	pthread_mutex_init(&inode->lock, NULL);
 	extent_map_init(&inode->map);
@@ -158,13 +159,13 @@ bool inode_try_ref(struct inode *inode)
 
 void inode_return_unused_locked(struct inode *inode)
 {
-	window_return(&inode->window, &inode->fs->grants);
+	window_return(&inode->window, inode->fs->grants);
 	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 }
 
 static uint64_t next_epoch(struct fs *fs)
 {
-	return __atomic_add_fetch(&fs->inodes.epoch, 1, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&fs->inodes->epoch, 1, __ATOMIC_RELAXED);
 }
 
 void inode_put(struct inode *inode)
@@ -181,9 +182,9 @@ void inode_put(struct inode *inode)
 	last = !__atomic_sub_fetch(&inode->refs, 1, __ATOMIC_ACQ_REL);
 	if (last) {
 		if (inode->changed)
-			__atomic_store_n(&inode->fs->inodes.forgotten, next_epoch(inode->fs),
+			__atomic_store_n(&inode->fs->inodes->forgotten, next_epoch(inode->fs),
 				__ATOMIC_RELAXED);
-		inode->fs->inodes.hooks->forgotten(inode);
+		inode->fs->inodes->hooks->forgotten(inode);
 		list_del(&inode->hash);
 	}
 	pthread_mutex_unlock(&shard->lock);
@@ -197,7 +198,7 @@ void inode_put(struct inode *inode)
 void inode_each(struct fs *fs, void (*fn)(struct inode *inode, void *arg), void *arg)
 {
 	for (unsigned s = 0; s < SHARDS; s++) {
-		struct inode_shard *shard = &fs->inodes.shards[s];
+		struct inode_shard *shard = &fs->inodes->shards[s];
 
 		pthread_mutex_lock(&shard->lock);
 		for (unsigned b = 0; b < SHARD_BUCKETS; b++)
@@ -246,7 +247,7 @@ void inode_forget(struct inode *inode, uint64_t n)
 
 	assert(had >= n);
 	if (had == n && n) {
-		inode->fs->inodes.hooks->kernel_forgets(inode);
+		inode->fs->inodes->hooks->kernel_forgets(inode);
 		inode_put(inode);
 	}
 }
@@ -255,7 +256,7 @@ void inode_forget(struct inode *inode, uint64_t n)
 
 uint64_t inode_epoch(struct fs *fs)
 {
-	return __atomic_load_n(&fs->inodes.epoch, __ATOMIC_RELAXED);
+	return __atomic_load_n(&fs->inodes->epoch, __ATOMIC_RELAXED);
 }
 
 /* What was set here and is not committed is newer than any reply. */
@@ -425,7 +426,7 @@ void inode_lease_locked(struct inode *inode, const struct attr *attr,
 	const struct rpc_entry_reply *extents, uint64_t epoch)
 {
 	inode_unlease_locked(inode);
-	inode->fs->inodes.hooks->end_is_told(inode);
+	inode->fs->inodes->hooks->end_is_told(inode);
 	take_attr_locked(inode, attr);
 	if (extents && inode->sized)
 		learn_extents_locked(inode, extents);
@@ -470,7 +471,7 @@ static void change_begin_locked(struct inode *inode, uint64_t epoch)
 		inode->was_sure = inode->sure;
 	}
 	inode->sure = false;
-	inode->fs->inodes.hooks->change_begins(inode);
+	inode->fs->inodes->hooks->change_begins(inode);
 	note_change_locked(inode);
 }
 
@@ -604,7 +605,7 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 
 void inode_name_add(struct inode *dir, const char *name)
 {
-	struct name_sets *sets = &dir->fs->inodes.names;
+	struct name_sets *sets = &dir->fs->inodes->names;
 	uint64_t hash = name_sets_hash(sets, name);
 
 	pthread_mutex_lock(&dir->lock);
@@ -614,7 +615,7 @@ void inode_name_add(struct inode *dir, const char *name)
 
 void inode_name_remove(struct inode *dir, const char *name)
 {
-	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+	uint64_t hash = name_sets_hash(&dir->fs->inodes->names, name);
 
 	pthread_mutex_lock(&dir->lock);
 	names_remove(&dir->names, hash);
@@ -623,7 +624,7 @@ void inode_name_remove(struct inode *dir, const char *name)
 
 bool inode_lacks_name(struct inode *dir, const char *name)
 {
-	uint64_t hash = name_sets_hash(&dir->fs->inodes.names, name);
+	uint64_t hash = name_sets_hash(&dir->fs->inodes->names, name);
 	bool lacks;
 
 	pthread_mutex_lock(&dir->lock);

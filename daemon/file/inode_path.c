@@ -6,6 +6,7 @@
 
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode.h"
 
 enum { DEPTH_MAX = 256 }; /* names that others have moved may make a circle */
 

@@ -6,6 +6,9 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/gate.h"
 
 void returns_init(struct returns *r)
 {
@@ -99,7 +102,7 @@ static void send_some_locked(struct returns *r, struct io_thread *thread, size_t
 
 void returns_flush(struct io_thread *thread)
 {
-	struct returns *r = &thread->fs->returns;
+	struct returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	send_some_locked(r, thread, 1);
@@ -108,7 +111,7 @@ void returns_flush(struct io_thread *thread)
 
 void returns_drain(struct io_thread *thread, drained_fn *drained)
 {
-	struct returns *r = &thread->fs->returns;
+	struct returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	assert(!r->drained);
@@ -125,7 +128,7 @@ void returns_drain(struct io_thread *thread, drained_fn *drained)
 
 void returns_forget(struct io_thread *thread)
 {
-	struct returns *r = &thread->fs->returns;
+	struct returns *r = thread->fs->returns;
 	drained_fn *drained;
 
 	pthread_mutex_lock(&r->lock);
@@ -172,7 +175,7 @@ static void put_locked(struct returns *r, uint64_t ino, uint64_t number)
 
 void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 {
-	struct returns *r = &thread->fs->returns;
+	struct returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	put_locked(r, ino, number);
@@ -185,7 +188,7 @@ void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 static bool in_use_locked(const struct inode *inode)
 {
 	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
-	       !gate_idle(&inode->gate) || inode->fs->inodes.hooks->is_used(inode);
+	       !gate_idle(&inode->gate) || inode->fs->inodes->hooks->is_used(inode);
 }
 
 /* What of it is on its way to the server; the answer calls returns_settle(). Pages that were
@@ -194,7 +197,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
 
-	if (!inode->fs->inodes.hooks->is_idle(inode))
+	if (!inode->fs->inodes->hooks->is_idle(inode))
 		return true;
 	if (!c->running && inode->map.uncommitted && !c->refused && !commit_is_clean_locked(inode))
 		commit_start_locked(inode, thread);
@@ -229,7 +232,7 @@ static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct 
 		return NULL;
 	if (!used && !busy) {
 		inode_return_unused_locked(inode);
-		inode->fs->inodes.hooks->end_lease(inode);
+		inode->fs->inodes->hooks->end_lease(inode);
 	}
 	pthread_mutex_lock(&r->lock);
 	if (!used && !busy)
@@ -248,7 +251,7 @@ static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct 
 
 void returns_settle(struct inode *inode, struct io_thread *thread)
 {
-	struct returns *r = &inode->fs->returns;
+	struct returns *r = inode->fs->returns;
 	drained_fn *drained = NULL;
 
 	pthread_mutex_lock(&inode->lock);
@@ -263,7 +266,7 @@ void returns_settle(struct inode *inode, struct io_thread *thread)
 /* Nobody is left who could send. */
 void returns_forgotten(struct inode *inode)
 {
-	struct returns *r = &inode->fs->returns;
+	struct returns *r = inode->fs->returns;
 
 	if (!inode->orphan || inode->returned)
 		return;

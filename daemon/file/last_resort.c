@@ -3,6 +3,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/barrier/session_renewal.h"
 
 void release_init(struct releases *r)
 {
@@ -21,7 +23,7 @@ static void round_begin(struct releases *r, struct io_thread *thread);
 
 static void round_end(struct io_thread *thread)
 {
-	struct releases *r = &thread->fs->releases;
+	struct releases *r = thread->fs->releases;
 	bool again;
 
 	pthread_mutex_lock(&r->lock);
@@ -37,7 +39,7 @@ static void round_end(struct io_thread *thread)
 
 static void round_returned(struct io_thread *thread)
 {
-	if (thread->fs->releases.what & RELEASE_ALLOWANCES)
+	if (thread->fs->releases->what & RELEASE_ALLOWANCES)
 		allowance_give_back(thread, round_end);
 	else
 		round_end(thread);
@@ -49,7 +51,7 @@ static void empty(struct inode *inode, void *arg)
 
 	pthread_mutex_lock(&inode->lock);
 	if (*what & RELEASE_WINDOWS)
-		window_return(&inode->window, &inode->fs->grants);
+		window_return(&inode->window, inode->fs->grants);
 	if (*what & RELEASE_SHARES)
 		allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	pthread_mutex_unlock(&inode->lock);
@@ -59,9 +61,9 @@ static void empty(struct inode *inode, void *arg)
  */
 static void round_passed(struct io_thread *thread)
 {
-	unsigned what = thread->fs->releases.what;
+	unsigned what = thread->fs->releases->what;
 
-	if (renewal_is_running(&thread->fs->renewal)) {
+	if (renewal_is_running(thread->fs->renewal)) {
 		round_end(thread);
 		return;
 	}
@@ -92,7 +94,7 @@ static void round_begin(struct releases *r, struct io_thread *thread)
 
 bool release_wait(struct request *req, unsigned what, void (*then)(struct request *req, int status))
 {
-	struct releases *r = &req->thread->fs->releases;
+	struct releases *r = req->thread->fs->releases;
 	struct op *op = op_of(req);
 	bool begin;
 

@@ -95,7 +95,7 @@ static void add_nodes(struct expiry *x, struct request *req)
 
 static void end(struct expiry *x)
 {
-	struct expiries *all = &x->fs->expiries;
+	struct expiries *all = x->fs->expiries;
 
 	pthread_mutex_lock(&all->lock);
 	list_del(&x->link);
@@ -139,8 +139,8 @@ void expire_changed(struct request *req)
 	x->job = (struct notifier_job){.port = req->thread->port, .done = tell_next};
 	add_names(x, req);
 	add_nodes(x, req);
-	pthread_mutex_lock(&fs->expiries.lock);
-	list_add_tail(&fs->expiries.all, &x->link);
-	pthread_mutex_unlock(&fs->expiries.lock);
+	pthread_mutex_lock(&fs->expiries->lock);
+	list_add_tail(&fs->expiries->all, &x->link);
+	pthread_mutex_unlock(&fs->expiries->lock);
 	tell_next(&x->job);
 }

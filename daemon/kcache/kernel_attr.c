@@ -7,6 +7,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/fuse/port.h"
+#include "daemon/file/inode.h"
 
 /* Times end by this share of the lease time early: who has got an answer may be late to note it. */
 enum { MARGIN_SHARE = 8 };
@@ -63,7 +64,7 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req)
 {
 	uint32_t left, margin;
 
-	if (!may_keep_locked(inode, req) || inode->fs->inodes.hooks->is_leaving(inode) ||
+	if (!may_keep_locked(inode, req) || inode->fs->inodes->hooks->is_leaving(inode) ||
 		is_first_locked(inode))
 		return 0;
 	left = session_ttl_ms(inode->fs->session);
@@ -106,7 +107,7 @@ static void try_again(struct thread_call *call)
 	pthread_mutex_lock(&inode->lock);
 	told->thread = NULL;
 	pthread_mutex_unlock(&inode->lock);
-	inode->fs->inodes.hooks->settle(inode, thread);
+	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
 }
 

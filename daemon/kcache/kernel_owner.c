@@ -2,6 +2,7 @@
 
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode.h"
 
 /* The kernel has made its inode of the root itself, before it was told of any owner. */
 static void begin_locked(struct inode *inode, const struct attr *attr)

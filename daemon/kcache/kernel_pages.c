@@ -304,7 +304,7 @@ static void dropped(struct notifier_job *job)
 	if (!p->running && inode->lease_type == LEASE_NONE)
 		cached_drop_locked(inode, thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
-	inode->fs->inodes.hooks->settle(inode, thread);
+	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
 }
 
@@ -346,7 +346,7 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
 	/* All that was read goes, and what is told after that is the last word. */
-	if (inode->fs->inodes.hooks->is_leaving(inode)) {
+	if (inode->fs->inodes->hooks->is_leaving(inode)) {
 		p->behind = CACHED_NOTHING;
 		return;
 	}
@@ -391,7 +391,7 @@ void cached_end_answered(struct inode *inode, struct io_thread *thread)
 	if (!p->running)
 		drop_behind_locked(inode, thread);
 	pthread_mutex_unlock(&inode->lock);
-	inode->fs->inodes.hooks->settle(inode, thread);
+	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
 }
 

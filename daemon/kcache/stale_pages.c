@@ -3,6 +3,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/barrier/snapshot_freeze.h"
 
 void drop_init(struct drop *d, struct inode *inode)
 {

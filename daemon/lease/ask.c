@@ -6,6 +6,7 @@
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/keep.h"
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 

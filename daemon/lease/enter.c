@@ -8,6 +8,7 @@
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/keep.h"
 
 struct op_lease *lease_wanted_by(const struct list *link)
 {

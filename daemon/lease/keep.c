@@ -5,6 +5,8 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
 
 /* How many are looked at for one batch, and the share of all that leaves at once. */
 enum { LOOKS = 4 * LEASES_BATCH, LEAVING_SHARE = 8 };
@@ -55,7 +57,7 @@ static void call(struct lease_keeper *k, struct io_thread *thread)
 
 void lease_list_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct lease_keeper *k = &inode->fs->leases;
+	struct lease_keeper *k = inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
 	list_add_tail(&k->listed, &inode->lease->listed);
@@ -67,7 +69,7 @@ void lease_list_locked(struct inode *inode, struct io_thread *thread)
 
 void lease_unlist_locked(struct inode *inode)
 {
-	struct lease_keeper *k = &inode->fs->leases;
+	struct lease_keeper *k = inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
 	list_del(&inode->lease->listed);
@@ -77,7 +79,7 @@ void lease_unlist_locked(struct inode *inode)
 
 void lease_leave_later_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct lease_keeper *k = &inode->fs->leases;
+	struct lease_keeper *k = inode->fs->leases;
 
 	pthread_mutex_lock(&k->lock);
 	if (list_empty(&inode->lease->leaving)) {
@@ -124,7 +126,7 @@ static unsigned choose(struct lease_keeper *k, const struct fs *fs, struct inode
 static void evict(struct io_thread *thread)
 {
 	struct inode *chosen[LEASES_BATCH];
-	unsigned n = choose(&thread->fs->leases, thread->fs, chosen);
+	unsigned n = choose(thread->fs->leases, thread->fs, chosen);
 
 	for (unsigned i = 0; i < n; i++)
 		lease_evict(chosen[i], thread);
@@ -203,7 +205,7 @@ static void put_batch(struct lease_keeper *k, struct io_thread *thread, struct w
 
 static void send_batches(struct io_thread *thread)
 {
-	struct lease_keeper *k = &thread->fs->leases;
+	struct lease_keeper *k = thread->fs->leases;
 	struct wire_out w;
 
 	wire_out_init(&w, k->tail, sizeof(k->tail));
@@ -250,7 +252,7 @@ static void called(struct thread_call *thread_call)
 
 void lease_note(struct fs *fs, uint64_t ino)
 {
-	struct lease_keeper *k = &fs->leases;
+	struct lease_keeper *k = fs->leases;
 	uint64_t n;
 
 	pthread_mutex_lock(&k->lock);
@@ -262,12 +264,12 @@ void lease_note(struct fs *fs, uint64_t ino)
 
 uint64_t lease_notes(struct fs *fs)
 {
-	return atomic_load_explicit(&fs->leases.nnoted, memory_order_relaxed);
+	return atomic_load_explicit(&fs->leases->nnoted, memory_order_relaxed);
 }
 
 bool lease_noted_since(struct fs *fs, uint64_t notes, uint64_t ino)
 {
-	struct lease_keeper *k = &fs->leases;
+	struct lease_keeper *k = fs->leases;
 	uint64_t n;
 	bool noted;
 

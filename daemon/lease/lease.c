@@ -6,6 +6,9 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/keep.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode_return.h"
 
 void inode_lease_init(struct inode_lease *lease, struct inode *inode)
 {
@@ -59,7 +62,7 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 
 	if (l->state != LEASE_IDLE)
 		return;
-	if (renewal_is_running(&inode->fs->renewal)) {
+	if (renewal_is_running(inode->fs->renewal)) {
 		waiters_wake(&l->waiters, -EIO);
 		return;
 	}

@@ -6,6 +6,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_attr.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/lease/keep.h"
 
 /* Who asks twice within this time asks again, perhaps; and for so long the time of others' reading
  * may be late. */
@@ -27,7 +29,7 @@ void looks_fini(struct looks *looks)
 
 static struct looks *looks_of(const struct request *req)
 {
-	return &req->thread->fs->looks;
+	return req->thread->fs->looks;
 }
 
 static bool is_sharing(const struct request *req)

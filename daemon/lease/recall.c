@@ -4,6 +4,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/lease/lease.h"
 #include "daemon/lease/lease_private.h"
+#include "daemon/lease/keep.h"
+#include "daemon/lock/lock_wait.h"
 
 /* Of an inode that is not known here any more, which therefore has nothing to be given back. */
 struct disclaimer {

@@ -8,6 +8,8 @@
 #include "daemon/lease/lease_private.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
+#include "daemon/lease/keep.h"
+#include "daemon/barrier/session_renewal.h"
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 
@@ -231,7 +233,7 @@ bool lease_leave_locked(
 {
 	uint8_t keep;
 
-	if (renewal_is_running(&inode->fs->renewal) || !lease_is_to_leave(inode, &keep) ||
+	if (renewal_is_running(inode->fs->renewal) || !lease_is_to_leave(inode, &keep) ||
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);

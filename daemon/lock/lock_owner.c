@@ -8,6 +8,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
+#include "daemon/lock/lock_wait.h"
 
 struct lock_owner {
 	struct list link;      /* inode_locks.owners */
@@ -79,7 +80,7 @@ static struct lock_owner *make_locked(struct inode *inode, const struct request 
 	o->kernel = req->args.lock_owner;
 	o->kind = req->args.lock.kind;
 	/* The kernel's names are scrambled. */
-	o->number = locks_number(&inode->fs->locks) << LOCK_PROCESS_BITS;
+	o->number = locks_number(inode->fs->locks) << LOCK_PROCESS_BITS;
 	if (o->kind == LOCK_KIND_POSIX)
 		o->number |= lock_process(o->kernel);
 	list_add_tail(&inode->locks->owners, &o->link);

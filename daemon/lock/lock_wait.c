@@ -9,6 +9,7 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/lock/lock_owner.h"
+#include "daemon/barrier/session_renewal.h"
 
 struct lock_wait {
 	struct list link; /* locks.waits */
@@ -57,14 +58,14 @@ uint64_t locks_number(struct locks *locks)
 
 static struct locks *locks_of(const struct lock_wait *w)
 {
-	return &w->thread->fs->locks;
+	return w->thread->fs->locks;
 }
 
 /* got: it was granted, and he is told so. */
 static void tell(struct lock_wait *w, int status, bool got)
 {
 	lock_owner_answered(w->inode, w->lock.owner, got);
-	if (status == -ESTALE && renewal_is_running(&w->thread->fs->renewal))
+	if (status == -ESTALE && renewal_is_running(w->thread->fs->renewal))
 		status = -EIO;
 	fuse_reply_status(w->thread, w->unique, status);
 	w->replied = true;
@@ -199,7 +200,7 @@ static void wake_locked(struct lock_wait *w)
 
 void lock_look_again(struct io_thread *thread, uint64_t number)
 {
-	struct locks *locks = &thread->fs->locks;
+	struct locks *locks = thread->fs->locks;
 
 	pthread_mutex_lock(&locks->lock);
 	list_for_each (pos, &locks->waits) {
@@ -213,7 +214,7 @@ void lock_look_again(struct io_thread *thread, uint64_t number)
 
 void lock_look_at_all(struct io_thread *thread)
 {
-	struct locks *locks = &thread->fs->locks;
+	struct locks *locks = thread->fs->locks;
 
 	pthread_mutex_lock(&locks->lock);
 	list_for_each (pos, &fs_thread_of(thread)->lock_waits)
@@ -223,7 +224,7 @@ void lock_look_at_all(struct io_thread *thread)
 
 static struct lock_wait *wait_new(const struct request *req)
 {
-	struct locks *locks = &req->thread->fs->locks;
+	struct locks *locks = req->thread->fs->locks;
 	struct lock_wait *w = calloc(1, sizeof(*w));
 
 	if (!w)
@@ -302,7 +303,7 @@ bool lock_interrupt(struct io_thread *thread, uint64_t unique)
 void lock_tick(struct io_thread *thread)
 {
 	bool lost = session_lost(thread->fs->session), gives_up = remote_gives_up(thread);
-	bool ended = renewal_is_running(&thread->fs->renewal);
+	bool ended = renewal_is_running(thread->fs->renewal);
 
 	list_for_each_safe (pos, &fs_thread_of(thread)->lock_waits) {
 		struct lock_wait *w = list_entry(pos, struct lock_wait, own);

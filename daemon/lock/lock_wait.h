@@ -9,7 +9,7 @@
  * What is still on its way for one who heard is leaving (lock_owner.h).
  *
  * THREADS    A wait belongs to the I/O thread that has read it; the list of all waits, and what the
- *            others tell one, to fs.locks.lock.
+ *            others tell one, to fs.locks->lock.
  */
 #ifndef RMEMFS_DAEMON_LOCK_LOCK_WAIT_H
 #define RMEMFS_DAEMON_LOCK_LOCK_WAIT_H

@@ -9,6 +9,13 @@
 #include "daemon/file/handle.h"
 #include "daemon/file/inode_path.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/barrier/abandoned.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/barrier/remount.h"
+#include "daemon/pages/landing.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/file/inode_return.h"
 
 struct op *op_of(struct request *req)
 {
@@ -187,7 +194,7 @@ bool op_is_removed_directory(struct request *req, int status)
 	const struct fs *fs = req->thread->fs;
 
 	return status == -ESTALE && fs->options.sharing && S_ISDIR(op_of(req)->inode->type) &&
-	       !session_lost(fs->session) && !renewal_is_running(&fs->renewal);
+	       !session_lost(fs->session) && !renewal_is_running(fs->renewal);
 }
 
 void op_reply_entry(struct request *req, struct inode *inode)
@@ -663,15 +670,15 @@ bool op_cancel(struct request *req, int error)
 		list_del(&op->waiter.link);
 		break;
 	case OP_AT_PAGES:
-		if (!leave_list(op, &req->thread->fs->grants.lock))
+		if (!leave_list(op, &req->thread->fs->grants->lock))
 			return false;
 		break;
 	case OP_AT_QUOTA:
-		if (!leave_list(op, &req->thread->fs->allowances.lock))
+		if (!leave_list(op, &req->thread->fs->allowances->lock))
 			return false;
 		break;
 	case OP_AT_RELEASE:
-		if (!leave_list(op, &req->thread->fs->releases.lock))
+		if (!leave_list(op, &req->thread->fs->releases->lock))
 			return false;
 		break;
 	case OP_AT_REMOUNT:

@@ -19,6 +19,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/stale_pages.h"
+#include "daemon/ops/statfs.h"
 
 /* Pages for which grants are asked at a time. */
 enum { FILL_PAGES = 4096 };

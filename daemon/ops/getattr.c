@@ -4,6 +4,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/lease/local_answer.h"
 
 struct getattr_state {
 	struct op op;

@@ -5,6 +5,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/lease/local_answer.h"
 
 struct lookup_state {
 	struct op op;

@@ -6,6 +6,10 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/open.h"
 #include "daemon/ops/ops.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/pages/grant_refill.h"
+#include "daemon/lease/local_answer.h"
+#include "daemon/lease/keep.h"
 
 struct make_state {
 	struct op op;

@@ -18,6 +18,8 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode_return.h"
 
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {

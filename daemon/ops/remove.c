@@ -6,6 +6,8 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/lease/keep.h"
+#include "daemon/lease/local_answer.h"
 
 struct remove_state {
 	struct op op;

@@ -3,6 +3,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/ops/statfs.h"
 
 void statfs_init(struct statfs_memory *m)
 {
@@ -24,7 +26,7 @@ static void keep(struct statfs_memory *m, const struct statfs_values *values)
 
 static struct statfs_values recall(struct fs *fs)
 {
-	struct statfs_memory *m = &fs->statfs;
+	struct statfs_memory *m = fs->statfs;
 	struct statfs_values values;
 
 	pthread_mutex_lock(&m->lock);
@@ -41,7 +43,7 @@ uint64_t statfs_unused_pages(struct fs *fs)
 
 	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
 		taken += __atomic_load_n(&fs->threads[i].taken, __ATOMIC_RELAXED);
-	return grants_count_unused(&fs->grants, taken);
+	return grants_count_unused(fs->grants, taken);
 }
 
 static void statfs_answered(struct request *req, const struct rpc_reply *rep)
@@ -58,7 +60,7 @@ static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 	int status = rep->status;
 
 	if (!status) {
-		keep(&fs->statfs, &values);
+		keep(fs->statfs, &values);
 	} else if (renewal_ends(req, status)) {
 		values = recall(fs);
 		status = 0;
@@ -76,7 +78,7 @@ void op_statfs(struct request *req)
 	struct statfs_values values;
 
 	if (remote_disconnected(req->thread) || remote_gives_up(req->thread) ||
-		renewal_is_running(&req->thread->fs->renewal)) {
+		renewal_is_running(req->thread->fs->renewal)) {
 		values = recall(req->thread->fs);
 		op_end(req);
 		reply_statfs(req, &values);

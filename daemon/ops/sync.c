@@ -7,6 +7,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/lock/lock_owner.h"
+#include "daemon/barrier/session_renewal.h"
 
 /* Nobody waits any more for one that was abandoned, whose handle may be gone. */
 static int tell(struct request *req)

@@ -25,6 +25,9 @@
 #include "daemon/ops/ops.h"
 #include "daemon/file/transfer.h"
 #include "daemon/kcache/stale_pages.h"
+#include "daemon/pages/landing.h"
+#include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/file/inode_return.h"
 
 enum { ASK_EXTENTS = 8 };
 

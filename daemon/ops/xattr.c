@@ -18,6 +18,7 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/ops/value_stages.h"
 
 struct xattr_state {
 	struct op op;
@@ -358,7 +359,7 @@ static void setxattr_finish(struct request *req, int status)
 	uint32_t stage = request_state(req, struct xattr_state)->stage;
 
 	if (stage)
-		stages_give(&req->thread->fs->stages, stage);
+		stages_give(req->thread->fs->stages, stage);
 	op_finish(req, status);
 }
 
@@ -472,7 +473,7 @@ void op_setxattr(struct request *req)
 	if (!status && req->thread->fs->options.sharing && !request_stow(req))
 		status = -ENOMEM;
 	if (!status && req->args.size > LAST_BYTES) {
-		st->stage = stages_take(&req->thread->fs->stages);
+		st->stage = stages_take(req->thread->fs->stages);
 		status = st->stage ? 0 : -ENOSPC;
 	}
 	if (status || commit_wait_set(req, st->op.inode, &status, setxattr_begin))

@@ -27,7 +27,7 @@ static void grow_target_locked(struct refill *r)
 
 static bool low_locked(const struct fs *fs)
 {
-	return fs->grants.npages < fs->refill.target / 2;
+	return fs->grants->npages < fs->refill->target / 2;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -36,7 +36,7 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep);
 
 static void ask(struct io_thread *thread, uint32_t want)
 {
-	struct refill *r = &thread->fs->refill;
+	struct refill *r = thread->fs->refill;
 
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = grant_answered};
@@ -100,26 +100,26 @@ static void wake_locked(struct refill *r)
 static void settle(struct io_thread *thread, int status)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	enum next next;
 
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	r->busy = false;
-	if (status == -ENOSPC && (r->nlent || fs->grants.npages))
+	if (status == -ENOSPC && (r->nlent || fs->grants->npages))
 		status = 0;
 	if (status)
 		waiters_answer(&r->waiters, r->nasked, status);
 	else
 		wake_locked(r);
 	next = next_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	go_on(thread, next);
 }
 
 static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		grants_add(&fs->grants, &grant[i]);
+		grants_add(fs->grants, &grant[i]);
 }
 
 static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
@@ -134,32 +134,32 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		status = -ENOSPC;
 	if (!status)
 		add_all(fs, rep->grant.grant, rep->grant.ngrant);
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	if (status) {
 		r->target = REFILL_PAGES_MIN;
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
 	} else if (r->wanted <= rep->grant.answers) {
 		r->wanted = 0;
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	settle(thread, status);
 }
 
 void refill_check(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	int64_t now = io_thread_now(thread);
 	uint32_t want = 0;
 
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	r->used_ms = now;
 	r->idle = false;
 	if (low_locked(fs) && !r->along && now >= r->hold_ms && begin_locked(r)) {
 		want = r->target;
 		grow_target_locked(r);
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	if (want)
 		ask(thread, want);
 }
@@ -168,13 +168,13 @@ void refill_check(struct io_thread *thread)
 static void tried(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	enum next next;
 
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	r->nwoken--;
 	next = next_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	go_on(thread, next);
 }
 
@@ -190,13 +190,13 @@ static void resume(struct request *req, int status)
 bool refill_wait(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct fs *fs = req->thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	struct op *op = op_of(req);
 	uint32_t want = 0;
 
-	pthread_mutex_lock(&fs->grants.lock);
-	if (fs->grants.npages) {
-		pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
+	if (fs->grants->npages) {
+		pthread_mutex_unlock(&fs->grants->lock);
 		return true;
 	}
 	op->refilled = then;
@@ -208,7 +208,7 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 		want = r->target;
 		grow_target_locked(r);
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	if (want)
 		ask(req->thread, want);
 	return false;
@@ -216,27 +216,27 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 
 void refill_lend_begin(struct fs *fs)
 {
-	pthread_mutex_lock(&fs->grants.lock);
-	fs->refill.nlent++;
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
+	fs->refill->nlent++;
+	pthread_mutex_unlock(&fs->grants->lock);
 }
 
 void refill_lend_end(struct fs *fs)
 {
-	pthread_mutex_lock(&fs->grants.lock);
-	fs->refill.nlent--;
-	if (fs->grants.npages)
-		wake_locked(&fs->refill);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
+	fs->refill->nlent--;
+	if (fs->grants->npages)
+		wake_locked(fs->refill);
+	pthread_mutex_unlock(&fs->grants->lock);
 }
 
 uint32_t refill_along(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	uint32_t want = 0;
 
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	if (low_locked(fs) && !r->busy && !r->along && io_thread_now(thread) >= r->hold_ms) {
 		r->along = true;
 		r->used_ms = io_thread_now(thread);
@@ -244,25 +244,25 @@ uint32_t refill_along(struct io_thread *thread)
 		want = r->target;
 		grow_target_locked(r);
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	return want;
 }
 
 void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	enum next next;
 
 	add_all(fs, grant, n);
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	r->along = false;
 	if (!n)
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
 	if (n)
 		wake_locked(r);
 	next = next_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	go_on(thread, next);
 }
 
@@ -279,37 +279,37 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	if (rep->status && rep->status != -ESTALE)
 		log_warning("the server refused to take back granted pages: %s",
 			errno_text(rep->status));
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	r->busy = false;
 	next = next_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	go_on(thread, next);
 }
 
 /* What is asked for is answered when the last is on its way. */
 static uint64_t take_wanted(struct fs *fs)
 {
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	uint64_t wanted = 0;
 
-	pthread_mutex_lock(&fs->grants.lock);
-	if (!fs->grants.npages) {
+	pthread_mutex_lock(&fs->grants->lock);
+	if (!fs->grants->npages) {
 		wanted = r->wanted;
 		r->wanted = 0;
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	return wanted;
 }
 
 static void give_back(struct io_thread *thread)
 {
-	struct refill *r = &thread->fs->refill;
+	struct refill *r = thread->fs->refill;
 	struct extent run;
 	struct wire_out w;
 
 	wire_out_init(&w, r->tail, sizeof(r->tail));
 	while (wire_out_room(&w) >= RPC_EXTENT_BYTES &&
-		grants_take(&thread->fs->grants, UINT32_MAX, NULL, &run))
+		grants_take(thread->fs->grants, UINT32_MAX, NULL, &run))
 		rpc_put_extent(&w, &run);
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = give_back_answered};
@@ -326,23 +326,23 @@ static void give_back(struct io_thread *thread)
 void refill_tick(struct io_thread *thread, int64_t now)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	int64_t before = now - IDLE_MS;
 	bool first, give = false;
 
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	first = !r->idle && r->used_ms < before;
 	if (first) {
 		r->idle = true;
 		r->target = REFILL_PAGES_MIN;
 	}
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	if (first)
 		r->holders->empty_windows(fs, before);
 
-	pthread_mutex_lock(&fs->grants.lock);
-	give = r->idle && fs->grants.npages && !r->nwoken && begin_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
+	give = r->idle && fs->grants->npages && !r->nwoken && begin_locked(r);
+	pthread_mutex_unlock(&fs->grants->lock);
 	if (give)
 		give_back(thread);
 }
@@ -350,16 +350,16 @@ void refill_tick(struct io_thread *thread, int64_t now)
 void refill_give_back(struct io_thread *thread, uint64_t wanted)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = &fs->refill;
+	struct refill *r = fs->refill;
 	enum next next;
 
 	r->holders->return_nameless(thread);
 	r->holders->empty_windows(fs, io_thread_now(thread));
-	pthread_mutex_lock(&fs->grants.lock);
+	pthread_mutex_lock(&fs->grants->lock);
 	/* On another channel an older one may come later. */
 	r->wanted = max_u64(r->wanted, wanted);
 	r->target = REFILL_PAGES_MIN;
 	next = next_locked(r);
-	pthread_mutex_unlock(&fs->grants.lock);
+	pthread_mutex_unlock(&fs->grants->lock);
 	go_on(thread, next);
 }

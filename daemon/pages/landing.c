@@ -8,6 +8,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/pages/grant_refill.h"
 
 /* For how many messages of other kinds it is tried in vain; and from when on: one WRITE is no sign.
  */
@@ -15,7 +16,7 @@ enum { HOPE_MAX = 16, HOPE_MIN = 2 };
 
 static struct landing *landing_of(const struct io_thread *thread)
 {
-	return &thread->fs->threads[thread->index].landing;
+	return thread->fs->threads[thread->index].landing;
 }
 
 /* ---- pages ----------------------------------------------------------------------------------- */
@@ -24,7 +25,7 @@ static void give_back(struct io_thread *thread, struct landing *l)
 {
 	struct extent end = l->pages.rest;
 
-	window_return(&l->pages, &thread->fs->grants);
+	window_return(&l->pages, thread->fs->grants);
 	refill_lend_end(thread->fs);
 	/* The next ones are to follow those that were taken. */
 	end.npages = 0;
@@ -36,7 +37,7 @@ static bool borrow(struct io_thread *thread, struct landing *l)
 	struct extent run;
 
 	refill_lend_begin(thread->fs);
-	if (window_take(&l->pages, &thread->fs->grants, IO_PAGES_MAX, &run)) {
+	if (window_take(&l->pages, thread->fs->grants, IO_PAGES_MAX, &run)) {
 		l->pages.rest = run;
 		if (run.npages == IO_PAGES_MAX)
 			return true;

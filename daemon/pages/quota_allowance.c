@@ -70,7 +70,7 @@ static struct allowance *find_locked(struct allowances *as, enum rpc_quota_kind 
 /* Finds or makes it. NULL: no memory. */
 static struct allowance *get_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id)
 {
-	struct allowance *a = find_locked(&fs->allowances, kind, id);
+	struct allowance *a = find_locked(fs->allowances, kind, id);
 
 	if (a)
 		return a;
@@ -83,7 +83,7 @@ static struct allowance *get_locked(struct fs *fs, enum rpc_quota_kind kind, uin
 	a->target = ALLOWANCE_ASK_MIN;
 	a->used_ms = now_ms();
 	list_init(&a->waiters);
-	list_add_tail(bucket_of(&fs->allowances, kind, id), &a->link);
+	list_add_tail(bucket_of(fs->allowances, kind, id), &a->link);
 	return a;
 }
 
@@ -141,7 +141,7 @@ uint32_t allowance_ready_locked(
 	if (s->npages && s->epoch != epoch)
 		allowance_return_locked(fs, s, owners);
 	if (!s->npages)
-		refill_share(&fs->allowances, s, owners, want, epoch);
+		refill_share(fs->allowances, s, owners, want, epoch);
 	return (uint32_t)min_u64(want, s->npages);
 }
 
@@ -161,7 +161,7 @@ static void put_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uin
 
 void allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners)
 {
-	struct allowances *as = &fs->allowances;
+	struct allowances *as = fs->allowances;
 
 	if (s->npages) {
 		pthread_mutex_lock(&as->lock);
@@ -209,7 +209,7 @@ static bool begin_locked(struct allowance *a)
 /* The asking is over: writers try again, or learn that there is nothing. */
 static void settle(struct allowance *a, int status)
 {
-	struct allowances *as = &a->fs->allowances;
+	struct allowances *as = a->fs->allowances;
 	bool again;
 
 	pthread_mutex_lock(&as->lock);
@@ -225,7 +225,7 @@ static void settle(struct allowance *a, int status)
 
 static void take_answer(struct allowance *a, uint64_t npages)
 {
-	struct allowances *as = &a->fs->allowances;
+	struct allowances *as = a->fs->allowances;
 
 	pthread_mutex_lock(&as->lock);
 	a->unlimited = npages == QUOTA_UNLIMITED;
@@ -274,7 +274,7 @@ bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
 {
 	struct op *op = op_of(req);
 	struct fs *fs = req->thread->fs;
-	struct allowances *as = &fs->allowances;
+	struct allowances *as = fs->allowances;
 	struct allowance *a;
 	bool asks = false;
 	int status;
@@ -304,7 +304,7 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	struct allowance *a = container_of(call, struct allowance, call);
 	struct io_thread *thread = a->thread;
 	struct fs *fs = a->fs;
-	struct allowances *as = &fs->allowances;
+	struct allowances *as = fs->allowances;
 	void (*given)(struct io_thread *) = NULL;
 	bool asks = false;
 
@@ -351,7 +351,7 @@ static struct allowance *begin_idle_locked(struct allowances *as, int64_t before
 
 static void give_back_idle(struct fs *fs, struct io_thread *thread, int64_t before)
 {
-	struct allowances *as = &fs->allowances;
+	struct allowances *as = fs->allowances;
 	struct allowance *a;
 	uint64_t npages = 0;
 
@@ -380,7 +380,7 @@ void allowance_tick(struct io_thread *thread, int64_t now)
 
 void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread))
 {
-	struct allowances *as = &thread->fs->allowances;
+	struct allowances *as = thread->fs->allowances;
 
 	give_back_idle(thread->fs, thread, INT64_MAX);
 	pthread_mutex_lock(&as->lock);

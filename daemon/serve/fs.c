@@ -12,7 +12,7 @@
 #include "common/base/util.h"
 #include "daemon/request/caller.h"
 #include "daemon/request/trace.h"
-#include "daemon/op/fs_parts.h"
+#include "daemon/serve/fs_block.h"
 #include "daemon/fuse/port.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
@@ -59,19 +59,19 @@ void fs_stop_telling(struct fs *fs, struct fuse_port *port)
 
 void fs_fini(struct fs *fs)
 {
-	inode_table_fini(&fs->inodes);
-	expiries_fini(&fs->expiries);
-	renewal_fini(&fs->renewal);
-	remount_fini(&fs->remount);
-	locks_fini(&fs->locks);
-	freeze_fini(&fs->freeze);
-	statfs_fini(&fs->statfs);
-	allowances_fini(&fs->allowances);
-	release_fini(&fs->releases);
-	returns_fini(&fs->returns);
-	looks_fini(&fs->looks);
-	lease_keeper_fini(&fs->leases);
-	grants_fini(&fs->grants);
+	inode_table_fini(fs->inodes);
+	expiries_fini(fs->expiries);
+	renewal_fini(fs->renewal);
+	remount_fini(fs->remount);
+	locks_fini(fs->locks);
+	freeze_fini(fs->freeze);
+	statfs_fini(fs->statfs);
+	allowances_fini(fs->allowances);
+	release_fini(fs->releases);
+	returns_fini(fs->returns);
+	looks_fini(fs->looks);
+	lease_keeper_fini(fs->leases);
+	grants_fini(fs->grants);
 }
 
 static uint64_t machine_memory(void)
@@ -79,47 +79,50 @@ static uint64_t machine_memory(void)
 	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-int fs_init(struct fs *fs, const struct fs_options *options)
+int fs_init(struct fs_block *block, const struct fs_options *options)
 {
+	struct fs *fs = &block->fs;
 	int r;
 
-	memset(fs, 0, sizeof(*fs));
+	memset(block, 0, sizeof(*block));
+	fs_wire(fs, &block->parts);
 	fs->options = *options;
 	fs->aside_max = machine_memory() / ASIDE_SHARE;
-	r = inode_table_init(&fs->inodes, &inode_parts_hooks);
+	r = inode_table_init(fs->inodes, &inode_parts_hooks);
 	if (r)
 		return r;
-	r = options->sharing ? looks_init(&fs->looks) : 0;
+	r = options->sharing ? looks_init(fs->looks) : 0;
 	if (r) {
-		inode_table_fini(&fs->inodes);
+		inode_table_fini(fs->inodes);
 		return r;
 	}
-	grants_init(&fs->grants);
-	refill_init(&fs->refill, &returns_refill_holders);
-	returns_init(&fs->returns);
-	lease_keeper_init(&fs->leases);
-	release_init(&fs->releases);
-	allowances_init(&fs->allowances);
-	statfs_init(&fs->statfs);
-	freeze_init(&fs->freeze, fs);
-	locks_init(&fs->locks);
-	expiries_init(&fs->expiries);
-	remount_init(&fs->remount, options->read_only);
-	renewal_init(&fs->renewal, fs, begin_held);
-	leftovers_init(&fs->leftovers, fs);
-	atomic_init(&fs->access.mode, options->access);
-	atomic_init(&fs->access.nodiratime, options->nodiratime);
-	access_set_read_only(&fs->access, options->read_only);
+	grants_init(fs->grants);
+	refill_init(fs->refill, &returns_refill_holders);
+	returns_init(fs->returns);
+	lease_keeper_init(fs->leases);
+	release_init(fs->releases);
+	allowances_init(fs->allowances);
+	statfs_init(fs->statfs);
+	freeze_init(fs->freeze, fs);
+	locks_init(fs->locks);
+	expiries_init(fs->expiries);
+	remount_init(fs->remount, fs, options->read_only);
+	renewal_init(fs->renewal, fs, begin_held);
+	leftovers_init(fs->leftovers, fs);
+	atomic_init(&fs->access->mode, options->access);
+	atomic_init(&fs->access->nodiratime, options->nodiratime);
+	access_set_read_only(fs->access, options->read_only);
 	return 0;
 }
 
 int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t whylen)
 {
-	struct fs *fs = malloc(sizeof(*fs));
-	int r = fs ? fs_init(fs, options) : -ENOMEM;
+	struct fs_block *block = malloc(sizeof(*block));
+	int r = block ? fs_init(block, options) : -ENOMEM;
+	struct fs *fs = &block->fs;
 
 	if (r) {
-		free(fs);
+		free(block);
 		snprintf(why, whylen, "%s", errno_text(r));
 		return r;
 	}
@@ -169,12 +172,14 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 {
 	struct fs_thread *ft = &fs->threads[thread->index];
 
-	*ft = (struct fs_thread){.thread = thread};
+	*ft = (struct fs_thread){.thread = thread,
+		.landing = &fs->parts->threads[thread->index].landing,
+		.freeze = &fs->parts->threads[thread->index].freeze};
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
 	list_init(&ft->lock_waits);
-	freeze_thread_init(&ft->freeze, thread);
+	freeze_thread_init(ft->freeze, thread);
 }
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)
@@ -206,7 +211,7 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 
 	if (r)
 		return r;
-	refill_set_limit(&fs->refill, session_info(fs->session)->npages);
+	refill_set_limit(fs->refill, session_info(fs->session)->npages);
 	r = make_root(fs, &session_info(fs->session)->root);
 	if (r)
 		snprintf(why, whylen, "out of memory");
@@ -603,7 +608,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
 	/* Until there is a session again there is nothing to tell the server. */
-	if (renewal_is_running(&thread->fs->renewal))
+	if (renewal_is_running(thread->fs->renewal))
 		return;
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
@@ -664,7 +669,7 @@ bool fs_stopped(struct io_thread *thread)
 	struct fs_thread *ft = fs_thread_of(thread);
 	int64_t left = ft->stop_by_ms - io_thread_now(thread);
 
-	if (!ft->stopped && renewal_is_running(&thread->fs->renewal) && left > 0)
+	if (!ft->stopped && renewal_is_running(thread->fs->renewal) && left > 0)
 		return false;
 	if (!ft->stopped) {
 		bool committed = commit_tick(thread), told = access_tick(thread);

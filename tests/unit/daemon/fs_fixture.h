@@ -14,13 +14,17 @@
 #include "daemon/serve/threads.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/serve/fs_block.h"
 
 enum { FIXTURE_INO = 71, FIXTURE_THREADS = 3, FIXTURE_REQUESTS = 4, FIXTURE_WAITS = INT32_MAX };
 /* No process has this number. */
 enum { FIXTURE_ENDED = INT32_MAX };
 
 struct fs_fixture {
-	struct fs fs;
+	union {
+		struct fs fs;
+		struct fs_block block;
+	};
 	struct session session;
 	struct remote remotes[FIXTURE_THREADS]; /* of one slot each, and no channel */
 	struct io_threads *group;
@@ -62,7 +66,7 @@ static inline int fs_fixture_init(struct fs_fixture *fx)
 	struct spinning none = {0};
 
 	memset(fx, 0, sizeof(*fx));
-	if (fs_init(&fx->fs, &options) || pipe2(fx->kernel, O_NONBLOCK) ||
+	if (fs_init(&fx->block, &options) || pipe2(fx->kernel, O_NONBLOCK) ||
 		io_threads_new(FIXTURE_THREADS, 1, &none, &fx->group))
 		return -1;
 	fx->fs.session = &fx->session;

@@ -17,12 +17,16 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/lease/keep.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
 
 /* One thread, whose remote is down: what is sent stays with it until the test answers. */
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct remote remote;
 	struct io_thread thread;
@@ -39,17 +43,18 @@ static inline int setup(void **state)
 	struct fs_thread *ft = &fx.fs.threads[0];
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks))
+	fs_wire(&fx.fs, &fx.parts);
+	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
 	fx.fs.options.io_threads = 1;
-	grants_init(&fx.fs.grants);
-	allowances_init(&fx.fs.allowances);
-	returns_init(&fx.fs.returns);
-	lease_keeper_init(&fx.fs.leases);
+	grants_init(fx.fs.grants);
+	allowances_init(fx.fs.allowances);
+	returns_init(fx.fs.returns);
+	lease_keeper_init(fx.fs.leases);
 	fx.session.lease_limit = LIMIT;
-	refill_init(&fx.fs.refill, &returns_refill_holders);
+	refill_init(fx.fs.refill, &returns_refill_holders);
 	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
@@ -72,11 +77,11 @@ static inline int teardown(void **state)
 {
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
-	inode_table_fini(&fx.fs.inodes);
-	lease_keeper_fini(&fx.fs.leases);
-	returns_fini(&fx.fs.returns);
-	allowances_fini(&fx.fs.allowances);
-	grants_fini(&fx.fs.grants);
+	inode_table_fini(fx.fs.inodes);
+	lease_keeper_fini(fx.fs.leases);
+	returns_fini(fx.fs.returns);
+	allowances_fini(fx.fs.allowances);
+	grants_fini(fx.fs.grants);
 	return 0;
 }
 
@@ -266,7 +271,7 @@ static inline bool is_left(void)
 	const struct inode_lease *l = fx.inode->lease;
 
 	return !fx.inode->lease_type && !l->pinned && !l->unsure && l->state == LEASE_IDLE &&
-	       !lease_is_used_locked(fx.inode) && !fx.fs.leases.nlisted && !fx.fs.leases.nleaving;
+	       !lease_is_used_locked(fx.inode) && !fx.fs.leases->nlisted && !fx.fs.leases->nleaving;
 }
 
 /* As the kernel does when it needs memory, or unlinks. */

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/barrier/abandoned.h"
 
 enum { BYTES = 4096, VALUE_BYTES = 100, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
 
@@ -19,7 +20,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_int_equal(fx.fs.leftovers.n, 0);
+	assert_int_equal(fx.fs.leftovers->n, 0);
 	assert_int_equal(fx.inode->refs, 2);
 	fs_fixture_fini(&fx);
 	return 0;
@@ -108,7 +109,7 @@ static void leftover__that_may_wait_for_others__is_withdrawn_when_the_server_is_
 	lose();
 	fs_interrupt(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
-	assert_int_equal(fx.fs.leftovers.n, 1);
+	assert_int_equal(fx.fs.leftovers->n, 1);
 	tick(0);
 	assert_false(is_withdrawn());
 	come_back();
@@ -144,7 +145,7 @@ static void leftover__of_a_soft_mount__is_withdrawn_when_the_server_is_back(void
 	fx.remotes[0].mute_ms = AWAY_MS;
 	tick(0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_int_equal(fx.fs.leftovers.n, 1);
+	assert_int_equal(fx.fs.leftovers->n, 1);
 	fx.session.soft_ms = 0;
 	come_back();
 	tick(0);
@@ -172,7 +173,7 @@ static void leftover__that_comes_to_wait_for_a_lease__ends(void **state)
 	answer(req, 0);
 	assert_int_equal(op_of(req)->wait, OP_AT_LEASE);
 	tick(0);
-	assert_int_equal(fx.fs.leftovers.n, 0);
+	assert_int_equal(fx.fs.leftovers->n, 0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
@@ -186,7 +187,7 @@ static void abandoned__is_withdrawn_on_each_connection(void **state)
 	assert_true(is_withdrawn());
 	lose();
 	tick(0);
-	assert_int_equal(fx.fs.leftovers.n, 0);
+	assert_int_equal(fx.fs.leftovers->n, 0);
 	assert_false(is_withdrawn());
 	come_back();
 	tick(0);

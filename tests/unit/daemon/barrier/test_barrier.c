@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/barrier/barrier.h"
 
 static struct fs_fixture fx;
 static struct hold hold;

@@ -14,10 +14,14 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/barrier/remount.h"
+#include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/serve/fs_block.h"
 
 /* One thread, whose loop is the test's to turn. */
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct remote remote;
 	struct io_thread thread;
@@ -30,7 +34,10 @@ static int setup(void **state)
 	struct fixture *fx = calloc(1, sizeof(*fx));
 	struct fs_thread *ft;
 
-	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks))
+	if (!fx)
+		return -1;
+	fs_wire(&fx->fs, &fx->parts);
+	if (inode_table_init(fx->fs.inodes, &inode_parts_hooks))
 		return -1;
 	ft = &fx->fs.threads[0];
 	fx->fs.session = &fx->session;
@@ -40,9 +47,9 @@ static int setup(void **state)
 	ft->thread = &fx->thread;
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
-	freeze_init(&fx->fs.freeze, &fx->fs);
-	freeze_thread_init(&ft->freeze, &fx->thread);
-	remount_init(&fx->fs.remount, false);
+	freeze_init(fx->fs.freeze, &fx->fs);
+	freeze_thread_init(ft->freeze, &fx->thread);
+	remount_init(fx->fs.remount, &fx->fs, false);
 	fx->fs.root = inode_get(&fx->fs, ROOT_INO);
 	fx->remount = (struct request){.thread = &fx->thread,
 		.op = OP_REMOUNT,
@@ -65,9 +72,9 @@ static int teardown(void **state)
 		inode_put(op_of(&fx->remount)->inode);
 	}
 	inode_put(fx->fs.root);
-	remount_fini(&fx->fs.remount);
-	freeze_fini(&fx->fs.freeze);
-	inode_table_fini(&fx->fs.inodes);
+	remount_fini(fx->fs.remount);
+	freeze_fini(fx->fs.freeze);
+	inode_table_fini(fx->fs.inodes);
 	free(fx);
 	return 0;
 }
@@ -98,7 +105,7 @@ static void read_only__waits_for_writes_on_their_way(void **state)
 static void read_only__waits_for_writes_that_a_snapshot_holds(void **state)
 {
 	struct fixture *fx = *state;
-	struct freeze_thread *t = &fx->fs.threads[0].freeze;
+	struct freeze_thread *t = fx->fs.threads[0].freeze;
 
 	t->id = 1;
 	assert_false(freeze_enter(&fx->write, NULL));

@@ -9,6 +9,10 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/lease/local_answer.h"
+#include "daemon/ops/statfs.h"
+#include "daemon/barrier/snapshot_freeze.h"
 
 enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 
@@ -26,7 +30,7 @@ static int setup(void **state)
 	if (fs_fixture_init(&fx) || notifier_start(&fx.fs.dropper))
 		return -1;
 	fx.session.id = OLD;
-	fx.fs.renewal.begin = begin;
+	fx.fs.renewal->begin = begin;
 	renewal_handle_opened(&fx.fs, &fx.handle);
 	return 0;
 }
@@ -70,7 +74,7 @@ static void renew(void)
 	assert_true(is_forgotten());
 	fx.session.id = NEW;
 	turn_all();
-	assert_false(renewal_is_running(&fx.fs.renewal));
+	assert_false(renewal_is_running(fx.fs.renewal));
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -97,20 +101,20 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 	struct request *req = make(1, OP_WRITE);
 
 	turn_all();
-	assert_false(renewal_is_running(&fx.fs.renewal));
+	assert_false(renewal_is_running(fx.fs.renewal));
 	op_of(req)->wait = OP_RUNS; /* a transfer that has begun, for one */
 	end_session();
 	turn_all();
-	assert_true(renewal_is_running(&fx.fs.renewal));
+	assert_true(renewal_is_running(fx.fs.renewal));
 	assert_false(is_forgotten());
 	request_end(req);
 	turn_all();
 	assert_true(is_forgotten());
 	turn_all();
-	assert_true(renewal_is_running(&fx.fs.renewal));
+	assert_true(renewal_is_running(fx.fs.renewal));
 	fx.session.id = NEW;
 	turn_all();
-	assert_false(renewal_is_running(&fx.fs.renewal));
+	assert_false(renewal_is_running(fx.fs.renewal));
 }
 
 /* By a soft mount: nothing that is held has an inode yet. */
@@ -162,7 +166,7 @@ static void renewal__answers_statfs_meanwhile(void **state)
 	struct request *sent = make(0, OP_STATFS);
 	struct rpc_call *call = &op_of(sent)->call;
 
-	fx.fs.statfs.last = (struct statfs_values){.blocks = 100, .bfree = 7};
+	fx.fs.statfs->last = (struct statfs_values){.blocks = 100, .bfree = 7};
 	fs_dispatch(sent);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	list_del(&call->link);
@@ -430,7 +434,7 @@ static void snapshot__holds_up_no_renewal(void **state)
 {
 	struct request *req = make(0, OP_WRITE);
 
-	fx.fs.threads[0].freeze.id = 1;
+	fx.fs.threads[0].freeze->id = 1;
 	assert_false(freeze_enter(req, resumed));
 	end_session();
 	renew();

@@ -10,11 +10,14 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71, SNAPSHOT = 5, REGION_PAGES = 1000, NREGIONS = 3, MAX = 8, THREADS = 2 };
 
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct inode *inode;
 };
@@ -22,22 +25,25 @@ struct fixture {
 /* An answer to FROZEN: nothing was asked for yet. */
 static void remember(struct fixture *fx)
 {
-	freeze_forget_pages(&fx->fs.freeze, SNAPSHOT);
-	assert_int_equal(atomic_load(&fx->fs.freeze.bits_id), SNAPSHOT);
+	freeze_forget_pages(fx->fs.freeze, SNAPSHOT);
+	assert_int_equal(atomic_load(&fx->fs.freeze->bits_id), SNAPSHOT);
 }
 
 static int setup(void **state)
 {
 	struct fixture *fx = calloc(1, sizeof(*fx));
 
-	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks))
+	if (!fx)
+		return -1;
+	fs_wire(&fx->fs, &fx->parts);
+	if (inode_table_init(fx->fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx->fs.session = &fx->session;
 	atomic_store(&fx->session.snapshot, SNAPSHOT);
 	atomic_store(&fx->session.nregions, NREGIONS);
 	atomic_store(&fx->session.region_bytes, (uint64_t)REGION_PAGES << PAGE_SHIFT);
-	grants_init(&fx->fs.grants);
-	freeze_init(&fx->fs.freeze, &fx->fs);
+	grants_init(fx->fs.grants);
+	freeze_init(fx->fs.freeze, &fx->fs);
 	fx->inode = inode_get(&fx->fs, INO);
 	fx->inode->written_to = UINT64_MAX;
 	*state = fx;
@@ -48,9 +54,9 @@ static int teardown(void **state)
 {
 	struct fixture *fx = *state;
 
-	inode_table_fini(&fx->fs.inodes);
-	freeze_fini(&fx->fs.freeze);
-	grants_fini(&fx->fs.grants);
+	inode_table_fini(fx->fs.inodes);
+	freeze_fini(fx->fs.freeze);
+	grants_fini(fx->fs.grants);
 	free(fx);
 	return 0;
 }
@@ -131,7 +137,7 @@ static void protected__of_another_snapshot__all_is_asked_for(void **state)
 	assert_extent(&out[0], 0, 100, 50);
 	/* Nor is an answer remembered that was meant for that one. */
 	freeze_unprotected(&fx->fs, &asked, 1);
-	freeze_forget_pages(&fx->fs.freeze, SNAPSHOT + 1);
+	freeze_forget_pages(fx->fs.freeze, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
 }
 
@@ -204,7 +210,7 @@ static void enter__counted_until_left(void **state)
 	struct fixture *fx = *state;
 	static struct request req;
 	struct io_thread thread = {.fs = &fx->fs};
-	struct freeze_thread *t = &fx->fs.threads[0].freeze;
+	struct freeze_thread *t = fx->fs.threads[0].freeze;
 
 	freeze_thread_init(t, &thread);
 	req = (struct request){.thread = &thread};
@@ -248,7 +254,7 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 		slots_init(&crew->remotes[i]);
 		ft->thread = &crew->threads[i];
 		list_init(&ft->dirty);
-		freeze_thread_init(&ft->freeze, ft->thread);
+		freeze_thread_init(ft->freeze, ft->thread);
 	}
 }
 
@@ -291,7 +297,7 @@ static uint64_t take_frozen(struct crew *crew)
 
 static void answer_frozen(struct crew *crew)
 {
-	struct rpc_call *call = &crew->fx->fs.freeze.call;
+	struct rpc_call *call = &crew->fx->fs.freeze->call;
 
 	call->done(call, &(struct rpc_reply){.op = RPC_FROZEN});
 	run_calls(crew);
@@ -318,7 +324,7 @@ static void frozen__sent_once_when_no_thread_writes(void **state)
 	assert_int_equal(take_frozen(&crew), 0);
 	answer_frozen(&crew);
 	for (unsigned i = 0; i < THREADS; i++)
-		assert_int_equal(crew.fx->fs.threads[i].freeze.id, 0);
+		assert_int_equal(crew.fx->fs.threads[i].freeze->id, 0);
 }
 
 /* What was true when it began its turn is not any more: the others have gone further meanwhile, and

@@ -9,15 +9,18 @@
 #include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
+#include "daemon/serve/fs_block.h"
 
 static struct fs fs;
+static struct fs_parts parts;
 static struct inode *inode;
 
 static int setup(void **state)
 {
-	if (inode_table_init(&fs.inodes, &inode_parts_hooks))
+	fs_wire(&fs, &parts);
+	if (inode_table_init(fs.inodes, &inode_parts_hooks))
 		return -1;
-	grants_init(&fs.grants);
+	grants_init(fs.grants);
 	inode = inode_get(&fs, 71);
 	return inode ? 0 : -1;
 }
@@ -25,8 +28,8 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	inode_put(inode);
-	inode_table_fini(&fs.inodes);
-	grants_fini(&fs.grants);
+	inode_table_fini(fs.inodes);
+	grants_fini(fs.grants);
 	return 0;
 }
 

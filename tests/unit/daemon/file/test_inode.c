@@ -7,6 +7,8 @@
 
 #include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
 
 enum { OTHER = 70, INO = 71, SIZE = 12345 };
 
@@ -14,12 +16,16 @@ static const struct attr file = {.ino = INO, .mode = S_IFREG | 0600, .nlink = 1,
 
 static int setup(void **state)
 {
-	struct fs *fs = calloc(1, sizeof(*fs));
+	struct fs_block *block = calloc(1, sizeof(*block));
+	struct fs *fs = &block->fs;
 
-	if (!fs || inode_table_init(&fs->inodes, &inode_parts_hooks))
+	if (!block)
 		return -1;
-	grants_init(&fs->grants);
-	returns_init(&fs->returns);
+	fs_wire(fs, &block->parts);
+	if (inode_table_init(fs->inodes, &inode_parts_hooks))
+		return -1;
+	grants_init(fs->grants);
+	returns_init(fs->returns);
 	*state = fs;
 	return 0;
 }
@@ -28,9 +34,9 @@ static int teardown(void **state)
 {
 	struct fs *fs = *state;
 
-	inode_table_fini(&fs->inodes);
-	returns_fini(&fs->returns);
-	grants_fini(&fs->grants);
+	inode_table_fini(fs->inodes);
+	returns_fini(fs->returns);
+	grants_fini(fs->grants);
 	free(fs);
 	return 0;
 }

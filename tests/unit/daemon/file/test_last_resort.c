@@ -13,6 +13,12 @@
 #include "daemon/serve/threads.h"
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
+#include "daemon/lease/keep.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/pages/grant_refill.h"
+#include "daemon/barrier/session_renewal.h"
 
 enum { THREADS = 2, OPS = 3, INO = 71, USER = 1000 };
 
@@ -20,6 +26,7 @@ enum { THREADS = 2, OPS = 3, INO = 71, USER = 1000 };
  * until the test answers. */
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct io_threads *group;
 	struct io_thread *threads[THREADS];
@@ -50,17 +57,18 @@ static int setup(void **state)
 	struct spinning none = {0};
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) ||
+	fs_wire(&fx.fs, &fx.parts);
+	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks) ||
 		io_threads_new(THREADS, 1, &none, &fx.group))
 		return -1;
 	fx.fs.session = &fx.session;
-	grants_init(&fx.fs.grants);
-	refill_init(&fx.fs.refill, &returns_refill_holders);
-	fx.fs.refill.hold_ms = INT64_MAX;
-	returns_init(&fx.fs.returns);
-	release_init(&fx.fs.releases);
-	allowances_init(&fx.fs.allowances);
-	lease_keeper_init(&fx.fs.leases);
+	grants_init(fx.fs.grants);
+	refill_init(fx.fs.refill, &returns_refill_holders);
+	fx.fs.refill->hold_ms = INT64_MAX;
+	returns_init(fx.fs.returns);
+	release_init(fx.fs.releases);
+	allowances_init(fx.fs.allowances);
+	lease_keeper_init(fx.fs.leases);
 	for (unsigned i = 0; i < THREADS; i++)
 		set_up_thread(i);
 	fx.inode = inode_get(&fx.fs, INO);
@@ -77,16 +85,16 @@ static int teardown(void **state)
 		assert_true(list_empty(&fx.remotes[i].rpc_waiting_reserved));
 		assert_int_equal(fx.fs.threads[i].nbackground, 0);
 	}
-	assert_false(fx.fs.releases.running);
-	assert_int_equal(fx.fs.returns.nleaving, 0);
+	assert_false(fx.fs.releases->running);
+	assert_int_equal(fx.fs.returns->nleaving, 0);
 	inode_put(fx.inode);
 	io_threads_delete(fx.group);
-	inode_table_fini(&fx.fs.inodes);
-	allowances_fini(&fx.fs.allowances);
-	lease_keeper_fini(&fx.fs.leases);
-	release_fini(&fx.fs.releases);
-	returns_fini(&fx.fs.returns);
-	grants_fini(&fx.fs.grants);
+	inode_table_fini(fx.fs.inodes);
+	allowances_fini(fx.fs.allowances);
+	lease_keeper_fini(fx.fs.leases);
+	release_fini(fx.fs.releases);
+	returns_fini(fx.fs.returns);
+	grants_fini(fx.fs.grants);
 	return 0;
 }
 
@@ -223,11 +231,11 @@ static void round__while_the_session_is_renewed__begins_nothing(void **state)
 	release(0, 0, RELEASE_NOTHING_MORE);
 	turn(0);
 	orphan(0);
-	fx.fs.renewal.phase = RENEWAL_ENDS;
+	fx.fs.renewal->phase = RENEWAL_ENDS;
 	turns();
 	assert_int_equal(fx.went[0], 1);
 	assert_true(list_empty(&fx.remotes[0].rpc_waiting_reserved));
-	fx.fs.renewal.phase = RENEWAL_NONE;
+	fx.fs.renewal->phase = RENEWAL_NONE;
 	returns_flush(fx.threads[0]);
 	answer(take_return(0, INO, 1), 0);
 }
@@ -319,7 +327,7 @@ static void round__does_not_wait_for_a_file_that_has_got_a_name(void **state)
 
 	returns_nameless(fx.inode);
 	returns_settle(fx.inode, fx.threads[0]);
-	assert_int_equal(fx.fs.returns.nleaving, 1);
+	assert_int_equal(fx.fs.returns->nleaving, 1);
 	assert_true(returns_link_begin(fx.inode));
 	release(0, 1, RELEASE_NOTHING_MORE);
 	turns();
@@ -398,7 +406,7 @@ static void release__of_windows__leaves_shares(void **state)
 	set_up_reserves();
 	release(0, 0, RELEASE_WINDOWS);
 	turns();
-	assert_int_equal(grants_count(&fx.fs.grants), 5);
+	assert_int_equal(grants_count(fx.fs.grants), 5);
 	assert_int_equal(fx.inode->share.npages, 7);
 }
 

@@ -14,6 +14,7 @@
 #include "daemon/request/io_thread.h"
 #include "daemon/remote/remote.h"
 #include "daemon/file/transfer.h"
+#include "daemon/serve/fs_block.h"
 
 enum { REGIONS = 2, REGION_PAGES = 1024 };
 
@@ -21,6 +22,7 @@ struct fixture {
 	uint8_t *memory[REGIONS];
 	bool away;
 	struct fs fs;
+	struct fs_parts parts;
 	struct io_thread thread;
 	struct request req;
 	struct data_buffer buf;
@@ -76,6 +78,7 @@ static int setup(void **state)
 	f->buf.data = malloc(IO_BYTES_MAX);
 	assert_non_null(f->buf.data);
 	f->fs.options.merge_pages = IO_PAGES_MAX;
+	fs_wire(&f->fs, &f->parts);
 	f->thread.fs = &f->fs;
 	f->req.thread = &f->thread;
 	f->req.buf = &f->buf;

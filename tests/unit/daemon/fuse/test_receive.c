@@ -8,6 +8,7 @@
 
 #include "daemon/fuse/decode.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/barrier/session_renewal.h"
 
 enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
 
@@ -23,7 +24,7 @@ static int setup_receiving(void **state)
 	pthread_mutex_init(&fx.fs.giver.lock, NULL);
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
-	renewal_init(&fx.fs.renewal, &fx.fs, NULL);
+	renewal_init(fx.fs.renewal, &fx.fs, NULL);
 	list_init(&fx.fs.threads[0].lock_waits);
 	list_init(&fx.priv.parked);
 	list_init(&fx.priv.free_requests);
@@ -47,7 +48,7 @@ static int teardown_receiving(void **state)
 	request_pools_fini(&fx.thread);
 	close(ends[0]);
 	close(ends[1]);
-	renewal_fini(&fx.fs.renewal);
+	renewal_fini(fx.fs.renewal);
 	return teardown(state);
 }
 

@@ -16,11 +16,13 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/fuse/private.h"
 #include "daemon/op/op.h"
+#include "daemon/serve/fs_block.h"
 
 enum { DIR = 11, OTHER = 12, FILE_INO = 13, CHILD = 14, OTHER_CHILD = 15, WAIT_MS = 60000 };
 
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct fuse_port port;
 	struct io_thread thread;
 	struct request req;
@@ -32,14 +34,17 @@ static int setup(void **state)
 	struct fixture *fx = calloc(1, sizeof(*fx));
 	int fds[2];
 
-	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks) ||
+	if (!fx)
+		return -1;
+	fs_wire(&fx->fs, &fx->parts);
+	if (inode_table_init(fx->fs.inodes, &inode_parts_hooks) ||
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds))
 		return -1;
 	fx->port.fd = fds[0];
 	fx->kernel = fds[1];
 	fx->thread = (struct io_thread){.fs = &fx->fs, .port = &fx->port};
 	fx->req.thread = &fx->thread;
-	expiries_init(&fx->fs.expiries);
+	expiries_init(fx->fs.expiries);
 	*state = fx;
 	return notifier_start(&fx->fs.notifier) || notifier_start(&fx->fs.expirer);
 }
@@ -48,8 +53,8 @@ static int teardown(void **state)
 {
 	struct fixture *fx = *state;
 
-	expiries_fini(&fx->fs.expiries);
-	inode_table_fini(&fx->fs.inodes);
+	expiries_fini(fx->fs.expiries);
+	inode_table_fini(fx->fs.inodes);
 	close(fx->port.fd);
 	close(fx->kernel);
 	free(fx);
@@ -141,7 +146,7 @@ static void expect_no_more(struct fixture *fx)
 
 	stop(fx);
 	assert_int_equal(recv(fx->kernel, &byte, 1, MSG_DONTWAIT), -1);
-	assert_true(list_empty(&fx->fs.expiries.all));
+	assert_true(list_empty(&fx->fs.expiries->all));
 }
 
 static void expire_changed__a_name_that_was_made_or_removed_and_its_parent(void **state)
@@ -233,7 +238,7 @@ static void expiries_fini__what_was_not_told(void **state)
 	begin(fx, OP_MKDIR);
 	fx->req.args = (struct request_args){.name = "made"};
 	end(fx);
-	assert_false(list_empty(&fx->fs.expiries.all));
+	assert_false(list_empty(&fx->fs.expiries->all));
 }
 
 int main(void)

@@ -16,11 +16,15 @@
 #include "daemon/op/op.h"
 #include "daemon/remote/remote_private.h"
 #include "daemon/kcache/kernel_attr.h"
+#include "daemon/lease/keep.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71, NUMBER = 5, LEASE_MS = 8000 };
 
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct remote remote;
 	struct io_thread thread;
@@ -48,15 +52,16 @@ int __wrap_fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t 
 static int set_up(void **state)
 {
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks))
+	fs_wire(&fx.fs, &fx.parts);
+	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
 	fx.fs.features.evictions_seen = true;
-	grants_init(&fx.fs.grants);
-	allowances_init(&fx.fs.allowances);
-	returns_init(&fx.fs.returns);
-	lease_keeper_init(&fx.fs.leases);
+	grants_init(fx.fs.grants);
+	allowances_init(fx.fs.allowances);
+	returns_init(fx.fs.returns);
+	lease_keeper_init(fx.fs.leases);
 	fx.session.lease_limit = 16;
 	fx.session.lease_ms = LEASE_MS;
 	fx.session.renewed_ms = now_ms();
@@ -85,11 +90,11 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	inode_table_fini(&fx.fs.inodes);
-	lease_keeper_fini(&fx.fs.leases);
-	returns_fini(&fx.fs.returns);
-	allowances_fini(&fx.fs.allowances);
-	grants_fini(&fx.fs.grants);
+	inode_table_fini(fx.fs.inodes);
+	lease_keeper_fini(fx.fs.leases);
+	returns_fini(fx.fs.returns);
+	allowances_fini(fx.fs.allowances);
+	grants_fini(fx.fs.grants);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/pages/grant_refill.h"
 
 enum { BYTES = 4096 };
 
@@ -414,7 +415,7 @@ static void drop_all(void)
 static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **state)
 {
 	const struct extent run = {.page = 8, .npages = 1};
-	struct refill *r = &fx.fs.refill;
+	struct refill *r = fx.fs.refill;
 	struct request *req;
 
 	fx.inode->nopen = fx.inode->nwriters = 1;
@@ -424,7 +425,7 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	extent_map_learned_all(&fx.inode->map);
 	fs_fixture_notifier(&fx.fs.dropper);
 	r->busy = true;
-	grants_add(&fx.fs.grants, &run);
+	grants_add(fx.fs.grants, &run);
 	receive(0, 0, 0, O_WRONLY | O_APPEND);
 	req = fx.requests[0];
 	req->args.size = 2 * BYTES;

@@ -1,5 +1,7 @@
 /* When a client asks for a lease, when it gives one back, and who goes on meanwhile. */
 #include "tests/unit/daemon/lease_client.h"
+#include "daemon/lease/keep.h"
+#include "daemon/file/inode_return.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -497,7 +499,7 @@ static void forgotten__and_looked_up_again__stays(void **state)
 	forget();
 	lease_keep_flush(&fx.thread);
 	assert_nothing_sent();
-	assert_int_equal(fx.fs.leases.nleaving, 0);
+	assert_int_equal(fx.fs.leases->nleaving, 0);
 	begin(1, OP_READ, O_RDONLY);
 	end(1);
 	assert_nothing_sent();
@@ -635,7 +637,7 @@ static void drop_others(unsigned n)
 	lease_keep_flush(&fx.thread);
 	while (!list_empty(&fx.remote.rpc_waiting_reserved))
 		answer(take(&fx.remote.rpc_waiting_reserved), 0);
-	assert_int_equal(fx.fs.leases.nlisted, 0);
+	assert_int_equal(fx.fs.leases->nlisted, 0);
 	for (unsigned i = 0; i < n; i++)
 		inode_put(others[i]);
 }
@@ -651,7 +653,7 @@ static void too_many__those_leave_that_were_not_used(void **state)
 	run_calls();
 	assert_true(take_batch(FIRST + 1) >= 2);
 	assert_int_equal(others[0]->lease_type, LEASE_SHARED);
-	assert_true(fx.fs.leases.nlisted < LIMIT);
+	assert_true(fx.fs.leases->nlisted < LIMIT);
 	assert_nothing_sent();
 	drop_others(LIMIT);
 }

@@ -8,6 +8,8 @@
 
 #include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71 };
 
@@ -15,15 +17,17 @@ static const struct attr first = {.ino = INO, .mode = S_IFDIR | 0700, .nlink = 2
 static const struct attr second = {.ino = INO, .mode = S_IFDIR | 0755, .nlink = 2};
 
 static struct fs fs;
+static struct fs_parts parts;
 static struct inode *inode;
 
 static int set_up(void **state)
 {
 	fs = (struct fs){.options.sharing = true};
-	if (inode_table_init(&fs.inodes, &inode_parts_hooks))
+	fs_wire(&fs, &parts);
+	if (inode_table_init(fs.inodes, &inode_parts_hooks))
 		return -1;
-	grants_init(&fs.grants);
-	returns_init(&fs.returns);
+	grants_init(fs.grants);
+	returns_init(fs.returns);
 	inode = inode_get(&fs, INO);
 	inode->lease_type = LEASE_SHARED;
 	return 0;
@@ -33,9 +37,9 @@ static int tear_down(void **state)
 {
 	inode->lease_type = LEASE_NONE;
 	inode_put(inode);
-	inode_table_fini(&fs.inodes);
-	returns_fini(&fs.returns);
-	grants_fini(&fs.grants);
+	inode_table_fini(fs.inodes);
+	returns_fini(fs.returns);
+	grants_fini(fs.grants);
 	return 0;
 }
 

@@ -18,6 +18,9 @@
 #include "daemon/ops/ops.h"
 #include "daemon/remote/remote_private.h"
 #include "daemon/lock/lock_owner.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/lock/lock_wait.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 
@@ -25,6 +28,7 @@ enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_M
  */
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct remote remote;
 	struct io_thread thread;
@@ -44,15 +48,16 @@ static int setup(void **state)
 	struct fs_thread *ft = &fx.fs.threads[0];
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) || pipe2(fx.kernel, O_NONBLOCK))
+	fs_wire(&fx.fs, &fx.parts);
+	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks) || pipe2(fx.kernel, O_NONBLOCK))
 		return -1;
 	fx.fs.session = &fx.session;
 	fx.fs.options.sharing = fx.session.sharing = true;
 	fx.fs.options.io_threads = 1;
-	locks_init(&fx.fs.locks);
-	grants_init(&fx.fs.grants);
-	allowances_init(&fx.fs.allowances);
-	returns_init(&fx.fs.returns);
+	locks_init(fx.fs.locks);
+	grants_init(fx.fs.grants);
+	allowances_init(fx.fs.allowances);
+	returns_init(fx.fs.returns);
 	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
@@ -80,16 +85,16 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	assert_true(list_empty(&fx.fs.threads[0].lock_waits));
-	assert_true(list_empty(&fx.fs.locks.waits));
+	assert_true(list_empty(&fx.fs.locks->waits));
 	assert_true(list_empty(&fx.priv.inbox));
 	assert_true(list_empty(&fx.inode->locks->leaving));
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
-	inode_table_fini(&fx.fs.inodes);
-	returns_fini(&fx.fs.returns);
-	allowances_fini(&fx.fs.allowances);
-	grants_fini(&fx.fs.grants);
-	locks_fini(&fx.fs.locks);
+	inode_table_fini(fx.fs.inodes);
+	returns_fini(fx.fs.returns);
+	allowances_fini(fx.fs.allowances);
+	grants_fini(fx.fs.grants);
+	locks_fini(fx.fs.locks);
 	close(fx.kernel[0]);
 	close(fx.kernel[1]);
 	return 0;

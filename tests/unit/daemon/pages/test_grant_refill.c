@@ -13,12 +13,16 @@
 #include "daemon/op/op.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/lease/keep.h"
+#include "daemon/file/inode_return.h"
+#include "daemon/serve/fs_block.h"
 
 enum { INO = 71, ASK = 1000, APART = 100000 };
 
 /* One thread, whose remote is down: what is sent stays with it until the test answers. */
 static struct {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	struct io_threads *group;
 	struct io_thread *thread;
@@ -34,7 +38,8 @@ static int setup(void **state)
 	struct spinning none = {0};
 
 	memset(&fx, 0, sizeof(fx));
-	if (inode_table_init(&fx.fs.inodes, &inode_parts_hooks) ||
+	fs_wire(&fx.fs, &fx.parts);
+	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks) ||
 		io_threads_new(1, 1, &none, &fx.group))
 		return -1;
 	fx.thread = io_threads_thread(fx.group, 0);
@@ -45,11 +50,11 @@ static int setup(void **state)
 	fx.remote.thread = fx.thread;
 	fx.remote.session = &fx.session;
 	slots_init(&fx.remote);
-	grants_init(&fx.fs.grants);
-	refill_init(&fx.fs.refill, &returns_refill_holders);
-	returns_init(&fx.fs.returns);
-	allowances_init(&fx.fs.allowances);
-	lease_keeper_init(&fx.fs.leases);
+	grants_init(fx.fs.grants);
+	refill_init(fx.fs.refill, &returns_refill_holders);
+	returns_init(fx.fs.returns);
+	allowances_init(fx.fs.allowances);
+	lease_keeper_init(fx.fs.leases);
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
 	return 0;
@@ -61,15 +66,15 @@ static int teardown(void **state)
 	assert_true(list_empty(&fx.remote.rpc_waiting_nested));
 	assert_true(list_empty(&fx.remote.rpc_waiting_reserved));
 	assert_int_equal(fx.fs.threads[0].nbackground, 0);
-	assert_false(fx.fs.refill.busy);
-	assert_int_equal(fx.fs.refill.wanted, 0);
+	assert_false(fx.fs.refill->busy);
+	assert_int_equal(fx.fs.refill->wanted, 0);
 	inode_put(fx.inode);
 	io_threads_delete(fx.group);
-	inode_table_fini(&fx.fs.inodes);
-	lease_keeper_fini(&fx.fs.leases);
-	allowances_fini(&fx.fs.allowances);
-	returns_fini(&fx.fs.returns);
-	grants_fini(&fx.fs.grants);
+	inode_table_fini(fx.fs.inodes);
+	lease_keeper_fini(fx.fs.leases);
+	allowances_fini(fx.fs.allowances);
+	returns_fini(fx.fs.returns);
+	grants_fini(fx.fs.grants);
 	return 0;
 }
 
@@ -77,7 +82,7 @@ static int teardown(void **state)
 
 static void add_pages(uint32_t page, uint32_t npages)
 {
-	grants_add(&fx.fs.grants, &(struct extent){.page = page, .npages = npages});
+	grants_add(fx.fs.grants, &(struct extent){.page = page, .npages = npages});
 }
 
 static void asked(void)
@@ -133,7 +138,7 @@ static void answer_grant(struct rpc_call *call, uint32_t npages, uint64_t answer
 static void op_went(struct request *req, int status)
 {
 	fx.went = status ? status : 1;
-	fx.found = grants_count(&fx.fs.grants);
+	fx.found = grants_count(fx.fs.grants);
 }
 
 static void lack_pages(bool released)
@@ -164,12 +169,12 @@ static void give_back__returns_what_the_pool_and_inodes_have(void **state)
 	struct extent run;
 
 	add_pages(0, 100);
-	assert_true(window_take(&fx.inode->window, &fx.fs.grants, 3, &run));
+	assert_true(window_take(&fx.inode->window, fx.fs.grants, 3, &run));
 	add_pages(1000, 1);
 	asked();
 	answer(take_return(2, ASK), 0);
 	assert_int_equal(fx.inode->window.rest.npages, 0);
-	assert_int_equal(grants_count(&fx.fs.grants), 0);
+	assert_int_equal(grants_count(fx.fs.grants), 0);
 }
 
 static void give_back__of_nothing_is_an_answer(void **state)
@@ -191,7 +196,7 @@ static void give_back__is_answered_by_the_last_of_several(void **state)
 static void give_back__unasked_answers_nothing(void **state)
 {
 	add_pages(0, 10);
-	fx.fs.refill.idle = true;
+	fx.fs.refill->idle = true;
 	refill_tick(fx.thread, 0);
 	answer(take_return(1, 0), 0);
 }
@@ -202,7 +207,7 @@ static void give_back__follows_what_is_on_its_way(void **state)
 	struct rpc_call *call;
 
 	add_pages(0, 10);
-	fx.fs.refill.idle = true;
+	fx.fs.refill->idle = true;
 	refill_tick(fx.thread, 0);
 	call = take_return(1, 0);
 	asked();
@@ -217,7 +222,7 @@ static void give_back__answers_the_newest_ask(void **state)
 	struct rpc_call *call;
 
 	add_pages(0, 10);
-	fx.fs.refill.idle = true;
+	fx.fs.refill->idle = true;
 	refill_tick(fx.thread, 0);
 	call = take_return(1, 0);
 	asked();
@@ -271,14 +276,14 @@ static void give_back__is_forgotten_where_grant_was_the_answer(void **state)
 	answer_grant(call, 10, ASK + 1);
 	assert_int_equal(went(), 1);
 	assert_false(any_sent());
-	assert_int_equal(grants_count(&fx.fs.grants), 10);
+	assert_int_equal(grants_count(fx.fs.grants), 10);
 }
 
 /* Who waits as long does not use any meanwhile. */
 static void give_back__of_what_is_idle_is_of_nothing_that_was_waited_for(void **state)
 {
 	lack_pages(true);
-	fx.fs.refill.idle = true;
+	fx.fs.refill->idle = true;
 	answer_grant(take(RPC_GRANT), 10, 0);
 	refill_tick(fx.thread, 0);
 	assert_false(any_sent());

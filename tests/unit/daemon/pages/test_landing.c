@@ -15,6 +15,8 @@
 #include "daemon/request/io_thread.h"
 #include "daemon/pages/landing.h"
 #include "daemon/remote/remote.h"
+#include "daemon/serve/fs_block.h"
+#include "daemon/pages/grant_refill.h"
 
 enum { REGION_PAGES = 1024 };
 
@@ -24,6 +26,7 @@ struct fixture {
 	uint64_t written; /* bytes that were counted */
 	int lent;
 	struct fs fs;
+	struct fs_parts parts;
 	struct io_thread thread;
 	struct request req;
 	struct data_buffer buf;
@@ -68,7 +71,7 @@ static void lend(uint32_t page, uint32_t npages)
 {
 	struct extent run = {.page = page, .npages = npages};
 
-	grants_add(&f->fs.grants, &run);
+	grants_add(f->fs.grants, &run);
 }
 
 static int setup(void **state)
@@ -79,10 +82,11 @@ static int setup(void **state)
 	f->buf.data = calloc(1, IO_BYTES_MAX);
 	assert_true(f->memory && f->buf.data);
 	f->maps = f->writable = true;
+	fs_wire(&f->fs, &f->parts);
 	f->thread.fs = &f->fs;
 	f->req.thread = &f->thread;
 	f->req.buf = &f->buf;
-	grants_init(&f->fs.grants);
+	grants_init(f->fs.grants);
 	lend(0, REGION_PAGES);
 	for (int i = 0; i < 2; i++)
 		landing_expect(&f->thread, true);
@@ -95,10 +99,10 @@ static int teardown(void **state)
 	struct extent run;
 
 	assert_int_equal(f->lent, 0);
-	while (grants_take(&f->fs.grants, 1, NULL, &run))
+	while (grants_take(f->fs.grants, 1, NULL, &run))
 		for (int i = 0; i < PAGE_BYTES; i++)
 			assert_int_equal(f->memory[(size_t)run.page * PAGE_BYTES + i], 0);
-	grants_fini(&f->fs.grants);
+	grants_fini(f->fs.grants);
 	free(f->memory);
 	free(f->buf.data);
 	free(f);
@@ -145,7 +149,7 @@ static void take__keeps_the_pages(void **state)
 	landing_take(&f->req);
 	assert_false(landing_holds(&f->req));
 	landing_close(&f->thread);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES - 6);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES - 6);
 	assert_bytes(at, 7, len);
 	assert_bytes(at + len, 0, PAGE_BYTES - 100);
 	assert_bytes(f->buf.data, 0, len);
@@ -175,7 +179,7 @@ static void fetch__moves_the_bytes_home(void **state)
 	assert_bytes(f->buf.data, 9, len);
 	assert_bytes(at, 0, len);
 	landing_close(&f->thread);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 	assert_int_equal(f->written, 0);
 }
 
@@ -185,7 +189,7 @@ static void close__nobody_wanted_it(void **state)
 
 	landing_close(&f->thread);
 	assert_bytes(at, 0, 70000);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
 static void holds__not_for_another_request(void **state)
@@ -209,7 +213,7 @@ static void arrived__in_part(void **state)
 	landing_arrived(&f->thread, NULL, -ENOENT);
 	landing_close(&f->thread);
 	assert_bytes(at, 0, IO_BYTES_MAX);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
 static void arrived__nothing(void **state)
@@ -217,7 +221,7 @@ static void arrived__nothing(void **state)
 	open_landing();
 	landing_arrived(&f->thread, NULL, -EAGAIN);
 	landing_close(&f->thread);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
 /* They are no good for anybody. */
@@ -226,7 +230,7 @@ static void arrived__no_memory_there(void **state)
 	open_landing();
 	landing_arrived(&f->thread, NULL, -EFAULT);
 	landing_close(&f->thread);
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES - IO_PAGES_MAX);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES - IO_PAGES_MAX);
 	assert_null(landing_open(&f->thread));
 }
 
@@ -268,19 +272,19 @@ static void open__not_to_be_written(void **state)
 {
 	f->writable = false;
 	assert_null(landing_open(&f->thread));
-	assert_int_equal(grants_count(&f->fs.grants), REGION_PAGES);
+	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
 static void open__no_run_is_long_enough(void **state)
 {
 	struct extent run;
 
-	while (grants_take(&f->fs.grants, UINT32_MAX, NULL, &run))
+	while (grants_take(f->fs.grants, UINT32_MAX, NULL, &run))
 		;
 	assert_null(landing_open(&f->thread));
 	lend(10, IO_PAGES_MAX - 1);
 	assert_null(landing_open(&f->thread));
-	assert_int_equal(grants_count(&f->fs.grants), IO_PAGES_MAX - 1);
+	assert_int_equal(grants_count(f->fs.grants), IO_PAGES_MAX - 1);
 	lend(400, IO_PAGES_MAX);
 	open_landing();
 	landing_close(&f->thread);

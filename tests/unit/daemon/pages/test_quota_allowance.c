@@ -9,11 +9,13 @@
 #include "daemon/serve/inode_parts.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/remote/session_private.h"
+#include "daemon/serve/fs_block.h"
 
 enum { USER = 1000, OTHER_USER = 1001, GROUP = 100, OTHER_GROUP = 101 };
 
 struct fixture {
 	struct fs fs;
+	struct fs_parts parts;
 	struct session session;
 	uint64_t last_ino;
 };
@@ -22,12 +24,15 @@ static int setup(void **state)
 {
 	struct fixture *fx = calloc(1, sizeof(*fx));
 
-	if (!fx || inode_table_init(&fx->fs.inodes, &inode_parts_hooks))
+	if (!fx)
+		return -1;
+	fs_wire(&fx->fs, &fx->parts);
+	if (inode_table_init(fx->fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx->fs.session = &fx->session;
 	atomic_store(&fx->session.quotas, 1);
-	grants_init(&fx->fs.grants);
-	allowances_init(&fx->fs.allowances);
+	grants_init(fx->fs.grants);
+	allowances_init(fx->fs.allowances);
 	*state = fx;
 	return 0;
 }
@@ -36,9 +41,9 @@ static int teardown(void **state)
 {
 	struct fixture *fx = *state;
 
-	inode_table_fini(&fx->fs.inodes);
-	allowances_fini(&fx->fs.allowances);
-	grants_fini(&fx->fs.grants);
+	inode_table_fini(fx->fs.inodes);
+	allowances_fini(fx->fs.allowances);
+	grants_fini(fx->fs.grants);
 	free(fx);
 	return 0;
 }

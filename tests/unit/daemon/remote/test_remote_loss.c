@@ -5,6 +5,8 @@
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/remote/remote_private.h"
+#include "daemon/lock/lock_wait.h"
+#include "daemon/serve/fs_block.h"
 
 static struct ios ios;
 
@@ -307,10 +309,12 @@ static void session__refused_when_it_resumes_is_lost(void **state)
 /* What is asked of the filesystem by the end of one that shares. */
 static struct fs *share(struct bench *b)
 {
-	struct fs *fs = calloc(1, sizeof(*fs));
+	struct fs_block *block = calloc(1, sizeof(*block));
+	struct fs *fs = &block->fs;
 
-	assert_non_null(fs);
-	locks_init(&fs->locks);
+	assert_non_null(block);
+	fs_wire(fs, &block->parts);
+	locks_init(fs->locks);
 	for (unsigned i = 0; i < b->d.nthreads; i++) {
 		list_init(&fs->threads[i].lock_waits);
 		b->d.threads[i].fs = fs;
@@ -379,7 +383,7 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	/* What it has done in the other session is counted there. */
 	assert_int_equal(b.script.bye.rpcs, 60);
 	assert_int_equal(b.script.bye.writes, 0);
-	locks_fini(&fs->locks);
+	locks_fini(fs->locks);
 	free(fs);
 }
 
@@ -409,7 +413,7 @@ static void session__that_has_ended_with_the_store_is_lost(void **state)
 	session_begin_anew(b.d.session);
 	drive_until(&b.d, session_lost(b.d.session));
 	bench_close(&b);
-	locks_fini(&fs->locks);
+	locks_fini(fs->locks);
 	free(fs);
 }
 

@@ -24,7 +24,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_int_equal(fx.fs.leftovers.n, 0);
+	assert_int_equal(fx.fs.leftovers->n, 0);
 	assert_int_equal(fx.inode->refs, 2);
 	fs_fixture_fini(&fx);
 	return 0;
@@ -133,7 +133,7 @@ static void interrupt__of_an_unseen_one__ends_its_wait_later(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	tick_at(OVER_MS);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
-	assert_int_equal(fx.fs.leftovers.n, 1);
+	assert_int_equal(fx.fs.leftovers->n, 1);
 	answer(req, 0);
 }
 
