@@ -27,6 +27,7 @@ void leftover_make(struct request *req, int error)
 	if (req->replied || !op->inode)
 		return;
 	op->leftover = inode_ref(op->inode);
+	op_is_inside(req, &op->leftover_hold, leftover_end);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	atomic_fetch_add(&req->thread->fs->leftovers->n, 1);
 	request_abandon(req, error);
@@ -38,8 +39,7 @@ void leftover_end(struct request *req)
 	struct op *op = op_of(req);
 	struct leftovers *l = req->thread->fs->leftovers;
 
-	if (!op->leftover)
-		return;
+	op_has_left(req, &op->leftover_hold);
 	expire_changed(req);
 	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	inode_put(steal_ptr(&op->leftover));

@@ -49,7 +49,7 @@ void hold_request(
 
 	waiter_init(&op->waiter, req, then);
 	fs_watch_begin(req);
-	op->wait = h->wait;
+	op_waits(op, h->wait, NULL);
 	list_add_tail(&h->threads[req->thread->index].requests, &op->waiter.link);
 	keep_little(req);
 }

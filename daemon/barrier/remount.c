@@ -110,6 +110,24 @@ static void ended(struct request *req, int status)
 		reply_ioctl(req);
 }
 
+/* The last request that waits for a change to read-only takes it back. */
+static bool leave(struct request *req)
+{
+	struct remount *r = req->thread->fs->remount;
+	struct op *op = op_of(req);
+	bool waiting;
+
+	pthread_mutex_lock(&r->lock);
+	waiting = !list_empty(&op->waiter.link);
+	list_del(&op->waiter.link);
+	if (waiting && list_empty(&r->waiters) && remount_commits(r)) {
+		r->read_only = false;
+		settle_locked(r, 0);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return waiting;
+}
+
 /* True: there is nothing to wait for. */
 static bool change(struct request *req, bool read_only, int *status)
 {
@@ -126,28 +144,11 @@ static bool change(struct request *req, bool read_only, int *status)
 		begin_locked(r, read_only);
 	if (!done && !*status) {
 		waiter_init(&op->waiter, req, ended);
-		op->wait = OP_AT_REMOUNT;
+		op_waits_by(op, OP_AT_REMOUNT, leave);
 		list_add_tail(&r->waiters, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return done || *status;
-}
-
-bool remount_leave(struct request *req)
-{
-	struct remount *r = req->thread->fs->remount;
-	struct op *op = op_of(req);
-	bool waiting;
-
-	pthread_mutex_lock(&r->lock);
-	waiting = !list_empty(&op->waiter.link);
-	list_del(&op->waiter.link);
-	if (waiting && list_empty(&r->waiters) && remount_commits(r)) {
-		r->read_only = false;
-		settle_locked(r, 0);
-	}
-	pthread_mutex_unlock(&r->lock);
-	return waiting;
 }
 
 /* A container's root may have the directory, and is not to change what others have mounted. A

@@ -67,7 +67,4 @@ static inline bool remount_commits(const struct remount *r)
 	return atomic_load(&r->phase) == REMOUNT_COMMITS;
 }
 
-/* The request does not wait any more. False: it is about to go on. */
-bool remount_leave(struct request *req);
-
 #endif

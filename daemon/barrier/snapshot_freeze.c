@@ -146,11 +146,12 @@ bool freeze_enter(struct request *req, void (*then)(struct request *req, int sta
 
 	if (t->id) {
 		waiter_init(&op->waiter, req, then);
-		op->wait = OP_AT_FREEZE;
+		op_waits(op, OP_AT_FREEZE, NULL);
 		list_add_tail(&t->held, &op->waiter.link);
 		return false;
 	}
 	op->writing = true;
+	op_is_inside(req, &op->writing_hold, freeze_leave);
 	t->nwriting++;
 	return true;
 }
@@ -160,6 +161,7 @@ void freeze_leave(struct request *req)
 	struct fs_thread *ft = fs_thread_of(req->thread);
 
 	op_of(req)->writing = false;
+	op_has_left(req, &op_of(req)->writing_hold);
 	ft->freeze->nwriting--;
 	if (ft->freeze->id)
 		wake(ft);

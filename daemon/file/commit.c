@@ -334,8 +334,7 @@ bool commit_wait(struct request *req, struct inode *inode, int *status,
 	if (!clean) {
 		waiter_init(&op->waiter, req, then);
 		op->waiter.until = c->changes;
-		op->wait = OP_AT_INODE;
-		op->at_inode = inode;
+		op_waits(op, OP_AT_INODE, &inode->lock);
 		list_add_tail(&c->waiters, &op->waiter.link);
 		if (!c->running)
 			commit_start_locked(inode, req->thread);

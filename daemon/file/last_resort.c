@@ -102,7 +102,7 @@ bool release_wait(struct request *req, unsigned what, void (*then)(struct reques
 		return false;
 	op->released |= what;
 	waiter_init(&op->waiter, req, then);
-	op->wait = OP_AT_RELEASE;
+	op_waits(op, OP_AT_RELEASE, &r->lock);
 	pthread_mutex_lock(&r->lock);
 	begin = !r->running;
 	if (begin) {

@@ -153,8 +153,7 @@ bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request 
 	pthread_mutex_lock(&inode->lock);
 	over = is_over_locked(inode->drop, round);
 	if (!over) {
-		op->wait = OP_AT_DROP;
-		op->at_inode = inode;
+		op_waits(op, OP_AT_DROP, &inode->lock);
 		list_add_tail(&inode->drop->waiters, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&inode->lock);

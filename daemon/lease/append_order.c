@@ -134,6 +134,11 @@ static bool knows_all(struct op_append *a)
 
 /* ---- one of them ----------------------------------------------------------------------------- */
 
+static void leave(struct request *req)
+{
+	append_leave(req, op_of(req)->append.status);
+}
+
 void append_queue(struct request *req)
 {
 	struct op_append *a = &op_of(req)->append;
@@ -147,6 +152,7 @@ void append_queue(struct request *req)
 	pthread_mutex_lock(&inode->lock);
 	insert_locked(inode->appends, a);
 	pthread_mutex_unlock(&inode->lock);
+	op_is_inside(req, &a->hold, leave);
 }
 
 bool append_enter(struct request *req, void (*then)(struct request *req, int status))
@@ -170,7 +176,7 @@ bool append_enter(struct request *req, void (*then)(struct request *req, int sta
 	if (inside)
 		waiter_wake(&op->waiter, a->status);
 	fs_watch_begin(req);
-	op->wait = OP_AT_APPEND;
+	op_waits_by(op, OP_AT_APPEND, append_withdraw);
 	return false;
 }
 
@@ -221,6 +227,7 @@ void append_leave(struct request *req, int status)
 
 	if (!inode)
 		return;
+	op_has_left(req, &a->hold);
 	pthread_mutex_lock(&inode->lock);
 	leave_locked(req, status);
 	pthread_mutex_unlock(&inode->lock);

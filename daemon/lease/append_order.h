@@ -28,6 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/op/hold.h"
 #include "common/base/list.h"
 #include "daemon/request/io_thread.h"
 
@@ -42,6 +43,7 @@ struct appends {
 };
 
 struct op_append {
+	struct op_hold hold;
 	struct list link;     /* before its turn */
 	struct inode *inode;  /* NULL: it does not append */
 	uint64_t offset;      /* the kernel's */

@@ -211,6 +211,8 @@ static bool enter(struct request *req, const struct op_lease *want,
 	struct inode *inode = want->inode;
 	enum entry entry;
 
+	if (!op->nleases)
+		op_is_inside(req, &op->lease_hold, lease_leave);
 	op->at_lease = &op->leases[op->nleases++];
 	*op->at_lease = *want;
 	pthread_mutex_lock(&inode->lock);
@@ -219,8 +221,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 		use_locked(req, op->at_lease);
 	} else {
 		waiter_init(&op->waiter, req, then);
-		op->wait = OP_AT_LEASE;
-		op->at_inode = inode;
+		op_waits(op, OP_AT_LEASE, &inode->lock);
 	}
 	if (entry == FAILS) {
 		waiter_wake(&op->waiter, -EIO);
@@ -247,6 +248,7 @@ void lease_leave(struct request *req)
 {
 	struct op *op = op_of(req);
 
+	op_has_left(req, &op->lease_hold);
 	while (op->nleases)
 		leave(&op->leases[--op->nleases], req->thread);
 }
@@ -258,6 +260,8 @@ static void withdraw(struct request *req)
 	struct op_lease *had = &op->leases[--op->nleases];
 	struct inode *inode = steal_ptr(&had->inode);
 
+	if (!op->nleases)
+		op_has_left(req, &op->lease_hold);
 	pthread_mutex_lock(&inode->lock);
 	lease_unask_and_put(inode, req->thread);
 }

@@ -206,8 +206,7 @@ static void wait_locked(
 	struct op *op = op_of(req);
 
 	waiter_init(&op->waiter, req, then);
-	op->wait = OP_AT_INODE;
-	op->at_inode = inode;
+	op_waits(op, OP_AT_INODE, &inode->lock);
 	list_add_tail(&list_entry(inode->locks->leaving.prev, struct lock_leaving, link)->waiters,
 		&op->waiter.link);
 }

@@ -37,6 +37,52 @@ static void waiter_run(struct thread_call *call)
 	w->resume(w->req, w->status);
 }
 
+void op_waits(struct op *op, enum op_wait wait, pthread_mutex_t *lock)
+{
+	op->waiter_lock = lock;
+	op->withdraw = NULL;
+	op->wait = wait;
+}
+
+void op_waits_by(struct op *op, enum op_wait wait, bool (*withdraw)(struct request *req))
+{
+	op->withdraw = withdraw;
+	op->wait = wait;
+}
+
+/* False: it is in the list no more, and about to go on. */
+static bool leave_list(struct op *op)
+{
+	bool waiting;
+
+	if (op->waiter_lock)
+		pthread_mutex_lock(op->waiter_lock);
+	waiting = !list_empty(&op->waiter.link);
+	list_del(&op->waiter.link);
+	if (op->waiter_lock)
+		pthread_mutex_unlock(op->waiter_lock);
+	return waiting;
+}
+
+void op_is_inside(struct request *req, struct op_hold *hold, void (*leave)(struct request *req))
+{
+	struct op *op = op_of(req);
+
+	hold->leave = leave;
+	hold->next = op->holds;
+	op->holds = hold;
+}
+
+void op_has_left(struct request *req, struct op_hold *hold)
+{
+	for (struct op_hold **at = &op_of(req)->holds; *at; at = &(*at)->next) {
+		if (*at != hold)
+			continue;
+		*at = hold->next;
+		return;
+	}
+}
+
 void waiter_init(
 	struct waiter *w, struct request *req, void (*resume)(struct request *req, int status))
 {
@@ -89,7 +135,7 @@ static bool wait_few(const struct list *waiting, pthread_mutex_t *lock)
 static bool may_wait(struct request *req)
 {
 	struct op *op = op_of(req);
-	struct inode *inode = op->wait == OP_AT_APPEND ? op->append.inode : op->at_inode;
+	struct inode *inode = op->wait == OP_AT_APPEND ? op->append.inode : op->at_lease->inode;
 
 	return req->aside || fs_may_set_aside(req->thread->fs) ||
 	       wait_few(
@@ -140,12 +186,8 @@ void op_end(struct request *req)
 	list_del(&op->interrupted);
 	if (op->pass.inside)
 		op_leave(req);
-	if (op->writing)
-		freeze_leave(req);
-	leftover_end(req);
-	if (op->nleases)
-		lease_leave(req);
-	append_leave(req, op->append.status);
+	while (op->holds)
+		op->holds->leave(req);
 	inode_put(steal_ptr(&op->inode));
 }
 
@@ -381,6 +423,8 @@ void op_take_buffer(struct request *req, void (*then)(struct request *req, int s
 
 /* ---- the gate -------------------------------------------------------------------------------- */
 
+static bool leave_gate(struct request *req);
+
 static bool enter(
 	struct request *req, struct op_pass *pass, void (*then)(struct request *req, int status))
 {
@@ -392,8 +436,8 @@ static bool enter(
 	pthread_mutex_lock(&inode->lock);
 	pass->inside = gate_enter(&inode->gate, &pass->pass);
 	if (!pass->inside) {
-		op->wait = OP_AT_GATE;
 		op->at_gate = pass;
+		op_waits_by(op, OP_AT_GATE, leave_gate);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return op->wait != OP_AT_GATE;
@@ -561,8 +605,7 @@ bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request 
 	fetch = !inode->fetching;
 	inode->fetching = true;
 	if (!fetch) {
-		op->wait = OP_AT_INODE;
-		op->at_inode = inode;
+		op_waits(op, OP_AT_INODE, &inode->lock);
 		list_add_tail(&inode->fetchers, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&inode->lock);
@@ -603,19 +646,9 @@ bool op_make_sure(struct request *req, void (*then)(struct request *req, int sta
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
-static bool leave_list(struct op *op, pthread_mutex_t *lock)
+static bool leave_gate(struct request *req)
 {
-	bool waiting;
-
-	pthread_mutex_lock(lock);
-	waiting = !list_empty(&op->waiter.link);
-	list_del(&op->waiter.link);
-	pthread_mutex_unlock(lock);
-	return waiting;
-}
-
-static bool leave_gate(struct op *op)
-{
+	struct op *op = op_of(req);
 	struct inode *inode = op->at_gate->inode;
 	bool waiting;
 
@@ -652,45 +685,11 @@ bool op_cancel(struct request *req, int error)
 			return false;
 		io_done(&op->io, -ECANCELED);
 		return true;
-	case OP_AT_GATE:
-		if (!leave_gate(op))
-			return false;
-		break;
-	case OP_AT_INODE:
-	case OP_AT_DROP:
-	case OP_AT_LEASE:
-		if (!leave_list(op, &op->at_inode->lock))
-			return false;
-		break;
-	case OP_AT_LEFTOVERS:
-	case OP_AT_FREEZE:
-	case OP_AT_RENEWAL:
-		if (list_empty(&op->waiter.link))
-			return false;
-		list_del(&op->waiter.link);
-		break;
-	case OP_AT_PAGES:
-		if (!leave_list(op, &req->thread->fs->grants->lock))
-			return false;
-		break;
-	case OP_AT_QUOTA:
-		if (!leave_list(op, &req->thread->fs->allowances->lock))
-			return false;
-		break;
-	case OP_AT_RELEASE:
-		if (!leave_list(op, &req->thread->fs->releases->lock))
-			return false;
-		break;
-	case OP_AT_REMOUNT:
-		if (!remount_leave(req))
-			return false;
-		break;
-	case OP_AT_APPEND:
-		if (!append_withdraw(req))
-			return false;
-		break;
 	case OP_RUNS:
 		return false;
+	default:
+		if (!(op->withdraw ? op->withdraw(req) : leave_list(op)))
+			return false;
 	}
 	op->wait = OP_RUNS;
 	op->waiter.resume(req, -ECANCELED);

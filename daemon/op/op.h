@@ -12,11 +12,13 @@
 #ifndef RMEMFS_DAEMON_OP_OP_H
 #define RMEMFS_DAEMON_OP_OP_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "daemon/lease/append_order.h"
+#include "daemon/op/hold.h"
 #include "daemon/file/gate.h"
 #include "daemon/file/inode.h"
 #include "daemon/request/io_thread.h"
@@ -46,7 +48,7 @@ void waiters_wake(struct list *waiters, int status);
  * those that have come since: they stay. */
 void waiters_answer(struct list *waiters, uint64_t n, int status);
 
-/* What an operation waits for: decides how it can be taken back. */
+/* What an operation waits for. */
 enum op_wait {
 	OP_RUNS,
 	OP_AT_LEFTOVERS,
@@ -84,6 +86,10 @@ struct op {
 	uint64_t children[OP_CHILDREN_MAX];
 	enum op_wait wait;
 	struct waiter waiter;
+	/* How it is taken back from where it waits: see op_waits(), op_waits_by(). */
+	pthread_mutex_t *waiter_lock;
+	bool (*withdraw)(struct request *req);
+	struct op_hold *holds; /* what it is inside of, the newest first */
 	void (*undropped)(struct request *req, int status); /* drop_wait's */
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
@@ -95,8 +101,8 @@ struct op {
 	void (*moved)(struct request *req, int status);
 	struct op_pass pass;     /* its own inode's */
 	struct op_pass *at_gate; /* OP_AT_GATE: where */
-	struct inode *at_inode;  /* OP_AT_INODE, _DROP, _LEASE: whose lock the list is under */
-	bool writing;            /* counted by freeze.h */
+	bool writing;            /* snapshot_freeze.h: its writes count */
+	struct op_hold writing_hold, leftover_hold, lease_hold;
 	/* lease.h: what it uses; the last may be what it waits for. */
 	struct op_lease leases[OP_LEASES];
 	unsigned nleases;
@@ -127,6 +133,17 @@ void op_wait_for_others(struct request *req);
 
 /* The op of any request. */
 struct op *op_of(struct request *req);
+
+/* The operation waits by its waiter, in a list under that lock; NULL: the list is the thread's own.
+ * op_cancel() takes it out. */
+void op_waits(struct op *op, enum op_wait wait, pthread_mutex_t *lock);
+/* The same where more is to be done: withdraw() does it. False: it is about to go on. */
+void op_waits_by(struct op *op, enum op_wait wait, bool (*withdraw)(struct request *req));
+
+/* It is inside of something, which op_end() has it leave, unless it has left before: then leave()
+ * calls op_has_left(). */
+void op_is_inside(struct request *req, struct op_hold *hold, void (*leave)(struct request *req));
+void op_has_left(struct request *req, struct op_hold *hold);
 
 /* First and last of every operation. op_end leaves the gate and drops the inode; the reply follows
  * at once. */

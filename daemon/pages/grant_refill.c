@@ -203,7 +203,7 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 	waiter_init(&op->waiter, req, resume);
 	op->waiter.until = r->nasked;
 	list_add_tail(&r->waiters, &op->waiter.link);
-	op->wait = OP_AT_PAGES;
+	op_waits(op, OP_AT_PAGES, &fs->grants->lock);
 	if (begin_locked(r)) {
 		want = r->target;
 		grow_target_locked(r);

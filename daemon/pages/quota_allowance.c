@@ -284,7 +284,7 @@ bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
 	if (a || status)
 		waiter_init(&op->waiter, req, then);
 	if (a) {
-		op->wait = OP_AT_QUOTA;
+		op_waits(op, OP_AT_QUOTA, &as->lock);
 		op->waiter.until = a->nasked;
 		list_add_tail(&a->waiters, &op->waiter.link);
 		asks = begin_locked(a);

@@ -132,7 +132,7 @@ struct forget {
  * made; see caller.h. */
 #define REQUEST_NO_ID UINT32_MAX
 
-enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1408 };
+enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1536 };
 
 struct request {
 	struct list link; /* free: in the thread's pool; in use: the file operations' to queue it */

@@ -68,7 +68,7 @@ static int teardown(void **state)
 	struct fixture *fx = *state;
 
 	if (op_of(&fx->remount)->inode) {
-		assert_true(remount_leave(&fx->remount));
+		assert_true(op_of(&fx->remount)->withdraw(&fx->remount));
 		inode_put(op_of(&fx->remount)->inode);
 	}
 	inode_put(fx->fs.root);

@@ -1,0 +1,14 @@
+/* hold.h - a place in what an operation has entered. */
+#ifndef RMEMFS_DAEMON_OP_HOLD_H
+#define RMEMFS_DAEMON_OP_HOLD_H
+
+struct request;
+
+/* What an operation is inside of until its end at the latest; embedded where it is entered. The
+ * entered registers how it is left. */
+struct op_hold {
+	struct op_hold *next;
+	void (*leave)(struct request *req);
+};
+
+#endif
