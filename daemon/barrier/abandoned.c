@@ -5,6 +5,8 @@
 #include "daemon/kcache/expire.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
 
 static bool there_is_one(const struct fs *fs)
 {

@@ -8,6 +8,8 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/op_inode.h"
 
 void remount_init(struct remount *r, struct fs *fs, bool read_only)
 {

@@ -14,6 +14,13 @@
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/file/dir_names.h"
+#include "daemon/pages/quota_allowance.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/commit.h"
+#include "daemon/pages/grants.h"
+#include "daemon/ops/finish.h"
 
 /* Files that are named in the log. */
 enum { NAMED_MAX = 100 };

@@ -3,6 +3,9 @@
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/extent_map.h"
+#include "daemon/file/commit.h"
 
 enum { WORD_BITS = 64, AHEAD_PAGES = 512 };
 

@@ -7,6 +7,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/barrier/remount.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/commit.h"
 
 enum { DAY_S = 24 * 60 * 60, DELAY_MS = 10000, COMMITS_A_TURN = 256 };
 

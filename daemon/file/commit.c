@@ -9,6 +9,10 @@
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/extent_map.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/inode_path.h"
 
 /* Extents in one COMMIT. */
 enum { COMMIT_EXTENTS = 256 };

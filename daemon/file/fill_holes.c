@@ -6,6 +6,9 @@
 #include "daemon/pages/landing.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/pages/grant_refill.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/extent_map.h"
+#include "daemon/pages/quota_allowance.h"
 
 static void count_taken(struct fs_thread *ft, uint32_t npages)
 {

@@ -1,10 +1,15 @@
 #include "daemon/file/last_resort.h"
 
+#include <errno.h>
+
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode.h"
+#include "daemon/pages/quota_allowance.h"
+#include "daemon/pages/grants.h"
 
 void release_init(struct releases *r)
 {
@@ -116,4 +121,60 @@ bool release_wait(struct request *req, unsigned what, void (*then)(struct reques
 	if (begin)
 		round_begin(r, req->thread);
 	return true;
+}
+
+/* ---- calls to the server -------------------------------------------------------------------- */
+
+static void rpc_again(struct request *req, int status)
+{
+	struct op *op = op_of(req);
+
+	if (status)
+		op->answered(req, &(struct rpc_reply){.op = op->call.req.op, .status = status});
+	else
+		op_rpc(req, op->answered);
+}
+
+/* The parts of a long value are used up by its first try. */
+static bool can_be_repeated(const struct rpc_request *rpc)
+{
+	return rpc->op >= RPC_SETATTR && (rpc->op != RPC_SETXATTR || !rpc->setxattr.stage);
+}
+
+static bool lacks_room(const struct op *op, int status)
+{
+	return (status == -EDQUOT || status == -ENOSPC) && can_be_repeated(&op->call.req);
+}
+
+/* Of a quota what is only reserved counts, whatever the room is wanted for. */
+static unsigned what_to_release(const struct fs *fs)
+{
+	return RELEASE_NOTHING_MORE |
+	       (session_quotas(fs->session) ? RELEASE_SHARES | RELEASE_ALLOWANCES : 0);
+}
+
+static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
+{
+	struct op *op = container_of(call, struct op, call);
+	struct request *req = request_of_state(op);
+
+	op->wait = OP_RUNS;
+	op->changing |= call->sent && rpc_op_info(call->req.op)->mutates;
+	if (!rep->status)
+		op->released = 0;
+	if (!lacks_room(op, rep->status) ||
+		!release_wait(req, what_to_release(req->thread->fs), rpc_again))
+		op->answered(req, rep);
+}
+
+void op_rpc(struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep))
+{
+	struct op *op = op_of(req);
+
+	list_init(&op->call.link);
+	op->call.done = rpc_done;
+	op->call.nested = op->leased;
+	op->answered = answered;
+	op->wait = OP_AT_RPC;
+	rpc_start(req->thread, &op->call);
 }

@@ -29,6 +29,7 @@
 
 #include "common/base/list.h"
 #include "daemon/request/io_thread.h"
+#include "common/rpc/rpc.h"
 
 struct request;
 
@@ -56,5 +57,11 @@ void release_fini(struct releases *r);
  * of this was released for it since its last success (op.released). */
 bool release_wait(
 	struct request *req, unsigned what, void (*then)(struct request *req, int status));
+
+/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
+ * the server has no room for is tried once more (release.h; but not one whose parts were staged).
+ */
+void op_rpc(
+	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 
 #endif

@@ -7,6 +7,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
 
 /* Two parents, or a parent and the file; the inode that CREATE has found; those that RENAME moved.
  */
@@ -143,4 +144,39 @@ void expire_changed(struct request *req)
 	list_add_tail(&fs->expiries->all, &x->link);
 	pthread_mutex_unlock(&fs->expiries->lock);
 	tell_next(&x->job);
+}
+
+/* ---- attributes, by an operation ------------------------------------------------------------ */
+
+static void job_done(struct notifier_job *job)
+{
+	struct op *op = container_of(job, struct op, job);
+
+	op->expired(request_of_state(op), 0);
+}
+
+static void expire_attr(struct request *req, struct notifier *notifier,
+	void (*then)(struct request *req, int status))
+{
+	struct op *op = op_of(req);
+
+	op->job = (struct notifier_job){
+		.port = req->thread->port,
+		.node = inode_node(op->inode),
+		.off = -1,
+		.thread = req->thread,
+		.done = job_done,
+	};
+	op->expired = then;
+	notifier_add(notifier, &op->job);
+}
+
+void op_expire_attr(struct request *req, void (*then)(struct request *req, int status))
+{
+	expire_attr(req, &req->thread->fs->notifier, then);
+}
+
+void op_expire_attr_behind_drops(struct request *req, void (*then)(struct request *req, int status))
+{
+	expire_attr(req, &req->thread->fs->giver, then);
 }

@@ -38,4 +38,10 @@ void expiries_fini(struct expiries *x);
  * it is about. They are copied; without memory they stay until the lease ends, which is logged. */
 void expire_changed(struct request *req);
 
+/* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
+void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
+/* The same, when it has been told all that cached.h has to tell it by now. */
+void op_expire_attr_behind_drops(
+	struct request *req, void (*then)(struct request *req, int status));
+
 #endif

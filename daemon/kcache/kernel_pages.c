@@ -6,6 +6,8 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
 
 /* What is dropped at once: at first, and more as long as nobody reads it meanwhile. */
 enum { STEP_BYTES = 2 << 20 };

@@ -4,6 +4,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
 
 void drop_init(struct drop *d, struct inode *inode)
 {

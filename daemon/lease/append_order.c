@@ -8,6 +8,9 @@
 #include "daemon/file/handle.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/op_inode.h"
 
 /* A thread that has parked what is looked for is asked again until it had room for it. */
 enum { PARKED_MS = 5 };
@@ -20,7 +23,7 @@ void appends_init(struct appends *a)
 
 static struct request *request_of(struct op_append *a)
 {
-	return request_of_state(container_of(a, struct op, append));
+	return request_of_state(container_of(a, struct shared_op, append));
 }
 
 static bool appends(const struct request *req)
@@ -65,7 +68,7 @@ static void wake_next_locked(struct appends *queue)
 	struct op_append *a = next_locked(queue);
 
 	if (a)
-		waiter_wake(&container_of(a, struct op, append)->waiter, a->status);
+		waiter_wake(&op_of(request_of(a))->waiter, a->status);
 }
 
 /* ---- what is not known yet ------------------------------------------------------------------- */
@@ -82,7 +85,7 @@ static void settled(struct op_append *a)
 	a->settled = true;
 	if (a->unwanted) {
 		leave_locked(request_of(a), -ECANCELED);
-		waiter_wake(&container_of(a, struct op, append)->waiter, -ECANCELED);
+		waiter_wake(&op_of(request_of(a))->waiter, -ECANCELED);
 	} else {
 		wake_next_locked(inode->appends);
 	}
@@ -136,12 +139,12 @@ static bool knows_all(struct op_append *a)
 
 static void leave(struct request *req)
 {
-	append_leave(req, op_of(req)->append.status);
+	append_leave(req, shared_op_of(req)->append.status);
 }
 
 void append_queue(struct request *req)
 {
-	struct op_append *a = &op_of(req)->append;
+	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode;
 
 	if (!appends(req))
@@ -158,7 +161,7 @@ void append_queue(struct request *req)
 bool append_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
-	struct op_append *a = &op->append;
+	struct op_append *a = &shared_op(op)->append;
 	struct inode *inode = a->inode;
 	bool inside = false;
 
@@ -200,7 +203,7 @@ static void fail_next_locked(struct appends *queue, struct op_append *a, int sta
 
 static void leave_locked(struct request *req, int status)
 {
-	struct op_append *a = &op_of(req)->append;
+	struct op_append *a = &shared_op_of(req)->append;
 	struct appends *queue = a->inode->appends;
 	int failure = failure_of(req, status);
 
@@ -216,13 +219,13 @@ static void leave_locked(struct request *req, int status)
 
 void append_done_locked(struct request *req)
 {
-	if (op_of(req)->append.inside)
+	if (shared_op_of(req)->append.inside)
 		leave_locked(req, 0);
 }
 
 void append_leave(struct request *req, int status)
 {
-	struct op_append *a = &op_of(req)->append;
+	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode = a->inode;
 
 	if (!inode)
@@ -236,7 +239,7 @@ void append_leave(struct request *req, int status)
 
 bool append_withdraw(struct request *req)
 {
-	struct op_append *a = &op_of(req)->append;
+	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode = a->inode;
 	bool waits;
 

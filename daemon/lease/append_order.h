@@ -59,7 +59,7 @@ void appends_init(struct appends *a);
 /* A request of a sharing mount was read: takes its place, if it appends. */
 void append_queue(struct request *req);
 /* Before it begins. True: it does not append, or it has its turn. False: then(req, status) follows;
- * op_wait_for_others() is to be called. */
+ * wait_aside() is to be called. */
 bool append_enter(struct request *req, void (*then)(struct request *req, int status));
 /* Its end, whether it has begun or not, with what is answered (reply_error()); harmless for all
  * others. */

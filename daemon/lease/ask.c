@@ -7,6 +7,7 @@
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/keep.h"
+#include "daemon/file/inode.h"
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
@@ -64,9 +65,9 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 /* Besides the one that it waits for, which is the last. A pin keeps nobody waiting. */
-static bool has_another(const struct op *op)
+static bool has_another(struct op *op)
 {
-	return op->nleases > 1 && op->leases[0].type;
+	return shared_op(op)->nleases > 1 && shared_op(op)->leases[0].type;
 }
 
 /* As much as there can be, where nobody is in the way. */

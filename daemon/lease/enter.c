@@ -9,10 +9,11 @@
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/keep.h"
+#include "daemon/file/inode.h"
 
 struct op_lease *lease_wanted_by(const struct list *link)
 {
-	return op_of(list_entry(link, struct waiter, link)->req)->at_lease;
+	return shared_op_of(list_entry(link, struct waiter, link)->req)->at_lease;
 }
 
 /* ---- what one needs -------------------------------------------------------------------------- */
@@ -140,7 +141,7 @@ static void queue_locked(struct inode *inode, struct op *op)
 {
 	struct list *before = &inode->lease->waiters;
 
-	if (!lease_type_for(inode, op->at_lease)) {
+	if (!lease_type_for(inode, shared_op(op)->at_lease)) {
 		list_for_each (pos, &inode->lease->waiters) {
 			if (lease_type_for(inode, lease_wanted_by(pos))) {
 				before = pos;
@@ -203,22 +204,34 @@ bool lease_is_used_locked(const struct inode *inode)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
+/* A pin keeps nobody waiting. */
+static void note_leased(struct op *op)
+{
+	const struct shared_op *shared = shared_op(op);
+
+	op->leased = false;
+	for (unsigned i = 0; i < shared->nleases; i++)
+		op->leased |= shared->leases[i].type != LEASE_NONE;
+}
+
 /* Takes over the reference in want. */
 static bool enter(struct request *req, const struct op_lease *want,
 	void (*then)(struct request *req, int status))
 {
+	struct shared_op *shared = shared_op_of(req);
 	struct op *op = op_of(req);
 	struct inode *inode = want->inode;
 	enum entry entry;
 
-	if (!op->nleases)
-		op_is_inside(req, &op->lease_hold, lease_leave);
-	op->at_lease = &op->leases[op->nleases++];
-	*op->at_lease = *want;
+	if (!shared->nleases)
+		op_is_inside(req, &shared->lease_hold, lease_leave);
+	shared->at_lease = &shared->leases[shared->nleases++];
+	*shared->at_lease = *want;
 	pthread_mutex_lock(&inode->lock);
 	entry = entry_of(req, want);
+	note_leased(op);
 	if (entry == ENTERS) {
-		use_locked(req, op->at_lease);
+		use_locked(req, shared->at_lease);
 	} else {
 		waiter_init(&op->waiter, req, then);
 		op_waits(op, OP_AT_LEASE, &inode->lock);
@@ -246,22 +259,24 @@ static void leave(struct op_lease *had, struct io_thread *thread)
 
 void lease_leave(struct request *req)
 {
-	struct op *op = op_of(req);
+	struct shared_op *shared = shared_op_of(req);
 
-	op_has_left(req, &op->lease_hold);
-	while (op->nleases)
-		leave(&op->leases[--op->nleases], req->thread);
+	op_has_left(req, &shared->lease_hold);
+	while (shared->nleases)
+		leave(&shared->leases[--shared->nleases], req->thread);
+	op_of(req)->leased = false;
 }
 
 /* The last one was waited for, and did not come; somebody behind may want less. */
 static void withdraw(struct request *req)
 {
-	struct op *op = op_of(req);
-	struct op_lease *had = &op->leases[--op->nleases];
+	struct shared_op *shared = shared_op_of(req);
+	struct op_lease *had = &shared->leases[--shared->nleases];
 	struct inode *inode = steal_ptr(&had->inode);
 
-	if (!op->nleases)
-		op_has_left(req, &op->lease_hold);
+	if (!shared->nleases)
+		op_has_left(req, &shared->lease_hold);
+	note_leased(op_of(req));
 	pthread_mutex_lock(&inode->lock);
 	lease_unask_and_put(inode, req->thread);
 }
@@ -270,22 +285,22 @@ static bool admit_rest(struct request *req);
 
 static void admitted(struct request *req, int status)
 {
-	struct op *op = op_of(req);
+	struct shared_op *shared = shared_op_of(req);
 
 	if (status) {
 		withdraw(req);
 		lease_leave(req);
-		op->lease_then(req, status);
+		shared->lease_then(req, status);
 	} else if (admit_rest(req)) {
-		op->lease_then(req, 0);
+		shared->lease_then(req, 0);
 	}
 }
 
 static bool admit_rest(struct request *req)
 {
-	struct op *op = op_of(req);
+	struct shared_op *shared = shared_op_of(req);
 	struct op_lease needs[OP_LEASES];
-	unsigned n = lease_needs_of(req, needs), at = op->nleases;
+	unsigned n = lease_needs_of(req, needs), at = shared->nleases;
 	bool inside = true;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -299,7 +314,7 @@ static bool admit_rest(struct request *req)
 
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status))
 {
-	op_of(req)->lease_then = then;
+	shared_op_of(req)->lease_then = then;
 	if (admit_rest(req))
 		return true;
 	fs_watch_begin(req);
@@ -308,9 +323,9 @@ bool lease_admit(struct request *req, void (*then)(struct request *req, int stat
 
 bool lease_is_alone(const struct request *req)
 {
-	const struct op *op = op_of((struct request *)req);
+	const struct shared_op *shared = shared_op_of((struct request *)req);
 
-	return !op->nleases || op->leases[0].type == LEASE_EXCLUSIVE;
+	return !shared->nleases || shared->leases[0].type == LEASE_EXCLUSIVE;
 }
 
 bool lease_holds_up_dropping(const struct request *req)
@@ -334,7 +349,7 @@ static void taken(struct request *req, int status)
 {
 	if (status)
 		withdraw(req);
-	op_of(req)->lease_then(req, status);
+	shared_op_of(req)->lease_then(req, status);
 }
 
 bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
@@ -342,7 +357,7 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 {
 	struct op_lease want = {.inode = inode_ref(inode), .type = (uint8_t)type};
 
-	op_of(req)->lease_then = then;
+	shared_op_of(req)->lease_then = then;
 	return enter(req, &want, taken);
 }
 
@@ -384,7 +399,7 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 	pthread_mutex_lock(&inode->lock);
 	open_locked(inode, req->thread, entry, epoch, noted);
 	pthread_mutex_unlock(&inode->lock);
-	op_of(req)->lease_then = then;
+	shared_op_of(req)->lease_then = then;
 	return enter(req, &want, taken);
 }
 

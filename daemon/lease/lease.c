@@ -9,6 +9,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/inode.h"
 
 void inode_lease_init(struct inode_lease *lease, struct inode *inode)
 {

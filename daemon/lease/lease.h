@@ -46,6 +46,9 @@
 #include "common/base/list.h"
 #include "common/rpc/lease_type.h"
 #include "daemon/remote/remote.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/op/op.h"
 
 struct handle;
 struct inode;
@@ -200,5 +203,29 @@ void lease_left(struct inode *inode, struct io_thread *thread);
 
 /* The tail of a PING's reply, well-formed. */
 void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);
+
+enum { OP_LEASES = 2 };
+
+/* The state of an operation that a sharing mount may have begins with this one. */
+struct shared_op {
+	struct file_op file;
+	struct op_hold lease_hold;
+	/* What it uses; the last may be what it waits for. */
+	struct op_lease leases[OP_LEASES];
+	unsigned nleases;
+	struct op_lease *at_lease;
+	void (*lease_then)(struct request *req, int status);
+	struct op_append append;
+};
+
+static inline struct shared_op *shared_op(struct op *op)
+{
+	return (struct shared_op *)(void *)op;
+}
+
+static inline struct shared_op *shared_op_of(struct request *req)
+{
+	return (struct shared_op *)(void *)req->state;
+}
 
 #endif

@@ -29,6 +29,7 @@
 
 #include "daemon/lease/lease.h"
 #include "daemon/op/op.h"
+#include "daemon/file/inode.h"
 
 struct rpc_recall;
 struct rpc_return;

@@ -8,6 +8,9 @@
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/lease/keep.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/op_inode.h"
 
 /* Who asks twice within this time asks again, perhaps; and for so long the time of others' reading
  * may be late. */

@@ -7,6 +7,9 @@
 #include "daemon/lease/lease.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
 
 /* What the request needs of its inode. */
 static struct op_lease need_of(const struct request *req)

@@ -6,6 +6,7 @@
 #include "daemon/lease/lease_private.h"
 #include "daemon/lease/keep.h"
 #include "daemon/lock/lock_wait.h"
+#include "daemon/file/inode.h"
 
 /* Of an inode that is not known here any more, which therefore has nothing to be given back. */
 struct disclaimer {

@@ -10,6 +10,8 @@
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/lease/keep.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/commit.h"
 
 /* ---- what is due ----------------------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
 #include "daemon/lock/lock_wait.h"
+#include "daemon/file/inode.h"
 
 struct lock_owner {
 	struct list link;      /* inode_locks.owners */

@@ -10,6 +10,8 @@
 #include "daemon/op/op.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
 
 struct lock_wait {
 	struct list link; /* locks.waits */

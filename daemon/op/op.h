@@ -17,15 +17,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "daemon/lease/append_order.h"
 #include "daemon/op/hold.h"
-#include "daemon/file/gate.h"
-#include "daemon/file/inode.h"
 #include "daemon/request/io_thread.h"
-#include "daemon/lease/lease.h"
 #include "daemon/fuse/notifier.h"
 #include "daemon/remote/remote.h"
 #include "daemon/request/request.h"
+
+struct inode;
 
 /* A request in a list of others that wait for the same. */
 struct waiter {
@@ -68,15 +66,7 @@ enum op_wait {
 	OP_AT_APPEND,
 };
 
-/* An operation's way through the gate of an inode. */
-struct op_pass {
-	struct gate_pass pass;
-	struct op *op;
-	struct inode *inode;
-	bool inside;
-};
-
-enum { OP_CHILDREN_MAX = 2, OP_LEASES = 2 };
+enum { OP_CHILDREN_MAX = 2 };
 
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: fs_watch() */
@@ -99,15 +89,9 @@ struct op {
 	void (*refilled)(struct request *req, int status); /* refill_wait's */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
-	struct op_pass pass;     /* its own inode's */
-	struct op_pass *at_gate; /* OP_AT_GATE: where */
-	bool writing;            /* snapshot_freeze.h: its writes count */
-	struct op_hold writing_hold, leftover_hold, lease_hold;
-	/* lease.h: what it uses; the last may be what it waits for. */
-	struct op_lease leases[OP_LEASES];
-	unsigned nleases;
-	struct op_lease *at_lease;
-	void (*lease_then)(struct request *req, int status);
+	bool writing; /* snapshot_freeze.h: its writes count */
+	struct op_hold writing_hold, leftover_hold;
+	bool leased;            /* it uses a lease: its calls come first at the server */
 	struct attr seen;       /* what an answer has told of an inode: op_reply_entry's */
 	uint32_t attr_ms;       /* of a sharing mount: for how long it may be kept (told.h) */
 	bool acked;             /* a WRITE whose caller was told that it is done */
@@ -119,17 +103,12 @@ struct op {
 	void (*buffered)(struct request *req, int status);
 	struct notifier_job job; /* op_expire_attr's */
 	void (*expired)(struct request *req, int status);
-	struct op_append append;
 };
 
 static inline struct rpc_str op_name(const char *name)
 {
 	return (struct rpc_str){.s = name, .len = (uint16_t)strlen(name)};
 }
-
-/* After append_enter(), lease_admit() or lease_take() have returned false: what others may need
- * (request.h) does not stay with the request, which may end. */
-void op_wait_for_others(struct request *req);
 
 /* The op of any request. */
 struct op *op_of(struct request *req);
@@ -145,31 +124,8 @@ void op_waits_by(struct op *op, enum op_wait wait, bool (*withdraw)(struct reque
 void op_is_inside(struct request *req, struct op_hold *hold, void (*leave)(struct request *req));
 void op_has_left(struct request *req, struct op_hold *hold);
 
-/* First and last of every operation. op_end leaves the gate and drops the inode; the reply follows
- * at once. */
-struct op *op_begin(struct request *req);
-/* The same with an inode that the caller has a reference to, and gives away. */
-struct op *op_begin_with(struct request *req, struct inode *inode);
-/* The inode that the request is about, with a reference. */
-struct inode *op_inode_of(const struct request *req);
-void op_end(struct request *req);
-/* Both ends in one, without a body: 0 or -errno. */
-void op_finish(struct request *req, int status);
-/* The same for one that has not begun. */
-void op_refuse(struct request *req, int status);
-
 /* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
-
-/* Whether `status` of a GETATTR or READDIR says that another client has removed the directory. It
- * is no error to who has it open, and that is not known: the kernel sends no OPENDIR. */
-bool op_is_removed_directory(struct request *req, int status);
-
-/* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
- * the server has no room for is tried once more (release.h; but not one whose parts were staged).
- */
-void op_rpc(
-	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));
 
 /* Starts the transfer of the request's works; moved(req, status) goes on. */
 void op_io(struct request *req, enum io_dir dir, uint32_t nworks,
@@ -181,69 +137,6 @@ void op_io_reply(struct request *req, uint32_t nworks, uint32_t len,
 	void (*moved)(struct request *req, int status));
 void op_reply_read(struct request *req, uint32_t len);
 
-/* Passes the inode's gate. True: inside. False: then(req, 0) is called when it is. */
-bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
-	void (*then)(struct request *req, int status));
-void op_leave(struct request *req);
-/* The same under the inode's lock, so that nobody sees it inside after what it has changed there.
- * True: the inode is an orphan, which returns_settle() has to see without the lock. */
-bool op_leave_locked(struct request *req);
-/* The same for another inode, or both of them: in the order of their numbers, so that no two wait
- * for each other. */
-bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,
-	enum gate_kind kind, void (*then)(struct request *req, int status));
-void op_leave_pass(struct request *req, struct op_pass *pass);
-
-/* Waits until all writes of the inode that were acknowledged before are remote, or have failed.
- * True: there are none. False: then(req, status) follows. The caller is outside of the gate. */
-bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req, int status));
-
-/* Fetches the inode's extents until all is known below page `end`, while inside the gate. True:
- * it is known. False: then(req, status) follows, and is to ask again. */
-bool op_know_map(struct request *req, uint64_t end, void (*then)(struct request *req, int status));
-
-/* Whether what is known under a lease may be told: it is good for as long as the server has heard
- * of us, and no longer. */
-bool op_may_tell(const struct request *req);
-/* Before what nobody else was asked for is answered, as that a file ends there: asks the server
- * whether the session is there if that may not be told. True: it may. False: then(req, status)
- * follows. */
-bool op_make_sure(struct request *req, void (*then)(struct request *req, int status));
-
-/* Changes the inode's attributes (op->set.ino is filled in). A change of size lets no I/O of the
- * inode run meanwhile; before one of size or times all that was written is committed. */
-void op_set_attr(struct request *req, const struct rpc_setattr *set,
-	void (*then)(struct request *req, int status));
-/* Whether a change of these (SET_*) lets no I/O of a file run meanwhile. It waits for nobody's
- * lease then, or what has the lease here could not end: on a sharing mount it has LEASE_EXCLUSIVE.
- */
-bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid);
-/* The file's size, which is less, becomes `size`: what is mapped in between is zero then, whoever
- * has written there. The caller is inside the inode's gate, exclusively, and stays there. */
-void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status));
-/* True: the inode's mode loses something, or may, when the caller, who is not privileged, has
- * written or changed the owner, and the set, unless NULL, has it taken away. */
-bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set);
-
-/* Likewise, where the request does not say whether its caller is privileged: all but root are not.
- */
-bool op_caller_takes_privileges(const struct request *req, struct inode *inode);
-
-/* Takes away from a file what changing its data does: capabilities, and with set_ids set-user-id.
- * Then then(req, 0) goes on. */
-void op_drop_privileges(
-	struct request *req, bool set_ids, void (*then)(struct request *req, int status));
-
-/* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
-void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
-/* The same, when it has been told all that cached.h has to tell it by now. */
-void op_expire_attr_behind_drops(
-	struct request *req, void (*then)(struct request *req, int status));
-
-/* Ends the operation with an entry for the inode, whose reference it takes over, and whose
- * attributes are in op->seen. */
-void op_reply_entry(struct request *req, struct inode *inode);
-
 /* Takes the request back from where it waits, and ends it with `error`: true. Its steps see
  * -ECANCELED, which tells them from a failure: nothing of what they waited for has happened, and
  * whoever waits with them tries for himself. False: something of it is on the way, or it is about
@@ -251,8 +144,5 @@ void op_reply_entry(struct request *req, struct inode *inode);
 bool op_cancel(struct request *req, int error);
 /* Whether something of it is on the way to the server, and the outcome open. */
 bool op_is_sent(const struct op *op);
-
-/* The time that the kernel may keep what it is told now. */
-struct ttl op_ttl(struct request *req);
 
 #endif

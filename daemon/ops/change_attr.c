@@ -18,6 +18,15 @@
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/pages/quota_allowance.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/extent_map.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/commit.h"
+#include "daemon/kcache/expire.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/ops/change_attr.h"
 
 /* Only a file that has such bits makes it worth a look at its caller. The server takes them from
  * the mode that there is by then: another change of it may be on its way, or what is known be older
@@ -56,7 +65,7 @@ static void set_finish(struct request *req, int status, const int64_t *atime)
 		access_release(op->inode, atime);
 		op->seen.atime = atime ? *atime : op->seen.atime;
 	}
-	if (op->pass.inside && !op->stays_inside)
+	if (file_op(op)->pass.inside && !op->stays_inside)
 		op_leave(req);
 	op->set_done(req, status);
 }

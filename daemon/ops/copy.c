@@ -13,12 +13,23 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/stale_pages.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/lease/lease.h"
 
 /* Of one request: the kernel asks on. */
 enum { COPY_BYTES_MAX = 1 << 30 };
 
 struct copy_state {
-	struct op op; /* of the target */
+	union { /* of the target */
+		struct op op;
+		struct shared_op shared;
+	};
 	struct inode *source;
 	struct op_pass pass; /* the source's, unless it is the target */
 	uint64_t len, done;

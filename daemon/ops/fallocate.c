@@ -20,12 +20,24 @@
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/stale_pages.h"
 #include "daemon/ops/statfs.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/fetch_map.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/lease/lease.h"
 
 /* Pages for which grants are asked at a time. */
 enum { FILL_PAGES = 4096 };
 
 struct fallocate_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint32_t mode;   /* of the pass */
 	uint64_t at, to; /* bytes left of it */
 	bool filled;     /* by grants */

@@ -5,9 +5,17 @@
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/lease/local_answer.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/ops/finish.h"
 
 struct getattr_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	struct look_up look;
 };
 

@@ -5,6 +5,8 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/lock/lock_owner.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/op_inode.h"
 
 static void ask(struct request *req, int status, uint16_t rpc,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))

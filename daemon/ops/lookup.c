@@ -6,9 +6,18 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/lease/local_answer.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode_path.h"
+#include "daemon/ops/finish.h"
+#include "daemon/lease/lease.h"
 
 struct lookup_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	struct look_up look;
 };
 

@@ -5,9 +5,19 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/extent_map.h"
+#include "daemon/file/fetch_map.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/lease/lease.h"
 
 struct lseek_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint64_t offset;
 	int found; /* 0 or -ENXIO; -EAGAIN: not yet */
 };

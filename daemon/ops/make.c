@@ -10,9 +10,18 @@
 #include "daemon/pages/grant_refill.h"
 #include "daemon/lease/local_answer.h"
 #include "daemon/lease/keep.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/ops/finish.h"
+#include "daemon/lease/wait_aside.h"
 
 struct make_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint64_t epoch, notes;
 	struct inode *target; /* LINK */
 	struct look_change name;
@@ -203,7 +212,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 		lease_take_opened(req, inode, &rep->entry, st->epoch, st->notes, create_opened))
 		create_opened(req, 0);
 	else
-		op_wait_for_others(req);
+		wait_aside(req);
 }
 
 static void create_ask(struct request *req)

@@ -20,6 +20,14 @@
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/inode.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/commit.h"
+#include "daemon/kcache/expire.h"
+#include "daemon/file/inode_path.h"
+#include "daemon/ops/finish.h"
+#include "daemon/lease/lease.h"
 
 static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 {

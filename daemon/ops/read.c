@@ -8,9 +8,16 @@
 #include "daemon/file/transfer.h"
 #include "daemon/kcache/stale_pages.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/file/fetch_map.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/lease/lease.h"
 
 struct read_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint32_t len; /* what there is of the file */
 };
 
@@ -55,7 +62,7 @@ static uint32_t bytes_there(struct request *req)
 	pthread_mutex_lock(&inode->lock);
 	access_mark_locked(req);
 	/* Nothing is known yet of the bytes of a write that was acknowledged meanwhile. */
-	size = gate_size(&inode->gate, op_of(req)->pass.pass.acks, inode->attr.size);
+	size = gate_size(&inode->gate, file_op_of(req)->pass.pass.acks, inode->attr.size);
 	pthread_mutex_unlock(&inode->lock);
 	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;
 }

@@ -6,12 +6,20 @@
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/ops/finish.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/lease/lease.h"
 
 /* Cookies of the server's entries are greater. */
 enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2 };
 
 struct readdir_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint64_t epoch;
 	struct dir_packer packer;
 };

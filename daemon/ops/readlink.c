@@ -1,6 +1,10 @@
 /* READLINK. */
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/access_time.h"
+#include "daemon/file/op_inode.h"
 
 static void readlink_answered(struct request *req, const struct rpc_reply *rep)
 {

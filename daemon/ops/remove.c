@@ -8,9 +8,17 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/lease/keep.h"
 #include "daemon/lease/local_answer.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/inode_path.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/lease/lease.h"
 
 struct remove_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	struct inode *new_parent; /* RENAME to another directory */
 	struct look_change names[OP_CHILDREN_MAX];
 };

@@ -6,13 +6,23 @@
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
+#include "daemon/lease/lease.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_owner.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/inode.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/commit.h"
+#include "daemon/ops/finish.h"
 
 struct setattr_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	bool by_kernel; /* its rights are kernel_owner_rights() */
 	bool forgives;  /* a caller that may not do it is told that it is done */
 };

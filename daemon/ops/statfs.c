@@ -5,6 +5,9 @@
 #include "daemon/ops/ops.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/ops/statfs.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/pages/grants.h"
+#include "daemon/file/op_inode.h"
 
 void statfs_init(struct statfs_memory *m)
 {

@@ -8,6 +8,12 @@
 #include "daemon/ops/ops.h"
 #include "daemon/lock/lock_owner.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/inode.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/gate.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/gate_pass.h"
 
 /* Nobody waits any more for one that was abandoned, whose handle may be gone. */
 static int tell(struct request *req)

@@ -28,11 +28,22 @@
 #include "daemon/pages/landing.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/ops/change_attr.h"
+#include "daemon/file/fetch_map.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/file/gate_pass.h"
+#include "daemon/lease/wait_aside.h"
 
 enum { ASK_EXTENTS = 8 };
 
 struct write_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint32_t len; /* what is written: less than asked when pages run out */
 	int why_less;
 	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
@@ -76,7 +87,7 @@ static void write_answer(struct request *req, int status)
 	/* Who is told by this answer need not be by the next fsync. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
-	op_of(req)->append.status = status;
+	shared_op_of(req)->append.status = status;
 	op_end(req);
 	fs_thread_of(req->thread)->nacked -= op_of(req)->acked;
 	if (status)
@@ -88,7 +99,7 @@ static void write_answer(struct request *req, int status)
 /* Without having written anything. */
 static void write_fail(struct request *req, int status)
 {
-	op_of(req)->append.status = status;
+	shared_op_of(req)->append.status = status;
 	op_finish(req, status);
 }
 
@@ -250,7 +261,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 
 	show_locked(req, inode);
 	append_done_locked(req);
-	gate_acknowledge(&inode->gate, &op->pass.pass, st->grew ? before : UINT64_MAX);
+	gate_acknowledge(&inode->gate, &file_op(op)->pass.pass, st->grew ? before : UINT64_MAX);
 	list_del(&op->interrupted);
 	op->acked = true;
 	fs_thread_of(req->thread)->nacked++;
@@ -494,7 +505,7 @@ static void leave_file(struct request *req)
 	struct op *op = op_of(req);
 
 	request_state(req, struct write_state)->alone = false;
-	if (op->pass.inside)
+	if (file_op(op)->pass.inside)
 		op_leave(req);
 	if (op->writing)
 		freeze_leave(req);
@@ -511,7 +522,7 @@ static void write_take_file(struct request *req)
 	if (lease_take(req, op->inode, LEASE_EXCLUSIVE, write_taken))
 		write_begin(req, 0);
 	else
-		op_wait_for_others(req);
+		wait_aside(req);
 }
 
 /* What is on its way before it may close the gap. */

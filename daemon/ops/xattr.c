@@ -19,9 +19,17 @@
 #include "daemon/ops/ops.h"
 #include "daemon/kcache/kernel_owner.h"
 #include "daemon/ops/value_stages.h"
+#include "daemon/file/inode.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/file/commit.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/lease/lease.h"
 
 struct xattr_state {
-	struct op op;
+	union {
+		struct op op;
+		struct shared_op shared;
+	};
 	uint32_t at;          /* bytes of the value or list that have been moved */
 	uint64_t sum;         /* of the value that they came from */
 	unsigned ntries;      /* to read a value that changed meanwhile */

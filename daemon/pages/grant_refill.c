@@ -5,6 +5,7 @@
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
+#include "daemon/pages/grants.h"
 
 enum { IDLE_MS = 5000, HOLD_MS = 1000 };
 

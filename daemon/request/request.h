@@ -184,7 +184,7 @@ void request_return_buffer(struct request *req);
  * What waits until another client gives a lease back, here or at the server, may wait for one that
  * waits here; and that client may stand still for long. So it holds nothing that giving leases back
  * takes, nor what others need who use the mount, and one program may have very many on their way
- * (asynchronous I/O): op_wait_for_others().
+ * (asynchronous I/O): wait_aside().
  *
  *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap.
  *     no request      Who waits here is set aside: the thread gets another request from the heap,

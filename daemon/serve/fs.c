@@ -17,6 +17,10 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
+#include "daemon/lease/lease.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/ops/finish.h"
+#include "daemon/lease/wait_aside.h"
 
 enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
 
@@ -409,7 +413,7 @@ static void admit(struct request *req)
 	if (lease_admit(req, run_leased))
 		go_on(req);
 	else
-		op_wait_for_others(req);
+		wait_aside(req);
 }
 
 static void admit_in_turn(struct request *req, int status)
@@ -430,7 +434,7 @@ static void begin(struct request *req)
 	else if (append_enter(req, admit_in_turn))
 		admit(req);
 	else
-		op_wait_for_others(req);
+		wait_aside(req);
 }
 
 static void begin_held(struct request *req, int status)

@@ -20,6 +20,8 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/lease/lease.h"
+#include "common/rpc/lease_type.h"
 
 enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
 

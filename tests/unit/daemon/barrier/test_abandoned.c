@@ -8,6 +8,8 @@
 
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/barrier/abandoned.h"
+#include "daemon/file/op_inode.h"
+#include "daemon/lease/lease.h"
 
 enum { BYTES = 4096, VALUE_BYTES = 100, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
 

@@ -13,6 +13,8 @@
 #include "daemon/lease/local_answer.h"
 #include "daemon/ops/statfs.h"
 #include "daemon/barrier/snapshot_freeze.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/ops/finish.h"
 
 enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 

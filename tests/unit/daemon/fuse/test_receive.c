@@ -9,6 +9,7 @@
 #include "daemon/fuse/decode.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/lease/lease.h"
 
 enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
 

@@ -19,6 +19,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/lease/lease.h"
 
 enum { INO = 71, NUMBER = 5, LEASE_MS = 8000 };
 

@@ -3,6 +3,7 @@
 
 #include "common/base/clock.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
 
 enum { PAGE = 4096, PID = 77 };
 

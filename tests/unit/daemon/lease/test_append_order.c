@@ -9,6 +9,7 @@
 
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/pages/grant_refill.h"
+#include "daemon/lease/append_order.h"
 
 enum { BYTES = 4096 };
 

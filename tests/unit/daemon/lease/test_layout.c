@@ -2,6 +2,7 @@
  * is left when others want more. */
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
 
 static enum lease_type type(void)
 {

@@ -2,6 +2,7 @@
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
+#include "daemon/lease/lease.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 

@@ -1,6 +1,7 @@
 /* What becomes of the lease of a file that was written when its writers have closed it. */
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
 
 static struct handle handle;
 

@@ -21,6 +21,8 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/lock/lock_wait.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/lease/lease.h"
+#include "daemon/file/op_inode.h"
 
 enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 

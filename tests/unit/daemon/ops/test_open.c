@@ -8,6 +8,7 @@
 
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/lease.h"
 
 enum { WAITS = FIXTURE_WAITS };
 

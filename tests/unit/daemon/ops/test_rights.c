@@ -17,6 +17,7 @@
 #include "daemon/lease/local_answer.h"
 #include "daemon/ops/ops.h"
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/ops/change_attr.h"
 
 enum { ALICE = 41001, BOB = 41002, STAFF = 41003, MODE = S_IFREG | 0644 };
 

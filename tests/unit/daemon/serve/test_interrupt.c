@@ -7,6 +7,8 @@
 #include <errno.h>
 
 #include "tests/unit/daemon/fs_fixture.h"
+#include "daemon/file/last_resort.h"
+#include "daemon/file/op_inode.h"
 
 enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
 enum { SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };

@@ -1,0 +1,71 @@
+/* finish.c - see finish.h. */
+#include "daemon/ops/finish.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/file/inode_path.h"
+#include "daemon/kcache/kernel_owner.h"
+#include "daemon/kcache/kernel_pages.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/file/op_inode.h"
+
+/* Who has unmapped the file may be told by nobody else. */
+static void log_lost_stores(const struct request *req, int status)
+{
+	static struct log_ratelimit limit;
+	struct inode *inode;
+	char path[PATH_TEXT_BYTES];
+
+	if (req->op != OP_WRITE || !req->args.cached || !log_ratelimit_ok(&limit, 1000))
+		return;
+	inode = op_inode_of(req);
+	path_describe(inode, path, sizeof(path));
+	inode_put(inode);
+	log_error("%s: %u bytes at %llu, stored into a mapping, are lost: %s", path, req->args.size,
+		(unsigned long long)req->args.offset, errno_text(status));
+}
+
+void op_refuse(struct request *req, int status)
+{
+	log_lost_stores(req, status);
+	append_leave(req, status);
+	reply_error(req, status);
+}
+
+struct ttl op_ttl(struct request *req)
+{
+	const struct fs *fs = req->thread->fs;
+	uint32_t ms;
+
+	if (fs->options.sharing)
+		return (struct ttl){.attr_ms = op_of(req)->attr_ms};
+	ms = session_ttl_ms(fs->session);
+	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
+}
+
+bool op_is_removed_directory(struct request *req, int status)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return status == -ESTALE && fs->options.sharing && S_ISDIR(op_of(req)->inode->type) &&
+	       !session_lost(fs->session) && !renewal_is_running(fs->renewal);
+}
+
+void op_reply_entry(struct request *req, struct inode *inode)
+{
+	struct ttl ttl = op_ttl(req);
+	struct attr attr = op_of(req)->seen;
+
+	if (!req->replied) {
+		inode_remember(inode);
+		kernel_owner_tell(inode, &attr);
+	}
+	path_note(inode, req->node, req->args.name);
+	attr.size = cached_size_of_entry(inode, attr.size);
+	op_end(req);
+	reply_entry(req, inode_node(inode), &attr, ttl);
+	inode_put(inode);
+}
