@@ -33,7 +33,7 @@ void leftover_make(struct request *req, int error)
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	atomic_fetch_add(&req->thread->fs->leftovers->n, 1);
 	request_abandon(req, error);
-	fs_watch(req);
+	op_watch(req);
 }
 
 void leftover_end(struct request *req)

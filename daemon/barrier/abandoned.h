@@ -34,7 +34,7 @@ struct leftovers {
 void leftovers_init(struct leftovers *l, struct fs *fs);
 
 /* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
- * (fs_watch()). */
+ * (op_watch()). */
 void leftover_make(struct request *req, int error);
 /* For each operation that ends, while it still has its inode. */
 void leftover_end(struct request *req);

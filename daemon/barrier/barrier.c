@@ -48,7 +48,7 @@ void hold_request(
 	struct op *op = op_of(req);
 
 	waiter_init(&op->waiter, req, then);
-	fs_watch_begin(req);
+	op_watch_begin(req);
 	op_waits(op, h->wait, NULL);
 	list_add_tail(&h->threads[req->thread->index].requests, &op->waiter.link);
 	keep_little(req);

@@ -28,6 +28,7 @@ void remount_fini(struct remount *r)
 static void attach_locked(struct remount *r)
 {
 	atomic_store(&r->phase, REMOUNT_ATTACHES);
+	atomic_store(&r->fs->committing_all, false);
 	session_set_read_only(r->fs->session, r->read_only);
 }
 
@@ -41,11 +42,13 @@ static void begin_locked(struct remount *r, bool read_only)
 	access_set_read_only(r->fs->access, true);
 	r->clean = 0;
 	atomic_store(&r->phase, REMOUNT_COMMITS);
+	atomic_store(&r->fs->committing_all, true);
 }
 
 static void settle_locked(struct remount *r, int status)
 {
 	atomic_store(&r->phase, REMOUNT_DONE);
+	atomic_store(&r->fs->committing_all, false);
 	access_set_read_only(r->fs->access, r->read_only);
 	waiters_wake(&r->waiters, status);
 }
@@ -85,9 +88,9 @@ void remount_step(struct io_thread *thread)
 
 	if (atomic_load(&r->phase) == REMOUNT_DONE)
 		return;
-	clean = remount_commits(r) && is_clean(thread);
+	clean = atomic_load(&r->fs->committing_all) && is_clean(thread);
 	pthread_mutex_lock(&r->lock);
-	if (clean && remount_commits(r)) {
+	if (clean && atomic_load(&r->fs->committing_all)) {
 		r->clean |= UINT32_C(1) << thread->index;
 		if (r->clean == (UINT32_C(1) << fs->options.io_threads) - 1)
 			attach_locked(r);
@@ -122,7 +125,7 @@ static bool leave(struct request *req)
 	pthread_mutex_lock(&r->lock);
 	waiting = !list_empty(&op->waiter.link);
 	list_del(&op->waiter.link);
-	if (waiting && list_empty(&r->waiters) && remount_commits(r)) {
+	if (waiting && list_empty(&r->waiters) && atomic_load(&r->fs->committing_all)) {
 		r->read_only = false;
 		settle_locked(r, 0);
 	}

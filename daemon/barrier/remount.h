@@ -61,10 +61,4 @@ void remount_fini(struct remount *r);
 /* Does what is due, after events and about every 100 ms. */
 void remount_step(struct io_thread *thread);
 
-/* Whether all is to be told to the server that ever will be. */
-static inline bool remount_commits(const struct remount *r)
-{
-	return atomic_load(&r->phase) == REMOUNT_COMMITS;
-}
-
 #endif

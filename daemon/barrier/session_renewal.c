@@ -27,7 +27,7 @@ enum { NAMED_MAX = 100 };
 
 static bool is_running(const struct fs *fs)
 {
-	return renewal_is_running(fs->renewal);
+	return fs_is_renewing(fs);
 }
 
 void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
@@ -177,6 +177,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 			atomic_fetch_add(&r->session, 1);
 		}
 		atomic_store_explicit(&r->phase, to, memory_order_release);
+		atomic_store_explicit(&fs->renewing, to != RENEWAL_NONE, memory_order_release);
 		hold_wake(&r->hold);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -239,7 +240,7 @@ static void hold(struct request *req)
 
 	hold_request(&r->hold, req, r->begin);
 	if (is_looked_after(req))
-		fs_watch(req);
+		op_watch(req);
 }
 
 /* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */
@@ -328,7 +329,7 @@ bool renewal_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 	struct handle *handle = handle_for_data(req);
-	bool running = renewal_is_running(fs->renewal);
+	bool running = fs_is_renewing(fs);
 
 	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
 		tell(req, handle);
@@ -342,16 +343,6 @@ bool renewal_enter(struct request *req)
 	return false;
 }
 
-/* That the session has ended another thread may know already. */
-bool renewal_ends(const struct request *req, int status)
-{
-	const struct fs *fs = req->thread->fs;
-
-	return (status == -ESTALE || status == -EIO) && !req->replied &&
-	       (renewal_is_running(fs->renewal) || session_has_ended(fs->session)) &&
-	       !remote_gives_up(req->thread);
-}
-
 /* A payload's buffer may be wanted by what is yet to end. */
 static bool can_begin_anew(const struct request *req)
 {
@@ -362,7 +353,7 @@ bool renewal_takes_back(struct request *req, int *error)
 {
 	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
 
-	if (!renewal_ends(req, *error))
+	if (!op_ends_with_session(req, *error))
 		return false;
 	*error = -EIO;
 	if (handle)

@@ -60,19 +60,12 @@ struct renewal {
 void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status));
 void renewal_fini(struct renewal *r);
 
-static inline bool renewal_is_running(const struct renewal *r)
-{
-	return atomic_load_explicit(&r->phase, memory_order_acquire) != RENEWAL_NONE;
-}
-
 /* Does what is due, after events and about every 100 ms. */
 void renewal_step(struct io_thread *thread);
 
 /* Before a request of a sharing mount begins. False: it was answered, or it is held and
  * begin(req, 0) follows, or begin(req, -ECANCELED) if it is taken back. STATFS needs no session. */
 bool renewal_enter(struct request *req);
-/* Whether an operation that ends so does so with the session. */
-bool renewal_ends(const struct request *req, int status);
 /* An operation ends with an error while the session ends. True: it is held, to begin anew. False:
  * *error is what its caller is to be told. */
 bool renewal_takes_back(struct request *req, int *error);

@@ -154,6 +154,7 @@ bool freeze_enter(struct request *req, void (*then)(struct request *req, int sta
 		return false;
 	}
 	op->writing = true;
+	op->writing_hold.yields = true;
 	op_is_inside(req, &op->writing_hold, freeze_leave);
 	t->nwriting++;
 	return true;

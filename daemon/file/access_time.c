@@ -6,7 +6,6 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
-#include "daemon/barrier/remount.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/commit.h"
 
@@ -163,7 +162,7 @@ static void commit_one(struct inode *inode, struct io_thread *thread)
 bool access_tick(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
-	bool all = ft->stopping || remount_commits(thread->fs->remount);
+	bool all = ft->stopping || atomic_load(&thread->fs->committing_all);
 	int64_t now = io_thread_now(thread);
 	unsigned n = 0;
 

@@ -6,7 +6,6 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/handle.h"
 #include "daemon/op/op.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/inode.h"
@@ -57,7 +56,7 @@ void commit_failed_locked(struct inode *inode, int status)
 	struct commit *c = &inode->commit;
 
 	/* What it has told us of has no server that is to be asked. */
-	c->error = renewal_is_running(inode->fs->renewal) ? -EIO : status;
+	c->error = fs_is_renewing(inode->fs) ? -EIO : status;
 	c->nfailures++;
 	c->told = false;
 }
@@ -215,7 +214,7 @@ static void lower_along_locked(struct inode *inode)
 void commit_start_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct commit *c = &inode->commit;
-	bool ended = renewal_is_running(inode->fs->renewal);
+	bool ended = fs_is_renewing(inode->fs);
 	int r = ended ? -EIO : fill_request_locked(inode);
 
 	if (r) {
@@ -282,7 +281,7 @@ static void log_refused(struct inode *inode, int status)
 {
 	char path[PATH_TEXT_BYTES];
 
-	if (renewal_is_running(inode->fs->renewal))
+	if (fs_is_renewing(inode->fs))
 		return;
 	path_describe(inode, path, sizeof(path));
 	log_error("inode %llu, %s: the server did not take what was written: %s",

@@ -124,3 +124,13 @@ bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req,
 	op_leave(req);
 	return true;
 }
+
+bool op_sets_counted_owner(const struct fs *fs, uint32_t valid)
+{
+	return valid & SET_OWNERS && session_quotas(fs->session);
+}
+
+bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid)
+{
+	return valid & (SET_SIZE | SET_MTIMES) || op_sets_counted_owner(fs, valid);
+}

@@ -52,4 +52,11 @@ void op_leave_pass(struct request *req, struct op_pass *pass);
  * True: there are none. False: then(req, status) follows. The caller is outside of the gate. */
 bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req, int status));
 
+/* Whether a change of these (SET_*) lets no I/O of a file run meanwhile. It waits for nobody's
+ * lease then, or what has the lease here could not end: on a sharing mount it has LEASE_EXCLUSIVE.
+ */
+bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid);
+/* Whether it changes an owner whose pages are counted. */
+bool op_sets_counted_owner(const struct fs *fs, uint32_t valid);
+
 #endif

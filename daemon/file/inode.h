@@ -102,7 +102,8 @@ struct inode {
 	 * number of the last grant. lease/ sets both. */
 	uint8_t lease_type;
 	uint64_t lease_number;
-	uint64_t unleased; /* the table's epoch when that was got or given back */
+	struct list lease_waiters; /* struct waiter of operations, in order; pins first */
+	uint64_t unleased;         /* the table's epoch when that was got or given back */
 
 	/* Parts of others, laid out by inode_hooks.init behind the inode. */
 	struct drop *drop;

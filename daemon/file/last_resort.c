@@ -6,7 +6,6 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode_return.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode.h"
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/pages/grants.h"
@@ -68,7 +67,7 @@ static void round_passed(struct io_thread *thread)
 {
 	unsigned what = thread->fs->releases->what;
 
-	if (renewal_is_running(thread->fs->renewal)) {
+	if (fs_is_renewing(thread->fs)) {
 		round_end(thread);
 		return;
 	}

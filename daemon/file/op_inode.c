@@ -22,7 +22,7 @@ struct op *op_begin_with(struct request *req, struct inode *inode)
 {
 	struct op *op = op_of(req);
 
-	fs_watch_begin(req);
+	op_watch_begin(req);
 	op->inode = inode;
 	return op;
 }

@@ -7,7 +7,6 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
-#include "daemon/lease/lease.h"
 
 /* What is dropped at once: at first, and more as long as nobody reads it meanwhile. */
 enum { STEP_BYTES = 2 << 20 };
@@ -240,7 +239,7 @@ bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t le
 /* Cuts off what the READs that wait have locked, which is empty, and all that lies behind it. */
 static struct cached_range minus_waiting(const struct inode *inode, struct cached_range r)
 {
-	list_for_each (pos, &inode->lease->waiters) {
+	list_for_each (pos, &inode->lease_waiters) {
 		const struct request *req = list_entry(pos, struct waiter, link)->req;
 		struct cached_range locked;
 

@@ -3,9 +3,7 @@
 #include "common/base/util.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
-#include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/inode.h"
-#include "daemon/lease/lease.h"
 
 void drop_init(struct drop *d, struct inode *inode)
 {
@@ -164,9 +162,7 @@ bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request 
 		return true;
 	}
 	/* A snapshot does not wait for it, nor who wants to send something, or the lease. */
-	if (op->writing)
-		freeze_leave(req);
-	lease_leave(req);
+	op_yield(req);
 	request_return_buffer(req);
 	return false;
 }

@@ -178,7 +178,7 @@ bool append_enter(struct request *req, void (*then)(struct request *req, int sta
 		return true;
 	if (inside)
 		waiter_wake(&op->waiter, a->status);
-	fs_watch_begin(req);
+	op_watch_begin(req);
 	op_waits_by(op, OP_AT_APPEND, append_withdraw);
 	return false;
 }

@@ -46,7 +46,7 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 		lease_note(inode->fs, inode->ino);
 		/* Who has come since it was taken back asks anew. */
 		if (rep->status != -EINTR)
-			waiters_wake(&l->waiters, rep->status);
+			waiters_wake(&l->inode->lease_waiters, rep->status);
 	} else {
 		inode->lease_number = max_u64(inode->lease_number, rep->entry.lease.number);
 		if (asked->flags & LEASE_PIN) {
@@ -92,7 +92,7 @@ void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 	bool nested = false, waits, pin = false;
 	struct rpc_lease ask;
 
-	list_for_each (pos, &l->waiters) {
+	list_for_each (pos, &l->inode->lease_waiters) {
 		const struct op_lease *want = lease_wanted_by(pos);
 
 		types |= lease_bit(lease_type_for(inode, want));
@@ -123,7 +123,7 @@ static bool take_back_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = inode->lease;
 
-	if (l->state != LEASE_ASKING || l->taking_back || !list_empty(&l->waiters))
+	if (l->state != LEASE_ASKING || l->taking_back || !list_empty(&l->inode->lease_waiters))
 		return false;
 	if (l->thread != thread) {
 		inode_ref(inode);

@@ -55,7 +55,7 @@ static bool covers(const struct inode *inode, const struct op_lease *want)
 
 bool lease_is_waited_for(const struct inode *inode)
 {
-	list_for_each (pos, &inode->lease->waiters)
+	list_for_each (pos, &inode->lease_waiters)
 		if (lease_type_for(inode, lease_wanted_by(pos)))
 			return true;
 	return false;
@@ -139,10 +139,10 @@ static void use_locked(const struct request *req, struct op_lease *want)
 /* Pins pass those who wait for more. */
 static void queue_locked(struct inode *inode, struct op *op)
 {
-	struct list *before = &inode->lease->waiters;
+	struct list *before = &inode->lease_waiters;
 
 	if (!lease_type_for(inode, shared_op(op)->at_lease)) {
-		list_for_each (pos, &inode->lease->waiters) {
+		list_for_each (pos, &inode->lease_waiters) {
 			if (lease_type_for(inode, lease_wanted_by(pos))) {
 				before = pos;
 				break;
@@ -162,7 +162,7 @@ bool lease_wake_covered_locked(struct inode *inode)
 {
 	struct inode_lease *l = inode->lease;
 
-	list_for_each_safe (pos, &l->waiters) {
+	list_for_each_safe (pos, &l->inode->lease_waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
 		struct op_lease *want = lease_wanted_by(pos);
 
@@ -199,7 +199,7 @@ bool lease_has_users(const struct inode_lease *l)
 
 bool lease_is_used_locked(const struct inode *inode)
 {
-	return lease_has_users(inode->lease) || !list_empty(&inode->lease->waiters);
+	return lease_has_users(inode->lease) || !list_empty(&inode->lease_waiters);
 }
 
 /* ---- operations ------------------------------------------------------------------------------ */
@@ -223,6 +223,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 	struct inode *inode = want->inode;
 	enum entry entry;
 
+	shared->lease_hold.yields = true;
 	if (!shared->nleases)
 		op_is_inside(req, &shared->lease_hold, lease_leave);
 	shared->at_lease = &shared->leases[shared->nleases++];
@@ -317,7 +318,7 @@ bool lease_admit(struct request *req, void (*then)(struct request *req, int stat
 	shared_op_of(req)->lease_then = then;
 	if (admit_rest(req))
 		return true;
-	fs_watch_begin(req);
+	op_watch_begin(req);
 	return false;
 }
 

@@ -7,14 +7,13 @@
 #include "daemon/lease/lease_private.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/keep.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/file/inode.h"
 
 void inode_lease_init(struct inode_lease *lease, struct inode *inode)
 {
 	lease->inode = inode;
-	list_init(&lease->waiters);
+	list_init(&inode->lease_waiters);
 	list_init(&lease->listed);
 	list_init(&lease->leaving);
 }
@@ -63,15 +62,15 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 
 	if (l->state != LEASE_IDLE)
 		return;
-	if (renewal_is_running(inode->fs->renewal)) {
-		waiters_wake(&l->waiters, -EIO);
+	if (fs_is_renewing(inode->fs)) {
+		waiters_wake(&l->inode->lease_waiters, -EIO);
 		return;
 	}
 	if (!lease_is_recalled(l) && lease_wake_covered_locked(inode))
 		return;
 	if (lease_is_to_return(inode, &keep)) {
 		lease_return_locked(inode, thread, keep);
-	} else if (!list_empty(&l->waiters)) {
+	} else if (!list_empty(&l->inode->lease_waiters)) {
 		/* What a lost lease has left goes first, and what is behind the end. */
 		if (!cached_drops_behind_locked(inode) &&
 			(inode->lease_type != LEASE_NONE || !cached_any_locked(inode)))

@@ -74,7 +74,6 @@ struct inode_lease {
 
 	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
 	unsigned nturn;              /* of these, transfers that have waited */
-	struct list waiters;         /* struct waiter of operations, in order; pins first */
 	bool used;                   /* since it was looked at last; atomic */
 	int64_t refused_ms;          /* when one was asked for by looking, and not given */
 

@@ -6,7 +6,6 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/kcache/kernel_attr.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
@@ -290,7 +289,7 @@ int look_change_status(struct request *req, const struct look_change *change, in
 	bool comes_again = refused && !change->again;
 
 	/* Nobody has refused it, and if it begins anew it is no other change. */
-	if (renewal_ends(req, status))
+	if (op_ends_with_session(req, status))
 		return status;
 	if (comes_again != change->again)
 		shown_set_refused(&looks_of(req)->shown, req->pid, change->key, comes_again);

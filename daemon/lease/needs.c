@@ -7,7 +7,6 @@
 #include "daemon/lease/lease.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/op/op.h"
-#include "daemon/ops/change_attr.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
 

@@ -9,7 +9,6 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/kcache/kernel_attr.h"
 #include "daemon/lease/keep.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/commit.h"
 
@@ -38,7 +37,7 @@ static bool is_left_by_writers(const struct inode *inode)
 	const struct inode_lease *l = inode->lease;
 
 	return inode->lease_type == LEASE_EXCLUSIVE && !l->users[LEASE_EXCLUSIVE] &&
-	       !l->users[LEASE_NONE] && list_empty(&l->waiters) &&
+	       !l->users[LEASE_NONE] && list_empty(&l->inode->lease_waiters) &&
 	       (!inode->nwriters || l->closing) && !inode->orphan;
 }
 
@@ -67,7 +66,7 @@ bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
 		*keep = kept_of_recalled(inode);
 		return true;
 	}
-	if (!list_empty(&l->waiters))
+	if (!list_empty(&l->inode->lease_waiters))
 		return inode->lease_type && lease_is_waited_for(inode) &&
 		       (l->tried || inode->lease_type == LEASE_OVERWRITE);
 	return is_of_no_use(inode);
@@ -80,7 +79,7 @@ bool lease_is_to_leave(const struct inode *inode, uint8_t *keep)
 	const struct inode_lease *l = inode->lease;
 
 	*keep = LEASE_NONE;
-	if (!inode->lease_type || l->state != LEASE_IDLE || !list_empty(&l->waiters) ||
+	if (!inode->lease_type || l->state != LEASE_IDLE || !list_empty(&l->inode->lease_waiters) ||
 		lease_is_recalled(l) || inode->orphan)
 		return false;
 	if (!lease_has_users(l) &&
@@ -235,7 +234,7 @@ bool lease_leave_locked(
 {
 	uint8_t keep;
 
-	if (renewal_is_running(inode->fs->renewal) || !lease_is_to_leave(inode, &keep) ||
+	if (fs_is_renewing(inode->fs) || !lease_is_to_leave(inode, &keep) ||
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
 	*returned = give_locked(inode, thread, keep);

@@ -32,8 +32,7 @@ static bool may_wait(struct request *req)
 						       : shared_op(op)->at_lease->inode;
 
 	return req->aside || fs_may_set_aside(req->thread->fs) ||
-	       wait_few(
-		       op->wait == OP_AT_APPEND ? &inode->appends->waiting : &inode->lease->waiters,
+	       wait_few(op->wait == OP_AT_APPEND ? &inode->appends->waiting : &inode->lease_waiters,
 		       &inode->lock);
 }
 

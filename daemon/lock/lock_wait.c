@@ -9,7 +9,6 @@
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
 #include "daemon/lock/lock_owner.h"
-#include "daemon/barrier/session_renewal.h"
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
 
@@ -67,7 +66,7 @@ static struct locks *locks_of(const struct lock_wait *w)
 static void tell(struct lock_wait *w, int status, bool got)
 {
 	lock_owner_answered(w->inode, w->lock.owner, got);
-	if (status == -ESTALE && renewal_is_running(w->thread->fs->renewal))
+	if (status == -ESTALE && fs_is_renewing(w->thread->fs))
 		status = -EIO;
 	fuse_reply_status(w->thread, w->unique, status);
 	w->replied = true;
@@ -305,7 +304,7 @@ bool lock_interrupt(struct io_thread *thread, uint64_t unique)
 void lock_tick(struct io_thread *thread)
 {
 	bool lost = session_lost(thread->fs->session), gives_up = remote_gives_up(thread);
-	bool ended = renewal_is_running(thread->fs->renewal);
+	bool ended = fs_is_renewing(thread->fs);
 
 	list_for_each_safe (pos, &fs_thread_of(thread)->lock_waits) {
 		struct lock_wait *w = list_entry(pos, struct lock_wait, own);

@@ -3,6 +3,8 @@
 #ifndef RMEMFS_DAEMON_OP_FS_PARTS_H
 #define RMEMFS_DAEMON_OP_FS_PARTS_H
 
+#include <stdatomic.h>
+
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/notifier.h"
 #include "daemon/remote/session.h"
@@ -82,7 +84,15 @@ struct fs {
 	struct statfs_memory *statfs;
 	struct fs_thread threads[FS_THREADS_MAX];
 	struct fs_parts *parts; /* serve/fs_block.h */
+	/* State of the whole mount that barrier/ sets and all below it go by. */
+	atomic_bool renewing;       /* the session has ended, and another one is to be made */
+	atomic_bool committing_all; /* it becomes read-only: all is told that ever will be */
 };
+
+static inline bool fs_is_renewing(const struct fs *fs)
+{
+	return atomic_load_explicit(&fs->renewing, memory_order_acquire);
+}
 
 static inline struct fs_thread *fs_thread_of(struct io_thread *thread)
 {

@@ -2,6 +2,8 @@
 #ifndef RMEMFS_DAEMON_OP_HOLD_H
 #define RMEMFS_DAEMON_OP_HOLD_H
 
+#include <stdbool.h>
+
 struct request;
 
 /* What an operation is inside of until its end at the latest; embedded where it is entered. The
@@ -9,6 +11,7 @@ struct request;
 struct op_hold {
 	struct op_hold *next;
 	void (*leave)(struct request *req);
+	bool yields; /* others wait for its end: it is left before a long wait, too */
 };
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "common/base/log.h"
 #include "daemon/op/fs_parts.h"
+#include "daemon/remote/session.h"
 
 struct op *op_of(struct request *req)
 {
@@ -69,6 +70,17 @@ void op_has_left(struct request *req, struct op_hold *hold)
 			continue;
 		*at = hold->next;
 		return;
+	}
+}
+
+void op_yield(struct request *req)
+{
+	struct op_hold *next;
+
+	for (struct op_hold *hold = op_of(req)->holds; hold; hold = next) {
+		next = hold->next;
+		if (hold->yields)
+			hold->leave(req);
 	}
 }
 
@@ -174,6 +186,36 @@ void op_take_buffer(struct request *req, void (*then)(struct request *req, int s
 	op->wait = OP_AT_BUFFER;
 	if (request_take_buffer(req, buffer_taken))
 		buffer_taken(req);
+}
+
+/* ---- callers that were signalled --------------------------------------------------------------
+ */
+
+void op_watch(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	list_del(&op->interrupted); /* it may be looked after already */
+	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
+}
+
+void op_watch_begin(struct request *req)
+{
+	list_init(&op_of(req)->interrupted);
+	if (req->interrupted)
+		op_watch(req);
+}
+
+/* ---- the session ----------------------------------------------------------------------------- */
+
+/* That the session has ended another thread may know already. */
+bool op_ends_with_session(const struct request *req, int status)
+{
+	const struct fs *fs = req->thread->fs;
+
+	return (status == -ESTALE || status == -EIO) && !req->replied &&
+	       (fs_is_renewing(fs) || session_has_ended(fs->session)) &&
+	       !remote_gives_up(req->thread);
 }
 
 /* ---- taking back ----------------------------------------------------------------------------- */

@@ -69,7 +69,7 @@ enum op_wait {
 enum { OP_CHILDREN_MAX = 2 };
 
 struct op {
-	struct list interrupted; /* fs_thread.interrupted: fs_watch() */
+	struct list interrupted; /* fs_thread.interrupted: op_watch() */
 	struct inode *inode;     /* of the request's node; referenced */
 	struct inode *leftover;  /* leftover.h: what it may still change; referenced */
 	/* Inodes that its answer says it has changed, besides those it names; 0: none. */
@@ -123,6 +123,8 @@ void op_waits_by(struct op *op, enum op_wait wait, bool (*withdraw)(struct reque
  * calls op_has_left(). */
 void op_is_inside(struct request *req, struct op_hold *hold, void (*leave)(struct request *req));
 void op_has_left(struct request *req, struct op_hold *hold);
+/* Before a wait that others had better not wait for: leaves what yields. */
+void op_yield(struct request *req);
 
 /* Takes a data buffer; then(req, 0) goes on, at once if one is free. */
 void op_take_buffer(struct request *req, void (*then)(struct request *req, int status));
@@ -145,4 +147,11 @@ bool op_cancel(struct request *req, int error);
 /* Whether something of it is on the way to the server, and the outcome open. */
 bool op_is_sent(const struct op *op);
 
+/* Has the ticks look after req as if its caller had been signalled, until its op ends. */
+void op_watch(struct request *req);
+/* For an op that begins: nobody looks after it but if its caller was signalled before. */
+void op_watch_begin(struct request *req);
+
+/* Whether an operation that ends so does so with the session. */
+bool op_ends_with_session(const struct request *req, int status);
 #endif

@@ -135,19 +135,9 @@ static void set_answered(struct request *req, const struct rpc_reply *rep)
 		set_finish(req, status, attr ? &attr->atime : NULL);
 }
 
-static bool sets_counted_owner(const struct fs *fs, uint32_t valid)
-{
-	return valid & SET_OWNERS && session_quotas(fs->session);
-}
-
 static bool moves_quota(const struct op *op)
 {
-	return inode_is_regular(op->inode) && sets_counted_owner(op->inode->fs, op->set.valid);
-}
-
-bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid)
-{
-	return valid & (SET_SIZE | SET_MTIMES) || sets_counted_owner(fs, valid);
+	return inode_is_regular(op->inode) && op_sets_counted_owner(op->inode->fs, op->set.valid);
 }
 
 static bool changes_data(const struct op *op)

@@ -12,10 +12,6 @@
  * inode run meanwhile; before one of size or times all that was written is committed. */
 void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	void (*then)(struct request *req, int status));
-/* Whether a change of these (SET_*) lets no I/O of a file run meanwhile. It waits for nobody's
- * lease then, or what has the lease here could not end: on a sharing mount it has LEASE_EXCLUSIVE.
- */
-bool op_set_attr_keeps_others_out(const struct fs *fs, uint32_t valid);
 /* The file's size, which is less, becomes `size`: what is mapped in between is zero then, whoever
  * has written there. The caller is inside the inode's gate, exclusively, and stays there. */
 void op_grow(struct request *req, uint64_t size, void (*then)(struct request *req, int status));

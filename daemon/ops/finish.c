@@ -51,7 +51,7 @@ bool op_is_removed_directory(struct request *req, int status)
 	const struct fs *fs = req->thread->fs;
 
 	return status == -ESTALE && fs->options.sharing && S_ISDIR(op_of(req)->inode->type) &&
-	       !session_lost(fs->session) && !renewal_is_running(fs->renewal);
+	       !session_lost(fs->session) && !fs_is_renewing(fs);
 }
 
 void op_reply_entry(struct request *req, struct inode *inode)

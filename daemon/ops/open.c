@@ -102,14 +102,6 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 		returns_settle(inode, thread);
 }
 
-bool handle_may_store(const struct request *req)
-{
-	const struct fs *fs = req->thread->fs;
-
-	return fs->options.sharing && fs->features.direct_io_allow_mmap &&
-	       (req->args.flags & O_ACCMODE) == O_RDWR;
-}
-
 static int open_handle(struct request *req, struct opened *opened)
 {
 	struct inode *inode = op_of(req)->inode;

@@ -64,7 +64,7 @@ static void statfs_answered(struct request *req, const struct rpc_reply *rep)
 
 	if (!status) {
 		keep(fs->statfs, &values);
-	} else if (renewal_ends(req, status)) {
+	} else if (op_ends_with_session(req, status)) {
 		values = recall(fs);
 		status = 0;
 	}
@@ -81,13 +81,13 @@ void op_statfs(struct request *req)
 	struct statfs_values values;
 
 	if (remote_disconnected(req->thread) || remote_gives_up(req->thread) ||
-		renewal_is_running(req->thread->fs->renewal)) {
+		fs_is_renewing(req->thread->fs)) {
 		values = recall(req->thread->fs);
 		op_end(req);
 		reply_statfs(req, &values);
 		return;
 	}
-	fs_watch(req); /* given up as soon as the server is lost */
+	op_watch(req); /* given up as soon as the server is lost */
 	op->call.req.op = RPC_STATFS;
 	op_rpc(req, statfs_answered);
 }

@@ -23,7 +23,7 @@ static int tell(struct request *req)
 	if (req->replied)
 		return 0;
 	/* It begins anew when the session has ended, and tells then. */
-	if (inode->fs->options.sharing && renewal_ends(req, -EIO))
+	if (inode->fs->options.sharing && op_ends_with_session(req, -EIO))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
 	return commit_tell(inode, handle_of(req));
 }
@@ -53,7 +53,7 @@ static void sync_commit(struct request *req, int status)
 static void sync_begin(struct request *req)
 {
 	op_begin(req);
-	fs_watch(req);
+	op_watch(req);
 }
 
 static void sync_file(struct request *req)

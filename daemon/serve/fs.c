@@ -392,7 +392,7 @@ static void run_stowed(struct request *req, int status)
 static void go_on(struct request *req)
 {
 	if (request_lacks_buffer(req)) {
-		fs_watch_begin(req);
+		op_watch_begin(req);
 		op_take_buffer(req, run_stowed);
 	} else {
 		run(req);
@@ -550,7 +550,7 @@ static bool give_up(struct request *req)
 static void look_after(struct request *req)
 {
 	if (!give_up(req))
-		fs_watch(req);
+		op_watch(req);
 }
 
 void fs_interrupt(struct request *req)
@@ -559,21 +559,6 @@ void fs_interrupt(struct request *req)
 		req->since_ms = io_thread_now(req->thread);
 	req->interrupted = true;
 	look_after(req);
-}
-
-void fs_watch(struct request *req)
-{
-	struct op *op = op_of(req);
-
-	list_del(&op->interrupted); /* it may be looked after already */
-	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
-}
-
-void fs_watch_begin(struct request *req)
-{
-	list_init(&op_of(req)->interrupted);
-	if (req->interrupted)
-		fs_watch(req);
 }
 
 /* What one that ends has held up may end with it, and is taken from the same list then. */
@@ -612,7 +597,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
 	/* Until there is a session again there is nothing to tell the server. */
-	if (renewal_is_running(thread->fs->renewal))
+	if (fs_is_renewing(thread->fs))
 		return;
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
@@ -673,7 +658,7 @@ bool fs_stopped(struct io_thread *thread)
 	struct fs_thread *ft = fs_thread_of(thread);
 	int64_t left = ft->stop_by_ms - io_thread_now(thread);
 
-	if (!ft->stopped && renewal_is_running(thread->fs->renewal) && left > 0)
+	if (!ft->stopped && fs_is_renewing(thread->fs) && left > 0)
 		return false;
 	if (!ft->stopped) {
 		bool committed = commit_tick(thread), told = access_tick(thread);

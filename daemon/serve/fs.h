@@ -104,10 +104,6 @@ void fs_interrupt(struct request *req);
 bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms);
 /* Nobody knows when the server will answer: remote_disconnected(). */
 bool fs_disconnected(const struct io_thread *thread);
-/* Has the ticks look after req as if its caller had been signalled, until its op ends. */
-void fs_watch(struct request *req);
-/* For an op that begins: nobody looks after it but if its caller was signalled before. */
-void fs_watch_begin(struct request *req);
 /* Soft mounts: the server has given no sign of life for soft_ms (remote_gives_up()). Every
  * operation that needs it has been ended with EIO, and every new one is at once, until it is back.
  * - What had not been sent will never happen. What was on its way is undetermined: it may still

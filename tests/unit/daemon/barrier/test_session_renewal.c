@@ -76,7 +76,7 @@ static void renew(void)
 	assert_true(is_forgotten());
 	fx.session.id = NEW;
 	turn_all();
-	assert_false(renewal_is_running(fx.fs.renewal));
+	assert_false(fs_is_renewing(&fx.fs));
 }
 
 /* ---- the kernel ------------------------------------------------------------------------------ */
@@ -103,20 +103,20 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 	struct request *req = make(1, OP_WRITE);
 
 	turn_all();
-	assert_false(renewal_is_running(fx.fs.renewal));
+	assert_false(fs_is_renewing(&fx.fs));
 	op_of(req)->wait = OP_RUNS; /* a transfer that has begun, for one */
 	end_session();
 	turn_all();
-	assert_true(renewal_is_running(fx.fs.renewal));
+	assert_true(fs_is_renewing(&fx.fs));
 	assert_false(is_forgotten());
 	request_end(req);
 	turn_all();
 	assert_true(is_forgotten());
 	turn_all();
-	assert_true(renewal_is_running(fx.fs.renewal));
+	assert_true(fs_is_renewing(&fx.fs));
 	fx.session.id = NEW;
 	turn_all();
-	assert_false(renewal_is_running(fx.fs.renewal));
+	assert_false(fs_is_renewing(&fx.fs));
 }
 
 /* By a soft mount: nothing that is held has an inode yet. */

@@ -231,11 +231,11 @@ static void round__while_the_session_is_renewed__begins_nothing(void **state)
 	release(0, 0, RELEASE_NOTHING_MORE);
 	turn(0);
 	orphan(0);
-	fx.fs.renewal->phase = RENEWAL_ENDS;
+	atomic_store(&fx.fs.renewing, true);
 	turns();
 	assert_int_equal(fx.went[0], 1);
 	assert_true(list_empty(&fx.remotes[0].rpc_waiting_reserved));
-	fx.fs.renewal->phase = RENEWAL_NONE;
+	atomic_store(&fx.fs.renewing, false);
 	returns_flush(fx.threads[0]);
 	answer(take_return(0, INO, 1), 0);
 }

@@ -168,7 +168,7 @@ static void wait__of_an_unseen_one__without_a_signal__never_ends(void **state)
 {
 	struct request *req = send_op(OP_FSYNC, RPC_GETATTR, UNSEEN);
 
-	fs_watch(req);
+	op_watch(req);
 	lose();
 	tick_at(10 * OVER_MS);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
@@ -181,7 +181,7 @@ static void flush__of_an_unseen_one__ends_later(void **state)
 {
 	struct request *req = send_op(OP_FLUSH, RPC_GETATTR, UNSEEN);
 
-	fs_watch(req);
+	op_watch(req);
 	lose();
 	tick_at(READ_AT_MS + WAIT_MS - 1);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
@@ -247,7 +247,7 @@ static void statfs__that_takes_its_time__is_answered(void **state)
 {
 	struct request *req = send_op(OP_STATFS, RPC_STATFS, (uint32_t)getpid());
 
-	fs_watch(req);
+	op_watch(req);
 	tick_at(SIGNALLED_AT_MS);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	assert_false(is_withdrawn());
