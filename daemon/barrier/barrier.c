@@ -22,7 +22,7 @@ static void let_go(struct thread_call *call)
 void hold_init(struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs))
 {
 	*h = (struct hold){.fs = fs, .wait = wait, .lasts = lasts};
-	for (unsigned i = 0; i < FS_THREADS_MAX; i++) {
+	for (unsigned i = 0; i < IO_THREADS_MAX; i++) {
 		struct hold_thread *t = &h->threads[i];
 
 		t->hold = h;
@@ -34,7 +34,7 @@ void hold_init(struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(c
 
 static void keep_little(struct request *req)
 {
-	if (!fs_may_set_aside(req->thread->fs))
+	if (!request_may_set_aside(req->thread->shared))
 		return;
 	if (landing_holds(req))
 		landing_fetch(req->thread);
@@ -56,7 +56,7 @@ void hold_request(
 
 void hold_wake(struct hold *h)
 {
-	for (unsigned i = 0; i < h->fs->options.io_threads; i++) {
+	for (unsigned i = 0; i < h->fs->options.session.io_threads; i++) {
 		struct hold_thread *t = &h->threads[i];
 
 		if (!atomic_exchange(&t->called, true))

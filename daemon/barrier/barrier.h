@@ -4,8 +4,8 @@
  * again before it lets the next one go: what begins may be followed by another thing to wait for.
  *
  * What is held has taken nothing, so nothing that goes on waits for it: while there is memory
- * (fs_may_set_aside()) it keeps neither a data buffer nor one of its thread's requests, which what
- * goes on may want, or what is behind it. But one that appends has its place (append.h).
+ * (request_may_set_aside()) it keeps neither a data buffer nor one of its thread's requests, which
+ * what goes on may want, or what is behind it. But one that appends has its place (append.h).
  *
  * OWNERSHIP  A held request is in its thread's list until it goes on, or op_cancel() takes it out.
  * THREADS    hold_request() in the request's thread, where it goes on, too; hold_wake() in any.
@@ -17,7 +17,6 @@
 #include <stdbool.h>
 
 #include "common/base/list.h"
-#include "daemon/serve/fs.h"
 #include "daemon/request/io_thread.h"
 #include "daemon/op/op.h"
 
@@ -30,7 +29,7 @@ struct hold {
 		struct list requests; /* struct waiter */
 		struct thread_call call;
 		atomic_bool called; /* and has not run yet */
-	} threads[FS_THREADS_MAX];
+	} threads[IO_THREADS_MAX];
 };
 
 /* lasts(fs): whether what is held goes on waiting; any thread asks. */

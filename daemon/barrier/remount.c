@@ -1,12 +1,12 @@
 #include "daemon/barrier/remount.h"
 
 #include <errno.h>
+#include <sys/mount.h>
 #include <linux/capability.h>
 
 #include "daemon/request/caller.h"
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
-#include "daemon/ops/ops.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/file/commit.h"
 #include "daemon/file/op_inode.h"
@@ -92,7 +92,7 @@ void remount_step(struct io_thread *thread)
 	pthread_mutex_lock(&r->lock);
 	if (clean && atomic_load(&r->fs->committing_all)) {
 		r->clean |= UINT32_C(1) << thread->index;
-		if (r->clean == (UINT32_C(1) << fs->options.io_threads) - 1)
+		if (r->clean == (UINT32_C(1) << fs->options.session.io_threads) - 1)
 			attach_locked(r);
 	}
 	if (atomic_load(&r->phase) == REMOUNT_ATTACHES && was_refused(r))

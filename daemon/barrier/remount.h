@@ -24,8 +24,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
 
 #include "common/base/list.h"
 
@@ -33,12 +31,11 @@ struct fs;
 struct io_thread;
 struct request;
 
-/* -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2), in the daemon's user namespace, and
- * where the daemon sees that process in its /proc. -EBUSY: another one waits for the
+/* REMOUNT. -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2), in the daemon's user
+ * namespace, and where the daemon sees that process in its /proc. -EBUSY: another one waits for the
  * opposite. -EUSERS: other clients read what this one would write. Without a flag about access
  * times they stay as they are. */
-#define REMOUNT_IOCTL _IO('r', 0x6d)
-#define REMOUNT_FLAGS (MS_RDONLY | MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)
+void op_remount(struct request *req);
 
 enum remount_phase {
 	REMOUNT_DONE,

@@ -20,7 +20,6 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/commit.h"
 #include "daemon/pages/grants.h"
-#include "daemon/ops/finish.h"
 
 /* Files that are named in the log. */
 enum { NAMED_MAX = 100 };
@@ -122,7 +121,7 @@ static void forget(struct io_thread *thread)
 
 	inode_each(fs, forget_inode, &lost);
 	grants_forget(fs->grants);
-	for (unsigned i = 0; i < fs->options.io_threads; i++)
+	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
 		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
 	allowances_forget(fs->allowances);
 	freeze_forget(fs->freeze);
@@ -194,7 +193,8 @@ static bool say_idle(struct io_thread *thread)
 	before = r->idle;
 	r->idle |= bit;
 	pthread_mutex_unlock(&r->lock);
-	return !(before & bit) && (before | bit) == (UINT32_C(1) << fs->options.io_threads) - 1;
+	return !(before & bit) &&
+	       (before | bit) == (UINT32_C(1) << fs->options.session.io_threads) - 1;
 }
 
 static void end_all(struct io_thread *thread)
@@ -333,7 +333,8 @@ bool renewal_enter(struct request *req)
 
 	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
 		tell(req, handle);
-		op_refuse(req, -EIO);
+		op_watch_begin(req);
+		fs->renewal->begin(req, -EIO);
 		return false;
 	}
 	/* That is answered from memory meanwhile. */

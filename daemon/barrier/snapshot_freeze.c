@@ -45,7 +45,7 @@ static void wake(struct fs_thread *ft)
 
 static void wake_all(struct fs *fs)
 {
-	for (unsigned i = 0; i < fs->options.io_threads; i++)
+	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
 		wake(&fs->threads[i]);
 }
 
@@ -205,7 +205,7 @@ static void say(struct freeze *f, struct freeze_thread *t, uint64_t id, enum fre
 
 static bool all_are_locked(const struct freeze *f, uint64_t id, enum freeze_phase phase)
 {
-	for (unsigned i = 0; i < f->fs->options.io_threads; i++) {
+	for (unsigned i = 0; i < f->fs->options.session.io_threads; i++) {
 		const struct freeze_thread *t = f->fs->threads[i].freeze;
 
 		if (t->id != id || t->phase < phase)

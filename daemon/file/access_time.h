@@ -15,12 +15,11 @@
 #include <stdint.h>
 
 #include "common/base/list.h"
+#include "daemon/op/fs_options.h"
 
 struct inode;
 struct io_thread;
 struct request;
-
-enum access_mode { ACCESS_RELATIVE, ACCESS_STRICT, ACCESS_NEVER };
 
 struct access {
 	bool dirty;       /* attr.atime is newer than what the server knows */

@@ -12,7 +12,7 @@
 
 #include <fcntl.h>
 
-#include "daemon/serve/fs.h"
+#include "daemon/fuse/port.h"
 
 static enum open_kind shared_kind(struct cache_handles handles, uint32_t flags)
 {

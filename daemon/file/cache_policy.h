@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };
+#include "daemon/op/fs_options.h"
 
 enum open_kind { OPENED_DIRECT = 1, OPENED_CACHED = 2 };
 

@@ -207,7 +207,7 @@ static void lower_along_locked(struct inode *inode)
 	struct commit *c = &inode->commit;
 	struct rpc_commit *req = &c->call.req.commit;
 
-	if (c->covers == c->changes && inode->fs->options.sharing)
+	if (c->covers == c->changes && inode->fs->sharing)
 		req->lease = inode->fs->inodes->hooks->lower(inode, &req->keep);
 }
 
@@ -315,7 +315,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	orphan = inode->orphan;
 	pthread_mutex_unlock(&inode->lock);
 	fs_thread_of(thread)->nbackground--;
-	if (inode->fs->options.sharing)
+	if (inode->fs->sharing)
 		inode->fs->inodes->hooks->settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);

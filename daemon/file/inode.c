@@ -275,13 +275,13 @@ static void keep_set_locked(const struct inode *inode, struct attr *attr)
 /* A file's size and pages change by us only; what a reply says of them may be older. */
 static bool is_ours_locked(const struct inode *inode)
 {
-	return !inode->fs->options.sharing || inode->lease_type != LEASE_NONE;
+	return !inode->fs->sharing || inode->lease_type != LEASE_NONE;
 }
 
 /* The same of its mtime, which others may set beside who only reads. */
 static bool is_mtime_ours_locked(const struct inode *inode)
 {
-	return !inode->fs->options.sharing || inode->lease_type == LEASE_EXCLUSIVE;
+	return !inode->fs->sharing || inode->lease_type == LEASE_EXCLUSIVE;
 }
 
 /* Others write beside us: who was the last one counts. */
@@ -296,7 +296,7 @@ static struct attr merge_locked(const struct inode *inode, const struct attr *at
 	const struct attr *own = &inode->attr;
 	struct attr merged = *attr;
 
-	if (inode->type && (!inode->fs->options.sharing || inode->access.dirty))
+	if (inode->type && (!inode->fs->sharing || inode->access.dirty))
 		merged.atime = own->atime;
 	if (!inode->sized || !is_ours_locked(inode))
 		return merged;
@@ -352,7 +352,7 @@ static bool learn_shared_locked(struct inode *inode, const struct attr *attr, ui
 
 static bool learn_locked(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
-	if (inode->fs->options.sharing)
+	if (inode->fs->sharing)
 		return learn_shared_locked(inode, attr, epoch);
 	if (inode->orphan)
 		return false;
@@ -457,7 +457,7 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 
 static void note_change_locked(struct inode *inode)
 {
-	if (inode->fs->options.sharing)
+	if (inode->fs->sharing)
 		inode->changed_at = next_epoch(inode->fs);
 }
 
@@ -534,7 +534,7 @@ void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t 
 {
 	pthread_mutex_lock(&inode->lock);
 	/* Another one that began and ended meanwhile may be the newer one. */
-	inode->doubt |= inode->fs->options.sharing && inode->changed_at > epoch;
+	inode->doubt |= inode->fs->sharing && inode->changed_at > epoch;
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
@@ -585,7 +585,7 @@ void inode_attr_locked(const struct inode *inode, struct attr *attr)
 void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen)
 {
 	pthread_mutex_lock(&inode->lock);
-	*seen = inode->fs->options.sharing ? merge_locked(inode, attr) : inode->attr;
+	*seen = inode->fs->sharing ? merge_locked(inode, attr) : inode->attr;
 	show_locked(inode, seen);
 	pthread_mutex_unlock(&inode->lock);
 }

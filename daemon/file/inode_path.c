@@ -20,7 +20,7 @@ void path_note(struct inode *inode, uint64_t parent, const char *name)
 	struct place *place = &inode->place;
 	char *copy;
 
-	if (!inode->fs->options.sharing || path_is_dots(name))
+	if (!inode->fs->sharing || path_is_dots(name))
 		return;
 	pthread_mutex_lock(&inode->lock);
 	if (!place->name || strcmp(place->name, name) != 0) {

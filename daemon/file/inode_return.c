@@ -82,7 +82,7 @@ static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kin
 /* The next batch, if none is on its way and there are so many. */
 static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least)
 {
-	enum rpc_return_kind kind = thread->fs->options.sharing ? RETURN_LEASES : RETURN_INODES;
+	enum rpc_return_kind kind = thread->fs->sharing ? RETURN_LEASES : RETURN_INODES;
 	struct wire_out w;
 
 	if (r->nsent || r->n - r->first < least)

@@ -64,7 +64,7 @@ bool op_make_sure(struct request *req, void (*then)(struct request *req, int sta
 {
 	struct op *op = op_of(req);
 
-	if (!req->thread->fs->options.sharing || op_may_tell(req))
+	if (!req->thread->fs->sharing || op_may_tell(req))
 		return true;
 	waiter_init(&op->waiter, req, then);
 	op->call.req.op = RPC_EXTENTS;

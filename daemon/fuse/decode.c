@@ -10,9 +10,8 @@
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
 #include "daemon/fuse/statx.h"
-#include "daemon/barrier/remount.h"
 
-static_assert(FUSE_WRITE_HEAD_BYTES == sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
+static_assert(PAYLOAD_HEAD_BYTES == sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
 	"a WRITE's payload must land on a page");
 
 /* What is left of a message's body. */

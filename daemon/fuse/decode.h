@@ -1,5 +1,5 @@
 /* decode.h - what the kernel wrote, in our words: the only place that knows how FUSE's
- * requests are laid out. Home, with the other fuse_*.c, of <linux/fuse.h>.
+ * requests are laid out. Home, with the other files of this folder, of <linux/fuse.h>.
  *
  * OWNERSHIP  Decoded names point into the message.
  * THREADS    Pure functions.
@@ -14,14 +14,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 
 #include "daemon/request/request.h"
 
-/* A WRITE's payload follows this many bytes of headers: reading a message to (page - this) puts it
- * on the page. */
-enum { FUSE_WRITE_HEAD_BYTES = 80 };
+/* The ioctl on the root directory by which mount(8)'s helper tells of a remount; its argument is
+ * flags of mount(2). See barrier/remount.h. */
+#define REMOUNT_IOCTL _IO('r', 0x6d)
+#define REMOUNT_FLAGS (MS_RDONLY | MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)
+
 /* The longest message of the kernel's, and so what every read has to offer. */
-enum { FUSE_MESSAGE_BYTES_MAX = FUSE_WRITE_HEAD_BYTES + IO_BYTES_MAX };
+enum { FUSE_MESSAGE_BYTES_MAX = PAYLOAD_HEAD_BYTES + IO_BYTES_MAX };
 
 /* Fills op, unique, node, uid, gid, pid and args; on failure, too, as far as it came, unique at
  * least. msg is aligned to 8 and len at least a header long and what the header says. SYMLINK has

@@ -9,9 +9,9 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
 #include "daemon/fuse/private.h"
+#include "daemon/request/request.h"
 
 #ifndef FUSE_DIRECT_IO_ALLOW_MMAP /* 7.39, Linux 6.6 */
 #define FUSE_DIRECT_IO_ALLOW_MMAP (1ULL << 36)
@@ -60,7 +60,7 @@ static uint64_t offered_flags(const struct fuse_init_in *in, size_t len)
 
 static const uint64_t wanted_with_others = FUSE_POSIX_LOCKS | FUSE_FLOCK_LOCKS;
 
-static uint64_t wanted_with(enum cache_mode cache, bool sharing, uint32_t minor)
+static uint64_t wanted_with(bool write_back, bool sharing, uint32_t minor)
 {
 	uint64_t flags = wanted;
 
@@ -68,11 +68,11 @@ static uint64_t wanted_with(enum cache_mode cache, bool sharing, uint32_t minor)
 		flags &= ~(uint64_t)FUSE_DIRECT_IO_ALLOW_MMAP;
 	if (sharing)
 		return flags | wanted_with_others;
-	return flags | (cache == CACHE_EXCLUSIVE ? FUSE_WRITEBACK_CACHE : 0);
+	return flags | (write_back ? FUSE_WRITEBACK_CACHE : 0);
 }
 
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
-	bool sharing, struct fuse_init_out *out, struct fs_features *features)
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_back, bool sharing,
+	struct fuse_init_out *out, struct fs_features *features)
 {
 	uint64_t flags;
 
@@ -80,7 +80,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mo
 		return -EPROTO;
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
-	flags = offered_flags(in, len) & wanted_with(cache, sharing, in->minor);
+	flags = offered_flags(in, len) & wanted_with(write_back, sharing, in->minor);
 	/* The kernel ends a connection that maps ids and does not have it check permissions. */
 	if (!(flags & FUSE_POSIX_ACL))
 		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
@@ -141,7 +141,7 @@ static int answer_init(
 	return writev(port->fd, iov, error ? 1 : 2) < 0 ? -errno : 0;
 }
 
-int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
+int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
 	struct fs_features *features, char *why, size_t whylen)
 {
 	struct init_message msg;
@@ -155,7 +155,7 @@ int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
 		snprintf(why, whylen, "the kernel's FUSE did not begin: %s", errno_text(err));
 		return err;
 	}
-	err = fuse_init_negotiate(in, len, cache, sharing, &out, features);
+	err = fuse_init_negotiate(in, len, write_back, sharing, &out, features);
 	if (err) {
 		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %d.%d is needed",
 			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);

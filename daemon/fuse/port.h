@@ -19,18 +19,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/file/cache_policy.h"
-
-struct fs_features;
 struct fuse_port;
+
+/* What the kernel offered in INIT and the port took. Set before the first request. */
+struct fs_features {
+	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.9) */
+	bool parallel_direct_writes;
+	bool handle_killpriv_v2;
+	/* An inode that the kernel let go of and got again while a LOOKUP was on its way takes no
+	 * attributes from its answer (Linux 6.14). */
+	bool evictions_seen;
+	/* The kernel writes its cache back when it likes, and owns regular files' size and times.
+	 */
+	bool writeback;
+};
 
 /* Mounts source on mountpoint (an absolute path). options: comma-separated generic mount options
  * and allow_other, or "". */
 int fuse_port_mount(const char *source, const char *mountpoint, const char *options,
 	struct fuse_port **out, char *why, size_t whylen);
 
-/* Waits for the kernel's INIT and answers it. cache: exclusive lets the kernel write back. */
-int fuse_port_init(struct fuse_port *port, enum cache_mode cache, bool sharing,
+/* Waits for the kernel's INIT and answers it. write_back: the kernel may write its cache back when
+ * it likes. */
+int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
 	struct fs_features *features, char *why, size_t whylen);
 
 /* A descriptor of its own to read requests from, non-blocking. Requests are answered on the

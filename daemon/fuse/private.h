@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "daemon/file/cache_policy.h"
-
 struct fs_features;
 struct fuse_init_in;
 struct fuse_init_out;
@@ -24,7 +22,7 @@ struct fuse_port {
 };
 
 /* The answer to INIT: the offered features that we want. -EPROTO: the kernel is too old. */
-int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, enum cache_mode cache,
-	bool sharing, struct fuse_init_out *out, struct fs_features *features);
+int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_back, bool sharing,
+	struct fuse_init_out *out, struct fs_features *features);
 
 #endif

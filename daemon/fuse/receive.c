@@ -22,12 +22,14 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "daemon/serve/fs.h"
 #include "daemon/fuse/decode.h"
+#include "daemon/fuse/fuse_ops.h"
+#include "daemon/fuse/receive.h"
+#include "daemon/fuse/reply.h"
 #include "daemon/fuse/port.h"
+#include "daemon/remote/remote.h"
+#include "daemon/request/caller.h"
 #include "daemon/request/io_thread_private.h"
-#include "daemon/pages/landing.h"
-#include "daemon/lock/lock_wait.h"
 
 enum { STARVED_MS = 200, PARKED_BYTES_MAX = 64 << 20 };
 
@@ -63,7 +65,7 @@ static void give_up_parked(struct io_thread *thread, struct parked *parked)
 	if (!parked->interrupted)
 		parked->since_ms = thread->priv->now;
 	parked->interrupted = true;
-	if (!fs_ends_wait(thread, h->pid, true, parked->since_ms))
+	if (!caller_ends_wait(thread, h->pid, true, parked->since_ms))
 		return;
 	fuse_reply_status(thread, h->unique, -EINTR);
 	unpark(thread->priv, parked);
@@ -86,7 +88,7 @@ static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 static bool is_to_be_watched(const struct io_thread *thread, const struct parked *parked)
 {
 	return parked->interrupted ||
-	       (header_of(parked->msg)->opcode == FUSE_FLUSH && fs_disconnected(thread));
+	       (header_of(parked->msg)->opcode == FUSE_FLUSH && remote_disconnected(thread));
 }
 
 void fuse_receive_give_up_parked(struct io_thread *thread)
@@ -104,9 +106,10 @@ static bool interrupt_here(struct io_thread *thread, uint64_t unique)
 	struct request *req = request_find(thread, unique);
 
 	if (!req)
-		return lock_interrupt(thread, unique) || interrupt_parked(thread, unique);
+		return thread->ops->interrupt_other(thread, unique) ||
+		       interrupt_parked(thread, unique);
 	if (!req->replied)
-		fs_interrupt(req);
+		thread->ops->interrupt(req);
 	return true;
 }
 
@@ -158,7 +161,7 @@ static void handle_forgets(struct io_thread *thread, const void *msg, size_t len
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		fuse_decode_forget(msg, i, &forget);
-		fs_forget(thread, &forget);
+		thread->ops->forget(thread, &forget);
 	}
 }
 
@@ -178,14 +181,14 @@ static void start_request(
 		req->buf = steal_ptr(&priv->recv);
 	else
 		fuse_decode_keep(req, msg, len);
-	fs_dispatch(req);
+	thread->ops->dispatch(req);
 }
 
 /* For any message. */
 static bool has_requests(const struct io_thread *thread)
 {
 	return thread->priv->nused <
-	       (fs_is_sharing(thread->fs) ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
+	       (thread->shared->sharing ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
 }
 
 /* A request that the message is decoded into, with *err as the result; NULL: none is for it. */
@@ -197,7 +200,7 @@ static struct request *decode(struct io_thread *thread, const void *msg, size_t 
 	if (!req)
 		return NULL;
 	*err = fuse_decode(msg, len, req);
-	if (!reserved || *err || fs_holds_up_dropping(req))
+	if (!reserved || *err || thread->ops->holds_up_dropping(req))
 		return req;
 	request_unmake(req);
 	return NULL;
@@ -215,7 +218,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	struct io_thread_private *priv = thread->priv;
 	struct parked *parked;
 
-	if (fs_gives_up(thread) && may_be_refused(msg)) {
+	if (remote_gives_up(thread) && may_be_refused(msg)) {
 		fuse_reply_status(thread, header_of(msg)->unique, -EIO);
 		return;
 	}
@@ -290,9 +293,9 @@ bool fuse_receive_ready(struct io_thread *thread)
 	}
 	if (!priv->starved_since)
 		priv->starved_since = priv->now;
-	if (room && fs_is_dropping(thread->fs))
+	if (room && fuse_receive_is_dropping(thread))
 		return true;
-	if (priv->now - priv->starved_since < STARVED_MS && !fs_gives_up(thread))
+	if (priv->now - priv->starved_since < STARVED_MS && !remote_gives_up(thread))
 		return false;
 	priv->stuck_bytes = priv->aside_bytes;
 	return priv->parked_bytes < PARKED_BYTES_MAX;
@@ -333,38 +336,31 @@ static int receive_whole(struct io_thread *thread, uint8_t *msg)
 /* The same with the payload, or what of a small message does not fit before it, elsewhere. */
 static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 {
-	uint64_t unique = header_of(msg)->unique;
-	struct request *req;
+	int64_t len = n > PAYLOAD_HEAD_BYTES ? (int64_t)(n - PAYLOAD_HEAD_BYTES) : 0;
+	bool stays = header_of(msg)->opcode == FUSE_WRITE && has_requests(thread);
 
-	landing_arrived(thread, msg + FUSE_WRITE_HEAD_BYTES,
-		n > FUSE_WRITE_HEAD_BYTES ? (int64_t)(n - FUSE_WRITE_HEAD_BYTES) : 0);
-	if (header_of(msg)->opcode != FUSE_WRITE || !has_requests(thread))
-		landing_fetch(thread);
+	thread->ops->payload_arrived(thread, msg + PAYLOAD_HEAD_BYTES, len, stays);
 	handle_message(thread, msg, n);
-	if (!landing_is_full(thread))
-		return;
-	req = request_find(thread, unique);
-	if (req && landing_holds(req)) /* it waits */
-		landing_fetch(thread);
 }
 
-static int receive_apart(struct io_thread *thread, uint8_t *msg, void *landing)
+static int receive_apart(struct io_thread *thread, uint8_t *msg, void *home)
 {
-	struct iovec iov[2] = {{msg, FUSE_WRITE_HEAD_BYTES}, {landing, IO_BYTES_MAX}};
+	struct iovec iov[2] = {{msg, PAYLOAD_HEAD_BYTES}, {home, IO_BYTES_MAX}};
 	ssize_t n = readv(thread->priv->fuse_fd, iov, 2);
+	uint64_t unique = n > 0 ? header_of(msg)->unique : 0;
 	int got = RECEIVE_ONE;
 
 	if (n < 0) {
 		int err = errno;
 
-		landing_arrived(thread, NULL, -err);
+		thread->ops->payload_arrived(thread, NULL, -err, false);
 		got = receive_failed(err, true);
 	} else if (is_message(msg, n)) {
 		handle_landed(thread, msg, (size_t)n);
 	} else {
-		landing_arrived(thread, NULL, -EPROTO);
+		thread->ops->payload_arrived(thread, NULL, -EPROTO, false);
 	}
-	landing_close(thread);
+	thread->ops->payload_done(thread, unique);
 	return got;
 }
 
@@ -377,8 +373,8 @@ static void set_reading(struct io_thread *thread, bool reading)
 int fuse_receive(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
-	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - FUSE_WRITE_HEAD_BYTES;
-	void *landing = priv->recv ? landing_open(thread) : NULL;
+	uint8_t *msg = (priv->recv ? priv->recv->data : priv->spare) - PAYLOAD_HEAD_BYTES;
+	void *landing = priv->recv ? thread->ops->payload_home(thread) : NULL;
 	int got;
 
 	set_reading(thread, true);
@@ -418,7 +414,7 @@ bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t nod
 static struct parked *next_parked(struct io_thread *thread, struct request **req)
 {
 	struct io_thread_private *priv = thread->priv;
-	uint64_t drops = fs_drops_begun(thread->fs);
+	uint64_t drops = atomic_load(&thread->shared->ndrops);
 	int err;
 
 	if (list_empty(&priv->free_requests) ||
@@ -439,7 +435,7 @@ static struct parked *next_parked(struct io_thread *thread, struct request **req
 static void start_parked(struct io_thread *thread, struct parked *parked, struct request *req)
 {
 	struct io_thread_private *priv = thread->priv;
-	uint8_t *msg = priv->recv->data - FUSE_WRITE_HEAD_BYTES;
+	uint8_t *msg = priv->recv->data - PAYLOAD_HEAD_BYTES;
 	size_t len = parked->len;
 	int err;
 
@@ -470,10 +466,30 @@ unsigned fuse_receive_parked(struct io_thread *thread)
 	return n;
 }
 
-void fuse_receive_look_again(struct io_thread *thread)
+/* ---- pages that are dropped ------------------------------------------------------------------ */
+
+static void look_again(struct io_thread *thread)
 {
 	if (__atomic_load_n(&thread->priv->any_parked, __ATOMIC_SEQ_CST))
 		io_thread_wake(thread);
+}
+
+void fuse_receive_drop_begins(struct io_thread *thread)
+{
+	atomic_fetch_add(&thread->shared->ndropping, 1);
+	atomic_fetch_add(&thread->shared->ndrops, 1);
+	for (unsigned i = 0; i < io_thread_siblings(thread); i++)
+		look_again(io_thread_sibling(thread, i));
+}
+
+void fuse_receive_drop_ended(struct io_thread *thread)
+{
+	atomic_fetch_sub(&thread->shared->ndropping, 1);
+}
+
+bool fuse_receive_is_dropping(const struct io_thread *thread)
+{
+	return atomic_load(&thread->shared->ndropping);
 }
 
 void fuse_receive_refuse_parked(struct io_thread *thread)

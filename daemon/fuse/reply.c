@@ -10,7 +10,8 @@
 #include "common/rpc/rpc.h"
 #include "common/base/util.h"
 #include "daemon/request/trace.h"
-#include "daemon/serve/fs.h"
+#include "daemon/fuse/fuse_ops.h"
+#include "daemon/fuse/reply.h"
 #include "daemon/fuse/port.h"
 #include "daemon/fuse/statx.h"
 #include "daemon/request/io_thread_private.h"
@@ -108,7 +109,7 @@ void reply_error(struct request *req, int error)
 {
 	if (error == -ECANCELED)
 		error = req->taken_back;
-	if (error && fs_begins_anew(req, &error))
+	if (error && req->thread->ops->begins_anew(req, &error))
 		return;
 	trace_end(req, error, 0);
 	if (!req->replied)

@@ -32,7 +32,7 @@ static void tell_locked(struct inode *inode, const struct attr *attr)
 
 void kernel_owner_tell(struct inode *inode, const struct attr *attr)
 {
-	if (!inode->fs->options.sharing)
+	if (!inode->fs->sharing)
 		return;
 	pthread_mutex_lock(&inode->lock);
 	tell_locked(inode, attr);
@@ -41,7 +41,7 @@ void kernel_owner_tell(struct inode *inode, const struct attr *attr)
 
 void kernel_owner_settle(struct inode *inode, const struct attr *attr)
 {
-	if (!inode->fs->options.sharing)
+	if (!inode->fs->sharing)
 		return;
 	pthread_mutex_lock(&inode->lock);
 	*inode->kernel_owner = (struct kernel_owner){true, true, true, attr->uid, attr->gid};

@@ -1,3 +1,4 @@
+#include "daemon/fuse/receive.h"
 #include "daemon/kcache/kernel_pages.h"
 
 #include <stdlib.h>
@@ -139,7 +140,7 @@ uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 {
 	struct cached_pages *p;
 
-	if (!inode->fs->options.sharing)
+	if (!inode->fs->sharing)
 		return size;
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached->pages;
@@ -292,7 +293,7 @@ static void dropped(struct notifier_job *job)
 	/* It may be another job as soon as none is running. */
 	struct io_thread *thread = job->thread;
 
-	fs_drop_ended(inode->fs);
+	fuse_receive_drop_ended(inode->fs->threads[0].thread);
 	pthread_mutex_lock(&inode->lock);
 	p->running = false;
 	if (!p->drops_behind)
@@ -320,7 +321,7 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 	p->job.thread = thread;
 	p->job.done = dropped;
 	inode_ref(inode);
-	fs_drop_begins(inode->fs);
+	fuse_receive_drop_begins(inode->fs->threads[0].thread);
 	notifier_add(&inode->fs->giver, &p->job);
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
+#include "daemon/fuse/receive.h"
 
 /* A thread that has parked what is looked for is asked again until it had room for it. */
 enum { PARKED_MS = 5 };

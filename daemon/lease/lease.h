@@ -128,7 +128,7 @@ bool lease_admit(struct request *req, void (*then)(struct request *req, int stat
 
 /* Whether lease_admit() would let the request in, or fail it, at this moment, since until it
  * is answered the kernel can't drop what it is asked to: before lease_admit(), which may see it
- * otherwise then. It may become so when that begins (fs_drop_begins). */
+ * otherwise then. It may become so when that begins (fuse_receive_drop_begins). */
 bool lease_holds_up_dropping(const struct request *req);
 
 /* Whether nobody else has a lease of what the request has one of. It may be as if it had, at any
@@ -201,7 +201,7 @@ bool lease_leave_locked(
 void lease_left(struct inode *inode, struct io_thread *thread);
 
 /* The tail of a PING's reply, well-formed. */
-void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls);
+void lease_recall(struct io_thread *thread, const struct rpc_recall *recall);
 
 enum { OP_LEASES = 2 };
 

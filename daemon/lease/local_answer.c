@@ -36,7 +36,7 @@ static struct looks *looks_of(const struct request *req)
 
 static bool is_sharing(const struct request *req)
 {
-	return req->thread->fs->options.sharing;
+	return req->thread->fs->sharing;
 }
 
 static bool may_tell(const struct request *req)

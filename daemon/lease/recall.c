@@ -5,7 +5,6 @@
 #include "daemon/lease/lease.h"
 #include "daemon/lease/lease_private.h"
 #include "daemon/lease/keep.h"
-#include "daemon/lock/lock_wait.h"
 #include "daemon/file/inode.h"
 
 /* Of an inode that is not known here any more, which therefore has nothing to be given back. */
@@ -65,22 +64,12 @@ static struct inode *find_recalled(struct io_thread *thread, const struct rpc_re
 	return inode;
 }
 
-void lease_recalls(struct io_thread *thread, const struct rpc_tail *recalls)
+void lease_recall(struct io_thread *thread, const struct rpc_recall *recall)
 {
-	struct wire_in r = rpc_tail_reader(recalls);
-	struct rpc_recall recall;
+	struct inode *inode = find_recalled(thread, recall);
 
-	while (rpc_get_recall(&r, &recall)) {
-		struct inode *inode;
-
-		if (recall.keep == RECALL_LOCKS) {
-			lock_look_again(thread, recall.number);
-			continue;
-		}
-		inode = find_recalled(thread, &recall);
-		if (!inode)
-			continue;
-		lease_recalled(inode, thread, &recall);
-		inode_put(inode);
-	}
+	if (!inode)
+		return;
+	lease_recalled(inode, thread, recall);
+	inode_put(inode);
 }

@@ -31,7 +31,7 @@ static bool may_wait(struct request *req)
 	struct inode *inode = op->wait == OP_AT_APPEND ? shared_op(op)->append.inode
 						       : shared_op(op)->at_lease->inode;
 
-	return req->aside || fs_may_set_aside(req->thread->fs) ||
+	return req->aside || request_may_set_aside(req->thread->shared) ||
 	       wait_few(op->wait == OP_AT_APPEND ? &inode->appends->waiting : &inode->lease_waiters,
 		       &inode->lock);
 }

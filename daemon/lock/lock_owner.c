@@ -302,7 +302,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 	struct release *r = NULL;
 	struct lock_owner *o;
 
-	if (!inode->fs->options.sharing)
+	if (!inode->fs->sharing)
 		return true;
 	pthread_mutex_lock(&inode->lock);
 	o = find_records_locked(inode, req->args.lock_owner);
@@ -337,7 +337,7 @@ void lock_handle_closed(struct request *req, struct inode *inode, const struct h
 	struct release *r;
 
 	/* Others have the kernel's locks. */
-	if (!inode->fs->options.sharing)
+	if (!inode->fs->sharing)
 		return;
 	do {
 		pthread_mutex_lock(&inode->lock);

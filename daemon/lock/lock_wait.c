@@ -1,3 +1,4 @@
+#include "daemon/fuse/reply.h"
 #include "daemon/lock/lock_wait.h"
 
 #include <errno.h>

@@ -46,7 +46,7 @@ const struct conf_key client_config_keys[] = {
 	{KEY(readahead), .type = CONF_SIZE, .max = READAHEAD_MAX, .multiple = 1024},
 	{KEY(ack), .type = CONF_ENUM, .words = ack_words},
 	{KEY(debug_io), .type = CONF_BOOL},
-	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = FS_THREADS_MAX},
+	{KEY(io_threads), .type = CONF_UINT, .min = 1, .max = IO_THREADS_MAX},
 	{KEY(buffers), .type = CONF_UINT, .min = 2, .max = 256},
 	{KEY(merge_pages), .type = CONF_UINT, .min = 1, .max = IO_PAGES_MAX},
 	{KEY(spin_us), .type = CONF_UINT, .max = 10000},

@@ -55,29 +55,32 @@ struct daemon {
 static void set_fs_options(struct fs_options *fs, const struct options *options)
 {
 	const struct client_config *config = &options->config;
+	struct session_options *session = &fs->session;
 
-	fs->source = options->source;
-	fs->auto_transport = config->transport == TRANSPORT_AUTO;
-	if (!fs->auto_transport)
-		fs->transport = (enum transport_kind)config->transport;
-	fs->port = (unsigned)config->port;
-	fs->read_only = options->read_only;
-	fs->sharing = config->share;
+	session->source = options->source;
+	session->auto_transport = config->transport == TRANSPORT_AUTO;
+	if (!session->auto_transport)
+		session->transport = (enum transport_kind)config->transport;
+	session->port = (unsigned)config->port;
+	session->read_only = options->read_only;
+	session->sharing = config->share;
+	session->exclusive = !config->share && config->cache == CACHE_EXCLUSIVE;
 	fs->cache = config->share ? CACHE_NONE : (enum cache_mode)config->cache;
 	fs->ack = (enum ack_mode)config->ack;
 	fs->access = options->access;
 	fs->nodiratime = options->nodiratime;
-	fs->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
-	fs->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
-	fs->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
+	session->connect_timeout_ms = (unsigned)config->connect_timeout * 1000;
+	session->peer_timeout_ms = (unsigned)config->peer_timeout * 1000;
+	session->soft_ms = config->soft ? (unsigned)config->timeo * 1000 : 0;
 	fs->interrupt_wait_ms = (unsigned)config->interrupt_wait * 1000;
 	fs->debug_io = config->debug_io;
-	fs->io_threads = (unsigned)config->io_threads;
+	session->io_threads = (unsigned)config->io_threads;
 	fs->buffers = (unsigned)config->buffers;
 	fs->merge_pages = (unsigned)config->merge_pages;
 	/* Nobody else is to know it: a peer that names it and the owner ends the session. */
-	if (getrandom(&fs->instance, sizeof(fs->instance), 0) != sizeof(fs->instance))
-		fs->instance = (uint64_t)realtime_ns();
+	if (getrandom(&session->instance, sizeof(session->instance), 0) !=
+		sizeof(session->instance))
+		session->instance = (uint64_t)realtime_ns();
 }
 
 /* Registered memory counts against it. */
@@ -128,21 +131,22 @@ static int set_flags(struct daemon *d, const struct options *options)
 
 	if (!options->nosymfollow && (!to_be_seen || geteuid() != 0))
 		return 0;
-	return mountpoint_set_flags(d->fs_options.mountpoint, flags, d->why, sizeof(d->why));
+	return mountpoint_set_flags(
+		d->fs_options.session.mountpoint, flags, d->why, sizeof(d->why));
 }
 
 /* Without it all is well, as long as nobody kills the daemon. */
 static void watch(struct daemon *d)
 {
 	unsigned connection;
-	int err = mountpoint_connection(d->fs_options.mountpoint, &connection);
+	int err = mountpoint_connection(d->fs_options.session.mountpoint, &connection);
 
 	if (!err)
 		err = survivor_watch(&d->survivor, connection);
 	if (err)
 		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
 			 "connection cannot be aborted: %s",
-			d->fs_options.mountpoint, errno_text(err));
+			d->fs_options.session.mountpoint, errno_text(err));
 }
 
 /* The CPUs may, again. */
@@ -161,7 +165,7 @@ static int finish_mount(struct daemon *d, const struct options *options)
 	if (err)
 		return err;
 	mountpoint_set_readahead(
-		d->fs_options.mountpoint, (unsigned)(options->config.readahead >> 10));
+		d->fs_options.session.mountpoint, (unsigned)(options->config.readahead >> 10));
 	if (options->config.low_latency)
 		d->latency_fd = latency_hold();
 	watch(d);
@@ -174,12 +178,12 @@ static int mount_and_start(struct daemon *d, const struct options *options)
 	struct fs_features features;
 	int err;
 
-	err = fuse_port_mount(options->source_text, d->fs_options.mountpoint,
+	err = fuse_port_mount(options->source_text, d->fs_options.session.mountpoint,
 		options->mount_options, &d->port, d->why, sizeof(d->why));
 	if (err)
 		return err;
-	err = fuse_port_init(d->port, d->fs_options.cache, d->fs_options.sharing, &features, d->why,
-		sizeof(d->why));
+	err = fuse_port_init(d->port, d->fs_options.cache == CACHE_EXCLUSIVE,
+		d->fs_options.session.sharing, &features, d->why, sizeof(d->why));
 	if (err)
 		goto err_mounted;
 	fs_set_features(d->fs, &features);
@@ -247,7 +251,8 @@ err_threads:
 static void wait_for_name(struct daemon *d)
 {
 	if (!d->told_waiting)
-		log_notice("%s; trying for %u s", d->why, d->fs_options.connect_timeout_ms / 1000);
+		log_notice("%s; trying for %u s", d->why,
+			d->fs_options.session.connect_timeout_ms / 1000);
 	d->told_waiting = true;
 	sigprocmask(SIG_UNBLOCK, &d->signals, NULL);
 	poll(NULL, 0, RESOLVE_AGAIN_MS);
@@ -256,7 +261,8 @@ static void wait_for_name(struct daemon *d)
 
 static bool may_try_again(const struct daemon *d, int err)
 {
-	return (err == -ERESTART || err == -EAGAIN) && now_ms() < d->fs_options.connect_until_ms;
+	return (err == -ERESTART || err == -EAGAIN) &&
+	       now_ms() < d->fs_options.session.connect_until_ms;
 }
 
 static int start(struct daemon *d, const struct options *options)
@@ -268,7 +274,8 @@ static int start(struct daemon *d, const struct options *options)
 	raise_memlock_limit();
 	survivor_start(&d->survivor);
 	/* Again, too, where another transport has come to lead to the server. */
-	d->fs_options.connect_until_ms = now_ms() + d->fs_options.connect_timeout_ms;
+	d->fs_options.session.connect_until_ms =
+		now_ms() + d->fs_options.session.connect_timeout_ms;
 	while (may_try_again(d, err = build(d, options)))
 		if (err == -EAGAIN)
 			wait_for_name(d);
@@ -286,8 +293,8 @@ static void tell_ready(struct daemon *d, const struct options *options)
 	/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
 	if (d->report >= 0)
 		background_leave(!options->helper);
-	log_info("%s is mounted on %s over %s", options->source_text, d->fs_options.mountpoint,
-		fs_server(d->fs));
+	log_info("%s is mounted on %s over %s", options->source_text,
+		d->fs_options.session.mountpoint, fs_server(d->fs));
 	/* The one who waits there is told by the exit status alone. */
 	if (d->report >= 0)
 		background_ready(d->report);
@@ -310,7 +317,7 @@ static void unmount(struct daemon *d)
 
 	if (n != (ssize_t)sizeof(info))
 		return;
-	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.mountpoint);
+	log_info("signal %u: unmounting %s", info.ssi_signo, d->fs_options.session.mountpoint);
 	tell_stopping(d);
 	fuse_port_unmount(d->port);
 	fuse_port_disconnected(d->port, UNMOUNT_GRACE_MS);
@@ -344,7 +351,7 @@ static void finish(struct daemon *d)
 	survivor_stop(&d->survivor);
 	close(d->signal_fd);
 	let_sleep(d);
-	log_info("%s is unmounted", d->fs_options.mountpoint);
+	log_info("%s is unmounted", d->fs_options.session.mountpoint);
 }
 
 /* Whether it may be another time: no server, or others at it. */
@@ -396,8 +403,8 @@ static int find_place(struct daemon *d, const struct options *options)
 {
 	if (!options->fake)
 		mountpoint_drop_dead(options->mountpoint_text);
-	return mountpoint_resolve(options->mountpoint_text, d->fs_options.mountpoint,
-		sizeof(d->fs_options.mountpoint), d->why, sizeof(d->why));
+	return mountpoint_resolve(options->mountpoint_text, d->fs_options.session.mountpoint,
+		sizeof(d->fs_options.session.mountpoint), d->why, sizeof(d->why));
 }
 
 static int remount(struct daemon *d, const struct options *options)

@@ -13,7 +13,7 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "daemon/barrier/remount.h"
+#include "daemon/fuse/decode.h"
 
 /* A line of /proc/self/mountinfo, as far as we need it. */
 struct mount {

@@ -5,9 +5,11 @@
 
 #include <stdatomic.h>
 
-#include "daemon/serve/fs.h"
 #include "daemon/fuse/notifier.h"
+#include "daemon/fuse/port.h"
+#include "daemon/op/fs_options.h"
 #include "daemon/remote/session.h"
+#include "daemon/request/io_thread.h"
 
 struct access_policy;
 struct allowances;
@@ -53,6 +55,7 @@ struct fs_thread {
 
 struct fs {
 	struct fs_options options;
+	bool sharing; /* options.session.sharing */
 	struct fs_features features;
 	struct access_policy *access;
 	struct session *session;
@@ -77,12 +80,9 @@ struct fs {
 	struct notifier giver;    /* of pages, before their lease goes: cached.h */
 	struct expiries *expiries;
 	atomic_uint ndrop_waiters; /* drop.h */
-	atomic_uint ndropping;     /* fs_drop_begins(), without their ends */
-	atomic_ullong ndrops;      /* how many of them there were */
-	atomic_ullong aside_bytes; /* fs_count_aside() */
-	uint64_t aside_max;
+	struct request_shared requests;
 	struct statfs_memory *statfs;
-	struct fs_thread threads[FS_THREADS_MAX];
+	struct fs_thread threads[IO_THREADS_MAX];
 	struct fs_parts *parts; /* serve/fs_block.h */
 	/* State of the whole mount that barrier/ sets and all below it go by. */
 	atomic_bool renewing;       /* the session has ended, and another one is to be made */

@@ -40,7 +40,7 @@ struct ttl op_ttl(struct request *req)
 	const struct fs *fs = req->thread->fs;
 	uint32_t ms;
 
-	if (fs->options.sharing)
+	if (fs->sharing)
 		return (struct ttl){.attr_ms = op_of(req)->attr_ms};
 	ms = session_ttl_ms(fs->session);
 	return (struct ttl){.entry_ms = ms, .attr_ms = ms};
@@ -50,7 +50,7 @@ bool op_is_removed_directory(struct request *req, int status)
 {
 	const struct fs *fs = req->thread->fs;
 
-	return status == -ESTALE && fs->options.sharing && S_ISDIR(op_of(req)->inode->type) &&
+	return status == -ESTALE && fs->sharing && S_ISDIR(op_of(req)->inode->type) &&
 	       !session_lost(fs->session) && !fs_is_renewing(fs);
 }
 

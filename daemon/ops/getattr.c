@@ -50,7 +50,7 @@ static void getattr_ask(struct request *req)
 /* What we have given back since is newer than an answer from before. */
 static bool is_outdated(struct request *req, bool learned)
 {
-	return !learned && req->thread->fs->options.sharing;
+	return !learned && req->thread->fs->sharing;
 }
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep)
@@ -85,8 +85,8 @@ void op_getattr(struct request *req)
 	struct op *op = op_begin(req);
 	struct attr attr;
 
-	bool known = req->thread->fs->options.sharing ? look_at_here(req, op->inode, &attr)
-						      : inode_attr(op->inode, &attr);
+	bool known = req->thread->fs->sharing ? look_at_here(req, op->inode, &attr)
+					      : inode_attr(op->inode, &attr);
 
 	if (known) {
 		getattr_reply(req, &attr);

@@ -198,7 +198,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	}
 	if (!rep->entry.created &&
 		!inode_learn_entry(inode, &rep->entry, st->epoch, &st->op.seen)) {
-		if (inode->fs->options.sharing)
+		if (inode->fs->sharing)
 			lease_not_opened(inode, req->thread, &rep->entry);
 		inode_put(inode);
 		create_ask(req);
@@ -208,7 +208,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	inode_put(st->op.inode);
 	st->op.inode = inode;
 	st->created = rep->entry.created;
-	if (!inode->fs->options.sharing ||
+	if (!inode->fs->sharing ||
 		lease_take_opened(req, inode, &rep->entry, st->epoch, st->notes, create_opened))
 		create_opened(req, 0);
 	else

@@ -96,7 +96,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	pthread_mutex_unlock(&inode->lock);
 	if (commit)
 		commit_start(inode, thread);
-	if (inode->fs->options.sharing)
+	if (inode->fs->sharing)
 		lease_settle(inode, thread);
 	if (orphan)
 		returns_settle(inode, thread);
@@ -124,7 +124,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	inode->nwriters += handle->writes;
 	inode->cached->nstorers += handle->stores;
 	/* Who has record locks gives them up by FLUSH. */
-	if (!handle->writes && !inode->fs->options.sharing)
+	if (!handle->writes && !inode->fs->sharing)
 		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
 	list_add_tail(&inode->handles, &handle->link);

@@ -56,6 +56,5 @@ void op_fallocate(struct request *req);
 /* ops_copy.c */
 void op_copy(struct request *req);
 /* remount.c */
-void op_remount(struct request *req);
 
 #endif

@@ -27,7 +27,7 @@ static struct inode *answers_end(struct request *req, uint32_t len)
 {
 	struct inode *inode = op_of(req)->inode;
 
-	if (!req->args.cached || len == req->args.size || !inode->fs->options.sharing)
+	if (!req->args.cached || len == req->args.size || !inode->fs->sharing)
 		return NULL;
 	return cached_answers_end(inode, req->args.offset + len) ? inode : NULL;
 }

@@ -110,7 +110,7 @@ static void settle_rights(struct request *req, struct inode *inode, struct rpc_s
 {
 	bool drops = drops_privileges(req, inode, set);
 
-	if (inode->fs->options.sharing && set->valid & SET_BY_OWNER) {
+	if (inode->fs->sharing && set->valid & SET_BY_OWNER) {
 		set->valid |= drops ? SET_NO_PRIVILEGES : 0;
 		bind_to_rights(req, inode, set);
 	} else if (drops) {
@@ -157,7 +157,7 @@ static int settle_privileges(struct request *req, struct inode *inode, struct rp
 		return 0;
 	st->forgives = !(set->valid & SET_CTIME) || req->uid == REQUEST_NO_ID;
 	rights = caller_rights(req, 1ULL << CAP_FOWNER, attr.uid);
-	if (!inode->fs->options.sharing && !rights_of_owner(&rights, attr.uid))
+	if (!inode->fs->sharing && !rights_of_owner(&rights, attr.uid))
 		return st->forgives ? 0 : -EPERM;
 	rights.groups = drops.rights.groups;
 	set->valid |= SET_NO_PRIVILEGES;
@@ -229,7 +229,7 @@ static bool set_along(struct request *req, struct inode *inode, const struct rpc
 {
 	bool along;
 
-	if (!inode_is_regular(inode) || inode->fs->options.sharing)
+	if (!inode_is_regular(inode) || inode->fs->sharing)
 		return false;
 	pthread_mutex_lock(&inode->lock);
 	along = can_go_along_locked(inode, set);

@@ -44,7 +44,7 @@ uint64_t statfs_unused_pages(struct fs *fs)
 {
 	uint64_t taken = 0;
 
-	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
+	for (unsigned i = 0; i < IO_THREADS_MAX; i++)
 		taken += __atomic_load_n(&fs->threads[i].taken, __ATOMIC_RELAXED);
 	return grants_count_unused(fs->grants, taken);
 }

@@ -23,7 +23,7 @@ static int tell(struct request *req)
 	if (req->replied)
 		return 0;
 	/* It begins anew when the session has ended, and tells then. */
-	if (inode->fs->options.sharing && op_ends_with_session(req, -EIO))
+	if (inode->fs->sharing && op_ends_with_session(req, -EIO))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
 	return commit_tell(inode, handle_of(req));
 }
@@ -41,7 +41,7 @@ static void sync_commit(struct request *req, int status)
 	struct inode *inode = op_of(req)->inode;
 	int failed = tell(req);
 
-	if (req->op == OP_FLUSH && inode->fs->options.sharing && !req->replied)
+	if (req->op == OP_FLUSH && inode->fs->sharing && !req->replied)
 		lease_note_closing(inode, handle_of(req));
 	if (failed || status)
 		op_finish(req, failed ? failed : status);

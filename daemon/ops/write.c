@@ -434,13 +434,13 @@ static bool overwrites(struct request *req)
  * its own writers do so one after the other. */
 static bool appends(const struct request *req)
 {
-	return req->thread->fs->options.sharing && req->args.flags & O_APPEND && !req->args.cached;
+	return req->thread->fs->sharing && req->args.flags & O_APPEND && !req->args.cached;
 }
 
 /* Nor does it know where to end what it writes back: cached.h. */
 static bool is_cut_off(const struct request *req)
 {
-	return req->thread->fs->options.sharing && req->args.cached;
+	return req->thread->fs->sharing && req->args.cached;
 }
 
 struct span {

@@ -89,7 +89,7 @@ static bool may_have(struct inode *inode, uint32_t flag)
 {
 	struct attr attr;
 
-	return !inode_attr(inode, &attr) || (attr.flags & flag) || inode->fs->options.sharing;
+	return !inode_attr(inode, &attr) || (attr.flags & flag) || inode->fs->sharing;
 }
 
 /* A list is its inode's owner's to change, and the kernel has checked the caller by the one that it
@@ -100,7 +100,7 @@ static void settle_rights(struct request *req, const struct xattr_kind *kind)
 	struct inode *inode = st->op.inode;
 	struct attr attr;
 
-	if (!kind->is_acl || !inode->fs->options.sharing)
+	if (!kind->is_acl || !inode->fs->sharing)
 		return;
 	inode_attr(inode, &attr);
 	st->by_kernel = kernel_owner_rights(req, inode, &st->rights);
@@ -478,7 +478,7 @@ void op_setxattr(struct request *req)
 	if (!status)
 		settle_rights(req, kind);
 	/* The server has others give back what they have of the file. */
-	if (!status && req->thread->fs->options.sharing && !request_stow(req))
+	if (!status && req->thread->fs->sharing && !request_stow(req))
 		status = -ENOMEM;
 	if (!status && req->args.size > LAST_BYTES) {
 		st->stage = stages_take(req->thread->fs->stages);

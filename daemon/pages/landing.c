@@ -9,6 +9,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/pages/grant_refill.h"
+#include "daemon/request/io_thread_private.h"
 
 /* For how many messages of other kinds it is tried in vain; and from when on: one WRITE is no sign.
  */
@@ -76,7 +77,7 @@ static void abandon(struct landing *l)
 	l->hope = 0;
 }
 
-void landing_arrived(struct io_thread *thread, void *home, int64_t len)
+void landing_arrived(struct io_thread *thread, void *home, int64_t len, bool stays)
 {
 	struct landing *l = landing_of(thread);
 
@@ -84,6 +85,8 @@ void landing_arrived(struct io_thread *thread, void *home, int64_t len)
 	if (len >= 0) {
 		l->len = (uint32_t)len;
 		CRASH_POINT("landing.arrived");
+		if (!stays)
+			landing_fetch(thread);
 	} else if (len == -EFAULT) {
 		abandon(l);
 	} else if (len != -EAGAIN) {
@@ -91,7 +94,7 @@ void landing_arrived(struct io_thread *thread, void *home, int64_t len)
 	}
 }
 
-bool landing_is_full(const struct io_thread *thread)
+static bool landing_is_full(const struct io_thread *thread)
 {
 	return landing_of(thread)->len;
 }
@@ -142,7 +145,7 @@ void landing_fetch(struct io_thread *thread)
 	l->hope -= l->hope > 0;
 }
 
-void landing_close(struct io_thread *thread)
+static void close_landing(struct io_thread *thread)
 {
 	struct landing *l = landing_of(thread);
 
@@ -150,4 +153,13 @@ void landing_close(struct io_thread *thread)
 	l->len = 0;
 	l->at = NULL;
 	give_back(thread, l);
+}
+
+void landing_done(struct io_thread *thread, uint64_t unique)
+{
+	struct request *req = landing_is_full(thread) ? request_find(thread, unique) : NULL;
+
+	if (req && landing_holds(req)) /* it waits */
+		landing_fetch(thread);
+	close_landing(thread);
 }

@@ -7,7 +7,7 @@
  * payload, or has to wait, gets it in the message's buffer as ever.
  *
  *     landing_open -> read -> landing_arrived -> the request begins: landing_take, or
- *     landing_fetch -> landing_close, before the next message
+ *     landing_fetch -> landing_done, before the next message
  *
  * The pool lends the pages for the time between open and close only, while the thread waits for
  * nothing, and they are zero again when they go back.
@@ -40,11 +40,11 @@ struct landing {
 /* IO_BYTES_MAX zero bytes for the next message's payload. NULL: it goes elsewhere. */
 void *landing_open(struct io_thread *thread);
 
-/* What came of reading it: so many bytes lie there, and belong to `home`; or -errno. */
-void landing_arrived(struct io_thread *thread, void *home, int64_t len);
+/* What came of reading it: so many bytes lie there, and belong to `home`; or -errno. `stays`: they
+ * may be taken; else they are copied to their home at once. */
+void landing_arrived(struct io_thread *thread, void *home, int64_t len, bool stays);
 
-/* Whether a payload lies there; that of req. */
-bool landing_is_full(const struct io_thread *thread);
+/* Whether that of req lies there. */
 bool landing_holds(const struct request *req);
 /* In which pages, the last of them filled up with zeros. */
 void landing_peek(const struct request *req, struct extent *run);
@@ -56,7 +56,8 @@ void landing_expect(struct io_thread *thread, bool could);
 /* Copies what lies there to its home. */
 void landing_fetch(struct io_thread *thread);
 
-/* The message has been dealt with; what still lies there nobody wants. */
-void landing_close(struct io_thread *thread);
+/* The message of that number has been dealt with. The payload of its request, if that waits, is
+ * copied to its home; what still lies there nobody wants. */
+void landing_done(struct io_thread *thread, uint64_t unique);
 
 #endif

@@ -21,9 +21,6 @@
 #include "common/base/printable.h"
 #include "common/base/util.h"
 #include "daemon/remote/pick_transport.h"
-#include "daemon/lease/lease.h"
-#include "daemon/lock/lock_wait.h"
-#include "daemon/pages/grant_refill.h"
 #include "daemon/remote/remote_private.h"
 
 enum {
@@ -402,7 +399,7 @@ static void channel_ready(struct remote *r)
 		r->down = false;
 		session_channel_back(r->session);
 		if (r->session->sharing)
-			lock_look_at_all(r->thread);
+			r->session->events->connected(r->thread);
 	}
 	slots_pump(r);
 	transfers_pump(r);
@@ -508,9 +505,9 @@ static void take_news(struct remote *r, const struct rpc_ping_reply *ping)
 	/* Who shares nothing has nothing to give back. */
 	if (!r->session->sharing)
 		return;
-	lease_recalls(r->thread, &ping->tail);
+	r->session->events->news(r->thread, &ping->tail);
 	if (ping->give_pages)
-		refill_give_back(r->thread, ping->give_pages);
+		r->session->events->pages_wanted(r->thread, ping->give_pages);
 }
 
 /* Soft-RoCE can deliver a message twice, a PING or its answer (see ARCHITECTURE.md, "Transports").

@@ -9,8 +9,9 @@
 #include "common/base/util.h"
 #include "common/transport/kinds.h"
 
-static int open_transport(const struct fs_options *options, const struct transport_config *config,
-	const struct transport_address *address, struct transport **out, char *why, size_t whylen)
+static int open_transport(const struct session_options *options,
+	const struct transport_config *config, const struct transport_address *address,
+	struct transport **out, char *why, size_t whylen)
 {
 	int err = transport_open(address, config, (int)options->connect_timeout_ms, out);
 	char text[128];
@@ -29,7 +30,7 @@ static int open_transport(const struct fs_options *options, const struct transpo
 	return err;
 }
 
-static int open_at(const struct fs_options *options, const struct transport_config *config,
+static int open_at(const struct session_options *options, const struct transport_config *config,
 	enum transport_kind kind, const char *host, struct transport_address *address,
 	struct transport **out, char *why, size_t whylen)
 {
@@ -69,13 +70,14 @@ bool choose_socket_answers(void)
 	       errno == EPROTOTYPE;
 }
 
-bool choose_may_be_here(const struct fs_options *options, const struct transport_address *address)
+bool choose_may_be_here(
+	const struct session_options *options, const struct transport_address *address)
 {
 	return options->auto_transport && options->source.host[0] != '/' && !options->port &&
 	       address->kind != TRANSPORT_SHM && address_is_local(address);
 }
 
-static int choose_auto(const struct fs_options *options, const struct transport_config *config,
+static int choose_auto(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen)
 {
 	const char *host = options->source.host;
@@ -97,7 +99,7 @@ static int choose_auto(const struct fs_options *options, const struct transport_
 	return open_transport(options, config, address, out, why, whylen);
 }
 
-static int choose_shm(const struct fs_options *options, const struct transport_config *config,
+static int choose_shm(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen)
 {
 	const char *host = options->source.host;
@@ -116,7 +118,7 @@ static int choose_shm(const struct fs_options *options, const struct transport_c
 	return open_at(options, config, TRANSPORT_SHM, host, address, out, why, whylen);
 }
 
-int choose_transport(const struct fs_options *options, const struct transport_config *config,
+int choose_transport(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen)
 {
 	const char *host = options->source.host;

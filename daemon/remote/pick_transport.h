@@ -11,17 +11,18 @@
 #ifndef RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
 #define RMEMFS_DAEMON_REMOTE_PICK_TRANSPORT_H
 
-#include "daemon/serve/fs.h"
+#include "daemon/remote/session.h"
 
 /* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
  * -EAGAIN: nobody is there at the moment who could tell its address. -ENODEV: transport=verbs
  * without a device that has a route. */
-int choose_transport(const struct fs_options *options, const struct transport_config *config,
+int choose_transport(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen);
 
 /* Whether it was only for want of a server's default socket that this address, of the transport
  * that was chosen, is not that socket. */
-bool choose_may_be_here(const struct fs_options *options, const struct transport_address *address);
+bool choose_may_be_here(
+	const struct session_options *options, const struct transport_address *address);
 /* Whether a server listens at the default socket; it notices nothing. Does not block. */
 bool choose_socket_answers(void);
 

@@ -41,14 +41,15 @@ static void describe_server(struct session *s)
 	snprintf(s->server, sizeof(s->server), "%s %s", transport_kind_name(s->address.kind), text);
 }
 
-int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen)
+int session_new(const struct session_options *options, const struct session_events *events,
+	struct session **out, char *why, size_t whylen)
 {
 	struct transport_config config;
 	struct session *s;
 	int err;
 
 	assert(options->peer_timeout_ms);
-	assert(options->io_threads >= 1 && options->io_threads <= FS_THREADS_MAX);
+	assert(options->io_threads >= 1 && options->io_threads <= IO_THREADS_MAX);
 	s = calloc(1, sizeof(*s));
 	if (!s) {
 		snprintf(why, whylen, "out of memory");
@@ -69,7 +70,8 @@ int session_new(const struct fs_options *options, struct session **out, char *wh
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);
-	s->exclusive = options->cache == CACHE_EXCLUSIVE;
+	s->exclusive = options->exclusive;
+	s->events = events;
 	s->sharing = options->sharing;
 	s->connect_timeout_ms = options->connect_timeout_ms;
 	s->connect_until_ms = options->connect_until_ms;

@@ -22,13 +22,42 @@
 #ifndef RMEMFS_DAEMON_REMOTE_SESSION_H
 #define RMEMFS_DAEMON_REMOTE_SESSION_H
 
-#include "daemon/serve/fs.h"
+#include "common/transport/address.h"
+#include "common/transport/transport.h"
 #include "daemon/remote/remote.h"
+
+struct session_options {
+	struct source source;
+	char mountpoint[4096];
+	bool auto_transport; /* else transport */
+	enum transport_kind transport;
+	unsigned port; /* 0: not given */
+	bool read_only;
+	bool exclusive; /* nobody else may have the export meanwhile */
+	bool sharing;   /* others may write what this mount does: lease.h */
+	unsigned connect_timeout_ms;
+	int64_t connect_until_ms; /* by now_ms(); 0: connect_timeout_ms from session_new() on */
+	unsigned peer_timeout_ms; /* of silence, after which a connection is given up */
+	unsigned soft_ms;         /* after which operations without the server get EIO; 0: never */
+	unsigned io_threads;      /* 1 .. IO_THREADS_MAX */
+	uint64_t instance;        /* of this run */
+};
+
+/* What the session tells those above it; of a shared export only. Called in the thread named. */
+struct session_events {
+	/* The server asks for leases, or says that locks may be free: struct rpc_recall each. */
+	void (*news)(struct io_thread *thread, const struct rpc_tail *recalls);
+	/* The thread's channel is back. News may have been lost meanwhile. */
+	void (*connected)(struct io_thread *thread);
+	/* It asks for so many pages that nobody uses. */
+	void (*pages_wanted)(struct io_thread *thread, uint64_t npages);
+};
 
 /* Resolves the host and opens the transport, which may block for connect_timeout_ms.
  * -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host. -EAGAIN: its name
  * can't be resolved now. -ENODEV: no RDMA device has a route to it. */
-int session_new(const struct fs_options *options, struct session **out, char *why, size_t whylen);
+int session_new(const struct session_options *options, const struct session_events *events,
+	struct session **out, char *why, size_t whylen);
 void session_delete(struct session *s);
 
 /* The mount is gone: another one may be made in its place, which waits for the end of this session.

@@ -56,7 +56,8 @@ struct session {
 	struct session_info info;
 	struct io_limits limits;
 
-	struct remote *remotes[FS_THREADS_MAX];
+	const struct session_events *events;
+	struct remote *remotes[IO_THREADS_MAX];
 	atomic_uint nrunning; /* threads that have not called remote_stop() */
 
 	atomic_bool lost;

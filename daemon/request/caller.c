@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/request/io_thread.h"
 #include "daemon/request/request.h"
 
 /* "Groups:\t4 24 27 " */
@@ -300,4 +301,20 @@ enum caller_state caller_state(uint32_t pid)
 	dying = n < NSETS || ((sets[OWN] | sets[SHARED]) & ~sets[BLOCKED] & ~sets[IGNORED] &
 				     ~sets[CAUGHT] & ~harmless()) != 0;
 	return dying ? CALLER_DYING : CALLER_LIVES;
+}
+
+bool caller_ends_wait(
+	const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+{
+	int64_t waited_ms = io_thread_now(thread) - since_ms;
+
+	switch (caller_state(pid)) {
+	case CALLER_LIVES:
+		return false;
+	case CALLER_DYING:
+		return true;
+	case CALLER_UNSEEN:
+		break;
+	}
+	return signalled && waited_ms >= thread->shared->interrupt_wait_ms;
 }

@@ -15,6 +15,7 @@
 
 #include "common/rpc/rights.h"
 
+struct io_thread;
 struct request;
 
 /* Whether its credentials can be seen. A kernel thread's are not: it acts for others. */
@@ -53,5 +54,12 @@ enum caller_state {
 };
 /* Of the thread that a message names (fuse_in_header.pid). Reads /proc. */
 enum caller_state caller_state(uint32_t pid);
+
+/* Whether a wait of the thread `pid` is to end, in which it was signalled at since_ms: it is being
+ * killed. Of a caller that can't be seen nobody knows that. So that no signal that it catches ends
+ * a shorter wait, and it can be killed all the same, its wait ends interrupt_wait_ms later.
+ * `signalled`: it was, or may have been without the kernel telling of it. */
+bool caller_ends_wait(
+	const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms);
 
 #endif

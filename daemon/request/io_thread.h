@@ -21,6 +21,7 @@
 #include "daemon/request/request.h"
 
 struct fs;
+struct fuse_ops; /* fuse/fuse_ops.h */
 struct fuse_port;
 struct remote; /* the thread's end of the session: remote.h */
 
@@ -37,10 +38,14 @@ struct spinning {
 	unsigned us, readers;
 };
 
+enum { IO_THREADS_MAX = 16 };
+
 struct io_thread {
 	unsigned index;
 	struct fs *fs;
 	struct fuse_port *port;
+	const struct fuse_ops *ops; /* where its messages go */
+	struct request_shared *shared;
 	struct evq *evq;          /* made by remote_init() */
 	struct remote *remote;    /* likewise */
 	const struct buffer *mem; /* all the data buffers, registered once */

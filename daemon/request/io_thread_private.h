@@ -1,5 +1,5 @@
 /* io_thread_private.h - what the files that make up an I/O thread share: its mailbox (io_thread.c),
- * its pools (request.c), what it reads (fuse_receive.c), what it answers (fuse_reply.c).
+ * its pools (request.c), what it reads (fuse/receive.c), its loop (serve/loop.c).
  *
  * THREADS    All of it is the thread's own, but for the inbox, whose lock and flag are said below.
  */
@@ -79,14 +79,15 @@ struct io_thread_private {
 	struct interrupt_note notes[THREAD_NOTES];
 	struct list free_notes;
 
-	/* Messages read while there was no request or buffer for them: see fuse_receive.c. */
+	/* Messages read while there was no request or buffer for them: see fuse/receive.c. */
 	uint8_t *spare;
 	struct list parked;
 	size_t parked_bytes;
-	bool any_parked;         /* atomic: others look at it */
-	bool reading;            /* atomic: there may be one that has not been looked at */
-	uint64_t looked_through; /* fs.ndrops, when none of the parked was found to be let in */
-	int64_t starved_since;   /* 0: not */
+	bool any_parked; /* atomic: others look at it */
+	bool reading;    /* atomic: there may be one that has not been looked at */
+	uint64_t
+		looked_through; /* shared->ndrops, when none of the parked was found to be let in */
+	int64_t starved_since;  /* 0: not */
 };
 
 /* ---- request.c ------------------------------------------------------------------------------- */
@@ -108,35 +109,6 @@ bool request_much_is_aside(const struct io_thread_private *priv);
 /* About every 100 ms: gives memory back that was wanted for that, and is not any more. */
 void request_trim(struct io_thread *thread);
 struct request *request_find(struct io_thread *thread, uint64_t unique);
-
-/* ---- fuse_receive.c -------------------------------------------------------------------------- */
-
-enum { RECEIVE_GONE = -1, RECEIVE_NOTHING = 0, RECEIVE_ONE = 1 };
-
-/* Whether a message may be read now. */
-bool fuse_receive_ready(struct io_thread *thread);
-/* Reads a message, if there is one, and starts what it asks for. */
-int fuse_receive(struct io_thread *thread);
-/* Starts parked messages for which there is room now. Returns how many. */
-unsigned fuse_receive_parked(struct io_thread *thread);
-/* Ends those whose callers are being killed (fs_ends_wait()), or exit while the server is away. */
-void fuse_receive_give_up_parked(struct io_thread *thread);
-/* Ends those with EIO that a soft mount may end. */
-void fuse_receive_refuse_parked(struct io_thread *thread);
-void fuse_receive_drop_parked(struct io_thread *thread);
-/* Any thread: pages are about to be dropped. What that waits for may be parked, or not be read. */
-void fuse_receive_look_again(struct io_thread *thread);
-
-/* Any thread: whether this one may have read a message before now that was not dispatched. If not,
- * all that it has read was. `asking` is the caller's own. */
-bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking);
-/* The thread's own: whether a WRITE is parked that appends to the file, below this offset. */
-bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset);
-
-/* ---- fuse_reply.c ---------------------------------------------------------------------------- */
-
-/* Answers a message that never became a request. */
-void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
 
 /* ---- io_thread.c ----------------------------------------------------------------------------- */
 

@@ -15,16 +15,14 @@
 #include "common/base/log.h"
 #include "common/base/map.h"
 #include "common/base/util.h"
-#include "daemon/serve/fs.h"
-#include "daemon/fuse/decode.h"
 #include "daemon/request/io_thread_private.h"
 
 enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
 /* Memory that the heap would keep, and for how long it is likely to be wanted again. */
 enum { TRIM_BYTES = 32 << 20, TRIM_MS = 1000 };
 
-static_assert((int)FUSE_WRITE_HEAD_BYTES <= (int)PAGE_BYTES,
-	"the headers lie in the page before the data");
+static_assert(
+	(int)PAYLOAD_HEAD_BYTES <= (int)PAGE_BYTES, "the headers lie in the page before the data");
 
 /* ---- making the pools ------------------------------------------------------------------------ */
 
@@ -119,6 +117,11 @@ bool request_much_is_aside(const struct io_thread_private *priv)
 	return priv->aside_bytes >= priv->stuck_bytes + ASIDE_BYTES;
 }
 
+bool request_may_set_aside(const struct request_shared *shared)
+{
+	return atomic_load_explicit(&shared->aside_bytes, memory_order_relaxed) < shared->aside_max;
+}
+
 static void count_aside(struct io_thread *thread, size_t bytes)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -126,7 +129,7 @@ static void count_aside(struct io_thread *thread, size_t bytes)
 	priv->aside_bytes += bytes;
 	if (priv->aside_bytes >= TRIM_BYTES)
 		priv->trim_ms = priv->now + TRIM_MS;
-	fs_count_aside(thread->fs, (int64_t)bytes);
+	atomic_fetch_add_explicit(&thread->shared->aside_bytes, bytes, memory_order_relaxed);
 }
 
 static void uncount_aside(struct io_thread *thread, size_t bytes)
@@ -139,7 +142,7 @@ static void uncount_aside(struct io_thread *thread, size_t bytes)
 	priv->aside_bytes -= bytes;
 	if (priv->stuck_bytes > priv->aside_bytes)
 		priv->stuck_bytes = priv->aside_bytes;
-	fs_count_aside(thread->fs, -(int64_t)bytes);
+	atomic_fetch_sub_explicit(&thread->shared->aside_bytes, bytes, memory_order_relaxed);
 }
 
 void request_trim(struct io_thread *thread)

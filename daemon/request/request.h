@@ -13,6 +13,7 @@
 #define RMEMFS_DAEMON_REQUEST_REQUEST_H
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,10 @@ struct io_thread;
 
 /* The longest READ or WRITE of the kernel's; libfuse's and the kernel's own limit. */
 enum { IO_BYTES_MAX = 1 << 20, IO_PAGES_MAX = IO_BYTES_MAX >> PAGE_SHIFT };
+
+/* The kernel's headers before a WRITE's payload: fuse_in_header and fuse_write_in, which
+ * fuse/decode.c asserts. */
+enum { PAYLOAD_HEAD_BYTES = 80 };
 
 /* Pieces of one READ's answer: each has a page of its own, but where zeros take several. */
 enum { ZEROS_BYTES = 64 << 10 };
@@ -143,7 +148,7 @@ struct request {
 	uint64_t node;
 	uint32_t uid, gid; /* REQUEST_NO_ID: see there */
 	uint32_t pid;      /* of the thread; 0: of another PID namespace */
-	bool interrupted;  /* the caller was signalled: see fs_interrupt() */
+	bool interrupted;  /* the caller was signalled: see fuse_ops.interrupt */
 	bool aside;        /* request_set_aside() */
 	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;    /* what is answered in the place of -ECANCELED: see op_cancel() */
@@ -197,10 +202,27 @@ void request_return_buffer(struct request *req);
  * So messages are read on, whoever waits, and other files' are answered. Most of what is set aside
  * goes on soon, as the pieces of a large append do: while a thread has ASIDE_BYTES of it, it reads
  * on only when that has not become less for a moment, or while pages are being dropped, for that
- * may wait for what is behind (fuse_receive.c). There is an end to the memory: fs_may_set_aside().
+ * may wait for what is behind (fuse/receive.c). There is an end to the memory:
+ * request_may_set_aside().
  * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
  * What is held before it begins is set aside likewise (hold.h), but keeps then what it has.
  */
+
+/* What the requests of all I/O threads of a mount have in common. */
+struct request_shared {
+	bool sharing;               /* they may wait for other clients; set before the first one */
+	unsigned interrupt_wait_ms; /* caller_ends_wait(); likewise */
+	uint64_t aside_max;         /* likewise */
+	atomic_ullong aside_bytes;  /* memory of what is set aside, and of its payloads */
+	/* Ranges of pages that the kernel is about to drop before their lease goes, for which it
+	 * may wait for messages that no thread has read yet, or has no room for; and how many there
+	 * were, ever. Set by fuse_receive_drop_begins(). */
+	atomic_uint ndropping;
+	atomic_ullong ndrops;
+};
+
+/* Whether more may be set aside, by any thread: a quarter of the machine's memory in all. */
+bool request_may_set_aside(const struct request_shared *shared);
 
 /* It does not count among the thread's requests any more. Harmless when that was done before.
  * False: there is no memory for another one. */

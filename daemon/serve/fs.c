@@ -21,6 +21,8 @@
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
 #include "daemon/lease/wait_aside.h"
+#include "daemon/fuse/fuse_ops.h"
+#include "daemon/remote/session.h"
 
 enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
 
@@ -91,11 +93,14 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	memset(block, 0, sizeof(*block));
 	fs_wire(fs, &block->parts);
 	fs->options = *options;
-	fs->aside_max = machine_memory() / ASIDE_SHARE;
+	fs->sharing = options->session.sharing;
+	fs->requests.sharing = options->session.sharing;
+	fs->requests.interrupt_wait_ms = options->interrupt_wait_ms;
+	fs->requests.aside_max = machine_memory() / ASIDE_SHARE;
 	r = inode_table_init(fs->inodes, &inode_parts_hooks);
 	if (r)
 		return r;
-	r = options->sharing ? looks_init(fs->looks) : 0;
+	r = options->session.sharing ? looks_init(fs->looks) : 0;
 	if (r) {
 		inode_table_fini(fs->inodes);
 		return r;
@@ -110,12 +115,12 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	freeze_init(fs->freeze, fs);
 	locks_init(fs->locks);
 	expiries_init(fs->expiries);
-	remount_init(fs->remount, fs, options->read_only);
+	remount_init(fs->remount, fs, options->session.read_only);
 	renewal_init(fs->renewal, fs, begin_held);
 	leftovers_init(fs->leftovers, fs);
 	atomic_init(&fs->access->mode, options->access);
 	atomic_init(&fs->access->nodiratime, options->nodiratime);
-	access_set_read_only(fs->access, options->read_only);
+	access_set_read_only(fs->access, options->session.read_only);
 	return 0;
 }
 
@@ -135,7 +140,7 @@ int fs_open(const struct fs_options *options, struct fs **out, char *why, size_t
 		snprintf(why, whylen, "cannot start a thread: %s", errno_text(r));
 		goto err_fs;
 	}
-	r = session_new(options, &fs->session, why, whylen);
+	r = session_new(&options->session, &fs_session_events, &fs->session, why, whylen);
 	if (r)
 		goto err_notifiers;
 	*out = fs;
@@ -176,6 +181,8 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 {
 	struct fs_thread *ft = &fs->threads[thread->index];
 
+	thread->ops = &fs_fuse_ops;
+	thread->shared = &fs->requests;
 	*ft = (struct fs_thread){.thread = thread,
 		.landing = &fs->parts->threads[thread->index].landing,
 		.freeze = &fs->parts->threads[thread->index].freeze};
@@ -188,7 +195,7 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)
 {
-	if (thread->index >= FS_THREADS_MAX)
+	if (thread->index >= IO_THREADS_MAX)
 		return -EINVAL;
 	fs_thread_prepare(fs, thread);
 	return remote_init(thread, fs->session);
@@ -224,7 +231,7 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 
 void fs_disconnect(struct fs *fs)
 {
-	for (unsigned i = FS_THREADS_MAX; i-- > 0;)
+	for (unsigned i = IO_THREADS_MAX; i-- > 0;)
 		if (fs->threads[i].thread)
 			remote_stop(fs->threads[i].thread, DISCONNECT_MS);
 	session_disconnect(fs->session, fs->threads[0].thread);
@@ -249,7 +256,7 @@ static void log_failing(const struct fs *fs)
 	if (log_ratelimit_ok(&limit, FAILING_LOG_MS))
 		log_warning("server %s: no sign of life for %u s: operations fail with EIO (soft "
 			    "mount)",
-			session_server(fs->session), fs->options.soft_ms / 1000);
+			session_server(fs->session), fs->options.session.soft_ms / 1000);
 }
 
 /* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
@@ -273,62 +280,6 @@ static void fail_one(struct request *req)
 static void fail_waiting(struct io_thread *thread)
 {
 	request_each(thread, fail_one);
-}
-
-bool fs_gives_up(const struct io_thread *thread)
-{
-	return remote_gives_up(thread);
-}
-
-bool fs_disconnected(const struct io_thread *thread)
-{
-	return remote_disconnected(thread);
-}
-
-/* ---- waiting for other clients --------------------------------------------------------------- */
-
-bool fs_is_sharing(const struct fs *fs)
-{
-	return fs->options.sharing;
-}
-
-void fs_count_aside(struct fs *fs, int64_t bytes)
-{
-	atomic_fetch_add_explicit(&fs->aside_bytes, (uint64_t)bytes, memory_order_relaxed);
-}
-
-bool fs_may_set_aside(const struct fs *fs)
-{
-	return atomic_load_explicit(&fs->aside_bytes, memory_order_relaxed) < fs->aside_max;
-}
-
-bool fs_holds_up_dropping(const struct request *req)
-{
-	return lease_holds_up_dropping(req);
-}
-
-void fs_drop_begins(struct fs *fs)
-{
-	atomic_fetch_add(&fs->ndropping, 1);
-	atomic_fetch_add(&fs->ndrops, 1);
-	for (unsigned i = 0; i < FS_THREADS_MAX; i++)
-		if (fs->threads[i].thread)
-			fuse_receive_look_again(fs->threads[i].thread);
-}
-
-void fs_drop_ended(struct fs *fs)
-{
-	atomic_fetch_sub(&fs->ndropping, 1);
-}
-
-bool fs_is_dropping(const struct fs *fs)
-{
-	return atomic_load(&fs->ndropping);
-}
-
-uint64_t fs_drops_begun(const struct fs *fs)
-{
-	return atomic_load(&fs->ndrops);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
@@ -427,7 +378,7 @@ static void admit_in_turn(struct request *req, int status)
 
 static void begin(struct request *req)
 {
-	if (!req->thread->fs->options.sharing)
+	if (!req->thread->fs->sharing)
 		go_on(req);
 	else if (!renewal_enter(req))
 		return;
@@ -446,9 +397,9 @@ static void begin_held(struct request *req, int status)
 		begin(req);
 }
 
-bool fs_begins_anew(struct request *req, int *error)
+static bool begins_anew(struct request *req, int *error)
 {
-	return req->thread->fs->options.sharing && renewal_takes_back(req, error);
+	return req->thread->fs->sharing && renewal_takes_back(req, error);
 }
 
 void fs_dispatch(struct request *req)
@@ -457,7 +408,7 @@ void fs_dispatch(struct request *req)
 
 	if (thread->fs->options.debug_io)
 		debug_io_begin(req, req->node);
-	if (thread->fs->options.sharing)
+	if (thread->fs->sharing)
 		append_queue(req);
 	if (leftover_enter(req, begin_held))
 		begin(req);
@@ -465,7 +416,7 @@ void fs_dispatch(struct request *req)
 		fail_waiting(thread);
 }
 
-void fs_forget(struct io_thread *thread, const struct forget *forget)
+static void forget_node(struct io_thread *thread, const struct forget *forget)
 {
 	struct inode *inode;
 
@@ -474,7 +425,7 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 	inode = inode_of_node(thread->fs, forget->node);
 	assert(inode);
 	inode_forget(inode, forget->nlookup);
-	if (thread->fs->options.sharing)
+	if (thread->fs->sharing)
 		lease_settle(inode, thread);
 	inode_put(inode);
 }
@@ -484,26 +435,11 @@ void fs_forget(struct io_thread *thread, const struct forget *forget)
 static bool ends_by_itself(const struct request *req, const struct op *op)
 {
 	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
-		req->thread->fs->options.sharing)
+		req->thread->fs->sharing)
 		return false;
 	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
 	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
 	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
-}
-
-bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
-{
-	int64_t waited_ms = io_thread_now(thread) - since_ms;
-
-	switch (caller_state(pid)) {
-	case CALLER_LIVES:
-		return false;
-	case CALLER_DYING:
-		return true;
-	case CALLER_UNSEEN:
-		break;
-	}
-	return signalled && waited_ms >= thread->fs->options.interrupt_wait_ms;
 }
 
 /* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
@@ -513,7 +449,7 @@ static bool waits_for_ever(const struct request *req)
 	bool signalled = req->interrupted || req->op == OP_FLUSH;
 
 	return req->op != OP_STATFS &&
-	       !fs_ends_wait(req->thread, req->pid, signalled, req->since_ms);
+	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
 }
 
 static bool changes_data(const struct request *req)
@@ -605,7 +541,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 		access_tick(thread);
 	}
 	returns_flush(thread);
-	if (thread->fs->options.sharing)
+	if (thread->fs->sharing)
 		lease_keep_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {
 		ft->next_idle_ms = now + IDLE_CHECK_MS;
@@ -672,3 +608,36 @@ bool fs_stopped(struct io_thread *thread)
 	}
 	return remote_stopped(thread);
 }
+
+/* ---- what is called from below --------------------------------------------------------------- */
+
+const struct fuse_ops fs_fuse_ops = {
+	.dispatch = fs_dispatch,
+	.forget = forget_node,
+	.interrupt = fs_interrupt,
+	.interrupt_other = lock_interrupt,
+	.begins_anew = begins_anew,
+	.holds_up_dropping = lease_holds_up_dropping,
+	.payload_home = landing_open,
+	.payload_arrived = landing_arrived,
+	.payload_done = landing_done,
+};
+
+static void take_news(struct io_thread *thread, const struct rpc_tail *recalls)
+{
+	struct wire_in r = rpc_tail_reader(recalls);
+	struct rpc_recall recall;
+
+	while (rpc_get_recall(&r, &recall)) {
+		if (recall.keep == RECALL_LOCKS)
+			lock_look_again(thread, recall.number);
+		else
+			lease_recall(thread, &recall);
+	}
+}
+
+const struct session_events fs_session_events = {
+	.news = take_news,
+	.connected = lock_look_at_all,
+	.pages_wanted = refill_give_back,
+};

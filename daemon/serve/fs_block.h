@@ -45,7 +45,7 @@ struct fs_parts {
 	struct leftovers leftovers;
 	struct expiries expiries;
 	struct statfs_memory statfs;
-	struct fs_thread_parts threads[FS_THREADS_MAX];
+	struct fs_thread_parts threads[IO_THREADS_MAX];
 };
 
 struct fs_block {
@@ -57,7 +57,7 @@ struct fs_block {
 static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 {
 	fs->parts = parts;
-	for (unsigned i = 0; i < FS_THREADS_MAX; i++) {
+	for (unsigned i = 0; i < IO_THREADS_MAX; i++) {
 		fs->threads[i].landing = &parts->threads[i].landing;
 		fs->threads[i].freeze = &parts->threads[i].freeze;
 	}

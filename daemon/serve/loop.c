@@ -6,6 +6,7 @@
  * is to be done: a thread that does not spin goes there after each turn that has left nothing to
  * do, so that a lone request costs a wait, a read and a reply.
  */
+#include "daemon/fuse/receive.h"
 #include "daemon/serve/loop.h"
 
 #include <errno.h>
@@ -209,7 +210,7 @@ static void tick(struct io_thread *thread)
 	fs_tick(thread, priv->now);
 	request_trim(thread);
 	fuse_receive_give_up_parked(thread);
-	if (fs_gives_up(thread))
+	if (remote_gives_up(thread))
 		fuse_receive_refuse_parked(thread);
 }
 

@@ -23,8 +23,9 @@
 #include "daemon/serve/fs.h"
 #include "daemon/fuse/port.h"
 #include "daemon/serve/threads.h"
-#include "daemon/pages/landing.h"
-#include "daemon/lock/lock_wait.h"
+#include "daemon/file/cache_policy.h"
+#include "daemon/fuse/fuse_ops.h"
+#include "daemon/remote/remote.h"
 #include "daemon/mount/mountpoint.h"
 #include "null_files.h"
 
@@ -33,6 +34,7 @@ enum { TTL_MS = 60000, WHY_BYTES = 512, READAHEAD_KIB = 1024 };
 struct fs {
 	struct transport *transport; /* for event queues and buffers; connects to nothing */
 	struct fs_features features;
+	struct request_shared requests;
 };
 
 static const struct ttl ttl = {TTL_MS, TTL_MS};
@@ -147,7 +149,7 @@ static void write_file(struct request *req)
 	reply_write(req, req->args.size);
 }
 
-void fs_dispatch(struct request *req)
+static void dispatch(struct request *req)
 {
 	switch (req->op) {
 	case OP_LOOKUP:
@@ -191,42 +193,45 @@ void fs_dispatch(struct request *req)
 	}
 }
 
-void *landing_open(struct io_thread *thread)
+static void forget(struct io_thread *thread, const struct forget *forgotten)
+{
+	null_forget(forgotten->node, forgotten->nlookup);
+}
+
+static void interrupt(struct request *req)
+{
+}
+
+static bool interrupt_other(struct io_thread *thread, uint64_t unique)
+{
+	return false;
+}
+
+static bool begins_anew(struct request *req, int *error)
+{
+	return false;
+}
+
+static bool holds_up_dropping(const struct request *req)
+{
+	return false;
+}
+
+/* Each payload goes into the thread's buffer. */
+static void *payload_home(struct io_thread *thread)
 {
 	return NULL;
 }
 
-void landing_arrived(struct io_thread *thread, void *home, int64_t len)
-{
-}
-
-bool landing_is_full(const struct io_thread *thread)
-{
-	return false;
-}
-
-bool landing_holds(const struct request *req)
-{
-	return false;
-}
-
-void landing_fetch(struct io_thread *thread)
-{
-}
-
-void landing_close(struct io_thread *thread)
-{
-}
-
-bool lock_interrupt(struct io_thread *thread, uint64_t unique)
-{
-	return false;
-}
-
-void fs_forget(struct io_thread *thread, const struct forget *forget)
-{
-	null_forget(forget->node, forget->nlookup);
-}
+static const struct fuse_ops ops = {
+	.dispatch = dispatch,
+	.forget = forget,
+	.interrupt = interrupt,
+	.interrupt_other = interrupt_other,
+	.begins_anew = begins_anew,
+	.holds_up_dropping = holds_up_dropping,
+	.payload_home = payload_home,
+};
 
 /* ---- what else the threads want -------------------------------------------------------------- */
 
@@ -237,6 +242,8 @@ struct transport *fs_transport(struct fs *fs)
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)
 {
+	thread->ops = &ops;
+	thread->shared = &fs->requests;
 	return evq_new(fs->transport, &thread->evq);
 }
 
@@ -245,11 +252,13 @@ void fs_thread_fini(struct io_thread *thread)
 	evq_delete(thread->evq);
 }
 
-void fs_interrupt(struct request *req)
+/* There is no server to be away. */
+bool remote_disconnected(const struct io_thread *thread)
 {
+	return false;
 }
 
-bool fs_ends_wait(const struct io_thread *thread, uint32_t pid, bool signalled, int64_t since_ms)
+bool remote_gives_up(const struct io_thread *thread)
 {
 	return false;
 }
@@ -260,45 +269,6 @@ void fs_event(struct io_thread *thread, const struct event *ev)
 
 void fs_tick(struct io_thread *thread, int64_t now)
 {
-}
-
-bool fs_disconnected(const struct io_thread *thread)
-{
-	return false;
-}
-
-bool fs_begins_anew(struct request *req, int *error)
-{
-	return false;
-}
-
-bool fs_gives_up(const struct io_thread *thread)
-{
-	return false;
-}
-
-bool fs_is_sharing(const struct fs *fs)
-{
-	return false;
-}
-
-void fs_count_aside(struct fs *fs, int64_t bytes)
-{
-}
-
-bool fs_holds_up_dropping(const struct request *req)
-{
-	return false;
-}
-
-bool fs_is_dropping(const struct fs *fs)
-{
-	return false;
-}
-
-uint64_t fs_drops_begun(const struct fs *fs)
-{
-	return 0;
 }
 
 void fs_stop(struct io_thread *thread, unsigned limit_ms)
@@ -334,7 +304,7 @@ static int serve(
 
 	if (err)
 		return err;
-	err = fuse_port_init(port, CACHE_SHARED, false, &fs->features, why, whylen);
+	err = fuse_port_init(port, false, false, &fs->features, why, whylen);
 	if (!err)
 		err = io_threads_start(threads, port, why, whylen);
 	if (err) {

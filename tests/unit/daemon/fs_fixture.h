@@ -62,7 +62,8 @@ static inline void fs_fixture_notifier(struct notifier *n)
 /* 0, or -1, as a test's setup. */
 static inline int fs_fixture_init(struct fs_fixture *fx)
 {
-	const struct fs_options options = {.sharing = true, .io_threads = FIXTURE_THREADS};
+	const struct fs_options options = {
+		.session = {.sharing = true, .io_threads = FIXTURE_THREADS}};
 	struct spinning none = {0};
 
 	memset(fx, 0, sizeof(*fx));

@@ -22,6 +22,8 @@
 #include "daemon/serve/fs_block.h"
 #include "daemon/lease/lease.h"
 #include "common/rpc/lease_type.h"
+#include "daemon/serve/fs.h"
+#include "daemon/remote/session.h"
 
 enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
 
@@ -49,15 +51,19 @@ static inline int setup(void **state)
 	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
-	fx.fs.options.sharing = fx.session.sharing = true;
-	fx.fs.options.io_threads = 1;
+	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
+	fx.fs.options.session.io_threads = 1;
 	grants_init(fx.fs.grants);
 	allowances_init(fx.fs.allowances);
 	returns_init(fx.fs.returns);
 	lease_keeper_init(fx.fs.leases);
 	fx.session.lease_limit = LIMIT;
 	refill_init(fx.fs.refill, &returns_refill_holders);
-	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
+	fx.thread = (struct io_thread){.fs = &fx.fs,
+		.shared = &fx.fs.requests,
+		.ops = &fs_fuse_ops,
+		.priv = &fx.priv,
+		.remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
 	fx.priv.wake_fd = -1;
@@ -237,7 +243,7 @@ static inline void recall_of(uint64_t ino, uint64_t number, uint8_t keep)
 
 	wire_out_init(&w, tail, sizeof(tail));
 	rpc_put_recall(&w, &recall);
-	lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
+	fs_session_events.news(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
 	run_calls();
 }
 

@@ -6,9 +6,9 @@
 
 /* ---- a client and its server ----------------------------------------------------------------- */
 
-static inline struct fs_options options_for(unsigned port, unsigned nthreads)
+static inline struct session_options options_for(unsigned port, unsigned nthreads)
 {
-	struct fs_options options = {
+	struct session_options options = {
 		.source = {.host = "127.0.0.1", .export_name = "default"},
 		.mountpoint = "/mnt/rmem",
 		.transport = TRANSPORT_TCP,
@@ -16,7 +16,6 @@ static inline struct fs_options options_for(unsigned port, unsigned nthreads)
 		.connect_timeout_ms = 1000,
 		.peer_timeout_ms = 5000,
 		.io_threads = nthreads,
-		.merge_pages = 1,
 	};
 
 	return options;
@@ -27,7 +26,7 @@ struct bench {
 	struct drive d;
 };
 
-static inline void bench_connect(struct bench *b, const struct fs_options *options)
+static inline void bench_connect(struct bench *b, const struct session_options *options)
 {
 	assert_int_equal(drive_open(&b->d, options), 0);
 	if (drive_connect(&b->d) != 0)
@@ -37,7 +36,7 @@ static inline void bench_connect(struct bench *b, const struct fs_options *optio
 static inline void bench_open_for(struct bench *b, unsigned nthreads, unsigned peer_timeout_ms,
 	unsigned soft_ms, unsigned server_timeout_ms)
 {
-	struct fs_options options;
+	struct session_options options;
 
 	script_init(&b->script, 0);
 	atomic_store(&b->script.timeout_ms, server_timeout_ms);
@@ -51,7 +50,7 @@ static inline void bench_open_for(struct bench *b, unsigned nthreads, unsigned p
 /* One thread, at a shared export. */
 static inline void bench_open_shared(struct bench *b)
 {
-	struct fs_options options;
+	struct session_options options;
 
 	script_init(&b->script, 0);
 	script_start(&b->script);
@@ -72,7 +71,8 @@ static inline void bench_close(struct bench *b)
 	assert_int_equal(atomic_load(&b->script.nviolations), 0);
 }
 
-static inline void connect_fails(const struct fs_options *options, int expected, const char *text)
+static inline void connect_fails(
+	const struct session_options *options, int expected, const char *text)
 {
 	struct drive d;
 	int err = drive_open(&d, options);

@@ -59,13 +59,28 @@ static inline void drive_turn(struct io_thread *thread, int idle_ms)
 		}                                                       \
 	} while (0)
 
+static inline void drive_news(struct io_thread *thread, const struct rpc_tail *recalls)
+{
+}
+
+static inline void drive_connected(struct io_thread *thread)
+{
+}
+
+static inline void drive_pages_wanted(struct io_thread *thread, uint64_t npages)
+{
+}
+
+/* Nobody is above the session. */
+static const struct session_events drive_events = {drive_news, drive_connected, drive_pages_wanted};
+
 /* Opens the session's end only; drive_connect() does the rest. */
-static inline int drive_open(struct drive *d, const struct fs_options *options)
+static inline int drive_open(struct drive *d, const struct session_options *options)
 {
 	int err;
 
 	*d = (struct drive){.nthreads = options->io_threads};
-	err = session_new(options, &d->session, d->why, sizeof(d->why));
+	err = session_new(options, &drive_events, &d->session, d->why, sizeof(d->why));
 	if (err)
 		return err;
 	d->memory = mmap(

@@ -10,6 +10,7 @@
 #include "daemon/barrier/abandoned.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/lease/lease.h"
+#include "daemon/serve/fs.h"
 
 enum { BYTES = 4096, VALUE_BYTES = 100, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
 

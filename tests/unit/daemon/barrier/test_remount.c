@@ -1,4 +1,5 @@
 /* When a mount that becomes read-only has its channels replaced. */
+#include <sys/mount.h>
 #include <linux/capability.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,6 +18,7 @@
 #include "daemon/barrier/remount.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/serve/fs.h"
 
 /* One thread, whose loop is the test's to turn. */
 struct fixture {
@@ -41,9 +43,13 @@ static int setup(void **state)
 		return -1;
 	ft = &fx->fs.threads[0];
 	fx->fs.session = &fx->session;
-	fx->fs.options.io_threads = fx->session.nchannels = 1;
+	fx->fs.options.session.io_threads = fx->session.nchannels = 1;
 	fx->session.remotes[0] = &fx->remote;
-	fx->thread = (struct io_thread){.fs = &fx->fs, .priv = &fx->priv, .remote = &fx->remote};
+	fx->thread = (struct io_thread){.fs = &fx->fs,
+		.shared = &fx->fs.requests,
+		.ops = &fs_fuse_ops,
+		.priv = &fx->priv,
+		.remote = &fx->remote};
 	ft->thread = &fx->thread;
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);

@@ -15,6 +15,7 @@
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
+#include "daemon/serve/fs.h"
 
 enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 
@@ -25,6 +26,8 @@ static int began[FIXTURE_REQUESTS];
 static void begin(struct request *req, int status)
 {
 	began[req->unique - 1] = status ? status : 1;
+	if (status == -EIO)
+		op_refuse(req, status);
 }
 
 static int setup(void **state)

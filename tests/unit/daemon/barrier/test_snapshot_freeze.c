@@ -12,6 +12,7 @@
 #include "daemon/remote/remote_private.h"
 #include "daemon/barrier/snapshot_freeze.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/serve/fs.h"
 
 enum { INO = 71, SNAPSHOT = 5, REGION_PAGES = 1000, NREGIONS = 3, MAX = 8, THREADS = 2 };
 
@@ -209,7 +210,7 @@ static void enter__counted_until_left(void **state)
 {
 	struct fixture *fx = *state;
 	static struct request req;
-	struct io_thread thread = {.fs = &fx->fs};
+	struct io_thread thread = {.fs = &fx->fs, .shared = &fx->fs.requests, .ops = &fs_fuse_ops};
 	struct freeze_thread *t = fx->fs.threads[0].freeze;
 
 	freeze_thread_init(t, &thread);
@@ -239,13 +240,15 @@ struct crew {
 static void crew_init(struct crew *crew, struct fixture *fx)
 {
 	*crew = (struct crew){.fx = fx};
-	fx->fs.options.io_threads = THREADS;
+	fx->fs.options.session.io_threads = THREADS;
 	pthread_mutex_init(&fx->session.lock, NULL);
 	for (unsigned i = 0; i < THREADS; i++) {
 		struct fs_thread *ft = &fx->fs.threads[i];
 
 		crew->threads[i] = (struct io_thread){.index = i,
 			.fs = &fx->fs,
+			.shared = &fx->fs.requests,
+			.ops = &fs_fuse_ops,
 			.priv = &crew->privs[i],
 			.remote = &crew->remotes[i]};
 		pthread_mutex_init(&crew->privs[i].inbox_lock, NULL);

@@ -19,6 +19,7 @@
 #include "daemon/file/last_resort.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/barrier/session_renewal.h"
+#include "daemon/serve/fs.h"
 
 enum { THREADS = 2, OPS = 3, INO = 71, USER = 1000 };
 
@@ -46,6 +47,8 @@ static void set_up_thread(unsigned i)
 	fx.fs.threads[i].thread = thread;
 	list_init(&fx.fs.threads[i].dirty);
 	thread->fs = &fx.fs;
+	thread->shared = &fx.fs.requests;
+	thread->ops = &fs_fuse_ops;
 	thread->remote = &fx.remotes[i];
 	fx.remotes[i].thread = thread;
 	fx.remotes[i].session = &fx.session;

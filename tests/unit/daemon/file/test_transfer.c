@@ -15,6 +15,7 @@
 #include "daemon/remote/remote.h"
 #include "daemon/file/transfer.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/fuse/fuse_ops.h"
 
 enum { REGIONS = 2, REGION_PAGES = 1024 };
 
@@ -54,14 +55,12 @@ void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)
 {
 }
 
-void fs_count_aside(struct fs *fs, int64_t bytes)
-{
-}
-
-bool fs_begins_anew(struct request *req, int *error)
+static bool begins_anew(struct request *req, int *error)
 {
 	return false;
 }
+
+static const struct fuse_ops ops = {.begins_anew = begins_anew};
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -80,6 +79,8 @@ static int setup(void **state)
 	f->fs.options.merge_pages = IO_PAGES_MAX;
 	fs_wire(&f->fs, &f->parts);
 	f->thread.fs = &f->fs;
+	f->thread.ops = &ops;
+	f->thread.shared = &f->fs.requests;
 	f->req.thread = &f->thread;
 	f->req.buf = &f->buf;
 	extent_map_init(&f->inode.map);

@@ -418,7 +418,7 @@ static void fuse_decode__write(void **state)
 
 	begin(&m, FUSE_WRITE);
 	put(&m, &in, sizeof(in));
-	assert_int_equal(m.len, FUSE_WRITE_HEAD_BYTES);
+	assert_int_equal(m.len, PAYLOAD_HEAD_BYTES);
 	put(&m, "abc", 3);
 	assert_int_equal(decode(&m, &req), 0);
 	assert_int_equal(req.args.offset, UINT64_C(6) << 32);
@@ -672,8 +672,7 @@ static void fuse_init_negotiate__takes_offered_only(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), 0);
 	assert_int_equal(out.flags & ~in.flags, 0);
 	assert_int_equal(out.flags2 & ~in.flags2, 0);
 	assert_int_equal(out.max_write, IO_BYTES_MAX);
@@ -699,7 +698,7 @@ static void fuse_init_negotiate__newer_kernel(void **state)
 	in.minor = 45;
 	in.flags2 = UINT32_MAX;
 	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in) + 64, CACHE_SHARED, false, &out, &features), 0);
+		fuse_init_negotiate(&in, sizeof(in) + 64, false, false, &out, &features), 0);
 	assert_int_equal(out.flags2, 1 << (36 - 32) | 1 << (40 - 32));
 	assert_true(features.direct_io_allow_mmap);
 	assert_true(features.parallel_direct_writes);
@@ -715,8 +714,7 @@ static void fuse_init_negotiate__maps_no_ids_without_lists(void **state)
 
 	in.flags &= ~(uint32_t)FUSE_POSIX_ACL;
 	in.flags2 = UINT32_MAX;
-	assert_int_equal(
-		fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, true, &out, &features), 0);
+	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), false, true, &out, &features), 0);
 	assert_false(out.flags2 & 1 << (40 - 32));
 }
 
@@ -727,8 +725,8 @@ static void fuse_init_negotiate__without_max_pages(void **state)
 	struct fuse_init_out out;
 
 	in.flags &= ~(uint32_t)(FUSE_MAX_PAGES | FUSE_INIT_EXT);
-	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2),
-				 CACHE_SHARED, false, &out, &features),
+	assert_int_equal(fuse_init_negotiate(&in, offsetof(struct fuse_init_in, flags2), false,
+				 false, &out, &features),
 		0);
 	assert_int_equal(out.max_write, 131072);
 	assert_int_equal(out.flags2, 0);
@@ -740,15 +738,14 @@ static void fuse_init_negotiate__too_old_or_short(void **state)
 	struct fs_features features;
 	struct fuse_init_out out;
 
-	assert_int_equal(
-		fuse_init_negotiate(&in, 15, CACHE_SHARED, false, &out, &features), -EPROTO);
+	assert_int_equal(fuse_init_negotiate(&in, 15, false, false, &out, &features), -EPROTO);
 	in.minor = 22;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features),
-		-EPROTO);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), -EPROTO);
 	in = init_61;
 	in.major = 8;
-	assert_int_equal(fuse_init_negotiate(&in, sizeof(in), CACHE_SHARED, false, &out, &features),
-		-EPROTO);
+	assert_int_equal(
+		fuse_init_negotiate(&in, sizeof(in), false, false, &out, &features), -EPROTO);
 }
 
 /* ---- locks ----------------------------------------------------------------------------------- */

@@ -10,6 +10,8 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/lease/lease.h"
+#include "daemon/serve/fs.h"
+#include "daemon/fuse/receive.h"
 
 enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
 
@@ -34,7 +36,7 @@ static int setup_receiving(void **state)
 	list_add_tail(&fx.priv.free_notes, &fx.priv.notes[0].link);
 	handle = (struct handle){.inode = fx.inode};
 	last = 0;
-	fx.fs.aside_max = UINT64_MAX;
+	fx.fs.requests.aside_max = UINT64_MAX;
 	if (r || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends))
 		return -1;
 	fx.priv.fuse_fd = ends[OURS];
@@ -45,7 +47,7 @@ static int teardown_receiving(void **state)
 {
 	assert_int_equal(fx.priv.nused, 0);
 	assert_int_equal(fx.priv.aside_bytes, 0);
-	assert_int_equal(fx.fs.aside_bytes, 0);
+	assert_int_equal(fx.fs.requests.aside_bytes, 0);
 	request_pools_fini(&fx.thread);
 	close(ends[0]);
 	close(ends[1]);
@@ -197,7 +199,7 @@ static void recall_what_is_cached(void)
 	cached_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
 	pthread_mutex_unlock(&fx.inode->lock);
 	recall(1, LEASE_NONE);
-	assert_true(fs_is_dropping(&fx.fs));
+	assert_true(fuse_receive_is_dropping(&fx.thread));
 }
 
 static void drop_next(void)
@@ -229,7 +231,7 @@ static void end_all(uint64_t number)
 	assert_int_equal(fx.priv.nused, 0);
 	while (!list_empty(&fx.fs.giver.jobs))
 		drop_next();
-	assert_false(fs_is_dropping(&fx.fs));
+	assert_false(fuse_receive_is_dropping(&fx.thread));
 	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
 	close_and_return(number);
 }
@@ -274,7 +276,7 @@ static void receive__when_there_is_room_for_none__reads_on_while_pages_are_dropp
 	drop_next();
 	/* The end that the kernel knows. */
 	drop_next();
-	assert_false(fs_is_dropping(&fx.fs));
+	assert_false(fuse_receive_is_dropping(&fx.thread));
 	assert_false(fuse_receive_ready(&fx.thread));
 	fx.priv.parked_bytes -= PARKED_MAX;
 	end_all(1);
@@ -389,7 +391,7 @@ static void wait_for_others__where_memory_ends__is_refused_to_many_of_one_inode(
 	other.inode->type = S_IFREG;
 	inode_remember(other.inode);
 	recall_what_is_cached();
-	fx.fs.aside_max = 1;
+	fx.fs.requests.aside_max = 1;
 	for (unsigned i = 0; i < 64; i++)
 		assert_true(waits_for_others(receive_read(FAR + i)));
 	assert_answered(receive_read(FAR), -ENOMEM);
@@ -430,7 +432,7 @@ static void receive__while_much_is_aside_and_becomes_less__waits(void **state)
 	drop_next();
 	drop_next();
 	drop_next();
-	assert_false(fs_is_dropping(&fx.fs));
+	assert_false(fuse_receive_is_dropping(&fx.thread));
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	receive_read(FAR);
 	receive_read(FAR);
@@ -483,7 +485,7 @@ static uint64_t park_one_that_is_unseen(uint32_t opcode)
 {
 	struct message m = {.h = {.pid = 0}};
 
-	fx.fs.options.interrupt_wait_ms = WAIT_MS;
+	fx.fs.requests.interrupt_wait_ms = WAIT_MS;
 	recall_what_is_cached();
 	receive_too_many();
 	fx.priv.now = READ_AT_MS;

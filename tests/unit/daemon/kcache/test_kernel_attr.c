@@ -20,6 +20,8 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/lease/lease.h"
+#include "daemon/serve/fs.h"
+#include "daemon/remote/session.h"
 
 enum { INO = 71, NUMBER = 5, LEASE_MS = 8000 };
 
@@ -57,7 +59,7 @@ static int set_up(void **state)
 	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks))
 		return -1;
 	fx.fs.session = &fx.session;
-	fx.fs.options.sharing = fx.session.sharing = true;
+	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
 	fx.fs.features.evictions_seen = true;
 	grants_init(fx.fs.grants);
 	allowances_init(fx.fs.allowances);
@@ -66,8 +68,12 @@ static int set_up(void **state)
 	fx.session.lease_limit = 16;
 	fx.session.lease_ms = LEASE_MS;
 	fx.session.renewed_ms = now_ms();
-	fx.thread = (struct io_thread){
-		.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote, .port = &fx.port};
+	fx.thread = (struct io_thread){.fs = &fx.fs,
+		.shared = &fx.fs.requests,
+		.ops = &fs_fuse_ops,
+		.priv = &fx.priv,
+		.remote = &fx.remote,
+		.port = &fx.port};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
 	list_init(&fx.priv.later);
@@ -144,7 +150,7 @@ static void recall(void)
 
 	wire_out_init(&w, tail, sizeof(tail));
 	rpc_put_recall(&w, &recall);
-	lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
+	fs_session_events.news(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
 }
 
 static bool is_returned(void)

@@ -10,6 +10,7 @@
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/pages/grant_refill.h"
 #include "daemon/lease/append_order.h"
+#include "daemon/serve/fs.h"
 
 enum { BYTES = 4096 };
 

@@ -3,6 +3,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/lease/lease.h"
+#include "daemon/serve/fs.h"
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
@@ -792,7 +793,11 @@ static void cancel__before_it_was_sent__sends_nothing(void **state)
 static void cancel__by_another_thread__is_the_askers(void **state)
 {
 	struct io_thread_private priv = {.wake_fd = -1};
-	struct io_thread asker = {.fs = &fx.fs, .priv = &priv, .remote = &fx.remote};
+	struct io_thread asker = {.fs = &fx.fs,
+		.shared = &fx.fs.requests,
+		.ops = &fs_fuse_ops,
+		.priv = &priv,
+		.remote = &fx.remote};
 	struct rpc_call *call;
 
 	pthread_mutex_init(&priv.inbox_lock, NULL);

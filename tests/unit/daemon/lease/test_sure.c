@@ -22,7 +22,7 @@ static struct inode *inode;
 
 static int set_up(void **state)
 {
-	fs = (struct fs){.options.sharing = true};
+	fs = (struct fs){.sharing = true};
 	fs_wire(&fs, &parts);
 	if (inode_table_init(fs.inodes, &inode_parts_hooks))
 		return -1;

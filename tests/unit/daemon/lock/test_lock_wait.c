@@ -23,6 +23,8 @@
 #include "daemon/serve/fs_block.h"
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
+#include "daemon/serve/fs.h"
+#include "daemon/remote/session.h"
 
 enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 
@@ -54,13 +56,17 @@ static int setup(void **state)
 	if (inode_table_init(fx.fs.inodes, &inode_parts_hooks) || pipe2(fx.kernel, O_NONBLOCK))
 		return -1;
 	fx.fs.session = &fx.session;
-	fx.fs.options.sharing = fx.session.sharing = true;
-	fx.fs.options.io_threads = 1;
+	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
+	fx.fs.options.session.io_threads = 1;
 	locks_init(fx.fs.locks);
 	grants_init(fx.fs.grants);
 	allowances_init(fx.fs.allowances);
 	returns_init(fx.fs.returns);
-	fx.thread = (struct io_thread){.fs = &fx.fs, .priv = &fx.priv, .remote = &fx.remote};
+	fx.thread = (struct io_thread){.fs = &fx.fs,
+		.shared = &fx.fs.requests,
+		.ops = &fs_fuse_ops,
+		.priv = &fx.priv,
+		.remote = &fx.remote};
 	pthread_mutex_init(&fx.priv.inbox_lock, NULL);
 	list_init(&fx.priv.inbox);
 	list_init(&fx.priv.free_requests);
@@ -248,7 +254,7 @@ static void tell_of(uint64_t number)
 
 	wire_out_init(&w, tail, sizeof(tail));
 	rpc_put_recall(&w, &recall);
-	lease_recalls(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
+	fs_session_events.news(&fx.thread, &(struct rpc_tail){.data = tail, .len = sizeof(tail)});
 	run_calls();
 }
 
@@ -403,7 +409,7 @@ static void signal__of_who_cannot_be_seen__does_not_wait_for_the_answer(void **s
 {
 	struct rpc_call *call;
 
-	fx.fs.options.interrupt_wait_ms = 30000;
+	fx.fs.requests.interrupt_wait_ms = 30000;
 	caller = 0;
 	await(0);
 	call = take(LOCK_EXCLUSIVE, true);

@@ -9,6 +9,7 @@
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
+#include "daemon/serve/fs.h"
 
 enum { WAITS = FIXTURE_WAITS };
 

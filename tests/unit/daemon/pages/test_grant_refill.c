@@ -16,6 +16,7 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/serve/fs.h"
 
 enum { INO = 71, ASK = 1000, APART = 100000 };
 
@@ -44,6 +45,8 @@ static int setup(void **state)
 		return -1;
 	fx.thread = io_threads_thread(fx.group, 0);
 	fx.thread->fs = &fx.fs;
+	fx.thread->shared = &fx.fs.requests;
+	fx.thread->ops = &fs_fuse_ops;
 	fx.thread->remote = &fx.remote;
 	fx.fs.session = &fx.session;
 	fx.fs.threads[0].thread = fx.thread;

@@ -84,6 +84,7 @@ static int setup(void **state)
 	f->maps = f->writable = true;
 	fs_wire(&f->fs, &f->parts);
 	f->thread.fs = &f->fs;
+	f->thread.shared = &f->fs.requests;
 	f->req.thread = &f->thread;
 	f->req.buf = &f->buf;
 	grants_init(f->fs.grants);
@@ -124,7 +125,7 @@ static uint8_t *receive(uint32_t len, uint8_t byte)
 	uint8_t *at = open_landing();
 
 	memset(at, byte, len);
-	landing_arrived(&f->thread, f->buf.data, len);
+	landing_arrived(&f->thread, f->buf.data, len, true);
 	return at;
 }
 
@@ -148,7 +149,7 @@ static void take__keeps_the_pages(void **state)
 	assert_ptr_equal(f->memory + (size_t)run.page * PAGE_BYTES, at);
 	landing_take(&f->req);
 	assert_false(landing_holds(&f->req));
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES - 6);
 	assert_bytes(at, 7, len);
 	assert_bytes(at + len, 0, PAGE_BYTES - 100);
@@ -161,10 +162,10 @@ static void take__the_next_pages_follow(void **state)
 	uint8_t *first = receive(IO_BYTES_MAX, 1), *second;
 
 	landing_take(&f->req);
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	second = receive(IO_BYTES_MAX, 2);
 	landing_take(&f->req);
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	assert_ptr_equal(second, first + IO_BYTES_MAX);
 	assert_bytes(first, 1, IO_BYTES_MAX);
 }
@@ -178,7 +179,7 @@ static void fetch__moves_the_bytes_home(void **state)
 	assert_false(landing_holds(&f->req));
 	assert_bytes(f->buf.data, 9, len);
 	assert_bytes(at, 0, len);
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 	assert_int_equal(f->written, 0);
 }
@@ -187,7 +188,7 @@ static void close__nobody_wanted_it(void **state)
 {
 	uint8_t *at = receive(70000, 3);
 
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	assert_bytes(at, 0, 70000);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
@@ -201,7 +202,7 @@ static void holds__not_for_another_request(void **state)
 	assert_false(landing_holds(&req));
 	req.buf = &other;
 	assert_false(landing_holds(&req));
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 }
 
 /* Its caller was killed while we read: some of it may be there. */
@@ -210,8 +211,8 @@ static void arrived__in_part(void **state)
 	uint8_t *at = open_landing();
 
 	memset(at, 5, IO_BYTES_MAX / 2);
-	landing_arrived(&f->thread, NULL, -ENOENT);
-	landing_close(&f->thread);
+	landing_arrived(&f->thread, NULL, -ENOENT, true);
+	landing_done(&f->thread, 0);
 	assert_bytes(at, 0, IO_BYTES_MAX);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
@@ -219,8 +220,8 @@ static void arrived__in_part(void **state)
 static void arrived__nothing(void **state)
 {
 	open_landing();
-	landing_arrived(&f->thread, NULL, -EAGAIN);
-	landing_close(&f->thread);
+	landing_arrived(&f->thread, NULL, -EAGAIN, true);
+	landing_done(&f->thread, 0);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
@@ -228,8 +229,8 @@ static void arrived__nothing(void **state)
 static void arrived__no_memory_there(void **state)
 {
 	open_landing();
-	landing_arrived(&f->thread, NULL, -EFAULT);
-	landing_close(&f->thread);
+	landing_arrived(&f->thread, NULL, -EFAULT, true);
+	landing_done(&f->thread, 0);
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES - IO_PAGES_MAX);
 	assert_null(landing_open(&f->thread));
 }
@@ -242,7 +243,7 @@ static void open__not_expected(void **state)
 	assert_null(landing_open(&f->thread));
 	landing_expect(&f->thread, true);
 	open_landing();
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 }
 
 static void open__expected_in_vain(void **state)
@@ -251,11 +252,11 @@ static void open__expected_in_vain(void **state)
 
 	receive(IO_BYTES_MAX, 0);
 	landing_take(&f->req);
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 	while (landing_open(&f->thread)) {
-		landing_arrived(&f->thread, f->buf.data, 10);
+		landing_arrived(&f->thread, f->buf.data, 10, true);
 		landing_fetch(&f->thread);
-		landing_close(&f->thread);
+		landing_done(&f->thread, 0);
 		assert_in_range(++tries, 1, 100);
 	}
 	assert_true(tries > 5);
@@ -287,7 +288,7 @@ static void open__no_run_is_long_enough(void **state)
 	assert_int_equal(grants_count(f->fs.grants), IO_PAGES_MAX - 1);
 	lend(400, IO_PAGES_MAX);
 	open_landing();
-	landing_close(&f->thread);
+	landing_done(&f->thread, 0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -23,7 +23,7 @@ static void connect__learns_what_the_session_has(void **state)
 
 static void connect__nobody_listens(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct script script;
 	char text[100];
 
@@ -39,7 +39,7 @@ static void connect__nobody_listens(void **state)
 
 static void connect__refused_by_the_server(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct script script;
 
 	script_init(&script, 0);
@@ -53,7 +53,7 @@ static void connect__refused_by_the_server(void **state)
 /* Without a pause they are thousands. */
 static void connect__refused_at_once_is_not_asked_again_at_once(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct script script;
 
 	script_init(&script, 0);
@@ -81,7 +81,7 @@ static int listen_dumb(unsigned *port)
 
 static void connect__server_is_mute(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	unsigned port;
 	int fd = listen_dumb(&port);
 
@@ -103,7 +103,7 @@ static void *talk_http(void *arg)
 
 static void connect__another_kind_of_server(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	pthread_t thread;
 	unsigned port;
 	int fd = listen_dumb(&port);
@@ -117,7 +117,7 @@ static void connect__another_kind_of_server(void **state)
 
 static void open__shm_is_on_this_machine(void **state)
 {
-	struct fs_options options = options_for(0, 1);
+	struct session_options options = options_for(0, 1);
 	struct drive d;
 
 	options.transport = TRANSPORT_SHM;
@@ -128,7 +128,7 @@ static void open__shm_is_on_this_machine(void **state)
 
 static void open__auto_with_a_port_means_tcp_on_this_machine(void **state)
 {
-	struct fs_options options = options_for(7999, 1);
+	struct session_options options = options_for(7999, 1);
 	struct drive d;
 
 	options.auto_transport = true;
@@ -139,7 +139,7 @@ static void open__auto_with_a_port_means_tcp_on_this_machine(void **state)
 
 static void open__auto_with_a_path_means_shm(void **state)
 {
-	struct fs_options options = options_for(0, 1);
+	struct session_options options = options_for(0, 1);
 	struct drive d;
 
 	options.auto_transport = true;

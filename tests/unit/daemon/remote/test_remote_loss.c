@@ -435,7 +435,7 @@ static void session__goes_on_when_the_export_has_grown(void **state)
 /* A server that lets an export have more than a client of this version reaches. */
 static void session__more_regions_than_it_reaches_is_lost(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct bench b;
 
 	bench_open(&b, 1);

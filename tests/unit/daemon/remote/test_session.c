@@ -140,16 +140,15 @@ static int server_fini(void **state)
 	return status;
 }
 
-static struct fs_options options_for(const char *mountpoint)
+static struct session_options options_for(const char *mountpoint)
 {
-	struct fs_options options = {
+	struct session_options options = {
 		.source.export_name = "default",
 		.transport = sv.kind,
 		.port = sv.kind == TRANSPORT_TCP ? sv.port : 0,
 		.connect_timeout_ms = 3000,
 		.peer_timeout_ms = 5000,
 		.io_threads = DRIVE_THREADS,
-		.merge_pages = 1,
 	};
 
 	snprintf(options.mountpoint, sizeof(options.mountpoint), "%s", mountpoint);
@@ -162,7 +161,7 @@ static struct fs_options options_for(const char *mountpoint)
 
 static void drive_begin(struct drive *d)
 {
-	struct fs_options options = options_for("/mnt/a");
+	struct session_options options = options_for("/mnt/a");
 
 	if (drive_open(d, &options) != 0 || drive_connect(d) != 0)
 		fail_msg("%s", d->why);
@@ -346,7 +345,7 @@ static void store_gone__session_is_lost(void **state)
 
 static void second_mount__is_told_who_has_the_export(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct drive d, other;
 
 	server_init(state);
@@ -376,7 +375,7 @@ static void second_mount__gets_in_after_the_first_has_ended(void **state)
 
 static void unknown_export__is_told_where_they_are_listed(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct drive d;
 
 	server_init(state);
@@ -457,7 +456,7 @@ static void read_only__is_changed_when_the_server_is_back(void **state)
 /* As in another mount namespace. */
 static void remount__ends_no_mount_that_lives(void **state)
 {
-	struct fs_options options;
+	struct session_options options;
 	struct drive d, again;
 
 	server_init(state);

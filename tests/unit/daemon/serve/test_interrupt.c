@@ -9,6 +9,7 @@
 #include "tests/unit/daemon/fs_fixture.h"
 #include "daemon/file/last_resort.h"
 #include "daemon/file/op_inode.h"
+#include "daemon/serve/fs.h"
 
 enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
 enum { SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
@@ -19,7 +20,7 @@ static int setup(void **state)
 {
 	if (fs_fixture_init(&fx))
 		return -1;
-	fx.fs.options.interrupt_wait_ms = WAIT_MS;
+	fx.fs.requests.interrupt_wait_ms = WAIT_MS;
 	fx.threads[0]->priv->now = READ_AT_MS;
 	return 0;
 }

@@ -1,0 +1,31 @@
+/* fs_options.h - what a mount was asked for. */
+#ifndef RMEMFS_DAEMON_OP_FS_OPTIONS_H
+#define RMEMFS_DAEMON_OP_FS_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "daemon/remote/session.h"
+
+/* Which files use the kernel's page cache: cache_policy.h. */
+enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };
+
+/* When write(2) returns: the data is remote, or on its way there in a registered buffer. */
+enum ack_mode { ACK_REMOTE, ACK_LOCAL };
+
+/* When reading changes the access time: access_time.h. */
+enum access_mode { ACCESS_RELATIVE, ACCESS_STRICT, ACCESS_NEVER };
+
+struct fs_options {
+	struct session_options session;
+	enum cache_mode cache;
+	enum ack_mode ack;
+	enum access_mode access;
+	bool nodiratime;
+	bool debug_io;        /* a line for each request */
+	unsigned buffers;     /* data buffers of each I/O thread */
+	unsigned merge_pages; /* pages that may share an SGE; 1: page-sized SGEs */
+	/* After which a signal ends the wait of a caller that can't be seen: caller_ends_wait(). */
+	unsigned interrupt_wait_ms;
+};
+
+#endif
