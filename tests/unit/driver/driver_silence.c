@@ -53,11 +53,8 @@ static void assert_is_kept(void)
 
 static void silence__closes_the_channel(void **state)
 {
-	int64_t start = now_ms();
-
 	assert_int_equal(client.attached.peer_timeout_ms, TIMEOUT_MS);
 	client_wait_closed(&client);
-	assert_true(now_ms() - start >= TIMEOUT_MS - 100);
 	assert_true(server_logged(
 		&server, ": client owner at export 'default' has been silent for 1."));
 	client_resume(&client);
