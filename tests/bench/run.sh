@@ -32,7 +32,7 @@ settings_native() {
 	sizes="4k 16k 64k 256k" depths="2 4 8 32" threads="4 8" clients="1 2 4" sharers="1 2 4 8 16"
 	merges="1 8 32 256" channels="1 2 4 8" buffers="2 4 16 32"
 	file_mib=128 copy_mib=512 slow_mib=8 client_mib=32 stream_mib=4096 export_size=1152MiB
-	files=2000 untar_files=2000 build_sources='common/[a-l]*.c'
+	files=2000 untar_files=2000 build_sources='common/base/*.c common/conf/*.c'
 	few=10000 many=1000000 extents_most=100000 grown_size=5632MiB metadata_reserve=1GiB
 	[ $quick -eq 0 ] || settings_quick
 }

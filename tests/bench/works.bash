@@ -252,7 +252,7 @@ build_here() (
 		gcc -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DRMEMFS_VERSION='"0"' -DRMEMFS_SYSCONFDIR='"/etc"' \
 			-I. -c "$source" -o "${source%.c}.o" || exit
 	done
-	ar rcsD libcommon.a common/*.o
+	find common -name '*.o' | LC_ALL=C sort | xargs ar rcsD libcommon.a
 )
 
 # The same library comes out everywhere.
