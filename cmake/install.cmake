@@ -36,6 +36,8 @@ install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config)
 install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench)
+install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench
+  FILES_MATCHING PATTERN *.csv PATTERN *.svg)
 
 # The pages speak of /etc/rmemfs.
 foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)

@@ -108,10 +108,8 @@ verdict() {
 	verdict
 	grep -F '| w | 2550 op/s (2500 op/s to 2600 op/s) |' "$dir/report.md"
 	[ "$(jq -c '.[] | select(.work == "w") | [.n, .median, .min, .max]' "$dir/results.json")" = '[2,2550,2500,2600]' ]
-	if command -v gnuplot >/dev/null; then
-		grep -q '<svg' "$dir/threads.svg"
-		[ "$(head -c 4 "$dir/blocksize-read.png" | tail -c 3)" = PNG ]
-		[ ! -e "$dir/latency-p50.svg" ] # one point is no series
-		[ ! -e "$dir/clients.svg" ]
-	fi
+	grep -q '<svg' "$dir/threads.svg"
+	[ "$(head -c 4 "$dir/blocksize-read.png" | tail -c 3)" = PNG ]
+	[ ! -e "$dir/latency-p50.svg" ] # one point is no series
+	[ ! -e "$dir/clients.svg" ]
 }

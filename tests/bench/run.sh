@@ -15,12 +15,14 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 usage() {
 	cat <<-END
-		usage: tests/bench/run.sh [native|vm] [--quick] [--parts NAME,...] [--out FOLDER]
+		usage: tests/bench/run.sh [native|vm] [--quick] [--parts NAME,...] [--out FOLDER] [--plots FOLDER]
 		  native   on this machine, over shm and tcp, beside tmpfs, null FUSE servers, sshfs (the default)
 		  vm       in a guest with Soft-RoCE, over verbs and tcp, beside NFS over RDMA and TCP
 		  --quick  small and short: shows that all of it works, and nothing about speed
-		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth
+		  --parts  some only of: fio, series, copies, files, clients, sharing, tuning, growth; or brief, natively:
+		           blocks and small files over shm and tcp, in six minutes
 		  --out    where the results go (build/bench-native, build/bench-vm)
+		  --plots  a folder for plots of the main ratios, each with its data beside it
 		RMEMFS_BIN is the folder of the programs (build/release/bin), RMEMFS_BENCH_OPTIONS are mount options.
 	END
 }
@@ -89,7 +91,9 @@ fio_works() {
 		compare "$repetitions" "$places $floors $yardstick" work_fio $rw 1M 4
 		compare "$repetitions" "$places $floors $wire" work_fio rand$rw 4k 1
 	done
-	compare "$repetitions" "$places $floors $wire" work_fio randread 4k 16
+	for rw in read write; do
+		compare "$repetitions" "$places $floors $wire" work_fio rand$rw 4k 16
+	done
 	compare "$repetitions" "$places $floors" work_fio randread 4k 1 2
 }
 
@@ -126,6 +130,19 @@ file_works() {
 	compare "$repetitions" "$1" work_small_files
 	compare "$repetitions" "$1" work_untar
 	compare "$series" "$1" work_build
+}
+
+# brief_works PLACES FLOOR: what the plots show, and no more. Small files take little time and spread widely.
+brief_works() {
+	local rw bs depth
+	for bs in 4k:1 4k:16 1M:1 1M:4; do
+		depth=${bs#*:} bs=${bs%:*}
+		for rw in read write; do
+			[ "$bs" != 4k ] || rw=rand$rw
+			compare "$repetitions" "$1 $2" work_fio $rw "$bs" "$depth"
+		done
+	done
+	compare $((4 * repetitions)) "$1" work_small_files
 }
 
 client_series() {
@@ -186,6 +203,11 @@ part() {
 	[[ ,${parts:-$name}, != *,$name,* ]] || "$@"
 }
 
+# Unlike the parts it is measured only where it was asked for.
+brief() {
+	[[ ,$parts, == *,brief,* ]]
+}
+
 start_native() {
 	rdma_device='' wire=''
 	server_start 127.0.0.1 "shm:$export_size" "exclusive:$export_size" "tcp:$export_size" \
@@ -201,11 +223,12 @@ start_native() {
 	visits[latency]="shm latency low_latency"
 	null_place null-own null_own
 	null_place null-stock null_stock
-	sshfs_place
+	brief || sshfs_place
 }
 
 run_native() {
 	start_native
+	! brief || brief_works "tmpfs shm tcp" null-stock
 	part fio fio_works "tmpfs shm latency tcp sshfs" "null-own null-stock" socket
 	part fio compare 1 shm work_memory
 	part series fio_series "tmpfs shm tcp null-own null-stock"
@@ -258,16 +281,25 @@ describe_machine() {
 	[ $quick -eq 0 ] || echo "A quick run: these figures say nothing."
 }
 
+# The machine, the day and the load, for the plots' captions.
+describe_for_plots() {
+	local machine=machine
+	! grep -q '^flags.* hypervisor' /proc/cpuinfo || machine="virtual machine"
+	echo "A $machine with $(nproc) CPUs, $(uname -sr | cut -d. -f1,2), $(date -u +%Y-%m-%d). Load before the run: $(cut -d' ' -f1 /proc/loadavg)."
+}
+
 # begin RESULTS: what is left of an earlier run would be counted.
 begin() {
 	mkdir -p "$1"
-	rm -f "$1"/{raw.csv,summary.csv,results.json,report.md,verdicts.txt,machine.txt} "$1"/*.{svg,png}
+	rm -f "$1"/{raw.csv,summary.csv,results.json,report.md,verdicts.txt,machine.txt,caption.txt} "$1"/*.{svg,png}
 	bench_begin "$1"
 	describe_machine >"$1/machine.txt"
+	describe_for_plots >"$1/caption.txt"
 }
 
 native() {
-	packages_install fio jq gnuplot-nox sshfs openssh-server gcc fuse3 iproute2
+	packages_install fio jq gnuplot-nox gcc fuse3 iproute2
+	brief || packages_install sshfs openssh-server
 	settings_native
 	(
 		begin "$out"
@@ -299,7 +331,7 @@ vm() {
 	"$here/report.sh" "$out" "$here/targets.vm"
 }
 
-mode=native quick=0 parts='' out=''
+mode=native quick=0 parts='' out='' plots=''
 while [ $# -gt 0 ]; do
 	case $1 in
 	native | vm | guest) mode=$1 ;;
@@ -310,6 +342,10 @@ while [ $# -gt 0 ]; do
 		;;
 	--out)
 		out=${2:?--out needs a folder}
+		shift
+		;;
+	--plots)
+		plots=${2:?--plots needs a folder}
 		shift
 		;;
 	--help | -h)
@@ -325,6 +361,10 @@ while [ $# -gt 0 ]; do
 done
 out=$(realpath -m "${out:-$bench_root/build/bench-$mode}")
 "$mode"
+if [ -n "$plots" ]; then
+	"$here/bars.sh" data "$out" "$plots"
+	"$here/bars.sh" draw "$plots"
+fi
 if [ "$mode" != guest ]; then
 	echo "results: $out/report.md"
 	[ $quick -eq 0 ] || echo "a quick run: its figures and verdicts say nothing about speed"

@@ -69,6 +69,12 @@ installed() {
 		-rw-r--r-- usr/share/doc/rmemfs/config/server.conf
 		-rw-r--r-- usr/share/doc/rmemfs/example.env
 		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/README.md
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/README.csv
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/README.svg
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-blocks.csv
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-blocks.svg
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.csv
+		-rw-r--r-- usr/share/doc/rmemfs/tests/bench/plots/native-names.svg
 		-rw-r--r-- usr/share/man/man5/rmemfs.conf.5
 		-rw-r--r-- usr/share/man/man8/rmemfs-server.8
 		-rw-r--r-- usr/share/man/man8/rmemfs.8
