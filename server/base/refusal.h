@@ -8,7 +8,7 @@
 #ifndef RMEMFS_SERVER_BASE_REFUSAL_H
 #define RMEMFS_SERVER_BASE_REFUSAL_H
 
-#include "server/serve/exit_status.h"
+#include "server/base/exit_status.h"
 
 /* After log_init(): a start begins. */
 void refusal_watch(void);

@@ -8,7 +8,6 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
-#include "server/meta/meta.h"
 #include "server/base/resize.h"
 
 /* ---- what is there already ------------------------------------------------------------------- */
@@ -369,44 +368,6 @@ void exports_discard_new(struct exports *exports)
 	for (uint32_t i = 0; i < exports->nregions; i++)
 		if (exports->regions[i].made)
 			unlink(exports->regions[i].path);
-}
-
-/* The path of the first region that was not there before this start, and its index; NULL: all were.
- */
-static const char *find_made(
-	const struct exports *exports, const struct export *export, uint32_t *index)
-{
-	for (*index = 0; *index < export->nregions; ++*index)
-		if (!export->used[*index])
-			return exports->regions[export->first_region + *index].path;
-	return NULL;
-}
-
-static uint64_t mapped_pages(const struct export *export)
-{
-	uint64_t npages = export->npages;
-
-	for (uint32_t i = 0; i < export->nsurplus; i++)
-		npages += export->surplus[i].len / PAGE_BYTES;
-	return npages;
-}
-
-void exports_describe(
-	const struct exports *exports, const struct export *e, struct meta_export *out)
-{
-	*out = (struct meta_export){
-		.name = e->name,
-		.npages = e->npages,
-		.nregions = e->nregions,
-		.region_pages = e->region_pages,
-		.mapped_pages = mapped_pages(e),
-		.bases = e->bases,
-		.used = e->used,
-		.max_inodes = e->config->inodes,
-		.quotas = e->config->limits,
-		.nquotas = (unsigned)e->config->quotas.n,
-	};
-	out->missing = find_made(exports, e, &out->missing_region);
 }
 
 /* ---- files without a region ------------------------------------------------------------------ */

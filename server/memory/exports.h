@@ -77,11 +77,6 @@ void exports_discard_new(struct exports *exports);
 void exports_region_path(
 	char *buf, size_t len, const struct memdir *dir, const char *name, uint32_t i);
 
-/* What the store is to make of it. */
-struct meta_export;
-void exports_describe(
-	const struct exports *exports, const struct export *export, struct meta_export *out);
-
 /* Unmaps and removes all files of regions that the exports don't have, once the store knows none of
  * them. */
 int exports_drop_surplus(struct exports *exports, const struct memdir *dir);

@@ -89,7 +89,7 @@ static int open_meta(struct server *s)
 	if (!exports)
 		return -ENOMEM;
 	for (unsigned i = 0; i < s->exports->n; i++)
-		exports_describe(s->exports, &s->exports->v[i], &exports[i]);
+		start_describe(s->exports, &s->exports->v[i], &exports[i]);
 	err = meta_open(&config, &s->meta, why, sizeof(why));
 	if (err) {
 		log_error("%s", why[0] ? why : errno_text(err));
@@ -148,12 +148,10 @@ static void init_lists(struct server *s)
 	list_init(&s->stalled);
 }
 
-static int start_meta(struct server *s)
+static int open_store(struct server *s)
 {
-	int err = start_plan(s);
+	int err = open_meta(s);
 
-	if (!err)
-		err = open_meta(s);
 	if (err) {
 		exports_discard_new(s->exports);
 		return err;
@@ -163,11 +161,23 @@ static int start_meta(struct server *s)
 	if (err)
 		return err;
 	err = memdir_bind_store(&s->dir, meta_store_id(s->meta), META_STORE_ID_BYTES);
-	if (err) {
+	if (err)
 		memdir_tell_remedy(&s->dir, err);
-		return err;
-	}
-	err = start_restore(s);
+	return err;
+}
+
+static int start_meta(struct server *s)
+{
+	struct start_plan plan = {0};
+	int err = start_plan_restore(s, &plan);
+
+	if (err)
+		exports_discard_new(s->exports);
+	else
+		err = open_store(s);
+	if (!err)
+		err = start_restore(s, &plan);
+	start_plan_fini(&plan);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < s->exports->n; i++)
@@ -194,7 +204,7 @@ int server_new(const struct server_config *config, struct server **out)
 		return -ENOMEM;
 	s->config = config;
 	s->events = &control_events;
-	s->epoll_fd = s->signal_fd = s->dir.lock_fd = s->sets.fd = -1;
+	s->epoll_fd = s->signal_fd = s->dir.lock_fd = -1;
 	/* Sessions outlive a server, and know the last one's numbers. */
 	s->incarnation = s->nasks = (uint64_t)realtime_ns();
 	if (sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS)
@@ -207,6 +217,8 @@ int server_new(const struct server_config *config, struct server **out)
 	block_signals();
 	raise_descriptor_limit();
 	err = start_open_sets(s);
+	if (!err)
+		err = stop_new(s);
 	if (!err)
 		err = memdir_open(config->memory_dir, &s->dir);
 	if (!err)
@@ -265,9 +277,8 @@ void server_delete(struct server *s)
 		close(s->signal_fd);
 	if (s->epoll_fd >= 0)
 		close(s->epoll_fd);
-	if (s->sets.fd >= 0)
-		close(s->sets.fd);
-	conf_strings_free(&s->restores);
+	start_close_sets(s);
+	stop_delete(s);
 	/* The lock is the process's: see memdir.h. */
 	free(s);
 }
@@ -444,5 +455,5 @@ int server_run(struct server *s)
 			return err;
 	}
 	err = say_goodbye(s);
-	return err ? err : s->stop_err;
+	return err ? err : stop_error(s);
 }

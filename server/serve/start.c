@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "common/base/clock.h"
 #include "common/base/crash_point.h"
@@ -12,8 +14,50 @@
 #include "common/base/util.h"
 #include "server/base/progress.h"
 #include "server/snapshot/restore.h"
+#include "server/snapshot/snapshot_sets.h"
 
 enum { WHY_BYTES = 512 };
+
+/* ---- the store ------------------------------------------------------------------------------- */
+
+/* The path of the first region that was not there before this start, and its index; NULL: all were.
+ */
+static const char *find_made(
+	const struct exports *exports, const struct export *export, uint32_t *index)
+{
+	for (*index = 0; *index < export->nregions; ++*index)
+		if (!export->used[*index])
+			return exports->regions[export->first_region + *index].path;
+	return NULL;
+}
+
+static uint64_t mapped_pages(const struct export *export)
+{
+	uint64_t npages = export->npages;
+
+	for (uint32_t i = 0; i < export->nsurplus; i++)
+		npages += export->surplus[i].len / PAGE_BYTES;
+	return npages;
+}
+
+void start_describe(const struct exports *exports, const struct export *e, struct meta_export *out)
+{
+	*out = (struct meta_export){
+		.name = e->name,
+		.npages = e->npages,
+		.nregions = e->nregions,
+		.region_pages = e->region_pages,
+		.mapped_pages = mapped_pages(e),
+		.bases = e->bases,
+		.used = e->used,
+		.max_inodes = e->config->inodes,
+		.quotas = e->config->limits,
+		.nquotas = (unsigned)e->config->quotas.n,
+	};
+	out->missing = find_made(exports, e, &out->missing_region);
+}
+
+/* ---- snapshot_dir ---------------------------------------------------------------------------- */
 
 int start_open_sets(struct server *s)
 {
@@ -23,29 +67,40 @@ int start_open_sets(struct server *s)
 
 	if (!config->snapshot_on_stop && !config->restore_on_start)
 		return 0;
-	err = snapshot_sets_open(&s->sets, config->snapshot_dir, config->snapshot_on_stop,
+	s->sets = calloc(1, sizeof(*s->sets));
+	if (!s->sets)
+		return -ENOMEM;
+	err = snapshot_sets_open(s->sets, config->snapshot_dir, config->snapshot_on_stop,
 		&(struct image_why){why, sizeof(why)});
 	if (err)
 		log_error("snapshot_dir: %s", why);
 	return err;
 }
 
+void start_close_sets(struct server *s)
+{
+	if (s->sets && s->sets->fd >= 0)
+		close(s->sets->fd);
+	free(s->sets);
+	s->sets = NULL;
+}
+
 /* ---- what is to be restored ------------------------------------------------------------------ */
 
-static int add(struct server *s, const char *dir, const char *name)
+static int add(struct start_plan *plan, const char *dir, const char *name)
 {
 	char path[SNAPSHOT_DIR_BYTES + EXPORT_NAME_MAX + 2];
 
 	snprintf(path, sizeof(path), "%s%s%s", dir, name ? "/" : "", name ? name : "");
-	return conf_add_string(&s->restores, path, 0);
+	return conf_add_string(&plan->dirs, path, 0);
 }
 
-static bool is_configured(struct server *s, const char *name)
+static bool is_configured(const struct server *s, const char *name)
 {
 	return exports_find(s->exports, &(struct rpc_str){name, (uint16_t)strlen(name)});
 }
 
-static int add_set(struct server *s, const char *set)
+static int add_set(const struct server *s, struct start_plan *plan, const char *set)
 {
 	struct dirent *entry;
 	DIR *d = opendir(set);
@@ -57,7 +112,7 @@ static int add_set(struct server *s, const char *set)
 		if (entry->d_name[0] == '.')
 			continue;
 		if (is_configured(s, entry->d_name))
-			err = add(s, set, entry->d_name);
+			err = add(plan, set, entry->d_name);
 		else
 			log_warning("%s/%s is not restored: no export '%s' is configured", set,
 				entry->d_name, entry->d_name);
@@ -83,18 +138,17 @@ static void tell_remedy(const struct server *s)
 	log_error("nothing is served, and nothing in %s was changed. To begin with other files, "
 		  "restore another snapshot by --restore; to begin empty, move %s away or set "
 		  "restore_on_start = false",
-		s->sets.dir, s->sets.dir);
+		s->sets->dir, s->sets->dir);
 }
 
-static int plan_latest(struct server *s)
+static int plan_latest(struct server *s, struct start_plan *plan)
 {
 	char set[SNAPSHOT_SET_PATH_BYTES], why[WHY_BYTES];
 	bool newer;
-	int err =
-		snapshot_sets_latest(&s->sets, set, &newer, &(struct image_why){why, sizeof(why)});
+	int err = snapshot_sets_latest(s->sets, set, &newer, &(struct image_why){why, sizeof(why)});
 
 	if (err == -ENOENT) {
-		log_notice("there is no snapshot in %s: starting empty", s->sets.dir);
+		log_notice("there is no snapshot in %s: starting empty", s->sets->dir);
 		return 0;
 	}
 	if (err) {
@@ -107,26 +161,31 @@ static int plan_latest(struct server *s)
 			    "what is restored is older",
 			set);
 	tell_missing(s, set);
-	err = add_set(s, set);
+	err = add_set(s, plan, set);
 	if (err)
 		log_error("can't read %s: %s", set, errno_text(err));
 	/* Before there is a store. */
 	return err ? err : memdir_begin_restore(&s->dir);
 }
 
-int start_plan(struct server *s)
+int start_plan_restore(struct server *s, struct start_plan *plan)
 {
 	const struct conf_strings *asked = &s->config->restore;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < asked->n; i++)
-		err = add(s, asked->v[i], NULL);
+		err = add(plan, asked->v[i], NULL);
 	if (!asked->n && s->config->restore_on_start && memdir_is_new(&s->dir)) {
-		s->restores_latest = true;
-		err = plan_latest(s);
+		plan->is_latest = true;
+		err = plan_latest(s, plan);
 	}
 	CRASH_POINT("restore.planned");
 	return err;
+}
+
+void start_plan_fini(struct start_plan *plan)
+{
+	conf_strings_free(&plan->dirs);
 }
 
 /* ---- restored -------------------------------------------------------------------------------- */
@@ -205,14 +264,14 @@ static int restore_one(struct server *s, const char *dir, bool first)
 	return err;
 }
 
-int start_restore(struct server *s)
+int start_restore(struct server *s, const struct start_plan *plan)
 {
-	size_t n = s->restores.n;
+	size_t n = plan->dirs.n;
 	int err = 0;
 
 	for (size_t i = 0; !err && i < n; i++)
-		err = restore_one(s, s->restores.v[i], i == 0);
-	if (err && s->restores_latest && err != -EINTR)
+		err = restore_one(s, plan->dirs.v[i], i == 0);
+	if (err && plan->is_latest && err != -EINTR)
 		tell_remedy(s);
 	if (err || !memdir_is_restoring(&s->dir))
 		return err;

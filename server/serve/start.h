@@ -1,5 +1,6 @@
-/* start.h - exports that are made from snapshots before anybody is served: those of --restore, or
- * the latest set of snapshot_dir (restore_on_start), where the memory directory is new.
+/* start.h - parts of a start: each export is described to the store, and exports are restored from
+ * snapshots before the server serves anybody: from those of --restore, or from the latest set of
+ * snapshot_dir (restore_on_start), where the memory directory is new.
  *
  * With restore_on_start a new memory directory is marked (memdir_begin_restore) before it gets its
  * store: however such a start ends, the next one does not take it for one that began empty.
@@ -10,13 +11,43 @@
 #ifndef RMEMFS_SERVER_SERVE_START_H
 #define RMEMFS_SERVER_SERVE_START_H
 
+#include <signal.h>
+
+#include "common/conf/conf.h"
+#include "server/memory/exports.h"
+#include "server/meta/meta.h"
 #include "server/session/context.h"
 
-/* Opens snapshot_dir, where something needs it. */
+/* The signals that end the server. */
+static inline sigset_t signals_to_end(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	return set;
+}
+
+/* What the store is to make of an export. */
+void start_describe(
+	const struct exports *exports, const struct export *export, struct meta_export *out);
+
+/* Opens snapshot_dir, where something needs it: sets server.sets. */
 int start_open_sets(struct server *s);
+/* Gives its lock back. */
+void start_close_sets(struct server *s);
+
+/* The snapshots that a start restores. */
+struct start_plan {
+	struct conf_strings dirs;
+	bool is_latest; /* they are the latest set of snapshot_dir */
+};
 /* Chooses what is to be restored; before the store is opened. */
-int start_plan(struct server *s);
+int start_plan_restore(struct server *s, struct start_plan *plan);
+void start_plan_fini(struct start_plan *plan);
 /* All of it or nothing; after the store was opened. */
-int start_restore(struct server *s);
+int start_restore(struct server *s, const struct start_plan *plan);
 
 #endif

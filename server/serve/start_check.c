@@ -18,6 +18,7 @@
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
 #include "server/serve/ports.h"
+#include "server/serve/start.h"
 #include "server/base/refusal.h"
 #include "server/snapshot/snapshot_sets.h"
 
@@ -164,7 +165,7 @@ static void check_store(struct start_check *c)
 	int err = exports && looks ? 0 : -ENOMEM;
 
 	for (unsigned i = 0; !err && i < n; i++)
-		exports_describe(c->exports, &c->exports->v[i], &exports[i]);
+		start_describe(c->exports, &c->exports->v[i], &exports[i]);
 	if (!err)
 		err = meta_look(&config, looks, id, why, sizeof(why));
 	if (err == -ENOENT)

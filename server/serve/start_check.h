@@ -14,7 +14,7 @@
 #define RMEMFS_SERVER_SERVE_START_CHECK_H
 
 #include "server/config/config.h"
-#include "server/serve/exit_status.h"
+#include "server/base/exit_status.h"
 
 /* The status that a start would have, as far as can be known. */
 enum server_status start_check(const struct server_config *config);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "common/base/clock.h"
 #include "common/base/crash_point.h"
@@ -10,39 +11,66 @@
 #include "common/base/util.h"
 #include "server/base/progress.h"
 #include "server/snapshot/snapshot.h"
+#include "server/snapshot/snapshot_sets.h"
+
+struct stop {
+	const char *cancelled; /* why; NULL: it is not */
+	unsigned begun;        /* snapshots: of the first so many exports */
+	char set[SNAPSHOT_SET_PATH_BYTES];
+	int64_t since_ms;
+	struct progress progress;
+	int err;
+};
+
+int stop_new(struct server *s)
+{
+	s->stop = calloc(1, sizeof(*s->stop));
+	return s->stop ? 0 : -ENOMEM;
+}
+
+void stop_delete(struct server *s)
+{
+	free(s->stop);
+	s->stop = NULL;
+}
+
+int stop_error(const struct server *s)
+{
+	return s->stop->err;
+}
 
 static void end(struct server *s, int err, const char *why)
 {
 	s->stopping = true;
-	s->stop_err = err;
+	s->stop->err = err;
 	if (err)
 		log_error(
 			"no snapshot was taken at this stop: %s. The one before, if there is one, "
 			"is as it was (%s/latest), and the files are in %s until this machine "
 			"reboots: mend what is named, start the server and stop it again",
-			why, s->sets.dir, s->dir.path);
+			why, s->sets->dir, s->dir.path);
 }
 
 static void take_next(struct server *s)
 {
-	bool first = !s->leaving_begun;
-	struct export *export = &s->exports->v[s->leaving_begun++];
+	bool first = !s->stop->begun;
+	struct export *export = &s->exports->v[s->stop->begun++];
 	char dir[SNAPSHOT_DIR_BYTES];
 	int err;
 
-	snprintf(dir, sizeof(dir), "%s/%s", s->leaving_set, export->name);
-	err = snapshot_take_last(s, export, dir, first ? s->leaving_set : NULL);
+	snprintf(dir, sizeof(dir), "%s/%s", s->stop->set, export->name);
+	err = snapshot_take_last(s, export, dir, first ? s->stop->set : NULL);
 	if (err)
 		end(s, err, errno_text(err));
 }
 
 void stop_begin(struct server *s)
 {
-	snapshot_sets_next(&s->sets, s->leaving_set);
+	snapshot_sets_next(s->sets, s->stop->set);
 	s->leaving = true;
-	s->leaving_since_ms = now_ms();
+	s->stop->since_ms = now_ms();
 	log_notice("writing snapshots of %u export%s to %s; another signal cancels that",
-		s->exports->n, s->exports->n == 1 ? "" : "s", s->leaving_set);
+		s->exports->n, s->exports->n == 1 ? "" : "s", s->stop->set);
 	/* Another one's. Its thread may be long in a write to a disk: its end is waited for by
 	 * stop_step(), so that clients are answered and systemd is told meanwhile. */
 	snapshot_cancel(s, "the server is stopping");
@@ -50,7 +78,7 @@ void stop_begin(struct server *s)
 
 static void cancel(struct server *s, const char *why)
 {
-	s->leaving_cancelled = why;
+	s->stop->cancelled = why;
 	snapshot_cancel(s, why);
 }
 
@@ -62,13 +90,13 @@ void stop_cancel(struct server *s)
 static void publish(struct server *s)
 {
 	char why[256];
-	int err = snapshot_sets_publish(
-		&s->sets, s->leaving_set, &(struct image_why){why, sizeof(why)});
+	int err =
+		snapshot_sets_publish(s->sets, s->stop->set, &(struct image_why){why, sizeof(why)});
 
 	if (!err)
 		log_notice("snapshots of %u export%s are in %s, after %lld s", s->exports->n,
-			s->exports->n == 1 ? "" : "s", s->leaving_set,
-			(long long)(now_ms() - s->leaving_since_ms) / 1000);
+			s->exports->n == 1 ? "" : "s", s->stop->set,
+			(long long)(now_ms() - s->stop->since_ms) / 1000);
 	end(s, err, why);
 	CRASH_POINT("stop.published");
 }
@@ -79,26 +107,26 @@ static void give_up(struct server *s)
 	log_error("the disk of %s has taken nothing for %d minutes: it is given up. The server "
 		  "ends when the disk goes on; systemd is not asked for more time, and kills it. "
 		  "The files are in %s until this machine reboots",
-		s->leaving_set, PROGRESS_HANG_MS / 60000, s->dir.path);
+		s->stop->set, PROGRESS_HANG_MS / 60000, s->dir.path);
 	cancel(s, "the disk took nothing");
 }
 
 static void tell(struct server *s)
 {
-	const struct export *export = &s->exports->v[s->leaving_begun ? s->leaving_begun - 1 : 0];
+	const struct export *export = &s->exports->v[s->stop->begun ? s->stop->begun - 1 : 0];
 	struct snapshot_view view;
 	char what[128];
 
 	/* systemd's patience ends then: a disk that hangs is waited for no longer than that. */
-	if (s->leaving_cancelled)
+	if (s->stop->cancelled)
 		return;
-	if (progress_hangs(&s->leaving_progress, snapshot_steps(s), now_ms())) {
+	if (progress_hangs(&s->stop->progress, snapshot_steps(s), now_ms())) {
 		give_up(s);
 		return;
 	}
 	snapshot_look(s, export, &view);
 	snprintf(what, sizeof(what), "stopping: snapshot of export '%s'", export->name);
-	progress_tell(&s->leaving_progress, what, view.done, view.total);
+	progress_tell(&s->stop->progress, what, view.done, view.total);
 }
 
 int stop_step(struct server *s)
@@ -111,12 +139,12 @@ int stop_step(struct server *s)
 	tell(s);
 	if (!snapshot_has_ended(s, &err, &why))
 		return PROGRESS_MS;
-	if (err && s->leaving_begun)
+	if (err && s->stop->begun)
 		end(s, err, why);
-	else if (s->leaving_begun == s->exports->n)
+	else if (s->stop->begun == s->exports->n)
 		publish(s);
-	else if (s->leaving_cancelled)
-		end(s, -ECANCELED, s->leaving_cancelled);
+	else if (s->stop->cancelled)
+		end(s, -ECANCELED, s->stop->cancelled);
 	else
 		take_next(s);
 	return s->stopping ? 0 : PROGRESS_MS;

@@ -14,12 +14,18 @@
 
 #include "server/session/context.h"
 
+/* Before the others, in server.stop. */
+int stop_new(struct server *s);
+void stop_delete(struct server *s);
+
 /* Sets server.leaving; the server goes on until stop_step() sets server.stopping. */
 void stop_begin(struct server *s);
 /* A second signal: nothing more is waited for. */
 void stop_cancel(struct server *s);
 /* What is due, while server.leaving; returns when to ask next, in ms. Sets server.stopping at the
- * end, and server.stop_err where there is no new set. */
+ * end, and stop_error() where there is no new set. */
 int stop_step(struct server *s);
+/* 0, or -errno: the last snapshots were to be taken, and were not. */
+int stop_error(const struct server *s);
 
 #endif

@@ -13,7 +13,6 @@
 #ifndef RMEMFS_SERVER_SESSION_CONTEXT_H
 #define RMEMFS_SERVER_SESSION_CONTEXT_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -24,8 +23,6 @@
 #include "server/memory/exports.h"
 #include "server/memory/memdir.h"
 #include "server/meta/meta.h"
-#include "server/base/progress.h"
-#include "server/snapshot/snapshot_sets.h"
 
 enum {
 	CHANNEL_SLOTS = 16,   /* of each channel */
@@ -77,20 +74,13 @@ struct server {
 	unsigned nports;
 	int epoll_fd, signal_fd;
 
-	struct recalls *recalls;      /* see recall.h */
-	struct snapshot *snapshot;    /* see there */
-	struct snapshot_sets sets;    /* of snapshot_dir, where something needs it */
-	struct conf_strings restores; /* see start.h */
-	bool restores_latest;
+	struct recalls *recalls;    /* see recall.h */
+	struct snapshot *snapshot;  /* see there */
+	struct snapshot_sets *sets; /* of snapshot_dir; NULL: nothing needs it */
 
-	/* See stop.h. */
+	/* Last snapshots are taken before the end, see stop.h. */
+	struct stop *stop;
 	bool leaving;
-	const char *leaving_cancelled; /* why; NULL: it is not */
-	unsigned leaving_begun;        /* snapshots: of the first so many exports */
-	char leaving_set[SNAPSHOT_SET_PATH_BYTES];
-	int64_t leaving_since_ms;
-	struct progress leaving_progress;
-	int stop_err;
 
 	uint64_t incarnation; /* this run of the process */
 	int64_t start_ms;
@@ -121,18 +111,6 @@ struct server {
 	struct list strangers; /* STATUS of strangers that wait for their turn */
 	struct list stalled;   /* REGIONS that wait for the transport to make keys */
 };
-
-/* Those that end it. */
-static inline sigset_t signals_to_end(void)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGINT);
-	return set;
-}
 
 /* 0 or -errno, whose reason is logged; -EINTR: it was told to end before it served. */
 int server_new(const struct server_config *config, struct server **out);

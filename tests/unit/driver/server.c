@@ -21,7 +21,7 @@
 #include <cmocka.h>
 
 #include "common/transport/address.h"
-#include "server/serve/exit_status.h"
+#include "server/base/exit_status.h"
 #include "common/base/util.h"
 #include "tests/unit/memory_dir.h"
 

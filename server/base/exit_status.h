@@ -1,6 +1,6 @@
 /* exit_status.h - exit statuses of rmemfs-server; the unit goes by them. */
-#ifndef RMEMFS_SERVER_SERVE_EXIT_STATUS_H
-#define RMEMFS_SERVER_SERVE_EXIT_STATUS_H
+#ifndef RMEMFS_SERVER_BASE_EXIT_STATUS_H
+#define RMEMFS_SERVER_BASE_EXIT_STATUS_H
 
 enum server_status {
 	SERVER_DONE = 0,
