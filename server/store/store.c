@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <lmdb.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -19,51 +17,15 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 #include "server/store/store_format.h"
+#include "server/store/store_internal.h"
 #include "server/store/store_verify.h"
-
-/* LMDB's own tables: the list of free pages, and the names of ours. */
-enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
 
 enum { TELL_AGAIN_MS = 60000 };
 
 /* LMDB's table of readers. */
 enum { LOCK_BYTES = 16384 };
 
-/* With more transactions since a view was opened its end is cheaper than counting what they hold.
- */
-enum { VIEW_LIMBO_RECORDS = 4096 };
-
-struct store_view {
-	struct store *store;
-	pthread_mutex_t lock; /* guards what follows; held for one access */
-	MDB_txn *txn;         /* NULL: taken away */
-	MDB_cursor *cursor;   /* of cursor_table */
-	enum store_table cursor_table;
-};
-
-struct store {
-	MDB_env *env;
-	MDB_txn *txn;
-	MDB_dbi dbi[STORE_TABLES];
-	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
-	uint64_t map_pages;
-	bool read_only; /* whoever reads reports what is damaged */
-	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
-	int failed;
-	struct store_view *view; /* NULL: nobody has one */
-
-	/* The damaged record that was logged last. */
-	bool told;
-	enum store_table told_table;
-	struct store_key told_key;
-
-	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
-	 * exact: available counts what is on the list of free pages too. */
-	uint64_t available, planned;
-	bool exact;
-};
-
-static int to_errno(int rc)
+int store_errno(int rc)
 {
 	switch (rc) {
 	case MDB_SUCCESS:
@@ -96,7 +58,7 @@ int store_fail(struct store *s, int err)
 /* The result of an access to a record. */
 static int accessed(struct store *s, int rc)
 {
-	int err = to_errno(rc);
+	int err = store_errno(rc);
 
 	return err && err != -ENOENT ? store_fail(s, err) : err;
 }
@@ -152,7 +114,7 @@ static int set_up_env(struct store *s, const char *path, uint64_t bytes)
 	int rc = mdb_env_create(&s->env);
 
 	if (rc)
-		return to_errno(rc);
+		return store_errno(rc);
 	rc = mdb_env_set_maxdbs(s->env, STORE_TABLES);
 	if (!rc)
 		rc = mdb_env_set_mapsize(s->env, bytes);
@@ -162,7 +124,7 @@ static int set_up_env(struct store *s, const char *path, uint64_t bytes)
 		return 0;
 	mdb_env_close(s->env);
 	s->env = NULL;
-	return to_errno(rc);
+	return store_errno(rc);
 }
 
 /* All readers are of this process: once it is open the table needs no name, and is nothing that a
@@ -215,7 +177,7 @@ static int open_tables(struct store *s, bool *is_new)
 
 	if (err)
 		return err;
-	err = to_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
+	err = store_errno(mdb_stat(s->txn, MAIN_TABLE, &stat));
 	make = stat.ms_entries == 0;
 	if (!err && make && s->read_only) {
 		*is_new = true;
@@ -227,9 +189,9 @@ static int open_tables(struct store *s, bool *is_new)
 
 		if (i < STORE_PAIRS)
 			flags |= MDB_INTEGERKEY;
-		err = to_errno(mdb_dbi_open(s->txn, store_table_names[i], flags, &s->dbi[i]));
+		err = store_errno(mdb_dbi_open(s->txn, store_table_names[i], flags, &s->dbi[i]));
 		if (!err)
-			err = to_errno(mdb_stat(s->txn, s->dbi[i], &stat));
+			err = store_errno(mdb_stat(s->txn, s->dbi[i], &stat));
 		records += stat.ms_entries;
 	}
 	if (err) {
@@ -350,7 +312,7 @@ static int begin(struct store *s, unsigned flags)
 
 	assert(!s->txn);
 	s->failed = 0;
-	err = to_errno(mdb_txn_begin(s->env, NULL, flags, &s->txn));
+	err = store_errno(mdb_txn_begin(s->env, NULL, flags, &s->txn));
 	if (err)
 		return err;
 	mdb_env_info(s->env, &info);
@@ -390,7 +352,7 @@ int store_commit(struct store *s)
 		return err;
 	}
 	close_cursors(s);
-	err = to_errno(mdb_txn_commit(s->txn));
+	err = store_errno(mdb_txn_commit(s->txn));
 	s->txn = NULL;
 	return err;
 }
@@ -432,229 +394,6 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
 	s->told_table = table;
 	s->told_key = key;
 	return store_fail(s, -EBADMSG);
-}
-
-/* ---- a view ---------------------------------------------------------------------------------- */
-
-int store_view_open(struct store *s, struct store_view **out)
-{
-	struct store_view *v;
-	int err;
-
-	if (s->view)
-		return -EBUSY;
-	v = calloc(1, sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	err = to_errno(mdb_txn_begin(s->env, NULL, MDB_RDONLY, &v->txn));
-	if (err) {
-		free(v);
-		return err;
-	}
-	v->store = s;
-	pthread_mutex_init(&v->lock, NULL);
-	s->view = v;
-	*out = v;
-	return 0;
-}
-
-void store_view_drop(struct store_view *v)
-{
-	pthread_mutex_lock(&v->lock);
-	if (v->cursor)
-		mdb_cursor_close(steal_ptr(&v->cursor));
-	if (v->txn)
-		mdb_txn_abort(steal_ptr(&v->txn));
-	pthread_mutex_unlock(&v->lock);
-}
-
-void store_view_close(struct store_view *v)
-{
-	if (!v)
-		return;
-	store_view_drop(v);
-	v->store->view = NULL;
-	pthread_mutex_destroy(&v->lock);
-	free(v);
-}
-
-static int view_cursor(struct store_view *v, enum store_table table)
-{
-	if (v->cursor && v->cursor_table == table)
-		return 0;
-	if (v->cursor)
-		mdb_cursor_close(steal_ptr(&v->cursor));
-	v->cursor_table = table;
-	return to_errno(mdb_cursor_open(v->txn, v->store->dbi[table], &v->cursor));
-}
-
-static int view_seek(struct store_view *v, enum store_table table, struct store_key key,
-	struct store_key *found, void *buf, size_t buflen, size_t *len)
-{
-	uint64_t packed[2];
-	MDB_val k = {store_key_pack(table, &key, packed), packed}, val;
-	struct store_val stored;
-	int err = v->txn ? view_cursor(v, table) : -ESTALE;
-
-	if (!err)
-		err = to_errno(mdb_cursor_get(v->cursor, &k, &val, MDB_SET_RANGE));
-	if (err)
-		return err;
-	*found = store_key_unpack(table, k.mv_data);
-	stored = (struct store_val){val.mv_data, val.mv_size};
-	if (!store_val_check(table, found, &stored))
-		return -EBADMSG;
-	if (stored.len > buflen)
-		return -EMSGSIZE;
-	memcpy(buf, stored.data, stored.len);
-	*len = stored.len;
-	return 0;
-}
-
-int store_view_seek(struct store_view *v, enum store_table table, struct store_key key,
-	struct store_key *found, void *buf, size_t buflen, size_t *len)
-{
-	int err;
-
-	pthread_mutex_lock(&v->lock);
-	err = view_seek(v, table, key, found, buf, buflen, len);
-	pthread_mutex_unlock(&v->lock);
-	return err;
-}
-
-/* The oldest transaction whose pages may be read still; *viewed: by a view. */
-static size_t oldest_read(struct store *s, bool *viewed)
-{
-	size_t oldest = mdb_txn_id(s->txn) - 1;
-
-	*viewed = false;
-	if (!s->view)
-		return oldest;
-	pthread_mutex_lock(&s->view->lock);
-	*viewed = s->view->txn;
-	if (*viewed)
-		oldest = min_u64(oldest, mdb_txn_id(s->view->txn));
-	pthread_mutex_unlock(&s->view->lock);
-	return oldest;
-}
-
-/* ---- room ------------------------------------------------------------------------------------ */
-
-static uint64_t pages_of_table(struct store *s, MDB_dbi dbi)
-{
-	MDB_stat stat;
-
-	if (mdb_stat(s->txn, dbi, &stat) != 0)
-		return 0;
-	return stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
-}
-
-static uint64_t pages_in_use(struct store *s)
-{
-	uint64_t n = LMDB_META_PAGES;
-
-	n += pages_of_table(s, FREE_TABLE) + pages_of_table(s, MAIN_TABLE);
-	for (unsigned i = 0; i < STORE_TABLES; i++)
-		n += pages_of_table(s, s->dbi[i]);
-	return n;
-}
-
-/* Pages that the last transaction freed may be taken by the one after the next only: until then
- * they are what a crash in the next one falls back to. The list's records are {count, pages...}
- * under the number of the transaction. What a view reads is not reused either. */
-static int count_limbo(MDB_cursor *c, size_t oldest, uint64_t max_records, uint64_t *n)
-{
-	MDB_val key, val;
-	size_t id, count;
-
-	*n = 0;
-	for (int rc = mdb_cursor_get(c, &key, &val, MDB_LAST); rc == 0;
-		rc = mdb_cursor_get(c, &key, &val, MDB_PREV)) {
-		memcpy(&id, key.mv_data, sizeof(id));
-		if (id < oldest)
-			return 0;
-		if (!max_records--)
-			return -E2BIG;
-		memcpy(&count, val.mv_data, sizeof(count));
-		*n += count;
-	}
-	return 0;
-}
-
-/* LMDB shows the list to readers only; before the first change they see the same. */
-static uint64_t pages_in_limbo(struct store *s)
-{
-	uint64_t n = s->map_pages;
-	bool viewed;
-	size_t oldest = oldest_read(s, &viewed);
-	MDB_cursor *c;
-	MDB_txn *txn;
-
-	if (mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn) != 0)
-		return n;
-	if (mdb_cursor_open(txn, FREE_TABLE, &c) == 0) {
-		if (count_limbo(c, oldest, viewed ? VIEW_LIMBO_RECORDS : UINT64_MAX, &n))
-			n = s->map_pages;
-		mdb_cursor_close(c);
-	}
-	mdb_txn_abort(txn);
-	return n;
-}
-
-/* Before the transaction's first change only: after that, pages are on their way. */
-static uint64_t pages_available(struct store *s)
-{
-	uint64_t taken = pages_in_use(s) + pages_in_limbo(s);
-
-	return s->map_pages - min_u64(s->map_pages, taken);
-}
-
-int store_room(struct store *s, uint64_t npages, uint64_t reserve)
-{
-	if (s->planned + npages + reserve <= s->available) {
-		s->planned += npages;
-		return 0;
-	}
-	if (s->planned)
-		return store_fail(s, -EAGAIN);
-	if (!s->exact) {
-		s->available = pages_available(s);
-		s->exact = true;
-	}
-	if (npages + reserve > s->available && s->view) {
-		store_view_drop(s->view);
-		s->available = pages_available(s);
-	}
-	if (npages + reserve > s->available)
-		return -ENOSPC;
-	s->planned = npages;
-	return 0;
-}
-
-bool store_has_room(const struct store *s, uint64_t npages, uint64_t reserve)
-{
-	return s->planned + npages + reserve <= s->available;
-}
-
-uint64_t store_version(const struct store *s)
-{
-	MDB_envinfo info;
-
-	mdb_env_info(s->env, &info);
-	return info.me_last_txnid;
-}
-
-void store_usage(struct store *s, struct store_usage *usage)
-{
-	bool own = !s->txn;
-
-	usage->npages = s->map_pages;
-	usage->used_pages = 0;
-	if (own && store_begin_read(s) != 0)
-		return;
-	usage->used_pages = pages_in_use(s);
-	if (own)
-		store_abort(s);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */

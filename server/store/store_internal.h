@@ -1,0 +1,46 @@
+/* store_internal.h - the open store, for the files of this folder. */
+#ifndef RMEMFS_SERVER_STORE_STORE_INTERNAL_H
+#define RMEMFS_SERVER_STORE_STORE_INTERNAL_H
+
+#include <lmdb.h>
+#include <pthread.h>
+
+#include "server/store/store.h"
+
+/* LMDB's own tables: the list of free pages, and the names of ours. */
+enum { FREE_TABLE = 0, MAIN_TABLE = 1, LMDB_META_PAGES = 2 };
+
+struct store_view {
+	struct store *store;
+	pthread_mutex_t lock; /* guards what follows; held for one access */
+	MDB_txn *txn;         /* NULL: taken away */
+	MDB_cursor *cursor;   /* of cursor_table */
+	enum store_table cursor_table;
+};
+
+struct store {
+	MDB_env *env;
+	MDB_txn *txn;
+	MDB_dbi dbi[STORE_TABLES];
+	MDB_cursor *cursor[STORE_TABLES]; /* opened when first wanted in a transaction */
+	uint64_t map_pages;
+	bool read_only; /* whoever reads reports what is damaged */
+	void *locked;   /* a mapping of our own that keeps the store's pages in memory */
+	int failed;
+	struct store_view *view; /* NULL: nobody has one */
+
+	/* The damaged record that was logged last. */
+	bool told;
+	enum store_table told_table;
+	struct store_key told_key;
+
+	/* Of this transaction: pages it can take, and the sum of what was asked for so far.
+	 * exact: available counts what is on the list of free pages too. */
+	uint64_t available, planned;
+	bool exact;
+};
+
+/* 0 or -errno for a result of LMDB. */
+int store_errno(int rc);
+
+#endif
