@@ -1,5 +1,6 @@
 /* check_pages.c - every page is in exactly one state, and the free ones are zero. */
 #include "server/check/check_internal.h"
+#include "server/space/space_run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +60,7 @@ static int check_run(struct check *c, struct store_key key, const struct store_v
 	enum page_state state;
 	struct page_run run;
 	uint64_t session;
-	int err = space_decode_run(&c->v->space, key, val, &run, &state, &session);
+	int err = space_run_parse(&c->v->space, key, val, &run, &state, &session);
 
 	if (err)
 		return err;

@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "common/base/util.h"
-#include "common/rpc/wire.h"
 #include "server/base/bits.h"
 #include "server/space/runmap.h"
+#include "server/space/space_run.h"
 
 enum { SESSION_END_RUNS = 2048, SESSION_END_GRANTS = 128 };
 
@@ -20,171 +20,6 @@ struct space_change {
 
 /* At most, of one change of a state. */
 enum { CHANGES_MAX = 2 };
-
-/* A stored run: npages, state, and for grants the session. The key is export, region, page. */
-struct run {
-	uint32_t region, page, npages;
-	enum page_state state;
-	uint64_t session;
-};
-
-enum { RUN_BYTES_MAX = 13 };
-
-static struct store_key run_key(const struct space *sp, uint32_t region, uint32_t page)
-{
-	return STORE_KEY((uint64_t)sp->export_id << 48 | (uint64_t)region << 32 | page);
-}
-
-static uint64_t run_end(const struct run *r)
-{
-	return (uint64_t)r->page + r->npages;
-}
-
-static bool same_kind(const struct run *a, const struct run *b)
-{
-	return a->state == b->state && a->session == b->session && a->region == b->region;
-}
-
-uint32_t space_region_pages(const struct space *sp, uint32_t region)
-{
-	return (uint32_t)min_u64(sp->region_pages, sp->npages - region * sp->region_pages);
-}
-
-/* ---- the stored runs ------------------------------------------------------------------------- */
-
-int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,
-	struct page_run *run, enum page_state *state, uint64_t *session)
-{
-	struct wire_in in;
-
-	wire_in_init(&in, val->data, val->len);
-	run->region = (uint16_t)(key.hi >> 32);
-	run->page = (uint32_t)key.hi;
-	run->npages = wire_get_u32(&in);
-	*state = wire_get_u8(&in);
-	*session = *state == PAGE_GRANTED ? wire_get_u64(&in) : 0;
-	if (in.truncated || wire_in_left(&in) || *state < PAGE_FREE || *state > PAGE_DIRTY)
-		return store_damaged(sp->store, STORE_SPACE, key);
-	return 0;
-}
-
-static int decode_run(
-	struct space *sp, struct store_key key, const struct store_val *val, struct run *r)
-{
-	struct page_run run;
-	int err = space_decode_run(sp, key, val, &run, &r->state, &r->session);
-
-	if (err)
-		return err;
-	r->region = run.region;
-	r->page = run.page;
-	r->npages = run.npages;
-	if (r->region >= sp->nregions || !r->npages ||
-		!range_within(r->page, r->npages, space_region_pages(sp, r->region)))
-		return store_damaged(sp->store, STORE_SPACE, key);
-	return 0;
-}
-
-static int put_run(struct space *sp, const struct run *r)
-{
-	uint8_t buf[RUN_BYTES_MAX];
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u32(&w, r->npages);
-	wire_put_u8(&w, (uint8_t)r->state);
-	if (r->state == PAGE_GRANTED)
-		wire_put_u64(&w, r->session);
-	return store_put(
-		sp->store, STORE_SPACE, run_key(sp, r->region, r->page), buf, wire_out_len(&w));
-}
-
-static int del_run(struct space *sp, const struct run *r)
-{
-	return store_del(sp->store, STORE_SPACE, run_key(sp, r->region, r->page));
-}
-
-/* The run that holds a page or is the last before it, within the page's region. */
-static int run_at(struct space *sp, uint32_t region, uint32_t page, struct run *r)
-{
-	struct store_key want = run_key(sp, region, page), key;
-	struct store_val val;
-	int err = store_seek_back(sp->store, STORE_SPACE, want, &key, &val);
-
-	if (err)
-		return err;
-	if (key.hi >> 32 != want.hi >> 32)
-		return -ENOENT;
-	return decode_run(sp, key, &val, r);
-}
-
-/* Adds a run, joined with its neighbours of the same kind. */
-static int add_run(struct space *sp, const struct run *add)
-{
-	struct run r = *add, near;
-	struct store_val val;
-	struct store_key after = run_key(sp, r.region, 0);
-	int err = r.page ? run_at(sp, r.region, r.page - 1, &near) : -ENOENT;
-
-	if (err && err != -ENOENT)
-		return err;
-	if (!err && same_kind(&near, &r) && run_end(&near) == r.page) {
-		r.page = near.page;
-		r.npages += near.npages;
-	}
-	after.hi += run_end(&r);
-	err = run_end(&r) < space_region_pages(sp, r.region)
-		      ? store_get(sp->store, STORE_SPACE, after, &val)
-		      : -ENOENT;
-	if (!err)
-		err = decode_run(sp, after, &val, &near);
-	if (err && err != -ENOENT)
-		return err;
-	if (!err && same_kind(&near, &r)) {
-		err = del_run(sp, &near);
-		if (err)
-			return err;
-		r.npages += near.npages;
-	}
-	return put_run(sp, &r);
-}
-
-/* Takes pages out of the runs that hold them; `cut` says which and of which kind they are. */
-static int cut_runs(struct space *sp, const struct run *cut)
-{
-	uint64_t end = run_end(cut);
-
-	for (uint64_t at = cut->page; at < end;) {
-		struct run r, rest;
-		int err = run_at(sp, cut->region, (uint32_t)at, &r);
-
-		if (!err && (!same_kind(&r, cut) || run_end(&r) <= at))
-			err = -ENOENT;
-		if (err == -ENOENT)
-			return store_damaged(
-				sp->store, STORE_SPACE, run_key(sp, cut->region, (uint32_t)at));
-		if (err)
-			return err;
-		rest = r;
-		rest.page = (uint32_t)end;
-		rest.npages = run_end(&r) > end ? (uint32_t)(run_end(&r) - end) : 0;
-		if (r.page < at) {
-			uint64_t next = run_end(&r);
-
-			r.npages = (uint32_t)(at - r.page);
-			err = put_run(sp, &r);
-			at = next;
-		} else {
-			err = del_run(sp, &r);
-			at = run_end(&r);
-		}
-		if (!err && rest.npages)
-			err = put_run(sp, &rest);
-		if (err)
-			return err;
-	}
-	return 0;
-}
 
 /* ---- the maps in memory ---------------------------------------------------------------------- */
 
@@ -269,7 +104,7 @@ static uint64_t *count_of(struct space *sp, enum page_state state)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int load_run(struct space *sp, const struct run *r)
+static int load_run(struct space *sp, const struct space_run *r)
 {
 	*count_of(sp, r->state) += r->npages;
 	bits_assign(sp->in_file, r->region * sp->region_pages + r->page, r->npages, false);
@@ -282,14 +117,14 @@ static int load_run(struct space *sp, const struct run *r)
 
 static int load_runs(struct space *sp)
 {
-	struct store_key key, start = run_key(sp, 0, 0);
-	struct run r, last = {0};
+	struct store_key key, start = space_run_key(sp, 0, 0);
+	struct space_run r, last = {0};
 	struct store_val val;
 	int err = store_seek(sp->store, STORE_SPACE, start, &key, &val);
 
 	while (!err && key.hi >> 48 == sp->export_id) {
-		err = decode_run(sp, key, &val, &r);
-		if (!err && r.region == last.region && r.page < run_end(&last))
+		err = space_run_decode(sp, key, &val, &r);
+		if (!err && r.region == last.region && r.page < space_run_end(&last))
 			err = store_damaged(sp->store, STORE_SPACE, key);
 		if (!err)
 			err = load_run(sp, &r);
@@ -302,8 +137,8 @@ static int load_runs(struct space *sp)
 
 static int add_region(struct space *sp, uint32_t region, enum page_state state)
 {
-	struct run r = {region, 0, space_region_pages(sp, region), state, 0};
-	int err = put_run(sp, &r);
+	struct space_run r = {region, 0, space_region_pages(sp, region), state, 0};
+	int err = space_run_put(sp, &r);
 
 	return err ? err : load_run(sp, &r);
 }
@@ -372,23 +207,23 @@ void space_close(struct space *sp)
 
 /* ---- changes of state ------------------------------------------------------------------------ */
 
-static struct run as_run(struct page_run run, enum page_state state, uint64_t session)
+static struct space_run as_run(struct page_run run, enum page_state state, uint64_t session)
 {
-	return (struct run){run.region, run.page, run.npages, state, session};
+	return (struct space_run){run.region, run.page, run.npages, state, session};
 }
 
-static int leave(struct space *sp, struct run r)
+static int leave(struct space *sp, struct space_run r)
 {
-	int err = cut_runs(sp, &r);
+	int err = space_run_cut(sp, &r);
 
 	if (!err)
 		*count_of(sp, r.state) -= r.npages;
 	return err;
 }
 
-static int enter(struct space *sp, struct run r)
+static int enter(struct space *sp, struct space_run r)
 {
-	int err = add_run(sp, &r);
+	int err = space_run_add(sp, &r);
 
 	if (!err)
 		*count_of(sp, r.state) += r.npages;
@@ -476,16 +311,17 @@ int space_take(struct space *sp, uint64_t npages, struct page_run *run)
 
 int space_check_granted(struct space *sp, uint64_t session, struct page_run run)
 {
-	struct run want = as_run(run, PAGE_GRANTED, session), r;
-	uint64_t end = run_end(&want);
+	struct space_run want = as_run(run, PAGE_GRANTED, session), r;
+	uint64_t end = space_run_end(&want);
 
 	if (run.region >= sp->nregions || !run.npages ||
 		!range_within(run.page, run.npages, space_region_pages(sp, run.region)))
 		return -EINVAL;
-	for (uint64_t at = run.page; at < end; at = run_end(&r)) {
-		int err = run_at(sp, run.region, (uint32_t)at, &r);
+	for (uint64_t at = run.page; at < end; at = space_run_end(&r)) {
+		int err = space_run_at(sp, run.region, (uint32_t)at, &r);
 
-		if (err == -ENOENT || (!err && (!same_kind(&r, &want) || run_end(&r) <= at)))
+		if (err == -ENOENT ||
+			(!err && (!space_run_is_same_kind(&r, &want) || space_run_end(&r) <= at)))
 			return -EINVAL;
 		if (err)
 			return err;
@@ -574,35 +410,18 @@ uint64_t space_in_file(const struct space *sp)
 	return sp->npages - sp->now.free - sp->now.granted - sp->now.dirty;
 }
 
-/* ---- walks ----------------------------------------------------------------------------------- */
-
-/* From the page key (region << 32 | page) *at on; advances it. -ENOENT: no more. */
-static int next_run(struct space *sp, uint64_t *at, struct run *r)
-{
-	struct store_key key, start = run_key(sp, 0, 0);
-	struct store_val val;
-	int err;
-
-	start.hi += *at;
-	err = store_seek(sp->store, STORE_SPACE, start, &key, &val);
-	if (!err && key.hi >> 48 != sp->export_id)
-		err = -ENOENT;
-	if (!err)
-		err = decode_run(sp, key, &val, r);
-	if (!err)
-		*at = ((uint64_t)r->region << 32) + run_end(r);
-	return err;
-}
+/* ---- sessions -----------------------------------------------------------------------------------
+ */
 
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done)
 {
 	unsigned ngrants = 0;
-	struct run r;
+	struct space_run r;
 	int err = 0;
 
 	*done = false;
 	for (unsigned i = 0; i < SESSION_END_RUNS && ngrants < SESSION_END_GRANTS; i++) {
-		err = next_run(sp, position, &r);
+		err = space_run_next(sp, position, &r);
 		if (err)
 			break;
 		if (r.state != PAGE_GRANTED || r.session != session)
@@ -624,11 +443,11 @@ int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bo
 int space_tail(struct space *sp, uint32_t first, struct space_tail *out)
 {
 	uint64_t at = (uint64_t)first << 32;
-	struct run r;
+	struct space_run r;
 	int err;
 
 	*out = (struct space_tail){.in_file = sp->npages - first * sp->region_pages};
-	while (!(err = next_run(sp, &at, &r))) {
+	while (!(err = space_run_next(sp, &at, &r))) {
 		out->in_file -= r.npages;
 		if (r.state == PAGE_GRANTED)
 			out->granted += r.npages;
@@ -703,13 +522,13 @@ int space_drop_tail(struct space *sp, uint32_t first)
 {
 	for (uint32_t i = first; i < sp->nregions; i++) {
 		uint32_t npages = space_region_pages(sp, i);
-		struct run r;
-		int err = run_at(sp, i, 0, &r);
+		struct space_run r;
+		int err = space_run_at(sp, i, 0, &r);
 
 		if (err == -ENOENT || (!err && (r.state != PAGE_DIRTY || r.npages != npages)))
-			return store_damaged(sp->store, STORE_SPACE, run_key(sp, i, 0));
+			return store_damaged(sp->store, STORE_SPACE, space_run_key(sp, i, 0));
 		if (!err)
-			err = del_run(sp, &r);
+			err = space_run_del(sp, &r);
 		if (err)
 			return err;
 	}

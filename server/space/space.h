@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "common/base/types.h"
+#include "common/base/util.h"
 #include "server/store/store.h"
 
 struct runmap;
@@ -71,7 +72,10 @@ void space_commit(struct space *sp);
 void space_abort(struct space *sp);
 
 /* Pages in a region: all have region_pages, but for the last. */
-uint32_t space_region_pages(const struct space *sp, uint32_t region);
+static inline uint32_t space_region_pages(const struct space *sp, uint32_t region)
+{
+	return (uint32_t)min_u64(sp->region_pages, sp->npages - region * sp->region_pages);
+}
 
 /* Lends up to npages in at most max runs, as few as can be. *n may be 0. */
 int space_grant(struct space *sp, uint64_t session, uint64_t npages, struct extent *out,
@@ -116,9 +120,5 @@ int space_use_claimed(struct space *sp, struct page_run run);
 /* The store forgets the regions, all of whose pages are dirty (-EBADMSG: they are not). Once that
  * is committed the space can only be closed. */
 int space_drop_tail(struct space *sp, uint32_t first);
-
-/* For checks: a stored run as it says, whether or not there are such pages. */
-int space_decode_run(struct space *sp, struct store_key key, const struct store_val *val,
-	struct page_run *run, enum page_state *state, uint64_t *session);
 
 #endif

@@ -24,6 +24,7 @@
 #include "server/check/check.h"
 #include "server/meta/meta.h"
 #include "server/meta/meta_internal.h"
+#include "server/space/space_run.h"
 #include "tests/unit/memory_dir.h"
 
 enum { FX_REGIONS = 4, FX_REGION_PAGES = 1024, FX_PAGES = 1800, FX_STORE_MIB = 16 };
@@ -66,7 +67,7 @@ static inline void fx_check_in_file(struct volume *v)
 	assert_int_equal(store_begin_read(fx.m->store), 0);
 	err = store_seek(fx.m->store, STORE_SPACE, start, &key, &val);
 	while (!err && key.hi >> 48 == v->id) {
-		assert_int_equal(space_decode_run(sp, key, &val, &run, &state, &session), 0);
+		assert_int_equal(space_run_parse(sp, key, &val, &run, &state, &session), 0);
 		bits_assign(bits, run.region * sp->region_pages + run.page, run.npages, false);
 		err = store_next(fx.m->store, STORE_SPACE, &key, &val);
 	}

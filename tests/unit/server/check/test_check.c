@@ -11,6 +11,7 @@
 #include "server/record/extents.h"
 #include "server/record/inode.h"
 #include "server/record/reaper.h"
+#include "server/space/space_run.h"
 
 enum { STORE_BYTES = 4 << 20 };
 
@@ -94,7 +95,7 @@ static struct store_key find_run(enum page_state want, struct page_run *run)
 
 	for (; !err; err = store_next(fx.m->store, STORE_SPACE, &key, &val)) {
 		assert_int_equal(
-			space_decode_run(&fx_volume()->space, key, &val, run, &state, &session), 0);
+			space_run_parse(&fx_volume()->space, key, &val, run, &state, &session), 0);
 		if (state == want)
 			return key;
 	}
