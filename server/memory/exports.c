@@ -8,6 +8,7 @@
 
 #include "common/base/crash_point.h"
 #include "common/base/util.h"
+#include "server/memory/memory_room.h"
 #include "server/base/resize.h"
 
 /* ---- what is there already ------------------------------------------------------------------- */
@@ -283,7 +284,7 @@ static int check_store_room(
 		return 0;
 	snprintf(what, sizeof(what), "the store in %s%s", dir->store,
 		regions ? ", beside the exports" : "");
-	return memdir_check_room(dir->store, bytes, dir->regions, regions, what);
+	return memory_room_check(dir->store, bytes, dir->regions, regions, what);
 }
 
 static int check_room(
@@ -297,7 +298,7 @@ static int check_room(
 
 	snprintf(what, sizeof(what), "the memory of %u export%s", exports->n,
 		exports->n == 1 ? "" : "s");
-	err = memdir_check_room(dir->regions, missing, NULL, 0, what);
+	err = memory_room_check(dir->regions, missing, NULL, 0, what);
 	if (!err && !huge)
 		err = check_node(config, missing);
 	return err ? err : check_store_room(config, dir, huge ? 0 : missing);

@@ -4,171 +4,25 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
-#include <linux/magic.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
+#include <unistd.h>
 
 #include "common/conf/conf.h"
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
+#include "server/memory/memdir_files.h"
 
 enum {
 	BOOT_ID_BYTES = 64,
 	BOOT_ID_DIGITS = 36,
 	STORE_ID_BYTES_MAX = 32,
 	STORE_ID_TEXT = 2 * STORE_ID_BYTES_MAX + 1,
-	USER_TEXT = 48,
 };
-
-/* ---- where it is ----------------------------------------------------------------------------- */
-
-static const char *remedy(int err)
-{
-	switch (err) {
-	case -ENOENT:
-		return ": make the directory above it first";
-	case -EACCES:
-	case -EPERM:
-		return ": run as a user who may, or name another directory (memory_dir)";
-	case -ENOSPC:
-		return ": its filesystem is full";
-	default:
-		return "";
-	}
-}
-
-static int fail(const char *doing, const char *path, int err)
-{
-	log_error("memory directory: can't %s %s: %s%s", doing, path, errno_text(err), remedy(err));
-	return err;
-}
-
-static int check_path(const char *path)
-{
-	if (path[0] != '/') {
-		log_error("memory directory: '%s' depends on where the server is started: name it "
-			  "from / on (memory_dir)",
-			path);
-		return -EINVAL;
-	}
-	return 0;
-}
-
-/* "rmemfs (998)", or the number alone. */
-static const char *user_text(uid_t uid, char text[USER_TEXT])
-{
-	const struct passwd *user = getpwuid(uid);
-
-	if (user)
-		snprintf(text, USER_TEXT, "%.32s (%u)", user->pw_name, uid);
-	else
-		snprintf(text, USER_TEXT, "%u", uid);
-	return text;
-}
-
-/* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
- * link to it, to read what is kept there. */
-static int check_owner(const char *path, const struct stat *st)
-{
-	char owner[USER_TEXT], us[USER_TEXT];
-
-	if (st->st_uid != geteuid() && st->st_uid != 0) {
-		log_error(
-			"memory directory: %s belongs to user %s, and the server runs as %s: run "
-			"it as that user, or name another directory (memory_dir); if what is in it "
-			"is this server's, give it back: chown -R %u %s; if it is nobody's, remove "
-			"it: rm -r %s",
-			path, user_text(st->st_uid, owner), user_text(geteuid(), us), geteuid(),
-			path, path);
-		return -EPERM;
-	}
-	if (!S_ISLNK(st->st_mode) && (st->st_mode & S_IWOTH)) {
-		log_error("memory directory: everybody can write to %s: chmod o-w it, or name "
-			  "another directory (memory_dir)",
-			path);
-		return -EPERM;
-	}
-	return 0;
-}
-
-/* One that is there. */
-static int check_directory(const char *path)
-{
-	struct stat st;
-	int err;
-
-	if (lstat(path, &st) != 0)
-		return fail("make", path, -errno);
-	if (S_ISLNK(st.st_mode)) {
-		err = check_owner(path, &st);
-		if (err)
-			return err;
-		if (stat(path, &st) != 0)
-			return fail("follow", path, -errno);
-	}
-	if (!S_ISDIR(st.st_mode)) {
-		log_error("memory directory: %s is not a directory: remove it, or name another one "
-			  "(memory_dir)",
-			path);
-		return -ENOTDIR;
-	}
-	return check_owner(path, &st);
-}
-
-static int make_directory(const char *path)
-{
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return fail("make", path, -errno);
-	return check_directory(path);
-}
-
-static const char *filesystem_name(unsigned long magic, char *hex, size_t len)
-{
-	switch (magic) {
-	case EXT4_SUPER_MAGIC:
-		return "ext2/3/4";
-	case XFS_SUPER_MAGIC:
-		return "xfs";
-	case BTRFS_SUPER_MAGIC:
-		return "btrfs";
-	case OVERLAYFS_SUPER_MAGIC:
-		return "overlay";
-	case NFS_SUPER_MAGIC:
-		return "nfs";
-	case RAMFS_MAGIC:
-		return "ramfs";
-	case HUGETLBFS_MAGIC:
-		return "hugetlbfs";
-	default:
-		snprintf(hex, len, "filesystem type %#lx", magic);
-		return hex;
-	}
-}
-
-static int check_filesystem(const char *path, bool huge_ok, uint64_t *block)
-{
-	struct statfs fs;
-	char hex[48];
-
-	if (statfs(path, &fs) != 0)
-		return fail("look at", path, -errno);
-	if ((unsigned long)fs.f_type == TMPFS_MAGIC ||
-		(huge_ok && (unsigned long)fs.f_type == HUGETLBFS_MAGIC)) {
-		*block = (uint64_t)fs.f_bsize;
-		return 0;
-	}
-	log_error("memory directory: %s is on %s; it must be on tmpfs%s, such as below /dev/shm",
-		path, filesystem_name((unsigned long)fs.f_type, hex, sizeof(hex)),
-		huge_ok ? " or hugetlbfs" : "");
-	return -EINVAL;
-}
 
 /* ---- the lock -------------------------------------------------------------------------------- */
 
@@ -190,7 +44,7 @@ static int take_lock(struct memdir *dir)
 	snprintf(path, sizeof(path), "%s/lock", dir->path);
 	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
-		return fail("open", path, -errno);
+		return memdir_files_fail("open", path, -errno);
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		read_holder(fd, holder, sizeof(holder));
 		log_error("memory directory: %s is in use by another server (pid %s): stop it, or "
@@ -207,54 +61,6 @@ static int take_lock(struct memdir *dir)
 
 /* ---- the boot -------------------------------------------------------------------------------- */
 
-static int read_line(const char *path, char *line, size_t len)
-{
-	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	n = read(fd, line, len - 1);
-	if (n < 0)
-		return -errno;
-	line[n] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return 0;
-}
-
-/* All or nothing of it, whenever this is killed. */
-static int write_line(const char *path, const char *line)
-{
-	char made[1300];
-	int fd, err = 0;
-
-	snprintf(made, sizeof(made), "%s.new", path);
-	fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return -errno;
-	CRASH_POINT("memdir.write");
-	if (dprintf(fd, "%s\n", line) < 0 || rename(made, path) != 0)
-		err = -errno;
-	CRASH_POINT("memdir.written");
-	close(fd);
-	return err;
-}
-
-static int remove_files(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *entry;
-	int err = 0;
-
-	if (!d)
-		return -errno;
-	while ((entry = readdir(d)))
-		if (entry->d_name[0] != '.' && unlinkat(dirfd(d), entry->d_name, 0) != 0)
-			err = -errno;
-	closedir(d);
-	return err;
-}
-
 static int start_empty(struct memdir *dir)
 {
 	char path[1200];
@@ -264,11 +70,11 @@ static int start_empty(struct memdir *dir)
 	if (unlink(path) != 0 && errno != ENOENT)
 		err = -errno;
 	if (!err)
-		err = remove_files(dir->store);
+		err = memdir_files_remove(dir->store);
 	if (!err)
-		err = remove_files(dir->regions);
+		err = memdir_files_remove(dir->regions);
 	if (!err)
-		err = remove_files(dir->peers);
+		err = memdir_files_remove(dir->peers);
 	if (err)
 		log_error("memory directory: can't empty %s: %s", dir->path, errno_text(err));
 	return err;
@@ -319,14 +125,15 @@ static bool is_boot_id(const char *text)
 static int judge(struct memdir *dir, char current[BOOT_ID_BYTES])
 {
 	char path[1200], stored[BOOT_ID_BYTES] = "";
-	int err = read_line("/proc/sys/kernel/random/boot_id", current, BOOT_ID_BYTES);
+	int err = memdir_files_read_line("/proc/sys/kernel/random/boot_id", current, BOOT_ID_BYTES);
 
 	if (err) {
 		log_error("can't read the machine's boot id: %s", errno_text(err));
 		return err;
 	}
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
-	if (read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0) {
+	if (memdir_files_read_line(path, stored, sizeof(stored)) == 0 &&
+		strcmp(stored, current) == 0) {
 		dir->content = MEMDIR_UNRESTORED;
 		return memdir_is_restoring(dir) ? 0 : judge_store(dir);
 	}
@@ -362,7 +169,7 @@ static int take_over(struct memdir *dir)
 	if (dir->content == MEMDIR_UNRESTORED)
 		return memdir_end_restore(dir);
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
-	err = write_line(path, current);
+	err = memdir_files_write_line(path, current);
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
 	return err;
@@ -400,7 +207,7 @@ int memdir_check_store_id(
 		return 0;
 	format_store_id(id, len, text);
 	store_id_path(dir, path, sizeof(path));
-	err = read_line(path, stored, sizeof(stored));
+	err = memdir_files_read_line(path, stored, sizeof(stored));
 	if (!err && strcmp(stored, text) == 0)
 		return 0;
 	snprintf(why, whylen, "the regions belong to store '%s' (%s), and in %s is store '%s'",
@@ -419,7 +226,7 @@ int memdir_bind_store(const struct memdir *dir, const uint8_t *id, size_t len)
 		return err;
 	format_store_id(id, len, text);
 	store_id_path(dir, path, sizeof(path));
-	err = write_line(path, text);
+	err = memdir_files_write_line(path, text);
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
 	return err;
@@ -458,7 +265,7 @@ int memdir_begin_restore(const struct memdir *dir)
 	int err;
 
 	restore_mark(dir, path, sizeof(path));
-	err = write_line(path, "incomplete");
+	err = memdir_files_write_line(path, "incomplete");
 	if (err)
 		log_error("memory directory: can't write %s: %s", path, errno_text(err));
 	return err;
@@ -492,28 +299,28 @@ int memdir_end_restore(const struct memdir *dir)
 int memdir_open(const char *path, struct memdir *dir)
 {
 	uint64_t block;
-	int err = check_path(path);
+	int err = memdir_files_check_path(path);
 
 	if (err)
 		return err;
 	set_paths(dir, path);
-	err = make_directory(dir->path);
+	err = memdir_files_make_directory(dir->path);
 	if (!err)
-		err = check_filesystem(dir->path, false, &block);
+		err = memdir_files_check_filesystem(dir->path, false, &block);
 	if (err)
 		return err;
 	err = take_lock(dir);
 	CRASH_POINT("memdir.locked");
 	if (!err)
-		err = make_directory(dir->regions);
+		err = memdir_files_make_directory(dir->regions);
 	if (!err)
-		err = make_directory(dir->store);
+		err = memdir_files_make_directory(dir->store);
 	if (!err)
-		err = make_directory(dir->peers);
+		err = memdir_files_make_directory(dir->peers);
 	if (!err)
-		err = check_filesystem(dir->regions, true, &dir->regions_block);
+		err = memdir_files_check_filesystem(dir->regions, true, &dir->regions_block);
 	if (!err)
-		err = check_filesystem(dir->store, false, &block);
+		err = memdir_files_check_filesystem(dir->store, false, &block);
 	if (!err)
 		err = take_over(dir);
 	return err;
@@ -536,8 +343,8 @@ static int look_above(const char *path)
 	if (!above)
 		return -ENOMEM;
 	if (faccessat(AT_FDCWD, above, W_OK | X_OK, AT_EACCESS) != 0)
-		return fail("make", path, -errno);
-	return check_filesystem(above, false, &block);
+		return memdir_files_fail("make", path, -errno);
+	return memdir_files_check_filesystem(above, false, &block);
 }
 
 /* A part of the directory, which need not be there yet. */
@@ -547,10 +354,10 @@ static int look_at_part(const char *path, bool huge_ok, uint64_t *block)
 
 	if (access(path, F_OK) != 0 && errno == ENOENT)
 		return 0;
-	err = check_directory(path);
-	err = first_of(err, check_filesystem(path, huge_ok, block));
+	err = memdir_files_check_directory(path);
+	err = first_of(err, memdir_files_check_filesystem(path, huge_ok, block));
 	if (!err && faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0)
-		return fail("use", path, -errno);
+		return memdir_files_fail("use", path, -errno);
 	return err;
 }
 
@@ -565,7 +372,7 @@ static int look_at_lock(struct memdir *dir, char holder[MEMDIR_HOLDER_TEXT])
 		faccessat(AT_FDCWD, dir->path, W_OK | X_OK, AT_EACCESS) == 0)
 		return 0;
 	if (dir->lock_fd < 0)
-		return fail("open", path, -errno);
+		return memdir_files_fail("open", path, -errno);
 	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	read_holder(dir->lock_fd, holder, MEMDIR_HOLDER_TEXT);
@@ -576,7 +383,7 @@ int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_
 {
 	char current[BOOT_ID_BYTES];
 	uint64_t block;
-	int err = check_path(path);
+	int err = memdir_files_check_path(path);
 
 	*dir = (struct memdir){.lock_fd = -1, .regions_block = PAGE_BYTES};
 	holder[0] = '\0';
@@ -585,9 +392,9 @@ int memdir_look(const char *path, struct memdir *dir, char holder[MEMDIR_HOLDER_
 	set_paths(dir, path);
 	if (access(path, F_OK) != 0 && errno == ENOENT)
 		return look_above(path);
-	err = check_directory(dir->path);
+	err = memdir_files_check_directory(dir->path);
 	if (!err)
-		err = check_filesystem(dir->path, false, &block);
+		err = memdir_files_check_filesystem(dir->path, false, &block);
 	/* Of somebody else's nothing more is to be said. */
 	if (err)
 		return err;
@@ -606,7 +413,7 @@ void memdir_warn_of_logout(const struct memdir *dir)
 	enum { LOGIN_UID_MIN = 1000, NOBODY_UID = 65534 };
 	uid_t uid = geteuid();
 	autofree char *real = realpath(dir->path, NULL);
-	char user[USER_TEXT];
+	char user[MEMDIR_USER_TEXT];
 
 	if (uid < LOGIN_UID_MIN || uid == NOBODY_UID || !real ||
 		strncmp(real, "/dev/shm/", strlen("/dev/shm/")) != 0)
@@ -614,7 +421,7 @@ void memdir_warn_of_logout(const struct memdir *dir)
 	log_warning("memory directory: %s is lost when user %s logs out: systemd-logind removes "
 		    "that user's files in /dev/shm then (RemoveIPC). Run the server as a system "
 		    "user, as the unit does, or set RemoveIPC=no in logind.conf",
-		dir->path, user_text(uid, user));
+		dir->path, memdir_files_user(uid, user));
 }
 
 /* ---- for checks ------------------------------------------------------------------------------ */
@@ -646,7 +453,7 @@ int memdir_inspect(const char *path, struct memdir *dir)
 	snprintf(lock, sizeof(lock), "%s/lock", dir->path);
 	dir->lock_fd = open(lock, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (dir->lock_fd < 0 && (errno == EACCES || errno == EPERM))
-		return fail("open", lock, -errno);
+		return memdir_files_fail("open", lock, -errno);
 	if (dir->lock_fd < 0 && access(path, F_OK) != 0) {
 		err = -errno;
 		log_error("can't check %s: %s", path, errno_text(err));
@@ -668,8 +475,10 @@ int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)
 	char path[1200], stored[BOOT_ID_BYTES] = "", current[BOOT_ID_BYTES] = "";
 
 	snprintf(path, sizeof(path), "%s/boot_id", dir->path);
-	if (read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current)) == 0 &&
-		read_line(path, stored, sizeof(stored)) == 0 && strcmp(stored, current) == 0)
+	if (memdir_files_read_line("/proc/sys/kernel/random/boot_id", current, sizeof(current)) ==
+			0 &&
+		memdir_files_read_line(path, stored, sizeof(stored)) == 0 &&
+		strcmp(stored, current) == 0)
 		return 0;
 	if (!is_boot_id(stored) && !has_bytes(dir->store))
 		return 0; /* a first start that was killed */
@@ -679,111 +488,4 @@ int memdir_check_boot(const struct memdir *dir, char *why, size_t whylen)
 	else
 		snprintf(why, whylen, "%s is missing or damaged", path);
 	return -EBADMSG;
-}
-
-/* ---- room ------------------------------------------------------------------------------------ */
-
-static int refuse_room(const char *what, uint64_t bytes, uint64_t room, const char *where)
-{
-	char need[32], have[32];
-
-	size_format(bytes, need, sizeof(need));
-	size_format(room, have, sizeof(have));
-	log_error("%s: needed %s, free %s in %s; make the exports smaller or the memory larger",
-		what, need, have, where);
-	return -EFBIG;
-}
-
-/* MemAvailable, or UINT64_MAX where it can't be told. */
-static uint64_t available_memory(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	uint64_t kib = UINT64_MAX >> 10;
-	char line[128];
-
-	if (!f)
-		return UINT64_MAX;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
-			break;
-	fclose(f);
-	return kib << 10;
-}
-
-static uint64_t count_huge_pages(uint64_t page_bytes, const char *which)
-{
-	char path[128], line[32];
-
-	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-%llukB/%s",
-		(unsigned long long)page_bytes >> 10, which);
-	return read_line(path, line, sizeof(line)) ? 0 : strtoull(line, NULL, 10);
-}
-
-/* Those set aside and promised to nobody, and those that the kernel may still make. */
-static uint64_t available_huge_bytes(uint64_t page_bytes)
-{
-	uint64_t have = count_huge_pages(page_bytes, "free_hugepages") +
-			count_huge_pages(page_bytes, "nr_overcommit_hugepages");
-	uint64_t taken = count_huge_pages(page_bytes, "resv_hugepages") +
-			 count_huge_pages(page_bytes, "surplus_hugepages");
-
-	return (have - min_u64(have, taken)) * page_bytes;
-}
-
-/* Of the nearest directory that is there: a start makes the others. */
-static int find_filesystem(const char *path, struct statfs *fs, char *found, size_t len)
-{
-	snprintf(found, len, "%s", path);
-	while (statfs(found, fs) != 0) {
-		char *slash = strrchr(found, '/');
-
-		if (errno != ENOENT || !slash || slash == found)
-			return -errno;
-		*slash = '\0';
-	}
-	return 0;
-}
-
-/* Whether both are on, or will be made on, one filesystem. */
-static bool is_beside(const char *path, const char *other)
-{
-	char found[1200];
-	struct stat a, b;
-	struct statfs fs;
-
-	if (find_filesystem(path, &fs, found, sizeof(found)) || stat(found, &a))
-		return true;
-	if (find_filesystem(other, &fs, found, sizeof(found)) || stat(found, &b))
-		return true;
-	return a.st_dev == b.st_dev;
-}
-
-int memdir_check_room(
-	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what)
-{
-	char found[1200];
-	struct statfs fs;
-	uint64_t room, available;
-	int err;
-
-	if (!bytes)
-		return 0;
-	err = find_filesystem(path, &fs, found, sizeof(found));
-	if (err)
-		return fail("look at", path, err);
-	room = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-	if (before && is_beside(path, other))
-		room -= min_u64(room, before);
-	/* A tmpfs without a size limit reports no blocks at all. */
-	if (fs.f_blocks && bytes > room)
-		return refuse_room(what, bytes, room, path);
-	if ((unsigned long)fs.f_type == HUGETLBFS_MAGIC) {
-		available = available_huge_bytes((uint64_t)fs.f_bsize);
-		return bytes > available ? refuse_room(what, bytes, available,
-						   "this machine's huge pages (vm.nr_hugepages)")
-					 : 0;
-	}
-	available = available_memory();
-	available -= min_u64(available, before);
-	return bytes > available ? refuse_room(what, bytes, available, "this machine's memory") : 0;
 }

@@ -78,10 +78,4 @@ int memdir_check_store_id(
 /* Whether a start has ever served what is here. */
 bool memdir_has_store_id(const struct memdir *dir);
 
-/* Whether there is room for bytes more in a directory, and in the machine, beside so many that are
- * to be taken before in another one; -EFBIG names needed and free. what: "the regions of 2
- * exports". */
-int memdir_check_room(
-	const char *path, uint64_t bytes, const char *other, uint64_t before, const char *what);
-
 #endif
