@@ -213,7 +213,7 @@ repeated_numbers() {
 said() {
 	local text status=0
 	# String constants that the compiler joins are joined here.
-	cat common/*.c server/*.c daemon/*.c | tr -d '\n' | sed -E 's/"[[:space:]]*"//g; s/\\"/"/g' \
+	find common server daemon -name '*.c' -exec cat {} + | tr -d '\n' | sed -E 's/"[[:space:]]*"//g; s/\\"/"/g' \
 		>"$work/sources"
 	[ -s "$1" ] || complain "no messages were found" || return
 	while read -r text; do
@@ -489,7 +489,7 @@ for name in "${programs[@]}"; do
 	check "messages in $name(8)" messages "$(page_of "$name")"
 done
 check "warnings in rmemfs(8)" explained daemon/rmemfs.8 daemon/kcache/kernel_attr.c
-check "warnings in rmemfs-server(8)" explained server/rmemfs-server.8 server/{recall,lock_news}.c
+check "warnings in rmemfs-server(8)" explained server/rmemfs-server.8 server/recall/{recall,recall_late,lock_news}.c
 check "messages in the README" readme_messages
 check "members of the status" json
 check "states in the status" states
