@@ -1,5 +1,5 @@
 #!/bin/bash
-# lint.sh [BUILD] - format, static analysis, spelling, and the rules of who may include what; TAP on
+# lint.sh [BUILD] - format, static analysis, spelling, plain English, and the rules of includes; TAP on
 # standard output. BUILD is a configured build folder (build/dev): the analysers take the compiler's
 # flags from its compile_commands.json. With RMEMFS_TEST_NIGHTLY=1 clang's analyzer looks for paths
 # through the code that are wrong, too, which takes ten minutes. On Debian 12: other versions of
@@ -128,7 +128,11 @@ sizes() {
 check "clang-format" format
 check "every header compiles alone" headers_alone
 check "include rules" include_rules
+check "order of the folders" tests/order.sh "$build"
+check "the order is checked" tests/order_selftest.sh
 check "file sizes" sizes
+check "plain English" tests/prose.sh
+check "plain English is checked" tests/prose_selftest.sh
 check "shellcheck" shell
 check "codespell" spelling
 check "cppcheck" static_analysis
