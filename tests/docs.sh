@@ -451,13 +451,14 @@ manual_width() {
 	return "$status"
 }
 
+# From where the document is.
 links() {
 	local file link status=0
-	for file in *.md; do
+	while read -r file; do
 		while read -r link; do
-			[ -e "$link" ] || complain "$file: $link is not there" || status=1
+			[ -e "$(dirname "$file")/$link" ] || complain "$file: $link is not there" || status=1
 		done < <(grep -oE '\]\([^)#]+' "$file" | sed 's/^](//' | grep -vE '^[a-z]+:' || true)
-	done
+	done < <(find . -name build -prune -o -path './.*/*' -prune -o -name '*.md' -print | sort)
 	return "$status"
 }
 
