@@ -13,15 +13,15 @@ static bool there_is_one(const struct fs *fs)
 	return atomic_load_explicit(&fs->leftovers->n, memory_order_relaxed) > 0;
 }
 
-void leftovers_init(struct leftovers *l, struct fs *fs)
+void abandoned_init(struct abandoned *l, struct fs *fs)
 {
 	atomic_init(&l->n, 0);
-	hold_init(&l->hold, fs, OP_AT_LEFTOVERS, there_is_one);
+	barrier_init(&l->hold, fs, OP_AT_LEFTOVERS, there_is_one);
 }
 
 /* ---- what goes on ---------------------------------------------------------------------------- */
 
-void leftover_make(struct request *req, int error)
+void abandoned_make(struct request *req, int error)
 {
 	struct op *op = op_of(req);
 
@@ -29,24 +29,24 @@ void leftover_make(struct request *req, int error)
 	if (req->replied || !op->inode)
 		return;
 	op->leftover = inode_ref(op->inode);
-	op_is_inside(req, &op->leftover_hold, leftover_end);
+	op_is_inside(req, &op->leftover_hold, abandoned_end);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	atomic_fetch_add(&req->thread->fs->leftovers->n, 1);
 	request_abandon(req, error);
 	op_watch(req);
 }
 
-void leftover_end(struct request *req)
+void abandoned_end(struct request *req)
 {
 	struct op *op = op_of(req);
-	struct leftovers *l = req->thread->fs->leftovers;
+	struct abandoned *l = req->thread->fs->leftovers;
 
 	op_has_left(req, &op->leftover_hold);
 	expire_changed(req);
 	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	inode_put(steal_ptr(&op->leftover));
 	if (atomic_fetch_sub(&l->n, 1) == 1)
-		hold_wake(&l->hold);
+		barrier_wake(&l->hold);
 }
 
 /* ---- what waits ------------------------------------------------------------------------------ */
@@ -92,12 +92,12 @@ static bool must_wait(struct request *req)
 	}
 }
 
-bool leftover_enter(struct request *req, void (*then)(struct request *req, int status))
+bool abandoned_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct fs *fs = req->thread->fs;
 
 	if (!there_is_one(fs) || !must_wait(req))
 		return true;
-	hold_request(&fs->leftovers->hold, req, then);
+	barrier_hold(&fs->leftovers->hold, req, then);
 	return false;
 }

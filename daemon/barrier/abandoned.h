@@ -13,7 +13,7 @@
  * the server is back is taken back (fs_interrupt()).
  *
  * THREADS    Requests begin and end in their own thread; the last one to end wakes all threads
- *            (hold.h).
+ *            (barrier.h).
  */
 #ifndef RMEMFS_DAEMON_BARRIER_ABANDONED_H
 #define RMEMFS_DAEMON_BARRIER_ABANDONED_H
@@ -26,21 +26,21 @@
 struct fs;
 struct request;
 
-struct leftovers {
+struct abandoned {
 	atomic_uint n; /* 0 but for moments after the server was away */
-	struct hold hold;
+	struct barrier hold;
 };
 
-void leftovers_init(struct leftovers *l, struct fs *fs);
+void abandoned_init(struct abandoned *l, struct fs *fs);
 
 /* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
  * (op_watch()). */
-void leftover_make(struct request *req, int error);
+void abandoned_make(struct request *req, int error);
 /* For each operation that ends, while it still has its inode. */
-void leftover_end(struct request *req);
+void abandoned_end(struct request *req);
 
 /* Before a request begins. False: it is held, and then(req, 0) follows, or then(req, -ECANCELED) if
  * it is taken back. */
-bool leftover_enter(struct request *req, void (*then)(struct request *req, int status));
+bool abandoned_enter(struct request *req, void (*then)(struct request *req, int status));
 
 #endif

@@ -6,8 +6,8 @@
 /* The exchange sees what was done before the call that it takes the place of. */
 static void let_go(struct thread_call *call)
 {
-	struct hold_thread *t = container_of(call, struct hold_thread, call);
-	const struct hold *h = t->hold;
+	struct barrier_thread *t = container_of(call, struct barrier_thread, call);
+	const struct barrier *h = t->hold;
 	struct list *link;
 
 	atomic_exchange(&t->called, false);
@@ -19,11 +19,12 @@ static void let_go(struct thread_call *call)
 	}
 }
 
-void hold_init(struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs))
+void barrier_init(
+	struct barrier *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs))
 {
-	*h = (struct hold){.fs = fs, .wait = wait, .lasts = lasts};
+	*h = (struct barrier){.fs = fs, .wait = wait, .lasts = lasts};
 	for (unsigned i = 0; i < IO_THREADS_MAX; i++) {
-		struct hold_thread *t = &h->threads[i];
+		struct barrier_thread *t = &h->threads[i];
 
 		t->hold = h;
 		list_init(&t->requests);
@@ -42,8 +43,8 @@ static void keep_little(struct request *req)
 		request_stow(req);
 }
 
-void hold_request(
-	struct hold *h, struct request *req, void (*then)(struct request *req, int status))
+void barrier_hold(
+	struct barrier *h, struct request *req, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 
@@ -54,10 +55,10 @@ void hold_request(
 	keep_little(req);
 }
 
-void hold_wake(struct hold *h)
+void barrier_wake(struct barrier *h)
 {
 	for (unsigned i = 0; i < h->fs->options.session.io_threads; i++) {
-		struct hold_thread *t = &h->threads[i];
+		struct barrier_thread *t = &h->threads[i];
 
 		if (!atomic_exchange(&t->called, true))
 			io_thread_call(h->fs->threads[i].thread, &t->call);

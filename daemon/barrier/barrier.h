@@ -5,10 +5,10 @@
  *
  * What is held has taken nothing, so nothing that goes on waits for it: while there is memory
  * (request_may_set_aside()) it keeps neither a data buffer nor one of its thread's requests, which
- * what goes on may want, or what is behind it. But one that appends has its place (append.h).
+ * what goes on may want, or what is behind it. But one that appends has its place (append_order.h).
  *
  * OWNERSHIP  A held request is in its thread's list until it goes on, or op_cancel() takes it out.
- * THREADS    hold_request() in the request's thread, where it goes on, too; hold_wake() in any.
+ * THREADS    barrier_hold() in the request's thread, where it goes on, too; barrier_wake() in any.
  */
 #ifndef RMEMFS_DAEMON_BARRIER_BARRIER_H
 #define RMEMFS_DAEMON_BARRIER_BARRIER_H
@@ -20,12 +20,12 @@
 #include "daemon/request/io_thread.h"
 #include "daemon/op/op.h"
 
-struct hold {
+struct barrier {
 	struct fs *fs;
 	enum op_wait wait; /* what the operations held wait for */
 	bool (*lasts)(const struct fs *fs);
-	struct hold_thread {
-		struct hold *hold;
+	struct barrier_thread {
+		struct barrier *hold;
 		struct list requests; /* struct waiter */
 		struct thread_call call;
 		atomic_bool called; /* and has not run yet */
@@ -33,14 +33,14 @@ struct hold {
 };
 
 /* lasts(fs): whether what is held goes on waiting; any thread asks. */
-void hold_init(
-	struct hold *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs));
+void barrier_init(
+	struct barrier *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs));
 
 /* then(req, 0) follows, or then(req, -ECANCELED) if it is taken back. */
-void hold_request(
-	struct hold *h, struct request *req, void (*then)(struct request *req, int status));
+void barrier_hold(
+	struct barrier *h, struct request *req, void (*then)(struct request *req, int status));
 
 /* After it may have ended. */
-void hold_wake(struct hold *h);
+void barrier_wake(struct barrier *h);
 
 #endif

@@ -39,7 +39,7 @@ static void begin_locked(struct remount *r, bool read_only)
 		attach_locked(r);
 		return;
 	}
-	access_set_read_only(r->fs->access, true);
+	access_time_set_read_only(r->fs->access, true);
 	r->clean = 0;
 	atomic_store(&r->phase, REMOUNT_COMMITS);
 	atomic_store(&r->fs->committing_all, true);
@@ -49,7 +49,7 @@ static void settle_locked(struct remount *r, int status)
 {
 	atomic_store(&r->phase, REMOUNT_DONE);
 	atomic_store(&r->fs->committing_all, false);
-	access_set_read_only(r->fs->access, r->read_only);
+	access_time_set_read_only(r->fs->access, r->read_only);
 	waiters_wake(&r->waiters, status);
 }
 
@@ -75,7 +75,7 @@ static bool writes(const struct fs_thread *ft)
 static bool is_clean(struct io_thread *thread)
 {
 	const struct fs_thread *ft = fs_thread_of(thread);
-	bool committed = commit_tick(thread), told = access_tick(thread);
+	bool committed = commit_tick(thread), told = access_time_tick(thread);
 
 	return committed && told && !ft->nbackground && !writes(ft);
 }
@@ -172,7 +172,7 @@ void op_remount(struct request *req)
 
 	op_begin(req);
 	if (may)
-		access_set(req->thread->fs->access, flags);
+		access_time_set(req->thread->fs->access, flags);
 	if (!may || change(req, flags & MS_RDONLY, &status))
 		ended(req, status);
 }

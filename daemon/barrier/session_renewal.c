@@ -29,14 +29,15 @@ static bool is_running(const struct fs *fs)
 	return fs_is_renewing(fs);
 }
 
-void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
+void session_renewal_init(
+	struct session_renewal *r, struct fs *fs, void (*begin)(struct request *req, int status))
 {
-	*r = (struct renewal){.begin = begin};
+	*r = (struct session_renewal){.begin = begin};
 	pthread_mutex_init(&r->lock, NULL);
-	hold_init(&r->hold, fs, OP_AT_RENEWAL, is_running);
+	barrier_init(&r->hold, fs, OP_AT_RENEWAL, is_running);
 }
 
-void renewal_fini(struct renewal *r)
+void session_renewal_fini(struct session_renewal *r)
 {
 	pthread_mutex_destroy(&r->lock);
 }
@@ -90,10 +91,10 @@ static void forget_inode(struct inode *inode, void *arg)
 	commit_forget_locked(inode);
 	inode->access.dirty = false;
 	inode_unlease_locked(inode);
-	names_forget(&inode->names, &lost->fs->inodes->names);
+	dir_names_forget(&inode->names, &lost->fs->inodes->names);
 	lease_forget_locked(inode);
-	told_forget_locked(inode);
-	cached_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
+	kernel_attr_forget_locked(inode);
+	kernel_pages_drop_locked(inode, lost->fs->threads[0].thread, LEASE_NONE);
 	if (lock_owners_forget_locked(inode))
 		note_lost(&lost->locked, inode);
 	pthread_mutex_unlock(&inode->lock);
@@ -123,14 +124,14 @@ static void forget(struct io_thread *thread)
 	grants_forget(fs->grants);
 	for (unsigned i = 0; i < fs->options.session.io_threads; i++)
 		__atomic_store_n(&fs->threads[i].taken, 0, __ATOMIC_RELAXED);
-	allowances_forget(fs->allowances);
-	freeze_forget(fs->freeze);
+	quota_allowance_forget(fs->allowances);
+	snapshot_freeze_forget(fs->freeze);
 	log_lost(&lost.written, "what was written last is lost with the session");
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
 	session_begin_anew(fs->session);
 	/* Who waited for room goes on, in the new session. */
-	returns_forget(thread);
+	inode_return_forget(thread);
 }
 
 /* ---- the end of what has begun --------------------------------------------------------------- */
@@ -167,7 +168,7 @@ static bool is_idle(struct io_thread *thread)
 /* Unless another thread was first. */
 static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_phase to)
 {
-	struct renewal *r = fs->renewal;
+	struct session_renewal *r = fs->renewal;
 
 	pthread_mutex_lock(&r->lock);
 	if (phase_of(fs) == from) {
@@ -177,7 +178,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 		}
 		atomic_store_explicit(&r->phase, to, memory_order_release);
 		atomic_store_explicit(&fs->renewing, to != RENEWAL_NONE, memory_order_release);
-		hold_wake(&r->hold);
+		barrier_wake(&r->hold);
 	}
 	pthread_mutex_unlock(&r->lock);
 }
@@ -186,7 +187,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 static bool say_idle(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct renewal *r = fs->renewal;
+	struct session_renewal *r = fs->renewal;
 	uint32_t bit = UINT32_C(1) << thread->index, before;
 
 	pthread_mutex_lock(&r->lock);
@@ -211,7 +212,7 @@ static void end_all(struct io_thread *thread)
 	change_phase(fs, RENEWAL_ENDS, RENEWAL_ATTACHES);
 }
 
-void renewal_step(struct io_thread *thread)
+void session_renewal_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
 	enum renewal_phase phase = phase_of(fs);
@@ -236,9 +237,9 @@ static bool is_looked_after(const struct request *req)
 
 static void hold(struct request *req)
 {
-	struct renewal *r = req->thread->fs->renewal;
+	struct session_renewal *r = req->thread->fs->renewal;
 
-	hold_request(&r->hold, req, r->begin);
+	barrier_hold(&r->hold, req, r->begin);
 	if (is_looked_after(req))
 		op_watch(req);
 }
@@ -274,7 +275,7 @@ static bool is_for_cache(const struct request *req)
 	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
 }
 
-void renewal_handle_opened(struct fs *fs, struct handle *handle)
+void session_renewal_handle_opened(struct fs *fs, struct handle *handle)
 {
 	handle->session = atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
 }
@@ -306,7 +307,7 @@ static void tell(const struct request *req, struct handle *handle)
 }
 
 /* What is lost is known when the old session is forgotten; what the cache has of it goes with its
- * lease (cached.h), so what comes for it afterwards belongs to the new one. */
+ * lease (kernel_pages.h), so what comes for it afterwards belongs to the new one. */
 static bool is_refused(const struct request *req, const struct handle *handle, bool running)
 {
 	bool stale = is_stale(req->thread->fs, handle);
@@ -325,7 +326,7 @@ static bool is_refused_by_target(const struct request *req)
 	return req->op == OP_COPY && is_stale(req->thread->fs, handle_of_target(req));
 }
 
-bool renewal_enter(struct request *req)
+bool session_renewal_enter(struct request *req)
 {
 	struct fs *fs = req->thread->fs;
 	struct handle *handle = handle_for_data(req);
@@ -350,7 +351,7 @@ static bool can_begin_anew(const struct request *req)
 	return req->op != OP_WRITE && req->op != OP_SETXATTR;
 }
 
-bool renewal_takes_back(struct request *req, int *error)
+bool session_renewal_takes_back(struct request *req, int *error)
 {
 	struct handle *handle = req->op == OP_FSYNC ? NULL : handle_for_data(req);
 

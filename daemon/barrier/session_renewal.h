@@ -24,8 +24,8 @@
  * A mount that doesn't share has no new session: its export is somebody else's then, or was, and
  * the kernel has much cached. It is to be mounted anew.
  *
- * THREADS    Each thread holds its own requests (hold.h). Whoever is the last to be idle forgets;
- *            the others do nothing meanwhile that touches what is forgotten.
+ * THREADS    Each thread holds its own requests (barrier.h). Whoever is the last to be idle
+ * forgets; the others do nothing meanwhile that touches what is forgotten.
  */
 #ifndef RMEMFS_DAEMON_BARRIER_SESSION_RENEWAL_H
 #define RMEMFS_DAEMON_BARRIER_SESSION_RENEWAL_H
@@ -47,30 +47,31 @@ enum renewal_phase {
 	RENEWAL_ATTACHES, /* and nothing is known any more */
 };
 
-struct renewal {
+struct session_renewal {
 	_Atomic enum renewal_phase phase;
 	atomic_uint session; /* counts them: handles of another number are stale */
-	struct hold hold;
+	struct barrier hold;
 	/* Begins a request that was held, or ends it. */
 	void (*begin)(struct request *req, int status);
 	pthread_mutex_t lock;
 	uint32_t idle; /* a bit for each thread */
 };
 
-void renewal_init(struct renewal *r, struct fs *fs, void (*begin)(struct request *req, int status));
-void renewal_fini(struct renewal *r);
+void session_renewal_init(
+	struct session_renewal *r, struct fs *fs, void (*begin)(struct request *req, int status));
+void session_renewal_fini(struct session_renewal *r);
 
 /* Does what is due, after events and about every 100 ms. */
-void renewal_step(struct io_thread *thread);
+void session_renewal_step(struct io_thread *thread);
 
 /* Before a request of a sharing mount begins. False: it was answered, or it is held and
  * begin(req, 0) follows, or begin(req, -ECANCELED) if it is taken back. STATFS needs no session. */
-bool renewal_enter(struct request *req);
+bool session_renewal_enter(struct request *req);
 /* An operation ends with an error while the session ends. True: it is held, to begin anew. False:
  * *error is what its caller is to be told. */
-bool renewal_takes_back(struct request *req, int *error);
+bool session_renewal_takes_back(struct request *req, int *error);
 
 /* Of a file that is opened now. */
-void renewal_handle_opened(struct fs *fs, struct handle *handle);
+void session_renewal_handle_opened(struct fs *fs, struct handle *handle);
 
 #endif

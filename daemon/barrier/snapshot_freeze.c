@@ -14,10 +14,10 @@ static void step_called(struct thread_call *call)
 	struct freeze_thread *t = container_of(call, struct freeze_thread, call);
 
 	atomic_store(&t->called, false);
-	freeze_step(t->thread);
+	snapshot_freeze_step(t->thread);
 }
 
-void freeze_thread_init(struct freeze_thread *t, struct io_thread *thread)
+void snapshot_freeze_thread_init(struct freeze_thread *t, struct io_thread *thread)
 {
 	t->thread = thread;
 	list_init(&t->held);
@@ -25,13 +25,13 @@ void freeze_thread_init(struct freeze_thread *t, struct io_thread *thread)
 	t->call.run = step_called;
 }
 
-void freeze_init(struct freeze *f, struct fs *fs)
+void snapshot_freeze_init(struct snapshot_freeze *f, struct fs *fs)
 {
 	pthread_mutex_init(&f->lock, NULL);
 	f->fs = fs;
 }
 
-void freeze_fini(struct freeze *f)
+void snapshot_freeze_fini(struct snapshot_freeze *f)
 {
 	pthread_mutex_destroy(&f->lock);
 	free(f->bits);
@@ -51,7 +51,7 @@ static void wake_all(struct fs *fs)
 
 /* ---- pages that were asked for --------------------------------------------------------------- */
 
-void freeze_forget_pages(struct freeze *f, uint64_t id)
+void snapshot_freeze_forget_pages(struct snapshot_freeze *f, uint64_t id)
 {
 	uint64_t nbits;
 
@@ -63,7 +63,7 @@ void freeze_forget_pages(struct freeze *f, uint64_t id)
 	atomic_store(&f->bits_id, f->bits ? id : 0);
 }
 
-void freeze_forget(struct freeze *f)
+void snapshot_freeze_forget(struct snapshot_freeze *f)
 {
 	pthread_mutex_lock(&f->lock);
 	f->sent = 0;
@@ -71,7 +71,7 @@ void freeze_forget(struct freeze *f)
 	atomic_store(&f->bits_id, 0);
 }
 
-static bool was_asked(const struct freeze *f, uint64_t bit)
+static bool was_asked(const struct snapshot_freeze *f, uint64_t bit)
 {
 	return bit < f->nbits &&
 	       atomic_load_explicit(&f->bits[bit / WORD_BITS], memory_order_relaxed) >>
@@ -79,9 +79,9 @@ static bool was_asked(const struct freeze *f, uint64_t bit)
 		       1;
 }
 
-void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n)
+void snapshot_freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n)
 {
-	struct freeze *f = fs->freeze;
+	struct snapshot_freeze *f = fs->freeze;
 
 	if (atomic_load(&f->bits_id) != session_snapshot(fs->session))
 		return;
@@ -95,8 +95,9 @@ void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n)
 }
 
 /* What of e's pages [from, to) is first to be asked for; `limit` is where asking may end. */
-static bool must_ask(const struct freeze *f, bool remembered, const struct mapped_extent *e,
-	uint64_t from, uint64_t to, uint64_t limit, struct extent *out)
+static bool must_ask(const struct snapshot_freeze *f, bool remembered,
+	const struct mapped_extent *e, uint64_t from, uint64_t to, uint64_t limit,
+	struct extent *out)
 {
 	uint64_t bit = e->region * f->region_pages + e->page + (from - e->fpage);
 
@@ -118,10 +119,10 @@ static bool must_ask(const struct freeze *f, bool remembered, const struct mappe
 	return true;
 }
 
-unsigned freeze_protected_locked(
+unsigned snapshot_freeze_protected_locked(
 	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max)
 {
-	struct freeze *f = inode->fs->freeze;
+	struct snapshot_freeze *f = inode->fs->freeze;
 	bool remembered = atomic_load(&f->bits_id) == session_snapshot(inode->fs->session);
 	uint64_t limit = remembered && *fpage == inode->written_to ? end + AHEAD_PAGES : end;
 	struct extent_cursor at;
@@ -142,7 +143,7 @@ unsigned freeze_protected_locked(
 
 /* ---- writes ---------------------------------------------------------------------------------- */
 
-bool freeze_enter(struct request *req, void (*then)(struct request *req, int status))
+bool snapshot_freeze_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct freeze_thread *t = fs_thread_of(req->thread)->freeze;
 	struct op *op = op_of(req);
@@ -155,12 +156,12 @@ bool freeze_enter(struct request *req, void (*then)(struct request *req, int sta
 	}
 	op->writing = true;
 	op->writing_hold.yields = true;
-	op_is_inside(req, &op->writing_hold, freeze_leave);
+	op_is_inside(req, &op->writing_hold, snapshot_freeze_leave);
 	t->nwriting++;
 	return true;
 }
 
-void freeze_leave(struct request *req)
+void snapshot_freeze_leave(struct request *req)
 {
 	struct fs_thread *ft = fs_thread_of(req->thread);
 
@@ -175,7 +176,7 @@ void freeze_leave(struct request *req)
 
 static void frozen_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct freeze *f = container_of(call, struct freeze, call);
+	struct snapshot_freeze *f = container_of(call, struct snapshot_freeze, call);
 
 	session_thaw(f->fs->session, call->req.frozen.snapshot);
 	pthread_mutex_lock(&f->lock);
@@ -184,9 +185,9 @@ static void frozen_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	wake_all(f->fs);
 }
 
-static void send_frozen(struct freeze *f, struct io_thread *thread, uint64_t id)
+static void send_frozen(struct snapshot_freeze *f, struct io_thread *thread, uint64_t id)
 {
-	freeze_forget_pages(f, id);
+	snapshot_freeze_forget_pages(f, id);
 	f->call = (struct rpc_call){.done = frozen_answered};
 	list_init(&f->call.link);
 	f->call.req.op = RPC_FROZEN;
@@ -195,7 +196,8 @@ static void send_frozen(struct freeze *f, struct io_thread *thread, uint64_t id)
 }
 
 /* How far the thread is from now on. */
-static void say(struct freeze *f, struct freeze_thread *t, uint64_t id, enum freeze_phase phase)
+static void say(
+	struct snapshot_freeze *f, struct freeze_thread *t, uint64_t id, enum freeze_phase phase)
 {
 	pthread_mutex_lock(&f->lock);
 	t->id = id;
@@ -203,7 +205,7 @@ static void say(struct freeze *f, struct freeze_thread *t, uint64_t id, enum fre
 	pthread_mutex_unlock(&f->lock);
 }
 
-static bool all_are_locked(const struct freeze *f, uint64_t id, enum freeze_phase phase)
+static bool all_are_locked(const struct snapshot_freeze *f, uint64_t id, enum freeze_phase phase)
 {
 	for (unsigned i = 0; i < f->fs->options.session.io_threads; i++) {
 		const struct freeze_thread *t = f->fs->threads[i].freeze;
@@ -214,7 +216,7 @@ static bool all_are_locked(const struct freeze *f, uint64_t id, enum freeze_phas
 	return true;
 }
 
-static bool all_are(struct freeze *f, uint64_t id, enum freeze_phase phase)
+static bool all_are(struct snapshot_freeze *f, uint64_t id, enum freeze_phase phase)
 {
 	bool all;
 
@@ -225,7 +227,7 @@ static bool all_are(struct freeze *f, uint64_t id, enum freeze_phase phase)
 }
 
 /* One of the threads does it. */
-static bool may_send(struct freeze *f, uint64_t id)
+static bool may_send(struct snapshot_freeze *f, uint64_t id)
 {
 	bool send;
 
@@ -240,7 +242,7 @@ static bool may_send(struct freeze *f, uint64_t id)
 }
 
 /* Another freeze, or the end of one. */
-static void change(struct fs_thread *ft, struct freeze *f, uint64_t id)
+static void change(struct fs_thread *ft, struct snapshot_freeze *f, uint64_t id)
 {
 	say(f, ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
 	wake_all(f->fs);
@@ -248,10 +250,10 @@ static void change(struct fs_thread *ft, struct freeze *f, uint64_t id)
 		waiters_wake(&ft->freeze->held, 0);
 }
 
-void freeze_step(struct io_thread *thread)
+void snapshot_freeze_step(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct freeze *f = fs->freeze;
+	struct snapshot_freeze *f = fs->freeze;
 	struct fs_thread *ft = fs_thread_of(thread);
 	struct freeze_thread *t = ft->freeze;
 	uint64_t id = session_freezing(fs->session);

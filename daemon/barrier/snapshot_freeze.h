@@ -44,7 +44,7 @@ struct freeze_thread {
 	atomic_bool called;
 };
 
-struct freeze {
+struct snapshot_freeze {
 	pthread_mutex_t lock; /* guards the next ones, and how far the threads are */
 	uint64_t sent;        /* the snapshot that FROZEN was sent for last */
 	bool busy;            /* the call is in use */
@@ -57,27 +57,27 @@ struct freeze {
 	_Atomic uint64_t bits_id;
 };
 
-void freeze_init(struct freeze *f, struct fs *fs);
-void freeze_fini(struct freeze *f);
-void freeze_thread_init(struct freeze_thread *t, struct io_thread *thread);
+void snapshot_freeze_init(struct snapshot_freeze *f, struct fs *fs);
+void snapshot_freeze_fini(struct snapshot_freeze *f);
+void snapshot_freeze_thread_init(struct freeze_thread *t, struct io_thread *thread);
 
 /* Does what is due, after events and about every 100 ms. */
-void freeze_step(struct io_thread *thread);
+void snapshot_freeze_step(struct io_thread *thread);
 
 /* Before a request's write begins. False: it is held, and then(req, 0) follows. */
-bool freeze_enter(struct request *req, void (*then)(struct request *req, int status));
-void freeze_leave(struct request *req);
+bool snapshot_freeze_enter(struct request *req, void (*then)(struct request *req, int status));
+void snapshot_freeze_leave(struct request *req);
 
 /* Up to max extents of committed pages of [*fpage, end) that must be asked for, the next ones too
  * where the file is being written in order; *fpage: how far was looked. */
-unsigned freeze_protected_locked(
+unsigned snapshot_freeze_protected_locked(
 	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max);
 /* While nobody writes: all are to be asked for, once each for the snapshot `id`; without memory
  * each time. */
-void freeze_forget_pages(struct freeze *f, uint64_t id);
+void snapshot_freeze_forget_pages(struct snapshot_freeze *f, uint64_t id);
 /* The session has ended: another one has sent nothing, and asked for nothing. */
-void freeze_forget(struct freeze *f);
+void snapshot_freeze_forget(struct snapshot_freeze *f);
 /* They were asked for. */
-void freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
+void snapshot_freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
 
 #endif

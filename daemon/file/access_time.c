@@ -14,14 +14,14 @@ enum { DAY_S = 24 * 60 * 60, DELAY_MS = 10000, COMMITS_A_TURN = 256 };
 #define NS_PER_MS INT64_C(1000000)
 #define DAY_NS    (DAY_S * INT64_C(1000000000))
 
-void access_init(struct access *a)
+void access_time_init(struct access *a)
 {
 	list_init(&a->link);
 }
 
 /* ---- what is wanted -------------------------------------------------------------------------- */
 
-void access_set(struct access_policy *policy, unsigned long flags)
+void access_time_set(struct access_policy *policy, unsigned long flags)
 {
 	if (!(flags & (MS_NOATIME | MS_NODIRATIME | MS_RELATIME | MS_STRICTATIME)))
 		return;
@@ -34,7 +34,7 @@ void access_set(struct access_policy *policy, unsigned long flags)
 		atomic_store(&policy->mode, ACCESS_RELATIVE);
 }
 
-void access_set_read_only(struct access_policy *policy, bool read_only)
+void access_time_set_read_only(struct access_policy *policy, bool read_only)
 {
 	atomic_store(&policy->read_only, read_only);
 }
@@ -80,7 +80,7 @@ static void list_locked(struct inode *inode, struct io_thread *thread)
 	inode_ref(inode);
 }
 
-void access_mark_locked(struct request *req)
+void access_time_mark_locked(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct access *a = &inode->access;
@@ -100,18 +100,18 @@ void access_mark_locked(struct request *req)
 	a->until_ms = io_thread_now(req->thread) + (DAY_NS - (age > 0 ? age : 0)) / NS_PER_MS;
 }
 
-void access_mark(struct request *req)
+void access_time_mark(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 
 	pthread_mutex_lock(&inode->lock);
-	access_mark_locked(req);
+	access_time_mark_locked(req);
 	pthread_mutex_unlock(&inode->lock);
 }
 
 /* ---- by hand --------------------------------------------------------------------------------- */
 
-void access_hold(struct inode *inode)
+void access_time_hold(struct inode *inode)
 {
 	struct commit *c = &inode->commit;
 
@@ -124,7 +124,7 @@ void access_hold(struct inode *inode)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-void access_release(struct inode *inode, const int64_t *atime)
+void access_time_release(struct inode *inode, const int64_t *atime)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->access.held--;
@@ -159,7 +159,7 @@ static void commit_one(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
-bool access_tick(struct io_thread *thread)
+bool access_time_tick(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
 	bool all = ft->stopping || atomic_load(&thread->fs->committing_all);

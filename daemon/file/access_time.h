@@ -30,7 +30,7 @@ struct access {
 	int64_t since_ms;
 };
 
-void access_init(struct access *a);
+void access_time_init(struct access *a);
 
 /* What the mount wants, which may change while it is there. */
 struct access_policy {
@@ -38,21 +38,21 @@ struct access_policy {
 	atomic_bool nodiratime, read_only;
 };
 /* By flags of mount(2): without one about access times nothing changes. */
-void access_set(struct access_policy *policy, unsigned long flags);
-void access_set_read_only(struct access_policy *policy, bool read_only);
+void access_time_set(struct access_policy *policy, unsigned long flags);
+void access_time_set_read_only(struct access_policy *policy, bool read_only);
 
 /* The request reads its inode. */
-void access_mark(struct request *req);
-void access_mark_locked(struct request *req);
+void access_time_mark(struct request *req);
+void access_time_mark_locked(struct request *req);
 
 /* Around a change of the access time by hand: no mark that was made before comes after it. What is
  * on its way already has to be waited for (commit_wait). */
-void access_hold(struct inode *inode);
+void access_time_hold(struct inode *inode);
 /* atime: as it is now; NULL: not changed. */
-void access_release(struct inode *inode, const int64_t *atime);
+void access_time_release(struct inode *inode, const int64_t *atime);
 
 /* Commits what has waited for long enough; all, once the thread is to stop or the mount becomes
  * read-only. Returns whether nothing is left. */
-bool access_tick(struct io_thread *thread);
+bool access_time_tick(struct io_thread *thread);
 
 #endif

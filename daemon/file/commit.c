@@ -227,7 +227,7 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		wake_covered_locked(c);
 		return;
 	}
-	c->call.req.commit.want_pages = refill_along(thread);
+	c->call.req.commit.want_pages = grant_refill_along(thread);
 	lower_along_locked(inode);
 	c->running = true;
 	c->thread = thread;
@@ -297,7 +297,8 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	uint64_t npages;
 
 	if (call->req.commit.want_pages)
-		refill_along_done(thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
+		grant_refill_along_done(
+			thread, rep->attr.grant, rep->status ? 0 : rep->attr.ngrant);
 	if (rep->status && !only_access(&call->req.commit))
 		log_refused(inode, rep->status);
 	pthread_mutex_lock(&inode->lock);
@@ -318,7 +319,7 @@ static void commit_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	if (inode->fs->sharing)
 		inode->fs->inodes->hooks->settle(inode, thread);
 	if (orphan)
-		returns_settle(inode, thread);
+		inode_return_settle(inode, thread);
 	inode_put(inode);
 }
 

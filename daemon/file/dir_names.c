@@ -13,13 +13,13 @@ enum { SLOTS_FIRST = 16 };
 /* In the lowest bit, which is not the hash's: it was added again while it was there. */
 static const uint64_t DOUBLE = 1;
 
-int name_sets_init(struct name_sets *sets)
+int dir_names_sets_init(struct name_sets *sets)
 {
 	atomic_init(&sets->bytes, 0);
 	return getrandom(sets->key, sizeof(sets->key), 0) == sizeof(sets->key) ? 0 : -EIO;
 }
 
-uint64_t name_sets_hash(const struct name_sets *sets, const char *name)
+uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name)
 {
 	return namehash(sets->key, name, strlen(name));
 }
@@ -88,18 +88,18 @@ static bool grow(struct names *n, struct name_sets *sets)
 	return true;
 }
 
-void names_begin(struct names *n)
+void dir_names_begin(struct names *n)
 {
 	n->known = true;
 }
 
-void names_forget(struct names *n, struct name_sets *sets)
+void dir_names_forget(struct names *n, struct name_sets *sets)
 {
 	release(n, sets);
 	*n = (struct names){0};
 }
 
-void names_add(struct names *n, struct name_sets *sets, uint64_t hash)
+void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
 {
 	uint64_t value = value_of(hash);
 	uint32_t i;
@@ -107,7 +107,7 @@ void names_add(struct names *n, struct name_sets *sets, uint64_t hash)
 	if (!n->known)
 		return;
 	if (2 * n->nused >= n->nslots && !grow(n, sets)) {
-		names_forget(n, sets);
+		dir_names_forget(n, sets);
 		return;
 	}
 	i = find(n, value);
@@ -127,7 +127,7 @@ static bool passes(const struct names *n, uint32_t home, uint32_t hole, uint32_t
 	return ((i - home) & mask) >= ((i - hole) & mask);
 }
 
-void names_remove(struct names *n, uint64_t hash)
+void dir_names_remove(struct names *n, uint64_t hash)
 {
 	uint32_t hole;
 
@@ -147,7 +147,7 @@ void names_remove(struct names *n, uint64_t hash)
 	n->nused--;
 }
 
-bool names_lack(const struct names *n, uint64_t hash)
+bool dir_names_lack(const struct names *n, uint64_t hash)
 {
 	return n->known && (!n->nused || !n->slots[find(n, value_of(hash))]);
 }

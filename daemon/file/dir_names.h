@@ -7,7 +7,7 @@
  * request that makes it is sent, and stays if that fails. One whose hash was added twice is never
  * taken out, for then it is not known whether another one still has it.
  *
- * OWNERSHIP  Embedded in the directory's inode; names_forget() frees what it has.
+ * OWNERSHIP  Embedded in the directory's inode; dir_names_forget() frees what it has.
  * THREADS    The inode's lock; struct name_sets is for all.
  * ERRORS     None: without memory, or beyond NAMES_BYTES_MAX for all directories, nothing is known.
  */
@@ -35,18 +35,18 @@ struct names {
 };
 
 /* -EIO: the system gives no random numbers. */
-int name_sets_init(struct name_sets *sets);
-uint64_t name_sets_hash(const struct name_sets *sets, const char *name);
+int dir_names_sets_init(struct name_sets *sets);
+uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name);
 
 /* The directory is empty, and from now on each name is added; else nothing is known. */
-void names_begin(struct names *n);
-void names_forget(struct names *n, struct name_sets *sets);
+void dir_names_begin(struct names *n);
+void dir_names_forget(struct names *n, struct name_sets *sets);
 
-void names_add(struct names *n, struct name_sets *sets, uint64_t hash);
+void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash);
 /* Its last name with this hash is gone. */
-void names_remove(struct names *n, uint64_t hash);
+void dir_names_remove(struct names *n, uint64_t hash);
 
 /* Whether it is known that there is no name with this hash. */
-bool names_lack(const struct names *n, uint64_t hash);
+bool dir_names_lack(const struct names *n, uint64_t hash);
 
 #endif

@@ -34,7 +34,7 @@ static int fill_locked(
 				continue;
 			hole_end = min_u64(end, e.fpage);
 		}
-		allowed = allowance_ready_locked(inode->fs, &inode->share, &inode->attr,
+		allowed = quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr,
 			(uint32_t)min_u64(hole_end - *filled, UINT32_MAX));
 		if (!allowed)
 			return -EDQUOT;
@@ -47,7 +47,7 @@ static int fill_locked(
 			grants_add(grants, &run);
 			return r;
 		}
-		allowance_use_locked(&inode->share, run.npages);
+		quota_allowance_use_locked(&inode->share, run.npages);
 	}
 	return 0;
 }
@@ -65,7 +65,7 @@ int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *fill
 	inode->filled_ms = io_thread_now(req->thread);
 	pthread_mutex_unlock(&inode->lock);
 	if (left > had || r == -EAGAIN)
-		refill_check(req->thread);
+		grant_refill_check(req->thread);
 	return r;
 }
 
@@ -83,18 +83,18 @@ static bool take_landed_locked(struct request *req, struct inode *inode, uint64_
 
 	landing_peek(req, &run);
 	run.fpage = first;
-	if (allowance_ready_locked(inode->fs, &inode->share, &inode->attr, run.npages) <
+	if (quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, run.npages) <
 			run.npages ||
 		extent_map_insert(&inode->map, &run, EXTENT_FILLING) != 0)
 		return false;
-	allowance_use_locked(&inode->share, run.npages);
+	quota_allowance_use_locked(&inode->share, run.npages);
 	count_taken(fs_thread_of(req->thread), run.npages);
 	inode->filled_ms = io_thread_now(req->thread);
 	landing_take(req);
 	return true;
 }
 
-bool fill_landed(struct request *req, uint64_t first, uint64_t end)
+bool fill_holes_landed(struct request *req, uint64_t first, uint64_t end)
 {
 	struct inode *inode = op_of(req)->inode;
 	bool could, taken;
@@ -106,7 +106,7 @@ bool fill_landed(struct request *req, uint64_t first, uint64_t end)
 	taken = could && landing_holds(req) && take_landed_locked(req, inode, first);
 	pthread_mutex_unlock(&inode->lock);
 	if (taken)
-		refill_check(req->thread);
+		grant_refill_check(req->thread);
 	else
 		landing_expect(req->thread, could);
 	return taken;
@@ -130,21 +130,21 @@ static void waited(struct request *req, int status)
 
 	if (!status)
 		op->released = 0;
-	if (!release_wait(req, what_to_release(status), op->filled))
+	if (!last_resort_wait(req, what_to_release(status), op->filled))
 		op->filled(req, status);
 }
 
-bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
+bool fill_holes_wait(struct request *req, int lacks, void (*then)(struct request *req, int status))
 {
 	struct inode *inode = op_of(req)->inode;
 	uint32_t uid, gid;
 
 	op_of(req)->filled = then;
 	if (lacks != -EDQUOT)
-		return refill_wait(req, waited);
+		return grant_refill_wait(req, waited);
 	pthread_mutex_lock(&inode->lock);
 	uid = inode->attr.uid;
 	gid = inode->attr.gid;
 	pthread_mutex_unlock(&inode->lock);
-	return allowance_wait(req, uid, gid, waited);
+	return quota_allowance_wait(req, uid, gid, waited);
 }

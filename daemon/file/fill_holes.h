@@ -1,7 +1,7 @@
 /* fill_holes.h - gives the holes of a file pages of the session's grants.
  *
- * The new extents are FILLING until extent_map_filled(). When the pool has nothing left, refill.h
- * gets more; when the file's owner may have no more, allowance.h does.
+ * The new extents are FILLING until extent_map_filled(). When the pool has nothing left,
+ * grant_refill.h gets more; when the file's owner may have no more, quota_allowance.h does.
  *
  * THREADS    The request's own. It is inside the inode's gate, exclusively or for these pages.
  */
@@ -21,7 +21,7 @@ int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *fill
 
 /* Where the request's payload has landed in granted pages (landing.h), and all of [first, end) is a
  * hole: gives it these pages, and true. */
-bool fill_landed(struct request *req, uint64_t first, uint64_t end);
+bool fill_holes_landed(struct request *req, uint64_t first, uint64_t end);
 
 /* One of the first two, which can be waited for. True: there is more by now. False: then(req,
  * status) follows; 0: try again, -ENOSPC, -EDQUOT: there is nothing left. */
@@ -29,6 +29,6 @@ static inline bool fill_lacks(int status)
 {
 	return status == -EAGAIN || status == -EDQUOT;
 }
-bool fill_wait(struct request *req, int lacks, void (*then)(struct request *req, int status));
+bool fill_holes_wait(struct request *req, int lacks, void (*then)(struct request *req, int status));
 
 #endif

@@ -49,7 +49,7 @@ static bool enter_pass(
 	return op->wait != OP_AT_GATE;
 }
 
-bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
+bool gate_pass_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
@@ -59,7 +59,7 @@ bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t
 	return enter_pass(req, &file_op(op)->pass, then);
 }
 
-bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,
+bool gate_pass_enter_with(struct request *req, struct op_pass *pass, struct inode *inode,
 	enum gate_kind kind, void (*then)(struct request *req, int status))
 {
 	*pass = (struct op_pass){.inode = inode, .pass = {.kind = kind, .end = UINT64_MAX}};
@@ -78,7 +78,7 @@ static bool leave_pass_locked(struct op_pass *pass)
 	return inode->orphan;
 }
 
-void op_leave_pass(struct request *req, struct op_pass *pass)
+void gate_pass_leave_with(struct request *req, struct op_pass *pass)
 {
 	struct inode *inode = pass->inode;
 	bool orphan;
@@ -87,17 +87,17 @@ void op_leave_pass(struct request *req, struct op_pass *pass)
 	orphan = leave_pass_locked(pass);
 	pthread_mutex_unlock(&inode->lock);
 	if (orphan)
-		returns_settle(inode, req->thread);
+		inode_return_settle(inode, req->thread);
 }
 
-bool op_leave_locked(struct request *req)
+bool gate_pass_leave_locked(struct request *req)
 {
 	return leave_pass_locked(&file_op_of(req)->pass);
 }
 
-void op_leave(struct request *req)
+void gate_pass_leave(struct request *req)
 {
-	op_leave_pass(req, &file_op_of(req)->pass);
+	gate_pass_leave_with(req, &file_op_of(req)->pass);
 }
 
 static void are_remote(struct request *req, int status)
@@ -105,7 +105,7 @@ static void are_remote(struct request *req, int status)
 	struct op *op = op_of(req);
 
 	if (file_op(op)->pass.inside)
-		op_leave(req);
+		gate_pass_leave(req);
 	op->all_remote(req, status);
 }
 
@@ -119,9 +119,9 @@ bool op_wait_acknowledged(struct request *req, void (*then)(struct request *req,
 	any = gate_has_acknowledged(&inode->gate);
 	pthread_mutex_unlock(&inode->lock);
 	op->all_remote = then;
-	if (!any || !op_enter(req, GATE_READ, 0, UINT64_MAX, are_remote))
+	if (!any || !gate_pass_enter(req, GATE_READ, 0, UINT64_MAX, are_remote))
 		return !any;
-	op_leave(req);
+	gate_pass_leave(req);
 	return true;
 }
 

@@ -36,17 +36,17 @@ static inline struct file_op *file_op_of(struct request *req)
 }
 
 /* Passes the inode's gate. True: inside. False: then(req, 0) is called when it is. */
-bool op_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
+bool gate_pass_enter(struct request *req, enum gate_kind kind, uint64_t first, uint64_t end,
 	void (*then)(struct request *req, int status));
-void op_leave(struct request *req);
+void gate_pass_leave(struct request *req);
 /* The same under the inode's lock, so that nobody sees it inside after what it has changed there.
- * True: the inode is an orphan, which returns_settle() has to see without the lock. */
-bool op_leave_locked(struct request *req);
+ * True: the inode is an orphan, which inode_return_settle() has to see without the lock. */
+bool gate_pass_leave_locked(struct request *req);
 /* The same for another inode, or both of them: in the order of their numbers, so that no two wait
  * for each other. */
-bool op_enter_pass(struct request *req, struct op_pass *pass, struct inode *inode,
+bool gate_pass_enter_with(struct request *req, struct op_pass *pass, struct inode *inode,
 	enum gate_kind kind, void (*then)(struct request *req, int status));
-void op_leave_pass(struct request *req, struct op_pass *pass);
+void gate_pass_leave_with(struct request *req, struct op_pass *pass);
 
 /* Waits until all writes of the inode that were acknowledged before are remote, or have failed.
  * True: there are none. False: then(req, status) follows. The caller is outside of the gate. */

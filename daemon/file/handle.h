@@ -25,8 +25,9 @@ struct handle {
 	bool appends;
 	bool flushed;  /* with something to commit, once: lease.h */
 	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
-	/* renewal.h's. Atomic: the session that it was opened in, or its user knows to be lost; a
-	 * lock that was had by it was lost with one, so nothing can be done by it any more. */
+	/* session_renewal.h's. Atomic: the session that it was opened in, or its user knows to be
+	 * lost; a lock that was had by it was lost with one, so nothing can be done by it any more.
+	 */
 	atomic_uint session;
 	atomic_bool unlocked;
 	atomic_bool appended; /* something was, by a WRITE */

@@ -26,7 +26,7 @@ int inode_table_init(struct inode_table *t, const struct inode_hooks *hooks)
 	*t = (struct inode_table){.hooks = hooks, .shards = calloc(SHARDS, sizeof(*t->shards))};
 	if (!t->shards)
 		return -ENOMEM;
-	r = name_sets_init(&t->names);
+	r = dir_names_sets_init(&t->names);
 	if (r) {
 		free(t->shards);
 		return r;
@@ -48,7 +48,7 @@ static void inode_delete(struct inode *inode)
 		free(list_entry(link, struct handle, link));
 	place_fini(&inode->place);
 	extent_map_fini(&inode->map);
-	names_forget(&inode->names, &inode->fs->inodes->names);
+	dir_names_forget(&inode->names, &inode->fs->inodes->names);
 	free(inode->commit.tail);
 	pthread_mutex_destroy(&inode->lock);
 	free(inode);
@@ -108,7 +108,7 @@ static struct inode *inode_new(struct fs *fs, uint64_t ino)
 	list_init(&inode->handles);
 	gate_init(&inode->gate);
 	commit_init(&inode->commit);
-	access_init(&inode->access);
+	access_time_init(&inode->access);
 	hooks->init(inode, (char *)inode + INODE_BYTES);
 	return inode;
 }
@@ -160,7 +160,7 @@ bool inode_try_ref(struct inode *inode)
 void inode_return_unused_locked(struct inode *inode)
 {
 	window_return(&inode->window, inode->fs->grants);
-	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+	quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 }
 
 static uint64_t next_epoch(struct fs *fs)
@@ -190,7 +190,7 @@ void inode_put(struct inode *inode)
 	pthread_mutex_unlock(&shard->lock);
 	if (!last)
 		return;
-	returns_forgotten(inode);
+	inode_return_forgotten(inode);
 	inode_return_unused_locked(inode);
 	inode_delete(inode);
 }
@@ -450,7 +450,7 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 		take_attr_locked(inode, attr);
 		/* With the first answer lost it may have been found, filled and forgotten. */
 		if (S_ISDIR(attr->mode) && !inode->changed && epoch == inode_epoch(inode->fs))
-			names_begin(&inode->names);
+			dir_names_begin(&inode->names);
 	}
 	pthread_mutex_unlock(&inode->lock);
 }
@@ -606,29 +606,29 @@ bool inode_attr(struct inode *inode, struct attr *attr)
 void inode_name_add(struct inode *dir, const char *name)
 {
 	struct name_sets *sets = &dir->fs->inodes->names;
-	uint64_t hash = name_sets_hash(sets, name);
+	uint64_t hash = dir_names_sets_hash(sets, name);
 
 	pthread_mutex_lock(&dir->lock);
-	names_add(&dir->names, sets, hash);
+	dir_names_add(&dir->names, sets, hash);
 	pthread_mutex_unlock(&dir->lock);
 }
 
 void inode_name_remove(struct inode *dir, const char *name)
 {
-	uint64_t hash = name_sets_hash(&dir->fs->inodes->names, name);
+	uint64_t hash = dir_names_sets_hash(&dir->fs->inodes->names, name);
 
 	pthread_mutex_lock(&dir->lock);
-	names_remove(&dir->names, hash);
+	dir_names_remove(&dir->names, hash);
 	pthread_mutex_unlock(&dir->lock);
 }
 
 bool inode_lacks_name(struct inode *dir, const char *name)
 {
-	uint64_t hash = name_sets_hash(&dir->fs->inodes->names, name);
+	uint64_t hash = dir_names_sets_hash(&dir->fs->inodes->names, name);
 	bool lacks;
 
 	pthread_mutex_lock(&dir->lock);
-	lacks = names_lack(&dir->names, hash);
+	lacks = dir_names_lack(&dir->names, hash);
 	pthread_mutex_unlock(&dir->lock);
 	return lacks;
 }

@@ -38,14 +38,14 @@
 #include "daemon/file/inode_path.h"
 
 struct appends;
-struct cached;
-struct drop;
+struct kernel_pages;
+struct stale_pages;
 struct fs;
 struct inode_lease;
 struct inode_locks;
 struct kernel_owner;
 struct rpc_entry_reply;
-struct told;
+struct kernel_attr;
 
 struct inode {
 	struct list hash; /* under the shard's lock */
@@ -54,7 +54,7 @@ struct inode {
 	uint32_t type;       /* S_IFMT bits; set once, before the kernel knows the inode */
 	uint64_t refs;       /* atomic; the last one goes under the shard's lock */
 	uint64_t nlookup;    /* atomic: the kernel's; together one reference */
-	unsigned nleftovers; /* atomic: leftover.h */
+	unsigned nleftovers; /* atomic: abandoned.h */
 	bool has_caps; /* atomic: there are capabilities, or may be; a write takes them away */
 
 	pthread_mutex_t lock;
@@ -69,8 +69,8 @@ struct inode {
 	bool orphan;   /* has no name any more; the server keeps it until we return it */
 	bool nameless; /* an orphan that never had a name, and may get one: O_TMPFILE */
 	bool returned;
-	/* returns.h: until what of it is on its way is answered; the number of the drain that would
-	 * be the next when that began; 0: it is not. */
+	/* inode_return.h: until what of it is on its way is answered; the number of the drain that
+	 * would be the next when that began; 0: it is not. */
 	uint64_t leaving;
 	unsigned nlinking;     /* LINKs of it on their way: it is not returned meanwhile */
 	unsigned nchanging;    /* RPCs on their way that change attributes */
@@ -78,7 +78,7 @@ struct inode {
 	/* Of a sharing mount, under a lease: attr is what it is; and was, before they were sent. */
 	bool sure, was_sure;
 	uint64_t changed_at; /* the table's epoch when one of them began or ended last */
-	int64_t looked_ms;   /* when the server was asked for them last: look.h */
+	int64_t looked_ms;   /* when the server was asked for them last: local_answer.h */
 	bool doubt; /* several of them at once, or a lease beside one: whose answer is newer is not
 		     * known */
 	struct list handles;          /* struct handle, of a file */
@@ -106,10 +106,10 @@ struct inode {
 	uint64_t unleased;         /* the table's epoch when that was got or given back */
 
 	/* Parts of others, laid out by inode_hooks.init behind the inode. */
-	struct drop *drop;
+	struct stale_pages *drop;
 	struct inode_lease *lease;
-	struct cached *cached;
-	struct told *told;
+	struct kernel_pages *cached;
+	struct kernel_attr *told;
 	struct kernel_owner *kernel_owner;
 	struct appends *appends;
 	struct inode_locks *locks;

@@ -10,13 +10,13 @@
 #include "daemon/file/commit.h"
 #include "daemon/file/gate.h"
 
-void returns_init(struct returns *r)
+void inode_return_init(struct inode_returns *r)
 {
-	*r = (struct returns){0};
+	*r = (struct inode_returns){0};
 	pthread_mutex_init(&r->lock, NULL);
 }
 
-void returns_fini(struct returns *r)
+void inode_return_fini(struct inode_returns *r)
 {
 	pthread_mutex_destroy(&r->lock);
 	free(r->v);
@@ -24,15 +24,15 @@ void returns_fini(struct returns *r)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least);
+static void send_some_locked(struct inode_returns *r, struct io_thread *thread, size_t least);
 
 /* Whether somebody waits for what is to be told next. */
-static bool is_awaited(const struct returns *r)
+static bool is_awaited(const struct inode_returns *r)
 {
 	return r->drained && r->nanswered < r->until;
 }
 
-static void send_due_locked(struct returns *r, struct io_thread *thread)
+static void send_due_locked(struct inode_returns *r, struct io_thread *thread)
 {
 	send_some_locked(r, thread, is_awaited(r) ? 1 : RETURNS_BATCH);
 }
@@ -40,14 +40,14 @@ static void send_due_locked(struct returns *r, struct io_thread *thread)
 typedef void drained_fn(struct io_thread *thread);
 
 /* Whom to call, if what he waits for is over. */
-static drained_fn *take_drained_locked(struct returns *r)
+static drained_fn *take_drained_locked(struct inode_returns *r)
 {
 	return r->nawaited || is_awaited(r) ? NULL : steal_ptr(&r->drained);
 }
 
 static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct returns *r = container_of(call, struct returns, call);
+	struct inode_returns *r = container_of(call, struct inode_returns, call);
 	struct io_thread *thread = r->thread;
 	drained_fn *drained;
 
@@ -65,7 +65,7 @@ static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		drained(thread);
 }
 
-static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kind kind)
+static void put_batch(struct inode_returns *r, struct wire_out *w, enum rpc_return_kind kind)
 {
 	for (; r->first < r->n && r->nsent < RETURNS_BATCH; r->nsent++) {
 		const struct returned_inode *one = &r->v[r->first++];
@@ -80,7 +80,7 @@ static void put_batch(struct returns *r, struct wire_out *w, enum rpc_return_kin
 }
 
 /* The next batch, if none is on its way and there are so many. */
-static void send_some_locked(struct returns *r, struct io_thread *thread, size_t least)
+static void send_some_locked(struct inode_returns *r, struct io_thread *thread, size_t least)
 {
 	enum rpc_return_kind kind = thread->fs->sharing ? RETURN_LEASES : RETURN_INODES;
 	struct wire_out w;
@@ -100,18 +100,18 @@ static void send_some_locked(struct returns *r, struct io_thread *thread, size_t
 	rpc_start(thread, &r->call);
 }
 
-void returns_flush(struct io_thread *thread)
+void inode_return_flush(struct io_thread *thread)
 {
-	struct returns *r = thread->fs->returns;
+	struct inode_returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	send_some_locked(r, thread, 1);
 	pthread_mutex_unlock(&r->lock);
 }
 
-void returns_drain(struct io_thread *thread, drained_fn *drained)
+void inode_return_drain(struct io_thread *thread, drained_fn *drained)
 {
-	struct returns *r = thread->fs->returns;
+	struct inode_returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	assert(!r->drained);
@@ -126,9 +126,9 @@ void returns_drain(struct io_thread *thread, drained_fn *drained)
 		drained(thread);
 }
 
-void returns_forget(struct io_thread *thread)
+void inode_return_forget(struct io_thread *thread)
 {
-	struct returns *r = thread->fs->returns;
+	struct inode_returns *r = thread->fs->returns;
 	drained_fn *drained;
 
 	pthread_mutex_lock(&r->lock);
@@ -143,7 +143,7 @@ void returns_forget(struct io_thread *thread)
 
 /* ---- gathering ------------------------------------------------------------------------------- */
 
-static bool make_room_locked(struct returns *r)
+static bool make_room_locked(struct inode_returns *r)
 {
 	size_t cap = r->cap ? r->cap * 2 : RETURNS_BATCH;
 	struct returned_inode *grown;
@@ -165,7 +165,7 @@ static bool make_room_locked(struct returns *r)
 }
 
 /* Without memory for its entry the inode is freed when the session ends. */
-static void put_locked(struct returns *r, uint64_t ino, uint64_t number)
+static void put_locked(struct inode_returns *r, uint64_t ino, uint64_t number)
 {
 	if (!make_room_locked(r))
 		return;
@@ -173,9 +173,9 @@ static void put_locked(struct returns *r, uint64_t ino, uint64_t number)
 	r->nadded++;
 }
 
-void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number)
+void inode_return_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 {
-	struct returns *r = thread->fs->returns;
+	struct inode_returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
 	put_locked(r, ino, number);
@@ -191,7 +191,7 @@ static bool in_use_locked(const struct inode *inode)
 	       !gate_idle(&inode->gate) || inode->fs->inodes->hooks->is_used(inode);
 }
 
-/* What of it is on its way to the server; the answer calls returns_settle(). Pages that were
+/* What of it is on its way to the server; the answer calls inode_return_settle(). Pages that were
  * written to are no grants any more, and go with the file: they are committed before. */
 static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
@@ -205,7 +205,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 }
 
 /* It is told now. */
-static void end_leaving_locked(struct returns *r, struct inode *inode)
+static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 {
 	if (inode->leaving && inode->leaving <= r->ndrains) {
 		r->nawaited--;
@@ -216,13 +216,14 @@ static void end_leaving_locked(struct returns *r, struct inode *inode)
 	inode->leaving = 0;
 }
 
-static void give_locked(struct returns *r, struct inode *inode)
+static void give_locked(struct inode_returns *r, struct inode *inode)
 {
 	inode->returned = true;
 	put_locked(r, inode->ino, inode->lease_number);
 }
 
-static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct io_thread *thread)
+static drained_fn *settle_locked(
+	struct inode_returns *r, struct inode *inode, struct io_thread *thread)
 {
 	bool used = !inode->orphan || in_use_locked(inode);
 	bool busy = !used && is_busy_locked(inode, thread);
@@ -249,9 +250,9 @@ static drained_fn *settle_locked(struct returns *r, struct inode *inode, struct 
 	return drained;
 }
 
-void returns_settle(struct inode *inode, struct io_thread *thread)
+void inode_return_settle(struct inode *inode, struct io_thread *thread)
 {
-	struct returns *r = inode->fs->returns;
+	struct inode_returns *r = inode->fs->returns;
 	drained_fn *drained = NULL;
 
 	pthread_mutex_lock(&inode->lock);
@@ -264,9 +265,9 @@ void returns_settle(struct inode *inode, struct io_thread *thread)
 }
 
 /* Nobody is left who could send. */
-void returns_forgotten(struct inode *inode)
+void inode_return_forgotten(struct inode *inode)
 {
-	struct returns *r = inode->fs->returns;
+	struct inode_returns *r = inode->fs->returns;
 
 	if (!inode->orphan || inode->returned)
 		return;
@@ -276,7 +277,7 @@ void returns_forgotten(struct inode *inode)
 	pthread_mutex_unlock(&r->lock);
 }
 
-void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)
+void inode_return_orphan(struct inode *inode, uint64_t number, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->lease_number = max_u64(inode->lease_number, number);
@@ -284,17 +285,17 @@ void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thre
 	inode->nameless = false;
 	inode->attr.nlink = 0;
 	pthread_mutex_unlock(&inode->lock);
-	returns_settle(inode, thread);
+	inode_return_settle(inode, thread);
 }
 
-void returns_nameless(struct inode *inode)
+void inode_return_nameless(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->orphan = inode->nameless = true;
 	pthread_mutex_unlock(&inode->lock);
 }
 
-bool returns_link_begin(struct inode *inode)
+bool inode_return_link_begin(struct inode *inode)
 {
 	bool ok;
 
@@ -305,17 +306,17 @@ bool returns_link_begin(struct inode *inode)
 	return ok;
 }
 
-void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread)
+void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *thread)
 {
 	pthread_mutex_lock(&inode->lock);
 	inode->nlinking--;
 	if (linked && inode->nameless)
 		inode->orphan = inode->nameless = false;
 	pthread_mutex_unlock(&inode->lock);
-	returns_settle(inode, thread);
+	inode_return_settle(inode, thread);
 }
 
-const struct refill_holders returns_refill_holders = {
+const struct refill_holders inode_return_refill_holders = {
 	.empty_windows = inodes_return_unused,
-	.return_nameless = returns_flush,
+	.return_nameless = inode_return_flush,
 };

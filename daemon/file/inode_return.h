@@ -30,7 +30,7 @@ struct returned_inode {
 	uint64_t ino, number;
 };
 
-struct returns {
+struct inode_returns {
 	pthread_mutex_t lock;
 	struct returned_inode *v; /* to be told: those of [first, n), in the order they came */
 	size_t first, n, cap;
@@ -42,46 +42,46 @@ struct returns {
 
 	/* Inodes that will be told when what of them is on its way is answered. */
 	unsigned nleaving;
-	/* returns_drain(): how often it was called, and what the last call waits for. */
+	/* inode_return_drain(): how often it was called, and what the last call waits for. */
 	uint64_t ndrains;
 	unsigned nawaited;                         /* of those that leave */
 	uint64_t until;                            /* nanswered */
 	void (*drained)(struct io_thread *thread); /* NULL: nobody waits */
 };
 
-void returns_init(struct returns *r);
-void returns_fini(struct returns *r);
+void inode_return_init(struct inode_returns *r);
+void inode_return_fini(struct inode_returns *r);
 
 /* The inode's last name is gone, as was told with that number. */
-void returns_orphan(struct inode *inode, uint64_t number, struct io_thread *thread);
+void inode_return_orphan(struct inode *inode, uint64_t number, struct io_thread *thread);
 /* A file that is made without a name. */
-void returns_nameless(struct inode *inode);
+void inode_return_nameless(struct inode *inode);
 /* Around a LINK of it: what never had a name has got one. False: it is returned already, and can't
  * be linked any more. */
-bool returns_link_begin(struct inode *inode);
-void returns_link_end(struct inode *inode, bool linked, struct io_thread *thread);
+bool inode_return_link_begin(struct inode *inode);
+void inode_return_link_end(struct inode *inode, bool linked, struct io_thread *thread);
 /* A file that has no name may have ended its last use: if so, it is returned, when nothing of it is
  * on its way to the server. Called after a handle was closed, the gate or the lease was left, a
  * commit has ended. */
-void returns_settle(struct inode *inode, struct io_thread *thread);
+void inode_return_settle(struct inode *inode, struct io_thread *thread);
 
 /* An inode that is not in the table. */
-void returns_add(struct io_thread *thread, uint64_t ino, uint64_t number);
+void inode_return_add(struct io_thread *thread, uint64_t ino, uint64_t number);
 /* The last reference to the inode goes. */
-void returns_forgotten(struct inode *inode);
+void inode_return_forgotten(struct inode *inode);
 
 /* Sends what has gathered. */
-void returns_flush(struct io_thread *thread);
+void inode_return_flush(struct io_thread *thread);
 /* The same, and calls drained() when that is answered, and all that nobody uses by now and is still
  * on its way to be returned: in the thread that got the last answer, at once if there is nothing.
  * What comes later is not waited for. One at a time. */
-void returns_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
+void inode_return_drain(struct io_thread *thread, void (*drained)(struct io_thread *thread));
 
-/* What files have that the pool may need: for refill_init(). */
-extern const struct refill_holders returns_refill_holders;
+/* What files have that the pool may need: for grant_refill_init(). */
+extern const struct refill_holders inode_return_refill_holders;
 
 /* Nothing of it is this session's any more, and nothing is on its way. Who waits for what was
  * gathered need not. */
-void returns_forget(struct io_thread *thread);
+void inode_return_forget(struct io_thread *thread);
 
 #endif

@@ -10,24 +10,24 @@
 #include "daemon/pages/quota_allowance.h"
 #include "daemon/pages/grants.h"
 
-void release_init(struct releases *r)
+void last_resort_init(struct last_resorts *r)
 {
-	*r = (struct releases){0};
+	*r = (struct last_resorts){0};
 	pthread_mutex_init(&r->lock, NULL);
 	list_init(&r->waiters);
 	list_init(&r->next);
 }
 
-void release_fini(struct releases *r)
+void last_resort_fini(struct last_resorts *r)
 {
 	pthread_mutex_destroy(&r->lock);
 }
 
-static void round_begin(struct releases *r, struct io_thread *thread);
+static void round_begin(struct last_resorts *r, struct io_thread *thread);
 
 static void round_end(struct io_thread *thread)
 {
-	struct releases *r = thread->fs->releases;
+	struct last_resorts *r = thread->fs->releases;
 	bool again;
 
 	pthread_mutex_lock(&r->lock);
@@ -44,7 +44,7 @@ static void round_end(struct io_thread *thread)
 static void round_returned(struct io_thread *thread)
 {
 	if (thread->fs->releases->what & RELEASE_ALLOWANCES)
-		allowance_give_back(thread, round_end);
+		quota_allowance_give_back(thread, round_end);
 	else
 		round_end(thread);
 }
@@ -57,7 +57,7 @@ static void empty(struct inode *inode, void *arg)
 	if (*what & RELEASE_WINDOWS)
 		window_return(&inode->window, inode->fs->grants);
 	if (*what & RELEASE_SHARES)
-		allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+		quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -73,12 +73,12 @@ static void round_passed(struct io_thread *thread)
 	}
 	if (what & (RELEASE_WINDOWS | RELEASE_SHARES))
 		inode_each(thread->fs, empty, &what);
-	returns_drain(thread, round_returned);
+	inode_return_drain(thread, round_returned);
 }
 
 static void pass(struct thread_call *call)
 {
-	struct releases *r = container_of(call, struct releases, call);
+	struct last_resorts *r = container_of(call, struct last_resorts, call);
 	struct io_thread *here = r->at, *next = io_thread_sibling(here, here->index + 1);
 
 	if (next == r->first) {
@@ -89,16 +89,17 @@ static void pass(struct thread_call *call)
 	}
 }
 
-static void round_begin(struct releases *r, struct io_thread *thread)
+static void round_begin(struct last_resorts *r, struct io_thread *thread)
 {
 	r->first = r->at = thread;
 	r->call.run = pass;
 	io_thread_call_when_read(thread, &r->call);
 }
 
-bool release_wait(struct request *req, unsigned what, void (*then)(struct request *req, int status))
+bool last_resort_wait(
+	struct request *req, unsigned what, void (*then)(struct request *req, int status))
 {
-	struct releases *r = req->thread->fs->releases;
+	struct last_resorts *r = req->thread->fs->releases;
 	struct op *op = op_of(req);
 	bool begin;
 
@@ -162,7 +163,7 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 	if (!rep->status)
 		op->released = 0;
 	if (!lacks_room(op, rep->status) ||
-		!release_wait(req, what_to_release(req->thread->fs), rpc_again))
+		!last_resort_wait(req, what_to_release(req->thread->fs), rpc_again))
 		op->answered(req, rep);
 }
 

@@ -9,12 +9,12 @@
  *        RELEASE and not run since, while others served the UNLINK and now this.
  *     2. What inodes were going to be filled with goes back to the pools, as far as it is wanted.
  *     3. Inodes without a name that nobody uses are returned, and those that are only kept by what
- *        of them is on its way to the server, after that (returns.h).
+ *        of them is on its way to the server, after that (inode_return.h).
  *     4. What owners' pools have of their quotas goes back to the server, if that is wanted.
  *
  * Then each that waits tries again, and takes a refusal for the truth. What comes while this is
  * going on gets a round of its own. Not waited for are messages that a thread has parked for want
- * of room (fuse_receive.c): they may wait for those that wait here.
+ * of room (fuse/receive.c): they may wait for those that wait here.
  *
  * A round waits for turns of threads and for answers to COMMIT and RETURN, which wait for nobody.
  *
@@ -41,7 +41,7 @@ enum release_what {
 	RELEASE_ALLOWANCES = 8, /* these pools, to the server */
 };
 
-struct releases {
+struct last_resorts {
 	pthread_mutex_t lock;
 	bool running;
 	struct list waiters, next;    /* struct waiter: of this round, of the next */
@@ -50,16 +50,17 @@ struct releases {
 	struct thread_call call;
 };
 
-void release_init(struct releases *r);
-void release_fini(struct releases *r);
+void last_resort_init(struct last_resorts *r);
+void last_resort_fini(struct last_resorts *r);
 
 /* There is no room for what req needs. True: then(req, 0) follows, and is to try again. False: all
  * of this was released for it since its last success (op.released). */
-bool release_wait(
+bool last_resort_wait(
 	struct request *req, unsigned what, void (*then)(struct request *req, int status));
 
 /* Sends op->call, whose op and body have been filled in; answered(req, rep) goes on. A change that
- * the server has no room for is tried once more (release.h; but not one whose parts were staged).
+ * the server has no room for is tried once more (last_resort.h; but not one whose parts were
+ * staged).
  */
 void op_rpc(
 	struct request *req, void (*answered)(struct request *req, const struct rpc_reply *rep));

@@ -38,7 +38,7 @@ void op_end(struct request *req)
 
 	list_del(&op->interrupted);
 	if (file_op(op)->pass.inside)
-		op_leave(req);
+		gate_pass_leave(req);
 	while (op->holds)
 		op->holds->leave(req);
 	inode_put(steal_ptr(&op->inode));

@@ -60,7 +60,7 @@ static void begin_plan(struct plan *plan, struct request *req, uint32_t max_sge)
 	const struct io_limits *limits = io_limits(req->thread);
 	unsigned merge = req->thread->fs->options.merge_pages;
 
-	plan_init(plan, req->buf,
+	transfer_plan_init(plan, req->buf,
 		&(struct plan_limits){
 			.max_sge = max_sge,
 			.max_work_bytes = limits->max_work_bytes & ~(uint32_t)(PAGE_BYTES - 1),
@@ -81,7 +81,7 @@ static uint32_t plan_range(
 			memset(plan->buf->data + at, 0, part.len);
 			zeroed += part.len;
 		} else {
-			plan_add(plan, part.region, part.offset, at, part.len);
+			transfer_plan_add(plan, part.region, part.offset, at, part.len);
 		}
 	}
 	return zeroed;

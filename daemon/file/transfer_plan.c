@@ -4,7 +4,8 @@
 
 #include "common/base/util.h"
 
-void plan_init(struct plan *plan, struct data_buffer *buf, const struct plan_limits *limits)
+void transfer_plan_init(
+	struct plan *plan, struct data_buffer *buf, const struct plan_limits *limits)
 {
 	assert(limits->max_sge && limits->merge_pages && limits->max_work_bytes >= PAGE_BYTES);
 	*plan = (struct plan){.buf = buf, .limits = *limits};
@@ -78,7 +79,8 @@ static void add_page(struct plan *plan, uint32_t region, uint64_t offset, uint32
 	plan->work_bytes += len;
 }
 
-void plan_add(struct plan *plan, uint32_t region, uint64_t offset, uint32_t at, uint32_t len)
+void transfer_plan_add(
+	struct plan *plan, uint32_t region, uint64_t offset, uint32_t at, uint32_t len)
 {
 	assert(range_within(at, len, IO_BYTES_MAX));
 	while (len) {

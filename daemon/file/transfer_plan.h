@@ -28,10 +28,12 @@ struct plan {
 	uint32_t sge_pages;  /* begun by the last SGE */
 };
 
-void plan_init(struct plan *plan, struct data_buffer *buf, const struct plan_limits *limits);
+void transfer_plan_init(
+	struct plan *plan, struct data_buffer *buf, const struct plan_limits *limits);
 
 /* Bytes [at, at + len) of the buffer lie at offset in the region. at + len is at most
  * IO_BYTES_MAX; at of each call is behind the last one's bytes. */
-void plan_add(struct plan *plan, uint32_t region, uint64_t offset, uint32_t at, uint32_t len);
+void transfer_plan_add(
+	struct plan *plan, uint32_t region, uint64_t offset, uint32_t at, uint32_t len);
 
 #endif

@@ -4,8 +4,8 @@
  * The kernel's call may wait for an inode that it is just letting go of, or for I/O on the pages,
  * which takes our answers: so a thread of its own makes it. Attributes alone wait for no I/O; pages
  * may wait for as long as the server is away, so their jobs have a notifier of their own, and only
- * few wait for them (drop.h). So have names, which wait for whoever has locked the directory, and
- * nobody waits for them.
+ * few wait for them (stale_pages.h). So have names, which wait for whoever has locked the
+ * directory, and nobody waits for them.
  *
  * OWNERSHIP  fs starts and ends the notifiers. A job is embedded in the state of whoever made it
  * and stays in place until done() is called: in job.thread, or in the notifier's own.

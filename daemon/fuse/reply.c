@@ -67,10 +67,10 @@ void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error)
 		report_failure(thread, unique, err);
 }
 
-static void trace_end(struct request *req, int error, size_t len)
+static void end_trace(struct request *req, int error, size_t len)
 {
 	if (req->trace.begun_ns)
-		debug_io_end(req, error, len);
+		trace_end(req, error, len);
 	req->trace.begun_ns = 0;
 }
 
@@ -87,7 +87,7 @@ static void send_data(struct request *req, struct iovec *iov, unsigned niov, siz
 	struct fuse_out_header out = {(uint32_t)(sizeof(out) + len), 0, req->unique};
 	int err;
 
-	trace_end(req, 0, len);
+	end_trace(req, 0, len);
 	if (req->replied)
 		return;
 	iov[0] = (struct iovec){&out, sizeof(out)};
@@ -111,7 +111,7 @@ void reply_error(struct request *req, int error)
 		error = req->taken_back;
 	if (error && req->thread->ops->begins_anew(req, &error))
 		return;
-	trace_end(req, error, 0);
+	end_trace(req, error, 0);
 	if (!req->replied)
 		fuse_reply_status(req->thread, req->unique, error);
 	request_end(req);
@@ -363,7 +363,7 @@ void reply_pipe(struct request *req, int pipe, uint32_t len)
 {
 	int err;
 
-	trace_end(req, 0, len);
+	end_trace(req, 0, len);
 	if (!req->replied) {
 		err = splice_out(req->thread, pipe, REPLY_HEAD_BYTES + len);
 		if (err)

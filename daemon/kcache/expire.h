@@ -1,7 +1,7 @@
 /* expire.h - makes the kernel ask anew for what an operation may have changed, when its own answer
  * could not tell it.
  *
- * Whoever was told that his operation is over, though it went on (leftover.h), has had his answer:
+ * Whoever was told that his operation is over, though it went on (abandoned.h), has had his answer:
  * what it has done in the end, the kernel knows nothing of. It would go on for the rest of the
  * lease with a name that is no more, or with the one it has noted as missing, and with attributes
  * of the inodes that were concerned. So when such an operation has ended, whatever came of it, both
@@ -40,7 +40,7 @@ void expire_changed(struct request *req);
 
 /* Makes the kernel ask anew for the inode's attributes; then(req, 0) goes on. */
 void op_expire_attr(struct request *req, void (*then)(struct request *req, int status));
-/* The same, when it has been told all that cached.h has to tell it by now. */
+/* The same, when it has been told all that kernel_pages.h has to tell it by now. */
 void op_expire_attr_behind_drops(
 	struct request *req, void (*then)(struct request *req, int status));
 

@@ -20,7 +20,7 @@ enum { AGAIN_MIN_MS = 1, AGAIN_MAX_MS = 50 };
 
 static void try_again(struct thread_call *call);
 
-void told_init(struct told *told, struct inode *inode)
+void kernel_attr_init(struct kernel_attr *told, struct inode *inode)
 {
 	told->inode = inode;
 	told->call.run = try_again;
@@ -60,7 +60,7 @@ static bool is_first_locked(struct inode *inode)
 	return true;
 }
 
-uint32_t told_attr_locked(struct inode *inode, const struct request *req)
+uint32_t kernel_attr_attr_locked(struct inode *inode, const struct request *req)
 {
 	uint32_t left, margin;
 
@@ -78,29 +78,29 @@ uint32_t told_attr_locked(struct inode *inode, const struct request *req)
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
-static void set_taken_back(struct told *told)
+static void set_taken_back(struct kernel_attr *told)
 {
 	told->attr = false;
 	told->since_ms = 0;
 }
 
-bool told_try_take_back_locked(struct inode *inode)
+bool kernel_attr_try_take_back_locked(struct inode *inode)
 {
 	if (inode->told->attr && take_back_locked(inode))
 		set_taken_back(inode->told);
 	return !inode->told->attr;
 }
 
-void told_forget_locked(struct inode *inode)
+void kernel_attr_forget_locked(struct inode *inode)
 {
-	told_try_take_back_locked(inode);
+	kernel_attr_try_take_back_locked(inode);
 	set_taken_back(inode->told);
 	inode->told->number = 0;
 }
 
 static void try_again(struct thread_call *call)
 {
-	struct told *told = container_of(call, struct told, call);
+	struct kernel_attr *told = container_of(call, struct kernel_attr, call);
 	struct inode *inode = told->inode;
 	struct io_thread *thread = told->thread;
 
@@ -114,7 +114,7 @@ static void try_again(struct thread_call *call)
 /* An answer is on its way to who has asked, or a FORGET to us, unless the mount is ending. */
 static bool is_coming_locked(struct inode *inode)
 {
-	struct told *told = inode->told;
+	struct kernel_attr *told = inode->told;
 	int64_t now = now_ms();
 
 	if (!__atomic_load_n(&inode->nlookup, __ATOMIC_ACQUIRE) || fuse_port_gone(port_of(inode)))
@@ -132,7 +132,7 @@ static bool is_coming_locked(struct inode *inode)
 /* Whoever is to look at his answer may wait for a CPU, or for memory. */
 static void try_again_later_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct told *told = inode->told;
+	struct kernel_attr *told = inode->told;
 	int64_t waited = now_ms() - told->since_ms;
 
 	told->thread = thread;
@@ -141,9 +141,9 @@ static void try_again_later_locked(struct inode *inode, struct io_thread *thread
 		(unsigned)max_u64(AGAIN_MIN_MS, min_u64((uint64_t)waited, AGAIN_MAX_MS)));
 }
 
-bool told_take_back_locked(struct inode *inode, struct io_thread *thread)
+bool kernel_attr_take_back_locked(struct inode *inode, struct io_thread *thread)
 {
-	struct told *told = inode->told;
+	struct kernel_attr *told = inode->told;
 
 	if (!told->attr)
 		return true;

@@ -1,13 +1,13 @@
 /* kernel_attr.h - attributes that the kernel of a sharing mount keeps for a time, so that it need not ask.
  *
- * What is known under a lease (look.h) stays as it is until the lease goes, or we change it: so an
- * answer of LOOKUP or GETATTR that says what is known gives it a time. Before that ends, by a
- * recall or otherwise, and before a change of ours is sent, it is taken back by a notification.
- * With the attributes go the access control lists that the kernel has of the inode: it goes by them
- * while the attributes have time. So the first question under a lease gets no time, but has those
- * forgotten that came without it, or are on their way.
+ * What is known under a lease (local_answer.h) stays as it is until the lease goes, or we change
+ * it: so an answer of LOOKUP or GETATTR that says what is known gives it a time. Before that ends,
+ * by a recall or otherwise, and before a change of ours is sent, it is taken back by a
+ * notification. With the attributes go the access control lists that the kernel has of the inode:
+ * it goes by them while the attributes have time. So the first question under a lease gets no time,
+ * but has those forgotten that came without it, or are on their way.
  *
- *     told_attr_locked -> the answer        told_take_back_locked -> RETURN
+ *     kernel_attr_attr_locked -> the answer        kernel_attr_take_back_locked -> RETURN
  *
  * An answer that the notification overtakes is worth nothing to the kernel: each inode there counts
  * what it was told, and answers to what was asked before that are not taken. Who sent GETATTR has
@@ -26,8 +26,8 @@
  * sent that the server has answered, and a share of the lease time before that. So what a kernel
  * goes on to tell whose daemon stands still is true.
  *
- * A change of ours by name may be about an inode that is not known here (look.h). It is reached by
- * other names, or by what is open: inodes with several names get no time.
+ * A change of ours by name may be about an inode that is not known here (local_answer.h). It is
+ * reached by other names, or by what is open: inodes with several names get no time.
  *
  * The kernel's notification waits for an inode that it is just letting go of. On a sharing mount
  * that waits for no answer of ours: what is read or written has the file open, and keeps the inode.
@@ -46,7 +46,7 @@ struct inode;
 struct request;
 
 /* Of one inode. */
-struct told {
+struct kernel_attr {
 	struct inode *inode;
 	bool attr;               /* the kernel may have attributes with a time */
 	uint64_t number;         /* of the lease under which it has nothing from before */
@@ -55,19 +55,19 @@ struct told {
 	struct io_thread *thread;
 };
 
-void told_init(struct told *told, struct inode *inode);
+void kernel_attr_init(struct kernel_attr *told, struct inode *inode);
 
 /* What is known of the inode is answered to the request: for how many milliseconds it may be kept.
  */
-uint32_t told_attr_locked(struct inode *inode, const struct request *req);
+uint32_t kernel_attr_attr_locked(struct inode *inode, const struct request *req);
 /* A change of the inode begins, or was made that others are going to see, or it is opened. False:
  * the kernel may have attributes still, for it does not know the inode at this moment; whoever it
  * knows to have it can take no notice of that. */
-bool told_try_take_back_locked(struct inode *inode);
+bool kernel_attr_try_take_back_locked(struct inode *inode);
 /* The session has ended, perhaps before its time, and with it the lease. */
-void told_forget_locked(struct inode *inode);
+void kernel_attr_forget_locked(struct inode *inode);
 /* Before what is known ends. True: the kernel has nothing. False: lease_settle() is called in this
  * thread when it is worth asking again. */
-bool told_take_back_locked(struct inode *inode, struct io_thread *thread);
+bool kernel_attr_take_back_locked(struct inode *inode, struct io_thread *thread);
 
 #endif

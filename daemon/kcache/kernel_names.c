@@ -16,7 +16,7 @@ struct shown_set {
 	struct shown_entry entries[SHOWN_WAYS];
 };
 
-int shown_init(struct shown *s)
+int kernel_names_init(struct kernel_names *s)
 {
 	s->sets = calloc(SHOWN_SETS, sizeof(*s->sets));
 	if (!s->sets)
@@ -26,14 +26,14 @@ int shown_init(struct shown *s)
 	return 0;
 }
 
-void shown_fini(struct shown *s)
+void kernel_names_fini(struct kernel_names *s)
 {
 	for (unsigned i = 0; s->sets && i < SHOWN_LOCKS; i++)
 		pthread_mutex_destroy(&s->locks[i]);
 	free(steal_ptr(&s->sets));
 }
 
-static struct shown_set *lock(struct shown *s, uint32_t thread)
+static struct shown_set *lock(struct kernel_names *s, uint32_t thread)
 {
 	unsigned n = thread % SHOWN_SETS;
 
@@ -41,7 +41,7 @@ static struct shown_set *lock(struct shown *s, uint32_t thread)
 	return &s->sets[n];
 }
 
-static void unlock(struct shown *s, uint32_t thread)
+static void unlock(struct kernel_names *s, uint32_t thread)
 {
 	pthread_mutex_unlock(&s->locks[thread % SHOWN_SETS % SHOWN_LOCKS]);
 }
@@ -74,7 +74,8 @@ static struct shown_entry *make_room(struct shown_set *set)
 	return room;
 }
 
-void shown_note(struct shown *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory)
+void kernel_names_note(
+	struct kernel_names *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory)
 {
 	struct shown_set *set;
 	struct shown_entry *e;
@@ -93,7 +94,8 @@ void shown_note(struct shown *s, uint32_t thread, struct name_key key, uint64_t 
 	unlock(s, thread);
 }
 
-bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out)
+bool kernel_names_find(
+	struct kernel_names *s, uint32_t thread, struct name_key key, struct shown_name *out)
 {
 	struct shown_set *set = lock(s, thread);
 	struct shown_entry *e = find(set, thread, key);
@@ -104,7 +106,8 @@ bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct sh
 	return e;
 }
 
-void shown_set_refused(struct shown *s, uint32_t thread, struct name_key key, bool refused)
+void kernel_names_set_refused(
+	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused)
 {
 	struct shown_entry *e = find(lock(s, thread), thread, key);
 

@@ -36,7 +36,7 @@ enum {
 };
 
 struct shown_set;
-struct shown {
+struct kernel_names {
 	struct shown_set *sets;
 	pthread_mutex_t locks[SHOWN_LOCKS];
 };
@@ -49,15 +49,17 @@ struct shown_name {
 };
 
 /* -ENOMEM */
-int shown_init(struct shown *s);
-void shown_fini(struct shown *s);
+int kernel_names_init(struct kernel_names *s);
+void kernel_names_fini(struct kernel_names *s);
 
 /* A LOOKUP of that thread (0: of one without a number) is answered so. */
-void shown_note(
-	struct shown *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory);
+void kernel_names_note(
+	struct kernel_names *s, uint32_t thread, struct name_key key, uint64_t ino, bool directory);
 /* A change of the name by that thread begins. False: it is not known what it was told. */
-bool shown_find(struct shown *s, uint32_t thread, struct name_key key, struct shown_name *out);
+bool kernel_names_find(
+	struct kernel_names *s, uint32_t thread, struct name_key key, struct shown_name *out);
 /* It was refused, for the name is of another inode, and will come again; or what came has ended. */
-void shown_set_refused(struct shown *s, uint32_t thread, struct name_key key, bool refused);
+void kernel_names_set_refused(
+	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused);
 
 #endif

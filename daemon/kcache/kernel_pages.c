@@ -19,12 +19,12 @@ static const uint64_t ENDLESS = UINT64_C(1) << 47;
  * client. */
 enum { LOOK_MS = 30000 };
 
-void cached_fini(struct cached *c)
+void kernel_pages_fini(struct kernel_pages *c)
 {
 	free(c->pages);
 }
 
-bool cached_make_locked(struct inode *inode)
+bool kernel_pages_make_locked(struct inode *inode)
 {
 	struct cached_pages *p = inode->cached->pages;
 
@@ -92,7 +92,7 @@ static void add_range(struct cached_pages *p, struct cached_range r)
 
 static void raise_locked(struct inode *inode, struct io_thread *thread);
 
-void cached_note_locked(
+void kernel_pages_note_locked(
 	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -106,7 +106,7 @@ void cached_note_locked(
 		raise_locked(inode, thread);
 }
 
-bool cached_any_locked(const struct inode *inode)
+bool kernel_pages_any_locked(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached->pages;
 
@@ -131,12 +131,12 @@ static bool goes_by_end(const struct inode *inode)
 	return p && p->mapped && inode->nopen && !inode->cached->nappenders && !is_looked_for(p);
 }
 
-bool cached_is_endless_locked(const struct inode *inode)
+bool kernel_pages_is_endless_locked(const struct inode *inode)
 {
 	return goes_by_end(inode) && inode->cached->pages->endless;
 }
 
-uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
+uint64_t kernel_pages_size_of_entry(struct inode *inode, uint64_t size)
 {
 	struct cached_pages *p;
 
@@ -144,10 +144,10 @@ uint64_t cached_size_of_entry(struct inode *inode, uint64_t size)
 		return size;
 	pthread_mutex_lock(&inode->lock);
 	p = inode->cached->pages;
-	if (cached_is_endless_locked(inode))
+	if (kernel_pages_is_endless_locked(inode))
 		size = ENDLESS;
 	else
-		cached_end_is_told_locked(inode);
+		kernel_pages_end_is_told_locked(inode);
 	if (p && p->told_before && is_looked_for(p))
 		p->raised = false;
 	pthread_mutex_unlock(&inode->lock);
@@ -174,7 +174,7 @@ static struct cached_looker *oldest_looker(struct cached_pages *p)
 }
 
 /* Whoever has been sent back comes through, however long his way was. */
-bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
+bool kernel_pages_sends_back_locked(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached->pages;
 	struct cached_looker *l = p ? looker_of(p, pid) : NULL;
@@ -188,7 +188,7 @@ bool cached_sends_back_locked(struct inode *inode, uint32_t pid)
 	return true;
 }
 
-void cached_sent_back(struct inode *inode, uint32_t pid)
+void kernel_pages_sent_back(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached->pages;
 
@@ -199,7 +199,7 @@ void cached_sent_back(struct inode *inode, uint32_t pid)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-bool cached_is_raised_end(struct inode *inode, uint64_t size)
+bool kernel_pages_is_raised_end(struct inode *inode, uint64_t size)
 {
 	bool raised;
 
@@ -215,20 +215,21 @@ static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type ke
 	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached->pages->endless;
 }
 
-bool cached_hinders_locked(const struct inode *inode, enum lease_type keep)
+bool kernel_pages_hinders_locked(const struct inode *inode, enum lease_type keep)
 {
-	return (cached_any_locked(inode) && (keep < LEASE_SHARED || inode->cached->nstorers)) ||
+	return (kernel_pages_any_locked(inode) &&
+		       (keep < LEASE_SHARED || inode->cached->nstorers)) ||
 	       may_grow_behind_kernel(inode, keep);
 }
 
-bool cached_drops_behind_locked(const struct inode *inode)
+bool kernel_pages_drops_behind_locked(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached->pages;
 
 	return p && (p->behind != CACHED_NOTHING || (p->running && p->drops_behind));
 }
 
-bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
+bool kernel_pages_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len)
 {
 	const struct cached_pages *p = inode->cached->pages;
 
@@ -304,7 +305,7 @@ static void dropped(struct notifier_job *job)
 		drop_behind_locked(inode, thread);
 	/* What a lost lease has left is dropped for nobody in particular. */
 	if (!p->running && inode->lease_type == LEASE_NONE)
-		cached_drop_locked(inode, thread, LEASE_NONE);
+		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
 	inode->fs->inodes->hooks->settle(inode, thread);
 	inode_put(inode);
@@ -367,7 +368,7 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 	tell_locked(inode, thread);
 }
 
-bool cached_answers_end(struct inode *inode, uint64_t end)
+bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
 {
 	struct cached_pages *p;
 	bool notes;
@@ -384,7 +385,7 @@ bool cached_answers_end(struct inode *inode, uint64_t end)
 	return notes;
 }
 
-void cached_end_answered(struct inode *inode, struct io_thread *thread)
+void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
 
@@ -397,7 +398,7 @@ void cached_end_answered(struct inode *inode, struct io_thread *thread)
 	inode_put(inode);
 }
 
-void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
+void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep)
 {
 	struct cached_pages *p = inode->cached->pages;
 
@@ -418,19 +419,19 @@ void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum leas
 		raise_locked(inode, thread);
 }
 
-void cached_end_is_told_locked(struct inode *inode)
+void kernel_pages_end_is_told_locked(struct inode *inode)
 {
 	if (inode->cached->pages)
 		inode->cached->pages->endless = false;
 }
 
-void cached_append_ended_locked(struct inode *inode, struct io_thread *thread)
+void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread)
 {
 	if (may_grow_behind_kernel(inode, inode->lease_type))
-		cached_drop_locked(inode, thread, inode->lease_type);
+		kernel_pages_drop_locked(inode, thread, inode->lease_type);
 }
 
-void cached_closed_locked(struct inode *inode)
+void kernel_pages_closed_locked(struct inode *inode)
 {
 	if (inode->cached->pages)
 		inode->cached->pages->mapped = false;

@@ -48,8 +48,8 @@
  * them meanwhile is cut off. A file that is made longer by truncate(2) does not wait, since the
  * kernel holds up writing back for it.
  *
- * A lease that was lost (renewal.h) leaves its pages behind: they are dropped before another one is
- * asked for, and what would have been written back, or has to be answered, fails.
+ * A lease that was lost (session_renewal.h) leaves its pages behind: they are dropped before
+ * another one is asked for, and what would have been written back, or has to be answered, fails.
  *
  * OWNERSHIP  Its inode's, which a range that is being dropped holds a reference to. Most files are
  *            never mapped: the first READ allocates it.
@@ -106,59 +106,59 @@ struct cached_pages {
 	struct cached_looker lookers[CACHED_LOOKERS]; /* the last ones */
 };
 
-struct cached {
+struct kernel_pages {
 	struct cached_pages *pages; /* NULL: nothing was ever read for the cache */
 	unsigned nstorers;   /* handles by which a mapping may be stored into, or OPENs of such */
 	unsigned nappenders; /* handles that append */
 };
 
-void cached_fini(struct cached *c);
+void kernel_pages_fini(struct kernel_pages *c);
 
 /* Before a READ for the cache waits, or is answered. False: there is no memory. */
-bool cached_make_locked(struct inode *inode);
+bool kernel_pages_make_locked(struct inode *inode);
 /* It is answered. */
-void cached_note_locked(
+void kernel_pages_note_locked(
 	struct inode *inode, struct io_thread *thread, uint64_t offset, uint64_t len);
 
 /* Before a READ is answered with what ends there, the file's end. True: what lies behind may have
- * to be dropped, and cached_end_answered() follows, when the kernel has the answer: it would not
- * look at it if it was told to drop something before. */
-bool cached_answers_end(struct inode *inode, uint64_t end);
-void cached_end_answered(struct inode *inode, struct io_thread *thread);
+ * to be dropped, and kernel_pages_end_answered() follows, when the kernel has the answer: it would
+ * not look at it if it was told to drop something before. */
+bool kernel_pages_answers_end(struct inode *inode, uint64_t end);
+void kernel_pages_end_answered(struct inode *inode, struct io_thread *thread);
 /* It is to be dropped: whoever may make the file grow has to wait. */
-bool cached_drops_behind_locked(const struct inode *inode);
+bool kernel_pages_drops_behind_locked(const struct inode *inode);
 
 /* The kernel may have something of the file. */
-bool cached_any_locked(const struct inode *inode);
+bool kernel_pages_any_locked(const struct inode *inode);
 /* It has to be dropped before no more than `keep` of the lease is left. */
-bool cached_hinders_locked(const struct inode *inode, enum lease_type keep);
+bool kernel_pages_hinders_locked(const struct inode *inode, enum lease_type keep);
 /* These bytes are just being dropped. */
-bool cached_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
+bool kernel_pages_drops_locked(const struct inode *inode, uint64_t offset, uint64_t len);
 
 /* The kernel was told that there is no end, and is to go by that. */
-bool cached_is_endless_locked(const struct inode *inode);
+bool kernel_pages_is_endless_locked(const struct inode *inode);
 /* What an entry says of its size. */
-uint64_t cached_size_of_entry(struct inode *inode, uint64_t size);
+uint64_t kernel_pages_size_of_entry(struct inode *inode, uint64_t size);
 /* It is opened to append, by that thread: whether the kernel has to look it up again before. A
  * thread is sent back once: who opens it by /proc/self/fd looks nothing up, and may find no end.
  * Whoever does not come (he was killed on his way) keeps things as they are for half a minute. */
-bool cached_sends_back_locked(struct inode *inode, uint32_t pid);
+bool kernel_pages_sends_back_locked(struct inode *inode, uint32_t pid);
 /* Follows: he is answered now, behind all that the kernel was being told, and comes again. */
-void cached_sent_back(struct inode *inode, uint32_t pid);
+void kernel_pages_sent_back(struct inode *inode, uint32_t pid);
 /* It has been cut to this size by a handle that has appended. Not by its user: the kernel cuts off
  * what could not be appended where it was told that there is no end. */
-bool cached_is_raised_end(struct inode *inode, uint64_t size);
+bool kernel_pages_is_raised_end(struct inode *inode, uint64_t size);
 
 /* Goes on with what hinders that; lease_settle() follows as long as there is something. */
-void cached_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);
+void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enum lease_type keep);
 
 /* A handle that appends is closed: what was left alone for it is made up for. */
-void cached_append_ended_locked(struct inode *inode, struct io_thread *thread);
+void kernel_pages_append_ended_locked(struct inode *inode, struct io_thread *thread);
 
 /* The kernel is told the end, or may be, under a lease that there is now or one that is left alone
  * for somebody who appends: when that goes it is told again that there is none. */
-void cached_end_is_told_locked(struct inode *inode);
+void kernel_pages_end_is_told_locked(struct inode *inode);
 /* Nobody has the file open any more. */
-void cached_closed_locked(struct inode *inode);
+void kernel_pages_closed_locked(struct inode *inode);
 
 #endif

@@ -5,7 +5,7 @@
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
 
-void drop_init(struct drop *d, struct inode *inode)
+void stale_pages_init(struct stale_pages *d, struct inode *inode)
 {
 	d->inode = inode;
 	list_init(&d->waiters);
@@ -18,7 +18,7 @@ static void dropped(struct notifier_job *job);
 /* Several notes become one range: what is dropped without need is only read again. */
 static void start_locked(struct inode *inode, struct fuse_port *port)
 {
-	struct drop *d = inode->drop;
+	struct stale_pages *d = inode->drop;
 
 	d->job = (struct notifier_job){
 		.port = port,
@@ -32,7 +32,7 @@ static void start_locked(struct inode *inode, struct fuse_port *port)
 	notifier_add(&inode->fs->dropper, &d->job);
 }
 
-static void wake_locked(struct drop *d, uint64_t round)
+static void wake_locked(struct stale_pages *d, uint64_t round)
 {
 	list_for_each_safe (pos, &d->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
@@ -46,8 +46,8 @@ static void wake_locked(struct drop *d, uint64_t round)
 
 static void dropped(struct notifier_job *job)
 {
-	struct inode *inode = container_of(job, struct drop, job)->inode;
-	struct drop *d = inode->drop;
+	struct inode *inode = container_of(job, struct stale_pages, job)->inode;
+	struct stale_pages *d = inode->drop;
 	bool again;
 
 	pthread_mutex_lock(&inode->lock);
@@ -64,7 +64,7 @@ static void dropped(struct notifier_job *job)
 /* The round of it. */
 static uint64_t note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
-	struct drop *d = inode->drop;
+	struct stale_pages *d = inode->drop;
 	bool noted = d->from < d->to;
 
 	d->from = noted ? min_u64(d->from, from) : from;
@@ -77,38 +77,40 @@ static uint64_t note_locked(struct inode *inode, struct fuse_port *port, uint64_
 	return d->round;
 }
 
-static bool was_read(const struct drop *d, uint64_t from, uint64_t to)
+static bool was_read(const struct stale_pages *d, uint64_t from, uint64_t to)
 {
 	return from < d->read_to && to > d->read_from;
 }
 
-uint64_t drop_note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+uint64_t stale_pages_note_locked(
+	struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
 	uint64_t round = note_locked(inode, port, from, to);
 
 	return was_read(inode->drop, from, to) ? round : 0;
 }
 
-uint64_t drop_unseen_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
+uint64_t stale_pages_unseen_locked(
+	struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
 	inode->stale = true;
 	if (!inode->nopen_cached && !was_read(inode->drop, from, to))
 		return 0;
-	return drop_note_locked(inode, port, from, to);
+	return stale_pages_note_locked(inode, port, from, to);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to)
+void stale_pages_read_locked(struct inode *inode, uint64_t from, uint64_t to)
 {
-	struct drop *d = inode->drop;
+	struct stale_pages *d = inode->drop;
 	bool some = d->read_from < d->read_to;
 
 	d->read_from = some ? min_u64(d->read_from, from) : from;
 	d->read_to = some ? max_u64(d->read_to, to) : to;
 }
 
-void drop_forget_reads_locked(struct inode *inode)
+void stale_pages_forget_reads_locked(struct inode *inode)
 {
 	inode->drop->read_from = inode->drop->read_to = 0;
 }
@@ -133,12 +135,13 @@ static bool may_wait(struct fs *fs)
 	return false;
 }
 
-static bool is_over_locked(const struct drop *d, uint64_t round)
+static bool is_over_locked(const struct stale_pages *d, uint64_t round)
 {
 	return round < d->round || (round == d->round && !d->running);
 }
 
-bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request *req, int status))
+bool stale_pages_wait(
+	struct request *req, uint64_t round, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 	struct inode *inode = op->inode;

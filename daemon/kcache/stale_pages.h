@@ -7,7 +7,8 @@
  * is remote, and the answer waits for that where a READ for the cache has touched the same bytes:
  * what is read after it is what was written.
  *
- *     WRITE's data is remote -> drop_note_locked -> COMMIT, if any -> drop_wait -> the answer
+ *     WRITE's data is remote -> stale_pages_note_locked -> COMMIT, if any -> stale_pages_wait ->
+ * the answer
  *
  * The kernel waits with the dropping for READs and writebacks of the same pages, and sends these
  * only while not too many others are unanswered. So a few answers may wait at once, without data
@@ -32,10 +33,10 @@ struct inode;
 struct request;
 
 /* Answers of a mount that wait: fewer than the requests of a thread, or than those that the kernel
- * has under way (fuse_init.c). */
+ * has under way (fuse/init.c). */
 enum { DROP_WAITING_MAX = 64 };
 
-struct drop {
+struct stale_pages {
 	struct inode *inode;
 	struct notifier_job job;
 	bool running;
@@ -45,24 +46,26 @@ struct drop {
 	struct list waiters;         /* struct waiter */
 };
 
-void drop_init(struct drop *d, struct inode *inode);
+void stale_pages_init(struct stale_pages *d, struct inode *inode);
 
 /* The bytes [from, to) of the file are newer than what the cache may have. The round that drops
- * them, for drop_wait(); 0: no READ has brought them into the cache. */
-uint64_t drop_note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to);
+ * them, for stale_pages_wait(); 0: no READ has brought them into the cache. */
+uint64_t stale_pages_note_locked(
+	struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to);
 
 /* So they are, and the kernel was not told of it by an answer: what it has is dropped now where it
  * can be seen, else when the file is opened cached the next time. */
-uint64_t drop_unseen_locked(
+uint64_t stale_pages_unseen_locked(
 	struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to);
 
 /* A READ brings these bytes into the cache. */
-void drop_read_locked(struct inode *inode, uint64_t from, uint64_t to);
+void stale_pages_read_locked(struct inode *inode, uint64_t from, uint64_t to);
 /* Nobody has the file open: whoever maps it next sees nothing of what the cache has. */
-void drop_forget_reads_locked(struct inode *inode);
+void stale_pages_forget_reads_locked(struct inode *inode);
 
 /* Until the round is over; then(req, 0) goes on, which has the data buffer no more. True: it is
  * over, or too many wait, and then() is not called. */
-bool drop_wait(struct request *req, uint64_t round, void (*then)(struct request *req, int status));
+bool stale_pages_wait(
+	struct request *req, uint64_t round, void (*then)(struct request *req, int status));
 
 #endif

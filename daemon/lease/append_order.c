@@ -16,7 +16,7 @@
 /* A thread that has parked what is looked for is asked again until it had room for it. */
 enum { PARKED_MS = 5 };
 
-void appends_init(struct appends *a)
+void append_order_init(struct appends *a)
 {
 	*a = (struct appends){0};
 	list_init(&a->waiting);
@@ -140,10 +140,10 @@ static bool knows_all(struct op_append *a)
 
 static void leave(struct request *req)
 {
-	append_leave(req, shared_op_of(req)->append.status);
+	append_order_leave(req, shared_op_of(req)->append.status);
 }
 
-void append_queue(struct request *req)
+void append_order_queue(struct request *req)
 {
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode;
@@ -159,7 +159,7 @@ void append_queue(struct request *req)
 	op_is_inside(req, &a->hold, leave);
 }
 
-bool append_enter(struct request *req, void (*then)(struct request *req, int status))
+bool append_order_enter(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 	struct op_append *a = &shared_op(op)->append;
@@ -180,7 +180,7 @@ bool append_enter(struct request *req, void (*then)(struct request *req, int sta
 	if (inside)
 		waiter_wake(&op->waiter, a->status);
 	op_watch_begin(req);
-	op_waits_by(op, OP_AT_APPEND, append_withdraw);
+	op_waits_by(op, OP_AT_APPEND, append_order_withdraw);
 	return false;
 }
 
@@ -218,13 +218,13 @@ static void leave_locked(struct request *req, int status)
 	wake_next_locked(queue);
 }
 
-void append_done_locked(struct request *req)
+void append_order_done_locked(struct request *req)
 {
 	if (shared_op_of(req)->append.inside)
 		leave_locked(req, 0);
 }
 
-void append_leave(struct request *req, int status)
+void append_order_leave(struct request *req, int status)
 {
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode = a->inode;
@@ -238,7 +238,7 @@ void append_leave(struct request *req, int status)
 	inode_put(steal_ptr(&a->inode));
 }
 
-bool append_withdraw(struct request *req)
+bool append_order_withdraw(struct request *req)
 {
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode = a->inode;

@@ -29,7 +29,7 @@ static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply 
 	else if (news)
 		inode_sure_locked(inode, l->epoch);
 	if (had)
-		cached_end_is_told_locked(inode);
+		kernel_pages_end_is_told_locked(inode);
 }
 
 static void granted(struct rpc_call *call, const struct rpc_reply *rep)

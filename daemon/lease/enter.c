@@ -32,10 +32,10 @@ uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 	case USE_READS_PAGES:
 		return inode->cached->nstorers ? LEASE_EXCLUSIVE : LEASE_SHARED;
 	case USE_MAY_STORE:
-		return is_shared(inode->lease) && cached_any_locked(inode) ? LEASE_EXCLUSIVE
-									   : want->type;
+		return is_shared(inode->lease) && kernel_pages_any_locked(inode) ? LEASE_EXCLUSIVE
+										 : want->type;
 	case USE_TELLS_END:
-		return cached_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
+		return kernel_pages_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
 	default:
 		/* Who writes under all there is takes that for granted. */
 		return want->type == LEASE_OVERWRITE && inode->lease_type == LEASE_EXCLUSIVE
@@ -77,11 +77,11 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 
 	switch (want->use) {
 	case USE_READS_PAGES:
-		return cached_drops_locked(inode, req->args.offset, req->args.size);
+		return kernel_pages_drops_locked(inode, req->args.offset, req->args.size);
 	case USE_WRITES_PAGES_BACK:
 		return true;
 	case USE_HOLDS_WRITING_BACK:
-		return cached_any_locked(inode) && may_have_dirty(inode->lease);
+		return kernel_pages_any_locked(inode) && may_have_dirty(inode->lease);
 	default:
 		return false;
 	}
@@ -91,7 +91,7 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 static bool waits_for_end(const struct inode *inode, const struct op_lease *want)
 {
 	return want->use == USE_PLAIN && lease_type_for(inode, want) == LEASE_EXCLUSIVE &&
-	       cached_drops_behind_locked(inode);
+	       kernel_pages_drops_behind_locked(inode);
 }
 
 enum entry { ENTERS, WAITS, FAILS };
@@ -102,7 +102,7 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 	const struct inode_lease *l = want->inode->lease;
 	uint8_t type = lease_type_for(want->inode, want);
 
-	if (want->use == USE_READS_PAGES && !cached_make_locked(want->inode))
+	if (want->use == USE_READS_PAGES && !kernel_pages_make_locked(want->inode))
 		return FAILS;
 	/* Where nothing covers it the lease was lost, and what the pages had with it. */
 	if (holds_up_dropping(req, want))
@@ -128,12 +128,12 @@ static void use_locked(const struct request *req, struct op_lease *want)
 	if (!__atomic_load_n(&l->used, __ATOMIC_RELAXED))
 		__atomic_store_n(&l->used, true, __ATOMIC_RELAXED);
 	if (want->use == USE_READS_PAGES)
-		cached_note_locked(inode, req->thread, req->args.offset, req->args.size);
+		kernel_pages_note_locked(inode, req->thread, req->args.offset, req->args.size);
 	else if (want->use == USE_MAY_STORE)
 		inode->cached->nstorers++;
 	if (want->use == USE_TELLS_END || want->use == USE_READS_PAGES ||
 		(want->type && !lease_is_recalled(l)))
-		cached_end_is_told_locked(inode);
+		kernel_pages_end_is_told_locked(inode);
 }
 
 /* Pins pass those who wait for more. */

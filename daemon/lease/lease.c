@@ -72,8 +72,8 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 		lease_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->inode->lease_waiters)) {
 		/* What a lost lease has left goes first, and what is behind the end. */
-		if (!cached_drops_behind_locked(inode) &&
-			(inode->lease_type != LEASE_NONE || !cached_any_locked(inode)))
+		if (!kernel_pages_drops_behind_locked(inode) &&
+			(inode->lease_type != LEASE_NONE || !kernel_pages_any_locked(inode)))
 			lease_ask_locked(inode, thread);
 	} else if (lease_is_to_leave(inode, &keep)) {
 		lease_leave_later_locked(inode, thread);
@@ -88,7 +88,7 @@ void lease_step_and_put(struct inode *inode, struct io_thread *thread)
 	orphan = inode->orphan;
 	pthread_mutex_unlock(&inode->lock);
 	if (orphan)
-		returns_settle(inode, thread);
+		inode_return_settle(inode, thread);
 	inode_put(inode);
 }
 
@@ -123,7 +123,7 @@ static bool is_news_locked(const struct inode *inode, const struct lease *lease)
 	return lease->type == LEASE_SHARED && inode->lease_type == LEASE_NONE &&
 	       l->state == LEASE_IDLE && lease->number >= inode->lease_number &&
 	       lease->number > l->returned && !lease_is_recalled(l) && !inode->orphan &&
-	       !inode->returned && !cached_any_locked(inode);
+	       !inode->returned && !kernel_pages_any_locked(inode);
 }
 
 static void refuse_locked(struct inode *inode, struct io_thread *thread, const struct lease *lease)

@@ -5,7 +5,7 @@
  * in the way of that, LEASE_LAYOUT and LEASE_OVERWRITE to read and write what pages there are,
  * where they are: nothing of their bytes is kept then, and no write answered early. Without one the
  * server is asked for everything, and answers. Of inodes of any kind a lease covers the attributes,
- * too, and a directory's names: look.h asks for one along with LOOKUP and GETATTR.
+ * too, and a directory's names: local_answer.h asks for one along with LOOKUP and GETATTR.
  *
  *     operation -> lease_admit [-> LEASE, if it is free; or RETURN of less, LEASE] -> its steps ->
  *     op_end
@@ -98,7 +98,7 @@ struct inode_lease {
 	struct thread_call take_back;
 };
 
-/* What an operation has to do with pages that the kernel has cached: cached.h. */
+/* What an operation has to do with pages that the kernel has cached: kernel_pages.h. */
 enum lease_use {
 	USE_PLAIN,
 	USE_READS_PAGES, /* its type is what these need at the time */
@@ -152,7 +152,8 @@ bool lease_take_opened(struct request *req, struct inode *inode,
 void lease_not_opened(
 	struct inode *inode, struct io_thread *thread, const struct rpc_entry_reply *entry);
 
-/* ---- leases by looking (look.h) ---------------------------------------------------------------
+/* ---- leases by looking (local_answer.h)
+ * ---------------------------------------------------------------
  */
 
 /* What an answer of LOOKUP or GETATTR says of an inode and of what the session has of it; epoch and
@@ -190,10 +191,10 @@ void lease_settle(struct inode *inode, struct io_thread *thread);
 void lease_forget_locked(struct inode *inode);
 /* Somebody uses it, or waits for it. */
 bool lease_is_used_locked(const struct inode *inode);
-/* The inode is given back as a whole (returns.h), from then on there is nothing of it here. */
+/* The inode is given back as a whole (inode_return.h), from then on there is nothing of it here. */
 void lease_end_locked(struct inode *inode);
 
-/* lease_keep.c's: there are too many, gives back the caller's reference; whether it still leaves,
+/* lease/keep.c's: there are too many, gives back the caller's reference; whether it still leaves,
  * and as what, with the batch that is made now; and that batch is answered. */
 void lease_evict(struct inode *inode, struct io_thread *thread);
 bool lease_leave_locked(

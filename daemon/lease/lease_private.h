@@ -70,7 +70,7 @@ void lease_recalled(struct inode *inode, struct io_thread *thread, const struct 
 /* ---- lease_enter.c, lease_needs.c ------------------------------------------------------------ */
 
 /* What the request needs, in the order in which it is to be taken, with references: of regular
- * files only. What else is leased came by looking (look.h). */
+ * files only. What else is leased came by looking (local_answer.h). */
 unsigned lease_needs_of(const struct request *req, struct op_lease needs[OP_LEASES]);
 
 /* What the operation wants that waits with this link, and of which type that is by now. */

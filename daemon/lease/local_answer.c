@@ -15,21 +15,21 @@
  * may be late. */
 enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 
-int looks_init(struct looks *looks)
+int local_answer_init(struct local_answers *looks)
 {
-	int err = shown_init(&looks->shown);
+	int err = kernel_names_init(&looks->shown);
 
 	atomic_init(&looks->nblind, 0);
 	return err ? err : name_cache_init(&looks->names);
 }
 
-void looks_fini(struct looks *looks)
+void local_answer_fini(struct local_answers *looks)
 {
 	name_cache_fini(&looks->names);
-	shown_fini(&looks->shown);
+	kernel_names_fini(&looks->shown);
 }
 
-static struct looks *looks_of(const struct request *req)
+static struct local_answers *looks_of(const struct request *req)
 {
 	return req->thread->fs->looks;
 }
@@ -71,13 +71,13 @@ static bool attr_here(struct request *req, struct inode *inode, struct attr *att
 	known = lease_known_locked(inode) && inode->sure && !is_atime_late_locked(req, inode);
 	if (known) {
 		inode_attr_locked(inode, attr);
-		op_of(req)->attr_ms = told_attr_locked(inode, req);
+		op_of(req)->attr_ms = kernel_attr_attr_locked(inode, req);
 	}
 	pthread_mutex_unlock(&inode->lock);
 	return known && !atomic_load(&looks_of(req)->nblind);
 }
 
-bool look_at_here(struct request *req, struct inode *inode, struct attr *attr)
+bool local_answer_at_here(struct request *req, struct inode *inode, struct attr *attr)
 {
 	return may_tell(req) && attr_here(req, inode, attr);
 }
@@ -91,7 +91,7 @@ static void begin(struct request *req, struct look_up *look)
 	};
 }
 
-uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *look)
+uint8_t local_answer_at_begin(struct request *req, struct inode *inode, struct look_up *look)
 {
 	int64_t now = io_thread_now(req->thread);
 	bool again;
@@ -108,7 +108,7 @@ uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *
 	return look->look;
 }
 
-bool look_at_end(struct request *req, struct inode *inode, const struct look_up *look,
+bool local_answer_at_end(struct request *req, struct inode *inode, const struct look_up *look,
 	const struct rpc_attr_reply *rep)
 {
 	const struct lease_look got = {.lease = &rep->lease,
@@ -130,7 +130,8 @@ static bool name_here(
 }
 
 /* The name was the inode's when its attributes were looked at, if it is now. */
-struct inode *look_up_here(struct request *req, struct inode *dir, struct attr *attr, bool *missing)
+struct inode *local_answer_up_here(
+	struct request *req, struct inode *dir, struct attr *attr, bool *missing)
 {
 	struct name_key key;
 	struct known_name name, again;
@@ -152,7 +153,8 @@ struct inode *look_up_here(struct request *req, struct inode *dir, struct attr *
 	return child;
 }
 
-uint8_t look_up_begin(struct request *req, struct inode *dir, bool dots, struct look_up *look)
+uint8_t local_answer_up_begin(
+	struct request *req, struct inode *dir, bool dots, struct look_up *look)
 {
 	struct name_cache *names = &looks_of(req)->names;
 	int64_t now = io_thread_now(req->thread);
@@ -186,7 +188,7 @@ static uint64_t lease_over(
 		       : 0;
 }
 
-bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
+bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *child,
 	const struct look_up *look, const struct rpc_entry_reply *entry)
 {
 	struct known_name name = {.learned_ms = io_thread_now(req->thread)};
@@ -215,13 +217,13 @@ bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
 	return leased;
 }
 
-void look_up_shown(
+void local_answer_up_shown(
 	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr)
 {
-	struct looks *looks = looks_of(req);
+	struct local_answers *looks = looks_of(req);
 
 	if (is_sharing(req))
-		shown_note(&looks->shown, req->pid,
+		kernel_names_note(&looks->shown, req->pid,
 			name_key_of(&looks->names, dir->ino, req->args.name),
 			child ? child->ino : 0, child && S_ISDIR(attr->mode));
 }
@@ -258,7 +260,7 @@ static void expect(
 {
 	struct shown_name shown;
 
-	if (!shown_find(&looks_of(req)->shown, req->pid, change->key, &shown))
+	if (!kernel_names_find(&looks_of(req)->shown, req->pid, change->key, &shown))
 		return;
 	change->again = shown.refused;
 	change->expected.exactly = may_take_own_only(req, dir);
@@ -266,7 +268,7 @@ static void expect(
 		change->expected.ino = shown.ino ? shown.ino : NAME_OF_NONE;
 }
 
-void look_change_begin(struct request *req, struct inode *dir, const char *name,
+void local_answer_change_begin(struct request *req, struct inode *dir, const char *name,
 	enum look_taking taking, struct look_change *change)
 {
 	struct name_cache *names = &looks_of(req)->names;
@@ -283,7 +285,7 @@ void look_change_begin(struct request *req, struct inode *dir, const char *name,
 	change->changed = name_cache_change_begin(names, change->key);
 }
 
-int look_change_status(struct request *req, const struct look_change *change, int status)
+int local_answer_change_status(struct request *req, const struct look_change *change, int status)
 {
 	bool refused = status == -ESTALE && change->expected.ino != NAME_OF_ANY;
 	bool comes_again = refused && !change->again;
@@ -292,7 +294,7 @@ int look_change_status(struct request *req, const struct look_change *change, in
 	if (op_ends_with_session(req, status))
 		return status;
 	if (comes_again != change->again)
-		shown_set_refused(&looks_of(req)->shown, req->pid, change->key, comes_again);
+		kernel_names_set_refused(&looks_of(req)->shown, req->pid, change->key, comes_again);
 	return refused && !comes_again ? -EBUSY : status;
 }
 
@@ -306,7 +308,7 @@ static void end(struct request *req, struct look_change *change, const struct kn
 	change->changed = 0;
 }
 
-void look_change_end(
+void local_answer_change_end(
 	struct request *req, struct inode *dir, struct look_change *change, uint64_t ino)
 {
 	struct known_name name = {.ino = ino, .learned_ms = io_thread_now(req->thread)};
@@ -316,12 +318,13 @@ void look_change_end(
 	end(req, change, &name);
 }
 
-void look_change_end_unknown(struct request *req, struct look_change *change)
+void local_answer_change_end_unknown(struct request *req, struct look_change *change)
 {
 	end(req, change, NULL);
 }
 
-void look_change_child(struct request *req, struct look_change *change, const struct attr *attr)
+void local_answer_change_child(
+	struct request *req, struct look_change *change, const struct attr *attr)
 {
 	struct inode *child = steal_ptr(&change->child);
 

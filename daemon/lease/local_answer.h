@@ -1,10 +1,11 @@
 /* local_answer.h - names and attributes that a sharing mount tells without asking the server.
  *
  * Under a lease of the directory a name stays what it is, and under one of the inode its attributes
- * do, but for changes of our own. The kernel keeps attributes for a time (told.h), and no names
- * (its entries have none), so it asks us, and we tell what is known: the name under the directory's
- * lease, and the attributes of what it is of, at one moment. Of what a change of ours may be about
- * that is on its way nothing is told: another client may have seen it already, and have told of it.
+ * do, but for changes of our own. The kernel keeps attributes for a time (kernel_attr.h), and no
+ * names (its entries have none), so it asks us, and we tell what is known: the name under the
+ * directory's lease, and the attributes of what it is of, at one moment. Of what a change of ours
+ * may be about that is on its way nothing is told: another client may have seen it already, and
+ * have told of it.
  *
  * There is a notification that makes the kernel ask for all names anew, without a lock that one of
  * our callers may have (FUSE_NOTIFY_INC_EPOCH, Linux 6.16). But it throws away what it has, instead
@@ -34,14 +35,14 @@ struct attr;
 struct inode;
 struct request;
 
-struct looks {
+struct local_answers {
 	struct name_cache names;
-	struct shown shown;
+	struct kernel_names shown;
 	/* Changes on their way that take a name from an inode, which one is not known. */
 	atomic_uint nblind;
 };
-int looks_init(struct looks *looks);
-void looks_fini(struct looks *looks);
+int local_answer_init(struct local_answers *looks);
+void local_answer_fini(struct local_answers *looks);
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
@@ -55,24 +56,25 @@ struct look_up {
 
 /* LOOKUP of a name other than "." and "..". The inode, with a reference and attributes in *attr, or
  * *missing; else NULL: to be asked for. */
-struct inode *look_up_here(
+struct inode *local_answer_up_here(
 	struct request *req, struct inode *dir, struct attr *attr, bool *missing);
 /* Before it is asked for: what is to be in its `look`. dots: nothing is to be known of it. */
-uint8_t look_up_begin(struct request *req, struct inode *dir, bool dots, struct look_up *look);
+uint8_t local_answer_up_begin(
+	struct request *req, struct inode *dir, bool dots, struct look_up *look);
 /* Its answer. child NULL: there is none. True: child has got a lease, and its attributes with it.
  */
-bool look_up_end(struct request *req, struct inode *dir, struct inode *child,
+bool local_answer_up_end(struct request *req, struct inode *dir, struct inode *child,
 	const struct look_up *look, const struct rpc_entry_reply *entry);
 
 /* The kernel is told that the name is of that inode; NULL: of none. On a mount that does not share
  * this does nothing. */
-void look_up_shown(
+void local_answer_up_shown(
 	struct request *req, struct inode *dir, const struct inode *child, const struct attr *attr);
 
 /* GETATTR, likewise. */
-bool look_at_here(struct request *req, struct inode *inode, struct attr *attr);
-uint8_t look_at_begin(struct request *req, struct inode *inode, struct look_up *look);
-bool look_at_end(struct request *req, struct inode *inode, const struct look_up *look,
+bool local_answer_at_here(struct request *req, struct inode *inode, struct attr *attr);
+uint8_t local_answer_at_begin(struct request *req, struct inode *inode, struct look_up *look);
+bool local_answer_at_end(struct request *req, struct inode *inode, const struct look_up *look,
 	const struct rpc_attr_reply *rep);
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -93,16 +95,17 @@ struct look_change {
 enum look_taking { LOOK_TAKES_NOTHING, LOOK_MOVES, LOOK_ENDS };
 
 /* Before the request is sent. On a mount that does not share these do nothing. */
-void look_change_begin(struct request *req, struct inode *dir, const char *name,
+void local_answer_change_begin(struct request *req, struct inode *dir, const char *name,
 	enum look_taking taking, struct look_change *change);
 /* What the kernel is to be told where the server has answered `status`. */
-int look_change_status(struct request *req, const struct look_change *change, int status);
+int local_answer_change_status(struct request *req, const struct look_change *change, int status);
 /* When it has ended: now the name is of that inode (0: of none). The child's change is ended by
- * look_change_child(). */
-void look_change_end(
+ * local_answer_change_child(). */
+void local_answer_change_end(
 	struct request *req, struct inode *dir, struct look_change *change, uint64_t ino);
-void look_change_end_unknown(struct request *req, struct look_change *change);
+void local_answer_change_end_unknown(struct request *req, struct look_change *change);
 /* What the answer says of the inode that had the name; NULL: nothing has changed. */
-void look_change_child(struct request *req, struct look_change *change, const struct attr *attr);
+void local_answer_change_child(
+	struct request *req, struct look_change *change, const struct attr *attr);
 
 #endif

@@ -46,8 +46,8 @@ static bool is_of_no_use(const struct inode *inode)
 {
 	const struct inode_lease *l = inode->lease;
 
-	/* Of one whose last name we have taken all goes at once (returns.h); what has come since
-	 * then, by an OPEN that was too late, goes by itself. */
+	/* Of one whose last name we have taken all goes at once (inode_return.h); what has come
+	 * since then, by an OPEN that was too late, goes by itself. */
 	if (inode->nopen || lease_has_users(l) || (inode->orphan && !inode->returned))
 		return false;
 	return inode->lease_type
@@ -105,13 +105,13 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 	const struct inode_lease *l = inode->lease;
 	const struct commit *c = &inode->commit;
 
-	if (!told_take_back_locked(inode, thread))
+	if (!kernel_attr_take_back_locked(inode, thread))
 		return false;
 	if (is_refused_locked(inode))
 		*keep = LEASE_NONE;
-	if (cached_hinders_locked(inode, *keep)) {
-		cached_drop_locked(inode, thread, *keep);
-		if (cached_hinders_locked(inode, *keep))
+	if (kernel_pages_hinders_locked(inode, *keep)) {
+		kernel_pages_drop_locked(inode, thread, *keep);
+		if (kernel_pages_hinders_locked(inode, *keep))
 			return false;
 	}
 	if (lease_is_used_beyond(l, *keep) || c->running)
@@ -143,7 +143,7 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 		inode->looked_ms = io_thread_now(thread);
 	/* Whoever asks for the size meanwhile tells the kernel. */
 	if (keep && keep < LEASE_SHARED)
-		cached_end_is_told_locked(inode);
+		kernel_pages_end_is_told_locked(inode);
 	lease_set_type_locked(inode, thread, keep);
 	l->closing = l->tried = false;
 }
@@ -272,10 +272,10 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 	else if (is_left_by_writers(inode))
 		left = LEASE_SHARED;
 	if (!left || left == inode->lease_type || lease_is_used_beyond(l, left) ||
-		cached_hinders_locked(inode, left))
+		kernel_pages_hinders_locked(inode, left))
 		return 0;
 	/* Others see then what was written, perhaps before who wrote it has his answer. */
-	if (!told_try_take_back_locked(inode) && left < LEASE_SHARED)
+	if (!kernel_attr_try_take_back_locked(inode) && left < LEASE_SHARED)
 		return 0;
 	lease_state_begin(l, LEASE_LOWERING);
 	l->lowered_to = *keep = left;
@@ -302,7 +302,7 @@ void lease_note_closing(struct inode *inode, struct handle *handle)
 	pthread_mutex_lock(&inode->lock);
 	if (!commit_is_clean_locked(inode)) {
 		inode->lease->closing = !handle->flushed && inode->nwriters == 1 &&
-					!cached_hinders_locked(inode, LEASE_SHARED);
+					!kernel_pages_hinders_locked(inode, LEASE_SHARED);
 		handle->flushed = true;
 	}
 	pthread_mutex_unlock(&inode->lock);

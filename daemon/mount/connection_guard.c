@@ -1,4 +1,5 @@
-/* The thread that makes the child is started by survivor_start() and ended by survivor_stop(). */
+/* The thread that makes the child is started by connection_guard_start() and ended by
+ * connection_guard_stop(). */
 #include "daemon/mount/connection_guard.h"
 
 #include <errno.h>
@@ -156,7 +157,7 @@ static void close_both(struct survivor *s)
 	s->fd = s->its_fd = -1;
 }
 
-int survivor_start(struct survivor *s)
+int connection_guard_start(struct survivor *s)
 {
 	int fds[2], r;
 
@@ -178,7 +179,7 @@ int survivor_start(struct survivor *s)
 	return s->child < 0 ? s->child : 0;
 }
 
-int survivor_watch(struct survivor *s, unsigned connection)
+int connection_guard_watch(struct survivor *s, unsigned connection)
 {
 	int err;
 
@@ -190,7 +191,7 @@ int survivor_watch(struct survivor *s, unsigned connection)
 	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;
 }
 
-void survivor_stop(struct survivor *s)
+void connection_guard_stop(struct survivor *s)
 {
 	if (s->fd < 0)
 		return;

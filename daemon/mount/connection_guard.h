@@ -33,11 +33,11 @@ struct survivor {
 
 /* Before devices are opened, which a fork would break, and other threads started. -errno: there is
  * none; what follows is harmless then. */
-int survivor_start(struct survivor *s);
+int connection_guard_start(struct survivor *s);
 /* There is a connection; its number is the minor one of the mount's device. -errno: it can't be
  * aborted. */
-int survivor_watch(struct survivor *s, unsigned connection);
+int connection_guard_watch(struct survivor *s, unsigned connection);
 /* The connection has ended, or there was none. Waits for the child. */
-void survivor_stop(struct survivor *s);
+void connection_guard_stop(struct survivor *s);
 
 #endif

@@ -7,7 +7,7 @@
 #include "common/base/log.h"
 #include "common/base/util.h"
 
-int latency_hold(void)
+int cpu_latency_hold(void)
 {
 	static const int32_t none_us;
 	int fd = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);

@@ -9,6 +9,6 @@
 
 /* A descriptor that allows for no latency until it is closed. -1 where that can't be had, which is
  * logged: all goes on, if slower. */
-int latency_hold(void);
+int cpu_latency_hold(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* main.c - rmemfs: parse, build, run, unwind.
  *
- * main starts the I/O threads (io_threads.c) and waits for their end, or for a signal, which
- * unmounts. The threads end when the mount is gone. A child (survivor.h) is there in case that the
- * process is killed.
+ * main starts the I/O threads (serve/threads.c) and waits for their end, or for a signal, which
+ * unmounts. The threads end when the mount is gone. A child (connection_guard.h) is there in case
+ * that the process is killed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -142,7 +142,7 @@ static void watch(struct daemon *d)
 	int err = mountpoint_connection(d->fs_options.session.mountpoint, &connection);
 
 	if (!err)
-		err = survivor_watch(&d->survivor, connection);
+		err = connection_guard_watch(&d->survivor, connection);
 	if (err)
 		log_info("%s: should this process be killed, umount -f may be needed: the kernel's "
 			 "connection cannot be aborted: %s",
@@ -167,7 +167,7 @@ static int finish_mount(struct daemon *d, const struct options *options)
 	mountpoint_set_readahead(
 		d->fs_options.session.mountpoint, (unsigned)(options->config.readahead >> 10));
 	if (options->config.low_latency)
-		d->latency_fd = latency_hold();
+		d->latency_fd = cpu_latency_hold();
 	watch(d);
 	return 0;
 }
@@ -272,7 +272,7 @@ static int start(struct daemon *d, const struct options *options)
 	if (err)
 		return err;
 	raise_memlock_limit();
-	survivor_start(&d->survivor);
+	connection_guard_start(&d->survivor);
 	/* Again, too, where another transport has come to lead to the server. */
 	d->fs_options.session.connect_until_ms =
 		now_ms() + d->fs_options.session.connect_timeout_ms;
@@ -280,7 +280,7 @@ static int start(struct daemon *d, const struct options *options)
 		if (err == -EAGAIN)
 			wait_for_name(d);
 	if (err) {
-		survivor_stop(&d->survivor);
+		connection_guard_stop(&d->survivor);
 		close(d->signal_fd);
 	}
 	return err;
@@ -348,7 +348,7 @@ static void finish(struct daemon *d)
 	fs_close(d->fs);
 	io_threads_delete(d->threads);
 	fuse_port_delete(d->port);
-	survivor_stop(&d->survivor);
+	connection_guard_stop(&d->survivor);
 	close(d->signal_fd);
 	let_sleep(d);
 	log_info("%s is unmounted", d->fs_options.session.mountpoint);

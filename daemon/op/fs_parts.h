@@ -12,9 +12,9 @@
 #include "daemon/request/io_thread.h"
 
 struct access_policy;
-struct allowances;
+struct quota_allowances;
 struct expiries;
-struct freeze;
+struct snapshot_freeze;
 struct fs_parts;
 struct freeze_thread;
 struct grants;
@@ -22,16 +22,16 @@ struct inode;
 struct inode_table;
 struct landing;
 struct lease_keeper;
-struct leftovers;
+struct abandoned;
 struct locks;
-struct looks;
-struct refill;
-struct releases;
+struct local_answers;
+struct grant_refill;
+struct last_resorts;
 struct remount;
-struct renewal;
-struct returns;
+struct session_renewal;
+struct inode_returns;
 struct session;
-struct stages;
+struct value_stages;
 struct statfs_memory;
 
 /* What belongs to one I/O thread. */
@@ -48,7 +48,7 @@ struct fs_thread {
 	int64_t next_commit_ms, next_idle_ms;
 	struct landing *landing;
 	struct freeze_thread *freeze;
-	unsigned nrunning;      /* while renewal.c counts them */
+	unsigned nrunning;      /* while session_renewal.c counts them */
 	bool stopping, stopped; /* fs_stop was called; remote_stop was */
 	int64_t stop_by_ms;
 };
@@ -62,24 +62,24 @@ struct fs {
 	struct inode_table *inodes;
 	struct inode *root;
 	struct grants *grants;
-	struct refill *refill;
-	struct returns *returns;
+	struct grant_refill *refill;
+	struct inode_returns *returns;
 	struct lease_keeper *leases;
-	struct releases *releases;
-	struct looks *looks;
-	struct stages *stages;
-	struct allowances *allowances;
-	struct freeze *freeze;
+	struct last_resorts *releases;
+	struct local_answers *looks;
+	struct value_stages *stages;
+	struct quota_allowances *allowances;
+	struct snapshot_freeze *freeze;
 	struct locks *locks;
 	struct remount *remount;
-	struct renewal *renewal;
-	struct leftovers *leftovers;
+	struct session_renewal *renewal;
+	struct abandoned *leftovers;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */
-	struct notifier giver;    /* of pages, before their lease goes: cached.h */
+	struct notifier giver;    /* of pages, before their lease goes: kernel_pages.h */
 	struct expiries *expiries;
-	atomic_uint ndrop_waiters; /* drop.h */
+	atomic_uint ndrop_waiters; /* stale_pages.h */
 	struct request_shared requests;
 	struct statfs_memory *statfs;
 	struct fs_thread threads[IO_THREADS_MAX];

@@ -1,4 +1,4 @@
-/* hold.h - a place in what an operation has entered. */
+/* barrier.h - a place in what an operation has entered. */
 #ifndef RMEMFS_DAEMON_OP_HOLD_H
 #define RMEMFS_DAEMON_OP_HOLD_H
 

@@ -71,7 +71,7 @@ enum { OP_CHILDREN_MAX = 2 };
 struct op {
 	struct list interrupted; /* fs_thread.interrupted: op_watch() */
 	struct inode *inode;     /* of the request's node; referenced */
-	struct inode *leftover;  /* leftover.h: what it may still change; referenced */
+	struct inode *leftover;  /* abandoned.h: what it may still change; referenced */
 	/* Inodes that its answer says it has changed, besides those it names; 0: none. */
 	uint64_t children[OP_CHILDREN_MAX];
 	enum op_wait wait;
@@ -80,21 +80,21 @@ struct op {
 	pthread_mutex_t *waiter_lock;
 	bool (*withdraw)(struct request *req);
 	struct op_hold *holds; /* what it is inside of, the newest first */
-	void (*undropped)(struct request *req, int status); /* drop_wait's */
+	void (*undropped)(struct request *req, int status); /* stale_pages_wait's */
 	struct rpc_call call;
 	void (*answered)(struct request *req, const struct rpc_reply *rep);
 	unsigned released; /* enum release_what: for want of room, since its last success */
 	bool changing;     /* a request that changes something was sent: it can't begin anew */
-	void (*filled)(struct request *req, int status);   /* fill_wait's */
-	void (*refilled)(struct request *req, int status); /* refill_wait's */
+	void (*filled)(struct request *req, int status);   /* fill_holes_wait's */
+	void (*refilled)(struct request *req, int status); /* grant_refill_wait's */
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	bool writing; /* snapshot_freeze.h: its writes count */
 	struct op_hold writing_hold, leftover_hold;
-	bool leased;            /* it uses a lease: its calls come first at the server */
-	struct attr seen;       /* what an answer has told of an inode: op_reply_entry's */
-	uint32_t attr_ms;       /* of a sharing mount: for how long it may be kept (told.h) */
-	bool acked;             /* a WRITE whose caller was told that it is done */
+	bool leased;      /* it uses a lease: its calls come first at the server */
+	struct attr seen; /* what an answer has told of an inode: op_reply_entry's */
+	uint32_t attr_ms; /* of a sharing mount: for how long it may be kept (kernel_attr.h) */
+	bool acked;       /* a WRITE whose caller was told that it is done */
 	struct rpc_setattr set; /* op_set_attr's and op_grow's */
 	bool stays_inside;      /* op_grow: the gate is its caller's */
 	void (*set_done)(struct request *req, int status);

@@ -62,11 +62,11 @@ static void set_finish(struct request *req, int status, const int64_t *atime)
 	struct op *op = op_of(req);
 
 	if (op->set.valid & SET_ATIMES) {
-		access_release(op->inode, atime);
+		access_time_release(op->inode, atime);
 		op->seen.atime = atime ? *atime : op->seen.atime;
 	}
 	if (file_op(op)->pass.inside && !op->stays_inside)
-		op_leave(req);
+		gate_pass_leave(req);
 	op->set_done(req, status);
 }
 
@@ -149,7 +149,7 @@ static bool changes_data(const struct op *op)
 static void return_share(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);
-	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+	quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -190,8 +190,8 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set.ino = op->inode->ino;
 	op->set_done = then;
 	if (set->valid & SET_ATIMES)
-		access_hold(op->inode);
-	if (!changes_data(op) || op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
+		access_time_hold(op->inode);
+	if (!changes_data(op) || gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
 }
 

@@ -47,7 +47,7 @@ static void drop_copied(struct request *req)
 	uint64_t from = req->args.offset2;
 
 	pthread_mutex_lock(&target->lock);
-	drop_unseen_locked(target, req->thread->port, from, from + state_of(req)->done);
+	stale_pages_unseen_locked(target, req->thread->port, from, from + state_of(req)->done);
 	pthread_mutex_unlock(&target->lock);
 }
 
@@ -60,7 +60,7 @@ static void copy_finish(struct request *req, int status)
 		drop_copied(req);
 
 	if (st->pass.inside)
-		op_leave_pass(req, &st->pass);
+		gate_pass_leave_with(req, &st->pass);
 	inode_put(steal_ptr(&st->source));
 	op_end(req);
 	if (status && !done)
@@ -172,9 +172,10 @@ static void copy_enter_second(struct request *req, int status)
 	bool inside = true;
 
 	if (!status && st->source->ino < target->ino)
-		inside = op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_commit_source);
+		inside = gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_commit_source);
 	else if (!status && st->source != target)
-		inside = op_enter_pass(req, &st->pass, st->source, GATE_READ, copy_commit_source);
+		inside = gate_pass_enter_with(
+			req, &st->pass, st->source, GATE_READ, copy_commit_source);
 	if (inside)
 		copy_commit_source(req, status);
 }
@@ -185,9 +186,10 @@ static void copy_enter(struct request *req, int status)
 	bool inside = true;
 
 	if (!status && st->source->ino < st->op.inode->ino)
-		inside = op_enter_pass(req, &st->pass, st->source, GATE_READ, copy_enter_second);
+		inside = gate_pass_enter_with(
+			req, &st->pass, st->source, GATE_READ, copy_enter_second);
 	else if (!status)
-		inside = op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_enter_second);
+		inside = gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, copy_enter_second);
 	if (inside)
 		copy_enter_second(req, status);
 }

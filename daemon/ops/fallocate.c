@@ -8,7 +8,7 @@
  * then zeros for what is there. For the kernel drops what it has cached of the range only if it is
  * told of a success. So it is, too, where the file is to grow from behind its end on over pages
  * that may be other than zero: between the passes it gets as long as to there. What a signal ends
- * between two steps of the second pass, or of a hole's, drop.h drops.
+ * between two steps of the second pass, or of a hole's, stale_pages.h drops.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -57,7 +57,7 @@ static void fallocate_finish(struct request *req, int status)
 
 	if ((status || req->replied) && state_of(req)->changed) {
 		pthread_mutex_lock(&inode->lock);
-		drop_unseen_locked(inode, req->thread->port, from, from + req->args.len);
+		stale_pages_unseen_locked(inode, req->thread->port, from, from + req->args.len);
 		pthread_mutex_unlock(&inode->lock);
 	}
 	op_finish(req, status);
@@ -135,7 +135,7 @@ static void fill(struct request *req, int status)
 		return;
 	do {
 		status = fill_holes(req, st->at >> PAGE_SHIFT, fill_end(st), &filled);
-	} while (fill_lacks(status) && fill_wait(req, status, fill_granted));
+	} while (fill_lacks(status) && fill_holes_wait(req, status, fill_granted));
 	if (!fill_lacks(status))
 		fill_done(req, status);
 }
@@ -253,7 +253,7 @@ static void fallocate_enter(struct request *req, int status)
 {
 	if (status)
 		op_finish(req, status);
-	else if (op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, fallocate_commit))
+	else if (gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, fallocate_commit))
 		fallocate_commit(req, 0);
 }
 

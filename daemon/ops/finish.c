@@ -31,7 +31,7 @@ static void log_lost_stores(const struct request *req, int status)
 void op_refuse(struct request *req, int status)
 {
 	log_lost_stores(req, status);
-	append_leave(req, status);
+	append_order_leave(req, status);
 	reply_error(req, status);
 }
 
@@ -64,7 +64,7 @@ void op_reply_entry(struct request *req, struct inode *inode)
 		kernel_owner_tell(inode, &attr);
 	}
 	path_note(inode, req->node, req->args.name);
-	attr.size = cached_size_of_entry(inode, attr.size);
+	attr.size = kernel_pages_size_of_entry(inode, attr.size);
 	op_end(req);
 	reply_entry(req, inode_node(inode), &attr, ttl);
 	inode_put(inode);

@@ -34,14 +34,15 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 static void getattr_answered(struct request *req, const struct rpc_reply *rep);
 
 /* The server has it wait for others, who may wait for what it had of the lease. If that goes
- * meanwhile the kernel is told that there is no end, and takes none from this answer (cached.h). */
+ * meanwhile the kernel is told that there is no end, and takes none from this answer
+ * (kernel_pages.h). */
 static void getattr_ask(struct request *req)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
 	uint8_t look;
 
 	lease_leave(req);
-	look = look_at_begin(req, st->op.inode, &st->look);
+	look = local_answer_at_begin(req, st->op.inode, &st->look);
 	st->op.call.req.op = RPC_GETATTR;
 	st->op.call.req.ino = (struct rpc_ino_request){.ino = st->op.inode->ino, .look = look};
 	op_rpc(req, getattr_answered);
@@ -68,7 +69,7 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 		return;
 	}
-	if (look_at_end(req, st->op.inode, &st->look, &rep->attr)) {
+	if (local_answer_at_end(req, st->op.inode, &st->look, &rep->attr)) {
 		inode_attr(st->op.inode, &seen);
 		getattr_reply(req, &seen);
 		return;
@@ -85,7 +86,7 @@ void op_getattr(struct request *req)
 	struct op *op = op_begin(req);
 	struct attr attr;
 
-	bool known = req->thread->fs->sharing ? look_at_here(req, op->inode, &attr)
+	bool known = req->thread->fs->sharing ? local_answer_at_here(req, op->inode, &attr)
 					      : inode_attr(op->inode, &attr);
 
 	if (known) {

@@ -27,7 +27,8 @@ static void lookup_ask(struct request *req)
 {
 	struct lookup_state *st = request_state(req, struct lookup_state);
 
-	uint8_t look = look_up_begin(req, st->op.inode, path_is_dots(req->args.name), &st->look);
+	uint8_t look =
+		local_answer_up_begin(req, st->op.inode, path_is_dots(req->args.name), &st->look);
 
 	st->op.call.req.op = RPC_LOOKUP;
 	st->op.call.req.name = (struct rpc_name_request){
@@ -42,7 +43,7 @@ static void lookup_end(struct request *req, struct inode *inode)
 {
 	const struct op *op = op_of(req);
 
-	look_up_shown(req, op->inode, inode, &op->seen);
+	local_answer_up_shown(req, op->inode, inode, &op->seen);
 	op_reply_entry(req, inode);
 }
 
@@ -55,7 +56,7 @@ static void lookup_found(struct request *req, const struct rpc_entry_reply *entr
 		op_finish(req, -ENOMEM);
 		return;
 	}
-	if (look_up_end(req, st->op.inode, inode, &st->look, entry)) {
+	if (local_answer_up_end(req, st->op.inode, inode, &st->look, entry)) {
 		inode_attr(inode, &st->op.seen);
 		lookup_end(req, inode);
 		return;
@@ -72,7 +73,7 @@ static void lookup_missing(struct request *req)
 {
 	struct ttl ttl = op_ttl(req);
 
-	look_up_shown(req, op_of(req)->inode, NULL, NULL);
+	local_answer_up_shown(req, op_of(req)->inode, NULL, NULL);
 	op_end(req);
 	reply_entry(req, 0, NULL, ttl);
 }
@@ -83,7 +84,8 @@ static void lookup_answered(struct request *req, const struct rpc_reply *rep)
 	bool missing = rep->status ? rep->status == -ENOENT : !rep->entry.attr.ino;
 
 	if (missing)
-		look_up_end(req, st->op.inode, NULL, &st->look, rep->status ? NULL : &rep->entry);
+		local_answer_up_end(
+			req, st->op.inode, NULL, &st->look, rep->status ? NULL : &rep->entry);
 	if (missing)
 		lookup_missing(req);
 	else if (!rep->status)
@@ -114,7 +116,7 @@ void op_lookup(struct request *req)
 	op_begin_with(req, inode);
 	child = path_is_dots(req->args.name)
 			? NULL
-			: look_up_here(req, inode, &op_of(req)->seen, &missing);
+			: local_answer_up_here(req, inode, &op_of(req)->seen, &missing);
 	if (child)
 		lookup_end(req, child);
 	else if (missing || is_missing(req))

@@ -102,6 +102,6 @@ void op_lseek(struct request *req)
 		op_finish(req, -ENOSYS);
 	else if (req->args.whence != SEEK_DATA && req->args.whence != SEEK_HOLE)
 		op_finish(req, -EINVAL);
-	else if (op_enter(req, GATE_READ, 0, 0, lseek_go))
+	else if (gate_pass_enter(req, GATE_READ, 0, 0, lseek_go))
 		lseek_go(req, 0);
 }

@@ -34,9 +34,9 @@ static void end_name(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = request_state(req, struct make_state);
 
 	if (rep->status)
-		look_change_end_unknown(req, &st->name);
+		local_answer_change_end_unknown(req, &st->name);
 	else
-		look_change_end(req, st->op.inode, &st->name, rep->entry.attr.ino);
+		local_answer_change_end(req, st->op.inode, &st->name, rep->entry.attr.ino);
 }
 
 /* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
@@ -52,7 +52,7 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 		return NULL;
 	inode = inode_get(fs, rep->entry.attr.ino);
 	if (inode && req->op == OP_TMPFILE)
-		returns_nameless(inode);
+		inode_return_nameless(inode);
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
 		inode_learn_new(
 			inode, &rep->entry.attr, request_state(req, struct make_state)->epoch);
@@ -89,7 +89,7 @@ static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *
 	if (req->args.name) {
 		op->call.req.create.name = op_name(req->args.name);
 		inode_name_add(op->inode, req->args.name);
-		look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
+		local_answer_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
 			&request_state(req, struct make_state)->name);
 	} else {
 		request_state(req, struct make_state)->name = (struct look_change){0};
@@ -133,7 +133,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 
 	end_name(req, rep);
 	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
-	returns_link_end(target, !rep->status, req->thread);
+	inode_return_link_end(target, !rep->status, req->thread);
 	inode_change_end(
 		st->op.inode, !rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (!rep->status) {
@@ -151,7 +151,7 @@ void op_link(struct request *req)
 	struct op *op = op_begin(req);
 	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
 
-	if (!returns_link_begin(target)) {
+	if (!inode_return_link_begin(target)) {
 		op_finish(req, -ENOENT);
 		inode_put(target);
 		return;
@@ -160,7 +160,7 @@ void op_link(struct request *req)
 	inode_change_begin(op->inode);
 	inode_change_begin(target);
 	inode_name_add(op->inode, req->args.name);
-	look_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
+	local_answer_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING, &st->name);
 	op->call.req.op = RPC_LINK;
 	op->call.req.link = (struct rpc_link){
 		.ino = target->ino,
@@ -190,7 +190,7 @@ static void create_answered(struct request *req, const struct rpc_reply *rep)
 	struct inode *inode = made_inode(req, rep);
 
 	if (st->op.call.req.create.want_pages)
-		refill_along_done(
+		grant_refill_along_done(
 			req->thread, rep->entry.grant, rep->status ? 0 : rep->entry.ngrant);
 	if (!inode) {
 		op_finish(req, rep->status ? rep->status : -ENOMEM);
@@ -221,7 +221,7 @@ static void create_ask(struct request *req)
 
 	make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
 		&(struct rpc_create){.mode = mode,
-			.want_pages = refill_along(req->thread),
+			.want_pages = grant_refill_along(req->thread),
 			.exclusive = req->args.flags & O_EXCL},
 		create_answered);
 }

@@ -42,7 +42,7 @@ struct opened {
 	enum open_kind kind;
 	unsigned flags;
 	struct handle *handle;
-	bool sent_back; /* it has none: cached_sends_back_locked() */
+	bool sent_back; /* it has none: kernel_pages_sends_back_locked() */
 };
 
 static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
@@ -60,18 +60,18 @@ static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct 
 	int r = 0;
 
 	pthread_mutex_lock(&inode->lock);
-	opened->sent_back = flags & O_APPEND && cached_sends_back_locked(inode, pid);
+	opened->sent_back = flags & O_APPEND && kernel_pages_sends_back_locked(inode, pid);
 	if (inode->returned || opened->sent_back) {
 		r = -ESTALE;
 	} else {
 		opened->kind = kind_locked(inode, flags);
 		opened->flags = flags_locked(inode, opened->kind);
 		if (!inode->nopen && opened->kind == OPENED_DIRECT)
-			drop_forget_reads_locked(inode);
+			stale_pages_forget_reads_locked(inode);
 		if (!inode->nopen)
-			cached_closed_locked(inode);
+			kernel_pages_closed_locked(inode);
 		inode->nopen++;
-		told_try_take_back_locked(inode);
+		kernel_attr_try_take_back_locked(inode);
 		inode->nopen_cached += opened->kind == OPENED_CACHED;
 		inode->cached->nappenders += !!(flags & O_APPEND);
 	}
@@ -99,7 +99,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	if (inode->fs->sharing)
 		lease_settle(inode, thread);
 	if (orphan)
-		returns_settle(inode, thread);
+		inode_return_settle(inode, thread);
 }
 
 static int open_handle(struct request *req, struct opened *opened)
@@ -120,7 +120,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	handle->writes = (flags & O_ACCMODE) != O_RDONLY;
 	handle->stores = handle_may_store(req);
 	handle->appends = flags & O_APPEND;
-	renewal_handle_opened(inode->fs, handle);
+	session_renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
 	inode->cached->nstorers += handle->stores;
 	/* Who has record locks gives them up by FLUSH. */
@@ -142,7 +142,7 @@ static void close_handle(struct inode *inode, struct handle *handle, struct io_t
 	inode->cached->nappenders -= handle->appends;
 	/* For those who go on having it open. */
 	if (handle->appends && inode->nopen > 1)
-		cached_append_ended_locked(inode, thread);
+		kernel_pages_append_ended_locked(inode, thread);
 	list_del(&handle->link);
 	pthread_mutex_unlock(&inode->lock);
 	close_count(inode, handle->kind == OPENED_CACHED, thread);
@@ -174,13 +174,13 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 static void open_failed(struct request *req, int status)
 {
 	/* One that was made without a name for this is not wanted any more. */
-	returns_settle(op_of(req)->inode, req->thread);
+	inode_return_settle(op_of(req)->inode, req->thread);
 	op_finish(req, status);
 }
 
 static void open_sent_back(struct request *req, int status)
 {
-	cached_sent_back(op_of(req)->inode, req->pid);
+	kernel_pages_sent_back(op_of(req)->inode, req->pid);
 	open_failed(req, -ESTALE);
 }
 

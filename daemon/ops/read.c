@@ -29,7 +29,7 @@ static struct inode *answers_end(struct request *req, uint32_t len)
 
 	if (!req->args.cached || len == req->args.size || !inode->fs->sharing)
 		return NULL;
-	return cached_answers_end(inode, req->args.offset + len) ? inode : NULL;
+	return kernel_pages_answers_end(inode, req->args.offset + len) ? inode : NULL;
 }
 
 static void read_moved(struct request *req, int status)
@@ -44,7 +44,7 @@ static void read_moved(struct request *req, int status)
 	else
 		op_reply_read(req, len);
 	if (ends)
-		cached_end_answered(ends, thread);
+		kernel_pages_end_answered(ends, thread);
 }
 
 /* That there is nothing no transfer has shown. */
@@ -60,7 +60,7 @@ static uint32_t bytes_there(struct request *req)
 	uint64_t offset = req->args.offset, size;
 
 	pthread_mutex_lock(&inode->lock);
-	access_mark_locked(req);
+	access_time_mark_locked(req);
 	/* Nothing is known yet of the bytes of a write that was acknowledged meanwhile. */
 	size = gate_size(&inode->gate, file_op_of(req)->pass.pass.acks, inode->attr.size);
 	pthread_mutex_unlock(&inode->lock);
@@ -87,7 +87,7 @@ static bool read_mapped(struct request *req, uint32_t len)
 	reply_pieces(req, &pieces);
 	op_finish(req, 0);
 	if (ends)
-		cached_end_answered(ends, thread);
+		kernel_pages_end_answered(ends, thread);
 	return true;
 }
 
@@ -129,7 +129,7 @@ static void read_go(struct request *req, int status)
 		return;
 	}
 	/* The connection was lost since. Others' buffers may be waiting for us to leave. */
-	op_leave(req);
+	gate_pass_leave(req);
 	op_take_buffer(req, read_enter);
 }
 
@@ -141,7 +141,7 @@ static void note_cached(struct request *req)
 	uint64_t offset = req->args.offset;
 
 	pthread_mutex_lock(&inode->lock);
-	drop_read_locked(inode, offset, offset + req->args.size);
+	stale_pages_read_locked(inode, offset, offset + req->args.size);
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -154,7 +154,7 @@ static void read_enter(struct request *req, int status)
 		note_cached(req);
 	if (status)
 		op_finish(req, status);
-	else if (op_enter(req, GATE_READ, first, end, read_go))
+	else if (gate_pass_enter(req, GATE_READ, first, end, read_go))
 		read_go(req, 0);
 }
 

@@ -37,7 +37,7 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
 
-	st->op.seen.size = cached_size_of_entry(inode, st->op.seen.size);
+	st->op.seen.size = kernel_pages_size_of_entry(inode, st->op.seen.size);
 	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
 		    &st->op.seen, op_ttl(req)))
 		return false;
@@ -95,7 +95,7 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 		return;
 	}
-	access_mark(req);
+	access_time_mark(req);
 	dir_packer_init(&st->packer, req);
 	if (pack_dot(req, ".", COOKIE_DOT, st->op.inode->ino) &&
 		pack_dot(req, "..", COOKIE_DOTDOT, rep->readdir.parent))

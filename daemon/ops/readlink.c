@@ -9,7 +9,7 @@
 static void readlink_answered(struct request *req, const struct rpc_reply *rep)
 {
 	if (!rep->status)
-		access_mark(req);
+		access_time_mark(req);
 	op_end(req);
 	if (rep->status)
 		reply_error(req, rep->status);

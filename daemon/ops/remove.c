@@ -1,5 +1,5 @@
 /* Names that go: UNLINK, RMDIR, RENAME. An inode that has lost its last name is kept by the server
- * until we return it (returns.h). */
+ * until we return it (inode_return.h). */
 #include <stdio.h>
 
 #include "daemon/op/fs_parts.h"
@@ -34,7 +34,7 @@ static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_
 	lease_note(thread->fs, ino);
 	inode = inode_find(thread->fs, ino);
 	if (!inode)
-		returns_add(thread, ino, number);
+		inode_return_add(thread, ino, number);
 	return inode;
 }
 
@@ -52,11 +52,11 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 	if (!inode)
 		return;
 	if (inode == change->child)
-		look_change_child(req, change, attr);
+		local_answer_change_child(req, change, attr);
 	else
 		inode_changed_since(inode, attr, change->epoch);
 	if (!attr->nlink)
-		returns_orphan(inode, number, req->thread);
+		inode_return_orphan(inode, number, req->thread);
 	inode_put(inode);
 }
 
@@ -65,22 +65,22 @@ static void end_name(struct request *req, unsigned n, struct inode *dir, uint64_
 {
 	struct look_change *change = &request_state(req, struct remove_state)->names[n];
 
-	look_change_child(req, change, NULL);
-	look_change_end(req, dir, change, ino);
+	local_answer_change_child(req, change, NULL);
+	local_answer_change_end(req, dir, change, ino);
 }
 
 static void end_name_unknown(struct request *req, unsigned n)
 {
 	struct look_change *change = &request_state(req, struct remove_state)->names[n];
 
-	look_change_child(req, change, NULL);
-	look_change_end_unknown(req, change);
+	local_answer_change_child(req, change, NULL);
+	local_answer_change_end_unknown(req, change);
 }
 
 static void remove_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);
-	int status = look_change_status(
+	int status = local_answer_change_status(
 		req, &request_state(req, struct remove_state)->names[0], rep->status);
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
@@ -100,7 +100,7 @@ static void remove_name(struct request *req, enum rpc_op rpc)
 	struct look_change *change = &request_state(req, struct remove_state)->names[0];
 
 	inode_change_begin(op->inode);
-	look_change_begin(req, op->inode, req->args.name, LOOK_ENDS, change);
+	local_answer_change_begin(req, op->inode, req->args.name, LOOK_ENDS, change);
 	op->call.req.op = rpc;
 	op->call.req.name = (struct rpc_name_request){
 		.parent = op->inode->ino,
@@ -146,7 +146,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	int status = rep->status;
 
 	for (unsigned n = 0; n < OP_CHILDREN_MAX; n++)
-		status = look_change_status(req, &st->names[n], status);
+		status = local_answer_change_status(req, &st->names[n], status);
 	inode_change_end(st->op.inode, rep->status ? NULL : &rep->rename.parent);
 	if (st->new_parent)
 		inode_change_end(st->new_parent, rep->status ? NULL : &rep->rename.new_parent);
@@ -176,8 +176,8 @@ void op_rename(struct request *req)
 		st->new_parent = inode_of_node(req->thread->fs, req->args.node2);
 		inode_change_begin(st->new_parent);
 	}
-	look_change_begin(req, op->inode, req->args.name, LOOK_MOVES, &st->names[0]);
-	look_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
+	local_answer_change_begin(req, op->inode, req->args.name, LOOK_MOVES, &st->names[0]);
+	local_answer_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
 		req->args.flags & RENAME_EXCHANGE ? LOOK_MOVES : LOOK_ENDS, &st->names[1]);
 	/* The old name counts as there: which one went, if any, the answer does not tell. */
 	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);

@@ -247,7 +247,7 @@ static bool cuts_what_is_told(const struct request *req, struct inode *inode)
 {
 	return req->args.set.valid & SET_SIZE && req->args.has_fh &&
 	       atomic_load_explicit(&handle_of(req)->appended, memory_order_relaxed) &&
-	       cached_is_raised_end(inode, req->args.set.size);
+	       kernel_pages_is_raised_end(inode, req->args.set.size);
 }
 
 void op_setattr(struct request *req)

@@ -13,7 +13,7 @@ static unsigned take_bit(_Atomic uint64_t *word)
 	return STAGES_WORD_BITS;
 }
 
-uint32_t stages_take(struct stages *stages)
+uint32_t value_stages_take(struct value_stages *stages)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(stages->taken); i++) {
 		unsigned bit = take_bit(&stages->taken[i]);
@@ -24,7 +24,7 @@ uint32_t stages_take(struct stages *stages)
 	return 0;
 }
 
-void stages_give(struct stages *stages, uint32_t stage)
+void value_stages_give(struct value_stages *stages, uint32_t stage)
 {
 	unsigned bit = (stage - 1) % STAGES_WORD_BITS;
 

@@ -17,12 +17,12 @@
 enum { STAGES_WORD_BITS = 64 };
 
 /* Zeroed: all are free. */
-struct stages {
+struct value_stages {
 	_Atomic uint64_t taken[STAGES_MAX / STAGES_WORD_BITS];
 };
 
 /* 1 .. STAGES_MAX, or 0: none is free. */
-uint32_t stages_take(struct stages *stages);
-void stages_give(struct stages *stages, uint32_t stage);
+uint32_t value_stages_take(struct value_stages *stages);
+void value_stages_give(struct value_stages *stages, uint32_t stage);
 
 #endif

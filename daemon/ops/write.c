@@ -107,7 +107,7 @@ static void write_reply(struct request *req, int status)
 {
 	uint64_t round = request_state(req, struct write_state)->drop_round;
 
-	if (status || !round || req->replied || drop_wait(req, round, write_answer))
+	if (status || !round || req->replied || stale_pages_wait(req, round, write_answer))
 		write_answer(req, status);
 }
 
@@ -121,9 +121,9 @@ static void make_cache_old_locked(struct request *req, struct inode *inode, int 
 	if (req->args.cached)
 		return;
 	if (st->kind == OPENED_DIRECT)
-		st->drop_round = drop_unseen_locked(inode, req->thread->port, from, to);
+		st->drop_round = stale_pages_unseen_locked(inode, req->thread->port, from, to);
 	else if (req->args.flags & O_DIRECT || status || (req->replied && !st->op.acked))
-		st->drop_round = drop_note_locked(inode, req->thread->port, from, to);
+		st->drop_round = stale_pages_note_locked(inode, req->thread->port, from, to);
 }
 
 /* What everybody sees of it. */
@@ -178,10 +178,10 @@ static void write_account(struct request *req, int status)
 	make_cache_old_locked(req, inode, status);
 	account_locked(req, inode, status);
 	commit_dirty_locked(inode, req->thread);
-	orphan = op_leave_locked(req);
+	orphan = gate_pass_leave_locked(req);
 	pthread_mutex_unlock(&inode->lock);
 	if (orphan)
-		returns_settle(inode, req->thread);
+		inode_return_settle(inode, req->thread);
 }
 
 static void log_lost_write(const struct request *req, int status)
@@ -233,7 +233,7 @@ static int write_fill(struct request *req, uint64_t *filled)
 {
 	struct write_state *st = request_state(req, struct write_state);
 
-	st->landed = fill_landed(req, first_page(req), end_page(req));
+	st->landed = fill_holes_landed(req, first_page(req), end_page(req));
 	if (st->landed) {
 		*filled = end_page(req);
 		return 0;
@@ -260,7 +260,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 	uint64_t before = inode->attr.size;
 
 	show_locked(req, inode);
-	append_done_locked(req);
+	append_order_done_locked(req);
 	gate_acknowledge(&inode->gate, &file_op(op)->pass.pass, st->grew ? before : UINT64_MAX);
 	list_del(&op->interrupted);
 	op->acked = true;
@@ -273,7 +273,7 @@ static bool has_to_drop_locked(struct request *req, struct inode *inode)
 	uint64_t from = req->args.offset, to = from + req->args.size;
 
 	return request_state(req, struct write_state)->kind == OPENED_DIRECT &&
-	       drop_unseen_locked(inode, req->thread->port, from, to);
+	       stale_pages_unseen_locked(inode, req->thread->port, from, to);
 }
 
 static void write_transfer(struct request *req)
@@ -311,7 +311,7 @@ static void write_unprotected(struct request *req, const struct rpc_reply *rep)
 		write_moved(req, rep->status);
 		return;
 	}
-	freeze_unprotected(req->thread->fs, st->asked, st->nasked);
+	snapshot_freeze_unprotected(req->thread->fs, st->asked, st->nasked);
 	write_unprotect(req);
 }
 
@@ -337,7 +337,8 @@ static void write_unprotect(struct request *req)
 	struct inode *inode = st->op.inode;
 
 	pthread_mutex_lock(&inode->lock);
-	st->nasked = freeze_protected_locked(inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
+	st->nasked =
+		snapshot_freeze_protected_locked(inode, &st->asked_to, end, st->asked, ASK_EXTENTS);
 	pthread_mutex_unlock(&inode->lock);
 	if (st->nasked)
 		ask_unprotect(req);
@@ -437,7 +438,7 @@ static bool appends(const struct request *req)
 	return req->thread->fs->sharing && req->args.flags & O_APPEND && !req->args.cached;
 }
 
-/* Nor does it know where to end what it writes back: cached.h. */
+/* Nor does it know where to end what it writes back: kernel_pages.h. */
 static bool is_cut_off(const struct request *req)
 {
 	return req->thread->fs->sharing && req->args.cached;
@@ -506,9 +507,9 @@ static void leave_file(struct request *req)
 
 	request_state(req, struct write_state)->alone = false;
 	if (file_op(op)->pass.inside)
-		op_leave(req);
+		gate_pass_leave(req);
 	if (op->writing)
-		freeze_leave(req);
+		snapshot_freeze_leave(req);
 }
 
 /* Gives up what it has of the file, to get all of it and begin anew. A snapshot does not wait for
@@ -529,8 +530,8 @@ static void write_take_file(struct request *req)
 static void write_alone(struct request *req)
 {
 	request_state(req, struct write_state)->alone = true;
-	op_leave(req);
-	if (op_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
+	gate_pass_leave(req);
+	if (gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
 		write_go(req, 0);
 }
 
@@ -568,7 +569,7 @@ static void write_go(struct request *req, int status)
 	}
 	do {
 		r = write_fill(req, &filled);
-	} while (fill_lacks(r) && fill_wait(req, r, write_granted));
+	} while (fill_lacks(r) && fill_holes_wait(req, r, write_granted));
 	if (!fill_lacks(r))
 		write_post(req, filled, r);
 }
@@ -593,9 +594,9 @@ static void write_enter(struct request *req, int status)
 {
 	if (status)
 		write_fail(req, status);
-	else if (!freeze_enter(req, write_enter))
+	else if (!snapshot_freeze_enter(req, write_enter))
 		return;
-	else if (op_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
+	else if (gate_pass_enter(req, GATE_WRITE, first_page(req), end_page(req), write_go))
 		write_go(req, 0);
 }
 

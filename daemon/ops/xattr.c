@@ -7,7 +7,7 @@
  * sent in parts that the server keeps (STAGE) until the last one comes with SETXATTR. Both lie in
  * the request's data buffer, but what is set by a sharing mount, which may wait for others. What
  * was sent of a value that is given up is dropped, or, where the server can't be told, overwritten
- * by the next one (stages.h). */
+ * by the next one (value_stages.h). */
 #include <errno.h>
 #include <linux/capability.h>
 #include <stddef.h>
@@ -367,7 +367,7 @@ static void setxattr_finish(struct request *req, int status)
 	uint32_t stage = request_state(req, struct xattr_state)->stage;
 
 	if (stage)
-		stages_give(req->thread->fs->stages, stage);
+		value_stages_give(req->thread->fs->stages, stage);
 	op_finish(req, status);
 }
 
@@ -481,7 +481,7 @@ void op_setxattr(struct request *req)
 	if (!status && req->thread->fs->sharing && !request_stow(req))
 		status = -ENOMEM;
 	if (!status && req->args.size > LAST_BYTES) {
-		st->stage = stages_take(req->thread->fs->stages);
+		st->stage = value_stages_take(req->thread->fs->stages);
 		status = st->stage ? 0 : -ENOSPC;
 	}
 	if (status || commit_wait_set(req, st->op.inode, &status, setxattr_begin))

@@ -9,19 +9,19 @@
 
 enum { IDLE_MS = 5000, HOLD_MS = 1000 };
 
-void refill_init(struct refill *r, const struct refill_holders *holders)
+void grant_refill_init(struct grant_refill *r, const struct refill_holders *holders)
 {
-	*r = (struct refill){
+	*r = (struct grant_refill){
 		.holders = holders, .target = REFILL_PAGES_MIN, .max = REFILL_PAGES_MIN};
 	list_init(&r->waiters);
 }
 
-void refill_set_limit(struct refill *r, uint64_t export_pages)
+void grant_refill_set_limit(struct grant_refill *r, uint64_t export_pages)
 {
 	r->max = (uint32_t)max_u64(REFILL_PAGES_MIN, min_u64(REFILL_PAGES_MAX, export_pages / 16));
 }
 
-static void grow_target_locked(struct refill *r)
+static void grow_target_locked(struct grant_refill *r)
 {
 	r->target = (uint32_t)min_u64((uint64_t)r->target * 2, r->max);
 }
@@ -37,7 +37,7 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep);
 
 static void ask(struct io_thread *thread, uint32_t want)
 {
-	struct refill *r = thread->fs->refill;
+	struct grant_refill *r = thread->fs->refill;
 
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = grant_answered};
@@ -48,7 +48,7 @@ static void ask(struct io_thread *thread, uint32_t want)
 }
 
 /* Whoever has released what he could: now the server may take its time to free it. */
-static bool any_patient(const struct refill *r)
+static bool any_patient(const struct grant_refill *r)
 {
 	list_for_each (pos, &r->waiters)
 		if (op_of(list_entry(pos, struct waiter, link)->req)->released)
@@ -57,7 +57,7 @@ static bool any_patient(const struct refill *r)
 }
 
 /* Whether the caller is to call ask(), or to give back. */
-static bool begin_locked(struct refill *r)
+static bool begin_locked(struct grant_refill *r)
 {
 	if (r->busy)
 		return false;
@@ -70,7 +70,7 @@ static bool begin_locked(struct refill *r)
 enum next { NEXT_NOTHING, NEXT_ASK, NEXT_GIVE };
 
 /* What the caller is to go on with. Where somebody lacks pages there are none to give. */
-static enum next next_locked(struct refill *r)
+static enum next next_locked(struct grant_refill *r)
 {
 	bool lacking = !list_empty(&r->waiters), wanted = r->wanted && !r->nwoken;
 
@@ -90,7 +90,7 @@ static void go_on(struct io_thread *thread, enum next next)
 }
 
 /* All writers try again. */
-static void wake_locked(struct refill *r)
+static void wake_locked(struct grant_refill *r)
 {
 	list_for_each (pos, &r->waiters)
 		r->nwoken++;
@@ -101,7 +101,7 @@ static void wake_locked(struct refill *r)
 static void settle(struct io_thread *thread, int status)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	enum next next;
 
 	pthread_mutex_lock(&fs->grants->lock);
@@ -125,7 +125,7 @@ static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
 
 static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct refill *r = container_of(call, struct refill, call);
+	struct grant_refill *r = container_of(call, struct grant_refill, call);
 	struct io_thread *thread = r->thread;
 	struct fs *fs = thread->fs;
 	int status = rep->status;
@@ -146,10 +146,10 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	settle(thread, status);
 }
 
-void refill_check(struct io_thread *thread)
+void grant_refill_check(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	int64_t now = io_thread_now(thread);
 	uint32_t want = 0;
 
@@ -169,7 +169,7 @@ void refill_check(struct io_thread *thread)
 static void tried(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	enum next next;
 
 	pthread_mutex_lock(&fs->grants->lock);
@@ -188,10 +188,10 @@ static void resume(struct request *req, int status)
 		tried(thread);
 }
 
-bool refill_wait(struct request *req, void (*then)(struct request *req, int status))
+bool grant_refill_wait(struct request *req, void (*then)(struct request *req, int status))
 {
 	struct fs *fs = req->thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	struct op *op = op_of(req);
 	uint32_t want = 0;
 
@@ -215,14 +215,14 @@ bool refill_wait(struct request *req, void (*then)(struct request *req, int stat
 	return false;
 }
 
-void refill_lend_begin(struct fs *fs)
+void grant_refill_lend_begin(struct fs *fs)
 {
 	pthread_mutex_lock(&fs->grants->lock);
 	fs->refill->nlent++;
 	pthread_mutex_unlock(&fs->grants->lock);
 }
 
-void refill_lend_end(struct fs *fs)
+void grant_refill_lend_end(struct fs *fs)
 {
 	pthread_mutex_lock(&fs->grants->lock);
 	fs->refill->nlent--;
@@ -231,10 +231,10 @@ void refill_lend_end(struct fs *fs)
 	pthread_mutex_unlock(&fs->grants->lock);
 }
 
-uint32_t refill_along(struct io_thread *thread)
+uint32_t grant_refill_along(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	uint32_t want = 0;
 
 	pthread_mutex_lock(&fs->grants->lock);
@@ -249,10 +249,10 @@ uint32_t refill_along(struct io_thread *thread)
 	return want;
 }
 
-void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n)
+void grant_refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	enum next next;
 
 	add_all(fs, grant, n);
@@ -271,7 +271,7 @@ void refill_along_done(struct io_thread *thread, const struct extent *grant, uns
 
 static void give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
-	struct refill *r = container_of(call, struct refill, call);
+	struct grant_refill *r = container_of(call, struct grant_refill, call);
 	struct io_thread *thread = r->thread;
 	struct fs *fs = thread->fs;
 	enum next next;
@@ -290,7 +290,7 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 /* What is asked for is answered when the last is on its way. */
 static uint64_t take_wanted(struct fs *fs)
 {
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	uint64_t wanted = 0;
 
 	pthread_mutex_lock(&fs->grants->lock);
@@ -304,7 +304,7 @@ static uint64_t take_wanted(struct fs *fs)
 
 static void give_back(struct io_thread *thread)
 {
-	struct refill *r = thread->fs->refill;
+	struct grant_refill *r = thread->fs->refill;
 	struct extent run;
 	struct wire_out w;
 
@@ -324,10 +324,10 @@ static void give_back(struct io_thread *thread)
 	rpc_start(thread, &r->call);
 }
 
-void refill_tick(struct io_thread *thread, int64_t now)
+void grant_refill_tick(struct io_thread *thread, int64_t now)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	int64_t before = now - IDLE_MS;
 	bool first, give = false;
 
@@ -348,10 +348,10 @@ void refill_tick(struct io_thread *thread, int64_t now)
 		give_back(thread);
 }
 
-void refill_give_back(struct io_thread *thread, uint64_t wanted)
+void grant_refill_give_back(struct io_thread *thread, uint64_t wanted)
 {
 	struct fs *fs = thread->fs;
-	struct refill *r = fs->refill;
+	struct grant_refill *r = fs->refill;
 	enum next next;
 
 	r->holders->return_nameless(thread);

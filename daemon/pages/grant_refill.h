@@ -2,8 +2,8 @@
  * each time while files grow, and gives back what has not been used for some seconds.
  *
  * When the server has no more the writers that wait get -ENOSPC, and try once more after the
- * windows of inodes were emptied into the pool and nameless inodes were returned (release.h): then
- * the server is asked to wait for what it is freeing.
+ * windows of inodes were emptied into the pool and nameless inodes were returned (last_resort.h):
+ * then the server is asked to wait for what it is freeing.
  *
  * When other clients lack pages the server asks for those that are not used. That is answered by
  * the RETURN after which there are none, whatever else is on its way but a GRANT: who lacks pages
@@ -38,14 +38,14 @@ struct refill_holders {
 	void (*return_nameless)(struct io_thread *thread);
 };
 
-struct refill {
+struct grant_refill {
 	const struct refill_holders *holders;
 	bool busy;            /* GRANT, or a RETURN of grants, is on its way or is being prepared */
 	bool along;           /* another RPC asks for pages by the way */
 	uint32_t target, max; /* pages to ask for next, and at most */
 	int64_t used_ms;      /* when pages were last taken */
 	int64_t hold_ms;      /* the server has none: not asked ahead before this */
-	unsigned nlent;       /* threads between refill_lend_begin() and _end() */
+	unsigned nlent;       /* threads between grant_refill_lend_begin() and _end() */
 	bool idle;            /* the windows were emptied since used_ms */
 	uint64_t wanted;     /* others lack pages: the number that RETURN answers; 0: they do not */
 	struct list waiters; /* struct waiter: writers without pages */
@@ -58,31 +58,31 @@ struct refill {
 	uint8_t tail[RETURN_EXTENTS * RPC_EXTENT_BYTES];
 };
 
-void refill_init(struct refill *r, const struct refill_holders *holders);
+void grant_refill_init(struct grant_refill *r, const struct refill_holders *holders);
 /* Once the session tells how large the export is. */
-void refill_set_limit(struct refill *r, uint64_t export_pages);
+void grant_refill_set_limit(struct grant_refill *r, uint64_t export_pages);
 
 /* Pages were taken: asks ahead where the pool has become low. */
-void refill_check(struct io_thread *thread);
+void grant_refill_check(struct io_thread *thread);
 
 /* The pool had nothing for req. True: it has now. False: then(req, status) follows; 0: try again,
  * -ENOSPC: the server has nothing, and if req has released what it could (op.released) nothing that
  * is getting free either. */
-bool refill_wait(struct request *req, void (*then)(struct request *req, int status));
+bool grant_refill_wait(struct request *req, void (*then)(struct request *req, int status));
 
 /* Around a moment for which a thread keeps pages of the pool that it may have no use for: before
  * they are back nobody is told that there are none. */
-void refill_lend_begin(struct fs *fs);
-void refill_lend_end(struct fs *fs);
+void grant_refill_lend_begin(struct fs *fs);
+void grant_refill_lend_end(struct fs *fs);
 
-/* Pages that an RPC is to ask for by the way, or 0. If not 0, refill_along_done() has to follow,
- * with what came. */
-uint32_t refill_along(struct io_thread *thread);
-void refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);
+/* Pages that an RPC is to ask for by the way, or 0. If not 0, grant_refill_along_done() has to
+ * follow, with what came. */
+uint32_t grant_refill_along(struct io_thread *thread);
+void grant_refill_along_done(struct io_thread *thread, const struct extent *grant, unsigned n);
 
 /* Gives unused pages back: when none were used for a while, and when others lack them (PING's
  * give_pages); then nameless inodes, too, and the server is told when there is nothing. */
-void refill_tick(struct io_thread *thread, int64_t now);
-void refill_give_back(struct io_thread *thread, uint64_t wanted);
+void grant_refill_tick(struct io_thread *thread, int64_t now);
+void grant_refill_give_back(struct io_thread *thread, uint64_t wanted);
 
 #endif

@@ -27,7 +27,7 @@ static void give_back(struct io_thread *thread, struct landing *l)
 	struct extent end = l->pages.rest;
 
 	window_return(&l->pages, thread->fs->grants);
-	refill_lend_end(thread->fs);
+	grant_refill_lend_end(thread->fs);
 	/* The next ones are to follow those that were taken. */
 	end.npages = 0;
 	l->pages = (struct window){.rest = end, .begun = true};
@@ -37,7 +37,7 @@ static bool borrow(struct io_thread *thread, struct landing *l)
 {
 	struct extent run;
 
-	refill_lend_begin(thread->fs);
+	grant_refill_lend_begin(thread->fs);
 	if (window_take(&l->pages, thread->fs->grants, IO_PAGES_MAX, &run)) {
 		l->pages.rest = run;
 		if (run.npages == IO_PAGES_MAX)

@@ -31,15 +31,15 @@ struct allowance {
 	uint64_t nasked; /* ever: waiters are told of answers to what was asked after they came */
 };
 
-void allowances_init(struct allowances *as)
+void quota_allowance_init(struct quota_allowances *as)
 {
-	*as = (struct allowances){0};
+	*as = (struct quota_allowances){0};
 	pthread_mutex_init(&as->lock, NULL);
 	for (unsigned i = 0; i < ALLOWANCE_BUCKETS; i++)
 		list_init(&as->buckets[i]);
 }
 
-void allowances_fini(struct allowances *as)
+void quota_allowance_fini(struct quota_allowances *as)
 {
 	struct list *link;
 
@@ -51,12 +51,13 @@ void allowances_fini(struct allowances *as)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-static struct list *bucket_of(struct allowances *as, enum rpc_quota_kind kind, uint32_t id)
+static struct list *bucket_of(struct quota_allowances *as, enum rpc_quota_kind kind, uint32_t id)
 {
 	return &as->buckets[(id + kind) % ALLOWANCE_BUCKETS];
 }
 
-static struct allowance *find_locked(struct allowances *as, enum rpc_quota_kind kind, uint32_t id)
+static struct allowance *find_locked(
+	struct quota_allowances *as, enum rpc_quota_kind kind, uint32_t id)
 {
 	list_for_each (pos, bucket_of(as, kind, id)) {
 		struct allowance *a = list_entry(pos, struct allowance, link);
@@ -111,7 +112,7 @@ static bool take_locked(struct allowance *a, uint32_t npages, uint64_t epoch)
 	return true;
 }
 
-static void refill_share(struct allowances *as, struct share *s, const struct attr *owners,
+static void refill_share(struct quota_allowances *as, struct share *s, const struct attr *owners,
 	uint32_t want, uint64_t epoch)
 {
 	uint64_t n = max_u64(want, max_u64(s->appetite, SHARE_PAGES_MIN));
@@ -131,7 +132,7 @@ static void refill_share(struct allowances *as, struct share *s, const struct at
 	pthread_mutex_unlock(&as->lock);
 }
 
-uint32_t allowance_ready_locked(
+uint32_t quota_allowance_ready_locked(
 	struct fs *fs, struct share *s, const struct attr *owners, uint32_t want)
 {
 	uint64_t epoch = session_quotas(fs->session);
@@ -139,13 +140,13 @@ uint32_t allowance_ready_locked(
 	if (!epoch)
 		return want;
 	if (s->npages && s->epoch != epoch)
-		allowance_return_locked(fs, s, owners);
+		quota_allowance_return_locked(fs, s, owners);
 	if (!s->npages)
 		refill_share(fs->allowances, s, owners, want, epoch);
 	return (uint32_t)min_u64(want, s->npages);
 }
 
-void allowance_use_locked(struct share *s, uint32_t npages)
+void quota_allowance_use_locked(struct share *s, uint32_t npages)
 {
 	s->npages -= (uint32_t)min_u64(s->npages, npages);
 }
@@ -159,9 +160,9 @@ static void put_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uin
 		a->npages += npages;
 }
 
-void allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners)
+void quota_allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners)
 {
-	struct allowances *as = fs->allowances;
+	struct quota_allowances *as = fs->allowances;
 
 	if (s->npages) {
 		pthread_mutex_lock(&as->lock);
@@ -209,7 +210,7 @@ static bool begin_locked(struct allowance *a)
 /* The asking is over: writers try again, or learn that there is nothing. */
 static void settle(struct allowance *a, int status)
 {
-	struct allowances *as = a->fs->allowances;
+	struct quota_allowances *as = a->fs->allowances;
 	bool again;
 
 	pthread_mutex_lock(&as->lock);
@@ -225,7 +226,7 @@ static void settle(struct allowance *a, int status)
 
 static void take_answer(struct allowance *a, uint64_t npages)
 {
-	struct allowances *as = a->fs->allowances;
+	struct quota_allowances *as = a->fs->allowances;
 
 	pthread_mutex_lock(&as->lock);
 	a->unlimited = npages == QUOTA_UNLIMITED;
@@ -269,12 +270,12 @@ static struct allowance *lacking_locked(struct fs *fs, uint32_t uid, uint32_t gi
 	return available(group, epoch) ? NULL : group;
 }
 
-bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
+bool quota_allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
 	void (*then)(struct request *req, int status))
 {
 	struct op *op = op_of(req);
 	struct fs *fs = req->thread->fs;
-	struct allowances *as = fs->allowances;
+	struct quota_allowances *as = fs->allowances;
 	struct allowance *a;
 	bool asks = false;
 	int status;
@@ -304,7 +305,7 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	struct allowance *a = container_of(call, struct allowance, call);
 	struct io_thread *thread = a->thread;
 	struct fs *fs = a->fs;
-	struct allowances *as = fs->allowances;
+	struct quota_allowances *as = fs->allowances;
 	void (*given)(struct io_thread *) = NULL;
 	bool asks = false;
 
@@ -327,7 +328,8 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 
 /* The next pool that has pages and was not used since `before`; it is busy then. Those that nothing
  * is known of are forgotten. */
-static struct allowance *begin_idle_locked(struct allowances *as, int64_t before, uint64_t *npages)
+static struct allowance *begin_idle_locked(
+	struct quota_allowances *as, int64_t before, uint64_t *npages)
 {
 	for (unsigned i = 0; i < ALLOWANCE_BUCKETS; i++) {
 		list_for_each_safe (pos, &as->buckets[i]) {
@@ -351,7 +353,7 @@ static struct allowance *begin_idle_locked(struct allowances *as, int64_t before
 
 static void give_back_idle(struct fs *fs, struct io_thread *thread, int64_t before)
 {
-	struct allowances *as = fs->allowances;
+	struct quota_allowances *as = fs->allowances;
 	struct allowance *a;
 	uint64_t npages = 0;
 
@@ -364,7 +366,7 @@ static void give_back_idle(struct fs *fs, struct io_thread *thread, int64_t befo
 	} while (a);
 }
 
-void allowances_forget(struct allowances *as)
+void quota_allowance_forget(struct quota_allowances *as)
 {
 	pthread_mutex_lock(&as->lock);
 	for (unsigned i = 0; i < ALLOWANCE_BUCKETS; i++)
@@ -373,14 +375,14 @@ void allowances_forget(struct allowances *as)
 	pthread_mutex_unlock(&as->lock);
 }
 
-void allowance_tick(struct io_thread *thread, int64_t now)
+void quota_allowance_tick(struct io_thread *thread, int64_t now)
 {
 	give_back_idle(thread->fs, thread, now - IDLE_MS);
 }
 
-void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread))
+void quota_allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread))
 {
-	struct allowances *as = thread->fs->allowances;
+	struct quota_allowances *as = thread->fs->allowances;
 
 	give_back_idle(thread->fs, thread, INT64_MAX);
 	pthread_mutex_lock(&as->lock);

@@ -10,8 +10,8 @@
  * when it was restarted.
  *
  * Where an owner's quota has nothing left the writers that wait get -EDQUOT, and try once more
- * after all shares were emptied into the pools and nameless inodes were returned (release.h). So
- * the last page is found, wherever it is.
+ * after all shares were emptied into the pools and nameless inodes were returned (last_resort.h).
+ * So the last page is found, wherever it is.
  *
  * An export without quotas costs the test of session_quotas().
  *
@@ -37,15 +37,16 @@ enum { ALLOWANCE_BUCKETS = 64 };
 enum { ALLOWANCE_ASK_MIN = 256, ALLOWANCE_ASK_MAX = 16384 };
 enum { SHARE_PAGES_MIN = 16, SHARE_PAGES_MAX = 2048 };
 
-struct allowances {
+struct quota_allowances {
 	pthread_mutex_t lock;
-	struct list buckets[ALLOWANCE_BUCKETS];  /* struct allowance */
-	unsigned ngiving;                        /* requests on their way that give back */
-	void (*given)(struct io_thread *thread); /* allowance_give_back()'s; NULL: nobody waits */
+	struct list buckets[ALLOWANCE_BUCKETS]; /* struct allowance */
+	unsigned ngiving;                       /* requests on their way that give back */
+	void (*given)(
+		struct io_thread *thread); /* quota_allowance_give_back()'s; NULL: nobody waits */
 };
 
-void allowances_init(struct allowances *a);
-void allowances_fini(struct allowances *a);
+void quota_allowance_init(struct quota_allowances *a);
+void quota_allowance_fini(struct quota_allowances *a);
 
 /* Of one inode. */
 struct share {
@@ -56,26 +57,26 @@ struct share {
 };
 
 /* How many of `want` pages may be filled now of a file with this share and these owners (uid and
- * gid of its attributes); 0: see allowance_wait(). Then, how many were. */
-uint32_t allowance_ready_locked(
+ * gid of its attributes); 0: see quota_allowance_wait(). Then, how many were. */
+uint32_t quota_allowance_ready_locked(
 	struct fs *fs, struct share *s, const struct attr *owners, uint32_t want);
-void allowance_use_locked(struct share *s, uint32_t npages);
+void quota_allowance_use_locked(struct share *s, uint32_t npages);
 /* What is left of a share goes back to its owners. */
-void allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners);
+void quota_allowance_return_locked(struct fs *fs, struct share *s, const struct attr *owners);
 
 /* Nothing was ready for a file of these owners. True: try again. False: then(req, status) follows;
  * 0: try again, -EDQUOT: the server has nothing for them. */
-bool allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
+bool quota_allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
 	void (*then)(struct request *req, int status));
 
 /* Gives back to the server what is in no share; given() is called when it has answered, in the
  * thread that got the last answer, at once if there is nothing. One at a time. */
-void allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
+void quota_allowance_give_back(struct io_thread *thread, void (*given)(struct io_thread *thread));
 
 /* Nothing of it is this session's any more; shares were returned. */
-void allowances_forget(struct allowances *as);
+void quota_allowance_forget(struct quota_allowances *as);
 
 /* Gives back what was not used for some seconds. */
-void allowance_tick(struct io_thread *thread, int64_t now);
+void quota_allowance_tick(struct io_thread *thread, int64_t now);
 
 #endif

@@ -117,7 +117,7 @@ static bool take_below(struct owner *owner, const char *mountpoint, unsigned end
 		fd = hold_name(id);
 		if (fd < 0)
 			continue;
-		owner_release(owner);
+		client_id_release(owner);
 		memcpy(owner->id, id, OWNER_BYTES);
 		owner->number = number;
 		atomic_store(&owner->fd, fd);
@@ -126,7 +126,7 @@ static bool take_below(struct owner *owner, const char *mountpoint, unsigned end
 	return false;
 }
 
-void owner_take(struct owner *owner, const char *mountpoint)
+void client_id_take(struct owner *owner, const char *mountpoint)
 {
 	int64_t until_ms = now_ms() + ENDING_MS;
 
@@ -141,12 +141,12 @@ void owner_take(struct owner *owner, const char *mountpoint)
 		hash(mountpoint, (unsigned)getpid(), owner->id);
 }
 
-bool owner_take_lower(struct owner *owner, const char *mountpoint)
+bool client_id_take_lower(struct owner *owner, const char *mountpoint)
 {
 	return take_below(owner, mountpoint, owner->number ? owner->number : NUMBERS_MAX);
 }
 
-void owner_release(struct owner *owner)
+void client_id_release(struct owner *owner)
 {
 	int fd = atomic_exchange(&owner->fd, -1);
 

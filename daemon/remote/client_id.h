@@ -9,9 +9,9 @@
  * and the one that mounts where a process has died has that one's id, by which the server knows
  * what it has left behind (see server/session/attach.h).
  *
- * OWNERSHIP  The descriptor of the name is the process' that calls owner_take(): no fork may come
- *            between that and its end, or the child holds the name, too.
- * THREADS    owner_release() from any thread, the others before there are any.
+ * OWNERSHIP  The descriptor of the name is the process' that calls client_id_take(): no fork may
+ * come between that and its end, or the child holds the name, too. THREADS    client_id_release()
+ * from any thread, the others before there are any.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_CLIENT_ID_H
 #define RMEMFS_DAEMON_REMOTE_CLIENT_ID_H
@@ -30,11 +30,11 @@ struct owner {
 
 /* Takes the first number whose name is free. Waits for a moment for the name of number 1, which a
  * process that is about to end frees soon. */
-void owner_take(struct owner *owner, const char *mountpoint);
+void client_id_take(struct owner *owner, const char *mountpoint);
 /* Takes a lower number, where a name has become free since. False: none has. */
-bool owner_take_lower(struct owner *owner, const char *mountpoint);
+bool client_id_take_lower(struct owner *owner, const char *mountpoint);
 /* The mount is gone: the next one may be this owner, and the server tells them apart. Harmless when
  * it has been called. */
-void owner_release(struct owner *owner);
+void client_id_release(struct owner *owner);
 
 #endif

@@ -138,7 +138,7 @@ static void attempt_failed(const struct remote *r, int status)
 	err = explain_closed(r, status, why, sizeof(why));
 	if (!may_pass(status ? status : -ECONNRESET) || now_ms() >= s->connect_until_ms)
 		connect_failed(s, err, "%s", why);
-	else if (s->may_be_here && choose_socket_answers())
+	else if (s->may_be_here && pick_transport_socket_answers())
 		connect_failed(s, -ERESTART, "%s has opened its socket", s->server);
 	else
 		session_tell_waiting(s, why);

@@ -55,7 +55,7 @@ static bool is_loopback(const struct transport_address *address)
 /* Whether a server of ours to talk to has this socket. Asked with another type of socket, the
  * kernel tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices
  * nothing. */
-bool choose_socket_answers(void)
+bool pick_transport_socket_answers(void)
 {
 	struct transport_address address;
 	autoclose int fd = -1;
@@ -70,7 +70,7 @@ bool choose_socket_answers(void)
 	       errno == EPROTOTYPE;
 }
 
-bool choose_may_be_here(
+bool pick_transport_may_be_here(
 	const struct session_options *options, const struct transport_address *address)
 {
 	return options->auto_transport && options->source.host[0] != '/' && !options->port &&
@@ -85,7 +85,7 @@ static int choose_auto(const struct session_options *options, const struct trans
 
 	if (err)
 		return err;
-	if (choose_may_be_here(options, address) && choose_socket_answers())
+	if (pick_transport_may_be_here(options, address) && pick_transport_socket_answers())
 		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
 			why, whylen);
 	/* The connection manager would take any device for a loopback address, but none serves it.
@@ -118,7 +118,7 @@ static int choose_shm(const struct session_options *options, const struct transp
 	return open_at(options, config, TRANSPORT_SHM, host, address, out, why, whylen);
 }
 
-int choose_transport(const struct session_options *options, const struct transport_config *config,
+int pick_transport(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen)
 {
 	const char *host = options->source.host;

@@ -58,7 +58,7 @@ int session_new(const struct session_options *options, const struct session_even
 	transport_config_default(&config);
 	config.io_threads = 0;
 	config.nrecv = SLOTS_MAX + UNSLOTTED_MAX + RPC_RINGS;
-	err = choose_transport(options, &config, &s->address, &s->transport, why, whylen);
+	err = pick_transport(options, &config, &s->address, &s->transport, why, whylen);
 	if (err) {
 		free(s);
 		return err;
@@ -66,7 +66,7 @@ int session_new(const struct session_options *options, const struct session_even
 	pthread_mutex_init(&s->lock, NULL);
 	memcpy(s->export_name, options->source.export_name, sizeof(s->export_name));
 	s->chosen = options->auto_transport && options->source.host[0] != '/';
-	s->may_be_here = choose_may_be_here(options, &s->address);
+	s->may_be_here = pick_transport_may_be_here(options, &s->address);
 	s->max_regions = config.max_regions;
 	s->nchannels = options->io_threads;
 	atomic_init(&s->read_only, options->read_only);
@@ -79,7 +79,7 @@ int session_new(const struct session_options *options, const struct session_even
 	s->soft_ms = options->soft_ms;
 	s->instance = options->instance ? options->instance : (uint64_t)realtime_ns();
 	snprintf(s->mountpoint, sizeof(s->mountpoint), "%s", options->mountpoint);
-	owner_take(&s->owner, s->mountpoint);
+	client_id_take(&s->owner, s->mountpoint);
 	describe_client(s, options->mountpoint);
 	describe_server(s);
 	*out = s;
@@ -90,7 +90,7 @@ void session_delete(struct session *s)
 {
 	if (!s)
 		return;
-	owner_release(&s->owner);
+	client_id_release(&s->owner);
 	transport_close(s->transport);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
@@ -98,7 +98,7 @@ void session_delete(struct session *s)
 
 void session_leave_place(struct session *s)
 {
-	owner_release(&s->owner);
+	client_id_release(&s->owner);
 }
 
 struct transport *session_transport(struct session *s)
@@ -167,7 +167,7 @@ static struct rpc_str text(const char *s)
 }
 
 /* A client whose owner is not the first at its place asks anew now and then: by what
- * owner_take_lower() has found meanwhile it may be the one that need not wait. */
+ * client_id_take_lower() has found meanwhile it may be the one that need not wait. */
 static uint32_t wait_ms(const struct session *s)
 {
 	int64_t left_ms = max_i64(0, s->connect_until_ms - now_ms());
@@ -192,7 +192,7 @@ bool session_waits(struct session *s, const char *why)
 		log_notice("server %s: %s; waiting for that, for %lld s at most", s->server, why,
 			(long long)(left_ms + 999) / 1000);
 	s->waits = true;
-	owner_take_lower(&s->owner, s->mountpoint);
+	client_id_take_lower(&s->owner, s->mountpoint);
 	return true;
 }
 

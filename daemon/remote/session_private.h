@@ -23,7 +23,7 @@ struct session {
 	char server[160]; /* "tcp 127.0.0.1:7470" */
 	uint32_t max_regions;
 	bool chosen;      /* the transport was, by us: a hint in errors */
-	bool may_be_here; /* choose_may_be_here() */
+	bool may_be_here; /* pick_transport_may_be_here() */
 
 	/* What ATTACH says of us. */
 	char export_name[EXPORT_NAME_MAX + 1];

@@ -1,6 +1,6 @@
 /* request.h - one request of the kernel's, from the moment it was read to its reply.
  *
- * The FUSE port reads and decodes it (fuse_decode.c), the file operations carry it out, perhaps in
+ * The FUSE port reads and decodes it (fuse/decode.c), the file operations carry it out, perhaps in
  * several steps that wait for the network, and answer it by exactly one reply_*() call, which also
  * ends it. This header knows nothing of the kernel's FUSE structs: those stay in the port.
  *
@@ -131,7 +131,7 @@ struct forget {
 	uint64_t nlookup;
 };
 
-/* Where idmapped mounts are allowed (fuse_init.c) the kernel says a user and a group only in
+/* Where idmapped mounts are allowed (fuse/init.c) the kernel says a user and a group only in
  * requests that make something: these are the new inode's, as the caller's mount maps them. In all
  * others, on every mount, both are this. So nothing may depend on them but an owner of what is
  * made; see caller.h. */
@@ -153,7 +153,7 @@ struct request {
 	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
 	int taken_back;    /* what is answered in the place of -ECANCELED: see op_cancel() */
 	int64_t since_ms;  /* when it was interrupted; until then: when it was read */
-	struct {           /* for debug_io.c; begun_ns 0: nobody wants to know */
+	struct {           /* for trace.c; begun_ns 0: nobody wants to know */
 		int64_t begun_ns;
 		uint64_t ino;
 	} trace;
@@ -205,7 +205,7 @@ void request_return_buffer(struct request *req);
  * may wait for what is behind (fuse/receive.c). There is an end to the memory:
  * request_may_set_aside().
  * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
- * What is held before it begins is set aside likewise (hold.h), but keeps then what it has.
+ * What is held before it begins is set aside likewise (barrier.h), but keeps then what it has.
  */
 
 /* What the requests of all I/O threads of a mount have in common. */

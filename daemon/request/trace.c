@@ -49,13 +49,13 @@ static const char *op_text(enum request_op op)
 	return names[op];
 }
 
-void debug_io_begin(struct request *req, uint64_t ino)
+void trace_begin(struct request *req, uint64_t ino)
 {
 	req->trace.ino = ino;
 	req->trace.begun_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
-void debug_io_end(const struct request *req, int error, size_t len)
+void trace_end(const struct request *req, int error, size_t len)
 {
 	long long us = (clock_ns(CLOCK_MONOTONIC) - req->trace.begun_ns) / 1000;
 	char result[64];

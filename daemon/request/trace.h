@@ -11,8 +11,8 @@
 #include "daemon/request/request.h"
 
 /* The request begins; only where the switch is on. */
-void debug_io_begin(struct request *req, uint64_t ino);
-/* It ends, after debug_io_begin(), with error or with len bytes of an answer. */
-void debug_io_end(const struct request *req, int error, size_t len);
+void trace_begin(struct request *req, uint64_t ino);
+/* It ends, after trace_begin(), with error or with len bytes of an answer. */
+void trace_end(const struct request *req, int error, size_t len);
 
 #endif

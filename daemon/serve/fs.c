@@ -67,15 +67,15 @@ void fs_fini(struct fs *fs)
 {
 	inode_table_fini(fs->inodes);
 	expiries_fini(fs->expiries);
-	renewal_fini(fs->renewal);
+	session_renewal_fini(fs->renewal);
 	remount_fini(fs->remount);
 	locks_fini(fs->locks);
-	freeze_fini(fs->freeze);
+	snapshot_freeze_fini(fs->freeze);
 	statfs_fini(fs->statfs);
-	allowances_fini(fs->allowances);
-	release_fini(fs->releases);
-	returns_fini(fs->returns);
-	looks_fini(fs->looks);
+	quota_allowance_fini(fs->allowances);
+	last_resort_fini(fs->releases);
+	inode_return_fini(fs->returns);
+	local_answer_fini(fs->looks);
 	lease_keeper_fini(fs->leases);
 	grants_fini(fs->grants);
 }
@@ -100,27 +100,27 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	r = inode_table_init(fs->inodes, &inode_parts_hooks);
 	if (r)
 		return r;
-	r = options->session.sharing ? looks_init(fs->looks) : 0;
+	r = options->session.sharing ? local_answer_init(fs->looks) : 0;
 	if (r) {
 		inode_table_fini(fs->inodes);
 		return r;
 	}
 	grants_init(fs->grants);
-	refill_init(fs->refill, &returns_refill_holders);
-	returns_init(fs->returns);
+	grant_refill_init(fs->refill, &inode_return_refill_holders);
+	inode_return_init(fs->returns);
 	lease_keeper_init(fs->leases);
-	release_init(fs->releases);
-	allowances_init(fs->allowances);
+	last_resort_init(fs->releases);
+	quota_allowance_init(fs->allowances);
 	statfs_init(fs->statfs);
-	freeze_init(fs->freeze, fs);
+	snapshot_freeze_init(fs->freeze, fs);
 	locks_init(fs->locks);
 	expiries_init(fs->expiries);
 	remount_init(fs->remount, fs, options->session.read_only);
-	renewal_init(fs->renewal, fs, begin_held);
-	leftovers_init(fs->leftovers, fs);
+	session_renewal_init(fs->renewal, fs, begin_held);
+	abandoned_init(fs->leftovers, fs);
 	atomic_init(&fs->access->mode, options->access);
 	atomic_init(&fs->access->nodiratime, options->nodiratime);
-	access_set_read_only(fs->access, options->session.read_only);
+	access_time_set_read_only(fs->access, options->session.read_only);
 	return 0;
 }
 
@@ -190,7 +190,7 @@ void fs_thread_prepare(struct fs *fs, struct io_thread *thread)
 	list_init(&ft->accessed);
 	list_init(&ft->interrupted);
 	list_init(&ft->lock_waits);
-	freeze_thread_init(ft->freeze, thread);
+	snapshot_freeze_thread_init(ft->freeze, thread);
 }
 
 int fs_thread_init(struct fs *fs, struct io_thread *thread)
@@ -222,7 +222,7 @@ int fs_connect(struct fs *fs, char *why, size_t whylen)
 
 	if (r)
 		return r;
-	refill_set_limit(fs->refill, session_info(fs->session)->npages);
+	grant_refill_set_limit(fs->refill, session_info(fs->session)->npages);
 	r = make_root(fs, &session_info(fs->session)->root);
 	if (r)
 		snprintf(why, whylen, "out of memory");
@@ -274,7 +274,7 @@ static void fail_one(struct request *req)
 		log_unsafe(req);
 	}
 	if (!op_cancel(req, -EIO) && op_is_sent(op))
-		leftover_make(req, -EIO);
+		abandoned_make(req, -EIO);
 }
 
 static void fail_waiting(struct io_thread *thread)
@@ -380,9 +380,9 @@ static void begin(struct request *req)
 {
 	if (!req->thread->fs->sharing)
 		go_on(req);
-	else if (!renewal_enter(req))
+	else if (!session_renewal_enter(req))
 		return;
-	else if (append_enter(req, admit_in_turn))
+	else if (append_order_enter(req, admit_in_turn))
 		admit(req);
 	else
 		wait_aside(req);
@@ -399,7 +399,7 @@ static void begin_held(struct request *req, int status)
 
 static bool begins_anew(struct request *req, int *error)
 {
-	return req->thread->fs->sharing && renewal_takes_back(req, error);
+	return req->thread->fs->sharing && session_renewal_takes_back(req, error);
 }
 
 void fs_dispatch(struct request *req)
@@ -407,10 +407,10 @@ void fs_dispatch(struct request *req)
 	struct io_thread *thread = req->thread;
 
 	if (thread->fs->options.debug_io)
-		debug_io_begin(req, req->node);
+		trace_begin(req, req->node);
 	if (thread->fs->sharing)
-		append_queue(req);
-	if (leftover_enter(req, begin_held))
+		append_order_queue(req);
+	if (abandoned_enter(req, begin_held))
 		begin(req);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
@@ -472,7 +472,7 @@ static bool give_up(struct request *req)
 	if (op_cancel(req, -EINTR))
 		return true;
 	if (disconnected) {
-		leftover_make(req, -EINTR);
+		abandoned_make(req, -EINTR);
 	} else if (op->wait == OP_AT_RPC) {
 		rpc_withdraw(req->thread, &op->call);
 		/* Of what changes something the answer is waited for: it has happened, or it has
@@ -515,8 +515,8 @@ enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
 void fs_event(struct io_thread *thread, const struct event *ev)
 {
 	remote_event(thread, ev);
-	renewal_step(thread);
-	freeze_step(thread);
+	session_renewal_step(thread);
+	snapshot_freeze_step(thread);
 	remount_step(thread);
 }
 
@@ -525,8 +525,8 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	struct fs_thread *ft = fs_thread_of(thread);
 
 	remote_tick(thread, now);
-	renewal_step(thread);
-	freeze_step(thread);
+	session_renewal_step(thread);
+	snapshot_freeze_step(thread);
 	remount_step(thread);
 	give_up_interrupted(ft);
 	lock_tick(thread);
@@ -538,15 +538,15 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	if (now >= ft->next_commit_ms) {
 		ft->next_commit_ms = now + COMMIT_MS;
 		commit_tick(thread);
-		access_tick(thread);
+		access_time_tick(thread);
 	}
-	returns_flush(thread);
+	inode_return_flush(thread);
 	if (thread->fs->sharing)
 		lease_keep_flush(thread);
 	if (!thread->index && now >= ft->next_idle_ms) {
 		ft->next_idle_ms = now + IDLE_CHECK_MS;
-		refill_tick(thread, now);
-		allowance_tick(thread, now);
+		grant_refill_tick(thread, now);
+		quota_allowance_tick(thread, now);
 	}
 }
 
@@ -597,7 +597,7 @@ bool fs_stopped(struct io_thread *thread)
 	if (!ft->stopped && fs_is_renewing(thread->fs) && left > 0)
 		return false;
 	if (!ft->stopped) {
-		bool committed = commit_tick(thread), told = access_tick(thread);
+		bool committed = commit_tick(thread), told = access_time_tick(thread);
 		bool through = committed && told && !ft->nbackground && !ft->nacked;
 
 		if (!through && left > 0)
@@ -639,5 +639,5 @@ static void take_news(struct io_thread *thread, const struct rpc_tail *recalls)
 const struct session_events fs_session_events = {
 	.news = take_news,
 	.connected = lock_look_at_all,
-	.pages_wanted = refill_give_back,
+	.pages_wanted = grant_refill_give_back,
 };

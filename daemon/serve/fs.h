@@ -48,7 +48,7 @@ extern const struct session_events fs_session_events;
 
 void fs_dispatch(struct request *req);
 /* The caller of req was signalled. If that kills it, now or later (caller_ends_wait()), a request
- * that waits for a server that is away, or for other clients, is ended by -EINTR (leftover_make if
+ * that waits for a server that is away, or for other clients, is ended by -EINTR (abandoned_make if
  * something of it is on the way); else it is left alone. What goes on after its caller's end is
  * taken back where it waits for other clients, when the server is there. */
 void fs_interrupt(struct request *req);

@@ -11,10 +11,10 @@
 #include "daemon/lock/lock_owner.h"
 
 struct inode_parts {
-	struct drop drop;
+	struct stale_pages drop;
 	struct inode_lease lease;
-	struct cached cached;
-	struct told told;
+	struct kernel_pages cached;
+	struct kernel_attr told;
 	struct kernel_owner kernel_owner;
 	struct appends appends;
 	struct inode_locks locks;
@@ -31,10 +31,10 @@ static void init(struct inode *inode, void *at)
 	inode->kernel_owner = &parts->kernel_owner;
 	inode->appends = &parts->appends;
 	inode->locks = &parts->locks;
-	drop_init(inode->drop, inode);
+	stale_pages_init(inode->drop, inode);
 	inode_lease_init(inode->lease, inode);
-	told_init(inode->told, inode);
-	appends_init(inode->appends);
+	kernel_attr_init(inode->told, inode);
+	append_order_init(inode->appends);
 	inode_locks_init(inode->locks);
 }
 
@@ -42,7 +42,7 @@ static void fini(struct inode *inode)
 {
 	lease_fini(inode);
 	inode_locks_fini(inode->locks);
-	cached_fini(inode->cached);
+	kernel_pages_fini(inode->cached);
 }
 
 static bool is_idle(const struct inode *inode)
@@ -59,7 +59,7 @@ static void forgotten(struct inode *inode)
 
 static void change_begins(struct inode *inode)
 {
-	told_try_take_back_locked(inode);
+	kernel_attr_try_take_back_locked(inode);
 }
 
 const struct inode_hooks inode_parts_hooks = {
@@ -74,7 +74,7 @@ const struct inode_hooks inode_parts_hooks = {
 	.is_leaving = lease_is_leaving_locked,
 	.end_lease = lease_end_locked,
 	.forgotten = forgotten,
-	.end_is_told = cached_end_is_told_locked,
+	.end_is_told = kernel_pages_end_is_told_locked,
 	.change_begins = change_begins,
 	.kernel_forgets = kernel_owner_forget,
 };

@@ -54,11 +54,11 @@ static inline int setup(void **state)
 	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
 	fx.fs.options.session.io_threads = 1;
 	grants_init(fx.fs.grants);
-	allowances_init(fx.fs.allowances);
-	returns_init(fx.fs.returns);
+	quota_allowance_init(fx.fs.allowances);
+	inode_return_init(fx.fs.returns);
 	lease_keeper_init(fx.fs.leases);
 	fx.session.lease_limit = LIMIT;
-	refill_init(fx.fs.refill, &returns_refill_holders);
+	grant_refill_init(fx.fs.refill, &inode_return_refill_holders);
 	fx.thread = (struct io_thread){.fs = &fx.fs,
 		.shared = &fx.fs.requests,
 		.ops = &fs_fuse_ops,
@@ -87,8 +87,8 @@ static inline int teardown(void **state)
 	inode_put(fx.inode);
 	inode_table_fini(fx.fs.inodes);
 	lease_keeper_fini(fx.fs.leases);
-	returns_fini(fx.fs.returns);
-	allowances_fini(fx.fs.allowances);
+	inode_return_fini(fx.fs.returns);
+	quota_allowance_fini(fx.fs.allowances);
 	grants_fini(fx.fs.grants);
 	return 0;
 }

@@ -10,7 +10,7 @@
 #include "daemon/barrier/barrier.h"
 
 static struct fs_fixture fx;
-static struct hold hold;
+static struct barrier hold;
 static bool lasting;
 static bool lasts_again; /* when one has begun */
 /* Of each request. 1: it began, -errno: it was taken back, 0: it is held. */
@@ -37,7 +37,7 @@ static int setup(void **state)
 	lasts_again = false;
 	if (fs_fixture_init(&fx))
 		return -1;
-	hold_init(&hold, &fx.fs, OP_AT_LEFTOVERS, lasts);
+	barrier_init(&hold, &fx.fs, OP_AT_LEFTOVERS, lasts);
 	return 0;
 }
 
@@ -53,14 +53,14 @@ static void hold_one(unsigned i, unsigned thread)
 {
 	struct request *req = fs_fixture_make(&fx, i, thread, OP_LOOKUP);
 
-	hold_request(&hold, req, begin);
+	barrier_hold(&hold, req, begin);
 	assert_int_equal(op_of(req)->wait, OP_AT_LEFTOVERS);
 }
 
 static void end(void)
 {
 	lasting = false;
-	hold_wake(&hold);
+	barrier_wake(&hold);
 }
 
 static void held__goes_on_in_its_thread_and_in_order(void **state)
@@ -94,7 +94,7 @@ static void held__waits_on_when_it_lasts_again(void **state)
 static void held__waits_on_when_it_is_woken_too_early(void **state)
 {
 	hold_one(0, 0);
-	hold_wake(&hold);
+	barrier_wake(&hold);
 	fs_fixture_turn(&fx, 0);
 	assert_int_equal(began[0], 0);
 	end();
@@ -106,7 +106,7 @@ static void held__waits_on_when_it_is_woken_too_early(void **state)
 static void held__is_woken_by_a_call_that_has_not_run_yet(void **state)
 {
 	hold_one(0, 0);
-	hold_wake(&hold);
+	barrier_wake(&hold);
 	end();
 	fs_fixture_turn(&fx, 0);
 	assert_int_equal(began[0], 1);

@@ -53,8 +53,8 @@ static int setup(void **state)
 	ft->thread = &fx->thread;
 	list_init(&ft->dirty);
 	list_init(&ft->accessed);
-	freeze_init(fx->fs.freeze, &fx->fs);
-	freeze_thread_init(ft->freeze, &fx->thread);
+	snapshot_freeze_init(fx->fs.freeze, &fx->fs);
+	snapshot_freeze_thread_init(ft->freeze, &fx->thread);
 	remount_init(fx->fs.remount, &fx->fs, false);
 	fx->fs.root = inode_get(&fx->fs, ROOT_INO);
 	fx->remount = (struct request){.thread = &fx->thread,
@@ -79,7 +79,7 @@ static int teardown(void **state)
 	}
 	inode_put(fx->fs.root);
 	remount_fini(fx->fs.remount);
-	freeze_fini(fx->fs.freeze);
+	snapshot_freeze_fini(fx->fs.freeze);
 	inode_table_fini(fx->fs.inodes);
 	free(fx);
 	return 0;
@@ -99,11 +99,11 @@ static void read_only__waits_for_writes_on_their_way(void **state)
 {
 	struct fixture *fx = *state;
 
-	assert_true(freeze_enter(&fx->write, NULL));
+	assert_true(snapshot_freeze_enter(&fx->write, NULL));
 	begin(fx);
 	remount_step(&fx->thread);
 	assert_false(fx->session.read_only);
-	freeze_leave(&fx->write);
+	snapshot_freeze_leave(&fx->write);
 	remount_step(&fx->thread);
 	assert_true(fx->session.read_only);
 }
@@ -114,7 +114,7 @@ static void read_only__waits_for_writes_that_a_snapshot_holds(void **state)
 	struct freeze_thread *t = fx->fs.threads[0].freeze;
 
 	t->id = 1;
-	assert_false(freeze_enter(&fx->write, NULL));
+	assert_false(snapshot_freeze_enter(&fx->write, NULL));
 	begin(fx);
 	remount_step(&fx->thread);
 	assert_false(fx->session.read_only);

@@ -36,7 +36,7 @@ static int setup(void **state)
 		return -1;
 	fx.session.id = OLD;
 	fx.fs.renewal->begin = begin;
-	renewal_handle_opened(&fx.fs, &fx.handle);
+	session_renewal_handle_opened(&fx.fs, &fx.handle);
 	return 0;
 }
 
@@ -52,7 +52,7 @@ static int teardown(void **state)
 static void turn(unsigned i)
 {
 	fs_fixture_turn(&fx, i);
-	renewal_step(fx.threads[i]);
+	session_renewal_step(fx.threads[i]);
 }
 
 static void turn_all(void)
@@ -187,9 +187,9 @@ static void renewal__holds_what_comes_meanwhile(void **state)
 {
 	end_session();
 	turn(0);
-	assert_false(renewal_enter(make(0, OP_LOOKUP)));
-	assert_false(renewal_enter(make(1, OP_UNLINK)));
-	assert_false(renewal_enter(make(2, OP_LOOKUP)));
+	assert_false(session_renewal_enter(make(0, OP_LOOKUP)));
+	assert_false(session_renewal_enter(make(1, OP_UNLINK)));
+	assert_false(session_renewal_enter(make(2, OP_LOOKUP)));
 	assert_true(op_cancel(fx.requests[2], -EINTR));
 	assert_int_equal(began[2], -ECANCELED);
 	request_end(fx.requests[2]);
@@ -197,7 +197,7 @@ static void renewal__holds_what_comes_meanwhile(void **state)
 	assert_int_equal(began[0], 1);
 	assert_int_equal(began[1], 1);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
-	assert_true(renewal_enter(make(2, OP_LOOKUP)));
+	assert_true(session_renewal_enter(make(2, OP_LOOKUP)));
 }
 
 static void append_behind(unsigned i, uint64_t offset)
@@ -206,8 +206,8 @@ static void append_behind(unsigned i, uint64_t offset)
 
 	req->args.flags = O_WRONLY | O_APPEND;
 	req->args.offset = offset;
-	append_queue(req);
-	assert_false(append_enter(req, op_refuse));
+	append_order_queue(req);
+	assert_false(append_order_enter(req, op_refuse));
 }
 
 /* What is parked gets no room before the renewal is over. */
@@ -233,9 +233,9 @@ static void handle__of_the_old_session_fails_once(void **state)
 {
 	end_session();
 	renew();
-	assert_false(renewal_enter(make_by_handle(0, OP_READ)));
+	assert_false(session_renewal_enter(make_by_handle(0, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_true(renewal_enter(make_by_handle(1, OP_READ)));
+	assert_true(session_renewal_enter(make_by_handle(1, OP_READ)));
 }
 
 /* The kernel asks for attributes by any handle, and closes it whatever it is told. */
@@ -243,9 +243,9 @@ static void handle__of_the_old_session_is_good_for_what_is_no_data(void **state)
 {
 	end_session();
 	renew();
-	assert_true(renewal_enter(make_by_handle(0, OP_GETATTR)));
-	assert_true(renewal_enter(make_by_handle(1, OP_FLUSH)));
-	assert_true(renewal_enter(make_by_handle(2, OP_RELEASE)));
+	assert_true(session_renewal_enter(make_by_handle(0, OP_GETATTR)));
+	assert_true(session_renewal_enter(make_by_handle(1, OP_FLUSH)));
+	assert_true(session_renewal_enter(make_by_handle(2, OP_RELEASE)));
 }
 
 /* What was lost it tells, and that alone. */
@@ -253,13 +253,13 @@ static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **stat
 {
 	end_session();
 	renew();
-	assert_true(renewal_enter(make_by_handle(0, OP_FSYNC)));
+	assert_true(session_renewal_enter(make_by_handle(0, OP_FSYNC)));
 	pthread_mutex_lock(&fx.inode->lock);
 	commit_failed_locked(fx.inode, -EIO);
 	pthread_mutex_unlock(&fx.inode->lock);
-	assert_false(renewal_enter(make_by_handle(1, OP_FSYNC)));
+	assert_false(session_renewal_enter(make_by_handle(1, OP_FSYNC)));
 	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
-	assert_true(renewal_enter(make_by_handle(1, OP_READ)));
+	assert_true(session_renewal_enter(make_by_handle(1, OP_READ)));
 }
 
 static struct rpc_call *waiting_commit(unsigned thread)
@@ -298,17 +298,17 @@ static void copy__by_two_handles_of_the_old_session_fails_once(void **state)
 {
 	struct handle target = {.inode = fx.inode};
 
-	renewal_handle_opened(&fx.fs, &target);
+	session_renewal_handle_opened(&fx.fs, &target);
 	end_session();
 	renew();
-	renewal_handle_opened(&fx.fs, &fx.handle);
+	session_renewal_handle_opened(&fx.fs, &fx.handle);
 	for (unsigned i = 0; i < 2; i++)
 		make_by_handle(i, OP_COPY)->args.fh2 = handle_number(&target);
-	assert_false(renewal_enter(fx.requests[0]));
+	assert_false(session_renewal_enter(fx.requests[0]));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_true(renewal_enter(fx.requests[1]));
+	assert_true(session_renewal_enter(fx.requests[1]));
 	target.unlocked = true;
-	assert_false(renewal_enter(fx.requests[1]));
+	assert_false(session_renewal_enter(fx.requests[1]));
 	assert_int_equal(fs_fixture_told(&fx, 1), -EIO);
 }
 
@@ -316,7 +316,7 @@ static void handle__that_had_a_lock_fails_for_good(void **state)
 {
 	fx.handle.unlocked = true;
 	for (unsigned n = 0; n < 2; n++) {
-		assert_false(renewal_enter(make_by_handle(0, OP_WRITE)));
+		assert_false(session_renewal_enter(make_by_handle(0, OP_WRITE)));
 		assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 	}
 }
@@ -329,9 +329,9 @@ static void append__by_a_handle_of_the_old_session__leaves_its_place(void **stat
 	renew();
 	req = make_by_handle(0, OP_WRITE);
 	req->args.flags = O_WRONLY | O_APPEND;
-	append_queue(req);
+	append_order_queue(req);
 	assert_false(list_empty(&fx.inode->appends->waiting));
-	assert_false(renewal_enter(req));
+	assert_false(session_renewal_enter(req));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 	assert_true(list_empty(&fx.inode->appends->waiting));
 }
@@ -349,9 +349,9 @@ static void page__is_neither_read_nor_written_while_the_session_ends(void **stat
 {
 	end_session();
 	turn(0);
-	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_false(session_renewal_enter(make_for_cache(0, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_false(renewal_enter(make_for_cache(0, OP_WRITE)));
+	assert_false(session_renewal_enter(make_for_cache(0, OP_WRITE)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 }
 
@@ -362,26 +362,26 @@ static void page__tells_no_user_of_a_handle(void **state)
 
 	end_session();
 	turn(0);
-	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_false(session_renewal_enter(make_for_cache(0, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_false(renewal_takes_back(make_for_cache(0, OP_READ), &error));
+	assert_false(session_renewal_takes_back(make_for_cache(0, OP_READ), &error));
 	assert_int_equal(error, -EIO);
 	request_end(fx.requests[0]);
 	renew();
-	assert_true(renewal_enter(make_for_cache(0, OP_READ)));
-	assert_true(renewal_enter(make_for_cache(1, OP_WRITE)));
-	assert_false(renewal_enter(make_by_handle(2, OP_READ)));
+	assert_true(session_renewal_enter(make_for_cache(0, OP_READ)));
+	assert_true(session_renewal_enter(make_for_cache(1, OP_WRITE)));
+	assert_false(session_renewal_enter(make_by_handle(2, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 2), -EIO);
-	assert_true(renewal_enter(make_by_handle(2, OP_READ)));
+	assert_true(session_renewal_enter(make_by_handle(2, OP_READ)));
 }
 
 /* Another's page may be written back by it. */
 static void page__of_a_handle_that_had_a_lock_is_not_read(void **state)
 {
 	fx.handle.unlocked = true;
-	assert_false(renewal_enter(make_for_cache(0, OP_READ)));
+	assert_false(session_renewal_enter(make_for_cache(0, OP_READ)));
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_true(renewal_enter(make_for_cache(0, OP_WRITE)));
+	assert_true(session_renewal_enter(make_for_cache(0, OP_WRITE)));
 }
 
 static void error__of_the_end_begins_anew_what_changed_nothing(void **state)
@@ -389,18 +389,18 @@ static void error__of_the_end_begins_anew_what_changed_nothing(void **state)
 	int error = -ESTALE;
 
 	end_session();
-	assert_true(renewal_takes_back(make(0, OP_LOOKUP), &error));
+	assert_true(session_renewal_takes_back(make(0, OP_LOOKUP), &error));
 	error = -EIO;
 	op_of(make(1, OP_UNLINK))->changing = true;
-	assert_false(renewal_takes_back(fx.requests[1], &error));
+	assert_false(session_renewal_takes_back(fx.requests[1], &error));
 	assert_int_equal(error, -EIO);
 	request_end(fx.requests[1]);
 	error = -ENOENT;
-	assert_false(renewal_takes_back(make(1, OP_LOOKUP), &error));
+	assert_false(session_renewal_takes_back(make(1, OP_LOOKUP), &error));
 	assert_int_equal(error, -ENOENT);
 	request_end(fx.requests[1]);
 	error = -ESTALE;
-	assert_false(renewal_takes_back(make_by_handle(1, OP_WRITE), &error));
+	assert_false(session_renewal_takes_back(make_by_handle(1, OP_WRITE), &error));
 	assert_int_equal(error, -EIO);
 	request_end(fx.requests[1]);
 	renew();
@@ -415,17 +415,20 @@ static void quotas__what_was_reserved_is_not_had_any_more(void **state)
 	fx.inode->share = (struct share){.npages = 100, .user = true, .epoch = QUOTAS};
 	pthread_mutex_lock(&fx.inode->lock);
 	assert_int_equal(
-		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 10);
+		quota_allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10),
+		10);
 	pthread_mutex_unlock(&fx.inode->lock);
 	end_session();
 	renew();
 	pthread_mutex_lock(&fx.inode->lock);
 	assert_int_equal(
-		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 0);
+		quota_allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10),
+		0);
 	/* Nor given back. */
-	allowance_return_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr);
+	quota_allowance_return_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr);
 	assert_int_equal(
-		allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10), 0);
+		quota_allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10),
+		0);
 	pthread_mutex_unlock(&fx.inode->lock);
 }
 
@@ -440,7 +443,7 @@ static void snapshot__holds_up_no_renewal(void **state)
 	struct request *req = make(0, OP_WRITE);
 
 	fx.fs.threads[0].freeze->id = 1;
-	assert_false(freeze_enter(req, resumed));
+	assert_false(snapshot_freeze_enter(req, resumed));
 	end_session();
 	renew();
 	assert_int_equal(began[0], -ECANCELED);
@@ -466,11 +469,11 @@ static int remove_directory(struct look_change *change, int status)
 
 	req->pid = 1;
 	req->args.name = "name";
-	look_up_shown(req, fx.inode, fx.inode, &attr);
-	look_change_begin(req, fx.inode, req->args.name, LOOK_ENDS, change);
+	local_answer_up_shown(req, fx.inode, fx.inode, &attr);
+	local_answer_change_begin(req, fx.inode, req->args.name, LOOK_ENDS, change);
 	assert_int_equal(change->expected.ino, FIXTURE_INO);
-	status = look_change_status(req, change, status);
-	look_change_end_unknown(req, change);
+	status = local_answer_change_status(req, change, status);
+	local_answer_change_end_unknown(req, change);
 	return status;
 }
 

@@ -26,7 +26,7 @@ struct fixture {
 /* An answer to FROZEN: nothing was asked for yet. */
 static void remember(struct fixture *fx)
 {
-	freeze_forget_pages(fx->fs.freeze, SNAPSHOT);
+	snapshot_freeze_forget_pages(fx->fs.freeze, SNAPSHOT);
 	assert_int_equal(atomic_load(&fx->fs.freeze->bits_id), SNAPSHOT);
 }
 
@@ -44,7 +44,7 @@ static int setup(void **state)
 	atomic_store(&fx->session.nregions, NREGIONS);
 	atomic_store(&fx->session.region_bytes, (uint64_t)REGION_PAGES << PAGE_SHIFT);
 	grants_init(fx->fs.grants);
-	freeze_init(fx->fs.freeze, &fx->fs);
+	snapshot_freeze_init(fx->fs.freeze, &fx->fs);
 	fx->inode = inode_get(&fx->fs, INO);
 	fx->inode->written_to = UINT64_MAX;
 	*state = fx;
@@ -56,7 +56,7 @@ static int teardown(void **state)
 	struct fixture *fx = *state;
 
 	inode_table_fini(fx->fs.inodes);
-	freeze_fini(fx->fs.freeze);
+	snapshot_freeze_fini(fx->fs.freeze);
 	grants_fini(fx->fs.grants);
 	free(fx);
 	return 0;
@@ -73,7 +73,7 @@ static void put(struct fixture *fx, uint64_t fpage, uint32_t npages, uint16_t re
 static unsigned ask(struct fixture *fx, uint64_t from, uint64_t end, struct extent out[MAX])
 {
 	uint64_t fpage = from;
-	unsigned n = freeze_protected_locked(fx->inode, &fpage, end, out, MAX);
+	unsigned n = snapshot_freeze_protected_locked(fx->inode, &fpage, end, out, MAX);
 
 	assert_true(n == MAX || fpage == end);
 	return n;
@@ -112,7 +112,7 @@ static void protected__what_was_asked_for_is_not_asked_again(void **state)
 
 	remember(fx);
 	put(fx, 0, 50, 1, 100, EXTENT_COMMITTED);
-	freeze_unprotected(&fx->fs, &asked, 1);
+	snapshot_freeze_unprotected(&fx->fs, &asked, 1);
 	assert_int_equal(ask(fx, 10, 20, out), 0);
 	assert_int_equal(ask(fx, 15, 22, out), 1);
 	assert_extent(&out[0], 1, 120, 2);
@@ -131,14 +131,14 @@ static void protected__of_another_snapshot__all_is_asked_for(void **state)
 
 	remember(fx);
 	put(fx, 0, 50, 0, 100, EXTENT_COMMITTED);
-	freeze_unprotected(&fx->fs, &asked, 1);
+	snapshot_freeze_unprotected(&fx->fs, &asked, 1);
 	assert_int_equal(ask(fx, 0, 50, out), 0);
 	atomic_store(&fx->session.snapshot, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
 	assert_extent(&out[0], 0, 100, 50);
 	/* Nor is an answer remembered that was meant for that one. */
-	freeze_unprotected(&fx->fs, &asked, 1);
-	freeze_forget_pages(fx->fs.freeze, SNAPSHOT + 1);
+	snapshot_freeze_unprotected(&fx->fs, &asked, 1);
+	snapshot_freeze_forget_pages(fx->fs.freeze, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
 }
 
@@ -157,7 +157,7 @@ static void forget__of_an_export_that_has_another_size(void **state)
 		remember(fx);
 		put(fx, i * 100, 50, last, 950, EXTENT_COMMITTED);
 		assert_int_equal(ask(fx, i * 100, i * 100 + 50, out), 1);
-		freeze_unprotected(&fx->fs, &asked, 1);
+		snapshot_freeze_unprotected(&fx->fs, &asked, 1);
 		assert_int_equal(ask(fx, i * 100, i * 100 + 50, out), 0);
 	}
 }
@@ -175,7 +175,7 @@ static void protected__in_order__some_ahead(void **state)
 	fx->inode->written_to = 10;
 	assert_int_equal(ask(fx, 10, 20, out), 1);
 	assert_extent(&out[0], 0, 10, 10 + 512);
-	freeze_unprotected(&fx->fs, out, 1);
+	snapshot_freeze_unprotected(&fx->fs, out, 1);
 	fx->inode->written_to = 20;
 	assert_int_equal(ask(fx, 20, 532, out), 0);
 	/* To the extent's end at most. */
@@ -195,8 +195,8 @@ static void protected__more_than_fit__in_turns(void **state)
 	for (uint32_t i = 0; i < 20; i++)
 		put(fx, i * 2, 1, 0, 900 - i * 3, EXTENT_COMMITTED);
 	do {
-		n = freeze_protected_locked(fx->inode, &fpage, 40, out, MAX);
-		freeze_unprotected(&fx->fs, out, n);
+		n = snapshot_freeze_protected_locked(fx->inode, &fpage, 40, out, MAX);
+		snapshot_freeze_unprotected(&fx->fs, out, n);
 		for (unsigned i = 0; i < n; i++)
 			assert_extent(&out[i], 0, 900 - (total + i) * 3, 1);
 		total += n;
@@ -213,15 +213,15 @@ static void enter__counted_until_left(void **state)
 	struct io_thread thread = {.fs = &fx->fs, .shared = &fx->fs.requests, .ops = &fs_fuse_ops};
 	struct freeze_thread *t = fx->fs.threads[0].freeze;
 
-	freeze_thread_init(t, &thread);
+	snapshot_freeze_thread_init(t, &thread);
 	req = (struct request){.thread = &thread};
-	assert_true(freeze_enter(&req, NULL));
+	assert_true(snapshot_freeze_enter(&req, NULL));
 	assert_int_equal(t->nwriting, 1);
-	freeze_leave(&req);
+	snapshot_freeze_leave(&req);
 	assert_int_equal(t->nwriting, 0);
 	/* One that is waited for lets none begin. */
 	t->id = SNAPSHOT;
-	assert_false(freeze_enter(&req, NULL));
+	assert_false(snapshot_freeze_enter(&req, NULL));
 	assert_int_equal(t->nwriting, 0);
 	assert_int_equal(op_of(&req)->wait, OP_AT_FREEZE);
 	assert_false(list_empty(&t->held));
@@ -257,7 +257,7 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 		slots_init(&crew->remotes[i]);
 		ft->thread = &crew->threads[i];
 		list_init(&ft->dirty);
-		freeze_thread_init(ft->freeze, ft->thread);
+		snapshot_freeze_thread_init(ft->freeze, ft->thread);
 	}
 }
 
@@ -269,7 +269,7 @@ static void told(struct crew *crew, uint64_t freezing)
 
 static void step(struct crew *crew, unsigned thread)
 {
-	freeze_step(&crew->threads[thread]);
+	snapshot_freeze_step(&crew->threads[thread]);
 }
 
 /* Runs what threads have been called for until nothing is left of it. */
@@ -313,12 +313,12 @@ static void frozen__sent_once_when_no_thread_writes(void **state)
 
 	crew_init(&crew, *state);
 	req = (struct request){.thread = &crew.threads[1]};
-	assert_true(freeze_enter(&req, NULL));
+	assert_true(snapshot_freeze_enter(&req, NULL));
 	told(&crew, SNAPSHOT);
 	step(&crew, 0);
 	run_calls(&crew);
 	assert_int_equal(take_frozen(&crew), 0);
-	freeze_leave(&req);
+	snapshot_freeze_leave(&req);
 	run_calls(&crew);
 	assert_int_equal(take_frozen(&crew), SNAPSHOT);
 	for (unsigned i = 0; i < THREADS; i++)

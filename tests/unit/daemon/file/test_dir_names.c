@@ -14,7 +14,7 @@ static int setup(void **state)
 	struct name_sets *sets = calloc(1, sizeof(*sets));
 
 	*state = sets;
-	return sets ? name_sets_init(sets) : -1;
+	return sets ? dir_names_sets_init(sets) : -1;
 }
 
 static int teardown(void **state)
@@ -30,29 +30,29 @@ static void names_lack__knows_nothing_before_it_begins(void **state)
 {
 	struct names n = {0};
 
-	names_add(&n, *state, 7 << 8);
-	assert_false(names_lack(&n, 9 << 8));
-	names_begin(&n);
-	assert_true(names_lack(&n, 9 << 8));
-	names_forget(&n, *state);
-	assert_false(names_lack(&n, 9 << 8));
+	dir_names_add(&n, *state, 7 << 8);
+	assert_false(dir_names_lack(&n, 9 << 8));
+	dir_names_begin(&n);
+	assert_true(dir_names_lack(&n, 9 << 8));
+	dir_names_forget(&n, *state);
+	assert_false(dir_names_lack(&n, 9 << 8));
 }
 
 static void names_add__is_there_until_removed(void **state)
 {
 	struct names n = {0};
 
-	names_begin(&n);
-	names_add(&n, *state, 0);
-	names_add(&n, *state, 8);
-	assert_false(names_lack(&n, 0));
-	assert_false(names_lack(&n, 8));
-	assert_true(names_lack(&n, 16));
-	names_remove(&n, 0);
-	names_remove(&n, 16);
-	assert_true(names_lack(&n, 0));
-	assert_false(names_lack(&n, 8));
-	names_forget(&n, *state);
+	dir_names_begin(&n);
+	dir_names_add(&n, *state, 0);
+	dir_names_add(&n, *state, 8);
+	assert_false(dir_names_lack(&n, 0));
+	assert_false(dir_names_lack(&n, 8));
+	assert_true(dir_names_lack(&n, 16));
+	dir_names_remove(&n, 0);
+	dir_names_remove(&n, 16);
+	assert_true(dir_names_lack(&n, 0));
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_forget(&n, *state);
 }
 
 /* Two names, or a name that is made again before it is known that it went. */
@@ -60,13 +60,13 @@ static void names_add__twice_is_never_removed(void **state)
 {
 	struct names n = {0};
 
-	names_begin(&n);
-	names_add(&n, *state, 8);
-	names_add(&n, *state, 8);
-	names_remove(&n, 8);
-	names_remove(&n, 8);
-	assert_false(names_lack(&n, 8));
-	names_forget(&n, *state);
+	dir_names_begin(&n);
+	dir_names_add(&n, *state, 8);
+	dir_names_add(&n, *state, 8);
+	dir_names_remove(&n, 8);
+	dir_names_remove(&n, 8);
+	assert_false(dir_names_lack(&n, 8));
+	dir_names_forget(&n, *state);
 }
 
 enum { MODEL = 512, STEPS = 20000 };
@@ -83,23 +83,23 @@ static void names_remove__leaves_all_others(void **state)
 	struct names n = {0};
 	uint64_t random = 1;
 
-	names_begin(&n);
+	dir_names_begin(&n);
 	for (unsigned step = 0; step < STEPS; step++) {
 		unsigned i;
 
 		random = random * 6364136223846793005 + 1442695040888963407;
 		i = (unsigned)(random >> 33) % MODEL;
 		if (there[i])
-			names_remove(&n, model_hash(i));
+			dir_names_remove(&n, model_hash(i));
 		else
-			names_add(&n, *state, model_hash(i));
+			dir_names_add(&n, *state, model_hash(i));
 		there[i] = !there[i];
 		if (step % 97)
 			continue;
 		for (i = 0; i < MODEL; i++)
-			assert_int_equal(names_lack(&n, model_hash(i)), !there[i]);
+			assert_int_equal(dir_names_lack(&n, model_hash(i)), !there[i]);
 	}
-	names_forget(&n, *state);
+	dir_names_forget(&n, *state);
 }
 
 static void names_add__beyond_all_memory_nothing_is_known(void **state)
@@ -108,29 +108,29 @@ static void names_add__beyond_all_memory_nothing_is_known(void **state)
 	struct names n = {0}, other = {0};
 	uint64_t name = 1;
 
-	names_begin(&n);
-	names_begin(&other);
-	names_add(&other, sets, 8);
+	dir_names_begin(&n);
+	dir_names_begin(&other);
+	dir_names_add(&other, sets, 8);
 	for (; n.known; name++) {
 		assert_true(name <= NAMES_BYTES_MAX);
-		names_add(&n, sets, name * UINT64_C(0x9e3779b97f4a7c15));
+		dir_names_add(&n, sets, name * UINT64_C(0x9e3779b97f4a7c15));
 		assert_in_range(atomic_load(&sets->bytes), 1, NAMES_BYTES_MAX);
 	}
 	assert_true(name > 1000000);
-	assert_false(names_lack(&n, 16));
+	assert_false(dir_names_lack(&n, 16));
 	assert_null(n.slots);
-	assert_true(names_lack(&other, 16));
-	names_forget(&other, sets);
+	assert_true(dir_names_lack(&other, 16));
+	dir_names_forget(&other, sets);
 }
 
 static void name_sets_hash__differs_by_name_and_key(void **state)
 {
 	struct name_sets *sets = *state, other;
 
-	assert_int_equal(name_sets_init(&other), 0);
-	assert_int_equal(name_sets_hash(sets, "a"), name_sets_hash(sets, "a"));
-	assert_int_not_equal(name_sets_hash(sets, "a"), name_sets_hash(sets, "b"));
-	assert_int_not_equal(name_sets_hash(sets, "a"), name_sets_hash(&other, "a"));
+	assert_int_equal(dir_names_sets_init(&other), 0);
+	assert_int_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(sets, "a"));
+	assert_int_not_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(sets, "b"));
+	assert_int_not_equal(dir_names_sets_hash(sets, "a"), dir_names_sets_hash(&other, "a"));
 }
 
 int main(void)

@@ -25,7 +25,7 @@ static int setup(void **state)
 	if (inode_table_init(fs->inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(fs->grants);
-	returns_init(fs->returns);
+	inode_return_init(fs->returns);
 	*state = fs;
 	return 0;
 }
@@ -35,7 +35,7 @@ static int teardown(void **state)
 	struct fs *fs = *state;
 
 	inode_table_fini(fs->inodes);
-	returns_fini(fs->returns);
+	inode_return_fini(fs->returns);
 	grants_fini(fs->grants);
 	free(fs);
 	return 0;
@@ -147,13 +147,13 @@ static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **sta
 
 	c->running = true;
 	c->call.req.commit.flags = COMMIT_ATIME;
-	access_hold(inode);
+	access_time_hold(inode);
 	c->running = false;
 	assert_false(commit_is_clean_locked(inode));
 	commit_start(inode, NULL); /* with no thread to send by */
 	assert_false(c->running);
 	assert_true(commit_is_clean_locked(inode));
-	access_release(inode, NULL);
+	access_time_release(inode, NULL);
 	inode_put(inode);
 }
 

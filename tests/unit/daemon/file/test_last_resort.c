@@ -66,11 +66,11 @@ static int setup(void **state)
 		return -1;
 	fx.fs.session = &fx.session;
 	grants_init(fx.fs.grants);
-	refill_init(fx.fs.refill, &returns_refill_holders);
+	grant_refill_init(fx.fs.refill, &inode_return_refill_holders);
 	fx.fs.refill->hold_ms = INT64_MAX;
-	returns_init(fx.fs.returns);
-	release_init(fx.fs.releases);
-	allowances_init(fx.fs.allowances);
+	inode_return_init(fx.fs.returns);
+	last_resort_init(fx.fs.releases);
+	quota_allowance_init(fx.fs.allowances);
 	lease_keeper_init(fx.fs.leases);
 	for (unsigned i = 0; i < THREADS; i++)
 		set_up_thread(i);
@@ -93,10 +93,10 @@ static int teardown(void **state)
 	inode_put(fx.inode);
 	io_threads_delete(fx.group);
 	inode_table_fini(fx.fs.inodes);
-	allowances_fini(fx.fs.allowances);
+	quota_allowance_fini(fx.fs.allowances);
 	lease_keeper_fini(fx.fs.leases);
-	release_fini(fx.fs.releases);
-	returns_fini(fx.fs.returns);
+	last_resort_fini(fx.fs.releases);
+	inode_return_fini(fx.fs.returns);
 	grants_fini(fx.fs.grants);
 	return 0;
 }
@@ -143,7 +143,7 @@ static struct op *new_op(unsigned i, unsigned thread)
 static void release(unsigned i, unsigned thread, unsigned what)
 {
 	new_op(i, thread);
-	assert_true(release_wait(&fx.ops[i], what, op_went));
+	assert_true(last_resort_wait(&fx.ops[i], what, op_went));
 }
 
 static struct rpc_call *take(struct list *waiting, enum rpc_op op)
@@ -181,13 +181,13 @@ static void answer(struct rpc_call *call, int status)
 
 static void orphan(unsigned thread)
 {
-	returns_orphan(fx.inode, 1, fx.threads[thread]);
+	inode_return_orphan(fx.inode, 1, fx.threads[thread]);
 }
 
 static void close_file(unsigned thread)
 {
 	fx.inode->nopen--;
-	returns_settle(fx.inode, fx.threads[thread]);
+	inode_return_settle(fx.inode, fx.threads[thread]);
 }
 
 static struct rpc_call *begin_commit(unsigned thread)
@@ -239,7 +239,7 @@ static void round__while_the_session_is_renewed__begins_nothing(void **state)
 	assert_int_equal(fx.went[0], 1);
 	assert_true(list_empty(&fx.remotes[0].rpc_waiting_reserved));
 	atomic_store(&fx.fs.renewing, false);
-	returns_flush(fx.threads[0]);
+	inode_return_flush(fx.threads[0]);
 	answer(take_return(0, INO, 1), 0);
 }
 
@@ -266,7 +266,7 @@ static void round__waits_for_what_is_on_its_way_already(void **state)
 	struct rpc_call *call;
 
 	orphan(0);
-	returns_flush(fx.threads[0]);
+	inode_return_flush(fx.threads[0]);
 	call = take_return(0, INO, 1);
 	release(0, 1, RELEASE_NOTHING_MORE);
 	turns();
@@ -303,8 +303,8 @@ static void round__does_not_wait_for_a_file_in_use(void **state)
 	turns();
 	assert_int_equal(fx.went[0], 1);
 	answer(call, 0);
-	returns_link_end(fx.inode, false, fx.threads[0]);
-	returns_flush(fx.threads[0]);
+	inode_return_link_end(fx.inode, false, fx.threads[0]);
+	inode_return_flush(fx.threads[0]);
 	answer(take_return(0, INO, 1), 0);
 }
 
@@ -320,7 +320,7 @@ static void round__does_not_wait_for_a_file_that_was_opened_again(void **state)
 	turns();
 	assert_int_equal(fx.went[0], 1);
 	close_file(0);
-	returns_flush(fx.threads[0]);
+	inode_return_flush(fx.threads[0]);
 	answer(take_return(0, INO, 1), 0);
 }
 
@@ -328,14 +328,14 @@ static void round__does_not_wait_for_a_file_that_has_got_a_name(void **state)
 {
 	struct rpc_call *call = begin_commit(0);
 
-	returns_nameless(fx.inode);
-	returns_settle(fx.inode, fx.threads[0]);
+	inode_return_nameless(fx.inode);
+	inode_return_settle(fx.inode, fx.threads[0]);
 	assert_int_equal(fx.fs.returns->nleaving, 1);
-	assert_true(returns_link_begin(fx.inode));
+	assert_true(inode_return_link_begin(fx.inode));
 	release(0, 1, RELEASE_NOTHING_MORE);
 	turns();
 	assert_int_equal(fx.went[0], 0);
-	returns_link_end(fx.inode, true, fx.threads[1]);
+	inode_return_link_end(fx.inode, true, fx.threads[1]);
 	turns();
 	assert_int_equal(fx.went[0], 1);
 	answer(call, 0);
@@ -388,9 +388,9 @@ static void release__of_the_same__is_done_once(void **state)
 {
 	release(0, 0, RELEASE_WINDOWS);
 	turns();
-	assert_false(release_wait(&fx.ops[0], RELEASE_WINDOWS, op_went));
-	assert_false(release_wait(&fx.ops[0], 0, op_went));
-	assert_true(release_wait(&fx.ops[0], RELEASE_WINDOWS | RELEASE_SHARES, op_went));
+	assert_false(last_resort_wait(&fx.ops[0], RELEASE_WINDOWS, op_went));
+	assert_false(last_resort_wait(&fx.ops[0], 0, op_went));
+	assert_true(last_resort_wait(&fx.ops[0], RELEASE_WINDOWS | RELEASE_SHARES, op_went));
 	turns();
 }
 
@@ -448,15 +448,15 @@ static void drain__waits_for_what_was_there_in_the_order_it_came(void **state)
 	struct rpc_call *call;
 
 	for (uint64_t i = 0; i < RETURNS_BATCH - 1; i++)
-		returns_add(fx.threads[0], 1000 + i, 1);
-	returns_flush(fx.threads[0]);
+		inode_return_add(fx.threads[0], 1000 + i, 1);
+	inode_return_flush(fx.threads[0]);
 	call = take_return(0, 1000, RETURNS_BATCH - 1);
 	for (uint64_t i = 0; i < RETURNS_BATCH + 1; i++)
-		returns_add(fx.threads[0], 2000 + i, 1);
+		inode_return_add(fx.threads[0], 2000 + i, 1);
 	release(0, 1, RELEASE_NOTHING_MORE);
 	turns();
 	for (uint64_t i = 0; i < RETURNS_BATCH + 6; i++)
-		returns_add(fx.threads[0], 3000 + i, 1);
+		inode_return_add(fx.threads[0], 3000 + i, 1);
 	answer(call, 0);
 	answer(take_return(0, 2000, RETURNS_BATCH), 0);
 	turns();
@@ -465,7 +465,7 @@ static void drain__waits_for_what_was_there_in_the_order_it_came(void **state)
 	answer(call, 0);
 	turns();
 	assert_int_equal(fx.went[0], 1);
-	returns_flush(fx.threads[1]);
+	inode_return_flush(fx.threads[1]);
 	answer(take_return(1, 3000 + RETURNS_BATCH - 1, 7), 0);
 }
 
@@ -482,7 +482,7 @@ static struct rpc_call *take_grant(unsigned thread, bool wait)
 static void want_page(unsigned i, unsigned thread)
 {
 	new_op(i, thread);
-	assert_false(fill_wait(&fx.ops[i], -EAGAIN, op_went));
+	assert_false(fill_holes_wait(&fx.ops[i], -EAGAIN, op_went));
 }
 
 static void pages__refused__are_asked_for_once_more_when_all_is_released(void **state)
@@ -499,7 +499,7 @@ static void pages__refused__are_asked_for_once_more_when_all_is_released(void **
 	answer(take_return(1, INO, 1), 0);
 	turns();
 	assert_int_equal(fx.went[0], 1);
-	assert_false(fill_wait(&fx.ops[0], -EAGAIN, op_went));
+	assert_false(fill_holes_wait(&fx.ops[0], -EAGAIN, op_went));
 	answer(take_grant(0, true), -ENOSPC);
 	turns();
 	assert_int_equal(fx.went[0], -ENOSPC);
@@ -512,7 +512,7 @@ static void pages__found_in_a_window__are_not_asked_for(void **state)
 	fx.inode->window = (struct window){.rest = {.npages = 5}, .begun = true};
 	turns();
 	assert_int_equal(fx.went[0], 1);
-	assert_true(fill_wait(&fx.ops[0], -EAGAIN, op_went));
+	assert_true(fill_holes_wait(&fx.ops[0], -EAGAIN, op_went));
 }
 
 /* What he has released may have come after the server has looked. */
@@ -523,7 +523,7 @@ static void pages__refused_to_others_before_he_came__are_asked_for(void **state)
 	want_page(0, 0);
 	call = take_grant(0, false);
 	new_op(1, 1)->released = RELEASE_WINDOWS;
-	assert_false(fill_wait(&fx.ops[1], -EAGAIN, op_went));
+	assert_false(fill_holes_wait(&fx.ops[1], -EAGAIN, op_went));
 	answer(call, -ENOSPC);
 	call = take_grant(0, true);
 	turns();
@@ -552,14 +552,14 @@ static void quota__refused__is_asked_for_once_more_when_all_is_released(void **s
 	fx.inode->attr.uid = other->attr.uid = USER;
 	other->type = S_IFREG;
 	new_op(0, 0)->inode = other;
-	assert_false(fill_wait(&fx.ops[0], -EDQUOT, op_went));
+	assert_false(fill_holes_wait(&fx.ops[0], -EDQUOT, op_went));
 	answer(take_quota(0), -EDQUOT);
 	orphan(1);
 	turns();
 	answer(take_return(1, INO, 1), 0);
 	turns();
 	assert_int_equal(fx.went[0], 1);
-	assert_false(fill_wait(&fx.ops[0], -EDQUOT, op_went));
+	assert_false(fill_holes_wait(&fx.ops[0], -EDQUOT, op_went));
 	answer(take_quota(0), -EDQUOT);
 	turns();
 	assert_int_equal(fx.went[0], -EDQUOT);

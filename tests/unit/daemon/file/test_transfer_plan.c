@@ -131,9 +131,9 @@ static void plan__table(void **state)
 		const struct plan_case *tc = &cases[c];
 		struct plan plan;
 
-		plan_init(&plan, buf, &tc->limits);
+		transfer_plan_init(&plan, buf, &tc->limits);
 		for (size_t i = 0; i < ARRAY_SIZE(tc->pieces) && tc->pieces[i].len; i++)
-			plan_add(&plan, tc->pieces[i].region, tc->pieces[i].offset,
+			transfer_plan_add(&plan, tc->pieces[i].region, tc->pieces[i].offset,
 				tc->pieces[i].at, tc->pieces[i].len);
 		if (plan.nworks != tc->nworks || plan.nsges != tc->nsges)
 			fail_msg("%s: %u works, %u SGEs", tc->name, plan.nworks, plan.nsges);
@@ -152,13 +152,13 @@ static void plan__every_page_elsewhere__fits(void **state)
 	uint32_t at = 0, in_page = 100;
 	struct plan plan;
 
-	plan_init(&plan, buf, &limits);
+	transfer_plan_init(&plan, buf, &limits);
 	for (uint32_t page = 0; at < IO_BYTES_MAX; page += 2) {
 		uint32_t len = PAGE_BYTES - in_page;
 
 		if (len > IO_BYTES_MAX - at)
 			len = IO_BYTES_MAX - at;
-		plan_add(&plan, 0, ((uint64_t)page << PAGE_SHIFT) + in_page, at, len);
+		transfer_plan_add(&plan, 0, ((uint64_t)page << PAGE_SHIFT) + in_page, at, len);
 		at += len;
 		in_page = 0;
 	}
@@ -180,12 +180,13 @@ static void plan__random__every_byte_once(void **state)
 		uint32_t at = 0, n = 0;
 		struct plan plan;
 
-		plan_init(&plan, buf, &limits);
+		transfer_plan_init(&plan, buf, &limits);
 		for (; n < ARRAY_SIZE(pieces) && at < KIB(256); n++) {
 			pieces[n] = (struct piece){(uint32_t)rand_r(&seed) % 2,
 				(uint64_t)rand_r(&seed) % KIB(1024), at,
 				1 + (uint32_t)rand_r(&seed) % KIB(32)};
-			plan_add(&plan, pieces[n].region, pieces[n].offset, at, pieces[n].len);
+			transfer_plan_add(
+				&plan, pieces[n].region, pieces[n].offset, at, pieces[n].len);
 			at += pieces[n].len + (uint32_t)rand_r(&seed) % 2 * 5000;
 		}
 		check_limits(&plan);

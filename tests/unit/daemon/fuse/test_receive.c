@@ -27,7 +27,7 @@ static int setup_receiving(void **state)
 	pthread_mutex_init(&fx.fs.giver.lock, NULL);
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
-	renewal_init(fx.fs.renewal, &fx.fs, NULL);
+	session_renewal_init(fx.fs.renewal, &fx.fs, NULL);
 	list_init(&fx.fs.threads[0].lock_waits);
 	list_init(&fx.priv.parked);
 	list_init(&fx.priv.free_requests);
@@ -51,7 +51,7 @@ static int teardown_receiving(void **state)
 	request_pools_fini(&fx.thread);
 	close(ends[0]);
 	close(ends[1]);
-	renewal_fini(fx.fs.renewal);
+	session_renewal_fini(fx.fs.renewal);
 	return teardown(state);
 }
 
@@ -193,10 +193,10 @@ static void recall_what_is_cached(void)
 {
 	open_with(LEASE_SHARED, 1);
 	pthread_mutex_lock(&fx.inode->lock);
-	assert_true(cached_make_locked(fx.inode));
+	assert_true(kernel_pages_make_locked(fx.inode));
 	fx.inode->cached->pages->mapped = true;
-	cached_note_locked(fx.inode, &fx.thread, 0, PAGE);
-	cached_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
+	kernel_pages_note_locked(fx.inode, &fx.thread, 0, PAGE);
+	kernel_pages_note_locked(fx.inode, &fx.thread, 100 * PAGE, PAGE);
 	pthread_mutex_unlock(&fx.inode->lock);
 	recall(1, LEASE_NONE);
 	assert_true(fuse_receive_is_dropping(&fx.thread));

@@ -62,8 +62,8 @@ static int set_up(void **state)
 	fx.fs.sharing = fx.fs.requests.sharing = fx.session.sharing = true;
 	fx.fs.features.evictions_seen = true;
 	grants_init(fx.fs.grants);
-	allowances_init(fx.fs.allowances);
-	returns_init(fx.fs.returns);
+	quota_allowance_init(fx.fs.allowances);
+	inode_return_init(fx.fs.returns);
 	lease_keeper_init(fx.fs.leases);
 	fx.session.lease_limit = 16;
 	fx.session.lease_ms = LEASE_MS;
@@ -99,8 +99,8 @@ static int tear_down(void **state)
 {
 	inode_table_fini(fx.fs.inodes);
 	lease_keeper_fini(fx.fs.leases);
-	returns_fini(fx.fs.returns);
-	allowances_fini(fx.fs.allowances);
+	inode_return_fini(fx.fs.returns);
+	quota_allowance_fini(fx.fs.allowances);
 	grants_fini(fx.fs.grants);
 	return 0;
 }
@@ -111,7 +111,7 @@ static uint32_t tell(enum request_op op)
 
 	fx.req = (struct request){.thread = &fx.thread, .op = op, .node = INO};
 	pthread_mutex_lock(&fx.inode->lock);
-	ms = told_attr_locked(fx.inode, &fx.req);
+	ms = kernel_attr_attr_locked(fx.inode, &fx.req);
 	pthread_mutex_unlock(&fx.inode->lock);
 	return ms;
 }
@@ -121,7 +121,7 @@ static bool take_back(void)
 	bool taken;
 
 	pthread_mutex_lock(&fx.inode->lock);
-	taken = told_take_back_locked(fx.inode, &fx.thread);
+	taken = kernel_attr_take_back_locked(fx.inode, &fx.thread);
 	pthread_mutex_unlock(&fx.inode->lock);
 	return taken;
 }
@@ -324,7 +324,7 @@ static void forget__takes_back_and_begins_anew(void **state)
 {
 	tell(OP_GETATTR);
 	pthread_mutex_lock(&fx.inode->lock);
-	told_forget_locked(fx.inode);
+	kernel_attr_forget_locked(fx.inode);
 	pthread_mutex_unlock(&fx.inode->lock);
 	assert_int_equal(fx.ntaken, 1);
 	assert_true(take_back());

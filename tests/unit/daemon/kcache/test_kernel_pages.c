@@ -17,7 +17,7 @@ static int setup_mapping(void **state)
 	pthread_mutex_init(&fx.fs.giver.lock, NULL);
 	pthread_cond_init(&fx.fs.giver.filled, NULL);
 	fx.fs.features.direct_io_allow_mmap = true;
-	if (r || !cached_make_locked(fx.inode))
+	if (r || !kernel_pages_make_locked(fx.inode))
 		return -1;
 	/* Something was read before. */
 	fx.inode->cached->pages->mapped = true;
@@ -162,7 +162,7 @@ static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **
 	recall(1, LEASE_NONE);
 	job = take_dropped(0, 2);
 	pthread_mutex_lock(&fx.inode->lock);
-	cached_closed_locked(fx.inode);
+	kernel_pages_closed_locked(fx.inode);
 	pthread_mutex_unlock(&fx.inode->lock);
 	begin_cached(1, OP_READ, 0, 1);
 	assert_int_equal(fx.went[1], 1);
@@ -251,7 +251,7 @@ static void recall__while_somebody_appends__leaves_the_end_as_it_is(void **state
 
 static uint64_t size_of_entry(void)
 {
-	return cached_size_of_entry(fx.inode, PAGE);
+	return kernel_pages_size_of_entry(fx.inode, PAGE);
 }
 
 static void entry__of_what_is_mapped__has_no_end_without_a_lease(void **state)
@@ -274,10 +274,10 @@ static bool is_sent_back(uint32_t pid)
 	bool back;
 
 	pthread_mutex_lock(&fx.inode->lock);
-	back = cached_sends_back_locked(fx.inode, pid);
+	back = kernel_pages_sends_back_locked(fx.inode, pid);
 	pthread_mutex_unlock(&fx.inode->lock);
 	if (back)
-		cached_sent_back(fx.inode, pid);
+		kernel_pages_sent_back(fx.inode, pid);
 	return back;
 }
 
@@ -366,7 +366,7 @@ static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 {
 	have_returned(1);
 	pthread_mutex_lock(&fx.inode->lock);
-	assert_true(cached_sends_back_locked(fx.inode, PID));
+	assert_true(kernel_pages_sends_back_locked(fx.inode, PID));
 	pthread_mutex_unlock(&fx.inode->lock);
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_true(is_sent_back(PID + 1));
@@ -377,7 +377,7 @@ static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(0, 1));
 	answer(take_return(2, LEASE_NONE, RETURN_PIN), 0);
-	cached_sent_back(fx.inode, PID);
+	kernel_pages_sent_back(fx.inode, PID);
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_false(append_is_sent_back());
 	close_and_return(2);
@@ -398,7 +398,7 @@ static void close_appender(void)
 {
 	pthread_mutex_lock(&fx.inode->lock);
 	fx.inode->cached->nappenders--;
-	cached_append_ended_locked(fx.inode, &fx.thread);
+	kernel_pages_append_ended_locked(fx.inode, &fx.thread);
 	pthread_mutex_unlock(&fx.inode->lock);
 }
 
@@ -484,13 +484,13 @@ static void cut__to_the_end_that_was_told__is_none(void **state)
 
 	open_with(LEASE_SHARED, 1);
 	read_pages(0, 2);
-	assert_false(cached_is_raised_end(fx.inode, end));
+	assert_false(kernel_pages_is_raised_end(fx.inode, end));
 	recall(1, LEASE_NONE);
 	dropped(take_dropped(0, 2));
 	give_back(1);
-	assert_true(cached_is_raised_end(fx.inode, end));
-	assert_true(cached_is_raised_end(fx.inode, end + PAGE));
-	assert_false(cached_is_raised_end(fx.inode, end - 1));
+	assert_true(kernel_pages_is_raised_end(fx.inode, end));
+	assert_true(kernel_pages_is_raised_end(fx.inode, end + PAGE));
+	assert_false(kernel_pages_is_raised_end(fx.inode, end - 1));
 	close_and_return(1);
 }
 
@@ -662,8 +662,8 @@ static void read__scattered__is_all_dropped(void **state)
 /* A READ is answered with what ends there. */
 static void answer_end(uint64_t end)
 {
-	if (cached_answers_end(fx.inode, end))
-		cached_end_answered(fx.inode, &fx.thread);
+	if (kernel_pages_answers_end(fx.inode, end))
+		kernel_pages_end_answered(fx.inode, &fx.thread);
 }
 
 /* The kernel may go on taking it for endless, and stores behind the end for part of the file. */
@@ -676,9 +676,9 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	answer_end(2 * PAGE - 1);
 	assert_nothing_dropped();
 	fx.inode->cached->pages->was_raised = true;
-	assert_true(cached_answers_end(fx.inode, 2 * PAGE - 1));
+	assert_true(kernel_pages_answers_end(fx.inode, 2 * PAGE - 1));
 	assert_nothing_dropped();
-	cached_end_answered(fx.inode, &fx.thread);
+	kernel_pages_end_answered(fx.inode, &fx.thread);
 	job = take_dropped(2, NO_END / PAGE - 2);
 	/* What would be part of it then. */
 	begin(0, OP_WRITE, 0);
@@ -902,7 +902,7 @@ static void lost__is_dropped_and_nothing_of_it_written(void **state)
 	pthread_mutex_lock(&fx.inode->lock);
 	inode_unlease_locked(fx.inode);
 	lease_forget_locked(fx.inode);
-	cached_drop_locked(fx.inode, &fx.thread, LEASE_NONE);
+	kernel_pages_drop_locked(fx.inode, &fx.thread, LEASE_NONE);
 	pthread_mutex_unlock(&fx.inode->lock);
 	job = take_dropped(0, 2);
 	begin_cached(0, OP_WRITE, 0, 1);

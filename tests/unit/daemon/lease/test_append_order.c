@@ -72,12 +72,12 @@ static void receive(unsigned i, unsigned thread, uint64_t offset, uint32_t flags
 static void queue(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 {
 	receive(i, thread, offset, flags);
-	append_queue(fx.requests[i]);
+	append_order_queue(fx.requests[i]);
 }
 
 static void enter(unsigned i)
 {
-	if (append_enter(fx.requests[i], went_on))
+	if (append_order_enter(fx.requests[i], went_on))
 		went[i] = 1;
 }
 
@@ -101,7 +101,7 @@ static void hold(unsigned i, unsigned thread, uint64_t offset)
 
 static void leave(unsigned i, int status)
 {
-	append_leave(fx.requests[i], status);
+	append_order_leave(fx.requests[i], status);
 	request_end(fx.requests[i]);
 }
 
@@ -158,7 +158,7 @@ static void append__that_is_shown_lets_the_next_one_in(void **state)
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	pthread_mutex_lock(&fx.inode->lock);
-	append_done_locked(fx.requests[0]);
+	append_order_done_locked(fx.requests[0]);
 	pthread_mutex_unlock(&fx.inode->lock);
 	turn(1);
 	assert_int_equal(went[1], 1);
@@ -303,7 +303,7 @@ static void append__behind_one_that_was_taken_back_with_an_error__fails(void **s
 	append(1, 1, BYTES);
 	append(2, 2, 2 * BYTES);
 	fx.requests[1]->taken_back = -EIO;
-	assert_true(append_withdraw(fx.requests[1]));
+	assert_true(append_order_withdraw(fx.requests[1]));
 	leave(1, -ECANCELED);
 	end(0, 0);
 	assert_int_equal(went[2], -EIO);
@@ -328,12 +328,12 @@ static void withdraw__of_one_that_waits(void **state)
 	append(0, 0, 0);
 	append(1, 1, BYTES);
 	append(2, 2, 2 * BYTES);
-	assert_true(append_withdraw(fx.requests[1]));
+	assert_true(append_order_withdraw(fx.requests[1]));
 	leave(1, -EINTR);
 	end(0, 0);
 	assert_int_equal(went[1], 0);
 	assert_int_equal(went[2], 1);
-	assert_false(append_withdraw(fx.requests[2]));
+	assert_false(append_order_withdraw(fx.requests[2]));
 	end(2, 0);
 }
 
@@ -343,9 +343,9 @@ static void withdraw__while_a_thread_looks__is_when_that_has(void **state)
 	set_reading(0, true);
 	set_reading(2, true);
 	append(1, 1, 0);
-	assert_false(append_withdraw(fx.requests[1]));
+	assert_false(append_order_withdraw(fx.requests[1]));
 	turn(0);
-	assert_false(append_withdraw(fx.requests[1]));
+	assert_false(append_order_withdraw(fx.requests[1]));
 	turn(1);
 	assert_int_equal(went[1], -ECANCELED);
 	set_reading(0, false);
@@ -360,7 +360,7 @@ static void withdraw__when_all_was_found__is_in_time(void **state)
 	append(1, 1, BYTES);
 	turn(0);
 	set_reading(0, false);
-	assert_true(append_withdraw(fx.requests[1]));
+	assert_true(append_order_withdraw(fx.requests[1]));
 	end(1, -ECANCELED);
 	end(0, -EINTR);
 }
@@ -376,7 +376,7 @@ static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 	append(3, 1, 3 * BYTES);
 	turn(2);
 	fx.requests[1]->taken_back = -EIO;
-	assert_false(append_withdraw(fx.requests[1]));
+	assert_false(append_order_withdraw(fx.requests[1]));
 	turn_later(2);
 	turn(1);
 	assert_int_equal(went[1], -ECANCELED);
@@ -417,7 +417,7 @@ static void drop_all(void)
 static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **state)
 {
 	const struct extent run = {.page = 8, .npages = 1};
-	struct refill *r = fx.fs.refill;
+	struct grant_refill *r = fx.fs.refill;
 	struct request *req;
 
 	fx.inode->nopen = fx.inode->nwriters = 1;

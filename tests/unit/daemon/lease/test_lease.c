@@ -578,14 +578,14 @@ static void close__of_what_may_not_be_kept__returns_at_once(void **state)
 static void close__of_one_that_was_unlinked_here__returns_it_all(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
-	returns_orphan(fx.inode, 5, &fx.thread);
+	inode_return_orphan(fx.inode, 5, &fx.thread);
 	assert_nothing_sent();
 	fx.inode->nopen--;
 	lease_settle(fx.inode, &fx.thread);
-	returns_settle(fx.inode, &fx.thread);
+	inode_return_settle(fx.inode, &fx.thread);
 	assert_nothing_sent();
 	assert_true(is_left());
-	returns_flush(&fx.thread);
+	inode_return_flush(&fx.thread);
 	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
 }
 

@@ -170,9 +170,9 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 	written(5);
 	pthread_mutex_lock(&fx.inode->lock);
 	fx.inode->cached->nstorers++;
-	assert_true(cached_make_locked(fx.inode));
+	assert_true(kernel_pages_make_locked(fx.inode));
 	fx.inode->cached->pages->mapped = true;
-	cached_note_locked(fx.inode, &fx.thread, 0, 4096);
+	kernel_pages_note_locked(fx.inode, &fx.thread, 0, 4096);
 	pthread_mutex_unlock(&fx.inode->lock);
 	flush();
 	answer(take_plain_commit(), 0);
@@ -192,11 +192,11 @@ static void flush__with_a_change_of_none_of_the_data_behind_it__is_the_last(void
 	fx.inode->commit.times_dirty = true;
 	flush();
 	call = take_lowering(5);
-	access_hold(fx.inode);
+	access_time_hold(fx.inode);
 	answer(call, 0);
 	commit_start(fx.inode, &fx.thread);
 	assert_nothing_sent();
-	access_release(fx.inode, NULL);
+	access_time_release(fx.inode, NULL);
 	list_none_dirty();
 	close_and_leave(5);
 }

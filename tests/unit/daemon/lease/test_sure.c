@@ -27,7 +27,7 @@ static int set_up(void **state)
 	if (inode_table_init(fs.inodes, &inode_parts_hooks))
 		return -1;
 	grants_init(fs.grants);
-	returns_init(fs.returns);
+	inode_return_init(fs.returns);
 	inode = inode_get(&fs, INO);
 	inode->lease_type = LEASE_SHARED;
 	return 0;
@@ -38,7 +38,7 @@ static int tear_down(void **state)
 	inode->lease_type = LEASE_NONE;
 	inode_put(inode);
 	inode_table_fini(fs.inodes);
-	returns_fini(fs.returns);
+	inode_return_fini(fs.returns);
 	grants_fini(fs.grants);
 	return 0;
 }

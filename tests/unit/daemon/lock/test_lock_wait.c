@@ -60,8 +60,8 @@ static int setup(void **state)
 	fx.fs.options.session.io_threads = 1;
 	locks_init(fx.fs.locks);
 	grants_init(fx.fs.grants);
-	allowances_init(fx.fs.allowances);
-	returns_init(fx.fs.returns);
+	quota_allowance_init(fx.fs.allowances);
+	inode_return_init(fx.fs.returns);
 	fx.thread = (struct io_thread){.fs = &fx.fs,
 		.shared = &fx.fs.requests,
 		.ops = &fs_fuse_ops,
@@ -99,8 +99,8 @@ static int teardown(void **state)
 	inode_forget(fx.inode, 1);
 	inode_put(fx.inode);
 	inode_table_fini(fx.fs.inodes);
-	returns_fini(fx.fs.returns);
-	allowances_fini(fx.fs.allowances);
+	inode_return_fini(fx.fs.returns);
+	quota_allowance_fini(fx.fs.allowances);
 	grants_fini(fx.fs.grants);
 	locks_fini(fx.fs.locks);
 	close(fx.kernel[0]);

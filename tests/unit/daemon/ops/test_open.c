@@ -1,4 +1,4 @@
-/* Files that are opened, and cut, where the kernel was told of no end: cached.h. */
+/* Files that are opened, and cut, where the kernel was told of no end: kernel_pages.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static struct fs_fixture fx;
 /* The file is mapped by a handle that is older, and needs no lease. */
 static int setup(void **state)
 {
-	if (fs_fixture_init(&fx) || !cached_make_locked(fx.inode))
+	if (fs_fixture_init(&fx) || !kernel_pages_make_locked(fx.inode))
 		return -1;
 	fs_fixture_notifier(&fx.fs.giver);
 	fx.inode->nopen = 1;

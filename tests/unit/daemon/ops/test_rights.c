@@ -458,11 +458,11 @@ static void sticky_directory__names_are_taken_from_what_the_kernel_has_seen(void
 	fx.inode->type = S_IFDIR;
 	is_known(ALICE, 01777);
 	fx.inode->attr.mode = S_IFDIR | 01777;
-	look_up_shown(req, fx.inode, fx.inode, &attr);
-	look_change_begin(req, fx.inode, req->args.name, LOOK_ENDS, &change);
+	local_answer_up_shown(req, fx.inode, fx.inode, &attr);
+	local_answer_change_begin(req, fx.inode, req->args.name, LOOK_ENDS, &change);
 	assert_true(change.expected.exactly);
 	assert_int_equal(change.expected.ino, FIXTURE_INO);
-	look_change_end_unknown(req, &change);
+	local_answer_change_end_unknown(req, &change);
 	fx.inode->type = S_IFREG;
 	request_end(req);
 }

@@ -11,23 +11,23 @@
 
 static void take__the_lowest_that_is_free(void **state)
 {
-	struct stages stages = {0};
+	struct value_stages stages = {0};
 
 	for (uint32_t i = 1; i <= STAGES_MAX; i++)
-		assert_int_equal(stages_take(&stages), i);
-	assert_int_equal(stages_take(&stages), 0);
-	stages_give(&stages, STAGES_MAX);
-	stages_give(&stages, 64);
-	stages_give(&stages, 65);
-	assert_int_equal(stages_take(&stages), 64);
-	assert_int_equal(stages_take(&stages), 65);
-	assert_int_equal(stages_take(&stages), STAGES_MAX);
-	assert_int_equal(stages_take(&stages), 0);
+		assert_int_equal(value_stages_take(&stages), i);
+	assert_int_equal(value_stages_take(&stages), 0);
+	value_stages_give(&stages, STAGES_MAX);
+	value_stages_give(&stages, 64);
+	value_stages_give(&stages, 65);
+	assert_int_equal(value_stages_take(&stages), 64);
+	assert_int_equal(value_stages_take(&stages), 65);
+	assert_int_equal(value_stages_take(&stages), STAGES_MAX);
+	assert_int_equal(value_stages_take(&stages), 0);
 }
 
 enum { THREADS = 4, ROUNDS = 20000, EACH = STAGES_MAX / THREADS };
 
-static struct stages shared;
+static struct value_stages shared;
 static _Atomic unsigned owners[STAGES_MAX + 1];
 
 /* As many as there are between them, so none is refused, and each is one thread's. */
@@ -37,13 +37,13 @@ static void *take_and_give(void *arg)
 
 	for (unsigned round = 0; round < ROUNDS / EACH; round++) {
 		for (unsigned i = 0; i < EACH; i++) {
-			mine[i] = stages_take(&shared);
+			mine[i] = value_stages_take(&shared);
 			if (!mine[i] || atomic_fetch_add(&owners[mine[i]], 1))
 				return arg;
 		}
 		for (unsigned i = 0; i < EACH; i++) {
 			atomic_fetch_sub(&owners[mine[i]], 1);
-			stages_give(&shared, mine[i]);
+			value_stages_give(&shared, mine[i]);
 		}
 	}
 	return NULL;

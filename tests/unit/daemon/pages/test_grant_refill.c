@@ -54,9 +54,9 @@ static int setup(void **state)
 	fx.remote.session = &fx.session;
 	slots_init(&fx.remote);
 	grants_init(fx.fs.grants);
-	refill_init(fx.fs.refill, &returns_refill_holders);
-	returns_init(fx.fs.returns);
-	allowances_init(fx.fs.allowances);
+	grant_refill_init(fx.fs.refill, &inode_return_refill_holders);
+	inode_return_init(fx.fs.returns);
+	quota_allowance_init(fx.fs.allowances);
 	lease_keeper_init(fx.fs.leases);
 	fx.inode = inode_get(&fx.fs, INO);
 	fx.inode->type = S_IFREG;
@@ -75,8 +75,8 @@ static int teardown(void **state)
 	io_threads_delete(fx.group);
 	inode_table_fini(fx.fs.inodes);
 	lease_keeper_fini(fx.fs.leases);
-	allowances_fini(fx.fs.allowances);
-	returns_fini(fx.fs.returns);
+	quota_allowance_fini(fx.fs.allowances);
+	inode_return_fini(fx.fs.returns);
 	grants_fini(fx.fs.grants);
 	return 0;
 }
@@ -90,7 +90,7 @@ static void add_pages(uint32_t page, uint32_t npages)
 
 static void asked(void)
 {
-	refill_give_back(fx.thread, ASK);
+	grant_refill_give_back(fx.thread, ASK);
 }
 
 static bool any_sent(void)
@@ -150,7 +150,7 @@ static void lack_pages(bool released)
 	op_of(&fx.op)->inode = fx.inode;
 	op_of(&fx.op)->released = released;
 	fx.went = 0;
-	assert_false(refill_wait(&fx.op, op_went));
+	assert_false(grant_refill_wait(&fx.op, op_went));
 }
 
 static int went(void)
@@ -200,7 +200,7 @@ static void give_back__unasked_answers_nothing(void **state)
 {
 	add_pages(0, 10);
 	fx.fs.refill->idle = true;
-	refill_tick(fx.thread, 0);
+	grant_refill_tick(fx.thread, 0);
 	answer(take_return(1, 0), 0);
 }
 
@@ -211,7 +211,7 @@ static void give_back__follows_what_is_on_its_way(void **state)
 
 	add_pages(0, 10);
 	fx.fs.refill->idle = true;
-	refill_tick(fx.thread, 0);
+	grant_refill_tick(fx.thread, 0);
 	call = take_return(1, 0);
 	asked();
 	assert_false(any_sent());
@@ -226,10 +226,10 @@ static void give_back__answers_the_newest_ask(void **state)
 
 	add_pages(0, 10);
 	fx.fs.refill->idle = true;
-	refill_tick(fx.thread, 0);
+	grant_refill_tick(fx.thread, 0);
 	call = take_return(1, 0);
 	asked();
-	refill_give_back(fx.thread, ASK - 1);
+	grant_refill_give_back(fx.thread, ASK - 1);
 	answer(call, 0);
 	answer(take_return(0, ASK), 0);
 }
@@ -239,10 +239,10 @@ static void give_back__answers_the_newest_ask(void **state)
 /* That may wait for other clients; what it brings the server counts when it is executed. */
 static void give_back__goes_past_an_rpc_that_asks_by_the_way(void **state)
 {
-	assert_int_not_equal(refill_along(fx.thread), 0);
+	assert_int_not_equal(grant_refill_along(fx.thread), 0);
 	asked();
 	answer(take_return(0, ASK), 0);
-	refill_along_done(fx.thread, NULL, 0);
+	grant_refill_along_done(fx.thread, NULL, 0);
 }
 
 /* What comes by that is needed; the rest goes back. */
@@ -288,11 +288,11 @@ static void give_back__of_what_is_idle_is_of_nothing_that_was_waited_for(void **
 	lack_pages(true);
 	fx.fs.refill->idle = true;
 	answer_grant(take(RPC_GRANT), 10, 0);
-	refill_tick(fx.thread, 0);
+	grant_refill_tick(fx.thread, 0);
 	assert_false(any_sent());
 	assert_int_equal(went(), 1);
 	assert_int_equal(fx.found, 10);
-	refill_tick(fx.thread, 0);
+	grant_refill_tick(fx.thread, 0);
 	answer(take_return(1, 0), 0);
 }
 
@@ -301,11 +301,11 @@ static void give_back__is_of_nothing_that_came_by_the_way_for_who_waits(void **s
 	const struct extent grant = {.page = APART, .npages = 10};
 	struct rpc_call *call;
 
-	assert_int_not_equal(refill_along(fx.thread), 0);
+	assert_int_not_equal(grant_refill_along(fx.thread), 0);
 	lack_pages(false);
 	call = take(RPC_GRANT);
 	asked();
-	refill_along_done(fx.thread, &grant, 1);
+	grant_refill_along_done(fx.thread, &grant, 1);
 	answer(call, -ENOSPC);
 	assert_false(any_sent());
 	assert_int_equal(went(), 1);

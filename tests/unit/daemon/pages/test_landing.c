@@ -14,6 +14,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/request/io_thread.h"
 #include "daemon/pages/landing.h"
+#include "daemon/request/io_thread_private.h"
 #include "daemon/remote/remote.h"
 #include "daemon/serve/fs_block.h"
 #include "daemon/pages/grant_refill.h"
@@ -28,6 +29,7 @@ struct fixture {
 	struct fs fs;
 	struct fs_parts parts;
 	struct io_thread thread;
+	struct io_thread_private priv; /* no request of it is in its lists */
 	struct request req;
 	struct data_buffer buf;
 };
@@ -55,12 +57,12 @@ void io_count_mapped(struct io_thread *thread, enum io_dir dir, uint64_t bytes)
 	f->written += bytes;
 }
 
-void refill_lend_begin(struct fs *fs)
+void grant_refill_lend_begin(struct fs *fs)
 {
 	f->lent++;
 }
 
-void refill_lend_end(struct fs *fs)
+void grant_refill_lend_end(struct fs *fs)
 {
 	f->lent--;
 }
@@ -85,6 +87,8 @@ static int setup(void **state)
 	fs_wire(&f->fs, &f->parts);
 	f->thread.fs = &f->fs;
 	f->thread.shared = &f->fs.requests;
+	f->thread.priv = &f->priv;
+	list_init(&f->priv.used_requests);
 	f->req.thread = &f->thread;
 	f->req.buf = &f->buf;
 	grants_init(f->fs.grants);

@@ -32,7 +32,7 @@ static int setup(void **state)
 	fx->fs.session = &fx->session;
 	atomic_store(&fx->session.quotas, 1);
 	grants_init(fx->fs.grants);
-	allowances_init(fx->fs.allowances);
+	quota_allowance_init(fx->fs.allowances);
 	*state = fx;
 	return 0;
 }
@@ -42,7 +42,7 @@ static int teardown(void **state)
 	struct fixture *fx = *state;
 
 	inode_table_fini(fx->fs.inodes);
-	allowances_fini(fx->fs.allowances);
+	quota_allowance_fini(fx->fs.allowances);
 	grants_fini(fx->fs.grants);
 	free(fx);
 	return 0;
@@ -63,7 +63,7 @@ static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t 
 	struct inode *inode = file_of(fx, uid, gid);
 
 	inode->share = (struct share){.npages = npages, .user = true, .group = true, .epoch = 1};
-	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+	quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	assert_int_equal(inode->share.npages, 0);
 	inode_put(inode);
 }
@@ -72,9 +72,10 @@ static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t 
 static uint32_t left_for(struct fixture *fx, uint32_t uid, uint32_t gid)
 {
 	struct inode *inode = file_of(fx, uid, gid);
-	uint32_t left = allowance_ready_locked(inode->fs, &inode->share, &inode->attr, UINT32_MAX);
+	uint32_t left =
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, UINT32_MAX);
 
-	allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+	quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	inode_put(inode);
 	return left;
 }
@@ -86,8 +87,8 @@ static void ready__without_quotas__all(void **state)
 
 	atomic_store(&fx->session.quotas, 0);
 	assert_int_equal(
-		allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 12345), 12345);
-	allowance_use_locked(&inode->share, 12345);
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 12345), 12345);
+	quota_allowance_use_locked(&inode->share, 12345);
 	assert_int_equal(inode->share.npages, 0);
 	inode_put(inode);
 }
@@ -96,7 +97,8 @@ static void ready__empty_pools__nothing(void **state)
 {
 	struct inode *inode = file_of(*state, USER, GROUP);
 
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 0);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 0);
 	inode_put(inode);
 }
 
@@ -136,9 +138,9 @@ static void share__grows_with_the_appetite(void **state)
 	fill_pools(fx, USER, GROUP, 10000);
 	for (unsigned i = 0; i < 10; i++) {
 		assert_int_equal(
-			allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 1);
+			quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 1), 1);
 		assert_int_equal(inode->share.npages, share);
-		allowance_use_locked(&inode->share, share);
+		quota_allowance_use_locked(&inode->share, share);
 		share = share * 2 < SHARE_PAGES_MAX ? share * 2 : SHARE_PAGES_MAX;
 	}
 	inode_put(inode);
@@ -151,14 +153,17 @@ static void share__to_its_end(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, SHARE_PAGES_MIN + 3);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 10);
-	allowance_use_locked(&inode->share, 10);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10),
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 10);
+	quota_allowance_use_locked(&inode->share, 10);
+	assert_int_equal(quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10),
 		SHARE_PAGES_MIN - 10);
-	allowance_use_locked(&inode->share, SHARE_PAGES_MIN - 10);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 3);
-	allowance_use_locked(&inode->share, 3);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 0);
+	quota_allowance_use_locked(&inode->share, SHARE_PAGES_MIN - 10);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 3);
+	quota_allowance_use_locked(&inode->share, 3);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 10), 0);
 	inode_put(inode);
 }
 
@@ -169,9 +174,10 @@ static void share__goes_back_with_its_inode(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, 500);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 200), 200);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 200), 200);
 	assert_int_equal(left_for(fx, USER, GROUP), 300);
-	allowance_use_locked(&inode->share, 50);
+	quota_allowance_use_locked(&inode->share, 50);
 	inode_put(inode);
 	assert_int_equal(left_for(fx, USER, GROUP), 450);
 }
@@ -183,9 +189,11 @@ static void share__of_another_epoch__is_taken_anew(void **state)
 	struct inode *inode = file_of(fx, USER, GROUP);
 
 	fill_pools(fx, USER, GROUP, 100);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 20), 20);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 20), 20);
 	atomic_store(&fx->session.quotas, 2);
-	assert_int_equal(allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 90), 90);
+	assert_int_equal(
+		quota_allowance_ready_locked(inode->fs, &inode->share, &inode->attr, 90), 90);
 	assert_int_equal(inode->share.epoch, 2);
 	assert_int_equal(left_for(fx, USER, GROUP), 10);
 	inode_put(inode);
@@ -205,14 +213,14 @@ static void pools__random__keep_count(void **state)
 		files[i] = file_of(fx, USER, GROUP);
 	for (unsigned step = 0; step < 3000; step++) {
 		struct inode *inode = files[(unsigned)rand_r(&seed) % FILES];
-		uint32_t n = allowance_ready_locked(
+		uint32_t n = quota_allowance_ready_locked(
 			inode->fs, &inode->share, &inode->attr, 1 + (uint32_t)rand_r(&seed) % 40);
 
 		n = n ? (uint32_t)rand_r(&seed) % (n + 1) : 0;
-		allowance_use_locked(&inode->share, n);
+		quota_allowance_use_locked(&inode->share, n);
 		used += n;
 		if (rand_r(&seed) % 8 == 0)
-			allowance_return_locked(inode->fs, &inode->share, &inode->attr);
+			quota_allowance_return_locked(inode->fs, &inode->share, &inode->attr);
 	}
 	assert_in_range(used, TOTAL / 2, TOTAL);
 	for (unsigned i = 0; i < FILES; i++)

@@ -19,45 +19,45 @@ static void owner_take__same_id_after_the_one_before_is_gone(void **state)
 {
 	struct owner a, b;
 
-	owner_take(&a, place);
+	client_id_take(&a, place);
 	assert_int_equal(a.number, 1);
-	owner_release(&a);
-	owner_release(&a);
-	owner_take(&b, place);
+	client_id_release(&a);
+	client_id_release(&a);
+	client_id_take(&b, place);
 	assert_int_equal(b.number, 1);
 	assert_memory_equal(a.id, b.id, OWNER_BYTES);
-	owner_release(&b);
+	client_id_release(&b);
 }
 
 static void owner_take__another_id_beside_one_that_lives(void **state)
 {
 	struct owner a, b, c;
 
-	owner_take(&a, place);
-	owner_take(&b, place);
-	owner_take(&c, place);
+	client_id_take(&a, place);
+	client_id_take(&b, place);
+	client_id_take(&c, place);
 	assert_int_equal(b.number, 2);
 	assert_int_equal(c.number, 3);
 	assert_memory_not_equal(a.id, b.id, OWNER_BYTES);
 	assert_memory_not_equal(b.id, c.id, OWNER_BYTES);
-	owner_release(&b);
-	owner_take(&b, place);
+	client_id_release(&b);
+	client_id_take(&b, place);
 	assert_int_equal(b.number, 2);
-	owner_release(&a);
-	owner_release(&b);
-	owner_release(&c);
+	client_id_release(&a);
+	client_id_release(&b);
+	client_id_release(&c);
 }
 
 static void owner_take__another_id_at_another_place(void **state)
 {
 	struct owner a, b;
 
-	owner_take(&a, place);
-	owner_take(&b, "/nowhere/else");
+	client_id_take(&a, place);
+	client_id_take(&b, "/nowhere/else");
 	assert_int_equal(b.number, 1);
 	assert_memory_not_equal(a.id, b.id, OWNER_BYTES);
-	owner_release(&a);
-	owner_release(&b);
+	client_id_release(&a);
+	client_id_release(&b);
 }
 
 /* Says its id on the pipe, and holds it until it is killed. */
@@ -65,7 +65,7 @@ _Noreturn static void hold(int out)
 {
 	struct owner owner;
 
-	owner_take(&owner, place);
+	client_id_take(&owner, place);
 	if (write(out, owner.id, OWNER_BYTES) == OWNER_BYTES)
 		pause();
 	_exit(1);
@@ -83,22 +83,22 @@ static void owner_take__successor_of_a_killed_process_has_its_id(void **state)
 	if (!pid)
 		hold(fds[1]);
 	assert_int_equal(read(fds[0], id, OWNER_BYTES), OWNER_BYTES);
-	owner_take(&beside, place);
+	client_id_take(&beside, place);
 	assert_int_equal(beside.number, 2);
-	assert_false(owner_take_lower(&beside, place));
+	assert_false(client_id_take_lower(&beside, place));
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	owner_take(&next, place);
+	client_id_take(&next, place);
 	assert_memory_equal(next.id, id, OWNER_BYTES);
-	owner_release(&next);
-	assert_true(owner_take_lower(&beside, place));
+	client_id_release(&next);
+	assert_true(client_id_take_lower(&beside, place));
 	assert_int_equal(beside.number, 1);
 	assert_memory_equal(beside.id, id, OWNER_BYTES);
 	/* And the other name is free. */
-	owner_take(&next, place);
+	client_id_take(&next, place);
 	assert_int_equal(next.number, 2);
-	owner_release(&next);
-	owner_release(&beside);
+	client_id_release(&next);
+	client_id_release(&beside);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -109,21 +109,21 @@ static void owner_take__all_names_taken(void **state)
 	struct owner all[64], a, b;
 	unsigned n = 0;
 
-	owner_take(&all[n], place);
+	client_id_take(&all[n], place);
 	for (n = 1; n < 63; n++) {
 		all[n] = (struct owner){.number = 0, .fd = -1};
-		assert_true(owner_take_lower(&all[n], place));
+		assert_true(client_id_take_lower(&all[n], place));
 		assert_int_equal(all[n].number, n + 1);
 	}
-	owner_take(&a, place);
-	owner_take(&b, place);
+	client_id_take(&a, place);
+	client_id_take(&b, place);
 	assert_int_equal(a.number, 0);
 	assert_memory_not_equal(a.id, b.id, OWNER_BYTES);
 	while (n)
-		owner_release(&all[--n]);
-	assert_true(owner_take_lower(&a, place));
+		client_id_release(&all[--n]);
+	assert_true(client_id_take_lower(&a, place));
 	assert_int_equal(a.number, 1);
-	owner_release(&a);
+	client_id_release(&a);
 }
 
 int main(void)
