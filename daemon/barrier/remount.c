@@ -32,7 +32,7 @@ static void attach_locked(struct remount *r)
 	session_set_read_only(r->fs->session, r->read_only);
 }
 
-static void begin_locked(struct remount *r, bool read_only)
+static void remount_begin_locked(struct remount *r, bool read_only)
 {
 	r->read_only = read_only;
 	if (!read_only) {
@@ -45,7 +45,7 @@ static void begin_locked(struct remount *r, bool read_only)
 	atomic_store(&r->fs->committing_all, true);
 }
 
-static void settle_locked(struct remount *r, int status)
+static void remount_settle_locked(struct remount *r, int status)
 {
 	atomic_store(&r->phase, REMOUNT_DONE);
 	atomic_store(&r->fs->committing_all, false);
@@ -62,7 +62,7 @@ static bool was_refused(struct remount *r)
 static void refused_locked(struct remount *r)
 {
 	r->read_only = true;
-	settle_locked(r, -EUSERS);
+	remount_settle_locked(r, -EUSERS);
 }
 
 /* Kernels before 6.16 take pages for written back as soon as they have sent them. */
@@ -98,15 +98,15 @@ void remount_step(struct io_thread *thread)
 	if (atomic_load(&r->phase) == REMOUNT_ATTACHES && was_refused(r))
 		refused_locked(r);
 	else if (atomic_load(&r->phase) == REMOUNT_ATTACHES && session_has_keys(fs->session))
-		settle_locked(r, 0);
+		remount_settle_locked(r, 0);
 	else if (atomic_load(&r->phase) != REMOUNT_DONE && session_lost(fs->session))
-		settle_locked(r, -ESTALE);
+		remount_settle_locked(r, -ESTALE);
 	pthread_mutex_unlock(&r->lock);
 }
 
 /* ---- who asks for it ------------------------------------------------------------------------- */
 
-static void ended(struct request *req, int status)
+static void remount_ended(struct request *req, int status)
 {
 	op_end(req);
 	if (status)
@@ -116,7 +116,7 @@ static void ended(struct request *req, int status)
 }
 
 /* The last request that waits for a change to read-only takes it back. */
-static bool leave(struct request *req)
+static bool remount_leave(struct request *req)
 {
 	struct remount *r = req->thread->fs->remount;
 	struct op *op = op_of(req);
@@ -127,14 +127,14 @@ static bool leave(struct request *req)
 	list_del(&op->waiter.link);
 	if (waiting && list_empty(&r->waiters) && atomic_load(&r->fs->committing_all)) {
 		r->read_only = false;
-		settle_locked(r, 0);
+		remount_settle_locked(r, 0);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return waiting;
 }
 
 /* True: there is nothing to wait for. */
-static bool change(struct request *req, bool read_only, int *status)
+static bool remount_change(struct request *req, bool read_only, int *status)
 {
 	struct remount *r = req->thread->fs->remount;
 	struct op *op = op_of(req);
@@ -146,10 +146,10 @@ static bool change(struct request *req, bool read_only, int *status)
 	if (r->read_only != read_only && !list_empty(&r->waiters))
 		*status = -EBUSY;
 	else if (r->read_only != read_only)
-		begin_locked(r, read_only);
+		remount_begin_locked(r, read_only);
 	if (!done && !*status) {
-		waiter_init(&op->waiter, req, ended);
-		op_waits_by(op, OP_AT_REMOUNT, leave);
+		waiter_init(&op->waiter, req, remount_ended);
+		op_waits_by(op, OP_AT_REMOUNT, remount_leave);
 		list_add_tail(&r->waiters, &op->waiter.link);
 	}
 	pthread_mutex_unlock(&r->lock);
@@ -173,6 +173,6 @@ void op_remount(struct request *req)
 	op_begin(req);
 	if (may)
 		access_time_set(req->thread->fs->access, flags);
-	if (!may || change(req, flags & MS_RDONLY, &status))
-		ended(req, status);
+	if (!may || remount_change(req, flags & MS_RDONLY, &status))
+		remount_ended(req, status);
 }

@@ -156,7 +156,7 @@ static void count_one(struct request *req)
 	fs_thread_of(req->thread)->nrunning += !is_held(op_of(req));
 }
 
-static bool is_idle(struct io_thread *thread)
+static bool session_renewal_is_idle(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
 
@@ -203,7 +203,7 @@ static void end_all(struct io_thread *thread)
 	struct fs *fs = thread->fs;
 
 	request_each(thread, end_one);
-	if (!is_idle(thread))
+	if (!session_renewal_is_idle(thread))
 		return;
 	remote_begin_anew(thread);
 	if (!say_idle(thread))
@@ -293,7 +293,7 @@ static bool is_stale(const struct fs *fs, const struct handle *handle)
 }
 
 /* By the answer to this request. */
-static void tell(const struct request *req, struct handle *handle)
+static void session_renewal_tell(const struct request *req, struct handle *handle)
 {
 	unsigned session = atomic_load(&req->thread->fs->renewal->session);
 
@@ -333,7 +333,7 @@ bool session_renewal_enter(struct request *req)
 	bool running = fs_is_renewing(fs);
 
 	if (handle && (is_refused(req, handle, running) || is_refused_by_target(req))) {
-		tell(req, handle);
+		session_renewal_tell(req, handle);
 		op_watch_begin(req);
 		fs->renewal->begin(req, -EIO);
 		return false;
@@ -359,7 +359,7 @@ bool session_renewal_takes_back(struct request *req, int *error)
 		return false;
 	*error = -EIO;
 	if (handle)
-		tell(req, handle);
+		session_renewal_tell(req, handle);
 	if (handle || op_of(req)->changing || !can_begin_anew(req))
 		return false;
 	request_return_buffer(req);

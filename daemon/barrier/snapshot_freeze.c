@@ -242,7 +242,7 @@ static bool may_send(struct snapshot_freeze *f, uint64_t id)
 }
 
 /* Another freeze, or the end of one. */
-static void change(struct fs_thread *ft, struct snapshot_freeze *f, uint64_t id)
+static void snapshot_freeze_change(struct fs_thread *ft, struct snapshot_freeze *f, uint64_t id)
 {
 	say(f, ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
 	wake_all(f->fs);
@@ -259,7 +259,7 @@ void snapshot_freeze_step(struct io_thread *thread)
 	uint64_t id = session_freezing(fs->session);
 
 	if (id != t->id)
-		change(ft, f, id);
+		snapshot_freeze_change(ft, f, id);
 	if (!id)
 		return;
 	if (t->phase == FREEZE_HOLDS && !t->nwriting) {

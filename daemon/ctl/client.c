@@ -84,7 +84,7 @@ static uint16_t op_of(const struct ctl *ctl)
 	return ctl->snapshot ? RPC_SNAPSHOT : ctl->who ? RPC_WHO : RPC_STATUS;
 }
 
-static int ask(struct ctl *ctl)
+static int client_ask(struct ctl *ctl)
 {
 	struct rpc_request req = {.op = op_of(ctl), .slot = RPC_NO_SLOT};
 	void *buf = channel_send_buffer(ctl->channel);
@@ -210,11 +210,11 @@ static int take_event(struct ctl *ctl, const struct event *event)
 	switch (event->type) {
 	case EV_OPEN:
 		ctl->opened = true;
-		return ask(ctl);
+		return client_ask(ctl);
 	case EV_RECV:
 		err = ctl->snapshot ? take_snapshot(ctl, event) : take_piece(ctl, event);
 		channel_recv_done(ctl->channel, event->data);
-		return err || is_answered(ctl) ? err : ask(ctl);
+		return err || is_answered(ctl) ? err : client_ask(ctl);
 	case EV_CLOSED:
 		return take_closed(ctl, event->status);
 	default:
@@ -294,7 +294,7 @@ err_close:
 	return err;
 }
 
-static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
+static int client_fetch(const char *where, int timeout_ms, const struct rpc_who *who, char **text,
 	int64_t *round_trip_ns, char *why, size_t whylen)
 {
 	struct ctl ctl = {
@@ -318,7 +318,7 @@ static int fetch(const char *where, int timeout_ms, const struct rpc_who *who, c
 int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
 	char *why, size_t whylen)
 {
-	return fetch(where, timeout_ms, NULL, text, round_trip_ns, why, whylen);
+	return client_fetch(where, timeout_ms, NULL, text, round_trip_ns, why, whylen);
 }
 
 static struct rpc_str string(const char *s)
@@ -332,7 +332,7 @@ int ctl_fetch_who(const char *where, int timeout_ms, const char *export_name, co
 	const struct rpc_who who = {.export_name = string(export_name), .path = string(path)};
 	int64_t round_trip_ns;
 
-	return fetch(where, timeout_ms, &who, text, &round_trip_ns, why, whylen);
+	return client_fetch(where, timeout_ms, &who, text, &round_trip_ns, why, whylen);
 }
 
 int ctl_ask_snapshot(const char *where, int timeout_ms, enum rpc_snapshot_command command,

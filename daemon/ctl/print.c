@@ -232,7 +232,7 @@ static void print_session(const json_t *session)
 enum { OWNER_CHARS = 64 };
 
 /* As this machine calls them, which need not be what the clients do. */
-static const char *owner_of(const json_t *quota, char buf[OWNER_CHARS])
+static const char *print_owner_of(const json_t *quota, char buf[OWNER_CHARS])
 {
 	bool is_user = json_object_get(quota, "user");
 	uint32_t id = (uint32_t)number_of(quota, is_user ? "user" : "group");
@@ -255,7 +255,7 @@ static void print_quota(const char *export, const json_t *quota)
 	uint64_t max = number_of(quota, "max_inodes");
 
 	printf("%-20s %-5s %-16s %10s %10s %10s %10" PRIu64, export,
-		json_object_get(quota, "user") ? "user" : "group", owner_of(quota, owner),
+		json_object_get(quota, "user") ? "user" : "group", print_owner_of(quota, owner),
 		size_of(quota, "used", used), size_of(quota, "reserved", reserved),
 		number_of(quota, "limit") ? size_of(quota, "limit", limit) : "-",
 		number_of(quota, "inodes"));

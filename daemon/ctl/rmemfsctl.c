@@ -18,7 +18,8 @@ struct answer {
 	int64_t round_trip_ns; /* of a status */
 };
 
-static int fetch(const struct ctl_args *args, struct answer *answer, char *why, size_t whylen)
+static int rmemfsctl_fetch(
+	const struct ctl_args *args, struct answer *answer, char *why, size_t whylen)
 {
 	const char *where = args->operands[CTL_HOST];
 
@@ -85,7 +86,7 @@ static int show(const struct ctl_args *args)
 	json_t *root;
 	bool printed;
 
-	if (fetch(args, &answer, why, sizeof(why))) {
+	if (rmemfsctl_fetch(args, &answer, why, sizeof(why))) {
 		log_error("%s: %s", args->operands[CTL_HOST], why);
 		return EXIT_FAILURE;
 	}

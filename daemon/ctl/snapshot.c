@@ -31,7 +31,7 @@ static void on_signal(int number)
 	interrupted = 1;
 }
 
-static void catch_signals(void)
+static void snapshot_catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 
@@ -39,7 +39,7 @@ static void catch_signals(void)
 	sigaction(SIGTERM, &action, NULL);
 }
 
-static int ask(
+static int snapshot_ask(
 	const struct asking *a, enum rpc_snapshot_command command, struct ctl_snapshot_state *state)
 {
 	char why[256];
@@ -96,12 +96,12 @@ static void show_end(const struct asking *a, const struct ctl_snapshot_state *st
 }
 
 /* The server tells of an export's last snapshot, which need not be ours any more. */
-static bool is_ours(const struct asking *a, const struct ctl_snapshot_state *state)
+static bool snapshot_is_ours(const struct asking *a, const struct ctl_snapshot_state *state)
 {
 	return strncmp(state->text, a->dir, RPC_TEXT_MAX) == 0;
 }
 
-static const char *reason(const struct ctl_snapshot_state *state)
+static const char *snapshot_reason(const struct ctl_snapshot_state *state)
 {
 	switch (state->state) {
 	case SNAPSHOT_FAILED:
@@ -122,22 +122,23 @@ static int follow(const struct asking *a)
 	for (;;) {
 		bool cancel = interrupted;
 
-		if (ask(a, cancel ? SNAPSHOT_CANCEL : SNAPSHOT_POLL, &state))
+		if (snapshot_ask(a, cancel ? SNAPSHOT_CANCEL : SNAPSHOT_POLL, &state))
 			return EXIT_FAILURE;
-		if (state.state == SNAPSHOT_DONE && is_ours(a, &state)) {
+		if (state.state == SNAPSHOT_DONE && snapshot_is_ours(a, &state)) {
 			show_end(a, &state);
 			return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 		}
 		if (state.state != SNAPSHOT_FREEZING && state.state != SNAPSHOT_COPYING)
 			break;
-		if (!is_ours(a, &state))
+		if (!snapshot_is_ours(a, &state))
 			break;
 		show_progress(a, &state);
 		nanosleep(&pause, NULL);
 	}
 	if (a->terminal)
 		printf("\n");
-	log_error("snapshot of '%s' in %s failed: %s", a->export_name, a->dir, reason(&state));
+	log_error("snapshot of '%s' in %s failed: %s", a->export_name, a->dir,
+		snapshot_reason(&state));
 	return EXIT_FAILURE;
 }
 
@@ -154,6 +155,6 @@ int ctl_snapshot(const char *where, const char *export_name, const char *dir)
 		log_error("%s: %s", dir, errno_text(err));
 		return EXIT_FAILURE;
 	}
-	catch_signals();
-	return ask(&a, SNAPSHOT_START, &state) ? EXIT_FAILURE : follow(&a);
+	snapshot_catch_signals();
+	return snapshot_ask(&a, SNAPSHOT_START, &state) ? EXIT_FAILURE : follow(&a);
 }

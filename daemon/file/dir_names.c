@@ -43,7 +43,7 @@ static uint32_t after(const struct names *n, uint32_t i)
 }
 
 /* Where it is, or the free slot that it belongs into. */
-static uint32_t find(const struct names *n, uint64_t value)
+static uint32_t dir_names_find(const struct names *n, uint64_t value)
 {
 	uint32_t i = home_of(n, value);
 
@@ -82,7 +82,7 @@ static bool grow(struct names *n, struct name_sets *sets)
 	}
 	for (uint32_t i = 0; i < n->nslots; i++)
 		if (n->slots[i])
-			more.slots[find(&more, n->slots[i] & ~DOUBLE)] = n->slots[i];
+			more.slots[dir_names_find(&more, n->slots[i] & ~DOUBLE)] = n->slots[i];
 	release(n, sets);
 	*n = more;
 	return true;
@@ -110,7 +110,7 @@ void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
 		dir_names_forget(n, sets);
 		return;
 	}
-	i = find(n, value);
+	i = dir_names_find(n, value);
 	if (n->slots[i]) {
 		n->slots[i] |= DOUBLE;
 		return;
@@ -133,7 +133,7 @@ void dir_names_remove(struct names *n, uint64_t hash)
 
 	if (!n->nused)
 		return;
-	hole = find(n, value_of(hash));
+	hole = dir_names_find(n, value_of(hash));
 	if (!n->slots[hole] || n->slots[hole] & DOUBLE)
 		return;
 	/* Those behind it move up, or a search would end at the hole before it finds them. */
@@ -149,5 +149,5 @@ void dir_names_remove(struct names *n, uint64_t hash)
 
 bool dir_names_lack(const struct names *n, uint64_t hash)
 {
-	return n->known && (!n->nused || !n->slots[find(n, value_of(hash))]);
+	return n->known && (!n->nused || !n->slots[dir_names_find(n, value_of(hash))]);
 }

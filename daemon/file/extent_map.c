@@ -108,7 +108,7 @@ size_t extent_map_count(const struct extent_map *map)
 /* ---- inserting ------------------------------------------------------------------------------- */
 
 /* b goes on where a ends, in the file and in memory. */
-static bool adjoin(const struct mapped_extent *a, const struct mapped_extent *b)
+static bool extent_map_adjoin(const struct mapped_extent *a, const struct mapped_extent *b)
 {
 	return a->state == b->state && a->state != EXTENT_FILLING && end_of(a) == b->fpage &&
 	       a->target == b->target && a->region == b->region &&
@@ -182,7 +182,7 @@ static int split_chunk(struct extent_map *map, struct extent_cursor *at)
 }
 
 /* Gives the chunk at the cursor room for one more extent; may move the cursor. */
-static int make_room(struct extent_map *map, struct extent_cursor *at)
+static int extent_map_make_room(struct extent_map *map, struct extent_cursor *at)
 {
 	struct extent_chunk *chunk;
 	int r;
@@ -215,9 +215,9 @@ static bool try_merge(struct extent_chunk *chunk, uint32_t index, const struct m
 	struct mapped_extent *before = index ? &chunk->e[index - 1] : NULL;
 	struct mapped_extent *behind = index < chunk->n ? &chunk->e[index] : NULL;
 
-	if (before && adjoin(before, e)) {
+	if (before && extent_map_adjoin(before, e)) {
 		before->npages += e->npages;
-		if (behind && adjoin(before, behind)) {
+		if (behind && extent_map_adjoin(before, behind)) {
 			before->npages += behind->npages;
 			chunk->npending -= behind->state != EXTENT_COMMITTED;
 			memmove(behind, behind + 1, (chunk->n - index - 1) * sizeof(*behind));
@@ -225,7 +225,7 @@ static bool try_merge(struct extent_chunk *chunk, uint32_t index, const struct m
 		}
 		return true;
 	}
-	if (behind && adjoin(e, behind)) {
+	if (behind && extent_map_adjoin(e, behind)) {
 		behind->fpage = e->fpage;
 		behind->page = e->page;
 		behind->npages += e->npages;
@@ -246,7 +246,7 @@ static int insert_at(struct extent_map *map, struct extent_cursor at, const stru
 	}
 	if (map->nchunks && try_merge(map->chunks[at.chunk], at.index, e))
 		return 0;
-	r = make_room(map, &at);
+	r = extent_map_make_room(map, &at);
 	if (r)
 		return r;
 	chunk = map->chunks[at.chunk];
@@ -329,7 +329,7 @@ static void compact(struct extent_chunk *chunk)
 	uint32_t kept = 0;
 
 	for (uint32_t i = 1; i < chunk->n; i++) {
-		if (adjoin(&chunk->e[kept], &chunk->e[i]))
+		if (extent_map_adjoin(&chunk->e[kept], &chunk->e[i]))
 			chunk->e[kept].npages += chunk->e[i].npages;
 		else
 			chunk->e[++kept] = chunk->e[i];

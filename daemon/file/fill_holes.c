@@ -112,7 +112,7 @@ bool fill_holes_landed(struct request *req, uint64_t first, uint64_t end)
 	return taken;
 }
 
-static unsigned what_to_release(int status)
+static unsigned fill_holes_what_to_release(int status)
 {
 	switch (status) {
 	case -ENOSPC:
@@ -124,13 +124,13 @@ static unsigned what_to_release(int status)
 	}
 }
 
-static void waited(struct request *req, int status)
+static void fill_holes_waited(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
 	if (!status)
 		op->released = 0;
-	if (!last_resort_wait(req, what_to_release(status), op->filled))
+	if (!last_resort_wait(req, fill_holes_what_to_release(status), op->filled))
 		op->filled(req, status);
 }
 
@@ -141,10 +141,10 @@ bool fill_holes_wait(struct request *req, int lacks, void (*then)(struct request
 
 	op_of(req)->filled = then;
 	if (lacks != -EDQUOT)
-		return grant_refill_wait(req, waited);
+		return grant_refill_wait(req, fill_holes_waited);
 	pthread_mutex_lock(&inode->lock);
 	uid = inode->attr.uid;
 	gid = inode->attr.gid;
 	pthread_mutex_unlock(&inode->lock);
-	return quota_allowance_wait(req, uid, gid, waited);
+	return quota_allowance_wait(req, uid, gid, fill_holes_waited);
 }

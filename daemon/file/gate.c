@@ -54,7 +54,7 @@ static bool conflicts_waiting(const struct gate *gate, const struct gate_pass *p
 	return false;
 }
 
-static void admit(struct gate *gate, struct gate_pass *pass)
+static void gate_admit(struct gate *gate, struct gate_pass *pass)
 {
 	pass->waiting = false;
 	switch (pass->kind) {
@@ -79,7 +79,7 @@ bool gate_enter(struct gate *gate, struct gate_pass *pass)
 		list_add_tail(&gate->waiting, &pass->link);
 		return false;
 	}
-	admit(gate, pass);
+	gate_admit(gate, pass);
 	return true;
 }
 
@@ -157,7 +157,7 @@ struct gate_pass *gate_next(struct gate *gate)
 		if (conflicts_inside(gate, pass) || conflicts_waiting(gate, pass))
 			continue;
 		list_del(&pass->link);
-		admit(gate, pass);
+		gate_admit(gate, pass);
 		return pass;
 	}
 	return NULL;

@@ -72,14 +72,14 @@ static struct inode_shard *shard_of(struct fs *fs, uint64_t ino)
 	return &fs->inodes->shards[ino % SHARDS];
 }
 
-static struct list *bucket_of(struct inode_shard *shard, uint64_t ino)
+static struct list *inode_bucket_of(struct inode_shard *shard, uint64_t ino)
 {
 	return &shard->buckets[ino / SHARDS % SHARD_BUCKETS];
 }
 
-static struct inode *find_locked(struct inode_shard *shard, uint64_t ino)
+static struct inode *inode_find_locked(struct inode_shard *shard, uint64_t ino)
 {
-	list_for_each (pos, bucket_of(shard, ino)) {
+	list_for_each (pos, inode_bucket_of(shard, ino)) {
 		struct inode *inode = list_entry(pos, struct inode, hash);
 
 		if (inode->ino == ino)
@@ -119,11 +119,11 @@ struct inode *inode_get(struct fs *fs, uint64_t ino)
 	struct inode *inode;
 
 	pthread_mutex_lock(&shard->lock);
-	inode = find_locked(shard, ino);
+	inode = inode_find_locked(shard, ino);
 	if (!inode) {
 		inode = inode_new(fs, ino);
 		if (inode)
-			list_add_tail(bucket_of(shard, ino), &inode->hash);
+			list_add_tail(inode_bucket_of(shard, ino), &inode->hash);
 	}
 	pthread_mutex_unlock(&shard->lock);
 	return inode;
@@ -135,7 +135,7 @@ struct inode *inode_find(struct fs *fs, uint64_t ino)
 	struct inode *inode;
 
 	pthread_mutex_lock(&shard->lock);
-	inode = find_locked(shard, ino);
+	inode = inode_find_locked(shard, ino);
 	pthread_mutex_unlock(&shard->lock);
 	return inode;
 }
@@ -569,7 +569,7 @@ bool inode_has_doubtful_gap(struct inode *inode, uint64_t offset)
 	return doubtful;
 }
 
-static void show_locked(const struct inode *inode, struct attr *attr)
+static void inode_show_locked(const struct inode *inode, struct attr *attr)
 {
 	attr->npages += inode->map.uncommitted;
 	if (inode->growing)
@@ -579,14 +579,14 @@ static void show_locked(const struct inode *inode, struct attr *attr)
 void inode_attr_locked(const struct inode *inode, struct attr *attr)
 {
 	*attr = inode->attr;
-	show_locked(inode, attr);
+	inode_show_locked(inode, attr);
 }
 
 void inode_see(struct inode *inode, const struct attr *attr, struct attr *seen)
 {
 	pthread_mutex_lock(&inode->lock);
 	*seen = inode->fs->sharing ? merge_locked(inode, attr) : inode->attr;
-	show_locked(inode, seen);
+	inode_show_locked(inode, seen);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -65,7 +65,8 @@ static void returns_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		drained(thread);
 }
 
-static void put_batch(struct inode_returns *r, struct wire_out *w, enum rpc_return_kind kind)
+static void inode_return_put_batch(
+	struct inode_returns *r, struct wire_out *w, enum rpc_return_kind kind)
 {
 	for (; r->first < r->n && r->nsent < RETURNS_BATCH; r->nsent++) {
 		const struct returned_inode *one = &r->v[r->first++];
@@ -88,7 +89,7 @@ static void send_some_locked(struct inode_returns *r, struct io_thread *thread, 
 	if (r->nsent || r->n - r->first < least)
 		return;
 	wire_out_init(&w, r->tail, sizeof(r->tail));
-	put_batch(r, &w, kind);
+	inode_return_put_batch(r, &w, kind);
 	r->thread = thread;
 	r->call = (struct rpc_call){.done = returns_answered};
 	r->call.req.op = RPC_RETURN;
@@ -165,7 +166,7 @@ static bool make_room_locked(struct inode_returns *r)
 }
 
 /* Without memory for its entry the inode is freed when the session ends. */
-static void put_locked(struct inode_returns *r, uint64_t ino, uint64_t number)
+static void inode_return_put_locked(struct inode_returns *r, uint64_t ino, uint64_t number)
 {
 	if (!make_room_locked(r))
 		return;
@@ -178,7 +179,7 @@ void inode_return_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 	struct inode_returns *r = thread->fs->returns;
 
 	pthread_mutex_lock(&r->lock);
-	put_locked(r, ino, number);
+	inode_return_put_locked(r, ino, number);
 	send_due_locked(r, thread);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -216,13 +217,13 @@ static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 	inode->leaving = 0;
 }
 
-static void give_locked(struct inode_returns *r, struct inode *inode)
+static void inode_return_give_locked(struct inode_returns *r, struct inode *inode)
 {
 	inode->returned = true;
-	put_locked(r, inode->ino, inode->lease_number);
+	inode_return_put_locked(r, inode->ino, inode->lease_number);
 }
 
-static drained_fn *settle_locked(
+static drained_fn *inode_return_settle_locked(
 	struct inode_returns *r, struct inode *inode, struct io_thread *thread)
 {
 	bool used = !inode->orphan || in_use_locked(inode);
@@ -237,7 +238,7 @@ static drained_fn *settle_locked(
 	}
 	pthread_mutex_lock(&r->lock);
 	if (!used && !busy)
-		give_locked(r, inode);
+		inode_return_give_locked(r, inode);
 	if (!busy) {
 		end_leaving_locked(r, inode);
 	} else if (!inode->leaving) {
@@ -258,7 +259,7 @@ void inode_return_settle(struct inode *inode, struct io_thread *thread)
 	pthread_mutex_lock(&inode->lock);
 	/* One that has got a name may have been on its way. */
 	if ((inode->orphan || inode->leaving) && !inode->returned)
-		drained = settle_locked(r, inode, thread);
+		drained = inode_return_settle_locked(r, inode, thread);
 	pthread_mutex_unlock(&inode->lock);
 	if (drained)
 		drained(thread);
@@ -272,7 +273,7 @@ void inode_return_forgotten(struct inode *inode)
 	if (!inode->orphan || inode->returned)
 		return;
 	pthread_mutex_lock(&r->lock);
-	give_locked(r, inode);
+	inode_return_give_locked(r, inode);
 	end_leaving_locked(r, inode);
 	pthread_mutex_unlock(&r->lock);
 }

@@ -147,7 +147,7 @@ static bool lacks_room(const struct op *op, int status)
 }
 
 /* Of a quota what is only reserved counts, whatever the room is wanted for. */
-static unsigned what_to_release(const struct fs *fs)
+static unsigned last_resort_what_to_release(const struct fs *fs)
 {
 	return RELEASE_NOTHING_MORE |
 	       (session_quotas(fs->session) ? RELEASE_SHARES | RELEASE_ALLOWANCES : 0);
@@ -163,7 +163,7 @@ static void rpc_done(struct rpc_call *call, const struct rpc_reply *rep)
 	if (!rep->status)
 		op->released = 0;
 	if (!lacks_room(op, rep->status) ||
-		!last_resort_wait(req, what_to_release(req->thread->fs), rpc_again))
+		!last_resort_wait(req, last_resort_what_to_release(req->thread->fs), rpc_again))
 		op->answered(req, rep);
 }
 

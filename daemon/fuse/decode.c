@@ -32,7 +32,7 @@ static const void *take(struct cursor *c, size_t n)
 	return at;
 }
 
-static int finish(const struct cursor *c)
+static int decode_finish(const struct cursor *c)
 {
 	return c->left == 0 ? 0 : -EIO;
 }
@@ -67,7 +67,7 @@ static int last_name(struct cursor *c, const char **out)
 {
 	int err = take_name(c, out);
 
-	return err ? err : finish(c);
+	return err ? err : decode_finish(c);
 }
 
 /* Of an extended attribute: longer than a file's name is -ERANGE for xattr(7). */
@@ -82,7 +82,7 @@ static int last_xattr_name(struct cursor *c, const char **out)
 {
 	int err = take_xattr_name(c, out);
 
-	return err ? err : finish(c);
+	return err ? err : decode_finish(c);
 }
 
 /* A struct that is the whole body. */
@@ -100,7 +100,7 @@ static void set_fh(struct request *req, uint64_t fh)
 
 static int decode_empty(struct request *req, struct cursor *c)
 {
-	return finish(c);
+	return decode_finish(c);
 }
 
 static int decode_name(struct request *req, struct cursor *c)
@@ -199,7 +199,7 @@ static int decode_symlink(struct request *req, struct cursor *c)
 	if (err)
 		return err;
 	err = take_string(c, SYMLINK_BYTES_MAX, &req->args.name2);
-	return err ? err : finish(c);
+	return err ? err : decode_finish(c);
 }
 
 static int decode_mknod(struct request *req, struct cursor *c)
@@ -304,7 +304,7 @@ static int decode_tmpfile(struct request *req, struct cursor *c)
 	req->args.mode = in->mode;
 	req->args.umask = in->umask;
 	err = take_string(c, NAME_BYTES_MAX, &name);
-	return err ? err : finish(c);
+	return err ? err : decode_finish(c);
 }
 
 /* Within what a data buffer holds, and within what an off_t counts. */
@@ -572,7 +572,7 @@ static int decode_ioctl(struct request *req, struct cursor *c)
 	if (in->cmd != REMOUNT_IOCTL || req->node != ROOT_INO)
 		return -ENOSYS;
 	req->args.flags = in->arg & REMOUNT_FLAGS;
-	return finish(c);
+	return decode_finish(c);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

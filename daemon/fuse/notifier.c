@@ -19,7 +19,7 @@ static struct notifier_job *next_job(struct notifier *n)
 	return link ? list_entry(link, struct notifier_job, link) : NULL;
 }
 
-static void job_done(struct thread_call *call)
+static void notifier_job_done(struct thread_call *call)
 {
 	struct notifier_job *job = container_of(call, struct notifier_job, call);
 
@@ -27,7 +27,7 @@ static void job_done(struct thread_call *call)
 }
 
 /* What the kernel does not know it has nothing of: the result does not matter. */
-static void tell(const struct notifier_job *job)
+static void notifier_tell(const struct notifier_job *job)
 {
 	if (job->name)
 		fuse_port_expire_entry(job->port, job->node, job->name);
@@ -43,8 +43,8 @@ static void *notifier_run(void *arg)
 	struct notifier_job *job;
 
 	while ((job = next_job(n))) {
-		tell(job);
-		job->call.run = job_done;
+		notifier_tell(job);
+		job->call.run = notifier_job_done;
 		if (job->thread)
 			io_thread_call(job->thread, &job->call);
 		else

@@ -94,7 +94,7 @@ static void add_nodes(struct expiry *x, struct request *req)
 
 /* ---- telling the kernel ---------------------------------------------------------------------- */
 
-static void end(struct expiry *x)
+static void expire_end(struct expiry *x)
 {
 	struct expiries *all = x->fs->expiries;
 
@@ -119,7 +119,7 @@ static void tell_next(struct notifier_job *job)
 		job->name = x->names[x->nnames].name;
 		notifier_add(&x->fs->expirer, job);
 	} else {
-		end(x);
+		expire_end(x);
 	}
 }
 
@@ -148,7 +148,7 @@ void expire_changed(struct request *req)
 
 /* ---- attributes, by an operation ------------------------------------------------------------ */
 
-static void job_done(struct notifier_job *job)
+static void expire_job_done(struct notifier_job *job)
 {
 	struct op *op = container_of(job, struct op, job);
 
@@ -165,7 +165,7 @@ static void expire_attr(struct request *req, struct notifier *notifier,
 		.node = inode_node(op->inode),
 		.off = -1,
 		.thread = req->thread,
-		.done = job_done,
+		.done = expire_job_done,
 	};
 	op->expired = then;
 	notifier_add(notifier, &op->job);

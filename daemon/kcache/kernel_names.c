@@ -33,7 +33,7 @@ void kernel_names_fini(struct kernel_names *s)
 	free(steal_ptr(&s->sets));
 }
 
-static struct shown_set *lock(struct kernel_names *s, uint32_t thread)
+static struct shown_set *kernel_names_lock(struct kernel_names *s, uint32_t thread)
 {
 	unsigned n = thread % SHOWN_SETS;
 
@@ -41,7 +41,7 @@ static struct shown_set *lock(struct kernel_names *s, uint32_t thread)
 	return &s->sets[n];
 }
 
-static void unlock(struct kernel_names *s, uint32_t thread)
+static void kernel_names_unlock(struct kernel_names *s, uint32_t thread)
 {
 	pthread_mutex_unlock(&s->locks[thread % SHOWN_SETS % SHOWN_LOCKS]);
 }
@@ -59,7 +59,7 @@ static struct shown_entry *find(struct shown_set *set, uint32_t thread, struct n
 
 /* The oldest one that is not about to come again: the kernel looks at the whole path before that.
  */
-static struct shown_entry *make_room(struct shown_set *set)
+static struct shown_entry *kernel_names_make_room(struct shown_set *set)
 {
 	struct shown_entry *room = &set->entries[SHOWN_WAYS - 1];
 
@@ -83,35 +83,35 @@ void kernel_names_note(
 
 	if (!thread)
 		return;
-	set = lock(s, thread);
+	set = kernel_names_lock(s, thread);
 	e = find(set, thread, key);
 	refused = e ? e->name.refused : 0;
 	if (!e)
-		e = make_room(set);
+		e = kernel_names_make_room(set);
 	for (; e > set->entries; e--)
 		*e = e[-1];
 	*e = (struct shown_entry){key, thread, {ino, directory, refused}};
-	unlock(s, thread);
+	kernel_names_unlock(s, thread);
 }
 
 bool kernel_names_find(
 	struct kernel_names *s, uint32_t thread, struct name_key key, struct shown_name *out)
 {
-	struct shown_set *set = lock(s, thread);
+	struct shown_set *set = kernel_names_lock(s, thread);
 	struct shown_entry *e = find(set, thread, key);
 
 	if (e)
 		*out = e->name;
-	unlock(s, thread);
+	kernel_names_unlock(s, thread);
 	return e;
 }
 
 void kernel_names_set_refused(
 	struct kernel_names *s, uint32_t thread, struct name_key key, bool refused)
 {
-	struct shown_entry *e = find(lock(s, thread), thread, key);
+	struct shown_entry *e = find(kernel_names_lock(s, thread), thread, key);
 
 	if (e)
 		e->name.refused = refused ? SHOWN_REFUSED_NAMES : 0;
-	unlock(s, thread);
+	kernel_names_unlock(s, thread);
 }

@@ -5,7 +5,7 @@
 #include "daemon/file/inode.h"
 
 /* The kernel has made its inode of the root itself, before it was told of any owner. */
-static void begin_locked(struct inode *inode, const struct attr *attr)
+static void kernel_owner_begin_locked(struct inode *inode, const struct attr *attr)
 {
 	bool root = inode->ino == ROOT_INO;
 
@@ -18,12 +18,12 @@ static void begin_locked(struct inode *inode, const struct attr *attr)
 	};
 }
 
-static void tell_locked(struct inode *inode, const struct attr *attr)
+static void kernel_owner_tell_locked(struct inode *inode, const struct attr *attr)
 {
 	struct kernel_owner *o = inode->kernel_owner;
 
 	if (!o->told)
-		begin_locked(inode, attr);
+		kernel_owner_begin_locked(inode, attr);
 	if (o->uid == 0)
 		o->uid = attr->uid;
 	o->one_uid &= o->uid == attr->uid;
@@ -35,7 +35,7 @@ void kernel_owner_tell(struct inode *inode, const struct attr *attr)
 	if (!inode->fs->sharing)
 		return;
 	pthread_mutex_lock(&inode->lock);
-	tell_locked(inode, attr);
+	kernel_owner_tell_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 

@@ -287,7 +287,7 @@ static struct cached_range take_next_locked(struct inode *inode)
 
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread);
 
-static void dropped(struct notifier_job *job)
+static void kernel_pages_dropped(struct notifier_job *job)
 {
 	struct cached_pages *p = container_of(job, struct cached_pages, job);
 	struct inode *inode = p->inode;
@@ -311,7 +311,7 @@ static void dropped(struct notifier_job *job)
 	inode_put(inode);
 }
 
-static void tell_locked(struct inode *inode, struct io_thread *thread)
+static void kernel_pages_tell_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
 
@@ -320,7 +320,7 @@ static void tell_locked(struct inode *inode, struct io_thread *thread)
 	p->job.port = thread->port;
 	p->job.node = inode_node(inode);
 	p->job.thread = thread;
-	p->job.done = dropped;
+	p->job.done = kernel_pages_dropped;
 	inode_ref(inode);
 	fuse_receive_drop_begins(inode->fs->threads[0].thread);
 	notifier_add(&inode->fs->giver, &p->job);
@@ -338,7 +338,7 @@ static void raise_locked(struct inode *inode, struct io_thread *thread)
 	p->drops_behind = false;
 	p->dropped = (struct cached_range){0};
 	p->job = (struct notifier_job){.size = ENDLESS};
-	tell_locked(inode, thread);
+	kernel_pages_tell_locked(inode, thread);
 }
 
 static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
@@ -365,7 +365,7 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 		.off = (int64_t)r.from,
 		.len = (int64_t)(r.to - r.from),
 	};
-	tell_locked(inode, thread);
+	kernel_pages_tell_locked(inode, thread);
 }
 
 bool kernel_pages_answers_end(struct inode *inode, uint64_t end)
@@ -411,7 +411,7 @@ void kernel_pages_drop_locked(struct inode *inode, struct io_thread *thread, enu
 			.off = (int64_t)p->dropped.from,
 			.len = (int64_t)(p->dropped.to - p->dropped.from),
 		};
-		tell_locked(inode, thread);
+		kernel_pages_tell_locked(inode, thread);
 		return;
 	}
 	p->step = STEP_BYTES;

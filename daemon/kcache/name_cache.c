@@ -52,7 +52,7 @@ struct name_key name_key_of(const struct name_cache *c, uint64_t dir, const char
 	};
 }
 
-static struct name_bucket *lock(struct name_cache *c, struct name_key key)
+static struct name_bucket *name_cache_lock(struct name_cache *c, struct name_key key)
 {
 	uint64_t n = key.a % NAME_BUCKETS;
 
@@ -60,7 +60,7 @@ static struct name_bucket *lock(struct name_cache *c, struct name_key key)
 	return &c->buckets[n];
 }
 
-static void unlock(struct name_cache *c, struct name_key key)
+static void name_cache_unlock(struct name_cache *c, struct name_key key)
 {
 	pthread_mutex_unlock(&c->locks[key.a % NAME_BUCKETS % NAME_LOCKS]);
 }
@@ -94,37 +94,37 @@ static void put(struct name_bucket *b, struct name_key key, const struct known_n
 
 bool name_cache_find(struct name_cache *c, struct name_key key, struct known_name *out)
 {
-	struct name_bucket *b = lock(c, key);
+	struct name_bucket *b = name_cache_lock(c, key);
 	const struct name_entry *e = find(b, key);
 
 	if (e)
 		*out = e->name;
-	unlock(c, key);
+	name_cache_unlock(c, key);
 	return e;
 }
 
 uint64_t name_cache_ask(struct name_cache *c, struct name_key key)
 {
-	struct name_bucket *b = lock(c, key);
+	struct name_bucket *b = name_cache_lock(c, key);
 	uint64_t asked = b->nchanging ? 0 : b->version + 1;
 
-	unlock(c, key);
+	name_cache_unlock(c, key);
 	return asked;
 }
 
 void name_cache_learn(
 	struct name_cache *c, struct name_key key, uint64_t asked, const struct known_name *name)
 {
-	struct name_bucket *b = lock(c, key);
+	struct name_bucket *b = name_cache_lock(c, key);
 
 	if (!b->nchanging && asked == b->version + 1)
 		put(b, key, name);
-	unlock(c, key);
+	name_cache_unlock(c, key);
 }
 
 uint64_t name_cache_change_begin(struct name_cache *c, struct name_key key)
 {
-	struct name_bucket *b = lock(c, key);
+	struct name_bucket *b = name_cache_lock(c, key);
 	struct name_entry *e = find(b, key);
 	uint64_t changed;
 
@@ -132,19 +132,19 @@ uint64_t name_cache_change_begin(struct name_cache *c, struct name_key key)
 		*e = (struct name_entry){0};
 	b->nchanging++;
 	changed = ++b->version;
-	unlock(c, key);
+	name_cache_unlock(c, key);
 	return changed;
 }
 
 void name_cache_change_end(
 	struct name_cache *c, struct name_key key, uint64_t changed, const struct known_name *name)
 {
-	struct name_bucket *b = lock(c, key);
+	struct name_bucket *b = name_cache_lock(c, key);
 	bool alone = b->nchanging == 1 && changed == b->version;
 
 	b->nchanging--;
 	b->version++;
 	if (alone && name)
 		put(b, key, name);
-	unlock(c, key);
+	name_cache_unlock(c, key);
 }

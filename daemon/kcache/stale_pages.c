@@ -13,7 +13,7 @@ void stale_pages_init(struct stale_pages *d, struct inode *inode)
 
 /* ---- dropping -------------------------------------------------------------------------------- */
 
-static void dropped(struct notifier_job *job);
+static void stale_pages_dropped(struct notifier_job *job);
 
 /* Several notes become one range: what is dropped without need is only read again. */
 static void start_locked(struct inode *inode, struct fuse_port *port)
@@ -25,14 +25,14 @@ static void start_locked(struct inode *inode, struct fuse_port *port)
 		.node = inode_node(inode),
 		.off = (int64_t)d->from,
 		.len = (int64_t)(d->to - d->from),
-		.done = dropped,
+		.done = stale_pages_dropped,
 	};
 	d->from = d->to = 0;
 	d->round++;
 	notifier_add(&inode->fs->dropper, &d->job);
 }
 
-static void wake_locked(struct stale_pages *d, uint64_t round)
+static void stale_pages_wake_locked(struct stale_pages *d, uint64_t round)
 {
 	list_for_each_safe (pos, &d->waiters) {
 		struct waiter *w = list_entry(pos, struct waiter, link);
@@ -44,14 +44,14 @@ static void wake_locked(struct stale_pages *d, uint64_t round)
 	}
 }
 
-static void dropped(struct notifier_job *job)
+static void stale_pages_dropped(struct notifier_job *job)
 {
 	struct inode *inode = container_of(job, struct stale_pages, job)->inode;
 	struct stale_pages *d = inode->drop;
 	bool again;
 
 	pthread_mutex_lock(&inode->lock);
-	wake_locked(d, d->round);
+	stale_pages_wake_locked(d, d->round);
 	again = d->running = d->from < d->to;
 	if (again)
 		start_locked(inode, job->port);
@@ -117,7 +117,7 @@ void stale_pages_forget_reads_locked(struct inode *inode)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-static void waited(struct request *req, int status)
+static void stale_pages_waited(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
@@ -127,7 +127,7 @@ static void waited(struct request *req, int status)
 	op->undropped(req, 0);
 }
 
-static bool may_wait(struct fs *fs)
+static bool stale_pages_may_wait(struct fs *fs)
 {
 	if (atomic_fetch_add(&fs->ndrop_waiters, 1) < DROP_WAITING_MAX)
 		return true;
@@ -148,10 +148,10 @@ bool stale_pages_wait(
 	struct fs *fs = req->thread->fs;
 	bool over;
 
-	if (!may_wait(fs))
+	if (!stale_pages_may_wait(fs))
 		return true;
 	op->undropped = then;
-	waiter_init(&op->waiter, req, waited);
+	waiter_init(&op->waiter, req, stale_pages_waited);
 	op->waiter.until = round;
 	pthread_mutex_lock(&inode->lock);
 	over = is_over_locked(inode->drop, round);

@@ -22,12 +22,12 @@ void append_order_init(struct appends *a)
 	list_init(&a->waiting);
 }
 
-static struct request *request_of(struct op_append *a)
+static struct request *append_order_request_of(struct op_append *a)
 {
 	return request_of_state(container_of(a, struct shared_op, append));
 }
 
-static bool appends(const struct request *req)
+static bool append_order_appends(const struct request *req)
 {
 	return req->op == OP_WRITE && req->args.flags & O_APPEND && !req->args.cached;
 }
@@ -53,7 +53,7 @@ static struct op_append *first_locked(const struct appends *queue)
 }
 
 /* The one whose turn it is from now on, or NULL. */
-static struct op_append *next_locked(struct appends *queue)
+static struct op_append *append_order_next_locked(struct appends *queue)
 {
 	struct op_append *a = first_locked(queue);
 
@@ -66,10 +66,10 @@ static struct op_append *next_locked(struct appends *queue)
 
 static void wake_next_locked(struct appends *queue)
 {
-	struct op_append *a = next_locked(queue);
+	struct op_append *a = append_order_next_locked(queue);
 
 	if (a)
-		waiter_wake(&op_of(request_of(a))->waiter, a->status);
+		waiter_wake(&op_of(append_order_request_of(a))->waiter, a->status);
 }
 
 /* ---- what is not known yet ------------------------------------------------------------------- */
@@ -85,8 +85,8 @@ static void settled(struct op_append *a)
 	pthread_mutex_lock(&inode->lock);
 	a->settled = true;
 	if (a->unwanted) {
-		leave_locked(request_of(a), -ECANCELED);
-		waiter_wake(&op_of(request_of(a))->waiter, -ECANCELED);
+		leave_locked(append_order_request_of(a), -ECANCELED);
+		waiter_wake(&op_of(append_order_request_of(a))->waiter, -ECANCELED);
 	} else {
 		wake_next_locked(inode->appends);
 	}
@@ -107,7 +107,7 @@ static bool is_unwanted(struct op_append *a)
 static void look(struct thread_call *call)
 {
 	struct op_append *a = container_of(call, struct op_append, call);
-	struct io_thread *here = io_thread_sibling(request_of(a)->thread, a->asked);
+	struct io_thread *here = io_thread_sibling(append_order_request_of(a)->thread, a->asked);
 	bool unwanted = is_unwanted(a);
 
 	if (!unwanted && fuse_receive_has_parked_append(here, inode_node(a->inode), a->offset)) {
@@ -122,7 +122,7 @@ static void look(struct thread_call *call)
 /* False: a thread is asked. */
 static bool knows_all(struct op_append *a)
 {
-	const struct io_thread *home = request_of(a)->thread;
+	const struct io_thread *home = append_order_request_of(a)->thread;
 
 	for (; a->asked < io_thread_siblings(home); a->asked++) {
 		struct io_thread *thread = io_thread_sibling(home, a->asked);
@@ -148,7 +148,7 @@ void append_order_queue(struct request *req)
 	struct op_append *a = &shared_op_of(req)->append;
 	struct inode *inode;
 
-	if (!appends(req))
+	if (!append_order_appends(req))
 		return;
 	atomic_store_explicit(&handle_of(req)->appended, true, memory_order_relaxed);
 	inode = a->inode = op_inode_of(req);
@@ -172,7 +172,7 @@ bool append_order_enter(struct request *req, void (*then)(struct request *req, i
 	if (knows_all(a)) {
 		pthread_mutex_lock(&inode->lock);
 		a->settled = true;
-		inside = next_locked(inode->appends) == a;
+		inside = append_order_next_locked(inode->appends) == a;
 		pthread_mutex_unlock(&inode->lock);
 	}
 	if (inside && !a->status)
@@ -198,7 +198,8 @@ static void fail_next_locked(struct appends *queue, struct op_append *a, int sta
 	const struct list *behind = a->inside ? queue->waiting.next : a->link.next;
 	struct op_append *next = list_entry(behind, struct op_append, link);
 
-	if (behind != &queue->waiting && next->offset == a->offset + request_of(a)->args.size)
+	if (behind != &queue->waiting &&
+		next->offset == a->offset + append_order_request_of(a)->args.size)
 		next->status = status;
 }
 

@@ -119,7 +119,7 @@ static void look_whether_wanted(struct thread_call *call);
 /* What is asked for nobody may want any more: it would wait at the server, and others behind it.
  * Only the thread that has asked can take that back. True: it was not sent, and its reference is
  * the caller's. */
-static bool take_back_locked(struct inode *inode, struct io_thread *thread)
+static bool ask_take_back_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = inode->lease;
 
@@ -143,7 +143,7 @@ static bool take_back_locked(struct inode *inode, struct io_thread *thread)
 
 void lease_unask_and_put(struct inode *inode, struct io_thread *thread)
 {
-	bool unsent = take_back_locked(inode, thread);
+	bool unsent = ask_take_back_locked(inode, thread);
 
 	lease_step_and_put(inode, thread);
 	if (unsent)

@@ -247,7 +247,7 @@ static bool enter(struct request *req, const struct op_lease *want,
 	return entry == ENTERS;
 }
 
-static void leave(struct op_lease *had, struct io_thread *thread)
+static void enter_leave(struct op_lease *had, struct io_thread *thread)
 {
 	struct inode *inode = steal_ptr(&had->inode);
 
@@ -264,12 +264,12 @@ void lease_leave(struct request *req)
 
 	op_has_left(req, &shared->lease_hold);
 	while (shared->nleases)
-		leave(&shared->leases[--shared->nleases], req->thread);
+		enter_leave(&shared->leases[--shared->nleases], req->thread);
 	op_of(req)->leased = false;
 }
 
 /* The last one was waited for, and did not come; somebody behind may want less. */
-static void withdraw(struct request *req)
+static void enter_withdraw(struct request *req)
 {
 	struct shared_op *shared = shared_op_of(req);
 	struct op_lease *had = &shared->leases[--shared->nleases];
@@ -289,7 +289,7 @@ static void admitted(struct request *req, int status)
 	struct shared_op *shared = shared_op_of(req);
 
 	if (status) {
-		withdraw(req);
+		enter_withdraw(req);
 		lease_leave(req);
 		shared->lease_then(req, status);
 	} else if (admit_rest(req)) {
@@ -349,7 +349,7 @@ bool lease_holds_up_dropping(const struct request *req)
 static void taken(struct request *req, int status)
 {
 	if (status)
-		withdraw(req);
+		enter_withdraw(req);
 	shared_op_of(req)->lease_then(req, status);
 }
 

@@ -107,7 +107,7 @@ static struct inode *look_at_first(struct lease_keeper *k, bool chance)
 	return inode_try_ref(inode) ? inode : NULL;
 }
 
-static unsigned choose(struct lease_keeper *k, const struct fs *fs, struct inode *chosen[])
+static unsigned keep_choose(struct lease_keeper *k, const struct fs *fs, struct inode *chosen[])
 {
 	uint64_t limit = session_lease_limit(fs->session), want;
 	unsigned n = 0;
@@ -126,7 +126,7 @@ static unsigned choose(struct lease_keeper *k, const struct fs *fs, struct inode
 static void evict(struct io_thread *thread)
 {
 	struct inode *chosen[LEASES_BATCH];
-	unsigned n = choose(thread->fs->leases, thread->fs, chosen);
+	unsigned n = keep_choose(thread->fs->leases, thread->fs, chosen);
 
 	for (unsigned i = 0; i < n; i++)
 		lease_evict(chosen[i], thread);
@@ -181,7 +181,7 @@ static bool take_batch(struct lease_keeper *k)
 }
 
 /* Not those that are wanted again, or have to be committed first and come back then. */
-static void put_batch(struct lease_keeper *k, struct io_thread *thread, struct wire_out *w)
+static void keep_put_batch(struct lease_keeper *k, struct io_thread *thread, struct wire_out *w)
 {
 	list_for_each_safe (pos, &k->sent) {
 		struct inode *inode = inode_leaving(pos);
@@ -212,7 +212,7 @@ static void send_batches(struct io_thread *thread)
 	while (!wire_out_len(&w)) {
 		if (!take_batch(k))
 			return;
-		put_batch(k, thread, &w);
+		keep_put_batch(k, thread, &w);
 		if (wire_out_len(&w))
 			break;
 		pthread_mutex_lock(&k->lock);

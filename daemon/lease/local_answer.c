@@ -82,7 +82,7 @@ bool local_answer_at_here(struct request *req, struct inode *inode, struct attr 
 	return may_tell(req) && attr_here(req, inode, attr);
 }
 
-static void begin(struct request *req, struct look_up *look)
+static void local_answer_begin(struct request *req, struct look_up *look)
 {
 	op_of(req)->attr_ms = 0;
 	*look = (struct look_up){
@@ -96,7 +96,7 @@ uint8_t local_answer_at_begin(struct request *req, struct inode *inode, struct l
 	int64_t now = io_thread_now(req->thread);
 	bool again;
 
-	begin(req, look);
+	local_answer_begin(req, look);
 	if (!is_sharing(req))
 		return 0;
 	pthread_mutex_lock(&inode->lock);
@@ -161,7 +161,7 @@ uint8_t local_answer_up_begin(
 	struct known_name name;
 	bool lacks;
 
-	begin(req, look);
+	local_answer_begin(req, look);
 	if (!is_sharing(req) || dots)
 		return 0;
 	look->key = name_key_of(names, dir->ino, req->args.name);
@@ -298,7 +298,8 @@ int local_answer_change_status(struct request *req, const struct look_change *ch
 	return refused && !comes_again ? -EBUSY : status;
 }
 
-static void end(struct request *req, struct look_change *change, const struct known_name *name)
+static void local_answer_end(
+	struct request *req, struct look_change *change, const struct known_name *name)
 {
 	if (!change->changed)
 		return;
@@ -315,12 +316,12 @@ void local_answer_change_end(
 
 	if (change->changed && change->dir_lease == lease_number(dir))
 		name.lease = change->dir_lease;
-	end(req, change, &name);
+	local_answer_end(req, change, &name);
 }
 
 void local_answer_change_end_unknown(struct request *req, struct look_change *change)
 {
-	end(req, change, NULL);
+	local_answer_end(req, change, NULL);
 }
 
 void local_answer_change_child(

@@ -150,7 +150,8 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 
 /* From here on it is as if that had been returned. A recall's number may be that of a grant whose
  * answer is on its way (CREATE): its pin stays. */
-static struct rpc_returned give_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
+static struct rpc_returned return_give_locked(
+	struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
 	struct inode_lease *l = inode->lease;
 	struct rpc_returned r = {.ino = inode->ino,
@@ -220,7 +221,7 @@ void lease_return_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 
 	if (!can_give_back_locked(inode, thread, &keep))
 		return;
-	r = give_locked(inode, thread, keep);
+	r = return_give_locked(inode, thread, keep);
 	l->call = (struct rpc_call){.done = returned};
 	l->call.req.op = RPC_RETURN;
 	lease_put_returned(&l->call.req.ret, l->tail, &r);
@@ -237,7 +238,7 @@ bool lease_leave_locked(
 	if (fs_is_renewing(inode->fs) || !lease_is_to_leave(inode, &keep) ||
 		!can_give_back_locked(inode, thread, &keep))
 		return false;
-	*returned = give_locked(inode, thread, keep);
+	*returned = return_give_locked(inode, thread, keep);
 	lease_state_begin(inode->lease, LEASE_LEAVING);
 	return true;
 }

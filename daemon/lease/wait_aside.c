@@ -25,7 +25,7 @@ static bool wait_few(const struct list *waiting, pthread_mutex_t *lock)
 	return n <= WAITING_ALWAYS;
 }
 
-static bool may_wait(struct request *req)
+static bool wait_aside_may_wait(struct request *req)
 {
 	struct op *op = op_of(req);
 	struct inode *inode = op->wait == OP_AT_APPEND ? shared_op(op)->append.inode
@@ -38,7 +38,7 @@ static bool may_wait(struct request *req)
 
 void wait_aside(struct request *req)
 {
-	bool may = may_wait(req);
+	bool may = wait_aside_may_wait(req);
 
 	if (landing_holds(req))
 		landing_fetch(req->thread);

@@ -36,7 +36,7 @@ void inode_locks_fini(struct inode_locks *locks)
 		free(list_entry(link, struct lock_owner, link));
 }
 
-static struct lock_owner *owner_of(struct list *pos)
+static struct lock_owner *lock_owner_owner_of(struct list *pos)
 {
 	return list_entry(pos, struct lock_owner, link);
 }
@@ -46,7 +46,7 @@ static struct lock_owner *owner_of(struct list *pos)
 static struct lock_owner *find_records_locked(const struct inode *inode, uint64_t kernel)
 {
 	list_for_each (pos, &inode->locks->owners) {
-		struct lock_owner *o = owner_of(pos);
+		struct lock_owner *o = lock_owner_owner_of(pos);
 
 		if (o->kind == LOCK_KIND_POSIX && o->kernel == kernel)
 			return o;
@@ -57,7 +57,7 @@ static struct lock_owner *find_records_locked(const struct inode *inode, uint64_
 static struct lock_owner *find_whole_locked(const struct inode *inode, const struct handle *handle)
 {
 	list_for_each (pos, &inode->locks->owners) {
-		struct lock_owner *o = owner_of(pos);
+		struct lock_owner *o = lock_owner_owner_of(pos);
 
 		if (o->kind == LOCK_KIND_FLOCK && o->handle == handle)
 			return o;
@@ -65,7 +65,8 @@ static struct lock_owner *find_whole_locked(const struct inode *inode, const str
 	return NULL;
 }
 
-static struct lock_owner *find_locked(const struct inode *inode, const struct request *req)
+static struct lock_owner *lock_owner_find_locked(
+	const struct inode *inode, const struct request *req)
 {
 	return req->args.lock.kind == LOCK_KIND_FLOCK
 		       ? find_whole_locked(inode, handle_of(req))
@@ -111,7 +112,7 @@ int lock_owner_asks(const struct request *req, struct inode *inode, struct rpc_l
 		.type = args->lock.type,
 	};
 	pthread_mutex_lock(&inode->lock);
-	o = find_locked(inode, req);
+	o = lock_owner_find_locked(inode, req);
 	if (!o && may_get)
 		o = make_locked(inode, req);
 	if (o && may_get) {
@@ -128,7 +129,7 @@ void lock_owner_answered(struct inode *inode, uint64_t number, bool got)
 {
 	pthread_mutex_lock(&inode->lock);
 	list_for_each_safe (pos, &inode->locks->owners) {
-		struct lock_owner *o = owner_of(pos);
+		struct lock_owner *o = lock_owner_owner_of(pos);
 
 		if (o->number != number)
 			continue;
@@ -146,8 +147,8 @@ void lock_owner_freed(struct inode *inode, const struct rpc_lock *lock)
 		return;
 	pthread_mutex_lock(&inode->lock);
 	list_for_each (pos, &inode->locks->owners)
-		if (owner_of(pos)->number == lock->owner)
-			owner_of(pos)->freed = true;
+		if (lock_owner_owner_of(pos)->number == lock->owner)
+			lock_owner_owner_of(pos)->freed = true;
 	pthread_mutex_unlock(&inode->lock);
 }
 
@@ -157,7 +158,7 @@ bool lock_owners_forget_locked(struct inode *inode)
 	bool any = false;
 
 	while ((link = list_pop(&inode->locks->owners))) {
-		struct lock_owner *o = owner_of(link);
+		struct lock_owner *o = lock_owner_owner_of(link);
 
 		if (o->has && !o->freed && o->handle) {
 			atomic_store(&o->handle->unlocked, true);
@@ -319,7 +320,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 static struct release *close_next_locked(struct inode *inode, const struct handle *handle)
 {
 	list_for_each_safe (pos, &inode->locks->owners) {
-		struct lock_owner *o = owner_of(pos);
+		struct lock_owner *o = lock_owner_owner_of(pos);
 		struct release *r;
 
 		if (o->handle != handle)

@@ -64,7 +64,7 @@ static struct locks *locks_of(const struct lock_wait *w)
 }
 
 /* got: it was granted, and he is told so. */
-static void tell(struct lock_wait *w, int status, bool got)
+static void lock_wait_tell(struct lock_wait *w, int status, bool got)
 {
 	lock_owner_answered(w->inode, w->lock.owner, got);
 	if (status == -ESTALE && fs_is_renewing(w->thread->fs))
@@ -99,7 +99,7 @@ static bool take_again(struct lock_wait *w)
 	return again;
 }
 
-static void start(struct lock_wait *w, const struct rpc_lock *lock,
+static void lock_wait_start(struct lock_wait *w, const struct rpc_lock *lock,
 	void (*done)(struct rpc_call *call, const struct rpc_reply *rep))
 {
 	w->busy = true;
@@ -119,19 +119,19 @@ static void left(struct rpc_call *call, const struct rpc_reply *rep)
 	wait_delete(w);
 }
 
-static void end(struct lock_wait *w, int status)
+static void lock_wait_end(struct lock_wait *w, int status)
 {
 	struct rpc_lock lock = w->lock;
 
 	if (!w->replied) {
-		tell(w, status, !status);
+		lock_wait_tell(w, status, !status);
 		wait_delete(w);
 	} else if (status) {
 		left(&w->call, NULL);
 	} else {
 		lock.type = LOCK_FREE;
 		lock.wait = 0;
-		start(w, &lock, left);
+		lock_wait_start(w, &lock, left);
 	}
 }
 
@@ -139,24 +139,24 @@ static void taken_back(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct lock_wait *w = container_of(call, struct lock_wait, call);
 
-	end(w, w->error);
+	lock_wait_end(w, w->error);
 }
 
-static void withdraw(struct lock_wait *w)
+static void lock_wait_withdraw(struct lock_wait *w)
 {
 	struct rpc_lock lock = w->lock;
 
 	w->withdrawn = true;
 	lock.type = LOCK_FREE;
-	start(w, &lock, taken_back);
+	lock_wait_start(w, &lock, taken_back);
 }
 
 static void answered(struct rpc_call *call, const struct rpc_reply *rep);
 
-static void ask(struct lock_wait *w)
+static void lock_wait_ask(struct lock_wait *w)
 {
 	take_again(w);
-	start(w, &w->lock, answered);
+	lock_wait_start(w, &w->lock, answered);
 }
 
 static void answered(struct rpc_call *call, const struct rpc_reply *rep)
@@ -165,14 +165,14 @@ static void answered(struct rpc_call *call, const struct rpc_reply *rep)
 
 	w->busy = false;
 	if (rep->status != -EINPROGRESS) {
-		end(w, rep->status);
+		lock_wait_end(w, rep->status);
 		return;
 	}
 	w->known = true;
 	if (w->error)
-		withdraw(w);
+		lock_wait_withdraw(w);
 	else if (take_again(w))
-		ask(w);
+		lock_wait_ask(w);
 }
 
 static void woken(struct thread_call *call)
@@ -188,10 +188,10 @@ static void woken(struct thread_call *call)
 	if (over)
 		free(w);
 	else if (!w->busy)
-		ask(w);
+		lock_wait_ask(w);
 }
 
-static void wake_locked(struct lock_wait *w)
+static void lock_wait_wake_locked(struct lock_wait *w)
 {
 	w->again = true;
 	if (w->called)
@@ -209,7 +209,7 @@ void lock_look_again(struct io_thread *thread, uint64_t number)
 		struct lock_wait *w = list_entry(pos, struct lock_wait, link);
 
 		if (w->lock.wait == number)
-			wake_locked(w);
+			lock_wait_wake_locked(w);
 	}
 	pthread_mutex_unlock(&locks->lock);
 }
@@ -220,7 +220,7 @@ void lock_look_at_all(struct io_thread *thread)
 
 	pthread_mutex_lock(&locks->lock);
 	list_for_each (pos, &fs_thread_of(thread)->lock_waits)
-		wake_locked(list_entry(pos, struct lock_wait, own));
+		lock_wait_wake_locked(list_entry(pos, struct lock_wait, own));
 	pthread_mutex_unlock(&locks->lock);
 }
 
@@ -260,14 +260,14 @@ void lock_wait_begin(struct request *req)
 		return;
 	}
 	request_end(req);
-	ask(w);
+	lock_wait_ask(w);
 }
 
 /* ---- giving up a wait ------------------------------------------------------------------------ */
 
 /* A LOCK that is on its way may get the caller the lock, so its answer is waited for. With the
  * server away a caller waits for it only while it is seen to live. */
-static void give_up(struct lock_wait *w, int error)
+static void lock_wait_give_up(struct lock_wait *w, int error)
 {
 	bool away = remote_disconnected(w->thread);
 
@@ -276,16 +276,16 @@ static void give_up(struct lock_wait *w, int error)
 	if (w->busy && !w->withdrawn && rpc_cancel(w->thread, &w->call)) {
 		w->busy = false;
 		if (!w->known) {
-			end(w, w->error);
+			lock_wait_end(w, w->error);
 			return;
 		}
 	}
 	if (!w->busy)
-		withdraw(w);
+		lock_wait_withdraw(w);
 	if (away && !w->replied &&
 		(w->withdrawn || error == -EIO || caller_state(w->pid) != CALLER_LIVES)) {
 		lock_leaving_begin(w->inode, &w->leaving);
-		tell(w, w->error, false);
+		lock_wait_tell(w, w->error, false);
 	}
 }
 
@@ -295,7 +295,7 @@ bool lock_interrupt(struct io_thread *thread, uint64_t unique)
 		struct lock_wait *w = list_entry(pos, struct lock_wait, own);
 
 		if (w->unique == unique && !w->replied) {
-			give_up(w, -EINTR);
+			lock_wait_give_up(w, -EINTR);
 			return true;
 		}
 	}
@@ -313,10 +313,10 @@ void lock_tick(struct io_thread *thread)
 		if (w->replied)
 			continue;
 		if ((lost || ended) && !w->busy)
-			end(w, -ESTALE);
+			lock_wait_end(w, -ESTALE);
 		else if (gives_up)
-			give_up(w, -EIO);
+			lock_wait_give_up(w, -EIO);
 		else if (w->error)
-			give_up(w, w->error);
+			lock_wait_give_up(w, w->error);
 	}
 }

@@ -61,7 +61,7 @@ static int open_abort(unsigned connection)
 
 /* What the daemon's caller gave it may not stay open for longer than the daemon does, nor its
  * directory be kept. Its group may be killed as a whole. */
-static void leave(int fd)
+static void connection_guard_leave(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -118,7 +118,7 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
 	int abort = -1;
 
-	leave(fd);
+	connection_guard_leave(fd);
 	fds[0].fd = catch_death();
 	fds[1].fd = fd;
 	while (fds[0].fd >= 0 && poll(fds, 2, -1) > 0) {
@@ -134,7 +134,7 @@ _Noreturn static void outlive(int fd, pid_t daemon)
 
 /* ---- the daemon ------------------------------------------------------------------------------ */
 
-static void *make(void *arg)
+static void *connection_guard_make(void *arg)
 {
 	struct survivor *s = arg;
 	pid_t daemon = getpid();
@@ -168,7 +168,7 @@ int connection_guard_start(struct survivor *s)
 	s->its_fd = fds[1];
 	sem_init(&s->made, 0, 0);
 	sem_init(&s->end, 0, 0);
-	r = pthread_create(&s->maker, NULL, make, s);
+	r = pthread_create(&s->maker, NULL, connection_guard_make, s);
 	if (r) {
 		close_both(s);
 		return s->child = -r;

@@ -95,7 +95,7 @@ static void raise_memlock_limit(void)
 }
 
 /* All threads inherit the mask, so that signals come by the descriptor alone. */
-static int catch_signals(struct daemon *d)
+static int main_catch_signals(struct daemon *d)
 {
 	signal(SIGPIPE, SIG_IGN);
 	sigemptyset(&d->signals);
@@ -124,7 +124,7 @@ static int connect_session(struct daemon *d)
 
 /* Flags that libfuse does not know. Those about access times do nothing in the kernel: they are
  * there to be seen, and to come back with mount -o remount. */
-static int set_flags(struct daemon *d, const struct options *options)
+static int main_set_flags(struct daemon *d, const struct options *options)
 {
 	unsigned long flags = options_flags(options);
 	bool to_be_seen = flags & (MS_STRICTATIME | MS_NODIRATIME);
@@ -136,7 +136,7 @@ static int set_flags(struct daemon *d, const struct options *options)
 }
 
 /* Without it all is well, as long as nobody kills the daemon. */
-static void watch(struct daemon *d)
+static void main_watch(struct daemon *d)
 {
 	unsigned connection;
 	int err = mountpoint_connection(d->fs_options.session.mountpoint, &connection);
@@ -160,7 +160,7 @@ static void let_sleep(struct daemon *d)
 /* None of it needs an answer from us. */
 static int finish_mount(struct daemon *d, const struct options *options)
 {
-	int err = set_flags(d, options);
+	int err = main_set_flags(d, options);
 
 	if (err)
 		return err;
@@ -168,7 +168,7 @@ static int finish_mount(struct daemon *d, const struct options *options)
 		d->fs_options.session.mountpoint, (unsigned)(options->config.readahead >> 10));
 	if (options->config.low_latency)
 		d->latency_fd = cpu_latency_hold();
-	watch(d);
+	main_watch(d);
 	return 0;
 }
 
@@ -265,9 +265,9 @@ static bool may_try_again(const struct daemon *d, int err)
 	       now_ms() < d->fs_options.session.connect_until_ms;
 }
 
-static int start(struct daemon *d, const struct options *options)
+static int main_start(struct daemon *d, const struct options *options)
 {
-	int err = catch_signals(d);
+	int err = main_catch_signals(d);
 
 	if (err)
 		return err;
@@ -339,7 +339,7 @@ static void wait_for_end(struct daemon *d)
 	}
 }
 
-static void finish(struct daemon *d)
+static void main_finish(struct daemon *d)
 {
 	tell_stopping(d);
 	io_threads_join(d->threads);
@@ -373,9 +373,9 @@ static bool may_succeed_later(int err)
 	}
 }
 
-static int run(struct daemon *d, const struct options *options)
+static int main_run(struct daemon *d, const struct options *options)
 {
-	int err = start(d, options);
+	int err = main_start(d, options);
 
 	if (err) {
 		if (d->report >= 0)
@@ -386,7 +386,7 @@ static int run(struct daemon *d, const struct options *options)
 	}
 	tell_ready(d, options);
 	wait_for_end(d);
-	finish(d);
+	main_finish(d);
 	return MOUNT_DONE;
 }
 
@@ -439,7 +439,7 @@ static int run_options(struct options *options)
 			return MOUNT_SYSTEM;
 		}
 	}
-	return run(&d, options);
+	return main_run(&d, options);
 }
 
 int main(int argc, char **argv)

@@ -108,7 +108,7 @@ static bool find_mount(const char *dir, struct mount *found, char **line)
 	return *line != NULL;
 }
 
-static bool is_ours(const struct mount *mount)
+static bool mountpoint_is_ours(const struct mount *mount)
 {
 	return strcmp(mount->type, "fuse.rmemfs") == 0;
 }
@@ -116,7 +116,7 @@ static bool is_ours(const struct mount *mount)
 /* The kernel answers stat(2) from what it was told last, of a mount that has lost its daemon, too;
  * statfs(2) it never does. By the path that one would have an automount mounted first, which may
  * be what we are here for: a descriptor of that kind does not. 0 or errno. */
-static int look_at(const char *path, struct stat *st)
+static int mountpoint_look_at(const char *path, struct stat *st)
 {
 	autoclose int fd = open(path, O_PATH | O_CLOEXEC);
 	struct statfs fs;
@@ -127,7 +127,7 @@ static int look_at(const char *path, struct stat *st)
 static int check_directory(const char *path, char *why, size_t whylen)
 {
 	struct stat st = {0};
-	int error = look_at(path, &st);
+	int error = mountpoint_look_at(path, &st);
 
 	if (!error) {
 		if (S_ISDIR(st.st_mode))
@@ -172,7 +172,7 @@ int mountpoint_resolve(const char *path, char *out, size_t outlen, char *why, si
 		snprintf(why, whylen, "mount point %s: %s", path, errno_text(err));
 		return err;
 	}
-	if (find_mount(absolute, &mount, &line) && is_ours(&mount)) {
+	if (find_mount(absolute, &mount, &line) && mountpoint_is_ours(&mount)) {
 		snprintf(why, whylen,
 			"mount point %s: %s is mounted there already: umount it first, or choose "
 			"another directory",
@@ -190,10 +190,10 @@ void mountpoint_drop_dead(const char *path)
 	struct mount mount;
 	struct stat st;
 
-	if (look_at(path, &st) != ENOTCONN)
+	if (mountpoint_look_at(path, &st) != ENOTCONN)
 		return;
 	absolute = realpath(path, NULL);
-	if (!absolute || !find_mount(absolute, &mount, &line) || !is_ours(&mount))
+	if (!absolute || !find_mount(absolute, &mount, &line) || !mountpoint_is_ours(&mount))
 		return;
 	if (umount2(absolute, MNT_DETACH) == 0)
 		log_warning("%s: took a mount away that had lost its daemon", absolute);
@@ -218,7 +218,7 @@ int mountpoint_set_flags(const char *path, unsigned long flags, char *why, size_
 	return err;
 }
 
-static const char *reason(int err)
+static const char *mountpoint_reason(int err)
 {
 	switch (err) {
 	case -EACCES:
@@ -275,7 +275,7 @@ static int change_mount(
 			tell_daemon(root, flags | MS_RDONLY);
 	}
 	if (err) {
-		snprintf(why, whylen, "cannot remount %s: %s", path, reason(err));
+		snprintf(why, whylen, "cannot remount %s: %s", path, mountpoint_reason(err));
 		return err;
 	}
 	if (flags & MS_RDONLY)
@@ -283,7 +283,7 @@ static int change_mount(
 	if (err)
 		snprintf(why, whylen,
 			"cannot remount %s: it is read-only here, but not for the server: %s", path,
-			reason(err));
+			mountpoint_reason(err));
 	return err;
 }
 
@@ -294,7 +294,7 @@ int mountpoint_remount(
 	autofree char *line = NULL;
 	struct mount there;
 
-	if (!absolute || !find_mount(absolute, &there, &line) || !is_ours(&there)) {
+	if (!absolute || !find_mount(absolute, &there, &line) || !mountpoint_is_ours(&there)) {
 		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
 		return -EINVAL;
 	}

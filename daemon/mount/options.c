@@ -432,7 +432,7 @@ static bool is_helper(const char *argv0)
 /* ---- mount.fuse3 ----------------------------------------------------------------------------- */
 
 /* Whether item is one of the list's; with *last only if it is the last one. */
-static bool lists(const char *list, const char *item, bool last)
+static bool options_lists(const char *list, const char *item, bool last)
 {
 	size_t len = strlen(item);
 
@@ -457,11 +457,11 @@ static size_t words_of_mount_fuse(int argc, char **argv)
 	if (is_helper(argv[0]) || argc != 5 || strcmp(argv[3], "-o") != 0)
 		return 0;
 	list = argv[4];
-	if (lists(list, "dev,suid", true))
+	if (options_lists(list, "dev,suid", true))
 		return strlen("dev,suid");
-	if (lists(list, "suid", true) && lists(list, "nodev", false))
+	if (options_lists(list, "suid", true) && options_lists(list, "nodev", false))
 		return strlen("suid");
-	if (lists(list, "dev", true) && lists(list, "nosuid", false))
+	if (options_lists(list, "dev", true) && options_lists(list, "nosuid", false))
 		return strlen("dev");
 	return 0;
 }

@@ -12,7 +12,7 @@ struct op *op_of(struct request *req)
 	return (struct op *)(void *)req->state;
 }
 
-static struct request *request_of(struct op *op)
+static struct request *op_request_of(struct op *op)
 {
 	return request_of_state(op);
 }
@@ -126,7 +126,7 @@ static void io_done(struct io_call *io, int status)
 	struct op *op = container_of(io, struct op, io);
 
 	op->wait = OP_RUNS;
-	op->moved(request_of(op), status);
+	op->moved(op_request_of(op), status);
 }
 
 static void start_io(struct request *req, const struct io_call *io,

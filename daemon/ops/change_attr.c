@@ -140,7 +140,7 @@ static bool moves_quota(const struct op *op)
 	return inode_is_regular(op->inode) && op_sets_counted_owner(op->inode->fs, op->set.valid);
 }
 
-static bool changes_data(const struct op *op)
+static bool change_attr_changes_data(const struct op *op)
 {
 	return inode_is_regular(op->inode) &&
 	       op_set_attr_keeps_others_out(op->inode->fs, op->set.valid);
@@ -191,7 +191,8 @@ void op_set_attr(struct request *req, const struct rpc_setattr *set,
 	op->set_done = then;
 	if (set->valid & SET_ATIMES)
 		access_time_hold(op->inode);
-	if (!changes_data(op) || gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
+	if (!change_attr_changes_data(op) ||
+		gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, set_commit))
 		set_commit(req, 0);
 }
 
@@ -213,7 +214,7 @@ void op_grow(struct request *req, uint64_t size, void (*then)(struct request *re
 /* ---- privileges ------------------------------------------------------------------------------ */
 
 /* The kernel does not know that the mode has changed, and would go on granting what is gone. */
-static void dropped(struct request *req, int status)
+static void change_attr_dropped(struct request *req, int status)
 {
 	struct op *op = op_of(req);
 
@@ -235,7 +236,7 @@ void op_drop_privileges(
 		set.valid |= SET_NO_CAPS;
 	op->dropped = then;
 	if (set.valid)
-		op_set_attr(req, &set, dropped);
+		op_set_attr(req, &set, change_attr_dropped);
 	else
 		then(req, 0);
 }

@@ -35,7 +35,7 @@ struct copy_state {
 	uint64_t len, done;
 };
 
-static struct copy_state *state_of(struct request *req)
+static struct copy_state *copy_state_of(struct request *req)
 {
 	return request_state(req, struct copy_state);
 }
@@ -47,13 +47,13 @@ static void drop_copied(struct request *req)
 	uint64_t from = req->args.offset2;
 
 	pthread_mutex_lock(&target->lock);
-	stale_pages_unseen_locked(target, req->thread->port, from, from + state_of(req)->done);
+	stale_pages_unseen_locked(target, req->thread->port, from, from + copy_state_of(req)->done);
 	pthread_mutex_unlock(&target->lock);
 }
 
 static void copy_finish(struct request *req, int status)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 	uint32_t done = (uint32_t)st->done;
 
 	if (req->replied && done)
@@ -85,7 +85,7 @@ static bool makes_sense(struct copy_state *st, const struct rpc_progress_reply *
 
 static void copy_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 	struct inode *target = st->op.inode;
 	int status = rep->status;
 
@@ -108,7 +108,7 @@ static void copy_answered(struct request *req, const struct rpc_reply *rep)
 
 static void copy_step(struct request *req)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 
 	inode_change_begin(st->op.inode);
 	st->op.call.req.op = RPC_COPY;
@@ -138,7 +138,7 @@ static uint64_t size_to_copy(struct copy_state *st)
 
 static void copy_begin(struct request *req, int status)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 	uint64_t offset = req->args.offset, size;
 
 	size = size_to_copy(st);
@@ -160,14 +160,14 @@ static void copy_commit_target(struct request *req, int status)
 
 static void copy_commit_source(struct request *req, int status)
 {
-	if (status || commit_wait(req, state_of(req)->source, &status, copy_commit_target))
+	if (status || commit_wait(req, copy_state_of(req)->source, &status, copy_commit_target))
 		copy_commit_target(req, status);
 }
 
 /* Two gates: the inode of the lower number comes first. */
 static void copy_enter_second(struct request *req, int status)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 	struct inode *target = st->op.inode;
 	bool inside = true;
 
@@ -182,7 +182,7 @@ static void copy_enter_second(struct request *req, int status)
 
 static void copy_enter(struct request *req, int status)
 {
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 	bool inside = true;
 
 	if (!status && st->source->ino < st->op.inode->ino)
@@ -197,7 +197,7 @@ static void copy_enter(struct request *req, int status)
 void op_copy(struct request *req)
 {
 	struct op *op = op_begin(req);
-	struct copy_state *st = state_of(req);
+	struct copy_state *st = copy_state_of(req);
 
 	st->source = op->inode;
 	op->inode = inode_of_node(req->thread->fs, req->args.node2);

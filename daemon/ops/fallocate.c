@@ -45,7 +45,7 @@ struct fallocate_state {
 	bool gap;        /* to be made the file's between the passes */
 };
 
-static struct fallocate_state *state_of(struct request *req)
+static struct fallocate_state *fallocate_state_of(struct request *req)
 {
 	return request_state(req, struct fallocate_state);
 }
@@ -55,7 +55,7 @@ static void fallocate_finish(struct request *req, int status)
 	struct inode *inode = op_of(req)->inode;
 	uint64_t from = req->args.offset;
 
-	if ((status || req->replied) && state_of(req)->changed) {
+	if ((status || req->replied) && fallocate_state_of(req)->changed) {
 		pthread_mutex_lock(&inode->lock);
 		stale_pages_unseen_locked(inode, req->thread->port, from, from + req->args.len);
 		pthread_mutex_unlock(&inode->lock);
@@ -65,7 +65,7 @@ static void fallocate_finish(struct request *req, int status)
 
 static void begin_pass(struct request *req, uint32_t mode)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 
 	st->mode = mode;
 	st->at = req->args.offset;
@@ -84,7 +84,7 @@ static uint64_t fill_end(const struct fallocate_state *st)
 
 static void fill_committed(struct request *req, int status)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 
 	st->at = fill_end(st) << PAGE_SHIFT;
 	if (!status && req->interrupted)
@@ -101,7 +101,7 @@ static void fill_committed(struct request *req, int status)
 /* Pages that the file has got are its own, and zero. */
 static void fill_done(struct request *req, int status)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 	struct inode *inode = st->op.inode;
 
 	pthread_mutex_lock(&inode->lock);
@@ -124,7 +124,7 @@ static void fill_granted(struct request *req, int status)
 
 static void fill(struct request *req, int status)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 	uint64_t filled;
 
 	if (status) {
@@ -145,7 +145,7 @@ static void fill(struct request *req, int status)
 /* Whether what was lent to us can be enough, with what the file may have of the range already. */
 static bool may_fill(struct request *req, int status)
 {
-	const struct fallocate_state *st = state_of(req);
+	const struct fallocate_state *st = fallocate_state_of(req);
 	uint64_t npages = div_round_up(st->to, PAGE_BYTES) - (st->at >> PAGE_SHIFT);
 	struct attr attr;
 
@@ -163,7 +163,7 @@ static bool is_first_of_two(const struct request *req, const struct fallocate_st
 static void second_pass(struct request *req)
 {
 	begin_pass(req, req->args.mode);
-	if (state_of(req)->gap && !req->interrupted)
+	if (fallocate_state_of(req)->gap && !req->interrupted)
 		op_grow(req, req->args.offset, fallocate_step);
 	else
 		fallocate_step(req, req->interrupted ? -EINTR : 0);
@@ -171,7 +171,7 @@ static void second_pass(struct request *req)
 
 static void fallocate_next(struct request *req, uint64_t done)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 
 	st->changed = st->changed || st->mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE);
 	st->at += done;
@@ -187,7 +187,7 @@ static void fallocate_next(struct request *req, uint64_t done)
 
 static void fallocate_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 	uint64_t done = rep->progress.done;
 
 	inode_change_pages_end(
@@ -207,7 +207,7 @@ static void fallocate_answered(struct request *req, const struct rpc_reply *rep)
 
 static void fallocate_step(struct request *req, int status)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 
 	if (status) {
 		fallocate_finish(req, status);
@@ -228,7 +228,7 @@ static void fallocate_step(struct request *req, int status)
 
 static void fallocate_begin(struct request *req, int status)
 {
-	struct fallocate_state *st = state_of(req);
+	struct fallocate_state *st = fallocate_state_of(req);
 	uint64_t offset = req->args.offset;
 
 	if (status || req->args.mode & FALLOC_FL_KEEP_SIZE) {

@@ -8,7 +8,7 @@
 #include "daemon/file/last_resort.h"
 #include "daemon/file/op_inode.h"
 
-static void ask(struct request *req, int status, uint16_t rpc,
+static void lock_ask(struct request *req, int status, uint16_t rpc,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))
 {
 	struct op *op = op_of(req);
@@ -43,7 +43,7 @@ static void getlk_answered(struct request *req, const struct rpc_reply *rep)
 
 static void getlk(struct request *req, int status)
 {
-	ask(req, status, RPC_GETLK, getlk_answered);
+	lock_ask(req, status, RPC_GETLK, getlk_answered);
 }
 
 void op_getlk(struct request *req)
@@ -70,7 +70,7 @@ static void got_or_not(struct request *req, const struct rpc_reply *rep)
 
 static void try_lock(struct request *req, int status)
 {
-	ask(req, status, RPC_LOCK, got_or_not);
+	lock_ask(req, status, RPC_LOCK, got_or_not);
 }
 
 static void unlocked(struct request *req, const struct rpc_reply *rep)
@@ -82,7 +82,7 @@ static void unlocked(struct request *req, const struct rpc_reply *rep)
 	op_finish(req, rep->status);
 }
 
-static void unlock(struct request *req)
+static void lock_unlock(struct request *req)
 {
 	struct op *op = op_begin(req);
 	int err = lock_owner_asks(req, op->inode, &op->call.req.lock);
@@ -98,7 +98,7 @@ static void unlock(struct request *req)
 void op_setlk(struct request *req)
 {
 	if (req->args.lock.type == LOCK_FREE) {
-		unlock(req);
+		lock_unlock(req);
 	} else if (req->args.lock.wait) {
 		lock_wait_begin(req);
 	} else {

@@ -29,7 +29,7 @@ struct make_state {
 };
 
 /* What was there already is what has the name, too. */
-static void end_name(struct request *req, const struct rpc_reply *rep)
+static void make_end_name(struct request *req, const struct rpc_reply *rep)
 {
 	struct make_state *st = request_state(req, struct make_state);
 
@@ -45,7 +45,7 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	struct fs *fs = req->thread->fs;
 	struct inode *inode;
 
-	end_name(req, rep);
+	make_end_name(req, rep);
 	inode_change_end(op_of(req)->inode,
 		!rep->status && rep->entry.parent.ino ? &rep->entry.parent : NULL);
 	if (rep->status)
@@ -72,7 +72,7 @@ static void make_answered(struct request *req, const struct rpc_reply *rep)
 	op_reply_entry(req, inode);
 }
 
-static void make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
+static void make_make(struct request *req, enum rpc_op rpc, const struct rpc_create *create,
 	void (*answered)(struct request *req, const struct rpc_reply *rep))
 {
 	struct op *op = op_of(req);
@@ -104,7 +104,7 @@ void op_mknod(struct request *req)
 	if (!(mode & S_IFMT))
 		mode |= S_IFREG;
 	op_begin(req);
-	make(req, RPC_MKNOD, &(struct rpc_create){.mode = mode, .rdev = req->args.rdev},
+	make_make(req, RPC_MKNOD, &(struct rpc_create){.mode = mode, .rdev = req->args.rdev},
 		make_answered);
 }
 
@@ -113,13 +113,13 @@ void op_mkdir(struct request *req)
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFDIR;
 
 	op_begin(req);
-	make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
+	make_make(req, RPC_MKDIR, &(struct rpc_create){.mode = mode}, make_answered);
 }
 
 void op_symlink(struct request *req)
 {
 	op_begin(req);
-	make(req, RPC_SYMLINK,
+	make_make(req, RPC_SYMLINK,
 		&(struct rpc_create){.mode = S_IFLNK | 0777, .target = op_name(req->args.name2)},
 		make_answered);
 }
@@ -131,7 +131,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 	struct make_state *st = request_state(req, struct make_state);
 	struct inode *target = st->target;
 
-	end_name(req, rep);
+	make_end_name(req, rep);
 	inode_change_names_end(target, rep->status ? NULL : &rep->entry.attr);
 	inode_return_link_end(target, !rep->status, req->thread);
 	inode_change_end(
@@ -219,7 +219,7 @@ static void create_ask(struct request *req)
 {
 	uint32_t mode = (req->args.mode & ~(uint32_t)S_IFMT) | S_IFREG;
 
-	make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
+	make_make(req, req->op == OP_TMPFILE ? RPC_TMPFILE : RPC_CREATE,
 		&(struct rpc_create){.mode = mode,
 			.want_pages = grant_refill_along(req->thread),
 			.exclusive = req->args.flags & O_EXCL},

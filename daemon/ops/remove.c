@@ -61,7 +61,7 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 }
 
 /* ino: what the n-th name is of now. */
-static void end_name(struct request *req, unsigned n, struct inode *dir, uint64_t ino)
+static void remove_end_name(struct request *req, unsigned n, struct inode *dir, uint64_t ino)
 {
 	struct look_change *change = &request_state(req, struct remove_state)->names[n];
 
@@ -77,7 +77,7 @@ static void end_name_unknown(struct request *req, unsigned n)
 	local_answer_change_end_unknown(req, change);
 }
 
-static void remove_answered(struct request *req, const struct rpc_reply *rep)
+static void remove_remove_answered(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);
 	int status = local_answer_change_status(
@@ -87,7 +87,7 @@ static void remove_answered(struct request *req, const struct rpc_reply *rep)
 	if (!rep->status) {
 		inode_name_remove(op->inode, req->args.name);
 		take_child(req, 0, &rep->remove.child, rep->remove.number);
-		end_name(req, 0, op->inode, 0);
+		remove_end_name(req, 0, op->inode, 0);
 	} else {
 		end_name_unknown(req, 0);
 	}
@@ -107,7 +107,7 @@ static void remove_name(struct request *req, enum rpc_op rpc)
 		.name = op_name(req->args.name),
 		.expected = change->expected,
 	};
-	op_rpc(req, remove_answered);
+	op_rpc(req, remove_remove_answered);
 }
 
 void op_unlink(struct request *req)
@@ -154,7 +154,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 		note_places(req, &rep->rename);
 		take_child(req, 0, &rep->rename.moved, 0);
 		take_child(req, 1, &rep->rename.other, rep->rename.number);
-		end_name(req, 1, st->new_parent ? st->new_parent : st->op.inode,
+		remove_end_name(req, 1, st->new_parent ? st->new_parent : st->op.inode,
 			rep->rename.moved.ino);
 	} else {
 		end_name_unknown(req, 1);

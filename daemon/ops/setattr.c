@@ -106,7 +106,7 @@ static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_
 
 /* A mount that has its export for itself knows all. On others only a file that is cut nobody else
  * changes meanwhile. */
-static void settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
+static void setattr_settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	bool drops = drops_privileges(req, inode, set);
 
@@ -272,7 +272,7 @@ void op_setattr(struct request *req)
 	if (sets_nothing(op->inode, &set))
 		status = settle_privileges(req, op->inode, &set);
 	else
-		settle_rights(req, op->inode, &set);
+		setattr_settle_rights(req, op->inode, &set);
 	if (!status && set.valid && !set_along(req, op->inode, &set))
 		op_set_attr(req, &set, setattr_done);
 	else

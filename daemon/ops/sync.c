@@ -16,7 +16,7 @@
 #include "daemon/file/gate_pass.h"
 
 /* Nobody waits any more for one that was abandoned, whose handle may be gone. */
-static int tell(struct request *req)
+static int sync_tell(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 
@@ -30,7 +30,7 @@ static int tell(struct request *req)
 
 static void synced(struct request *req, int status)
 {
-	int failed = tell(req);
+	int failed = sync_tell(req);
 
 	/* What he was told of goes before his own giving up. */
 	op_finish(req, failed ? failed : status);
@@ -39,7 +39,7 @@ static void synced(struct request *req, int status)
 static void sync_commit(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
-	int failed = tell(req);
+	int failed = sync_tell(req);
 
 	if (req->op == OP_FLUSH && inode->fs->sharing && !req->replied)
 		lease_note_closing(inode, handle_of(req));

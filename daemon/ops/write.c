@@ -127,7 +127,7 @@ static void make_cache_old_locked(struct request *req, struct inode *inode, int 
 }
 
 /* What everybody sees of it. */
-static void show_locked(struct request *req, struct inode *inode)
+static void write_show_locked(struct request *req, struct inode *inode)
 {
 	struct write_state *st = request_state(req, struct write_state);
 	uint64_t end = req->args.offset + st->len;
@@ -159,7 +159,7 @@ static void account_locked(struct request *req, struct inode *inode, int status)
 	if (status)
 		account_failure_locked(req, inode, status);
 	else if (!st->op.acked)
-		show_locked(req, inode);
+		write_show_locked(req, inode);
 	if (status && !st->op.acked)
 		return;
 	c->size_dirty |= st->grew;
@@ -259,7 +259,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 	struct op *op = &st->op;
 	uint64_t before = inode->attr.size;
 
-	show_locked(req, inode);
+	write_show_locked(req, inode);
 	append_order_done_locked(req);
 	gate_acknowledge(&inode->gate, &file_op(op)->pass.pass, st->grew ? before : UINT64_MAX);
 	list_del(&op->interrupted);
@@ -433,7 +433,7 @@ static bool overwrites(struct request *req)
 
 /* The kernel appends at the end that it knows of, which another client may have moved since. It has
  * its own writers do so one after the other. */
-static bool appends(const struct request *req)
+static bool write_appends(const struct request *req)
 {
 	return req->thread->fs->sharing && req->args.flags & O_APPEND && !req->args.cached;
 }
@@ -454,12 +454,12 @@ static struct span place_now(const struct request *req, struct inode *inode)
 	struct span place = {.offset = req->args.offset, .size = req->args.size};
 	uint64_t end;
 
-	if (!appends(req) && !is_cut_off(req))
+	if (!write_appends(req) && !is_cut_off(req))
 		return place;
 	pthread_mutex_lock(&inode->lock);
 	end = inode->attr.size;
 	pthread_mutex_unlock(&inode->lock);
-	if (appends(req))
+	if (write_appends(req))
 		place.offset = end;
 	else
 		place.size = (uint32_t)min_u64(place.size, end - min_u64(end, place.offset));
@@ -623,7 +623,7 @@ static void write_begin(struct request *req, int status)
 		write_fail(req, status);
 		return;
 	}
-	if (!lease_is_alone(req) && (takes || appends(req))) {
+	if (!lease_is_alone(req) && (takes || write_appends(req))) {
 		write_take_file(req);
 		return;
 	}

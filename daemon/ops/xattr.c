@@ -94,7 +94,7 @@ static bool may_have(struct inode *inode, uint32_t flag)
 
 /* A list is its inode's owner's to change, and the kernel has checked the caller by the one that it
  * was told last; see settle_rights() in ops_setattr.c. */
-static void settle_rights(struct request *req, const struct xattr_kind *kind)
+static void xattr_settle_rights(struct request *req, const struct xattr_kind *kind)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
 	struct inode *inode = st->op.inode;
@@ -476,7 +476,7 @@ void op_setxattr(struct request *req)
 
 	op_begin(req);
 	if (!status)
-		settle_rights(req, kind);
+		xattr_settle_rights(req, kind);
 	/* The server has others give back what they have of the file. */
 	if (!status && req->thread->fs->sharing && !request_stow(req))
 		status = -ENOMEM;
@@ -493,7 +493,7 @@ void op_setxattr(struct request *req)
 static void removexattr_go(struct request *req, int status);
 
 /* An access control list that is not there says no less than the mode: taking it away succeeds. */
-static void remove_answered(struct request *req, const struct rpc_reply *rep)
+static void xattr_remove_answered(struct request *req, const struct rpc_reply *rep)
 {
 	const struct xattr_kind *kind = NULL;
 	int status = rep->status;
@@ -524,7 +524,7 @@ static void removexattr_go(struct request *req, int status)
 		.rights = st->rights,
 		.name = op_name(req->args.name),
 	};
-	op_rpc(req, remove_answered);
+	op_rpc(req, xattr_remove_answered);
 }
 
 /* Its answer has the mode, too. */
@@ -535,7 +535,7 @@ void op_removexattr(struct request *req)
 	int status = kind_of(req->args.name, &kind);
 
 	if (!status)
-		settle_rights(req, kind);
+		xattr_settle_rights(req, kind);
 	if (status)
 		op_finish(req, status);
 	else if (!may_have(op->inode, kind->flag))

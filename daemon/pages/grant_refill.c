@@ -35,7 +35,7 @@ static bool low_locked(const struct fs *fs)
 
 static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep);
 
-static void ask(struct io_thread *thread, uint32_t want)
+static void grant_refill_ask(struct io_thread *thread, uint32_t want)
 {
 	struct grant_refill *r = thread->fs->refill;
 
@@ -57,7 +57,7 @@ static bool any_patient(const struct grant_refill *r)
 }
 
 /* Whether the caller is to call ask(), or to give back. */
-static bool begin_locked(struct grant_refill *r)
+static bool grant_refill_begin_locked(struct grant_refill *r)
 {
 	if (r->busy)
 		return false;
@@ -70,27 +70,27 @@ static bool begin_locked(struct grant_refill *r)
 enum next { NEXT_NOTHING, NEXT_ASK, NEXT_GIVE };
 
 /* What the caller is to go on with. Where somebody lacks pages there are none to give. */
-static enum next next_locked(struct grant_refill *r)
+static enum next grant_refill_next_locked(struct grant_refill *r)
 {
 	bool lacking = !list_empty(&r->waiters), wanted = r->wanted && !r->nwoken;
 
-	if ((!lacking && !wanted) || !begin_locked(r))
+	if ((!lacking && !wanted) || !grant_refill_begin_locked(r))
 		return NEXT_NOTHING;
 	return lacking ? NEXT_ASK : NEXT_GIVE;
 }
 
 static void give_back(struct io_thread *thread);
 
-static void go_on(struct io_thread *thread, enum next next)
+static void grant_refill_go_on(struct io_thread *thread, enum next next)
 {
 	if (next == NEXT_ASK)
-		ask(thread, REFILL_PAGES_MIN);
+		grant_refill_ask(thread, REFILL_PAGES_MIN);
 	else if (next == NEXT_GIVE)
 		give_back(thread);
 }
 
 /* All writers try again. */
-static void wake_locked(struct grant_refill *r)
+static void grant_refill_wake_locked(struct grant_refill *r)
 {
 	list_for_each (pos, &r->waiters)
 		r->nwoken++;
@@ -98,7 +98,7 @@ static void wake_locked(struct grant_refill *r)
 }
 
 /* The asking is over: writers try again, or learn that there is nothing. */
-static void settle(struct io_thread *thread, int status)
+static void grant_refill_settle(struct io_thread *thread, int status)
 {
 	struct fs *fs = thread->fs;
 	struct grant_refill *r = fs->refill;
@@ -111,10 +111,10 @@ static void settle(struct io_thread *thread, int status)
 	if (status)
 		waiters_answer(&r->waiters, r->nasked, status);
 	else
-		wake_locked(r);
-	next = next_locked(r);
+		grant_refill_wake_locked(r);
+	next = grant_refill_next_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
-	go_on(thread, next);
+	grant_refill_go_on(thread, next);
 }
 
 static void add_all(struct fs *fs, const struct extent *grant, unsigned n)
@@ -143,7 +143,7 @@ static void grant_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		r->wanted = 0;
 	}
 	pthread_mutex_unlock(&fs->grants->lock);
-	settle(thread, status);
+	grant_refill_settle(thread, status);
 }
 
 void grant_refill_check(struct io_thread *thread)
@@ -156,13 +156,13 @@ void grant_refill_check(struct io_thread *thread)
 	pthread_mutex_lock(&fs->grants->lock);
 	r->used_ms = now;
 	r->idle = false;
-	if (low_locked(fs) && !r->along && now >= r->hold_ms && begin_locked(r)) {
+	if (low_locked(fs) && !r->along && now >= r->hold_ms && grant_refill_begin_locked(r)) {
 		want = r->target;
 		grow_target_locked(r);
 	}
 	pthread_mutex_unlock(&fs->grants->lock);
 	if (want)
-		ask(thread, want);
+		grant_refill_ask(thread, want);
 }
 
 /* The others go on when each has tried. */
@@ -174,9 +174,9 @@ static void tried(struct io_thread *thread)
 
 	pthread_mutex_lock(&fs->grants->lock);
 	r->nwoken--;
-	next = next_locked(r);
+	next = grant_refill_next_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
-	go_on(thread, next);
+	grant_refill_go_on(thread, next);
 }
 
 static void resume(struct request *req, int status)
@@ -205,13 +205,13 @@ bool grant_refill_wait(struct request *req, void (*then)(struct request *req, in
 	op->waiter.until = r->nasked;
 	list_add_tail(&r->waiters, &op->waiter.link);
 	op_waits(op, OP_AT_PAGES, &fs->grants->lock);
-	if (begin_locked(r)) {
+	if (grant_refill_begin_locked(r)) {
 		want = r->target;
 		grow_target_locked(r);
 	}
 	pthread_mutex_unlock(&fs->grants->lock);
 	if (want)
-		ask(req->thread, want);
+		grant_refill_ask(req->thread, want);
 	return false;
 }
 
@@ -227,7 +227,7 @@ void grant_refill_lend_end(struct fs *fs)
 	pthread_mutex_lock(&fs->grants->lock);
 	fs->refill->nlent--;
 	if (fs->grants->npages)
-		wake_locked(fs->refill);
+		grant_refill_wake_locked(fs->refill);
 	pthread_mutex_unlock(&fs->grants->lock);
 }
 
@@ -261,15 +261,15 @@ void grant_refill_along_done(struct io_thread *thread, const struct extent *gran
 	if (!n)
 		r->hold_ms = io_thread_now(thread) + HOLD_MS;
 	if (n)
-		wake_locked(r);
-	next = next_locked(r);
+		grant_refill_wake_locked(r);
+	next = grant_refill_next_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
-	go_on(thread, next);
+	grant_refill_go_on(thread, next);
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
+static void grant_refill_give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct grant_refill *r = container_of(call, struct grant_refill, call);
 	struct io_thread *thread = r->thread;
@@ -282,9 +282,9 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 			errno_text(rep->status));
 	pthread_mutex_lock(&fs->grants->lock);
 	r->busy = false;
-	next = next_locked(r);
+	next = grant_refill_next_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
-	go_on(thread, next);
+	grant_refill_go_on(thread, next);
 }
 
 /* What is asked for is answered when the last is on its way. */
@@ -313,7 +313,7 @@ static void give_back(struct io_thread *thread)
 		grants_take(thread->fs->grants, UINT32_MAX, NULL, &run))
 		rpc_put_extent(&w, &run);
 	r->thread = thread;
-	r->call = (struct rpc_call){.done = give_back_answered};
+	r->call = (struct rpc_call){.done = grant_refill_give_back_answered};
 	r->call.req.op = RPC_RETURN;
 	r->call.req.ret = (struct rpc_return){
 		.kind = RETURN_GRANTS,
@@ -342,7 +342,7 @@ void grant_refill_tick(struct io_thread *thread, int64_t now)
 		r->holders->empty_windows(fs, before);
 
 	pthread_mutex_lock(&fs->grants->lock);
-	give = r->idle && fs->grants->npages && !r->nwoken && begin_locked(r);
+	give = r->idle && fs->grants->npages && !r->nwoken && grant_refill_begin_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
 	if (give)
 		give_back(thread);
@@ -360,7 +360,7 @@ void grant_refill_give_back(struct io_thread *thread, uint64_t wanted)
 	/* On another channel an older one may come later. */
 	r->wanted = max_u64(r->wanted, wanted);
 	r->target = REFILL_PAGES_MIN;
-	next = next_locked(r);
+	next = grant_refill_next_locked(r);
 	pthread_mutex_unlock(&fs->grants->lock);
-	go_on(thread, next);
+	grant_refill_go_on(thread, next);
 }

@@ -34,13 +34,13 @@ static bool before(const struct extent *a, const struct extent *b)
 }
 
 /* b begins where a ends. */
-static bool adjoin(const struct extent *a, const struct extent *b)
+static bool grants_adjoin(const struct extent *a, const struct extent *b)
 {
 	return same_region(a, b) && (uint64_t)a->page + a->npages == b->page;
 }
 
 /* The first run that does not lie before the place. */
-static size_t find(const struct grants *g, const struct extent *place)
+static size_t grants_find(const struct grants *g, const struct extent *place)
 {
 	size_t low = 0, high = g->nruns;
 
@@ -81,9 +81,10 @@ static bool insert_run(struct grants *g, size_t index, const struct extent *run)
 
 static bool add_locked(struct grants *g, const struct extent *run)
 {
-	size_t i = find(g, run);
-	struct extent *behind = i < g->nruns && adjoin(run, &g->runs[i]) ? &g->runs[i] : NULL;
-	struct extent *ahead = i && adjoin(&g->runs[i - 1], run) ? &g->runs[i - 1] : NULL;
+	size_t i = grants_find(g, run);
+	struct extent *behind =
+		i < g->nruns && grants_adjoin(run, &g->runs[i]) ? &g->runs[i] : NULL;
+	struct extent *ahead = i && grants_adjoin(&g->runs[i - 1], run) ? &g->runs[i - 1] : NULL;
 
 	if (ahead && behind) {
 		ahead->npages += run->npages + behind->npages;
@@ -126,10 +127,10 @@ static size_t best_fit(const struct grants *g, uint32_t want)
 	return best;
 }
 
-static size_t choose(const struct grants *g, uint32_t want, const struct extent *goal)
+static size_t grants_choose(const struct grants *g, uint32_t want, const struct extent *goal)
 {
 	if (goal) {
-		size_t i = find(g, goal);
+		size_t i = grants_find(g, goal);
 
 		if (i < g->nruns && same_region(&g->runs[i], goal) && g->runs[i].page == goal->page)
 			return i;
@@ -137,7 +138,7 @@ static size_t choose(const struct grants *g, uint32_t want, const struct extent 
 	return best_fit(g, want);
 }
 
-static bool take_locked(
+static bool grants_take_locked(
 	struct grants *g, uint32_t want, const struct extent *goal, struct extent *out)
 {
 	struct extent *run;
@@ -145,7 +146,7 @@ static bool take_locked(
 
 	if (!g->nruns || !want)
 		return false;
-	i = choose(g, want, goal);
+	i = grants_choose(g, want, goal);
 	run = &g->runs[i];
 	*out = *run;
 	if (out->npages > want)
@@ -163,7 +164,7 @@ bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, str
 	bool taken;
 
 	pthread_mutex_lock(&g->lock);
-	taken = take_locked(g, want, goal, out);
+	taken = grants_take_locked(g, want, goal, out);
 	pthread_mutex_unlock(&g->lock);
 	return taken;
 }
@@ -204,7 +205,7 @@ static bool window_refill(struct window *w, struct grants *g, uint32_t want)
 	bool taken;
 
 	pthread_mutex_lock(&g->lock);
-	taken = take_locked(g, n, w->begun ? &w->rest : NULL, &w->rest);
+	taken = grants_take_locked(g, n, w->begun ? &w->rest : NULL, &w->rest);
 	if (taken)
 		g->windowed += w->rest.npages;
 	pthread_mutex_unlock(&g->lock);

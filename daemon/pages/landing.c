@@ -22,7 +22,7 @@ static struct landing *landing_of(const struct io_thread *thread)
 
 /* ---- pages ----------------------------------------------------------------------------------- */
 
-static void give_back(struct io_thread *thread, struct landing *l)
+static void landing_give_back(struct io_thread *thread, struct landing *l)
 {
 	struct extent end = l->pages.rest;
 
@@ -43,7 +43,7 @@ static bool borrow(struct io_thread *thread, struct landing *l)
 		if (run.npages == IO_PAGES_MAX)
 			return true;
 	}
-	give_back(thread, l);
+	landing_give_back(thread, l);
 	l->pages.begun = false; /* anywhere, the next time */
 	return false;
 }
@@ -64,7 +64,7 @@ void *landing_open(struct io_thread *thread)
 		return NULL;
 	l->at = mapped(thread, &l->pages.rest);
 	if (!l->at)
-		give_back(thread, l);
+		landing_give_back(thread, l);
 	return l->at;
 }
 
@@ -152,7 +152,7 @@ static void close_landing(struct io_thread *thread)
 	memset(l->at, 0, l->len);
 	l->len = 0;
 	l->at = NULL;
-	give_back(thread, l);
+	landing_give_back(thread, l);
 }
 
 void landing_done(struct io_thread *thread, uint64_t unique)

@@ -51,15 +51,16 @@ void quota_allowance_fini(struct quota_allowances *as)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
-static struct list *bucket_of(struct quota_allowances *as, enum rpc_quota_kind kind, uint32_t id)
+static struct list *quota_allowance_bucket_of(
+	struct quota_allowances *as, enum rpc_quota_kind kind, uint32_t id)
 {
 	return &as->buckets[(id + kind) % ALLOWANCE_BUCKETS];
 }
 
-static struct allowance *find_locked(
+static struct allowance *quota_allowance_find_locked(
 	struct quota_allowances *as, enum rpc_quota_kind kind, uint32_t id)
 {
-	list_for_each (pos, bucket_of(as, kind, id)) {
+	list_for_each (pos, quota_allowance_bucket_of(as, kind, id)) {
 		struct allowance *a = list_entry(pos, struct allowance, link);
 
 		if (a->kind == kind && a->id == id)
@@ -71,7 +72,7 @@ static struct allowance *find_locked(
 /* Finds or makes it. NULL: no memory. */
 static struct allowance *get_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id)
 {
-	struct allowance *a = find_locked(fs->allowances, kind, id);
+	struct allowance *a = quota_allowance_find_locked(fs->allowances, kind, id);
 
 	if (a)
 		return a;
@@ -84,7 +85,7 @@ static struct allowance *get_locked(struct fs *fs, enum rpc_quota_kind kind, uin
 	a->target = ALLOWANCE_ASK_MIN;
 	a->used_ms = now_ms();
 	list_init(&a->waiters);
-	list_add_tail(bucket_of(fs->allowances, kind, id), &a->link);
+	list_add_tail(quota_allowance_bucket_of(fs->allowances, kind, id), &a->link);
 	return a;
 }
 
@@ -103,7 +104,7 @@ static uint64_t available(const struct allowance *a, uint64_t epoch)
 /* ---- shares ---------------------------------------------------------------------------------- */
 
 /* Whether it is limited: pages of one that is not are no pages to be given back. */
-static bool take_locked(struct allowance *a, uint32_t npages, uint64_t epoch)
+static bool quota_allowance_take_locked(struct allowance *a, uint32_t npages, uint64_t epoch)
 {
 	a->used_ms = now_ms();
 	if (is_unlimited(a, epoch))
@@ -119,15 +120,15 @@ static void refill_share(struct quota_allowances *as, struct share *s, const str
 	struct allowance *user, *group;
 
 	pthread_mutex_lock(&as->lock);
-	user = find_locked(as, QUOTA_USER, owners->uid);
-	group = find_locked(as, QUOTA_GROUP, owners->gid);
+	user = quota_allowance_find_locked(as, QUOTA_USER, owners->uid);
+	group = quota_allowance_find_locked(as, QUOTA_GROUP, owners->gid);
 	n = min_u64(n, min_u64(available(user, epoch), available(group, epoch)));
 	if (n) {
 		s->npages = (uint32_t)n;
 		s->appetite = (uint32_t)min_u64(n * 2, SHARE_PAGES_MAX);
 		s->epoch = epoch;
-		s->user = take_locked(user, s->npages, epoch);
-		s->group = take_locked(group, s->npages, epoch);
+		s->user = quota_allowance_take_locked(user, s->npages, epoch);
+		s->group = quota_allowance_take_locked(group, s->npages, epoch);
 	}
 	pthread_mutex_unlock(&as->lock);
 }
@@ -152,7 +153,8 @@ void quota_allowance_use_locked(struct share *s, uint32_t npages)
 }
 
 /* Without memory for the entry they stay reserved until the session ends. */
-static void put_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uint32_t npages)
+static void quota_allowance_put_locked(
+	struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uint32_t npages)
 {
 	struct allowance *a = get_locked(fs, kind, id);
 
@@ -167,9 +169,9 @@ void quota_allowance_return_locked(struct fs *fs, struct share *s, const struct 
 	if (s->npages) {
 		pthread_mutex_lock(&as->lock);
 		if (s->user)
-			put_locked(fs, QUOTA_USER, owners->uid, s->npages);
+			quota_allowance_put_locked(fs, QUOTA_USER, owners->uid, s->npages);
 		if (s->group)
-			put_locked(fs, QUOTA_GROUP, owners->gid, s->npages);
+			quota_allowance_put_locked(fs, QUOTA_GROUP, owners->gid, s->npages);
 		pthread_mutex_unlock(&as->lock);
 	}
 	*s = (struct share){0};
@@ -191,14 +193,14 @@ static void send_quota(struct allowance *a, struct io_thread *thread, uint64_t n
 	rpc_start(thread, &a->call);
 }
 
-static void ask(struct allowance *a, struct io_thread *thread)
+static void quota_allowance_ask(struct allowance *a, struct io_thread *thread)
 {
 	a->asked_epoch = session_quotas(a->fs->session);
 	send_quota(a, thread, a->target, false, ask_answered);
 }
 
 /* Whether the caller is to call ask(). */
-static bool begin_locked(struct allowance *a)
+static bool quota_allowance_begin_locked(struct allowance *a)
 {
 	if (a->busy)
 		return false;
@@ -208,7 +210,7 @@ static bool begin_locked(struct allowance *a)
 }
 
 /* The asking is over: writers try again, or learn that there is nothing. */
-static void settle(struct allowance *a, int status)
+static void quota_allowance_settle(struct allowance *a, int status)
 {
 	struct quota_allowances *as = a->fs->allowances;
 	bool again;
@@ -218,10 +220,10 @@ static void settle(struct allowance *a, int status)
 	if (status == -EDQUOT && available(a, a->asked_epoch))
 		status = 0;
 	waiters_answer(&a->waiters, a->nasked, status);
-	again = !list_empty(&a->waiters) && begin_locked(a);
+	again = !list_empty(&a->waiters) && quota_allowance_begin_locked(a);
 	pthread_mutex_unlock(&as->lock);
 	if (again)
-		ask(a, a->thread);
+		quota_allowance_ask(a, a->thread);
 }
 
 static void take_answer(struct allowance *a, uint64_t npages)
@@ -238,7 +240,7 @@ static void take_answer(struct allowance *a, uint64_t npages)
 	a->target = npages < a->target ? ALLOWANCE_ASK_MIN
 				       : (uint32_t)min_u64(a->target * 2, ALLOWANCE_ASK_MAX);
 	pthread_mutex_unlock(&as->lock);
-	settle(a, 0);
+	quota_allowance_settle(a, 0);
 }
 
 static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
@@ -252,7 +254,7 @@ static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
 	if (!status)
 		take_answer(a, rep->quota.npages);
 	else
-		settle(a, status);
+		quota_allowance_settle(a, status);
 }
 
 /* Which of the two has nothing; NULL: both have. */
@@ -288,19 +290,19 @@ bool quota_allowance_wait(struct request *req, uint32_t uid, uint32_t gid,
 		op_waits(op, OP_AT_QUOTA, &as->lock);
 		op->waiter.until = a->nasked;
 		list_add_tail(&a->waiters, &op->waiter.link);
-		asks = begin_locked(a);
+		asks = quota_allowance_begin_locked(a);
 	} else if (status) {
 		waiter_wake(&op->waiter, status);
 	}
 	pthread_mutex_unlock(&as->lock);
 	if (asks)
-		ask(a, req->thread);
+		quota_allowance_ask(a, req->thread);
 	return !a && !status;
 }
 
 /* ---- giving back ----------------------------------------------------------------------------- */
 
-static void give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
+static void quota_allowance_give_back_answered(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct allowance *a = container_of(call, struct allowance, call);
 	struct io_thread *thread = a->thread;
@@ -316,12 +318,12 @@ static void give_back_answered(struct rpc_call *call, const struct rpc_reply *re
 	pthread_mutex_lock(&as->lock);
 	a->busy = false;
 	if (!list_empty(&a->waiters))
-		asks = begin_locked(a);
+		asks = quota_allowance_begin_locked(a);
 	if (!--as->ngiving)
 		given = steal_ptr(&as->given);
 	pthread_mutex_unlock(&as->lock);
 	if (asks)
-		ask(a, thread);
+		quota_allowance_ask(a, thread);
 	if (given)
 		given(thread);
 }
@@ -362,7 +364,7 @@ static void give_back_idle(struct fs *fs, struct io_thread *thread, int64_t befo
 		a = begin_idle_locked(as, before, &npages);
 		pthread_mutex_unlock(&as->lock);
 		if (a)
-			send_quota(a, thread, npages, true, give_back_answered);
+			send_quota(a, thread, npages, true, quota_allowance_give_back_answered);
 	} while (a);
 }
 

@@ -280,7 +280,7 @@ static void connect_begin(struct remote *r, int64_t now)
 }
 
 /* A message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
-static int ask(struct remote *r, const struct rpc_request *req)
+static int connect_ask(struct remote *r, const struct rpc_request *req)
 {
 	int err = remote_send(r, req);
 
@@ -302,7 +302,7 @@ static void attach_begin(struct remote *r)
 	r->attach_ns = clock_ns(CLOCK_BOOTTIME);
 	r->deadline_ms = r->attach_ns / 1000000 + req.attach.wait_ms + ANSWER_MS;
 	r->state = REMOTE_ATTACHING;
-	ask(r, &req);
+	connect_ask(r, &req);
 }
 
 static void fetch_regions(struct remote *r)
@@ -312,11 +312,11 @@ static void fetch_regions(struct remote *r)
 	req.regions.first = r->next_region;
 	r->deadline_ms = now_ms() + ANSWER_MS;
 	r->state = REMOTE_FETCHING;
-	ask(r, &req);
+	connect_ask(r, &req);
 }
 
 /* A server at which too many wait refuses at once, and is not to be kept busy by that. */
-static void attach_again(struct remote *r)
+static void connect_attach_again(struct remote *r)
 {
 	int64_t waited_ms = (clock_ns(CLOCK_BOOTTIME) - r->attach_ns) / 1000000;
 
@@ -340,7 +340,7 @@ static void attach_refused(struct remote *r, const struct rpc_reply *rep)
 		snprintf(why, sizeof(why), "%s", errno_text(rep->status));
 	if (rep->status == -EBUSY && s->connecting) {
 		if (session_waits(s, why)) {
-			attach_again(r);
+			connect_attach_again(r);
 			return;
 		}
 		lingering_explain(why, lingering);
@@ -460,7 +460,7 @@ static void ping(struct remote *r, int64_t now)
 	int64_t sent_ns = clock_ns(CLOCK_BOOTTIME);
 
 	session_totals(r->session, &req.ping);
-	if (ask(r, &req) != 0)
+	if (connect_ask(r, &req) != 0)
 		return;
 	r->npings++;
 	r->ping_ns = sent_ns;
@@ -496,7 +496,7 @@ static bool are_recalls(const struct rpc_tail *tail)
 }
 
 /* What rings are about. */
-static void take_news(struct remote *r, const struct rpc_ping_reply *ping)
+static void connect_take_news(struct remote *r, const struct rpc_ping_reply *ping)
 {
 	if (!are_recalls(&ping->tail)) {
 		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
@@ -524,7 +524,7 @@ static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 		session_told_snapshot(r->session, rep->ping.snapshot, rep->ping.frozen, r->ping_ns);
 		r->ping_ns = 0;
 	}
-	take_news(r, &rep->ping);
+	connect_take_news(r, &rep->ping);
 	ping_if_rung(r);
 }
 
@@ -534,7 +534,7 @@ void connection_bye(struct remote *r)
 
 	session_totals(r->session, &req.bye.counters);
 	req.bye.lost = atomic_load(&r->session->unsafe);
-	r->bye_sent = ask(r, &req) == 0;
+	r->bye_sent = connect_ask(r, &req) == 0;
 }
 
 /* ---- what happens ---------------------------------------------------------------------------- */

@@ -139,7 +139,7 @@ static bool is_new_namespace(struct search *s, int pid)
 	return true;
 }
 
-static void look_at(struct search *s, int pid)
+static void lingering_look_at(struct search *s, int pid)
 {
 	if (!s->copy && is_new_namespace(s, pid) && has_mount(pid, s->minor, s->dir))
 		s->copy = pid;
@@ -156,7 +156,7 @@ static void look_at_all(struct search *s)
 		int pid = atoi(entry->d_name);
 
 		if (pid > 0)
-			look_at(s, pid);
+			lingering_look_at(s, pid);
 	}
 	if (proc)
 		closedir(proc);

@@ -267,7 +267,7 @@ static void first_attach(struct session *s, const struct rpc_attach_reply *reply
 }
 
 /* The answer to one that joins the session, or resumes it, or begins another one in its place. */
-static int attach_again(struct session *s, const struct rpc_attach_reply *reply,
+static int session_attach_again(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
 {
 	if ((s->id && reply->session != s->id) ||
@@ -311,7 +311,7 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 		&s->quotas, reply->quotas ? reply->incarnation : 0, memory_order_relaxed);
 	atomic_store_explicit(&s->server_timeout_ms, reply->peer_timeout_ms, memory_order_relaxed);
 	if (s->id || s->ended_id)
-		return attach_again(s, reply, limits, why, whylen);
+		return session_attach_again(s, reply, limits, why, whylen);
 	first_attach(s, reply, limits);
 	return 0;
 }

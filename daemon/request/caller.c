@@ -14,7 +14,7 @@
 #include "daemon/request/request.h"
 
 /* "Groups:\t4 24 27 " */
-static bool lists(const char *groups, uint32_t gid)
+static bool caller_lists(const char *groups, uint32_t gid)
 {
 	char *end;
 
@@ -250,7 +250,7 @@ struct id_range caller_groups(const struct request *req, uint32_t known)
 	c = read_credentials(req);
 	if (c.uid == 0)
 		range = ID_RANGE_ALL;
-	else if (c.gid == known || (c.groups && lists(c.groups, known)))
+	else if (c.gid == known || (c.groups && caller_lists(c.groups, known)))
 		range = only(known);
 	else if (!has_all(&c, 1ULL << CAP_FSETID) || !find_range(req, "gid_map", known, &range))
 		range = ID_RANGE_NONE;

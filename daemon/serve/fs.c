@@ -284,7 +284,7 @@ static void fail_waiting(struct io_thread *thread)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void run(struct request *req)
+static void fs_run(struct request *req)
 {
 	static void (*const ops[OP_NOPS])(struct request * req) = {
 		[OP_LOOKUP] = op_lookup,
@@ -337,16 +337,16 @@ static void run_stowed(struct request *req, int status)
 		return;
 	}
 	request_unstow(req);
-	run(req);
+	fs_run(req);
 }
 
-static void go_on(struct request *req)
+static void fs_go_on(struct request *req)
 {
 	if (request_lacks_buffer(req)) {
 		op_watch_begin(req);
 		op_take_buffer(req, run_stowed);
 	} else {
-		run(req);
+		fs_run(req);
 	}
 }
 
@@ -356,13 +356,13 @@ static void run_leased(struct request *req, int status)
 	if (status)
 		op_refuse(req, status);
 	else
-		go_on(req);
+		fs_go_on(req);
 }
 
-static void admit(struct request *req)
+static void fs_admit(struct request *req)
 {
 	if (lease_admit(req, run_leased))
-		go_on(req);
+		fs_go_on(req);
 	else
 		wait_aside(req);
 }
@@ -373,17 +373,17 @@ static void admit_in_turn(struct request *req, int status)
 	if (status)
 		op_refuse(req, status);
 	else
-		admit(req);
+		fs_admit(req);
 }
 
-static void begin(struct request *req)
+static void fs_begin(struct request *req)
 {
 	if (!req->thread->fs->sharing)
-		go_on(req);
+		fs_go_on(req);
 	else if (!session_renewal_enter(req))
 		return;
 	else if (append_order_enter(req, admit_in_turn))
-		admit(req);
+		fs_admit(req);
 	else
 		wait_aside(req);
 }
@@ -394,7 +394,7 @@ static void begin_held(struct request *req, int status)
 	if (status)
 		op_refuse(req, status);
 	else
-		begin(req);
+		fs_begin(req);
 }
 
 static bool begins_anew(struct request *req, int *error)
@@ -411,7 +411,7 @@ void fs_dispatch(struct request *req)
 	if (thread->fs->sharing)
 		append_order_queue(req);
 	if (abandoned_enter(req, begin_held))
-		begin(req);
+		fs_begin(req);
 	if (remote_gives_up(thread))
 		fail_waiting(thread);
 }
@@ -452,7 +452,7 @@ static bool waits_for_ever(const struct request *req)
 	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
 }
 
-static bool changes_data(const struct request *req)
+static bool fs_changes_data(const struct request *req)
 {
 	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
 }
@@ -461,7 +461,7 @@ static bool changes_data(const struct request *req)
  * not expect of a file would do harm. Without it a process that is killed must not hang; and the
  * kernel does not tell of the signal that kills after it has told of another one. A caller that was
  * answered wants nothing any more. True: it has ended. */
-static bool give_up(struct request *req)
+static bool fs_give_up(struct request *req)
 {
 	struct op *op = op_of(req);
 	bool disconnected = remote_disconnected(req->thread);
@@ -477,7 +477,7 @@ static bool give_up(struct request *req)
 		rpc_withdraw(req->thread, &op->call);
 		/* Of what changes something the answer is waited for: it has happened, or it has
 		 * not. So is what goes on to change data behind that. */
-		if (!rpc_op_info(op->call.req.op)->mutates && !changes_data(req))
+		if (!rpc_op_info(op->call.req.op)->mutates && !fs_changes_data(req))
 			request_abandon(req, -EINTR);
 	}
 	return false;
@@ -485,7 +485,7 @@ static bool give_up(struct request *req)
 
 static void look_after(struct request *req)
 {
-	if (!give_up(req))
+	if (!fs_give_up(req))
 		op_watch(req);
 }
 
@@ -623,7 +623,7 @@ const struct fuse_ops fs_fuse_ops = {
 	.payload_done = landing_done,
 };
 
-static void take_news(struct io_thread *thread, const struct rpc_tail *recalls)
+static void fs_take_news(struct io_thread *thread, const struct rpc_tail *recalls)
 {
 	struct wire_in r = rpc_tail_reader(recalls);
 	struct rpc_recall recall;
@@ -637,7 +637,7 @@ static void take_news(struct io_thread *thread, const struct rpc_tail *recalls)
 }
 
 const struct session_events fs_session_events = {
-	.news = take_news,
+	.news = fs_take_news,
 	.connected = lock_look_at_all,
 	.pages_wanted = grant_refill_give_back,
 };

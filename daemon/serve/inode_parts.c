@@ -45,7 +45,7 @@ static void fini(struct inode *inode)
 	kernel_pages_fini(inode->cached);
 }
 
-static bool is_idle(const struct inode *inode)
+static bool inode_parts_is_idle(const struct inode *inode)
 {
 	return inode->lease->state == LEASE_IDLE;
 }
@@ -70,7 +70,7 @@ const struct inode_hooks inode_parts_hooks = {
 	.lowered = lease_lowered_locked,
 	.settle = lease_settle,
 	.is_used = lease_is_used_locked,
-	.is_idle = is_idle,
+	.is_idle = inode_parts_is_idle,
 	.is_leaving = lease_is_leaving_locked,
 	.end_lease = lease_end_locked,
 	.forgotten = forgotten,

@@ -310,7 +310,7 @@ static void sleep_on_descriptors(struct io_thread *thread)
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 /* Once the mount is gone: whether the thread has nothing left to do. */
-static bool ended(struct io_thread *thread)
+static bool loop_ended(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
 
@@ -337,7 +337,7 @@ static void prepare(struct io_thread *thread)
 void loop_run(struct io_thread *thread)
 {
 	prepare(thread);
-	while (!ended(thread)) {
+	while (!loop_ended(thread)) {
 		if (turn(thread))
 			continue;
 		if (!spin_again(&thread->priv->spin, spin_budget_ns(thread)))

@@ -194,7 +194,7 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static int watch(int epoll_fd, int fd)
+static int threads_watch(int epoll_fd, int fd)
 {
 	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
 
@@ -209,9 +209,9 @@ static int open_descriptors(struct io_thread *thread, struct fuse_port *port)
 	thread->port = port;
 	err = fuse_port_clone(port, &priv->fuse_fd);
 	if (!err)
-		err = watch(priv->epoll_fd, priv->wake_fd);
+		err = threads_watch(priv->epoll_fd, priv->wake_fd);
 	if (!err)
-		err = watch(priv->epoll_fd, evq_fd(thread->evq));
+		err = threads_watch(priv->epoll_fd, evq_fd(thread->evq));
 	return err;
 }
 
