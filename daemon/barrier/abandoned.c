@@ -10,13 +10,13 @@
 
 static bool there_is_one(const struct fs *fs)
 {
-	return atomic_load_explicit(&fs->leftovers->n, memory_order_relaxed) > 0;
+	return atomic_load_explicit(&fs->abandoned->n, memory_order_relaxed) > 0;
 }
 
 void abandoned_init(struct abandoned *l, struct fs *fs)
 {
 	atomic_init(&l->n, 0);
-	barrier_init(&l->hold, fs, OP_AT_LEFTOVERS, there_is_one);
+	barrier_init(&l->hold, fs, OP_AT_ABANDONED, there_is_one);
 }
 
 /* ---- what goes on ---------------------------------------------------------------------------- */
@@ -29,9 +29,9 @@ void abandoned_make(struct request *req, int error)
 	if (req->replied || !op->inode)
 		return;
 	op->leftover = inode_ref(op->inode);
-	op_is_inside(req, &op->leftover_hold, abandoned_end);
+	op_is_inside(req, &op->abandoned_hold, abandoned_end);
 	__atomic_add_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
-	atomic_fetch_add(&req->thread->fs->leftovers->n, 1);
+	atomic_fetch_add(&req->thread->fs->abandoned->n, 1);
 	request_abandon(req, error);
 	op_watch(req);
 }
@@ -39,9 +39,9 @@ void abandoned_make(struct request *req, int error)
 void abandoned_end(struct request *req)
 {
 	struct op *op = op_of(req);
-	struct abandoned *l = req->thread->fs->leftovers;
+	struct abandoned *l = req->thread->fs->abandoned;
 
-	op_has_left(req, &op->leftover_hold);
+	op_has_left(req, &op->abandoned_hold);
 	expire_changed(req);
 	__atomic_sub_fetch(&op->leftover->nleftovers, 1, __ATOMIC_SEQ_CST);
 	inode_put(steal_ptr(&op->leftover));
@@ -98,6 +98,6 @@ bool abandoned_enter(struct request *req, void (*then)(struct request *req, int 
 
 	if (!there_is_one(fs) || !must_wait(req))
 		return true;
-	barrier_hold(&fs->leftovers->hold, req, then);
+	barrier_hold(&fs->abandoned->hold, req, then);
 	return false;
 }

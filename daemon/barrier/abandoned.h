@@ -10,7 +10,7 @@
  * itself until then is what was before; when one of them ends it has to ask anew (expire.h).
  *
  * A client that is stopped must not hold up all of this mount: what waits for other clients when
- * the server is back is taken back (fs_interrupt()).
+ * the server is back is taken back (interrupt_request()).
  *
  * THREADS    Requests begin and end in their own thread; the last one to end wakes all threads
  *            (barrier.h).

@@ -73,7 +73,7 @@ struct fs {
 	struct locks *locks;
 	struct remount *remount;
 	struct session_renewal *renewal;
-	struct abandoned *leftovers;
+	struct abandoned *abandoned;
 	struct notifier notifier; /* of attributes */
 	struct notifier dropper;  /* of pages */
 	struct notifier expirer;  /* of names */

@@ -49,7 +49,7 @@ void waiters_answer(struct list *waiters, uint64_t n, int status);
 /* What an operation waits for. */
 enum op_wait {
 	OP_RUNS,
-	OP_AT_LEFTOVERS,
+	OP_AT_ABANDONED,
 	OP_AT_BUFFER,
 	OP_AT_RPC,
 	OP_AT_IO,
@@ -90,7 +90,7 @@ struct op {
 	struct io_call io;
 	void (*moved)(struct request *req, int status);
 	bool writing; /* snapshot_freeze.h: its writes count */
-	struct op_hold writing_hold, leftover_hold;
+	struct op_hold writing_hold, abandoned_hold;
 	bool leased;      /* it uses a lease: its calls come first at the server */
 	struct attr seen; /* what an answer has told of an inode: op_reply_entry's */
 	uint32_t attr_ms; /* of a sharing mount: for how long it may be kept (kernel_attr.h) */

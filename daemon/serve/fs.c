@@ -13,6 +13,8 @@
 #include "daemon/request/caller.h"
 #include "daemon/request/trace.h"
 #include "daemon/serve/fs_block.h"
+#include "daemon/serve/interrupt.h"
+#include "daemon/serve/way.h"
 #include "daemon/fuse/port.h"
 #include "daemon/request/io_thread_private.h"
 #include "daemon/op/op.h"
@@ -25,8 +27,6 @@
 #include "daemon/remote/session.h"
 
 enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
-
-static void begin_held(struct request *req, int status);
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -116,8 +116,8 @@ int fs_init(struct fs_block *block, const struct fs_options *options)
 	locks_init(fs->locks);
 	expiries_init(fs->expiries);
 	remount_init(fs->remount, fs, options->session.read_only);
-	session_renewal_init(fs->renewal, fs, begin_held);
-	abandoned_init(fs->leftovers, fs);
+	session_renewal_init(fs->renewal, fs, way_barrier_over);
+	abandoned_init(fs->abandoned, fs);
 	atomic_init(&fs->access->mode, options->access);
 	atomic_init(&fs->access->nodiratime, options->nodiratime);
 	access_time_set_read_only(fs->access, options->session.read_only);
@@ -237,277 +237,6 @@ void fs_disconnect(struct fs *fs)
 	session_disconnect(fs->session, fs->threads[0].thread);
 }
 
-/* ---- a soft mount without its server --------------------------------------------------------- */
-
-static void log_unsafe(struct request *req)
-{
-	static struct log_ratelimit limit;
-
-	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
-		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
-			    "the server comes back before the mount ends",
-			(unsigned long long)req->node);
-}
-
-static void log_failing(const struct fs *fs)
-{
-	static struct log_ratelimit limit;
-
-	if (log_ratelimit_ok(&limit, FAILING_LOG_MS))
-		log_warning("server %s: no sign of life for %u s: operations fail with EIO (soft "
-			    "mount)",
-			session_server(fs->session), fs->options.session.soft_ms / 1000);
-}
-
-/* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
- * there is always room for the next request, or it can be refused at once. */
-static void fail_one(struct request *req)
-{
-	struct op *op = op_of(req);
-
-	/* Nobody would close it again: it waits for the next session, which soft mounts get, too.
-	 */
-	if (op->wait == OP_RUNS || req->op == OP_RELEASE || req->op == OP_RELEASEDIR)
-		return;
-	if (!req->replied) {
-		log_failing(req->thread->fs);
-		log_unsafe(req);
-	}
-	if (!op_cancel(req, -EIO) && op_is_sent(op))
-		abandoned_make(req, -EIO);
-}
-
-static void fail_waiting(struct io_thread *thread)
-{
-	request_each(thread, fail_one);
-}
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static void fs_run(struct request *req)
-{
-	static void (*const ops[OP_NOPS])(struct request * req) = {
-		[OP_LOOKUP] = op_lookup,
-		[OP_FORGET] = request_end,
-		[OP_GETATTR] = op_getattr,
-		[OP_SETATTR] = op_setattr,
-		[OP_READLINK] = op_readlink,
-		[OP_SYMLINK] = op_symlink,
-		[OP_MKNOD] = op_mknod,
-		[OP_MKDIR] = op_mkdir,
-		[OP_UNLINK] = op_unlink,
-		[OP_RMDIR] = op_rmdir,
-		[OP_RENAME] = op_rename,
-		[OP_LINK] = op_link,
-		[OP_OPEN] = op_open,
-		[OP_READ] = op_read,
-		[OP_WRITE] = op_write,
-		[OP_STATFS] = op_statfs,
-		[OP_RELEASE] = op_release,
-		[OP_FSYNC] = op_fsync,
-		[OP_FLUSH] = op_flush,
-		[OP_OPENDIR] = op_opendir,
-		[OP_READDIR] = op_readdir,
-		[OP_RELEASEDIR] = op_releasedir,
-		[OP_FSYNCDIR] = op_fsyncdir,
-		[OP_CREATE] = op_create,
-		[OP_LSEEK] = op_lseek,
-		[OP_GETXATTR] = op_getxattr,
-		[OP_LISTXATTR] = op_listxattr,
-		[OP_SETXATTR] = op_setxattr,
-		[OP_REMOVEXATTR] = op_removexattr,
-		[OP_FALLOCATE] = op_fallocate,
-		[OP_COPY] = op_copy,
-		[OP_TMPFILE] = op_tmpfile,
-		[OP_STATX] = op_getattr,
-		[OP_REMOUNT] = op_remount,
-		[OP_GETLK] = op_getlk,
-		[OP_SETLK] = op_setlk,
-	};
-
-	ops[req->op](req);
-}
-
-static void run_stowed(struct request *req, int status)
-{
-	list_del(&op_of(req)->interrupted);
-	if (status) {
-		lease_leave(req);
-		op_refuse(req, status);
-		return;
-	}
-	request_unstow(req);
-	fs_run(req);
-}
-
-static void fs_go_on(struct request *req)
-{
-	if (request_lacks_buffer(req)) {
-		op_watch_begin(req);
-		op_take_buffer(req, run_stowed);
-	} else {
-		fs_run(req);
-	}
-}
-
-static void run_leased(struct request *req, int status)
-{
-	list_del(&op_of(req)->interrupted);
-	if (status)
-		op_refuse(req, status);
-	else
-		fs_go_on(req);
-}
-
-static void fs_admit(struct request *req)
-{
-	if (lease_admit(req, run_leased))
-		fs_go_on(req);
-	else
-		wait_aside(req);
-}
-
-static void admit_in_turn(struct request *req, int status)
-{
-	list_del(&op_of(req)->interrupted);
-	if (status)
-		op_refuse(req, status);
-	else
-		fs_admit(req);
-}
-
-static void fs_begin(struct request *req)
-{
-	if (!req->thread->fs->sharing)
-		fs_go_on(req);
-	else if (!session_renewal_enter(req))
-		return;
-	else if (append_order_enter(req, admit_in_turn))
-		fs_admit(req);
-	else
-		wait_aside(req);
-}
-
-static void begin_held(struct request *req, int status)
-{
-	list_del(&op_of(req)->interrupted);
-	if (status)
-		op_refuse(req, status);
-	else
-		fs_begin(req);
-}
-
-static bool begins_anew(struct request *req, int *error)
-{
-	return req->thread->fs->sharing && session_renewal_takes_back(req, error);
-}
-
-void fs_dispatch(struct request *req)
-{
-	struct io_thread *thread = req->thread;
-
-	if (thread->fs->options.debug_io)
-		trace_begin(req, req->node);
-	if (thread->fs->sharing)
-		append_order_queue(req);
-	if (abandoned_enter(req, begin_held))
-		fs_begin(req);
-	if (remote_gives_up(thread))
-		fail_waiting(thread);
-}
-
-static void forget_node(struct io_thread *thread, const struct forget *forget)
-{
-	struct inode *inode;
-
-	if (forget->node == ROOT_INO)
-		return;
-	inode = inode_of_node(thread->fs, forget->node);
-	assert(inode);
-	inode_forget(inode, forget->nlookup);
-	if (thread->fs->sharing)
-		lease_settle(inode, thread);
-	inode_put(inode);
-}
-
-/* When this thread's connection is up: not on others, or on pages and leases of other clients, for
- * which what the kernel has locked may wait, too. */
-static bool ends_by_itself(const struct request *req, const struct op *op)
-{
-	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
-		req->thread->fs->sharing)
-		return false;
-	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
-	       op->wait != OP_AT_LEFTOVERS && op->wait != OP_AT_REMOUNT &&
-	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
-}
-
-/* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
- * STATFS before anything else: that waits for nobody. */
-static bool waits_for_ever(const struct request *req)
-{
-	bool signalled = req->interrupted || req->op == OP_FLUSH;
-
-	return req->op != OP_STATFS &&
-	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
-}
-
-static bool fs_changes_data(const struct request *req)
-{
-	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
-}
-
-/* While the server answers, every wait ends soon by itself, and an EINTR that the application does
- * not expect of a file would do harm. Without it a process that is killed must not hang; and the
- * kernel does not tell of the signal that kills after it has told of another one. A caller that was
- * answered wants nothing any more. True: it has ended. */
-static bool fs_give_up(struct request *req)
-{
-	struct op *op = op_of(req);
-	bool disconnected = remote_disconnected(req->thread);
-
-	if ((!disconnected && ends_by_itself(req, op)) || (!req->replied && waits_for_ever(req)))
-		return false;
-	list_del(&op->interrupted);
-	if (op_cancel(req, -EINTR))
-		return true;
-	if (disconnected) {
-		abandoned_make(req, -EINTR);
-	} else if (op->wait == OP_AT_RPC) {
-		rpc_withdraw(req->thread, &op->call);
-		/* Of what changes something the answer is waited for: it has happened, or it has
-		 * not. So is what goes on to change data behind that. */
-		if (!rpc_op_info(op->call.req.op)->mutates && !fs_changes_data(req))
-			request_abandon(req, -EINTR);
-	}
-	return false;
-}
-
-static void look_after(struct request *req)
-{
-	if (!fs_give_up(req))
-		op_watch(req);
-}
-
-void fs_interrupt(struct request *req)
-{
-	if (!req->interrupted)
-		req->since_ms = io_thread_now(req->thread);
-	req->interrupted = true;
-	look_after(req);
-}
-
-/* What one that ends has held up may end with it, and is taken from the same list then. */
-static void give_up_interrupted(struct fs_thread *ft)
-{
-	struct list look, *link;
-
-	list_init(&look);
-	list_splice_tail(&look, &ft->interrupted);
-	while ((link = list_pop(&look)))
-		look_after(request_of_state(list_entry(link, struct op, interrupted)));
-}
-
 /* ---- the threads' turns ---------------------------------------------------------------------- */
 
 enum { COMMIT_MS = 1000, IDLE_CHECK_MS = 1000 };
@@ -528,10 +257,10 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	session_renewal_step(thread);
 	snapshot_freeze_step(thread);
 	remount_step(thread);
-	give_up_interrupted(ft);
+	interrupt_tick(thread);
 	lock_tick(thread);
 	if (remote_gives_up(thread))
-		fail_waiting(thread);
+		interrupt_all_failing(thread);
 	/* Until there is a session again there is nothing to tell the server. */
 	if (fs_is_renewing(thread->fs))
 		return;
@@ -611,12 +340,26 @@ bool fs_stopped(struct io_thread *thread)
 
 /* ---- what is called from below --------------------------------------------------------------- */
 
+static void forget_node(struct io_thread *thread, const struct forget *forget)
+{
+	struct inode *inode;
+
+	if (forget->node == ROOT_INO)
+		return;
+	inode = inode_of_node(thread->fs, forget->node);
+	assert(inode);
+	inode_forget(inode, forget->nlookup);
+	if (thread->fs->sharing)
+		lease_settle(inode, thread);
+	inode_put(inode);
+}
+
 const struct fuse_ops fs_fuse_ops = {
-	.dispatch = fs_dispatch,
+	.dispatch = way_barrier,
 	.forget = forget_node,
-	.interrupt = fs_interrupt,
+	.interrupt = interrupt_request,
 	.interrupt_other = lock_interrupt,
-	.begins_anew = begins_anew,
+	.begins_anew = way_begins_anew,
 	.holds_up_dropping = lease_holds_up_dropping,
 	.payload_home = landing_open,
 	.payload_arrived = landing_arrived,

@@ -3,8 +3,8 @@
  *     fs_open        options -> transport, session's name and tables; no I/O thread runs yet
  *     fs_connect     blocks until thread 0's channel is attached, or the time is over
  *     (mount, start of the I/O threads, which attach their own channels)
- *     fs_dispatch    each request              fs_event   each event of the thread's queue
- *     fs_tick        about every 100 ms        fs_interrupt  INTERRUPT
+ *     fs_event       each event of the thread's queue
+ *     fs_tick        about every 100 ms
  *     fs_fuse_ops    what the FUSE port calls, fs_session_events the session
  *     fs_stop        the mount is gone: commit what is dirty, return, BYE; fs_stopped tells when
  *     (the I/O threads have ended) fs_stop_telling, fs_close
@@ -46,12 +46,6 @@ void fs_set_features(struct fs *fs, const struct fs_features *features);
 extern const struct fuse_ops fs_fuse_ops;
 extern const struct session_events fs_session_events;
 
-void fs_dispatch(struct request *req);
-/* The caller of req was signalled. If that kills it, now or later (caller_ends_wait()), a request
- * that waits for a server that is away, or for other clients, is ended by -EINTR (abandoned_make if
- * something of it is on the way); else it is left alone. What goes on after its caller's end is
- * taken back where it waits for other clients, when the server is there. */
-void fs_interrupt(struct request *req);
 void fs_event(struct io_thread *thread, const struct event *ev);
 void fs_tick(struct io_thread *thread, int64_t now);
 

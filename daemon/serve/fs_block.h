@@ -42,7 +42,7 @@ struct fs_parts {
 	struct locks locks;
 	struct remount remount;
 	struct session_renewal renewal;
-	struct abandoned leftovers;
+	struct abandoned abandoned;
 	struct expiries expiries;
 	struct statfs_memory statfs;
 	struct fs_thread_parts threads[IO_THREADS_MAX];
@@ -75,7 +75,7 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->locks = &parts->locks;
 	fs->remount = &parts->remount;
 	fs->renewal = &parts->renewal;
-	fs->leftovers = &parts->leftovers;
+	fs->abandoned = &parts->abandoned;
 	fs->expiries = &parts->expiries;
 	fs->statfs = &parts->statfs;
 }

@@ -11,6 +11,8 @@
 #include "daemon/file/op_inode.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/interrupt.h"
+#include "daemon/serve/way.h"
 
 enum { BYTES = 4096, VALUE_BYTES = 100, AWAY_MS = 10, WAITS = FIXTURE_WAITS };
 
@@ -23,7 +25,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_int_equal(fx.fs.leftovers->n, 0);
+	assert_int_equal(fx.fs.abandoned->n, 0);
 	assert_int_equal(fx.inode->refs, 2);
 	fs_fixture_fini(&fx);
 	return 0;
@@ -48,7 +50,7 @@ static void append(unsigned i, unsigned thread, uint64_t offset)
 	req->args.flags = O_WRONLY | O_APPEND;
 	req->args.offset = offset;
 	req->args.size = BYTES;
-	fs_dispatch(req);
+	way_barrier(req);
 }
 
 /* ---- the server ------------------------------------------------------------------------------ */
@@ -110,9 +112,9 @@ static void leftover__that_may_wait_for_others__is_withdrawn_when_the_server_is_
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
-	assert_int_equal(fx.fs.leftovers->n, 1);
+	assert_int_equal(fx.fs.abandoned->n, 1);
 	tick(0);
 	assert_false(is_withdrawn());
 	come_back();
@@ -128,7 +130,7 @@ static void leftover__is_withdrawn_on_each_connection(void **state)
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	for (unsigned n = 0; n < 3; n++) {
 		come_back();
 		tick(0);
@@ -148,7 +150,7 @@ static void leftover__of_a_soft_mount__is_withdrawn_when_the_server_is_back(void
 	fx.remotes[0].mute_ms = AWAY_MS;
 	tick(0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
-	assert_int_equal(fx.fs.leftovers->n, 1);
+	assert_int_equal(fx.fs.abandoned->n, 1);
 	fx.session.soft_ms = 0;
 	come_back();
 	tick(0);
@@ -171,12 +173,12 @@ static void leftover__that_comes_to_wait_for_a_lease__ends(void **state)
 	struct request *req = send_op(0, OP_WRITE, RPC_SETATTR, take_file);
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	come_back();
 	answer(req, 0);
 	assert_int_equal(op_of(req)->wait, OP_AT_LEASE);
 	tick(0);
-	assert_int_equal(fx.fs.leftovers->n, 0);
+	assert_int_equal(fx.fs.abandoned->n, 0);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
@@ -185,12 +187,12 @@ static void abandoned__is_withdrawn_on_each_connection(void **state)
 {
 	struct request *req = send_op(0, OP_GETATTR, RPC_GETATTR, ended);
 
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	assert_true(is_withdrawn());
 	lose();
 	tick(0);
-	assert_int_equal(fx.fs.leftovers->n, 0);
+	assert_int_equal(fx.fs.abandoned->n, 0);
 	assert_false(is_withdrawn());
 	come_back();
 	tick(0);
@@ -206,12 +208,12 @@ static void appends__that_were_held__keep_their_order(void **state)
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	append(1, 0, 0);
 	append(2, 1, BYTES);
-	assert_int_equal(op_of(fx.requests[1])->wait, OP_AT_LEFTOVERS);
-	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_LEFTOVERS);
+	assert_int_equal(op_of(fx.requests[1])->wait, OP_AT_ABANDONED);
+	assert_int_equal(op_of(fx.requests[2])->wait, OP_AT_ABANDONED);
 	come_back();
 	answer(req, 0);
 	fs_fixture_turn(&fx, 1);
@@ -250,7 +252,7 @@ static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 	unsigned nused = fx.threads[0]->priv->nused;
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	held = fs_fixture_make(&fx, 1, 0, OP_WRITE);
 	held->args.has_fh = true;
@@ -259,8 +261,8 @@ static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 	take_buffer(held);
 	buf = held->buf;
 	memset(buf->data, 'x', BYTES);
-	fs_dispatch(held);
-	assert_int_equal(op_of(held)->wait, OP_AT_LEFTOVERS);
+	way_barrier(held);
+	assert_int_equal(op_of(held)->wait, OP_AT_ABANDONED);
 	assert_ptr_equal(free_buffer(0), buf);
 	assert_int_equal(fx.threads[0]->priv->nused, nused);
 	memset(buf->data, 'y', BYTES);
@@ -283,7 +285,7 @@ static void setxattr__that_was_held__sets_what_it_was_given(void **state)
 	struct rpc_call *call;
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	held = fs_fixture_make(&fx, 1, 0, OP_SETXATTR);
 	take_buffer(held);
@@ -292,8 +294,8 @@ static void setxattr__that_was_held__sets_what_it_was_given(void **state)
 	held->args.value = buf->data;
 	held->args.size = VALUE_BYTES;
 	held->args.name = strcpy((char *)buf->data + VALUE_BYTES, "user.name");
-	fs_dispatch(held);
-	assert_int_equal(op_of(held)->wait, OP_AT_LEFTOVERS);
+	way_barrier(held);
+	assert_int_equal(op_of(held)->wait, OP_AT_ABANDONED);
 	assert_null(held->buf);
 	memset(buf->data, 'y', BYTES);
 	come_back();
@@ -315,7 +317,7 @@ static void append__that_is_taken_back_while_it_is_held__leaves_its_place(void *
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
 
 	lose();
-	fs_interrupt(req);
+	interrupt_request(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	append(1, 0, 0);
 	append(2, 1, BYTES);

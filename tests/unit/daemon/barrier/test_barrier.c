@@ -37,7 +37,7 @@ static int setup(void **state)
 	lasts_again = false;
 	if (fs_fixture_init(&fx))
 		return -1;
-	barrier_init(&hold, &fx.fs, OP_AT_LEFTOVERS, lasts);
+	barrier_init(&hold, &fx.fs, OP_AT_ABANDONED, lasts);
 	return 0;
 }
 
@@ -54,7 +54,7 @@ static void hold_one(unsigned i, unsigned thread)
 	struct request *req = fs_fixture_make(&fx, i, thread, OP_LOOKUP);
 
 	barrier_hold(&hold, req, begin);
-	assert_int_equal(op_of(req)->wait, OP_AT_LEFTOVERS);
+	assert_int_equal(op_of(req)->wait, OP_AT_ABANDONED);
 }
 
 static void end(void)

@@ -16,6 +16,7 @@
 #include "daemon/lease/append_order.h"
 #include "daemon/ops/finish.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/way.h"
 
 enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 
@@ -131,7 +132,7 @@ static void renewal__without_a_server__ends_what_is_held(void **state)
 	turn(0);
 	fx.session.soft_ms = AWAY_MS;
 	fx.remotes[0].mute_ms = AWAY_MS;
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_int_equal(began[0], -ECANCELED);
 	assert_int_equal(req->taken_back, -EIO);
 	request_end(req);
@@ -146,7 +147,7 @@ static void renewal__without_a_server__keeps_what_closes(void **state)
 	turn(0);
 	fx.session.soft_ms = AWAY_MS;
 	fx.remotes[0].mute_ms = AWAY_MS;
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_int_equal(began[0], 0);
 	renew();
 	assert_int_equal(began[0], 1);
@@ -172,14 +173,14 @@ static void renewal__answers_statfs_meanwhile(void **state)
 	struct rpc_call *call = &op_of(sent)->call;
 
 	fx.fs.statfs->last = (struct statfs_values){.blocks = 100, .bfree = 7};
-	fs_dispatch(sent);
+	way_barrier(sent);
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	list_del(&call->link);
 	end_session();
 	call->done(call, &(struct rpc_reply){.op = RPC_STATFS, .status = -ESTALE});
 	assert_told_of_100_blocks();
 	turn(0);
-	fs_dispatch(make(0, OP_STATFS));
+	way_barrier(make(0, OP_STATFS));
 	assert_told_of_100_blocks();
 }
 
@@ -283,14 +284,14 @@ static void fsync__under_way_when_the_session_ends_tells_what_is_lost(void **sta
 	fx.inode->commit.size_dirty = true;
 	commit_dirty_locked(fx.inode, fx.threads[0]);
 	pthread_mutex_unlock(&fx.inode->lock);
-	fs_dispatch(req);
+	way_barrier(req);
 	end_session();
 	call = waiting_commit(0);
 	call->done(call, &(struct rpc_reply){.op = RPC_COMMIT, .status = -ESTALE});
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	renew();
 	assert_int_equal(began[0], 1);
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 }
 

@@ -11,6 +11,7 @@
 #include "daemon/barrier/session_renewal.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/way.h"
 #include "daemon/fuse/receive.h"
 
 enum { PAGE = 4096, KERNEL = 1, OURS = 0, FAR = 1000, PARKED_MAX = 64 << 20 };
@@ -297,7 +298,7 @@ static void wait_for_others__with_what_is_reserved__gives_it_back(void **state)
 	req = request_new(&fx.thread);
 	assert_int_equal(fuse_decode(&m, m.h.len, req), 0);
 	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS + 1);
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_true(waits_for_others(last));
 	assert_int_equal(fx.priv.nused, UNRESERVED_REQUESTS);
 	end_all(1);

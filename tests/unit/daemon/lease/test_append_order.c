@@ -11,6 +11,7 @@
 #include "daemon/pages/grant_refill.h"
 #include "daemon/lease/append_order.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/way.h"
 
 enum { BYTES = 4096 };
 
@@ -431,7 +432,7 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	receive(0, 0, 0, O_WRONLY | O_APPEND);
 	req = fx.requests[0];
 	req->args.size = 2 * BYTES;
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_true(has_filling(0));
 	fx.inode->attr.size = 10 * BYTES;
 	waiters_wake(&r->waiters, 0);

@@ -10,6 +10,7 @@
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/way.h"
 
 enum { WAITS = FIXTURE_WAITS };
 
@@ -88,7 +89,7 @@ static void ask_to_open(uint32_t flags)
 	struct request *req = fs_fixture_make(&fx, 0, 0, OP_OPEN);
 
 	req->args.flags = flags;
-	fs_dispatch(req);
+	way_barrier(req);
 }
 
 static uint64_t opened(void)
@@ -105,7 +106,7 @@ static void release(uint64_t fh)
 
 	req->args.has_fh = true;
 	req->args.fh = fh;
-	fs_dispatch(req);
+	way_barrier(req);
 	assert_int_equal(told(NULL, 0), 0);
 }
 
@@ -155,7 +156,7 @@ static void cut_to(uint64_t size)
 	req->args.fh = handle_number(&fx.handle);
 	req->args.set.valid = SET_SIZE;
 	req->args.set.size = size;
-	fs_dispatch(req);
+	way_barrier(req);
 }
 
 /* By it, when it could not append there. */
@@ -185,7 +186,7 @@ static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state
 
 	raise_end();
 	fx.inode->lease_type = LEASE_LAYOUT;
-	fs_dispatch(fs_fixture_make(&fx, 0, 0, OP_GETATTR));
+	way_barrier(fs_fixture_make(&fx, 0, 0, OP_GETATTR));
 	assert_int_equal(told(NULL, 0), WAITS);
 	assert_int_equal(l->users[LEASE_LAYOUT], 0);
 	call = list_entry(list_pop(&fx.remotes[0].rpc_waiting), struct rpc_call, link);

@@ -10,6 +10,8 @@
 #include "daemon/file/last_resort.h"
 #include "daemon/file/op_inode.h"
 #include "daemon/serve/fs.h"
+#include "daemon/serve/interrupt.h"
+#include "daemon/serve/way.h"
 
 enum { WAITS = FIXTURE_WAITS, UNSEEN = 0, READ_AT_MS = 500, WAIT_MS = 3000 };
 enum { SIGNALLED_AT_MS = 1000, OVER_MS = SIGNALLED_AT_MS + WAIT_MS };
@@ -27,7 +29,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	assert_int_equal(fx.fs.leftovers->n, 0);
+	assert_int_equal(fx.fs.abandoned->n, 0);
 	assert_int_equal(fx.inode->refs, 2);
 	fs_fixture_fini(&fx);
 	return 0;
@@ -99,7 +101,7 @@ static bool is_withdrawn(void)
 static void interrupt_at(struct request *req, int64_t now)
 {
 	fx.threads[0]->priv->now = now;
-	fs_interrupt(req);
+	interrupt_request(req);
 }
 
 /* ---- without the server ---------------------------------------------------------------------- */
@@ -136,7 +138,7 @@ static void interrupt__of_an_unseen_one__ends_its_wait_later(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 	tick_at(OVER_MS);
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
-	assert_int_equal(fx.fs.leftovers->n, 1);
+	assert_int_equal(fx.fs.abandoned->n, 1);
 	answer(req, 0);
 }
 
@@ -202,8 +204,8 @@ static void held__behind_what_an_unseen_one_has_left__waits_for_its_end(void **s
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 	next = fs_fixture_make(&fx, 1, 0, OP_LOOKUP);
 	next->pid = UNSEEN;
-	fs_dispatch(next);
-	assert_int_equal(op_of(next)->wait, OP_AT_LEFTOVERS);
+	way_barrier(next);
+	assert_int_equal(op_of(next)->wait, OP_AT_ABANDONED);
 	interrupt_at(next, OVER_MS + SIGNALLED_AT_MS);
 	tick_at(OVER_MS + OVER_MS - 1);
 	assert_int_equal(fs_fixture_told(&fx, 1), WAITS);

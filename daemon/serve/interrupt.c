@@ -1,0 +1,138 @@
+/* interrupt.c - see interrupt.h. */
+#include "daemon/serve/interrupt.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "daemon/barrier/abandoned.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/request/caller.h"
+
+enum { FAILING_LOG_MS = 30000 };
+
+/* ---- callers that were signalled ------------------------------------------------------------- */
+
+/* When this thread's connection is up: not on others, or on pages and leases of other clients, for
+ * which what the kernel has locked may wait, too. */
+static bool ends_by_itself(const struct request *req, const struct op *op)
+{
+	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
+		req->thread->fs->sharing)
+		return false;
+	return op->wait != OP_AT_PAGES && op->wait != OP_AT_QUOTA && op->wait != OP_AT_RELEASE &&
+	       op->wait != OP_AT_ABANDONED && op->wait != OP_AT_REMOUNT &&
+	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
+}
+
+/* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
+ * STATFS before anything else: that waits for nobody. */
+static bool waits_for_ever(const struct request *req)
+{
+	bool signalled = req->interrupted || req->op == OP_FLUSH;
+
+	return req->op != OP_STATFS &&
+	       !caller_ends_wait(req->thread, req->pid, signalled, req->since_ms);
+}
+
+static bool changes_data(const struct request *req)
+{
+	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
+}
+
+/* While the server answers, every wait ends soon by itself, and an EINTR that the application does
+ * not expect of a file would do harm. Without it a process that is killed must not hang; and the
+ * kernel does not tell of the signal that kills after it has told of another one. A caller that was
+ * answered wants nothing any more. True: it has ended. */
+static bool interrupt_ends(struct request *req)
+{
+	struct op *op = op_of(req);
+	bool disconnected = remote_disconnected(req->thread);
+
+	if ((!disconnected && ends_by_itself(req, op)) || (!req->replied && waits_for_ever(req)))
+		return false;
+	list_del(&op->interrupted);
+	if (op_cancel(req, -EINTR))
+		return true;
+	if (disconnected) {
+		abandoned_make(req, -EINTR);
+	} else if (op->wait == OP_AT_RPC) {
+		rpc_withdraw(req->thread, &op->call);
+		/* Of what changes something the answer is waited for: it has happened, or it has
+		 * not. So is what goes on to change data behind that. */
+		if (!rpc_op_info(op->call.req.op)->mutates && !changes_data(req))
+			request_abandon(req, -EINTR);
+	}
+	return false;
+}
+
+static void look_after(struct request *req)
+{
+	if (!interrupt_ends(req))
+		op_watch(req);
+}
+
+void interrupt_request(struct request *req)
+{
+	if (!req->interrupted)
+		req->since_ms = io_thread_now(req->thread);
+	req->interrupted = true;
+	look_after(req);
+}
+
+/* What one that ends has held up may end with it, and is taken from the same list then. */
+void interrupt_tick(struct io_thread *thread)
+{
+	struct fs_thread *ft = fs_thread_of(thread);
+	struct list look, *link;
+
+	list_init(&look);
+	list_splice_tail(&look, &ft->interrupted);
+	while ((link = list_pop(&look)))
+		look_after(request_of_state(list_entry(link, struct op, interrupted)));
+}
+
+/* ---- a soft mount without its server --------------------------------------------------------- */
+
+static void log_unsafe(struct request *req)
+{
+	static struct log_ratelimit limit;
+
+	if ((req->op == OP_FLUSH || req->op == OP_FSYNC) && log_ratelimit_ok(&limit, 1000))
+		log_warning("inode %llu: what was written is not safe yet: it will be committed if "
+			    "the server comes back before the mount ends",
+			(unsigned long long)req->node);
+}
+
+static void log_failing(const struct fs *fs)
+{
+	static struct log_ratelimit limit;
+
+	if (log_ratelimit_ok(&limit, FAILING_LOG_MS))
+		log_warning("server %s: no sign of life for %u s: operations fail with EIO (soft "
+			    "mount)",
+			session_server(fs->session), fs->options.session.soft_ms / 1000);
+}
+
+/* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
+ * there is always room for the next request, or it can be refused at once. */
+static void fail_one(struct request *req)
+{
+	struct op *op = op_of(req);
+
+	/* Nobody would close it again: it waits for the next session, which soft mounts get, too.
+	 */
+	if (op->wait == OP_RUNS || req->op == OP_RELEASE || req->op == OP_RELEASEDIR)
+		return;
+	if (!req->replied) {
+		log_failing(req->thread->fs);
+		log_unsafe(req);
+	}
+	if (!op_cancel(req, -EIO) && op_is_sent(op))
+		abandoned_make(req, -EIO);
+}
+
+void interrupt_all_failing(struct io_thread *thread)
+{
+	request_each(thread, fail_one);
+}

@@ -1,0 +1,159 @@
+/* way.c - see way.h. */
+#include "daemon/serve/way.h"
+
+#include "daemon/barrier/abandoned.h"
+#include "daemon/barrier/remount.h"
+#include "daemon/barrier/session_renewal.h"
+#include "daemon/lease/append_order.h"
+#include "daemon/lease/lease.h"
+#include "daemon/lease/wait_aside.h"
+#include "daemon/op/fs_parts.h"
+#include "daemon/op/op.h"
+#include "daemon/ops/finish.h"
+#include "daemon/ops/ops.h"
+#include "daemon/request/trace.h"
+#include "daemon/serve/interrupt.h"
+
+/* ---- operation ------------------------------------------------------------------------------- */
+
+static void carry_out(struct request *req)
+{
+	static void (*const ops[OP_NOPS])(struct request * req) = {
+		[OP_LOOKUP] = op_lookup,
+		[OP_FORGET] = request_end,
+		[OP_GETATTR] = op_getattr,
+		[OP_SETATTR] = op_setattr,
+		[OP_READLINK] = op_readlink,
+		[OP_SYMLINK] = op_symlink,
+		[OP_MKNOD] = op_mknod,
+		[OP_MKDIR] = op_mkdir,
+		[OP_UNLINK] = op_unlink,
+		[OP_RMDIR] = op_rmdir,
+		[OP_RENAME] = op_rename,
+		[OP_LINK] = op_link,
+		[OP_OPEN] = op_open,
+		[OP_READ] = op_read,
+		[OP_WRITE] = op_write,
+		[OP_STATFS] = op_statfs,
+		[OP_RELEASE] = op_release,
+		[OP_FSYNC] = op_fsync,
+		[OP_FLUSH] = op_flush,
+		[OP_OPENDIR] = op_opendir,
+		[OP_READDIR] = op_readdir,
+		[OP_RELEASEDIR] = op_releasedir,
+		[OP_FSYNCDIR] = op_fsyncdir,
+		[OP_CREATE] = op_create,
+		[OP_LSEEK] = op_lseek,
+		[OP_GETXATTR] = op_getxattr,
+		[OP_LISTXATTR] = op_listxattr,
+		[OP_SETXATTR] = op_setxattr,
+		[OP_REMOVEXATTR] = op_removexattr,
+		[OP_FALLOCATE] = op_fallocate,
+		[OP_COPY] = op_copy,
+		[OP_TMPFILE] = op_tmpfile,
+		[OP_STATX] = op_getattr,
+		[OP_REMOUNT] = op_remount,
+		[OP_GETLK] = op_getlk,
+		[OP_SETLK] = op_setlk,
+	};
+
+	ops[req->op](req);
+}
+
+static void buffer_is_back(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status) {
+		lease_leave(req);
+		op_refuse(req, status);
+		return;
+	}
+	request_unstow(req);
+	carry_out(req);
+}
+
+static void operation(struct request *req)
+{
+	if (request_lacks_buffer(req)) {
+		op_watch_begin(req);
+		op_take_buffer(req, buffer_is_back);
+	} else {
+		carry_out(req);
+	}
+}
+
+/* ---- lease ----------------------------------------------------------------------------------- */
+
+static void leased(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		operation(req);
+}
+
+static void lease(struct request *req)
+{
+	if (lease_admit(req, leased))
+		operation(req);
+	else
+		wait_aside(req);
+}
+
+/* ---- turn ------------------------------------------------------------------------------------ */
+
+static void turn_has_come(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		lease(req);
+}
+
+static void turn(struct request *req)
+{
+	if (append_order_enter(req, turn_has_come))
+		lease(req);
+	else
+		wait_aside(req);
+}
+
+/* ---- barrier --------------------------------------------------------------------------------- */
+
+static void pass_renewal(struct request *req)
+{
+	if (!req->thread->fs->sharing)
+		operation(req);
+	else if (session_renewal_enter(req))
+		turn(req);
+}
+
+void way_barrier_over(struct request *req, int status)
+{
+	list_del(&op_of(req)->interrupted);
+	if (status)
+		op_refuse(req, status);
+	else
+		pass_renewal(req);
+}
+
+void way_barrier(struct request *req)
+{
+	struct io_thread *thread = req->thread;
+
+	if (thread->fs->options.debug_io)
+		trace_begin(req, req->node);
+	if (thread->fs->sharing)
+		append_order_queue(req);
+	if (abandoned_enter(req, way_barrier_over))
+		pass_renewal(req);
+	if (remote_gives_up(thread))
+		interrupt_all_failing(thread);
+}
+
+bool way_begins_anew(struct request *req, int *error)
+{
+	return req->thread->fs->sharing && session_renewal_takes_back(req, error);
+}
