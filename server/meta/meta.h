@@ -113,7 +113,7 @@ struct meta_ctx {
 	struct kept_values *kept; /* see kept.h; NULL: nothing is */
 };
 
-/* What the last request that gave EXECUTE_WAIT waits for: that no other session has of the inode
+/* What the last request that gave OUTCOME_WAIT waits for: that no other session has of the inode
  * what conflicts with this type. */
 struct meta_wait {
 	uint64_t ino;

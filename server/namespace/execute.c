@@ -50,7 +50,7 @@ static int refuse(struct rpc_reply *rep, int err)
 		.text = rep->text};
 	if (err == -EROFS)
 		rep->text = (struct rpc_str){read_only, sizeof(read_only) - 1};
-	return EXECUTE_DONE;
+	return OUTCOME_REPLY;
 }
 
 /* A session that only reads may give back what it has, and take a lease to read. Locks are no
@@ -81,8 +81,8 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 	if (store_failed(m->store))
 		return store_failed(m->store);
 	if (err == NS_PARK)
-		return EXECUTE_PARK;
+		return OUTCOME_PARK;
 	if (err == NS_WAIT)
-		return EXECUTE_WAIT;
-	return err ? refuse(rep, err) : EXECUTE_DONE;
+		return OUTCOME_WAIT;
+	return err ? refuse(rep, err) : OUTCOME_REPLY;
 }

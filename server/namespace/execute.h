@@ -7,20 +7,27 @@
 
 #include "server/meta/meta.h"
 
-enum execute_result {
-	EXECUTE_DONE, /* rep is complete: a success, or an error of the request's own (status, text)
-		       */
-	EXECUTE_PARK, /* no pages now, but some are being reaped or scrubbed: run it again when
-		       * meta_reclaim has freed some. Nothing was changed. */
-	EXECUTE_WAIT, /* another session has a lease that is in the way, see meta_wait(): run it
-		       * again when that is gone. Nothing was changed, but a session that waits with
-		       * LEASE has no lease of the inode. */
+/* How one execution of a request ends. Only one with OUTCOME_REPLY has changed anything. But a
+ * LEASE that waits has given up the lease that its session had of the inode. */
+enum outcome {
+	/* The reply is complete: a success, or an error of the request's own (status, text). */
+	OUTCOME_REPLY,
+	/* There are no pages now, but some are being reaped or scrubbed: the request runs again
+	 * when meta_reclaim() has freed some. */
+	OUTCOME_PARK,
+	/* Another session has a lease that is in the way, see meta_wait(): the request runs again
+	 * when that lease is gone. */
+	OUTCOME_WAIT,
+	/* Only dispatch.c gives these two. */
+	OUTCOME_LACK,   /* others have what it lacks: they are asked when the batch is stored */
+	OUTCOME_BREACH, /* it breaks the protocol: the channel is closed */
 };
 
 /* Executes one request of RPC_LOOKUP and above. rep: op, slot and seq are the caller's; status and
  * body are filled. tail: where a reply's tail may be written, in place; rep's tail points there.
  * READLINK's target points into the batch's transaction: encode the reply before the batch ends.
- * Returns an execute_result, or -errno when the store failed: abort the batch. */
+ * Returns OUTCOME_REPLY, OUTCOME_PARK or OUTCOME_WAIT, or -errno when the store failed: abort the
+ * batch. */
 int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc_request *req,
 	struct rpc_reply *rep, struct wire_out *tail);
 

@@ -1,6 +1,6 @@
 /* recall.h - who waits for a lease that others have, and who is told to give it back.
  *
- *     EXECUTE_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring
+ *     OUTCOME_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring
  *     -> RETURN, or the end of the session -> (look) -> run again, before all that came later
  *
  * A request waits for one inode at a time. It keeps its place among those that wait for it until it

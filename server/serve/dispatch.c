@@ -168,10 +168,11 @@ static bool restless(const void *asker, uint64_t ino)
 	return recall_is_restless(asker, ino);
 }
 
-static int run(struct server *s, struct request *req, int64_t now)
+static int execute_in_store(
+	struct server *s, struct request *req, int64_t now, struct rpc_reply *rep)
 {
 	const struct session *session = req->conn->session;
-	struct meta_ctx ctx = {
+	const struct meta_ctx ctx = {
 		.export_index = session->export->index,
 		.session = session->stored.id,
 		.read_only = session->stored.flags & ATTACH_READ_ONLY,
@@ -186,43 +187,52 @@ static int run(struct server *s, struct request *req, int64_t now)
 		.asker = req,
 		.kept = &req->conn->kept,
 	};
-	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
 	size_t tail_at = rpc_reply_tail_at(req->rpc.op);
 	struct wire_out tail;
-	int result;
 
 	wire_out_init(&tail, (uint8_t *)req->reply + tail_at, RPC_MSG_BYTES - tail_at);
-	result = execute_request(s->meta, &ctx, &req->rpc, &rep, &tail);
+	return execute_request(s->meta, &ctx, &req->rpc, rep, &tail);
+}
+
+/* The outcome of a request that the store refuses with `status`: others may have what it lacks. */
+static enum outcome judge_refused(struct request *req, int status)
+{
+	req->lacks_pages = lacks_pages(req, status);
+	if (others_may_give(req))
+		return OUTCOME_LACK;
+	/* When the other session has ended all run again: nobody is to be asked. */
+	if (session_others_ending(req->conn->session))
+		return OUTCOME_PARK;
+	return OUTCOME_REPLY;
+}
+
+static int reply_to_executed(struct server *s, struct request *req, struct rpc_reply *rep)
+{
+	req->status = rep->status;
+	if (!rep->status && req->rpc.op == RPC_CREATE)
+		req->pinned = rep->entry.attr.ino;
+	if (!rep->status && req->rpc.op == RPC_GRANT)
+		rep->grant.answers = req->asked;
+	return encode_reply(s, req, rep);
+}
+
+static int run(struct server *s, struct request *req, int64_t now)
+{
+	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
+	int result = execute_in_store(s, req, now, &rep);
+
 	if (req->rpc.op == RPC_LOCK || req->rpc.op == RPC_GETLK)
 		lock_news_wanted(s);
-	if (result == EXECUTE_PARK) {
+	if (result < 0)
+		return result;
+	req->outcome = (enum outcome)result;
+	if (req->outcome == OUTCOME_REPLY && can_wait_for_others(req, rep.status))
+		req->outcome = judge_refused(req, rep.status);
+	else if (req->outcome == OUTCOME_PARK)
 		req->lacks_pages = meta_lacks_pages(s->meta);
-		req->outcome = OUTCOME_PARK;
-		return 0;
-	}
-	if (!result && can_wait_for_others(req, rep.status)) {
-		req->lacks_pages = lacks_pages(req, rep.status);
-		if (others_may_give(req)) {
-			req->outcome = OUTCOME_LACK;
-			return 0;
-		}
-		/* Its end has them run again: nobody is to be asked. */
-		if (session_others_ending(session)) {
-			req->outcome = OUTCOME_PARK;
-			return 0;
-		}
-	}
-	req->status = rep.status;
-	if (!result && !rep.status && req->rpc.op == RPC_CREATE)
-		req->pinned = rep.entry.attr.ino;
-	if (!rep.status && req->rpc.op == RPC_GRANT)
-		rep.grant.answers = req->asked;
-	if (result == EXECUTE_WAIT) {
-		req->outcome = OUTCOME_WAIT;
+	else if (req->outcome == OUTCOME_WAIT)
 		req->wants = meta_wait(s->meta);
-		return 0;
-	}
-	return result < 0 ? result : encode_reply(s, req, &rep);
+	return req->outcome == OUTCOME_REPLY ? reply_to_executed(s, req, &rep) : 0;
 }
 
 static int execute(struct server *s, struct request *req, int64_t now)
@@ -276,7 +286,21 @@ static int transact(struct server *s, struct batch *batch)
 	return err;
 }
 
-static void park(struct server *s, struct request *req)
+void dispatch_leave(struct request *req)
+{
+	if (req->parked_ms)
+		req->conn->session->nparked--;
+	req->parked_ms = 0;
+}
+
+/* ---- after the commit: a function for each outcome ------------------------------------------- */
+
+static void finish_reply(struct request *req)
+{
+	request_reply(req, req->reply, req->reply_len);
+}
+
+static void finish_park(struct server *s, struct request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -290,44 +314,46 @@ static void park(struct server *s, struct request *req)
 	list_add_tail(&s->parked, &req->link);
 }
 
-static void ask_others(struct request *req)
+static void finish_lack(struct server *s, struct request *req)
 {
 	struct session *session = req->conn->session;
 
 	session->export->crowded |= session_others_overdue(session);
 	if (req->lacks_pages)
 		spare_wait(req);
+	finish_park(s, req);
 }
 
-void dispatch_leave(struct request *req)
+static void finish_wait(struct request *req)
 {
-	if (req->parked_ms)
-		req->conn->session->nparked--;
-	req->parked_ms = 0;
+	dispatch_leave(req);
+	recall_wait(req);
 }
 
-/* After the commit. */
+static void finish_breach(struct request *req)
+{
+	conn_breach(req->conn, req->breach);
+}
+
 static void finish(struct server *s, struct request *req)
 {
-	if (req->outcome == OUTCOME_REPLY) {
-		request_reply(req, req->reply, req->reply_len);
-		return;
-	}
-	cancel_reply(req);
+	if (req->outcome != OUTCOME_REPLY)
+		cancel_reply(req);
 	switch (req->outcome) {
-	case OUTCOME_LACK:
-		ask_others(req);
-		park(s, req);
+	case OUTCOME_REPLY:
+		finish_reply(req);
 		break;
 	case OUTCOME_PARK:
-		park(s, req);
+		finish_park(s, req);
 		break;
 	case OUTCOME_WAIT:
-		dispatch_leave(req);
-		recall_wait(req);
+		finish_wait(req);
 		break;
-	default:
-		conn_breach(req->conn, req->breach);
+	case OUTCOME_LACK:
+		finish_lack(s, req);
+		break;
+	case OUTCOME_BREACH:
+		finish_breach(req);
 		break;
 	}
 }

@@ -11,18 +11,11 @@
 #ifndef RMEMFS_SERVER_SESSION_CONN_H
 #define RMEMFS_SERVER_SESSION_CONN_H
 
+#include "server/namespace/execute.h"
 #include "server/namespace/kept_values.h"
 #include "server/session/context.h"
 
 struct session;
-
-enum outcome {
-	OUTCOME_REPLY,  /* reply is encoded */
-	OUTCOME_PARK,   /* for pages that get free */
-	OUTCOME_LACK,   /* for what others have: they are told when the batch is stored */
-	OUTCOME_WAIT,   /* for a lease: wants */
-	OUTCOME_BREACH, /* of the protocol: the channel is closed */
-};
 
 /* Its place among those that wait for an inode. */
 struct contested;

@@ -30,7 +30,7 @@ static inline int lease(uint64_t ino, uint8_t type, uint8_t flags)
 	int status = FX_RUN(.op = RPC_LEASE, .lease = {ino, type, flags});
 
 	if (status == WAITS)
-		assert_int_equal(fx.result, EXECUTE_WAIT);
+		assert_int_equal(fx.result, OUTCOME_WAIT);
 	return status;
 }
 
@@ -94,7 +94,7 @@ static inline struct lease_record record(unsigned i, uint64_t ino)
 
 static inline void expect_waits_for(uint64_t ino, uint8_t type)
 {
-	assert_int_equal(fx.result, EXECUTE_WAIT);
+	assert_int_equal(fx.result, OUTCOME_WAIT);
 	assert_int_equal(meta_wait(fx.m).ino, ino);
 	assert_int_equal(meta_wait(fx.m).type, type);
 }

@@ -229,7 +229,7 @@ static inline int fx_run(const struct rpc_request *req)
 	status = fx_execute(req);
 	assert_true(fx.result >= 0);
 	assert_int_equal(meta_commit(fx.m), 0);
-	return fx.result == EXECUTE_PARK || fx.result == EXECUTE_WAIT ? -EAGAIN : status;
+	return fx.result == OUTCOME_PARK || fx.result == OUTCOME_WAIT ? -EAGAIN : status;
 }
 
 #define FX_RUN(...) fx_run(&(struct rpc_request){__VA_ARGS__})

@@ -256,7 +256,7 @@ static bool run(const struct rpc_request *req)
 		meta_abort(fx.m);
 	}
 	status = fx_run(req);
-	if (fx.result == EXECUTE_PARK)
+	if (fx.result == OUTCOME_PARK)
 		fx_settle();
 	else if (status != -ENOSPC)
 		assert_int_equal(status, 0);

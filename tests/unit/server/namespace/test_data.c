@@ -73,7 +73,7 @@ static void grant__waits_for_pages_that_are_scrubbed(void **state)
 	assert_int_equal(fx_return_grants(&e, 1), 0);
 	assert_int_equal(fx_grant(1, false), -ENOSPC);
 	assert_int_equal(fx_grant(1, true), -EAGAIN);
-	assert_int_equal(fx.result, EXECUTE_PARK);
+	assert_int_equal(fx.result, OUTCOME_PARK);
 	fx_reclaim(&more);
 	fx_settle();
 	assert_int_equal(fx_grant(1, true), 0);
@@ -656,7 +656,7 @@ static void reuse__that_does_not_come_is_not_waited_for(void **state)
 	assert_int_equal(grant_all(), -ENOSPC);
 	waits = true;
 	assert_int_equal(grant_all(), -EAGAIN);
-	assert_int_equal(fx.result, EXECUTE_PARK);
+	assert_int_equal(fx.result, OUTCOME_PARK);
 	assert_int_equal(fallocate_pages(ino, 1), -EAGAIN);
 	waits = false;
 	assert_int_equal(fallocate_pages(ino, 1), -ENOSPC);

@@ -155,7 +155,7 @@ static void allocate__waits_for_pages_that_are_scrubbed(void **state)
 	whole(ino, 0, 0, size);
 	assert_int_equal(step(ino, PUNCH, 0, 8 * PAGE_BYTES), 0);
 	assert_int_equal(step(ino, 0, 0, PAGE_BYTES), -EAGAIN);
-	assert_int_equal(fx.result, EXECUTE_PARK);
+	assert_int_equal(fx.result, OUTCOME_PARK);
 	fx_settle();
 	whole(ino, 0, 0, size);
 }

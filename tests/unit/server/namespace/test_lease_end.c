@@ -259,7 +259,7 @@ static int run_alone(const struct rpc_request *req)
 	bool more;
 	int status;
 
-	while ((status = fx_run(req)) == WAITS && fx.result == EXECUTE_WAIT) {
+	while ((status = fx_run(req)) == WAITS && fx.result == OUTCOME_WAIT) {
 		uint64_t ino = meta_wait(fx.m).ino;
 
 		for (unsigned i = 0; i < SESSIONS; i++)

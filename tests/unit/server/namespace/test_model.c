@@ -255,7 +255,7 @@ static bool commit(unsigned d, unsigned n, unsigned count)
 	req.commit.tail = fx_extents_tail(e, used);
 	if (!run(&req, &status))
 		return false;
-	if (fx.result == EXECUTE_PARK)
+	if (fx.result == OUTCOME_PARK)
 		return true;
 	assert_int_equal(status, taken ? -EEXIST : 0);
 	for (unsigned i = 0; !taken && i < used; i++) {
@@ -283,7 +283,7 @@ static bool fallocate_step(unsigned d, unsigned n, uint32_t mode)
 		return true;
 	if (!run(&req, &status))
 		return false;
-	if (fx.result == EXECUTE_PARK)
+	if (fx.result == OUTCOME_PARK)
 		return true;
 	if (status == -ENOSPC && !punch && !fx_volume()->space.now.free)
 		return true;
