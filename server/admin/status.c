@@ -394,7 +394,7 @@ static int64_t next_answer_ms(const struct server *s, int64_t now)
 	return max_i64(s->told_until_ms, now - 1000) + 1000 / STRANGERS_PER_S;
 }
 
-static void tell_stranger(struct request *req)
+static void tell_stranger(struct client_request *req)
 {
 	char text[128];
 	int len = snprintf(text, sizeof(text), "{\"version\":\"%s\",\"wire_version\":%d}",
@@ -404,7 +404,7 @@ static void tell_stranger(struct request *req)
 
 	rep.status_text.tail.data = (const uint8_t *)text + offset;
 	rep.status_text.tail.len = (uint32_t)(len - offset);
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 }
 
 int64_t status_tick(struct server *s, int64_t now)
@@ -415,7 +415,7 @@ int64_t status_tick(struct server *s, int64_t now)
 		if (at > now)
 			return at;
 		s->told_until_ms = at;
-		tell_stranger(list_entry(list_pop(&s->strangers), struct request, link));
+		tell_stranger(list_entry(list_pop(&s->strangers), struct client_request, link));
 	}
 	return -1;
 }
@@ -429,7 +429,7 @@ static bool too_many_strangers(const struct server *s)
 	return n >= STRANGERS_WAITING;
 }
 
-static void answer_stranger(struct request *req)
+static void answer_stranger(struct client_request *req)
 {
 	struct server *s = req->conn->server;
 
@@ -442,7 +442,7 @@ static void answer_stranger(struct request *req)
 	status_tick(s, now_ms());
 }
 
-void status_answer(struct request *req)
+void status_answer(struct client_request *req)
 {
 	struct conn *c = req->conn;
 	uint32_t offset = req->rpc.status.offset;
@@ -452,7 +452,7 @@ void status_answer(struct request *req)
 		return;
 	}
 	if (!offset && status_take(c, describe(c->server, conn_is_admin(c)))) {
-		request_refuse(req, -ENOMEM, "the server is out of memory");
+		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
 	status_put(req, offset);

@@ -14,13 +14,13 @@
 #include <jansson.h>
 #include <stdint.h>
 
-struct request;
+struct client_request;
 struct server;
 struct session;
 
 enum { STRANGERS_PER_S = 10, STRANGERS_WAITING = 30 };
 
-void status_answer(struct request *req);
+void status_answer(struct client_request *req);
 /* Answers strangers whose turn has come. Returns when that of the next one comes; -1: none waits.
  */
 int64_t status_tick(struct server *s, int64_t now);

@@ -30,18 +30,18 @@ int status_take(struct conn *c, json_t *root)
 	return 0;
 }
 
-void status_put(struct request *req, uint32_t offset)
+void status_put(struct client_request *req, uint32_t offset)
 {
 	struct conn *c = req->conn;
 	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(req->rpc.op);
 	struct rpc_reply rep = {0};
 
 	if (offset > c->status_len) {
-		request_refuse(req, -EINVAL, "the status has %u bytes", c->status_len);
+		client_request_refuse(req, -EINVAL, "the status has %u bytes", c->status_len);
 		return;
 	}
 	rep.status_text.total = c->status_len;
 	rep.status_text.tail.data = (const uint8_t *)c->status_text + offset;
 	rep.status_text.tail.len = (uint32_t)min_u64(room, c->status_len - offset);
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 }

@@ -103,7 +103,7 @@ static void add_holder(const struct lease_record *record, void *arg)
 
 static void add_waiter(const struct lease_place *place, void *arg)
 {
-	const struct request *req = place->req;
+	const struct client_request *req = place->req;
 	struct who *w = arg;
 	json_t *object = describe_owner(w, req->conn->session->stored.id);
 
@@ -187,29 +187,29 @@ static int describe(struct who *w, const struct attr *attr, const char *path, js
 	return err;
 }
 
-static int refuse_lookup(struct request *req, int err)
+static int refuse_lookup(struct client_request *req, int err)
 {
 	const struct rpc_who *q = &req->rpc.who;
 
 	if ((err == -ENOENT || err == -ENOTDIR) && *q->path.s == '/')
-		request_refuse(req, err,
+		client_request_refuse(req, err,
 			"export '%.*s' has no file %.*s (from the export's root, without the "
 			"mount point; links are not followed)",
 			q->export_name.len, q->export_name.s, q->path.len, q->path.s);
 	else if (err == -ENOENT)
-		request_refuse(req, err, "export '%.*s' has no inode %.*s", q->export_name.len,
-			q->export_name.s, q->path.len, q->path.s);
+		client_request_refuse(req, err, "export '%.*s' has no inode %.*s",
+			q->export_name.len, q->export_name.s, q->path.len, q->path.s);
 	else if (err == -EINVAL)
-		request_refuse(req, err,
+		client_request_refuse(req, err,
 			"a path begins with / at the root of the export; else it is the number of "
 			"an inode");
 	else
-		request_refuse(req, err, "it can't be looked up: %s", errno_text(err));
+		client_request_refuse(req, err, "it can't be looked up: %s", errno_text(err));
 	return err;
 }
 
 /* Writes the text. Else the request is refused. */
-static int look(struct request *req, const struct export *export)
+static int look(struct client_request *req, const struct export *export)
 {
 	const struct rpc_str *path = &req->rpc.who.path;
 	struct who w = {.server = req->conn->server, .export = export, .now = now_ms()};
@@ -229,18 +229,18 @@ static int look(struct request *req, const struct export *export)
 	return err ? refuse_lookup(req, err) : 0;
 }
 
-void who_answer(struct request *req)
+void who_answer(struct client_request *req)
 {
 	const struct rpc_who *q = &req->rpc.who;
 	const struct export *export;
 
 	if (!conn_is_admin(req->conn)) {
-		request_refuse(req, -EPERM,
+		client_request_refuse(req, -EPERM,
 			"who has a file is for root and the server's user, by the socket on the "
 			"server's machine");
 		return;
 	}
-	export = request_export(req, &q->export_name);
+	export = client_request_export(req, &q->export_name);
 	if (export && (q->offset || !look(req, export)))
 		status_put(req, q->offset);
 }

@@ -5,8 +5,8 @@
 #ifndef RMEMFS_SERVER_ADMIN_WHO_H
 #define RMEMFS_SERVER_ADMIN_WHO_H
 
-struct request;
+struct client_request;
 
-void who_answer(struct request *req);
+void who_answer(struct client_request *req);
 
 #endif

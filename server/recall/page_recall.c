@@ -72,13 +72,13 @@ static uint64_t ask_all(const struct session *asker)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static bool is_grant(const struct request *req)
+static bool is_grant(const struct client_request *req)
 {
 	return req->rpc.op == RPC_GRANT;
 }
 
 /* Whether the request waits for that session, which writes beside its own, or would if it asked. */
-static bool awaits(const struct request *req, const struct session *session)
+static bool awaits(const struct client_request *req, const struct session *session)
 {
 	const struct spare *spare = &session->spare;
 
@@ -89,7 +89,7 @@ static bool awaits(const struct request *req, const struct session *session)
 	return !req->asked && is_to_be_asked(session);
 }
 
-bool spare_may_come(const struct request *req)
+bool spare_may_come(const struct client_request *req)
 {
 	const struct session *asker = req->conn->session;
 
@@ -102,7 +102,7 @@ bool spare_may_come(const struct request *req)
 	return false;
 }
 
-void spare_wait(struct request *req)
+void spare_wait(struct client_request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -118,7 +118,7 @@ void spare_wait(struct request *req)
 		session->server->reclaim = true;
 }
 
-void spare_leave(struct request *req)
+void spare_leave(struct client_request *req)
 {
 	if (req->asked && is_grant(req))
 		req->conn->session->spare.nlacking--;
@@ -126,7 +126,7 @@ void spare_leave(struct request *req)
 }
 
 /* RETURN of all that it had, or a GRANT that has waited in vain. */
-static bool tells_of_none(const struct request *req)
+static bool tells_of_none(const struct client_request *req)
 {
 	const struct spare *spare = &req->conn->session->spare;
 
@@ -136,7 +136,7 @@ static bool tells_of_none(const struct request *req)
 	       req->rpc.ret.answers == spare->asked;
 }
 
-void spare_executed(const struct request *req)
+void spare_executed(const struct client_request *req)
 {
 	if (tells_of_none(req))
 		has_none(req->conn->session);

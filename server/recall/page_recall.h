@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct request;
+struct client_request;
 struct server;
 
 enum { GIVE_PAGES_MS = 1000, GIVE_PAGES_SHARE = 4 };
@@ -38,14 +38,14 @@ int64_t spare_give_ms(const struct server *s);
 /* Whether a request of a shared session that lacks pages (meta_lacks_pages()) is to wait for some;
  * a GRANT is one that waits. Nothing is changed by the question, for the batch may come to nothing.
  */
-bool spare_may_come(const struct request *req);
+bool spare_may_come(const struct client_request *req);
 /* It waits, and is run again when server.reclaim has brought pages, or nothing more. The others are
  * asked, unless they were. */
-void spare_wait(struct request *req);
+void spare_wait(struct client_request *req);
 /* It was executed, and its change is stored. */
-void spare_executed(const struct request *req);
+void spare_executed(const struct client_request *req);
 /* It waits no more. */
-void spare_leave(struct request *req);
+void spare_leave(struct client_request *req);
 
 /* Who is late. Returns when to ask next in ms, or -1. */
 int64_t spare_tick(struct server *s, int64_t now);

@@ -132,12 +132,12 @@ static struct lease_place *place_of(struct list *pos)
 }
 
 /* Where it waits; NULL: nowhere. */
-static struct lease_place *waits_at(struct request *req)
+static struct lease_place *waits_at(struct client_request *req)
 {
 	return req->wait.n ? &req->wait.places[req->wait.n - 1] : NULL;
 }
 
-static struct lease_place *find_place(const struct request *req, const struct contested *at)
+static struct lease_place *find_place(const struct client_request *req, const struct contested *at)
 {
 	for (unsigned i = 0; i < req->wait.n; i++)
 		if (req->wait.places[i].at == at)
@@ -145,13 +145,13 @@ static struct lease_place *find_place(const struct request *req, const struct co
 	return NULL;
 }
 
-static uint64_t session_id(const struct request *req)
+static uint64_t session_id(const struct client_request *req)
 {
 	return req->conn->session->stored.id;
 }
 
 /* The last one that it has. */
-static void leave_place(struct request *req)
+static void leave_place(struct client_request *req)
 {
 	struct lease_place *place = &req->wait.places[--req->wait.n];
 
@@ -159,7 +159,7 @@ static void leave_place(struct request *req)
 	note_change(req->conn->server->recalls, place->at);
 }
 
-void recall_leave(struct request *req)
+void recall_leave(struct client_request *req)
 {
 	while (req->wait.n)
 		leave_place(req);
@@ -168,7 +168,7 @@ void recall_leave(struct request *req)
 
 /* Those that it may keep while it waits for that one stay. What it has a place at already, it was
  * woken for, and finds taken again. */
-static struct lease_place *take_place(struct request *req, struct contested *at)
+static struct lease_place *take_place(struct client_request *req, struct contested *at)
 {
 	struct lease_wait *wait = &req->wait;
 	struct lease_place *place;
@@ -186,14 +186,14 @@ static struct lease_place *take_place(struct request *req, struct contested *at)
 	return place;
 }
 
-void recall_wait(struct request *req)
+void recall_wait(struct client_request *req)
 {
 	struct recalls *rs = req->conn->server->recalls;
 	struct contested *at = find_or_make(rs, req->conn->session->export, req->wants.ino);
 	struct lease_place *place;
 
 	if (!at) {
-		request_refuse(req, -ENOMEM, "the server is out of memory");
+		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
 	place = take_place(req, at);
@@ -204,19 +204,19 @@ void recall_wait(struct request *req)
 	note_change(rs, at);
 }
 
-bool recall_waits(const struct request *req)
+bool recall_waits(const struct client_request *req)
 {
 	return req->wait.n && req->wait.parked;
 }
 
 /* A session's own LEASE is in the way of what it can do without, which it would wait for itself;
  * but not of another LEASE. */
-static uint8_t wanted_before(const struct request *req, const struct types *before)
+static uint8_t wanted_before(const struct client_request *req, const struct types *before)
 {
 	return req->rpc.op == RPC_LEASE ? types_but(before, session_id(req)) : before->any;
 }
 
-uint8_t recall_wanted(const struct request *req, uint64_t ino)
+uint8_t recall_wanted(const struct client_request *req, uint64_t ino)
 {
 	const struct contested *at =
 		find(req->conn->server->recalls, req->conn->session->export, ino);
@@ -228,7 +228,7 @@ uint8_t recall_wanted(const struct request *req, uint64_t ino)
 	return place ? place->before : wanted_before(req, &at->wanted);
 }
 
-bool recall_is_restless(const struct request *req, uint64_t ino)
+bool recall_is_restless(const struct client_request *req, uint64_t ino)
 {
 	return damping_is_on(&req->conn->server->recalls->damping,
 		req->conn->session->export->index, ino, now_ms());
@@ -338,7 +338,7 @@ static void wake(const struct look *look)
 	list_init(&woken);
 	list_for_each (pos, &look->at->waiters) {
 		struct lease_place *place = place_of(pos);
-		struct request *req = place->req;
+		struct client_request *req = place->req;
 
 		if (!is_waiting(place) || is_blocked(look, place) || is_behind(place))
 			continue;
@@ -391,7 +391,7 @@ bool recalls_look(struct server *s)
 
 /* ---- what changes ---------------------------------------------------------------------------- */
 
-static void changed(const struct request *req, uint64_t ino)
+static void changed(const struct client_request *req, uint64_t ino)
 {
 	struct recalls *rs = req->conn->server->recalls;
 	struct contested *at = find(rs, req->conn->session->export, ino);
@@ -400,7 +400,7 @@ static void changed(const struct request *req, uint64_t ino)
 		note_change(rs, at);
 }
 
-static void returned(const struct request *req)
+static void returned(const struct client_request *req)
 {
 	struct wire_in r = rpc_tail_reader(&req->rpc.ret.tail);
 	struct rpc_returned one;
@@ -413,7 +413,7 @@ static void returned(const struct request *req)
 			changed(req, one.ino);
 }
 
-void recall_changed(const struct request *req)
+void recall_changed(const struct client_request *req)
 {
 	if (!(req->conn->session->stored.flags & ATTACH_SHARED))
 		return;
@@ -490,7 +490,7 @@ unsigned recalls_waiting(const struct server *s, const struct export *export)
 	unsigned n = 0;
 
 	list_for_each (pos, &s->recalls->parked)
-		n += list_entry(pos, struct request, link)->conn->session->export == export;
+		n += list_entry(pos, struct client_request, link)->conn->session->export == export;
 	return n;
 }
 

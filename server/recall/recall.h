@@ -41,20 +41,20 @@ int recalls_new(struct server *s);
 void recalls_delete(struct server *s);
 
 /* Has it wait for req->wants, which it found when it was run; behind those who do so already. */
-void recall_wait(struct request *req);
+void recall_wait(struct client_request *req);
 /* It waits no more: it was answered, or dropped, or waits for something else. */
-void recall_leave(struct request *req);
+void recall_leave(struct client_request *req);
 /* Whether it does so now, and is not being run again. */
-bool recall_waits(const struct request *req);
+bool recall_waits(const struct client_request *req);
 /* The types that are waited for of an inode by others, who came before it: lease_bit(). */
-uint8_t recall_wanted(const struct request *req, uint64_t ino);
+uint8_t recall_wanted(const struct client_request *req, uint64_t ino);
 /* Whether the inode is taken away from sessions so often that it had better not be given unasked.
  */
-bool recall_is_restless(const struct request *req, uint64_t ino);
+bool recall_is_restless(const struct client_request *req, uint64_t ino);
 
 /* It was executed. After LEASE, RETURN and COMMIT somebody may have less than before; and what one
  * has by a new number has to be asked for by that. */
-void recall_changed(const struct request *req);
+void recall_changed(const struct client_request *req);
 /* Something of sessions that have ended has gone. */
 void recall_look_again(struct server *s);
 /* The session is deleted. */

@@ -64,7 +64,7 @@ struct recall_late {
 struct recalls {
 	struct list buckets[RECALL_BUCKETS]; /* struct contested */
 	struct list changed;                 /* the same: to be looked at */
-	struct list parked;                  /* struct request */
+	struct list parked;                  /* struct client_request */
 	struct damping damping;
 	struct recall_late late;
 };

@@ -32,7 +32,7 @@ static bool put_news(struct session *session, struct wire_out *w)
 	return locks && recalls;
 }
 
-static void ping(struct request *req)
+static void ping(struct client_request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
 	struct session *session = req->conn->session;
@@ -48,25 +48,25 @@ static void ping(struct request *req)
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	all = put_news(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 	if (!all)
 		session_ring(session);
 }
 
-static void cancel(struct request *req)
+static void cancel(struct client_request *req)
 {
 	const struct rpc_cancel *cancel = &req->rpc.cancel;
-	struct request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
+	struct client_request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
 
 	if (other && (recall_waits(other) || other->parked_ms) &&
 		!req->conn->session->export->closed)
-		request_answer(other, &(struct rpc_reply){.status = -EINTR});
+		client_request_answer(other, &(struct rpc_reply){.status = -EINTR});
 	/* Unless that one has ended the channel. */
 	if (req->msg)
-		request_answer(req, &(struct rpc_reply){0});
+		client_request_answer(req, &(struct rpc_reply){0});
 }
 
-void control_run(struct request *req)
+void control_run(struct client_request *req)
 {
 	if (req->rpc.op == RPC_STATUS) {
 		status_answer(req);
@@ -126,7 +126,7 @@ int control_tick(struct server *s)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void request_left(struct request *req)
+static void request_left(struct client_request *req)
 {
 	recall_leave(req);
 	spare_leave(req);

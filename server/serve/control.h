@@ -10,10 +10,10 @@
 
 #include "server/session/context.h"
 
-struct request;
+struct client_request;
 
 /* Answers it, refuses it, or keeps it until it can be answered. */
-void control_run(struct request *req);
+void control_run(struct client_request *req);
 
 /* What is due in all parts. Returns how long until there is something next, in ms; -1: nothing is
  * to come. */

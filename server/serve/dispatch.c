@@ -28,14 +28,14 @@
 enum { BATCH_MAX = 256, CONTROLS_MAX = 64 };
 
 struct batch {
-	struct list requests; /* struct request */
+	struct list requests; /* struct client_request */
 	unsigned n;
 	int64_t now;
 };
 
 /* ---- one request within a batch -------------------------------------------------------------- */
 
-static int breach(struct request *req, const char *reason)
+static int breach(struct client_request *req, const char *reason)
 {
 	req->outcome = OUTCOME_BREACH;
 	req->breach = reason;
@@ -43,7 +43,7 @@ static int breach(struct request *req, const char *reason)
 }
 
 /* The reply of an earlier execution, if there is one. 1: it was taken. */
-static int take_stored(struct meta *m, struct request *req)
+static int take_stored(struct meta *m, struct client_request *req)
 {
 	const struct rpc_request *rpc = &req->rpc;
 	struct rpc_reply rep;
@@ -99,7 +99,7 @@ static void fill_lease(struct rpc_reply *rep, uint32_t lease_ms)
 	}
 }
 
-static int encode_reply(struct server *s, struct request *req, struct rpc_reply *rep)
+static int encode_reply(struct server *s, struct client_request *req, struct rpc_reply *rep)
 {
 	size_t len;
 	int err;
@@ -118,7 +118,7 @@ static int encode_reply(struct server *s, struct request *req, struct rpc_reply 
 
 /* What was refused has changed nothing; but SETXATTR's stage has gone. A GRANT that does not wait
  * is for what is needed later, or comes before the client has looked at what it has. */
-static bool can_wait_for_others(const struct request *req, int status)
+static bool can_wait_for_others(const struct client_request *req, int status)
 {
 	const struct rpc_request *q = &req->rpc;
 
@@ -128,7 +128,7 @@ static bool can_wait_for_others(const struct request *req, int status)
 }
 
 /* What is returned is dirty at first. */
-static bool lacks_pages(const struct request *req, int status)
+static bool lacks_pages(const struct client_request *req, int status)
 {
 	const struct session *session = req->conn->session;
 
@@ -138,7 +138,7 @@ static bool lacks_pages(const struct request *req, int status)
 
 /* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
  * one that is there some pages that it does not use. */
-static bool others_may_give(const struct request *req)
+static bool others_may_give(const struct client_request *req)
 {
 	return session_others_overdue(req->conn->session) ||
 	       (req->lacks_pages && spare_may_come(req));
@@ -146,7 +146,7 @@ static bool others_may_give(const struct request *req)
 
 static unsigned sharers(const void *asker)
 {
-	const struct request *req = asker;
+	const struct client_request *req = asker;
 
 	return session_sharers(req->conn->session);
 }
@@ -158,7 +158,7 @@ static uint8_t wanted(const void *asker, uint64_t ino)
 
 static bool dirty_comes(const void *asker)
 {
-	const struct session *session = ((const struct request *)asker)->conn->session;
+	const struct session *session = ((const struct client_request *)asker)->conn->session;
 
 	return reuse_comes(session->server, session->export);
 }
@@ -169,7 +169,7 @@ static bool restless(const void *asker, uint64_t ino)
 }
 
 static int execute_in_store(
-	struct server *s, struct request *req, int64_t now, struct rpc_reply *rep)
+	struct server *s, struct client_request *req, int64_t now, struct rpc_reply *rep)
 {
 	const struct session *session = req->conn->session;
 	const struct meta_ctx ctx = {
@@ -195,7 +195,7 @@ static int execute_in_store(
 }
 
 /* The outcome of a request that the store refuses with `status`: others may have what it lacks. */
-static enum outcome judge_refused(struct request *req, int status)
+static enum outcome judge_refused(struct client_request *req, int status)
 {
 	req->lacks_pages = lacks_pages(req, status);
 	if (others_may_give(req))
@@ -206,7 +206,7 @@ static enum outcome judge_refused(struct request *req, int status)
 	return OUTCOME_REPLY;
 }
 
-static int reply_to_executed(struct server *s, struct request *req, struct rpc_reply *rep)
+static int reply_to_executed(struct server *s, struct client_request *req, struct rpc_reply *rep)
 {
 	req->status = rep->status;
 	if (!rep->status && req->rpc.op == RPC_CREATE)
@@ -216,7 +216,7 @@ static int reply_to_executed(struct server *s, struct request *req, struct rpc_r
 	return encode_reply(s, req, rep);
 }
 
-static int run(struct server *s, struct request *req, int64_t now)
+static int run(struct server *s, struct client_request *req, int64_t now)
 {
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
 	int result = execute_in_store(s, req, now, &rep);
@@ -235,7 +235,7 @@ static int run(struct server *s, struct request *req, int64_t now)
 	return req->outcome == OUTCOME_REPLY ? reply_to_executed(s, req, &rep) : 0;
 }
 
-static int execute(struct server *s, struct request *req, int64_t now)
+static int execute(struct server *s, struct client_request *req, int64_t now)
 {
 	int taken = 0;
 
@@ -255,7 +255,7 @@ static int execute(struct server *s, struct request *req, int64_t now)
 
 /* ---- a batch --------------------------------------------------------------------------------- */
 
-static void cancel_reply(struct request *req)
+static void cancel_reply(struct client_request *req)
 {
 	channel_send_cancel(req->conn->channel, req->reply);
 	req->reply = NULL;
@@ -264,7 +264,7 @@ static void cancel_reply(struct request *req)
 static int execute_all(struct server *s, struct batch *batch)
 {
 	list_for_each (pos, &batch->requests) {
-		int err = execute(s, list_entry(pos, struct request, link), batch->now);
+		int err = execute(s, list_entry(pos, struct client_request, link), batch->now);
 
 		if (err)
 			return err;
@@ -286,7 +286,7 @@ static int transact(struct server *s, struct batch *batch)
 	return err;
 }
 
-void dispatch_leave(struct request *req)
+void dispatch_leave(struct client_request *req)
 {
 	if (req->parked_ms)
 		req->conn->session->nparked--;
@@ -295,12 +295,12 @@ void dispatch_leave(struct request *req)
 
 /* ---- after the commit: a function for each outcome ------------------------------------------- */
 
-static void finish_reply(struct request *req)
+static void finish_reply(struct client_request *req)
 {
-	request_reply(req, req->reply, req->reply_len);
+	client_request_reply(req, req->reply, req->reply_len);
 }
 
-static void finish_park(struct server *s, struct request *req)
+static void finish_park(struct server *s, struct client_request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -314,7 +314,7 @@ static void finish_park(struct server *s, struct request *req)
 	list_add_tail(&s->parked, &req->link);
 }
 
-static void finish_lack(struct server *s, struct request *req)
+static void finish_lack(struct server *s, struct client_request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -324,18 +324,18 @@ static void finish_lack(struct server *s, struct request *req)
 	finish_park(s, req);
 }
 
-static void finish_wait(struct request *req)
+static void finish_wait(struct client_request *req)
 {
 	dispatch_leave(req);
 	recall_wait(req);
 }
 
-static void finish_breach(struct request *req)
+static void finish_breach(struct client_request *req)
 {
 	conn_breach(req->conn, req->breach);
 }
 
-static void finish(struct server *s, struct request *req)
+static void finish(struct server *s, struct client_request *req)
 {
 	if (req->outcome != OUTCOME_REPLY)
 		cancel_reply(req);
@@ -359,7 +359,7 @@ static void finish(struct server *s, struct request *req)
 }
 
 /* What it is to others was stored, also of a request whose channel an earlier one's breach ends. */
-static void note_executed(const struct request *req)
+static void note_executed(const struct client_request *req)
 {
 	if (req->outcome != OUTCOME_REPLY)
 		return;
@@ -371,14 +371,14 @@ static void finish_all(struct server *s, struct batch *batch)
 {
 	CRASH_POINT("reply.none");
 	list_for_each (pos, &batch->requests)
-		note_executed(list_entry(pos, struct request, link));
+		note_executed(list_entry(pos, struct client_request, link));
 	for (struct list *pos; (pos = list_pop(&batch->requests));) {
-		finish(s, list_entry(pos, struct request, link));
+		finish(s, list_entry(pos, struct client_request, link));
 		CRASH_POINT("reply.sent");
 	}
 }
 
-static void run_alone(struct server *s, struct request *req, int64_t now)
+static void run_alone(struct server *s, struct client_request *req, int64_t now)
 {
 	static struct log_ratelimit limit;
 	struct batch batch = {.n = 1, .now = now};
@@ -398,7 +398,8 @@ static void run_alone(struct server *s, struct request *req, int64_t now)
 			rpc_op_info(req->rpc.op)->name,
 			(unsigned long long)req->conn->session->stored.id, errno_text(err));
 	/* What is damaged is data that can't be read: callers know that as EIO. */
-	request_refuse(req, err == -EBADMSG ? -EIO : err, "the store failed: %s", errno_text(err));
+	client_request_refuse(
+		req, err == -EBADMSG ? -EIO : err, "the store failed: %s", errno_text(err));
 }
 
 static void run_batch(struct server *s, struct batch *batch)
@@ -410,9 +411,9 @@ static void run_batch(struct server *s, struct batch *batch)
 		return;
 	}
 	list_for_each (each, &batch->requests)
-		cancel_reply(list_entry(each, struct request, link));
+		cancel_reply(list_entry(each, struct client_request, link));
 	while ((pos = list_pop(&batch->requests)))
-		run_alone(s, list_entry(pos, struct request, link), batch->now);
+		run_alone(s, list_entry(pos, struct client_request, link), batch->now);
 }
 
 /* ---- reclaiming ------------------------------------------------------------------------------ */
@@ -452,7 +453,7 @@ static void reclaim(struct server *s)
 
 /* Those of an export whose last snapshot has been begun have no answer any more, as if the server
  * had ended. */
-static void add(struct server *s, struct batch *batch, struct request *req)
+static void add(struct server *s, struct batch *batch, struct client_request *req)
 {
 	if (req->conn->session->export->closed) {
 		list_add_tail(&s->parked, &req->link);
@@ -466,7 +467,7 @@ static void add(struct server *s, struct batch *batch, struct request *req)
 static void collect_ready(struct server *s, struct batch *batch, unsigned max)
 {
 	while (batch->n < max && !list_empty(&s->ready)) {
-		struct request *req = list_entry(s->ready.next, struct request, link);
+		struct client_request *req = list_entry(s->ready.next, struct client_request, link);
 
 		if (turns_is_control(req))
 			break;
@@ -479,7 +480,7 @@ static void collect_ready(struct server *s, struct batch *batch, unsigned max)
  * is for who has just asked. */
 static void collect(struct server *s, struct batch *batch)
 {
-	struct request *req;
+	struct client_request *req;
 
 	collect_ready(s, batch, BATCH_MAX / 2);
 	while (batch->n < BATCH_MAX && (req = turns_take(s, false)))
@@ -489,10 +490,10 @@ static void collect(struct server *s, struct batch *batch)
 
 static void run_controls(struct server *s)
 {
-	struct request *req;
+	struct client_request *req;
 
 	if (!list_empty(&s->ready)) {
-		req = list_entry(s->ready.next, struct request, link);
+		req = list_entry(s->ready.next, struct client_request, link);
 		if (turns_is_control(req)) {
 			list_del(&req->link);
 			control_run(req);

@@ -12,13 +12,13 @@
 
 #include "server/session/context.h"
 
-struct request;
+struct client_request;
 
 /* Runs some of what is ready, and a piece of the reclaiming. True: there is more to do now. */
 bool dispatch_run(struct server *s);
 
 /* It is parked no more: it was answered, or dropped, or waits for a lease. */
-void dispatch_leave(struct request *req);
+void dispatch_leave(struct client_request *req);
 
 /* Whether a request has arrived that was not run yet. */
 bool dispatch_pending(const struct server *s);

@@ -27,13 +27,13 @@ static bool too_many_wait(const struct server *s)
 	return n >= ATTACH_WAITING_MAX;
 }
 
-static void wait_more(struct request *req)
+static void wait_more(struct client_request *req)
 {
 	list_del(&req->link);
 	list_add_tail(&req->conn->server->waiting, &req->link);
 }
 
-static int answer_attach(struct request *req, struct session *session, bool resumed)
+static int answer_attach(struct client_request *req, struct session *session, bool resumed)
 {
 	struct server *s = session->server;
 	struct rpc_reply rep = {.attach = {
@@ -57,7 +57,7 @@ static int answer_attach(struct request *req, struct session *session, bool resu
 		return err;
 	rep.attach.snapshot = session_snapshot(session, &frozen);
 	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 	return 0;
 }
 
@@ -73,7 +73,7 @@ static void log_begin(const struct session *session, const char *peer, bool resu
 }
 
 /* The channel becomes the session's. */
-static void join(struct request *req, struct session *session)
+static void join(struct client_request *req, struct session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -83,7 +83,7 @@ static void join(struct request *req, struct session *session)
 
 	c->keys = calloc(session->export->nregions, sizeof(*c->keys));
 	if (!c->keys) {
-		request_refuse(req, -ENOMEM, "the server is out of memory");
+		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
 	conn_attach(c, session, a->channel);
@@ -95,7 +95,7 @@ static void join(struct request *req, struct session *session)
 		log_begin(session, channel_peer(c->channel), resumed);
 	err = answer_attach(req, session, resumed);
 	if (err)
-		request_refuse(req, err, "the store failed: %s", errno_text(err));
+		client_request_refuse(req, err, "the store failed: %s", errno_text(err));
 }
 
 static int store_session(struct server *s, struct meta_session *stored)
@@ -112,7 +112,7 @@ static int store_session(struct server *s, struct meta_session *stored)
 	return err;
 }
 
-static int begin_session(struct request *req, struct export *export, struct session **out)
+static int begin_session(struct client_request *req, struct export *export, struct session **out)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
@@ -196,7 +196,7 @@ static struct session *find_in_the_way(const struct server *s, const struct expo
 }
 
 /* The network may deliver an ATTACH after the client has given it up and sent another one. */
-static bool is_late(const struct request *req, const struct export *export)
+static bool is_late(const struct client_request *req, const struct export *export)
 {
 	list_for_each (pos, &req->conn->server->sessions) {
 		const struct session *session = list_entry(pos, struct session, link);
@@ -268,7 +268,7 @@ static bool has_place(struct server *s, const struct export *export)
 }
 
 /* Those who asked for it alone are told of that, and those who differ in what they want to do. */
-static const char *why_alone(const struct request *req, const struct session *holder)
+static const char *why_alone(const struct client_request *req, const struct session *holder)
 {
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
 
@@ -316,21 +316,21 @@ static void describe_way(const struct session *holder, char *text, size_t len)
 }
 
 /* Strangers are told, too: who is kept out has to know by whom, and may be on any machine. */
-static void refuse_busy(struct request *req, const struct session *holder, unsigned n)
+static void refuse_busy(struct client_request *req, const struct session *holder, unsigned n)
 {
 	char others[32] = "", where[160];
 
 	if (n > 1)
 		snprintf(others, sizeof(others), " and %u more", n - 1);
 	describe_way(holder, where, sizeof(where));
-	request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s", holder->export->name,
-		holder->stored.client, list_empty(&holder->conns) ? "," : "", where, others,
-		why_alone(req, holder));
+	client_request_refuse(req, -EBUSY, "export '%s' is in use by %s%s %s%s%s",
+		holder->export->name, holder->stored.client, list_empty(&holder->conns) ? "," : "",
+		where, others, why_alone(req, holder));
 }
 
 /* A process that has lost its session says that nothing of it is mapped any more. Who has the
  * export's key is trusted with all of it, and on shm wholly. */
-static void take_word(struct request *req, const struct export *export)
+static void take_word(struct client_request *req, const struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	int pid = channel_peer_pid(req->conn->channel);
@@ -348,7 +348,7 @@ static void take_word(struct request *req, const struct export *export)
 }
 
 /* A client that knows of no session: a new one, as soon as nothing is in its way. */
-static void attach_new(struct request *req, struct export *export)
+static void attach_new(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
@@ -357,8 +357,8 @@ static void attach_new(struct request *req, struct export *export)
 	int err;
 
 	if (is_late(req, export)) {
-		request_refuse(req, -ESTALE, "this client has a later session at export '%s'",
-			export->name);
+		client_request_refuse(req, -ESTALE,
+			"this client has a later session at export '%s'", export->name);
 		return;
 	}
 	end_those_in_the_way(s, export, a);
@@ -372,19 +372,20 @@ static void attach_new(struct request *req, struct export *export)
 		return;
 	}
 	if (!has_place(s, export)) {
-		request_refuse(req, -EUSERS, "export '%s' has %d clients, and no place for more",
-			export->name, EXPORT_SESSIONS);
+		client_request_refuse(req, -EUSERS,
+			"export '%s' has %d clients, and no place for more", export->name,
+			EXPORT_SESSIONS);
 		return;
 	}
 	err = begin_session(req, export, &holder);
 	if (err)
-		request_refuse(req, err, "can't begin a session: %s", errno_text(err));
+		client_request_refuse(req, err, "can't begin a session: %s", errno_text(err));
 	else
 		join(req, holder);
 }
 
 /* Whether a channel of this index may still touch memory; fences the one that was in use. */
-static bool predecessor_lives(struct session *session, const struct request *req)
+static bool predecessor_lives(struct session *session, const struct client_request *req)
 {
 	int pid = channel_peer_pid(req->conn->channel);
 	bool lives = false;
@@ -436,13 +437,13 @@ static int change_flags(struct session *session, uint32_t flags)
 }
 
 /* Once each: one that waits changes nothing meanwhile, which another one may want otherwise. */
-static void change_and_join(struct request *req, struct session *session)
+static void change_and_join(struct client_request *req, struct session *session)
 {
 	int err = change_flags(session, req->rpc.attach.flags);
 
 	if (err)
-		request_refuse(req, err, "can't change session %" PRIu64 ": %s", session->stored.id,
-			errno_text(err));
+		client_request_refuse(req, err, "can't change session %" PRIu64 ": %s",
+			session->stored.id, errno_text(err));
 	else
 		join(req, session);
 }
@@ -482,7 +483,7 @@ static bool has_others(const struct session *session)
 
 /* Whether a session that reads has the export for itself, to write, or shares it. False: the
  * request was refused, or waits for the end of those that no longer read. */
-static bool may_write_now(struct request *req, struct session *session)
+static bool may_write_now(struct client_request *req, struct session *session)
 {
 	const struct session *other;
 	unsigned n;
@@ -491,7 +492,7 @@ static bool may_write_now(struct request *req, struct session *session)
 		return true;
 	other = find_other_reader(session, &n);
 	if (other) {
-		request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
+		client_request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
 			session->export->name, other->stored.client);
 		return false;
 	}
@@ -501,39 +502,39 @@ static bool may_write_now(struct request *req, struct session *session)
 	if (now_ms() < req->deadline_ms)
 		wait_more(req);
 	else
-		request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",
+		client_request_refuse(req, -EROFS, "a client that read export '%s' can't be fenced",
 			session->export->name);
 	return false;
 }
 
-static bool wants_to_write(const struct request *req, const struct session *session)
+static bool wants_to_write(const struct client_request *req, const struct session *session)
 {
 	return !(req->rpc.attach.flags & ATTACH_READ_ONLY) &&
 	       session->stored.flags & ATTACH_READ_ONLY;
 }
 
-static void attach_again(struct request *req, struct export *export)
+static void attach_again(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct session *session = session_find(req->conn->server, a->session);
 
 	if (!session || session->export != export || session->ending || session->said_bye) {
-		request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
+		client_request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);
 		return;
 	}
 	if (memcmp(session->stored.owner, a->owner, OWNER_BYTES) != 0 ||
 		session->stored.instance != a->instance) {
-		request_refuse(
+		client_request_refuse(
 			req, -ESTALE, "session %" PRIu64 " belongs to another client", a->session);
 		return;
 	}
 	if (session->stored.nchannels != a->nchannels) {
-		request_refuse(req, -EINVAL, "session %" PRIu64 " has %u channels, not %u",
+		client_request_refuse(req, -EINVAL, "session %" PRIu64 " has %u channels, not %u",
 			a->session, session->stored.nchannels, a->nchannels);
 		return;
 	}
 	if ((a->flags ^ session->stored.flags) & ~(uint32_t)ATTACH_READ_ONLY) {
-		request_refuse(req, -EINVAL,
+		client_request_refuse(req, -EINVAL,
 			"session %" PRIu64 " can't become exclusive, or shared", a->session);
 		return;
 	}
@@ -544,8 +545,9 @@ static void attach_again(struct request *req, struct export *export)
 	else if (now_ms() < req->deadline_ms)
 		wait_more(req);
 	else
-		request_refuse(req, -EBUSY, "channel %u of session %" PRIu64 " can't be fenced",
-			a->channel, a->session);
+		client_request_refuse(req, -EBUSY,
+			"channel %u of session %" PRIu64 " can't be fenced", a->channel,
+			a->session);
 }
 
 static bool is_of_another_store(const struct server *s, const struct rpc_attach *a)
@@ -554,7 +556,7 @@ static bool is_of_another_store(const struct server *s, const struct rpc_attach 
 	       memcmp(a->store_id, meta_store_id(s->meta), sizeof(a->store_id)) != 0;
 }
 
-static void attach_try(struct request *req)
+static void attach_try(struct client_request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
@@ -562,19 +564,19 @@ static void attach_try(struct request *req)
 
 	/* Also by another ATTACH, which was answered while this one waited. */
 	if (req->conn->session) {
-		request_refuse(req, -EPROTO, "this channel is attached already");
+		client_request_refuse(req, -EPROTO, "this channel is attached already");
 		return;
 	}
-	export = request_export(req, &a->export_name);
+	export = client_request_export(req, &a->export_name);
 	if (!export)
 		return;
 	if (export->closed) {
 		if (now_ms() < req->deadline_ms)
 			wait_more(req);
 		else
-			request_refuse(req, -EBUSY, "the server is stopping");
+			client_request_refuse(req, -EBUSY, "the server is stopping");
 	} else if (is_of_another_store(s, a)) {
-		request_refuse(req, -ESTALE, "the memory was lost, this is another store");
+		client_request_refuse(req, -ESTALE, "the memory was lost, this is another store");
 	} else if (a->session) {
 		attach_again(req, export);
 	} else {
@@ -590,26 +592,28 @@ static bool is_out_of_sight(const struct conn *c)
 	       !channel_peer_pid(c->channel);
 }
 
-void attach_request(struct request *req)
+void attach_request(struct client_request *req)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
 	int64_t wait_ms = (int64_t)min_u64(a->wait_ms, ATTACH_WAIT_MAX_MS);
 
 	if (a->nchannels > SESSION_CHANNELS) {
-		request_refuse(req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);
+		client_request_refuse(
+			req, -EINVAL, "a session has at most %d channels", SESSION_CHANNELS);
 		return;
 	}
 	if (a->flags & ATTACH_SHARED && a->flags & ATTACH_EXCLUSIVE) {
-		request_refuse(req, -EINVAL, "an export is shared, or somebody's alone: not both");
+		client_request_refuse(
+			req, -EINVAL, "an export is shared, or somebody's alone: not both");
 		return;
 	}
 	if (!a->session && a->channel) {
-		request_refuse(req, -EPROTO, "channel 0 makes the session");
+		client_request_refuse(req, -EPROTO, "channel 0 makes the session");
 		return;
 	}
 	if (is_out_of_sight(req->conn)) {
-		request_refuse(req, -EOPNOTSUPP,
+		client_request_refuse(req, -EOPNOTSUPP,
 			"the server's PID namespace does not show this process, and shm goes by "
 			"processes: run the server in an outer one, or mount over tcp");
 		return;
@@ -628,5 +632,5 @@ void attach_retry_waiting(struct server *s)
 	list_init(&again);
 	list_splice_tail(&again, &s->waiting);
 	for (struct list *pos; (pos = list_pop(&again));)
-		attach_try(list_entry(pos, struct request, link));
+		attach_try(list_entry(pos, struct client_request, link));
 }

@@ -51,7 +51,7 @@
 #include "server/session/context.h"
 
 /* Answers it, or has it wait in server.waiting for what is in its way, as long as it may. */
-void attach_request(struct request *req);
+void attach_request(struct client_request *req);
 /* Looks again at what waits for a session's or channel's end. */
 void attach_retry_waiting(struct server *s);
 

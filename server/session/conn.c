@@ -191,10 +191,10 @@ bool conn_is_stranger(const struct conn *c)
 	return transport_kind_of(c->port->transport) != TRANSPORT_SHM;
 }
 
-struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq)
+struct client_request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq)
 {
 	unsigned i = slot - c->index * (unsigned)CHANNEL_SLOTS;
-	struct request *req = i < CHANNEL_SLOTS ? &c->slots[i] : NULL;
+	struct client_request *req = i < CHANNEL_SLOTS ? &c->slots[i] : NULL;
 
 	return req && req->msg && req->rpc.seq == seq ? req : NULL;
 }
@@ -257,9 +257,9 @@ void conn_attach(struct conn *c, struct session *session, uint16_t index)
 static void drop_requests(struct conn *c)
 {
 	for (unsigned i = 0; i < CHANNEL_SLOTS; i++)
-		request_drop(&c->slots[i]);
+		client_request_drop(&c->slots[i]);
 	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
-		request_drop(&c->controls[i]);
+		client_request_drop(&c->controls[i]);
 }
 
 /* The PING that a ring was to bring will not come, nor perhaps its answer: another channel is to be
@@ -392,7 +392,7 @@ int conn_ring(struct conn *c)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-void request_drop(struct request *req)
+void client_request_drop(struct client_request *req)
 {
 	if (!req->msg)
 		return;
@@ -402,17 +402,17 @@ void request_drop(struct request *req)
 	req->msg = NULL;
 }
 
-void request_reply(struct request *req, void *buf, uint32_t len)
+void client_request_reply(struct client_request *req, void *buf, uint32_t len)
 {
 	struct channel *ch = req->conn->channel;
 
 	/* The receive is back before the reply can bring the next request. */
-	request_drop(req);
+	client_request_drop(req);
 	/* A channel that can't send ends with an event of its own. */
 	channel_send(ch, buf, len, 0, 0);
 }
 
-void request_answer(struct request *req, struct rpc_reply *rep)
+void client_request_answer(struct client_request *req, struct rpc_reply *rep)
 {
 	struct conn *c = req->conn;
 	void *buf = channel_send_buffer(c->channel);
@@ -434,7 +434,7 @@ void request_answer(struct request *req, struct rpc_reply *rep)
 		conn_fence(c);
 		return;
 	}
-	request_reply(req, buf, (uint32_t)len);
+	client_request_reply(req, buf, (uint32_t)len);
 }
 
 /* An administrator who mistypes a name is told there and then; who can't mount may have nobody who
@@ -444,7 +444,7 @@ static enum log_level refusal_level(unsigned op)
 	return op == RPC_WHO || op == RPC_SNAPSHOT ? LOG_LEVEL_INFO : LOG_LEVEL_WARNING;
 }
 
-void request_refuse(struct request *req, int err, const char *format, ...)
+void client_request_refuse(struct client_request *req, int err, const char *format, ...)
 {
 	static struct log_ratelimit limit = {.burst = STRANGERS_LOG_BURST};
 	char text[RPC_TEXT_MAX + 1];
@@ -460,10 +460,10 @@ void request_refuse(struct request *req, int err, const char *format, ...)
 		log_line(refusal_level(req->rpc.op), "%s: request '%s' is refused: %s",
 			channel_peer(req->conn->channel), rpc_op_info(req->rpc.op)->name, text);
 	rep.text = (struct rpc_str){text, (uint16_t)strlen(text)};
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 }
 
-struct export *request_export(struct request *req, const struct rpc_str *name)
+struct export *client_request_export(struct client_request *req, const struct rpc_str *name)
 {
 	struct exports *exports = req->conn->server->exports;
 	struct export *export = exports_find(exports, name);
@@ -472,17 +472,18 @@ struct export *request_export(struct request *req, const struct rpc_str *name)
 	if (export)
 		return export;
 	if (conn_is_stranger(req->conn)) {
-		request_refuse(req, -ENOENT,
+		client_request_refuse(req, -ENOENT,
 			"no export '%.*s'; 'rmemfsctl status' on the server lists them", name->len,
 			name->s);
 		return NULL;
 	}
 	exports_names(exports, names, sizeof(names));
-	request_refuse(req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
+	client_request_refuse(
+		req, -ENOENT, "no export '%.*s'; exports: %s", name->len, name->s, names);
 	return NULL;
 }
 
-static struct request *free_control(struct conn *c)
+static struct client_request *free_control(struct conn *c)
 {
 	for (unsigned i = 0; i < CHANNEL_CONTROLS; i++)
 		if (!c->controls[i].msg)
@@ -491,14 +492,14 @@ static struct request *free_control(struct conn *c)
 }
 
 /* The entry that a request belongs into, or NULL and why there is none. */
-static struct request *place_request(
+static struct client_request *place_request(
 	struct conn *c, const struct rpc_request *rpc, const char **breach)
 {
 	struct session *session = c->session;
 	unsigned slot;
 
 	if (!rpc_op_info(rpc->op)->slotted) {
-		struct request *req = free_control(c);
+		struct client_request *req = free_control(c);
 
 		*breach = "too many requests outside slots";
 		return req;
@@ -525,7 +526,7 @@ static struct request *place_request(
 static void receive(struct conn *c, const struct event *event)
 {
 	struct rpc_request rpc;
-	struct request *req;
+	struct client_request *req;
 	const char *breach = "a malformed message";
 
 	if (c->state == CONN_CLOSING) {

@@ -21,7 +21,7 @@ struct session;
 struct contested;
 struct lease_place {
 	struct list link;
-	struct request *req;
+	struct client_request *req;
 	struct contested *at;
 	uint8_t type;   /* what it wants */
 	uint8_t before; /* what is wanted by who came before it: lease_bit() */
@@ -38,7 +38,7 @@ struct lease_wait {
 	bool parked; /* and isn't being run again */
 };
 
-struct request {
+struct client_request {
 	struct list link; /* in one of the server's lists; alone: free or being run */
 	struct conn *conn;
 	const void *msg; /* as received; NULL: free */
@@ -81,7 +81,7 @@ struct conn {
 	bool hung_up;      /* its peer's side has ended it, as that of a process that ends */
 	uint64_t serial;   /* a later connection has a higher one */
 	bool rung;         /* and no PING has come since */
-	struct request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
+	struct client_request slots[CHANNEL_SLOTS], controls[CHANNEL_CONTROLS];
 	struct region_key *keys; /* of the export's regions, the first nkeys of them */
 	uint32_t nkeys;
 	struct kept_values kept;
@@ -110,7 +110,7 @@ int64_t conns_judge(struct server *s, int64_t now);
 int64_t conn_silence_ms(const struct conn *c, int64_t now);
 
 /* What is outstanding in a slot of the session's, under this number; or NULL. */
-struct request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
+struct client_request *conn_find_request(struct conn *c, unsigned slot, uint64_t seq);
 
 /* Has nothing outstanding outside slots: an unattached one that asks for nothing. */
 bool conn_is_silent(const struct conn *c);
@@ -141,16 +141,16 @@ void conns_delete(struct server *s);
 int conn_ring(struct conn *c);
 
 /* The send buffer was filled: sends it and frees the request. */
-void request_reply(struct request *req, void *buf, uint32_t len);
+void client_request_reply(struct client_request *req, void *buf, uint32_t len);
 /* Frees it without an answer. */
-void request_drop(struct request *req);
+void client_request_drop(struct client_request *req);
 /* Encodes rep, with the request's op, slot and sequence number, and sends it. */
-void request_answer(struct request *req, struct rpc_reply *rep);
+void client_request_answer(struct client_request *req, struct rpc_reply *rep);
 /* The export of that name; NULL: there is none, and the request is refused. Strangers are not told
  * the names of the others. */
-struct export *request_export(struct request *req, const struct rpc_str *name);
+struct export *client_request_export(struct client_request *req, const struct rpc_str *name);
 /* An error with a line for people, which is made printable. */
-void request_refuse(struct request *req, int err, const char *format, ...)
+void client_request_refuse(struct client_request *req, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 #endif

@@ -39,7 +39,7 @@ enum {
 	ATTACH_WAITING_MAX = UNATTACHED_MAX / 2, /* that wait for another owner's session */
 };
 
-struct request;
+struct client_request;
 struct session;
 
 /* One --listen. */
@@ -55,7 +55,7 @@ struct port {
 /* What sessions and channels tell the parts above them. */
 struct session_events {
 	/* A request was answered, or dropped: it waits for nothing any more. */
-	void (*request_left)(struct request *req);
+	void (*request_left)(struct client_request *req);
 	/* A session is about to be freed. */
 	void (*deleted)(struct session *session);
 	/* A session has ended, which others may have waited for. */
@@ -104,7 +104,8 @@ struct server {
 	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
 
 	struct list turns; /* struct session: those that have asked for something, see turns.h */
-	/* struct request; each is in one of these, or its session's, or in a batch, or free. */
+	/* struct client_request; each is in one of these, or its session's, or in a batch, or free.
+	 */
 	struct list ready;     /* to be run again, or of no session: before all others */
 	struct list parked;    /* waiting for pages */
 	struct list waiting;   /* ATTACHes that wait for another session or channel to end */

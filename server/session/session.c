@@ -350,7 +350,7 @@ static int publish(struct conn *c, uint32_t end)
 	return err;
 }
 
-static void answer_regions(struct request *req, uint32_t first, uint32_t end)
+static void answer_regions(struct client_request *req, uint32_t first, uint32_t end)
 {
 	struct conn *c = req->conn;
 	uint8_t tail[REGIONS_PER_MESSAGE * RPC_REGION_BYTES];
@@ -368,10 +368,10 @@ static void answer_regions(struct request *req, uint32_t first, uint32_t end)
 					   .access = c->keys[i].access,
 				   });
 	rep.regions.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 }
 
-void session_regions(struct request *req)
+void session_regions(struct client_request *req)
 {
 	struct conn *c = req->conn;
 	uint32_t nregions = c->session->export->nregions;
@@ -380,8 +380,8 @@ void session_regions(struct request *req)
 	int err = publish(c, end);
 
 	if (err && err != -EAGAIN) {
-		request_refuse(req, err, "can't make a key to region %u of '%s': %s", c->nkeys,
-			c->session->export->name, errno_text(err));
+		client_request_refuse(req, err, "can't make a key to region %u of '%s': %s",
+			c->nkeys, c->session->export->name, errno_text(err));
 	} else if (err && c->nkeys <= first) {
 		list_del(&req->link);
 		list_add_tail(&c->server->stalled, &req->link);
@@ -397,7 +397,7 @@ void session_retry_stalled(struct server *s)
 	list_init(&again);
 	list_splice_tail(&again, &s->stalled);
 	for (struct list *pos; (pos = list_pop(&again));)
-		session_regions(list_entry(pos, struct request, link));
+		session_regions(list_entry(pos, struct client_request, link));
 }
 
 void session_count(struct session *session, const struct rpc_counters *said)
@@ -416,7 +416,7 @@ void session_news_lost(struct session *session)
 }
 
 /* The answer still goes out; then every channel of the session is ended in order. */
-void session_bye(struct request *req)
+void session_bye(struct client_request *req)
 {
 	struct session *session = req->conn->session;
 	struct rpc_reply rep = {0};
@@ -425,7 +425,7 @@ void session_bye(struct request *req)
 	session->said_bye = true;
 	session->why = "it was unmounted";
 	session->clean = !req->rpc.bye.lost;
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 	list_for_each (pos, &session->conns)
 		conn_disconnect(list_entry(pos, struct conn, link));
 }
@@ -502,7 +502,7 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 		return;
 	attach_retry_waiting(s);
 	list_for_each (pos, &s->waiting)
-		sooner(next, list_entry(pos, struct request, link)->deadline_ms);
+		sooner(next, list_entry(pos, struct client_request, link)->deadline_ms);
 	list_for_each (pos, &s->sessions) {
 		int64_t at = expires_ms(list_entry(pos, struct session, link));
 

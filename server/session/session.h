@@ -31,7 +31,7 @@ struct session {
 	struct list conns;   /* all that are not fenced yet */
 	struct list recalls; /* see recall.h: what others wait for */
 	struct list turn;    /* server.turns, or alone */
-	struct list asked;   /* struct request: received, in the order of arrival */
+	struct list asked;   /* struct client_request: received, in the order of arrival */
 	unsigned nparked;    /* of its requests those that wait for pages, see dispatch.h */
 	uint64_t requests;   /* that came in slots, in this run of the server */
 	uint64_t attached;   /* bit of each channel that has ever been attached */
@@ -76,8 +76,8 @@ void session_delete(struct session *session);
 struct session *session_find(struct server *s, uint64_t id);
 
 /* The requests that are outside slots. */
-void session_regions(struct request *req);
-void session_bye(struct request *req);
+void session_regions(struct client_request *req);
+void session_bye(struct client_request *req);
 /* Takes what a PING says has been done: less what an earlier run of the server has counted. */
 void session_count(struct session *session, const struct rpc_counters *said);
 

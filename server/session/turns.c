@@ -3,12 +3,12 @@
 
 #include "server/session/session.h"
 
-bool turns_is_control(const struct request *req)
+bool turns_is_control(const struct client_request *req)
 {
 	return !rpc_op_info(req->rpc.op)->slotted || req->rpc.op == RPC_FROZEN;
 }
 
-void turns_add(struct request *req)
+void turns_add(struct client_request *req)
 {
 	struct session *session = req->conn->session;
 
@@ -18,17 +18,17 @@ void turns_add(struct request *req)
 }
 
 /* Requests are dropped with their channels: a session with a turn need not have any. */
-struct request *turns_take(struct server *s, bool control)
+struct client_request *turns_take(struct server *s, bool control)
 {
 	list_for_each_safe (pos, &s->turns) {
 		struct session *session = list_entry(pos, struct session, turn);
-		struct request *req;
+		struct client_request *req;
 
 		if (list_empty(&session->asked)) {
 			list_del(&session->turn);
 			continue;
 		}
-		req = list_entry(session->asked.next, struct request, link);
+		req = list_entry(session->asked.next, struct client_request, link);
 		if (turns_is_control(req) != control)
 			continue;
 		list_del(&req->link);

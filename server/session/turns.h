@@ -13,13 +13,13 @@
 #include "server/session/context.h"
 
 /* Of an attached channel. */
-void turns_add(struct request *req);
+void turns_add(struct client_request *req);
 
 /* The next request that is, or is not, one outside the store; it is in no list then. NULL: of no
  * session is such a one the next. Sessions whose next one is of the other kind keep their turn. */
-struct request *turns_take(struct server *s, bool control);
+struct client_request *turns_take(struct server *s, bool control);
 
 /* FROZEN has a slot, but nothing to do with the store. */
-bool turns_is_control(const struct request *req);
+bool turns_is_control(const struct client_request *req);
 
 #endif

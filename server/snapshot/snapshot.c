@@ -46,7 +46,7 @@ struct snapshot {
 			   */
 	struct snapshot_copy *copy;
 	struct marker *marker;
-	struct list frozen; /* struct request: FROZEN that waits for the others' */
+	struct list frozen; /* struct client_request: FROZEN that waits for the others' */
 };
 
 static bool is_running(const struct snapshot *sn)
@@ -99,7 +99,7 @@ static void answer_frozen(struct snapshot *sn)
 	if (sn->export->closed)
 		list_splice_tail(&sn->server->parked, &sn->frozen);
 	for (struct list *pos; (pos = list_pop(&sn->frozen));)
-		request_answer(list_entry(pos, struct request, link), &rep);
+		client_request_answer(list_entry(pos, struct client_request, link), &rep);
 }
 
 /* Those that found no room aside, the scrubber among them. */
@@ -323,12 +323,12 @@ static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 /* ---- copying --------------------------------------------------------------------------------- */
 
 /* The one that waits longest, for pages or for room to put them aside. */
-static const struct request *find_parked(const struct snapshot *sn)
+static const struct client_request *find_parked(const struct snapshot *sn)
 {
-	const struct request *first = NULL;
+	const struct client_request *first = NULL;
 
 	list_for_each (pos, &sn->server->parked) {
-		const struct request *req = list_entry(pos, struct request, link);
+		const struct client_request *req = list_entry(pos, struct client_request, link);
 
 		if (req->conn->session->export == sn->export &&
 			(!first || req->parked_ms < first->parked_ms))
@@ -340,7 +340,7 @@ static const struct request *find_parked(const struct snapshot *sn)
 /* Of a server's last one nobody waits: nothing of the export is answered any more. */
 static int64_t check_room(struct snapshot *sn, int64_t now)
 {
-	const struct request *req = sn->last ? NULL : find_parked(sn);
+	const struct client_request *req = sn->last ? NULL : find_parked(sn);
 	int64_t refused_ms = protect_refused_ms(marker_pages(sn->marker)), until_ms;
 
 	/* There is room now and then, which others take. */
@@ -401,7 +401,7 @@ void snapshot_event(struct server *s)
 /* ---- what clients say -------------------------------------------------------------------------
  */
 
-void snapshot_frozen(struct request *req)
+void snapshot_frozen(struct client_request *req)
 {
 	struct session *session = req->conn->session;
 	struct snapshot *sn = session->server->snapshot;
@@ -414,7 +414,7 @@ void snapshot_frozen(struct request *req)
 	}
 	if (sn->state != SNAPSHOT_FREEZING || sn->export != session->export ||
 		sn->id != req->rpc.frozen.snapshot) {
-		request_answer(req, &rep);
+		client_request_answer(req, &rep);
 		return;
 	}
 	session->frozen = sn->id;
@@ -478,7 +478,7 @@ bool snapshot_has_ended(const struct server *s, int *err, const char **why)
 
 /* ---- the admin's requests -------------------------------------------------------------------- */
 
-static void begin(struct request *req, struct export *export)
+static void begin(struct client_request *req, struct export *export)
 {
 	const struct rpc_str *text = &req->rpc.snapshot.dir;
 	char dir[SNAPSHOT_DIR_BYTES];
@@ -487,23 +487,24 @@ static void begin(struct request *req, struct export *export)
 	snprintf(dir, sizeof(dir), "%.*s", text->len, text->s);
 	err = take(req->conn->server, export, dir, NULL);
 	if (err)
-		request_refuse(req, err, "can't start a thread: %s", errno_text(err));
+		client_request_refuse(req, err, "can't start a thread: %s", errno_text(err));
 	else
-		request_answer(req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
+		client_request_answer(
+			req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
 }
 
-static void start(struct request *req, struct export *export)
+static void start(struct client_request *req, struct export *export)
 {
 	const struct rpc_str *dir = &req->rpc.snapshot.dir;
 	const struct snapshot *sn = req->conn->server->snapshot;
 
 	if (req->conn->server->leaving)
-		request_refuse(req, -ESHUTDOWN, "the server is stopping");
+		client_request_refuse(req, -ESHUTDOWN, "the server is stopping");
 	else if (sn->copy)
-		request_refuse(req, -EBUSY, "a snapshot of export '%s' to %s is on its way",
+		client_request_refuse(req, -EBUSY, "a snapshot of export '%s' to %s is on its way",
 			sn->export->name, sn->dir);
 	else if (dir->s[0] != '/' || dir->len >= SNAPSHOT_DIR_BYTES)
-		request_refuse(req, -EINVAL,
+		client_request_refuse(req, -EINVAL,
 			"'%.*s': must be a path from / on, of at most %d bytes", dir->len, dir->s,
 			SNAPSHOT_DIR_BYTES - 1);
 	else
@@ -516,7 +517,7 @@ static enum rpc_snapshot_state visible_state(const struct snapshot *sn)
 	return sn->state == SNAPSHOT_FAILED && sn->copy ? SNAPSHOT_COPYING : sn->state;
 }
 
-static void poll_state(struct request *req, const struct export *export)
+static void poll_state(struct client_request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 	enum rpc_snapshot_state state;
@@ -536,10 +537,10 @@ static void poll_state(struct request *req, const struct export *export)
 			.text = {text, (uint16_t)strnlen(text, RPC_TEXT_MAX)},
 		};
 	}
-	request_answer(req, &rep);
+	client_request_answer(req, &rep);
 }
 
-static void cancel(struct request *req, const struct export *export)
+static void cancel(struct client_request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 
@@ -549,19 +550,19 @@ static void cancel(struct request *req, const struct export *export)
 	poll_state(req, export);
 }
 
-void snapshot_request(struct request *req)
+void snapshot_request(struct client_request *req)
 {
 	const struct rpc_snapshot *q = &req->rpc.snapshot;
 	struct export *export;
 
 	/* Its memory is written to files that the server's user may write. */
 	if (!conn_is_admin(req->conn)) {
-		request_refuse(req, -EPERM,
+		client_request_refuse(req, -EPERM,
 			"snapshots are for root and the server's user, by the socket on the "
 			"server's machine");
 		return;
 	}
-	export = request_export(req, &q->export_name);
+	export = client_request_export(req, &q->export_name);
 	if (!export)
 		return;
 	switch ((enum rpc_snapshot_command)q->command) {

@@ -39,8 +39,8 @@ void snapshot_event(struct server *s);
 int64_t snapshot_tick(struct server *s, int64_t now);
 
 /* RPC_SNAPSHOT and RPC_FROZEN. */
-void snapshot_request(struct request *req);
-void snapshot_frozen(struct request *req);
+void snapshot_request(struct client_request *req);
+void snapshot_frozen(struct client_request *req);
 
 /* The last one of an export whose server is to end: for what is acknowledged after its moment there
  * is no other. So with the marker the export is closed (export.closed): no request of its sessions

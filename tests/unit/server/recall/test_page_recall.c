@@ -20,7 +20,7 @@ static struct {
 	struct export exports[2];
 	struct session *sessions[SESSIONS];
 	struct conn conns[SESSIONS];
-	struct request requests[REQUESTS];
+	struct client_request requests[REQUESTS];
 } fx;
 
 static int set_up(void **state)
@@ -50,11 +50,11 @@ static int tear_down(void **state)
 /* ---- what sessions do ------------------------------------------------------------------------ */
 
 /* Of session i, as request k. */
-static struct request *request(unsigned k, unsigned i, enum rpc_op op)
+static struct client_request *request(unsigned k, unsigned i, enum rpc_op op)
 {
-	struct request *req = &fx.requests[k];
+	struct client_request *req = &fx.requests[k];
 
-	*req = (struct request){.conn = &fx.conns[i], .rpc = {.op = op}};
+	*req = (struct client_request){.conn = &fx.conns[i], .rpc = {.op = op}};
 	req->rpc.grant.wait = op == RPC_GRANT;
 	return req;
 }
@@ -77,7 +77,7 @@ static bool lacks(unsigned k, unsigned i, enum rpc_op op)
 
 static void executed(unsigned i, enum rpc_op op, int status)
 {
-	struct request *req = request(REQUESTS - 1, i, op);
+	struct client_request *req = request(REQUESTS - 1, i, op);
 
 	req->status = status;
 	spare_executed(req);
@@ -85,7 +85,7 @@ static void executed(unsigned i, enum rpc_op op, int status)
 
 static void returns(unsigned i, uint64_t answers)
 {
-	struct request *req = request(REQUESTS - 1, i, RPC_RETURN);
+	struct client_request *req = request(REQUESTS - 1, i, RPC_RETURN);
 
 	req->rpc.ret = (struct rpc_return){.kind = RETURN_GRANTS, .answers = answers};
 	spare_executed(req);
@@ -221,7 +221,7 @@ static void answer__is_what_names_the_ask(void **state)
 
 static void answer__is_a_grant_that_has_waited_in_vain(void **state)
 {
-	struct request *req = request(1, 1, RPC_GRANT);
+	struct client_request *req = request(1, 1, RPC_GRANT);
 
 	assert_true(lacks(0, 0, RPC_FALLOCATE));
 	returns(0, told(0));

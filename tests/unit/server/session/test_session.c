@@ -110,11 +110,11 @@ static struct conn conn;
 
 static void begin_request(struct session *session, struct rpc_request rpc)
 {
-	struct request *req = &conn.slots[0];
+	struct client_request *req = &conn.slots[0];
 
 	nanswers = 0;
 	conn = (struct conn){.server = &server, .session = session, .channel = &channel};
-	*req = (struct request){.conn = &conn, .msg = message, .rpc = rpc};
+	*req = (struct client_request){.conn = &conn, .msg = message, .rpc = rpc};
 	req->rpc.seq = 1;
 	list_add_tail(&server.ready, &req->link);
 }
@@ -204,19 +204,19 @@ static void reuse__is_awaited_by_who_lacks_pages(void **state)
 	run_until_idle();
 	assert_int_equal(session->nparked, 1);
 	assert_false(export.awaits_reuse);
-	request_drop(&conn.slots[0]);
+	client_request_drop(&conn.slots[0]);
 	begin_request(session, (struct rpc_request){.op = RPC_GRANT, .grant = {16, true}});
 	run_until_idle();
 	assert_int_equal(session->nparked, 1);
 	assert_true(export.awaits_reuse);
-	request_drop(&conn.slots[0]);
+	client_request_drop(&conn.slots[0]);
 }
 
 /* ---- more news than a PING has room for ------------------------------------------------------ */
 
 enum { MANY = 2100, NEWS_MAX = RPC_MSG_BYTES / RPC_RECALL_BYTES };
 
-static struct request waiting[MANY];
+static struct client_request waiting[MANY];
 static uint8_t tellings[MANY];
 
 static void wait_for_all(struct session *session)
@@ -229,7 +229,7 @@ static void wait_for_all(struct session *session)
 		char name[16];
 
 		snprintf(name, sizeof(name), "%u", i);
-		waiting[i] = (struct request){.conn = &asker,
+		waiting[i] = (struct client_request){.conn = &asker,
 			.msg = message,
 			.rpc.op = RPC_LEASE,
 			.wants = {fx_file(ROOT_INO, name), LEASE_EXCLUSIVE}};
@@ -285,7 +285,7 @@ static void recalls__of_many_are_told_of_by_turns(void **state)
 	session_news_lost(session);
 	assert_true(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
-		request_drop(&waiting[i]);
+		client_request_drop(&waiting[i]);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
