@@ -40,7 +40,7 @@ static struct rpc_counters sum_counters(const struct server *s, const struct exp
 		if (!export || export == &s->exports->v[i])
 			rpc_counters_add(&sum, &s->exports->v[i].ended);
 	list_for_each (pos, &s->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (!export || export == session->export)
 			rpc_counters_add(&sum, &session->counters);
@@ -270,7 +270,7 @@ static void add_peer(int pid, void *arg)
 	add_pid(arg, pid);
 }
 
-const char *status_state_name(const struct session *session)
+const char *status_state_name(const struct client_session *session)
 {
 	if (!session)
 		return "ended";
@@ -281,7 +281,7 @@ const char *status_state_name(const struct session *session)
 	return list_empty(&session->conns) ? "disconnected" : "active";
 }
 
-static json_t *describe_holder(const struct session *session)
+static json_t *describe_holder(const struct client_session *session)
 {
 	struct holder_counts n =
 		meta_holder(session->server->meta, session->export->index, session->stored.id);
@@ -292,7 +292,7 @@ static json_t *describe_holder(const struct session *session)
 }
 
 /* One that is to end does so when nothing of it can reach memory. */
-json_t *status_waits_for(const struct session *session)
+json_t *status_waits_for(const struct client_session *session)
 {
 	json_t *pids = json_array();
 
@@ -308,7 +308,7 @@ json_t *status_waits_for(const struct session *session)
 	return pids;
 }
 
-static json_t *describe_session(const struct session *session)
+static json_t *describe_session(const struct client_session *session)
 {
 	json_t *channels = json_array();
 
@@ -373,7 +373,7 @@ static json_t *describe(const struct server *s, bool names)
 		json_array_append_new(exports, describe_export(s, &s->exports->v[i], names));
 	list_for_each (pos, &s->sessions)
 		json_array_append_new(
-			sessions, describe_session(list_entry(pos, struct session, link)));
+			sessions, describe_session(list_entry(pos, struct client_session, link)));
 	json_object_set_new(root, "listen", listen);
 	json_object_set_new(root, "store", describe_store(s));
 	json_object_set_new(root, "exports", exports);

@@ -16,7 +16,7 @@
 
 struct client_request;
 struct server;
-struct session;
+struct client_session;
 
 enum { STRANGERS_PER_S = 10, STRANGERS_WAITING = 30 };
 
@@ -26,8 +26,8 @@ void status_answer(struct client_request *req);
 int64_t status_tick(struct server *s, int64_t now);
 
 /* Of one session, as all answers have it; NULL: it has ended. */
-const char *status_state_name(const struct session *session);
+const char *status_state_name(const struct client_session *session);
 /* Processes that must go on or end before others get what it had; [] unless it is to end. */
-json_t *status_waits_for(const struct session *session);
+json_t *status_waits_for(const struct client_session *session);
 
 #endif

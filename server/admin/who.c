@@ -67,7 +67,7 @@ static const char *inode_state_name(uint32_t mode)
 /* A session by its number, and who that is; "" where it has ended. */
 static json_t *describe_owner(const struct who *w, uint64_t id)
 {
-	const struct session *session = session_find(w->server, id);
+	const struct client_session *session = client_session_find(w->server, id);
 
 	return json_pack("{s:I s:o}", "session", (json_int_t)id, "client",
 		status_string(session ? session->stored.client : ""));
@@ -89,7 +89,7 @@ static json_t *describe_recall(const struct who *w, uint64_t session)
 static void add_holder(const struct lease_record *record, void *arg)
 {
 	struct who *w = arg;
-	const struct session *session = session_find(w->server, record->session);
+	const struct client_session *session = client_session_find(w->server, record->session);
 	json_t *object = describe_owner(w, record->session);
 
 	json_object_set_new(object, "state", json_string(status_state_name(session)));
@@ -156,7 +156,7 @@ static void begin_list(struct who *w, json_t *root, const char *key)
 static bool is_shared(const struct who *w)
 {
 	list_for_each (pos, &w->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (session->export == w->export && session->stored.flags & ATTACH_SHARED)
 			return true;

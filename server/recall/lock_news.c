@@ -16,7 +16,7 @@ enum { LOG_MS = 1000, LOOK_MS = 100 };
 void lock_news_wanted(struct server *s)
 {
 	uint64_t id = meta_lock_holder(s->meta);
-	struct session *session = id ? session_find(s, id) : NULL;
+	struct client_session *session = id ? client_session_find(s, id) : NULL;
 
 	if (session)
 		session->wanted_ms = now_ms();
@@ -27,10 +27,10 @@ void lock_news_wanted(struct server *s)
 static void tell(uint64_t id, void *arg)
 {
 	struct server *s = arg;
-	struct session *session = session_find(s, id);
+	struct client_session *session = client_session_find(s, id);
 
 	if (session)
-		session_ring(session);
+		client_session_ring(session);
 }
 
 void lock_news_look(struct server *s)
@@ -53,7 +53,7 @@ static bool put(uint64_t ino, uint64_t number, void *arg)
 	return true;
 }
 
-bool lock_news_put(const struct session *session, struct wire_out *w)
+bool lock_news_put(const struct client_session *session, struct wire_out *w)
 {
 	return meta_locks_told(session->server->meta, session->stored.id, put, w);
 }
@@ -61,7 +61,7 @@ bool lock_news_put(const struct session *session, struct wire_out *w)
 /* ---- the end of holders that are gone -------------------------------------------------------- */
 
 /* Of all its channels: the shortest. -1: one of them need not be heard. */
-static int64_t silence_ms(const struct session *session, int64_t now)
+static int64_t silence_ms(const struct client_session *session, int64_t now)
 {
 	int64_t shortest = INT64_MAX;
 
@@ -74,7 +74,7 @@ static int64_t silence_ms(const struct session *session, int64_t now)
 }
 
 /* By one who came after it was heard of last, or waits for it. */
-static bool is_wanted(const struct session *session)
+static bool is_wanted(const struct client_session *session)
 {
 	int64_t since_ms = list_empty(&session->conns) ? session->lost_ms : session->heard_ms;
 	bool wanted;
@@ -84,7 +84,7 @@ static bool is_wanted(const struct session *session)
 	return !meta_locks_wanted(session->server->meta, session->stored.id, &wanted) && wanted;
 }
 
-static bool has_locks(const struct session *session)
+static bool has_locks(const struct client_session *session)
 {
 	const struct server *s = session->server;
 
@@ -92,7 +92,7 @@ static bool has_locks(const struct session *session)
 }
 
 /* -1: not as long as it is there, or nobody may want it. */
-static int64_t ends_ms(const struct session *session, int64_t now)
+static int64_t ends_ms(const struct client_session *session, int64_t now)
 {
 	const struct server *s = session->server;
 	int64_t silent;
@@ -104,7 +104,7 @@ static int64_t ends_ms(const struct session *session, int64_t now)
 		silent = silence_ms(session, now);
 		return silent < 0 ? -1 : now + s->lease_ms - silent;
 	}
-	if (session->process_gone && !session_reaches_memory(session))
+	if (session->process_gone && !client_session_reaches_memory(session))
 		return 0;
 	return session->lost_ms - session->silent_ms + s->lease_ms;
 }
@@ -115,7 +115,7 @@ int64_t lock_news_tick(struct server *s, int64_t now)
 
 	lock_news_look(s);
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 		int64_t at = ends_ms(session, now);
 
 		if (at < 0)
@@ -131,7 +131,7 @@ int64_t lock_news_tick(struct server *s, int64_t now)
 		log_warning("session %" PRIu64 " of %s at export '%s' is ended: it is gone, and "
 			    "has locks that others want",
 			session->stored.id, session->stored.client, session->export->name);
-		session_end(session, NULL);
+		client_session_end(session, NULL);
 	}
 	meta_locks_due(s->meta, &look_ms);
 	next = look_ms < next ? look_ms : next;

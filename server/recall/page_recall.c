@@ -12,12 +12,12 @@ int64_t spare_give_ms(const struct server *s)
 	return min_i64(GIVE_PAGES_MS, s->lease_ms / GIVE_PAGES_SHARE);
 }
 
-static int64_t late_ms(const struct session *session)
+static int64_t late_ms(const struct client_session *session)
 {
 	return session->spare.since_ms + spare_give_ms(session->server);
 }
 
-static void has_none(struct session *session)
+static void has_none(struct client_session *session)
 {
 	struct spare *spare = &session->spare;
 
@@ -28,43 +28,43 @@ static void has_none(struct session *session)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-static bool is_asked(const struct session *session)
+static bool is_asked(const struct client_session *session)
 {
 	const struct spare *spare = &session->spare;
 
 	return spare->asked && !(spare->late && session->heard_ms >= late_ms(session));
 }
 
-static bool may_have_some(const struct session *session)
+static bool may_have_some(const struct client_session *session)
 {
 	return !session->spare.none && !session->spare.nlacking;
 }
 
-static void ask(struct session *session, uint64_t number, int64_t now)
+static void ask(struct client_session *session, uint64_t number, int64_t now)
 {
 	struct spare *spare = &session->spare;
 
 	spare->asked = number;
 	spare->since_ms = now;
 	spare->late = false;
-	session_ring(session);
+	client_session_ring(session);
 }
 
-static bool is_to_be_asked(const struct session *session)
+static bool is_to_be_asked(const struct client_session *session)
 {
 	return may_have_some(session) && !is_asked(session);
 }
 
 /* The number by which those were asked who had not been. */
-static uint64_t ask_all(const struct session *asker)
+static uint64_t ask_all(const struct client_session *asker)
 {
 	uint64_t number = ++asker->server->nasks;
 	int64_t now = now_ms();
 
 	list_for_each (pos, &asker->server->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (session_writes_beside(session, asker) && is_to_be_asked(session))
+		if (client_session_writes_beside(session, asker) && is_to_be_asked(session))
 			ask(session, number, now);
 	}
 	return number;
@@ -78,7 +78,7 @@ static bool is_grant(const struct client_request *req)
 }
 
 /* Whether the request waits for that session, which writes beside its own, or would if it asked. */
-static bool awaits(const struct client_request *req, const struct session *session)
+static bool awaits(const struct client_request *req, const struct client_session *session)
 {
 	const struct spare *spare = &session->spare;
 
@@ -91,12 +91,12 @@ static bool awaits(const struct client_request *req, const struct session *sessi
 
 bool spare_may_come(const struct client_request *req)
 {
-	const struct session *asker = req->conn->session;
+	const struct client_session *asker = req->conn->session;
 
 	list_for_each (pos, &asker->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (session_writes_beside(session, asker) && awaits(req, session))
+		if (client_session_writes_beside(session, asker) && awaits(req, session))
 			return true;
 	}
 	return false;
@@ -104,7 +104,7 @@ bool spare_may_come(const struct client_request *req)
 
 void spare_wait(struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 
 	if (!req->asked) {
 		if (is_grant(req)) {
@@ -151,7 +151,7 @@ int64_t spare_tick(struct server *s, int64_t now)
 	int64_t next = -1;
 
 	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 		struct spare *spare = &session->spare;
 
 		if (!spare->asked || spare->late)

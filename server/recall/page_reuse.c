@@ -11,7 +11,7 @@
 enum { OVERDUE_LOOK_MS = 1000 };
 
 /* Of an earlier run of the server, and not seen since. */
-static bool is_unseen(const struct session *session, const struct export *export)
+static bool is_unseen(const struct client_session *session, const struct export *export)
 {
 	return session->export == export && session->restored;
 }
@@ -19,18 +19,18 @@ static bool is_unseen(const struct session *session, const struct export *export
 static bool has_unseen(const struct server *s, const struct export *export)
 {
 	list_for_each (pos, &s->sessions)
-		if (is_unseen(list_entry(pos, struct session, link), export))
+		if (is_unseen(list_entry(pos, struct client_session, link), export))
 			return true;
 	return false;
 }
 
 /* One whose process lives, and which no time ends. */
-static const struct session *find_kept(const struct server *s, const struct export *export)
+static const struct client_session *find_kept(const struct server *s, const struct export *export)
 {
 	list_for_each (pos, &s->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (is_unseen(session, export) && session_is_missed(session) &&
+		if (is_unseen(session, export) && client_session_is_missed(session) &&
 			peers_left(s, session->stored.id))
 			return session;
 	}
@@ -59,7 +59,7 @@ void reuse_await(struct server *s, struct export *export)
 		tell_awaited(s, export);
 }
 
-bool reuse_is_awaited(const struct session *session)
+bool reuse_is_awaited(const struct client_session *session)
 {
 	return session->export->awaits_reuse && session->nparked;
 }
@@ -71,7 +71,7 @@ static void allow(struct server *s, struct export *export)
 	export->awaits_reuse = false;
 }
 
-static void tell(struct export *export, const struct session *kept)
+static void tell(struct export *export, const struct client_session *kept)
 {
 	if (export->kept_told)
 		return;
@@ -92,7 +92,7 @@ static void give_up(struct server *s, struct export *export)
 static int64_t look(struct server *s, struct export *export, int64_t now)
 {
 	int64_t lease_over_ms = s->start_ms + s->lease_ms;
-	const struct session *kept;
+	const struct client_session *kept;
 
 	if (now < lease_over_ms)
 		return lease_over_ms;

@@ -19,7 +19,7 @@
 
 #include "server/session/context.h"
 
-struct session;
+struct client_session;
 
 /* Whether what is dirty gets free in time. */
 bool reuse_comes(const struct server *s, const struct export *export);
@@ -28,7 +28,7 @@ bool reuse_comes(const struct server *s, const struct export *export);
  * it turns out that it does not. */
 void reuse_await(struct server *s, struct export *export);
 /* Whether one of the session does. */
-bool reuse_is_awaited(const struct session *session);
+bool reuse_is_awaited(const struct client_session *session);
 
 /* Returns when to ask next in ms, or -1. */
 int64_t reuse_tick(struct server *s, int64_t now);

@@ -250,7 +250,7 @@ static struct recall *find_recall(const struct contested *at, uint64_t session)
 /* One that has ended gives back by itself: NULL. */
 static struct recall *make_recall(struct contested *at, struct server *s, uint64_t id)
 {
-	struct session *session = session_find(s, id);
+	struct client_session *session = client_session_find(s, id);
 	struct recall *r = session ? calloc(1, sizeof(*r)) : NULL;
 
 	if (!r)
@@ -289,7 +289,7 @@ static void recall(struct look *look, const struct lease_record *record, uint8_t
 	r->keep = keep;
 	r->told &= !news;
 	if (news)
-		session_ring(r->session);
+		client_session_ring(r->session);
 }
 
 /* For each session that has something of the inode. */
@@ -434,7 +434,7 @@ void recall_look_again(struct server *s)
 			note_change(s->recalls, list_entry(pos, struct contested, link));
 }
 
-void recall_lost_session(struct session *session)
+void recall_lost_session(struct client_session *session)
 {
 	list_for_each_safe (pos, &session->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_session);
@@ -446,7 +446,7 @@ void recall_lost_session(struct session *session)
 
 /* ---- what holders are told ------------------------------------------------------------------- */
 
-static bool are_told(const struct session *session)
+static bool are_told(const struct client_session *session)
 {
 	list_for_each (pos, &session->recalls)
 		if (!list_entry(pos, struct recall, of_session)->told)
@@ -455,7 +455,7 @@ static bool are_told(const struct session *session)
 }
 
 /* Those that are told go to the end. */
-bool recalls_put(struct session *session, struct wire_out *w)
+bool recalls_put(struct client_session *session, struct wire_out *w)
 {
 	for (unsigned left = recalls_of(session); left; left--) {
 		struct recall *r = list_entry(session->recalls.next, struct recall, of_session);
@@ -470,13 +470,13 @@ bool recalls_put(struct session *session, struct wire_out *w)
 	return true;
 }
 
-void recalls_untold(struct session *session)
+void recalls_untold(struct client_session *session)
 {
 	list_for_each (pos, &session->recalls)
 		list_entry(pos, struct recall, of_session)->told = false;
 }
 
-unsigned recalls_of(const struct session *session)
+unsigned recalls_of(const struct client_session *session)
 {
 	unsigned n = 0;
 

@@ -1,6 +1,6 @@
 /* recall.h - who waits for a lease that others have, and who is told to give it back.
  *
- *     OUTCOME_WAIT -> recall_wait -> (look) -> holders: PING's tail, session_ring
+ *     OUTCOME_WAIT -> recall_wait -> (look) -> holders: PING's tail, client_session_ring
  *     -> RETURN, or the end of the session -> (look) -> run again, before all that came later
  *
  * A request waits for one inode at a time. It keeps its place among those that wait for it until it
@@ -30,7 +30,7 @@
 #include "server/session/conn.h"
 #include "server/session/context.h"
 
-struct session;
+struct client_session;
 
 /* Memory of an inode that is waited for, but for its path, and of each session that is to give
  * something of it back: see rmemfs-server(8). */
@@ -58,16 +58,16 @@ void recall_changed(const struct client_request *req);
 /* Something of sessions that have ended has gone. */
 void recall_look_again(struct server *s);
 /* The session is deleted. */
-void recall_lost_session(struct session *session);
+void recall_lost_session(struct client_session *session);
 
 /* What has changed since it was called last: tells holders, and makes requests ready that nothing
  * is in the way of any more. False: nothing had changed. */
 bool recalls_look(struct server *s);
 
 /* For PING: as many as fit, by turns. False: one that no PING has told of is left. */
-bool recalls_put(struct session *session, struct wire_out *w);
+bool recalls_put(struct client_session *session, struct wire_out *w);
 /* What PINGs have told may be lost with their channel. */
-void recalls_untold(struct session *session);
+void recalls_untold(struct client_session *session);
 
 /* Ends who is late. Returns when to ask next in ms, or -1. */
 int64_t recalls_tick(struct server *s, int64_t now);
@@ -77,7 +77,7 @@ bool recalls_search(struct server *s);
 
 /* For status. */
 unsigned recalls_waiting(const struct server *s, const struct export *export);
-unsigned recalls_of(const struct session *session);
+unsigned recalls_of(const struct client_session *session);
 
 /* An inode that requests wait for. */
 struct recall_view {

@@ -116,14 +116,14 @@ static void discount(struct recall *r, int64_t now)
 }
 
 /* There is nobody who could give anything back. */
-static bool is_gone(const struct session *session)
+static bool is_gone(const struct client_session *session)
 {
-	return session->process_gone && !session_reaches_memory(session);
+	return session->process_gone && !client_session_reaches_memory(session);
 }
 
 static int64_t deadline_of(const struct recall *r)
 {
-	const struct session *session = r->session;
+	const struct client_session *session = r->session;
 	int64_t lease_ms = session->server->lease_ms;
 	int64_t heard_ms = max_i64(session->heard_ms, session->lost_ms);
 
@@ -135,10 +135,10 @@ static int64_t deadline_of(const struct recall *r)
 }
 
 /* With this run of the server, or one before. */
-static bool is_on_shm(const struct session *session)
+static bool is_on_shm(const struct client_session *session)
 {
 	if (list_empty(&session->conns))
-		return session_reaches_memory(session);
+		return client_session_reaches_memory(session);
 	list_for_each (pos, &session->conns)
 		if (channel_peer_pid(list_entry(pos, struct conn, link)->channel))
 			return true;
@@ -162,7 +162,7 @@ static void find_path_now(struct contested *at, struct meta *m)
 
 static void log_end(struct recall *r, int64_t now)
 {
-	const struct session *session = r->session;
+	const struct client_session *session = r->session;
 	const struct contested *at = r->at;
 	const char *comma = at->path ? ", " : "", *path = at->path ? at->path : "";
 	long long ms = (long long)(now - r->since_ms);
@@ -185,11 +185,11 @@ static void end_holder(struct recall *r, int64_t now)
 {
 	find_path_now(r->at, r->session->server->meta);
 	log_end(r, now);
-	session_end(r->session, NULL);
+	client_session_end(r->session, NULL);
 }
 
 /* Ends it if it is late: it may be gone then. */
-static void tick_session(struct session *session, int64_t now, int64_t *next)
+static void tick_session(struct client_session *session, int64_t now, int64_t *next)
 {
 	list_for_each (pos, &session->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_session);
@@ -214,7 +214,7 @@ int64_t recalls_tick(struct server *s, int64_t now)
 	int64_t next = INT64_MAX;
 
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (!list_empty(&session->recalls))
 			tick_session(session, now, &next);

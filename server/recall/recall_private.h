@@ -44,7 +44,7 @@ enum slow { SLOW_NOT, SLOW_UNTOLD, SLOW_TOLD };
 struct recall {
 	struct list of_inode, of_session;
 	struct contested *at;
-	struct session *session;
+	struct client_session *session;
 	uint64_t number;
 	uint8_t keep;
 	bool wanted; /* by the look that is on its way */

@@ -19,7 +19,7 @@
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* Neither keeps the other out for long. False: there is more that is new. */
-static bool put_news(struct session *session, struct wire_out *w)
+static bool put_news(struct client_session *session, struct wire_out *w)
 {
 	bool locks = true, recalls;
 
@@ -35,22 +35,22 @@ static bool put_news(struct session *session, struct wire_out *w)
 static void ping(struct client_request *req)
 {
 	struct rpc_reply rep = {.ping = {.server_time = realtime_ns()}};
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 	uint8_t tail[RPC_MSG_BYTES];
 	struct wire_out w;
 	bool all;
 
 	/* First: what is new from here on is not in this answer. */
 	req->conn->rung = session->ring_wanted = false;
-	session_count(session, &req->rpc.ping);
-	rep.ping.snapshot = session_snapshot(session, &rep.ping.frozen);
+	client_session_count(session, &req->rpc.ping);
+	rep.ping.snapshot = client_session_snapshot(session, &rep.ping.frozen);
 	rep.ping.give_pages = session->spare.asked;
 	wire_out_init(&w, tail, RPC_MSG_BYTES - rpc_reply_tail_at(RPC_PING));
 	all = put_news(session, &w);
 	rep.ping.tail = (struct rpc_tail){tail, (uint32_t)wire_out_len(&w)};
 	client_request_answer(req, &rep);
 	if (!all)
-		session_ring(session);
+		client_session_ring(session);
 }
 
 static void cancel(struct client_request *req)
@@ -89,7 +89,7 @@ void control_run(struct client_request *req)
 		return;
 	}
 	if (req->rpc.op == RPC_REGIONS)
-		session_regions(req);
+		client_session_regions(req);
 	else if (req->rpc.op == RPC_PING)
 		ping(req);
 	else if (req->rpc.op == RPC_CANCEL)
@@ -97,7 +97,7 @@ void control_run(struct client_request *req)
 	else if (req->rpc.op == RPC_FROZEN)
 		snapshot_frozen(req);
 	else
-		session_bye(req);
+		client_session_bye(req);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ static void request_left(struct client_request *req)
 	dispatch_leave(req);
 }
 
-const struct session_events control_events = {
+const struct client_session_events control_events = {
 	.request_left = request_left,
 	.deleted = recall_lost_session,
 	.ended = snapshot_lost_session,

@@ -20,6 +20,6 @@ void control_run(struct client_request *req);
 int control_tick(struct server *s);
 
 /* What sessions and channels tell of, passed on to the parts above them. */
-extern const struct session_events control_events;
+extern const struct client_session_events control_events;
 
 #endif

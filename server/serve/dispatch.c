@@ -130,7 +130,7 @@ static bool can_wait_for_others(const struct client_request *req, int status)
 /* What is returned is dirty at first. */
 static bool lacks_pages(const struct client_request *req, int status)
 {
-	const struct session *session = req->conn->session;
+	const struct client_session *session = req->conn->session;
 
 	return status == -ENOSPC && meta_lacks_pages(session->server->meta) &&
 	       reuse_comes(session->server, session->export);
@@ -140,7 +140,7 @@ static bool lacks_pages(const struct client_request *req, int status)
  * one that is there some pages that it does not use. */
 static bool others_may_give(const struct client_request *req)
 {
-	return session_others_overdue(req->conn->session) ||
+	return client_session_others_overdue(req->conn->session) ||
 	       (req->lacks_pages && spare_may_come(req));
 }
 
@@ -148,7 +148,7 @@ static unsigned sharers(const void *asker)
 {
 	const struct client_request *req = asker;
 
-	return session_sharers(req->conn->session);
+	return client_session_sharers(req->conn->session);
 }
 
 static uint8_t wanted(const void *asker, uint64_t ino)
@@ -158,7 +158,8 @@ static uint8_t wanted(const void *asker, uint64_t ino)
 
 static bool dirty_comes(const void *asker)
 {
-	const struct session *session = ((const struct client_request *)asker)->conn->session;
+	const struct client_session *session =
+		((const struct client_request *)asker)->conn->session;
 
 	return reuse_comes(session->server, session->export);
 }
@@ -171,7 +172,7 @@ static bool restless(const void *asker, uint64_t ino)
 static int execute_in_store(
 	struct server *s, struct client_request *req, int64_t now, struct rpc_reply *rep)
 {
-	const struct session *session = req->conn->session;
+	const struct client_session *session = req->conn->session;
 	const struct meta_ctx ctx = {
 		.export_index = session->export->index,
 		.session = session->stored.id,
@@ -201,7 +202,7 @@ static enum outcome judge_refused(struct client_request *req, int status)
 	if (others_may_give(req))
 		return OUTCOME_LACK;
 	/* When the other session has ended all run again: nobody is to be asked. */
-	if (session_others_ending(req->conn->session))
+	if (client_session_others_ending(req->conn->session))
 		return OUTCOME_PARK;
 	return OUTCOME_REPLY;
 }
@@ -302,7 +303,7 @@ static void finish_reply(struct client_request *req)
 
 static void finish_park(struct server *s, struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 
 	recall_leave(req);
 	if (!req->parked_ms) {
@@ -316,9 +317,9 @@ static void finish_park(struct server *s, struct client_request *req)
 
 static void finish_lack(struct server *s, struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 
-	session->export->crowded |= session_others_overdue(session);
+	session->export->crowded |= client_session_others_overdue(session);
 	if (req->lacks_pages)
 		spare_wait(req);
 	finish_park(s, req);

@@ -327,7 +327,7 @@ static int poll_ports(struct server *s)
 			return n;
 		total += n;
 	}
-	session_retry_stalled(s);
+	client_session_retry_stalled(s);
 	return total;
 }
 

@@ -33,7 +33,7 @@ static void wait_more(struct client_request *req)
 	list_add_tail(&req->conn->server->waiting, &req->link);
 }
 
-static int answer_attach(struct client_request *req, struct session *session, bool resumed)
+static int answer_attach(struct client_request *req, struct client_session *session, bool resumed)
 {
 	struct server *s = session->server;
 	struct rpc_reply rep = {.attach = {
@@ -55,13 +55,13 @@ static int answer_attach(struct client_request *req, struct session *session, bo
 
 	if (err)
 		return err;
-	rep.attach.snapshot = session_snapshot(session, &frozen);
+	rep.attach.snapshot = client_session_snapshot(session, &frozen);
 	memcpy(rep.attach.store_id, meta_store_id(s->meta), sizeof(rep.attach.store_id));
 	client_request_answer(req, &rep);
 	return 0;
 }
 
-static void log_begin(const struct session *session, const char *peer, bool resumed)
+static void log_begin(const struct client_session *session, const char *peer, bool resumed)
 {
 	uint32_t flags = session->stored.flags;
 
@@ -73,7 +73,7 @@ static void log_begin(const struct session *session, const char *peer, bool resu
 }
 
 /* The channel becomes the session's. */
-static void join(struct client_request *req, struct session *session)
+static void join(struct client_request *req, struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	const struct rpc_attach *a = &req->rpc.attach;
@@ -112,11 +112,12 @@ static int store_session(struct server *s, struct meta_session *stored)
 	return err;
 }
 
-static int begin_session(struct client_request *req, struct export *export, struct session **out)
+static int begin_session(
+	struct client_request *req, struct export *export, struct client_session **out)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
-	struct session *session;
+	struct client_session *session;
 	struct meta_session stored = {
 		.export_index = export->index,
 		.flags = a->flags,
@@ -127,7 +128,7 @@ static int begin_session(struct client_request *req, struct export *export, stru
 
 	memcpy(stored.owner, a->owner, sizeof(stored.owner));
 	printable_copy(stored.client, sizeof(stored.client), a->client.s, a->client.len);
-	session = session_new(s, &stored, export);
+	session = client_session_new(s, &stored, export);
 	if (!session)
 		return -ENOMEM;
 	session->serial = req->conn->serial;
@@ -135,7 +136,7 @@ static int begin_session(struct client_request *req, struct export *export, stru
 	err = store_session(s, &session->stored);
 	CRASH_POINT("attach.stored");
 	if (err) {
-		session_delete(session);
+		client_session_delete(session);
 		return err;
 	}
 	*out = session;
@@ -151,40 +152,41 @@ static bool may_share(uint32_t flags, uint32_t others)
 	return flags & others & ATTACH_READ_ONLY && !((flags | others) & ATTACH_EXCLUSIVE);
 }
 
-static bool is_of_owner(const struct session *session, const struct rpc_attach *a)
+static bool is_of_owner(const struct client_session *session, const struct rpc_attach *a)
 {
 	return memcmp(session->stored.owner, a->owner, OWNER_BYTES) == 0;
 }
 
-static bool is_of_process(const struct session *session, const struct rpc_attach *a)
+static bool is_of_process(const struct client_session *session, const struct rpc_attach *a)
 {
 	return is_of_owner(session, a) && session->stored.instance == a->instance;
 }
 
 /* Whether it is certain that nobody has this session any more, or nobody but the one who asks for
  * another one. */
-static bool is_former(const struct session *session, const struct rpc_attach *a)
+static bool is_former(const struct client_session *session, const struct rpc_attach *a)
 {
-	return is_of_process(session, a) || (is_of_owner(session, a) && session_is_left(session));
+	return is_of_process(session, a) ||
+	       (is_of_owner(session, a) && client_session_is_left(session));
 }
 
 /* Whether the client can't have a session of its own beside this one. */
-static bool is_in_the_way(
-	const struct session *session, const struct export *export, const struct rpc_attach *a)
+static bool is_in_the_way(const struct client_session *session, const struct export *export,
+	const struct rpc_attach *a)
 {
 	return session->export == export &&
 	       (is_former(session, a) || !may_share(session->stored.flags, a->flags));
 }
 
 /* The first of those in the way, and how many there are. */
-static struct session *find_in_the_way(const struct server *s, const struct export *export,
+static struct client_session *find_in_the_way(const struct server *s, const struct export *export,
 	const struct rpc_attach *a, unsigned *n)
 {
-	struct session *first = NULL;
+	struct client_session *first = NULL;
 
 	*n = 0;
 	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (!is_in_the_way(session, export, a))
 			continue;
@@ -199,7 +201,7 @@ static struct session *find_in_the_way(const struct server *s, const struct expo
 static bool is_late(const struct client_request *req, const struct export *export)
 {
 	list_for_each (pos, &req->conn->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (session->export == export && is_of_process(session, &req->rpc.attach) &&
 			session->serial > req->conn->serial)
@@ -208,18 +210,18 @@ static bool is_late(const struct client_request *req, const struct export *expor
 	return false;
 }
 
-static bool gives_way(const struct session *session, const struct rpc_attach *a)
+static bool gives_way(const struct client_session *session, const struct rpc_attach *a)
 {
 	return is_former(session, a) || session->ending || session->said_bye ||
-	       session_expired(session);
+	       client_session_expired(session);
 }
 
-static const char *why_it_ends(const struct session *session, const struct rpc_attach *a)
+static const char *why_it_ends(const struct client_session *session, const struct rpc_attach *a)
 {
 	if (is_of_process(session, a))
 		return "its mount begins another one";
 	return is_former(session, a) ? "it was mounted again at the same place"
-				     : session_why_expired(session);
+				     : client_session_why_expired(session);
 }
 
 /* Of those that are expired none, as long as one would stay that keeps the client out all the same.
@@ -230,19 +232,19 @@ static void end_those_in_the_way(
 	bool all = true;
 
 	list_for_each (pos, &s->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
 		all &= !is_in_the_way(session, export, a) || gives_way(session, a);
 	}
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (is_in_the_way(session, export, a) && (all || is_former(session, a)))
-			session_end(session, why_it_ends(session, a));
+			client_session_end(session, why_it_ends(session, a));
 	}
 }
 
-static bool is_at(const struct session *session, const struct export *export)
+static bool is_at(const struct client_session *session, const struct export *export)
 {
 	return session->export == export && !session->ending;
 }
@@ -253,14 +255,14 @@ static bool has_place(struct server *s, const struct export *export)
 	unsigned n = 0;
 
 	list_for_each (pos, &s->sessions)
-		n += is_at(list_entry(pos, struct session, link), export);
+		n += is_at(list_entry(pos, struct client_session, link), export);
 	if (n < EXPORT_SESSIONS)
 		return true;
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (is_at(session, export) && session_expired(session)) {
-			session_end(session, session_why_expired(session));
+		if (is_at(session, export) && client_session_expired(session)) {
+			client_session_end(session, client_session_why_expired(session));
 			return true;
 		}
 	}
@@ -268,7 +270,7 @@ static bool has_place(struct server *s, const struct export *export)
 }
 
 /* Those who asked for it alone are told of that, and those who differ in what they want to do. */
-static const char *why_alone(const struct client_request *req, const struct session *holder)
+static const char *why_alone(const struct client_request *req, const struct client_session *holder)
 {
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
 
@@ -292,9 +294,9 @@ static const char *why_alone(const struct client_request *req, const struct sess
 }
 
 /* A client names its process, by which shm knows its peers. */
-static void describe_way(const struct session *holder, char *text, size_t len)
+static void describe_way(const struct client_session *holder, char *text, size_t len)
 {
-	int64_t left_ms = session_expires_in_ms(holder);
+	int64_t left_ms = client_session_expires_in_ms(holder);
 	const struct channel *ch;
 	char pid[32];
 
@@ -316,7 +318,7 @@ static void describe_way(const struct session *holder, char *text, size_t len)
 }
 
 /* Strangers are told, too: who is kept out has to know by whom, and may be on any machine. */
-static void refuse_busy(struct client_request *req, const struct session *holder, unsigned n)
+static void refuse_busy(struct client_request *req, const struct client_session *holder, unsigned n)
 {
 	char others[32] = "", where[160];
 
@@ -334,7 +336,8 @@ static void take_word(struct client_request *req, const struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	int pid = channel_peer_pid(req->conn->channel);
-	struct session *ended = a->ended ? session_find(req->conn->server, a->ended) : NULL;
+	struct client_session *ended =
+		a->ended ? client_session_find(req->conn->server, a->ended) : NULL;
 
 	if (!pid || !ended || !ended->ending || ended->export != export || !is_of_owner(ended, a))
 		return;
@@ -352,7 +355,7 @@ static void attach_new(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct server *s = req->conn->server;
-	struct session *holder;
+	struct client_session *holder;
 	unsigned n;
 	int err;
 
@@ -385,7 +388,7 @@ static void attach_new(struct client_request *req, struct export *export)
 }
 
 /* Whether a channel of this index may still touch memory; fences the one that was in use. */
-static bool predecessor_lives(struct session *session, const struct client_request *req)
+static bool predecessor_lives(struct client_session *session, const struct client_request *req)
 {
 	int pid = channel_peer_pid(req->conn->channel);
 	bool lives = false;
@@ -401,7 +404,7 @@ static bool predecessor_lives(struct session *session, const struct client_reque
 	return lives;
 }
 
-static int store_flags(struct session *session, uint32_t flags)
+static int store_flags(struct client_session *session, uint32_t flags)
 {
 	struct meta *m = session->server->meta;
 	int err = meta_begin(m);
@@ -416,7 +419,7 @@ static int store_flags(struct session *session, uint32_t flags)
 }
 
 /* It is read-only from now on, or no more: then keys that it has are of the other kind. */
-static int change_flags(struct session *session, uint32_t flags)
+static int change_flags(struct client_session *session, uint32_t flags)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	int err;
@@ -437,7 +440,7 @@ static int change_flags(struct session *session, uint32_t flags)
 }
 
 /* Once each: one that waits changes nothing meanwhile, which another one may want otherwise. */
-static void change_and_join(struct client_request *req, struct session *session)
+static void change_and_join(struct client_request *req, struct client_session *session)
 {
 	int err = change_flags(session, req->rpc.attach.flags);
 
@@ -448,22 +451,23 @@ static void change_and_join(struct client_request *req, struct session *session)
 		join(req, session);
 }
 
-static bool is_another(const struct session *other, const struct session *session)
+static bool is_another(const struct client_session *other, const struct client_session *session)
 {
 	return other != session && other->export == session->export;
 }
 
 /* Who keeps a session from becoming one that writes, and how many there are. */
-static const struct session *find_other_reader(const struct session *session, unsigned *n)
+static const struct client_session *find_other_reader(
+	const struct client_session *session, unsigned *n)
 {
-	const struct session *first = NULL;
+	const struct client_session *first = NULL;
 
 	*n = 0;
 	list_for_each (pos, &session->server->sessions) {
-		const struct session *other = list_entry(pos, struct session, link);
+		const struct client_session *other = list_entry(pos, struct client_session, link);
 
 		if (!is_another(other, session) || other->ending || other->said_bye ||
-			session_overdue(other))
+			client_session_overdue(other))
 			continue;
 		if (!first)
 			first = other;
@@ -473,19 +477,19 @@ static const struct session *find_other_reader(const struct session *session, un
 }
 
 /* Of those that end something may still be able to reach memory. */
-static bool has_others(const struct session *session)
+static bool has_others(const struct client_session *session)
 {
 	list_for_each (pos, &session->server->sessions)
-		if (is_another(list_entry(pos, struct session, link), session))
+		if (is_another(list_entry(pos, struct client_session, link), session))
 			return true;
 	return false;
 }
 
 /* Whether a session that reads has the export for itself, to write, or shares it. False: the
  * request was refused, or waits for the end of those that no longer read. */
-static bool may_write_now(struct client_request *req, struct session *session)
+static bool may_write_now(struct client_request *req, struct client_session *session)
 {
-	const struct session *other;
+	const struct client_session *other;
 	unsigned n;
 
 	if (session->stored.flags & ATTACH_SHARED)
@@ -507,7 +511,7 @@ static bool may_write_now(struct client_request *req, struct session *session)
 	return false;
 }
 
-static bool wants_to_write(const struct client_request *req, const struct session *session)
+static bool wants_to_write(const struct client_request *req, const struct client_session *session)
 {
 	return !(req->rpc.attach.flags & ATTACH_READ_ONLY) &&
 	       session->stored.flags & ATTACH_READ_ONLY;
@@ -516,7 +520,7 @@ static bool wants_to_write(const struct client_request *req, const struct sessio
 static void attach_again(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
-	struct session *session = session_find(req->conn->server, a->session);
+	struct client_session *session = client_session_find(req->conn->server, a->session);
 
 	if (!session || session->export != export || session->ending || session->said_bye) {
 		client_request_refuse(req, -EIDRM, "session %" PRIu64 " has ended", a->session);

@@ -52,7 +52,7 @@ int64_t conn_silence_ms(const struct conn *c, int64_t now)
 static void close_silent(struct conn *c, int64_t silent_ms)
 {
 	static struct log_ratelimit limit = {.burst = CLIENTS_LOG_BURST};
-	struct session *session = c->session;
+	struct client_session *session = c->session;
 
 	if (!session->fell_silent && log_ratelimit_ok(&limit, LOG_MS))
 		log_warning("%s: %s at export '%s' has been silent for %lld.%lld s: closed",
@@ -244,7 +244,7 @@ void conn_incoming(struct port *port, struct channel *ch)
 	}
 }
 
-void conn_attach(struct conn *c, struct session *session, uint16_t index)
+void conn_attach(struct conn *c, struct client_session *session, uint16_t index)
 {
 	unattached_del(c);
 	c->session = session;
@@ -268,7 +268,7 @@ static void lose_news(struct conn *c)
 {
 	if (!c->session)
 		return;
-	session_news_lost(c->session);
+	client_session_news_lost(c->session);
 	if (c->rung)
 		c->session->ring_wanted = c->server->rings_wanted = true;
 	c->rung = false;
@@ -330,7 +330,7 @@ void conn_breach(struct conn *c, const char *reason)
 static void conn_fenced(struct conn *c)
 {
 	struct server *s = c->server;
-	struct session *session = c->session;
+	struct client_session *session = c->session;
 	bool process_gone = c->nkeys && channel_peer_pid(c->channel);
 	struct lost_conn lost = {
 		.index = c->index,
@@ -343,7 +343,7 @@ static void conn_fenced(struct conn *c)
 		peers_forget(s, session->stored.id, channel_peer_pid(c->channel));
 	conn_delete(c);
 	if (session)
-		session_lost_conn(session, &lost);
+		client_session_lost_conn(session, &lost);
 	attach_retry_waiting(s);
 }
 
@@ -495,7 +495,7 @@ static struct client_request *free_control(struct conn *c)
 static struct client_request *place_request(
 	struct conn *c, const struct rpc_request *rpc, const char **breach)
 {
-	struct session *session = c->session;
+	struct client_session *session = c->session;
 	unsigned slot;
 
 	if (!rpc_op_info(rpc->op)->slotted) {

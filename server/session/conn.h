@@ -15,7 +15,7 @@
 #include "server/namespace/kept_values.h"
 #include "server/session/context.h"
 
-struct session;
+struct client_session;
 
 /* Its place among those that wait for an inode. */
 struct contested;
@@ -71,7 +71,7 @@ struct conn {
 	struct server *server;
 	struct port *port;
 	struct channel *channel;
-	struct session *session; /* NULL: unattached */
+	struct client_session *session; /* NULL: unattached */
 	enum conn_state state;
 	uint16_t index; /* within the session */
 	int64_t since_ms;
@@ -95,7 +95,7 @@ void conn_incoming(struct port *port, struct channel *ch);
 void conn_event(struct conn *c, const struct event *event);
 
 /* Moves an unattached conn into a session's list. */
-void conn_attach(struct conn *c, struct session *session, uint16_t index);
+void conn_attach(struct conn *c, struct client_session *session, uint16_t index);
 
 /* How long it may be silent once it is attached; 0: for ever, since a peer on shm is known by its
  * process. A client says something at least four times as often, over every channel; what it says

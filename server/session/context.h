@@ -40,7 +40,7 @@ enum {
 };
 
 struct client_request;
-struct session;
+struct client_session;
 
 /* One --listen. */
 struct port {
@@ -53,20 +53,20 @@ struct port {
 };
 
 /* What sessions and channels tell the parts above them. */
-struct session_events {
+struct client_session_events {
 	/* A request was answered, or dropped: it waits for nothing any more. */
 	void (*request_left)(struct client_request *req);
 	/* A session is about to be freed. */
-	void (*deleted)(struct session *session);
+	void (*deleted)(struct client_session *session);
 	/* A session has ended, which others may have waited for. */
 	void (*ended)(struct server *s);
 	/* What PINGs have told a session may be lost with their channel. */
-	void (*news_lost)(struct session *session);
+	void (*news_lost)(struct client_session *session);
 };
 
 struct server {
 	const struct server_config *config;
-	const struct session_events *events;
+	const struct client_session_events *events;
 	struct memdir dir;
 	struct exports *exports;
 	struct meta *meta;
@@ -94,7 +94,7 @@ struct server {
 	bool rings_wanted; /* by some sessions */
 	uint64_t nasks;    /* see spare.h */
 
-	struct list sessions;   /* struct session */
+	struct list sessions;   /* struct client_session */
 	struct list peers;      /* see peers.h */
 	struct list conns;      /* struct conn: all of them */
 	struct list unattached; /* those without a session, oldest first */
@@ -103,7 +103,8 @@ struct server {
 	uint64_t refused;      /* channel_refused() of those that are gone */
 	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
 
-	struct list turns; /* struct session: those that have asked for something, see turns.h */
+	struct list
+		turns; /* struct client_session: those that have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or free.
 	 */
 	struct list ready;     /* to be run again, or of no session: before all others */

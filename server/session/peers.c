@@ -167,7 +167,7 @@ static void peer_gone(struct server *s, struct peer *peer)
 
 	peers_forget(s, session, peer->pid);
 	peer_delete(peer);
-	session_lost_process(s, session);
+	client_session_lost_process(s, session);
 	attach_retry_waiting(s);
 }
 
@@ -187,7 +187,7 @@ void peers_unmapped(struct server *s, uint64_t session, int pid)
 	if (!any)
 		return;
 	peers_forget(s, session, pid);
-	session_lost_process(s, session);
+	client_session_lost_process(s, session);
 }
 
 bool peers_left(const struct server *s, uint64_t session)

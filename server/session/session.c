@@ -22,10 +22,10 @@ enum {
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-struct session *session_new(
+struct client_session *client_session_new(
 	struct server *s, const struct meta_session *stored, struct export *export)
 {
-	struct session *session = calloc(1, sizeof(*session));
+	struct client_session *session = calloc(1, sizeof(*session));
 
 	if (!session)
 		return NULL;
@@ -46,7 +46,7 @@ struct session *session_new(
 	return session;
 }
 
-void session_delete(struct session *session)
+void client_session_delete(struct client_session *session)
 {
 	session->server->events->deleted(session);
 	list_del(&session->link);
@@ -63,9 +63,10 @@ struct restoring {
 static void restore_one(const struct meta_session *stored, void *arg)
 {
 	struct restoring *r = arg;
-	struct session *session;
+	struct client_session *session;
 
-	session = session_new(r->server, stored, &r->server->exports->v[stored->export_index]);
+	session =
+		client_session_new(r->server, stored, &r->server->exports->v[stored->export_index]);
 	if (!session) {
 		r->err = -ENOMEM;
 		return;
@@ -90,7 +91,7 @@ int sessions_restore(struct server *s)
 void sessions_expect(struct server *s)
 {
 	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		session->heard_ms = session->lost_ms = s->start_ms;
 	}
@@ -99,13 +100,13 @@ void sessions_expect(struct server *s)
 void sessions_delete(struct server *s)
 {
 	list_for_each_safe (pos, &s->sessions)
-		session_delete(list_entry(pos, struct session, link));
+		client_session_delete(list_entry(pos, struct client_session, link));
 }
 
-struct session *session_find(struct server *s, uint64_t id)
+struct client_session *client_session_find(struct server *s, uint64_t id)
 {
 	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (session->stored.id == id)
 			return session;
@@ -115,7 +116,7 @@ struct session *session_find(struct server *s, uint64_t id)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static int forget(struct server *s, const struct session *session)
+static int forget(struct server *s, const struct client_session *session)
 {
 	int err = meta_begin(s->meta);
 
@@ -134,7 +135,7 @@ static int forget(struct server *s, const struct session *session)
 }
 
 /* No channel of it is left: what it held goes back. */
-static void finish(struct session *session)
+static void finish(struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
@@ -150,12 +151,12 @@ static void finish(struct session *session)
 			session->stored.id, session->stored.client, session->export->name,
 			session->why ? ": " : "", session->why ? session->why : "");
 	rpc_counters_add(&session->export->ended, &session->counters);
-	session_delete(session);
+	client_session_delete(session);
 	s->reclaim = true;
 	s->events->ended(s);
 }
 
-uint64_t session_snapshot(const struct session *session, bool *frozen)
+uint64_t client_session_snapshot(const struct client_session *session, bool *frozen)
 {
 	struct export_snapshot *snapshot = &session->export->snapshot;
 
@@ -166,18 +167,18 @@ uint64_t session_snapshot(const struct session *session, bool *frozen)
 	return snapshot->id;
 }
 
-bool session_reaches_memory(const struct session *session)
+bool client_session_reaches_memory(const struct client_session *session)
 {
 	return !list_empty(&session->conns) || peers_left(session->server, session->stored.id);
 }
 
-static void finish_if_ended(struct session *session)
+static void finish_if_ended(struct client_session *session)
 {
-	if ((session->ending || session->said_bye) && !session_reaches_memory(session))
+	if ((session->ending || session->said_bye) && !client_session_reaches_memory(session))
 		finish(session);
 }
 
-void session_end(struct session *session, const char *why)
+void client_session_end(struct client_session *session, const char *why)
 {
 	if (!session->ending && !session->said_bye)
 		session->why = why;
@@ -187,7 +188,7 @@ void session_end(struct session *session, const char *why)
 	finish_if_ended(session);
 }
 
-static bool has_channel(const struct session *session, unsigned index)
+static bool has_channel(const struct client_session *session, unsigned index)
 {
 	list_for_each (pos, &session->conns)
 		if (list_entry(pos, struct conn, link)->index == index)
@@ -195,7 +196,7 @@ static bool has_channel(const struct session *session, unsigned index)
 	return false;
 }
 
-void session_lost_conn(struct session *session, const struct lost_conn *lost)
+void client_session_lost_conn(struct client_session *session, const struct lost_conn *lost)
 {
 	session->process_gone |= lost->process_gone;
 	if (lost->hung_up && !has_channel(session, lost->index))
@@ -205,21 +206,21 @@ void session_lost_conn(struct session *session, const struct lost_conn *lost)
 	finish_if_ended(session);
 }
 
-void session_lost_process(struct server *s, uint64_t id)
+void client_session_lost_process(struct server *s, uint64_t id)
 {
-	struct session *session = session_find(s, id);
+	struct client_session *session = client_session_find(s, id);
 
 	if (session)
-		session_lost_conn(session, &(struct lost_conn){.process_gone = true});
+		client_session_lost_conn(session, &(struct lost_conn){.process_gone = true});
 }
 
 /* When nobody has heard of it for as long as a lease lasts. */
-static int64_t expires_ms(const struct session *session)
+static int64_t expires_ms(const struct client_session *session)
 {
 	return session->heard_ms + session->server->lease_ms;
 }
 
-static bool process_has_memory(const struct session *session)
+static bool process_has_memory(const struct client_session *session)
 {
 	if (peers_left(session->server, session->stored.id))
 		return true;
@@ -229,7 +230,7 @@ static bool process_has_memory(const struct session *session)
 	return false;
 }
 
-bool session_expired(const struct session *session)
+bool client_session_expired(const struct client_session *session)
 {
 	if (process_has_memory(session))
 		return false;
@@ -238,56 +239,56 @@ bool session_expired(const struct session *session)
 	return now_ms() >= expires_ms(session);
 }
 
-int64_t session_expires_in_ms(const struct session *session)
+int64_t client_session_expires_in_ms(const struct client_session *session)
 {
-	bool known = !session_expired(session) && !process_has_memory(session);
+	bool known = !client_session_expired(session) && !process_has_memory(session);
 
 	return known ? expires_ms(session) - now_ms() : 0;
 }
 
-bool session_is_left(const struct session *session)
+bool client_session_is_left(const struct client_session *session)
 {
 	bool hung_up = !session->restored && !session->live;
 
-	return !session_reaches_memory(session) && (session->process_gone || hung_up);
+	return !client_session_reaches_memory(session) && (session->process_gone || hung_up);
 }
 
-const char *session_why_expired(const struct session *session)
+const char *client_session_why_expired(const struct client_session *session)
 {
 	return session->process_gone ? "its process had ended"
 				     : "nothing was heard of it for the lease time";
 }
 
-bool session_is_missed(const struct session *session)
+bool client_session_is_missed(const struct client_session *session)
 {
 	int64_t since_ms = max_i64(session->lost_ms, session->heard_ms);
 
 	return now_ms() >= max_i64(expires_ms(session), since_ms + RETURN_MS);
 }
 
-bool session_overdue(const struct session *session)
+bool client_session_overdue(const struct client_session *session)
 {
 	bool gone = list_empty(&session->conns) && session->process_gone;
 
-	return session_expired(session) && (gone || session_is_missed(session));
+	return client_session_expired(session) && (gone || client_session_is_missed(session));
 }
 
-bool session_others_overdue(const struct session *session)
+bool client_session_others_overdue(const struct client_session *session)
 {
 	list_for_each (pos, &session->server->sessions) {
-		const struct session *other = list_entry(pos, struct session, link);
+		const struct client_session *other = list_entry(pos, struct client_session, link);
 
 		if (other != session && other->export == session->export && !other->ending &&
-			session_overdue(other))
+			client_session_overdue(other))
 			return true;
 	}
 	return false;
 }
 
-bool session_others_ending(const struct session *session)
+bool client_session_others_ending(const struct client_session *session)
 {
 	list_for_each (pos, &session->server->sessions) {
-		const struct session *other = list_entry(pos, struct session, link);
+		const struct client_session *other = list_entry(pos, struct client_session, link);
 
 		if (other != session && other->export == session->export && other->ending &&
 			!process_has_memory(other))
@@ -296,31 +297,34 @@ bool session_others_ending(const struct session *session)
 	return false;
 }
 
-void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but)
+void sessions_end_overdue(
+	struct server *s, const struct export *export, const struct client_session *but)
 {
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (session->export == export && session != but && !session->ending &&
-			session_overdue(session))
-			session_end(session, session_why_expired(session));
+			client_session_overdue(session))
+			client_session_end(session, client_session_why_expired(session));
 	}
 }
 
 /* ---- who shares an export -------------------------------------------------------------------- */
 
-bool session_writes_beside(const struct session *other, const struct session *session)
+bool client_session_writes_beside(
+	const struct client_session *other, const struct client_session *session)
 {
 	return other->export == session->export && !other->ending &&
 	       !(other->stored.flags & ATTACH_READ_ONLY);
 }
 
-unsigned session_sharers(const struct session *session)
+unsigned client_session_sharers(const struct client_session *session)
 {
 	unsigned n = 0;
 
 	list_for_each (pos, &session->server->sessions)
-		n += session_writes_beside(list_entry(pos, struct session, link), session);
+		n += client_session_writes_beside(
+			list_entry(pos, struct client_session, link), session);
 	return n;
 }
 
@@ -331,7 +335,7 @@ enum { REGIONS_PER_MESSAGE = 512 };
 /* Makes keys up to the end'th region. */
 static int publish(struct conn *c, uint32_t end)
 {
-	const struct session *session = c->session;
+	const struct client_session *session = c->session;
 	unsigned access = REGION_READ;
 	int err = 0;
 
@@ -371,7 +375,7 @@ static void answer_regions(struct client_request *req, uint32_t first, uint32_t 
 	client_request_answer(req, &rep);
 }
 
-void session_regions(struct client_request *req)
+void client_session_regions(struct client_request *req)
 {
 	struct conn *c = req->conn;
 	uint32_t nregions = c->session->export->nregions;
@@ -390,17 +394,17 @@ void session_regions(struct client_request *req)
 	}
 }
 
-void session_retry_stalled(struct server *s)
+void client_session_retry_stalled(struct server *s)
 {
 	struct list again;
 
 	list_init(&again);
 	list_splice_tail(&again, &s->stalled);
 	for (struct list *pos; (pos = list_pop(&again));)
-		session_regions(list_entry(pos, struct client_request, link));
+		client_session_regions(list_entry(pos, struct client_request, link));
 }
 
-void session_count(struct session *session, const struct rpc_counters *said)
+void client_session_count(struct client_session *session, const struct rpc_counters *said)
 {
 	if (session->counted_before)
 		session->before = *said;
@@ -409,19 +413,19 @@ void session_count(struct session *session, const struct rpc_counters *said)
 	rpc_counters_subtract(&session->counters, &session->before);
 }
 
-void session_news_lost(struct session *session)
+void client_session_news_lost(struct client_session *session)
 {
 	session->server->events->news_lost(session);
 	meta_locks_untold(session->server->meta, session->stored.id);
 }
 
 /* The answer still goes out; then every channel of the session is ended in order. */
-void session_bye(struct client_request *req)
+void client_session_bye(struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 	struct rpc_reply rep = {0};
 
-	session_count(session, &req->rpc.bye.counters);
+	client_session_count(session, &req->rpc.bye.counters);
 	session->said_bye = true;
 	session->why = "it was unmounted";
 	session->clean = !req->rpc.bye.lost;
@@ -432,7 +436,7 @@ void session_bye(struct client_request *req)
 
 /* ---- rings ----------------------------------------------------------------------------------- */
 
-static bool is_rung(const struct session *session)
+static bool is_rung(const struct client_session *session)
 {
 	list_for_each (pos, &session->conns)
 		if (list_entry(pos, struct conn, link)->rung)
@@ -441,7 +445,7 @@ static bool is_rung(const struct session *session)
 }
 
 /* -EAGAIN: it has channels, but not one with a send buffer; -ENOTCONN: it has none. */
-static int ring(struct session *session)
+static int ring(struct client_session *session)
 {
 	int err = -ENOTCONN;
 
@@ -458,7 +462,7 @@ static int ring(struct session *session)
 	return err;
 }
 
-void session_ring(struct session *session)
+void client_session_ring(struct client_session *session)
 {
 	session->ring_wanted = ring(session) != 0;
 	session->server->rings_wanted |= session->ring_wanted;
@@ -504,7 +508,7 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 	list_for_each (pos, &s->waiting)
 		sooner(next, list_entry(pos, struct client_request, link)->deadline_ms);
 	list_for_each (pos, &s->sessions) {
-		int64_t at = expires_ms(list_entry(pos, struct session, link));
+		int64_t at = expires_ms(list_entry(pos, struct client_session, link));
 
 		if (at > now)
 			sooner(next, at);
@@ -518,7 +522,7 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 		return;
 	s->rings_wanted = false;
 	list_for_each (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 		int err = session->ring_wanted ? ring(session) : 0;
 
 		session->ring_wanted = err;
@@ -532,7 +536,7 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 {
 	list_for_each_safe (pos, &s->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (!session->end_rest.ms)
 			continue;

@@ -23,7 +23,7 @@ struct spare {
 	unsigned nlacking; /* its requests that wait for pages by GRANT */
 };
 
-struct session {
+struct client_session {
 	struct list link; /* server.sessions */
 	struct server *server;
 	struct export *export;
@@ -70,65 +70,67 @@ void sessions_delete(struct server *s);
 
 /* One that begins, from what the store has of it; NULL: no memory. The caller stores it, or deletes
  * it. */
-struct session *session_new(
+struct client_session *client_session_new(
 	struct server *s, const struct meta_session *stored, struct export *export);
-void session_delete(struct session *session);
-struct session *session_find(struct server *s, uint64_t id);
+void client_session_delete(struct client_session *session);
+struct client_session *client_session_find(struct server *s, uint64_t id);
 
 /* The requests that are outside slots. */
-void session_regions(struct client_request *req);
-void session_bye(struct client_request *req);
+void client_session_regions(struct client_request *req);
+void client_session_bye(struct client_request *req);
 /* Takes what a PING says has been done: less what an earlier run of the server has counted. */
-void session_count(struct session *session, const struct rpc_counters *said);
+void client_session_count(struct client_session *session, const struct rpc_counters *said);
 
 /* PING's reply says something else than before: rings on one of the session's channels, so that the
  * client asks. Not while one is rung and no PING has come there since: that one will bring it.
  * Nothing is lost: where it can't be sent, or the channel is lost with it, it is sent as soon as it
  * can be, on whatever channel there is; any PING that comes first does as well. */
-void session_ring(struct session *session);
+void client_session_ring(struct client_session *session);
 /* A channel is lost, perhaps with answers to PINGs: the next ones tell it all again. */
-void session_news_lost(struct session *session);
+void client_session_news_lost(struct client_session *session);
 
 /* Whether nobody has heard of it for as long as a lease lasts. On shm a process that lives may use
  * its mappings: then only its own BYE ends the session. */
-bool session_expired(const struct session *session);
+bool client_session_expired(const struct client_session *session);
 /* How long until it is; 0: it is expired, or that is not known, since its process has memory
  * mapped. */
-int64_t session_expires_in_ms(const struct session *session);
+int64_t client_session_expires_in_ms(const struct client_session *session);
 /* Fences its channels, and forgets it as soon as none can reach memory; it may be gone after this.
  * What the store does not take is tried again. why: for the log, of static storage; NULL: that has
  * it already. */
-void session_end(struct session *session, const char *why);
+void client_session_end(struct client_session *session, const char *why);
 /* Whether it is what a process has left behind that ended: its peer has hung up all its channels,
  * or its process is known to have ended (shm). Not one that fell silent, that the server itself has
  * cut off, or that has not come back since the server was restarted: its process may live. A peer
  * that claims the same owner can bring no session into this state. */
-bool session_is_left(const struct session *session);
+bool client_session_is_left(const struct client_session *session);
 /* Why one that is expired is ended. */
-const char *session_why_expired(const struct session *session);
+const char *client_session_why_expired(const struct client_session *session);
 /* Whether it has had its time to be heard, and to come back: a lease may be shorter than that. */
-bool session_is_missed(const struct session *session);
+bool client_session_is_missed(const struct client_session *session);
 /* And is expired. */
-bool session_overdue(const struct session *session);
+bool client_session_overdue(const struct client_session *session);
 /* Whether another one of its export is. */
-bool session_others_overdue(const struct session *session);
+bool client_session_others_overdue(const struct client_session *session);
 /* Whether another one of its export is being ended, so that what it had comes soon: as long as its
  * process has memory mapped (shm) that is not known. */
-bool session_others_ending(const struct session *session);
+bool client_session_others_ending(const struct client_session *session);
 /* Ends those of the export that are overdue, but for one (or NULL). */
-void sessions_end_overdue(struct server *s, const struct export *export, const struct session *but);
+void sessions_end_overdue(
+	struct server *s, const struct export *export, const struct client_session *but);
 
 /* Whether another one, or itself, writes the export of this one. */
-bool session_writes_beside(const struct session *other, const struct session *session);
+bool client_session_writes_beside(
+	const struct client_session *other, const struct client_session *session);
 /* How many sessions do so. */
-unsigned session_sharers(const struct session *session);
+unsigned client_session_sharers(const struct client_session *session);
 
 /* What the session is told of its export's snapshot: the number of the one on its way, 0: none; and
  * whether it is to end its writes for it. */
-uint64_t session_snapshot(const struct session *session, bool *frozen);
+uint64_t client_session_snapshot(const struct client_session *session, bool *frozen);
 
 /* Whether anything that it writes can still arrive. */
-bool session_reaches_memory(const struct session *session);
+bool client_session_reaches_memory(const struct client_session *session);
 /* A channel of it that has been fenced. */
 struct lost_conn {
 	unsigned index;
@@ -136,10 +138,10 @@ struct lost_conn {
 	bool process_gone; /* shm: its process has ended */
 	int64_t silent_ms; /* it was fenced since it was silent for so long, or 0 */
 };
-void session_lost_conn(struct session *session, const struct lost_conn *lost);
+void client_session_lost_conn(struct client_session *session, const struct lost_conn *lost);
 /* A process of an earlier run of the server, which had its memory mapped, has ended. */
-void session_lost_process(struct server *s, uint64_t id);
-void session_retry_stalled(struct server *s);
+void client_session_lost_process(struct server *s, uint64_t id);
+void client_session_retry_stalled(struct server *s);
 
 /* What is due: late attaches, silent channels, ends that the store did not take, rings that could
  * not be sent. Returns when to ask next in ms, or -1. */

@@ -10,7 +10,7 @@ bool turns_is_control(const struct client_request *req)
 
 void turns_add(struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 
 	list_add_tail(&session->asked, &req->link);
 	if (list_empty(&session->turn))
@@ -21,7 +21,7 @@ void turns_add(struct client_request *req)
 struct client_request *turns_take(struct server *s, bool control)
 {
 	list_for_each_safe (pos, &s->turns) {
-		struct session *session = list_entry(pos, struct session, turn);
+		struct client_session *session = list_entry(pos, struct client_session, turn);
 		struct client_request *req;
 
 		if (list_empty(&session->asked)) {

@@ -113,10 +113,10 @@ static void go_on(struct server *s)
 static void ring_writers(const struct snapshot *sn)
 {
 	list_for_each (pos, &sn->server->sessions) {
-		struct session *session = list_entry(pos, struct session, link);
+		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (session->export == sn->export && !(session->stored.flags & ATTACH_READ_ONLY))
-			session_ring(session);
+			client_session_ring(session);
 	}
 }
 
@@ -203,18 +203,18 @@ void snapshot_end(struct server *s)
 
 /* It can have written, and is not known to have stopped. One that is being ended writes until its
  * last channel is fenced. */
-static bool is_waited_for(const struct snapshot *sn, const struct session *session)
+static bool is_waited_for(const struct snapshot *sn, const struct client_session *session)
 {
-	bool cut_off = (session->ending || sn->forced) && !session_reaches_memory(session);
+	bool cut_off = (session->ending || sn->forced) && !client_session_reaches_memory(session);
 
 	return session->export == sn->export && !session->said_bye && !cut_off &&
 	       !(session->stored.flags & ATTACH_READ_ONLY) && session->frozen != sn->id;
 }
 
-static const struct session *find_waited_for(const struct snapshot *sn)
+static const struct client_session *find_waited_for(const struct snapshot *sn)
 {
 	list_for_each (pos, &sn->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (is_waited_for(sn, session))
 			return session;
@@ -266,7 +266,7 @@ void snapshot_lost_session(struct server *s)
 
 /* What it has acknowledged to its callers is in memory, and as far as that goes in the snapshot;
  * what it has still to commit is not. Its channels are closed: it writes no more meanwhile. */
-static void force(struct snapshot *sn, const struct session *session, int64_t now)
+static void force(struct snapshot *sn, const struct client_session *session, int64_t now)
 {
 	log_warning("%s did not end its writes in time: the last snapshot of export '%s' is taken "
 		    "without what it has not committed",
@@ -277,7 +277,7 @@ static void force(struct snapshot *sn, const struct session *session, int64_t no
 		conn_fence(list_entry(pos, struct conn, link));
 }
 
-static void give_up_waiting(struct snapshot *sn, const struct session *session, int64_t now)
+static void give_up_waiting(struct snapshot *sn, const struct client_session *session, int64_t now)
 {
 	if (sn->forced)
 		mark(sn);
@@ -291,7 +291,7 @@ static void give_up_waiting(struct snapshot *sn, const struct session *session, 
 	mark_if_frozen(sn);
 }
 
-static int64_t deadline_of(const struct snapshot *sn, const struct session *session)
+static int64_t deadline_of(const struct snapshot *sn, const struct client_session *session)
 {
 	bool away = list_empty(&session->conns) && !sn->forced;
 	int64_t ms = away ? session->lost_ms + AWAY_MS : sn->deadline_ms;
@@ -305,7 +305,7 @@ static int64_t check_deadlines(struct snapshot *sn, int64_t now)
 	int64_t next = sn->deadline_ms;
 
 	list_for_each (pos, &sn->server->sessions) {
-		const struct session *session = list_entry(pos, struct session, link);
+		const struct client_session *session = list_entry(pos, struct client_session, link);
 		int64_t at = deadline_of(sn, session);
 
 		if (!is_waited_for(sn, session))
@@ -403,7 +403,7 @@ void snapshot_event(struct server *s)
 
 void snapshot_frozen(struct client_request *req)
 {
-	struct session *session = req->conn->session;
+	struct client_session *session = req->conn->session;
 	struct snapshot *sn = session->server->snapshot;
 	struct rpc_reply rep = {0};
 

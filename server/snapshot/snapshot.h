@@ -27,7 +27,7 @@
 #include "server/session/conn.h"
 #include "server/session/context.h"
 
-struct session;
+struct client_session;
 
 /* Makes the descriptor that the loop watches. */
 int snapshot_init(struct server *s);

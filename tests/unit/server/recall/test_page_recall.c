@@ -18,7 +18,7 @@ enum { SESSIONS = 4, REQUESTS = 4, LEASE_MS = 10000 };
 static struct {
 	struct server server;
 	struct export exports[2];
-	struct session *sessions[SESSIONS];
+	struct client_session *sessions[SESSIONS];
 	struct conn conns[SESSIONS];
 	struct client_request requests[REQUESTS];
 } fx;
@@ -33,7 +33,7 @@ static int set_up(void **state)
 	fx.server.events = &control_events;
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		stored.id = i + 1;
-		fx.sessions[i] = session_new(&fx.server, &stored, &fx.exports[0]);
+		fx.sessions[i] = client_session_new(&fx.server, &stored, &fx.exports[0]);
 		assert_non_null(fx.sessions[i]);
 		fx.sessions[i]->heard_ms -= 10;
 		fx.conns[i] = (struct conn){.server = &fx.server, .session = fx.sessions[i]};

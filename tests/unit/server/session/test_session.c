@@ -108,7 +108,7 @@ static struct channel channel = {
 	.transport = &transport, .state = CH_OPEN, .limits.msg_bytes = RPC_MSG_BYTES};
 static struct conn conn;
 
-static void begin_request(struct session *session, struct rpc_request rpc)
+static void begin_request(struct client_session *session, struct rpc_request rpc)
 {
 	struct client_request *req = &conn.slots[0];
 
@@ -129,22 +129,22 @@ static void run_until_idle(void)
 
 static void end__that_failed_is_tried_again(void **state)
 {
-	struct session *session = session_find(&server, fx.ctx.session);
+	struct client_session *session = client_session_find(&server, fx.ctx.session);
 	int ms;
 
 	damage();
-	session_end(session, "the test says so");
-	assert_ptr_equal(session_find(&server, fx.ctx.session), session);
+	client_session_end(session, "the test says so");
+	assert_ptr_equal(client_session_find(&server, fx.ctx.session), session);
 	assert_false(server.reclaim);
 	ms = control_tick(&server);
 	assert_true(ms > 0 && ms <= REST_MIN_MS);
 	/* Not all the time. */
 	put_record(record, record_len);
 	control_tick(&server);
-	assert_non_null(session_find(&server, fx.ctx.session));
+	assert_non_null(client_session_find(&server, fx.ctx.session));
 	rest_end(&session->end_rest);
 	control_tick(&server);
-	assert_null(session_find(&server, fx.ctx.session));
+	assert_null(client_session_find(&server, fx.ctx.session));
 	assert_true(server.reclaim);
 	fx_settle();
 }
@@ -152,7 +152,7 @@ static void end__that_failed_is_tried_again(void **state)
 static void end__is_not_tried_of_one_that_goes_on(void **state)
 {
 	assert_int_equal(control_tick(&server), -1);
-	assert_non_null(session_find(&server, fx.ctx.session));
+	assert_non_null(client_session_find(&server, fx.ctx.session));
 }
 
 static void take_all_pages(uint64_t session)
@@ -167,17 +167,17 @@ static void take_all_pages(uint64_t session)
 
 static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state)
 {
-	struct session *ends = session_find(&server, sessions[1]);
+	struct client_session *ends = client_session_find(&server, sessions[1]);
 	int64_t until = now_ms() + 10000;
 
 	take_all_pages(sessions[1]);
-	session_find(&server, sessions[2])->spare.none = true;
+	client_session_find(&server, sessions[2])->spare.none = true;
 	ends->ending = true;
-	begin_request(session_find(&server, sessions[0]),
+	begin_request(client_session_find(&server, sessions[0]),
 		(struct rpc_request){.op = RPC_GRANT, .grant = {16, true}});
 	run_until_idle();
 	assert_int_equal(nanswers, 0);
-	session_lost_conn(ends, &(struct lost_conn){0});
+	client_session_lost_conn(ends, &(struct lost_conn){0});
 	while (!nanswers) {
 		assert_true(now_ms() < until);
 		server.reclaim = true;
@@ -190,7 +190,7 @@ static void end__of_one_with_pages_is_waited_for_until_it_is_fenced(void **state
 /* For what waits for something else nobody is ended. */
 static void reuse__is_awaited_by_who_lacks_pages(void **state)
 {
-	struct session *session = session_find(&server, sessions[0]);
+	struct client_session *session = client_session_find(&server, sessions[0]);
 	uint64_t ino;
 
 	fx.ctx.lease_limit = 1;
@@ -219,7 +219,7 @@ enum { MANY = 2100, NEWS_MAX = RPC_MSG_BYTES / RPC_RECALL_BYTES };
 static struct client_request waiting[MANY];
 static uint8_t tellings[MANY];
 
-static void wait_for_all(struct session *session)
+static void wait_for_all(struct client_session *session)
 {
 	static struct conn asker;
 
@@ -248,7 +248,7 @@ static unsigned index_of(uint64_t ino)
 }
 
 /* How many recalls it tells of; whether another is to follow at once. */
-static bool ping(struct session *session, unsigned *n)
+static bool ping(struct client_session *session, unsigned *n)
 {
 	struct rpc_recall recall;
 	struct wire_in r;
@@ -264,11 +264,11 @@ static bool ping(struct session *session, unsigned *n)
 
 static void recalls__of_many_are_told_of_by_turns(void **state)
 {
-	struct session *session = session_find(&server, sessions[0]);
+	struct client_session *session = client_session_find(&server, sessions[0]);
 	unsigned n, all = 0;
 
 	memset(tellings, 0, sizeof(tellings));
-	wait_for_all(session_find(&server, sessions[1]));
+	wait_for_all(client_session_find(&server, sessions[1]));
 	assert_int_equal(recalls_of(session), MANY);
 	while (ping(session, &n)) {
 		assert_in_range(n, 900, NEWS_MAX);
@@ -282,7 +282,7 @@ static void recalls__of_many_are_told_of_by_turns(void **state)
 		assert_false(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		assert_in_range(tellings[i], 2, 3);
-	session_news_lost(session);
+	client_session_news_lost(session);
 	assert_true(ping(session, &n));
 	for (unsigned i = 0; i < MANY; i++)
 		client_request_drop(&waiting[i]);
