@@ -27,7 +27,7 @@ static bool mode_is_possible(uint32_t mode)
 	}
 }
 
-static void check_attributes(struct check *c, const struct inode *i)
+static void check_attributes(struct check *c, const struct stored_inode *i)
 {
 	const struct attr *a = &i->attr;
 
@@ -45,7 +45,7 @@ static void check_attributes(struct check *c, const struct inode *i)
 
 /* ---- links ----------------------------------------------------------------------------------- */
 
-static void check_kept(struct check *c, const struct inode *i)
+static void check_kept(struct check *c, const struct stored_inode *i)
 {
 	bool kept = check_list_has(&c->kept, i->attr.ino);
 
@@ -61,7 +61,7 @@ static void check_kept(struct check *c, const struct inode *i)
 	}
 }
 
-static int check_directory(struct check *c, const struct inode *i, uint64_t names)
+static int check_directory(struct check *c, const struct stored_inode *i, uint64_t names)
 {
 	uint64_t ino = i->attr.ino;
 	int err;
@@ -74,7 +74,7 @@ static int check_directory(struct check *c, const struct inode *i, uint64_t name
 	return err ? err : check_list_add(&c->parents, i->parent);
 }
 
-static int check_links(struct check *c, const struct inode *i)
+static int check_links(struct check *c, const struct stored_inode *i)
 {
 	uint64_t ino = i->attr.ino, names = check_list_count(&c->named, ino), links = names;
 	int err = 0;
@@ -102,7 +102,7 @@ struct sums {
 };
 
 static void add_extent(
-	struct check *c, const struct inode *i, const struct extent *e, struct sums *sums)
+	struct check *c, const struct stored_inode *i, const struct extent *e, struct sums *sums)
 {
 	if (e->fpage < sums->end)
 		check_problem(c, "inode %" PRIu64 ": extents overlap at page %" PRIu64, i->attr.ino,
@@ -123,7 +123,7 @@ static void add_extent(
 }
 
 /* A dead inode's pages all count as hidden. */
-static void bury(const struct inode *i, struct sums *sums)
+static void bury(const struct stored_inode *i, struct sums *sums)
 {
 	if (!(i->flags & INODE_DEAD))
 		return;
@@ -131,9 +131,9 @@ static void bury(const struct inode *i, struct sums *sums)
 	sums->npages = 0;
 }
 
-static int sum_extents(struct check *c, const struct inode *i, struct sums *sums)
+static int sum_extents(struct check *c, const struct stored_inode *i, struct sums *sums)
 {
-	struct inode whole = *i;
+	struct stored_inode whole = *i;
 	struct extent e;
 	uint64_t from = 0;
 	int err;
@@ -151,7 +151,7 @@ static int sum_extents(struct check *c, const struct inode *i, struct sums *sums
 }
 
 /* Where the file was cut, and how many pages of it are still to be freed. */
-static int load_cut(struct check *c, struct inode *i, struct reap_record *record)
+static int load_cut(struct check *c, struct stored_inode *i, struct reap_record *record)
 {
 	int err;
 
@@ -174,7 +174,7 @@ static int load_cut(struct check *c, struct inode *i, struct reap_record *record
 	return err;
 }
 
-static int check_extents(struct check *c, struct inode *i)
+static int check_extents(struct check *c, struct stored_inode *i)
 {
 	struct reap_record record;
 	struct sums sums = {0};
@@ -201,7 +201,7 @@ static int check_extents(struct check *c, struct inode *i)
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
-static int check_target(struct check *c, const struct inode *i)
+static int check_target(struct check *c, const struct stored_inode *i)
 {
 	struct store_val val;
 	int err;
@@ -224,7 +224,7 @@ static int check_target(struct check *c, const struct inode *i)
 
 static int check_inode(struct check *c, struct store_key key, const struct store_val *val)
 {
-	struct inode i;
+	struct stored_inode i;
 	int err;
 
 	err = inode_decode(c->v, key, val, &i);
@@ -247,7 +247,7 @@ static int check_owner(struct check *c, enum store_table table, uint64_t ino)
 {
 	struct store_key key = STORE_KEY(inode_key(c->v, ino));
 	struct store_val val;
-	struct inode i;
+	struct stored_inode i;
 	int err = store_get(c->m->store, STORE_INODE, key, &val);
 
 	if (!err)

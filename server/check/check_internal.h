@@ -96,7 +96,7 @@ int check_tree(struct check *c);
 int check_inodes(struct check *c);
 
 /* check_xattr.c */
-int check_xattrs(struct check *c, const struct inode *i);
+int check_xattrs(struct check *c, const struct stored_inode *i);
 int check_stages(struct check *c); /* of all sessions */
 
 /* check_sessions.c */
@@ -116,7 +116,7 @@ int check_locks(struct check *c);
 
 /* check_quota.c: before the inodes, for each, and after them. */
 int check_begin_quotas(struct check *c);
-int check_count_inode(struct check *c, const struct inode *i);
+int check_count_inode(struct check *c, const struct stored_inode *i);
 int check_quotas(struct check *c);
 /* Each reservation's export is there. */
 int check_held_exports(struct check *c, struct store_key key, const struct store_val *val);

@@ -9,7 +9,7 @@
 static int check_inode_of(struct check *c, const struct lease_record *r, bool ended)
 {
 	uint64_t ino = ino_of_key(r->key);
-	struct inode i;
+	struct stored_inode i;
 	int err = inode_load(c->v, ino, &i);
 
 	if (err == -ESTALE)

@@ -68,7 +68,7 @@ static int check_cookie(struct check *c, struct store_key key, const struct dire
 
 static int check_inode_of(struct check *c, uint64_t dir, const struct dirent_entry *e)
 {
-	struct inode i;
+	struct stored_inode i;
 	int err = inode_load(c->v, e->ino, &i);
 
 	if (err == -ESTALE || err == -EBADMSG) {
@@ -106,7 +106,7 @@ static int check_entry(struct check *c, struct store_key key, const struct store
 
 static int check_directory_of(struct check *c, uint64_t dir)
 {
-	struct inode i;
+	struct stored_inode i;
 	int err = inode_load(c->v, dir, &i);
 
 	if (err == -ESTALE)

@@ -18,7 +18,7 @@ int check_begin_quotas(struct check *c)
 	return quota_is_kept(c->v, &c->has_quotas);
 }
 
-int check_count_inode(struct check *c, const struct inode *i)
+int check_count_inode(struct check *c, const struct stored_inode *i)
 {
 	return c->has_quotas ? quota_sums_add(&c->quotas, &i->counted) : 0;
 }

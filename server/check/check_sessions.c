@@ -28,7 +28,7 @@ int check_collect_sessions(struct check *c)
 static int check_orphan(struct check *c, struct store_key key, const struct store_val *val)
 {
 	uint64_t ino = ino_of_key(key.lo);
-	struct inode i;
+	struct stored_inode i;
 	int err;
 
 	if (key.lo >> INO_BITS != c->v->id)

@@ -24,7 +24,7 @@ struct label {
 	char text[NAME_BYTES_MAX + 64];
 };
 
-static struct label label_of(const struct inode *i, const struct xattr *x)
+static struct label label_of(const struct stored_inode *i, const struct xattr *x)
 {
 	struct label l;
 
@@ -36,7 +36,7 @@ static struct label label_of(const struct inode *i, const struct xattr *x)
 	return l;
 }
 
-static void check_acl(struct check *c, const struct inode *i, const struct xattr *x,
+static void check_acl(struct check *c, const struct stored_inode *i, const struct xattr *x,
 	const uint8_t *value, uint32_t flag)
 {
 	struct acl acl;
@@ -50,7 +50,7 @@ static void check_acl(struct check *c, const struct inode *i, const struct xattr
 		check_problem(c, "%s is no directory's", label_of(i, x).text);
 }
 
-static int check_value(struct check *c, const struct inode *i, const struct xattr *x)
+static int check_value(struct check *c, const struct stored_inode *i, const struct xattr *x)
 {
 	uint8_t value[XATTR_VALUE_MAX];
 	uint32_t flag = xattr_flag(&x->name);
@@ -71,7 +71,7 @@ static int check_value(struct check *c, const struct inode *i, const struct xatt
 }
 
 static int check_xattr(
-	struct check *c, const struct inode *i, const struct xattr *x, struct sums *sums)
+	struct check *c, const struct stored_inode *i, const struct xattr *x, struct sums *sums)
 {
 	uint64_t first = dirent_first_cookie(&c->m->hash, &x->name);
 
@@ -83,7 +83,7 @@ static int check_xattr(
 	return check_value(c, i, x);
 }
 
-static int count_parts(struct check *c, const struct inode *i, uint64_t *n)
+static int count_parts(struct check *c, const struct stored_inode *i, uint64_t *n)
 {
 	struct store_key key;
 	int err = store_seek(c->m->store, STORE_XVALUE, STORE_KEY(i->key), &key, NULL);
@@ -93,7 +93,7 @@ static int count_parts(struct check *c, const struct inode *i, uint64_t *n)
 	return err == -ENOENT ? 0 : err;
 }
 
-static int check_sums(struct check *c, const struct inode *i, const struct sums *sums)
+static int check_sums(struct check *c, const struct stored_inode *i, const struct sums *sums)
 {
 	uint32_t names;
 	uint64_t nparts;
@@ -122,7 +122,7 @@ static int check_sums(struct check *c, const struct inode *i, const struct sums 
 	return err == -EBADMSG ? 0 : err;
 }
 
-int check_xattrs(struct check *c, const struct inode *i)
+int check_xattrs(struct check *c, const struct stored_inode *i)
 {
 	struct sums sums = {0};
 	uint64_t cookie = XATTR_HEADER;

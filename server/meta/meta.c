@@ -254,7 +254,7 @@ unsigned meta_locks_waiting(const struct meta *m)
 int meta_root(struct meta *m, unsigned export_index, struct attr *attr)
 {
 	bool own = !store_in_transaction(m->store);
-	struct inode root;
+	struct stored_inode root;
 	int err = own ? store_begin_read(m->store) : 0;
 
 	if (err)

@@ -150,7 +150,7 @@ static int find_volume(struct meta *m, const char *name, struct volume *out, uin
 
 static int make_root(struct volume *v)
 {
-	struct inode root;
+	struct stored_inode root;
 
 	v->now.next_ino = ROOT_INO;
 	inode_init(v, &root, S_IFDIR | 0755, 0, 0, realtime_ns());

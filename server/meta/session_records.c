@@ -273,7 +273,7 @@ static int drain_locks(struct meta *m, struct volume *v, uint64_t session, bool 
 static int drain_orphans(struct meta *m, struct volume *v, uint64_t session, bool *done)
 {
 	struct store_key start = STORE_KEY(session, inode_key(v, 0)), key;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = 0;
 
 	*done = false;

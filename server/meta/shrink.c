@@ -207,7 +207,7 @@ static int close_tail(struct shrink *s, bool *more)
 }
 
 /* The inode at s->ino or after it; s->fpage is within it. */
-static int next_inode(struct shrink *s, struct inode *i)
+static int next_inode(struct shrink *s, struct stored_inode *i)
 {
 	struct store_key key;
 	int err = store_seek(
@@ -225,7 +225,7 @@ static int next_inode(struct shrink *s, struct inode *i)
 }
 
 /* What of the inode's extents is the next to move, from s->fpage on; -ENOENT: nothing. */
-static int next_of_inode(struct shrink *s, const struct inode *i, struct extent *e)
+static int next_of_inode(struct shrink *s, const struct stored_inode *i, struct extent *e)
 {
 	int err;
 
@@ -244,7 +244,7 @@ static int next_of_inode(struct shrink *s, const struct inode *i, struct extent 
 static int next_to_move(struct shrink *s, struct extent *e)
 {
 	for (;;) {
-		struct inode inode;
+		struct stored_inode inode;
 		int err = next_inode(s, &inode);
 
 		if (err)
@@ -303,7 +303,7 @@ static int remap_one(struct shrink *s, const struct move *move)
 		.region = move->to.region};
 	struct volume *v = s->v;
 	unsigned budget = 1;
-	struct inode inode;
+	struct stored_inode inode;
 	uint64_t reached;
 	int err = inode_load_any(v, move->ino, &inode);
 

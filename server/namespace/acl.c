@@ -12,8 +12,8 @@ static const struct rpc_str default_name = {
 static const struct rpc_str caps_name = {XATTR_NAME_CAPS, sizeof(XATTR_NAME_CAPS) - 1};
 
 /* The inode's flags say that there is one. */
-static int find(
-	struct ns_call *c, const struct inode *i, const struct rpc_str *name, struct xattr *x)
+static int find(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
+	struct xattr *x)
 {
 	int err = xattr_find(c->v, &c->m->hash, i, name, x);
 
@@ -23,7 +23,7 @@ static int find(
 }
 
 /* A list that is stored: it was valid when it was set. */
-static int read_acl(struct ns_call *c, const struct inode *i, const struct rpc_str *name,
+static int read_acl(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
 	struct xattr *x, struct acl *acl)
 {
 	uint8_t buf[ACL_BYTES_MAX];
@@ -36,7 +36,7 @@ static int read_acl(struct ns_call *c, const struct inode *i, const struct rpc_s
 	return err;
 }
 
-static int put_new(struct ns_call *c, struct inode *i, const struct rpc_str *name,
+static int put_new(struct ns_call *c, struct stored_inode *i, const struct rpc_str *name,
 	const uint8_t *data, size_t len)
 {
 	struct xattr x;
@@ -54,7 +54,7 @@ static uint64_t room_of(size_t len)
 	return len ? xattr_room(&none, (uint32_t)len) : 0;
 }
 
-int ns_inherit(struct ns_call *c, const struct inode *dir, uint32_t mode, struct heritage *h,
+int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, struct heritage *h,
 	uint64_t *room)
 {
 	struct acl acl;
@@ -81,7 +81,7 @@ int ns_inherit(struct ns_call *c, const struct inode *dir, uint32_t mode, struct
 	return 0;
 }
 
-int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct inode *i)
+int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct stored_inode *i)
 {
 	int err = put_new(c, i, &access_name, h->access_acl, h->naccess);
 
@@ -90,7 +90,7 @@ int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct inode *i
 
 /* ---- SETATTR --------------------------------------------------------------------------------- */
 
-static bool drops_caps(const struct inode *i, uint32_t valid)
+static bool drops_caps(const struct stored_inode *i, uint32_t valid)
 {
 	uint32_t reasons = SET_NO_CAPS;
 
@@ -99,12 +99,13 @@ static bool drops_caps(const struct inode *i, uint32_t valid)
 	return i->attr.flags & ATTR_CAPS && valid & reasons;
 }
 
-static bool changes_acl(const struct inode *i, uint32_t valid)
+static bool changes_acl(const struct stored_inode *i, uint32_t valid)
 {
 	return i->attr.flags & ATTR_ACL && valid & SET_MODE;
 }
 
-int ns_setattr_xattrs_room(struct ns_call *c, const struct inode *i, uint32_t valid, uint64_t *room)
+int ns_setattr_xattrs_room(
+	struct ns_call *c, const struct stored_inode *i, uint32_t valid, uint64_t *room)
 {
 	struct xattr x;
 	int err = 0;
@@ -120,7 +121,7 @@ int ns_setattr_xattrs_room(struct ns_call *c, const struct inode *i, uint32_t va
 	return err;
 }
 
-static int drop_caps(struct ns_call *c, struct inode *i)
+static int drop_caps(struct ns_call *c, struct stored_inode *i)
 {
 	struct xattr x;
 	int err = find(c, i, &caps_name, &x);
@@ -128,7 +129,7 @@ static int drop_caps(struct ns_call *c, struct inode *i)
 	return err ? err : xattr_del(c->v, i, &x, &caps_name);
 }
 
-static int follow_mode(struct ns_call *c, struct inode *i)
+static int follow_mode(struct ns_call *c, struct stored_inode *i)
 {
 	uint8_t buf[ACL_BYTES_MAX];
 	struct acl acl;
@@ -143,7 +144,7 @@ static int follow_mode(struct ns_call *c, struct inode *i)
 	return xattr_put(c->v, i, &x, &access_name, buf, (uint32_t)len);
 }
 
-int ns_setattr_xattrs(struct ns_call *c, struct inode *i, uint32_t valid)
+int ns_setattr_xattrs(struct ns_call *c, struct stored_inode *i, uint32_t valid)
 {
 	int err = drops_caps(i, valid) ? drop_caps(c, i) : 0;
 

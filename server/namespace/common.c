@@ -71,7 +71,7 @@ void ns_give_up_pages(struct ns_call *c, struct page_run run)
 	protect_give_up_now(c->v->protect, run);
 }
 
-int ns_check_rights(const struct inode *i, const struct rights *rights)
+int ns_check_rights(const struct stored_inode *i, const struct rights *rights)
 {
 	return rights_of_owner(rights, i->attr.uid) ? 0 : -EPERM;
 }
@@ -85,8 +85,8 @@ int ns_check_name(const struct rpc_str *name)
 	return is_dot(name) ? -EINVAL : 0;
 }
 
-int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct inode *dir,
-	struct dirent_slot *slot)
+int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name,
+	struct stored_inode *dir, struct dirent_slot *slot)
 {
 	int err = ns_check_name(name);
 
@@ -98,7 +98,7 @@ int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, stru
 /* 1, 0, or an error. */
 static int is_living_directory(struct ns_call *c, uint64_t ino)
 {
-	struct inode i;
+	struct stored_inode i;
 	int err = inode_load(c->v, ino, &i);
 
 	if (err)
@@ -121,7 +121,7 @@ int ns_check_expected(
 	return -ESTALE;
 }
 
-int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inode *out)
+int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out)
 {
 	int err = inode_load(c->v, slot->ino, out);
 
@@ -130,13 +130,13 @@ int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inod
 	return err;
 }
 
-int ns_touch_dir(struct ns_call *c, struct inode *dir)
+int ns_touch_dir(struct ns_call *c, struct stored_inode *dir)
 {
 	dir->attr.mtime = dir->attr.ctime = c->ctx->now;
 	return inode_save(c->v, dir);
 }
 
-int ns_drop_link(struct ns_call *c, struct inode *i, uint64_t *number)
+int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number)
 {
 	int err = 0;
 
@@ -147,7 +147,8 @@ int ns_drop_link(struct ns_call *c, struct inode *i, uint64_t *number)
 	return err ? err : inode_save(c->v, i);
 }
 
-void ns_fill_entry(struct ns_call *c, const struct inode *i, const struct inode *parent)
+void ns_fill_entry(
+	struct ns_call *c, const struct stored_inode *i, const struct stored_inode *parent)
 {
 	struct rpc_entry_reply *entry = &c->rep->entry;
 

@@ -19,8 +19,8 @@ enum { STEP_BYTES = 1 << 20, STEP_PIECES = 64 };
 struct copy {
 	struct ns_call *c;
 	const struct rpc_copy *req;
-	struct inode own_src, dst;
-	struct inode *src; /* own_src or, within one file, dst */
+	struct stored_inode own_src, dst;
+	struct stored_inode *src; /* own_src or, within one file, dst */
 };
 
 /* So many bytes of both files are all of one kind; from NULL: a hole. */

@@ -11,7 +11,7 @@ enum { TARGET_LONG = 1900, ROOM_PAGES_LONG_TARGET = 4 };
 
 /* Where a new inode goes, and what it gets from there. */
 struct place {
-	struct inode dir;
+	struct stored_inode dir;
 	struct dirent_slot slot; /* not of TMPFILE */
 	struct heritage heritage;
 };
@@ -27,7 +27,7 @@ static int find_place(
 	return err ? err : ns_check_one_unknown(c, &place->dir);
 }
 
-static uint32_t child_gid(const struct ns_call *c, const struct inode *dir)
+static uint32_t child_gid(const struct ns_call *c, const struct stored_inode *dir)
 {
 	return dir->attr.mode & S_ISGID ? dir->attr.gid : c->req->create.gid;
 }
@@ -41,9 +41,9 @@ static int check_child(struct ns_call *c, struct place *place, uint32_t mode, ui
 	return err ? err : ns_inherit(c, &place->dir, mode, &place->heritage, room);
 }
 
-static void init_child(struct ns_call *c, const struct place *place, struct inode *i)
+static void init_child(struct ns_call *c, const struct place *place, struct stored_inode *i)
 {
-	const struct inode *dir = &place->dir;
+	const struct stored_inode *dir = &place->dir;
 	uint32_t mode = place->heritage.mode;
 
 	if (dir->attr.mode & S_ISGID && S_ISDIR(mode))
@@ -52,8 +52,8 @@ static void init_child(struct ns_call *c, const struct place *place, struct inod
 	i->parent = dir->attr.ino;
 }
 
-static int add_name(
-	struct ns_call *c, struct place *place, const struct rpc_str *name, const struct inode *i)
+static int add_name(struct ns_call *c, struct place *place, const struct rpc_str *name,
+	const struct stored_inode *i)
 {
 	int err = dirent_put(c->v, &place->slot, name, i->attr.ino, dirent_type(i->attr.mode));
 
@@ -64,7 +64,7 @@ static int add_name(
 	return err;
 }
 
-static int add_child(struct ns_call *c, struct place *place, struct inode *i)
+static int add_child(struct ns_call *c, struct place *place, struct stored_inode *i)
 {
 	uint32_t mode = place->heritage.mode;
 	int err;
@@ -84,7 +84,7 @@ static int add_child(struct ns_call *c, struct place *place, struct inode *i)
 
 /* A file that is there already. What can't be opened as a file came between the kernel's lookup
  * and now: -ESTALE makes it look again. */
-static int open_existing(struct ns_call *c, struct place *place, struct inode *i)
+static int open_existing(struct ns_call *c, struct place *place, struct stored_inode *i)
 {
 	int err;
 
@@ -104,7 +104,7 @@ int ns_create(struct ns_call *c)
 	uint64_t want = req->want_pages;
 	uint64_t room = ROOM_PAGES;
 	struct place place;
-	struct inode inode;
+	struct stored_inode inode;
 	bool created;
 	int err = S_ISREG(req->mode) ? find_place(c, req->parent, &req->name, &place) : -EINVAL;
 
@@ -131,7 +131,7 @@ int ns_create(struct ns_call *c)
 
 /* Kept for the session, like a file whose last name went while it was open: the caller's ns_pin()
  * does that for one that is shared. */
-static int add_nameless(struct ns_call *c, const struct place *place, struct inode *i)
+static int add_nameless(struct ns_call *c, const struct place *place, struct stored_inode *i)
 {
 	uint64_t number;
 	int err;
@@ -149,7 +149,7 @@ int ns_tmpfile(struct ns_call *c)
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages, room = ROOM_PAGES;
 	struct place place;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = S_ISREG(req->mode) ? inode_load_dir(c->v, req->parent, &place.dir) : -EINVAL;
 
 	if (!err)
@@ -173,7 +173,7 @@ static int make(struct ns_call *c, uint32_t mode)
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES;
 	struct place place;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = find_place(c, req->parent, &req->name, &place);
 
 	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
@@ -211,7 +211,7 @@ int ns_symlink(struct ns_call *c)
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES + (req->target.len > TARGET_LONG ? ROOM_PAGES_LONG_TARGET : 0);
 	struct place place;
-	struct inode inode;
+	struct stored_inode inode;
 	int err;
 
 	if (req->target.len == 0)
@@ -232,7 +232,7 @@ int ns_symlink(struct ns_call *c)
 }
 
 /* A file without a name can get one while the session keeps it. */
-static int check_linkable(struct ns_call *c, const struct inode *i)
+static int check_linkable(struct ns_call *c, const struct stored_inode *i)
 {
 	if (inode_is_dir(i))
 		return -EPERM;
@@ -245,7 +245,7 @@ int ns_link(struct ns_call *c)
 {
 	const struct rpc_link *req = &c->req->link;
 	struct place place;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(c->v, req->ino, &inode);
 
 	if (!err)

@@ -94,7 +94,7 @@ int ns_unprotect(struct ns_call *c)
 
 /* ---- COMMIT ---------------------------------------------------------------------------------- */
 
-static int check_extent(struct ns_call *c, const struct inode *i, const struct extent *e)
+static int check_extent(struct ns_call *c, const struct stored_inode *i, const struct extent *e)
 {
 	struct extent there;
 	int err = space_check_granted(&c->v->space, c->ctx->session, page_run_of(e));
@@ -112,7 +112,7 @@ static int check_extent(struct ns_call *c, const struct inode *i, const struct e
 }
 
 static int check_commit(
-	struct ns_call *c, const struct inode *i, const struct extent *e, unsigned n)
+	struct ns_call *c, const struct stored_inode *i, const struct extent *e, unsigned n)
 {
 	const struct rpc_commit *req = &c->req->commit;
 
@@ -132,7 +132,8 @@ static int check_commit(
 	return 0;
 }
 
-static int map_extents(struct ns_call *c, struct inode *i, const struct extent *e, unsigned n)
+static int map_extents(
+	struct ns_call *c, struct stored_inode *i, const struct extent *e, unsigned n)
 {
 	for (unsigned k = 0; k < n; k++) {
 		int err = space_use(&c->v->space, c->ctx->session, page_run_of(&e[k]));
@@ -154,7 +155,7 @@ static int64_t last_of(int64_t told, int64_t stored, int64_t now)
 
 /* Of times only those that are told; and where others write, too, the last ones. */
 static struct rpc_setattr attributes_of(
-	const struct ns_call *c, const struct inode *i, bool beside_others)
+	const struct ns_call *c, const struct stored_inode *i, bool beside_others)
 {
 	const struct rpc_commit *req = &c->req->commit;
 	struct rpc_setattr set = {
@@ -182,7 +183,7 @@ int ns_commit(struct ns_call *c)
 	uint64_t want = req->want_pages, room = ROOM_PAGES, had;
 	struct extent e[EXTENTS_MAX];
 	struct rpc_setattr set;
-	struct inode inode;
+	struct stored_inode inode;
 	bool beside_others;
 	unsigned n = 0;
 	int err = decode_extents(&req->tail, e, &n);
@@ -262,7 +263,7 @@ static int return_grants(struct ns_call *c)
 static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 {
 	struct store_key key = STORE_KEY(c->ctx->session, inode_key(c->v, ino));
-	struct inode inode;
+	struct stored_inode inode;
 	int err = ino >> INO_BITS ? -ENOENT : store_del(c->m->store, STORE_ORPHAN, key);
 
 	if (err)

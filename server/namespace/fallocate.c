@@ -20,7 +20,7 @@ enum {
 	STEP_ZERO_PAGES = 256, /* a tenth of a millisecond of this thread's time */
 };
 
-static int check(const struct inode *i, const struct rpc_fallocate *req)
+static int check(const struct stored_inode *i, const struct rpc_fallocate *req)
 {
 	switch (req->mode) {
 	case 0:
@@ -61,7 +61,7 @@ static struct range range_of(const struct rpc_fallocate *req)
 /* From here on nothing of what is mapped may stay as it is: where zeros are wanted, and where the
  * file grows over pages that were allocated before, and that a client may have written to and not
  * lived to commit. */
-static uint64_t zero_from(const struct inode *i, const struct rpc_fallocate *req)
+static uint64_t zero_from(const struct stored_inode *i, const struct rpc_fallocate *req)
 {
 	if (req->mode & FALLOC_FL_ZERO_RANGE)
 		return req->offset;
@@ -69,8 +69,8 @@ static uint64_t zero_from(const struct inode *i, const struct rpc_fallocate *req
 }
 
 /* What is mapped from `at` to *end: as much as there is time for. */
-static int zero_some(struct ns_call *c, const struct inode *i, const struct range *r, uint64_t at,
-	uint64_t *end, uint64_t *npages)
+static int zero_some(struct ns_call *c, const struct stored_inode *i, const struct range *r,
+	uint64_t at, uint64_t *end, uint64_t *npages)
 {
 	uint64_t from = max_u64(zero_from(i, &c->req->fallocate), at << PAGE_SHIFT);
 
@@ -82,8 +82,8 @@ static int zero_some(struct ns_call *c, const struct inode *i, const struct rang
 }
 
 /* One extent, or one hole, of the pages from `at` on; *end: how far that went. */
-static int allocate_one(struct ns_call *c, struct inode *i, const struct range *r, uint64_t at,
-	uint64_t *end, uint64_t *npages)
+static int allocate_one(struct ns_call *c, struct stored_inode *i, const struct range *r,
+	uint64_t at, uint64_t *end, uint64_t *npages)
 {
 	struct extent e;
 	int err = extents_at(c->v, i, at, &e);
@@ -102,7 +102,7 @@ static int allocate_one(struct ns_call *c, struct inode *i, const struct range *
 
 /* Pages that a range of the file may have in the end. For more nothing is begun, or all that is
  * free would be in the file when that fails. */
-static uint64_t obtainable(const struct ns_call *c, const struct inode *i)
+static uint64_t obtainable(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct space_counts *now = &c->v->space.now;
 	uint64_t others = now->granted + now->dirty + c->v->now.reap_pages;
@@ -110,7 +110,8 @@ static uint64_t obtainable(const struct ns_call *c, const struct inode *i)
 	return i->attr.npages + now->free + (ns_dirty_comes(c) ? others : 0);
 }
 
-static int allocate(struct ns_call *c, struct inode *i, const struct range *r, uint64_t *reached)
+static int allocate(
+	struct ns_call *c, struct stored_inode *i, const struct range *r, uint64_t *reached)
 {
 	uint64_t at = r->first, end, zero_pages = STEP_ZERO_PAGES;
 	int err;
@@ -133,7 +134,7 @@ static int allocate(struct ns_call *c, struct inode *i, const struct range *r, u
 /* ---- holes for pages ------------------------------------------------------------------------- */
 
 /* A hole within one extent makes two of it, and so records that stay. */
-static int splits(struct ns_call *c, const struct inode *i, const struct range *r, bool *out)
+static int splits(struct ns_call *c, const struct stored_inode *i, const struct range *r, bool *out)
 {
 	struct extent e;
 	int err = extents_at(c->v, i, r->first, &e);
@@ -143,7 +144,8 @@ static int splits(struct ns_call *c, const struct inode *i, const struct range *
 }
 
 /* What of the range is whole pages goes, what is not becomes zero. */
-static int punch(struct ns_call *c, struct inode *i, const struct range *r, uint64_t *reached)
+static int punch(
+	struct ns_call *c, struct stored_inode *i, const struct range *r, uint64_t *reached)
 {
 	struct range whole = {
 		.first = div_round_up(r->from, PAGE_BYTES), .end = r->to >> PAGE_SHIFT};
@@ -168,7 +170,7 @@ static int punch(struct ns_call *c, struct inode *i, const struct range *r, uint
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static int grow(struct ns_call *c, struct inode *i, uint64_t size)
+static int grow(struct ns_call *c, struct stored_inode *i, uint64_t size)
 {
 	int err;
 
@@ -183,7 +185,7 @@ int ns_fallocate(struct ns_call *c)
 {
 	const struct rpc_fallocate *req = &c->req->fallocate;
 	struct range r = range_of(req);
-	struct inode inode;
+	struct stored_inode inode;
 	uint64_t reached = 0;
 	int err = inode_load(c->v, req->ino, &inode);
 

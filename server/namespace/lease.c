@@ -27,7 +27,7 @@ static int refuse(struct ns_call *c, int err, const char *text)
 	return err;
 }
 
-static int wait_for(struct ns_call *c, const struct inode *i, uint8_t type)
+static int wait_for(struct ns_call *c, const struct stored_inode *i, uint8_t type)
 {
 	c->m->wait = (struct meta_wait){i->attr.ino, type};
 	return NS_WAIT;
@@ -36,7 +36,7 @@ static int wait_for(struct ns_call *c, const struct inode *i, uint8_t type)
 /* ---- what other operations need -------------------------------------------------------------- */
 
 /* Nobody else is changing it. */
-int ns_is_known(struct ns_call *c, const struct inode *i, bool *known)
+int ns_is_known(struct ns_call *c, const struct stored_inode *i, bool *known)
 {
 	struct lease_others others;
 	int err;
@@ -49,7 +49,7 @@ int ns_is_known(struct ns_call *c, const struct inode *i, bool *known)
 	return err;
 }
 
-int ns_check_known(struct ns_call *c, const struct inode *i)
+int ns_check_known(struct ns_call *c, const struct stored_inode *i)
 {
 	bool known;
 	int err = ns_is_known(c, i, &known);
@@ -57,9 +57,9 @@ int ns_check_known(struct ns_call *c, const struct inode *i)
 	return err || known ? err : wait_for(c, i, LEASE_SHARED);
 }
 
-int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n)
+int ns_check_unknown(struct ns_call *c, const struct stored_inode *const *inodes, unsigned n)
 {
-	const struct inode *known = NULL;
+	const struct stored_inode *known = NULL;
 
 	for (unsigned i = 0; c->ctx->shared && i < n; i++) {
 		struct lease_others others;
@@ -73,7 +73,7 @@ int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsig
 	return known ? wait_for(c, known, LEASE_EXCLUSIVE) : 0;
 }
 
-int ns_check_one_unknown(struct ns_call *c, const struct inode *i)
+int ns_check_one_unknown(struct ns_call *c, const struct stored_inode *i)
 {
 	return ns_check_unknown(c, &i, 1);
 }
@@ -85,7 +85,7 @@ static int check_includes(struct ns_call *c, uint8_t own, uint8_t type)
 	return refuse(c, -ESTALE, "the session has no lease of the file that allows this");
 }
 
-int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
+int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type)
 {
 	struct lease_record own;
 	int err;
@@ -96,7 +96,7 @@ int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type)
 	return err ? err : check_includes(c, own.type, type);
 }
 
-int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside_others)
+int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool *beside_others)
 {
 	const struct rpc_commit *req = &c->req->commit;
 	bool more = req->flags & ~(uint32_t)(COMMIT_ATIME | COMMIT_MTIME) || req->tail.len;
@@ -159,7 +159,7 @@ static void tell(struct ns_call *c, const struct lease_record *record)
 	c->rep->entry.lease = (struct lease){.type = record->type, .number = record->number};
 }
 
-int ns_pin(struct ns_call *c, const struct inode *i, bool made)
+int ns_pin(struct ns_call *c, const struct stored_inode *i, bool made)
 {
 	struct lease_record own;
 	int err;
@@ -177,7 +177,7 @@ int ns_pin(struct ns_call *c, const struct inode *i, bool made)
 	return err;
 }
 
-int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number)
+int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number)
 {
 	static const uint8_t nothing;
 	struct lease_others all;
@@ -198,7 +198,7 @@ int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number)
 	return err;
 }
 
-int ns_keeps(struct ns_call *c, const struct inode *i)
+int ns_keeps(struct ns_call *c, const struct stored_inode *i)
 {
 	struct lease_record own;
 	struct store_val val;
@@ -210,7 +210,7 @@ int ns_keeps(struct ns_call *c, const struct inode *i)
 	return err || (c->ctx->shared ? own.nameless : own.pinned) ? err : -ENOENT;
 }
 
-int ns_named(struct ns_call *c, const struct inode *i)
+int ns_named(struct ns_call *c, const struct stored_inode *i)
 {
 	struct lease_record own = {0};
 	int err = store_del(c->m->store, STORE_ORPHAN, STORE_KEY(c->ctx->session, i->key));
@@ -285,7 +285,7 @@ int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 static int may_reap(struct ns_call *c, const struct rpc_returned *r, bool *reaps)
 {
 	struct lease_record own;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = find_returned(c, r, &own);
 
 	*reaps = false;
@@ -344,7 +344,7 @@ int ns_return_leases(struct ns_call *c)
 /* ---- LEASE ----------------------------------------------------------------------------------- */
 
 /* Who came before, and waits for more than this lets him have, is not to wait for longer. */
-static uint8_t wanted(const struct ns_call *c, const struct inode *i)
+static uint8_t wanted(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
@@ -378,7 +378,7 @@ static uint8_t least(const struct rpc_lease *req)
 /* What can be had of what is wanted: NS_WAIT where nothing less will do. Who does not wait keeps
  * what he has, in the way of others or not. */
 static int choose(
-	struct ns_call *c, const struct inode *i, uint8_t own, uint8_t others, uint8_t *type)
+	struct ns_call *c, const struct stored_inode *i, uint8_t own, uint8_t others, uint8_t *type)
 {
 	const struct rpc_lease *req = &c->req->lease;
 
@@ -418,7 +418,7 @@ static int wait_without(struct ns_call *c, struct lease_record *own)
 	return err ? err : NS_WAIT;
 }
 
-static int load(struct ns_call *c, struct inode *i)
+static int load(struct ns_call *c, struct stored_inode *i)
 {
 	int err;
 
@@ -433,7 +433,7 @@ int ns_lease(struct ns_call *c)
 	const struct rpc_lease *req = &c->req->lease;
 	struct lease_others others = {0};
 	struct lease_record own = {0};
-	struct inode inode;
+	struct stored_inode inode;
 	bool passing = false;
 	uint8_t type;
 	int err = load(c, &inode);
@@ -477,7 +477,7 @@ static bool has_room(struct ns_call *c, struct ns_look_room *room)
 }
 
 /* That others are not changing it the caller has waited for. */
-static bool may_look(struct ns_call *c, const struct inode *i, struct ns_look_room *room)
+static bool may_look(struct ns_call *c, const struct stored_inode *i, struct ns_look_room *room)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
@@ -486,8 +486,8 @@ static bool may_look(struct ns_call *c, const struct inode *i, struct ns_look_ro
 	       has_room(c, room);
 }
 
-int ns_look(
-	struct ns_call *c, const struct inode *i, struct ns_look_room *room, struct lease *lease)
+int ns_look(struct ns_call *c, const struct stored_inode *i, struct ns_look_room *room,
+	struct lease *lease)
 {
 	struct lease_record own;
 	int err = lease_get(c->v, i->key, c->ctx->session, &own);

@@ -32,7 +32,7 @@ static struct lock wanted(const struct ns_call *c)
 static int check(struct ns_call *c)
 {
 	const struct rpc_lock *req = &c->req->lock;
-	struct inode inode;
+	struct stored_inode inode;
 
 	if (!c->ctx->shared)
 		return refuse(c, -EINVAL, "locks are for sessions at a shared export");

@@ -80,14 +80,14 @@ int ns_may_change_bytes(struct ns_call *c);
 void ns_give_up_pages(struct ns_call *c, struct page_run run);
 
 /* -EPERM: who asks has no right to it, now that the inode is what it is. */
-int ns_check_rights(const struct inode *i, const struct rights *rights);
+int ns_check_rights(const struct stored_inode *i, const struct rights *rights);
 
 /* A name that can be made or removed: -EINVAL for "." and "..", -ENAMETOOLONG. */
 int ns_check_name(const struct rpc_str *name);
 
 /* Loads a directory and finds a name in it; slot->ino is 0 if it is not there. */
-int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct inode *dir,
-	struct dirent_slot *slot);
+int ns_find(struct ns_call *c, uint64_t parent, const struct rpc_str *name,
+	struct stored_inode *dir, struct dirent_slot *slot);
 
 /* -ESTALE: the name is not of what the request takes it to be of (rpc_name_of), and that matters.
  * Asked after all that may refuse it. */
@@ -95,16 +95,17 @@ int ns_check_expected(
 	struct ns_call *c, const struct dirent_slot *slot, const struct rpc_name_of *expected);
 
 /* Loads what an entry names: a dead or missing inode is damage. */
-int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct inode *out);
+int ns_load_entry(struct ns_call *c, const struct dirent_slot *slot, struct stored_inode *out);
 
 /* Entries came or went: mtime and ctime. */
-int ns_touch_dir(struct ns_call *c, struct inode *dir);
+int ns_touch_dir(struct ns_call *c, struct stored_inode *dir);
 
 /* Takes a name away from an inode: fewer links, or all of a directory's; without any it is kept
  * for the session. *number: of its record then, at a shared export. */
-int ns_drop_link(struct ns_call *c, struct inode *i, uint64_t *number);
+int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number);
 
-void ns_fill_entry(struct ns_call *c, const struct inode *i, const struct inode *parent);
+void ns_fill_entry(
+	struct ns_call *c, const struct stored_inode *i, const struct stored_inode *parent);
 
 /* The same with room for what may come of *want granted pages; without that room, or pages,
  * *want becomes less: the operation itself goes on. */
@@ -128,16 +129,16 @@ int ns_wait_for_reaper(const struct ns_call *c);
 
 /* What the store says of the inode is all that there is: no other session may have changed it. Else
  * NS_WAIT. */
-int ns_check_known(struct ns_call *c, const struct inode *i);
-int ns_is_known(struct ns_call *c, const struct inode *i, bool *known);
+int ns_check_known(struct ns_call *c, const struct stored_inode *i);
+int ns_is_known(struct ns_call *c, const struct stored_inode *i, bool *known);
 /* These are about to change, each in any of its attributes or its names: no other session may know
  * one of them. Else NS_WAIT, for the one of the lowest number that one does (recall.h). */
-int ns_check_unknown(struct ns_call *c, const struct inode *const *inodes, unsigned n);
-int ns_check_one_unknown(struct ns_call *c, const struct inode *i);
+int ns_check_unknown(struct ns_call *c, const struct stored_inode *const *inodes, unsigned n);
+int ns_check_one_unknown(struct ns_call *c, const struct stored_inode *i);
 /* The session itself has this lease, or more: -ESTALE. Of COMMIT: what it needs for what it says;
  * it never waits. *beside_others: these may write, too. */
-int ns_check_lease(struct ns_call *c, const struct inode *i, uint8_t type);
-int ns_check_commit_lease(struct ns_call *c, const struct inode *i, bool *beside_others);
+int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type);
+int ns_check_commit_lease(struct ns_call *c, const struct stored_inode *i, bool *beside_others);
 
 /* Whether there is room for what an operation looks at, two inodes at most: zero before the first.
  */
@@ -146,23 +147,23 @@ struct ns_look_room {
 };
 /* The session wants to know the inode, which ns_check_known() says is known: *lease is what it has
  * of it then. Fails only with the store. */
-int ns_look(
-	struct ns_call *c, const struct inode *i, struct ns_look_room *room, struct lease *lease);
+int ns_look(struct ns_call *c, const struct stored_inode *i, struct ns_look_room *room,
+	struct lease *lease);
 
 /* Whether one more record is not for the store's reserve: there are as many as that is kept for. */
 bool ns_lease_grows(const struct ns_call *c);
 
 /* The session has opened the file; the reply's lease says what it has of it. Of one that was made
  * just now that is LEASE_EXCLUSIVE, as long as it may keep more. */
-int ns_pin(struct ns_call *c, const struct inode *i, bool made);
+int ns_pin(struct ns_call *c, const struct stored_inode *i, bool made);
 
 /* An inode without a name, for as long as the session wants it. *number: see ns_drop_link(). */
-int ns_keep(struct ns_call *c, const struct inode *i, uint64_t *number);
+int ns_keep(struct ns_call *c, const struct stored_inode *i, uint64_t *number);
 /* Whether an inode without a name may get one by the session: -ENOENT. Where others may have taken
  * its last name meanwhile, only if it never had one. */
-int ns_keeps(struct ns_call *c, const struct inode *i);
+int ns_keeps(struct ns_call *c, const struct stored_inode *i);
 /* It has a name again. */
-int ns_named(struct ns_call *c, const struct inode *i);
+int ns_named(struct ns_call *c, const struct stored_inode *i);
 
 /* RETURN: an inode that it no longer keeps, where a pin does so; leases. */
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once);
@@ -177,25 +178,25 @@ int ns_commit_lowers_lease(struct ns_call *c);
  * request is run again before anything else can ask for these bytes. */
 
 /* What is mapped of [from, to) becomes zero. After ns_may_change_bytes(). */
-int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to);
+int ns_zero(struct ns_call *c, const struct stored_inode *i, uint64_t from, uint64_t to);
 /* The same from there to the end of its page: what was cut off may not be seen again. */
-int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from);
+int ns_zero_tail(struct ns_call *c, const struct stored_inode *i, uint64_t from);
 /* What is mapped of what a file is going to grow over, from its end up to `size`, becomes zero: *to
  * is how far, a bounded number of extents and pages. After ns_may_change_bytes(). */
-int ns_zero_growth(struct ns_call *c, const struct inode *i, uint64_t size, uint64_t *to);
+int ns_zero_growth(struct ns_call *c, const struct stored_inode *i, uint64_t size, uint64_t *to);
 /* What there is from a byte of a file on: *at, or NULL for a hole; *len: so many bytes at least. */
-int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t **at,
-	uint64_t *len);
+int ns_bytes_at(struct ns_call *c, const struct stored_inode *i, uint64_t offset,
+	const uint8_t **at, uint64_t *len);
 /* Writes to what is mapped of len bytes at offset. After ns_may_change_bytes(). */
-int ns_write(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t *from,
+int ns_write(struct ns_call *c, const struct stored_inode *i, uint64_t offset, const uint8_t *from,
 	uint64_t len);
 /* Gives a hole pages from fpage on, in one run, up to *end; sets *end to where it ends. NS_PARK,
  * -ENOSPC, -EIO: see above, and nothing was changed. */
-int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end);
+int ns_fill_hole(struct ns_call *c, struct stored_inode *i, uint64_t fpage, uint64_t *end);
 
 /* Mode, owners and times, and what goes with them: ns_setattr_xattrs_room() came before. The ctime
  * is now if nothing is said of it. In ns_setattr.c. */
-int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *set);
+int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set);
 
 /* ---- attributes that go with others, ns_acl.c ------------------------------------------------ */
 
@@ -208,15 +209,15 @@ struct heritage {
 
 /* Of an inode of this type and mode that is to be made; changes nothing. Adds to *room the store
  * pages that it may touch. */
-int ns_inherit(struct ns_call *c, const struct inode *dir, uint32_t mode, struct heritage *h,
+int ns_inherit(struct ns_call *c, const struct stored_inode *dir, uint32_t mode, struct heritage *h,
 	uint64_t *room);
 /* Between inode_init, with h->mode, and inode_add. */
-int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct inode *i);
+int ns_heritage_put(struct ns_call *c, const struct heritage *h, struct stored_inode *i);
 
 /* What SETATTR's valid (SET_*) does to ACL and capabilities: adds to *room what it may touch; then,
  * once the new mode is in the inode, does it. */
 int ns_setattr_xattrs_room(
-	struct ns_call *c, const struct inode *i, uint32_t valid, uint64_t *room);
-int ns_setattr_xattrs(struct ns_call *c, struct inode *i, uint32_t valid);
+	struct ns_call *c, const struct stored_inode *i, uint32_t valid, uint64_t *room);
+int ns_setattr_xattrs(struct ns_call *c, struct stored_inode *i, uint32_t valid);
 
 #endif

@@ -28,8 +28,8 @@ static struct page_run pages_of(const struct extent *e, uint64_t begin, uint64_t
 	};
 }
 
-int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t **at,
-	uint64_t *len)
+int ns_bytes_at(struct ns_call *c, const struct stored_inode *i, uint64_t offset,
+	const uint8_t **at, uint64_t *len)
 {
 	struct extent e;
 	int err = extents_at(c->v, i, offset >> PAGE_SHIFT, &e);
@@ -49,7 +49,7 @@ int ns_bytes_at(struct ns_call *c, const struct inode *i, uint64_t offset, const
 }
 
 /* from NULL: zeros. */
-static int put_bytes(struct ns_call *c, const struct inode *i, uint64_t offset, uint64_t end,
+static int put_bytes(struct ns_call *c, const struct stored_inode *i, uint64_t offset, uint64_t end,
 	const uint8_t *from)
 {
 	uint64_t at = offset;
@@ -78,24 +78,24 @@ static int put_bytes(struct ns_call *c, const struct inode *i, uint64_t offset, 
 	return err == -ENOENT ? 0 : err;
 }
 
-int ns_write(struct ns_call *c, const struct inode *i, uint64_t offset, const uint8_t *from,
+int ns_write(struct ns_call *c, const struct stored_inode *i, uint64_t offset, const uint8_t *from,
 	uint64_t len)
 {
 	return put_bytes(c, i, offset, offset + len, from);
 }
 
-int ns_zero(struct ns_call *c, const struct inode *i, uint64_t from, uint64_t to)
+int ns_zero(struct ns_call *c, const struct stored_inode *i, uint64_t from, uint64_t to)
 {
 	return put_bytes(c, i, from, to, NULL);
 }
 
-int ns_zero_tail(struct ns_call *c, const struct inode *i, uint64_t from)
+int ns_zero_tail(struct ns_call *c, const struct stored_inode *i, uint64_t from)
 {
 	return ns_zero(c, i, from, div_round_up(from, PAGE_BYTES) << PAGE_SHIFT);
 }
 
 /* All that is mapped there may have been written to by a client that did not live to commit. */
-int ns_zero_growth(struct ns_call *c, const struct inode *i, uint64_t size, uint64_t *to)
+int ns_zero_growth(struct ns_call *c, const struct stored_inode *i, uint64_t size, uint64_t *to)
 {
 	uint64_t at = i->attr.size, end = div_round_up(size, PAGE_BYTES), npages = GROWTH_PAGES;
 	struct extent e;
@@ -121,7 +121,7 @@ int ns_zero_growth(struct ns_call *c, const struct inode *i, uint64_t size, uint
 	return 0;
 }
 
-int ns_fill_hole(struct ns_call *c, struct inode *i, uint64_t fpage, uint64_t *end)
+int ns_fill_hole(struct ns_call *c, struct stored_inode *i, uint64_t fpage, uint64_t *end)
 {
 	uint64_t left = UINT64_MAX;
 	struct page_run run;

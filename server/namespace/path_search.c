@@ -42,7 +42,7 @@ static int read_number(struct rpc_str text, uint64_t *number)
 	return text.len ? 0 : -EINVAL;
 }
 
-static int load_number(struct volume *v, struct rpc_str text, struct inode *inode)
+static int load_number(struct volume *v, struct rpc_str text, struct stored_inode *inode)
 {
 	uint64_t ino;
 	int err = read_number(text, &ino);
@@ -50,7 +50,7 @@ static int load_number(struct volume *v, struct rpc_str text, struct inode *inod
 	return err ? err : inode_load(v, ino, inode);
 }
 
-static int walk(struct meta *m, struct volume *v, struct rpc_str path, struct inode *inode)
+static int walk(struct meta *m, struct volume *v, struct rpc_str path, struct stored_inode *inode)
 {
 	struct dirent_slot slot;
 	struct rpc_str name;
@@ -71,7 +71,7 @@ static int walk(struct meta *m, struct volume *v, struct rpc_str path, struct in
 int paths_find(struct meta *m, unsigned export_index, const struct rpc_str *path, struct attr *attr)
 {
 	struct volume *v = &m->volumes[export_index];
-	struct inode inode;
+	struct stored_inode inode;
 	int err = store_begin_read(m->store);
 
 	if (err)
@@ -96,7 +96,7 @@ void path_search_begin(struct path_search *p, unsigned export_index, uint64_t in
 
 static int place(struct volume *v, struct path_search *p)
 {
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(v, p->ino, &inode);
 
 	if (err)

@@ -11,8 +11,8 @@ enum { BYTES_PER_INODE = 320 };
 
 /* "." and ".." are asked for by whoever has kept a file handle, "." of any kind of inode: it may be
  * gone meanwhile. */
-static int find_child(
-	struct ns_call *c, const struct inode *dir, const struct rpc_str *name, uint64_t *ino)
+static int find_child(struct ns_call *c, const struct stored_inode *dir, const struct rpc_str *name,
+	uint64_t *ino)
 {
 	struct dirent_slot slot;
 	int err;
@@ -37,7 +37,8 @@ static int find_child(
 }
 
 /* The leases that are wanted along; child NULL: there is none. */
-static int look_at(struct ns_call *c, const struct inode *dir, const struct inode *child)
+static int look_at(
+	struct ns_call *c, const struct stored_inode *dir, const struct stored_inode *child)
 {
 	struct rpc_entry_reply *entry = &c->rep->entry;
 	struct ns_look_room room = {0};
@@ -56,7 +57,7 @@ static int look_at(struct ns_call *c, const struct inode *dir, const struct inod
 int ns_lookup(struct ns_call *c)
 {
 	const struct rpc_name_request *req = &c->req->name;
-	struct inode dir, child;
+	struct stored_inode dir, child;
 	uint64_t ino = 0;
 	int err = inode_load(c->v, req->parent, &dir);
 
@@ -77,7 +78,7 @@ int ns_lookup(struct ns_call *c)
 int ns_getattr(struct ns_call *c)
 {
 	struct ns_look_room room = {0};
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(c->v, c->req->ino.ino, &inode);
 
 	if (!err)
@@ -92,7 +93,7 @@ int ns_readlink(struct ns_call *c)
 {
 	struct store_key key;
 	struct store_val val;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(c->v, c->req->ino.ino, &inode);
 
 	if (!err && !S_ISLNK(inode.attr.mode))
@@ -117,7 +118,7 @@ static int put_entry(
 		.name = e->name,
 		.attr = {.ino = e->ino, .mode = DTTOIF((uint32_t)e->type)},
 	};
-	struct inode inode;
+	struct stored_inode inode;
 	bool known;
 
 	if (c->req->readdir.plus) {
@@ -140,7 +141,7 @@ int ns_readdir(struct ns_call *c)
 	uint64_t cookie = req->cookie;
 	struct wire_out w;
 	struct dirent_entry e;
-	struct inode dir;
+	struct stored_inode dir;
 	bool fits = true;
 	int err = inode_load(c->v, req->ino, &dir);
 
@@ -173,7 +174,7 @@ int ns_extents(struct ns_call *c)
 	struct wire_out *w = c->tail;
 	const uint8_t *start = w->pos;
 	uint64_t fpage = c->req->extents.fpage;
-	struct inode inode;
+	struct stored_inode inode;
 	struct extent e;
 	int err = inode_load(c->v, c->req->extents.ino, &inode);
 

@@ -5,7 +5,8 @@
 #include "server/namespace/ns.h"
 
 /* Finds the name and loads what it names. */
-static int find(struct ns_call *c, struct inode *dir, struct dirent_slot *slot, struct inode *child)
+static int find(struct ns_call *c, struct stored_inode *dir, struct dirent_slot *slot,
+	struct stored_inode *child)
 {
 	const struct rpc_name_request *req = &c->req->name;
 	int err = ns_find(c, req->parent, &req->name, dir, slot);
@@ -15,15 +16,16 @@ static int find(struct ns_call *c, struct inode *dir, struct dirent_slot *slot, 
 	return err ? err : ns_load_entry(c, slot, child);
 }
 
-static int check_unknown(struct ns_call *c, const struct inode *dir, const struct inode *child)
+static int check_unknown(
+	struct ns_call *c, const struct stored_inode *dir, const struct stored_inode *child)
 {
-	const struct inode *const both[] = {dir, child};
+	const struct stored_inode *const both[] = {dir, child};
 
 	return ns_check_unknown(c, both, ARRAY_SIZE(both));
 }
 
-static int remove_name(
-	struct ns_call *c, struct inode *dir, const struct dirent_slot *slot, struct inode *child)
+static int remove_name(struct ns_call *c, struct stored_inode *dir, const struct dirent_slot *slot,
+	struct stored_inode *child)
 {
 	int err = dirent_del(c->v, slot);
 
@@ -38,7 +40,7 @@ static int remove_name(
 
 int ns_unlink(struct ns_call *c)
 {
-	struct inode dir, child;
+	struct stored_inode dir, child;
 	struct dirent_slot slot;
 	int err = find(c, &dir, &slot, &child);
 
@@ -55,7 +57,7 @@ int ns_unlink(struct ns_call *c)
 
 int ns_rmdir(struct ns_call *c)
 {
-	struct inode dir, child;
+	struct stored_inode dir, child;
 	struct dirent_slot slot;
 	bool empty;
 	int err = find(c, &dir, &slot, &child);

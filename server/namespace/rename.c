@@ -8,10 +8,10 @@
 /* One end of the move: a directory, a place in it, and what is there. dir points to the other
  * end's when both are one directory, so that it is changed and saved as one. */
 struct end {
-	struct inode own_dir, *dir;
+	struct stored_inode own_dir, *dir;
 	struct dirent_slot slot;
 	const struct rpc_str *name;
-	struct inode inode; /* if slot.ino */
+	struct stored_inode inode; /* if slot.ino */
 };
 
 static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct end *end)
@@ -30,9 +30,10 @@ static int load_end(struct ns_call *c, uint64_t parent, const struct rpc_str *na
 enum { DEPTH_MAX = 4096 };
 
 /* Is dir the directory `above`, or somewhere below it? -ELOOP: it is too deep to tell. */
-static int is_within(struct ns_call *c, const struct inode *dir, uint64_t above, bool *within)
+static int is_within(
+	struct ns_call *c, const struct stored_inode *dir, uint64_t above, bool *within)
 {
-	struct inode at = *dir;
+	struct stored_inode at = *dir;
 
 	for (unsigned n = 0; at.attr.ino != above && at.attr.ino != ROOT_INO; n++) {
 		int err = n < DEPTH_MAX ? inode_load(c->v, at.parent, &at) : -ELOOP;
@@ -117,7 +118,7 @@ static int check(struct ns_call *c, struct end *from, struct end *to)
 
 static int check_unknown(struct ns_call *c, const struct end *from, const struct end *to)
 {
-	const struct inode *const all[] = {from->dir, to->dir, &from->inode, &to->inode};
+	const struct stored_inode *const all[] = {from->dir, to->dir, &from->inode, &to->inode};
 
 	return ns_check_unknown(c, all, to->slot.ino ? 4 : 3);
 }
@@ -125,7 +126,7 @@ static int check_unknown(struct ns_call *c, const struct end *from, const struct
 /* end's inode now has the other end's name and parent. */
 static int move(struct ns_call *c, struct end *end, struct end *to)
 {
-	struct inode *i = &end->inode;
+	struct stored_inode *i = &end->inode;
 	int err = dirent_put(c->v, &to->slot, to->name, i->attr.ino, dirent_type(i->attr.mode));
 
 	if (err)
@@ -153,7 +154,7 @@ static int replace(struct ns_call *c, struct end *from, struct end *to)
 
 static int leave_whiteout(struct ns_call *c, struct end *from)
 {
-	struct inode i;
+	struct stored_inode i;
 	int err;
 
 	inode_init(c->v, &i, S_IFCHR, c->req->rename.uid, whiteout_gid(c, from), c->ctx->now);

@@ -9,7 +9,7 @@
 /* What a cut may free at once: the head's extents and a few of the table's. */
 enum { CUT_EXTENTS = 40 };
 
-static int set_size(struct ns_call *c, struct inode *i)
+static int set_size(struct ns_call *c, struct stored_inode *i)
 {
 	uint64_t size = c->req->setattr.size;
 	int err;
@@ -34,7 +34,7 @@ static uint64_t room_for(const struct rpc_setattr *req)
 	return ROOM_PAGES + (cuts ? ROOM_PAGES_PER_REAPED * CUT_EXTENTS : 0);
 }
 
-static int check_size(const struct inode *i, const struct rpc_setattr *req)
+static int check_size(const struct stored_inode *i, const struct rpc_setattr *req)
 {
 	if (!(req->valid & SET_SIZE) || S_ISREG(i->attr.mode))
 		return req->valid & SET_SIZE && req->size > INT64_MAX ? -EFBIG : 0;
@@ -42,7 +42,7 @@ static int check_size(const struct inode *i, const struct rpc_setattr *req)
 }
 
 /* Another owner has to have room for it. */
-static int check_owner(struct ns_call *c, const struct inode *i)
+static int check_owner(struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
 	struct quota_share share = i->counted;
@@ -77,7 +77,7 @@ static void set_times(struct attr *a, const struct rpc_setattr *req, int64_t now
 	a->ctime = req->valid & SET_CTIME ? req->ctime : now;
 }
 
-int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *set)
+int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set)
 {
 	set_owner_and_mode(&i->attr, set);
 	set_times(&i->attr, set, c->ctx->now);
@@ -85,7 +85,7 @@ int ns_set_attr(struct ns_call *c, struct inode *i, const struct rpc_setattr *se
 }
 
 /* What is to be done to it. */
-static struct rpc_setattr settle(const struct inode *i, const struct rpc_setattr *req)
+static struct rpc_setattr settle(const struct stored_inode *i, const struct rpc_setattr *req)
 {
 	struct rpc_setattr set = *req;
 	bool in_group = rights_of_group(&req->rights, rpc_setattr_group(req, i->attr.gid));
@@ -100,7 +100,7 @@ static struct rpc_setattr settle(const struct inode *i, const struct rpc_setattr
 	return set;
 }
 
-static int check_lease(struct ns_call *c, const struct inode *i)
+static int check_lease(struct ns_call *c, const struct stored_inode *i)
 {
 	uint32_t valid = c->req->setattr.valid;
 
@@ -112,7 +112,7 @@ static int check_lease(struct ns_call *c, const struct inode *i)
 int ns_setattr(struct ns_call *c)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
-	struct inode inode;
+	struct stored_inode inode;
 	struct rpc_setattr set;
 	uint64_t room = room_for(req);
 	int err = inode_load(c->v, req->ino, &inode);

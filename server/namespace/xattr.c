@@ -41,7 +41,7 @@ static int check_name(const struct rpc_str *name)
 
 /* What may be changed of it: user attributes belong to what has data of its own, since anybody may
  * open a device or a link. */
-static int check_type(const struct inode *i, const struct rpc_str *name)
+static int check_type(const struct stored_inode *i, const struct rpc_str *name)
 {
 	bool has_data = S_ISREG(i->attr.mode) || S_ISDIR(i->attr.mode);
 
@@ -53,7 +53,7 @@ static int check_type(const struct inode *i, const struct rpc_str *name)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Loads the inode and the attribute, which must exist. */
-static int find(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct inode *i,
+static int find(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct stored_inode *i,
 	struct xattr *x)
 {
 	int err = inode_load(c->v, ino, i);
@@ -83,7 +83,7 @@ static void answer_part(struct ns_call *c, uint32_t total, uint64_t sum)
 }
 
 /* All of it, for the parts that follow this one. */
-static int keep(struct ns_call *c, const struct inode *i, const struct xattr *x)
+static int keep(struct ns_call *c, const struct stored_inode *i, const struct xattr *x)
 {
 	struct kept_value value = {malloc(x->len), i->attr.ino, x->sum, x->len};
 	int err = value.data ? xattr_read(c->v, i, x, 0, value.data, x->len) : -ENOMEM;
@@ -98,7 +98,7 @@ static int keep(struct ns_call *c, const struct inode *i, const struct xattr *x)
 static int read_part(struct ns_call *c)
 {
 	const struct rpc_getxattr *req = &c->req->getxattr;
-	struct inode inode;
+	struct stored_inode inode;
 	struct xattr x;
 	uint32_t len;
 	int err = find(c, req->ino, &req->name, &inode, &x);
@@ -147,7 +147,7 @@ int ns_listxattr(struct ns_call *c)
 	struct wire_out *w = c->tail;
 	const uint8_t *start = w->pos;
 	uint64_t cookie = req->cookie;
-	struct inode inode;
+	struct stored_inode inode;
 	struct xattr x;
 	bool fits = true;
 	int err = inode_load(c->v, req->ino, &inode);
@@ -170,7 +170,7 @@ int ns_listxattr(struct ns_call *c)
 
 /* What is to become of an inode's attribute, and of its mode with it. */
 struct change {
-	struct inode inode;
+	struct stored_inode inode;
 	const struct rpc_str *name;
 	struct xattr there;
 	bool removes;
@@ -218,7 +218,7 @@ static int check_names_len(struct ns_call *c, const struct change *ch)
 
 static int change_records(struct ns_call *c, struct change *ch)
 {
-	struct inode *i = &ch->inode;
+	struct stored_inode *i = &ch->inode;
 
 	if (!ch->removes)
 		return xattr_put(c->v, i, &ch->there, ch->name, ch->data, ch->len);
@@ -227,7 +227,7 @@ static int change_records(struct ns_call *c, struct change *ch)
 
 static int apply(struct ns_call *c, struct change *ch)
 {
-	struct inode *i = &ch->inode;
+	struct stored_inode *i = &ch->inode;
 	bool same;
 	int err = is_same(c, ch, &same);
 
@@ -250,7 +250,7 @@ static int apply(struct ns_call *c, struct change *ch)
 	return inode_save(c->v, i);
 }
 
-static bool kills_sgid(const struct ns_call *c, const struct inode *i)
+static bool kills_sgid(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
 

@@ -42,7 +42,7 @@ int extents_decode(
 	return 0;
 }
 
-static int put(struct volume *v, const struct inode *i, const struct extent *e)
+static int put(struct volume *v, const struct stored_inode *i, const struct extent *e)
 {
 	uint8_t buf[TABLE_EXTENT_BYTES];
 	struct wire_out w;
@@ -54,7 +54,7 @@ static int put(struct volume *v, const struct inode *i, const struct extent *e)
 	return store_append(v->store, STORE_EXTENT, STORE_KEY(i->key, e->fpage), buf, sizeof(buf));
 }
 
-static int del(struct volume *v, const struct inode *i, uint64_t fpage)
+static int del(struct volume *v, const struct stored_inode *i, uint64_t fpage)
 {
 	int err = store_del(v->store, STORE_EXTENT, STORE_KEY(i->key, fpage));
 
@@ -63,7 +63,8 @@ static int del(struct volume *v, const struct inode *i, uint64_t fpage)
 	return err;
 }
 
-int extents_stored_at(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out)
+int extents_stored_at(
+	struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out)
 {
 	struct store_key key;
 	struct store_val val;
@@ -76,7 +77,7 @@ int extents_stored_at(struct volume *v, const struct inode *i, uint64_t fpage, s
 
 /* The last one that begins at or before the page. */
 static int stored_before(
-	struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out)
+	struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out)
 {
 	struct store_key key;
 	struct store_val val;
@@ -91,7 +92,8 @@ static int stored_before(
 }
 
 /* The first one that begins at or after the page and is not hidden. */
-static int stored_after(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out)
+static int stored_after(
+	struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out)
 {
 	int err;
 
@@ -101,7 +103,7 @@ static int stored_after(struct volume *v, const struct inode *i, uint64_t fpage,
 	return !err && out->fpage >= i->cut ? -ENOENT : err;
 }
 
-int extents_at(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out)
+int extents_at(struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out)
 {
 	int err;
 
@@ -122,7 +124,7 @@ int extents_at(struct volume *v, const struct inode *i, uint64_t fpage, struct e
 /* ---- adding ---------------------------------------------------------------------------------- */
 
 /* After one of the head has gone: the next one of the table takes its place. */
-static int refill_head(struct volume *v, struct inode *i)
+static int refill_head(struct volume *v, struct stored_inode *i)
 {
 	struct extent *last = &i->head[INLINE_EXTENTS - 1];
 	int err;
@@ -135,7 +137,8 @@ static int refill_head(struct volume *v, struct inode *i)
 	return err ? err : del(v, i, last->fpage);
 }
 
-static int insert_in_head(struct volume *v, struct inode *i, uint32_t pos, const struct extent *e)
+static int insert_in_head(
+	struct volume *v, struct stored_inode *i, uint32_t pos, const struct extent *e)
 {
 	uint32_t n = inode_nhead(i);
 
@@ -151,7 +154,8 @@ static int insert_in_head(struct volume *v, struct inode *i, uint32_t pos, const
 	return 0;
 }
 
-static int add_to_head(struct volume *v, struct inode *i, uint32_t pos, const struct extent *e)
+static int add_to_head(
+	struct volume *v, struct stored_inode *i, uint32_t pos, const struct extent *e)
 {
 	uint32_t n = inode_nhead(i);
 	struct extent *prev = pos > 0 ? &i->head[pos - 1] : NULL;
@@ -177,7 +181,7 @@ static int add_to_head(struct volume *v, struct inode *i, uint32_t pos, const st
 }
 
 /* All of the head lies before it. */
-static int add_to_table(struct volume *v, struct inode *i, const struct extent *e)
+static int add_to_table(struct volume *v, struct stored_inode *i, const struct extent *e)
 {
 	struct extent prev, next, sum = *e, *last = &i->head[INLINE_EXTENTS - 1];
 	int err = stored_before(v, i, e->fpage, &prev);
@@ -208,7 +212,7 @@ static int add_to_table(struct volume *v, struct inode *i, const struct extent *
 	return 0;
 }
 
-int extents_add(struct volume *v, struct inode *i, const struct extent *e)
+int extents_add(struct volume *v, struct stored_inode *i, const struct extent *e)
 {
 	uint32_t pos = 0, n = inode_nhead(i);
 
@@ -220,7 +224,7 @@ int extents_add(struct volume *v, struct inode *i, const struct extent *e)
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-static int release(struct volume *v, struct inode *i, const struct extent *e)
+static int release(struct volume *v, struct stored_inode *i, const struct extent *e)
 {
 	i->attr.npages -= e->npages;
 	return space_release(&v->space, page_run_of(e));
@@ -239,7 +243,7 @@ static struct extent split_off(struct extent *e, uint64_t fpage)
 	return tail;
 }
 
-static int cut_head(struct volume *v, struct inode *i, uint64_t fpage, uint32_t *nkept)
+static int cut_head(struct volume *v, struct stored_inode *i, uint64_t fpage, uint32_t *nkept)
 {
 	uint32_t n = inode_nhead(i);
 
@@ -257,7 +261,7 @@ static int cut_head(struct volume *v, struct inode *i, uint64_t fpage, uint32_t 
 }
 
 /* The extent of the table that begins before fpage and reaches beyond it. */
-static int cut_across(struct volume *v, struct inode *i, uint64_t fpage)
+static int cut_across(struct volume *v, struct stored_inode *i, uint64_t fpage)
 {
 	struct extent e, tail;
 	int err = stored_before(v, i, fpage, &e);
@@ -273,7 +277,7 @@ static int cut_across(struct volume *v, struct inode *i, uint64_t fpage)
 
 /* Extents and pages of the table from fpage on. */
 static int count_table(
-	struct volume *v, struct inode *i, uint64_t fpage, uint32_t *n, uint64_t *npages)
+	struct volume *v, struct stored_inode *i, uint64_t fpage, uint32_t *n, uint64_t *npages)
 {
 	struct store_key key;
 	struct store_val val;
@@ -293,7 +297,7 @@ static int count_table(
 	return err == -ENOENT ? 0 : err;
 }
 
-static int free_table(struct volume *v, struct inode *i, uint64_t fpage, uint32_t n)
+static int free_table(struct volume *v, struct stored_inode *i, uint64_t fpage, uint32_t n)
 {
 	struct extent e;
 	int err = 0;
@@ -308,7 +312,7 @@ static int free_table(struct volume *v, struct inode *i, uint64_t fpage, uint32_
 	return err;
 }
 
-static int hide_table(struct volume *v, struct inode *i, uint64_t fpage, uint64_t npages)
+static int hide_table(struct volume *v, struct stored_inode *i, uint64_t fpage, uint64_t npages)
 {
 	struct reap_record record = {0};
 	int err = i->flags & INODE_REAPING ? reap_load(v, i->key, &record) : 0;
@@ -324,7 +328,7 @@ static int hide_table(struct volume *v, struct inode *i, uint64_t fpage, uint64_
 	return reap_save(v, i->key, &record);
 }
 
-int extents_cut(struct volume *v, struct inode *i, uint64_t fpage)
+int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage)
 {
 	uint32_t nkept, n = 0;
 	uint64_t npages;
@@ -362,7 +366,7 @@ static struct parts take_out(const struct extent *e, uint64_t first, uint64_t en
 	return p;
 }
 
-static int punch_head(struct volume *v, struct inode *i, uint32_t pos, const struct parts *p)
+static int punch_head(struct volume *v, struct stored_inode *i, uint32_t pos, const struct parts *p)
 {
 	struct extent *e = &i->head[pos];
 
@@ -383,7 +387,7 @@ static int punch_head(struct volume *v, struct inode *i, uint32_t pos, const str
 }
 
 static int punch_table(
-	struct volume *v, struct inode *i, const struct extent *e, const struct parts *p)
+	struct volume *v, struct stored_inode *i, const struct extent *e, const struct parts *p)
 {
 	int err = p->front.npages ? put(v, i, &p->front) : del(v, i, e->fpage);
 
@@ -395,8 +399,8 @@ static int punch_table(
 	return put(v, i, &p->back);
 }
 
-static int punch_one(
-	struct volume *v, struct inode *i, const struct extent *e, uint64_t first, uint64_t end)
+static int punch_one(struct volume *v, struct stored_inode *i, const struct extent *e,
+	uint64_t first, uint64_t end)
 {
 	struct parts p = take_out(e, first, end);
 	uint32_t pos = 0, n = inode_nhead(i);
@@ -408,8 +412,8 @@ static int punch_one(
 	return err ? err : release(v, i, &p.gone);
 }
 
-int extents_punch(struct volume *v, struct inode *i, uint64_t first, uint64_t end, unsigned *budget,
-	uint64_t *reached)
+int extents_punch(struct volume *v, struct stored_inode *i, uint64_t first, uint64_t end,
+	unsigned *budget, uint64_t *reached)
 {
 	struct extent e;
 	int err;
@@ -432,7 +436,7 @@ int extents_punch(struct volume *v, struct inode *i, uint64_t first, uint64_t en
 /* ---- what is hidden -------------------------------------------------------------------------- */
 
 int extents_free_hidden(
-	struct volume *v, struct inode *i, unsigned *budget, uint64_t *npages, bool *done)
+	struct volume *v, struct stored_inode *i, unsigned *budget, uint64_t *npages, bool *done)
 {
 	struct extent e;
 	int err;

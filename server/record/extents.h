@@ -16,29 +16,30 @@
 #include "common/base/types.h"
 #include "server/record/volume.h"
 
-struct inode;
+struct stored_inode;
 
 /* The extent that holds the page or is the first after it; -ENOENT: none. */
-int extents_at(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out);
+int extents_at(struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out);
 
 /* None of the pages may be mapped, nor lie beyond the cut. */
-int extents_add(struct volume *v, struct inode *i, const struct extent *e);
+int extents_add(struct volume *v, struct stored_inode *i, const struct extent *e);
 
 /* Removes all pages from fpage on: few extents are freed (become dirty), many are hidden and left
  * to the reaper. */
-int extents_cut(struct volume *v, struct inode *i, uint64_t fpage);
+int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage);
 
 /* Frees the pages of [first, end) (they become dirty) of up to *budget extents, counts it down.
  * *reached: so far all is a hole. */
-int extents_punch(struct volume *v, struct inode *i, uint64_t first, uint64_t end, unsigned *budget,
-	uint64_t *reached);
+int extents_punch(struct volume *v, struct stored_inode *i, uint64_t first, uint64_t end,
+	unsigned *budget, uint64_t *reached);
 
 /* Frees up to *budget hidden extents, counts it down. *npages: how many pages that were. */
 int extents_free_hidden(
-	struct volume *v, struct inode *i, unsigned *budget, uint64_t *npages, bool *done);
+	struct volume *v, struct stored_inode *i, unsigned *budget, uint64_t *npages, bool *done);
 
 /* For checks: the record of the extent in the table at or after fpage, hidden ones too. */
-int extents_stored_at(struct volume *v, const struct inode *i, uint64_t fpage, struct extent *out);
+int extents_stored_at(
+	struct volume *v, const struct stored_inode *i, uint64_t fpage, struct extent *out);
 
 /* For walks over records of any inode. */
 int extents_decode(

@@ -19,14 +19,14 @@ enum {
 	INODE_BYTES_MAX = FIXED_BYTES + INLINE_EXTENTS * EXTENT_BYTES,
 };
 
-static uint32_t extent_slots(const struct inode *i)
+static uint32_t extent_slots(const struct stored_inode *i)
 {
 	uint32_t n = inode_nhead(i);
 
 	return n == 0 && S_ISREG(i->attr.mode) ? 1 : n;
 }
 
-static size_t encode(const struct inode *i, uint8_t buf[INODE_BYTES_MAX])
+static size_t encode(const struct stored_inode *i, uint8_t buf[INODE_BYTES_MAX])
 {
 	const struct attr *a = &i->attr;
 	struct wire_out w;
@@ -56,7 +56,7 @@ static size_t encode(const struct inode *i, uint8_t buf[INODE_BYTES_MAX])
 	return wire_out_len(&w);
 }
 
-static void decode_extents(struct inode *i, struct wire_in *r)
+static void decode_extents(struct stored_inode *i, struct wire_in *r)
 {
 	for (uint32_t n = 0; n < extent_slots(i); n++) {
 		struct extent *e = &i->head[n];
@@ -69,14 +69,14 @@ static void decode_extents(struct inode *i, struct wire_in *r)
 }
 
 int inode_decode(
-	struct volume *v, struct store_key key, const struct store_val *val, struct inode *i)
+	struct volume *v, struct store_key key, const struct store_val *val, struct stored_inode *i)
 {
 	struct attr *a = &i->attr;
 	struct wire_in r;
 	uint64_t aux;
 	uint8_t flags;
 
-	*i = (struct inode){.key = key.hi, .cut = NO_CUT};
+	*i = (struct stored_inode){.key = key.hi, .cut = NO_CUT};
 	wire_in_init(&r, val->data, val->len);
 	flags = wire_get_u8(&r);
 	i->flags = flags & INODE_FLAGS_ALL;
@@ -118,7 +118,7 @@ struct inode_glance inode_glance(const struct store_val *val)
 	return g;
 }
 
-int inode_load_any(struct volume *v, uint64_t ino, struct inode *out)
+int inode_load_any(struct volume *v, uint64_t ino, struct stored_inode *out)
 {
 	struct store_key key = STORE_KEY(inode_key(v, ino));
 	struct reap_record reap;
@@ -138,14 +138,14 @@ int inode_load_any(struct volume *v, uint64_t ino, struct inode *out)
 	return err;
 }
 
-int inode_load(struct volume *v, uint64_t ino, struct inode *out)
+int inode_load(struct volume *v, uint64_t ino, struct stored_inode *out)
 {
 	int err = inode_load_any(v, ino, out);
 
 	return !err && (out->flags & INODE_DEAD) ? -ESTALE : err;
 }
 
-int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out)
+int inode_load_dir(struct volume *v, uint64_t ino, struct stored_inode *out)
 {
 	int err = inode_load(v, ino, out);
 
@@ -158,7 +158,7 @@ int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-struct quota_share inode_share(const struct inode *i)
+struct quota_share inode_share(const struct stored_inode *i)
 {
 	bool dead = i->flags & INODE_DEAD;
 
@@ -179,7 +179,7 @@ static int count(struct volume *v, const struct quota_share *from, const struct 
 	return err;
 }
 
-int inode_save(struct volume *v, struct inode *i)
+int inode_save(struct volume *v, struct stored_inode *i)
 {
 	struct quota_share share = inode_share(i);
 	uint8_t buf[INODE_BYTES_MAX];
@@ -191,12 +191,12 @@ int inode_save(struct volume *v, struct inode *i)
 	return store_put(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
 }
 
-void inode_init(
-	struct volume *v, struct inode *i, uint32_t mode, uint32_t uid, uint32_t gid, int64_t now)
+void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_t uid, uint32_t gid,
+	int64_t now)
 {
 	uint64_t ino = v->now.next_ino++;
 
-	*i = (struct inode){
+	*i = (struct stored_inode){
 		.key = inode_key(v, ino),
 		.cut = NO_CUT,
 		.attr =
@@ -216,7 +216,7 @@ void inode_init(
 	};
 }
 
-int inode_add(struct volume *v, struct inode *i)
+int inode_add(struct volume *v, struct stored_inode *i)
 {
 	uint8_t buf[INODE_BYTES_MAX];
 	int err;
@@ -228,7 +228,7 @@ int inode_add(struct volume *v, struct inode *i)
 	return store_append(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
 }
 
-int inode_delete(struct volume *v, const struct inode *i)
+int inode_delete(struct volume *v, const struct stored_inode *i)
 {
 	const struct quota_share gone = {.uid = i->counted.uid, .gid = i->counted.gid};
 	int err = store_del(v->store, STORE_INODE, STORE_KEY(i->key));

@@ -26,7 +26,7 @@ enum { NLINK_MAX = INT32_MAX };
 /* Pages that no file shows: cut is the first one of theirs. */
 #define NO_CUT UINT64_MAX
 
-struct inode {
+struct stored_inode {
 	uint64_t key;
 	struct attr attr;
 	uint8_t flags;
@@ -37,35 +37,35 @@ struct inode {
 	struct quota_share counted; /* what its stored record counts as */
 };
 
-static inline bool inode_is_dir(const struct inode *i)
+static inline bool inode_is_dir(const struct stored_inode *i)
 {
 	return S_ISDIR(i->attr.mode);
 }
 
-static inline uint32_t inode_nhead(const struct inode *i)
+static inline uint32_t inode_nhead(const struct stored_inode *i)
 {
 	return i->nextents < INLINE_EXTENTS ? i->nextents : INLINE_EXTENTS;
 }
 
 /* A dead inode is -ESTALE here. */
-int inode_load(struct volume *v, uint64_t ino, struct inode *out);
+int inode_load(struct volume *v, uint64_t ino, struct stored_inode *out);
 /* The same for directories that may get entries: -ENOTDIR; -ENOENT for an unlinked one. */
-int inode_load_dir(struct volume *v, uint64_t ino, struct inode *out);
+int inode_load_dir(struct volume *v, uint64_t ino, struct stored_inode *out);
 /* Also dead ones. */
-int inode_load_any(struct volume *v, uint64_t ino, struct inode *out);
+int inode_load_any(struct volume *v, uint64_t ino, struct stored_inode *out);
 /* Each of the three that write keeps the export's count of inodes and its quotas: what a record
  * says is what is counted. A dead inode counts for nobody. */
-int inode_save(struct volume *v, struct inode *i);
+int inode_save(struct volume *v, struct stored_inode *i);
 
 /* Takes the next number and fills the record, with one link (two for a directory); not saved. */
-void inode_init(
-	struct volume *v, struct inode *i, uint32_t mode, uint32_t uid, uint32_t gid, int64_t now);
+void inode_init(struct volume *v, struct stored_inode *i, uint32_t mode, uint32_t uid, uint32_t gid,
+	int64_t now);
 /* The first save: packs the table. */
-int inode_add(struct volume *v, struct inode *i);
-int inode_delete(struct volume *v, const struct inode *i);
+int inode_add(struct volume *v, struct stored_inode *i);
+int inode_delete(struct volume *v, const struct stored_inode *i);
 
 /* What it will count as once it is saved. */
-struct quota_share inode_share(const struct inode *i);
+struct quota_share inode_share(const struct stored_inode *i);
 
 /* What of a stored value tells whether the inode is visible; any thread. */
 struct inode_glance {
@@ -75,7 +75,7 @@ struct inode_glance {
 struct inode_glance inode_glance(const struct store_val *val);
 
 /* For walks over records of any inode. */
-int inode_decode(
-	struct volume *v, struct store_key key, const struct store_val *val, struct inode *out);
+int inode_decode(struct volume *v, struct store_key key, const struct store_val *val,
+	struct stored_inode *out);
 
 #endif

@@ -168,7 +168,7 @@ static int forget_all(struct volume *v, uint64_t key)
 int lease_unpinned(struct volume *v, uint64_t key, bool later)
 {
 	struct lease_others all;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(v, ino_of_key(key), &inode);
 
 	if (err)
@@ -186,7 +186,7 @@ int lease_unpinned(struct volume *v, uint64_t key, bool later)
 
 static int touch(struct volume *v, uint64_t key, int64_t now)
 {
-	struct inode inode;
+	struct stored_inode inode;
 	int err = inode_load(v, ino_of_key(key), &inode);
 
 	if (err)

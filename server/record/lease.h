@@ -27,7 +27,7 @@
 #include "common/rpc/lease_type.h"
 #include "server/record/volume.h"
 
-struct inode;
+struct stored_inode;
 
 /* Of the store, at most, where there are many: see rmemfs-server(8). */
 enum { LEASE_STORE_BYTES = 100 };

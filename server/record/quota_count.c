@@ -68,7 +68,7 @@ int quota_count(struct volume *v, struct quota_sums *sums)
 {
 	struct store_key key, start = STORE_KEY(inode_key(v, 0));
 	struct store_val val;
-	struct inode inode;
+	struct stored_inode inode;
 	int err = store_seek(v->store, STORE_INODE, start, &key, &val);
 
 	*sums = (struct quota_sums){0};

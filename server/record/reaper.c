@@ -67,7 +67,7 @@ int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
 	return err;
 }
 
-int reap_inode_later(struct volume *v, struct inode *i)
+int reap_inode_later(struct volume *v, struct stored_inode *i)
 {
 	struct reap_record record = {0};
 	int err = i->flags & INODE_REAPING ? reap_load(v, i->key, &record) : 0;
@@ -83,7 +83,7 @@ int reap_inode_later(struct volume *v, struct inode *i)
 	return err ? err : inode_save(v, i);
 }
 
-int reap_inode(struct volume *v, struct inode *i)
+int reap_inode(struct volume *v, struct stored_inode *i)
 {
 	int err;
 
@@ -93,7 +93,7 @@ int reap_inode(struct volume *v, struct inode *i)
 	return err ? err : inode_delete(v, i);
 }
 
-static int finish(struct volume *v, struct inode *i)
+static int finish(struct volume *v, struct stored_inode *i)
 {
 	int err = store_del(v->store, STORE_REAP, STORE_KEY(i->key));
 
@@ -107,7 +107,7 @@ static int finish(struct volume *v, struct inode *i)
 }
 
 /* The extents that a dead inode has in its record. */
-static int free_head(struct volume *v, struct inode *i, uint64_t *freed)
+static int free_head(struct volume *v, struct stored_inode *i, uint64_t *freed)
 {
 	for (; i->nextents; i->nextents--) {
 		const struct extent *e = &i->head[i->nextents - 1];
@@ -124,7 +124,7 @@ static int free_head(struct volume *v, struct inode *i, uint64_t *freed)
 static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t *finished)
 {
 	struct reap_record record;
-	struct inode inode;
+	struct stored_inode inode;
 	uint64_t freed = 0, more = 0;
 	bool done;
 	int err = inode_load_any(v, ino_of_key(key), &inode);

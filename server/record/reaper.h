@@ -15,7 +15,7 @@
 
 #include "server/record/volume.h"
 
-struct inode;
+struct stored_inode;
 
 struct reap_record {
 	uint64_t cut;
@@ -28,9 +28,9 @@ int reap_save(struct volume *v, uint64_t key, const struct reap_record *record);
 
 /* The inode has no name and nobody keeps it: frees its pages and its record, or leaves
  * both to reap_step if they are many, or if it has extended attributes... */
-int reap_inode(struct volume *v, struct inode *i);
+int reap_inode(struct volume *v, struct stored_inode *i);
 /* ... or in any case. */
-int reap_inode_later(struct volume *v, struct inode *i);
+int reap_inode_later(struct volume *v, struct stored_inode *i);
 
 /* Frees at most nextents extents, or records of attributes. *more: there is more to do. *finished:
  * files done. */

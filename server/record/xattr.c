@@ -87,7 +87,7 @@ int xattr_decode(
 	return 0;
 }
 
-int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct inode *i,
+int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct stored_inode *i,
 	const struct rpc_str *name, struct xattr *x)
 {
 	uint64_t first = dirent_first_cookie(hash, name), unused = first;
@@ -111,7 +111,7 @@ int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct in
 	return unused < first + DIRENT_COLLISIONS ? 0 : -ENOSPC;
 }
 
-int xattr_next(struct volume *v, const struct inode *i, uint64_t cookie, struct xattr *x)
+int xattr_next(struct volume *v, const struct stored_inode *i, uint64_t cookie, struct xattr *x)
 {
 	struct store_key key;
 	struct store_val val;
@@ -128,7 +128,7 @@ int xattr_next(struct volume *v, const struct inode *i, uint64_t cookie, struct 
 /* ---- values ---------------------------------------------------------------------------------- */
 
 /* Calls fn with each piece of a range of the value. */
-static int each_piece(struct volume *v, const struct inode *i, const struct xattr *x,
+static int each_piece(struct volume *v, const struct stored_inode *i, const struct xattr *x,
 	uint32_t offset, uint32_t len, bool (*fn)(const void *piece, size_t bytes, void *arg),
 	void *arg)
 {
@@ -163,8 +163,8 @@ static bool copy_piece(const void *piece, size_t bytes, void *arg)
 	return true;
 }
 
-int xattr_read(struct volume *v, const struct inode *i, const struct xattr *x, uint32_t offset,
-	void *buf, uint32_t len)
+int xattr_read(struct volume *v, const struct stored_inode *i, const struct xattr *x,
+	uint32_t offset, void *buf, uint32_t len)
 {
 	struct wire_out w;
 
@@ -186,8 +186,8 @@ static bool compare_piece(const void *piece, size_t bytes, void *arg)
 	return cmp->same;
 }
 
-int xattr_equals(struct volume *v, const struct inode *i, const struct xattr *x, const void *data,
-	uint32_t len, bool *same)
+int xattr_equals(struct volume *v, const struct stored_inode *i, const struct xattr *x,
+	const void *data, uint32_t len, bool *same)
 {
 	struct comparison cmp = {.same = true};
 	int err;
@@ -203,7 +203,7 @@ int xattr_equals(struct volume *v, const struct inode *i, const struct xattr *x,
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-int xattr_names_len(struct volume *v, const struct inode *i, uint32_t *len)
+int xattr_names_len(struct volume *v, const struct stored_inode *i, uint32_t *len)
 {
 	struct store_key key = STORE_KEY(i->key, XATTR_HEADER);
 	struct store_val val;
@@ -224,7 +224,7 @@ int xattr_names_len(struct volume *v, const struct inode *i, uint32_t *len)
 }
 
 /* No names: no header. */
-static int set_names_len(struct volume *v, struct inode *i, uint32_t len)
+static int set_names_len(struct volume *v, struct stored_inode *i, uint32_t len)
 {
 	struct store_key key = STORE_KEY(i->key, XATTR_HEADER);
 	uint8_t buf[sizeof(len)];
@@ -240,7 +240,7 @@ static int set_names_len(struct volume *v, struct inode *i, uint32_t len)
 	return store_put(v->store, STORE_XATTR, key, buf, sizeof(buf));
 }
 
-static int add_name(struct volume *v, struct inode *i, const struct rpc_str *name)
+static int add_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
 {
 	uint32_t len;
 	int err = xattr_names_len(v, i, &len);
@@ -249,7 +249,7 @@ static int add_name(struct volume *v, struct inode *i, const struct rpc_str *nam
 	return err ? err : set_names_len(v, i, len + name->len + 1);
 }
 
-static int remove_name(struct volume *v, struct inode *i, const struct rpc_str *name)
+static int remove_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
 {
 	uint32_t len;
 	int err = xattr_names_len(v, i, &len);
@@ -270,7 +270,7 @@ uint64_t xattr_room(const struct xattr *x, uint32_t len)
 }
 
 /* Where the parts of a new long value can begin. */
-static int place_parts(struct volume *v, const struct inode *i, uint64_t *parts)
+static int place_parts(struct volume *v, const struct stored_inode *i, uint64_t *parts)
 {
 	struct store_key key;
 	int err =
@@ -283,8 +283,8 @@ static int place_parts(struct volume *v, const struct inode *i, uint64_t *parts)
 	return 0;
 }
 
-static int put_parts(
-	struct volume *v, const struct inode *i, uint64_t parts, const void *data, uint32_t len)
+static int put_parts(struct volume *v, const struct stored_inode *i, uint64_t parts,
+	const void *data, uint32_t len)
 {
 	int err = 0;
 
@@ -294,7 +294,8 @@ static int put_parts(
 	return err;
 }
 
-static int del_parts(struct volume *v, const struct inode *i, const struct xattr *x, uint32_t from)
+static int del_parts(
+	struct volume *v, const struct stored_inode *i, const struct xattr *x, uint32_t from)
 {
 	int err = 0;
 
@@ -308,8 +309,8 @@ static int del_parts(struct volume *v, const struct inode *i, const struct xattr
 	return err;
 }
 
-static int put_record(struct volume *v, const struct inode *i, uint64_t cookie, uint64_t parts,
-	const struct rpc_str *name, const void *data, uint32_t len)
+static int put_record(struct volume *v, const struct stored_inode *i, uint64_t cookie,
+	uint64_t parts, const struct rpc_str *name, const void *data, uint32_t len)
 {
 	uint8_t buf[2 + NAME_BYTES_MAX + XATTR_INLINE_MAX];
 	struct wire_out w;
@@ -328,8 +329,8 @@ static int put_record(struct volume *v, const struct inode *i, uint64_t cookie, 
 	return store_put(v->store, STORE_XATTR, STORE_KEY(i->key, cookie), buf, wire_out_len(&w));
 }
 
-int xattr_put(struct volume *v, struct inode *i, const struct xattr *x, const struct rpc_str *name,
-	const void *data, uint32_t len)
+int xattr_put(struct volume *v, struct stored_inode *i, const struct xattr *x,
+	const struct rpc_str *name, const void *data, uint32_t len)
 {
 	uint32_t nparts = parts_of(len);
 	uint64_t parts = nparts ? x->parts : 0;
@@ -344,7 +345,8 @@ int xattr_put(struct volume *v, struct inode *i, const struct xattr *x, const st
 	return err ? err : put_record(v, i, x->cookie, parts, name, data, len);
 }
 
-int xattr_del(struct volume *v, struct inode *i, const struct xattr *x, const struct rpc_str *name)
+int xattr_del(
+	struct volume *v, struct stored_inode *i, const struct xattr *x, const struct rpc_str *name)
 {
 	int err = del_parts(v, i, x, 0);
 
@@ -353,7 +355,7 @@ int xattr_del(struct volume *v, struct inode *i, const struct xattr *x, const st
 	return err ? err : remove_name(v, i, name);
 }
 
-static int free_table(struct volume *v, const struct inode *i, enum store_table table,
+static int free_table(struct volume *v, const struct stored_inode *i, enum store_table table,
 	unsigned *budget, bool *done)
 {
 	struct store_key key;
@@ -373,7 +375,7 @@ static int free_table(struct volume *v, const struct inode *i, enum store_table 
 	return 0;
 }
 
-int xattr_free(struct volume *v, const struct inode *i, unsigned *budget, bool *done)
+int xattr_free(struct volume *v, const struct stored_inode *i, unsigned *budget, bool *done)
 {
 	int err;
 

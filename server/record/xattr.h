@@ -21,7 +21,7 @@
 #include "server/record/dirent.h"
 #include "server/record/volume.h"
 
-struct inode;
+struct stored_inode;
 
 enum {
 	XATTR_NAMES_MAX = 65536, /* bytes of an inode's names, each with its NUL: listxattr(2)'s */
@@ -44,31 +44,32 @@ struct xattr {
 uint32_t xattr_flag(const struct rpc_str *name);
 
 /* The attribute of the name, or where it can be added. -ENOSPC: 256 names with one hash. */
-int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct inode *i,
+int xattr_find(struct volume *v, const struct dirent_hash *hash, const struct stored_inode *i,
 	const struct rpc_str *name, struct xattr *x);
 /* The first one beyond the cookie; -ENOENT: none. */
-int xattr_next(struct volume *v, const struct inode *i, uint64_t cookie, struct xattr *x);
+int xattr_next(struct volume *v, const struct stored_inode *i, uint64_t cookie, struct xattr *x);
 
 /* A range that lies within the value. */
-int xattr_read(struct volume *v, const struct inode *i, const struct xattr *x, uint32_t offset,
-	void *buf, uint32_t len);
+int xattr_read(struct volume *v, const struct stored_inode *i, const struct xattr *x,
+	uint32_t offset, void *buf, uint32_t len);
 /* It exists and has this value. */
-int xattr_equals(struct volume *v, const struct inode *i, const struct xattr *x, const void *data,
-	uint32_t len, bool *same);
+int xattr_equals(struct volume *v, const struct stored_inode *i, const struct xattr *x,
+	const void *data, uint32_t len, bool *same);
 
 /* Of all names, each with its NUL. */
-int xattr_names_len(struct volume *v, const struct inode *i, uint32_t *len);
+int xattr_names_len(struct volume *v, const struct stored_inode *i, uint32_t *len);
 
 /* Store pages that putting a value of this length in the place may touch; 0 for deleting it. */
 uint64_t xattr_room(const struct xattr *x, uint32_t len);
 /* Adds or replaces. The names' length is the caller's to check. */
-int xattr_put(struct volume *v, struct inode *i, const struct xattr *x, const struct rpc_str *name,
-	const void *data, uint32_t len);
+int xattr_put(struct volume *v, struct stored_inode *i, const struct xattr *x,
+	const struct rpc_str *name, const void *data, uint32_t len);
 /* It must exist. */
-int xattr_del(struct volume *v, struct inode *i, const struct xattr *x, const struct rpc_str *name);
+int xattr_del(struct volume *v, struct stored_inode *i, const struct xattr *x,
+	const struct rpc_str *name);
 
 /* Deletes up to *budget records of a dead inode, counts it down; any order. */
-int xattr_free(struct volume *v, const struct inode *i, unsigned *budget, bool *done);
+int xattr_free(struct volume *v, const struct stored_inode *i, unsigned *budget, bool *done);
 
 /* For checks. */
 int xattr_decode(

@@ -34,7 +34,7 @@ struct restoring {
 	unsigned nbatch;           /* changes in the open batch */
 	bool new_cookies;          /* the snapshot's are by another hash than the store's */
 	/* The file whose extents are being added; key 0: none. */
-	struct inode file;
+	struct stored_inode file;
 };
 
 static int fail_store(const struct restoring *r, int err)
@@ -247,7 +247,7 @@ static int note_place(struct restoring *r, uint64_t first, struct page_run run)
 /* ---- records --------------------------------------------------------------------------------- */
 
 /* An extent of the snapshot becomes as many as there are places for it. */
-static int add_extent(struct restoring *r, struct inode *i, struct extent old)
+static int add_extent(struct restoring *r, struct stored_inode *i, struct extent old)
 {
 	uint64_t page = old.region * image_facts(r->image)->region_pages + old.page;
 
@@ -279,9 +279,9 @@ static int add_extent(struct restoring *r, struct inode *i, struct extent old)
 }
 
 /* The root is there already. */
-static int count_as_stored(struct restoring *r, struct inode *i)
+static int count_as_stored(struct restoring *r, struct stored_inode *i)
 {
-	struct inode root;
+	struct stored_inode root;
 	int err;
 
 	if (i->attr.ino != ROOT_INO)
@@ -294,7 +294,7 @@ static int count_as_stored(struct restoring *r, struct inode *i)
 static int restore_inode(struct restoring *r, const struct marker_record *rec)
 {
 	struct store_key key = STORE_KEY(inode_key(r->v, rec->ino));
-	struct inode old, i;
+	struct stored_inode old, i;
 	int err = inode_decode(r->v, key, &(struct store_val){rec->data, rec->len}, &old);
 
 	if (err || !rec->ino || rec->ino >= image_facts(r->image)->next_ino)

@@ -63,15 +63,15 @@ static inline uint64_t key_of(uint64_t ino)
 	return inode_key(fx_volume(), ino);
 }
 
-static inline struct inode load(uint64_t ino)
+static inline struct stored_inode load(uint64_t ino)
 {
-	struct inode i;
+	struct stored_inode i;
 
 	assert_int_equal(inode_load_any(fx_volume(), ino, &i), 0);
 	return i;
 }
 
-static inline void save(struct inode *i)
+static inline void save(struct stored_inode *i)
 {
 	assert_int_equal(inode_save(fx_volume(), i), 0);
 }

@@ -148,7 +148,7 @@ static void save_volume(void)
 static void free_and_in_file(void)
 {
 	struct page_run run = {0};
-	struct inode i = load(file);
+	struct stored_inode i = load(file);
 
 	find_run(PAGE_FREE, &run);
 	i.head[0].page = run.page;
@@ -168,7 +168,7 @@ static void free_and_granted(void)
 
 static void in_two_files(void)
 {
-	struct inode i = load(file), o = load(other);
+	struct stored_inode i = load(file), o = load(other);
 
 	i.head[0].page = o.head[0].page;
 	i.head[0].region = o.head[0].region;
@@ -177,7 +177,7 @@ static void in_two_files(void)
 
 static void twice_in_one_file(void)
 {
-	struct inode o = load(other);
+	struct stored_inode o = load(other);
 
 	o.head[1].page = o.head[0].page + 1;
 	o.head[1].region = o.head[0].region;
@@ -228,7 +228,7 @@ static void run_unreadable(void)
 
 static void extent_beyond_region(void)
 {
-	struct inode i = load(file);
+	struct stored_inode i = load(file);
 
 	i.head[0].page = FX_REGION_PAGES - 1;
 	save(&i);
@@ -246,7 +246,7 @@ static void free_not_zero(void)
 
 static void extents_overlap(void)
 {
-	struct inode o = load(other);
+	struct stored_inode o = load(other);
 
 	o.head[1].fpage = 3;
 	save(&o);
@@ -254,7 +254,7 @@ static void extents_overlap(void)
 
 static void head_behind_table(void)
 {
-	struct inode i = load(many);
+	struct stored_inode i = load(many);
 
 	i.head[3].fpage = 1000;
 	save(&i);
@@ -262,7 +262,7 @@ static void head_behind_table(void)
 
 static void extent_beyond_any_file(void)
 {
-	struct inode o = load(other);
+	struct stored_inode o = load(other);
 
 	o.head[1].fpage = UINT64_C(1) << 52;
 	save(&o);
@@ -270,7 +270,7 @@ static void extent_beyond_any_file(void)
 
 static void extent_too_many(void)
 {
-	struct inode i = load(many);
+	struct stored_inode i = load(many);
 
 	i.nextents--;
 	save(&i);
@@ -279,7 +279,7 @@ static void extent_too_many(void)
 static void extent_gone(void)
 {
 	struct extent e;
-	struct inode i = load(many);
+	struct stored_inode i = load(many);
 
 	assert_int_equal(extents_stored_at(fx_volume(), &i, 20, &e), 0);
 	del(STORE_EXTENT, i.key, e.fpage);
@@ -287,7 +287,7 @@ static void extent_gone(void)
 
 static void npages_wrong(void)
 {
-	struct inode i = load(file);
+	struct stored_inode i = load(file);
 
 	i.attr.npages++;
 	save(&i);
@@ -295,7 +295,7 @@ static void npages_wrong(void)
 
 static void size_impossible(void)
 {
-	struct inode i = load(file);
+	struct stored_inode i = load(file);
 
 	i.attr.size = UINT64_MAX;
 	save(&i);
@@ -303,7 +303,7 @@ static void size_impossible(void)
 
 static void mode_impossible(void)
 {
-	struct inode i = load(linked);
+	struct stored_inode i = load(linked);
 
 	i.attr.mode = 0644;
 	save(&i);
@@ -311,7 +311,7 @@ static void mode_impossible(void)
 
 static void extents_of_directory(void)
 {
-	struct inode i = load(dir), o = load(other);
+	struct stored_inode i = load(dir), o = load(other);
 
 	i.head[0] = o.head[0];
 	i.nextents = 1;
@@ -336,7 +336,7 @@ static void record_without_cut(void)
 
 static void reaped_by_number(void)
 {
-	struct inode i = load(cut);
+	struct stored_inode i = load(cut);
 
 	put_reap(cut, i.cut, 1);
 }
@@ -455,7 +455,7 @@ static void entries_of_file(void)
 
 static void nlink_up(void)
 {
-	struct inode i = load(linked);
+	struct stored_inode i = load(linked);
 
 	i.attr.nlink++;
 	save(&i);
@@ -463,7 +463,7 @@ static void nlink_up(void)
 
 static void nlink_down(void)
 {
-	struct inode i = load(linked);
+	struct stored_inode i = load(linked);
 
 	i.attr.nlink--;
 	save(&i);
@@ -471,7 +471,7 @@ static void nlink_down(void)
 
 static void nlink_of_directory(void)
 {
-	struct inode i = load(dir);
+	struct stored_inode i = load(dir);
 
 	i.attr.nlink = 2;
 	save(&i);
@@ -479,7 +479,7 @@ static void nlink_of_directory(void)
 
 static void parent_wrong(void)
 {
-	struct inode i = load(subdir);
+	struct stored_inode i = load(subdir);
 
 	i.parent = ROOT_INO;
 	save(&i);
@@ -487,7 +487,7 @@ static void parent_wrong(void)
 
 static void parent_of_root(void)
 {
-	struct inode i = load(ROOT_INO);
+	struct stored_inode i = load(ROOT_INO);
 
 	i.parent = dir;
 	save(&i);
@@ -496,7 +496,7 @@ static void parent_of_root(void)
 /* dir lies in subdir and subdir in dir: each has one name and the right parent. */
 static void cycle(void)
 {
-	struct inode root = load(ROOT_INO), d = load(dir), s = load(subdir);
+	struct stored_inode root = load(ROOT_INO), d = load(dir), s = load(subdir);
 
 	del_entry(ROOT_INO, "dir");
 	put_entry(subdir, "dir", dir, S_IFDIR);
@@ -515,7 +515,7 @@ static void root_gone(void)
 
 static void root_is_file(void)
 {
-	struct inode i = load(ROOT_INO);
+	struct stored_inode i = load(ROOT_INO);
 
 	i.attr.mode = S_IFREG | 0644;
 	save(&i);
@@ -523,7 +523,7 @@ static void root_is_file(void)
 
 static void removed_directory_has_entries(void)
 {
-	struct inode i = load(subdir);
+	struct stored_inode i = load(subdir);
 
 	i.attr.nlink = 0;
 	save(&i);
@@ -559,7 +559,7 @@ static void orphan_of_no_export(void)
 
 static void dead_with_links(void)
 {
-	struct inode i = load(linked);
+	struct stored_inode i = load(linked);
 
 	i.flags |= INODE_DEAD;
 	save(&i);
@@ -567,7 +567,7 @@ static void dead_with_links(void)
 
 static void dead_not_reaped(void)
 {
-	struct inode i = load(orphan);
+	struct stored_inode i = load(orphan);
 
 	i.flags |= INODE_DEAD;
 	save(&i);

@@ -57,7 +57,7 @@ static int tear_down(void **state)
 static struct xattr find(uint64_t ino, const char *name)
 {
 	struct rpc_str str = fx_str(name);
-	struct inode i = load(ino);
+	struct stored_inode i = load(ino);
 	struct xattr x;
 
 	assert_int_equal(xattr_find(fx_volume(), &fx.m->hash, &i, &str, &x), 0);
@@ -69,7 +69,7 @@ static void set(uint64_t ino, const char *name, const void *value, size_t len)
 {
 	struct rpc_str str = fx_str(name);
 	struct xattr x = find(ino, name);
-	struct inode i = load(ino);
+	struct stored_inode i = load(ino);
 
 	assert_int_equal(xattr_put(fx_volume(), &i, &x, &str, value, (uint32_t)len), 0);
 	save(&i);
@@ -77,7 +77,7 @@ static void set(uint64_t ino, const char *name, const void *value, size_t len)
 
 static void set_flags(uint64_t ino, uint32_t flags)
 {
-	struct inode i = load(ino);
+	struct stored_inode i = load(ino);
 
 	i.attr.flags = flags;
 	save(&i);
@@ -200,7 +200,7 @@ static void acl_of_another_mode(void)
 
 static void mode_of_another_acl(void)
 {
-	struct inode i = load(file);
+	struct stored_inode i = load(file);
 
 	i.attr.mode ^= 0020;
 	save(&i);

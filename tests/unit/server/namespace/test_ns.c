@@ -285,7 +285,7 @@ static void link__adds_a_name(void **state)
 static void link__errors(void **state)
 {
 	uint64_t ino = fx_file(ROOT_INO, "file"), dir = fx_dir(ROOT_INO, "dir");
-	struct inode inode;
+	struct stored_inode inode;
 
 	assert_int_equal(link_to(dir, ROOT_INO, "d2"), -EPERM);
 	assert_int_equal(link_to(ino, ROOT_INO, "dir"), -EEXIST);
