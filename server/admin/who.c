@@ -136,7 +136,7 @@ static bool add_lock(const struct lock *lock, void *arg)
 	return true;
 }
 
-static void add_lock_wait(const struct lock_wait *wait, void *arg)
+static void add_lock_wait(const struct lock_waiter *wait, void *arg)
 {
 	struct who *w = arg;
 	json_t *object = describe_lock(w, &wait->want);

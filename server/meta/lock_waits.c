@@ -14,7 +14,7 @@ struct lock_inode {
 	struct list link;
 	struct volume *v;
 	uint64_t key;
-	struct list waits; /* struct lock_wait, in the order they came */
+	struct list waits; /* struct lock_waiter, in the order they came */
 	unsigned n;
 	int64_t look_ms; /* when to look at it next; INT64_MAX: when something has changed */
 };
@@ -22,7 +22,7 @@ struct lock_inode {
 struct lock_session {
 	struct list link;
 	uint64_t id;
-	struct list waits; /* struct lock_wait */
+	struct list waits; /* struct lock_waiter */
 	unsigned n;
 };
 
@@ -38,14 +38,14 @@ static struct lock_inode *inode_of(struct list *pos)
 	return list_entry(pos, struct lock_inode, link);
 }
 
-static struct lock_wait *wait_of(struct list *pos)
+static struct lock_waiter *wait_of(struct list *pos)
 {
-	return list_entry(pos, struct lock_wait, of_inode);
+	return list_entry(pos, struct lock_waiter, of_inode);
 }
 
-static struct lock_wait *own_wait_of(struct list *pos)
+static struct lock_waiter *own_wait_of(struct list *pos)
 {
-	return list_entry(pos, struct lock_wait, of_session);
+	return list_entry(pos, struct lock_waiter, of_session);
 }
 
 void lock_waits_fini(struct lock_waits *ws)
@@ -121,7 +121,7 @@ static void look_soon(struct lock_waits *ws, struct lock_inode *at)
 	at->look_ms = ws->look_ms = 0;
 }
 
-struct lock_wait *lock_waits_find(
+struct lock_waiter *lock_waits_find(
 	struct lock_waits *ws, uint64_t key, uint64_t session, uint64_t number)
 {
 	const struct lock_session *by = find_session(ws, session);
@@ -129,7 +129,7 @@ struct lock_wait *lock_waits_find(
 	if (!by)
 		return NULL;
 	list_for_each (pos, &by->waits) {
-		struct lock_wait *wait = own_wait_of(pos);
+		struct lock_waiter *wait = own_wait_of(pos);
 
 		if (wait->number == number && wait->at->key == key)
 			return wait;
@@ -138,7 +138,7 @@ struct lock_wait *lock_waits_find(
 }
 
 /* One that has been told is not any more: whether it may come has to be found out anew. */
-static void comes_again(struct lock_waits *ws, struct lock_wait *wait, const struct lock *want)
+static void comes_again(struct lock_waits *ws, struct lock_waiter *wait, const struct lock *want)
 {
 	wait->want = *want;
 	wait->told_ms = 0;
@@ -149,7 +149,7 @@ static void comes_again(struct lock_waits *ws, struct lock_wait *wait, const str
 static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session *by,
 	const struct lock *want, uint64_t number)
 {
-	struct lock_wait *wait;
+	struct lock_waiter *wait;
 
 	if (by->n >= LOCK_WAITS_MAX)
 		return -ENOLCK;
@@ -173,7 +173,7 @@ static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session
 int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const struct lock *want,
 	uint64_t number)
 {
-	struct lock_wait *wait = lock_waits_find(ws, key, want->session, number);
+	struct lock_waiter *wait = lock_waits_find(ws, key, want->session, number);
 	struct lock_session *by;
 	struct lock_inode *at;
 	int err;
@@ -193,7 +193,7 @@ int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const 
 	return err;
 }
 
-void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait)
+void lock_waits_drop(struct lock_waits *ws, struct lock_waiter *wait)
 {
 	look_soon(ws, wait->at);
 	list_del(&wait->of_inode);
@@ -213,7 +213,7 @@ void lock_waits_drop_session(struct lock_waits *ws, uint64_t session)
 }
 
 void lock_waits_each(const struct lock_waits *ws, uint64_t key,
-	void (*fn)(const struct lock_wait *wait, void *arg), void *arg)
+	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg)
 {
 	const struct lock_inode *at = find_inode(ws, key);
 
@@ -261,17 +261,17 @@ void lock_waits_ask_again(struct lock_waits *ws, uint64_t session)
 
 /* Until when who came at `came_ms` is behind this one. */
 static int64_t before_until(
-	const struct lock_waits *ws, const struct lock_wait *wait, int64_t came_ms)
+	const struct lock_waits *ws, const struct lock_waiter *wait, int64_t came_ms)
 {
 	return (wait->told_ms ? wait->told_ms : came_ms) + ws->patience_ms;
 }
 
 /* For how long at least; 0: he is behind nobody. */
 static int64_t behind_until(const struct lock_waits *ws, const struct lock_inode *at,
-	const struct lock *want, const struct lock_wait *self, int64_t came_ms, int64_t now)
+	const struct lock *want, const struct lock_waiter *self, int64_t came_ms, int64_t now)
 {
 	list_for_each (pos, &at->waits) {
-		const struct lock_wait *wait = wait_of(pos);
+		const struct lock_waiter *wait = wait_of(pos);
 
 		if (wait == self)
 			break;
@@ -282,7 +282,7 @@ static int64_t behind_until(const struct lock_waits *ws, const struct lock_inode
 }
 
 int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
-	const struct lock *want, const struct lock_wait *wait, bool *behind)
+	const struct lock *want, const struct lock_waiter *wait, bool *behind)
 {
 	const struct lock_inode *at = find_inode(ws, key);
 	int64_t now = now_ms();
@@ -330,7 +330,7 @@ static void search_owner(struct search *s, const struct lock *owner)
 	if (!by)
 		return;
 	list_for_each (pos, &by->waits) {
-		struct lock_wait *wait = own_wait_of(pos);
+		struct lock_waiter *wait = own_wait_of(pos);
 
 		if (!search_on(s))
 			return;
@@ -384,7 +384,7 @@ int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 static void have_come_again(struct lock_waits *ws, const struct lock *owner)
 {
 	list_for_each (pos, &find_session(ws, owner->session)->waits) {
-		struct lock_wait *wait = own_wait_of(pos);
+		struct lock_waiter *wait = own_wait_of(pos);
 
 		if (!lock_same_process(&wait->want, owner))
 			continue;
@@ -448,7 +448,7 @@ static bool has_some(const struct held *h, const struct lock *owner)
 }
 
 /* 0: now; else when it is to be looked at again; INT64_MAX: when something has changed. */
-static int64_t may_come_ms(const struct lock_waits *ws, const struct lock_wait *wait,
+static int64_t may_come_ms(const struct lock_waits *ws, const struct lock_waiter *wait,
 	const struct held *held, int64_t now)
 {
 	int64_t until;
@@ -465,7 +465,7 @@ static void look_with(struct lock_waits *ws, struct lock_inode *at, const struct
 	int64_t now, void (*tell)(uint64_t session, void *arg), void *arg)
 {
 	list_for_each (pos, &at->waits) {
-		struct lock_wait *wait = wait_of(pos);
+		struct lock_waiter *wait = wait_of(pos);
 		int64_t at_ms = wait->told_ms ? INT64_MAX : may_come_ms(ws, wait, held, now);
 
 		if (at_ms) {
@@ -527,7 +527,7 @@ bool lock_waits_due(const struct lock_waits *ws, int64_t *next)
 static bool are_said(const struct lock_session *by)
 {
 	list_for_each (pos, &by->waits) {
-		const struct lock_wait *wait = own_wait_of(pos);
+		const struct lock_waiter *wait = own_wait_of(pos);
 
 		if (wait->told_ms && !wait->said)
 			return false;
@@ -542,7 +542,7 @@ bool lock_waits_told(struct lock_waits *ws, uint64_t session,
 	struct lock_session *by = find_session(ws, session);
 
 	for (unsigned left = by ? by->n : 0; left; left--) {
-		struct lock_wait *wait = own_wait_of(by->waits.next);
+		struct lock_waiter *wait = own_wait_of(by->waits.next);
 
 		if (wait->told_ms && !fn(ino_of_key(wait->at->key), wait->number, arg))
 			return are_said(by);

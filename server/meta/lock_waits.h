@@ -44,7 +44,7 @@ enum { LOCK_PATIENCE_MS = 1000, LOCK_WAITS_MAX = 4096, LOCK_SEARCH_MAX = 1 << 16
 struct lock_inode;
 struct lock_session;
 
-struct lock_wait {
+struct lock_waiter {
 	struct list of_inode, of_session;
 	struct lock_inode *at;
 	struct lock_session *by;
@@ -70,18 +70,18 @@ void lock_waits_init(struct lock_waits *ws);
 void lock_waits_fini(struct lock_waits *ws);
 
 /* NULL: it isn't there. */
-struct lock_wait *lock_waits_find(
+struct lock_waiter *lock_waits_find(
 	struct lock_waits *ws, uint64_t key, uint64_t session, uint64_t number);
 /* Of one that is there: it keeps its place, and is not told any more. -ENOLCK: too many; -ENOMEM.
  */
 int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const struct lock *want,
 	uint64_t number);
-void lock_waits_drop(struct lock_waits *ws, struct lock_wait *wait);
+void lock_waits_drop(struct lock_waits *ws, struct lock_waiter *wait);
 void lock_waits_drop_session(struct lock_waits *ws, uint64_t session);
 
 /* Calls fn for each that waits for the inode, in the order they came. */
 void lock_waits_each(const struct lock_waits *ws, uint64_t key,
-	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg);
 
 /* Calls fn for each inode of the volume that is waited for. */
 struct lock_waited {
@@ -94,7 +94,7 @@ void lock_waits_each_inode(const struct lock_waits *ws, const struct volume *v,
 
 /* Whether what this wait (NULL: one that comes now) wants is behind others' waits. */
 int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t key,
-	const struct lock *want, const struct lock_wait *wait, bool *behind);
+	const struct lock *want, const struct lock_waiter *wait, bool *behind);
 
 /* Whether one who has what this one wants waits for him, himself or by others. */
 int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,

@@ -178,7 +178,7 @@ int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
 }
 
 void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
-	void (*fn)(const struct lock_wait *wait, void *arg), void *arg)
+	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg)
 {
 	lock_waits_each(&m->lock_waits, inode_key(&m->volumes[export_index], ino), fn, arg);
 }

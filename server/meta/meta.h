@@ -132,12 +132,12 @@ int meta_leases(struct meta *m, unsigned export_index, uint64_t ino,
 	void (*fn)(const struct lease_record *record, void *arg), void *arg);
 /* The same for its locks, and for those who wait for one. */
 struct lock;
-struct lock_wait;
+struct lock_waiter;
 struct lock_waited;
 int meta_locks(struct meta *m, unsigned export_index, uint64_t ino,
 	bool (*fn)(const struct lock *lock, void *arg), void *arg);
 void meta_lock_waits(const struct meta *m, unsigned export_index, uint64_t ino,
-	void (*fn)(const struct lock_wait *wait, void *arg), void *arg);
+	void (*fn)(const struct lock_waiter *wait, void *arg), void *arg);
 void meta_locks_waited(const struct meta *m, unsigned export_index,
 	void (*fn)(const struct lock_waited *waited, void *arg), void *arg);
 /* What a session has, as it was last committed. */

@@ -86,14 +86,14 @@ static int wait_for(
 	return err ? err : -EINPROGRESS;
 }
 
-static struct lock_wait *find_wait(struct ns_call *c, uint64_t key)
+static struct lock_waiter *find_wait(struct ns_call *c, uint64_t key)
 {
 	return lock_waits_find(&c->m->lock_waits, key, c->ctx->session, c->req->lock.wait);
 }
 
 static void drop_wait(struct ns_call *c, uint64_t key)
 {
-	struct lock_wait *wait = find_wait(c, key);
+	struct lock_waiter *wait = find_wait(c, key);
 
 	if (wait)
 		lock_waits_drop(&c->m->lock_waits, wait);
