@@ -10,13 +10,13 @@
 /* ---- one entry ------------------------------------------------------------------------------- */
 
 /* An entry as messages name it. */
-struct place {
+struct name_place {
 	char text[NAME_BYTES_MAX + 64];
 };
 
-static struct place place_of(uint64_t dir, const struct dirent_entry *e)
+static struct name_place place_of(uint64_t dir, const struct dirent_entry *e)
 {
-	struct place p;
+	struct name_place p;
 
 	snprintf(p.text, sizeof(p.text), "'%.*s' in directory %" PRIu64, e->name.len, e->name.s,
 		dir);

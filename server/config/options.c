@@ -223,7 +223,7 @@ static enum options_result check_alone(const struct arguments *args)
 	return OPTIONS_CHECK;
 }
 
-enum options_result options_parse(int argc, char **argv, struct server_config *config)
+enum options_result server_options_parse(int argc, char **argv, struct server_config *config)
 {
 	autofree const char **exports = calloc((size_t)argc, sizeof(*exports));
 	autofree const char **listen = calloc((size_t)argc, sizeof(*listen));

@@ -18,6 +18,6 @@ enum options_result {
 };
 
 /* Reads the command line and the configuration that it names into config, which was initialised. */
-enum options_result options_parse(int argc, char **argv, struct server_config *config);
+enum options_result server_options_parse(int argc, char **argv, struct server_config *config);
 
 #endif

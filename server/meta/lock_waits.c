@@ -299,7 +299,7 @@ int lock_waits_behind(const struct lock_waits *ws, struct volume *v, uint64_t ke
 
 /* ---- who waits for each other ---------------------------------------------------------------- */
 
-struct search {
+struct circle_search {
 	struct lock_waits *ws;
 	const struct lock *first;
 	unsigned depth;
@@ -309,21 +309,22 @@ struct search {
 };
 
 struct step {
-	struct search *search;
+	struct circle_search *search;
 	const struct lock *want;
 };
 
-static void search_from(struct search *s, struct volume *v, uint64_t key, const struct lock *want);
+static void search_from(
+	struct circle_search *s, struct volume *v, uint64_t key, const struct lock *want);
 
 /* False: it is at its end. */
-static bool search_on(struct search *s)
+static bool search_on(struct circle_search *s)
 {
 	if (s->left)
 		s->left--;
 	return s->left && !s->found && !s->err;
 }
 
-static void search_owner(struct search *s, const struct lock *owner)
+static void search_owner(struct circle_search *s, const struct lock *owner)
 {
 	const struct lock_session *by = find_session(s->ws, owner->session);
 
@@ -344,7 +345,7 @@ static void search_owner(struct search *s, const struct lock *owner)
 static bool search_holder(const struct lock *lock, void *arg)
 {
 	struct step *step = arg;
-	struct search *s = step->search;
+	struct circle_search *s = step->search;
 
 	/* What it has had itself, and has closed, is about to go. */
 	if (!lock_in_way(lock, step->want) || lock_same_process(lock, step->want))
@@ -356,7 +357,8 @@ static bool search_holder(const struct lock *lock, void *arg)
 	return search_on(s);
 }
 
-static void search_from(struct search *s, struct volume *v, uint64_t key, const struct lock *want)
+static void search_from(
+	struct circle_search *s, struct volume *v, uint64_t key, const struct lock *want)
 {
 	struct step step = {s, want};
 	int err;
@@ -373,7 +375,7 @@ static void search_from(struct search *s, struct volume *v, uint64_t key, const 
 int lock_waits_deadlock(struct lock_waits *ws, struct volume *v, uint64_t key,
 	const struct lock *want, bool *deadlock)
 {
-	struct search s = {.ws = ws, .first = want, .left = LOCK_SEARCH_MAX};
+	struct circle_search s = {.ws = ws, .first = want, .left = LOCK_SEARCH_MAX};
 
 	ws->searches++;
 	search_from(&s, v, key, want);
@@ -395,7 +397,7 @@ static void have_come_again(struct lock_waits *ws, const struct lock *owner)
 
 int lock_waits_granted(struct lock_waits *ws, const struct lock *lock)
 {
-	struct search s = {.ws = ws, .first = lock, .left = LOCK_SEARCH_MAX};
+	struct circle_search s = {.ws = ws, .first = lock, .left = LOCK_SEARCH_MAX};
 
 	ws->searches++;
 	search_owner(&s, lock);

@@ -10,7 +10,7 @@
 enum { TARGET_LONG = 1900, ROOM_PAGES_LONG_TARGET = 4 };
 
 /* Where a new inode goes, and what it gets from there. */
-struct place {
+struct new_place {
 	struct stored_inode dir;
 	struct dirent_slot slot; /* not of TMPFILE */
 	struct heritage heritage;
@@ -18,7 +18,7 @@ struct place {
 
 /* -EEXIST with the slot filled: the name is taken. */
 static int find_place(
-	struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct place *place)
+	struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct new_place *place)
 {
 	int err = ns_find(c, parent, name, &place->dir, &place->slot);
 
@@ -34,14 +34,14 @@ static uint32_t child_gid(const struct ns_call *c, const struct stored_inode *di
 
 /* Room for one more inode, in the export and in its owner's quota; what it inherits, and the store
  * pages for that. */
-static int check_child(struct ns_call *c, struct place *place, uint32_t mode, uint64_t *room)
+static int check_child(struct ns_call *c, struct new_place *place, uint32_t mode, uint64_t *room)
 {
 	int err = ns_check_new(c, c->req->create.uid, child_gid(c, &place->dir));
 
 	return err ? err : ns_inherit(c, &place->dir, mode, &place->heritage, room);
 }
 
-static void init_child(struct ns_call *c, const struct place *place, struct stored_inode *i)
+static void init_child(struct ns_call *c, const struct new_place *place, struct stored_inode *i)
 {
 	const struct stored_inode *dir = &place->dir;
 	uint32_t mode = place->heritage.mode;
@@ -52,7 +52,7 @@ static void init_child(struct ns_call *c, const struct place *place, struct stor
 	i->parent = dir->attr.ino;
 }
 
-static int add_name(struct ns_call *c, struct place *place, const struct rpc_str *name,
+static int add_name(struct ns_call *c, struct new_place *place, const struct rpc_str *name,
 	const struct stored_inode *i)
 {
 	int err = dirent_put(c->v, &place->slot, name, i->attr.ino, dirent_type(i->attr.mode));
@@ -64,7 +64,7 @@ static int add_name(struct ns_call *c, struct place *place, const struct rpc_str
 	return err;
 }
 
-static int add_child(struct ns_call *c, struct place *place, struct stored_inode *i)
+static int add_child(struct ns_call *c, struct new_place *place, struct stored_inode *i)
 {
 	uint32_t mode = place->heritage.mode;
 	int err;
@@ -84,7 +84,7 @@ static int add_child(struct ns_call *c, struct place *place, struct stored_inode
 
 /* A file that is there already. What can't be opened as a file came between the kernel's lookup
  * and now: -ESTALE makes it look again. */
-static int open_existing(struct ns_call *c, struct place *place, struct stored_inode *i)
+static int open_existing(struct ns_call *c, struct new_place *place, struct stored_inode *i)
 {
 	int err;
 
@@ -103,7 +103,7 @@ int ns_create(struct ns_call *c)
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages;
 	uint64_t room = ROOM_PAGES;
-	struct place place;
+	struct new_place place;
 	struct stored_inode inode;
 	bool created;
 	int err = S_ISREG(req->mode) ? find_place(c, req->parent, &req->name, &place) : -EINVAL;
@@ -131,7 +131,7 @@ int ns_create(struct ns_call *c)
 
 /* Kept for the session, like a file whose last name went while it was open: the caller's ns_pin()
  * does that for one that is shared. */
-static int add_nameless(struct ns_call *c, const struct place *place, struct stored_inode *i)
+static int add_nameless(struct ns_call *c, const struct new_place *place, struct stored_inode *i)
 {
 	uint64_t number;
 	int err;
@@ -148,7 +148,7 @@ int ns_tmpfile(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t want = req->want_pages, room = ROOM_PAGES;
-	struct place place;
+	struct new_place place;
 	struct stored_inode inode;
 	int err = S_ISREG(req->mode) ? inode_load_dir(c->v, req->parent, &place.dir) : -EINVAL;
 
@@ -172,7 +172,7 @@ static int make(struct ns_call *c, uint32_t mode)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES;
-	struct place place;
+	struct new_place place;
 	struct stored_inode inode;
 	int err = find_place(c, req->parent, &req->name, &place);
 
@@ -210,7 +210,7 @@ int ns_symlink(struct ns_call *c)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES + (req->target.len > TARGET_LONG ? ROOM_PAGES_LONG_TARGET : 0);
-	struct place place;
+	struct new_place place;
 	struct stored_inode inode;
 	int err;
 
@@ -244,7 +244,7 @@ static int check_linkable(struct ns_call *c, const struct stored_inode *i)
 int ns_link(struct ns_call *c)
 {
 	const struct rpc_link *req = &c->req->link;
-	struct place place;
+	struct new_place place;
 	struct stored_inode inode;
 	int err = inode_load(c->v, req->ino, &inode);
 

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 	int status = SERVER_DONE;
 
 	server_config_init(&config);
-	switch (options_parse(argc, argv, &config)) {
+	switch (server_options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:
 		status = (int)serve(&config);
 		break;

@@ -17,7 +17,7 @@
 enum { BATCH_RECORDS = 32, ROOM_PER_RECORD = 6 };
 
 /* Where pages of the snapshot lie now. Sorted by first, once all are there. */
-struct place {
+struct restore_place {
 	uint64_t first;
 	struct page_run run;
 };
@@ -28,7 +28,7 @@ struct restoring {
 	struct image_reader *image;
 	const struct restore_watch *watch;
 	const struct image_why *why;
-	struct place *places;
+	struct restore_place *places;
 	size_t nplaces, places_room;
 	uint64_t nplaced, nfilled; /* pages */
 	unsigned nbatch;           /* changes in the open batch */
@@ -222,7 +222,7 @@ static int count_change(struct restoring *r)
 
 static int note_place(struct restoring *r, uint64_t first, struct page_run run)
 {
-	struct place *last = r->nplaces ? &r->places[r->nplaces - 1] : NULL;
+	struct restore_place *last = r->nplaces ? &r->places[r->nplaces - 1] : NULL;
 
 	r->nplaced += run.npages;
 	if (last && last->first + last->run.npages == first && last->run.region == run.region &&
@@ -232,7 +232,7 @@ static int note_place(struct restoring *r, uint64_t first, struct page_run run)
 	}
 	if (r->nplaces == r->places_room) {
 		size_t room = r->places_room ? r->places_room * 2 : 1024;
-		struct place *places = realloc(r->places, room * sizeof(*places));
+		struct restore_place *places = realloc(r->places, room * sizeof(*places));
 
 		if (!places)
 			return image_fail(r->why, -ENOMEM, "out of memory");
@@ -240,7 +240,7 @@ static int note_place(struct restoring *r, uint64_t first, struct page_run run)
 		r->places_room = room;
 	}
 	assert(r->places);
-	r->places[r->nplaces++] = (struct place){first, run};
+	r->places[r->nplaces++] = (struct restore_place){first, run};
 	return 0;
 }
 
@@ -446,13 +446,14 @@ static int restore_records(struct restoring *r)
 
 static int compare_places(const void *a, const void *b)
 {
-	uint64_t x = ((const struct place *)a)->first, y = ((const struct place *)b)->first;
+	uint64_t x = ((const struct restore_place *)a)->first,
+		 y = ((const struct restore_place *)b)->first;
 
 	return x < y ? -1 : x > y;
 }
 
 /* The place that holds the page; NULL: none. */
-static const struct place *find_place(const struct restoring *r, uint64_t page)
+static const struct restore_place *find_place(const struct restoring *r, uint64_t page)
 {
 	size_t low = 0, high = r->nplaces;
 
@@ -474,7 +475,7 @@ static const struct place *find_place(const struct restoring *r, uint64_t page)
 static void fill_pages(struct restoring *r, uint64_t first, uint32_t n, const uint8_t *data)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		const struct place *p = find_place(r, first + k);
+		const struct restore_place *p = find_place(r, first + k);
 		size_t page;
 
 		if (!p)

@@ -97,15 +97,15 @@ struct bytes {
 };
 
 /* A tree as it is walked, in its keys' order. */
-struct walk {
+struct verify_walk {
 	const char *name;
 	const struct tree_record *record;
 	size_t klen; /* 0: any */
 	bool integer_keys;
 	bool lone_child; /* a branch may have one only: LMDB relies on two but in its own list */
 	int table;       /* of ours, or -1 */
-	int (*take)(struct verify *v, struct walk *w, const struct bytes *key, uint16_t flags,
-		const struct bytes *val);
+	int (*take)(struct verify *v, struct verify_walk *w, const struct bytes *key,
+		uint16_t flags, const struct bytes *val);
 	struct tree_record found;
 	struct bytes last;  /* key */
 	bool last_is_bound; /* a branch's: the next key may be the same */
@@ -183,7 +183,8 @@ static uint64_t node_len(const struct node *n, bool branch)
 }
 
 /* Nodes lie within the page, one beside the other, from `upper` to its end. */
-static int check_nodes(struct verify *v, const struct walk *w, const struct page *p, unsigned n)
+static int check_nodes(
+	struct verify *v, const struct verify_walk *w, const struct page *p, unsigned n)
 {
 	bool branch = p->flags == PAGE_BRANCH;
 	uint64_t at = p->upper;
@@ -211,7 +212,7 @@ static int check_nodes(struct verify *v, const struct walk *w, const struct page
 	return 0;
 }
 
-static int compare(const struct walk *w, const struct bytes *a, const struct bytes *b)
+static int compare(const struct verify_walk *w, const struct bytes *a, const struct bytes *b)
 {
 	uint64_t x, y;
 	int order;
@@ -225,7 +226,8 @@ static int compare(const struct walk *w, const struct bytes *a, const struct byt
 	return order ? order : (a->len > b->len) - (a->len < b->len);
 }
 
-static int check_key(struct verify *v, struct walk *w, const struct page *p, const struct node *n)
+static int check_key(
+	struct verify *v, struct verify_walk *w, const struct page *p, const struct node *n)
 {
 	struct bytes key = {n->bytes, n->klen};
 	bool bound = p->flags == PAGE_BRANCH;
@@ -246,7 +248,7 @@ static int check_key(struct verify *v, struct walk *w, const struct page *p, con
 /* ---- pages of a tree ------------------------------------------------------------------------- */
 
 /* A page with nodes is entered: it is of the kind that its level demands, and whole. */
-static int enter(struct verify *v, struct walk *w, uint64_t number)
+static int enter(struct verify *v, struct verify_walk *w, uint64_t number)
 {
 	bool leaf = w->depth + 1 == w->record->depth;
 	const struct page *p;
@@ -275,7 +277,7 @@ static int enter(struct verify *v, struct walk *w, uint64_t number)
 	return check_nodes(v, w, p, n);
 }
 
-static int descend(struct verify *v, struct walk *w, struct step *s)
+static int descend(struct verify *v, struct verify_walk *w, struct step *s)
 {
 	const struct node *n = node_at(s->page, s->next);
 	/* The first child's key is not looked at, nor kept. */
@@ -285,8 +287,8 @@ static int descend(struct verify *v, struct walk *w, struct step *s)
 	return err ? err : enter(v, w, node_child(n));
 }
 
-static int find_value(struct verify *v, struct walk *w, const struct page *p, const struct node *n,
-	struct bytes *val)
+static int find_value(struct verify *v, struct verify_walk *w, const struct page *p,
+	const struct node *n, struct bytes *val)
 {
 	const struct page *run;
 	uint64_t number;
@@ -310,7 +312,7 @@ static int find_value(struct verify *v, struct walk *w, const struct page *p, co
 	return err;
 }
 
-static int take_leaf(struct verify *v, struct walk *w, struct step *s)
+static int take_leaf(struct verify *v, struct verify_walk *w, struct step *s)
 {
 	for (; s->next < s->n; s->next++) {
 		const struct node *n = node_at(s->page, s->next);
@@ -328,7 +330,7 @@ static int take_leaf(struct verify *v, struct walk *w, struct step *s)
 	return 0;
 }
 
-static int check_counts(struct verify *v, const struct walk *w)
+static int check_counts(struct verify *v, const struct verify_walk *w)
 {
 	const struct tree_record *want = w->record, *have = &w->found;
 
@@ -342,7 +344,7 @@ static int check_counts(struct verify *v, const struct walk *w)
 		want->branch_pages, want->leaf_pages, want->overflow_pages, want->entries);
 }
 
-static int walk_tree(struct verify *v, struct walk *w)
+static int walk_tree(struct verify *v, struct verify_walk *w)
 {
 	bool empty = w->record->root == NO_PAGE;
 	int err;
@@ -367,8 +369,8 @@ static int walk_tree(struct verify *v, struct walk *w)
 
 /* A record of the list of free pages: {count, pages, descending}, under the transaction that freed
  * them; there may be room after the last. */
-static int take_free(struct verify *v, struct walk *w, const struct bytes *key, uint16_t flags,
-	const struct bytes *val)
+static int take_free(struct verify *v, struct verify_walk *w, const struct bytes *key,
+	uint16_t flags, const struct bytes *val)
 {
 	uint64_t txnid, count, number, above = NO_PAGE;
 
@@ -405,8 +407,8 @@ static int find_table(const struct bytes *name)
 }
 
 /* A table that is none of ours may be one of another version, which the superblock tells. */
-static int take_table(struct verify *v, struct walk *w, const struct bytes *key, uint16_t flags,
-	const struct bytes *val)
+static int take_table(struct verify *v, struct verify_walk *w, const struct bytes *key,
+	uint16_t flags, const struct bytes *val)
 {
 	int table = find_table(key);
 
@@ -438,8 +440,8 @@ static int check_super(struct verify *v, const struct bytes *super, bool whole)
 	return -EPROTONOSUPPORT;
 }
 
-static int take_record(struct verify *v, struct walk *w, const struct bytes *key, uint16_t flags,
-	const struct bytes *val)
+static int take_record(struct verify *v, struct verify_walk *w, const struct bytes *key,
+	uint16_t flags, const struct bytes *val)
 {
 	enum store_table table = (enum store_table)w->table;
 	struct store_key k = store_key_unpack(table, key->at);
@@ -460,7 +462,7 @@ static int take_record(struct verify *v, struct walk *w, const struct bytes *key
 
 static int verify_free(struct verify *v, const struct meta_page *m)
 {
-	struct walk w = {
+	struct verify_walk w = {
 		.name = "the list of free pages",
 		.record = &m->free,
 		.klen = sizeof(uint64_t),
@@ -475,7 +477,7 @@ static int verify_free(struct verify *v, const struct meta_page *m)
 
 static int verify_main(struct verify *v, const struct meta_page *m)
 {
-	struct walk w = {
+	struct verify_walk w = {
 		.name = "the list of tables",
 		.record = &m->main,
 		.table = -1,
@@ -490,7 +492,7 @@ static int verify_main(struct verify *v, const struct meta_page *m)
 static int verify_table(struct verify *v, enum store_table table)
 {
 	char name[32];
-	struct walk w = {
+	struct verify_walk w = {
 		.name = name,
 		.record = &v->tables[table],
 		.klen = store_key_bytes(table),
