@@ -110,7 +110,7 @@ struct meta_ctx {
 	/* Whether what is dirty, and not yet to be reused, will be in time. NULL: it will. */
 	bool (*dirty_comes)(const void *asker);
 	const void *asker;
-	struct kept_values *kept; /* see kept.h; NULL: nothing is */
+	struct kept_values *kept; /* see kept_values.h; NULL: nothing is */
 };
 
 /* What the last request that gave OUTCOME_WAIT waits for: that no other session has of the inode

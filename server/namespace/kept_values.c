@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-void kept_drop(struct kept_values *k, uint32_t number)
+void kept_values_drop(struct kept_values *k, uint32_t number)
 {
 	struct kept_value *value = &k->v[number - 1];
 
@@ -10,19 +10,20 @@ void kept_drop(struct kept_values *k, uint32_t number)
 	*value = (struct kept_value){0};
 }
 
-void kept_drop_all(struct kept_values *k)
+void kept_values_drop_all(struct kept_values *k)
 {
 	for (uint32_t number = 1; number <= GETXATTR_KEPT_MAX; number++)
-		kept_drop(k, number);
+		kept_values_drop(k, number);
 }
 
-void kept_put(struct kept_values *k, uint32_t number, const struct kept_value *value)
+void kept_values_put(struct kept_values *k, uint32_t number, const struct kept_value *value)
 {
-	kept_drop(k, number);
+	kept_values_drop(k, number);
 	k->v[number - 1] = *value;
 }
 
-const struct kept_value *kept_find(const struct kept_values *k, uint32_t number, uint64_t ino)
+const struct kept_value *kept_values_find(
+	const struct kept_values *k, uint32_t number, uint64_t ino)
 {
 	const struct kept_value *value = &k->v[number - 1];
 

@@ -28,10 +28,11 @@ struct kept_values {
 };
 
 /* number: 1 .. GETXATTR_KEPT_MAX. Takes the memory over. */
-void kept_put(struct kept_values *k, uint32_t number, const struct kept_value *value);
+void kept_values_put(struct kept_values *k, uint32_t number, const struct kept_value *value);
 /* NULL: none of that inode. */
-const struct kept_value *kept_find(const struct kept_values *k, uint32_t number, uint64_t ino);
-void kept_drop(struct kept_values *k, uint32_t number);
-void kept_drop_all(struct kept_values *k);
+const struct kept_value *kept_values_find(
+	const struct kept_values *k, uint32_t number, uint64_t ino);
+void kept_values_drop(struct kept_values *k, uint32_t number);
+void kept_values_drop_all(struct kept_values *k);
 
 #endif

@@ -91,7 +91,7 @@ static int keep(struct ns_call *c, const struct stored_inode *i, const struct xa
 	if (err)
 		free(value.data);
 	else
-		kept_put(c->ctx->kept, c->req->getxattr.keep, &value);
+		kept_values_put(c->ctx->kept, c->req->getxattr.keep, &value);
 	return err;
 }
 
@@ -119,7 +119,7 @@ static int read_part(struct ns_call *c)
 static int read_kept(struct ns_call *c)
 {
 	const struct rpc_getxattr *req = &c->req->getxattr;
-	const struct kept_value *value = kept_find(c->ctx->kept, req->keep, req->ino);
+	const struct kept_value *value = kept_values_find(c->ctx->kept, req->keep, req->ino);
 	uint32_t len;
 
 	if (!value || req->offset > value->len)
@@ -128,7 +128,7 @@ static int read_kept(struct ns_call *c)
 	memcpy(c->tail->pos, value->data + req->offset, len);
 	answer_part(c, value->len, value->sum);
 	if (req->offset + len == value->len)
-		kept_drop(c->ctx->kept, req->keep);
+		kept_values_drop(c->ctx->kept, req->keep);
 	return 0;
 }
 

@@ -147,7 +147,7 @@ static void conn_free(struct conn *c)
 {
 	list_del(&c->all);
 	c->server->nconns--;
-	kept_drop_all(&c->kept);
+	kept_values_drop_all(&c->kept);
 	free(c->keys);
 	free(c->status_text);
 	free(c);

@@ -224,7 +224,7 @@ static void getxattr__keeps_one_value_by_a_number(void **state)
 	assert_int_equal(get_part(second, 0, GETXATTR_KEPT_MAX), 0);
 	assert_int_equal(get_part(ino, len, GETXATTR_KEPT_MAX), -ERANGE);
 	assert_int_equal(get_part(second, XATTR_VALUE_MAX + 1, GETXATTR_KEPT_MAX), -ERANGE);
-	kept_drop_all(&kept);
+	kept_values_drop_all(&kept);
 	assert_int_equal(get_part(second, len, GETXATTR_KEPT_MAX), -ERANGE);
 }
 
