@@ -7,19 +7,19 @@
 #include "common/base/util.h"
 #include "server/session/session.h"
 
-int64_t spare_give_ms(const struct server *s)
+int64_t page_recall_give_ms(const struct server *s)
 {
 	return min_i64(GIVE_PAGES_MS, s->lease_ms / GIVE_PAGES_SHARE);
 }
 
 static int64_t late_ms(const struct client_session *session)
 {
-	return session->spare.since_ms + spare_give_ms(session->server);
+	return session->spare.since_ms + page_recall_give_ms(session->server);
 }
 
 static void has_none(struct client_session *session)
 {
-	struct spare *spare = &session->spare;
+	struct page_recall *spare = &session->spare;
 
 	spare->none = true;
 	session->server->reclaim |= spare->asked != 0;
@@ -30,7 +30,7 @@ static void has_none(struct client_session *session)
 
 static bool is_asked(const struct client_session *session)
 {
-	const struct spare *spare = &session->spare;
+	const struct page_recall *spare = &session->spare;
 
 	return spare->asked && !(spare->late && session->heard_ms >= late_ms(session));
 }
@@ -42,7 +42,7 @@ static bool may_have_some(const struct client_session *session)
 
 static void ask(struct client_session *session, uint64_t number, int64_t now)
 {
-	struct spare *spare = &session->spare;
+	struct page_recall *spare = &session->spare;
 
 	spare->asked = number;
 	spare->since_ms = now;
@@ -80,7 +80,7 @@ static bool is_grant(const struct client_request *req)
 /* Whether the request waits for that session, which writes beside its own, or would if it asked. */
 static bool awaits(const struct client_request *req, const struct client_session *session)
 {
-	const struct spare *spare = &session->spare;
+	const struct page_recall *spare = &session->spare;
 
 	if (is_grant(req) && session == req->conn->session)
 		return false;
@@ -89,7 +89,7 @@ static bool awaits(const struct client_request *req, const struct client_session
 	return !req->asked && is_to_be_asked(session);
 }
 
-bool spare_may_come(const struct client_request *req)
+bool page_recall_may_come(const struct client_request *req)
 {
 	const struct client_session *asker = req->conn->session;
 
@@ -102,7 +102,7 @@ bool spare_may_come(const struct client_request *req)
 	return false;
 }
 
-void spare_wait(struct client_request *req)
+void page_recall_wait(struct client_request *req)
 {
 	struct client_session *session = req->conn->session;
 
@@ -114,11 +114,11 @@ void spare_wait(struct client_request *req)
 		req->asked = ask_all(session);
 	}
 	/* Who was to be asked may have come to lack pages himself, in the same batch. */
-	if (!spare_may_come(req))
+	if (!page_recall_may_come(req))
 		session->server->reclaim = true;
 }
 
-void spare_leave(struct client_request *req)
+void page_recall_leave(struct client_request *req)
 {
 	if (req->asked && is_grant(req))
 		req->conn->session->spare.nlacking--;
@@ -128,7 +128,7 @@ void spare_leave(struct client_request *req)
 /* RETURN of all that it had, or a GRANT that has waited in vain. */
 static bool tells_of_none(const struct client_request *req)
 {
-	const struct spare *spare = &req->conn->session->spare;
+	const struct page_recall *spare = &req->conn->session->spare;
 
 	if (is_grant(req))
 		return req->rpc.grant.wait && req->status == -ENOSPC;
@@ -136,7 +136,7 @@ static bool tells_of_none(const struct client_request *req)
 	       req->rpc.ret.answers == spare->asked;
 }
 
-void spare_executed(const struct client_request *req)
+void page_recall_executed(const struct client_request *req)
 {
 	if (tells_of_none(req))
 		has_none(req->conn->session);
@@ -146,13 +146,13 @@ void spare_executed(const struct client_request *req)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-int64_t spare_tick(struct server *s, int64_t now)
+int64_t page_recall_tick(struct server *s, int64_t now)
 {
 	int64_t next = -1;
 
 	list_for_each (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
-		struct spare *spare = &session->spare;
+		struct page_recall *spare = &session->spare;
 
 		if (!spare->asked || spare->late)
 			continue;

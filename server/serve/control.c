@@ -115,7 +115,7 @@ int control_tick(struct server *s)
 	int64_t now = now_ms(), next;
 
 	next = reuse_tick(s, now);
-	next = sooner(next, spare_tick(s, now));
+	next = sooner(next, page_recall_tick(s, now));
 	next = sooner(next, snapshot_tick(s, now));
 	next = sooner(next, recalls_tick(s, now));
 	next = sooner(next, lock_news_tick(s, now));
@@ -129,7 +129,7 @@ int control_tick(struct server *s)
 static void request_left(struct client_request *req)
 {
 	recall_leave(req);
-	spare_leave(req);
+	page_recall_leave(req);
 	dispatch_leave(req);
 }
 

@@ -141,7 +141,7 @@ static bool lacks_pages(const struct client_request *req, int status)
 static bool others_may_give(const struct client_request *req)
 {
 	return client_session_others_overdue(req->conn->session) ||
-	       (req->lacks_pages && spare_may_come(req));
+	       (req->lacks_pages && page_recall_may_come(req));
 }
 
 static unsigned sharers(const void *asker)
@@ -321,7 +321,7 @@ static void finish_lack(struct server *s, struct client_request *req)
 
 	session->export->crowded |= client_session_others_overdue(session);
 	if (req->lacks_pages)
-		spare_wait(req);
+		page_recall_wait(req);
 	finish_park(s, req);
 }
 
@@ -365,7 +365,7 @@ static void note_executed(const struct client_request *req)
 	if (req->outcome != OUTCOME_REPLY)
 		return;
 	recall_changed(req);
-	spare_executed(req);
+	page_recall_executed(req);
 }
 
 static void finish_all(struct server *s, struct batch *batch)

@@ -92,7 +92,7 @@ struct server {
 	bool stopping;
 	bool reclaim;      /* meta_reclaim has something to do */
 	bool rings_wanted; /* by some sessions */
-	uint64_t nasks;    /* see spare.h */
+	uint64_t nasks;    /* see page_recall.h */
 
 	struct list sessions;   /* struct client_session */
 	struct list peers;      /* see peers.h */

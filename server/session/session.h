@@ -15,7 +15,7 @@
 #include "server/session/context.h"
 
 /* Pages that it was granted and does not use: what it was asked for (page_recall.h). */
-struct spare {
+struct page_recall {
 	uint64_t asked;    /* the number of the ask that is not answered; 0: none */
 	int64_t since_ms;  /* of that */
 	bool late;         /* it is not waited for any more */
@@ -46,7 +46,7 @@ struct client_session {
 	uint64_t frozen;     /* the snapshot that it has ended its writes for */
 	int64_t wanted_ms;   /* when somebody found a lock of it in his way last; 0: never */
 	int64_t looked_ms;   /* when it was found out last whether somebody waits for one */
-	struct spare spare;
+	struct page_recall spare;
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;

@@ -62,16 +62,16 @@ static struct client_request *request(unsigned k, unsigned i, enum rpc_op op)
 /* It is run again: whether it is to wait. */
 static bool waits(unsigned k)
 {
-	return spare_may_come(&fx.requests[k]);
+	return page_recall_may_come(&fx.requests[k]);
 }
 
 /* As request k of session i, which waits then if it is to. */
 static bool lacks(unsigned k, unsigned i, enum rpc_op op)
 {
-	bool waits = spare_may_come(request(k, i, op));
+	bool waits = page_recall_may_come(request(k, i, op));
 
 	if (waits)
-		spare_wait(&fx.requests[k]);
+		page_recall_wait(&fx.requests[k]);
 	return waits;
 }
 
@@ -80,7 +80,7 @@ static void executed(unsigned i, enum rpc_op op, int status)
 	struct client_request *req = request(REQUESTS - 1, i, op);
 
 	req->status = status;
-	spare_executed(req);
+	page_recall_executed(req);
 }
 
 static void returns(unsigned i, uint64_t answers)
@@ -88,7 +88,7 @@ static void returns(unsigned i, uint64_t answers)
 	struct client_request *req = request(REQUESTS - 1, i, RPC_RETURN);
 
 	req->rpc.ret = (struct rpc_return){.kind = RETURN_GRANTS, .answers = answers};
-	spare_executed(req);
+	page_recall_executed(req);
 }
 
 /* What PING tells. */
@@ -159,7 +159,7 @@ static void ask__is_of_who_was_given_some_by_what_was_queued(void **state)
 	fx.sessions[1]->requests += 2;
 	all_answer();
 	assert_false(waits(0));
-	spare_leave(&fx.requests[0]);
+	page_recall_leave(&fx.requests[0]);
 	executed(1, RPC_GRANT, 0);
 	assert_true(lacks(1, 0, RPC_GRANT));
 	is_rung(1);
@@ -170,7 +170,7 @@ static void ask__is_of_who_was_given_some_by_what_was_queued(void **state)
 /* The batch may not be stored, and then nobody has asked. */
 static void ask__is_by_who_waits_and_not_by_the_question(void **state)
 {
-	assert_true(spare_may_come(request(0, 0, RPC_GRANT)));
+	assert_true(page_recall_may_come(request(0, 0, RPC_GRANT)));
 	for (unsigned i = 0; i < SESSIONS; i++) {
 		assert_false(is_rung(i));
 		assert_int_equal(told(i), 0);
@@ -178,7 +178,7 @@ static void ask__is_by_who_waits_and_not_by_the_question(void **state)
 		assert_int_equal(fx.sessions[i]->spare.nlacking, 0);
 	}
 	assert_false(fx.server.reclaim);
-	spare_wait(&fx.requests[0]);
+	page_recall_wait(&fx.requests[0]);
 	for (unsigned i = 1; i < SESSIONS; i++)
 		assert_true(is_rung(i));
 	assert_true(fx.sessions[0]->spare.none);
@@ -207,7 +207,7 @@ static void answer__is_what_names_the_ask(void **state)
 	assert_true(lacks(0, 0, RPC_GRANT));
 	first = told(1);
 	all_answer();
-	spare_leave(&fx.requests[0]);
+	page_recall_leave(&fx.requests[0]);
 	executed(1, RPC_CREATE, 0);
 	assert_true(lacks(0, 0, RPC_GRANT));
 	fx.server.reclaim = false;
@@ -229,10 +229,10 @@ static void answer__is_a_grant_that_has_waited_in_vain(void **state)
 	returns(3, told(3));
 	req->status = -ENOSPC;
 	req->rpc.grant.wait = false;
-	spare_executed(req);
+	page_recall_executed(req);
 	assert_true(waits(0));
 	req->rpc.grant.wait = true;
-	spare_executed(req);
+	page_recall_executed(req);
 	assert_false(waits(0));
 }
 
@@ -261,12 +261,12 @@ static void wait__of_those_who_come_to_lack_pages_together__is_over_at_once(void
 	all_answer();
 	executed(0, RPC_COMMIT, 0);
 	executed(1, RPC_COMMIT, 0);
-	assert_true(spare_may_come(request(0, 0, RPC_GRANT)));
-	assert_true(spare_may_come(request(1, 1, RPC_GRANT)));
+	assert_true(page_recall_may_come(request(0, 0, RPC_GRANT)));
+	assert_true(page_recall_may_come(request(1, 1, RPC_GRANT)));
 	fx.server.reclaim = false;
-	spare_wait(&fx.requests[0]);
+	page_recall_wait(&fx.requests[0]);
 	assert_false(fx.server.reclaim);
-	spare_wait(&fx.requests[1]);
+	page_recall_wait(&fx.requests[1]);
 	assert_true(fx.server.reclaim);
 	for (unsigned i = 0; i < SESSIONS; i++)
 		assert_int_equal(told(i), 0);
@@ -281,7 +281,7 @@ static void wait__is_for_who_lacks_none_any_more(void **state)
 	assert_true(lacks(1, 1, RPC_GRANT));
 	all_answer();
 	assert_false(lacks(2, 2, RPC_FALLOCATE));
-	spare_leave(&fx.requests[1]);
+	page_recall_leave(&fx.requests[1]);
 	executed(1, RPC_GETATTR, 0);
 	assert_true(lacks(2, 2, RPC_FALLOCATE));
 	assert_int_not_equal(told(1), 0);
@@ -304,11 +304,11 @@ static void wait__ends_for_who_is_late(void **state)
 
 	assert_true(lacks(0, 0, RPC_GRANT));
 	fx.server.reclaim = false;
-	next = spare_tick(&fx.server, began);
+	next = page_recall_tick(&fx.server, began);
 	assert_in_range(next, began + GIVE_PAGES_MS, now_ms() + GIVE_PAGES_MS);
 	assert_true(waits(0));
 	assert_false(fx.server.reclaim);
-	assert_int_equal(spare_tick(&fx.server, next), -1);
+	assert_int_equal(page_recall_tick(&fx.server, next), -1);
 	assert_true(fx.server.reclaim);
 	assert_false(waits(0));
 }
@@ -318,7 +318,7 @@ static void wait__is_as_short_as_leases_ask_for(void **state)
 {
 	fx.server.lease_ms = 1000;
 	assert_true(lacks(0, 0, RPC_GRANT));
-	assert_int_equal(spare_tick(&fx.server, now_ms() + 250), -1);
+	assert_int_equal(page_recall_tick(&fx.server, now_ms() + 250), -1);
 	assert_true(fx.server.reclaim);
 	assert_false(waits(0));
 }
@@ -332,7 +332,7 @@ static void wait__is_not_again_for_who_has_not_been_heard(void **state)
 	first = told(1);
 	returns(2, told(2));
 	returns(3, told(3));
-	spare_tick(&fx.server, now_ms() + GIVE_PAGES_MS);
+	page_recall_tick(&fx.server, now_ms() + GIVE_PAGES_MS);
 	is_rung(1);
 	assert_false(lacks(1, 2, RPC_GRANT));
 	assert_false(is_rung(1));
