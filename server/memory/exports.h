@@ -44,7 +44,7 @@ struct export
 	const struct export_config *config;
 	bool reuse_allowed; /* meta_allow_reuse was called */
 	bool crowded;       /* somebody lacks what sessions that are gone have */
-	bool awaits_reuse;  /* somebody waits for it, see reuse.h */
+	bool awaits_reuse;  /* somebody waits for it, see page_reuse.h */
 	bool awaited_told;  /* the log has that */
 	bool kept_told;     /* and who keeps it from coming */
 	bool closed;        /* the server is stopping: see snapshot_take_last() */

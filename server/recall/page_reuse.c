@@ -37,7 +37,7 @@ static const struct client_session *find_kept(const struct server *s, const stru
 	return NULL;
 }
 
-bool reuse_comes(const struct server *s, const struct export *export)
+bool page_reuse_comes(const struct server *s, const struct export *export)
 {
 	return export->reuse_allowed || !find_kept(s, export);
 }
@@ -52,14 +52,14 @@ static void tell_awaited(const struct server *s, struct export *export)
 	export->awaited_told = true;
 }
 
-void reuse_await(struct server *s, struct export *export)
+void page_reuse_await(struct server *s, struct export *export)
 {
-	export->awaits_reuse = !export->reuse_allowed && reuse_comes(s, export);
+	export->awaits_reuse = !export->reuse_allowed && page_reuse_comes(s, export);
 	if (export->awaits_reuse)
 		tell_awaited(s, export);
 }
 
-bool reuse_is_awaited(const struct client_session *session)
+bool page_reuse_is_awaited(const struct client_session *session)
 {
 	return session->export->awaits_reuse && session->nparked;
 }
@@ -111,7 +111,7 @@ static int64_t look(struct server *s, struct export *export, int64_t now)
 	return now + OVERDUE_LOOK_MS;
 }
 
-int64_t reuse_tick(struct server *s, int64_t now)
+int64_t page_reuse_tick(struct server *s, int64_t now)
 {
 	int64_t next = -1;
 

@@ -4,7 +4,7 @@
  * connections of a process that was dying. So it stays dirty until each stored session has come
  * back or ended, and one lease time has passed.
  *
- *     a request finds no page -> reuse_await -> sessions that are overdue are ended -> reuse
+ *     a request finds no page -> page_reuse_await -> sessions that are overdue are ended -> reuse
  *
  * Over shm a process that lives may write for as long as it does. One that has not come back in its
  * time, since it is stopped, is not waited for: then there is no room before it goes on or ends.
@@ -22,15 +22,15 @@
 struct client_session;
 
 /* Whether what is dirty gets free in time. */
-bool reuse_comes(const struct server *s, const struct export *export);
+bool page_reuse_comes(const struct server *s, const struct export *export);
 
 /* A request of a shared export waits for that; all that wait are run again when it comes, and when
  * it turns out that it does not. */
-void reuse_await(struct server *s, struct export *export);
+void page_reuse_await(struct server *s, struct export *export);
 /* Whether one of the session does. */
-bool reuse_is_awaited(const struct client_session *session);
+bool page_reuse_is_awaited(const struct client_session *session);
 
 /* Returns when to ask next in ms, or -1. */
-int64_t reuse_tick(struct server *s, int64_t now);
+int64_t page_reuse_tick(struct server *s, int64_t now);
 
 #endif

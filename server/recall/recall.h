@@ -17,9 +17,9 @@
  *
  * A holder that doesn't give back within the lease time, or hasn't been heard of for so long, is
  * ended; time in which this process stood still, or the holder's writes stood still for a
- * snapshot or for pages that are not yet to be reused (reuse.h), does not count. On shm others are
- * served when its process goes on or has ended. A recall that takes long is told in the log with
- * the inode's path, which is looked for then (paths.h).
+ * snapshot or for pages that are not yet to be reused (page_reuse.h), does not count. On shm others
+ * are served when its process goes on or has ended. A recall that takes long is told in the log
+ * with the inode's path, which is looked for then (paths.h).
  *
  * OWNERSHIP  server.recalls; what waits belongs to its channel, as every request.
  * THREADS    The metadata thread, outside batches.

@@ -109,7 +109,7 @@ static void discount(struct recall *r, int64_t now)
 	int64_t passed = now - max_i64(s->recalls->late.ticked_ms, r->since_ms);
 	int64_t allowed = s->lease_ms / STILL_SHARE;
 
-	if (r->at->export->snapshot.freezing || reuse_is_awaited(r->session))
+	if (r->at->export->snapshot.freezing || page_reuse_is_awaited(r->session))
 		allowed = 0;
 	if (passed > allowed)
 		r->since_ms += passed - allowed;

@@ -114,7 +114,7 @@ int control_tick(struct server *s)
 {
 	int64_t now = now_ms(), next;
 
-	next = reuse_tick(s, now);
+	next = page_reuse_tick(s, now);
 	next = sooner(next, page_recall_tick(s, now));
 	next = sooner(next, snapshot_tick(s, now));
 	next = sooner(next, recalls_tick(s, now));

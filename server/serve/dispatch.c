@@ -133,7 +133,7 @@ static bool lacks_pages(const struct client_request *req, int status)
 	const struct client_session *session = req->conn->session;
 
 	return status == -ENOSPC && meta_lacks_pages(session->server->meta) &&
-	       reuse_comes(session->server, session->export);
+	       page_reuse_comes(session->server, session->export);
 }
 
 /* Beside others a session that is gone keeps what it had, pages too, until somebody needs that; and
@@ -161,7 +161,7 @@ static bool dirty_comes(const void *asker)
 	const struct client_session *session =
 		((const struct client_request *)asker)->conn->session;
 
-	return reuse_comes(session->server, session->export);
+	return page_reuse_comes(session->server, session->export);
 }
 
 static bool restless(const void *asker, uint64_t ino)
@@ -311,7 +311,7 @@ static void finish_park(struct server *s, struct client_request *req)
 		session->nparked++;
 	}
 	if (req->lacks_pages && session->stored.flags & ATTACH_SHARED)
-		reuse_await(s, session->export);
+		page_reuse_await(s, session->export);
 	list_add_tail(&s->parked, &req->link);
 }
 

@@ -50,7 +50,7 @@ struct client_request {
 	/* While it runs. */
 	enum outcome outcome;
 	struct meta_wait wants;
-	bool lacks_pages; /* that others may give (page_recall.h), or that come (reuse.h) */
+	bool lacks_pages; /* that others may give (page_recall.h), or that come (page_reuse.h) */
 	uint64_t pinned;  /* the inode whose grant its answer has made anew; 0: none */
 	int status;       /* of its answer; 0 of one that was stored, too */
 	const char *breach;
