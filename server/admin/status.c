@@ -95,12 +95,12 @@ static json_t *describe_snapshot(const struct server *s, const struct export *ex
 	snapshot_look(s, export, &view);
 	json_object_set_new(to, "last_snapshot",
 		view.completed ? json_pack("{s:I s:o}", "completed", (json_int_t)view.completed,
-					 "dir", status_string(view.completed_dir))
+					 "dir", status_text_string(view.completed_dir))
 			       : json_null());
 	if (view.state == SNAPSHOT_NONE)
 		return json_null();
 	return json_pack("{s:s s:o s:I s:I s:I}", "state", names[view.state], "dir",
-		status_string(view.dir), "done", (json_int_t)(view.done * PAGE_BYTES), "total",
+		status_text_string(view.dir), "done", (json_int_t)(view.done * PAGE_BYTES), "total",
 		(json_int_t)(view.total * PAGE_BYTES), "pause_ns", (json_int_t)view.pause_ns);
 }
 
@@ -151,7 +151,7 @@ static json_t *describe_contested(const struct server *s, const struct export *e
 	recalls_each(s, export, add_contested, &list);
 	for (unsigned i = 0; i < list.n; i++) {
 		const struct recall_view *view = &list.v[i];
-		json_t *path = names && view->path ? status_string(view->path) : json_null();
+		json_t *path = names && view->path ? status_text_string(view->path) : json_null();
 
 		json_array_append_new(array,
 			json_pack("{s:I s:o s:i s:i s:I}", "inode", (json_int_t)view->ino, "path",
@@ -226,7 +226,7 @@ static json_t *describe_regions(const struct server *s)
 			json_array_append_new(
 				list, json_pack("{s:s s:i s:I s:o}", "export", export->name,
 					      "index", (int)j, "bytes", (json_int_t)file->len,
-					      "file", status_string(file->path)));
+					      "file", status_text_string(file->path)));
 		}
 	}
 	return list;
@@ -316,8 +316,9 @@ static json_t *describe_session(const struct client_session *session)
 		json_array_append_new(
 			channels, describe_channel(list_entry(pos, struct conn, link)));
 	return json_pack("{s:I s:o s:s s:s s:b s:b s:b s:o s:i s:I s:I s:o s:o s:o}", "id",
-		(json_int_t)session->stored.id, "client", status_string(session->stored.client),
-		"export", session->export->name, "state", status_state_name(session), "read_only",
+		(json_int_t)session->stored.id, "client",
+		status_text_string(session->stored.client), "export", session->export->name,
+		"state", status_state_name(session), "read_only",
 		(session->stored.flags & ATTACH_READ_ONLY) != 0, "exclusive",
 		(session->stored.flags & ATTACH_EXCLUSIVE) != 0, "shared",
 		(session->stored.flags & ATTACH_SHARED) != 0, "leases", describe_holder(session),
@@ -339,7 +340,7 @@ static json_t *describe_identity(const struct server *s)
 	return json_pack("{s:s s:i s:i s:s s:s s:I s:I s:o}", "version", RMEMFS_VERSION,
 		"wire_version", (int)RMEMFS_WIRE_VERSION, "pid", (int)getpid(), "incarnation",
 		incarnation, "store_id", hex, "uptime_ms", (json_int_t)(now_ms() - s->start_ms),
-		"lease_ms", (json_int_t)s->lease_ms, "memory_dir", status_string(s->dir.path));
+		"lease_ms", (json_int_t)s->lease_ms, "memory_dir", status_text_string(s->dir.path));
 }
 
 static json_t *describe_store(const struct server *s)
@@ -368,7 +369,7 @@ static json_t *describe(const struct server *s, bool names)
 	struct rpc_counters sum = sum_counters(s, NULL);
 
 	for (unsigned i = 0; i < s->nports; i++)
-		json_array_append_new(listen, status_string(s->ports[i].name));
+		json_array_append_new(listen, status_text_string(s->ports[i].name));
 	for (unsigned i = 0; i < s->exports->n; i++)
 		json_array_append_new(exports, describe_export(s, &s->exports->v[i], names));
 	list_for_each (pos, &s->sessions)
@@ -451,9 +452,9 @@ void status_answer(struct client_request *req)
 		answer_stranger(req);
 		return;
 	}
-	if (!offset && status_take(c, describe(c->server, conn_is_admin(c)))) {
+	if (!offset && status_text_take(c, describe(c->server, conn_is_admin(c)))) {
 		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}
-	status_put(req, offset);
+	status_text_put(req, offset);
 }

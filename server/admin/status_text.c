@@ -6,7 +6,7 @@
 #include "common/base/util.h"
 #include "server/session/conn.h"
 
-json_t *status_string(const char *text)
+json_t *status_text_string(const char *text)
 {
 	json_t *string = json_string(text);
 	autofree char *ascii = string ? NULL : strdup(text);
@@ -17,7 +17,7 @@ json_t *status_string(const char *text)
 	return ascii ? json_string(ascii) : string;
 }
 
-int status_take(struct conn *c, json_t *root)
+int status_text_take(struct conn *c, json_t *root)
 {
 	char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 
@@ -30,7 +30,7 @@ int status_take(struct conn *c, json_t *root)
 	return 0;
 }
 
-void status_put(struct client_request *req, uint32_t offset)
+void status_text_put(struct client_request *req, uint32_t offset)
 {
 	struct conn *c = req->conn;
 	uint64_t room = RPC_MSG_BYTES - rpc_reply_tail_at(req->rpc.op);

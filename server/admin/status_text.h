@@ -13,11 +13,11 @@ struct conn;
 struct client_request;
 
 /* JSON is UTF-8; names of clients and files need not be: then it is not all of the name. */
-json_t *status_string(const char *text);
+json_t *status_text_string(const char *text);
 
 /* Keeps root's text instead of what there was, and drops root. -ENOMEM: also where root is NULL. */
-int status_take(struct conn *c, json_t *root);
+int status_text_take(struct conn *c, json_t *root);
 /* Answers with the piece from offset on, or refuses. */
-void status_put(struct client_request *req, uint32_t offset);
+void status_text_put(struct client_request *req, uint32_t offset);
 
 #endif

@@ -70,7 +70,7 @@ static json_t *describe_owner(const struct who *w, uint64_t id)
 	const struct client_session *session = client_session_find(w->server, id);
 
 	return json_pack("{s:I s:o}", "session", (json_int_t)id, "client",
-		status_string(session ? session->stored.client : ""));
+		status_text_string(session ? session->stored.client : ""));
 }
 
 /* ---- leases ---------------------------------------------------------------------------------- */
@@ -173,7 +173,7 @@ static int describe(struct who *w, const struct attr *attr, const char *path, js
 
 	*root = json_pack("{s:s s:b s:I s:o s:I s:s}", "export", w->export->name, "shared",
 		(int)is_shared(w), "lease_ms", (json_int_t)w->server->lease_ms, "path",
-		*path ? status_string(path) : json_null(), "inode", (json_int_t)w->ino, "type",
+		*path ? status_text_string(path) : json_null(), "inode", (json_int_t)w->ino, "type",
 		inode_state_name(attr->mode));
 	begin_list(w, *root, "holders");
 	err = meta_leases(m, index, w->ino, add_holder, w);
@@ -216,7 +216,7 @@ static int look(struct client_request *req, const struct export *export)
 	autofree char *text = strndup(path->s, *path->s == '/' ? path->len : 0);
 	json_t *root = NULL;
 	struct attr attr;
-	int err = text ? paths_find(w.server->meta, export->index, path, &attr) : -ENOMEM;
+	int err = text ? path_search_find(w.server->meta, export->index, path, &attr) : -ENOMEM;
 
 	if (err)
 		return refuse_lookup(req, err);
@@ -225,7 +225,7 @@ static int look(struct client_request *req, const struct export *export)
 	if (err)
 		json_decref(root);
 	else
-		err = status_take(req->conn, root);
+		err = status_text_take(req->conn, root);
 	return err ? refuse_lookup(req, err) : 0;
 }
 
@@ -242,5 +242,5 @@ void who_answer(struct client_request *req)
 	}
 	export = client_request_export(req, &q->export_name);
 	if (export && (q->offset || !look(req, export)))
-		status_put(req, q->offset);
+		status_text_put(req, q->offset);
 }

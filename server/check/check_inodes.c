@@ -158,7 +158,7 @@ static int load_cut(struct check *c, struct stored_inode *i, struct reap_record 
 	*record = (struct reap_record){.cut = NO_CUT};
 	if (!(i->flags & INODE_REAPING))
 		return 0;
-	err = reap_load(c->v, i->key, record);
+	err = reaper_load(c->v, i->key, record);
 	if (err == -EBADMSG) {
 		check_problem(c,
 			"inode %" PRIu64

@@ -57,7 +57,7 @@ static const struct conf_key export_keys[] = {
 	{EXPORT_KEY(size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES,
 		.required = true},
 	{EXPORT_KEY(inodes), .type = CONF_UINT, .min = INODES_MIN},
-	{EXPORT_KEY(quotas), .type = CONF_GROUPS, .keys = quota_config_keys,
+	{EXPORT_KEY(quotas), .type = CONF_GROUPS, .keys = config_quotas_keys,
 		.element_bytes = sizeof(struct quota_config)},
 	{0},
 };

@@ -14,7 +14,7 @@
 
 enum { OWNER_NAME_MAX = 255 };
 
-const struct conf_key quota_config_keys[] = {
+const struct conf_key config_quotas_keys[] = {
 	{KEY(user), .type = CONF_ID, .min = 1, .max = OWNER_NAME_MAX},
 	{KEY(group), .type = CONF_ID, .min = 1, .max = OWNER_NAME_MAX},
 	{KEY(size), .type = CONF_SIZE, .min = PAGE_BYTES, .multiple = PAGE_BYTES},

@@ -17,7 +17,7 @@ struct quota_config {
 	uint64_t size, inodes; /* 0: no limit */
 };
 
-extern const struct conf_key quota_config_keys[];
+extern const struct conf_key config_quotas_keys[];
 
 /* Makes limits of them, malloced: names become numbers by this machine's users and groups. path is
  * the file's. */

@@ -286,7 +286,7 @@ static int load_volume(
 	if (!err)
 		err = lock_open(v);
 	if (!err)
-		err = reap_open(v);
+		err = reaper_open(v);
 	holders_commit(&v->holders);
 	return err;
 }

@@ -85,7 +85,7 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		uint64_t finished = 0;
 		bool left = false;
 		bool due = v->now.reap_files && rest_over(&v->reap_rest);
-		int err = due ? reap_step(v, nextents, &left, &finished) : 0;
+		int err = due ? reaper_step(v, nextents, &left, &finished) : 0;
 
 		if (err)
 			return err;

@@ -287,7 +287,7 @@ static int drain_orphans(struct meta *m, struct volume *v, uint64_t session, boo
 		if (!err)
 			err = inode_load(v, ino_of_key(key.lo), &inode);
 		if (!err)
-			err = reap_inode(v, &inode);
+			err = reaper_inode(v, &inode);
 		if (err)
 			return err == -ESTALE ? store_damaged(m->store, STORE_ORPHAN, key) : err;
 	}

@@ -271,7 +271,7 @@ static int return_inode(struct ns_call *c, uint64_t ino, bool at_once)
 	err = inode_load(c->v, ino, &inode);
 	if (err)
 		return err == -ESTALE ? store_damaged(c->m->store, STORE_ORPHAN, key) : err;
-	return at_once ? reap_inode(c->v, &inode) : reap_inode_later(c->v, &inode);
+	return at_once ? reaper_inode(c->v, &inode) : reaper_inode_later(c->v, &inode);
 }
 
 static int return_inodes(struct ns_call *c)

@@ -68,7 +68,8 @@ static int walk(struct meta *m, struct volume *v, struct rpc_str path, struct st
 	return err;
 }
 
-int paths_find(struct meta *m, unsigned export_index, const struct rpc_str *path, struct attr *attr)
+int path_search_find(
+	struct meta *m, unsigned export_index, const struct rpc_str *path, struct attr *attr)
 {
 	struct volume *v = &m->volumes[export_index];
 	struct stored_inode inode;

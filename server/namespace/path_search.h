@@ -16,7 +16,7 @@
 
 /* path: from the export's root, with a slash; symbolic links are not followed. Or an inode's
  * number. -EINVAL: neither; -ENOENT, -ENOTDIR. */
-int paths_find(
+int path_search_find(
 	struct meta *m, unsigned export_index, const struct rpc_str *path, struct attr *attr);
 
 enum { PATH_TEXT_BYTES = 4096 };

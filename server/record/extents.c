@@ -315,7 +315,7 @@ static int free_table(struct volume *v, struct stored_inode *i, uint64_t fpage, 
 static int hide_table(struct volume *v, struct stored_inode *i, uint64_t fpage, uint64_t npages)
 {
 	struct reap_record record = {0};
-	int err = i->flags & INODE_REAPING ? reap_load(v, i->key, &record) : 0;
+	int err = i->flags & INODE_REAPING ? reaper_load(v, i->key, &record) : 0;
 
 	if (err)
 		return err;
@@ -325,7 +325,7 @@ static int hide_table(struct volume *v, struct stored_inode *i, uint64_t fpage, 
 	i->flags |= INODE_REAPING;
 	i->cut = fpage;
 	i->attr.npages -= npages;
-	return reap_save(v, i->key, &record);
+	return reaper_save(v, i->key, &record);
 }
 
 int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage)

@@ -133,7 +133,7 @@ int inode_load_any(struct volume *v, uint64_t ino, struct stored_inode *out)
 	err = inode_decode(v, key, &val, out);
 	if (err || !(out->flags & INODE_REAPING))
 		return err;
-	err = reap_load(v, out->key, &reap);
+	err = reaper_load(v, out->key, &reap);
 	out->cut = reap.cut;
 	return err;
 }

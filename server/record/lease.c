@@ -181,7 +181,7 @@ int lease_unpinned(struct volume *v, uint64_t key, bool later)
 	err = forget_all(v, key);
 	if (err)
 		return err;
-	return later ? reap_inode_later(v, &inode) : reap_inode(v, &inode);
+	return later ? reaper_inode_later(v, &inode) : reaper_inode(v, &inode);
 }
 
 static int touch(struct volume *v, uint64_t key, int64_t now)

@@ -24,7 +24,7 @@ static int decode(
 	return 0;
 }
 
-int reap_load(struct volume *v, uint64_t key, struct reap_record *out)
+int reaper_load(struct volume *v, uint64_t key, struct reap_record *out)
 {
 	struct store_val val;
 	int err;
@@ -47,7 +47,7 @@ static int put(struct volume *v, uint64_t key, const struct reap_record *record)
 	return store_put(v->store, STORE_REAP, STORE_KEY(key), buf, sizeof(buf));
 }
 
-int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
+int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record)
 {
 	struct reap_record before = {0};
 	struct store_val val;
@@ -67,10 +67,10 @@ int reap_save(struct volume *v, uint64_t key, const struct reap_record *record)
 	return err;
 }
 
-int reap_inode_later(struct volume *v, struct stored_inode *i)
+int reaper_inode_later(struct volume *v, struct stored_inode *i)
 {
 	struct reap_record record = {0};
-	int err = i->flags & INODE_REAPING ? reap_load(v, i->key, &record) : 0;
+	int err = i->flags & INODE_REAPING ? reaper_load(v, i->key, &record) : 0;
 
 	if (err)
 		return err;
@@ -79,16 +79,16 @@ int reap_inode_later(struct volume *v, struct stored_inode *i)
 	i->flags |= INODE_REAPING | INODE_DEAD;
 	i->nextents = inode_nhead(i);
 	i->attr.npages = 0;
-	err = reap_save(v, i->key, &record);
+	err = reaper_save(v, i->key, &record);
 	return err ? err : inode_save(v, i);
 }
 
-int reap_inode(struct volume *v, struct stored_inode *i)
+int reaper_inode(struct volume *v, struct stored_inode *i)
 {
 	int err;
 
 	if (i->nextents > INLINE_EXTENTS || i->flags & INODE_REAPING || i->attr.flags & ATTR_XATTRS)
-		return reap_inode_later(v, i);
+		return reaper_inode_later(v, i);
 	err = extents_cut(v, i, 0);
 	return err ? err : inode_delete(v, i);
 }
@@ -131,7 +131,7 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 
 	if (err)
 		return err == -ESTALE ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
-	err = reap_load(v, key, &record);
+	err = reaper_load(v, key, &record);
 	if (!err && (inode.flags & INODE_DEAD) && inode.nextents)
 		err = free_head(v, &inode, &freed);
 	if (!err)
@@ -177,7 +177,7 @@ static int failed(struct volume *v, uint64_t key, bool again, int err)
 	return again ? rest_after(&v->reap_rest, err) : err;
 }
 
-int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished)
+int reaper_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished)
 {
 	bool again = false, done = false;
 	struct store_key key;
@@ -202,7 +202,7 @@ int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finishe
 	return 0;
 }
 
-int reap_open(struct volume *v)
+int reaper_open(struct volume *v)
 {
 	struct store_key key, start = STORE_KEY(inode_key(v, 0));
 	struct reap_record record;

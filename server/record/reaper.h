@@ -22,21 +22,21 @@ struct reap_record {
 	uint64_t npages; /* left to be freed */
 };
 
-int reap_load(struct volume *v, uint64_t key, struct reap_record *out);
+int reaper_load(struct volume *v, uint64_t key, struct reap_record *out);
 /* Adds or replaces, and keeps the volume's count. */
-int reap_save(struct volume *v, uint64_t key, const struct reap_record *record);
+int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record);
 
 /* The inode has no name and nobody keeps it: frees its pages and its record, or leaves
- * both to reap_step if they are many, or if it has extended attributes... */
-int reap_inode(struct volume *v, struct stored_inode *i);
+ * both to reaper_step if they are many, or if it has extended attributes... */
+int reaper_inode(struct volume *v, struct stored_inode *i);
 /* ... or in any case. */
-int reap_inode_later(struct volume *v, struct stored_inode *i);
+int reaper_inode_later(struct volume *v, struct stored_inode *i);
 
 /* Frees at most nextents extents, or records of attributes. *more: there is more to do. *finished:
  * files done. */
-int reap_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished);
+int reaper_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished);
 
 /* Sets the volume's counts when it is opened. */
-int reap_open(struct volume *v);
+int reaper_open(struct volume *v);
 
 #endif

@@ -19,7 +19,7 @@ const char *const image_file_names[IMAGE_FILES] = {
 	[IMAGE_PAGES] = "pages",
 };
 
-void block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES])
+void image_block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES])
 {
 	struct wire_out w;
 
@@ -31,7 +31,7 @@ void block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES])
 	wire_put(&w, magic, sizeof(magic));
 }
 
-bool block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES])
+bool image_block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES])
 {
 	char found[sizeof(magic)];
 	struct wire_in r;
@@ -45,7 +45,7 @@ bool block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES])
 	return memcmp(found, magic, sizeof(magic)) == 0 && b->len <= BLOCK_DATA_MAX;
 }
 
-uint64_t block_sum(
+uint64_t image_block_sum(
 	const struct block *b, const void *data, enum image_file file, uint64_t number, uint64_t id)
 {
 	uint64_t place[6] = {b->len, b->count, b->first, file, number, id};

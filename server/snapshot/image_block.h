@@ -33,11 +33,11 @@ struct block {
 	uint64_t sum;
 };
 
-void block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES]);
+void image_block_encode(const struct block *b, uint8_t header[BLOCK_HEADER_BYTES]);
 /* False: it is no header of a block. */
-bool block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES]);
-uint64_t block_sum(const struct block *b, const void *data, enum image_file file, uint64_t number,
-	uint64_t id);
+bool image_block_decode(struct block *b, const uint8_t header[BLOCK_HEADER_BYTES]);
+uint64_t image_block_sum(const struct block *b, const void *data, enum image_file file,
+	uint64_t number, uint64_t id);
 
 uint64_t image_sum(const void *data, size_t len);
 

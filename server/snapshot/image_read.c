@@ -240,11 +240,11 @@ static int next_block(
 	if (s->at == s->nblocks)
 		return s->items == items ? -ENOENT : damaged(r, file, why);
 	err = read_all(s->fd, header, sizeof(header));
-	if (!err && !block_decode(b, header))
+	if (!err && !image_block_decode(b, header))
 		err = -EBADMSG;
 	if (!err)
 		err = read_all(s->fd, s->data, b->len);
-	if (!err && block_sum(b, s->data, file, s->at, r->id) != b->sum)
+	if (!err && image_block_sum(b, s->data, file, s->at, r->id) != b->sum)
 		err = -EBADMSG;
 	if (err == -EBADMSG)
 		return damaged(r, file, why);

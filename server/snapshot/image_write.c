@@ -239,8 +239,8 @@ static int write_block(struct image_writer *w, enum image_file file, struct bloc
 	struct iovec iov[2] = {{header, sizeof(header)}, {(void *)(uintptr_t)data, b->len}};
 	int err;
 
-	b->sum = block_sum(b, data, file, w->nblocks[file], w->id);
-	block_encode(b, header);
+	b->sum = image_block_sum(b, data, file, w->nblocks[file], w->id);
+	image_block_encode(b, header);
 	err = write_all(w->fds[file], iov, 2);
 	w->nblocks[file]++;
 	w->nbytes[file] += sizeof(header) + b->len;

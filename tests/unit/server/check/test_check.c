@@ -345,7 +345,7 @@ static void cut_elsewhere(void)
 {
 	struct reap_record record;
 
-	assert_int_equal(reap_load(fx_volume(), key_of(cut), &record), 0);
+	assert_int_equal(reaper_load(fx_volume(), key_of(cut), &record), 0);
 	put_reap(cut, record.cut + 20, record.npages);
 }
 

@@ -9,7 +9,7 @@ static int find(const char *path, uint64_t *ino)
 {
 	const struct rpc_str text = fx_str(path);
 	struct attr attr;
-	int err = paths_find(fx.m, 0, &text, &attr);
+	int err = path_search_find(fx.m, 0, &text, &attr);
 
 	*ino = err ? 0 : attr.ino;
 	return err;
