@@ -25,11 +25,11 @@ static const struct option long_options[] = {
 #define HELP_HOST                                                                                  \
 	"  HOST        the path of a local server's socket (default " RMEMFS_DEFAULT_SOCKET "),\n" \
 	"              HOST[:PORT] or tcp:HOST[:PORT] (port 7470), verbs:HOST[:PORT],\n"           \
-	"              shm:/PATH, or a mount's source: HOST:/EXPORT\n"
+	"              shm:/PATH, or the source of a mount: HOST:/EXPORT\n"
 
 #define HELP_JSON "      --json  print the server's answer as it is\n"
 /* It answers all of these at once. */
-#define HELP_STATUS_JSON "      --json  print the server's answer as it is: all of its status\n"
+#define HELP_STATUS_JSON "      --json  print the server's answer as it is: its whole status\n"
 
 static const struct word command_words[] = {
 	[CTL_STATUS] = {"status", CTL_STATUS},
@@ -59,7 +59,7 @@ static const struct command {
 } commands[] = {
 	[CTL_STATUS] =
 		{
-			.purpose = "shows what a server is doing: exports, sessions, counters",
+			.purpose = "shows the state of a server: exports, sessions, counters",
 			.help = HELP_HOST HELP_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
@@ -68,7 +68,7 @@ static const struct command {
 		},
 	[CTL_LEASES] =
 		{
-			.purpose = "shows what mounts that share an export have, and wait for",
+			.purpose = "shows leases and locks of mounts that share an export",
 			.help = HELP_HOST HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
@@ -77,8 +77,9 @@ static const struct command {
 		},
 	[CTL_WHO] =
 		{
-			.purpose = "shows who has a file of a shared export, and who waits for it",
-			.help = "  EXPORT      its name\n"
+			.purpose =
+				"shows the clients that have a file of a shared export, or wait for it",
+			.help = "  EXPORT      name of the export\n"
 				"  PATH        a file in it: /PATH from its root, or an inode's "
 				"number\n" HELP_HOST HELP_JSON,
 			.operands = {CTL_EXPORT, CTL_PATH, CTL_HOST},
@@ -88,7 +89,7 @@ static const struct command {
 		},
 	[CTL_QUOTA] =
 		{
-			.purpose = "shows what users and groups have of their quotas",
+			.purpose = "shows the quotas of users and groups, and their use",
 			.help = HELP_HOST HELP_STATUS_JSON,
 			.operands = {CTL_HOST},
 			.noperands = 1,
@@ -97,20 +98,19 @@ static const struct command {
 		},
 	[CTL_CHECK] =
 		{
-			.purpose = "checks what a stopped server left on this machine",
-			.more = "Exits with 0: clean, 1: there are problems, 2: it could not be "
-				"checked.\n",
-			.help = "  DIR         its memory directory\n",
+			.purpose = "checks the memory of a stopped server on this machine",
+			.more = "Exit status: 0 clean, 1 problems, 2 could not be checked.\n",
+			.help = "  DIR         the memory directory of the server\n",
 			.operands = {CTL_DIR},
 			.noperands = 1,
 			.wrong = CTL_CHECK_IMPOSSIBLE,
 		},
 	[CTL_SNAPSHOT] =
 		{
-			.purpose = "writes an export as it is now to a disk, while it is in use",
-			.help = "  EXPORT      its name\n"
-				"  DIR         a new directory, or an empty one, on a disk of the "
-				"server's machine\n" HELP_HOST,
+			.purpose = "writes a snapshot of an export to a disk, while it is in use",
+			.help = "  EXPORT      name of the export\n"
+				"  DIR         a new or empty directory on a disk of the server's "
+				"machine\n" HELP_HOST,
 			.operands = {CTL_EXPORT, CTL_DIR, CTL_HOST},
 			.noperands = 3,
 			.wrong = EXIT_FAILURE,
@@ -146,7 +146,7 @@ static int print_summary(void)
 	printf("\n"
 	       "      --json     print the server's answer as it is\n"
 	       "  -V, --version  print the version and exit\n"
-	       "  -h, --help     print this, or what COMMAND takes, and exit\n");
+	       "  -h, --help     print this, or the usage of COMMAND, and exit\n");
 	return EXIT_SUCCESS;
 }
 
