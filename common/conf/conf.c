@@ -201,7 +201,7 @@ static int refuse_unknown(struct reader *r, const config_setting_t *s, const str
 	for (; keys->name; keys++)
 		word_guess_offer(&guess, keys->name);
 	if (!guess.nearest)
-		return refuse(r, s, guess.unknown, "unknown key");
+		return refuse(r, s, guess.unknown, "unknown key; see rmemfs.conf(5)");
 	return refuse(r, s, guess.unknown, "unknown key; did you mean '%s'?", guess.nearest);
 }
 
@@ -248,8 +248,8 @@ static int refuse_syntax(struct reader *r, const config_t *config, const char *t
 	at = strndup(text, strcspn(text, "\n"));
 	if (!at)
 		return -ENOMEM;
-	snprintf(r->why, r->whylen, "%s:%d: %s%s%s", r->path, line, config_error_text(config),
-		*at ? ": " : "", *at ? word_quote(at, quoted) : "");
+	snprintf(r->why, r->whylen, "%s:%d: %s: %s", r->path, line, config_error_text(config),
+		*at ? word_quote(at, quoted) : "a line before it is not complete");
 	return -EINVAL;
 }
 

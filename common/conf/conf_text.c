@@ -147,7 +147,7 @@ int conf_text_load(const char *path, char **out, char *why, size_t whylen)
 
 	err = load(path, &text);
 	if (!text) {
-		snprintf(why, whylen, "%s: %s", path,
+		snprintf(why, whylen, "configuration file %s: %s", path,
 			err == -EINVAL ? "not a text file" : errno_text(err));
 		return err;
 	}

@@ -53,7 +53,10 @@ static int resolver_error(int eai, const char *host, char *why, size_t whylen)
 	switch (eai) {
 	case EAI_NONAME:
 	case EAI_NODATA:
-		return refuse(why, whylen, -EHOSTUNREACH, "no such host: %s", host);
+		return refuse(why, whylen, -EHOSTUNREACH,
+			"no such host: %s: check the name, or "
+			"give an address",
+			host);
 	case EAI_SYSTEM:
 		return refuse(why, whylen, -errno, "can't resolve %s: %s", host, errno_text(errno));
 	case EAI_MEMORY:

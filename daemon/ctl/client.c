@@ -119,20 +119,23 @@ static int take_piece(struct ctl *ctl, const struct event *event)
 	int err = rpc_reply_decode(&rep, event->data, event->len);
 
 	if (err || rep.op != op_of(ctl))
-		return fail(ctl, -EPROTO, "the server's answer is malformed");
+		return fail(ctl, -EPROTO,
+			"the server's answer is malformed: install the same release on both machines");
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
 	if (!ctl->text) {
 		ctl->round_trip_ns = clock_ns(CLOCK_MONOTONIC) - ctl->asked_ns;
 		ctl->total = rep.status_text.total;
 		if (ctl->total > STATUS_BYTES_MAX)
-			return fail(ctl, -EPROTO, "the server's answer is malformed");
+			return fail(ctl, -EPROTO,
+				"the server's answer is malformed: install the same release on both machines");
 		ctl->text = calloc(1, (size_t)ctl->total + 1);
 		if (!ctl->text)
 			return fail(ctl, -ENOMEM, "out of memory");
 	}
 	if (piece->len > ctl->total - ctl->len || (!piece->len && ctl->len < ctl->total))
-		return fail(ctl, -EPROTO, "the server's answer is malformed");
+		return fail(ctl, -EPROTO,
+			"the server's answer is malformed: install the same release on both machines");
 	memcpy(ctl->text + ctl->len, piece->data, piece->len);
 	ctl->len += piece->len;
 	return 0;
@@ -144,7 +147,8 @@ static int take_snapshot(struct ctl *ctl, const struct event *event)
 	int err = rpc_reply_decode(&rep, event->data, event->len);
 
 	if (err || rep.op != RPC_SNAPSHOT)
-		return fail(ctl, -EPROTO, "the server's answer is malformed");
+		return fail(ctl, -EPROTO,
+			"the server's answer is malformed: install the same release on both machines");
 	if (rep.status)
 		return fail(ctl, rep.status, "%.*s", rep.text.len, rep.text.s);
 	*ctl->state = (struct ctl_snapshot_state){
@@ -169,16 +173,23 @@ static int nobody_listens(struct ctl *ctl, int status)
 	char text[128];
 
 	if (ctl->address.kind == TRANSPORT_SHM)
-		return fail(ctl, status, "no server listens there: %s", errno_text(status));
+		return fail(ctl, status,
+			"no server listens there: %s: start rmemfs-server, or name its socket as HOST",
+			errno_text(status));
 	address_format(&ctl->address, text, sizeof(text));
-	return fail(ctl, status, "no server listens there (%s)", text);
+	return fail(ctl, status,
+		"no server listens there (%s): start rmemfs-server, or check the address and port "
+		"of HOST",
+		text);
 }
 
 static int may_not_open(struct ctl *ctl, int status)
 {
 	if (ctl->address.kind != TRANSPORT_SHM)
 		return fail(ctl, status, "%s", errno_text(status));
-	return fail(ctl, status, "%s: the socket is for root and the server's user",
+	return fail(ctl, status,
+		"%s: the socket is for root and the server's user: ask as "
+		"one of these",
 		errno_text(status));
 }
 
@@ -191,12 +202,14 @@ static int take_closed(struct ctl *ctl, int status)
 	case -EACCES:
 		return may_not_open(ctl, status);
 	case -EPROTO:
-		return fail(ctl, status, "what listens there is no rmemfs-server of this version");
+		return fail(ctl, status,
+			"no rmemfs-server of this version listens there: "
+			"install the same release on both machines");
 	case 0:
 	case -ECONNRESET:
 		return fail(ctl, -ECONNRESET,
 			ctl->opened ? "the server closed the connection"
-				    : "what listens there closes the connection: is it an "
+				    : "the program there closes the connection: is it an "
 				      "rmemfs-server?");
 	default:
 		return fail(ctl, status, "%s", errno_text(status));
@@ -246,7 +259,9 @@ static int wait_event(struct ctl *ctl)
 	if (n)
 		return n < 0 ? n : 0;
 	if (left <= 0)
-		return fail(ctl, -ETIMEDOUT, "the server does not answer");
+		return fail(ctl, -ETIMEDOUT,
+			"the server does not answer: see its log, and check the "
+			"network and firewalls");
 	if (poll(&fd, 1, (int)left) < 0 && errno != EINTR)
 		return -errno;
 	return 0;

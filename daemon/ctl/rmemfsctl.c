@@ -63,7 +63,9 @@ static bool print(const struct ctl_args *args, const struct answer *answer, json
 	const char *where = args->operands[CTL_HOST];
 
 	if (!root) {
-		log_error("%s: the server's answer is malformed", where);
+		log_error("%s: the server's answer is malformed: install the same release on both "
+			  "machines",
+			where);
 		return false;
 	}
 	if (lacks_part(args->command, root)) {

@@ -157,7 +157,8 @@ int fuse_port_init(struct fuse_port *port, bool write_back, bool sharing,
 	}
 	err = fuse_init_negotiate(in, len, write_back, sharing, &out, features);
 	if (err) {
-		snprintf(why, whylen, "the kernel speaks FUSE %u.%u, at least %d.%d is needed",
+		snprintf(why, whylen,
+			"the kernel speaks FUSE %u.%u, at least %d.%d is needed: use a newer kernel",
 			in->major, in->minor, FUSE_KERNEL_VERSION, MINOR_MIN);
 		answer_init(port, msg.header.unique, err, NULL);
 		return err;

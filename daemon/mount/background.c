@@ -65,10 +65,12 @@ static int wait_for_child(int fd, pid_t child)
 		return MOUNT_FAILED;
 	}
 	if (waitpid(child, &status, 0) == child && WIFSIGNALED(status))
-		snprintf(text, sizeof(text), "ended by signal %d before the mount was usable",
+		snprintf(text, sizeof(text),
+			"ended by signal %d before the mount was usable: see 'journalctl -t rmemfs'",
 			WTERMSIG(status));
 	else
-		snprintf(text, sizeof(text), "ended before the mount was usable");
+		snprintf(text, sizeof(text),
+			"ended before the mount was usable: see 'journalctl -t rmemfs'");
 	log_complaint("rmemfs", text);
 	return MOUNT_FAILED;
 }

@@ -132,7 +132,7 @@ static int check_directory(const char *path, char *why, size_t whylen)
 	if (!error) {
 		if (S_ISDIR(st.st_mode))
 			return 0;
-		snprintf(why, whylen, "mount point %s: not a directory", path);
+		snprintf(why, whylen, "mount point %s: not a directory: name a directory", path);
 		return -ENOTDIR;
 	}
 	if (error == ENOTCONN) {
@@ -222,7 +222,8 @@ static const char *mountpoint_reason(int err)
 {
 	switch (err) {
 	case -EACCES:
-		return "only who mounted it can reach it; umount it and mount it again";
+		return "only the user of that mount can reach it; umount it and mount it again with "
+		       "allow_other";
 	case -EBUSY:
 		return "files are open for writing, or open and unlinked, or another remount is "
 		       "under way";
@@ -234,8 +235,8 @@ static const char *mountpoint_reason(int err)
 	case -ENOTCONN:
 		return "its daemon is gone; umount it and mount it again";
 	case -EPERM:
-		return "only root may, from where the daemon sees its process: not from outside of "
-		       "the daemon's PID namespace";
+		return "only root may, in a process that the daemon sees: run it in the daemon's PID "
+		       "and user namespace";
 	case -EUSERS:
 		return "other mounts read the export; the daemon's log names one";
 	default:
@@ -295,7 +296,9 @@ int mountpoint_remount(
 	struct mount there;
 
 	if (!absolute || !find_mount(absolute, &there, &line) || !mountpoint_is_ours(&there)) {
-		snprintf(why, whylen, "cannot remount %s: no rmemfs is mounted there", path);
+		snprintf(why, whylen,
+			"cannot remount %s: no rmemfs is mounted there: see 'findmnt -t fuse.rmemfs'",
+			path);
 		return -EINVAL;
 	}
 	flags = (flags & ~kept) | (there.flags & kept);

@@ -626,11 +626,14 @@ static int check_transport(const struct options *options, char *why, size_t whyl
 	if (options->source.host[0] == '/' && config->transport != TRANSPORT_AUTO &&
 		config->transport != TRANSPORT_SHM)
 		return refuse(why, whylen,
-			"source '%s': a socket's path, which transport=%s can't use",
+			"source '%s': a socket's path, which transport=%s can't use: name a host, or leave "
+			"'transport' out",
 			options->source.host,
 			transport_kind_name((enum transport_kind)config->transport));
 	if (config->port && means_shm(options))
-		return refuse(why, whylen, "option 'port': shm has no ports");
+		return refuse(why, whylen,
+			"option 'port': shm has no ports: leave 'port' out, or use "
+			"tcp or verbs");
 	return 0;
 }
 

@@ -68,7 +68,9 @@ static void closed_why(const struct remote *r, int status, char *buf, size_t len
 			"both machines",
 			version, RMEMFS_WIRE_VERSION);
 	else if (status == -EPROTO)
-		snprintf(buf, len, "no rmemfs server: it does not speak our protocol");
+		snprintf(buf, len,
+			"no rmemfs server: it does not speak our protocol; another program listens "
+			"there, or another version: check the address and port");
 	else
 		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
 }
@@ -100,6 +102,18 @@ static const char *hint(const struct session *s)
 	return "";
 }
 
+static const char *remedy(const struct session *s, int err)
+{
+	bool shm = s->address.kind == TRANSPORT_SHM;
+
+	if (err == -ETIMEDOUT)
+		return "check the machine, its network and firewalls";
+	if (shm && err == -EACCES)
+		return "mount as root, or as the server's user";
+	return shm ? "start rmemfs-server, or check the path of its socket"
+		   : "start rmemfs-server there, or check the address and port";
+}
+
 /* Returns what session_connect() does if nothing comes of it. */
 static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
 {
@@ -111,16 +125,20 @@ static int explain_closed(const struct remote *r, int status, char *buf, size_t 
 	if (status == -EPROTO) {
 		snprintf(buf, len, "%s: %s", s->server, why);
 	} else if (status == -EHOSTUNREACH || status == -ENETUNREACH) {
-		snprintf(buf, len, "no route to %s", s->server);
+		snprintf(buf, len,
+			"no route to %s: check the address, and the network of this machine",
+			s->server);
 		return -ENETUNREACH;
 	} else if (r->state != REMOTE_CONNECTING) {
-		snprintf(buf, len, "%s closed the connection: %s", s->server, why);
+		snprintf(buf, len, "%s closed the connection: %s: see the server's log", s->server,
+			why);
 	} else if (err == -ECONNRESET) {
 		snprintf(buf, len,
-			"what listens at %s closes the connection: is it an rmemfs-server?",
+			"the program at %s closes the connection: is it an rmemfs-server?",
 			s->server);
 	} else {
-		snprintf(buf, len, "no server at %s: %s%s", s->server, errno_text(err), hint(s));
+		snprintf(buf, len, "no server at %s: %s%s: %s", s->server, errno_text(err), hint(s),
+			remedy(s, err));
 		return err == -ENOENT ? -ECONNREFUSED : err;
 	}
 	return err;
@@ -596,10 +614,15 @@ static void step_timed_out(struct remote *r, int64_t now)
 	struct session *s = r->session;
 
 	if (r->state == REMOTE_CONNECTING)
-		connect_failed(s, -ETIMEDOUT, "no answer from %s within %u s", s->server,
-			(s->connect_timeout_ms + 999) / 1000);
+		connect_failed(s, -ETIMEDOUT,
+			"no answer from %s within %u s: check the machine, its network and "
+			"firewalls",
+			s->server, (s->connect_timeout_ms + 999) / 1000);
 	else
-		connect_failed(s, -ETIMEDOUT, "%s is connected but does not answer", s->server);
+		connect_failed(s, -ETIMEDOUT,
+			"%s is connected but does not answer: see the server's "
+			"log",
+			s->server);
 	channel_lost(r, "no answer in time", now);
 }
 

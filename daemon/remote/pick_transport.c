@@ -110,7 +110,10 @@ static int choose_shm(const struct session_options *options, const struct transp
 		if (err)
 			return err;
 		if (!address_is_local(address)) {
-			snprintf(why, whylen, "transport=shm: %s is not this machine", host);
+			snprintf(why, whylen,
+				"transport=shm: %s is not this machine: choose "
+				"another transport, or name the path of a socket",
+				host);
 			return -EINVAL;
 		}
 		host = RMEMFS_DEFAULT_SOCKET;

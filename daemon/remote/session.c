@@ -410,8 +410,8 @@ void session_end(struct session *s, const char *why)
 {
 	if (atomic_exchange(&s->ended, true))
 		return;
-	log_warning("server %s: session lost: %s; another one is begun, and what is open fails "
-		    "once with EIO, what was locked until it is closed",
+	log_warning("server %s: session lost: %s; another one is begun: open files fail once "
+		    "with EIO, locked files until they are closed",
 		s->server, why);
 	pthread_mutex_lock(&s->lock);
 	s->snapshot = s->freezing = s->thawed = 0;

@@ -161,8 +161,9 @@ int io_threads_attach(struct io_threads *group, struct fs *fs, char *why, size_t
 
 		if (err) {
 			snprintf(why, whylen,
-				"cannot set up I/O thread %u (%zu MiB of buffers): %s", i,
-				group->threads[i].priv->arena_bytes >> 20, errno_text(err));
+				"cannot set up I/O thread %u (%zu MiB of buffers): %s: make io_threads or "
+				"buffers smaller",
+				i, group->threads[i].priv->arena_bytes >> 20, errno_text(err));
 			io_threads_detach(group);
 			return err;
 		}

@@ -236,7 +236,7 @@ void who_answer(struct client_request *req)
 
 	if (!conn_is_admin(req->conn)) {
 		client_request_refuse(req, -EPERM,
-			"who has a file is for root and the server's user, by the socket on the "
+			"only root and the server's user may ask this, by the socket on the "
 			"server's machine");
 		return;
 	}

@@ -112,7 +112,9 @@ static int plan_export(const struct server_config *config, const struct memdir *
 	if (!existing_fit(dir, ec, planned, &misfit))
 		return refuse_size(dir, ec, planned, misfit);
 	if (ec->size % dir->regions_block) {
-		log_error("export '%s': its size is not a whole number of huge pages (%llu bytes)",
+		log_error(
+			"export '%s': its size is not a whole number of huge pages (%llu bytes): make "
+			"it one",
 			ec->name, (unsigned long long)dir->regions_block);
 		return -EINVAL;
 	}

@@ -460,7 +460,8 @@ int memdir_inspect(const char *path, struct memdir *dir)
 		return err;
 	}
 	if (dir->lock_fd < 0 || is_foreign(dir)) {
-		log_error("%s is no memory directory of rmemfs-server", path);
+		log_error("%s is no memory directory of rmemfs-server: name the one of memory_dir",
+			path);
 		return -EINVAL;
 	}
 	if (flock(dir->lock_fd, LOCK_EX | LOCK_NB) == 0)

@@ -362,7 +362,7 @@ static void look_at(struct server *s, struct contested *at)
 	err = meta_leases(s->meta, at->export->index, at->ino, look_at_holder, &look);
 	/* Whoever waits finds the same, and is told so. */
 	if (err && log_ratelimit_ok(&limit, LOG_MS))
-		log_error("export '%s': who has inode %" PRIu64 " can't be read: %s",
+		log_error("export '%s': the holders of inode %" PRIu64 " can't be read: %s",
 			at->export->name, at->ino, errno_text(err));
 	list_for_each_safe (pos, &at->recalls) {
 		struct recall *r = list_entry(pos, struct recall, of_inode);

@@ -92,7 +92,8 @@ static void check_unit(struct start_check *c)
 		tell_drop_in("snapshot_dir", config->snapshot_dir, UNIT_SNAPSHOTS);
 	if (!config->path || faccessat(AT_FDCWD, config->path, R_OK, AT_EACCESS) == 0)
 		return;
-	log_error("%s: user %s, as whom the unit runs the server, can't read it: %s: chmod a+r it",
+	log_error(
+		"%s: user %s can't read it, and the unit runs the server as that user: %s: chmod a+r it",
 		config->path, UNIT_USER, errno_text(errno));
 	note(c, -EACCES);
 }

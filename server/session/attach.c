@@ -275,9 +275,9 @@ static const char *why_alone(const struct client_request *req, const struct clie
 	uint32_t wanted = req->rpc.attach.flags, had = holder->stored.flags;
 
 	if (had & ATTACH_EXCLUSIVE)
-		return ", for itself alone (cache=exclusive)";
+		return ", for itself alone (cache=exclusive); unmount it there";
 	if (wanted & ATTACH_EXCLUSIVE)
-		return "; cache=exclusive takes an export that nobody uses";
+		return "; cache=exclusive needs an export that no other mount uses";
 	if (had & wanted & ATTACH_SHARED)
 		return "";
 	if (had & ATTACH_SHARED)
@@ -288,9 +288,9 @@ static const char *why_alone(const struct client_request *req, const struct clie
 	if (had & ATTACH_READ_ONLY)
 		return ", read-only; a mount that writes needs it alone, or -o share on all";
 	if (wanted & ATTACH_READ_ONLY)
-		return ", who may write; read-only mounts share only with each other, or -o share "
-		       "on all";
-	return "";
+		return ", for writing; unmount it there, or mount both with -o ro, or both with "
+		       "-o share";
+	return "; unmount it there, or mount both with -o share";
 }
 
 /* A client names its process, by which shm knows its peers. */
@@ -376,8 +376,9 @@ static void attach_new(struct client_request *req, struct export *export)
 	}
 	if (!has_place(s, export)) {
 		client_request_refuse(req, -EUSERS,
-			"export '%s' has %d clients, and no place for more", export->name,
-			EXPORT_SESSIONS);
+			"export '%s' has %d clients, and no place for more: "
+			"unmount one",
+			export->name, EXPORT_SESSIONS);
 		return;
 	}
 	err = begin_session(req, export, &holder);
@@ -496,8 +497,10 @@ static bool may_write_now(struct client_request *req, struct client_session *ses
 		return true;
 	other = find_other_reader(session, &n);
 	if (other) {
-		client_request_refuse(req, -EROFS, "%u more read export '%s', %s for one", n,
-			session->export->name, other->stored.client);
+		client_request_refuse(req, -EROFS,
+			"export '%s' has %u more readers, such as %s: "
+			"unmount them first",
+			session->export->name, n, other->stored.client);
 		return false;
 	}
 	sessions_end_overdue(session->server, session->export, session);

@@ -386,8 +386,10 @@ int store_damaged(struct store *s, enum store_table table, struct store_key key)
 		return -EBADMSG;
 	/* What meets it once meets it again and again. */
 	if (!again || log_ratelimit_ok(&limit, TELL_AGAIN_MS))
-		log_error("store: damaged record %" PRIx64 "/%" PRIx64 " in table %s", key.hi,
-			key.lo, store_table_names[table]);
+		log_error("store: damaged record %" PRIx64 "/%" PRIx64
+			  " in table %s: stop the server and "
+			  "check it (rmemfs-server --check)",
+			key.hi, key.lo, store_table_names[table]);
 	if (!again)
 		log_ratelimit_ok(&limit, TELL_AGAIN_MS);
 	s->told = true;

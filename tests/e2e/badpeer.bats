@@ -220,10 +220,10 @@ refused() {
 	bad serve "$address" 0
 	until_true 10 bad_is_ready
 	refused
-	[ "$output" = "rmemfs: what listens at $transport ${address#*:} closes the connection: is it an rmemfs-server?" ]
+	[ "$output" = "rmemfs: the program at $transport ${address#*:} closes the connection: is it an rmemfs-server?" ]
 	run rmemfsctl status "$address"
 	[ "$status" -eq 1 ]
-	[ "$output" = "rmemfsctl: $address: what listens there closes the connection: is it an rmemfs-server?" ]
+	[ "$output" = "rmemfsctl: $address: the program there closes the connection: is it an rmemfs-server?" ]
 	kill "$bad_pid"
 	wait "$bad_pid" || true
 }
@@ -329,6 +329,6 @@ end_bad() {
 	bad answer "$address" 0 $'{"version":"\e[2J"}'
 	until_true 10 bad_is_ready
 	run rmemfsctl status --json "$address"
-	[ "$output" = "rmemfsctl: $address: the server's answer is malformed" ]
+	[ "$output" = "rmemfsctl: $address: the server's answer is malformed: install the same release on both machines" ]
 	end_bad
 }

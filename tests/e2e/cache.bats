@@ -44,7 +44,7 @@ second_mount() {
 	mount_rmem
 	cache_mode=exclusive
 	said=$(second_mount)
-	[[ $said == *"cache=exclusive takes an export that nobody uses"* ]]
+	[[ $said == *"cache=exclusive needs an export that no other mount uses"* ]]
 	[ "$(status_of '.sessions[0].exclusive')" = false ]
 }
 

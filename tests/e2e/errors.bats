@@ -95,7 +95,7 @@ check_config() {
 	[[ $output == *"mount point $dir/missing: no such directory: make it first" ]]
 	touch "$dir/file"
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/file"
-	[[ $output == *"mount point $dir/file: not a directory" ]]
+	[[ $output == *"mount point $dir/file: not a directory: name a directory" ]]
 	refused -o "$(mount_options)" "$(mount_source)" "$dir/file/below"
 	[[ $output == *"mount point $dir/file/below: Not a directory" ]]
 	mkdir -m 0700 "$dir/closed"

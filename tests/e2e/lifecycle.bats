@@ -165,14 +165,14 @@ background_mount() {
 	jq -e --arg t "$transport" '.sessions | length == 1 and (.[0] | tostring | contains($t))' \
 		"$dir/status.json"
 	run rmemfsctl status 127.0.0.1:9
-	[[ $output == *": no server listens there (127.0.0.1:9)" ]]
+	[[ $output == *": no server listens there (127.0.0.1:9): start rmemfs-server, or check the address and port of HOST" ]]
 	run rmemfsctl status /nowhere/socket
-	[[ $output == *": no server listens there: No such file or directory" ]]
+	[[ $output == *": no server listens there: No such file or directory: start rmemfs-server, or name its socket as HOST" ]]
 	chmod 600 "$socket"
 	run "${nobody[@]}" rmemfsctl status "$socket"
-	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user" ]
+	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user: ask as one of these" ]
 	run "${nobody[@]}" rmemfsctl who default / "$socket"
-	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user" ]
+	[ "$output" = "rmemfsctl: $socket: Permission denied: the socket is for root and the server's user: ask as one of these" ]
 	run rmemfsctl status "$socket"
 	[ "$status" -eq 0 ]
 	[[ $output == *default* ]]

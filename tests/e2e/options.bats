@@ -201,7 +201,7 @@ checked() {
 export 'a': new, 64MiB
 a start would succeed" ]
 	sed -i '1,/^then/d' "$dir/said"
-	grep -qF "server.conf: user rmemfs, as whom the unit runs the server, can't read it: Permission denied: chmod a+r it" "$dir/said"
+	grep -qF "server.conf: user rmemfs can't read it, and the unit runs the server as that user: Permission denied: chmod a+r it" "$dir/said"
 	grep -qF "snapshot_dir: the unit lets the server write to /etc/ours only with ReadWritePaths=/etc/ours" "$dir/said"
 	grep -qF "snapshot_dir: can't write to /etc/ours: Permission denied" "$dir/said"
 	[ "$(tail -n 2 "$dir/said")" = $'a start would be refused\nstatus 78' ]

@@ -81,7 +81,7 @@ nsessions() {
 	mount_rmem
 	said=$(refused ro)
 	[[ $said != *"over shm pid"* ]] # beside "(pid N)"
-	[[ $said == *"is in use by "*", who may write; read-only mounts share only with each other, or -o share on all"* ]]
+	[[ $said == *"is in use by "*", for writing; unmount it there, or mount both with -o ro, or both with -o share"* ]]
 	umount_rmem
 	reader 1
 	reader 2
@@ -101,7 +101,7 @@ nsessions() {
 	run remount_reader 1 rw
 	[ "$status" -ne 0 ]
 	[[ $output == *"other mounts read the export"* ]]
-	grep -q "stays read-only: 1 more read export 'default'" "$dir/reader.1.log"
+	grep -q "stays read-only: export 'default' has 1 more readers" "$dir/reader.1.log"
 	same_tree "$dir/tree" "$dir/reader.1/tree"
 	same_tree "$dir/tree" "$dir/reader.2/tree"
 	run touch "$dir/reader.1/new"
@@ -111,7 +111,7 @@ nsessions() {
 	remount_reader 1 rw
 	random_file "$dir/new" 3
 	cp "$dir/new" "$dir/reader.1/new"
-	[[ $(refused ro) == *"who may write"* ]]
+	[[ $(refused ro) == *"for writing"* ]]
 	remount_reader 1 ro
 	reader 2
 	cmp "$dir/new" "$dir/reader.2/new"

@@ -113,6 +113,6 @@ is() {
 @test "a process that the daemon does not see can't remount" {
 	run rmemfs -c /dev/null -o remount,rw "$(mount_source)" "$dir/1"
 	[ "$status" -eq 32 ]
-	[[ $output == *"only root may, from where the daemon sees its process"* ]]
+	[[ $output == *"only root may, in a process that the daemon sees"* ]]
 	touch "$dir/1/file"
 }

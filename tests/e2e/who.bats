@@ -192,6 +192,6 @@ refused() {
 	[ "$said" = "rmemfsctl: PATH is missing (usage: rmemfsctl who EXPORT PATH [HOST] [--json])" ]
 	if [ "$transport" = tcp ]; then
 		said=$(refused who default / "127.0.0.1:$port")
-		[[ $said == *"who has a file is for root and the server's user"* ]]
+		[[ $said == *"only root and the server's user may ask this"* ]]
 	fi
 }

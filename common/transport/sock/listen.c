@@ -26,7 +26,8 @@ static void refuse_one(struct sock_listener *l)
 	int fd;
 
 	if (log_ratelimit_ok(&limit, 10000))
-		log_error("connections are refused: out of file descriptors (RLIMIT_NOFILE)");
+		log_error("connections are refused: out of file descriptors: raise RLIMIT_NOFILE "
+			  "(LimitNOFILE= or ulimit -n)");
 	if (l->spare_fd >= 0)
 		close(l->spare_fd);
 	fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC);

@@ -92,7 +92,7 @@ static void attach__who_wants_the_export_alone_is_refused_while_another_has_it(v
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client first"));
-	assert_non_null(strstr(text, "cache=exclusive takes an export that nobody uses"));
+	assert_non_null(strstr(text, "cache=exclusive needs an export that no other mount uses"));
 	holder_kill(&h);
 	client_fini(&client);
 }
@@ -559,7 +559,7 @@ static void readers__are_kept_out_by_a_writer(void **state)
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
 	assert_non_null(strstr(text, "client writer"));
-	assert_non_null(strstr(text, "who may write; read-only mounts share only"));
+	assert_non_null(strstr(text, "for writing; unmount it there, or mount both with -o ro"));
 	holder_kill(&h);
 	client_fini(&client);
 }
@@ -571,7 +571,7 @@ static void readers__one_that_wants_the_export_alone_does_not_share(void **state
 	client.flags = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE;
 	client_connect(&client);
 	assert_int_equal(client_attach(&client, "default", 0, 50, text), -EBUSY);
-	assert_non_null(strstr(text, "cache=exclusive takes an export that nobody uses"));
+	assert_non_null(strstr(text, "cache=exclusive needs an export that no other mount uses"));
 	client_fini(&client);
 	end_readers(1);
 }
@@ -589,7 +589,7 @@ static void readers__none_becomes_a_writer_while_others_read(void **state)
 	reader->flags = 0;
 	assert_int_equal(
 		client_attach(reader, "default", reader->attached.session, 0, text), -EROFS);
-	assert_non_null(strstr(text, "1 more read export 'default', client other for one"));
+	assert_non_null(strstr(text, "export 'default' has 1 more readers, such as client other"));
 	reader->flags = ATTACH_READ_ONLY;
 	assert_int_equal(client_attach(reader, "default", reader->attached.session, 0, text), 0);
 	close(h.go);

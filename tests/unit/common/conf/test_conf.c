@@ -169,7 +169,7 @@ static void read__refuses_and_says_where(void **state)
 	static const struct {
 		const char *text, *why;
 	} cases[] = {
-		{"\nspeed = 3", ":2: speed: unknown key"},
+		{"\nspeed = 3", ":2: speed: unknown key; see rmemfs.conf(5)"},
 		{"height = 3", ":1: height: belongs to other.conf"},
 		{"wrd = 3", ":1: wrd: unknown key; did you mean 'word'?"},
 		{"flag = 1", ":1: flag: must be true or false"},
@@ -215,7 +215,8 @@ static void read__refuses_and_says_where(void **state)
 		{"volumes = 5", ":1: volumes: must be a list of groups: ( { ... }, { ... } )"},
 		{"volumes = ( 5 )", ":1: volumes: each element must be a group { ... }"},
 		{"volumes = ( )", ":1: volumes: must not be empty; leave it out for the default"},
-		{"volumes = ( { name = \"x\";\n  colour = 1 } )", ":2: colour: unknown key"},
+		{"volumes = ( { name = \"x\";\n  colour = 1 } )",
+			":2: colour: unknown key; see rmemfs.conf(5)"},
 		{"volumes = ( { name = \"x\";\n  sizr = 1 } )",
 			":2: sizr: unknown key; did you mean 'size'?"},
 		{"volumes = ( { name = \"x\" } )", ":1: size: is missing"},
@@ -226,7 +227,7 @@ static void read__refuses_and_says_where(void **state)
 		{"volumes = ( { name = \"x\"; size = \"99999999TiB\" } )",
 			":1: size: '99999999TiB': is too large"},
 		{"count = 5\n\t flag =", ":2: syntax error: 'flag ='"},
-		{"count = 5\nflag =\n\n", ":4: syntax error"},
+		{"count = 5\nflag =\n\n", ":4: syntax error: a line before it is not complete"},
 		{"count = 5\n = 7\nflag = true\n", ":2: syntax error: '= 7'"},
 		{"count = 5; count = 6", ":1: duplicate setting name: 'count = 5; count = 6'"},
 		{"count = 5;\nflag = true;\n  count = 6;\nword = \"a\";",
@@ -290,7 +291,7 @@ static void read__missing_file_is_enoent(void **state)
 	char why[256];
 
 	assert_int_equal(conf_read("/nonexistent/x", keys, NULL, &s, why, sizeof(why)), -ENOENT);
-	assert_string_equal(why, "/nonexistent/x: No such file or directory");
+	assert_string_equal(why, "configuration file /nonexistent/x: No such file or directory");
 }
 
 static void read__unreadable_file_is_eacces(void **state)
@@ -302,7 +303,7 @@ static void read__unreadable_file_is_eacces(void **state)
 		fail_msg("can't become nobody");
 	/* Of root, mode 0400. */
 	assert_int_equal(conf_read("/etc/shadow", keys, NULL, &s, why, sizeof(why)), -EACCES);
-	assert_string_equal(why, "/etc/shadow: Permission denied");
+	assert_string_equal(why, "configuration file /etc/shadow: Permission denied");
 	if (getuid() == 0)
 		assert_int_equal(seteuid(0), 0);
 }
@@ -313,7 +314,7 @@ static void read__directory_is_an_error_and_not_the_end(void **state)
 	char why[256];
 
 	assert_int_equal(conf_read("/tmp", keys, NULL, &s, why, sizeof(why)), -EISDIR);
-	assert_string_equal(why, "/tmp: Is a directory");
+	assert_string_equal(why, "configuration file /tmp: Is a directory");
 }
 
 static void read__binary_file_is_refused(void **state)

@@ -459,9 +459,11 @@ static void options_parse__refusals(void **state)
 		{"-o hard=1 h:/e /m", "option 'hard': takes no value"},
 		{"-o debug_io=true h:/e /m", "option 'debug_io': takes no value"},
 		{"-o transport=tcp /run/s:/e /m",
-			"source '/run/s': a socket's path, which transport=tcp can't use"},
-		{"-o port=7470 /run/s:/e /m", "option 'port': shm has no ports"},
-		{"-o transport=shm,port=7470 h:/e /m", "option 'port': shm has no ports"},
+			"source '/run/s': a socket's path, which transport=tcp can't use: name a host, or leave 'transport' out"},
+		{"-o port=7470 /run/s:/e /m",
+			"option 'port': shm has no ports: leave 'port' out, or use tcp or verbs"},
+		{"-o transport=shm,port=7470 h:/e /m",
+			"option 'port': shm has no ports: leave 'port' out, or use tcp or verbs"},
 		{"-o transport=ib h:/e /m",
 			"option 'transport=ib': must be auto, verbs, tcp or shm"},
 		{"-o transport=TCP h:/e /m",
@@ -614,7 +616,7 @@ static void options_parse__file_errors_name_the_line(void **state)
 			"%s:3: log_level: 'loud': must be error, warning, notice, info or debug"},
 		{"soft = 1;\n", "%s:1: soft: must be true or false"},
 		{"timeo = 3601;\n", "%s:1: timeo: '3601': must be a whole number from 1 to 3600"},
-		{"hard = true;\n", "%s:1: hard: unknown key"},
+		{"hard = true;\n", "%s:1: hard: unknown key; see rmemfs.conf(5)"},
 		{"\nlease_time = 3;\n", "%s:2: lease_time: belongs to the server's server.conf"},
 	};
 
@@ -691,7 +693,8 @@ static void options_parse__named_file_must_exist(void **state)
 	struct options o;
 
 	assert_int_equal(parse("-c /nonexistent/named.conf h:/e /m", &o), -ENOENT);
-	assert_string_equal(why, "/nonexistent/named.conf: No such file or directory");
+	assert_string_equal(
+		why, "configuration file /nonexistent/named.conf: No such file or directory");
 	options_fini(&o);
 }
 
@@ -706,7 +709,7 @@ static void mountpoint_resolve__refusals(void **state)
 	assert_string_equal(why, "mount point /nonexistent/dir: no such directory: make it first");
 	assert_int_equal(
 		mountpoint_resolve("/dev/null", out, sizeof(out), why, sizeof(why)), -ENOTDIR);
-	assert_string_equal(why, "mount point /dev/null: not a directory");
+	assert_string_equal(why, "mount point /dev/null: not a directory: name a directory");
 	assert_int_equal(
 		mountpoint_resolve("/usr", tiny, sizeof(tiny), why, sizeof(why)), -ENAMETOOLONG);
 }

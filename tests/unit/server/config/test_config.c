@@ -48,7 +48,7 @@ static void read__refuses_and_says_where(void **state)
 		const char *text, *why;
 	} cases[] = {
 		{"exporst = ( )", ":1: exporst: unknown key; did you mean 'exports'?"},
-		{"speed = 1", ":1: speed: unknown key"},
+		{"speed = 1", ":1: speed: unknown key; see rmemfs.conf(5)"},
 		{"exports = ( )", ":1: exports: must not be empty; leave it out for the default"},
 		{"exports = (\n { name = \"a b\"; size = 4096 } )",
 			":2: name: 'a b': must be of letters, digits, '.', '_' and '-'"},
