@@ -31,6 +31,14 @@ endforeach()
 install(FILES systemd/rmemfs.sysusers.conf DESTINATION ${RMEMFS_SYSUSERS_DIR} RENAME rmemfs.conf)
 install(FILES systemd/rmemfs.tmpfiles.conf DESTINATION ${RMEMFS_TMPFILES_DIR} RENAME rmemfs.conf)
 
+# ARCHITECTURE.md links to the page of each folder.
+file(GLOB_RECURSE folder_pages RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
+  common/README.md daemon/README.md server/README.md)
+foreach(page ${folder_pages})
+  cmake_path(GET page PARENT_PATH folder)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
+endforeach()
+
 # With all that these link to.
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE config/example.env
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
