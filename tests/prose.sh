@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 
 # So many of them may still be there.
 in_documents=19
-in_pages=85
+in_pages=83
 in_comments=962
 
 max_words=40
@@ -50,11 +50,24 @@ pages() {
 			n = split("Nm Fl Ar Cm Ic Pa Sy Em Li Ql Dq Sq Pq Bq Op Ns No Va Ev Ad Dv Er Fn Lk Mt Sx Qq " \
 				"Brq Bro Brc Po Pc Do Dc Bo Bc Oo Oc Qo Qc So Sc Aq Ao Ac Vt Fa Ft In Tn Ux Bx Xo Xc", names, " ")
 			for (i = 1; i <= n; i++) inner[names[i]] = 1
+			n = split("Fl Cm Ic Pa Li Ql Va Ev Dv Er Fn Ar", names, " ")
+			for (i = 1; i <= n; i++) code[names[i]] = 1
 		}
-		function words(from,   i, text) {
+		# Code is one word, as in documents.
+		function words(from,   i, text, is_code, told) {
 			text = ""
-			for (i = from; i <= NF; i++)
-				if (!($i in inner)) text = text ($i ~ /^[.,;:?!)]+$/ ? "" : " ") $i
+			is_code = substr($1, 2) in code
+			told = 0
+			for (i = from; i <= NF; i++) {
+				if ($i in inner) {
+					is_code = $i in code
+					told = 0
+				} else if ($i ~ /^[.,;:?!)]+$/) {
+					if (!is_code || i == NF) text = text $i
+				} else if (!is_code || !told++) {
+					text = text " " (is_code ? "CODE" : $i)
+				}
+			}
 			gsub(/"/, "", text)
 			return text
 		}

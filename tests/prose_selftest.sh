@@ -72,6 +72,10 @@ demands a.8 '' <<END
 .Nm
 reads
 .Pa /etc/a .
+.Cm who
+is a command.
+Members are
+.Va $(tr ' ' , <<<"$ten $ten $ten $ten $ten" | sed 's/,/ , /g') .
 .Bd -literal
 Who is shown as it is typed.
 .Ed
@@ -79,7 +83,7 @@ Who is shown as it is typed.
 Whoever types this.
 END
 demands a.8 'a.8:2: opens with "whoever": Whoever reads a file waits.
-a.8:4: "he": The user says that he waits for /etc/a.
+a.8:4: "he": The user says that he waits for CODE.
 a.8:8: 41 words: The one two three four five six seven eight nine ten one two' <<END
 .Sh DESCRIPTION
 Whoever reads a
@@ -89,7 +93,7 @@ The user says that he waits for
 .Bl -tag
 .It Cm who
 The $ten $ten
-.Cm $ten
+.Em $ten
 $ten
 END
 demands common/a.c '' <<END
