@@ -44,10 +44,7 @@ END
 demands 'against the order: daemon/file/gate.c -> daemon/ops/read.h'
 
 source_file daemon/file/gate.c <<<'void gate_enter(void) {}'
-mkdir -p "$tree/tests"
-echo 'daemon/file/gate.c -> daemon/ops/read.h' >"$tree/tests/order.exceptions"
-demands 'no exception any more: daemon/file/gate.c -> daemon/ops/read.h'
-rm "$tree/tests/order.exceptions"
+demands ''
 
 source_file daemon/new/thing.c <<<'void read_it(void); void thing(void) { read_it(); }'
 demands 'against the order: daemon/new/thing.c -> no folder of the order'
