@@ -14,53 +14,6 @@
 #include "common/base/util.h"
 #include "daemon/file/cache_policy.h"
 
-const char options_help[] =
-	"Usage: rmemfs [-o OPTIONS] [-f] [-c FILE] [--log-level LEVEL] SOURCE MOUNTPOINT\n"
-	"Mounts the memory of another machine as a filesystem.\n"
-	"\n"
-	"SOURCE is HOST:/EXPORT. A HOST that begins with / is the socket of a server on this\n"
-	"machine; [ADDRESS] is an IPv6 address. Returns when the mount is usable.\n"
-	"\n"
-	"  -o, --options OPTIONS   mount options, separated by commas; may be repeated\n"
-	"  -f, --foreground        stay in the foreground\n"
-	"  -c, --config FILE       read FILE instead of " CLIENT_CONFIG_PATH "\n"
-	"      --log-level LEVEL   the same as -o log_level=LEVEL; give only one\n"
-	"  -h, --help              print this\n"
-	"  -V, --version           print the version\n"
-	"\n"
-	"Mount options:\n"
-	"  transport=KIND          auto, verbs, tcp or shm (auto)\n"
-	"  port=N                  the server's port (7470)\n"
-	"  connect_timeout=N       seconds that mounting waits for the server (5)\n"
-	"  peer_timeout=N          seconds of silence before a connection is replaced (5)\n"
-	"  hard                    operations wait for a server that does not answer (default)\n"
-	"  soft                    operations fail with EIO after timeo seconds without it\n"
-	"  timeo=N                 that time in seconds; needs soft (60)\n"
-	"  interrupt_wait=N        seconds until a signal to an unseen process ends a wait (30)\n"
-	"  cache=MODE              use of the kernel's page cache: none, shared, exclusive (shared)\n"
-	"  readahead=SIZE          how much the kernel reads ahead into that cache (1MiB)\n"
-	"  ack=WHEN                write(2) returns when data is at the server (remote) or on\n"
-	"                          its way there (local); local by default\n"
-	"  io_threads=N            threads that serve requests (one for each CPU, at most 4)\n"
-	"  buffers=N               data buffers of 1 MiB for each thread (16)\n"
-	"  merge_pages=N           pages that may share a scatter/gather element (256)\n"
-	"  spin_us=N               microseconds to spin before sleeping (100, where CPUs are free)\n"
-	"  share, noshare          let other mounts write the export, too; all of them need it\n"
-	"  low_latency, nolow_latency\n"
-	"                          keep this machine's CPUs awake: faster, but costs power\n"
-	"  log_level=LEVEL         error, warning, notice, info or debug (info)\n"
-	"  debug_io, nodebug_io    log each request, at level debug\n"
-	"  allow_other             let other users in, as mounts of root do\n"
-	"  relatime, strictatime, noatime, nodiratime     when reading changes access times\n"
-	"  suid, dev               let set-user-id programs and device files work (nosuid,nodev);\n"
-	"                          allow_suid, allow_dev: the same, for older versions of mount(8)\n"
-	"  ro, noexec, sync, ...   as for mount(8)\n"
-	"\n"
-	"Options override the configuration. Give each value once. Of two that exclude each\n"
-	"other, such as hard and soft, share and noshare, ro and rw, the last one holds.\n"
-	"\n"
-	"Unmount with umount MOUNTPOINT, or fusermount3 -u MOUNTPOINT.\n";
-
 enum { OPT_LOG_LEVEL = 256 };
 
 static const struct option long_options[] = {
@@ -87,18 +40,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 /* ---- mount options --------------------------------------------------------------------------- */
 
 /* Generic options that libfuse knows. */
-static const char *const passed[] = {
-	"ro",
-	"rw",
-	"exec",
-	"noexec",
-	"async",
-	"sync",
-	"dirsync",
-	"atime",
-	"noatime",
-	"allow_other",
-};
+static const char *const passed[] = {"ro", "rw", "exec", "noexec", "async", "sync", "dirsync",
+	"atime", "noatime", "allow_other"};
 
 /* The kernel's part in set-user-id programs and device files. mount(8) before 2.39 keeps "suid" and
  * "dev" to itself, so each has a second name, which it does not know and hands on. */
@@ -116,13 +59,7 @@ static const struct permission_word {
 };
 
 static const char *const access_times[] = {
-	"atime",
-	"noatime",
-	"relatime",
-	"strictatime",
-	"diratime",
-	"nodiratime",
-};
+	"atime", "noatime", "relatime", "strictatime", "diratime", "nodiratime"};
 
 /* For mount(8) and fstab; about access times, which are ours to keep; or as it is anyway. */
 static const char *const ignored[] = {
