@@ -19,7 +19,7 @@ static char chosen[64];
 static atomic_ulong passages_left;
 static int signal_number = SIGKILL;
 
-static void choose(void)
+static void crash_point_choose(void)
 {
 	const char *text = getenv(VARIABLE), *by = getenv(VARIABLE_BY);
 	char *number;
@@ -39,7 +39,7 @@ static void choose(void)
 
 void crash_point_pass(const char *name)
 {
-	pthread_once(&once, choose);
+	pthread_once(&once, crash_point_choose);
 	if (chosen[0] && strcmp(name, chosen) == 0 && atomic_fetch_sub(&passages_left, 1) == 1)
 		raise(signal_number);
 }

@@ -119,7 +119,7 @@ static int check_text(const char *path, const char *text, char *why, size_t whyl
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-static int load(const char *path, char **out)
+static int conf_text_load_file(const char *path, char **out)
 {
 	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
 	autofree char *text = NULL;
@@ -145,7 +145,7 @@ int conf_text_load(const char *path, char **out, char *why, size_t whylen)
 	autofree char *text = NULL;
 	int err;
 
-	err = load(path, &text);
+	err = conf_text_load_file(path, &text);
 	if (!text) {
 		snprintf(why, whylen, "configuration file %s: %s", path,
 			err == -EINVAL ? "not a text file" : errno_text(err));

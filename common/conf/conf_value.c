@@ -80,7 +80,7 @@ static int refuse_size(const struct conf_key *key, const struct must *must)
 	return refuse(must, "must be %s to %s", min, max);
 }
 
-static int set_size(
+static int conf_value_set_size(
 	const struct conf_key *key, uint64_t *to, const char *text, const struct must *must)
 {
 	char multiple[32];
@@ -148,7 +148,7 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *why,
 	case CONF_UINT:
 		return set_uint(key, to, text, &must);
 	case CONF_SIZE:
-		return set_size(key, to, text, &must);
+		return conf_value_set_size(key, to, text, &must);
 	case CONF_ENUM:
 		return set_enum(key, to, text, &must);
 	case CONF_STRING:
@@ -164,7 +164,7 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *why,
 /* ---- lists ----------------------------------------------------------------------------------- */
 
 /* Room for one more element and its line, which are still outside of the list. */
-static int grow(void **v, unsigned **lines, size_t n, size_t element_bytes)
+static int conf_value_grow(void **v, unsigned **lines, size_t n, size_t element_bytes)
 {
 	void *grown = reallocarray(*v, n + 1, element_bytes);
 	unsigned *more;
@@ -182,7 +182,7 @@ static int grow(void **v, unsigned **lines, size_t n, size_t element_bytes)
 int conf_add_string(struct conf_strings *strings, const char *text, unsigned line)
 {
 	void *v = strings->v;
-	int err = grow(&v, &strings->lines, strings->n, sizeof(*strings->v));
+	int err = conf_value_grow(&v, &strings->lines, strings->n, sizeof(*strings->v));
 
 	strings->v = v;
 	if (err)
@@ -198,7 +198,7 @@ void *conf_add_group(const struct conf_key *key, struct conf_groups *groups, uns
 {
 	void *element;
 
-	if (grow(&groups->v, &groups->lines, groups->n, key->element_bytes))
+	if (conf_value_grow(&groups->v, &groups->lines, groups->n, key->element_bytes))
 		return NULL;
 	element = (char *)groups->v + groups->n * key->element_bytes;
 	memset(element, 0, key->element_bytes);

@@ -85,7 +85,7 @@ static bool is_loopback(const struct sockaddr *sa)
 }
 
 /* The resolver's first choice, but "localhost" means 127.0.0.1, where local servers listen. */
-static const struct addrinfo *choose(const struct addrinfo *list)
+static const struct addrinfo *address_choose(const struct addrinfo *list)
 {
 	if (list->ai_family != AF_INET && is_loopback(list->ai_addr))
 		for (const struct addrinfo *ai = list; ai; ai = ai->ai_next)
@@ -113,7 +113,7 @@ int address_resolve(enum transport_kind kind, const char *host, unsigned port,
 	err = getaddrinfo(host, service, &hints, &list);
 	if (err)
 		return resolver_error(err, host, why, whylen);
-	chosen = choose(list);
+	chosen = address_choose(list);
 	*out = (struct transport_address){.kind = kind, .addrlen = chosen->ai_addrlen};
 	memcpy(&out->addr, chosen->ai_addr, chosen->ai_addrlen);
 	freeaddrinfo(list);

@@ -362,7 +362,7 @@ static uint64_t sum_refused(const struct server *s)
 	return n;
 }
 
-static json_t *describe(const struct server *s, bool names)
+static json_t *status_describe(const struct server *s, bool names)
 {
 	json_t *root = describe_identity(s);
 	json_t *listen = json_array(), *exports = json_array(), *sessions = json_array();
@@ -452,7 +452,7 @@ void status_answer(struct client_request *req)
 		answer_stranger(req);
 		return;
 	}
-	if (!offset && status_text_take(c, describe(c->server, conn_is_admin(c)))) {
+	if (!offset && status_text_take(c, status_describe(c->server, conn_is_admin(c)))) {
 		client_request_refuse(req, -ENOMEM, "the server is out of memory");
 		return;
 	}

@@ -165,7 +165,7 @@ static bool is_shared(const struct who *w)
 }
 
 /* An empty path: it was not asked for by that. */
-static int describe(struct who *w, const struct attr *attr, const char *path, json_t **root)
+static int who_describe(struct who *w, const struct attr *attr, const char *path, json_t **root)
 {
 	unsigned index = w->export->index;
 	struct meta *m = w->server->meta;
@@ -209,7 +209,7 @@ static int refuse_lookup(struct client_request *req, int err)
 }
 
 /* Writes the text. Else the request is refused. */
-static int look(struct client_request *req, const struct export *export)
+static int who_look(struct client_request *req, const struct export *export)
 {
 	const struct rpc_str *path = &req->rpc.who.path;
 	struct who w = {.server = req->conn->server, .export = export, .now = now_ms()};
@@ -221,7 +221,7 @@ static int look(struct client_request *req, const struct export *export)
 	if (err)
 		return refuse_lookup(req, err);
 	w.ino = attr.ino;
-	err = describe(&w, &attr, text, &root);
+	err = who_describe(&w, &attr, text, &root);
 	if (err)
 		json_decref(root);
 	else
@@ -241,6 +241,6 @@ void who_answer(struct client_request *req)
 		return;
 	}
 	export = client_request_export(req, &q->export_name);
-	if (export && (q->offset || !look(req, export)))
+	if (export && (q->offset || !who_look(req, export)))
 		status_text_put(req, q->offset);
 }

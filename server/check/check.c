@@ -57,7 +57,7 @@ int check_list_add(struct check_list *list, uint64_t number)
 	return 0;
 }
 
-static int compare(const void *a, const void *b)
+static int check_compare(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -67,7 +67,7 @@ static int compare(const void *a, const void *b)
 void check_list_sort(struct check_list *list)
 {
 	if (list->n)
-		qsort(list->v, list->n, sizeof(*list->v), compare);
+		qsort(list->v, list->n, sizeof(*list->v), check_compare);
 }
 
 size_t check_list_find(const struct check_list *list, uint64_t number)

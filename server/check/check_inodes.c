@@ -61,7 +61,8 @@ static void check_kept(struct check *c, const struct stored_inode *i)
 	}
 }
 
-static int check_directory(struct check *c, const struct stored_inode *i, uint64_t names)
+static int check_inodes_check_directory(
+	struct check *c, const struct stored_inode *i, uint64_t names)
 {
 	uint64_t ino = i->attr.ino;
 	int err;
@@ -81,7 +82,7 @@ static int check_links(struct check *c, const struct stored_inode *i)
 
 	if (inode_is_dir(i) && i->attr.nlink) {
 		links = 2 + check_list_count(&c->subdirs, ino);
-		err = check_directory(c, i, names);
+		err = check_inodes_check_directory(c, i, names);
 	} else if (ino == ROOT_INO) {
 		check_problem(c, "the root is no directory, or was removed");
 	}
@@ -243,7 +244,7 @@ static int check_inode(struct check *c, struct store_key key, const struct store
 }
 
 /* The table's record of an inode belongs to one that has such records. */
-static int check_owner(struct check *c, enum store_table table, uint64_t ino)
+static int check_inodes_check_owner(struct check *c, enum store_table table, uint64_t ino)
 {
 	struct store_key key = STORE_KEY(inode_key(c->v, ino));
 	struct store_val val;
@@ -277,7 +278,7 @@ static int check_owners(struct check *c, enum store_table table)
 
 	while (!(err = store_seek(c->m->store, table, STORE_KEY(from), &key, NULL)) &&
 		key.hi >> INO_BITS == c->v->id) {
-		err = check_owner(c, table, ino_of_key(key.hi));
+		err = check_inodes_check_owner(c, table, ino_of_key(key.hi));
 		if (err)
 			return err;
 		from = key.hi + 1;

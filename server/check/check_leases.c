@@ -56,7 +56,7 @@ static void check_values(struct check *c, const struct lease_record *r)
 	c->lease_types |= lease_bit(r->type);
 }
 
-static int check_lease(struct check *c, struct store_key key, const struct store_val *val)
+static int check_leases_record(struct check *c, struct store_key key, const struct store_val *val)
 {
 	struct lease_record r;
 	bool ended;
@@ -78,7 +78,7 @@ static int check_lease(struct check *c, struct store_key key, const struct store
 int check_leases(struct check *c)
 {
 	const struct lease_counts *now = &c->v->now.leases, *found = &c->leases;
-	int err = check_each_of_volume(c, STORE_LEASE, check_lease);
+	int err = check_each_of_volume(c, STORE_LEASE, check_leases_record);
 
 	if (err || c->m->inspected)
 		return err;

@@ -16,13 +16,13 @@ static const char *const state_names[] = {
 	[IN_FILE] = "in a file",
 };
 
-static uint8_t *state_of(struct check *c, unsigned region, uint64_t page)
+static uint8_t *check_pages_state_of(struct check *c, unsigned region, uint64_t page)
 {
 	return &c->states[region * c->v->space.region_pages + page];
 }
 
 /* One line for neighbours that had one state before. */
-static void mark(struct check *c, struct page_run run, uint8_t state, const char *as)
+static void check_pages_mark(struct check *c, struct page_run run, uint8_t state, const char *as)
 {
 	const struct space *sp = &c->v->space;
 	uint32_t n;
@@ -35,7 +35,7 @@ static void mark(struct check *c, struct page_run run, uint8_t state, const char
 		return;
 	}
 	for (uint32_t i = 0; i < run.npages; i += n) {
-		uint8_t *at = state_of(c, run.region, run.page + i), before = *at;
+		uint8_t *at = check_pages_state_of(c, run.region, run.page + i), before = *at;
 
 		for (n = 0; i + n < run.npages && at[n] == before; n++)
 			at[n] = state;
@@ -50,7 +50,7 @@ void check_mark_file(struct check *c, struct page_run run, uint64_t ino)
 	char as[64];
 
 	snprintf(as, sizeof(as), "in inode %" PRIu64, ino);
-	mark(c, run, IN_FILE, as);
+	check_pages_mark(c, run, IN_FILE, as);
 }
 
 /* ---- stored runs ----------------------------------------------------------------------------- */
@@ -64,7 +64,7 @@ static int check_run(struct check *c, struct store_key key, const struct store_v
 
 	if (err)
 		return err;
-	mark(c, run, (uint8_t)state, state_names[state]);
+	check_pages_mark(c, run, (uint8_t)state, state_names[state]);
 	if (state == PAGE_GRANTED && !check_list_has(&c->sessions, session))
 		check_problem(c,
 			"pages %" PRIu32 "+%" PRIu32 " of region %u are granted to session %" PRIu64
@@ -114,7 +114,8 @@ static void check_zeros(struct check *c, unsigned region)
 	uint64_t n = 0, first = 0;
 
 	for (uint64_t page = 0; base && page < space_region_pages(&c->v->space, region); page++) {
-		if (*state_of(c, region, page) != PAGE_FREE || is_zero(base + page * PAGE_BYTES))
+		if (*check_pages_state_of(c, region, page) != PAGE_FREE ||
+			is_zero(base + page * PAGE_BYTES))
 			continue;
 		if (!n++)
 			first = page;
@@ -131,7 +132,7 @@ static void check_lost(struct check *c, unsigned region)
 	uint64_t n = 0, first = 0;
 
 	for (uint64_t page = 0; page < space_region_pages(&c->v->space, region); page++)
-		if (!*state_of(c, region, page) && !n++)
+		if (!*check_pages_state_of(c, region, page) && !n++)
 			first = page;
 	if (n)
 		check_problem(c,

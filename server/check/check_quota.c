@@ -23,8 +23,8 @@ int check_count_inode(struct check *c, const struct stored_inode *i)
 	return c->has_quotas ? quota_sums_add(&c->quotas, &i->counted) : 0;
 }
 
-static void compare(struct check *c, uint32_t kind, uint32_t id, const struct quota_usage *have,
-	const struct quota_usage *says)
+static void check_quota_compare(struct check *c, uint32_t kind, uint32_t id,
+	const struct quota_usage *have, const struct quota_usage *says)
 {
 	if (have->npages != says->npages || have->inodes != says->inodes ||
 		have->held != says->held)
@@ -69,7 +69,7 @@ static int check_usage(struct check *c, struct store_key key, const struct store
 	sum = quota_sum_of(&c->quotas, kind, id);
 	if (!sum)
 		return -ENOMEM;
-	compare(c, kind, id, &sum->usage, &usage);
+	check_quota_compare(c, kind, id, &sum->usage, &usage);
 	sum->usage = (struct quota_usage){0};
 	return 0;
 }
@@ -83,7 +83,7 @@ static void check_missing(struct check *c)
 		const struct quota_sum *sum = &c->quotas.v[i];
 
 		if (sum->kind)
-			compare(c, sum->kind, sum->id, &sum->usage, &nothing);
+			check_quota_compare(c, sum->kind, sum->id, &sum->usage, &nothing);
 	}
 }
 

@@ -70,7 +70,7 @@ struct arguments {
 	const char *check; /* a directory */
 };
 
-static enum options_result refuse(int err, const char *why)
+static enum options_result server_options_refuse(int err, const char *why)
 {
 	log_complaint("rmemfs-server", why);
 	refusal_tell_systemd(err, why);
@@ -85,7 +85,7 @@ __attribute__((format(printf, 1, 2))) static enum options_result complain(const 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	return refuse(-EINVAL, text);
+	return server_options_refuse(-EINVAL, text);
 }
 
 static enum options_result take_once(const char **value, const char *option)
@@ -194,7 +194,7 @@ static void print_config(const struct server_config *config)
 	putchar('\n');
 }
 
-static int apply(
+static int server_options_apply(
 	struct server_config *config, const struct arguments *args, char *why, size_t whylen)
 {
 	int err = 0;
@@ -243,11 +243,11 @@ enum options_result server_options_parse(int argc, char **argv, struct server_co
 		return result;
 	err = read_file(config, &args, why, sizeof(why));
 	if (!err)
-		err = apply(config, &args, why, sizeof(why));
+		err = server_options_apply(config, &args, why, sizeof(why));
 	if (!err)
 		err = server_config_finish(config, why, sizeof(why));
 	if (err)
-		return refuse(err, why);
+		return server_options_refuse(err, why);
 	if (!args.check_config)
 		return OPTIONS_RUN;
 	print_config(config);

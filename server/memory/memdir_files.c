@@ -63,7 +63,7 @@ const char *memdir_files_user(uid_t uid, char text[MEMDIR_USER_TEXT])
 
 /* Below a directory that is everybody's, like /dev/shm, anybody may have made ours before us, or a
  * link to it, to read what is kept there. */
-static int check_owner(const char *path, const struct stat *st)
+static int memdir_files_check_owner(const char *path, const struct stat *st)
 {
 	char owner[MEMDIR_USER_TEXT], us[MEMDIR_USER_TEXT];
 
@@ -94,7 +94,7 @@ int memdir_files_check_directory(const char *path)
 	if (lstat(path, &st) != 0)
 		return memdir_files_fail("make", path, -errno);
 	if (S_ISLNK(st.st_mode)) {
-		err = check_owner(path, &st);
+		err = memdir_files_check_owner(path, &st);
 		if (err)
 			return err;
 		if (stat(path, &st) != 0)
@@ -106,7 +106,7 @@ int memdir_files_check_directory(const char *path)
 			path);
 		return -ENOTDIR;
 	}
-	return check_owner(path, &st);
+	return memdir_files_check_owner(path, &st);
 }
 
 int memdir_files_make_directory(const char *path)

@@ -94,7 +94,7 @@ static int for_all(struct crew *crew)
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static int fail(const struct region_file *file, const char *doing, int err)
+static int regions_fail(const struct region_file *file, const char *doing, int err)
 {
 	char size[32];
 
@@ -110,14 +110,14 @@ static int open_file(struct region_file *file)
 
 	file->fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (file->fd < 0 || fstat(file->fd, &st) != 0)
-		return fail(file, "open", -errno);
+		return regions_fail(file, "open", -errno);
 	file->made = st.st_size == 0;
 	file->rofd = open(file->path, O_RDONLY | O_CLOEXEC);
 	if (file->rofd < 0)
-		return fail(file, "open", -errno);
+		return regions_fail(file, "open", -errno);
 	CRASH_POINT("region.made");
 	if (file->made && ftruncate(file->fd, (off_t)file->len) != 0)
-		return fail(file, "set the length", -errno);
+		return regions_fail(file, "set the length", -errno);
 	CRASH_POINT("region.sized");
 	return 0;
 }
@@ -129,7 +129,7 @@ static int place_file(const struct region_file *file, const struct numa_place *n
 	int err = numa_place_memory(file->addr, file->len, numa);
 
 	if (err && numa->only)
-		return fail(file, "place it on the NUMA node", err);
+		return regions_fail(file, "place it on the NUMA node", err);
 	if (err && log_ratelimit_ok(&limit, 1000))
 		log_warning("regions may lie on other NUMA nodes than %d, the RDMA device's: %s",
 			numa->node, errno_text(err));
@@ -140,7 +140,7 @@ static int map_all(struct region_file *file)
 {
 	int err = map_file(file->fd, file->len, PROT_READ | PROT_WRITE, &file->addr);
 
-	return err ? fail(file, "map", err) : 0;
+	return err ? regions_fail(file, "map", err) : 0;
 }
 
 /* Of each huge page a small one has to be there, or the kernel leaves a hole; the rest costs one
@@ -196,7 +196,7 @@ static int allocate_file(struct crew *crew, struct region_file *file)
 		return err;
 	take_huge_pages(crew, file);
 	if (fallocate(file->fd, 0, 0, (off_t)file->len) != 0)
-		return fail(file, "allocate", -errno);
+		return regions_fail(file, "allocate", -errno);
 	return 0;
 }
 
@@ -278,7 +278,7 @@ int region_file_map(struct region_file *file)
 {
 	file->fd = open(file->path, O_RDWR | O_CLOEXEC);
 	if (file->fd < 0)
-		return fail(file, "open", -errno);
+		return regions_fail(file, "open", -errno);
 	return map_all(file);
 }
 

@@ -146,7 +146,7 @@ static void comes_again(struct lock_waits *ws, struct lock_waiter *wait, const s
 	look_soon(ws, wait->at);
 }
 
-static int add(struct lock_waits *ws, struct lock_inode *at, struct lock_session *by,
+static int lock_waits_append(struct lock_waits *ws, struct lock_inode *at, struct lock_session *by,
 	const struct lock *want, uint64_t number)
 {
 	struct lock_waiter *wait;
@@ -186,7 +186,7 @@ int lock_waits_add(struct lock_waits *ws, struct volume *v, uint64_t key, const 
 	if (!by)
 		return -ENOMEM;
 	at = find_or_make_inode(ws, v, key);
-	err = at ? add(ws, at, by, want, number) : -ENOMEM;
+	err = at ? lock_waits_append(ws, at, by, want, number) : -ENOMEM;
 	if (at)
 		look_soon(ws, at);
 	drop_unused_session(by);
@@ -415,7 +415,7 @@ struct held {
 	bool no_memory;
 };
 
-static bool hold(const struct lock *lock, void *arg)
+static bool lock_waits_hold(const struct lock *lock, void *arg)
 {
 	struct held *h = arg;
 
@@ -479,11 +479,11 @@ static void look_with(struct lock_waits *ws, struct lock_inode *at, const struct
 	}
 }
 
-static int look_at(struct lock_waits *ws, struct lock_inode *at, int64_t now,
+static int lock_waits_look_at(struct lock_waits *ws, struct lock_inode *at, int64_t now,
 	void (*tell)(uint64_t session, void *arg), void *arg)
 {
 	struct held held = {0};
-	int err = lock_each(at->v, at->key, hold, &held);
+	int err = lock_each(at->v, at->key, lock_waits_hold, &held);
 
 	if (!err && held.no_memory)
 		err = -ENOMEM;
@@ -510,7 +510,7 @@ int lock_waits_look(struct lock_waits *ws, void (*tell)(uint64_t session, void *
 			continue;
 		}
 		if (at->look_ms <= now) {
-			int failed = look_at(ws, at, now, tell, arg);
+			int failed = lock_waits_look_at(ws, at, now, tell, arg);
 
 			err = err ? err : failed;
 		}

@@ -67,7 +67,7 @@ static void roll_back(struct meta *m)
 }
 
 /* What was scrubbed is free now; what is dirty now can be scrubbed. */
-static void settle(struct meta *m)
+static void meta_settle(struct meta *m)
 {
 	m->ndone -= m->nused;
 	memmove(m->done, m->done + m->nused, m->ndone * sizeof(m->done[0]));
@@ -121,7 +121,7 @@ int meta_commit(struct meta *m)
 	if (err)
 		roll_back(m);
 	else
-		settle(m);
+		meta_settle(m);
 	return err;
 }
 

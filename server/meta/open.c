@@ -420,7 +420,8 @@ static void close_volumes(struct meta *m)
 	free(m->volumes);
 }
 
-static int load(struct meta *m, const struct meta_config *config, const struct reason *why)
+static int meta_open_load(
+	struct meta *m, const struct meta_config *config, const struct reason *why)
 {
 	int err = store_begin(m->store);
 
@@ -482,7 +483,7 @@ int meta_open(const struct meta_config *config, struct meta **out, char *text, s
 	if (!m->is_new)
 		err = shrink_all(m, config, &why);
 	if (!err)
-		err = load(m, config, &why); /* the last that can fail: it commits */
+		err = meta_open_load(m, config, &why); /* the last that can fail: it commits */
 	if (err)
 		goto err_scrub;
 	if (meta_has_reclaim(m))

@@ -22,14 +22,14 @@ static bool may_scrub(const struct volume *v)
 	return space_has_dirty(&v->space) && protect_has_room(v->protect);
 }
 
-static bool is_full(const struct meta *m)
+static bool meta_reclaim_is_full(const struct meta *m)
 {
 	return m->full_at && m->full_at == store_version(m->store);
 }
 
 bool meta_may_reclaim(const struct meta *m, const struct rest *rest)
 {
-	return rest_over(rest) && !is_full(m);
+	return rest_over(rest) && !meta_reclaim_is_full(m);
 }
 
 bool meta_has_reclaim(const struct meta *m)
@@ -37,7 +37,7 @@ bool meta_has_reclaim(const struct meta *m)
 	bool scrubs = rest_over(&m->scrub_rest);
 	bool room = scrubs && scrub_room(m->scrub) > 0;
 
-	if (is_full(m))
+	if (meta_reclaim_is_full(m))
 		return false;
 	if (m->now.nending && rest_over(&m->drain_rest))
 		return true;

@@ -32,7 +32,7 @@ enum {
 		1 + 2 + 4 + OWNER_BYTES + 8 + 2 + sizeof(((struct meta_session *)0)->client)
 };
 
-static int save(struct meta *m, const struct record *rec)
+static int meta_session_records_save(struct meta *m, const struct record *rec)
 {
 	const struct meta_session *s = &rec->session;
 	uint8_t buf[RECORD_BYTES_MAX];
@@ -49,7 +49,7 @@ static int save(struct meta *m, const struct record *rec)
 	return store_put(m->store, STORE_SESSION, STORE_KEY(s->id), buf, wire_out_len(&w));
 }
 
-static int decode(
+static int meta_session_records_decode(
 	struct meta *m, struct store_key key, const struct store_val *val, struct record *rec)
 {
 	struct meta_session *s = &rec->session;
@@ -73,7 +73,7 @@ int meta_session_decode(struct meta *m, struct store_key key, const struct store
 	struct meta_session *session, uint16_t *export_id)
 {
 	struct record rec;
-	int err = decode(m, key, val, &rec);
+	int err = meta_session_records_decode(m, key, val, &rec);
 
 	*session = rec.session;
 	*export_id = rec.export_id;
@@ -104,7 +104,7 @@ static int next_session(struct meta *m, uint64_t *id, struct record *rec)
 	for (;;) {
 		err = store_seek(m->store, STORE_SESSION, STORE_KEY(*id), &key, &val);
 		if (!err)
-			err = decode(m, key, &val, rec);
+			err = meta_session_records_decode(m, key, &val, rec);
 		if (err)
 			return err;
 		*id = key.hi + 1;
@@ -125,7 +125,7 @@ int meta_session_new(struct meta *m, struct meta_session *session)
 		return err;
 	rec.export_id = m->volumes[session->export_index].id;
 	rec.session.id = m->now.next_session++;
-	err = save(m, &rec);
+	err = meta_session_records_save(m, &rec);
 	if (!err)
 		err = meta_save_super(m);
 	if (!err)
@@ -142,12 +142,12 @@ int meta_session_set_flags(struct meta *m, uint64_t session, uint32_t flags)
 	if (!err)
 		err = store_get(m->store, STORE_SESSION, STORE_KEY(session), &val);
 	if (!err)
-		err = decode(m, STORE_KEY(session), &val, &rec);
+		err = meta_session_records_decode(m, STORE_KEY(session), &val, &rec);
 	if (err)
 		return err;
 	rec.session.flags = flags;
 	lock_waits_ask_again(&m->lock_waits, session);
-	return save(m, &rec);
+	return meta_session_records_save(m, &rec);
 }
 
 int meta_session_each(
@@ -194,13 +194,13 @@ static int end_session(struct meta *m, unsigned export_index, uint64_t session, 
 		err = store_get(m->store, STORE_SESSION, key, &val);
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	err = decode(m, key, &val, &rec);
+	err = meta_session_records_decode(m, key, &val, &rec);
 	if (err || (rec.state & SESSION_ENDED) || index_of(m, rec.export_id) != (int)export_index)
 		return err;
 	rec.state |= state;
 	m->now.nending++;
 	lock_waits_drop_session(&m->lock_waits, session);
-	return save(m, &rec);
+	return meta_session_records_save(m, &rec);
 }
 
 int meta_session_end(struct meta *m, unsigned export_index, uint64_t session)

@@ -85,7 +85,7 @@ static int until_done(struct shrink *s, int (*step)(struct shrink *s, bool *more
 
 /* ---- given back ------------------------------------------------------------------------------ */
 
-static int reclaim(struct shrink *s, bool *more)
+static int meta_shrink_reclaim(struct shrink *s, bool *more)
 {
 	uint64_t freed;
 	int err = meta_reclaim(s->m, more, &freed);
@@ -104,7 +104,7 @@ static int scrub_all(struct shrink *s)
 	while (!err && s->v->space.now.dirty) {
 		bool more;
 
-		err = in_batch(s, reclaim, &more);
+		err = in_batch(s, meta_shrink_reclaim, &more);
 		if (!err && s->v->space.now.dirty && poll(&wait, 1, -1) < 0 && errno != EINTR)
 			err = -errno;
 	}
@@ -148,7 +148,7 @@ static int refuse_mounted(struct shrink *s)
 }
 
 /* What lies in the regions to go, and that there is room for it elsewhere and nobody has it. */
-static int look(struct shrink *s, struct space_tail *tail)
+static int meta_shrink_look_at_tail(struct shrink *s, struct space_tail *tail)
 {
 	struct space *sp = &s->v->space;
 	uint64_t used = space_in_file(sp);
@@ -173,7 +173,7 @@ static int examine(struct shrink *s)
 {
 	struct space *sp = &s->v->space;
 	struct space_tail tail;
-	int err = look(s, &tail);
+	int err = meta_shrink_look_at_tail(s, &tail);
 
 	if (err)
 		return err;
@@ -358,7 +358,7 @@ static int move_all(struct shrink *s)
 
 /* ---- gone ------------------------------------------------------------------------------------ */
 
-static int drop(struct shrink *s, bool *more)
+static int meta_shrink_drop(struct shrink *s, bool *more)
 {
 	struct volume smaller = *s->v;
 	int err = space_drop_tail(&s->v->space, s->nregions);
@@ -369,7 +369,7 @@ static int drop(struct shrink *s, bool *more)
 	return err ? err : meta_save_volume(s->m, &smaller);
 }
 
-static void tell(const struct shrink *s)
+static void meta_shrink_tell(const struct shrink *s)
 {
 	char size[32], moved[32];
 
@@ -383,14 +383,14 @@ int meta_shrink_look(struct meta *m, struct volume *v, uint32_t nregions, char *
 	struct shrink s = {.m = m, .v = v, .nregions = nregions, .why = why, .whylen = whylen};
 	struct space_tail tail;
 
-	return look(&s, &tail);
+	return meta_shrink_look_at_tail(&s, &tail);
 }
 
 int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen)
 {
 	struct shrink s = {.m = m, .v = v, .nregions = nregions, .why = why, .whylen = whylen};
 	bool unused;
-	int err = until_done(&s, reclaim);
+	int err = until_done(&s, meta_shrink_reclaim);
 
 	if (!err)
 		err = examine(&s);
@@ -399,10 +399,10 @@ int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, 
 	if (!err)
 		err = move_all(&s);
 	if (!err)
-		err = in_batch(&s, drop, &unused);
+		err = in_batch(&s, meta_shrink_drop, &unused);
 	if (err)
 		return err;
 	CRASH_POINT("shrink.dropped");
-	tell(&s);
+	meta_shrink_tell(&s);
 	return 0;
 }

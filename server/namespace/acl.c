@@ -12,7 +12,7 @@ static const struct rpc_str default_name = {
 static const struct rpc_str caps_name = {XATTR_NAME_CAPS, sizeof(XATTR_NAME_CAPS) - 1};
 
 /* The inode's flags say that there is one. */
-static int find(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
+static int ns_acl_find(struct ns_call *c, const struct stored_inode *i, const struct rpc_str *name,
 	struct xattr *x)
 {
 	int err = xattr_find(c->v, &c->m->hash, i, name, x);
@@ -27,7 +27,7 @@ static int read_acl(struct ns_call *c, const struct stored_inode *i, const struc
 	struct xattr *x, struct acl *acl)
 {
 	uint8_t buf[ACL_BYTES_MAX];
-	int err = find(c, i, name, x);
+	int err = ns_acl_find(c, i, name, x);
 
 	if (!err && x->len <= sizeof(buf))
 		err = xattr_read(c->v, i, x, 0, buf, x->len);
@@ -111,11 +111,11 @@ int ns_setattr_xattrs_room(
 	int err = 0;
 
 	if (drops_caps(i, valid)) {
-		err = find(c, i, &caps_name, &x);
+		err = ns_acl_find(c, i, &caps_name, &x);
 		*room += err ? 0 : xattr_room(&x, 0);
 	}
 	if (!err && changes_acl(i, valid)) {
-		err = find(c, i, &access_name, &x);
+		err = ns_acl_find(c, i, &access_name, &x);
 		*room += err ? 0 : xattr_room(&x, x.len);
 	}
 	return err;
@@ -124,7 +124,7 @@ int ns_setattr_xattrs_room(
 static int drop_caps(struct ns_call *c, struct stored_inode *i)
 {
 	struct xattr x;
-	int err = find(c, i, &caps_name, &x);
+	int err = ns_acl_find(c, i, &caps_name, &x);
 
 	return err ? err : xattr_del(c->v, i, &x, &caps_name);
 }

@@ -29,7 +29,7 @@ struct piece {
 	uint64_t len;
 };
 
-static int load(struct copy *copy)
+static int ns_copy_load(struct copy *copy)
 {
 	int err = inode_load(copy->c->v, copy->req->dst, &copy->dst);
 
@@ -40,7 +40,7 @@ static int load(struct copy *copy)
 	return inode_load(copy->c->v, copy->req->src, &copy->own_src);
 }
 
-static int check(const struct copy *copy)
+static int ns_copy_check(const struct copy *copy)
 {
 	const struct rpc_copy *req = copy->req;
 	uint64_t a = req->src_offset, b = req->dst_offset;
@@ -54,7 +54,7 @@ static int check(const struct copy *copy)
 	return range_within(a, req->len, copy->src->attr.size) ? 0 : -EINVAL;
 }
 
-static int look(struct copy *copy, uint64_t pos, struct piece *p)
+static int ns_copy_look(struct copy *copy, uint64_t pos, struct piece *p)
 {
 	const struct rpc_copy *req = copy->req;
 	uint64_t len;
@@ -68,7 +68,7 @@ static int look(struct copy *copy, uint64_t pos, struct piece *p)
 }
 
 /* Pages for a piece that the destination has none for; p->len: as far as they go. */
-static int fill(struct copy *copy, uint64_t pos, struct piece *p)
+static int ns_copy_fill(struct copy *copy, uint64_t pos, struct piece *p)
 {
 	uint64_t at = copy->req->dst_offset + pos;
 	uint64_t end = div_round_up(at + p->len, PAGE_BYTES);
@@ -80,7 +80,7 @@ static int fill(struct copy *copy, uint64_t pos, struct piece *p)
 }
 
 /* *ready: so many bytes can be copied; *filled: once this is committed. */
-static int prepare(struct copy *copy, uint64_t *ready, bool *filled)
+static int ns_copy_prepare(struct copy *copy, uint64_t *ready, bool *filled)
 {
 	struct piece p;
 	int err = 0;
@@ -88,9 +88,9 @@ static int prepare(struct copy *copy, uint64_t *ready, bool *filled)
 	*ready = 0;
 	*filled = false;
 	for (unsigned n = 0; n < STEP_PIECES && *ready < copy->req->len; n++) {
-		err = look(copy, *ready, &p);
+		err = ns_copy_look(copy, *ready, &p);
 		if (!err && p.from && !p.to) {
-			err = fill(copy, *ready, &p);
+			err = ns_copy_fill(copy, *ready, &p);
 			*filled = *filled || !err;
 		}
 		if (err)
@@ -108,7 +108,7 @@ static int copy_bytes(struct copy *copy, uint64_t len)
 	int err = 0;
 
 	for (; !err && pos < len; pos += p.len) {
-		err = look(copy, pos, &p);
+		err = ns_copy_look(copy, pos, &p);
 		if (err)
 			break;
 		p.len = min_u64(p.len, len - pos);
@@ -120,7 +120,7 @@ static int copy_bytes(struct copy *copy, uint64_t len)
 
 /* What is between the file's end and the copy is zero: the file reaches so far from now on. Where
  * that is much, nothing is copied in this step. */
-static int grow(struct copy *copy, uint64_t *len)
+static int ns_copy_grow(struct copy *copy, uint64_t *len)
 {
 	uint64_t *size = &copy->dst.attr.size;
 	int err = 0;
@@ -137,10 +137,10 @@ int ns_copy(struct ns_call *c)
 	struct copy copy = {.c = c, .req = &c->req->copy};
 	uint64_t done;
 	bool filled;
-	int err = load(&copy);
+	int err = ns_copy_load(&copy);
 
 	if (!err)
-		err = check(&copy);
+		err = ns_copy_check(&copy);
 	if (!err)
 		err = ns_check_lease(c, &copy.dst, LEASE_EXCLUSIVE);
 	if (!err)
@@ -150,11 +150,11 @@ int ns_copy(struct ns_call *c)
 	if (!err)
 		err = ns_room(c, ROOM_PAGES + ROOM_PAGES_PER_EXTENT * 2 * STEP_PIECES, true);
 	if (!err)
-		err = prepare(&copy, &done, &filled);
+		err = ns_copy_prepare(&copy, &done, &filled);
 	if (err)
 		return err;
 	done = filled ? 0 : min_u64(done, STEP_BYTES);
-	err = grow(&copy, &done);
+	err = ns_copy_grow(&copy, &done);
 	CRASH_POINT("copy.before");
 	if (!err)
 		err = copy_bytes(&copy, done);

@@ -17,7 +17,7 @@ struct new_place {
 };
 
 /* -EEXIST with the slot filled: the name is taken. */
-static int find_place(
+static int ns_create_find_place(
 	struct ns_call *c, uint64_t parent, const struct rpc_str *name, struct new_place *place)
 {
 	int err = ns_find(c, parent, name, &place->dir, &place->slot);
@@ -52,8 +52,8 @@ static void init_child(struct ns_call *c, const struct new_place *place, struct 
 	i->parent = dir->attr.ino;
 }
 
-static int add_name(struct ns_call *c, struct new_place *place, const struct rpc_str *name,
-	const struct stored_inode *i)
+static int ns_create_add_name(struct ns_call *c, struct new_place *place,
+	const struct rpc_str *name, const struct stored_inode *i)
 {
 	int err = dirent_put(c->v, &place->slot, name, i->attr.ino, dirent_type(i->attr.mode));
 
@@ -79,7 +79,7 @@ static int add_child(struct ns_call *c, struct new_place *place, struct stored_i
 	err = ns_heritage_put(c, &place->heritage, i);
 	if (!err)
 		err = inode_add(c->v, i);
-	return err ? err : add_name(c, place, &c->req->create.name, i);
+	return err ? err : ns_create_add_name(c, place, &c->req->create.name, i);
 }
 
 /* A file that is there already. What can't be opened as a file came between the kernel's lookup
@@ -106,7 +106,8 @@ int ns_create(struct ns_call *c)
 	struct new_place place;
 	struct stored_inode inode;
 	bool created;
-	int err = S_ISREG(req->mode) ? find_place(c, req->parent, &req->name, &place) : -EINVAL;
+	int err = S_ISREG(req->mode) ? ns_create_find_place(c, req->parent, &req->name, &place)
+				     : -EINVAL;
 
 	created = !err;
 	if (created)
@@ -168,13 +169,13 @@ int ns_tmpfile(struct ns_call *c)
 	return ns_take_grant(c, want, c->rep->entry.grant, &c->rep->entry.ngrant);
 }
 
-static int make(struct ns_call *c, uint32_t mode)
+static int ns_create_make(struct ns_call *c, uint32_t mode)
 {
 	const struct rpc_create *req = &c->req->create;
 	uint64_t room = ROOM_PAGES;
 	struct new_place place;
 	struct stored_inode inode;
-	int err = find_place(c, req->parent, &req->name, &place);
+	int err = ns_create_find_place(c, req->parent, &req->name, &place);
 
 	if (!err && S_ISDIR(mode) && place.dir.attr.nlink >= NLINK_MAX)
 		err = -EMLINK;
@@ -195,7 +196,7 @@ int ns_mknod(struct ns_call *c)
 	case S_IFSOCK:
 	case S_IFCHR:
 	case S_IFBLK:
-		return make(c, mode & (S_IFMT | 07777));
+		return ns_create_make(c, mode & (S_IFMT | 07777));
 	default:
 		return -EINVAL;
 	}
@@ -203,7 +204,7 @@ int ns_mknod(struct ns_call *c)
 
 int ns_mkdir(struct ns_call *c)
 {
-	return make(c, S_IFDIR | (c->req->create.mode & 07777));
+	return ns_create_make(c, S_IFDIR | (c->req->create.mode & 07777));
 }
 
 int ns_symlink(struct ns_call *c)
@@ -218,7 +219,7 @@ int ns_symlink(struct ns_call *c)
 		return -ENOENT;
 	if (req->target.len > SYMLINK_BYTES_MAX)
 		return -ENAMETOOLONG;
-	err = find_place(c, req->parent, &req->name, &place);
+	err = ns_create_find_place(c, req->parent, &req->name, &place);
 	if (!err)
 		err = check_child(c, &place, S_IFLNK | 0777, &room);
 	if (!err)
@@ -251,7 +252,7 @@ int ns_link(struct ns_call *c)
 	if (!err)
 		err = check_linkable(c, &inode);
 	if (!err)
-		err = find_place(c, req->parent, &req->name, &place);
+		err = ns_create_find_place(c, req->parent, &req->name, &place);
 	if (!err)
 		err = ns_check_one_unknown(c, &inode);
 	if (!err)
@@ -263,5 +264,5 @@ int ns_link(struct ns_call *c)
 	inode.attr.nlink++;
 	inode.attr.ctime = c->ctx->now;
 	err = inode_save(c->v, &inode);
-	return err ? err : add_name(c, &place, &req->name, &inode);
+	return err ? err : ns_create_add_name(c, &place, &req->name, &inode);
 }

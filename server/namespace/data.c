@@ -31,7 +31,7 @@ static int decode_extents(const struct rpc_tail *tail, struct extent *e, unsigne
 	return 0;
 }
 
-static uint64_t place(const struct extent *e)
+static uint64_t ns_data_place(const struct extent *e)
 {
 	return (uint64_t)e->region << 32 | e->page;
 }
@@ -46,7 +46,7 @@ static bool any_twice(const struct extent *e, unsigned n, bool in_file)
 {
 	for (unsigned i = 1; i < n; i++) {
 		const struct extent *b = &e[i];
-		bool after = place(&b[-1]) + b[-1].npages <= place(b);
+		bool after = ns_data_place(&b[-1]) + b[-1].npages <= ns_data_place(b);
 
 		if (in_file)
 			after = after && b[-1].fpage + b[-1].npages <= b->fpage;
@@ -60,7 +60,7 @@ compare_all:
 		for (unsigned k = 0; k < i; k++) {
 			const struct extent *a = &e[i], *b = &e[k];
 
-			if (overlap(place(a), a->npages, place(b), b->npages) ||
+			if (overlap(ns_data_place(a), a->npages, ns_data_place(b), b->npages) ||
 				(in_file && overlap(a->fpage, a->npages, b->fpage, b->npages)))
 				return true;
 		}

@@ -39,7 +39,7 @@ static int (*const operations[RPC_OP_MAX])(struct ns_call *c) = {
 	[RPC_GETLK] = ns_getlk,
 };
 
-static int refuse(struct rpc_reply *rep, int err)
+static int execute_refuse(struct rpc_reply *rep, int err)
 {
 	static const char read_only[] = "the session is read-only";
 
@@ -73,9 +73,9 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 
 	*rep = (struct rpc_reply){.op = rep->op, .slot = rep->slot, .seq = rep->seq};
 	if (req->op >= RPC_OP_MAX || !operations[req->op])
-		return refuse(rep, -EOPNOTSUPP);
+		return execute_refuse(rep, -EOPNOTSUPP);
 	if (ctx->read_only && changes(req))
-		return refuse(rep, -EROFS);
+		return execute_refuse(rep, -EROFS);
 	m->lacks_pages = false;
 	err = operations[req->op](&call);
 	if (store_failed(m->store))
@@ -84,5 +84,5 @@ int execute_request(struct meta *m, const struct meta_ctx *ctx, const struct rpc
 		return OUTCOME_PARK;
 	if (err == NS_WAIT)
 		return OUTCOME_WAIT;
-	return err ? refuse(rep, err) : OUTCOME_REPLY;
+	return err ? execute_refuse(rep, err) : OUTCOME_REPLY;
 }

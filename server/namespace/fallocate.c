@@ -20,7 +20,7 @@ enum {
 	STEP_ZERO_PAGES = 256, /* a tenth of a millisecond of this thread's time */
 };
 
-static int check(const struct stored_inode *i, const struct rpc_fallocate *req)
+static int ns_fallocate_check(const struct stored_inode *i, const struct rpc_fallocate *req)
 {
 	switch (req->mode) {
 	case 0:
@@ -170,7 +170,7 @@ static int punch(
 
 /* ---- the request ----------------------------------------------------------------------------- */
 
-static int grow(struct ns_call *c, struct stored_inode *i, uint64_t size)
+static int ns_fallocate_grow(struct ns_call *c, struct stored_inode *i, uint64_t size)
 {
 	int err;
 
@@ -190,7 +190,7 @@ int ns_fallocate(struct ns_call *c)
 	int err = inode_load(c->v, req->ino, &inode);
 
 	if (!err)
-		err = check(&inode, req);
+		err = ns_fallocate_check(&inode, req);
 	if (!err)
 		err = ns_check_lease(c, &inode, LEASE_EXCLUSIVE);
 	if (!err)
@@ -200,7 +200,7 @@ int ns_fallocate(struct ns_call *c)
 						       : allocate(c, &inode, &r, &reached);
 	CRASH_POINT("fallocate.step");
 	if (!err && reached == r.to)
-		err = grow(c, &inode, r.to);
+		err = ns_fallocate_grow(c, &inode, r.to);
 	if (err)
 		return err;
 	inode.attr.mtime = inode.attr.ctime = c->ctx->now;

@@ -21,7 +21,7 @@ enum { RETURN_AT_ONCE = 16, ROOM_PAGES_PER_LATER = 3 };
 /* Of the store, at least, where pages are half full. */
 enum { RECORDS_PER_PAGE = 32 };
 
-static int refuse(struct ns_call *c, int err, const char *text)
+static int ns_lease_refuse(struct ns_call *c, int err, const char *text)
 {
 	c->rep->text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	return err;
@@ -82,7 +82,7 @@ static int check_includes(struct ns_call *c, uint8_t own, uint8_t type)
 {
 	if (lease_includes(own, type))
 		return 0;
-	return refuse(c, -ESTALE, "the session has no lease of the file that allows this");
+	return ns_lease_refuse(c, -ESTALE, "the session has no lease of the file that allows this");
 }
 
 int ns_check_lease(struct ns_call *c, const struct stored_inode *i, uint8_t type)
@@ -154,7 +154,7 @@ static int put_anew(struct ns_call *c, struct lease_record *record)
 	return lease_put(c->v, record);
 }
 
-static void tell(struct ns_call *c, const struct lease_record *record)
+static void ns_lease_tell(struct ns_call *c, const struct lease_record *record)
 {
 	c->rep->entry.lease = (struct lease){.type = record->type, .number = record->number};
 }
@@ -173,7 +173,7 @@ int ns_pin(struct ns_call *c, const struct stored_inode *i, bool made)
 		own.type = LEASE_EXCLUSIVE;
 	if (!err)
 		err = put_anew(c, &own);
-	tell(c, &own);
+	ns_lease_tell(c, &own);
 	return err;
 }
 
@@ -253,7 +253,7 @@ static bool reduce(struct lease_record *own, const struct rpc_returned *r)
 	return pinned && !own->pinned;
 }
 
-static int give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
+static int ns_lease_give_back(struct ns_call *c, const struct rpc_returned *r, bool at_once)
 {
 	struct lease_record own;
 	bool unpinned;
@@ -271,14 +271,14 @@ int ns_commit_lowers_lease(struct ns_call *c)
 	const struct rpc_commit *req = &c->req->commit;
 	const struct rpc_returned r = {.ino = req->ino, .number = req->lease, .keep = req->keep};
 
-	return give_back(c, &r, true);
+	return ns_lease_give_back(c, &r, true);
 }
 
 int ns_return_pin(struct ns_call *c, uint64_t ino, bool at_once)
 {
 	const struct rpc_returned all = {.ino = ino, .number = UINT64_MAX, .pin = RETURN_UNPIN};
 
-	return give_back(c, &all, at_once);
+	return ns_lease_give_back(c, &all, at_once);
 }
 
 /* Whether an inode may go with it. */
@@ -337,14 +337,14 @@ int ns_return_leases(struct ns_call *c)
 			nreaped * (at_once ? ROOM_PAGES_PER_REAPED : ROOM_PAGES_PER_LATER),
 		false);
 	while (!err && rpc_get_returned(&r, &returned))
-		err = give_back(c, &returned, at_once);
+		err = ns_lease_give_back(c, &returned, at_once);
 	return err;
 }
 
 /* ---- LEASE ----------------------------------------------------------------------------------- */
 
 /* Who came before, and waits for more than this lets him have, is not to wait for longer. */
-static uint8_t wanted(const struct ns_call *c, const struct stored_inode *i)
+static uint8_t ns_lease_wanted(const struct ns_call *c, const struct stored_inode *i)
 {
 	const struct meta_ctx *ctx = c->ctx;
 
@@ -377,12 +377,12 @@ static uint8_t least(const struct rpc_lease *req)
 
 /* What can be had of what is wanted: NS_WAIT where nothing less will do. Who does not wait keeps
  * what he has, in the way of others or not. */
-static int choose(
+static int ns_lease_choose(
 	struct ns_call *c, const struct stored_inode *i, uint8_t own, uint8_t others, uint8_t *type)
 {
 	const struct rpc_lease *req = &c->req->lease;
 
-	others |= wanted(c, i);
+	others |= ns_lease_wanted(c, i);
 	for (*type = req->type; lease_conflicts(*type, others); *type = next_less(req, *type)) {
 		if (!(req->flags & LEASE_IF_FREE) && *type == least(req))
 			return wait_for(c, i, *type);
@@ -402,7 +402,7 @@ static int limit(struct ns_call *c, uint8_t *type, bool *passing)
 	if (c->req->lease.flags & LEASE_IF_FREE)
 		*type = LEASE_NONE;
 	else if (has_too_many(c))
-		return refuse(c, -ENFILE, "the session has too many leases");
+		return ns_lease_refuse(c, -ENFILE, "the session has too many leases");
 	return 0;
 }
 
@@ -418,12 +418,12 @@ static int wait_without(struct ns_call *c, struct lease_record *own)
 	return err ? err : NS_WAIT;
 }
 
-static int load(struct ns_call *c, struct stored_inode *i)
+static int ns_lease_load(struct ns_call *c, struct stored_inode *i)
 {
 	int err;
 
 	if (!c->ctx->shared)
-		return refuse(c, -EINVAL, "leases are for sessions at a shared export");
+		return ns_lease_refuse(c, -EINVAL, "leases are for sessions at a shared export");
 	err = inode_load(c->v, c->req->lease.ino, i);
 	return !err && !S_ISREG(i->attr.mode) ? -EINVAL : err;
 }
@@ -436,7 +436,7 @@ int ns_lease(struct ns_call *c)
 	struct stored_inode inode;
 	bool passing = false;
 	uint8_t type;
-	int err = load(c, &inode);
+	int err = ns_lease_load(c, &inode);
 
 	if (!err)
 		err = lease_look(c->v, inode.key, c->ctx->session, &others);
@@ -446,7 +446,7 @@ int ns_lease(struct ns_call *c)
 	if (!err && !inode.attr.nlink && !own.pinned && !others.pinned)
 		err = -ESTALE;
 	if (!err)
-		err = choose(c, &inode, own.type, others.types, &type);
+		err = ns_lease_choose(c, &inode, own.type, others.types, &type);
 	if (err == NS_WAIT)
 		return wait_without(c, &own);
 	if (!err && own.type == LEASE_NONE)
@@ -460,7 +460,7 @@ int ns_lease(struct ns_call *c)
 	own.pinned |= req->flags & LEASE_PIN || (own.type != LEASE_NONE && !inode.attr.nlink);
 	ns_fill_entry(c, &inode, NULL);
 	err = put_anew(c, &own);
-	tell(c, &own);
+	ns_lease_tell(c, &own);
 	c->rep->entry.lease.passing = passing && own.type != LEASE_NONE;
 	return err;
 }
@@ -481,7 +481,8 @@ static bool may_look(struct ns_call *c, const struct stored_inode *i, struct ns_
 {
 	const struct meta_ctx *ctx = c->ctx;
 
-	return ctx->shared && i->attr.nlink && !lease_conflicts(LEASE_SHARED, wanted(c, i)) &&
+	return ctx->shared && i->attr.nlink &&
+	       !lease_conflicts(LEASE_SHARED, ns_lease_wanted(c, i)) &&
 	       !(ctx->restless && ctx->restless(ctx->asker, i->attr.ino)) && may_keep(c) &&
 	       has_room(c, room);
 }

@@ -5,13 +5,13 @@
 #include "server/record/lock.h"
 #include "server/namespace/ns.h"
 
-static int refuse(struct ns_call *c, int err, const char *text)
+static int ns_lock_refuse(struct ns_call *c, int err, const char *text)
 {
 	c->rep->text = (struct rpc_str){text, (uint16_t)strlen(text)};
 	return err;
 }
 
-static struct lock wanted(const struct ns_call *c)
+static struct lock ns_lock_wanted(const struct ns_call *c)
 {
 	const struct rpc_lock *req = &c->req->lock;
 	bool whole = req->kind == LOCK_KIND_FLOCK;
@@ -29,19 +29,19 @@ static struct lock wanted(const struct ns_call *c)
 }
 
 /* What is given up may be of an inode that has gone. */
-static int check(struct ns_call *c)
+static int ns_lock_check(struct ns_call *c)
 {
 	const struct rpc_lock *req = &c->req->lock;
 	struct stored_inode inode;
 
 	if (!c->ctx->shared)
-		return refuse(c, -EINVAL, "locks are for sessions at a shared export");
+		return ns_lock_refuse(c, -EINVAL, "locks are for sessions at a shared export");
 	if (req->ino >> INO_BITS)
 		return -ESTALE;
 	return req->type == LOCK_FREE ? 0 : inode_load(c->v, req->ino, &inode);
 }
 
-static int set(struct ns_call *c, uint64_t key, const struct lock *lock)
+static int ns_lock_set(struct ns_call *c, uint64_t key, const struct lock *lock)
 {
 	bool grows;
 	int err = lock_grows(c->v, key, lock, &grows);
@@ -65,7 +65,7 @@ static int give_up_own(struct ns_call *c, uint64_t key, const struct lock *want)
 	struct lock none = *want;
 
 	none.type = LOCK_FREE;
-	return set(c, key, &none);
+	return ns_lock_set(c, key, &none);
 }
 
 /* holder: NULL: it is only behind others that wait. */
@@ -112,7 +112,7 @@ static int refuse_or_wait(
 	return err ? err : -EAGAIN;
 }
 
-static int lock(struct ns_call *c, uint64_t key, const struct lock *want)
+static int ns_lock_lock(struct ns_call *c, uint64_t key, const struct lock *want)
 {
 	struct lock holder;
 	bool behind = false;
@@ -125,18 +125,18 @@ static int lock(struct ns_call *c, uint64_t key, const struct lock *want)
 			&c->m->lock_waits, c->v, key, want, find_wait(c, key), &behind);
 	if (err && err != -ENOENT)
 		return err;
-	return behind ? wait_for(c, key, want, NULL) : set(c, key, want);
+	return behind ? wait_for(c, key, want, NULL) : ns_lock_set(c, key, want);
 }
 
 int ns_lock(struct ns_call *c)
 {
 	const struct rpc_lock *req = &c->req->lock;
 	uint64_t key = inode_key(c->v, req->ino);
-	struct lock want = wanted(c);
-	int err = check(c);
+	struct lock want = ns_lock_wanted(c);
+	int err = ns_lock_check(c);
 
 	if (!err && !(req->wait && req->type == LOCK_FREE))
-		err = lock(c, key, &want);
+		err = ns_lock_lock(c, key, &want);
 	if (req->wait && err != -EINPROGRESS)
 		drop_wait(c, key);
 	return err;
@@ -145,8 +145,8 @@ int ns_lock(struct ns_call *c)
 int ns_getlk(struct ns_call *c)
 {
 	struct rpc_getlk_reply *rep = &c->rep->getlk;
-	struct lock want = wanted(c), holder;
-	int err = check(c);
+	struct lock want = ns_lock_wanted(c), holder;
+	int err = ns_lock_check(c);
 
 	if (!err)
 		err = lock_find_conflict(c->v, inode_key(c->v, c->req->lock.ino), &want, &holder);

@@ -95,7 +95,7 @@ void path_search_begin(struct path_search *p, unsigned export_index, uint64_t in
 		.export_index = export_index, .ino = ino, .at = PATH_TEXT_BYTES - 1};
 }
 
-static int place(struct volume *v, struct path_search *p)
+static int path_search_place(struct volume *v, struct path_search *p)
 {
 	struct stored_inode inode;
 	int err = inode_load(v, p->ino, &inode);
@@ -126,7 +126,7 @@ static bool is_within(const struct volume *v, const struct path_search *p, struc
 	return p->dir ? key.hi == p->dir : key.hi >> INO_BITS == v->id;
 }
 
-static int look(struct volume *v, struct path_search *p)
+static int path_search_look(struct volume *v, struct path_search *p)
 {
 	struct dirent_entry e;
 	struct store_key key;
@@ -159,9 +159,9 @@ int path_search_step(struct meta *m, struct path_search *p)
 	err = store_begin_read(m->store);
 	if (err)
 		return err;
-	err = p->placed ? 0 : place(v, p);
+	err = p->placed ? 0 : path_search_place(v, p);
 	if (!err)
-		err = look(v, p);
+		err = path_search_look(v, p);
 	store_abort(m->store);
 	return err;
 }

@@ -37,7 +37,7 @@ static int find_child(struct ns_call *c, const struct stored_inode *dir, const s
 }
 
 /* The leases that are wanted along; child NULL: there is none. */
-static int look_at(
+static int ns_read_look_at(
 	struct ns_call *c, const struct stored_inode *dir, const struct stored_inode *child)
 {
 	struct rpc_entry_reply *entry = &c->rep->entry;
@@ -64,7 +64,7 @@ int ns_lookup(struct ns_call *c)
 	if (!err)
 		err = find_child(c, &dir, &req->name, &ino);
 	if (err == -ENOENT && dir.attr.nlink && req->look & LOOK_LEASE_DIR)
-		return look_at(c, &dir, NULL);
+		return ns_read_look_at(c, &dir, NULL);
 	if (!err)
 		err = inode_load(c->v, ino, &child);
 	if (!err)
@@ -72,7 +72,7 @@ int ns_lookup(struct ns_call *c)
 	if (err)
 		return err;
 	ns_fill_entry(c, &child, NULL);
-	return req->look ? look_at(c, &dir, &child) : 0;
+	return req->look ? ns_read_look_at(c, &dir, &child) : 0;
 }
 
 int ns_getattr(struct ns_call *c)
@@ -108,7 +108,7 @@ int ns_readlink(struct ns_call *c)
 	return 0;
 }
 
-static int put_entry(
+static int ns_read_put_entry(
 	struct ns_call *c, const struct dirent_entry *e, struct wire_out *w, bool *fits)
 {
 	struct rpc_dirent d = {
@@ -153,7 +153,7 @@ int ns_readdir(struct ns_call *c)
 	while (fits) {
 		err = dirent_next(c->v, dir.key, cookie, &e);
 		if (!err)
-			err = put_entry(c, &e, &w, &fits);
+			err = ns_read_put_entry(c, &e, &w, &fits);
 		if (err)
 			break;
 		cookie = e.cookie;

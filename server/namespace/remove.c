@@ -5,7 +5,7 @@
 #include "server/namespace/ns.h"
 
 /* Finds the name and loads what it names. */
-static int find(struct ns_call *c, struct stored_inode *dir, struct dirent_slot *slot,
+static int ns_remove_find(struct ns_call *c, struct stored_inode *dir, struct dirent_slot *slot,
 	struct stored_inode *child)
 {
 	const struct rpc_name_request *req = &c->req->name;
@@ -24,8 +24,8 @@ static int check_unknown(
 	return ns_check_unknown(c, both, ARRAY_SIZE(both));
 }
 
-static int remove_name(struct ns_call *c, struct stored_inode *dir, const struct dirent_slot *slot,
-	struct stored_inode *child)
+static int ns_remove_remove_name(struct ns_call *c, struct stored_inode *dir,
+	const struct dirent_slot *slot, struct stored_inode *child)
 {
 	int err = dirent_del(c->v, slot);
 
@@ -42,7 +42,7 @@ int ns_unlink(struct ns_call *c)
 {
 	struct stored_inode dir, child;
 	struct dirent_slot slot;
-	int err = find(c, &dir, &slot, &child);
+	int err = ns_remove_find(c, &dir, &slot, &child);
 
 	if (!err && inode_is_dir(&child))
 		err = -EISDIR;
@@ -52,7 +52,7 @@ int ns_unlink(struct ns_call *c)
 		err = check_unknown(c, &dir, &child);
 	if (!err)
 		err = ns_room(c, ROOM_PAGES, false);
-	return err ? err : remove_name(c, &dir, &slot, &child);
+	return err ? err : ns_remove_remove_name(c, &dir, &slot, &child);
 }
 
 int ns_rmdir(struct ns_call *c)
@@ -60,7 +60,7 @@ int ns_rmdir(struct ns_call *c)
 	struct stored_inode dir, child;
 	struct dirent_slot slot;
 	bool empty;
-	int err = find(c, &dir, &slot, &child);
+	int err = ns_remove_find(c, &dir, &slot, &child);
 
 	if (!err && !inode_is_dir(&child))
 		err = -ENOTDIR;
@@ -77,5 +77,5 @@ int ns_rmdir(struct ns_call *c)
 	if (err)
 		return err;
 	dir.attr.nlink--;
-	return remove_name(c, &dir, &slot, &child);
+	return ns_remove_remove_name(c, &dir, &slot, &child);
 }

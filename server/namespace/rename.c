@@ -89,7 +89,7 @@ static uint32_t whiteout_gid(const struct ns_call *c, const struct end *from)
 	return dir->mode & S_ISGID ? dir->gid : c->req->rename.gid;
 }
 
-static int check(struct ns_call *c, struct end *from, struct end *to)
+static int ns_rename_check(struct ns_call *c, struct end *from, struct end *to)
 {
 	uint32_t flags = c->req->rename.flags;
 	int err;
@@ -124,7 +124,7 @@ static int check_unknown(struct ns_call *c, const struct end *from, const struct
 }
 
 /* end's inode now has the other end's name and parent. */
-static int move(struct ns_call *c, struct end *end, struct end *to)
+static int ns_rename_move(struct ns_call *c, struct end *end, struct end *to)
 {
 	struct stored_inode *i = &end->inode;
 	int err = dirent_put(c->v, &to->slot, to->name, i->attr.ino, dirent_type(i->attr.mode));
@@ -149,7 +149,7 @@ static int replace(struct ns_call *c, struct end *from, struct end *to)
 			to->dir->attr.nlink--;
 		err = ns_drop_link(c, &to->inode, &c->rep->rename.number);
 	}
-	return err ? err : move(c, from, to);
+	return err ? err : ns_rename_move(c, from, to);
 }
 
 static int leave_whiteout(struct ns_call *c, struct end *from)
@@ -165,12 +165,12 @@ static int leave_whiteout(struct ns_call *c, struct end *from)
 
 static int exchange(struct ns_call *c, struct end *from, struct end *to)
 {
-	int err = move(c, from, to);
+	int err = ns_rename_move(c, from, to);
 
-	return err ? err : move(c, to, from);
+	return err ? err : ns_rename_move(c, to, from);
 }
 
-static void fill(struct ns_call *c, const struct end *from, const struct end *to)
+static void ns_rename_fill(struct ns_call *c, const struct end *from, const struct end *to)
 {
 	struct rpc_rename_reply *rep = &c->rep->rename;
 
@@ -181,7 +181,7 @@ static void fill(struct ns_call *c, const struct end *from, const struct end *to
 		rep->other = to->inode.attr;
 }
 
-static int change(struct ns_call *c, struct end *from, struct end *to)
+static int ns_rename_change(struct ns_call *c, struct end *from, struct end *to)
 {
 	uint32_t flags = c->req->rename.flags;
 	int err = flags == RENAME_EXCHANGE ? exchange(c, from, to) : replace(c, from, to);
@@ -210,16 +210,16 @@ int ns_rename(struct ns_call *c)
 		return err;
 	if (req->parent == req->new_parent)
 		to.dir = from.dir;
-	err = check(c, &from, &to);
+	err = ns_rename_check(c, &from, &to);
 	if (!err && to.slot.ino != from.slot.ino) {
 		err = check_unknown(c, &from, &to);
 		if (!err)
 			err = ns_room(c, ROOM_PAGES, true);
 		if (!err)
-			err = change(c, &from, &to);
+			err = ns_rename_change(c, &from, &to);
 	}
 	/* Two names of one inode: POSIX leaves both. */
 	if (!err)
-		fill(c, &from, &to);
+		ns_rename_fill(c, &from, &to);
 	return err;
 }

@@ -9,7 +9,7 @@
 /* What a cut may free at once: the head's extents and a few of the table's. */
 enum { CUT_EXTENTS = 40 };
 
-static int set_size(struct ns_call *c, struct stored_inode *i)
+static int ns_setattr_set_size(struct ns_call *c, struct stored_inode *i)
 {
 	uint64_t size = c->req->setattr.size;
 	int err;
@@ -42,7 +42,7 @@ static int check_size(const struct stored_inode *i, const struct rpc_setattr *re
 }
 
 /* Another owner has to have room for it. */
-static int check_owner(struct ns_call *c, const struct stored_inode *i)
+static int ns_setattr_check_owner(struct ns_call *c, const struct stored_inode *i)
 {
 	const struct rpc_setattr *req = &c->req->setattr;
 	struct quota_share share = i->counted;
@@ -85,7 +85,8 @@ int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_seta
 }
 
 /* What is to be done to it. */
-static struct rpc_setattr settle(const struct stored_inode *i, const struct rpc_setattr *req)
+static struct rpc_setattr ns_setattr_settle(
+	const struct stored_inode *i, const struct rpc_setattr *req)
 {
 	struct rpc_setattr set = *req;
 	bool in_group = rights_of_group(&req->rights, rpc_setattr_group(req, i->attr.gid));
@@ -100,7 +101,7 @@ static struct rpc_setattr settle(const struct stored_inode *i, const struct rpc_
 	return set;
 }
 
-static int check_lease(struct ns_call *c, const struct stored_inode *i)
+static int ns_setattr_check_lease(struct ns_call *c, const struct stored_inode *i)
 {
 	uint32_t valid = c->req->setattr.valid;
 
@@ -119,14 +120,14 @@ int ns_setattr(struct ns_call *c)
 
 	if (err)
 		return err;
-	set = settle(&inode, req);
+	set = ns_setattr_settle(&inode, req);
 	err = check_size(&inode, req);
 	if (!err)
 		err = ns_check_rights(&inode, &req->rights);
 	if (!err)
-		err = check_lease(c, &inode);
+		err = ns_setattr_check_lease(c, &inode);
 	if (!err)
-		err = check_owner(c, &inode);
+		err = ns_setattr_check_owner(c, &inode);
 	if (!err)
 		err = ns_setattr_xattrs_room(c, &inode, set.valid, &room);
 	if (!err && req->valid)
@@ -134,7 +135,7 @@ int ns_setattr(struct ns_call *c)
 	if (!err && req->valid & SET_SIZE)
 		err = ns_may_change_bytes(c);
 	if (!err && req->valid & SET_SIZE)
-		err = set_size(c, &inode);
+		err = ns_setattr_set_size(c, &inode);
 	if (err)
 		return err;
 	if (req->valid) {

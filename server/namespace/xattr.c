@@ -53,8 +53,8 @@ static int check_type(const struct stored_inode *i, const struct rpc_str *name)
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Loads the inode and the attribute, which must exist. */
-static int find(struct ns_call *c, uint64_t ino, const struct rpc_str *name, struct stored_inode *i,
-	struct xattr *x)
+static int ns_xattr_find(struct ns_call *c, uint64_t ino, const struct rpc_str *name,
+	struct stored_inode *i, struct xattr *x)
 {
 	int err = inode_load(c->v, ino, i);
 
@@ -83,7 +83,7 @@ static void answer_part(struct ns_call *c, uint32_t total, uint64_t sum)
 }
 
 /* All of it, for the parts that follow this one. */
-static int keep(struct ns_call *c, const struct stored_inode *i, const struct xattr *x)
+static int ns_xattr_keep(struct ns_call *c, const struct stored_inode *i, const struct xattr *x)
 {
 	struct kept_value value = {malloc(x->len), i->attr.ino, x->sum, x->len};
 	int err = value.data ? xattr_read(c->v, i, x, 0, value.data, x->len) : -ENOMEM;
@@ -101,7 +101,7 @@ static int read_part(struct ns_call *c)
 	struct stored_inode inode;
 	struct xattr x;
 	uint32_t len;
-	int err = find(c, req->ino, &req->name, &inode, &x);
+	int err = ns_xattr_find(c, req->ino, &req->name, &inode, &x);
 
 	if (!err && req->offset > x.len)
 		err = -ERANGE;
@@ -110,7 +110,7 @@ static int read_part(struct ns_call *c)
 	len = part_len(c, x.len);
 	err = xattr_read(c->v, &inode, &x, req->offset, c->tail->pos, len);
 	if (!err && req->keep && len < x.len)
-		err = keep(c, &inode, &x);
+		err = ns_xattr_keep(c, &inode, &x);
 	if (!err)
 		answer_part(c, x.len, x.sum);
 	return err;
@@ -182,7 +182,7 @@ struct change {
 	uint8_t acl[ACL_BYTES_MAX];
 };
 
-static int load(struct ns_call *c, uint64_t ino, const struct rpc_str *name,
+static int ns_xattr_load(struct ns_call *c, uint64_t ino, const struct rpc_str *name,
 	const struct rights *rights, struct change *ch)
 {
 	int err = inode_load(c->v, ino, &ch->inode);
@@ -225,7 +225,7 @@ static int change_records(struct ns_call *c, struct change *ch)
 	return ch->there.exists ? xattr_del(c->v, i, &ch->there, ch->name) : 0;
 }
 
-static int apply(struct ns_call *c, struct change *ch)
+static int ns_xattr_apply(struct ns_call *c, struct change *ch)
 {
 	struct stored_inode *i = &ch->inode;
 	bool same;
@@ -277,7 +277,7 @@ static int set_acl(struct ns_call *c, struct change *ch)
 		return -EACCES;
 	ch->data = ch->acl;
 	ch->len = (uint32_t)acl_encode(&acl, ch->acl);
-	return apply(c, ch);
+	return ns_xattr_apply(c, ch);
 }
 
 static int set_value(struct ns_call *c, struct change *ch)
@@ -288,13 +288,13 @@ static int set_value(struct ns_call *c, struct change *ch)
 		return -EEXIST;
 	if (flags & SETXATTR_REPLACE && !ch->there.exists)
 		return -ENODATA;
-	return apply(c, ch);
+	return ns_xattr_apply(c, ch);
 }
 
-static int set(struct ns_call *c, struct change *ch, const void *data)
+static int ns_xattr_set(struct ns_call *c, struct change *ch, const void *data)
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
-	int err = load(c, req->ino, &req->name, &req->rights, ch);
+	int err = ns_xattr_load(c, req->ino, &req->name, &req->rights, ch);
 
 	if (err)
 		return err;
@@ -307,18 +307,18 @@ int ns_removexattr(struct ns_call *c)
 {
 	const struct rpc_removexattr *req = &c->req->removexattr;
 	struct change ch = {.removes = true};
-	int err = load(c, req->ino, &req->name, &req->rights, &ch);
+	int err = ns_xattr_load(c, req->ino, &req->name, &req->rights, &ch);
 
 	/* As other filesystems have it: an ACL that is not there says what the mode says. */
 	if (err == -ENOSPC || (!err && !ch.there.exists && !is_acl(&req->name)))
 		return -ENODATA;
-	return err ? err : apply(c, &ch);
+	return err ? err : ns_xattr_apply(c, &ch);
 }
 
 /* ---- long values ----------------------------------------------------------------------------- */
 
 /* Puts the value together in buf. */
-static int collect(struct ns_call *c, uint8_t buf[XATTR_VALUE_MAX])
+static int ns_xattr_collect(struct ns_call *c, uint8_t buf[XATTR_VALUE_MAX])
 {
 	const struct rpc_setxattr *req = &c->req->setxattr;
 	uint32_t staged = req->total - req->tail.len, len;
@@ -338,11 +338,11 @@ static int set_staged(struct ns_call *c)
 	const struct rpc_setxattr *req = &c->req->setxattr;
 	struct change ch = {.room = stage_room(req->total - req->tail.len)};
 	uint8_t buf[XATTR_VALUE_MAX];
-	int err = collect(c, buf), dropped = 0;
+	int err = ns_xattr_collect(c, buf), dropped = 0;
 
 	if (err)
 		return err;
-	err = set(c, &ch, buf);
+	err = ns_xattr_set(c, &ch, buf);
 	if (store_failed(c->m->store) || err == NS_WAIT)
 		return err;
 	/* The stage goes, whether its value was taken or not. */
@@ -363,7 +363,7 @@ int ns_setxattr(struct ns_call *c)
 		return -E2BIG;
 	if (req->tail.len > req->total || (req->stage != 0) != (req->tail.len < req->total))
 		return -EINVAL;
-	return req->stage ? set_staged(c) : set(c, &ch, req->tail.data);
+	return req->stage ? set_staged(c) : ns_xattr_set(c, &ch, req->tail.data);
 }
 
 /* A session has few of them: what it leaves lying takes memory from all. */

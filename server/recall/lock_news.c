@@ -24,7 +24,7 @@ void lock_news_wanted(struct server *s)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void tell(uint64_t id, void *arg)
+static void lock_news_tell(uint64_t id, void *arg)
 {
 	struct server *s = arg;
 	struct client_session *session = client_session_find(s, id);
@@ -37,13 +37,13 @@ void lock_news_look(struct server *s)
 {
 	static struct log_ratelimit limit;
 	int64_t next;
-	int err = meta_locks_due(s->meta, &next) ? meta_locks_look(s->meta, tell, s) : 0;
+	int err = meta_locks_due(s->meta, &next) ? meta_locks_look(s->meta, lock_news_tell, s) : 0;
 
 	if (err && log_ratelimit_ok(&limit, LOG_MS))
 		log_error("locks that are waited for can't be read: %s", errno_text(err));
 }
 
-static bool put(uint64_t ino, uint64_t number, void *arg)
+static bool lock_news_put_wait(uint64_t ino, uint64_t number, void *arg)
 {
 	struct wire_out *w = arg;
 
@@ -55,7 +55,7 @@ static bool put(uint64_t ino, uint64_t number, void *arg)
 
 bool lock_news_put(const struct client_session *session, struct wire_out *w)
 {
-	return meta_locks_told(session->server->meta, session->stored.id, put, w);
+	return meta_locks_told(session->server->meta, session->stored.id, lock_news_put_wait, w);
 }
 
 /* ---- the end of holders that are gone -------------------------------------------------------- */

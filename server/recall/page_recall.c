@@ -40,7 +40,7 @@ static bool may_have_some(const struct client_session *session)
 	return !session->spare.none && !session->spare.nlacking;
 }
 
-static void ask(struct client_session *session, uint64_t number, int64_t now)
+static void page_recall_ask(struct client_session *session, uint64_t number, int64_t now)
 {
 	struct page_recall *spare = &session->spare;
 
@@ -65,7 +65,7 @@ static uint64_t ask_all(const struct client_session *asker)
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
 		if (client_session_writes_beside(session, asker) && is_to_be_asked(session))
-			ask(session, number, now);
+			page_recall_ask(session, number, now);
 	}
 	return number;
 }

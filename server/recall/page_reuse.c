@@ -71,7 +71,7 @@ static void allow(struct server *s, struct export *export)
 	export->awaits_reuse = false;
 }
 
-static void tell(struct export *export, const struct client_session *kept)
+static void page_reuse_tell(struct export *export, const struct client_session *kept)
 {
 	if (export->kept_told)
 		return;
@@ -82,14 +82,14 @@ static void tell(struct export *export, const struct client_session *kept)
 }
 
 /* Who waits is run again, and told that there is no room. */
-static void give_up(struct server *s, struct export *export)
+static void page_reuse_give_up(struct server *s, struct export *export)
 {
 	s->reclaim |= export->awaits_reuse;
 	export->awaits_reuse = false;
 }
 
 /* Returns when to look again; -1: when something else happens. */
-static int64_t look(struct server *s, struct export *export, int64_t now)
+static int64_t page_reuse_look(struct server *s, struct export *export, int64_t now)
 {
 	int64_t lease_over_ms = s->start_ms + s->lease_ms;
 	const struct client_session *kept;
@@ -102,8 +102,8 @@ static int64_t look(struct server *s, struct export *export, int64_t now)
 	}
 	kept = find_kept(s, export);
 	if (kept) {
-		tell(export, kept);
-		give_up(s, export);
+		page_reuse_tell(export, kept);
+		page_reuse_give_up(s, export);
 	}
 	if (!export->awaits_reuse)
 		return -1;
@@ -117,7 +117,7 @@ int64_t page_reuse_tick(struct server *s, int64_t now)
 
 	for (unsigned i = 0; i < s->exports->n; i++) {
 		struct export *export = &s->exports->v[i];
-		int64_t at = export->reuse_allowed ? -1 : look(s, export, now);
+		int64_t at = export->reuse_allowed ? -1 : page_reuse_look(s, export, now);
 
 		if (at >= 0)
 			next = next < 0 ? at : min_i64(next, at);

@@ -56,14 +56,15 @@ int recalls_new(struct server *s)
 
 /* ---- inodes that are waited for -------------------------------------------------------------- */
 
-static struct list *bucket_of(struct recalls *rs, uint64_t ino)
+static struct list *recall_bucket_of(struct recalls *rs, uint64_t ino)
 {
 	return &rs->buckets[ino % RECALL_BUCKETS];
 }
 
-static struct contested *find(struct recalls *rs, const struct export *export, uint64_t ino)
+static struct contested *recall_find_contested(
+	struct recalls *rs, const struct export *export, uint64_t ino)
 {
-	list_for_each (pos, bucket_of(rs, ino)) {
+	list_for_each (pos, recall_bucket_of(rs, ino)) {
 		struct contested *at = list_entry(pos, struct contested, link);
 
 		if (at->export == export && at->ino == ino)
@@ -74,7 +75,7 @@ static struct contested *find(struct recalls *rs, const struct export *export, u
 
 static struct contested *find_or_make(struct recalls *rs, struct export *export, uint64_t ino)
 {
-	struct contested *at = find(rs, export, ino);
+	struct contested *at = recall_find_contested(rs, export, ino);
 
 	if (at)
 		return at;
@@ -87,7 +88,7 @@ static struct contested *find_or_make(struct recalls *rs, struct export *export,
 	list_init(&at->waiters);
 	list_init(&at->recalls);
 	list_init(&at->searched);
-	list_add_tail(bucket_of(rs, ino), &at->link);
+	list_add_tail(recall_bucket_of(rs, ino), &at->link);
 	return at;
 }
 
@@ -137,7 +138,8 @@ static struct lease_place *waits_at(struct client_request *req)
 	return req->wait.n ? &req->wait.places[req->wait.n - 1] : NULL;
 }
 
-static struct lease_place *find_place(const struct client_request *req, const struct contested *at)
+static struct lease_place *recall_find_place(
+	const struct client_request *req, const struct contested *at)
 {
 	for (unsigned i = 0; i < req->wait.n; i++)
 		if (req->wait.places[i].at == at)
@@ -175,7 +177,7 @@ static struct lease_place *take_place(struct client_request *req, struct contest
 
 	while (wait->n && wait->places[wait->n - 1].at->ino > at->ino)
 		leave_place(req);
-	place = find_place(req, at);
+	place = recall_find_place(req, at);
 	if (place)
 		return place;
 	if (wait->n == LEASE_PLACES)
@@ -219,9 +221,9 @@ static uint8_t wanted_before(const struct client_request *req, const struct type
 uint8_t recall_wanted(const struct client_request *req, uint64_t ino)
 {
 	const struct contested *at =
-		find(req->conn->server->recalls, req->conn->session->export, ino);
+		recall_find_contested(req->conn->server->recalls, req->conn->session->export, ino);
 
-	const struct lease_place *place = at ? find_place(req, at) : NULL;
+	const struct lease_place *place = at ? recall_find_place(req, at) : NULL;
 
 	if (!at)
 		return 0;
@@ -331,7 +333,7 @@ static bool is_waiting(const struct lease_place *place)
 	return place->req->wait.parked && place == waits_at(place->req);
 }
 
-static void wake(const struct look *look)
+static void recall_wake(const struct look *look)
 {
 	struct list woken;
 
@@ -350,7 +352,7 @@ static void wake(const struct look *look)
 	list_splice_tail(&look->server->ready, &woken);
 }
 
-static void look_at(struct server *s, struct contested *at)
+static void recall_look_at(struct server *s, struct contested *at)
 {
 	static struct log_ratelimit limit;
 	struct look look = {.server = s, .at = at};
@@ -370,7 +372,7 @@ static void look_at(struct server *s, struct contested *at)
 		if (!r->wanted)
 			drop_recall(r);
 	}
-	wake(&look);
+	recall_wake(&look);
 }
 
 bool recalls_look(struct server *s)
@@ -384,7 +386,7 @@ bool recalls_look(struct server *s)
 		if (list_empty(&at->waiters))
 			contested_delete(rs, at);
 		else
-			look_at(s, at);
+			recall_look_at(s, at);
 	}
 	return any;
 }
@@ -394,7 +396,7 @@ bool recalls_look(struct server *s)
 static void changed(const struct client_request *req, uint64_t ino)
 {
 	struct recalls *rs = req->conn->server->recalls;
-	struct contested *at = find(rs, req->conn->session->export, ino);
+	struct contested *at = recall_find_contested(rs, req->conn->session->export, ino);
 
 	if (at)
 		note_change(rs, at);
@@ -516,7 +518,7 @@ void recalls_each(const struct server *s, const struct export *export,
 void recalls_each_waiter(const struct server *s, const struct export *export, uint64_t ino,
 	void (*fn)(const struct lease_place *place, void *arg), void *arg)
 {
-	const struct contested *at = find(s->recalls, export, ino);
+	const struct contested *at = recall_find_contested(s->recalls, export, ino);
 
 	if (!at)
 		return;
@@ -527,7 +529,7 @@ void recalls_each_waiter(const struct server *s, const struct export *export, ui
 bool recall_find(const struct server *s, const struct export *export, uint64_t ino,
 	uint64_t session, int64_t *since_ms, uint8_t *keep)
 {
-	const struct contested *at = find(s->recalls, export, ino);
+	const struct contested *at = recall_find_contested(s->recalls, export, ino);
 	const struct recall *r = at ? find_recall(at, session) : NULL;
 
 	if (!r)

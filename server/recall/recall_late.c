@@ -19,7 +19,7 @@ enum {
 
 /* ---- what takes long ------------------------------------------------------------------------- */
 
-static void tell(struct recall *r)
+static void recall_late_tell(struct recall *r)
 {
 	int64_t ms = now_ms() - r->since_ms;
 
@@ -34,7 +34,7 @@ static void tell(struct recall *r)
 void recall_tell_untold(struct recall *r)
 {
 	if (r->slow == SLOW_UNTOLD)
-		tell(r);
+		recall_late_tell(r);
 }
 
 /* Long enough before its session is ended that this can be told with the path, too. */
@@ -52,7 +52,7 @@ static void note_slow(struct recall *r)
 	if (r->slow == SLOW_TOLD)
 		return;
 	if (at->path)
-		tell(r);
+		recall_late_tell(r);
 	else if (list_empty(&at->searched))
 		list_add_tail(&r->session->server->recalls->late.searched, &at->searched);
 }

@@ -42,7 +42,7 @@ int extents_decode(
 	return 0;
 }
 
-static int put(struct volume *v, const struct stored_inode *i, const struct extent *e)
+static int extents_put(struct volume *v, const struct stored_inode *i, const struct extent *e)
 {
 	uint8_t buf[TABLE_EXTENT_BYTES];
 	struct wire_out w;
@@ -143,7 +143,7 @@ static int insert_in_head(
 	uint32_t n = inode_nhead(i);
 
 	if (n == INLINE_EXTENTS) {
-		int err = put(v, i, &i->head[--n]);
+		int err = extents_put(v, i, &i->head[--n]);
 
 		if (err)
 			return err;
@@ -203,11 +203,11 @@ static int add_to_table(struct volume *v, struct stored_inode *i, const struct e
 	}
 	if (!adjoins(&prev, e)) {
 		i->nextents++;
-		return put(v, i, &sum);
+		return extents_put(v, i, &sum);
 	}
 	prev.npages += sum.npages;
 	if (!in_head)
-		return put(v, i, &prev);
+		return extents_put(v, i, &prev);
 	*last = prev;
 	return 0;
 }
@@ -224,7 +224,7 @@ int extents_add(struct volume *v, struct stored_inode *i, const struct extent *e
 
 /* ---- cutting --------------------------------------------------------------------------------- */
 
-static int release(struct volume *v, struct stored_inode *i, const struct extent *e)
+static int extents_release(struct volume *v, struct stored_inode *i, const struct extent *e)
 {
 	i->attr.npages -= e->npages;
 	return space_release(&v->space, page_run_of(e));
@@ -250,7 +250,7 @@ static int cut_head(struct volume *v, struct stored_inode *i, uint64_t fpage, ui
 	*nkept = n;
 	while (n > 0 && end_of(&i->head[n - 1]) > fpage) {
 		struct extent *e = &i->head[--n], tail = split_off(e, fpage);
-		int err = release(v, i, &tail);
+		int err = extents_release(v, i, &tail);
 
 		if (err)
 			return err;
@@ -271,8 +271,8 @@ static int cut_across(struct volume *v, struct stored_inode *i, uint64_t fpage)
 	if (err)
 		return err;
 	tail = split_off(&e, fpage);
-	err = put(v, i, &e);
-	return err ? err : release(v, i, &tail);
+	err = extents_put(v, i, &e);
+	return err ? err : extents_release(v, i, &tail);
 }
 
 /* Extents and pages of the table from fpage on. */
@@ -307,7 +307,7 @@ static int free_table(struct volume *v, struct stored_inode *i, uint64_t fpage, 
 		if (!err)
 			err = del(v, i, e.fpage);
 		if (!err)
-			err = release(v, i, &e);
+			err = extents_release(v, i, &e);
 	}
 	return err;
 }
@@ -375,7 +375,7 @@ static int punch_head(struct volume *v, struct stored_inode *i, uint32_t pos, co
 		if (pos + 1 < INLINE_EXTENTS)
 			return insert_in_head(v, i, pos + 1, &p->back);
 		i->nextents++;
-		return put(v, i, &p->back);
+		return extents_put(v, i, &p->back);
 	}
 	if (p->front.npages || p->back.npages) {
 		*e = p->front.npages ? p->front : p->back;
@@ -389,14 +389,14 @@ static int punch_head(struct volume *v, struct stored_inode *i, uint32_t pos, co
 static int punch_table(
 	struct volume *v, struct stored_inode *i, const struct extent *e, const struct parts *p)
 {
-	int err = p->front.npages ? put(v, i, &p->front) : del(v, i, e->fpage);
+	int err = p->front.npages ? extents_put(v, i, &p->front) : del(v, i, e->fpage);
 
 	if (!p->front.npages)
 		i->nextents--;
 	if (err || !p->back.npages)
 		return err;
 	i->nextents++;
-	return put(v, i, &p->back);
+	return extents_put(v, i, &p->back);
 }
 
 static int punch_one(struct volume *v, struct stored_inode *i, const struct extent *e,
@@ -409,7 +409,7 @@ static int punch_one(struct volume *v, struct stored_inode *i, const struct exte
 	while (pos < n && i->head[pos].fpage != e->fpage)
 		pos++;
 	err = pos < n ? punch_head(v, i, pos, &p) : punch_table(v, i, e, &p);
-	return err ? err : release(v, i, &p.gone);
+	return err ? err : extents_release(v, i, &p.gone);
 }
 
 int extents_punch(struct volume *v, struct stored_inode *i, uint64_t first, uint64_t end,

@@ -13,12 +13,12 @@ struct holder {
 	struct holder_counts now, saved;
 };
 
-static struct holder **bucket_of(struct holders *h, uint64_t session)
+static struct holder **holders_bucket_of(struct holders *h, uint64_t session)
 {
 	return &h->buckets[session % HOLDER_BUCKETS];
 }
 
-static struct holder *find(const struct holders *h, uint64_t session)
+static struct holder *holders_find(const struct holders *h, uint64_t session)
 {
 	struct holder *one = h->buckets[session % HOLDER_BUCKETS];
 
@@ -27,9 +27,9 @@ static struct holder *find(const struct holders *h, uint64_t session)
 	return one;
 }
 
-static struct holder *make(struct holders *h, uint64_t session)
+static struct holder *holders_make(struct holders *h, uint64_t session)
 {
-	struct holder **bucket = bucket_of(h, session), *one = calloc(1, sizeof(*one));
+	struct holder **bucket = holders_bucket_of(h, session), *one = calloc(1, sizeof(*one));
 
 	if (!one)
 		return NULL;
@@ -41,10 +41,10 @@ static struct holder *make(struct holders *h, uint64_t session)
 
 struct holder_counts *holders_change(struct holders *h, uint64_t session)
 {
-	struct holder *one = find(h, session);
+	struct holder *one = holders_find(h, session);
 
 	if (!one)
-		one = make(h, session);
+		one = holders_make(h, session);
 	if (!one)
 		return NULL;
 	if (!one->is_changed) {
@@ -61,9 +61,9 @@ static bool has_nothing(const struct holder_counts *n)
 	return !n->layouts && !n->shared && !n->exclusive && !n->pins && !n->locks;
 }
 
-static void drop(struct holders *h, struct holder *one)
+static void holders_drop(struct holders *h, struct holder *one)
 {
-	struct holder **at = bucket_of(h, one->session);
+	struct holder **at = holders_bucket_of(h, one->session);
 
 	while (*at != one)
 		at = &(*at)->next;
@@ -71,7 +71,7 @@ static void drop(struct holders *h, struct holder *one)
 	free(one);
 }
 
-static void settle(struct holders *h, bool keep)
+static void holders_settle(struct holders *h, bool keep)
 {
 	struct holder *one;
 
@@ -81,23 +81,23 @@ static void settle(struct holders *h, bool keep)
 		if (!keep)
 			one->now = one->saved;
 		if (has_nothing(&one->now))
-			drop(h, one);
+			holders_drop(h, one);
 	}
 }
 
 void holders_commit(struct holders *h)
 {
-	settle(h, true);
+	holders_settle(h, true);
 }
 
 void holders_abort(struct holders *h)
 {
-	settle(h, false);
+	holders_settle(h, false);
 }
 
 struct holder_counts holders_of(const struct holders *h, uint64_t session)
 {
-	const struct holder *one = find(h, session);
+	const struct holder *one = holders_find(h, session);
 
 	return one ? one->now : (struct holder_counts){0};
 }
@@ -106,5 +106,5 @@ void holders_fini(struct holders *h)
 {
 	for (unsigned i = 0; i < HOLDER_BUCKETS; i++)
 		while (h->buckets[i])
-			drop(h, h->buckets[i]);
+			holders_drop(h, h->buckets[i]);
 }

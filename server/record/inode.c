@@ -170,7 +170,8 @@ struct quota_share inode_share(const struct stored_inode *i)
 	};
 }
 
-static int count(struct volume *v, const struct quota_share *from, const struct quota_share *to)
+static int inode_count(
+	struct volume *v, const struct quota_share *from, const struct quota_share *to)
 {
 	int err = quota_charge(v, from, to);
 
@@ -183,7 +184,7 @@ int inode_save(struct volume *v, struct stored_inode *i)
 {
 	struct quota_share share = inode_share(i);
 	uint8_t buf[INODE_BYTES_MAX];
-	int err = count(v, &i->counted, &share);
+	int err = inode_count(v, &i->counted, &share);
 
 	i->counted = share;
 	if (err)
@@ -222,7 +223,7 @@ int inode_add(struct volume *v, struct stored_inode *i)
 	int err;
 
 	i->counted = inode_share(i);
-	err = count(v, &(struct quota_share){0}, &i->counted);
+	err = inode_count(v, &(struct quota_share){0}, &i->counted);
 	if (err)
 		return err;
 	return store_append(v->store, STORE_INODE, STORE_KEY(i->key), buf, encode(i, buf));
@@ -236,6 +237,6 @@ int inode_delete(struct volume *v, const struct stored_inode *i)
 	if (!err && S_ISLNK(i->attr.mode))
 		err = store_del(v->store, STORE_SYMLINK, STORE_KEY(i->key));
 	if (!err)
-		err = count(v, &i->counted, &gone);
+		err = inode_count(v, &i->counted, &gone);
 	return err == -ENOENT ? store_damaged(v->store, STORE_INODE, STORE_KEY(i->key)) : err;
 }

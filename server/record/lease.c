@@ -32,8 +32,8 @@ int lease_decode(struct volume *v, struct store_key key, const struct store_val 
 	return 0;
 }
 
-static void count(struct volume *v, struct holder_counts *holder, const struct lease_record *record,
-	uint64_t by)
+static void lease_count(struct volume *v, struct holder_counts *holder,
+	const struct lease_record *record, uint64_t by)
 {
 	struct lease_counts *n = &v->now.leases;
 	bool layout = record->type == LEASE_LAYOUT || record->type == LEASE_OVERWRITE;
@@ -112,8 +112,8 @@ int lease_put(struct volume *v, const struct lease_record *record)
 	}
 	if (err)
 		return err;
-	count(v, holder, &before, (uint64_t)-1);
-	count(v, holder, record, 1);
+	lease_count(v, holder, &before, (uint64_t)-1);
+	lease_count(v, holder, record, 1);
 	return 0;
 }
 
@@ -223,7 +223,7 @@ int lease_open(struct volume *v)
 		holder = holders_change(&v->holders, record.session);
 		if (!holder)
 			return -ENOMEM;
-		count(v, holder, &record, 1);
+		lease_count(v, holder, &record, 1);
 		err = store_next(v->store, STORE_LEASE, &key, &val);
 	}
 	return err == -ENOENT ? 0 : err;

@@ -206,7 +206,7 @@ static bool is_before(const struct lock *a, const struct lock *b)
 	return a->owner != b->owner ? a->owner < b->owner : a->start < b->start;
 }
 
-static void add(struct rebuilt *r, const struct lock *lock, uint64_t start, uint64_t end)
+static void lock_add(struct rebuilt *r, const struct lock *lock, uint64_t start, uint64_t end)
 {
 	struct lock *l = &r->v[r->n++];
 
@@ -233,13 +233,13 @@ static void cut(struct rebuilt *r, const struct lock *old, struct lock *lock)
 		return;
 	}
 	if (old->start > lock->end || old->end < lock->start) {
-		add(r, old, old->start, old->end);
+		lock_add(r, old, old->start, old->end);
 		return;
 	}
 	if (old->start < lock->start)
-		add(r, old, old->start, lock->start - 1);
+		lock_add(r, old, old->start, lock->start - 1);
 	if (old->end > lock->end)
-		add(r, old, lock->end + 1, old->end);
+		lock_add(r, old, lock->end + 1, old->end);
 }
 
 static void insert(struct rebuilt *r, const struct lock *lock)
@@ -252,7 +252,7 @@ static void insert(struct rebuilt *r, const struct lock *lock)
 }
 
 /* nold: how many the record had. */
-static int count(struct volume *v, uint64_t session, size_t nold, size_t n)
+static int lock_count(struct volume *v, uint64_t session, size_t nold, size_t n)
 {
 	struct holder_counts *holder = holders_change(&v->holders, session);
 
@@ -263,7 +263,7 @@ static int count(struct volume *v, uint64_t session, size_t nold, size_t n)
 	return 0;
 }
 
-static int save(struct volume *v, struct store_key key, const struct rebuilt *r)
+static int lock_save(struct volume *v, struct store_key key, const struct rebuilt *r)
 {
 	autofree uint8_t *buf = NULL;
 	struct wire_out w;
@@ -311,14 +311,14 @@ int lock_set(struct volume *v, uint64_t key, const struct lock *lock, uint32_t l
 		if (lock_same_owner(&old[i], lock))
 			cut(&r, &old[i], &whole);
 		else
-			add(&r, &old[i], old[i].start, old[i].end);
+			lock_add(&r, &old[i], old[i].start, old[i].end);
 	}
 	if (lock->type != LOCK_FREE)
 		insert(&r, &whole);
 	if (r.n > n && is_too_many(v, lock, r.n - n, limit))
 		return -ENOLCK;
-	err = save(v, at, &r);
-	return err ? err : count(v, lock->session, n, r.n);
+	err = lock_save(v, at, &r);
+	return err ? err : lock_count(v, lock->session, n, r.n);
 }
 
 int lock_end(struct volume *v, struct store_key at)
@@ -331,7 +331,7 @@ int lock_end(struct volume *v, struct store_key at)
 		return err;
 	n = val.len / LOCK_BYTES;
 	err = store_del(v->store, STORE_LOCK, at);
-	return err ? err : count(v, at.lo, n, 0);
+	return err ? err : lock_count(v, at.lo, n, 0);
 }
 
 int lock_open(struct volume *v)
@@ -341,7 +341,7 @@ int lock_open(struct volume *v)
 	int err = store_seek(v->store, STORE_LOCK, STORE_KEY(inode_key(v, 0)), &key, &val);
 
 	while (!err && key.hi >> INO_BITS == v->id) {
-		err = count(v, key.lo, 0, val.len / LOCK_BYTES);
+		err = lock_count(v, key.lo, 0, val.len / LOCK_BYTES);
 		if (err)
 			return err;
 		err = store_next(v->store, STORE_LOCK, &key, &val);

@@ -25,19 +25,19 @@ static uint64_t owner_key(const struct volume *v, uint32_t kind, uint32_t id)
 	return (uint64_t)v->id << INO_BITS | (uint64_t)kind << 32 | id;
 }
 
-static bool is_of(const struct volume *v, uint64_t key)
+static bool quota_is_of(const struct volume *v, uint64_t key)
 {
 	return key >> INO_BITS == v->id;
 }
 
-static enum rpc_quota_kind kind_of(uint64_t key)
+static enum rpc_quota_kind quota_kind_of(uint64_t key)
 {
 	return (enum rpc_quota_kind)(uint16_t)(key >> 32);
 }
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
-static int compare(const void *a, const void *b)
+static int quota_compare(const void *a, const void *b)
 {
 	const struct quota_limit *x = a, *y = b;
 
@@ -60,7 +60,7 @@ static struct quotas *make_limits(const struct quota_limit *limits, unsigned n)
 		else
 			q->own[q->n++] = limits[i];
 	}
-	qsort(q->own, q->n, sizeof(q->own[0]), compare);
+	qsort(q->own, q->n, sizeof(q->own[0]), quota_compare);
 	return q;
 }
 
@@ -69,7 +69,7 @@ static const struct quota_limit *own_limit(
 {
 	const struct quota_limit want = {.kind = kind, .id = id};
 
-	return bsearch(&want, q->own, q->n, sizeof(want), compare);
+	return bsearch(&want, q->own, q->n, sizeof(want), quota_compare);
 }
 
 static struct quota_limit limit_of(const struct volume *v, enum rpc_quota_kind kind, uint32_t id)
@@ -105,7 +105,7 @@ static int decode_usage(
 int quota_decode(struct volume *v, struct store_key key, const struct store_val *val,
 	enum rpc_quota_kind *kind, uint32_t *id, struct quota_usage *usage)
 {
-	*kind = kind_of(key.hi);
+	*kind = quota_kind_of(key.hi);
 	*id = (uint32_t)key.hi;
 	if (*kind == 0 && *id == 0)
 		return 0;
@@ -114,7 +114,7 @@ int quota_decode(struct volume *v, struct store_key key, const struct store_val 
 	return decode_usage(v, key.hi, val, usage);
 }
 
-static int load(struct volume *v, uint64_t key, struct quota_usage *usage)
+static int quota_load(struct volume *v, uint64_t key, struct quota_usage *usage)
 {
 	struct store_val val;
 	int err = store_get(v->store, STORE_QUOTA, STORE_KEY(key), &val);
@@ -126,7 +126,7 @@ static int load(struct volume *v, uint64_t key, struct quota_usage *usage)
 }
 
 /* An owner of nothing has no record. */
-static int save(struct volume *v, uint64_t key, const struct quota_usage *usage)
+static int quota_save(struct volume *v, uint64_t key, const struct quota_usage *usage)
 {
 	uint8_t buf[USAGE_BYTES];
 	struct wire_out w;
@@ -148,10 +148,10 @@ struct change {
 	struct quota_usage more, less;
 };
 
-static int apply(struct volume *v, uint64_t key, const struct change *c)
+static int quota_apply(struct volume *v, uint64_t key, const struct change *c)
 {
 	struct quota_usage usage;
-	int err = load(v, key, &usage);
+	int err = quota_load(v, key, &usage);
 
 	if (err)
 		return err;
@@ -164,7 +164,7 @@ static int apply(struct volume *v, uint64_t key, const struct change *c)
 	usage.npages -= c->less.npages;
 	usage.inodes -= c->less.inodes;
 	usage.held -= c->less.held;
-	return save(v, key, &usage);
+	return quota_save(v, key, &usage);
 }
 
 int quota_next(struct volume *v, enum rpc_quota_kind kind, uint64_t *id, struct quota_usage *usage)
@@ -177,7 +177,7 @@ int quota_next(struct volume *v, enum rpc_quota_kind kind, uint64_t *id, struct 
 		return -ENOENT;
 	err = store_seek(
 		v->store, STORE_QUOTA, STORE_KEY(owner_key(v, kind, (uint32_t)*id)), &key, &val);
-	if (!err && (!is_of(v, key.hi) || kind_of(key.hi) != kind))
+	if (!err && (!quota_is_of(v, key.hi) || quota_kind_of(key.hi) != kind))
 		err = -ENOENT;
 	if (!err)
 		err = decode_usage(v, key.hi, &val, usage);
@@ -193,7 +193,7 @@ static uint32_t id_in(const struct quota_share *share, enum rpc_quota_kind kind)
 	return kind == QUOTA_USER ? share->uid : share->gid;
 }
 
-static int check_owner(
+static int quota_check_owner(
 	struct volume *v, enum rpc_quota_kind kind, uint32_t id, uint64_t npages, uint64_t inodes)
 {
 	struct quota_limit limit = limit_of(v, kind, id);
@@ -202,7 +202,7 @@ static int check_owner(
 
 	if ((!npages || !limit.npages) && (!inodes || !limit.inodes))
 		return 0;
-	err = load(v, owner_key(v, kind, id), &usage);
+	err = quota_load(v, owner_key(v, kind, id), &usage);
 	if (err)
 		return err;
 	if (npages && limit.npages && usage.npages + usage.held + npages > limit.npages)
@@ -219,7 +219,7 @@ int quota_check(struct volume *v, const struct quota_share *from, const struct q
 		uint64_t npages = same ? min_u64(from->npages, to->npages) : 0;
 		uint64_t inodes = same ? min_u64(from->inodes, to->inodes) : 0;
 
-		err = check_owner(
+		err = quota_check_owner(
 			v, kinds[k], id_in(to, kinds[k]), to->npages - npages, to->inodes - inodes);
 	}
 	return err;
@@ -229,7 +229,7 @@ static int left_of(struct volume *v, enum rpc_quota_kind kind, uint32_t id, uint
 {
 	struct quota_limit limit = limit_of(v, kind, id);
 	struct quota_usage usage = {0};
-	int err = limit.npages ? load(v, owner_key(v, kind, id), &usage) : 0;
+	int err = limit.npages ? quota_load(v, owner_key(v, kind, id), &usage) : 0;
 
 	*left = UINT64_MAX;
 	if (!err && limit.npages)
@@ -262,11 +262,11 @@ static int charge_kind(struct volume *v, enum rpc_quota_kind kind, const struct 
 	if (from_id == to_id && from->npages == to->npages && from->inodes == to->inodes)
 		return 0;
 	if (from_id == to_id)
-		return apply(v, owner_key(v, kind, to_id), &(struct change){more, less});
+		return quota_apply(v, owner_key(v, kind, to_id), &(struct change){more, less});
 	if (from->inodes)
-		err = apply(v, owner_key(v, kind, from_id), &(struct change){.less = less});
+		err = quota_apply(v, owner_key(v, kind, from_id), &(struct change){.less = less});
 	if (!err && to->inodes)
-		err = apply(v, owner_key(v, kind, to_id), &(struct change){.more = more});
+		err = quota_apply(v, owner_key(v, kind, to_id), &(struct change){.more = more});
 	return err;
 }
 
@@ -287,7 +287,7 @@ int quota_decode_held(struct volume *v, struct store_key key, const struct store
 	struct wire_in r;
 
 	held->session = key.hi;
-	held->kind = is_of(v, key.lo) ? kind_of(key.lo) : 0;
+	held->kind = quota_is_of(v, key.lo) ? quota_kind_of(key.lo) : 0;
 	held->id = (uint32_t)key.lo;
 	wire_in_init(&r, val->data, val->len);
 	held->npages = wire_get_u64(&r);
@@ -332,7 +332,7 @@ int quota_reserve(struct volume *v, uint64_t session, enum rpc_quota_kind kind, 
 	*got = QUOTA_UNLIMITED;
 	if (!limit.npages)
 		return 0;
-	err = load(v, key.lo, &usage);
+	err = quota_load(v, key.lo, &usage);
 	if (err)
 		return err;
 	taken = usage.npages + usage.held;
@@ -343,7 +343,7 @@ int quota_reserve(struct volume *v, uint64_t session, enum rpc_quota_kind kind, 
 	err = load_held(v, key, &held);
 	if (!err)
 		err = save_held(v, key, held + *got);
-	return err ? err : save(v, key.lo, &usage);
+	return err ? err : quota_save(v, key.lo, &usage);
 }
 
 int quota_give_back(
@@ -357,7 +357,7 @@ int quota_give_back(
 	if (err || !n)
 		return err;
 	err = save_held(v, key, held - n);
-	return err ? err : apply(v, key.lo, &(struct change){.less.held = n});
+	return err ? err : quota_apply(v, key.lo, &(struct change){.less.held = n});
 }
 
 int quota_use(struct volume *v, uint64_t session, uint32_t uid, uint32_t gid, uint64_t npages)
@@ -415,7 +415,7 @@ static int forget_usage(struct volume *v)
 
 	while (!err) {
 		err = store_seek(v->store, STORE_QUOTA, STORE_KEY(owner_key(v, 0, 0)), &key, NULL);
-		if (!err && !is_of(v, key.hi))
+		if (!err && !quota_is_of(v, key.hi))
 			err = -ENOENT;
 		if (!err)
 			err = store_del(v->store, STORE_QUOTA, key);
@@ -449,7 +449,7 @@ static int store_sums(struct volume *v, const struct quota_sums *sums)
 		const struct quota_sum *sum = &sums->v[i];
 
 		if (sum->kind)
-			err = save(v, owner_key(v, sum->kind, sum->id), &sum->usage);
+			err = quota_save(v, owner_key(v, sum->kind, sum->id), &sum->usage);
 	}
 	return err;
 }
@@ -509,7 +509,7 @@ static int each_own(
 
 	for (unsigned i = 0; !err && i < v->quotas->n; i++) {
 		entry.limit = v->quotas->own[i];
-		err = load(v, owner_key(v, entry.limit.kind, entry.limit.id), &entry.usage);
+		err = quota_load(v, owner_key(v, entry.limit.kind, entry.limit.id), &entry.usage);
 		if (!err)
 			fn(&entry, arg);
 	}

@@ -5,7 +5,7 @@
 
 #include "server/record/inode.h"
 
-static size_t place(const struct quota_sums *sums, uint32_t kind, uint32_t id)
+static size_t quota_count_place(const struct quota_sums *sums, uint32_t kind, uint32_t id)
 {
 	uint64_t hash = ((uint64_t)kind << 32 | id) * UINT64_C(0x9e3779b97f4a7c15);
 	size_t i = (size_t)(hash >> 32) & (sums->room - 1);
@@ -15,7 +15,7 @@ static size_t place(const struct quota_sums *sums, uint32_t kind, uint32_t id)
 	return i;
 }
 
-static int grow(struct quota_sums *sums)
+static int quota_count_grow(struct quota_sums *sums)
 {
 	struct quota_sums larger = {.n = sums->n, .room = sums->room ? sums->room * 2 : 64};
 
@@ -24,7 +24,8 @@ static int grow(struct quota_sums *sums)
 		return -ENOMEM;
 	for (size_t i = 0; i < sums->room; i++)
 		if (sums->v[i].kind)
-			larger.v[place(&larger, sums->v[i].kind, sums->v[i].id)] = sums->v[i];
+			larger.v[quota_count_place(&larger, sums->v[i].kind, sums->v[i].id)] =
+				sums->v[i];
 	free(sums->v);
 	*sums = larger;
 	return 0;
@@ -34,9 +35,9 @@ struct quota_sum *quota_sum_of(struct quota_sums *sums, enum rpc_quota_kind kind
 {
 	struct quota_sum *sum;
 
-	if (sums->n * 2 >= sums->room && grow(sums))
+	if (sums->n * 2 >= sums->room && quota_count_grow(sums))
 		return NULL;
-	sum = &sums->v[place(sums, kind, id)];
+	sum = &sums->v[quota_count_place(sums, kind, id)];
 	if (!sum->kind) {
 		sum->kind = kind;
 		sum->id = id;
@@ -45,7 +46,7 @@ struct quota_sum *quota_sum_of(struct quota_sums *sums, enum rpc_quota_kind kind
 	return sum;
 }
 
-static int add(struct quota_sums *sums, enum rpc_quota_kind kind, uint32_t id,
+static int quota_count_add(struct quota_sums *sums, enum rpc_quota_kind kind, uint32_t id,
 	const struct quota_share *share)
 {
 	struct quota_sum *sum = quota_sum_of(sums, kind, id);
@@ -59,9 +60,9 @@ static int add(struct quota_sums *sums, enum rpc_quota_kind kind, uint32_t id,
 
 int quota_sums_add(struct quota_sums *sums, const struct quota_share *share)
 {
-	int err = share->inodes ? add(sums, QUOTA_USER, share->uid, share) : 0;
+	int err = share->inodes ? quota_count_add(sums, QUOTA_USER, share->uid, share) : 0;
 
-	return err || !share->inodes ? err : add(sums, QUOTA_GROUP, share->gid, share);
+	return err || !share->inodes ? err : quota_count_add(sums, QUOTA_GROUP, share->gid, share);
 }
 
 int quota_count(struct volume *v, struct quota_sums *sums)

@@ -11,7 +11,7 @@
 
 enum { REAP_BYTES = 16 };
 
-static int decode(
+static int reaper_decode(
 	struct volume *v, uint64_t key, const struct store_val *val, struct reap_record *out)
 {
 	struct wire_in r;
@@ -33,10 +33,10 @@ int reaper_load(struct volume *v, uint64_t key, struct reap_record *out)
 	err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
 	if (err)
 		return err == -ENOENT ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
-	return decode(v, key, &val, out);
+	return reaper_decode(v, key, &val, out);
 }
 
-static int put(struct volume *v, uint64_t key, const struct reap_record *record)
+static int reaper_put(struct volume *v, uint64_t key, const struct reap_record *record)
 {
 	uint8_t buf[REAP_BYTES];
 	struct wire_out w;
@@ -54,14 +54,14 @@ int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record
 	int err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
 
 	if (!err)
-		err = decode(v, key, &val, &before);
+		err = reaper_decode(v, key, &val, &before);
 	if (err && err != -ENOENT)
 		return err;
 	if (err == -ENOENT) {
 		v->now.reap_files++;
 		rest_end(&v->reap_rest);
 	}
-	err = put(v, key, record);
+	err = reaper_put(v, key, record);
 	if (!err)
 		v->now.reap_pages += record->npages - before.npages;
 	return err;
@@ -93,7 +93,7 @@ int reaper_inode(struct volume *v, struct stored_inode *i)
 	return err ? err : inode_delete(v, i);
 }
 
-static int finish(struct volume *v, struct stored_inode *i)
+static int reaper_finish(struct volume *v, struct stored_inode *i)
 {
 	int err = store_del(v->store, STORE_REAP, STORE_KEY(i->key));
 
@@ -149,9 +149,9 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 			return err;
 	}
 	if (!done)
-		return put(v, key, &record);
+		return reaper_put(v, key, &record);
 	++*finished;
-	return finish(v, &inode);
+	return reaper_finish(v, &inode);
 }
 
 /* The next file, from where the last failure was on; *again: those before that are next. */
@@ -171,7 +171,7 @@ static int next_file(struct volume *v, struct store_key *key, bool *again)
 
 /* A file that it fails with is passed over: the transaction is aborted, and the next step begins
  * behind it. Come round to it again with nothing done, it rests. */
-static int failed(struct volume *v, uint64_t key, bool again, int err)
+static int reaper_failed(struct volume *v, uint64_t key, bool again, int err)
 {
 	v->reap_from = key + 1;
 	return again ? rest_after(&v->reap_rest, err) : err;
@@ -189,7 +189,7 @@ int reaper_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finis
 			break;
 		err = reap_file(v, key.hi, &nextents, finished);
 		if (err)
-			return failed(v, key.hi, again, err);
+			return reaper_failed(v, key.hi, again, err);
 		done = true;
 		if (again)
 			rest_after(&v->reap_rest, 0);
@@ -211,7 +211,7 @@ int reaper_open(struct volume *v)
 
 	v->now.reap_files = v->now.reap_pages = 0;
 	while (!err && key.hi >> INO_BITS == v->id) {
-		err = decode(v, key.hi, &val, &record);
+		err = reaper_decode(v, key.hi, &val, &record);
 		v->now.reap_files++;
 		v->now.reap_pages += record.npages;
 		if (!err)

@@ -14,7 +14,7 @@ static struct store_key key_of(uint64_t session, uint32_t stage, uint32_t offset
 	return STORE_KEY(session, (uint64_t)stage << STAGE_SHIFT | offset);
 }
 
-static bool is_of(const struct store_key *key, uint64_t session, uint32_t stage)
+static bool stage_is_of(const struct store_key *key, uint64_t session, uint32_t stage)
 {
 	return key->hi == session && key->lo >> STAGE_SHIFT == stage;
 }
@@ -28,7 +28,7 @@ int stage_len(struct store *s, uint64_t session, uint32_t stage, uint32_t *len)
 	*len = 0;
 	if (err)
 		return err == -ENOENT ? 0 : err;
-	if (!is_of(&key, session, stage))
+	if (!stage_is_of(&key, session, stage))
 		return 0;
 	if (!range_within((uint32_t)key.lo, val.len, XATTR_VALUE_MAX))
 		return store_damaged(s, STORE_STAGE, key);
@@ -112,7 +112,7 @@ int stage_add(struct store *s, uint64_t session, uint32_t stage, uint32_t offset
 }
 
 /* Drops from the key on what lies before the end. */
-static int drop(
+static int stage_drop_before(
 	struct store *s, struct store_key from, struct store_key end, unsigned nrecords, bool *done)
 {
 	struct store_key key;
@@ -136,11 +136,12 @@ int stage_drop(struct store *s, uint64_t session, uint32_t stage)
 {
 	bool done;
 
-	return drop(s, key_of(session, stage, 0), key_of(session, stage, UINT32_MAX), UINT32_MAX,
-		&done);
+	return stage_drop_before(s, key_of(session, stage, 0), key_of(session, stage, UINT32_MAX),
+		UINT32_MAX, &done);
 }
 
 int stage_drain(struct store *s, uint64_t session, unsigned nrecords, bool *done)
 {
-	return drop(s, STORE_KEY(session), STORE_KEY(session, UINT64_MAX), nrecords, done);
+	return stage_drop_before(
+		s, STORE_KEY(session), STORE_KEY(session, UINT64_MAX), nrecords, done);
 }

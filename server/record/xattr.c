@@ -240,7 +240,7 @@ static int set_names_len(struct volume *v, struct stored_inode *i, uint32_t len)
 	return store_put(v->store, STORE_XATTR, key, buf, sizeof(buf));
 }
 
-static int add_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
+static int xattr_add_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
 {
 	uint32_t len;
 	int err = xattr_names_len(v, i, &len);
@@ -249,7 +249,7 @@ static int add_name(struct volume *v, struct stored_inode *i, const struct rpc_s
 	return err ? err : set_names_len(v, i, len + name->len + 1);
 }
 
-static int remove_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
+static int xattr_remove_name(struct volume *v, struct stored_inode *i, const struct rpc_str *name)
 {
 	uint32_t len;
 	int err = xattr_names_len(v, i, &len);
@@ -334,7 +334,7 @@ int xattr_put(struct volume *v, struct stored_inode *i, const struct xattr *x,
 {
 	uint32_t nparts = parts_of(len);
 	uint64_t parts = nparts ? x->parts : 0;
-	int err = x->exists ? 0 : add_name(v, i, name);
+	int err = x->exists ? 0 : xattr_add_name(v, i, name);
 
 	if (!err && nparts && !parts)
 		err = place_parts(v, i, &parts);
@@ -352,7 +352,7 @@ int xattr_del(
 
 	if (!err)
 		err = store_del(v->store, STORE_XATTR, STORE_KEY(i->key, x->cookie));
-	return err ? err : remove_name(v, i, name);
+	return err ? err : xattr_remove_name(v, i, name);
 }
 
 static int free_table(struct volume *v, const struct stored_inode *i, enum store_table table,

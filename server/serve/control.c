@@ -53,7 +53,7 @@ static void ping(struct client_request *req)
 		client_session_ring(session);
 }
 
-static void cancel(struct client_request *req)
+static void control_cancel(struct client_request *req)
 {
 	const struct rpc_cancel *cancel = &req->rpc.cancel;
 	struct client_request *other = conn_find_request(req->conn, cancel->slot, cancel->seq);
@@ -93,7 +93,7 @@ void control_run(struct client_request *req)
 	else if (req->rpc.op == RPC_PING)
 		ping(req);
 	else if (req->rpc.op == RPC_CANCEL)
-		cancel(req);
+		control_cancel(req);
 	else if (req->rpc.op == RPC_FROZEN)
 		snapshot_frozen(req);
 	else
@@ -102,7 +102,7 @@ void control_run(struct client_request *req)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static int64_t sooner(int64_t a, int64_t b)
+static int64_t control_sooner(int64_t a, int64_t b)
 {
 	if (a < 0 || b < 0)
 		return max_i64(a, b);
@@ -115,12 +115,12 @@ int control_tick(struct server *s)
 	int64_t now = now_ms(), next;
 
 	next = page_reuse_tick(s, now);
-	next = sooner(next, page_recall_tick(s, now));
-	next = sooner(next, snapshot_tick(s, now));
-	next = sooner(next, recalls_tick(s, now));
-	next = sooner(next, lock_news_tick(s, now));
-	next = sooner(next, status_tick(s, now));
-	next = sooner(next, sessions_tick(s, now));
+	next = control_sooner(next, page_recall_tick(s, now));
+	next = control_sooner(next, snapshot_tick(s, now));
+	next = control_sooner(next, recalls_tick(s, now));
+	next = control_sooner(next, lock_news_tick(s, now));
+	next = control_sooner(next, status_tick(s, now));
+	next = control_sooner(next, sessions_tick(s, now));
 	return next < 0 ? -1 : (int)max_i64(1, next - now);
 }
 

@@ -151,7 +151,7 @@ static unsigned sharers(const void *asker)
 	return client_session_sharers(req->conn->session);
 }
 
-static uint8_t wanted(const void *asker, uint64_t ino)
+static uint8_t dispatch_wanted(const void *asker, uint64_t ino)
 {
 	return recall_wanted(asker, ino);
 }
@@ -181,7 +181,7 @@ static int execute_in_store(
 		.lease_limit = s->lease_limit,
 		.lock_limit = SESSION_LOCKS_MAX,
 		.now = now,
-		.wanted = wanted,
+		.wanted = dispatch_wanted,
 		.restless = restless,
 		.sharers = sharers,
 		.dirty_comes = dirty_comes,
@@ -217,7 +217,7 @@ static int reply_to_executed(struct server *s, struct client_request *req, struc
 	return encode_reply(s, req, rep);
 }
 
-static int run(struct server *s, struct client_request *req, int64_t now)
+static int dispatch_run_one(struct server *s, struct client_request *req, int64_t now)
 {
 	struct rpc_reply rep = {.op = req->rpc.op, .slot = req->rpc.slot, .seq = req->rpc.seq};
 	int result = execute_in_store(s, req, now, &rep);
@@ -251,7 +251,7 @@ static int execute(struct server *s, struct client_request *req, int64_t now)
 		taken = take_stored(s->meta, req);
 	if (taken)
 		return taken < 0 ? taken : 0;
-	return run(s, req, now);
+	return dispatch_run_one(s, req, now);
 }
 
 /* ---- a batch --------------------------------------------------------------------------------- */
@@ -336,7 +336,7 @@ static void finish_breach(struct client_request *req)
 	conn_breach(req->conn, req->breach);
 }
 
-static void finish(struct server *s, struct client_request *req)
+static void dispatch_finish(struct server *s, struct client_request *req)
 {
 	if (req->outcome != OUTCOME_REPLY)
 		cancel_reply(req);
@@ -374,7 +374,7 @@ static void finish_all(struct server *s, struct batch *batch)
 	list_for_each (pos, &batch->requests)
 		note_executed(list_entry(pos, struct client_request, link));
 	for (struct list *pos; (pos = list_pop(&batch->requests));) {
-		finish(s, list_entry(pos, struct client_request, link));
+		dispatch_finish(s, list_entry(pos, struct client_request, link));
 		CRASH_POINT("reply.sent");
 	}
 }
@@ -433,7 +433,7 @@ static int reclaim_step(struct server *s, bool *more, uint64_t *freed)
 }
 
 /* A piece at a time, so that requests don't wait for long files to be deleted. */
-static void reclaim(struct server *s)
+static void dispatch_reclaim(struct server *s)
 {
 	static struct log_ratelimit limit;
 	uint64_t freed = 0, ended = meta_leases_ended(s->meta);
@@ -454,7 +454,7 @@ static void reclaim(struct server *s)
 
 /* Those of an export whose last snapshot has been begun have no answer any more, as if the server
  * had ended. */
-static void add(struct server *s, struct batch *batch, struct client_request *req)
+static void dispatch_add(struct server *s, struct batch *batch, struct client_request *req)
 {
 	if (req->conn->session->export->closed) {
 		list_add_tail(&s->parked, &req->link);
@@ -473,19 +473,19 @@ static void collect_ready(struct server *s, struct batch *batch, unsigned max)
 		if (turns_is_control(req))
 			break;
 		list_del(&req->link);
-		add(s, batch, req);
+		dispatch_add(s, batch, req);
 	}
 }
 
 /* While much is reclaimed, all that is parked may be ready again after each step: half of the batch
  * is for who has just asked. */
-static void collect(struct server *s, struct batch *batch)
+static void dispatch_collect(struct server *s, struct batch *batch)
 {
 	struct client_request *req;
 
 	collect_ready(s, batch, BATCH_MAX / 2);
 	while (batch->n < BATCH_MAX && (req = turns_take(s, false)))
-		add(s, batch, req);
+		dispatch_add(s, batch, req);
 	collect_ready(s, batch, BATCH_MAX);
 }
 
@@ -530,13 +530,13 @@ bool dispatch_run(struct server *s)
 	list_init(&batch.requests);
 	recalls_look(s);
 	lock_news_look(s);
-	collect(s, &batch);
+	dispatch_collect(s, &batch);
 	if (batch.n) {
 		run_batch(s, &batch);
 		end_overdue(s);
 	}
 	if (s->reclaim)
-		reclaim(s);
+		dispatch_reclaim(s);
 	run_controls(s);
 	lock_news_look(s);
 	searches = recalls_search(s);

@@ -6,7 +6,7 @@
 #include "server/session/context.h"
 #include "server/serve/start_check.h"
 
-static enum server_status serve(const struct server_config *config)
+static enum server_status main_serve(const struct server_config *config)
 {
 	struct server *server;
 	enum server_status status;
@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 	server_config_init(&config);
 	switch (server_options_parse(argc, argv, &config)) {
 	case OPTIONS_RUN:
-		status = (int)serve(&config);
+		status = (int)main_serve(&config);
 		break;
 	case OPTIONS_CHECK_CONFIG:
 		log_init_command("rmemfs-server", LOG_LEVEL_WARNING);

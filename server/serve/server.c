@@ -36,7 +36,7 @@ enum {
 
 /* ---- what the loop sleeps on ----------------------------------------------------------------- */
 
-static int watch(struct server *s, int fd)
+static int server_watch(struct server *s, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
@@ -48,7 +48,7 @@ static int open_signals(struct server *s)
 	sigset_t set = signals_to_end();
 
 	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return s->signal_fd < 0 ? -errno : watch(s, s->signal_fd);
+	return s->signal_fd < 0 ? -errno : server_watch(s, s->signal_fd);
 }
 
 static int watch_all(struct server *s)
@@ -60,11 +60,11 @@ static int watch_all(struct server *s)
 		return -errno;
 	err = open_signals(s);
 	if (!err)
-		err = watch(s, meta_scrub_fd(s->meta));
+		err = server_watch(s, meta_scrub_fd(s->meta));
 	if (!err)
-		err = watch(s, snapshot_fd(s));
+		err = server_watch(s, snapshot_fd(s));
 	for (unsigned i = 0; !err && i < s->nports; i++)
-		err = watch(s, evq_fd(s->ports[i].q));
+		err = server_watch(s, evq_fd(s->ports[i].q));
 	if (!err)
 		err = peers_restore(s);
 	if (err)
@@ -429,7 +429,7 @@ static int say_goodbye(struct server *s)
 }
 
 /* -1: never. */
-static int sooner(int timeout_ms, int other_ms)
+static int server_sooner(int timeout_ms, int other_ms)
 {
 	return timeout_ms < 0 || other_ms < timeout_ms ? other_ms : timeout_ms;
 }
@@ -449,7 +449,7 @@ int server_run(struct server *s)
 		timeout_ms = control_tick(s);
 		tick_at = clock_ns(CLOCK_MONOTONIC) + TICK_MS * 1000000ll;
 		if (s->leaving)
-			timeout_ms = sooner(timeout_ms, stop_step(s));
+			timeout_ms = server_sooner(timeout_ms, stop_step(s));
 		err = sleep_until_event(s, timeout_ms);
 		if (err)
 			return err;

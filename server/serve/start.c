@@ -87,7 +87,7 @@ void start_close_sets(struct server *s)
 
 /* ---- what is to be restored ------------------------------------------------------------------ */
 
-static int add(struct start_plan *plan, const char *dir, const char *name)
+static int start_add(struct start_plan *plan, const char *dir, const char *name)
 {
 	char path[SNAPSHOT_DIR_BYTES + EXPORT_NAME_MAX + 2];
 
@@ -112,7 +112,7 @@ static int add_set(const struct server *s, struct start_plan *plan, const char *
 		if (entry->d_name[0] == '.')
 			continue;
 		if (is_configured(s, entry->d_name))
-			err = add(plan, set, entry->d_name);
+			err = start_add(plan, set, entry->d_name);
 		else
 			log_warning("%s/%s is not restored: no export '%s' is configured", set,
 				entry->d_name, entry->d_name);
@@ -174,7 +174,7 @@ int start_plan_restore(struct server *s, struct start_plan *plan)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < asked->n; i++)
-		err = add(plan, asked->v[i], NULL);
+		err = start_add(plan, asked->v[i], NULL);
 	if (!asked->n && s->config->restore_on_start && memdir_is_new(&s->dir)) {
 		plan->is_latest = true;
 		err = plan_latest(s, plan);
@@ -243,7 +243,7 @@ static void tell_restored(const struct image_reader *image, const char *dir)
 		(unsigned long long)image_totals(image)->pages);
 }
 
-static int restore_one(struct server *s, const char *dir, bool first)
+static int start_restore_one(struct server *s, const char *dir, bool first)
 {
 	char text[WHY_BYTES] = "see above";
 	const struct image_why why = {text, sizeof(text)};
@@ -270,7 +270,7 @@ int start_restore(struct server *s, const struct start_plan *plan)
 	int err = 0;
 
 	for (size_t i = 0; !err && i < n; i++)
-		err = restore_one(s, plan->dirs.v[i], i == 0);
+		err = start_restore_one(s, plan->dirs.v[i], i == 0);
 	if (err && plan->is_latest && err != -EINTR)
 		tell_remedy(s);
 	if (err || !memdir_is_restoring(&s->dir))

@@ -49,7 +49,7 @@ static void note(struct start_check *c, int err)
 	c->is_refused |= refusal_status(err) == SERVER_REFUSED;
 }
 
-static bool is_running(const struct start_check *c)
+static bool start_check_is_running(const struct start_check *c)
 {
 	return c->holder[0];
 }
@@ -114,12 +114,12 @@ static const char *content_text(enum memdir_content content)
 	}
 }
 
-static bool check_directory(struct start_check *c)
+static bool start_check_directory(struct start_check *c)
 {
 	int err = memdir_look(c->config->memory_dir, &c->dir, c->holder);
 
 	note(c, err);
-	if (is_running(c))
+	if (start_check_is_running(c))
 		printf("%s: a server is running on it, process %s: after its end a start goes on "
 		       "with what is there, which can't be looked at now\n",
 			c->dir.path, c->holder);
@@ -209,14 +209,14 @@ static void check_memlock(struct start_check *c)
 
 static void check_memory(struct start_check *c)
 {
-	if (!check_directory(c))
+	if (!start_check_directory(c))
 		return;
 	note(c, exports_plan(c->config, &c->dir, &c->exports));
 	if (!c->exports)
 		return;
 	for (unsigned i = 0; i < c->exports->n; i++)
 		tell_export(c->exports, &c->exports->v[i]);
-	if (!is_running(c) && c->dir.content == MEMDIR_KEPT)
+	if (!start_check_is_running(c) && c->dir.content == MEMDIR_KEPT)
 		check_store(c);
 	check_memlock(c);
 }
@@ -229,7 +229,7 @@ static void check_latest(struct start_check *c, const struct snapshot_sets *sets
 	bool newer;
 	int err;
 
-	if (!c->config->restore_on_start || c->config->restore.n || is_running(c) ||
+	if (!c->config->restore_on_start || c->config->restore.n || start_check_is_running(c) ||
 		c->dir.content == MEMDIR_KEPT)
 		return;
 	err = snapshot_sets_latest(sets, set, &newer, &(struct image_why){why, sizeof(why)});
@@ -274,7 +274,7 @@ static void check_snapshots(struct start_check *c)
 		access(config->snapshot_dir, F_OK) != 0)
 		return; /* StateDirectory= */
 	err = snapshot_sets_look(&sets, config->snapshot_dir, config->snapshot_on_stop,
-		is_running(c), &(struct image_why){why, sizeof(why)});
+		start_check_is_running(c), &(struct image_why){why, sizeof(why)});
 	if (err)
 		log_error("snapshot_dir: %s", why);
 	note(c, err);
@@ -306,7 +306,7 @@ static void check_images(struct start_check *c)
 
 static enum server_status conclude(const struct start_check *c)
 {
-	const char *what = is_running(c) ? "restart" : "start";
+	const char *what = start_check_is_running(c) ? "restart" : "start";
 
 	if (c->fails)
 		printf("a %s would %s\n", what, c->is_refused ? "be refused" : "fail now");
@@ -330,7 +330,7 @@ enum server_status start_check(const struct server_config *config)
 	check_images(&c);
 	note(&c, ports_look(config, &(struct ports_look){
 					    .nregions = c.exports ? c.exports->nregions : 0,
-					    .restart = is_running(&c),
+					    .restart = start_check_is_running(&c),
 					    .dir = c.unit ? UNIT_SOCKETS : NULL,
 				    }));
 	ports_warn_exposed(config);

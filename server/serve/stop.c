@@ -39,7 +39,7 @@ int stop_error(const struct server *s)
 	return s->stop->err;
 }
 
-static void end(struct server *s, int err, const char *why)
+static void stop_end(struct server *s, int err, const char *why)
 {
 	s->stopping = true;
 	s->stop->err = err;
@@ -61,7 +61,7 @@ static void take_next(struct server *s)
 	snprintf(dir, sizeof(dir), "%s/%s", s->stop->set, export->name);
 	err = snapshot_take_last(s, export, dir, first ? s->stop->set : NULL);
 	if (err)
-		end(s, err, errno_text(err));
+		stop_end(s, err, errno_text(err));
 }
 
 void stop_begin(struct server *s)
@@ -76,7 +76,7 @@ void stop_begin(struct server *s)
 	snapshot_cancel(s, "the server is stopping");
 }
 
-static void cancel(struct server *s, const char *why)
+static void stop_cancel_because(struct server *s, const char *why)
 {
 	s->stop->cancelled = why;
 	snapshot_cancel(s, why);
@@ -84,10 +84,10 @@ static void cancel(struct server *s, const char *why)
 
 void stop_cancel(struct server *s)
 {
-	cancel(s, "it was cancelled by another signal");
+	stop_cancel_because(s, "it was cancelled by another signal");
 }
 
-static void publish(struct server *s)
+static void stop_publish(struct server *s)
 {
 	char why[256];
 	int err =
@@ -97,21 +97,21 @@ static void publish(struct server *s)
 		log_notice("snapshots of %u export%s are in %s, after %lld s", s->exports->n,
 			s->exports->n == 1 ? "" : "s", s->stop->set,
 			(long long)(now_ms() - s->stop->since_ms) / 1000);
-	end(s, err, why);
+	stop_end(s, err, why);
 	CRASH_POINT("stop.published");
 }
 
 /* Where the disk hangs for good, so does the thread that writes to it. */
-static void give_up(struct server *s)
+static void stop_give_up(struct server *s)
 {
 	log_error("the disk of %s has taken nothing for %d minutes: it is given up. The server "
 		  "ends when the disk goes on; systemd is not asked for more time, and kills it. "
 		  "The files are in %s until this machine reboots",
 		s->stop->set, PROGRESS_HANG_MS / 60000, s->dir.path);
-	cancel(s, "the disk took nothing");
+	stop_cancel_because(s, "the disk took nothing");
 }
 
-static void tell(struct server *s)
+static void stop_tell(struct server *s)
 {
 	const struct export *export = &s->exports->v[s->stop->begun ? s->stop->begun - 1 : 0];
 	struct snapshot_view view;
@@ -121,7 +121,7 @@ static void tell(struct server *s)
 	if (s->stop->cancelled)
 		return;
 	if (progress_hangs(&s->stop->progress, snapshot_steps(s), now_ms())) {
-		give_up(s);
+		stop_give_up(s);
 		return;
 	}
 	snapshot_look(s, export, &view);
@@ -136,15 +136,15 @@ int stop_step(struct server *s)
 
 	if (s->stopping)
 		return 0;
-	tell(s);
+	stop_tell(s);
 	if (!snapshot_has_ended(s, &err, &why))
 		return PROGRESS_MS;
 	if (err && s->stop->begun)
-		end(s, err, why);
+		stop_end(s, err, why);
 	else if (s->stop->begun == s->exports->n)
-		publish(s);
+		stop_publish(s);
 	else if (s->stop->cancelled)
-		end(s, -ECANCELED, s->stop->cancelled);
+		stop_end(s, -ECANCELED, s->stop->cancelled);
 	else
 		take_next(s);
 	return s->stopping ? 0 : PROGRESS_MS;

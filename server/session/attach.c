@@ -520,7 +520,7 @@ static bool wants_to_write(const struct client_request *req, const struct client
 	       session->stored.flags & ATTACH_READ_ONLY;
 }
 
-static void attach_again(struct client_request *req, struct export *export)
+static void attach_run_again(struct client_request *req, struct export *export)
 {
 	const struct rpc_attach *a = &req->rpc.attach;
 	struct client_session *session = client_session_find(req->conn->server, a->session);
@@ -585,7 +585,7 @@ static void attach_try(struct client_request *req)
 	} else if (is_of_another_store(s, a)) {
 		client_request_refuse(req, -ESTALE, "the memory was lost, this is another store");
 	} else if (a->session) {
-		attach_again(req, export);
+		attach_run_again(req, export);
 	} else {
 		attach_new(req, export);
 	}

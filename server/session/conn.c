@@ -68,7 +68,7 @@ static bool is_judged(const struct conn *c)
 	return c->session && c->state == CONN_OPEN && conn_timeout_ms(c);
 }
 
-static void sooner(int64_t *next, int64_t at)
+static void conn_sooner(int64_t *next, int64_t at)
 {
 	if (at < *next)
 		*next = at;
@@ -104,9 +104,9 @@ int64_t conns_judge(struct server *s, int64_t now)
 		else if (silent_ms >= timeout_ms)
 			close_silent(c, silent_ms);
 		else
-			sooner(&next, now + timeout_ms - silent_ms);
+			conn_sooner(&next, now + timeout_ms - silent_ms);
 		/* Often enough that a longer pause between two looks is one of ours. */
-		sooner(&next, now + timeout_ms / 8);
+		conn_sooner(&next, now + timeout_ms / 8);
 	}
 	return next;
 }

@@ -115,7 +115,7 @@ static int watch_peer(struct server *s, uint64_t session, int pid, uint64_t star
 	return 1;
 }
 
-static int restore_one(struct server *s, int dir, const char *name)
+static int peers_restore_one(struct server *s, int dir, const char *name)
 {
 	uint64_t session, start;
 	int pid, lives = 0;
@@ -141,7 +141,7 @@ int peers_restore(struct server *s)
 		return -errno;
 	while (!err && (entry = readdir(d)))
 		if (entry->d_name[0] != '.')
-			err = restore_one(s, dirfd(d), entry->d_name);
+			err = peers_restore_one(s, dirfd(d), entry->d_name);
 	closedir(d);
 	if (err)
 		log_error("can't watch the processes in %s: %s", s->dir.peers, errno_text(err));

@@ -60,7 +60,7 @@ struct restoring {
 	int err;
 };
 
-static void restore_one(const struct meta_session *stored, void *arg)
+static void client_session_restore_one(const struct meta_session *stored, void *arg)
 {
 	struct restoring *r = arg;
 	struct client_session *session;
@@ -79,7 +79,7 @@ static void restore_one(const struct meta_session *stored, void *arg)
 int sessions_restore(struct server *s)
 {
 	struct restoring r = {s, 0};
-	int err = meta_session_each(s->meta, restore_one, &r);
+	int err = meta_session_each(s->meta, client_session_restore_one, &r);
 
 	if (!err)
 		err = r.err;
@@ -116,7 +116,7 @@ struct client_session *client_session_find(struct server *s, uint64_t id)
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static int forget(struct server *s, const struct client_session *session)
+static int client_session_forget(struct server *s, const struct client_session *session)
 {
 	int err = meta_begin(s->meta);
 
@@ -135,11 +135,11 @@ static int forget(struct server *s, const struct client_session *session)
 }
 
 /* No channel of it is left: what it held goes back. */
-static void finish(struct client_session *session)
+static void client_session_finish(struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
-	int err = rest_after(&session->end_rest, forget(s, session));
+	int err = rest_after(&session->end_rest, client_session_forget(s, session));
 
 	if (err) {
 		log_error("session %" PRIu64 " of %s can't be ended: %s", session->stored.id,
@@ -175,7 +175,7 @@ bool client_session_reaches_memory(const struct client_session *session)
 static void finish_if_ended(struct client_session *session)
 {
 	if ((session->ending || session->said_bye) && !client_session_reaches_memory(session))
-		finish(session);
+		client_session_finish(session);
 }
 
 void client_session_end(struct client_session *session, const char *why)
@@ -333,7 +333,7 @@ unsigned client_session_sharers(const struct client_session *session)
 enum { REGIONS_PER_MESSAGE = 512 };
 
 /* Makes keys up to the end'th region. */
-static int publish(struct conn *c, uint32_t end)
+static int client_session_publish(struct conn *c, uint32_t end)
 {
 	const struct client_session *session = c->session;
 	unsigned access = REGION_READ;
@@ -381,7 +381,7 @@ void client_session_regions(struct client_request *req)
 	uint32_t nregions = c->session->export->nregions;
 	uint32_t first = (uint32_t)min_u64(req->rpc.regions.first, nregions);
 	uint32_t end = (uint32_t)min_u64(nregions, (uint64_t)first + REGIONS_PER_MESSAGE);
-	int err = publish(c, end);
+	int err = client_session_publish(c, end);
 
 	if (err && err != -EAGAIN) {
 		client_request_refuse(req, err, "can't make a key to region %u of '%s': %s",
@@ -470,7 +470,7 @@ void client_session_ring(struct client_session *session)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-static void sooner(int64_t *next, int64_t at)
+static void client_session_sooner(int64_t *next, int64_t at)
 {
 	if (*next < 0 || at < *next)
 		*next = at;
@@ -485,7 +485,7 @@ static void tick_unattached(struct server *s, int64_t now, int64_t *next)
 		if (!conn_is_silent(c))
 			continue;
 		if (at > now) {
-			sooner(next, at);
+			client_session_sooner(next, at);
 			return;
 		}
 		conn_breach(c, "it has not attached in time");
@@ -497,7 +497,7 @@ static void tick_silent(struct server *s, int64_t now, int64_t *next)
 	if (now >= s->judge_ms)
 		s->judge_ms = conns_judge(s, now);
 	if (s->judge_ms < INT64_MAX)
-		sooner(next, s->judge_ms);
+		client_session_sooner(next, s->judge_ms);
 }
 
 static void tick_waiting(struct server *s, int64_t now, int64_t *next)
@@ -506,12 +506,13 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 		return;
 	attach_retry_waiting(s);
 	list_for_each (pos, &s->waiting)
-		sooner(next, list_entry(pos, struct client_request, link)->deadline_ms);
+		client_session_sooner(
+			next, list_entry(pos, struct client_request, link)->deadline_ms);
 	list_for_each (pos, &s->sessions) {
 		int64_t at = expires_ms(list_entry(pos, struct client_session, link));
 
 		if (at > now)
-			sooner(next, at);
+			client_session_sooner(next, at);
 	}
 }
 
@@ -528,7 +529,7 @@ static void tick_rings(struct server *s, int64_t now, int64_t *next)
 		session->ring_wanted = err;
 		s->rings_wanted |= session->ring_wanted;
 		if (err == -EAGAIN)
-			sooner(next, now + RING_AGAIN_MS);
+			client_session_sooner(next, now + RING_AGAIN_MS);
 	}
 }
 
@@ -542,9 +543,9 @@ static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 			continue;
 		if (rest_over(&session->end_rest)) {
 			finish_if_ended(session);
-			sooner(next, now + REST_MIN_MS);
+			client_session_sooner(next, now + REST_MIN_MS);
 		} else {
-			sooner(next, session->end_rest.until_ms);
+			client_session_sooner(next, session->end_rest.until_ms);
 		}
 	}
 }

@@ -67,7 +67,7 @@ static int check_empty(int fd)
 }
 
 /* Below a directory that is everybody's, anybody may have made it before us. */
-static int check_owner(const struct image_writer *w, const struct image_why *why)
+static int image_write_check_owner(const struct image_writer *w, const struct image_why *why)
 {
 	struct stat st;
 
@@ -117,7 +117,7 @@ static int open_directory(struct image_writer *w, const struct image_why *why)
 	w->dirfd = open(w->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (w->dirfd < 0)
 		return image_fail(why, -errno, "can't open %s: %s", w->dir, errno_text(errno));
-	err = check_owner(w, why);
+	err = image_write_check_owner(w, why);
 	if (err)
 		return err;
 	err = check_empty(w->dirfd);
@@ -218,7 +218,7 @@ static int write_all(int fd, struct iovec *iov, int n)
 
 /* The disk writes while more comes. So it is never far behind, and how far this is says something,
  * and the last fsync has little to do. */
-static int flush(struct image_writer *w, enum image_file file)
+static int image_write_flush(struct image_writer *w, enum image_file file)
 {
 	off_t done = (off_t)w->nflushed[file], more = (off_t)w->nbytes[file] - done;
 
@@ -245,7 +245,7 @@ static int write_block(struct image_writer *w, enum image_file file, struct bloc
 	w->nblocks[file]++;
 	w->nbytes[file] += sizeof(header) + b->len;
 	if (!err)
-		err = flush(w, file);
+		err = image_write_flush(w, file);
 	return err ? fail_write(w, image_file_names[file], err, why) : 0;
 }
 

@@ -174,7 +174,7 @@ int restore_check(struct meta *m, unsigned export_index, struct image_reader *im
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-static int begin(struct restoring *r)
+static int restore_begin(struct restoring *r)
 {
 	int err = meta_begin(r->m);
 
@@ -213,7 +213,7 @@ static int count_change(struct restoring *r)
 		if (!err)
 			err = tick(r, 0);
 		if (!err)
-			err = begin(r);
+			err = restore_begin(r);
 	}
 	return err;
 }
@@ -453,7 +453,7 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* The place that holds the page; NULL: none. */
-static const struct restore_place *find_place(const struct restoring *r, uint64_t page)
+static const struct restore_place *restore_find_place(const struct restoring *r, uint64_t page)
 {
 	size_t low = 0, high = r->nplaces;
 
@@ -475,7 +475,7 @@ static const struct restore_place *find_place(const struct restoring *r, uint64_
 static void fill_pages(struct restoring *r, uint64_t first, uint32_t n, const uint8_t *data)
 {
 	for (uint32_t k = 0; k < n; k++) {
-		const struct restore_place *p = find_place(r, first + k);
+		const struct restore_place *p = restore_find_place(r, first + k);
 		size_t page;
 
 		if (!p)
@@ -534,7 +534,7 @@ static int restore_all(struct restoring *r)
 	int err = image_rewind(r->image, r->why);
 
 	if (!err)
-		err = begin(r);
+		err = restore_begin(r);
 	if (err)
 		return err;
 	err = choose_hash(r);

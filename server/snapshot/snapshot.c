@@ -49,7 +49,7 @@ struct snapshot {
 	struct list frozen; /* struct client_request: FROZEN that waits for the others' */
 };
 
-static bool is_running(const struct snapshot *sn)
+static bool snapshot_is_running(const struct snapshot *sn)
 {
 	return sn->state == SNAPSHOT_FREEZING || sn->state == SNAPSHOT_COPYING;
 }
@@ -57,7 +57,7 @@ static bool is_running(const struct snapshot *sn)
 /* Clients are told of it by what the export has. */
 static void push(const struct snapshot *sn)
 {
-	sn->export->snapshot.id = is_running(sn) ? sn->id : 0;
+	sn->export->snapshot.id = snapshot_is_running(sn) ? sn->id : 0;
 	sn->export->snapshot.freezing = sn->state == SNAPSHOT_FREEZING && sn->deadline_ms;
 }
 
@@ -103,7 +103,7 @@ static void answer_frozen(struct snapshot *sn)
 }
 
 /* Those that found no room aside, the scrubber among them. */
-static void go_on(struct server *s)
+static void snapshot_go_on(struct server *s)
 {
 	list_splice_tail(&s->ready, &s->parked);
 	s->reclaim = true;
@@ -127,7 +127,7 @@ static void release_clients(struct snapshot *sn)
 	if (sn->marker)
 		protect_end(marker_pages(sn->marker));
 	answer_frozen(sn);
-	go_on(sn->server);
+	snapshot_go_on(sn->server);
 	ring_writers(sn);
 }
 
@@ -167,9 +167,9 @@ static void copy_ended(struct snapshot *sn)
 	char why[WHY_BYTES];
 	int err = snapshot_copy_end(steal_ptr(&sn->copy), why, sizeof(why));
 
-	if (is_running(sn) && err) {
+	if (snapshot_is_running(sn) && err) {
 		give_up(sn, err, "%s", why);
-	} else if (is_running(sn)) {
+	} else if (snapshot_is_running(sn)) {
 		sn->state = SNAPSHOT_DONE;
 		push(sn);
 		sn->export->completed = realtime_ns() / 1000000000;
@@ -190,7 +190,7 @@ void snapshot_end(struct server *s)
 		return;
 	/* The requests are gone with their channels. */
 	list_init(&sn->frozen);
-	if (is_running(sn) && snapshot_copy_cancel(sn->copy))
+	if (snapshot_is_running(sn) && snapshot_copy_cancel(sn->copy))
 		give_up(sn, -ECANCELED, "the server ends");
 	if (sn->copy)
 		copy_ended(sn);
@@ -222,7 +222,7 @@ static const struct client_session *find_waited_for(const struct snapshot *sn)
 	return NULL;
 }
 
-static void mark(struct snapshot *sn)
+static void snapshot_mark(struct snapshot *sn)
 {
 	int err = marker_new(
 		sn->server->meta, sn->export->index, ASIDE_BYTES, sn->wake_fd, &sn->marker);
@@ -246,7 +246,7 @@ static void mark(struct snapshot *sn)
 static void mark_if_frozen(struct snapshot *sn)
 {
 	if (sn->state == SNAPSHOT_FREEZING && sn->deadline_ms && !find_waited_for(sn))
-		mark(sn);
+		snapshot_mark(sn);
 }
 
 static void freeze(struct snapshot *sn)
@@ -280,7 +280,7 @@ static void force(struct snapshot *sn, const struct client_session *session, int
 static void give_up_waiting(struct snapshot *sn, const struct client_session *session, int64_t now)
 {
 	if (sn->forced)
-		mark(sn);
+		snapshot_mark(sn);
 	else if (sn->last)
 		force(sn, session, now);
 	else
@@ -388,14 +388,14 @@ void snapshot_event(struct server *s)
 		copy_ended(sn);
 		break;
 	case COPY_READY:
-		if (is_running(sn) && !sn->deadline_ms)
+		if (snapshot_is_running(sn) && !sn->deadline_ms)
 			freeze(sn);
 		break;
 	case COPY_STARTING:
 	case COPY_COPYING:
 		break;
 	}
-	go_on(s);
+	snapshot_go_on(s);
 }
 
 /* ---- what clients say -------------------------------------------------------------------------
@@ -424,7 +424,8 @@ void snapshot_frozen(struct client_request *req)
 
 /* ---- taken ----------------------------------------------------------------------------------- */
 
-static int take(struct server *s, struct export *export, const char *dir, const char *clear)
+static int snapshot_take(
+	struct server *s, struct export *export, const char *dir, const char *clear)
 {
 	struct snapshot *sn = s->snapshot, before = *sn;
 	int err;
@@ -452,14 +453,14 @@ static int take(struct server *s, struct export *export, const char *dir, const 
 
 void snapshot_cancel(struct server *s, const char *reason)
 {
-	if (is_running(s->snapshot) && snapshot_copy_cancel(s->snapshot->copy))
+	if (snapshot_is_running(s->snapshot) && snapshot_copy_cancel(s->snapshot->copy))
 		give_up(s->snapshot, -ECANCELED, "%s", reason);
 }
 
 int snapshot_take_last(struct server *s, struct export *export, const char *dir, const char *clear)
 {
 	assert(!s->snapshot->copy);
-	return take(s, export, dir, clear);
+	return snapshot_take(s, export, dir, clear);
 }
 
 uint64_t snapshot_steps(const struct server *s)
@@ -478,14 +479,14 @@ bool snapshot_has_ended(const struct server *s, int *err, const char **why)
 
 /* ---- the admin's requests -------------------------------------------------------------------- */
 
-static void begin(struct client_request *req, struct export *export)
+static void snapshot_begin(struct client_request *req, struct export *export)
 {
 	const struct rpc_str *text = &req->rpc.snapshot.dir;
 	char dir[SNAPSHOT_DIR_BYTES];
 	int err;
 
 	snprintf(dir, sizeof(dir), "%.*s", text->len, text->s);
-	err = take(req->conn->server, export, dir, NULL);
+	err = snapshot_take(req->conn->server, export, dir, NULL);
 	if (err)
 		client_request_refuse(req, err, "can't start a thread: %s", errno_text(err));
 	else
@@ -493,7 +494,7 @@ static void begin(struct client_request *req, struct export *export)
 			req, &(struct rpc_reply){.snapshot = {.state = SNAPSHOT_FREEZING}});
 }
 
-static void start(struct client_request *req, struct export *export)
+static void snapshot_start(struct client_request *req, struct export *export)
 {
 	const struct rpc_str *dir = &req->rpc.snapshot.dir;
 	const struct snapshot *sn = req->conn->server->snapshot;
@@ -508,7 +509,7 @@ static void start(struct client_request *req, struct export *export)
 			"'%.*s': must be a path from / on, of at most %d bytes", dir->len, dir->s,
 			SNAPSHOT_DIR_BYTES - 1);
 	else
-		begin(req, export);
+		snapshot_begin(req, export);
 }
 
 /* One that fails is told of when nothing of it is left, and another can begin. */
@@ -525,7 +526,7 @@ static void poll_state(struct client_request *req, const struct export *export)
 	const char *text;
 
 	if (sn->export == export) {
-		if (is_running(sn))
+		if (snapshot_is_running(sn))
 			note_progress(sn);
 		state = visible_state(sn);
 		text = state == SNAPSHOT_FAILED ? sn->why : sn->dir;
@@ -540,12 +541,13 @@ static void poll_state(struct client_request *req, const struct export *export)
 	client_request_answer(req, &rep);
 }
 
-static void cancel(struct client_request *req, const struct export *export)
+static void snapshot_answer_cancel(struct client_request *req, const struct export *export)
 {
 	struct snapshot *sn = req->conn->server->snapshot;
 
 	/* A server's last ones are not an administrator's, who may know of one before only. */
-	if (is_running(sn) && sn->export == export && !sn->last && snapshot_copy_cancel(sn->copy))
+	if (snapshot_is_running(sn) && sn->export == export && !sn->last &&
+		snapshot_copy_cancel(sn->copy))
 		give_up(sn, -ECANCELED, "it was cancelled");
 	poll_state(req, export);
 }
@@ -567,13 +569,13 @@ void snapshot_request(struct client_request *req)
 		return;
 	switch ((enum rpc_snapshot_command)q->command) {
 	case SNAPSHOT_START:
-		start(req, export);
+		snapshot_start(req, export);
 		break;
 	case SNAPSHOT_POLL:
 		poll_state(req, export);
 		break;
 	case SNAPSHOT_CANCEL:
-		cancel(req, export);
+		snapshot_answer_cancel(req, export);
 		break;
 	}
 }
@@ -589,7 +591,7 @@ void snapshot_look(const struct server *s, const struct export *export, struct s
 	};
 	if (sn->export != export)
 		return;
-	if (is_running(sn))
+	if (snapshot_is_running(sn))
 		note_progress(sn);
 	view->state = sn->state;
 	view->done = sn->done;

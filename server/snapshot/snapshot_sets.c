@@ -192,7 +192,7 @@ static int mark_whole(int fd)
 }
 
 /* What the disk has of these nevertheless leads to a whole set. */
-static void withdraw(const struct snapshot_sets *s, int fd)
+static void snapshot_sets_withdraw(const struct snapshot_sets *s, int fd)
 {
 	unlinkat(fd, whole_name, 0);
 	unlinkat(s->fd, link_made, 0);
@@ -218,7 +218,7 @@ int snapshot_sets_publish(
 	if (!err)
 		err = mark_whole(fd);
 	if (err) {
-		withdraw(s, fd);
+		snapshot_sets_withdraw(s, fd);
 		return image_fail(why, err, "can't make %s the latest: %s", set, errno_text(err));
 	}
 	CRASH_POINT("set.whole");
@@ -280,7 +280,7 @@ static int check_writable(const struct snapshot_sets *s, const struct image_why 
 		s->dir, errno_text(errno));
 }
 
-static int lock(const struct snapshot_sets *s, const struct image_why *why)
+static int snapshot_sets_lock(const struct snapshot_sets *s, const struct image_why *why)
 {
 	if (flock(s->fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
@@ -313,7 +313,7 @@ int snapshot_sets_look(struct snapshot_sets *s, const char *dir, bool writable, 
 	if (!err && writable)
 		err = check_writable(s, why);
 	if (!err)
-		err = lock(s, why);
+		err = snapshot_sets_lock(s, why);
 	if (err == -EAGAIN && restart)
 		err = 0;
 	if (!err)

@@ -171,7 +171,7 @@ static int give_up_locked(struct protect *p, struct page_run *in, uint64_t max)
 }
 
 /* Others have their turn between two pieces. */
-static int give_up(struct protect *p, struct page_run run, uint64_t max)
+static int protect_give_up_piece(struct protect *p, struct page_run run, uint64_t max)
 {
 	int err = 0;
 
@@ -185,7 +185,7 @@ static int give_up(struct protect *p, struct page_run run, uint64_t max)
 
 int protect_give_up(struct protect *p, struct page_run run)
 {
-	return atomic_load(&p->active) ? give_up(p, run, p->aside_max) : 0;
+	return atomic_load(&p->active) ? protect_give_up_piece(p, run, p->aside_max) : 0;
 }
 
 bool protect_has_room(struct protect *p)
@@ -204,7 +204,7 @@ bool protect_has_room(struct protect *p)
 
 void protect_give_up_now(struct protect *p, struct page_run run)
 {
-	if (!atomic_load(&p->active) || give_up(p, run, UINT64_MAX) == 0)
+	if (!atomic_load(&p->active) || protect_give_up_piece(p, run, UINT64_MAX) == 0)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->lost = true;

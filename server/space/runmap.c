@@ -129,7 +129,7 @@ static void refresh(struct runmap *map, uint32_t first, uint32_t last)
 	}
 }
 
-static void change(struct runmap *map, uint32_t page, uint32_t npages, bool set)
+static void runmap_change(struct runmap *map, uint32_t page, uint32_t npages, bool set)
 {
 	uint32_t end = page + npages;
 
@@ -149,12 +149,12 @@ static void change(struct runmap *map, uint32_t page, uint32_t npages, bool set)
 
 void runmap_add(struct runmap *map, uint32_t page, uint32_t npages)
 {
-	change(map, page, npages, true);
+	runmap_change(map, page, npages, true);
 }
 
 void runmap_remove(struct runmap *map, uint32_t page, uint32_t npages)
 {
-	change(map, page, npages, false);
+	runmap_change(map, page, npages, false);
 }
 
 uint32_t runmap_longest(const struct runmap *map)

@@ -38,7 +38,7 @@ static int reserve_change(struct space *sp)
 	return 0;
 }
 
-static void apply(struct space *sp, const struct space_change *c, bool add)
+static void space_apply(struct space *sp, const struct space_change *c, bool add)
 {
 	if (!c->map)
 		bits_assign(sp->in_file, c->page, c->npages, add);
@@ -49,23 +49,23 @@ static void apply(struct space *sp, const struct space_change *c, bool add)
 }
 
 /* Room for the note was reserved before. */
-static void change(struct space *sp, struct space_change c)
+static void space_make_change(struct space *sp, struct space_change c)
 {
 	assert(sp->nchanges < sp->changes_room);
 	sp->changes[sp->nchanges++] = c;
-	apply(sp, &c, c.added);
+	space_apply(sp, &c, c.added);
 }
 
 static void change_map(struct space *sp, struct runmap *map, struct page_run run, bool add)
 {
-	change(sp, (struct space_change){map, run.page, run.npages, add});
+	space_make_change(sp, (struct space_change){map, run.page, run.npages, add});
 }
 
 static void change_in_file(struct space *sp, struct page_run run, bool add)
 {
 	uint64_t first = run.region * sp->region_pages + run.page;
 
-	change(sp, (struct space_change){NULL, first, run.npages, add});
+	space_make_change(sp, (struct space_change){NULL, first, run.npages, add});
 }
 
 void space_begin(struct space *sp)
@@ -84,7 +84,7 @@ void space_abort(struct space *sp)
 	while (sp->nchanges) {
 		const struct space_change *c = &sp->changes[--sp->nchanges];
 
-		apply(sp, c, !c->added);
+		space_apply(sp, c, !c->added);
 	}
 	sp->now = sp->saved;
 }
@@ -212,7 +212,7 @@ static struct space_run as_run(struct page_run run, enum page_state state, uint6
 	return (struct space_run){run.region, run.page, run.npages, state, session};
 }
 
-static int leave(struct space *sp, struct space_run r)
+static int space_leave(struct space *sp, struct space_run r)
 {
 	int err = space_run_cut(sp, &r);
 
@@ -221,7 +221,7 @@ static int leave(struct space *sp, struct space_run r)
 	return err;
 }
 
-static int enter(struct space *sp, struct space_run r)
+static int space_enter(struct space *sp, struct space_run r)
 {
 	int err = space_run_add(sp, &r);
 
@@ -235,7 +235,7 @@ static int make_dirty(struct space *sp, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = enter(sp, as_run(run, PAGE_DIRTY, 0));
+		err = space_enter(sp, as_run(run, PAGE_DIRTY, 0));
 	if (!err)
 		change_map(sp, sp->dirty[run.region], run, true);
 	return err;
@@ -246,9 +246,9 @@ static int grant_run(struct space *sp, uint64_t session, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = leave(sp, as_run(run, PAGE_FREE, 0));
+		err = space_leave(sp, as_run(run, PAGE_FREE, 0));
 	if (!err)
-		err = enter(sp, as_run(run, PAGE_GRANTED, session));
+		err = space_enter(sp, as_run(run, PAGE_GRANTED, session));
 	if (!err)
 		change_map(sp, sp->free[run.region], run, false);
 	return err;
@@ -301,7 +301,7 @@ int space_take(struct space *sp, uint64_t npages, struct page_run *run)
 		return -ENOSPC;
 	err = reserve_change(sp);
 	if (!err)
-		err = leave(sp, as_run(*run, PAGE_FREE, 0));
+		err = space_leave(sp, as_run(*run, PAGE_FREE, 0));
 	if (err)
 		return err;
 	change_map(sp, sp->free[run->region], *run, false);
@@ -334,7 +334,7 @@ int space_use(struct space *sp, uint64_t session, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = leave(sp, as_run(run, PAGE_GRANTED, session));
+		err = space_leave(sp, as_run(run, PAGE_GRANTED, session));
 	if (!err)
 		change_in_file(sp, run, true);
 	return err;
@@ -351,7 +351,7 @@ int space_release(struct space *sp, struct page_run run)
 
 int space_return(struct space *sp, uint64_t session, struct page_run run)
 {
-	int err = leave(sp, as_run(run, PAGE_GRANTED, session));
+	int err = space_leave(sp, as_run(run, PAGE_GRANTED, session));
 
 	return err ? err : make_dirty(sp, run);
 }
@@ -361,9 +361,9 @@ int space_scrubbed(struct space *sp, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = leave(sp, as_run(run, PAGE_DIRTY, 0));
+		err = space_leave(sp, as_run(run, PAGE_DIRTY, 0));
 	if (!err)
-		err = enter(sp, as_run(run, PAGE_FREE, 0));
+		err = space_enter(sp, as_run(run, PAGE_FREE, 0));
 	if (!err)
 		change_map(sp, sp->free[run.region], run, true);
 	return err;
@@ -463,9 +463,9 @@ static int soil(struct space *sp, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = leave(sp, as_run(run, PAGE_FREE, 0));
+		err = space_leave(sp, as_run(run, PAGE_FREE, 0));
 	if (!err)
-		err = enter(sp, as_run(run, PAGE_DIRTY, 0));
+		err = space_enter(sp, as_run(run, PAGE_DIRTY, 0));
 	if (err)
 		return err;
 	change_map(sp, sp->free[run.region], run, false);
@@ -510,7 +510,7 @@ int space_use_claimed(struct space *sp, struct page_run run)
 	int err = reserve_change(sp);
 
 	if (!err)
-		err = leave(sp, as_run(run, PAGE_DIRTY, 0));
+		err = space_leave(sp, as_run(run, PAGE_DIRTY, 0));
 	if (err)
 		return err;
 	change_map(sp, sp->dirty[run.region], run, false);

@@ -305,7 +305,7 @@ void store_close(struct store *s)
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
-static int begin(struct store *s, unsigned flags)
+static int store_begin_flags(struct store *s, unsigned flags)
 {
 	MDB_envinfo info;
 	int err;
@@ -324,12 +324,12 @@ static int begin(struct store *s, unsigned flags)
 
 int store_begin(struct store *s)
 {
-	return begin(s, 0);
+	return store_begin_flags(s, 0);
 }
 
 int store_begin_read(struct store *s)
 {
-	return begin(s, MDB_RDONLY);
+	return store_begin_flags(s, MDB_RDONLY);
 }
 
 static void close_cursors(struct store *s)
@@ -422,7 +422,7 @@ int store_get(struct store *s, enum store_table table, struct store_key key, str
 }
 
 /* The value is written where it is to stay, and its sum after it. */
-static int put(struct store *s, enum store_table table, const struct store_key *key,
+static int store_put_record(struct store *s, enum store_table table, const struct store_key *key,
 	const void *data, size_t len, unsigned flags)
 {
 	uint64_t buf[2];
@@ -440,16 +440,16 @@ static int put(struct store *s, enum store_table table, const struct store_key *
 int store_put(
 	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
-	return accessed(s, put(s, table, &key, data, len, 0));
+	return accessed(s, store_put_record(s, table, &key, data, len, 0));
 }
 
 int store_append(
 	struct store *s, enum store_table table, struct store_key key, const void *data, size_t len)
 {
-	int rc = put(s, table, &key, data, len, MDB_APPEND);
+	int rc = store_put_record(s, table, &key, data, len, MDB_APPEND);
 
 	if (rc == MDB_KEYEXIST) /* not the greatest key */
-		rc = put(s, table, &key, data, len, 0);
+		rc = store_put_record(s, table, &key, data, len, 0);
 	return accessed(s, rc);
 }
 
@@ -473,7 +473,7 @@ static int cursor_of(struct store *s, enum store_table table, MDB_cursor **c)
 	return 0;
 }
 
-static int move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
+static int store_move(struct store *s, enum store_table table, MDB_val *k, MDB_cursor_op op,
 	struct store_key *found, struct store_val *val)
 {
 	struct store_key key;
@@ -497,7 +497,7 @@ int store_seek(struct store *s, enum store_table table, struct store_key key,
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf);
 
-	return move(s, table, &k, MDB_SET_RANGE, found, val);
+	return store_move(s, table, &k, MDB_SET_RANGE, found, val);
 }
 
 int store_seek_back(struct store *s, enum store_table table, struct store_key key,
@@ -506,21 +506,21 @@ int store_seek_back(struct store *s, enum store_table table, struct store_key ke
 	struct store_key at;
 	uint64_t buf[2];
 	MDB_val k = pack_key(table, &key, buf);
-	int err = move(s, table, &k, MDB_SET_RANGE, &at, NULL);
+	int err = store_move(s, table, &k, MDB_SET_RANGE, &at, NULL);
 
 	if (err == -ENOENT)
-		return move(s, table, &k, MDB_LAST, found, val);
+		return store_move(s, table, &k, MDB_LAST, found, val);
 	if (err)
 		return err;
-	return move(s, table, &k, at.hi == key.hi && at.lo == key.lo ? MDB_GET_CURRENT : MDB_PREV,
-		found, val);
+	return store_move(s, table, &k,
+		at.hi == key.hi && at.lo == key.lo ? MDB_GET_CURRENT : MDB_PREV, found, val);
 }
 
 int store_here(struct store *s, enum store_table table, struct store_val *val)
 {
 	MDB_val k;
 
-	return move(s, table, &k, MDB_GET_CURRENT, NULL, val);
+	return store_move(s, table, &k, MDB_GET_CURRENT, NULL, val);
 }
 
 int store_next(
@@ -528,5 +528,5 @@ int store_next(
 {
 	MDB_val k;
 
-	return move(s, table, &k, MDB_NEXT, found, val);
+	return store_move(s, table, &k, MDB_NEXT, found, val);
 }

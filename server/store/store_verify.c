@@ -134,7 +134,7 @@ static const struct page *page_at(const struct verify *v, uint64_t number)
 }
 
 /* Every page has one place. */
-static int place(struct verify *v, uint64_t number, uint64_t npages, const char *name)
+static int store_verify_place(struct verify *v, uint64_t number, uint64_t npages, const char *name)
 {
 	if (number < META_PAGES || !range_within(number, npages, v->npages))
 		return damage(v, "%s leads to page %" PRIu64 "+%" PRIu64 " of %" PRIu64, name,
@@ -212,7 +212,8 @@ static int check_nodes(
 	return 0;
 }
 
-static int compare(const struct verify_walk *w, const struct bytes *a, const struct bytes *b)
+static int store_verify_compare(
+	const struct verify_walk *w, const struct bytes *a, const struct bytes *b)
 {
 	uint64_t x, y;
 	int order;
@@ -236,7 +237,7 @@ static int check_key(
 	if (!key.len || (w->klen && key.len != w->klen))
 		return damage(v, "page %" PRIu64 " of %s: a key of %zu bytes", p->number, w->name,
 			key.len);
-	order = w->last.at ? compare(w, &key, &w->last) : 1;
+	order = w->last.at ? store_verify_compare(w, &key, &w->last) : 1;
 	if (order < 0 || (order == 0 && (bound || !w->last_is_bound)))
 		return damage(
 			v, "page %" PRIu64 " of %s: keys are out of order", p->number, w->name);
@@ -248,12 +249,12 @@ static int check_key(
 /* ---- pages of a tree ------------------------------------------------------------------------- */
 
 /* A page with nodes is entered: it is of the kind that its level demands, and whole. */
-static int enter(struct verify *v, struct verify_walk *w, uint64_t number)
+static int store_verify_enter(struct verify *v, struct verify_walk *w, uint64_t number)
 {
 	bool leaf = w->depth + 1 == w->record->depth;
 	const struct page *p;
 	unsigned n;
-	int err = place(v, number, 1, w->name);
+	int err = store_verify_place(v, number, 1, w->name);
 
 	if (err)
 		return err;
@@ -284,7 +285,7 @@ static int descend(struct verify *v, struct verify_walk *w, struct step *s)
 	int err = s->next ? check_key(v, w, s->page, n) : 0;
 
 	s->next++;
-	return err ? err : enter(v, w, node_child(n));
+	return err ? err : store_verify_enter(v, w, node_child(n));
 }
 
 static int find_value(struct verify *v, struct verify_walk *w, const struct page *p,
@@ -306,7 +307,7 @@ static int find_value(struct verify *v, struct verify_walk *w, const struct page
 		run->npages < (HEADER_BYTES + val->len + v->page_bytes - 1) / v->page_bytes)
 		return damage(v, "page %" PRIu64 " is not the value of %s that it must be", number,
 			w->name);
-	err = place(v, number, run->npages, w->name);
+	err = store_verify_place(v, number, run->npages, w->name);
 	w->found.overflow_pages += run->npages;
 	val->at = (const uint8_t *)run + HEADER_BYTES;
 	return err;
@@ -351,7 +352,7 @@ static int walk_tree(struct verify *v, struct verify_walk *w)
 
 	if (w->record->depth > DEPTH_MAX || empty != (w->record->depth == 0))
 		return damage(v, "%s is %u levels deep", w->name, w->record->depth);
-	err = empty ? 0 : enter(v, w, w->record->root);
+	err = empty ? 0 : store_verify_enter(v, w, w->record->root);
 	while (!err && w->depth) {
 		struct step *s = &w->stack[w->depth - 1];
 
@@ -390,7 +391,7 @@ static int take_free(struct verify *v, struct verify_walk *w, const struct bytes
 		if (number >= above)
 			return damage(v, "the list of free pages is out of order at page %" PRIu64,
 				number);
-		err = place(v, number, 1, w->name);
+		err = store_verify_place(v, number, 1, w->name);
 		if (err)
 			return err;
 	}

@@ -56,7 +56,7 @@ void shm_link_bye(struct shm_channel *ch, int status)
 }
 
 /* The socket is full, or too many descriptors are on their way: both pass as the peer reads. */
-static bool is_full(int err)
+static bool shm_link_is_full(int err)
 {
 	return err == -EAGAIN || err == -ENOBUFS || err == -ETOOMANYREFS;
 }
@@ -70,7 +70,7 @@ void shm_link_flush(struct shm_channel *ch)
 		struct sock_msg *msg = sock_msg_at(ch->out.next);
 		int err = send_packet(ch->sock.fd, msg);
 
-		if (is_full(err)) {
+		if (shm_link_is_full(err)) {
 			ch->sock.blocked = true;
 			break;
 		}

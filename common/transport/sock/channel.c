@@ -188,7 +188,7 @@ static struct transport_hello hello_of(const struct transport_config *config)
 	};
 }
 
-static int settle(struct sock_channel *ch, const struct transport_hello *peer)
+static int sock_channel_settle(struct sock_channel *ch, const struct transport_hello *peer)
 {
 	const struct transport_config *config = &ch->base.transport->config;
 	struct channel_limits *limits = &ch->base.limits;
@@ -208,7 +208,7 @@ int sock_channel_answer(struct sock_channel *ch)
 	int err = transport_hello_decode(ch->hello, &peer);
 
 	if (!err)
-		err = settle(ch, &peer);
+		err = sock_channel_settle(ch, &peer);
 	if (err)
 		return err;
 	ours.msg_bytes = ch->base.limits.msg_bytes;
@@ -327,6 +327,6 @@ int sock_channel_greet(struct sock_channel *ch)
 	if (peer.version != RMEMFS_WIRE_VERSION || peer.msg_bytes > config->msg_bytes ||
 		peer.nwork > config->nwork)
 		return -EPROTO;
-	ret = settle(ch, &peer);
+	ret = sock_channel_settle(ch, &peer);
 	return ret ? ret : 1;
 }

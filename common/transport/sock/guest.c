@@ -24,7 +24,7 @@ enum {
 	LOG_MS = 1000, /* between two lines of a kind: anybody may connect, but not fill the log */
 };
 
-static enum transport_kind kind_of(const struct sock_guest *guest)
+static enum transport_kind sock_guest_kind_of(const struct sock_guest *guest)
 {
 	return guest->guests->q->base.transport->ops->kind;
 }
@@ -33,7 +33,7 @@ static void format_peer(const struct sock_guest *guest, char *buf, size_t len)
 {
 	char text[100];
 
-	if (kind_of(guest) == TRANSPORT_SHM) {
+	if (sock_guest_kind_of(guest) == TRANSPORT_SHM) {
 		snprintf(buf, len, "shm pid %d", guest->pid);
 		return;
 	}
@@ -176,7 +176,7 @@ static int check_hello(struct sock_guest *guest)
 	return -EPROTO;
 }
 
-static int admit(struct sock_guest *guest, struct sock_channel **out)
+static int sock_guest_admit(struct sock_guest *guest, struct sock_channel **out)
 {
 	static struct log_ratelimit limit;
 	int err = check_hello(guest);
@@ -202,7 +202,7 @@ static int guest_poll(struct sock_source *s, struct event *events, int max)
 		return 0;
 	/* A refusal has been told to the peer and the log. */
 	if (ret > 0)
-		admit(guest, &ch);
+		sock_guest_admit(guest, &ch);
 	guest_delete(guest);
 	if (!ch)
 		return 0;
@@ -223,7 +223,7 @@ int sock_guest_move(struct sock_guest *guest, struct sock_channel *ch,
 	memcpy(ch->hello, guest->hello, sizeof(ch->hello));
 	format_peer(guest, ch->base.peer, sizeof(ch->base.peer));
 	ch->base.peer_pid = guest->pid;
-	ch->base.peer_uid_known = kind_of(guest) == TRANSPORT_SHM;
+	ch->base.peer_uid_known = sock_guest_kind_of(guest) == TRANSPORT_SHM;
 	ch->base.peer_uid = guest->uid;
 	ch->fd = steal_fd(&guest->fd);
 	return 0;
@@ -235,7 +235,7 @@ static int guest_identify(struct sock_guest *guest)
 {
 	int one = 1;
 
-	if (kind_of(guest) == TRANSPORT_SHM)
+	if (sock_guest_kind_of(guest) == TRANSPORT_SHM)
 		return sock_unix_peer(guest->fd, &guest->pid, &guest->uid, &guest->pidfd);
 	setsockopt(guest->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return 0;

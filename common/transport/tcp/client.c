@@ -62,7 +62,7 @@ static bool send_some(struct tcp_client *ch)
 	return true;
 }
 
-static void flush(struct tcp_client *ch)
+static void tcp_client_flush(struct tcp_client *ch)
 {
 	bool was_blocked = ch->sock.blocked;
 
@@ -79,7 +79,7 @@ static void queue_piece(struct tcp_client *ch, struct sock_piece *piece)
 		return;
 	list_add_tail(&ch->out.pieces, &piece->node);
 	if (!ch->sock.blocked)
-		flush(ch);
+		tcp_client_flush(ch);
 }
 
 int tcp_client_send(struct tcp_client *ch, struct sock_msg *msg)
@@ -233,7 +233,7 @@ static struct event end_batch(struct tcp_client *ch, int status)
 }
 
 /* Ends the connection; a READ's memory is not touched from here on. */
-static void fail(struct tcp_client *ch, int status)
+static void tcp_client_fail(struct tcp_client *ch, int status)
 {
 	shutdown(ch->sock.fd, SHUT_RDWR);
 	ch->sock.blocked = false;
@@ -288,7 +288,7 @@ static void take_header(struct tcp_client *ch)
 	int err = sock_frame_decode(ch->in.header, &frame);
 
 	if (!err && frame.type == FRAME_BYE) {
-		fail(ch, sock_peer_status((int32_t)frame.arg));
+		tcp_client_fail(ch, sock_peer_status((int32_t)frame.arg));
 		return;
 	}
 	if (!err && frame.type == FRAME_MESSAGE)
@@ -298,7 +298,7 @@ static void take_header(struct tcp_client *ch)
 	else
 		err = -EPROTO;
 	if (err)
-		fail(ch, err);
+		tcp_client_fail(ch, err);
 }
 
 /* All of the answer goes to memory, then. */
@@ -312,7 +312,7 @@ static int spill(struct tcp_client *ch)
 }
 
 /* One read of what comes, to where it belongs: as tcp_in_fill. */
-static ssize_t fill(struct tcp_client *ch)
+static ssize_t tcp_client_fill(struct tcp_client *ch)
 {
 	ssize_t got;
 
@@ -365,13 +365,13 @@ static int read_answers(struct tcp_client *ch, struct event *events, int max)
 			take_header(ch);
 			continue;
 		}
-		got = fill(ch);
+		got = tcp_client_fill(ch);
 		if (got == -ENOSPC)
 			got = spill(ch);
 		else if (got == 0)
 			break;
 		if (got < 0)
-			fail(ch, got == -ECONNRESET && ch->bye_sent ? 0 : (int)got);
+			tcp_client_fail(ch, got == -ECONNRESET && ch->bye_sent ? 0 : (int)got);
 	}
 	return n;
 }
@@ -396,7 +396,7 @@ static void greet(struct tcp_client *ch)
 		}
 	}
 	if (ret < 0)
-		fail(ch, ret);
+		tcp_client_fail(ch, ret);
 }
 
 /* The batches that the connection leaves behind, then its end. */
@@ -431,7 +431,7 @@ static int client_poll(struct sock_source *s, struct event *events, int max)
 		events[n++] = sock_event(sock, EV_OPEN, 0);
 	}
 	if (sock->phase == SOCK_OPEN && sock->blocked)
-		flush(ch);
+		tcp_client_flush(ch);
 	if (sock->phase == SOCK_OPEN)
 		n += read_answers(ch, events + n, max - n);
 	if (n < max && sock->phase == SOCK_FAILED)
@@ -476,7 +476,7 @@ void tcp_client_disconnect(struct channel *base)
 
 	/* Still connecting: nothing is on the way that could be lost. */
 	if (ch->sock.phase == SOCK_GREETING) {
-		fail(ch, 0);
+		tcp_client_fail(ch, 0);
 		return;
 	}
 	if (ch->sock.phase != SOCK_OPEN)

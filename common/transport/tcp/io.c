@@ -246,7 +246,7 @@ static int read_requests(struct tcp_server *ch)
 	return 0;
 }
 
-static void serve(struct tcp_server *ch)
+static void tcp_io_serve(struct tcp_server *ch)
 {
 	int err;
 
@@ -270,7 +270,7 @@ static void serve(struct tcp_server *ch)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-static void wake(struct tcp_io *io)
+static void tcp_io_wake(struct tcp_io *io)
 {
 	uint64_t one = 1;
 
@@ -317,7 +317,7 @@ static void *io_main(void *arg)
 
 		for (int i = 0; i < n; i++) {
 			if (ready[i].data.ptr)
-				serve(ready[i].data.ptr);
+				tcp_io_serve(ready[i].data.ptr);
 			else
 				(void)!read(io->wakefd, &count, sizeof(count));
 		}
@@ -356,7 +356,7 @@ static void io_fini(struct tcp_io *io)
 {
 	if (io->running) {
 		io->stopping = true;
-		wake(io);
+		tcp_io_wake(io);
 		pthread_join(io->thread, NULL);
 	}
 	if (io->epfd >= 0)
@@ -424,7 +424,7 @@ void tcp_io_drop(struct tcp_server *ch)
 	pthread_mutex_lock(&io->lock);
 	list_add_tail(&io->drops, &ch->drop);
 	pthread_mutex_unlock(&io->lock);
-	wake(io);
+	tcp_io_wake(io);
 }
 
 bool tcp_io_dropped(struct tcp_server *ch)

@@ -66,7 +66,7 @@ bool tcp_pipe_begin(struct tcp_pipe *p, const void *head, uint32_t headlen, uint
 }
 
 /* That nothing could be moved has one of two reasons. */
-static bool is_full(const struct tcp_pipe *p)
+static bool tcp_pipe_is_full(const struct tcp_pipe *p)
 {
 	struct pollfd room = {.fd = p->in, .events = POLLOUT};
 
@@ -78,7 +78,7 @@ ssize_t tcp_pipe_fill(struct tcp_pipe *p, int fd)
 	ssize_t n = splice(fd, NULL, p->in, NULL, p->left, SPLICE_F_NONBLOCK);
 
 	if (n < 0 && errno == EAGAIN)
-		return is_full(p) ? -ENOSPC : 0;
+		return tcp_pipe_is_full(p) ? -ENOSPC : 0;
 	if (n < 0)
 		return errno == EINTR ? 0 : -errno;
 	if (n == 0)

@@ -24,7 +24,7 @@ enum {
 };
 
 /* The verbs library waits in its reads unless told otherwise. */
-static int watch(int epoll, int fd)
+static int verbs_evq_watch(int epoll, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 	int flags = fcntl(fd, F_GETFL);
@@ -37,16 +37,16 @@ static int watch(int epoll, int fd)
 
 static int watch_all(struct verbs_evq *q)
 {
-	int err = watch(q->epoll, q->cm->fd);
+	int err = verbs_evq_watch(q->epoll, q->cm->fd);
 
 	if (!err)
-		err = watch(q->epoll, q->comp->fd);
-	return err ? err : watch(q->epoll, q->timer);
+		err = verbs_evq_watch(q->epoll, q->comp->fd);
+	return err ? err : verbs_evq_watch(q->epoll, q->timer);
 }
 
 int verbs_evq_watch_device(struct verbs_evq *q)
 {
-	return watch(q->epoll, verbs_transport(q->base.transport)->context->async_fd);
+	return verbs_evq_watch(q->epoll, verbs_transport(q->base.transport)->context->async_fd);
 }
 
 int verbs_evq_new(struct transport *t, struct evq **out)

@@ -415,7 +415,7 @@ static int wc_errno(const struct ibv_wc *wc)
 
 /* Of a failed completion only the number and the status are valid. Flushed work requests only tell
  * that there was a cause. */
-static void failed(struct verbs_channel *ch, const struct ibv_wc *wc)
+static void verbs_io_failed(struct verbs_channel *ch, const struct ibv_wc *wc)
 {
 	static struct log_ratelimit limit = {.burst = VERBS_LOG_BURST};
 	bool flushed = wc->status == IBV_WC_WR_FLUSH_ERR;
@@ -513,7 +513,7 @@ static int receive_done(struct verbs_channel *ch, const struct ibv_wc *wc, struc
 	int n = 0;
 
 	if (wc->status != IBV_WC_SUCCESS)
-		failed(ch, wc);
+		verbs_io_failed(ch, wc);
 	else if (!ch->fencing)
 		n = received(ch, wc, slot, event);
 	if (ch->srq)
@@ -527,7 +527,7 @@ static int completed(struct verbs_channel *ch, const struct ibv_wc *wc, struct e
 		return receive_done(ch, wc, event);
 	if (wc->status == IBV_WC_SUCCESS)
 		return sent(ch, wc, event);
-	failed(ch, wc);
+	verbs_io_failed(ch, wc);
 	return 0;
 }
 
