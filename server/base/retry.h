@@ -12,13 +12,13 @@
 
 enum { REST_MIN_MS = 1000, REST_MAX_MS = 64000 };
 
-struct rest {
+struct retry {
 	int64_t until_ms;
 	int64_t ms; /* how long the last one was meant to be; 0: all is well */
 };
 
 /* Notes the result of some of the work, and returns it. */
-static inline int rest_after(struct rest *rest, int err)
+static inline int rest_after(struct retry *rest, int err)
 {
 	if (!err) {
 		rest->ms = 0;
@@ -31,13 +31,13 @@ static inline int rest_after(struct rest *rest, int err)
 	return err;
 }
 
-static inline bool rest_over(const struct rest *rest)
+static inline bool rest_over(const struct retry *rest)
 {
 	return !rest->ms || now_ms() >= rest->until_ms;
 }
 
 /* There is new work, which may be whole. */
-static inline void rest_end(struct rest *rest)
+static inline void rest_end(struct retry *rest)
 {
 	rest->until_ms = 0;
 }

@@ -27,7 +27,7 @@ static bool meta_reclaim_is_full(const struct meta *m)
 	return m->full_at && m->full_at == store_version(m->store);
 }
 
-bool meta_may_reclaim(const struct meta *m, const struct rest *rest)
+bool meta_may_reclaim(const struct meta *m, const struct retry *rest)
 {
 	return rest_over(rest) && !meta_reclaim_is_full(m);
 }

@@ -139,7 +139,7 @@ static void client_session_finish(struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
-	int err = rest_after(&session->end_rest, client_session_forget(s, session));
+	int err = rest_after(&session->end_retry, client_session_forget(s, session));
 
 	if (err) {
 		log_error("session %" PRIu64 " of %s can't be ended: %s", session->stored.id,
@@ -539,13 +539,13 @@ static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 	list_for_each_safe (pos, &s->sessions) {
 		struct client_session *session = list_entry(pos, struct client_session, link);
 
-		if (!session->end_rest.ms)
+		if (!session->end_retry.ms)
 			continue;
-		if (rest_over(&session->end_rest)) {
+		if (rest_over(&session->end_retry)) {
 			finish_if_ended(session);
 			client_session_sooner(next, now + REST_MIN_MS);
 		} else {
-			client_session_sooner(next, session->end_rest.until_ms);
+			client_session_sooner(next, session->end_retry.until_ms);
 		}
 	}
 }

@@ -50,14 +50,14 @@ struct client_session {
 	bool restored;     /* of an earlier run of the server, and not resumed yet */
 	bool process_gone; /* shm: its process has ended */
 	bool said_bye;
-	bool clean;           /* and had nothing that was not committed */
-	bool fell_silent;     /* told once, until a channel is attached again */
-	bool ending;          /* all channels are being fenced */
-	struct rest end_rest; /* the store did not take its end */
-	const char *why;      /* has ended, for the log; NULL: it is said already */
-	bool ring_wanted;     /* could not be sent, or was lost: sessions_tick() tries again */
-	bool locks_first;     /* what PING told of first */
-	bool counted_before;  /* with an earlier run of the server, and not said yet how much */
+	bool clean;             /* and had nothing that was not committed */
+	bool fell_silent;       /* told once, until a channel is attached again */
+	bool ending;            /* all channels are being fenced */
+	struct retry end_retry; /* the store did not take its end */
+	const char *why;        /* has ended, for the log; NULL: it is said already */
+	bool ring_wanted;       /* could not be sent, or was lost: sessions_tick() tries again */
+	bool locks_first;       /* what PING told of first */
+	bool counted_before;    /* with an earlier run of the server, and not said yet how much */
 	struct rpc_counters counters, before; /* in this run of the server; what to leave out */
 };
 

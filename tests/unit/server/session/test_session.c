@@ -142,7 +142,7 @@ static void end__that_failed_is_tried_again(void **state)
 	put_record(record, record_len);
 	control_tick(&server);
 	assert_non_null(client_session_find(&server, fx.ctx.session));
-	rest_end(&session->end_rest);
+	rest_end(&session->end_retry);
 	control_tick(&server);
 	assert_null(client_session_find(&server, fx.ctx.session));
 	assert_true(server.reclaim);
