@@ -10,7 +10,7 @@
 
 #include "common/base/clock.h"
 
-enum { REST_MIN_MS = 1000, REST_MAX_MS = 64000 };
+enum { RETRY_MIN_MS = 1000, RETRY_MAX_MS = 64000 };
 
 struct retry {
 	int64_t until_ms;
@@ -18,28 +18,28 @@ struct retry {
 };
 
 /* Notes the result of some of the work, and returns it. */
-static inline int rest_after(struct retry *rest, int err)
+static inline int retry_note(struct retry *retry, int err)
 {
 	if (!err) {
-		rest->ms = 0;
+		retry->ms = 0;
 		return 0;
 	}
-	rest->ms = rest->ms ? rest->ms * 2 : REST_MIN_MS;
-	if (rest->ms > REST_MAX_MS)
-		rest->ms = REST_MAX_MS;
-	rest->until_ms = now_ms() + rest->ms;
+	retry->ms = retry->ms ? retry->ms * 2 : RETRY_MIN_MS;
+	if (retry->ms > RETRY_MAX_MS)
+		retry->ms = RETRY_MAX_MS;
+	retry->until_ms = now_ms() + retry->ms;
 	return err;
 }
 
-static inline bool rest_over(const struct retry *rest)
+static inline bool retry_is_due(const struct retry *retry)
 {
-	return !rest->ms || now_ms() >= rest->until_ms;
+	return !retry->ms || now_ms() >= retry->until_ms;
 }
 
 /* There is new work, which may be whole. */
-static inline void rest_end(struct retry *rest)
+static inline void retry_now(struct retry *retry)
 {
-	rest->until_ms = 0;
+	retry->until_ms = 0;
 }
 
 #endif

@@ -49,7 +49,7 @@ struct meta {
 	struct scrub_job todo[SCRUB_JOBS];
 	unsigned ntodo;
 	bool reclaiming; /* meta_reclaim ran in this batch */
-	struct retry scrub_rest, drain_rest;
+	struct retry scrub_retry, drain_retry;
 	uint64_t full_at;    /* store_version() that reclaiming found no room in; 0: none */
 	unsigned full_tries; /* since it had some */
 
@@ -115,6 +115,6 @@ int meta_drain_session(struct meta *m, bool *more);
 bool meta_has_reclaim(const struct meta *m);
 /* Whether that part of it is to be waited for: it has not just failed, and there is room for it, or
  * may be since something was changed. */
-bool meta_may_reclaim(const struct meta *m, const struct retry *rest);
+bool meta_may_reclaim(const struct meta *m, const struct retry *retry);
 
 #endif

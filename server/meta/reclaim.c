@@ -27,19 +27,19 @@ static bool meta_reclaim_is_full(const struct meta *m)
 	return m->full_at && m->full_at == store_version(m->store);
 }
 
-bool meta_may_reclaim(const struct meta *m, const struct retry *rest)
+bool meta_may_reclaim(const struct meta *m, const struct retry *retry)
 {
-	return rest_over(rest) && !meta_reclaim_is_full(m);
+	return retry_is_due(retry) && !meta_reclaim_is_full(m);
 }
 
 bool meta_has_reclaim(const struct meta *m)
 {
-	bool scrubs = rest_over(&m->scrub_rest);
+	bool scrubs = retry_is_due(&m->scrub_retry);
 	bool room = scrubs && scrub_room(m->scrub) > 0;
 
 	if (meta_reclaim_is_full(m))
 		return false;
-	if (m->now.nending && rest_over(&m->drain_rest))
+	if (m->now.nending && retry_is_due(&m->drain_retry))
 		return true;
 	/* Those that there was no room for when they finished are told of by nobody again. */
 	if (scrubs && (m->ndone || scrub_has_finished(m->scrub)))
@@ -47,7 +47,7 @@ bool meta_has_reclaim(const struct meta *m)
 	for (unsigned i = 0; i < m->nvolumes; i++) {
 		const struct volume *v = &m->volumes[i];
 
-		if ((v->now.reap_files && rest_over(&v->reap_rest)) || (room && may_scrub(v)))
+		if ((v->now.reap_files && retry_is_due(&v->reap_retry)) || (room && may_scrub(v)))
 			return true;
 	}
 	return false;
@@ -84,7 +84,7 @@ static int reap(struct meta *m, unsigned nextents, bool *more, uint64_t *freed)
 		struct volume *v = &m->volumes[i];
 		uint64_t finished = 0;
 		bool left = false;
-		bool due = v->now.reap_files && rest_over(&v->reap_rest);
+		bool due = v->now.reap_files && retry_is_due(&v->reap_retry);
 		int err = due ? reaper_step(v, nextents, &left, &finished) : 0;
 
 		if (err)
@@ -120,9 +120,9 @@ static int drain(struct meta *m, bool *more)
 	bool left = false;
 	int err;
 
-	if (!m->now.nending || !rest_over(&m->drain_rest))
+	if (!m->now.nending || !retry_is_due(&m->drain_retry))
 		return 0;
-	err = rest_after(&m->drain_rest, meta_drain_session(m, &left));
+	err = retry_note(&m->drain_retry, meta_drain_session(m, &left));
 	CRASH_POINT("session.drained");
 	*more |= left;
 	return err;
@@ -162,8 +162,8 @@ int meta_reclaim(struct meta *m, bool *more, uint64_t *freed)
 		return err == -ENOSPC ? no_room(m, more) : err;
 	m->full_tries = 0;
 	m->reclaiming = true;
-	if (rest_over(&m->scrub_rest))
-		err = rest_after(&m->scrub_rest, take_scrubbed(m, more, freed));
+	if (retry_is_due(&m->scrub_retry))
+		err = retry_note(&m->scrub_retry, take_scrubbed(m, more, freed));
 	if (!err)
 		err = reap(m, nextents, more, freed);
 	if (!err)

@@ -32,7 +32,7 @@ int ns_room(struct ns_call *c, uint64_t npages, bool grows)
 
 int ns_no_quota(struct ns_call *c)
 {
-	if (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_rest))
+	if (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_retry))
 		return NS_PARK;
 	c->rep->text = (struct rpc_str){quota_used, sizeof(quota_used) - 1};
 	return -EDQUOT;
@@ -209,9 +209,9 @@ static bool pages_may_come(const struct ns_call *c)
 {
 	if (!ns_dirty_comes(c))
 		return false;
-	return (c->v->space.now.dirty && meta_may_reclaim(c->m, &c->m->scrub_rest)) ||
-	       (c->v->now.reap_pages && meta_may_reclaim(c->m, &c->v->reap_rest)) ||
-	       (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_rest));
+	return (c->v->space.now.dirty && meta_may_reclaim(c->m, &c->m->scrub_retry)) ||
+	       (c->v->now.reap_pages && meta_may_reclaim(c->m, &c->v->reap_retry)) ||
+	       (c->m->now.nending && meta_may_reclaim(c->m, &c->m->drain_retry));
 }
 
 int ns_no_pages(struct ns_call *c)
@@ -225,7 +225,7 @@ int ns_no_pages(struct ns_call *c)
 
 int ns_wait_for_reaper(const struct ns_call *c)
 {
-	if (!rest_over(&c->v->reap_rest))
+	if (!retry_is_due(&c->v->reap_retry))
 		return -EIO;
-	return meta_may_reclaim(c->m, &c->v->reap_rest) ? NS_PARK : -ENOSPC;
+	return meta_may_reclaim(c->m, &c->v->reap_retry) ? NS_PARK : -ENOSPC;
 }

@@ -59,7 +59,7 @@ int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record
 		return err;
 	if (err == -ENOENT) {
 		v->now.reap_files++;
-		rest_end(&v->reap_rest);
+		retry_now(&v->reap_retry);
 	}
 	err = reaper_put(v, key, record);
 	if (!err)
@@ -174,7 +174,7 @@ static int next_file(struct volume *v, struct store_key *key, bool *again)
 static int reaper_failed(struct volume *v, uint64_t key, bool again, int err)
 {
 	v->reap_from = key + 1;
-	return again ? rest_after(&v->reap_rest, err) : err;
+	return again ? retry_note(&v->reap_retry, err) : err;
 }
 
 int reaper_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finished)
@@ -192,7 +192,7 @@ int reaper_step(struct volume *v, unsigned nextents, bool *more, uint64_t *finis
 			return reaper_failed(v, key.hi, again, err);
 		done = true;
 		if (again)
-			rest_after(&v->reap_rest, 0);
+			retry_note(&v->reap_retry, 0);
 		if (nextents) /* a file counts too */
 			nextents--;
 	}

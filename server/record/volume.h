@@ -51,7 +51,7 @@ struct volume {
 	/* The reaper goes on from this key, past files that it failed with; it rests when it has
 	 * come round to them again. */
 	uint64_t reap_from;
-	struct retry reap_rest;
+	struct retry reap_retry;
 };
 
 static inline uint64_t inode_key(const struct volume *v, uint64_t ino)

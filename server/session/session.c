@@ -139,7 +139,7 @@ static void client_session_finish(struct client_session *session)
 {
 	static struct log_ratelimit limit = {.burst = LOG_BURST};
 	struct server *s = session->server;
-	int err = rest_after(&session->end_retry, client_session_forget(s, session));
+	int err = retry_note(&session->end_retry, client_session_forget(s, session));
 
 	if (err) {
 		log_error("session %" PRIu64 " of %s can't be ended: %s", session->stored.id,
@@ -541,9 +541,9 @@ static void tick_unfinished(struct server *s, int64_t now, int64_t *next)
 
 		if (!session->end_retry.ms)
 			continue;
-		if (rest_over(&session->end_retry)) {
+		if (retry_is_due(&session->end_retry)) {
 			finish_if_ended(session);
-			client_session_sooner(next, now + REST_MIN_MS);
+			client_session_sooner(next, now + RETRY_MIN_MS);
 		} else {
 			client_session_sooner(next, session->end_retry.until_ms);
 		}

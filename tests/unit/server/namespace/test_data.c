@@ -768,7 +768,7 @@ static void reclaim__goes_on_beside_a_damaged_record(void **state)
 
 	/* It is tried again after a while, and if all is well then, all is as before. */
 	assert_int_equal(put_reap_record(ino, whole, len), 0);
-	rest_end(&fx_volume()->reap_rest);
+	retry_now(&fx_volume()->reap_retry);
 	fx_reclaim(&more);
 	fx_settle();
 }

@@ -137,12 +137,12 @@ static void end__that_failed_is_tried_again(void **state)
 	assert_ptr_equal(client_session_find(&server, fx.ctx.session), session);
 	assert_false(server.reclaim);
 	ms = control_tick(&server);
-	assert_true(ms > 0 && ms <= REST_MIN_MS);
+	assert_true(ms > 0 && ms <= RETRY_MIN_MS);
 	/* Not all the time. */
 	put_record(record, record_len);
 	control_tick(&server);
 	assert_non_null(client_session_find(&server, fx.ctx.session));
-	rest_end(&session->end_retry);
+	retry_now(&session->end_retry);
 	control_tick(&server);
 	assert_null(client_session_find(&server, fx.ctx.session));
 	assert_true(server.reclaim);
