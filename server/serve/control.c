@@ -137,5 +137,6 @@ const struct client_session_events control_events = {
 	.request_left = request_left,
 	.deleted = recall_lost_session,
 	.ended = snapshot_lost_session,
+	.retry_attaches = attach_retry_waiting,
 	.news_lost = recalls_untold,
 };

@@ -11,7 +11,6 @@
 #include "common/base/log.h"
 #include "common/base/printable.h"
 #include "common/base/util.h"
-#include "server/session/attach.h"
 #include "server/session/peers.h"
 #include "server/session/session.h"
 #include "server/session/turns.h"
@@ -344,7 +343,7 @@ static void conn_fenced(struct conn *c)
 	conn_delete(c);
 	if (session)
 		client_session_lost_conn(session, &lost);
-	attach_retry_waiting(s);
+	s->events->retry_attaches(s);
 }
 
 void conns_disconnect(struct server *s)

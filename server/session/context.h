@@ -60,6 +60,9 @@ struct client_session_events {
 	void (*deleted)(struct client_session *session);
 	/* A session has ended, which others may have waited for. */
 	void (*ended)(struct server *s);
+	/* ATTACHes in server.waiting may go on: a session, channel or process has ended, or their
+	 * time is up. */
+	void (*retry_attaches)(struct server *s);
 	/* What PINGs have told a session may be lost with their channel. */
 	void (*news_lost)(struct client_session *session);
 };

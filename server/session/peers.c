@@ -11,7 +11,6 @@
 
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "server/session/attach.h"
 #include "server/session/context.h"
 #include "server/session/session.h"
 
@@ -168,7 +167,7 @@ static void peer_gone(struct server *s, struct peer *peer)
 	peers_forget(s, session, peer->pid);
 	peer_delete(peer);
 	client_session_lost_process(s, session);
-	attach_retry_waiting(s);
+	s->events->retry_attaches(s);
 }
 
 /* Whoever waits is looked at again by the next tick: the caller is at an ATTACH itself. */

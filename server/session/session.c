@@ -9,7 +9,6 @@
 #include "common/base/crash_point.h"
 #include "common/base/log.h"
 #include "common/base/util.h"
-#include "server/session/attach.h"
 #include "server/session/peers.h"
 
 /* A client may come and go as often as it likes, but not fill the log. */
@@ -504,7 +503,7 @@ static void tick_waiting(struct server *s, int64_t now, int64_t *next)
 {
 	if (list_empty(&s->waiting))
 		return;
-	attach_retry_waiting(s);
+	s->events->retry_attaches(s);
 	list_for_each (pos, &s->waiting)
 		client_session_sooner(
 			next, list_entry(pos, struct client_request, link)->deadline_ms);
