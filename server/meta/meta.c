@@ -12,26 +12,6 @@
 
 /* ---- batches --------------------------------------------------------------------------------- */
 
-/* What growth leaves alone. */
-static uint64_t kept(const struct meta *m, const struct volume *but)
-{
-	uint64_t granted = 0;
-
-	for (unsigned i = 0; i < m->nvolumes; i++)
-		granted += &m->volumes[i] == but ? 0 : m->volumes[i].space.now.granted;
-	return m->reserve + granted / PAGES_PER_STORE_PAGE;
-}
-
-int meta_room(struct meta *m, uint64_t npages, bool grows)
-{
-	return store_room(m->store, npages, grows ? kept(m, NULL) : 0);
-}
-
-bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages)
-{
-	return store_has_room(m->store, npages, kept(m, v));
-}
-
 int meta_begin(struct meta *m)
 {
 	int err = store_begin(m->store);

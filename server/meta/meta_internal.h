@@ -1,11 +1,12 @@
-/* meta_internal.h - what the parts of the metadata core share: meta_*.c, ns_*.c, check*.c.
+/* meta_internal.h - the struct that all files of the metadata core share, and their functions for each
+ * other. server/namespace and server/check use it, too.
  *
- *     meta_open.c     the store's superblock and exports
- *     meta_shrink.c   exports that become smaller
- *     meta.c          batches, and the table of operations
- *     ns_*.c          the operations
- *     meta_session.c  sessions and stored replies
- *     meta_reclaim.c  reaper, ended sessions, scrubber
+ *     core.c             room in the store, the records of the superblock and the exports
+ *     session_records.c  sessions and stored replies
+ *     reclaim.c          reaper, ended sessions, scrubber
+ *     meta.c             batches
+ *     shrink.c           exports that become smaller
+ *     open.c             opens the store
  *
  * What a batch changes in memory is here, in struct volume and in struct space; each has the value
  * from before the batch beside it.
@@ -76,22 +77,24 @@ enum {
  * hundred bytes of records each are kept for that. */
 enum { PAGES_PER_STORE_PAGE = 32 };
 
+/* core.c */
 /* See store_room(). grows: the operation must leave the reserve alone. */
 int meta_room(struct meta *m, uint64_t npages, bool grows);
 /* Once it was refused what grows: whether it would not be, had none of the volume's pages been
  * granted. */
 bool meta_has_room_but_for_grants(const struct meta *m, const struct volume *v, uint64_t npages);
 
-/* meta_open.c */
+/* Writes the superblock, or the record of an export. */
 int meta_save_super(struct meta *m);
 int meta_save_volume(struct meta *m, const struct volume *v);
 
+/* open.c */
 /* For checks: the store of a stopped server with all exports that it has, to be read only. Nothing
  * is loaded but the superblock and the exports' records (bases are NULL), and nothing is changed.
  * ERRORS as meta_open; -ENOENT: there is no store, or none that was ever written to. */
 int meta_inspect(const char *dir, struct meta **out, char *why, size_t whylen);
 
-/* meta_shrink.c */
+/* shrink.c */
 /* v is the only volume that is open, with all its regions, nothing runs and no transaction is open.
  * Leaves it with nregions in the store; v can only be closed. -EINVAL: more than that is in use;
  * -EBUSY: a session has pages in what is to go: nothing has changed. */
@@ -101,7 +104,7 @@ int meta_shrink(struct meta *m, struct volume *v, uint32_t nregions, char *why, 
  * nobody has any more. */
 int meta_shrink_look(struct meta *m, struct volume *v, uint32_t nregions, char *why, size_t whylen);
 
-/* meta_session.c */
+/* session_records.c */
 /* For checks: a session as it is stored, of whatever export and ended or not. */
 int meta_session_decode(struct meta *m, struct store_key key, const struct store_val *val,
 	struct meta_session *session, uint16_t *export_id);
@@ -111,7 +114,7 @@ int meta_count_ended(struct meta *m, unsigned *n);
 /* One bounded step for one ended session. */
 int meta_drain_session(struct meta *m, bool *more);
 
-/* meta_reclaim.c */
+/* reclaim.c */
 bool meta_has_reclaim(const struct meta *m);
 /* Whether that part of it is to be waited for: it has not just failed, and there is room for it, or
  * may be since something was changed. */

@@ -21,11 +21,6 @@
 #include "server/base/resize.h"
 #include "server/store/store_format.h"
 
-enum {
-	SUPER_BYTES = STORE_MAGIC_BYTES + 4 + STORE_ID_BYTES + NAMEHASH_KEY_BYTES + 8 + 8,
-	VOLUME_BYTES_MAX = 44 + EXPORT_NAME_MAX,
-};
-
 /* An eighth of the store's pages, within these: the most is for leases (ns_lease.c), of which
  * several clients may each keep as many as they are let by default. */
 enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
@@ -37,22 +32,6 @@ struct reason {
 };
 
 /* ---- superblock ------------------------------------------------------------------------------ */
-
-int meta_save_super(struct meta *m)
-{
-	uint8_t buf[SUPER_BYTES];
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	wire_put(&w, STORE_MAGIC, STORE_MAGIC_BYTES);
-	wire_put_u32(
-		&w, m->hash.bits == DIRENT_HASH_BITS_WIDE ? STORE_VERSION_WIDE : STORE_VERSION);
-	wire_put(&w, m->store_id, STORE_ID_BYTES);
-	wire_put(&w, m->hash.key, NAMEHASH_KEY_BYTES);
-	wire_put_u64(&w, m->now.next_session);
-	wire_put_u64(&w, m->now.lease_number);
-	return store_put(m->store, STORE_META, STORE_KEY(0), buf, sizeof(buf));
-}
 
 static int make_super(struct meta *m)
 {
@@ -94,21 +73,6 @@ static int load_super(struct meta *m, const struct reason *why)
 }
 
 /* ---- exports --------------------------------------------------------------------------------- */
-
-int meta_save_volume(struct meta *m, const struct volume *v)
-{
-	uint8_t buf[VOLUME_BYTES_MAX];
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u64(&w, v->space.npages);
-	wire_put_u32(&w, v->space.nregions);
-	wire_put_u64(&w, v->space.region_pages);
-	wire_put_u64(&w, v->now.next_ino);
-	wire_put_u64(&w, v->now.inodes);
-	wire_put(&w, v->name, strlen(v->name));
-	return store_put(m->store, STORE_META, STORE_KEY(v->id), buf, wire_out_len(&w));
-}
 
 static int decode_volume(
 	struct meta *m, struct store_key key, const struct store_val *val, struct volume *v)

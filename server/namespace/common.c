@@ -136,17 +136,6 @@ int ns_touch_dir(struct ns_call *c, struct stored_inode *dir)
 	return inode_save(c->v, dir);
 }
 
-int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number)
-{
-	int err = 0;
-
-	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
-	i->attr.ctime = c->ctx->now;
-	if (i->attr.nlink == 0)
-		err = ns_keep(c, i, number);
-	return err ? err : inode_save(c->v, i);
-}
-
 void ns_fill_entry(
 	struct ns_call *c, const struct stored_inode *i, const struct stored_inode *parent)
 {

@@ -4,6 +4,17 @@
 #include "common/base/util.h"
 #include "server/namespace/ns.h"
 
+int ns_drop_link(struct ns_call *c, struct stored_inode *i, uint64_t *number)
+{
+	int err = 0;
+
+	i->attr.nlink = inode_is_dir(i) ? 0 : i->attr.nlink - 1;
+	i->attr.ctime = c->ctx->now;
+	if (i->attr.nlink == 0)
+		err = ns_keep(c, i, number);
+	return err ? err : inode_save(c->v, i);
+}
+
 /* Finds the name and loads what it names. */
 static int ns_remove_find(struct ns_call *c, struct stored_inode *dir, struct dirent_slot *slot,
 	struct stored_inode *child)
