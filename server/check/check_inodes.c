@@ -7,6 +7,8 @@
 #include "common/base/util.h"
 #include "server/record/extents.h"
 #include "server/record/reaper.h"
+#include "server/record/inode_record.h"
+#include "server/record/reap_record.h"
 #include "server/store/store_format.h"
 
 /* ---- attributes ------------------------------------------------------------------------------ */
@@ -159,7 +161,7 @@ static int load_cut(struct check *c, struct stored_inode *i, struct reap_record 
 	*record = (struct reap_record){.cut = NO_CUT};
 	if (!(i->flags & INODE_REAPING))
 		return 0;
-	err = reaper_load(c->v, i->key, record);
+	err = reap_record_load(c->v, i->key, record);
 	if (err == -EBADMSG) {
 		check_problem(c,
 			"inode %" PRIu64
@@ -228,7 +230,7 @@ static int check_inode(struct check *c, struct store_key key, const struct store
 	struct stored_inode i;
 	int err;
 
-	err = inode_decode(c->v, key, val, &i);
+	err = inode_record_decode(c->v, key, val, &i);
 	c->inodes += err || i.counted.inodes;
 	if (!err)
 		err = check_count_inode(c, &i);
@@ -252,7 +254,7 @@ static int check_inodes_check_owner(struct check *c, enum store_table table, uin
 	int err = store_get(c->m->store, STORE_INODE, key, &val);
 
 	if (!err)
-		err = inode_decode(c->v, key, &val, &i);
+		err = inode_record_decode(c->v, key, &val, &i);
 	if (err == -ENOENT)
 		check_problem(c, "table %s has records of inode %" PRIu64 ", which is not there",
 			store_table_names[table], ino);

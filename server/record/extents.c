@@ -8,6 +8,7 @@
 #include "common/rpc/wire.h"
 #include "server/record/inode.h"
 #include "server/record/reaper.h"
+#include "server/record/reap_record.h"
 
 /* So many extents of the table are freed at once by a cut; more are hidden. */
 enum { CUT_EXTENTS_MAX = 32 };
@@ -315,7 +316,7 @@ static int free_table(struct volume *v, struct stored_inode *i, uint64_t fpage, 
 static int hide_table(struct volume *v, struct stored_inode *i, uint64_t fpage, uint64_t npages)
 {
 	struct reap_record record = {0};
-	int err = i->flags & INODE_REAPING ? reaper_load(v, i->key, &record) : 0;
+	int err = i->flags & INODE_REAPING ? reap_record_load(v, i->key, &record) : 0;
 
 	if (err)
 		return err;
@@ -325,7 +326,7 @@ static int hide_table(struct volume *v, struct stored_inode *i, uint64_t fpage, 
 	i->flags |= INODE_REAPING;
 	i->cut = fpage;
 	i->attr.npages -= npages;
-	return reaper_save(v, i->key, &record);
+	return reap_record_save(v, i->key, &record);
 }
 
 int extents_cut(struct volume *v, struct stored_inode *i, uint64_t fpage)

@@ -65,17 +65,16 @@ int inode_add(struct volume *v, struct stored_inode *i);
 int inode_delete(struct volume *v, const struct stored_inode *i);
 
 /* What it will count as once it is saved. */
-struct quota_share inode_share(const struct stored_inode *i);
+static inline struct quota_share inode_share(const struct stored_inode *i)
+{
+	bool dead = i->flags & INODE_DEAD;
 
-/* What of a stored value tells whether the inode is visible; any thread. */
-struct inode_glance {
-	uint8_t flags;
-	uint32_t mode, nlink;
-};
-struct inode_glance inode_glance(const struct store_val *val);
-
-/* For walks over records of any inode. */
-int inode_decode(struct volume *v, struct store_key key, const struct store_val *val,
-	struct stored_inode *out);
+	return (struct quota_share){
+		.uid = i->attr.uid,
+		.gid = i->attr.gid,
+		.npages = dead ? 0 : i->attr.npages,
+		.inodes = dead ? 0 : 1,
+	};
+}
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "server/record/inode.h"
+#include "server/record/inode_record.h"
 
 static size_t quota_count_place(const struct quota_sums *sums, uint32_t kind, uint32_t id)
 {
@@ -74,7 +75,7 @@ int quota_count(struct volume *v, struct quota_sums *sums)
 
 	*sums = (struct quota_sums){0};
 	while (!err && key.hi >> INO_BITS == v->id) {
-		err = inode_decode(v, key, &val, &inode);
+		err = inode_record_decode(v, key, &val, &inode);
 		if (!err)
 			err = quota_sums_add(sums, &inode.counted);
 		if (!err)

@@ -4,73 +4,15 @@
 #include <errno.h>
 
 #include "common/base/util.h"
-#include "common/rpc/wire.h"
 #include "server/record/extents.h"
 #include "server/record/inode.h"
+#include "server/record/reap_record.h"
 #include "server/record/xattr.h"
-
-enum { REAP_BYTES = 16 };
-
-static int reaper_decode(
-	struct volume *v, uint64_t key, const struct store_val *val, struct reap_record *out)
-{
-	struct wire_in r;
-
-	wire_in_init(&r, val->data, val->len);
-	out->cut = wire_get_u64(&r);
-	out->npages = wire_get_u64(&r);
-	if (r.truncated || wire_in_left(&r))
-		return store_damaged(v->store, STORE_REAP, STORE_KEY(key));
-	return 0;
-}
-
-int reaper_load(struct volume *v, uint64_t key, struct reap_record *out)
-{
-	struct store_val val;
-	int err;
-
-	*out = (struct reap_record){0};
-	err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
-	if (err)
-		return err == -ENOENT ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
-	return reaper_decode(v, key, &val, out);
-}
-
-static int reaper_put(struct volume *v, uint64_t key, const struct reap_record *record)
-{
-	uint8_t buf[REAP_BYTES];
-	struct wire_out w;
-
-	wire_out_init(&w, buf, sizeof(buf));
-	wire_put_u64(&w, record->cut);
-	wire_put_u64(&w, record->npages);
-	return store_put(v->store, STORE_REAP, STORE_KEY(key), buf, sizeof(buf));
-}
-
-int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record)
-{
-	struct reap_record before = {0};
-	struct store_val val;
-	int err = store_get(v->store, STORE_REAP, STORE_KEY(key), &val);
-
-	if (!err)
-		err = reaper_decode(v, key, &val, &before);
-	if (err && err != -ENOENT)
-		return err;
-	if (err == -ENOENT) {
-		v->now.reap_files++;
-		retry_now(&v->reap_retry);
-	}
-	err = reaper_put(v, key, record);
-	if (!err)
-		v->now.reap_pages += record->npages - before.npages;
-	return err;
-}
 
 int reaper_inode_later(struct volume *v, struct stored_inode *i)
 {
 	struct reap_record record = {0};
-	int err = i->flags & INODE_REAPING ? reaper_load(v, i->key, &record) : 0;
+	int err = i->flags & INODE_REAPING ? reap_record_load(v, i->key, &record) : 0;
 
 	if (err)
 		return err;
@@ -79,7 +21,7 @@ int reaper_inode_later(struct volume *v, struct stored_inode *i)
 	i->flags |= INODE_REAPING | INODE_DEAD;
 	i->nextents = inode_nhead(i);
 	i->attr.npages = 0;
-	err = reaper_save(v, i->key, &record);
+	err = reap_record_save(v, i->key, &record);
 	return err ? err : inode_save(v, i);
 }
 
@@ -131,7 +73,7 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 
 	if (err)
 		return err == -ESTALE ? store_damaged(v->store, STORE_REAP, STORE_KEY(key)) : err;
-	err = reaper_load(v, key, &record);
+	err = reap_record_load(v, key, &record);
 	if (!err && (inode.flags & INODE_DEAD) && inode.nextents)
 		err = free_head(v, &inode, &freed);
 	if (!err)
@@ -149,7 +91,7 @@ static int reap_file(struct volume *v, uint64_t key, unsigned *budget, uint64_t 
 			return err;
 	}
 	if (!done)
-		return reaper_put(v, key, &record);
+		return reap_record_put(v, key, &record);
 	++*finished;
 	return reaper_finish(v, &inode);
 }
@@ -211,7 +153,7 @@ int reaper_open(struct volume *v)
 
 	v->now.reap_files = v->now.reap_pages = 0;
 	while (!err && key.hi >> INO_BITS == v->id) {
-		err = reaper_decode(v, key.hi, &val, &record);
+		err = reap_record_decode(v, key.hi, &val, &record);
 		v->now.reap_files++;
 		v->now.reap_pages += record.npages;
 		if (!err)

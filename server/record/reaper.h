@@ -1,8 +1,6 @@
 /* reaper.h - frees the pages of long files piece by piece, and what dead inodes leave besides.
  *
- * A record says: the extents of this inode at and beyond page `cut` are in no file any more. They
- * stay in the table of extents until they have been freed. A dead inode's extended attributes stay
- * as long.
+ * reap_record.h tells what is to be freed. A dead inode's extended attributes stay as long.
  *
  * THREADS  The metadata thread, in a transaction.
  * ERRORS   The store failed.
@@ -16,15 +14,6 @@
 #include "server/record/volume.h"
 
 struct stored_inode;
-
-struct reap_record {
-	uint64_t cut;
-	uint64_t npages; /* left to be freed */
-};
-
-int reaper_load(struct volume *v, uint64_t key, struct reap_record *out);
-/* Adds or replaces, and keeps the volume's count. */
-int reaper_save(struct volume *v, uint64_t key, const struct reap_record *record);
 
 /* The inode has no name and nobody keeps it: frees its pages and its record, or leaves
  * both to reaper_step if they are many, or if it has extended attributes... */

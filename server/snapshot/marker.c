@@ -6,6 +6,7 @@
 #include "common/base/util.h"
 #include "common/rpc/wire.h"
 #include "server/record/inode.h"
+#include "server/record/inode_record.h"
 #include "server/meta/meta_internal.h"
 #include "server/space/protect.h"
 
@@ -120,7 +121,7 @@ static int look_at_inode(struct marker *mk, uint64_t key)
 
 	if (err)
 		return err == -ENOENT ? -EBADMSG : err;
-	glance = inode_glance(&(struct store_val){buf, len});
+	glance = inode_record_glance(&(struct store_val){buf, len});
 	mk->key = key;
 	mk->cut = NO_CUT;
 	mk->lives = !(glance.flags & INODE_DEAD) && glance.nlink;

@@ -13,6 +13,7 @@
 #include "server/record/inode.h"
 #include "server/meta/meta_internal.h"
 #include "server/record/xattr.h"
+#include "server/record/inode_record.h"
 
 enum { BATCH_RECORDS = 32, ROOM_PER_RECORD = 6 };
 
@@ -295,7 +296,7 @@ static int restore_inode(struct restoring *r, const struct marker_record *rec)
 {
 	struct store_key key = STORE_KEY(inode_key(r->v, rec->ino));
 	struct stored_inode old, i;
-	int err = inode_decode(r->v, key, &(struct store_val){rec->data, rec->len}, &old);
+	int err = inode_record_decode(r->v, key, &(struct store_val){rec->data, rec->len}, &old);
 
 	if (err || !rec->ino || rec->ino >= image_facts(r->image)->next_ino)
 		return fail_image(r, "the record", rec->ino);

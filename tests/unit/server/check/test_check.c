@@ -11,6 +11,7 @@
 #include "server/record/extents.h"
 #include "server/record/inode.h"
 #include "server/record/reaper.h"
+#include "server/record/reap_record.h"
 #include "server/space/space_run.h"
 
 enum { STORE_BYTES = 4 << 20 };
@@ -345,7 +346,7 @@ static void cut_elsewhere(void)
 {
 	struct reap_record record;
 
-	assert_int_equal(reaper_load(fx_volume(), key_of(cut), &record), 0);
+	assert_int_equal(reap_record_load(fx_volume(), key_of(cut), &record), 0);
 	put_reap(cut, record.cut + 20, record.npages);
 }
 
