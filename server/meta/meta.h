@@ -4,9 +4,9 @@
  * sends the replies only after the batch has been committed:
  *
  *     meta_begin
- *       meta_reply_find -> stored reply, or execute_request, then meta_reply_store for mutating
- * ones meta_session_put, meta_session_end, meta_reclaim ... meta_commit        (or meta_abort:
- * nothing of the batch has happened, in memory neither)
+ *       meta_reply_find: a stored reply; else execute_request, and meta_reply_store for changes
+ *       meta_session_new, meta_session_end, meta_reclaim ...
+ *     meta_commit, or meta_abort: nothing of the batch has happened, in memory neither
  *
  * After an error of the store the batch is aborted and its requests are run again one by one, so
  * that one request's failure is its own.

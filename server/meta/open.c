@@ -21,7 +21,7 @@
 #include "server/base/resize.h"
 #include "server/store/store_format.h"
 
-/* An eighth of the store's pages, within these: the most is for leases (ns_lease.c), of which
+/* An eighth of the store's pages, within these: the most is for leases (lease.c), of which
  * several clients may each keep as many as they are let by default. */
 enum { RESERVE_MIN = 512, RESERVE_MAX = 32768, RESERVE_SHARE = 8 };
 

@@ -60,7 +60,7 @@ int ns_lease(struct ns_call *c);
 int ns_lock(struct ns_call *c);
 int ns_getlk(struct ns_call *c);
 
-/* ---- shared by them, ns_common.c ------------------------------------------------------------- */
+/* ---- shared by them, common.c ---------------------------------------------------------------- */
 
 /* Room in the store for the operation; grows: it makes records that stay. */
 int ns_room(struct ns_call *c, uint64_t npages, bool grows);
@@ -122,7 +122,7 @@ int ns_no_pages(struct ns_call *c);
  * -EIO where they can't be reaped, -ENOSPC where the store has no room for that. */
 int ns_wait_for_reaper(const struct ns_call *c);
 
-/* ---- leases, ns_lease.c ----------------------------------------------------------------------
+/* ---- leases, lease.c ----------------------------------------------------------------------
  *
  * Sessions that aren't shared need none: for them these cost nothing. The checks come before the
  * operation's first change. */
@@ -171,7 +171,7 @@ int ns_return_leases(struct ns_call *c);
 /* COMMIT: what it has told, the session needs no more of the lease for. */
 int ns_commit_lowers_lease(struct ns_call *c);
 
-/* ---- bytes and holes of files, ns_pages.c ----------------------------------------------------
+/* ---- bytes and holes of files, pages.c ----------------------------------------------------
  *
  * The server's own CPU touches bytes only that no client reads or writes meanwhile (it has ended
  * its I/O of the file), and within the batch: should that be aborted, or the process be killed, the
@@ -195,10 +195,10 @@ int ns_write(struct ns_call *c, const struct stored_inode *i, uint64_t offset, c
 int ns_fill_hole(struct ns_call *c, struct stored_inode *i, uint64_t fpage, uint64_t *end);
 
 /* Mode, owners and times, and what goes with them: ns_setattr_xattrs_room() came before. The ctime
- * is now if nothing is said of it. In ns_setattr.c. */
+ * is now if nothing is said of it. In setattr.c. */
 int ns_set_attr(struct ns_call *c, struct stored_inode *i, const struct rpc_setattr *set);
 
-/* ---- attributes that go with others, ns_acl.c ------------------------------------------------ */
+/* ---- attributes that go with others, acl.c --------------------------------------------------- */
 
 /* What a new inode has of its directory's default ACL; without one, the mode less the umask. */
 struct heritage {

@@ -19,7 +19,7 @@
  * ended; time in which this process stood still, or the holder's writes stood still for a
  * snapshot or for pages that are not yet to be reused (page_reuse.h), does not count. On shm others
  * are served when its process goes on or has ended. A recall that takes long is told in the log
- * with the inode's path, which is looked for then (paths.h).
+ * with the inode's path, which is looked for then (path_search.h).
  *
  * OWNERSHIP  server.recalls; what waits belongs to its channel, as every request.
  * THREADS    The metadata thread, outside batches.

@@ -106,8 +106,7 @@ struct server {
 	uint64_t refused;      /* channel_refused() of those that are gone */
 	int64_t told_until_ms; /* strangers have had what they are told of the status up to then */
 
-	struct list
-		turns; /* struct client_session: those that have asked for something, see turns.h */
+	struct list turns; /* struct client_session: have asked for something, see turns.h */
 	/* struct client_request; each is in one of these, or its session's, or in a batch, or free.
 	 */
 	struct list ready;     /* to be run again, or of no session: before all others */

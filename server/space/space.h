@@ -103,7 +103,7 @@ uint64_t space_in_file(const struct space *sp);
  * *done: that was all. */
 int space_end_session(struct space *sp, uint64_t session, uint64_t *position, bool *done);
 
-/* ---- regions at the end are to go: see meta_shrink.c ---- */
+/* ---- regions at the end are to go: see shrink.c ---------------------------------------------- */
 
 /* What is in the regions from `first` on. */
 struct space_tail {

@@ -1,7 +1,7 @@
 /* internal.h - the shm transport's own structs; only shm_*.c include it.
  *
- * shm.c is the table, shm_link.c passes frames over the socket both ways, shm_server.c publishes
- * regions and fences, shm_client.c maps them and copies.
+ * shm.c is the table, link.c passes frames over the socket both ways, server.c publishes
+ * regions and fences, client.c maps them and copies.
  *
  * A frame is one packet of a SOCK_SEQPACKET socket. A region's descriptor goes out in a REGION
  * frame when it is published, so it is there before any message that names its key. The client maps

@@ -1,4 +1,4 @@
-/* shm.c - the shm transport's table, and what both of its sides share. See shm_internal.h. */
+/* shm.c - the shm transport's table, and what both of its sides share. See internal.h. */
 #include "common/transport/shm/internal.h"
 
 #include <errno.h>

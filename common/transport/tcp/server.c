@@ -1,4 +1,4 @@
-/* server.c - the queue thread's side of a tcp server's channel. See tcp_internal.h. */
+/* server.c - the queue thread's side of a tcp server's channel. See internal.h. */
 #include "common/transport/tcp/internal.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* tcp.c - the tcp transport's table. See tcp_internal.h. */
+/* tcp.c - the tcp transport's table. See internal.h. */
 #include "common/transport/tcp/internal.h"
 
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* internal.h - what the files of the verbs transport share. Nobody else includes it.
  *
- *     verbs_open.c     the device: opening, limits, protection domain; the operation table
- *     verbs_memory.c   registration; keys: windows, or registrations of the channel's own
- *     verbs_evq.c      event queues: descriptors, arming, which channels have something to say
- *     verbs_connect.c  connection management: listening, connecting, accepting, its events
- *     verbs_channel.c  a channel's making and ending: queue pair, message buffers, fence
- *     verbs_srq.c      a server's receives, which its channels share where the device can do that
- *     verbs_io.c       posting and completions
+ *     open.c     the device: opening, limits, protection domain; the operation table
+ *     memory.c   registration; keys: windows, or registrations of the channel's own
+ *     evq.c      event queues: descriptors, arming, which channels have something to say
+ *     connect.c  connection management: listening, connecting, accepting, its events
+ *     channel.c  a channel's making and ending: queue pair, message buffers, fence
+ *     srq.c      a server's receives, which its channels share where the device can do that
+ *     io.c       posting and completions
  *
  * A channel's life has phases of its own, since the ends of a connection arrive in two places, the
  * connection manager and the completion queue, in any order. Whatever comes first ends the channel:
@@ -190,7 +190,7 @@ static inline bool verbs_channel_up(const struct verbs_channel *ch)
 	return ch->phase == PHASE_OPEN;
 }
 
-/* verbs_memory.c */
+/* memory.c */
 int verbs_buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out);
 void verbs_buffer_deregister(struct buffer *b);
 int verbs_region_register(
@@ -206,7 +206,7 @@ void verbs_grants_free(struct verbs_channel *ch);
 struct ibv_mr *verbs_mr_new(struct verbs_transport *t, struct ibv_pd *pd, void *addr, uint64_t len,
 	int access, const char *what, int *err);
 
-/* verbs_evq.c */
+/* evq.c */
 int verbs_evq_new(struct transport *t, struct evq **out);
 void verbs_evq_delete(struct evq *q);
 int verbs_evq_poll(struct evq *q, struct event *events, int max);
@@ -221,7 +221,7 @@ void verbs_evq_forget(struct verbs_channel *ch);
 /* Has it look at what else the device tells. */
 int verbs_evq_watch_device(struct verbs_evq *q);
 
-/* verbs_connect.c */
+/* connect.c */
 int verbs_probe(struct transport *t, const struct transport_address *address);
 int verbs_listen(struct evq *q, const struct transport_address *address, struct listener **out);
 void verbs_listener_delete(struct listener *l);
@@ -231,7 +231,7 @@ void verbs_reject(struct channel *base);
 /* Takes the connection manager's events; 0 or -errno. */
 int verbs_connect_poll(struct verbs_evq *q);
 
-/* verbs_channel.c */
+/* channel.c */
 int verbs_channel_new(
 	struct evq *q, bool server, enum channel_state state, struct verbs_channel **out);
 /* Queue pair, completion queue and message buffers, receives posted; the id has a device. */
@@ -258,7 +258,7 @@ void verbs_disconnect(struct channel *base);
 void verbs_delete(struct channel *base);
 int verbs_fence(struct channel *base);
 
-/* verbs_io.c */
+/* io.c */
 /* Every how many send work requests one is signalled at least; and the send slots needed beyond
  * config->nsend because a message that has arrived is known to be so only some later. */
 uint32_t verbs_signal_every(const struct transport_config *config);
@@ -283,7 +283,7 @@ void verbs_recv_done(struct channel *base, const void *data);
 int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
 
-/* verbs_srq.c */
+/* srq.c */
 bool verbs_srq_usable(const struct verbs_transport *t);
 int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out);
 /* Its channels are gone. */

@@ -1,7 +1,7 @@
 /* srq.c - receives that all channels of a server's event queue share.
  *
  * A message stays in one only until the queue is polled: it is copied to where its channel keeps
- * what its caller has (verbs_io.c), and the receive is posted again at once, whatever the caller
+ * what its caller has (io.c), and the receive is posted again at once, whatever the caller
  * does. So requests that wait for others take none, a few serve many channels, and when all are
  * taken the peers' devices try again a moment later (RNR), until we have polled. What a channel's
  * caller may have at once is the channel's own; who sends more than that loses it.
@@ -205,8 +205,7 @@ static int post_unposted(struct verbs_srq *s)
 	return err;
 }
 
-/* ---- the channels' ----------------------------------------------------------------------------
- */
+/* ---- the channels' --------------------------------------------------------------------------- */
 
 int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch)
 {

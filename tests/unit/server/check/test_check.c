@@ -1,7 +1,7 @@
 /* test_check.c - a store is corrupted through its own layer, with right sums, in every way
  * that the check knows; it names each by its own words, and says nothing of a store that is whole.
  *
- * See corruption.h; extended attributes are in test_server_check_xattr.c. */
+ * See corruption.h; extended attributes are in test_check_xattr.c. */
 #include "tests/unit/server/corruption.h"
 
 #include <fcntl.h>
