@@ -1,15 +1,16 @@
-/* change_attr.c - changing attributes, for SETATTR itself and for what implies it: O_TRUNC, and the
- * loss of set-user-id by writing, and growth before what is written or allocated behind the end.
+/* change_attr.c - changing attributes, for SETATTR itself and for what implies it: O_TRUNC, the
+ * loss of set-user-id by writing, and growth before a write or an allocation behind the end.
  *
  *     [gate, if the size or mtime changes] -> [COMMIT, if size or times do] -> SETATTR -> the cache
  *
- * What changes the mtime by itself, WRITE, FALLOCATE and COPY, is over when it is set, and begins
- * when that is answered: so it is the same here and at the server, and none that is older comes
- * back.
+ * WRITE, FALLOCATE and COPY change the mtime, too. Those under way end before a new mtime is sent,
+ * and the next ones begin after its answer. So client and server have the same mtime, and no older
+ * one comes back.
  *
  * SETATTR is sent again as long as the file has not grown to its size.
  *
- * With quotas a new owner is a change like that of the size: what was written is the old one's.
+ * With quotas a change of owner is treated like one of size: what was written before counts for the
+ * old owner.
  */
 #include <errno.h>
 
@@ -28,8 +29,8 @@
 #include "daemon/file/gate_pass.h"
 #include "daemon/ops/change_attr.h"
 
-/* Only a file that has such bits makes it worth a look at its caller. The server takes them from
- * the mode that there is by then: another change of it may be on its way, or what is known be older
+/* Looks at the caller only if the file has such bits. The server takes them from the mode that it
+ * has by then: another change of the mode may be on its way, or the mode known here may be older
  * than one. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
@@ -81,7 +82,8 @@ static void set_size_locked(struct inode *inode, const struct attr *attr)
 	inode->attr.ctime = attr->ctime;
 }
 
-/* Known even if other changes are on their way: whose quota is to be used. */
+/* The owner is set even if other changes are on their way: new pages count for the owner's quota.
+ */
 static void set_owner_locked(const struct op *op, const struct attr *attr)
 {
 	if (op->set.valid & SET_UID)
@@ -213,7 +215,8 @@ void op_grow(struct request *req, uint64_t size, void (*then)(struct request *re
 
 /* ---- privileges ------------------------------------------------------------------------------ */
 
-/* The kernel does not know that the mode has changed, and would go on granting what is gone. */
+/* The kernel does not know that the mode has changed, and would go on to honour bits that are gone.
+ */
 static void change_attr_dropped(struct request *req, int status)
 {
 	struct op *op = op_of(req);

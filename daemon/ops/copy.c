@@ -1,10 +1,10 @@
 /* COPY_FILE_RANGE: [privileges] -> both gates -> COMMIT of what was written to either -> COPY, step
  * by step -> reply.
  *
- * The server copies; no byte of it comes here. Of what is longer than the answer can tell, or is
- * ended by a signal or an error half way, the caller learns how far it went. Where the server has
- * no page for it the kernel is told that this does not work, and copies by reading and writing:
- * that finds the pages which were lent to this session.
+ * The server copies; no byte comes here. If the range is longer than an answer can tell, or a
+ * signal or an error ends it half way, the caller learns how far it went. Where the server has no
+ * page for it, the kernel is told that this does not work. The kernel then copies by reading and
+ * writing, and that uses the pages granted to this session.
  */
 #include <errno.h>
 
@@ -22,7 +22,7 @@
 #include "daemon/file/gate_pass.h"
 #include "daemon/lease/lease.h"
 
-/* Of one request: the kernel asks on. */
+/* Of one request; the kernel asks for the rest. */
 enum { COPY_BYTES_MAX = 1 << 30 };
 
 struct copy_state {
@@ -40,7 +40,7 @@ static struct copy_state *copy_state_of(struct request *req)
 	return request_state(req, struct copy_state);
 }
 
-/* The kernel drops by itself what it is told of. */
+/* For an abandoned request: the kernel drops by itself only the pages of an answer that it gets. */
 static void drop_copied(struct request *req)
 {
 	struct inode *target = op_of(req)->inode;
@@ -73,7 +73,8 @@ static void copy_finish(struct request *req, int status)
 
 static void copy_step(struct request *req);
 
-/* A step without bytes must have given the target pages, or length, or there would be no end. */
+/* A step that copied no bytes must have given the target pages or length. Otherwise the steps would
+ * never end. */
 static bool makes_sense(struct copy_state *st, const struct rpc_progress_reply *rep)
 {
 	struct attr attr;
@@ -124,7 +125,7 @@ static void copy_step(struct request *req)
 
 /* ---- before them ----------------------------------------------------------------------------- */
 
-/* Without what was acknowledged since, of which the server does not know. */
+/* Leaves out writes that were acknowledged since: the server does not know of them. */
 static uint64_t size_to_copy(struct copy_state *st)
 {
 	struct inode *source = st->source;
@@ -164,7 +165,7 @@ static void copy_commit_source(struct request *req, int status)
 		copy_commit_target(req, status);
 }
 
-/* Two gates: the inode of the lower number comes first. */
+/* The gate of the inode with the lower number comes first. */
 static void copy_enter_second(struct request *req, int status)
 {
 	struct copy_state *st = copy_state_of(req);

@@ -1,14 +1,14 @@
 /* FALLOCATE: [privileges] -> gate -> COMMIT of what was written -> FALLOCATE, step by step ->
  * reply.
  *
- * The server does it all; what was known of the pages is forgotten. Where it has no free page left,
- * holes get those that were lent to this session, which are free just as well.
+ * The server does the work, and the client forgets what it knew of the pages. Where the server has
+ * no free page left, holes get pages granted to this session, which are free just as well.
  *
  * Zeros are asked for in two passes: first pages for the holes, which may fail and shows nothing,
- * then zeros for what is there. For the kernel drops what it has cached of the range only if it is
- * told of a success. So it is, too, where the file is to grow from behind its end on over pages
- * that may be other than zero: between the passes it gets as long as to there. What a signal ends
- * between two steps of the second pass, or of a hole's, stale_pages.h drops.
+ * then zeros for what is there. For the kernel drops its cache of the range only on a success. Two
+ * passes are also made where the file is to grow from behind its end over pages that may be other
+ * than zero. Between them op_grow() makes the file reach to the start of the range. If a signal
+ * ends the second pass, or a hole's, between two steps, stale_pages.h drops the kernel's pages.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -30,7 +30,7 @@
 #include "daemon/file/gate_pass.h"
 #include "daemon/lease/lease.h"
 
-/* Pages for which grants are asked at a time. */
+/* Pages that are filled from grants at a time. */
 enum { FILL_PAGES = 4096 };
 
 struct fallocate_state {
@@ -98,7 +98,7 @@ static void fill_committed(struct request *req, int status)
 	fallocate_step(req, 0);
 }
 
-/* Pages that the file has got are its own, and zero. */
+/* The filled pages are the file's own, and zero. */
 static void fill_done(struct request *req, int status)
 {
 	struct fallocate_state *st = fallocate_state_of(req);
@@ -142,7 +142,8 @@ static void fill(struct request *req, int status)
 
 /* ---- the server's steps ---------------------------------------------------------------------- */
 
-/* Whether what was lent to us can be enough, with what the file may have of the range already. */
+/* Whether the pages granted to this session may suffice, with those that the file may already have
+ * in the range. */
 static bool may_fill(struct request *req, int status)
 {
 	const struct fallocate_state *st = fallocate_state_of(req);

@@ -12,7 +12,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/op_inode.h"
 
-/* Who has unmapped the file may be told by nobody else. */
+/* If the program has unmapped the file, it may learn of the loss only from the log. */
 static void log_lost_stores(const struct request *req, int status)
 {
 	static struct log_ratelimit limit;

@@ -8,18 +8,19 @@
 #include "daemon/file/inode.h"
 #include "daemon/op/op.h"
 
-/* The same for one that has not begun. */
+/* Answers an operation that has not begun with an error. */
 void op_refuse(struct request *req, int status);
 
-/* Whether `status` of a GETATTR or READDIR says that another client has removed the directory. It
- * is no error to who has it open, and that is not known: the kernel sends no OPENDIR. */
+/* Whether `status` of a GETATTR or READDIR says that another client has removed the directory. A
+ * program that has it open must not get that error. The kernel sends no OPENDIR, so nobody knows
+ * whether there is one. */
 bool op_is_removed_directory(struct request *req, int status);
 
-/* Ends the operation with an entry for the inode, whose reference it takes over, and whose
- * attributes are in op->seen. */
+/* Ends the operation with an entry for the inode, and takes over the caller's reference to it. The
+ * inode's attributes are in op->seen. */
 void op_reply_entry(struct request *req, struct inode *inode);
 
-/* The time that the kernel may keep what it is told now. */
+/* For how long the kernel may keep the answer that it gets now. */
 struct ttl op_ttl(struct request *req);
 
 #endif

@@ -1,5 +1,5 @@
-/* GETATTR and STATX, answered from what is known here; on a sharing mount without a lease by the
- * server, who has a file's writer say first how far it is. */
+/* GETATTR and STATX, answered from what is known here. A sharing mount without a lease asks the
+ * server, and the server first asks the file's writer how far it is. */
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
@@ -33,9 +33,9 @@ static void getattr_reply(struct request *req, const struct attr *attr)
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep);
 
-/* The server has it wait for others, who may wait for what it had of the lease. If that goes
- * meanwhile the kernel is told that there is no end, and takes none from this answer
- * (kernel_pages.h). */
+/* The server lets this wait for other clients, and they may wait for the lease that it uses: so it
+ * leaves the lease first. If the lease goes meanwhile, the kernel is told that the file has no end,
+ * and takes no size from this answer (kernel_pages.h). */
 static void getattr_ask(struct request *req)
 {
 	struct getattr_state *st = request_state(req, struct getattr_state);
@@ -48,7 +48,7 @@ static void getattr_ask(struct request *req)
 	op_rpc(req, getattr_answered);
 }
 
-/* What we have given back since is newer than an answer from before. */
+/* On a sharing mount an answer is too old if a lease was given back after it was asked for. */
 static bool is_outdated(struct request *req, bool learned)
 {
 	return !learned && req->thread->fs->sharing;
@@ -80,7 +80,7 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 		getattr_reply(req, &seen);
 }
 
-/* Else, only after changes whose order is in doubt does the server have to be asked. */
+/* A mount that does not share asks the server only after changes whose order is in doubt. */
 void op_getattr(struct request *req)
 {
 	struct op *op = op_begin(req);

@@ -1,4 +1,4 @@
-/* GETLK, SETLK, SETLKW: one RPC. Who has to wait for a lock does so in lock.c. */
+/* GETLK, SETLK, SETLKW: one RPC. A wait for a lock is in lock/lock_wait.c. */
 #include <errno.h>
 
 #include "daemon/lock/lock_wait.h"
@@ -55,7 +55,7 @@ void op_getlk(struct request *req)
 
 /* ---- SETLK ----------------------------------------------------------------------------------- */
 
-/* Who was told that it failed does not have it. */
+/* A caller that was told of a failure must not have the lock. */
 static void got_or_not(struct request *req, const struct rpc_reply *rep)
 {
 	struct op *op = op_of(req);

@@ -1,5 +1,5 @@
-/* LOOKUP: one RPC brings the attributes and the first extents, so that opening and reading a small
- * file needs no other. That a new directory lacks a name is known without any. */
+/* LOOKUP: one RPC brings the attributes and the first extents, so opening and reading a small file
+ * needs no other. No RPC is needed to know that a new directory lacks a name. */
 #include <errno.h>
 
 #include "daemon/op/fs_parts.h"
@@ -94,7 +94,8 @@ static void lookup_answered(struct request *req, const struct rpc_reply *rep)
 		op_finish(req, rep->status);
 }
 
-/* Like what the kernel has noted, it holds for the lease: after that others may be let in. */
+/* True only while the kernel may keep entries: when the session's lease has ended, the server may
+ * let other clients in. */
 static bool is_missing(struct request *req)
 {
 	const char *name = req->args.name;
@@ -103,7 +104,8 @@ static bool is_missing(struct request *req)
 	       inode_lacks_name(op_of(req)->inode, name);
 }
 
-/* By "." and ".." the kernel asks for what it has forgotten, and somebody has a file handle of. */
+/* The kernel looks up "." and ".." of an inode that it has forgotten and that a program has a file
+ * handle of. */
 void op_lookup(struct request *req)
 {
 	struct inode *inode = inode_get(req->thread->fs, req->node), *child;

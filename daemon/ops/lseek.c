@@ -93,8 +93,8 @@ static void lseek_go(struct request *req, int status)
 		lseek_reply(req, 0);
 }
 
-/* Where the kernel writes back when it likes, what it has and we have not seen is no hole: it is
- * told to take each file for all data. */
+/* With a writeback cache the kernel may have data that we have not seen, so what looks like a hole
+ * may be none. The kernel is told to take each file for all data. */
 void op_lseek(struct request *req)
 {
 	op_begin(req);

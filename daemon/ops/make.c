@@ -1,4 +1,4 @@
-/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE; and TMPFILE, which has none yet. */
+/* New names: MKNOD, MKDIR, SYMLINK, LINK, CREATE; and TMPFILE, whose file has none yet. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -28,7 +28,7 @@ struct make_state {
 	bool created; /* CREATE */
 };
 
-/* What was there already is what has the name, too. */
+/* The name is the answer's inode's, also when CREATE found one that was there already. */
 static void make_end_name(struct request *req, const struct rpc_reply *rep)
 {
 	struct make_state *st = request_state(req, struct make_state);
@@ -39,7 +39,8 @@ static void make_end_name(struct request *req, const struct rpc_reply *rep)
 		local_answer_change_end(req, st->op.inode, &st->name, rep->entry.attr.ino);
 }
 
-/* The parent's new attributes, and the inode that was made: nobody can have changed it before. */
+/* Takes the parent's new attributes, and returns the inode that was made or found. Nobody can have
+ * changed a new one before. */
 static struct inode *made_inode(struct request *req, const struct rpc_reply *rep)
 {
 	struct fs *fs = req->thread->fs;

@@ -1,8 +1,8 @@
 /* OPEN, RELEASE and those of directories. No RPC, unless the file is to be cut.
  *
- * Whether a file uses the kernel's cache is decided in cache.c. Those that do keep it, since nobody
- * else changes the file. What was written past the cache is dropped by the kernel itself when it is
- * opened cached the next time.
+ * file/cache_policy.c decides whether a file uses the kernel's cache. Files that use it keep it,
+ * since nobody else changes them. After writes past the cache the kernel drops its old pages
+ * itself, when the file is opened cached the next time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,12 +37,12 @@ static enum open_kind kind_locked(const struct inode *inode, uint32_t flags)
 	return cache_open_kind(fs->options.cache, &fs->features, handles, flags);
 }
 
-/* What the kernel is given: a directory's handle is none. */
+/* The answer to the kernel. A directory has no handle. */
 struct opened {
 	enum open_kind kind;
 	unsigned flags;
 	struct handle *handle;
-	bool sent_back; /* it has none: kernel_pages_sends_back_locked() */
+	bool sent_back; /* there is no handle: kernel_pages_sends_back_locked() */
 };
 
 static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
@@ -53,7 +53,7 @@ static unsigned flags_locked(const struct inode *inode, enum open_kind kind)
 	       (inode->fs->features.parallel_direct_writes ? OPEN_PARALLEL_WRITES : 0);
 }
 
-/* -ESTALE makes the kernel look the name up again: the file had lost its last one, or the kernel
+/* -ESTALE makes the kernel look the name up again: the file has lost its last name, or the kernel
  * has to learn where it ends. */
 static int open_count(struct inode *inode, uint32_t flags, uint32_t pid, struct opened *opened)
 {
@@ -86,7 +86,7 @@ static void close_count(struct inode *inode, bool cached, struct io_thread *thre
 	pthread_mutex_lock(&inode->lock);
 	inode->nopen--;
 	inode->nopen_cached -= cached;
-	/* Not at the open, whose pages the kernel drops only when it has our answer. */
+	/* This is not done at the open: the kernel drops the pages only when it has our answer. */
 	if (cached && !inode->nopen_cached)
 		inode->stale = false;
 	if (!inode->nopen)
@@ -123,7 +123,7 @@ static int open_handle(struct request *req, struct opened *opened)
 	session_renewal_handle_opened(inode->fs, handle);
 	inode->nwriters += handle->writes;
 	inode->cached->nstorers += handle->stores;
-	/* Who has record locks gives them up by FLUSH. */
+	/* On a sharing mount FLUSH gives up record locks. */
 	if (!handle->writes && !inode->fs->sharing)
 		opened->flags |= OPEN_NO_FLUSH;
 	commit_handle_opened_locked(inode, handle);
@@ -135,12 +135,13 @@ static int open_handle(struct request *req, struct opened *opened)
 
 static void close_handle(struct inode *inode, struct handle *handle, struct io_thread *thread)
 {
-	/* First: what is set from then on this close might not commit. */
+	/* This comes first. Otherwise a SETATTR could count on this close for its COMMIT, when the
+	 * close has already looked for changes. */
 	pthread_mutex_lock(&inode->lock);
 	inode->nwriters -= handle->writes;
 	inode->cached->nstorers -= handle->stores;
 	inode->cached->nappenders -= handle->appends;
-	/* For those who go on having it open. */
+	/* Other handles have the file open still. */
 	if (handle->appends && inode->nopen > 1)
 		kernel_pages_append_ended_locked(inode, thread);
 	list_del(&handle->link);
@@ -173,7 +174,7 @@ static void open_reply(struct request *req, struct inode *inode, struct opened o
 
 static void open_failed(struct request *req, int status)
 {
-	/* One that was made without a name for this is not wanted any more. */
+	/* If TMPFILE made the file for this, nobody wants it any more. */
 	inode_return_settle(op_of(req)->inode, req->thread);
 	op_finish(req, status);
 }
@@ -188,7 +189,7 @@ static void open_done(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
 	struct opened opened = {0};
-	/* Whoever was told that it failed does not close it. */
+	/* A caller that was told of a failure does not close the file. */
 	bool wanted = !req->replied;
 
 	if (!status && wanted)

@@ -6,9 +6,9 @@
 
 struct request;
 
-/* Opens op->inode for the request, cutting it to nothing before, and answers: OPEN or CREATE. */
+/* Opens op->inode for OPEN or CREATE, and answers it. truncate: cuts the file to nothing before. */
 void open_inode(struct request *req, bool truncate);
-/* It can't be opened after all. */
+/* Answers OPEN or CREATE with an error. */
 void open_refuse(struct request *req, int status);
 
 #endif

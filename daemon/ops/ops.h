@@ -5,56 +5,55 @@
 
 struct request;
 
-/* ops_lookup.c */
+/* lookup.c */
 void op_lookup(struct request *req);
-/* ops_attr.c: also STATX */
+/* getattr.c: also STATX */
 void op_getattr(struct request *req);
-/* ops_statfs.c */
+/* statfs.c */
 void op_statfs(struct request *req);
-/* ops_setattr.c */
+/* setattr.c */
 void op_setattr(struct request *req);
-/* ops_make.c */
+/* make.c */
 void op_mknod(struct request *req);
 void op_mkdir(struct request *req);
 void op_symlink(struct request *req);
 void op_link(struct request *req);
 void op_create(struct request *req);
 void op_tmpfile(struct request *req);
-/* ops_remove.c */
+/* remove.c */
 void op_unlink(struct request *req);
 void op_rmdir(struct request *req);
 void op_rename(struct request *req);
-/* ops_readlink.c */
+/* readlink.c */
 void op_readlink(struct request *req);
-/* ops_open.c */
+/* open.c */
 void op_open(struct request *req);
 void op_release(struct request *req);
 void op_opendir(struct request *req);
 void op_releasedir(struct request *req);
-/* ops_sync.c */
+/* sync.c */
 void op_flush(struct request *req);
 void op_fsync(struct request *req);
 void op_fsyncdir(struct request *req);
-/* ops_readdir.c */
+/* readdir.c */
 void op_readdir(struct request *req);
-/* ops_read.c */
+/* read.c */
 void op_read(struct request *req);
-/* ops_write.c */
+/* write.c */
 void op_write(struct request *req);
-/* ops_lseek.c */
+/* lseek.c */
 void op_lseek(struct request *req);
-/* ops_lock.c */
+/* lock.c */
 void op_getlk(struct request *req);
 void op_setlk(struct request *req);
-/* ops_xattr.c */
+/* xattr.c */
 void op_getxattr(struct request *req);
 void op_listxattr(struct request *req);
 void op_setxattr(struct request *req);
 void op_removexattr(struct request *req);
-/* ops_fallocate.c */
+/* fallocate.c */
 void op_fallocate(struct request *req);
-/* ops_copy.c */
+/* copy.c */
 void op_copy(struct request *req);
-/* remount.c */
 
 #endif

@@ -1,7 +1,9 @@
 /* READ: data buffer -> gate -> extents known -> plan -> one-sided READs into the buffer -> reply
- * from where they arrived, which may be the channel's pipe. Where the regions are mapped here
- * (shm): gate -> extents known -> reply from the regions, and only then out of the gate, which
- * keeps the pages from being used anew. */
+ * from where they arrived, which may be the channel's pipe.
+ *
+ * Where the regions are mapped here (shm): gate -> extents known -> reply from the regions -> out
+ * of the gate. The gate keeps the pages from being used anew until the reply is sent.
+ */
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"
@@ -18,11 +20,11 @@ struct read_state {
 		struct op op;
 		struct shared_op shared;
 	};
-	uint32_t len; /* what there is of the file */
+	uint32_t len; /* of these, how many the file has */
 };
 
-/* Its answer tells the kernel where the file ends, but that may not take it. Who is to learn that
- * the kernel has the answer; NULL: nobody. */
+/* A short answer tells the kernel where the file ends, but the kernel may not take that. Returns
+ * the inode that kernel_pages_end_answered() is due for; NULL: none. */
 static struct inode *answers_end(struct request *req, uint32_t len)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -47,7 +49,7 @@ static void read_moved(struct request *req, int status)
 		kernel_pages_end_answered(ends, thread);
 }
 
-/* That there is nothing no transfer has shown. */
+/* No transfer has shown that the session lives, so it is made sure before "nothing" is answered. */
 static void read_nothing(struct request *req)
 {
 	if (op_make_sure(req, read_moved))
@@ -61,7 +63,7 @@ static uint32_t bytes_there(struct request *req)
 
 	pthread_mutex_lock(&inode->lock);
 	access_time_mark_locked(req);
-	/* Nothing is known yet of the bytes of a write that was acknowledged meanwhile. */
+	/* Leaves out writes that were acknowledged since: nothing is known yet of their bytes. */
 	size = gate_size(&inode->gate, file_op_of(req)->pass.pass.acks, inode->attr.size);
 	pthread_mutex_unlock(&inode->lock);
 	return offset < size ? (uint32_t)min_u64(req->args.size, size - offset) : 0;
@@ -128,13 +130,14 @@ static void read_go(struct request *req, int status)
 		read_transfer(req, st->len);
 		return;
 	}
-	/* The connection was lost since. Others' buffers may be waiting for us to leave. */
+	/* The connection was lost since. Requests that have buffers may wait for us to leave the
+	 * gate. */
 	gate_pass_leave(req);
 	op_take_buffer(req, read_enter);
 }
 
-/* Before it passes the gate: a write either waits for what this makes the kernel drop, or is one
- * that this waits for. */
+/* Comes before the gate. Each write of these bytes then either waits until the kernel has dropped
+ * what this READ brings, or this READ waits for it. */
 static void note_cached(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;

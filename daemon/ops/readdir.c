@@ -1,5 +1,5 @@
-/* READDIR and READDIRPLUS: one RPC brings what the kernel's buffer may hold. With attributes each
- * entry is a lookup, so that a listing with attributes needs nothing else. */
+/* READDIR and READDIRPLUS: one RPC brings what the kernel's buffer may hold. Each entry of a
+ * READDIRPLUS counts as a lookup, so a listing with attributes needs nothing else. */
 
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/op/fs_parts.h"
@@ -12,7 +12,7 @@
 #include "daemon/file/op_inode.h"
 #include "daemon/lease/lease.h"
 
-/* Cookies of the server's entries are greater. */
+/* Those of the server's entries are greater. */
 enum { COOKIE_DOT = 1, COOKIE_DOTDOT = 2 };
 
 struct readdir_state {
@@ -32,7 +32,7 @@ static bool pack_plain(struct request *req, const struct rpc_dirent *d)
 		&st->packer, d->name.s, d->name.len, d->cookie, 0, &d->attr, (struct ttl){0});
 }
 
-/* What is known of the inode here is newer than what the entry says. */
+/* The attributes known here are newer than those of the entry. */
 static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct inode *inode)
 {
 	struct readdir_state *st = request_state(req, struct readdir_state);
@@ -54,7 +54,8 @@ static bool pack_entry(struct request *req, const struct rpc_dirent *d)
 	struct inode *inode;
 	bool packed;
 
-	/* What another client is writing has no attributes before somebody asks for them. */
+	/* A file that another client is writing has no attributes here (nlink 0) before somebody
+	 * asks for them. */
 	if (!req->args.plus || !d->attr.nlink)
 		return pack_plain(req, d);
 	inode = inode_get(req->thread->fs, d->ino);
@@ -85,7 +86,7 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 	struct rpc_dirent d;
 	uint32_t used;
 
-	/* It was empty then. */
+	/* The directory was empty when it was removed. */
 	if (op_is_removed_directory(req, rep->status)) {
 		op_end(req);
 		reply_buffer(req, 0);

@@ -1,5 +1,5 @@
-/* Names that go: UNLINK, RMDIR, RENAME. An inode that has lost its last name is kept by the server
- * until we return it (inode_return.h). */
+/* Names that go: UNLINK, RMDIR, RENAME. The server keeps an inode that has lost its last name until
+ * we return it (inode_return.h). */
 #include <stdio.h>
 
 #include "daemon/op/fs_parts.h"
@@ -23,8 +23,8 @@ struct remove_state {
 	struct look_change names[OP_CHILDREN_MAX];
 };
 
-/* NULL: it is unknown, and is given back. A CREATE's answer that comes just now is seen here, or
- * sees the note. */
+/* Returns NULL and gives the inode back if it is not known here. If a CREATE's answer comes just
+ * now, the second look finds its inode, or the CREATE finds the note. */
 static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_t number)
 {
 	struct inode *inode = inode_find(thread->fs, ino);
@@ -38,7 +38,8 @@ static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_
 	return inode;
 }
 
-/* The n-th inode that lost a name, got another one, or whose ctime changed. */
+/* Takes an answer's attributes of the n-th inode, which lost a name, got another one, or has a new
+ * ctime. */
 static void take_child(struct request *req, unsigned n, const struct attr *attr, uint64_t number)
 {
 	struct look_change *change = &request_state(req, struct remove_state)->names[n];
@@ -60,7 +61,7 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 	inode_put(inode);
 }
 
-/* ino: what the n-th name is of now. */
+/* ino: the inode that has the n-th name now; 0: none. */
 static void remove_end_name(struct request *req, unsigned n, struct inode *dir, uint64_t ino)
 {
 	struct look_change *change = &request_state(req, struct remove_state)->names[n];
@@ -132,7 +133,7 @@ static void note_place(struct request *req, uint64_t ino, uint64_t parent, const
 	inode_put(inode);
 }
 
-/* What was replaced, and not exchanged, has no name there any more. */
+/* An inode that was replaced, and not exchanged, has no name there any more. */
 static void note_places(struct request *req, const struct rpc_rename_reply *rep)
 {
 	note_place(req, rep->moved.ino, req->args.node2, req->args.name2);
@@ -159,7 +160,8 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 	} else {
 		end_name_unknown(req, 1);
 	}
-	/* It may be another one's, or still there: two names of one inode stay what they are. */
+	/* The old name may be another inode's now. It may also still be there: a RENAME between two
+	 * names of one inode changes nothing. */
 	end_name_unknown(req, 0);
 	if (st->new_parent)
 		inode_put(st->new_parent);
@@ -179,7 +181,7 @@ void op_rename(struct request *req)
 	local_answer_change_begin(req, op->inode, req->args.name, LOOK_MOVES, &st->names[0]);
 	local_answer_change_begin(req, st->new_parent ? st->new_parent : op->inode, req->args.name2,
 		req->args.flags & RENAME_EXCHANGE ? LOOK_MOVES : LOOK_ENDS, &st->names[1]);
-	/* The old name counts as there: which one went, if any, the answer does not tell. */
+	/* The old name goes on to count as there: the answer does not tell whether it went. */
 	inode_name_add(st->new_parent ? st->new_parent : op->inode, req->args.name2);
 	op->call.req.op = RPC_RENAME;
 	op->call.req.rename = (struct rpc_rename){

@@ -1,5 +1,5 @@
-/* SETATTR: what the kernel asks for, and what that takes away; by an RPC, or, of a file that is
- * being written, with its next COMMIT. */
+/* SETATTR: changes what the kernel asks for, and takes privileges away where that is due. This
+ * takes an RPC; of a file that is being written it may go along with the next COMMIT. */
 #include <errno.h>
 #include <linux/capability.h>
 
@@ -33,7 +33,7 @@ static void setattr_end(struct request *req, int status)
 	struct ttl ttl = op_ttl(req);
 	struct attr attr = op->seen;
 
-	/* Without an answer of the server's. */
+	/* The server was not asked. */
 	if (!attr.ino)
 		inode_attr(op->inode, &attr);
 	if (!status && !req->replied)
@@ -51,7 +51,7 @@ enum { SET_PERMISSIONS = SET_MODE | SET_OWNERS };
 
 enum { SET_BY_OWNER = SET_PERMISSIONS | SET_ATIME | SET_MTIME };
 
-/* Who changes an owner, or cuts a file without being privileged, leaves no set-user-id behind; on
+/* An unprivileged caller that changes an owner, or cuts a file, leaves no set-user-id behind. On
  * directories these bits are no privileges. */
 static bool drops_privileges(
 	const struct request *req, const struct inode *inode, const struct rpc_setattr *set)
@@ -66,8 +66,8 @@ static uint64_t capabilities_for(uint32_t valid)
 	       (valid & SET_BY_OWNER & ~(uint32_t)SET_OWNERS ? 1ULL << CAP_FOWNER : 0);
 }
 
-/* The kernel leaves a set-group-id in a mode that it sends if the caller is in the group, and says
- * nothing of it where a new owner takes that bit away. */
+/* If the caller is in the group, the kernel leaves set-group-id in the mode that it sends. Where a
+ * new owner takes that bit away, the kernel does not say whether the caller is in the group. */
 static struct id_range groups_for(
 	const struct request *req, struct inode *inode, const struct rpc_setattr *set, uint32_t gid)
 {
@@ -89,7 +89,8 @@ static void bind_to_caller(const struct request *req, struct inode *inode, struc
 	set->rights.groups = groups_for(req, inode, set, attr.gid);
 }
 
-/* The kernel has checked the caller by what it was told last. That has to hold at the server. */
+/* The kernel has checked the caller by the owner that it was told last. That has to hold at the
+ * server. */
 static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct setattr_state *st = request_state(req, struct setattr_state);
@@ -104,8 +105,9 @@ static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_
 	}
 }
 
-/* A mount that has its export for itself knows all. On others only a file that is cut nobody else
- * changes meanwhile. */
+/* A mount that has its export for itself knows all, so the kernel's check holds. A sharing mount
+ * has the server check. That is not needed for a file that is cut, which nobody else changes
+ * meanwhile. */
 static void setattr_settle_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	bool drops = drops_privileges(req, inode, set);
@@ -124,7 +126,7 @@ static void setattr_done(struct request *req, int status)
 	struct rpc_setattr set = st->op.set;
 
 	if (status == -EPERM && st->by_kernel && !req->replied) {
-		/* The owner has changed: the caller may have rights all the same. */
+		/* The owner has changed, but the caller may have rights all the same. */
 		st->by_kernel = false;
 		bind_to_caller(req, st->op.inode, &set);
 		op_set_attr(req, &set, setattr_done);
@@ -135,16 +137,17 @@ static void setattr_done(struct request *req, int status)
 
 /* ---- chown(2) of neither user nor group ------------------------------------------------------ */
 
-/* It takes set-user-id away, as a new owner does, but the kernel tells us of a SETATTR that sets
- * nothing, or, with a writeback cache, of nothing but ctime. */
+/* Such a chown(2) takes set-user-id away, as a new owner does. The kernel sends it as a SETATTR
+ * that sets nothing, or, with a writeback cache, nothing but ctime. */
 static bool sets_nothing(const struct inode *inode, const struct rpc_setattr *set)
 {
 	return !S_ISDIR(inode->type) && !(set->valid & ~(uint32_t)SET_CTIME);
 }
 
 /* The kernel has not checked that the file is the caller's, and /proc may show other ids than those
- * of the caller's mount. Without ctime it may be about a write, too, which needs no owner,
- * and takes these bits away by itself. So it is an error only where the request says who asks. */
+ * of the caller's mount. Without ctime the request may come from a write, which needs no owner, and
+ * takes these bits away by itself. So it is an error only where the request says which user asks.
+ */
 static int settle_privileges(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
 	struct setattr_state *st = request_state(req, struct setattr_state);
@@ -167,22 +170,23 @@ static int settle_privileges(struct request *req, struct inode *inode, struct rp
 
 /* ---- with the next COMMIT -------------------------------------------------------------------- */
 
-/* A writeback cache tells the times of writes by a SETATTR of their own, at each close. */
+/* With a writeback cache the kernel tells the times of writes by a SETATTR of their own, at each
+ * close. */
 static bool is_of_written_back(const struct inode *inode, const struct rpc_setattr *set)
 {
 	return inode->fs->features.writeback && set->valid == (SET_MTIME | SET_CTIME);
 }
 
-/* The server would do nothing else, and refuse nothing: there is no quota, nor an access control
- * list or capabilities that change with it, nor another change on its way. */
+/* The server would do nothing else, and refuse nothing. There is no quota, no access control list,
+ * no capabilities that change with it, and no other change on its way. */
 static bool can_set_permissions_locked(const struct inode *inode, uint32_t valid)
 {
 	return !inode->nchanging && !inode->attr.flags && !inode_has_caps(inode) &&
 	       (!(valid & SET_OWNERS) || !session_quotas(inode->fs->session));
 }
 
-/* A file that is open for writing is committed when it is closed, and what was set goes along, as
- * the times of a writeback cache do. */
+/* A file that is open for writing is committed when it is closed. The change goes along, as the
+ * times of a writeback cache do. */
 static bool can_go_along_locked(const struct inode *inode, const struct rpc_setattr *set)
 {
 	if (!inode->sized || !inode->attr_valid || inode->returned ||
@@ -224,7 +228,7 @@ static void set_permissions_locked(struct inode *inode, const struct rpc_setattr
 	inode->commit.set |= set->valid & SET_PERMISSIONS;
 }
 
-/* Whether it is done, as far as anybody here can see; the next COMMIT tells the server. */
+/* True: the change is done as far as anybody here can see, and the next COMMIT tells the server. */
 static bool set_along(struct request *req, struct inode *inode, const struct rpc_setattr *set)
 {
 	bool along;
@@ -242,7 +246,8 @@ static bool set_along(struct request *req, struct inode *inode, const struct rpc
 	return along;
 }
 
-/* It tells no other end than the one that it was told. */
+/* After an append that failed, the kernel cuts the file back to the end that it knew. If the kernel
+ * was told that there is no end, nothing is to be cut. */
 static bool cuts_what_is_told(const struct request *req, struct inode *inode)
 {
 	return req->args.set.valid & SET_SIZE && req->args.has_fh &&

@@ -1,5 +1,5 @@
-/* STATFS. umount(8) asks it before anything else, so it is answered without the server, too: then
- * by what the server said last. */
+/* STATFS. umount(8) asks it before anything else. So it is answered without the server, too, by
+ * what the server said last. */
 #include "daemon/op/fs_parts.h"
 #include "daemon/op/op.h"
 #include "daemon/ops/ops.h"

@@ -16,7 +16,7 @@ struct statfs_memory {
 void statfs_init(struct statfs_memory *m);
 void statfs_fini(struct statfs_memory *m);
 
-/* Pages lent to this session that no file has: as good as free. */
+/* Pages that are granted to this session and that no file has: as good as free. */
 uint64_t statfs_unused_pages(struct fs *fs);
 
 #endif

@@ -15,14 +15,14 @@
 #include "daemon/file/commit.h"
 #include "daemon/file/gate_pass.h"
 
-/* Nobody waits any more for one that was abandoned, whose handle may be gone. */
+/* An abandoned request has no caller to tell, and its handle may be gone. */
 static int sync_tell(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
 
 	if (req->replied)
 		return 0;
-	/* It begins anew when the session has ended, and tells then. */
+	/* After the session's end the operation begins anew, and tells then. */
 	if (inode->fs->sharing && op_ends_with_session(req, -EIO))
 		return commit_has_to_tell(inode, handle_of(req)) ? -EIO : 0;
 	return commit_tell(inode, handle_of(req));
@@ -32,7 +32,7 @@ static void synced(struct request *req, int status)
 {
 	int failed = sync_tell(req);
 
-	/* What he was told of goes before his own giving up. */
+	/* A failure that is told goes before an interruption of this call. */
 	op_finish(req, failed ? failed : status);
 }
 
@@ -49,7 +49,8 @@ static void sync_commit(struct request *req, int status)
 		synced(req, status);
 }
 
-/* The kernel flushes what a process that exits has open, and no signal reaches that. */
+/* A process that exits flushes its files, and no signal reaches it there. So the ticks look after
+ * it. */
 static void sync_begin(struct request *req)
 {
 	op_begin(req);
@@ -70,8 +71,9 @@ static void flush_unlocked(struct request *req, int status)
 		sync_file(req);
 }
 
-/* Who has only read closes at once: what others could not keep is not for him. The kernel asks for
- * it only where it writes back (OPEN_NO_FLUSH). */
+/* A handle that only reads closes at once: failed writes of other handles are not told to it. The
+ * kernel sends FLUSH for such a handle only with a writeback cache, or on a sharing mount
+ * (OPEN_NO_FLUSH). */
 void op_flush(struct request *req)
 {
 	sync_begin(req);
@@ -79,7 +81,7 @@ void op_flush(struct request *req)
 		flush_unlocked(req, 0);
 }
 
-/* Times alone are no data. */
+/* fdatasync(2) does not wait for times alone. */
 static bool only_times_dirty(const struct request *req)
 {
 	struct inode *inode = op_inode_of(req);

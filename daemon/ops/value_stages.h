@@ -1,10 +1,10 @@
 /* value_stages.h - the numbers under which parts of long values are sent to the server.
  *
- * The server keeps the parts of few values of a session (STAGES_MAX), and those of a value that was
- * given up until its number begins another one. So the numbers are few, and the lowest that is free
- * is taken: what was left behind is soon overwritten, and never too much.
+ * The server keeps the parts of at most STAGES_MAX values of a session. It keeps the parts of a
+ * value that was given up until another value begins under its number. So there are few numbers,
+ * and the lowest free one is taken: what was left behind is soon overwritten, and never too much.
  *
- * THREADS  Any.
+ * THREADS    Any.
  */
 #ifndef RMEMFS_DAEMON_OPS_VALUE_STAGES_H
 #define RMEMFS_DAEMON_OPS_VALUE_STAGES_H

@@ -1,18 +1,24 @@
 /* WRITE: gate -> extents known -> pages for the holes -> plan -> one-sided WRITEs from where the
  * kernel's payload arrived -> size and times -> [COMMIT: O_SYNC, O_DIRECT] -> reply.
  *
- * With ack=local a buffered write is acknowledged before the transfer, since it has its pages then:
- * size, times and reply come first, and the rest goes on in the payload's buffer. For everybody who
- * asks from then on it is done: reads of the same bytes wait (gate.h), COMMIT tells nothing of it
- * yet, FLUSH and FSYNC wait and tell of its failure (op_wait_acknowledged, commit.h). It can't be
- * taken back. Half of a thread's buffers are kept from such writes, and while the server is known
- * to be away nothing is acknowledged.
+ * With ack=local a buffered write is acknowledged before the transfer, when it has its pages. Size,
+ * times and reply come first, and the rest goes on in the payload's buffer. From then on the write
+ * counts as done:
  *
- * One that leaves a gap behind the file's end, with pages in it that may be other than zero, passes
- * the gate exclusively and lets the server make the gap the file's before the transfer (op_grow).
+ * - Reads of the same bytes wait (gate.h).
+ * - COMMIT tells nothing of it yet.
+ * - FLUSH and FSYNC wait, and tell of its failure (op_wait_acknowledged, commit.h).
+ * - It can't be taken back.
  *
- * New pages come from the session's grants, so that a WRITE needs no RPC; they belong to the file
- * for good when they have been committed (commit.h).
+ * Half of a thread's buffers are kept from such writes. While the server is known to be away,
+ * nothing is acknowledged early.
+ *
+ * A write may leave a gap behind the file's end, with pages in it that may be other than zero. It
+ * then passes the gate exclusively, and the server makes the gap the file's before the transfer
+ * (op_grow).
+ *
+ * New pages come from the session's grants, so a WRITE needs no RPC. They are the file's for good
+ * when they have been committed (commit.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,14 +50,14 @@ struct write_state {
 		struct op op;
 		struct shared_op shared;
 	};
-	uint32_t len; /* what is written: less than asked when pages run out */
+	uint32_t len; /* bytes to write: less than asked for when pages run out */
 	int why_less;
-	enum open_kind kind; /* of its handle, which may be gone when the request was abandoned */
-	bool landed;         /* it is where it belongs already (landing.h) */
-	bool alone;          /* it passed the gate exclusively, for there is a doubtful gap */
+	enum open_kind kind; /* of its handle, which may be gone after the request was abandoned */
+	bool landed;         /* the payload is in the file's pages already (landing.h) */
+	bool alone;          /* it passed the gate exclusively, because of a doubtful gap */
 	bool grew;           /* the file, when it was acknowledged */
-	uint64_t drop_round; /* what the answer waits for; 0: nothing */
-	/* While a snapshot is on its way: how far was asked, and what is being asked. */
+	uint64_t drop_round; /* the answer waits for this one; 0: for none */
+	/* While a snapshot is taken: up to where pages were asked for, and those asked for now. */
 	uint64_t asked_to;
 	struct extent asked[ASK_EXTENTS];
 	unsigned nasked;
@@ -70,13 +76,13 @@ static uint64_t end_page(const struct request *req)
 
 /* ---- after the transfer ---------------------------------------------------------------------- */
 
-/* By the one who asked, not by a failure. */
+/* The caller gave it up, and nothing has failed. */
 static bool is_given_up(int status)
 {
 	return status == -ECANCELED || status == -EINTR;
 }
 
-/* The kernel takes pages of its cache for written by any answer that is no error. */
+/* After any answer but an error the kernel takes pages of its cache as written. */
 static void write_answer(struct request *req, int status)
 {
 	const struct write_state *st = request_state(req, struct write_state);
@@ -84,7 +90,7 @@ static void write_answer(struct request *req, int status)
 
 	if (!status && req->args.cached && len < req->args.size)
 		status = st->why_less;
-	/* Who is told by this answer need not be by the next fsync. */
+	/* This answer tells the caller, so the next fsync need not. */
 	if (status && !is_given_up(status) && !req->replied && !req->args.cached)
 		commit_told_by_answer(op_of(req)->inode, handle_of(req));
 	shared_op_of(req)->append.status = status;
@@ -96,7 +102,7 @@ static void write_answer(struct request *req, int status)
 		reply_write(req, len);
 }
 
-/* Without having written anything. */
+/* Nothing was written. */
 static void write_fail(struct request *req, int status)
 {
 	shared_op_of(req)->append.status = status;
@@ -111,8 +117,9 @@ static void write_reply(struct request *req, int status)
 		write_answer(req, status);
 }
 
-/* What the kernel has cached may be older from now on, however the write ended. A buffered write's
- * pages it has changed itself, or dropped with an error, but not if it did not wait for the end. */
+/* From now on the kernel's cached pages may be older than the file's, however the write ended.
+ * After a buffered write the kernel has changed its pages itself, or drops them on an error, but
+ * not if it did not wait for the end. */
 static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
 {
 	struct write_state *st = request_state(req, struct write_state);
@@ -126,7 +133,7 @@ static void make_cache_old_locked(struct request *req, struct inode *inode, int 
 		st->drop_round = stale_pages_note_locked(inode, req->thread->port, from, to);
 }
 
-/* What everybody sees of it. */
+/* Sets the size and times that everybody sees. */
 static void write_show_locked(struct request *req, struct inode *inode)
 {
 	struct write_state *st = request_state(req, struct write_state);
@@ -136,8 +143,8 @@ static void write_show_locked(struct request *req, struct inode *inode)
 	st->grew = end > inode->attr.size;
 	if (st->grew)
 		inode->attr.size = end;
-	/* Those that the kernel owns it tells us by SETATTR; ours may be newer than what it says.
-	 */
+	/* With a writeback cache the kernel owns the times and tells them by SETATTR. Ours might be
+	 * newer than its own. */
 	if (!inode->fs->features.writeback)
 		inode->attr.mtime = inode->attr.ctime = session_time(inode->fs->session);
 }
@@ -149,8 +156,8 @@ static void account_failure_locked(struct request *req, struct inode *inode, int
 		commit_failed_locked(inode, status);
 }
 
-/* What the server is to be told. That a file has grown and when it was written has been seen, even
- * if no byte arrived. */
+/* Notes what the server is to be told. After an early answer programs have seen the new size and
+ * times, even if no byte arrived. */
 static void account_locked(struct request *req, struct inode *inode, int status)
 {
 	const struct write_state *st = request_state(req, struct write_state);
@@ -166,8 +173,9 @@ static void account_locked(struct request *req, struct inode *inode, int status)
 	c->times_dirty |= !inode->fs->features.writeback;
 }
 
-/* Pages that were filled are the file's, even if what was meant for them did not arrive. A COMMIT
- * that covers the change tells the size without those inside the gate: both end in one moment. */
+/* Filled pages are the file's, even if their bytes did not arrive. A COMMIT that covers this change
+ * leaves out the sizes of writes inside the gate. So the change and the end of the pass come in one
+ * moment. */
 static void write_account(struct request *req, int status)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -194,8 +202,8 @@ static void log_lost_write(const struct request *req, int status)
 			req->args.size, (unsigned long long)req->args.offset, errno_text(status));
 }
 
-/* O_SYNC waits for everything; O_DSYNC and O_DIRECT for what the bytes are found again by. Pages of
- * the kernel's cache are followed by an FSYNC where that is wanted. */
+/* O_SYNC waits for everything; O_DSYNC and O_DIRECT wait for the size and extents that the bytes
+ * are found by. After pages of its cache the kernel sends an FSYNC where it wants one. */
 static bool must_commit(const struct request *req, struct inode *inode)
 {
 	uint32_t flags = req->args.cached ? 0 : req->args.flags;
@@ -209,7 +217,8 @@ static bool must_commit(const struct request *req, struct inode *inode)
 	return must;
 }
 
-/* The file is not as long as this write has made it before those in front of it are remote. */
+/* The server knows the file's new length only when the acknowledged writes in front of this one are
+ * remote. */
 static void write_commit(struct request *req, int status)
 {
 	if (status || commit_wait(req, op_of(req)->inode, &status, write_reply))
@@ -241,8 +250,9 @@ static int write_fill(struct request *req, uint64_t *filled)
 	return fill_holes(req, first_page(req), end_page(req), filled);
 }
 
-/* Not what has to be committed first, nor what others may read who don't ask, nor pages of the
- * kernel's cache: it takes any answer for the last word. */
+/* There is no early answer if the write has to be committed first, or if other clients may read it
+ * without asking. Nor for pages of the kernel's cache: the kernel takes any answer for the last
+ * word. */
 static bool may_acknowledge(struct request *req)
 {
 	const struct fs *fs = req->thread->fs;
@@ -267,7 +277,7 @@ static void acknowledge_locked(struct request *req, struct inode *inode)
 	fs_thread_of(req->thread)->nacked++;
 }
 
-/* An answer that would wait for what the kernel has to drop is not given early. */
+/* There is no early answer if the answer would wait until the kernel has dropped pages. */
 static bool has_to_drop_locked(struct request *req, struct inode *inode)
 {
 	uint64_t from = req->args.offset, to = from + req->args.size;
@@ -356,13 +366,14 @@ static void write_grown(struct request *req, int status)
 		write_transfer(req);
 }
 
-/* The kernel may have sent it asynchronously, and takes any answer but all of it for EIO then. */
+/* The kernel may have sent a direct write asynchronously. Then it takes an answer of less than all
+ * for EIO. */
 static bool must_be_whole(const struct request *req)
 {
 	return !req->args.cached && req->args.flags & O_DIRECT;
 }
 
-/* Pages that there were for a part of it are the file's now, and zero. */
+/* The pages that were filled for a part of it are the file's now, and zero. */
 static void leave_pages(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -379,7 +390,7 @@ static void write_nothing(struct request *req, int status)
 	write_fail(req, status);
 }
 
-/* Writes what there are pages for. */
+/* Writes as much as there are pages for. */
 static void write_post(struct request *req, uint64_t filled, int status)
 {
 	struct write_state *st = request_state(req, struct write_state);
@@ -407,7 +418,8 @@ static void write_granted(struct request *req, int status);
 static void write_go(struct request *req, int status);
 static void write_begin(struct request *req, int status);
 
-/* Within what there is: others may write there, too, and the file stays as long as it is. */
+/* Whether the write stays within existing pages and the file's size. Others may write there, too,
+ * and the file keeps its length. */
 static bool overwrites(struct request *req)
 {
 	struct inode *inode = op_of(req)->inode;
@@ -431,14 +443,14 @@ static bool overwrites(struct request *req)
 /* ---- where it goes ----------------------------------------------------------------------------
  */
 
-/* The kernel appends at the end that it knows of, which another client may have moved since. It has
- * its own writers do so one after the other. */
+/* The kernel appends at the end that it knows, which another client may have moved since. It lets
+ * its own callers append one after the other. */
 static bool write_appends(const struct request *req)
 {
 	return req->thread->fs->sharing && req->args.flags & O_APPEND && !req->args.cached;
 }
 
-/* Nor does it know where to end what it writes back: kernel_pages.h. */
+/* The kernel may also write back pages behind the end, which are cut off here: kernel_pages.h. */
 static bool is_cut_off(const struct request *req)
 {
 	return req->thread->fs->sharing && req->args.cached;
@@ -470,14 +482,14 @@ static void go_by_end(struct request *req, struct inode *inode)
 {
 	struct span now = place_now(req, inode);
 
-	/* All that has landed would stay there. */
+	/* Otherwise all of the payload that has landed would become the file's. */
 	if (now.size < req->args.size && landing_holds(req))
 		landing_fetch(req->thread);
 	req->args.offset = now.offset;
 	req->args.size = now.size;
 }
 
-/* The kernel lets an OPEN that cuts the file pass what is being written. */
+/* The kernel sends an OPEN that cuts the file even while a WRITE is on its way. */
 static bool has_lost_its_place(const struct request *req, struct inode *inode)
 {
 	struct span now = place_now(req, inode);
@@ -500,7 +512,7 @@ static void write_taken(struct request *req, int status)
 		write_begin(req, status);
 }
 
-/* Before it begins anew. */
+/* It is about to begin anew. */
 static void leave_file(struct request *req)
 {
 	struct op *op = op_of(req);
@@ -512,8 +524,9 @@ static void leave_file(struct request *req)
 		snapshot_freeze_leave(req);
 }
 
-/* Gives up what it has of the file, to get all of it and begin anew. A snapshot does not wait for
- * that: others may be held up by it who have to give theirs back. */
+/* Gives up what it has of the file, to get EXCLUSIVE and begin anew. It also leaves the freeze, so
+ * that no snapshot waits for it: the snapshot may hold up others that have to give their leases
+ * back. */
 static void write_take_file(struct request *req)
 {
 	struct op *op = op_of(req);
@@ -526,7 +539,7 @@ static void write_take_file(struct request *req)
 		wait_aside(req);
 }
 
-/* What is on its way before it may close the gap. */
+/* Writes on their way before this one may close the gap. */
 static void write_alone(struct request *req)
 {
 	request_state(req, struct write_state)->alone = true;
@@ -535,7 +548,7 @@ static void write_alone(struct request *req)
 		write_go(req, 0);
 }
 
-/* While it waited for more pages, another one may have moved the end who was behind it. */
+/* While this one waited for more pages, a request behind it may have moved the end. */
 static void write_anew(struct request *req)
 {
 	leave_pages(req);
@@ -600,8 +613,8 @@ static void write_enter(struct request *req, int status)
 		write_go(req, 0);
 }
 
-/* Pages of the kernel's cache were changed earlier, when it took away itself what there was: what
- * the file has got since, it keeps. */
+/* The kernel took capabilities away itself, when the pages in its cache were changed. The file
+ * keeps those that it has got since. */
 static bool takes_caps(const struct request *req, const struct inode *inode)
 {
 	return !req->args.cached && inode_has_caps(inode);
@@ -613,7 +626,7 @@ static bool takes_privileges(const struct request *req, struct inode *inode)
 	       (req->args.kill_priv && op_takes_privileges(req, inode, NULL));
 }
 
-/* With the lease that it needs, or a lesser one. */
+/* It may have a lesser lease than it needs. */
 static void write_begin(struct request *req, int status)
 {
 	struct op *op = op_of(req);

@@ -1,13 +1,18 @@
-/* GETXATTR, LISTXATTR, SETXATTR, REMOVEXATTR. What the inode's attributes say is not there needs no
- * RPC: so the kernel may ask before each write whether there are capabilities, and before each
- * access whether there is an access control list.
+/* GETXATTR, LISTXATTR, SETXATTR, REMOVEXATTR.
  *
- * A value may be longer than a message. It is then read in parts, and from the start again if it
- * has changed meanwhile, but then the server keeps it as it is for the parts that follow. It is
- * sent in parts that the server keeps (STAGE) until the last one comes with SETXATTR. Both lie in
- * the request's data buffer, but what is set by a sharing mount, which may wait for others. What
- * was sent of a value that is given up is dropped, or, where the server can't be told, overwritten
- * by the next one (value_stages.h). */
+ * If the inode's attributes say that a value is not there, no RPC is needed. So the kernel may ask
+ * before each write whether there are capabilities, and before each access whether there is an
+ * access control list.
+ *
+ * A value may be longer than a message. It is then read in parts. If it changes meanwhile it is
+ * read again from the start, and the server then keeps it as it is for the parts that follow. A
+ * value is also sent in parts. The server keeps them (STAGE) until the last part comes with
+ * SETXATTR.
+ *
+ * Both lie in the request's data buffer, but not the value that a sharing mount sets, since that
+ * may wait for other clients. If a value is given up, the server drops the parts that were sent. If
+ * the server can't be told, the next value overwrites them (value_stages.h).
+ */
 #include <errno.h>
 #include <linux/capability.h>
 #include <stddef.h>
@@ -33,19 +38,19 @@ struct xattr_state {
 	uint32_t at;          /* bytes of the value or list that have been moved */
 	uint64_t sum;         /* of the value that they came from */
 	unsigned ntries;      /* to read a value that changed meanwhile */
-	uint32_t keep;        /* the number that the server keeps it by; 0: none */
+	uint32_t keep;        /* the server keeps the value under this number; 0: none */
 	uint32_t stage;       /* of SETXATTR's parts; 0: none */
 	struct rights rights; /* to set or remove it */
 	bool by_kernel;       /* these are kernel_owner_rights() */
-	int why;              /* that is being dropped */
+	int why;              /* the error for which the parts are dropped */
 	uint64_t cookie;      /* of the last name that was put into the list */
 };
 
 enum {
 	STAGE_BYTES = 16000, /* in one message */
 	LAST_BYTES = STAGE_BYTES - NAME_BYTES_MAX,
-	/* To read a value while it changes, when all numbers are taken, or the server starts again
-	 * and again. */
+	/* Attempts to read a value that changes, when all numbers are taken, or the server starts
+	 * again and again. */
 	TRIES_MAX = 100,
 };
 
@@ -57,7 +62,7 @@ static const struct xattr_kind {
 	const char *name;
 	bool is_prefix;
 	bool is_acl;
-	uint32_t flag; /* of the attributes, without which there is none */
+	uint32_t flag; /* of the attributes; without it there is no such value */
 } kinds[] = {
 	{"system.posix_acl_access", .is_acl = true, .flag = ATTR_ACL},
 	{"system.posix_acl_default", .is_acl = true, .flag = ATTR_DEFAULT_ACL},
@@ -73,7 +78,7 @@ static bool is_of_kind(const char *name, const struct xattr_kind *kind)
 			       : strcmp(name, kind->name) == 0;
 }
 
-/* -EOPNOTSUPP: no name that anybody keeps; -EINVAL: nothing but a prefix. */
+/* -EOPNOTSUPP: nobody keeps such a name; -EINVAL: it is only a prefix. */
 static int kind_of(const char *name, const struct xattr_kind **out)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -92,8 +97,8 @@ static bool may_have(struct inode *inode, uint32_t flag)
 	return !inode_attr(inode, &attr) || (attr.flags & flag) || inode->fs->sharing;
 }
 
-/* A list is its inode's owner's to change, and the kernel has checked the caller by the one that it
- * was told last; see settle_rights() in ops_setattr.c. */
+/* Only the inode's owner may change an access control list. The kernel has checked the caller by
+ * the owner that it was told last; see setattr_settle_rights() in setattr.c. */
 static void xattr_settle_rights(struct request *req, const struct xattr_kind *kind)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
@@ -110,7 +115,8 @@ static void xattr_settle_rights(struct request *req, const struct xattr_kind *ki
 		st->rights.groups = kernel_owner_groups(req, inode, attr.gid);
 }
 
-/* The owner has changed: the caller may have rights all the same. True: it is to be asked again. */
+/* The owner has changed, but the caller may have rights all the same. True: the server is to be
+ * asked again. */
 static bool looks_at_caller(struct request *req, int status)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
@@ -138,8 +144,8 @@ static int bad_answer(const struct request *req)
 	return -EIO;
 }
 
-/* Parts of two values are none. The server has not even a part where the new one is shorter than
- * what was read of the old one. */
+/* Parts of two values must not be joined. If the new value is shorter than what was read of the old
+ * one, the server has no part to answer. */
 static bool has_changed(const struct xattr_state *st, const struct rpc_reply *rep)
 {
 	if (!st->at)
@@ -165,7 +171,7 @@ static bool take_part(struct request *req, const struct rpc_getxattr_reply *rep,
 	return st->at == rep->total;
 }
 
-/* The lowest number that is free: what was given up is soon kept no more. */
+/* Takes the lowest free number, so that the server soon replaces a kept value that was given up. */
 static uint32_t take_number(struct fs_thread *ft)
 {
 	unsigned bit = (unsigned)__builtin_ctz(~ft->keeping);
@@ -257,8 +263,8 @@ void op_getxattr(struct request *req)
 
 /* ---- LISTXATTR ------------------------------------------------------------------------------- */
 
-/* The kernel keeps the values of these from all but root, and leaves it to us to hide the names. A
- * caller that may be root is shown them, for a copy that lacks them would be worse. */
+/* The kernel hides the values of these from all but root, and leaves it to us to hide the names. A
+ * caller that may be root sees them: a copy without them would be worse. */
 static bool is_hidden(const struct request *req, const struct rpc_str *name)
 {
 	static const char trusted[] = "trusted.";
@@ -373,7 +379,7 @@ static void setxattr_finish(struct request *req, int status)
 
 static void setxattr_go(struct request *req);
 
-/* The parts that were staged are gone. */
+/* The server has dropped the staged parts, so another try sends them again. */
 static void setxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
 	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
@@ -416,8 +422,7 @@ static void stage_dropped(struct request *req, const struct rpc_reply *rep)
 	setxattr_finish(req, request_state(req, struct xattr_state)->why);
 }
 
-/* The server is there, and has parts of a value that nobody waits for, or that it has no room for.
- */
+/* Has the server drop the parts of a value that nobody waits for, or that it has no room for. */
 static void drop_stage(struct request *req, int status)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
@@ -467,7 +472,7 @@ static void setxattr_begin(struct request *req, int status)
 		setxattr_go(req);
 }
 
-/* An access control list changes the mode, and needs to know it. */
+/* An access control list changes the mode, so the server has to know the mode first. */
 void op_setxattr(struct request *req)
 {
 	struct xattr_state *st = request_state(req, struct xattr_state);
@@ -477,7 +482,8 @@ void op_setxattr(struct request *req)
 	op_begin(req);
 	if (!status)
 		xattr_settle_rights(req, kind);
-	/* The server has others give back what they have of the file. */
+	/* The payload leaves its buffer: the server may let this wait until other clients give back
+	 * their leases. */
 	if (!status && req->thread->fs->sharing && !request_stow(req))
 		status = -ENOMEM;
 	if (!status && req->args.size > LAST_BYTES) {
@@ -492,7 +498,8 @@ void op_setxattr(struct request *req)
 
 static void removexattr_go(struct request *req, int status);
 
-/* An access control list that is not there says no less than the mode: taking it away succeeds. */
+/* An access control list that is not there says no less than the mode, so taking it away succeeds.
+ */
 static void xattr_remove_answered(struct request *req, const struct rpc_reply *rep)
 {
 	const struct xattr_kind *kind = NULL;
@@ -527,7 +534,7 @@ static void removexattr_go(struct request *req, int status)
 	op_rpc(req, xattr_remove_answered);
 }
 
-/* Its answer has the mode, too. */
+/* The answer has the mode, too, so the server has to know the mode first. */
 void op_removexattr(struct request *req)
 {
 	struct op *op = op_begin(req);
