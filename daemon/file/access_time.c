@@ -60,7 +60,7 @@ static bool is_later_than_changes(const struct attr *attr)
 	return attr->atime > attr->mtime && attr->atime > attr->ctime;
 }
 
-/* Looked at by each read, so without asking what time it is. */
+/* Each read calls this, so it does not ask what time it is. */
 static bool is_due_locked(const struct request *req, const struct inode *inode)
 {
 	return mode_of(inode) == ACCESS_STRICT || !is_later_than_changes(&inode->attr) ||
@@ -118,7 +118,8 @@ void access_time_hold(struct inode *inode)
 	pthread_mutex_lock(&inode->lock);
 	inode->access.held++;
 	inode->access.dirty = false;
-	/* One more change, so that whoever waits for all of them waits for what is on its way. */
+	/* One more change, so that a request that waits for all of them waits for the COMMIT on its
+	 * way. */
 	if (c->running && (c->call.req.commit.flags & COMMIT_ATIME))
 		c->changes++;
 	pthread_mutex_unlock(&inode->lock);

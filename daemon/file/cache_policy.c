@@ -1,12 +1,13 @@
-/* The shared policy: a file opened for writing only, or with O_DIRECT, goes past the cache: large
- * copies then arrive in requests of 1 MiB, without a copy in the kernel. While a file is open, the
- * first handle decides for all: with both kinds at once, what is written past the cache would have
- * to be dropped from it before each answer, which waits for other answers of ours, and what was
- * stored into a mapping meanwhile would be written back over it.
+/* The shared policy. A file opened for writing only, or with O_DIRECT, goes past the cache. Large
+ * copies then arrive in requests of 1 MiB, without a copy in the kernel.
  *
- * A kernel that can't map a file shared that goes past the cache (below Linux 6.9) would refuse
- * mmap(2) for as long as such a handle is open: there every handle uses it. With O_DIRECT the
- * kernel then goes past the cache itself, and keeps both in agreement.
+ * While a file is open, its first handle decides for all. With both kinds at once, each write past
+ * the cache would have to drop cached pages before its answer, and dropping waits for other answers
+ * of ours. Bytes that were stored into a mapping meanwhile would be written back over it.
+ *
+ * A kernel below Linux 6.9 can't map a file shared that goes past the cache. It would refuse
+ * mmap(2) for as long as such a handle is open, so there every handle uses the cache. With O_DIRECT
+ * that kernel then goes past the cache itself, and keeps both in agreement.
  */
 #include "daemon/file/cache_policy.h"
 

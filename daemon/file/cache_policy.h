@@ -1,7 +1,7 @@
 /* cache_policy.h - which opened files use the kernel's page cache: the policy of -o cache=.
  *
  * none       Each file goes past it.
- * shared     Files that are read use it and keep it. What write(2) was told is done is remote.
+ * shared     Files that are read use it and keep it. When write(2) returns, its data is remote.
  * exclusive  All use it, and the kernel writes it back when it likes: a regular file's size and
  *            times are the kernel's, and reach us by WRITE and SETATTR. No other client has the
  *            export meanwhile.

@@ -55,7 +55,7 @@ void commit_failed_locked(struct inode *inode, int status)
 {
 	struct commit *c = &inode->commit;
 
-	/* What it has told us of has no server that is to be asked. */
+	/* After the session's end no server can be asked what became of the file. */
 	c->error = fs_is_renewing(inode->fs) ? -EIO : status;
 	c->nfailures++;
 	c->told = false;
@@ -137,8 +137,8 @@ static int take_extents_locked(struct inode *inode, struct rpc_tail *tail, bool 
 	return 0;
 }
 
-/* The size goes with the last extents, and without writes that are on their way: a file is never
- * longer than what is there of it. */
+/* The size goes with the last extents, and leaves out acknowledged writes that are on their way. So
+ * the server's file is never longer than what has arrived of it. */
 static int fill_request_locked(struct inode *inode)
 {
 	struct commit *c = &inode->commit;
@@ -201,7 +201,7 @@ static bool tells_nothing(const struct rpc_commit *req)
 	return !req->flags && !req->tail.len;
 }
 
-/* When all is told that was written. */
+/* Only a COMMIT that tells all changes may lower the lease. */
 static void lower_along_locked(struct inode *inode)
 {
 	struct commit *c = &inode->commit;
@@ -221,7 +221,8 @@ void commit_start_locked(struct inode *inode, struct io_thread *thread)
 		tell_failure_locked(inode, r);
 		return;
 	}
-	/* Bytes that changed in their place, or an access time that is set by hand now. */
+	/* There is nothing to tell: bytes have changed in place, or the access time is being set by
+	 * hand. */
 	if (tells_nothing(&c->call.req.commit)) {
 		c->done = c->covers;
 		wake_covered_locked(c);
@@ -244,7 +245,7 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 	c->done = c->covers;
 	if (c->call.req.commit.flags & COMMIT_SIZE)
 		c->size_dirty = inode->attr.size != c->sent_size;
-	/* What was changed meanwhile under a lease that has become less is no file's data. */
+	/* If the COMMIT made a lease less, later changes are not changes of the file's data. */
 	if (c->call.req.commit.flags & COMMIT_MTIME)
 		c->times_dirty = c->changes != c->done && !c->call.req.commit.lease;
 	if (c->changes == c->done)
@@ -257,7 +258,7 @@ static void succeed_locked(struct inode *inode, struct io_thread *thread)
 		commit_start_locked(inode, thread);
 }
 
-/* Nobody waits for the time of reading alone; whoever has come to wait meanwhile, waits for more.
+/* No request waits for an access time alone. One that has begun to wait meanwhile waits for more.
  */
 static bool only_access(const struct rpc_commit *req)
 {
@@ -276,7 +277,7 @@ static void fail_locked(struct inode *inode, struct io_thread *thread, int statu
 		commit_start_locked(inode, thread);
 }
 
-/* When a session ends what is lost with it is told at its end. */
+/* The losses of a session that ends are logged at its end. */
 static void log_refused(struct inode *inode, int status)
 {
 	char path[PATH_TEXT_BYTES];

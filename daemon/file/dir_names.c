@@ -10,7 +10,7 @@
 
 enum { SLOTS_FIRST = 16 };
 
-/* In the lowest bit, which is not the hash's: it was added again while it was there. */
+/* The lowest bit of a slot, which is not the hash's: it was added again while it was there. */
 static const uint64_t DOUBLE = 1;
 
 int dir_names_sets_init(struct name_sets *sets)
@@ -24,7 +24,7 @@ uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name)
 	return namehash(sets->key, name, strlen(name));
 }
 
-/* What a slot holds: neither 0 nor marked. */
+/* A slot's value: neither 0 nor marked. */
 static uint64_t value_of(uint64_t hash)
 {
 	uint64_t value = hash & ~DOUBLE;
@@ -42,7 +42,7 @@ static uint32_t after(const struct names *n, uint32_t i)
 	return (i + 1) & (n->nslots - 1);
 }
 
-/* Where it is, or the free slot that it belongs into. */
+/* The slot that has the value, or the free one where it belongs. */
 static uint32_t dir_names_find(const struct names *n, uint64_t value)
 {
 	uint32_t i = home_of(n, value);
@@ -119,7 +119,7 @@ void dir_names_add(struct names *n, struct name_sets *sets, uint64_t hash)
 	n->nused++;
 }
 
-/* Whether the search for what belongs at home passes by hole before it comes to i. */
+/* Whether a search that begins at home passes hole before it comes to i. */
 static bool passes(const struct names *n, uint32_t home, uint32_t hole, uint32_t i)
 {
 	uint32_t mask = n->nslots - 1;
@@ -136,7 +136,8 @@ void dir_names_remove(struct names *n, uint64_t hash)
 	hole = dir_names_find(n, value_of(hash));
 	if (!n->slots[hole] || n->slots[hole] & DOUBLE)
 		return;
-	/* Those behind it move up, or a search would end at the hole before it finds them. */
+	/* Those behind it move up. Otherwise a search would end at the hole before it finds them.
+	 */
 	for (uint32_t i = after(n, hole); n->slots[i]; i = after(n, i)) {
 		if (!passes(n, home_of(n, n->slots[i]), hole, i))
 			continue;

@@ -1,13 +1,14 @@
-/* dir_names.h - which names a directory has, so that one that it lacks is told missing without asking.
+/* dir_names.h - which names a directory has, so that one that it lacks is told missing without
+ * asking.
  *
- * That is known of directories that this client has made, while it remembers them: they were empty,
+ * This is known of directories that this client has made, while it remembers them: they were empty,
  * and nobody else adds names. Before most names are made the kernel asks whether they are there.
  *
- * Only hashes are kept, and each errs on the side of asking the server: a name is added before the
- * request that makes it is sent, and stays if that fails. One whose hash was added twice is never
- * taken out, for then it is not known whether another one still has it.
+ * Only hashes are kept, and each errs on the side of asking the server. A name is added before the
+ * request that makes it is sent, and stays if that fails. A hash that was added twice is never
+ * taken out: another name may still have it.
  *
- * OWNERSHIP  Embedded in the directory's inode; dir_names_forget() frees what it has.
+ * OWNERSHIP  Embedded in the directory's inode; dir_names_forget() frees its memory.
  * THREADS    The inode's lock; struct name_sets is for all.
  * ERRORS     None: without memory, or beyond NAMES_BYTES_MAX for all directories, nothing is known.
  */
@@ -20,7 +21,7 @@
 
 #include "common/base/namehash.h"
 
-/* Of memory for all sets: a million names at least. */
+/* Memory for all sets, enough for a million names. */
 enum { NAMES_BYTES_MAX = 32 << 20 };
 
 struct name_sets {
@@ -38,7 +39,8 @@ struct names {
 int dir_names_sets_init(struct name_sets *sets);
 uint64_t dir_names_sets_hash(const struct name_sets *sets, const char *name);
 
-/* The directory is empty, and from now on each name is added; else nothing is known. */
+/* The directory is empty, and each name is added from now on. Without this call nothing is known.
+ */
 void dir_names_begin(struct names *n);
 void dir_names_forget(struct names *n, struct name_sets *sets);
 

@@ -12,7 +12,7 @@ enum { CHUNK_FIRST = 4, CHUNK_MAX = 128 };
 /* Sorted; never empty while it is in the map. */
 struct extent_chunk {
 	uint32_t n, cap;
-	uint32_t npending; /* extents that are not COMMITTED: spares looking at the others */
+	uint32_t npending; /* extents that are not COMMITTED; 0: nobody need look at the others */
 	struct mapped_extent e[];
 };
 
@@ -155,7 +155,7 @@ static uint32_t count_pending(const struct mapped_extent *e, uint32_t n)
 	return count;
 }
 
-/* Splits a full chunk, or begins an empty one behind it where the file grows at its end. */
+/* Splits a full chunk. Where the file grows at its end, begins an empty chunk behind it instead. */
 static int split_chunk(struct extent_map *map, struct extent_cursor *at)
 {
 	struct extent_chunk *full = map->chunks[at->chunk];
@@ -239,7 +239,8 @@ static int insert_at(struct extent_map *map, struct extent_cursor at, const stru
 	struct extent_chunk *chunk;
 	int r;
 
-	/* In front of a chunk is also behind the one before, where a growing file goes on. */
+	/* The place in front of a chunk is also that behind the chunk before, where a growing file
+	 * goes on. */
 	if (at.chunk && !at.index) {
 		at.chunk--;
 		at.index = map->chunks[at.chunk]->n;
@@ -323,7 +324,7 @@ bool extent_map_is_doubtful(const struct extent_map *map, uint64_t fpage, uint64
 
 /* ---- changing states ------------------------------------------------------------------------- */
 
-/* Makes one of neighbours that adjoin. */
+/* Joins neighbours that adjoin. */
 static void compact(struct extent_chunk *chunk)
 {
 	uint32_t kept = 0;
@@ -417,7 +418,7 @@ static void forget_pages(struct extent_map *map, const struct mapped_extent *e, 
 		map->uncommitted -= npages;
 }
 
-/* Drops the chunk's extents from index on, but for what of the first lies before fpage. */
+/* Drops the chunk's extents from index on. Of the first it keeps the part before fpage. */
 static void cut_chunk(
 	struct extent_map *map, struct extent_chunk *chunk, uint32_t index, uint64_t fpage)
 {

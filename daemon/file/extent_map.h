@@ -1,14 +1,14 @@
 /* extent_map.h - where the pages of one file live, as far as this client knows.
  *
- * The map tells all about pages below known_end: what it has no extent for there is a hole. Extents
- * of which the server does not know yet carry their state; neighbours of one state that adjoin in
- * the file and in memory are one extent, but those being filled stay apart: each belongs to one
+ * The map knows all pages below known_end: those without an extent are a hole. Extents that the
+ * server does not know yet carry their state. Neighbours of one state that adjoin in the file and
+ * in memory are one extent. Only extents that are being filled stay apart: each belongs to one
  * write.
  *
  *     hole -> FILLING -> DIRTY -> COMMITTING -> COMMITTED       (COMMITTING -> DIRTY: it failed)
  *
- * Kept as sorted chunks, so that 100,000 extents are searched in two steps and inserting moves one
- * chunk only.
+ * Extents lie in sorted chunks. So 100,000 extents are searched in two steps, and inserting moves
+ * one chunk only.
  *
  * THREADS    The caller holds the inode's lock.
  * ERRORS     -ENOMEM; -EEXIST: something of the range is mapped. Nothing was changed then.
@@ -40,10 +40,10 @@ struct extent_map {
 	size_t nchunks, cap;
 	uint64_t known_end;   /* pages; UINT64_MAX: all is known */
 	uint64_t uncommitted; /* pages that are not COMMITTED */
-	/* What is mapped below it may, beyond the file's size, hold bytes of a write that nobody
-	 * was told of: of a client that did not live to commit it, or one that failed here. */
+	/* Pages mapped below it and beyond the file's size may hold bytes of a write that nobody
+	 * was told of: its client died before the COMMIT, or it failed here. */
 	uint64_t doubtful_end;
-	bool was_whole; /* all was known once: what is learned from then on is zero or ours */
+	bool was_whole; /* all was known once: extents learned later are zero or ours */
 };
 
 void extent_map_init(struct extent_map *map);
@@ -51,14 +51,14 @@ void extent_map_fini(struct extent_map *map);
 
 int extent_map_insert(struct extent_map *map, const struct extent *e, enum extent_state state);
 
-/* What the server says: its next extent, from known_end on, and that there are no more. */
+/* The server's answer: its next extent, from known_end on; and that there are no more. */
 int extent_map_learn(struct extent_map *map, const struct extent *e);
 void extent_map_learned_all(struct extent_map *map);
 
 /* A write up to page `end` has failed. */
 void extent_map_doubt(struct extent_map *map, uint64_t end);
-/* Whether any of pages [fpage, end), which lie beyond the file's size, may be other than zero. Of
- * those being filled their writes know. */
+/* Whether any of pages [fpage, end), which lie beyond the file's size, may be other than zero.
+ * Pages being filled don't count: their writes know of them. */
 bool extent_map_is_doubtful(const struct extent_map *map, uint64_t fpage, uint64_t end);
 
 /* Steps through the extents in order: the one that holds fpage, or else the first behind it. */
@@ -71,7 +71,7 @@ bool extent_map_seek(const struct extent_map *map, uint64_t fpage, struct extent
 bool extent_map_next(
 	const struct extent_map *map, struct extent_cursor *cursor, struct mapped_extent *out);
 
-/* The fills of one write within [fpage, end) are through: FILLING -> DIRTY. Allocates nothing. */
+/* The fills of one write within [fpage, end) have ended: FILLING -> DIRTY. Allocates nothing. */
 void extent_map_filled(struct extent_map *map, uint64_t fpage, uint64_t end);
 
 /* Takes up to max DIRTY extents for a commit: they become COMMITTING and are copied to out.
@@ -80,11 +80,10 @@ size_t extent_map_collect(struct extent_map *map, struct extent *out, size_t max
 /* The commit has ended: COMMITTING -> COMMITTED, or DIRTY again. Returns how many pages. */
 uint64_t extent_map_collected(struct extent_map *map, bool committed);
 
-/* Drops all pages from fpage on; those from there on are known to be a hole. */
+/* Drops all pages from fpage on; from there on the file is known to be a hole. */
 void extent_map_cut(struct extent_map *map, uint64_t fpage);
 
-/* Forgets what is known from fpage on, of which nothing is uncommitted: it is to be fetched anew.
- */
+/* Forgets the map from fpage on, where nothing is uncommitted: it is to be fetched anew. */
 void extent_map_forget(struct extent_map *map, uint64_t fpage);
 
 size_t extent_map_count(const struct extent_map *map);

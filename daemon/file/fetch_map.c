@@ -7,7 +7,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/last_resort.h"
 
-/* Leaves what lies from fpage on. False: nothing. */
+/* Cuts off the part before fpage. False: nothing is left. */
 static bool cut_front(struct extent *e, uint64_t fpage)
 {
 	uint64_t before = fpage - e->fpage;
@@ -28,7 +28,7 @@ static int put_extents_locked(struct inode *inode, const struct rpc_extents_repl
 	int status;
 
 	while (rpc_get_extent(&r, &e)) {
-		/* The first one may begin among those that are known. */
+		/* The first extent may begin among pages that are known. */
 		if (e.fpage < known && !cut_front(&e, known))
 			return -EPROTO;
 		status = extent_map_learn(&inode->map, &e);
@@ -52,7 +52,7 @@ static void extents_answered(struct request *req, const struct rpc_reply *rep)
 	if (!status)
 		status = put_extents_locked(inode, &rep->extents);
 	inode->fetching = false;
-	/* Who waited asks for itself if this one was only taken back. */
+	/* If only this request was taken back, each waiter asks for itself. */
 	waiters_wake(&inode->fetchers, status == -ECANCELED ? 0 : status);
 	pthread_mutex_unlock(&inode->lock);
 	if (status == -EPROTO)

@@ -1,7 +1,7 @@
 /* fill_holes.h - gives the holes of a file pages of the session's grants.
  *
- * The new extents are FILLING until extent_map_filled(). When the pool has nothing left,
- * grant_refill.h gets more; when the file's owner may have no more, quota_allowance.h does.
+ * The new extents are FILLING until extent_map_filled(). When the pool is empty, grant_refill.h
+ * gets more pages. When the file's owner may have no more, quota_allowance.h asks for more.
  *
  * THREADS    The request's own. It is inside the inode's gate, exclusively or for these pages.
  */
@@ -14,17 +14,17 @@
 
 struct request;
 
-/* The holes of pages [first, end) of the request's inode, in order, as far as they are known.
- * *filled: so far all is mapped. -EAGAIN: the pool has no more; -EDQUOT: the owner's allowance has
- * no more; -ENOMEM. */
+/* Fills the holes of pages [first, end) of the request's inode, in order, as far as they are known.
+ * *filled: all is mapped up to there. -EAGAIN: the pool has no more; -EDQUOT: the owner's allowance
+ * has no more; -ENOMEM. */
 int fill_holes(struct request *req, uint64_t first, uint64_t end, uint64_t *filled);
 
-/* Where the request's payload has landed in granted pages (landing.h), and all of [first, end) is a
- * hole: gives it these pages, and true. */
+/* True: the request's payload has landed in granted pages (landing.h), all of [first, end) was a
+ * hole, and these pages are the file's now. */
 bool fill_holes_landed(struct request *req, uint64_t first, uint64_t end);
 
-/* One of the first two, which can be waited for. True: there is more by now. False: then(req,
- * status) follows; 0: try again, -ENOSPC, -EDQUOT: there is nothing left. */
+/* -EAGAIN and -EDQUOT can be waited for. True: there is more by now. False: then(req, status)
+ * follows; 0: try again; -ENOSPC, -EDQUOT: there is nothing left. */
 static inline bool fill_lacks(int status)
 {
 	return status == -EAGAIN || status == -EDQUOT;

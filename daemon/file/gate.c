@@ -40,7 +40,7 @@ static bool conflicts_inside(const struct gate *gate, const struct gate_pass *pa
 	return false;
 }
 
-/* Nobody overtakes an earlier one that it conflicts with. */
+/* No pass overtakes an earlier one that it conflicts with. */
 static bool conflicts_waiting(const struct gate *gate, const struct gate_pass *pass)
 {
 	list_for_each (pos, &gate->waiting) {

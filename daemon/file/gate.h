@@ -1,14 +1,14 @@
 /* gate.h - which reads and writes of one inode may run at the same time.
  *
- * Reads run beside everything but an exclusive pass, and writes that were acknowledged before they
- * came: these have happened for whoever asks now, and reads that touch a common page wait for them.
- * Writes that touch a common page run one after the other in the order they came, so that pages are
- * filled by one write at a time and overlapping writes end as on a local filesystem. An exclusive
- * pass (truncate) waits until all that was admitted before it has left, and holds up all that comes
+ * Reads run beside everything but an exclusive pass and some acknowledged writes. A write that was
+ * acknowledged before a read came has happened for everybody; a read that touches a common page
+ * waits for it. Writes that touch a common page run in the order they came. So each page is filled
+ * by one write at a time, and overlapping writes end as on a local filesystem. An exclusive pass
+ * (truncate) waits until all that was admitted before it has left, and holds up all that comes
  * after it.
  *
  * OWNERSHIP  A pass belongs to its request and stays in place from gate_enter() to gate_leave().
- * THREADS    The caller holds the inode's lock. Waking those that were admitted is its work, too.
+ * THREADS    The caller holds the inode's lock, and wakes those that were admitted.
  */
 #ifndef RMEMFS_DAEMON_FILE_GATE_H
 #define RMEMFS_DAEMON_FILE_GATE_H
@@ -25,8 +25,8 @@ struct gate_pass {
 	enum gate_kind kind;
 	uint64_t first, end; /* GATE_READ, GATE_WRITE: pages [first, end) */
 	bool waiting;
-	/* Of a write: which of the acknowledged ones it is, 0: none; of others: how many there had
-	 * been when they came. */
+	/* Of a write: its number among the acknowledged ones; 0: none. Of others: how many writes
+	 * had been acknowledged when they came. */
 	uint64_t acks;
 	uint64_t size_before; /* of an acknowledged write */
 };
@@ -35,7 +35,7 @@ struct gate {
 	unsigned nreads;
 	bool exclusive;
 	uint64_t acks;       /* writes that were acknowledged inside, ever */
-	unsigned nacked;     /* those that are inside yet */
+	unsigned nacked;     /* those that are still inside */
 	struct list writes;  /* admitted */
 	struct list waiting; /* in the order they came */
 };
@@ -47,14 +47,15 @@ bool gate_enter(struct gate *gate, struct gate_pass *pass);
 
 void gate_leave(struct gate *gate, struct gate_pass *pass);
 
-/* Who asked for an admitted write is told now that it is done, though it has not left. The file had
- * size_before without it; UINT64_MAX: it changes nothing of that. */
+/* The caller of an admitted write is told now that it is done, though it has not left. size_before:
+ * the file's size without it; UINT64_MAX: it does not change the size. */
 void gate_acknowledge(struct gate *gate, struct gate_pass *pass, uint64_t size_before);
 bool gate_has_acknowledged(const struct gate *gate);
-/* Whether all that is inside or waits has happened already for whoever asks, or changes nothing. */
+/* True: all that is inside or waits has either happened already for everybody, or changes nothing.
+ */
 bool gate_is_settled(const struct gate *gate);
-/* What of the file's size is there without the writes that are inside yet and were acknowledged
- * after the first `acks` ones. */
+/* The file's size without those writes still inside that were acknowledged after the first `acks`
+ * ones. size: the size with all of them. */
 uint64_t gate_size(const struct gate *gate, uint64_t acks, uint64_t size);
 
 /* Takes a waiting pass back. False: it was admitted already, and is to leave. */

@@ -4,7 +4,7 @@
 #include "daemon/file/inode_return.h"
 #include "daemon/op/fs_parts.h"
 
-/* Another thread's op is told by its own inode's lock that it is inside now. */
+/* An operation of another thread learns under the inode's lock that it is inside now. */
 static void admit_waiting_locked(struct inode *inode)
 {
 	struct gate_pass *next;

@@ -1,9 +1,10 @@
 /* handle.h - a file that was opened once, as the kernel names it in its requests.
  *
- * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes, which the kernel
- *            does not forget before its RELEASE is answered. A request may use its handle for as
- *            long as the kernel waits for its answer, and not once it is abandoned.
- * THREADS    What changes is under the inode's lock, but for what is said to be atomic.
+ * OWNERSHIP  In its inode's list from OPEN to RELEASE, or until the inode goes; the kernel does not
+ *            forget the inode before RELEASE is answered. A request may use its handle only while
+ *            the kernel waits for its answer, and not once it is abandoned.
+ * THREADS    Fields that change are under the inode's lock, but for those that are said to be
+ *            atomic.
  */
 #ifndef RMEMFS_DAEMON_FILE_HANDLE_H
 #define RMEMFS_DAEMON_FILE_HANDLE_H
@@ -18,19 +19,19 @@ struct inode;
 
 struct handle {
 	struct list link;    /* inode.handles */
-	struct inode *inode; /* so that the data path has not to look for it */
+	struct inode *inode; /* the data path finds the inode here */
 	enum open_kind kind;
 	bool writes; /* or may */
 	bool stores; /* or may, into a mapping of a sharing mount */
 	bool appends;
-	bool flushed;  /* with something to commit, once: lease.h */
-	uint64_t told; /* failures of commit.h up to here are known to its user, or not his */
-	/* session_renewal.h's. Atomic: the session that it was opened in, or its user knows to be
-	 * lost; a lock that was had by it was lost with one, so nothing can be done by it any more.
-	 */
+	bool flushed;  /* once, with something to commit: lease.h */
+	uint64_t told; /* failures of commit.h up to this one were told, or are not its user's */
+	/* Atomic, session_renewal.h's. session: the one in which it was opened, or in which its
+	 * user was told that the one before was lost. unlocked: a lock had by it was lost with a
+	 * session, so nothing can be done by it any more. */
 	atomic_uint session;
 	atomic_bool unlocked;
-	atomic_bool appended; /* something was, by a WRITE */
+	atomic_bool appended; /* a WRITE has appended */
 };
 
 static inline uint64_t handle_number(const struct handle *handle)

@@ -88,7 +88,7 @@ static struct inode *inode_find_locked(struct inode_shard *shard, uint64_t ino)
 	return NULL;
 }
 
-/* The parts of others lie behind it. */
+/* The parts of the folders above lie behind it. */
 enum { INODE_BYTES = (sizeof(struct inode) + 15) & ~(size_t)15 };
 
 static struct inode *inode_new(struct fs *fs, uint64_t ino)
@@ -259,7 +259,7 @@ uint64_t inode_epoch(struct fs *fs)
 	return __atomic_load_n(&fs->inodes->epoch, __ATOMIC_RELAXED);
 }
 
-/* What was set here and is not committed is newer than any reply. */
+/* A mode and owners that were set here and are not committed are newer than any reply. */
 static void keep_set_locked(const struct inode *inode, struct attr *attr)
 {
 	uint32_t set = inode->commit.set;
@@ -272,19 +272,19 @@ static void keep_set_locked(const struct inode *inode, struct attr *attr)
 		attr->gid = inode->attr.gid;
 }
 
-/* A file's size and pages change by us only; what a reply says of them may be older. */
+/* Only we change a file's size and pages, so a reply's may be older. */
 static bool is_ours_locked(const struct inode *inode)
 {
 	return !inode->fs->sharing || inode->lease_type != LEASE_NONE;
 }
 
-/* The same of its mtime, which others may set beside who only reads. */
+/* The same for its mtime. Others may set it while we only read. */
 static bool is_mtime_ours_locked(const struct inode *inode)
 {
 	return !inode->fs->sharing || inode->lease_type == LEASE_EXCLUSIVE;
 }
 
-/* Others write beside us: who was the last one counts. */
+/* Others write beside us: the later mtime counts. */
 static bool is_mtime_later_locked(const struct inode *inode, const struct attr *attr)
 {
 	return inode->lease_type == LEASE_OVERWRITE && inode->commit.times_dirty &&
@@ -324,15 +324,16 @@ static void take_attr_locked(struct inode *inode, const struct attr *attr)
 		extent_map_learned_all(&inode->map);
 }
 
-/* A file that was made without a name was found by one: it has got it. The LINK's answer comes. */
+/* A file that was made without a name was found by one, so it has got it. The LINK's answer is
+ * still to come. */
 static void find_name_locked(struct inode *inode, const struct attr *attr)
 {
 	if (inode->nameless && attr->nlink)
 		inode->orphan = inode->nameless = false;
 }
 
-/* Whether an answer to what was asked at that epoch, under the lease that there is, is as new as
- * anything. */
+/* Whether an answer that was asked for at that epoch, under the present lease, is as new as can be.
+ */
 static bool is_newest_locked(const struct inode *inode, uint64_t epoch)
 {
 	return inode->lease_type >= LEASE_SHARED && !inode->nchanging && inode->changed_at <= epoch;
@@ -377,7 +378,7 @@ bool inode_learn(struct inode *inode, const struct attr *attr, uint64_t epoch, s
 	return ok;
 }
 
-/* What can't be put in is fetched when it is needed. */
+/* Extents that can't be put in are fetched when they are needed. */
 static void learn_extents_locked(struct inode *inode, const struct rpc_entry_reply *entry)
 {
 	unsigned i;
@@ -448,7 +449,8 @@ void inode_learn_new(struct inode *inode, const struct attr *attr, uint64_t epoc
 	pthread_mutex_lock(&inode->lock);
 	if (!inode->attr_valid && !inode->nchanging) {
 		take_attr_locked(inode, attr);
-		/* With the first answer lost it may have been found, filled and forgotten. */
+		/* If the first answer was lost, the directory may have been found, filled and
+		 * forgotten. */
 		if (S_ISDIR(attr->mode) && !inode->changed && epoch == inode_epoch(inode->fs))
 			dir_names_begin(&inode->names);
 	}
@@ -484,7 +486,7 @@ void inode_change_begin(struct inode *inode)
 
 static void change_end_locked(struct inode *inode, const struct attr *attr)
 {
-	/* What was leased since is newer than the answer, perhaps. */
+	/* A lease that came since may have brought newer attributes. */
 	if (inode->change_epoch < inode->unleased)
 		inode->doubt = true;
 	if (attr && !inode->doubt)
@@ -533,14 +535,15 @@ void inode_change_names_end(struct inode *inode, const struct attr *attr)
 void inode_changed_since(struct inode *inode, const struct attr *attr, uint64_t epoch)
 {
 	pthread_mutex_lock(&inode->lock);
-	/* Another one that began and ended meanwhile may be the newer one. */
+	/* Another change that began and ended meanwhile may be the newer one. */
 	inode->doubt |= inode->fs->sharing && inode->changed_at > epoch;
 	change_begin_locked(inode, epoch);
 	change_names_end_locked(inode, attr);
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* Pages were added, or taken away, but not both: with as many as before they are the same. */
+/* Pages were added, or taken away, but not both: if there are as many as before, they are the same.
+ */
 void inode_change_pages_end(struct inode *inode, const struct attr *attr, uint64_t fpage)
 {
 	inode_change_end(inode, attr);

@@ -1,4 +1,4 @@
-/* inode_path.h - where in a sharing mount an inode was seen last, so that messages name what people know.
+/* inode_path.h - where in a sharing mount an inode was last seen, so that messages name paths.
  *
  * A name is noted when the kernel looks it up, makes it or moves it. Others may have changed it
  * since: it is a hint.
@@ -25,17 +25,17 @@ struct place {
 };
 void place_fini(struct place *place);
 
-/* These name a directory by where one stands, not by what it is called. */
+/* These names depend on where one stands, and are no names of the directory itself. */
 static inline bool path_is_dots(const char *name)
 {
 	return !strcmp(name, ".") || !strcmp(name, "..");
 }
 
-/* The inode is `name` in `parent`. Without memory what was known stays. */
+/* The inode is `name` in `parent`. Without memory the old place stays. */
 void path_note(struct inode *inode, uint64_t parent, const char *name);
 
-/* "/a/b", from the mount's root; ".../b" where not all is known, or it is too long; or "?". With no
- * lock held. */
+/* "/a/b", from the mount's root; ".../b" where a part is not known, or the path is too long; or
+ * "?". The caller holds no lock. */
 void path_describe(struct inode *inode, char *text, size_t len);
 
 #endif

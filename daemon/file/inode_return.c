@@ -26,7 +26,7 @@ void inode_return_fini(struct inode_returns *r)
 
 static void send_some_locked(struct inode_returns *r, struct io_thread *thread, size_t least);
 
-/* Whether somebody waits for what is to be told next. */
+/* Whether somebody waits for the next inodes to be returned. */
 static bool is_awaited(const struct inode_returns *r)
 {
 	return r->drained && r->nanswered < r->until;
@@ -39,7 +39,7 @@ static void send_due_locked(struct inode_returns *r, struct io_thread *thread)
 
 typedef void drained_fn(struct io_thread *thread);
 
-/* Whom to call, if what he waits for is over. */
+/* The function to call, if its wait is over. */
 static drained_fn *take_drained_locked(struct inode_returns *r)
 {
 	return r->nawaited || is_awaited(r) ? NULL : steal_ptr(&r->drained);
@@ -80,7 +80,7 @@ static void inode_return_put_batch(
 	}
 }
 
-/* The next batch, if none is on its way and there are so many. */
+/* Sends the next batch, if none is on its way and at least so many have gathered. */
 static void send_some_locked(struct inode_returns *r, struct io_thread *thread, size_t least)
 {
 	enum rpc_return_kind kind = thread->fs->sharing ? RETURN_LEASES : RETURN_INODES;
@@ -184,16 +184,17 @@ void inode_return_add(struct io_thread *thread, uint64_t ino, uint64_t number)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* For how long is the affair of whoever does. A file's pages are wanted by others as soon as no
- * handle is left. */
+/* A use may last as long as its user likes. A file's pages are wanted by others as soon as it has
+ * no handle. */
 static bool in_use_locked(const struct inode *inode)
 {
 	return !inode_is_regular(inode) || inode->nopen || inode->nlinking ||
 	       !gate_idle(&inode->gate) || inode->fs->inodes->hooks->is_used(inode);
 }
 
-/* What of it is on its way to the server; the answer calls inode_return_settle(). Pages that were
- * written to are no grants any more, and go with the file: they are committed before. */
+/* Whether a message about it is on its way to the server; its answer calls inode_return_settle().
+ * Pages that were written to are no grants any more, and go with the file, so they are committed
+ * before. */
 static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 {
 	const struct commit *c = &inode->commit;
@@ -205,7 +206,7 @@ static bool is_busy_locked(struct inode *inode, struct io_thread *thread)
 	return c->running;
 }
 
-/* It is told now. */
+/* It is returned now, or stays in use. */
 static void end_leaving_locked(struct inode_returns *r, struct inode *inode)
 {
 	if (inode->leaving && inode->leaving <= r->ndrains) {
@@ -257,7 +258,7 @@ void inode_return_settle(struct inode *inode, struct io_thread *thread)
 	drained_fn *drained = NULL;
 
 	pthread_mutex_lock(&inode->lock);
-	/* One that has got a name may have been on its way. */
+	/* An inode that has got a name may have been leaving. */
 	if ((inode->orphan || inode->leaving) && !inode->returned)
 		drained = inode_return_settle_locked(r, inode, thread);
 	pthread_mutex_unlock(&inode->lock);
@@ -265,7 +266,7 @@ void inode_return_settle(struct inode *inode, struct io_thread *thread)
 		drained(thread);
 }
 
-/* Nobody is left who could send. */
+/* No thread is at hand that could send the batch. */
 void inode_return_forgotten(struct inode *inode)
 {
 	struct inode_returns *r = inode->fs->returns;

@@ -61,8 +61,7 @@ static void empty(struct inode *inode, void *arg)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* A thread that has nothing under way while the session is renewed begins nothing for the old one.
- */
+/* While the session is renewed, a thread that is idle already begins nothing for the old one. */
 static void round_passed(struct io_thread *thread)
 {
 	unsigned what = thread->fs->releases->what;
@@ -146,7 +145,7 @@ static bool lacks_room(const struct op *op, int status)
 	return (status == -EDQUOT || status == -ENOSPC) && can_be_repeated(&op->call.req);
 }
 
-/* Of a quota what is only reserved counts, whatever the room is wanted for. */
+/* Reserved quota counts as used, so it is released for names, too. */
 static unsigned last_resort_what_to_release(const struct fs *fs)
 {
 	return RELEASE_NOTHING_MORE |

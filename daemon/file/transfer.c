@@ -68,7 +68,7 @@ static void begin_plan(struct plan *plan, struct request *req, uint32_t max_sge)
 		});
 }
 
-/* Adds what is mapped of the range and zeroes the rest in the buffer. */
+/* Adds the mapped parts of the range and zeroes the holes in the buffer. */
 static uint32_t plan_range(
 	struct plan *plan, const struct inode *inode, uint64_t offset, uint32_t len)
 {

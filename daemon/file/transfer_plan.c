@@ -21,7 +21,7 @@ static struct sge *last_sge(struct plan *plan)
 	return &plan->buf->sges[plan->nsges - 1];
 }
 
-/* The last work ends where the piece begins, and may take len more bytes. */
+/* Whether the last work ends where the piece begins, and may take len more bytes. */
 static bool continues_work(struct plan *plan, uint32_t region, uint64_t offset, uint32_t len)
 {
 	const struct work *work = last_work(plan);
@@ -30,8 +30,8 @@ static bool continues_work(struct plan *plan, uint32_t region, uint64_t offset, 
 	       len <= plan->limits.max_work_bytes - plan->work_bytes;
 }
 
-/* The last SGE ends where the piece begins. A piece that begins within a page goes on with a page
- * that is counted already. */
+/* Whether the last SGE ends where the piece begins. A piece that begins within a page goes on with
+ * a page that is counted already. */
 static bool continues_sge(struct plan *plan, uint64_t offset, const uint8_t *addr)
 {
 	const struct sge *sge = last_sge(plan);

@@ -1,9 +1,9 @@
 /* transfer_plan.h - from "these bytes of the buffer lie there in the remote memory" to works.
  *
- * The caller walks a file's extents in order and adds one piece after the other; holes are simply
- * not added. A piece is cut into SGEs at the file's page boundaries, every merge_pages pages, and
- * into works at the ends of extents and regions and at the channel's limits. Pieces that adjoin
- * remotely share a work, those that adjoin in the buffer, too, share an SGE, as far as they may.
+ * The caller walks a file's extents in order and adds one piece after the other, but no holes. A
+ * piece is cut into SGEs at the file's page boundaries, every merge_pages pages. It is cut into
+ * works at the ends of extents and regions and at the channel's limits. Pieces that adjoin remotely
+ * share a work. If they adjoin in the buffer, too, they share an SGE, as far as they may.
  *
  * THREADS    Pure functions on the caller's struct.
  */
