@@ -47,7 +47,8 @@ static void grant_refill_ask(struct io_thread *thread, uint32_t want)
 	rpc_start(thread, &r->call);
 }
 
-/* Whoever has released what he could: now the server may take its time to free it. */
+/* Whether a waiter has released all that it could: then the server may take its time to free pages.
+ */
 static bool any_patient(const struct grant_refill *r)
 {
 	list_for_each (pos, &r->waiters)
@@ -56,7 +57,7 @@ static bool any_patient(const struct grant_refill *r)
 	return false;
 }
 
-/* Whether the caller is to call ask(), or to give back. */
+/* True: the caller is to ask, or to give back. */
 static bool grant_refill_begin_locked(struct grant_refill *r)
 {
 	if (r->busy)
@@ -69,7 +70,7 @@ static bool grant_refill_begin_locked(struct grant_refill *r)
 
 enum next { NEXT_NOTHING, NEXT_ASK, NEXT_GIVE };
 
-/* What the caller is to go on with. Where somebody lacks pages there are none to give. */
+/* Tells the caller how to go on. While a writer lacks pages there are none to give. */
 static enum next grant_refill_next_locked(struct grant_refill *r)
 {
 	bool lacking = !list_empty(&r->waiters), wanted = r->wanted && !r->nwoken;
@@ -165,7 +166,7 @@ void grant_refill_check(struct io_thread *thread)
 		grant_refill_ask(thread, want);
 }
 
-/* The others go on when each has tried. */
+/* Giving back goes on when each woken writer has tried. */
 static void tried(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
@@ -287,7 +288,7 @@ static void grant_refill_give_back_answered(struct rpc_call *call, const struct 
 	grant_refill_go_on(thread, next);
 }
 
-/* What is asked for is answered when the last is on its way. */
+/* The server's question is answered by the RETURN that leaves the pool empty. */
 static uint64_t take_wanted(struct fs *fs)
 {
 	struct grant_refill *r = fs->refill;
@@ -357,7 +358,7 @@ void grant_refill_give_back(struct io_thread *thread, uint64_t wanted)
 	r->holders->return_nameless(thread);
 	r->holders->empty_windows(fs, io_thread_now(thread));
 	pthread_mutex_lock(&fs->grants->lock);
-	/* On another channel an older one may come later. */
+	/* An older question may come later by another channel. */
 	r->wanted = max_u64(r->wanted, wanted);
 	r->target = REFILL_PAGES_MIN;
 	next = grant_refill_next_locked(r);

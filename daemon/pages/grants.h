@@ -1,11 +1,11 @@
-/* grants.h - the pages that the server has lent to this session and that no file has yet.
+/* grants.h - the pages that the server has granted to this session and that no file has yet.
  *
  *     server --GRANT--> pool --window--> an inode's own --fill--> its extents
  *
- * An inode takes its pages from a window, a run cut from the pool that grows with the inode's
- * appetite, so that files grow in long extents and writers of different files meet at the pool's
- * lock once a window only. Granted pages are zero: one goes back into the pool only while nothing
- * was written to it, or when it is zero again (landing.h).
+ * An inode takes its pages from a window. This is a run cut from the pool; it grows with the
+ * inode's appetite. So files grow in long extents, and writers of different files meet at the
+ * pool's lock only once a window. Granted pages are zero. A page goes back into the pool only while
+ * nothing was written to it, or when it is zero again (landing.h).
  *
  * THREADS    The pool has a lock of its own, taken inside inodes' locks. A window belongs to its
  *            inode's lock.
@@ -34,19 +34,19 @@ struct grants {
 void grants_init(struct grants *g);
 void grants_fini(struct grants *g);
 
-/* Where there is no memory for the entry the pages stay unused until the session ends. */
+/* Without memory for the entry the pages stay unused until the session ends. */
 void grants_add(struct grants *g, const struct extent *run);
 
 /* Takes up to want pages in one run: those at goal (its target, region, page) if they are there,
  * else the smallest run that has want, else the longest one. False: the pool is empty. */
 bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, struct extent *out);
 
-/* None of them is this session's any more; windows were returned. */
+/* The pages are not this session's any more; windows were returned before. */
 void grants_forget(struct grants *g);
 
-/* Without windows: for tests. */
+/* Pages of the pool without windows, for tests. */
 uint64_t grants_count(struct grants *g);
-/* With windows, if so many pages were ever taken from them. */
+/* Pages of the pool and of windows. taken: pages ever taken from windows. */
 uint64_t grants_count_unused(struct grants *g, uint64_t taken);
 
 struct window {
@@ -58,7 +58,7 @@ struct window {
 /* Takes up to want pages, in one run. False: the window and the pool are empty. */
 bool window_take(struct window *w, struct grants *g, uint32_t want, struct extent *out);
 
-/* What is left goes back into the pool. */
+/* The rest of the window goes back into the pool. */
 void window_return(struct window *w, struct grants *g);
 
 #endif

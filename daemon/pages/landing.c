@@ -11,8 +11,8 @@
 #include "daemon/pages/grant_refill.h"
 #include "daemon/request/io_thread_private.h"
 
-/* For how many messages of other kinds it is tried in vain; and from when on: one WRITE is no sign.
- */
+/* HOPE_MAX: messages of other kinds for which it is tried in vain. HOPE_MIN: where trying begins,
+ * since one WRITE is no sign. */
 enum { HOPE_MAX = 16, HOPE_MIN = 2 };
 
 static struct landing *landing_of(const struct io_thread *thread)
@@ -28,7 +28,7 @@ static void landing_give_back(struct io_thread *thread, struct landing *l)
 
 	window_return(&l->pages, thread->fs->grants);
 	grant_refill_lend_end(thread->fs);
-	/* The next ones are to follow those that were taken. */
+	/* The next pages are to follow those that were taken. */
 	end.npages = 0;
 	l->pages = (struct window){.rest = end, .begun = true};
 }
@@ -44,7 +44,7 @@ static bool borrow(struct io_thread *thread, struct landing *l)
 			return true;
 	}
 	landing_give_back(thread, l);
-	l->pages.begun = false; /* anywhere, the next time */
+	l->pages.begun = false; /* the next pages may lie anywhere */
 	return false;
 }
 
@@ -68,7 +68,8 @@ void *landing_open(struct io_thread *thread)
 	return l->at;
 }
 
-/* Its server has cut the file short, as nothing of ours does: what is beyond can't be zeroed. */
+/* The region's file was cut short, which our server never does. The pages beyond can't be zeroed.
+ */
 static void abandon(struct landing *l)
 {
 	log_error("region %u can't be written at page %u: was its file cut short?",
@@ -90,7 +91,7 @@ void landing_arrived(struct io_thread *thread, void *home, int64_t len, bool sta
 	} else if (len == -EFAULT) {
 		abandon(l);
 	} else if (len != -EAGAIN) {
-		memset(l->at, 0, IO_BYTES_MAX); /* how much of it had come nobody tells */
+		memset(l->at, 0, IO_BYTES_MAX); /* nobody tells how much had come */
 	}
 }
 

@@ -12,23 +12,24 @@
 
 enum { IDLE_MS = 5000 };
 
-/* What one user or group has let us have. It stays in the table while it is busy. */
+/* Pages of one user's or group's quota that this client may use. It stays in the table while it is
+ * busy. */
 struct allowance {
 	struct list link;
 	enum rpc_quota_kind kind;
 	uint32_t id;
 	uint64_t npages;     /* in no share */
-	bool unlimited;      /* so the server said... */
+	bool unlimited;      /* the server said so... */
 	uint64_t epoch;      /* ... at this value of session_quotas() */
 	uint32_t target;     /* pages to ask for next */
-	int64_t used_ms;     /* when they were last wanted */
+	int64_t used_ms;     /* when pages were last wanted */
 	bool busy;           /* QUOTA is on its way or is being prepared */
 	struct list waiters; /* struct waiter: writers without pages */
 	struct fs *fs;
 	struct io_thread *thread; /* that asks */
 	struct rpc_call call;
 	uint64_t asked_epoch;
-	uint64_t nasked; /* ever: waiters are told of answers to what was asked after they came */
+	uint64_t nasked; /* questions, ever: waiters hear only of failures of later ones */
 };
 
 void quota_allowance_init(struct quota_allowances *as)
@@ -69,7 +70,7 @@ static struct allowance *quota_allowance_find_locked(
 	return NULL;
 }
 
-/* Finds or makes it. NULL: no memory. */
+/* Finds or makes the allowance. NULL: no memory. */
 static struct allowance *get_locked(struct fs *fs, enum rpc_quota_kind kind, uint32_t id)
 {
 	struct allowance *a = quota_allowance_find_locked(fs->allowances, kind, id);
@@ -103,7 +104,7 @@ static uint64_t available(const struct allowance *a, uint64_t epoch)
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* Whether it is limited: pages of one that is not are no pages to be given back. */
+/* Returns whether the allowance is limited. Only pages of a limited one are given back later. */
 static bool quota_allowance_take_locked(struct allowance *a, uint32_t npages, uint64_t epoch)
 {
 	a->used_ms = now_ms();
@@ -152,7 +153,7 @@ void quota_allowance_use_locked(struct share *s, uint32_t npages)
 	s->npages -= (uint32_t)min_u64(s->npages, npages);
 }
 
-/* Without memory for the entry they stay reserved until the session ends. */
+/* Without memory for the entry the pages stay reserved until the session ends. */
 static void quota_allowance_put_locked(
 	struct fs *fs, enum rpc_quota_kind kind, uint32_t id, uint32_t npages)
 {
@@ -199,7 +200,7 @@ static void quota_allowance_ask(struct allowance *a, struct io_thread *thread)
 	send_quota(a, thread, a->target, false, ask_answered);
 }
 
-/* Whether the caller is to call ask(). */
+/* True: the caller is to ask. */
 static bool quota_allowance_begin_locked(struct allowance *a)
 {
 	if (a->busy)
@@ -236,7 +237,7 @@ static void take_answer(struct allowance *a, uint64_t npages)
 	a->used_ms = now_ms();
 	if (!a->unlimited)
 		a->npages += npages;
-	/* Near its end a quota is asked for what is needed. */
+	/* Near the end of a quota this asks only for what is needed. */
 	a->target = npages < a->target ? ALLOWANCE_ASK_MIN
 				       : (uint32_t)min_u64(a->target * 2, ALLOWANCE_ASK_MAX);
 	pthread_mutex_unlock(&as->lock);
@@ -257,7 +258,7 @@ static void ask_answered(struct rpc_call *call, const struct rpc_reply *rep)
 		quota_allowance_settle(a, status);
 }
 
-/* Which of the two has nothing; NULL: both have. */
+/* Returns the one of the two that has nothing; NULL: both have pages. */
 static struct allowance *lacking_locked(struct fs *fs, uint32_t uid, uint32_t gid, int *status)
 {
 	uint64_t epoch = session_quotas(fs->session);
@@ -328,8 +329,8 @@ static void quota_allowance_give_back_answered(struct rpc_call *call, const stru
 		given(thread);
 }
 
-/* The next pool that has pages and was not used since `before`; it is busy then. Those that nothing
- * is known of are forgotten. */
+/* Returns the next pool that has pages and was not used since `before`, and makes it busy. Idle
+ * pools without pages are forgotten. */
 static struct allowance *begin_idle_locked(
 	struct quota_allowances *as, int64_t before, uint64_t *npages)
 {
