@@ -30,7 +30,7 @@ enum { DISCONNECT_MS = 1500, FAILING_LOG_MS = 30000, ASIDE_SHARE = 4 };
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-/* The first gives work to the second. */
+/* The first one gives work to the second. */
 static struct notifier *notifier_of(struct fs *fs, unsigned i)
 {
 	struct notifier *const all[] = {&fs->notifier, &fs->expirer, &fs->dropper, &fs->giver};
@@ -261,7 +261,7 @@ void fs_tick(struct io_thread *thread, int64_t now)
 	lock_tick(thread);
 	if (remote_gives_up(thread))
 		interrupt_all_failing(thread);
-	/* Until there is a session again there is nothing to tell the server. */
+	/* Before there is a session again there is nothing to tell the server. */
 	if (fs_is_renewing(thread->fs))
 		return;
 	if (now >= ft->next_commit_ms) {
@@ -288,7 +288,8 @@ void fs_stop(struct io_thread *thread, unsigned limit_ms)
 	ft->stop_by_ms = io_thread_now(thread) + limit_ms;
 }
 
-/* Also those are listed that another thread tells something of, such as when they were read. */
+/* The list also has inodes without a risk, such as those of which another thread tells when they
+ * were read. */
 static unsigned count_at_risk(struct fs_thread *ft)
 {
 	unsigned n = 0;
@@ -303,7 +304,7 @@ static unsigned count_at_risk(struct fs_thread *ft)
 	return n;
 }
 
-/* Nobody who wrote it waits for an answer any more. */
+/* No writer waits for an answer any more, so the log tells of it. */
 static void log_uncommitted(struct fs_thread *ft)
 {
 	unsigned n = count_at_risk(ft);
@@ -316,8 +317,8 @@ static void log_uncommitted(struct fs_thread *ft)
 		session_server(ft->thread->fs->session), n, ft->nacked);
 }
 
-/* Commits what is dirty, waits for what is on its way, then ends the thread's part of the session.
- */
+/* Commits dirty inodes, waits for messages and writes on their way, then ends the thread's part of
+ * the session. */
 bool fs_stopped(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);

@@ -34,10 +34,10 @@ int fs_thread_init(struct fs *fs, struct io_thread *thread);
 void fs_thread_fini(struct io_thread *thread);
 /* session_connect() */
 int fs_connect(struct fs *fs, char *why, size_t whylen);
-/* When no I/O thread runs any more: ends what still tells the kernel of changes. That may wait for
- * a lock that is held by who waits for an answer, so until then every request is refused. */
+/* Called when no I/O thread runs any more: ends the notifiers. A notification may wait for a kernel
+ * lock of a caller that waits for our answer, so every request is refused until it has ended. */
 void fs_stop_telling(struct fs *fs, struct fuse_port *port);
-/* Ends what fs_connect() made, if the threads are not to run after all. */
+/* Undoes fs_connect(), if the threads are not to run after all. */
 void fs_disconnect(struct fs *fs);
 void fs_close(struct fs *fs);
 
@@ -49,7 +49,7 @@ extern const struct session_events fs_session_events;
 void fs_event(struct io_thread *thread, const struct event *ev);
 void fs_tick(struct io_thread *thread, int64_t now);
 
-/* The mount is gone: no further requests come. Ends what is left, within limit_ms even if the
+/* The mount is gone: no further requests come. Ends the remaining work, within limit_ms even if the
  * server does not answer. Called in each thread once; fs_stopped() is asked after every turn. */
 void fs_stop(struct io_thread *thread, unsigned limit_ms);
 bool fs_stopped(struct io_thread *thread);

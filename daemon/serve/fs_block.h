@@ -80,8 +80,8 @@ static inline void fs_wire(struct fs *fs, struct fs_parts *parts)
 	fs->statfs = &parts->statfs;
 }
 
-/* All that has neither a thread nor a connection: what is left of fs_open() are the notifiers and
- * the session, and of fs_thread_init() the remote. -ENOMEM. */
+/* The parts of fs_open() and fs_thread_init() without a thread or a connection. fs_open() adds the
+ * notifiers and the session, fs_thread_init() the remote. -ENOMEM. */
 int fs_init(struct fs_block *block, const struct fs_options *options);
 void fs_fini(struct fs *fs);
 void fs_thread_prepare(struct fs *fs, struct io_thread *thread);

@@ -50,7 +50,7 @@ static bool inode_parts_is_idle(const struct inode *inode)
 	return inode->lease->state == LEASE_IDLE;
 }
 
-/* Answers that are still to come are judged by what the inode knew of them. */
+/* The inode knew which answers still to come are too old. The note tells that from now on. */
 static void forgotten(struct inode *inode)
 {
 	if (inode->lease->returned)

@@ -1,6 +1,5 @@
-/* inode_parts.h - what the folders above file/ keep of each inode: laid out behind it, in one block,
- * and called by it through struct inode_hooks.
- */
+/* inode_parts.h - the parts of each inode that belong to the folders above file/. They lie behind
+ * the inode in one block, and file/ calls them through struct inode_hooks. */
 #ifndef RMEMFS_DAEMON_SERVE_INODE_PARTS_H
 #define RMEMFS_DAEMON_SERVE_INODE_PARTS_H
 

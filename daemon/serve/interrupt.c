@@ -13,8 +13,9 @@ enum { FAILING_LOG_MS = 30000 };
 
 /* ---- callers that were signalled ------------------------------------------------------------- */
 
-/* When this thread's connection is up: not on others, or on pages and leases of other clients, for
- * which what the kernel has locked may wait, too. */
+/* Whether the wait ends soon while this thread's connection is up. Waits for other threads'
+ * connections do not, nor do those for pages and leases of other clients: locked pages of the
+ * kernel may be part of those. */
 static bool ends_by_itself(const struct request *req, const struct op *op)
 {
 	if (req->op != OP_STATFS && (op->wait == OP_AT_RPC || op->wait == OP_AT_DROP) &&
@@ -25,8 +26,8 @@ static bool ends_by_itself(const struct request *req, const struct op *op)
 	       op->wait != OP_AT_LEASE && op->wait != OP_AT_RENEWAL && op->wait != OP_AT_APPEND;
 }
 
-/* The kernel flushes what a process that exits has open, and tells of no signal. umount(8) asks for
- * STATFS before anything else: that waits for nobody. */
+/* When a process exits, the kernel flushes its files and tells of no signal. umount(8) asks for
+ * STATFS before anything else, so that waits for nobody. */
 static bool waits_for_ever(const struct request *req)
 {
 	bool signalled = req->interrupted || req->op == OP_FLUSH;
@@ -40,10 +41,10 @@ static bool changes_data(const struct request *req)
 	return req->op == OP_WRITE || req->op == OP_FALLOCATE;
 }
 
-/* While the server answers, every wait ends soon by itself, and an EINTR that the application does
- * not expect of a file would do harm. Without it a process that is killed must not hang; and the
+/* While the server answers, every wait ends soon by itself. An EINTR that the application does not
+ * expect of a file would do harm. Without the server a process that is killed must not hang. The
  * kernel does not tell of the signal that kills after it has told of another one. A caller that was
- * answered wants nothing any more. True: it has ended. */
+ * answered wants nothing any more. True: the request has ended. */
 static bool interrupt_ends(struct request *req)
 {
 	struct op *op = op_of(req);
@@ -58,8 +59,9 @@ static bool interrupt_ends(struct request *req)
 		abandoned_make(req, -EINTR);
 	} else if (op->wait == OP_AT_RPC) {
 		rpc_withdraw(req->thread, &op->call);
-		/* Of what changes something the answer is waited for: it has happened, or it has
-		 * not. So is what goes on to change data behind that. */
+		/* If the RPC changes something, the caller waits for its answer: it has happened,
+		 * or it has not. So does the caller of an operation that changes data after this
+		 * RPC. */
 		if (!rpc_op_info(op->call.req.op)->mutates && !changes_data(req))
 			request_abandon(req, -EINTR);
 	}
@@ -80,7 +82,8 @@ void interrupt_request(struct request *req)
 	look_after(req);
 }
 
-/* What one that ends has held up may end with it, and is taken from the same list then. */
+/* An operation that ends may end others that it has held up. They are taken from the same list
+ * then. */
 void interrupt_tick(struct io_thread *thread)
 {
 	struct fs_thread *ft = fs_thread_of(thread);
@@ -114,14 +117,14 @@ static void log_failing(const struct fs *fs)
 			session_server(fs->session), fs->options.session.soft_ms / 1000);
 }
 
-/* What was sent holds its request, slot and buffer until the server is back; all else is ended. So
- * there is always room for the next request, or it can be refused at once. */
+/* Operations that were sent keep their request, slot and buffer until the server is back; all
+ * others end. So there is always room for the next request, or it can be refused at once. */
 static void fail_one(struct request *req)
 {
 	struct op *op = op_of(req);
 
-	/* Nobody would close it again: it waits for the next session, which soft mounts get, too.
-	 */
+	/* Nobody would close the handle again. So this waits for the next session, which soft
+	 * mounts get, too. */
 	if (op->wait == OP_RUNS || req->op == OP_RELEASE || req->op == OP_RELEASEDIR)
 		return;
 	if (!req->replied) {

@@ -1,10 +1,10 @@
 /* loop.c - the loop of an I/O thread: requests in, transfers and replies, answers out.
  *
- * main starts the thread (threads.c), waits for it and owns its struct. A turn of the loop looks
- * at every source once without blocking; when turns find nothing the thread spins for a while and
- * then sleeps on all its descriptors at once. The sleep, which may be none, also tells what there
- * is to be done: a thread that does not spin goes there after each turn that has left nothing to
- * do, so that a lone request costs a wait, a read and a reply.
+ * main starts the thread (threads.c), waits for it and owns its struct. A turn of the loop looks at
+ * every source once without blocking. When turns find nothing the thread spins for a while, and
+ * then sleeps on all its descriptors at once. The sleep also tells what there is to do, and may
+ * last no time at all. A thread that does not spin sleeps after each turn that has left nothing to
+ * do. So a lone request costs a wait, a read and a reply.
  */
 #include "daemon/fuse/receive.h"
 #include "daemon/serve/loop.h"
@@ -32,11 +32,11 @@ enum {
 	LUCK_MAX = 3,
 	TRY_EVERY = 8,
 	EVENT_BATCH = 32,
-	LATE_MS = 5000,       /* what a tick may be late before it is told */
-	STOP_LIMIT_MS = 1500, /* for what is dirty when the mount is gone */
+	LATE_MS = 5000,       /* a tick that comes later than this is logged */
+	STOP_LIMIT_MS = 1500, /* for commits when the mount is gone */
 };
 
-/* Thread 0 looks at them. */
+/* Thread 0 reads these counters. */
 static void count(uint64_t *n)
 {
 	__atomic_store_n(n, *n + 1, __ATOMIC_RELAXED);
@@ -54,7 +54,7 @@ static bool is_reader(const struct io_thread *thread)
 	return readers_has(readers_of(thread), thread->index);
 }
 
-/* Only readers spin, as long as they leave CPUs to those whom they work for. */
+/* Only readers spin, and only while they leave CPUs to the programs that they serve. */
 static int64_t spin_budget_ns(const struct io_thread *thread)
 {
 	const struct io_thread_private *priv = thread->priv;
@@ -80,8 +80,8 @@ static void call_stand_in(const struct io_thread *thread)
 	wake_reader(thread, readers_stand_in(readers_of(thread), thread->priv->now));
 }
 
-/* A read that finds nothing is as dear as asking epoll, one that finds something saves that. So
- * reading on is worth it as long as the last tries were lucky, and tried now and then. */
+/* A read that finds nothing costs as much as asking epoll, and one that finds something saves that.
+ * So the thread reads on while its last tries were lucky, and tries now and then otherwise. */
 static bool worth_a_try(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -108,7 +108,7 @@ static unsigned receive_requests(struct io_thread *thread)
 	list_splice_tail(&when_read, &priv->when_read);
 	while (n < RECEIVE_BATCH && !fuse_port_gone(thread->port)) {
 		bool told = priv->fuse_ready || !list_empty(&when_read);
-		/* With others on their way, or one after the other without a wait. */
+		/* Others are on their way, or this one came without a wait. */
 		bool behind = priv->nused || (!told && priv->luck);
 		int got;
 
@@ -151,7 +151,7 @@ static unsigned handle_events(struct io_thread *thread)
 	return (unsigned)n;
 }
 
-/* Its requests stood still, and neither the server nor the connection will tell why. */
+/* The thread's requests stood still, and neither the server nor the connection tells why. */
 static void tell_late(const struct io_thread *thread, int64_t late_ms)
 {
 	if (late_ms >= LATE_MS)
@@ -172,7 +172,7 @@ static void sum_up(const struct io_thread *thread, uint64_t *received, uint64_t 
 	}
 }
 
-/* Whether those that read are enough, and not too many. */
+/* Reviews whether there are enough readers, and not too many. */
 static void review_readers(struct io_thread *thread)
 {
 	uint64_t received, behind;
@@ -184,7 +184,8 @@ static void review_readers(struct io_thread *thread)
 		thread, readers_review(readers_of(thread), thread->priv->now, received, behind));
 }
 
-/* When the readers have read nothing since the last tick, there is nothing, or they stand still. */
+/* If the readers have read nothing since the last tick, there is nothing, or they stand still. So
+ * this thread tries to read. */
 static void look_after_readers(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -214,7 +215,7 @@ static void tick(struct io_thread *thread)
 		fuse_receive_refuse_parked(thread);
 }
 
-/* Before a sleep, which tells of events, the queue is not asked for them. */
+/* Before a sleep the queue is not polled: the sleep tells of events. */
 static unsigned take_events(struct io_thread *thread, bool sleepy)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -250,8 +251,8 @@ static bool turn(struct io_thread *thread)
 
 /* ---- sleeping -------------------------------------------------------------------------------- */
 
-/* All threads' clones share the kernel's queue: EPOLLEXCLUSIVE wakes one for each message. A thread
- * that can't read must not be the one. */
+/* All threads' clones share the kernel's queue: EPOLLEXCLUSIVE wakes one for each message. It must
+ * not be a thread that can't read. */
 static void watch_fuse(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -270,7 +271,7 @@ static void watch_fuse(struct io_thread *thread)
 		priv->polling_fuse = watch;
 }
 
-/* After the queue was armed: what came before that would wake nobody. */
+/* Called after the queue was armed: events from before would wake nobody. */
 static bool found_events(struct io_thread *thread)
 {
 	struct spin *spin = &thread->priv->spin;
@@ -328,7 +329,7 @@ static void prepare(struct io_thread *thread)
 {
 	static const struct sched_param param;
 
-	/* Woken threads that do not push others off their CPU; measured to be faster. */
+	/* A woken thread then does not push others off their CPU; measured to be faster. */
 	pthread_setschedparam(pthread_self(), SCHED_BATCH, &param);
 	/* We clean pages for the kernel: reclaim within our allocations must not wait for us. */
 	prctl(PR_SET_IO_FLUSHER, 1, 0, 0, 0);

@@ -4,7 +4,7 @@
 
 struct io_thread;
 
-/* The thread's life, until the mount is gone and all is done. */
+/* Runs the thread until the mount is gone and all is done. */
 void loop_run(struct io_thread *thread);
 
 #endif

@@ -3,15 +3,16 @@
 #include "common/base/util.h"
 
 enum {
-	PERIOD_MS = 20, /* at least, of which the rates are */
+	PERIOD_MS = 20, /* rates are measured over periods of at least this */
 	PERIOD_MAX_MS = 250,
-	PERIOD_REQUESTS = 50, /* fewer tell nothing before PERIOD_MAX_MS */
+	PERIOD_REQUESTS = 50, /* fewer requests tell nothing before PERIOD_MAX_MS */
 	WAIT_MIN_MS = 100,    /* from one try to the next */
 	WAIT_MAX_MS = 1000,
 	SHORT_MS = 250, /* two ticks and more */
 };
 
-/* What a try has to gain, and what it may lose; rates of equal periods differ by some percent. */
+/* The gain that keeps one more reader, and the rate that one fewer must keep. Rates of equal
+ * periods differ by some percent. */
 static const double more_gains = 1.12, fewer_keeps = 0.95;
 
 void readers_init(struct readers *readers, unsigned max)
@@ -44,7 +45,7 @@ static void remove_one(struct readers *readers)
 {
 	unsigned n = readers_now(readers);
 
-	/* Lost to readers_stand_in(): then it is needed. */
+	/* If readers_stand_in() was faster, the reader is needed. */
 	if (n > 1)
 		__atomic_compare_exchange_n(
 			&readers->n, &n, n - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
@@ -102,7 +103,7 @@ bool readers_review_due(const struct readers *readers, int64_t now)
 	return now - readers->since >= PERIOD_MS;
 }
 
-/* Ends the period; its rate. */
+/* Ends the period and returns its rate. */
 static double next_period(struct readers *readers, int64_t now, uint64_t served, uint64_t behind)
 {
 	double rate = (double)(served - readers->served) / (double)(now - readers->since);

@@ -241,7 +241,8 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 	int err = 0;
 
 	group->port = port;
-	/* The threads know each other from their first turn on: all are ready before one runs. */
+	/* The threads know each other from their first turn on, so all are ready before one runs.
+	 */
 	for (unsigned i = 0; !err && i < group->n; i++)
 		err = open_descriptors(&group->threads[i], port);
 	for (unsigned i = 0; !err && i < group->n; i++)
@@ -277,7 +278,7 @@ void io_threads_join(struct io_threads *group)
 			pthread_join(priv->pthread, NULL);
 		priv->started = false;
 	}
-	/* The last of them ends the connection, if the mount did not. */
+	/* The last descriptor ends the connection, if the mount did not. */
 	for (unsigned i = 0; i < group->n; i++)
 		if (group->threads[i].priv->fuse_fd >= 0)
 			close(steal_fd(&group->threads[i].priv->fuse_fd));

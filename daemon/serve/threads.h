@@ -29,7 +29,7 @@ int io_threads_start(struct io_threads *group, struct fuse_port *port, char *why
 struct io_thread *io_threads_thread(struct io_threads *group, unsigned index);
 /* Readable once every thread has ended. */
 int io_threads_ended_fd(const struct io_threads *group);
-/* No request is read any more; the threads end what is left and themselves. Any thread. */
+/* No request is read any more; the threads finish their work and end. Any thread. */
 void io_threads_stop(struct io_threads *group);
 void io_threads_join(struct io_threads *group);
 void io_threads_detach(struct io_threads *group);

@@ -2,9 +2,9 @@
  *
  *     barrier -> (a sharing mount: turn -> lease) -> operation
  *
- * Each station goes on to the next one at once, or has the request wait and goes on later. What
- * comes after (gate, transfer, leave, reply) the operation calls itself. README.md draws the whole
- * way.
+ * Each station goes on to the next one at once, or has the request wait and goes on later. The
+ * operation itself calls the stations after it: gate, transfer, leave, reply. README.md draws the
+ * whole way.
  *
  * THREADS    The request's own.
  */
@@ -17,7 +17,7 @@
 
 /* A request that was decoded begins its way. */
 void way_barrier(struct request *req);
-/* It was held at a barrier, which is over; -errno: it was taken back. */
+/* The barrier that held the request is over; -errno: the request was taken back. */
 void way_barrier_over(struct request *req, int status);
 
 /* fuse_ops.begins_anew */
