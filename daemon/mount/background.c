@@ -15,7 +15,7 @@
 #include "common/base/util.h"
 #include "daemon/mount/exit_status.h"
 
-/* What the child writes: this alone, or its reason. */
+/* The child writes this alone, or the reason why there is no mount. */
 static const char ready_word[] = "\n";
 
 void background_hold_standard_fds(void)
@@ -43,7 +43,8 @@ static size_t read_report(int fd, char *text, size_t size)
 		if (n <= 0)
 			break;
 		len += (size_t)n;
-		/* A daemon's other descriptors may keep the pipe open: what it says ends it. */
+		/* The pipe may stay open in other processes of the daemon: a newline ends the
+		 * report. */
 		if (text[len - 1] == '\n')
 			break;
 	}
@@ -75,7 +76,8 @@ static int wait_for_child(int fd, pid_t child)
 	return MOUNT_FAILED;
 }
 
-/* What the caller left open must not stay so as long as the mount: a pipe's reader would wait. */
+/* Closes the descriptors that the caller left open. A pipe's reader would wait as long as the mount
+ * lives. */
 static void close_others(int report)
 {
 	if (report > STDERR_FILENO + 1)
@@ -116,7 +118,8 @@ static void report_text(int fd, const char *text)
 	close(fd);
 }
 
-/* A pipe's reader would wait for its end as long as we live, a terminal goes away. */
+/* Only a file is kept: a pipe's reader would wait as long as the daemon lives, and a terminal goes
+ * away. */
 static bool stderr_is_file(void)
 {
 	struct stat st;

@@ -56,7 +56,8 @@ const struct conf_key client_config_keys[] = {
 	{0},
 };
 
-/* What this file has not, and server.conf has: tests/docs.sh holds it against that one. */
+/* Keys of server.conf that client.conf does not have. tests/docs.sh compares them with that file.
+ */
 static const char *const server_names[] = {
 	"memory_dir",
 	"exports",
@@ -106,7 +107,7 @@ void client_config_finish(struct client_config *config, unsigned ncpus)
 {
 	if (!config->io_threads)
 		config->io_threads = max_u64(min_u64(ncpus, THREADS_DEFAULT_MAX), 1);
-	/* Where others need the CPU, spinning costs more than waking. */
+	/* If other programs need the CPU, spinning costs more than waking. */
 	config->spin_readers = config->spin_us == SPIN_AUTO ? ncpus / 2 : config->io_threads;
 	if (config->spin_us == SPIN_AUTO)
 		config->spin_us = SPIN_DEFAULT_US;

@@ -1,7 +1,7 @@
-/* config.h - what a mount is set to: the defaults, client.conf over them, mount options over that.
+/* config.h - the settings of a mount: the defaults, client.conf over them, mount options over that.
  * Mount options are set by conf_set() with a key of client_config_keys.
  *
- * OWNERSHIP  client_config_fini() frees what the others stored.
+ * OWNERSHIP  client_config_fini() frees the memory that the others stored.
  * ERRORS     0 or -errno with a line in why.
  */
 #ifndef RMEMFS_DAEMON_MOUNT_CONFIG_H
@@ -51,7 +51,7 @@ void client_config_fini(struct client_config *config);
 
 int client_config_read(struct client_config *config, const char *path, char *why, size_t whylen);
 
-/* Settles what is left to the number of CPUs, or follows from another setting. */
+/* Sets values that depend on the number of CPUs, or follow from another setting. */
 void client_config_finish(struct client_config *config, unsigned ncpus);
 
 #endif

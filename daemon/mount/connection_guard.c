@@ -18,12 +18,12 @@
 
 #include "common/base/util.h"
 
-/* Nobody else sends it. */
+/* No other sender uses this signal. */
 enum { DEATH_SIGNAL = SIGUSR1 };
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-/* The kernel's files by which connections are controlled, mounted for us alone. */
+/* Mounts the kernel's files that control connections, for this process alone. */
 static int mount_controls(void)
 {
 	autoclose int config = fsopen("fusectl", FSOPEN_CLOEXEC);
@@ -45,7 +45,7 @@ static int open_abort_at(int controls, unsigned connection)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Mostly they are mounted already, and then root's privilege isn't needed. */
+/* Mostly these files are mounted already, and then root's privilege is not needed. */
 static int open_abort(unsigned connection)
 {
 	autoclose int mounted =
@@ -59,8 +59,8 @@ static int open_abort(unsigned connection)
 	return own < 0 ? own : open_abort_at(own, connection);
 }
 
-/* What the daemon's caller gave it may not stay open for longer than the daemon does, nor its
- * directory be kept. Its group may be killed as a whole. */
+/* The child must not keep the descriptors of the daemon's caller, or its directory, for longer than
+ * the daemon does. It leaves the process group, which may be killed as a whole. */
 static void connection_guard_leave(int fd)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -76,7 +76,7 @@ static void connection_guard_leave(int fd)
 	prctl(PR_SET_NAME, "rmemfs-survivor");
 }
 
-/* What ends the daemon in order is for the daemon alone. */
+/* Signals that end the daemon in order are for the daemon alone. */
 static int catch_death(void)
 {
 	sigset_t all, death;
@@ -90,7 +90,7 @@ static int catch_death(void)
 	return signalfd(-1, &death, SFD_CLOEXEC);
 }
 
-/* It says who was it that died. */
+/* The signal tells which process has died. */
 static bool has_died(int signals, pid_t daemon)
 {
 	struct signalfd_siginfo info;
@@ -99,7 +99,7 @@ static bool has_died(int signals, pid_t daemon)
 	       (pid_t)info.ssi_pid == daemon;
 }
 
-/* False: nobody is there to ask. */
+/* False: the daemon asks no more. */
 static bool obey(int fd, int *abort)
 {
 	unsigned connection;
@@ -112,7 +112,8 @@ static bool obey(int fd, int *abort)
 	return send(fd, &err, sizeof(err), MSG_NOSIGNAL) == (ssize_t)sizeof(err);
 }
 
-/* While a thread of the daemon is left its end of the socket is open: only the signal tells. */
+/* While a thread of the daemon is left, the daemon's end of the socket stays open. So only the
+ * signal tells that the daemon was killed. */
 _Noreturn static void outlive(int fd, pid_t daemon)
 {
 	struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
@@ -187,7 +188,7 @@ int connection_guard_watch(struct survivor *s, unsigned connection)
 		return s->child;
 	if (send(s->fd, &connection, sizeof(connection), MSG_NOSIGNAL) < 0)
 		return -errno;
-	/* It may have been killed. */
+	/* The child may have been killed. */
 	return recv(s->fd, &err, sizeof(err), 0) == (ssize_t)sizeof(err) ? err : -ESRCH;
 }
 

@@ -1,17 +1,18 @@
 /* connection_guard.h - a process that ends the kernel's connection when the daemon is killed.
  *
- * The kernel does so itself when the last descriptor of the connection is closed, which is when the
- * daemon's last thread has ended. But a thread that is in the kernel, to have pages dropped or a
- * name asked for anew (notifier.h), or to unmount, may wait there for a page or a directory that
- * somebody has locked who waits for an answer of ours. When the threads that answer are gone,
- * neither would ever end. So a child of the daemon, which does nothing else, is told by the kernel
- * that the daemon is being killed, and aborts the connection: all who wait are told so.
+ * The kernel itself does so when the connection's last descriptor is closed, which is when the
+ * daemon's last thread has ended. But a thread may be in the kernel, to have pages dropped or a
+ * name asked for anew (notifier.h), or to unmount. It may wait there for a page or a directory that
+ * another process has locked, and that process may wait for our answer. When the threads that
+ * answer are gone, neither wait would ever end. So the daemon has a child that does nothing else.
+ * The kernel tells the child that the daemon is being killed, and the child aborts the connection.
+ * That ends all these waits.
  *
- * The kernel tells that as soon as the thread has ended that has made the child, whatever the
- * others do. So it is one of its own, which is never in the kernel for long.
+ * The kernel tells this as soon as the thread that made the child has ended, whatever other threads
+ * do. So this is a thread of its own, which is never in the kernel for long.
  *
- * Who kills both at once, as by a whole control group, has neither: the unit kills the daemon
- * alone.
+ * If both are killed at once, as a whole control group is, nothing ends the waits: the unit kills
+ * the daemon alone.
  *
  * OWNERSHIP  The child has nothing open of the daemon, and ends with it, however that ends.
  * THREADS    main.
@@ -27,14 +28,14 @@ struct survivor {
 	pthread_t maker;
 	sem_t made, end;
 	pid_t child; /* -errno: there is none */
-	int fd;      /* to it */
+	int fd;      /* to the child */
 	int its_fd;
 };
 
-/* Before devices are opened, which a fork would break, and other threads started. -errno: there is
- * none; what follows is harmless then. */
+/* Called before devices are opened, which a fork would break, and before other threads start.
+ * -errno: there is no child; the calls below are harmless then. */
 int connection_guard_start(struct survivor *s);
-/* There is a connection; its number is the minor one of the mount's device. -errno: it can't be
+/* There is a connection; its number is the minor number of the mount's device. -errno: it can't be
  * aborted. */
 int connection_guard_watch(struct survivor *s, unsigned connection);
 /* The connection has ended, or there was none. Waits for the child. */

@@ -1,4 +1,5 @@
-/* exit_status.h - exit statuses of rmemfs: what mount(8) expects of its helpers, and passes on. */
+/* exit_status.h - exit statuses of rmemfs, as mount(8) expects them of its helpers and passes them
+ * on. */
 #ifndef RMEMFS_DAEMON_MOUNT_EXIT_STATUS_H
 #define RMEMFS_DAEMON_MOUNT_EXIT_STATUS_H
 

@@ -2,7 +2,7 @@
  *
  * main starts the I/O threads (serve/threads.c) and waits for their end, or for a signal, which
  * unmounts. The threads end when the mount is gone. A child (connection_guard.h) is there in case
- * that the process is killed.
+ * the process is killed.
  */
 #include <errno.h>
 #include <poll.h>
@@ -77,13 +77,13 @@ static void set_fs_options(struct fs_options *fs, const struct options *options)
 	session->io_threads = (unsigned)config->io_threads;
 	fs->buffers = (unsigned)config->buffers;
 	fs->merge_pages = (unsigned)config->merge_pages;
-	/* Nobody else is to know it: a peer that names it and the owner ends the session. */
+	/* No other process may know it: a peer that names it and the owner ends the session. */
 	if (getrandom(&session->instance, sizeof(session->instance), 0) !=
 		sizeof(session->instance))
 		session->instance = (uint64_t)realtime_ns();
 }
 
-/* Registered memory counts against it. */
+/* Registered memory counts against this limit. */
 static void raise_memlock_limit(void)
 {
 	struct rlimit limit = {RLIM_INFINITY, RLIM_INFINITY};
@@ -122,8 +122,8 @@ static int connect_session(struct daemon *d)
 	return err;
 }
 
-/* Flags that libfuse does not know. Those about access times do nothing in the kernel: they are
- * there to be seen, and to come back with mount -o remount. */
+/* Flags that libfuse does not know. Those about access times do nothing in the kernel: mount(8)
+ * shows them, and gives them back with mount -o remount. */
 static int main_set_flags(struct daemon *d, const struct options *options)
 {
 	unsigned long flags = options_flags(options);
@@ -135,7 +135,7 @@ static int main_set_flags(struct daemon *d, const struct options *options)
 		d->fs_options.session.mountpoint, flags, d->why, sizeof(d->why));
 }
 
-/* Without it all is well, as long as nobody kills the daemon. */
+/* Without the guard all is well, as long as nobody kills the daemon. */
 static void main_watch(struct daemon *d)
 {
 	unsigned connection;
@@ -149,7 +149,7 @@ static void main_watch(struct daemon *d)
 			d->fs_options.session.mountpoint, errno_text(err));
 }
 
-/* The CPUs may, again. */
+/* The CPUs may sleep again. */
 static void let_sleep(struct daemon *d)
 {
 	if (d->latency_fd >= 0)
@@ -157,7 +157,7 @@ static void let_sleep(struct daemon *d)
 	d->latency_fd = -1;
 }
 
-/* None of it needs an answer from us. */
+/* Nothing here needs an answer from the mount: no thread runs yet. */
 static int finish_mount(struct daemon *d, const struct options *options)
 {
 	int err = main_set_flags(d, options);
@@ -172,7 +172,7 @@ static int finish_mount(struct daemon *d, const struct options *options)
 	return 0;
 }
 
-/* Who gets an answer from the mount finds it as it will be: nobody is answered before it is. */
+/* The threads start last, so a program that gets an answer finds the mount as it will stay. */
 static int mount_and_start(struct daemon *d, const struct options *options)
 {
 	struct fs_features features;
@@ -235,7 +235,7 @@ static int build(struct daemon *d, const struct options *options)
 	return 0;
 
 err_connected:
-	/* Or the export would be taken until the server notices. */
+	/* Otherwise the export would be taken until the server notices. */
 	fs_disconnect(d->fs);
 err_attached:
 	io_threads_detach(d->threads);
@@ -273,7 +273,7 @@ static int main_start(struct daemon *d, const struct options *options)
 		return err;
 	raise_memlock_limit();
 	connection_guard_start(&d->survivor);
-	/* Again, too, where another transport has come to lead to the server. */
+	/* build() runs again, too, if another transport leads to the server now. */
 	d->fs_options.session.connect_until_ms =
 		now_ms() + d->fs_options.session.connect_timeout_ms;
 	while (may_try_again(d, err = build(d, options)))
@@ -290,12 +290,13 @@ static int main_start(struct daemon *d, const struct options *options)
 
 static void tell_ready(struct daemon *d, const struct options *options)
 {
-	/* mount(8)'s standard error is its caller's, who expects it to end with mount. */
+	/* The standard error of mount(8) is its caller's, and the caller expects it to end with
+	 * mount. */
 	if (d->report >= 0)
 		background_leave(!options->helper);
 	log_info("%s is mounted on %s over %s", options->source_text,
 		d->fs_options.session.mountpoint, fs_server(d->fs));
-	/* The one who waits there is told by the exit status alone. */
+	/* In the background only the exit status tells the caller. */
 	if (d->report >= 0)
 		background_ready(d->report);
 	else
@@ -354,7 +355,7 @@ static void main_finish(struct daemon *d)
 	log_info("%s is unmounted", d->fs_options.session.mountpoint);
 }
 
-/* Whether it may be another time: no server, or others at it. */
+/* Whether another try may succeed: there was no server, or other clients have the export. */
 static bool may_succeed_later(int err)
 {
 	switch (err) {

@@ -22,7 +22,7 @@ struct mount {
 	char *type;
 	char *source;
 	unsigned long flags;  /* MS_NOSUID and MS_NODEV, of this mount */
-	bool read_only, sync; /* the filesystem itself, whatever this mount of it is */
+	bool read_only, sync; /* of the filesystem itself, whatever this mount has */
 };
 
 /* Blanks, tabs, newlines and backslashes are written as \ooo. */
@@ -85,7 +85,8 @@ static bool parse_mount(char *line, struct mount *mount)
 	return true;
 }
 
-/* The topmost mount at dir: the last one listed. The strings are *line's, the caller's to free. */
+/* The topmost mount at dir: the last one listed. The strings lie in *line, which the caller frees.
+ */
 static bool find_mount(const char *dir, struct mount *found, char **line)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
@@ -113,9 +114,9 @@ static bool mountpoint_is_ours(const struct mount *mount)
 	return strcmp(mount->type, "fuse.rmemfs") == 0;
 }
 
-/* The kernel answers stat(2) from what it was told last, of a mount that has lost its daemon, too;
- * statfs(2) it never does. By the path that one would have an automount mounted first, which may
- * be what we are here for: a descriptor of that kind does not. 0 or errno. */
+/* The kernel answers stat(2) from its cache, even if the mount has lost its daemon, but never
+ * statfs(2). Called by path, statfs(2) would first mount an automount, and this may be the mount
+ * that it asks for. With an O_PATH descriptor it does not. 0 or errno. */
 static int mountpoint_look_at(const char *path, struct stat *st)
 {
 	autoclose int fd = open(path, O_PATH | O_CLOEXEC);
@@ -201,7 +202,7 @@ void mountpoint_drop_dead(const char *path)
 
 /* ---- flags, and remounting ------------------------------------------------------------------- */
 
-/* Of this mount alone: nothing is asked of the filesystem. */
+/* Sets flags of this mount alone; the filesystem is not asked. */
 static int set_flags(const char *path, unsigned long flags)
 {
 	return mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | flags, NULL) == 0 ? 0 : -errno;
@@ -244,14 +245,14 @@ static const char *mountpoint_reason(int err)
 	}
 }
 
-/* The daemon, and so the server. root: the mount's root directory, open. */
+/* Tells the daemon, and so the server. root: the mount's root directory, open. */
 static int tell_daemon(int root, unsigned long flags)
 {
 	return ioctl(root, REMOUNT_IOCTL, flags & REMOUNT_FLAGS) == 0 ? 0 : -errno;
 }
 
-/* That the filesystem itself is read-only changes for all its mounts; the kernel then writes back
- * what it has, and takes "sync" for its own again. */
+/* A filesystem becomes read-only, or writable, for all its mounts at once. The kernel then writes
+ * back its cache, and takes "sync" from these flags again. */
 static int tell_kernel(const struct mount *there, const char *path, unsigned long flags)
 {
 	if (there->read_only == !!(flags & MS_RDONLY))
@@ -260,7 +261,8 @@ static int tell_kernel(const struct mount *there, const char *path, unsigned lon
 	return mount(NULL, path, NULL, flags, NULL) == 0 ? 0 : -errno;
 }
 
-/* Keys that write are there before the first write, and go when there can't be one any more. */
+/* The daemon gets keys that write before the first write can come, and loses them when none can
+ * come any more. */
 static int change_mount(
 	const struct mount *there, const char *path, unsigned long flags, char *why, size_t whylen)
 {
@@ -271,7 +273,7 @@ static int change_mount(
 		err = tell_daemon(root, flags);
 	if (!err) {
 		err = tell_kernel(there, path, flags);
-		/* Who may write keeps readers out. */
+		/* A client that may write keeps readers out. */
 		if (err && there->read_only && !(flags & MS_RDONLY))
 			tell_daemon(root, flags | MS_RDONLY);
 	}

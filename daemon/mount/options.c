@@ -39,12 +39,12 @@ __attribute__((format(printf, 3, 4))) static int refuse(
 
 /* ---- mount options --------------------------------------------------------------------------- */
 
-/* Generic options that libfuse knows. */
+/* Generic options that are passed to libfuse, which knows them. */
 static const char *const passed[] = {"ro", "rw", "exec", "noexec", "async", "sync", "dirsync",
 	"atime", "noatime", "allow_other"};
 
-/* The kernel's part in set-user-id programs and device files. mount(8) before 2.39 keeps "suid" and
- * "dev" to itself, so each has a second name, which it does not know and hands on. */
+/* Whether the kernel obeys set-user-id programs and device files. mount(8) before 2.39 keeps "suid"
+ * and "dev" to itself. So each has a second name, which mount(8) does not know and hands on. */
 static const struct permission_word {
 	const char *name;
 	size_t offset;
@@ -61,7 +61,8 @@ static const struct permission_word {
 static const char *const access_times[] = {
 	"atime", "noatime", "relatime", "strictatime", "diratime", "nodiratime"};
 
-/* For mount(8) and fstab; about access times, which are ours to keep; or as it is anyway. */
+/* Options for mount(8) and fstab, about access times, which the daemon keeps, or for what holds
+ * anyway. */
 static const char *const ignored[] = {
 	"defaults",
 	"auto",
@@ -96,7 +97,7 @@ static const char *const ignored[] = {
 	"symfollow",
 };
 
-/* What takes a flag back that the file has set, or an option before. */
+/* Options that take back a flag which the file, or an option before, has set. */
 static const struct opposite {
 	const char *text, *key;
 } opposites[] = {
@@ -129,7 +130,7 @@ static bool is_remark(const char *item)
 	       strncmp(item, "comment=", 8) == 0 || strncmp(item, "user=", 5) == 0;
 }
 
-/* What the kernel shows of a mount: mount(8) hands it back to us when it is to be remounted. */
+/* Options that the kernel shows of a mount. mount(8) hands them back to us for a remount. */
 static bool is_kernels(const char *item)
 {
 	return strncmp(item, "user_id=", 8) == 0 || strncmp(item, "group_id=", 9) == 0 ||
@@ -147,7 +148,7 @@ static int append_item(char **list, const char *item)
 	return 0;
 }
 
-/* A label may hold commas, for which libfuse wants a backslash. */
+/* A label may hold commas, which libfuse wants behind a backslash. */
 static int append_context(char **list, const char *item)
 {
 	autofree char *escaped = malloc(2 * strlen(item) + 1);
@@ -192,7 +193,7 @@ static int apply_setting(struct options *options, const char *option, const stru
 	return err;
 }
 
-/* The flag that is set or taken back by name, and to what; NULL: it is none. */
+/* Finds the flag that `name` sets or takes back, and its new value; NULL: it is none. */
 static const struct conf_key *find_flag(const char *name, const char **value)
 {
 	const struct conf_key *key = conf_find(client_config_keys, name);
@@ -255,7 +256,7 @@ static void apply_access(struct options *options, const char *name)
 		options->nodiratime = false;
 }
 
-/* What is said by its name alone. */
+/* Applies an option without a value. */
 static int apply_flag(struct options *options, const char *name)
 {
 	const char *value;
@@ -325,7 +326,7 @@ static int apply_item(struct options *options, const char *item, char *why, size
 	return apply_setting(options, item, key, equals + 1, why, whylen);
 }
 
-/* Cuts the first item off. A comma between quotes is the value's. */
+/* Cuts the first item off. A comma between quotes belongs to the value. */
 static char *next_item(char **rest)
 {
 	char *item = *rest, *end = item;
@@ -382,12 +383,13 @@ static bool options_lists(const char *list, const char *item, bool last)
 	return false;
 }
 
-/* Where mount(8) finds no helper of ours it runs mount.fuse3, and that
+/* If mount(8) finds no helper of ours it runs mount.fuse3, and that runs
  *
  *     rmemfs SOURCE MOUNTPOINT -o LIST
  *
- * where the end of LIST is its own: "dev" unless there is "nodev", then "suid" unless there is
- * "nosuid". Nobody has said that. Returns how many bytes at the end are so. */
+ * The end of LIST is its own: "dev" unless there is "nodev", then "suid" unless there is "nosuid".
+ * The user has not asked for these. Returns how many bytes at the end they are.
+ */
 static size_t words_of_mount_fuse(int argc, char **argv)
 {
 	const char *list;
@@ -406,7 +408,7 @@ static size_t words_of_mount_fuse(int argc, char **argv)
 
 /* ---- set-user-id programs and device files --------------------------------------------------- */
 
-/* A list that has what the kernel shows has all that holds now, changed by what was said. */
+/* A list with the kernel's options has all flags that hold now, changed by the user's. */
 static bool is_given(const struct options *options, enum permission permission)
 {
 	return permission == PERMISSION_GIVEN ||
@@ -494,7 +496,7 @@ static int parse_operands(struct options *options, int argc, char **argv, char *
 	return err;
 }
 
-/* The file that was named must be there, the default one need not. */
+/* A file that was named must be there, the default one need not. */
 static int read_config(struct options *options, const char *path, char *why, size_t whylen)
 {
 	int err = client_config_read(&options->config, path, why, whylen);
@@ -512,7 +514,7 @@ static int apply_log_level(struct options *options, char *why, size_t whylen)
 	return apply_setting(options, option, key, options->log_level, why, whylen);
 }
 
-/* Where the file says share, the mount need not. */
+/* If the file says share, the mount may still say noshare. */
 static int check_cache(const struct options *options, const char *path, char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
@@ -529,7 +531,7 @@ static int check_cache(const struct options *options, const char *path, char *wh
 		path);
 }
 
-/* Options, which the file at path gives the defaults of. */
+/* Applies the options; the file at path has given the defaults. */
 static int apply_options(struct options *options, const char *path, char *why, size_t whylen)
 {
 	int err = 0;
@@ -541,7 +543,7 @@ static int apply_options(struct options *options, const char *path, char *why, s
 	if (!err && options->kernels && !options->remount && !options->sloppy)
 		return refuse(
 			why, whylen, "options user_id=, group_id= and max_read= are the kernel's");
-	/* As a default of the file it waits for soft mounts. */
+	/* In the file timeo is a default for soft mounts. */
 	if (!err && was_given(options, "timeo") && !options->config.soft)
 		return refuse(
 			why, whylen, "option 'timeo': needs soft; a hard mount waits without end");
@@ -555,7 +557,8 @@ static bool means_shm(const struct options *options)
 	return options->source.host[0] == '/' || config->transport == TRANSPORT_SHM;
 }
 
-/* What one can't mean together, before the file's port is the default. */
+/* Refuses a source, transport and port that exclude each other. This comes before the file's port
+ * becomes the default. */
 static int check_transport(const struct options *options, char *why, size_t whylen)
 {
 	const struct client_config *config = &options->config;
@@ -610,7 +613,7 @@ int options_parse(int argc, char **argv, const char *default_config, struct opti
 	err = parse_operands(options, argc, argv, why, whylen);
 	if (!err)
 		err = read_config(options, path, why, whylen);
-	/* The file's port is that of other machines' servers: with a socket it is no mistake. */
+	/* The file's port is for servers of other machines, so with a socket it is no error. */
 	file_port = options->config.port;
 	options->config.port = 0;
 	if (!err)
@@ -640,7 +643,7 @@ static unsigned long access_flags(const struct options *options)
 	return modes[options->access] | (options->nodiratime ? MS_NODIRATIME : 0);
 }
 
-/* Whether the last one that libfuse is told of the two is this. */
+/* Whether libfuse is told `name` after its last `opposite`. */
 static bool is_passed(const struct options *options, const char *name, const char *opposite)
 {
 	autofree char *copy = strdup(options->mount_options);

@@ -20,8 +20,9 @@
 #include "daemon/file/access_time.h"
 #include "daemon/mount/config.h"
 
-/* Whether set-user-id bits, or device files, are to be obeyed. The server decides what is in a
- * file, and whoever answers at its address may be another one: so not where nothing was said. */
+/* Whether set-user-id bits, or device files, are obeyed. The server decides about the contents of a
+ * file, and another machine may answer at its address. So neither is obeyed unless the user says
+ * so. */
 enum permission {
 	PERMISSION_UNSAID,
 	PERMISSION_REFUSED,
@@ -37,8 +38,8 @@ struct options {
 	enum permission suid, dev;
 	enum access_mode access;
 	bool nodiratime;
-	bool access_given;           /* one of the two */
-	bool nosymfollow;            /* which libfuse does not know */
+	bool access_given;           /* access or nodiratime was given */
+	bool nosymfollow;            /* libfuse does not know it */
 	const char *mount_namespace; /* a file that stands for it; NULL: ours */
 	const char *config_path;     /* as given; NULL: the default one, which may be absent */
 	const char *log_level;       /* of --log-level, or NULL */
@@ -49,23 +50,23 @@ struct options {
 
 	/* While parsing. */
 	bool helper;        /* called by mount(8) */
-	bool sloppy;        /* options that nobody knows are no mistake */
+	bool sloppy;        /* unknown options are no error */
 	bool kernels;       /* mount(8) composed a remount's list from what the kernel shows */
 	const char **lists; /* values of -o */
 	unsigned nlists;
-	size_t nobodys; /* bytes at the end of the only list, which a program between has added */
+	size_t nobodys; /* bytes at the end of the only list, which mount.fuse3 has added */
 	char *given;    /* keys of the file seen as options, each with a comma */
 };
 
-/* Reads the command line and the configuration that it names. default_config: where the
- * configuration is when none is named. */
+/* Reads the command line and the configuration file. default_config: its path, unless the command
+ * line names another. */
 int options_parse(int argc, char **argv, const char *default_config, struct options *options,
 	char *why, size_t whylen);
 void options_fini(struct options *options);
 
 /* The flags of mount(2) that the options mean. */
 unsigned long options_flags(const struct options *options);
-/* Of these, the ones that a remount has to leave as they are, since nothing was said of them. */
+/* Those of these flags that a remount leaves as they are, since no option names them. */
 unsigned long options_kept_flags(const struct options *options);
 
 /* The text of --help. */

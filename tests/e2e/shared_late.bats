@@ -306,7 +306,7 @@ is_longer() {
 	gives c first read
 	gives d EIO read
 	gives d nothing read
-	mount_logged 1 "fails once with EIO, what was locked until it is closed"
+	mount_logged 1 "fail once with EIO, locked files until they are closed"
 	lost='its locks are lost with the session; it fails with EIO until it is closed'
 	mount_logged 1 "/file: $lost"
 	run ! mount_logged 1 "/other: $lost"
