@@ -28,7 +28,7 @@ static const struct option long_options[] = {
 	"              shm:/PATH, or the source of a mount: HOST:/EXPORT\n"
 
 #define HELP_JSON "      --json  print the server's answer as it is\n"
-/* It answers all of these at once. */
+/* The server answers all of these at once. */
 #define HELP_STATUS_JSON "      --json  print the server's answer as it is: its whole status\n"
 
 static const struct word command_words[] = {
@@ -49,9 +49,9 @@ static const char *const operand_names[] = {
 };
 
 static const struct command {
-	const char *purpose; /* a line of the summary */
-	const char *more;    /* of its own help; NULL: nothing */
-	const char *help;    /* what it takes */
+	const char *purpose; /* for the summary */
+	const char *more;    /* for the command's own help; NULL: nothing */
+	const char *help;    /* its operands and options */
 	enum ctl_operand operands[CTL_OPERANDS];
 	unsigned noperands;
 	bool json;
@@ -182,7 +182,7 @@ __attribute__((format(printf, 2, 3))) static int wrong(
 	return command ? commands[*command].wrong : EXIT_FAILURE;
 }
 
-/* The command that a wrong option stands beside: getopt_long() may not have come so far. */
+/* Finds the command beside a wrong option: getopt_long() may not have come so far. */
 static const enum ctl_command *command_beside(int argc, char **argv, enum ctl_command *command)
 {
 	int i = 1, value;
@@ -224,7 +224,7 @@ static int read_operands(char **words, struct ctl_args *args)
 
 		if (!*words && operand == CTL_HOST)
 			break;
-		/* A name has no slash: it is what stands behind it. */
+		/* A name has no slash, so this is the operand after it. */
 		if (!*words || (operand == CTL_EXPORT && **words == '/'))
 			return wrong(&args->command, "%s is missing", operand_names[operand]);
 		if (!**words)

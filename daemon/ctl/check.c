@@ -11,7 +11,7 @@
 
 #define SERVER "rmemfs-server"
 
-/* Beside this program, and in sbin beside its bin. Returns only where there is none. */
+/* Runs the program beside this one, or in sbin beside its bin. Returns only if there is none. */
 static void exec_installed(char *const argv[])
 {
 	static const char *const places[] = {SERVER, "../sbin/" SERVER};

@@ -2,11 +2,11 @@
 #ifndef RMEMFS_DAEMON_CTL_CHECK_H
 #define RMEMFS_DAEMON_CTL_CHECK_H
 
-/* Exit status: it could not be checked. */
+/* Exit status: the check could not run. */
 enum { CTL_CHECK_IMPOSSIBLE = 2 };
 
-/* Becomes `rmemfs-server --check dir`: the program that is installed with this one, else the one in
- * PATH. Returns an exit status where there is none, after saying so. */
+/* Becomes `rmemfs-server --check dir`: the program that is installed with this one, or else the one
+ * in PATH. If there is none, says so and returns an exit status. */
 int ctl_check(const char *dir);
 
 #endif

@@ -24,12 +24,12 @@ struct ctl {
 	struct transport_address address;
 	bool opened; /* a server of ours has greeted */
 	int64_t until_ms;
-	/* STATUS and WHO; NULL: it is not WHO */
+	/* STATUS and WHO. A STATUS has no `who`. */
 	char *text;
 	uint32_t len, total;
 	int64_t asked_ns, round_trip_ns; /* of the first piece */
 	const struct rpc_who *who;
-	/* SNAPSHOT; NULL: it is one of those */
+	/* SNAPSHOT; NULL: STATUS or WHO. */
 	const struct rpc_snapshot *snapshot;
 	struct ctl_snapshot_state *state;
 	bool answered;
@@ -235,7 +235,7 @@ static int take_event(struct ctl *ctl, const struct event *event)
 	}
 }
 
-/* One event: 1, none: 0. */
+/* Takes one event: 1; there was none: 0. */
 static int poll_event(struct ctl *ctl)
 {
 	struct event event;

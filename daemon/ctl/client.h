@@ -11,9 +11,9 @@
 #include "common/rpc/rpc.h"
 
 /* where: a socket's path, HOST[:PORT], HOST:/EXPORT, or TRANSPORT:ADDRESS as the server's --listen
- * takes it. *text: JSON, malloced; over tcp and verbs a server tells its versions alone.
- * *round_trip_ns: from the first question to its answer. Takes at most timeout_ms, the resolver's
- * time aside. */
+ * takes it. *text: JSON, malloced; over tcp and verbs a server tells only its versions.
+ * *round_trip_ns: from the first question to its answer. Takes at most timeout_ms, and the
+ * resolver's time. */
 int ctl_fetch_status(const char *where, int timeout_ms, char **text, int64_t *round_trip_ns,
 	char *why, size_t whylen);
 

@@ -27,7 +27,7 @@ static void clean_string(json_t *string)
 		json_string_set_nocheck(string, "");
 }
 
-/* No deeper than the reader lets it be. */
+/* The reader limits the depth. */
 void ctl_json_clean(json_t *root)
 {
 	const char *key;
@@ -40,7 +40,7 @@ void ctl_json_clean(json_t *root)
 	json_array_foreach(root, i, value) ctl_json_clean(value);
 }
 
-/* Such a character stands in strings only. */
+/* A bad character stands in strings only. */
 int ctl_json_print(const json_t *root)
 {
 	autofree char *text = json_dumps(root, JSON_COMPACT);

@@ -1,4 +1,4 @@
-/* print.c - tables from the JSON of status. What is missing there prints as empty or 0. */
+/* print.c - tables from the JSON of status. A missing value prints as empty or 0. */
 #include "daemon/ctl/print.h"
 
 #include <grp.h>
@@ -30,7 +30,7 @@ static const char *size_of(const json_t *object, const char *key, char buf[SIZE_
 	return buf;
 }
 
-/* A server that does not say has stores of the wide kind only. */
+/* A server that does not tell has stores of the wide kind only. */
 static void print_offsets(const json_t *store)
 {
 	uint64_t bits = number_of(store, "directory_offset_bits");
@@ -60,7 +60,7 @@ static void print_server(const json_t *root)
 		printf("listening on %s\n", json_string_value(address));
 }
 
-/* How many there are, and of how many if that is limited. */
+/* The number there is, and its limit if there is one. */
 static const char *count_of(
 	const json_t *object, const char *key, const char *limit, char buf[SIZE_CHARS])
 {
@@ -73,7 +73,7 @@ static const char *count_of(
 	return buf;
 }
 
-/* One that is on its way, and the last that this run of the server has completed. */
+/* Prints the snapshot on its way, and the last one that this run of the server has completed. */
 static void print_snapshots(const json_t *export)
 {
 	const json_t *now = json_object_get(export, "snapshot");
@@ -100,7 +100,7 @@ static bool shares(const json_t *session)
 	return json_is_true(json_object_get(session, "shared"));
 }
 
-/* Mounts that share the export, or any. */
+/* Counts the mounts that share the export; NULL: any export. */
 static unsigned count_sharers(const json_t *root, const char *export)
 {
 	const json_t *session;
@@ -170,7 +170,8 @@ static void print_holder(const json_t *session)
 		number_of(n, "locks"), number_of(session, "recalls"));
 }
 
-/* One that is to end is in the way of others as long as these can reach its memory. */
+/* A session that is to end is in the way of others as long as these processes can reach its memory.
+ */
 static void print_processes(const json_t *holder)
 {
 	const json_t *pids = json_object_get(holder, "waits_for"), *pid;
@@ -194,7 +195,7 @@ static double seconds_of(const json_t *object, const char *key)
 	return (double)number_of(object, key) / 1000;
 }
 
-/* Clients tell that they live once a second, or more often. */
+/* Clients give a sign of life once a second, or more often. */
 enum { SILENT_MS = 2000 };
 
 static void print_silence(const json_t *session)
@@ -231,7 +232,7 @@ static void print_session(const json_t *session)
 
 enum { OWNER_CHARS = 64 };
 
-/* As this machine calls them, which need not be what the clients do. */
+/* The names of this machine, which the clients' need not match. */
 static const char *print_owner_of(const json_t *quota, char buf[OWNER_CHARS])
 {
 	bool is_user = json_object_get(quota, "user");
@@ -399,7 +400,7 @@ static void print_recall(const json_t *recall)
 		printf("back all but %s %s lease", article_of(keep), keep);
 }
 
-/* What others who want it wait for. */
+/* Prints the event that other clients wait for. */
 static void print_end(const json_t *holder, uint64_t lease_ms)
 {
 	const json_t *recall = json_object_get(holder, "recall");
@@ -417,7 +418,7 @@ static void print_end(const json_t *holder, uint64_t lease_ms)
 	}
 }
 
-/* Of one with a lease the server doesn't know whether he has it open. */
+/* The server does not know whether a client with a lease has the file open. */
 static void print_holder_of(const json_t *holder, uint64_t lease_ms)
 {
 	const json_t *recall = json_object_get(holder, "recall");

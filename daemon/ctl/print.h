@@ -1,5 +1,6 @@
-/* print.h - a server's status for people: all of it but the quotas; those; what sessions that
- * share have; and who has one file. root: an answer whose strings are printable (ctl_json.h). */
+/* print.h - a server's status for people: all of it but the quotas; the quotas; the state of
+ * sharing sessions; and the users of one file. root: an answer whose strings are printable
+ * (json.h). */
 #ifndef RMEMFS_DAEMON_CTL_PRINT_H
 #define RMEMFS_DAEMON_CTL_PRINT_H
 
@@ -7,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether it holds no more than strangers are told, which is this. */
+/* Whether the answer holds no more than strangers are told; the next function prints that. */
 bool ctl_is_for_strangers(const json_t *root);
 void ctl_print_for_strangers(const json_t *root, int64_t round_trip_ns);
 

@@ -1,4 +1,5 @@
-/* rmemfsctl.c - the admin tool: what a server is doing, and whether what it left is whole. */
+/* rmemfsctl.c - the admin tool: shows what a server is doing, and whether its stored state is
+ * whole. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,13 +52,13 @@ static void print_tables(enum ctl_command command, const json_t *root, int64_t r
 	}
 }
 
-/* These show parts of a status, which strangers are not told. */
+/* These commands show parts of a status that strangers are not told. */
 static bool lacks_part(enum ctl_command command, const json_t *root)
 {
 	return (command == CTL_LEASES || command == CTL_QUOTA) && ctl_is_for_strangers(root);
 }
 
-/* False: the reason is said. */
+/* False: the reason was printed. */
 static bool print(const struct ctl_args *args, const struct answer *answer, json_t *root)
 {
 	const char *where = args->operands[CTL_HOST];

@@ -1,5 +1,5 @@
-/* snapshot.c - see snapshot.h. Each question has a connection of its own: the server goes
- * on without us. */
+/* snapshot.c - see snapshot.h. Each question has a connection of its own: the snapshot goes on
+ * without us. */
 #include "daemon/ctl/snapshot.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static int snapshot_ask(
 	return err;
 }
 
-/* The server's path of it. */
+/* The server needs an absolute path. */
 static int make_absolute(struct asking *a, const char *dir)
 {
 	char cwd[2048] = "";
@@ -113,7 +113,7 @@ static const char *snapshot_reason(const struct ctl_snapshot_state *state)
 	}
 }
 
-/* Until it has ended: the exit status. */
+/* Follows the snapshot until it has ended. Returns the exit status. */
 static int follow(const struct asking *a)
 {
 	const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};

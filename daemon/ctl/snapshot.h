@@ -2,8 +2,8 @@
 #ifndef RMEMFS_DAEMON_CTL_SNAPSHOT_H
 #define RMEMFS_DAEMON_CTL_SNAPSHOT_H
 
-/* An exit status. An interrupt (SIGINT, SIGTERM) cancels the snapshot. dir may be relative to where
- * we are. */
+/* Returns an exit status. An interrupt (SIGINT, SIGTERM) cancels the snapshot. dir may be relative
+ * to the working directory. */
 int ctl_snapshot(const char *where, const char *export_name, const char *dir);
 
 #endif
