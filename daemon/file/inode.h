@@ -156,7 +156,7 @@ struct inode_table {
 	struct name_sets names;
 };
 int inode_table_init(struct inode_table *t, const struct inode_hooks *hooks);
-/* Frees all inodes, whoever refers to them. */
+/* Frees all inodes, even if there are references to them. */
 void inode_table_fini(struct inode_table *t);
 
 /* Finds or makes the inode and takes a reference. NULL: no memory. */

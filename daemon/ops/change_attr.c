@@ -30,7 +30,7 @@
 #include "daemon/ops/change_attr.h"
 
 /* Looks at the caller only if the file has such bits. The server takes them from the mode that it
- * has by then: another change of the mode may be on its way, or the mode known here may be older
+ * has by then. Another change of the mode may be on its way, or the mode known here may be older
  * than one. */
 bool op_takes_privileges(const struct request *req, struct inode *inode, struct rpc_setattr *set)
 {

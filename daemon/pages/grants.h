@@ -37,8 +37,9 @@ void grants_fini(struct grants *g);
 /* Without memory for the entry the pages stay unused until the session ends. */
 void grants_add(struct grants *g, const struct extent *run);
 
-/* Takes up to want pages in one run: those at goal (its target, region, page) if they are there,
- * else the smallest run that has want, else the longest one. False: the pool is empty. */
+/* Takes up to want pages in one run: those at goal (its target, region, page) if they are there.
+ * Otherwise it takes the smallest run that has want, or else the longest one. False: the pool is
+ * empty. */
 bool grants_take(struct grants *g, uint32_t want, const struct extent *goal, struct extent *out);
 
 /* The pages are not this session's any more; windows were returned before. */
