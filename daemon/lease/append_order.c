@@ -13,7 +13,7 @@
 #include "daemon/file/op_inode.h"
 #include "daemon/fuse/receive.h"
 
-/* A thread that has parked what is looked for is asked again until it had room for it. */
+/* A thread that has parked an earlier WRITE is asked again, until it had room for that. */
 enum { PARKED_MS = 5 };
 
 void append_order_init(struct appends *a)
@@ -38,7 +38,7 @@ static void insert_locked(struct appends *queue, struct op_append *a)
 {
 	struct list *last = queue->waiting.prev;
 
-	/* Most come in their order. */
+	/* Most WRITEs come in order. */
 	while (last != &queue->waiting &&
 		list_entry(last, struct op_append, link)->offset > a->offset)
 		last = last->prev;
@@ -52,7 +52,7 @@ static struct op_append *first_locked(const struct appends *queue)
 		       : list_entry(queue->waiting.next, struct op_append, link);
 }
 
-/* The one whose turn it is from now on, or NULL. */
+/* The WRITE that has its turn from now on, or NULL. */
 static struct op_append *append_order_next_locked(struct appends *queue)
 {
 	struct op_append *a = first_locked(queue);
@@ -77,7 +77,7 @@ static void wake_next_locked(struct appends *queue)
 static bool knows_all(struct op_append *a);
 static void leave_locked(struct request *req, int status);
 
-/* Or nobody wants it any more. */
+/* All WRITEs before this one have their places, or nobody wants this one any more. */
 static void settled(struct op_append *a)
 {
 	struct inode *inode = a->inode;
@@ -103,7 +103,7 @@ static bool is_unwanted(struct op_append *a)
 	return unwanted;
 }
 
-/* In the thread that is asked, which has looked at all that it had read. */
+/* Runs in the thread that is asked, after that thread has looked at all that it had read. */
 static void look(struct thread_call *call)
 {
 	struct op_append *a = container_of(call, struct op_append, call);
@@ -184,7 +184,7 @@ bool append_order_enter(struct request *req, void (*then)(struct request *req, i
 	return false;
 }
 
-/* Who gives up tells nothing of the others. */
+/* A request that was taken back tells nothing of the others. */
 static int failure_of(const struct request *req, int status)
 {
 	if (status == -ECANCELED)
@@ -192,7 +192,7 @@ static int failure_of(const struct request *req, int status)
 	return status == -EINTR ? 0 : status;
 }
 
-/* The next piece of the same request, if that is what comes behind it. */
+/* Fails the next WRITE if it is the next piece of the same request. */
 static void fail_next_locked(struct appends *queue, struct op_append *a, int status)
 {
 	const struct list *behind = a->inside ? queue->waiting.next : a->link.next;

@@ -1,4 +1,4 @@
-/* ask.c - LEASE, for all who wait. */
+/* ask.c - sends one LEASE for all waiters. */
 #include <errno.h>
 
 #include "common/base/util.h"
@@ -11,8 +11,8 @@
 
 /* ---- the answer ------------------------------------------------------------------------------ */
 
-/* What is known of the inode stays so where there was a lease of it before, but for what others may
- * have changed beside that, and what is in doubt. */
+/* If the inode had a lease before, what is known of it stays, except what other clients may have
+ * changed beside that lease, and what is in doubt. */
 static void take_lease_locked(struct inode *inode, const struct rpc_entry_reply *entry)
 {
 	struct inode_lease *l = inode->lease;
@@ -41,10 +41,10 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 	pthread_mutex_lock(&inode->lock);
 	lease_state_end(l, LEASE_ASKING);
 	if (rep->status) {
-		/* Before it waited there it had nothing any more, whatever an answer says that is
-		 * on its way. */
+		/* A LEASE that waited at the server has lost what the client had before. No answer
+		 * on its way may bring that back. */
 		lease_note(inode->fs, inode->ino);
-		/* Who has come since it was taken back asks anew. */
+		/* Operations that came after it was taken back ask anew. */
 		if (rep->status != -EINTR)
 			waiters_wake(&l->inode->lease_waiters, rep->status);
 	} else {
@@ -64,13 +64,14 @@ static void granted(struct rpc_call *call, const struct rpc_reply *rep)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* Besides the one that it waits for, which is the last. A pin keeps nobody waiting. */
+/* Whether it uses a lease besides the one that it waits for, which is the last. A pin keeps no
+ * other client waiting. */
 static bool has_another(struct op *op)
 {
 	return shared_op(op)->nleases > 1 && shared_op(op)->leases[0].type;
 }
 
-/* As much as there can be, where nobody is in the way. */
+/* The most that is possible where no other client is in the way. */
 static struct rpc_lease asking_for(const struct inode *inode, uint8_t types)
 {
 	uint8_t strict = lease_bit(LEASE_SHARED) | lease_bit(LEASE_EXCLUSIVE);
@@ -84,7 +85,7 @@ static struct rpc_lease asking_for(const struct inode *inode, uint8_t types)
 	return ask;
 }
 
-/* All in one. A pin alone leaves the type as it is. */
+/* One LEASE for all waiters. A pin alone leaves the type as it is. */
 void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = inode->lease;
@@ -116,9 +117,9 @@ void lease_ask_locked(struct inode *inode, struct io_thread *thread)
 
 static void look_whether_wanted(struct thread_call *call);
 
-/* What is asked for nobody may want any more: it would wait at the server, and others behind it.
- * Only the thread that has asked can take that back. True: it was not sent, and its reference is
- * the caller's. */
+/* If no operation wants the LEASE any more, it would still wait at the server, and others behind
+ * it. Only the thread that has sent it can take it back. True: it was not sent, and its reference
+ * is the caller's. */
 static bool ask_take_back_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct inode_lease *l = inode->lease;

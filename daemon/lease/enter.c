@@ -18,14 +18,14 @@ struct op_lease *lease_wanted_by(const struct list *link)
 
 /* ---- what one needs -------------------------------------------------------------------------- */
 
-/* Or about to be. */
+/* Also when it is being lowered. */
 static bool is_shared(const struct inode_lease *l)
 {
 	return l->inode->lease_type == LEASE_SHARED || l->state == LEASE_LOWERING;
 }
 
-/* Of a file that may be stored into there are no pages under a shared lease: those that there are
- * go before it is opened so. */
+/* A file that a mapping may store into has no cached pages under LEASE_SHARED. So the kernel drops
+ * the pages that there are before the file is opened in this way. */
 uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 {
 	switch (want->use) {
@@ -37,7 +37,7 @@ uint8_t lease_type_for(const struct inode *inode, const struct op_lease *want)
 	case USE_TELLS_END:
 		return kernel_pages_is_endless_locked(inode) ? LEASE_LAYOUT : LEASE_NONE;
 	default:
-		/* Who writes under all there is takes that for granted. */
+		/* Under LEASE_EXCLUSIVE a write relies on all that this lease allows. */
 		return want->type == LEASE_OVERWRITE && inode->lease_type == LEASE_EXCLUSIVE
 			       ? LEASE_EXCLUSIVE
 			       : want->type;
@@ -63,14 +63,14 @@ bool lease_is_waited_for(const struct inode *inode)
 
 /* ---- who may use it -------------------------------------------------------------------------- */
 
-/* Pages are dirty under it, or were under one that was lost. */
+/* Whether pages may be dirty, under this lease or one that was lost. */
 static bool may_have_dirty(const struct inode_lease *l)
 {
 	return (l->inode->lease_type == LEASE_EXCLUSIVE && l->state != LEASE_LOWERING) ||
 	       l->inode->lease_type == LEASE_NONE;
 }
 
-/* Until it is answered the kernel can't drop what it is asked to. */
+/* Whether the kernel can't drop pages, as it was asked to, before this request is answered. */
 static bool holds_up_dropping(const struct request *req, const struct op_lease *want)
 {
 	const struct inode *inode = want->inode;
@@ -87,7 +87,7 @@ static bool holds_up_dropping(const struct request *req, const struct op_lease *
 	}
 }
 
-/* Stores behind the end are not to become part of the file. */
+/* The kernel drops pages behind the end first: stores there must not become part of the file. */
 static bool waits_for_end(const struct inode *inode, const struct op_lease *want)
 {
 	return want->use == USE_PLAIN && lease_type_for(inode, want) == LEASE_EXCLUSIVE &&
@@ -96,7 +96,7 @@ static bool waits_for_end(const struct inode *inode, const struct op_lease *want
 
 enum entry { ENTERS, WAITS, FAILS };
 
-/* One that comes now: not past those that wait, nor into what is recalled. */
+/* A new operation does not pass those that wait, and does not use what is recalled. */
 static enum entry entry_of(const struct request *req, const struct op_lease *want)
 {
 	const struct inode_lease *l = want->inode->lease;
@@ -104,7 +104,7 @@ static enum entry entry_of(const struct request *req, const struct op_lease *wan
 
 	if (want->use == USE_READS_PAGES && !kernel_pages_make_locked(want->inode))
 		return FAILS;
-	/* Where nothing covers it the lease was lost, and what the pages had with it. */
+	/* If no lease covers it, the lease was lost, and the contents of its pages with it. */
 	if (holds_up_dropping(req, want))
 		return covers(want->inode, want) ? ENTERS : FAILS;
 	if (!covers(want->inode, want) || waits_for_end(want->inode, want) ||
@@ -136,7 +136,7 @@ static void use_locked(const struct request *req, struct op_lease *want)
 		kernel_pages_end_is_told_locked(inode);
 }
 
-/* Pins pass those who wait for more. */
+/* Operations that want a pin only go before those that want a lease. */
 static void queue_locked(struct inode *inode, struct op *op)
 {
 	struct list *before = &inode->lease_waiters;
@@ -157,7 +157,7 @@ static bool is_transfer(const struct request *req)
 	return req->op == OP_READ || req->op == OP_WRITE;
 }
 
-/* In the order they came. */
+/* In the order in which they came. */
 bool lease_wake_covered_locked(struct inode *inode)
 {
 	struct inode_lease *l = inode->lease;
@@ -204,7 +204,7 @@ bool lease_is_used_locked(const struct inode *inode)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-/* A pin keeps nobody waiting. */
+/* A pin keeps no other client waiting. */
 static void note_leased(struct op *op)
 {
 	const struct shared_op *shared = shared_op(op);
@@ -268,7 +268,8 @@ void lease_leave(struct request *req)
 	op_of(req)->leased = false;
 }
 
-/* The last one was waited for, and did not come; somebody behind may want less. */
+/* The operation gives up the last lease, for which it waited in vain. Waiters behind it may want
+ * less. */
 static void enter_withdraw(struct request *req)
 {
 	struct shared_op *shared = shared_op_of(req);
@@ -362,8 +363,8 @@ bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	return enter(req, &want, taken);
 }
 
-/* An answer that was overtaken says less than what is known here, or nothing any more: what it
- * brings is only taken if nothing of it can have been given back. */
+/* An answer that was overtaken is older than what is known here. Its lease and pin are taken only
+ * if they can't have been given back. */
 static void open_locked(struct inode *inode, struct io_thread *thread,
 	const struct rpc_entry_reply *entry, uint64_t epoch, bool noted)
 {

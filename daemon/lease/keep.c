@@ -8,7 +8,7 @@
 #include "daemon/file/inode.h"
 #include "daemon/lease/lease.h"
 
-/* How many are looked at for one batch, and the share of all that leaves at once. */
+/* How many leases are looked at for one batch, and the share of all that leaves at once. */
 enum { LOOKS = 4 * LEASES_BATCH, LEAVING_SHARE = 8 };
 
 static void called(struct thread_call *call);
@@ -45,7 +45,7 @@ static bool too_many(const struct lease_keeper *k, const struct fs *fs)
 	return k->nlisted - min_u64(k->nlisted, k->nleaving) >= session_lease_limit(fs->session);
 }
 
-/* Other inodes can't be seen to under the lock of this one. */
+/* Other inodes can't be locked under this inode's lock, so the thread does it later. */
 static void call(struct lease_keeper *k, struct io_thread *thread)
 {
 	if (k->called)
@@ -93,7 +93,8 @@ void lease_leave_later_locked(struct inode *inode, struct io_thread *thread)
 
 /* ---- who leaves ------------------------------------------------------------------------------ */
 
-/* Whoever was used since he was looked at last gets another chance, and comes to the end. */
+/* Takes the inode that was looked at least recently, and moves it to the end. One that was used
+ * since then gets another chance. */
 static struct inode *look_at_first(struct lease_keeper *k, bool chance)
 {
 	struct list *first = k->listed.next;
@@ -165,8 +166,7 @@ static void batch_answered(struct rpc_call *rpc, const struct rpc_reply *rep)
 		send_batches(thread);
 }
 
-/* Takes those that are to leave out of the list. False: there are none, or others are on their way.
- */
+/* Moves leaving leases to the batch. False: there are none, or another batch is on its way. */
 static bool take_batch(struct lease_keeper *k)
 {
 	bool any;
@@ -180,7 +180,8 @@ static bool take_batch(struct lease_keeper *k)
 	return any;
 }
 
-/* Not those that are wanted again, or have to be committed first and come back then. */
+/* Leaves out leases that are wanted again, and those that must be committed first: these come
+ * back. */
 static void keep_put_batch(struct lease_keeper *k, struct io_thread *thread, struct wire_out *w)
 {
 	list_for_each_safe (pos, &k->sent) {

@@ -71,7 +71,7 @@ void lease_step_locked(struct inode *inode, struct io_thread *thread)
 	if (lease_is_to_return(inode, &keep)) {
 		lease_return_locked(inode, thread, keep);
 	} else if (!list_empty(&l->inode->lease_waiters)) {
-		/* What a lost lease has left goes first, and what is behind the end. */
+		/* First the kernel drops pages of a lost lease, and pages behind the end. */
 		if (!kernel_pages_drops_behind_locked(inode) &&
 			(inode->lease_type != LEASE_NONE || !kernel_pages_any_locked(inode)))
 			lease_ask_locked(inode, thread);
@@ -114,8 +114,8 @@ void lease_settle(struct inode *inode, struct io_thread *thread)
 
 enum { REFUSED_MS = 1000 };
 
-/* What is on its way says more than this answer, and what was given back is not had any more, if
- * the server has said so before or not. */
+/* A call that is on its way tells more than this answer. A lease that was returned is gone, whether
+ * or not the server had told of it before. */
 static bool is_news_locked(const struct inode *inode, const struct lease *lease)
 {
 	const struct inode_lease *l = inode->lease;
@@ -180,7 +180,7 @@ bool lease_lacks_locked(const struct inode *inode, int64_t now)
 
 static void recall_locked(struct inode_lease *l, const struct rpc_recall *recall)
 {
-	/* Of an older grant than what there is, or told again while the RETURN was on its way. */
+	/* It is about an older grant, or was repeated while the RETURN was on its way. */
 	if (recall->number < l->inode->lease_number)
 		return;
 	if (recall->number <= l->returned && lease_includes(recall->keep, l->inode->lease_type))

@@ -1,38 +1,38 @@
-/* lease.h - this client's right to a file that others write, too (the mount option share).
+/* lease.h - this client's right to a file that other clients write, too (the mount option share).
  *
- * What is known of a file - its size, where its pages are, what was written and not committed - is
- * known under a lease: LEASE_SHARED to read it, LEASE_EXCLUSIVE to change it; and while others are
- * in the way of that, LEASE_LAYOUT and LEASE_OVERWRITE to read and write what pages there are,
- * where they are: nothing of their bytes is kept then, and no write answered early. Without one the
- * server is asked for everything, and answers. Of inodes of any kind a lease covers the attributes,
- * too, and a directory's names: local_answer.h asks for one along with LOOKUP and GETATTR.
+ * A client knows things of a file under a lease: its size, where its pages are, and its data that
+ * is not committed. LEASE_SHARED allows to read, LEASE_EXCLUSIVE to change. While other clients are
+ * in the way of these, LEASE_LAYOUT and LEASE_OVERWRITE allow to read and write the pages that
+ * exist, in place. The client then keeps none of their bytes, and acknowledges no write early.
+ * Without a lease the client asks the server for everything. A lease of an inode of any kind covers
+ * the attributes, too, and a directory's names: local_answer.h asks for one along with LOOKUP and
+ * GETATTR.
  *
  *     operation -> lease_admit [-> LEASE, if it is free; or RETURN of less, LEASE] -> its steps ->
  *     op_end
  *     recall    -> those that use it end, new ones wait -> COMMIT -> forgotten -> RETURN
  *     the last writer's close -> COMMIT, with which LEASE_EXCLUSIVE becomes LEASE_SHARED
  *
- * A lease is kept, whether the file is open or not, until somebody else wants it, the kernel
- * forgets the inode, its last name has gone, or there are too many (lease_keep.h); but
- * LEASE_EXCLUSIVE only while somebody has the file open who may write: of what is closed others may
- * read, and it has changed when it was committed, not when this client dies. Where nothing is to be
- * committed that is told with what else goes back.
+ * The client keeps a lease, whether the file is open or not, until another client wants it, the
+ * kernel forgets the inode, its last name is gone, or there are too many (keep.h). But it keeps
+ * LEASE_EXCLUSIVE only while a handle that may write is open. Other clients may read a closed file
+ * at once, and its times are those of the COMMIT, not of this client's death. If nothing is to be
+ * committed, the lease is lowered with the next batch of returns.
  *
- * Nobody waits for more before it has returned what it had, so no two wait for each other; and what
- * a recall waits for are transfers and COMMITs, which wait for nobody's lease. Whoever waited for a
- * lease is served once it is there, even if it is recalled already: so it changes hands only for
- * work done. But of transfers only LEASE_TURN at a time: others do not wait for all that one
- * program has asked for at once.
+ * An operation that needs more returns what its inode has before it waits, so no two clients wait
+ * for each other. A recall waits for transfers and COMMITs, which wait for nobody's lease. An
+ * operation that waited for a lease is served once it is there, even if it is recalled already. So
+ * a lease changes hands only after work was done. At most LEASE_TURN waiting transfers use it at a
+ * time: other clients do not wait for all that one program has asked for at once.
  *
- * A pin keeps an open file alive when its last name goes, whoever takes that. It comes with the
- * first handle and goes with the last where there is no lease. Who has one needs no pin: others
- * have it recalled before they take the last name, and its RETURN says that the file is open. So
+ * A pin keeps an open file alive when a client removes its last name. If there is no lease, the pin
+ * comes with the first handle and goes with the last. A client with a lease needs no pin: the
+ * server recalls the lease before the last name goes, and the RETURN says that the file is open. So
  * under a lease OPEN and RELEASE cost no RPC.
  *
- * A recall may overtake the grant that it is about, which comes by another channel: grants have
- * numbers, and the recall is kept until its number has come, if that is on its way by LEASE. What
- * CREATE brings is given back unseen, but for the pin, and noted, so that nobody believes its
- * answer.
+ * A recall may overtake its grant, which comes by another channel. So grants have numbers. If a
+ * LEASE is on its way, the client keeps the recall until that number has come. A grant by CREATE is
+ * returned unseen, all but the pin, and noted, so that CREATE's answer is not believed.
  *
  * OWNERSHIP  What uses a lease, or waits for one, has a reference to the inode.
  * THREADS    Fields belong to the inode's lock. RPCs are sent by the thread that has a reason to.
@@ -55,12 +55,12 @@ struct inode;
 struct request;
 struct rpc_entry_reply;
 
-/* What is on its way: one thing at a time. */
+/* The message that is on its way; there is one at a time. */
 enum lease_state {
 	LEASE_IDLE,
 	LEASE_ASKING,    /* a LEASE */
 	LEASE_RETURNING, /* a RETURN of its own */
-	LEASE_LEAVING,   /* a RETURN of many (lease_keep.h) */
+	LEASE_LEAVING,   /* a RETURN of many (keep.h) */
 	LEASE_LOWERING,  /* a COMMIT that makes it less */
 };
 
@@ -68,44 +68,44 @@ enum { LEASE_TURN = 64 };
 
 struct inode_lease {
 	struct inode *inode; /* has lease_type and lease_number */
-	bool pinned, unsure; /* the server keeps it; or may, and is told when it is closed */
+	bool pinned, unsure; /* the server has the pin; it may have it, and is told at the close */
 	bool passing;        /* to be given back when the file is closed */
-	bool tried;          /* to get more than this grant while it was kept */
+	bool tried;          /* already, in vain, to get more while this grant was kept */
 
-	unsigned users[LEASE_TYPES]; /* operations, by what must not be taken from them */
+	unsigned users[LEASE_TYPES]; /* operations, by the type that each of them uses */
 	unsigned nturn;              /* of these, transfers that have waited */
-	bool used;                   /* since it was looked at last; atomic */
-	int64_t refused_ms;          /* when one was asked for by looking, and not given */
+	bool used;                   /* since the keeper looked last; atomic */
+	int64_t refused_ms;          /* when LOOKUP or GETATTR asked for one, and got none */
 
-	/* What is to go back. */
+	/* The recall, and how the lease goes back. */
 	uint64_t recalled;           /* numbers up to this one; 0: nothing */
-	uint8_t keep;                /* of what is recalled */
-	bool closing;                /* the only writer is, it seems, and has not written since */
+	uint8_t keep;                /* may stay of the recalled lease */
+	bool closing;                /* the only writer seems to close, and has not written since */
 	bool evicted;                /* it is to leave, unless it is used before */
 	uint64_t returned;           /* grants up to this number were returned last */
-	struct list listed, leaving; /* lease_keep.h's; that has its own lock */
+	struct list listed, leaving; /* keep.h's, under the keeper's lock */
 
 	enum lease_state state;
-	struct io_thread *thread; /* ASKING, RETURNING: that has sent the call */
+	struct io_thread *thread; /* ASKING, RETURNING: the thread that sent the call */
 	struct rpc_call call;
-	uint64_t epoch;                   /* ASKING: of the inodes' table, before */
+	uint64_t epoch;                   /* ASKING: the epoch of the inode table, before */
 	uint8_t tail[RPC_RETURNED_BYTES]; /* RETURNING */
-	uint8_t lowered_to;               /* LOWERING: what will be left */
+	uint8_t lowered_to;               /* LOWERING: the type that will be left */
 
-	/* The thread that is to see whether anybody still wants what it asks for; NULL: none. It
-	 * may come to that later, whatever the state is then. */
+	/* The thread that is to check whether any operation still wants the LEASE; NULL: none. It
+	 * may do so later, in whatever state the lease is then. */
 	struct io_thread *taking_back;
 	struct thread_call take_back;
 };
 
-/* What an operation has to do with pages that the kernel has cached: kernel_pages.h. */
+/* How an operation uses pages that the kernel has cached: kernel_pages.h. */
 enum lease_use {
 	USE_PLAIN,
-	USE_READS_PAGES, /* its type is what these need at the time */
+	USE_READS_PAGES, /* LEASE_EXCLUSIVE while the file has storers, else LEASE_SHARED */
 	USE_WRITES_PAGES_BACK,
-	USE_HOLDS_WRITING_BACK, /* the kernel does, until it is answered */
-	USE_MAY_STORE,          /* opens the file so that it can be mapped for that */
-	USE_TELLS_END,          /* to the kernel, which was told that there is none */
+	USE_HOLDS_WRITING_BACK, /* the kernel writes nothing back until it is answered */
+	USE_MAY_STORE,          /* opens the file so that a mapping may store into it */
+	USE_TELLS_END,          /* tells the kernel the end, after it was told that there is none */
 };
 
 /* One operation's use of one inode's lease. */
@@ -113,104 +113,104 @@ struct op_lease {
 	struct inode *inode; /* referenced; NULL: none */
 	uint8_t type;
 	uint8_t use;  /* enum lease_use */
-	uint8_t hint; /* what comes along with a pin if it is free */
+	uint8_t hint; /* the type to ask for along with a pin, if it is free */
 	bool pin;
 	bool in_turn; /* counted by inode_lease.nturn */
 };
 
 void inode_lease_init(struct inode_lease *lease, struct inode *inode);
-/* The inode goes. */
+/* The inode is about to be freed. */
 void lease_fini(struct inode *inode);
 
 /* Before an operation of a sharing mount begins: takes what it needs. True: it may go on. False:
  * then(req, status) follows. op_end() gives it back. */
 bool lease_admit(struct request *req, void (*then)(struct request *req, int status));
 
-/* Whether lease_admit() would let the request in, or fail it, at this moment, since until it
- * is answered the kernel can't drop what it is asked to: before lease_admit(), which may see it
- * otherwise then. It may become so when that begins (fuse_receive_drop_begins). */
+/* Whether the kernel can't drop pages, as it was asked to, before this request is answered.
+ * lease_admit() lets such a request in at once, or fails it, but may find another state by then.
+ * The answer may become true when a drop begins (fuse_receive_drop_begins()). */
 bool lease_holds_up_dropping(const struct request *req);
 
-/* Whether nobody else has a lease of what the request has one of. It may be as if it had, at any
- * time, until op_end(). */
+/* Whether no other client has a lease of the inode that the request has one of. Others may count as
+ * having one, at any time, until op_end(). */
 bool lease_is_alone(const struct request *req);
 
-/* The same in the middle of an operation that has changed its mind, or its inode; what it has it
- * gives up first (lease_leave), outside of the gate. */
+/* The same in the middle of an operation that needs another type, or another inode. The operation
+ * gives up its leases first (lease_leave()), outside of the gate. */
 bool lease_take(struct request *req, struct inode *inode, enum lease_type type,
 	void (*then)(struct request *req, int status));
-/* CREATE and TMPFILE have pinned the file, which stays so until op_end(), and while it is open; one
- * that was made comes with its lease, and one that is to be cut needs one. notes: lease_notes()
- * from before. True: so it is. False: then(req, status) follows, since it was given back meanwhile
- * and is asked for anew. */
+/* CREATE or TMPFILE has pinned the file. The pin stays until op_end(), and while the file is open.
+ * A file that was made comes with its lease; one that is to be cut needs one. notes: lease_notes()
+ * from before. True: the pin is there. False: the pin was given back meanwhile and is asked for
+ * anew; then(req, status) follows. */
 bool lease_take_opened(struct request *req, struct inode *inode,
 	const struct rpc_entry_reply *entry, uint64_t epoch, uint64_t notes,
 	void (*then)(struct request *req, int status));
 
-/* CREATE's answer was overtaken, and it asks again: what it has pinned goes back, unless that is
- * what it finds then. */
+/* CREATE's answer was overtaken, and CREATE asks again. The pin of the first file goes back, unless
+ * CREATE finds that file again. */
 void lease_not_opened(
 	struct inode *inode, struct io_thread *thread, const struct rpc_entry_reply *entry);
 
-/* ---- leases by looking (local_answer.h)
- * ---------------------------------------------------------------
- */
+/* ---- leases that come with LOOKUP and GETATTR (local_answer.h) ------------------------------- */
 
-/* What an answer of LOOKUP or GETATTR says of an inode and of what the session has of it; epoch and
- * lease_notes() from before. entry: its extents, or NULL. */
+/* An inode in the answer of a LOOKUP or GETATTR, and the session's lease of it. epoch and notes
+ * (lease_notes()) are from before the question. entry: its extents, or NULL. */
 struct lease_look {
 	const struct lease *lease;
 	const struct attr *attr;
 	const struct rpc_entry_reply *entry;
 	uint64_t epoch, notes;
 };
-/* True: that is a lease which was not known here, and the attributes were taken with it. */
+/* True: the answer brought a lease that was not known here, and the inode took the attributes. */
 bool lease_looked(struct inode *inode, struct io_thread *thread, const struct lease_look *look);
-/* The number of the lease under which the inode is known; 0: there is none. It counts as used. */
+/* The number of the lease under which the inode is known; 0: there is none. Counts as a use. */
 uint64_t lease_known_locked(struct inode *inode);
-/* It is recalled. */
+/* Whether it is recalled. */
 bool lease_is_leaving_locked(const struct inode *inode);
-/* There is none, and one may be asked for. */
+/* Whether there is none, and one may be asked for. */
 bool lease_lacks_locked(const struct inode *inode, int64_t now);
 
-/* op_end()'s. */
+/* For op_end(). */
 void lease_leave(struct request *req);
 
-/* A COMMIT is about to be sent that tells all there is: the number of the grant that it makes less,
- * and what is kept, or 0. Nobody else changes anything of the inode until it has ended. */
+/* A COMMIT of everything is about to be sent. Returns the number of the grant that the COMMIT
+ * lowers, and in *keep what stays; or 0. No operation changes the inode until the COMMIT has
+ * ended. */
 uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep);
 void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool done);
-/* A handle that may write is flushed, which close(2) does first, and all is remote: notes whether
- * the only writer seems to be leaving, so that the COMMIT which follows may lower the lease. */
+/* A handle that may write is flushed, which close(2) does first, and all its data is remote. Notes
+ * whether the only writer seems to be closing: then the COMMIT that follows may lower the lease. */
 void lease_note_closing(struct inode *inode, struct handle *handle);
 
-/* After a COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: something
- * may be due. */
+/* A COMMIT has ended, a handle was closed, or the kernel has forgotten the inode: begins what is
+ * due. */
 void lease_settle(struct inode *inode, struct io_thread *thread);
-/* The session has ended, and with it all leases and pins; nobody uses or waits for any. */
+/* The session has ended, and all leases and pins with it. No operation uses or waits for one. */
 void lease_forget_locked(struct inode *inode);
-/* Somebody uses it, or waits for it. */
+/* Whether an operation uses it, or waits for it. */
 bool lease_is_used_locked(const struct inode *inode);
-/* The inode is given back as a whole (inode_return.h), from then on there is nothing of it here. */
+/* The inode goes back as a whole (inode_return.h): its lease is gone here. */
 void lease_end_locked(struct inode *inode);
 
-/* lease/keep.c's: there are too many, gives back the caller's reference; whether it still leaves,
- * and as what, with the batch that is made now; and that batch is answered. */
+/* For keep.c. lease_evict(): there are too many; gives back the caller's reference.
+ * lease_leave_locked(): whether the lease still leaves with the batch that is made now, and how.
+ * lease_left(): that batch was answered. */
 void lease_evict(struct inode *inode, struct io_thread *thread);
 bool lease_leave_locked(
 	struct inode *inode, struct io_thread *thread, struct rpc_returned *returned);
 void lease_left(struct inode *inode, struct io_thread *thread);
 
-/* The tail of a PING's reply, well-formed. */
+/* For the tail of a PING's reply, which is well-formed. */
 void lease_recall(struct io_thread *thread, const struct rpc_recall *recall);
 
 enum { OP_LEASES = 2 };
 
-/* The state of an operation that a sharing mount may have begins with this one. */
+/* Every operation of a sharing mount has a state that begins with this struct. */
 struct shared_op {
 	struct file_op file;
 	struct op_hold lease_hold;
-	/* What it uses; the last may be what it waits for. */
+	/* The leases that it uses; it may still wait for the last one. */
 	struct op_lease leases[OP_LEASES];
 	unsigned nleases;
 	struct op_lease *at_lease;

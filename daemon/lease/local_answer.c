@@ -11,8 +11,8 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/op_inode.h"
 
-/* Who asks twice within this time asks again, perhaps; and for so long the time of others' reading
- * may be late. */
+/* AGAIN_MS: a caller that asks twice within this time may ask again. ATIME_MS: access times may be
+ * late by this, where other clients read. */
 enum { AGAIN_MS = 5000, ATIME_MS = 60000 };
 
 int local_answer_init(struct local_answers *looks)
@@ -56,7 +56,7 @@ static uint64_t lease_number(struct inode *inode)
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* Who has it alone knows of all who read it. */
+/* With LEASE_EXCLUSIVE all readers are here. */
 static bool is_atime_late_locked(const struct request *req, const struct inode *inode)
 {
 	return inode->lease_type != LEASE_EXCLUSIVE &&
@@ -129,7 +129,7 @@ static bool name_here(
 	return number && name_cache_find(&looks_of(req)->names, key, name) && name->lease == number;
 }
 
-/* The name was the inode's when its attributes were looked at, if it is now. */
+/* The name is looked up twice: if it is still the inode's, it was when the attributes were read. */
 struct inode *local_answer_up_here(
 	struct request *req, struct inode *dir, struct attr *attr, bool *missing)
 {
@@ -176,7 +176,7 @@ uint8_t local_answer_up_begin(
 	return look->look;
 }
 
-/* What the directory's lease was when the answer was made, and still is; 0: it had none. */
+/* The directory's lease, if it was the same when the answer was made; 0: there was none. */
 static uint64_t lease_over(
 	const struct look_up *look, struct inode *dir, const struct rpc_entry_reply *entry)
 {
@@ -230,8 +230,8 @@ void local_answer_up_shown(
 
 /* ---- changes --------------------------------------------------------------------------------- */
 
-/* What loses its name changes, too. Where nobody here knows what that is, nothing is told of any
- * inode until it has happened. */
+/* An inode that loses its name changes, too. If that inode is not known here, no attributes are
+ * answered locally until the change has ended. */
 static void find_child(struct request *req, struct inode *dir, struct look_change *change)
 {
 	struct known_name name;
@@ -246,7 +246,7 @@ static void find_child(struct request *req, struct inode *dir, struct look_chang
 		atomic_fetch_add(&looks_of(req)->nblind, 1);
 }
 
-/* The kernel has looked whose the file is. A caller that is not known is not taken for root. */
+/* The kernel has checked the file's owner. A caller that is not known does not count as root. */
 static bool may_take_own_only(const struct request *req, struct inode *dir)
 {
 	struct attr attr;
@@ -290,7 +290,8 @@ int local_answer_change_status(struct request *req, const struct look_change *ch
 	bool refused = status == -ESTALE && change->expected.ino != NAME_OF_ANY;
 	bool comes_again = refused && !change->again;
 
-	/* Nobody has refused it, and if it begins anew it is no other change. */
+	/* The end of the session is no refusal, and an operation that begins anew is the same
+	 * change. */
 	if (op_ends_with_session(req, status))
 		return status;
 	if (comes_again != change->again)

@@ -10,13 +10,13 @@
 #include "daemon/file/inode.h"
 #include "daemon/file/op_inode.h"
 
-/* What the request needs of its inode. */
+/* The lease that the request needs of its inode. */
 static struct op_lease need_of(const struct request *req)
 {
 	bool writes = (req->args.flags & O_ACCMODE) != O_RDONLY, cached = req->args.cached;
 	uint32_t valid = req->args.set.valid;
 
-	/* What the kernel keeps nobody else may change. */
+	/* Other clients may not change what the kernel caches. */
 	switch (req->op) {
 	case OP_READ:
 		return (struct op_lease){.type = cached ? LEASE_SHARED : LEASE_LAYOUT,
@@ -49,7 +49,7 @@ static struct op_lease need_of(const struct request *req)
 	return (struct op_lease){0};
 }
 
-/* COPY's, in the order of their numbers, so that no two wait for each other. */
+/* The needs of COPY, by inode numbers, so that no two operations wait for each other. */
 static unsigned needs_of_copy(const struct request *req, struct op_lease needs[OP_LEASES])
 {
 	struct inode *source = op_inode_of(req);

@@ -1,4 +1,4 @@
-/* recall.c - what the tail of a PING's reply says is to go back. */
+/* recall.c - what the tail of a PING's reply recalls. */
 #include <stdlib.h>
 
 #include "daemon/op/fs_parts.h"
@@ -7,16 +7,17 @@
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode.h"
 
-/* Of an inode that is not known here any more, which therefore has nothing to be given back. */
+/* The RETURN of an inode that is not known here any more. So nothing of it has to be given back
+ * before. */
 struct disclaimer {
 	struct io_thread *thread;
-	struct rpc_recall recall; /* of all of it */
+	struct rpc_recall recall; /* keep is LEASE_NONE */
 	struct rpc_call call;
 	uint8_t tail[RPC_RETURNED_BYTES];
 };
 
-/* Who looked at it meanwhile may have been told of what the server had not taken back yet: he sees
- * the note, or what he believes in is here. */
+/* A LOOKUP or GETATTR may have been told of a lease that the server had not taken back yet. Either
+ * it sees the note, or the inode with that lease is here by now. */
 static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct disclaimer *d = container_of(call, struct disclaimer, call);
@@ -32,7 +33,7 @@ static void disclaimed(struct rpc_call *call, const struct rpc_reply *rep)
 	free(d);
 }
 
-/* Without memory the next PING's reply says it again. */
+/* Without memory it does nothing: the next PING's reply repeats the recall. */
 static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
 {
 	struct disclaimer *d = calloc(1, sizeof(*d));
@@ -50,7 +51,8 @@ static void disclaim(struct io_thread *thread, const struct rpc_recall *recall)
 	rpc_start(thread, &d->call);
 }
 
-/* NULL: it is disclaimed. What CREATE's answer brings just now is seen here, or sees the note. */
+/* NULL: the recall is disclaimed. If CREATE's answer brings the inode just now, either it is found
+ * here, or CREATE sees the note. */
 static struct inode *find_recalled(struct io_thread *thread, const struct rpc_recall *recall)
 {
 	struct inode *inode = inode_find(thread->fs, recall->ino);

@@ -1,4 +1,4 @@
-/* return.c - what goes back: by a RETURN, with a batch of others, or by a COMMIT. */
+/* return.c - how leases go back: by a RETURN, with a batch of others, or by a COMMIT. */
 #include <errno.h>
 
 #include "common/base/log.h"
@@ -19,8 +19,8 @@ static bool is_open(const struct inode *inode)
 	return inode->nopen || lease_is_used_locked(inode);
 }
 
-/* Of what is not open nothing is kept that others could be in the way of, and of what nobody may
- * write to nothing to do so. */
+/* Keeps only what is of use here: nothing below LEASE_SHARED of a file that is not open, and
+ * LEASE_LAYOUT instead of LEASE_OVERWRITE where no handle may write. */
 static uint8_t kept_of_recalled(const struct inode *inode)
 {
 	const struct inode_lease *l = inode->lease;
@@ -31,7 +31,8 @@ static uint8_t kept_of_recalled(const struct inode *inode)
 	return keep == LEASE_OVERWRITE && !inode->nwriters ? LEASE_LAYOUT : keep;
 }
 
-/* Who opens it may be about to write. An inode without a name is nobody else's. */
+/* An operation that opens the file may be about to write. No other client wants an inode without a
+ * name. */
 static bool is_left_by_writers(const struct inode *inode)
 {
 	const struct inode_lease *l = inode->lease;
@@ -41,13 +42,13 @@ static bool is_left_by_writers(const struct inode *inode)
 	       (!inode->nwriters || l->closing) && !inode->orphan;
 }
 
-/* Nobody else has a use for it while it is here, and nobody here either. */
+/* Whether the lease or the pin is of no use here, and of none to others while it is here. */
 static bool is_of_no_use(const struct inode *inode)
 {
 	const struct inode_lease *l = inode->lease;
 
-	/* Of one whose last name we have taken all goes at once (inode_return.h); what has come
-	 * since then, by an OPEN that was too late, goes by itself. */
+	/* If this client removed the last name, all goes back at once (inode_return.h). A pin that
+	 * a late OPEN has brought since then goes back by itself. */
 	if (inode->nopen || lease_has_users(l) || (inode->orphan && !inode->returned))
 		return false;
 	return inode->lease_type
@@ -55,8 +56,9 @@ static bool is_of_no_use(const struct inode *inode)
 		       : l->pinned || l->unsure;
 }
 
-/* Less than what a waiter wants is returned first, unless more comes at once, which it does not
- * beside other writers: so it holds nothing while it waits. */
+/* If a waiter wants more, the lease is returned first, so that this client holds nothing while it
+ * waits. The lease stays only if more may come at once, which does not happen beside other
+ * writers. */
 bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
 {
 	const struct inode_lease *l = inode->lease;
@@ -72,8 +74,9 @@ bool lease_is_to_return(const struct inode *inode, uint8_t *keep)
 	return is_of_no_use(inode);
 }
 
-/* With others: who is known to nobody any more, or was not used for long; and what writers have
- * left, but what the server does not take stays until it must go. */
+/* With a batch go leases of inodes that the kernel has forgotten or that were not used for long. So
+ * does what writers have left, unless the server refuses data: then the lease stays until it must
+ * go. */
 bool lease_is_to_leave(const struct inode *inode, uint8_t *keep)
 {
 	const struct inode_lease *l = inode->lease;
@@ -97,9 +100,9 @@ static bool is_refused_locked(const struct inode *inode)
 	return inode->commit.refused && !commit_is_clean_locked(inode);
 }
 
-/* As soon as the kernel has nothing of it, nobody uses more than what is kept, and all that was
- * written is committed. What the server does not take is lost, and those who wrote it are told:
- * nothing is kept then, and so nothing cached. */
+/* True as soon as the kernel has nothing of the inode, no operation uses more than *keep, and all
+ * data is committed. Data that the server refuses is lost, and its writers are told. Then *keep is
+ * LEASE_NONE, and so nothing stays cached. */
 static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, uint8_t *keep)
 {
 	const struct inode_lease *l = inode->lease;
@@ -129,8 +132,8 @@ static bool can_give_back_locked(struct inode *inode, struct io_thread *thread, 
 	return true;
 }
 
-/* Of who has had it alone all is known, the time of reading, too; what others may change from now
- * on is not. */
+/* The only client knows all of the file, its access time, too. From now on others may change some
+ * of that, which is not known any more. */
 static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
 	struct inode_lease *l = inode->lease;
@@ -141,15 +144,15 @@ static void lower_locked(struct inode *inode, struct io_thread *thread, uint8_t 
 		inode_unlease_locked(inode);
 	if (keep == LEASE_SHARED)
 		inode->looked_ms = io_thread_now(thread);
-	/* Whoever asks for the size meanwhile tells the kernel. */
+	/* Operations that ask for the size meanwhile tell the kernel. */
 	if (keep && keep < LEASE_SHARED)
 		kernel_pages_end_is_told_locked(inode);
 	lease_set_type_locked(inode, thread, keep);
 	l->closing = l->tried = false;
 }
 
-/* From here on it is as if that had been returned. A recall's number may be that of a grant whose
- * answer is on its way (CREATE): its pin stays. */
+/* From here on the lease counts as returned. The recall may be about a grant whose answer is on its
+ * way (CREATE): that grant's pin stays. */
 static struct rpc_returned return_give_locked(
 	struct inode *inode, struct io_thread *thread, uint8_t keep)
 {
@@ -177,7 +180,7 @@ static struct rpc_returned return_give_locked(
 
 /* ---- by a RETURN ----------------------------------------------------------------------------- */
 
-/* What was told again by an answer that was made before. */
+/* Forgets a recall that was repeated by an answer from before the return. */
 static void forget_recall(struct inode_lease *l)
 {
 	if (l->recalled <= l->returned && lease_includes(l->keep, l->inode->lease_type))
@@ -259,7 +262,7 @@ void lease_evict(struct inode *inode, struct io_thread *thread)
 
 /* ---- by a COMMIT ----------------------------------------------------------------------------- */
 
-/* Others are served by it, too. */
+/* Recalls are served in this way, too. */
 uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 {
 	struct inode_lease *l = inode->lease;
@@ -275,7 +278,7 @@ uint64_t lease_lower_locked(struct inode *inode, uint8_t *keep)
 	if (!left || left == inode->lease_type || lease_is_used_beyond(l, left) ||
 		kernel_pages_hinders_locked(inode, left))
 		return 0;
-	/* Others see then what was written, perhaps before who wrote it has his answer. */
+	/* From then on other clients see the new data, perhaps before its writer has its answer. */
 	if (!kernel_attr_try_take_back_locked(inode) && left < LEASE_SHARED)
 		return 0;
 	lease_state_begin(l, LEASE_LOWERING);
@@ -296,8 +299,8 @@ void lease_lowered_locked(struct inode *inode, struct io_thread *thread, bool do
 	forget_recall(l);
 }
 
-/* Only once, or what many write to that close it one after the other would be asked for again each
- * time; and what is mapped may be written to all the same. */
+/* Counts only a handle's first flush. Else a file that many handles close in turn would be asked
+ * for again each time. A mapped file may still be written, so it does not count as closing. */
 void lease_note_closing(struct inode *inode, struct handle *handle)
 {
 	pthread_mutex_lock(&inode->lock);

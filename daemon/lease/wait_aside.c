@@ -10,7 +10,7 @@
 #include "daemon/lease/lease.h"
 #include "daemon/file/inode.h"
 
-/* So many wait for the same inode, however much waits for others. */
+/* This many may wait for one inode, however much waits for other clients in all. */
 enum { WAITING_ALWAYS = 64 };
 
 static bool wait_few(const struct list *waiting, pthread_mutex_t *lock)

@@ -7,8 +7,8 @@
 
 #include "daemon/op/op.h"
 
-/* After append_order_enter(), lease_admit() or lease_take() have returned false: what others may
- * need (request.h) does not stay with the request, which may end. */
+/* After append_order_enter(), lease_admit() or lease_take() have returned false. The request gives
+ * up what others may need (request.h), or ends. */
 void wait_aside(struct request *req);
 
 #endif
