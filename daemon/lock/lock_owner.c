@@ -14,12 +14,12 @@
 struct lock_owner {
 	struct list link;      /* inode_locks.owners */
 	uint64_t number;       /* the server's name for it */
-	uint64_t kernel;       /* record locks: the kernel's */
-	struct handle *handle; /* by which it has locked last; NULL: that is closed */
+	uint64_t kernel;       /* the kernel's name, for record locks */
+	struct handle *handle; /* the handle by which it locked last; NULL: that is closed */
 	uint8_t kind;
-	bool has;        /* or may have some */
-	bool freed;      /* all that it had, since it got some last */
-	unsigned nasked; /* answers to come that may give it one */
+	bool has;        /* it has locks, or may have some */
+	bool freed;      /* it gave up all locks, and has got none since */
+	unsigned nasked; /* answers on their way that may give it one */
 };
 
 void inode_locks_init(struct inode_locks *locks)
@@ -81,7 +81,7 @@ static struct lock_owner *make_locked(struct inode *inode, const struct request 
 		return NULL;
 	o->kernel = req->args.lock_owner;
 	o->kind = req->args.lock.kind;
-	/* The kernel's names are scrambled. */
+	/* The kernel scrambles its names, so the last bits tell processes apart. */
 	o->number = locks_number(inode->fs->locks) << LOCK_PROCESS_BITS;
 	if (o->kind == LOCK_KIND_POSIX)
 		o->number |= lock_process(o->kernel);
@@ -185,7 +185,7 @@ void lock_leaving_begin(struct inode *inode, struct lock_leaving *leaving)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* Who waits for it waits on for what began before it. */
+/* Waiters of the one that has left go on to wait for those that began before it. */
 void lock_leaving_end(struct inode *inode, struct lock_leaving *leaving)
 {
 	struct list *before;
@@ -228,7 +228,7 @@ bool lock_leaving_wait(struct request *req, void (*then)(struct request *req, in
 
 /* ---- giving up ------------------------------------------------------------------------------- */
 
-/* Goes on by itself, whatever becomes of the one who waits for it. */
+/* Goes on by itself, whatever becomes of the request that waits for it. */
 struct release {
 	struct rpc_call call;
 	struct inode *inode;
@@ -283,7 +283,8 @@ void lock_give_up(const struct request *req, struct inode *inode, const struct r
 	release_start(req->thread, r);
 }
 
-/* All that the owner has. NULL: that is nothing, or there is no memory, and he is remembered. */
+/* Gives up all locks of the owner. NULL: it has none, or there is no memory, and it is
+ * remembered. */
 static struct release *release_all_locked(struct inode *inode, struct lock_owner *o)
 {
 	struct rpc_lock all = {
@@ -316,7 +317,7 @@ bool lock_flush(struct request *req, void (*then)(struct request *req, int statu
 	return !r;
 }
 
-/* Who still asks, and was told that it failed, has closed it as well. */
+/* An owner that still asks, but was told that it failed, has closed the handle, too. */
 static struct release *close_next_locked(struct inode *inode, const struct handle *handle)
 {
 	list_for_each_safe (pos, &inode->locks->owners) {
@@ -337,7 +338,7 @@ void lock_handle_closed(struct request *req, struct inode *inode, const struct h
 {
 	struct release *r;
 
-	/* Others have the kernel's locks. */
+	/* On other mounts the kernel has the locks. */
 	if (!inode->fs->sharing)
 		return;
 	do {

@@ -23,13 +23,13 @@ struct lock_wait {
 	struct rpc_lock lock;
 	struct rpc_call call;
 	bool busy;  /* the call is on its way: a LOCK, or the withdrawal */
-	bool known; /* to the server */
+	bool known; /* the server knows of the wait */
 	bool withdrawn;
 	bool replied;
-	struct lock_leaving leaving; /* from when he was told of an error, and it goes on */
-	int error; /* what its caller is to be told, if he does not get the lock; 0: he waits */
+	struct lock_leaving leaving; /* from when its caller was told of an error, and it goes on */
+	int error;                   /* for the caller, if it does not get the lock; 0: it waits */
 	/* Under locks.lock. */
-	bool again; /* told to come */
+	bool again; /* the LOCK is to be sent again */
 	bool called;
 	bool over;
 	struct thread_call wake;
@@ -63,7 +63,7 @@ static struct locks *locks_of(const struct lock_wait *w)
 	return w->thread->fs->locks;
 }
 
-/* got: it was granted, and he is told so. */
+/* got: the lock was granted, and the caller is told so. */
 static void lock_wait_tell(struct lock_wait *w, int status, bool got)
 {
 	lock_owner_answered(w->inode, w->lock.owner, got);
@@ -110,7 +110,7 @@ static void lock_wait_start(struct lock_wait *w, const struct rpc_lock *lock,
 	rpc_start(w->thread, &w->call);
 }
 
-/* He was told before. */
+/* The caller was told before. */
 static void left(struct rpc_call *call, const struct rpc_reply *rep)
 {
 	struct lock_wait *w = container_of(call, struct lock_wait, call);
