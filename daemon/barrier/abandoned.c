@@ -25,7 +25,7 @@ void abandoned_make(struct request *req, int error)
 {
 	struct op *op = op_of(req);
 
-	/* One that was about to begin is looked at again when it has. */
+	/* The ticks come again for an operation that has not begun yet. */
 	if (req->replied || !op->inode)
 		return;
 	op->leftover = inode_ref(op->inode);
@@ -60,8 +60,8 @@ static bool may_change(const struct request *req)
 	return may;
 }
 
-/* Attributes are known here, with the server or without it, and asked for by who wants no more than
- * to take the mount away: only the file whose own are about to change has to wait. */
+/* Attributes are known here, with the server or without it, and an unmount asks for nothing else.
+ * So only GETATTR of a file whose attributes are about to change has to wait. */
 static bool must_wait(struct request *req)
 {
 	switch (req->op) {
@@ -70,21 +70,21 @@ static bool must_wait(struct request *req)
 	case OP_RELEASEDIR:
 	case OP_OPENDIR:
 	case OP_STATFS:
-	/* Of what was written, and not of what is yet to be. */
+	/* These are about what was written, not about what is yet to be. */
 	case OP_FLUSH:
 	case OP_FSYNC:
 	case OP_FSYNCDIR:
 		return false;
 	case OP_OPEN:
 		return req->args.flags & O_TRUNC;
-	/* The kernel's writing back, which it waits for where no signal reaches: ordered by the
-	 * inode's gate, and of pages that were changed before or read since. */
+	/* The kernel's writing back, which the kernel waits for where no signal reaches. The
+	 * inode's gate orders it, and its pages were changed before, or read since. */
 	case OP_WRITE:
 		return !req->args.cached;
 	case OP_GETATTR:
 	case OP_STATX:
 		return may_change(req);
-	/* The page is locked meanwhile. */
+	/* The page of a READ for the cache is locked meanwhile. */
 	case OP_READ:
 		return !req->args.cached || may_change(req);
 	default:

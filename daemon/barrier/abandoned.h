@@ -1,16 +1,17 @@
-/* abandoned.h - operations that go on though their callers were told that they are over, and what
- * waits for them.
+/* abandoned.h - operations that go on although their callers were told that they are over, and
+ * requests that wait for them.
  *
- * While the server is away whoever is signalled gets his answer, and so does everybody on a soft
- * mount that gives up. What had been sent by then happens all the same, perhaps only when the
- * server is back; each thread finds it back in its own time. A program that is started again must
- * not meet what the one before has left: the UNLINK of a journal that it is reading, say. So what
- * comes from the kernel after such an answer is held until everything that was answered so has
- * ended. Not held is what neither sees nor changes files and names. What the kernel answers by
- * itself until then is what was before; when one of them ends it has to ask anew (expire.h).
+ * While the server is away, a caller that gets a signal is answered, and so is every caller on a
+ * soft mount that gives up. The operation was sent, and happens all the same, perhaps only when the
+ * server is back. Each I/O thread finds the server again in its own time. A program that is started
+ * again must not meet what the one before has left: the UNLINK of a journal that it is reading,
+ * say. So a request that comes after such an answer is held until everything that was answered so
+ * has ended. Requests that neither see nor change files and names are not held. Until then the
+ * kernel answers from its caches with what was before; after each such operation it has to ask anew
+ * (expire.h).
  *
- * A client that is stopped must not hold up all of this mount: what waits for other clients when
- * the server is back is taken back (interrupt_request()).
+ * A client that is stopped must not hold up all of this mount. So if such an operation waits for
+ * other clients when the server is back, it is taken back (interrupt_request()).
  *
  * THREADS    Requests begin and end in their own thread; the last one to end wakes all threads
  *            (barrier.h).
@@ -33,8 +34,8 @@ struct abandoned {
 
 void abandoned_init(struct abandoned *l, struct fs *fs);
 
-/* Answers with `error` now; the operation, which has begun, goes on by itself, looked after
- * (op_watch()). */
+/* Answers with `error` now. The operation, which has begun, goes on by itself, and the ticks look
+ * after it (op_watch()). */
 void abandoned_make(struct request *req, int error);
 /* For each operation that ends, while it still has its inode. */
 void abandoned_end(struct request *req);

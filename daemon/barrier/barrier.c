@@ -3,7 +3,8 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/pages/landing.h"
 
-/* The exchange sees what was done before the call that it takes the place of. */
+/* The exchange makes this call see what was done before a barrier_wake() that found `called`
+ * set. */
 static void let_go(struct thread_call *call)
 {
 	struct barrier_thread *t = container_of(call, struct barrier_thread, call);

@@ -1,11 +1,13 @@
 /* barrier.h - requests that wait, before they begin, until something is over for the whole mount.
  *
- * Each thread holds its own. Whoever ends what they wait for wakes all threads, and each looks
- * again before it lets the next one go: what begins may be followed by another thing to wait for.
+ * Each thread holds its own requests. The end of what they wait for wakes all threads. Each thread
+ * checks again before it lets the next request go: one that begins may bring something new to wait
+ * for.
  *
- * What is held has taken nothing, so nothing that goes on waits for it: while there is memory
+ * A held request has taken nothing, so nothing that goes on waits for it. While there is memory
  * (request_may_set_aside()) it keeps neither a data buffer nor one of its thread's requests, which
- * what goes on may want, or what is behind it. But one that appends has its place (append_order.h).
+ * operations that go on, or what is behind them, may need. But an append keeps its place
+ * (append_order.h).
  *
  * OWNERSHIP  A held request is in its thread's list until it goes on, or op_cancel() takes it out.
  * THREADS    barrier_hold() in the request's thread, where it goes on, too; barrier_wake() in any.
@@ -22,7 +24,7 @@
 
 struct barrier {
 	struct fs *fs;
-	enum op_wait wait; /* what the operations held wait for */
+	enum op_wait wait; /* the wait of the operations that are held */
 	bool (*lasts)(const struct fs *fs);
 	struct barrier_thread {
 		struct barrier *hold;
@@ -32,7 +34,7 @@ struct barrier {
 	} threads[IO_THREADS_MAX];
 };
 
-/* lasts(fs): whether what is held goes on waiting; any thread asks. */
+/* lasts(fs): whether held requests go on waiting; any thread asks. */
 void barrier_init(
 	struct barrier *h, struct fs *fs, enum op_wait wait, bool (*lasts)(const struct fs *fs));
 
@@ -40,7 +42,7 @@ void barrier_init(
 void barrier_hold(
 	struct barrier *h, struct request *req, void (*then)(struct request *req, int status));
 
-/* After it may have ended. */
+/* To be called after the wait may have ended. */
 void barrier_wake(struct barrier *h);
 
 #endif

@@ -53,7 +53,7 @@ static void remount_settle_locked(struct remount *r, int status)
 	waiters_wake(&r->waiters, status);
 }
 
-/* Others read what this mount would write. */
+/* Whether the server refused to let this mount write, since other clients read. */
 static bool was_refused(struct remount *r)
 {
 	return !r->read_only && session_is_read_only(r->fs->session);
@@ -65,13 +65,14 @@ static void refused_locked(struct remount *r)
 	remount_settle_locked(r, -EUSERS);
 }
 
-/* Kernels before 6.16 take pages for written back as soon as they have sent them. */
+/* WRITEs may still be on their way: kernels before 6.16 take pages for written back once they are
+ * sent. */
 static bool writes(const struct fs_thread *ft)
 {
 	return ft->freeze->nwriting || !list_empty(&ft->freeze->held);
 }
 
-/* The kernel lets nobody write, so what is clean stays so. */
+/* The kernel lets nobody write by now, so a clean thread stays clean. */
 static bool is_clean(struct io_thread *thread)
 {
 	const struct fs_thread *ft = fs_thread_of(thread);
@@ -156,7 +157,7 @@ static bool remount_change(struct request *req, bool read_only, int *status)
 	return done || *status;
 }
 
-/* A container's root may have the directory, and is not to change what others have mounted. A
+/* The root of a container may have the directory, but must not change what others have mounted. A
  * caller that can't be seen is refused. */
 static bool may_remount(const struct request *req)
 {

@@ -1,8 +1,8 @@
-/* remount.h - a mount that is there becomes read-only, or may be written again, or keeps other
- * access times, while its files stay open.
+/* remount.h - an existing mount becomes read-only, or may be written again, or keeps other access
+ * times, while its files stay open.
  *
- * The kernel tells its filesystem nothing of mount -o remount. So who remounts (mountpoint.h) tells
- * us by an ioctl on the root directory, whose argument is flags of mount(2):
+ * The kernel tells its filesystem nothing of mount -o remount. So the process that remounts
+ * (mountpoint.h) tells us by an ioctl on the root directory, whose argument is flags of mount(2):
  *
  *     to write       ioctl -> all threads attach anew, with keys that write -> answer -> the kernel
  *                    (or the server refuses that, since others read: they attach as before)
@@ -10,10 +10,11 @@
  *                    -> ioctl -> writes that are on their way end, and all threads commit what is
  *                    dirty -> they attach anew, with keys that only read -> answer
  *
- * so that the server enforces what is mounted read-only in either case, and refuses no write that
- * the kernel has let in. Without the server the ioctl waits as any operation does: a signal, or on
- * a soft mount the time, ends it. Then a session that was to become read-only goes on as it was if
- * not all is committed yet; else it gets there when the server is back, as one that was to write.
+ * So in either case the server enforces that a read-only mount writes nothing, and refuses no write
+ * that the kernel has let in. Without the server the ioctl waits as any operation does. A signal
+ * ends the wait, and on a soft mount the time does. A session that was to become read-only then
+ * goes on as it was if not all is committed yet. Else it becomes read-only when the server is back,
+ * and a session that was to write may write then.
  *
  * THREADS    The lock is taken inside no other one. Each thread tells for itself that it is clean.
  */
@@ -32,9 +33,9 @@ struct io_thread;
 struct request;
 
 /* REMOUNT. -EPERM: only root may, with CAP_SYS_ADMIN as for mount(2), in the daemon's user
- * namespace, and where the daemon sees that process in its /proc. -EBUSY: another one waits for the
- * opposite. -EUSERS: other clients read what this one would write. Without a flag about access
- * times they stay as they are. */
+ * namespace, and where the daemon sees that process in its /proc. -EBUSY: another remount waits for
+ * the opposite. -EUSERS: other clients read the export that this one would write. Without a flag
+ * about access times they stay as they are. */
 void op_remount(struct request *req);
 
 enum remount_phase {

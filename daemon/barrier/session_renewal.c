@@ -21,7 +21,7 @@
 #include "daemon/file/commit.h"
 #include "daemon/pages/grants.h"
 
-/* Files that are named in the log. */
+/* The number of files that the log names. */
 enum { NAMED_MAX = 100 };
 
 static bool is_running(const struct fs *fs)
@@ -66,13 +66,13 @@ static void note_lost(struct lost_files *files, struct inode *inode)
 	files->n++;
 }
 
-/* Whether somebody is yet to be told of a write that did not arrive. */
+/* Whether a writer is yet to be told of a write that did not arrive. */
 static bool is_to_tell_locked(const struct commit *c)
 {
 	return c->nfailures && !c->told && c->error == -EIO;
 }
 
-/* Bytes that have arrived in their place are there; their times the server sets. */
+/* Bytes that were written in place are not lost; the server sets their times. */
 static bool is_lost_locked(const struct inode *inode)
 {
 	return is_to_tell_locked(&inode->commit) || commit_is_at_risk_locked(inode);
@@ -130,19 +130,19 @@ static void forget(struct io_thread *thread)
 	log_lost(&lost.locked,
 		"its locks are lost with the session; it fails with EIO until it is closed");
 	session_begin_anew(fs->session);
-	/* Who waited for room goes on, in the new session. */
+	/* Operations that waited for room go on, in the new session. */
 	inode_return_forget(thread);
 }
 
 /* ---- the end of what has begun --------------------------------------------------------------- */
 
-/* What waits for the session to be there again, and knows nothing. */
+/* Whether it waits for a session, and knows nothing of the old one. */
 static bool is_held(const struct op *op)
 {
 	return op->wait == OP_AT_RENEWAL || op->wait == OP_AT_REMOUNT;
 }
 
-/* What was sent ends with its calls. */
+/* An operation that has sent something ends with its calls. */
 static void end_one(struct request *req)
 {
 	const struct op *op = op_of(req);
@@ -183,7 +183,7 @@ static void change_phase(struct fs *fs, enum renewal_phase from, enum renewal_ph
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* True: all threads are, and this one was the last. Nothing makes one busy again. */
+/* True: all threads are idle, and this one was the last. Nothing makes a thread busy again. */
 static bool say_idle(struct io_thread *thread)
 {
 	struct fs *fs = thread->fs;
@@ -229,7 +229,7 @@ void session_renewal_step(struct io_thread *thread)
 
 /* ---- what comes meanwhile -------------------------------------------------------------------- */
 
-/* Whoever closes a file may be about to end, and no signal tells of that. */
+/* A program that closes a file may be about to end, and no signal tells of that. */
 static bool is_looked_after(const struct request *req)
 {
 	return req->op == OP_FLUSH || req->op == OP_FSYNC;
@@ -244,7 +244,8 @@ static void hold(struct request *req)
 		op_watch(req);
 }
 
-/* The kernel closes a handle whatever the answer is, and asks for attributes by it, too. */
+/* Others go on: the kernel closes a handle whatever the answer is, and asks for attributes by it,
+ * too. */
 static bool is_about_data(const struct request *req)
 {
 	switch (req->op) {
@@ -269,7 +270,8 @@ static struct handle *handle_for_data(const struct request *req)
 	return req->args.has_fh && is_about_data(req) ? handle_of(req) : NULL;
 }
 
-/* The kernel's own: by whose handle it is chance, and that one's user does not see the answer. */
+/* The kernel's own: it may name any handle of the file, and that handle's user does not see the
+ * answer. */
 static bool is_for_cache(const struct request *req)
 {
 	return (req->op == OP_READ || req->op == OP_WRITE) && req->args.cached;
@@ -292,7 +294,7 @@ static bool is_stale(const struct fs *fs, const struct handle *handle)
 		       atomic_load_explicit(&fs->renewal->session, memory_order_relaxed);
 }
 
-/* By the answer to this request. */
+/* The answer to this request tells the handle's user of the loss. */
 static void session_renewal_tell(const struct request *req, struct handle *handle)
 {
 	unsigned session = atomic_load(&req->thread->fs->renewal->session);
@@ -306,8 +308,9 @@ static void session_renewal_tell(const struct request *req, struct handle *handl
 		commit_tell(handle->inode, handle);
 }
 
-/* What is lost is known when the old session is forgotten; what the cache has of it goes with its
- * lease (kernel_pages.h), so what comes for it afterwards belongs to the new one. */
+/* FSYNC waits: what is lost is known when the old session is forgotten. Pages in the kernel's cache
+ * go with their lease (kernel_pages.h), so later requests for the cache belong to the new
+ * session. */
 static bool is_refused(const struct request *req, const struct handle *handle, bool running)
 {
 	bool stale = is_stale(req->thread->fs, handle);
@@ -338,14 +341,14 @@ bool session_renewal_enter(struct request *req)
 		fs->renewal->begin(req, -EIO);
 		return false;
 	}
-	/* That is answered from memory meanwhile. */
+	/* STATFS is answered from memory meanwhile. */
 	if (!running || req->op == OP_STATFS)
 		return true;
 	hold(req);
 	return false;
 }
 
-/* A payload's buffer may be wanted by what is yet to end. */
+/* Operations that are yet to end may need the payload's buffer. */
 static bool can_begin_anew(const struct request *req)
 {
 	return req->op != OP_WRITE && req->op != OP_SETXATTR;

@@ -94,14 +94,15 @@ void snapshot_freeze_unprotected(struct fs *fs, const struct extent *e, unsigned
 	}
 }
 
-/* What of e's pages [from, to) is first to be asked for; `limit` is where asking may end. */
+/* The first of e's pages [from, to) that must be asked for. The question may reach up to
+ * `limit`. */
 static bool must_ask(const struct snapshot_freeze *f, bool remembered,
 	const struct mapped_extent *e, uint64_t from, uint64_t to, uint64_t limit,
 	struct extent *out)
 {
 	uint64_t bit = e->region * f->region_pages + e->page + (from - e->fpage);
 
-	/* One whose COMMIT has no answer yet may be in the marker. */
+	/* The snapshot may have an extent whose COMMIT has no answer yet. */
 	if (e->state != EXTENT_COMMITTED && e->state != EXTENT_COMMITTING)
 		return false;
 	while (remembered && from < to && was_asked(f, bit)) {
@@ -195,7 +196,7 @@ static void send_frozen(struct snapshot_freeze *f, struct io_thread *thread, uin
 	rpc_start(thread, &f->call);
 }
 
-/* How far the thread is from now on. */
+/* Notes the thread's phase. */
 static void say(
 	struct snapshot_freeze *f, struct freeze_thread *t, uint64_t id, enum freeze_phase phase)
 {
@@ -226,7 +227,7 @@ static bool all_are(struct snapshot_freeze *f, uint64_t id, enum freeze_phase ph
 	return all;
 }
 
-/* One of the threads does it. */
+/* One of the threads sends it. */
 static bool may_send(struct snapshot_freeze *f, uint64_t id)
 {
 	bool send;
@@ -241,7 +242,7 @@ static bool may_send(struct snapshot_freeze *f, uint64_t id)
 	return send;
 }
 
-/* Another freeze, or the end of one. */
+/* Another freeze begins, or one ends. */
 static void snapshot_freeze_change(struct fs_thread *ft, struct snapshot_freeze *f, uint64_t id)
 {
 	say(f, ft->freeze, id, id ? FREEZE_HOLDS : FREEZE_NONE);
@@ -267,8 +268,8 @@ void snapshot_freeze_step(struct io_thread *thread)
 		if (all_are(f, id, FREEZE_QUIET))
 			wake_all(fs);
 	}
-	/* Not before: a write of another thread may still make an inode dirty that is listed here.
-	 */
+	/* Only when all threads are quiet: until then a write of another thread may still make an
+	 * inode dirty that is listed here. */
 	if (t->phase == FREEZE_QUIET && all_are(f, id, FREEZE_QUIET) && commit_tick(thread))
 		say(f, t, id, FREEZE_CLEAN);
 	if (t->phase == FREEZE_CLEAN && may_send(f, id))

@@ -1,17 +1,17 @@
-/* snapshot_freeze.h - what a snapshot that the server takes asks of this client: a moment without writes,
- * and a question before pages of that moment are written again.
+/* snapshot_freeze.h - the client's part in a snapshot that the server takes: a moment without
+ * writes, and a question before pages of that moment are written again.
  *
  *     a ring -> PING's reply: frozen -> new writes are held -> those on their way end, in all
  *     threads -> all that is dirty is committed -> FROZEN -> its answer -> the held ones go on
  *
- * From then on, until PING's reply says that the snapshot is over, a write into pages that were the
- * file's before asks by UNPROTECT first; which were asked for is remembered, one bit a page. Pages
- * that came from grants since need no question. Without a snapshot all of this is a test of a flag.
+ * From then on, until PING's reply says that the snapshot is over, a write into pages that the file
+ * had before asks by UNPROTECT first. One bit a page remembers which pages were asked for. Pages
+ * that came from grants since then need no question. Without a snapshot all of this is a test of a
+ * flag.
  *
- * THREADS    A thread's writes and those that it holds are its own, and so is how far it is: others
- *            only look at that, and what one thread says takes nothing back of what another has
- *            said, since each hears of a snapshot in its own time. The lock is taken inside no
- *            other one and around none.
+ * THREADS    A thread's writes, and those that it holds, are its own. So is its phase: other
+ *            threads only read it, and none takes back what another has said, since each hears of a
+ *            snapshot in its own time. The lock is taken inside no other one and around none.
  */
 #ifndef RMEMFS_DAEMON_BARRIER_SNAPSHOT_FREEZE_H
 #define RMEMFS_DAEMON_BARRIER_SNAPSHOT_FREEZE_H
@@ -34,8 +34,8 @@ enum freeze_phase { FREEZE_NONE, FREEZE_HOLDS, FREEZE_QUIET, FREEZE_CLEAN };
 /* Of each thread. */
 struct freeze_thread {
 	struct io_thread *thread;
-	/* Changed by the thread, under the lock; others look at them under the lock. */
-	uint64_t id; /* the snapshot that it holds its writes for; 0: it does not */
+	/* Changed by the thread, under the lock; other threads read them under the lock. */
+	uint64_t id; /* the snapshot that it holds its writes for; 0: none */
 	enum freeze_phase phase;
 
 	unsigned nwriting;
@@ -45,8 +45,8 @@ struct freeze_thread {
 };
 
 struct snapshot_freeze {
-	pthread_mutex_t lock; /* guards the next ones, and how far the threads are */
-	uint64_t sent;        /* the snapshot that FROZEN was sent for last */
+	pthread_mutex_t lock; /* guards the next ones, and the phases of the threads */
+	uint64_t sent;        /* the snapshot that the last FROZEN was sent for */
 	bool busy;            /* the call is in use */
 	struct rpc_call call;
 	struct fs *fs;
@@ -68,16 +68,16 @@ void snapshot_freeze_step(struct io_thread *thread);
 bool snapshot_freeze_enter(struct request *req, void (*then)(struct request *req, int status));
 void snapshot_freeze_leave(struct request *req);
 
-/* Up to max extents of committed pages of [*fpage, end) that must be asked for, the next ones too
- * where the file is being written in order; *fpage: how far was looked. */
+/* Up to max extents of committed pages of [*fpage, end) that must be asked for. Where the file is
+ * being written in order, pages behind `end` are included. *fpage: how far was looked. */
 unsigned snapshot_freeze_protected_locked(
 	struct inode *inode, uint64_t *fpage, uint64_t end, struct extent *out, unsigned max);
-/* While nobody writes: all are to be asked for, once each for the snapshot `id`; without memory
- * each time. */
+/* While nobody writes: all pages are to be asked for, once each for the snapshot `id`; without
+ * memory each time. */
 void snapshot_freeze_forget_pages(struct snapshot_freeze *f, uint64_t id);
-/* The session has ended: another one has sent nothing, and asked for nothing. */
+/* The session has ended: the next one has sent nothing, and asked for nothing. */
 void snapshot_freeze_forget(struct snapshot_freeze *f);
-/* They were asked for. */
+/* These extents were asked for. */
 void snapshot_freeze_unprotected(struct fs *fs, const struct extent *e, unsigned n);
 
 #endif
