@@ -9,11 +9,11 @@
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
 
-/* Two parents, or a parent and the file; the inode that CREATE has found; those that RENAME moved.
- */
+/* Two parents, or a parent and the file; the inode that CREATE has found; those that RENAME
+ * moved. */
 enum { NODES_MAX = 3 + OP_CHILDREN_MAX, NAMES_MAX = 2 };
 
-/* What one operation has changed: one piece after the other is told. */
+/* The changes of one operation; the kernel is told of one after the other. */
 struct expiry {
 	struct list link; /* expiries.all */
 	struct notifier_job job;
@@ -104,7 +104,7 @@ static void expire_end(struct expiry *x)
 	free(x);
 }
 
-/* Attributes, which wait for nobody, come first. */
+/* Attributes come first: they wait for nothing. */
 static void tell_next(struct notifier_job *job)
 {
 	struct expiry *x = container_of(job, struct expiry, job);

@@ -9,13 +9,14 @@
 #include "daemon/fuse/port.h"
 #include "daemon/file/inode.h"
 
-/* Times end by this share of the lease time early: who has got an answer may be late to note it. */
+/* Times end by this share of the lease time early: a caller that has an answer may be late to note
+ * it. */
 enum { MARGIN_SHARE = 8 };
 
-/* An answer that its caller has not looked at for so long is not waited for. */
+/* After this time an answer that its caller has not taken is not waited for. */
 enum { LATE_MS = 1000 };
 
-/* From one try to the next: as long again as it has taken so far. */
+/* The pause between two tries is as long as the tries have taken so far. */
 enum { AGAIN_MIN_MS = 1, AGAIN_MAX_MS = 50 };
 
 static void try_again(struct thread_call *call);
@@ -49,8 +50,8 @@ static bool may_keep_locked(const struct inode *inode, const struct request *req
 	       (attr->nlink == 1 || S_ISDIR(attr->mode));
 }
 
-/* What the kernel has from before is forgotten: the answer to this question is not believed, but
- * shown to who has asked. */
+/* The kernel forgets what it has from before this lease. So it does not keep the answer to this
+ * question, but shows it to the caller. */
 static bool is_first_locked(struct inode *inode)
 {
 	if (inode->told->number == inode->lease_number)
@@ -111,7 +112,7 @@ static void try_again(struct thread_call *call)
 	inode_put(inode);
 }
 
-/* An answer is on its way to who has asked, or a FORGET to us, unless the mount is ending. */
+/* Whether an answer is on its way to its caller, or a FORGET to us, unless the mount is ending. */
 static bool is_coming_locked(struct inode *inode)
 {
 	struct kernel_attr *told = inode->told;
@@ -129,7 +130,7 @@ static bool is_coming_locked(struct inode *inode)
 	return false;
 }
 
-/* Whoever is to look at his answer may wait for a CPU, or for memory. */
+/* The caller that is to take its answer may wait for a CPU, or for memory. */
 static void try_again_later_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct kernel_attr *told = inode->told;

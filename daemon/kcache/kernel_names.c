@@ -11,7 +11,7 @@ struct shown_entry {
 	struct shown_name name;
 };
 
-/* The last one noted comes first. */
+/* The entry that was noted last comes first. */
 struct shown_set {
 	struct shown_entry entries[SHOWN_WAYS];
 };
@@ -57,8 +57,8 @@ static struct shown_entry *find(struct shown_set *set, uint32_t thread, struct n
 	return NULL;
 }
 
-/* The oldest one that is not about to come again: the kernel looks at the whole path before that.
- */
+/* Takes the oldest entry that is not about to come again: the kernel looks up the whole path before
+ * it comes. */
 static struct shown_entry *kernel_names_make_room(struct shown_set *set)
 {
 	struct shown_entry *room = &set->entries[SHOWN_WAYS - 1];

@@ -4,7 +4,7 @@
 #include "daemon/op/fs_parts.h"
 #include "daemon/file/inode.h"
 
-/* The kernel has made its inode of the root itself, before it was told of any owner. */
+/* The kernel has made the root's inode itself, before it was told of any owner. */
 static void kernel_owner_begin_locked(struct inode *inode, const struct attr *attr)
 {
 	bool root = inode->ino == ROOT_INO;
@@ -48,7 +48,7 @@ void kernel_owner_settle(struct inode *inode, const struct attr *attr)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* It may have been looked up again meanwhile, and the kernel be told of it already. */
+/* The kernel may have looked it up again meanwhile, and been told already. */
 void kernel_owner_forget(struct inode *inode)
 {
 	pthread_mutex_lock(&inode->lock);

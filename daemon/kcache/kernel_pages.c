@@ -9,14 +9,14 @@
 #include "daemon/op/op.h"
 #include "daemon/file/inode.h"
 
-/* What is dropped at once: at first, and more as long as nobody reads it meanwhile. */
+/* The bytes that are dropped at once in the beginning; more follow while nobody reads them. */
 enum { STEP_BYTES = 2 << 20 };
 
-/* More than can be mapped. */
+/* More bytes than can be mapped. */
 static const uint64_t ENDLESS = UINT64_C(1) << 47;
 
-/* Who has not come back to append by then does not come any more: his look may wait for another
- * client. */
+/* A thread that has not come back to append by then is not waited for: its LOOKUP may wait for
+ * another client. */
 enum { LOOK_MS = 30000 };
 
 void kernel_pages_fini(struct kernel_pages *c)
@@ -59,7 +59,7 @@ static uint64_t gap(struct cached_range a, struct cached_range b)
 	return a.from < b.from ? b.from - a.to : a.from - b.to;
 }
 
-/* The one that is nearest: it becomes one with what is added if they meet, or there is no room. */
+/* The nearest range. The new one is joined to it if they meet, or if there is no room. */
 static unsigned nearest(const struct cached_pages *p, struct cached_range r)
 {
 	unsigned best = 0;
@@ -123,7 +123,7 @@ static bool is_looked_for(const struct cached_pages *p)
 	return p->nsent_back > 0;
 }
 
-/* It is mapped, perhaps, and others must not move the end that the kernel knows. */
+/* Whether it may be mapped, and others must not move the end that the kernel knows. */
 static bool goes_by_end(const struct inode *inode)
 {
 	const struct cached_pages *p = inode->cached->pages;
@@ -162,7 +162,7 @@ static struct cached_looker *looker_of(struct cached_pages *p, uint32_t pid)
 	return NULL;
 }
 
-/* A free one, or whoever has been away for longest. */
+/* A free one, or the one that has been away for longest. */
 static struct cached_looker *oldest_looker(struct cached_pages *p)
 {
 	struct cached_looker *oldest = &p->lookers[0];
@@ -173,7 +173,7 @@ static struct cached_looker *oldest_looker(struct cached_pages *p)
 	return oldest;
 }
 
-/* Whoever has been sent back comes through, however long his way was. */
+/* A thread that was sent back before comes through, however long its way was. */
 bool kernel_pages_sends_back_locked(struct inode *inode, uint32_t pid)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -209,7 +209,7 @@ bool kernel_pages_is_raised_end(struct inode *inode, uint64_t size)
 	return raised;
 }
 
-/* The kernel is to be told that it has none. */
+/* Whether the kernel has to be told that there is no end. */
 static bool may_grow_behind_kernel(const struct inode *inode, enum lease_type keep)
 {
 	return keep < LEASE_SHARED && goes_by_end(inode) && !inode->cached->pages->endless;
@@ -238,7 +238,7 @@ bool kernel_pages_drops_locked(const struct inode *inode, uint64_t offset, uint6
 
 /* ---- dropping -------------------------------------------------------------------------------- */
 
-/* Cuts off what the READs that wait have locked, which is empty, and all that lies behind it. */
+/* Leaves out the empty pages that waiting READs have locked, and all pages behind those. */
 static struct cached_range minus_waiting(const struct inode *inode, struct cached_range r)
 {
 	list_for_each (pos, &inode->lease_waiters) {
@@ -256,7 +256,7 @@ static struct cached_range minus_waiting(const struct inode *inode, struct cache
 	return r;
 }
 
-/* In whatever order they wait. */
+/* The same, in whatever order the READs wait. */
 static struct cached_range minus_all_waiting(const struct inode *inode, struct cached_range r)
 {
 	struct cached_range before;
@@ -268,7 +268,7 @@ static struct cached_range minus_all_waiting(const struct inode *inode, struct c
 	return r;
 }
 
-/* Takes it out of what is cached. Empty: there is nothing. */
+/* Takes the next range out of the cached ones. Empty: there is nothing. */
 static struct cached_range take_next_locked(struct inode *inode)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -291,7 +291,7 @@ static void kernel_pages_dropped(struct notifier_job *job)
 {
 	struct cached_pages *p = container_of(job, struct cached_pages, job);
 	struct inode *inode = p->inode;
-	/* It may be another job as soon as none is running. */
+	/* The job may be used again as soon as none is running. */
 	struct io_thread *thread = job->thread;
 
 	fuse_receive_drop_ended(inode->fs->threads[0].thread);
@@ -303,7 +303,7 @@ static void kernel_pages_dropped(struct notifier_job *job)
 		raise_locked(inode, thread);
 	if (!p->running)
 		drop_behind_locked(inode, thread);
-	/* What a lost lease has left is dropped for nobody in particular. */
+	/* Nobody waits for pages of a lost lease to be dropped, so this goes on by itself. */
 	if (!p->running && inode->lease_type == LEASE_NONE)
 		kernel_pages_drop_locked(inode, thread, LEASE_NONE);
 	pthread_mutex_unlock(&inode->lock);
@@ -326,7 +326,7 @@ static void kernel_pages_tell_locked(struct inode *inode, struct io_thread *thre
 	notifier_add(&inode->fs->giver, &p->job);
 }
 
-/* Where somebody appends, the end that the kernel knows is his position. */
+/* While a program appends, the end that the kernel knows is that program's position. */
 static void raise_locked(struct inode *inode, struct io_thread *thread)
 {
 	struct cached_pages *p = inode->cached->pages;
@@ -348,7 +348,7 @@ static void drop_behind_locked(struct inode *inode, struct io_thread *thread)
 
 	if (p->behind == CACHED_NOTHING || p->nends)
 		return;
-	/* All that was read goes, and what is told after that is the last word. */
+	/* The lease goes: all pages are dropped, and then the kernel is told the end. */
 	if (inode->fs->inodes->hooks->is_leaving(inode)) {
 		p->behind = CACHED_NOTHING;
 		return;

@@ -15,7 +15,7 @@ struct name_entry {
 
 struct name_bucket {
 	uint64_t version;   /* counts begins and ends of changes, from 1 on */
-	unsigned nchanging; /* on their way */
+	unsigned nchanging; /* changes on their way */
 	struct name_entry entries[NAME_WAYS];
 };
 

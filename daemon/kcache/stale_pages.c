@@ -15,7 +15,7 @@ void stale_pages_init(struct stale_pages *d, struct inode *inode)
 
 static void stale_pages_dropped(struct notifier_job *job);
 
-/* Several notes become one range: what is dropped without need is only read again. */
+/* Several notes become one range: pages that are dropped without need are only read again. */
 static void start_locked(struct inode *inode, struct fuse_port *port)
 {
 	struct stale_pages *d = inode->drop;
@@ -56,12 +56,12 @@ static void stale_pages_dropped(struct notifier_job *job)
 	if (again)
 		start_locked(inode, job->port);
 	pthread_mutex_unlock(&inode->lock);
-	/* Started again, it keeps the reference. */
+	/* The job that was started again keeps the reference. */
 	if (!again)
 		inode_put(inode);
 }
 
-/* The round of it. */
+/* Returns the round of it. */
 static uint64_t note_locked(struct inode *inode, struct fuse_port *port, uint64_t from, uint64_t to)
 {
 	struct stale_pages *d = inode->drop;
@@ -122,7 +122,7 @@ static void stale_pages_waited(struct request *req, int status)
 	struct op *op = op_of(req);
 
 	atomic_fetch_sub(&req->thread->fs->ndrop_waiters, 1);
-	/* Taken back or not, what was asked for has been done. */
+	/* Even if the request was taken back, its write has been done. */
 	(void)status;
 	op->undropped(req, 0);
 }
@@ -164,7 +164,8 @@ bool stale_pages_wait(
 		atomic_fetch_sub(&fs->ndrop_waiters, 1);
 		return true;
 	}
-	/* A snapshot does not wait for it, nor who wants to send something, or the lease. */
+	/* Snapshots, and operations that want to send something, or the lease, do not wait for this
+	 * one. */
 	op_yield(req);
 	request_return_buffer(req);
 	return false;
