@@ -1,4 +1,4 @@
-/* fs_options.h - what a mount was asked for. */
+/* fs_options.h - the options of a mount. */
 #ifndef RMEMFS_DAEMON_OP_FS_OPTIONS_H
 #define RMEMFS_DAEMON_OP_FS_OPTIONS_H
 
@@ -6,7 +6,7 @@
 
 #include "daemon/remote/session.h"
 
-/* Which files use the kernel's page cache: cache_policy.h. */
+/* The files that use the kernel's page cache: cache_policy.h. */
 enum cache_mode { CACHE_NONE, CACHE_SHARED, CACHE_EXCLUSIVE };
 
 /* When write(2) returns: the data is remote, or on its way there in a registered buffer. */
@@ -21,10 +21,11 @@ struct fs_options {
 	enum ack_mode ack;
 	enum access_mode access;
 	bool nodiratime;
-	bool debug_io;        /* a line for each request */
+	bool debug_io;        /* a log line for each request */
 	unsigned buffers;     /* data buffers of each I/O thread */
 	unsigned merge_pages; /* pages that may share an SGE; 1: page-sized SGEs */
-	/* After which a signal ends the wait of a caller that can't be seen: caller_ends_wait(). */
+	/* A signal ends the wait of a caller that can't be seen after this time:
+	 * caller_ends_wait(). */
 	unsigned interrupt_wait_ms;
 };
 

@@ -1,4 +1,4 @@
-/* fs_parts.h - struct fs: what a mount consists of, as pointers. Each part is defined in its own
+/* fs_parts.h - struct fs: the parts of a mount, as pointers. Each part is defined in its own
  * folder, and known there only; serve/fs_block.h lays them out. */
 #ifndef RMEMFS_DAEMON_OP_FS_PARTS_H
 #define RMEMFS_DAEMON_OP_FS_PARTS_H
@@ -34,7 +34,7 @@ struct session;
 struct value_stages;
 struct statfs_memory;
 
-/* What belongs to one I/O thread. */
+/* The state of one I/O thread. */
 struct fs_thread {
 	struct io_thread *thread;
 	struct list dirty;       /* inodes, by commit.dirty */
@@ -43,8 +43,8 @@ struct fs_thread {
 	struct list lock_waits;  /* struct lock_wait, by own */
 	unsigned nbackground;    /* RPCs on their way for no request */
 	unsigned nacked;         /* WRITEs on their way that were acknowledged */
-	uint32_t keeping;        /* bits of the numbers that GETXATTRs have values kept by */
-	uint64_t taken;          /* pages from windows, ever; read by others as it is */
+	uint32_t keeping;        /* numbers that values of GETXATTRs are kept by, as bits */
+	uint64_t taken;          /* pages from windows, ever; read by other threads, too */
 	int64_t next_commit_ms, next_idle_ms;
 	struct landing *landing;
 	struct freeze_thread *freeze;
@@ -84,9 +84,10 @@ struct fs {
 	struct statfs_memory *statfs;
 	struct fs_thread threads[IO_THREADS_MAX];
 	struct fs_parts *parts; /* serve/fs_block.h */
-	/* State of the whole mount that barrier/ sets and all below it go by. */
+	/* State of the whole mount: barrier/ sets it, and the folders below read it. */
 	atomic_bool renewing;       /* the session has ended, and another one is to be made */
-	atomic_bool committing_all; /* it becomes read-only: all is told that ever will be */
+	atomic_bool committing_all; /* it becomes read-only: everything is committed for the last
+				     * time */
 };
 
 static inline bool fs_is_renewing(const struct fs *fs)

@@ -1,4 +1,4 @@
-/* barrier.h - a place in what an operation has entered. */
+/* hold.h - one of the things that an operation is inside of. */
 #ifndef RMEMFS_DAEMON_OP_HOLD_H
 #define RMEMFS_DAEMON_OP_HOLD_H
 
@@ -6,8 +6,8 @@
 
 struct request;
 
-/* What an operation is inside of until its end at the latest; embedded where it is entered. The
- * entered registers how it is left. */
+/* An operation is inside of this until its end at the latest. It is embedded where it is entered,
+ * and whatever is entered registers how the operation leaves. */
 struct op_hold {
 	struct op_hold *next;
 	void (*leave)(struct request *req);

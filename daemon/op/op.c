@@ -40,7 +40,7 @@ void op_waits_by(struct op *op, enum op_wait wait, bool (*withdraw)(struct reque
 	op->wait = wait;
 }
 
-/* False: it is in the list no more, and about to go on. */
+/* False: it is not in the list any more, and about to go on. */
 static bool leave_list(struct op *op)
 {
 	bool waiting;
@@ -118,8 +118,7 @@ void waiters_answer(struct list *waiters, uint64_t n, int status)
 	}
 }
 
-/* ---- the network, the kernel
- * ----------------------------------------------------------------------------- */
+/* ---- the network, the kernel ----------------------------------------------------------------- */
 
 static void io_done(struct io_call *io, int status)
 {
@@ -188,14 +187,13 @@ void op_take_buffer(struct request *req, void (*then)(struct request *req, int s
 		buffer_taken(req);
 }
 
-/* ---- callers that were signalled --------------------------------------------------------------
- */
+/* ---- callers that were signalled ------------------------------------------------------------- */
 
 void op_watch(struct request *req)
 {
 	struct op *op = op_of(req);
 
-	list_del(&op->interrupted); /* it may be looked after already */
+	list_del(&op->interrupted); /* it may be watched already */
 	list_add_tail(&fs_thread_of(req->thread)->interrupted, &op->interrupted);
 }
 
@@ -208,7 +206,7 @@ void op_watch_begin(struct request *req)
 
 /* ---- the session ----------------------------------------------------------------------------- */
 
-/* That the session has ended another thread may know already. */
+/* Another thread may know already that the session has ended. */
 bool op_ends_with_session(const struct request *req, int status)
 {
 	const struct fs *fs = req->thread->fs;
@@ -220,7 +218,7 @@ bool op_ends_with_session(const struct request *req, int status)
 
 /* ---- taking back ----------------------------------------------------------------------------- */
 
-/* Each way out is the operation's own, as if what it waited for had failed. */
+/* Each operation goes its own way out, as if the wait had failed. */
 bool op_cancel(struct request *req, int error)
 {
 	struct op *op = op_of(req);
