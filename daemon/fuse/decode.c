@@ -14,7 +14,7 @@
 static_assert(PAYLOAD_HEAD_BYTES == sizeof(struct fuse_in_header) + sizeof(struct fuse_write_in),
 	"a WRITE's payload must land on a page");
 
-/* What is left of a message's body. */
+/* The rest of a message's body. */
 struct cursor {
 	const uint8_t *at;
 	size_t left;
@@ -70,7 +70,7 @@ static int last_name(struct cursor *c, const char **out)
 	return err ? err : decode_finish(c);
 }
 
-/* Of an extended attribute: longer than a file's name is -ERANGE for xattr(7). */
+/* An extended attribute's name; if it is longer than a file's name, xattr(7) has -ERANGE. */
 static int take_xattr_name(struct cursor *c, const char **out)
 {
 	int err = take_string(c, NAME_BYTES_MAX, out);
@@ -130,7 +130,7 @@ static int decode_statx(struct request *req, struct cursor *c)
 	return 0;
 }
 
-/* Nanoseconds since the epoch; a second that they can't count becomes the nearest they can. */
+/* Nanoseconds since the epoch; a second out of their range becomes the nearest within. */
 static int64_t decode_time(uint64_t sec, uint32_t nsec)
 {
 	int64_t s = (int64_t)sec, ns;
@@ -161,7 +161,7 @@ static uint32_t decode_valid(uint32_t fattr)
 	for (size_t i = 0; i < ARRAY_SIZE(map); i++)
 		if (fattr & map[i].fattr)
 			valid |= map[i].set;
-	/* The kernel sets both bits for "now"; one of them says it. */
+	/* For "now" the kernel sets both bits; one of them is enough. */
 	if (valid & SET_ATIME_NOW)
 		valid &= ~(uint32_t)SET_ATIME;
 	if (valid & SET_MTIME_NOW)
@@ -291,7 +291,7 @@ static int decode_create(struct request *req, struct cursor *c)
 	return last_name(c, &req->args.name);
 }
 
-/* The name stands for none. */
+/* The message has a name, but the file gets none. */
 static int decode_tmpfile(struct request *req, struct cursor *c)
 {
 	const struct fuse_create_in *in = start(c, struct fuse_create_in);
@@ -307,7 +307,7 @@ static int decode_tmpfile(struct request *req, struct cursor *c)
 	return err ? err : decode_finish(c);
 }
 
-/* Within what a data buffer holds, and within what an off_t counts. */
+/* The range fits in a data buffer, and in an off_t. */
 static int check_range(uint64_t offset, uint32_t size)
 {
 	if (size > IO_BYTES_MAX)
@@ -326,12 +326,12 @@ static int decode_read(struct request *req, struct cursor *c)
 	req->args.size = in->size;
 	req->args.flags = in->flags;
 	req->args.lock_owner = in->lock_owner;
-	/* Direct I/O says whose it is. */
+	/* Direct I/O names a lock owner. */
 	req->args.cached = !(in->read_flags & FUSE_READ_LOCKOWNER);
 	return check_range(in->offset, in->size);
 }
 
-/* A longer buffer is no error: how much of it is filled is ours to choose. */
+/* A longer buffer is no error: we choose how much of it is filled. */
 static int decode_readdir(struct request *req, struct cursor *c)
 {
 	const struct fuse_read_in *in = whole(c, struct fuse_read_in);
@@ -484,8 +484,8 @@ static int decode_removexattr(struct request *req, struct cursor *c)
 	return last_xattr_name(c, &req->args.name);
 }
 
-/* With SETXATTR_EXT, which is taken where it is offered, the struct is longer: two words more, of
- * which one is 0 or 1 and the other 0. No attribute's name begins so. */
+/* With SETXATTR_EXT, which is taken where it is offered, the struct is longer by two words. One of
+ * them is 0 or 1, the other 0. No attribute's name begins so. */
 static bool is_long_setxattr(const struct cursor *c)
 {
 	const struct fuse_setxattr_in *in = (const void *)c->at;
@@ -542,7 +542,7 @@ static int decode_fallocate(struct request *req, struct cursor *c)
 	return range_within(in->offset, in->length, INT64_MAX) ? 0 : -EFBIG;
 }
 
-/* What lies beyond the greatest size there can be is left out, as with a read. */
+/* Bytes beyond the greatest possible size are left out, as with a read. */
 static int decode_copy(struct request *req, struct cursor *c)
 {
 	const struct fuse_copy_file_range_in *in = whole(c, struct fuse_copy_file_range_in);

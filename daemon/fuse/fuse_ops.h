@@ -1,4 +1,5 @@
-/* fuse_ops.h - where the kernel's messages go: what the FUSE port calls in the filesystem above it.
+/* fuse_ops.h - where the kernel's messages go: the functions that the FUSE port calls in the
+ * filesystem above it.
  *
  * serve/ fills the table, and hands it to each I/O thread before the thread runs.
  *
@@ -21,24 +22,26 @@ struct fuse_ops {
 	void (*forget)(struct io_thread *thread, const struct forget *forget);
 	/* The caller of a request that is not answered was signalled. */
 	void (*interrupt)(struct request *req);
-	/* The same where the thread has no request of that number. False: nothing of that number
-	 * waits elsewhere. */
+	/* The same if the thread has no request of that number. False: nothing of that number waits
+	 * elsewhere. */
 	bool (*interrupt_other)(struct io_thread *thread, uint64_t unique);
-	/* The request ends with an error. True: it does not, but begins anew, in another session.
-	 * False: *error is what its caller is told. */
+	/* The request ends with an error. True: it does not end, but begins anew in another
+	 * session. False: *error is for its caller. */
 	bool (*begins_anew)(struct request *req, int *error);
-	/* A request that was only decoded is needed before the kernel can drop pages. */
+	/* Whether the kernel needs this request, which was only decoded, before it can drop
+	 * pages. */
 	bool (*holds_up_dropping)(const struct request *req);
 
 	/* Before a message is read: IO_BYTES_MAX zero bytes where its payload may stay. NULL: it
-	 * goes into the thread's buffer. If it was not NULL payload_arrived() follows, then perhaps
-	 * dispatch(), then payload_done(). */
+	 * goes into the thread's buffer. Else payload_arrived() follows, then perhaps dispatch(),
+	 * then payload_done(). */
 	void *(*payload_home)(struct io_thread *thread);
-	/* So many bytes lie there, and belong at `buffer` unless the request takes them; or -errno.
-	 * `stays`: the message may be a request that takes them; else they go to `buffer` now. */
+	/* So many bytes have arrived there, and belong at `buffer` unless the request takes them;
+	 * or -errno. `stays`: the message may be a request that takes them; else they go to
+	 * `buffer` now. */
 	void (*payload_arrived)(struct io_thread *thread, void *buffer, int64_t len, bool stays);
-	/* The message was dealt with, whose number that is. A request of it that still waits finds
-	 * its payload in its buffer from now on. */
+	/* The message with that number was dealt with. If its request still waits, it finds its
+	 * payload in its buffer from now on. */
 	void (*payload_done)(struct io_thread *thread, uint64_t unique);
 };
 

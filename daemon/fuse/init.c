@@ -1,4 +1,4 @@
-/* init.c - INIT: what the kernel offers and what of it we take. Gated on each offered feature,
+/* init.c - INIT: what the kernel offers and what of it we take. It depends on each offered feature,
  * never on the kernel's version. */
 #include <errno.h>
 #include <linux/fuse.h>
@@ -22,25 +22,26 @@
 
 enum {
 	INIT_TIMEOUT_MS = 5000,
-	MINOR_MIN = 23,      /* init_out has had its present length since */
+	MINOR_MIN = 23,      /* since then init_out has its present length */
 	MINOR_PARALLEL = 38, /* FOPEN_PARALLEL_DIRECT_WRITES, which no INIT flag announces */
-	MINOR_MAPS = 40, /* what is stored into a mapping that FUSE_DIRECT_IO_ALLOW_MMAP allows is
-			  * written back */
-	MINOR_EVICTIONS = 43, /* or before, by no number of its own: evictions_seen */
+	MINOR_MAPS = 40, /* stores into a mapping that FUSE_DIRECT_IO_ALLOW_MMAP allows are written
+			  * back */
+	MINOR_EVICTIONS = 43, /* or before, but without a number of its own: evictions_seen */
 	PAGES_WITHOUT_MAX_PAGES = 32,
 	MAX_BACKGROUND = 256,
-	/* Of a mount that shares READs wait for leases, and none may hold up what others wait for:
-	 * pages that are written back. */
+	/* On a sharing mount READs wait for leases. They must not hold up what other clients wait
+	 * for: pages that are written back. */
 	MAX_BACKGROUND_SHARING = UINT16_MAX,
 };
 
 /* AUTO_INVAL_DATA would drop the page cache after our own writes; we invalidate by notification.
  * Without HANDLE_KILLPRIV_V2 every buffered write asks for security.capability. With POSIX_ACL the
- * kernel checks permissions by the lists that it asks for as attributes; a new file's umask is then
- * the server's to apply, which knows whether the parent has a default list: DONT_MASK. By
- * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. Locks stay the kernel's
- * own, but where others lock the same files. With ALLOW_IDMAP mounts of this filesystem may map ids
- * (mount_setattr(2)), and requests say no ids but of what they make (REQUEST_NO_ID). */
+ * kernel checks permissions by the lists that it asks for as attributes. The server then applies a
+ * new file's umask, since it knows whether the parent has a default list: DONT_MASK. With
+ * EXPORT_SUPPORT file handles outlive the kernel's caches, and the mount. The kernel does the locks
+ * itself, except where other clients lock the same files. With ALLOW_IDMAP mounts of this
+ * filesystem may map ids (mount_setattr(2)). Then only requests that make something say ids
+ * (REQUEST_NO_ID). */
 static const uint64_t wanted =
 	FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_BIG_WRITES | FUSE_DO_READDIRPLUS |
 	FUSE_READDIRPLUS_AUTO | FUSE_ASYNC_DIO | FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES |
@@ -81,7 +82,7 @@ int fuse_init_negotiate(const struct fuse_init_in *in, size_t len, bool write_ba
 	if (in->major != FUSE_KERNEL_VERSION || in->minor < MINOR_MIN)
 		return -EPROTO;
 	flags = offered_flags(in, len) & wanted_with(write_back, sharing, in->minor);
-	/* The kernel ends a connection that maps ids and does not have it check permissions. */
+	/* The kernel ends a connection that maps ids without POSIX_ACL. */
 	if (!(flags & FUSE_POSIX_ACL))
 		flags &= ~(uint64_t)FUSE_ALLOW_IDMAP;
 	*out = (struct fuse_init_out){

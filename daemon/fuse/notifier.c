@@ -26,7 +26,7 @@ static void notifier_job_done(struct thread_call *call)
 	job->done(job);
 }
 
-/* What the kernel does not know it has nothing of: the result does not matter. */
+/* The result does not matter: the kernel has nothing of an inode that it does not know. */
 static void notifier_tell(const struct notifier_job *job)
 {
 	if (job->name)

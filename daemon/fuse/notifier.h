@@ -1,14 +1,14 @@
-/* notifier.h - tells the kernel what of its own it is to drop: attributes that an answer can't
- * carry, pages, and names.
+/* notifier.h - tells the kernel what to drop of its own: attributes that an answer can't carry,
+ * pages, and names.
  *
- * The kernel's call may wait for an inode that it is just letting go of, or for I/O on the pages,
- * which takes our answers: so a thread of its own makes it. Attributes alone wait for no I/O; pages
- * may wait for as long as the server is away, so their jobs have a notifier of their own, and only
- * few wait for them (stale_pages.h). So have names, which wait for whoever has locked the
- * directory, and nobody waits for them.
+ * The kernel's call may wait for an inode that the kernel is just letting go of, or for I/O on the
+ * pages, which takes our answers. So a thread of its own makes it. Attributes alone wait for no
+ * I/O. Pages may wait for as long as the server is away. So their jobs have a notifier of their
+ * own, and only few operations wait for them (stale_pages.h). Names, too, have one of their own:
+ * they wait for the holder of the directory's lock, and nothing waits for them.
  *
- * OWNERSHIP  fs starts and ends the notifiers. A job is embedded in the state of whoever made it
- * and stays in place until done() is called: in job.thread, or in the notifier's own.
+ * OWNERSHIP  fs starts and ends the notifiers. A job is embedded in the state of its maker and
+ *            stays in place until done() is called: in job.thread, or in the notifier's own.
  */
 #ifndef RMEMFS_DAEMON_FUSE_NOTIFIER_H
 #define RMEMFS_DAEMON_FUSE_NOTIFIER_H
@@ -44,8 +44,8 @@ struct notifier_job {
 };
 
 int notifier_start(struct notifier *n);
-/* Has the thread end after the job that it is at, which may wait for answers of ours; the others
- * are not done. The descriptor, the notifier's own, becomes readable when it has. */
+/* Has the thread end after its present job, which may wait for answers of ours; the other jobs are
+ * not done. The descriptor, which is the notifier's, becomes readable at the thread's end. */
 int notifier_end(struct notifier *n);
 /* The same, and waits for it. */
 void notifier_stop(struct notifier *n);

@@ -17,8 +17,8 @@
 #include "daemon/fuse/decode.h"
 #include "daemon/fuse/private.h"
 
-/* libfuse reports by its log function alone, which has no argument of ours: the last line, while
- * mounting in main. */
+/* libfuse reports only by its log function, which has no argument of ours. This is its last line,
+ * written while main mounts. */
 static char libfuse_said[512];
 
 __attribute__((format(printf, 2, 0))) static void keep_message(
@@ -32,18 +32,17 @@ __attribute__((format(printf, 2, 0))) static void keep_message(
 		libfuse_said[len - 1] = '\0';
 }
 
-/* libfuse begins with nosuid,nodev, for everybody, and lets nobody else in. The first is right: who
- * trusts the server says otherwise. What root mounts is there for all users, as mount(8) mounts
- * other filesystems. For others fusermount3 insists on the first, and on the system's leave for the
- * last.
- */
+/* libfuse begins with nosuid,nodev for everybody, and lets no other user in. The first is right: a
+ * user who trusts the server can say otherwise. A mount by root is for all users, like mount(8)'s
+ * mounts of other filesystems. For other users fusermount3 insists on nosuid,nodev, and lets others
+ * in only if the system allows it. */
 static const char *first_options(void)
 {
 	return geteuid() == 0 ? "subtype=rmemfs,default_permissions,allow_other"
 			      : "subtype=rmemfs,default_permissions";
 }
 
-/* "-o" and its value: fsname may hold commas, which fuse_opt_add_opt_escaped hides. */
+/* Adds "-o" and its value. fsname may hold commas, which fuse_opt_add_opt_escaped hides. */
 static int build_args(struct fuse_args *args, const char *source, const char *options)
 {
 	autofree char *fsname = NULL;
@@ -79,7 +78,7 @@ static int new_session(const char *source, const char *options, struct fuse_sess
 	return err;
 }
 
-/* What fusermount3 has written, as one line. */
+/* The first line that fusermount3 has written. */
 static void read_said(int fd)
 {
 	ssize_t len = pread(fd, libfuse_said, sizeof(libfuse_said) - 1, 0);
@@ -90,7 +89,8 @@ static void read_said(int fd)
 	libfuse_said[strcspn(libfuse_said, "\n")] = '\0';
 }
 
-/* fusermount3 tells its reasons on standard error, which is ours: held back, to be told once. */
+/* fusermount3 tells its reasons on standard error, which it has from us. They are held back, to be
+ * logged once. */
 static int session_mount(struct fuse_session *session, const char *mountpoint)
 {
 	autoclose int said = memfd_create("fusermount3", MFD_CLOEXEC);
@@ -124,7 +124,8 @@ int fuse_port_mount(const char *source, const char *mountpoint, const char *opti
 		goto err_session;
 	if (libfuse_said[0])
 		log_warning("%s: %s", mountpoint, libfuse_said);
-	/* The session closes its own before it unmounts; notifications may still be under way. */
+	/* The session closes its own descriptor before it unmounts, when notifications may be under
+	 * way. */
 	port->fd = fcntl(fuse_session_fd(port->session), F_DUPFD_CLOEXEC, 3);
 	if (port->fd < 0) {
 		err = -errno;
@@ -197,7 +198,7 @@ void fuse_port_delete(struct fuse_port *port)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FORGET and INTERRUPT have no answer, and the kernel takes none. */
+/* FORGET and INTERRUPT have no answer: the kernel refuses one. */
 static void refuse(int fd, const struct fuse_in_header *in)
 {
 	struct fuse_out_header out = {.len = sizeof(out), .error = -EIO, .unique = in->unique};
@@ -206,7 +207,7 @@ static void refuse(int fd, const struct fuse_in_header *in)
 		log_error("fuse: cannot refuse a request: %s", errno_text(errno));
 }
 
-/* False: there is no connection any more. */
+/* False: the connection is gone. */
 static bool refuse_next(int fd, void *msg)
 {
 	ssize_t n = read(fd, msg, FUSE_MESSAGE_BYTES_MAX);
@@ -221,7 +222,7 @@ void fuse_port_refuse_until(struct fuse_port *port, int done_fd)
 	autofree void *msg = malloc(FUSE_MESSAGE_BYTES_MAX);
 	struct pollfd fds[2] = {{.fd = done_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
 
-	/* Where there is no connection any more nobody waits for an answer. */
+	/* Without a connection no caller waits for an answer. */
 	if (!msg || fuse_port_clone(port, &fds[1].fd) != 0)
 		return;
 	while (!(fds[0].revents & POLLIN)) {
@@ -257,7 +258,8 @@ int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, in
 	return notify(port, FUSE_NOTIFY_INVAL_INODE, &out, sizeof(out), NULL, 0);
 }
 
-/* A byte alone is not taken for the page, but for the end of the file. */
+/* The kernel does not keep a page of which it gets one byte, but takes the byte for the file's
+ * end. */
 int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size)
 {
 	struct fuse_notify_store_out out = {.nodeid = node, .offset = size - 1, .size = 1};
@@ -269,7 +271,7 @@ int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size)
 int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name)
 {
 	size_t len = strlen(name);
-	/* Kernels that do not know the flag take no notice of it. */
+	/* Kernels that do not know the flag ignore it. */
 	struct fuse_notify_inval_entry_out out = {
 		.parent = parent, .namelen = (uint32_t)len, .flags = FUSE_EXPIRE_ONLY};
 

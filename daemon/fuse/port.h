@@ -1,8 +1,8 @@
-/* port.h - the mount and its connection to the kernel: mounting, INIT, descriptors to read
- * requests from, cache invalidations, unmounting.
+/* port.h - the mount and its connection to the kernel: mounting, INIT, descriptors to read requests
+ * from, cache invalidations, unmounting.
  *
- * libfuse mounts and unmounts (fusermount3 for those who are not root); everything after that is
- * spoken by us on /dev/fuse, so that requests are read into our own registered memory, answered
+ * libfuse mounts and unmounts (with fusermount3 for users other than root). We speak everything
+ * after that on /dev/fuse ourselves. So requests are read into our own registered memory, answered
  * from it, and may end in any order.
  *
  *     fuse_port_mount -> fuse_port_init -> fuse_port_clone (each I/O thread) ->
@@ -10,7 +10,7 @@
  *
  * OWNERSHIP  main makes and deletes the port; it outlives the I/O threads.
  * THREADS    fuse_port_inval_inode, _expire_entry, _gone and _set_gone: any. The rest: main.
- * ERRORS     0 or -errno; where there is a why, it gets one line for people.
+ * ERRORS     0 or -errno; `why`, if there is one, gets one line for people.
  */
 #ifndef RMEMFS_DAEMON_FUSE_PORT_H
 #define RMEMFS_DAEMON_FUSE_PORT_H
@@ -21,13 +21,13 @@
 
 struct fuse_port;
 
-/* What the kernel offered in INIT and the port took. Set before the first request. */
+/* The features that the kernel offered in INIT and the port took. Set before the first request. */
 struct fs_features {
 	bool direct_io_allow_mmap; /* a file opened direct may be mapped shared (Linux 6.9) */
 	bool parallel_direct_writes;
 	bool handle_killpriv_v2;
-	/* An inode that the kernel let go of and got again while a LOOKUP was on its way takes no
-	 * attributes from its answer (Linux 6.14). */
+	/* The kernel lets go of an inode, and gets it again, while a LOOKUP is on its way: then the
+	 * inode takes no attributes from that answer (Linux 6.14). */
 	bool evictions_seen;
 	/* The kernel writes its cache back when it likes, and owns regular files' size and times.
 	 */
@@ -63,18 +63,17 @@ void fuse_port_refuse_until(struct fuse_port *port, int done_fd);
 
 void fuse_port_delete(struct fuse_port *port);
 
-/* Makes the kernel drop cached pages of [off, off + len) and the attributes; len 0: to the end;
- * off negative: attributes only. Blocks while pages of the range are locked by READs in flight, so
- * never from an I/O thread. -ENOENT: the kernel doesn't know the node. */
+/* Makes the kernel drop cached pages of [off, off + len) and the attributes; len 0: to the end; off
+ * negative: attributes only. Blocks while READs in flight have locked pages of the range, so never
+ * call it from an I/O thread. -ENOENT: the kernel doesn't know the node. */
 int fuse_port_inval_inode(struct fuse_port *port, uint64_t node, int64_t off, int64_t len);
-/* Makes the kernel take a regular file to be at least `size` bytes long, which is a multiple of a
- * page's, until it is told of its attributes or reads its end. The page before that is not cached
- * then. */
+/* Makes the kernel believe that a regular file is at least `size` bytes long, a multiple of a page,
+ * until it is told attributes or reads the end. The last page before `size` is not cached then. */
 int fuse_port_raise_size(struct fuse_port *port, uint64_t node, uint64_t size);
-/* Makes the kernel ask anew what name is in parent, or that it is not there, at its next use. Below
- * Linux 6.2 it is forgotten at once, and what is mounted below it goes. Takes the parent's inode
- * lock, which an operation in flight may hold: never from an I/O thread, and only while operations
- * are answered, since the wait for it ends by nothing else, SIGKILL included. */
+/* Makes the kernel ask anew at its next use whether and what `name` is in parent. Below Linux 6.2
+ * the kernel forgets it at once, and mounts below it go. Takes the parent's inode lock, which an
+ * operation in flight may hold. So call it never from an I/O thread, and only while operations are
+ * answered: only an answer ends the wait for that lock, not even SIGKILL does. */
 int fuse_port_expire_entry(struct fuse_port *port, uint64_t parent, const char *name);
 
 #endif

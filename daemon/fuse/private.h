@@ -1,6 +1,6 @@
 /* private.h - what the files of the FUSE port share. Nobody else includes this.
  *
- * THREADS    struct fuse_port is main's, but for gone, which is atomic.
+ * THREADS    struct fuse_port is main's, except gone, which is atomic.
  */
 #ifndef RMEMFS_DAEMON_FUSE_PRIVATE_H
 #define RMEMFS_DAEMON_FUSE_PRIVATE_H

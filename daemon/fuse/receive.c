@@ -1,18 +1,20 @@
-/* receive.c - reading the kernel's messages: which of them becomes a request, where it lives,
- * and what happens when there is no room for it.
+/* receive.c - reading the kernel's messages: which of them becomes a request, where it lives, and
+ * what happens when there is no room for it.
  *
  * A message is read into the buffer that its payload, if it has one, is sent from. When all
- * requests or buffers are in use the rest waits in the kernel: that is the back-pressure.
- * But then INTERRUPTs wait there, too, and with a server that doesn't answer nothing would
- * end any more, SIGKILL or not. So after STARVED_MS in which nothing of what lacks came back
- * reading goes on, into the spare buffer, and what needs room is parked: copied to the heap,
- * until there is room or its caller gives up. While a soft mount gives up on its server
- * there is no point in waiting for room: what needs it fails at once, but for what has to be
- * done sooner or later (RELEASE).
- * The same while much is set aside that waits for other clients (request.h): when it has not become
- * less for STARVED_MS it is no reason to wait any more, until as much has come again.
- * Of a sharing mount there is some room that only those get whom a RETURN waits for,
- * and while it does so reading goes on at once, for they may be behind others.
+ * requests or buffers are in use, further messages wait in the kernel: that is the back-pressure.
+ * But then INTERRUPTs wait there, too. With a server that doesn't answer nothing would end any
+ * more, not even by SIGKILL. So after STARVED_MS without a free request or buffer reading goes on,
+ * into the spare buffer. A message that needs room is parked: copied to the heap, until there is
+ * room or its caller gives up. While a soft mount gives up on its server, waiting for room is of no
+ * use. Messages that need it then fail at once, except those that must be done sooner or later
+ * (RELEASE).
+ *
+ * The same holds while much is set aside that waits for other clients (request.h). If that has not
+ * become less for STARVED_MS, the thread does not wait for it, until as much has come again.
+ *
+ * A sharing mount reserves some room for requests that a RETURN waits for. While the kernel drops
+ * pages, reading goes on at once, since such requests may be behind others.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +40,7 @@ static const uint64_t NEVER = UINT64_MAX;
 struct parked {
 	struct list link;
 	size_t len;
-	bool interrupted; /* these as in the request that it becomes */
+	bool interrupted; /* like since_ms, as in the request that the message becomes */
 	int64_t since_ms;
 	_Alignas(16) uint8_t msg[];
 };
@@ -84,7 +86,7 @@ static bool interrupt_parked(struct io_thread *thread, uint64_t unique)
 	return false;
 }
 
-/* The kernel flushes what a process that exits has open, and tells of no signal. */
+/* The kernel flushes the open files of a process that exits, and tells of no signal. */
 static bool is_to_be_watched(const struct io_thread *thread, const struct parked *parked)
 {
 	return parked->interrupted ||
@@ -113,9 +115,9 @@ static bool interrupt_here(struct io_thread *thread, uint64_t unique)
 	return true;
 }
 
-/* An INTERRUPT is read by any thread, its request belongs to one, which has read it before, since
- * the kernel queues an INTERRUPT only then. So each thread that is asked in its own turn either has
- * the request in its list or has answered it: what nobody has needs no answer, and never EAGAIN. */
+/* Any thread reads an INTERRUPT, but its request belongs to the one thread that has read it. The
+ * kernel queues an INTERRUPT only after that. So each thread, asked in its own turn, has the
+ * request in its list or has answered it. If none has it, it needs no answer, and never EAGAIN. */
 static void pass_note(struct thread_call *call)
 {
 	struct interrupt_note *note = container_of(call, struct interrupt_note, call);
@@ -139,7 +141,7 @@ static void handle_interrupt(struct io_thread *thread, const void *msg, size_t l
 		return;
 	if (io_thread_siblings(thread) == 1)
 		return;
-	/* fuse_receive_ready() saw to it that there is one. */
+	/* fuse_receive_ready() made sure that there is one. */
 	note = list_entry(list_pop(&thread->priv->free_notes), struct interrupt_note, link);
 	note->call.run = pass_note;
 	note->unique = unique;
@@ -184,14 +186,14 @@ static void start_request(
 	thread->ops->dispatch(req);
 }
 
-/* For any message. */
+/* Whether there is a request for any message, not only a reserved one. */
 static bool has_requests(const struct io_thread *thread)
 {
 	return thread->priv->nused <
 	       (thread->shared->sharing ? UNRESERVED_REQUESTS : THREAD_REQUESTS);
 }
 
-/* A request that the message is decoded into, with *err as the result; NULL: none is for it. */
+/* Makes a request from the message, with *err as the result; NULL: there is none for it. */
 static struct request *decode(struct io_thread *thread, const void *msg, size_t len, int *err)
 {
 	bool reserved = !has_requests(thread);
@@ -222,7 +224,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 		fuse_reply_status(thread, header_of(msg)->unique, -EIO);
 		return;
 	}
-	/* But for pages that are being dropped no more would be read then. */
+	/* With so many bytes parked nothing is read, except while pages are being dropped. */
 	parked = priv->parked_bytes < PARKED_BYTES_MAX ||
 				 !fuse_decode_has_payload(header_of(msg)->opcode)
 			 ? malloc(sizeof(*parked) + len)
@@ -238,7 +240,7 @@ static void park(struct io_thread *thread, const void *msg, size_t len)
 	list_add_tail(&priv->parked, &parked->link);
 	priv->parked_bytes += len;
 	__atomic_store_n(&priv->any_parked, true, __ATOMIC_SEQ_CST);
-	/* It might have been let in. */
+	/* With room it might have been let in. */
 	if (list_empty(&priv->free_requests) || !priv->recv)
 		priv->looked_through = NEVER;
 }
@@ -313,7 +315,7 @@ static int receive_failed(int err, bool landing)
 	case ECONNABORTED:
 		return RECEIVE_GONE;
 	case EFAULT:
-		if (landing) /* which is not our memory: its caller has got EIO */
+		if (landing) /* that is not our memory: the caller has got EIO */
 			return RECEIVE_ONE;
 		/* fall through */
 	default:
@@ -333,7 +335,8 @@ static int receive_whole(struct io_thread *thread, uint8_t *msg)
 	return RECEIVE_ONE;
 }
 
-/* The same with the payload, or what of a small message does not fit before it, elsewhere. */
+/* The same when the payload, or the part of a small message that does not fit before it, lies
+ * elsewhere. */
 static void handle_landed(struct io_thread *thread, uint8_t *msg, size_t n)
 {
 	int64_t len = n > PAYLOAD_HEAD_BYTES ? (int64_t)(n - PAYLOAD_HEAD_BYTES) : 0;
@@ -364,7 +367,8 @@ static int receive_apart(struct io_thread *thread, uint8_t *msg, void *home)
 	return got;
 }
 
-/* From before a message leaves the kernel's queue, or the parked ones, until it is dispatched. */
+/* Set from before a message leaves the kernel's queue, or the parked ones, until it is
+ * dispatched. */
 static void set_reading(struct io_thread *thread, bool reading)
 {
 	__atomic_store_n(&thread->priv->reading, reading, __ATOMIC_SEQ_CST);
@@ -383,7 +387,7 @@ int fuse_receive(struct io_thread *thread)
 	return got;
 }
 
-/* In the order in which a message goes on: from being read to being parked, and back. */
+/* Looks in the order in which a message goes: it is read, then parked, and then read back. */
 bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking)
 {
 	const struct io_thread_private *priv = thread->priv;
@@ -409,8 +413,8 @@ bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t nod
 
 /* ---- parked messages ------------------------------------------------------------------------- */
 
-/* The first that gets a request, which it is decoded into. Those that only a reserved one is for
- * are looked through once for each range of pages that is dropped. */
+/* The first parked message that gets a request, which it is decoded into. Messages that could only
+ * use a reserved request are looked through once for each range of pages that is dropped. */
 static struct parked *next_parked(struct io_thread *thread, struct request **req)
 {
 	struct io_thread_private *priv = thread->priv;
@@ -431,7 +435,7 @@ static struct parked *next_parked(struct io_thread *thread, struct request **req
 	return NULL;
 }
 
-/* Decoded again, since payload and names lie elsewhere now. */
+/* Decodes it again, since payload and names lie elsewhere now. */
 static void start_parked(struct io_thread *thread, struct parked *parked, struct request *req)
 {
 	struct io_thread_private *priv = thread->priv;

@@ -1,6 +1,6 @@
 /* receive.h - reading the kernel's messages, and keeping those that there is no room for.
  *
- * THREADS    The I/O thread's own, but where another thing is said.
+ * THREADS    The I/O thread's own, unless said otherwise.
  */
 #ifndef RMEMFS_DAEMON_FUSE_RECEIVE_H
 #define RMEMFS_DAEMON_FUSE_RECEIVE_H
@@ -18,24 +18,24 @@ bool fuse_receive_ready(struct io_thread *thread);
 int fuse_receive(struct io_thread *thread);
 /* Starts parked messages for which there is room now. Returns how many. */
 unsigned fuse_receive_parked(struct io_thread *thread);
-/* Ends those whose callers are being killed (caller_ends_wait()), or exit while the server is away.
- */
+/* Ends those whose callers are being killed (caller_ends_wait()), or exit while the server is
+ * away. */
 void fuse_receive_give_up_parked(struct io_thread *thread);
-/* Ends those with EIO that a soft mount may end. */
+/* Ends with EIO those that a soft mount may end. */
 void fuse_receive_refuse_parked(struct io_thread *thread);
 void fuse_receive_drop_parked(struct io_thread *thread);
 
-/* Any thread of the mount, and any thread besides: the kernel is about to drop pages before their
- * lease goes, and may wait for messages that no thread has read yet, or that are parked; it has
- * dropped them. */
+/* For any thread, also outside of the mount. The kernel is about to drop pages before their lease
+ * goes; it has dropped them. It may wait for messages that no thread has read yet, or that are
+ * parked. */
 void fuse_receive_drop_begins(struct io_thread *thread);
 void fuse_receive_drop_ended(struct io_thread *thread);
 bool fuse_receive_is_dropping(const struct io_thread *thread);
 
-/* Any thread: whether this one may have read a message before now that was not dispatched. If not,
- * all that it has read was. `asking` is the caller's own. */
+/* Any thread: whether this one may have read a message before now and not dispatched it. `asking`
+ * is the caller's own thread. */
 bool fuse_receive_may_hide(const struct io_thread *thread, const struct io_thread *asking);
-/* The thread's own: whether a WRITE is parked that appends to the file, below this offset. */
+/* The thread's own: whether it has parked a WRITE that appends to the file below this offset. */
 bool fuse_receive_has_parked_append(const struct io_thread *thread, uint64_t node, uint64_t offset);
 
 #endif

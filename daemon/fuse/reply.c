@@ -1,4 +1,4 @@
-/* reply.c - the kernel's answers: laid out on the stack and written at once, data straight
+/* reply.c - the kernel's answers: laid out on the stack and written at once. Data goes straight
  * from the buffer that it arrived in, or by splice(2) from the pipe that it arrived in. */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,8 +46,8 @@ static void report_failure(struct io_thread *thread, uint64_t unique, int err)
 {
 	static struct log_ratelimit limit;
 
-	/* The kernel waits for the answer to whatever was read from it, so it is the mount that is
-	 * gone, and we end: what an OPEN has made needs no other end. */
+	/* The kernel waits for an answer to each message that was read. So the mount is gone, and
+	 * we end: an OPEN's effects need no other end. */
 	if (err == -ENOENT || err == -ENODEV || err == -ECONNABORTED ||
 		fuse_port_gone(thread->port))
 		return;
@@ -74,7 +74,7 @@ static void end_trace(struct request *req, int error, size_t len)
 	req->trace.begun_ns = 0;
 }
 
-/* Its caller must not wait for ever. */
+/* The caller must not wait for ever. */
 static void could_not_send(struct request *req, int err)
 {
 	report_failure(req->thread, req->unique, err);
@@ -92,7 +92,7 @@ static void send_data(struct request *req, struct iovec *iov, unsigned niov, siz
 		return;
 	iov[0] = (struct iovec){&out, sizeof(out)};
 	err = write_out(req->thread, iov, niov);
-	iov[0] = (struct iovec){0}; /* which ends with us */
+	iov[0] = (struct iovec){0}; /* `out` ends with this function */
 	if (err)
 		could_not_send(req, err);
 }
@@ -340,7 +340,7 @@ void reply_pieces(struct request *req, struct pieces *pieces)
 
 static_assert((int)REPLY_HEAD_BYTES == (int)sizeof(struct fuse_out_header), "the kernel's header");
 
-/* In the page before the data. */
+/* The header goes into the page before the data. */
 const void *reply_pipe_head(struct request *req, uint32_t len)
 {
 	struct fuse_out_header *out = (void *)(req->buf->data - sizeof(*out));

@@ -6,7 +6,7 @@
 
 struct io_thread;
 
-/* 0, or -errno. In the thread that read the message. */
+/* error: 0, or -errno. In the thread that read the message. */
 void fuse_reply_status(struct io_thread *thread, uint64_t unique, int error);
 
 #endif
