@@ -17,13 +17,13 @@
 
 enum {
 	NUMBERS_MAX = 64,
-	ENDING_MS = 500, /* a process that ends frees its name within it */
+	ENDING_MS = 500, /* after this time a process that ends has freed its name */
 	LOOK_MS = 5,
 };
 
 /* ---- the id ---------------------------------------------------------------------------------- */
 
-/* FNV-1a of 128 bits: owners are told apart by it, not authenticated. */
+/* 128-bit FNV-1a: it tells owners apart, and does not authenticate them. */
 struct fnv {
 	unsigned __int128 state;
 };
@@ -106,7 +106,7 @@ static int hold_name(const uint8_t id[OWNER_BYTES])
 	return err ? err : steal_fd(&fd);
 }
 
-/* False: none below `end` is free. */
+/* False: no number below `end` is free. */
 static bool take_below(struct owner *owner, const char *mountpoint, unsigned end)
 {
 	for (unsigned number = 1; number < end; number++) {
@@ -136,7 +136,7 @@ void client_id_take(struct owner *owner, const char *mountpoint)
 		poll(NULL, 0, LOOK_MS);
 	if (owner->number || take_below(owner, mountpoint, NUMBERS_MAX))
 		return;
-	/* Then the next mount waits for lease_time where this one was killed, no more. */
+	/* If this mount is killed, the next one then waits for lease_time, and no more. */
 	if (getrandom(owner->id, OWNER_BYTES, 0) != OWNER_BYTES)
 		hash(mountpoint, (unsigned)getpid(), owner->id);
 }

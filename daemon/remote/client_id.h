@@ -1,17 +1,17 @@
 /* client_id.h - which mount this is to a server.
  *
  * An owner's id is made of the machine's boot, the machine, the host's name, the network namespace,
- * the mount point, and a number that tells mounts apart for which all of that is the same: those of
+ * the mount point, and a number. The number tells mounts apart that agree in all of that: mounts of
  * two mount namespaces (containers on the host's network), and one that lives on after umount -l
- * beside the next one. As long as a mount lives its process holds a name of its id in the kernel,
- * an abstract Unix address that it is bound to and never listens at. The kernel frees it when the
- * process ends, however it ends. So of two processes that live on one kernel no two have one id,
- * and the one that mounts where a process has died has that one's id, by which the server knows
- * what it has left behind (see server/session/attach.h).
+ * beside the next one. While a mount lives, its process holds a name of its id in the kernel: an
+ * abstract Unix address that it is bound to and never listens at. The kernel frees the name when
+ * the process ends, however it ends. So two processes that live on one kernel never have the same
+ * id. A mount at the place of a dead process gets that process's id, by which the server knows what
+ * it has left behind (see server/session/attach.h).
  *
- * OWNERSHIP  The descriptor of the name is the process' that calls client_id_take(): no fork may
- * come between that and its end, or the child holds the name, too. THREADS    client_id_release()
- * from any thread, the others before there are any.
+ * OWNERSHIP  The process that calls client_id_take() owns the name's descriptor. No fork may come
+ *            between that and its end, or the child holds the name, too.
+ * THREADS    client_id_release() from any thread, the others before there are any.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_CLIENT_ID_H
 #define RMEMFS_DAEMON_REMOTE_CLIENT_ID_H
@@ -33,8 +33,8 @@ struct owner {
 void client_id_take(struct owner *owner, const char *mountpoint);
 /* Takes a lower number, where a name has become free since. False: none has. */
 bool client_id_take_lower(struct owner *owner, const char *mountpoint);
-/* The mount is gone: the next one may be this owner, and the server tells them apart. Harmless when
- * it has been called. */
+/* The mount is gone: the next one may become this owner, and the server tells them apart. Harmless
+ * when it was called before. */
 void client_id_release(struct owner *owner);
 
 #endif

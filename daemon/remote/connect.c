@@ -3,13 +3,15 @@
  *     DOWN -> CONNECTING -> ATTACHING -> FETCHING -> READY -> (loss) DOWN ...
  *
  * The first channel of thread 0 makes the session, all others join or resume it. The answer to
- * ATTACH is the server's word that the channel before is fenced; only after it, and with the new
+ * ATTACH is the server's word that the channel before is fenced. Only after it, and with the new
  * channel's keys, is anything repeated. Each step has a deadline of ours, since a connection
- * manager may take minutes. A ready channel is pinged, busy or not: the server, too, wants to hear
- * of it, and sees nothing of one-sided transfers; and at once where it rings, since then the answer
- * has news. One that is silent for peer_timeout is given up.
- * One whose keys are of the wrong kind, since the session became read-only or writes again, is
- * replaced without a word.
+ * manager may take minutes.
+ *
+ * A ready channel is pinged, busy or not: the server sees nothing of one-sided transfers, and wants
+ * to hear of the channel, too. It is pinged at once when the server rings, since the answer then
+ * has news. A channel that is silent for peer_timeout is given up. A channel whose keys are of the
+ * wrong kind, since the session became read-only or writes again, is replaced without a line in the
+ * log.
  */
 #include <assert.h>
 #include <errno.h>
@@ -26,15 +28,15 @@
 enum {
 	BACKOFF_MIN_MS = 50,
 	BACKOFF_MAX_MS = 1000,
-	SETTLED_MS = 1000,     /* a channel that lasted as long starts the back-off anew */
+	SETTLED_MS = 1000,     /* after a channel that lasted so long the back-off starts anew */
 	ANSWER_MS = 5000,      /* for one answer of a server that is there */
 	PATIENCE = 4,          /* peer_timeouts for a PING, whatever else is heard */
-	LAST_ATTEMPT_MS = 500, /* of session_connect() */
-	TELL_MS = 1000,        /* so long it connects without a word */
-	LATE_MS = 200, /* no more than this counts between two ticks, which come every 100 ms */
+	LAST_ATTEMPT_MS = 500, /* the least time for the last attempt of session_connect() */
+	TELL_MS = 1000,        /* after so long a line says what it waits for */
+	LATE_MS = 200,         /* at most this counts between two ticks, which come every 100 ms */
 };
 
-/* What the session may do has changed since: the channel is replaced, by us or by the server. */
+/* The session's rights have changed since: we or the server replace the channel. */
 static bool has_old_keys(const struct remote *r)
 {
 	bool attached = r->state >= REMOTE_ATTACHING && r->state <= REMOTE_DROPPING;
@@ -44,7 +46,7 @@ static bool has_old_keys(const struct remote *r)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* While session_connect() waits, the first failure that time does not mend is its result. */
+/* While session_connect() waits, the first failure that may not pass is its result. */
 __attribute__((format(printf, 3, 4))) static void connect_failed(
 	struct session *s, int err, const char *format, ...)
 {
@@ -75,7 +77,7 @@ static void closed_why(const struct remote *r, int status, char *buf, size_t len
 		snprintf(buf, len, "%s", status ? errno_text(status) : "closed by the server");
 }
 
-/* There is no server yet, or it is too busy with others for a moment: it may come. */
+/* Whether a server may come: there is none yet, or it has no time for a moment. */
 static bool may_pass(int status)
 {
 	switch (status) {
@@ -92,7 +94,7 @@ static bool may_pass(int status)
 	}
 }
 
-/* Where the transport was chosen for a server that is not there. */
+/* Explains a transport that we chose, where no server is. */
 static const char *hint(const struct session *s)
 {
 	if (s->may_be_here)
@@ -114,7 +116,7 @@ static const char *remedy(const struct session *s, int err)
 		   : "start rmemfs-server there, or check the address and port";
 }
 
-/* Returns what session_connect() does if nothing comes of it. */
+/* Returns the result of session_connect(), if no other attempt succeeds. */
 static int explain_closed(const struct remote *r, int status, char *buf, size_t len)
 {
 	const struct session *s = r->session;
@@ -144,7 +146,7 @@ static int explain_closed(const struct remote *r, int status, char *buf, size_t 
 	return err;
 }
 
-/* While session_connect() waits: tries again for as long as it may, or ends that. */
+/* While session_connect() waits: another attempt follows if there is time; else this ends it. */
 static void attempt_failed(const struct remote *r, int status)
 {
 	struct session *s = r->session;
@@ -176,7 +178,7 @@ void connection_drop(struct remote *r, const char *format, ...)
 	r->missed |= !has_old_keys(r);
 }
 
-/* A channel that was ready for a while is replaced at once, anything else after a pause. */
+/* A channel that was ready for a while is replaced at once, any other after a pause. */
 static void schedule_connect(struct remote *r, int64_t now)
 {
 	if (r->ready_ms && now - r->ready_ms >= SETTLED_MS)
@@ -204,8 +206,8 @@ static void report_loss(struct remote *r, const char *why)
 	}
 }
 
-/* A transfer that ends is a sign of life of the server's device at least. What its process owes is
- * the answer to a PING, which may be held up by transfers before it, but not for ever. */
+/* A transfer that ends is a sign of life at least of the server's device. The server's process owes
+ * the answer to a PING. Transfers before it may hold it up, but not for ever. */
 static bool is_silent(const struct remote *r)
 {
 	int64_t timeout_ms = r->session->peer_timeout_ms;
@@ -214,9 +216,9 @@ static bool is_silent(const struct remote *r)
 	       (r->ping_ns && r->unanswered_ms >= PATIENCE * timeout_ms);
 }
 
-/* A server would take the end of a channel for the end of this process, and is told otherwise. Not
- * one that is silent: when that server goes on this process may have ended, and its successor would
- * have to wait. */
+/* A server takes the end of a channel for the end of this process, so it is told otherwise. A
+ * silent server is not told: when it goes on, this process may have ended, and its successor would
+ * wait. */
 static bool says_that_it_lives(const struct remote *r)
 {
 	return !r->stopping && !is_silent(r);
@@ -237,7 +239,7 @@ static void channel_remove(struct remote *r)
 	transfers_channel_lost(r);
 }
 
-/* The channel is no more, or is not wanted any more. */
+/* The channel is gone, or not wanted any more. */
 static void channel_lost(struct remote *r, const char *why, int64_t now)
 {
 	if (!has_old_keys(r)) {
@@ -268,7 +270,7 @@ void connection_end(struct remote *r)
 
 /* ---- connecting ------------------------------------------------------------------------------ */
 
-/* The time that is left to session_connect(), but enough for a server that is there. */
+/* The time that session_connect() has left, but enough for a server that answers. */
 static int64_t connect_deadline(const struct session *s, int64_t now)
 {
 	if (!s->connecting)
@@ -297,7 +299,7 @@ static void connect_begin(struct remote *r, int64_t now)
 	r->deadline_ms = connect_deadline(s, now);
 }
 
-/* A message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
+/* Sends a message without a slot. -EAGAIN: no buffer, which only a busy channel can lack. */
 static int connect_ask(struct remote *r, const struct rpc_request *req)
 {
 	int err = remote_send(r, req);
@@ -333,7 +335,8 @@ static void fetch_regions(struct remote *r)
 	connect_ask(r, &req);
 }
 
-/* A server at which too many wait refuses at once, and is not to be kept busy by that. */
+/* A server at which too many clients wait refuses at once. We must not keep it busy by asking again
+ * at once. */
 static void connect_attach_again(struct remote *r)
 {
 	int64_t waited_ms = (clock_ns(CLOCK_BOOTTIME) - r->attach_ns) / 1000000;
@@ -487,7 +490,7 @@ static void ping(struct remote *r, int64_t now)
 	r->next_ping_ms = now + session_ping_ms(r->session);
 }
 
-/* One that is on its way is answered with the same, but may have left too early for that to be
+/* A PING that is on its way gets the same answer, but may have left too early for the answer to be
  * believed: see session_told_snapshot(). */
 static void ping_if_rung(struct remote *r)
 {
@@ -513,14 +516,14 @@ static bool are_recalls(const struct rpc_tail *tail)
 	return !in.truncated;
 }
 
-/* What rings are about. */
+/* Takes the news that rings are about. */
 static void connect_take_news(struct remote *r, const struct rpc_ping_reply *ping)
 {
 	if (!are_recalls(&ping->tail)) {
 		connection_drop(r, "malformed recalls of %u bytes", ping->tail.len);
 		return;
 	}
-	/* Who shares nothing has nothing to give back. */
+	/* A mount that shares nothing has nothing to give back. */
 	if (!r->session->sharing)
 		return;
 	r->session->events->news(r->thread, &ping->tail);
@@ -528,9 +531,9 @@ static void connect_take_news(struct remote *r, const struct rpc_ping_reply *pin
 		r->session->events->pages_wanted(r->thread, ping->give_pages);
 }
 
-/* Soft-RoCE can deliver a message twice, a PING or its answer (see ARCHITECTURE.md, "Transports").
- * What the second answer tells is true, and perhaps told there alone; but it proves nothing of the
- * time at which a later PING was sent. */
+/* Soft-RoCE can deliver a PING or its answer twice (see ARCHITECTURE.md, "Transports"). The second
+ * answer is true, and may tell something first. But it proves nothing of the time at which a later
+ * PING was sent. */
 static void ping_answered(struct remote *r, const struct rpc_reply *rep)
 {
 	if (rep->status || !rep->seq || rep->seq > r->npings) {
@@ -639,7 +642,7 @@ static void connecting_tick(struct remote *r, int64_t now)
 	}
 }
 
-/* Time in which this thread did not run (SIGSTOP, a machine's pause) is no silence of the server's:
+/* Time in which this thread did not run (SIGSTOP, a machine's pause) is no silence of the server:
  * its answers may be here, unread. */
 static void measure_silence(struct remote *r, int64_t now)
 {

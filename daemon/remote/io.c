@@ -1,9 +1,9 @@
-/* io.c - one-sided transfers, cut into batches that fit what the channel still has room for.
+/* io.c - one-sided transfers, cut into batches that fit into the channel's free depth.
  *
  * READs and WRITEs queue apart, since their limits are apart. In each queue calls are posted in
- * order. A call none of whose batches failed is done with its last EV_DONE. One that lost a batch
- * stays, and when its channel is gone, goes to the head of the queue as a whole: repeating it is
- * safe only on the next channel, whose ATTACH was answered after the server had fenced this one.
+ * order. A call without a failed batch is done with its last EV_DONE. A call that lost a batch
+ * stays. When its channel is gone, it goes to the head of the queue as a whole. It is safe to
+ * repeat only on the next channel, whose ATTACH was answered after the server had fenced this one.
  * Until then its outcome is open, and it can't be taken back.
  */
 #include <assert.h>
@@ -46,8 +46,8 @@ static uint32_t depth(const struct remote *r, enum io_dir dir)
 	return dir == IO_READ ? limits->max_works_read : limits->max_works_write;
 }
 
-/* How many works the next batch of a call may have now. A call that needs the depth more than once
- * goes in halves of it, so that one half travels while the other's end is being noticed. */
+/* The number of works that the next batch of a call may have now. A call that needs the depth more
+ * than once goes in halves of it: one half travels while the end of the other is being noticed. */
 static uint32_t batch_size(const struct remote *r, const struct io_call *call)
 {
 	uint32_t left = call->nworks - call->nposted;
@@ -59,7 +59,7 @@ static uint32_t batch_size(const struct remote *r, const struct io_call *call)
 	return left < room ? left : room;
 }
 
-/* Only a whole call's bytes can follow its head. */
+/* Bytes can follow a head only if they are the whole call. */
 static int post_works(struct remote *r, const struct io_call *call, uint32_t nworks, void *cookie)
 {
 	const struct work *works = call->works + call->nposted;
@@ -196,10 +196,10 @@ static struct io_call *batch_take(struct remote *r, struct io_batch *batch)
 	return call;
 }
 
-/* A peer that refuses an access ends the channel, and all batches that were posted behind end as it
- * does: the first is the one that was refused. A peer that dies may refuse, too, since its memory
- * windows may go before its queue pairs. But what the same server refuses on a second channel is
- * the call's fault, and it must not end one after the other. */
+/* A peer that refuses an access ends the channel. All batches behind end in the same way, so the
+ * first is the refused one. A dying peer may refuse, too, since its memory windows may go before
+ * its queue pairs. But if the same server refuses a call on a second channel, the fault is the
+ * call's, and the call must not end channel after channel. */
 static void call_failed(const struct remote *r, struct io_call *call, int status)
 {
 	bool refused = status == -EACCES && r->state != REMOTE_DROPPING;
@@ -212,7 +212,7 @@ static void call_failed(const struct remote *r, struct io_call *call, int status
 		call->status = -EAGAIN;
 }
 
-/* None of the call's batches is on the way any more, and the last one ended well. */
+/* No batch of the call is on its way any more, and the last one ended well. */
 static void call_settle(struct remote *r, struct io_call *call)
 {
 	if (call_broken(call)) {
@@ -241,7 +241,7 @@ void transfers_done(struct remote *r, const struct event *ev)
 	transfers_pump(r);
 }
 
-/* Puts the posted calls before the waiting ones again, the broken ones aside. */
+/* Puts the posted calls before the waiting ones again, and the broken ones aside. */
 static void queue_rewind(struct remote *r, struct io_queue *q)
 {
 	struct list calls;
@@ -263,7 +263,7 @@ static void queue_rewind(struct remote *r, struct io_queue *q)
 	}
 }
 
-/* Nobody here knows of any whether it has happened. */
+/* It is not known here whether any of these transfers has happened. */
 static void tell_open(struct remote *r)
 {
 	uint32_t nopen = r->nfailed + r->io[IO_READ].nworks + r->io[IO_WRITE].nworks;

@@ -15,13 +15,14 @@
 
 enum { NAME_BYTES = 32, PATH_BYTES = 300, SHOWN_BYTES = 200, NAMESPACES_MAX = 1024 };
 
-/* The mount that is looked for, and what of it was found. */
+/* The mount that is looked for, and the processes found. */
 struct search {
 	int daemon;
-	unsigned minor; /* of its device */
+	unsigned minor; /* of the mount's device */
 	ino_t namespaces[NAMESPACES_MAX];
 	unsigned nnamespaces;
-	int copy, user; /* processes: in whose namespace it is mounted; with a file of it; or 0 */
+	int copy, user; /* a process in whose namespace it is mounted; one with a file of it; or
+			 * 0 */
 	char dir[PATH_BYTES];
 };
 
@@ -61,7 +62,7 @@ static bool each_fd(int pid, bool (*look)(int pid, const char *fd, void *arg), v
 	return found;
 }
 
-/* Linux tells since 6.16 which connection a descriptor of /dev/fuse has. */
+/* Since 6.16 Linux tells which connection a descriptor of /dev/fuse has. */
 static bool is_connection(int pid, const char *fd, void *arg)
 {
 	char path[64], line[128];
@@ -102,7 +103,7 @@ static bool works_there(int pid, const struct search *s)
 	return is_on_device(path, s->minor);
 }
 
-/* Whether its namespace has the mount; dir gets where. */
+/* Whether the process's namespace has the mount; dir gets the place. */
 static bool has_mount(int pid, unsigned minor, char dir[PATH_BYTES])
 {
 	char path[64], *line = NULL;
@@ -123,7 +124,7 @@ static bool has_mount(int pid, unsigned minor, char dir[PATH_BYTES])
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-/* Of each namespace its first process is asked, and named: the others go with it. */
+/* The first process of each namespace is asked, and named: the others have the same mounts. */
 static bool is_new_namespace(struct search *s, int pid)
 {
 	char path[64];
@@ -162,7 +163,7 @@ static void look_at_all(struct search *s)
 		closedir(proc);
 }
 
-/* The name is another namespace's, and root is to run a command with it. */
+/* The name comes from another namespace, and root is to run a command with it. */
 static bool is_plain(const char *path)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -196,7 +197,7 @@ static void describe(const struct search *s, char out[LINGERING_BYTES])
 			s->daemon);
 }
 
-/* The client's process, if it says that it is on this machine. 0: it is not. */
+/* The client's process, if the refusal says that it is on this machine; else 0. */
 static int local_client(const char *refusal)
 {
 	const char *client = strstr(refusal, " is in use by "), *pid;

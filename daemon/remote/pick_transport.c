@@ -52,8 +52,8 @@ static bool is_loopback(const struct transport_address *address)
 		       IN_LOOPBACKNET;
 }
 
-/* Whether a server of ours to talk to has this socket. Asked with another type of socket, the
- * kernel tells a live one (EPROTOTYPE) from a stale one (ECONNREFUSED) and the server notices
+/* Whether a server that we may talk to has this socket. A connect with another type of socket lets
+ * the kernel tell a live one (EPROTOTYPE) from a stale one (ECONNREFUSED); the server notices
  * nothing. */
 bool pick_transport_socket_answers(void)
 {
@@ -88,8 +88,8 @@ static int choose_auto(const struct session_options *options, const struct trans
 	if (pick_transport_may_be_here(options, address) && pick_transport_socket_answers())
 		return open_at(options, config, TRANSPORT_SHM, RMEMFS_DEFAULT_SOCKET, address, out,
 			why, whylen);
-	/* The connection manager would take any device for a loopback address, but none serves it.
-	 */
+	/* The connection manager would take any device for a loopback address, but none serves
+	 * it. */
 	if (!is_loopback(address)) {
 		address->kind = TRANSPORT_VERBS;
 		if (transport_open(address, config, (int)options->connect_timeout_ms, out) == 0)

@@ -14,13 +14,13 @@
 #include "daemon/remote/session.h"
 
 /* Opens the transport. -EINVAL: options that exclude each other. -EHOSTUNREACH: no such host.
- * -EAGAIN: nobody is there at the moment who could tell its address. -ENODEV: transport=verbs
- * without a device that has a route. */
+ * -EAGAIN: no name server can tell the address at the moment. -ENODEV: transport=verbs without a
+ * device that has a route. */
 int pick_transport(const struct session_options *options, const struct transport_config *config,
 	struct transport_address *address, struct transport **out, char *why, size_t whylen);
 
-/* Whether it was only for want of a server's default socket that this address, of the transport
- * that was chosen, is not that socket. */
+/* Whether shm would have been chosen instead of this address if the server's default socket
+ * existed. */
 bool pick_transport_may_be_here(
 	const struct session_options *options, const struct transport_address *address);
 /* Whether a server listens at the default socket; it notices nothing. Does not block. */

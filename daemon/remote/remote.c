@@ -1,5 +1,4 @@
-/* remote.c - the frame of a thread's end of the session: events and ticks go to the parts from
- * here. */
+/* remote.c - the frame of a thread's end of the session: it hands events and ticks to the parts. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -128,8 +127,7 @@ static void message_event(struct remote *r, const struct event *ev)
 
 /* ---- events and ticks ------------------------------------------------------------------------ */
 
-/* That a connection was refused or closed tells of no server, nor do copies that we make ourselves.
- */
+/* A refused or closed connection is no sign of a server, nor is a copy that we make ourselves. */
 static bool is_sign_of_life(const struct remote *r, const struct event *ev)
 {
 	if (ev->type == EV_DONE)
@@ -230,8 +228,8 @@ static void publish(_Atomic uint64_t *counter, uint64_t value)
 	atomic_store_explicit(counter, value, memory_order_relaxed);
 }
 
-/* File data travels one-sided only; what passed in messages is every byte there that the codec,
- * which refuses bytes it does not know, has not accounted for. */
+/* File data travels one-sided only. The codec refuses bytes that it does not know. So bytes of
+ * messages that it has not accounted for would be file data. */
 void remote_counters_publish(struct remote *r)
 {
 	struct channel_counters sum = r->past;

@@ -1,11 +1,11 @@
 /* remote_private.h - the parts of a thread's end of the session, and what they ask of each other.
  *
- *     remote.c          the frame: set-up, events and ticks handed to the parts, counters, stop
- *     remote_connect.c  the channel's life: connect, attach, fetch keys, ping, drop, back-off
- *     remote_rpc.c      slots, sequence numbers, replay
- *     remote_io.c       batches within the channel's depth, repetition
+ *     remote.c    the frame: set-up, events and ticks handed to the parts, counters, stop
+ *     connect.c   the channel's life: connect, attach, fetch keys, ping, drop, back-off
+ *     rpc.c       slots, sequence numbers, replay
+ *     io.c        batches within the channel's depth, repetition
  *
- * THREADS    All of it belongs to the I/O thread, but for struct remote_counters.
+ * THREADS    All of it belongs to the I/O thread, except struct remote_counters.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
 #define RMEMFS_DAEMON_REMOTE_REMOTE_PRIVATE_H
@@ -18,11 +18,10 @@ enum {
 	SLOTS_MAX = 64,
 	/* Messages outside the slots: one PING, one CANCEL, and ATTACH, REGIONS or BYE. */
 	UNSLOTTED_MAX = 3,
-	/* Of a channel that shares an export, so many are only for calls that others may wait for.
-	 */
+	/* Slots of a sharing mount's channel that are only for calls that others may wait for. */
 	SLOTS_NESTED = 5,
-	/* And of these so many only for what may wait itself: for pages, and for a second lease.
-	 */
+	/* Of these, the slots for calls that may wait themselves: for pages, and for a second
+	 * lease. */
 	SLOTS_PAGES = 1,
 	SLOTS_SECOND = 2,
 	BATCHES_MAX = 256,
@@ -38,14 +37,14 @@ enum remote_state {
 	REMOTE_OVER,     /* session lost */
 };
 
-/* Of the session; survives channels. */
+/* A slot belongs to the session and survives channels. */
 struct slot {
 	struct rpc_call *call; /* sent and not answered, or to be sent again */
 	uint64_t seq;          /* of the last request */
-	bool left;             /* that one was sent once at least */
+	bool left;             /* that request was sent at least once */
 };
 
-/* What is posted as one, and comes back as the cookie of its EV_DONE. */
+/* The works that are posted at once; the cookie of their EV_DONE. */
 struct io_batch {
 	struct io_call *call;
 	uint32_t nworks;
@@ -73,41 +72,42 @@ struct remote {
 	/* Connection. */
 	int64_t connect_ms; /* DOWN: when to connect */
 	unsigned backoff_ms;
-	int64_t deadline_ms;     /* CONNECTING to FETCHING: of the step */
-	int64_t ready_ms;        /* since when; 0: this channel was not yet */
+	int64_t deadline_ms;     /* CONNECTING to FETCHING: the deadline of the step */
+	int64_t ready_ms;        /* since when it is ready; 0: this channel never was */
 	bool missed;             /* remote_disconnected() */
-	bool down;               /* told session_channel_down() */
+	bool down;               /* session_channel_down() was told */
 	int64_t attach_ns;       /* when ATTACH was sent */
-	uint32_t attach_wait_ms; /* that it asked for */
+	uint32_t attach_wait_ms; /* the wait that ATTACH asked for */
 	int64_t attach_ms;       /* ATTACHING: when it is sent again; 0: it is on its way */
 	uint64_t server;         /* the incarnation that answered ATTACH last */
 	uint32_t next_region;
 	int64_t ping_ns; /* when the PING on the way was sent; 0: none is */
-	uint64_t npings; /* its number */
+	uint64_t npings; /* the number of PINGs sent */
 	int64_t next_ping_ms;
-	bool rung;  /* by the server, and no PING has been sent since */
+	bool rung;  /* by the server; no PING was sent since */
 	bool heard; /* a sign of life came since the last tick */
-	/* Without a sign of life, of any channel; and with a PING unanswered, on this one. In time
-	 * that this thread itself ran: see connection_tick(). */
+	/* How long no channel has had a sign of life; how long the PING on this one is unanswered.
+	 * Counts only time in which this thread ran: see measure_silence(). */
 	int64_t mute_ms, unanswered_ms;
 	int64_t ticked_ms;
 	char reason[SESSION_WHY_BYTES]; /* DROPPING: why */
 	unsigned keys;                  /* session.keys when ATTACH was sent */
-	atomic_uint keys_ready;         /* of the last channel that was ready; for all threads */
+	atomic_uint keys_ready;         /* keys of the last channel that was ready; for all
+					 * threads */
 
 	/* Stop. */
 	bool stopping, stopped;
-	bool last; /* of the threads: sends BYE */
+	bool last; /* of all threads: it sends BYE */
 	bool bye_sent;
-	int64_t stop_ms; /* gives up then */
+	int64_t stop_ms; /* when it gives up */
 
 	/* RPCs. */
 	unsigned nslots, nreserved; /* 0: not known yet */
 	struct slot slots[SLOTS_MAX];
-	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent again */
+	uint64_t free_slots, unsent_slots; /* bit masks; unsent: to be sent (again) */
 	uint64_t unwanted_slots;           /* the same: to be taken back, until they are answered */
-	uint64_t cancel_slots;             /* of these: it is time to say so */
-	bool cancelling;                   /* for one of them that is on its way */
+	uint64_t cancel_slots;             /* of these: CANCEL is to be sent */
+	bool cancelling;                   /* a CANCEL is on its way */
 	struct list rpc_waiting, rpc_waiting_nested, rpc_waiting_pages, rpc_waiting_second,
 		rpc_waiting_reserved;
 	struct list rpc_refused; /* can't be coded; ended by the next tick */
@@ -119,10 +119,10 @@ struct remote {
 	struct io_batch *free_batches;
 	struct list io_refused; /* broken by nature; ended by the next tick */
 
-	/* Counters: of channels that are gone, and in all. */
+	/* Counters: past ones of channels that are gone, and the sums. */
 	struct channel_counters past;
 	uint64_t nrpcs;
-	uint64_t coded_bytes; /* of messages that rpc.c made or understood to the last byte */
+	uint64_t coded_bytes; /* of messages that the codec made or understood to the last byte */
 	struct remote_counters counters;
 };
 
@@ -134,11 +134,12 @@ int remote_send(struct remote *r, const struct rpc_request *req);
 void remote_counters_keep(struct remote *r);
 void remote_counters_publish(struct remote *r);
 void remote_counters_add(struct remote *r, struct rpc_counters *totals);
-/* Soft: the server has been away for so long that calls are taken back; none is sent before it
- * has given a sign of life. Not when the session is lost: then they end with -ESTALE. */
+/* A soft mount's server has been away for so long that calls are taken back. None is sent before it
+ * has given a sign of life. False when the session is lost: then calls end with -ESTALE. */
 bool remote_away(const struct remote *r);
 
-/* ---- remote_connect.c ------------------------------------------------------------------------ */
+/* ---- connect.c ---------------------------------------------------------------------------------
+ */
 
 void connection_event(struct remote *r, const struct event *ev);
 /* The answer to a message that has no slot. */
@@ -146,36 +147,38 @@ void connection_reply(struct remote *r, const struct rpc_reply *rep);
 /* The server's RPC_RING. */
 void connection_rung(struct remote *r);
 void connection_tick(struct remote *r, int64_t now);
-/* Gives the channel up, for good reason; nothing is sent on it any more. It is deleted by a later
- * tick or event, since events of it may be in the caller's hands. */
+/* Gives the channel up, and logs why; nothing is sent on it any more. A later tick or event deletes
+ * it, since events of it may be in the caller's hands. */
 void connection_drop(struct remote *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* Deletes the channel; another one is connected as soon as that may be. */
+/* Deletes the channel; another one is connected as soon as possible. */
 void connection_take_down(struct remote *r, int64_t now);
 /* Ends the channel without a successor. */
 void connection_end(struct remote *r);
 void connection_bye(struct remote *r);
 
-/* ---- remote_rpc.c ---------------------------------------------------------------------------- */
+/* ---- rpc.c -------------------------------------------------------------------------------------
+ */
 
 void slots_init(struct remote *r);
-/* The attached channel's slots. They must be what they were before. -EPROTO. */
+/* Sets the slots that the attached channel has. They must be the same as before, else -EPROTO. */
 int slots_set(struct remote *r, unsigned nslots, unsigned nreserved);
 void slots_channel_lost(struct remote *r);
-/* Sends what was sent before, then what waits, as far as it goes. */
+/* Sends requests again that were sent before, then waiting ones, as far as possible. */
 void slots_pump(struct remote *r);
-/* The answer to CANCEL. False: there was none. */
+/* The answer to CANCEL. False: none was on its way. */
 bool slots_cancelled(struct remote *r);
 /* A reply in a slot. */
 void slots_reply(struct remote *r, const struct rpc_reply *rep);
 void slots_tick(struct remote *r);
 /* Ends all calls with -ESTALE. */
 void slots_fail_all(struct remote *r);
-/* Of another session: their first requests are to come. */
+/* Another session begins: the slots' first requests are to come. */
 void slots_begin_anew(struct remote *r);
 bool slots_are_idle(const struct remote *r);
 
-/* ---- remote_io.c ----------------------------------------------------------------------------- */
+/* ---- io.c --------------------------------------------------------------------------------------
+ */
 
 void transfers_init(struct remote *r);
 void transfers_pump(struct remote *r);

@@ -1,12 +1,13 @@
 /* rpc.c - RPCs in the slots that the server gave to this channel.
  *
  * A slot carries one call at a time, with the slot's next sequence number. Slots and numbers belong
- * to the session: when the channel is lost they stay as they are, and the calls in them go out
- * again unchanged on the next channel, before anything new. The server answers what it had executed
- * from its stored reply, so each call is done once however often it is sent.
+ * to the session. When the channel is lost they stay as they are. The calls in them go out again
+ * unchanged on the next channel, before anything new. If the server had executed a call, it answers
+ * from its stored reply. So each call is done once, however often it is sent.
  *
- * What nobody wants any more is taken back where it waits for another client, which it may come to
- * at any time, on another channel, too. So CANCEL is repeated by the ticks until it is answered.
+ * A call that nobody wants any more is taken back if it waits at the server for another client. It
+ * may begin to wait at any time, on another channel, too. So the ticks repeat CANCEL until the call
+ * is answered.
  */
 #include <assert.h>
 #include <errno.h>
@@ -24,8 +25,8 @@ static uint64_t reserved_mask(const struct remote *r)
 	return mask_below(r->nslots) & ~mask_below(r->nslots - r->nreserved);
 }
 
-/* Those before them that are kept: what waits for other clients takes none, since who has a lease
- * that these wait for must get on. */
+/* The number of kept slots, which come before the reserved ones. Calls that wait for other clients
+ * take none of them: a holder of a lease that these wait for must get on. */
 static unsigned nkept(const struct remote *r)
 {
 	unsigned n = r->session->sharing ? SLOTS_NESTED : 0;
@@ -33,8 +34,8 @@ static unsigned nkept(const struct remote *r)
 	return r->nreserved + n < r->nslots ? n : 0;
 }
 
-/* All that are neither, and of the kept ones n from the i'th on. Whatever has a lease and may wait
- * has some that no other kind of it takes, and there are some more for what never waits. */
+/* All slots that are neither, and n of the kept ones from the i'th on. Each kind of call that has a
+ * lease and may wait has kept slots of its own; some more are for calls that never wait. */
 static uint64_t open_mask(const struct remote *r, unsigned i, unsigned n)
 {
 	unsigned nopen = r->nslots - r->nreserved - nkept(r);
@@ -43,7 +44,8 @@ static uint64_t open_mask(const struct remote *r, unsigned i, unsigned n)
 	return (mask_below(nopen) | kept) & ~reserved_mask(r);
 }
 
-/* Until another client has given something back. The others may take these slots. */
+/* Whether it may wait until another client has given something back. Other calls may take the kept
+ * slots. */
 static bool may_wait_for_others(const struct rpc_call *call)
 {
 	switch (call->req.op) {
@@ -68,14 +70,14 @@ static bool may_wait_for_others(const struct rpc_call *call)
 	}
 }
 
-/* Until others have returned pages, or some were scrubbed. It has its file as LEASE_EXCLUSIVE.
- * GRANT may, too: there is one at a time. */
+/* Whether it may wait until others have returned pages, or some were scrubbed. It has its file as
+ * LEASE_EXCLUSIVE. GRANT may wait, too, but there is one at a time. */
 static bool may_wait_for_pages(const struct rpc_call *call)
 {
 	return call->req.op == RPC_FALLOCATE || call->req.op == RPC_COPY;
 }
 
-/* Of an operation that has another one: such may wait, too. */
+/* Whether its operation has another lease already: it may wait, too. */
 static bool is_second_lease(const struct rpc_call *call)
 {
 	return call->nested && call->req.op == RPC_LEASE && may_wait_for_others(call);
@@ -147,7 +149,8 @@ static struct rpc_call *slot_release(struct remote *r, unsigned i)
 	return call;
 }
 
-/* The number of a request that never left is used again, so that the server sees each in turn. */
+/* The number of a request that never left is used again, so that the server sees all numbers in
+ * turn. */
 static void slot_refuse(struct remote *r, unsigned i, int err)
 {
 	struct rpc_call *call = slot_release(r, i);
@@ -240,7 +243,7 @@ bool rpc_cancel(struct io_thread *thread, struct rpc_call *call)
 
 /* ---- taking back what was sent --------------------------------------------------------------- */
 
-/* One after the other, so that the server has always room for it. */
+/* One CANCEL at a time, so that the server always has room for it. */
 static void cancel_next(struct remote *r)
 {
 	struct rpc_request req = {.op = RPC_CANCEL, .slot = RPC_NO_SLOT};
@@ -269,7 +272,7 @@ void rpc_withdraw(struct io_thread *thread, struct rpc_call *call)
 
 	assert(call->sent && i < r->nslots);
 	if (r->slots[i].call != call)
-		return; /* it could not be sent, and its answer is that */
+		return; /* it could not be sent, and is answered so */
 	if (r->unwanted_slots >> i & 1)
 		return;
 	r->unwanted_slots |= (uint64_t)1 << i;
@@ -347,7 +350,7 @@ bool slots_are_idle(const struct remote *r)
 	       list_empty(&r->rpc_refused);
 }
 
-/* What done() starts anew meanwhile waits for the next time. */
+/* Calls that done() starts meanwhile wait for the next time. */
 void slots_fail_all(struct remote *r)
 {
 	struct list failed;

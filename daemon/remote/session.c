@@ -1,5 +1,5 @@
-/* session.c - the facts all threads share: who we are, what the server said we have, how long it
- * holds, and what is told to people about it. The connections are remote_connect.c's. */
+/* session.c - facts that all threads share: who we are, what the server granted us and for how
+ * long, and what is logged of it. connect.c makes the connections. */
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
@@ -14,10 +14,10 @@
 #include "daemon/remote/session_private.h"
 
 enum {
-	COMPLAIN_MS = 30000, /* between two lines about one loss */
+	COMPLAIN_MS = 30000, /* between two log lines about one loss */
 	CLOCK_DRIFT_PPM = 100,
 	CONNECT_POLL_MS = 20,
-	BRIEF_WAIT_MS = 300, /* for an export that is in use, before anything is said of it */
+	BRIEF_WAIT_MS = 300, /* waits so long for an export in use before a line is logged */
 	LOOK_AGAIN_MS = 1000,
 	PING_MAX_MS = 1000,
 };
@@ -111,7 +111,7 @@ const char *session_server(const struct session *s)
 	return s->server;
 }
 
-/* One turn of what an I/O thread's loop does later. */
+/* One turn of the loop that an I/O thread runs later. */
 static int connect_turn(struct io_thread *thread)
 {
 	struct event events[16];
@@ -166,8 +166,8 @@ static struct rpc_str text(const char *s)
 	return (struct rpc_str){.s = s, .len = (uint16_t)strlen(s)};
 }
 
-/* A client whose owner is not the first at its place asks anew now and then: by what
- * client_id_take_lower() has found meanwhile it may be the one that need not wait. */
+/* A client whose owner does not have number 1 asks anew now and then: client_id_take_lower() may
+ * have found a lower number meanwhile, with which it need not wait. */
 static uint32_t wait_ms(const struct session *s)
 {
 	int64_t left_ms = max_i64(0, s->connect_until_ms - now_ms());
@@ -266,7 +266,7 @@ static void first_attach(struct session *s, const struct rpc_attach_reply *reply
 	s->id = reply->session;
 }
 
-/* The answer to one that joins the session, or resumes it, or begins another one in its place. */
+/* The answer to a channel that joins or resumes the session, or begins another one in its place. */
 static int session_attach_again(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen)
 {
@@ -318,8 +318,8 @@ int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 
 /* ---- the server's clock and the lease -------------------------------------------------------- */
 
-/* Takes a sample of the offset if it is no worse than what we have, aged by the clocks' drift, or
- * proves that wrong: then the server's clock was set. */
+/* Takes a sample of the offset if it is as good as ours, which the clocks' drift has aged. It also
+ * takes one that proves ours wrong: then the server's clock was set. */
 static void clock_sample(struct session *s, int64_t sent_ns, int64_t now_ns, int64_t server_time)
 {
 	int64_t error = (now_ns - sent_ns) / 2;
@@ -446,8 +446,8 @@ bool session_is_made(const struct session *s)
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* Replies on several channels may overtake each other: that there is none is believed of one that
- * was asked for after we had learned of it. */
+/* Replies on several channels may overtake each other. So "no snapshot" is believed only of an
+ * answer that was asked for after we had learned of the snapshot. */
 void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns)
 {
 	if ((!snapshot && !session_snapshot(s)) || session_has_ended(s))

@@ -1,7 +1,7 @@
-/* session_private.h - what session.c shares with the threads' ends of the session, remote_*.c.
+/* session_private.h - what session.c shares with the threads' ends of the session.
  *
- * THREADS    The facts settled by the first ATTACH are written by session_connect()'s thread before
- *            the others run. The atomics and what the lock guards change at any time. The lock is
+ * THREADS    session_connect()'s thread writes the facts settled by the first ATTACH before the
+ *            others run. The atomics and the fields under the lock change at any time. The lock is
  *            held for a few assignments and log lines, never on the data path.
  */
 #ifndef RMEMFS_DAEMON_REMOTE_SESSION_PRIVATE_H
@@ -22,10 +22,10 @@ struct session {
 	struct transport_address address;
 	char server[160]; /* "tcp 127.0.0.1:7470" */
 	uint32_t max_regions;
-	bool chosen;      /* the transport was, by us: a hint in errors */
+	bool chosen;      /* we chose the transport: a hint in errors */
 	bool may_be_here; /* pick_transport_may_be_here() */
 
-	/* What ATTACH says of us. */
+	/* For ATTACH: this client. */
 	char export_name[EXPORT_NAME_MAX + 1];
 	char client[160];
 	char mountpoint[4096];
@@ -38,18 +38,18 @@ struct session {
 	unsigned connect_timeout_ms;
 	unsigned peer_timeout_ms, soft_ms;
 
-	/* While session_connect() runs a failure is final, and told here, unless it may pass before
-	 * connect_until_ms: then it is logged, once. */
+	/* While session_connect() runs, its failure goes here. A failure that may pass before
+	 * connect_until_ms is only logged, once. */
 	bool connecting, told_waiting;
 	int connect_error;
 	int64_t connect_until_ms;
-	bool waits; /* others have the export, which has been said */
+	bool waits; /* other clients have the export, which was logged */
 	char connect_why[SESSION_WHY_BYTES];
 
 	_Atomic uint64_t id;        /* 0: none yet, or none any more; set by thread 0 */
-	uint64_t ended_id;          /* of the session before; 0: there was none */
+	uint64_t ended_id;          /* the session before; 0: there was none */
 	atomic_bool ended;          /* by the server, and session_begin_anew() was not called yet */
-	struct rpc_counters before; /* what all threads had counted when it began */
+	struct rpc_counters before; /* the threads' counts when it began */
 
 	/* Settled by the first ATTACH. */
 	uint8_t store_id[16];
@@ -66,21 +66,21 @@ struct session {
 	_Atomic int64_t renewed_ms;      /* when the last renewal that was answered left */
 	_Atomic uint64_t quotas;         /* session_quotas() */
 	_Atomic uint32_t lease_ms, lease_limit;
-	_Atomic uint32_t
-		server_timeout_ms; /* it closes a channel that is silent for so long; 0: not */
+	_Atomic uint32_t server_timeout_ms; /* the server closes a channel that is silent for so
+					     * long; 0: never */
 
 	_Atomic uint32_t nregions;
 	_Atomic uint64_t region_bytes; /* of all regions but the last */
 	_Atomic uint64_t snapshot;     /* on its way; 0: none */
-	_Atomic uint64_t freezing;     /* the one that waits for us; 0: none does */
+	_Atomic uint64_t freezing;     /* the snapshot that waits for us; 0: none does */
 
 	pthread_mutex_t lock; /* a leaf: nothing is locked under it */
 	int64_t clock_error_ns, clock_sampled_ns;
 	uint64_t incarnation;
-	uint64_t thawed;     /* the last one that waits no more */
-	int64_t snapshot_ns; /* when we learned of it */
+	uint64_t thawed;     /* the last snapshot that does not wait any more */
+	int64_t snapshot_ns; /* when we learned of the snapshot */
 	bool restarted;      /* since the loss that is being mended */
-	unsigned ndown;      /* channels that were ready and are to be again */
+	unsigned ndown;      /* channels that were ready, and are to become so again */
 	int64_t down_ms, complain_ms;
 };
 
@@ -88,35 +88,36 @@ struct session {
  * session_connect() runs the first one waits for a moment only. */
 void session_attach_request(struct session *s, unsigned channel, struct rpc_attach *attach);
 
-/* session_connect() was refused since others have the export. True: it may wait for them, which is
- * said once: ATTACH is to be sent again. */
+/* The server refused session_connect(), since other clients have the export. True: it may wait for
+ * them, which is logged once, and ATTACH is to be sent again. */
 bool session_waits(struct session *s, const char *why);
 
-/* Takes the answer to an ATTACH, or compares it with what the session is; the session is lost when
- * it is another's. -EPROTO, -E2BIG, -ESTALE. */
+/* Takes the answer to the first ATTACH, or compares a later one with the session. The session is
+ * lost if the answer is about another one. -EPROTO, -E2BIG, -ESTALE. */
 int session_attached(struct session *s, const struct rpc_attach_reply *reply,
 	const struct channel_limits *limits, char *why, size_t whylen);
 
-/* How often a channel is to be pinged, so that neither side takes the other for silent. */
+/* The time between two pings of a channel: short enough that neither side takes the other for
+ * silent. */
 uint32_t session_ping_ms(const struct session *s);
 
-/* An answer of the server's: the lease counts from when the request left, and its clock was at
+/* The server has answered: the lease counts from when the request left. The server's clock was at
  * server_time at some moment between then and now. */
 void session_renew(struct session *s, int64_t sent_ns, int64_t server_time);
 
-/* What a reply says of snapshots, whose request left at sent_ns. */
+/* The reply to a request that left at sent_ns tells of snapshots. */
 void session_told_snapshot(struct session *s, uint64_t snapshot, bool frozen, int64_t sent_ns);
 
 /* The server knows us no more. Logged once. */
 void session_lose(struct session *s, const char *why);
-/* The same of one that shares, by a server that has the same store: see session_has_ended(). */
+/* The same for a sharing session, by a server that has the same store: see session_has_ended(). */
 void session_end(struct session *s, const char *why);
 
-/* session_connect() goes on trying, and this is why. Logged once. */
+/* session_connect() goes on trying, because of `why`. Logged once. */
 void session_tell_waiting(struct session *s, const char *why);
 
-/* A ready channel went down, came back, could not be brought back. They keep the log to one line
- * for a loss and one for the end of it, whatever the number of channels and attempts. */
+/* A ready channel went down, came back, could not be brought back. They log one line for a loss and
+ * one for its end, whatever the number of channels and attempts. */
 void session_channel_down(struct session *s, const char *why);
 void session_channel_back(struct session *s);
 void session_complain(struct session *s, const char *why);
