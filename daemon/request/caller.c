@@ -28,7 +28,7 @@ static bool caller_lists(const char *groups, uint32_t gid)
 	}
 }
 
-/* Whether it was there. line is what getline(3) has allocated. */
+/* Whether the line was found. getline(3) allocates `line`. */
 static bool find_line(FILE *f, const char *name, char **line, size_t *size)
 {
 	while (getline(line, size, f) > 0)
@@ -37,8 +37,8 @@ static bool find_line(FILE *f, const char *name, char **line, size_t *size)
 	return false;
 }
 
-/* In a /proc of another PID namespace, as a container may show the host's, our numbers are other
- * processes'. */
+/* /proc may be of another PID namespace, as a container may show the host's. Our numbers are other
+ * processes' there. */
 static bool proc_is_ours(void)
 {
 	char self[16] = "", pid[16];
@@ -57,7 +57,7 @@ static FILE *open_proc(uint32_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Returns how many bytes. */
+/* Returns the number of bytes read. */
 static size_t read_proc(uint32_t pid, const char *name, char *buf, size_t len)
 {
 	FILE *f = open_proc(pid, name);
@@ -80,7 +80,7 @@ static uint32_t filesystem_id(const char *ids)
 	return sscanf(ids, "%*u %*u %*u %u", &id) == 1 ? id : REQUEST_NO_ID;
 }
 
-/* seen: the rest is what /proc shows; else the ids are what the request says, and no more. */
+/* seen: all is from /proc; else the ids are the request's, and the rest is not known. */
 struct credentials {
 	bool seen;
 	uint32_t uid, gid;
@@ -89,7 +89,7 @@ struct credentials {
 };
 
 /* In the order of the file (proc_pid_status(5)). A kernel thread, such as NFS's, has no memory. It
- * acts for others, whom its own credentials say nothing of. */
+ * acts for others, and its own credentials say nothing of them. */
 enum { UID, GID, GROUPS, VM_SIZE, CAPABILITIES, NLINES };
 static const char *const status_names[NLINES] = {"Uid:", "Gid:", "Groups:", "VmSize:", "CapEff:"};
 
@@ -163,9 +163,9 @@ bool caller_is_capable(const struct request *req, unsigned capability)
 	return c.capabilities & 1ULL << capability;
 }
 
-/* What an unprivileged daemon may see of root's process, whose ns/user it may not: ptrace(2). Both
- * maps are shown by our namespace's ids, in which only a map of every id looks like our own, and
- * only who has all of them may give that one away: user_namespaces(7). */
+/* An unprivileged daemon may see uid_map of root's process, but not its ns/user: ptrace(2). Both
+ * maps are shown by our namespace's ids. There only a map of every id looks like our own, and only
+ * a process with all ids may give such a map to another one: user_namespaces(7). */
 static bool has_our_uid_map(const struct request *req)
 {
 	char ours[1024], its[1024];
@@ -192,8 +192,8 @@ bool caller_is_in_our_user_namespace(const struct request *req)
 
 /* ---- rights ---------------------------------------------------------------------------------- */
 
-/* "         0     100000      65536": the first id in the caller's user namespace, and here, and
- * how many. False: id is in none of these. */
+/* A line "         0     100000      65536" has the first id in the caller's user namespace, the
+ * first id here, and their number. False: no line has id. */
 static bool find_range(
 	const struct request *req, const char *map, uint32_t id, struct id_range *range)
 {
@@ -266,14 +266,14 @@ static uint64_t bit(int signal)
 	return 1ULL << (signal - 1);
 }
 
-/* By default these end nobody. */
+/* By default these end no process. */
 static uint64_t harmless(void)
 {
 	return bit(SIGCHLD) | bit(SIGCONT) | bit(SIGURG) | bit(SIGWINCH) | bit(SIGSTOP) |
 	       bit(SIGTSTP) | bit(SIGTTIN) | bit(SIGTTOU);
 }
 
-/* The thread's entry can't be read. */
+/* For a thread whose entry can't be read. */
 static enum caller_state state_without_proc(uint32_t pid)
 {
 	return pid && kill((pid_t)pid, 0) < 0 && errno == ESRCH ? CALLER_DYING : CALLER_UNSEEN;
@@ -281,8 +281,8 @@ static enum caller_state state_without_proc(uint32_t pid)
 
 enum caller_state caller_state(uint32_t pid)
 {
-	/* In the order of the file (proc_pid_status(5)). Who is ending has got its signal already,
-	 * and has no memory any more when its files are closed. */
+	/* In the order of the file (proc_pid_status(5)). A process that is ending has got its
+	 * signal already, and has no memory any more when its files are closed. */
 	static const char *const names[] = {
 		"VmSize:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigIgn:", "SigCgt:"};
 	enum { MEMORY, OWN, SHARED, BLOCKED, IGNORED, CAUGHT, NSETS };

@@ -1,4 +1,5 @@
-/* io_thread.c - a thread's mailbox and clock, and how it finds the others. Its loop is above. */
+/* io_thread.c - a thread's mailbox and clock, and how it finds the others. serve/loop.c has its
+ * loop. */
 #include "daemon/request/io_thread.h"
 
 #include <sys/eventfd.h>

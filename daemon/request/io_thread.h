@@ -1,7 +1,7 @@
 /* io_thread.h - the threads that carry requests from the kernel to the memory server and back.
  *
  * Each has its own clone of /dev/fuse, its own event queue with one channel, its own requests and
- * data buffers, and runs every request that it reads to completion: read, decode, post, go on
+ * data buffers. It runs each request that it reads to completion: read, decode, post, go on
  * reading, reply when the transfer has ended. When idle it spins for spin_us, where that has paid
  * lately (spin.h), then sleeps on all its descriptors.
  *
@@ -9,7 +9,7 @@
  *
  * OWNERSHIP  main creates the threads' structs before the session connects, and deletes them after
  *            the session has closed.
- * THREADS    Everything in here belongs to the thread itself, but for io_thread_call().
+ * THREADS    Everything in here belongs to the thread itself, except io_thread_call().
  */
 #ifndef RMEMFS_DAEMON_REQUEST_IO_THREAD_H
 #define RMEMFS_DAEMON_REQUEST_IO_THREAD_H
@@ -32,8 +32,8 @@ struct thread_call {
 	int64_t at_ms; /* io_thread_call_later()'s */
 };
 
-/* Threads look for work for us microseconds before they sleep, where that pays (spin.h), while at
- * most readers of them read /dev/fuse (readers.h). */
+/* Before they sleep, threads look for work for `us` microseconds, where that pays (spin.h).
+ * Meanwhile at most `readers` of them read /dev/fuse (readers.h). */
 struct spinning {
 	unsigned us, readers;
 };
@@ -52,7 +52,7 @@ struct io_thread {
 	struct io_thread_private *priv;
 };
 
-/* The index-th thread of the same mount, counted round; and how many there are. */
+/* The index-th thread of the same mount, counted round; and the number of threads. */
 struct io_thread *io_thread_sibling(const struct io_thread *thread, unsigned index);
 unsigned io_thread_siblings(const struct io_thread *thread);
 

@@ -1,7 +1,8 @@
 /* io_thread_private.h - what the files that make up an I/O thread share: its mailbox (io_thread.c),
  * its pools (request.c), what it reads (fuse/receive.c), its loop (serve/loop.c).
  *
- * THREADS    All of it is the thread's own, but for the inbox, whose lock and flag are said below.
+ * THREADS    All of it is the thread's own, except the inbox and the fields that are said to be
+ *            atomic.
  */
 #ifndef RMEMFS_DAEMON_REQUEST_IO_THREAD_PRIVATE_H
 #define RMEMFS_DAEMON_REQUEST_IO_THREAD_PRIVATE_H
@@ -19,10 +20,11 @@
 struct io_threads;
 struct readers;
 
-/* Requests that one thread works on at once, besides those that are set aside; those of them that
- * may wait for other clients (request.h), and INTERRUPTs that it may have the others look for. */
+/* The requests that one thread works on at once, besides those set aside. Of these, the requests
+ * that may wait for other clients (request.h). And the INTERRUPTs that the other threads look for
+ * at once. */
 enum { THREAD_REQUESTS = 256, UNRESERVED_REQUESTS = 224, THREAD_NOTES = 32 };
-/* Memory of what is set aside, beyond which a thread reads on for a reason only. */
+/* With so much memory set aside a thread reads on for a reason only. */
 enum { ASIDE_BYTES = 224 << 20 };
 
 /* "Has any of you this request?": goes round the threads and comes back to the one that asked. */
@@ -46,8 +48,8 @@ struct io_thread_private {
 	int64_t now, next_tick;
 	struct spinning spinning;
 	struct spin spin;
-	bool fuse_ready, events_ready; /* the last sleep has said so */
-	unsigned luck, untried;        /* of reads without having been told: worth_a_try() */
+	bool fuse_ready, events_ready; /* so the last sleep has said */
+	unsigned luck, untried;        /* of reads without being told: worth_a_try() */
 	uint64_t nreceived, nbehind;   /* atomic: messages read; of these while behind */
 	uint64_t received_before;      /* by all threads, at the last tick */
 	bool stopping;                 /* fs_stop was called */
@@ -59,12 +61,12 @@ struct io_thread_private {
 	struct list when_read; /* struct thread_call: io_thread_call_when_read() */
 	struct list later;     /* likewise: io_thread_call_later() */
 
-	/* By link; by all, those that are set aside, too. */
+	/* Requests, by link; by `all` also those that are set aside. */
 	struct list free_requests, used_requests;
-	unsigned nused;     /* without those: with the free ones THREAD_REQUESTS */
-	size_t aside_bytes; /* of those, and their payloads */
-	size_t stuck_bytes; /* of these, what does not become less */
-	int64_t trim_ms;    /* when what they had goes back to the machine; 0: they had little */
+	unsigned nused;     /* without those set aside; with the free ones THREAD_REQUESTS */
+	size_t aside_bytes; /* memory of those set aside, and of their payloads */
+	size_t stuck_bytes; /* of these, bytes that did not become less for a while */
+	int64_t trim_ms;    /* when their memory goes back to the machine; 0: they had little */
 
 	void *map; /* the arena lies within it */
 	size_t map_bytes;
@@ -72,7 +74,7 @@ struct io_thread_private {
 	size_t arena_bytes;
 	struct data_buffer *buffers;
 	unsigned nbuffers;
-	struct data_buffer *recv; /* where the next message is read to; NULL: all are in use */
+	struct data_buffer *recv; /* the next message is read here; NULL: all are in use */
 	struct list free_buffers;
 	struct list buffer_waiters; /* requests, by link */
 
@@ -83,30 +85,29 @@ struct io_thread_private {
 	uint8_t *spare;
 	struct list parked;
 	size_t parked_bytes;
-	bool any_parked; /* atomic: others look at it */
-	bool reading;    /* atomic: there may be one that has not been looked at */
-	uint64_t
-		looked_through; /* shared->ndrops, when none of the parked was found to be let in */
-	int64_t starved_since;  /* 0: not */
+	bool any_parked;         /* atomic: other threads read it */
+	bool reading;            /* atomic: there may be a message that was not looked at */
+	uint64_t looked_through; /* shared->ndrops when none of the parked messages was let in */
+	int64_t starved_since;   /* 0: not */
 };
 
 /* ---- request.c ------------------------------------------------------------------------------- */
 
-/* Of a thread whose lists are empty. */
+/* For a thread whose lists are empty. */
 int request_pools_init(struct io_thread *thread, unsigned nbuffers);
 void request_pools_fini(struct io_thread *thread);
 
-/* A request with nothing set but its thread; NULL: all are in use. */
+/* A request of which only the thread is set; NULL: all are in use. */
 struct request *request_new(struct io_thread *thread);
-/* It was not used, and nothing waits for it. */
+/* Gives back a request that was not used, and that nothing waits for. */
 void request_unmake(struct request *req);
-/* Sees to it that recv is set. False: no buffer is free. */
+/* Sets recv if it is not set. False: no buffer is free. */
 bool request_refill_recv(struct io_thread_private *priv);
 /* Gives free buffers to those that wait. Returns how many got one. */
 unsigned request_serve_waiters(struct io_thread *thread);
-/* So much is set aside that less of it is to be waited for. */
+/* Whether so much is set aside that the thread waits until it is less. */
 bool request_much_is_aside(const struct io_thread_private *priv);
-/* About every 100 ms: gives memory back that was wanted for that, and is not any more. */
+/* About every 100 ms: gives memory of requests that were set aside back to the machine. */
 void request_trim(struct io_thread *thread);
 struct request *request_find(struct io_thread *thread, uint64_t unique);
 
@@ -114,16 +115,17 @@ struct request *request_find(struct io_thread *thread, uint64_t unique);
 
 /* Any thread may call it. */
 void io_thread_wake(struct io_thread *thread);
-/* Runs call->run(call) in the thread, which is the caller's own, when what the kernel has for us
- * now was read, by this thread or others, and this one has looked at what it has read of it. */
+/* Runs call->run(call) in the caller's own thread, as soon as two things are done. This thread or
+ * others have read all that the kernel has for us now. And this thread has looked at its part of
+ * that. */
 void io_thread_call_when_read(struct io_thread *thread, struct thread_call *call);
 
-/* For the loop: runs the calls of a list; those that others have left; those whose time has come,
- * of which there are few. Returns how many. */
+/* For the loop. They run the calls of a list; those that other threads have left; those whose time
+ * has come, of which there are few. They return how many. */
 unsigned io_thread_run_list(struct list *calls);
 unsigned io_thread_run_calls(struct io_thread *thread);
 unsigned io_thread_run_later(struct io_thread *thread);
-/* The time of the first of these, if that is before `next`. */
+/* The time of the first of the later calls, if that is before `next`. */
 int64_t io_thread_next_call(const struct io_thread *thread, int64_t next);
 
 #endif

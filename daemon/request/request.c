@@ -1,10 +1,10 @@
-/* request.c - an I/O thread's requests and data buffers: fixed pools, made once, so that nothing is
- * allocated while requests run, but for what waits for another client: its payload, and the request
- * that the thread gets in its place.
+/* request.c - an I/O thread's requests and data buffers: fixed pools, made once. Nothing is
+ * allocated while requests run, except for one that waits for another client: its payload, and the
+ * request that the thread gets in its place.
  *
- * Each buffer has a page before its data, into whose end the kernel's headers are read; a WRITE's
- * payload then lies on a page boundary and the buffer goes on with the request. Small requests are
- * copied out, and the buffer stays the one that is read into.
+ * Each buffer has a page before its data, and the kernel's headers are read into the end of that
+ * page. So a WRITE's payload lies on a page boundary, and the buffer goes on with the request.
+ * Small requests are copied out, and the next message is read into the same buffer.
  */
 #include "daemon/request/request.h"
 
@@ -18,7 +18,7 @@
 #include "daemon/request/io_thread_private.h"
 
 enum { BUFFER_STRIDE = PAGE_BYTES + IO_BYTES_MAX };
-/* Memory that the heap would keep, and for how long it is likely to be wanted again. */
+/* So much memory the heap would keep; for so long it is likely to be wanted again. */
 enum { TRIM_BYTES = 32 << 20, TRIM_MS = 1000 };
 
 static_assert(
@@ -36,7 +36,7 @@ static int make_buffers(struct io_thread_private *priv, unsigned n)
 	if (!priv->buffers)
 		return -ENOMEM;
 	priv->nbuffers = n;
-	/* One stride more: the spare, which is touched in need only. */
+	/* One stride more: the spare, which is touched only when it is needed. */
 	priv->arena_bytes = (size_t)n * BUFFER_STRIDE;
 	priv->map_bytes = HUGE_PAGE_BYTES + priv->arena_bytes + BUFFER_STRIDE;
 	map = mmap(
@@ -44,7 +44,7 @@ static int make_buffers(struct io_thread_private *priv, unsigned n)
 	if (map == MAP_FAILED)
 		return -errno;
 	priv->map = map;
-	/* The first buffers are the ones used most: they get whole huge pages. */
+	/* The first buffers are used most: they get whole huge pages. */
 	priv->arena = (uint8_t *)map + (-(uintptr_t)map & (HUGE_PAGE_BYTES - 1));
 	priv->spare = priv->arena + priv->arena_bytes + PAGE_BYTES;
 	madvise(priv->arena, priv->arena_bytes, MADV_HUGEPAGE);
@@ -136,7 +136,7 @@ static void uncount_aside(struct io_thread *thread, size_t bytes)
 {
 	struct io_thread_private *priv = thread->priv;
 
-	/* It becomes less by itself. */
+	/* It becomes less by itself, so the thread waits on. */
 	if (priv->starved_since && request_much_is_aside(priv))
 		priv->starved_since = priv->now;
 	priv->aside_bytes -= bytes;
@@ -242,7 +242,8 @@ struct request *request_new(struct io_thread *thread)
 	return req;
 }
 
-/* To what waits for room: there was no buffer, or no request of its kind. */
+/* Whether its end gives room to messages that wait: they lacked a buffer, or a request of its
+ * kind. */
 static bool gives_room(const struct io_thread_private *priv, const struct request *req)
 {
 	return (req->buf && !priv->recv) ||
@@ -271,7 +272,7 @@ void request_end(struct request *req)
 		end_aside(req);
 	else
 		request_unmake(req);
-	/* What lacks comes back, so those that wait for room will get it. */
+	/* The missing thing comes back, so messages that wait for room will get it. */
 	if (priv->starved_since && gives)
 		priv->starved_since = priv->now;
 }
@@ -304,7 +305,7 @@ static struct data_buffer *pop_buffer(struct io_thread_private *priv)
 
 bool request_refill_recv(struct io_thread_private *priv)
 {
-	/* What was read comes before what is yet to be read. */
+	/* Requests that were read come before messages that are yet to be read. */
 	if (!priv->recv && list_empty(&priv->buffer_waiters))
 		priv->recv = pop_buffer(priv);
 	return priv->recv != NULL;
@@ -329,7 +330,7 @@ void request_leave_buffers(struct request *req)
 	list_del(&req->link);
 }
 
-/* The one used last is the one in the cache. */
+/* The buffer that was used last is in the CPU's cache, so it is the next. */
 void request_return_buffer(struct request *req)
 {
 	if (req->buf)
@@ -337,7 +338,7 @@ void request_return_buffer(struct request *req)
 	req->buf = NULL;
 }
 
-/* From the loop and not from request_end(), whose caller may be in the middle of anything. */
+/* Called by the loop and not by request_end(), whose caller may be in the middle of anything. */
 unsigned request_serve_waiters(struct io_thread *thread)
 {
 	struct io_thread_private *priv = thread->priv;

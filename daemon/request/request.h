@@ -1,7 +1,7 @@
-/* request.h - one request of the kernel's, from the moment it was read to its reply.
+/* request.h - one request of the kernel, from the moment it was read to its reply.
  *
- * The FUSE port reads and decodes it (fuse/decode.c), the file operations carry it out, perhaps in
- * several steps that wait for the network, and answer it by exactly one reply_*() call, which also
+ * The FUSE port reads and decodes it (fuse/decode.c). The file operations carry it out, perhaps in
+ * several steps that wait for the network. They answer it by exactly one reply_*() call, which also
  * ends it. This header knows nothing of the kernel's FUSE structs: those stay in the port.
  *
  * OWNERSHIP  A request and its data buffer come from its I/O thread's pools and go back by the
@@ -25,14 +25,14 @@
 
 struct io_thread;
 
-/* The longest READ or WRITE of the kernel's; libfuse's and the kernel's own limit. */
+/* The kernel's longest READ or WRITE; libfuse's and the kernel's own limit. */
 enum { IO_BYTES_MAX = 1 << 20, IO_PAGES_MAX = IO_BYTES_MAX >> PAGE_SHIFT };
 
 /* The kernel's headers before a WRITE's payload: fuse_in_header and fuse_write_in, which
  * fuse/decode.c asserts. */
 enum { PAYLOAD_HEAD_BYTES = 80 };
 
-/* Pieces of one READ's answer: each has a page of its own, but where zeros take several. */
+/* Pieces of one READ's answer. Each piece has its own page; a piece of zeros may have several. */
 enum { ZEROS_BYTES = 64 << 10 };
 enum { PIECES_MAX = IO_PAGES_MAX + 2 + IO_BYTES_MAX / ZEROS_BYTES };
 
@@ -46,7 +46,7 @@ struct data_buffer {
 	struct work works[IO_PAGES_MAX + 2];
 };
 
-/* What the kernel asks for, in our words. */
+/* The kinds of the kernel's requests. */
 enum request_op {
 	OP_LOOKUP,
 	OP_FORGET,
@@ -87,7 +87,7 @@ enum request_op {
 	OP_NOPS,
 };
 
-/* Node ids are given to the kernel by reply_entry(); ROOT_INO is the root's. */
+/* reply_entry() gives node ids to the kernel; ROOT_INO is the root's. */
 struct request_args {
 	uint64_t fh; /* of OPEN's reply; has_fh says whether the kernel gave one */
 	bool has_fh;
@@ -109,7 +109,7 @@ struct request_args {
 	bool datasync;              /* FSYNC */
 	uint32_t mode, umask, rdev; /* CREATE, MKNOD, MKDIR; FALLOCATE: mode, its own */
 	uint64_t node2;             /* RENAME: new parent; LINK: the inode; COPY: the target */
-	uint64_t lock_owner;        /* FLUSH, GETLK, SETLK: the kernel's name for him */
+	uint64_t lock_owner;        /* FLUSH, GETLK, SETLK: the kernel's name for the owner */
 	uint32_t whence;            /* LSEEK: SEEK_DATA or SEEK_HOLE */
 	struct {                    /* SETATTR: as in struct rpc_setattr */
 		uint32_t valid;
@@ -125,16 +125,16 @@ struct request_args {
 	} lock;
 };
 
-/* FORGET and BATCH_FORGET: the n-th of them. Decoded one by one, so that any number fits. */
+/* One element of FORGET or BATCH_FORGET. They are decoded one by one, so that any number fits. */
 struct forget {
 	uint64_t node;
 	uint64_t nlookup;
 };
 
-/* Where idmapped mounts are allowed (fuse/init.c) the kernel says a user and a group only in
- * requests that make something: these are the new inode's, as the caller's mount maps them. In all
- * others, on every mount, both are this. So nothing may depend on them but an owner of what is
- * made; see caller.h. */
+/* Where idmapped mounts are allowed (fuse/init.c), the kernel says a user and a group only in
+ * requests that make something. They are the new inode's, as the caller's mount maps them. In all
+ * other requests, on every mount, both are this. So only the owner of a new inode may depend on
+ * them; see caller.h. */
 #define REQUEST_NO_ID UINT32_MAX
 
 enum { REQUEST_HEAD_BYTES = 4608, REQUEST_STATE_BYTES = 1536 };
@@ -151,9 +151,9 @@ struct request {
 	bool interrupted;  /* the caller was signalled: see fuse_ops.interrupt */
 	bool aside;        /* request_set_aside() */
 	bool replied;      /* by request_abandon(), request_acknowledge(), reply_pieces() */
-	int taken_back;    /* what is answered in the place of -ECANCELED: see op_cancel() */
+	int taken_back;    /* the answer in the place of -ECANCELED: see op_cancel() */
 	int64_t since_ms;  /* when it was interrupted; until then: when it was read */
-	struct {           /* for trace.c; begun_ns 0: nobody wants to know */
+	struct {           /* for trace.c; begun_ns 0: not traced */
 		int64_t begun_ns;
 		uint64_t ino;
 	} trace;
@@ -162,7 +162,7 @@ struct request {
 	struct data_buffer *buf;          /* WRITE, SETXATTR: holds the payload; READ and the like:
 					   * taken by request_take_buffer(); else NULL */
 	uint8_t *stowed;                  /* the payload without a buffer: request_stow() */
-	size_t stowed_bytes;              /* and with the name that lies in it */
+	size_t stowed_bytes;              /* with the name that lies in it */
 	uint8_t head[REQUEST_HEAD_BYTES]; /* names of small requests */
 	_Alignas(16) uint8_t state[REQUEST_STATE_BYTES]; /* zeroed for each request */
 };
@@ -181,57 +181,59 @@ struct request {
 bool request_take_buffer(struct request *req, void (*then)(struct request *req));
 /* Takes it out of that queue; then() is not called. */
 void request_leave_buffers(struct request *req);
-/* The buffer, if it has one, is for others from now on. */
+/* Gives the buffer back, if the request has one. */
 void request_return_buffer(struct request *req);
 
 /* ---- waiting for other clients ----------------------------------------------------------------
  *
- * What waits until another client gives a lease back, here or at the server, may wait for one that
- * waits here; and that client may stand still for long. So it holds nothing that giving leases back
- * takes, nor what others need who use the mount, and one program may have very many on their way
- * (asynchronous I/O): wait_aside().
+ * A request that waits until another client gives a lease back, here or at the server, may wait for
+ * one that waits here. And that client may stand still for long. So the request holds nothing that
+ * is needed to give leases back, or by others who use the mount. One program may have very many
+ * such requests on their way (asynchronous I/O): wait_aside().
  *
  *     no data buffer  WRITE and SETXATTR, which come with one, keep their payload on the heap.
- *     no request      Who waits here is set aside: the thread gets another request from the heap,
- *                     until this one ends.
- *     few requests    Who waits at the server has UNRESERVED_REQUESTS of a thread's. The others are
- *                     for what the kernel has to have answered before it can drop the pages that
- *                     a RETURN waits for (lease_holds_up_dropping()), which enters the lease, and
- *                     waits only for what has entered one.
+ *     no request      A request that waits here is set aside: the thread gets another one from the
+ *                     heap, until this one ends.
+ *     few requests    Requests that wait at the server have UNRESERVED_REQUESTS of a thread's. The
+ *                     rest is for requests that the kernel must have answered before it can drop
+ *                     the pages that a RETURN waits for (lease_holds_up_dropping()). Such a request
+ *                     enters the lease, and waits only for others that have entered one.
  *
- * So messages are read on, whoever waits, and other files' are answered. Most of what is set aside
- * goes on soon, as the pieces of a large append do: while a thread has ASIDE_BYTES of it, it reads
- * on only when that has not become less for a moment, or while pages are being dropped, for that
- * may wait for what is behind (fuse/receive.c). There is an end to the memory:
- * request_may_set_aside().
- * Beyond it one of an inode ends with -ENOMEM where many wait at that one already, and nobody else.
- * What is held before it begins is set aside likewise (barrier.h), but keeps then what it has.
+ * So a thread reads on, whatever waits, and requests for other files are answered. Most requests
+ * that are set aside go on soon, like the pieces of a large append. While a thread has ASIDE_BYTES
+ * of them, it reads on in two cases only: if that has not become less for a moment, or while pages
+ * are being dropped, since that may wait for a message further behind (fuse/receive.c).
+ *
+ * The memory has an end: request_may_set_aside(). Beyond it a request ends with -ENOMEM if many
+ * wait at its inode already; no other request does. A request that is held before it begins is set
+ * aside likewise (barrier.h), but beyond that end it keeps what it has.
  */
 
-/* What the requests of all I/O threads of a mount have in common. */
+/* The common state of the requests of all I/O threads of a mount. */
 struct request_shared {
 	bool sharing;               /* they may wait for other clients; set before the first one */
 	unsigned interrupt_wait_ms; /* caller_ends_wait(); likewise */
 	uint64_t aside_max;         /* likewise */
 	atomic_ullong aside_bytes;  /* memory of what is set aside, and of its payloads */
-	/* Ranges of pages that the kernel is about to drop before their lease goes, for which it
-	 * may wait for messages that no thread has read yet, or has no room for; and how many there
-	 * were, ever. Set by fuse_receive_drop_begins(). */
+	/* ndropping: ranges of pages that the kernel is about to drop before their lease goes. It
+	 * may wait for messages that no thread has read yet, or has room for. ndrops: how many
+	 * there ever were. fuse_receive_drop_begins() counts both. */
 	atomic_uint ndropping;
 	atomic_ullong ndrops;
 };
 
-/* Whether more may be set aside, by any thread: a quarter of the machine's memory in all. */
+/* Whether more may be set aside, by any thread; the limit is a quarter of the machine's memory. */
 bool request_may_set_aside(const struct request_shared *shared);
 
-/* It does not count among the thread's requests any more. Harmless when that was done before.
+/* The request does not count among the thread's any more. Harmless when that was done before.
  * False: there is no memory for another one. */
 bool request_set_aside(struct request *req);
-/* Keeps the payload on the heap, and returns the buffer. False: there is no memory for that. */
+/* Keeps the payload on the heap, and gives the buffer back. False: there is no memory for that. */
 bool request_stow(struct request *req);
-/* A WRITE whose payload is on the heap, and goes on from a buffer. SETXATTR sends it from there. */
+/* Whether this WRITE has its payload on the heap, and needs a buffer to go on. SETXATTR needs
+ * none. */
 bool request_lacks_buffer(const struct request *req);
-/* It has got one. */
+/* The WRITE has got a buffer: the payload goes there. */
 void request_unstow(struct request *req);
 
 /* ---- replies: exactly one each, but for FORGET, which has request_end() ---------------------- */
@@ -256,15 +258,15 @@ void reply_entry(struct request *req, uint64_t node, const struct attr *attr, st
 void reply_create(struct request *req, uint64_t node, const struct attr *attr, struct ttl ttl,
 	uint64_t fh, unsigned open_flags);
 void reply_attr(struct request *req, const struct attr *attr, struct ttl ttl);
-/* The same, and the birth time: STATX. */
+/* The same with the birth time: STATX. */
 void reply_statx(struct request *req, const struct attr *attr, struct ttl ttl);
 void reply_open(struct request *req, uint64_t fh, unsigned open_flags);
 void reply_write(struct request *req, uint32_t written);
 /* The first len bytes of the data buffer, without a copy: READ, READDIR, GETXATTR, LISTXATTR. */
 void reply_buffer(struct request *req, uint32_t len);
 void reply_bytes(struct request *req, const void *data, uint32_t len); /* READLINK */
-/* READ's data where it lies, in pieces. Answers at once and before the operation ends, since the
- * memory may be others' after that; its later reply ends it unseen. */
+/* READ's data where it lies, in pieces. Answers at once, before the operation ends, since others
+ * may use the memory after that. The operation's later reply ends the request unseen. */
 struct pieces {
 	unsigned n;
 	uint32_t len;
@@ -273,12 +275,12 @@ struct pieces {
 void pieces_init(struct pieces *pieces);
 void pieces_add(struct pieces *pieces, const void *data, uint32_t len);
 void reply_pieces(struct request *req, struct pieces *pieces);
-/* READ's data in a pipe, which has the head before it: made ahead, in memory of the data buffer's.
- */
+/* READ's data in a pipe, behind a head that reply_pipe_head() has made in the data buffer's
+ * memory. */
 enum { REPLY_HEAD_BYTES = 16 };
 const void *reply_pipe_head(struct request *req, uint32_t len);
 void reply_pipe(struct request *req, int pipe, uint32_t len);
-/* GETLK: type LOCK_FREE: there is none. */
+/* GETLK; type LOCK_FREE: there is no lock. */
 struct lock_found {
 	uint64_t start, end;
 	uint32_t pid;
@@ -287,7 +289,7 @@ struct lock_found {
 void reply_lock(struct request *req, const struct lock_found *found);
 void reply_lseek(struct request *req, uint64_t offset);
 void reply_ioctl(struct request *req); /* REMOUNT: it is done */
-/* GETXATTR and LISTXATTR with size 0: how much there would be. */
+/* GETXATTR and LISTXATTR with size 0: the length of the answer. */
 void reply_length(struct request *req, uint32_t len);
 struct statfs_values {
 	uint64_t blocks, bfree, bavail, files, ffree; /* blocks of PAGE_BYTES */
@@ -295,8 +297,8 @@ struct statfs_values {
 void reply_statfs(struct request *req, const struct statfs_values *st);
 void request_end(struct request *req); /* FORGET */
 
-/* Answers with an error now, though the operation goes on by itself; its later reply ends it
- * unseen. Harmless when that was done before. */
+/* Answers with an error now, though the operation goes on by itself. Its later reply ends the
+ * request unseen. Harmless when that was done before. */
 void request_abandon(struct request *req, int error);
 /* The same for a WRITE that is going to be done, in its buffer. */
 void request_acknowledge(struct request *req, uint32_t written);

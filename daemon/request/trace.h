@@ -1,5 +1,5 @@
-/* trace.h - the data path's debug switch: a line for each request when it ends, at log level
- * debug, with what was asked, what came of it and how long it took.
+/* trace.h - the data path's debug switch: a line for each request when it ends, at log level debug,
+ * with the question, the result and the time it took.
  *
  * THREADS    The request's own.
  */
