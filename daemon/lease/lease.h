@@ -22,8 +22,9 @@
  * An operation that needs more returns what its inode has before it waits, so no two clients wait
  * for each other. A recall waits for transfers and COMMITs, which wait for nobody's lease. An
  * operation that waited for a lease is served once it is there, even if it is recalled already. So
- * a lease changes hands only after work was done. At most LEASE_TURN waiting transfers use it at a
- * time: other clients do not wait for all that one program has asked for at once.
+ * a lease changes hands only after work was done. Of the transfers that have waited at most
+ * LEASE_TURN use it at a time: other clients do not wait for all that one program has asked for at
+ * once.
  *
  * A pin keeps an open file alive when a client removes its last name. If there is no lease, the pin
  * comes with the first handle and goes with the last. A client with a lease needs no pin: the
@@ -34,7 +35,7 @@
  * LEASE is on its way, the client keeps the recall until that number has come. A grant by CREATE is
  * returned unseen, all but the pin, and noted, so that CREATE's answer is not believed.
  *
- * OWNERSHIP  What uses a lease, or waits for one, has a reference to the inode.
+ * OWNERSHIP  An operation that uses a lease, or waits for one, has a reference to the inode.
  * THREADS    Fields belong to the inode's lock. RPCs are sent by the thread that has a reason to.
  */
 #ifndef RMEMFS_DAEMON_LEASE_LEASE_H
