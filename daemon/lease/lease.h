@@ -219,6 +219,15 @@ struct shared_op {
 	struct op_append append;
 };
 
+/* The operation's own state: struct write_state *st = op_state(req, struct write_state). */
+#define op_state(req, type)                                                                       \
+	({                                                                                        \
+		static_assert(offsetof(type, shared) == 0 &&                                      \
+				      sizeof(((type *)NULL)->shared) == sizeof(struct shared_op), \
+			"the state of an operation begins with struct shared_op");                \
+		request_state(req, type);                                                         \
+	})
+
 static inline struct shared_op *shared_op(struct op *op)
 {
 	return (struct shared_op *)(void *)op;

@@ -37,7 +37,7 @@ struct copy_state {
 
 static struct copy_state *copy_state_of(struct request *req)
 {
-	return request_state(req, struct copy_state);
+	return op_state(req, struct copy_state);
 }
 
 /* For an abandoned request: the kernel drops by itself only the pages of an answer that it gets. */

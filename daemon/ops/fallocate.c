@@ -47,7 +47,7 @@ struct fallocate_state {
 
 static struct fallocate_state *fallocate_state_of(struct request *req)
 {
-	return request_state(req, struct fallocate_state);
+	return op_state(req, struct fallocate_state);
 }
 
 static void fallocate_finish(struct request *req, int status)

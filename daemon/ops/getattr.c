@@ -38,7 +38,7 @@ static void getattr_answered(struct request *req, const struct rpc_reply *rep);
  * and takes no size from this answer (kernel_pages.h). */
 static void getattr_ask(struct request *req)
 {
-	struct getattr_state *st = request_state(req, struct getattr_state);
+	struct getattr_state *st = op_state(req, struct getattr_state);
 	uint8_t look;
 
 	lease_leave(req);
@@ -56,7 +56,7 @@ static bool is_outdated(struct request *req, bool learned)
 
 static void getattr_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct getattr_state *st = request_state(req, struct getattr_state);
+	struct getattr_state *st = op_state(req, struct getattr_state);
 	struct attr seen;
 
 	if (op_is_removed_directory(req, rep->status)) {

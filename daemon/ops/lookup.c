@@ -25,7 +25,7 @@ static void lookup_answered(struct request *req, const struct rpc_reply *rep);
 
 static void lookup_ask(struct request *req)
 {
-	struct lookup_state *st = request_state(req, struct lookup_state);
+	struct lookup_state *st = op_state(req, struct lookup_state);
 
 	uint8_t look =
 		local_answer_up_begin(req, st->op.inode, path_is_dots(req->args.name), &st->look);
@@ -49,7 +49,7 @@ static void lookup_end(struct request *req, struct inode *inode)
 
 static void lookup_found(struct request *req, const struct rpc_entry_reply *entry)
 {
-	struct lookup_state *st = request_state(req, struct lookup_state);
+	struct lookup_state *st = op_state(req, struct lookup_state);
 	struct inode *inode = inode_get(req->thread->fs, entry->attr.ino);
 
 	if (!inode) {
@@ -80,7 +80,7 @@ static void lookup_missing(struct request *req)
 
 static void lookup_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct lookup_state *st = request_state(req, struct lookup_state);
+	struct lookup_state *st = op_state(req, struct lookup_state);
 	bool missing = rep->status ? rep->status == -ENOENT : !rep->entry.attr.ino;
 
 	if (missing)

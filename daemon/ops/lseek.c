@@ -57,7 +57,7 @@ static int find_hole_locked(const struct inode *inode, uint64_t *offset)
 
 static void lseek_reply(struct request *req, int status)
 {
-	const struct lseek_state *st = request_state(req, struct lseek_state);
+	const struct lseek_state *st = op_state(req, struct lseek_state);
 	uint64_t offset = st->offset;
 	int error = status ? status : st->found;
 
@@ -70,7 +70,7 @@ static void lseek_reply(struct request *req, int status)
 
 static void lseek_go(struct request *req, int status)
 {
-	struct lseek_state *st = request_state(req, struct lseek_state);
+	struct lseek_state *st = op_state(req, struct lseek_state);
 	struct inode *inode = st->op.inode;
 	uint64_t known;
 

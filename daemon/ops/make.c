@@ -31,7 +31,7 @@ struct make_state {
 /* The name is the answer's inode's, also when CREATE found one that was there already. */
 static void make_end_name(struct request *req, const struct rpc_reply *rep)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct make_state *st = op_state(req, struct make_state);
 
 	if (rep->status)
 		local_answer_change_end_unknown(req, &st->name);
@@ -55,8 +55,7 @@ static struct inode *made_inode(struct request *req, const struct rpc_reply *rep
 	if (inode && req->op == OP_TMPFILE)
 		inode_return_nameless(inode);
 	if (inode && (req->op != OP_CREATE || rep->entry.created))
-		inode_learn_new(
-			inode, &rep->entry.attr, request_state(req, struct make_state)->epoch);
+		inode_learn_new(inode, &rep->entry.attr, op_state(req, struct make_state)->epoch);
 	if (inode)
 		inode_see(inode, &rep->entry.attr, &op_of(req)->seen);
 	return inode;
@@ -78,8 +77,8 @@ static void make_make(struct request *req, enum rpc_op rpc, const struct rpc_cre
 {
 	struct op *op = op_of(req);
 
-	request_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
-	request_state(req, struct make_state)->notes = lease_notes(req->thread->fs);
+	op_state(req, struct make_state)->epoch = inode_epoch(req->thread->fs);
+	op_state(req, struct make_state)->notes = lease_notes(req->thread->fs);
 	inode_change_begin(op->inode);
 	op->call.req.op = rpc;
 	op->call.req.create = *create;
@@ -91,9 +90,9 @@ static void make_make(struct request *req, enum rpc_op rpc, const struct rpc_cre
 		op->call.req.create.name = op_name(req->args.name);
 		inode_name_add(op->inode, req->args.name);
 		local_answer_change_begin(req, op->inode, req->args.name, LOOK_TAKES_NOTHING,
-			&request_state(req, struct make_state)->name);
+			&op_state(req, struct make_state)->name);
 	} else {
-		request_state(req, struct make_state)->name = (struct look_change){0};
+		op_state(req, struct make_state)->name = (struct look_change){0};
 	}
 	op_rpc(req, answered);
 }
@@ -129,7 +128,7 @@ void op_symlink(struct request *req)
 
 static void link_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct make_state *st = op_state(req, struct make_state);
 	struct inode *target = st->target;
 
 	make_end_name(req, rep);
@@ -148,7 +147,7 @@ static void link_answered(struct request *req, const struct rpc_reply *rep)
 
 void op_link(struct request *req)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct make_state *st = op_state(req, struct make_state);
 	struct op *op = op_begin(req);
 	struct inode *target = inode_of_node(req->thread->fs, req->args.node2);
 
@@ -177,7 +176,7 @@ static void create_ask(struct request *req);
 
 static void create_opened(struct request *req, int status)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct make_state *st = op_state(req, struct make_state);
 
 	if (status)
 		open_refuse(req, status);
@@ -187,7 +186,7 @@ static void create_opened(struct request *req, int status)
 
 static void create_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct make_state *st = request_state(req, struct make_state);
+	struct make_state *st = op_state(req, struct make_state);
 	struct inode *inode = made_inode(req, rep);
 
 	if (st->op.call.req.create.want_pages)

@@ -36,7 +36,7 @@ static struct inode *answers_end(struct request *req, uint32_t len)
 
 static void read_moved(struct request *req, int status)
 {
-	uint32_t len = request_state(req, struct read_state)->len;
+	uint32_t len = op_state(req, struct read_state)->len;
 	struct inode *ends = status ? NULL : answers_end(req, len);
 	struct io_thread *thread = req->thread;
 
@@ -111,7 +111,7 @@ static void read_transfer(struct request *req, uint32_t len)
 
 static void read_go(struct request *req, int status)
 {
-	struct read_state *st = request_state(req, struct read_state);
+	struct read_state *st = op_state(req, struct read_state);
 
 	st->len = status ? 0 : bytes_there(req);
 	if (status) {

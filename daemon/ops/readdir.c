@@ -26,7 +26,7 @@ struct readdir_state {
 
 static bool pack_plain(struct request *req, const struct rpc_dirent *d)
 {
-	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct readdir_state *st = op_state(req, struct readdir_state);
 
 	return dir_pack(
 		&st->packer, d->name.s, d->name.len, d->cookie, 0, &d->attr, (struct ttl){0});
@@ -35,7 +35,7 @@ static bool pack_plain(struct request *req, const struct rpc_dirent *d)
 /* The attributes known here are newer than those of the entry. */
 static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct inode *inode)
 {
-	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct readdir_state *st = op_state(req, struct readdir_state);
 
 	st->op.seen.size = kernel_pages_size_of_entry(inode, st->op.seen.size);
 	if (!dir_pack(&st->packer, d->name.s, d->name.len, d->cookie, inode_node(inode),
@@ -50,7 +50,7 @@ static bool pack_inode(struct request *req, const struct rpc_dirent *d, struct i
 
 static bool pack_entry(struct request *req, const struct rpc_dirent *d)
 {
-	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct readdir_state *st = op_state(req, struct readdir_state);
 	struct inode *inode;
 	bool packed;
 
@@ -81,7 +81,7 @@ static bool pack_dot(struct request *req, const char *name, uint64_t cookie, uin
 
 static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct readdir_state *st = op_state(req, struct readdir_state);
 	struct wire_in r = rpc_tail_reader(&rep->readdir.tail);
 	struct rpc_dirent d;
 	uint32_t used;
@@ -109,7 +109,7 @@ static void readdir_answered(struct request *req, const struct rpc_reply *rep)
 
 static void readdir_ask(struct request *req, int status)
 {
-	struct readdir_state *st = request_state(req, struct readdir_state);
+	struct readdir_state *st = op_state(req, struct readdir_state);
 	uint64_t offset = req->args.offset;
 	size_t room = RPC_MSG_BYTES - rpc_reply_tail_at(RPC_READDIR);
 

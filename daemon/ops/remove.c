@@ -42,7 +42,7 @@ static struct inode *find_orphan(struct io_thread *thread, uint64_t ino, uint64_
  * ctime. */
 static void take_child(struct request *req, unsigned n, const struct attr *attr, uint64_t number)
 {
-	struct look_change *change = &request_state(req, struct remove_state)->names[n];
+	struct look_change *change = &op_state(req, struct remove_state)->names[n];
 	struct inode *inode;
 
 	op_of(req)->children[n] = attr->ino;
@@ -64,7 +64,7 @@ static void take_child(struct request *req, unsigned n, const struct attr *attr,
 /* ino: the inode that has the n-th name now; 0: none. */
 static void remove_end_name(struct request *req, unsigned n, struct inode *dir, uint64_t ino)
 {
-	struct look_change *change = &request_state(req, struct remove_state)->names[n];
+	struct look_change *change = &op_state(req, struct remove_state)->names[n];
 
 	local_answer_change_child(req, change, NULL);
 	local_answer_change_end(req, dir, change, ino);
@@ -72,7 +72,7 @@ static void remove_end_name(struct request *req, unsigned n, struct inode *dir, 
 
 static void end_name_unknown(struct request *req, unsigned n)
 {
-	struct look_change *change = &request_state(req, struct remove_state)->names[n];
+	struct look_change *change = &op_state(req, struct remove_state)->names[n];
 
 	local_answer_change_child(req, change, NULL);
 	local_answer_change_end_unknown(req, change);
@@ -82,7 +82,7 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 {
 	struct op *op = op_of(req);
 	int status = local_answer_change_status(
-		req, &request_state(req, struct remove_state)->names[0], rep->status);
+		req, &op_state(req, struct remove_state)->names[0], rep->status);
 
 	inode_change_end(op->inode, rep->status ? NULL : &rep->remove.parent);
 	if (!rep->status) {
@@ -98,7 +98,7 @@ static void remove_remove_answered(struct request *req, const struct rpc_reply *
 static void remove_name(struct request *req, enum rpc_op rpc)
 {
 	struct op *op = op_begin(req);
-	struct look_change *change = &request_state(req, struct remove_state)->names[0];
+	struct look_change *change = &op_state(req, struct remove_state)->names[0];
 
 	inode_change_begin(op->inode);
 	local_answer_change_begin(req, op->inode, req->args.name, LOOK_ENDS, change);
@@ -143,7 +143,7 @@ static void note_places(struct request *req, const struct rpc_rename_reply *rep)
 
 static void rename_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct remove_state *st = request_state(req, struct remove_state);
+	struct remove_state *st = op_state(req, struct remove_state);
 	int status = rep->status;
 
 	for (unsigned n = 0; n < OP_CHILDREN_MAX; n++)
@@ -170,7 +170,7 @@ static void rename_answered(struct request *req, const struct rpc_reply *rep)
 
 void op_rename(struct request *req)
 {
-	struct remove_state *st = request_state(req, struct remove_state);
+	struct remove_state *st = op_state(req, struct remove_state);
 	struct op *op = op_begin(req);
 
 	inode_change_begin(op->inode);

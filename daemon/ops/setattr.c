@@ -93,7 +93,7 @@ static void bind_to_caller(const struct request *req, struct inode *inode, struc
  * server. */
 static void bind_to_rights(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
-	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct setattr_state *st = op_state(req, struct setattr_state);
 	struct attr attr;
 
 	st->by_kernel = kernel_owner_rights(req, inode, &set->rights);
@@ -122,7 +122,7 @@ static void setattr_settle_rights(struct request *req, struct inode *inode, stru
 
 static void setattr_done(struct request *req, int status)
 {
-	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct setattr_state *st = op_state(req, struct setattr_state);
 	struct rpc_setattr set = st->op.set;
 
 	if (status == -EPERM && st->by_kernel && !req->replied) {
@@ -150,7 +150,7 @@ static bool sets_nothing(const struct inode *inode, const struct rpc_setattr *se
  */
 static int settle_privileges(struct request *req, struct inode *inode, struct rpc_setattr *set)
 {
-	struct setattr_state *st = request_state(req, struct setattr_state);
+	struct setattr_state *st = op_state(req, struct setattr_state);
 	struct rpc_setattr drops = {.valid = 0};
 	struct rights rights;
 	struct attr attr;

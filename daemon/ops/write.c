@@ -85,7 +85,7 @@ static bool is_given_up(int status)
 /* After any answer but an error the kernel takes pages of its cache as written. */
 static void write_answer(struct request *req, int status)
 {
-	const struct write_state *st = request_state(req, struct write_state);
+	const struct write_state *st = op_state(req, struct write_state);
 	uint32_t len = st->len;
 
 	if (!status && req->args.cached && len < req->args.size)
@@ -111,7 +111,7 @@ static void write_fail(struct request *req, int status)
 
 static void write_reply(struct request *req, int status)
 {
-	uint64_t round = request_state(req, struct write_state)->drop_round;
+	uint64_t round = op_state(req, struct write_state)->drop_round;
 
 	if (status || !round || req->replied || stale_pages_wait(req, round, write_answer))
 		write_answer(req, status);
@@ -122,7 +122,7 @@ static void write_reply(struct request *req, int status)
  * not if it did not wait for the end. */
 static void make_cache_old_locked(struct request *req, struct inode *inode, int status)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	uint64_t from = req->args.offset, to = from + req->args.size;
 
 	if (req->args.cached)
@@ -136,7 +136,7 @@ static void make_cache_old_locked(struct request *req, struct inode *inode, int 
 /* Sets the size and times that everybody sees. */
 static void write_show_locked(struct request *req, struct inode *inode)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	uint64_t end = req->args.offset + st->len;
 
 	inode->written_to = end >> PAGE_SHIFT;
@@ -160,7 +160,7 @@ static void account_failure_locked(struct request *req, struct inode *inode, int
  * times, even if no byte arrived. */
 static void account_locked(struct request *req, struct inode *inode, int status)
 {
-	const struct write_state *st = request_state(req, struct write_state);
+	const struct write_state *st = op_state(req, struct write_state);
 	struct commit *c = &inode->commit;
 
 	if (status)
@@ -240,7 +240,7 @@ static void write_moved(struct request *req, int status)
 
 static int write_fill(struct request *req, uint64_t *filled)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 
 	st->landed = fill_holes_landed(req, first_page(req), end_page(req));
 	if (st->landed) {
@@ -259,13 +259,13 @@ static bool may_acknowledge(struct request *req)
 
 	return fs->options.ack == ACK_LOCAL && lease_is_alone(req) && !req->replied &&
 	       !req->args.cached && !(req->args.flags & (O_SYNC | O_DSYNC | O_DIRECT)) &&
-	       !request_state(req, struct write_state)->alone && remote_connected(req->thread) &&
+	       !op_state(req, struct write_state)->alone && remote_connected(req->thread) &&
 	       fs_thread_of(req->thread)->nacked < fs->options.buffers / 2;
 }
 
 static void acknowledge_locked(struct request *req, struct inode *inode)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	struct op *op = &st->op;
 	uint64_t before = inode->attr.size;
 
@@ -282,13 +282,13 @@ static bool has_to_drop_locked(struct request *req, struct inode *inode)
 {
 	uint64_t from = req->args.offset, to = from + req->args.size;
 
-	return request_state(req, struct write_state)->kind == OPENED_DIRECT &&
+	return op_state(req, struct write_state)->kind == OPENED_DIRECT &&
 	       stale_pages_unseen_locked(inode, req->thread->port, from, to);
 }
 
 static void write_transfer(struct request *req)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	struct inode *inode = st->op.inode;
 	bool may = may_acknowledge(req);
 	uint32_t nworks;
@@ -315,7 +315,7 @@ static void write_unprotect(struct request *req);
 
 static void write_unprotected(struct request *req, const struct rpc_reply *rep)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 
 	if (rep->status) {
 		write_moved(req, rep->status);
@@ -327,7 +327,7 @@ static void write_unprotected(struct request *req, const struct rpc_reply *rep)
 
 static void ask_unprotect(struct request *req)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	struct wire_out w;
 
 	wire_out_init(&w, st->tail, sizeof(st->tail));
@@ -342,7 +342,7 @@ static void ask_unprotect(struct request *req)
 /* Goes on when all pages of the write may be changed. */
 static void write_unprotect(struct request *req)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	uint64_t end = div_round_up(req->args.offset + st->len, PAGE_BYTES);
 	struct inode *inode = st->op.inode;
 
@@ -393,7 +393,7 @@ static void write_nothing(struct request *req, int status)
 /* Writes as much as there are pages for. */
 static void write_post(struct request *req, uint64_t filled, int status)
 {
-	struct write_state *st = request_state(req, struct write_state);
+	struct write_state *st = op_state(req, struct write_state);
 	uint64_t offset = req->args.offset;
 	uint64_t end = min_u64(offset + req->args.size, filled << PAGE_SHIFT);
 
@@ -517,7 +517,7 @@ static void leave_file(struct request *req)
 {
 	struct op *op = op_of(req);
 
-	request_state(req, struct write_state)->alone = false;
+	op_state(req, struct write_state)->alone = false;
 	if (file_op(op)->pass.inside)
 		gate_pass_leave(req);
 	if (op->writing)
@@ -542,7 +542,7 @@ static void write_take_file(struct request *req)
 /* Writes on their way before this one may close the gap. */
 static void write_alone(struct request *req)
 {
-	request_state(req, struct write_state)->alone = true;
+	op_state(req, struct write_state)->alone = true;
 	gate_pass_leave(req);
 	if (gate_pass_enter(req, GATE_EXCLUSIVE, 0, UINT64_MAX, write_go))
 		write_go(req, 0);
@@ -558,7 +558,7 @@ static void write_anew(struct request *req)
 
 static void write_go(struct request *req, int status)
 {
-	const struct write_state *st = request_state(req, struct write_state);
+	const struct write_state *st = op_state(req, struct write_state);
 	uint64_t filled;
 	int r;
 
@@ -654,6 +654,6 @@ static void write_begin(struct request *req, int status)
 void op_write(struct request *req)
 {
 	op_begin(req);
-	request_state(req, struct write_state)->kind = handle_of(req)->kind;
+	op_state(req, struct write_state)->kind = handle_of(req)->kind;
 	write_begin(req, 0);
 }

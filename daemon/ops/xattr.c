@@ -101,7 +101,7 @@ static bool may_have(struct inode *inode, uint32_t flag)
  * the owner that it was told last; see setattr_settle_rights() in setattr.c. */
 static void xattr_settle_rights(struct request *req, const struct xattr_kind *kind)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	struct inode *inode = st->op.inode;
 	struct attr attr;
 
@@ -119,7 +119,7 @@ static void xattr_settle_rights(struct request *req, const struct xattr_kind *ki
  * asked again. */
 static bool looks_at_caller(struct request *req, int status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	struct id_range groups = st->rights.groups;
 	struct attr attr;
 
@@ -156,7 +156,7 @@ static bool has_changed(const struct xattr_state *st, const struct rpc_reply *re
 /* Takes what the reply brings. True: that was all of it. */
 static bool take_part(struct request *req, const struct rpc_getxattr_reply *rep, int *status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	if (rep->total > XATTR_VALUE_MAX || st->at > rep->total ||
 		rep->tail.len > rep->total - st->at || (!rep->tail.len && st->at < rep->total))
@@ -184,7 +184,7 @@ static uint32_t take_number(struct fs_thread *ft)
 
 static void getxattr_finish(struct request *req, int status)
 {
-	const struct xattr_state *st = request_state(req, struct xattr_state);
+	const struct xattr_state *st = op_state(req, struct xattr_state);
 	uint32_t len = st->at;
 
 	if (st->keep)
@@ -200,7 +200,7 @@ static void getxattr_ask(struct request *req, int status);
 
 static void read_anew(struct request *req)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	st->at = 0;
 	if (!st->keep)
@@ -210,7 +210,7 @@ static void read_anew(struct request *req)
 
 static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	int status = rep->status;
 	uint32_t len;
 
@@ -229,7 +229,7 @@ static void getxattr_answered(struct request *req, const struct rpc_reply *rep)
 
 static void getxattr_ask(struct request *req, int status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	if (status) {
 		getxattr_finish(req, status);
@@ -276,7 +276,7 @@ static bool is_hidden(const struct request *req, const struct rpc_str *name)
 
 static int put_name(struct request *req, const struct rpc_str *name)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	uint32_t len = (uint32_t)name->len + 1;
 
 	if (len > XATTR_VALUE_MAX - st->at)
@@ -293,7 +293,7 @@ static int put_name(struct request *req, const struct rpc_str *name)
 
 static int put_names(struct request *req, const struct rpc_listxattr_reply *rep)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	struct wire_in r = rpc_tail_reader(&rep->tail);
 	uint64_t before = st->cookie;
 	struct rpc_xattr_entry e;
@@ -313,7 +313,7 @@ static int put_names(struct request *req, const struct rpc_listxattr_reply *rep)
 
 static void list_reply(struct request *req, int status)
 {
-	uint32_t len = request_state(req, struct xattr_state)->at;
+	uint32_t len = op_state(req, struct xattr_state)->at;
 
 	op_end(req);
 	if (status)
@@ -340,7 +340,7 @@ static void list_answered(struct request *req, const struct rpc_reply *rep)
 
 static void list_ask(struct request *req, int status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	if (status) {
 		op_finish(req, status);
@@ -370,7 +370,7 @@ void op_listxattr(struct request *req)
 
 static void setxattr_finish(struct request *req, int status)
 {
-	uint32_t stage = request_state(req, struct xattr_state)->stage;
+	uint32_t stage = op_state(req, struct xattr_state)->stage;
 
 	if (stage)
 		value_stages_give(req->thread->fs->stages, stage);
@@ -384,7 +384,7 @@ static void setxattr_answered(struct request *req, const struct rpc_reply *rep)
 {
 	inode_change_end(op_of(req)->inode, rep->status ? NULL : &rep->attr.attr);
 	if (looks_at_caller(req, rep->status)) {
-		request_state(req, struct xattr_state)->at = 0;
+		op_state(req, struct xattr_state)->at = 0;
 		setxattr_go(req);
 	} else {
 		setxattr_finish(req, rep->status);
@@ -401,7 +401,7 @@ static struct rpc_tail rest_of_value(const struct request *req, uint32_t at, uin
 
 static void setxattr_send(struct request *req)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	inode_change_begin(st->op.inode);
 	st->op.call.req.op = RPC_SETXATTR;
@@ -419,13 +419,13 @@ static void setxattr_send(struct request *req)
 
 static void stage_dropped(struct request *req, const struct rpc_reply *rep)
 {
-	setxattr_finish(req, request_state(req, struct xattr_state)->why);
+	setxattr_finish(req, op_state(req, struct xattr_state)->why);
 }
 
 /* Has the server drop the parts of a value that nobody waits for, or that it has no room for. */
 static void drop_stage(struct request *req, int status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	st->why = status;
 	st->op.call.req.stage = (struct rpc_stage){.stage = st->stage};
@@ -434,7 +434,7 @@ static void drop_stage(struct request *req, int status)
 
 static void staged(struct request *req, const struct rpc_reply *rep)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	bool given_up = rep->status == -ENOSPC || (!rep->status && req->replied);
 
 	if (given_up) {
@@ -449,7 +449,7 @@ static void staged(struct request *req, const struct rpc_reply *rep)
 
 static void setxattr_go(struct request *req)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 
 	if (req->args.size - st->at <= LAST_BYTES) {
 		setxattr_send(req);
@@ -475,7 +475,7 @@ static void setxattr_begin(struct request *req, int status)
 /* An access control list changes the mode, so the server has to know the mode first. */
 void op_setxattr(struct request *req)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	const struct xattr_kind *kind;
 	int status = kind_of(req->args.name, &kind);
 
@@ -517,7 +517,7 @@ static void xattr_remove_answered(struct request *req, const struct rpc_reply *r
 
 static void removexattr_go(struct request *req, int status)
 {
-	struct xattr_state *st = request_state(req, struct xattr_state);
+	struct xattr_state *st = op_state(req, struct xattr_state);
 	struct op *op = &st->op;
 
 	if (status) {
