@@ -1,8 +1,8 @@
-/* clock.h - the two clocks we use: BOOTTIME for intervals, since a lease goes on while the machine
- * is suspended; REALTIME for what users see.
+/* clock.h - the two clocks we use. BOOTTIME measures intervals, since a lease goes on while the
+ * machine is suspended. REALTIME gives the times that users see.
  *
- * Times that users read are local ones of the machine that writes them, with the offset from UTC,
- * in all programs alike; JSON has seconds since 1970. */
+ * All programs print times as local times of their machine, with the offset from UTC. JSON has
+ * seconds since 1970. */
 #ifndef RMEMFS_COMMON_BASE_CLOCK_H
 #define RMEMFS_COMMON_BASE_CLOCK_H
 
@@ -27,7 +27,8 @@ static inline int64_t realtime_ns(void)
 	return clock_ns(CLOCK_REALTIME);
 }
 
-/* "2026-11-21 09:08:07.006 +0100", seconds being since 1970; ms -1: without them. Returns buf. */
+/* Writes "2026-11-21 09:08:07.006 +0100" and returns buf. seconds counts from 1970; with ms -1 the
+ * text has no milliseconds. */
 enum { CLOCK_TEXT_BYTES = 64 };
 const char *clock_format(int64_t seconds, int ms, char buf[CLOCK_TEXT_BYTES]);
 

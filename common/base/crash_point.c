@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not one of the variables that users know. */
+/* Not listed among the variables for users. */
 #define VARIABLE    "RMEMFS_CRASH_AT"
 #define VARIABLE_BY "RMEMFS_CRASH_BY"
 

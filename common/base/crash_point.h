@@ -1,38 +1,39 @@
-/* crash_point.h - named places at which a test makes the process die as by kill -9, or stand still.
+/* crash_point.h - named places at which a test makes the process die as by kill -9, or stop.
  *
  * In a build with RMEMFS_CRASH_POINTS (the presets dev, asan, tsan) the environment variable
  * RMEMFS_CRASH_AT=NAME[:N] kills the process at the N-th passage of CRASH_POINT("NAME"), the first
- * if N is not given; with RMEMFS_CRASH_BY=TERM it is told to end there, with STOP it stands still
- * until SIGCONT. In any other build a crash point is nothing. kill.bats, power.bats, resize.bats
- * and shared_fence.bats use each of these, and hold this list against the code:
+ * if N is not given. With RMEMFS_CRASH_BY=TERM the process gets SIGTERM there instead, with STOP
+ * SIGSTOP, so that it stands still until SIGCONT. In any other build a crash point does nothing.
+ * kill.bats, power.bats, resize.bats and shared_fence.bats use each of these points; kill.bats
+ * holds this list against the code:
  *
  *     memdir.locked  memdir.write  memdir.written     the memory directory's lock, and its files
  *     region.made  region.sized  region.allocated     a region's file
- *     region.removed                                  one that no export needs any more
- *     region.register                                 a device gets to know a region
+ *     region.removed                                  a region that no export needs was removed
+ *     region.register                                 a device is about to register a region
  *     store.allocated  store.tables  store.loaded  store.opened
- *     shrink.claimed  shrink.copied  shrink.moved     pages leave regions that are to go
- *     shrink.dropped                                  the store has forgotten these
+ *     shrink.claimed  shrink.copied  shrink.moved     pages leave regions
+ *     shrink.dropped                                  the store has forgotten these regions
  *     restore.planned  restore.begun  restore.batch  restore.records  restore.stored
- *     restore.filled  restore.done  restore.ended     a snapshot comes back
+ *     restore.filled  restore.done  restore.ended     a snapshot is restored
  *     attach.before  attach.stored                    a session begins
- *     session.ending  session.drained                 it ends; a step of giving back what it had
+ *     session.ending  session.drained                 it ends; a step of taking back what it had
  *     commit.before  commit.after                     a batch's transaction
  *     reply.none  reply.sent                          after it, before the first or between replies
- *     name.changed                                    a directory's entry was put or taken
+ *     name.changed                                    a directory's entry was added or removed
  *     grant                                           pages are lent
  *     scrub.before  scrub.half  scrub.zeroed  scrub.taken
- *     reap.step  cut.hidden                           a long file is freed, or cut
+ *     reap.step  cut.hidden                           a step of freeing a long file; a file was cut
  *     zero.before  zero.after                         bytes in the middle of a page
- *     copy.before  copy.after                         a step's bytes of a copy
+ *     copy.before  copy.after                         the bytes of one step of a copy
  *     fallocate.step                                  a step that allocates, zeroes or punches
- *     xattr.staged  xattr.set                         a long value: a part of it, and its end
- *     snapshot.marked                                 clients wait still
- *     snapshot.half  snapshot.written                 the records are written, all is
- *     snapshot.renamed                                it has its name
- *     set.written  set.named  set.whole  stop.published       the set of a stop
- *     landing.arrived                                 the client's: a payload is in granted pages
- *     write.post                                      the client's: a WRITE is about to go out
+ *     xattr.staged  xattr.set                         a part of a long value was stored; it was set
+ *     snapshot.marked                                 clients still wait
+ *     snapshot.half  snapshot.written                 half of it; all of it is written
+ *     snapshot.renamed                                the snapshot has its name
+ *     set.written  set.named  set.whole  stop.published       the snapshot set that a stop writes
+ *     landing.arrived                                 client: a payload is in granted pages
+ *     write.post                                      client: a WRITE is about to be posted
  *
  * THREADS  Any.
  */

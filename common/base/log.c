@@ -25,7 +25,8 @@ const struct word log_level_words[] = {
 	{0},
 };
 
-/* Set by log_init before threads start; journal also later, where the stream itself is replaced. */
+/* log_init() sets these before threads start. journal also changes later, where the stream itself
+ * is replaced. */
 static struct {
 	const char *program;
 	enum log_level level;
@@ -34,7 +35,7 @@ static struct {
 	log_watcher *watcher;
 } state = {.program = "rmemfs", .level = LOG_LEVEL_INFO};
 
-/* systemd sets JOURNAL_STREAM to "device:inode" of the stream it gave us; a child whose standard
+/* systemd sets JOURNAL_STREAM to "device:inode" of the stream it gave us. A child whose standard
  * error goes elsewhere inherits the variable but not the stream. */
 static bool stderr_is_journal(void)
 {
@@ -170,7 +171,7 @@ bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms)
 	long long then = (now > next ? now : next) + interval_ms;
 	unsigned suppressed;
 
-	/* Of several threads that find the interval over, one gets through. */
+	/* If several threads find the interval over, one of them gets through. */
 	if (now < next - ahead || !__atomic_compare_exchange_n(&limit->next_ms, &next, then, false,
 					  __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(&limit->suppressed, 1, __ATOMIC_RELAXED);

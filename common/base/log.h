@@ -1,9 +1,10 @@
-/* log.h - one line an event, to standard error.
+/* log.h - writes one line per event to standard error.
  *
- * Where standard error leads to the journal, lines begin with the "<N>" that journald reads as the
- * level; elsewhere with program, time and the level's name. It does so under systemd, which says so
- * by JOURNAL_STREAM, and where a program has made it so (log_set_journal). Callers write no
- * newline. What a line must not show is made '?' (printable.h), whatever peers have named.
+ * Where standard error leads to the journal, a line begins with "<N>", which journald reads as the
+ * level. Elsewhere it begins with program, time and the level's name. log_init() finds the journal
+ * by JOURNAL_STREAM, which systemd sets; a program can also say so itself (log_set_journal).
+ * Callers write no newline. Characters that a line must not show become '?' (printable.h), since
+ * peers choose names.
  *
  * THREADS    Any. A line is one write(2).
  */
@@ -22,26 +23,28 @@ enum log_level {
 	LOG_LEVEL_DEBUG
 };
 
-/* program: the name that lines begin with; kept. The level is INFO before. */
+/* program: the name that lines begin with; the caller keeps the string alive. Before, the level is
+ * INFO. */
 void log_init(const char *program, enum log_level level);
-/* For a command that ends when it has done what it was given: its lines are for who waits for that,
- * and have neither time nor level, but in the journal. */
+/* For a command that ends when its work is done. Outside the journal its lines have neither time
+ * nor level, since the user waits for the command. */
 void log_init_command(const char *program, enum log_level level);
-/* Whether standard error leads to the journal from now on, which log_init found out before. */
+/* Whether standard error leads to the journal from now on; log_init() has found out itself
+ * before. */
 void log_set_journal(bool journal);
 /* "error", "warning", "notice", "info", "debug". */
 extern const struct word log_level_words[];
 bool log_enabled(enum log_level level);
 
-/* Called with the text of each line that is written from now on, by the thread that writes it;
- * NULL: nobody is. Any thread may set it. It must not log. */
+/* The thread that writes a line calls the watcher with the line's text; NULL: no watcher. Any
+ * thread may set it. The watcher must not log. */
 typedef void log_watcher(enum log_level level, const char *text);
 void log_set_watcher(log_watcher *watcher);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Why a program does not start, for the one who started it: "PROGRAM: TEXT" without a time, or an
- * error's line in the journal. Needs no log_init. */
+/* Tells the user why a program does not start: "PROGRAM: TEXT" without a time, or a line of level
+ * error in the journal. Needs no log_init. */
 void log_complaint(const char *program, const char *text);
 
 #define log_error(...)   log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
@@ -54,11 +57,11 @@ void log_complaint(const char *program, const char *text);
 			log_line(LOG_LEVEL_DEBUG, __VA_ARGS__); \
 	} while (0)
 
-/* Rate limit: one line per interval from one call site, and up to burst at once after a quiet time;
- * the next one says how many were kept back. */
+/* Rate limit of one call site: one line per interval, and up to burst lines at once after a quiet
+ * time. The next line says how many were suppressed. */
 struct log_ratelimit {
 	unsigned burst;    /* 0 is 1 */
-	long long next_ms; /* when the next line is on time; a burst is ahead of it */
+	long long next_ms; /* the next line is due then; a burst comes earlier */
 	unsigned suppressed;
 };
 bool log_ratelimit_ok(struct log_ratelimit *limit, long long interval_ms);

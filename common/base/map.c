@@ -1,5 +1,5 @@
-/* map.c - see map.h. Not every kernel aligns mappings of tmpfs by itself: so more is reserved than
- * is needed, and what lies around the file is given back. */
+/* map.c - see map.h. Some kernels do not align mappings of tmpfs. So map_file() reserves more
+ * address space than it needs and unmaps the rest around the file. */
 #include "common/base/map.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* namehash.h - SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed hash of names, so that nobody
- * who does not know the key can make names that collide.
+/* namehash.h - SipHash-2-4 (Aumasson and Bernstein, 2012), a keyed hash of names: without the key
+ * nobody can make names that collide.
  *
  * THREADS  A pure function.
  */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* How many bytes a character has that begins with this one; 0: none does. */
+/* How many bytes the character has that begins with this byte; 0: it begins none. */
 static unsigned length_from(unsigned char first)
 {
 	if (first < 0x80)
@@ -14,8 +14,8 @@ static unsigned length_from(unsigned char first)
 	return first >= 0xf0 && first < 0xf5 ? 4 : 0;
 }
 
-/* Whether so many bytes are how UTF-8 writes this one: not longer than need be, and neither a half
- * of UTF-16's pairs nor beyond the last character. */
+/* Whether UTF-8 encodes this code point in so many bytes: in the shortest form, neither a UTF-16
+ * surrogate nor beyond the last code point. */
 static bool is_valid(uint32_t code, unsigned len)
 {
 	static const uint32_t first[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -48,7 +48,8 @@ struct printable_char printable_char(const char *text, size_t len)
 	return (struct printable_char){.code = code, .len = (uint8_t)n, .bad = is_control(code)};
 }
 
-/* to may be text: it is never ahead. Returns how many bytes were written. */
+/* to may equal text, since writing is never ahead of reading. Returns how many bytes were
+ * written. */
 static size_t clean(char *to, size_t room, const char *text, size_t len)
 {
 	size_t n = 0;

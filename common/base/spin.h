@@ -1,16 +1,16 @@
-/* spin.h - whether to look again before sleeping: for as long as a budget says, and only where that
- * has paid lately.
+/* spin.h - decides whether a thread polls again before it sleeps. A budget limits the polling, and
+ * a thread polls only where that has paid lately.
  *
- * Waking a sleeper takes 5 to 50 us, on another CPU than the waker's, and in a virtual machine
- * more. Who looks again instead is there at once, and takes the CPU from others meanwhile. So each
- * wait is judged when it has ended, also one that was slept through: had it ended within the
- * budget, the next one is hoped to as well. A wait for nothing costs more than one for something
- * gains, and weighs as much more.
+ * Waking a sleeper takes 5 to 50 us when it runs on another CPU than the waker, and more in a
+ * virtual machine. A thread that polls reacts at once, but takes the CPU from others meanwhile. So
+ * each wait is judged when it has ended, also one that the thread slept through. If it ended within
+ * the budget, the next one is expected to do so, too. A useless wait costs more than a useful one
+ * gains, so it counts for more.
  *
- *     spin_looks() -> look -> found something: spin_found()
- *                             found nothing: spin_again() ? look again : sleep
+ *     spin_looks() -> poll -> found something: spin_found()
+ *                             found nothing: spin_again() ? poll again : sleep
  *
- * THREADS    Its owner's alone.
+ * THREADS    The owner's alone.
  */
 #ifndef RMEMFS_COMMON_BASE_SPIN_H
 #define RMEMFS_COMMON_BASE_SPIN_H
@@ -33,7 +33,7 @@ static inline bool spin_hopes(const struct spin *s)
 	return s->hope > 0;
 }
 
-/* What a wait of that length teaches. */
+/* Adjusts the hope to a wait of that length. */
 static inline void spin_learn(struct spin *s, int64_t waited_ns, int64_t budget_ns)
 {
 	if (waited_ns >= budget_ns)
@@ -42,8 +42,8 @@ static inline void spin_learn(struct spin *s, int64_t waited_ns, int64_t budget_
 		s->hope += SPIN_GAIN;
 }
 
-/* The time for spin_found(), from before what is found is dealt with, which is no part of the wait;
- * 0 while nothing is waited for. */
+/* Returns the time for spin_found(), or 0 while the owner is not waiting. Take it before you handle
+ * what was found: the handling is no part of the wait. */
 static inline int64_t spin_looks(const struct spin *s)
 {
 	return s->idle_since ? clock_ns(CLOCK_MONOTONIC) : 0;
@@ -57,7 +57,7 @@ static inline void spin_found(struct spin *s, int64_t looked, int64_t budget_ns)
 	s->idle_since = 0;
 }
 
-/* budget_ns 0: never. */
+/* Whether to poll again; never with budget_ns 0. */
 static inline bool spin_again(struct spin *s, int64_t budget_ns)
 {
 	int64_t now;

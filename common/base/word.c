@@ -7,7 +7,7 @@
 
 #include "common/base/util.h"
 
-/* Longer ones are nobody's slip of the finger. */
+/* Nobody mistypes a longer word by one slip. */
 enum { GUESS_BYTES_MAX = 32, QUOTED_MAX = 64 };
 
 bool word_find(const struct word *words, const char *text, int *value)
@@ -45,8 +45,8 @@ const char *word_quote(const char *text, char *buf)
 	return buf;
 }
 
-/* How many characters have to be put in, left out, replaced or swapped with their neighbour to make
- * one of the other (optimal string alignment, three rows of its table). */
+/* How many characters one must insert, delete, replace or swap with their neighbour to make one
+ * word of the other (optimal string alignment, three rows of its table). */
 static size_t edit_distance(const char *a, const char *b)
 {
 	size_t alen = strlen(a), blen = strlen(b);
@@ -78,7 +78,7 @@ void word_guess_offer(struct word_guess *guess, const char *known)
 	if (len > GUESS_BYTES_MAX || strlen(known) > GUESS_BYTES_MAX)
 		return;
 	distance = edit_distance(guess->unknown, known);
-	/* One slip in three characters; what takes more is another word. */
+	/* One slip in three characters; a greater distance means another word. */
 	if (distance > len / 3 || (guess->nearest && distance >= guess->distance))
 		return;
 	guess->nearest = known;

@@ -1,4 +1,4 @@
-/* word.h - the words that users write, and what they may have meant by one that is none of them.
+/* word.h - tables of the words that users write, and a guess at the word they meant.
  *
  * ERRORS     As each function says; nothing is allocated.
  */
@@ -14,18 +14,18 @@ struct word {
 	int value;
 };
 
-/* Whether text is one of words; *value is its value then. */
+/* Whether words has text; if so, *value is its value. */
 bool word_find(const struct word *words, const char *text, int *value);
 /* "auto, verbs, tcp or shm". */
 void word_list(const struct word *words, char *buf, size_t len);
 
-/* "'text'" for a message: cut after 64 bytes, and without what would end the line or steer a
- * terminal. buf has WORD_QUOTED_BYTES. */
+/* "'text'" for a message. It is cut after 64 bytes, and control characters become '?', so that it
+ * can't end the line or steer a terminal. buf has WORD_QUOTED_BYTES. */
 enum { WORD_QUOTED_BYTES = 80 };
 const char *word_quote(const char *text, char *buf);
 
-/* Of several known words the one nearest to an unknown one. Start with the unknown one alone, offer
- * all that are known; nearest stays NULL when none of them is near. */
+/* Finds the known word nearest to an unknown one. Start with unknown set and offer every known
+ * word; nearest stays NULL if none of them is near. */
 struct word_guess {
 	const char *unknown, *nearest;
 	size_t distance;

@@ -6,13 +6,13 @@
 #include "common/base/util.h"
 #include "common/base/word.h"
 
-/* A long option as it was written, without its value. */
+/* Length of a long option as the user wrote it, without its value. */
 static size_t written_len(const char *arg)
 {
 	return strcspn(arg, "=");
 }
 
-/* getopt_long() gives the value that stands for a long option; a short one has the same. */
+/* getopt_long() returns a long option's value; a short option returns the same value. */
 static bool is_flag(const struct option *options, int value)
 {
 	for (; options->name; options++)
@@ -47,7 +47,7 @@ void args_explain(char **argv, int result, const struct option *options, char *w
 		else
 			snprintf(why, whylen, "option '-%c': needs a value", optopt);
 	} else if (!optopt) {
-		/* Unknown, or the beginning of more than one. */
+		/* Unknown, or an abbreviation of more than one option. */
 		explain_unknown(arg, options, why, whylen);
 	} else if (is_long && is_flag(options, optopt)) {
 		snprintf(why, whylen, "option '%.*s': takes no value", (int)written_len(arg), arg);

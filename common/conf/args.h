@@ -1,4 +1,4 @@
-/* args.h - what getopt_long(3) refuses, in the words of all our programs.
+/* args.h - explains in the same words for all our programs why getopt_long(3) refuses an option.
  *
  * Call it with opterr 0 and a short option string that begins with ':' (after any '+').
  */
@@ -8,7 +8,7 @@
 #include <getopt.h>
 #include <stddef.h>
 
-/* After getopt_long() returned '?' or ':' as result: "option '--x': needs a value". */
+/* For use after getopt_long() returned '?' or ':' as result: "option '--x': needs a value". */
 void args_explain(char **argv, int result, const struct option *options, char *why, size_t whylen);
 
 #endif

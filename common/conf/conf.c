@@ -14,7 +14,7 @@
 
 struct reader {
 	const char *path;
-	const struct conf_elsewhere *elsewhere; /* NULL: nothing is */
+	const struct conf_elsewhere *elsewhere; /* may be NULL */
 	char *why;
 	size_t whylen;
 };
@@ -22,7 +22,7 @@ struct reader {
 static int read_group(
 	struct reader *r, config_setting_t *group, const struct conf_key *keys, void *out);
 
-/* The file as a whole has line 0. */
+/* libconfig gives the file as a whole line 0. */
 static unsigned line_of(const config_setting_t *at)
 {
 	unsigned line = config_setting_source_line(at);
@@ -30,7 +30,7 @@ static unsigned line_of(const config_setting_t *at)
 	return line ? line : 1;
 }
 
-/* The line for people, prefixed by where the setting stands. */
+/* Writes the line for the user, with the setting's place in front. */
 __attribute__((format(printf, 4, 5))) static int refuse(
 	struct reader *r, const config_setting_t *at, const char *key, const char *format, ...)
 {
@@ -52,7 +52,8 @@ static bool is_integer(const config_setting_t *s)
 	       config_setting_type(s) == CONFIG_TYPE_INT64;
 }
 
-/* The setting as conf_set() takes it, in buf if need be; NULL: not of a type that the key has. */
+/* The setting's value as conf_set() takes it, written into buf if needed; NULL: the type is not one
+ * that the key takes. */
 static const char *value_text(
 	const config_setting_t *s, const struct conf_key *key, char *buf, size_t len)
 {
@@ -235,7 +236,7 @@ static int read_group(
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-/* libconfig tells where it stopped, but not at what. */
+/* libconfig says on which line it stopped, but not at which word. */
 static int refuse_syntax(struct reader *r, const config_t *config, const char *text)
 {
 	int line = config_error_line(config);

@@ -14,7 +14,7 @@
 
 enum { FILE_BYTES_MAX = 1 << 20 };
 
-/* Up to max bytes of fd, NUL-terminated in max + 1. */
+/* Reads up to max bytes of fd and adds a NUL; text has room for max + 1 bytes. */
 static int read_text(int fd, char *text, size_t max, size_t *len)
 {
 	for (*len = 0; *len <= max;) {
@@ -34,7 +34,7 @@ static int read_text(int fd, char *text, size_t max, size_t *len)
 
 /* ---- scanning -------------------------------------------------------------------------------- */
 
-/* Past the string that begins at p. */
+/* Returns the end of the string that begins at p. */
 static const char *skip_string(const char *p)
 {
 	for (p++; *p && *p != '"'; p++)
@@ -66,7 +66,8 @@ static const char *word_end(const char *p)
 	return p;
 }
 
-/* An integer without L that does not fit into 32 bits; hexadecimal ones are unsigned. */
+/* Whether libconfig would cut this integer: it has no L and does not fit into 32 bits. Hexadecimal
+ * integers are unsigned. */
 static bool is_cut_integer(const char *word, const char *end)
 {
 	const char *digits = *word == '-' ? word + 1 : word;

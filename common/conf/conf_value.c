@@ -1,4 +1,4 @@
-/* conf_value.c - one value, checked against its key and stored; lists that grow. */
+/* conf_value.c - checks one value against its key and stores it; lists that grow. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -42,7 +42,7 @@ static int set_bool(const struct conf_key *key, bool *to, const char *text, cons
 	return 0;
 }
 
-/* Digits and nothing else: strtoull alone takes signs and blanks. */
+/* Takes digits only: strtoull() alone accepts signs and blanks. */
 static bool parse_number(const char *text, uint64_t *n)
 {
 	size_t len = strlen(text);
@@ -163,7 +163,7 @@ int conf_set(const struct conf_key *key, void *out, const char *text, char *why,
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-/* Room for one more element and its line, which are still outside of the list. */
+/* Makes room for one more element and its line; n does not count it yet. */
 static int conf_value_grow(void **v, unsigned **lines, size_t n, size_t element_bytes)
 {
 	void *grown = reallocarray(*v, n + 1, element_bytes);

@@ -15,7 +15,7 @@ static const struct {
 } units[] = {{"B", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}};
 
 static const uint64_t SIZE_LARGEST = UINT64_C(1) << 63;
-/* A whole number of a unit with more digits than these is easier to read rounded. */
+/* If an exact number of a unit has more digits than this, a rounded size is easier to read. */
 static const uint64_t EXACT_BELOW = 10000;
 
 static int unit_shift(const char *name)

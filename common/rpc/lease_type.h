@@ -1,4 +1,4 @@
-/* lease_type.h - which leases of one inode two sessions can have, and what is less than which.
+/* lease_type.h - which leases two sessions can have of one inode, and which lease includes which.
  *
  *             LAYOUT  OVERWRITE  SHARED  EXCLUSIVE      of another session
  *   LAYOUT      +         +         +        -
@@ -6,8 +6,8 @@
  *   SHARED      +         -         +        -
  *   EXCLUSIVE   -         -         -        -
  *
- * EXCLUSIVE includes all; OVERWRITE and SHARED each include LAYOUT, and not each other. Their
- * numbers grow so that those from SHARED on let nobody else change the inode.
+ * EXCLUSIVE includes all; OVERWRITE and SHARED each include LAYOUT, but not each other. From SHARED
+ * on the numbers stand for leases under which nobody else changes the inode.
  *
  * THREADS    Pure functions.
  */
@@ -21,13 +21,13 @@
 
 enum { LEASE_TYPES = LEASE_EXCLUSIVE + 1 };
 
-/* Several of them, as bits. LEASE_NONE is none of these. */
+/* A lease type as a bit of a set. LEASE_NONE is no bit. */
 static inline uint8_t lease_bit(uint8_t type)
 {
 	return type == LEASE_NONE ? 0 : (uint8_t)(1U << type);
 }
 
-/* Whether a session can't have this beside others, who have those. */
+/* Whether a session can't have this type while others have those (a set of bits). */
 static inline bool lease_conflicts(uint8_t type, uint8_t others)
 {
 	static const uint8_t in_the_way[LEASE_TYPES] = {
@@ -41,13 +41,13 @@ static inline bool lease_conflicts(uint8_t type, uint8_t others)
 	return in_the_way[type] & others;
 }
 
-/* Whether who has one can do all that the other one is for. */
+/* Whether a session that has one type may do all that the other type allows. */
 static inline bool lease_includes(uint8_t has, uint8_t wants)
 {
 	return has >= wants && !(has == LEASE_SHARED && wants == LEASE_OVERWRITE);
 }
 
-/* The most that both include. */
+/* The greatest type that both include. */
 static inline uint8_t lease_common(uint8_t a, uint8_t b)
 {
 	if (lease_includes(a, b))
@@ -55,8 +55,8 @@ static inline uint8_t lease_common(uint8_t a, uint8_t b)
 	return lease_includes(b, a) ? a : LEASE_LAYOUT;
 }
 
-/* What is left of a lease that is in the way of what others want. Who has written goes on, where
- * that is no more in the way than what he reads. */
+/* What is left of a lease that conflicts with what others want. A session that has written keeps
+ * OVERWRITE rather than SHARED, where neither conflicts. */
 static inline uint8_t lease_beside(uint8_t type, uint8_t wanted)
 {
 	static const uint8_t less[] = {

@@ -1,5 +1,5 @@
-/* rights.h - what a change of data or owner leaves of a mode, and for which ids a caller has rights:
- * the daemon knows who asks, the server what the inode is by then.
+/* rights.h - the mode that is left after a change of data or owner, and the ids for which a caller
+ * has rights. The daemon knows the caller; the server knows the inode as it is by then.
  *
  * THREADS    Pure functions.
  */
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Inclusive; none where first > last. */
+/* Inclusive; empty where first > last. */
 struct id_range {
 	uint32_t first, last;
 };
@@ -23,11 +23,12 @@ static inline bool id_range_has(const struct id_range *range, uint32_t id)
 	return range->first <= id && id <= range->last;
 }
 
-/* What a caller may do to an inode as its owner may, now that it is what it is. */
+/* The owners and groups for which a caller has an owner's rights to an inode. The server checks
+ * them against the inode as it is when it executes the request. */
 struct rights {
-	bool bound; /* by what follows; else he may all */
+	bool bound; /* by the ranges below; else the caller may do all */
 	struct id_range owners;
-	struct id_range groups; /* by which he may leave a set-group-id */
+	struct id_range groups; /* of these the caller may leave a set-group-id bit */
 };
 
 static inline bool rights_of_owner(const struct rights *rights, uint32_t uid)
@@ -40,9 +41,9 @@ static inline bool rights_of_group(const struct rights *rights, uint32_t gid)
 	return !rights->bound || id_range_has(&rights->groups, gid);
 }
 
-/* What is left when somebody who is not privileged has written, or anybody has changed the owner.
- * The mode changes for its set-user-id bit, and who changes a mode without being in the file's
- * group leaves no set-group-id bit, for which group's execution or locking it ever was. */
+/* The mode that is left after a write by an unprivileged caller, or after any change of owner. If a
+ * set-user-id bit goes, the mode changes. Then a caller outside the file's group loses the
+ * set-group-id bit, too, whether it stands for execution or for mandatory locking. */
 static inline uint32_t mode_without_privileges(uint32_t mode, bool in_group)
 {
 	uint32_t left = mode & ~(uint32_t)S_ISUID;

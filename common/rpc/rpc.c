@@ -1,4 +1,4 @@
-/* rpc.c - what operations there are, and the elements of tails. */
+/* rpc.c - the table of operations, and the elements of tails. */
 #include "common/rpc/rpc.h"
 
 #include "common/rpc/rpc_fields.h"
@@ -112,7 +112,7 @@ bool rpc_get_region(struct wire_in *r, struct rpc_region *region)
 	return !r->truncated;
 }
 
-/* What may be kept is not all. */
+/* A lease that may be kept is less than LEASE_EXCLUSIVE. */
 static bool keep_ok(uint8_t keep)
 {
 	return keep < LEASE_EXCLUSIVE;

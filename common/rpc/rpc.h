@@ -1,22 +1,22 @@
-/* rpc.h - the messages between a client and a server: what each carries, and how it is coded.
+/* rpc.h - the messages between a client and a server: their fields, and how they are coded.
  *
- * A request is header + body, its reply header + body; an error reply carries a line of text for
- * people instead of the body. Everything is little-endian, fixed fields first, names with a 16-bit
- * length, and in some messages an array as the rest of the message ("tail"). One request at a time
- * is outstanding in a slot of a session.
+ * A request is header + body, its reply header + body. An error reply carries a line of text for
+ * people instead of the body. Everything is little-endian. Fixed fields come first, names have a
+ * 16-bit length, and in some messages an array is the rest of the message (the "tail"). In each
+ * slot of a session one request at a time is outstanding.
  *
  * Sequence numbers: a slot's first request has 1, each next one more. The server keeps the reply of
- * the last mutating request of each slot with the change itself. A request with the stored number
- * is answered from there and not executed again; a lower one is a protocol error. Requests that
- * change nothing (rpc_mutates() false) may be executed again.
+ * the last mutating request of each slot with the change itself. It answers a request with the
+ * stored number from there and does not execute it again; a lower number is a protocol error.
+ * Requests that change nothing (rpc_mutates() false) may be executed again.
  *
  * Inode numbers are the export's own; ROOT_INO is its root. Times are the server's.
  *
  * OWNERSHIP  Decoded names, texts and tails point into the message.
  * THREADS    Pure functions.
- * ERRORS     -EPROTO: malformed, too short, trailing bytes, a value out of its range (names of
- *            length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and ".." but for LOOKUP, unknown
- * ops); -EMSGSIZE: does not fit.
+ * ERRORS   -EPROTO: malformed, too short, trailing bytes, or a value out of its range (names of
+ *          length 0 or over NAME_BYTES_MAX, with '/' or NUL, "." and ".." except in LOOKUP, unknown
+ *          ops). -EMSGSIZE: does not fit.
  */
 #ifndef RMEMFS_COMMON_RPC_RPC_H
 #define RMEMFS_COMMON_RPC_RPC_H
@@ -30,15 +30,15 @@
 #include "common/rpc/wire.h"
 
 enum rpc_op {
-	/* Of the session; not in a slot: slot RPC_NO_SLOT, and any seq, which is told back. */
-	RPC_ATTACH = 1, /* first on each channel: makes, joins or resumes a session */
+	/* Of the session. They use no slot: slot is RPC_NO_SLOT, and the reply repeats any seq. */
+	RPC_ATTACH = 1, /* the first request on each channel: makes, joins or resumes a session */
 	RPC_REGIONS,    /* the region table with this channel's keys */
-	RPC_PING,       /* a sign of life; its reply has news, which RPC_RING tells of */
+	RPC_PING,       /* a sign of life; RPC_RING announces news in its reply */
 	RPC_BYE,        /* ends the session */
 	RPC_STATUS,     /* admin; needs no ATTACH. Over tcp and verbs: only the versions */
 	RPC_SNAPSHOT,   /* admin; needs no ATTACH */
-	RPC_WHO,        /* the same: who has a file, and who waits for it */
-	RPC_CANCEL, /* who asked for something that waits for another session wants it no more */
+	RPC_WHO,        /* the same: the sessions that have a file or wait for it */
+	RPC_CANCEL,     /* withdraws a request that waits for another session */
 
 	/* Reading. */
 	RPC_LOOKUP = 16,
@@ -49,9 +49,9 @@ enum rpc_op {
 	RPC_STATFS,
 	RPC_GETXATTR,
 	RPC_LISTXATTR,
-	RPC_FROZEN,    /* this session's writes have ended; answered when they may go on */
-	RPC_UNPROTECT, /* pages of a snapshot on its way are going to be written */
-	RPC_GETLK,     /* which lock is in the way of another one */
+	RPC_FROZEN,    /* this session's writes have ended; the reply lets them go on */
+	RPC_UNPROTECT, /* the client will write pages of a snapshot in progress */
+	RPC_GETLK,     /* which lock conflicts with another one */
 
 	/* Changing. */
 	RPC_SETATTR = 32,
@@ -65,14 +65,14 @@ enum rpc_op {
 	RPC_RENAME,
 	RPC_COMMIT,  /* size, times and new extents of data that is remote */
 	RPC_GRANT,   /* lend pages */
-	RPC_RETURN,  /* unlinked inodes not open any more; unused grants; leases */
+	RPC_RETURN,  /* gives back unlinked inodes, unused grants, leases */
 	RPC_TMPFILE, /* a regular file without a name, opened */
 	RPC_SETXATTR,
 	RPC_REMOVEXATTR,
 	RPC_STAGE, /* the first parts of a long value, for SETXATTR */
 	RPC_FALLOCATE,
 	RPC_COPY,  /* from file to file, within the server */
-	RPC_QUOTA, /* reserve of somebody's quota, or give back */
+	RPC_QUOTA, /* reserve pages of an owner's quota, or give them back */
 	RPC_LEASE, /* a right to an inode of a shared export */
 	RPC_LOCK,  /* flock(2) and fcntl(2) at a shared export */
 	RPC_OP_MAX,
@@ -87,10 +87,10 @@ struct rpc_op_info {
 };
 const struct rpc_op_info *rpc_op_info(unsigned op);
 
-/* The one message that a server sends unasked: of no bytes, with the immediate RPC_RING, on a
- * channel whose ATTACH was answered. It says only that there is something new in PING's reply, and
- * asks for a PING. No other ring follows on the channel before a PING has arrived there; since that
- * one may have left before the ring came, a client has room for RPC_RINGS. */
+/* The one message that a server sends unasked. It has no bytes and the immediate RPC_RING, and goes
+ * to a channel whose ATTACH was answered. It tells the client that PING's reply has something new,
+ * and asks for a PING. The server sends no other ring on the channel before a PING has arrived
+ * there. That PING may have left before the ring arrived, so a client has room for RPC_RINGS. */
 enum { RPC_RING = 1, RPC_RINGS = 2 };
 
 /* A byte string inside a message; not NUL-terminated. */
@@ -109,32 +109,33 @@ struct rpc_tail {
 
 enum {
 	ATTACH_READ_ONLY = 1,
-	ATTACH_EXCLUSIVE = 2, /* no other session has the export meanwhile, whatever it asks for */
-	/* Others may write, too, that say this: what is known of an inode needs a lease. */
+	ATTACH_EXCLUSIVE = 2, /* no other session of any kind has the export meanwhile */
+	/* Other sessions with this flag may write, too: what the client knows of an inode needs a
+	 * lease. */
 	ATTACH_SHARED = 4,
 	ATTACH_ALL = ATTACH_READ_ONLY | ATTACH_EXCLUSIVE | ATTACH_SHARED,
 };
 
-/* Refusals: -EIDRM: the session has ended, and the store is the same; -ESTALE: it is another store,
- * or another client's session, or this ATTACH is a late one; -EBUSY, -EUSERS, -ENOENT as attach.h
- * has them. */
+/* Refusals: -EIDRM: the session has ended, and the store is the same. -ESTALE: the store is another
+ * one, the session is another client's, or this ATTACH is late. -EBUSY, -EUSERS, -ENOENT: see
+ * attach.h. */
 struct rpc_attach {
-	/* Which mount: the same when the client's process has died and another one mounts at the
-	 * same place. See attach.h for what it gets. */
+	/* Identifies the mount. It stays the same when the client's process dies and another one
+	 * mounts at the same place. See attach.h for the consequences. */
 	uint8_t owner[OWNER_BYTES];
-	uint64_t instance; /* which process of the owner */
-	uint64_t session;  /* 0: make one; else join or resume this one */
-	/* Of the server that is known; with neither `session` nor `ended` anything. */
+	uint64_t instance; /* identifies the owner's process */
+	uint64_t session;  /* 0: make a session; else join or resume this one */
+	/* The store that the client knows. Any value where both `session` and `ended` are 0. */
 	uint8_t store_id[16];
-	/* Of a client that begins anew: its session before, which the server has ended. All
-	 * channels of that are deleted; on shm this says that nothing is mapped any more. 0: there
-	 * was none. */
+	/* For a client that begins anew: its session before, which the server has ended. The client
+	 * has deleted all channels of that session; on shm it has also unmapped all regions. 0:
+	 * there was none. */
 	uint64_t ended;
-	uint16_t channel; /* 0 .. nchannels-1: which of the session's channels this is */
+	uint16_t channel; /* 0 .. nchannels-1: the number of this channel */
 	uint16_t nchannels;
-	/* READ_ONLY may be another than before where a session is resumed: that is changed, and the
-	 * session's other channels end, since their keys are of the other kind. -EROFS: it can't
-	 * become one that writes, since others read. */
+	/* A resumed session may have another READ_ONLY than before. The server then changes the
+	 * session, and ends its other channels, since their keys have the other kind of access.
+	 * -EROFS: the session can't become one that writes, since others read. */
 	uint32_t flags;
 	uint32_t wait_ms; /* how long to wait for an export that is in use */
 	struct rpc_str export_name;
@@ -152,20 +153,20 @@ struct rpc_counters {
 	uint64_t rpc_data_bytes; /* file bytes carried in messages: 0 */
 };
 void rpc_counters_add(struct rpc_counters *sum, const struct rpc_counters *more);
-/* What came after some had been counted; none of it is below 0, whatever a peer says. */
+/* Subtracts what was counted before. No difference is below 0, even if a peer sends wrong
+ * numbers. */
 void rpc_counters_subtract(struct rpc_counters *counted, const struct rpc_counters *before);
 
 struct rpc_bye {
 	struct rpc_counters counters;
-	/* Not all that was written is committed: what the session had as LEASE_EXCLUSIVE may have
-	 * changed, as that of one that ends without a word. */
+	/* Not all that was written is committed. Files that the session had as LEASE_EXCLUSIVE may
+	 * have changed, as those of a session that ends without BYE. */
 	bool lost;
 };
 
-/* The request in this slot of the channel's, if it has this number and waits until another session
- * has given back what is in its way, or until there are pages for it, is answered with -EINTR: it
- * has not been executed, and is not any more. Else nothing comes of it, and the request has the
- * answer that it would have had. */
+/* Withdraws the request with this number in this slot of the channel. If it waits until another
+ * session gives back a lease or lock, or until there are pages, it is answered with -EINTR and is
+ * never executed. Else CANCEL does nothing, and the request gets its usual answer. */
 struct rpc_cancel {
 	uint16_t slot;
 	uint64_t seq;
@@ -175,9 +176,9 @@ struct rpc_status {
 	uint32_t offset; /* into the JSON text; 0 takes a new snapshot */
 };
 
-/* The answer is a JSON text, as that of STATUS, in pieces, too. */
+/* The answer is a JSON text in pieces, as that of STATUS. */
 struct rpc_who {
-	uint32_t offset; /* into it; 0: it is written anew */
+	uint32_t offset; /* into the text; 0: the server writes it anew */
 	struct rpc_str export_name;
 	struct rpc_str path; /* from the export's root, with a slash; or an inode's number */
 };
@@ -190,24 +191,26 @@ struct rpc_snapshot {
 	struct rpc_str dir; /* START: on the server's machine; else empty */
 };
 
-/* LOOKUP and GETATTR of sessions at a shared export: what is found is wanted as LEASE_SHARED, or
- * the directory that it is looked for in, too. They are given where nobody has to be waited for,
- * and not again and again where they are taken away as often; the reply tells what the session has
- * then of each. One whose directory is wanted finds what is missing, too: attr.ino is 0 then. */
+/* LOOKUP and GETATTR of sessions at a shared export: the client also wants the inode found as
+ * LEASE_SHARED, or the directory it is looked up in. The server grants a lease only where no other
+ * session has to be waited for, and not where leases are often recalled. The reply tells the
+ * session's lease of each then. A LOOKUP that wants the directory's lease succeeds for a missing
+ * name, too: attr.ino is 0 then. */
 enum { LOOK_LEASE = 1, LOOK_LEASE_DIR = 2 };
 
-/* What whoever asks to change a name takes it to be of: an inode's number, or one of these. Where
- * it is not so any more the answer is -ESTALE if that is a directory which goes on elsewhere, or if
- * the caller insists; what would be refused anyway is refused first. */
+/* The inode that the client takes a name to be of, when it asks to change the name: an inode's
+ * number, or one of the constants below. If the name is of another inode, the answer is -ESTALE if
+ * the expected one is a directory that still has a name, or if `exactly` is set. Other refusals
+ * come first. */
 struct rpc_name_of {
 	uint64_t ino;
-	bool exactly; /* else only no directory is to be taken for removed that is not */
+	bool exactly; /* else only a directory that still exists matters */
 };
 #define NAME_OF_ANY  UINT64_C(0)
 #define NAME_OF_NONE UINT64_MAX
 
-/* LOOKUP, UNLINK, RMDIR. LOOKUP of "." is by the inode number alone: of any kind of inode, while it
- * has a name. */
+/* LOOKUP, UNLINK, RMDIR. LOOKUP of "." goes by the inode number alone: it finds an inode of any
+ * kind, as long as it has a name. */
 struct rpc_name_request {
 	uint64_t parent;
 	struct rpc_str name;
@@ -223,13 +226,13 @@ struct rpc_ino_request { /* GETATTR, READLINK */
 struct rpc_readdir {
 	uint64_t ino;
 	uint64_t cookie; /* 0: from the start; else that of the last entry seen */
-	uint32_t bytes;  /* of tail wanted at most */
+	uint32_t bytes;  /* the client wants at most so many bytes of tail */
 	bool plus;       /* with attributes */
 };
 
 struct rpc_extents {
 	uint64_t ino;
-	uint64_t fpage; /* from the extent that holds or follows this page on */
+	uint64_t fpage; /* from the extent on that holds or follows this page */
 };
 
 enum {
@@ -242,21 +245,21 @@ enum {
 	SET_ATIME_NOW = 64,
 	SET_MTIME_NOW = 128,
 	SET_CTIME = 256,
-	SET_NO_CAPS = 512,        /* security.capability goes */
+	SET_NO_CAPS = 512,        /* removes security.capability */
 	SET_NO_PRIVILEGES = 1024, /* see below */
 	SET_OWNERS = SET_UID | SET_GID,
 	SET_ATIMES = SET_ATIME | SET_ATIME_NOW,
 	SET_MTIMES = SET_MTIME | SET_MTIME_NOW,
 };
 
-/* A file that is to become longer over pages that were allocated beyond its end may do so in steps:
- * the reply's size tells how far it is, and the rest is to be asked for again.
+/* A file that grows over pages allocated beyond its end may grow in steps. The reply's size tells
+ * how far it is, and the client asks again for the rest.
  *
- * Other sessions may have changed the inode since the caller was found to have the right to this.
- * So it is -EPERM if the rights are not of the owner that there is, and SET_MODE sets no
- * set-group-id where they are not of the group that there is, or comes with it. With
- * SET_NO_PRIVILEGES, of what is no directory, it is the mode that there is which loses what
- * mode_without_privileges() takes away: in_group, if the rights are of the group. */
+ * Other sessions may have changed the inode since the client checked the caller's rights. So the
+ * server refuses with -EPERM if `rights` are not those of the present owner. SET_MODE sets no
+ * set-group-id bit if `rights` are not of the present group, or of the group that comes with it.
+ * SET_NO_PRIVILEGES does nothing to directories. On others it takes from the present mode the bits
+ * of mode_without_privileges(); in_group is true if `rights` are of the group. */
 struct rpc_setattr {
 	uint64_t ino;
 	uint32_t valid;
@@ -266,7 +269,7 @@ struct rpc_setattr {
 	struct rights rights;
 };
 
-/* The group by which its caller has rights, of an inode that has gid. */
+/* The group to check a caller's rights against, for an inode that has gid. */
 static inline uint32_t rpc_setattr_group(const struct rpc_setattr *q, uint32_t gid)
 {
 	return q->valid & SET_MODE && q->valid & SET_GID ? q->gid : gid;
@@ -278,8 +281,8 @@ struct rpc_create { /* CREATE, MKNOD, MKDIR, SYMLINK; TMPFILE, which has no name
 	uint32_t umask; /* taken from the mode, unless the parent has a default ACL */
 	uint32_t uid, gid;
 	uint32_t rdev;
-	uint32_t want_pages; /* CREATE: grant wanted along, 0: none */
-	bool exclusive;      /* CREATE: -EEXIST if it is there; else it is opened */
+	uint32_t want_pages; /* CREATE: pages to grant with the reply, 0: none */
+	bool exclusive;      /* CREATE of an existing file: -EEXIST; else it is opened */
 	struct rpc_str name;
 	struct rpc_str target; /* SYMLINK */
 };
@@ -297,10 +300,11 @@ struct rpc_rename {
 	uint32_t uid, gid; /* of a whiteout */
 	struct rpc_name_of expected, new_expected;
 };
-/* May these flags stand together? */
+/* Whether these flags are allowed together. */
 bool rpc_rename_flags_ok(uint32_t flags);
 
-/* The same as SETATTR's, so that attributes that were set while the file was written go along. */
+/* The same bits as SETATTR's, so that COMMIT carries attributes that were set while the file was
+ * written. */
 enum {
 	COMMIT_MODE = SET_MODE,
 	COMMIT_UID = SET_UID,
@@ -318,8 +322,8 @@ struct rpc_commit {
 	int64_t atime;
 	uint32_t mode, uid, gid;
 	uint32_t want_pages;
-	/* With it, what the session has of the inode by numbers up to `lease` becomes `keep`, as by
-	 * RETURN. Both 0: it stays. */
+	/* What the session has of the inode by numbers up to `lease` becomes `keep` with this
+	 * COMMIT, as by RETURN. Both 0: it stays. */
 	uint64_t lease;
 	uint8_t keep;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */
@@ -327,8 +331,9 @@ struct rpc_commit {
 
 struct rpc_grant {
 	uint32_t want_pages;
-	/* -ENOSPC only after reaping and scrubbing have been waited for, and at a shared export the
-	 * others for what they do not use; of that the session itself has nothing any more. */
+	/* With it, -ENOSPC comes only after the server has waited for reaping and scrubbing. At a
+	 * shared export it has also waited for the pages that other sessions do not use; this
+	 * session has no unused ones left then. */
 	bool wait;
 };
 
@@ -337,55 +342,60 @@ enum rpc_return_kind { RETURN_INODES = 1, RETURN_GRANTS, RETURN_LEASES };
 struct rpc_return {
 	uint32_t kind;
 	struct rpc_tail tail; /* inode numbers (u64), extents, or struct rpc_returned */
-	/* RETURN_GRANTS: PING's give_pages, where nothing that is not used is left after this; or 0
+	/* RETURN_GRANTS: PING's give_pages, if the session has no unused pages left after this;
+	 * else 0
 	 */
 	uint64_t answers;
 };
 
 enum {
-	LEASE_PIN = 1,     /* the file is open from now on: it lives, whoever unlinks it */
-	LEASE_IF_FREE = 2, /* what others have is not recalled: a smaller lease, or none, will do */
-	/* Where others are in the way, LEASE_LAYOUT will do instead of LEASE_SHARED, and
+	LEASE_PIN = 1,     /* the file is open from now on: no unlink frees it */
+	LEASE_IF_FREE = 2, /* recalls no lease: a smaller one, or none, will do */
+	/* If leases of others conflict, LEASE_LAYOUT will do instead of LEASE_SHARED, and
 	 * LEASE_OVERWRITE instead of LEASE_EXCLUSIVE. */
 	LEASE_OR_LAYOUT = 4,
 };
 
-/* For sessions at a shared export: LEASE_SHARED to read a file and know its size, LEASE_EXCLUSIVE
- * to change its bytes, size and times, LEASE_NONE for a pin alone. Waits until others have given
- * back what is in the way, or have ended, and behind those who waited before; LEASE_IF_FREE does
- * not wait, and brings no less than there was. Whatever the session had of it before it has given
- * back (RETURN) if it is to wait, and what it gets by looking meanwhile it loses then: so it waits
- * for nobody who waits for it. CREATE and
- * TMPFILE pin what they open, and bring LEASE_EXCLUSIVE of what they make, which nobody else can
- * have. The reply's lease is what the session has then, so more than LEASE_NONE where it had that
- * and asked for a pin; its attributes are sure to be the last ones only with LEASE_SHARED or more.
- * -ESTALE: the file is gone.
+/* LEASE is for sessions at a shared export: LEASE_SHARED to read a file and know its size,
+ * LEASE_EXCLUSIVE to change its bytes, size and times, LEASE_NONE for a pin alone. The request
+ * waits until other sessions have given back conflicting leases or have ended, and behind earlier
+ * waiters. With LEASE_IF_FREE it does not wait, and never lowers the session's lease. Before a
+ * LEASE that may wait, the session has given back (RETURN) its own lease. While it waits, the
+ * server takes away any lease that the session gets by looking. So it never waits for a session
+ * that waits for it.
  *
- * A lease may be kept when the file is closed, up to ATTACH's lease_limit of them: beyond it, or
- * where the server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`.
- * -ENFILE: the session has far more than that.
+ * CREATE and TMPFILE pin the file that they open, and bring LEASE_EXCLUSIVE of a file that they
+ * make, which nobody else can have. The reply's lease is all that the session has then: more than
+ * LEASE_NONE if it had more and asked for a pin. The reply's attributes are sure to be current only
+ * with LEASE_SHARED or more. -ESTALE: the file is gone.
  *
- * LEASE_LAYOUT and LEASE_OVERWRITE are for files that several have open and some write: each reads
- * and writes pages that are there, where they are, and keeps nothing of them. Who is to know all of
- * the file has those who have LEASE_OVERWRITE tell when they wrote last (COMMIT, which never makes
- * times earlier there), and keep LEASE_LAYOUT.
+ * A session may keep leases of closed files, up to ATTACH's lease_limit. Beyond it, or if the
+ * server has no room for more, LEASE_IF_FREE brings none, and the others are `passing`. -ENFILE:
+ * the session has far more than that.
  *
- * LEASE_SHARED is of an inode of any kind, by LOOKUP and GETATTR: its attributes don't change
- * meanwhile but by the session itself, nor a directory's names. So at a shared export whatever
- * changes them waits until no other session has a lease of one of the inodes concerned: SETATTR,
- * SETXATTR, REMOVEXATTR; of a directory and what its name is of: CREATE, MKNOD, MKDIR, SYMLINK,
- * LINK, UNLINK, RMDIR; RENAME, of both directories and of what is moved, exchanged or replaced.
- * Only the time of reading, which COMMIT tells, may be older. GETATTR, LOOKUP, and CREATE of what
- * is there, wait until no other session has the file as LEASE_EXCLUSIVE or LEASE_OVERWRITE (which
- * may keep less).
+ * LEASE_LAYOUT and LEASE_OVERWRITE are for files that several sessions have open and some write.
+ * Each session reads and writes existing pages in place, and caches nothing of them. A session that
+ * must know all of the file makes the holders of LEASE_OVERWRITE tell when they wrote last, and
+ * keep LEASE_LAYOUT. They do so by COMMIT, which under that lease never makes times earlier.
  *
- * Who has a lease needs no pin, and so may open the file without asking: before it loses its last
- * name it has been given back by all others, and RETURN says whether it is open. Nobody has a lease
- * of a file without a name but who pins it.
+ * LOOKUP and GETATTR give LEASE_SHARED of an inode of any kind. While a session has it, only the
+ * session itself changes the attributes, or a directory's names. Only the access time, which COMMIT
+ * tells, may be older. So at a shared export a change waits until no other session has a lease of
+ * one of the inodes concerned:
+ * - SETATTR, SETXATTR, REMOVEXATTR: the inode;
+ * - CREATE, MKNOD, MKDIR, SYMLINK, LINK, UNLINK, RMDIR: the directory and the inode of the name;
+ * - RENAME: both directories, and the inodes that are moved, exchanged or replaced.
  *
- * SETATTR of the size, FALLOCATE, COPY (of the destination; of the source LEASE_SHARED), and COMMIT
- * of all but times need the session's own LEASE_EXCLUSIVE, that of the mtime LEASE_OVERWRITE:
- * -ESTALE. */
+ * GETATTR, LOOKUP, and CREATE of an existing file wait until no other session has the file as
+ * LEASE_EXCLUSIVE or LEASE_OVERWRITE (the other session may keep less).
+ *
+ * A session that has a lease needs no pin, and so may open the file without asking. Before the file
+ * loses its last name, all other sessions have given back their leases, and each RETURN says
+ * whether the file is open there. Only a session that pins it has a lease of a file without a name.
+ *
+ * These need the session's own LEASE_EXCLUSIVE, else -ESTALE: SETATTR of the size, FALLOCATE, COPY
+ * of the destination (of the source LEASE_SHARED), and COMMIT of more than times. COMMIT of the
+ * mtime needs LEASE_OVERWRITE. */
 struct rpc_lease {
 	uint64_t ino;
 	uint8_t type; /* LEASE_NONE, LEASE_SHARED, LEASE_EXCLUSIVE */
@@ -396,28 +406,31 @@ enum lock_kind { LOCK_KIND_POSIX = 1, LOCK_KIND_FLOCK };
 enum lock_type { LOCK_FREE, LOCK_SHARED, LOCK_EXCLUSIVE };
 #define LOCK_END_MAX ((uint64_t)INT64_MAX)
 
-/* LOCK, for sessions at a shared export: from then on the owner has [start, end] of the inode as
- * `type`, instead of what it had of that; of the kind flock all of the file is one lock. What is in
- * the way is what another owner, of whatever session, has of the same kind, but that an exclusive
- * lock of a session that only reads is in no other session's way that may write: -EAGAIN; of the
- * kind flock the owner's own lock is given up then, as by the kernel. -ENOLCK: the session has too
- * many of the inode or of all, or waits for too many, or the server has no room for more;
- * LOCK_FREE, too, out of the middle of one, which makes two of it. A lock is kept until its owner
- * gives it up, or the session ends, whatever becomes of the server.
+/* LOCK is for sessions at a shared export. From then on the owner has [start, end] of the inode as
+ * `type`, instead of its earlier locks there; with kind flock one lock covers all of the file.
  *
- * wait: a number of the client's choice. No request stays unanswered while it waits: it is noted,
- * and the answer is -EINPROGRESS; of the kind flock the owner's own lock is given up then. What
- * comes later, waits, too, and is in its way, comes behind it for a while, unless its owner has
- * record locks of the inode. When it may have the lock, or waits in a circle by now, the session is
- * told so by PING (RECALL_LOCKS), until it sends the same request again, with a new sequence
- * number. A server that was started again knows of no waits: all are to be sent again then.
- * -EDEADLK: whoever has the lock waits for this owner. LOCK_FREE: what it was waiting for is not
- * wanted any more, and its locks stay as they are.
+ * A lock conflicts with those of another owner, of any session, of the same kind: -EAGAIN. But an
+ * exclusive lock of a session that only reads does not conflict in another session that may write.
+ * With kind flock the owner's own lock is given up on a conflict, as in the kernel. -ENOLCK: the
+ * session has too many locks of the inode or of all, or waits for too many, or the server has no
+ * room for more. LOCK_FREE out of the middle of a lock makes two of it, and can fail so, too. The
+ * server keeps a lock until its owner gives it up or the session ends, also across its own restart.
  *
- * owner: a number that is never used again, so one of each file. In its last bits all those agree
- * that one process has record locks by: it waits as one, and circles are found over several files.
+ * wait: a number of the client's choice. No request stays unanswered while a lock waits: the server
+ * notes it and answers -EINPROGRESS; with kind flock the owner's own lock is given up then. A later
+ * request that waits, too, and conflicts with it, queues behind it for a while, unless its owner
+ * has record locks of the inode. When the lock may be had, or the wait is part of a circle by now,
+ * PING tells the session so (RECALL_LOCKS) until it sends the same request again with a new
+ * sequence number. A restarted server knows of no waits: the client sends all again. -EDEADLK: the
+ * holder of the lock waits for this owner. LOCK_FREE: withdraws the wait, and the owner's locks
+ * stay as they are.
  *
- * GETLK: a lock that LOCK of this would find in its way; wait is 0, and the type not LOCK_FREE. */
+ * owner: a number that is never used again, so each number belongs to one file. All owners by which
+ * one process has record locks agree in the last bits: the process waits as one, and circles over
+ * several files are found.
+ *
+ * GETLK: finds a lock that would conflict with this LOCK; wait is 0, and the type is not
+ * LOCK_FREE. */
 enum { LOCK_PROCESS_BITS = 24 };
 
 static inline uint32_t lock_process(uint64_t owner)
@@ -428,16 +441,16 @@ static inline uint32_t lock_process(uint64_t owner)
 struct rpc_lock {
 	uint64_t ino;
 	uint64_t owner;
-	uint64_t wait;       /* 0: it doesn't */
+	uint64_t wait;       /* 0: it does not wait */
 	uint64_t start, end; /* inclusive, up to LOCK_END_MAX */
 	uint32_t pid;        /* for GETLK's reply */
 	uint8_t kind;        /* enum lock_kind */
 	uint8_t type;        /* enum lock_type */
 };
 
-/* A value in parts: `offset` and what a part holds; `sum` (of the whole value, XXH3) tells whether
- * all of them came from one value. With a number to keep it by, what is longer than a message is
- * kept at offset 0 for the parts that follow on this channel by that number; -ERANGE: it isn't. */
+/* A value in parts: `offset` and the part. `sum` (of the whole value, XXH3) tells whether all parts
+ * came from one value. If `keep` is not 0, a value longer than a message is kept at offset 0, and
+ * later parts on this channel name it by that number. -ERANGE: the value is not kept. */
 enum { GETXATTR_KEPT_MAX = 16 };
 
 struct rpc_getxattr {
@@ -454,44 +467,45 @@ struct rpc_listxattr {
 
 enum { SETXATTR_CREATE = 1, SETXATTR_REPLACE = 2, SETXATTR_KILL_SGID = 4 };
 
-/* As of SETATTR: -EPERM if the rights are not of the owner that there is; and an access control
- * list that changes the mode leaves no set-group-id if they are not of the group. */
+/* As with SETATTR: -EPERM if `rights` are not of the present owner. An access control list that
+ * changes the mode leaves no set-group-id bit if they are not of the group. */
 struct rpc_setxattr {
 	uint64_t ino;
 	uint32_t flags;
-	uint32_t stage; /* where the first total - tail.len bytes were put by STAGE; else 0 */
+	uint32_t stage; /* STAGE put the first total - tail.len bytes there; else 0 */
 	uint32_t total; /* bytes of the value */
 	struct rights rights;
 	struct rpc_str name;
-	struct rpc_tail tail; /* the last of them */
+	struct rpc_tail tail; /* the value's last bytes */
 };
 
 struct rpc_removexattr {
 	uint64_t ino;
 	struct rpc_str name;
-	struct rights rights; /* as of SETXATTR */
+	struct rights rights; /* as with SETXATTR */
 };
 
-/* A session has at most so many values on their way: -ENOSPC. The SETXATTR that names one ends it,
- * whatever becomes of it; so does a STAGE of no bytes at offset 0. */
+/* A session has at most so many unfinished values: -ENOSPC. The SETXATTR that names a stage ends
+ * it, with or without success; so does a STAGE of no bytes at offset 0. */
 enum { STAGES_MAX = 256 };
 
 struct rpc_stage {
-	uint32_t stage;  /* of the client's choice; offset 0 begins it anew */
+	uint32_t stage;  /* the client chooses it; offset 0 begins it anew */
 	uint32_t offset; /* where the part before ended */
 	struct rpc_tail tail;
 };
 
-/* What the server can do of it at once: the reply tells how far it is. The session has nothing of
- * the file that is not committed, and no I/O of it on the way. */
+/* The server does as much as it can at once, and the reply tells how far it is. The session has
+ * nothing of the file that is not committed, and no I/O on it in progress. */
 struct rpc_fallocate {
 	uint64_t ino;
 	uint32_t mode; /* of fallocate(2) */
 	uint64_t offset, len;
 };
 
-/* The same for two files, or one whose ranges don't overlap; of the source within its size. A step
- * that has given the destination pages, or has made it longer, may be of no bytes. */
+/* The same for two files, or for one whose ranges don't overlap; the source range is within the
+ * source's size. A step may copy no bytes if it has given the destination pages or has made it
+ * longer. */
 struct rpc_copy {
 	uint64_t src, src_offset;
 	uint64_t dst, dst_offset;
@@ -501,12 +515,12 @@ struct rpc_copy {
 enum rpc_quota_kind { QUOTA_USER = 1, QUOTA_GROUP };
 #define QUOTA_UNLIMITED UINT64_MAX
 
-/* Pages of an owner's quota, to be accounted for before data is accepted. */
+/* Pages of an owner's quota, which the client accounts for before it accepts data. */
 struct rpc_quota {
 	uint8_t kind;
 	uint32_t id;
 	uint64_t npages;
-	bool give_back; /* else they are wanted */
+	bool give_back; /* else the client wants them */
 };
 
 struct rpc_unprotect {
@@ -514,7 +528,7 @@ struct rpc_unprotect {
 };
 
 struct rpc_frozen {
-	uint64_t snapshot; /* as PING's reply told it */
+	uint64_t snapshot; /* from PING's reply */
 };
 
 struct rpc_request {
@@ -556,7 +570,7 @@ struct rpc_request {
 	};
 };
 
-/* Whether it changes something, were it only a lease, and so its reply is stored. */
+/* Whether it changes something, be it only a lease, so that the server stores its reply. */
 static inline bool rpc_mutates(const struct rpc_request *req)
 {
 	return rpc_op_info(req->op)->mutates || (req->op == RPC_LOOKUP && req->name.look) ||
@@ -571,10 +585,10 @@ struct rpc_attach_reply {
 	uint64_t incarnation; /* the server process's run */
 	bool resumed;
 	uint16_t nslots;      /* of this channel: the session's slots channel*nslots .. +nslots-1 */
-	uint16_t nreserved;   /* the last of them, for COMMIT and RETURN */
-	uint32_t lease_ms;    /* silence after which the session may be ended */
+	uint16_t nreserved;   /* of these slots the last ones, for COMMIT and RETURN */
+	uint32_t lease_ms;    /* after such a silence the server may end the session */
 	uint32_t lease_limit; /* see LEASE */
-	uint32_t peer_timeout_ms; /* silence after which this channel is closed; 0: it never is */
+	uint32_t peer_timeout_ms; /* after such a silence it closes this channel; 0: never */
 	int64_t server_time;      /* ns */
 	uint32_t nregions;        /* of the export */
 	uint64_t npages;          /* of the export */
@@ -600,33 +614,33 @@ struct rpc_regions_reply {
 
 struct rpc_ping_reply {
 	int64_t server_time;
-	/* The snapshot on its way, or 0; frozen: it waits for this session's FROZEN. */
+	/* The snapshot in progress, or 0. frozen: the snapshot waits for this session's FROZEN. */
 	uint64_t snapshot;
 	bool frozen;
-	/* Others lack pages that the session was granted and does not use. A number, or 0: it is
-	 * told until RETURN answers it, be it of none. */
+	/* A number, or 0. Other sessions lack pages that this one was granted and does not use.
+	 * PING repeats the number until a RETURN, even one of no pages, answers it. */
 	uint64_t give_pages;
-	struct rpc_tail tail; /* struct rpc_recall: what others wait for; as much as fits */
+	struct rpc_tail tail; /* struct rpc_recall: leases that others wait for; as many as fit */
 };
 
-/* An element of that tail: what has numbers up to this one is to be given back by RETURN, when what
- * it was used for has ended and was committed, and `keep` may be kept. Told until it is. A grant
- * of such a number may still be on its way to the client. */
+/* An element of that tail. The session shall RETURN its leases of the inode with numbers up to this
+ * one, and may keep `keep`. First it ends what it uses the lease for, and commits it. PING repeats
+ * the element until then. A grant with such a number may still be on its way to the client. */
 struct rpc_recall {
 	uint64_t ino;
 	uint64_t number;
 	uint8_t keep; /* less than LEASE_EXCLUSIVE; or RECALL_LOCKS */
 };
 
-/* No recall: a lock of the inode can be had that this session waits for by this number. */
+/* Not a recall: the session can now have a lock of the inode, for which it waits by this number. */
 enum { RECALL_LOCKS = 128 };
 
-/* What RETURN_LEASES has. A lease that got a greater number since stays, a pin too. Of who has
- * neither it changes nothing. */
+/* An element of RETURN_LEASES. A lease that got a greater number since stays, and so does its pin.
+ * If the session has neither, RETURN changes nothing. */
 enum return_pin {
-	RETURN_PIN_AS_IT_IS, /* the client does not know: an answer may be on its way to it */
-	RETURN_UNPIN,        /* the file is not open, and with nothing kept not pinned any more */
-	RETURN_PIN,          /* it is open, and pinned from now on */
+	RETURN_PIN_AS_IT_IS, /* the client does not know: a reply may be in flight */
+	RETURN_UNPIN,        /* the file is not open; if nothing is kept, the pin goes */
+	RETURN_PIN,          /* the file is open, and pinned from now on */
 };
 struct rpc_returned {
 	uint64_t ino;
@@ -651,8 +665,8 @@ enum rpc_snapshot_state {
 struct rpc_snapshot_reply {
 	uint8_t state;
 	uint64_t done, total; /* pages */
-	uint64_t pause_ns;    /* for which clients could not write */
-	struct rpc_str text;  /* FAILED: why; else where it is */
+	uint64_t pause_ns;    /* so long clients could not write */
+	struct rpc_str text;  /* FAILED: the reason; else where the snapshot is */
 };
 
 enum { GRANT_EXTENTS = 8 };
@@ -660,10 +674,10 @@ enum { GRANT_EXTENTS = 8 };
 /* LOOKUP, CREATE, TMPFILE, MKNOD, MKDIR, SYMLINK, LINK, LEASE. */
 struct rpc_entry_reply {
 	struct attr attr;
-	struct attr parent; /* ones that change it, or bring its lease; else ino 0 */
+	struct attr parent; /* for ops that change it or bring its lease; else ino 0 */
 	struct lease lease, parent_lease;
 	bool created;      /* CREATE, TMPFILE */
-	uint32_t nextents; /* of the file in all; the first nhead are here */
+	uint32_t nextents; /* of the whole file; the first nhead are here */
 	uint8_t nhead, ngrant;
 	struct extent head[INLINE_EXTENTS];
 	struct extent grant[GRANT_EXTENTS];
@@ -677,10 +691,10 @@ struct rpc_attr_reply {
 	struct extent grant[GRANT_EXTENTS];
 };
 
-/* UNLINK, RMDIR. child.nlink 0: the inode lives, without a name, until this session RETURNs it, and
- * who else has it open: at a shared export by RETURN_LEASES with that number, or that of a lease
- * which came later. Here and in RENAME's reply size and times of a file that another session of a
- * shared export may be changing are as they were committed last. */
+/* UNLINK, RMDIR. child.nlink 0: the inode lives on without a name until this session, and all
+ * others that have it open, RETURN it. At a shared export they use RETURN_LEASES with that number,
+ * or with that of a later lease. Another session of a shared export may be changing a file: then
+ * size and times, here and in RENAME's reply, are as last committed. */
 struct rpc_remove_reply {
 	struct attr child;
 	struct attr parent;
@@ -690,7 +704,8 @@ struct rpc_remove_reply {
 struct rpc_rename_reply {
 	struct attr parent, new_parent;
 	struct attr moved;
-	/* Replaced (nlink 0: as in rpc_remove_reply, with the number) or exchanged; ino 0: none. */
+	/* Replaced or exchanged; ino 0: none. Replaced with nlink 0: as in rpc_remove_reply, by
+	 * `number`. */
 	struct attr other;
 	uint64_t number;
 };
@@ -699,14 +714,14 @@ struct rpc_readlink_reply {
 	struct rpc_str target;
 };
 
-/* READDIR: a tail of entries; none: the end. Without "." and "..". */
+/* READDIR: a tail of entries, without "." and ".."; no entries: the end. */
 struct rpc_dirent {
 	uint64_t cookie;
 	uint64_t ino;
 	uint8_t type; /* DT_* */
 	struct rpc_str name;
-	/* With plus; else only ino and the type in mode, as of a file that another session of a
-	 * shared export may be changing: nlink 0. */
+	/* Complete with plus. Else it has only ino and the type in mode, and nlink 0; so it is,
+	 * too, for a file that another session of a shared export may be changing. */
 	struct attr attr;
 };
 
@@ -723,7 +738,7 @@ struct rpc_extents_reply {
 
 struct rpc_statfs_reply {
 	uint64_t pages, free_pages;
-	uint64_t inodes, free_inodes; /* used; left by the limit and the store */
+	uint64_t inodes, free_inodes; /* in use; allowed by the limit and the store */
 };
 
 struct rpc_getxattr_reply {
@@ -746,18 +761,18 @@ struct rpc_xattr_entry {
 /* FALLOCATE, COPY. */
 struct rpc_progress_reply {
 	struct attr attr; /* COPY: of the destination */
-	uint64_t done;    /* bytes from the offset on; the rest is to be asked for again */
+	uint64_t done;    /* bytes from the offset on; the client asks again for the rest */
 };
 
 struct rpc_quota_reply {
-	uint64_t npages; /* reserved, perhaps fewer; QUOTA_UNLIMITED: nobody counts */
+	uint64_t npages; /* reserved, perhaps fewer than wanted; QUOTA_UNLIMITED: no limit */
 };
 
 struct rpc_grant_reply {
 	uint8_t ngrant;
 	struct extent grant[GRANT_EXTENTS];
-	/* What PING has asked for by numbers up to this one (give_pages) is answered: the session
-	 * had none when there were none here either. 0: there were some at once. */
+	/* Answers PING's give_pages with numbers up to this one: the session had no unused pages
+	 * when the server had none either. 0: the server had some at once. */
 	uint64_t answers;
 };
 
@@ -798,19 +813,19 @@ struct rpc_reply {
 
 /* ---- coding ---------------------------------------------------------------------------------- */
 
-/* Codes the whole message and gives its length. A tail in the struct is copied in, unless it is
- * already at its place: see rpc_reply_tail_at. */
+/* Codes the whole message and gives its length. It copies a tail in, unless the tail is already in
+ * place: see rpc_reply_tail_at(). */
 int rpc_request_encode(const struct rpc_request *req, void *buf, size_t buflen, size_t *len);
 int rpc_request_decode(struct rpc_request *req, const void *buf, size_t len);
 int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size_t *len);
 int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len);
 
-/* Bytes before the tail of a reply of this op: who fills a tail in place writes at buf + this. */
+/* Bytes before the tail of a reply of this op. To fill a tail in place, write at buf + this. */
 size_t rpc_reply_tail_at(unsigned op);
 size_t rpc_request_tail_at(unsigned op);
 
-/* Elements of tails. Put: beyond the end sets w->overflow. Get: false at the end or on a malformed
- * element (then r->truncated). */
+/* Elements of tails. Put: beyond the end it sets w->overflow. Get: false at the end, or on a
+ * malformed element (then r->truncated). */
 enum {
 	RPC_EXTENT_BYTES = 20,
 	RPC_REGION_BYTES = 28,

@@ -1,4 +1,4 @@
-/* rpc_fields.h - how one field of a message is coded, and how a list of fields makes a message.
+/* rpc_fields.h - codes one field of a message, and makes a message from a list of fields.
  *
  * A message is described once, by a list of fields in the order of the wire:
  *
@@ -6,7 +6,7 @@
  *     RPC_MESSAGE(ping, struct rpc_counters, PING_FIELDS)
  *
  * makes put_ping() and get_ping() from it, so that the two can't differ. Each kind of field has a
- * put_KIND and a get_KIND; a value out of its range counts as truncated, which ends decoding.
+ * put_KIND and a get_KIND. A value out of its range counts as truncated, and that ends decoding.
  *
  * Only the message files of rpc.h include this.
  */
@@ -47,7 +47,7 @@ static inline void get_flag(struct wire_in *r, bool *v)
 	*v = byte == 1;
 }
 
-/* 16 bytes that identify somebody. */
+/* 16 bytes: an owner's or a store's id. */
 static inline void put_id(struct wire_out *w, const uint8_t (*v)[16])
 {
 	wire_put(w, *v, sizeof(*v));
@@ -93,7 +93,7 @@ static inline void get_name(struct wire_in *r, struct rpc_str *v)
 	r->truncated |= !rpc_name_ok(v);
 }
 
-/* Of what is looked up: "." and "..", too. */
+/* A name to look up: also "." and "..". */
 #define put_lookup_name put_str
 static inline void get_lookup_name(struct wire_in *r, struct rpc_str *v)
 {
@@ -108,7 +108,7 @@ static inline void get_export_name(struct wire_in *r, struct rpc_str *v)
 	r->truncated |= v->len > EXPORT_NAME_MAX;
 }
 
-/* Text for people: may be empty, and is cut to RPC_TEXT_MAX. */
+/* Text for people. It may be empty, and is cut to RPC_TEXT_MAX. */
 static inline void put_text(struct wire_out *w, const struct rpc_str *v)
 {
 	struct rpc_str cut = {v->s, v->len < RPC_TEXT_MAX ? v->len : RPC_TEXT_MAX};
@@ -138,7 +138,7 @@ static inline void get_target(struct wire_in *r, struct rpc_str *v)
 	r->truncated |= v->len > SYMLINK_BYTES_MAX || (v->len && memchr(v->s, '\0', v->len));
 }
 
-/* The rest of the message. Whoever filled it in place did so exactly where it belongs. */
+/* The rest of the message. A tail that was filled in place is already exactly where it belongs. */
 static inline void put_tail(struct wire_out *w, const struct rpc_tail *v)
 {
 	if (v->data != w->pos)
@@ -169,8 +169,8 @@ static inline void get_tail(struct wire_in *r, struct rpc_tail *v)
 		FIELDS(RPC_GET_FIELD)                                    \
 	}
 
-/* put_body() and get_body() of a union's messages: BODIES(F) lists F(op, name, member) for each op
- * that has a body, name being the message's; NO_BODIES(F) lists F(op) for the others. */
+/* put_body() and get_body() of a union's messages. BODIES(F) lists F(op, name, member) for each op
+ * that has a body; name is the message's. NO_BODIES(F) lists F(op) for the others. */
 #define RPC_PUT_BODY(op, name, member)     \
 	case op:                           \
 		put_##name(w, &m->member); \
@@ -223,7 +223,7 @@ RPC_MESSAGE(attr, struct attr, RPC_ATTR_FIELDS)
 	F(u16, region)
 RPC_MESSAGE(extent_fields, struct extent, RPC_EXTENT_FIELDS)
 
-/* No extent is empty, and none passes the last page that can be numbered. */
+/* No extent is empty, and none exceeds the last page number. */
 #define put_extent put_extent_fields
 static inline void get_extent(struct wire_in *r, struct extent *e)
 {

@@ -1,4 +1,4 @@
-/* rpc_reply.c - replies: what the server answers. */
+/* rpc_reply.c - coding of replies, which the server sends. */
 #include "common/rpc/rpc.h"
 
 #include <errno.h>
@@ -241,7 +241,8 @@ static void get_grant_reply(struct wire_in *r, struct rpc_grant_reply *m)
 	F(RPC_RETURN) F(RPC_STAGE) F(RPC_FROZEN) F(RPC_UNPROTECT) F(RPC_LOCK) F(RPC_OP_MAX)
 RPC_BODIES(struct rpc_reply, BODIES, NO_BODIES)
 
-/* 0 or -errno, but for the one by which a client marks what it has taken back itself. */
+/* 0 or -errno, except -ECANCELED: a client marks with it the requests that it has withdrawn
+ * itself. */
 static bool is_status(int32_t status)
 {
 	return status <= 0 && status != -ECANCELED;
@@ -268,8 +269,8 @@ int rpc_reply_encode(const struct rpc_reply *rep, void *buf, size_t buflen, size
 	return 0;
 }
 
-/* Only the members of a body's arrays that are in use are set: replies are large, and one is
- * decoded for each operation. */
+/* Sets only those members of a body's arrays that are in use: replies are large, and one is decoded
+ * for each operation. */
 int rpc_reply_decode(struct rpc_reply *rep, const void *buf, size_t len)
 {
 	struct wire_in r;

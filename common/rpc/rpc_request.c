@@ -1,4 +1,4 @@
-/* rpc_request.c - requests: what clients send. */
+/* rpc_request.c - coding of requests, which clients send. */
 #include "common/rpc/rpc.h"
 
 #include <errno.h>
@@ -407,7 +407,7 @@ static bool lock_ok(const struct rpc_lock *q)
 	       q->type <= LOCK_EXCLUSIVE && q->start <= q->end && q->end <= LOCK_END_MAX;
 }
 
-/* Values that only together, or with the op, are in range. */
+/* Checks values whose range depends on each other or on the op. */
 static bool body_ok(const struct rpc_request *q)
 {
 	switch ((enum rpc_op)q->op) {

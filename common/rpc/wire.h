@@ -1,8 +1,7 @@
-/* wire.h - cursors that put little-endian values into a message and take them out again.
+/* wire.h - cursors that write little-endian values into a message and read them.
  *
  * A cursor never passes its end: a put or get beyond it sets the cursor's error and does nothing
- * (get gives zeros), so that a whole message is coded first and checked once. No I/O, no
- * allocation.
+ * (get gives zeros). So a whole message is coded first and checked once. No I/O, no allocation.
  */
 #ifndef RMEMFS_COMMON_RPC_WIRE_H
 #define RMEMFS_COMMON_RPC_WIRE_H
@@ -13,7 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The wire protocol's own version, checked when a channel opens. Any change of a message counts. */
+/* The wire protocol's own version, checked when a channel opens. Any change of a message changes
+ * it. */
 enum { RMEMFS_WIRE_VERSION = 7 };
 
 struct wire_out {
