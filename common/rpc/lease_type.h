@@ -55,8 +55,8 @@ static inline uint8_t lease_common(uint8_t a, uint8_t b)
 	return lease_includes(b, a) ? a : LEASE_LAYOUT;
 }
 
-/* What is left of a lease that conflicts with what others want. A session that has written keeps
- * OVERWRITE rather than SHARED, where neither conflicts. */
+/* The lease that remains of one that conflicts with what others want. A session that has written
+ * keeps OVERWRITE rather than SHARED, where neither conflicts. */
 static inline uint8_t lease_beside(uint8_t type, uint8_t wanted)
 {
 	static const uint8_t less[] = {

@@ -51,7 +51,7 @@ enum rpc_op {
 	RPC_LISTXATTR,
 	RPC_FROZEN,    /* this session's writes have ended; the reply lets them go on */
 	RPC_UNPROTECT, /* the client will write pages of a snapshot in progress */
-	RPC_GETLK,     /* which lock conflicts with another one */
+	RPC_GETLK,     /* finds a lock that conflicts with another one */
 
 	/* Changing. */
 	RPC_SETATTR = 32,
@@ -322,8 +322,8 @@ struct rpc_commit {
 	int64_t atime;
 	uint32_t mode, uid, gid;
 	uint32_t want_pages;
-	/* What the session has of the inode by numbers up to `lease` becomes `keep` with this
-	 * COMMIT, as by RETURN. Both 0: it stays. */
+	/* The session's lease of the inode, if its number is up to `lease`, becomes `keep` with
+	 * this COMMIT, as by RETURN. Both 0: it stays. */
 	uint64_t lease;
 	uint8_t keep;
 	struct rpc_tail tail; /* extents: pages of this session's grants to be mapped at fpage */

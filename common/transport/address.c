@@ -84,7 +84,8 @@ static bool is_loopback(const struct sockaddr *sa)
 	return false;
 }
 
-/* The resolver's first choice, but "localhost" means 127.0.0.1, where local servers listen. */
+/* The resolver's first choice. But "localhost" means 127.0.0.1, since local servers listen
+ * there. */
 static const struct addrinfo *address_choose(const struct addrinfo *list)
 {
 	if (list->ai_family != AF_INET && is_loopback(list->ai_addr))
@@ -198,7 +199,7 @@ int address_parse_listen(const char *text, struct transport_address *out, char *
 		why, whylen, -EINVAL, "must be verbs:HOST[:PORT], tcp:HOST[:PORT] or shm:/PATH");
 }
 
-/* HOST:PORT or [ADDRESS]:PORT, which belongs elsewhere. */
+/* Whether text is HOST:PORT or [ADDRESS]:PORT; a port belongs elsewhere. */
 static bool has_port(const char *host, size_t len)
 {
 	const char *colon = memrchr(host, ':', len);
@@ -207,7 +208,7 @@ static bool has_port(const char *host, size_t len)
 	       (colon[-1] == ']' || !memchr(host, ':', (size_t)(colon - host)));
 }
 
-/* Where the colon stands before "/EXPORT": the last one, as a socket's path may have its own. */
+/* Finds the colon before "/EXPORT": the last one, as a socket's path may contain colons. */
 static const char *find_export(const char *text)
 {
 	const char *found = NULL;

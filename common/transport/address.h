@@ -1,8 +1,8 @@
-/* address.h - the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket,
+/* address.h - parses the addresses that users write: HOST[:PORT], [IPv6]:PORT, /path/of/socket,
  * HOST:/EXPORT.
  *
- * ERRORS     0 or -errno; why gets one line for people, without the text that was wrong:
- * "must be HOST:/EXPORT or /SOCKET:/EXPORT".
+ * ERRORS     0 or -errno; why gets one line for people, without the wrong text itself: "must be
+ *            HOST:/EXPORT or /SOCKET:/EXPORT".
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_ADDRESS_H
 #define RMEMFS_COMMON_TRANSPORT_ADDRESS_H
@@ -14,7 +14,7 @@
 #define RMEMFS_DEFAULT_PORT   7470
 #define RMEMFS_DEFAULT_SOCKET "/run/rmemfs/server.sock"
 
-/* "verbs:HOST[:PORT]", "tcp:HOST[:PORT]", "shm:/PATH": what --listen takes. Blocks for the
+/* Parses what --listen takes: "verbs:HOST[:PORT]", "tcp:HOST[:PORT]", "shm:/PATH". Blocks for the
  * resolver. */
 int address_parse_listen(const char *text, struct transport_address *out, char *why, size_t whylen);
 
@@ -23,8 +23,8 @@ int address_parse_listen(const char *text, struct transport_address *out, char *
 int address_resolve(enum transport_kind kind, const char *host, unsigned port,
 	struct transport_address *out, char *why, size_t whylen);
 
-/* Splits HOST:/EXPORT into its parts: brackets around IPv6 removed; a host that begins with '/'
- * is a socket's path. host and export are NUL-terminated and at most their array's size. */
+/* Splits HOST:/EXPORT into its parts and removes brackets around IPv6. A host that begins with '/'
+ * is a socket's path. host and export_name are NUL-terminated. */
 struct source {
 	char host[256];
 	char export_name[64];

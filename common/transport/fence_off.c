@@ -9,7 +9,7 @@
 
 #include "common/base/list.h"
 
-/* Not one of the variables that users know. */
+/* Not listed among the variables for users. */
 #define VARIABLE "RMEMFS_FENCE"
 
 struct unfenced {

@@ -1,8 +1,8 @@
-/* fence_off.h - a test's switch, to see what fences keep out: with RMEMFS_FENCE=off in its environment
- * a server takes channels for fenced that it has not fenced: their peers go on reaching memory
- * until the queue is deleted.
+/* fence_off.h - a test's switch, to see what fences keep out. A server with RMEMFS_FENCE=off in its
+ * environment treats channels as fenced that it has not fenced. Their peers go on reaching memory
+ * until the event queue is deleted.
  *
- * In a build without RMEMFS_CRASH_POINTS (see crash_point.h) there is no such switch.
+ * A build without RMEMFS_CRASH_POINTS (see crash_point.h) has no such switch.
  *
  * THREADS  Each call as the function of transport.h that it is part of.
  */
@@ -12,13 +12,13 @@
 #include "common/transport/transport_ops.h"
 
 #ifdef RMEMFS_CRASH_POINTS
-/* channel_fence(): true: EV_FENCED is to come, and nothing else happens. */
+/* For channel_fence(). True: EV_FENCED will come, and nothing else happens. */
 bool fence_off_takes(struct channel *ch);
-/* evq_poll(): up to max of these events. */
+/* For evq_poll(): gives up to max of these events. */
 int fence_off_poll(const struct evq *q, struct event *events, int max);
-/* channel_delete(): true: it is left as it is. */
+/* For channel_delete(). True: the channel stays as it is. */
 bool fence_off_keeps(const struct channel *ch);
-/* evq_delete(), before: deletes them. */
+/* For evq_delete(), at its beginning: deletes these channels. */
 void fence_off_end(const struct evq *q);
 #else
 static inline bool fence_off_takes(struct channel *ch)

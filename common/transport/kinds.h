@@ -1,4 +1,4 @@
-/* kinds.h - which transports there are. The only module that knows all of them.
+/* kinds.h - the table of transports. The only module that knows all of them.
  *
  * THREADS    Any.
  * ERRORS     -errno.
@@ -8,10 +8,10 @@
 
 #include "common/transport/transport.h"
 
-/* Opens a transport for one address: a server's own, or the one a client will connect to (verbs:
- * it decides the device; tcp, shm: only its kind counts). Blocks for the resolving of a route, no
- * longer than timeout_ms. -ENODEV: no device serves the address. -EOPNOTSUPP: the device lacks
- * what we need; the reason is logged. */
+/* Opens a transport for one address: a server's own, or the one a client will connect to. With
+ * verbs the address decides the device; with tcp and shm only its kind counts. Blocks while a route
+ * is resolved, no longer than timeout_ms. -ENODEV: no device serves the address. -EOPNOTSUPP: the
+ * device lacks what we need; the reason is logged. */
 int transport_open(const struct transport_address *address, const struct transport_config *config,
 	int timeout_ms, struct transport **out);
 

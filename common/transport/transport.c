@@ -1,5 +1,5 @@
-/* transport.c - the wrapper around the table of transport_ops.h: everything that the contract in
- * transport.h forbids or counts is checked and counted here, once for all implementations. */
+/* transport.c - the wrapper around the table of transport_ops.h. It checks and counts, once for all
+ * implementations, everything that the contract in transport.h forbids or counts. */
 #include "common/transport/transport_ops.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@
 #include "common/base/types.h"
 #include "common/base/util.h"
 
-/* Bounds of what a configuration may ask for: enough for any use, and sums of them fit 32 bits. */
+/* Bounds for a configuration: enough for any use, and their sums fit 32 bits. */
 enum {
 	MSG_BYTES_MIN = 64,
 	MSG_BYTES_MAX = 1 << 20,
@@ -172,7 +172,7 @@ void evq_delete(struct evq *q)
 	q->transport->ops->evq_delete(q);
 }
 
-/* Follows what the event says about its channel; false: the caller shall not see it. */
+/* Applies the event to its channel's state; false: the caller shall not see the event. */
 static bool event_apply(const struct event *event)
 {
 	struct channel *ch = event->channel;
@@ -214,8 +214,8 @@ static int keep_events(struct event *events, int n)
 	return kept;
 }
 
-/* Where only such have come as nobody is to see, there may be more: who is told that there was
- * nothing goes to sleep. */
+/* If all events of a round are hidden from the caller, it polls again: there may be more, and a
+ * caller that gets 0 goes to sleep. */
 int evq_poll(struct evq *q, struct event *events, int max)
 {
 	int n, kept;
@@ -503,7 +503,7 @@ uint64_t work_bytes(const struct work *work)
 	return bytes;
 }
 
-/* Empty pieces are refused since devices read a length of 0 as 2 GiB. */
+/* Empty pieces are refused, since devices read a length of 0 as 2 GiB. */
 static bool sge_ok(const struct channel *ch, const struct sge *sge)
 {
 	const struct buffer *b = sge->buffer;

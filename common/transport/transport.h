@@ -1,9 +1,9 @@
 /* transport.h - one-sided access to another machine's memory, and messages, over verbs, tcp or shm.
  *
  * A server opens a transport, registers its regions with it and listens. A client opens one,
- * registers the buffers that READs land in and WRITEs leave from, and connects channels. Events
- * of channels (a peer, a message, an I/O that ended, a connection that ended) come out of the
- * event queue that the channel was made on.
+ * registers its buffers (targets of READs and sources of WRITEs), and connects channels. Events of
+ * a channel come out of the event queue that it was made on: a new peer, a message, an I/O or a
+ * connection that ended.
  *
  *     server: transport_open, region_register.., evq_new, transport_listen
  *             EV_INCOMING -> channel_accept -> EV_OPEN -> EV_RECV.., channel_publish, channel_send
@@ -12,19 +12,19 @@
  *             channel_connect -> EV_OPEN -> channel_send, EV_RECV.., channel_set_key
  *             channel_post -> EV_DONE; EV_CLOSED -> channel_delete
  *
- * OWNERSHIP  Objects are deleted by their maker in the reverse order: channels and listeners, then
+ * OWNERSHIP  The maker deletes its objects in the reverse order: channels and listeners, then
  *            queues, then regions and buffers, then the transport.
  * THREADS    An event queue, its listeners and its channels belong to one thread; no call on them
- *            may come from another. Registration and opening are done before such threads start.
- *            Different queues of one transport may be used by different threads at once.
- *            Nothing here blocks, but for what says so.
+ *            may come from another. Register and open before such threads start. Different threads
+ *            may use different queues of one transport at once. Nothing here blocks unless its
+ *            comment says so.
  * ORDER      On one channel: a message sent after a WRITE was posted arrives after the WRITE's
  *            bytes; messages arrive in order; batches complete in the order they were posted.
  *            Nothing is promised across channels.
  * ERRORS     0 or -errno; out-parameters are unchanged on failure.
  *
- * This header is the whole contract. Its checks (states, bounds, registered memory, limits) stand
- * once in transport.c; the three implementations stand behind the table in transport_ops.h.
+ * This header is the whole contract. transport.c does its checks (states, bounds, registered
+ * memory, limits) once; the three implementations are behind the table in transport_ops.h.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_TRANSPORT_H
 #define RMEMFS_COMMON_TRANSPORT_TRANSPORT_H
@@ -54,12 +54,12 @@ struct transport_address {
 	socklen_t addrlen;
 };
 
-/* Sizes that both sides settle when a channel opens: each asks, the smaller one counts, but for
- * nrecv, which each side states for itself. What the device grants may be less again. */
+/* Sizes that both sides settle when a channel opens. Each side asks and the smaller value counts;
+ * only nrecv each side states for itself. The device may grant less. */
 struct transport_config {
 	uint32_t msg_bytes;   /* the longest message */
-	uint32_t nrecv;       /* messages the peer may have on the way to us, or unreturned here */
-	uint32_t nsend;       /* messages of ours that may be on the way */
+	uint32_t nrecv;       /* messages in flight to us, or not yet returned here */
+	uint32_t nsend;       /* messages of ours in flight */
 	uint32_t nwork;       /* works (see channel_post) outstanding on one channel; client */
 	uint32_t max_regions; /* regions that a channel may publish or hold keys to */
 	unsigned
@@ -77,16 +77,16 @@ const char *transport_device(const struct transport *t);
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* Registers local memory of a client as source of WRITEs and sink of READs. The caller keeps the
- * memory until buffer_deregister. -ENOMEM with a logged reason (RLIMIT_MEMLOCK) when it is refused.
+/* Registers a client's local memory as source of WRITEs and target of READs. The caller keeps the
+ * memory until buffer_deregister(). -ENOMEM: refused; the reason (RLIMIT_MEMLOCK) is logged.
  */
 int buffer_register(struct transport *t, void *addr, size_t len, struct buffer **out);
 void buffer_deregister(struct buffer *b);
 
-/* Registers a region of a server: len bytes mapped at addr, backed by fd (which shm hands to its
- * peers; rofd, the same file opened O_RDONLY, to those that may only read). The memory and the
- * descriptors stay the caller's and outlive the registration. May be called by several threads at
- * once for different regions (registration of large memory is slow). */
+/* Registers a region of a server: len bytes mapped at addr, backed by fd. shm hands fd to its
+ * peers, or rofd, the same file opened O_RDONLY, to those that may only read. The memory and the
+ * descriptors stay the caller's and outlive the registration. Several threads may register
+ * different regions at once (registration of large memory is slow). */
 int region_register(
 	struct transport *t, int fd, int rofd, void *addr, uint64_t len, struct region **out);
 void region_deregister(struct region *r);
@@ -95,25 +95,24 @@ void region_deregister(struct region *r);
 
 enum event_type {
 	EV_INCOMING, /* listener: a peer wants a channel: channel_accept or channel_reject it */
-	EV_OPEN,     /* the channel is up: keys, messages and I/O may pass */
+	EV_OPEN,     /* the channel is up for keys, messages and I/O */
 	EV_RECV,     /* a message: data, len; imm if has_imm. Valid until channel_recv_done */
 	EV_DONE,     /* the batch posted with cookie ended with status */
 	EV_CLOSED,   /* the channel is down: status says why; all its EV_DONE came before */
-	EV_FENCED,   /* channel_fence is through; the channel's last event */
+	EV_FENCED,   /* channel_fence has finished; the channel's last event */
 };
 
 struct event {
 	enum event_type type;
 	int status; /* 0 or -errno. EV_CLOSED: -ECONNRESET peer gone, -ECONNREFUSED nobody listens,
-		     * -ENOENT nor ever did: no such socket,
-		     * -EAGAIN the listener's queue is full, -EHOSTUNREACH, -ETIMEDOUT, -EPROTO not
-		     * our protocol or version, -EACCES a refused access, 0 closed by the peer in
-		     * order */
+		     * -ENOENT no such socket, so nobody ever listened, -EAGAIN the listener's queue
+		     * is full, -EHOSTUNREACH, -ETIMEDOUT, -EPROTO another protocol or version,
+		     * -EACCES a refused access, 0 closed by the peer in order */
 	struct channel *channel;
-	/* EV_CLOSED, server: the peer's side has ended the connection, and has not said so by
-	 * channel_disconnect. Its kernel does that when the process ends; a process that lives and
-	 * deletes a channel disconnects it first. Never where the connection failed, nobody was
-	 * heard of, or this side has ended it. */
+	/* EV_CLOSED, server: the peer's side ended the connection without channel_disconnect. Its
+	 * kernel does that when the process ends; a living process disconnects a channel before it
+	 * deletes it. Never set where the connection failed, the peer fell silent, or this side
+	 * ended it. */
 	bool hung_up;
 	void *cookie; /* EV_DONE */
 	bool piped;   /* EV_DONE, status 0: the bytes are in the channel_pipe(), not in memory */
@@ -126,39 +125,39 @@ struct event {
 int evq_new(struct transport *t, struct evq **out);
 void evq_delete(struct evq *q);
 
-/* Takes up to max events, does what work is pending on the queue's channels, and returns how many
- * events there were (0: none), or -errno if the queue itself is broken. Never blocks. */
+/* Does pending work on the queue's channels and takes up to max events. Returns how many (0: none),
+ * or -errno if the queue itself is broken. Never blocks. */
 int evq_poll(struct evq *q, struct event *events, int max);
 
-/* Whether evq_poll may have something to do that the descriptor does not tell of. False, after
- * evq_arm, is as good as an evq_poll that gave nothing, and cheaper. */
+/* Whether evq_poll may have work that the descriptor does not announce. False after evq_arm tells
+ * the same as an evq_poll without events, and is cheaper. */
 bool evq_pending(const struct evq *q);
 
-/* Becomes readable when evq_poll has something to do, once armed. To sleep: evq_arm, then evq_poll
- * once more, and only if that gave nothing poll(2) on the descriptor. Arming holds until an event
- * was seen on the descriptor. */
+/* Once armed, the descriptor becomes readable when evq_poll has something to do. To sleep: evq_arm,
+ * then evq_poll once more; only if that gave nothing poll(2) on the descriptor. Arming holds until
+ * an event was seen on the descriptor. */
 int evq_fd(const struct evq *q);
 int evq_arm(struct evq *q);
 
 /* ---- channels -------------------------------------------------------------------------------- */
 
-/* Server. Whether transport_listen() could have the address now: its errors. Nothing is made,
- * nobody can connect, and who listens there notices nothing. */
+/* Server. Whether transport_listen() could have the address now; same errors. It makes nothing,
+ * nobody can connect, and a present listener notices nothing. */
 int transport_probe(struct transport *t, const struct transport_address *address);
-/* Server. -EADDRINUSE: somebody listens there; for shm a stale socket is replaced and only a live
- * one is an error; -EEXIST: a file that is no socket. Others as bind(2) has them. */
+/* Server. -EADDRINUSE: somebody listens there. shm replaces a stale socket, and only a live one is
+ * an error; -EEXIST: a file that is no socket. Other errors as from bind(2). */
 int transport_listen(struct evq *q, const struct transport_address *address, struct listener **out);
-/* What it is bound to: with the port that the system chose where port 0 was asked for. */
+/* The bound address; where port 0 was asked for it has the port that the system chose. */
 const struct transport_address *listener_address(const struct listener *l);
 void listener_delete(struct listener *l);
 
-/* Answers EV_INCOMING. Accepting is followed by EV_OPEN or EV_CLOSED; a rejected channel is gone.
+/* Answer EV_INCOMING. EV_OPEN or EV_CLOSED follows channel_accept(); a rejected channel is gone.
  */
 int channel_accept(struct channel *ch);
 void channel_reject(struct channel *ch);
 
 /* Client. Starts to connect; EV_OPEN or EV_CLOSED follows. There is no time limit here: the caller
- * keeps its own and deletes the channel when it has passed. */
+ * keeps its own and deletes the channel when the time is over. */
 int channel_connect(struct evq *q, const struct transport_address *address, struct channel **out);
 
 /* The caller's own pointer, NULL at first. */
@@ -169,47 +168,47 @@ void *channel_user(const struct channel *ch);
 const char *channel_peer(const struct channel *ch);
 /* shm: the peer's process, else 0. */
 int channel_peer_pid(const struct channel *ch);
-/* shm, server: whose process that is. False: not known. */
+/* shm, server: the user id of the peer's process. False: not known. */
 bool channel_peer_uid(const struct channel *ch, uid_t *uid);
-/* Client: the version of the protocol that the server's hello named; 0: it has not spoken it. */
+/* Client: the protocol version in the server's hello; 0: no hello of our protocol came. */
 uint32_t channel_peer_version(const struct channel *ch);
 
-/* Server: it has changed when bytes of the peer's, or taken by it, have passed. Where the device
- * does the transfers (verbs) or the peer itself (shm), none of them is seen. */
+/* Server: the value changes whenever bytes pass to or from the peer. Transfers by the device
+ * (verbs) or by the peer itself (shm) do not count. */
 uint64_t channel_progress(const struct channel *ch);
 
-/* Server: READs and WRITEs of the peer's that came to nothing: it had no right to what they named,
- * or the fence cut them off. Where the device does the transfers (verbs), a fence ends the
- * connection and refuses none; on shm there is nobody to refuse any. */
+/* Server: how many READs and WRITEs of the peer failed, since it had no right to the range or the
+ * fence cut them off. With verbs the device does the transfers, and a fence ends the connection
+ * without a refusal; on shm nothing is refused. */
 uint64_t channel_refused(const struct channel *ch);
 
-/* Starts to end the channel in order: what was sent still goes out, the peer gets EV_CLOSED with
- * status 0, we get ours. Harmless on a closed one. With channel_delete right after it the peer gets
- * that status if the word finds its way at once, which it does unless the connection is blocked;
+/* Starts to end the channel in order: sent messages still go out, the peer gets EV_CLOSED with
+ * status 0, and we get ours. Harmless on a closed channel. With channel_delete right after it the
+ * peer gets that status if it can be sent at once, which fails only if the connection is blocked;
  * over verbs the device may drop it. */
 void channel_disconnect(struct channel *ch);
 
-/* Ends the channel at once, if it is still up, and frees it. Client: memory posted for READ is
- * not written any more after the return. Server: not between channel_fence and its EV_FENCED.
+/* Ends the channel at once, if it is still up, and frees it. Client: after the return nothing
+ * writes to memory posted for READ any more. Server: not between channel_fence and its EV_FENCED.
  * Events of this channel still in the queue are dropped. */
 void channel_delete(struct channel *ch);
 
-/* Server: makes certain that nothing of the peer's can touch a region through this channel any
- * more, and says so by EV_FENCED. Ends the channel if it is up (no EV_CLOSED then); the peer's ends
- * with -ECONNRESET, as if we had died, and what it had posted with it: a fence is no refusal.
- * verbs: windows and queue pair destroyed. tcp: socket closed, its I/O thread through with it.
- * shm: the peer's process has ended, since a mapping can't be revoked: may take for ever, unless
- * the peer says that it has unmapped all (channel_fence_at_once). */
+/* Server: makes certain that the peer can no longer touch a region through this channel; then
+ * EV_FENCED comes. Ends the channel if it is up (no EV_CLOSED then). The peer's channel and all it
+ * had posted end with -ECONNRESET, as if we had died: a fence is no refusal. verbs: windows and
+ * queue pair are destroyed. tcp: the socket is closed, and its I/O thread has finished with it.
+ * shm: the peer's process has ended, since a mapping can't be revoked. That may take for ever,
+ * unless the peer says that it has unmapped all (channel_fence_at_once). */
 int channel_fence(struct channel *ch);
 
-/* Server, after channel_fence: the peer has said, and is believed, that it can't reach a region
- * through this channel any more. Where EV_FENCED waits for that (shm) it comes now. */
+/* Server, after channel_fence: the peer has said that it can no longer reach a region through this
+ * channel, and the caller believes it. If EV_FENCED waits for that (shm), it comes now. */
 void channel_fence_at_once(struct channel *ch);
 
 /* What the connection grants. */
 struct channel_limits {
 	uint32_t msg_bytes;    /* longest message either way */
-	uint32_t peer_nrecv;   /* messages that may be on the way to the peer */
+	uint32_t peer_nrecv;   /* messages that may be in flight to the peer */
 	uint32_t max_sge_read; /* SGEs in one READ work */
 	uint32_t max_sge_write;
 	uint32_t max_work_bytes; /* bytes in one work */
@@ -230,27 +229,27 @@ const struct channel_counters *channel_counters(const struct channel *ch);
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* A registered buffer of msg_bytes to write a message into; NULL when nsend are on the way. It
- * comes back by channel_send or channel_send_cancel. */
+/* A registered buffer of msg_bytes to write a message into; NULL when nsend messages are in flight.
+ * channel_send or channel_send_cancel gives it back. */
 void *channel_send_buffer(struct channel *ch);
 void channel_send_cancel(struct channel *ch, void *buf);
 
 enum { SEND_IMM = 1 };
 
-/* Sends the first len bytes of a buffer from channel_send_buffer; with SEND_IMM also imm. The
- * buffer is taken, also on failure. There is no event for a message that is out; one that can't
- * go out ends in EV_CLOSED. The caller keeps within peer_nrecv: more on the way is its bug, and
- * either waits there or has the peer close the channel (its EV_CLOSED: -EPROTO). */
+/* Sends the first len bytes of a buffer from channel_send_buffer; with SEND_IMM also imm. It takes
+ * the buffer, also on failure. No event tells that a message is out; if one can't go out, EV_CLOSED
+ * follows. The caller must keep within peer_nrecv. More messages in flight are its bug: they wait
+ * there, or the peer closes the channel (its EV_CLOSED: -EPROTO). */
 int channel_send(struct channel *ch, void *buf, uint32_t len, unsigned flags, uint32_t imm);
 
-/* Gives the memory of an EV_RECV back. In any order; all before channel_delete is not required. */
+/* Gives back the memory of an EV_RECV, in any order. Not required before channel_delete. */
 void channel_recv_done(struct channel *ch, const void *data);
 
 /* ---- one-sided I/O --------------------------------------------------------------------------- */
 
 enum { REGION_READ = 1, REGION_WRITE = 2 };
 
-/* What a client needs in order to reach a region through one channel. Travels in messages. */
+/* A client's key to reach a region through one channel. Travels in messages. */
 struct region_key {
 	uint64_t addr; /* of the region's first byte, in the peer's terms */
 	uint64_t len;
@@ -258,10 +257,9 @@ struct region_key {
 	uint32_t access; /* REGION_READ | REGION_WRITE */
 };
 
-/* Server: opens a region to this channel's peer and fills the key. What the peer learns by a
- * message sent after this is in force when the message arrives. -EAGAIN: try again after other
- * events were polled. One key a channel and region: -EEXIST to a second one; -ENOSPC beyond
- * max_regions. */
+/* Server: opens a region to this channel's peer and fills the key. If a message is sent after this,
+ * the key is in force when it arrives. -EAGAIN: try again after other events were polled. One key
+ * per channel and region: -EEXIST to a second one; -ENOSPC beyond max_regions. */
 int channel_publish(struct channel *ch, struct region *r, unsigned access, struct region_key *key);
 
 /* Client: from now on works of this channel may name region index. */
@@ -283,43 +281,44 @@ struct work {
 
 enum io_dir { IO_READ, IO_WRITE };
 
-/* Posts a batch of works, rung once; one EV_DONE with cookie tells when all are done, or that one
- * failed. The works and SGEs are copied out during the call; the memory they name is the
- * transport's until EV_DONE. -EAGAIN: no room now, nothing was posted; try again after an EV_DONE.
- * -EINVAL: beyond the limits, unregistered memory, no such key, or outside the region: a bug of
- * the caller, caught before it goes out. -ENOTCONN: not open (any more).
+/* Posts a batch of works with one doorbell. One EV_DONE with cookie tells that all are done, or
+ * that one failed. The call copies the works and SGEs; the memory they name is the transport's
+ * until EV_DONE. -EAGAIN: no room now, nothing was posted; try again after an EV_DONE. -EINVAL:
+ * beyond the limits, unregistered memory, no such key, or outside the region: a bug of the caller,
+ * caught before anything is sent. -ENOTCONN: not open (any more).
  *
- * An EV_DONE with an error leaves the outcome open: bytes of a WRITE may have landed, all, some or
- * none, and may still land until the server has confirmed the channel fenced; a READ's memory is
- * undefined. An access that the peer refuses ends the channel, on all kinds. */
+ * After an EV_DONE with an error the outcome is open. Some, all or no bytes of a WRITE may have
+ * landed, and bytes may still land until the server has confirmed the channel fenced. A READ's
+ * memory is undefined. An access that the peer refuses ends the channel, on all kinds. */
 int channel_post(struct channel *ch, enum io_dir dir, const struct work *works, uint32_t nworks,
 	void *cookie);
 
 enum { CHANNEL_HEAD_MAX = 64 };
 
-/* Posts a batch of READs whose bytes are to be spliced on, behind a head of the caller's (1 ..
- * CHANNEL_HEAD_MAX bytes, which stay his until EV_DONE). Where a kind can save a copy by it (tcp)
- * both come in the channel's pipe, and EV_DONE says piped; the works' memory is undefined then. But
- * they may come in memory, as all others do, and without the head: now and then, or always. */
+/* Posts a batch of READs whose bytes the caller wants to splice, behind a head of its own (1 ..
+ * CHANNEL_HEAD_MAX bytes, which stay the caller's until EV_DONE). Where a kind can save a copy
+ * (tcp), head and bytes come in the channel's pipe, and EV_DONE says piped; the works' memory is
+ * undefined then. But now and then, or always, the bytes come in memory as all others do, without
+ * the head. */
 int channel_post_piped(struct channel *ch, const struct work *works, uint32_t nworks,
 	const void *head, uint32_t headlen, void *cookie);
 
-/* After an EV_DONE that said piped: the end to read from, which has the head and the bytes and
- * nothing else. What is left there by the next evq_poll is lost. */
+/* After an EV_DONE that said piped: the pipe's read end, which has the head, the bytes and nothing
+ * else. Bytes left there by the next evq_poll are lost. */
 int channel_pipe(const struct channel *ch);
 
-/* Whether channels of this kind map the regions into this process (shm), so that their bytes can be
- * had without a transfer. */
+/* Whether channels of this kind map the regions into this process (shm), so that it reaches their
+ * bytes without a transfer. */
 bool transport_maps_regions(const struct transport *t);
 
-/* Client: where a range of a region is mapped in this process, to be read there or, with IO_WRITE,
- * written: a READ or WRITE without a copy. NULL where it can't be had so, and may be posted all the
- * same: the kind maps nothing, the channel is not open, or the key does not allow it. Mapped until
- * channel_delete, and never the caller's: others write there at any time. A file that its server
- * has cut short is a SIGBUS to who touches it, and EFAULT to system calls. */
+/* Client: where a range of a region is mapped in this process. The caller may read there or, with
+ * IO_WRITE, write: a READ or WRITE without a copy. NULL: the kind maps nothing, the channel is not
+ * open, or the key does not allow it; the range may still be posted. It stays mapped until
+ * channel_delete and is never the caller's alone: others write there at any time. If the server
+ * cuts the file short, an access is a SIGBUS, and EFAULT in system calls. */
 void *channel_mapped(
 	struct channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint32_t len);
-/* Counts what was read or written there as one work. */
+/* Counts bytes that were read or written there as one work. */
 void channel_count_mapped(struct channel *ch, enum io_dir dir, uint64_t bytes);
 
 #endif

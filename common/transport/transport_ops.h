@@ -1,9 +1,9 @@
-/* transport_ops.h - what an implementation of transport.h provides: the table, and the base structs
- * that it puts first in its own.
+/* transport_ops.h - the contract of an implementation of transport.h: the table, and the base
+ * structs that come first in its own structs.
  *
  * transport.c checks the arguments and states, keeps the base structs' common fields, and calls the
- * table; so an implementation may rely on what transport.h promises of its callers. Only
- * transport.c and the implementations include this.
+ * table. So an implementation may rely on what transport.h demands of its callers. Only transport.c
+ * and the implementations include this.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_TRANSPORT_OPS_H
 #define RMEMFS_COMMON_TRANSPORT_TRANSPORT_OPS_H
@@ -13,8 +13,8 @@
 #include "common/transport/transport.h"
 
 enum channel_state {
-	CH_INCOMING,   /* server: EV_INCOMING is out, not answered */
-	CH_CONNECTING, /* connect or accept under way */
+	CH_INCOMING,   /* server: EV_INCOMING was given, no answer yet */
+	CH_CONNECTING, /* connect or accept in progress */
 	CH_OPEN,
 	CH_CLOSED, /* EV_CLOSED was returned by evq_poll */
 	CH_FENCING,
@@ -47,7 +47,7 @@ struct evq {
 
 struct listener {
 	struct evq *q;
-	struct transport_address address; /* the one bound, where the implementation sets it */
+	struct transport_address address; /* the bound one, if the implementation sets it */
 };
 
 struct channel {
@@ -66,19 +66,19 @@ struct channel {
 	bool peer_uid_known; /* shm, server */
 	uid_t peer_uid;
 	uint32_t peer_version; /* client: set by the implementation before EV_OPEN or EV_CLOSED */
-	_Atomic uint64_t progress; /* server: bytes passed, counted where they are seen */
+	_Atomic uint64_t progress; /* server: channel_progress() */
 	_Atomic uint64_t refused;  /* server: channel_refused() */
 	void *user;
 };
 
-/* Each member implements the function of transport.h of like name. Constructors allocate the
- * implementation's struct with the base first and zeroed; transport.c fills the base's fields that
- * the arguments give right after (transport, q, addr, len, ...), but for channels, whose base is
- * initialised by channel_base_init() before the implementation uses them. */
+/* Each member implements the function of transport.h with the same name. Constructors allocate the
+ * implementation's struct, zeroed, with the base first. Right after, transport.c fills the base's
+ * fields that the arguments give (transport, q, addr, len, ...). Channels differ:
+ * channel_base_init() sets their base before the implementation uses them. */
 struct transport_ops {
 	enum transport_kind kind;
 
-	/* Fills transport->config with what was asked, cut to what the device can do. */
+	/* Fills transport->config with the values asked for, cut to the device's limits. */
 	int (*open)(const struct transport_address *address, const struct transport_config *config,
 		int timeout_ms, struct transport **out);
 	void (*close)(struct transport *t);
@@ -134,7 +134,8 @@ struct transport_ops {
 		uint32_t len);
 };
 
-/* Opens a transport by one implementation: transport_open() once it has found it (kinds.h). */
+/* Opens a transport by one implementation. transport_open() calls it when it has found the
+ * implementation (kinds.h). */
 int transport_open_with(const struct transport_ops *ops, const struct transport_address *address,
 	const struct transport_config *config, int timeout_ms, struct transport **out);
 
@@ -149,20 +150,20 @@ void channel_base_fini(struct channel *ch);
 /* The bytes of all SGEs of a work. */
 uint64_t work_bytes(const struct work *work);
 
-/* The first bytes on every new channel, both ways: private data in verbs, the first frame on
- * sockets. 32 bytes, little-endian; see transport_hello_encode(). The listener's side answers
- * EV_CLOSED -EPROTO to another magic or version, and says so to the peer where the kind can. */
+/* The first bytes on every new channel, in both directions: private data in verbs, the first frame
+ * on sockets. 32 bytes, little-endian; see transport_hello_encode(). To another magic or version
+ * the listener's side answers EV_CLOSED -EPROTO, and tells the peer so where the kind can. */
 struct transport_hello {
 	uint32_t version; /* of the wire protocol: RMEMFS_WIRE_VERSION in wire.h */
 	uint32_t msg_bytes;
 	uint32_t nrecv;
 	uint32_t nwork;
-	int32_t status; /* of an answer: 0, or -errno why the channel is refused */
+	int32_t status; /* of an answer: 0, or -errno if the channel is refused */
 };
 enum { TRANSPORT_HELLO_BYTES = 32 };
 void transport_hello_encode(
 	const struct transport_hello *hello, uint8_t out[TRANSPORT_HELLO_BYTES]);
-/* -EPROTO: not the magic. The version is the caller's to compare. */
+/* -EPROTO: not the magic. The caller compares the version. */
 int transport_hello_decode(const uint8_t in[TRANSPORT_HELLO_BYTES], struct transport_hello *hello);
 
 #endif

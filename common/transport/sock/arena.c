@@ -1,5 +1,5 @@
-/* arena.c - see arena.h. A ring whose things don't wrap: one that doesn't fit before the
- * end begins at the start, if that is free. */
+/* arena.c - see arena.h. A ring in which no block wraps: a block that doesn't fit before the end
+ * begins at the start, if that is free. */
 #include "common/transport/sock/arena.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ void *sock_arena_alloc(struct sock_arena *arena, size_t bytes)
 	size_t at = arena->head;
 
 	bytes = aligned(bytes);
-	/* Empty: start over, where memory is in the cache. */
+	/* Empty: start over at the front, whose memory is in the cache. */
 	if (!arena->used)
 		at = arena->tail = 0;
 	if (!arena->used || arena->head > arena->tail) {

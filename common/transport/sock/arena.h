@@ -1,4 +1,4 @@
-/* arena.h - memory for things of varying size that are freed in the order they were made.
+/* arena.h - memory for blocks of varying size that are freed in the order they were made.
  *
  * THREADS    None of its own.
  */
@@ -11,9 +11,9 @@
 struct sock_arena {
 	uint8_t *memory;
 	size_t size;
-	size_t head; /* what is made next begins here */
-	size_t tail; /* what was made first and is still there begins here */
-	size_t used; /* things */
+	size_t head; /* the next block begins here */
+	size_t tail; /* the oldest block begins here */
+	size_t used; /* blocks */
 };
 
 /* -ENOMEM. Memory that is never used is never touched. */
@@ -22,7 +22,7 @@ void sock_arena_fini(struct sock_arena *arena);
 
 /* NULL: no room now. An empty arena has room for its size. Aligned to 16 bytes. */
 void *sock_arena_alloc(struct sock_arena *arena, size_t bytes);
-/* Frees the oldest thing, which had so many bytes. */
+/* Frees the oldest block, which had so many bytes. */
 void sock_arena_free(struct sock_arena *arena, const void *oldest, size_t bytes);
 
 #endif

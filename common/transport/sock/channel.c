@@ -53,7 +53,8 @@ void sock_channel_watch(struct sock_channel *ch)
 	uint32_t interest = (ch->stalled ? 0 : EPOLLIN) | (ch->blocked ? EPOLLOUT : 0);
 	int err;
 
-	/* A peer that hung up is reported whatever the interest: not to be asked when stalled. */
+	/* Epoll reports a peer that hung up whatever the interest is, so a stalled source is not
+	 * watched. */
 	if (!interest) {
 		sock_source_unwatch(&ch->source);
 		return;
@@ -124,7 +125,7 @@ void sock_channel_recv_done(struct channel *base, const void *data)
 	if (ch->phase != SOCK_OPEN)
 		return;
 	sock_channel_watch(ch);
-	/* A frame may be waiting in our own buffers, of which the socket knows nothing. */
+	/* A frame may be waiting in our own buffers, which the socket does not know. */
 	sock_source_pend(&ch->source);
 }
 
@@ -221,7 +222,7 @@ void sock_channel_refuse(struct sock_channel *ch, int status)
 	struct transport_hello ours = hello_of(&ch->base.transport->config);
 
 	ours.status = status;
-	/* Not being able to say so changes nothing for us. */
+	/* If the answer can't be sent, nothing changes for us. */
 	(void)sock_hello_send(ch->fd, &ours);
 }
 
@@ -280,7 +281,7 @@ int sock_channel_connect(struct sock_channel *ch, const struct transport_address
 	return err;
 }
 
-/* 1: connected and our hello is out. */
+/* Returns 1 when connected and our hello is out. */
 static int greet_first(struct sock_channel *ch)
 {
 	struct transport_hello ours = hello_of(&ch->base.transport->config);

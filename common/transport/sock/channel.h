@@ -1,5 +1,5 @@
-/* channel.h - what the channels of both socket transports have in common: the descriptor, the
- * hello, the message buffers, and the watching in the event queue.
+/* channel.h - the common part of the channels of both socket transports: the descriptor, the hello,
+ * the message buffers, and the watching in the event queue.
  *
  * THREADS    The queue's thread.
  * ERRORS     0 or -errno.
@@ -11,8 +11,8 @@
 #include "common/transport/sock/pool.h"
 
 enum sock_phase {
-	SOCK_INCOMING, /* server: EV_INCOMING is out */
-	SOCK_GREETING, /* client: connect(2) and hello under way */
+	SOCK_INCOMING, /* server: EV_INCOMING was given */
+	SOCK_GREETING, /* client: connect(2) and hello in progress */
 	SOCK_ACCEPTED, /* server: EV_OPEN is due */
 	SOCK_OPEN,
 	SOCK_FAILED, /* EV_CLOSED is due */
@@ -26,8 +26,8 @@ struct sock_channel {
 	enum sock_phase phase;
 	int fd;
 	int status;   /* of SOCK_FAILED */
-	bool stalled; /* no message buffer is free: nothing is read */
-	bool blocked; /* the socket takes no more: wait for room */
+	bool stalled; /* no message buffer is free, so nothing is read */
+	bool blocked; /* the socket is full: wait for room */
 	struct sock_pool send, recv;
 	uint8_t hello[TRANSPORT_HELLO_BYTES]; /* the peer's, as it comes in */
 	uint32_t hello_got;
@@ -39,15 +39,14 @@ static inline struct sock_channel *sock_channel_of(struct channel *ch)
 	return container_of(ch, struct sock_channel, base);
 }
 
-/* limits: what the kind can do; the sizes that the peers settle are set later. */
+/* limits: of the kind; the sizes that the peers settle are set later. */
 int sock_channel_init(struct sock_channel *ch, struct sock_evq *q, bool server,
 	const struct channel_limits *limits,
 	int (*poll)(struct sock_source *s, struct event *events, int max));
 /* Closes the descriptor and frees the buffers. */
 void sock_channel_fini(struct sock_channel *ch);
 
-/* Client: starts to connect. What the peer or the network says is told later, by
- * sock_channel_greet. */
+/* Client: starts to connect. sock_channel_greet() tells later how that went. */
 int sock_channel_connect(struct sock_channel *ch, const struct transport_address *address);
 /* Client: goes on connecting. 1: the hellos are exchanged and settled; 0: not yet; or -errno. */
 int sock_channel_greet(struct sock_channel *ch);
@@ -59,14 +58,13 @@ void sock_channel_refuse(struct sock_channel *ch, int status);
 /* Allocates the message buffers; after the settling. */
 int sock_channel_buffers(struct sock_channel *ch);
 
-/* Watches for what stalled and blocked leave to wait for. */
+/* Watches for the events that stalled and blocked still allow. */
 void sock_channel_watch(struct sock_channel *ch);
 
-/* The connection is of no use any more: EV_CLOSED with this status shall follow. The first call
+/* The connection can't be used any more: EV_CLOSED with this status follows. The first call
  * counts. */
 void sock_channel_fail(struct sock_channel *ch, int status);
 
-/* Makes the event. */
 static inline struct event sock_event(struct sock_channel *ch, enum event_type type, int status)
 {
 	return (struct event){.type = type, .status = status, .channel = &ch->base};
@@ -83,8 +81,8 @@ void *sock_channel_send_buffer(struct channel *base);
 void sock_channel_send_cancel(struct channel *base, void *buf);
 void sock_channel_recv_done(struct channel *base, const void *data);
 
-/* A key for the region published as the index-th: half its place, half random, so that a key of one
- * channel works on another by chance only. */
+/* A key for the region published as the index-th: half its place, half random, so that a channel's
+ * key works on another channel only by chance. */
 int sock_make_rkey(uint32_t index, uint32_t *rkey);
 
 /* A status that a peer sent, by hello or BYE; -EPROTO if it is none. */
@@ -92,7 +90,7 @@ int sock_peer_status(int32_t status);
 
 /* Sends a whole hello on a fresh socket, whose buffer is empty. */
 int sock_hello_send(int fd, const struct transport_hello *hello);
-/* Takes what has come of a hello. 1: whole; 0: not yet; or -errno. */
+/* Reads the available bytes of a hello. 1: whole; 0: not yet; or -errno. */
 int sock_hello_recv(int fd, uint8_t hello[TRANSPORT_HELLO_BYTES], uint32_t *got);
 
 #endif

@@ -1,10 +1,10 @@
 /* evq.c - see evq.h.
  *
- * The epoll set is level-triggered, so a source that leaves something unread is found again, and
- * the epoll descriptor is itself what evq_fd hands out. Only notifications from other threads need
- * arming: without a sleeper they cost no system call. The first one after arming makes the wake
- * descriptor readable, and only the next arming makes it quiet again: a poll in between that came
- * too early for the notification must not take away what would end the sleep after it. */
+ * The epoll set is level-triggered, so epoll finds a source again that leaves something unread, and
+ * evq_fd hands out the epoll descriptor itself. Only notifications from other threads need arming:
+ * without a sleeper they cost no system call. The first one after arming makes the wake descriptor
+ * readable, and only the next arming clears it. Else a poll in between, too early for the
+ * notification, would clear it, and the next sleep would not end. */
 #include "common/transport/sock/evq.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 enum {
 	WAIT_BATCH = 64,
-	WAIT_EVERY = 16, /* polls that may be served from pending sources before the next look */
+	WAIT_EVERY = 16, /* polls served from pending sources before the next epoll_wait */
 };
 
 static void wake_take(struct sock_evq *q)
@@ -87,7 +87,7 @@ static int wait_ready(struct sock_evq *q)
 		struct sock_source *s = ready[i].data.ptr;
 
 		if (!s)
-			continue; /* the wake descriptor: what it tells of is in notified */
+			continue; /* the wake descriptor: its sources are in notified */
 		s->ready = true;
 		sock_source_pend(s);
 	}
@@ -107,7 +107,7 @@ static int poll_pending(struct sock_evq *q, struct event *events, int max)
 
 		n += s->poll(s, events + n, max - n);
 	}
-	/* Those not reached are first in line next time. */
+	/* Sources not reached come first next time. */
 	list_splice_tail(&round, &q->pending);
 	list_splice_tail(&q->pending, &round);
 	return n;
@@ -132,7 +132,7 @@ int sock_evq_poll(struct evq *base, struct event *events, int max)
 	return poll_pending(q, events, max);
 }
 
-/* What epoll knows of, the descriptor tells. */
+/* The descriptor itself announces what epoll knows. */
 bool sock_evq_pending(const struct evq *base)
 {
 	const struct sock_evq *q = container_of(base, struct sock_evq, base);

@@ -1,8 +1,8 @@
 /* evq.h - the event queue of the socket transports: an epoll set of sources.
  *
  * A source is a listener, a guest that has not said hello, or a channel. It has work when its
- * descriptor is ready, when its owner pends it, or when another thread notifies it; then evq_poll
- * calls its poll function, which makes events straight into the caller's array.
+ * descriptor is ready, when its owner pends it, or when another thread notifies it. Then evq_poll
+ * calls its poll function, which writes events straight into the caller's array.
  *
  * OWNERSHIP  Sources are embedded in their makers' structs; sock_source_fini before those go.
  * THREADS    The queue's own thread, but for sock_source_notify, which any thread may call.
@@ -25,9 +25,9 @@ struct sock_source {
 	struct list notified; /* in q->notified, under q->lock */
 	int fd;               /* watched; -1: none */
 	uint32_t interest;    /* of epoll */
-	bool ready;           /* epoll said so; for poll to look at and to clear */
-	/* Makes up to max (at least 1) events and returns how many; pends the source itself where
-	 * more is to be done. It may free the source. */
+	bool ready;           /* epoll said so; poll reads and clears it */
+	/* Makes up to max (at least 1) events and returns how many; pends the source itself if work
+	 * remains. It may free the source. */
 	int (*poll)(struct sock_source *s, struct event *events, int max);
 };
 
@@ -52,14 +52,14 @@ int sock_evq_arm(struct evq *base);
 
 void sock_source_init(struct sock_source *s, struct sock_evq *q,
 	int (*poll)(struct sock_source *s, struct event *events, int max));
-/* Forgets the source whatever it waits for; its descriptor stays open. */
+/* Removes the source, whatever it waits for; its descriptor stays open. */
 void sock_source_fini(struct sock_source *s);
 
 /* Watches fd for interest (EPOLLIN, EPOLLOUT); a second call changes the interest. */
 int sock_source_watch(struct sock_source *s, int fd, uint32_t interest);
 void sock_source_unwatch(struct sock_source *s);
 
-/* Has the source polled by the next evq_poll. */
+/* Makes the next evq_poll poll the source. */
 void sock_source_pend(struct sock_source *s);
 void sock_source_notify(struct sock_source *s);
 

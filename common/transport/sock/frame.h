@@ -1,14 +1,14 @@
-/* frame.h - what follows the hello on a socket: frames of a 32-byte header and a payload.
+/* frame.h - frames on a socket after the hello: a 32-byte header and a payload.
  *
  *     MESSAGE  len bytes; arg is the immediate if FRAME_IMM
- *     BYE      the sender is through: arg is its status (0: in order)
+ *     BYE      the sender has finished: arg is its status (0: in order)
  *     REGION   shm, server to client, with a descriptor: rkey, len, access in arg
  *     READ     tcp, client to server: count ranges, the first one in the header, the others
  *              behind it as 16 bytes each
  *     WRITE    the same; after the ranges come the bytes of all of them
  *     DONE     tcp, server to client: the oldest READ or WRITE ended with arg; len bytes follow
  *
- * All little-endian, what a type doesn't use is 0. READ and WRITE are answered in their order.
+ * All little-endian; fields that a type doesn't use are 0. READ and WRITE are answered in order.
  *
  * THREADS    Pure functions.
  */

@@ -19,9 +19,9 @@
 
 enum {
 	GUESTS_MAX = 1024,
-	GUESTS_SHARE = 8, /* a listener's guests are at most one to so many descriptors */
+	GUESTS_SHARE = 8, /* a listener has at most one guest per so many descriptors */
 	GUEST_MS = 10000,
-	LOG_MS = 1000, /* between two lines of a kind: anybody may connect, but not fill the log */
+	LOG_MS = 1000, /* between two lines of a kind, so that no peer can fill the log */
 };
 
 static enum transport_kind sock_guest_kind_of(const struct sock_guest *guest)
@@ -62,7 +62,7 @@ static struct sock_guest *oldest_guest(struct sock_guests *guests)
 
 /* ---- time and number ------------------------------------------------------------------------- */
 
-/* In order, as they came. */
+/* One timer serves all: guests expire in the order they came. */
 static void set_timer(struct sock_guests *guests)
 {
 	struct sock_guest *oldest = oldest_guest(guests);
@@ -97,7 +97,7 @@ static int timer_poll(struct sock_source *s, struct event *events, int max)
 	return 0;
 }
 
-/* Looked up each time, since others may change the limit of a running process. */
+/* Reads the limit each time, since others may change that of a running process. */
 static unsigned guests_max(void)
 {
 	struct rlimit limit;
@@ -148,7 +148,7 @@ void sock_guests_fini(struct sock_guests *guests)
 
 /* ---- hello ----------------------------------------------------------------------------------- */
 
-/* Says why to a peer that speaks our protocol; others get a closed connection. */
+/* Tells a peer that speaks our protocol why it is refused; others get a closed connection. */
 static int check_hello(struct sock_guest *guest)
 {
 	static struct log_ratelimit limit;
@@ -161,7 +161,7 @@ static int check_hello(struct sock_guest *guest)
 
 	if (!err && hello.version == RMEMFS_WIRE_VERSION)
 		return 0;
-	/* Before the answer: who was refused finds the reason here, too. */
+	/* Log before the answer, so that a refused peer's user finds the reason here, too. */
 	if (log_ratelimit_ok(&limit, LOG_MS)) {
 		format_peer(guest, peer, sizeof(peer));
 		if (err)
@@ -200,7 +200,7 @@ static int guest_poll(struct sock_source *s, struct event *events, int max)
 
 	if (ret == 0)
 		return 0;
-	/* A refusal has been told to the peer and the log. */
+	/* The peer and the log have got a refusal already. */
 	if (ret > 0)
 		sock_guest_admit(guest, &ch);
 	guest_delete(guest);
@@ -282,7 +282,7 @@ void sock_guest_new(struct sock_guests *guests, int fd, const struct transport_a
 	list_add_tail(&guests->list, &guest->node);
 	if (guests->n == 1)
 		set_timer(guests);
-	/* Looked at before the next connections are accepted: a hello that is there already is not
-	 * dropped to make room for them. */
+	/* Poll it before the next connections are accepted, so that a guest whose hello has arrived
+	 * is not dropped for them. */
 	sock_source_pend(&guest->source);
 }

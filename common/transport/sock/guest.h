@@ -1,11 +1,10 @@
-/* guest.h - guests of a listener of the socket transports: connections that have not said
- * hello yet.
+/* guest.h - guests of a listener of the socket transports: connections that have not said hello
+ * yet.
  *
- * A guest costs a descriptor or two and a few hundred bytes. It has GUEST_MS to say hello. There
- * may be GUESTS_MAX of them, but no more than a small part of the descriptors that the process may
- * have; then the oldest goes. So connections that stay silent keep nobody else out, be it from this
- * listener, another one or a file: a client says hello as soon as it is connected, and is never the
- * oldest guest for long.
+ * A guest costs one or two descriptors and a few hundred bytes. It has GUEST_MS to say hello. There
+ * may be GUESTS_MAX of them, but only a small part of the process's descriptors; then the oldest is
+ * dropped. So silent connections keep nobody else out, neither from a listener nor from a file. A
+ * client says hello as soon as it is connected, so it is never the oldest guest for long.
  *
  * OWNERSHIP  A guest's descriptors become the channel's when admit takes them.
  * THREADS    The queue's thread.
@@ -46,12 +45,12 @@ struct sock_guests {
 };
 
 int sock_guests_init(struct sock_guests *guests, struct sock_evq *q, sock_admit_fn *admit);
-/* Drops all. */
+/* Drops all guests. */
 void sock_guests_fini(struct sock_guests *guests);
 
-/* Takes the descriptor of a new connection, also when it can't be a guest. */
+/* Takes the descriptor of a new connection, also if it can't become a guest. */
 void sock_guest_new(struct sock_guests *guests, int fd, const struct transport_address *peer);
-/* Makes room; false: there is no guest. */
+/* Drops a guest to free descriptors; false: there is no guest. */
 bool sock_guests_drop_oldest(struct sock_guests *guests);
 
 /* The common part of admitting: initialises ch, and moves descriptor, name and hello into it. */

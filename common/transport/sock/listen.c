@@ -18,8 +18,8 @@ static int open_spare(void)
 	return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Takes a connection off the queue by means of the spare descriptor and closes it, since one left
- * there would keep the listener ready for ever. */
+/* Accepts a connection by means of the spare descriptor and closes it, since one left in the queue
+ * would keep the listener ready for ever. */
 static void refuse_one(struct sock_listener *l)
 {
 	static struct log_ratelimit limit;
@@ -55,7 +55,7 @@ static bool accept_one(struct sock_listener *l)
 			refuse_one(l);
 		return true;
 	default:
-		/* The connection has failed already, or memory is short for the moment. */
+		/* The connection has failed already, or memory is short for now. */
 		return errno == ECONNABORTED || errno == EINTR;
 	}
 }
@@ -70,7 +70,7 @@ static int listener_poll(struct sock_source *s, struct event *events, int max)
 	return 0;
 }
 
-/* *address becomes the one bound. */
+/* *address becomes the bound one. */
 static int bind_inet(int fd, struct transport_address *address)
 {
 	int one = 1;
@@ -82,7 +82,7 @@ static int bind_inet(int fd, struct transport_address *address)
 	return 0;
 }
 
-/* A bound socket that does not listen keeps nobody from the address. */
+/* A bound socket that does not listen keeps nobody from using the address. */
 int sock_probe(struct transport *t, const struct transport_address *address)
 {
 	struct transport_address bound = *address;

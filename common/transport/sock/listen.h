@@ -1,6 +1,7 @@
-/* listen.h - listeners of the socket transports. Who connects is a guest first.
+/* listen.h - listeners of the socket transports. A new connection is a guest first.
  *
- * Out of descriptors, the oldest guest makes room, and if there is none, the newcomer is refused.
+ * When no descriptor is left, the listener drops the oldest guest; without guests it refuses the
+ * new connection.
  *
  * THREADS    The queue's thread.
  * ERRORS     0 or -errno.
@@ -17,8 +18,8 @@ struct sock_listener {
 	struct sock_source source;
 	struct sock_guests guests;
 	int fd;
-	int spare_fd; /* given up for a moment to refuse a connection when there are no others */
-	dev_t dev;    /* shm: the socket file that is ours */
+	int spare_fd; /* closed for a moment to refuse a connection when no other is left */
+	dev_t dev;    /* shm: our socket file */
 	ino_t ino;
 };
 

@@ -40,7 +40,7 @@ struct sock_msg *sock_pool_get(struct sock_pool *pool)
 
 void sock_pool_put(struct sock_pool *pool, struct sock_msg *msg)
 {
-	/* In front: the one used last is the one in the cache. */
+	/* In front: the buffer used last is in the cache. */
 	list_add_head(&pool->free, &msg->piece.node);
 }
 

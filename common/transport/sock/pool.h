@@ -12,7 +12,7 @@
 #include "common/base/list.h"
 #include "common/transport/sock/frame.h"
 
-/* Bytes that go out together, in a queue of what is to be sent. */
+/* Bytes that go out together, in a send queue. */
 struct sock_piece {
 	struct list node;
 	const struct iovec *iov;
@@ -43,7 +43,7 @@ void sock_pool_fini(struct sock_pool *pool);
 struct sock_msg *sock_pool_get(struct sock_pool *pool);
 void sock_pool_put(struct sock_pool *pool, struct sock_msg *msg);
 
-/* Makes the piece of the frame and the first len bytes of the data. */
+/* Makes the message's piece of the frame and the first len bytes of data. */
 void sock_msg_seal(struct sock_msg *msg, uint32_t len);
 
 static inline struct sock_msg *sock_msg_at(struct list *node)

@@ -20,8 +20,8 @@ static const char *path_of(const struct transport_address *address)
 	return ((const struct sockaddr_un *)&address->addr)->sun_path;
 }
 
-/* 0: the file is a socket that nobody listens on. A live listener of ours is of another type
- * (EPROTOTYPE), and so is not disturbed. */
+/* 0: the file is a socket that nobody listens on. Our own live listeners have another socket type
+ * (EPROTOTYPE), so the check does not disturb them. */
 static int check_stale(const struct transport_address *address)
 {
 	autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -44,7 +44,7 @@ int sock_unix_bind(int fd, const struct transport_address *address, dev_t *dev, 
 	struct stat st;
 	int err;
 
-	/* The file gets the mode of the descriptor, so there is no moment when it is open to all.
+	/* The file gets the descriptor's mode, so it is never open to all, not even for a moment.
 	 */
 	if (fchmod(fd, 0600) < 0)
 		return -errno;
