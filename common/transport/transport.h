@@ -205,7 +205,7 @@ int channel_fence(struct channel *ch);
  * channel, and the caller believes it. If EV_FENCED waits for that (shm), it comes now. */
 void channel_fence_at_once(struct channel *ch);
 
-/* What the connection grants. */
+/* The limits that the connection grants. */
 struct channel_limits {
 	uint32_t msg_bytes;    /* longest message either way */
 	uint32_t peer_nrecv;   /* messages that may be in flight to the peer */

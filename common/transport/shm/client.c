@@ -1,5 +1,5 @@
-/* client.c - the client's side of a shm channel: maps what is published, and copies or tells
- * where it is. */
+/* client.c - the client's side of a shm channel. It maps published regions, and copies bytes or
+ * tells where they are mapped. */
 #include "common/transport/shm/internal.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ static int map_region(int fd, const struct sock_frame *frame, struct shm_mapping
 		return -EPROTO;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	/* What lies beyond the file's end would be a SIGBUS. */
+	/* An access beyond the file's end would be a SIGBUS. */
 	if (st.st_size < 0 || (uint64_t)st.st_size < frame->len)
 		return -EPROTO;
 	err = map_file(fd, frame->len, prot, &addr);
@@ -96,7 +96,8 @@ static int take_messages(struct shm_channel *ch, struct event *events, int max)
 	struct sock_msg *msg;
 	int n = 0, fd;
 
-	/* The socket is asked only when epoll knows of something: a READ should cost no call. */
+	/* Read the socket only when epoll has found something: a READ should cost no system
+	 * call. */
 	while (n < max && ch->sock.phase == SOCK_OPEN && ch->sock.source.ready) {
 		if (!shm_link_recv(ch, &msg, &fd))
 			ch->sock.source.ready = false;
@@ -122,7 +123,7 @@ static int client_poll(struct sock_source *s, struct event *events, int max)
 	}
 	if (sock->phase == SOCK_OPEN && sock->blocked)
 		shm_link_flush(ch);
-	/* Messages first: a caller that posts as fast as it polls would never get to them. */
+	/* Messages first: else a caller that posts as fast as it polls would never get to them. */
 	n += take_messages(ch, events + n, max - n);
 	n += take_done(ch, events + n, max - n);
 	if (n < max && sock->phase == SOCK_FAILED && !ch->ndone) {
@@ -185,7 +186,8 @@ void shm_client_fini(struct shm_channel *ch)
 
 /* ---- copying --------------------------------------------------------------------------------- */
 
-/* A key that was never published is found out at its first use, as on the other transports. */
+/* Accepts any key: one that was never published is found out at its first use, as on the other
+ * transports. */
 int shm_set_key(struct channel *base, uint32_t index, const struct region_key *key)
 {
 	struct shm_channel *ch = shm_channel_of(base);
@@ -210,7 +212,7 @@ static void copy_work(const struct work *work, enum io_dir dir, uint8_t *remote)
 	}
 }
 
-/* NULL: no such key was published, or not so much. */
+/* NULL: no such key was published, or its region is shorter. */
 static uint8_t *reach(
 	struct shm_channel *ch, enum io_dir dir, uint32_t region, uint64_t offset, uint64_t bytes)
 {

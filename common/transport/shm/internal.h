@@ -1,11 +1,12 @@
-/* internal.h - the shm transport's own structs; only shm_*.c include it.
+/* internal.h - the shm transport's own structs; only the files of this folder include it.
  *
  * shm.c is the table, link.c passes frames over the socket both ways, server.c publishes
  * regions and fences, client.c maps them and copies.
  *
- * A frame is one packet of a SOCK_SEQPACKET socket. A region's descriptor goes out in a REGION
- * frame when it is published, so it is there before any message that names its key. The client maps
- * it at receipt; READ and WRITE are copies within channel_post, and only their EV_DONE is queued.
+ * A frame is one packet of a SOCK_SEQPACKET socket. The server sends a region's descriptor in a
+ * REGION frame when it publishes the region, so it arrives before any message that names its key.
+ * The client maps it at receipt. READ and WRITE are copies within channel_post; only their EV_DONE
+ * is queued.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
 #define RMEMFS_COMMON_TRANSPORT_SHM_INTERNAL_H
@@ -13,10 +14,10 @@
 #include "common/transport/sock/channel.h"
 #include "common/transport/sock/listen.h"
 
-/* What a key's frame (a sock_msg without message) has as data. */
+/* The data of a key's frame (a sock_msg without message). */
 struct shm_key {
 	const struct region *region;
-	int fd; /* to be passed; the region's */
+	int fd; /* the descriptor to pass; it belongs to the region */
 };
 
 struct shm_mapping {
@@ -37,13 +38,13 @@ struct shm_channel {
 	struct list out; /* messages and keys not sent yet */
 	bool bye_due, bye_sent;
 	/* server */
-	struct sock_pool keys;      /* every key published, in order; none is ever given back */
+	struct sock_pool keys;      /* every published key, in order; none returns */
 	struct sock_source process; /* watches pidfd while fencing */
 	int pidfd;
 	/* client */
 	struct shm_mapping *mappings; /* [config.max_regions], in the order of receipt */
 	uint32_t nmappings;
-	struct shm_mapping *by_index; /* [config.max_regions], copies: what channel_set_key found */
+	struct shm_mapping *by_index; /* [config.max_regions], copies, by channel_set_key */
 	struct shm_done *done;        /* ring of nwork: no batch is empty, so it never overflows */
 	uint32_t done_first, ndone;
 	uint32_t nworks; /* in done */
@@ -56,19 +57,19 @@ static inline struct shm_channel *shm_channel_of(struct channel *ch)
 
 extern const struct channel_limits shm_limits;
 
-/* Initialises what both sides have; the sock part is initialised already. */
+/* Initialises the fields of both sides; the sock part is initialised already. */
 void shm_channel_init(struct shm_channel *ch);
-/* Makes the socket take a whole message. */
+/* Makes the socket's buffer large enough for a whole message. */
 void shm_socket_size(int fd, uint32_t msg_bytes);
 
-/* Queues a frame's message behind those waiting, and sends what the socket takes. */
+/* Queues a frame's message behind those waiting, and sends as much as the socket takes. */
 void shm_link_send(struct shm_channel *ch, struct sock_msg *msg);
 /* Sends what is waiting. */
 void shm_link_flush(struct shm_channel *ch);
-/* Says BYE at once, since the channel has failed. */
+/* Sends BYE at once, since the channel has failed. */
 void shm_link_bye(struct shm_channel *ch, int status);
-/* Takes one frame. 1: msg is a MESSAGE or REGION (then *fd is a descriptor of the caller's or -1);
- * 0: nothing, or no buffer free; the channel fails by itself when the peer is through. */
+/* Takes one frame. 1: msg is a MESSAGE or REGION (then *fd is a descriptor that the caller owns, or
+ * -1). 0: no frame, or no buffer free; the channel fails by itself when the peer has finished. */
 int shm_link_recv(struct shm_channel *ch, struct sock_msg **msg, int *fd);
 
 int shm_admit(struct sock_guest *guest, struct sock_channel **out);

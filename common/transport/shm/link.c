@@ -1,4 +1,4 @@
-/* link.c - frames over the Unix socket, both ways. */
+/* link.c - frames over the Unix socket, in both directions. */
 #include "common/transport/shm/internal.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static void attach_fd(struct msghdr *mh, union fd_control *control, int fd)
 	memcpy(CMSG_DATA(cmsg), &fd, sizeof(fd));
 }
 
-/* One packet; 0 or -errno. */
+/* Sends one packet; 0 or -errno. */
 static int send_packet(int fd, const struct sock_msg *msg)
 {
 	struct msghdr mh = {.msg_iov = (struct iovec *)msg->iov, .msg_iovlen = msg->piece.niov};
@@ -50,12 +50,12 @@ void shm_link_bye(struct shm_channel *ch, int status)
 	uint8_t header[FRAME_BYTES];
 
 	sock_frame_encode(&frame, header);
-	/* A peer that can't take it will find the socket closed. */
+	/* If the peer can't take it, it finds the socket closed. */
 	(void)send(ch->sock.fd, header, sizeof(header), MSG_NOSIGNAL | MSG_DONTWAIT);
 	ch->bye_sent = true;
 }
 
-/* The socket is full, or too many descriptors are on their way: both pass as the peer reads. */
+/* The socket is full, or too many descriptors are in flight: both pass as the peer reads. */
 static bool shm_link_is_full(int err)
 {
 	return err == -EAGAIN || err == -ENOBUFS || err == -ETOOMANYREFS;
@@ -77,8 +77,8 @@ void shm_link_flush(struct shm_channel *ch)
 		list_del(&msg->piece.node);
 		if (msg->frame.type == FRAME_MESSAGE)
 			sock_pool_put(&ch->sock.send, msg);
-		/* Any other error: the peer is gone. What it sent before is still to be read, so
-		 * the receiving side finds that out. */
+		/* Any other error: the peer is gone. Its earlier frames are still unread, and the
+		 * receiving side finds the end behind them. */
 	}
 	if (ch->bye_due && !ch->sock.blocked && !ch->bye_sent)
 		shm_link_bye(ch, 0);
@@ -107,7 +107,8 @@ static int take_fd(struct msghdr *mh)
 	return fd;
 }
 
-/* One packet into msg; the bytes of its payload, or -errno. -ECONNRESET: the peer is gone. */
+/* Receives one packet into msg. Returns the bytes of its payload, or -errno. -ECONNRESET: the peer
+ * is gone. */
 static ssize_t recv_packet(struct shm_channel *ch, struct sock_msg *msg, int *fd)
 {
 	struct iovec iov[2] = {
@@ -118,13 +119,15 @@ static ssize_t recv_packet(struct shm_channel *ch, struct sock_msg *msg, int *fd
 	union fd_control control;
 	ssize_t n;
 
-	/* A server gives no room for descriptors: the kernel closes what a client sends. */
+	/* A server leaves no room for descriptors, so the kernel closes those that a client
+	 * sends. */
 	if (!ch->sock.base.server) {
 		mh.msg_control = control.bytes;
 		mh.msg_controllen = sizeof(control.bytes);
 	}
 	n = recvmsg(ch->sock.fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	/* The peer closed with something of ours unread: said once, before what it sent. */
+	/* The peer closed with something of ours unread. The kernel reports that once, before the
+	 * peer's packets. */
 	if (n < 0 && errno == ECONNRESET)
 		n = recvmsg(ch->sock.fd, &mh, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (n < 0)
@@ -153,7 +156,7 @@ static int check_frame(const struct shm_channel *ch, const struct sock_frame *fr
 
 static void peer_gone(struct shm_channel *ch, int err)
 {
-	/* Ours was the BYE that the peer answers by closing. */
+	/* The peer closed in answer to our BYE. */
 	if (err == -ECONNRESET && ch->bye_sent)
 		err = 0;
 	shutdown(ch->sock.fd, SHUT_RDWR);

@@ -1,5 +1,5 @@
-/* server.c - the server's side of a shm channel: keys go out as descriptors, and since a
- * mapping can't be revoked, fencing waits for the end of the peer's process. */
+/* server.c - the server's side of a shm channel. It sends keys as descriptors. A mapping can't be
+ * revoked, so fencing waits for the end of the peer's process. */
 #include "common/transport/shm/internal.h"
 
 #include <errno.h>
@@ -86,7 +86,7 @@ int shm_accept(struct channel *base)
 	int err = server_open(ch);
 
 	if (err) {
-		/* The peer is gone already or sent nonsense; EV_CLOSED tells. */
+		/* The peer is gone already or sent nonsense; EV_CLOSED reports it. */
 		sock_channel_fail(&ch->sock, err == -EPIPE ? -ECONNRESET : err);
 		return 0;
 	}
@@ -159,7 +159,7 @@ int shm_fence(struct channel *base)
 	return 0;
 }
 
-/* As if the process had ended. */
+/* Behaves as if the process had ended. */
 void shm_fence_at_once(struct channel *base)
 {
 	struct shm_channel *ch = shm_channel_of(base);

@@ -12,7 +12,7 @@ const struct channel_limits shm_limits = {
 	.max_work_bytes = 1U << 30,
 };
 
-/* The kernel counts this much of a packet beside its bytes. */
+/* Beside a packet's bytes the kernel counts so many for itself. */
 enum { PACKET_OVERHEAD = 32 };
 
 void shm_socket_size(int fd, uint32_t msg_bytes)
@@ -25,7 +25,7 @@ void shm_socket_size(int fd, uint32_t msg_bytes)
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &want, sizeof(want));
 }
 
-/* The longest message that one packet can carry: net.core.wmem_max bounds it. */
+/* Limits msg_bytes to the longest message that fits one packet: net.core.wmem_max bounds it. */
 static int clip_msg_bytes(uint32_t *msg_bytes)
 {
 	autoclose int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -102,7 +102,7 @@ static void shm_disconnect(struct channel *base)
 {
 	struct shm_channel *ch = shm_channel_of(base);
 
-	/* Still connecting: nothing is on the way that could be lost. */
+	/* Still connecting: nothing in flight can be lost. */
 	if (ch->sock.phase == SOCK_GREETING)
 		sock_channel_fail(&ch->sock, 0);
 	ch->bye_due = true;

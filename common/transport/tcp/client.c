@@ -1,7 +1,7 @@
-/* client.c - a client's tcp channel: all is done by its queue's thread, in channel_post and
- * evq_poll. What is posted is tried at once; a READ's bytes are read straight into its SGEs, or
- * moved to the channel's pipe. Answers come one after the other, so there is one pipe: an answer
- * that is whole there is the last event of its poll. */
+/* client.c - a client's tcp channel. The queue's thread does all of it, in channel_post and
+ * evq_poll. channel_post tries to send at once. A READ's bytes are read straight into its SGEs, or
+ * moved to the channel's pipe. Answers come one after the other, so there is one pipe, and an
+ * answer that is whole there is the last event of its poll. */
 #include "common/transport/tcp/internal.h"
 
 #include <errno.h>
@@ -10,12 +10,12 @@
 
 #include "common/base/util.h"
 
-/* Below it a copy is cheaper than the calls that save it. */
+/* For fewer bytes a copy is cheaper than the system calls that save it. */
 enum { PIPED_BYTES_MIN = 64 << 10 };
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* The peer hung up or is failing; which of them, is for what it sent before to tell. */
+/* The peer hung up or is failing. Its earlier bytes tell which. */
 static void output_died(struct tcp_client *ch)
 {
 	ch->out_dead = true;
@@ -114,7 +114,7 @@ static struct sock_range range_of(const struct tcp_client *ch, const struct work
 	};
 }
 
-/* The frame of the request and its ranges; their bytes together. */
+/* Encodes the request's frame and its ranges. Returns the ranges' bytes together. */
 static size_t encode_request(const struct tcp_client *ch, enum io_dir dir, const struct work *works,
 	uint32_t nworks, uint8_t *out)
 {
@@ -232,7 +232,7 @@ static struct event end_batch(struct tcp_client *ch, int status)
 	return event;
 }
 
-/* Ends the connection; a READ's memory is not touched from here on. */
+/* Ends the connection; from here on nothing writes to a READ's memory. */
 static void tcp_client_fail(struct tcp_client *ch, int status)
 {
 	shutdown(ch->sock.fd, SHUT_RDWR);
@@ -253,7 +253,8 @@ static int take_done(struct tcp_client *ch, const struct sock_frame *frame)
 		return batch->status;
 	}
 	read = batch->dir == IO_READ;
-	/* Not to be answered before it was asked: its memory would be ours still. */
+	/* An answer before its request was sent is refused: the request's memory is still in our
+	 * send queue. */
 	if (frame->len != (read ? batch->bytes : 0) || !list_empty(&batch->piece.node))
 		return -EPROTO;
 	ch->arriving = batch;
@@ -301,7 +302,7 @@ static void take_header(struct tcp_client *ch)
 		tcp_client_fail(ch, err);
 }
 
-/* All of the answer goes to memory, then. */
+/* From here on the whole answer goes to memory. */
 static int spill(struct tcp_client *ch)
 {
 	struct tcp_batch *batch = ch->arriving;
@@ -311,7 +312,7 @@ static int spill(struct tcp_client *ch)
 	return tcp_pipe_spill(&ch->pipe, &ch->in);
 }
 
-/* One read of what comes, to where it belongs: as tcp_in_fill. */
+/* Reads once, into the place where the bytes belong. Returns as tcp_in_fill(). */
 static ssize_t tcp_client_fill(struct tcp_client *ch)
 {
 	ssize_t got;
@@ -330,7 +331,7 @@ static bool payload_done(const struct tcp_client *ch)
 	return tcp_in_payload_done(&ch->in) && !ch->pipe.left;
 }
 
-/* What is whole becomes an event. */
+/* Makes an event of what has arrived whole. */
 static int take_arrived(struct tcp_client *ch, struct event *event)
 {
 	if (ch->arriving) {
@@ -354,7 +355,7 @@ static int read_answers(struct tcp_client *ch, struct event *events, int max)
 		ssize_t got;
 
 		if (payload_done(ch) && take_arrived(ch, &events[n])) {
-			/* The caller empties the pipe before we go on. */
+			/* The caller must empty the pipe before we go on. */
 			if (events[n++].piped) {
 				sock_source_pend(&ch->sock.source);
 				break;
@@ -399,7 +400,7 @@ static void greet(struct tcp_client *ch)
 		tcp_client_fail(ch, ret);
 }
 
-/* The batches that the connection leaves behind, then its end. */
+/* Gives EV_DONE for the batches left, then EV_CLOSED. */
 static int take_end(struct tcp_client *ch, struct event *events, int max)
 {
 	int n = 0;
@@ -474,7 +475,7 @@ void tcp_client_disconnect(struct channel *base)
 {
 	struct tcp_client *ch = tcp_client_of(base);
 
-	/* Still connecting: nothing is on the way that could be lost. */
+	/* Still connecting: nothing in flight can be lost. */
 	if (ch->sock.phase == SOCK_GREETING) {
 		tcp_client_fail(ch, 0);
 		return;

@@ -1,12 +1,12 @@
-/* internal.h - the tcp transport's own structs; only tcp_*.c include it.
+/* internal.h - the tcp transport's own structs; only the files of this folder include it.
  *
  * A channel is one socket. tcp.c is the table, client.c a client's channel, which its queue's
  * thread does by itself. A server's channel has two sides: server.c is what the queue's thread
  * does (accept, publish, send, fence), io.c the I/O threads, which read the socket, move bytes
  * between it and the regions, and pass messages on; output.c is sending, which both do.
  *
- * LOCKS      tcp_io.lock, then tcp_server.lock, then sock_evq.lock. None is held over a system call
- *            that could wait.
+ * LOCKS      tcp_io.lock, then tcp_server.lock, then sock_evq.lock. No thread holds one of them
+ *            over a system call that could block.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_TCP_INTERNAL_H
 #define RMEMFS_COMMON_TRANSPORT_TCP_INTERNAL_H
@@ -27,13 +27,13 @@ struct tcp_io {
 	int epfd, wakefd;
 	pthread_mutex_t lock;
 	pthread_cond_t dropped; /* some channel's dropped became true */
-	struct list drops;      /* under lock: channels to be let go of */
+	struct list drops;      /* under lock: channels to give up */
 	_Atomic bool stopping;
 };
 
 struct tcp_transport {
 	struct transport base;
-	pthread_mutex_t lock; /* of the starting of I/O threads */
+	pthread_mutex_t lock; /* guards the start of I/O threads */
 	struct tcp_io *io;
 	unsigned nio; /* started; 0 until the first transport_listen */
 	_Atomic unsigned next_io;
@@ -43,7 +43,7 @@ struct tcp_transport {
 
 /* A posted batch, in the arena with its header, ranges and vectors behind it. */
 struct tcp_batch {
-	struct list node;        /* in client->batches: not answered yet */
+	struct list node;        /* in client->batches until it is answered */
 	struct sock_piece piece; /* in client->out until it is sent */
 	struct iovec *iov;       /* header and ranges, then all SGEs */
 	uint32_t niov;
@@ -53,22 +53,22 @@ struct tcp_batch {
 	enum io_dir dir;
 	int status;
 	void *cookie;
-	const void *head; /* of an answer by the pipe; NULL: by memory */
+	const void *head; /* for an answer through the pipe; NULL: to memory */
 	uint32_t headlen;
-	bool piped; /* its answer is in the pipe, or on the way there */
+	bool piped; /* its answer is in the pipe, or will be */
 };
 
 struct tcp_client {
 	struct sock_channel sock;
 	struct sock_arena arena;
 	struct list batches;        /* the oldest first: they are answered in order */
-	struct tcp_batch *arriving; /* the oldest one, whose answer is coming in */
-	struct sock_msg *message;   /* coming in */
+	struct tcp_batch *arriving; /* the oldest one, whose answer is arriving */
+	struct sock_msg *message;   /* arriving */
 	uint32_t nworks;            /* in batches */
 	struct tcp_in in;
-	struct tcp_pipe pipe; /* of the answer that is coming in, or was the last event */
+	struct tcp_pipe pipe; /* of the answer arriving, or of the last event */
 	struct tcp_out out;
-	bool out_dead; /* the peer takes no more; why is told by what it sent */
+	bool out_dead; /* the peer takes no more; its own bytes tell why */
 	bool bye_sent; /* or queued */
 	struct sock_piece bye;
 	struct iovec bye_iov;
@@ -93,18 +93,18 @@ struct tcp_published {
 	uint32_t access;
 };
 
-/* What the payload is that the I/O thread is reading. */
+/* The kind of payload that the I/O thread is reading. */
 enum tcp_stage { TCP_HEADER, TCP_RANGES, TCP_DATA, TCP_MESSAGE };
 
 struct tcp_server {
 	struct sock_channel sock; /* its phase and source are the queue thread's */
 	struct tcp_io *io;        /* NULL until it is accepted */
-	bool fencing;             /* the queue thread's */
-	_Atomic bool stopped;     /* the I/O thread shall not begin anything more */
+	bool fencing;             /* used by the queue's thread only */
+	_Atomic bool stopped;     /* the I/O thread shall begin nothing new */
 	struct list drop;         /* in io->drops, under io->lock */
-	bool dropped;             /* the I/O thread is through with it; under io->lock */
+	bool dropped;             /* the I/O thread has finished; under io->lock */
 
-	/* Written by the queue's thread, then counted, so that the I/O thread may read them. */
+	/* The queue's thread writes an element, then counts it; so the I/O thread may read it. */
 	struct tcp_published *published; /* [config.max_regions] */
 	_Atomic uint32_t npublished;
 
@@ -122,13 +122,13 @@ struct tcp_server {
 	struct iovec bye_iov;
 	uint8_t bye_header[FRAME_BYTES];
 
-	/* The I/O thread's. */
+	/* Used by the I/O thread only. */
 	struct tcp_in in;
 	enum tcp_stage stage;
 	struct sock_frame request;
-	struct sock_msg *message; /* coming in */
-	bool refused;             /* the reply says so; then the channel ends */
-	uint8_t *ranges;          /* those behind the header, as they came */
+	struct sock_msg *message; /* arriving */
+	bool refused;             /* the reply is a refusal; then the channel ends */
+	uint8_t *ranges;          /* those behind the header, still encoded */
 	struct iovec ranges_iov;
 	struct iovec *reply_iov; /* [1 + works]: the reply's header, then the request's memory */
 	struct sock_piece reply;
@@ -174,22 +174,23 @@ void tcp_server_recv_done(struct tcp_server *ch, const void *data);
 
 /* Queues a piece; the caller sends afterwards. */
 void tcp_output_add_locked(struct tcp_server *ch, struct sock_piece *piece);
-/* Sends by the queue's thread: what is there, once; the rest is left to the I/O thread. */
+/* Sends by the queue's thread: once, what is there; it leaves the rest to the I/O thread. */
 void tcp_output_once(struct tcp_server *ch);
-/* Sends by the I/O thread: until nothing is left or the socket takes no more. */
+/* Sends by the I/O thread, until nothing is left or the socket is full. */
 void tcp_output_all(struct tcp_server *ch);
-/* Has the I/O thread wait for what can be done next. */
+/* Makes the I/O thread wait for what it can do next. */
 void tcp_watch_locked(struct tcp_server *ch);
 
 /* Starts t's I/O threads if they don't run. */
 int tcp_io_start(struct tcp_transport *t);
 void tcp_io_stop(struct tcp_transport *t);
-/* Gives the channel to one of them. */
+/* Gives the channel to one of the I/O threads. */
 void tcp_io_add(struct tcp_transport *t, struct tcp_server *ch);
-/* Has it let go of: dropped becomes true and the channel's source is notified. */
+/* Asks the I/O thread to give up the channel. Then dropped becomes true and the channel's source is
+ * notified. */
 void tcp_io_drop(struct tcp_server *ch);
 bool tcp_io_dropped(struct tcp_server *ch);
-/* Waits for that. The I/O thread never waits for a peer, so this is short. */
+/* Waits until dropped is true. The I/O thread never waits for a peer, so this is short. */
 void tcp_io_wait_dropped(struct tcp_server *ch);
 
 #endif

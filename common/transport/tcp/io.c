@@ -1,9 +1,9 @@
 /* io.c - the I/O threads of a tcp server.
  *
  * The first transport_listen starts them, transport_close ends and joins them. A channel belongs to
- * one of them from channel_accept until it has been dropped, which channel_fence and channel_delete
- * ask for and the thread acknowledges between two rounds of its loop: then nothing of the peer's is
- * being read into a region any more, and nothing will be. */
+ * one of them from channel_accept until it has been dropped. channel_fence and channel_delete ask
+ * for that, and the thread acknowledges it between two rounds of its loop. From then on no byte of
+ * the peer's is read into a region. */
 #include "common/transport/tcp/internal.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 
 enum {
 	WAIT_BATCH = 64,
-	/* Reads in one go before other channels have their turn. */
+	/* So many reads in one go before other channels have their turn. */
 	FILLS_PER_TURN = 16,
 };
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* The connection is of no more use: nothing is read from it again. */
+/* The connection can't be used any more: nothing is read from it again. */
 static void close_input(struct tcp_server *ch, int status)
 {
 	bool drain = status == 0 || status == -EACCES;
 
 	pthread_mutex_lock(&ch->lock);
-	/* What was sent still goes out where the peer is to learn something from it. */
+	/* Where the peer must still learn something, queued frames go out first. */
 	shutdown(ch->sock.fd, drain ? SHUT_WR : SHUT_RDWR);
 	ch->closed = true;
 	ch->closed_status = status;
@@ -46,7 +46,7 @@ static void begin_payload(struct tcp_server *ch, enum tcp_stage stage, const str
 	tcp_in_payload(&ch->in, iov, niov, hold);
 }
 
-/* Queues the answer to the request: with niov vectors of memory in reply_iov[1..]. */
+/* Queues the answer to the request, with niov vectors of memory in reply_iov[1..]. */
 static void reply(struct tcp_server *ch, int status, uint32_t niov, uint64_t len)
 {
 	struct sock_frame frame = {.type = FRAME_DONE, .arg = (uint32_t)status, .len = len};
@@ -64,7 +64,7 @@ static void reply(struct tcp_server *ch, int status, uint32_t niov, uint64_t len
 	tcp_output_all(ch);
 }
 
-/* Finds the memory of a range, if this channel's peer may do this to it. */
+/* Finds the memory of a range, if the channel's peer has the right to this access. */
 static int resolve(struct tcp_server *ch, const struct sock_range *range, struct iovec *out)
 {
 	unsigned access = ch->request.type == FRAME_READ ? REGION_READ : REGION_WRITE;
@@ -82,7 +82,7 @@ static int resolve(struct tcp_server *ch, const struct sock_range *range, struct
 	return 0;
 }
 
-/* All ranges are known; nothing moves before all have been checked. */
+/* All ranges are known. No byte moves before all of them have been checked. */
 static void run_request(struct tcp_server *ch)
 {
 	struct sock_range range = {
@@ -130,7 +130,7 @@ static int take_request(struct tcp_server *ch)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Without a free buffer the header stays where it is, and channel_recv_done has us go on. */
+/* Without a free buffer the header stays where it is, and channel_recv_done makes us go on. */
 static int take_message(struct tcp_server *ch)
 {
 	struct sock_msg *msg;
@@ -201,8 +201,8 @@ static void payload_done(struct tcp_server *ch)
 	}
 }
 
-/* What only the I/O thread changes is read without the lock; what the queue's thread may change
- * meanwhile is looked at again by tcp_watch_locked. */
+/* Reads without the lock what only the I/O thread changes. The queue's thread may change the rest
+ * meanwhile; tcp_watch_locked checks that again. */
 static bool may_go_on(struct tcp_server *ch)
 {
 	bool ok;
@@ -213,7 +213,7 @@ static bool may_go_on(struct tcp_server *ch)
 	return ok;
 }
 
-/* Reads and does what the peer asks, until nothing more can be done for now. */
+/* Reads the peer's requests and executes them, until nothing more can be done for now. */
 static int read_requests(struct tcp_server *ch)
 {
 	int fills = 0;
@@ -235,7 +235,7 @@ static int read_requests(struct tcp_server *ch)
 				return err;
 			continue;
 		}
-		/* What is left unread makes the socket ready again. */
+		/* Unread bytes make the socket ready again. */
 		if (fills++ == FILLS_PER_TURN)
 			return 0;
 		got = tcp_in_fill(&ch->in, ch->sock.fd);
@@ -255,7 +255,7 @@ static void tcp_io_serve(struct tcp_server *ch)
 	tcp_output_all(ch);
 	err = read_requests(ch);
 	if (err) {
-		/* The peer's end is the answer to a BYE of ours. */
+		/* The peer has closed in answer to our BYE. */
 		pthread_mutex_lock(&ch->lock);
 		if (err == -ECONNRESET && ch->bye_sent)
 			err = 0;
@@ -274,11 +274,11 @@ static void tcp_io_wake(struct tcp_io *io)
 {
 	uint64_t one = 1;
 
-	/* A full counter is a wake-up too. */
+	/* A full counter wakes the thread, too. */
 	(void)!write(io->wakefd, &one, sizeof(one));
 }
 
-/* Whether the peer is in the middle of a request, and has not gone away from it. */
+/* Whether the peer is in the middle of a request and has not closed the connection. */
 static bool is_cut_off(const struct tcp_server *ch)
 {
 	return !ch->closed && (ch->stage == TCP_RANGES || ch->stage == TCP_DATA) &&
@@ -297,7 +297,7 @@ static void drop_locked(struct tcp_io *io, struct tcp_server *ch)
 	pthread_cond_broadcast(&io->dropped);
 }
 
-/* After a round, so that no event of a dropped channel is still to be served. */
+/* Runs after a round, so that no event of a dropped channel is left to serve. */
 static void do_drops(struct tcp_io *io)
 {
 	pthread_mutex_lock(&io->lock);
@@ -339,7 +339,7 @@ static int io_init(struct tcp_io *io, unsigned index)
 	if (io->epfd < 0 || io->wakefd < 0 ||
 		epoll_ctl(io->epfd, EPOLL_CTL_ADD, io->wakefd, &event) < 0)
 		return -errno;
-	/* Signals are for the program's own threads. */
+	/* The program's own threads handle signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	err = pthread_create(&io->thread, NULL, io_main, io);

@@ -1,8 +1,8 @@
 /* output.c - sending on a server's channel, by two threads.
  *
- * Pieces are queued under the channel's lock. Who finds nobody sending takes `sending` and calls
- * sendmsg without the lock; the other one only queues. The queue's thread sends just once, so that
- * it never carries a READ's bytes; whatever is left then is the I/O thread's, by way of EPOLLOUT.
+ * Pieces are queued under the channel's lock. If no thread is sending, a thread sets `sending` and
+ * calls sendmsg without the lock; the other thread only queues. The queue's thread sends just once,
+ * so that it never carries a READ's bytes. The I/O thread sends the rest when EPOLLOUT comes.
  */
 #include "common/transport/tcp/internal.h"
 
@@ -33,7 +33,8 @@ void tcp_watch_locked(struct tcp_server *ch)
 
 	if (interest == ch->watched)
 		return;
-	/* A peer that hung up is reported whatever the interest: with none, out of the set. */
+	/* Epoll reports a peer that hung up whatever the interest is: without interest, leave the
+	 * set. */
 	if (!interest)
 		op = EPOLL_CTL_DEL;
 	else if (!ch->watched)
@@ -65,7 +66,7 @@ void tcp_output_add_locked(struct tcp_server *ch, struct sock_piece *piece)
 	list_add_tail(&ch->out.pieces, &piece->node);
 }
 
-/* Gives up on sending; the reading side will find out why the peer is gone. */
+/* Gives up sending; the reading side finds out why the peer is gone. */
 static void output_died_locked(struct tcp_server *ch)
 {
 	struct list done;
@@ -77,7 +78,7 @@ static void output_died_locked(struct tcp_server *ch)
 	pieces_done_locked(ch, &done);
 }
 
-/* One sendmsg. False: nothing is left, or the socket takes no more. */
+/* Calls sendmsg once. False: nothing is left, or the socket is full. */
 static bool send_some_locked(struct tcp_server *ch)
 {
 	struct iovec iov[TCP_IOV_MAX];
@@ -118,9 +119,8 @@ void tcp_output_once(struct tcp_server *ch)
 		ch->sending = true;
 		send_some_locked(ch);
 		ch->sending = false;
-		/* When a reply went out along with a message, the I/O thread may have the next
-		 * request already, and its socket nothing more to read: that it is writable gets it
-		 * going. */
+		/* A reply went out along with a message. The I/O thread may have the next request
+		 * already, and nothing more to read from the socket. EPOLLOUT makes it go on. */
 		if (!list_empty(&ch->out.pieces) || (replying && !ch->replying))
 			ch->sock.blocked = true;
 		tcp_watch_locked(ch);

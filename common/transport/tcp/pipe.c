@@ -10,11 +10,11 @@
 #include "common/base/util.h"
 
 enum {
-	/* 1024 pieces: more than 1 MiB has in packets of 1448 bytes. */
+	/* 1024 pages: more pieces than 1 MiB has in packets of 1448 bytes. */
 	ROOM_BYTES = 4 << 20,
-	/* What everybody may have. Over the loopback, whose pieces are larger, it is enough. */
+	/* Any process may have so much. It is enough over the loopback, whose pieces are larger. */
 	ROOM_BYTES_UNPRIVILEGED = 1 << 20,
-	/* A try that fails costs what it was to save, and the next packets are likely the same. */
+	/* A failed try costs as much as it was to save, and the next answers probably fail, too. */
 	PAUSE = 256,
 };
 
@@ -65,7 +65,7 @@ bool tcp_pipe_begin(struct tcp_pipe *p, const void *head, uint32_t headlen, uint
 	return true;
 }
 
-/* That nothing could be moved has one of two reasons. */
+/* If nothing could be moved, either the pipe is full or nothing has arrived. */
 static bool tcp_pipe_is_full(const struct tcp_pipe *p)
 {
 	struct pollfd room = {.fd = p->in, .events = POLLOUT};

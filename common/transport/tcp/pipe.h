@@ -1,10 +1,10 @@
-/* pipe.h - a pipe that a READ's bytes are moved to, in the pages that they arrived in, instead
- * of being copied to memory.
+/* pipe.h - a pipe for a READ's bytes. They are moved to it in the pages that they arrived in,
+ * instead of being copied to memory.
  *
- * A pipe's room is counted in pieces of pages, of which packets make any number: what does not fit
- * is spilled to memory, and after that the next READs go there without trying.
+ * A pipe's room is counted in pieces of pages, and packets make any number of pieces. Bytes that do
+ * not fit are spilled to memory, and the next READs go there without a try.
  *
- * INVARIANT  Whatever was left in it, an answer begins with an empty pipe: tcp_pipe_begin().
+ * INVARIANT  tcp_pipe_begin() starts each answer with an empty pipe, whatever was left in it.
  * THREADS    None of its own.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_TCP_PIPE_H
@@ -16,22 +16,22 @@
 
 struct tcp_pipe {
 	int out, in;      /* its ends to read and to write; -1: there is none */
-	uint32_t headlen; /* of the answer that is coming in */
-	uint64_t got;     /* of its bytes, without the head */
-	uint64_t left;    /* to come; 0: no answer is coming in */
-	unsigned pause;   /* answers not to be tried */
+	uint32_t headlen; /* of the answer that is arriving */
+	uint64_t got;     /* bytes of the answer that arrived, without the head */
+	uint64_t left;    /* bytes to come; 0: no answer is arriving */
+	unsigned pause;   /* so many answers go to memory without a try */
 };
 
-/* Where the system refuses a pipe that is large enough there is none. */
+/* If the system refuses a large enough pipe, there is none. */
 void tcp_pipe_init(struct tcp_pipe *p);
 void tcp_pipe_fini(struct tcp_pipe *p);
 
-/* Starts on an answer of so many bytes, which the head goes before. False: it is to go to memory.
+/* Starts an answer of so many bytes, with the head in front. False: it goes to memory.
  */
 bool tcp_pipe_begin(struct tcp_pipe *p, const void *head, uint32_t headlen, uint64_t bytes);
 
-/* Moves what has come of it from the socket: bytes, 0: nothing is there, or -errno. -ECONNRESET:
- * the end. -ENOSPC: the pipe has no room, which only tcp_pipe_spill() can make. */
+/* Moves arrived bytes from the socket: bytes, 0: none are there, or -errno. -ECONNRESET: the end.
+ * -ENOSPC: the pipe has no room, and only tcp_pipe_spill() can make some. */
 ssize_t tcp_pipe_fill(struct tcp_pipe *p, int fd);
 
 /* Takes the bytes out again, into the payload's memory, and ends the answer here. 0 or -errno. */

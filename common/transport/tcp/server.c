@@ -108,7 +108,7 @@ int tcp_accept(struct channel *base)
 	int err = server_open(ch);
 
 	if (err) {
-		/* The peer is gone already or sent nonsense; EV_CLOSED tells. */
+		/* The peer is gone already or sent nonsense; EV_CLOSED reports it. */
 		sock_channel_fail(&ch->sock, err == -EPIPE ? -ECONNRESET : err);
 		return 0;
 	}
@@ -226,8 +226,8 @@ void tcp_server_recv_done(struct tcp_server *ch, const void *data)
 	pthread_mutex_lock(&ch->lock);
 	sock_pool_put(&ch->sock.recv, sock_msg_of(data));
 	if (ch->sock.stalled) {
-		/* The header that waits for a buffer has been read already, so the socket need not
-		 * become readable; that it is writable gets the I/O thread going. */
+		/* The I/O thread has read the header that waits for a buffer already, so the socket
+		 * need not become readable. EPOLLOUT makes the thread go on. */
 		ch->sock.stalled = false;
 		ch->sock.blocked = true;
 		tcp_watch_locked(ch);

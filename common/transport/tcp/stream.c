@@ -92,7 +92,7 @@ static void advance(struct tcp_in *in, size_t bytes)
 	in->header_got += (uint32_t)bytes;
 }
 
-/* What the payload lacks; there is room for the header behind it. */
+/* Lists the memory that the payload still lacks, and leaves room for the header behind it. */
 static uint32_t gather(const struct tcp_in *in, struct iovec iov[TCP_IOV_MAX])
 {
 	uint32_t n = 0;

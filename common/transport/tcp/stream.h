@@ -1,5 +1,5 @@
-/* stream.h - bytes in and out of a stream socket, without copies of our own: pieces go out
- * from where they lie, payloads come in where they belong.
+/* stream.h - bytes in and out of a stream socket, without copies of our own. Pieces go out from
+ * their memory; payloads come in to where they belong.
  *
  * THREADS    None of its own: one thread, or the caller's lock.
  */
@@ -11,7 +11,7 @@
 
 #include "common/transport/sock/pool.h"
 
-/* Vectors handed to one system call at most. */
+/* At most so many vectors go to one system call. */
 enum { TCP_IOV_MAX = 512 };
 
 /* A queue of pieces, the first of them perhaps partly sent. */
@@ -23,26 +23,26 @@ struct tcp_out {
 
 void tcp_out_init(struct tcp_out *out);
 
-/* Lists what is to be sent next, over as many pieces as fit. More pieces may be queued before the
+/* Lists what to send next, over as many pieces as fit. More pieces may be queued before the
  * matching tcp_out_advance. */
 int tcp_out_gather(const struct tcp_out *out, struct iovec *iov, int max);
-/* So many bytes are out: moves the pieces that are through to done. */
+/* So many bytes are out: moves the finished pieces to done. */
 void tcp_out_advance(struct tcp_out *out, size_t bytes, struct list *done);
-/* sendmsg of what was gathered: the bytes, or -errno. */
+/* Sends the gathered vectors with sendmsg: the bytes, or -errno. */
 ssize_t tcp_out_send(int fd, struct iovec *iov, int niov);
 
-/* A header, and before it what is still to come of the payload of the last one. */
+/* A header, and before it the rest of the last header's payload. */
 struct tcp_in {
 	const struct iovec *iov;
 	uint32_t niov;
 	size_t skip;
-	bool hold;    /* what follows the payload is no header: don't read on */
+	bool hold;    /* no header follows the payload: don't read on */
 	bool drained; /* the last read took all there was; the caller clears it for a new turn */
 	uint32_t header_got;
 	uint8_t header[FRAME_BYTES];
 };
 
-/* Starts on the payload of the header that was whole; the next header is then to come. */
+/* Starts the payload of the whole header; the next header follows it. */
 void tcp_in_payload(struct tcp_in *in, const struct iovec *iov, uint32_t niov, bool hold);
 
 static inline bool tcp_in_payload_done(const struct tcp_in *in)

@@ -1,5 +1,5 @@
-/* channel.c - making and ending a channel: its queue pair, its completion queue, its message
- * buffers, and the certainty that nothing of them is alive any more. */
+/* channel.c - makes and ends a channel: its queue pair, its completion queue and its message
+ * buffers. It also makes certain that none of them is alive any more. */
 #include "common/transport/verbs/internal.h"
 
 #include <errno.h>
@@ -35,14 +35,14 @@ static uint32_t slot_count(const struct verbs_channel *ch)
 	return ch->nrecv + ch->nsend;
 }
 
-/* One more than promised to the peer, for its bye. */
+/* One more than the peer may use, for its bye. */
 static uint32_t receives_needed(const struct verbs_channel *ch)
 {
 	return ch->base.transport->config.nrecv + 1;
 }
 
-/* The messages that the caller has. What is never used of the memory is never touched: the place
- * that was given back last is taken first. */
+/* Allocates the messages that the caller may have. Memory that is never used is never touched,
+ * since the place given back last is taken first. */
 static int build_kept(struct verbs_channel *ch)
 {
 	ch->nkept = receives_needed(ch);
@@ -99,8 +99,8 @@ static int build_messages(struct verbs_channel *ch)
 	return ch->messages_mr ? 0 : err;
 }
 
-/* The largest queue pair that the device grants: what its limits promise singly it need not have
- * for all at once. */
+/* Makes the largest queue pair that the device grants. A device may refuse several of its own
+ * maximum values together. */
 static int create_qp(struct verbs_channel *ch, uint32_t sq_depth)
 {
 	struct verbs_transport *t = verbs_transport(ch->base.transport);
@@ -139,10 +139,10 @@ static int create_qp(struct verbs_channel *ch, uint32_t sq_depth)
 	return 0;
 }
 
-/* The completion queue holds every work request that can be posted: in an error all of them
- * complete, the unsignalled ones too, and one that is full loses completions. A peer that fills it
- * with more messages than it may have on the way loses its queue pair, and takes no more receives
- * from others.
+/* The completion queue has room for every work request that can be posted. After an error all of
+ * them complete, unsignalled ones too, and a full queue would lose completions. If a peer fills it
+ * with more messages than allowed, the peer loses its queue pair, and takes no more receives from
+ * others.
  */
 static int build_queues(struct verbs_channel *ch)
 {
@@ -196,9 +196,9 @@ err_unbuild:
 	return err;
 }
 
-/* After this the peer reaches nothing through the channel, and nothing of it lands here. Some
- * devices take a queue pair's completions away with it, so those of shared receives are taken
- * before, too. */
+/* Afterwards the peer reaches nothing through the channel, and nothing of it lands here. Some
+ * devices discard a queue pair's completions with it, so those of shared receives are taken
+ * before. */
 static int destroy_qp(struct verbs_channel *ch)
 {
 	int err = verbs_windows_free(ch);
@@ -207,7 +207,7 @@ static int destroy_qp(struct verbs_channel *ch)
 		return err;
 	if (ch->srq)
 		verbs_io_drain(ch);
-	/* Not rdma_destroy_qp, which does not tell whether it did. */
+	/* Not rdma_destroy_qp, which does not report failure. */
 	err = ibv_destroy_qp(ch->id->qp);
 	if (err) {
 		log_error("%s: the queue pair cannot be destroyed: %s", ch->base.peer,
@@ -226,7 +226,7 @@ static int destroy_qp(struct verbs_channel *ch)
 void verbs_channel_unbuild(struct verbs_channel *ch)
 {
 	destroy_qp(ch);
-	/* The queue pair was not made, or stays. */
+	/* Either there is no queue pair, or it could not be destroyed. */
 	if (ch->srq)
 		verbs_srq_leave(ch->srq, ch, !ch->id->qp);
 	if (ch->cq) {
@@ -305,8 +305,8 @@ static bool qp_in_error(const struct verbs_channel *ch)
 static void die(struct verbs_channel *ch)
 {
 	ch->phase = PHASE_DYING;
-	/* Also what puts our queue pair into error, on the side that was asked to disconnect too.
-	 * There it refuses nobody; else the windows are all that keeps the peer out. */
+	/* This also puts our queue pair into error, on the side that the peer disconnects, too. If
+	 * it fails, only freeing the windows keeps the peer out. */
 	if (rdma_disconnect(ch->id) != 0 && !qp_in_error(ch))
 		verbs_windows_free(ch);
 	if (ch->srq) {
@@ -349,7 +349,7 @@ static int final_status(const struct verbs_channel *ch)
 		return 0;
 	if (ch->cause)
 		return ch->cause;
-	/* Only a request that our side had to refuse puts a server's queue pair into error. */
+	/* A server's queue pair goes into error by itself only when it refuses a request. */
 	return ch->base.server && ch->qp_failed ? -EACCES : -ECONNRESET;
 }
 
@@ -364,7 +364,7 @@ void verbs_channel_finish(struct verbs_channel *ch)
 	if (!ch->fencing)
 		ch->pending |= PENDING_CLOSED;
 	else
-		/* One whose queue pair stays is never known to be fenced. */
+		/* If the queue pair stays, the channel is never known to be fenced. */
 		ch->pending = err ? 0 : PENDING_FENCED;
 	list_del(&ch->hot_node);
 	list_del(&ch->dying_node);
@@ -426,8 +426,8 @@ void verbs_delete(struct channel *base)
 	verbs_channel_free(ch);
 }
 
-/* The windows go when the queue pair takes no more requests: while it did, the peer would be told
- * that it had no right to what it asks for, and not that it has lost its connection. */
+/* The windows go only when the queue pair takes no more requests. Else the peer would get a refusal
+ * of its access instead of a lost connection. */
 int verbs_fence(struct channel *base)
 {
 	struct verbs_channel *ch = verbs_channel(base);

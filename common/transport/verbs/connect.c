@@ -1,7 +1,7 @@
 /* connect.c - connections by the RDMA connection manager.
  *
- * The hellos of transport_ops.h travel as private data of the request and of its answer, a refusal
- * included. Events of the manager are copied and acknowledged before they are acted on, since an id
+ * The hellos of transport_ops.h travel as private data of the request and of its answer, also in a
+ * refusal. Events of the manager are copied and acknowledged before they are handled, since an id
  * cannot be destroyed while one of its events is held. */
 #include "common/transport/verbs/internal.h"
 
@@ -15,7 +15,7 @@
 
 enum { LISTEN_BACKLOG = 128 };
 
-/* Reasons for a rejection that we tell apart; the InfiniBand specification's numbers. */
+/* Reasons of a rejection that we distinguish; the InfiniBand specification's numbers. */
 enum { REJ_STALE_CONNECTION = 10, REJ_CONSUMER_DEFINED = 28 };
 
 /* An event of the manager without its claims on the id. */
@@ -42,7 +42,7 @@ static void set_peer(struct verbs_channel *ch)
 		ch->base.transport->device);
 }
 
-/* RoCE's own timeout is 2 s a lost packet; librdmacm takes another one only before the route is
+/* RoCE's own timeout is 2 s per lost packet. librdmacm accepts another one only before the route is
  * resolved, or before the connection is accepted. */
 static void set_ack_timeout(struct verbs_channel *ch)
 {
@@ -70,7 +70,7 @@ static void hello_encode(const struct transport *t, int status, uint8_t out[TRAN
 	transport_hello_encode(&hello, out);
 }
 
-/* A server's line about a stranger; a client's caller tells of its one server. */
+/* Whether a server may log a line about this peer; a client's caller reports on its one server. */
 static bool may_tell(const struct verbs_channel *ch)
 {
 	return ch->base.server && log_ratelimit_ok(&verbs_evq(ch->base.q)->strangers, VERBS_LOG_MS);
@@ -114,7 +114,8 @@ static void reject_id(const struct transport *t, struct rdma_cm_id *id, int stat
 
 /* ---- listening and accepting ----------------------------------------------------------------- */
 
-/* Where it can't be had, which is told, each channel gets receives of its own. */
+/* Makes the shared receives. If the device can't, that is logged, and each channel gets receives of
+ * its own. */
 static void share_receives(struct verbs_evq *q)
 {
 	struct verbs_transport *t = verbs_transport(q->base.transport);
@@ -161,7 +162,7 @@ int verbs_listen(struct evq *base, const struct transport_address *address, stru
 
 	if (!l)
 		return -ENOMEM;
-	/* No context: it tells a listener's own events from a channel's. */
+	/* The listener's id has no context, which distinguishes its events from a channel's. */
 	if (rdma_create_id(q->cm, &l->id, NULL, RDMA_PS_TCP)) {
 		err = -errno;
 		goto err_free;
@@ -192,7 +193,7 @@ void verbs_listener_delete(struct listener *base)
 	struct verbs_listener *l = container_of(base, struct verbs_listener, base);
 	struct verbs_evq *q = verbs_evq(base->q);
 
-	/* Channels that nobody has been told of yet are still ours. */
+	/* Channels that the caller has not seen yet are still ours. */
 	list_for_each_safe (node, &q->ready) {
 		struct verbs_channel *ch = list_entry(node, struct verbs_channel, ready_node);
 
@@ -366,7 +367,7 @@ static int unreachable(const struct cm_event *event)
 	return event->status == -ETIMEDOUT ? -ETIMEDOUT : -EHOSTUNREACH;
 }
 
-/* What becomes of a channel: 0 it goes on, or the cause of its end. */
+/* Returns 0 if the channel goes on, else the cause of its end. */
 static int connecting_event(struct verbs_channel *ch, const struct cm_event *event)
 {
 	switch (event->type) {
@@ -408,8 +409,8 @@ static void channel_event(struct verbs_channel *ch, const struct cm_event *event
 	}
 }
 
-/* The manager's parameters are named from the peer's side in one of the two directions, but it has
- * turned them by the time they are here. */
+/* In one of the two directions the manager names its parameters from the peer's side, but librdmacm
+ * has swapped them already. */
 static void copy_event(const struct rdma_cm_event *from, struct cm_event *to)
 {
 	const struct rdma_conn_param *conn = &from->param.conn;

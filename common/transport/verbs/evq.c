@@ -1,13 +1,13 @@
-/* evq.c - event queues: an epoll descriptor over the connection manager's events and the
- * completion queues' notifications.
+/* evq.c - event queues: an epoll descriptor over the connection manager's events and the completion
+ * queues' notifications.
  *
- * Each channel has a completion queue of its own. It is hot while it is worth polling: from a
- * notification on, until it is found empty after it was armed again. So a busy queue is polled
+ * Each channel has a completion queue of its own. The queue is hot while it is worth polling: from
+ * a notification on, until it is found empty after it was armed again. So a busy queue is polled
  * without a system call, and a thousand silent channels cost nothing.
  *
- * A queue that shares receives also listens to what else the device has to tell, since that is how
- * it learns of a dying channel's last receive. One device tells it all in one place, to whichever
- * of its queues looks first; each finds out by its timer at the latest. */
+ * An event queue that shares receives also listens to the device's asynchronous events, since they
+ * announce a dying channel's last receive. All event queues of a device read them from one
+ * descriptor, so any of them may take an event. Each finds out by its timer at the latest. */
 #include "common/transport/verbs/internal.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ enum {
 	ACK_BATCH = 64,  /* acknowledging takes a lock: not for each event */
 };
 
-/* The verbs library waits in its reads unless told otherwise. */
+/* By default the verbs library blocks in its reads. */
 static int verbs_evq_watch(int epoll, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
@@ -189,7 +189,8 @@ void verbs_evq_await(struct verbs_channel *ch)
 		set_timer(q);
 }
 
-/* Those that are due or have had their last receive leave the list when they are polled. */
+/* Makes channels hot whose time is over or whose last receive was reported; they leave the list
+ * when they are polled. */
 static void look_at_dying(struct verbs_evq *q)
 {
 	list_for_each_safe (node, &q->dying) {
@@ -211,16 +212,16 @@ static void take_timer(struct verbs_evq *q)
 	(void)!read(q->timer, &times, sizeof(times));
 }
 
-/* A queue pair in error, whose receives are not its own, has nothing to complete by which that
- * could be seen. */
+/* Whether the event shows a queue pair in error. One with shared receives has no completion of its
+ * own that would show it. */
 static bool is_end(enum ibv_event_type type)
 {
 	return type == IBV_EVENT_QP_LAST_WQE_REACHED || type == IBV_EVENT_QP_FATAL ||
 	       type == IBV_EVENT_QP_REQ_ERR || type == IBV_EVENT_QP_ACCESS_ERR;
 }
 
-/* Acknowledged before the channel, which may wait for that, is told; who else is told of it may be
- * gone then. */
+/* Acknowledge the event before telling the channel, which may wait for that. The channel of another
+ * queue may be gone afterwards. */
 static void take_device_event(struct verbs_evq *q, struct ibv_async_event *event)
 {
 	struct verbs_channel *ch = NULL;
@@ -236,7 +237,7 @@ static void take_device_event(struct verbs_evq *q, struct ibv_async_event *event
 		verbs_channel_fail(ch, 0);
 }
 
-/* A device that is gone has nothing to tell any more; its channels are told by other events. */
+/* A removed device sends no more events here; its channels learn it from other events. */
 static void take_device_events(struct verbs_evq *q)
 {
 	struct ibv_context *context = verbs_transport(q->base.transport)->context;
@@ -310,7 +311,7 @@ static int take_ready(struct verbs_evq *q, struct event *events, int max)
 	return n;
 }
 
-/* The channels that could not be asked for want of room come first the next time. */
+/* Channels that were not polled for lack of room come first the next time. */
 static int poll_hot(struct verbs_evq *q, struct event *events, int max)
 {
 	struct list asked;
@@ -323,7 +324,7 @@ static int poll_hot(struct verbs_evq *q, struct event *events, int max)
 		int got = verbs_io_poll(ch, &events[n], max - n);
 
 		n += got;
-		/* One that began to die is hot again already: its drain goes on at once. */
+		/* A channel that began to die is hot again already: its drain continues at once. */
 		if (ch->phase < PHASE_DEAD && (got || !ch->armed) && list_empty(&ch->hot_node))
 			list_add_tail(&asked, &ch->hot_node);
 	}
@@ -342,14 +343,14 @@ static int poll_once(struct verbs_evq *q, struct event *events, int max)
 	}
 	n = take_ready(q, events, max);
 	n += poll_hot(q, events + n, max - n);
-	/* A channel that died during the poll has its last events to give. */
+	/* A channel that died during the poll has its last events ready. */
 	n += take_ready(q, events + n, max - n);
 	q->idle = n == 0;
 	return n;
 }
 
-/* A notification can come long after its completion was polled. Taken here, it takes along the
- * arming that the caller is about to sleep on: arm again then. */
+/* A notification may come long after its completion was polled. If it is taken here, it uses up the
+ * arming on which the caller is about to sleep: arm again then. */
 int verbs_evq_poll(struct evq *base, struct event *events, int max)
 {
 	struct verbs_evq *q = verbs_evq(base);

@@ -1,4 +1,4 @@
-/* internal.h - what the files of the verbs transport share. Nobody else includes it.
+/* internal.h - the parts that the files of the verbs transport share. Only they include it.
  *
  *     open.c     the device: opening, limits, protection domain; the operation table
  *     memory.c   registration; keys: windows, or registrations of the channel's own
@@ -8,15 +8,15 @@
  *     srq.c      a server's receives, which its channels share where the device can do that
  *     io.c       posting and completions
  *
- * A channel's life has phases of its own, since the ends of a connection arrive in two places, the
- * connection manager and the completion queue, in any order. Whatever comes first ends the channel:
- * its queue pair goes into error (PHASE_DYING), what had completed well is drained, then the queue
- * pair is destroyed (PHASE_DEAD), and only then do EV_DONE with errors and EV_CLOSED go out, since
- * only then can no READ land in the caller's memory any more. A fence goes the same way, to
- * EV_FENCED, where receives that are shared have to come back first.
+ * A channel's life has phases of its own, since the end of a connection shows in two places, the
+ * connection manager and the completion queue, in any order. The first sign ends the channel. Its
+ * queue pair goes into error (PHASE_DYING), and the successful completions are drained. Then the
+ * queue pair is destroyed (PHASE_DEAD). Only now do EV_DONE with errors and EV_CLOSED go out, since
+ * only now can no READ land in the caller's memory any more. A fence goes the same way, to
+ * EV_FENCED; shared receives have to come back first.
  *
- * An end in order is announced by a last message, a WRITE of no bytes with the immediate VERBS_BYE,
- * because a disconnect request looks the same whether a process closes or is killed.
+ * A side announces an orderly end by a last message, a WRITE of no bytes with the immediate
+ * VERBS_BYE. A disconnect request alone looks the same whether a process closes or is killed.
  */
 #ifndef RMEMFS_COMMON_TRANSPORT_VERBS_INTERNAL_H
 #define RMEMFS_COMMON_TRANSPORT_VERBS_INTERNAL_H
@@ -31,22 +31,22 @@
 #include "common/transport/verbs/receives.h"
 #include "common/transport/transport_ops.h"
 
-/* In the wr_id of a receive, with its slot. */
+/* Marks the wr_id of a receive, beside its slot. */
 #define VERBS_RECV_FLAG (UINT64_C(1) << 63)
 
 enum {
 	VERBS_MAX_SGE = 32,       /* 128 KiB of page-sized SGEs in a work */
-	VERBS_MAX_WORK = 1 << 20, /* bytes: longer works hold up the others of their queue pair */
-	VERBS_INLINE = 220,       /* wished for; devices grant it or less */
-	VERBS_NBIND = 64,         /* window binds that may be on the way */
+	VERBS_MAX_WORK = 1 << 20, /* bytes: longer works delay the others of their queue pair */
+	VERBS_INLINE = 220,       /* requested; devices grant it or less */
+	VERBS_NBIND = 64,         /* window binds that may be in flight */
 	VERBS_BYE = 0x62796521,   /* "bye!" */
 	VERBS_RESOLVE_MS = 2000,  /* for each of address and route */
-	VERBS_RETRIES = 6,        /* 7 is for ever on Soft-RoCE */
+	VERBS_RETRIES = 6,        /* 7 means for ever on Soft-RoCE */
 	VERBS_RNR_RETRIES = 7,    /* for ever: the peer may be stopped for long and still live */
 	VERBS_RNR_TIMER = 12,     /* 0.64 ms; the kernel's 0 means 655 ms */
-	VERBS_LAST_MS = 100,      /* for a dying queue pair's last receives */
-	VERBS_LOG_MS = 1000,      /* between lines that a peer can provoke, after */
-	VERBS_LOG_BURST = 10,     /* so many */
+	VERBS_LAST_MS = 100,      /* wait for a dying queue pair's last receives */
+	VERBS_LOG_MS = 1000,      /* between lines that a peer can provoke, */
+	VERBS_LOG_BURST = 10,     /* after so many */
 };
 
 struct verbs_transport {
@@ -77,11 +77,11 @@ struct verbs_evq {
 	struct rdma_event_channel *cm;
 	struct ibv_comp_channel *comp;
 	int epoll;
-	int timer;             /* for the first of dying */
+	int timer;             /* for the first channel in dying */
 	struct verbs_srq *srq; /* a server's, if the device has any */
 	struct list ready;     /* channels with pending events */
-	struct list hot;       /* channels whose completion queue is to be polled */
-	struct list dying;     /* channels whose last receives are waited for, the oldest first */
+	struct list hot;       /* channels whose completion queue to poll */
+	struct list dying;     /* channels that wait for their last receives, the oldest first */
 	unsigned polls;
 	struct log_ratelimit strangers; /* peers with a wrong hello */
 	bool idle;                      /* the last poll found nothing */
@@ -100,7 +100,7 @@ enum { PENDING_INCOMING = 1, PENDING_OPEN = 2, PENDING_CLOSED = 4, PENDING_FENCE
 /* One posted send work request. */
 enum verbs_sq_kind { SQ_READ, SQ_WRITE, SQ_MESSAGE, SQ_BIND, SQ_BYE };
 struct verbs_sq_entry {
-	void *cookie;   /* of the batch, in its last work */
+	void *cookie;   /* of the batch, kept in its last work */
 	uint32_t value; /* works: bytes; messages: slot */
 	uint8_t kind;
 	bool last; /* of its batch */
@@ -109,7 +109,7 @@ struct verbs_sq_entry {
 /* A region published to the channel's peer. */
 struct verbs_grant {
 	struct region *region;
-	struct ibv_mw *mw; /* one of the two */
+	struct ibv_mw *mw; /* either mw or mr */
 	struct ibv_mr *mr;
 };
 
@@ -121,12 +121,12 @@ struct verbs_channel {
 	enum verbs_phase phase;
 	unsigned pending;
 	bool fencing;
-	int64_t last_ms;                       /* its last receives are waited for until then */
-	atomic_bool last_receive;              /* the device has said that they are told */
+	int64_t last_ms;                       /* it waits for its last receives until then */
+	atomic_bool last_receive;              /* the device has reported the last one */
 	uint8_t read_depth_out, read_depth_in; /* settled with the peer */
 
-	int cause;      /* why it ends; 0: not known (yet) */
-	bool peer_bye;  /* the peer said it ends in order */
+	int cause;      /* the reason of its end; 0: not known (yet) */
+	bool peer_bye;  /* the peer announced an orderly end */
 	bool own_bye;   /* our own bye has arrived */
 	bool hung_up;   /* the peer's side has ended the connection */
 	bool qp_failed; /* the queue pair was in error before we put it there */
@@ -143,8 +143,8 @@ struct verbs_channel {
 	uint32_t nrecv, nsend; /* slots of either kind: more than the configuration's numbers */
 	uint32_t *free_slots, nfree;
 
-	/* Where receives are shared there are none of its own, and what the caller has of messages
-	 * is kept here: nkept places, of which he has those that are not free. */
+	/* With shared receives the channel has none of its own. Messages of the caller are kept
+	 * here: nkept places, of which the caller has those that are not free. */
 	struct verbs_srq *srq;
 	struct receives_user receives;
 	uint32_t burst; /* receives since the completion queue was empty */
@@ -154,14 +154,14 @@ struct verbs_channel {
 	uint32_t nlent; /* send slots with the caller */
 	uint32_t max_inline;
 
-	/* Send queue. Completions are in order, so two counters tell what is on the way. */
+	/* Send queue. Completions are in order, so two counters tell what is in flight. */
 	struct verbs_sq_entry *sq;
 	uint64_t sq_posted, sq_completed;
 	uint32_t sq_mask, unsignalled, signal_every;
-	uint32_t nworks, nreads, nbinds; /* on the way */
+	uint32_t nworks, nreads, nbinds; /* in flight */
 	uint32_t max_works;
 
-	/* Client: where channel_post builds a chain. */
+	/* Client: channel_post builds a chain here. */
 	struct ibv_send_wr *wrs;
 	struct ibv_sge *sges;
 
@@ -197,12 +197,13 @@ int verbs_region_register(
 	struct transport *t, int fd, int rofd, void *addr, uint64_t len, struct region **out);
 void verbs_region_deregister(struct region *r);
 int verbs_publish(struct channel *base, struct region *r, unsigned access, struct region_key *key);
-/* The keys' two halves go in this order around the queue pair: windows before it, since Soft-RoCE
- * holds a queue pair while a window is bound to it; registrations of the channel's own after it. */
+/* The two functions free the keys on either side of destroying the queue pair. Windows go before
+ * it, since Soft-RoCE keeps a queue pair while a window is bound to it; registrations of the
+ * channel's own go after it. */
 int verbs_windows_free(struct verbs_channel *ch);
 void verbs_grants_free(struct verbs_channel *ch);
-/* ibv_reg_mr; NULL and *err when it fails, with the reason logged unless what is NULL: then the
- * caller tells of it. */
+/* Calls ibv_reg_mr; NULL and *err on failure. It logs the reason; with `what` NULL the caller
+ * reports it. */
 struct ibv_mr *verbs_mr_new(struct verbs_transport *t, struct ibv_pd *pd, void *addr, uint64_t len,
 	int access, const char *what, int *err);
 
@@ -212,13 +213,13 @@ void verbs_evq_delete(struct evq *q);
 int verbs_evq_poll(struct evq *q, struct event *events, int max);
 int verbs_evq_fd(const struct evq *q);
 int verbs_evq_arm(struct evq *q);
-/* Has evq_poll take the channel's pending events, or poll its completion queue. */
+/* Make evq_poll take the channel's pending events, or poll its completion queue. */
 void verbs_evq_ready(struct verbs_channel *ch);
 void verbs_evq_hot(struct verbs_channel *ch);
-/* Has it poll a dying channel when there is news of its last receives, or at last_ms. */
+/* Makes evq_poll poll a dying channel when there is news of its last receives, or at last_ms. */
 void verbs_evq_await(struct verbs_channel *ch);
 void verbs_evq_forget(struct verbs_channel *ch);
-/* Has it look at what else the device tells. */
+/* Makes evq_poll look at the device's asynchronous events. */
 int verbs_evq_watch_device(struct verbs_evq *q);
 
 /* connect.c */
@@ -234,23 +235,24 @@ int verbs_connect_poll(struct verbs_evq *q);
 /* channel.c */
 int verbs_channel_new(
 	struct evq *q, bool server, enum channel_state state, struct verbs_channel **out);
-/* Queue pair, completion queue and message buffers, receives posted; the id has a device. */
+/* Makes queue pair, completion queue and message buffers, and posts receives. The id must have a
+ * device. */
 int verbs_channel_build(struct verbs_channel *ch);
 void verbs_channel_unbuild(struct verbs_channel *ch);
-/* The connection stands: EV_OPEN. */
+/* The connection is established: EV_OPEN follows. */
 void verbs_channel_opened(struct verbs_channel *ch);
-/* The channel ends, by cause or, if that is 0, by what the completion queue will tell. The first
- * cause that is known counts. */
+/* The channel ends, for this cause or, if that is 0, for the one that the completion queue will
+ * show. The first known cause counts. */
 void verbs_channel_fail(struct verbs_channel *ch, int cause);
 /* The drain of a dying channel found nothing more. */
 void verbs_channel_finish(struct verbs_channel *ch);
 /* Frees everything, whatever the phase. */
 void verbs_channel_free(struct verbs_channel *ch);
-/* The device takes no more receives for its queue pair, and has completed those it took. Any
- * thread's.
+/* The device takes no more receives for its queue pair, and has completed those it took. Any thread
+ * may call this.
  */
 void verbs_channel_last_receive(struct verbs_channel *ch);
-/* Nothing is waited for but completions that are there already. */
+/* Whether the channel waits for nothing but completions that are there already. */
 bool verbs_channel_may_finish(const struct verbs_channel *ch);
 /* Takes up to max pending events. */
 int verbs_channel_events(struct verbs_channel *ch, struct event *events, int max);
@@ -258,12 +260,13 @@ void verbs_disconnect(struct channel *base);
 void verbs_delete(struct channel *base);
 int verbs_fence(struct channel *base);
 
-/* io.c */
-/* Every how many send work requests one is signalled at least; and the send slots needed beyond
- * config->nsend because a message that has arrived is known to be so only some later. */
+/* verbs_io.c */
+/* verbs_signal_every(): at least one of so many send work requests is signalled.
+ * verbs_send_slack(): send slots needed beyond config->nsend, since the arrival of a message is
+ * known only later. */
 uint32_t verbs_signal_every(const struct transport_config *config);
 uint32_t verbs_send_slack(const struct transport_config *config);
-/* Allocates the send queue's books and the arrays that works are built in. */
+/* Allocates the send queue's records and the arrays in which works are built. */
 int verbs_io_init(struct verbs_channel *ch, uint32_t sq_depth);
 void verbs_io_fini(struct verbs_channel *ch);
 int verbs_recv_post(struct verbs_channel *ch, uint32_t slot);
@@ -272,7 +275,7 @@ int verbs_bind_post(struct verbs_channel *ch, struct ibv_mw *mw, struct ibv_mr *
 	uint64_t len, unsigned access);
 /* Takes up to max events from the completion queue. */
 int verbs_io_poll(struct verbs_channel *ch, struct event *events, int max);
-/* Takes only the shared receives from it. */
+/* Takes only the shared receives from the completion queue. */
 void verbs_io_drain(struct verbs_channel *ch);
 /* Fills the next EV_DONE of a dead channel; false: there is none. */
 bool verbs_io_abort_next(struct verbs_channel *ch, int status, struct event *event);
@@ -286,24 +289,25 @@ int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, 
 /* srq.c */
 bool verbs_srq_usable(const struct verbs_transport *t);
 int verbs_srq_new(struct verbs_transport *t, struct verbs_srq **out);
-/* Its channels are gone. */
+/* Its channels must be gone. */
 void verbs_srq_delete(struct verbs_srq *s);
-/* While a channel has joined. */
+/* Valid while a channel has joined. */
 struct ibv_srq *verbs_srq_queue(const struct verbs_srq *s);
-/* Receives that there are; and channels that may have taken one along, for all that is known yet.
+/* verbs_srq_size(): number of receives. verbs_srq_doubts(): destroyed queue pairs that may still
+ * hold one.
  */
 uint32_t verbs_srq_size(const struct verbs_srq *s);
 unsigned verbs_srq_doubts(const struct verbs_srq *s);
-/* Before the queue pair is made: there are enough for one channel more. -EAGAIN: there can't be, so
- * many others are there, or may have gone with one; else what the device said. Then the channel
- * needs receives of its own. */
+/* Before the queue pair is made: makes sure of enough receives for one more channel. -EAGAIN:
+ * impossible, since too many channels are there or too many receives may be lost; else the device's
+ * error. Then the channel needs receives of its own. */
 int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch);
-/* The queue pair is destroyed, and its completions are taken. sure: it has taken no others. */
+/* The queue pair is destroyed, and its completions are taken. sure: it holds no other receive. */
 void verbs_srq_leave(struct verbs_srq *s, struct verbs_channel *ch, bool sure);
 /* The channel's completion queue was found empty. */
 void verbs_srq_emptied(struct verbs_srq *s, struct verbs_channel *ch);
 const void *verbs_srq_message(const struct verbs_srq *s, uint32_t slot);
-/* The channel has completed this one, and what came in it is not needed any more. */
+/* The channel has completed this receive, and its message is not needed any more. */
 void verbs_srq_completed(struct verbs_srq *s, struct verbs_channel *ch, uint32_t slot);
 
 #endif

@@ -1,14 +1,13 @@
 /* io.c - posting work requests and taking their completions.
  *
- * Every posted send work request gets the next number of the channel, which is its wr_id; an entry
- * in a ring says what it was. Work requests of one queue pair complete in order, so a completion
- * speaks for all before it, and only some need to be signalled: the last of each batch, so that its
- * end is seen, and at least each quarter of the smallest kind's number, so that places become free
- * in time.
+ * Every posted send work request gets the channel's next number, which is its wr_id; an entry in a
+ * ring describes it. Work requests of one queue pair complete in order, so a completion speaks for
+ * all before it, and only some need to be signalled. These are the last of each batch, which shows
+ * the batch's end, and at least one in each quarter of the smallest kind's number, so that places
+ * become free in time.
  *
- * Receives carry their slot, with VERBS_RECV_FLAG, as wr_id. What came in one of those that are
- * shared is copied, and given to the caller from where it is kept. Nothing here allocates after
- * verbs_io_init.
+ * Receives carry their slot, with VERBS_RECV_FLAG, as wr_id. A message in a shared receive is
+ * copied, and the caller gets the copy. Nothing here allocates after verbs_io_init.
  */
 #include "common/transport/verbs/internal.h"
 
@@ -30,7 +29,8 @@ uint32_t verbs_signal_every(const struct transport_config *config)
 	return (uint32_t)max_u64(min_u64(config->nsend, VERBS_NBIND) / 4, 1);
 }
 
-/* Unsignalled ones, and those whose acknowledgement the peer's answer has overtaken. */
+/* Slots for unsignalled messages, and for those whose acknowledgement comes after the peer's
+ * answer. */
 uint32_t verbs_send_slack(const struct transport_config *config)
 {
 	return verbs_signal_every(config) + LATE_ACKS;
@@ -64,7 +64,7 @@ void verbs_io_fini(struct verbs_channel *ch)
 	ch->sges = NULL;
 }
 
-/* ---- the send queue's books ------------------------------------------------------------------ */
+/* ---- the send queue's records ---------------------------------------------------------------- */
 
 /* Takes the next number for a work request and decides whether it is signalled. */
 static uint64_t sq_push(struct verbs_channel *ch, enum verbs_sq_kind kind, uint32_t value,
@@ -89,7 +89,7 @@ static struct verbs_sq_entry *sq_last(struct verbs_channel *ch)
 	return &ch->sq[(ch->sq_posted - 1) & ch->sq_mask];
 }
 
-/* The oldest work request is through, well or not. */
+/* The oldest work request has ended, well or not. */
 static const struct verbs_sq_entry *sq_pop(struct verbs_channel *ch)
 {
 	const struct verbs_sq_entry *entry = &ch->sq[ch->sq_completed++ & ch->sq_mask];
@@ -181,8 +181,8 @@ void verbs_recv_done(struct channel *base, const void *data)
 		verbs_channel_fail(ch, err);
 }
 
-/* Posts one work request whose number was just taken. The books keep room for all that can be on
- * the way, so a refusal means that the queue pair is of no use any more. */
+/* Posts one work request whose number was just taken. The ring has room for all that can be in
+ * flight, so a refusal means that the queue pair can't be used any more. */
 static int post_one(struct verbs_channel *ch, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
@@ -257,7 +257,7 @@ void verbs_send_cancel(struct channel *base, void *buf)
 int verbs_send(struct channel *base, void *buf, uint32_t len, unsigned flags, uint32_t imm)
 {
 	struct verbs_channel *ch = verbs_channel(base);
-	/* A length of 0 in an SGE means 2 GiB to some devices: then none. */
+	/* To some devices a length of 0 in an SGE means 2 GiB: then use no SGE. */
 	struct ibv_sge sge = {.addr = (uintptr_t)buf, .length = len, .lkey = ch->messages_mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge,
 		.num_sge = len ? 1 : 0,
@@ -299,7 +299,7 @@ static uint32_t fill_sges(struct ibv_sge *out, const struct work *work)
 	return bytes;
 }
 
-/* A batch of one work goes out by librdmacm's calls. */
+/* Posts a batch of one work by librdmacm's calls. */
 static int post_single(struct verbs_channel *ch, enum io_dir dir, const struct work *work)
 {
 	const struct region_key *key = &ch->base.keys[work->region];
@@ -319,7 +319,8 @@ static int post_single(struct verbs_channel *ch, enum io_dir dir, const struct w
 	return err ? errno : 0;
 }
 
-/* Links all works and rings once. *nposted: how many went out, all of them unless it fails. */
+/* Links all works and rings the doorbell once. *nposted: how many were posted; all of them unless
+ * it fails. */
 static int post_chain(struct verbs_channel *ch, enum io_dir dir, const struct work *works,
 	uint32_t nworks, uint32_t *nposted)
 {
@@ -386,7 +387,7 @@ int verbs_post(struct channel *base, enum io_dir dir, const struct work *works, 
 		if (!nposted)
 			return -ENOTCONN;
 	}
-	/* What went out of a batch that failed half way ends with the channel, as one batch. */
+	/* The posted part of a batch that failed half way ends with the channel, as one batch. */
 	sq_last(ch)->last = true;
 	sq_last(ch)->cookie = cookie;
 	return 0;
@@ -413,8 +414,8 @@ static int wc_errno(const struct ibv_wc *wc)
 	}
 }
 
-/* Of a failed completion only the number and the status are valid. Flushed work requests only tell
- * that there was a cause. */
+/* In a failed completion only the number and the status are valid. A flushed work request shows
+ * only that there was a cause elsewhere. */
 static void verbs_io_failed(struct verbs_channel *ch, const struct ibv_wc *wc)
 {
 	static struct log_ratelimit limit = {.burst = VERBS_LOG_BURST};
@@ -449,7 +450,8 @@ static int sent(struct verbs_channel *ch, const struct ibv_wc *wc, struct event 
 	return n;
 }
 
-/* Where the caller finds it; NULL: he has all that the peer may have on the way already. */
+/* Copies a message to where the caller finds it. NULL: the caller has as many as the peer may have
+ * in flight. */
 static const void *keep_message(struct verbs_channel *ch, uint32_t slot, uint32_t len)
 {
 	uint8_t *place;
@@ -505,8 +507,8 @@ static int received(
 	return 1;
 }
 
-/* A shared receive is posted again however it has ended. Of a channel that is being fenced nothing
- * is told any more. */
+/* A shared receive is posted again however it has ended. A channel that is being fenced gives no
+ * more messages. */
 static int receive_done(struct verbs_channel *ch, const struct ibv_wc *wc, struct event *event)
 {
 	uint32_t slot = (uint32_t)(wc->wr_id & ~VERBS_RECV_FLAG);

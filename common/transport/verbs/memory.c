@@ -1,9 +1,9 @@
 /* memory.c - registered memory, and the keys by which one channel's peer reaches it.
  *
  * A region's registration carries no remote right: any queue pair of the protection domain could
- * use it. What a peer gets is the key of a type 2 window over the whole region, bound to its
- * channel's queue pair and worthless on any other. Devices without such windows register the region
- * once more for each channel, in a protection domain of the channel's own. */
+ * use it. A peer gets the key of a type 2 window over the whole region, bound to its channel's
+ * queue pair and worthless on any other. On devices without such windows each channel registers the
+ * region once more, in a protection domain of its own. */
 #include "common/transport/verbs/internal.h"
 
 #include <errno.h>

@@ -27,7 +27,7 @@ static int cm_await(struct rdma_event_channel *cm, enum rdma_cm_event_type want,
 	return err;
 }
 
-/* A server's own address is bound to a device by binding, a peer's by finding the way to it. */
+/* A server's own address finds its device by binding, a peer's by resolving the route. */
 static int bind_device(
 	struct verbs_transport *t, const struct transport_address *address, int timeout_ms)
 {
@@ -52,7 +52,7 @@ static int bind_device(
 	return t->id->verbs ? 0 : -ENODEV;
 }
 
-/* librdmacm complains on standard error where no device is; ask first. */
+/* librdmacm complains on standard error if there is no device, so ask first. */
 static bool any_device(void)
 {
 	int n = 0;
@@ -68,8 +68,8 @@ static uint8_t read_depth(int granted)
 	return (uint8_t)min_u64(granted > 0 ? (uint64_t)granted : 0, RDMA_MAX_INIT_DEPTH - 1);
 }
 
-/* Windows serve only where every region of at least one channel can have one. An administrator may
- * do without, where a device's windows misbehave. */
+/* Windows are used only if every region of at least one channel can have one. An administrator may
+ * switch them off, where a device's windows misbehave. */
 static bool windows_usable(const struct verbs_transport *t)
 {
 	const unsigned type2 = IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
@@ -80,7 +80,7 @@ static bool windows_usable(const struct verbs_transport *t)
 	       !(env && strcmp(env, "off") == 0);
 }
 
-/* Cuts what the configuration asks for to what a queue pair and a completion queue can hold. */
+/* Reduces the configuration to what a queue pair and a completion queue can hold. */
 static int apply_depths(struct verbs_transport *t)
 {
 	struct transport_config *config = &t->base.config;
@@ -122,7 +122,7 @@ static int query_limits(struct verbs_transport *t)
 
 static int check_device(const struct verbs_transport *t)
 {
-	/* A WRITE's completion there says only that the local TCP has it. */
+	/* On iWARP a WRITE's completion says only that the local TCP has its bytes. */
 	if (t->context->device->transport_type == IBV_TRANSPORT_IWARP) {
 		log_error(
 			"verbs: %s is an iWARP device, which cannot tell when a WRITE has arrived; "

@@ -34,7 +34,7 @@ bool receives_fits(const struct receives *r, uint32_t spare)
 	return (uint64_t)r->nusers + 1 + receives_doubts(r) + spare <= r->max;
 }
 
-/* Who comes has taken nothing. */
+/* A new user has taken nothing. */
 void receives_join(struct receives *r, struct receives_user *user)
 {
 	user->emptied = user->spoke = r->round;
@@ -93,8 +93,8 @@ bool receives_completed(struct receives *r, struct receives_user *user, uint32_t
 	return r->nbehind == 0;
 }
 
-/* They are given out in the order they were posted, so what comes behind one stays there until that
- * one is out: the queue has none that was posted before as many as there are. */
+/* Receives are given out in the order they were posted. So before the queue gives out a newer one,
+ * this one is out. Of r->n receives the queue can't hold one that is r->n postings old. */
 static bool passed_by(const struct receives *r, uint64_t posted)
 {
 	return posted + r->n <= r->reach;

@@ -6,20 +6,21 @@
  * taken the peers' devices try again a moment later (RNR), until we have polled. What a channel's
  * caller may have at once is the channel's own; who sends more than that loses it.
  *
- * There are more of them the more channels there are, in chunks that are registered as a whole and
- * stay. They belong to no queue pair, so the end of one has to make sure of those that it has
- * taken:
+ * The number of receives grows with the number of channels, in chunks that are registered as a
+ * whole and stay. Receives belong to no queue pair, so at its end the receives it has taken must be
+ * accounted for:
  *
  *     queue pair into error
  *     -> the device says that it takes no more, and has completed what it had
  *        (IBV_EVENT_QP_LAST_WQE_REACHED)
  *     -> windows freed -> completions taken -> queue pair destroyed
  *
- * Soft-RoCE and others say nothing. It is waited for VERBS_LAST_MS only, and what such a queue pair
- * may have taken along is found again by what the others give back (receives.h); until then there
- * is one more in its place. A channel for which there is no room left, since so many have gone, or
- * the device has no more, gets receives of its own. When the last one goes, and something may be
- * missing, the queue goes too, and all that was registered; it is made anew for the next one. */
+ * Soft-RoCE and others send no such event. We wait for it VERBS_LAST_MS only. Receives that such a
+ * queue pair may have taken are found again by the others' completions (receives.h); until then one
+ * more takes their place. If no room is left for a channel, since too many receives are in doubt or
+ * the device has no more, the channel gets receives of its own. When the last channel goes and a
+ * receive may be lost, the queue and all its registrations go, too; the next channel makes it
+ * anew. */
 #include "common/transport/verbs/internal.h"
 
 #include <errno.h>
@@ -29,23 +30,24 @@
 #include "common/base/util.h"
 
 enum {
-	SRQ_CHUNK = 64, /* receives are made by so many */
-	SRQ_BASE = 32,  /* and there are at least so many that nobody has, */
-	SRQ_EACH = 4,   /* so many for each channel, */
-	SRQ_MAX = 4096, /* and these at most */
+	SRQ_CHUNK = 64, /* so many receives are made at a time */
+	SRQ_BASE = 32,  /* there are at least so many spare ones, */
+	SRQ_EACH = 4,   /* plus so many per channel, */
+	SRQ_MAX = 4096, /* and at most so many in all */
 };
 
 struct verbs_srq {
 	struct verbs_transport *transport;
 	struct ibv_srq *srq; /* NULL: to be made when a channel joins */
 	struct receives books;
-	uint8_t *memory; /* of all that there may be; what is not registered is not touched */
+	uint8_t *memory; /* for the maximum; unregistered parts are not touched */
 	size_t memory_len;
 	struct ibv_mr *mrs[SRQ_MAX / SRQ_CHUNK];
-	bool unposted; /* the device did not take one */
+	bool unposted; /* the device refused to post one */
 };
 
-/* An administrator may do without. Without windows each channel has a protection domain of its own.
+/* An administrator may switch this off. Without windows each channel has a protection domain of its
+ * own, so it can't share.
  */
 bool verbs_srq_usable(const struct verbs_transport *t)
 {
@@ -229,8 +231,7 @@ int verbs_srq_join(struct verbs_srq *s, struct verbs_channel *ch)
 	return 0;
 }
 
-/* While there is a queue pair that could not be destroyed, nor can the queue: then all stays as it
- * is. */
+/* If a queue pair could not be destroyed, the queue can't be either: then all stays as it is. */
 static void begin_anew(struct verbs_srq *s)
 {
 	if (destroy_queue(s))
@@ -272,7 +273,8 @@ void verbs_srq_completed(struct verbs_srq *s, struct verbs_channel *ch, uint32_t
 {
 	bool round_over = receives_completed(&s->books, &ch->receives, slot);
 
-	/* As many as it may have on the way, and perhaps more than its completion queue has places.
+	/* The channel has taken as many as the peer may have in flight, and perhaps more than its
+	 * completion queue has places.
 	 */
 	if (++ch->burst > s->transport->base.config.nrecv)
 		ch->overrun = true;
