@@ -1,19 +1,19 @@
-# What `cmake --install` lays out, for the prefix that was configured: it stands in the units and in
-# the programs (where their configuration is). DESTDIR moves it all for packaging.
+# Installs the files under the configured prefix: the units and the programs contain it (the path of
+# their configuration). DESTDIR moves everything for packaging.
 install(CODE "
   if(NOT CMAKE_INSTALL_PREFIX STREQUAL \"${CMAKE_INSTALL_PREFIX}\")
     message(FATAL_ERROR \"The units and the programs were made for ${CMAKE_INSTALL_PREFIX}: \"
       \"configure with -DCMAKE_INSTALL_PREFIX=\${CMAKE_INSTALL_PREFIX}, or set DESTDIR.\")
   endif()")
 
-# rmemfs carries the mount(8) helper and rmemfs-server is a system daemon: sbin. rmemfsctl asks a
-# server over the network and takes no rights: bin, in everybody's PATH.
+# rmemfs contains the mount(8) helper and rmemfs-server is a system daemon: sbin. rmemfsctl asks a
+# server over the network and needs no rights: bin, in every user's PATH.
 install(TARGETS rmemfs rmemfs-server RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR})
 install(TARGETS rmemfsctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
 file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/installed)
 
-# mount(8) runs /sbin/mount.TYPE. By its name rmemfs knows who calls.
+# mount(8) runs /sbin/mount.TYPE. rmemfs recognises its caller by its own name.
 foreach(helper mount.rmemfs mount.fuse.rmemfs)
   file(CREATE_LINK rmemfs ${CMAKE_BINARY_DIR}/installed/${helper} SYMBOLIC)
   install(FILES ${CMAKE_BINARY_DIR}/installed/${helper} DESTINATION ${CMAKE_INSTALL_SBINDIR})
@@ -39,7 +39,7 @@ foreach(page ${folder_pages})
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder})
 endforeach()
 
-# With all that these link to.
+# Together with all files that these link to.
 install(FILES README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md PERFORMANCE.md LICENSE config/example.env
   DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES config/client.conf config/server.conf DESTINATION ${CMAKE_INSTALL_DOCDIR}/config)
@@ -47,7 +47,7 @@ install(FILES tests/bench/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/be
 install(DIRECTORY tests/bench/plots DESTINATION ${CMAKE_INSTALL_DOCDIR}/tests/bench
   FILES_MATCHING PATTERN *.csv PATTERN *.svg)
 
-# The pages speak of /etc/rmemfs.
+# The pages name /etc/rmemfs.
 foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rmemfs.conf.5)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${page})
   cmake_path(GET page FILENAME name)
@@ -60,7 +60,7 @@ foreach(page daemon/rmemfs.8 server/rmemfs-server.8 daemon/rmemfsctl.8 config/rm
     DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 
-# An administrator's file is never replaced: the examples are installed where nothing is.
+# Never replace an administrator's file: install an example only where there is none.
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_FULL_SYSCONFDIR}/rmemfs/mounts)
 foreach(file server.conf client.conf)
   install(CODE "

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034
-# packages.sh - Debian packages for the quick start and the tests; sourced. Installs only what is
-# missing, and keeps services that packages bring from starting.
+# packages.sh - Debian packages for the quick start and the tests; sourced. Installs only missing
+# packages, and keeps the services in them from starting.
 
 PACKAGES_BUILD=(gcc libc6-dev cmake ninja-build pkg-config libibverbs-dev librdmacm-dev libfuse3-dev
 	libconfig-dev liblmdb-dev libxxhash-dev libjansson-dev libsystemd-dev)
@@ -15,8 +15,8 @@ packages_missing() {
 	done
 }
 
-# Debian asks /usr/sbin/policy-rc.d before it starts a service; 101 forbids it. Whatever stood there
-# before is put back.
+# Debian asks /usr/sbin/policy-rc.d before it starts a service; 101 forbids it. An existing file is
+# put back afterwards.
 packages_install_quietly() {
 	local policy=/usr/sbin/policy-rc.d kept='' status=0
 	if [ -e $policy ] || [ -L $policy ]; then
@@ -31,7 +31,7 @@ packages_install_quietly() {
 	return $status
 }
 
-# packages_install PACKAGE...: those of them that are missing.
+# packages_install PACKAGE...: installs those that are missing.
 packages_install() {
 	local missing log
 	mapfile -t missing < <(packages_missing "$@")

@@ -2,10 +2,10 @@
 # quickstart.sh [--stop] - builds rmemfs, starts a server on this machine with a 3 GiB export, mounts
 # it at /mnt/rmem, copies files in and out and compares them. --stop ends and removes all of it.
 #
-# Safe to run again: what runs already is used. The server's memory and socket are of its own, apart
-# from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point; --stop knows
-# which one it was. RMEMFS_QUICKSTART_MIB makes the export larger or smaller; the file that is copied
-# has a third of it.
+# Safe to run again: it uses what already runs. The server's memory and socket are its own, apart
+# from those of an installed service. RMEMFS_QUICKSTART_MOUNT names another mount point; --stop
+# knows the one that was used. RMEMFS_QUICKSTART_MIB makes the export larger or smaller; the copied
+# file has a third of it.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -30,8 +30,8 @@ die() {
 
 # ---- what runs already ---------------------------------------------------------------------------
 
-# The server that we started: the file may name a process long gone, whose number another one has.
-# Not one that has ended and that nobody has waited for, as where process 1 of a container is no init.
+# The server that we started. The file may name a process long gone, whose number another process
+# has now. A zombie does not count: where process 1 of a container is no init, nobody waits for it.
 is_running() {
 	readlink "/proc/$1/exe" >/dev/null
 }
@@ -45,7 +45,7 @@ server_pid() {
 	echo "$pid"
 }
 
-# What an earlier run mounted and is mounted still, perhaps not where this run would mount.
+# The mount point of an earlier run, if it is still mounted; perhaps another one than this run's.
 mount_point_in_use() {
 	local earlier
 	earlier=$(cat $run/mountpoint 2>/dev/null) || return 0
@@ -84,7 +84,7 @@ stop() {
 	say "its memory is free again"
 }
 
-# Those that we have made; not what others have put something into since.
+# Removes the mount points that we have made, but none into which others have put something since.
 remove_mount_points() {
 	local made
 	[ -e $run/made ] || return 0
@@ -176,7 +176,8 @@ choose_transport() {
 	fi
 }
 
-# server_answers PID: that process, not another one that had the socket before it.
+# server_answers PID: whether that process answers, and not another one that had the socket before
+# it.
 server_answers() {
 	grep -q ", pid $1," < <("$bin/rmemfsctl" status "$socket" 2>/dev/null)
 }
@@ -204,7 +205,7 @@ start_server() {
 	say "server started with an export of $export_mib MiB (log: $run/server.log)"
 }
 
-# What of its path is not there, the last folder first, is ours to remove again.
+# Notes the missing folders of its path, the last one first: we made them and may remove them again.
 make_mount_point() {
 	local at=$mnt
 	until [ -e "$at" ]; do

@@ -1,9 +1,9 @@
 #!/bin/bash
-# docs.sh [BUILD] - manual pages, README and examples against the programs; TAP on standard output.
-# BUILD is a build folder with the programs in it (build/dev).
+# docs.sh [BUILD] - checks manual pages, README and examples against the programs; TAP on standard
+# output. BUILD is a build folder with the programs in it (build/dev).
 #
-# What a page documents is read from its source: options stand in ".It Fl", mount options in ".It Cm",
-# keys in ".It Ic" with type, range and default in the line after it, messages in ".It Sy".
+# A page's source shows its facts: options are in ".It Fl", mount options in ".It Cm", keys in ".It
+# Ic" with type, range and default in the line after it, messages in ".It Sy".
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -26,7 +26,7 @@ page_of() {
 	printf '%s\n' "${manuals[@]}" | grep "/$1\.8$"
 }
 
-# same WHAT FIRST SECOND: two lists, each a file, of the same lines and not empty.
+# same WHAT FIRST SECOND: the two files have the same lines, and are not empty.
 same() {
 	sort -u "$2" >"$work/first"
 	sort -u "$3" >"$work/second"
@@ -34,7 +34,7 @@ same() {
 	diff "$work/first" "$work/second" || complain "$1: < only in ${2##*/}, > only in ${3##*/}"
 }
 
-# all_in WHAT FIRST SECOND: each line of the first, which is not empty, is in the second.
+# all_in WHAT FIRST SECOND: each line of the first file, which is not empty, is in the second.
 all_in() {
 	sort -u "$2" >"$work/first"
 	sort -u "$3" >"$work/second"
@@ -43,7 +43,7 @@ all_in() {
 	[ ! -s "$work/missing" ] || complain "$1 not in ${3##*/}: $(paste -sd ' ' "$work/missing")"
 }
 
-# section PAGE HEADING: its source.
+# section PAGE HEADING: prints the section's source.
 section() {
 	awk -v heading="$2" '/^\.Sh / { on = substr($0, 5) == heading } on' "$1"
 }
@@ -60,7 +60,7 @@ page_options() {
 	grep -E '^\.It Fl ' "$1" | grep -oE 'Fl [^ ]+' | sed 's/^Fl /-/'
 }
 
-# What getopt is told.
+# The long options in a program's getopt table.
 source_options() {
 	sed -nE 's/^\t\{"([a-z-]+)", (no|required)_argument.*/--\1/p' "$1"
 }
@@ -74,15 +74,15 @@ options() {
 	all_in "options of $source" "$work/source" "$work/--help"
 }
 
-# The synopsis as --help writes it: ".Op Ar host" is "[HOST]". What the program has but no command is
-# left out.
+# The synopsis as --help writes it: ".Op Ar host" is "[HOST]". Usages of the program itself, without
+# a command, are left out.
 page_usages() {
 	section daemon/rmemfsctl.8 SYNOPSIS | sed -nE -e 's/^\.Nm.*/\n/p' -e 's/^\.Cm //p' \
 		-e 's/^\.Op Fl (.*)/[-\1]/p' -e 's/^\.Op Ar (.*)/[\U\1]/p' -e 's/^\.Ar (.*)/\U\1/p' |
 		awk -v RS= '{ $1 = $1; print }' | grep '^[a-z]'
 }
 
-# What each command says of itself, its options included, is what the summary and the page have.
+# The summary and the page have each command's own usage, with its options.
 usages() {
 	local command usage status=0
 	page_usages >"$work/page"
@@ -116,7 +116,8 @@ page_mount_options() {
 	section daemon/rmemfs.8 'MOUNT OPTIONS' | sed -n 's/^\.It Cm //p' | sed 's/ Ns .*//; s/ , /\n/g'
 }
 
-# Nothing is mounted: the mount point is looked at after the options, whose errors give 1.
+# Nothing is mounted: the program checks the mount point after the options, and errors in options
+# give 1.
 accepted() {
 	local said status=0
 	said=$("$bin/rmemfs" "$@" 192.0.2.1:/none "$work/none" 2>&1) || status=$?
@@ -164,8 +165,8 @@ client_keys_are_options() {
 	all_in "keys" "$work/table" "$work/page"
 }
 
-# belong OWN OTHER FILE PROGRAM [ARGUMENT]...: of keys that the table OWN has and OTHER has not, PROGRAM
-# says that they belong to FILE.
+# belong OWN OTHER FILE PROGRAM [ARGUMENT]...: for each key that the table OWN has and OTHER has
+# not, PROGRAM says that it belongs to FILE.
 belong() {
 	local own=$1 other=$2 file=$3 key status=0
 	shift 3
@@ -188,7 +189,7 @@ keys_of_the_other() {
 		rmemfs 192.0.2.1:/none "$work/none"
 }
 
-# Numbers as the mount options' own page and --help repeat them: "1 to 3600, 5 by default"; "(5)".
+# Numbers that the mount options' own page and --help repeat: "1 to 3600, 5 by default"; "(5)".
 repeated_numbers() {
 	local key range default text seen=0 status=0
 	while read -r key range default; do
@@ -212,7 +213,7 @@ repeated_numbers() {
 # said FILE: each line has the fixed words of a message that some program prints.
 said() {
 	local text status=0
-	# String constants that the compiler joins are joined here.
+	# Joins the string constants that the compiler joins.
 	find common server daemon -name '*.c' -exec cat {} + | tr -d '\n' | sed -E 's/"[[:space:]]*"//g; s/\\"/"/g' \
 		>"$work/sources"
 	[ -s "$1" ] || complain "no messages were found" || return
@@ -223,14 +224,14 @@ said() {
 	return "$status"
 }
 
-# In ".It Sy" what differs from case to case is in capitals; in the README's table it is "...".
+# In ".It Sy" the variable parts are in capitals; in the README's table they are "...".
 messages() {
 	sed -n 's/^\.It Sy //p' "$1" | tr -d '"' | sed -E 's/[A-Z]{2,}|\bN\b/\n/g; s/\\&//g' \
 		>"$work/messages"
 	said "$work/messages"
 }
 
-# explained PAGE FILE...: each warning of these has its place among the diagnostics.
+# explained PAGE FILE...: the diagnostics explain each warning of these files.
 explained() {
 	local text status=0
 	section "$1" DIAGNOSTICS | sed -n 's/^\.It Sy //p' | tr -d '"' >"$work/diagnostics"
@@ -255,7 +256,7 @@ words_of() {
 	grep -oE '"[a-z_]+"' | tr -d '"'
 }
 
-# Members of the JSON: words of what writes it, but for those that describe states.
+# Members of the JSON: the words of the code that writes it, but not those that describe states.
 json() {
 	sed '/^[a-z].*_state_name(/,/^}/d' server/admin/status.c server/admin/who.c | words_of >"$work/status.c"
 	section daemon/rmemfsctl.8 JSON | sed -nE 's/^\.(It )?Va //p' | tr -d ' .' | tr ',:' '\n' |
@@ -295,19 +296,19 @@ blocks() {
 		on { print > out }' "$1"
 }
 
-# Commands, one a line: continued lines joined, comments and redirections gone.
+# Commands, one per line: continued lines are joined, comments and redirections removed.
 commands() {
 	sed -e ':a; /\\$/ { N; s/\\\n//; ba }' "$@" | sed -E 's/(^|[[:space:]])#.*//; s/&&/\n/g' |
 		sed -E 's/^[[:space:]]+//; s/[[:space:]]+$//' | grep . || true
 }
 
-# What stands in backquotes within a line is a command, too, if it begins with a program of ours.
+# Text in backquotes within a line is a command, too, if it begins with a program of ours.
 inline_commands() {
 	# shellcheck disable=SC2016 # backquotes of Markdown
 	grep -oE '`(rmemfs|rmemfsctl|rmemfs-server) [^`]*`' "$1" | tr -d '`' || true
 }
 
-# known_settings ARGUMENTS...: what stands in -o is accepted.
+# known_settings ARGUMENTS...: the settings in -o are accepted.
 known_settings() {
 	local word item previous='' items status=0
 	for word in "$@"; do
@@ -359,13 +360,13 @@ readme_commands() {
 	return "$status"
 }
 
-# server_takes FILE: whatever this machine lacks for a start with it.
+# server_takes FILE: the server accepts it, even if this machine lacks something for a start.
 server_takes() {
 	"$bin/rmemfs-server" -c "$1" --check-config >"$work/said" 2>&1 || true
 	grep -q "^$1: .*; listens on " "$work/said" || complain "$(cat "$work/said")"
 }
 
-# Configuration that is shown as such is accepted; an fstab line's options, too.
+# Configuration examples are accepted, and an fstab line's options, too.
 readme_files() {
 	local file kinds='' options
 	blocks README.md
@@ -419,7 +420,7 @@ conf_examples() {
 
 # ---- the documents themselves --------------------------------------------------------------------
 
-# Of pages that are referred to only ours must be here.
+# Of the pages that are referred to, only ours must be here.
 manual_lint() {
 	local page status=0
 	for page in "${manuals[@]}"; do
@@ -451,7 +452,7 @@ manual_width() {
 	return "$status"
 }
 
-# From where the document is.
+# Links are relative to the document's folder.
 links() {
 	local file link status=0
 	while read -r file; do

@@ -1,9 +1,9 @@
 #!/bin/bash
-# leftovers.sh - lists what a run of tests has left on this machine, a line each, sorted: processes
+# leftovers.sh - lists what a run of tests has left on this machine, one per line, sorted: processes
 # that carry the run's mark (RMEMFS_TEST_RUN in their environment, guests too), mounts, memory,
-# sockets, folders of temporary files. Whoever runs tests compares the lists from before and after.
-# TMPDIR and RMEMFS_TEST_SHM, its folders on disk and in memory, are a run's own, or what others do
-# at the same time is seen too.
+# sockets, folders of temporary files. The caller compares the lists from before and after a run.
+# TMPDIR and RMEMFS_TEST_SHM, its folders on disk and in memory, must be the run's own, or the list
+# has the files of other runs, too.
 set -euo pipefail
 
 mark=${RMEMFS_TEST_RUN:?what marks the processes of this run}
@@ -19,7 +19,7 @@ descends() {
 	return 1
 }
 
-# We, and whoever waits for us, are not left over.
+# We, and the processes that wait for us, are not left over.
 is_ours() {
 	descends "$1" $$ || descends $$ "$1"
 }
@@ -31,7 +31,7 @@ processes() {
 		pid=${pid%/environ}
 		{ grep -qzxF "RMEMFS_TEST_RUN=$mark" "$environ"; } 2>/dev/null || continue
 		command=$(tr '\0' ' ' <"/proc/$pid/cmdline")
-		# One that has ended and was not waited for has no command line.
+		# A zombie has no command line.
 		[ -z "$command" ] || is_ours "$pid" || echo "process $pid $command"
 	done 2>/dev/null
 }

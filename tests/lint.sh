@@ -1,9 +1,9 @@
 #!/bin/bash
 # lint.sh [BUILD] - format, static analysis, spelling, plain English, and the rules of includes; TAP on
 # standard output. BUILD is a configured build folder (build/dev): the analysers take the compiler's
-# flags from its compile_commands.json. With RMEMFS_TEST_NIGHTLY=1 clang's analyzer looks for paths
-# through the code that are wrong, too, which takes ten minutes. On Debian 12: other versions of
-# clang-format format in another way.
+# flags from its compile_commands.json. With RMEMFS_TEST_NIGHTLY=1 clang's analyzer also looks for
+# wrong paths through the code, which takes ten minutes. On Debian 12: other versions of
+# clang-format format differently.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -32,7 +32,7 @@ tidy() {
 		return 1
 	}
 	sources | grep '\.c$' | while read -r file; do
-		# Fuzzers and other programs that this build leaves out have no flags to go by.
+		# Fuzzers and other programs outside this build have no flags in the file.
 		! grep -qF "/$file\"" "$build/compile_commands.json" || echo "$file"
 	done | xargs -P 2 -n 4 clang-tidy -p "$build" --quiet "${checks[@]}"
 }
@@ -43,7 +43,7 @@ static_analysis() {
 		-D_GNU_SOURCE -D__linux__ common server daemon
 }
 
-# In bats every command is checked, and variables come from the helpers.
+# In bats files every command is checked, and variables come from the helpers.
 shell() {
 	local status=0
 	scripts | grep -v '\.bats$' | xargs shellcheck -x || status=1
@@ -79,7 +79,7 @@ forbid() {
 	}
 }
 
-# home PATTERN HOME: only files whose path matches HOME may include what matches PATTERN.
+# home PATTERN HOME: only files whose path matches HOME may include headers that match PATTERN.
 home() {
 	local others
 	mapfile -t others < <(find common server daemon -name '*.[ch]' | grep -vE "$2" | sort)
@@ -112,7 +112,7 @@ include_rules() {
 	return "$status"
 }
 
-# Long files and functions hide two concepts; the style allows neither beyond what is flat.
+# Long files and functions hide two concepts; the style allows only flat ones.
 sizes() {
 	local status=0 file lines
 	while read -r file; do

@@ -1,8 +1,8 @@
 #!/bin/bash
-# order.sh BUILD [ROOT] - holds the order of the folders: a file includes and calls only its own folder
-# and those below it. Includes are read from the sources in ROOT (this repository), calls from the
-# symbols of BUILD's objects, so that a call without an include is found, too. Prints each line that
-# breaks the order. order_selftest.sh shows that it does.
+# order.sh BUILD [ROOT] - holds the order of the folders: a file includes and calls only its own
+# folder and those below it. Includes come from the sources in ROOT (this repository), calls from
+# the symbols of BUILD's objects, so that a call without an include is found, too. Prints each line
+# that breaks the order. order_selftest.sh tests this script.
 set -euo pipefail
 
 build=$(realpath "${1:?the build folder}")
@@ -56,7 +56,7 @@ objects() {
 	find "$build"/{common,daemon,server}/CMakeFiles -name '*.c.o' |
 		sed -E 's|^(.*/(common\|daemon\|server)/CMakeFiles/[^/]*\.dir/(.*)\.o)$|\2/\3 \1|' |
 		while read -r source object; do
-			[ ! -e "$source" ] || echo "$source $object" # else it is of an earlier build
+			[ ! -e "$source" ] || echo "$source $object" # else an earlier build left it
 		done
 }
 
@@ -77,8 +77,8 @@ calls() {
 		}'
 }
 
-# Prints "FILE -> FILE[: SYMBOL]" for what runs upward, or sideways. rmemfsctl knows nothing of the
-# mount, and the mount nothing of rmemfsctl.
+# Prints "FILE -> FILE[: SYMBOL]" for each use that runs upward, or sideways. rmemfsctl knows
+# nothing of the mount, and the mount nothing of rmemfsctl.
 against() {
 	awk '
 		function folder(path) {

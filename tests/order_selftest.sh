@@ -1,13 +1,13 @@
 #!/bin/bash
-# order_selftest.sh - order.sh finds a wrong include, and a wrong call without an include, in a small
-# tree made for it; and nothing in a right one.
+# order_selftest.sh - order.sh finds a wrong include, and a wrong call without an include, in a
+# small tree made for it, and nothing in a correct tree.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 tree=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-order.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
 
-# source PATH: from standard input, compiled as CMake would place it.
+# source_file PATH: compiles standard input, and places the object as CMake would.
 source_file() {
 	local path=$1 object
 	object=$tree/build/${path%%/*}/CMakeFiles/x.dir/${path#*/}.o
@@ -16,7 +16,7 @@ source_file() {
 	[[ $path != *.c ]] || (cd "$tree" && gcc -I . -c -o "$object" "$path")
 }
 
-# demands WHAT: exactly these lines are printed.
+# demands WHAT: order.sh prints exactly these lines.
 demands() {
 	local found
 	found=$("$here/order.sh" "$tree/build" "$tree" || true)

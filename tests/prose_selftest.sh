@@ -1,6 +1,6 @@
 #!/bin/bash
-# prose_selftest.sh - prose.sh finds each kind of sentence that it is for, in each kind of file, and
-# nothing in plain ones; and its numbers hold in both directions.
+# prose_selftest.sh - prose.sh finds each of its kinds of sentence in each kind of file, and nothing
+# in plain ones. Its numbers hold in both directions.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -8,14 +8,14 @@ tree=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-prose.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
 mkdir -p "$tree"/{tests,common,build,config}
 
-# numbers DOCUMENTS PAGES COMMENTS: the copy's own.
+# numbers DOCUMENTS PAGES COMMENTS: a copy of prose.sh with these numbers.
 numbers() {
 	sed -E -e "s/^in_documents=.*/in_documents=$1/" -e "s/^in_pages=.*/in_pages=$2/" \
 		-e "s/^in_comments=.*/in_comments=$3/" "$here/prose.sh" >"$tree/tests/prose.sh"
 	chmod +x "$tree/tests/prose.sh"
 }
 
-# demands FILE LINES: exactly these are found in a file with the text on standard input.
+# demands FILE LINES: prose.sh finds exactly these in a file with the text on standard input.
 demands() {
 	local file=$1 expected=$2 found
 	cat >"$tree/$file"
@@ -26,7 +26,7 @@ demands() {
 	}
 }
 
-# holds LINE: the last line that the whole tree gives; empty, if all is well.
+# holds LINE: the last line that prose.sh prints for the whole tree; empty, if all is well.
 holds() {
 	local found
 	found=$("$tree/tests/prose.sh" | tail -n 1 || true)
@@ -37,7 +37,7 @@ holds() {
 }
 
 numbers 0 0 0
-mark="#" # so that the texts below are no comments of this script
+mark="#" # so that the texts below are not comments of this script
 ten="one two three four five six seven eight nine ten"
 
 demands a.md '' <<END

@@ -1,9 +1,9 @@
 #!/bin/bash
 # run.sh [STAGE]... - installs what the tests need, builds, runs them; see usage below.
 #
-# Every stage speaks TAP. Its output goes to the screen and to a log, the log is counted, and a stage
-# that ends badly, or with fewer results than it announced, counts as failed: nothing is lost by a
-# crash in the middle.
+# Every stage speaks TAP. Its output goes to the screen and to a log, and the log is counted. A
+# stage that fails, or gives fewer results than it announced, counts as failed: a crash in the
+# middle loses nothing.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -47,7 +47,7 @@ stage_packages() {
 	esac
 }
 
-# packages_of STAGE...: a line each.
+# packages_of STAGE...: one per line.
 packages_of() {
 	local stage
 	{
@@ -76,23 +76,23 @@ memory=$(mktemp -d /dev/shm/rmemfs-run.XXXXXX)
 trap end_run EXIT
 : >"$work/results"
 
-# What tests leave behind is found by these. Ordinary users have a part in some.
+# Leftovers are found in these folders. Ordinary users need access to some of them.
 mkdir "$work/tmp"
 chmod 755 "$work" "$work/tmp" "$memory"
 export TMPDIR=$work/tmp RMEMFS_TEST_RUN=$work RMEMFS_TEST_SHM=$memory
 
-# What carries the mark of this run, or of a part of it. (A subshell of ours does not.)
+# The processes with the mark of this run, or of a part of it. (A subshell of ours has none.)
 marked() {
 	env -u RMEMFS_TEST_RUN grep -lzsE "^RMEMFS_TEST_RUN=$work(/|\$)" /proc/[0-9]*/environ | cut -d/ -f3
 }
 
-# A run that is interrupted leaves nothing: the tests' mounts end with the processes of their namespaces.
+# An interrupted run leaves nothing: the tests' mounts end with the processes of their namespaces.
 end_run() {
 	local deadline=$((SECONDS + 10)) processes
 	mapfile -t processes < <(jobs -p)
 	while :; do
 		[ ${#processes[@]} -eq 0 ] || kill -KILL "${processes[@]}" 2>/dev/null || true
-		# With their queues our subshells end, too.
+		# Without their queues our subshells end, too.
 		rm -rf "$work" "$memory" 2>/dev/null || true
 		mapfile -t processes < <(marked)
 		[ ${#processes[@]} -gt 0 ] && [ $SECONDS -lt $deadline ] || break
@@ -100,12 +100,12 @@ end_run() {
 	done
 }
 
-# result STAGE TRANSPORT PASSED FAILED SKIPPED [PERMITTED]: the last are skips, too.
+# result STAGE TRANSPORT PASSED FAILED SKIPPED [PERMITTED]: the permitted ones are skips, too.
 result() {
 	echo "$*" >>"$work/results"
 }
 
-# The reason for which a stage's tests may skip, where it is set.
+# The reason for which a stage's tests may skip, if set.
 may_skip=
 
 # Counts a TAP log: cmocka writes a skip as "not ok N # SKIP", bats as "ok N name # skip".
@@ -123,10 +123,10 @@ count_tap() {
 		}' "$1"
 }
 
-# Seconds for one command of a stage: a silence without end helps nobody.
+# Seconds for one command of a stage, so that a silent one ends.
 limit=2500
 
-# An area of which no test is of this transport (areas_may_be_empty) says so.
+# An area without a test for this transport (areas_may_be_empty) says so.
 may_be_empty() {
 	[ -n "${areas_may_be_empty:-}" ] && grep -qx '1\.\.0' "$1"
 }
@@ -156,8 +156,8 @@ left_more_than_before() {
 	[ -s "$TMPDIR.left" ]
 }
 
-# demand_nothing_left STAGE: some take a moment to end. What is left then is named and ended, so that
-# it harms nothing after it.
+# demand_nothing_left STAGE: some leftovers take a moment to end. Those that remain are named and
+# ended, so that they harm no later stage.
 demand_nothing_left() {
 	local deadline=$((SECONDS + 5)) what name
 	while left_more_than_before; do
@@ -174,7 +174,7 @@ demand_nothing_left() {
 	done
 }
 
-# Prints the lines people look for, and returns whether all is well.
+# Prints the summary, and returns whether all is well.
 report() {
 	local strict=$1
 	echo
@@ -204,7 +204,7 @@ report() {
 
 # ---- stages --------------------------------------------------------------------------------------
 
-# build PRESET: once a run; who comes meanwhile waits.
+# build PRESET: once a run; a second caller waits meanwhile.
 build() {
 	local preset=$1 lock
 	exec {lock}>"$work/lock.$preset"
@@ -227,8 +227,8 @@ build_now() {
 	echo $status >"$work/built.$preset"
 }
 
-# One program that ctest knows by "NAME<tab>COMMAND<tab>ARGUMENTS..." as a TAP log of its own, shown
-# whole when it has ended: others run at the same time.
+# Runs one program that ctest knows, given as "NAME<tab>COMMAND<tab>ARGUMENTS...". Its TAP log is
+# shown whole when it has ended, since others run at the same time.
 run_unit_program() {
 	local stage=$1 name=$2 transport=none out
 	out=$work/$stage.$name.out
@@ -241,7 +241,7 @@ run_unit_program() {
 	rm "$out"
 }
 
-# take_from QUEUE: its first line, which is another one for whoever comes next.
+# take_from QUEUE: removes and prints its first line, so that each caller gets another one.
 take_from() {
 	local queue=$1
 	(
@@ -251,7 +251,8 @@ take_from() {
 	) 9>"$queue.lock"
 }
 
-# unit_queue DIR waits|computes: those programs as lines of run_unit_program's, the longest first.
+# unit_queue DIR waits|computes: the programs of that kind, as lines for run_unit_program, the
+# longest first.
 unit_queue() {
 	ctest --test-dir "$1" --show-only=json-v1 | jq -r --arg kind "$2" '
 		def property($name): .properties[]? | select(.name == $name) | .value;
@@ -271,8 +272,8 @@ run_units() {
 	done
 }
 
-# As many as there are processors compute at a time, and as many others wait meanwhile. (A subshell,
-# so that only these are waited for.)
+# As many programs compute at a time as there are processors, and as many others wait meanwhile. (A
+# subshell, so that only these are waited for.)
 run_unit() (
 	stage=$1 dir=$2 computing=$work/unit.computes waiting=$work/unit.waits
 	shift 2
@@ -307,8 +308,8 @@ stage_unit() {
 	run_unit unit "$builds/dev"
 }
 
-# Most of the time is waiting, so several areas run at the same time: whoever has ended one takes the
-# next, so that all end together. Those that take long come first.
+# Most of the time is waiting, so several areas run at the same time. A stream that has ended one
+# area takes the next, so that all end together. Long areas come first.
 e2e_streams=3
 stage_e2e() {
 	local queue=$work/e2e.queue i pids=()
@@ -335,7 +336,7 @@ e2e_queue() {
 	done
 }
 
-# The output of each is shown whole.
+# Shows the output of each area whole.
 run_queue() {
 	local queue=$1 area transport out areas_may_be_empty=1
 	while read -r area transport < <(take_from "$queue"); do
@@ -346,7 +347,7 @@ run_queue() {
 	done
 }
 
-# A guest's memory is elsewhere.
+# A guest has its own memory.
 in_guest=(env -u RMEMFS_TEST_SHM)
 
 stage_vm() {
@@ -381,12 +382,12 @@ stage_asan() {
 stage_tsan() {
 	local left_out=("${one_threaded[@]}")
 	build tsan || return 0
-	# The thread sanitizer can't place its shadow under some kernels' address randomisation.
+	# Under some kernels' address randomisation the thread sanitizer can't place its shadow.
 	run_unit tsan "$builds/tsan" setarch -R
 	run_bats tsan tcp tsan "${tsan[@]}"
 }
 
-# The server's memory, where sanitizers do not look: what is used before it is set.
+# Valgrind finds what sanitizers do not: memory of the server that is used before it is set.
 stage_valgrind() {
 	local memcheck=(valgrind --quiet --fair-sched=yes --error-exitcode=99 --leak-check=full
 		"--errors-for-leak-kinds=definite,indirect,possible")
@@ -410,9 +411,9 @@ stage_platforms() {
 	done
 }
 
-# Every day each area of e2e runs over tcp or, where the network has little part in it, over shm; what
-# runs more than once is what the transport, the sanitizers or the guest's kernel may make a
-# difference to. Nightly all of it runs everywhere.
+# Every day each area of e2e runs over tcp, or over shm where the network has little part in it. An
+# area runs more than once if the transport, the sanitizers or the guest's kernel may make a
+# difference to it. Nightly all areas run everywhere.
 local_only=(acl cache full locks mmap quota regions scale times tmpfile xattr)
 shared=(cost faults mount coherence shared_faults shared_fence "${local_only[@]}")
 long=(shared scale namespace mount shared_locks coherence shared_fence shared_faults kill snapshot programs faults stress)
@@ -423,10 +424,10 @@ for area in "$root"/tests/e2e/*.bats; do
 	[[ " ${local_only[*]} " == *" ${area%.bats} "* ]] || remote+=("${area%.bats}")
 done
 asan=(namespace) tsan=(basic shared_mmap)
-# Long under the thread sanitizer, and the work of one thread.
+# Slow under the thread sanitizer, and the work of one thread only.
 one_threaded=(test_server_namespace_copy test_server_check_damage test_server_namespace_lock test_server_namespace_model test_server_meta_size
 	test_server_namespace_xattr_model)
-# What operations cost is counted there nightly: it takes five minutes in an emulated guest.
+# Nightly only, the guest counts what operations cost: it takes five minutes in an emulated guest.
 emulated=(faults coherence)
 
 take_all() {
@@ -449,8 +450,8 @@ run_stage() {
 
 # ---- behind the stages ---------------------------------------------------------------------------
 
-# Most of a stage's time is waiting, so others go on behind it: NAME, and its process. Each has marks
-# of its own to find what it leaves.
+# Most of a stage's time is waiting, so others run behind it, each by its name and process. Each has
+# marks of its own, to find what it leaves.
 declare -A behind=()
 
 # begin_behind NAME COMMAND...
@@ -463,14 +464,14 @@ begin_behind() {
 	behind[$name]=$!
 }
 
-# end_behind NAME: waits for it, and shows what it said.
+# end_behind NAME: waits for it, and shows its output.
 end_behind() {
 	wait "${behind[$1]}" || result "$1" none 0 1 0
 	unset "behind[$1]"
 	cat "$work/$1.log"
 }
 
-# What needs only the processors.
+# Stages that need only the processors.
 lint_behind() {
 	local stage
 	renice -n 19 $BASHPID >/dev/null

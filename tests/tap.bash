@@ -3,7 +3,7 @@
 
 failed=0 checks=0
 
-# check NAME COMMAND...: what it says is shown if it fails.
+# check NAME COMMAND...: shows the command's output if it fails.
 check() {
 	local name=$1 output
 	shift
@@ -17,7 +17,7 @@ check() {
 	fi
 }
 
-# The plan; exits.
+# Prints the plan and exits.
 check_end() {
 	echo "1..$checks"
 	exit "$failed"

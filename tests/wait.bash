@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# wait.bash - what every script that starts programs waits for, and by which port it reaches them.
+# wait.bash - functions for scripts that start programs: waiting, and the port of a test.
 
-# pause SECONDS: sleeps, in a test of e2e without another process.
+# pause SECONDS: sleeps; a test of e2e starts no other process for it.
 pause() {
 	if [ -p "${dir:-}/never" ]; then
 		read -r -t "$1" <>"$dir/never" || true
@@ -10,8 +10,8 @@ pause() {
 	fi
 }
 
-# until_true SECONDS COMMAND...: looks every 20 ms. A second in which we did not run, since all of us
-# were stopped or the machine was paused, was none for what we wait for either.
+# until_true SECONDS COMMAND...: tries every 20 ms. A second in which all of us were stopped, or the
+# machine was paused, does not count, since the other side did not run either.
 until_true() {
 	local left=$(($1 + 1)) now=$SECONDS
 	shift

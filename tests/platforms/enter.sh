@@ -1,7 +1,8 @@
 #!/bin/bash
-# enter.sh ROOT FOLDER COMMAND... - runs a command in a root that root.sh has made: with this tree at
-# /src (read-only), FOLDER/build at /build, FOLDER/tmp at /tmp, and with processes, mounts, memory and
-# environment of its own. Whatever it writes elsewhere is gone when it ends: the root stays as it is.
+# enter.sh ROOT FOLDER COMMAND... - runs a command in a root that root.sh has made. This tree is at
+# /src (read-only), FOLDER/build at /build, FOLDER/tmp at /tmp. The command has processes, mounts,
+# memory and an environment of its own. Its other writes are gone when it ends: the root stays as it
+# is.
 set -euo pipefail
 
 if [ "${1:-}" != --inside ]; then
@@ -31,7 +32,7 @@ mount -t tmpfs -o mode=755 none "$root/run"
 # As the installer leaves it.
 printf '127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n' >"$root/etc/hosts"
 
-# Not by chroot(2): what is run under it can't make user namespaces.
+# Not by chroot(2): processes under it can't make user namespaces.
 cd "$root"
 pivot_root . host
 cd /src

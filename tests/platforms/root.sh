@@ -1,10 +1,10 @@
 #!/bin/bash
 # root.sh RELEASE - makes a clean root of a Debian release (bookworm, trixie) with the packages that the
-# build, the fuzzers and the unit tests need, and nothing else; prints its folder. Takes root.
+# build, the fuzzers and the unit tests need, and nothing else; prints its folder. Needs root.
 #
-# Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when the
-# list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it, and leaves
-# it as it is. The mirror and the keys are those of this machine's own apt.
+# Roots are kept in $RMEMFS_PLATFORMS_CACHE (/var/tmp/rmemfs-platforms). A root is made again when
+# the list of packages or the mirror has changed, or after 30 days. enter.sh runs commands in it,
+# and leaves it unchanged. The mirror and the keys are those of this machine's own apt.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,7 +23,7 @@ find_mirror() {
 		sort -u | head -n 1
 }
 
-# The mirror as apt knows it, whichever way its sources are written.
+# The mirror as apt knows it, in whichever form its sources are written.
 mirror=$(find_mirror)
 if [ -z "$mirror" ]; then
 	apt-get -q update >&2 || die "apt-get update failed"

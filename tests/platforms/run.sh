@@ -1,7 +1,7 @@
 #!/bin/bash
-# run.sh RELEASE - all presets are built, and the unit tests run, in a clean root of this Debian release
-# (bookworm, trixie); TAP on standard output. The machine's own packages and build folders have no part
-# in it.
+# run.sh RELEASE - builds all presets, and runs the unit tests, in a clean root of this Debian
+# release (bookworm, trixie); TAP on standard output. The machine's own packages and build folders
+# are not used.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,7 +16,7 @@ inside() {
 	"$here/enter.sh" "$root" "$work" "$@"
 }
 
-# builds PRESET: from nothing, and neither the compilers nor CMake warn of anything.
+# builds PRESET: builds from nothing, without a warning of the compilers or of CMake.
 builds() {
 	inside cmake --preset "$1" -B "/build/$1" &&
 		inside cmake --build "/build/$1"

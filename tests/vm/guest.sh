@@ -1,8 +1,8 @@
 #!/bin/bash
 # guest.sh - builds the guest that run.sh boots: Debian's generic kernel, which has Soft-RoCE, and an
 # initramfs that turns the host's root into the guest's. Nothing is installed on the host: packages
-# are downloaded and unpacked into the cache ($RMEMFS_VM_CACHE, /var/tmp/rmemfs-vm). Built once;
-# built again when initramfs-init changes. Prints the cache folder.
+# are downloaded and unpacked into the cache ($RMEMFS_VM_CACHE, /var/tmp/rmemfs-vm). The guest is
+# built once, and again when initramfs-init changes. Prints the cache folder.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,12 +1,12 @@
 #!/bin/bash
 # run.sh [--timeout SECONDS] [--cpus N] [--mem SIZE] [--job FOLDER] -- COMMAND... - runs COMMAND as
-# root in a guest that has a real RDMA stack (Soft-RoCE, rxe0 at 10.9.0.1), streams its output and
-# ends with its exit status; 124 after the timeout (600 s), 125 if the guest itself failed.
+# root in a guest that has a real RDMA stack (Soft-RoCE, rxe0 at 10.9.0.1). Streams its output. Ends
+# with its exit status, with 124 after the timeout (600 s), or with 125 if the guest itself failed.
 #
-# The guest sees the host's files under the same paths: what it writes there stays in its memory and
-# is lost. FOLDER (a temporary one if not given) is /run/job in it, and written for real. COMMAND
-# starts in the current folder, with this environment's RMEMFS_* variables. Reading the host's files
-# is slow: copy what is read often to $TMPDIR, a tmpfs.
+# The guest sees the host's files under the same paths. Its writes to them stay in its memory and
+# are lost. FOLDER (a temporary one if not given) is /run/job in the guest, and its files are really
+# written. COMMAND starts in the current folder, with this environment's RMEMFS_* variables. Reading
+# the host's files is slow: copy files that are read often to $TMPDIR, a tmpfs.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -73,7 +73,7 @@ vm_boot "$timeout" "$temp" ""
 status=0
 wait "$vm" || status=$?
 vm=
-# A guest that never got as far as opening its output must not leave cat waiting for a writer.
+# If the guest fails before it opens its output, cat must not wait for a writer for ever.
 : 1<>"$temp/output"
 wait "$reader"
 reader=''

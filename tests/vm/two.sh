@@ -3,8 +3,8 @@
 # $RMEMFS_TEST_TRANSPORT with the programs in $RMEMFS_BIN; TAP on standard output.
 #
 # The machines are two guests (vm.bash), "server" at 10.9.0.1 and "client" at 10.9.0.2, each with an
-# rxe0 on a wire between them. The tests boot, kill and cut them; whatever becomes of the tests, the
-# guests end with us.
+# rxe0 on a wire between them. The tests boot, kill and cut them. The guests end with this script,
+# however the tests end.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +22,7 @@ cleanup() {
 	[ -z "$tests" ] || kill -TERM "$tests" 2>/dev/null || true
 	for file in "$VM_WORK"/*/pid; do
 		pid=$(cat "$file" 2>/dev/null) || continue
-		# A number may be another's by now.
+		# The number may belong to another process by now.
 		grep -qF "$VM_WORK" "/proc/$pid/cmdline" 2>/dev/null || continue
 		kill -KILL "$pid" 2>/dev/null || true
 		tail --pid="$pid" -s 0.02 -f /dev/null
@@ -37,7 +37,7 @@ trap 'exit 143' TERM HUP
 vm_prepare "$VM_WORK"
 tags='!only:tcp'
 [ "$RMEMFS_TEST_TRANSPORT" = verbs ] || tags='!only:verbs'
-# In the background: a signal would else wait for the end of all tests.
+# In the background: else a signal would wait for the end of all tests.
 TMPDIR=$VM_WORK bats --formatter tap --filter-tags "$tags" "$@" "$here/two/machines.bats" &
 tests=$!
 status=0

@@ -2,10 +2,10 @@
 # vm.bash - boots guests: for run.sh, which has one, and for two.sh and its tests.
 #
 # A guest has the host's root under its own, read-only, and a folder on the host:
-#   FOLDER/job      the guest's /run/job, the only place that both can write; job/command is what it
-#                   runs (guest-init)
-#   FOLDER/console  what its kernel said, warnings and worse
-#   FOLDER/output   what the command wrote: the caller makes it, a file or a fifo
+#   FOLDER/job      the guest's /run/job, the only place that both can write; the guest runs
+#                   job/command (guest-init)
+#   FOLDER/console  its kernel's output, warnings and worse
+#   FOLDER/output   the command's output: the caller makes it, a file or a fifo
 #   FOLDER/pid      the emulator's process
 #
 # Runs under software emulation; under KVM only on machines where a probe showed that it boots.
@@ -20,8 +20,8 @@ vm_die() {
 	exit 125
 }
 
-# vm_start ACCELERATOR SECONDS FOLDER KERNEL-ARGUMENTS [QEMU-ARGUMENT]...: in the background, as $vm;
-# ended after the seconds.
+# vm_start ACCELERATOR SECONDS FOLDER KERNEL-ARGUMENTS [QEMU-ARGUMENT]...: starts it in the
+# background, as $vm, and ends it after the seconds.
 vm_start() {
 	local accel=$1 limit=$2 folder=$3 append=$4
 	shift 4
@@ -33,8 +33,8 @@ vm_start() {
 	vm=$!
 }
 
-# vm_boot SECONDS FOLDER KERNEL-ARGUMENTS [QEMU-ARGUMENT]...: as $vm, a guest that runs the command
-# in the folder.
+# vm_boot SECONDS FOLDER KERNEL-ARGUMENTS [QEMU-ARGUMENT]...: boots a guest, as $vm, that runs the
+# command in the folder.
 vm_boot() {
 	local limit=$1 folder=$2 append=$3
 	shift 3
@@ -48,7 +48,8 @@ vm_boot() {
 		-device virtserialport,chardev=output,name=rmemfs.output "$@"
 }
 
-# The answer is kept with the kernel it holds for: a probe that fails takes its whole time limit.
+# The answer is kept for this pair of kernels, the host's and the guest's: a failing probe takes its
+# whole time limit.
 vm_choose_accel() {
 	local temp=$1 key answer=tcg
 	vm_accel=tcg,thread=multi
@@ -65,7 +66,7 @@ vm_choose_accel() {
 	[ "$(tail -n 1 "$vm_cache/kvm-probe")" != kvm ] || vm_accel=kvm
 }
 
-# vm_prepare FOLDER: what guests need is there, or we end; the folder is for temporary files.
+# vm_prepare FOLDER: makes sure that a guest can run, or ends us; the folder is for temporary files.
 vm_prepare() {
 	command -v $vm_qemu >/dev/null || vm_die "$vm_qemu is missing: apt-get install qemu-system-x86"
 	command -v rdma >/dev/null || [ -x /usr/sbin/rdma ] ||
@@ -76,7 +77,7 @@ vm_prepare() {
 	vm_choose_accel "$1"
 }
 
-# vm_complaints CONSOLE...: prints what a kernel complained of; false if nothing.
+# vm_complaints CONSOLE...: prints a kernel's complaints; false if there are none.
 vm_complaints() {
 	grep -hE -A 12 'BUG:|WARNING:|Oops|hung task|blocked for more than' "$@" /dev/null | head -n 60 |
 		grep .

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154,SC2119,SC2120
-# guest.bash - what the tests of two machines have run in a guest, each function by a shell of its
-# own: what is to last is a program in the background, known by the files of its name in $dir.
+# guest.bash - functions that the tests of two machines run in a guest, each in a shell of its own.
+# A program that shall go on runs in the background, known by the files of its name in $dir.
 
 set -euo pipefail
 two_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,7 +14,8 @@ mkdir -p "$dir"
 
 # ---- programs ------------------------------------------------------------------------------------
 
-# program NAME COMMAND...: $dir has its NAME.pid and NAME.log, and NAME.status when it has ended.
+# program NAME COMMAND...: runs it; $dir has NAME.pid and NAME.log, and NAME.status when it has
+# ended.
 program() {
 	local name=$1 status=0
 	shift
@@ -36,7 +37,7 @@ has_ended() {
 	[ -s "$dir/$1.status" ]
 }
 
-# ends NAME SECONDS [STATUS]: within the time, and well.
+# ends NAME SECONDS [STATUS]: it ends within the time, and with that status.
 ends() {
 	local status
 	until_true "$2" has_ended "$1" || die "the $1 runs still after $2 s" || return
@@ -49,12 +50,12 @@ now_ms() {
 	echo $((${EPOCHREALTIME/./} / 1000))
 }
 
-# log_says NAME SECONDS PATTERN: in that time at the latest.
+# log_says NAME SECONDS PATTERN: the line appears within the time.
 log_says() {
 	until_true "$2" grep -qE "$3" "$dir/$1.log" || die "the $1's log has no line with: $3"
 }
 
-# logged_ms NAME PATTERN: when the line was logged.
+# logged_ms NAME PATTERN: the time at which the line was logged.
 logged_ms() {
 	date -d "$(grep -m 1 -E "$2" "$dir/$1.log" | cut -d ' ' -f 2,3)" +%s%3N
 }
@@ -80,7 +81,7 @@ stop_server() {
 	ends server 20
 }
 
-# serve_anew SIZE LEASE: an export of that size, with nothing in it, and that lease time.
+# serve_anew SIZE LEASE: serves a new, empty export of that size, with that lease time.
 serve_anew() {
 	stop_server
 	rm -r "$memory"
@@ -101,7 +102,7 @@ mount_as() {
 	! has_ended "$1" || die "the $1 ended at its start"
 }
 
-# mount_remote [OPTIONS]: the export of the other machine.
+# mount_remote [OPTIONS]: mounts the export of the other machine.
 remote_options() {
 	echo "transport=$transport,port=$port,connect_timeout=30${1:+,$1}"
 }
@@ -110,7 +111,8 @@ mount_remote() {
 	mount_as daemon "$mnt" "$server_address:/default" "$(remote_options "$@")"
 }
 
-# share_remote N...: several, as $dir/N, each a client of its own that lets others write, too.
+# share_remote N...: mounts it several times, at $dir/N, each as a client of its own that lets
+# others write, too.
 share_remote() {
 	local n
 	for n in "$@"; do
@@ -119,13 +121,13 @@ share_remote() {
 	done
 }
 
-# mount_here [OPTIONS]: on the server's own machine, as another client.
+# mount_here [OPTIONS]: mounts it on the server's own machine, as another client.
 mount_here() {
 	mount_as daemon "$mnt" "$socket:/default" "transport=shm,connect_timeout=60${1:+,$1}"
 }
 
-# What asks for it asynchronously (libaio) can't be killed while it waits: the kernel interrupts no
-# such request. Forced, umount ends them, and says that the mount is busy with those who wait yet.
+# A process that waits for asynchronous I/O (libaio) can't be killed: the kernel interrupts no such
+# request. A forced umount ends the requests, but reports a busy mount while processes still wait.
 unmount_by_force() {
 	umount -f "$mnt" || until_true 10 umount "$mnt"
 	ends daemon 2
@@ -151,7 +153,7 @@ show_logs() {
 	done
 }
 
-# Whatever state the test has left; false if not all of it ends well.
+# Ends everything, whatever state the test has left; false if some of it does not end well.
 clean_up() {
 	local failed=0 pid place
 	show_logs
@@ -174,8 +176,8 @@ clean_up() {
 
 # ---- several clients that write -------------------------------------------------------------------
 
-# tally N: counts a number up N times under a lock of each kind, which others of its kind alone keep
-# out, and adds N lines of this machine's to the log.
+# tally N: counts a number up N times under a lock of each kind, which excludes only others of its
+# kind, and adds N lines of this machine's to the log.
 tally() {
 	local n kind
 	for kind in flock process; do
@@ -186,7 +188,7 @@ tally() {
 	done
 }
 
-# The same as seen from here: all of both machines is there, whole and in order.
+# Checks the result from here: the work of both machines is there, whole and in order.
 tallied() {
 	local host kind
 	for kind in flock process; do
@@ -204,14 +206,14 @@ keep_open() {
 	exec keeper "$mnt/$2" <>"$dir/to.$1"
 }
 
-# keep NAME FILE: has it open, as the program of that name.
+# keep NAME FILE: a program of that name keeps the file open.
 keep() {
 	mkfifo "$dir/to.$1"
 	program "$1" keep_open "$1" "$2"
 	log_says "$1" 20 '^ok$'
 }
 
-# tell NAME ORDER...: without waiting for what comes of it.
+# tell NAME ORDER...: gives it an order, without waiting for the result.
 tell() {
 	echo "${*:2}" >"$dir/to.$1"
 }
@@ -220,7 +222,7 @@ has_said() {
 	[ "$(wc -l <"$dir/$1.log")" -gt "$2" ]
 }
 
-# gives NAME WORDS ORDER...: what comes of it.
+# gives NAME WORDS ORDER...: gives it an order and expects these words.
 gives() {
 	local before said
 	before=$(wc -l <"$dir/$1.log")
@@ -240,7 +242,7 @@ let_go() {
 
 # ---- data ----------------------------------------------------------------------------------------
 
-# verified_file MIB NAME: random, copied onto the mount and synced; its sum goes out.
+# verified_file MIB NAME: makes a random file, copies it onto the mount and syncs; prints its sum.
 verified_file() {
 	random_file "$dir/$2" "$1"
 	dd if="$dir/$2" of="$mnt/$2" bs=1M conv=fsync status=none
@@ -251,13 +253,13 @@ sum() {
 	sha256sum <"$1" | cut -d ' ' -f 1
 }
 
-# sum_here NAME: as it is read from the mount, past what the kernel has cached.
+# sum_here NAME: the sum as read from the mount, without the kernel's cache.
 sum_here() {
 	drop_caches
 	sum "$mnt/$1"
 }
 
-# overwrite NAME MIB: in its place; how many ms it took goes out.
+# overwrite NAME MIB: overwrites the file in place; prints how many ms it took.
 overwrite() {
 	local began
 	random_file "$dir/over" "$2"
@@ -266,8 +268,8 @@ overwrite() {
 	echo $(($(now_ms) - began))
 }
 
-# refill NAME MIB: its pages are freed, then it gets others, with random bytes behind a first line; the
-# sum goes out.
+# refill NAME MIB: frees the file's pages, then writes others, with random bytes behind a first
+# line; prints the sum.
 refill() {
 	random_file "$dir/$1" "$2"
 	sed -i '1s/^/first line\n/' "$dir/$1"
@@ -276,8 +278,8 @@ refill() {
 	sum "$dir/$1"
 }
 
-# use_pages NAME MIB: as many as there are, which are fewer, until none is left for anything else; the
-# sum of what they have goes out.
+# use_pages NAME MIB: writes until no free page is left, and there are fewer than MIB; prints the
+# sum of the written bytes.
 use_pages() {
 	random_file "$dir/$1" "$2"
 	! dd if="$dir/$1" of="$mnt/$1" bs=1M oflag=direct status=none 2>"$dir/full.log" ||
@@ -288,7 +290,7 @@ use_pages() {
 	sum "$dir/$1"
 }
 
-# Becomes fio, so that as a program it is killed with its pid.
+# Becomes fio, so that killing the program's pid kills fio.
 fio_verify() {
 	exec fio --name=verify --aux-path="$dir" --directory="$mnt" --rw=randwrite --randrepeat=1 \
 		--verify=crc32c --verify_fatal=1 --output="$dir/fio.log" "$@"
@@ -309,13 +311,13 @@ has_written() {
 	has_ended "$1" || [ "$(written "$1")" -ge "$2" ]
 }
 
-# writes_on NAME MIB: it has written that much more and goes on.
+# writes_on NAME MIB: the program writes that much more and goes on.
 writes_on() {
 	until_true 60 has_written "$1" $(($2 << 20)) || die "the $1 does not get on"
 	! has_ended "$1" || die "the $1 has ended with status $(cat "$dir/$1.status")"
 }
 
-# A file of its own grows: the kernel does not count what is written asynchronously.
+# Watches a file of its own grow: the kernel does not count bytes written asynchronously.
 io_under_way() {
 	until_true 60 test -s "$mnt/verify.0.0" || die "the $1 does not get on"
 	! has_ended "$1" || die "the $1 has ended with status $(cat "$dir/$1.status")"

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034
 # machines.bash - two guests and the wire between them, for the tests.
 #
-# "on client COMMAND" runs a function of guest.bash, or any command, in that guest. A guest that is
-# killed says nothing to anybody, as a machine whose power fails; a wire that is cut loses all
-# frames, and neither end's link goes down.
+# "on client COMMAND" runs a function of guest.bash, or any command, in that guest. A killed guest
+# sends nothing more, as a machine whose power fails. A cut wire loses all frames, and neither end's
+# link goes down.
 #
-# A guest sends its frames to the path of the other's Unix socket: no connection holds the two
-# together, so that either may die and come back, and a path that is renamed is a cut wire.
+# A guest sends its frames to the path of the other's Unix socket. No connection ties the two
+# together, so either may die and come back, and renaming a path cuts the wire.
 
 : "${VM_WORK:?tests/vm/two.sh sets it}"
 two_here=$BATS_TEST_DIRNAME
@@ -33,7 +33,7 @@ other() {
 	[ "$1" = server ] && echo client || echo server
 }
 
-# power_on GUEST: returns at once; the first command waits until it is up.
+# power_on GUEST: returns at once; the first command waits until the guest is up.
 power_on() {
 	local folder=$VM_WORK/$1 address=${1}_address mac=52:54:00:09:00:01
 	[ "$1" = server ] || mac=52:54:00:09:00:02
@@ -81,7 +81,7 @@ await_guest() {
 	fail "$1 does not come up; its console ended: $(tail -n 20 "$VM_WORK/$1/console")"
 }
 
-# begin GUEST COMMAND...: in the background, as $begun.
+# begin GUEST COMMAND...: runs the command in the background, as $begun.
 begin() {
 	local guest=$1 job=$VM_WORK/$1/job file
 	shift
@@ -101,8 +101,8 @@ has_ended() {
 	[ -e "$VM_WORK/$1.status" ] || ! guest_runs "${1%%/*}"
 }
 
-# end COMMAND [SECONDS]: waits for what was begun, shows what it wrote, returns its status; 124 after
-# the seconds, 125 when its guest is no more.
+# end COMMAND [SECONDS]: waits for a begun command, shows its output, returns its status; 124 after
+# the seconds, 125 when its guest is gone.
 end() {
 	local file=$VM_WORK/$1
 	until_true "${2:-120}" has_ended "$1" || {
@@ -130,7 +130,7 @@ setup_machines() {
 	done
 }
 
-# Shows what a guest's kernel complained of, once.
+# Shows the complaints of a guest's kernel, once.
 kernel_complained() {
 	vm_complaints "$VM_WORK/$1/console" && : >"$VM_WORK/$1/console"
 }
@@ -142,7 +142,7 @@ show_guest() {
 	tail -n 20 "$VM_WORK/$1/console" || true
 }
 
-# Ends what runs in the guests that live, as helpers.bash's teardown does.
+# Ends all programs in the living guests, as helpers.bash's teardown does.
 teardown_machines() {
 	local failed=0
 	heal_wire

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# machines.bats - a server and a client that are two machines: what holds over the wire, and when the
-# wire or one of them is gone.
+# machines.bats - a server and a client on two machines: what holds over the wire, and when the wire
+# or one of them is gone.
 
 load machines
 
@@ -52,7 +52,7 @@ teardown() {
 
 # ---- several clients that write -------------------------------------------------------------------
 
-# Times come from the server, whose clock each guest sets by a second at its start.
+# Times come from the server, whose clock each guest sets to the second at its start.
 @test "coherence of three mounts over the wire" {
 	on client unmount
 	on client eval 'share_remote 1 2 3
@@ -96,8 +96,7 @@ teardown() {
 	on client eval '[ "$(sum_here a)" = "$(sum "$dir/a")" ]'
 }
 
-# The machine of the server takes the export over while the client, cut off, is in the middle of
-# writing the same file.
+# The server's machine mounts the export itself while the client, cut off, is writing the same file.
 @test "a client that was cut off and fenced writes nothing over its successor's bytes" {
 	on client eval 'truncate -s 8M "$mnt/a"
 		program writer fio_verify --filename=a --thread --loops=1000 --size=8M --bs=1M --direct=1 \
@@ -114,9 +113,9 @@ teardown() {
 	on server log_says server 1 'session 1 of client:.* has ended'
 }
 
-# Both write the file at the time of the cut: by large blocks in its place, which are on their way
-# to pages that will be another file's, and by lines behind its end, of which the server has not been
-# told. A third one has it open and does nothing.
+# At the time of the cut both write the file. They overwrite large blocks in place, which are in
+# flight to pages that another file will get. They append lines behind the end, of which the server
+# does not know yet. A third mount has the file open and does nothing.
 @test "a client that shares is cut off for longer than the lease time: the other machine goes on" {
 	local lease=2 alone passed sums guest
 	on client unmount
