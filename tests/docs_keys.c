@@ -132,7 +132,7 @@ static void print_type(const struct conf_key *key)
 
 /* ---- defaults -------------------------------------------------------------------------------- */
 
-/* What is out of its range is found out at the start. */
+/* A default outside the range means that the program finds the value at its start. */
 static void print_number(const struct conf_key *key, uint64_t n)
 {
 	char size[32];

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# bars.bats - the plots of ratios: made from sample measurements, and kept ones show the data beside them.
+# bars.bats - the plots of ratios: they are made from sample measurements, and kept plots show the
+# data beside them.
 
 setup() {
 	here=$(cd "$(dirname "$BATS_TEST_FILENAME")" && pwd)

@@ -1,5 +1,6 @@
 #!/bin/bash
-# bars.sh - plots that compare places by ratios. Each is drawn from a small data file that is kept beside it.
+# bars.sh - plots that compare places by ratios. Each is drawn from a small data file, kept beside
+# it.
 #   bars.sh data RESULTS FOLDER   makes FOLDER/NAME.csv from RESULTS/summary.csv, for each plot below that
 #                                 has a work that was measured
 #   bars.sh draw FOLDER           draws each FOLDER/NAME.csv as FOLDER/NAME.svg

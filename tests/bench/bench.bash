@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2034,SC2154,SC2178
-# bench.bash - what every benchmark needs: folders of its own, their orderly end, rmemfs-server and its
-# mounts, records of what was measured.
+# bench.bash - shared by all benchmarks: folders of their own and their orderly end, rmemfs-server
+# and its mounts, records of the measurements.
 #
 # A place is where work is done: ${folder[PLACE]} is its folder, ${daemon[PLACE]} the process that
-# serves it, if it is one of ours. Whatever is started is ended by bench_end, in reverse order.
+# serves it, if that is one of ours. bench_end ends all started programs, in reverse order.
 
 bench_here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bench_root=$(cd "$bench_here/../.." && pwd)
@@ -30,7 +30,7 @@ later() {
 	undo+=("$*")
 }
 
-# bench_begin RESULTS: $work is for what is small, $memory for bytes that are measured with.
+# bench_begin RESULTS: $work is for small files, $memory for the bytes that are measured with.
 bench_begin() {
 	local program
 	for program in rmemfs rmemfs-server rmemfsctl null_own null_stock handover mdbench pages stream; do
@@ -45,7 +45,7 @@ bench_begin() {
 	trap 'exit 143' TERM HUP
 }
 
-# Ends what was begun, the last first.
+# Undoes all that was begun, the last first.
 bench_undo() {
 	local i status=0
 	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do
@@ -67,19 +67,19 @@ bench_end() {
 	exit "$status"
 }
 
-# stop PID: a process of ours, and it ends well.
+# stop PID: ends a process of ours; it must end well.
 stop() {
 	! kill -TERM "$1" 2>/dev/null || wait "$1"
 }
 
-# leave MOUNTPOINT PID: what serves it ends with it. After a signal a command of ours may still be about to
-# end there.
+# leave MOUNTPOINT PID: unmounts, and so ends the process that serves it. After a signal a command
+# of ours may still be ending there.
 leave() {
 	! mountpoint -q "$1" || umount "$1" 2>/dev/null || umount -l "$1"
 	wait "$2"
 }
 
-# ended_or PID COMMAND...: the command is true, or never will be.
+# ended_or PID COMMAND...: the command is true, or can't become true since the process has ended.
 ended_or() {
 	"${@:2}" || ! kill -0 "$1" 2>/dev/null
 }
@@ -122,7 +122,7 @@ server_answers() {
 	"$bin/rmemfsctl" status "$work/socket" >/dev/null 2>&1
 }
 
-# Its mounts first, or their daemons would wait for it.
+# Unmounts its mounts first: else their daemons would wait for it.
 server_stop() {
 	local place status=0
 	for place in "${!mounts[@]}"; do
@@ -156,7 +156,7 @@ rmem_umount() {
 
 # ---- other places --------------------------------------------------------------------------------
 
-# A tmpfs of its own: cp then crosses filesystems, as it does everywhere else.
+# A tmpfs of its own: then cp crosses filesystems, as at all other places.
 tmpfs_place() {
 	mkdir "$work/tmpfs"
 	mount -t tmpfs -o size="$1" rmemfs-bench "$work/tmpfs"
@@ -174,14 +174,14 @@ null_place() {
 	folder[$1]=$work/$1
 }
 
-# Null servers keep nothing that could be compared.
+# Null servers keep no data to compare.
 keeps_data() {
 	[[ $1 != null-* ]]
 }
 
 # ---- records -------------------------------------------------------------------------------------
 
-# record WORK PLACE VALUE UNIT [X]: X is what a series runs over.
+# record WORK PLACE VALUE UNIT [X]: X is the variable of a series.
 record() {
 	[[ $3 =~ ^[0-9.e+-]+$ ]] || bench_die "$1 on $2 gave no number: '$3'"
 	[[ $4 != */s && $4 != /min ]] || [[ $3 =~ [1-9] ]] || bench_die "$1 on $2: nothing was done"

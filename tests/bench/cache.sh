@@ -1,7 +1,7 @@
 #!/bin/bash
-# cache.sh - what each cache mode is good for: copies, dd, random I/O through the page cache, git and a C
-# build on a mount in every mode and on a tmpfs, interleaved, so that what else the machine does falls
-# on all alike. Prints medians in seconds, and how many times the tmpfs's they are.
+# cache.sh - measures each cache mode: copies, dd, random I/O through the page cache, git and a C
+# build. They run on a mount in every mode and on a tmpfs, interleaved, so that the machine's other
+# load falls on all alike. Prints medians in seconds, and their ratios to the tmpfs.
 #
 # usage: cache.sh [REPETITIONS]
 #   RMEMFS_BIN: where the programs are; RMEMFS_TEST_TRANSPORT: shm or tcp
@@ -22,7 +22,7 @@ rdma_device=''
 
 # ---- works: what is to be ready before one, and the work itself ------------------------------------
 
-# So that files are read from where they are.
+# So that files are read from the place itself.
 drop_cached() {
 	[ "$1" = tmpfs ] || "$bin/fsop" uncache "$at"
 }

@@ -1,12 +1,12 @@
-/* handover.c - what it takes that one mount sees what another one has changed: handover WAY FILE FILE
- * TURNS
+/* handover.c - how long it takes until one mount sees what another one has changed: handover WAY
+ * FILE FILE TURNS
  *
- * Both are one file, by two mounts. In each turn one of them changes it and the other looks, and
- * must find what was changed; then the other way round:
+ * Both names are one file, by two mounts. In each turn one mount changes it and the other looks,
+ * and must find the change; then the other way round:
  *
- *     overwrite  eight bytes that are there; they are read
- *     grow       eight bytes behind the end; they are read
- *     name       the file is renamed, from FILE to FILE~ or back; both names are looked for
+ *     overwrite  overwrites eight bytes; they are read
+ *     grow       appends eight bytes; they are read
+ *     name       renames the file, from FILE to FILE~ or back; both are looked up
  *
  * Prints a line "WAY TURNS SECONDS P50 P99", of single turns, in microseconds.
  */

@@ -1,16 +1,17 @@
-/* mdbench.c - what small files cost: mdbench FOLDER FILES BYTES [PREFIX]
+/* mdbench.c - the cost of small files: mdbench FOLDER FILES BYTES [PREFIX]
  *
- * Works through that many files in a folder without any of that prefix (others may work there,
- * too), one operation a file in each phase, and prints a line "phase operations seconds" for each:
+ * Works through that many files in a folder that has none of that prefix yet (others may work
+ * there, too). Each phase does one operation per file, and prints a line "phase operations
+ * seconds":
  *
  *     create   open(O_CREAT|O_EXCL), close            remove  unlink of these
  *     write    the same with BYTES written in between
- *     stat     a second one, when the kernel has seen all of them
+ *     stat     the second stat, after the kernel has seen all of them
  *     read     open, read, close; the file's bytes are not in the page cache, its name may be
  *     unlink
  *
- * What is there is checked outside of the timed loops: how many names the folder lists, every
- * file's size. What is read is compared.
+ * The program checks the result outside of the timed loops: the number of names in the folder and
+ * every file's size. It compares the bytes that it reads.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -20,7 +20,7 @@ struct null_file {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct null_file files[NULL_FILES];
-/* Twice in a row, so that any read lies in one piece. */
+/* Twice in a row, so that any read is contiguous. */
 static uint8_t pattern[2 * NULL_PATTERN_BYTES];
 
 void null_files_init(void)

@@ -1,6 +1,6 @@
-/* null_files.h - files that keep nothing, for the two null servers: what FUSE costs when storage
- * costs nothing. One directory of names with sizes, which lists none of them; whatever is written
- * is forgotten, and what is read is always the same: the byte at offset o is null_pattern()[o %
+/* null_files.h - files that keep nothing, for the two null servers: the cost of FUSE when storage
+ * costs nothing. There is one directory of names with sizes, which lists none of them. Written
+ * bytes are forgotten, and reads always give the same: the byte at offset o is null_pattern()[o %
  * NULL_PATTERN_BYTES].
  *
  * A file lives until it has neither a name nor a node that the kernel knows.
@@ -15,7 +15,7 @@
 
 enum {
 	NULL_FILES = 256,
-	NULL_ROOT = 1, /* its node; a file's is its index and NULL_ROOT + 1 */
+	NULL_ROOT = 1, /* its node; a file's node is its index + NULL_ROOT + 1 */
 	NULL_PATTERN_BYTES = 1 << 20,
 	NULL_READ_MAX = 1 << 20,
 };
@@ -28,9 +28,9 @@ struct null_attr {
 
 void null_files_init(void);
 
-/* A lookup and a creation count the node once more; forgetting takes it back. */
+/* A lookup and a creation each count the node once more; null_forget() subtracts. */
 int null_lookup(const char *name, struct null_attr *attr);
-/* Made, or there already. */
+/* Creates the file, or finds it. */
 int null_create(const char *name, uint32_t mode, struct null_attr *attr);
 void null_forget(uint64_t node, uint64_t nlookup);
 int null_unlink(const char *name);
@@ -38,7 +38,7 @@ int null_unlink(const char *name);
 int null_getattr(uint64_t node, struct null_attr *attr);
 int null_truncate(uint64_t node, uint64_t size);
 void null_write(uint64_t node, uint64_t off, uint64_t len);
-/* Bytes that a read of len, at most NULL_READ_MAX, gets, and where they lie. */
+/* Returns how many bytes a read of len, at most NULL_READ_MAX, gets, and where they are. */
 uint32_t null_read(uint64_t node, uint64_t off, uint32_t len, const uint8_t **data);
 
 #endif

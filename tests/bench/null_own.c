@@ -1,10 +1,10 @@
-/* null_own.c - the null files (null_files.h) behind our own FUSE port and I/O threads: what is left
- * of the daemon when there is no server and no storage.
+/* null_own.c - the null files (null_files.h) behind our own FUSE port and I/O threads: the cost of
+ * the daemon without a server and without storage.
  *
  *     null_own MOUNTPOINT     in the foreground, until it is unmounted
  *
- * This is the daemon's main without a session, and fs.h without a filesystem: all that the I/O
- * threads call of it is here, so that the linker takes nothing of fs.c.
+ * This is the daemon's main without a session, and fs.h without a filesystem. It defines all
+ * functions that the I/O threads call, so that the linker takes nothing of fs.c.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,8 +55,8 @@ static struct attr attr_of(const struct null_attr *null)
 	};
 }
 
-/* As the daemon does with cache=shared: what is only written, or opened direct, goes past the page
- * cache. */
+/* As the daemon does with cache=shared: a file opened only for writing, or with O_DIRECT, bypasses
+ * the page cache. */
 static enum open_kind kind_of(const struct request *req)
 {
 	static const struct cache_handles none;
@@ -252,7 +252,7 @@ void fs_thread_fini(struct io_thread *thread)
 	evq_delete(thread->evq);
 }
 
-/* There is no server to be away. */
+/* Without a server there is no lost connection. */
 bool remote_disconnected(const struct io_thread *thread)
 {
 	return false;

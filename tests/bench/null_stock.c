@@ -1,5 +1,5 @@
 /* null_stock.c - the null files (null_files.h) behind libfuse's own multi-threaded loop, with its
- * stock settings: what a FUSE filesystem gets without doing anything special.
+ * stock settings: the speed of a FUSE filesystem without special effort.
  *
  *     null_stock MOUNTPOINT   in the foreground, until it is unmounted
  */

@@ -1,9 +1,9 @@
-/* pages.c - how many of a file's bytes hold what a benchmark says it has written: pages FILE
+/* pages.c - counts the bytes of a file that hold what a benchmark says it has written: pages FILE
  * PATTERN
  *
- * PATTERN is 8 hexadecimal digits, the four bytes that a written page consists of, over and over,
- * as fio's --buffer_pattern=0x... has them. The file is read past the page cache where that is
- * possible. Prints the bytes in pages of 4096 that hold the pattern and nothing else.
+ * PATTERN is 8 hexadecimal digits, four bytes. A written page repeats them, as fio's
+ * --buffer_pattern=0x... makes it. The file is read past the page cache where that is possible.
+ * Prints the bytes in pages of 4096 that hold the pattern and nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034,SC2154
-# peers.bash - what people would use instead, each on a tmpfs and with its stock settings: sshfs on this
-# machine; in the guest NFS from the kernel's server; perftest for what the wire itself gives.
+# peers.bash - the alternatives to rmemfs, each on a tmpfs and with its stock settings: sshfs on
+# this machine; NFS from the kernel's server in the guest; perftest for the speed of the wire
+# itself.
 
 # ---- sshfs ---------------------------------------------------------------------------------------
 
@@ -21,7 +22,7 @@ make_ssh_keys() {
 	END
 }
 
-# The daemon wants its folder, which nobody has made if the service was never started.
+# The daemon needs its folder, which is missing if the service was never started.
 start_sshd() {
 	local port=$1
 	if [ ! -d /run/sshd ]; then
@@ -38,7 +39,7 @@ start_sshd() {
 	done
 }
 
-# It ends with a status of its own when it is told to.
+# sshd has an exit status of its own when it is told to end.
 stop_sshd() {
 	kill -TERM "$1"
 	wait "$1" || [ $? -eq 255 ] || [ $? -eq 143 ]
@@ -75,7 +76,7 @@ nfs_serve() {
 	rpc.nfsd -N 3 8
 	later rpc.nfsd 0
 	echo "rdma 20049" >/proc/fs/nfsd/portlist
-	# No client of before is waited for.
+	# Do not wait for clients of an earlier server.
 	echo Y >/proc/fs/nfsd/v4_end_grace
 }
 
@@ -92,8 +93,8 @@ nfs_place() {
 
 # ---- the wire ------------------------------------------------------------------------------------
 
-# perftest TOOL OPTION...: a pair of them, against each other on the one device; prints the client's
-# table. The server is ready when it listens.
+# perftest TOOL OPTION...: runs a pair of them against each other on the one device; prints the
+# client's table. The server is ready when it listens.
 perftest() {
 	local tool=$1 perftest_port pid
 	shift
@@ -108,8 +109,8 @@ perftest() {
 	wait "$pid"
 }
 
-# work_perftest NAME RW BS DEPTH: the same transfer without files. Columns: bandwidth's fourth is the
-# average in MiB/s (2^20), latency's fifth the typical one in us.
+# work_perftest NAME RW BS DEPTH: the same transfer without files. Columns: bandwidth's fourth is
+# the average in MiB/s (2^20), latency's fifth the typical one in us.
 work_perftest() {
 	local name=$1 verb=write bytes=4096
 	[[ $2 == *write ]] || verb="read"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# plots.sh RESULTS - the series in RESULTS/summary.csv as SVG and PNG: a line a place, medians with their
-# lowest and highest values.
+# plots.sh RESULTS - the series in RESULTS/summary.csv as SVG and PNG: one line per place, medians
+# with their lowest and highest values.
 set -euo pipefail
 
 results=${1:?usage: plots.sh RESULTS}
 data=$(mktemp -d "${TMPDIR:-/tmp}/rmemfs-plots.XXXXXX")
 trap 'rm -rf "$data"' EXIT
 
-# series PATTERN: files in $data, one a place: x median min max. A work matches by its whole name with X,
-# if it has one, behind an @; the pattern's only group is x. 4k and 1M are sizes.
+# series PATTERN: files in $data, one per place: x median min max. A work matches by its whole name,
+# with X, if it has one, behind an @. The pattern's only group is x. 4k and 1M are sizes.
 series() {
 	rm -f "$data"/*.dat
 	awk -F, -v pattern="^$1\$" -v folder="$data" '

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# report.bats - the benchmark's arithmetic, on made-up measurements: a target that is missed is called so.
+# report.bats - the benchmark's arithmetic, on invented measurements: a missed target is reported as
+# missed.
 
 setup() {
 	here=$(cd "$(dirname "$BATS_TEST_FILENAME")" && pwd)

@@ -1,11 +1,11 @@
 #!/bin/bash
-# report.sh RESULTS TARGETS - what was measured, made readable: from RESULTS/raw.csv (work,place,x,rep,
-# value,unit; a line a measurement) come
+# report.sh RESULTS TARGETS - makes measurements readable: from RESULTS/raw.csv
+# (work,place,x,rep,value,unit; a line per measurement) come
 #   summary.csv, results.json   medians, lowest and highest of each work at each place
 #   report.md                   the same as a table, and the verdicts
 #   verdicts.txt                a line for each of the targets: its ratio, and whether it is met; printed
 #   *.svg, *.png                plots, where gnuplot is installed
-# Speed is no test: the exit status only says whether the report could be made.
+# Speed is no test: the exit status says only whether the report could be made.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -53,7 +53,7 @@ judge() {
 		}' "$results/summary.csv" FS='\n' "$targets"
 }
 
-# Points of series are in the plots.
+# The plots have the points of series.
 table() {
 	awk -F, '
 		function human(v, unit) {

@@ -1,5 +1,5 @@
 #!/bin/bash
-# run.sh - the benchmark: rmemfs beside what else there is, in one run on one machine; see README.md.
+# run.sh - the benchmark: rmemfs beside other filesystems, in one run on one machine; see README.md.
 # shellcheck disable=SC2034,SC2154 # what the files below share
 set -euo pipefail
 
@@ -63,7 +63,8 @@ settings_guest() {
 
 # ---- the plan ------------------------------------------------------------------------------------
 
-# visit PLACE WORK [ARGUMENT]...: a place that is there for its own works only is mounted for this one.
+# visit PLACE WORK [ARGUMENT]...: mounts the place for this one work, if it exists for its own works
+# only.
 visit() {
 	local place=$1 what=$2
 	shift 2
@@ -73,7 +74,7 @@ visit() {
 	[ -z "${visits[$place]:-}" ] || rmem_umount "$place"
 }
 
-# compare REPETITIONS PLACES WORK [ARGUMENT]...: on each of the places in turn, as often.
+# compare REPETITIONS PLACES WORK [ARGUMENT]...: on each of the places in turn, so many times.
 compare() {
 	local n=$1 places=$2 what=$3 place
 	shift 3
@@ -112,8 +113,8 @@ fio_series() {
 	done
 }
 
-# copy_works PLACES RARE [SLOW]: the rare ones' and slow ones' copies are not compared as often, and small
-# blocks of the slow ones are but a part of the file.
+# copy_works PLACES RARE [SLOW]: copies at rare and slow places are compared less often, and small
+# blocks at slow places copy only a part of the file.
 copy_works() {
 	local what
 	for what in work_cp_in work_cp_out; do
@@ -132,7 +133,8 @@ file_works() {
 	compare "$series" "$1" work_build
 }
 
-# brief_works PLACES FLOOR: what the plots show, and no more. Small files take little time and spread widely.
+# brief_works PLACES FLOOR: only the works in the plots. Small files take little time and spread
+# widely.
 brief_works() {
 	local rw bs depth
 	for bs in 4k:1 4k:16 1M:1 1M:4; do
@@ -162,7 +164,7 @@ sharing_series() {
 	done
 }
 
-# option_series TRANSPORT: an I/O thread is a channel, over verbs a queue pair.
+# option_series TRANSPORT: each I/O thread has a channel, over verbs a queue pair.
 option_series() {
 	local rw
 	for rw in read write; do
@@ -173,7 +175,7 @@ option_series() {
 	done
 }
 
-# growth PLACE TRANSPORT ADDRESS: on a server of its own, for it takes much memory.
+# growth PLACE TRANSPORT ADDRESS: on a server of its own, since it takes much memory.
 growth() {
 	local place=$1 transport=$2 n
 	server_start "$3" "grown:$grown_size"
@@ -196,14 +198,14 @@ growth() {
 	bench_undo
 }
 
-# part NAME COMMAND...: unless other parts were asked for.
+# part NAME COMMAND...: runs it unless other parts were asked for.
 part() {
 	local name=$1
 	shift
 	[[ ,${parts:-$name}, != *,$name,* ]] || "$@"
 }
 
-# Unlike the parts it is measured only where it was asked for.
+# Unlike the other parts it is measured only if it was asked for.
 brief() {
 	[[ ,$parts, == *,brief,* ]]
 }
@@ -219,7 +221,8 @@ start_native() {
 	rmem_mount shm shm shm
 	rmem_mount exclusive shm exclusive cache=exclusive
 	rmem_mount tcp tcp tcp
-	# All places would have what it holds.
+	# Mounted for its own works only: else the memory and CPU that it holds would burden all
+	# places.
 	visits[latency]="shm latency low_latency"
 	null_place null-own null_own
 	null_place null-stock null_stock
@@ -288,7 +291,7 @@ describe_for_plots() {
 	echo "A $machine with $(nproc) CPUs, $(uname -sr | cut -d. -f1,2), $(date -u +%Y-%m-%d). Load before the run: $(cut -d' ' -f1 /proc/loadavg)."
 }
 
-# begin RESULTS: what is left of an earlier run would be counted.
+# begin RESULTS: removes the results of an earlier run, which would be counted.
 begin() {
 	mkdir -p "$1"
 	rm -f "$1"/{raw.csv,summary.csv,results.json,report.md,verdicts.txt,machine.txt,caption.txt} "$1"/*.{svg,png}
@@ -308,7 +311,7 @@ native() {
 	"$here/report.sh" "$out" "$here/targets.native"
 }
 
-# What runs in the guest. Its programs are read often, and the host's files slowly.
+# Runs in the guest. Its programs are read often, and the host's files are slow, so they are copied.
 guest() {
 	settings_guest
 	cp -r "$bin" "$TMPDIR/bin"

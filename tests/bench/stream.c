@@ -1,6 +1,6 @@
-/* stream.c - one bare TCP stream over the loopback, as a yardstick for the tcp transport: stream
- * MIB sends that many MiB in writes of 1 MiB from one process to another, which reads them into
- * memory in pieces of at most 1 MiB, and prints the bytes a second. The count of bytes and the last
+/* stream.c - one bare TCP stream over the loopback, as a yardstick for the tcp transport. stream
+ * MIB sends that many MiB in writes of 1 MiB from one process to another. The other reads them into
+ * memory in pieces of at most 1 MiB. Prints the bytes per second. The count of bytes and the last
  * MiB are checked.
  */
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ static int listen_somewhere(struct sockaddr_in *addr)
 	return fd;
 }
 
-/* Checks one chunk, the last, in full; that of all the rest nothing was lost the count says. */
+/* Checks the last chunk in full; the count shows that none of the others was lost. */
 static int receive(int listener, uint64_t nchunks, const uint8_t *expected)
 {
 	autofree uint8_t *chunk = malloc(CHUNK);

@@ -1,7 +1,7 @@
 #!/bin/bash
-# summary.sh RESULTS - RESULTS/raw.csv (work,place,x,rep,value,unit), a line for each work at each place: how
-# often it was measured, median, lowest and highest value, all of them. Of an even number of values the
-# median is the mean of the middle two.
+# summary.sh RESULTS - from RESULTS/raw.csv (work,place,x,rep,value,unit) a line for each work at
+# each place: the number of measurements, median, lowest and highest value, all values. Of an even
+# number of values the median is the mean of the middle two.
 set -euo pipefail
 
 results=${1:?usage: summary.sh RESULTS}

@@ -1,13 +1,14 @@
 # shellcheck shell=bash disable=SC2034,SC2154,SC2178
-# works.bash - the works that places are compared by: work_NAME PLACE prepares, measures, records and
-# then checks that the bytes really moved and the files really are there.
+# works.bash - the works by which places are compared. work_NAME PLACE prepares, measures, records
+# and then checks that the bytes really moved and the files are really there.
 #
-# Sizes are set by run.sh: $file_mib of files that are read and written at random or in parallel,
-# $copy_mib of those that are copied, $slow_mib where that takes minutes, $files small ones, $run_ms of a fio run.
+# run.sh sets the sizes: $file_mib of files that are read and written at random or in parallel,
+# $copy_mib of those that are copied, $slow_mib where that takes minutes. It also sets the number
+# $files of small files, and the time $run_ms of a fio run.
 
 pattern_number=0 build_sum='' cpu_used=''
 
-# Drops what the kernel has cached of a file.
+# Drops a file from the kernel's cache.
 uncache() {
 	sync "$1"
 	dd if="$1" iflag=nocache count=0 status=none
@@ -17,8 +18,8 @@ opens_direct() {
 	dd if="$1" of=/dev/null bs=4k count=1 iflag=direct status=none 2>/dev/null
 }
 
-# same PLACE FILE EXPECTED [BYTES]: the file's bytes, fetched anew, are the first BYTES (all) of the other's;
-# where nothing is kept, their number.
+# same PLACE FILE EXPECTED [BYTES]: the file's bytes, fetched anew, are the first BYTES (all) of the
+# other file's. Where nothing is kept, only their number is compared.
 same() {
 	local direct=() bytes=${4:-$(stat -c %s "$3")}
 	[ "$(stat -c %s "$2")" -eq "$bytes" ] || bench_die "$2 on $1 has the wrong size"
@@ -33,7 +34,7 @@ make_source() {
 	dd if="$memory/source" of="$memory/data" bs=1M count="$file_mib" status=none
 }
 
-# The file that fio works on is there once for each place.
+# Makes the file that fio works on, once for each place.
 lay_data() {
 	local file=${folder[$1]}/data
 	[ -e "$file" ] || dd if="$memory/data" of="$file" bs=1M status=none
@@ -42,7 +43,7 @@ lay_data() {
 
 # ---- fio -----------------------------------------------------------------------------------------
 
-# What fio has to remark stands before it.
+# Prints fio's errors, then its warnings.
 fio_said() {
 	grep -a '^fio: \|error=' "$work/fio.log" | head -n 3
 	cat "$work"/*.log | grep -a ' warning: \| error: ' | tail -n 3 || true
@@ -52,8 +53,8 @@ take_fio_json() {
 	sed -n '/^{/,$p' "$work/fio.log" >"$work/fio.json"
 }
 
-# run_fio PLACE FILE RW BS DEPTH JOBS [OPTION]...: the result as JSON in $work/fio.json. Direct where the
-# place can be; all jobs work on the one file.
+# run_fio PLACE FILE RW BS DEPTH JOBS [OPTION]...: the result as JSON in $work/fio.json. Direct if
+# the place supports that; all jobs work on the one file.
 run_fio() {
 	local file=$2 rw=$3 bs=$4 depth=$5 jobs=$6 engine=psync past_cache=0
 	[ "$depth" -eq 1 ] || engine=libaio
@@ -70,7 +71,7 @@ fio_value() {
 	jq -r ".jobs[0].$1" "$work/fio.json"
 }
 
-# A run's writes carry a pattern of their own: as many bytes as fio says it has written have it.
+# Each run writes a pattern of its own: as many bytes as fio reports must have it.
 check_pattern() {
 	local place=$1 file=$2 pattern=$3 written expected found
 	keeps_data "$place" || return 0
@@ -81,7 +82,7 @@ check_pattern() {
 	[ "$found" -eq "$expected" ] || bench_die "$file on $place: fio wrote $expected bytes, and $found are there"
 }
 
-# Bytes a second of what is in sequence, operations a second of what is at random.
+# Bytes per second for sequential I/O, operations per second for random I/O.
 record_fio() {
 	local name=$1 place=$2 rw=$3 bs=$4 depth=$5 jobs=$6 direction=read p
 	[[ $rw != *write ]] || direction="write"
@@ -99,15 +100,15 @@ record_fio() {
 	done
 }
 
-# Of the daemon, for what fio has moved.
+# Records the daemon's CPU time for the bytes that fio has moved.
 record_cpu() {
 	local bytes
 	bytes=$(jq '.jobs[0] | .read.io_bytes + .write.io_bytes' "$work/fio.json")
 	record "cpu-$1" "$2" "$(awk -v s="$cpu_used" -v n="$bytes" 'BEGIN { printf "%.6g", s * 2^30 / n }')" s/GiB
 }
 
-# fio_at PLACE RW BS DEPTH JOBS: on a file of the place's own, which is compared before if it is read, and
-# after if it is written. In $cpu_used what the place's daemon took; empty where there is none.
+# fio_at PLACE RW BS DEPTH JOBS: on the place's own file, which is compared before a read and after
+# a write. $cpu_used is the CPU time of the place's daemon; empty where there is none.
 fio_at() {
 	local place=$1 rw=$2 file=${folder[$1]}/data options=() before pattern=''
 	if [[ $rw == *write ]]; then
@@ -126,8 +127,8 @@ fio_at() {
 	[ -z "$pattern" ] || check_pattern "$place" "$file" "$pattern"
 }
 
-# work_fio PLACE RW BS DEPTH [JOBS]: named RW-BS-dDEPTH[-jJOBS]. Reads and writes of 1 MiB also tell what
-# CPU the daemon took for a GiB.
+# work_fio PLACE RW BS DEPTH [JOBS]: named RW-BS-dDEPTH[-jJOBS]. Reads and writes of 1 MiB also
+# record the daemon's CPU time per GiB.
 work_fio() {
 	local place=$1 rw=$2 bs=$3 depth=$4 jobs=${5:-1} name=$2-$3-d$4
 	[ "$jobs" -eq 1 ] || name+=-j$jobs
@@ -146,7 +147,7 @@ work_fio() {
 	[ -z "$cpu_used" ] || [ "$bs" != 1M ] || record_cpu "$name" "$place"
 }
 
-# One bare socket stream, which copies the same bytes.
+# One bare socket stream that copies the same bytes.
 work_stream() {
 	record "$1" socket "$("$bin/stream" "$stream_mib")" B/s
 }
@@ -157,7 +158,8 @@ record_copy() {
 	record "$1" "$2" "$(ratio $(($3 << 20)) "$seconds")" B/s
 }
 
-# copy_in NAME PLACE MIB COMMAND...: the command makes ${folder[PLACE]}/copy of the source's first MIB.
+# copy_in NAME PLACE MIB COMMAND...: the command makes ${folder[PLACE]}/copy of the source's first
+# MIB.
 copy_in() {
 	local name=$1 place=$2 mib=$3 file=${folder[$2]}/copy
 	shift 3
@@ -169,8 +171,8 @@ copy_in() {
 	[ "$mib" -eq "$copy_mib" ] || rm "$file"
 }
 
-# copy_out NAME PLACE MIB COMMAND...: the other way. Cold: nothing of the file is in the page cache. A null
-# server's bytes are its own.
+# copy_out NAME PLACE MIB COMMAND...: the other way. Cold: nothing of the file is in the page cache.
+# A null server's bytes are its own.
 copy_out() {
 	local name=$1 place=$2 mib=$3 file=${folder[$2]}/copy
 	shift 3
@@ -184,7 +186,8 @@ copy_out() {
 	rm -f "$memory/sink"
 }
 
-# dd_in NAME PLACE BS [MIB], and out: all of the source, or where that takes minutes its first MIB.
+# dd_in NAME PLACE BS [MIB], and dd_out: all of the source, or its first MIB where that takes
+# minutes.
 dd_in() {
 	local mib=${4:-$copy_mib}
 	copy_in "$1" "$2" "$mib" dd if="$memory/source" of="${folder[$2]}/copy" bs="$3" count="${mib}M" iflag=count_bytes status=none
@@ -255,7 +258,7 @@ build_here() (
 	find common -name '*.o' | LC_ALL=C sort | xargs ar rcsD libcommon.a
 )
 
-# The same library comes out everywhere.
+# The resulting library is the same everywhere.
 work_build() {
 	local at=${folder[$1]}/build sum
 	mkdir "$at"
@@ -269,7 +272,7 @@ work_build() {
 
 # ---- series --------------------------------------------------------------------------------------
 
-# work_clients N TRANSPORT: one fio for each of N mounts at a time, all together.
+# work_clients N TRANSPORT: one fio for each of N mounts, all at the same time.
 work_clients() {
 	local n=$1 transport=$2 i jobs=() place
 	for ((i = 0; i < n; i++)); do
@@ -289,9 +292,10 @@ work_clients() {
 	done
 }
 
-# work_shared N TRANSPORT: N mounts that write one export: all read one file, and overwrite it; as many processes
-# read it by one mount alone; each mount works through small files, in a folder of its own, and then in one of
-# all. With two of them, what it takes that a file changes hands.
+# work_shared N TRANSPORT: N mounts write one export. All read one file, and overwrite it; as many
+# processes read it by one mount alone. Each mount works through small files, in a folder of its
+# own, and then in one shared folder. With two mounts it also measures how long a file takes to
+# change hands.
 work_shared() {
 	local n=$1 transport=$2 i at
 	for ((i = 0; i < n; i++)); do
@@ -320,8 +324,8 @@ work_shared() {
 	done
 }
 
-# shared_fio MOUNTS N PLACE RW BS FILE: four processes for each of N mounts, so that one alone does its best,
-# on the first MOUNTS of them.
+# shared_fio MOUNTS N PLACE RW BS FILE: four processes for each of N mounts, so that one alone does
+# its best, on the first MOUNTS of them.
 shared_fio() {
 	local n=$2 rw=$4 i jobs=()
 	for ((i = 0; i < $1; i++)); do
@@ -334,7 +338,8 @@ shared_fio() {
 	record "shared-$rw-$5" "$3" "$(jq "[.jobs[].${rw#rand}.iops] | add" "$work/fio.json")" op/s "$n"
 }
 
-# shared_files N TRANSPORT WORK FILES [FOLDER]: each through as many, in FOLDER of its own number or in one.
+# shared_files N TRANSPORT WORK FILES [FOLDER]: each mount works through FILES files, in FOLDER with
+# its own number appended, or, without FOLDER, all in one folder.
 shared_files() {
 	local n=$1 i pids=() began
 	began=$(date +%s.%N)
@@ -349,9 +354,9 @@ shared_files() {
 		'BEGIN { printf "%.6g", n / (e - b) }')" file/s "$n"
 }
 
-# By turns of two mounts: a change of one is seen by the other. What is there is overwritten without a
-# message; before a file grows the other one gives back what it knows; and a name that changes all the
-# time is asked for at the server.
+# Two mounts take turns: each sees the other's changes. Overwriting existing bytes needs no message.
+# Before a file grows the other mount gives back its lease. A name that changes all the time is
+# looked up at the server.
 work_handover() {
 	local way _ turns s p50 p99 before asked
 	for way in overwrite grow name; do
@@ -372,8 +377,8 @@ recalls_so_far() {
 	"$bin/rmemfsctl" status --json "$work/socket" | jq '[.exports[].leases.recalled] | add'
 }
 
-# work_option VALUE TRANSPORT OPTION RW BS DEPTH: what a mount option does, on a mount of its own. Named
-# OPTION-RW-BS-dDEPTH, over the value.
+# work_option VALUE TRANSPORT OPTION RW BS DEPTH: measures a mount option's effect, on a mount of
+# its own. Named OPTION-RW-BS-dDEPTH, with the value as x.
 work_option() {
 	local value=$1 transport=$2 option=$3 rw=$4 name=$3-$4-$5-d$6
 	rmem_mount option "$transport" option "$option=$value"
@@ -386,8 +391,8 @@ work_option() {
 	fi
 }
 
-# work_fragments PLACE EXTENTS: a file of that many extents of a page each, and 1: as long as the most.
-# Only pages that are there are read.
+# work_fragments PLACE EXTENTS: a file of that many extents of one page each, and a file of one
+# extent, as long as the longest. Only existing pages are read.
 work_fragments() {
 	local place=$1 n=$2 file=${folder[$1]}/pieces.$2 align=8k size=$((8 * $2))
 	if [ "$n" -eq 1 ]; then
@@ -405,7 +410,7 @@ work_fragments() {
 	record fragments-randread-4k "$place" "$(fio_value read.iops)" op/s "$n"
 }
 
-# work_lookup PLACE TRANSPORT EXPORT COUNT: names that the kernel has not seen.
+# work_lookup PLACE TRANSPORT EXPORT COUNT: looks up names that the kernel has not seen.
 work_lookup() {
 	local place=$1 n=$4 ns
 	rmem_umount "$place"
@@ -421,8 +426,8 @@ make_many() {
 
 # ---- what the daemon takes -----------------------------------------------------------------------
 
-# Beside what its data buffers take (16 of 1 MiB for each I/O thread, unless set otherwise) and 64 MiB. Its own:
-# over shm regions are mapped, too, which are the server's.
+# The daemon's own memory, besides its data buffers (16 of 1 MiB for each I/O thread, unless set
+# otherwise) and 64 MiB. Over shm the regions are mapped, too, but belong to the server.
 work_memory() {
 	local place=$1 kib threads
 	kib=$(awk '$1 == "RssAnon:" { print $2 }' "/proc/${daemon[$place]}/status")

@@ -1,4 +1,5 @@
-/* fuzz_conf.c - any bytes as a configuration file: read or refused, never a crash or a leak. */
+/* fuzz_conf.c - any bytes as a configuration file: it is read or refused, without a crash or a
+ * leak. */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -38,7 +39,7 @@ static const struct conf_key keys[] = {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 const char *__lsan_default_suppressions(void);
 
-/* libconfig's own, when a syntax error follows a string. */
+/* A leak of libconfig's own, when a syntax error follows a string. */
 const char *__lsan_default_suppressions(void)
 {
 	return "leak:libconfig";

@@ -1,4 +1,4 @@
-/* Any bytes as a message of the kernel's. */
+/* Any bytes as a message from the kernel. */
 #include <linux/fuse.h>
 #include <stdlib.h>
 #include <string.h>

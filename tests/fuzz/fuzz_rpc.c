@@ -1,5 +1,5 @@
-/* fuzz_rpc.c - any bytes as a request and as a reply: what decodes is walked to its last element,
- * and codes into the same bytes again. */
+/* fuzz_rpc.c - any bytes as a request and as a reply. A message that decodes is walked to its last
+ * element, and encodes into the same bytes again. */
 #include <stdio.h>
 #include <stdlib.h>
 

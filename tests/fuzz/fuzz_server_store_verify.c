@@ -1,7 +1,7 @@
-/* fuzz_server_store_verify.c - any bytes as a store's file, or a real store with any bytes changed:
- * found damaged, or LMDB reads and writes it without harm, and it is whole afterwards.
+/* fuzz_server_store_verify.c - any bytes as a store's file, or a real store with any bytes changed.
+ * Either it is found damaged, or LMDB reads and writes it without harm and it is whole afterwards.
  *
- * The first byte of an input decides: 0: the rest is the file; else the rest are changes of a
+ * The first byte of an input decides. 0: the rest is the file. Else the rest are changes of a
  * store, each {page (2 bytes), offset in the page (2 bytes), length (1 byte), bytes}. */
 #include <assert.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint64_t used_pages;
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* In memory, under a name beside which LMDB can have its own file. */
+/* In memory, under a name beside which LMDB can have its lock file. */
 static const char path[] = "store.fuzzed";
 
 static int new_file(void)
@@ -55,7 +55,8 @@ static struct store *open_store(void)
 	return s;
 }
 
-/* One transaction in each table: some records come, some go, one has pages of its own. */
+/* One transaction in each table: it adds some records, deletes some, and one record has pages of
+ * its own. */
 static void change(struct store *s, uint64_t from)
 {
 	static uint8_t data[BIG];
@@ -73,7 +74,7 @@ static void change(struct store *s, uint64_t from)
 	assert(store_commit(s) == 0);
 }
 
-/* Every record that is found is one that was stored: its sum says so. */
+/* Every record that is found was stored before: its sum shows that. */
 static void read_all(struct store *s)
 {
 	assert(store_begin_read(s) == 0);
@@ -123,7 +124,7 @@ static void patch(const uint8_t *data, size_t size)
 	}
 }
 
-/* LMDB gets what passed. */
+/* LMDB gets a file that passed the check. */
 static void use(void)
 {
 	struct store *s;

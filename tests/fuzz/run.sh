@@ -1,6 +1,6 @@
 #!/bin/bash
-# run.sh FUZZER [SECONDS] - one libFuzzer program for so long (60 s), from what it has found before
-# (build/fuzz/corpus); TAP on standard output. Inputs that fail stay in its folder crashes.
+# run.sh FUZZER [SECONDS] - runs one libFuzzer program for so long (60 s), starting from its earlier
+# findings (build/fuzz/corpus); TAP on standard output. Failing inputs stay in its folder crashes.
 set -euo pipefail
 
 fuzzer=$(realpath "${1:?the program}")
