@@ -76,9 +76,9 @@ static bool meet(const struct event *a, const struct event *b)
 	return same_file(a, b) && a->start <= b->end && b->start <= a->end;
 }
 
-/* While somebody else's write is on its way by the same FUSE mount, stat gets the new size from the
- * daemon, and reads and lseek go by the kernel's, which stays the old one until that write is over;
- * and so do the pages that the kernel has.
+/* While another player's write through the same FUSE mount is in progress, stat gets the new size
+ * from the daemon. Reads and lseek use the kernel's size, which stays the old one until that write
+ * is over; so do the kernel's cached pages.
  */
 static unsigned leniency(const struct history *h, const struct event *e)
 {
@@ -99,7 +99,7 @@ static unsigned leniency(const struct history *h, const struct event *e)
 	return flags;
 }
 
-/* Pages of the file were asked for through this mount by then. */
+/* Whether pages of the file were requested through this mount by then. */
 static bool was_paged(const struct history *h, const struct event *e)
 {
 	for (unsigned i = 0; i < h->nplayers; i++) {
@@ -116,9 +116,9 @@ static bool was_paged(const struct history *h, const struct event *e)
 	return false;
 }
 
-/* lseek(2) asks, and then looks at what the kernel has. That is not what was answered where pages
- * of the file are dropped just then, since others change it. The kernel was told that there is no
- * end, or takes for one where a page was that it has asked for in vain: always behind the true one.
+/* lseek(2) asks the daemon, and then looks at the kernel's pages. The two differ where pages of the
+ * file are dropped just then, since others change it. The kernel then knows of no end, or takes a
+ * page for the end that it has requested in vain: always behind the true end.
  */
 static void note_overtaken(struct history *h, struct event *e)
 {
@@ -147,13 +147,13 @@ void check_note_lenient(struct history *h)
 
 struct size_object {
 	uint64_t size;
-	uint64_t writer; /* 1 + the player who is making it grow: others wait */
+	uint64_t writer; /* 1 + the player whose write makes it grow: others wait */
 };
 
 enum { SEEN_BELOW = 1, SEEN_ABOVE = 2 };
 
-/* A read that ends early has met the end there or before; one that has bytes, there or behind. The
- * two may have been at two moments, since a size is asked for page by page. */
+/* A read that ends early has met the end there or before; a read that has bytes, there or behind.
+ * Both may be true at two moments, since a size is asked for page by page. */
 static enum step observe_read_size(uint64_t size, struct cursor *c, const struct event *e)
 {
 	bool ends = e->n < e->len && !(e->flags & LENIENT);
@@ -186,7 +186,7 @@ static enum step observe_size(
 	return STEP_NO;
 }
 
-/* A growing write is seen page by page. */
+/* A growing write becomes visible page by page. */
 static enum step grow(struct size_object *o, struct cursor *c, const struct event *e)
 {
 	uint64_t end = e->off + e->len, from = o->size > e->off ? o->size : e->off;
@@ -261,8 +261,8 @@ struct cell_context {
 	struct history *h;
 	unsigned file;
 	uint64_t cell;
-	const struct event *torn; /* a read of what nobody has written as a whole */
-	uint32_t torn_who;        /* what all reads of that value are taken for */
+	const struct event *torn; /* a read of a value that nobody has written as a whole */
+	uint32_t torn_who;        /* the writer that all reads of that value count for */
 };
 
 static uint64_t read_value(const struct history *h, const struct event *e, uint64_t cell)
@@ -289,8 +289,8 @@ static bool of_cell(const struct event *e, const void *context)
 	       at < e->off + e->len;
 }
 
-/* Who has written a value: its upper half. Neighbours that have the same history have the same of
- * these, and are judged once. */
+/* The writer of a value: its upper half. Neighbours with the same history of writers are judged
+ * once. */
 static uint32_t who_of(const struct cell_context *c, const struct event *e)
 {
 	uint64_t value;
@@ -322,7 +322,7 @@ static enum step take_cell(
 	return STEP_DONE;
 }
 
-/* Makes the events tell what they saw in this cell. */
+/* Sets the value that each event saw in this cell. */
 static void show_cell(const struct cell_context *c)
 {
 	for (unsigned i = 0; i < c->h->nplayers; i++) {
@@ -362,7 +362,7 @@ static _Noreturn void cell_violation(
 		cell_text(c->h->rest.cells[c->file][c->cell], before));
 }
 
-/* One such value is looked into; more of them in a cell and a round are not by chance. */
+/* Examines one such value; several of them in a cell and a round are no accident. */
 static void note_torn(struct cell_context *c, const struct event *e)
 {
 	uint64_t value = read_value(c->h, e, c->cell);
@@ -396,7 +396,7 @@ static size_t signature(struct cell_context *c, const struct search *s, uint64_t
 	return n;
 }
 
-/* who: before the round; then after it. */
+/* At first *who is the writer before the round, then the one after it. */
 static enum search_result explain_cell(
 	struct cell_context *c, struct search *s, uint64_t *who, const struct event **stuck)
 {
@@ -408,8 +408,8 @@ static enum search_result explain_cell(
 	return search_run(s, who, stuck);
 }
 
-/* When all is at rest the first player looks at all of every file. Then what there is after the
- * round is what it saw; without that it would be what one of several orders leaves. */
+/* When all is at rest the first player reads all of every file. So the state after the round is
+ * known. Without that read it would be the result of one of several possible orders. */
 static void need_seen_at_rest(const struct cell_context *c, const struct search *s)
 {
 	if (s->nops[0] && s->ops[0][s->nops[0] - 1]->kind == OP_READ)
@@ -469,8 +469,9 @@ static bool explains(struct cell_context *c, uint32_t torn_who, uint64_t *who)
 	return explain_cell(c, &s, who, &stuck) != SEARCH_IMPOSSIBLE;
 }
 
-/* Bytes are what is promised: a copy that is interrupted in a cell, or a packet that ends there,
- * shows the first ones of one value and the others of another. Both must have been there then. */
+/* Only bytes are promised. A copy that is interrupted in a cell, or a packet that ends there, shows
+ * the first bytes of one value and the last bytes of another. Both values must have been there at
+ * that time. */
 static uint64_t judge_torn_cell(struct cell_context *c)
 {
 	static uint32_t writers[PLAYERS_MAX * EVENTS_MAX + 2];
@@ -549,7 +550,7 @@ static bool of_same_file(const struct event *e, const void *context)
 	return e->kind <= OP_LOG_STAT && same_file(e, context);
 }
 
-/* What another event, which had ended before, says the time can't be older than. */
+/* The lower bound that an earlier event, which had ended, gives for the time. */
 static int64_t floor_of(const struct event *e, int64_t slack_ms)
 {
 	if (has_mtime(e))

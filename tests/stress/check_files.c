@@ -1,5 +1,5 @@
-/* check_files.c - the file that is replaced whole, and files that are open while their names come and
- * go; see check.h. Both are registers: of versions, and of the cells of each inode.
+/* check_files.c - the file that is replaced whole, and files that are open while their names come
+ * and go; see check.h. Both are registers: of versions, and of the cells of each inode.
  */
 #include "tests/stress/check.h"
 
@@ -26,7 +26,7 @@ static enum step take_value(
 	return STEP_DONE;
 }
 
-/* What is in the register afterwards. */
+/* Returns the value in the register afterwards. */
 static uint64_t judge(struct history *h, uint64_t value,
 	bool (*part)(const struct event *e, const void *context), const void *context,
 	const char *what)
@@ -62,7 +62,7 @@ static bool of_conf(const struct event *e, const void *context)
 	return e->kind == OP_PUBLISH || e->kind == OP_FETCH;
 }
 
-/* One version, and all of it. */
+/* Checks that the event saw one version, and all of it. */
 static void check_whole(struct history *h, struct event *e)
 {
 	const uint64_t *cells = event_data(h, e);
@@ -112,7 +112,7 @@ struct held {
 	uint64_t cells[HELD_CELLS];
 };
 
-/* Those that somebody has seen in this round, and in the one before. */
+/* The files that a player has seen in this round, and in the one before. */
 static struct held *seen, *known;
 static size_t seen_count, known_count;
 
@@ -128,7 +128,7 @@ static bool of_held(const struct event *e, const void *context)
 	       e->off == c->cell;
 }
 
-/* What the cells were before the round; zeros of a file that it has made. */
+/* The cells before the round; zeros for a file that this round has made. */
 static struct held before_round(uint64_t ino)
 {
 	for (size_t i = 0; i < known_count; i++)

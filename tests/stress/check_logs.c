@@ -1,7 +1,7 @@
 /* check_logs.c - the logs that all append to; see check.h.
  *
- * What stands in a log when the round is over never changes again, so every byte that somebody saw
- * meanwhile is compared with it. Where a record has come to stand gives the order of the appends.
+ * The bytes in a log after the round never change again. So every byte that a player saw during the
+ * round is compared with them. The places of the records give the order of the appends.
  */
 #include "tests/stress/check.h"
 
@@ -76,7 +76,7 @@ static struct event *find_append(struct history *h, unsigned log, unsigned playe
 	return NULL;
 }
 
-/* The record that begins with this cell; how many cells it has. */
+/* Checks the record that begins with this cell; returns its number of cells. */
 static uint64_t take_record(struct history *h, unsigned log, uint64_t first)
 {
 	const uint64_t *cells = now[log].cells + first;
@@ -113,7 +113,7 @@ static void check_found(struct history *h, unsigned log, struct event *e)
 		violation(h, e, of_log, &log, "log%u: a record is lost", log);
 }
 
-/* What has ended before another began stands in front of it. */
+/* An append that ended before another began must stand in front of it. */
 static void check_order(struct history *h, unsigned log, const struct event **ordered, size_t n)
 {
 	const struct event *latest = NULL;
@@ -152,7 +152,7 @@ static void check_records(struct history *h, unsigned log)
 
 /* ---- what was seen --------------------------------------------------------------------------- */
 
-/* Between which sizes the log was at each moment of the event. */
+/* The least and the greatest size of the log during the event. */
 static void bounds(struct history *h, const struct event *e, uint64_t *least, uint64_t *most)
 {
 	*least = h->rest.log_size[e->file];
@@ -179,7 +179,7 @@ static uint64_t reached(const struct event *e)
 	return e->kind == OP_TAIL && e->n ? e->off + e->n : 0;
 }
 
-/* And not exceed; UINT64_MAX: none. */
+/* The size that the event has seen the log not exceed; UINT64_MAX: none. */
 static uint64_t ended(const struct event *e)
 {
 	if (e->flags & LENIENT)

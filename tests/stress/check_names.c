@@ -1,14 +1,13 @@
 /* check_names.c - names and the files behind them; see check.h.
  *
- * All names are one object, so that what a rename does is seen to happen at once. A path is walked
- * in steps, each at a moment of its own, as any kernel does: a folder that was found can be gone
- * before something is done in it.
+ * All names are one object, so a rename must be seen to happen at once. A path is walked in steps,
+ * each at a moment of its own, as in any kernel: a folder that was found can be gone before an
+ * operation in it.
  *
- * Even on local filesystems some things happen in two moments: a listing misses a name that can
- * still be looked up, a link count is changed before the name is, and a folder takes no new names
- * before its own is gone. So a listing's names, and link counts, are only judged exactly as far as
- * no operation that could change them was on its way meanwhile, and removing a folder takes two
- * steps.
+ * Even on local filesystems some operations happen in two moments. A listing misses a name that can
+ * still be looked up. A link count changes before the name does. A folder takes no new names before
+ * its own name is gone. So a listing's names, and link counts, are judged exactly only if no
+ * operation in progress could change them, and removing a folder takes two steps.
  */
 #include "tests/stress/check.h"
 
@@ -23,13 +22,13 @@ enum { DIRS = 1 + NAME_DIRS };
 enum { DYING = 1U << 31 }; /* of a folder's id: its name is about to go */
 
 struct names {
-	uint32_t dir[DIRS]; /* which folder has this name; 0: none. dir[0] is always there */
+	uint32_t dir[DIRS]; /* id of the folder of this name; 0: none. dir[0] is always there */
 	uint64_t ino[DIRS][NAME_FILES];
 };
 
 static struct names rest_names = {.dir = {1}};
 
-/* A LINK that tells nothing (may_be_told_gone()) is none. */
+/* A LINK that proves nothing (may_be_told_gone()) is left out. */
 static bool of_names(const struct event *e, const void *context)
 {
 	return e->kind >= OP_HELD_STAT && !(e->kind == OP_LINK && e->value);
@@ -53,8 +52,8 @@ static bool changes_dirs(const struct event *e)
 	return !e->err && (e->kind == OP_MKDIR || e->kind == OP_RMDIR || e->kind == OP_DIR_RENAME);
 }
 
-/* Bits of the listing's names, files first, that operations on their way may have changed; and how
- * many operations might have changed a link count. */
+/* Notes as bits the names of the listing, files first, that concurrent operations may have changed,
+ * and how many operations might have changed a link count. */
 static void note_changes(const struct history *h, struct event *e)
 {
 	unsigned nchanges = 0;
@@ -83,7 +82,7 @@ static bool renames(const struct event *e)
 	       e->flags != RENAME_NOREPLACE;
 }
 
-/* Whether somebody else renamed meanwhile. */
+/* Whether another player renamed during the event. */
 static bool meets_rename(const struct history *h, const struct event *e)
 {
 	for (unsigned i = 0; i < h->nplayers; i++) {
@@ -97,8 +96,8 @@ static bool meets_rename(const struct history *h, const struct event *e)
 	return false;
 }
 
-/* A kernel counts a file's links down when a name of it was removed. Where it has heard meanwhile,
- * by another name, how many are left, these are too few, perhaps none; and it links nothing then.
+/* A kernel decrements a file's link count when it has removed a name. If it has learned the count
+ * by another name meanwhile, the result is too low, perhaps 0; then it makes no links.
  */
 static bool may_be_told_gone(const struct history *h, const struct event *e)
 {
@@ -153,10 +152,10 @@ static int slot_of(const struct names *n, uint64_t id)
 	for (int d = 0; d < DIRS; d++)
 		if (n->dir[d] == id)
 			return d;
-	return -1; /* dead, or dying */
+	return -1; /* removed, or DYING */
 }
 
-/* Where a file's name is; NULL: its folder is gone. */
+/* The entry of a file's name; NULL: its folder is gone. */
 static uint64_t *name_in(struct names *n, uint64_t id, unsigned file)
 {
 	int slot = slot_of(n, id);
@@ -193,7 +192,7 @@ static bool is_empty(const struct names *n, unsigned d)
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-/* It could have been answered so now. */
+/* Whether the operation could have got this answer now. */
 static enum step answer(const struct event *e, int err)
 {
 	return e->err == err ? STEP_DONE : STEP_NO;
@@ -204,8 +203,8 @@ static bool close_to(unsigned told, unsigned count, unsigned tolerance)
 	return told + tolerance >= count && told <= count + tolerance;
 }
 
-/* Finds the folder of a name, in a step of its own unless it is the one that is always there.
- * Whether the operation is beyond that; otherwise *result is what the step gives. */
+/* Finds the folder of a name, in a step of its own unless it is the permanent one. Returns whether
+ * the operation is beyond that; otherwise *result is the result of the step. */
 static bool is_in_folder(const struct names *n, struct cursor *c, const struct event *e,
 	unsigned dir, unsigned step, enum step *result)
 {
@@ -248,7 +247,7 @@ static enum step observe_listing(
 	return STEP_MORE;
 }
 
-/* The folder is known. */
+/* Its folder is known. */
 static enum step observe_stat(const struct names *n, struct cursor *c, const struct event *e)
 {
 	int slot = slot_of(n, c->local[0]);
@@ -267,7 +266,8 @@ static enum step observe_stat(const struct names *n, struct cursor *c, const str
 	return close_to(e->nlink, links_of(n, e->ino), e->flags) ? STEP_DONE : STEP_NO;
 }
 
-/* A rename whose source was found, and that waits for its target to be the same: see take_found. */
+/* A rename whose source was found, and that waits until its target is the same file: see
+ * take_found. */
 static enum step observe_rename(const struct names *n, struct cursor *c, const struct event *e)
 {
 	int slot = slot_of(n, c->local[1]);
@@ -384,7 +384,7 @@ static enum step take_link_at(struct names *n, const struct cursor *c, const str
 	return STEP_DONE;
 }
 
-/* Its file is found by one name, and gets the other in another step. */
+/* The operation finds its file by one name, and adds the other name in another step. */
 static enum step take_link(struct names *n, struct cursor *c, const struct event *e)
 {
 	enum step result;
@@ -463,7 +463,7 @@ static enum step take_dir_rename(struct names *n, struct cursor *c, const struct
 	return STEP_DONE;
 }
 
-/* Operations whose folders are found first; a folder that had to be looked for took a step. */
+/* Operations that find their folders first; looking up a folder took a step. */
 static enum step take_in_folders(struct names *n, struct cursor *c, const struct event *e)
 {
 	enum step result;
@@ -480,7 +480,7 @@ static enum step take_in_folders(struct names *n, struct cursor *c, const struct
 	case OP_RENAME:
 		return take_rename(n, c, e);
 	default:
-		return STEP_NO; /* goes on by observing */
+		return STEP_NO; /* continues by observing */
 	}
 }
 
@@ -513,9 +513,9 @@ static enum step take_names(
 	}
 }
 
-/* Kernels find both names before they rename, and are done where these are one file. One that
- * another mount has renamed between the two seems so: the second of two who rename one file in the
- * same way is told that it has, too. */
+/* Kernels find both names before they rename, and do nothing if both are one file. If another mount
+ * makes the same rename between the two lookups, both names seem to be one file. So the second of
+ * two players that make the same rename gets success, too. */
 static enum step take_found(
 	const struct search *s, void *object, struct cursor *c, const struct event *e)
 {
@@ -555,7 +555,7 @@ static void print_state(const struct names *n)
 	printf("\n");
 }
 
-/* What one player has seen last, when all was at rest. */
+/* Takes what one player saw last, when all was at rest. */
 static void take_last_seen(const struct history *h, struct names *n)
 {
 	for (unsigned j = 0; j < h->logs[0].nevents; j++) {

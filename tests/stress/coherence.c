@@ -1,12 +1,11 @@
-/* coherence.c - whether a filesystem that is mounted at several places is one filesystem:
+/* coherence.c - tests whether a filesystem that is mounted at several places is one filesystem:
  *
  *     coherence [OPTION]... DIRECTORY DIRECTORY...
  *
- * Players, processes of which each works by one of the directories, do random operations on the
- * same few files and names, and record what they see and when. Rounds are short; between them all
- * is at rest, and the referee asks of each round whether there is an order in which its operations
- * could have happened, each at a moment between its start and its end, so that everybody saw what
- * they saw:
+ * Players are processes; each works by one of the directories. They do random operations on the
+ * same few files and names, and record what they see and when. Rounds are short, and between them
+ * all is at rest. The referee asks of each round whether an order of its operations, each at a
+ * moment between its start and its end, explains what all players saw:
  *
  *   data      cells of 8 bytes that name their writer: written, stored into mappings, read,
  *             direct, mapped, sent, truncated, punched; sizes; times       check_data.c
@@ -15,12 +14,12 @@
  *   held      files that are open while they are unlinked                  check_files.c
  *   names     O_EXCL, unlink, rename, link, folders, listings, links       check_names.c
  *
- * At the end of each round every mount's view of everything is part of what must be explained. The
- * same seed makes the same operations of each player; how they meet is chance.
+ * At the end of each round every mount's view of everything must be explained, too. The same seed
+ * makes the same operations of each player; chance decides how they meet.
  *
- * Exit status: 0; 1 with the history that can't be explained on standard output; 2 where the fault
- * is not the filesystem's; 3 where nothing is wrong, but too many rounds had to be left undecided.
- * With --break a player falsifies what it sees, and 1 is what should come.
+ * Exit status: 0; 1 with the unexplained history on standard output; 2 if the fault is not the
+ * filesystem's; 3 if nothing is wrong, but too many rounds remained undecided. With --break a
+ * player falsifies what it sees, and the expected status is 1.
  */
 #include <assert.h>
 #include <errno.h>
@@ -47,11 +46,11 @@
 
 enum {
 	DIRECTORIES_MAX = 8,
-	CONF_PLAYER = 63, /* who has written the first version of the file that is replaced */
+	CONF_PLAYER = 63, /* the writer of the replaced file's first version */
 	LOG_FULL = LOG_BYTES_MAX / 2,
 	ROUND_MAX = 500,
-	UNDECIDED_FEW = 5,     /* rounds that may be, in however short a run */
-	UNDECIDED_SHARE = 100, /* of so many, one may be */
+	UNDECIDED_FEW = 5,     /* so many rounds may be undecided, in a run of any length */
+	UNDECIDED_SHARE = 100, /* and one of so many */
 };
 
 static struct options {
@@ -82,7 +81,7 @@ static struct {
 	uint64_t count[OP_KINDS], good[OP_KINDS];
 	uint64_t by_way[2][WAYS];  /* reads and writes */
 	unsigned undecided;        /* rounds */
-	uint64_t did[PLAYERS_MAX]; /* a hash over what each was to do, in its order */
+	uint64_t did[PLAYERS_MAX]; /* a hash over the operations of each, in order */
 } game;
 
 static _Noreturn void __attribute__((format(printf, 1, 2))) give_up(const char *format, ...);
@@ -224,7 +223,7 @@ static void make_folders(void)
 	game.h->counts_folders = before.st_nlink == 2 && after.st_nlink == 3;
 }
 
-/* The others must see it at once, and as the same. */
+/* The other mounts must see it at once, and as the same folder. */
 static void open_folders(void)
 {
 	struct stat first, st;
@@ -284,7 +283,7 @@ static void clear_field(void)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* The referee goes by another mount each time. */
+/* The referee uses another mount each time. */
 static int folder_in_turn(void)
 {
 	assert(options.ndirs);
@@ -339,8 +338,8 @@ static uint64_t hash_name(struct name name)
 	return (uint64_t)name.dir << 8 | name.file;
 }
 
-/* What the seed says, and not what was seen: from where a log is read on, and which files are held
- * open, comes from the others. */
+/* Hashes the arguments that the seed decides, and not what was seen. Two come from the other
+ * players: where reading of a log continues, and which files are held open. */
 static uint64_t hash_event(uint64_t hash, const struct event *e)
 {
 	if (e->kind == OP_HELD_WRITE || e->kind == OP_HELD_READ || e->kind == OP_HELD_STAT)
@@ -352,7 +351,7 @@ static uint64_t hash_event(uint64_t hash, const struct event *e)
 	return mix(hash + ((uint64_t)e->flags << 32 | hash_name(e->a) << 16 | hash_name(e->b)));
 }
 
-/* Before the referee makes notes of its own. */
+/* Call it before the referee makes its own notes. */
 static void hash_round(void)
 {
 	for (unsigned i = 0; i < game.h->nplayers; i++)

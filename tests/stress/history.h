@@ -1,7 +1,7 @@
-/* history.h - what the players of coherence did in one round: each operation with its times, its
+/* history.h - what the players of coherence did in one round. Each operation has its times, its
  * arguments and what it saw, in memory that all processes share.
  *
- * A round's history begins and ends at rest: nothing was on its way before it, and nothing after.
+ * A round's history begins and ends at rest: no operation is in progress before or after it.
  *
  * OWNERSHIP  history_new() maps it before the players are forked; it lasts as long as the program.
  * THREADS    A log belongs to its player while the round lasts, and to the referee afterwards.
@@ -21,14 +21,14 @@ enum {
 	FILES_MAX = 16,
 	LOGS = 2,
 	FILE_BYTES_MAX = 1 << 20,
-	LOG_BYTES_MAX = 1 << 20, /* of a log to which players append; it is emptied before */
+	LOG_BYTES_MAX = 1 << 20, /* of a log to which players append; it is emptied at the start */
 	EVENTS_MAX = 1024,       /* of a player in one round */
-	ARENA_BYTES = 24 << 20,  /* for what a player reads in one round */
+	ARENA_BYTES = 24 << 20,  /* for the bytes that a player reads in one round */
 	CELL_BYTES = 8,
 	PAGE = 4096,
 	NAME_DIRS = 3,  /* folders that come and go, besides the one they are in */
 	NAME_FILES = 4, /* names of files in each */
-	HELD_CELLS = 4, /* pages with a cell in a file that has come by a name */
+	HELD_CELLS = 4, /* pages with a cell in a file that got a name */
 };
 
 enum op_kind {
@@ -46,7 +46,7 @@ enum op_kind {
 	/* The file that is replaced whole. */
 	OP_PUBLISH,
 	OP_FETCH,
-	/* Files that are kept open while their names go. */
+	/* Files that stay open while their names go. */
 	OP_HELD_WRITE,
 	OP_HELD_READ,
 	OP_HELD_STAT,
@@ -67,7 +67,7 @@ enum op_kind {
 
 static const uint64_t NO_END = UINT64_C(1) << 47;
 
-/* How the bytes travel, or who is asked. */
+/* How the bytes travel, and who answers. */
 enum way { CACHED, WRITE_ONLY, DIRECT, MAPPED, SENT, WAYS };
 enum asked { BY_FD, BY_PATH, BY_SEEK, ASKED };
 
@@ -79,12 +79,12 @@ struct name {
 /* Notes of the referee. */
 enum {
 	SHOWS_VALUE = 1,   /* the value is to be printed */
-	LENIENT = 2,       /* where it seems to end is not held against it */
-	UNSURE = 4,        /* nor is what it saw */
-	MAY_BE_BEHIND = 8, /* the end that it tells: behind the true one */
+	LENIENT = 2,       /* the end that it saw is not judged */
+	UNSURE = 4,        /* the bytes that it saw are not judged, either */
+	MAY_BE_BEHIND = 8, /* the end that it tells may be behind the true one */
 };
 
-/* What a listing has shown: the inode of each name of a file, and which folders. */
+/* The result of a listing: the inode of each file's name, and the folders. */
 struct listing {
 	uint64_t ino[NAME_FILES]; /* 0: not there */
 	uint32_t dirs;            /* bit d: folder d */
@@ -100,8 +100,8 @@ struct event {
 	uint64_t n;        /* bytes read or written */
 	uint64_t size, ino;
 	uint64_t value; /* of the one cell that was written or read */
-	size_t data;    /* where in its log's arena stands what was read */
-	uint32_t seq;   /* of the player's operations that write */
+	size_t data;    /* where in its log's arena the read bytes are */
+	uint32_t seq;   /* counts the player's operations that write */
 	uint32_t nlink;
 	int err;        /* 0 or errno */
 	unsigned flags; /* of renameat2; or what the referee notes */
@@ -116,8 +116,8 @@ struct log {
 	uint8_t arena[ARENA_BYTES];
 };
 
-/* The state at rest of the files that all write, as it was when the last round ended, and the round
- * before: what the referee has found, and what players falsify from. */
+/* The state at rest of the files that all write, after the last round and the round before. The
+ * referee found it, and players falsify from it. */
 struct rest {
 	uint64_t size[FILES_MAX], previous_size[FILES_MAX];
 	uint64_t cells[FILES_MAX][FILE_BYTES_MAX / CELL_BYTES];
@@ -125,17 +125,17 @@ struct rest {
 	uint64_t log_size[LOGS];
 	uint64_t conf, previous_conf;
 	uint64_t falsified; /* results that were falsified on purpose */
-	uint64_t endless;   /* times that lseek(2) told NO_END */
+	uint64_t endless;   /* how often lseek(2) told NO_END */
 	uint64_t stale;     /* openings that failed with ESTALE, and were tried again */
 };
 
 struct history {
 	uint64_t seed;
 	unsigned round, nplayers, nfiles;
-	uint64_t file_bytes;          /* none of the files is longer */
+	uint64_t file_bytes;          /* no file is longer */
 	int64_t began;                /* CLOCK_MONOTONIC */
 	int64_t go;                   /* when players begin */
-	bool counts_folders;          /* a folder's link count tells how many are in it */
+	bool counts_folders;          /* a folder's link count counts the folders in it */
 	const char *dir[PLAYERS_MAX]; /* the player's mount */
 	uint64_t device[PLAYERS_MAX]; /* of it */
 	bool strict;                  /* nothing is lenient */
@@ -152,7 +152,7 @@ static inline const void *event_data(const struct history *h, const struct event
 	return h->logs[e->player].arena + e->data;
 }
 
-/* A write by stores into a mapping: of no more than there is. */
+/* A write by stores into a mapping: it does not make the file longer. */
 static inline bool is_store(const struct event *e)
 {
 	return e->kind == OP_WRITE && e->way == MAPPED;
@@ -160,19 +160,19 @@ static inline bool is_store(const struct event *e)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* A cell tells who wrote it, and where: (player, seq) in the upper half, a check over these, the
- * file and the cell's number in the lower. 0 is what nobody wrote. */
+/* A cell tells its writer and its place: the upper half is (player, seq), the lower half a check
+ * over these, the file and the cell's number. 0 means that nobody has written it. */
 enum { LOG_ID = 1000, CONF_ID = 2000 };
 
 uint64_t cell_value(unsigned player, uint32_t seq, uint64_t file, uint64_t cell);
-/* Whether somebody may have written it there. */
+/* Whether some player may have written the value there. */
 bool cell_valid(uint64_t value, uint64_t file, uint64_t cell);
 unsigned cell_player(uint64_t value);
 uint32_t cell_seq(uint64_t value);
 enum { CELL_TEXT = 48 };
 const char *cell_text(uint64_t value, char text[CELL_TEXT]);
 
-/* How many cells a log's record and a version of the replaced file have. */
+/* The number of cells of a log's record, and of a version of the replaced file. */
 unsigned record_cells(unsigned player, uint32_t seq);
 unsigned conf_cells(unsigned player, uint32_t seq);
 
@@ -182,14 +182,14 @@ extern const char *const way_names[WAYS];
 const char *op_name(enum op_kind kind);
 void event_print(const struct history *h, const struct event *e, const char *mark);
 
-/* Prints what is wrong, and of the events those that `part` says belong to it, around the moment of
- * the suspect; and at the end what is wrong once more, since often only the end is kept. All of a
- * history's violations end the program. */
+/* Prints what is wrong, and then the events near the suspect for which `part` holds. At the end it
+ * prints again what is wrong, since often only the end is kept. Every violation in a history ends
+ * the program. */
 _Noreturn void __attribute__((format(printf, 5, 6))) violation(const struct history *h,
 	const struct event *suspect, bool (*part)(const struct event *e, const void *context),
 	const void *context, const char *format, ...);
 
-/* What the program does, once, when a violation has been told. */
+/* Called once, after a violation has been printed. */
 extern void (*history_before_exit)(void);
 
 #endif

@@ -1,5 +1,5 @@
-/* play_data.c - what players do to the files that all write, to the logs and to the file that is
- * replaced; see player.h. */
+/* play_data.c - the players' operations on the files that all write, on the logs and on the file
+ * that is replaced; see player.h. */
 #include "tests/stress/player.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void forget(int *fd)
 
 /* ---- the files that all write ---------------------------------------------------------------- */
 
-/* Often at the file's beginning, where the others are; often a few cells, or whole pages. */
+/* Often at the file's beginning, where the others work, too; often a few cells, or whole pages. */
 static void draw_range(struct player *p, enum way way, uint64_t *off, uint64_t *len)
 {
 	uint64_t end = p->h->file_bytes, shape = chance(p, 4);
@@ -53,7 +53,7 @@ static void draw_range(struct player *p, enum way way, uint64_t *off, uint64_t *
 		*len = end - *off;
 }
 
-/* What ends with a page, if that is the file's manner. */
+/* A range that ends with a page, if that is the file's manner. */
 static void draw_change(struct player *p, unsigned file, enum way way, uint64_t *off, uint64_t *len)
 {
 	draw_range(p, way, off, len);
@@ -102,7 +102,7 @@ static void data_write(struct player *p, unsigned file)
 	e->n = (uint64_t)TIMED(e, way_write(p, file, way, off, len));
 }
 
-/* A value that has been overwritten before the round began. */
+/* A value that was overwritten before the round began. */
 static void falsify_read(struct player *p, struct event *e)
 {
 	const uint64_t *old = p->h->rest.previous[e->file], *now = p->h->rest.cells[e->file];
@@ -184,7 +184,7 @@ static void data_truncate(struct player *p, unsigned file)
 	TIMED(e, by_name ? truncate(name, (off_t)size) : ftruncate(fd, (off_t)size));
 }
 
-/* What the filesystem does not have is not asked for again. */
+/* An operation that the filesystem does not have is not tried again. */
 static void data_allocate(struct player *p, unsigned file, bool punch)
 {
 	bool *none = punch ? &p->no_punch : &p->no_allocate;
@@ -248,7 +248,7 @@ static void data_stat(struct player *p, unsigned file, enum asked by)
 	}
 }
 
-/* What is opened anew must see what was closed elsewhere. */
+/* A newly opened file must show what was closed elsewhere. */
 static void data_reopen(struct player *p, unsigned file)
 {
 	enum way way = (enum way)chance(p, WAYS);
@@ -319,7 +319,7 @@ static void falsify_tail(struct player *p, struct event *e)
 	}
 }
 
-/* Reads on where it was, or anywhere. */
+/* Reads on where the last read ended, or anywhere. */
 static void log_tail(struct player *p, unsigned log)
 {
 	int fd = open_log(p, &p->tail[log], log, O_RDONLY);
@@ -409,7 +409,7 @@ static void falsify_fetch(struct player *p, struct event *e)
 	}
 }
 
-/* It must be the one that it was when it was opened, whatever has taken its place since. */
+/* It must be the file that was opened, even if another has taken its place since. */
 static void conf_fetch(struct player *p)
 {
 	struct event *e = event_new(p, OP_FETCH, IO_MAX);
@@ -440,7 +440,7 @@ void data_begin(struct player *p)
 	memset(p->tail, -1, sizeof(p->tail));
 }
 
-/* Logs may have been emptied meanwhile. */
+/* The logs may have been emptied before. */
 void data_round(struct player *p)
 {
 	ways_round(p);
@@ -497,9 +497,9 @@ void data_step(struct player *p)
 		conf_fetch(p);
 }
 
-/* All of every file, by each mount, and behind its end too: a write and a truncation that met may
- * be explained in either order, and what is left there by which was last is known only if somebody
- * has looked. */
+/* Reads all of every file by each mount, and behind its end, too. A write and a truncation at the
+ * same time may be explained in either order. The bytes that they leave depend on the last one, and
+ * are known only if a player has looked. */
 void data_rest(struct player *p)
 {
 	for (unsigned file = 0; file < p->h->nfiles && p->reads_all; file++) {

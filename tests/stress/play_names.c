@@ -1,4 +1,4 @@
-/* play_names.c - what players do to names, to folders and to files that they keep open; see
+/* play_names.c - the players' operations on names, on folders and on files that they keep open; see
  * player.h. */
 #include "tests/stress/player.h"
 
@@ -114,7 +114,7 @@ static void held_step(struct player *p)
 	const struct held_file *f = &p->held[chance(p, HELD)];
 	uint64_t cell = chance(p, HELD_CELLS), what = chance(p, 8);
 
-	/* Whether there is one or not: the length of what is appended later comes from it. */
+	/* Count it also without an open file: the length of later appends depends on seq. */
 	p->seq += what < 3;
 	if (f->fd < 0)
 		return;
@@ -419,7 +419,7 @@ void names_step(struct player *p)
 		dir_step(p);
 }
 
-/* Each name, and what is behind it. */
+/* Looks at each name, and at the file behind it. */
 static void look_at_name(struct player *p, struct name name)
 {
 	struct held_file f;

@@ -43,7 +43,7 @@ const char *const falsify_names[FALSIFY_KINDS] = {
 	[LIST_GHOST] = "list-ghost",
 };
 
-/* What is left of a log for when all is at rest: 19 events of each file, and 124 others. */
+/* Reserves a part of a log for the time at rest: 19 events for each file, and 124 others. */
 enum { REST_EVENTS = 440 };
 
 uint64_t chance(struct player *p, uint64_t below)
@@ -103,8 +103,8 @@ int open_again(struct player *p, const char *path, int flags)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* So that now many meet at one file, and now each is alone; and a mount keeps what it has for a
- * while, or loses it at once. */
+/* Makes many players meet at one file at some times, and each be alone at others. A mount keeps
+ * what it has for a while, or loses it at once. */
 static void linger(struct player *p)
 {
 	uint64_t what = chance(p, 64);
@@ -122,7 +122,8 @@ static void plan(struct player *p)
 	p->nnames = p->names == NAMES_VARY ? 1 + (unsigned)chance(p, 6) : p->names;
 }
 
-/* And of its arena; a step before may still have taken IO_MAX of that, and listings are small. */
+/* The same for its arena. A step before may still have taken IO_MAX of that, and listings are
+ * small. */
 static size_t rest_bytes(const struct player *p)
 {
 	uint64_t reads_of_file = div_round_up(p->h->file_bytes + PAGE, IO_MAX);

@@ -1,8 +1,8 @@
 /* player.h - one of the processes that work on the filesystem at once, each by its own mount. It
  * records what it does and sees in its log, and judges nothing.
  *
- * What it does next depends on the seed, the round and its number alone; on what it has seen, only
- * which files it holds open, and from where it reads on in a log.
+ * Its next operation depends only on the seed, the round and its number. Two things depend on what
+ * it has seen: which files it holds open, and where it reads on in a log.
  */
 #ifndef RMEMFS_TESTS_PLAYER_H
 #define RMEMFS_TESTS_PLAYER_H
@@ -19,7 +19,7 @@ enum {
 	NAMES_VARY = 9,
 };
 
-/* Results that a player falsifies now and then, to see that the referee notices. */
+/* Results that a player falsifies now and then, to test whether the referee notices. */
 enum falsify {
 	HONEST,
 	STALE_READ,
@@ -64,8 +64,8 @@ struct held_file {
 /* How a player uses one of the files that all write, for some rounds. */
 struct manner {
 	bool whole_pages; /* by all mounts: its size stays, or becomes a multiple of PAGE */
-	bool stores;      /* it is stored into by its mapping */
-	bool calls;       /* it is written, cut and so on by system calls */
+	bool stores;      /* players store into its mapping */
+	bool calls;       /* system calls write and truncate it */
 	bool may_store;   /* it is open so that a mapping of it may be stored into */
 };
 
@@ -81,7 +81,7 @@ struct player {
 	bool no_direct, no_punch, no_allocate, no_exchange;
 	bool no_shared;  /* files can't be mapped with MAP_SHARED */
 	unsigned nhot;   /* files that are used in this round */
-	unsigned names;  /* of eight operations, how many are about names, or NAMES_VARY */
+	unsigned names;  /* so many of eight operations are about names, or NAMES_VARY */
 	unsigned nnames; /* in this round */
 	struct manner manner[FILES_MAX];
 	int fd[FILES_MAX][WAYS];
@@ -93,7 +93,7 @@ struct player {
 	uint8_t *buf; /* IO_MAX bytes, aligned for direct I/O */
 };
 
-/* The player's process: rounds as it is told by `control`, until that is closed. */
+/* The player's process: plays the rounds that `control` gives, until it is closed. */
 _Noreturn void player_run(struct player *p, const char *folder, unsigned operations, int control);
 
 /* ---- for the operations ---------------------------------------------------------------------- */
@@ -122,30 +122,30 @@ static inline void *event_room(struct player *p, const struct event *e)
 		result_;                             \
 	})
 
-/* Whether now is the time to falsify a result in this manner. */
+/* Whether it is time to falsify a result in this way. */
 bool falsifies(struct player *p, enum falsify how);
-/* It was done. */
+/* A result was falsified. */
 void falsified(struct player *p);
-/* What an honest player must never fail at. */
+/* Ends the program if an operation failed that must never fail for an honest player. */
 void need(const struct player *p, bool ok, const char *what);
 
-/* open(), again if the name's file is gone before it is open, and another has the name: kernels try
- * that once themselves before they answer ESTALE. */
+/* open(), tried again if the name's file is gone before it is open and another file has the name.
+ * Kernels try that once themselves before they answer ESTALE. */
 int open_again(struct player *p, const char *path, int flags);
 
 /* ways.c: the files that all write */
 void ways_begin(struct player *p);
-/* What is open for other than the new round's manner is closed. */
+/* Closes the handles that do not fit the new round's manner. */
 void ways_round(struct player *p);
-/* One that the file's manner allows. */
+/* Returns a way that the file's manner allows. */
 enum way way_draw(struct player *p, unsigned file, bool reads);
 /* A handle, which stays open; mapped, if that is the way. */
 int way_open(struct player *p, unsigned file, enum way way);
-/* One that the file can be cut by. */
+/* Returns a handle that can truncate the file. */
 int way_open_to_change(struct player *p, unsigned file);
 void way_forget(struct player *p, unsigned file, enum way way);
-/* Between the file and p->buf; bytes, or -1 and errno. What is mapped or sent ends where the file
- * does, by what fstat(2) says first, and where a page is not there any more. */
+/* Between the file and p->buf; bytes, or -1 and errno. A mapped or sent range ends at the file's
+ * end, as fstat(2) says first, and where a page no longer exists. */
 ssize_t way_read(struct player *p, unsigned file, enum way way, uint64_t off, uint64_t len);
 ssize_t way_write(struct player *p, unsigned file, enum way way, uint64_t off, uint64_t len);
 /* play_data.c */

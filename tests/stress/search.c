@@ -1,7 +1,7 @@
 /* search.c - see search.h.
  *
  * A configuration is the players' cursors and the object behind them, in one piece of memory, so
- * that it is copied and hashed as one. Those that were met are remembered by a hash of 64 bits.
+ * that it is copied and hashed as one. Seen configurations are remembered by a hash of 64 bits.
  */
 #include "tests/stress/search.h"
 
@@ -21,7 +21,7 @@ struct stack {
 
 static struct {
 	uint64_t *slots;
-	uint32_t *used; /* which slots, to clear them by */
+	uint32_t *used; /* the used slots, to clear them by */
 	size_t n;
 } met;
 
@@ -57,7 +57,7 @@ static uint64_t hash_of(const uint8_t *at, size_t bytes)
 	return hash ? hash : 1;
 }
 
-/* Whether it is new; then it is remembered. */
+/* Whether it is new; it is then remembered. */
 static bool met_add(const uint8_t *at, size_t bytes)
 {
 	uint64_t hash = hash_of(at, bytes);
@@ -139,7 +139,7 @@ static unsigned progress(const struct search *s, const struct cursor *c)
 	return n;
 }
 
-/* The one whose end keeps others from going on. */
+/* The operation whose end keeps others from continuing. */
 static const struct event *stuck_at(const struct search *s, const struct cursor *c)
 {
 	const struct event *first = NULL;
@@ -187,8 +187,8 @@ static void expand_by(const struct search *s, struct stack *st, uint8_t *from, u
 		st->n--;
 }
 
-/* Pushes each configuration that one step leads to, the operation that ends first last, so that it
- * is looked at first. */
+/* Pushes each configuration that one step leads to. The operation that ends first comes last, so
+ * that it is tried first. */
 static void expand(const struct search *s, struct stack *st, uint8_t *from)
 {
 	int64_t end = horizon(s, cursors_of(from));

@@ -1,6 +1,6 @@
 #!/bin/bash
-# selftest.sh COHERENCE - coherence finds nothing where one local filesystem is given several times, and
-# finds each kind of falsified result; TAP on standard output.
+# selftest.sh COHERENCE - coherence finds nothing where one local filesystem is given several times,
+# and finds each kind of falsified result; TAP on standard output.
 set -euo pipefail
 
 # shellcheck source=tests/tap.bash
@@ -19,8 +19,9 @@ finds_nothing() {
 	[ -z "$(ls "$dir")" ]
 }
 
-# finds HOW: not by chance alone, so some rounds have to be enough. That the falsified result is the
-# reason, the run without shows. The end alone says what was wrong, and by which seed.
+# finds HOW: chance alone need not meet it, so some rounds must be enough. The run without shows
+# that the falsified result is the reason. The end of the output must say what was wrong, and the
+# seed.
 finds() {
 	local status=0 said seed=$RANDOM
 	said=$("$coherence" --seed "$seed" --seconds 30 --break "$1" "$dir" "$dir") || status=$?
@@ -33,7 +34,7 @@ finds() {
 	}
 }
 
-# operations SEED: a hash of each of four players, over all that it was to do.
+# operations SEED: a hash of each of four players, over all its operations.
 operations() {
 	"$coherence" --seed "$1" --ops 600 --players 2 --verbose "$dir" "$dir" | grep ' was to do '
 }
@@ -48,7 +49,7 @@ same_operations() {
 		[ -z "$(comm -12 <(sort <<<"$first") <(sort <<<"$other"))" ]
 }
 
-# gives_up LIMIT STATUS ROUNDS: with searches that end so soon.
+# gives_up LIMIT STATUS ROUNDS: with searches that end so early.
 gives_up() {
 	local status=0 said
 	said=$("$coherence" --limit "$1" --ops $(($3 * 60)) "$dir" "$dir") || status=$?

@@ -1,4 +1,4 @@
-/* small.h - what all players need: a clock, and numbers that are spread. */
+/* small.h - shared by all players: a clock, and numbers that are spread. */
 #ifndef RMEMFS_TESTS_STRESS_SMALL_H
 #define RMEMFS_TESTS_STRESS_SMALL_H
 
@@ -13,7 +13,7 @@ static inline int64_t monotonic_ns(void)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Each number is another's, and tells nothing of it (SplitMix64's last step). */
+/* A bijection whose results look random (SplitMix64's last step). */
 static inline uint64_t mix(uint64_t x)
 {
 	x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);

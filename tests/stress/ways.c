@@ -1,9 +1,9 @@
 /* ways.c - the ways by which players read and write the files that all write: by read(2) and
- * write(2), by mappings that stay, and by pages that the kernel sends; see player.h.
+ * write(2), by lasting mappings, and by pages that the kernel sends; see player.h.
  *
- * What is stored behind a file's end in its last page is nobody's, and may appear when the file
- * grows. So stores are made only in rounds in which all changes of that file's size end with a
- * page: then who stores where there is nothing any more gets SIGBUS, and has stored nothing there.
+ * Bytes that are stored behind a file's end in its last page may appear when the file grows. So
+ * players store only in rounds in which all changes of that file's size end with a page. Then a
+ * store where the file has ended gets SIGBUS, and stores nothing.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -17,7 +17,7 @@
 #include "common/base/util.h"
 #include "tests/stress/player.h"
 
-enum { MANNER_ROUNDS = 4 }; /* so many in a row are alike, so that mappings stay */
+enum { MANNER_ROUNDS = 4 }; /* so many rounds in a row are alike, so that mappings stay */
 
 static sigjmp_buf fault;
 static volatile sig_atomic_t copies;
@@ -31,7 +31,7 @@ static void on_fault(int number)
 	signal(number, SIG_DFL);
 }
 
-/* Cell by cell, each whole. How many until one was met that is not there. */
+/* Copies cell by cell, each whole. Returns how many until it met a missing one. */
 static uint64_t copy_cells(void *to, const void *from, uint64_t ncells)
 {
 	volatile uint64_t *out = to;
@@ -121,8 +121,8 @@ void way_forget(struct player *p, unsigned file, enum way way)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* Without that a mapping may end where the file did when its size was asked for last, though it has
- * grown by others since. How much there is of the range; < 0: an error. */
+/* Without fstat a mapping may end at an old end of the file, though others have made it grow since.
+ * Returns how much of the range exists; < 0: an error. */
 static int64_t ask_how_much(int fd, uint64_t off, uint64_t len)
 {
 	struct stat st;
@@ -202,7 +202,7 @@ enum way way_draw(struct player *p, unsigned file, bool reads)
 	return way == MAPPED || way == SENT || (way == DIRECT && p->no_direct) ? CACHED : way;
 }
 
-/* Which of the mounts, and whether the player has it alone. */
+/* The number of the player's mount, and whether the player has it alone. */
 static unsigned mount_of(const struct player *p, bool *alone)
 {
 	unsigned first = p->index;
@@ -218,9 +218,9 @@ static unsigned mount_of(const struct player *p, bool *alone)
 	return first;
 }
 
-/* A FUSE mount's own page cache does not know of a write(2) until that is over, and what is stored
- * into a page meanwhile writes the rest of it back as it was. So players who share a mount either
- * all store, or all call. */
+/* A FUSE mount's page cache does not know of a write(2) until that is over. A store into a page
+ * meanwhile writes the rest of the page back as it was. So players that share a mount either all
+ * store, or all use system calls. */
 static struct manner draw_manner(const struct player *p, unsigned file)
 {
 	bool alone;

@@ -1,8 +1,8 @@
 /* logs.c - logs that all append to; see sharers.h.
  *
- * Who appends holds the log's flock shared, who empties it holds it alone. So whoever was not
- * struck has nothing on its way then, and the records that are missing, or still to come, are
- * known. */
+ * A player that appends holds the log's flock shared; a player that empties it holds it
+ * exclusively. So at that time players that were not struck have nothing in progress, and it is
+ * known which records are missing, or still to come. */
 #include "tests/stress/sharers/sharers.h"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ static uint32_t record_check(const struct record *r, unsigned log)
 	return (uint32_t)mix(mix(record_id(log, r->player)) + ((uint64_t)r->seq << 32) + r->len);
 }
 
-/* Mostly short ones, and some of several pages. */
+/* Mostly short records, and some of several pages. */
 static uint32_t record_len(unsigned log, unsigned player, uint32_t seq)
 {
 	uint64_t x = mix(record_id(log, player) + ((uint64_t)seq << 20));
@@ -104,11 +104,11 @@ void log_append(struct game *g)
 
 struct reading {
 	unsigned log;
-	uint32_t end[PLAYERS_MAX];  /* records that there can be at most */
-	uint32_t last[PLAYERS_MAX]; /* that was found */
+	uint32_t end[PLAYERS_MAX];  /* at most so many records can be there */
+	uint32_t last[PLAYERS_MAX]; /* the last record that was found */
 	uint32_t strikes[PLAYERS_MAX];
-	bool struck[PLAYERS_MAX]; /* since the log was emptied, or is now */
-	bool old; /* there is one from before the last cut, which then has not happened */
+	bool struck[PLAYERS_MAX]; /* struck since the log was emptied, or now */
+	bool old; /* a record from before the last cut is there, so the cut has not happened */
 };
 
 static ssize_t read_log(struct game *g, unsigned log)
@@ -124,7 +124,7 @@ static ssize_t read_log(struct game *g, unsigned log)
 	return len;
 }
 
-/* Those that must be there and are not, up to the next that is there. */
+/* Reports the records that must be there and are missing, up to the next one that is there. */
 static void check_missing(struct game *g, const struct reading *in, unsigned player, uint32_t from,
 	uint32_t to, bool struck)
 {
@@ -174,8 +174,8 @@ static void note_strikes(const struct game *g, struct reading *in, unsigned play
 			     in->strikes[player] != g->journal->logs[in->log].strikes[player];
 }
 
-/* Whether what each player has appended is there, less what it was struck with. A first reading
- * finds out whether the cut that somebody was struck in has happened. */
+/* Checks that all appended records of each player are there, except those that a strike may have
+ * lost. A first reading finds out whether a cut has happened during which its player was struck. */
 static void check_log(struct game *g, unsigned log, struct reading *in)
 {
 	struct log_state *state = &g->journal->logs[log];
@@ -191,7 +191,7 @@ static void check_log(struct game *g, unsigned log, struct reading *in)
 		at += take_record(g, in, at, len);
 	if (!in->old)
 		memcpy(state->emptied, state->emptying, sizeof(state->emptied));
-	/* Again, now that it is known where each begins. */
+	/* Again, now that the first record of each player is known. */
 	memcpy(in->last, state->emptied, sizeof(in->last));
 	for (at = 0; at < len;) {
 		struct record r;

@@ -1,9 +1,9 @@
-/* registers.c - blocks of one file, each overwritten by one after the other; see sharers.h.
+/* registers.c - blocks of one file, which players overwrite one after the other; see sharers.h.
  *
- * Who holds the register's record lock reads what the one before him wrote, and writes a version of
- * his own. A version is lost, or is there in part, only if its writer was struck before somebody
- * else has seen it and before he had synced it; and none may come when somebody else holds the
- * lock. */
+ * A player that holds the register's record lock reads the version of the player before it, and
+ * writes a version of its own. A version may be lost, or be there in part, only if its writer was
+ * struck before another player has seen it and before the writer had synced it. No such bytes may
+ * arrive while another player holds the lock. */
 #include "tests/stress/sharers/sharers.h"
 
 #include <fcntl.h>
@@ -38,7 +38,7 @@ void registers_make(struct game *g)
 		violation("registers can't be made: %s", strerror(errno));
 }
 
-/* Neither is closed before the process ends: that would give its record locks up. */
+/* Never close either before the process ends: that would give up its record locks. */
 void registers_open(struct game *g)
 {
 	g->registers = TIMED(g, OP_OPEN, open("registers", O_RDWR | O_CLOEXEC));
@@ -78,7 +78,7 @@ static void lock(struct game *g, unsigned i)
 			(unsigned)(before >> 32) - 1, g->index);
 }
 
-/* One that is struck may have lost it: he leaves all as it is. */
+/* A struck player may have lost the lock: then it leaves all as it is. */
 static void need_lock(struct game *g, unsigned i)
 {
 	if (g->journal->registers[i].holder != holder_of(g->index, g->strikes))
@@ -108,7 +108,8 @@ static bool is_open(const struct game *g, const struct register_state *r)
 	return false;
 }
 
-/* Keeps of g->buf in g->expected what no version explains: which of the bytes are left. */
+/* Makes version v in g->expected, and clears left[] for the bytes of g->buf that it explains.
+ * Returns how many are left. */
 static size_t explain(struct game *g, unsigned i, const struct version *v, bool left[])
 {
 	size_t n = 0;
@@ -121,7 +122,7 @@ static size_t explain(struct game *g, unsigned i, const struct version *v, bool 
 	return n;
 }
 
-/* Byte by byte: what was under way when its writer was struck is there in part. */
+/* Compares byte by byte: a write in progress when its writer was struck may be there in part. */
 static void check_open(struct game *g, unsigned i)
 {
 	const struct register_state *r = &g->journal->registers[i];
@@ -150,7 +151,7 @@ static void check_newest(struct game *g, unsigned i)
 			i, at, v->number, v->player);
 }
 
-/* True: what it has now is not known. */
+/* True: the register's present version is not known. */
 static bool check(struct game *g, unsigned i)
 {
 	const struct register_state *r = &g->journal->registers[i];
@@ -206,7 +207,7 @@ void register_write(struct game *g)
 	lock(g, i);
 	open = check(g, i);
 	need_lock(g, i);
-	/* What somebody else wrote has been seen. */
+	/* The version of another player has been seen, so it stays. */
 	if (!open && newest(r)->player != g->index) {
 		r->versions[0] = *newest(r);
 		r->nversions = 1;

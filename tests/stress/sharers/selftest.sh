@@ -1,6 +1,6 @@
 #!/bin/bash
-# selftest.sh SHARERS - players on a local filesystem find nothing, and what of theirs is damaged then is
-# found; TAP on standard output.
+# selftest.sh SHARERS - players on a local filesystem find nothing, and any damage done to their
+# files is found; TAP on standard output.
 set -euo pipefail
 
 # shellcheck source=tests/tap.bash
@@ -52,7 +52,7 @@ waits_for_nothing() {
 	}
 }
 
-# finds DAMAGE...: which is done to a copy.
+# finds DAMAGE...: does the damage to a copy.
 finds() {
 	local status=0 said
 	rm -rf "$work/damaged" "$work/journal.2"
@@ -66,7 +66,7 @@ finds() {
 	}
 }
 
-# Where a byte is something else than before.
+# Changes a byte.
 changes() {
 	printf '\xa5\x5a' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }

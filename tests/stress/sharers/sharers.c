@@ -2,18 +2,18 @@
  *
  *     sharers make JOURNAL PLAYERS SEED DIRECTORY   begins: an empty directory of the filesystem
  *     sharers play JOURNAL N DIRECTORY              player N, by its own mount, until it leaves
- *     sharers strike JOURNAL N                      what it does from now on is open
- *     sharers leave JOURNAL [N]                     it, or all, shall end
+ *     sharers strike JOURNAL N                      its operations from now on have open outcomes
+ *     sharers leave JOURNAL [N]                     tells it, or all, to end
  *     sharers hold JOURNAL                          from now on all may wait for one of them,
  *     sharers go JOURNAL                            and from now on no more
- *     sharers pause JOURNAL                         how long anybody waited at most who was not
- *                                                   struck, in ms, and in what
- *     sharers check JOURNAL DIRECTORY               all have ended: whether everything is there
+ *     sharers pause JOURNAL                         the longest wait of a player that was not
+ *                                                   struck, in ms, and its operation
+ *     sharers check JOURNAL DIRECTORY               all have ended: checks that everything is there
  *
- * The same seed makes the same choices of each player; how they meet is chance.
+ * The same seed makes the same choices of each player; chance decides how they meet.
  *
- * Exit status: 0; 1 and what is wrong; 2 usage; 3 a player that was struck, and was told so by an
- * operation that failed.
+ * Exit status: 0; 1 and what is wrong; 2 usage; 3 a struck player that learned of it by a failed
+ * operation.
  */
 #include "tests/stress/sharers/sharers.h"
 
@@ -123,8 +123,8 @@ int64_t timing_begin(struct game *g, enum operation op)
 	return now;
 }
 
-/* How long it waited for what was promised: less the time in which it did not run itself, and which
- * a player who stands still by permission has taken. */
+/* How long the player waited for what was promised. The time in which it did not run itself does
+ * not count, nor the time of a player that stands still by permission. */
 static int64_t waited_ns(
 	const struct journal *j, const struct player *p, int64_t since, int64_t now)
 {
@@ -149,8 +149,8 @@ void timing_end(struct game *g, int64_t since_ns)
 	g->me->longest_doing = g->me->doing;
 }
 
-/* Nobody else runs sooner on this machine: what this thread loses, the other one and the programs
- * that it waits for may lose as well. */
+/* Measures lost time. No other thread runs sooner on this machine: if this thread loses time, the
+ * other thread and the programs that it waits for may lose it, too. */
 static void *beat(void *arg)
 {
 	struct player *me = arg;

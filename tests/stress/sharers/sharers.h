@@ -1,19 +1,19 @@
 /* sharers.h - players at several mounts of one export, while some of the mounts are struck: killed,
- * stopped, cut off. What they do they note in a journal outside the filesystem, so that the others
- * can tell what must be there, what may be there, and what must not.
+ * stopped, cut off. Players note their operations in a journal outside the filesystem. So the
+ * others can tell what must be there, what may be there, and what must not.
  *
  *     logs       all append whole records to them; now and then one checks and empties one   logs.c
  *     registers  blocks that one after the other overwrites, under a record lock        registers.c
  *     spool      messages: made in tmp, renamed to new, taken by a rename to cur, removed spool.c
  *
- * Who is struck has operations whose outcome nobody knows: from then on what of it was not synced
- * may be there or not. What it has been told to be safe is there; and once somebody has its locks
- * nothing of it may come any more. Nobody else is to see anything of all this but a pause.
+ * A struck player has operations whose outcome nobody knows. From then on its unsynced data may be
+ * there or not. Data that it was told to be safe is there. Once another player has its locks, none
+ * of its data may arrive any more. All other players may notice nothing of this but a pause.
  *
- * A player that is struck ends with its first operation that fails; another one at the same mount
- * goes on in its place.
+ * A struck player ends with its first operation that fails; another one at the same mount goes on
+ * in its place.
  *
- * THREADS  One process a player, with a second thread that only looks whether it runs.
+ * THREADS  One process per player, with a second thread that only checks whether the process runs.
  */
 #ifndef RMEMFS_TESTS_SHARERS_H
 #define RMEMFS_TESTS_SHARERS_H
@@ -33,7 +33,7 @@ enum {
 	RECORDS_MAX = 1 << 18,
 	MESSAGES_MAX = 1 << 18,
 	OUTSTANDING = 20,   /* messages of one player that nobody has taken */
-	VERSIONS_OPEN = 16, /* of a register, before they are synced */
+	VERSIONS_OPEN = 16, /* of a register, until they are synced */
 	VERSIONS_MAX = 64,
 	REGISTER_BYTES = 8192,
 	RECORD_BYTES_MAX = 8192,
@@ -59,9 +59,9 @@ enum state { NONE, BEGUN, DONE, SAFE, TAKEN };
 struct player {
 	_Atomic uint32_t strikes; /* how often it was struck */
 	_Atomic bool leave;       /* it is to end */
-	_Atomic int64_t late_ns;  /* time in which its process did not run when it would have */
+	_Atomic int64_t late_ns;  /* time in which its process was ready but did not run */
 
-	/* What it is doing, and what took longest. */
+	/* Its present operation, and the longest one so far. */
 	_Atomic uint32_t strikes_then; /* strikes, when it began to play */
 	_Atomic int64_t since_ns;      /* 0: nothing */
 	_Atomic int64_t late_then_ns;
@@ -70,7 +70,7 @@ struct player {
 	_Atomic unsigned longest_doing;
 	_Atomic uint64_t operations;
 
-	_Atomic uint32_t records[LOGS]; /* the last one that was begun */
+	_Atomic uint32_t records[LOGS]; /* the last record that was begun */
 	_Atomic uint8_t record[LOGS][RECORDS_MAX];
 	_Atomic uint32_t messages;
 	_Atomic uint8_t message[MESSAGES_MAX];
@@ -78,8 +78,8 @@ struct player {
 
 /* Under the log's lock, held alone. */
 struct log_state {
-	uint32_t emptied[PLAYERS_MAX];  /* records of each that have been seen, and are gone */
-	uint32_t emptying[PLAYERS_MAX]; /* that will be, if the cut that is under way happens */
+	uint32_t emptied[PLAYERS_MAX];  /* records of each that were seen, and are gone */
+	uint32_t emptying[PLAYERS_MAX]; /* that will be, if the cut in progress happens */
 	uint32_t strikes[PLAYERS_MAX];  /* when it was emptied */
 };
 
@@ -89,9 +89,9 @@ struct version {
 };
 
 struct register_state {
-	_Atomic uint64_t holder; /* of its lock, and his strikes then; 0: nobody */
-	/* Under its lock: the newest is the last; one of those before it may be there in its place,
-	 * wholly or in part, where its writer was struck. */
+	_Atomic uint64_t holder; /* of its lock, and its strikes then; 0: nobody */
+	/* Under its lock: the last one is the newest. If its writer was struck, an earlier one may
+	 * be there in its place, wholly or in part. */
 	struct version versions[VERSIONS_MAX];
 	unsigned nversions;
 };
@@ -125,17 +125,17 @@ enum { BUF_BYTES = 4 << 20 };
 /* ---- for the games --------------------------------------------------------------------------- */
 
 uint64_t chance(struct game *g, uint64_t below);
-/* Bytes that tell what they belong to. */
+/* Fills buf with bytes that identify their place. */
 void fill(uint8_t *buf, size_t len, uint64_t what, uint64_t number);
 
 bool is_struck(const struct game *g);
-/* The player was struck since its strikes were counted. */
+/* Whether the player was struck since its strikes were counted. */
 bool was_struck(const struct journal *j, unsigned player, uint32_t strikes);
 
 int64_t timing_begin(struct game *g, enum operation op);
 void timing_end(struct game *g, int64_t since_ns);
 
-/* One system call of a player, with its time: what it returns. */
+/* Makes one system call of a player, and takes its time. Gives the call's result. */
 #define TIMED(g, op, call)                            \
 	({                                            \
 		int64_t since_ = timing_begin(g, op); \
@@ -148,7 +148,7 @@ void timing_end(struct game *g, int64_t since_ns);
 
 /* Ends the process if the operation failed. */
 void need(struct game *g, bool ok, const char *what);
-/* Ends the process: of a player that is struck itself it is none. */
+/* Reports a violation and ends the process. For a struck player it is no violation. */
 _Noreturn void violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 void logs_make(void);
@@ -163,7 +163,7 @@ void register_write(struct game *g);
 void registers_check(struct game *g);
 
 void spool_make(void);
-/* What an earlier player of the same number has left. */
+/* Removes what an earlier player of the same number has left. */
 void spool_sweep(struct game *g);
 void spool_put(struct game *g);
 void spool_take(struct game *g);

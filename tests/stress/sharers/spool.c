@@ -1,7 +1,8 @@
-/* spool.c - messages that somebody makes and somebody takes; see sharers.h.
+/* spool.c - messages that one player makes and another takes; see sharers.h.
  *
- * A message is closed before it gets its name in new/, so it is whole wherever that is seen; and
- * who has renamed it into cur/ is the only one. Its pages are other messages' afterwards. */
+ * A message is closed before it gets its name in new/, so it is whole for every reader. A player
+ * that has renamed it into cur/ is the only one to have it. Its pages belong to other messages
+ * afterwards. */
 #include "tests/stress/sharers/sharers.h"
 
 #include <dirent.h>
@@ -57,7 +58,7 @@ void spool_make(void)
 
 /* ---- listings -------------------------------------------------------------------------------- */
 
-/* Calls fn for each message of a folder; of others' doings none is seen in part. */
+/* Calls fn for each message of a folder. No message of others is seen in part. */
 static void each(struct game *g, const char *folder,
 	void (*fn)(struct game *g, const char *path, const struct message *m))
 {
@@ -130,11 +131,11 @@ void spool_put(struct game *g)
 	need(g, TIMED(g, OP_WRITE, write(fd, g->buf, len)) == (ssize_t)len, tmp);
 	need(g, TIMED(g, OP_SYNC, close(fd)) == 0, tmp);
 	need(g, TIMED(g, OP_NAME, rename(tmp, new)) == 0, new);
-	/* Somebody may have taken it already. */
+	/* Another player may have taken it already. */
 	atomic_compare_exchange_strong(state_of(g, &m), &(uint8_t){BEGUN}, DONE);
 }
 
-/* One of those that are there, each with the same chance. */
+/* Chooses one of those that are there, each with the same chance. */
 static unsigned nseen;
 static char chosen[PATH_BYTES];
 static struct message chosen_message;
