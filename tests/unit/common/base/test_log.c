@@ -1,4 +1,4 @@
-/* What log.h promises of a line: its prefix, its level, that it is one line. */
+/* The promises of log.h for a line: its prefix, its level, that it is one line. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void capture_start(struct capture *c)
 	close(fds[1]);
 }
 
-/* Puts standard error back; text gets what was written meanwhile. */
+/* Restores standard error; text gets the output of the meantime. */
 static void capture_end(struct capture *c, char *text, size_t len)
 {
 	size_t have = 0;
@@ -40,7 +40,7 @@ static void capture_end(struct capture *c, char *text, size_t len)
 	text[have] = '\0';
 }
 
-/* Sets JOURNAL_STREAM to what standard error is. */
+/* Sets JOURNAL_STREAM to the stream of standard error. */
 static void name_journal_stream(void)
 {
 	char stream[64];

@@ -26,7 +26,8 @@ static bool is_mapped(const void *addr)
 	return mincore((void *)addr, PAGE_BYTES, &there) == 0;
 }
 
-/* Of a page alone no kernel aligns the mapping by itself; at the edges it is like all others. */
+/* No kernel aligns the mapping of a single page by itself; at the edges it behaves like all
+ * others. */
 static void map_file__begins_where_a_huge_page_does(void **state)
 {
 	const uint64_t lens[] = {1, PAGE_BYTES, HUGE_PAGE_BYTES, HUGE_PAGE_BYTES + 3 * PAGE_BYTES};

@@ -1,5 +1,5 @@
-/* test_printable.c - what printable.h promises of each class of characters, of sequences that are
- * cut, and of lengths. */
+/* test_printable.c - the promises of printable.h for each class of characters, for cut sequences,
+ * and for lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@ static void expect_clean(const char *text, const char *cleaned)
 	assert_string_equal(buf, cleaned);
 }
 
-/* The shortest way to write it. */
+/* Encodes in the shortest form. */
 static size_t encode(uint32_t code, char buf[4])
 {
 	if (code < 0x80) {
@@ -69,7 +69,7 @@ static void clean__every_character(void **state)
 		assert_int_equal(text[0], '<');
 		assert_int_equal(text[now - 1], '>');
 		if (is_to_go(code)) {
-			/* Of UTF-16's halves each byte is none of UTF-8's. */
+			/* No byte of a UTF-16 surrogate is valid UTF-8. */
 			assert_int_equal(now, code >= 0xd800 ? 5 : 3);
 			assert_int_equal(text[1], '?');
 		} else {
@@ -102,7 +102,8 @@ static void clean__what_is_not_utf8(void **state)
 {
 	expect_clean("caf\xe9 au lait", "caf? au lait");
 	expect_clean("\x80\xbf\xfe\xff", "????");
-	/* Longer than need be: an ESC and a slash, and the last character but one too far. */
+	/* Too long encodings, such as of ESC and of a slash; then code points beyond the last
+	 * one. */
 	expect_clean("\xc0\x9b[", "??[");
 	expect_clean("\xe0\x80\xaf", "???");
 	expect_clean("\xf0\x80\x80\x9b", "????");
@@ -123,7 +124,7 @@ static void clean__a_sequence_that_is_cut(void **state)
 		assert_int_equal(printable_clean(text, len + 1), len + 1);
 		assert_memory_equal(text, "a???", len + 1);
 	}
-	/* By what is no part of it, and is seen itself. */
+	/* Cut by a byte that is no part of the sequence, and is judged by itself. */
 	expect_clean("\xe2\x80z", "??z");
 	expect_clean("\xe2\x80\033", "???");
 	expect_clean("\xe2\xe2\x80\xae", "??");

@@ -1,4 +1,4 @@
-/* Whether spinning is worth it: from waits of known lengths. */
+/* Whether polling pays, by waits of known lengths. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static void learn__every_second_wait_is_too_few(void **state)
 		spin_learn(&spin, i % 2 ? BUDGET : 1, BUDGET);
 		hoped += i >= 100 && spin_hopes(&spin) && !(i % 2);
 	}
-	/* A short one brings hope for the next, which is long, and no more than that. */
+	/* A short wait gives hope for the next one, which is long, and no more than that. */
 	assert_int_equal(hoped, 450);
 	assert_true(spin.hope <= SPIN_GAIN);
 }
@@ -62,7 +62,7 @@ static void again__until_the_budget_is_used_up(void **state)
 	assert_true(spin.idle_since > 0);
 	spin.idle_since -= BUDGET;
 	assert_false(spin_again(&spin, BUDGET));
-	/* A sleep that finds nothing leaves the wait what it is. */
+	/* A wake-up that finds nothing does not end the wait. */
 	assert_false(spin_again(&spin, BUDGET));
 	spin_found(&spin, spin_looks(&spin), BUDGET);
 	assert_int_equal(spin.hope, SPIN_HOPE_MAX - SPIN_LOSS);
@@ -76,7 +76,7 @@ static void again__without_hope_waits_are_judged_all_the_same(void **state)
 	assert_false(spin_again(&spin, INT64_MAX));
 	spin_found(&spin, spin_looks(&spin), INT64_MAX);
 	assert_true(spin_hopes(&spin));
-	/* Nothing was waited for in between. */
+	/* In between the owner did not wait. */
 	assert_int_equal(spin_looks(&spin), 0);
 	spin_found(&spin, spin_looks(&spin), 1);
 	assert_int_equal(spin.hope, SPIN_GAIN);

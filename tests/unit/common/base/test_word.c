@@ -1,4 +1,4 @@
-/* Words: found, listed, quoted, and guessed when they are written wrong. */
+/* Words: found, listed, quoted, and guessed from wrong spellings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

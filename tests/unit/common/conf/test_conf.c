@@ -1,4 +1,4 @@
-/* The configuration reader: each type, each bound, and where an error says that it stands. */
+/* The configuration reader: each type, each bound, and the place that an error names. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -245,7 +245,7 @@ static void read__refuses_and_says_where(void **state)
 	}
 }
 
-/* libconfig itself would take these for other numbers. */
+/* libconfig itself would read these as other numbers. */
 static void read__refuses_what_would_be_misread(void **state)
 {
 	static const struct {
@@ -301,7 +301,7 @@ static void read__unreadable_file_is_eacces(void **state)
 
 	if (geteuid() == 0 && seteuid(65534) < 0)
 		fail_msg("can't become nobody");
-	/* Of root, mode 0400. */
+	/* The file belongs to root and has mode 0400. */
 	assert_int_equal(conf_read("/etc/shadow", keys, NULL, &s, why, sizeof(why)), -EACCES);
 	assert_string_equal(why, "configuration file /etc/shadow: Permission denied");
 	if (getuid() == 0)

@@ -1,4 +1,4 @@
-/* Which leases go together, and what is less than which. */
+/* Conflicts of leases, and which lease includes which. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static void conflicts__as_the_table_says(void **state)
 	assert_true(lease_conflicts(O, lease_bit(L) | lease_bit(S)));
 }
 
-/* Who has more is in the way of no less. */
+/* A greater lease conflicts with at least as much. */
 static void includes__is_an_order(void **state)
 {
 	for (unsigned a = LEASE_NONE; a < LEASE_TYPES; a++)

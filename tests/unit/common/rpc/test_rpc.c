@@ -1,4 +1,4 @@
-/* test_rpc.c - messages survive the wire; nothing malformed does. */
+/* test_rpc.c - messages survive the wire; malformed ones are refused. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -517,7 +517,7 @@ static void reply__taken_back_is_no_answer(void **state)
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 }
 
-/* What remains after cutting within a tail may be well-formed: tails have no count. */
+/* After a cut within a tail the rest may be well-formed: tails have no count. */
 static size_t fixed_part(size_t tail_at, size_t len)
 {
 	return tail_at ? tail_at : len;
@@ -714,7 +714,7 @@ static void changes__out_of_range(void **state)
 	assert_refused(&q);
 }
 
-/* Whether they bind is said by 0 or 1; ranges may be any. */
+/* `bound` is 0 or 1; ranges may be any. */
 static void rights__out_of_range(void **state)
 {
 	static const struct {
@@ -745,10 +745,10 @@ static void xattr__out_of_range(void **state)
 	q.setxattr.total = XATTR_VALUE_MAX + 1;
 	assert_refused(&q);
 	q = request_of(RPC_SETXATTR);
-	q.setxattr.stage = 9; /* and nothing to be there */
+	q.setxattr.stage = 9; /* but no bytes for it */
 	assert_refused(&q);
 	q.setxattr.stage = 0;
-	q.setxattr.total++; /* and nowhere for the first byte */
+	q.setxattr.total++; /* but the first byte is nowhere */
 	assert_refused(&q);
 	q.setxattr.total -= 2;
 	assert_refused(&q);
@@ -790,7 +790,7 @@ static void ranges__out_of_range(void **state)
 	q.lease.type = LEASE_LAYOUT;
 	assert_refused(&q);
 	q.lease.type = LEASE_NONE;
-	q.lease.flags = LEASE_IF_FREE; /* a pin would be something */
+	q.lease.flags = LEASE_IF_FREE; /* without a pin it asks for nothing */
 	assert_refused(&q);
 	q = request_of(RPC_LEASE);
 	q.lease.flags = 2 * LEASE_OR_LAYOUT;
@@ -816,7 +816,7 @@ static void ranges__out_of_range(void **state)
 	q.lock.wait = 1;
 	assert_refused(&q);
 	q = request_of(RPC_SNAPSHOT);
-	q.snapshot.command = SNAPSHOT_POLL; /* has no directory */
+	q.snapshot.command = SNAPSHOT_POLL; /* takes no directory */
 	assert_refused(&q);
 	q.snapshot.command = 0;
 	assert_refused(&q);
@@ -862,7 +862,7 @@ static void reply__counts_and_types_out_of_range(void **state)
 	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_GETLK);
-	p.getlk.end = LOCK_END_MAX + 1; /* the kernel would make an EIO of it */
+	p.getlk.end = LOCK_END_MAX + 1; /* the kernel would turn it into EIO */
 	assert_int_equal(rpc_reply_encode(&p, buf, sizeof(buf), &len), 0);
 	assert_int_equal(decode_reply(buf, len), -EPROTO);
 	p = reply_of(RPC_LOOKUP);

@@ -1,4 +1,4 @@
-/* test_rpc_records.c - what is in tails of messages survives the wire; nothing malformed does. */
+/* test_rpc_records.c - elements of tails survive the wire; malformed ones are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Cursors over messages: what is put comes out again, and nothing passes the end. */
+/* Cursors over messages: values come out as they were put in, and nothing passes the end. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,10 +1,9 @@
-/* contract.h - what the cases of the transport contract suite share.
+/* contract.h - shared by the cases of the transport contract suite.
  *
- * Three regions lie in memfds that this process and its peer both map, so bytes can be compared on
- * either side: region 0 may be read and written, 1 only read, 2 both. The peer is this program
- * again, started by posix_spawn (verbs devices don't survive fork), and driven over a control
- * socket: as a server it publishes the regions and does what messages tell it; as a client it
- * writes without end.
+ * Three regions are memfds that this process and its peer both map, so either side can compare
+ * bytes. Region 0 may be read and written, 1 only read, 2 both. The peer is this program again,
+ * started by posix_spawn (verbs devices don't survive fork) and driven over a control socket. As a
+ * server it publishes the regions and obeys messages; as a client it writes without end.
  *
  * Helpers assert by themselves; a wait without an answer fails after WAIT_MS.
  */
@@ -28,19 +27,19 @@ enum { WAIT_MS = 20000, NREGIONS = 3, MSG_BYTES = 4096, NRECV = 8, NSEND = 8, NW
 enum { REGION_BYTES = 8 << 20, BUFFER_BYTES = 16 << 20 };
 
 extern enum transport_kind contract_kind;
-/* Of transports that are opened from now on; MSG_BYTES at first. */
+/* Applies to transports opened from now on; MSG_BYTES at first. */
 extern uint32_t contract_msg_bytes;
 
 /* ---- the peer process ------------------------------------------------------------------------ */
 
-/* Over the control socket. */
+/* Sent over the control socket. */
 enum peer_op {
-	PEER_READY,   /* from a server: address is where it listens */
+	PEER_READY,   /* from a server: address: it listens there */
 	PEER_OPEN,    /* from either: the channel is up */
 	PEER_CLOSED,  /* from either: EV_CLOSED with status; value: batches that ended before */
 	PEER_FENCED,  /* from a server */
 	PEER_WROTE,   /* from a client: its first WRITE is done */
-	PEER_RELEASE, /* to a server: give back the messages held; to a client: disconnect */
+	PEER_RELEASE, /* to a server: give back held messages; to a client: disconnect */
 	PEER_EXIT,    /* to either */
 };
 
@@ -51,7 +50,7 @@ struct peer_note {
 	struct transport_address address;
 };
 
-/* What a message asks of a server peer; it begins with one of these. */
+/* A message to a server peer begins with one of these requests. */
 enum ask_op {
 	ASK_ECHO,    /* send the message back, with its immediate */
 	ASK_COMPARE, /* value: 1 if count bytes of region at offset are all byte */
@@ -77,12 +76,12 @@ struct peer {
 	int ctl;
 };
 
-/* memory: the region files. address: what a client connects to, else NULL. */
+/* memory: the region files. address: a client connects there, else NULL. */
 void peer_start(struct peer *peer, enum peer_role role, const int *memory,
 	const struct transport_address *address);
 struct peer_note peer_expect(struct peer *peer, enum peer_op op);
 void peer_tell(struct peer *peer, enum peer_op op);
-/* Asks it to exit and checks that it does so well. */
+/* Tells it to exit and checks that it exits with status 0. */
 void peer_stop(struct peer *peer);
 void peer_kill(struct peer *peer);
 void peer_freeze(struct peer *peer);
@@ -101,7 +100,7 @@ struct fixture {
 	struct transport *t;
 	struct evq *q;
 	struct peer peer;
-	struct transport_address address; /* of the server, whoever it is */
+	struct transport_address address; /* of the server, on either side */
 	/* as a client */
 	struct channel *ch;
 	struct region_key keys[NREGIONS];
@@ -120,7 +119,7 @@ int setup_server(void **state);
 int teardown(void **state);
 
 struct transport_config contract_config(void);
-/* A place to listen at. */
+/* An address to listen at. */
 struct transport_address contract_address(void);
 void memory_create(struct memory *memory);
 void memory_map(struct memory *memory, int fd);
@@ -128,7 +127,7 @@ void memory_free(struct memory *memory);
 
 struct event next_event(struct evq *q);
 struct event expect_event(struct evq *q, enum event_type type, int status);
-/* Takes what is pending, which must be nothing. */
+/* Takes pending events; there must be none. */
 void expect_silence(struct evq *q, int ms);
 
 struct channel *connect_channel(struct fixture *f);
@@ -137,12 +136,12 @@ void take_keys(struct fixture *f, struct channel *ch, struct region_key keys[NRE
 /* For server fixtures: waits for a peer's channel, and publishes the regions to it. */
 struct channel *accept_channel(struct fixture *f);
 void publish_all(struct channel *ch, struct region *const regions[NREGIONS]);
-/* Until EV_FENCED, then deletes. */
+/* Waits for EV_FENCED, then deletes the channel. */
 void fence_delete(struct fixture *f, struct channel *ch);
 
 void send_message(struct channel *ch, const void *data, uint32_t len, unsigned flags, uint32_t imm);
 void send_ask(struct channel *ch, struct ask ask);
-/* Waits for a message that is an ask, and gives it back. */
+/* Waits for a message that is an ask, and returns it. */
 struct ask expect_ask(struct evq *q);
 
 /* One work of one SGE: buf + at against the region. */
@@ -153,7 +152,7 @@ int post_one(struct fixture *f, enum io_dir dir, uint64_t at, uint32_t len, uint
 void do_one(struct fixture *f, enum io_dir dir, uint64_t at, uint32_t len, uint32_t region,
 	uint64_t offset);
 
-/* Bytes that differ from place to place and from seed to seed. */
+/* Fills with bytes that differ by place and by seed. */
 void fill_pattern(uint8_t *at, size_t len, unsigned seed);
 void assert_pattern(const uint8_t *at, size_t len, unsigned seed);
 

@@ -52,12 +52,12 @@ static void connect__nobody_listens(void **state)
 	struct transport_address address = contract_address();
 	struct listener *l;
 
-	/* A place that was free a moment ago. */
+	/* An address that was free a moment ago. */
 	assert_int_equal(transport_listen(f->q, &address, &l), 0);
 	address = *listener_address(l);
 	listener_delete(l);
 	assert_int_equal(channel_connect(f->q, &address, &f->ch), 0);
-	/* Whose socket goes with it. */
+	/* The socket's file is gone with the listener. */
 	expect_event(f->q, EV_CLOSED, contract_kind == TRANSPORT_SHM ? -ENOENT : -ECONNREFUSED);
 	expect_silence(f->q, 0);
 }
@@ -92,7 +92,7 @@ static void listen__address_in_use(void **state)
 	assert_int_equal(transport_listen(f->q, &f->address, &l), -EADDRINUSE);
 }
 
-/* As listening would say it, and the listener that is there hears nothing of it. */
+/* The probe gives the errors of listening, and the present listener notices nothing. */
 static void probe__tells_what_listening_would(void **state)
 {
 	struct fixture *f = *state;
@@ -103,7 +103,7 @@ static void probe__tells_what_listening_would(void **state)
 	other.kind = (contract_kind + 1) % TRANSPORT_NKINDS;
 	assert_int_equal(transport_probe(f->t, &other), -EINVAL);
 	listener_delete(f->l);
-	/* Twice: the first one has left nothing. */
+	/* Twice: the first probe has left nothing. */
 	assert_int_equal(transport_probe(f->t, &f->address), 0);
 	assert_int_equal(transport_probe(f->t, &f->address), 0);
 	assert_int_equal(transport_listen(f->q, &f->address, &f->l), 0);
@@ -135,7 +135,7 @@ static void disconnect__by_client(void **state)
 	assert_int_equal(peer_expect(&f->peer, PEER_CLOSED).status, 0);
 }
 
-/* What was sent before still arrives. */
+/* Messages sent before still arrive. */
 static void disconnect__after_messages(void **state)
 {
 	struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void disconnect__by_server(void **state)
 	expect_silence(f->q, 0);
 }
 
-/* The buffer is taken all the same. */
+/* The buffer is taken in any case. */
 static void send__on_a_closed_channel(void **state)
 {
 	struct fixture *f = *state;
@@ -183,7 +183,7 @@ static void server__fences_and_deletes(void **state)
 	assert_int_equal(channel_accept(ch), 0);
 	expect_event(f->q, EV_OPEN, 0);
 	peer_expect(&f->peer, PEER_OPEN);
-	/* No key was published, so nothing holds up the fence on any kind. */
+	/* No key was published, so on no kind the fence has to wait. */
 	fence_delete(f, ch);
 	peer_expect(&f->peer, PEER_CLOSED);
 	expect_silence(f->q, 0);

@@ -12,7 +12,7 @@ static void start_client(struct fixture *f)
 	peer_start(&f->peer, ROLE_CLIENT, memory, &f->address);
 }
 
-/* Batches that the server can't answer any more: each ends once, then the channel does. */
+/* Batches that the server can't answer any more: each ends once, then the channel ends. */
 static void death__of_the_server(void **state)
 {
 	struct fixture *f = *state;
@@ -58,7 +58,7 @@ static void death__of_the_client(void **state)
 	expect_silence(f->q, 0);
 }
 
-/* It lives, and says that it ends the channel. */
+/* The client lives, and ends the channel in order. */
 static void end__of_the_client_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -76,8 +76,8 @@ static void end__of_the_client_in_order(void **state)
 	fence_delete(f, ch);
 }
 
-/* A client stopped amid its WRITEs: once it is fenced, nothing of it lands, also when it runs on.
- * On shm there is no fence but the end of the process. */
+/* A client stopped in the middle of its WRITEs: once it is fenced, none of its bytes land, even
+ * when it continues. On shm only the end of the process fences. */
 static void fence__of_a_stopped_client(void **state)
 {
 	struct fixture *f = *state;
@@ -108,7 +108,7 @@ static void fence__of_a_busy_client(void **state)
 	struct fixture *f = *state;
 
 	if (contract_kind == TRANSPORT_SHM)
-		return; /* the same as a stopped one: only its end counts */
+		return; /* here, too, only the process's end fences */
 	for (unsigned i = 0; i < 5; i++) {
 		struct channel *ch;
 

@@ -42,7 +42,7 @@ static void post__single_bytes_at_the_edges(void **state)
 	assert_int_equal(f->buf[BUFFER_BYTES - 1], 0xa5);
 }
 
-/* A batch of pages strewn over the buffer, against ranges strewn over two regions. */
+/* A batch of pages scattered over the buffer, against ranges scattered over two regions. */
 enum { STREWN_WORKS = 4, STREWN_SGES = 16 };
 
 struct strewn {
@@ -121,7 +121,7 @@ static void read__many_sges_and_ranges(void **state)
 	assert_int_equal(channel_post(f->ch, IO_READ, s.works, STREWN_WORKS, &s), 0);
 	assert_ptr_equal(expect_event(f->q, EV_DONE, 0).cookie, &s);
 	strewn_compare(f, &s);
-	/* Between the SGEs nothing was written. */
+	/* Nothing was written between the SGEs. */
 	assert_int_equal(f->buf[strewn_local(0) + PAGE_BYTES], 0);
 }
 
@@ -154,7 +154,8 @@ static void post__largest_batch(void **state)
 	free(sges);
 }
 
-/* Sixteen operations from one thread, each in its own place, many times over; each comes back. */
+/* One thread has sixteen operations in flight, each in its own place, many times over; each
+ * completes. */
 static void post__16_in_flight(void **state)
 {
 	enum { DEPTH = 16, LEN = 96 << 10, TURNS = 200 };
@@ -228,7 +229,7 @@ static void post__full_queue(void **state)
 	}
 }
 
-/* Large transfers both ways at once fill all socket buffers; nobody may wait for the other. */
+/* Large transfers in both directions fill all socket buffers; neither side may block the other. */
 static void post__both_ways_large(void **state)
 {
 	struct fixture *f = *state;
@@ -249,7 +250,7 @@ static void post__both_ways_large(void **state)
 	assert_pattern(f->buf + LEN, len, 9);
 }
 
-/* The works and SGEs are the caller's again at once. */
+/* After the call the works and SGEs belong to the caller again. */
 static void post__copies_works(void **state)
 {
 	struct fixture *f = *state;
@@ -299,7 +300,7 @@ static void mapped__shows_what_a_read_would_fetch(void **state)
 	assert_int_equal(now->read_bytes - before.read_bytes, 1 << 20);
 	assert_int_equal(now->batches - before.batches, 0);
 	expect_silence(f->q, 0);
-	/* Of the channel's own: a WRITE that it posts is seen there, too. */
+	/* It is the channel's own memory: a WRITE posted on the channel is seen there, too. */
 	at = channel_mapped(f->ch, IO_READ, 0, REGION_BYTES - 100, 100);
 	fill_pattern(f->buf, 100, 14);
 	do_one(f, IO_WRITE, 0, 100, 0, REGION_BYTES - 100);
@@ -325,7 +326,7 @@ static void mapped__takes_what_a_write_would_bring(void **state)
 	assert_int_equal(now->writes - before.writes, 1);
 	assert_int_equal(now->write_bytes - before.write_bytes, 300000);
 	expect_silence(f->q, 0);
-	/* Of the channel's own: a READ that it posts fetches it. */
+	/* It is the channel's own memory: a READ posted on the channel fetches it. */
 	do_one(f, IO_READ, 0, 300000, 0, 4096);
 	assert_pattern(f->buf, 300000, 15);
 }
@@ -350,7 +351,7 @@ static void post__allocates_nothing(void **state)
 	long ours;
 
 	if (nallocs() < 0)
-		return; /* the sanitizer has taken malloc; the plain build counts */
+		return; /* the sanitizer owns malloc; the plain build counts */
 	theirs = peer_nallocs(f);
 	ours = nallocs();
 	for (int i = 0; i < 50; i++) {
@@ -375,7 +376,7 @@ static void delete__leaves_read_memory_alone(void **state)
 	channel_delete(f->ch);
 	fill_pattern(f->buf, 4 * LEN, 12);
 	assert_int_equal(evq_poll(f->q, &event, 1), 0);
-	/* By the time that the server has noticed, all that was on the way has come. */
+	/* By the time the server has noticed, all bytes in flight have arrived. */
 	peer_expect(&f->peer, PEER_CLOSED);
 	f->ch = connect_channel(f);
 	take_keys(f, f->ch, f->keys);

@@ -100,8 +100,8 @@ static void recv__given_back_in_any_order(void **state)
 	}
 }
 
-/* A server that gave no buffer back yet is only late. One message more than it has room for may
- * wait or not (verbs keeps one receive for itself); it is not lost. */
+/* A server that has given back no buffer yet is only late. One message more than it has room for
+ * may wait or not (verbs keeps one receive for itself); it is not lost. */
 static void send__to_a_busy_peer(void **state)
 {
 	struct fixture *f = *state;
@@ -149,7 +149,7 @@ static void send__arrives_after_the_write(void **state)
 	}
 }
 
-/* Nothing but the descriptor tells of each answer; a wake-up lost would stop this. */
+/* Only the descriptor announces each answer; a lost wake-up would stop this test. */
 static void arm__no_lost_wake_up(void **state)
 {
 	struct fixture *f = *state;
@@ -168,7 +168,7 @@ static void arm__quiet_without_work(void **state)
 
 	echo(f, "x", 1, 0, 0);
 	do_one(f, IO_READ, 0, PAGE_BYTES, 0, 0);
-	/* At most one wake-up may be left over from what has been taken already. */
+	/* Events already taken may have left at most one wake-up. */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(evq_arm(f->q), 0);
 		assert_int_equal(evq_poll(f->q, &event, 1), 0);

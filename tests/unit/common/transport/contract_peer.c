@@ -18,7 +18,7 @@ enum { CTL_FD = 10, ADDRESS_FD = 11, MEMORY_FD = 12 };
 
 extern char **environ;
 
-/* ---- the side of the test -------------------------------------------------------------------- */
+/* ---- the test's side ------------------------------------------------------------------------- */
 
 /* The address travels as a file, since an argument would have to be parsed. */
 static int address_file(const struct transport_address *address)
@@ -32,7 +32,7 @@ static int address_file(const struct transport_address *address)
 	return fd;
 }
 
-/* Out of the way of the numbers that the peer knows them by. */
+/* Moves the descriptor away from the numbers that the peer uses. */
 static int move_up(int fd)
 {
 	int up = fcntl(fd, F_DUPFD_CLOEXEC, 100);
@@ -118,7 +118,7 @@ void peer_freeze(struct peer *peer)
 
 /* ---- the peer: common ------------------------------------------------------------------------ */
 
-/* Here nothing may use cmocka: what must hold is asserted, and the exit status tells the test. */
+/* Nothing here may use cmocka. The peer asserts by itself, and its exit status tells the test. */
 struct self {
 	enum peer_role role;
 	struct memory memory[NREGIONS];
@@ -175,7 +175,7 @@ static void server_publish(struct self *self, struct channel *ch)
 {
 	struct region_key *keys = channel_send_buffer(ch);
 
-	/* The client may be gone already: EV_CLOSED came with EV_OPEN, or is about to come. */
+	/* The client may be gone already: EV_CLOSED came with EV_OPEN, or will come soon. */
 	if (!keys)
 		return;
 	for (int i = 0; i < NREGIONS; i++) {
@@ -269,7 +269,7 @@ static void server_release(struct self *self)
 	self->nheld = 0;
 }
 
-/* The place of a channel, or for NULL a free one. */
+/* The slot of a channel; for NULL a free one. */
 static struct channel **server_slot(struct self *self, const struct channel *ch)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(self->channels); i++)
@@ -292,7 +292,7 @@ static void server_incoming(struct self *self, struct channel *ch)
 static void server_closed(struct self *self, const struct event *event)
 {
 	note((struct peer_note){.op = PEER_CLOSED, .status = event->status});
-	/* On shm this ends only with the client's process, so it need not end at all. */
+	/* On shm the fence ends only with the client's process, so it may never end. */
 	must(!channel_fence(event->channel), "channel_fence");
 	self->nfencing++;
 }
@@ -411,7 +411,7 @@ static void take_control(struct self *self)
 		server_release(self);
 }
 
-/* What is to be posted first: events that it causes at once are not announced otherwise. */
+/* Posts first: nothing else announces events that posting causes at once. */
 static int step(struct self *self)
 {
 	struct event events[8];
@@ -451,7 +451,7 @@ static void run(struct self *self)
 
 static void unwind(struct self *self)
 {
-	/* A channel that is still being fenced can't be deleted; its process is about to end. */
+	/* A channel in a fence can't be deleted; this process ends anyway. */
 	if (self->nfencing)
 		_exit(0);
 	for (size_t i = 0; i < ARRAY_SIZE(self->channels); i++)

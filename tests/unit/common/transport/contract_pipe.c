@@ -1,4 +1,4 @@
-/* contract_pipe.c - READs by the channel's pipe. */
+/* contract_pipe.c - READs through the channel's pipe. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <poll.h>
@@ -36,7 +36,7 @@ static void assert_pipe(const struct channel *ch, size_t len, unsigned seed)
 	assert_pattern(bytes + NHEAD, len, seed);
 }
 
-/* Where the event says that the bytes are, they are. */
+/* The bytes are where the event says. */
 static void assert_arrived(
 	const struct fixture *f, const struct event *event, uint64_t at, size_t len, unsigned seed)
 {
@@ -64,7 +64,7 @@ static void piped__fetches(void **state)
 	assert_int_equal(channel_counters(f->ch)->batches, 3);
 }
 
-/* Not worth a pipe. */
+/* Too few bytes for a pipe. */
 static void piped__little_comes_in_memory(void **state)
 {
 	struct fixture *f = *state;
@@ -77,7 +77,7 @@ static void piped__little_comes_in_memory(void **state)
 	assert_pattern(f->buf, SMALL, 2);
 }
 
-/* As many as there are. */
+/* Takes all events that are there. */
 static int next_events(struct evq *q, struct event *events, int max)
 {
 	struct pollfd pfd = {.fd = evq_fd(q), .events = POLLIN};
@@ -92,9 +92,9 @@ static int next_events(struct evq *q, struct event *events, int max)
 	return n;
 }
 
-/* What came of piped__among_others. */
+/* The results of piped__among_others. */
 struct arrivals {
-	uint32_t len[NPOSTED]; /* the cookies of those that may come by the pipe */
+	uint32_t len[NPOSTED]; /* cookies of the READs that may come through the pipe */
 	unsigned ndone, nechoed;
 };
 
@@ -115,7 +115,7 @@ static void arrivals_take(
 	arrivals->ndone++;
 }
 
-/* Large and small ones, by pipe and by memory, WRITEs and messages between them. */
+/* Large and small READs, through the pipe and in memory, with WRITEs and messages between them. */
 static void piped__among_others(void **state)
 {
 	struct fixture *f = *state;
@@ -160,7 +160,7 @@ static void piped__many_sges_and_ranges(void **state)
 	assert_arrived(f, &event, 0, NWORKS * 2 * PIECE, 4);
 }
 
-/* Nobody takes the first one's bytes, or all of them: the second one's are its own. */
+/* Nobody takes all of the first READ's bytes: the second READ still has only its own. */
 static void piped__what_is_left_is_lost(void **state)
 {
 	struct fixture *f = *state;
@@ -274,7 +274,7 @@ static void raw_answer(int fd, uint64_t len)
 	send_all(fd, header, sizeof(header));
 }
 
-/* Sends them one by one, each of which the client takes before the next. */
+/* Sends the bytes one by one; the client takes each before the next. */
 static void dribble(struct fixture *f, int fd, const uint8_t *bytes, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -287,7 +287,7 @@ static void dribble(struct fixture *f, int fd, const uint8_t *bytes, size_t n)
 	}
 }
 
-/* One READ, of which so many bytes come singly. */
+/* One READ; so many of its bytes come singly. */
 static struct event read_dribbled(struct fixture *f, int fd, size_t singly)
 {
 	autofree uint8_t *bytes = malloc(PIECES);
@@ -316,7 +316,8 @@ static void piped__comes_in_pieces(void **state)
 	close(fd);
 }
 
-/* More than any pipe has room for: all of it in memory; and so the next ones, for a while. */
+/* More pieces than any pipe has room for: all bytes come in memory, and so do the next READs for a
+ * while. */
 static void piped__comes_in_too_many_pieces(void **state)
 {
 	struct fixture *f = *state;
@@ -351,7 +352,7 @@ static void piped__ends_in_the_middle(void **state)
 	expect_event(f->q, EV_CLOSED, -ECONNRESET);
 }
 
-/* With the pipe half full, and whole. */
+/* The channel is deleted with the pipe half full, and full. */
 static void piped__channel_deleted(void **state)
 {
 	static const uint8_t zeros[PIECES];

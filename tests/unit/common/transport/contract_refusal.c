@@ -1,11 +1,11 @@
-/* contract_refusal.c - what the wrapper refuses before it goes out, and what the peer refuses to a
- * client with a forged key. */
+/* contract_refusal.c - refusals of the wrapper before anything is sent, and refusals of the peer to
+ * a client with a forged key. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* ---- before it goes out ---------------------------------------------------------------------- */
+/* ---- by the wrapper -------------------------------------------------------------------------- */
 
 static int post_sges(struct fixture *f, enum io_dir dir, const struct sge *sge, uint32_t nsge)
 {
@@ -83,7 +83,7 @@ static void post__without_key_or_right(void **state)
 	assert_int_equal(post_one(f, IO_WRITE, 0, 1, 1, 0, NULL), -EINVAL);
 }
 
-/* One bad work among good ones, and none goes out. */
+/* One bad work among good ones: none is posted. */
 static void post__one_bad_work(void **state)
 {
 	struct fixture *f = *state;
@@ -134,7 +134,7 @@ static void set_key__invalid(void **state)
 	key = f->keys[0];
 	key.addr = UINT64_MAX;
 	assert_int_equal(channel_set_key(f->ch, 0, &key), -EINVAL);
-	/* The key in force is as it was. */
+	/* The old key still works. */
 	do_one(f, IO_READ, 0, PAGE_BYTES, 0, 0);
 }
 
@@ -219,7 +219,7 @@ static void publish__once_a_region_and_not_too_many(void **state)
 
 /* ---- by the peer ----------------------------------------------------------------------------- */
 
-/* The access is refused, the channel ends on both sides, and the region is as it was. */
+/* The access is refused, the channel ends on both sides, and the region is unchanged. */
 static void expect_refused(struct fixture *f, enum io_dir dir, uint32_t region, uint64_t offset)
 {
 	int status;
@@ -235,7 +235,7 @@ static void expect_refused(struct fixture *f, enum io_dir dir, uint32_t region, 
 		assert_int_equal(status, -EACCES);
 	for (int i = 0; i < NREGIONS; i++)
 		assert_pattern(f->memory[i].addr, REGION_BYTES, 20);
-	/* Others are not touched by that. */
+	/* Other channels still work. */
 	channel_delete(f->ch);
 	f->ch = connect_channel(f);
 	take_keys(f, f->ch, f->keys);
@@ -291,7 +291,7 @@ static void forged__write_by_a_read_key(void **state)
 	expect_refused(f, IO_WRITE, 1, 0);
 }
 
-/* A batch of which one work is refused: on the wire behind good ones. */
+/* A batch with one refused work, which is on the wire behind good ones. */
 static void forged__one_of_a_batch(void **state)
 {
 	struct fixture *f = *state;
@@ -310,7 +310,7 @@ static void forged__one_of_a_batch(void **state)
 	expect_event(f->q, EV_CLOSED, -EACCES);
 }
 
-/* Those posted before are well, those after are ended, each once. */
+/* Batches posted before succeed; those after end with an error, each once. */
 static void forged__amid_others(void **state)
 {
 	struct fixture *f = *state;
@@ -337,7 +337,7 @@ static void forged__amid_others(void **state)
 		assert_int_not_equal(status[2], 0);
 }
 
-/* Not on shm, where a process that has the descriptor has the memory. */
+/* Not on shm: there a process that has the descriptor has the memory. */
 static void forged__key_of_another_channel(void **state)
 {
 	struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* contract_shm.c - what is particular to shm: the socket's file, and regions that lie. */
+/* contract_shm.c - specific to shm: the socket's file, and false REGION frames. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static void listen__spares_other_files(void **state)
 	assert_int_equal(unlink(socket_path(f)), 0);
 }
 
-/* A listener that was replaced removes only what is its own. */
+/* A replaced listener removes only its own file. */
 static void listener_delete__spares_a_successor(void **state)
 {
 	struct fixture *f = *state;
@@ -98,7 +98,7 @@ static void send_region(int fd, const struct sock_frame *frame, int region_fd)
 	assert_int_equal(sendmsg(fd, &mh, MSG_NOSIGNAL), FRAME_BYTES);
 }
 
-/* A server of our own that opens the channel and then publishes this. */
+/* A server of our own opens the channel and then publishes this region. */
 static void expect_region_refused(void **state, const struct sock_frame *frame, int region_fd)
 {
 	struct fixture *f = *state;

@@ -1,4 +1,4 @@
-/* contract_socket.c - peers on tcp and shm that don't keep to the protocol: raw sockets here. */
+/* contract_socket.c - peers on tcp and shm that break the protocol; they are raw sockets here. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <fcntl.h>
@@ -50,7 +50,8 @@ static void raw_hello(int fd, struct transport_hello hello)
 	raw_send(fd, bytes, sizeof(bytes));
 }
 
-/* Waits for the server to speak or to close; its queue is run meanwhile and must say nothing. */
+/* Waits until the server sends bytes or closes; meanwhile its queue runs and must give no
+ * events. */
 static ssize_t raw_recv(const struct fixture *f, int fd, void *data, size_t len)
 {
 	struct pollfd pfds[2] = {
@@ -129,7 +130,7 @@ static void hello__of_impossible_sizes(void **state)
 	close(fd);
 }
 
-/* What a client makes of a server that answers like this. */
+/* A server answers like this; the client must close with this status. */
 static void answer_client(void **state, const void *answer, size_t len, int status)
 {
 	struct fixture *f = *state;
@@ -235,7 +236,7 @@ static void frame__bye_of_nonsense(void **state)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
-/* Silent connections without end, more than there are descriptors: a real client gets in. */
+/* Endless silent connections, more than there are descriptors: a real client still gets in. */
 static void listen__out_of_descriptors(void **state)
 {
 	enum { LIMIT = 400, SILENT = 900 };
@@ -252,7 +253,7 @@ static void listen__out_of_descriptors(void **state)
 	for (int i = 0; i < SILENT; i++) {
 		silent[i] = raw_connect(f);
 		few.rlim_cur = (rlim_t)silent[0] + LIMIT;
-		/* The server's own descriptors are what is limited, not those of the test. */
+		/* Limit the server's own descriptors, not those of the test. */
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 		assert_int_equal(evq_poll(f->q, &event, 1), 0);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);

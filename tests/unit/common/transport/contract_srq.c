@@ -1,5 +1,6 @@
-/* contract_srq.c - many channels that share a server's receives over verbs: how few do for how many,
- * what one takes that sends more than it may, and that none is lost with those that end. */
+/* contract_srq.c - many channels share a server's receives over verbs: few receives are enough for
+ * many channels, a channel that sends too much takes only a bounded number, and none is lost with
+ * channels that end. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <poll.h>
@@ -10,10 +11,10 @@
 #include "common/transport/verbs/internal.h"
 #include "common/rpc/wire.h"
 
-/* Messages of many packets, so that there is a middle to end one in. */
+/* Messages of many packets, so that a channel can end in the middle of one. */
 enum { LONG_BYTES = 64 << 10, MANY = 64, SOME = 24, FEW = 64, STRANGER_SENDS = 30, STRANGERS = 4 };
 
-/* The server's queue is the fixture's, its clients have one of their own. */
+/* The server uses the fixture's queue; its clients have one of their own. */
 struct shared {
 	struct fixture *f;
 	struct evq *clients;
@@ -45,7 +46,7 @@ static int setup_long(void **state)
 	return setup_shared_of(state, LONG_BYTES);
 }
 
-/* On a device that has the fewest receives. */
+/* Uses a device with the fewest receives. */
 static int setup_small(void **state)
 {
 	struct verbs_transport *t;
@@ -79,7 +80,7 @@ static struct verbs_srq *srq_of(const struct shared *s)
 	return verbs_evq(s->f->q)->srq;
 }
 
-/* Without them there is nothing to test: RMEMFS_VERBS_SRQ=off, or no windows. */
+/* Without shared receives there is nothing to test: RMEMFS_VERBS_SRQ=off, or no windows. */
 static bool shares(const struct shared *s)
 {
 	return srq_of(s);
@@ -124,7 +125,7 @@ static void pair_delete(struct shared *s, struct pair *p)
 	*p = (struct pair){0};
 }
 
-/* One message, and its number back: by then its receive is posted again, and there is nothing left.
+/* One message, and its number back: by then its receive is posted again, and no completion is left.
  */
 static void roundtrip(struct shared *s, const struct pair *p, uint64_t number)
 {
@@ -138,7 +139,7 @@ static void roundtrip(struct shared *s, const struct pair *p, uint64_t number)
 	expect_silence(s->f->q, 0);
 }
 
-/* ---- strangers, who don't wait --------------------------------------------------------------- */
+/* ---- strangers that do not wait -------------------------------------------------------------- */
 
 struct stranger {
 	struct rdma_event_channel *cm;
@@ -214,7 +215,7 @@ static void stranger_delete(struct stranger *x)
 	rdma_destroy_event_channel(x->cm);
 }
 
-/* Soft-RoCE's count of answers that there is no receive. */
+/* Soft-RoCE's count of answers that no receive is posted. */
 static uint64_t count_refusals(const struct shared *s)
 {
 	char path[128], text[32];
@@ -229,7 +230,7 @@ static uint64_t count_refusals(const struct shared *s)
 	return strtoull(text, NULL, 10);
 }
 
-/* False: there was no receive for it, and it is sent again until there is. */
+/* False: there was no receive for it, and the device sends it again until there is one. */
 static bool stranger_send(const struct shared *s, struct stranger *x)
 {
 	uint64_t refusals = count_refusals(s);
@@ -249,7 +250,7 @@ static bool stranger_send(const struct shared *s, struct stranger *x)
 	return true;
 }
 
-/* How many messages come in while the server takes none: the receives that are really posted. */
+/* How many messages arrive while the server takes none: the number of receives really posted. */
 static unsigned fill_receives(const struct shared *s, struct stranger strangers[STRANGERS])
 {
 	unsigned n = 0;
@@ -262,7 +263,7 @@ static unsigned fill_receives(const struct shared *s, struct stranger strangers[
 	return n;
 }
 
-/* Each that sent more than it may is closed, for that. */
+/* Each channel that sent more than it may is closed for that. */
 static void expect_ends(struct shared *s, struct stranger strangers[STRANGERS])
 {
 	unsigned nrecv[STRANGERS] = {0};
@@ -290,7 +291,7 @@ static void expect_ends(struct shared *s, struct stranger strangers[STRANGERS])
 static void end_strangers(struct shared *s, struct stranger strangers[STRANGERS])
 {
 	for (int i = 0; i < STRANGERS; i++) {
-		/* What else is told of them is not looked at any more. */
+		/* Ignore their other events. */
 		assert_int_equal(channel_fence(strangers[i].server), 0);
 		while (next_event(s->f->q).type != EV_FENCED)
 			;
@@ -299,7 +300,7 @@ static void end_strangers(struct shared *s, struct stranger strangers[STRANGERS]
 	}
 }
 
-/* Nothing is known to be missing: until then there may be more than there should be. */
+/* Completes rounds until no receive is in doubt: before, there may be more receives than needed. */
 static void settle(struct shared *s, const struct pair *p)
 {
 	for (uint64_t n = 0; verbs_srq_doubts(srq_of(s)); n++) {
@@ -331,9 +332,9 @@ static void receives__few_for_many_channels(void **state)
 		return;
 	for (int i = 0; i < MANY; i++)
 		pairs[i] = pair_new(s);
-	/* Half of what they would have if each had its own. */
+	/* Half of what they would have if each channel had its own. */
 	assert_true(verbs_srq_size(srq_of(s)) <= MANY * (NRECV + 1) / 2 + 64);
-	/* All that may be on the way at once, more than there are receives. */
+	/* All messages that may be in flight at once: more than there are receives. */
 	for (uint64_t n = 0; n < NRECV; n++)
 		for (int i = 0; i < MANY; i++)
 			send_ask(pairs[i].client, (struct ask){.value = n});
@@ -370,7 +371,7 @@ static void receives__are_not_what_the_caller_has(void **state)
 			send_ask(pairs[i].client, (struct ask){.value = n});
 			held[i][n] = expect_event(s->f->q, EV_RECV, 0).data;
 		}
-	/* That was more than there are, and all is as it came. */
+	/* That was more than the receives, and all messages arrived as sent. */
 	assert_true(SOME * NRECV > verbs_srq_size(srq_of(s)));
 	for (int i = 0; i < SOME; i++)
 		for (uint64_t n = 0; n < NRECV; n++) {
@@ -386,7 +387,7 @@ static void receives__are_not_what_the_caller_has(void **state)
 	}
 }
 
-/* While somebody has taken all receives a message is held up, and neither it nor its channel is
+/* While one channel has taken all receives a message is delayed, but neither it nor its channel is
  * lost. */
 static void receives__all_taken_by_one_who_sends_too_much(void **state)
 {
@@ -422,7 +423,7 @@ static void receives__all_taken_by_one_who_sends_too_much(void **state)
 	pair_delete(s, &p);
 }
 
-/* Amid its messages, one of which has come, the channel ends. */
+/* The channel ends in the middle of its messages, of which one has arrived. */
 static void end_amid_messages(struct shared *s, int how)
 {
 	struct pair p = pair_new(s);
@@ -470,8 +471,8 @@ static void receives__come_back_from_channels_that_end_amid_messages(void **stat
 	pair_delete(s, &p);
 }
 
-/* A channel that says nothing, and whose end is not known to have taken nothing along: so it is
- * with Soft-RoCE, and others are late. */
+/* A silent channel that ends without proof that it has taken no receive. So it is with Soft-RoCE;
+ * other devices are late. */
 static void come_and_go(struct shared *s)
 {
 	struct pair p = pair_new(s);
@@ -486,7 +487,7 @@ static bool takes_part(const struct pair *p)
 	return verbs_channel(p->server)->srq;
 }
 
-/* As long as one stays that says nothing, nothing is known of those that have gone. */
+/* While one silent channel stays, the receives of ended channels remain in doubt. */
 static void receives__of_its_own_has_who_comes_after_too_many(void **state)
 {
 	struct shared *s = *state;
@@ -510,7 +511,7 @@ static void receives__of_its_own_has_who_comes_after_too_many(void **state)
 		channel_recv_done(late.server, held[n]);
 	for (uint64_t n = 0; n < 4 * NRECV; n++)
 		roundtrip(s, &late, n);
-	/* And what the first one says makes room for others. */
+	/* And the first one's completions make room for others. */
 	settle(s, &quiet);
 	p = pair_new(s);
 	assert_true(takes_part(&p));

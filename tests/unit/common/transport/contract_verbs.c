@@ -1,4 +1,4 @@
-/* contract_verbs.c - peers on verbs that don't keep to the protocol: librdmacm by itself here. */
+/* contract_verbs.c - peers on verbs that break the protocol; they use librdmacm directly here. */
 #include "tests/unit/common/transport/contract.h"
 
 #include <poll.h>
@@ -29,7 +29,7 @@ static void stranger_delete(struct stranger s)
 	rdma_destroy_event_channel(s.cm);
 }
 
-/* Runs our own queue, which must say nothing, until the stranger has its event. */
+/* Runs our own queue, which must give no events, until the stranger has its event. */
 static struct rdma_cm_event *await(
 	const struct fixture *f, const struct stranger *s, enum rdma_cm_event_type type)
 {
@@ -79,7 +79,7 @@ static void stranger_connect(const struct fixture *f, struct stranger *s, const 
 	assert_int_equal(rdma_connect(s->id, &param), 0);
 }
 
-/* Connects with this hello; the server hears of no channel and says why in its answer. */
+/* Connects with this hello. The server makes no channel, and its answer says why. */
 static void expect_refusal(struct fixture *f, const uint8_t *bytes)
 {
 	struct stranger s = stranger_new();
@@ -141,7 +141,7 @@ static void hello__garbage(void **state)
 	expect_refusal(*state, NULL);
 }
 
-/* The request is at the listener and nobody has been told of it. */
+/* The listener has the request, but the caller has not seen it. */
 static void listener_delete__with_a_channel_waiting(void **state)
 {
 	struct fixture *f = *state;
@@ -160,7 +160,7 @@ static void listener_delete__with_a_channel_waiting(void **state)
 	stranger_delete(s);
 }
 
-/* ---- a listener that is no server of ours ---------------------------------------------------- */
+/* ---- a listener that is not our server ------------------------------------------------------- */
 
 static void stranger_listen(struct fixture *f, struct stranger *s)
 {

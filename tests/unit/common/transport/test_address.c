@@ -1,4 +1,5 @@
-/* The addresses that users write, well and badly. Only numeric ones: no test asks a name server. */
+/* The addresses that users write, right and wrong. Only numeric ones: no test asks a name
+ * server. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -131,7 +132,7 @@ static void resolve__names_the_host_that_is_none(void **state)
 	struct transport_address address;
 	char why[256];
 
-	/* No name has a space, so the resolver asks nobody. */
+	/* No host name has a space, so the resolver asks no server. */
 	assert_true(address_resolve(TRANSPORT_TCP, "no such", 0, &address, why, sizeof(why)) < 0);
 	assert_non_null(strstr(why, "no such"));
 }
@@ -222,7 +223,7 @@ static void is_local__knows_this_machine(void **state)
 	assert_true(is_local(TRANSPORT_TCP, "127.44.0.1"));
 	assert_true(is_local(TRANSPORT_TCP, "::1"));
 	assert_true(is_local(TRANSPORT_SHM, "/run/a"));
-	/* Documentation addresses, RFC 5737 and 3849: nobody's. */
+	/* Documentation addresses, RFC 5737 and 3849: no machine has them. */
 	assert_false(is_local(TRANSPORT_TCP, "192.0.2.1"));
 	assert_false(is_local(TRANSPORT_TCP, "2001:db8::1"));
 }

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 	}
 	if (argc == 4 && !strcmp(argv[2], "--peer"))
 		return peer_main(argv);
-	/* Errors that cases provoke are logged as they would be in production; not wanted here. */
+	/* Errors that cases provoke would be logged as in production; suppress them. */
 	log_init("contract", LOG_LEVEL_ERROR);
 	if (!mkdtemp(dir) || setenv("RMEMFS_CONTRACT_DIR", dir, 1)) {
 		perror(dir);

@@ -1,4 +1,4 @@
-/* test_evq.c - the event queue of the socket transports: no notification is slept through. */
+/* test_evq.c - the event queue of the socket transports: no notification is lost in a sleep. */
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,8 @@ static void arm__makes_the_queue_quiet_again(void **state)
 	}
 }
 
-/* The poll between arming and sleeping has looked for notifications already when one comes. */
+/* A notification comes when the poll between arming and sleeping has looked for notifications
+ * already. */
 static void notify__in_the_middle_of_a_poll_is_not_slept_through(void **state)
 {
 	struct fixture *fx = *state;

@@ -1,4 +1,5 @@
-/* test_receives.c - the books of shared receives, against a device whose queue pairs die with them. */
+/* test_receives.c - the accounts of shared receives, against a model of a device whose queue pairs
+ * take receives along when they die. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +20,7 @@ struct fifo {
 struct pair {
 	bool lives;
 	struct receives_user user;
-	uint32_t taken; /* of a message that is on its way in; NONE */
+	uint32_t taken; /* for a message that is arriving; NONE */
 	struct fifo completed;
 };
 
@@ -73,7 +74,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What is in memory that a message may still come into must not be posted twice. */
+/* A message may still arrive in memory that the device has: that must not be posted twice. */
 static bool is_somewhere(const struct device *d, uint32_t slot)
 {
 	bool found = has(&d->queue, slot);
@@ -134,7 +135,7 @@ static void completed(struct device *d, struct pair *p, uint32_t slot)
 	receives_next_round(&d->books);
 }
 
-/* Up to n of them. */
+/* Reports up to n completions. */
 static void tell(struct device *d, struct pair *p, unsigned n)
 {
 	while (n-- && p->completed.n)
@@ -150,7 +151,7 @@ static void message(struct device *d, struct pair *p)
 	tell(d, p, SLOTS);
 }
 
-/* flushes: as a device that completes what it had taken, and says so. */
+/* flushes: the device completes all receives that the queue pair had, and says so. */
 static void die(struct device *d, struct pair *p, bool flushes)
 {
 	if (flushes)
@@ -161,7 +162,7 @@ static void die(struct device *d, struct pair *p, bool flushes)
 	receives_leave(&d->books, &p->user, flushes);
 }
 
-/* Nobody can tell of what is lost: it goes with the queue. */
+/* No queue pair is left to find lost receives: they go with the queue. */
 static void begin_anew(struct device *d)
 {
 	receives_clear(&d->books);
@@ -215,7 +216,7 @@ static void lost__is_found_when_all_others_have_spoken(void **state)
 	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
-/* Its message has been on the way for so long that all others have passed it by many times. */
+/* One message has been arriving for so long that all others have passed it by many times. */
 static void lost__is_not_what_a_slow_one_has(void **state)
 {
 	struct device *d = *state;
@@ -228,7 +229,7 @@ static void lost__is_not_what_a_slow_one_has(void **state)
 	for (int i = 0; i < 200; i++)
 		message(d, q);
 	assert_int_equal(d->nfound, 0);
-	/* What it completes was complete before it was seen to be empty: it says nothing yet. */
+	/* Its completion was there before it was seen empty, so it proves nothing yet. */
 	complete(r);
 	tell(d, r, SLOTS);
 	assert_int_equal(d->nfound, 0);
@@ -241,7 +242,7 @@ static void lost__is_not_what_a_slow_one_has(void **state)
 	assert_int_equal(d->queue.n, 8);
 }
 
-/* It tells of an older message first: that was complete before the search began. */
+/* It reports an older message first, which was complete before the search began. */
 static void lost__is_not_what_is_taken_by_who_tells_late(void **state)
 {
 	struct device *d = *state;
@@ -289,8 +290,8 @@ static void lost__is_found_when_there_was_nobody(void **state)
 	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
-/* Each who comes is gone, and its receive, before the next one; the one who stays has said less by
- * then than a search takes. */
+/* Each new queue pair is gone, with its receive, before the next one comes. The one that stays has
+ * completed less by then than a search needs. */
 static void search__ends_while_others_come_and_go(void **state)
 {
 	struct device *d = *state;
@@ -331,8 +332,8 @@ static void search__is_over_before_that_for_who_went_meanwhile(void **state)
 	assert_int_equal(receives_doubts(&d->books), 0);
 }
 
-/* Those who go have each taken one, and those who stay still have what they need, and no one fits
- * who would leave less. */
+/* Each queue pair that goes has taken one receive. Those that stay still have enough, and none may
+ * join that would leave less. */
 static void fits__while_enough_are_left_for_the_others(void **state)
 {
 	struct device *d = *state;
@@ -405,7 +406,7 @@ static void clear__all_is_as_in_the_beginning(void **state)
 	}
 	assert_int_equal(d->books.posted[receives_add(&d->books)], 0);
 	receives_clear(&d->books);
-	/* As one that has never lost anything: there is nothing to find. */
+	/* As if it had never lost any: nothing is to be found. */
 	add(d, 8);
 	messages(d, join(d, 0), 100);
 	assert_int_equal(d->nfound, d->nlost);
