@@ -1,5 +1,5 @@
-/* fs_fixture.h - a filesystem of a sharing mount whose threads' loops are the test's to turn: nobody
- * reads requests or messages but the test, and what would be told to the kernel stays queued.
+/* fs_fixture.h - a filesystem of a sharing mount. The test itself turns its threads' loops: only
+ * the test reads requests and messages, and notifications to the kernel stay queued.
  */
 #ifndef RMEMFS_TESTS_FS_FIXTURE_H
 #define RMEMFS_TESTS_FS_FIXTURE_H
@@ -30,9 +30,9 @@ struct fs_fixture {
 	struct io_threads *group;
 	struct io_thread *threads[FIXTURE_THREADS];
 	struct inode *inode;  /* a regular file, which the kernel knows */
-	struct handle handle; /* of it */
+	struct handle handle; /* open handle of inode */
 	struct request *requests[FIXTURE_REQUESTS];
-	int kernel[2]; /* a pipe: what the kernel reads, and what it is told by */
+	int kernel[2]; /* a pipe: the read end for the kernel, and the end to write to it */
 };
 
 static inline void fs_fixture_thread(struct fs_fixture *fx, unsigned i)
@@ -59,7 +59,7 @@ static inline void fs_fixture_notifier(struct notifier *n)
 	pthread_cond_init(&n->filled, NULL);
 }
 
-/* 0, or -1, as a test's setup. */
+/* Returns 0 or -1, as a test's setup. */
 static inline int fs_fixture_init(struct fs_fixture *fx)
 {
 	const struct fs_options options = {
@@ -95,7 +95,7 @@ static inline void fs_fixture_fini(struct fs_fixture *fx)
 	close(fx->kernel[1]);
 }
 
-/* Thread i runs what others have called it for. */
+/* Thread i runs the calls that others have made to it. */
 static inline void fs_fixture_turn(struct fs_fixture *fx, unsigned i)
 {
 	struct list *link;
@@ -107,7 +107,7 @@ static inline void fs_fixture_turn(struct fs_fixture *fx, unsigned i)
 	}
 }
 
-/* Request i, which that thread has read; of a process that has ended, and not begun. */
+/* Request i, which that thread has read but not begun. Its process has ended. */
 static inline struct request *fs_fixture_make(
 	struct fs_fixture *fx, unsigned i, unsigned thread, enum request_op op)
 {
@@ -122,8 +122,7 @@ static inline struct request *fs_fixture_make(
 	return req;
 }
 
-/* A message that a thread has read and has no room for: the first piece of an append, unless it is
- * changed. */
+/* A message that a thread has read and has no room for; by default the first piece of an append. */
 struct fs_fixture_parked {
 	struct list link;
 	size_t len;
@@ -153,7 +152,7 @@ static inline void fs_fixture_unpark(
 	fx->threads[thread]->priv->any_parked = false;
 }
 
-/* What the caller of request i was told; FIXTURE_WAITS: nothing. */
+/* The status that the caller of request i got; FIXTURE_WAITS: none yet. */
 static inline int fs_fixture_told(struct fs_fixture *fx, unsigned i)
 {
 	struct fuse_out_header h;

@@ -1,5 +1,5 @@
-/* lease_client.h - one inode of a sharing mount, operations that use it, and a server that answers when
- * the test says so. */
+/* lease_client.h - one inode of a sharing mount, operations that use it, and a server that answers
+ * when the test says so. */
 #ifndef RMEMFS_TESTS_LEASE_CLIENT_H
 #define RMEMFS_TESTS_LEASE_CLIENT_H
 
@@ -27,7 +27,7 @@
 
 enum { INO = 71, OPS = 4, PAGES = 3, LIMIT = 16 };
 
-/* One thread, whose remote is down: what is sent stays with it until the test answers. */
+/* One thread, whose remote is down: sent calls stay with it until the test answers. */
 struct fixture {
 	struct fs fs;
 	struct fs_parts parts;
@@ -155,7 +155,7 @@ static inline void assert_nothing_sent(void)
 
 static inline struct rpc_call *take_any_lease(enum lease_type type, unsigned flags)
 {
-	/* What keeps nobody waiting has slots of its own. */
+	/* Calls that make no other client wait have slots of their own. */
 	struct rpc_call *call = take(
 		flags & LEASE_IF_FREE ? &fx.remote.rpc_waiting_nested : &fx.remote.rpc_waiting);
 
@@ -168,7 +168,8 @@ static inline struct rpc_call *take_any_lease(enum lease_type type, unsigned fla
 	return call;
 }
 
-/* By who reads or overwrites; or by others, whom nothing less serves. */
+/* A LEASE of a reader or an overwriter (LEASE_OR_LAYOUT); take_strict_lease() takes those that
+ * accept nothing less. */
 static inline struct rpc_call *take_lease(enum lease_type type, unsigned flags)
 {
 	return take_any_lease(type, flags | LEASE_OR_LAYOUT);
@@ -290,7 +291,8 @@ static inline void forget(void)
 	inode_remember(fx.inode);
 }
 
-/* These leave nothing behind for the next test: of a pin alone, and of a lease, which is kept. */
+/* Both leave nothing behind for the next test. close_and_return() is for a pin alone,
+ * close_and_leave() for a lease, which is kept. */
 static inline void close_and_return(uint64_t number)
 {
 	close_file();
@@ -317,7 +319,7 @@ static inline void close_and_leave(uint64_t number)
 	leave(number);
 }
 
-/* CREATE's answer, for an op that goes on or waits for more. */
+/* CREATE's answer, for an op that goes on or waits for a lease. */
 static inline void create_with_answered(
 	unsigned i, uint32_t flags, const struct lease *lease, bool created, uint64_t notes)
 {

@@ -1,4 +1,5 @@
-/* remote_bench.h - the session's client at a scripted server, and many calls at once of it. */
+/* remote_bench.h - the session's client against a scripted server, and many of its calls at
+ * once. */
 #ifndef RMEMFS_TESTS_REMOTE_BENCH_H
 #define RMEMFS_TESTS_REMOTE_BENCH_H
 
@@ -98,7 +99,7 @@ static inline void rpcs_start(struct bench *b, unsigned n)
 	}
 }
 
-/* Each was executed once, and each caller got the reply to its own execution. */
+/* Each call was executed once, and each caller got the reply to its own execution. */
 static inline void rpcs_verify(struct bench *b, unsigned n)
 {
 	uint8_t *seen = calloc(n + 1, 1);
@@ -120,7 +121,7 @@ static inline void rpcs_verify(struct bench *b, unsigned n)
 enum { NIOS = 48, IO_WORKS = 24, IO_STRIDE = IO_WORKS * PAGE_BYTES, IO_PAGES = 1000 };
 
 struct ios {
-	bool piped; /* READs by the pipe */
+	bool piped; /* READs through the pipe */
 	unsigned npiped;
 	struct test_io io[NIOS];
 	struct sge sges[NIOS][IO_WORKS];
@@ -129,7 +130,7 @@ struct ios {
 
 static const char io_head[] = "what a reply begins with";
 
-/* Puts what came by the pipe where it would have come without. */
+/* Copies bytes from the pipe to where they would have come without it. */
 static inline void ios_take_piped(const struct io_call *call, int fd)
 {
 	char head[sizeof(io_head)];
@@ -150,8 +151,8 @@ static inline void ios_done(struct io_call *call, int status)
 	test_io_done(call, status);
 }
 
-/* Each call moves 24 pages between our memory and all regions, each a work of its own; the last
- * calls do again what the first do. */
+/* Each call moves 24 pages between our memory and all regions, each page a work of its own. The
+ * last calls repeat the first ones. */
 static inline void ios_start(struct drive *d, struct ios *ios, enum io_dir dir)
 {
 	const char *head = ios->piped && dir == IO_READ ? io_head : NULL;

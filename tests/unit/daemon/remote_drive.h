@@ -1,5 +1,5 @@
-/* remote_drive.h - the daemon's session without FUSE: threads of a session driven by a test, and
- * calls that count how often they were answered. */
+/* remote_drive.h - the daemon's session without FUSE: the test drives a session's threads, and
+ * calls count how often they were answered. */
 #ifndef RMEMFS_TESTS_REMOTE_DRIVE_H
 #define RMEMFS_TESTS_REMOTE_DRIVE_H
 
@@ -71,10 +71,10 @@ static inline void drive_pages_wanted(struct io_thread *thread, uint64_t npages)
 {
 }
 
-/* Nobody is above the session. */
+/* The session has no user above it. */
 static const struct session_events drive_events = {drive_news, drive_connected, drive_pages_wanted};
 
-/* Opens the session's end only; drive_connect() does the rest. */
+/* Opens only our end of the session; drive_connect() does the rest. */
 static inline int drive_open(struct drive *d, const struct session_options *options)
 {
 	int err;
@@ -126,7 +126,7 @@ struct test_rpc {
 	char name[300];
 	unsigned ndone;
 	int status;
-	struct rpc_reply rep; /* without what points into the message */
+	struct rpc_reply rep; /* without pointers into the message */
 };
 
 static inline void test_rpc_done(struct rpc_call *call, const struct rpc_reply *rep)

@@ -1,5 +1,5 @@
-/* remote_script.h - a memory server over tcp that keeps the rules of sessions and slots and nothing
- * else, and breaks connections, silence and rules when told to. It runs in a thread of the test.
+/* remote_script.h - a memory server over tcp that keeps only the rules of sessions and slots. On
+ * order it breaks connections, falls silent or breaks rules. It runs in a thread of the test.
  *
  * THREADS    The orders and counts are atomics; all else belongs to the server's thread.
  */
@@ -37,9 +37,9 @@ struct script_slot {
 struct script_channel {
 	struct channel *ch;        /* attached now */
 	struct channel *fencing;   /* the one before, until EV_FENCED */
-	struct rpc_request attach; /* answered then */
+	struct rpc_request attach; /* answered after EV_FENCED */
 	bool ping_owed;            /* to ch */
-	uint64_t ping, answered;   /* the last one's number; and of those that were answered */
+	uint64_t ping, answered;   /* number of the last PING; of the last answered one */
 };
 
 struct script {
@@ -52,7 +52,7 @@ struct script {
 	pthread_t thread;
 	struct script_channel channels[SCRIPT_CHANNELS];
 	struct script_slot slots[SCRIPT_CHANNELS * SCRIPT_SLOTS];
-	struct channel *doomed; /* to be ended after this event */
+	struct channel *doomed; /* to end after this event */
 
 	/* Orders. */
 	atomic_bool stop;
@@ -61,17 +61,17 @@ struct script {
 	atomic_bool hold;          /* answer only COMMITs */
 	atomic_bool silent;        /* answer no PING before this ends */
 	atomic_bool garbage_once;  /* answer the next PING with garbage */
-	atomic_bool again_once;    /* send the answer to the last PING that has one again */
+	atomic_bool again_once;    /* repeat the answer to the last answered PING */
 	atomic_uint recall_bytes;  /* of zeros, behind the answers to PINGs */
 	atomic_uint ring_once;     /* enum script_ring */
 	atomic_int refuse;         /* status of the next ATTACHs */
 	atomic_uint nended;        /* sessions before this one */
 	atomic_uint timeout_ms;    /* told to those that attach */
-	atomic_uint nregions;      /* so, too; SCRIPT_REGIONS of them can be asked for */
-	atomic_uint refuse_writes; /* of so many connections to region 0, untold */
-	atomic_bool restart;       /* each ATTACH is another incarnation's */
+	atomic_uint nregions;      /* the same; SCRIPT_REGIONS of them can be asked for */
+	atomic_uint refuse_writes; /* so many connections refuse them to region 0, unannounced */
+	atomic_bool restart;       /* each ATTACH is answered as by another incarnation */
 
-	/* What happened. */
+	/* Counts of events. */
 	atomic_uint nattached, nrefused, nexecuted, nreplayed, nviolations, nbyes;
 	atomic_uint npings[SCRIPT_CHANNELS];
 	struct rpc_counters bye; /* after the thread was joined */
@@ -136,7 +136,7 @@ static inline void script_attach(
 		script_attach_answer(sc, req->attach.channel);
 }
 
-/* One region a reply, so that asking on is tried. */
+/* One region per reply, so that the client has to ask again. */
 static inline void script_regions(
 	struct script *sc, struct channel *ch, const struct rpc_request *req)
 {
@@ -238,7 +238,7 @@ static inline void script_bye(struct script *sc, struct channel *ch, const struc
 	script_reply(ch, &rep);
 }
 
-/* "Executes" a request: its number among all is the inode it makes. The reply is kept. */
+/* "Executes" a request: its number among all becomes the inode that it makes. The reply is kept. */
 static inline void script_execute(
 	struct script *sc, struct script_slot *slot, const struct rpc_request *req)
 {
@@ -436,7 +436,7 @@ static inline unsigned script_port(const struct script *sc)
 	return ntohs(((const struct sockaddr_in *)&address->addr)->sin_port);
 }
 
-/* Fences and deletes what is left, as a server's end does. */
+/* Fences and deletes the remaining channels, as a server does at its end. */
 static inline void script_fini(struct script *sc)
 {
 	atomic_store(&sc->stop, true);

@@ -1,4 +1,5 @@
-/* Operations that go on after their callers' end: what they hold up, and for how long. */
+/* Operations that go on after their callers got an answer: the requests that they hold up, and for
+ * how long. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -60,7 +61,7 @@ static void ended(struct request *req, const struct rpc_reply *rep)
 	op_finish(req, rep->status);
 }
 
-/* It is on its way when this returns. */
+/* The call is in flight when this returns. */
 static struct request *send_op(unsigned i, enum request_op op, enum rpc_op rpc,
 	void (*then)(struct request *req, const struct rpc_reply *rep))
 {
@@ -93,7 +94,7 @@ static void lose(void)
 	fx.remotes[0].missed = true;
 }
 
-/* What was on its way is there again. */
+/* The calls in flight have reached the server again. */
 static void come_back(void)
 {
 	fx.remotes[0].unsent_slots = 0;
@@ -124,7 +125,7 @@ static void leftover__that_may_wait_for_others__is_withdrawn_when_the_server_is_
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 }
 
-/* The same as often as it takes: the server may go again. */
+/* Again on each connection, since the server may go again. */
 static void leftover__is_withdrawn_on_each_connection(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
@@ -182,7 +183,7 @@ static void leftover__that_comes_to_wait_for_a_lease__ends(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), -EINTR);
 }
 
-/* It is no leftover, since it changes nothing, but has a slot. */
+/* It changes nothing, so it is no leftover, but it has a slot. */
 static void abandoned__is_withdrawn_on_each_connection(void **state)
 {
 	struct request *req = send_op(0, OP_GETATTR, RPC_GETATTR, ended);
@@ -202,7 +203,7 @@ static void abandoned__is_withdrawn_on_each_connection(void **state)
 
 /* ---- what waits for it ----------------------------------------------------------------------- */
 
-/* The second thread is the first to see that it is over. */
+/* The second thread is the first to see that the barrier is over. */
 static void appends__that_were_held__keep_their_order(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended);
@@ -244,7 +245,7 @@ static void take_buffer(struct request *req)
 	req->buf = buf;
 }
 
-/* What goes on, or comes behind it, may want that. */
+/* The operation that goes on, or one behind it, may need them. */
 static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended), *held;
@@ -276,7 +277,7 @@ static void write__that_is_held__keeps_neither_buffer_nor_request(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 1), -EINTR);
 }
 
-/* Its name and value lay in the buffer, which others have had meanwhile. */
+/* Its name and value were in the buffer, which other requests have used meanwhile. */
 static void setxattr__that_was_held__sets_what_it_was_given(void **state)
 {
 	struct request *req = send_op(0, OP_UNLINK, RPC_UNLINK, ended), *held;

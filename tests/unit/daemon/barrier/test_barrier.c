@@ -1,4 +1,5 @@
-/* Requests that are held before they begin: who goes on, where, and when not. */
+/* Requests that are held before they begin: which of them go on, in which thread, and when they do
+ * not. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,8 +13,8 @@
 static struct fs_fixture fx;
 static struct barrier hold;
 static bool lasting;
-static bool lasts_again; /* when one has begun */
-/* Of each request. 1: it began, -errno: it was taken back, 0: it is held. */
+static bool lasts_again; /* set when one has begun */
+/* For each request. 1: it began, -errno: it was taken back, 0: it is held. */
 static int began[FIXTURE_REQUESTS];
 
 static bool lasts(const struct fs *fs)
@@ -76,7 +77,7 @@ static void held__goes_on_in_its_thread_and_in_order(void **state)
 	assert_int_equal(began[0], 1);
 }
 
-/* The first one that begins is what the next ones wait for. */
+/* The next requests wait for the first one that begins. */
 static void held__waits_on_when_it_lasts_again(void **state)
 {
 	lasts_again = true;
@@ -102,7 +103,7 @@ static void held__waits_on_when_it_is_woken_too_early(void **state)
 	assert_int_equal(began[0], 1);
 }
 
-/* The call that is on its way sees it, and there is one of each thread. */
+/* The call in flight sees it, and each thread has one call. */
 static void held__is_woken_by_a_call_that_has_not_run_yet(void **state)
 {
 	hold_one(0, 0);

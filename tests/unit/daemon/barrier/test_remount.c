@@ -1,4 +1,4 @@
-/* When a mount that becomes read-only has its channels replaced. */
+/* When the channels of a mount that becomes read-only are replaced. */
 #include <sys/mount.h>
 #include <linux/capability.h>
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 #include "daemon/serve/fs_block.h"
 #include "daemon/serve/fs.h"
 
-/* One thread, whose loop is the test's to turn. */
+/* One thread, whose loop the test turns. */
 struct fixture {
 	struct fs fs;
 	struct fs_parts parts;
@@ -94,7 +94,7 @@ static void begin(struct fixture *fx)
 	op_remount(&fx->remount);
 }
 
-/* Kernels before 6.16 take what they write back for written when they have sent it. */
+/* Kernels before 6.16 count a page as written back once they have sent it. */
 static void read_only__waits_for_writes_on_their_way(void **state)
 {
 	struct fixture *fx = *state;

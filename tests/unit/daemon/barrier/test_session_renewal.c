@@ -1,5 +1,5 @@
-/* When the server has ended the session: when it is forgotten, what is held meanwhile, and who is
- * told.
+/* When the server has ended the session: when the client forgets it, which requests are held
+ * meanwhile, and which callers get an error.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +21,7 @@
 enum { OLD = 7, NEW = 8, QUOTAS = 5, AWAY_MS = 1000, WAITS = FIXTURE_WAITS };
 
 static struct fs_fixture fx;
-/* Of each request. 1: it did, -errno: it was taken back, 0: it is held. */
+/* For each request. 1: it began, -errno: it was taken back, 0: it is held. */
 static int began[FIXTURE_REQUESTS];
 
 static void begin(struct request *req, int status)
@@ -73,7 +73,7 @@ static bool is_forgotten(void)
 	return fx.session.ended_id == OLD;
 }
 
-/* All threads are idle, and there is another one. */
+/* All threads become idle, and another session begins. */
 static void renew(void)
 {
 	turn_all();
@@ -108,7 +108,7 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 
 	turn_all();
 	assert_false(fs_is_renewing(&fx.fs));
-	op_of(req)->wait = OP_RUNS; /* a transfer that has begun, for one */
+	op_of(req)->wait = OP_RUNS; /* for example a transfer that has begun */
 	end_session();
 	turn_all();
 	assert_true(fs_is_renewing(&fx.fs));
@@ -123,7 +123,7 @@ static void renewal__is_when_all_threads_are_idle(void **state)
 	assert_false(fs_is_renewing(&fx.fs));
 }
 
-/* By a soft mount: nothing that is held has an inode yet. */
+/* On a soft mount: no held request has an inode yet. */
 static void renewal__without_a_server__ends_what_is_held(void **state)
 {
 	struct request *req = make_by_handle(0, OP_FLUSH);
@@ -138,7 +138,7 @@ static void renewal__without_a_server__ends_what_is_held(void **state)
 	request_end(req);
 }
 
-/* Or the file would be open for good. */
+/* Else the file would stay open for good. */
 static void renewal__without_a_server__keeps_what_closes(void **state)
 {
 	struct request *req = make_by_handle(0, OP_RELEASE);
@@ -166,7 +166,7 @@ static void assert_told_of_100_blocks(void)
 	assert_int_equal(told.out.st.blocks, 100);
 }
 
-/* umount(8) asks it first, and is told what was so last; also by one that was on its way. */
+/* umount(8) sends it first. It gets the last known numbers, also if it was in flight. */
 static void renewal__answers_statfs_meanwhile(void **state)
 {
 	struct request *sent = make(0, OP_STATFS);
@@ -211,7 +211,7 @@ static void append_behind(unsigned i, uint64_t offset)
 	assert_false(append_order_enter(req, op_refuse));
 }
 
-/* What is parked gets no room before the renewal is over. */
+/* A parked message gets no room before the renewal is over. */
 static void renewal__does_not_wait_for_what_is_parked_before_an_append(void **state)
 {
 	struct io_thread_private *priv = fx.threads[1]->priv;
@@ -239,7 +239,7 @@ static void handle__of_the_old_session_fails_once(void **state)
 	assert_true(session_renewal_enter(make_by_handle(1, OP_READ)));
 }
 
-/* The kernel asks for attributes by any handle, and closes it whatever it is told. */
+/* The kernel asks for attributes by any handle, and closes a handle whatever the answer is. */
 static void handle__of_the_old_session_is_good_for_what_is_no_data(void **state)
 {
 	end_session();
@@ -249,7 +249,7 @@ static void handle__of_the_old_session_is_good_for_what_is_no_data(void **state)
 	assert_true(session_renewal_enter(make_by_handle(2, OP_RELEASE)));
 }
 
-/* What was lost it tells, and that alone. */
+/* It reports lost data, and nothing else. */
 static void fsync__by_a_handle_of_the_old_session_tells_what_is_lost(void **state)
 {
 	end_session();
@@ -274,7 +274,7 @@ static struct rpc_call *waiting_commit(unsigned thread)
 	return call;
 }
 
-/* It is not over when it knows that something is lost: it begins anew, and has to tell that. */
+/* It does not end when it learns of the loss: it begins anew, and then must report it. */
 static void fsync__under_way_when_the_session_ends_tells_what_is_lost(void **state)
 {
 	struct request *req = make_by_handle(0, OP_FSYNC);
@@ -345,7 +345,8 @@ static struct request *make_for_cache(unsigned i, enum request_op op)
 	return req;
 }
 
-/* Nobody who reads a page waits: what is to end may wait for the page. */
+/* A page's READ or WRITE gets an error at once: requests that must end first may wait for the
+ * page. */
 static void page__is_neither_read_nor_written_while_the_session_ends(void **state)
 {
 	end_session();
@@ -356,7 +357,7 @@ static void page__is_neither_read_nor_written_while_the_session_ends(void **stat
 	assert_int_equal(fs_fixture_told(&fx, 0), -EIO);
 }
 
-/* The kernel reads ahead unseen, and writes back by any handle. */
+/* The kernel reads ahead and writes back by any handle, unseen by the handle's user. */
 static void page__tells_no_user_of_a_handle(void **state)
 {
 	int error = -ESTALE;
@@ -376,7 +377,7 @@ static void page__tells_no_user_of_a_handle(void **state)
 	assert_true(session_renewal_enter(make_by_handle(2, OP_READ)));
 }
 
-/* Another's page may be written back by it. */
+/* Another handle's page may be written back by it. */
 static void page__of_a_handle_that_had_a_lock_is_not_read(void **state)
 {
 	fx.handle.unlocked = true;
@@ -425,7 +426,7 @@ static void quotas__what_was_reserved_is_not_had_any_more(void **state)
 	assert_int_equal(
 		quota_allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10),
 		0);
-	/* Nor given back. */
+	/* Nor is it given back. */
 	quota_allowance_return_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr);
 	assert_int_equal(
 		quota_allowance_ready_locked(fx.inode->fs, &fx.inode->share, &fx.inode->attr, 10),
@@ -462,7 +463,7 @@ static void remount__waits_for_the_end_of_a_renewal(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), WAITS);
 }
 
-/* RMDIR by a thread whose kernel knows the name to be that directory's. */
+/* RMDIR by a thread whose kernel takes the name to be that directory's. */
 static int remove_directory(struct look_change *change, int status)
 {
 	const struct attr attr = {.ino = FIXTURE_INO, .mode = S_IFDIR | 0755};
@@ -478,8 +479,8 @@ static int remove_directory(struct look_change *change, int status)
 	return status;
 }
 
-/* That the server has refused the name once is known when the operation begins anew, and that its
- * session has ended is no refusal. */
+/* That the server has once refused the name is known when the operation begins anew. The end of its
+ * session is no refusal. */
 static void name__that_was_refused__is_so_in_the_other_session(void **state)
 {
 	struct look_change change;

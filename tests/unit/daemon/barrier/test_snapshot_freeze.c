@@ -1,4 +1,4 @@
-/* Which pages a write has to ask for while a snapshot is on its way, and when FROZEN is sent. */
+/* The pages that a write must ask for while a snapshot is in progress, and when FROZEN is sent. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct fixture {
 	struct inode *inode;
 };
 
-/* An answer to FROZEN: nothing was asked for yet. */
+/* An answer to FROZEN: no page was asked for yet. */
 static void remember(struct fixture *fx)
 {
 	snapshot_freeze_forget_pages(fx->fs.freeze, SNAPSHOT);
@@ -86,7 +86,8 @@ static void assert_extent(const struct extent *e, uint16_t region, uint32_t page
 	assert_int_equal(e->npages, npages);
 }
 
-/* Pages from grants came after the marker; one whose COMMIT is not answered may have come before.
+/* Pages from grants came after the marker. A page whose COMMIT is not answered may have come
+ * before.
  */
 static void protected__what_may_be_in_the_marker(void **state)
 {
@@ -118,7 +119,7 @@ static void protected__what_was_asked_for_is_not_asked_again(void **state)
 	assert_extent(&out[0], 1, 120, 2);
 	assert_int_equal(ask(fx, 8, 12, out), 1);
 	assert_extent(&out[0], 1, 108, 4);
-	/* The same pages of other regions are others. */
+	/* The same page numbers in other regions are other pages. */
 	put(fx, 100, 10, 0, 110, EXTENT_COMMITTED);
 	put(fx, 200, 10, 2, 110, EXTENT_COMMITTED);
 	assert_int_equal(ask(fx, 100, 300, out), 2);
@@ -136,13 +137,13 @@ static void protected__of_another_snapshot__all_is_asked_for(void **state)
 	atomic_store(&fx->session.snapshot, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
 	assert_extent(&out[0], 0, 100, 50);
-	/* Nor is an answer remembered that was meant for that one. */
+	/* An answer that was meant for that snapshot is not remembered, either. */
 	snapshot_freeze_unprotected(&fx->fs, &asked, 1);
 	snapshot_freeze_forget_pages(fx->fs.freeze, SNAPSHOT + 1);
 	assert_int_equal(ask(fx, 0, 50, out), 1);
 }
 
-/* The server was started again with more regions, or fewer, between two snapshots. */
+/* Between two snapshots the server was restarted with more regions, or fewer. */
 static void forget__of_an_export_that_has_another_size(void **state)
 {
 	static const unsigned sizes[] = {NREGIONS, 3 * NREGIONS, NREGIONS - 1};
@@ -162,7 +163,7 @@ static void forget__of_an_export_that_has_another_size(void **state)
 	}
 }
 
-/* A file that is written in order asks for what comes next along with it. */
+/* A file that is written in order asks for the next pages along with it. */
 static void protected__in_order__some_ahead(void **state)
 {
 	struct fixture *fx = *state;
@@ -178,7 +179,7 @@ static void protected__in_order__some_ahead(void **state)
 	snapshot_freeze_unprotected(&fx->fs, out, 1);
 	fx->inode->written_to = 20;
 	assert_int_equal(ask(fx, 20, 532, out), 0);
-	/* To the extent's end at most. */
+	/* At most to the extent's end. */
 	fx->inode->written_to = 850;
 	assert_int_equal(ask(fx, 850, 860, out), 1);
 	assert_extent(&out[0], 0, 850, 50);
@@ -219,7 +220,7 @@ static void enter__counted_until_left(void **state)
 	assert_int_equal(t->nwriting, 1);
 	snapshot_freeze_leave(&req);
 	assert_int_equal(t->nwriting, 0);
-	/* One that is waited for lets none begin. */
+	/* A snapshot that waits for FROZEN lets no write begin. */
 	t->id = SNAPSHOT;
 	assert_false(snapshot_freeze_enter(&req, NULL));
 	assert_int_equal(t->nwriting, 0);
@@ -229,7 +230,7 @@ static void enter__counted_until_left(void **state)
 
 /* ---- several threads ------------------------------------------------------------------------- */
 
-/* Their loops are the test's to turn: what is sent stays with their remotes, which are down. */
+/* The test turns their loops: sent calls stay with their remotes, which are down. */
 struct crew {
 	struct fixture *fx;
 	struct io_thread threads[THREADS];
@@ -261,7 +262,7 @@ static void crew_init(struct crew *crew, struct fixture *fx)
 	}
 }
 
-/* What the session was told by PING's reply. */
+/* The session gets this from PING's reply. */
 static void told(struct crew *crew, uint64_t freezing)
 {
 	atomic_store(&crew->fx->session.freezing, freezing);
@@ -272,7 +273,7 @@ static void step(struct crew *crew, unsigned thread)
 	snapshot_freeze_step(&crew->threads[thread]);
 }
 
-/* Runs what threads have been called for until nothing is left of it. */
+/* Runs the threads' calls until none is left. */
 static void run_calls(struct crew *crew)
 {
 	struct list *link;
@@ -286,7 +287,7 @@ static void run_calls(struct crew *crew)
 		}
 }
 
-/* Takes the FROZEN that was sent last; 0: none was. */
+/* Takes the FROZEN that was sent last; returns 0 if there was none. */
 static uint64_t take_frozen(struct crew *crew)
 {
 	for (unsigned i = 0; i < THREADS; i++) {
@@ -330,8 +331,8 @@ static void frozen__sent_once_when_no_thread_writes(void **state)
 		assert_int_equal(crew.fx->fs.threads[i].freeze->id, 0);
 }
 
-/* What was true when it began its turn is not any more: the others have gone further meanwhile, and
- * what they have said holds. */
+/* The state has changed since it began its turn: the others have gone further meanwhile, and what
+ * they have said holds. */
 static void frozen__a_thread_that_hears_late_holds_up_nothing(void **state)
 {
 	static struct crew crew;

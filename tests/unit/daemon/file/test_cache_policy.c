@@ -1,4 +1,4 @@
-/* test_cache_policy.c - which handles use the kernel's cache, and what INIT asks for with it. */
+/* test_cache_policy.c - which handles use the kernel's cache, and the flags of INIT for it. */
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <setjmp.h>
@@ -111,7 +111,7 @@ static void negotiate__mapping_direct_files_as_the_kernel_offers(void **state)
 	assert_int_equal(out.flags2, 0);
 }
 
-/* Linux 6.6 to 6.8 allow it, and don't write such pages back. */
+/* Linux 6.6 to 6.8 allow it, but don't write such pages back. */
 static void negotiate__mapping_direct_files_of_a_kernel_that_loses_stores(void **state)
 {
 	struct fs_features features;

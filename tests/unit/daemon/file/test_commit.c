@@ -1,4 +1,4 @@
-/* Who is told of what could not be committed. */
+/* The callers that learn that data could not be committed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -83,7 +83,8 @@ static void told_by_answer__of_that_failure_alone(void **state)
 	assert_int_equal(commit_tell(inode, &a), 0);
 }
 
-/* An error that all have missed who could, is not lost; one that is known is not of the past. */
+/* If no open handle could get an error, the next handle gets it. Once a caller knows it, later
+ * handles do not get it. */
 static void tell__who_opens_later_if_nobody_was(void **state)
 {
 	struct handle later, latest;
@@ -105,7 +106,7 @@ static void is_at_risk__what_a_close_would_have_told(void **state)
 	assert_false(commit_is_at_risk_locked(inode));
 	c->changes = 1;
 	assert_false(commit_is_at_risk_locked(inode));
-	/* Only its bytes changed, in their place. */
+	/* Only its bytes changed, in place. */
 	c->times_dirty = true;
 	assert_false(commit_is_at_risk_locked(inode));
 	c->size_dirty = true;
@@ -116,7 +117,7 @@ static void is_at_risk__what_a_close_would_have_told(void **state)
 	c->set = 0;
 	inode->map.uncommitted = 1;
 	assert_true(commit_is_at_risk_locked(inode));
-	/* Told since, though when it was read is on its way. */
+	/* Committed since, but its access time is still in flight. */
 	inode->map.uncommitted = 0;
 	c->done = c->changes;
 	c->running = inode->access.dirty = true;

@@ -1,4 +1,4 @@
-/* What is known to be missing in a directory. */
+/* Names that are known to be missing in a directory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void names_add__is_there_until_removed(void **state)
 	dir_names_forget(&n, *state);
 }
 
-/* Two names, or a name that is made again before it is known that it went. */
+/* Two names, or a name that is made again before its removal is known. */
 static void names_add__twice_is_never_removed(void **state)
 {
 	struct names n = {0};
@@ -71,7 +71,7 @@ static void names_add__twice_is_never_removed(void **state)
 
 enum { MODEL = 512, STEPS = 20000 };
 
-/* A few homes only, and the last slots among them: long runs that go around the end. */
+/* Only a few home slots, the last ones among them: long runs that wrap around the end. */
 static uint64_t model_hash(unsigned i)
 {
 	return (uint64_t)(i % 7 + 0xfffffffc) << 32 | (i + 1) * 2;

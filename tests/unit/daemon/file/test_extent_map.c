@@ -1,4 +1,4 @@
-/* The extent map, by cases and against a model that has one entry a page. */
+/* The extent map, by cases and against a model with one entry per page. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,7 @@ static void commit__collects_what_is_filled_only(void **state)
 	assert_int_equal(out[0].npages, 8);
 	assert_int_equal(out[0].page, 100);
 
-	/* What is filled meanwhile is not part of the one on its way. */
+	/* Pages filled meanwhile are not part of the COMMIT in flight. */
 	extent_map_filled(&map, 8, 12);
 	assert_int_equal(extent_map_collected(&map, true), 8);
 	assert_int_equal(map.uncommitted, 4);
@@ -169,7 +169,7 @@ static void cut__beyond_what_is_known__knows_no_more(void **state)
 	extent_map_fini(&map);
 }
 
-/* ---- what others may have written ------------------------------------------------------------ */
+/* ---- pages others may have written ----------------------------------------------------------- */
 
 static void learn__in_order_only(void **state)
 {
@@ -220,7 +220,7 @@ static void doubtful__what_was_there_and_not_what_is_ours(void **state)
 	extent_map_fini(&map);
 }
 
-/* What was not known yet when the map was forgotten is learned as the rest is. */
+/* The part that was not known when the map was forgotten is learned as the rest is. */
 static void doubtful__learned_in_parts(void **state)
 {
 	struct extent_map map;
@@ -274,7 +274,7 @@ static void check_model(const struct extent_map *map, const struct model *m)
 static void model_insert(struct extent_map *map, struct model *m, unsigned *seed)
 {
 	uint32_t fpage = (uint32_t)rand_r(seed) % (PAGES - 8), n = 1 + (uint32_t)rand_r(seed) % 8;
-	/* Often where the page before would go on, so that extents merge. */
+	/* Often where the page before would continue, so that extents merge. */
 	uint32_t page = rand_r(seed) % 2 ? 10000 + fpage : 1 + (uint32_t)rand_r(seed) % 9000;
 	enum extent_state state = rand_r(seed) % 2 ? EXTENT_FILLING : EXTENT_COMMITTED;
 	bool free_range = true;
@@ -341,7 +341,7 @@ static void forget__what_is_before_stays_known(void **state)
 	assert_int_equal(extent_map_count(&map), 1);
 	assert_true(extent_map_seek(&map, 0, &at, &e));
 	assert_int_equal(e.npages, 5);
-	/* Beyond what is known there is nothing to forget. */
+	/* Beyond the known part there is nothing to forget. */
 	extent_map_forget(&map, 8);
 	assert_int_equal(map.known_end, 5);
 	extent_map_forget(&map, 0);

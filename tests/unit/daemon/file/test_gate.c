@@ -1,4 +1,5 @@
-/* The gate of an inode: who runs beside whom, and in which order the others follow. */
+/* The gate of an inode: which operations run at the same time, and in which order the others
+ * follow. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -63,7 +64,7 @@ static void writes__overlapping__follow_in_order(void **state)
 	gate_init(&gate);
 	assert_true(gate_enter(&gate, &a));
 	assert_false(gate_enter(&gate, &b));
-	/* c overlaps only b, which waits: it must not overtake. */
+	/* c overlaps only b, which waits: c must not overtake b. */
 	assert_false(gate_enter(&gate, &c));
 	assert_true(gate_enter(&gate, &d));
 	assert_null(gate_next(&gate));
@@ -179,7 +180,7 @@ static void acknowledged__reads_of_its_pages_wait(void **state)
 	assert_true(gate_idle(&gate));
 }
 
-/* Or one who writes all the time would keep them from ending. */
+/* Else a continuous writer would keep readers from ending. */
 static void acknowledged__later_ones_are_not_waited_for(void **state)
 {
 	struct gate gate;
@@ -237,7 +238,7 @@ static void size__is_what_it_was_before_the_first_that_is_inside(void **state)
 	assert_true(gate_enter(&gate, &late));
 	gate_acknowledge(&gate, &b, 4096);
 	assert_int_equal(gate_size(&gate, 0, 8192), 100);
-	/* For who came after the first, its bytes are the file's. */
+	/* For a request that came after the first, its bytes are in the file. */
 	assert_int_equal(gate_size(&gate, late.acks, 8192), 4096);
 	gate_leave(&gate, &a);
 	assert_int_equal(gate_size(&gate, 0, 8192), 4096);

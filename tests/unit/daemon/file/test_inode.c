@@ -1,4 +1,4 @@
-/* What the client learns of inodes while others are forgotten. */
+/* The client's knowledge of inodes while others are forgotten. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,7 +41,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* An inode that was changed here leaves the table. */
+/* An inode that this client has changed leaves the table. */
 static void forget_changed(struct fs *fs)
 {
 	struct inode *inode = inode_get(fs, OTHER);
@@ -113,7 +113,7 @@ static void inode_lacks_name__of_a_directory_that_is_new(void **state)
 	inode_put(inode);
 }
 
-/* The answer that tells of it came late: it was found meanwhile, and may have names. */
+/* The answer about it came late: the inode was found meanwhile, and may have names. */
 static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
 {
 	struct fs *fs = *state;
@@ -138,8 +138,8 @@ static void inode_lacks_name__not_of_one_that_was_used_before(void **state)
 	inode_put(inode);
 }
 
-/* The access time of a directory is on its way, and set by hand meanwhile: what waits for it finds
- * nothing left to be told, which the server would refuse for a directory. */
+/* The access time of a directory is in flight, and set by hand meanwhile. The COMMIT that waits
+ * behind it has nothing left to tell; the server would refuse it for a directory. */
 static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **state)
 {
 	struct inode *inode = inode_get(*state, INO);
@@ -157,7 +157,7 @@ static void commit_start__tells_nothing_where_nothing_is_left_to_tell(void **sta
 	inode_put(inode);
 }
 
-/* What was set and is not committed is no reply's to take back, and the rest is. */
+/* A reply does not undo what was set here and is not committed; it updates the rest. */
 static void inode_change_end__leaves_what_was_set_here(void **state)
 {
 	struct inode *inode = inode_get(*state, INO);
@@ -184,7 +184,7 @@ static void inode_change_end__leaves_what_was_set_here(void **state)
 	inode_put(inode);
 }
 
-/* A RENAME is answered after the COMMIT that came later and told what was set. */
+/* The RENAME is answered after a later COMMIT, which has committed what was set. */
 static void inode_change_names_end__leaves_what_was_committed_meanwhile(void **state)
 {
 	struct inode *inode = inode_get(*state, INO);
@@ -205,7 +205,7 @@ static void inode_change_names_end__leaves_what_was_committed_meanwhile(void **s
 	inode_put(inode);
 }
 
-/* Of a directory nothing is set but by SETATTR; and what is not known is learned. */
+/* Attributes of a directory are set only by SETATTR; unknown ones are learned. */
 static void inode_change_names_end__takes_all_else(void **state)
 {
 	struct inode *inode = inode_get(*state, INO);
@@ -223,7 +223,7 @@ static void inode_change_names_end__takes_all_else(void **state)
 	inode_put(inode);
 }
 
-/* Of two answers one tells of capabilities: a write is to take them away. */
+/* One of two answers has capabilities: a write must remove them. */
 static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 {
 	struct inode *inode = inode_get(*state, INO);
@@ -242,7 +242,7 @@ static void inode_change_end__in_doubt_there_may_be_capabilities(void **state)
 	inode_put(inode);
 }
 
-/* Between a LINK at the server and its answer here. */
+/* It comes between a LINK at the server and its answer here. */
 static void inode_learn_entry__finds_the_name_of_a_nameless_one(void **state)
 {
 	struct fs *fs = *state;
@@ -255,7 +255,7 @@ static void inode_learn_entry__finds_the_name_of_a_nameless_one(void **state)
 	entry.attr.nlink = 1;
 	assert_true(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
 	assert_false(inode->orphan);
-	/* One that has lost its last name has no other. */
+	/* An inode that has lost its last name has no other. */
 	inode->orphan = true;
 	assert_false(inode_learn_entry(inode, &entry, inode_epoch(fs), NULL));
 	inode_put(inode);

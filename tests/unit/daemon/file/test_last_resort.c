@@ -1,4 +1,4 @@
-/* What has to have happened before somebody is told that there is no room. */
+/* All that must happen before a caller gets ENOSPC. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 enum { THREADS = 2, OPS = 3, INO = 71, USER = 1000 };
 
-/* Threads that run when the test has them run, whose remotes are down: what is sent stays with them
+/* Threads that run when the test makes them, and whose remotes are down: sent calls stay with them
  * until the test answers. */
 struct fixture {
 	struct fs fs;
@@ -162,7 +162,7 @@ static struct rpc_call *take_commit(unsigned thread)
 	return take(&fx.remotes[thread].rpc_waiting_reserved, RPC_COMMIT);
 }
 
-/* Of n inodes, the first of which is `ino`. */
+/* A RETURN of n inodes, the first of which is `ino`. */
 static struct rpc_call *take_return(unsigned thread, uint64_t ino, size_t n)
 {
 	struct rpc_call *call = take(&fx.remotes[thread].rpc_waiting_reserved, RPC_RETURN);
@@ -201,7 +201,7 @@ static struct rpc_call *begin_commit(unsigned thread)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* One has read the RELEASE of a file that the others have unlinked, and not looked at it yet. */
+/* A thread has read the RELEASE of a file that others have unlinked, and has not handled it yet. */
 static void round__waits_until_each_thread_has_looked_at_what_it_has_read(void **state)
 {
 	fx.inode->nopen = 1;
@@ -228,7 +228,7 @@ static void round__with_nothing_to_wait_for__goes_on_after_a_turn_of_each(void *
 	assert_int_equal(fx.went[0], 1);
 }
 
-/* Nothing of the old one is to be under way when the new one begins. */
+/* Nothing of the old session may be in progress when the new one begins. */
 static void round__while_the_session_is_renewed__begins_nothing(void **state)
 {
 	release(0, 0, RELEASE_NOTHING_MORE);
@@ -243,7 +243,7 @@ static void round__while_the_session_is_renewed__begins_nothing(void **state)
 	answer(take_return(0, INO, 1), 0);
 }
 
-/* FORGETs come after what was sent later. */
+/* FORGETs come after requests that were sent later. */
 static void round__reads_first_what_the_kernel_has(void **state)
 {
 	release(0, 0, RELEASE_NOTHING_MORE);
@@ -292,7 +292,7 @@ static void round__waits_for_the_commit_of_a_file_that_nobody_uses(void **state)
 	assert_int_equal(fx.went[0], 1);
 }
 
-/* Whoever uses it may want to do so for ever, and may wait himself. */
+/* A user of the file may go on for ever, and may itself be waiting. */
 static void round__does_not_wait_for_a_file_in_use(void **state)
 {
 	struct rpc_call *call = begin_commit(0);
@@ -341,7 +341,7 @@ static void round__does_not_wait_for_a_file_that_has_got_a_name(void **state)
 	answer(call, 0);
 }
 
-/* Who came later may have sent something that this one has not waited for. */
+/* A later caller may have sent something that this round has not waited for. */
 static void round__who_comes_meanwhile_gets_his_own(void **state)
 {
 	struct rpc_call *call;
@@ -394,7 +394,7 @@ static void release__of_the_same__is_done_once(void **state)
 	turns();
 }
 
-/* ---- what goes back -------------------------------------------------------------------------- */
+/* ---- reserves -------------------------------------------------------------------------------- */
 
 static void set_up_reserves(void)
 {
@@ -442,7 +442,7 @@ static void release__of_allowances__waits_until_the_server_has_them(void **state
 
 /* ---- returns --------------------------------------------------------------------------------- */
 
-/* Others may go on unlinking for as long as they like. */
+/* Other processes may go on unlinking as long as they like. */
 static void drain__waits_for_what_was_there_in_the_order_it_came(void **state)
 {
 	struct rpc_call *call;
@@ -515,7 +515,7 @@ static void pages__found_in_a_window__are_not_asked_for(void **state)
 	assert_true(fill_holes_wait(&fx.ops[0], -EAGAIN, op_went));
 }
 
-/* What he has released may have come after the server has looked. */
+/* The caller may have released pages after the server had looked. */
 static void pages__refused_to_others_before_he_came__are_asked_for(void **state)
 {
 	struct rpc_call *call;

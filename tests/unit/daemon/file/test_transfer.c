@@ -1,5 +1,5 @@
-/* test_transfer.c - a range of a file, by transfer into a buffer and from where it is mapped:
- * the same bytes either way. The memory behind both is this program's. */
+/* test_transfer.c - a range of a file, by transfer into a buffer and from its mapping: both give
+ * the same bytes. The memory behind both is this program's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ struct fixture {
 
 static struct fixture *f;
 
-/* ---- what the connection would be ------------------------------------------------------------ */
+/* ---- in place of the connection -------------------------------------------------------------- */
 
 const struct io_limits *io_limits(const struct io_thread *thread)
 {
@@ -104,7 +104,7 @@ static void put(uint64_t fpage, uint32_t npages, uint16_t region, uint32_t page)
 	assert_int_equal(extent_map_insert(&f->inode.map, &e, EXTENT_COMMITTED), 0);
 }
 
-/* Byte by byte, by the map's own search. */
+/* Finds each byte by the map's own search. */
 static void expect(uint64_t offset, uint32_t len)
 {
 	struct extent_cursor at;
@@ -132,7 +132,7 @@ static void gather_pieces(void)
 	assert_int_equal(at, f->pieces.len);
 }
 
-/* How many bytes. */
+/* Returns how many bytes. */
 static uint32_t run_works(uint32_t nworks)
 {
 	uint32_t bytes = 0;
@@ -187,7 +187,8 @@ static void range__nothing_mapped(void **state)
 	same_either_way(12345, IO_BYTES_MAX);
 }
 
-/* As many pieces as there can be: each page by itself, and none begins where the range does. */
+/* The greatest possible number of pieces: each page by itself, and no page begins where the range
+ * does. */
 static void range__every_other_page_a_hole(void **state)
 {
 	for (uint32_t i = 0; i < 520; i += 2)

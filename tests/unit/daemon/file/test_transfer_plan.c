@@ -71,7 +71,7 @@ static uint32_t work_len(const struct work *work)
 	return len;
 }
 
-/* Where the plan puts the byte at `at` of the buffer; how often. */
+/* Finds where the plan puts the byte at `at` of the buffer; returns how often it is planned. */
 static unsigned find_byte(const struct plan *plan, uint32_t at, uint32_t *region, uint64_t *offset)
 {
 	unsigned times = 0;
@@ -110,7 +110,7 @@ static void check_limits(const struct plan *plan)
 	assert_int_equal(nsges, plan->nsges);
 }
 
-/* All bytes near the pieces' and pages' edges, and some between. */
+/* Checks all bytes near the edges of pieces and pages, and some between. */
 static void check_piece(const struct plan *plan, const struct piece *piece)
 {
 	for (uint32_t i = 0; i < piece->len; i += i % PAGE_BYTES == PAGE_BYTES - 1 ? 1 : 97) {
@@ -144,7 +144,7 @@ static void plan__table(void **state)
 	free_buffer(buf);
 }
 
-/* The worst that a request of 1 MiB can be: unaligned, each page elsewhere. */
+/* The worst request of 1 MiB: unaligned, each page elsewhere. */
 static void plan__every_page_elsewhere__fits(void **state)
 {
 	const struct plan_limits limits = {1, PAGE_BYTES, 1};

@@ -1,4 +1,4 @@
-/* Every request of the kernel's: well-formed, cut at each length, too long, out of range. */
+/* Every kernel request: well-formed, cut at each length, too long, out of range. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -183,7 +183,7 @@ static void fuse_decode__well_formed(void **state)
 		assert_int_equal(req.uid, 1);
 		assert_int_equal(req.gid, 2);
 		assert_int_equal(req.pid, 3);
-		/* The names were moved out of the message, which is gone. */
+		/* The names were copied out of the message, which is gone. */
 		if (fuse_decode_has_payload(s->opcode) || s->op == OP_TMPFILE)
 			continue;
 		if (s->name)
@@ -465,7 +465,7 @@ static void fuse_decode__ranges(void **state)
 	assert_int_equal(decode_range(FUSE_READ, INT64_MAX - 4096, 4096), 0);
 	assert_int_equal(decode_range(FUSE_READ, INT64_MAX - 4095, 4096), -EFBIG);
 	assert_int_equal(decode_range(FUSE_READ, UINT64_MAX, 1), -EFBIG);
-	/* A cookie is any number, and a long directory buffer is used in part. */
+	/* A cookie is any number, and only a part of a long directory buffer is used. */
 	assert_int_equal(decode_range(FUSE_READDIR, UINT64_MAX, UINT32_MAX), 0);
 	assert_int_equal(decode_range(FUSE_READDIRPLUS, UINT64_MAX, UINT32_MAX), 0);
 }

@@ -1,4 +1,4 @@
-/* What a thread has room for while its requests wait for other clients, or are waited for by them.
+/* The room that a thread has while its requests wait for other clients, or are waited for by them.
  */
 #include "tests/unit/daemon/lease_client.h"
 
@@ -101,7 +101,7 @@ static uint64_t receive_read(uint64_t page)
 	return receive_read_by(&handle, page);
 }
 
-/* Not for the kernel's cache. */
+/* A READ that bypasses the kernel's cache. */
 static uint64_t receive_direct_read(void)
 {
 	struct message m = {
@@ -111,7 +111,7 @@ static uint64_t receive_direct_read(void)
 	return receive(&m, FUSE_READ, sizeof(m.read));
 }
 
-/* Waits for the server, whoever has what. */
+/* Waits for the server, whatever leases there are. */
 static uint64_t receive_readlink(void)
 {
 	struct message m;
@@ -163,7 +163,7 @@ static bool waits_for_others(uint64_t unique)
 	return is_at(unique, OP_AT_LEASE) && request_find(&fx.thread, unique)->aside;
 }
 
-/* Who is let in comes as far as to its buffer. */
+/* An admitted request gets as far as its buffer. */
 static bool is_inside(uint64_t unique)
 {
 	return is_at(unique, OP_AT_BUFFER);
@@ -175,7 +175,7 @@ static void take_buffers(void)
 	list_init(&fx.priv.free_buffers);
 }
 
-/* More than there may be at once. */
+/* More requests than there may be at once. */
 static void receive_too_many(void)
 {
 	take_buffers();
@@ -189,7 +189,7 @@ static void receive_too_many(void)
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 
-/* Two ranges are cached and recalled, of which the first one is being dropped. */
+/* Two cached ranges are recalled; the first one is being dropped. */
 static void recall_what_is_cached(void)
 {
 	open_with(LEASE_SHARED, 1);
@@ -224,7 +224,7 @@ static void end_request(struct request *req)
 		;
 }
 
-/* Nothing waits here that could be asked for again. */
+/* No request waits here that could be asked for again. */
 static void end_all(uint64_t number)
 {
 	fuse_receive_drop_parked(&fx.thread);
@@ -275,7 +275,7 @@ static void receive__when_there_is_room_for_none__reads_on_while_pages_are_dropp
 	assert_answered(receive_write(FAR), -ENOMEM);
 	drop_next();
 	drop_next();
-	/* The end that the kernel knows. */
+	/* Tells the kernel its end. */
 	drop_next();
 	assert_false(fuse_receive_is_dropping(&fx.thread));
 	assert_false(fuse_receive_ready(&fx.thread));
@@ -290,7 +290,7 @@ static void wait_for_others__with_what_is_reserved__gives_it_back(void **state)
 
 	recall_what_is_cached();
 	receive_too_many();
-	/* As if its range had been dropped just before it comes to the lease. */
+	/* As if its range had been dropped just before the READ comes to the lease. */
 	m.h = (struct fuse_in_header){.len = sizeof(m.h) + sizeof(m.read),
 		.opcode = FUSE_READ,
 		.unique = ++last,
@@ -304,7 +304,7 @@ static void wait_for_others__with_what_is_reserved__gives_it_back(void **state)
 	end_all(1);
 }
 
-/* ---- what is set aside ----------------------------------------------------------------------- */
+/* ---- messages set aside ---------------------------------------------------------------------- */
 
 static void wait_for_others__of_any_number__leaves_requests_for_all_else(void **state)
 {
@@ -321,7 +321,7 @@ static void wait_for_others__of_any_number__leaves_requests_for_all_else(void **
 	end_all(1);
 }
 
-/* Nothing is here but the pin of the open file. */
+/* Only the pin of the open file is left here. */
 static void return_lease(void)
 {
 	open_with(LEASE_SHARED, 1);
@@ -355,7 +355,7 @@ static void lease__that_many_have_waited_for__is_used_by_some_at_a_time(void **s
 	grant(take_lease(LEASE_SHARED, 0), LEASE_SHARED, 2);
 	assert_true(is_inside(LEASE_TURN));
 	assert_int_equal(count_inside(), LEASE_TURN);
-	/* Who comes now is behind them. */
+	/* A request that comes now queues behind them. */
 	receive_direct_read();
 	assert_true(waits_for_others(last));
 	end_request(request_find(&fx.thread, 1));
@@ -481,7 +481,7 @@ static void receive__writes_that_wait__keep_no_buffer(void **state)
 
 enum { WAIT_MS = 3000, READ_AT_MS = 500, SIGNALLED_AT_MS = 1000 };
 
-/* It is read, and there is no room for it. Its caller is of another PID namespace. */
+/* It is read, but there is no room for it. Its caller belongs to another PID namespace. */
 static uint64_t park_one_that_is_unseen(uint32_t opcode)
 {
 	struct message m = {.h = {.pid = 0}};
@@ -520,7 +520,7 @@ static void parked__of_an_unseen_caller__without_a_signal__waits(void **state)
 	end_all(1);
 }
 
-/* No signal is told of then. */
+/* Then no signal is reported. */
 static void parked__flush_of_an_unseen_caller__ends_some_time_after_the_server_is_away(void **state)
 {
 	uint64_t parked = park_one_that_is_unseen(FUSE_FLUSH);

@@ -1,4 +1,4 @@
-/* What the kernel is told when an operation that was given up has ended: the messages themselves.
+/* The kernel's notifications after an abandoned operation has ended: the messages themselves.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ struct fixture {
 	struct fuse_port port;
 	struct io_thread thread;
 	struct request req;
-	int kernel; /* what is written to the port is read here, message by message */
+	int kernel; /* messages written to the port are read here, one by one */
 };
 
 static int setup(void **state)
@@ -67,7 +67,7 @@ static void stop(struct fixture *fx)
 	notifier_stop(&fx->fs.expirer);
 }
 
-/* The operation as it ends, in DIR. */
+/* The operation in DIR, as it ends. */
 static struct op *begin(struct fixture *fx, enum request_op what)
 {
 	struct op *op = op_of(&fx->req);
@@ -84,7 +84,7 @@ static void end(struct fixture *fx)
 {
 	expire_changed(&fx->req);
 	inode_put(op_of(&fx->req)->inode);
-	/* As the request's memory is used again. */
+	/* As if another request used the memory. */
 	memset(&fx->req.state, 0xa5, sizeof(fx->req.state));
 	memset(&fx->req.args, 0xa5, sizeof(fx->req.args));
 }
@@ -111,7 +111,7 @@ static void take(struct fixture *fx, struct message *msg)
 	assert_int_equal(msg->header.unique, 0);
 }
 
-/* In any order, and attributes alone. */
+/* Invalidations of these nodes, in any order; of attributes alone. */
 static void expect_nodes(struct fixture *fx, const uint64_t *nodes, unsigned n)
 {
 	uint64_t seen = 0, expected = 0;
@@ -210,7 +210,7 @@ static void expire_changed__the_file_that_a_create_has_found(void **state)
 	expect_no_more(fx);
 }
 
-/* The name is an attribute's, which the kernel does not keep, or is only looked for. */
+/* The name is an attribute's, which the kernel does not cache, or is only looked up. */
 static void expire_changed__no_name_where_none_changes(void **state)
 {
 	static const enum request_op ops[] = {
@@ -226,7 +226,7 @@ static void expire_changed__no_name_where_none_changes(void **state)
 	expect_no_more(fx);
 }
 
-/* Freed with the rest: a sanitizer tells if it was not. */
+/* They are freed with the rest: a sanitizer would report a leak. */
 static void expiries_fini__what_was_not_told(void **state)
 {
 	struct fixture *fx = *state;

@@ -1,5 +1,5 @@
-/* test_kernel_attr.c - attributes that the kernel may keep for a time: how long, and that they are
- * taken back before what they were told under goes. */
+/* test_kernel_attr.c - attributes that the kernel may cache for a time: how long, and that they are
+ * invalidated before the lease goes under which the kernel got them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +36,7 @@ struct fixture {
 	struct inode *inode;
 	struct request req;
 	unsigned ntaken; /* notifications */
-	int known;       /* what they give: 0, or -ENOENT */
+	int known;       /* their result: 0, or -ENOENT */
 };
 
 static struct fixture fx;
@@ -126,7 +126,7 @@ static bool take_back(void)
 	return taken;
 }
 
-/* The next try, for which nothing goes round. */
+/* The next try; it makes no thread poll. */
 static struct thread_call *next_try(void)
 {
 	assert_true(list_empty(&fx.priv.inbox));
@@ -186,7 +186,7 @@ static void told_attr__by_lookup__only_where_the_kernel_sees_evictions(void **st
 	assert_int_not_equal(tell(OP_GETATTR), 0);
 }
 
-/* It may have an access control list from before, and one that is on its way. */
+/* It may have an access control list from before, and one in flight. */
 static void told_attr__by_a_lease_that_is_new__no_time_at_first(void **state)
 {
 	fx.inode->told->number = NUMBER - 1;
@@ -196,7 +196,7 @@ static void told_attr__by_a_lease_that_is_new__no_time_at_first(void **state)
 	assert_int_equal(fx.ntaken, 1);
 }
 
-/* One of its names may be taken by a change of ours that does not know of it. */
+/* A change of ours may remove one of its names without knowing the inode. */
 static void told_attr__of_a_file_with_several_names__no_time(void **state)
 {
 	fx.inode->attr.mode = S_IFREG | 0644;
@@ -207,7 +207,7 @@ static void told_attr__of_a_file_with_several_names__no_time(void **state)
 	assert_int_equal(tell(OP_GETATTR), 0);
 }
 
-/* ---- taking back ----------------------------------------------------------------------------- */
+/* ---- invalidating ---------------------------------------------------------------------------- */
 
 static void take_back__of_what_was_told_costs_one_notification(void **state)
 {
@@ -221,7 +221,7 @@ static void take_back__of_what_was_told_costs_one_notification(void **state)
 	assert_int_equal(fx.ntaken, 1);
 }
 
-/* The answer to a LOOKUP is on its way to who has asked. */
+/* The answer to a LOOKUP is still in flight to its caller. */
 static void take_back__of_what_is_not_there_yet__is_tried_until_it_is(void **state)
 {
 	tell(OP_LOOKUP);
@@ -257,12 +257,12 @@ static void take_back__is_not_waited_for_for_ever(void **state)
 	assert_false(take_back());
 	fx.inode->told->since_ms -= 1000;
 	assert_true(take_back());
-	/* Once it is in the list there is a call. */
+	/* A call that is already in the list still runs. */
 	try_again();
 	assert_true(list_empty(&fx.priv.later));
 }
 
-/* Its thread sleeps meanwhile, longer from time to time. */
+/* Between tries its thread sleeps, longer from time to time. */
 static void take_back__is_tried_rarely(void **state)
 {
 	unsigned n = 0;
@@ -287,7 +287,7 @@ static void take_back__is_tried_rarely(void **state)
 	assert_in_range(n, 5, 60);
 }
 
-/* The time that is waited for begins anew when it was taken back in between, by whomever. */
+/* If a change has invalidated the attributes in between, the wait begins anew. */
 static void take_back__by_a_change__ends_the_wait(void **state)
 {
 	tell(OP_LOOKUP);
@@ -306,7 +306,8 @@ static void take_back__by_a_change__ends_the_wait(void **state)
 	assert_true(take_back());
 }
 
-/* What was to leave was used after all, and told once more: that answer has a second of its own. */
+/* The inode was used after all, and its attributes were told once more: that answer has a second of
+ * its own. */
 static void take_back__of_an_answer_in_between__waits_for_that_one(void **state)
 {
 	tell(OP_LOOKUP);
@@ -348,7 +349,8 @@ static void recall__where_nothing_was_told__costs_no_notification(void **state)
 	assert_true(is_returned());
 }
 
-/* What is given back with others, since the kernel has forgotten it, but for a moment. */
+/* The kernel has forgotten the inode, so its lease goes back with others. Just before, it had
+ * attributes. */
 static void leave__takes_back_first(void **state)
 {
 	struct rpc_returned returned;

@@ -1,4 +1,4 @@
-/* test_kernel_names.c - what the kernel was told of names, by each of its callers. */
+/* test_kernel_names.c - names that the kernel was told, for each calling process. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,7 +61,7 @@ static void note__the_last_one_counts(void **state)
 	expect(THREAD, a, 0, false, false);
 }
 
-/* Those that were noted last stay. */
+/* The names noted last stay. */
 static void note__makes_room_by_what_is_older(void **state)
 {
 	kernel_names_note(&shown, THREAD, a, INO, true);
@@ -100,7 +100,7 @@ static void note_others(uint64_t first, uint64_t n)
 		kernel_names_note(&shown, THREAD, (struct name_key){first + i, 1}, i, true);
 }
 
-/* Both names of a RENAME, whose folders are looked for again. */
+/* Both names of a RENAME, whose folders are looked up again. */
 static void refuse__outlives_the_names_of_a_path(void **state)
 {
 	kernel_names_note(&shown, THREAD, a, INO, true);
@@ -119,7 +119,7 @@ static void refuse__is_forgotten_where_nobody_comes_again(void **state)
 		kernel_names_note(&shown, THREAD, (struct name_key){1 + i, 1}, INO, true);
 		kernel_names_set_refused(&shown, THREAD, (struct name_key){1 + i, 1}, true);
 	}
-	/* All of them are about to come again: the one that was first has to go. */
+	/* All of them come again, so the oldest one must go. */
 	kernel_names_note(&shown, THREAD, a, INO, true);
 	expect(THREAD, a, INO, true, false);
 	expect_nothing(THREAD, (struct name_key){1, 1});

@@ -1,4 +1,4 @@
-/* What the kernel has cached of a file, and how that goes before the lease does. */
+/* Pages that the kernel has cached of a file, and how they go before the lease does. */
 #include "tests/unit/daemon/lease_client.h"
 
 #include "common/base/clock.h"
@@ -19,7 +19,7 @@ static int setup_mapping(void **state)
 	fx.fs.features.direct_io_allow_mmap = true;
 	if (r || !kernel_pages_make_locked(fx.inode))
 		return -1;
-	/* Something was read before. */
+	/* Some of it was read before. */
 	fx.inode->cached->pages->mapped = true;
 	return 0;
 }
@@ -55,7 +55,7 @@ static void cut(unsigned i)
 		fx.went[i] = 1;
 }
 
-/* What the kernel is told to drop. */
+/* Takes a range that the kernel is told to drop. */
 static struct notifier_job *take_dropped(uint64_t page, uint64_t npages)
 {
 	struct list *link = list_pop(&fx.fs.giver.jobs);
@@ -87,7 +87,7 @@ static void assert_nothing_dropped(void)
 	assert_true(list_empty(&fx.fs.giver.jobs));
 }
 
-/* Without the handle that opening it made. */
+/* Without the handle that opening makes. */
 static void open_to_store(uint64_t number)
 {
 	open_with(LEASE_EXCLUSIVE, number);
@@ -100,7 +100,7 @@ static void close_to_leave(uint64_t number)
 	close_and_leave(number);
 }
 
-/* Of an open file of which something was cached, before all of its lease goes. */
+/* For an open file of which pages were cached, before its whole lease goes. */
 static void told_that_it_is_endless(void)
 {
 	struct notifier_job *job =
@@ -118,7 +118,7 @@ static void give_back(uint64_t number)
 	answer(take_return(number, LEASE_NONE, RETURN_PIN), 0);
 }
 
-/* Gives it back, and it is closed. */
+/* Returns the lease, and closes the file. */
 static void return_and_close(uint64_t number)
 {
 	give_back(number);
@@ -138,7 +138,7 @@ static void recall__of_what_nobody_has_mapped__drops_nothing(void **state)
 	close_and_return(1);
 }
 
-/* The kernel may know an end that others have moved since, and be told of no other. */
+/* The kernel may know an end that others have moved since, without being told another one. */
 static void read__of_the_first_page__has_the_kernel_told_of_no_end(void **state)
 {
 	fx.inode->cached->pages->mapped = false;
@@ -152,7 +152,7 @@ static void read__of_the_first_page__has_the_kernel_told_of_no_end(void **state)
 	return_and_close(1);
 }
 
-/* Behind what is being dropped just then. */
+/* Behind a range that is being dropped just then. */
 static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **state)
 {
 	struct notifier_job *job;
@@ -171,12 +171,13 @@ static void read__of_the_first_page_again__has_the_kernel_told_of_no_end(void **
 	told_that_it_is_endless();
 	end(1);
 	dropped(take_dropped(0, 1));
-	/* What was asked for before brings no end. */
+	/* A lease asked for before brings no end. */
 	answer(take_return(1, LEASE_NONE, RETURN_PIN), 0);
 	close_and_return(1);
 }
 
-/* It may be sent after that, if what was told then was not the last word, and its end be taken. */
+/* It may be sent after that. If an earlier notification was not the last one, the kernel would take
+ * its end. */
 static void read__under_what_is_recalled__has_the_kernel_told_again(void **state)
 {
 	struct notifier_job *job;
@@ -202,7 +203,7 @@ static void recall__of_what_is_cached__drops_it_first(void **state)
 	return_and_close(1);
 }
 
-/* Nothing is kept of that, and who reads on asks anew. */
+/* None of these pages stays, and a later reader asks for a lease anew. */
 static void expect_all_to_go(void)
 {
 	dropped(take_dropped(0, 2));
@@ -286,7 +287,7 @@ static bool append_is_sent_back(void)
 	return is_sent_back(PID);
 }
 
-/* It is mapped, and nothing of it is leased any more. */
+/* The file is mapped, and none of it is leased any more. */
 static void have_returned(uint64_t number)
 {
 	open_with(LEASE_SHARED, number);
@@ -296,7 +297,7 @@ static void have_returned(uint64_t number)
 	give_back(number);
 }
 
-/* With a lease that somebody else needs it for. */
+/* Under a lease that another reader needs, too. */
 static void read_again(uint64_t number)
 {
 	begin_cached(0, OP_READ, 0, 1);
@@ -319,7 +320,7 @@ static void append__of_what_was_told_no_end__is_sent_back_once(void **state)
 	close_and_return(1);
 }
 
-/* The kernel has not been told another end by that. */
+/* The kernel has not learned another end by that. */
 static void append__of_what_was_told_no_end__is_sent_back_under_the_next_lease(void **state)
 {
 	have_returned(1);
@@ -348,7 +349,7 @@ static void append__that_was_sent_back__finds_the_true_end_until_it_comes(void *
 	return_and_close(3);
 }
 
-/* The second has looked it up before the first was sent back. */
+/* The second one has looked the file up before the first was sent back. */
 static void append__by_two_at_once__is_sent_back_for_both(void **state)
 {
 	have_returned(1);
@@ -360,8 +361,8 @@ static void append__by_two_at_once__is_sent_back_for_both(void **state)
 	close_and_return(1);
 }
 
-/* His answer waits for what is being dropped, of whatever file: what the kernel learns before that
- * it may forget by that. */
+/* The appender's answer waits for ranges that are being dropped, of whatever file: that dropping
+ * could make the kernel forget what it learned before. */
 static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 {
 	have_returned(1);
@@ -372,7 +373,7 @@ static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 	assert_true(is_sent_back(PID + 1));
 	assert_int_equal(size_of_entry(), PAGE);
 	assert_false(is_sent_back(PID + 1));
-	/* Nor is anything else told until he has come. */
+	/* Nor is the kernel told anything else until the appender has come. */
 	read_again(2);
 	recall(2, LEASE_NONE);
 	dropped(take_dropped(0, 1));
@@ -383,7 +384,7 @@ static void append__that_is_being_sent_back__has_not_begun_to_look(void **state)
 	close_and_return(2);
 }
 
-/* Nobody looks up what /proc/self/fd leads to. */
+/* The kernel does not look up the target of /proc/self/fd. */
 static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
 {
 	have_returned(1);
@@ -393,7 +394,7 @@ static void append__of_what_is_not_looked_up__is_sent_back_once(void **state)
 	close_and_return(1);
 }
 
-/* The last one who appends has closed it. */
+/* The last appender has closed it. */
 static void close_appender(void)
 {
 	pthread_mutex_lock(&fx.inode->lock);
@@ -419,7 +420,7 @@ static void append__that_has_ended__leaves_a_mapping_without_an_end(void **state
 	close_and_return(1);
 }
 
-/* He has learned the true end, and no lease came with it. */
+/* It has learned the true end, and no lease came with it. */
 static void append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_an_end(void **state)
 {
 	have_returned(1);
@@ -433,7 +434,8 @@ static void append__that_was_sent_back_and_has_ended__leaves_a_mapping_without_a
 	close_and_return(1);
 }
 
-/* The first one opens and closes it before the second has come: he has looked it up, too. */
+/* The first one opens and closes the file before the second has come, which has looked it up,
+ * too. */
 static void append__by_two_at_once__leaves_each_the_end_he_found(void **state)
 {
 	have_returned(1);
@@ -477,7 +479,7 @@ static void append__that_was_sent_back__is_not_waited_for_long(void **state)
 	return_and_close(2);
 }
 
-/* Where the kernel has appended at the end that it was told, and that was in vain. */
+/* The kernel has appended at the end that it was told, in vain. */
 static void cut__to_the_end_that_was_told__is_none(void **state)
 {
 	const uint64_t end = UINT64_C(1) << 47;
@@ -494,7 +496,7 @@ static void cut__to_the_end_that_was_told__is_none(void **state)
 	close_and_return(1);
 }
 
-/* The kernel goes by the answer, so nobody may move the end unseen after it. */
+/* The kernel uses the size in the answer, so nobody may move the end unseen after it. */
 static void getattr__of_what_is_mapped__takes_a_lease(void **state)
 {
 	open_with(LEASE_SHARED, 1);
@@ -530,7 +532,8 @@ static void getattr__under_a_lease_that_stays__has_the_next_recall_tell_again(vo
 	close_and_return(1);
 }
 
-/* The server has it wait for others, who may wait for what it would use. */
+/* The server may make it wait for other clients, and these may wait for the lease that it would
+ * use. */
 static void getattr__of_what_is_leased__uses_nothing_of_it(void **state)
 {
 	open_with(LEASE_SHARED, 1);
@@ -606,7 +609,7 @@ static void read__of_other_pages__waits_for_the_next_lease(void **state)
 	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
 }
 
-/* The kernel has dropped it by itself before, or asked in vain. */
+/* The kernel has dropped its pages by itself before, or asked for them in vain. */
 static void read__that_waits__has_nothing_to_be_dropped(void **state)
 {
 	struct notifier_job *job;
@@ -659,14 +662,15 @@ static void read__scattered__is_all_dropped(void **state)
 	close_and_return(1);
 }
 
-/* A READ is answered with what ends there. */
+/* A READ is answered with an end of file at `end`. */
 static void answer_end(uint64_t end)
 {
 	if (kernel_pages_answers_end(fx.inode, end))
 		kernel_pages_end_answered(fx.inode, &fx.thread);
 }
 
-/* The kernel may go on taking it for endless, and stores behind the end for part of the file. */
+/* The kernel may go on taking the file for endless, and takes stores behind the end for part of
+ * it. */
 static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 {
 	struct notifier_job *job;
@@ -680,10 +684,10 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	assert_nothing_dropped();
 	kernel_pages_end_answered(fx.inode, &fx.thread);
 	job = take_dropped(2, NO_END / PAGE - 2);
-	/* What would be part of it then. */
+	/* Its bytes would make the stores part of the file. */
 	begin(0, OP_WRITE, 0);
 	assert_int_equal(fx.went[0], 0);
-	/* They are written back, cut off, and read again. */
+	/* The pages are written back, cut off, and read again. */
 	begin_cached(1, OP_WRITE, 2, 1);
 	assert_int_equal(fx.went[1], 1);
 	end(1);
@@ -702,8 +706,8 @@ static void read__of_less_than_was_told__is_dropped_behind_the_end(void **state)
 	return_and_close(1);
 }
 
-/* Its pages are locked until there is another lease. */
-/* Nothing is dropped, and read meanwhile, after the kernel was told that there is no end. */
+/* The READ's pages are locked until there is another lease. */
+/* Nothing is dropped, or read meanwhile, after the kernel was told that there is no end. */
 static void recall__of_what_is_behind_the_end__drops_it_with_all_else(void **state)
 {
 	open_to_store(1);
@@ -747,7 +751,7 @@ static void write_back__while_it_is_dropped__is_done_and_committed(void **state)
 	close_to_leave(2);
 }
 
-/* The kernel sends nothing that is written back before it is answered. */
+/* The kernel sends no page that is written back before the cut is answered. */
 static void cut__while_stores_are_dropped__is_done(void **state)
 {
 	struct notifier_job *job;
@@ -795,7 +799,7 @@ static void read__beside_who_may_store__needs_the_file_alone(void **state)
 	answer(take_return(2, LEASE_NONE, RETURN_UNPIN), 0);
 }
 
-/* No page stays that was read without others being kept out. */
+/* No page may stay that was read while others could change it. */
 static void open_to_store__of_what_is_cached_shared__drops_it_first(void **state)
 {
 	struct notifier_job *job;
@@ -868,7 +872,7 @@ static void recall__of_a_writer__leaves_what_nobody_can_store_into(void **state)
 	answer(take_return(1, LEASE_NONE, RETURN_UNPIN), 0);
 }
 
-/* What others overwrite beside us is not cached, and yet may be mapped. */
+/* Bytes that other clients overwrite beside us are not cached, but may be mapped. */
 static void cut__while_the_kernel_is_told_of_no_end__waits(void **state)
 {
 	struct notifier_job *job;

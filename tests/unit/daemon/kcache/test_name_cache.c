@@ -1,4 +1,4 @@
-/* test_name_cache.c - names that are known, and those that changes are about. */
+/* test_name_cache.c - known names, and names that are being changed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +120,7 @@ static void change__of_several_at_once_is_not_known(void **state)
 	assert_true(knows("a", INO));
 }
 
-/* As many as there are places for in all: buckets overflow, and what is learned stays. */
+/* As many names as there are places in all: buckets overflow, and the newly learned names stay. */
 static void learn__makes_room_by_what_is_older(void **state)
 {
 	enum { N = NAME_BUCKETS * NAME_WAYS, LAST = 1000 };
