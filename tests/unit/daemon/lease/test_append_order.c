@@ -1,5 +1,5 @@
-/* The order of WRITEs that append to a file of a sharing mount: by the kernel's offsets, whichever
- * threads have read them. */
+/* The order of WRITEs that append to a file of a sharing mount: it follows the kernel's offsets,
+ * whichever threads have read the WRITEs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 enum { BYTES = 4096 };
 
 static struct fs_fixture fx;
-/* Of each request. 1: it went on, -errno: it failed, 0: it waits. */
+/* For each request. 1: it went on, -errno: it failed, 0: it waits. */
 static int went[FIXTURE_REQUESTS];
 
 static int setup(void **state)
@@ -82,7 +82,8 @@ static void enter(unsigned i)
 		went[i] = 1;
 }
 
-/* The thread that reads it has others read and look at what they have meanwhile. */
+/* The thread that reads the append makes the other threads read and check their own messages
+ * first. */
 static void begin(unsigned i, unsigned thread, uint64_t offset, uint32_t flags)
 {
 	queue(i, thread, offset, flags);
@@ -94,7 +95,7 @@ static void append(unsigned i, unsigned thread, uint64_t offset)
 	begin(i, thread, offset, O_WRONLY | O_APPEND);
 }
 
-/* Something else is to be over before it begins: enter(). */
+/* Another request must end before it begins: enter(). */
 static void hold(unsigned i, unsigned thread, uint64_t offset)
 {
 	queue(i, thread, offset, O_WRONLY | O_APPEND);
@@ -168,7 +169,7 @@ static void append__that_is_shown_lets_the_next_one_in(void **state)
 	end(1, 0);
 }
 
-/* ---- what is not known yet ------------------------------------------------------------------- */
+/* ---- appends not yet known ------------------------------------------------------------------- */
 
 static void append__waits_for_who_is_reading(void **state)
 {
@@ -218,7 +219,7 @@ static void append__waits_for_what_is_parked_before_it(void **state)
 	turn_later(2);
 	turn(1);
 	assert_int_equal(went[1], 0);
-	/* One behind it, or of another file, need not be waited for. */
+	/* A message behind it, or of another file, need not be waited for. */
 	parked.write.offset = 2 * BYTES;
 	turn_later(2);
 	turn(1);
@@ -297,7 +298,7 @@ static void append__behind_one_that_was_taken_back__goes_on(void **state)
 	end(1, 0);
 }
 
-/* By a soft mount, for one, which tells its caller so. */
+/* For example on a soft mount, which reports the error to its caller. */
 static void append__behind_one_that_was_taken_back_with_an_error__fails(void **state)
 {
 	append(0, 0, 0);
@@ -311,7 +312,7 @@ static void append__behind_one_that_was_taken_back_with_an_error__fails(void **s
 	end(2, -EIO);
 }
 
-/* What somebody else appends begins where the kernel knows the end. */
+/* Another request's append begins where the kernel knows the end. */
 static void append__of_another_request__does_not_fail_with_it(void **state)
 {
 	append(0, 0, 0);
@@ -338,7 +339,7 @@ static void withdraw__of_one_that_waits(void **state)
 	end(2, 0);
 }
 
-/* The thread that looks for what comes before it has to know. */
+/* The thread that looks for earlier appends must finish first. */
 static void withdraw__while_a_thread_looks__is_when_that_has(void **state)
 {
 	set_reading(0, true);
@@ -366,7 +367,7 @@ static void withdraw__when_all_was_found__is_in_time(void **state)
 	end(0, -EINTR);
 }
 
-/* What is parked may wait for what ends when this has. */
+/* A parked message may wait for a request that ends only after this one. */
 static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 {
 	struct fs_fixture_parked parked;
@@ -386,7 +387,7 @@ static void withdraw__does_not_wait_for_what_is_parked_before_it(void **state)
 	end(0, -EINTR);
 	turn_later(2);
 	turn(1);
-	/* Behind what is missing. */
+	/* It is behind the missing append. */
 	assert_int_equal(went[3], -EIO);
 	end(3, -EIO);
 }
@@ -402,7 +403,7 @@ static bool has_filling(uint64_t fpage)
 	       e.state == EXTENT_FILLING;
 }
 
-/* The kernel drops what it has of the file. */
+/* The kernel drops all its pages of the file. */
 static void drop_all(void)
 {
 	struct list *link;
@@ -414,7 +415,7 @@ static void drop_all(void)
 	}
 }
 
-/* It has got one page, and waits for another one, when somebody writes behind it. */
+/* It has got one page and waits for another when another request writes behind it. */
 static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **state)
 {
 	const struct extent run = {.page = 8, .npages = 1};
@@ -443,7 +444,7 @@ static void append__that_goes_elsewhere__leaves_its_pages_to_the_file(void **sta
 	assert_true(op_cancel(req, -EINTR));
 	drop_all();
 	turn(0);
-	/* To be committed. */
+	/* The pages will be committed. */
 	assert_non_null(list_pop(&fx.fs.threads[0].dirty));
 	inode_put(fx.inode);
 	fx.inode->lease_type = LEASE_NONE;

@@ -1,5 +1,5 @@
-/* Files that several clients read and overwrite at the same time: what this one asks for, and what
- * is left when others want more. */
+/* Files that several clients read and overwrite at the same time: the leases that this client asks
+ * for, and the leases that are left when others want more. */
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
@@ -53,7 +53,7 @@ static void layout__is_enough_to_read_and_overwrite(void **state)
 	close_and_return(5);
 }
 
-/* Such a write may make it grow, or be answered early. */
+/* Such a write may make the file grow, or be answered early. */
 static void write__under_all_there_is__takes_that_for_granted(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -83,7 +83,7 @@ static void read__into_the_cache__lets_nobody_write(void **state)
 	assert_false(lease_admit(req, op_went));
 	grant(take_strict_lease(LEASE_SHARED, LEASE_IF_FREE), LEASE_LAYOUT, 6);
 	answer(take_return(6, LEASE_NONE, RETURN_PIN), 0);
-	fx.inode->cached->pages->mapped = true; /* not for the first time */
+	fx.inode->cached->pages->mapped = true; /* not the first READ */
 	grant(take_strict_lease(LEASE_SHARED, 0), LEASE_SHARED, 7);
 	end(1);
 	close_and_leave(7);
@@ -97,7 +97,7 @@ static void write__that_makes_it_grow__gives_up_what_it_has_first(void **state)
 	lease_leave(&fx.ops[1]);
 	fx.went[1] = 0;
 	assert_false(lease_take(&fx.ops[1], fx.inode, LEASE_EXCLUSIVE, op_went));
-	assert_nothing_sent(); /* the other one goes on */
+	assert_nothing_sent(); /* the other operation goes on */
 	end(2);
 	answer(take_return(5, LEASE_NONE, RETURN_PIN), 0);
 	grant_size(take_strict_lease(LEASE_EXCLUSIVE, 0), LEASE_EXCLUSIVE, 7, 4711);
@@ -107,7 +107,7 @@ static void write__that_makes_it_grow__gives_up_what_it_has_first(void **state)
 	close_and_leave(7);
 }
 
-/* The exclusive lease that was asked for, number 6: others have set mode and times. */
+/* Grants the requested exclusive lease, number 6; other clients have set mode and times. */
 static void grant_with_attributes(uint32_t mode)
 {
 	struct rpc_reply rep = {.op = RPC_LEASE};
@@ -123,7 +123,7 @@ static void grant_with_attributes(uint32_t mode)
 	run_calls();
 }
 
-/* Nobody has changed where its pages are, but when they were written to. */
+/* No other client has moved its pages, but some have written to them. */
 static void write__of_who_is_alone_again__learns_the_times(void **state)
 {
 	open_with(LEASE_LAYOUT, 5);
@@ -138,7 +138,7 @@ static void write__of_who_is_alone_again__learns_the_times(void **state)
 	close_and_leave(6);
 }
 
-/* The answer of a change was not taken, since another lease came meanwhile. */
+/* The answer of a change was not accepted, since another lease came meanwhile. */
 static void write__of_what_is_in_doubt__learns_it(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -230,7 +230,7 @@ static void recall__of_who_may_not_write_any_more__leaves_the_layout(void **stat
 	close_and_return(5);
 }
 
-/* Who writes is woken by the next LEASE only, behind who has waited for it. */
+/* The writer goes on only with its next LEASE, behind a client that has waited for it. */
 static void recall__of_two_kinds__leaves_what_is_in_nobodys_way(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -260,7 +260,7 @@ static void times__are_the_last_of_ours_and_others(void **state)
 	assert_int_equal(seen.mtime, 800);
 	commit_start(fx.inode, &fx.thread);
 	answer(take_lowering(0, LEASE_NONE), 0);
-	told.mtime = 650; /* set by hand, by another one */
+	told.mtime = 650; /* set by hand, by another client */
 	inode_see(fx.inode, &told, &seen);
 	assert_int_equal(seen.mtime, 650);
 	list_none_dirty();

@@ -1,4 +1,4 @@
-/* When a client asks for a lease, when it gives one back, and who goes on meanwhile. */
+/* When a client asks for a lease, when it returns one, and which operations go on meanwhile. */
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/lease/keep.h"
 #include "daemon/file/inode_return.h"
@@ -41,7 +41,7 @@ static void open__of_an_open_file_asks_nothing(void **state)
 	close_and_leave(5);
 }
 
-/* Who opened it knows no size, and nothing of its pages. */
+/* The opener knows no size, and nothing of the file's pages. */
 static void open__where_another_writes__a_pin_alone(void **state)
 {
 	begin(0, OP_OPEN, O_RDONLY);
@@ -96,7 +96,7 @@ static void open__behind_a_return__pins_anew(void **state)
 	close_and_leave(6);
 }
 
-/* Two that wait for each other's lower lease would wait for ever. */
+/* Two clients that wait for each other's lower lease would wait for ever. */
 static void write__returns_what_it_read_under_first(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -116,7 +116,7 @@ static void write__returns_what_it_read_under_first(void **state)
 	close_and_leave(7);
 }
 
-/* Nobody has waited, so nothing had to go first, and what is known stays known. */
+/* Nothing had to be returned first, since nobody waited, and what is known stays known. */
 static void write__of_what_nobody_else_reads__costs_one_lease(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -158,7 +158,7 @@ static void setattr__of_mode__needs_none(void **state)
 	lease_leave(req);
 }
 
-/* It keeps reading and writing from going on until it is answered. */
+/* Reads and writes wait until it is answered. */
 static void setattr__of_times__needs_the_file_alone(void **state)
 {
 	struct request *req = &fx.ops[0];
@@ -207,7 +207,7 @@ static void recall__of_a_writer__commits_first_and_may_go_on_reading(void **stat
 	make_dirty();
 	recall(5, LEASE_SHARED);
 	answer(take_commit(), 0);
-	assert_nothing_sent(); /* all is told by that */
+	assert_nothing_sent(); /* the COMMIT returns the lease, too */
 	assert_int_equal(fx.inode->lease_type, LEASE_SHARED);
 	assert_true(fx.inode->sized);
 	assert_int_equal(fx.inode->attr.size, 5000);
@@ -231,7 +231,7 @@ static void recall__of_what_the_server_does_not_take__forgets_it_and_returns(voi
 	close_and_return(5);
 }
 
-/* It was served once for its waiting. */
+/* The operation that waited for the grant is served once under it. */
 static void recall__before_its_grant__after_who_waited_for_it(void **state)
 {
 	struct rpc_call *call;
@@ -277,8 +277,8 @@ static void recall__of_an_older_grant__is_none(void **state)
 	close_and_leave(5);
 }
 
-/* A CREATE that opens what is there gives its pin a number, and a RETURN of the one before does
- * nothing: the server says so. */
+/* A CREATE that opens an existing file gives its pin a number. A RETURN of the number before has no
+ * effect, so the server recalls again. */
 static void recall__of_a_pin_s_number__returns_again(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -291,8 +291,8 @@ static void recall__of_a_pin_s_number__returns_again(void **state)
 	close_and_return(6);
 }
 
-/* The pin's answer is on its way yet: the lease goes by that number, and what the answer says of
- * the pin is asked for anew. */
+/* The pin's answer is still in flight. The lease is returned by that number; the answer's pin is
+ * then asked for anew. */
 static void recall__of_a_number_that_is_to_come__returns_once(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -309,7 +309,7 @@ static void recall__of_a_number_that_is_to_come__returns_once(void **state)
 	assert_true(is_left());
 }
 
-/* It asks once, with all that it needs: having some of it, it would wait for itself. */
+/* It asks once, for all that it needs: if it held a part already, it would wait for itself. */
 static void create__of_what_is_there_and_cut__waits_for_all(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -331,7 +331,7 @@ static void create__that_asks_again__leaves_no_pin(void **state)
 	assert_true(is_left());
 }
 
-/* Answers of two channels may come in another order than they were made. */
+/* Answers of two channels may arrive in another order than they were made. */
 static void grant__behind_a_later_pin__keeps_its_number(void **state)
 {
 	struct rpc_call *call;
@@ -347,7 +347,7 @@ static void grant__behind_a_later_pin__keeps_its_number(void **state)
 	close_and_leave(6);
 }
 
-/* Others that wait for this client may need what these bring. */
+/* Other operations that wait for this client may need their results. */
 static void rpc__that_waits_for_no_lease__has_slots_of_its_own(void **state)
 {
 	static const enum rpc_op free[] = {RPC_GRANT, RPC_QUOTA, RPC_EXTENTS, RPC_FROZEN};
@@ -361,7 +361,7 @@ static void rpc__that_waits_for_no_lease__has_slots_of_its_own(void **state)
 	calls[4].req.op = RPC_GETATTR;
 	rpc_start(&fx.thread, &calls[4]);
 	assert_ptr_equal(take(&fx.remote.rpc_waiting), &calls[4]);
-	/* One that has a lease, and waits for another one, has some of those at most. */
+	/* An operation that has a lease and waits for another one gets only some of those slots. */
 	calls[4].req.op = RPC_LEASE;
 	calls[4].nested = true;
 	calls[4].req.lease.flags = LEASE_IF_FREE;
@@ -390,7 +390,7 @@ static void recall__of_an_unknown_inode__is_disclaimed(void **state)
 	answer(call, 0);
 }
 
-/* The server may have told of it until it had the RETURN. */
+/* The server may have granted it until it got the RETURN. */
 static void look__while_a_lease_is_disclaimed__is_not_believed(void **state)
 {
 	struct rpc_call *call;
@@ -404,7 +404,7 @@ static void look__while_a_lease_is_disclaimed__is_not_believed(void **state)
 	assert_true(lease_noted_since(&fx.fs, notes, 999));
 }
 
-/* Or tells of it before, and the answer is here before the RETURN's. */
+/* The server grants it before, and the answer arrives before the RETURN's. */
 static void look__that_is_answered_before_the_disclaimer_is__gives_back_what_it_brings(void **state)
 {
 	static const struct lease lease = {.type = LEASE_SHARED, .number = 4};
@@ -446,7 +446,7 @@ static void create__brings_a_lease_that_is_kept(void **state)
 	close_and_leave(5);
 }
 
-/* Its answer comes later: nothing of it is believed. */
+/* Its answer comes later, and none of it is believed. */
 static void create__whose_lease_was_recalled_before__asks_anew(void **state)
 {
 	uint64_t notes = lease_notes(&fx.fs);
@@ -460,7 +460,7 @@ static void create__whose_lease_was_recalled_before__asks_anew(void **state)
 	leave(7);
 }
 
-/* The same of an inode that was unknown then. */
+/* The same for an inode that was unknown then. */
 static void create__that_was_disclaimed__asks_anew(void **state)
 {
 	uint64_t notes = lease_notes(&fx.fs);
@@ -471,13 +471,13 @@ static void create__that_was_disclaimed__asks_anew(void **state)
 	assert_false(lease_noted_since(&fx.fs, notes, INO));
 	assert_false(lease_noted_since(&fx.fs, lease_notes(&fx.fs), 1000));
 	lease_note(&fx.fs, 999);
-	/* It may have been, before those that are remembered. */
+	/* It may have been noted before those that are remembered. */
 	assert_true(lease_noted_since(&fx.fs, notes, INO));
 	create_answered(0, &made, true, notes);
 	assert_int_equal(fx.went[0], 0);
 	answer(take_lease(LEASE_EXCLUSIVE, LEASE_PIN | LEASE_IF_FREE), -ESTALE);
 	assert_int_equal(fx.went[0], -ESTALE);
-	/* Whether it is pinned nobody knows. */
+	/* Nobody knows whether it is pinned. */
 	answer(take_return(5, LEASE_NONE, RETURN_UNPIN), 0);
 	assert_true(is_left());
 }
@@ -559,7 +559,7 @@ static void forgotten__with_something_to_commit__leaves_after_that(void **state)
 	assert_true(is_left());
 }
 
-/* Nothing of it would be free before that. */
+/* Before that none of its pages would be freed. */
 static void close__of_a_file_without_a_name__returns_at_once(void **state)
 {
 	open_with(LEASE_SHARED, 5);
@@ -574,7 +574,8 @@ static void close__of_what_may_not_be_kept__returns_at_once(void **state)
 	close_and_return(5);
 }
 
-/* Of a file whose last name went by us all goes in one, with the number that was told. */
+/* For a file whose last name we removed everything is returned at once, with the number from the
+ * reply. */
 static void close__of_one_that_was_unlinked_here__returns_it_all(void **state)
 {
 	open_with(LEASE_EXCLUSIVE, 5);
@@ -610,7 +611,7 @@ static void have_another(unsigned i)
 	pthread_mutex_unlock(&inode->lock);
 }
 
-/* Those that the next batch has; answers it. */
+/* Takes the next batch of inodes and answers it. */
 static unsigned take_batch(uint64_t first)
 {
 	struct rpc_call *call = take(&fx.remote.rpc_waiting_reserved);
@@ -660,7 +661,7 @@ static void too_many__those_leave_that_were_not_used(void **state)
 	drop_others(LIMIT);
 }
 
-/* An open file's goes like any other, and it is pinned then. */
+/* An open file's lease goes like any other; the file is then pinned. */
 static void too_many__who_is_open_is_pinned_and_who_is_used_stays(void **state)
 {
 	struct rpc_call *call;
@@ -682,7 +683,7 @@ static void too_many__who_is_open_is_pinned_and_who_is_used_stays(void **state)
 	close_and_return(5);
 }
 
-/* ---- taking back ----------------------------------------------------------------------------- */
+/* ---- cancelling ------------------------------------------------------------------------------ */
 
 static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
 {
@@ -701,7 +702,7 @@ static void cancel__of_who_waits__leaves_no_lease_behind(void **state)
 	leave(6);
 }
 
-/* A LEASE that is at the server; whether it is to be taken back there. */
+/* Takes the LEASE that is at the server. */
 static struct rpc_call *sent_lease(void)
 {
 	struct rpc_call *call = take_lease(LEASE_EXCLUSIVE, 0);
@@ -726,7 +727,7 @@ static void cancel__of_the_last_who_waits__is_told_the_server(void **state)
 	assert_false(is_taken_back());
 	assert_true(op_cancel(&fx.ops[1], -EINTR));
 	assert_true(is_taken_back());
-	/* Who comes before the answer is not told of that. */
+	/* An operation that comes before the answer is not affected. */
 	begin(2, OP_WRITE, O_RDWR);
 	assert_nothing_sent();
 	answer(call, -EINTR);
@@ -741,7 +742,7 @@ static void lose_channel(void)
 	slots_channel_lost(&fx.remote);
 }
 
-/* What was on its way is there again. */
+/* The calls in flight have reached the server again. */
 static void come_back(void)
 {
 	fx.remote.unsent_slots = 0;
@@ -764,7 +765,7 @@ static void cancel__while_the_server_is_away__is_told_when_it_is_back(void **sta
 	assert_true(is_left());
 }
 
-/* It may not have come to wait there before. */
+/* Before, the LEASE may not have come to wait at the server. */
 static void cancel__of_what_is_not_answered__is_told_on_each_connection(void **state)
 {
 	struct rpc_call *call;

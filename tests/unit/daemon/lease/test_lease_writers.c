@@ -1,11 +1,11 @@
-/* What becomes of the lease of a file that was written when its writers have closed it. */
+/* The lease of a written file after its writers have closed it. */
 #include "tests/unit/daemon/lease_client.h"
 #include "daemon/kcache/kernel_pages.h"
 #include "daemon/lease/lease.h"
 
 static struct handle handle;
 
-/* What close(2) does before the last RELEASE. */
+/* As close(2) does before the last RELEASE. */
 static void flush(void)
 {
 	lease_note_closing(fx.inode, &handle);
@@ -30,7 +30,7 @@ static struct rpc_call *take_plain_commit(void)
 	return call;
 }
 
-/* Open for writing, with something to commit, and never flushed. */
+/* The file is open for writing, has something to commit, and was never flushed. */
 static void written(uint64_t number)
 {
 	handle = (struct handle){.writes = true};
@@ -114,7 +114,7 @@ static void flush__of_one_of_two__lowers_nothing(void **state)
 	close_and_leave(5);
 }
 
-/* What is written for many that close one after the other. */
+/* Many handles write, and close one after the other. */
 static void flush__the_second_time__lowers_nothing(void **state)
 {
 	written(5);
@@ -133,7 +133,7 @@ static void flush__the_second_time__lowers_nothing(void **state)
 	leave(6);
 }
 
-/* A shell does so before it lets anybody write. */
+/* A shell does so before any program writes. */
 static void flush__of_nothing__is_none(void **state)
 {
 	handle = (struct handle){.writes = true};
@@ -164,7 +164,7 @@ static void flush__of_what_is_written_meanwhile__lowers_nothing(void **state)
 	close_and_leave(5);
 }
 
-/* A store into a mapping tells nobody. */
+/* A store into a mapping is not announced. */
 static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 {
 	written(5);
@@ -181,7 +181,7 @@ static void flush__of_what_may_be_mapped__lowers_nothing(void **state)
 	close_and_leave(5);
 }
 
-/* The time of reading, set by hand while the COMMIT is on its way, is one more change: not one of
+/* The access time is set by hand while the COMMIT is in flight: that is one more change, but not of
  * the data, which nobody may change any more. */
 static void flush__with_a_change_of_none_of_the_data_behind_it__is_the_last(void **state)
 {

@@ -1,5 +1,5 @@
-/* test_sure.c - when the attributes that a sharing mount has under a lease are sure to be the
- * last ones: answers and changes of our own overtake each other. */
+/* test_sure.c - when the attributes that a sharing mount has under a lease are sure to be current:
+ * answers and changes of our own overtake each other. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -89,7 +89,7 @@ static void answer__during_a_change_is_not_sure(void **state)
 	learn(&first, epoch);
 	expect(&first, false);
 	inode_change_end(inode, NULL);
-	/* What was not sure before it is not after it. */
+	/* Attributes that were not sure before it are not sure after it. */
 	expect(&first, false);
 	learn(&first, epoch);
 	expect(&first, false);
@@ -130,7 +130,7 @@ static void lease__that_comes_beside_a_change_is_not_sure(void **state)
 	expect(&second, true);
 }
 
-/* A name was taken from it, and nobody knew that it was its. */
+/* A name was removed, and it was not known to be one of this inode. */
 static void changed_since__is_not_sure_where_something_else_came_between(void **state)
 {
 	uint64_t epoch = inode_epoch(&fs);
@@ -142,7 +142,7 @@ static void changed_since__is_not_sure_where_something_else_came_between(void **
 	assert_false(inode->sure);
 }
 
-/* One that was forgotten, and had changed, has left no trace but the epoch. */
+/* A changed inode that was forgotten has left no trace but the epoch. */
 static void answer__from_before_a_changed_inode_was_forgotten(void **state)
 {
 	uint64_t epoch = inode_epoch(&fs);

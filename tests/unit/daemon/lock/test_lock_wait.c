@@ -1,5 +1,5 @@
-/* Who waits for a lock: what is asked of the server, when again, and what a signal does; who has
- * some, and what a close gives up. */
+/* Waits for locks: the requests to the server and their repetition, the effect of a signal, the
+ * owners of locks, and what a close gives up. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@
 
 enum { INO = 71, OWNER = 9, OPS = 5, HANDLES = 2, UNIQUE = 100, NOBODY = INT32_MAX };
 
-/* One thread, whose remote sends nothing: what would be sent stays with it until the test answers.
+/* One thread, whose remote sends nothing: calls stay with it until the test answers.
  */
 struct fixture {
 	struct fs fs;
@@ -45,7 +45,7 @@ struct fixture {
 
 static struct fixture fx;
 static int caller;         /* a process's number */
-static uint64_t at_server; /* the owner by whom the last LOCK was sent */
+static uint64_t at_server; /* the owner of the last LOCK that was sent */
 
 static int setup(void **state)
 {
@@ -135,7 +135,7 @@ static void lock(unsigned i)
 	op_setlk(make(i, OP_SETLK));
 }
 
-/* By flock(2), by one handle or the other, which the kernel gives the same name. */
+/* By flock(2) through either handle; the kernel gives both the same owner. */
 static void whole(unsigned i, unsigned handle, bool wait)
 {
 	struct request *req = make(i, OP_SETLK);
@@ -198,7 +198,7 @@ static struct rpc_call *take_any(void)
 	return link ? list_entry(link, struct rpc_call, link) : NULL;
 }
 
-/* Sends the next one, which must be this; it can't be taken back then. */
+/* Sends the next call, which must be this; from then on it can't be taken back. */
 static struct rpc_call *take(uint8_t type, bool waits)
 {
 	struct rpc_call *call = take_any();
@@ -279,7 +279,7 @@ static void wait__told__asks_again_by_the_same_number(void **state)
 	assert_nothing_sent();
 	answer(call, 0);
 	assert_told(1, 0);
-	tell_of(two); /* it was on its way */
+	tell_of(two); /* it was in flight */
 	assert_nothing_sent();
 	tell_of(one);
 	answer(take(LOCK_EXCLUSIVE, true), -EINPROGRESS);
@@ -289,7 +289,7 @@ static void wait__told__asks_again_by_the_same_number(void **state)
 	assert_told(0, -EDEADLK);
 }
 
-/* The news may come by another channel. */
+/* The news may come through another channel. */
 static void wait__told_before_it_is_answered__asks_again(void **state)
 {
 	struct rpc_call *call;
@@ -398,13 +398,13 @@ static void signal__that_kills__does_not_wait_for_the_answer(void **state)
 	call = take(LOCK_EXCLUSIVE, true);
 	signal_caller(1);
 	assert_told(1, -EINTR);
-	/* It was granted to nobody. */
+	/* The lock was granted, but nobody waits for it. */
 	answer(call, 0);
 	answer(take(LOCK_FREE, false), 0);
 	assert_not_told();
 }
 
-/* A caught one ends a wait for a lock as well, so nothing is lost if it is one. */
+/* A caught signal ends a wait for a lock as well, so nothing is lost if it is one. */
 static void signal__of_who_cannot_be_seen__does_not_wait_for_the_answer(void **state)
 {
 	struct rpc_call *call;
@@ -470,7 +470,7 @@ static void flush__gives_up_what_its_owner_may_have(void **state)
 	op_end(&fx.ops[0]);
 }
 
-/* Another thread of the process closes the file, and then it gets the lock all the same. */
+/* Another thread of the process closes the file. Then the process still gets the lock. */
 static void flush__before_it_is_answered__remembers_the_owner(void **state)
 {
 	struct rpc_call *call;
@@ -499,7 +499,7 @@ static void flush__before_it_is_answered__remembers_the_owner(void **state)
 	op_end(&fx.ops[0]);
 }
 
-/* Who closes may be killed; the lock goes all the same. */
+/* The closing process may be killed; the lock goes all the same. */
 static void flush__taken_back__goes_on_by_itself(void **state)
 {
 	get_lock(1);
@@ -528,7 +528,7 @@ static void release__gives_up_what_is_the_handles(void **state)
 	assert_nothing_sent();
 }
 
-/* The kernel gives another file the name of one that is closed, before that is told. */
+/* The kernel gives another file the owner of a closed one, before it sends the close. */
 static void release__late__is_of_no_other_file(void **state)
 {
 	struct rpc_call *call;
@@ -581,7 +581,7 @@ static void unlock__of_who_has_nothing__is_nothing(void **state)
 
 /* ---- leaving --------------------------------------------------------------------------------- */
 
-/* Threads overtake each other: all that was closed before has to have gone. */
+/* Threads overtake each other: all locks of earlier closes must have gone. */
 static void try__comes_after_what_was_closed_before(void **state)
 {
 	struct rpc_call *first, *second;
@@ -644,7 +644,7 @@ static void try__comes_after_a_wait_whose_caller_was_killed(void **state)
 	assert_told(2, 0);
 }
 
-/* It was told that it failed. */
+/* Its caller was told that it failed. */
 static void lock__granted_to_nobody__is_given_up(void **state)
 {
 	struct rpc_call *call;

@@ -1,6 +1,6 @@
-/* Going to the background: where lines of the log go from then on, and what the caller is told.
+/* Going to the background: where log lines go from then on, and what the caller is told.
  *
- * What listens in place of journald does so in a mount namespace of the test, as its socket has a
+ * A listener in place of journald runs in a mount namespace of the test, since its socket has a
  * fixed path.
  */
 #include <setjmp.h>
@@ -70,7 +70,7 @@ static void read_stderr(char *text, size_t len)
 	read_all(fd, text, len);
 }
 
-/* The exit status of a process that forks to the background. why: NULL if all goes well there. */
+/* The exit status of a process that forks to the background. why: NULL if it starts well there. */
 static int run_in_background(const char *why, int stderr_fd)
 {
 	pid_t caller = fork();
@@ -90,7 +90,7 @@ static int run_in_background(const char *why, int stderr_fd)
 		background_failed(report, why);
 		_exit(1);
 	}
-	/* Written before the caller ends, which ready() lets go. */
+	/* Written before the caller ends, which waits for background_ready(). */
 	background_leave(true);
 	background_ready(report);
 	log_notice("hello");
@@ -122,16 +122,17 @@ static int listen_as_journal(void)
 	return fd;
 }
 
-/* As that of a process group leader in a namespace of its own: its status is the test's. */
+/* Runs as a process group leader in a namespace of its own; its status is the test's. */
 static int check_journal(void)
 {
-	/* Name, unit, level, whether lines have prefixes, three that are off: journald's protocol.
+	/* Name, unit, level, whether lines have prefixes, three options that are off: journald's
+	 * protocol.
 	 */
 	static const char expected[] = "rmemfs\n\n6\n1\n0\n0\n0\n<5>hello\n";
 	int listener = listen_as_journal(), pipefd[2];
 	char text[256], said[256];
 
-	/* A pipe as standard error is left; whoever reads it sees its end while the daemon runs. */
+	/* A pipe as standard error is left alone; its reader sees the end while the daemon runs. */
 	need(pipe(pipefd) == 0, "pipe");
 	if (run_in_background(NULL, pipefd[1]) != 0)
 		return 1;
@@ -175,7 +176,7 @@ static void ready__keeps_a_file_and_its_format(void **state)
 
 	unsetenv("JOURNAL_STREAM");
 	assert_int_equal(run_in_background(NULL, -1), 0);
-	/* The daemon outlives its caller by that line. */
+	/* The daemon writes that line after its caller has ended. */
 	for (unsigned i = 0; i < 500 && !strchr(text, '\n'); i++) {
 		read_stderr(text, sizeof(text));
 		usleep(10 * 1000);

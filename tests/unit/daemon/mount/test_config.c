@@ -1,9 +1,9 @@
-/* The settings of a mount: what the shipped client.conf shows is what the table has. */
+/* The settings of a mount: the shipped client.conf shows the values of the table. */
 #include "tests/unit/conf_example.h"
 
 #include "daemon/mount/config.h"
 
-/* By default these depend on the machine, or on the transport. */
+/* The default of these depends on the machine, or on the transport. */
 static bool is_automatic(const char *key)
 {
 	return strcmp(key, "port") == 0 || strcmp(key, "io_threads") == 0 ||

@@ -16,7 +16,7 @@
 
 static char why[512];
 
-/* getopt permutes its argv, which is no constant. */
+/* getopt permutes its argv, so that can't be constant. */
 static int parse(const char *const *words, struct options *options)
 {
 	static char *argv[16];
@@ -146,7 +146,7 @@ static void options_flags__are_those_of_mount(void **state)
 	assert_int_equal(flags_of("ro,nosuid,nodev,noexec,nosymfollow"),
 		MS_RDONLY | NEITHER | MS_NOEXEC | MS_NOSYMFOLLOW);
 	assert_int_equal(flags_of("ro,nosuid,nodev,rw,suid,exec,symfollow"), MS_NODEV);
-	/* What is not said of access times stays as it is. */
+	/* Without an option for access times they stay unchanged. */
 	assert_int_equal(flags_of("ro,norelatime,sync"), NEITHER | MS_RDONLY);
 	assert_int_equal(flags_of("noatime"), NEITHER | MS_NOATIME);
 	assert_int_equal(flags_of("noatime,atime"), NEITHER | MS_RELATIME);
@@ -192,7 +192,7 @@ static void options_flags__what_mount_fuse_adds_is_nobodys_word(void **state)
 		assert_int_equal(flags, cases[i].flags);
 		assert_string_equal(passed, cases[i].passed);
 	}
-	/* In no other place: these are people's. */
+	/* Nowhere else: there these are options of users. */
 	parse_flags((const char *const[]){"rmemfs", "-o", "dev,suid", "h:/e", "/m", NULL}, &flags,
 		&kept, passed);
 	assert_int_equal(flags, 0);
@@ -212,7 +212,8 @@ static void options_kept_flags__what_a_remount_does_not_say(void **state)
 		{"rw,remount,suid", MS_NODEV, 0},
 		{"remount,nosuid,dev", 0, MS_NOSUID},
 		{"remount,allow_suid,allow_dev", 0, 0},
-		/* What the kernel shows, changed by mount(8): what is missing was taken out. */
+		/* The options that the kernel shows, changed by mount(8): it has removed the
+		 * missing ones. */
 		{"ro,nosuid,nodev,relatime,user_id=0,group_id=0,remount", 0,
 			MS_RDONLY | NEITHER | MS_RELATIME},
 		{"rw,nodev,relatime,user_id=0,group_id=0,remount", 0, MS_NODEV | MS_RELATIME},
@@ -227,7 +228,7 @@ static void options_kept_flags__what_a_remount_does_not_say(void **state)
 		assert_int_equal(kept, cases[i].kept);
 		assert_int_equal(flags & ~kept, cases[i].flags);
 	}
-	/* mount.fuse3's end of it, too. */
+	/* The same at the end of mount.fuse3's command line. */
 	parse_flags(
 		(const char *const[]){"rmemfs", "h:/e", "/m", "-o", "ro,remount,dev,suid", NULL},
 		&flags, &kept, NULL);

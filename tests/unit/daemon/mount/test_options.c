@@ -1,4 +1,4 @@
-/* The command line of rmemfs: every option and every line that refuses one. */
+/* The command line of rmemfs: every option, and every line that refuses one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -247,7 +247,7 @@ static void options_parse__last_of_hard_and_soft_counts(void **state)
 	}
 }
 
-/* The default of cache, or of the file, waits for mounts that don't share. */
+/* The default of cache, or the file's value, is for mounts that don't share. */
 static void options_parse__share_goes_with_no_cache(void **state)
 {
 	struct options o;
@@ -262,7 +262,7 @@ static void options_parse__share_goes_with_no_cache(void **state)
 	options_fini(&o);
 }
 
-/* The file's, too: each flag has an option that takes it back. */
+/* Flags of the file, too: each flag has an option that cancels it. */
 static void options_parse__flags_are_taken_back(void **state)
 {
 	static const char *const opposites[][2] = {

@@ -1,4 +1,4 @@
-/* Files that are opened, and cut, where the kernel was told of no end: kernel_pages.h. */
+/* Opening and truncating files of which the kernel was told no end: kernel_pages.h. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static const uint64_t NO_END = UINT64_C(1) << 47;
 
 static struct fs_fixture fx;
 
-/* The file is mapped by a handle that is older, and needs no lease. */
+/* The file is mapped through an older handle, which needs no lease. */
 static int setup(void **state)
 {
 	if (fs_fixture_init(&fx) || !kernel_pages_make_locked(fx.inode))
@@ -51,7 +51,7 @@ static void raise_end(void)
 	p->endless = p->raised = p->was_raised = true;
 }
 
-/* It learns from the giver what there is before. */
+/* Completes the notifier's queued jobs, as if the kernel had got them. */
 static void tell_all(void)
 {
 	struct list *link;
@@ -63,7 +63,7 @@ static void tell_all(void)
 	}
 }
 
-/* An answer, with what is in it; WAITS: there is none. */
+/* Returns the status of an answer, with its body; WAITS: there is none. */
 static int told(void *body, size_t len)
 {
 	struct {
@@ -112,7 +112,8 @@ static void release(uint64_t fh)
 
 /* ---- to append ------------------------------------------------------------------------------- */
 
-/* What it is being told may tell of no end, and would overtake the answers to its questions. */
+/* A notification in progress may tell of no end, and would overtake the answers to the kernel's
+ * questions. */
 static void append__where_it_was_told_of_no_end__looks_again_behind_what_it_is_told(void **state)
 {
 	raise_end();
@@ -133,7 +134,7 @@ static void append__where_it_knows_the_end__is_counted(void **state)
 	fh = opened();
 	assert_int_equal(fx.inode->cached->nappenders, 1);
 	assert_false(fx.inode->cached->pages->raised);
-	/* Nobody needs it any more. */
+	/* Nobody needs the true end any more. */
 	release(fh);
 	assert_true(fx.inode->cached->pages->raised);
 	tell_all();
@@ -159,7 +160,7 @@ static void cut_to(uint64_t size)
 	way_barrier(req);
 }
 
-/* By it, when it could not append there. */
+/* By the kernel, when it could not append there. */
 static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 {
 	struct fuse_attr_out out = {0};
@@ -178,7 +179,8 @@ static void cut__to_what_it_was_told__tells_the_true_end(void **state)
 
 /* ---- who asks for the size ------------------------------------------------------------------- */
 
-/* The server may have it wait for others, who want that lease back, or what waits behind it. */
+/* The server may make it wait for other clients, which want that lease back, or which wait for what
+ * queues behind it. */
 static void getattr__waits_at_the_server__with_nothing_of_the_lease(void **state)
 {
 	struct inode_lease *l = fx.inode->lease;

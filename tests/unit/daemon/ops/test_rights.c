@@ -1,5 +1,5 @@
-/* test_rights.c - requests of a sharing mount that say no user and group, as all do where
- * mounts may map ids: which rights go to the server, of callers that can be seen and that can't. */
+/* test_rights.c - requests of a sharing mount that carry no user and group, as all do where mounts
+ * may map ids. Tests which rights go to the server, for callers that can be seen and for others. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void is_told_by_setattr(uint32_t uid, uint32_t gid)
 	kernel_owner_settle(fx.inode, &attr);
 }
 
-/* What is known here is newer than that. */
+/* The client's knowledge is newer than that. */
 static void is_known(uint32_t uid, uint32_t mode)
 {
 	fx.inode->attr = attr_of(uid, STAFF);
@@ -84,7 +84,7 @@ static struct request *chmod_by(pid_t pid, uint32_t mode)
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
-/* The request waits for its answer. */
+/* Answers the request, which waits for it. */
 static void answers(struct request *req, int status)
 {
 	struct op *op = op_of(req);
@@ -137,7 +137,7 @@ static void need_root(void)
 	}
 }
 
-/* One of this user, in this group alone. */
+/* Starts a process of this user, in this group alone. */
 static pid_t start(uint32_t uid, uint32_t gid)
 {
 	int ready = eventfd(0, EFD_CLOEXEC);
@@ -194,7 +194,7 @@ static void kernel_owner__is_what_it_was_told(void **state)
 	one_owner(ALICE);
 }
 
-/* An answer that is on its way may not be taken. */
+/* The kernel may not accept an answer that is in flight. */
 static void kernel_owner__may_be_one_of_several(void **state)
 {
 	is_told(ALICE, STAFF);
@@ -254,7 +254,7 @@ static void setattr__is_right_while_the_owner_is_the_one_that_the_kernel_has(voi
 	is_bound(&asked(req)->rights, ALICE, ALICE);
 	answers(req, 0);
 	assert_int_equal(told(), 0);
-	/* That answer the kernel takes. */
+	/* The kernel accepts that answer. */
 	one_owner(BOB);
 }
 
@@ -314,7 +314,7 @@ static void setattr__goes_by_the_caller_when_the_kernel_may_have_several_owners(
 	assert_int_equal(told(), 0);
 }
 
-/* The kernel leaves it in the mode for members alone. */
+/* The kernel leaves the bit in the mode for members only. */
 static void setattr__keeps_a_set_group_id_of_the_group_that_the_kernel_has(void **state)
 {
 	struct request *req;
@@ -379,7 +379,7 @@ static void chown_of_nobody__takes_set_user_id_of_its_owner(void **state)
 	end(alice);
 }
 
-/* The kernel has not looked whose the file is, and asks for the same before a write. */
+/* The kernel has not checked whose file it is, and sends the same before a write. */
 static void chown_of_nobody__leaves_what_is_not_its_own(void **state)
 {
 	struct request *req;
@@ -448,7 +448,8 @@ static void set_user_id__goes_unless_root_is_seen(void **state)
 	request_end(req);
 }
 
-/* Who may take only what is their own takes it from that inode alone; so does everybody. */
+/* A caller that may remove only its own names removes it from that inode alone. Every caller is
+ * treated so. */
 static void sticky_directory__names_are_taken_from_what_the_kernel_has_seen(void **state)
 {
 	struct request *req = ask(OP_UNLINK, getpid());

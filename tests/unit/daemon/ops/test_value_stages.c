@@ -1,4 +1,4 @@
-/* The numbers of values on their way. */
+/* The numbers of values in progress. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,8 @@ enum { THREADS = 4, ROUNDS = 20000, EACH = STAGES_MAX / THREADS };
 static struct value_stages shared;
 static _Atomic unsigned owners[STAGES_MAX + 1];
 
-/* As many as there are between them, so none is refused, and each is one thread's. */
+/* The threads take as many as there are in all, so none is refused, and each belongs to one
+ * thread. */
 static void *take_and_give(void *arg)
 {
 	uint32_t mine[EACH];

@@ -1,4 +1,4 @@
-/* test_grant_refill.c - when pages that are not used are given back to others who lack some. */
+/* test_grant_refill.c - when unused pages are given back to clients that lack some. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,7 +20,7 @@
 
 enum { INO = 71, ASK = 1000, APART = 100000 };
 
-/* One thread, whose remote is down: what is sent stays with it until the test answers. */
+/* One thread, whose remote is down: calls stay with it until the test answers. */
 static struct {
 	struct fs fs;
 	struct fs_parts parts;
@@ -31,7 +31,7 @@ static struct {
 	struct inode *inode;
 	struct request op;
 	int went;       /* 1: went on, -errno: failed, 0: waits */
-	uint64_t found; /* in the pool by then */
+	uint64_t found; /* number of pages in the pool by then */
 } fx;
 
 static int setup(void **state)
@@ -114,7 +114,7 @@ static struct rpc_call *take(enum rpc_op op)
 	return call;
 }
 
-/* Of so many runs. */
+/* A RETURN of so many runs. */
 static struct rpc_call *take_return(unsigned nruns, uint64_t answers)
 {
 	struct rpc_call *call = take(RPC_RETURN);
@@ -165,7 +165,7 @@ static int went(void)
 	return fx.went;
 }
 
-/* ---- what is asked for ----------------------------------------------------------------------- */
+/* ---- pages asked for ------------------------------------------------------------------------- */
 
 static void give_back__returns_what_the_pool_and_inodes_have(void **state)
 {
@@ -186,7 +186,7 @@ static void give_back__of_nothing_is_an_answer(void **state)
 	answer(take_return(0, ASK), 0);
 }
 
-/* Others are told that there is no more only when there is none. */
+/* Other clients get ENOSPC only when there are no pages. */
 static void give_back__is_answered_by_the_last_of_several(void **state)
 {
 	for (unsigned i = 0; i < RETURN_EXTENTS + 1; i++)
@@ -204,7 +204,7 @@ static void give_back__unasked_answers_nothing(void **state)
 	answer(take_return(1, 0), 0);
 }
 
-/* What was sent before names nothing: an answer follows. */
+/* The RETURN sent before names no number, so another one follows as the answer. */
 static void give_back__follows_what_is_on_its_way(void **state)
 {
 	struct rpc_call *call;
@@ -234,9 +234,9 @@ static void give_back__answers_the_newest_ask(void **state)
 	answer(take_return(0, ASK), 0);
 }
 
-/* ---- what it does not wait for --------------------------------------------------------------- */
+/* ---- calls it does not wait for -------------------------------------------------------------- */
 
-/* That may wait for other clients; what it brings the server counts when it is executed. */
+/* Such a call may wait for other clients; the server counts its pages when it executes the call. */
 static void give_back__goes_past_an_rpc_that_asks_by_the_way(void **state)
 {
 	assert_int_not_equal(grant_refill_along(fx.thread), 0);
@@ -245,7 +245,7 @@ static void give_back__goes_past_an_rpc_that_asks_by_the_way(void **state)
 	grant_refill_along_done(fx.thread, NULL, 0);
 }
 
-/* What comes by that is needed; the rest goes back. */
+/* Pages from that answer are needed; the rest goes back. */
 static void give_back__is_not_forgotten_by_who_lacks_pages(void **state)
 {
 	struct rpc_call *call;
@@ -262,7 +262,7 @@ static void give_back__is_not_forgotten_by_who_lacks_pages(void **state)
 	answer(take_return(1, ASK), 0);
 }
 
-/* It was asked before, and is not any more. */
+/* The server asked before, and does not any more. */
 static void give_back__is_forgotten_where_grant_was_the_answer(void **state)
 {
 	struct rpc_call *call;
@@ -282,7 +282,7 @@ static void give_back__is_forgotten_where_grant_was_the_answer(void **state)
 	assert_int_equal(grants_count(fx.fs.grants), 10);
 }
 
-/* Who waits as long does not use any meanwhile. */
+/* A waiter of that length uses no pages meanwhile. */
 static void give_back__of_what_is_idle_is_of_nothing_that_was_waited_for(void **state)
 {
 	lack_pages(true);
@@ -325,7 +325,7 @@ static void give_back__of_who_lacks_pages_in_vain_is_of_none(void **state)
 	answer(take_return(0, ASK), 0);
 }
 
-/* The server asks others for those only who have released what they could. */
+/* The server asks other clients only for a client that has released all it could. */
 static void grant__waits_only_for_who_has_released_what_he_could(void **state)
 {
 	struct rpc_call *call;

@@ -1,4 +1,4 @@
-/* The pool of granted pages and the windows that inodes take from it. */
+/* The pool of granted pages, and the windows that inodes take from it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -98,7 +98,7 @@ static void window__sequential_writes__contiguous_and_growing(void **state)
 		assert_true(window_take(&w, &g, 1, &out));
 		if (i == 0)
 			next = out.page;
-		/* The first window came from the smaller run: from then on it goes on where it was.
+		/* The first window came from the smaller run; from then on it continues.
 		 */
 		if (out.page != next)
 			assert_int_equal(i, 20);
@@ -164,7 +164,7 @@ static void count_unused__pool_and_windows(void **state)
 	grants_fini(&g);
 }
 
-/* Against a map of which pages are in the pool. */
+/* Against a map of the pages that are in the pool. */
 static void pool__random__no_page_twice(void **state)
 {
 	enum { PAGES = 512 };

@@ -1,5 +1,6 @@
-/* test_landing.c - payloads that are received into granted pages: who gets the bytes, the
- * pages, and what goes back to the pool. The memory of the only region is this program's. */
+/* test_landing.c - payloads that are received into granted pages: the destination of the bytes and
+ * the pages, and the pages that return to the pool. The memory of the only region is this
+ * program's. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ enum { REGION_PAGES = 1024 };
 struct fixture {
 	uint8_t *memory;
 	bool maps, writable;
-	uint64_t written; /* bytes that were counted */
+	uint64_t written; /* counted bytes */
 	int lent;
 	struct fs fs;
 	struct fs_parts parts;
@@ -98,7 +99,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* Between messages nothing is lent, and what the pool has is zero. */
+/* Between messages no page is lent, and the pool's pages are zero. */
 static int teardown(void **state)
 {
 	struct extent run;
@@ -123,7 +124,7 @@ static uint8_t *open_landing(void)
 	return at;
 }
 
-/* A message with so many bytes of payload. */
+/* Receives a message with so many bytes of payload. */
 static uint8_t *receive(uint32_t len, uint8_t byte)
 {
 	uint8_t *at = open_landing();
@@ -209,7 +210,7 @@ static void holds__not_for_another_request(void **state)
 	landing_done(&f->thread, 0);
 }
 
-/* Its caller was killed while we read: some of it may be there. */
+/* Its caller was killed while we read: some of the bytes may be there. */
 static void arrived__in_part(void **state)
 {
 	uint8_t *at = open_landing();
@@ -229,7 +230,7 @@ static void arrived__nothing(void **state)
 	assert_int_equal(grants_count(f->fs.grants), REGION_PAGES);
 }
 
-/* They are no good for anybody. */
+/* Such pages are of no use to any request. */
 static void arrived__no_memory_there(void **state)
 {
 	open_landing();

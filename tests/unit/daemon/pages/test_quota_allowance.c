@@ -1,5 +1,5 @@
-/* What inodes take of their owners' allowances, and give back. What the server is asked is tested
- * from end to end (quota.bats). */
+/* The pages that inodes take from their owners' allowances and give back. quota.bats tests from end
+ * to end what the server is asked. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ static struct inode *file_of(struct fixture *fx, uint32_t uid, uint32_t gid)
 	return inode;
 }
 
-/* The owners' pools get so many pages each. */
+/* Puts so many pages into the pool of each owner. */
 static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t npages)
 {
 	struct inode *inode = file_of(fx, uid, gid);
@@ -68,7 +68,7 @@ static void fill_pools(struct fixture *fx, uint32_t uid, uint32_t gid, uint32_t 
 	inode_put(inode);
 }
 
-/* All that the owners have in their pools. */
+/* The pages in the owners' pools. */
 static uint32_t left_for(struct fixture *fx, uint32_t uid, uint32_t gid)
 {
 	struct inode *inode = file_of(fx, uid, gid);
@@ -102,7 +102,7 @@ static void ready__empty_pools__nothing(void **state)
 	inode_put(inode);
 }
 
-/* Both owners have to have let us have them. */
+/* Both owners must allow the pages. */
 static void ready__as_much_as_both_have(void **state)
 {
 	struct fixture *fx = *state;
@@ -116,7 +116,7 @@ static void ready__as_much_as_both_have(void **state)
 	assert_int_equal(left_for(fx, USER, GROUP), 100);
 }
 
-/* A user and a group of one number are two. */
+/* A user and a group with the same number are two owners. */
 static void ready__users_and_groups_are_apart(void **state)
 {
 	struct fixture *fx = *state;
@@ -128,7 +128,7 @@ static void ready__users_and_groups_are_apart(void **state)
 	assert_int_equal(left_for(fx, 7, 7), 20);
 }
 
-/* So that writers meet at the pools' lock once a share only. */
+/* So writers meet at the pools' lock only once per share. */
 static void share__grows_with_the_appetite(void **state)
 {
 	struct fixture *fx = *state;
@@ -146,7 +146,7 @@ static void share__grows_with_the_appetite(void **state)
 	inode_put(inode);
 }
 
-/* What is there is used up before more is taken. */
+/* A share is used up before more is taken. */
 static void share__to_its_end(void **state)
 {
 	struct fixture *fx = *state;
@@ -167,7 +167,7 @@ static void share__to_its_end(void **state)
 	inode_put(inode);
 }
 
-/* The last reference to an inode gives back what it has not used. */
+/* The last reference to an inode gives back its unused share. */
 static void share__goes_back_with_its_inode(void **state)
 {
 	struct fixture *fx = *state;
@@ -182,7 +182,7 @@ static void share__goes_back_with_its_inode(void **state)
 	assert_int_equal(left_for(fx, USER, GROUP), 450);
 }
 
-/* The server was started anew, and may limit others now. */
+/* The server was restarted, and may limit other owners now. */
 static void share__of_another_epoch__is_taken_anew(void **state)
 {
 	struct fixture *fx = *state;
@@ -199,7 +199,7 @@ static void share__of_another_epoch__is_taken_anew(void **state)
 	inode_put(inode);
 }
 
-/* Whatever is taken, used and given back in whatever order, none is lost and none made. */
+/* Pages are taken, used and given back in any order: none is lost and none is created. */
 static void pools__random__keep_count(void **state)
 {
 	enum { FILES = 20, TOTAL = 5000 };

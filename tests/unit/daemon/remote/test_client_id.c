@@ -1,4 +1,4 @@
-/* test_client_id.c - which mount a mount is: the names are the kernel's, and really held. */
+/* test_client_id.c - a mount's identity: the names are the kernel's, and are really held. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 
 #include "daemon/remote/client_id.h"
 
-/* Of this process alone, since the names are all the machine's. */
+/* Used by this process alone, since the names are shared by the whole machine. */
 static char place[64];
 
 static void owner_take__same_id_after_the_one_before_is_gone(void **state)
@@ -60,7 +60,7 @@ static void owner_take__another_id_at_another_place(void **state)
 	client_id_release(&b);
 }
 
-/* Says its id on the pipe, and holds it until it is killed. */
+/* Writes its id to the pipe, and holds it until it is killed. */
 _Noreturn static void hold(int out)
 {
 	struct owner owner;
@@ -103,7 +103,7 @@ static void owner_take__successor_of_a_killed_process_has_its_id(void **state)
 	close(fds[1]);
 }
 
-/* Somebody holds them all: a mount works all the same. */
+/* All names are held: a mount still works. */
 static void owner_take__all_names_taken(void **state)
 {
 	struct owner all[64], a, b;

@@ -50,7 +50,7 @@ static void connect__refused_by_the_server(void **state)
 	script_fini(&script);
 }
 
-/* Without a pause they are thousands. */
+/* Without a pause there would be thousands. */
 static void connect__refused_at_once_is_not_asked_again_at_once(void **state)
 {
 	struct session_options options;
@@ -206,7 +206,7 @@ static unsigned count_sent(const struct test_rpc *rpcs, unsigned n)
 	return nsent;
 }
 
-/* As they are sent by what has a lease already, but for CREATE. */
+/* Ops that are sent under a lease, except CREATE. */
 static void start_some(struct bench *b, struct test_rpc *rpcs, unsigned n, enum rpc_op op)
 {
 	for (unsigned i = 0; i < n; i++) {
@@ -224,7 +224,7 @@ static void start_some(struct bench *b, struct test_rpc *rpcs, unsigned n, enum 
 	}
 }
 
-/* Whatever waits at the server, in whatever order it came. */
+/* Calls wait at the server in any number and order. */
 static void rpc__that_waits_for_nobody_gets_through(void **state)
 {
 	enum { MANY = SCRIPT_SLOTS, KINDS = 3 };
@@ -240,7 +240,7 @@ static void rpc__that_waits_for_nobody_gets_through(void **state)
 			start_some(&b, waiting[i % KINDS], MANY, kinds[i % KINDS]);
 		start_some(&b, &extents, 1, RPC_EXTENTS);
 		assert_true(extents.call.sent);
-		/* Nor do these wait for slots that only others' would free. */
+		/* Nor do these wait for slots that only other calls would free. */
 		assert_true(count_sent(waiting[1], MANY) > 0);
 		assert_true(count_sent(waiting[2], MANY) > 0);
 		bench_close(&b);
@@ -348,7 +348,7 @@ static void io__comes_back_equal_though_channels_are_cut(void **state)
 	bench_close(&b);
 }
 
-/* By the pipe those go that fit into one batch. */
+/* READs that fit into one batch go through the pipe. */
 static void by_the_pipe(unsigned cuts)
 {
 	struct bench b;
@@ -391,7 +391,7 @@ static void io__beyond_a_region_is_an_error_of_the_call(void **state)
 	bench_close(&b);
 }
 
-/* The next connections are to a server that refuses WRITEs. */
+/* The next connections go to a server that refuses WRITEs. */
 static void open_refusing(struct bench *b, unsigned nconnections, bool restart)
 {
 	bench_open(b, 1);
@@ -402,7 +402,7 @@ static void open_refusing(struct bench *b, unsigned nconnections, bool restart)
 		&b->d, atomic_load(&b->script.nattached) == 2 && remote_connected(b->d.threads));
 }
 
-/* Of many at once, and of several batches each, which all end as the channel does. */
+/* Many at once, each of several batches, which all end with the channel. */
 static void io__refused_by_servers_that_die_is_repeated(void **state)
 {
 	struct bench b;
@@ -414,7 +414,7 @@ static void io__refused_by_servers_that_die_is_repeated(void **state)
 	bench_close(&b);
 }
 
-/* What was posted behind it ends with it, and is repeated. */
+/* I/O posted behind it ends with it, and is repeated. */
 static void io__refused_twice_by_one_server_is_an_error_of_that_call_alone(void **state)
 {
 	struct test_io io[8];

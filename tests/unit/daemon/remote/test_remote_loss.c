@@ -1,4 +1,4 @@
-/* The session's client when a scripted server is silent, away or knows the session no more, and
+/* The session's client when a scripted server is silent, away or no longer knows the session, and
  * when the session ends. */
 #include "tests/unit/daemon/remote_bench.h"
 
@@ -23,7 +23,7 @@ static void ping__every_idle_channel(void **state)
 	bench_close(&b);
 }
 
-/* The server sees nothing of transfers that it has no part in. */
+/* The server sees nothing of transfers that it takes no part in. */
 static void ping__a_channel_with_nothing_but_transfers(void **state)
 {
 	struct bench b;
@@ -47,7 +47,7 @@ static void ping__as_often_as_the_server_wants_to_hear(void **state)
 	bench_close(&b);
 }
 
-/* Many times faster than an idle channel is pinged. */
+/* Much faster than an idle channel is pinged. */
 static void ring__is_answered_by_a_ping_at_once(void **state)
 {
 	int64_t start = now_ms();
@@ -110,7 +110,7 @@ static void ring__malformed_costs_the_channel_only(void **state)
 	bench_close(&b);
 }
 
-/* An answer that comes again costs nothing, and proves nothing of the PING that is on its way. */
+/* A repeated answer costs nothing, and proves nothing about the PING in flight. */
 static void ping__answered_twice_is_answered_once(void **state)
 {
 	struct bench b;
@@ -171,13 +171,13 @@ static void silence__idle_channel_is_given_up_in_time(void **state)
 	start = now_ms();
 	atomic_store(&b.script.silent, true);
 	drive_until(&b.d, atomic_load(&b.script.nattached) == 2);
-	/* The last sign of life was the answer to ATTACH, or to a PING before this. */
+	/* The last sign of life was the answer to ATTACH, or to an earlier PING. */
 	assert_true(now_ms() - start >= 600);
 	assert_true(session_ttl_ms(b.d.session) > 0);
 	bench_close(&b);
 }
 
-/* Transfers go on, but whoever is to answer does not. */
+/* Transfers go on, but the server answers no message. */
 static void silence__not_hidden_by_transfers_for_ever(void **state)
 {
 	struct bench b;
@@ -195,7 +195,7 @@ static void silence__not_hidden_by_transfers_for_ever(void **state)
 	bench_close(&b);
 }
 
-/* The answers are here, but the time is looked at before them. */
+/* The answers have arrived, but the client checks the time before it reads them. */
 static void silence__our_own_pause_is_none(void **state)
 {
 	struct bench b;
@@ -211,7 +211,7 @@ static void silence__our_own_pause_is_none(void **state)
 	bench_close(&b);
 }
 
-/* Nothing is sent to a server that is away, so that nothing of it is in doubt. */
+/* Nothing is sent to a server that is away, so no call has an open outcome. */
 static void soft__calls_can_be_taken_back_while_the_server_is_away(void **state)
 {
 	struct bench b;
@@ -251,7 +251,7 @@ static void soft__lost_connection_counts_from_the_last_sign_of_life(void **state
 	drive_close(&b.d);
 }
 
-/* It was away, and comes back without what we had there: that is not EIO. */
+/* The server was away, and comes back without our session: that is not EIO. */
 static void soft__lost_session_is_not_given_up(void **state)
 {
 	struct bench b;
@@ -306,7 +306,7 @@ static void session__refused_when_it_resumes_is_lost(void **state)
 	bench_close(&b);
 }
 
-/* What is asked of the filesystem by the end of one that shares. */
+/* The calls into the filesystem when a sharing session ends. */
 static struct fs *share(struct bench *b)
 {
 	struct fs_block *block = calloc(1, sizeof(*block));
@@ -352,7 +352,7 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	assert_true(session_has_ended(b.d.session));
 	assert_false(session_lost(b.d.session));
 	assert_int_equal(session_ttl_ms(b.d.session), 0);
-	/* Nothing goes out before another one is asked for. */
+	/* No call is sent before another session is asked for. */
 	test_rpc_create(&late, "late", 0);
 	rpc_start(&b.d.threads[1], &late.call);
 	drive_until(&b.d, late.ndone && all_idle(&b.d));
@@ -374,13 +374,13 @@ static void session__that_has_ended_is_followed_by_another(void **state)
 	assert_memory_equal(attach->store_id, "a store", 8);
 	assert_int_equal(b.script.channels[1].attach.attach.session, SCRIPT_SESSION + 1);
 	assert_true(session_is_made(b.d.session));
-	/* By the first numbers of its slots, which the server holds us to. */
+	/* With the first numbers of its slots, which the server checks. */
 	rpcs_start(&b, 60);
 	drive_until(&b.d, count_done(calls) == 60);
 	rpcs_verify(&b, 60);
 	drive_stop(&b.d, 10000);
 	bench_close(&b);
-	/* What it has done in the other session is counted there. */
+	/* Only the calls of the new session are counted there. */
 	assert_int_equal(b.script.bye.rpcs, 60);
 	assert_int_equal(b.script.bye.writes, 0);
 	locks_fini(fs->locks);
@@ -432,7 +432,7 @@ static void session__goes_on_when_the_export_has_grown(void **state)
 	bench_close(&b);
 }
 
-/* A server that lets an export have more than a client of this version reaches. */
+/* A server that allows an export more regions than a client of this version reaches. */
 static void session__more_regions_than_it_reaches_is_lost(void **state)
 {
 	struct session_options options;
@@ -485,8 +485,8 @@ static void stop__without_a_server_ends_in_time(void **state)
 	drive_close(&b.d);
 }
 
-/* What gives up without a server, or answers without it, does so after a loss or a failure, and not
- * while a thread makes its first connection beside others that stand. */
+/* A call gives up without a server, or answers without it, only after a loss or a failure. It does
+ * not while a thread makes its first connection beside others that are up. */
 static void disconnected__not_while_the_first_connection_is_made(void **state)
 {
 	struct bench b;

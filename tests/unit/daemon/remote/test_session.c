@@ -1,5 +1,6 @@
-/* The session's client against the real server, over shm and tcp: what is done once, what comes
- * back equal, who is let in. The server is killed and started again in the middle of things.
+/* The session's client against the real server, over shm and tcp: calls are executed once, bytes
+ * come back equal, and only the right clients are let in. The server is killed and restarted in the
+ * middle of work.
  *
  * The server is $RMEMFS_BIN/rmemfs-server, else the one beside this program. */
 #include "tests/unit/daemon/remote_drive.h"
@@ -21,7 +22,7 @@ enum { READY_MS = 20000 };
 
 struct server {
 	enum transport_kind kind;
-	char dir[64]; /* everything of it */
+	char dir[64]; /* all its files */
 	unsigned port;
 	pid_t pid;
 };
@@ -131,7 +132,7 @@ static void server_forget_memory(void)
 	assert_int_equal(nftw(memory, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* After each case, also one that failed. */
+/* Runs after each case, also after a failed one. */
 static int server_fini(void **state)
 {
 	int status = sv.pid ? server_end(SIGTERM) : 0;
@@ -167,7 +168,7 @@ static void drive_begin(struct drive *d)
 		fail_msg("%s", d->why);
 }
 
-/* ---- what it is asked ------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static struct test_rpc calls[500], lookups[500];
 
@@ -179,7 +180,7 @@ static void creates_start(struct drive *d, const char *prefix)
 	}
 }
 
-/* All creates succeeded (a repeated one would say EEXIST), and what they made is there. */
+/* All creates succeeded (a repeated one would say EEXIST), and their files are there. */
 static void creates_verify(struct drive *d)
 {
 	for (unsigned i = 0; i < ARRAY_SIZE(calls); i++) {
@@ -202,7 +203,7 @@ static void creates_verify(struct drive *d)
 
 enum { IO_PAGES = 512, IO_PAGES_EACH = 8, NIOS = IO_PAGES / IO_PAGES_EACH };
 
-/* Calls that move each of the pages granted, one work a page. */
+/* Calls that move each of the granted pages, one work per page. */
 struct ios {
 	struct test_io io[NIOS];
 	struct sge sges[IO_PAGES];
@@ -264,7 +265,7 @@ static void fill(struct drive *d, uint32_t seed)
 		((uint32_t *)(void *)d->memory)[i] = (uint32_t)i * 2654435761U ^ seed;
 }
 
-/* Reads the pages again and compares them with what fill() wrote. */
+/* Reads the pages again and compares them with fill()'s bytes. */
 static void read_verify(struct drive *d, uint32_t seed)
 {
 	memset(d->memory, 0, IO_PAGES * PAGE_BYTES);
@@ -389,7 +390,7 @@ static void unknown_export__is_told_where_they_are_listed(void **state)
 	drive_close(&d);
 }
 
-/* Reads are under way meanwhile, in both threads. */
+/* Meanwhile both threads read. */
 static void set_read_only(struct drive *d, bool read_only)
 {
 	ios_start(d, IO_READ);
@@ -473,7 +474,8 @@ static void remount__ends_no_mount_that_lives(void **state)
 	drive_close(&d);
 }
 
-/* Its channels end as a process' do, without a word; the lease is longer than mounting waits. */
+/* Its channels end as those of a killed process, without BYE; the lease is longer than mounting
+ * waits. */
 static void remount__takes_over_what_a_dead_daemon_left(void **state)
 {
 	struct drive d, again;
@@ -503,7 +505,7 @@ int main(void)
 		over(tcp, read_only__is_changed_on_all_channels),
 		over(tcp, read_only__is_changed_when_the_server_is_back),
 		over(tcp, unknown_export__is_told_where_they_are_listed),
-		/* Not over shm: there a session whose process lives, as ours does, is not over. */
+		/* Not over shm: there a session whose process lives, as ours does, does not end. */
 		over(tcp, second_mount__gets_in_after_the_first_has_ended),
 		over(tcp, remount__ends_no_mount_that_lives),
 		over(tcp, remount__takes_over_what_a_dead_daemon_left),

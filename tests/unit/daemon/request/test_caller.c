@@ -1,5 +1,5 @@
-/* test_caller.c - which owners' and groups' inodes a process may change: this one, and one
- * in a user namespace; and whether a process ends, where that can be seen and where it can't. */
+/* test_caller.c - the owners and groups whose inodes a process may change: this process, and one in
+ * a user namespace. Also whether a process is ending, where that can be seen and where it can't. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -64,7 +64,7 @@ static void end(pid_t pid)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* begin, in the child: what it does to itself. */
+/* begin runs in the child and changes its own identity. */
 static void go_on(int ready, bool (*begin)(void))
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -94,7 +94,7 @@ static pid_t start_plain(void)
 	return pid;
 }
 
-/* Not by unshare(2): a child of fork(2) has a thread of the sanitizer's. */
+/* Not by unshare(2): under the sanitizer a child of fork(2) has a second thread. */
 static pid_t start_in_namespace(void)
 {
 	int ready = eventfd(0, EFD_CLOEXEC);
@@ -153,7 +153,7 @@ static void owners__without_capabilities_are_himself(void **state)
 	assert_range(caller_groups(&req, STAFF), STAFF, STAFF);
 	assert_range(caller_groups(&req, BOB), 1, 0);
 	end(pid);
-	/* Nor of one that can't be seen. */
+	/* Nor for a process that can't be seen. */
 	req = request_by(ALICE, ALICE, 0);
 	assert_range(owners_of(&req, owners_do, BOB), ALICE, ALICE);
 	assert_range(caller_groups(&req, STAFF), 1, 0);
@@ -219,7 +219,7 @@ static void state__of_another_pid_namespaces(void **state)
 	assert_int_equal(caller_state(0), CALLER_UNSEEN);
 }
 
-/* The child ends with what see() says. */
+/* The child ends with the result of see() as its status. */
 static void assert_sees(bool (*see)(void), int namespaces)
 {
 	pid_t pid = (pid_t)syscall(SYS_clone, namespaces | SIGCHLD, NULL, NULL, NULL, 0);
@@ -251,7 +251,7 @@ static void state__of_one_that_proc_hides(void **state)
 	assert_sees(sees_itself_only, CLONE_NEWNS);
 }
 
-/* /proc is the other namespace's, where 1 is another process, which has all capabilities. */
+/* /proc is that of another namespace, where 1 is another process, which has all capabilities. */
 static bool does_not_see_itself(void)
 {
 	const struct request req = request_by(ALICE, ALICE, getpid());
@@ -315,7 +315,7 @@ static void no_ids__of_a_user_namespace(void **state)
 	assert_true(caller_is_in_our_user_namespace(&req));
 }
 
-/* Of another PID namespace, or of the kernel, whose threads act for others. */
+/* A caller of another PID namespace, or the kernel, whose threads act for others. */
 static void no_ids__of_one_that_is_not_seen(void **state)
 {
 	const pid_t unseen[] = {0, 2};

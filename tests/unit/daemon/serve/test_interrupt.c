@@ -1,4 +1,4 @@
-/* Signals to callers that can be seen, and to those that can't: which waits they end, and when. */
+/* Signals to callers that can be seen, and to others: the waits that they end, and when. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ static void ended(struct request *req, const struct rpc_reply *rep)
 	op_finish(req, rep->status);
 }
 
-/* It is on its way when this returns. */
+/* The call is in flight when this returns. */
 static struct request *send_op(enum request_op op, enum rpc_op rpc, uint32_t pid)
 {
 	struct request *req = fs_fixture_make(&fx, 0, 0, op);
@@ -179,7 +179,7 @@ static void wait__of_an_unseen_one__without_a_signal__never_ends(void **state)
 	assert_int_equal(fs_fixture_told(&fx, 0), 0);
 }
 
-/* What a process that exits has open is closed without a signal. */
+/* Files of a process that exits are closed without a signal. */
 static void flush__of_an_unseen_one__ends_later(void **state)
 {
 	struct request *req = send_op(OP_FLUSH, RPC_GETATTR, UNSEEN);
@@ -193,7 +193,7 @@ static void flush__of_an_unseen_one__ends_later(void **state)
 	answer(req, 0);
 }
 
-/* What a program has left is over before another one of the same begins: its end is the answer. */
+/* A program's leftovers end before the next run of it begins: its end is the answer. */
 static void held__behind_what_an_unseen_one_has_left__waits_for_its_end(void **state)
 {
 	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN), *next;
@@ -230,7 +230,7 @@ static void interrupt__of_an_unseen_one_that_waits_for_others__ends_its_wait_lat
 	answer(req, -EINTR);
 }
 
-/* What changes something has happened or has not: the answer is waited for. */
+/* A change has happened or has not: the caller waits for the answer. */
 static void interrupt__of_an_unseen_one_that_changes_something__takes_it_back_later(void **state)
 {
 	struct request *req = send_op(OP_UNLINK, RPC_UNLINK, UNSEEN);

@@ -1,4 +1,5 @@
-/* How many threads read /dev/fuse: made-up loads of known speed for each number of readers. */
+/* The number of threads that read /dev/fuse: artificial loads of known speed for each number of
+ * readers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +10,8 @@
 
 enum { MAX = 4 };
 
-/* Requests a ms by the number of readers, and from how many on they no longer find some waiting. */
+/* rate: requests per ms by the number of readers. keeps_up: so many readers find no more requests
+ * waiting. */
 struct load {
 	unsigned rate[MAX + 1];
 	unsigned keeps_up;
@@ -37,7 +39,7 @@ static void go_on(struct run *run, const struct load *load, unsigned ms)
 		run->served += load->rate[n];
 		run->behind += n < load->keeps_up ? load->rate[n] : 0;
 		woken = readers_review(&run->readers, run->now, run->served, run->behind);
-		/* Who is woken is the one that was added. */
+		/* The woken reader is the added one. */
 		assert_int_equal(woken, readers_now(&run->readers) > n ? n : 0);
 		run->woken += woken != 0;
 		run->most = readers_now(&run->readers) > run->most ? readers_now(&run->readers)
@@ -81,7 +83,7 @@ static void what_gains_nothing_is_tried_and_given_up(void **state)
 		go_on(&run, &lone_and_quick, 1);
 		ms_at_one += readers_now(&run.readers) == 1;
 	}
-	/* A period a second. */
+	/* One period per second. */
 	assert_true(ms_at_one > 9700);
 	assert_true(run.woken > 5);
 }
@@ -120,7 +122,7 @@ static void when_the_load_has_gone_one_reads(void **state)
 	go_on(&run, &many, 1000);
 	go_on(&run, &idle, 10000);
 	assert_int_equal(readers_now(&run.readers), 1);
-	/* And the next load finds it as the first one did. */
+	/* And the next load is found as the first one was. */
 	go_on(&run, &large, 600);
 	assert_int_equal(readers_now(&run.readers), 2);
 }
