@@ -260,7 +260,7 @@ void verbs_disconnect(struct channel *base);
 void verbs_delete(struct channel *base);
 int verbs_fence(struct channel *base);
 
-/* verbs_io.c */
+/* io.c */
 /* verbs_signal_every(): at least one of so many send work requests is signalled.
  * verbs_send_slack(): send slots needed beyond config->nsend, since the arrival of a message is
  * known only later. */
