@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# ack.bats - ack=local: write(2) returns while the data is on its way, and for everybody who asks from
-# then on it is written. Over tcp, where a server that is stopped keeps it there: over shm the daemon
-# moves it, over verbs the device.
+# ack.bats - ack=local: write(2) returns while its data is still on its way. Every process that
+# reads afterwards gets the new data. The tests stop the server, and over tcp that holds the data
+# back. Over shm the daemon moves it, over verbs the device does.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -11,7 +11,7 @@ setup() {
 	setup_rmem
 	# shellcheck disable=SC2034 # the helpers take them
 	export_size=160MiB ack_mode=local
-	# What the kernel was told it keeps for longer than a test takes.
+	# The kernel's cached attributes and names stay valid for longer than a test takes.
 	use_lease 600
 	start_server
 }
@@ -34,7 +34,7 @@ daemon_logged() {
 	grep -q -- "$1" "$dir/daemon.log"
 }
 
-# With a page whose place is known and pages for the next ones.
+# The file has one page, and the daemon has granted pages for the next ones.
 prepare() {
 	mount_rmem "$@"
 	begin_steps "$mnt/a"
@@ -46,7 +46,7 @@ contains() {
 	echo -n "$1" | cmp - "$mnt/a"
 }
 
-# ---- what is seen of it --------------------------------------------------------------------------
+# ---- visibility ----------------------------------------------------------------------------------
 
 # bats test_tags=only:tcp
 @test "ack=local: write returns while the data is on its way, and is done for all who look" {
@@ -107,7 +107,7 @@ writer_waits_in() {
 @test "ack=local: what is written in step returns when it is there" {
 	mount_rmem
 	head -c 8192 /dev/urandom >"$mnt/b"
-	writer_waits_in close nonblock # which means nothing to files
+	writer_waits_in close nonblock # files ignore O_NONBLOCK
 	writer_waits_in write sync
 	writer_waits_in write dsync
 	writer_waits_in write direct
@@ -157,7 +157,7 @@ writer_waits_in() {
 		cmp "$dir/b" "$mnt/$n"
 	done
 	umount_rmem
-	kill_server # and its memory is whole
+	kill_server # and the server's memory is whole
 }
 
 # bats test_tags=only:tcp
@@ -173,7 +173,7 @@ writer_waits_in() {
 	end_steps
 }
 
-# ---- what becomes of it --------------------------------------------------------------------------
+# ---- crashes and losses --------------------------------------------------------------------------
 
 # bats test_tags=only:tcp
 @test "ack=local: what a killed program has written arrives, though the server was killed as well" {
@@ -247,7 +247,7 @@ writer_waits_in() {
 	step write 4 new = "write 0"
 	kill_server
 	rm -rf "${memory:?}"/*
-	start_server 8>&- # or the stepper would not see its input end
+	start_server 8>&- # or the stepper would not see the end of its input
 	ask fsync
 	ends "fsync ESTALE"
 	daemon_logged 'bytes at 4 could not be written'

@@ -3,15 +3,15 @@
  *     acklog run FOLDER LOG SEED    operates in FOLDER until LOG.stop exists, or it is killed
  *     acklog verify FOLDER LOG      holds FOLDER against the log
  *
- * Each operation is logged before it is sent and when it has been answered. What it must answer and
- * what it must have done follows from the log alone: a model in memory is changed by the same
- * operations, with every byte of every file. So an operation that was lost, or done twice after a
- * repetition (EEXIST, ENOENT), contradicts the model. An operation that has no answer in the log,
- * since its process was killed, may have happened or not; of what changes bytes each byte.
+ * Each operation is logged before it is sent and when it has been answered. The log alone tells the
+ * right answer and the right result: the same operations change a model in memory, with every byte
+ * of every file. So an operation that was lost, or done twice after a repetition (EEXIST, ENOENT),
+ * contradicts the model. An operation without an answer in the log, because its process was killed,
+ * may have happened or not. If it changes bytes, that holds for each byte.
  *
- * Names are SLOTS entries of one folder, each a file (maybe with several names, maybe with an
- * extended attribute, short or long), an empty directory, or nothing. Exit status 0; 1: a
- * contradiction, or an error, on standard error.
+ * Names are SLOTS entries of one folder. Each is a file, an empty directory, or nothing. A file may
+ * have several names and an extended attribute, short or long. Exit status 0; or 1 after a
+ * contradiction or an error, with a message on standard error.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -59,7 +59,7 @@ struct op {
 	enum kind kind;
 	unsigned a, b; /* slots */
 	uint32_t off, len;
-	uint64_t generation; /* what the bytes are made of */
+	uint64_t generation; /* seed of the bytes */
 };
 
 static char folder[PATH_BYTES];
@@ -78,14 +78,14 @@ __attribute__((noreturn, format(printf, 1, 2))) static void give_up(const char *
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-enum { NOTHING = -1, DIRECTORY = -2 }; /* else a slot's file */
+enum { NOTHING = -1, DIRECTORY = -2 }; /* otherwise an index of model.files */
 
 struct file {
 	unsigned links;
 	uint32_t size;
 	uint8_t *bytes;     /* [FILE_BYTES_MAX]; zero beyond the size */
 	uint32_t value_len; /* of the extended attribute; 0: it has none */
-	uint64_t value;     /* what it is made of */
+	uint64_t value;     /* seed of the attribute's bytes */
 };
 
 struct model {
@@ -199,7 +199,7 @@ static int model_allocate(struct file *f, const struct op *op)
 	return 0;
 }
 
-/* From and to the same offset. */
+/* Both files use the same offset. */
 static int model_copy(struct model *m, int a, int b, const struct op *op)
 {
 	struct file *from = &m->files[a], *to;
@@ -269,7 +269,7 @@ static int model_link(struct model *m, const int *a, int *b)
 	return 0;
 }
 
-/* What the operation must answer: 0 or an errno. */
+/* Applies the operation, and returns the right answer: 0 or an errno. */
 static int model_apply(struct model *m, const struct op *op)
 {
 	int *a = &m->slots[op->a], *b = &m->slots[op->b];
@@ -360,7 +360,7 @@ static int compare_value(const char *path, const struct file *f)
 	return EILSEQ;
 }
 
-/* Of the one size, the other, or on the way: what is done in steps grows in steps. */
+/* The size may lie between the two: an operation that is done in steps grows the file in steps. */
 static bool size_agrees(uint32_t size, const struct file *f, const struct file * or)
 {
 	uint32_t low = f->size < or->size ? f->size : or->size;
@@ -369,7 +369,7 @@ static bool size_agrees(uint32_t size, const struct file *f, const struct file *
 	return low <= size && size <= high;
 }
 
-/* Each byte of the file is as in one of the two. */
+/* Each byte of the file is as in f or in or. */
 static int compare_file(const char *path, const struct file *f, const struct file * or)
 {
 	static uint8_t bytes[FILE_BYTES_MAX + 1];
@@ -541,7 +541,7 @@ static bool read_sent(struct op *op)
 	return true;
 }
 
-/* Changes the model by what was answered. True: *last was sent, and there is no answer. */
+/* Applies the answered operations to the model. True: *last was sent and has no answer. */
 static bool replay(struct model *m, struct op *last, uint64_t *n)
 {
 	int result;
@@ -590,7 +590,7 @@ static struct op draw_op(const struct model *m)
 		op.len = 1 + draw(draw(2) ? 200 : VALUE_BYTES_MAX);
 	if (op.kind == OP_TRUNCATE)
 		op.off = draw(FILE_BYTES_MAX);
-	/* What would not fit starts the file anew. */
+	/* An append that would not fit truncates the file instead. */
 	if (op.kind == OP_APPEND && what >= 0 && m->files[what].size + op.len > FILE_BYTES_MAX) {
 		op.kind = OP_TRUNCATE;
 		op.len = 0;
@@ -649,7 +649,7 @@ static bool slot_agrees(unsigned slot, const struct model *m, const struct file 
 	return S_ISREG(st.st_mode) && st.st_nlink == f->links && compare_both(path, f, or) == 0;
 }
 
-/* before: what files were before the last operation, where its answer is missing. */
+/* before: the files before the last operation, if its answer is missing. */
 static bool agrees(const struct model *m, const struct model *before, bool tell)
 {
 	unsigned wrong = 0;
@@ -691,7 +691,7 @@ static bool changes_bytes(const struct op *op)
 
 static int verify(void)
 {
-	static struct model before, after; /* their bytes last as long as we do */
+	static struct model before, after; /* their bytes live until the process ends */
 	struct op last;
 	uint64_t n;
 	bool open_end;

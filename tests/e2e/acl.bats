@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# acl.bats - POSIX access control lists: what they allow, how they and the mode follow each other,
+# acl.bats - POSIX access control lists: what they allow, how a list and the mode change each other,
 # and what new files inherit.
 
 load helpers
@@ -23,20 +23,20 @@ remount_here() {
 	cd "$mnt"
 }
 
-# as_user UID COMMAND...: in group 5678 alone.
+# as_user UID COMMAND...: runs the command with group 5678 alone.
 as_user() {
 	local uid=$1
 	shift
 	setpriv --reuid "$uid" --regid 5678 --clear-groups "$@"
 }
 
-# refused COMMAND...: ends badly.
+# refused COMMAND...: the command must fail.
 refused() {
 	run "$@"
 	[ "$status" -ne 0 ] || die "$*: was allowed"
 }
 
-# acl FILE: its entries in one line, numeric.
+# acl FILE: prints its entries in one line, numeric.
 acl() {
 	getfacl -cpn "$1" | grep . | tr '\n' ' ' | sed 's/\t#[^ ]*//g; s/ $//'
 }

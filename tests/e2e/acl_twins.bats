@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# acl_twins.bats - random work with ACLs is done on the mount and on a tmpfs, whose ACLs are the
-# kernel's: what each command says, who may do what, and what is left must be the same.
+# acl_twins.bats - the same random work with ACLs is done on the mount and on a tmpfs, where the
+# kernel keeps the ACLs. The output of each command, the rights and the result must be the same.
 
 load helpers
 
@@ -22,7 +22,8 @@ teardown() {
 }
 
 
-# one_of WORD...: into $drawn, as all that follow: a subshell would not move $RANDOM on.
+# one_of WORD...: draws into $drawn, as the functions below do: a subshell would not move $RANDOM
+# on.
 one_of() {
 	shift $((RANDOM % $#))
 	drawn=$1
@@ -36,7 +37,7 @@ permissions() {
 	done
 }
 
-# A list of some entries, as setfacl -m takes it.
+# Draws a list of some entries, as setfacl -m takes it.
 entries() {
 	local kinds=(u: g: o: m: u:1001 u:1002 g:1002 g:1003) text='' n=$((1 + RANDOM % 3)) kind
 	while ((n--)); do
@@ -48,7 +49,7 @@ entries() {
 	drawn=$text
 }
 
-# One line of shell.
+# Draws one line of shell.
 command_line() {
 	local path user mode umasks=(000 022 027 077 017) umask
 	one_of "${paths[@]}" && path=$drawn
@@ -71,7 +72,7 @@ command_line() {
 	esac
 }
 
-# The script, from a seed: commands, and after each who may do what with a path.
+# make_script SEED: prints commands, and after each a test of the rights of each user to a path.
 make_script() {
 	local n
 	RANDOM=$1
@@ -91,7 +92,7 @@ make_script() {
 	done
 }
 
-# look ROOT: modes, owners and lists of all that is there.
+# look ROOT: prints modes, owners and lists of all files there.
 look() {
 	(cd "$1" && find . -printf '%p %M %U %G\n' | LC_ALL=C sort)
 	(cd "$1" && find . -print0 | LC_ALL=C sort -z | xargs -0 getfacl -np)

@@ -1,6 +1,6 @@
-/* allocount.c - a library to be preloaded into a program (LD_PRELOAD) that counts its allocations,
- * and the bytes that it copies by memcpy(), in the file named by RMEMFS_ALLOCOUNT: two native
- * 64-bit numbers, shared with all its children. */
+/* allocount.c - a library that a program preloads (LD_PRELOAD). It counts the program's allocations
+ * and the bytes that it copies by memcpy(). The counters are two native 64-bit numbers in the file
+ * that RMEMFS_ALLOCOUNT names. All children share them. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -14,7 +14,7 @@
 enum { ALLOCATIONS, COPIED, COUNTERS };
 static _Atomic uint64_t *count;
 
-/* The C library's own entry points: calling them needs no lookup, which would allocate. */
+/* The C library's own entry points. Calling them needs no dlsym(), which would allocate. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t n, size_t size);
 void *__libc_realloc(void *old, size_t size);

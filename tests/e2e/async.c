@@ -17,7 +17,7 @@ struct piece {
 
 /* ---- beginning and end ----------------------------------------------------------------------- */
 
-/* The rings share one mapping wherever there is io_uring that tests are made on. */
+/* Every kernel with io_uring that the tests run on maps both rings at once. */
 static int map_rings(struct async *a)
 {
 	const struct io_uring_params *p = &a->params;

@@ -1,5 +1,5 @@
-/* async.h - one range of a file, read or written in pieces that are all on their way at once: by
- * the kernel's native asynchronous I/O, or by io_uring.
+/* async.h - reads or writes one range of a file in pieces that are all in flight at once, by the
+ * kernel's native asynchronous I/O or by io_uring.
  *
  * OWNERSHIP  async_fini() frees what async_init() made.
  * THREADS    One at a time.
@@ -22,7 +22,7 @@ enum async_kind { ASYNC_AIO, ASYNC_URING, ASYNC_KINDS };
 struct async {
 	unsigned npieces;
 	aio_context_t aio;
-	int uring; /* -1: the kernel lets nobody use it */
+	int uring; /* -1: the kernel does not allow io_uring */
 	struct io_uring_params params;
 	uint8_t *rings;
 	size_t rings_bytes;
@@ -30,14 +30,14 @@ struct async {
 	ssize_t results[ASYNC_PIECES_MAX];
 };
 
-/* For so many pieces. io_uring that is switched off is no failure. */
+/* Prepares for npieces pieces. It succeeds without io_uring if the kernel does not allow that. */
 int async_init(struct async *a, unsigned npieces);
 void async_fini(struct async *a);
 bool async_has(const struct async *a, enum async_kind kind);
 
-/* Pieces of at least piece_min bytes, a multiple of it but for the last. What has been moved in
- * front of the first piece that moved less than it should; or what the first piece that failed
- * failed with. */
+/* Cuts the range into pieces of at least piece_min bytes, each a multiple of it except the last.
+ * Returns the bytes that were moved up to and including the first short piece. If a piece before
+ * that failed, returns its error. */
 ssize_t async_run(struct async *a, enum async_kind kind, bool write, int fd, uint8_t *buf,
 	size_t len, off_t offset, size_t piece_min);
 

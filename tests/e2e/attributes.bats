@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# attributes.bats - mode, owners and times that are set while a file is open for writing, which the server
-# hears of with the data: seen by all at once, and kept by what keeps the data.
+# attributes.bats - mode, owners and times that are set while a file is open for writing. The daemon
+# sends them to the server with the data. All see them at once, and they survive whenever the data
+# does.
 
 load helpers
 
@@ -16,7 +17,8 @@ teardown() {
 	teardown_rmem
 }
 
-# What can be set. By -c touch does not open the file, and so not close it.
+# set_all FILE: sets mode, owners and times. With -c touch does not open the file, and so not close
+# it.
 set_all() {
 	chown 41001:41002 "$1"
 	chmod 2750 "$1"
@@ -31,7 +33,7 @@ is_set() {
 	done
 }
 
-# kill_daemon: by no means in order; what it knew is lost.
+# Kills the daemon: its uncommitted changes are lost.
 kill_daemon() {
 	local pid=$daemon_pid
 	daemon_pid=''
@@ -74,7 +76,7 @@ kill_daemon() {
 	tar -C "$mnt/tree" --same-owner -xpf "$dir/tree.tar"
 	same_tree "$dir/tree" "$mnt/tree"
 	kill_daemon
-	use_lease 1 # after a restart nothing tells that it is dead
+	use_lease 1 # after a restart the server can't see that the daemon is dead
 	crash_server
 	mount_rmem
 	same_tree "$dir/tree" "$mnt/tree"
@@ -98,7 +100,7 @@ kill_daemon() {
 	done
 }
 
-# acl FILE: what the list says beyond the mode.
+# acl FILE: prints the entries of the list that the mode does not hold.
 acl() {
 	getfacl --no-effective --omit-header --absolute-names --numeric "$1" | grep -E '^(user:.+:|mask)' | tr '\n' ' '
 }
@@ -154,7 +156,7 @@ mode_and_acl() {
 }
 
 @test "what was set while the server is away is there when it is back" {
-	# What the kernel has been told of must be good for as long.
+	# The kernel's cached attributes must stay valid while the server is away.
 	umount_rmem
 	stop_server
 	use_lease 600
@@ -170,7 +172,7 @@ mode_and_acl() {
 	kill_server
 	set_all "$mnt/file"
 	is_set "$mnt/file"
-	# Its close waits for the server.
+	# The writer's close waits for the server.
 	echo >"$dir/go"
 	start_server
 	wait $writer
@@ -183,7 +185,7 @@ as() {
 		--inh-caps=+dac_read_search --ambient-caps=+dac_read_search "${@:2}"
 }
 
-# outcome FILE MODE USER HOW: what becomes of a file of 41001, and what USER is told.
+# outcome FILE MODE USER HOW: prints what USER is told, and what became of a file of 41001.
 outcome() {
 	rm -f "$1"
 	: >"$1"
@@ -193,8 +195,8 @@ outcome() {
 	stat -c '%a %u %g' "$1"
 }
 
-# The kernel does not look whose the file is, and may ask for the same before a write: a stranger may be
-# told that it is done, and changes nothing.
+# The kernel does not check the owner here, and may send the same request before a write. So another
+# user's call may succeed, but it must change nothing.
 @test "chown of neither user nor group takes set-user-id away, as tmpfs does" {
 	local mode user how here there modes
 	mkdir -m 755 "$memory/plain"

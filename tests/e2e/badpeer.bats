@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# badpeer.bats - peers that no program of ours is: they lose what is theirs, and nobody else notices.
+# badpeer.bats - peers that are no rmemfs programs: they may lose their own data, and no other
+# client notices.
 #
 # bats file_tags=sockets
 
@@ -20,7 +21,7 @@ teardown() {
 	teardown_rmem
 }
 
-# bad ARGUMENT...: in the background, as $bad_pid; its output is in $dir/bad.log.
+# bad ARGUMENT...: runs badpeer in the background as $bad_pid; its output is in $dir/bad.log.
 bad() {
 	badpeer "$@" >"$dir/bad.log" 2>&1 3>&- &
 	bad_pid=$!
@@ -31,7 +32,7 @@ bad_is_ready() {
 	! alive "$bad_pid" || grep -q ready "$dir/bad.log"
 }
 
-# bad_ends: well, within a minute.
+# bad_ends: badpeer must succeed within a minute.
 bad_ends() {
 	exit_status "$bad_pid" 60 || {
 		cat "$dir/bad.log"
@@ -51,7 +52,7 @@ resident_kib() {
 	awk '/^VmRSS:/ { print $2 }' "/proc/$server_pid/status"
 }
 
-# told WORDS: how many lines with these words the server has written or kept back.
+# told WORDS: prints how many lines with these words the server has logged or kept back.
 told() {
 	awk -v words="$1" '
 		/ lines like the next were kept back$/ { kept = $(NF - 7); next }
@@ -60,7 +61,8 @@ told() {
 		END { print n + 0 }' "$dir/server.log"
 }
 
-# copies N: N times a file goes there, and back after its bytes were dropped from the cache, and is compared.
+# copies N: N times copies a file to the mount, drops its pages from the kernel's cache, and
+# compares the copy.
 copies() {
 	local i
 	for ((i = 0; i < $1; i++)); do
@@ -71,7 +73,7 @@ copies() {
 	done
 }
 
-# refused [SECONDS]: the mount, which has so many for it, fails by itself, with one line: $output.
+# refused [SECONDS]: a mount with that connect_timeout fails by itself, with one line: $output.
 refused() {
 	run timeout 30 rmemfs -c /dev/null -o "$options,connect_timeout=${1:-1}" "$source" "$mnt" 3>&-
 	echo "$output"
@@ -199,7 +201,8 @@ refused() {
 	wait "$bad_pid" || true
 }
 
-# The server's one thread for that sends what the socket takes, and goes on to the next.
+# One thread of the server sends all such data. It sends what a socket takes, then goes on to the
+# next.
 # bats test_tags=only:tcp
 @test "a peer that wants gigabytes at once does not hold up the others" {
 	start_server
@@ -241,11 +244,12 @@ refused() {
 
 # ---- texts ---------------------------------------------------------------------------------------
 
-# What a terminal acts upon, or what turns the direction of writing, and what is shown of it.
+# Bytes that a terminal acts upon or that turn the direction of writing, and what our programs print
+# instead.
 nasty=$'a\nb\e[2J\e]0;t\a\xc2\x9b31m\xe2\x80\xae\xe2\x81\xa6\x7f\xe9z'
 shown='a?b?[2J?]0;t??31m????z'
 
-# is_plain FILE...: nothing of that is in them.
+# is_plain FILE...: the files have no such bytes.
 is_plain() {
 	! LC_ALL=C grep -P '[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]' "$@"
 }
@@ -304,7 +308,7 @@ end_bad() {
 }
 
 @test "a server's status: nothing that a terminal acts upon is printed of it" {
-	# As JSON has it, escaped or not.
+	# The text escapes some of these bytes as JSON does, and has others as they are.
 	text='x\u001b[2J\n\u009b31m\u202e'$'\xc2\x9b\xe2\x81\xa6\x7f \xc3\xbc'
 	same=$'x\e[2J\n\xc2\x9b31m\xe2\x80\xae\xc2\x9b\xe2\x81\xa6\x7f \xc3\xbc'
 	bad answer "$address" 0 "{\"version\":\"$text\",\"memory_dir\":\"$text\",\"listen\":[\"$text\"],\"exports\":[

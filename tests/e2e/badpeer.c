@@ -1,9 +1,9 @@
-/* badpeer.c - peers that no program of ours is, for end-to-end tests, on raw sockets of tcp and
+/* badpeer.c - peers that are no rmemfs programs, for end-to-end tests, on raw sockets of tcp and
  * shm.
  *
  *     badpeer silent ADDRESS N               connections that say nothing, until the server has
  *                                            closed them all; says "ready" when all are there
- *     badpeer hello ADDRESS VERSION          prints what answers a hello of that version
+ *     badpeer hello ADDRESS VERSION          prints the answer to a hello of that version
  *     badpeer garbage ADDRESS N SEED         connections with random bytes: as hello, as frames,
  *                                            as messages, or cut off in the middle
  *     badpeer session ADDRESS EXPORT N SEED  attaches and breaks a rule, N times; then says BYE
@@ -19,7 +19,7 @@
  *                                            connection by this error and text; with 0 it answers
  *                                            STATUS by the text; says "ready"
  *
- * ADDRESS as with --listen. What should end and does not within WAIT_S is a failure: status 1.
+ * ADDRESS as with --listen. Status 1 if something that should end does not within WAIT_S.
  */
 #include <err.h>
 #include <errno.h>
@@ -76,13 +76,13 @@ static int dial(void)
 	return fd;
 }
 
-/* The server may have closed: then there is nobody to annoy. */
+/* Ignores errors: the server may have closed the connection. */
 static void put(int fd, const void *data, size_t len)
 {
 	(void)!send(fd, data, len, MSG_NOSIGNAL);
 }
 
-/* Bytes received; 0: closed. */
+/* Returns the bytes received; 0: closed. */
 static size_t get(int fd, void *data, size_t len)
 {
 	ssize_t n = recv(fd, data, len, address.kind == TRANSPORT_SHM ? 0 : MSG_WAITALL);
@@ -119,7 +119,7 @@ static bool get_hello(int fd, struct transport_hello *hello)
 	       transport_hello_decode(bytes, hello) == 0;
 }
 
-/* A frame and what follows it, as one packet where there are packets. */
+/* Sends a frame and its data, as one packet where the transport has packets. */
 static void put_frame(int fd, const struct sock_frame *frame, const void *data, size_t len)
 {
 	uint8_t bytes[FRAME_BYTES + MSG_BYTES];
@@ -144,7 +144,7 @@ static void put_request(int fd, const struct rpc_request *req)
 	put_message(fd, msg, len);
 }
 
-/* The payload's bytes of one message; 0: closed. */
+/* Returns the bytes of one message's payload; 0: closed. */
 static size_t get_message(int fd, uint8_t msg[FRAME_BYTES + MSG_BYTES])
 {
 	struct sock_frame frame;
@@ -199,7 +199,7 @@ static void hello(uint32_t version)
 
 /* ---- garbage --------------------------------------------------------------------------------- */
 
-/* A hello, then: a frame of any kind, a message of any bytes, or half a frame and the end. */
+/* Sends a hello, then a frame of any kind, a message of any bytes, or half a frame and the end. */
 static void garbage_after_hello(int fd)
 {
 	uint8_t bytes[1024];
@@ -246,7 +246,7 @@ static struct rpc_str str(const char *s)
 	return (struct rpc_str){s, (uint16_t)strlen(s)};
 }
 
-/* Always as the same process: it ends what it had before. */
+/* Always attaches as the same process, so the server ends its earlier session. */
 static int attach_as(const char *client, const char *export, uint32_t flags)
 {
 	struct rpc_request req = {.op = RPC_ATTACH, .slot = RPC_NO_SLOT};
@@ -285,7 +285,7 @@ static struct rpc_request request(unsigned op, uint16_t slot, uint64_t seq)
 	return (struct rpc_request){.op = (uint16_t)op, .slot = slot, .seq = seq};
 }
 
-/* Whether an answer or the end must follow. */
+/* Returns true if the server must answer or close the connection. */
 static bool break_rule(int fd, unsigned rule)
 {
 	struct rpc_request req = request(RPC_MKDIR, 0, 1);
@@ -298,19 +298,19 @@ static bool break_rule(int fd, unsigned rule)
 		req.slot = (uint16_t)(16 + random_u64() % 60000);
 		put_request(fd, &req);
 		return true;
-	case 1: /* no such inode; then a number of the past */
+	case 1: /* no such inode; then an old sequence number */
 		req.seq = 9;
 		put_request(fd, &req);
 		req.seq = 3;
 		put_request(fd, &req);
 		return true;
-	case 2: /* extents that nobody has lent */
+	case 2: /* extents that the server did not grant */
 		req = request(RPC_COMMIT, 0, 1);
 		req.commit = (struct rpc_commit){
 			.ino = ROOT_INO, .size = random_u64(), .tail = {bytes, 480}};
 		put_request(fd, &req);
 		return true;
-	case 3: /* nor these */
+	case 3: /* the same */
 		req = request(RPC_RETURN, 0, 1);
 		req.ret.kind = 1 + random_u64() % 2;
 		req.ret.tail = (struct rpc_tail){bytes, 240};
@@ -327,7 +327,7 @@ static bool break_rule(int fd, unsigned rule)
 		for (unsigned i = 0; i < 30; i++)
 			put_request(fd, &req);
 		return true;
-	case 6: /* memory that no key was given to; tcp */
+	case 6: /* memory without a key; tcp */
 		put_frame(fd,
 			&(struct sock_frame){.type = FRAME_READ,
 				.count = 1,
@@ -342,7 +342,7 @@ static bool break_rule(int fd, unsigned rule)
 	}
 }
 
-/* Nobody else shall wait for a session that nobody ends. */
+/* Ends the session with BYE, so that the next client need not wait for it to expire. */
 static void leave(const char *export)
 {
 	struct rpc_request req = request(RPC_BYE, RPC_NO_SLOT, 0);
@@ -474,7 +474,8 @@ static void serve(uint32_t version)
 			put_hello(fd, version);
 		get_message(fd, bytes);
 		random_bytes(bytes, sizeof(bytes));
-		/* An ATTACH is answered by a well-framed message of nonsense. */
+		/* Answers the first request by a well-framed message of nonsense, or by bytes that
+		 * are no frame. */
 		if (random_u64() % 2)
 			put_message(fd, bytes, 64);
 		else
@@ -523,7 +524,7 @@ static void answer(int status, const char *text)
 		}
 		if (len && !rpc_request_decode(&req, msg + FRAME_BYTES, len)) {
 			put_answer(fd, &req, status, text);
-			/* It has read all when it closes. */
+			/* The peer closes when it has read everything. */
 			await_close(fd);
 		} else {
 			close(fd);

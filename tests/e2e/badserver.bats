@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# badserver.bats - the server in a bad environment: it says in one line what is the matter, why, and
-# what to do, and what was there before is as it was.
+# badserver.bats - the server in a bad environment: one line says what is wrong, why, and how to
+# mend it. Files that were there before do not change.
 
 bats_require_minimum_version 1.5.0
 
@@ -23,10 +23,10 @@ no_figures() {
 	sed 's/, free [^ ]* in/, free SIZE in/'
 }
 
-# start_fails COMMAND...: the server ends by itself, with one line about it: $output. Others tell of
-# progress, or of memory that the machine's limit keeps it from locking; then the last one says once
-# more what the matter is. $passing: it may pass by itself. --check-config has said the same, and changed
-# nothing.
+# start_fails COMMAND...: the server ends by itself, with one error line: $output. Other lines may
+# report progress, or memory that the machine's limit keeps the server from locking. Then the last
+# line repeats the error. With $passing the cause may go away by itself. --check-config must report
+# the same and change nothing.
 start_fails() {
 	local checked check_status=0 reason last
 	if [ "$is_foreseen" -eq 1 ]; then
@@ -42,32 +42,32 @@ start_fails() {
 	if [ "$is_foreseen" -eq 1 ]; then
 		[ "$check_status" -eq "$status" ]
 		reason=$(grep -v " \(warning\|info\): " <<<"$output" | head -n 1 | sed 's/.* error: //')
-		# The lock file takes a page.
+		# The lock file takes a page, so the free size differs.
 		grep -qxF -- "$(no_figures <<<"${reason/rmemfs-server: /}")" < <(no_figures <<<"${checked//rmemfs-server: /}")
 	fi
 	last=${output##*$'\n'}
 	[[ ! ${last/* error: not started: / error: } =~ \ (warning|info):\  ]]
 }
 
-# refuses DIRECTORY [COMMAND...]: a server there does not start.
+# refuses DIRECTORY [COMMAND...]: a server does not start with that memory directory.
 refuses() {
 	start_fails "${@:2}" rmemfs-server -c /dev/null --memory-dir "$1" --export a:64MiB \
 		--listen "shm:$socket"
 }
 
-# fails_at ADDRESS [COMMAND...]: a server does not start to listen there.
+# fails_at ADDRESS [COMMAND...]: a server does not start to listen at that address.
 fails_at() {
 	start_fails "${@:2}" rmemfs-server -c /dev/null --memory-dir "$place" --export a:64MiB \
 		--listen "$1"
 }
 
-# refuses_address ADDRESS [COMMAND...]: $output is the reason.
+# refuses_address ADDRESS [COMMAND...]: the same; $output is the reason.
 refuses_address() {
 	fails_at "$@"
 	output=$(grep -v -e ' info: the memory that was made stays ' -e ' error: not started: ' <<<"$output")
 }
 
-# small_tmpfs SIZE: at $place.
+# small_tmpfs SIZE: mounts a tmpfs at $place.
 small_tmpfs() {
 	mkdir "$place"
 	mount -t tmpfs -o "size=$1,mode=0700" tmpfs "$place"
@@ -213,7 +213,7 @@ small_tmpfs() {
 # bats test_tags=once
 @test "a memory directory in use is refused and its server named" {
 	passing=1
-	is_foreseen=0 # it says what a restart would do
+	is_foreseen=0 # --check-config says what a restart would do
 	start_server
 	mount_rmem
 	echo data >"$mnt/a"
@@ -238,7 +238,7 @@ small_tmpfs() {
 	[ -z "$(ls -A "$mnt")" ]
 }
 
-# serves_as USER DIRECTORY: a server does, and ends.
+# serves_as USER DIRECTORY: a server starts and ends as that user.
 serves_as() {
 	mkdir "$2"
 	chown "$1" "$2" "$dir"
@@ -279,12 +279,12 @@ serves_as() {
 	cmp "$dir/a" "$mnt/a"
 }
 
-# Root's programs may lock what they like, or raise the limit, unless they can't get the capabilities.
+# Root may lock any memory, or raise the limit, unless it can't get these capabilities.
 few_locked=(setpriv "--bounding-set=-ipc_lock,-sys_resource" prlimit --memlock=1048576)
 
 # bats test_tags=only:verbs
 @test "RLIMIT_MEMLOCK too low: over RDMA the server names region, size, limit and remedy" {
-	is_foreseen=0 # in other words
+	is_foreseen=0 # --check-config uses other words
 	start_fails "${few_locked[@]}" rmemfs-server -c /dev/null --memory-dir "$place" \
 		--export a:64MiB --listen "$(listen_address)"
 	[[ $output == *"can't register $place/regions/a.0000 (64MiB) with rxe0: Cannot allocate memory; RLIMIT_MEMLOCK is 1MiB: set LimitMEMLOCK=infinity or ulimit -l unlimited"* ]]

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# basic.bats - what people do first: copy things in and out, and find them again.
+# basic.bats - the first use: copy files in and out, and find them again.
 
 load helpers
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# cache.bats - the modes of -o cache=: who is let in, and what holds while the kernel writes back later.
+# cache.bats - the modes of -o cache=: which mounts the server admits, and what holds while the
+# kernel writes back later.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -19,9 +20,9 @@ exclusive() {
 	mount_rmem
 }
 
-# ---- who is let in -------------------------------------------------------------------------------
+# ---- admission -----------------------------------------------------------------------------------
 
-# second_mount: its message, of a mount that must be refused.
+# second_mount: prints the message of a second mount, which the server must refuse.
 second_mount() {
 	mkdir -p "$dir/second"
 	! rmemfs -f -c /dev/null -o "$(mount_options),connect_timeout=3" "$(mount_source)" "$dir/second" 2>&1
@@ -69,7 +70,7 @@ second_mount() {
 	exit_status "$daemon_pid" 10 || true
 	daemon_pid=''
 	umount "$mnt"
-	use_lease 1 # after a restart nothing tells that it is dead
+	use_lease 1 # after a restart the server can't see that the client is dead
 	start_server
 	exclusive
 	cmp "$dir/a" "$mnt/a"
@@ -217,7 +218,7 @@ times_of() {
 	[ "$status" -ne 0 ] && [ "$status" -ne 124 ] && [[ $output == *"Input/output error"* ]]
 	exec 5>&-
 	kill -CONT "$server_pid"
-	is_written() { echo after >"$mnt/b"; } # by threads that are connected again, one by one
+	is_written() { echo after >"$mnt/b"; } # the I/O threads connect again one by one
 	until_true 20 is_written
 	remount -o soft,timeo=10
 	[ "$(cat "$mnt/b")" = after ]
@@ -258,9 +259,9 @@ times_of() {
 	holds_everywhere check
 }
 
-# ---- what nobody waited for ----------------------------------------------------------------------
+# ---- interrupted writes --------------------------------------------------------------------------
 
-# What the server has been sent and has not read.
+# Is the data in the server's socket that it has not read?
 bytes_queued() {
 	ss -Htn "sport = :$port" | awk '{ n += $2 } END { exit !(n > 100000) }'
 }
@@ -269,7 +270,7 @@ bytes_queued() {
 @test "what an interrupted direct write changes later is not hidden by the cache" {
 	local writer reader
 	cache_mode=shared
-	# What was looked up must be good for as long as the server is away.
+	# The kernel's cached names must stay valid while the server is away.
 	stop_server
 	server_conf=$dir/server.conf
 	cat >"$server_conf" <<-END
@@ -277,7 +278,7 @@ bytes_queued() {
 		exports = ({ name = "default"; size = "$export_size"; });
 	END
 	start_server
-	# One thread, so that a close is seen before the next open.
+	# With one I/O thread the daemon sees the close before the next open.
 	mount_rmem -o io_threads=1
 	random_file "$dir/old" 1
 	random_file "$dir/new" 1

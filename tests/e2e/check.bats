@@ -26,7 +26,7 @@ teardown() {
 	teardown_rmem
 }
 
-# says STATUS TEXT COMMAND...: on whichever output.
+# says STATUS TEXT COMMAND...: the command ends with STATUS and prints TEXT, on either output.
 says() {
 	local expected=$1 text=$2
 	shift 2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# coherence.bats - random operations by several mounts of one export that all write (-o share), with
-# and without accidents: `coherence` (see ../stress) looks for an order in which they can have
+# coherence.bats - several mounts of one export do random writes and reads (-o share), with and
+# without failures. `coherence` (see ../stress) looks for an order in which the operations can have
 # happened.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
@@ -12,7 +12,7 @@ nightly() {
 }
 
 setup() {
-	# They hang rather than take that long.
+	# A test that takes longer than this hangs.
 	if nightly; then test_seconds=1500; else test_seconds=300; fi
 	setup_rmem
 	mounts=()
@@ -22,8 +22,9 @@ teardown() {
 	end_mounts
 }
 
-# seconds USUAL: as long as that; shorter where the machine may be emulated, and long at night. Over
-# every transport three mounts play for half a minute in all, with what is below and the server killed.
+# seconds USUAL: prints a duration: shorter on small machines, which may be emulated, and longer at
+# night. Over every transport three mounts play for half a minute in all, the test that kills the
+# server included.
 seconds() {
 	if nightly; then
 		echo $((30 * $1))
@@ -64,7 +65,7 @@ cut_all() {
 	grep -q ESTAB "$dir/cut.log"
 }
 
-# All are back long before the server gives up a session, so that nobody loses anything.
+# All mounts reconnect long before the server gives up a session, so none loses anything.
 # bats test_tags=only:tcp
 @test "coherence of three mounts, while connections are cut" {
 	local tester n i
@@ -76,17 +77,17 @@ cut_all() {
 		until_true 10 cut_all
 	done
 	wait $tester
-	# Several cuts may be one to a mount that is slow to come back.
+	# A mount that is slow to reconnect may see several cuts as one.
 	for n in 1 2 3; do
 		[ "$(grep -c 'connection lost' "$dir/mount.$n.log")" -ge 4 ]
 	done
 	no_log_says 'session lost'
 }
 
-# Takes from the others what they work on, and keeps something of its own.
+# disturb MOUNT: takes leases on the other mounts' files, and writes a file of its own.
 disturb() {
 	local i
-	set +e # they come and go
+	set +e # the files come and go
 	for ((i = 0; ; i++)); do
 		cat "$dir/$1"/coherence.*/{data,log,conf}*
 		ls -lR "$dir/$1"

@@ -13,14 +13,14 @@ teardown() {
 	teardown_rmem
 }
 
-# one_sided: bytes that have been read and written, which is told whole once a session has ended.
+# one_sided: prints the bytes read and written; the count is complete once the session has ended.
 one_sided() {
 	umount_rmem
 	until_true 10 eval '[ "$(status_of ".sessions | length")" = 0 ]'
 	status_of '.exports[0].counters | .read_bytes + .write_bytes'
 }
 
-# splice FROM OFFSET TO OFFSET LENGTH: what copy-range does, on files beside the mount.
+# splice FROM OFFSET TO OFFSET LENGTH: does the same as copy-range, on files outside the mount.
 splice() {
 	dd if="$1" of="$3" bs=1M iflag=skip_bytes,count_bytes oflag=seek_bytes \
 		skip="$2" seek="$4" count="$5" conv=notrunc status=none

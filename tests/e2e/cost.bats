@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # cost.bats - what an operation costs: RPCs, one-sided works, system calls, allocations.
 
-# How many messages there are is the same over each transport: some are counted over one only.
+# Each transport sends the same number of messages, so some tests count over one transport only.
 
 load helpers
 
@@ -16,12 +16,12 @@ teardown() {
 	teardown_rmem
 }
 
-# The export's totals, which are whole once a session has said BYE.
+# total NAME: prints a counter of the export; it is complete once the session has said BYE.
 total() {
 	status_of ".exports[0].counters.$1"
 }
 
-# cost COUNTER COMMAND...: how much a fresh mount's run of the command adds to the counter.
+# cost COUNTER COMMAND...: prints how much the command, run in a fresh mount, adds to the counter.
 cost() {
 	local before
 	before=$(total "$1")
@@ -54,8 +54,8 @@ read_all() {
 	[ "$(total writes)" -eq "$files" ]
 }
 
-# in_new COMMAND...: in a folder that the mount has made itself. It is held, and reached by that, since
-# other tests make the kernel forget all that nobody uses.
+# in_new COMMAND...: runs the command in a folder that the mount has just made. It keeps the folder
+# open and uses that path, since other tests make the kernel drop all unused inodes.
 in_new() {
 	local held
 	mkdir "$mnt/new"
@@ -69,12 +69,12 @@ in_new() {
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs in_new fill "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"
-	# A LOOKUP and a MKDIR for the folder.
+	# The folder costs a LOOKUP and a MKDIR.
 	[ $((rpcs - none)) -le $((2 * files + 5)) ]
 	[ "$(total writes)" -eq "$files" ]
 }
 
-# What tar does to each file is to make, write, date, own, allow and close it.
+# For each file tar does create, write, utimes, chown, chmod and close.
 unpack() {
 	tar -C "$mnt" -xf "$dir/$1.tar"
 }
@@ -90,7 +90,7 @@ unpack() {
 	none=$(cost rpcs true)
 	rpcs=$(cost rpcs in_new unpack "$files")
 	echo "RPCs: $none for nothing, $rpcs for $files files"
-	# A LOOKUP and a MKDIR for the folder.
+	# The folder costs a LOOKUP and a MKDIR.
 	[ $((rpcs - none)) -le $((2 * files + 5)) ]
 }
 
@@ -137,13 +137,14 @@ read_direct() {
 	began=$SECONDS
 	many=$(cost rpcs overwrite "$blocks")
 	echo "RPCs: $few for one overwrite, $many for $blocks in $((SECONDS - began)) s"
-	# The times of what is written are committed once a second.
+	# The client commits the new times once a second.
 	[ $((many - few)) -le $((SECONDS - began + 3)) ]
 	[ $(($(total writes) - writes)) -eq $((blocks + 1)) ]
 	[ "$(total rpc_data_bytes)" -eq 0 ]
 }
 
-# calls KIND: calls of the daemon's that read (syscr) or write (syscw), or bytes (rchar, wchar), so far.
+# calls KIND: prints the daemon's read (syscr) or write (syscw) calls so far, or its bytes (rchar,
+# wchar).
 calls() {
 	sed -n "s/^$1: //p" "/proc/$daemon_pid/io"
 }
@@ -158,8 +159,8 @@ calls() {
 	read_direct 2000
 	reads=$(($(calls syscr) - reads)) writes=$(($(calls syscw) - writes))
 	echo "2000 reads: $reads read calls, $writes write calls"
-	# The daemon may read without having been told, and find nothing: once a request at most, and
-	# as a rule now and then.
+	# The daemon may read without an event and find nothing: at most once a request, usually now
+	# and then.
 	[ $reads -ge 2000 ]
 	[ $reads -le 4100 ]
 	[ $writes -ge 2000 ]
@@ -179,7 +180,7 @@ calls() {
 	cmp "$dir/a" "$dir/b"
 }
 
-# sparse COUNT: so many pieces of odd lengths, each with a gap before it.
+# sparse COUNT: prints so many pieces of odd lengths, each after a gap.
 sparse() {
 	local i
 	for ((i = 1; i <= $1; i++)); do
@@ -193,7 +194,7 @@ sparse() {
 	few=$(cost rpcs sparse 1)
 	many=$(cost rpcs sparse 41)
 	echo "RPCs: $few for one piece, $many for 41"
-	# Each piece its COMMIT.
+	# Each piece costs its COMMIT.
 	[ $((many - few)) -le 43 ]
 }
 
@@ -213,7 +214,7 @@ flushes() {
 	[ "$(flushes)" -gt "$before" ]
 }
 
-# append COUNT: new pages for a user with a quota, each by a write of its own.
+# append COUNT: as a user with a quota writes so many new pages, each by its own write.
 append() {
 	setpriv --reuid=41001 --regid=41001 --clear-groups \
 		dd if=/dev/zero of="$mnt/appended" bs=4k count="$1" oflag=append conv=notrunc status=none
@@ -234,11 +235,11 @@ append() {
 	began=$SECONDS
 	many=$(cost rpcs append 4000)
 	echo "RPCs: $few for one page, $many for 4000 in $((SECONDS - began)) s"
-	# Allowances and grants double each time, and a COMMIT a second.
+	# Allowances and grants double each time, and there is a COMMIT a second.
 	[ $((many - few)) -le $((SECONDS - began + 20)) ]
 }
 
-# mount_counting: what the daemon allocates and copies is counted.
+# mount_counting: mounts a daemon whose allocations and copied bytes are counted.
 mount_counting() {
 	truncate -s 16 "$dir/count"
 	LD_PRELOAD=$bin/liballocount.so RMEMFS_ALLOCOUNT=$dir/count mount_rmem
@@ -252,7 +253,7 @@ copied_mib() {
 	echo $(($(od -An -t u8 -j 8 -N 8 "$dir/count") >> 20))
 }
 
-# allocating COMMAND...: allocations of the daemon while the command runs.
+# allocating COMMAND...: prints the daemon's allocations while the command runs.
 allocating() {
 	local before
 	before=$(allocations)
@@ -275,7 +276,8 @@ allocating() {
 	done
 }
 
-# large_writes [OPTION]...: copies 32 MiB to the mount; how many of them the daemon has copied.
+# large_writes [OPTION]...: copies 32 MiB to the mount; prints how many of them the daemon has
+# copied.
 large_writes() {
 	local before
 	before=$(copied_mib)
@@ -294,8 +296,8 @@ large_writes() {
 	old=$(large_writes conv=notrunc)
 	again=$(large_writes oflag=direct)
 	echo "MiB copied: $new of a new file, $old of an old one, $again of one that was cut to nothing"
-	# Before it is known what is to be expected, which each thread has to learn, and where the
-	# server takes its time to grant more. As a rule it is a few.
+	# The daemon copies a few MiB until each thread has learnt which writes to expect, and while
+	# the server is slow to grant more pages.
 	[ "$new" -le 20 ]
 	[ "$old" -ge 32 ]
 	[ "$old" -le 36 ]

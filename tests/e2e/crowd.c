@@ -1,8 +1,8 @@
 /* crowd.c - one of many clients that work at once: crowd FOLDER THREADS
  *
- * Each thread makes files in a folder of its own, writes, reads and compares them, renames and
- * removes them, until standard input ends; then the number of operations of all threads is printed.
- * Exit status 0, or 1 with what is wrong on standard error.
+ * Each thread works in a folder of its own until standard input ends. It creates, writes, reads and
+ * compares files, renames and removes them. At the end crowd prints the number of operations of all
+ * threads. Exit status 0, or 1 with a message on standard error.
  */
 #include <err.h>
 #include <errno.h>

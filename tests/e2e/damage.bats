@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# damage.bats - a memory directory that was damaged while no server had it is refused, and named.
+# damage.bats - the server refuses a memory directory that was damaged while it was down, and names
+# the damage.
 
 # bats file_tags=once
 
@@ -28,7 +29,7 @@ make_some_files() {
 	sha256sum <"$mnt/random" >"$dir/random.sum"
 }
 
-# All that is there, byte by byte; a start writes its number into the lock.
+# Prints a checksum of all files; except the lock, since a start writes its number into it.
 fingerprint() {
 	(
 		cd "$memory" || return
@@ -37,7 +38,8 @@ fingerprint() {
 	)
 }
 
-# refused TEXT [REMEDY]: a start ends with status 78 and this text, and has changed and kept nothing.
+# refused TEXT [REMEDY]: a start ends with status 78 and this text, changes nothing and keeps no
+# lock.
 refused() {
 	fingerprint >"$dir/before"
 	run timeout 20 rmemfs-server -c /dev/null --memory-dir "$memory" \
@@ -70,7 +72,7 @@ overwrite() {
 	dd if=/dev/urandom of="$1" bs=4096 seek="$2" count="$3" conv=notrunc status=none
 }
 
-# The record of one name, wherever the store has a copy of it.
+# Overwrites the record of one name in every copy that the store has.
 change_name() {
 	local store=$memory/store/store.mdb offset
 	while IFS=: read -r offset _; do
@@ -152,7 +154,7 @@ change_name() {
 	[ "$status" -eq 1 ]
 	[[ $output == *"Input/output error"* ]]
 	[ "$(cat "$mnt/a file of some length 78")" = "content of 78" ]
-	# Some of these would stand before it.
+	# Some of these names would stand before the damaged one.
 	run stat "$mnt"/absent.{1..2000}
 	[ "$(grep -c "No such file or directory" <<<"$output")" -eq 2000 ]
 	echo new >"$mnt/new"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
-# databases.bats - databases in the mount, while they, the server, or the daemon are killed and started
-# again. What they have said is committed is written down outside the mount, and must be there; what they
-# have themselves to find damage must find none.
+# databases.bats - databases in the mount, while they, the server or the daemon are killed and
+# restarted. The tests record outside the mount which transactions a database has reported as
+# committed. These must be there, and the database's own checker must find no damage.
 #
-# Tests with the tag "long" are made nightly (see run.sh).
+# Tests with the tag "long" run nightly (see run.sh).
 
 load helpers
 
@@ -15,7 +15,7 @@ setup() {
 	# shellcheck disable=SC2034 # the helpers take it
 	test_seconds=600
 	setup_rmem
-	# Freed pages come back soon after a restart.
+	# This configuration reuses freed pages soon after a restart.
 	server_conf=$dir/server.conf
 	export_size=160MiB
 	! nightly || export_size=512MiB
@@ -34,8 +34,8 @@ teardown() {
 
 # ---- SQLite --------------------------------------------------------------------------------------
 
-# Each row is a transaction of its own, and changes the account of all rows in another table. Its
-# number is written down when SQLite has gone on to the next one, so when it is committed.
+# Each row is one transaction, which also changes the sum of all rows in another table. SQLite
+# prints the row's number when it goes on to the next one, so after the commit.
 sqlite_statements() {
 	local n=$1
 	echo "PRAGMA synchronous = FULL;"
@@ -51,7 +51,7 @@ sqlite_statements() {
 	done
 }
 
-# sqlite_begin NUMBER: a process that inserts rows behind that one, until it is killed.
+# sqlite_begin NUMBER: starts a process that inserts rows after that number until it is killed.
 sqlite_begin() {
 	stdbuf -oL sqlite3 -bail "$mnt/db" < <(sqlite_statements "$1" 2>/dev/null) >>"$dir/committed" \
 		2>>"$dir/sqlite.log" 3>&- &
@@ -66,19 +66,20 @@ sqlite_reached() {
 	[ "$(sqlite_last)" -ge "$1" ]
 }
 
-# sqlite_go_on COUNT: so many rows more are committed.
+# sqlite_go_on COUNT: waits until so many more rows are committed.
 sqlite_go_on() {
 	until_true 60 sqlite_reached $(($(sqlite_last) + $1)) || die "nothing is committed"
 }
 
-# One that has mapped a file waits for the server before it ends: the kernel writes back first.
+# A process that has mapped a file waits for the server before it ends: the kernel writes back
+# first.
 sqlite_ended() {
 	exit_status "$sqlite_pid" 60 || [ $? -eq 137 ]
 	[ ! -s "$dir/sqlite.log" ]
 }
 
-# sqlite_check MODE: it is whole, in that mode, and what was committed is there; at most the one
-# transaction that was on its way when it was killed may be there besides.
+# sqlite_check MODE: the database is whole and in that mode, and has all committed rows. It may have
+# one more: the transaction that was running at the kill.
 sqlite_check() {
 	local last there sum
 	last=$(sqlite_last)
@@ -111,7 +112,8 @@ is_killed_with_the_server() {
 	start_server
 }
 
-# As its machine does: what the daemon has not told the server yet is lost with it.
+# This is a crash of the client's machine: changes that the daemon has not sent to the server are
+# lost.
 is_killed_with_the_daemon() {
 	local pid=$daemon_pid
 	daemon_pid=''
@@ -121,7 +123,7 @@ is_killed_with_the_daemon() {
 	mount_rmem -o allow_other
 }
 
-# sqlite_rounds MODE: it ends in one way after the other.
+# sqlite_rounds MODE: ends SQLite in each of the ways, one after the other.
 sqlite_rounds() {
 	local n rounds=4 row=0
 	local ends=(alone_is_killed is_killed_after_the_server is_killed_with_the_server is_killed_with_the_daemon)
@@ -152,7 +154,8 @@ sqlite_rounds() {
 
 # ---- PostgreSQL ----------------------------------------------------------------------------------
 
-# postgres_init: neither initdb nor the server does anything for root. Its socket is outside.
+# postgres_init: initdb and the server refuse to run as root. The server's socket is outside the
+# mount.
 postgres_init() {
 	chmod 711 "$dir"
 	mkdir "$dir/pg" "$mnt/data"
@@ -189,7 +192,7 @@ none_alive() {
 	! kill -0 "$@" 2>/dev/null
 }
 
-# All of its processes at once: the first makes no more of them once it is stopped.
+# Kills all processes at once: the first one, once stopped, starts no more of them.
 postgres_kill() {
 	kill -STOP "$postgres_pid"
 	mapfile -t killed_pids < <(pgrep -P "$postgres_pid")
@@ -211,7 +214,7 @@ postgres_stop() {
 
 clients=4
 
-# Pgbench writes down, outside, each transaction that is acknowledged, and ends with its server.
+# Outside the mount pgbench logs each acknowledged transaction. It ends when its server ends.
 pgbench_begin() {
 	"${as_postgres[@]}" pgbench -n -c $clients -j 2 -T 600 -l --log-prefix="$dir/pg/log.$1" \
 		>>"$dir/pgbench.log" 2>&1 3>&- &
@@ -226,15 +229,15 @@ history_reached() {
 	[ "$(psql_says 'SELECT count(*) FROM pgbench_history')" -ge "$1" ]
 }
 
-# So many transactions more are committed.
+# pgbench_go_on COUNT: waits until so many more transactions are committed.
 pgbench_go_on() {
 	local now
 	now=$(psql_says 'SELECT count(*) FROM pgbench_history')
 	until_true 100 history_reached $((now + $1)) || die "nothing is committed"
 }
 
-# postgres_check KILLS: all that was acknowledged is there; of those that were on their way at a kill
-# each may be there or not. All accounts agree, and each index with its table.
+# postgres_check KILLS: all acknowledged transactions are there. Each that was running at a kill may
+# be there or not. All accounts agree, and each index agrees with its table.
 postgres_check() {
 	local acknowledged there
 	acknowledged=$(cat "$dir"/pg/log.* | wc -l)

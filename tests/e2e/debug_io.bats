@@ -17,7 +17,7 @@ daemon_logged() {
 	grep -q -- "$1" "$dir/daemon.log"
 }
 
-# A write, a read of it and a name that is not there.
+# Does a write, a read of the same bytes, and a lookup of a name that does not exist.
 some_requests() {
 	dd if=/dev/zero of="$mnt/a" bs=8k count=1 seek=3 oflag=direct status=none
 	dd if="$mnt/a" of=/dev/null bs=8k count=1 skip=3 iflag=direct status=none

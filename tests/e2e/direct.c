@@ -1,17 +1,17 @@
-/* direct.c - direct reads, writes and appends that are asynchronous: see operation.h. KIND is aio or
- * uring, which ends with EOPNOTSUPP where nobody may use it.
+/* direct.c - asynchronous direct reads, writes and appends: see operation.h. KIND is aio or uring.
+ * If the kernel does not allow uring, the operation ends with EOPNOTSUPP.
  *
- *     direct read KIND FILE OFFSET LENGTH             prints how many bytes it got, of as many
- *                                                     requests at once as there can be
- *     direct write KIND FILE OFFSET LENGTH            the same, of bytes that tell where they are
+ *     direct read KIND FILE OFFSET LENGTH             reads by as many requests at once as can be,
+ *                                                     and prints the number of bytes it got
+ *     direct write KIND FILE OFFSET LENGTH            writes by as many; each word is its offset
  *     direct write-whole KIND FILE OFFSET LENGTH      the same in one request
  *     direct later-read GO KIND FILE OFFSET LENGTH    opens the file, then the pipe GO, and begins
  *     direct later-write ..., later-write-whole ...   when nobody has that open for writing
  *     direct later-read-many ..., later-write-many .. the same in 1024 pieces at once
- *     direct written FILE LENGTH                      whether that was written so, from the begin
+ *     direct written FILE LENGTH                      whether the file begins with such words
  *     direct append KIND FILE LENGTH TIMES WHO        each time in one request, of numbered words
- *     direct appended FILE LENGTH TIMES COUNT PIECE   whether that is all there of the COUNT first
- *                                                     of these, in order, in whole pieces
+ *     direct appended FILE LENGTH TIMES COUNT PIECE   whether the file has all appends of the first
+ *                                                     COUNT writers, in order, in whole pieces
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static void fill_offsets(uint64_t *words, size_t len, size_t offset)
 		words[i] = offset + i * sizeof(*words);
 }
 
-/* The pipe that is to be waited for; NULL: none. */
+/* The pipe to wait for; NULL: none. */
 static const char *go;
 static unsigned npieces = ASYNC_PIECES;
 
@@ -58,7 +58,7 @@ static int wait_to_go(void)
 	return fd < 0 || read(fd, &byte, 1) < 0 ? -errno : 0;
 }
 
-/* Opens the file, has the kernel do it all at once, and returns what it says. */
+/* Opens the file, runs all requests at once, and returns the result. */
 static ssize_t run_at(
 	char **args, int flags, size_t piece_min, uint8_t *buf, size_t len, size_t offset)
 {
@@ -195,7 +195,8 @@ struct progress {
 	size_t time, at;
 };
 
-/* The next word of whoever it is, and at a piece's begin if it is another one than before. */
+/* Checks that the word is the next one of its writer. Another writer may follow only at the end of
+ * a piece. */
 static int take_word(struct progress *progress, size_t nwhos, size_t words, size_t piece,
 	uint64_t word, size_t *who)
 {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# errors.bats - what goes wrong is said, in one line that names it, and loses nothing.
+# errors.bats - each error is reported in one line that names its subject, and loses nothing.
 
 load helpers
 
@@ -9,14 +9,14 @@ setup() {
 
 teardown() {
 	cd /
-	# Two mounts, one on the other, and the test has failed in between.
+	# The test has failed between two mounts, one on the other.
 	if [ -n "${stacked:-}" ] && [ -z "${BATS_TEST_COMPLETED:-}" ]; then
 		umount -l "$mnt" "$mnt" || true
 	fi
 	teardown_rmem
 }
 
-# refused [OPTION]... SOURCE MOUNTPOINT: the mount fails, by itself, with one line: $output.
+# refused [OPTION]... SOURCE MOUNTPOINT: the mount fails by itself, with one line: $output.
 refused() {
 	run timeout 30 rmemfs -c /dev/null "$@" 3>&-
 	echo "$output"
@@ -27,14 +27,14 @@ refused() {
 	! mountpoint -q "$mnt"
 }
 
-# check_config TEXT: the server's opinion of a configuration: $output, $status.
+# check_config TEXT: checks a server configuration; the result is in $output and $status.
 check_config() {
 	printf '%s\n' "$1" >"$dir/server.conf"
 	run rmemfs-server -c "$dir/server.conf" --memory-dir "$memory/place" --listen "shm:$socket" --check-config
 	echo "$output"
 }
 
-# Without its process a session over shm has no end that the server could see.
+# If the server can't see the client's process, it could not see the end of a session over shm.
 # bats test_tags=only:shm
 @test "a server in a container refuses a mount from outside of it over shm, and tells its state" {
 	RMEMFS_TEST_SERVER_UNDER="unshare --pid --fork --kill-child" start_server
@@ -42,7 +42,7 @@ check_config() {
 	[[ $output == *"PID namespace"*tcp* ]]
 	grep -q "PID namespace" "$dir/server.log"
 	rmemfsctl status "$socket"
-	# unshare(1) passes no signal on but this one.
+	# unshare(1) passes on no other signal
 	pid=$server_pid server_pid=''
 	kill -KILL "$pid"
 	exit_status "$pid" 20 || [ $? -eq 137 ]
@@ -50,7 +50,7 @@ check_config() {
 
 @test "unknown export" {
 	start_server
-	# Time would not help.
+	# A longer timeout would not help.
 	refused -o "$(mount_options),connect_timeout=3600" "$(mount_source nosuch)" "$mnt"
 	[[ $output == *nosuch* ]]
 	grep -q nosuch "$dir/server.log"
@@ -299,7 +299,7 @@ check_config() {
 	random_file "$mnt/half" $((${export_size%MiB} / 2))
 }
 
-# replace_in_store FROM TO: as many bytes, wherever a record has them.
+# replace_in_store FROM TO: replaces FROM in every record by TO, of the same length.
 replace_in_store() {
 	local store=$memory/store/store.mdb offset
 	grep -qa "$1" "$store"
@@ -313,11 +313,11 @@ replace_in_store() {
 	mount_rmem -o cache=none
 	mkfifo "$dir/steps"
 	fsop tells-each "$mnt/a" <"$dir/steps" >"$dir/said" 3>&- &
-	local writer=$! owner=1094861377 # bytes in the record that nothing else has: ABBA
+	local writer=$! owner=1094861377 # bytes that only the owner in this record has: ABBA
 	exec 5>"$dir/steps"
 	until_true 10 grep -q open "$dir/said"
 	chown $owner "$mnt/a"
-	sync "$mnt/a" # or it would go with what is written next
+	sync "$mnt/a" # or the times would be committed together with the next write
 	replace_in_store ABBA ABBC
 	echo write >&5
 	until_true 10 grep -q "the server did not take what was written: Input/output error" "$dir/daemon.log"

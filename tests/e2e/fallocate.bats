@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fallocate.bats - pages for holes, holes for pages, zeros: what is left of bytes, sizes and blocks.
+# fallocate.bats - allocate, punch and zero ranges: the bytes, sizes and blocks afterwards.
 
 load helpers
 
@@ -13,7 +13,7 @@ teardown() {
 	teardown_rmem
 }
 
-# blocks FILE: in pages.
+# blocks FILE: prints the size of its blocks in pages.
 blocks() {
 	echo $(($(stat -c %b "$1") / 8))
 }
@@ -22,13 +22,13 @@ free_pages() {
 	stat -f -c %f "$mnt"
 }
 
-# twins: the same file on the mount and beside it, to which the same is done.
+# twins MIB: makes the same file on the mount and outside it; `both` changes the two alike.
 twins() {
 	random_file "$dir/a" "$1"
 	cp "$dir/a" "$mnt/a"
 }
 
-# both ARGUMENT...: fallocate(1) of both twins.
+# both ARGUMENT...: runs fallocate(1) on both twins.
 both() {
 	fallocate "$@" "$dir/a"
 	fallocate "$@" "$mnt/a"
@@ -68,8 +68,8 @@ both() {
 	[ "$(blocks "$mnt/a")" -eq 256 ]
 }
 
-# leave_behind: of a client that died, 3 MiB written beyond the end of $mnt/a, where 8 MiB are
-# allocated. $size: where it ends now.
+# leave_behind: a client dies after it has written 3 MiB beyond the end of $mnt/a, where 8 MiB are
+# allocated. $size: the file's size after the crash.
 leave_behind() {
 	local pid writer
 	echo begin >"$mnt/a"
@@ -91,7 +91,7 @@ leave_behind() {
 	size=$(stat -c %s "$mnt/a")
 }
 
-# zeros END: from there the file was left at.
+# zeros END: the file reads as zeros from $size to END.
 zeros() {
 	tail -c +$((size + 1)) "$mnt/a" | head -c $(($1 - size)) |
 		cmp - <(head -c $(($1 - size)) /dev/zero)
@@ -109,7 +109,7 @@ zeros() {
 	printf one | dd of="$mnt/a" bs=1 seek=3200000 conv=notrunc status=none
 	[ "$(stat -c %s "$mnt/a")" -eq 3200003 ]
 	zeros 3200000
-	# What the first one has put behind itself is nobody's, either.
+	# The bytes behind the first write must read as zeros, too.
 	printf two | dd of="$mnt/a" bs=1 seek=7000000 conv=notrunc status=none
 	one_and_two() {
 		zeros 3200000
@@ -201,7 +201,7 @@ zeros() {
 	[ "$(blocks "$mnt/a")" -eq "$free" ]
 	run fallocate -l 4096 "$mnt/b"
 	[[ $status -ne 0 && $output == *"No space left"* ]]
-	# It holds what it has promised.
+	# The file can use all its allocated pages.
 	dd if=/dev/zero of="$mnt/a" bs=1M conv=notrunc count="$((free / 256))" status=none
 	rm "$mnt/a"
 	fallocate -l 1M "$mnt/b"
@@ -209,7 +209,7 @@ zeros() {
 
 @test "more than can be had is refused, and nothing is taken" {
 	local before
-	# What another thread has just been granted is counted when that one looks at it.
+	# With more threads, pages just granted to one count only when that thread handles the reply.
 	remount -o io_threads=1
 	before=$(free_pages)
 	run fallocate -l 1T "$mnt/a"
@@ -249,7 +249,7 @@ zeros() {
 	umount_rmem
 	chmod 755 "$dir"
 	mount_rmem -o allow_other
-	# The user's other groups, and what is left of 6666.
+	# Columns: the user's supplementary groups, and the mode that is left of 6666.
 	while read -r groups left; do
 		for change in "fallocate -l 8192" "truncate -s 5000" "tee -a" "cp /etc/passwd"; do
 			for case in 6666:$left 2666:2666; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# faults.bats - the server dies, the wire is cut, the daemon is killed: what was promised holds.
+# faults.bats - the server dies, connections are cut, the daemon is killed: no promise is broken.
 
 load helpers
 
@@ -13,7 +13,7 @@ teardown() {
 	teardown_rmem
 }
 
-# The bytes that process $1 has passed to write(2).
+# written PID: prints the bytes that the process has passed to write(2).
 written() {
 	awk '$1 == "wchar:" { print $2 }' "/proc/$1/io"
 }
@@ -22,7 +22,8 @@ has_written() {
 	! alive "$1" || [ "$(written "$1")" -ge "$2" ]
 }
 
-# copy_in_background SOURCE TARGET: as $copy, which has made half of its way and goes on.
+# copy_in_background SOURCE TARGET: starts a copy as $copy, waits until half is written, and lets it go
+# on.
 copy_in_background() {
 	local half=$(($(stat -c %s "$1") / 2))
 	mkfifo "$dir/gate"
@@ -77,8 +78,8 @@ copy_in_background() {
 	cmp "$dir/a" "$mnt/a"
 }
 
-# read_on: reads $mnt/a over and over past the cache, several MiB at once, and compares, until there is
-# $dir/enough. Each round leaves a line in $dir/rounds.
+# read_on: reads $mnt/a past the cache, several MiB at once, compares it, and repeats this until
+# $dir/enough exists. Each round adds a line to $dir/rounds.
 read_on() {
 	until [ -e "$dir/enough" ]; do
 		dd if="$mnt/a" bs=4M iflag=direct status=none | cmp - "$dir/a" || return 1
@@ -90,7 +91,7 @@ has_read() {
 	[ "$(wc -l <"$dir/rounds")" -ge "$1" ]
 }
 
-# more_rounds COUNT: waits until so many have ended from now on.
+# more_rounds COUNT: waits until so many more rounds have ended.
 more_rounds() {
 	until_true 60 has_read $(($(wc -l <"$dir/rounds") + $1))
 }
@@ -165,7 +166,7 @@ more_rounds() {
 	kill -KILL "$pid"
 	exit_status "$pid" 10 || [ $? -eq 137 ]
 	umount -l "$mnt"
-	use_lease 1 # after a restart nothing tells that it is dead
+	use_lease 1 # after a restart the server can't see that the client is dead
 	start_server
 	mount_rmem
 	same_tree "$dir/tree" "$mnt/tree"

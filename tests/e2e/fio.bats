@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# fio.bats - random I/O of all sizes, each block with a checksum of its own.
+# fio.bats - random I/O of all sizes; each block has its own checksum.
 
 load helpers
 
@@ -13,8 +13,8 @@ teardown() {
 	teardown_rmem
 }
 
-# fio_verify DIRECT ENGINE DEPTH [OPTION]...: writes blocks of 512 bytes to 4 MiB at random, with the
-# crc32c of each inside it, and reads them back.
+# fio_verify DIRECT ENGINE DEPTH [OPTION]...: writes blocks of 512 bytes to 4 MiB at random, each with its
+# crc32c inside, and reads them back.
 fio_verify() {
 	local direct=$1 engine=$2 depth=$3
 	shift 3

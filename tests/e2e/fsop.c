@@ -1,4 +1,4 @@
-/* fsop.c - the file operations that no shell command makes: see operation.h. */
+/* fsop.c - file operations that no shell command does: see operation.h. */
 #include "operation.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ static int rename_noreplace(char **args)
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_NOREPLACE) < 0 ? -errno : 0;
 }
 
-/* Of neither user nor group. */
+/* chown(2) that changes neither user nor group. */
 static int chown_nothing(char **args)
 {
 	return chown(args[0], (uid_t)-1, (gid_t)-1) < 0 ? -errno : 0;
@@ -46,7 +46,7 @@ static int rename_exchange(char **args)
 	return renameat2(AT_FDCWD, args[0], AT_FDCWD, args[1], RENAME_EXCHANGE) < 0 ? -errno : 0;
 }
 
-/* ---- one more name, in every way: of or beside what is there --------------------------------- */
+/* ---- one more name, in every way: for a new inode or an old one ------------------------------ */
 
 static int make_file(char **args)
 {
@@ -84,7 +84,7 @@ static int make_link(char **args)
 	return link(args[0], args[1]) < 0 ? -errno : 0;
 }
 
-/* Prints where lseek(2) lands. */
+/* Prints the offset that lseek(2) returns. */
 static int seek(const char *path, const char *from, int whence)
 {
 	autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -109,7 +109,7 @@ static int seek_hole(char **args)
 	return seek(args[0], args[1], SEEK_HOLE);
 }
 
-/* A file that has lost its name still takes and gives bytes. */
+/* A file without a name still can be written and read. */
 static int unlinked(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -128,7 +128,7 @@ static int unlinked(char **args)
 	return err;
 }
 
-/* Writes through a shared mapping, and finds that in the file after msync. */
+/* Writes through a shared mapping, and finds the bytes in the file after msync. */
 static int map_shared(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -156,7 +156,7 @@ static bool all_zero(const uint8_t *at, size_t len)
 	return !len;
 }
 
-/* What was stored into a mapping and not synced goes with the hole, and all else stays. */
+/* Bytes stored into a mapping and not synced disappear with the hole, and all others stay. */
 static int map_punch(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -181,7 +181,7 @@ static int map_punch(char **args)
 	return err;
 }
 
-/* Stores a byte into a shared mapping, where the offset says, and syncs it. */
+/* Stores a byte into a shared mapping at the offset, and syncs it. */
 static int map_store(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -200,7 +200,7 @@ static int map_store(char **args)
 	return err;
 }
 
-/* Stores into a mapped page, says so, and goes on: it is never clean for long. */
+/* Prints a word, then stores into a mapped page without end: the page is never clean for long. */
 static int map_and_store_on(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -220,7 +220,7 @@ static int map_and_store_on(char **args)
 	}
 }
 
-/* Copies len bytes from one offset to another, and prints how many that were. */
+/* Copies len bytes from one offset to another, and prints how many the kernel has copied. */
 static int copy_range(char **args)
 {
 	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
@@ -239,7 +239,7 @@ static int copy_range(char **args)
 	return 0;
 }
 
-/* Holds a file open, says so, and reads it to the end once standard input ends. */
+/* Opens a file, prints a word, and reads the file to its end once standard input ends. */
 static int hold(char **args)
 {
 	autoclose int fd = open(args[0], O_RDONLY | O_CLOEXEC);
@@ -260,7 +260,7 @@ static int hold(char **args)
 
 /* ---- locks ----------------------------------------------------------------------------------- */
 
-/* Each kind of lock has ten bytes, or all of the file. */
+/* Each kind of lock has ten bytes of its own, or the whole file. */
 static int lock_bytes(int fd, int cmd, off_t start)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_start = start, .l_len = 10};
@@ -268,7 +268,7 @@ static int lock_bytes(int fd, int cmd, off_t start)
 	return fcntl(fd, cmd, &lock);
 }
 
-/* Takes a lock of each kind, says so, and keeps them until standard input ends. */
+/* Takes a lock of each kind, prints a word, and keeps them until standard input ends. */
 static int hold_locks(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -284,7 +284,7 @@ static int hold_locks(char **args)
 	return 0;
 }
 
-/* Prints how many of them can't be taken. */
+/* Prints how many of these locks can't be taken. */
 static int count_locks(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -296,7 +296,7 @@ static int count_locks(char **args)
 	return 0;
 }
 
-/* Waits for the one that bytes have of a process. */
+/* Waits for the record lock of a process. */
 static int wait_for_lock(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -309,7 +309,7 @@ static void count_alarm(int signal)
 	(void)signal;
 }
 
-/* Every 10 ms, to a handler that nothing is restarted after. */
+/* Sends SIGALRM every 10 ms, to a handler without SA_RESTART. */
 static int have_alarms(void)
 {
 	struct itimerval every = {{0, 10000}, {0, 10000}};
@@ -319,7 +319,7 @@ static int have_alarms(void)
 											 : 0;
 }
 
-/* The same, handling a signal all the time. */
+/* Does the same, and handles a signal all the time. */
 static int wait_for_lock_alarmed(char **args)
 {
 	int err = have_alarms();
@@ -343,8 +343,8 @@ static int work_once(int dir, const char *from, const char *to)
 	return 0;
 }
 
-/* Works on files of a directory until the file "enough" is in the present one, and handles a signal
- * all the time. */
+/* Works on the files of a directory and handles a signal all the time, until the current directory
+ * has a file "enough". */
 static int work_on_alarmed(char **args)
 {
 	autoclose int dir = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -358,7 +358,7 @@ static int work_on_alarmed(char **args)
 	return err;
 }
 
-/* How writing, fsync and close ended. */
+/* Prints the results of write, fsync and close. */
 static void print_ends(int fd, int err)
 {
 	printf("write %s\n", strerrorname_np(-err));
@@ -366,8 +366,8 @@ static void print_ends(int fd, int err)
 	printf("close %s\n", close(fd) ? strerrorname_np(errno) : "0");
 }
 
-/* Writes the source's bytes into the target, over and over, until that fails; then says how it all
- * ended. Each time they follow those of the time before, or take their place. */
+/* Writes the source's bytes into the target again and again until that fails, then prints all
+ * results. Each round appends its bytes, or writes them over those before. */
 static int write_until_it_fails(char **args, bool follow)
 {
 	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
@@ -415,9 +415,9 @@ static void print_fsync(const char *who, int fd)
 	printf("%s %s\n", who, fsync(fd) ? strerrorname_np(errno) : "0");
 }
 
-/* Opens a file twice to write and once to read, and when it is told to by a line, writes to it by
- * the first handle. After another line: what close says to the reader, fsync to the others, twice
- * each, and to one who opens the file then. */
+/* Opens a file twice to write and once to read. After one line of standard input it writes through
+ * the first handle. After another line it prints the results: of the reader's close, of fsync on
+ * both writers, twice each, and of fsync on a handle that it opens then. */
 static int tells_each(char **args)
 {
 	int first = open(args[0], O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -476,7 +476,8 @@ static int set_mtime(int fd, time_t seconds)
 	return futimens(fd, times);
 }
 
-/* rw-, a named user who has all rights, and nobody else; or no list. */
+/* Sets rw- for the owner, all rights for one named user, and none for others; user < 0 removes the
+ * list. */
 static int set_list(int fd, const char *name, long long user)
 {
 	const struct {
@@ -540,10 +541,13 @@ static int do_step(int fd, const char *verb, off_t at, const char *text)
 	return strcmp(verb, "fsync") == 0 ? fsync(fd) : close(fd);
 }
 
-/* Does with a file what each line says: "write AT TEXT", "read AT LEN", "size", "cut AT", "fsync",
- * "close"; as root or "user ID": "owner UID GID", "mode 0 OCTAL", "mtime SECONDS", "now",
- * "access UID" and "default UID", the access control lists, and of -1 none; and prints what it was
- * told, how it ended, and "." */
+/* Does to a file what each line of standard input says:
+ *
+ *     write AT TEXT, read AT LEN, size, cut AT, fsync, close
+ *     owner UID GID, mode 0 OCTAL, mtime SECONDS, now    as root, or after "user ID" as that user
+ *     access UID, default UID                            the access control lists; -1: none
+ *
+ * For each line it prints the verb, what it has read, the result, and "." */
 static int step(char **args)
 {
 	int fd = open_any(args[0]);
@@ -561,12 +565,12 @@ static int step(char **args)
 		printf("%s .\n", do_step(fd, verb, at, text) ? strerrorname_np(errno) : "0");
 		fflush(stdout);
 	}
-	/* The leak sanitizer may look at root only. */
+	/* Only root may run the leak sanitizer at the end. */
 	return geteuid() ? become(0) : 0;
 }
 
-/* One of many operations at the same time: a read of DIR/a, a write of the same bytes to DIR/b, a
- * name that is not there. */
+/* One of many concurrent operations: it reads DIR/a, writes the same bytes to DIR/b, or looks up a
+ * name that does not exist. */
 struct strike {
 	pthread_t thread;
 	const char *dir;
@@ -610,8 +614,8 @@ static void *strike(void *arg)
 	return NULL;
 }
 
-/* Many of them, in a folder that has the file a, too; prints how many ended well and how many with
- * EIO. */
+/* Does many strikes at once in a folder that has the file a. Prints how many succeeded and how many
+ * ended with EIO. */
 static int storm(char **args)
 {
 	unsigned n = (unsigned)strtoul(args[1], NULL, 10), well = 0, eio = 0;
@@ -634,7 +638,8 @@ static int storm(char **args)
 	return 0;
 }
 
-/* Reads a file by one handle until it begins as another one, a piece; prints "open" before. */
+/* Prints "open", then reads a file by one handle until its first bytes are those of another
+ * file. */
 static int sees(char **args)
 {
 	static char wanted[STRIKE_BYTES], there[STRIKE_BYTES];
@@ -664,7 +669,7 @@ static int uncache_file(const char *path, const struct stat *st, int type, struc
 	return posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-/* Drops what the kernel has cached of the bytes of all files below a folder, and nothing else. */
+/* Drops the kernel's cached pages of all files below a folder, and nothing else. */
 static int uncache(char **args)
 {
 	int err = nftw(args[0], uncache_file, 16, FTW_PHYS);
@@ -672,8 +677,8 @@ static int uncache(char **args)
 	return err < 0 ? -errno : -err;
 }
 
-/* A directory's entries as the kernel tells them: how many, and the greatest offset. After some it
- * says so, and goes on with the next line of standard input. */
+/* Lists a directory by getdents64(2), and prints the number of entries and the greatest offset.
+ * After the first call it prints "begun" and waits for a line of standard input. */
 static int list_slowly(char **args)
 {
 	autoclose int fd = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -710,7 +715,7 @@ struct handle {
 	uint8_t bytes[MAX_HANDLE_SZ];
 };
 
-/* FILE OUT: the file's handle goes to OUT. */
+/* FILE OUT: writes the file's handle to OUT. */
 static int handle_keep(char **args)
 {
 	struct handle handle = {.head.handle_bytes = MAX_HANDLE_SZ};
@@ -723,7 +728,7 @@ static int handle_keep(char **args)
 	return fd < 0 ? -errno : operation_write(fd, (const char *)&handle, sizeof(handle));
 }
 
-/* MOUNT KEPT: prints the path of what the handle leads to, or a file's bytes. */
+/* MOUNT KEPT: opens the file of a kept handle, and prints its path or its bytes. */
 static int handle_show(char **args)
 {
 	autoclose int mount = open(args[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,14 +1,14 @@
 /* fsx.c - random file operations by several processes, each checked against a model in memory:
  * fsx [-w] [-s SEED] [-t SECONDS] [-p PROCESSES] DIRECTORY
  *
- * Each process has files of its own, which it writes and reads in every way there is: through the
- * cache, past it, mapped, asynchronously in pieces, appending, and while they have no name.
- * Besides, all share two files: of one each owns every n-th cell, of odd length, so that neighbours
- * share pages; to the other all append. The seed is printed; the same seed makes the same
- * operations of each process.
+ * Each process has files of its own, and writes and reads them in every way: through the cache,
+ * past it, mapped, asynchronously in pieces, appending, and while they have no name. All share two
+ * more files. In one each process owns every n-th cell. The cells have an odd length, so that
+ * neighbours share pages. To the other all append. The seed is printed. The same seed gives each
+ * process the same operations.
  *
- * Exit status 0; or 1 with the operations that led to the first difference on standard error. What
- * was written is left in the directory, for whoever wants to look at it again later.
+ * Exit status 0; or 1, with the operations before the first difference on standard error. The files
+ * stay in the directory for a later look.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ enum {
 	HISTORY = 60,
 };
 
-/* How a file is opened, and so how its bytes travel. */
+/* How a file is opened. That determines how its bytes travel. */
 enum way { CACHED, WRITE_ONLY, DIRECT, WAYS };
 static const int way_flags[WAYS] = {O_RDWR, O_WRONLY, O_RDWR | O_DIRECT};
 
@@ -47,10 +47,10 @@ struct file {
 	int fd[WAYS]; /* -1: not open */
 	bool named;
 	size_t size;
-	uint8_t *bytes; /* the model; zero behind the size */
+	uint8_t *bytes; /* the model; zero beyond the size */
 };
 
-/* A process of the test. */
+/* One process of the test. */
 struct player {
 	unsigned index, nplayers;
 	uint64_t random;
@@ -97,7 +97,7 @@ fail(struct player *p, const char *format, ...)
 	_exit(1);
 }
 
-/* The call must not have failed. */
+/* Fails the test if the call has failed. */
 static void need(struct player *p, bool ok, const char *call)
 {
 	if (!ok)
@@ -137,7 +137,7 @@ static void fill(struct player *p, uint8_t *buf, size_t len)
 		buf[i] = (uint8_t)((word = word * 1664525 + 1013904223) >> 24);
 }
 
-/* A range that is often small or at pages' edges, and lies within [0, end). */
+/* Draws a range within [0, end), often small or at the edges of pages. */
 static void range(struct player *p, size_t end, size_t *offset, size_t *len)
 {
 	size_t max = below(p, 4) ? 9000 : IO_MAX_BYTES;
@@ -150,14 +150,14 @@ static void range(struct player *p, size_t end, size_t *offset, size_t *len)
 		*len = end - *offset;
 }
 
-/* What direct I/O can do of a range. */
+/* Aligns a range for direct I/O. */
 static void align(size_t *offset, size_t *len)
 {
 	*offset &= ~(size_t)(SECTOR - 1);
 	*len = (*len + SECTOR - 1) & ~(size_t)(SECTOR - 1);
 }
 
-/* ---- a file of one's own --------------------------------------------------------------------- */
+/* ---- a process's own files ------------------------------------------------------------------- */
 
 static void file_close(struct player *p, struct file *f)
 {
@@ -178,13 +178,13 @@ static int file_open(struct player *p, struct file *f, enum way way)
 	return f->fd[way];
 }
 
-/* A file without a name can only be used as it is open. */
+/* A file without a name is usable only by the handles that are open. */
 static bool usable(const struct file *f, enum way way)
 {
 	return f->named || f->fd[way] >= 0;
 }
 
-/* A range of a file for one way; false: the file can't be used that way. */
+/* Draws a range of a file for one way. Returns false if the file can't be used that way. */
 static bool range_for(
 	struct player *p, const struct file *f, enum way way, size_t *offset, size_t *len)
 {
@@ -213,7 +213,7 @@ static void check_size(struct player *p, struct file *f, int fd)
 		fail(p, "%s: %lld bytes instead of %zu", f->name, (long long)st.st_size, f->size);
 }
 
-/* n of the buffer's len bytes were written, which must be all. */
+/* Takes the n of the buffer's len bytes that were written, which must be all, into the model. */
 static void take_write(struct player *p, struct file *f, size_t offset, size_t len, ssize_t n)
 {
 	if (n != (ssize_t)len)
@@ -223,7 +223,8 @@ static void take_write(struct player *p, struct file *f, size_t offset, size_t l
 		f->size = offset + len;
 }
 
-/* n of len bytes were read into the buffer, which must be all that the file has there. */
+/* Compares the n bytes that were read into the buffer. They must be all of len that the file
+ * has. */
 static void check_read(struct player *p, const struct file *f, size_t offset, size_t len, ssize_t n)
 {
 	size_t there = offset < f->size ? f->size - offset : 0;
@@ -252,7 +253,8 @@ static void file_write(struct player *p, struct file *f)
 	take_write(p, f, offset, len, n);
 }
 
-/* In large pieces, as a copy is written; behind a gap, if need be, so that they begin with a page.
+/* Appends in large pieces, as a copy does. If need be it leaves a gap, so that they start at a
+ * page.
  */
 static void file_grow(struct player *p, struct file *f)
 {
@@ -276,7 +278,7 @@ static void file_grow(struct player *p, struct file *f)
 	}
 }
 
-/* Pieces begin and end where they like, unless they go past the cache. */
+/* Pieces begin and end anywhere in the cache, but at sectors past it. */
 static size_t piece_of(struct player *p, enum way way)
 {
 	return way == DIRECT ? SECTOR : 1 + below(p, 5000);
@@ -319,8 +321,8 @@ static void async_read(struct player *p, struct file *f)
 		return;
 	note(p, "async read %s %u %u %zu+%zu", f->name, way, kind, offset, len);
 	fd = file_open(p, f, way);
-	/* Until the new size is written back, the kernel gets nothing of a hole before it; reads
-	 * that are no asynchronous ones it then makes by the cache. */
+	/* Until the kernel has written back the new size, an asynchronous direct read of a hole
+	 * before it is short. A synchronous one the kernel completes from the cache. */
 	if (p->writes_back)
 		need(p, fdatasync(fd) == 0, "fdatasync");
 	n = async_run(&p->async, kind, false, fd, p->buf, len, (off_t)offset, piece_of(p, way));
@@ -360,8 +362,7 @@ static void file_read(struct player *p, struct file *f)
 	check_read(p, f, offset, len, n);
 }
 
-/* Whatever is said to be a hole reads as zeros. What was stored into a mapping is known to the
- * kernel alone until it is synced. */
+/* A hole must read as zeros. The kernel alone knows stores into a mapping until they are synced. */
 static void file_seek(struct player *p, struct file *f)
 {
 	size_t hole, data;
@@ -386,8 +387,8 @@ static void file_seek(struct player *p, struct file *f)
 			fail(p, "%s: there is data at %zu", f->name, i);
 }
 
-/* What is stored behind a file's end, in its last page, is nobody's: it must not be seen when the
- * file grows. */
+/* Stores beyond the file's end, in its last page. These bytes must not appear when the file
+ * grows. */
 static void store_behind(struct player *p, struct file *f, uint8_t *map, size_t base, size_t end)
 {
 	size_t page_end = (f->size + 4095) & ~(size_t)4095;
@@ -398,7 +399,7 @@ static void store_behind(struct player *p, struct file *f, uint8_t *map, size_t 
 	fill(p, map + (end - base), page_end - end);
 }
 
-/* Stores into a mapping, or reads by it. */
+/* Stores into a mapping, or loads from it. */
 static void file_map(struct player *p, struct file *f)
 {
 	enum way way = below(p, 2) ? CACHED : DIRECT;
@@ -442,7 +443,7 @@ static void file_truncate(struct player *p, struct file *f)
 	f->size = size;
 }
 
-/* Pages, holes and zeros. */
+/* Allocates, punches or zeros a range. */
 static void file_fallocate(struct player *p, struct file *f)
 {
 	static const int modes[] = {0, FALLOC_FL_KEEP_SIZE,
@@ -465,7 +466,7 @@ static void file_fallocate(struct player *p, struct file *f)
 		memset(f->bytes + f->size, 0, SIZE_MAX_BYTES - f->size);
 }
 
-/* From one file to another, or within one. */
+/* Copies from one file to another, or within one. */
 static void file_copy(struct player *p, struct file *f)
 {
 	struct file *from = &p->files[below(p, FILES)];
@@ -508,7 +509,7 @@ static void file_sync(struct player *p, struct file *f)
 	check_size(p, f, f->fd[way]);
 }
 
-/* Drops what the kernel has cached. */
+/* Drops the kernel's cached pages of the file. */
 static void file_forget(struct player *p, struct file *f)
 {
 	if (f->fd[CACHED] < 0)
@@ -556,7 +557,7 @@ static void file_unlink(struct player *p, struct file *f)
 	f->named = false;
 }
 
-/* A file that has no name is given up for a new one. */
+/* Replaces a file that has no name by a new one. */
 static void file_renew(struct player *p, struct file *f)
 {
 	if (f->named)
@@ -566,7 +567,7 @@ static void file_renew(struct player *p, struct file *f)
 	file_create(p, f);
 }
 
-/* The other one's file loses its name, and is gone unless it is open. */
+/* Renames over another file, which loses its name, and is gone unless it is open. */
 static void file_rename_over(struct player *p, struct file *f)
 {
 	struct file *other = &p->files[below(p, FILES)];
@@ -605,7 +606,7 @@ static void file_exchange(struct player *p, struct file *f)
 	memcpy(f->name, name, sizeof(name));
 }
 
-/* ---- the files of all ------------------------------------------------------------------------ */
+/* ---- shared files ---------------------------------------------------------------------------- */
 
 static size_t cell_offset(const struct player *p, size_t cell)
 {
@@ -660,7 +661,7 @@ static void log_append(struct player *p)
 	need(p, write(p->log, &r, sizeof(r)) == sizeof(r), "write");
 }
 
-/* Every record is there once, and each player's are in order. */
+/* Every record is there once, and the records of each player are in order. */
 static void log_check(struct player *p, uint32_t *nlogged)
 {
 	FILE *log = fopen("log", "re");
@@ -804,7 +805,7 @@ static bool play_all(const struct player *judge, uint64_t seed, unsigned seconds
 	return ok;
 }
 
-/* What the players say they have appended is what there is. */
+/* The log has as many records of each player as that player has reported. */
 static void conclude(struct player *p, int report)
 {
 	uint32_t *found = calloc(p->nplayers, sizeof(*found));

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# full.bats - no memory is left, for bytes or for names: who is told so, and that all else goes on.
+# full.bats - no memory is left, for bytes or for names: the caller gets ENOSPC, and all else goes on.
 
 load helpers
 
@@ -20,7 +20,8 @@ teardown() {
 	teardown_rmem
 }
 
-# What was there before is whole, and stays so over a restart; the check finds the store clean.
+# The old files are unchanged, also after a restart. The check at the end of the test finds the store
+# clean.
 kept_is_whole() {
 	diff -r "$dir/kept" "$mnt/kept"
 }
@@ -37,15 +38,15 @@ fill_bytes() {
 	grep -q "No space left on device" "$dir/dd.log"
 }
 
-# Names until there is no room for one more.
+# Makes names until the store has no room for one more.
 fill_names() {
 	run scale names "$mnt/names"
 	[ "$status" -eq 1 ]
 	[[ $output == *"No space left on device" ]]
 }
 
-# Names made in one way, until that ends so. A few may find room: what the store gets back from
-# earlier work comes a little later.
+# no_space HOW FROM TO: makes names in one way until ENOSPC. A few may succeed first, since the store gets
+# pages of earlier work back a little later.
 no_space() {
 	local n=0
 	while run fsop "$1" "$2" "$3.$1.$n" && [ "$status" -eq 0 ]; do
@@ -55,7 +56,7 @@ no_space() {
 	[ "$output" = "fsop: ENOSPC" ]
 }
 
-# There and back, until that ends so; the name is where it was.
+# no_space_to_rename FROM TO: renames there and back until ENOSPC; then the name has not moved.
 no_space_to_rename() {
 	local from=$1 to=$2 n=0 other
 	while run fsop rename-noreplace "$from" "$to" && [ "$status" -eq 0 ]; do
@@ -68,7 +69,7 @@ no_space_to_rename() {
 	[ -e "$from" ] && [ ! -e "$to" ]
 }
 
-# An attribute each, until that ends so.
+# no_space_for_attributes VALUE: sets one attribute after the other until ENOSPC.
 no_space_for_attributes() {
 	local n=0
 	while run metaop setxattr "user.$n" "$mnt/a" "$1" && [ "$status" -eq 0 ]; do
@@ -107,7 +108,7 @@ no_space_for_attributes() {
 	[ "$(cat "$dir/ends")" = $'write ENOSPC\nfsync 0\nclose 0' ]
 	size=$(stat -c %s "$mnt/a")
 	[ "$size" -gt $((8 << 20)) ]
-	# The source again and again, as far as it came.
+	# The copy must be the source repeated, up to its size.
 	while cat "$dir/a"; do :; done 2>/dev/null | head -c "$size" | cmp - "$mnt/a"
 	all_is_well
 }
@@ -127,7 +128,7 @@ no_space_for_attributes() {
 	all_is_well
 }
 
-# What the kernel sends asynchronously is done as a whole or not at all for it.
+# The kernel makes EIO of a short asynchronous write, so the daemon does such a write whole or not at all.
 @test "no page is left: who writes direct is told so, and of no I/O error" {
 	exec 5<>"$mnt/a"
 	dd if=/dev/zero of="$mnt/a" bs=1M oflag=direct status=none 2>"$dir/dd.log" 5>&- && false
@@ -227,7 +228,7 @@ no_space_for_attributes() {
 	mount_rmem
 	(cd "$mnt" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0 sha256sum) |
 		cmp - "$dir/before"
-	# And there is as much room again.
+	# There is as much room as before.
 	rm -r "$mnt/names" "$mnt/filler"
 	cp -r "$mnt/kept" "$mnt/again"
 	diff -r "$mnt/kept" "$mnt/again"

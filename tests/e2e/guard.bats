@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# guard.bats - the tests themselves: what fails leaves nothing behind.
+# guard.bats - the tests themselves: a test that fails leaves nothing behind.
 
 # bats file_tags=once
 
@@ -16,7 +16,7 @@ teardown() {
 	teardown_rmem
 }
 
-# In /var/tmp and /run others may come and go.
+# Other programs may change /var/tmp and /run, so only this test's own paths and processes count.
 left() {
 	"$repository/tests/leftovers.sh" >"$dir/after"
 	comm -13 "$dir/before" "$dir/after" | grep -E "^process|$dir|$memory" || true
@@ -26,7 +26,7 @@ nothing_left() {
 	[ -z "$(left)" ]
 }
 
-# run_test BODY: a test with a server and a mount of its own, in a bats of its own.
+# run_test BODY: runs a test with a server and a mount of its own, in a bats of its own.
 run_test() {
 	{
 		echo "load $repository/tests/e2e/helpers"
@@ -63,7 +63,7 @@ run_test() {
 	left | grep -q "^file $TMPDIR/rmemfs-some\$"
 }
 
-# The mount namespace of the process that has started the tests.
+# Prints the mount namespace of the process that has started the tests.
 outside() {
 	echo "/proc/$(awk '$1 == "PPid:" { print $2 }' "/proc/$BATS_ROOT_PID/status")/ns/mnt"
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
-# guest.sh - what runs over verbs in the guest (see ../vm): the transport contract, then the
-# end-to-end tests. What is read often is copied from the host's slow file system first.
+# guest.sh - the tests over verbs in the guest (see ../vm): the transport contract, then the end-to-end
+# tests. It first copies files that are read often from the host's slow file system.
 set -uo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

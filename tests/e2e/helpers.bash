@@ -1,12 +1,11 @@
 # shellcheck shell=bash disable=SC2034,SC2119,SC2120
 # helpers.bash - a server and a mount for a test, and their orderly end.
 #
-# Each test has a folder of its own ($dir), a memory folder of its own in /dev/shm, a socket and a
-# port. Both programs run in the foreground as our children, so that teardown can demand their exit
-# status: 0, unless the test has killed them on purpose. Over which transport it all runs, the
-# environment says (RMEMFS_TEST_TRANSPORT); RMEMFS_TEST_SMALL=1 makes the files smaller,
-# RMEMFS_TEST_CACHE and RMEMFS_TEST_ACK set the mounts' cache and ack modes,
-# RMEMFS_TEST_SERVER_UNDER names a command that the server is run by.
+# Each test has its own folder ($dir), its own memory folder in /dev/shm, a socket and a port. Both
+# programs run in the foreground as children of the test, so that teardown can demand exit status 0,
+# unless the test has killed them on purpose. The environment sets the transport (RMEMFS_TEST_TRANSPORT),
+# smaller files (RMEMFS_TEST_SMALL=1), the mounts' cache and ack modes (RMEMFS_TEST_CACHE,
+# RMEMFS_TEST_ACK), and a command that runs the server (RMEMFS_TEST_SERVER_UNDER).
 
 transport=${RMEMFS_TEST_TRANSPORT:?}
 bin=${RMEMFS_BIN:?}
@@ -19,11 +18,11 @@ repository=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd) # a test may lie elsewhere
 server_pid='' daemon_pid=''
 export_size=192MiB
 server_conf='' # a configuration file that names the exports
-# Of the mounts; empty: the default.
+# The mounts' modes; empty: the default.
 cache_mode=${RMEMFS_TEST_CACHE:-}
 ack_mode=${RMEMFS_TEST_ACK:-}
 test_seconds=150 # a test may take
-# A user without rights, but for the way to the programs, wherever they are.
+# A user without rights, except to reach the programs in any folder.
 nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups
 	--inh-caps=+dac_read_search --ambient-caps=+dac_read_search)
 
@@ -31,12 +30,12 @@ small() {
 	[ "${RMEMFS_TEST_SMALL:-0}" = 1 ]
 }
 
-# mib NATIVE SMALL: how many MiB a test is to use.
+# mib NATIVE SMALL: prints how many MiB a test is to use.
 mib() {
 	if small; then echo "$2"; else echo "$1"; fi
 }
 
-# Explains itself and fails the test.
+# Prints a message and fails the test.
 die() {
 	echo "$*" >&2
 	return 1
@@ -52,13 +51,13 @@ all_stand() {
 	! grep -h '^State:' "/proc/$1/task/"*/status 2>/dev/null | grep -qv '(stopped)'
 }
 
-# suspend PID: by SIGSTOP, which one of its threads takes: the others run on until it has.
+# suspend PID: sends SIGSTOP, and waits until all threads have stopped.
 suspend() {
 	kill -STOP "$1"
 	until_true 10 all_stand "$1"
 }
 
-# calling PID NAME: it waits in that system call, as x86 and as newer architectures count them.
+# calling PID NAME: is the process in that system call, by its number on x86 or on newer architectures?
 calling() {
 	local numbers
 	case $2 in
@@ -76,7 +75,7 @@ calling() {
 	[[ $(cat "/proc/$1/syscall" 2>/dev/null) == @($numbers)" "* ]]
 }
 
-# exit_status PID SECONDS: waits for a child; its exit status, or 124 when it lasts longer.
+# exit_status PID SECONDS: waits for a child, and returns its exit status, or 124 if it lasts longer.
 exit_status() {
 	timeout "$2" tail --pid="$1" -s 0.02 -f /dev/null || return 124
 	wait "$1"
@@ -107,7 +106,7 @@ spawn_server() {
 	echo $server_pid >"$dir/server.pid"
 }
 
-# start_server [OPTION]...: and waits until it serves. Its Unix socket is the last to open.
+# start_server [OPTION]...: waits until the server answers. Its Unix socket is the last to open.
 start_server() {
 	spawn_server "$@"
 	until_true 60 server_answers || die "the server does not answer"
@@ -122,7 +121,7 @@ stop_server() {
 	[ $status -eq 0 ] || die "the server ended with status $status on SIGTERM"
 }
 
-# What a server left is whole, however it ended.
+# The files that a server has left are whole, however it ended.
 check_memory() {
 	rmemfsctl check "$memory" >"$dir/check.log" 2>&1 3>&- || {
 		cat "$dir/check.log"
@@ -130,7 +129,7 @@ check_memory() {
 	}
 }
 
-# As a crash: nothing of it is asked or told before.
+# Kills the server, as a crash does: without a request or a message before.
 kill_server() {
 	local pid=$server_pid
 	server_pid=''
@@ -144,8 +143,8 @@ crash_server() {
 	start_server "$@"
 }
 
-# use_lease SECONDS: of servers that are started from now on; the kernel keeps for as long what it is
-# told.
+# use_lease SECONDS: sets the lease time of servers that start from now on. The kernel caches attributes
+# and names for as long.
 use_lease() {
 	server_conf=$dir/server.conf
 	cat >"$server_conf" <<-END
@@ -154,14 +153,15 @@ use_lease() {
 	END
 }
 
-# spawn_armed POINT [OPTION]...: a server that will die there (see common/base/crash_point.h).
+# spawn_armed POINT [OPTION]...: starts a server that dies at POINT (see common/base/crash_point.h).
 spawn_armed() {
 	export RMEMFS_CRASH_AT=$1
 	spawn_server "${@:2}"
 	unset RMEMFS_CRASH_AT
 }
 
-# expect_death POINT [half]: it has, by itself, and what it left is whole, unless said otherwise.
+# expect_death POINT [half]: the server has died there by itself. Its files are whole, unless `half` is
+# given.
 expect_death() {
 	local pid=$server_pid status=0
 	server_pid=''
@@ -173,7 +173,7 @@ expect_death() {
 
 # ---- the mount -----------------------------------------------------------------------------------
 
-# The source and options that reach the test's server over the test's transport.
+# The source and options to reach the test's server over the test's transport.
 mount_source() {
 	case $transport in
 	shm) echo "$socket:/${1:-default}" ;;
@@ -195,7 +195,7 @@ mounted_or_dead() {
 	mountpoint -q "$mnt" || ! alive "$daemon_pid"
 }
 
-# mount_rmem [OPTION]...: mounts the export at $mnt; the daemon stays our child.
+# mount_rmem [OPTION]...: mounts the export at $mnt; the daemon is a child of the test.
 mount_rmem() {
 	mkdir -p "$mnt"
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$@" "$(mount_source)" "$mnt" \
@@ -206,7 +206,7 @@ mount_rmem() {
 	alive "$daemon_pid" || die "the daemon ended at its start"
 }
 
-# Another mount namespace that began meanwhile has a copy, and keeps the mount alive.
+# A mount namespace that began meanwhile has a copy of the mount and keeps it alive.
 name_holders() {
 	local process
 	for process in /proc/[0-9]*; do
@@ -215,15 +215,15 @@ name_holders() {
 	done
 }
 
-# hold_thread INDEX: this one of the daemon's reads and sends nothing, until release_thread.
+# hold_thread INDEX: this I/O thread of the daemon reads and sends nothing until release_thread.
 hold_thread() {
 	hold "$daemon_pid" "rmemfs-io/$1" >"$dir/held" 3>&- &
 	holder=$!
 	until_true 10 grep -q held "$dir/held" || die "the thread was not stopped"
 }
 
-# hold_thread_with_release FILE: thread 0 has read the RELEASE of this file, which was opened once
-# more for it, and reads and does nothing from then on, until release_thread.
+# hold_thread_with_release FILE: opens the file and stops thread 0 when it has read the RELEASE. The
+# thread does nothing from then on, until release_thread.
 hold_thread_with_release() {
 	hold "$daemon_pid" rmemfs-io/0 18 >"$dir/held" 3>&- &
 	holder=$!
@@ -239,9 +239,9 @@ release_thread() {
 	exit_status "$holder" 10 || [ $? -eq 137 ]
 }
 
-# needs_room FILE CALL COMMAND...: it waits in that system call for the file's pages. This goes, but
-# one thread of the daemon has read its last RELEASE and not looked at it while the other one serves
-# all that comes later.
+# needs_room FILE CALL COMMAND...: the command waits in that system call for the pages of FILE. FILE is
+# removed, but one thread of the daemon has read its last RELEASE and does not handle it. The other thread
+# serves all later requests.
 needs_room() {
 	local file=$1 call=$2 needy
 	shift 2
@@ -250,13 +250,13 @@ needs_room() {
 	"$@" 3>&- &
 	needy=$!
 	until_true 10 calling $needy "$call" || ! alive $needy
-	# When this is done it is known there that there is no room.
+	# After this mkdir the other thread knows that there is no room.
 	mkdir "$mnt/after.$call"
 	release_thread
 	exit_status $needy 20
 }
 
-# without_waiting: lines of a mount that fails, but for the one about what it has waited for.
+# without_waiting: drops the line about waiting from the output of a mount that fails.
 without_waiting() {
 	grep -vE ' notice: .*; (trying for [0-9]+ s|waiting for that, for [0-9]+ s at most)$' || true
 }
@@ -277,8 +277,8 @@ remount() {
 	mount_rmem "$@"
 }
 
-# What the kernel has cached would hide what the server has lost. With a server that is there
-# fsop uncache is quicker: in the guest all programs would have to be read anew.
+# The kernel's cache would hide bytes that the server has lost. While there is a server, fsop uncache is
+# faster: after this the guest has to read all programs anew.
 drop_caches() {
 	sync
 	echo 3 2>/dev/null >/proc/sys/vm/drop_caches || true
@@ -301,7 +301,7 @@ holds_everywhere() {
 	"$@"
 }
 
-# status_of JQ-FILTER: from rmemfsctl status --json.
+# status_of JQ-FILTER: filters the output of rmemfsctl status --json.
 status_of() {
 	rmemfsctl status --json "$socket" | jq -r "$1"
 }
@@ -313,7 +313,7 @@ random_file() {
 	dd if=/dev/urandom of="$1" bs=1M count="$2" status=none
 }
 
-# make_tree FOLDER: what cp, tar and rsync stumble over.
+# make_tree FOLDER: makes files that cp, tar and rsync may stumble over.
 make_tree() {
 	local size
 	mkdir -p "$1/deep/er/and deeper" "$1/empty"
@@ -343,7 +343,7 @@ listing() {
 		-printf '%p %y %m %U %G\n' | LC_ALL=C sort)
 }
 
-# same_tree A B: names, types, modes, owners, times, links and every byte.
+# same_tree A B: compares names, types, modes, owners, times, links and every byte.
 same_tree() {
 	listing "$1" >"$dir/listing.a"
 	listing "$2" >"$dir/listing.b"
@@ -354,7 +354,7 @@ same_tree() {
 	diff -r --no-dereference -x fifo "$1" "$2"
 }
 
-# This repository, or one made of these sources where they came without.
+# Prints this repository, or a new one made of these sources if they have none.
 source_repository() {
 	if git -C "$repository" rev-parse --git-dir >/dev/null 2>&1; then
 		echo "$repository"
@@ -369,8 +369,8 @@ source_repository() {
 
 # ---- for every test ------------------------------------------------------------------------------
 
-# What hangs is a failure of that test and not of the whole run: without its daemon, whatever waits
-# for the mount goes on with an error.
+# A test that hangs fails alone, not the whole run: once its daemon is killed, each process that waits for
+# the mount gets an error.
 watch_over() {
 	mkfifo "$dir/never"
 	(
@@ -382,8 +382,7 @@ watch_over() {
 	) 3>&- >/dev/null 2>&1 &
 }
 
-# A port of this test's own as long as its folder is there, though nobody listens while its server is
-# away.
+# Takes a port that no other test uses while this test's folder exists, even when its server is away.
 take_port() {
 	while :; do
 		port=$(free_port)
@@ -410,8 +409,8 @@ setup_rmem() {
 	fi
 }
 
-# What stood still may have had no CPU, or no disk: then the kernel has complained since the test's
-# beginning, of those that it starves too (kworkers).
+# A test that stood still may have got no CPU or disk. Then the kernel has logged complaints since the
+# test began, also about kworkers that starve.
 kernel_complaints() {
 	dmesg 2>/dev/null | awk -v began="${uptime_began:-0}" -F '[][]' \
 		'$2 + 0 >= began && /lockup|stall|starved|stuck for|blocked for more/'
@@ -429,8 +428,8 @@ $complaints"
 	done
 }
 
-# What else a test has mounted in its directory, last first. A daemon that was killed leaves a dead
-# mount, which only a test that has failed may do.
+# Unmounts all other mounts in the test's directory, the last first. A killed daemon leaves a dead mount;
+# only a failed test may do that.
 umount_rest() {
 	local at failed=0
 	for at in $(awk -v below="$dir/" 'index($2, below) == 1 { print $2 }' /proc/self/mounts | tac); do
@@ -439,7 +438,7 @@ umount_rest() {
 	return $failed
 }
 
-# Ends what is left, whatever state the test was in; fails if that does not end well.
+# Ends all that is left, in any state of the test, and fails if that does not end well.
 teardown_rmem() {
 	local failed=0
 	[ -n "${dir:-}" ] || return 0

@@ -1,10 +1,10 @@
-/* hold.c - keeps one thread of a process from running, and the others not.
+/* hold.c - stops one thread of a process, while the others run on.
  *
  *     hold PID NAME [OPCODE]   stops the thread of that name and prints "held"; it goes on when we
- *                              end. With the number of a FUSE opcode it prints "follows", and
- *                              stops the thread as soon as it has read such a message from the
- *                              kernel, before it can look at it. Of a WRITE it prints "held
- *                              OFFSET", where OFFSET is the WRITE's, in bytes.
+ *                              end. With a FUSE opcode it prints "follows", and stops the thread
+ *                              as soon as it has read such a message from the kernel, before it can
+ *                              look at it. For a WRITE it prints "held OFFSET", where OFFSET is the
+ *                              WRITE's, in bytes.
  */
 #include <dirent.h>
 #include <err.h>
@@ -64,7 +64,8 @@ static void copy_from(pid_t tid, uint64_t addr, void *to, size_t len)
 		err(1, "the memory of thread %d", tid);
 }
 
-/* Where the system call that is entered reads a message's head to; 0: it reads none. */
+/* Returns the address where the entered system call will put a message's header; 0: it reads
+ * none. */
 static uint64_t reads_to(pid_t tid, const struct __ptrace_syscall_info *info)
 {
 	struct iovec first;
@@ -106,7 +107,7 @@ static void run_to_next_stop(pid_t tid, int signal, int *status)
 		err(1, "thread %d is gone", tid);
 }
 
-/* Returns where the message lies that it has read. */
+/* Returns the address of the message that the thread has read. */
 static uint64_t run_until_it_reads(pid_t tid, uint32_t opcode)
 {
 	struct __ptrace_syscall_info info;
@@ -121,7 +122,7 @@ static uint64_t run_until_it_reads(pid_t tid, uint32_t opcode)
 		run_to_next_stop(tid, signal, &status);
 		signal = 0;
 		if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
-			if (!(status >> 16)) /* no event of the tracing itself */
+			if (!(status >> 16)) /* no event of ptrace itself */
 				signal = WSTOPSIG(status);
 			continue;
 		}

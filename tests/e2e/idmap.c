@@ -1,8 +1,8 @@
-/* idmap.c - users and mounts whose ids are others here:
+/* idmap.c - users and mounts with mapped ids:
  *
- *     idmap mount SOURCE TARGET FIRST   another mount of SOURCE at TARGET: id N of the filesystem
- * is FIRST + N there idmap run FIRST COMMAND...        as root of a user namespace, whose id N is
- * FIRST + N here
+ *     idmap mount SOURCE TARGET FIRST   another mount of SOURCE at TARGET: there id N of the
+ *                                       filesystem is FIRST + N
+ *     idmap run FIRST COMMAND...        as root of a user namespace: its id N is FIRST + N here
  *
  * Exit status 0, or COMMAND's; or 1 with the errno's name on standard error.
  */
@@ -54,7 +54,7 @@ static int become_root_and(int mapped, char **command)
 	return 127;
 }
 
-/* A process in such a namespace that carries out the command, or NULL: waits. -errno. */
+/* Starts a process in such a namespace. It runs the command, or waits if that is NULL. -errno. */
 static pid_t start(const char *first, char **command)
 {
 	int mapped = eventfd(0, EFD_CLOEXEC);

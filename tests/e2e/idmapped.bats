@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # idmapped.bats - mounts that show other ids than the filesystem has (mount_setattr(2)), as container
-# runtimes make them for user namespaces: id N is 100000 + N there. Only where the kernel offers it.
+# runtimes make them for user namespaces: id N is 100000 + N there. Skipped on kernels without them.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -24,14 +24,14 @@ server_conf_of() {
 	echo "exports = ( { name = \"default\"; size = \"$export_size\"; $1 } )" >"$server_conf"
 }
 
-# kernel_maps_ids: it has offered that to the daemon (FUSE_ALLOW_IDMAP).
+# kernel_maps_ids: the kernel has offered this to the daemon (FUSE_ALLOW_IDMAP).
 kernel_maps_ids() {
 	local offered
 	offered=$(sed -n 's/.*fuse: kernel .* of \([0-9a-f]*\):.*/\1/p' "$dir/daemon.log" | tail -n 1)
 	((0x${offered:?} >> 8 & 1))
 }
 
-# begin OPTIONS: a mount for all, and another one of it, mapped.
+# begin OPTIONS: makes a mount for all users, and a mapped mount of it.
 begin() {
 	start_server
 	mount_rmem --log-level=debug -o "allow_other$1"
@@ -49,14 +49,14 @@ umount_mapped() {
 	! mountpoint -q "${mapped:-/nowhere}" || umount "$mapped"
 }
 
-# begin_anew: what is known here by now is what the server has.
+# begin_anew: mounts anew, so that all attributes come from the server.
 begin_anew() {
 	umount_mapped
 	remount --log-level=debug -o "allow_other$1"
 	map
 }
 
-# end_all: and nothing is left.
+# end_all: removes the files and ends all.
 end_all() {
 	rm -rf "${mnt:?}"/*
 	umount_mapped
@@ -73,7 +73,7 @@ refused() {
 	[ "$status" -ne 0 ] || die "$*: was allowed"
 }
 
-# is FILE OWNER GROUP MODE: of the filesystem.
+# is FILE OWNER GROUP MODE: the ids of the filesystem; the mapped mount shows them mapped.
 is() {
 	[ "$(stat -c '%u %g %a' "$mnt/$1")" = "${*:2}" ] || die "$1: $(stat "$mnt/$1")"
 	[ "$(stat -c '%u %g %a' "$mapped/$1")" = "$((100000 + $2)) $((100000 + $3)) $4" ] ||
@@ -143,7 +143,7 @@ is() {
 	is owned $bob $alice 777
 }
 
-# acl FILE: its entries in one line, numeric.
+# acl FILE: prints its entries in one line, numeric.
 acl() {
 	getfacl -cpn "$1" | grep . | tr '\n' ' '
 }
@@ -172,7 +172,7 @@ acl() {
 	done
 }
 
-# used ID: of its quota.
+# used ID: prints the used bytes of the user's quota.
 used() {
 	status_of ".exports[0].quotas[] | select(.user == $1 and (.everybody | not)) | .used"
 }
@@ -187,6 +187,6 @@ used() {
 	[ "$status" -ne 0 ]
 	[[ $output == *"quota exceeded"* ]]
 	as $mapped_bob dd if=/dev/zero of="$mapped/others" bs=64K count=48 conv=fsync status=none
-	# The user of that number has nothing to do with it.
+	# The user whose unmapped id has that number is not charged.
 	[ -z "$(used $mapped_alice)" ]
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# install.bats - what `cmake --install` lays out, used in its place: laid over this machine's /usr and
+# install.bats - the files of `cmake --install`, used in their places: laid over this machine's /usr and
 # /etc, in a mount namespace of the test's own.
 bats_require_minimum_version 1.5.0
 
@@ -25,7 +25,7 @@ install_to() {
 	DESTDIR=$1 cmake --install "${bin%/bin}" >"$dir/install.log"
 }
 
-# installed SCRIPT [ARGUMENT]...: bash where all is in its place. /etc can be written to.
+# installed SCRIPT [ARGUMENT]...: runs SCRIPT by bash with the files in place; /etc is writable.
 installed() {
 	local script=$1
 	shift
@@ -152,7 +152,7 @@ installed() {
 		[ -z "$output" ]
 		rm -r "$dir/over"
 	done
-	# As verify would tell a mistake of ours.
+	# This shows that verify reports a mistake.
 	sed -i 's/^ProtectSystem=/ProtectSystems=/' "$root/usr/lib/systemd/system/rmemfs-server.service"
 	run installed 'systemd-analyze verify --man=no rmemfs-server.service'
 	[[ $output == *"Unknown key 'ProtectSystems'"* ]]
@@ -161,7 +161,7 @@ installed() {
 	installed 'systemd-analyze security --offline=true --threshold=18 rmemfs-server.service' >/dev/null
 }
 
-# The unit says of each what it would cost.
+# A comment in the unit says what each key would cost.
 @test "the server's unit has nothing that takes its files, or the sight of its clients" {
 	local key unit=$root/usr/lib/systemd/system/rmemfs-server.service
 	for key in RemoveIPC DynamicUser ProtectProc ProcSubset PrivateUsers; do
@@ -208,7 +208,7 @@ installed() {
 	[ "$(grep -c "systemd-tmpfiles --create rmemfs.conf" "$repository/README.md")" -eq 1 ]
 }
 
-# exec_start UNIT: its command, as systemd runs it: ${X} is one word.
+# exec_start UNIT: prints its command as systemd runs it: ${X} is one word.
 exec_start() {
 	sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/$1" | sed 's/\${[A-Z]*}/"&"/g'
 }
@@ -266,12 +266,13 @@ exec_start() {
 		installed/rmemfs-server.service
 	grep -qxF 'EnvironmentFile=/usr/local/etc/rmemfs/mounts/%i.env' installed/rmemfs@.service
 	grep -qx KillMode=process installed/rmemfs@.service
-	# Without a server it is tried again for ever, and what time does not mend is not.
+	# systemd retries for ever while there is no server, but not after an error that time does not
+	# mend.
 	grep -qx StartLimitIntervalSec=0 installed/rmemfs@.service
 	grep -qx 'RestartPreventExitStatus=1 32' installed/rmemfs@.service
 	grep -qF '/usr/local/etc/rmemfs/client.conf' installed/rmemfs.8
 	grep -qF 'RMEMFS_SYSCONFDIR=\"/usr/local/etc/rmemfs\"' build.ninja
-	# Nothing speaks of another place.
+	# No file names another prefix.
 	run grep -rE '(^|[^l])/etc/rmemfs|/usr/(s?bin|share)|@[A-Z_]+@' installed --exclude='mount.*'
 	echo "$output"
 	[ "$status" -eq 1 ]

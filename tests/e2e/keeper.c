@@ -1,15 +1,15 @@
-/* keeper.c - keeps a file open and does with it what the lines of its standard input say. Of each it
- * prints what came of it: "ok", what it has read, or the error's name.
+/* keeper.c - keeps a file open and does to it what the lines of its standard input say. For each
+ * line it prints the result: "ok", the line that it has read, or the error's name.
  *
- *     keeper PATH     opens it for reading and writing, made if it is not there; "ok"
+ *     keeper PATH     opens it for reading and writing, creates it if it is missing; "ok"
  *
  *     write TEXT      appends it, with a newline
  *     fill            appends lines until one can't be written
- *     read [OFFSET]   the line there, at first the first one of the file; "nothing" at its end
- *     hole [OFFSET]   where the next one is, then "ok"
+ *     read [OFFSET]   prints the line there, by default the file's first one; "nothing" at its end
+ *     hole [OFFSET]   prints where the next hole is, then "ok"
  *     fsync, close, quit
  *     map             shared; then:
- *     load            what the mapping has of the first line, or "SIGBUS"
+ *     load            prints the first line as the mapping has it, or "SIGBUS"
  *     store TEXT      into the first line
  *     msync
  *     chmod, chown, touch, xattr

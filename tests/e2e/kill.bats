@@ -1,10 +1,10 @@
 #!/usr/bin/env bats
 # kill.bats - the server is killed and started again, under a mixed load or while it starts, at named
-# points of its code (see common/base/crash_point.h) and at random times. A log of what was acknowledged is
-# kept outside the mount (see acklog.c); what was is there, was done once, and the memory directory
-# is whole each time.
+# points of its code (see common/base/crash_point.h) and at random times. A log outside the mount has the
+# acknowledged operations (see acklog.c). Each of these must be there and done once, and the memory
+# directory must be whole each time.
 #
-# RMEMFS_TEST_SEED=N repeats the points and times of a run; each run prints its own.
+# RMEMFS_TEST_SEED=N repeats the points and times of a run; each run prints its seed.
 
 load helpers
 
@@ -16,14 +16,14 @@ setup() {
 	# shellcheck disable=SC2034 # the helpers take it
 	if nightly; then test_seconds=1800; else test_seconds=400; fi
 	setup_rmem
-	# Each start and each check look at all of it.
+	# Each start and each check read the whole export.
 	# shellcheck disable=SC2034 # the helpers take it
 	export_size=160MiB
 	seed=${RMEMFS_TEST_SEED:-$RANDOM}
 	echo "RMEMFS_TEST_SEED=$seed"
 	RANDOM=$seed
-	# Freed pages come back soon after a restart; and a snapshot ends who is away for longer, so
-	# clients must be able to come back within it.
+	# A short lease time: the server reuses freed pages soon after a restart. A snapshot ends clients
+	# that are away for longer than this, so they need enough time to reconnect.
 	use_lease 4
 }
 
@@ -35,12 +35,12 @@ teardown() {
 
 # ---- points --------------------------------------------------------------------------------------
 
-# Those of a load; of what is passed all the time a later passage is as good as the first.
+# Points that a load passes. For points passed all the time, a later passage is as good as the first.
 often=(commit.before commit.after reply.none reply.sent)
 seldom=(name.changed grant scrub.before scrub.half scrub.zeroed scrub.taken reap.step cut.hidden zero.before
 	zero.after copy.before copy.after fallocate.step xattr.staged xattr.set snapshot.marked
 	snapshot.half snapshot.written snapshot.renamed)
-# Those of a start, of a mount and its end, of a restoration.
+# Points of a start, of a mount and its end, and of a restoration.
 first_start=(memdir.locked memdir.write memdir.written:1 region.made region.sized region.allocated
 	store.allocated store.tables store.loaded store.opened memdir.written:2 region.register)
 restart=(memdir.locked region.allocated store.allocated store.tables store.loaded store.opened
@@ -48,9 +48,9 @@ restart=(memdir.locked region.allocated store.allocated store.tables store.loade
 mounting=(attach.before attach.stored session.ending session.drained)
 half_restored=(restore.begun restore.records restore.stored restore.filled)
 restored=(restore.ended)
-# Of a client, over shm.
+# A point of a client, over shm.
 client=(landing.arrived)
-# Of one that shared_fence.bats stops.
+# A point of a client that shared_fence.bats stops.
 stopped=(write.post)
 
 # bats test_tags=once
@@ -85,7 +85,7 @@ run_loggers() {
 	local n
 	for ((n = 0; n < loggers; n++)); do
 		rm -f "$dir/ack.$n.stop"
-		# Each log is replayed from its beginning.
+		# Each log is replayed from its beginning, so a long one is started anew.
 		[ "$(wc -l 2>/dev/null <"$dir/ack.$n" || echo 0)" -lt 10000 ] ||
 			rm -r "$mnt/ack.$n" "$dir/ack.$n"
 		acklog run "$mnt/ack.$n" "$dir/ack.$n" $((seed + n)) >>"$dir/load.log" 2>&1 3>&- &
@@ -118,12 +118,13 @@ has_acknowledged() {
 	[ "$(acknowledged)" -ge "$1" ]
 }
 
-# 200 operations more have been answered.
+# Waits until 200 more operations have been answered.
 go_on() {
 	until_true 60 has_acknowledged $(($(acknowledged) + 200)) || die "nothing goes on"
 }
 
-# Pages in random order make many extents; cutting and removing them makes work for the reaper.
+# Writes pages in random order, which makes many extents. Truncating and removing them gives the reaper
+# work.
 fio_load() {
 	while [ ! -e "$dir/enough" ]; do
 		fio --name=load --verify_state_save=0 --filename="$mnt/fio" --size=4M --rw=randwrite --bs=4k --fallocate=none \
@@ -134,7 +135,7 @@ fio_load() {
 	done
 }
 
-# Each row that was committed is counted outside.
+# Counts each committed row outside the mount.
 sqlite_load() {
 	local n=0
 	sqlite3 "$mnt/db" 'CREATE TABLE t (n INTEGER PRIMARY KEY, pad TEXT)' || exit 1
@@ -145,7 +146,7 @@ sqlite_load() {
 	done
 }
 
-# One after the other; a server that dies is one reason to fail. The last whole one is kept.
+# Takes one snapshot after the other; each may fail since the server dies. Keeps the last whole one.
 snapshot_load() {
 	local n
 	for ((n = 0; ; n++)); do
@@ -155,12 +156,12 @@ snapshot_load() {
 			mv "$dir/image.$n" "$dir/whole"
 		else
 			rm -rf "$dir/image.$n"
-			sleep 0.1 # its pace while there is no server
+			sleep 0.1 # pace while there is no server
 		fi
 	done
 }
 
-# A snapshot under load is an export that all agrees in.
+# A snapshot under load restores to a consistent export.
 restore_the_last() {
 	local memory=$memory.restored
 	[ -e "$dir/whole/manifest" ] || die "no snapshot came to its end"
@@ -206,7 +207,7 @@ die_at_point() {
 	expect_death "$point"
 }
 
-# Two kills for one comparison, which takes as long: at a random time, and at a point of the code.
+# Kills twice for one comparison, which takes as long: at a random time, and at a point of the code.
 cycle() {
 	run_loggers
 	kill_at_random "$1"
@@ -244,7 +245,7 @@ cycle() {
 	run_loggers
 	go_on
 	kill_server
-	# Each server goes on with what the one before has left; what is answered is compared all the time.
+	# Each server goes on with the files of the one before. The loggers compare all answers.
 	for point in "${seldom[@]}" "${often[@]}"; do
 		echo "$point"
 		spawn_armed "$point"
@@ -315,7 +316,7 @@ cycle() {
 	done
 }
 
-# The mount may fail, or not come to its end; it must not hang, nor hinder the next one.
+# The mount may fail or not complete. It must not hang, and must not hinder the next one.
 mount_and_umount() {
 	rmemfs -f -c /dev/null -o "$(mount_options)" "$(mount_source)" "$mnt" \
 		>>"$dir/daemon.log" 2>&1 3>&- &

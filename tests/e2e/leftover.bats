@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
-# leftover.bats - what was sent to a server that is away, and whose callers were told that it is over:
-# it is done when the server is back, before anything else begins, and then seen by all.
+# leftover.bats - requests that were sent to a server which is away, and whose callers have their answer
+# already. The daemon completes them when the server is back, before anything else begins, and then all
+# see the result.
 
 bats_require_minimum_version 1.5.0
 load helpers
@@ -8,8 +9,8 @@ load helpers
 setup() {
 	setup_rmem
 	# shellcheck disable=SC2034 # the helpers take it
-	export_size=160MiB # each start looks at all of it
-	# What the kernel was told it keeps for longer than a test takes.
+	export_size=160MiB # each start reads all of it
+	# The kernel's cached attributes and names stay valid for longer than a test takes.
 	use_lease 600
 }
 
@@ -19,7 +20,7 @@ teardown() {
 	teardown_rmem
 }
 
-# killed PID...: and ended, whatever they waited for.
+# killed PID...: kills the processes; each must end, whatever it waited for.
 killed() {
 	local pid
 	kill -KILL "$@"
@@ -28,7 +29,7 @@ killed() {
 	done
 }
 
-# done_later OPERATION...: each, for a caller who had his answer. The mount has debug_io.
+# done_later OPERATION...: each was done after its caller had an answer. Needs a mount with debug_io.
 done_later() {
 	local name
 	for name in "$@"; do
@@ -42,7 +43,7 @@ done_later() {
 	mount_rmem -o io_threads=2,debug_io,log_level=debug
 	mkdir "$mnt/dir"
 	echo old >"$mnt/dir/a"
-	# A request is sent by one thread, to a server that does not look at it any more, ...
+	# One thread sends a request to a server that does not read it, ...
 	suspend "$server_pid"
 	hold_thread 0
 	rm -f "$mnt/dir/a" 3>&- &
@@ -52,7 +53,7 @@ done_later() {
 	kill_server
 	killed "$remover"
 	release_thread
-	# ... and this thread does not see yet that the server is back when the other one does.
+	# ... and does not see yet that the server is back when the other thread does.
 	hold_thread 1
 	start_server
 	(echo new >"$mnt/dir/a") 3>&- &
@@ -68,11 +69,11 @@ done_later() {
 	echo new | cmp - "$mnt/dir/a"
 }
 
-# ---- what the kernel knows -----------------------------------------------------------------------
+# ---- the kernel's cache --------------------------------------------------------------------------------
 
 changes=()
 
-# Names and attributes that the kernel is told of, and what is going to change them.
+# Makes names and attributes known to the kernel that $changes are going to change.
 prepare_changes() {
 	mkdir "$mnt"/{create,unlink,rmdir} "$mnt/rmdir/gone"
 	touch "$mnt/unlink/gone" "$mnt/chmod"
@@ -81,13 +82,13 @@ prepare_changes() {
 	before=$(stat -c '%h %a %.Z' "$mnt"/{other,chmod,create,unlink,rmdir})
 }
 
-# change NAME COMMAND...: which makes that system call; $changes are their processes.
+# change NAME COMMAND...: the command makes the system call NAME; $changes has its process.
 change() {
 	"${@:2}" 2>"$dir/$1.fail" 3>&- &
 	changes[$!]=$1
 }
 
-# Each is sent, to a server that does not look at it any more.
+# Each change is sent to a server that does not read it.
 send_changes() {
 	local pid
 	suspend "$server_pid"
@@ -109,7 +110,7 @@ changes_are_there() {
 	[ "$(grep -c '^>' "$dir/changed.log")" -eq 5 ]
 }
 
-# The kernel is told of one after the other.
+# The daemon notifies the kernel of one change after the other.
 changes_are_seen() {
 	until_true 20 done_later create unlink rmdir setattr
 	until_true 10 changes_are_there || {
@@ -123,7 +124,7 @@ changes_are_seen() {
 	mount_rmem -o io_threads=1,debug_io,log_level=debug
 	prepare_changes
 	send_changes
-	sync "$mnt" # has come after them
+	sync "$mnt" # returns after they were sent
 	kill_server
 	killed "${!changes[@]}"
 	start_server
@@ -144,7 +145,7 @@ changes_are_seen() {
 	changes_are_seen
 }
 
-# For whom the server dies in the middle of it.
+# dies_with COMMAND...: the server dies in the middle of the command.
 dies_with() {
 	local changer
 	"$@" 3>&- &
@@ -164,7 +165,7 @@ dies_with() {
 		[ ! -e "$mnt/$name/made" ]
 	done
 	kill_server
-	# Each server comes by what the one before has left before it dies by what is new.
+	# Each server completes the request that the one before has left, then dies at a new one.
 	spawn_armed name.changed
 	dies_with mkdir "$mnt/mkdir/made"
 	spawn_armed name.changed:2
@@ -200,14 +201,14 @@ dies_with() {
 	remover=$!
 	until_true 10 calling "$remover" unlink
 	killed "$remover"
-	# What is asked for now the thread finds only when it reads no more, ...
+	# The held thread stops reading requests before it could see the create below, ...
 	hold_thread 0
 	kill -TERM "$daemon_pid"
 	until_true 5 grep -q 'signal 15: unmounting' "$dir/daemon.log"
 	echo >"$dir/go"
 	until_true 5 calling "$maker" create
 	pause 0.3
-	# ... and what was left on its way is then done.
+	# ... and the request on its way is completed after that.
 	kill -CONT "$server_pid"
 	release_thread
 	if ! exit_status "$daemon_pid" 10; then
@@ -219,7 +220,7 @@ dies_with() {
 	run ! exit_status "$maker" 5
 }
 
-# The daemon has a thread in the kernel that waits to tell of a name.
+# One of the daemon's threads waits in the kernel, in the notification of a name.
 tells_of_name() {
 	grep -qs fuse_reverse_inval_entry "/proc/$daemon_pid"/task/*/stack
 }
@@ -234,13 +235,13 @@ tells_of_name() {
 	rm -f "$mnt/dir/gone" 3>&- &
 	remover=$!
 	until_true 10 calling "$remover" unlink
-	sync "$mnt" # has come after it
+	sync "$mnt" # returns after it was sent
 	kill_server
 	killed "$remover"
 	(: >"$mnt/dir/made") 3>&- 2>"$dir/maker.fail" &
 	maker=$!
 	until_true 10 calling "$maker" create
-	# It does what was left on its way, and dies by what holds the directory.
+	# The server completes the request on its way, then dies at the one that locks the directory.
 	spawn_armed name.changed:2
 	until_true 20 tells_of_name
 	expect_death name.changed:2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# lifecycle.bats - starting, stopping, and what the programs tell about themselves.
+# lifecycle.bats - starts, stops, and the programs' reports about themselves.
 
 load helpers
 
@@ -12,7 +12,7 @@ teardown() {
 	teardown_rmem
 }
 
-# daemon_of_mount: the process that serves $mnt, by its command line.
+# daemon_of_mount: prints the process that serves $mnt, by its command line.
 daemon_of_mount() {
 	local cmdline
 	for cmdline in /proc/[0-9]*/cmdline; do
@@ -156,7 +156,7 @@ background_mount() {
 	random_file "$mnt/a" 8
 	sync -f "$mnt/a"
 	rmemfsctl status --json "$socket" | tee "$dir/status.json" | jq .
-	# Any reader of JSON keeps it: it is no number.
+	# It is a string, since not every JSON reader keeps such a number exactly.
 	grep -qE '"incarnation": ?"[0-9]{19}"' "$dir/status.json"
 	[[ $(rmemfsctl status "$socket") == *", incarnation $(jq -r .incarnation "$dir/status.json")"* ]]
 	jq -e '.incarnation and (.regions | length > 0)' "$dir/status.json"
@@ -182,7 +182,7 @@ background_mount() {
 	[[ $(rmemfsctl who default /a "$socket") == *$'\nexport default is not shared: its mounts take no leases' ]]
 }
 
-# Whoever reaches an address may ask there, and may mount.
+# Everybody who reaches an address may ask there, and may mount.
 @test "by an address the server tells its versions, and where it tells the rest" {
 	[ "$transport" != shm ] || return 0
 	mount_rmem
@@ -216,7 +216,7 @@ background_mount() {
 	[ "$(status_of '[.. | .rpc_data_bytes? // empty] | add')" -eq 0 ]
 }
 
-# Counters come with the heartbeat.
+# counted BYTES: the status shows so many read bytes; counters come with the heartbeat.
 counted() {
 	[ "$(status_of '[.. | .read_bytes? // empty] | add // 0')" -ge "$1" ]
 }

@@ -1,19 +1,19 @@
-/* lock_twins.c - random work with locks is done twice: on a file of a filesystem whose locks are the
- * kernel's, and on its twin, which may have several paths (mounts). What each call says, who waits,
- * who gets it then, and what is locked must be the same.
+/* lock_twins.c - the same random work with locks is done on two files: one on a filesystem where
+ * the kernel keeps the locks, and its twin, which may have several paths (mounts). The result of
+ * each call, the waiting callers, the next owner and the locked bytes must be the same.
  *
  *     lock_twins SEED STEPS WAITING REFERENCE PATH...
  *
- * Each of some workers is two processes, one for either file, that do as they are told. At most one
- * worker waits at a time, since nobody says which of several gets a lock first; a second one that
- * would wait is interrupted. WAITING is a command that prints how many waits the twin's server
- * knows of: only then it is the next one's turn, as with the kernel.
+ * Each worker is two processes, one for either file, that do as they are told. At most one worker
+ * waits at a time, since the order of several waiting workers is undefined; a second one that would
+ * wait is interrupted. WAITING is a command that prints the number of waits that the twin's server
+ * knows of. The next worker's turn comes only when that is the kernel's number.
  *
- * What a close gives up on one mount may be gone a little later on another one: there the twin has
- * time to become the same.
+ * A close on one mount may release its locks on another mount a little later. So the twin has time
+ * to become the same.
  *
- * In one thing the twin may know better. The kernel looks for a circle along the first lock that is
- * in somebody's way, and overlooks one that goes by another; then EDEADLK must be true.
+ * In one case the twin may know better. The kernel looks for a circle along the first conflicting
+ * lock only, and overlooks one along another lock; then the twin's EDEADLK must be right.
  */
 #include <err.h>
 #include <errno.h>
@@ -34,13 +34,13 @@
 
 #include "common/base/util.h"
 
-/* The last ones have no locks, and look at those of the others. */
+/* The probers take no locks. They look at the locks of the actors. */
 enum { ACTORS = 3, PROBERS = 2, WORKERS = ACTORS + PROBERS };
 enum { FILES = 2, BYTES = 20, BYTES_LOCKED = 40, LATE_MS = 20000, AGAIN_MS = 5 };
 
 enum op { SET, GET, WHOLE, REOPEN, DUPLICATE, FORK, NOPS };
 
-/* What a worker is told to do; the same for both its processes. */
+/* A command to a worker; both its processes get the same. */
 struct command {
 	enum op op;
 	int file;
@@ -64,11 +64,11 @@ enum { REFERENCE, TWIN, WORLDS };
 static struct {
 	struct process processes[WORLDS];
 	const char *paths[WORLDS];
-	/* F_RDLCK, F_WRLCK or F_UNLCK of each byte, by whose it is: see owner_of() */
+	/* F_RDLCK, F_WRLCK or F_UNLCK of each byte, for each owner: see owner_of() */
 	char records[1 + FILES][BYTES_LOCKED];
 } workers[WORKERS];
 
-static int waiter = -1; /* one of them, or -1 */
+static int waiter = -1; /* index in workers, or -1 */
 static struct command waits_for;
 
 static const char *waiting;
@@ -166,7 +166,7 @@ static void work(int from, int to, const char *path)
 	_exit(0);
 }
 
-/* ---- what they are told ---------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static void start(unsigned w, int world)
 {
@@ -262,7 +262,7 @@ static struct answer answer_of(unsigned w, int world, const struct command *c)
 	return a;
 }
 
-/* In flock(2) or fcntl(2): of the reference that is for somebody else's lock. */
+/* Is it in flock(2) or fcntl(2)? There the reference only waits for another owner's lock. */
 static bool sleeps_in_lock(pid_t pid)
 {
 	char path[64], line[128] = "";
@@ -315,7 +315,7 @@ static void range_of(const struct command *c, int *first, int *end)
 	*end = (int)(c->len < 0 ? c->start : c->len ? c->start + c->len : BYTES_LOCKED);
 }
 
-/* 0: the process; else one of its open files. */
+/* Returns 0 for the process, 1 + the file for one of its open files. */
 static int owner_of(const struct command *c)
 {
 	return c->cmd == F_SETLK || c->cmd == F_SETLKW ? 0 : 1 + c->file;
@@ -360,7 +360,7 @@ static bool is_circle(unsigned w, const struct command *c)
 	       wants_from(&waits_for, w, owner_of(c));
 }
 
-/* False: the twin has refused a circle that the reference does not see. */
+/* Returns false if the twin has refused a circle that the reference does not see. */
 static bool until_twins_wait(unsigned w, const struct command *c, unsigned n)
 {
 	int64_t until = now_in_ms() + LATE_MS;
@@ -384,7 +384,7 @@ static bool until_twins_wait(unsigned w, const struct command *c, unsigned n)
 
 static bool same_process(const struct flock *reference, const struct flock *twin)
 {
-	/* Of an open file's locks FUSE does not know that they are that. */
+	/* The kernel does not tell FUSE that a lock belongs to an open file. */
 	if (reference->l_pid == -1 || twin->l_pid == -1 || twin->l_pid == 0)
 		return true;
 	for (unsigned i = 0; i < WORKERS; i++)
@@ -393,7 +393,7 @@ static bool same_process(const struct flock *reference, const struct flock *twin
 	return false;
 }
 
-/* Of several shared locks in the way either names another one. */
+/* If several shared locks conflict, the two may name different ones. */
 static bool same_found(const struct flock *reference, const struct flock *twin)
 {
 	if (reference->l_type != twin->l_type || reference->l_type != F_WRLCK)
@@ -430,7 +430,7 @@ static void both(unsigned w, const struct command *c)
 	compare(w, c, reference, ask(w, TWIN, c));
 }
 
-/* Byte by byte, and as a whole, as one finds them who has none himself. */
+/* Probes each byte and then the whole file, as a process without locks sees them. */
 static struct command probe_of(int i)
 {
 	if (i < BYTES)
@@ -475,7 +475,8 @@ static int one_of(const int *values, size_t n)
 static struct command draw_records(bool wait)
 {
 	struct command c = {SET, .start = rand_r(&seed) % BYTES, .len = rand_r(&seed) % 12};
-	/* The kernel lets those of open files wait for each other for ever. */
+	/* The kernel detects no circle of open files' locks: they would wait for each other for
+	 * ever. */
 	bool open_file = rand_r(&seed) % 3 == 0 && !(wait && waiter >= 0);
 
 	if (wait)
@@ -547,7 +548,7 @@ static void wait_both(unsigned w, const struct command *c)
 	}
 }
 
-/* Who waited has what he waited for where the reference says so, and nowhere else. */
+/* The waiter of the twin has its lock if, and only if, the one of the reference has. */
 static void look_at_waiter(void)
 {
 	unsigned w = (unsigned)waiter;
@@ -575,7 +576,7 @@ static void kill_both(unsigned w)
 	}
 }
 
-/* True: something was closed. */
+/* Returns true if something was closed. */
 static bool act(void)
 {
 	unsigned w = (unsigned)rand_r(&seed) % ACTORS;

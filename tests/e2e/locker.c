@@ -1,15 +1,16 @@
-/* locker.c - takes locks as programs do. KIND is flock, process (F_SETLK) or open (F_OFD_SETLK); TYPE
- * is shared or alone; records are of one byte, at AT. What comes of it is printed: got, busy,
- * interrupted, deadlock. A line on standard input has it go on.
+/* locker.c - takes locks as programs do. KIND is flock, process (F_SETLK) or open (F_OFD_SETLK);
+ * TYPE is shared or alone. A record lock covers one byte, at AT. It prints the result: got, busy,
+ * interrupted, deadlock. A line on standard input lets it go on.
  *
  *     locker try KIND TYPE PATH AT      at once
  *     locker hold KIND TYPE PATH AT     waits, prints, and keeps it until a line comes
- *     locker wait KIND TYPE PATH AT     so, too, unless SIGALRM interrupts it
- *     locker cross PATH ONE OTHER TWO   holds ONE, says got, and waits for TWO of OTHER after a
- * line locker get PATH AT                which lock is there: free, or TYPE PID START LENGTH locker
- * close PATH                 locks record 0 by one descriptor, closes another after a line, and
- * keeps the first until the next one locker count KIND PATH N          adds one N times to the
- * number in the file, locked
+ *     locker wait KIND TYPE PATH AT     the same, unless SIGALRM interrupts it
+ *     locker cross PATH ONE OTHER TWO   takes ONE of PATH, prints got, and after a line waits for
+ *                                       TWO of OTHER
+ *     locker get PATH AT                prints the lock there: free, or TYPE PID START LENGTH
+ *     locker close PATH                 locks record 0 by one descriptor, closes another after a
+ *                                       line, and keeps the first until the next one
+ *     locker count KIND PATH N          adds one N times to the number in the file, locked
  */
 #include <err.h>
 #include <errno.h>

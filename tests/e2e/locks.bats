@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# locks.bats - locks are the kernel's own: neither a server nor the daemon's threads matter to them.
+# locks.bats - the kernel alone keeps the locks here: neither a server nor the daemon's threads take part.
 
 load helpers
 
@@ -38,7 +38,7 @@ let_go() {
 	[ "$(fsop count-locks "$mnt/a")" -eq 0 ]
 }
 
-# waiting COUNT: for locks of $mnt/a, and of nothing else on this machine.
+# waiting COUNT: so many processes wait for locks of $mnt/a; other files on this machine do not count.
 waiting() {
 	local major minor ino
 	IFS=: read -r major minor <<<"$(mountpoint -d "$mnt")"
