@@ -1,5 +1,5 @@
-/* mapping.c - what a shared mapping, read(2) and write(2), through the page cache and past it, see
- * of each other: mapping CHECK FILE, on a file that is not there yet. EILSEQ: bytes are wrong.
+/* mapping.c - what a shared mapping, read(2) and write(2) see of each other, through the page cache
+ * and past it: mapping CHECK FILE. FILE must not exist. EILSEQ: wrong bytes.
  */
 #include "operation.h"
 
@@ -23,10 +23,10 @@
 
 enum { PAGE = 4096, PAGES = 8, LEN = PAGES * PAGE, ROUNDS = 50 };
 
-/* What direct I/O takes and gives. */
+/* Direct I/O reads into it and writes from it. */
 static _Alignas(PAGE) char aligned[LEN];
 
-/* A file's bytes in round n: no two rounds or pages have the same. */
+/* Makes a file's bytes of round n: no two rounds or pages have the same. */
 static void pattern(char *buf, size_t len, unsigned n)
 {
 	for (size_t i = 0; i < len; i++)
@@ -42,7 +42,7 @@ static int put(int fd, const char *buf, size_t len, off_t at)
 	return (size_t)n == len ? 0 : -ENOSPC;
 }
 
-/* The file's bytes at `at` are those of buf. */
+/* Compares the file's bytes at `at` with buf. */
 static int same(int fd, const char *buf, size_t len, off_t at)
 {
 	ssize_t n = pread(fd, aligned, len, at);
@@ -125,7 +125,7 @@ static int stored_is_read(char **args)
 	return err;
 }
 
-/* A store and a write of the same page, neither of which may undo the other. */
+/* A store and a write of the same page: neither may undo the other. */
 static int store_and_write_share_a_page(char **args)
 {
 	autoclose int fd = -1;
@@ -149,7 +149,7 @@ static int store_and_write_share_a_page(char **args)
 
 /* ---- two handles ----------------------------------------------------------------------------- */
 
-/* The first handle writes only, the second one, opened beside it with flags, is mapped. */
+/* The first handle only writes. The second one, opened with flags, is mapped. */
 static int beside(const char *path, int flags, int first, int prot)
 {
 	autoclose int writer = -1, mapped = -1;
@@ -192,7 +192,7 @@ static int mapped_beside_a_direct_writer(char **args)
 	return beside(args[0], O_RDWR, O_WRONLY | O_DIRECT, PROT_READ | PROT_WRITE);
 }
 
-/* Each writes a round, and all of them read it. */
+/* Each handle writes a round, and all of them read it. */
 static int direct_and_buffered(char **args)
 {
 	autoclose int buffered = -1, direct = -1, writer = -1;
@@ -222,8 +222,8 @@ enum { MANY_PAGES = 160, MANY = MANY_PAGES * PAGE, ASYNC_MS = 500, TOUCHERS = 2 
 
 static _Alignas(PAGE) char many[2][MANY], seen[MANY];
 
-/* Brings pages of the file into the cache, again and again, until it is killed: by reading, or as a
- * mapping's. */
+/* Brings pages of the file into the cache again and again until it is killed: by read(2), or
+ * through the mapping. */
 static void touch(int fd, volatile const char *at)
 {
 	for (;;) {
@@ -265,7 +265,7 @@ static int64_t now_ms(void)
 	return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-/* What has been written is there, by read(2) of fd or in the mapping. */
+/* Writes a round, and finds it by read(2) of fd or in the mapping. */
 static int write_and_look(struct async *async, int direct, int fd, const char *at, unsigned n)
 {
 	ssize_t r =
@@ -330,7 +330,7 @@ static int async_beside_a_mapping(char **args)
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* What one appends the other finds in its mapping, once the file is as long. */
+/* One handle appends. The other finds the bytes in its mapping once the file is that long. */
 static int appended_is_mapped(char **args)
 {
 	autoclose int writer =
@@ -363,7 +363,7 @@ static void faulted(int signal)
 	siglongjmp(fault, 1);
 }
 
-/* Whether touching the byte raises SIGBUS. */
+/* Does touching the byte raise SIGBUS? */
 static bool is_beyond(const volatile char *at)
 {
 	bool beyond = true;
@@ -427,8 +427,8 @@ static int private_is_nobody_elses(char **args)
 
 /* ---- memory that is full --------------------------------------------------------------------- */
 
-/* Stores into each page of a file that is all holes, as long as a MiB. msync(2) says whether there
- * was memory for it; what it says must hold. */
+/* Stores into each page of a file of a MiB of holes. If msync(2) reports success, the bytes must be
+ * in the file. */
 static int stored_into_holes(char **args)
 {
 	enum { LONG = 1 << 20 };

@@ -1,4 +1,4 @@
-/* metaop.c - what shell commands don't do with files' metadata: see operation.h. */
+/* metaop.c - operations on files' metadata that no shell command does: see operation.h. */
 #include "operation.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int copy(int from, int to)
 	return err;
 }
 
-/* SOURCE FOLDER NAME: copies, says so, and gives the name once standard input ends. */
+/* SOURCE FOLDER NAME: copies, prints a word, and links the file once standard input ends. */
 static int tmpfile_link(char **args)
 {
 	autoclose int from = open(args[0], O_RDONLY | O_CLOEXEC);
@@ -88,7 +88,7 @@ static int tmpfile_link(char **args)
 	return link_fd(fd, args[2]);
 }
 
-/* FOLDER NAME: written before and after it gets its name. */
+/* FOLDER NAME: writes before and after the link. */
 static int tmpfile_link_write(char **args)
 {
 	autoclose int fd = open(args[0], O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -144,7 +144,7 @@ static int put_value(ssize_t len)
 	return fwrite(value, 1, (size_t)len, stdout) == (size_t)len ? 0 : -EIO;
 }
 
-/* NAME FILE: the value to standard output. */
+/* NAME FILE: writes the value to standard output. */
 static int get_xattr(char **args)
 {
 	return put_value(getxattr(args[1], args[0], value, sizeof(value)));
@@ -192,7 +192,7 @@ static int set_from(char **args, int flags)
 	return 0;
 }
 
-/* NAME FILE BYTES: the value is a file's. */
+/* NAME FILE BYTES: sets the value to the bytes of the file BYTES. */
 static int set_xattr(char **args)
 {
 	return set_from(args, 0);
@@ -215,7 +215,7 @@ static bool is_all(const char *bytes, size_t len, char c)
 	return bytes[0] == c && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* By turns a long value and a short one, until somebody ends it. */
+/* Sets a long value and a short one by turns, until it is killed. */
 static void set_in_turns(const char *name, const char *file)
 {
 	static char bytes[LONG_BYTES];
@@ -229,7 +229,8 @@ static void set_in_turns(const char *name, const char *file)
 	}
 }
 
-/* NAME FILE COUNT: a value is read so often while it changes; -EILSEQ: neither of the two. */
+/* NAME FILE COUNT: reads a value COUNT times while it changes; -EILSEQ: it is neither of the
+ * two. */
 static int xattr_in_turns(char **args)
 {
 	unsigned long count = strtoul(args[2], NULL, 10);
@@ -299,7 +300,7 @@ static int fd_xattr(char **args)
 
 /* ---- bytes ----------------------------------------------------------------------------------- */
 
-/* FILE: through a handle that reads, too. */
+/* FILE: through a handle that can read, too. */
 static int rewrite(char **args)
 {
 	autoclose int fd = open(args[0], O_RDWR | O_CLOEXEC);
@@ -316,7 +317,7 @@ static int cat(char **args)
 	return fd < 0 ? -errno : copy(fd, STDOUT_FILENO);
 }
 
-/* FILE: bytes, then the capability to open raw sockets, by one handle. */
+/* FILE: writes bytes, then the capability to open raw sockets, by one handle. */
 static int write_caps(char **args)
 {
 	static const struct vfs_cap_data caps = {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# mmap.bats - mapped files: what mappings, read(2) and write(2) see of each other in every cache mode,
-# programs that run from the mount, databases that map.
+# mmap.bats - mapped files: what mappings, read(2) and write(2) see of each other in every cache mode;
+# programs that run from the mount; databases that map.
 
 load helpers
 
@@ -13,7 +13,7 @@ teardown() {
 	teardown_rmem
 }
 
-# Below Linux 6.9 what goes past the cache can't be mapped shared.
+# Before Linux 6.9 a FUSE file that bypasses the cache can't be mapped shared.
 can_map_direct() {
 	if [ -z "${maps_direct:-}" ]; then
 		maps_direct=no
@@ -22,7 +22,7 @@ can_map_direct() {
 	[ "$maps_direct" = yes ]
 }
 
-# in_each_mode COMMAND...: on a mount of its own in each cache mode, in an empty folder of it.
+# in_each_mode COMMAND...: runs it for each cache mode, in an empty folder of a new mount.
 in_each_mode() {
 	for cache_mode in none shared exclusive; do
 		echo "cache=$cache_mode"
@@ -35,7 +35,7 @@ in_each_mode() {
 	done
 }
 
-# maps CHECK: in each mode, where files can be mapped at all.
+# maps CHECK: runs the check in each mode that can map files.
 maps() {
 	in_each_mode maps_here "$1"
 }
@@ -84,7 +84,8 @@ maps_here() {
 	maps async-beside-a-mapping
 }
 
-# cached_readers_and_direct_writers FILE: at the same time, while a handle keeps the file in the cache.
+# cached_readers_and_direct_writers FILE: runs both at once while an open handle keeps the file in the
+# cache.
 cached_readers_and_direct_writers() {
 	local readers=()
 	exec 5<"$1"
@@ -168,7 +169,7 @@ cached_readers_and_direct_writers() {
 	in_each_mode runs
 }
 
-# runs PID PROGRAM: the shell's child has become it.
+# runs PID PROGRAM: the shell's child has executed PROGRAM.
 runs() {
 	[ "$(readlink "/proc/$1/exe")" = "$PWD/$2" ]
 }
@@ -188,7 +189,7 @@ runs() {
 	in_each_mode busy
 }
 
-# inserts NAME: 200 transactions with NAME's rows.
+# inserts NAME: prints 200 transactions with NAME's rows.
 inserts() {
 	for i in {1..200}; do
 		echo "INSERT INTO t VALUES ('$1', $i);"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bats
 # mount.bats - mount(8), fstab, umount(8), and mounts by ordinary users.
 #
-# mount(8) finds its helpers in /sbin and its table in /etc. Both are laid over this machine's in a
-# mount namespace of the test's own: nothing of it is seen outside, or stays. No transport makes a
-# difference to that: each test runs over one.
+# mount(8) finds its helpers in /sbin and its table in /etc. In the test's own mount namespace both are
+# laid over this machine's. Outside nothing of it is seen or stays. The transport makes no difference, so
+# each test runs over one.
 
 # shellcheck disable=SC2154 # what helpers set
 load helpers
@@ -30,18 +30,18 @@ inside() {
 	nsenter --mount="/proc/$holder/ns/mnt" -- "$@"
 }
 
-# separated PID: it has left our mount namespace.
+# separated PID: the process has left our mount namespace.
 separated() {
 	[ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]
 }
 
-# over FOLDER: what is written to $place/up/FOLDER appears there.
+# over FOLDER: files in $place/up/FOLDER appear there.
 over() {
 	inside mkdir -p "$place/up/$1" "$place/work/$1"
 	inside mount -t overlay -o "lowerdir=/$1,upperdir=$place/up/$1,workdir=$place/work/$1" none "/$1"
 }
 
-# Mounts of others are not to be kept up by their copies.
+# Our copies must not keep the mounts of other tests alive.
 drop_mounts() {
 	inside findmnt -n -r -t fuse.rmemfs -o TARGET | while read -r target; do
 		inside umount -l "$target"
@@ -63,12 +63,12 @@ own_mounts() {
 	inside mkdir -p /etc/rmemfs
 	inside cp /dev/null /etc/rmemfs/client.conf
 	inside cp /dev/null /etc/fuse.conf
-	# As udev leaves it: everybody may ask fusermount3 for a mount.
+	# As udev makes it: all users may ask fusermount3 for a mount.
 	inside mknod -m 666 "$place/fuse" c 10 229
 	inside mount --bind "$place/fuse" /dev/fuse
 }
 
-# Not the processes that stand beside them.
+# Prints the daemons, without the survivor processes beside them.
 daemons_inside() {
 	local process
 	for process in /proc/[0-9]*; do
@@ -83,7 +83,7 @@ no_daemon_inside() {
 	[ -z "$(daemons_inside)" ]
 }
 
-# Every daemon ends by itself.
+# Each daemon must end by itself.
 end_own_mounts() {
 	local failed=0 pid
 	[ -n "${holder:-}" ] || return 0
@@ -101,7 +101,7 @@ end_own_mounts() {
 	return $failed
 }
 
-# options [MORE]: -o and what reaches the test's server.
+# options [MORE]: prints -o and the options to reach the test's server.
 options() {
 	echo "-o$(mount_options)${1:+,$1}"
 }
@@ -110,7 +110,7 @@ shown() {
 	inside findmnt -n -r -o "$1" "${2:-$mnt}"
 }
 
-# has_flags LIST, lacks_flags LIST: the kernel's flags of the mount at $mnt.
+# has_flags LIST, lacks_flags LIST: test the kernel's flags of the mount at $mnt.
 has_flags() {
 	local flag
 	for flag in ${1//,/ }; do
@@ -125,13 +125,13 @@ lacks_flags() {
 	done
 }
 
-# The last mount's daemon is gone, and with it its session.
+# Waits until the last mount's daemon is gone, and its session with it.
 unmount() {
 	inside umount "$mnt"
 	until_true 20 no_daemon_inside
 }
 
-# fails STATUS TEXT COMMAND...: inside, with one line that has the text.
+# fails STATUS TEXT COMMAND...: the command, run inside, fails with one line that has TEXT.
 fails() {
 	local expected=$1 text=$2
 	shift 2
@@ -167,12 +167,12 @@ fails() {
 	[[ $output == *"Read-only file system"* ]]
 }
 
-# fstab [OPTION,...]: a line of the test's mount, and no other.
+# fstab [OPTION,...]: writes a table with one line, for the test's mount.
 fstab() {
 	inside tee /etc/fstab <<<"$(mount_source) $mnt rmemfs ${1:+$1,}$(mount_options) 0 0"
 }
 
-# mounts HAS LACKS COMMAND...: with these flags and without those.
+# mounts HAS LACKS COMMAND...: the mount has the flags HAS and none of LACKS.
 mounts() {
 	local has=$1 lacks=$2
 	shift 2
@@ -198,12 +198,12 @@ mounts() {
 	mounts nosuid,nodev noexec mount "$mnt"
 	fstab defaults,allow_suid
 	mounts nodev nosuid mount -a
-	# What the kernel is told at once, and not only by libfuse.
+	# The kernel gets this flag in the mount call, not only through libfuse.
 	mounts nosuid,nodev,nosymfollow noexec "${by_type[@]}" "$(options nosymfollow)"
 	mounts nosymfollow nosuid,nodev "${by_type[@]}" "$(options nosymfollow,allow_suid,allow_dev)"
 }
 
-# change OPTIONS: of the mount, by mount(8), and back to what may be written.
+# change OPTIONS: remounts with OPTIONS by mount(8), then with rw.
 change() {
 	inside mount -o "remount,$1" "$mnt"
 	inside mount -o remount,rw "$mnt"
@@ -223,7 +223,7 @@ change() {
 	change nosuid,dev
 	has_flags nosuid
 	lacks_flags nodev
-	# A line of fstab that says nothing takes nothing away, nor gives it.
+	# A line of fstab without the flags neither sets nor clears them.
 	fstab defaults
 	change ro
 	has_flags nosuid
@@ -282,7 +282,7 @@ change() {
 		inside mount "$argument"
 		[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
 		has_flags rw,nosuid
-		# Once is enough.
+		# mount -a does not mount it twice.
 		inside mount -a
 		[ "$(inside grep -c " $mnt " /proc/self/mountinfo)" -eq 1 ]
 		unmount
@@ -435,8 +435,8 @@ change() {
 		mount.rmemfs "$(mount_source)" "$mnt" -N /nowhere
 }
 
-# Its process may be gone before its last thread has closed the device. stat(1) may be answered from the
-# kernel's cache, without a daemon.
+# The daemon's process may be gone before its last thread has closed the device. stat(1) may get its
+# answer from the kernel's cache, without a daemon; stat -f does not.
 has_no_daemon() {
 	[[ $(inside stat -f "$mnt" 2>&1) == *"Transport endpoint is not connected"* ]]
 }
@@ -466,7 +466,7 @@ has_no_daemon() {
 	inside stat "$mnt"
 	kill -KILL "$(daemons_inside)"
 	until_true 20 has_no_daemon
-	# This is what the test is about.
+	# The root's attributes are in the kernel's cache, so stat succeeds without a daemon.
 	inside stat "$mnt"
 	run inside mount -f -t rmemfs "$(options)" "$(mount_source)" "$mnt"
 	echo "$output"
@@ -481,7 +481,7 @@ has_no_daemon() {
 
 # ---- a server that is not there yet --------------------------------------------------------------
 
-# alone COMMAND...: in the background, with a loopback network of its own, and its output in $dir/alone.log.
+# alone COMMAND...: runs it in the background with a loopback network of its own. Output: $dir/alone.log.
 alone() {
 	# shellcheck disable=SC2016 # the inner shell's
 	nsenter --mount="/proc/$holder/ns/mnt" -- unshare --net sh -c 'ip link set lo up && exec "$@"' sh "$@" \
@@ -490,7 +490,7 @@ alone() {
 	echo $alone >"$dir/alone.pid"
 }
 
-# waits_for TEXT: the mount says so.
+# waits_for TEXT: the mount reports this cause and that it waits.
 waits_for() {
 	until_true 20 grep -q "$1; trying for 600 s$" "$dir/alone.log"
 }
@@ -520,7 +520,7 @@ waits_for() {
 	alone rmemfs -f -o transport=tcp,connect_timeout=600 server.test:/nosuch "$mnt"
 	waits_for "can't resolve server.test: .*"
 	inside tee -a /etc/hosts <<<"127.0.0.1 server.test"
-	# It goes on to the next thing that is not there.
+	# The mount waits for the next missing thing.
 	until_true 20 grep -q "no server at tcp 127.0.0.1:7470" "$dir/alone.log"
 	kill -TERM $alone
 	exit_status $alone 10 || [ $? -eq 143 ]
@@ -528,7 +528,7 @@ waits_for() {
 
 # ---- ordinary users ------------------------------------------------------------------------------
 
-# With little memory to lock, as users have it.
+# Runs a command as a user, who may lock little memory.
 as_user() {
 	prlimit --memlock=65536:65536 nsenter --mount="/proc/$holder/ns/mnt" -- \
 		setpriv --reuid 65534 --regid 65534 --clear-groups "$@"
@@ -548,7 +548,7 @@ users_folder() {
 	[ "$(shown SOURCE,FSTYPE)" = "$(mount_source) fuse.rmemfs" ]
 	[[ ,$(shown FS-OPTIONS), == *,user_id=65534,* ]]
 	as_user stat "$mnt"
-	# It is not root's business either, until they say so.
+	# Root has no access either, until the user allows it.
 	run inside ls "$mnt"
 	[ "$status" -ne 0 ]
 	as_user fusermount3 -u "$mnt"
@@ -573,7 +573,7 @@ users_folder() {
 		inside tee /etc/fstab >/dev/null <<-END
 			$(mount_source) $mnt rmemfs noauto,$word,$(mount_options) 0 0
 		END
-		# owner: of the source, which is no device.
+		# "owner" means the source's owner, and the source is no device.
 		if [ $word != owner ]; then
 			as_user mount "$mnt"
 			has_flags nosuid,nodev
@@ -626,7 +626,7 @@ users_folder() {
 @test "over a socket a user needs the right to connect" {
 	users_folder
 	chmod 600 "$socket"
-	# Time would not help.
+	# A longer timeout would not help.
 	run as_user timeout 30 rmemfs "$(options connect_timeout=3600)" "$(mount_source)" "$mnt"
 	echo "$output"
 	[ "$status" -eq 32 ]

@@ -1,7 +1,9 @@
 # shellcheck shell=bash disable=SC2154 # what helpers set
-# mounts.bash - several mounts of one export at a time, by numbers: N is $dir/N, its process ${mounts[N]}.
+# mounts.bash - several mounts of one export, by numbers: N is mounted at $dir/N by the process
+# ${mounts[N]}.
 
-# Where one is elsewhere (wire.bash): the command that it is run by, and how it calls the server.
+# For a mount elsewhere (wire.bash): the command that runs it, and the source by which it reaches the
+# server.
 within=() source_of=()
 
 # mount_number N OPTIONS
@@ -17,7 +19,7 @@ mount_number() {
 	until_true 30 mountpoint -q "$at" || die "mount $n: $(cat "$dir/mount.$n.log")"
 }
 
-# share N...: so that all of them write.
+# share N...: makes these mounts, which all write.
 share() {
 	local n
 	for n in "$@"; do
@@ -30,13 +32,13 @@ begin() {
 	share "$@"
 }
 
-# no_log_says PATTERN: none of the server or of the mounts.
+# no_log_says PATTERN: neither the server's log nor a mount's has it.
 no_log_says() {
 	! grep -E "$1" "$dir/server.log" "$dir"/mount.*.log
 }
 
-# nobody_was_late: no client had what others waited for so long that the server told it, and none has
-# lost its session. Only where nothing has happened to them.
+# nobody_was_late: no client kept a lease for so long that the server logged it, and none has lost its
+# session. Only for tests that harm no mount.
 nobody_was_late() {
 	no_log_says 'has not given back|session lost'
 }
@@ -48,7 +50,7 @@ end_mount() {
 	exit_status "$pid" 30 || die "mount $1 ended with status $?"
 }
 
-# All end well, and what they leave is whole, unless the test has failed already.
+# All mounts end well, and the files they leave are whole, unless the test has failed already.
 end_mounts() {
 	local n failed=0
 	if [ -n "${BATS_TEST_COMPLETED:-}" ]; then

@@ -15,7 +15,7 @@ teardown() {
 	teardown_rmem
 }
 
-# Leaves the mount for the time of a remount.
+# Remounts; the shell leaves the mount before and comes back after it.
 remount_here() {
 	cd /
 	remount
@@ -245,7 +245,7 @@ remount_here() {
 	[ ! -e many ]
 }
 
-# A 32-bit program without large files lists no entry with a greater offset.
+# A 32-bit program without large-file support lists no entry with a greater offset.
 @test "offsets of directory entries are below 2^31, and stay over a restart of the server" {
 	cd /
 	mkdir "$mnt/dir"
@@ -312,7 +312,7 @@ remount_here() {
 	ln linked second
 	mkdir gone
 	rmdir gone
-	# The folder itself stays, since we are in it.
+	# The kernel keeps the folder itself, since it is our current one.
 	echo 2 >/proc/sys/vm/drop_caches
 	[ "$(cat created second symbolic renamed moved)" = $'created\nagain\ncreated\nfile\nmoved' ]
 	[ -p fifo ]
@@ -331,7 +331,7 @@ remount_here() {
 	fsop handle-keep "$mnt/a/file" "$dir/file"
 	fsop handle-keep "$mnt/a/b" "$dir/b"
 	check() {
-		# What is not in use any more is forgotten.
+		# The kernel forgets all inodes that are not in use.
 		echo 2 >/proc/sys/vm/drop_caches
 		[ "$(fsop handle-show "$mnt" "$dir/file")" = bytes ]
 		echo 2 >/proc/sys/vm/drop_caches

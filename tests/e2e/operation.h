@@ -1,4 +1,4 @@
-/* operation.h - programs of single file operations, which tests call by name:
+/* operation.h - programs of single file operations; the tests call them by name:
  *
  *     PROGRAM OPERATION ARGUMENTS...
  *
@@ -19,15 +19,15 @@ struct operation {
 int operation_main(
 	const char *program, const struct operation *operations, size_t n, int argc, char **argv);
 
-/* ---- what several of them do ----------------------------------------------------------------- */
+/* ---- shared helpers -------------------------------------------------------------------------- */
 
-/* Fills buf with bytes that change all the time. */
+/* Fills buf with pseudo-random bytes. */
 void operation_pattern(char *buf, size_t len);
 
-/* 0 or -errno, after which a part may be written. */
+/* Returns 0 or -errno; after an error a part may be written. */
 int operation_write(int fd, const char *buf, size_t len);
 
-/* Whether the file begins with these bytes: -EILSEQ if others are there, -ENODATA if it is shorter.
+/* Does the file begin with these bytes? -EILSEQ: others are there; -ENODATA: it is shorter.
  */
 int operation_compare(int fd, const char *expected, size_t len);
 

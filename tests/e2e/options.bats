@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# options.bats - what a user can write wrong on a command line or in a file, said by the programs in
-# one line. The whole table of cases stands in the unit tests; here is how it comes out.
+# options.bats - mistakes of a user on a command line or in a file: the programs report each in one line.
+# The unit tests have the whole table of cases; these tests show the output.
 
 bats_require_minimum_version 1.5.0
 
@@ -16,7 +16,7 @@ teardown() {
 	teardown_rmem
 }
 
-# fails_with STATUS LINE PROGRAM [ARGUMENT]...: this line and no other.
+# fails_with STATUS LINE PROGRAM [ARGUMENT]...: the program prints this line and no other.
 fails_with() {
 	run timeout 30 "${@:3}" 3>&-
 	echo "$output"
@@ -27,7 +27,7 @@ says() {
 	fails_with 1 "$@"
 }
 
-# With a source that leads nowhere, in case that the mount were tried.
+# The source leads nowhere, in case that the mount is tried.
 mount_says() {
 	local expected=$1
 	shift
@@ -96,7 +96,7 @@ server_says() {
 		-c "$dir/server.conf"
 }
 
-# check [OPTION]...: what --check-config says, on both outputs: $output, $status. It has changed nothing.
+# check [OPTION]...: runs --check-config; both outputs are in $output. It must not change any file.
 check() {
 	find "$memory" -printf '%p %i %s %T@\n' >"$dir/before"
 	run timeout 30 rmemfs-server -c "$dir/server.conf" --memory-dir "$memory/place" --check-config "$@" 3>&-
@@ -104,7 +104,7 @@ check() {
 	find "$memory" -printf '%p %i %s %T@\n' | diff "$dir/before" -
 }
 
-# checked STATUS LINE...: the last one did, in these lines after the first.
+# checked STATUS LINE...: the last check had this status, and these lines after the first.
 checked() {
 	[ "$status" -eq "$1" ]
 	diff <(printf '%s\n' "${@:2}") <(tail -n +2 <<<"$output")
@@ -125,7 +125,7 @@ checked() {
 	checked 0 "$memory/place: it is new, and a start begins empty" "export 'a': new, 64MiB" \
 		"export 'b': new, 32MiB" "a start would succeed"
 	transport=shm memory=$memory/place server_conf=$dir/server.conf start_server
-	# It serves on, and its socket is no obstacle.
+	# The server still runs, and its own socket is no error.
 	check
 	checked 0 "$memory/place: a server is running on it, process $server_pid: after its end a start goes on with what is there, which can't be looked at now" \
 		"export 'a': there, 64MiB" "export 'b': there, 32MiB" "a restart would succeed"
@@ -168,7 +168,7 @@ checked() {
 	[[ $output == *"can't listen on tcp:192.0.2.1:7470: not an address of this machine: see 'ip address'"* ]]
 	[[ $output == *"listen: tcp:192.0.2.1:7470: there is no authentication yet"* ]]
 	[ "${lines[-1]}" = "a start would be refused" ]
-	# What may pass by itself.
+	# An error that may go away by itself has another status.
 	sed -i -e '/^exports/d' -e '/^snapshot/d' -e 's|"shm:[^"]*", ||' "$dir/server.conf"
 	check --export a:64MiB
 	[ "$status" -eq 1 ]
@@ -252,8 +252,8 @@ a start would succeed" ]
 	[ "$(cat "$dir/said")" = "<3>option '--nothing': unknown; see --help" ]
 }
 
-# default_server SCRIPT: with a server that was told no address, where nothing else has a port or a
-# socket. $nobody is a user without rights.
+# default_server SCRIPT: runs SCRIPT beside a server without a configured address, in a namespace where
+# nothing else has a port or a socket. $nobody is a user without rights.
 default_server() {
 	# shellcheck disable=SC2016 # the inner shell's
 	nobody=${nobody[*]} unshare --mount --net --propagation private -- bash -euc '
@@ -289,7 +289,7 @@ default_server() {
 	[ "$(grep -c "authentication" "$dir/server.log")" -eq 0 ]
 }
 
-# exposed ADDRESS...: the log has a warning for each, and no other of its kind.
+# exposed ADDRESS...: the log has one such warning for each address, and no other.
 exposed() {
 	diff <(grep -o ' warning: listen: .*' "$dir/server.log") <(for address; do
 		echo " warning: listen: $address: there is no authentication yet: anybody who reaches this" \

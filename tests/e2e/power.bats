@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# power.bats - a server that writes snapshots when it is stopped, and begins with them after its
-# memory was lost.
+# power.bats - a server that writes snapshots when it is stopped, and restores them after its memory was
+# lost.
 
 load helpers
 
@@ -20,7 +20,8 @@ teardown() {
 	teardown_rmem
 }
 
-# Two exports, snapshots both ways. The second is named as what is beside it is not.
+# Two exports, snapshots at stop and start. The second one's name is like that of a mark in a set
+# (.whole).
 configure() {
 	server_conf=$dir/server.conf
 	cat >"$server_conf" <<-CONF
@@ -31,7 +32,7 @@ configure() {
 	CONF
 }
 
-# As a reboot: nothing is left in memory.
+# Does what a reboot does: all memory is lost.
 lose_memory() {
 	rm -rf "${memory:?}"/*
 }
@@ -44,7 +45,7 @@ reboot() {
 	mount_rmem
 }
 
-# ends_with STATUS: the server's, without its being told to end.
+# ends_with STATUS: the server ends by itself with this status.
 ends_with() {
 	local pid=$server_pid status=0
 	server_pid=''
@@ -56,7 +57,7 @@ logged() {
 	grep -qF -- "$1" "$dir/server.log"
 }
 
-# does_not_start TEXT [STATUS]: the server ends by itself, and says why.
+# does_not_start TEXT [STATUS]: the server ends by itself and logs TEXT.
 does_not_start() {
 	: >"$dir/server.log"
 	spawn_server
@@ -68,7 +69,7 @@ latest_is() {
 	[ "$(readlink "$disk/latest")" = "$1" ]
 }
 
-# waits_for_client_to DIR: the snapshot that is on its way.
+# waits_for_client_to DIR: the running snapshot, to DIR, waits for its client.
 waits_for_client_to() {
 	rmemfsctl status "$socket" >"$dir/out" &&
 		grep "snapshot of default: waiting for its client, to $1" "$dir/out"
@@ -176,7 +177,7 @@ mount_second() {
 	start_server
 	random_file "$mnt/big" "24"
 	sync -f "$mnt/big"
-	# It waits 5 s for a client that does not answer.
+	# The server waits 5 s for a client that does not answer.
 	suspend "$daemon_pid"
 	kill -TERM "$server_pid"
 	until_true 10 logged "writing snapshots of 2 exports to $disk/b"
@@ -274,7 +275,7 @@ mount_second() {
 		ends_with 137
 		[ "$point" = stop.published ] || latest_is "$before"
 		check_memory
-		# Neither may be lost with memory, nor the new one where it was whole.
+		# The old set survives the loss of memory, and so does the new one if it was whole.
 		reboot
 		case $point in
 		set.whole | stop.published) cmp "$dir/after" "$mnt/file" ;;
@@ -321,7 +322,7 @@ mount_second() {
 		logged "told to end: "
 		[ -e "$memory/restoring" ]
 	done
-	# No set was made of what was restored by half.
+	# The server made no set of the half-restored files.
 	nightly || latest_is a
 	start_server
 	mount_rmem
@@ -342,7 +343,7 @@ mount_second() {
 	printf 'x' | dd of="$disk/a/default/pages" bs=1 seek=70000 conv=notrunc status=none
 	does_not_start "can't restore $disk/a/default: $disk/a/default/pages is damaged"
 	logged "restore_on_start = false"
-	# The next start does not take what is left in memory for an empty server's.
+	# The next start does not take the files left in memory for an empty server's.
 	does_not_start "$disk/a/default/pages is damaged"
 	rm "$disk/a/default/manifest"
 	does_not_start "$disk/a/default is no complete snapshot"
@@ -357,7 +358,7 @@ mount_second() {
 	mount_rmem
 	[ -z "$(ls -A "$mnt")" ]
 	umount_rmem
-	# What may be the only one is not what the next set replaces.
+	# The next set must not replace this one, which may be the only one.
 	stop_server
 	latest_is b
 	[ -e "$disk/a/.whole" ]
@@ -420,7 +421,7 @@ mount_second() {
 	grep -F "snapshot of default: completed $(date -d "@$completed" '+%F %T %z') in $dir/image/1" "$dir/out"
 	completed=$(TZ=IST-5:30 date -d "@$completed" '+%F %T %z')
 	TZ=IST-5:30 rmemfsctl status "$socket" | grep -F "snapshot of default: completed $completed in"
-	# Nobody can be waited for for long here: the state that waits for a client is the one to see.
+	# The only state that lasts long enough to be seen is the one that waits for a client.
 	echo one >"$mnt/file"
 	suspend "$daemon_pid"
 	rmemfsctl snapshot default "$dir/image/2" "$socket" >"$dir/out2" 2>&1 3>&- &

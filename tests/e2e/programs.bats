@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
-# programs.bats - programs that people run on a filesystem, each with what it has itself to find
-# damage: fsck, checksums, its own tests. How long they take is printed by bats -T, and not judged.
+# programs.bats - programs that people run on a filesystem. Each checks itself for damage: fsck,
+# checksums, its own tests. bats -T prints how long they take; the tests do not judge it.
 #
-# Tests with the tag "long" are made nightly (see run.sh).
+# Tests with the tag "long" run nightly (see run.sh).
 
 load helpers
 
@@ -22,7 +22,7 @@ teardown() {
 
 # ---- git -----------------------------------------------------------------------------------------
 
-# Everything that a repository has, and that it is whole.
+# Prints all refs and objects of a repository, and tests that it is whole.
 whole_repository() {
 	git -C "$1" fsck --full --strict >"$dir/fsck" 2>&1 || {
 		cat "$dir/fsck"
@@ -69,7 +69,7 @@ whole_repository() {
 	cmake -S "$mnt/source" --preset dev -B "$mnt/build" >"$dir/cmake.log"
 	cmake --build "$mnt/build" >"$dir/build.log"
 	PATH=$mnt/build/bin:$PATH ctest --test-dir "$mnt/build" --output-on-failure >"$dir/ctest.log"
-	# The second time nothing has changed, as the times of all files say.
+	# The times of all files are right, so the second build has nothing to do.
 	[[ $(cmake --build "$mnt/build") == *"no work to do"* ]]
 	listing "$mnt/build" >"$dir/listing"
 	remount
@@ -79,7 +79,7 @@ whole_repository() {
 
 # ---- archives ------------------------------------------------------------------------------------
 
-# What rsync and tar can carry: as make_tree, and special files, attributes, ACLs.
+# Makes files that rsync and tar can carry: make_tree's, and special files, attributes, ACLs.
 make_rich_tree() {
 	local n
 	make_tree "$1"
@@ -107,7 +107,7 @@ make_rich_tree() {
 	touch -d '1999-12-31 23:59:59.000000001' "$1/empty"
 }
 
-# rich_listing FOLDER: all that is known of its files but their bytes.
+# rich_listing FOLDER: prints all metadata of its files.
 rich_listing() {
 	listing "$1"
 	(
@@ -143,7 +143,7 @@ same_rich_tree() {
 	[ -z "$(rsync -aHAXSin --modify-window=-1 --checksum --numeric-ids --delete "$dir/tree/" "$mnt/tree/")" ]
 	rsync -aHAXS --modify-window=-1 --numeric-ids "$mnt/tree/" "$dir/back/"
 	same_rich_tree "$dir/tree" "$dir/back"
-	# What changed, and what is gone, is all that is carried the next time.
+	# The next run carries only the changed and the removed files.
 	echo changed >"$dir/tree/deep/1/a"
 	rm -r "$dir/tree/deep/2"
 	setfattr -x user.number "$dir/tree/deep/3/a"
@@ -156,7 +156,7 @@ same_rich_tree() {
 @test "tar with ACLs, attributes, holes: in and out" {
 	local how=(--format=posix --acls --xattrs "--xattrs-include=*" --numeric-owner -S)
 	make_rich_tree "$dir/tree"
-	rm "$dir/tree/sock" # tar does not carry it
+	rm "$dir/tree/sock" # tar carries no sockets
 	mkdir "$mnt/tree" "$dir/back"
 	tar -C "$dir/tree" "${how[@]}" -c . | tar -C "$mnt/tree" "${how[@]}" -xp
 	holds_everywhere same_rich_tree "$dir/tree" "$mnt/tree"
@@ -168,8 +168,8 @@ same_rich_tree() {
 
 # ---- loads ---------------------------------------------------------------------------------------
 
-# dbench reads no byte that it could compare: what its clients have made is looked at when they have
-# ended, and the store with it.
+# dbench compares no bytes that it reads. So the tests compare its clients' files afterwards, and check
+# the store.
 # bats test_tags=long
 @test "dbench, four clients" {
 	dbench -t 15 --skip-cleanup -c /usr/share/dbench/client.txt -D "$mnt" 4 >"$dir/dbench.log"
@@ -187,11 +187,11 @@ same_rich_tree() {
 	check_memory
 }
 
-# Left out, of stress-ng's class of file systems' stressors:
+# Stressors of stress-ng's class "filesystem" that the test leaves out:
 #   bind-mount, binderfs, eventfd, inotify, ioprio, procfs  have no file of the mount under them
 #   fanotify, io                                            are at work on all of the machine's mounts
 #   fiemap                                                  FUSE has no such request
-#   verity                                                  neither has it this, nor has tmpfs
+#   verity                                                  FUSE has no such request, nor has tmpfs
 #   io-uring                                                fails on tmpfs too: it asks for a name it has removed
 stressors=(access chattr chdir chmod chown copy-file dentry dir dirdeep dirmany dnotify dup fallocate
 	fcntl file-ioctl filename flock fpunch fsize fstat getdent handle hdd inode-flags
@@ -213,8 +213,8 @@ stressors=(access chattr chdir chmod chown copy-file dentry dir dirdeep dirmany 
 	check_memory
 }
 
-# fio_engines CACHE: each engine, buffered and direct, with sums in each block; then all of it again from
-# the server that was killed. With O_DIRECT a mapping is none.
+# fio_engines CACHE: runs each engine, buffered and direct, with checksums in each block. Then it verifies
+# all blocks again after the server was killed. mmap with O_DIRECT is left out: it would not be direct.
 fio_engines() {
 	local engine direct jobs=()
 	for engine in mmap libaio io_uring; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# quickstart.bats - config/quickstart.sh, from a folder of its own with these programs in it, on a
-# machine that has nothing else: mounts and processes of the test's own.
+# quickstart.bats - config/quickstart.sh, from its own folder with these programs in it, on a machine that
+# has nothing else: the test has its own mounts and processes.
 
 # bats file_tags=once
 
@@ -13,7 +13,7 @@ setup() {
 	cp "$bin"/{rmemfs,rmemfs-server,rmemfsctl} "$dir/root/build/release/bin"
 	random_file "$dir/tree/some/header" 1
 	ln -s some/header "$dir/tree/link"
-	# The programs are there: it is enough that it would build them.
+	# The programs are already built: the test only checks that the script would build them.
 	printf '#!/bin/sh\necho "$*" >>"%s"\n' "$dir/cmake.log" >"$dir/tools/cmake"
 	chmod +x "$dir/tools/cmake"
 }
@@ -22,7 +22,7 @@ teardown() {
 	teardown_rmem
 }
 
-# alone SCRIPT: $quickstart is the command. With the script's first process all others end.
+# alone SCRIPT: runs SCRIPT; $quickstart is the command. All processes end with its first one.
 alone() {
 	# shellcheck disable=SC2016 # the inner shell's
 	unshare --mount --propagation private --pid --fork --kill-child --mount-proc -- bash -euc '

@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
-# quota.bats - what users and groups may have, how many inodes there may be, and what df says.
+# quota.bats - the limits of users and groups, the limit of inodes, and the numbers of df.
 #
-# Alice, Bob and their group are numbers that no user of this machine has.
+# Alice, Bob and their group are ids that no user of this machine has.
 
 load helpers
 
@@ -20,12 +20,12 @@ teardown() {
 	teardown_rmem
 }
 
-# limit KEYS: the export's, as in: inodes = 9; quotas = ( ... );
+# limit KEYS: configures the export's limits, as in: inodes = 9; quotas = ( ... );
 limit() {
 	echo "exports = ( { name = \"default\"; size = \"$export_size\"; $1 } )" >"$server_conf"
 }
 
-# serve KEYS: a server with these limits and a mount that everybody may write to.
+# serve KEYS: starts a server with these limits, and makes a mount that all users may write to.
 serve() {
 	limit "$1"
 	start_server
@@ -46,7 +46,7 @@ used() {
 	quota_of user "$1" used
 }
 
-# fill USER FILE: writes on until it is refused; says for what reason.
+# fill USER FILE: writes as USER until the quota is exceeded.
 fill() {
 	run as "$1" env LC_ALL=C dd if=/dev/urandom of="$2" bs=64k count=10000 oflag=append conv=notrunc
 	[ "$status" -ne 0 ]
@@ -336,7 +336,7 @@ blocks_of() {
 	grep -qE "^default +group +$alice +3MiB +0B +1GiB +1 +-$" "$dir/quotas"
 }
 
-# df_says PAGES: so many pages are used, and the rest can be written.
+# df_says PAGES: so many pages are used, and all others are free to be written.
 df_says() {
 	local total used
 	read -r total used < <(stat -f -c '%b %f %a' "$mnt" | awk '$2 == $3 { print $1, $1 - $2 }')
@@ -366,7 +366,7 @@ df_says() {
 	until_true 20 df_says 0
 }
 
-# Every thread answers, also one whose connection is still being made.
+# Each I/O thread answers, also one whose connection is still being made.
 @test "df tells of free room from a mount's first moment on" {
 	export_size=64MiB
 	serve ''

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# regions.bats - the memory that files lie in: on huge pages, where the kernel has them.
+# regions.bats - the regions' memory: on huge pages, if the kernel has them.
 
 load helpers
 
@@ -12,7 +12,7 @@ teardown() {
 	teardown_rmem
 }
 
-# huge_mib PID: how much shared memory it has mapped by huge pages.
+# huge_mib PID: prints how much shared memory the process has mapped by huge pages.
 huge_mib() {
 	awk '/^ShmemPmdMapped:/ { print $2 / 1024 }' "/proc/$1/smaps_rollup"
 }
@@ -24,7 +24,8 @@ huge_mib() {
 	random_file "$dir/file" 16
 	cp "$dir/file" "$mnt/file"
 	crash_server
-	# Sanitizers lock no memory, and what is not locked is mapped when it is touched.
+	# With sanitizers no memory is locked, and the kernel maps unlocked memory only when it is
+	# touched.
 	[ "${RMEMFS_TEST_SANITIZED:-0}" = 1 ] || [ "$(huge_mib "$server_pid")" -eq "$all" ]
 	cmp "$dir/file" "$mnt/file"
 	remount -o cache=none
@@ -44,7 +45,7 @@ huge_mib() {
 	random_file "$dir/file" 16
 	cp "$dir/file" "$mnt/file"
 	local huge=0
-	# What the kernel does by itself is its own matter.
+	# The kernel may use huge pages by itself, unless it is set to never.
 	grep -q '\[never\]' /sys/kernel/mm/transparent_hugepage/shmem_enabled || huge=$all
 	[ "$(huge_mib "$server_pid")" -le "$huge" ]
 	stop_server

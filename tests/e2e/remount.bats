@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
-# remount.bats - mount -o remount: what becomes of the kernel's mount, of the session at the server,
-# and of files that are open. mount(8) itself and its helpers are mount.bats'.
+# remount.bats - mount -o remount: its effect on the kernel's mount, on the session at the server, and on
+# open files. mount.bats tests mount(8) itself and its helpers.
 
 # shellcheck disable=SC2034,SC2154 # what helpers take and set
 load helpers
@@ -16,7 +16,7 @@ teardown() {
 	teardown_rmem
 }
 
-# change OPTIONS: as mount.rmemfs is called for mount -o remount,OPTIONS.
+# change OPTIONS: calls rmemfs as mount.rmemfs is called for mount -o remount,OPTIONS.
 change() {
 	rmemfs -c /dev/null -o "remount,$1" "$(mount_source)" "$mnt" 3>&-
 }
@@ -29,14 +29,14 @@ change_fails() {
 	[[ $output == *"$1"* ]]
 }
 
-# kernel_has WORD: among the options of the mount; of ro and rw, of the filesystem, too.
+# kernel_has WORD: the mount's options have WORD; for ro and rw the filesystem's have it, too.
 kernel_has() {
 	[[ ,$(findmnt -n -o VFS-OPTIONS "$mnt"), == *,"$1",* ]] || die "the mount is $(findmnt -n "$mnt")"
 	[[ $1 != r? || ,$(findmnt -n -o FS-OPTIONS "$mnt"), == *,"$1",* ]] ||
 		die "the filesystem is $(findmnt -n "$mnt")"
 }
 
-# are MODE: kernel and server agree.
+# are MODE: the kernel and the server agree on the mode.
 are() {
 	kernel_has "$1"
 	[ "$(status_of '.sessions[0].read_only')" = "$([ "$1" = ro ] && echo true || echo false)" ] ||
@@ -49,7 +49,7 @@ refuses_writes() {
 	[[ $output == *"Read-only file system"* ]]
 }
 
-# The kernel's flag alone, as mount(2) sets it behind the daemon's back.
+# Changes the kernel's flag alone by mount(2), behind the daemon's back.
 kernel_only() {
 	mount -i -o "remount,$1" "$mnt"
 }
@@ -114,7 +114,7 @@ compare() {
 	are rw
 }
 
-# Access times would wait for seconds, sizes and names for one.
+# Without the remount, access times would wait for seconds, and sizes and names for one second.
 @test "all that was done before is told to the server first" {
 	mount_rmem
 	mkdir "$mnt/tree" "$dir/tree"
@@ -136,7 +136,7 @@ compare() {
 	[ "$(stat -c %X "$mnt/read")" -gt "$(date -d yesterday +%s)" ]
 }
 
-# Lines for $dir/2/beside and $dir/beside, as long as $dir/goes is there.
+# Appends lines to $dir/2/beside and $dir/beside as long as $dir/goes exists.
 write_on() {
 	local n
 	for ((n = 0; ; n++)); do
@@ -190,7 +190,7 @@ write_on() {
 	rm "$mnt/a"
 	exec 9>&-
 	exec 9<"$mnt/."
-	# The kernel says later that it was closed, and is busy until it is told so.
+	# The kernel sends the RELEASE later, and the remount is refused until then.
 	until_true 10 change ro
 	are ro
 	exec 9<&-
@@ -219,7 +219,7 @@ write_on() {
 	[ "$(stat -c %X "$mnt/file")" -gt "$(date -d yesterday +%s)" ]
 }
 
-# gives_up CONDITION... -- OPTIONS: the change waits when the condition is there, and then can be killed.
+# gives_up CONDITION... -- OPTIONS: when the condition holds the remount still waits, and can be killed.
 gives_up() {
 	local condition=()
 	while [ "$1" != -- ]; do

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# resize.bats - an export is made larger and smaller, under a mount and without.
+# resize.bats - exports grow and shrink, under a mount and without one.
 
 load helpers
 
@@ -9,7 +9,7 @@ setup() {
 	set_size 32
 }
 
-# set_size MIB [SETTING]: of the next start.
+# set_size MIB [SETTING]: configures the size for the next start.
 set_size() {
 	size=$1
 	cat >"$server_conf" <<-EOF
@@ -27,7 +27,7 @@ resize_to() {
 	stop_server
 	check_memory
 	set_size "$1"
-	# What the test has open is not the server's.
+	# The server does not inherit a file that the test has open.
 	start_server 9>&-
 }
 
@@ -96,7 +96,7 @@ size_is() {
 	done
 }
 
-# start_killed POINT: a server that dies there.
+# start_killed POINT: starts a server that dies at POINT.
 start_killed() {
 	local pid status=0
 	RMEMFS_CRASH_AT=$1 spawn_server
@@ -149,7 +149,7 @@ nothing_dirty() {
 	[ "$(status_of '.exports[0].dirty')" -eq 0 ]
 }
 
-# place_behind: $dir/data, of 12 MiB, in a file in the second region, with room in the first.
+# place_behind: puts $dir/data, 12 MiB, into a file in the second region, while the first has room.
 place_behind() {
 	until_true 20 nothing_dirty
 	mount_rmem
@@ -199,7 +199,8 @@ data_is_whole() {
 
 points=(shrink.claimed shrink.copied shrink.moved shrink.dropped region.removed)
 
-# killed_at POINT: while the export shrinks; started with the old size then, and with the new one.
+# killed_at POINT: kills a server while the export shrinks, then starts it with the old size and with the
+# new.
 killed_at() {
 	echo "killed at $1"
 	resize_to 64
@@ -237,7 +238,7 @@ killed_at() {
 	done
 }
 
-# refused MIB TEXT [SETTING]: a start, which tells why, and --check-config before it.
+# refused MIB TEXT [SETTING]: a start, and --check-config before it, fail with TEXT.
 refused() {
 	local pid status=0
 	set_size "$1" "${3:-}"

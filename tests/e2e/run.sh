@@ -1,12 +1,11 @@
 #!/bin/bash
-# run.sh [-f PATTERN] [AREA]... - the end-to-end tests (all areas if none is named; only those whose
-# names match the pattern) over $RMEMFS_TEST_TRANSPORT, with the programs in $RMEMFS_BIN; TAP on
-# standard output.
+# run.sh [-f PATTERN] [AREA]... - runs the end-to-end tests over $RMEMFS_TEST_TRANSPORT, with the programs
+# in $RMEMFS_BIN, and prints TAP. Without AREA it runs all areas; with -f only tests whose names match.
 #
-# The tests run in a mount namespace of their own, which ends with its last process. A namespace that
-# anything else on the machine makes meanwhile, for a container or a service, has a copy of every mount
-# it sees, and a mount with a copy outlives umount(8). Mounts and unmounts of the machine arrive here;
-# none goes out. This takes CAP_SYS_ADMIN.
+# The tests run in a mount namespace of their own, which ends with its last process. A container or a
+# service may make another namespace meanwhile. That has a copy of every mount it sees, and a mount with a
+# copy outlives umount(8). Mounts and unmounts of the machine propagate into ours; none propagates out.
+# This takes CAP_SYS_ADMIN.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,27 +23,27 @@ for area in "$@"; do
 done
 [ $# -gt 0 ] || files=("$here"/*.bats)
 
-# A test that can only be made on one transport carries its tag, and is no test of the others.
+# A test that needs one transport has its tag, and does not run over the others.
 tags=
 for transport in shm tcp verbs; do
 	[ $transport = "$RMEMFS_TEST_TRANSPORT" ] || tags+="${tags:+,}!only:$transport"
 done
-# Over shm nobody is fenced before his process ends.
+# Over shm the server can fence a client only when its process has ended.
 [ "$RMEMFS_TEST_TRANSPORT" != shm ] || tags+=',!fenced'
-# What has nothing to do with the transport is tested once.
+# Tests that do not depend on the transport run once.
 [ "$RMEMFS_TEST_TRANSPORT" = tcp ] || tags+=',!once'
-# Raw sockets make no peers over verbs, and in the guest all takes its time.
+# Raw sockets can't act as peers over verbs, and the guest is slow.
 [ "$RMEMFS_TEST_TRANSPORT" != verbs ] || tags+="${tags:+,}!sockets"
-# In the guest some are made at night only.
+# In the guest some tests run only at night.
 [ "$RMEMFS_TEST_TRANSPORT${RMEMFS_TEST_NIGHTLY:-0}" != verbs0 ] || tags+=',!nightly:verbs'
-# Counting allocations replaces the allocator, which is a sanitizer's own.
+# Counting allocations replaces the allocator, but a sanitizer needs its own.
 [ "${RMEMFS_TEST_SANITIZED:-0}" = 0 ] || tags+="${tags:+,}!unsanitized"
-# What takes a minute or more is made nightly, and where nothing slows it down.
+# Tests that take a minute or more run nightly, without sanitizers, and not on small machines.
 [ "${RMEMFS_TEST_NIGHTLY:-0}${RMEMFS_TEST_SANITIZED:-0}${RMEMFS_TEST_SMALL:-0}" = 100 ] ||
 	tags+="${tags:+,}!long"
 own_mounts=(unshare --mount --propagation slave --)
 if "${own_mounts[@]}" true 2>/dev/null; then
-	# The machine's own mounts of rmemfs are not to be kept up by our copies.
+	# Our copies must not keep the machine's own mounts of rmemfs alive.
 	# shellcheck disable=SC2016 # the inner shell's
 	own_mounts+=(sh -c 'umount -c -l -a -t fuse.rmemfs; exec "$@"' sh)
 else
